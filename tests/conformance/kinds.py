@@ -1,0 +1,287 @@
+"""The ways in which an operator is called, one generator of cases per kind.
+
+A case is a label and a function that performs the call in a given library and returns what happened; `runner` performs
+it in PyTorch and in the library under test and lets `compare` judge.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.testing._internal.common_utils import noncontiguous_like
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+
+from . import opinfo
+from .compare import Leaf, Observed, observe
+from .library import Library
+
+# Operators of Python that OpInfo does not state for these.
+_OPERATORS = {
+    "div.no_rounding_mode": operator.truediv,
+    "floor_divide": operator.floordiv,
+}
+_INPLACE_OPERATORS = {"div.no_rounding_mode": operator.itruediv, "floor_divide": operator.ifloordiv}
+# Unusual out= arguments are tried on so many samples of each dtype.
+_UNUSUAL_OUT_SAMPLES = 4
+
+
+@dataclass(frozen=True)
+class Case:
+    label: str
+    run: Callable[[Library], Observed]
+
+
+def _attempt(call: Callable[[], Observed]) -> Observed:
+    try:
+        return call()
+    except Exception as error:  # whatever the library raises is the outcome to compare
+        return Observed(error=error)
+
+
+def _call_case(
+    op: OpInfo, label: str, sample: SampleInput, resolve: Callable[[Library], Callable[..., Any]], extra: Any = None
+) -> Case:
+    """A case that calls `resolve(library)` on the sample; `extra` is given as out= when it is not None."""
+
+    def run(library: Library) -> Observed:
+        function = resolve(library)
+
+        def call() -> Observed:
+            first, args, kwargs, out = library.arguments(
+                sample.input, list(sample.args), dict(sample.kwargs), extra
+            )
+            if out is not None:
+                kwargs["out"] = out
+            if op.name in opinfo.RANDOM:
+                library.module.manual_seed(1234)
+            result = function(first, *args, **kwargs)
+            return observe(library, result, (first, args, kwargs))
+
+        return _attempt(call)
+
+    return Case(label, run)
+
+
+def _label(dtype: torch.dtype, sample: SampleInput, prefix: str = "") -> str:
+    return f"{str(dtype).removeprefix('torch.')}: {prefix}({opinfo.describe(sample)})"
+
+
+def forward(op: OpInfo) -> Iterator[Case]:
+    for dtype in opinfo.dtypes(op):
+        for sample in opinfo.samples(op, dtype):
+            yield _call_case(op, _label(dtype, sample), sample, lambda library: library.function(op))
+
+
+def method(op: OpInfo) -> Iterator[Case]:
+    if op.method_variant is None:
+        return
+    for dtype in opinfo.dtypes(op):
+        for sample in opinfo.samples(op, dtype):
+            yield _call_case(op, _label(dtype, sample), sample, lambda library: library.method(op.method_variant))
+
+
+def inplace(op: OpInfo) -> Iterator[Case]:
+    if op.inplace_variant is None:
+        return
+    for dtype in opinfo.dtypes(op):
+        for sample in opinfo.samples(op, dtype):
+            yield _call_case(op, _label(dtype, sample), sample, lambda library: library.method(op.inplace_variant))
+
+
+def operators(op: OpInfo) -> Iterator[Case]:
+    """Python's operators: `a + b`, `a += b`, and `2 + b` for samples with a number."""
+    name = opinfo.key(op)
+    plain = op.operator_variant or _OPERATORS.get(name)
+    augmented = op.inplace_operator_variant or _INPLACE_OPERATORS.get(name)
+    for function in filter(None, (plain, augmented)):
+        for dtype in opinfo.dtypes(op):
+            for sample in opinfo.samples(op, dtype):
+                if sample.kwargs:
+                    continue
+                label = _label(dtype, sample, f"operator.{function.__name__}")
+                yield _call_case(op, label, sample, lambda library, function=function: function)
+                number = sample.args[0] if len(sample.args) == 1 else None
+                if function is plain and isinstance(number, (bool, int, float, complex)):
+                    reflected = SampleInput(number, args=(sample.input,))
+                    label = _label(dtype, reflected, f"operator.{function.__name__}")
+                    yield _call_case(op, label, reflected, lambda library, function=function: function)
+
+
+def noncontiguous(op: OpInfo) -> Iterator[Case]:
+    """Every tensor strided with a storage offset, then every tensor with its dimensions in reversed memory order."""
+
+    def reverse(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or value.dim() < 2:
+            return value
+        order = tuple(reversed(range(value.dim())))
+        return value.detach().permute(order).contiguous().permute(order).requires_grad_(value.requires_grad)
+
+    def spread(value: Any) -> Any:
+        return noncontiguous_like(value) if isinstance(value, torch.Tensor) else value
+
+    for name, transform in (("spread ", spread), ("reversed ", reverse)):
+        for dtype in opinfo.dtypes(op):
+            for sample in opinfo.samples(op, dtype):
+                changed = sample.transform(transform)
+                label = _label(dtype, changed, name)
+                yield _call_case(op, label, changed, lambda library: library.function(op))
+
+
+def out(op: OpInfo) -> Iterator[Case]:
+    """out= holding garbage of the right shape, empty, strided; on some samples of wrong shape, dtype, or with grad."""
+    if not op.supports_out and op.name not in opinfo.OUT_WITHOUT_FLAG:
+        return
+    reference = Library(torch)
+    for dtype in opinfo.dtypes(op):
+        for i, sample in enumerate(opinfo.samples(op, dtype)):
+            plain = _call_case(op, "", sample, lambda library: library.function(op)).run(reference)
+            leaves = plain.result if isinstance(plain.result, list) else [plain.result]
+            if plain.error is not None or not leaves or not all(isinstance(leaf, Leaf) for leaf in leaves):
+                continue
+            for name, makers in _OUT_MAKERS.items():
+                if name in _UNUSUAL_OUT and i >= _UNUSUAL_OUT_SAMPLES:
+                    continue
+                made = [makers(leaf) for leaf in leaves]
+                if any(tensor is None for tensor in made):
+                    continue
+                target = tuple(made) if isinstance(plain.result, list) else made[0]
+                label = _label(dtype, sample, f"out={name} ")
+                yield _call_case(op, label, sample, lambda library: library.function(op), target)
+
+
+def _garbage(leaf: Leaf, dtype: torch.dtype | None = None, shape: tuple[int, ...] | None = None) -> torch.Tensor:
+    dtype = dtype or leaf.dtype
+    value: Any = float("nan") if dtype.is_floating_point or dtype.is_complex else 1
+    return torch.full(leaf.shape if shape is None else shape, value, dtype=dtype)
+
+
+_OUT_MAKERS: dict[str, Callable[[Leaf], torch.Tensor | None]] = {
+    "garbage": _garbage,
+    "empty": lambda leaf: torch.empty(0, dtype=leaf.dtype),
+    "strided": lambda leaf: noncontiguous_like(_garbage(leaf)),
+    "other shape": lambda leaf: _garbage(leaf, shape=(*leaf.shape, 2)),
+    "double": lambda leaf: _garbage(leaf, dtype=torch.float64),
+    "int": lambda leaf: _garbage(leaf, dtype=torch.int32),
+    "bool": lambda leaf: _garbage(leaf, dtype=torch.bool),
+    "requires grad": lambda leaf: _garbage(leaf).requires_grad_() if leaf.dtype.is_floating_point else None,
+}
+_UNUSUAL_OUT = {"other shape", "double", "int", "bool", "requires grad"}
+
+
+def errors(op: OpInfo) -> Iterator[Case]:
+    if op.error_inputs_func is None:
+        return
+    for sample in opinfo.error_samples(op):
+        label = f"({opinfo.describe(sample)})"
+        if sample.kwargs.get("out") is not None or op.variant_test_name != "in_place":
+            yield _call_case(op, label, sample, lambda library: library.function(op))
+        else:
+            yield _call_case(op, label, sample, lambda library: library.method(op.inplace_variant))
+
+
+def grad(op: OpInfo) -> Iterator[Case]:
+    """First derivatives by autograd.grad in float64 with random cotangents, also through the in-place variant."""
+    yield from _derivative_cases(op, 1)
+
+
+def gradgrad(op: OpInfo) -> Iterator[Case]:
+    """Derivatives of first derivatives with respect to inputs and cotangents, in float64."""
+    if op.supports_gradgrad:
+        yield from _derivative_cases(op, 2)
+
+
+def _derivative_cases(op: OpInfo, order: int) -> Iterator[Case]:
+    dtype = torch.float64
+    if not op.supports_autograd or not op.supports_dtype(dtype, "cpu"):
+        return
+    through = [("", lambda library: library.function(op))]
+    if op.inplace_variant is not None and op.supports_inplace_autograd:
+        through.append(("in-place ", lambda library: library.method(op.inplace_variant)))
+    for name, resolve in through:
+        for sample in opinfo.samples(op, dtype, requires_grad=True):
+            inplace = bool(name)
+            if inplace and (sample.broadcasts_input or not isinstance(sample.input, torch.Tensor)):
+                continue
+            yield _derivative_case(op, _label(dtype, sample, name), sample, resolve, order, inplace)
+
+
+def _derivative_case(
+    op: OpInfo,
+    label: str,
+    sample: SampleInput,
+    resolve: Callable[[Library], Callable[..., Any]],
+    order: int,
+    inplace: bool,
+) -> Case:
+    def run(library: Library) -> Observed:
+        function = resolve(library)
+        return _attempt(lambda: derivatives(op, library, function, sample, order, inplace))
+
+    return Case(label, run)
+
+
+def derivatives(
+    op: OpInfo, library: Library, function: Callable[..., Any], sample: SampleInput, order: int, inplace: bool
+) -> Observed:
+    """autograd.grad of all differentiable outputs to all leaves; with `order` 2 the gradient of that."""
+    first, args, kwargs = library.sample(sample)
+    leaves = [tensor for tensor in library.tensors(first, args, kwargs) if tensor.requires_grad]
+    leaves = list({id(tensor): tensor for tensor in leaves}.values())
+    if op.name in opinfo.RANDOM:
+        library.module.manual_seed(1234)
+    # An in-place operator must not write to a leaf.
+    result = function(first.clone() if inplace else first, *args, **kwargs)
+    outputs = [tensor for tensor in library.tensors(result) if tensor.requires_grad]
+    if not outputs or not leaves:
+        return Observed(result=[bool(outputs), bool(leaves)])
+    differentiate = library.module.autograd.grad
+    random = torch.Generator().manual_seed(7)
+    cotangents = _cotangents(library, outputs, random, requires_grad=order > 1)
+    grads = differentiate(outputs, leaves, cotangents, create_graph=order > 1, allow_unused=True)
+    if order == 1:
+        return observe(library, [tensor.detach() if tensor is not None else None for tensor in grads], ())
+    # Which of the first derivatives hang on a graph is each library's choice (a constant zero may or may not), so an
+    # absent second derivative counts as zero.
+    connected = [tensor for tensor in grads if tensor is not None and tensor.requires_grad]
+    targets = leaves + cotangents
+    second: list[Any] = [None] * len(targets)
+    # The draw depends on all first derivatives, not only on the connected ones, so that both libraries draw alike.
+    draws = {
+        id(tensor): draw
+        for tensor, draw in zip(
+            [tensor for tensor in grads if tensor is not None],
+            _cotangents(library, [tensor for tensor in grads if tensor is not None], random, requires_grad=False),
+            strict=True,
+        )
+    }
+    if connected:
+        second = list(differentiate(connected, targets, [draws[id(t)] for t in connected], allow_unused=True))
+    zeros = library.module.zeros_like
+    filled = [zeros(target).detach() if value is None else value for value, target in zip(second, targets, strict=True)]
+    return observe(library, [tensor.detach() for tensor in filled], ())
+
+
+def _cotangents(library: Library, tensors: list[Any], random: torch.Generator, requires_grad: bool) -> list[Any]:
+    drawn = []
+    for tensor in tensors:
+        dtype = getattr(torch, str(tensor.dtype).rpartition(".")[2])
+        value = torch.randn(tuple(tensor.shape), dtype=dtype, generator=random)
+        drawn.append(value.requires_grad_(requires_grad))
+    return list(library.arguments(*drawn))
+
+
+KINDS: dict[str, Callable[[OpInfo], Iterator[Case]]] = {
+    "forward": forward,
+    "method": method,
+    "inplace": inplace,
+    "operators": operators,
+    "out": out,
+    "noncontig": noncontiguous,
+    "grad": grad,
+    "gradgrad": gradgrad,
+    "errors": errors,
+}

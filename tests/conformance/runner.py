@@ -1,0 +1,176 @@
+"""Runs the cases of (operator, kind) pairs, counts, and tabulates.
+
+Each pair runs in a forked child, so that a crash or a hang of the library under test is a result like any other and no
+pair sees another's state. Called by `__main__` and by the tests.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from torch.testing._internal.opinfo.core import OpInfo
+
+from . import opinfo
+from .compare import SOFT, Judge
+from .kinds import KINDS
+from .library import Library, Missing
+
+# Failures beyond this many are counted but not described.
+DESCRIBED = 10
+
+
+@dataclass
+class Report:
+    """What one kind of one operator came to; status: ok, failed, missing, crashed, timeout."""
+
+    passed: int = 0
+    total: int = 0
+    strides: int = 0
+    status: str = "ok"
+    failures: list[str] = field(default_factory=list)
+
+    def text(self) -> str:
+        if self.status in ("missing", "crashed", "timeout"):
+            return self.status
+        return f"{self.passed}/{self.total}" if self.total else "-"
+
+
+def run(op: OpInfo, kind: str, module: Any, limit: int | None = None) -> Report:
+    """Runs up to `limit` cases of one kind in this process."""
+    reference, library = Library(torch), Library(module)
+    judge = Judge(opinfo.tolerances(op), values=op.name not in opinfo.UNINITIALISED)
+    report = Report()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for case in KINDS[kind](op):
+            if report.total == limit:
+                break
+            report.total += 1
+            expected = case.run(reference)
+            try:
+                actual = case.run(library)
+            except Missing as error:
+                return Report(total=report.total, status="missing", failures=[str(error)])
+            found = judge(actual, expected)
+            report.strides += any(item.level in SOFT for item in found)
+            hard = [item for item in found if item.level not in SOFT]
+            if not hard:
+                report.passed += 1
+            elif len(report.failures) < DESCRIBED:
+                report.failures.append(f"{case.label}: {hard[0].level}: {hard[0].message}")
+    if report.passed < report.total:
+        report.status = "failed"
+    return report
+
+
+def isolated(call: Callable[[], Report], timeout: float) -> Report:
+    """`call()` in a forked child: "crashed" when it dies, "timeout" when it takes longer than `timeout` seconds."""
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            os.close(read_end)
+            # Children of a process that has used OpenMP must stay serial.
+            torch.set_num_threads(1)
+            with os.fdopen(write_end, "w") as stream:
+                json.dump(asdict(call()), stream)
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    os.close(write_end)
+    deadline, chunks = time.monotonic() + timeout, []
+    with os.fdopen(read_end, "rb", buffering=0) as stream:
+        while True:
+            ready, _, _ = select.select([stream], [], [], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                return Report(status="timeout", failures=[f"no answer within {timeout:g} s"])
+            chunk = stream.read(1 << 16)
+            if not chunk:
+                break
+            chunks.append(chunk)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code != 0:
+        cause = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
+        return Report(status="crashed", failures=[f"the process ended with {cause}"])
+    return Report(**json.loads(b"".join(chunks)))
+
+
+def run_all(
+    operators: dict[str, OpInfo],
+    kinds: Iterable[str],
+    module: Any,
+    limit: int | None = None,
+    timeout: float = 300.0,
+    isolate: bool = True,
+    progress: Callable[[str, str, Report], None] | None = None,
+) -> dict[str, dict[str, Report]]:
+    """Reports by operator key and kind."""
+    table: dict[str, dict[str, Report]] = {}
+    for name, op in operators.items():
+        for kind in kinds:
+
+            def call(op: OpInfo = op, kind: str = kind) -> Report:
+                return run(op, kind, module, limit)
+
+            report = isolated(call, timeout) if isolate else call()
+            table.setdefault(name, {})[kind] = report
+            if progress is not None:
+                progress(name, kind, report)
+    return table
+
+
+def as_json(table: dict[str, dict[str, Report]]) -> dict[str, Any]:
+    return {name: {kind: asdict(report) for kind, report in row.items()} for name, row in table.items()}
+
+
+def losses(table: dict[str, dict[str, Report]], saved: dict[str, Any]) -> list[str]:
+    """Lines for every pair that passed more samples in the saved run than in this one; pairs not run now are left."""
+    lines = []
+    for name, row in table.items():
+        for kind, report in row.items():
+            before = saved.get(name, {}).get(kind)
+            if before is not None and report.passed < before["passed"]:
+                lines.append(
+                    f"{name} {kind}: {report.text()}, in the saved run {before['passed']}/{before['total']}"
+                )
+    return lines
+
+
+def render(table: dict[str, dict[str, Report]]) -> str:
+    """The table operator x kind with passed/total samples and, last, outputs with other strides than PyTorch's."""
+    kinds = list(dict.fromkeys(kind for row in table.values() for kind in row))
+    rows = [["operator", *kinds, "strides"]]
+    for name, row in table.items():
+        rows.append([name, *(row[kind].text() for kind in kinds), str(sum(r.strides for r in row.values()) or "-")])
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return "\n".join(lines)
+
+
+def summary(table: dict[str, dict[str, Report]]) -> str:
+    """Totals by kind, and the operators that the library lacks."""
+    reports = [(name, kind, report) for name, row in table.items() for kind, report in row.items()]
+    lines = []
+    for kind in dict.fromkeys(kind for _, kind, _ in reports):
+        own = [report for _, other, report in reports if other == kind]
+        lines.append(f"{kind}: {sum(r.passed for r in own)} of {sum(r.total for r in own)} samples pass")
+    for status in ("missing", "crashed", "timeout"):
+        names = list(dict.fromkeys(f"{name}[{kind}]" for name, kind, r in reports if r.status == status))
+        if names:
+            lines.append(f"{status} ({len(names)}): {', '.join(names)}")
+    return "\n".join(lines)
