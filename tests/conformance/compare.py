@@ -110,7 +110,8 @@ class Judge:
             found.append(Mismatch("structure", f"{where}: {_kind(actual)} where PyTorch returns {_kind(expected)}"))
         elif isinstance(expected, (float, complex)):
             dtype = torch.float64 if isinstance(expected, float) else torch.complex128
-            if self.values and (message := self._unequal(torch.tensor(actual, dtype=dtype), torch.tensor(expected))):
+            theirs = torch.tensor(expected, dtype=dtype)
+            if self.values and (message := self._unequal(torch.tensor(actual, dtype=dtype), theirs)):
                 found.append(Mismatch("value", f"{where}: {message}"))
         elif self.values and actual != expected:
             found.append(Mismatch("value", f"{where}: {actual!r}, PyTorch {expected!r}"))

@@ -1,7 +1,8 @@
 """The ways in which an operator is called, one generator of cases per kind.
 
 A case is a label and a function that performs the call in a given library and returns what happened; `runner` performs
-it in PyTorch and in the library under test and lets `compare` judge.
+it in PyTorch and in the library under test and lets `compare` judge. A kind is asked for its cases only where `applies`
+says that the operator has them.
 """
 
 from __future__ import annotations
@@ -51,9 +52,7 @@ def _call_case(
         function = resolve(library)
 
         def call() -> Observed:
-            first, args, kwargs, out = library.arguments(
-                sample.input, list(sample.args), dict(sample.kwargs), extra
-            )
+            first, args, kwargs, out = library.arguments(sample.input, list(sample.args), dict(sample.kwargs), extra)
             if out is not None:
                 kwargs["out"] = out
             if op.name in opinfo.RANDOM:
@@ -77,16 +76,12 @@ def forward(op: OpInfo) -> Iterator[Case]:
 
 
 def method(op: OpInfo) -> Iterator[Case]:
-    if op.method_variant is None:
-        return
     for dtype in opinfo.dtypes(op):
         for sample in opinfo.samples(op, dtype):
             yield _call_case(op, _label(dtype, sample), sample, lambda library: library.method(op.method_variant))
 
 
 def inplace(op: OpInfo) -> Iterator[Case]:
-    if op.inplace_variant is None:
-        return
     for dtype in opinfo.dtypes(op):
         for sample in opinfo.samples(op, dtype):
             yield _call_case(op, _label(dtype, sample), sample, lambda library: library.method(op.inplace_variant))
@@ -133,8 +128,6 @@ def noncontiguous(op: OpInfo) -> Iterator[Case]:
 
 def out(op: OpInfo) -> Iterator[Case]:
     """out= holding garbage of the right shape, empty, strided; on some samples of wrong shape, dtype, or with grad."""
-    if not op.supports_out and op.name not in opinfo.OUT_WITHOUT_FLAG:
-        return
     reference = Library(torch)
     for dtype in opinfo.dtypes(op):
         for i, sample in enumerate(opinfo.samples(op, dtype)):
@@ -173,8 +166,6 @@ _UNUSUAL_OUT = {"other shape", "double", "int", "bool", "requires grad"}
 
 
 def errors(op: OpInfo) -> Iterator[Case]:
-    if op.error_inputs_func is None:
-        return
     for sample in opinfo.error_samples(op):
         label = f"({opinfo.describe(sample)})"
         if sample.kwargs.get("out") is not None or op.variant_test_name != "in_place":
@@ -190,14 +181,11 @@ def grad(op: OpInfo) -> Iterator[Case]:
 
 def gradgrad(op: OpInfo) -> Iterator[Case]:
     """Derivatives of first derivatives with respect to inputs and cotangents, in float64."""
-    if op.supports_gradgrad:
-        yield from _derivative_cases(op, 2)
+    yield from _derivative_cases(op, 2)
 
 
 def _derivative_cases(op: OpInfo, order: int) -> Iterator[Case]:
     dtype = torch.float64
-    if not op.supports_autograd or not op.supports_dtype(dtype, "cpu"):
-        return
     through = [("", lambda library: library.function(op))]
     if op.inplace_variant is not None and op.supports_inplace_autograd:
         through.append(("in-place ", lambda library: library.method(op.inplace_variant)))
@@ -285,3 +273,23 @@ KINDS: dict[str, Callable[[OpInfo], Iterator[Case]]] = {
     "gradgrad": gradgrad,
     "errors": errors,
 }
+
+
+def applies(op: OpInfo, kind: str) -> bool:
+    """Whether the operator has any case of this kind, told without drawing samples."""
+    if kind == "method":
+        return op.method_variant is not None
+    if kind == "inplace":
+        return op.inplace_variant is not None
+    if kind == "operators":
+        tables = (_OPERATORS, _INPLACE_OPERATORS)
+        stated = op.operator_variant is not None or op.inplace_operator_variant is not None
+        return stated or any(opinfo.key(op) in table for table in tables)
+    if kind == "out":
+        return op.supports_out or op.name in opinfo.OUT_WITHOUT_FLAG
+    if kind in ("grad", "gradgrad"):
+        differentiable = op.supports_autograd and op.supports_dtype(torch.float64, "cpu")
+        return differentiable and (kind == "grad" or op.supports_gradgrad)
+    if kind == "errors":
+        return op.error_inputs_func is not None
+    return True

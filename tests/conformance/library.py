@@ -33,7 +33,7 @@ def attribute(root: Any, dotted: str) -> Any:
 
 
 def bare_name(value: Any) -> str:
-    """"float32" for torch.float32, and the like for memory formats and layouts."""
+    """The last part of a value's name: torch.float32 gives "float32"; memory formats and layouts too."""
     return str(value).rpartition(".")[2]
 
 
@@ -48,16 +48,14 @@ class Library:
 
     def function(self, op: OpInfo) -> Callable[..., Any]:
         """The function that OpInfo calls, as this library has it; Missing when it has none of that name."""
-        for root in (self.module, self.Tensor):
+        for theirs, mine in ((torch, self.module), (torch.Tensor, self.Tensor)):
             try:
-                named = attribute(root, op.name)
-                break
+                known = attribute(theirs, op.name)
             except Missing:
                 continue
-        else:
-            raise Missing(f"no {op.name}")
-        if op.op is _torch_attribute(op.name):
-            return named
+            named = attribute(mine, op.name)
+            # Some OpInfos state a lambda around the function of their name.
+            return named if known is op.op else self.rebound(op.op)
         return self.rebound(op.op)
 
     def method(self, variant: Callable[..., Any]) -> Callable[..., Any]:
@@ -97,7 +95,7 @@ class Library:
 
     def arguments(self, *values: Any) -> tuple[Any, ...]:
         """Fresh copies of PyTorch values as this library's; tensors that share a storage share it afterwards."""
-        storages: dict[int, Any] = {}
+        storages: dict[Any, Any] = {}
         seen: dict[int, Any] = {}
         return tuple(self._from_torch(value, storages, seen) for value in values)
 
@@ -106,7 +104,7 @@ class Library:
         first, args, kwargs = self.arguments(sample.input, list(sample.args), dict(sample.kwargs))
         return first, args, kwargs
 
-    def _from_torch(self, value: Any, storages: dict[int, Any], seen: dict[int, Any]) -> Any:
+    def _from_torch(self, value: Any, storages: dict[Any, Any], seen: dict[int, Any]) -> Any:
         convert = functools.partial(self._from_torch, storages=storages, seen=seen)
         if isinstance(value, torch.Tensor):
             if id(value) not in seen:
@@ -128,15 +126,17 @@ class Library:
             return attribute(self.module, "Generator")().manual_seed(value.initial_seed())
         return value
 
-    def _tensor(self, value: torch.Tensor, storages: dict[int, Any]) -> Any:
+    def _tensor(self, value: torch.Tensor, storages: dict[Any, Any]) -> Any:
         source = value.detach().resolve_conj().resolve_neg()
         storage = source.untyped_storage()
-        flat = storages.get(storage.data_ptr())
-        if flat is None or flat.dtype is not attribute(self.module, bare_name(source.dtype)):
+        place = (storage.data_ptr(), source.dtype)
+        flat, _ = storages.get(place, (None, None))
+        if flat is None:
             flat = self._flat(source)
-            # An empty storage has no address of its own, so it is never shared.
+            # An empty storage has no address of its own, so it is never shared. The source is kept with the copy: it
+            # may be a temporary, and the next one must not come to lie at the same address.
             if storage.nbytes():
-                storages[storage.data_ptr()] = flat
+                storages[place] = (flat, source)
         result = flat.as_strided(tuple(source.shape), source.stride(), source.storage_offset())
         return result.detach().requires_grad_() if value.requires_grad else result
 
@@ -182,12 +182,3 @@ class Library:
             elif isinstance(value, Mapping):
                 found += self.tensors(*value.values())
         return found
-
-
-def _torch_attribute(name: str) -> Any:
-    for root in (torch, torch.Tensor):
-        try:
-            return attribute(root, name)
-        except Missing:
-            continue
-    return None

@@ -22,7 +22,7 @@ from torch.testing._internal.opinfo.core import OpInfo
 
 from . import opinfo
 from .compare import SOFT, Judge
-from .kinds import KINDS
+from .kinds import KINDS, applies
 from .library import Library, Missing
 
 # Failures beyond this many are counted but not described.
@@ -50,6 +50,8 @@ def run(op: OpInfo, kind: str, module: Any, limit: int | None = None) -> Report:
     reference, library = Library(torch), Library(module)
     judge = Judge(opinfo.tolerances(op), values=op.name not in opinfo.UNINITIALISED)
     report = Report()
+    if not applies(op, kind):
+        return report
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for case in KINDS[kind](op):
@@ -127,7 +129,7 @@ def run_all(
             def call(op: OpInfo = op, kind: str = kind) -> Report:
                 return run(op, kind, module, limit)
 
-            report = isolated(call, timeout) if isolate else call()
+            report = isolated(call, timeout) if isolate and applies(op, kind) else call()
             table.setdefault(name, {})[kind] = report
             if progress is not None:
                 progress(name, kind, report)
@@ -145,9 +147,7 @@ def losses(table: dict[str, dict[str, Report]], saved: dict[str, Any]) -> list[s
         for kind, report in row.items():
             before = saved.get(name, {}).get(kind)
             if before is not None and report.passed < before["passed"]:
-                lines.append(
-                    f"{name} {kind}: {report.text()}, in the saved run {before['passed']}/{before['total']}"
-                )
+                lines.append(f"{name} {kind}: {report.text()}, in the saved run {before['passed']}/{before['total']}")
     return lines
 
 
