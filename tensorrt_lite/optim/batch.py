@@ -1,0 +1,121 @@
+"""Rules for full batches and averaged iterates: Rprop and ASGD."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import tensorrt_lite as trt
+
+from .optimizer import PerTensorOptimizer, _check_lr, _check_non_negative, _new_step, _to_float
+
+if TYPE_CHECKING:
+    from tensorrt_lite import Tensor
+
+    from .optimizer import ParamsT
+
+__all__ = ["ASGD", "Rprop"]
+
+
+class Rprop(PerTensorOptimizer):
+    """Resilient backpropagation (Riedmiller & Braun 1993): a step size per element, moved by the gradient's sign.
+
+    lr: the first step size; etas: (shrink in (0, 1), grow > 1); step_sizes: bounds. Raises ValueError out of range.
+    """
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 1e-2,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50),
+        *,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        _check_lr(lr)
+        if not 0.0 < etas[0] < 1.0 < etas[1]:
+            raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
+        defaults = {
+            "lr": lr,
+            "etas": etas,
+            "step_sizes": step_sizes,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def _init_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        lr = _to_float(group["lr"])
+        start = complex(lr, lr) if p.is_complex() else lr
+        return {"step": _new_step(), "prev": trt.zeros_like(p), "step_size": trt.full_like(p, start)}
+
+    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], lr: float) -> None:
+        shrink, grow = group["etas"]
+        low, high = group["step_sizes"]
+        prev, step_size = state["prev"], state["step_size"]
+        agreement = grad.mul(prev)
+        turned = agreement.lt(0)
+        factor = trt.ones_like(agreement).masked_fill_(agreement.gt(0), grow).masked_fill_(turned, shrink)
+        step_size.mul_(factor).clamp_(low, high)
+        # Where the sign turned the minimum was jumped over: no move now, and no comparison in the next step.
+        grad = grad.masked_fill(turned, 0)
+        p.addcmul_(grad.sign(), step_size, value=-1)
+        prev.copy_(grad)
+
+
+class ASGD(PerTensorOptimizer):
+    """Averaged stochastic gradient descent (Polyak & Juditsky 1992); the average is in `state[p]["ax"]`.
+
+    lr, weight_decay: >= 0; lambd: decay; alpha: power of the rate's fall; t0: step at which averaging starts.
+    """
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        _check_lr(lr)
+        _check_non_negative("weight_decay", weight_decay)
+        defaults = {
+            "lr": lr,
+            "lambd": lambd,
+            "alpha": alpha,
+            "t0": t0,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def _init_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "step": _new_step(),
+            "eta": trt.tensor(_to_float(group["lr"]), dtype=trt.float32),
+            "mu": trt.ones((), dtype=trt.float32),
+            "ax": trt.zeros_like(p),
+        }
+
+    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], lr: float) -> None:
+        lambd, step = group["lambd"], state["step"].item()
+        eta, mu, average = state["eta"].item(), state["mu"].item(), state["ax"]
+        p.mul_(1 - lambd * eta).add_(grad, alpha=-eta)
+        if mu == 1:
+            average.copy_(p)
+        else:
+            average.add_(p.sub(average), alpha=mu)
+        state["eta"].fill_(lr / (1 + lambd * lr * step) ** group["alpha"])
+        state["mu"].fill_(1 / max(1, step - group["t0"]))

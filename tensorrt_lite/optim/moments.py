@@ -1,0 +1,182 @@
+"""Variants of Adam without a fused operator: NAdam, RAdam, Adamax. Each is the update of one parameter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import tensorrt_lite as trt
+
+from .optimizer import PerTensorOptimizer, _check_betas, _check_lr, _check_non_negative, _new_step
+
+if TYPE_CHECKING:
+    from tensorrt_lite import Tensor
+
+    from .optimizer import ParamsT
+
+__all__ = ["Adamax", "NAdam", "RAdam"]
+
+
+def _check_moments(lr: Any, betas: tuple[float, float], eps: float, weight_decay: float) -> None:
+    _check_lr(lr)
+    _check_non_negative("epsilon", eps)
+    _check_betas(betas)
+    _check_non_negative("weight_decay", weight_decay)
+
+
+class NAdam(PerTensorOptimizer):
+    """Adam with Nesterov momentum (Dozat 2016).
+
+    lr, eps, weight_decay, momentum_decay: >= 0; betas: in [0, 1). Raises ValueError out of range.
+    """
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        _check_moments(lr, betas, eps, weight_decay)
+        _check_non_negative("momentum_decay", momentum_decay)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "momentum_decay": momentum_decay,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _init_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "step": _new_step(),
+            "mu_product": trt.ones((), dtype=trt.float32),
+            "exp_avg": trt.zeros_like(p),
+            "exp_avg_sq": trt.zeros_like(p),
+        }
+
+    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], lr: float) -> None:
+        beta1, beta2 = group["betas"]
+        step, decay = state["step"].item(), group["momentum_decay"]
+        mu = beta1 * (1.0 - 0.5 * 0.96 ** (step * decay))
+        mu_next = beta1 * (1.0 - 0.5 * 0.96 ** ((step + 1) * decay))
+        mu_product = state["mu_product"].mul_(mu).item()
+        exp_avg, exp_avg_sq = state["exp_avg"], state["exp_avg_sq"]
+        exp_avg.lerp_(grad, 1 - beta1)
+        exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        denom = exp_avg_sq.div(1 - beta2**step).sqrt_().add_(group["eps"])
+        p.addcdiv_(grad, denom, value=-lr * (1.0 - mu) / (1.0 - mu_product))
+        p.addcdiv_(exp_avg, denom, value=-lr * mu_next / (1.0 - mu_product * mu_next))
+
+
+class RAdam(PerTensorOptimizer):
+    """Adam with a rectified variance of the adaptive rate (Liu et al. 2020).
+
+    lr, eps, weight_decay: >= 0; betas: in [0, 1). Raises ValueError out of range.
+    """
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        _check_moments(lr, betas, eps, weight_decay)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _init_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        return {"step": _new_step(), "exp_avg": trt.zeros_like(p), "exp_avg_sq": trt.zeros_like(p)}
+
+    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], lr: float) -> None:
+        beta1, beta2 = group["betas"]
+        step = state["step"].item()
+        exp_avg, exp_avg_sq = state["exp_avg"], state["exp_avg_sq"]
+        exp_avg.lerp_(grad, 1 - beta1)
+        exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        corrected_lr = lr / (1 - beta1**step)
+        bias_correction2 = 1 - beta2**step
+        # Length of the simple moving average that the exponential one stands for, now and in the limit.
+        rho_inf = 2 / (1 - beta2) - 1
+        rho = rho_inf - 2 * step * beta2**step / bias_correction2
+        if rho > 5.0:
+            rectify = ((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho)) ** 0.5
+            denom = exp_avg_sq.sqrt().add_(group["eps"])
+            p.addcdiv_(exp_avg, denom, value=-corrected_lr * rectify * bias_correction2**0.5)
+        else:
+            # Too few gradients for a variance: plain momentum.
+            p.add_(exp_avg, alpha=-corrected_lr)
+
+
+class Adamax(PerTensorOptimizer):
+    """Adam with the infinity norm of past gradients (Kingma & Ba 2015, section 7.1).
+
+    lr, eps, weight_decay: >= 0; betas: in [0, 1). Raises ValueError out of range.
+    """
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        _check_moments(lr, betas, eps, weight_decay)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def _init_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        return {"step": _new_step(), "exp_avg": trt.zeros_like(p), "exp_inf": trt.zeros_like(p)}
+
+    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], lr: float) -> None:
+        beta1, beta2 = group["betas"]
+        exp_avg, exp_inf = state["exp_avg"], state["exp_inf"]
+        exp_avg.lerp_(grad, 1 - beta1)
+        exp_inf.copy_(trt.maximum(exp_inf.mul_(beta2), grad.abs().add_(group["eps"])))
+        p.addcdiv_(exp_avg, exp_inf, value=-lr / (1 - beta1 ** state["step"].item()))
