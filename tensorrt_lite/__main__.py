@@ -1,0 +1,36 @@
+"""The command `tensorrt-lite`, also `python -m tensorrt_lite`: hands its arguments to `info` or `bench`."""
+
+from __future__ import annotations
+
+import sys
+
+_USAGE = """\
+usage: tensorrt-lite <command> [options]
+
+commands:
+  info    tell build, CPU features, BLAS, threads, CUDA and the environment variables that matter
+  bench   measure the library, alone or beside others (tensorrt-lite bench --help)
+"""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; the exit status: 0 when it succeeded, 1 when it failed, 2 for wrong usage."""
+    arguments = sys.argv[1:] if argv is None else argv
+    command, rest = (arguments[0], arguments[1:]) if arguments else ("", [])
+    if command == "info":
+        from .info import main as info
+
+        return info(rest)
+    if command == "bench":
+        from .bench.cli import main as bench
+
+        return bench(rest)
+    asked = command in ("-h", "--help", "help")
+    print(_USAGE, end="", file=sys.stdout if asked else sys.stderr)
+    if not asked and command:
+        print(f"tensorrt-lite: unknown command {command!r}", file=sys.stderr)
+    return 0 if asked else 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,246 @@
+"""The command line of the benchmark runner: chooses rows, sides and processes, then prints, saves and judges.
+
+Two OpenMP runtimes in one process cost milliseconds whenever work passes from one to the other, so libraries that do
+not share one are measured in processes of their own, in turns (`worker`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import info
+from . import measure, report, rows
+from .worker import WorkerSide
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .measure import Plan, Result, Side
+    from .rows import Row
+
+_CHECK_RUNS = 3  # a row misses its budget when it does so in this many runs
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="tensorrt-lite bench",
+        description="Measure the library, alone or beside others, round by round in turns.",
+        epilog="exit status: 0 fine; 1 a row failed, got slower (--compare) or missed its budget (--check); 2 usage",
+    )
+    parser.add_argument("suites", nargs="*", metavar="suite", help=f"of {', '.join(rows.SUITES)}; all when left out")
+    parser.add_argument("--library", default="tensorrt_lite", metavar="NAME", help="library under test")
+    parser.add_argument("--against", default="", metavar="NAMES", help="compare with these, as in torch,numpy")
+    parser.add_argument("--threads", default=None, metavar="COUNTS", help="as in 1,2; all cores when left out")
+    parser.add_argument("--rows", default=None, metavar="REGEX", help="only rows whose suite/name matches")
+    parser.add_argument("--list", action="store_true", help="print the names of the chosen rows and measure nothing")
+    parser.add_argument("--quick", action="store_true", help="few short rounds, without the slow rows")
+    parser.add_argument("--rounds", type=int, default=None, metavar="N", help="rounds a row, instead of the plan's")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="save the run")
+    parser.add_argument("--compare", type=Path, metavar="FILE", help="list rows slower than in a saved run")
+    parser.add_argument("--chart", type=Path, metavar="FILE", help="draw the ratios as an image")
+    parser.add_argument("--check", action="store_true", help="measure rows over their budget again, fail after three")
+    parser.add_argument(
+        "--isolate",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="a process for each library; auto: when they bring different OpenMP runtimes",
+    )
+    parser.add_argument(
+        "--clean-environment",
+        action="store_true",
+        help="run the libraries without the variables that handicap BLAS or threads (implies --isolate always)",
+    )
+    return parser
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _thread_counts(text: str | None, parser: argparse.ArgumentParser) -> list[int]:
+    if text is None:
+        return [info.cpu()["cores"]]
+    try:
+        counts = [int(count) for count in _names(text)]
+    except ValueError:
+        counts = []
+    if not counts or min(counts) < 1:
+        parser.error(f"--threads wants positive numbers, as in 1,2; got {text!r}")
+    return counts
+
+
+def _warn(message: str) -> None:
+    print(f"warning: {message}", file=sys.stderr)
+
+
+def _open_sides(libraries: Sequence[str], isolate: str, clean: bool) -> tuple[list[Side], dict[str, Any]]:
+    """The sides in the order of the libraries, and facts about each library's process."""
+    handicaps = info.blas_handicaps()
+    environment = {name: value for name, value in os.environ.items() if not (clean and name in handicaps)}
+    if not clean:
+        for name, effect in handicaps.items():
+            _warn(f"{name}={os.environ[name]} {effect}; --clean-environment measures without it")
+    facts: dict[str, Any] = {}
+    workers: list[WorkerSide] = []
+    try:
+        if clean or isolate == "always" or (isolate == "auto" and len(libraries) > 1):
+            for name in libraries:
+                workers.append(WorkerSide(name, environment))
+                facts[name] = workers[-1].facts()
+            runtimes = sorted({path for fact in facts.values() for path in fact["openmp_runtimes"]})
+            if clean or isolate == "always" or len(runtimes) > 1:
+                if len(runtimes) > 1:
+                    _warn(f"two OpenMP runtimes, so each library has its own process: {', '.join(runtimes)}")
+                return list(workers), facts
+            for worker in workers:
+                worker.close()
+            workers.clear()
+    except BaseException:
+        for worker in workers:
+            worker.close()
+        raise
+    sides = []
+    for name in libraries:
+        side = measure.LocalSide(name)
+        side.load()
+        facts[name] = {"version": str(getattr(side.module, "__version__", "unknown"))}
+        sides.append(side)
+    runtimes = info.openmp_runtimes()
+    for name in libraries:
+        facts[name]["openmp_runtimes"] = runtimes
+    if len(runtimes) > 1:
+        _warn(f"this process holds two OpenMP runtimes, which slows both: {', '.join(runtimes)}")
+    return list(sides), facts
+
+
+def _status_line(text: str) -> None:
+    """What is being measured, on a terminal only, overwritten by the next."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[2K{text}")
+        sys.stderr.flush()
+
+
+def _measure(row: Row, sides: Sequence[Side], threads: int, plan: Plan, check: bool) -> tuple[Result, str]:
+    """The row's result and what to say of its budget; with `check` an excess counts once it happened three times."""
+    result = measure.measure(row, sides, threads, plan)
+    excess = report.over_limit(result)
+    for _ in range(_CHECK_RUNS - 1 if check else 0):
+        if excess is None:
+            break
+        result = measure.measure(row, sides, threads, plan)
+        excess = report.over_limit(result)
+    judged = row.limit is not None and "torch" in result.ratios
+    return result, f"over: {excess}" if excess else "within" if judged else ""
+
+
+def _run(
+    chosen: Sequence[Row], sides: Sequence[Side], counts: Sequence[int], plan: Plan, check: bool
+) -> list[tuple[Result, str]]:
+    """Measure every row at every thread count, printing each suite's table when the suite is done."""
+    libraries = [side.name for side in sides]
+    done: list[tuple[Result, str]] = []
+    for suite in dict.fromkeys(row.suite for row in chosen):
+        first = len(done)
+        for row in (row for row in chosen if row.suite == suite):
+            # Thread counts mean nothing to what fresh interpreters do on import.
+            for threads in counts[:1] if suite == "startup" else counts:
+                _status_line(f"[{len(done) + 1}] {row.key}, {threads} threads")
+                done.append(_measure(row, sides, threads, plan, check))
+        _status_line("")
+        results, verdicts = zip(*done[first:], strict=True)
+        report.print_table(suite, results, libraries, verdicts)
+        for result in results:
+            for name, status in result.status.items():
+                if status != "ok" and not status.endswith(rows.NO_COUNTERPART):
+                    print(f"  {result.row.name} in {name}: {status}")
+        sys.stdout.flush()
+    return done
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line; the exit status."""
+    parser = _parser()
+    options = parser.parse_args(argv)
+    try:
+        chosen = rows.load(options.suites or rows.SUITES, options.rows, options.quick)
+        saved = report.load(options.compare) if options.compare else None
+    except (ValueError, re.error) as error:
+        parser.error(str(error))
+    if not chosen:
+        parser.error("no row matches")
+    if options.list:
+        print("\n".join(row.key for row in chosen))
+        return 0
+    libraries = [options.library, *_names(options.against)]
+    if len(set(libraries)) != len(libraries):
+        parser.error("a library is named twice")
+    if options.chart and len(libraries) == 1:
+        parser.error("--chart shows ratios: name a library with --against")
+    plan = measure.QUICK if options.quick else measure.Plan()
+    if options.rounds is not None:
+        if options.rounds < 1:
+            parser.error("--rounds wants a positive number")
+        plan = measure.Plan(plan.block, options.rounds, options.rounds, plan.budget)
+    counts = _thread_counts(options.threads, parser)
+
+    try:
+        sides, facts = _open_sides(libraries, options.isolate, options.clean_environment)
+    except (ImportError, RuntimeError) as error:
+        parser.error(f"cannot load a library: {error}")
+    try:
+        done = _run(chosen, sides, counts, plan, options.check)
+    finally:
+        for side in sides:
+            side.close()
+    return _conclude(options, done, libraries, facts, saved)
+
+
+def _conclude(
+    options: argparse.Namespace,
+    done: Sequence[tuple[Result, str]],
+    libraries: Sequence[str],
+    facts: dict[str, Any],
+    saved: dict[str, Any] | None,
+) -> int:
+    """Write the files, print what is wrong, and turn it into the exit status."""
+    results = [result for result, _ in done]
+    run = report.as_json(results, libraries, {"libraries": facts, **_machine(options.clean_environment)})
+    status = 0
+    if options.json:
+        report.save(run, options.json)
+    if options.chart:
+        from . import chart
+
+        try:
+            chart.draw(results, libraries, options.chart)
+        except ValueError as error:
+            _warn(str(error))
+            status = 1
+    failed = [result for result in results if any(text.startswith("failed") for text in result.status.values())]
+    if failed:
+        print(f"\n{len(failed)} rows failed")
+        status = 1
+    missing = sum(result.status[libraries[0]].startswith("missing") for result in results)
+    if missing:
+        print(f"\n{missing} rows are missing in {libraries[0]}")
+    if options.check and (over := [result for result, verdict in done if verdict.startswith("over")]):
+        print(f"\n{len(over)} rows missed their budget in {_CHECK_RUNS} runs")
+        status = 1
+    if saved is not None:
+        regressions = report.slower(saved, run)
+        print(f"\n{len(regressions)} rows slower than in {options.compare}")
+        for line in regressions:
+            print(f"  {line}")
+        status = 1 if regressions else status
+    return status
+
+
+def _machine(clean: bool) -> dict[str, Any]:
+    environment = {} if clean else info.relevant_environment()
+    return {"cpu": info.cpu(), "python": platform.python_version(), "environment": environment}

@@ -1,0 +1,70 @@
+"""What a benchmark row is, and how the rows of all suites are found.
+
+A row says what is timed, not how: its builder receives a library and a thread count and returns a callable that does
+the work once. `build` speaks PyTorch's API and serves torch and tensorrt_lite alike; `numpy` is the same computation in
+NumPy where that makes sense. Builders run once per library and thread count, outside the timed part.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    Work = Callable[[], object]
+    Builder = Callable[[Any, int], Work]
+
+SUITES = ("startup", "overhead", "pointwise", "reduction", "gemm", "conv", "nn", "train")
+
+NO_COUNTERPART = "has no counterpart"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One thing to time.
+
+    name: unique within its suite. unit: "s" when the row is a time, else what its figure counts ("modules", "bytes").
+    own_clock: the callable returns its figure (seconds or a count) instead of being timed. subtract_loop: the cost of
+    calling an empty callable is taken off, for rows of a microsecond and less. limit: the ratio to PyTorch's time that
+    the project holds itself to. limit_seconds: the same as an absolute time. slow: left out by `--quick`.
+    """
+
+    name: str
+    suite: str
+    build: Builder
+    numpy: Builder | None = None
+    unit: str = "s"
+    own_clock: bool = False
+    subtract_loop: bool = False
+    limit: float | None = None
+    limit_seconds: float | None = None
+    slow: bool = False
+
+    @property
+    def key(self) -> str:
+        return f"{self.suite}/{self.name}"
+
+    def builder(self, library: str) -> Builder:
+        """The builder for a library; raises NotImplementedError when the row makes no sense there."""
+        if library != "numpy":
+            return self.build
+        if self.numpy is None:
+            raise NotImplementedError(f"numpy {NO_COUNTERPART}")
+        return self.numpy
+
+
+def load(suites: Iterable[str] = SUITES, pattern: str | None = None, quick: bool = False) -> list[Row]:
+    """The rows of the named suites whose `suite/name` matches the regular expression, in the suites' order."""
+    wanted = re.compile(pattern or "")
+    rows: list[Row] = []
+    for suite in suites:
+        if suite not in SUITES:
+            raise ValueError(f"unknown suite {suite!r}; suites are {', '.join(SUITES)}")
+        rows.extend(importlib.import_module(f"{__package__}.suites.{suite}").rows())
+    keys = [row.key for row in rows]
+    assert len(keys) == len(set(keys)), "two rows share a name"
+    return [row for row in rows if wanted.search(row.key) and not (quick and row.slow)]

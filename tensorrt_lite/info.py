@@ -1,0 +1,188 @@
+"""What this installation is and what it runs on: the facts behind `tensorrt-lite info`.
+
+Reads the operating system's files and the compiled core's build record, computes nothing. The benchmark runner uses
+`blas_handicaps` and `openmp_runtimes` to judge whether a comparison is fair. Importing this module loads nothing heavy.
+
+The compiled core supplies `tensorrt_lite._build_info() -> dict`, every key optional: `compiler` (str), `debug` (bool),
+`instruction_set` (str, the loops chosen at import), `instruction_sets` (list of str, the loops compiled in), `blas`
+(dict: library, config, core, threads), `openmp_threads` (int), `cuda` (dict: available, driver, devices).
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Instruction sets that decide which loops and which BLAS kernels can run.
+_CPU_FEATURES = (
+    "sse4_2", "avx", "f16c", "fma", "avx2", "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_vnni",
+    "avx512_bf16", "avx512_fp16", "amx_bf16", "asimd", "asimdhp", "bf16", "sve",
+)  # fmt: skip
+
+# Variables that can change what is measured: (name pattern, what it does).
+_VARIABLES: tuple[tuple[str, str], ...] = (
+    (r"OPENBLAS_CORETYPE", "forces OpenBLAS kernels for another CPU"),
+    (r"OPENBLAS_L2_SIZE", "overrides the cache size that OpenBLAS blocks for"),
+    (r"(OPENBLAS|GOTO)_NUM_THREADS", "limits BLAS threads"),
+    (r"MKL_(NUM_THREADS|DYNAMIC)", "limits MKL threads"),
+    (r"MKL_(ENABLE_INSTRUCTIONS|DEBUG_CPU_TYPE|CBWR)", "forces MKL kernels for another CPU"),
+    (r"ONEDNN_MAX_CPU_ISA|DNNL_MAX_CPU_ISA", "forces oneDNN kernels for another CPU"),
+    (r"ATEN_CPU_CAPABILITY", "forces PyTorch's loops for another CPU"),
+    (r"OMP_(NUM_THREADS|THREAD_LIMIT|DYNAMIC)", "limits OpenMP threads"),
+    (r"OMP_(PROC_BIND|PLACES)|GOMP_CPU_AFFINITY|KMP_AFFINITY", "pins OpenMP threads to cores"),
+    (r"OMP_WAIT_POLICY|GOMP_SPINCOUNT|KMP_BLOCKTIME", "changes how idle OpenMP threads wait"),
+    (r"NPY_DISABLE_CPU_FEATURES", "turns NumPy's vector loops off"),
+)
+
+_OPENMP_LIBRARY = re.compile(r"/lib(?:gomp|iomp5|omp)[^/]*\.so[^/]*$")
+
+
+def version() -> str:
+    """The version of the installed package, or `unknown` when its metadata is absent."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("tensorrt_lite")
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def relevant_environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Every variable that is set and changes threads, kernels or the package's own behaviour, by name."""
+    environ = os.environ if environ is None else environ
+    known = re.compile("|".join(f"(?:{pattern})" for pattern, _ in _VARIABLES))
+    return {
+        name: value
+        for name, value in sorted(environ.items())
+        if known.fullmatch(name) or name.startswith("TENSORRT_LITE_") or name == "CUDA_VISIBLE_DEVICES"
+    }
+
+
+def blas_handicaps(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Variables that are set and slow BLAS or loops down unseen, with the effect of each."""
+    environ = os.environ if environ is None else environ
+    return {
+        name: effect
+        for pattern, effect in _VARIABLES
+        for name in sorted(environ)
+        if re.fullmatch(pattern, name) and environ[name] != ""
+    }
+
+
+def openmp_runtimes(maps: str | None = None) -> list[str]:
+    """Paths of the OpenMP runtimes mapped into this process; `maps` stands in for the text of /proc/self/maps."""
+    if maps is None:
+        try:
+            with open("/proc/self/maps") as file:
+                maps = file.read()
+        except OSError:
+            return []
+    paths = {line.split(maxsplit=5)[5] for line in maps.splitlines() if line.count(" ") >= 5 and "/" in line}
+    return sorted(path for path in paths if _OPENMP_LIBRARY.search(path))
+
+
+def cpu() -> dict[str, Any]:
+    """The processor: model, cores this process may use, and the vector features that matter here."""
+    model, flags = platform.processor() or platform.machine(), set()
+    try:
+        with open("/proc/cpuinfo") as file:
+            for line in file:
+                key, _, value = line.partition(":")
+                if key.strip() == "model name":
+                    model = value.strip()
+                elif key.strip() in ("flags", "Features"):
+                    flags = set(value.split())
+                    break
+    except OSError:
+        pass
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    return {
+        "model": model,
+        "cores": cores,
+        "features": [feature for feature in _CPU_FEATURES if feature in flags],
+    }
+
+
+def build() -> dict[str, Any]:
+    """The compiled core's record of itself; empty when the package is without one."""
+    package = sys.modules.get("tensorrt_lite")
+    supplied = getattr(package, "_build_info", None)
+    return dict(supplied()) if callable(supplied) else {}
+
+
+def collect() -> dict[str, Any]:
+    """Everything `tensorrt-lite info` tells, as one dictionary that JSON can hold."""
+    record = build()
+    package = sys.modules.get("tensorrt_lite")
+    threads = record.pop("openmp_threads", None)
+    if threads is None and hasattr(package, "get_num_threads"):
+        threads = package.get_num_threads()
+    cuda = record.pop("cuda", None)
+    if cuda is None:
+        module = getattr(package, "cuda", None)
+        cuda = {"available": bool(module is not None and module.is_available())}
+    return {
+        "version": version(),
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "system": f"{platform.system()} {platform.machine()}, {' '.join(platform.libc_ver()).strip()}",
+        "cpu": cpu(),
+        "blas": record.pop("blas", {}),
+        "openmp": {"threads": threads, "runtimes": openmp_runtimes()},
+        "cuda": cuda,
+        "build": record,
+        "environment": relevant_environment(),
+        "handicaps": blas_handicaps(),
+    }
+
+
+def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    def joined(value: Any) -> str:
+        if isinstance(value, dict):
+            return ", ".join(f"{key} {joined(item)}" for key, item in value.items()) or "unknown"
+        if isinstance(value, (list, tuple)):
+            return ", ".join(str(item) for item in value) or "none"
+        return "unknown" if value is None else str(value)
+
+    processor, record = facts["cpu"], dict(facts["build"])
+    chosen = record.pop("instruction_set", None)
+    lines = [
+        ("version", facts["version"]),
+        ("build", joined({"compiler": record.pop("compiler", None), "debug": record.pop("debug", None), **record})),
+        ("python", facts["python"]),
+        ("system", facts["system"]),
+        ("cpu", f"{processor['model']}, {processor['cores']} cores"),
+        ("cpu features", joined(processor["features"])),
+        ("instruction set", joined(chosen)),
+        ("blas", joined(facts["blas"])),
+        ("openmp threads", joined(facts["openmp"]["threads"])),
+        ("openmp runtimes", joined(facts["openmp"]["runtimes"])),
+        ("cuda", joined(facts["cuda"])),
+    ]
+    for name, value in facts["environment"].items():
+        effect = facts["handicaps"].get(name)
+        lines.append(("environment", f"{name}={value}" + (f" ({effect})" if effect else "")))
+    return lines
+
+
+def main(argv: list[str] | None = None) -> int:
+    """`tensorrt-lite info [--json]`: print the facts, one to a line; the exit status."""
+    import argparse
+    import json
+
+    parser = argparse.ArgumentParser(prog="tensorrt-lite info", description="Tell build, CPU, BLAS, threads, CUDA.")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of lines")
+    options = parser.parse_args(argv)
+    facts = collect()
+    if options.json:
+        print(json.dumps(facts, indent=2))
+    else:
+        for name, value in _lines(facts):
+            print(f"{name:<16} {value}")
+    return 0

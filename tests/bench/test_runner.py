@@ -1,0 +1,440 @@
+"""The benchmark runner: what a row yields, how libraries are compared, what the command line promises.
+
+NumPy stands in for the library under test where any library will do: the runner must not depend on which one it times.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tensorrt_lite import info
+from tensorrt_lite.bench import cli, measure, report, rows
+from tensorrt_lite.bench.measure import Plan, Result, Spread
+from tensorrt_lite.bench.rows import Row
+from tensorrt_lite.bench.worker import WorkerSide
+
+FAST = Plan(block=1e-4, rounds=5, least=3, budget=0.05)
+NUMPY_ROW = "^overhead/add, 4 elements$"
+
+
+class ScriptedSide:
+    """A side whose blocks return the given figures in turn and which notes when it was asked."""
+
+    def __init__(self, name: str, figures: list[float], log: list[str] | None = None, status: str = "ok") -> None:
+        self.name, self.figures, self.log, self.status = name, list(figures), log if log is not None else [], status
+
+    def build(self, row: Row, threads: int) -> str:
+        return self.status
+
+    def once(self) -> float:
+        return 1e-6
+
+    def block(self, number: int) -> float:
+        self.log.append(self.name)
+        return self.figures.pop(0)
+
+    def close(self) -> None:
+        pass
+
+
+def row_of(build, **options) -> Row:
+    return Row("row", "overhead", build, build, **options)
+
+
+def local_result(build, **options) -> Result:
+    return measure.measure(row_of(build, **options), [measure.LocalSide("numpy")], 1, FAST)
+
+
+# rows
+
+
+@pytest.mark.parametrize("suite", rows.SUITES)
+def test_every_suite_has_rows_of_its_own(suite):
+    found = rows.load([suite])
+    assert found
+    assert all(row.suite == suite for row in found)
+
+
+def test_row_keys_are_unique():
+    keys = [row.key for row in rows.load()]
+    assert len(keys) == len(set(keys))
+
+
+@pytest.mark.parametrize("function", ["add", "mul", "exp", "tanh", "gelu", "sigmoid", "where", "transpose copy", "cat"])
+@pytest.mark.parametrize("size", ["1M", "16M"])
+def test_large_pointwise_operators_have_rows_in_both_sizes(function, size):
+    assert f"pointwise/{function} {size}" in {row.key for row in rows.load(["pointwise"])}
+
+
+@pytest.mark.parametrize("function", ["sum dim 0", "sum dim 1", "mean", "max", "softmax dim 1"])
+@pytest.mark.parametrize("size", ["1M", "16M"])
+def test_reductions_have_rows_in_both_sizes(function, size):
+    assert f"reduction/{function} {size}" in {row.key for row in rows.load(["reduction"])}
+
+
+def test_the_pattern_selects_by_suite_and_name():
+    assert [row.key for row in rows.load(pattern="^overhead/view$")] == ["overhead/view"]
+
+
+def test_quick_leaves_slow_rows_out():
+    everything, quick = rows.load(["train"]), rows.load(["train"], quick=True)
+    assert {row.key for row in everything} - {row.key for row in quick} == {row.key for row in everything if row.slow}
+    assert len(quick) < len(everything)
+
+
+def test_an_unknown_suite_is_an_error_that_names_the_suites():
+    with pytest.raises(ValueError, match="unknown suite 'gem'; suites are startup, overhead"):
+        rows.load(["gem"])
+
+
+# measuring
+
+
+def test_the_figure_is_the_time_of_one_call():
+    pause = 2e-3
+    result = local_result(lambda lib, threads: lambda: time.sleep(pause))
+    assert pause <= result.figures["numpy"].median < 4 * pause
+
+
+def test_the_loop_and_the_empty_call_are_subtracted():
+    with_loop = local_result(lambda lib, threads: lambda: None).figures["numpy"].median
+    without = local_result(lambda lib, threads: lambda: None, subtract_loop=True).figures["numpy"].median
+    assert 0 <= without < with_loop / 2
+
+
+def test_a_row_with_its_own_clock_returns_its_figure():
+    result = local_result(lambda lib, threads: lambda: 42.0, own_clock=True, unit="modules")
+    assert result.figures["numpy"] == Spread(42.0, 42.0, 42.0)
+
+
+@pytest.mark.parametrize("error", [AttributeError, NotImplementedError, ImportError])
+def test_a_missing_operator_is_reported_and_does_not_fail(error):
+    def build(lib, threads):
+        raise error("no such operator")
+
+    assert local_result(build).status["numpy"] == f"missing: {error.__name__}: no such operator"
+
+
+def test_an_exception_of_a_row_is_reported_as_failure():
+    def build(lib, threads):
+        return lambda: 1 // 0
+
+    assert local_result(build).status["numpy"].startswith("failed: ZeroDivisionError")
+
+
+def test_libraries_take_turns_and_the_first_changes_every_round():
+    log: list[str] = []
+    sides = [ScriptedSide("a", [1.0] * 9, log), ScriptedSide("b", [1.0] * 9, log)]
+    measure.measure(row_of(lambda lib, threads: None), sides, 1, Plan(rounds=4, least=4))
+    assert log == ["a", "b", "b", "a", "a", "b", "b", "a"]
+
+
+def test_the_ratio_is_the_median_of_ratios_within_rounds():
+    # The machine slows down tenfold in the last two rounds; within each round the ratio stays what it is.
+    own, other = ScriptedSide("a", [1.0, 1.0, 10.0, 30.0, 1.0]), ScriptedSide("b", [2.0, 2.0, 20.0, 20.0, 2.0])
+    result = measure.measure(row_of(lambda lib, threads: None), [own, other], 1, Plan(rounds=5, least=5))
+    assert result.ratios["b"] == Spread(0.5, 0.5, 0.5)
+    assert result.figures["a"].median == 1.0
+
+
+def test_a_library_that_lacks_the_row_leaves_the_others_measured():
+    sides = [ScriptedSide("a", [], status="missing: x"), ScriptedSide("b", [1.0] * 5)]
+    result = measure.measure(row_of(lambda lib, threads: None), sides, 1, Plan(rounds=5, least=5))
+    assert set(result.figures) == {"b"}
+    assert not result.ratios
+
+
+def test_a_side_that_fails_while_measured_is_a_failure_of_the_row():
+    sides = [ScriptedSide("a", [1.0] * 5), ScriptedSide("b", [1.0])]
+    result = measure.measure(row_of(lambda lib, threads: None), sides, 1, Plan(rounds=5, least=5))
+    assert result.status["b"].startswith("failed: IndexError")
+    assert set(result.figures) == {"a"}
+
+
+def test_slow_rows_get_fewer_rounds_but_never_less_than_the_least():
+    side = ScriptedSide("a", [1.0] * 25)
+    side.once = lambda: 10.0
+    result = measure.measure(row_of(lambda lib, threads: None), [side], 1, Plan(rounds=25, least=7, budget=1.5))
+    assert result.rounds == 7
+
+
+def test_the_spread_is_median_and_quartiles():
+    assert Spread.of([1.0, 2.0, 3.0, 4.0, 5.0]) == Spread(3.0, 2.0, 4.0)
+
+
+def test_thread_counts_reach_the_library():
+    seen = []
+    measure.set_threads("torch", SimpleNamespace(set_num_threads=seen.append), 3)
+    assert seen == [3]
+
+
+# worker processes
+
+
+@pytest.fixture
+def worker():
+    side = WorkerSide("numpy")
+    yield side
+    side.close()
+
+
+def process_state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def wait_for_state(pid: int, state: str) -> bool:
+    deadline = time.monotonic() + 5
+    while process_state(pid) != state and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return process_state(pid) == state
+
+
+def test_a_worker_measures_the_same_row_as_this_process(worker):
+    [row] = rows.load(pattern=NUMPY_ROW)
+    result = measure.measure(row, [worker], 1, FAST)
+    assert result.status == {"numpy": "ok"}
+    assert 1e-9 < result.figures["numpy"].median < 1e-4
+
+
+def test_an_idle_worker_is_stopped(worker):
+    [row] = rows.load(pattern=NUMPY_ROW)
+    assert wait_for_state(worker.pid, "T")
+    worker.build(row, 1)
+    assert wait_for_state(worker.pid, "T")
+
+
+def test_a_worker_holds_only_its_own_library(worker):
+    facts = worker.facts()
+    assert facts["version"] != "unknown"
+    assert facts["openmp_runtimes"] == []
+
+
+def test_closing_ends_a_stopped_worker(worker):
+    worker.close()
+    assert not Path(f"/proc/{worker.pid}").exists()
+
+
+def test_a_worker_that_died_fails_one_row_and_serves_the_next(worker):
+    [row] = rows.load(pattern=NUMPY_ROW)
+    assert worker.build(row, 1) == "ok"
+    os.kill(worker.pid, signal.SIGKILL)
+    result = measure.measure(row, [worker], 1, FAST)
+    if result.status["numpy"] != "ok":  # the death was noticed while asking, so this row pays for it
+        assert result.status["numpy"].startswith("failed: RuntimeError: the worker of numpy ended")
+        result = measure.measure(row, [worker], 1, FAST)
+    assert result.status == {"numpy": "ok"}
+
+
+def test_a_library_that_is_not_installed_is_a_usage_error(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["--library", "no_such_library", "--isolate", "always", "--rows", NUMPY_ROW])
+    assert stopped.value.code == 2
+    assert "No module named 'no_such_library'" in capsys.readouterr().err
+
+
+# reports
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (96.4e-9, "s", "96.4 ns"),
+        (1.384e-3, "s", "1.38 ms"),
+        (250e-6, "s", "250 µs"),
+        (1.5, "s", "1.50 s"),
+        (12.4e6, "bytes", "12.4 MB"),
+        (71.0, "modules", "71 modules"),
+    ],
+)
+def test_figures_are_printed_in_the_unit_of_their_size(value, unit, text):
+    assert report.quantity(value, unit) == text
+
+
+def run_of(median: float, q1: float | None = None, q3: float | None = None) -> dict:
+    result = Result(row_of(lambda lib, threads: None), 1, {"numpy": Spread(median, q1 or median, q3 or median)})
+    result.status = {"numpy": "ok"}
+    return report.as_json([result], ["numpy"], {})
+
+
+def test_a_row_slower_by_more_than_five_percent_is_listed():
+    assert report.slower(run_of(1e-6), run_of(1.2e-6)) == ["overhead/row, 1 threads: 1.00 µs to 1.20 µs (1.20 times)"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param((1e-6, 1e-6, 1e-6), (1.04e-6, 1.04e-6, 1.04e-6), id="within five percent"),
+        pytest.param((1e-6, 0.9e-6, 1.3e-6), (1.2e-6, 1.1e-6, 1.4e-6), id="within noise"),
+        pytest.param((1e-6, 1e-6, 1e-6), (0.5e-6, 0.5e-6, 0.5e-6), id="faster"),
+    ],
+)
+def test_a_row_within_noise_is_not_listed(before, after):
+    assert report.slower(run_of(*before), run_of(*after)) == []
+
+
+def test_a_row_over_its_limit_says_by_how_much():
+    result = Result(row_of(lambda lib, threads: None, limit=0.25), 1)
+    result.figures, result.ratios = {"numpy": Spread(1e-6, 1e-6, 1e-6)}, {"torch": Spread(0.5, 0.4, 0.6)}
+    result.status = {"numpy": "ok", "torch": "ok"}
+    assert report.over_limit(result) == "0.50 of torch's time, allowed 0.25"
+    result.ratios["torch"] = Spread(0.2, 0.1, 0.3)
+    assert report.over_limit(result) is None
+
+
+def test_a_time_over_its_absolute_limit_says_so():
+    result = Result(row_of(lambda lib, threads: None, limit_seconds=120e-9), 1)
+    result.figures, result.status = {"numpy": Spread(150e-9, 150e-9, 150e-9)}, {"numpy": "ok"}
+    assert report.over_limit(result) == "150 ns, allowed 120 ns"
+
+
+# command line
+
+
+def bench(*arguments: str) -> int:
+    return cli.main(["--library", "numpy", "--quick", "--isolate", "never", "--rows", NUMPY_ROW, *arguments])
+
+
+def test_the_run_is_saved_as_json(tmp_path, capsys):
+    assert bench("--threads", "1,2", "--json", str(tmp_path / "run.json")) == 0
+    saved = report.load(tmp_path / "run.json")
+    assert [(row["name"], row["threads"]) for row in saved["rows"]] == [("add, 4 elements", 1), ("add, 4 elements", 2)]
+    assert all(row["figures"]["numpy"]["median"] > 0 for row in saved["rows"])
+    assert saved["facts"]["libraries"]["numpy"]["version"]
+
+
+def test_the_table_names_row_and_libraries(capsys):
+    assert bench() == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.split()[:3] == ["row", "threads", "numpy"] for line in lines)
+    assert any(line.startswith("add, 4 elements") and line.rstrip().endswith("ns") for line in lines)
+
+
+def test_a_missing_operator_is_printed_and_the_run_succeeds(capsys):
+    assert cli.main(["--library", "math", "--quick", "--isolate", "never", "--rows", "^gemm/64x64x64$"]) == 0
+    printed = capsys.readouterr().out
+    assert "missing: AttributeError" in printed
+    assert "1 rows are missing in math" in printed
+
+
+def test_a_failing_row_makes_the_run_fail(monkeypatch, capsys):
+    broken = row_of(lambda lib, threads: lambda: 1 // 0)
+    monkeypatch.setattr(rows, "load", lambda *arguments: [broken])
+    assert bench() == 1
+    assert "1 rows failed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("saved_median", "status"), [(1e-12, 1), (1.0, 0)])
+def test_comparison_with_a_saved_run_decides_the_exit_status(tmp_path, capsys, saved_median, status):
+    path = tmp_path / "run.json"
+    bench("--json", str(path))
+    saved = json.loads(path.read_text())
+    for row in saved["rows"]:
+        row["figures"]["numpy"] = {"median": saved_median, "q1": saved_median, "q3": saved_median}
+    path.write_text(json.dumps(saved))
+    assert bench("--compare", str(path)) == status
+
+
+def test_a_row_over_budget_three_times_fails_the_check(monkeypatch, capsys):
+    calls = []
+
+    def build(lib, threads):
+        calls.append(threads)
+        return lambda: time.sleep(1e-4)
+
+    monkeypatch.setattr(rows, "load", lambda *arguments: [row_of(build, limit_seconds=1e-9)])
+    assert bench("--threads", "1") == 0
+    calls.clear()
+    assert bench("--threads", "1", "--check") == 1
+    assert len(calls) == 3
+    assert "1 rows missed their budget in 3 runs" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(["--threads", "0"], id="no threads"),
+        pytest.param(["--threads", "two"], id="threads in words"),
+        pytest.param(["--rows", "("], id="malformed pattern"),
+        pytest.param(["--rows", "no such row"], id="no row"),
+        pytest.param(["--against", "numpy"], id="a library against itself"),
+        pytest.param(["--compare", "no/such/file.json"], id="no saved run"),
+        pytest.param(["--chart", "chart.png"], id="a chart of one library"),
+        pytest.param(["no-such-suite"], id="unknown suite"),
+    ],
+)
+def test_wrong_usage_exits_with_two(arguments, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        bench(*arguments)
+    assert stopped.value.code == 2
+
+
+def test_the_chart_is_an_image_of_the_ratios(tmp_path):
+    pytest.importorskip("matplotlib")
+    from tensorrt_lite.bench import chart
+
+    result = Result(row_of(lambda lib, threads: None), 1)
+    result.ratios = {"torch": Spread(0.2, 0.1, 0.3)}
+    chart.draw([result], ["numpy", "torch"], tmp_path / "chart.png")
+    assert (tmp_path / "chart.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_handicapping_variables_are_warned_about_and_can_be_dropped(monkeypatch, capsys):
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+    assert bench() == 0
+    assert "OPENBLAS_CORETYPE=Haswell" in capsys.readouterr().err
+    assert bench("--clean-environment") == 0
+    assert "OPENBLAS_CORETYPE" not in capsys.readouterr().err
+
+
+# facts about the machine
+
+
+@pytest.mark.parametrize("name", ["OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "OMP_NUM_THREADS", "MKL_NUM_THREADS"])
+def test_blas_and_thread_limits_are_handicaps(name):
+    assert list(info.blas_handicaps({name: "1", "HOME": "/root"})) == [name]
+
+
+def test_each_openmp_runtime_is_counted_once():
+    maps = """\
+7f00-7f01 r-xp 00000000 08:01 42      /site-packages/torch/lib/libgomp.so.1
+7f01-7f02 r--p 00001000 08:01 42      /site-packages/torch/lib/libgomp.so.1
+7f02-7f03 r-xp 00000000 08:01 43      /usr/lib/x86_64-linux-gnu/libgomp.so.1.0.0
+7f03-7f04 r-xp 00000000 08:01 44      /opt/a folder/libiomp5.so
+7f04-7f05 r-xp 00000000 08:01 45      /usr/lib/x86_64-linux-gnu/libc.so.6
+7f05-7f06 rw-p 00000000 00:00 0
+"""
+    assert info.openmp_runtimes(maps) == [
+        "/opt/a folder/libiomp5.so",
+        "/site-packages/torch/lib/libgomp.so.1",
+        "/usr/lib/x86_64-linux-gnu/libgomp.so.1.0.0",
+    ]
+
+
+def test_info_prints_what_the_build_says_of_itself(monkeypatch, capsys):
+    monkeypatch.setattr(info, "build", lambda: {"compiler": "gcc 12.2", "debug": False, "instruction_set": "avx2"})
+    assert info.main([]) == 0
+    lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert lines["build"] == "compiler gcc 12.2, debug False"
+    assert "instruction set  avx2" in {f"{key} {value}" for key, value in lines.items()}
+
+
+def test_info_tolerates_a_build_that_says_nothing(monkeypatch, capsys):
+    monkeypatch.setattr(info, "build", dict)
+    assert info.main(["--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["build"] == {}
+
+
+@pytest.mark.parametrize(("arguments", "status"), [(["--help"], 0), ([], 2), (["no-such-command"], 2)])
+def test_the_command_explains_its_usage(arguments, status, capsys):
+    from tensorrt_lite.__main__ import main
+
+    assert main(arguments) == status
+    captured = capsys.readouterr()
+    assert "usage: tensorrt-lite" in captured.out + captured.err
