@@ -1,0 +1,58 @@
+# What a fresh machine needs: Python 3.11 or newer, gcc, make. Every target makes its own virtual environment; PYTHON
+# chooses the interpreter. Environments are remade when a source of the installed package changes.
+
+PYTHON ?= python3
+PYTEST_FLAGS ?= -q
+BENCH ?= --against torch,numpy --threads 1,2
+# PyTorch is needed to compare with, its CPU build suffices and is a tenth of the default download.
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+
+SOURCES := pyproject.toml $(wildcard setup.py MANIFEST.in) \
+	$(shell find tensorrt_lite cysrc cuda_src tools -type f -not -path '*/__pycache__/*' 2>/dev/null)
+
+.PHONY: demo test lint types conformance bench clean
+
+# Trains a CNN on handwritten digits: accuracy on the terminal, plots and checkpoint in out/digits.
+demo: .venv/installed
+	.venv/bin/python examples/digits.py
+
+# The whole test suite on the installed package (-P: never on the source folder, which has no compiled core).
+test: .venv-test/installed
+	.venv-test/bin/python -P -m pytest $(PYTEST_FLAGS) tests
+
+lint: .venv-test/installed
+	.venv-test/bin/ruff check .
+	.venv-test/bin/ruff format --check .
+
+# The installed package with the stubs that the build generated; the empty folder hides the sources.
+types: .venv-test/installed
+	mkdir -p .venv-test/empty
+	cd .venv-test/empty && ../bin/python -m mypy --config-file ../../pyproject.toml -p tensorrt_lite
+
+conformance: .venv-test/installed
+	mkdir -p .venv-test/root && ln -sfn ../../tests .venv-test/root/tests
+	PYTHONPATH=.venv-test/root .venv-test/bin/python -P -m tests.conformance
+
+bench: .venv-test/installed
+	.venv-test/bin/tensorrt-lite bench $(BENCH)
+
+clean:
+	rm -rf .venv .venv-test build dist out *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/installed: $(SOURCES)
+	$(call environment,.venv)
+	.venv/bin/python -m pip install --quiet '.[demo]'
+	touch $@
+
+.venv-test/installed: $(SOURCES)
+	$(call environment,.venv-test)
+	.venv-test/bin/python -m pip install --quiet --extra-index-url $(TORCH_INDEX) '.[test,conformance,bench,demo]'
+	touch $@
+
+define environment
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "$(PYTHON) is older than Python 3.11; choose another with make PYTHON=..."; exit 1; }
+	test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
+	$(1)/bin/python -m pip install --quiet --upgrade pip
+endef
