@@ -112,9 +112,12 @@ static inline float RS_NAME(rs_logf)(float v) {
     bits = (bits & 0x7fffffu) | 0x3f000000u;
     float x;
     memcpy(&x, &bits, 4);
-    int small = x < 0.707106781186547524f;
-    e = small ? e - 1.0f : e;
-    x = small ? x - 1.0f + x : x - 1.0f;
+    /* Below sqrt(1/2) the mantissa is doubled; a bit mask, because a conditional here keeps gcc from vectorising. */
+    uint32_t small = 0u - (uint32_t)(bits < 0x3f3504f3u), added = bits & small;
+    e -= (float)(int32_t)(small & 1u);
+    float doubled;
+    memcpy(&doubled, &added, 4);
+    x = x - 1.0f + doubled;
     float z = x * x;
     float y = 7.0376836292e-2f;
     y = RS_FMAF(y, x, -1.1514610310e-1f);

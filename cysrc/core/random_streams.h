@@ -30,7 +30,7 @@
 #define RS_BIG_ENDIAN 0
 #endif
 
-enum { RS_WORDS = 624, RS_STAGE = 256, RS_STATE_BYTES = 5056, RS_LEGACY_STATE_BYTES = 5048 };
+enum { RS_WORDS = 624, RS_STAGE = 256, RS_STATE_BYTES = 5056 };
 
 /* Element types a fill can write. Half types are IEEE binary16 and bfloat16 bit patterns in uint16_t. */
 typedef enum {
@@ -65,10 +65,11 @@ typedef struct {
     void (*cauchy)(const uint64_t *, double *, int, double, double);
 } rs_kernels;
 
-/* The kernels spell out every fused operation themselves, set no errno and test no exception flags. */
+/* The kernels spell out every fused operation themselves. Build with -fno-math-errno too, or the loops that hold a
+ * square root stay scalar: gcc ignores that option in a pragma. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define RS_OPTIONS_BEGIN \
-    _Pragma("GCC push_options") _Pragma("GCC optimize(\"O3,no-math-errno,no-trapping-math,fp-contract=off\")")
+    _Pragma("GCC push_options") _Pragma("GCC optimize(\"O3,no-trapping-math,fp-contract=off\")")
 #define RS_OPTIONS_END _Pragma("GCC pop_options")
 #else
 #define RS_OPTIONS_BEGIN
@@ -135,6 +136,8 @@ static inline void rs_manual_seed(rs_state *s, uint64_t seed) {
     s->fresh = 1;
 }
 
+static inline uint64_t rs_initial_seed(const rs_state *s) { return s->seed; }
+
 static inline void rs_refill(rs_state *s) {
     rs_best_kernels()->next_block(s->mt, s->out);
     s->position = 0;
@@ -176,7 +179,7 @@ static inline void rs_random64_block(rs_state *s, uint64_t *r, int n) {
 /* ---- state ----------------------------------------------------------------------------------------------------- */
 
 /* PyTorch's layout, little-endian: u64 seed; i32 left, i32 seeded; u64 next; u64 words[624]; f64 normal_x, normal_y,
- * normal_rho; i32 normal_is_valid, i32 padding; and from 5048 on f32 next_float_normal, u8 valid, 3 bytes padding.
+ * normal_rho; i32 normal_is_valid, i32 padding; f32 next_float_normal, u8 valid, 3 bytes padding.
  * left + next is 625, except before the first draw, when left is 1 and next is 0. normal_y holds the cached value. */
 static inline void rs_put(uint8_t *p, uint64_t v, int bytes) {
     for (int i = 0; i < bytes; i++) p[i] = (uint8_t)(v >> 8 * i);
@@ -209,10 +212,10 @@ typedef enum { RS_STATE_OK, RS_STATE_WRONG_SIZE, RS_STATE_INVALID } rs_state_sta
 
 /* On any status but RS_STATE_OK the state is as it was. */
 static inline rs_state_status rs_set_state(rs_state *s, const uint8_t *bytes, size_t size) {
-    if (size != RS_STATE_BYTES && size != RS_LEGACY_STATE_BYTES) return RS_STATE_WRONG_SIZE;
+    if (size != RS_STATE_BYTES) return RS_STATE_WRONG_SIZE;
     uint64_t left = rs_take(bytes + 8, 4), seeded = rs_take(bytes + 12, 4), next = rs_take(bytes + 16, 8);
     int fresh = left == 1 && next == 0;
-    if (seeded != 1 || left < 1 || left > RS_WORDS || (!fresh && left + next != RS_WORDS + 1)) return RS_STATE_INVALID;
+    if (seeded == 0 || left < 1 || left > RS_WORDS || (!fresh && left + next != RS_WORDS + 1)) return RS_STATE_INVALID;
     for (int k = 0; k < RS_WORDS; k++)
         if (rs_take(bytes + 28 + 8 * k, 4) != 0) return RS_STATE_INVALID;
     rs_state t;
@@ -232,7 +235,7 @@ static inline rs_state_status rs_set_state(rs_state *s, const uint8_t *bytes, si
         memcpy(&t.next_normal, &normal, 8);
         t.has_next_normal = 1;
     }
-    if (size == RS_STATE_BYTES && bytes[5052] != 0) {
+    if (bytes[5052] != 0) {
         uint32_t normal = (uint32_t)rs_take(bytes + 5048, 4);
         memcpy(&t.next_normal_float, &normal, 4);
         t.has_next_normal_float = 1;

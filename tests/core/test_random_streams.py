@@ -97,8 +97,8 @@ def streams(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     )
     library = folder / "shim.so"
     subprocess.run(
-        [COMPILER, "-O2", "-shared", "-fPIC", f"-DRS_INSTRUCTION_SETS={request.param}", f"-I{CORE}", source, "-o",
-         library, "-lm"],
+        [COMPILER, "-O2", "-fno-math-errno", "-shared", "-fPIC", f"-DRS_INSTRUCTION_SETS={request.param}", f"-I{CORE}", source,
+         "-o", library, "-lm"],
         check=True,
     )  # fmt: skip
     return Streams(ctypes.CDLL(str(library)))

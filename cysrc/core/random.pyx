@@ -1,0 +1,111 @@
+# cython: language_level=3
+"""The CPU random generator: PyTorch's mt19937 engine, its seeds and its serialised state.
+
+The state is held by value, so a fill needs no call back into Python; `state_of` hands it to the random operators.
+The Python class `Generator` derives from GeneratorBase and adds tensors as states; it installs its own instance as
+the default generator with `set_default_generator`.
+
+Locking: there is none. Every method runs, and every fill must run, with the GIL held: two threads that draw from one
+generator interleave whole fills and never tear a state. A build without the GIL needs a lock in GeneratorBase.
+"""
+
+from os import urandom
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdint cimport uint8_t, uint64_t
+
+# The seed of a generator nobody has seeded, as in PyTorch.
+DEFAULT_SEED = 67280421310721
+
+
+cdef class GeneratorBase:
+    """State of one random stream; `device` names where its numbers are made, "cpu" for this engine."""
+
+    def __cinit__(self, object device="cpu", *args, **kwargs):
+        self.device = str(device)
+        rs_manual_seed(&self.state, DEFAULT_SEED)
+
+    def manual_seed(self, seed):
+        """Restarts the stream at `seed` in [-2^63, 2^64) and returns the generator; negative seeds wrap around.
+
+        Raises RuntimeError when `seed` is not an integer, ValueError when it is out of range.
+        """
+        if not isinstance(seed, int) or isinstance(seed, bool):
+            raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
+        if not -(1 << 63) <= seed < (1 << 64):
+            raise ValueError("Overflow when unpacking long long")
+        rs_manual_seed(&self.state, <uint64_t>(seed & 0xFFFFFFFFFFFFFFFF))
+        return self
+
+    def seed(self):
+        """Seeds with 64 bits from the operating system and returns them."""
+        value = int.from_bytes(urandom(8), "little")
+        rs_manual_seed(&self.state, <uint64_t>value)
+        return value
+
+    def initial_seed(self):
+        """The last seed as an unsigned 64-bit integer."""
+        return rs_initial_seed(&self.state)
+
+    def get_state_bytes(self):
+        """The state in the byte layout of PyTorch's CPU generator (5056 bytes)."""
+        cdef bytes data = PyBytes_FromStringAndSize(NULL, RS_STATE_BYTES)
+        rs_get_state(&self.state, <uint8_t *>PyBytes_AS_STRING(data))
+        return data
+
+    def set_state_bytes(self, bytes data not None):
+        """Continues where a state from `get_state_bytes` or from PyTorch stood.
+
+        Raises RuntimeError when the length or the content is not that of a CPU generator; the stream is then unchanged.
+        """
+        cdef rs_state_status status = rs_set_state(
+            &self.state, <const uint8_t *>PyBytes_AS_STRING(data), <size_t>PyBytes_GET_SIZE(data)
+        )
+        if status == RS_STATE_WRONG_SIZE:
+            raise RuntimeError(
+                f"Expected a CPUGeneratorImplState of size {RS_STATE_BYTES} "
+                f"but found the input RNG state size to be {len(data)}"
+            )
+        if status != RS_STATE_OK:
+            raise RuntimeError("Invalid mt19937 state")
+
+    def clone_state(self):
+        """A new generator of the same class at the same point of the stream."""
+        cdef GeneratorBase other = type(self)(self.device)
+        other.state = self.state
+        return other
+
+    def get_offset(self):
+        """Raises RuntimeError: only counter-based generators have an offset."""
+        raise RuntimeError("CPU Generator does not use offset")
+
+    def set_offset(self, offset):
+        """Raises RuntimeError: only counter-based generators have an offset."""
+        raise RuntimeError("CPU Generator does not use offset")
+
+    def __reduce__(self):
+        return type(self), (self.device,), self.get_state_bytes()
+
+    def __setstate__(self, state):
+        self.set_state_bytes(state)
+
+
+cdef GeneratorBase _default_generator = GeneratorBase()
+# As in PyTorch, a program that sets no seed draws different numbers in every run.
+_default_generator.seed()
+default_generator = _default_generator
+
+
+def set_default_generator(GeneratorBase generator not None):
+    """Makes `generator` the one that operators without a `generator` argument draw from."""
+    global _default_generator, default_generator
+    _default_generator = generator
+    default_generator = generator
+
+
+cdef rs_state *state_of(object generator) except NULL:
+    if generator is None:
+        return &_default_generator.state
+    if not isinstance(generator, GeneratorBase):
+        raise TypeError(f"argument 'generator' must be Generator, not {type(generator).__name__}")
+    return &(<GeneratorBase>generator).state
