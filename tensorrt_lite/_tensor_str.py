@@ -1,8 +1,8 @@
 """Printing of tensors, character for character like PyTorch's.
 
 `Tensor.__repr__` is `tensor_repr`, `Parameter.__repr__` is `parameter_repr`; `set_printoptions` and its companions are
-public in `tensorrt_lite`. Only the elements that are shown leave the tensor, by `tolist()`, and everything after that is
-Python numbers, so printing needs nothing of the runtime but indexing.
+public in `tensorrt_lite`. Only the elements that are shown leave the tensor, by `tolist()`, and everything after that
+is Python numbers, so printing needs nothing of the runtime but indexing.
 """
 
 from __future__ import annotations
@@ -177,11 +177,8 @@ def _layout(shown: Any, dim: int, indent: int, column: _Column | _ComplexColumn)
 def _elements(tensor: Tensor, indent: int) -> str:
     shown = _shown(tensor, summarize=tensor.numel() > _options.threshold)
     numbers = _numbers(shown)
-    column: _Column | _ComplexColumn
-    if tensor.dtype.is_complex:
-        column = _ComplexColumn(numbers)
-    else:
-        column = _Column(numbers, tensor.dtype.is_floating_point)
+    is_float = tensor.dtype.is_floating_point
+    column = _ComplexColumn(numbers) if tensor.dtype.is_complex else _Column(numbers, is_float)
     return _layout(shown, tensor.dim(), indent, column)
 
 

@@ -194,9 +194,7 @@ class OneCycleLR(_MomentumCycle):
         self._warn_outside_step()
         step = self.last_epoch
         if step > self.total_steps:
-            raise ValueError(
-                f"Tried to step {step} times. The specified number of total steps is {self.total_steps}"
-            )
+            raise ValueError(f"Tried to step {step} times. The specified number of total steps is {self.total_steps}")
         start: Any = 0.0
         phase: dict[str, Any] = self._schedule_phases[-1]
         for phase in self._schedule_phases:

@@ -89,7 +89,12 @@ class Adam(FusedOptimizer):
         return False
 
     def _update_bucket(
-        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]], first: bool
+        self,
+        group: dict[str, Any],
+        params: list[Tensor],
+        grads: list[Tensor],
+        states: list[dict[str, Any]],
+        first: bool,
     ) -> None:
         amsgrad = group["amsgrad"]
         beta1, beta2 = group["betas"]

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["LBFGS"]
 
 
-def _cubic_minimum(
-    x1: Any, f1: Any, g1: Any, x2: Any, f2: Any, g2: Any, bounds: tuple[Any, Any] | None = None
-) -> Any:
+def _cubic_minimum(x1: Any, f1: Any, g1: Any, x2: Any, f2: Any, g2: Any, bounds: tuple[Any, Any] | None = None) -> Any:
     """Minimum of the cubic with values f and slopes g at x1 and x2, kept within bounds (equation 3.59)."""
     low, high = bounds if bounds is not None else ((x1, x2) if x1 <= x2 else (x2, x1))
     d1 = g1 + g2 - 3 * (f1 - f2) / (x1 - x2)

@@ -68,8 +68,10 @@ def _per_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
     if not isinstance(value, (list, tuple)):
         return [value] * count
     if len(value) != count:
-        raise ValueError(f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, "
-                         f"param_groups has {count}.")
+        raise ValueError(
+            f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, "
+            f"param_groups has {count}."
+        )
     return list(value)
 
 
@@ -277,7 +279,9 @@ class StepLR(LRScheduler):
 class MultiStepLR(LRScheduler):
     """The rate times gamma at each of the milestones (epochs; a repeated one counts again)."""
 
-    def __init__(self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1) -> None:
+    def __init__(
+        self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
+    ) -> None:
         self.milestones = Counter(milestones)
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
@@ -563,7 +567,9 @@ class ChainedScheduler(_SchedulerGroup):
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         if len(schedulers) < 1:
-            raise ValueError(f"{type(self).__name__} expects at least one scheduler to be chained, but got no scheduler.")
+            raise ValueError(
+                f"{type(self).__name__} expects at least one scheduler to be chained, but got no scheduler."
+            )
         optimizer = optimizer or schedulers[0].optimizer
         _check_members(type(self).__name__, schedulers, optimizer)
         self._schedulers = schedulers

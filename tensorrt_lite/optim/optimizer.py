@@ -59,7 +59,9 @@ class _HookHandle:
         self.remove()
 
 
-def _register(hooks: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any], first: bool = False) -> _HookHandle:
+def _register(
+    hooks: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any], first: bool = False
+) -> _HookHandle:
     handle = _HookHandle(hooks)
     hooks[handle.id] = hook
     if first:
@@ -433,7 +435,9 @@ class _Bucket:
 
     __slots__ = ("complex", "first", "params", "picks", "states")
 
-    def __init__(self, params: list[Tensor], states: list[dict[str, Any]], picks: list[int] | None, first: bool) -> None:
+    def __init__(
+        self, params: list[Tensor], states: list[dict[str, Any]], picks: list[int] | None, first: bool
+    ) -> None:
         self.params = params
         self.states = states
         self.picks = picks
@@ -562,7 +566,12 @@ class FusedOptimizer(Optimizer):
         raise NotImplementedError
 
     def _update_bucket(
-        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]], first: bool
+        self,
+        group: dict[str, Any],
+        params: list[Tensor],
+        grads: list[Tensor],
+        states: list[dict[str, Any]],
+        first: bool,
     ) -> None:
         """Run the fused operator over lists of equal length."""
         raise NotImplementedError
@@ -615,7 +624,9 @@ class PerTensorOptimizer(Optimizer):
         weight_decay = group.get("weight_decay", 0)
         if p.is_complex():
             p, grad = trt.view_as_real(p), trt.view_as_real(grad)
-            state = {k: trt.view_as_real(v) if isinstance(v, trt.Tensor) and v.is_complex() else v for k, v in state.items()}
+            state = {
+                k: trt.view_as_real(v) if isinstance(v, trt.Tensor) and v.is_complex() else v for k, v in state.items()
+            }
         if weight_decay != 0 and not self._decays_itself(group):
             if group.get("decoupled_weight_decay"):
                 p.mul_(1 - lr * weight_decay)

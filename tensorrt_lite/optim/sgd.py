@@ -80,7 +80,12 @@ class SGD(FusedOptimizer):
         return True
 
     def _update_bucket(
-        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]], first: bool
+        self,
+        group: dict[str, Any],
+        params: list[Tensor],
+        grads: list[Tensor],
+        states: list[dict[str, Any]],
+        first: bool,
     ) -> None:
         momentum = group["momentum"]
         _ops._fused_sgd_(
