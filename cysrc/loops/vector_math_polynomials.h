@@ -348,6 +348,118 @@ INL f32 poly_erfc_f32(f32 x)
     return p;
 }
 
+/* error 2^-36.3 */
+INL f64 poly_log2_short_f64(f64 x)
+{
+    f64 p = 0x1.5cec40f2288cep-2;
+    p = fma_f64(p, x, 0x1.a58d4fb9d3305p-2);
+    p = fma_f64(p, x, 0x1.2777806a2eae9p-1);
+    p = fma_f64(p, x, 0x1.ec709d12128a0p-1);
+    p = fma_f64(p, x, 0x1.71547652beea1p+1);
+    return p;
+}
+
+/* error 2^-64.7 */
+INL f64 poly_log2_remainder_f64(f64 x)
+{
+    f64 p = 0x1.85e928a2b43ecp-3;
+    p = fma_f64(p, x, 0x1.87b0c3af42317p-3);
+    p = fma_f64(p, x, 0x1.c69f8bd69e771p-3);
+    p = fma_f64(p, x, 0x1.0c9a63d809aeep-2);
+    p = fma_f64(p, x, 0x1.484b14219315bp-2);
+    p = fma_f64(p, x, 0x1.a61762a75990cp-2);
+    p = fma_f64(p, x, 0x1.2776c50ef9d24p-1);
+    return p;
+}
+
+/* error 2^-29.0 */
+INL f64 poly_exp2_short_f64(f64 x)
+{
+    f64 p = 0x1.4499241a94202p-13;
+    p = fma_f64(p, x, 0x1.5f48ef9393e54p-10);
+    p = fma_f64(p, x, 0x1.3b2995bde88f8p-7);
+    p = fma_f64(p, x, 0x1.c6aecc05ea02cp-5);
+    p = fma_f64(p, x, 0x1.ebfbe10e7c8aep-3);
+    p = fma_f64(p, x, 0x1.62e430d0803b2p-1);
+    p = fma_f64(p, x, 0x1.ffffffff4dc72p-1);
+    return p;
+}
+
+/* error 2^-55.1 */
+INL f64 poly_i0_small_f64(f64 x)
+{
+    f64 p = 0x1.f37df5f56cfbap-73;
+    p = fma_f64(p, x, 0x1.a1ee470139f3bp-66);
+    p = fma_f64(p, x, 0x1.4917f586dcb0bp-58);
+    p = fma_f64(p, x, 0x1.68be3411a1f8ep-51);
+    p = fma_f64(p, x, 0x1.561b236bfdaf0p-44);
+    p = fma_f64(p, x, 0x1.0b2f7c8ef56f9p-37);
+    p = fma_f64(p, x, 0x1.522a6d43e3b52p-31);
+    p = fma_f64(p, x, 0x1.522a413b2248ep-25);
+    p = fma_f64(p, x, 0x1.02e85c2862546p-19);
+    p = fma_f64(p, x, 0x1.23456787c0d40p-14);
+    p = fma_f64(p, x, 0x1.c71c71c7418ebp-10);
+    p = fma_f64(p, x, 0x1.c71c71c71ad85p-6);
+    p = fma_f64(p, x, 0x1.0000000000088p-2);
+    p = fma_f64(p, x, 0x1.ffffffffffff9p-1);
+    return p;
+}
+
+/* error 2^-57.8 */
+INL f64 poly_i0_large_f64(f64 x)
+{
+    f64 p = -0x1.f2ecd1c593bafp-35;
+    p = fma_f64(p, x, -0x1.bfa10e082abfap-34);
+    p = fma_f64(p, x, 0x1.fb29746756d6dp-32);
+    p = fma_f64(p, x, 0x1.8c5b52123a62dp-31);
+    p = fma_f64(p, x, -0x1.dba4d6f0c569bp-30);
+    p = fma_f64(p, x, -0x1.4e34d9ee92c4cp-29);
+    p = fma_f64(p, x, 0x1.14a559e83ad9cp-28);
+    p = fma_f64(p, x, 0x1.7536d50b86179p-28);
+    p = fma_f64(p, x, -0x1.c068961310dc9p-28);
+    p = fma_f64(p, x, -0x1.4cb016b8c9515p-27);
+    p = fma_f64(p, x, 0x1.f29a7437612dap-28);
+    p = fma_f64(p, x, 0x1.0ae1aac061372p-26);
+    p = fma_f64(p, x, -0x1.22ae62c8d31e3p-29);
+    p = fma_f64(p, x, -0x1.6771b36cbdbc2p-26);
+    p = fma_f64(p, x, -0x1.1759722ee33f7p-26);
+    p = fma_f64(p, x, 0x1.a190a417e572cp-28);
+    p = fma_f64(p, x, 0x1.02a28c84f2a65p-25);
+    p = fma_f64(p, x, 0x1.e43d7c5e4cb16p-25);
+    p = fma_f64(p, x, 0x1.fe868e5111cc3p-24);
+    p = fma_f64(p, x, 0x1.8cf606b528daap-22);
+    p = fma_f64(p, x, 0x1.d34ef4696a7cep-20);
+    p = fma_f64(p, x, 0x1.a271ce4bb1c27p-17);
+    p = fma_f64(p, x, 0x1.32d2e3d914fa0p-13);
+    p = fma_f64(p, x, 0x1.c7e07b9f996c7p-9);
+    p = fma_f64(p, x, 0x1.9bf09d24c9fb6p-2);
+    return p;
+}
+
+/* error 2^-61.4 */
+INL f64 poly_digamma_root_f64(f64 x)
+{
+    f64 p = -0x1.87d5bc8bf2124p-11;
+    p = fma_f64(p, x, 0x1.1beaffc3d70fbp-10);
+    p = fma_f64(p, x, -0x1.601d049059b48p-10);
+    p = fma_f64(p, x, 0x1.04869fdc5a83dp-9);
+    p = fma_f64(p, x, -0x1.851251e7d3edfp-9);
+    p = fma_f64(p, x, 0x1.1ef837c74b87dp-8);
+    p = fma_f64(p, x, -0x1.a74e7f755c589p-8);
+    p = fma_f64(p, x, 0x1.3872f061908d4p-7);
+    p = fma_f64(p, x, -0x1.cd8348f896a15p-7);
+    p = fma_f64(p, x, 0x1.552da40a4e650p-6);
+    p = fma_f64(p, x, -0x1.f94b7ebba8817p-6);
+    p = fma_f64(p, x, 0x1.7749377aaba26p-5);
+    p = fma_f64(p, x, -0x1.18318262d39a9p-4);
+    p = fma_f64(p, x, 0x1.a667d91ec811dp-4);
+    p = fma_f64(p, x, -0x1.4434d934f0b97p-3);
+    p = fma_f64(p, x, 0x1.021681b305a70p-2);
+    p = fma_f64(p, x, -0x1.be66c1ff24a8ep-2);
+    p = fma_f64(p, x, 0x1.ec70f3c5aa9a9p-1);
+    return p;
+}
+
 /* error 2^-68.7 */
 INL f64 poly_tanh_num_f64(f64 x)
 {
@@ -367,5 +479,8 @@ INL f64 poly_tanh_den_f64(f64 x)
     p = fma_f64(p, x, 0x1.0000000000000p+0);
     return p;
 }
+
+#define DIGAMMA_ROOT_HI 0x1.762d86356be3fp+0
+#define DIGAMMA_ROOT_LO 0x1.b86a722197829p-54
 
 #endif
