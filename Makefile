@@ -16,9 +16,9 @@ SOURCES := pyproject.toml $(wildcard setup.py MANIFEST.in) \
 demo: .venv/installed
 	.venv/bin/python examples/digits.py
 
-# The whole test suite on the installed package (-P: never on the source folder, which has no compiled core).
+# The whole test suite on the installed package (a safe path: never on the source folder, which has no compiled core).
 test: .venv-test/installed
-	.venv-test/bin/python -P -m pytest $(PYTEST_FLAGS) tests
+	PYTHONSAFEPATH=1 .venv-test/bin/python -m pytest $(PYTEST_FLAGS) tests
 
 lint: .venv-test/installed
 	.venv-test/bin/ruff check .
@@ -31,7 +31,7 @@ types: .venv-test/installed
 
 conformance: .venv-test/installed
 	mkdir -p .venv-test/root && ln -sfn ../../tests .venv-test/root/tests
-	PYTHONPATH=.venv-test/root .venv-test/bin/python -P -m tests.conformance
+	PYTHONSAFEPATH=1 PYTHONPATH=.venv-test/root .venv-test/bin/python -m tests.conformance
 
 bench: .venv-test/installed
 	.venv-test/bin/tensorrt-lite bench $(BENCH)

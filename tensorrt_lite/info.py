@@ -122,8 +122,9 @@ def collect() -> dict[str, Any]:
     record = build()
     package = sys.modules.get("tensorrt_lite")
     threads = record.pop("openmp_threads", None)
-    if threads is None and hasattr(package, "get_num_threads"):
-        threads = package.get_num_threads()
+    get_num_threads = getattr(package, "get_num_threads", None)
+    if threads is None and get_num_threads is not None:
+        threads = get_num_threads()
     cuda = record.pop("cuda", None)
     if cuda is None:
         module = getattr(package, "cuda", None)

@@ -17,7 +17,7 @@ def draw(results: Sequence[Result], libraries: Sequence[str], path: Path) -> Non
     """Write the chart as an image, one panel a compared library; ValueError when no row has a ratio."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter, NullFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     others = [name for name in libraries[1:] if any(name in result.ratios for result in results)]
     if not others:
@@ -54,6 +54,7 @@ def draw(results: Sequence[Result], libraries: Sequence[str], path: Path) -> Non
         axes.set_xscale("log")
         axes.set_xlim(min(0.5, *medians) / 1.3, max(2.0, *medians) * 1.3)
         axes.axvline(1, color="#333333", linewidth=0.8)
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.grid(axis="x", which="both", linewidth=0.3)

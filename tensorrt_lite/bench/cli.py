@@ -189,12 +189,19 @@ def main(argv: list[str] | None = None) -> int:
         plan = measure.Plan(plan.block, options.rounds, options.rounds, plan.budget)
     counts = _thread_counts(options.threads, parser)
 
+    load, cores = os.getloadavg()[0], info.cpu()["cores"]
+    if load > cores / 2:
+        _warn(f"other processes keep {load:.1f} of {cores} cores busy; rows with several threads suffer most")
     try:
         sides, facts = _open_sides(libraries, options.isolate, options.clean_environment)
     except (ImportError, RuntimeError) as error:
         parser.error(f"cannot load a library: {error}")
     try:
         done = _run(chosen, sides, counts, plan, options.check)
+    except KeyboardInterrupt:
+        _status_line("")
+        print("interrupted", file=sys.stderr)
+        return 130
     finally:
         for side in sides:
             side.close()

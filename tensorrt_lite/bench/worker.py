@@ -60,6 +60,8 @@ class WorkerSide:
             stdout=subprocess.PIPE,
             env=self._environment,
             text=True,
+            # Ctrl-C is the parent's to handle: it ends the workers itself.
+            start_new_session=True,
         )
         try:
             ready = self._receive()
@@ -74,7 +76,8 @@ class WorkerSide:
         line = self._process.stdout.readline()
         if not line:
             raise RuntimeError(f"the worker of {self.name} ended with status {self._process.wait()}")
-        return json.loads(line)
+        answer: dict[str, Any] = json.loads(line)
+        return answer
 
     def _ask(self, request: str, **arguments: Any) -> Any:
         assert self._process.stdin is not None
@@ -93,20 +96,21 @@ class WorkerSide:
 
     def facts(self) -> dict[str, Any]:
         """The library's version and the OpenMP runtimes of its process."""
-        return self._ask("facts")
+        facts: dict[str, Any] = self._ask("facts")
+        return facts
 
     def build(self, row: Row, threads: int) -> str:
         if self._process.poll() is not None:
             # The previous row killed the process; the rows after it are still to be measured.
             self.close()
             self._start()
-        return self._ask("build", suite=row.suite, row=row.key, threads=threads)
+        return str(self._ask("build", suite=row.suite, row=row.key, threads=threads))
 
     def once(self) -> float:
-        return self._ask("once")
+        return float(self._ask("once"))
 
     def block(self, number: int) -> float:
-        return self._ask("block", number=number)
+        return float(self._ask("block", number=number))
 
     def close(self) -> None:
         process = self._process

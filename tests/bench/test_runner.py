@@ -393,6 +393,30 @@ def test_handicapping_variables_are_warned_about_and_can_be_dropped(monkeypatch,
     assert "OPENBLAS_CORETYPE" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("load", "warned"), [(0.0, False), (1e6, True)])
+def test_a_busy_machine_is_warned_about(monkeypatch, capsys, load, warned):
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, load, load))
+    assert bench() == 0
+    assert ("cores busy" in capsys.readouterr().err) == warned
+
+
+def test_two_openmp_runtimes_give_each_library_its_own_process(monkeypatch, capsys):
+    paths = iter([["/a/libgomp.so.1"], ["/b/libgomp.so.1"]])
+    monkeypatch.setattr(WorkerSide, "facts", lambda self: {"version": "1", "openmp_runtimes": next(paths)})
+    sides, _ = cli._open_sides(["numpy", "math"], "auto", clean=False)
+    for side in sides:
+        side.close()
+    assert all(isinstance(side, WorkerSide) for side in sides)
+    assert "two OpenMP runtimes, so each library has its own process" in capsys.readouterr().err
+
+
+def test_libraries_that_share_an_openmp_runtime_share_this_process(monkeypatch):
+    shared = {"version": "1", "openmp_runtimes": ["/a/libgomp.so.1"]}
+    monkeypatch.setattr(WorkerSide, "facts", lambda self: shared)
+    sides, _ = cli._open_sides(["numpy", "math"], "auto", clean=False)
+    assert all(isinstance(side, measure.LocalSide) for side in sides)
+
+
 # facts about the machine
 
 

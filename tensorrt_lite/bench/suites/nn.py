@@ -123,7 +123,8 @@ def _optimizer(name: str, **options: float) -> Builder:
         parameters = [lib.nn.Parameter(lib.randn(256, 256)) for _ in range(16)]
         for parameter in parameters:
             parameter.grad = lib.randn(256, 256)
-        return getattr(lib.optim, name)(parameters, **options).step
+        step: Work = getattr(lib.optim, name)(parameters, **options).step
+        return step
 
     return build
 

@@ -129,8 +129,14 @@ def _float32(builder: Builder) -> Builder:
 
 
 def rows() -> list[Row]:
-    def row(name: str, build: Builder, numpy: Builder | None = None, **limits: float) -> Row:
-        return Row(name, "overhead", build, numpy, subtract_loop=True, **limits)
+    def row(
+        name: str,
+        build: Builder,
+        numpy: Builder | None = None,
+        limit: float | None = None,
+        limit_seconds: float | None = None,
+    ) -> Row:
+        return Row(name, "overhead", build, numpy, subtract_loop=True, limit=limit, limit_seconds=limit_seconds)
 
     return [
         row("add, 4 elements", _add, _float32(_add), limit=_QUARTER, limit_seconds=120e-9),
