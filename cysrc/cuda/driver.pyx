@@ -1,0 +1,400 @@
+# cython: language_level=3, embedsignature=True
+"""The CUDA driver API, opened at run time: devices, memory, modules and launches.
+
+libcuda.so.1 comes with NVIDIA's kernel driver and is never linked against: it is opened on the first question about
+CUDA, from the path in TENSORRT_LITE_LIBCUDA where that is set (the emulator of tools/cuda_emulator, for instance).
+Without it `available()` is False and everything else raises RuntimeError.
+
+The primary context of a device is used, which the runtime API, cuBLAS, NCCL and PyCUDA share; it is retained once per
+device and never released, since objects of other libraries may outlive this module's. Called by the allocator, the
+kernel cache and the generated operators, through driver.pxd.
+"""
+from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING
+from libc.stdint cimport uintptr_t
+from libc.stdlib cimport getenv
+
+cdef extern from "dlfcn.h" nogil:
+    void* dlopen(const char* path, int flags)
+    void* dlsym(void* library, const char* name)
+    int RTLD_NOW
+    int RTLD_LOCAL
+
+cdef enum:
+    MAX_DEVICES = 64
+    CUDA_SUCCESS = 0
+    CUDA_ERROR_NO_DEVICE = 100
+
+ctypedef int (*InitCall)(unsigned int) noexcept nogil
+ctypedef int (*IntegerCall)(int*) noexcept nogil
+ctypedef int (*DeviceGetCall)(int*, int) noexcept nogil
+ctypedef int (*DeviceNameCall)(char*, int, int) noexcept nogil
+ctypedef int (*DeviceAttributeCall)(int*, int, int) noexcept nogil
+ctypedef int (*HandleDeviceCall)(void**, int) noexcept nogil
+ctypedef int (*HandleCall)(void*) noexcept nogil
+ctypedef int (*HandleOutCall)(void**) noexcept nogil
+ctypedef int (*AllocateCall)(DevicePointer*, size_t) noexcept nogil
+ctypedef int (*ReleaseCall)(DevicePointer) noexcept nogil
+ctypedef int (*InfoCall)(size_t*, size_t*) noexcept nogil
+ctypedef int (*ToDeviceCall)(DevicePointer, const void*, size_t, void*) noexcept nogil
+ctypedef int (*ToHostCall)(void*, DevicePointer, size_t, void*) noexcept nogil
+ctypedef int (*OnDeviceCall)(DevicePointer, DevicePointer, size_t, void*) noexcept nogil
+ctypedef int (*FillCall)(DevicePointer, unsigned char, size_t, void*) noexcept nogil
+ctypedef int (*LoadCall)(void**, const void*) noexcept nogil
+ctypedef int (*FunctionCall)(void**, void*, const char*) noexcept nogil
+ctypedef int (*SynchronizeCall)() noexcept nogil
+ctypedef int (*TextCall)(int, const char**) noexcept nogil
+ctypedef int (*LaunchCall)(void*, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int,
+                           unsigned int, void*, void**, void**) noexcept nogil
+
+# The driver's entry points, filled by `_open` all or not at all.
+cdef struct Driver:
+    InitCall init
+    IntegerCall version
+    IntegerCall device_count
+    DeviceGetCall device_get
+    DeviceNameCall device_name
+    DeviceAttributeCall device_attribute
+    HandleDeviceCall retain_primary
+    HandleCall set_context
+    HandleOutCall get_context
+    HandleCall push_context
+    HandleOutCall pop_context
+    AllocateCall allocate
+    ReleaseCall release
+    InfoCall memory_info
+    ToDeviceCall to_device
+    ToHostCall to_host
+    OnDeviceCall on_device
+    FillCall fill
+    LoadCall module_load
+    HandleCall module_unload
+    FunctionCall module_function
+    SynchronizeCall synchronize
+    HandleCall stream_synchronize
+    TextCall error_text
+    TextCall error_name
+    LaunchCall launch
+
+# Table order is the order of the members above; each member is one pointer wide.
+cdef tuple ENTRY_POINTS = (
+    b"cuInit", b"cuDriverGetVersion", b"cuDeviceGetCount", b"cuDeviceGet", b"cuDeviceGetName",
+    b"cuDeviceGetAttribute", b"cuDevicePrimaryCtxRetain", b"cuCtxSetCurrent", b"cuCtxGetCurrent",
+    b"cuCtxPushCurrent_v2", b"cuCtxPopCurrent_v2", b"cuMemAlloc_v2", b"cuMemFree_v2", b"cuMemGetInfo_v2",
+    b"cuMemcpyHtoDAsync_v2", b"cuMemcpyDtoHAsync_v2", b"cuMemcpyDtoDAsync_v2", b"cuMemsetD8Async",
+    b"cuModuleLoadData", b"cuModuleUnload", b"cuModuleGetFunction", b"cuCtxSynchronize", b"cuStreamSynchronize",
+    b"cuGetErrorString", b"cuGetErrorName", b"cuLaunchKernel",
+)
+
+cdef Driver driver
+cdef bint opened = False         # whether `_open` has run; guarded by the GIL
+cdef str unavailable_reason = None
+cdef int devices = 0
+cdef int default_device = 0
+cdef void* primary_contexts[MAX_DEVICES]
+
+
+cdef int _open() except -1:
+    """Opens the driver once; afterwards `unavailable_reason` is None if it can be used."""
+    global opened, unavailable_reason, devices
+    cdef const char* path = getenv(b"TENSORRT_LITE_LIBCUDA")
+    cdef void* library
+    cdef void** entries = <void**>&driver
+    cdef int status, index
+    if opened:
+        return 0
+    assert sizeof(Driver) == len(ENTRY_POINTS) * sizeof(void*)
+    opened = True
+    if path == NULL or path[0] == 0:
+        path = "libcuda.so.1"
+    library = dlopen(path, RTLD_NOW | RTLD_LOCAL)
+    if library == NULL:
+        unavailable_reason = "no NVIDIA driver found: libcuda.so.1 cannot be opened"
+        return 0
+    for index, name in enumerate(ENTRY_POINTS):
+        entries[index] = dlsym(library, PyBytes_AS_STRING(name))
+        if entries[index] == NULL:
+            unavailable_reason = f"the NVIDIA driver is too old: it lacks {name.decode()}"
+            return 0
+    status = driver.init(0)
+    if status == CUDA_SUCCESS:
+        status = driver.device_count(&devices)
+    if status != CUDA_SUCCESS or devices == 0:
+        devices = 0
+        unavailable_reason = _describe(status if status != CUDA_SUCCESS else CUDA_ERROR_NO_DEVICE)
+    devices = min(devices, <int>MAX_DEVICES)
+    return 0
+
+
+cdef str _describe(int status):
+    cdef const char* text = NULL
+    if driver.error_text(status, &text) != CUDA_SUCCESS or text == NULL:
+        return f"unknown error {status}"
+    return text.decode("utf-8", "replace")
+
+
+cdef int _fail(int status) except -1 with gil:
+    raise RuntimeError(f"CUDA error: {_describe(status)}")
+
+
+cdef inline int _check(int status) except -1 nogil:
+    if status != CUDA_SUCCESS:
+        return _fail(status)
+    return 0
+
+
+cdef int _require() except -1:
+    _open()
+    if unavailable_reason is not None:
+        raise RuntimeError(f"CUDA error: {unavailable_reason}")
+    return 0
+
+
+cdef int _require_device(int device) except -1:
+    _require()
+    if device < 0 or device >= devices:
+        raise RuntimeError(f"CUDA error: invalid device ordinal: device {device}, but there are {devices}")
+    return 0
+
+
+cdef void* _primary_context(int device) except NULL:
+    cdef int handle = 0
+    cdef void* context = NULL
+    _require_device(device)
+    if primary_contexts[device] == NULL:
+        _check(driver.device_get(&handle, device))
+        _check(driver.retain_primary(&context, handle))
+        primary_contexts[device] = context
+    return primary_contexts[device]
+
+
+cdef int _adopt_default_context() except -1 with gil:
+    return _check(driver.set_context(_primary_context(default_device)))
+
+
+cdef int ensure_context() except -1 nogil:
+    cdef void* current = NULL
+    if driver.get_context == NULL:
+        with gil:
+            _require()
+    # A context that somebody else made current (PyCUDA, for instance) is left in place.
+    if driver.get_context(&current) == CUDA_SUCCESS and current != NULL:
+        return 0
+    return _adopt_default_context()
+
+
+cdef DevicePointer allocate(size_t size) except? 0 nogil:
+    cdef DevicePointer pointer = 0
+    _check(driver.allocate(&pointer, size))
+    return pointer
+
+
+cdef int release(DevicePointer pointer) except -1 nogil:
+    return _check(driver.release(pointer))
+
+
+cdef int copy_to_device(DevicePointer to, const void* source, size_t size, StreamHandle stream) except -1 nogil:
+    return _check(driver.to_device(to, source, size, stream))
+
+
+cdef int copy_to_host(void* to, DevicePointer source, size_t size, StreamHandle stream) except -1 nogil:
+    return _check(driver.to_host(to, source, size, stream))
+
+
+cdef int copy_on_device(DevicePointer to, DevicePointer source, size_t size, StreamHandle stream) except -1 nogil:
+    return _check(driver.on_device(to, source, size, stream))
+
+
+cdef int synchronize_stream(StreamHandle stream) except -1 nogil:
+    return _check(driver.stream_synchronize(stream))
+
+
+cdef int launch(FunctionHandle function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
+                StreamHandle stream, void** parameters) except -1 nogil:
+    return _check(driver.launch(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream,
+                                parameters, NULL))
+
+
+def available() -> bool:
+    """Whether a CUDA driver with at least one device is present. Never raises."""
+    _open()
+    return unavailable_reason is None
+
+
+def device_count() -> int:
+    """Number of devices; 0 without a driver."""
+    _open()
+    return devices
+
+
+def driver_version() -> int:
+    """The CUDA version the driver supports, as 1000 * major + 10 * minor."""
+    cdef int version = 0
+    _require()
+    _check(driver.version(&version))
+    return version
+
+
+def device_name(int device = 0) -> str:
+    """The device's name."""
+    cdef char[256] name
+    _require_device(device)
+    _check(driver.device_name(name, sizeof(name), device))
+    return (<const char*>name).decode()
+
+
+def device_attribute(int attribute, int device = 0) -> int:
+    """A CUdevice_attribute, by its number in the driver API."""
+    cdef int value = 0
+    _require_device(device)
+    _check(driver.device_attribute(&value, attribute, device))
+    return value
+
+
+def set_device(int device) -> None:
+    """Makes the device's primary context current on this thread, and the default of threads that have none."""
+    global default_device
+    _check(driver.set_context(_primary_context(device)))
+    default_device = device
+
+
+def push_context(int device = 0) -> None:
+    """Pushes the device's primary context onto this thread's stack; undone by `pop_context`."""
+    _check(driver.push_context(_primary_context(device)))
+
+
+def pop_context() -> None:
+    """Removes the context that `push_context` made current."""
+    cdef void* context = NULL
+    _require()
+    _check(driver.pop_context(&context))
+
+
+def memory_info() -> tuple[int, int]:
+    """(free, total) bytes of the current device's memory."""
+    cdef size_t free = 0, total = 0
+    ensure_context()
+    _check(driver.memory_info(&free, &total))
+    return free, total
+
+
+def memory_allocate(size_t size) -> int:
+    """Address of `size` fresh bytes of device memory. Raises RuntimeError when there is not enough."""
+    ensure_context()
+    return allocate(size)
+
+
+def memory_free(DevicePointer pointer) -> None:
+    """Gives memory of `memory_allocate` back."""
+    ensure_context()
+    release(pointer)
+
+
+def memory_fill(DevicePointer pointer, unsigned char value, size_t size, uintptr_t stream = 0) -> None:
+    """Sets `size` bytes to `value`, ordered on `stream`."""
+    ensure_context()
+    _check(driver.fill(pointer, value, size, <void*>stream))
+
+
+def memory_copy_from_host(DevicePointer to, source, uintptr_t stream = 0) -> None:
+    """Copies a C-contiguous buffer to the device and waits for it."""
+    cdef Py_buffer view
+    ensure_context()
+    PyObject_GetBuffer(source, &view, PyBUF_C_CONTIGUOUS)
+    try:
+        with nogil:
+            copy_to_device(to, view.buf, view.len, <void*>stream)
+            synchronize_stream(<void*>stream)
+    finally:
+        PyBuffer_Release(&view)
+
+
+def memory_copy_to_host(to, DevicePointer source, uintptr_t stream = 0) -> None:
+    """Fills a writable C-contiguous buffer from the device, waiting for work on `stream`."""
+    cdef Py_buffer view
+    ensure_context()
+    PyObject_GetBuffer(to, &view, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE)
+    try:
+        with nogil:
+            copy_to_host(view.buf, source, view.len, <void*>stream)
+            synchronize_stream(<void*>stream)
+    finally:
+        PyBuffer_Release(&view)
+
+
+def memory_copy_on_device(DevicePointer to, DevicePointer source, size_t size, uintptr_t stream = 0) -> None:
+    """Copies device memory, ordered on `stream`; does not wait."""
+    ensure_context()
+    copy_on_device(to, source, size, <void*>stream)
+
+
+def synchronize() -> None:
+    """Waits for all work of the current context."""
+    cdef int status
+    ensure_context()
+    with nogil:
+        status = driver.synchronize()
+    _check(status)
+
+
+cdef class Module:
+    """Device code loaded into the current context from a cubin, fatbin, PTX or, on the emulator, a shared object.
+
+    Unloaded when the last reference, its functions' included, is gone.
+    """
+
+    def __init__(self, const unsigned char[::1] image not None):
+        cdef void* handle = NULL
+        if image.shape[0] == 0:
+            raise RuntimeError("CUDA error: empty module image")
+        if self.handle != NULL:
+            raise RuntimeError("CUDA error: a Module is loaded once")
+        ensure_context()
+        _check(driver.module_load(&handle, &image[0]))
+        self.handle = handle
+        self.device = default_device
+
+    def __dealloc__(self):
+        # A failure here means that the context is gone, and the module with it.
+        if self.handle != NULL:
+            driver.module_unload(self.handle)
+
+    def get_function(self, str name not None) -> Function:
+        """The kernel of this name. Raises RuntimeError when the module has none."""
+        cdef Function function = Function.__new__(Function)
+        cdef bytes encoded = name.encode()
+        ensure_context()
+        _check(driver.module_function(&function.handle, self.handle, PyBytes_AS_STRING(encoded)))
+        function.module = self
+        function.name = name
+        return function
+
+
+cdef class Function:
+    """A kernel of a loaded module, from `Module.get_function`."""
+
+    def launch(self, tuple grid not None, tuple block not None, const unsigned char[::1] parameters not None,
+               unsigned int shared_bytes = 0, uintptr_t stream = 0) -> None:
+        """Launches with the arguments packed as the driver lays them out: in order, each at its natural alignment.
+
+        grid, block: (x, y, z). Cython code calls `launch` of driver.pxd instead.
+        """
+        cdef unsigned int gx, gy, gz, bx, by, bz
+        cdef size_t size = parameters.shape[0]
+        cdef void* extra[5]
+        cdef int status
+        if self.handle == NULL:
+            raise RuntimeError("CUDA error: a Function comes from Module.get_function")
+        gx, gy, gz = grid
+        bx, by, bz = block
+        extra[0] = <void*><uintptr_t>1  # CU_LAUNCH_PARAM_BUFFER_POINTER
+        extra[1] = <void*>&parameters[0] if size else NULL
+        extra[2] = <void*><uintptr_t>2  # CU_LAUNCH_PARAM_BUFFER_SIZE
+        extra[3] = &size
+        extra[4] = NULL                 # CU_LAUNCH_PARAM_END
+        ensure_context()
+        with nogil:
+            status = driver.launch(self.handle, gx, gy, gz, bx, by, bz, shared_bytes, <void*>stream, NULL,
+                                   extra if size else NULL)
+        _check(status)

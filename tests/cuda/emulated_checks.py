@@ -1,0 +1,369 @@
+"""What tests/cuda/test_emulator.py runs in processes of their own, with the emulator as CUDA driver.
+
+`python emulated_checks.py NAME ARGUMENTS...` calls the function of that name; a failed check is a failed assertion.
+The driver library is chosen by TENSORRT_LITE_LIBCUDA; modules are the files in the arguments.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+try:
+    from tensorrt_lite._C.cuda import driver, pointwise
+except ImportError:  # the package is not built: PYTHONPATH holds the modules alone
+    import driver
+    import pointwise
+
+ORDERS = ("forward", "reverse", "random")
+
+
+class DeviceArray:
+    """A copy of a NumPy array in device memory."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        """Copies the array's elements in C order."""
+        self.shape, self.dtype = array.shape, array.dtype
+        self.nbytes = array.nbytes
+        self.pointer = driver.memory_allocate(max(array.nbytes, 1))
+        if array.nbytes:
+            driver.memory_copy_from_host(self.pointer, np.ascontiguousarray(array).view(np.uint8))
+
+    def get(self) -> np.ndarray:
+        """The elements, copied back."""
+        out = np.empty(self.shape, self.dtype)
+        if self.nbytes:
+            driver.memory_copy_to_host(out.reshape(-1).view(np.uint8), self.pointer)
+        return out
+
+
+def pack(*arguments: Any) -> bytes:
+    """Kernel arguments, naturally aligned: DeviceArray, int (32 bits), NumPy scalar, bytes (of 32-bit words)."""
+    buffer = b""
+    for argument in arguments:
+        if isinstance(argument, DeviceArray):
+            data, alignment = struct.pack("<Q", argument.pointer), 8
+        elif isinstance(argument, bytes):
+            data, alignment = argument, 4
+        elif isinstance(argument, int):
+            data, alignment = struct.pack("<i", argument), 4
+        else:
+            data, alignment = argument.tobytes(), argument.itemsize
+        buffer += b"\0" * (-len(buffer) % alignment) + data
+    return buffer
+
+
+def load(path: str) -> driver.Module:
+    """Loads the module from the bytes of the file."""
+    with open(path, "rb") as file:
+        return driver.Module(file.read())
+
+
+def launch(
+    module: driver.Module, name: str, grid: Sequence[int], block: Sequence[int], *arguments: Any, shared: int = 0
+) -> None:
+    """Launches kernel `name`."""
+    sizes = [tuple([*extent, 1, 1][:3]) for extent in (grid, block)]
+    module.get_function(name).launch(*sizes, pack(*arguments), shared)
+
+
+def error_of(call: Any, *arguments: Any, **keywords: Any) -> str:
+    """The message of the RuntimeError that the call must raise."""
+    try:
+        call(*arguments, **keywords)
+    except RuntimeError as exception:
+        return str(exception)
+    raise AssertionError("no error was raised")
+
+
+def block_sum(path: str) -> None:
+    """Sums of any length and block size, in every thread order."""
+    module, random = load(path), np.random.default_rng(0)
+    for order in ORDERS:
+        os.environ["CUEMU_ORDER"] = order
+        for n, block in ((1, 32), (1000, 96), (20003, 256), (5000, 1024)):
+            x = random.standard_normal(n).astype(np.float32)
+            out = DeviceArray(np.zeros(1, np.float32))
+            launch(module, "block_sum", (5,), (block,), out, DeviceArray(x), n)
+            np.testing.assert_allclose(out.get()[0], x.sum(dtype=np.float64), rtol=1e-4, atol=1e-3)
+
+
+def matmul(path: str) -> None:
+    """Tiled matmul is right in every order; without its second barrier it is wrong in every order."""
+    module, random = load(path), np.random.default_rng(1)
+    M, N, K = 19, 26, 33
+    a, b = random.standard_normal((M, K)).astype(np.float32), random.standard_normal((K, N)).astype(np.float32)
+    for order in ORDERS:
+        os.environ["CUEMU_ORDER"] = order
+        for name, correct in (("matmul_tiled", True), ("matmul_missing_barrier", False)):
+            out = DeviceArray(np.zeros((M, N), np.float32))
+            arguments = (out, DeviceArray(a), DeviceArray(b), M, N, K)
+            launch(module, name, ((N + 7) // 8, (M + 7) // 8), (8, 8), *arguments, shared=512)
+            assert np.allclose(out.get(), a @ b, rtol=1e-4, atol=1e-4) == correct, (name, order)
+
+
+def reverse_block(path: str) -> None:
+    """Deleting the barrier between writing and reading shared memory gives a wrong result in every order."""
+    module, x = load(path), np.arange(4 * 256, dtype=np.int32)
+    expected = x.reshape(4, 256)[:, ::-1].reshape(-1)
+    for order in ORDERS:
+        os.environ["CUEMU_ORDER"] = order
+        for staged in (1, 0):
+            out = DeviceArray(np.zeros_like(x))
+            launch(module, "reverse_block", (4,), (256,), out, DeviceArray(x), staged)
+            assert np.array_equal(out.get(), expected) == bool(staged), (order, staged)
+
+
+def divergent_collectives(path: str) -> None:
+    """Warp collectives under sub-masks and after early exits."""
+    module = load(path)
+    for order in ORDERS:
+        os.environ["CUEMU_ORDER"] = order
+        for block, grid in ((64, 3), (256, 2), (1024, 1)):
+            n = block * grid - 32
+            out = DeviceArray(np.full((block * grid, 4), -1, np.int32))
+            launch(module, "divergent_collectives", (grid,), (block,), out, n)
+            result = out.get()
+            i = np.arange(n)
+            lane = i % 32
+            shuffled = np.where(lane < 16, i ^ 3, np.where(lane % 16 + 2 < 16, i + 2, i))
+            live = np.bincount(i // block)[i // block]
+            bit = np.where(lane < 16, 2, 4)
+            half = i - i % 16
+            ballot = sum((((half + k) >> bit) & 1) << ((half + k) % 32) for k in range(16)).astype(np.uint32)
+            assert np.array_equal(result[:n, 0], shuffled), order
+            assert np.array_equal(result[:n, 1], live // 2 * 10000 + live), order
+            assert np.array_equal(result[:n, 2], ballot.view(np.int32)), order
+            assert np.array_equal(result[:n, 3], 2 * (i - i % 8 + 5) + 1), order
+            assert (result[n:] == -1).all(), order
+
+
+def half_types(path: str) -> None:
+    """Rounding to half equals NumPy's; rounding to bfloat16 equals rounding the upper 16 bits to nearest even."""
+    module, random = load(path), np.random.default_rng(2)
+    bits = random.integers(0, 1 << 32, 4096, dtype=np.uint64).astype(np.uint32)
+    # Every half, the midpoints between neighbours, and their float neighbours: all ties and all subnormals.
+    halves = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(np.float32)
+    middle = (halves[:-1] + halves[1:]) / 2
+    near = [np.nextafter(middle, np.float32(0)), np.nextafter(middle, np.float32(np.inf))]
+    edges = np.array([65519.996, 65520.0, np.inf, np.nan], np.float32)
+    x = np.concatenate([bits.view(np.float32), halves, middle, *near, edges])
+    x = np.concatenate([x, -x])
+    with np.errstate(over="ignore", invalid="ignore"):
+        half = x.astype(np.float16).astype(np.float32)
+    word = x.view(np.uint32).astype(np.uint64)
+    rounded = ((word + 0x7FFF + (word >> 16 & 1)) & 0xFFFF0000).astype(np.uint32).view(np.float32)
+    bfloat16 = np.where(np.isnan(x), np.float32(np.nan), rounded)
+    for name, expected in (("round_half", half), ("round_bfloat16", bfloat16)):
+        out = DeviceArray(np.zeros_like(x))
+        launch(module, name, ((x.size + 255) // 256,), (256,), out, DeviceArray(x), int(x.size))
+        np.testing.assert_array_equal(out.get(), expected)
+
+
+def barrier_errors(path: str) -> None:
+    """Mismatched barriers and divergent warps are named errors; the device works afterwards."""
+    module = load(path)
+    out = DeviceArray(np.zeros(64, np.float32))
+    for order in ORDERS:
+        os.environ["CUEMU_ORDER"] = order
+        for name, words in (
+            ("barrier_in_two_branches", ("mismatched barriers", "kernels.cu:")),
+            ("barrier_against_shuffle", ("mismatched barriers", "warp collectives")),
+            ("shuffle_with_exited_lane", ("exited",)),
+        ):
+            message = error_of(launch, module, name, (1,), (32,), out)
+            assert message.startswith("CUDA error: ") and name in message, message
+            assert all(word in message for word in words), message
+    os.environ["CUEMU_ORDER"] = "forward"
+    block_sum(path)
+
+
+def illegal_address(path: str) -> None:
+    """A wild pointer in a kernel is an error that names kernel and thread, not the end of the process."""
+    module = load(path)
+    out = DeviceArray(np.zeros(64, np.float32))
+    message = error_of(launch, module, "global_index", (1,), (32,), out, np.int64(1 << 44))
+    assert "an illegal memory access was encountered" in message and "global_index" in message, message
+    assert not out.get().any()
+
+
+def out_of_bounds(path: str, name: str, offset: str) -> None:
+    """Runs an index kernel in bounds, then `offset` elements further: the sanitizer ends the process."""
+    module = load(path)
+    out = DeviceArray(np.zeros(32, np.float32))
+    index = np.int64 if name == "global_index" else int
+    launch(module, name, (1,), (32,), out, index(0), shared=128 if "dynamic" in name else 0)
+    print("in bounds", flush=True)
+    launch(module, name, (1,), (32,), out, index(int(offset)), shared=128 if "dynamic" in name else 0)
+
+
+def host_access() -> None:
+    """Host code that follows a device pointer ends in a fault."""
+    import ctypes
+
+    pointer = DeviceArray(np.ones(4, np.float32)).pointer
+    print("before", flush=True)
+    print(ctypes.c_float.from_address(pointer).value)
+
+
+def memory(path: str) -> None:
+    """Sizes, statistics, ranges and errors of device memory; fill patterns; module and launch errors."""
+    free, total = driver.memory_info()
+    x = np.arange(1000, dtype=np.float64)
+    a = DeviceArray(x)
+    assert driver.memory_info() == (free - 8000, total)
+    np.testing.assert_array_equal(a.get(), x)
+    b = driver.memory_allocate(8000)
+    fresh = np.zeros(1000)
+    driver.memory_copy_to_host(fresh.view(np.uint8), b)
+    assert np.isnan(fresh).all(), "fresh memory must be NaN"
+    driver.memory_copy_on_device(b, a.pointer, 8000)
+    driver.memory_fill(b, 0, 800)
+    driver.memory_copy_to_host(fresh.view(np.uint8), b)
+    assert not fresh[:100].any() and np.array_equal(fresh[100:], x[100:])
+    assert "not inside one device allocation" in error_of(driver.memory_copy_on_device, b + 8, a.pointer, 8000)
+    driver.memory_free(b)
+    assert "not the start of a live allocation" in error_of(driver.memory_free, b)
+    assert "out of memory" in error_of(driver.memory_allocate, total)
+    driver.memory_free(a.pointer)
+    assert driver.memory_info() == (free, total)
+    # Blocks that were given back in any order merge again.
+    pointers = [driver.memory_allocate(size) for size in (1, 513, 4096, 100_000, 7)]
+    for k in (3, 0, 4, 1, 2):
+        driver.memory_free(pointers[k])
+    assert driver.memory_allocate(100_000) == pointers[0]
+
+    assert "no kernel named missing" in error_of(load(path).get_function, "missing")
+    assert "device kernel image is invalid" in error_of(driver.Module, b"not a module" * 10)
+    out = DeviceArray(np.zeros(4, np.float32))
+    assert "invalid argument" in error_of(launch, load(path), "block_sum", (1,), (2048,), out, out, 4)
+    assert "invalid argument" in error_of(launch, load(path), "block_sum", (1,), (32,), out)
+    driver.push_context(0)
+    driver.pop_context()
+    driver.synchronize()
+    assert driver.available() and driver.device_count() == 1 and driver.driver_version() == 13000
+    assert "emulator" in driver.device_name()
+    assert "invalid device ordinal" in error_of(driver.set_device, 1)
+
+
+def _bfloat16(x: np.ndarray) -> np.ndarray:
+    word = np.ascontiguousarray(x, np.float32).view(np.uint32).astype(np.uint64)
+    return ((word + 0x7FFF + (word >> 16 & 1)) >> 16).astype(np.uint16)
+
+
+def _operands(dtype: str, random: np.random.Generator) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Pairs of views: contiguous (an odd and a vector-friendly size), transposed, broadcast, stepped, 0-d, empty."""
+
+    def draw(*shape: int) -> np.ndarray:
+        if dtype.startswith(("int", "uint")):
+            return random.integers(0, 100, shape).astype(dtype)
+        x = random.standard_normal(shape).astype(np.float32)
+        return _bfloat16(x) if dtype == "bfloat16" else x.astype(dtype)
+
+    cube = draw(4, 5, 6)
+    return [
+        (draw(1037), draw(1037)),
+        (draw(64, 32), draw(64, 32)),
+        (draw(37, 53).T, draw(53, 37)),
+        (draw(37, 53), draw(53)),
+        (draw(37, 1), draw(1, 53)),
+        (cube.transpose(2, 0, 1), cube[::-1, ::2, :][:, :1].transpose(2, 0, 1)),
+        (draw(2, 3, 2, 3, 2, 3, 2, 3).transpose(7, 1, 5, 3, 4, 2, 6, 0), draw(3, 1, 3, 1, 2, 1, 2, 1)),
+        (draw(), draw()),
+        (draw(0, 3), draw(3)),
+    ]
+
+
+def _upload_view(view: np.ndarray) -> tuple[DeviceArray, int]:
+    """The whole base of a view on the device, and the view's offset in it in elements."""
+    base = view if view.base is None else view.base
+    assert base.flags.c_contiguous
+    offset = (view.__array_interface__["data"][0] - base.__array_interface__["data"][0]) // view.itemsize
+    return DeviceArray(base), offset
+
+
+def _compute(name: str, dtype: str, x: np.ndarray, y: np.ndarray, alpha: float) -> np.ndarray:
+    """The expected result in float64 (integers: wrapped), before rounding to dtype."""
+    if dtype.startswith(("int", "uint")):
+        return x + x.dtype.type(alpha) * y
+
+    def wide(a: np.ndarray) -> np.ndarray:
+        if dtype == "bfloat16":
+            return (a.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+        return a.astype(np.float64)
+
+    return wide(x) + alpha * wide(y) if name == "add" else 1.0 / (1.0 + np.exp(-wide(x)))
+
+
+# Relative tolerance of the result against float64: a few units in the last place of each dtype.
+TOLERANCE = {"float32": 5e-7, "float64": 1e-15, "float16": 1.1e-3, "bfloat16": 8e-3}
+
+
+def pointwise_row(path: str, name: str, suffix: str, dtype: str) -> None:
+    """A generated operator against NumPy: strided form on every pair of views, contiguous form where it applies."""
+    module, random = load(path), np.random.default_rng(3)
+    alpha = 3.0 if dtype.startswith(("int", "uint")) else 0.75
+    compute = {"float16": "float32", "bfloat16": "float32"}.get(dtype, dtype)
+    for x, y in _operands(dtype, random):
+        used = [x, y] if name == "add" else [x]
+        shape = np.broadcast_shapes(*(view.shape for view in used))
+        views = [np.broadcast_to(view, shape) for view in used]
+        expected = _compute(name, dtype, views[0], views[-1], alpha)
+        scalars = [np.dtype(compute).type(alpha)] if name == "add" else []
+        storage = np.zeros(shape, x.dtype)
+
+        uploaded = [_upload_view(view) for view in used]
+        strides = [tuple(s // storage.itemsize for s in storage.strides)]
+        strides += [tuple(s // x.itemsize for s in view.strides) for view in views]
+        layout = pointwise.pack_layout(shape, strides)
+        out = DeviceArray(storage)
+        inputs = [np.uint64(array.pointer + offset * x.itemsize) for array, offset in uploaded]
+        blocks = pointwise.blocks_for(storage.size)
+        launch(module, f"{name}_{suffix}_strided", (blocks,), (256,), out, *inputs, *scalars, layout)
+        _assert_close(out.get(), expected, dtype)
+
+        if all(view.shape == shape and view.flags.c_contiguous for view in used):
+            for blocks in (1, 3):
+                out = DeviceArray(storage)
+                contiguous = [DeviceArray(view) for view in used]
+                numel = np.uint64(storage.size)
+                launch(module, f"{name}_{suffix}", (blocks,), (256,), out, *contiguous, *scalars, numel)
+                _assert_close(out.get(), expected, dtype)
+
+    # An output that is not aligned to 16 bytes takes the scalar path; in-place writes over the first input.
+    x, y = _operands(dtype, random)[0]
+    used = [x, y] if name == "add" else [x]
+    arrays = [DeviceArray(view) for view in used]
+    expected = _compute(name, dtype, x[1:], y[1:], alpha)
+    shifted = [np.uint64(array.pointer + x.itemsize) for array in arrays]
+    launch(module, f"{name}_{suffix}", (2,), (256,), shifted[0], *shifted, *scalars, np.uint64(x.size - 1))
+    result = arrays[0].get()
+    assert result[0] == x[0]
+    _assert_close(result[1:], expected, dtype)
+
+
+def _assert_close(result: np.ndarray, expected: np.ndarray, dtype: str) -> None:
+    if dtype.startswith(("int", "uint")):
+        np.testing.assert_array_equal(result, expected)
+        return
+    if dtype == "bfloat16":
+        result = (result.astype(np.uint32) << 16).view(np.float32)
+    tolerance = TOLERANCE[dtype]
+    np.testing.assert_allclose(result.astype(np.float64), expected, rtol=tolerance, atol=tolerance)
+
+
+def absent_driver() -> None:
+    """Without a driver: available() is False, the count 0, every use one clear error."""
+    assert driver.available() is False and driver.device_count() == 0
+    for call, *arguments in ((driver.memory_allocate, 4), (driver.synchronize,), (driver.Module, b"x")):
+        message = error_of(call, *arguments)
+        assert message.startswith("CUDA error: no NVIDIA driver found"), message
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,182 @@
+"""Compiles CUDA C++ for the emulator with g++, and builds the emulator's own libcuda.so.1.
+
+`compile_module` turns the text of a `.cu` file into a shared object that the stand-in driver loads where a real one
+loads a cubin; `build_driver` makes the driver. Both keep their results in a folder under a name that is a digest of
+everything that went in, and put files in place atomically, so that several processes may share the folder.
+
+Command line: `python compiler.py kernel.cu -o kernel.so [--sanitize]`, `python compiler.py --driver FOLDER`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+INCLUDE = HERE / "include"
+DRIVER_SOURCES = sorted([*(HERE / "runtime").glob("*.cpp"), *(HERE / "driver").glob("*.cpp")])
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
+# extern __shared__ [__align__(n)] T name[];
+_DYNAMIC_SHARED = re.compile(
+    r"extern\s+__shared__\s+((?:__align__|alignas)\s*\(\s*\d+\s*\)\s*)?([\w:<>, ]+?)\s+(\w+)\s*\[\s*\]\s*;"
+)
+_BOUNDS = r"(?:__launch_bounds__\s*\([^)]*\)\s*)?"
+_KERNEL = re.compile(r'extern\s+"C"\s+__global__\s+' + _BOUNDS + r"void\s+" + _BOUNDS + r"(\w+)\s*\(")
+
+
+class CompileError(RuntimeError):
+    """g++ refused the source; the text is its output."""
+
+
+def _digest(*parts: str | bytes) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    return digest.hexdigest()[:20]
+
+
+def _compiler() -> str:
+    return os.environ.get("CXX", "g++")
+
+
+def _run(command: list[str]) -> None:
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode:
+        raise CompileError(f"{' '.join(command)}\n{result.stderr}{result.stdout}")
+
+
+def _without_comments(text: str) -> str:
+    return _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
+
+
+def kernel_names(text: str) -> list[str]:
+    """The names of the `extern "C" __global__` functions of a source, in order."""
+    return list(dict.fromkeys(_KERNEL.findall(_without_comments(text))))
+
+
+def rewrite_dynamic_shared(text: str) -> str:
+    """Makes each `extern __shared__ T name[];` a pointer to the block's dynamic shared memory."""
+
+    def pointer(match: re.Match[str]) -> str:
+        kind, name = match.group(2), match.group(3)
+        lines = "\n" * match.group().count("\n")  # line numbers stay
+        return f"{kind}* {name} = reinterpret_cast<{kind}*>(cuemu_current->dynamic_shared);{lines}"
+
+    return _DYNAMIC_SHARED.sub(pointer, text)
+
+
+def _quoted_includes(text: str, folders: list[Path], found: dict[str, Path]) -> None:
+    """Adds to `found` the project files that `text` includes, directly or through others, by the name used."""
+    for name in _INCLUDE.findall(text):
+        path = next((folder / name for folder in folders if (folder / name).is_file()), None)
+        if path is not None and name not in found:
+            found[name] = path
+            _quoted_includes(path.read_text(), [path.parent, *folders], found)
+
+
+def compile_module(
+    source: str | Path,
+    cache: Path,
+    include: list[Path] | None = None,
+    sanitize: bool = False,
+    flags: list[str] | None = None,
+) -> Path:
+    """Compiles CUDA C++ (`source`: a path, or the text itself) and returns the module's path inside `cache`.
+
+    `include` are folders for `#include "..."`; `sanitize` adds the address sanitizer. Raises CompileError.
+    """
+    path = source if isinstance(source, Path) else None
+    text = path.read_text() if path else str(source)
+    folders = [*([path.resolve().parent] if path else []), *(include or [])]
+    headers: dict[str, Path] = {}
+    _quoted_includes(text, folders, headers)
+
+    options = ["-std=c++17", "-O2", "-g1", "-fPIC", "-shared", "-ffp-contract=off", "-fno-strict-aliasing", "-w"]
+    # Without these, statics of templates (shared memory among them) would be one object for all loaded modules.
+    options += ["-fno-gnu-unique", "-fvisibility=hidden"]
+    options += ["-fsanitize=address", "-fno-omit-frame-pointer"] if sanitize else ["-Wl,-z,defs"]
+    options += flags or []
+    driver = build_driver(cache)
+    emulator = b"".join(file.read_bytes() for file in sorted(INCLUDE.glob("*.h")))
+    project = b"".join(file.read_bytes() for file in headers.values())
+    key = _digest(text, str(path), emulator, project, *options, driver.parent.name)
+    output = cache / f"{path.stem if path else 'kernel'}-{key}.so"
+    if output.exists():
+        return output
+
+    with tempfile.TemporaryDirectory(dir=cache) as scratch_name:
+        scratch = Path(scratch_name)
+        for name, file in headers.items():
+            copy = scratch / name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_text(f'#line 1 "{file}"\n{rewrite_dynamic_shared(file.read_text())}')
+        exports = "".join(f"CUEMU_EXPORT({name})\n" for name in kernel_names(text))
+        origin = path.resolve() if path else "kernel.cu"
+        main = scratch / "cuemu_translation_unit.cpp"
+        main.write_text(f'#line 1 "{origin}"\n{rewrite_dynamic_shared(text)}\n{exports}')
+        result = scratch / "module.so"
+        includes = [f"-I{folder}" for folder in (scratch, INCLUDE, *folders)]
+        link = [f"-L{driver.parent}", "-l:libcuda.so.1"]
+        _run([_compiler(), *options, *includes, "-include", "cuemu.h", str(main), "-o", str(result), *link])
+        os.replace(result, output)
+    return output
+
+
+def build_driver(cache: Path) -> Path:
+    """Builds the stand-in libcuda.so.1 if `cache` does not hold it yet; returns its path."""
+    cache.mkdir(parents=True, exist_ok=True)
+    headers = sorted([*INCLUDE.glob("*.h"), *(HERE / "runtime").glob("*.h"), *(HERE / "driver").glob("*.h")])
+    options = ["-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra", "-pthread"]
+    key = _digest(*(file.read_bytes() for file in [*DRIVER_SOURCES, *headers]), *options)
+    folder = cache / f"driver-{key}"
+    output = folder / "libcuda.so.1"
+    if output.exists():
+        return output
+    with tempfile.TemporaryDirectory(dir=cache) as scratch:
+        result = Path(scratch) / "libcuda.so.1"
+        command = [_compiler(), *options, "-Wl,-soname,libcuda.so.1", "-o", str(result)]
+        _run([*command, *map(str, DRIVER_SOURCES), "-ldl"])
+        folder.mkdir(exist_ok=True)
+        os.replace(result, output)
+    return output
+
+
+def sanitizer_environment() -> dict[str, str] | None:
+    """Environment variables for a process that loads modules compiled with `sanitize`; None without libasan."""
+    query = subprocess.run([_compiler(), "-print-file-name=libasan.so"], capture_output=True, text=True)
+    library = query.stdout.strip()
+    if not os.path.isabs(library):
+        return None
+    # Interpreters leak by design; the rest of the sanitizer's checks stay on.
+    return {"LD_PRELOAD": os.path.realpath(library), "ASAN_OPTIONS": "detect_leaks=0"}
+
+
+def main() -> None:
+    """Runs the command line described at the head of this file."""
+    parser = argparse.ArgumentParser(description="compile CUDA C++ for the CPU emulator")
+    parser.add_argument("source", nargs="?", type=Path)
+    parser.add_argument("-o", "--output", type=Path)
+    parser.add_argument("-I", "--include", action="append", type=Path, default=[])
+    parser.add_argument("--sanitize", action="store_true")
+    parser.add_argument("--driver", type=Path, metavar="FOLDER", help="build libcuda.so.1 in FOLDER and print its path")
+    arguments = parser.parse_args()
+    if arguments.driver:
+        print(build_driver(arguments.driver))
+    if arguments.source:
+        output = arguments.output or arguments.source.with_suffix(".so")
+        cache = arguments.driver or output.parent
+        shutil.copy(compile_module(arguments.source, cache, arguments.include, arguments.sanitize), output)
+
+
+if __name__ == "__main__":
+    main()
