@@ -90,7 +90,7 @@ cdef unsigned int grid_size(int64_t items) noexcept nogil:
 def pack_layout(shape, strides) -> bytes:
     """The bytes of trt::StridedLayout<len(strides)> for `shape` and one tuple of element strides per operand.
 
-    Raises ValueError for more than 4 operands or strides of the wrong length, and OverflowError where 32-bit indexing
+    Raises ValueError for more than 6 operands or strides of the wrong length, and OverflowError where 32-bit indexing
     or 8 dimensions after merging do not suffice.
     """
     cdef int64_t[64] sizes

@@ -357,6 +357,40 @@ def _assert_close(result: np.ndarray, expected: np.ndarray, dtype: str) -> None:
     np.testing.assert_allclose(result.astype(np.float64), expected, rtol=tolerance, atol=tolerance)
 
 
+def scalar_functions(path: str, kind: str) -> None:
+    """Each function of scalar_math.cuh against its reference in scalar_cases.py."""
+    from scalar_cases import INTEGER, REAL
+
+    module, random = load(path), np.random.default_rng(4)
+    n = 500
+    if kind == "real":
+        for suffix, dtype, tolerance in (("f32", np.float32, 5e-6), ("f64", np.float64, 1e-12)):
+            for name, case in REAL.items():
+                inputs = [random.uniform(case.low, case.high, n).astype(dtype) for _ in range(case.nin)]
+                out = DeviceArray(np.zeros(n, dtype))
+                arrays = [DeviceArray(x) for x in inputs]
+                launch(module, f"case_{name}_{suffix}", (2,), (128,), out, *arrays, np.uint64(n))
+                expected = case.reference(*(x.astype(np.float64) for x in inputs))
+                limit = max(tolerance, case.tolerance)
+                np.testing.assert_allclose(out.get(), expected, rtol=limit, atol=limit, err_msg=f"{name} {suffix}")
+        return
+    for suffix, dtype in (("u8", np.uint8), ("i8", np.int8), ("i32", np.int32), ("i64", np.int64)):
+        info = np.iinfo(dtype)
+        small = random.integers(max(-20, info.min), 20, 2 * n)
+        extremes = np.array([info.min, info.max, 0, 1, info.max - 1, 0 if info.min == 0 else -1])
+        for name, case in INTEGER.items():
+            x, y = small[:n].astype(dtype), small[n:].astype(dtype)
+            if name not in ("lcm", "gcd"):  # not defined for the smallest value, whose magnitude does not fit
+                x[: extremes.size**2] = np.repeat(extremes, extremes.size)
+                y[: extremes.size**2] = np.tile(extremes, extremes.size)
+            inputs = [x, y][: case.nin]
+            out = DeviceArray(np.zeros(n, dtype))
+            launch(module, f"case_{name}_{suffix}", (2,), (128,), out, *map(DeviceArray, inputs), np.uint64(n))
+            with np.errstate(over="ignore"):
+                expected = case.reference(*inputs)
+            np.testing.assert_array_equal(out.get(), expected, err_msg=f"{name} {suffix}")
+
+
 def absent_driver() -> None:
     """Without a driver: available() is False, the count 0, every use one clear error."""
     assert driver.available() is False and driver.device_count() == 0

@@ -50,7 +50,7 @@ def _compiler() -> str:
 
 
 def _run(command: list[str]) -> None:
-    result = subprocess.run(command, capture_output=True, text=True)
+    result = subprocess.run(command, check=False, capture_output=True, text=True)
     if result.returncode:
         raise CompileError(f"{' '.join(command)}\n{result.stderr}{result.stdout}")
 
@@ -153,7 +153,8 @@ def build_driver(cache: Path) -> Path:
 
 def sanitizer_environment() -> dict[str, str] | None:
     """Environment variables for a process that loads modules compiled with `sanitize`; None without libasan."""
-    query = subprocess.run([_compiler(), "-print-file-name=libasan.so"], capture_output=True, text=True)
+    command = [_compiler(), "-print-file-name=libasan.so"]
+    query = subprocess.run(command, check=False, capture_output=True, text=True)
     library = query.stdout.strip()
     if not os.path.isabs(library):
         return None

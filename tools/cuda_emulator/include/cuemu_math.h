@@ -9,8 +9,10 @@
 using std::max;
 using std::min;
 
+#if !__GLIBC_PREREQ(2, 42)  // C23's functions, which newer C libraries declare themselves
 static inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 static inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
+#endif
 static inline float rcbrtf(float x) { return 1.0f / std::cbrt(x); }
 static inline void sincospif(float x, float* sine, float* cosine) {
     *sine = static_cast<float>(std::sin(x * 3.141592653589793));
