@@ -434,7 +434,7 @@ KERNEL_INLINE void logsumexp_merge(logsumexp_state* s, const logsumexp_state* o)
                                               const reduce_params* p) {                              \
         (void)first; (void)p;                                                                        \
         C e[REDUCE_BLOCK], max = block_max_##C(x, n), shift = (C)finite_shift(max);                  \
-        VECTORIZE for (int64_t i = 0; i < n; i++) e[i] = exp_##C(x[i] - shift);                      \
+        VECTORIZE for (int64_t i = 0; i < n; i++) e[i] = exp_nonpositive_##C(x[i] - shift);                      \
         logsumexp_state block = {max, block_sum_##C(e, e, 0, n)};                                    \
         logsumexp_merge(s, &block);                                                                  \
     }                                                                                                \
@@ -452,7 +452,7 @@ DEFINE_VAR_LOGSUMEXP_STATES(f64)
     KERNEL_INLINE void logsumexp_finish_##T(const logsumexp_state* s, int64_t n, char* out, char* out2, \
                                             const reduce_params* p) {                                \
         (void)n; (void)out2; (void)p;                                                                \
-        store_##T(out, log(s->sum) + finite_shift(s->max));                                          \
+        store_##T(out, isinf(s->max) ? s->max : log(s->sum) + s->max);                                          \
     }
 DEFINE_VAR_LOGSUMEXP_FINISH(f16)
 DEFINE_VAR_LOGSUMEXP_FINISH(bf16)
