@@ -26,9 +26,10 @@ SEEDS = (0, 7, 2**32 + 5, 2**64 - 3)
 SIZES = (0, 1, 2, 15, 16, 17, 31, 100, 255, 257, 5003)
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 INTEGERS = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+NUMERIC = 10  # of DTYPES, the first that every fill knows
 DTYPES = (
     torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
-    torch.float16, torch.bfloat16, torch.float32, torch.float64,
+    torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.uint16, torch.uint32, torch.uint64,
 )  # fmt: skip
 
 ptr, i64, u64, f64, i32 = ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint64, ctypes.c_double, ctypes.c_int
@@ -56,7 +57,18 @@ EXPORTS: dict[str, tuple[object, tuple[object, ...]]] = {
     "rs_geometric": (None, (*FILL, f64)),
     "rs_cauchy": (None, (*FILL, f64, f64)),
     "rs_randperm": (None, (ptr, ptr, i64)),
+    "rs_narrow_range": (None, (i32, ptr, ptr)),
+    "rs_multinomial_f32": (i32, (ptr, ptr, i64, ptr, ptr, i64)),
+    "rs_multinomial_f64": (i32, (ptr, ptr, i64, ptr, ptr, i64)),
+    "rs_fill_tensor": (None, (ptr, ptr, i32, ptr, i32, ptr, ptr)),
+    "rs_bernoulli_tensor": (None, (ptr, i32, ptr, i32, ptr, i32, ptr, ptr, ptr)),
 }
+
+
+class Fill(ctypes.Structure):
+    """rs_fill of the header; `kind` counts in the order of rs_fill_kind."""
+
+    _fields_ = [("kind", i32), ("a", f64), ("b", f64), ("start", i64), ("range", u64)]
 
 
 class Streams:
@@ -77,6 +89,10 @@ class Streams:
         out = torch.empty(n, dtype=dtype)
         getattr(self, name)(state, DTYPES.index(dtype), out.data_ptr(), n, *arguments)
         return out
+
+    def fill_tensor(self, state: object, fill: Fill, x: torch.Tensor) -> None:
+        geometry = (i64 * 64)(*x.shape), (i64 * 64)(*x.stride())
+        self.rs_fill_tensor(state, ctypes.byref(fill), DTYPES.index(x.dtype), x.data_ptr(), x.dim(), *geometry)
 
     def get_state(self, state: object) -> torch.Tensor:
         out = torch.empty(STATE_BYTES, dtype=torch.uint8)
@@ -151,6 +167,19 @@ def check(
 LARGE = (1_000_003,)
 
 
+def words_drawn(generator: torch.Generator) -> int:
+    return int.from_bytes(bytes(generator.get_state()[16:24].tolist()), "little")
+
+
+@pytest.fixture
+def bernoulli_from_engine() -> None:
+    """PyTorch with MKL, on Intel's processors only, seeds a bernoulli stream of MKL's with a single word."""
+    generator = torch.Generator().manual_seed(1)
+    torch.empty(10).bernoulli_(0.5, generator=generator)
+    if words_drawn(generator) == 1:
+        pytest.skip("PyTorch takes bernoulli_ from MKL on this processor")
+
+
 @pytest.mark.parametrize("bounds", [(0.0, 1.0), (-1.0, 1.0), (-0.1, 0.3), (0.1, 7.3), (1e6, 1e6 + 0.5), (2.0, 2.01)])
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_uniform(streams: Streams, dtype: torch.dtype, bounds: tuple[float, float]) -> None:
@@ -202,13 +231,14 @@ def test_geometric(streams: Streams, dtype: torch.dtype) -> None:
     check(streams, dtype, lambda x, g: x.geometric_(0.3, generator=g), "rs_geometric", 0.3)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", DTYPES[:NUMERIC])
 @pytest.mark.parametrize("p", [0.0, 1e-9, 0.3, 0.5, 1.0])
+@pytest.mark.usefixtures("bernoulli_from_engine")
 def test_bernoulli(streams: Streams, dtype: torch.dtype, p: float) -> None:
     check(streams, dtype, lambda x, g: x.bernoulli_(p, generator=g), "rs_bernoulli", p)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", DTYPES[:NUMERIC])
 def test_random_without_bounds(streams: Streams, dtype: torch.dtype) -> None:
     check(streams, dtype, lambda x, g: x.random_(generator=g), "rs_random")
 
@@ -322,3 +352,158 @@ def test_engine_matches_numpy(streams: Streams) -> None:
     state = streams.generator(123)
     assert [streams.rs_random32(state) for _ in range(1998)] == words[:1998].tolist()
     assert streams.rs_random64(state) == (int(words[1998]) << 32) + int(words[1999])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"),
+    [
+        (torch.float16, 0, 5000), (torch.float16, -5000, 5000), (torch.float16, 2049, 2060), (torch.float16, 0, 65504),
+        (torch.bfloat16, 0, 1000), (torch.bfloat16, 257, 300), (torch.bfloat16, -301, 300), (torch.float32, 0, 2**28),
+        (torch.float32, -(2**24) - 1, 5), (torch.float32, 0, 2**25 + 3), (torch.float64, 0, 2**60),
+        (torch.float64, 2**53 + 1, 2**53 + 9), (torch.int64, 0, 2**60),
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore:to - 1 is out of bounds", "ignore:from is out of bounds")
+def test_bounds_that_the_dtype_cannot_hold(streams: Streams, dtype: torch.dtype, low: int, high: int) -> None:
+    start, end = i64(low), i64(high)
+    streams.rs_narrow_range(DTYPES.index(dtype), ctypes.byref(start), ctypes.byref(end))
+    check(
+        streams, dtype, lambda x, g: x.random_(low, high, generator=g), "rs_random_from_to", start.value,
+        end.value - start.value,
+    )  # fmt: skip
+
+
+GEOMETRIES: dict[str, Callable[[], torch.Tensor]] = {
+    "contiguous": lambda: torch.zeros(20, 30),
+    "transposed": lambda: torch.zeros(20, 30).t(),
+    "transposed, below 16": lambda: torch.zeros(3, 4).t(),
+    "every other": lambda: torch.zeros(1000)[::2],
+    "every other column": lambda: torch.zeros(20, 30)[:, ::2],
+    "some rows": lambda: torch.zeros(20, 30)[3:9],
+    "some columns": lambda: torch.zeros(20, 30)[:, 3:9],
+    "permuted": lambda: torch.zeros(4, 5, 6).permute(2, 0, 1),
+    "permuted and sliced": lambda: torch.zeros(8, 9, 10).permute(1, 2, 0)[::2, 1:, ::3],
+    "channels last": lambda: torch.zeros(2, 3, 4, 5).to(memory_format=torch.channels_last),
+    "sizes of one": lambda: torch.zeros(1, 30, 1, 4).permute(3, 2, 1, 0),
+    "overlapping": lambda: torch.zeros(100).unfold(0, 4, 2),
+    "zero-dimensional": lambda: torch.zeros(()),
+    "empty": lambda: torch.zeros(0, 3).t(),
+}
+FILLS: list[tuple[Fill, Callable[[torch.Tensor], object]]] = [
+    (Fill(0, -1.0, 1.0), lambda x: x.uniform_(-1, 1)),
+    (Fill(1, 0.0, 3.0), lambda x: x.normal_(0, 3)),
+    (Fill(2, 0.5, 0.75), lambda x: x.log_normal_(0.5, 0.75)),
+    (Fill(3, 0.0, 2.0), lambda x: x.cauchy_(0, 2)),
+    (Fill(4, 1.5), lambda x: x.exponential_(1.5)),
+    (Fill(5, 0.3), lambda x: x.geometric_(0.3)),
+    (Fill(7), lambda x: x.random_()),
+    (Fill(8, 0, 0, -3, 50), lambda x: x.random_(-3, 47)),
+    (Fill(9), lambda x: x.random_(-(2**63), None)),
+]
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES)
+def test_iteration_order(streams: Streams, geometry: str) -> None:
+    make = GEOMETRIES[geometry]
+    for dtype in (torch.float32, torch.float64, torch.bfloat16):
+        for fill, theirs in FILLS:
+            expected, ours = (strided_like(make(), dtype) for _ in range(2))
+            torch.manual_seed(5)
+            state = streams.generator(5)
+            theirs(expected)
+            streams.fill_tensor(state, fill, ours)
+            assert_same(ours.contiguous().view(-1), expected.contiguous().view(-1))
+            assert torch.equal(streams.get_state(state)[:5016], torch.get_rng_state()[:5016])
+
+
+def strided_like(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """A tensor of zeros with x's strides, gaps and overlaps, in another dtype."""
+    extent = 1 + sum((size - 1) * stride for size, stride in zip(x.shape, x.stride(), strict=True) if size)
+    return torch.zeros(extent, dtype=dtype).as_strided(x.shape, x.stride())
+
+
+@pytest.mark.parametrize("geometry", [name for name in GEOMETRIES if name != "overlapping"])
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_bernoulli_follows_the_strides_of_self(streams: Streams, geometry: str, kind: torch.dtype) -> None:
+    x = GEOMETRIES[geometry]()
+    draws = torch.Generator().manual_seed(1)
+    for p in (
+        torch.rand(x.shape, dtype=kind, generator=draws),
+        torch.rand(x.shape[::-1], dtype=kind, generator=draws).permute(tuple(reversed(range(x.dim())))),
+        torch.rand(x.shape[-1:], dtype=kind, generator=draws),
+    ):
+        expected, ours = strided_like(x, torch.int64), strided_like(x, torch.int64)
+        state = streams.generator(5)
+        expected.bernoulli_(p, generator=(generator := torch.Generator().manual_seed(5)))
+        p = p.expand(x.shape)
+        streams.rs_bernoulli_tensor(
+            state, DTYPES.index(ours.dtype), ours.data_ptr(), DTYPES.index(kind), p.data_ptr(), x.dim(),
+            (i64 * 64)(*x.shape), (i64 * 64)(*ours.stride()), (i64 * 64)(*p.stride()),
+        )  # fmt: skip
+        assert torch.equal(ours, expected)
+        assert torch.equal(streams.get_state(state), generator.get_state())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("n", [1, 2, 50, 20_000])
+def test_multinomial_with_replacement(streams: Streams, dtype: torch.dtype, n: int) -> None:
+    p = torch.rand(3, n, dtype=dtype, generator=torch.Generator().manual_seed(n))
+    p[:, n // 2 + 1 :: 7] = 0
+    samples = 3000
+    state, generator = streams.generator(5), torch.Generator().manual_seed(5)
+    out, scratch = torch.empty(3, samples, dtype=torch.int64), torch.empty(n, dtype=dtype)
+    draw = streams.rs_multinomial_f32 if dtype == torch.float32 else streams.rs_multinomial_f64
+    for row in range(3):
+        assert draw(state, p[row].data_ptr(), n, scratch.data_ptr(), out[row].data_ptr(), samples) == 0
+    assert torch.equal(out, torch.multinomial(p, samples, replacement=True, generator=generator))
+    assert torch.equal(streams.get_state(state), generator.get_state())
+
+
+@pytest.mark.parametrize(
+    ("weights", "status"), [((1.0, -1.0), 1), ((1.0, float("nan")), 1), ((float("inf"),), 2), ((0.0, 0.0), 3)]
+)
+def test_multinomial_refuses_what_is_no_distribution(streams: Streams, weights: tuple[float, ...], status: int) -> None:
+    p, scratch, out = torch.tensor(weights), torch.empty(len(weights)), torch.empty(2, dtype=torch.int64)
+    state = streams.generator(5)
+    before = streams.get_state(state)
+    assert streams.rs_multinomial_f32(state, p.data_ptr(), len(p), scratch.data_ptr(), out.data_ptr(), 2) == status
+    assert torch.equal(streams.get_state(state), before)
+    with pytest.raises(RuntimeError, match="invalid multinomial distribution"):
+        torch.multinomial(p, 2, replacement=True)
+
+
+@pytest.mark.parametrize("replacement", [False, True])
+def test_multinomial_by_exponentials(streams: Streams, replacement: bool) -> None:
+    p = torch.rand(4, 50, generator=torch.Generator().manual_seed(1))
+    for samples in (1,) if replacement else (1, 7, 50):
+        state, generator = streams.generator(5), torch.Generator().manual_seed(5)
+        q = streams.fill("rs_exponential", state, torch.float32, 200, 1.0).view(4, 50)
+        expected = torch.multinomial(p, samples, replacement, generator=generator)
+        assert torch.equal((p / q).topk(samples, dim=-1).indices, expected)
+        assert torch.equal(streams.get_state(state), generator.get_state())
+
+
+@pytest.mark.usefixtures("bernoulli_from_engine")
+@pytest.mark.parametrize("geometry", ["contiguous", "transposed", "channels last", "every other"])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_dropout(streams: Streams, dtype: torch.dtype, geometry: str) -> None:
+    x = GEOMETRIES[geometry]().to(dtype) + 1.25
+    state = streams.generator(5)
+    torch.manual_seed(5)
+    noise = torch.empty_like(x)
+    streams.fill_tensor(state, Fill(6, 1 - 0.3), noise)
+    assert torch.equal(torch.nn.functional.dropout(x, 0.3), x * noise.div_(1 - 0.3))
+    assert torch.equal(streams.get_state(state), torch.get_rng_state())
+
+
+def test_loader_seeds(streams: Streams) -> None:
+    """iter(DataLoader) draws the workers' base seed first, the first batch then the shuffle's own seed."""
+    data = list(range(20))
+    torch.manual_seed(5)
+    batch = next(iter(torch.utils.data.DataLoader(data, batch_size=20, shuffle=True)))
+    state = streams.generator(5)
+    _, shuffle_seed = streams.fill("rs_random", state, torch.int64, 2).tolist()
+    out = torch.empty(20, dtype=torch.int64)
+    streams.rs_randperm(streams.generator(shuffle_seed), out.data_ptr(), 20)
+    assert torch.equal(batch, out)
+    assert torch.equal(streams.get_state(state), torch.get_rng_state())
