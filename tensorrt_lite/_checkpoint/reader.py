@@ -1,0 +1,484 @@
+"""Checkpoint files to objects: storages from records, tensors from their checked geometry, devices by map_location.
+
+Reads the zip format and the older one of consecutive pickles. The only calls a file can cause are the builders of
+`_Session.table` and what the user allowed. Called by `serialization.load`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import os
+import sys
+from typing import IO, TYPE_CHECKING, Any
+
+import tensorrt_lite as trt
+
+from .archive import ArchiveReader, damaged
+from .names import DTYPE_NAMES, dtype_name, dtype_named, is_storage_name, storage_dtype
+from .unpickler import Allowed, Builder, Inert, Storage, Unpickler, UnpicklingError, plain_builders
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["read_checkpoint", "unknown_globals"]
+
+_LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
+_LEGACY_PROTOCOL = 1001
+_MAX_DIMENSIONS = 64
+_MAX_INT64 = (1 << 63) - 1
+
+
+def read_checkpoint(
+    f: Any,
+    map_location: Any,
+    safe: dict[str, Any],
+    use_mmap: bool,
+    encoding: str,
+    explain_weights_only: bool,
+) -> Any:
+    """The object in a path or binary file. Raises as `serialization.load` says."""
+    session = _Session(_restorer(map_location), safe, encoding, explain_weights_only)
+    if use_mmap and not isinstance(f, (str, os.PathLike)):
+        raise ValueError("f must be a file path in order to use the mmap argument")
+    with _opened(f) as file:
+        return session.read(file, os.fspath(f) if use_mmap else None)
+
+
+def unknown_globals(f: Any, safe: dict[str, Any]) -> list[str]:
+    """Names of the globals in a file that reading it would refuse."""
+    session = _Session(lambda storage, location: storage, safe, "utf-8", False)
+    session.unknown = set()
+    with _opened(f) as file:
+        session.read(file, None)
+    return sorted(session.unknown)
+
+
+class _Kept:
+    """A file of the caller: left open, and at the end of what was read."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def __enter__(self) -> IO[bytes]:
+        return self._file
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+
+def _opened(f: Any) -> Any:
+    if isinstance(f, (str, os.PathLike)):
+        return open(f, "rb")
+    if not hasattr(f, "read"):
+        raise AttributeError(f"load needs a path or a binary file, but got {type(f).__name__}")
+    if not (hasattr(f, "seek") and hasattr(f, "tell")):
+        raise AttributeError(
+            f"{type(f).__name__} has no attribute 'seek'. You can only load from a file that is seekable. "
+            "Please pre-load the data into a buffer like io.BytesIO and try to load from it instead."
+        )
+    return _Kept(f)
+
+
+# -- devices ----------------------------------------------------------------------------------------------------------
+
+
+def _default_restore(storage: Any, location: str) -> Any:
+    """Put a storage where it was saved from. Raises RuntimeError when that device is not there."""
+    if location == "cpu":
+        return storage
+    if location.startswith("cuda") and not trt.cuda.is_available():
+        raise RuntimeError(
+            "Attempting to deserialize object on a CUDA device but cuda.is_available() is False. If you are running on "
+            "a CPU-only machine, please use load with map_location=device('cpu') to map your storages to the CPU."
+        )
+    return _moved(storage, location)
+
+
+def _moved(storage: Any, device: Any) -> Any:
+    device = trt.device(device)
+    if device.type == "cpu":
+        return storage
+    if device.type == "meta":
+        return trt.empty(storage.nbytes(), dtype=trt.uint8, device=device).untyped_storage()
+    flat = trt.empty(0, dtype=trt.uint8).set_(storage, 0, (storage.nbytes(),), (1,))
+    return flat.to(device).untyped_storage()
+
+
+def _restorer(map_location: Any) -> Callable[[Any, str], Any]:
+    """Function of storage and saved location that gives the storage where it is wanted."""
+    if map_location is None:
+        return _default_restore
+    if isinstance(map_location, dict):
+        return lambda storage, location: _default_restore(storage, str(map_location.get(location, location)))
+    if callable(map_location):
+
+        def restore(storage: Any, location: str) -> Any:
+            chosen = map_location(storage, location)
+            return _default_restore(storage, location) if chosen is None else chosen
+
+        return restore
+    device = trt.device(map_location)
+    return lambda storage, location: _moved(storage, device) if device.type == "cpu" else _to_device(storage, device)
+
+
+def _to_device(storage: Any, device: Any) -> Any:
+    return _moved(storage, device) if device.type == "meta" else _default_restore(storage, str(device))
+
+
+# -- tensors ----------------------------------------------------------------------------------------------------------
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= _MAX_INT64
+
+
+def _check_geometry(available: int, offset: Any, size: Any, stride: Any) -> None:
+    """Raise RuntimeError unless all elements of such a tensor lie within a storage of so many elements."""
+    what = f"a tensor of size {size}, stride {stride} and storage offset {offset}"
+    fits_types = isinstance(size, (tuple, list)) and isinstance(stride, (tuple, list)) and _is_count(offset)
+    if not fits_types or len(size) != len(stride) or len(size) > _MAX_DIMENSIONS:
+        raise RuntimeError(f"corrupt checkpoint: {what} is not a valid geometry")
+    if not all(map(_is_count, size)) or not all(map(_is_count, stride)):
+        raise RuntimeError(f"corrupt checkpoint: {what} is not a valid geometry")
+    numel = 1
+    for extent in size:
+        numel *= extent
+        if numel > _MAX_INT64:
+            raise RuntimeError(f"corrupt checkpoint: {what} overflows a 64-bit element count")
+    end = offset
+    if 0 not in size:
+        end += 1 + sum((extent - 1) * step for extent, step in zip(size, stride, strict=True))
+    if end > available:
+        raise RuntimeError(f"corrupt checkpoint: {what} does not fit its storage of {available} elements")
+
+
+def _rebuild(storage: Any, offset: Any, size: Any, stride: Any, dtype: Any) -> Any:
+    if not isinstance(storage, Storage):
+        raise UnpicklingError(f"a tensor is built from a {type(storage).__name__} where a storage is needed")
+    available = storage.untyped.nbytes() // dtype.itemsize
+    _check_geometry(available, offset, size, stride)
+    return trt.empty(0, dtype=dtype, device=storage.untyped.device).set_(
+        storage.untyped, offset, tuple(size), tuple(stride)
+    )
+
+
+def _finished(tensor: Any, requires_grad: Any, metadata: Any = None) -> Any:
+    if metadata:
+        if metadata.get("conj"):
+            tensor = tensor.conj()
+        if metadata.get("neg"):
+            tensor = tensor.neg()
+    if requires_grad:
+        tensor.requires_grad_(True)
+    return tensor
+
+
+def _rebuild_v1(storage: Any, offset: Any, size: Any, stride: Any) -> Any:
+    return _rebuild(storage, offset, size, stride, storage.dtype if isinstance(storage, Storage) else None)
+
+
+def _rebuild_v2(
+    storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, metadata: Any = None
+) -> Any:
+    return _finished(_rebuild_v1(storage, offset, size, stride), requires_grad, metadata)
+
+
+def _rebuild_v3(
+    storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, dtype: Any, metadata: Any = None
+) -> Any:
+    return _finished(_rebuild(storage, offset, size, stride, dtype), requires_grad, metadata)
+
+
+def _rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Any:
+    _check_geometry(_MAX_INT64, 0, size, stride)
+    return _finished(trt.empty_strided(tuple(size), tuple(stride), dtype=dtype, device="meta"), requires_grad)
+
+
+def _rebuild_parameter(data: Any, requires_grad: Any, hooks: Any) -> Any:
+    if not isinstance(data, trt.Tensor):
+        raise UnpicklingError(f"a parameter is built from a {type(data).__name__}")
+    return trt.nn.Parameter(data, bool(requires_grad))
+
+
+def _rebuild_parameter_with_state(data: Any, requires_grad: Any, hooks: Any, state: Any) -> Any:
+    parameter = _rebuild_parameter(data, requires_grad, hooks)
+    _set_attributes(parameter, state)
+    return parameter
+
+
+def _rebuild_from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
+    if not isinstance(function, Builder) or function.build is None or not isinstance(args, tuple):
+        raise UnpicklingError("a tensor is rebuilt by something that is not known to build tensors")
+    tensor = function.build(*args)
+    if not isinstance(tensor, trt.Tensor):
+        raise UnpicklingError(f"{function.name} does not build a tensor")
+    target = kind.kind if isinstance(kind, Builder) else getattr(kind, "target", None)
+    if not (isinstance(target, type) and issubclass(target, trt.Tensor)):
+        raise UnpicklingError("a tensor is given a type that is not a tensor's")
+    if type(tensor) is not target:
+        tensor = tensor.as_subclass(target)
+    _set_attributes(tensor, state)
+    return tensor
+
+
+def _set_attributes(target: Any, state: Any) -> None:
+    """Instance attributes of a tensor or dict subclass: written to its `__dict__`, so that no property setter runs."""
+    if isinstance(state, tuple) and len(state) == 2 and not state[1]:
+        state = state[0]
+    if not state:
+        return
+    if not isinstance(state, dict) or not all(isinstance(key, str) for key in state):
+        raise UnpicklingError(f"the state of a {type(target).__name__} is not a dict of attributes")
+    target.__dict__.update(state)
+
+
+def _set_state(target: Any, state: Any) -> None:
+    from collections import OrderedDict
+
+    if isinstance(target, (OrderedDict, trt.Tensor)):
+        _set_attributes(target, state)
+    elif type(target).__module__ == "builtins" or isinstance(target, (Builder, Storage, Allowed)):
+        raise UnpicklingError(f"state is set on a {type(target).__name__}")
+    elif hasattr(target, "__setstate__"):
+        # Instances of other classes exist only where the user allowed the class to be called.
+        target.__setstate__(state)
+    else:
+        _set_attributes(target, state)
+
+
+def _tensor_builders() -> dict[str, Builder]:
+    entries = [
+        ("torch._utils._rebuild_tensor", _rebuild_v1, None),
+        ("torch._utils._rebuild_tensor_v2", _rebuild_v2, None),
+        ("torch._utils._rebuild_tensor_v3", _rebuild_v3, None),
+        ("torch._utils._rebuild_meta_tensor_no_storage", _rebuild_meta, None),
+        ("torch._utils._rebuild_parameter", _rebuild_parameter, None),
+        ("torch._utils._rebuild_parameter_with_state", _rebuild_parameter_with_state, None),
+        ("torch._tensor._rebuild_from_type_v2", _rebuild_from_type, None),
+        ("torch.Tensor", None, trt.Tensor),
+        ("torch._tensor.Tensor", None, trt.Tensor),
+        ("torch.Size", lambda size=(): trt.Size(size), trt.Size),
+        ("torch.device", lambda *args: trt.device(*args), trt.device),
+    ]
+    if hasattr(trt, "nn"):
+        entries.append(("torch.nn.parameter.Parameter", None, trt.nn.Parameter))
+        entries.append(("torch.nn.Parameter", None, trt.nn.Parameter))
+    return {name: Builder(name, build, kind) for name, build, kind in entries}
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+def _writable_view(tensor: Any) -> memoryview:
+    """The memory of a contiguous uint8 tensor, for filling it."""
+    return memoryview((ctypes.c_ubyte * tensor.numel()).from_address(tensor.data_ptr())).cast("B")
+
+
+class _Session:
+    """One call of `load`: the table of globals, and the storages of the file that exist so far."""
+
+    def __init__(self, restore: Callable[[Any, str], Any], safe: dict[str, Any], encoding: str, explain: bool) -> None:
+        self._restore = restore
+        self._safe = safe
+        self._encoding = encoding
+        self._explain = explain
+        self._storages: dict[str, Storage] = {}
+        self.table = plain_builders()
+        self.table.update(_tensor_builders())
+        # Collects names instead of refusing them, when not None.
+        self.unknown: set[str] | None = None
+
+    def read(self, file: IO[bytes], mmap_path: str | None) -> Any:
+        start = file.tell()
+        magic = file.read(4)
+        file.seek(start)
+        if not magic:
+            raise EOFError("Ran out of input: the file is empty")
+        if magic.startswith(b"PK"):
+            if start:
+                # The archive's offsets count from its own first byte.
+                file = io.BytesIO(file.read())
+            return self._read_zip(file, mmap_path)
+        if mmap_path is not None:
+            raise RuntimeError("mmap can only be used with files saved in the zip format")
+        return self._read_legacy(file)
+
+    # -- globals --
+
+    def find_global(self, module: str, name: str) -> Any:
+        full = f"{module}.{name}"
+        known = self.table.get(full)
+        if known is not None:
+            return known
+        if full in self._safe:
+            return Allowed(self._safe[full])
+        if module in ("torch", "torch.storage") and is_storage_name(name):
+            return Builder(full, None)
+        if module == "torch" and name in DTYPE_NAMES:
+            return dtype_named(name)
+        if full == "torch.serialization._get_layout":
+            return Builder(full, lambda text: _torch_constant(text, ("strided", "sparse_coo", "sparse_csr")))
+        if self.unknown is not None:
+            self.unknown.add(full)
+            return Inert()
+        why = (
+            "Loading never executes what a file names, with weights_only=False no more than with True."
+            if self._explain
+            else "Only tensors and plain data are loaded."
+        )
+        raise UnpicklingError(
+            f"Weights only load failed: GLOBAL {full} was not an allowed global by default. {why} If you trust the "
+            f"file, allow it to be called with serialization.add_safe_globals([{name}]) or the "
+            f"serialization.safe_globals([{name}]) context manager."
+        )
+
+    def _unpickler(self, data: bytes, load_storage: Callable[[Any], Any]) -> Unpickler:
+        return Unpickler(data, self.find_global, load_storage, _set_state, self._encoding)
+
+    def _storage_record(self, identifier: Any, length: int) -> tuple[Any, str, str, int]:
+        """dtype, key, location and element count of a persistent id. Raises UnpicklingError when it is malformed."""
+        if not isinstance(identifier, tuple) or len(identifier) != length or identifier[0] != "storage":
+            raise UnpicklingError(f"unknown persistent id {identifier!r:.80}")
+        kind, key, location, numel = identifier[1:5]
+        if not isinstance(kind, Builder) or not isinstance(key, str) or not isinstance(location, str):
+            raise UnpicklingError("a persistent id does not name a storage")
+        if not _is_count(numel):
+            raise RuntimeError(f"corrupt checkpoint: a storage of {numel} elements")
+        return storage_dtype(kind.name.rpartition(".")[2]), key, location, numel
+
+    # -- the zip format --
+
+    def _read_zip(self, file: IO[bytes], mmap_path: str | None) -> Any:
+        archive = ArchiveReader(file)
+        if "data.pkl" not in archive:
+            raise damaged("there is no data.pkl: the file is not a checkpoint")
+        if "constants.pkl" in archive:
+            raise RuntimeError("the file is a TorchScript archive; load reads checkpoints")
+        order = archive.read("byteorder") if "byteorder" in archive else b"little"
+        if order not in (b"little", b"big"):
+            raise RuntimeError(f"corrupt checkpoint: byteorder is {order[:16]!r}, neither little nor big")
+        swap = order.decode() != sys.byteorder
+        if swap and mmap_path is not None:
+            raise RuntimeError("mmap cannot be used with a file of the other byte order")
+        mapped = _mapped(mmap_path) if mmap_path is not None else None
+
+        def load_storage(identifier: Any) -> Storage:
+            dtype, key, location, numel = self._storage_record(identifier, 5)
+            known = self._storages.get(key)
+            if known is not None:
+                if known.untyped.nbytes() < numel * dtype.itemsize:
+                    raise RuntimeError(f"corrupt checkpoint: storage {key} is named with different sizes")
+                return Storage(known.untyped, dtype, numel)
+            name = f"data/{key}"
+            offset, size, _ = archive.location(name)
+            if size != numel * dtype.itemsize:
+                raise RuntimeError(
+                    f"corrupt checkpoint: storage {key} has {size} bytes where {numel} elements of {dtype} need "
+                    f"{numel * dtype.itemsize}"
+                )
+            if self.unknown is not None:
+                untyped = trt.empty(size, dtype=trt.uint8, device="meta").untyped_storage()
+            elif mapped is not None and size:
+                untyped = trt.frombuffer(mapped, dtype=trt.uint8, count=size, offset=offset).untyped_storage()
+            else:
+                flat = trt.empty(size, dtype=trt.uint8)
+                if size:
+                    archive.read_into(name, _writable_view(flat))
+                if swap:
+                    _swap_bytes(flat, dtype)
+                untyped = flat.untyped_storage()
+            storage = Storage(self._restore(untyped, location), dtype, numel)
+            self._storages[key] = storage
+            return storage
+
+        return self._unpickler(archive.read("data.pkl"), load_storage).load()
+
+    # -- the format before PyTorch 1.6 --
+
+    def _read_legacy(self, file: IO[bytes]) -> Any:
+        """Pickles of magic number, protocol, system, object, and storage keys; then the storages' sizes and bytes."""
+        data = file.read()
+        pending: dict[str, tuple[Any, Any]] = {}
+        claimed = 0
+
+        def load_storage(identifier: Any) -> Storage:
+            nonlocal claimed
+            dtype, key, location, numel = self._storage_record(identifier, 6)
+            if identifier[5] is not None:
+                raise RuntimeError("the file holds storage views of PyTorch 0.1, which are not supported")
+            known = self._storages.get(key)
+            if known is not None:
+                return known
+            size = numel * dtype.itemsize
+            claimed += size
+            if claimed > len(data):
+                raise RuntimeError(f"corrupt checkpoint: storages of {claimed} bytes in a file of {len(data)}")
+            flat = trt.empty(size, dtype=trt.uint8)
+            pending[key] = (flat, location)
+            storage = Storage(flat.untyped_storage(), dtype, numel)
+            self._storages[key] = storage
+            return storage
+
+        unpickler = self._unpickler(data, load_storage)
+        try:
+            is_legacy = unpickler.load() == _LEGACY_MAGIC and unpickler.load() == _LEGACY_PROTOCOL
+            system = unpickler.load() if is_legacy else None
+        except UnpicklingError as error:
+            raise RuntimeError(f"not a checkpoint: neither a zip archive nor PyTorch's older format ({error})") from error
+        if not is_legacy or not isinstance(system, dict):
+            raise RuntimeError("not a checkpoint: a pickle, but not of PyTorch's older format")
+        little = system.get("little_endian", True)
+        body = unpickler.position
+        result = unpickler.load()
+        keys = unpickler.load()
+        if not isinstance(keys, list) or set(map(str, keys)) != set(pending):
+            raise RuntimeError("corrupt checkpoint: the list of storages does not match the tensors")
+        position = unpickler.position
+        order = "little" if little else "big"
+        moved = False
+        for key in keys:
+            flat, location = pending[key]
+            count = int.from_bytes(data[position : position + 8], order, signed=True)
+            size = flat.numel()
+            position += 8
+            if count != self._storages[key].numel or position + size > len(data):
+                raise RuntimeError(f"corrupt checkpoint: storage {key} is truncated or has another size")
+            if size:
+                _writable_view(flat)[:] = data[position : position + size]
+            position += size
+            if order != sys.byteorder:
+                _swap_bytes(flat, self._storages[key].dtype)
+            storage = self._storages[key]
+            storage.untyped = self._restore(storage.untyped, location)
+            moved = moved or storage.untyped.device.type != "cpu"
+        if moved:
+            # The tensors stand on the CPU storages of the first pass: build them again on the ones restored.
+            again = self._unpickler(data, lambda identifier: self._storages[identifier[2]])
+            again.position = body
+            result = again.load()
+        return result
+
+
+def _torch_constant(text: Any, allowed: tuple[str, ...]) -> Any:
+    name = text.rpartition(".")[2] if isinstance(text, str) else ""
+    if name not in allowed:
+        raise UnpicklingError(f"unknown constant {text!r}")
+    return getattr(trt, name)
+
+
+def _mapped(path: str) -> Any:
+    """The file as private memory: writing to a loaded tensor does not change the file."""
+    import mmap
+
+    with open(path, "rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+
+
+def _swap_bytes(flat: Any, dtype: Any) -> None:
+    """Reverse the bytes of each number of the other byte order, in place."""
+    width = dtype.itemsize // (2 if dtype_name(dtype).startswith("complex") else 1)
+    if width > 1 and flat.numel():
+        import numpy
+
+        numpy.frombuffer(_writable_view(flat), dtype=f"u{width}").byteswap(inplace=True)

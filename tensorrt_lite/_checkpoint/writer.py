@@ -1,0 +1,198 @@
+"""Objects to checkpoint files: a pickle of PyTorch's layout, and one aligned record for each storage.
+
+Tensors are written as calls of PyTorch's own rebuild functions, so that PyTorch reads the file as its own; data_ptr and
+size identify a storage, so that views keep sharing it. Called by `serialization.save`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import os
+import pickle
+import sys
+from collections import OrderedDict
+from typing import IO, Any
+
+import tensorrt_lite as trt
+
+from .archive import ALIGNMENT, ArchiveWriter
+from .names import STORAGE_OF_DTYPE, dtype_name
+
+__all__ = ["write_checkpoint"]
+
+
+class _Global:
+    """A class or function of PyTorch, written by name; one object per name, which the pickle's memo needs."""
+
+    def __init__(self, name: str) -> None:
+        self.module, _, self.name = name.rpartition(".")
+
+    def __call__(self) -> None:
+        raise TypeError(f"{self.module}.{self.name} is a name in a file")
+
+
+class _StorageId:
+    """Stands in the object graph where a tensor's storage is written."""
+
+    def __init__(self, identifier: tuple[Any, ...]) -> None:
+        self.identifier = identifier
+
+
+def write_checkpoint(obj: object, f: Any, protocol: int) -> None:
+    """Write obj to a path or a binary file. Raises AttributeError for anything else."""
+    if isinstance(f, (str, os.PathLike)):
+        stem = os.path.splitext(os.path.basename(os.fspath(f)))[0]
+        with open(f, "wb") as file:
+            _write(obj, file, stem if stem and stem.isascii() else "archive", protocol)
+    elif hasattr(f, "write"):
+        _write(obj, f, "archive", protocol)
+    else:
+        raise AttributeError(f"expected 'f' to be string, path, or a file-like object with a 'write' attribute, got {f!r}")
+
+
+def _write(obj: object, file: IO[bytes], prefix: str, protocol: int) -> None:
+    buffer = io.BytesIO()
+    pickler = _Pickler(buffer, protocol)
+    pickler.dump(obj)
+    archive = ArchiveWriter(file, prefix)
+    archive.add("data.pkl", buffer.getvalue())
+    archive.add(".format_version", b"1")
+    archive.add(".storage_alignment", str(ALIGNMENT).encode())
+    archive.add("byteorder", sys.byteorder.encode())
+    for key, storage in enumerate(pickler.storages):
+        archive.add(f"data/{key}", _bytes_of(storage))
+    archive.add("version", b"3\n")
+    archive.add(".data/serialization_id", f"{archive.checksum:040d}".encode())
+    archive.close()
+
+
+def _bytes_of(storage: Any) -> bytes | memoryview:
+    """The bytes of a storage, without a copy when it is in main memory."""
+    if storage.device.type != "cpu":
+        size = storage.nbytes()
+        flat = trt.empty(0, dtype=trt.uint8, device=storage.device).set_(storage, 0, (size,), (1,))
+        storage = flat.cpu().untyped_storage()
+    size = storage.nbytes()
+    if size == 0:
+        return b""
+    block = (ctypes.c_ubyte * size).from_address(storage.data_ptr())
+    # The view keeps the block alive, and the block must keep the storage whose memory it shows.
+    block.owner = storage
+    return memoryview(block).cast("B")
+
+
+# The interpreter written in Python, since the C one cannot write the name of a module that does not exist here.
+class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
+    def __init__(self, file: IO[bytes], protocol: int) -> None:
+        super().__init__(file, protocol)
+        self.storages: list[Any] = []
+        self._keys: dict[tuple[int, int, str], tuple[str, str]] = {}
+        self._globals: dict[str, _Global] = {}
+        # Objects made while writing: the memo knows objects by address, so none may be freed before the end.
+        self._alive: list[Any] = []
+
+    def _named(self, name: str) -> _Global:
+        if name not in self._globals:
+            self._globals[name] = _Global(name)
+        return self._globals[name]
+
+    def persistent_id(self, obj: Any) -> Any:
+        if isinstance(obj, _StorageId):
+            return obj.identifier
+        if isinstance(obj, trt.UntypedStorage):
+            return self._storage_id(obj, None).identifier
+        return None
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, trt.Tensor):
+            return self._reduce_tensor(obj)
+        kind = type(obj)
+        if kind is trt.Size:
+            return self._named("torch.Size"), (tuple(obj),)
+        if kind is trt.device:
+            return self._named("torch.device"), (obj.type,) if obj.index is None else (obj.type, obj.index)
+        if kind is _Global or kind is trt.dtype:
+            return "global"
+        return NotImplemented
+
+    def save_global(self, obj: Any, name: str | None = None) -> None:
+        if isinstance(obj, trt.dtype):
+            module, name = "torch", dtype_name(obj)
+        elif isinstance(obj, _Global):
+            module, name = obj.module, obj.name
+        elif isinstance(obj, type) and issubclass(obj, trt.Tensor) and obj in (trt.Tensor, trt.nn.Parameter):
+            module, name = ("torch", "Tensor") if obj is trt.Tensor else ("torch.nn.parameter", "Parameter")
+        else:
+            super().save_global(obj, name)
+            return
+        self.write(b"c" + f"{module}\n{name}\n".encode())
+        self.memoize(obj)
+
+    # The inherited table names the inherited functions: classes must come to the override above.
+    dispatch = dict(pickle._Pickler.dispatch)  # type: ignore[attr-defined]
+
+    def _save_type(self, obj: Any) -> None:
+        if obj in (type(None), type(NotImplemented), type(...)):
+            pickle._Pickler.save_type(self, obj)  # type: ignore[attr-defined]
+        else:
+            self.save_global(obj)
+
+    dispatch[type] = _save_type
+
+    def _storage_id(self, storage: Any, dtype: str | None) -> _StorageId:
+        """The persistent id of a storage: `(storage, class, key, device, count)`; new storages get the next key."""
+        size = storage.nbytes()
+        device = str(storage.device)
+        # Storages without memory share the address 0 and are all new.
+        identity = (storage.data_ptr() or -len(self.storages) - 1, size, device)
+        known = self._keys.get(identity)
+        if known is None:
+            storage_class = STORAGE_OF_DTYPE.get(dtype or "")
+            full_name = f"torch.{storage_class}" if storage_class else "torch.storage.UntypedStorage"
+            known = self._keys[identity] = (str(len(self.storages)), full_name)
+            self.storages.append(storage)
+        key, full_name = known
+        width = getattr(trt, dtype).itemsize if dtype and not full_name.endswith("UntypedStorage") else 1
+        identifier = _StorageId(("storage", self._named(full_name), key, device, size // width))
+        self._alive.append(identifier)
+        return identifier
+
+    def _reduce_tensor(self, tensor: Any) -> tuple[Any, ...]:
+        if tensor.layout != trt.strided or tensor.is_quantized:
+            raise TypeError(f"save supports strided tensors, but got layout {tensor.layout} and dtype {tensor.dtype}")
+        kind, state = type(tensor), dict(getattr(tensor, "__dict__", None) or {})
+        hooks: OrderedDict[Any, Any] = OrderedDict()
+        if isinstance(tensor, trt.nn.Parameter):
+            if kind is not trt.nn.Parameter:
+                return super_reduce(tensor, self.proto)
+            data = tensor.detach()
+            self._alive.append(data)
+            args = (data, tensor.requires_grad, hooks)
+            if state:
+                return self._named("torch._utils._rebuild_parameter_with_state"), (*args, state)
+            return self._named("torch._utils._rebuild_parameter"), args
+        function, args = self._rebuild_call(tensor, hooks)
+        if kind is trt.Tensor and not state:
+            return function, args
+        return self._named("torch._tensor._rebuild_from_type_v2"), (function, kind, args, state)
+
+    def _rebuild_call(self, tensor: Any, hooks: Any) -> tuple[_Global, tuple[Any, ...]]:
+        size, stride = tuple(tensor.shape), tuple(tensor.stride())
+        if tensor.device.type == "meta":
+            function = self._named("torch._utils._rebuild_meta_tensor_no_storage")
+            return function, (tensor.dtype, size, stride, tensor.requires_grad)
+        dtype = dtype_name(tensor.dtype)
+        storage = self._storage_id(tensor.untyped_storage(), dtype)
+        geometry = (storage, tensor.storage_offset(), size, stride, tensor.requires_grad, hooks)
+        metadata = {name: True for name in ("conj", "neg") if getattr(tensor, f"is_{name}")()}
+        extra = (metadata,) if metadata else ()
+        if storage.identifier[1].name == STORAGE_OF_DTYPE.get(dtype):
+            return self._named("torch._utils._rebuild_tensor_v2"), (*geometry, *extra)
+        # dtypes without a storage class of their own, and views of a storage written under another dtype.
+        return self._named("torch._utils._rebuild_tensor_v3"), (*geometry, tensor.dtype, *extra)
+
+
+def super_reduce(tensor: Any, protocol: int) -> Any:
+    """What a subclass of Parameter says about itself."""
+    return tensor.__reduce_ex__(protocol)
