@@ -1,0 +1,226 @@
+"""Samplers: iterables of indices, or of lists of them for batches. Each draws the random numbers PyTorch's draws."""
+
+from __future__ import annotations
+
+import math
+from itertools import islice
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any
+
+import tensorrt_lite as trt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence, Sized
+
+    from tensorrt_lite import Generator
+
+__all__ = [
+    "BatchSampler",
+    "DistributedSampler",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
+    "SubsetRandomSampler",
+    "WeightedRandomSampler",
+]
+
+
+def _check_positive(name: str, value: Any) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
+        raise ValueError(f"{name} should be a positive integer value, but got {name}={value}")
+
+
+class Sampler:
+    """Base of samplers: a subclass gives `__iter__`, and `__len__` where the number of samples is known."""
+
+    __class_getitem__ = classmethod(GenericAlias)
+
+    def __init__(self, data_source: Sized | None = None) -> None:
+        pass
+
+    def __iter__(self) -> Iterator[Any]:
+        raise NotImplementedError("Subclasses of Sampler should implement __iter__.")
+
+
+class SequentialSampler(Sampler):
+    """All indices in order."""
+
+    def __init__(self, data_source: Sized) -> None:
+        self.data_source = data_source
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self.data_source)))
+
+    def __len__(self) -> int:
+        return len(self.data_source)
+
+
+class RandomSampler(Sampler):
+    """Indices in random order, or drawn with replacement; num_samples: how many, all by default.
+
+    Without a generator each iteration seeds its own from the global one. Raises ValueError for num_samples < 1.
+    """
+
+    def __init__(
+        self,
+        data_source: Sized,
+        replacement: bool = False,
+        num_samples: int | None = None,
+        generator: Generator | None = None,
+    ) -> None:
+        self.data_source = data_source
+        self.replacement = replacement
+        self._num_samples = num_samples
+        self.generator = generator
+        if not isinstance(replacement, bool):
+            raise TypeError(f"replacement should be a boolean value, but got replacement={replacement}")
+        _check_positive("num_samples", self.num_samples)
+
+    @property
+    def num_samples(self) -> int:
+        """Number of indices per iteration; follows the data's length unless it was given."""
+        return len(self.data_source) if self._num_samples is None else self._num_samples
+
+    def __iter__(self) -> Iterator[int]:
+        count, wanted, generator = len(self.data_source), self.num_samples, self.generator
+        if generator is None:
+            seed = int(trt.empty((), dtype=trt.int64).random_().item())
+            generator = trt.Generator()
+            generator.manual_seed(seed)
+        if self.replacement:
+            # PyTorch draws in chunks of 32, which is visible in the numbers that follow.
+            for size in [32] * (wanted // 32) + [wanted % 32]:
+                yield from trt.randint(high=count, size=(size,), dtype=trt.int64, generator=generator).tolist()
+        else:
+            for _ in range(wanted // count):
+                yield from trt.randperm(count, generator=generator).tolist()
+            yield from trt.randperm(count, generator=generator).tolist()[: wanted % count]
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class SubsetRandomSampler(Sampler):
+    """The given indices in random order."""
+
+    def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
+        self.indices = indices
+        self.generator = generator
+
+    def __iter__(self) -> Iterator[int]:
+        for position in trt.randperm(len(self.indices), generator=self.generator).tolist():
+            yield self.indices[position]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+class WeightedRandomSampler(Sampler):
+    """Indices drawn with probabilities in proportion to weights, (N,); need not add up to one.
+
+    Raises ValueError for num_samples < 1 or weights of more than one dimension.
+    """
+
+    def __init__(
+        self,
+        weights: Sequence[float],
+        num_samples: int,
+        replacement: bool = True,
+        generator: Generator | None = None,
+    ) -> None:
+        _check_positive("num_samples", num_samples)
+        if not isinstance(replacement, bool):
+            raise ValueError(f"replacement should be a boolean value, but got replacement={replacement}")
+        self.weights = trt.as_tensor(weights, dtype=trt.float64)
+        if self.weights.dim() != 1:
+            raise ValueError(
+                f"weights should be a 1d sequence but given weights have shape {tuple(self.weights.shape)}"
+            )
+        self.num_samples = num_samples
+        self.replacement = replacement
+        self.generator = generator
+
+    def __iter__(self) -> Iterator[int]:
+        drawn = trt.multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator)
+        yield from drawn.tolist()
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class BatchSampler(Sampler):
+    """Lists of batch_size indices from another sampler; drop_last: leave out a last one that is shorter."""
+
+    def __init__(self, sampler: Sampler | Iterable[int], batch_size: int, drop_last: bool) -> None:
+        _check_positive("batch_size", batch_size)
+        if not isinstance(drop_last, bool):
+            raise ValueError(f"drop_last should be a boolean value, but got drop_last={drop_last}")
+        self.sampler = sampler
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+
+    def __iter__(self) -> Iterator[list[int]]:
+        indices = iter(self.sampler)
+        while batch := list(islice(indices, self.batch_size)):
+            if len(batch) < self.batch_size and self.drop_last:
+                return
+            yield batch
+
+    def __len__(self) -> int:
+        whole, rest = divmod(len(self.sampler), self.batch_size)  # type: ignore[arg-type]
+        return whole + (rest > 0 and not self.drop_last)
+
+
+class DistributedSampler(Sampler):
+    """One rank's share of a dataset, every num_replicas-th index of an order that all ranks agree on.
+
+    Call `set_epoch` before each epoch for a new order. drop_last: drop the tail instead of repeating samples.
+    Raises ValueError for a rank outside [0, num_replicas), RuntimeError when neither is given and there is no group.
+    """
+
+    def __init__(
+        self,
+        dataset: Sized,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+    ) -> None:
+        if num_replicas is None or rank is None:
+            distributed = getattr(trt, "distributed", None)
+            if distributed is None or not distributed.is_available():
+                raise RuntimeError("Requires distributed package to be available")
+            num_replicas = distributed.get_world_size() if num_replicas is None else num_replicas
+            rank = distributed.get_rank() if rank is None else rank
+        if not 0 <= rank < num_replicas:
+            raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
+        self.dataset = dataset
+        self.num_replicas = num_replicas
+        self.rank = rank
+        self.epoch = 0
+        self.drop_last = drop_last
+        length = len(dataset)
+        self.num_samples = length // num_replicas if drop_last else math.ceil(length / num_replicas)
+        self.total_size = self.num_samples * num_replicas
+        self.shuffle = shuffle
+        self.seed = seed
+
+    def __iter__(self) -> Iterator[int]:
+        length = len(self.dataset)
+        if self.shuffle:
+            generator = trt.Generator()
+            generator.manual_seed(self.seed + self.epoch)
+            order = trt.randperm(length, generator=generator).tolist()
+        else:
+            order = list(range(length))
+        if self.total_size > length:
+            order *= math.ceil(self.total_size / length)
+        return iter(order[self.rank : self.total_size : self.num_replicas])
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the order of the next iteration; the same on all ranks."""
+        self.epoch = epoch
