@@ -90,14 +90,18 @@ REAL: dict[str, Case] = {
 }
 
 
-def _wide(function: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-    """The function in int64, wrapped to the dtype, 0 where y is 0."""
+def _exactly(function: Callable[[int, int], int]) -> Callable[..., np.ndarray]:
+    """The function in Python's integers, wrapped to the dtype, 0 where y is 0."""
 
     def wrapped(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        safe = np.where(y == 0, 1, y).astype(np.int64)
-        return np.where(y == 0, 0, function(x.astype(np.int64), safe)).astype(x.dtype)
+        values = [function(int(a), int(b)) % (1 << 64) if b else 0 for a, b in zip(x, y, strict=True)]
+        return np.array(values, np.uint64).astype(x.dtype)
 
     return wrapped
+
+
+def _div_trunc(x: int, y: int) -> int:
+    return abs(x) // abs(y) * (-1 if (x < 0) != (y < 0) else 1)
 
 
 def _pow(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -125,8 +129,10 @@ INTEGER: dict[str, Case] = {
     **{name: _binary(name, getattr(np, name)) for name in ("maximum", "minimum", "bitwise_and", "bitwise_or")},
     **{name: _binary(name, getattr(np, name)) for name in ("bitwise_xor", "gcd")},
     "lcm": _binary("lcm", _lcm),
-    **{name: _binary(name, _wide(getattr(np, name))) for name in ("remainder", "floor_divide", "fmod")},
-    "div_trunc": _binary("div_trunc", _wide(lambda x, y: (np.abs(x) // np.abs(y)) * np.sign(x) * np.sign(y))),
+    "remainder": _binary("remainder", _exactly(lambda x, y: x % y)),
+    "floor_divide": _binary("floor_divide", _exactly(lambda x, y: x // y)),
+    "fmod": _binary("fmod", _exactly(lambda x, y: x - _div_trunc(x, y) * y)),
+    "div_trunc": _binary("div_trunc", _exactly(_div_trunc)),
     "abs": _unary("abs", np.abs),
     "sign": _unary("sign", np.sign),
     "square": _unary("square", lambda x: x * x),
