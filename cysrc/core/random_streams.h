@@ -752,6 +752,17 @@ RS_MULTINOMIAL(f64, double)
 
 enum { RS_MAX_DIMS = 64 };
 
+/* Elements are moved as bits of their size, whatever type wrote them: the compiler must not assume otherwise. */
+#if defined(__GNUC__)
+#define RS_MAY_ALIAS __attribute__((may_alias))
+#else
+#define RS_MAY_ALIAS
+#endif
+typedef uint8_t RS_MAY_ALIAS rs_bits8;
+typedef uint16_t RS_MAY_ALIAS rs_bits16;
+typedef uint32_t RS_MAY_ALIAS rs_bits32;
+typedef uint64_t RS_MAY_ALIAS rs_bits64;
+
 /* Walks a strided tensor in the order of its memory: see Note [Iteration order of random fills]. order[0] is the
  * innermost dimension. Dimensions of size 1 are left out, and neighbours that follow on each other become one. */
 typedef struct {
@@ -817,10 +828,10 @@ static inline void rs_cursor_move(rs_cursor *c, void *staged, int64_t n, int64_t
         else \
             *(type *)(c->at + i * stride) = ((type *)block)[i];
         switch (item) {
-        case 1: RS_MOVE(uint8_t) break;
-        case 2: RS_MOVE(uint16_t) break;
-        case 4: RS_MOVE(uint32_t) break;
-        default: RS_MOVE(uint64_t) break;
+        case 1: RS_MOVE(rs_bits8) break;
+        case 2: RS_MOVE(rs_bits16) break;
+        case 4: RS_MOVE(rs_bits32) break;
+        default: RS_MOVE(rs_bits64) break;
         }
 #undef RS_MOVE
         rs_cursor_step(c, m);
