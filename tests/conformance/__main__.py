@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -21,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--module", default="tensorrt_lite", help="the library under test (default %(default)s)")
     parser.add_argument("--max-samples", type=int, help="cases per operator and kind")
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds per operator and kind")
-    parser.add_argument("--no-isolate", action="store_true", help="run in this process, for a debugger")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at a time; 0: none, for a debugger")
     parser.add_argument("--failures", type=int, default=2, help="described failures per operator and kind")
     parser.add_argument("--json", type=Path, help="save the reports here")
     parser.add_argument("--compare", type=Path, help="fail only where fewer samples pass than in this saved run")
@@ -46,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
         importlib.import_module(options.module),
         limit=options.max_samples,
         timeout=options.timeout,
-        isolate=not options.no_isolate,
+        jobs=options.jobs,
         progress=progress,
     )
     print(runner.render(table))

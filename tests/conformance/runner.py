@@ -6,6 +6,8 @@ pair sees another's state. Called by `__main__` and by the tests.
 
 from __future__ import annotations
 
+import functools
+import itertools
 import json
 import os
 import select
@@ -13,9 +15,9 @@ import signal
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch.testing._internal.opinfo.core import OpInfo
@@ -75,41 +77,87 @@ def run(op: OpInfo, kind: str, module: Any, limit: int | None = None) -> Report:
     return report
 
 
+class _Child:
+    """A forked process that runs `call` and writes its report to a pipe."""
+
+    def __init__(self, call: Callable[[], Report], timeout: float) -> None:
+        self.timeout = timeout
+        self.deadline = time.monotonic() + timeout
+        self._chunks: list[bytes] = []
+        self.pipe, write_end = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            os.close(self.pipe)
+            _serve(call, write_end)
+        os.close(write_end)
+
+    def read(self) -> Report | None:
+        """Takes what the pipe holds; the report once the child is done."""
+        chunk = os.read(self.pipe, 1 << 16)
+        if chunk:
+            self._chunks.append(chunk)
+            return None
+        code = self._reap()
+        if code != 0:
+            cause = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
+            return Report(status="crashed", failures=[f"the process ended with {cause}"])
+        return Report(**json.loads(b"".join(self._chunks)))
+
+    def kill(self) -> Report:
+        os.kill(self._pid, signal.SIGKILL)
+        self._reap()
+        return Report(status="timeout", failures=[f"no answer within {self.timeout:g} s"])
+
+    def _reap(self) -> int:
+        os.close(self.pipe)
+        return os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+
+
+def _serve(call: Callable[[], Report], write_end: int) -> NoReturn:
+    """The child's life: it never returns into the parent's stack."""
+    status = 1
+    try:
+        # Children of a process that has used OpenMP must stay serial.
+        torch.set_num_threads(1)
+        with os.fdopen(write_end, "w") as stream:
+            json.dump(asdict(call()), stream)
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def run_isolated(
+    calls: Iterable[tuple[Any, Callable[[], Report]]], timeout: float, jobs: int = 1
+) -> Iterator[tuple[Any, Report]]:
+    """(name, report) of each (name, call) as they end, up to `jobs` children at a time.
+
+    "crashed" is the status of a child that died, "timeout" of one that took longer than `timeout` seconds.
+    """
+    waiting, active = iter(calls), {}
+    while True:
+        for name, call in itertools.islice(waiting, jobs - len(active)):
+            child = _Child(call, timeout)
+            active[child.pipe] = (name, child)
+        if not active:
+            return
+        patience = max(0.0, min(child.deadline for _, child in active.values()) - time.monotonic())
+        ready, _, _ = select.select(list(active), [], [], patience)
+        for pipe, (name, child) in list(active.items()):
+            report = None
+            if pipe in ready:
+                report = child.read()
+            elif time.monotonic() >= child.deadline:
+                report = child.kill()
+            if report is not None:
+                del active[pipe]
+                yield name, report
+
+
 def isolated(call: Callable[[], Report], timeout: float) -> Report:
-    """`call()` in a forked child: "crashed" when it dies, "timeout" when it takes longer than `timeout` seconds."""
-    read_end, write_end = os.pipe()
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            os.close(read_end)
-            # Children of a process that has used OpenMP must stay serial.
-            torch.set_num_threads(1)
-            with os.fdopen(write_end, "w") as stream:
-                json.dump(asdict(call()), stream)
-            status = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(status)
-    os.close(write_end)
-    deadline, chunks = time.monotonic() + timeout, []
-    with os.fdopen(read_end, "rb", buffering=0) as stream:
-        while True:
-            ready, _, _ = select.select([stream], [], [], max(0.0, deadline - time.monotonic()))
-            if not ready:
-                os.kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
-                return Report(status="timeout", failures=[f"no answer within {timeout:g} s"])
-            chunk = stream.read(1 << 16)
-            if not chunk:
-                break
-            chunks.append(chunk)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if code != 0:
-        cause = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
-        return Report(status="crashed", failures=[f"the process ended with {cause}"])
-    return Report(**json.loads(b"".join(chunks)))
+    """`call()` in a child of its own."""
+    return next(report for _, report in run_isolated([(None, call)], timeout))
 
 
 def run_all(
@@ -118,21 +166,22 @@ def run_all(
     module: Any,
     limit: int | None = None,
     timeout: float = 300.0,
-    isolate: bool = True,
+    jobs: int = 1,
     progress: Callable[[str, str, Report], None] | None = None,
 ) -> dict[str, dict[str, Report]]:
-    """Reports by operator key and kind."""
-    table: dict[str, dict[str, Report]] = {}
-    for name, op in operators.items():
-        for kind in kinds:
-
-            def call(op: OpInfo = op, kind: str = kind) -> Report:
-                return run(op, kind, module, limit)
-
-            report = isolated(call, timeout) if isolate and applies(op, kind) else call()
-            table.setdefault(name, {})[kind] = report
-            if progress is not None:
-                progress(name, kind, report)
+    """Reports by operator key and kind; with `jobs` 0 everything runs in this process."""
+    table = {name: {kind: Report() for kind in kinds} for name in operators}
+    calls = [
+        ((name, kind), functools.partial(run, op, kind, module, limit))
+        for name, op in operators.items()
+        for kind in table[name]
+        if applies(op, kind)
+    ]
+    done = run_isolated(calls, timeout, jobs) if jobs else ((pair, call()) for pair, call in calls)
+    for (name, kind), report in done:
+        table[name][kind] = report
+        if progress is not None:
+            progress(name, kind, report)
     return table
 
 

@@ -279,7 +279,7 @@ def test_crash_and_hang_are_results() -> None:
 
 def test_comparison_with_a_saved_run(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
     saved = tmp_path / "run.json"
-    arguments = ["--module", "torch", "--ops", "neg", "--kinds", "forward,grad", "--no-isolate"]
+    arguments = ["--module", "torch", "--ops", "neg", "--kinds", "forward,grad", "--jobs", "2"]
     assert main([*arguments, "--json", str(saved)]) == 0
     assert main([*arguments, "--compare", str(saved)]) == 0
     capsys.readouterr()
