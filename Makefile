@@ -4,8 +4,10 @@
 PYTHON ?= python3
 PYTEST_FLAGS ?= -q
 BENCH ?= --against torch,numpy --threads 1,2
-# PyTorch is needed to compare with, its CPU build suffices and is a tenth of the default download.
+# PyTorch is needed to compare with; its CPU build suffices and is a tenth of the default download. Its index is left out
+# where it cannot be reached, since pip would wait for it once a package.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+REACHABLE := import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=10)
 
 SOURCES := pyproject.toml $(wildcard setup.py MANIFEST.in) \
 	$(shell find tensorrt_lite cysrc cuda_src tools -type f -not -path '*/__pycache__/*' 2>/dev/null)
@@ -47,7 +49,9 @@ clean:
 
 .venv-test/installed: $(SOURCES)
 	$(call environment,.venv-test)
-	.venv-test/bin/python -m pip install --quiet --extra-index-url $(TORCH_INDEX) '.[test,conformance,bench,demo]'
+	extra=; .venv-test/bin/python -c '$(REACHABLE)' $(TORCH_INDEX)/torch/ 2>/dev/null && \
+		extra='--extra-index-url $(TORCH_INDEX)'; \
+	.venv-test/bin/python -m pip install --quiet $$extra '.[test,conformance,bench,demo]'
 	touch $@
 
 define environment
