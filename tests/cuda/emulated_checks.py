@@ -251,6 +251,58 @@ def memory(path: str) -> None:
     assert "invalid device ordinal" in error_of(driver.set_device, 1)
 
 
+def driver_interface(path: str) -> None:
+    """What other users of the library call: arguments by pointer, streams, events, page-locked memory, missing calls."""
+    import ctypes
+    from ctypes import byref, c_float, c_int, c_uint64, c_void_p
+
+    library = ctypes.CDLL(os.environ["TENSORRT_LITE_LIBCUDA"])
+
+    def call(name: str, *arguments: Any) -> None:
+        status = getattr(library, name)(*arguments)
+        if status:
+            text = ctypes.c_char_p()
+            assert library.cuGetErrorString(status, byref(text)) == 0
+            raise RuntimeError((text.value or b"").decode())
+
+    context, module, function, stream = c_void_p(), c_void_p(), c_void_p(), c_void_p()
+    events = [c_void_p(), c_void_p()]
+    assert "no context is current" in error_of(call, "cuCtxSynchronize")
+    call("cuInit", 0)
+    call("cuDevicePrimaryCtxRetain", byref(context), 0)
+    call("cuCtxPushCurrent_v2", context)
+    call("cuStreamCreate", byref(stream), 1)
+    for event in events:
+        call("cuEventCreate", byref(event), 0)
+    call("cuModuleLoad", byref(module), path.encode())
+    call("cuModuleGetFunction", byref(function), module, b"reverse_block")
+
+    host, out, device = c_void_p(), np.zeros(512, np.int32), [c_uint64(), c_uint64()]
+    call("cuMemHostAlloc", byref(host), 2048, 0)
+    numbers = np.ctypeslib.as_array((c_int * 512).from_address(host.value or 0))
+    numbers[:] = np.arange(512)
+    for pointer in device:
+        call("cuMemAlloc_v2", byref(pointer), ctypes.c_size_t(2048))
+    call("cuMemcpyHtoDAsync_v2", device[1], host, ctypes.c_size_t(2048), stream)
+    call("cuEventRecord", events[0], stream)
+    staged = c_int(1)
+    pointers = (c_void_p * 3)(*(ctypes.cast(byref(a), c_void_p) for a in (*device, staged)))
+    call("cuLaunchKernel", function, 2, 1, 1, 256, 1, 1, 0, stream, pointers, None)
+    call("cuEventRecord", events[1], stream)
+    call("cuStreamWaitEvent", None, events[1], 0)
+    call("cuMemcpyDtoH_v2", out.ctypes.data_as(c_void_p), device[0], ctypes.c_size_t(2048))
+    assert np.array_equal(out, np.arange(512).reshape(2, 256)[:, ::-1].reshape(-1))
+    elapsed = c_float(-1)
+    call("cuEventElapsedTime", byref(elapsed), *events)
+    assert elapsed.value > 0
+    assert "no parameters given" in error_of(call, "cuLaunchKernel", function, 1, 1, 1, 1, 1, 1, 0, stream, None, None)
+    assert "cuGraphCreate is not provided" in error_of(call, "cuGraphCreate", byref(c_void_p()), 0)
+    call("cuStreamDestroy_v2", stream)
+    assert "not a live stream" in error_of(call, "cuStreamSynchronize", stream)
+    call("cuMemFreeHost", host)
+    call("cuModuleUnload", module)
+
+
 def _bfloat16(x: np.ndarray) -> np.ndarray:
     word = np.ascontiguousarray(x, np.float32).view(np.uint32).astype(np.uint64)
     return ((word + 0x7FFF + (word >> 16 & 1)) >> 16).astype(np.uint16)

@@ -77,6 +77,11 @@ def test_device_memory_and_driver_errors(emulator: EmulatorProcess, kernels: Pat
     emulator.check("memory", kernels)
 
 
+def test_driver_interface(emulator: EmulatorProcess, kernels: Path) -> None:
+    """The calls that programs other than ours make."""
+    emulator.check("driver_interface", kernels)
+
+
 def test_host_access_to_device_memory_is_caught(emulator: EmulatorProcess) -> None:
     """Following a device pointer on the host ends in a fault and says why."""
     result = emulator.run("host_access")
