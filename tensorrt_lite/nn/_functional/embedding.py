@@ -1,0 +1,144 @@
+"""Embedding lookups."""
+from __future__ import annotations
+
+from typing import Any
+
+import tensorrt_lite as trt
+from tensorrt_lite import _ops
+
+
+def _renormalize(weight: Any, input: Any, max_norm: float, norm_type: float) -> None:
+    """Scales the rows of `weight` that `input` names so that their norm is at most max_norm, in place."""
+    with trt.no_grad():
+        index = input.reshape(-1)
+        rows = weight[index]
+        norm = rows.norm(norm_type, 1, True)
+        weight[index] = rows * trt.where(norm > max_norm, max_norm / (norm + 1e-7), trt.ones_like(norm))
+
+
+def _row_index(padding_idx: int | None, weight: Any) -> int:
+    """padding_idx counted from the front, -1 for none; ValueError when out of range."""
+    if padding_idx is None:
+        return -1
+    rows = weight.size(0)
+    if not -rows <= padding_idx < rows:
+        raise AssertionError("Padding_idx must be within num_embeddings")
+    return padding_idx + rows if padding_idx < 0 else padding_idx
+
+
+def embedding(
+    input: Any,
+    weight: Any,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Any:
+    """Rows of weight (V, D) named by integer input (*), as (*, D); row padding_idx gets no gradient."""
+    padding = -1 if padding_idx is None else _row_index(padding_idx, weight)
+    if max_norm is not None:
+        _renormalize(weight, input, max_norm, norm_type)
+    return _ops.embedding(weight, input, padding, scale_grad_by_freq, sparse)
+
+
+def embedding_bag(
+    input: Any,
+    weight: Any,
+    offsets: Any = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Any = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Any:
+    """Sum, mean or maximum of bags of embeddings: input (B, N), or (N) with the bags' starts in offsets (B)."""
+    if weight.dtype == trt.int64 and input.is_floating_point():
+        import warnings
+
+        warnings.warn(
+            "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is "
+            "deprecated, and should now be `embedding_bag(input, weight, ...)`.",
+            stacklevel=2,
+        )
+        weight, input = input, weight
+    if per_sample_weights is not None and input.shape != per_sample_weights.shape:
+        raise ValueError(
+            f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must have the "
+            f"same shape as the input ({input.shape})"
+        )
+    if weight.dim() != 2:
+        raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}")
+    if input.dim() == 2:
+        if offsets is not None:
+            raise ValueError(
+                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "
+                f"sequences. However, found offsets of type {type(offsets)}"
+            )
+        bag_count, length = input.shape
+        bag = trt.arange(bag_count, device=input.device).repeat_interleave(length)
+        bounds = [length * i for i in range(bag_count + 1)]
+        input = input.reshape(-1)
+        per_sample_weights = None if per_sample_weights is None else per_sample_weights.reshape(-1)
+    elif input.dim() == 1:
+        if offsets is None:
+            raise ValueError("offsets has to be a 1D Tensor but got None")
+        if offsets.dim() != 1:
+            raise ValueError("offsets has to be a 1D Tensor")
+        bounds = [int(i) for i in offsets.tolist()]
+        if not include_last_offset:
+            bounds.append(input.size(0))
+        if bounds[0] != 0:
+            raise RuntimeError(
+                f"offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. "
+                f"However, got {bounds[0]}"
+            )
+        if bounds[-1] > input.size(0) or any(a > b for a, b in zip(bounds, bounds[1:], strict=False)):
+            raise RuntimeError(f"offsets have to rise and stay within the input's length {input.size(0)}, got {bounds}")
+        bag_count = len(bounds) - 1
+        lengths = trt.tensor([b - a for a, b in zip(bounds, bounds[1:], strict=False)], device=input.device)
+        bag = trt.arange(bag_count, device=input.device).repeat_interleave(lengths)
+        input = input[: bounds[-1]]
+        per_sample_weights = None if per_sample_weights is None else per_sample_weights[: bounds[-1]]
+    else:
+        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError("mode has to be one of sum, mean or max")
+    if mode == "max" and scale_grad_by_freq:
+        raise ValueError("max mode does not support scaling the gradient by the frequency")
+    if mode == "max" and sparse:
+        raise ValueError("max mode does not support sparse weights")
+    if per_sample_weights is not None and mode != "sum":
+        raise NotImplementedError(
+            f"embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' "
+            f"(got mode='{mode}'). Please open a feature request on GitHub."
+        )
+
+    padding = _row_index(padding_idx, weight)
+    if max_norm is not None:
+        _renormalize(weight, input, max_norm, norm_type)
+    rows = _ops.embedding(weight, input, padding, scale_grad_by_freq, sparse)
+    if mode == "max":
+        return _bag_max(rows, None if padding < 0 else input != padding, bounds)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.unsqueeze(-1)
+    counted = trt.ones_like(bag) if padding < 0 else (input != padding).to(bag.dtype)
+    if padding >= 0:
+        rows = rows * counted.unsqueeze(-1)
+    total = trt.zeros(bag_count, weight.size(1), dtype=rows.dtype, device=rows.device).index_add(0, bag, rows)
+    if mode == "sum":
+        return total
+    counts = trt.zeros(bag_count, dtype=bag.dtype, device=bag.device).index_add(0, bag, counted)
+    return total / counts.clamp(min=1).unsqueeze(-1)
+
+
+def _bag_max(rows: Any, keep: Any, bounds: list[int]) -> Any:
+    """Maxima of each bag of rows (N, D), zero for an empty bag; rows not in `keep` do not take part."""
+    maxima = []
+    for start, stop in zip(bounds, bounds[1:], strict=False):
+        part = rows[start:stop] if keep is None else rows[start:stop][keep[start:stop]]
+        maxima.append(part.max(0).values if part.size(0) else rows.new_zeros(rows.size(1)))
+    return trt.stack(maxima) if maxima else rows.new_zeros(0, rows.size(1))

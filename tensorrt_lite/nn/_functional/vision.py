@@ -1,0 +1,274 @@
+"""Rearranging and resampling images: interpolation, grids, sliding blocks, pixel and channel shuffles."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import tensorrt_lite as trt
+from tensorrt_lite import _ops
+
+
+def _pair(value: Any) -> Any:
+    return [value, value] if isinstance(value, int) else value
+
+
+def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
+    """Sliding blocks of input (N, C, H, W) as columns (N, C * kH * kW, L)."""
+    return _ops.im2col(input, _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))
+
+
+def fold(
+    input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> Any:
+    """Sums columns (N, C * kH * kW, L) back into images (N, C, *output_size); the adjoint of unfold."""
+    return _ops.col2im(
+        input, _pair(output_size), _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride)
+    )
+
+
+def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
+    """(*, C * r * r, H, W) to (*, C, H * r, W * r)."""
+    r = upscale_factor
+    if input.dim() < 3:
+        raise RuntimeError(
+            f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {input.dim()} dimension(s)"
+        )
+    if r <= 0:
+        raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
+    *lead, channels, height, width = input.shape
+    if channels % (r * r):
+        raise RuntimeError(
+            f"pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, "
+            f"but input.size(-3)={channels} is not divisible by {r * r}"
+        )
+    n = len(lead)
+    blocks = input.reshape(*lead, channels // (r * r), r, r, height, width)
+    order = [*range(n), n, n + 3, n + 1, n + 4, n + 2]
+    return blocks.permute(order).reshape(*lead, channels // (r * r), height * r, width * r)
+
+
+def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
+    """(*, C, H * r, W * r) to (*, C * r * r, H, W); undoes pixel_shuffle."""
+    r = downscale_factor
+    if input.dim() < 3:
+        raise RuntimeError(
+            f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {input.dim()} "
+            "dimension(s)"
+        )
+    if r <= 0:
+        raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
+    *lead, channels, height, width = input.shape
+    for name, size in (("height", height), ("width", width)):
+        if size % r:
+            raise RuntimeError(
+                f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but "
+                f"input.size({-2 if name == 'height' else -1})={size} is not divisible by {r}"
+            )
+    n = len(lead)
+    blocks = input.reshape(*lead, channels, height // r, r, width // r, r)
+    order = [*range(n), n, n + 2, n + 4, n + 1, n + 3]
+    return blocks.permute(order).reshape(*lead, channels * r * r, height // r, width // r)
+
+
+def channel_shuffle(input: Any, groups: int) -> Any:
+    """Interleaves `groups` groups of channels of input (N, C, *) (Zhang et al. 2018)."""
+    if input.dim() < 3:
+        raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(input.shape)}")
+    if groups <= 0:
+        raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
+    batch, channels, *spatial = input.shape
+    if channels % groups:
+        raise RuntimeError(f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups.")
+    return input.reshape(batch, groups, channels // groups, *spatial).transpose(1, 2).reshape(input.shape)
+
+
+_NO_ALIGN = ("nearest", "area", "nearest-exact")
+_LINEAR = {3: "linear", 4: "bilinear", 5: "trilinear"}
+
+
+def interpolate(
+    input: Any,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Any:
+    """Resizes the spatial dimensions of input (N, C, *) to `size` or by `scale_factor`.
+
+    mode: nearest, nearest-exact, linear (3-D), bilinear and bicubic (4-D), trilinear (5-D), area. Raises ValueError
+    for a wrong combination of arguments, NotImplementedError for a mode that the number of dimensions rules out.
+    """
+    if mode in _NO_ALIGN:
+        if align_corners is not None:
+            raise ValueError(
+                "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | "
+                "trilinear"
+            )
+    elif align_corners is None:
+        align_corners = False
+    n = input.dim() - 2
+    if size is not None and scale_factor is not None:
+        raise ValueError("only one of size or scale_factor should be defined")
+    if size is None and scale_factor is None:
+        raise ValueError("either size or scale_factor should be defined")
+    output_size = factors = None
+    if size is not None:
+        output_size = [int(s) for s in size] if isinstance(size, (list, tuple)) else [int(size)] * n
+        if len(output_size) != n:
+            raise ValueError(
+                f"Input and output must have the same number of spatial dimensions, but got input with spatial "
+                f"dimensions of {list(input.shape[2:])} and output size of {size}. Please provide input tensor in "
+                f"(N, C, d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) format."
+            )
+    else:
+        factors = [float(s) for s in scale_factor] if isinstance(scale_factor, (list, tuple)) else [scale_factor] * n
+        if len(factors) != n:
+            raise ValueError(
+                f"Input and scale_factor must have the same number of spatial dimensions, but got input with spatial "
+                f"dimensions of {list(input.shape[2:])} and scale_factor of shape {scale_factor}. Please provide input "
+                f"tensor in (N, C, d1, d2, ...,dK) format and scale_factor in (s1, s2, ...,sK) format."
+            )
+    if recompute_scale_factor and size is not None:
+        raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+    if factors is not None and (mode == "area" or recompute_scale_factor):
+        output_size = [math.floor(float(s) * f) for s, f in zip(input.shape[2:], factors, strict=True)]
+        factors = None
+    if antialias and not (mode in ("bilinear", "bicubic") and input.ndim == 4):
+        raise ValueError(
+            "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input"
+        )
+    if not 3 <= input.dim() <= 5:
+        raise NotImplementedError(
+            f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.dim()}D) for the modes: nearest | "
+            f"linear | bilinear | bicubic | trilinear | area | nearest-exact (got {mode})"
+        )
+    return _resample(input, n, mode, output_size, factors, align_corners, antialias)
+
+
+def _resample(
+    input: Any, n: int, mode: str, output_size: Any, factors: Any, align_corners: bool | None, antialias: bool
+) -> Any:
+    if mode == "nearest":
+        op = (_ops.upsample_nearest1d, _ops.upsample_nearest2d, _ops.upsample_nearest3d)[n - 1]
+        return op(input, output_size, factors)
+    if mode == "nearest-exact":
+        op = getattr(_ops, f"_upsample_nearest_exact{n}d")
+        return op(input, output_size, factors)
+    if mode == "area":
+        op = (_ops.adaptive_avg_pool1d, _ops.adaptive_avg_pool2d, _ops.adaptive_avg_pool3d)[n - 1]
+        return op(input, output_size)
+    if mode == "bicubic" and n == 2:
+        op = _ops._upsample_bicubic2d_aa if antialias else _ops.upsample_bicubic2d
+        return op(input, output_size, align_corners, factors)
+    if mode == _LINEAR[n + 2]:
+        op = _ops._upsample_bilinear2d_aa if antialias else getattr(_ops, f"upsample_{mode}{n}d")
+        return op(input, output_size, align_corners, factors)
+    if mode in ("linear", "bilinear", "trilinear"):
+        needed = {"linear": 3, "bilinear": 4, "trilinear": 5}[mode]
+        raise NotImplementedError(f"Got {input.dim()}D input, but {mode} mode needs {needed}D input")
+    raise NotImplementedError(
+        f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.dim()}D) for the modes: nearest | linear "
+        f"| bilinear | bicubic | trilinear | area | nearest-exact (got {mode})"
+    )
+
+
+def upsample(
+    input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: Any = None
+) -> Any:
+    """The old name of interpolate."""
+    _warn_upsample("upsample", "")
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
+    """The old name of interpolate(mode="nearest")."""
+    _warn_upsample("upsample_nearest", "")
+    return interpolate(input, size, scale_factor, mode="nearest")
+
+
+def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
+    """The old name of interpolate(mode="bilinear", align_corners=True)."""
+    _warn_upsample("upsample_bilinear", "")
+    return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
+
+
+def _warn_upsample(name: str, suffix: str) -> None:
+    import warnings
+
+    warnings.warn(
+        f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.{suffix}", stacklevel=3
+    )
+
+
+_GRID_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+_GRID_PADDING = {"zeros": 0, "border": 1, "reflection": 2}
+
+
+def grid_sample(
+    input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
+) -> Any:
+    """Samples input (N, C, H, W) at the positions grid (N, h, w, 2) in [-1, 1]; or (N, C, D, H, W) at (N, d, h, w, 3)."""
+    if mode not in _GRID_MODES:
+        raise ValueError(
+            f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
+        )
+    if padding_mode not in _GRID_PADDING:
+        raise ValueError(
+            "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: "
+            f"'{padding_mode}'"
+        )
+    if align_corners is None:
+        _warn_align_corners("grid_sample")
+        align_corners = False
+    return _ops.grid_sampler(input, grid, _GRID_MODES[mode], _GRID_PADDING[padding_mode], align_corners)
+
+
+def _warn_align_corners(name: str) -> None:
+    import warnings
+
+    warnings.warn(
+        f"Default {name} behavior has changed to align_corners=False since 1.3.0. Please specify align_corners=True if "
+        f"the old behavior is desired. See the documentation of {name} for details.",
+        stacklevel=3,
+    )
+
+
+def _base_axis(steps: int, align_corners: bool, like: Any) -> Any:
+    if steps <= 1:
+        return trt.zeros(steps, dtype=like.dtype, device=like.device)
+    axis = trt.linspace(-1, 1, steps, dtype=like.dtype, device=like.device)
+    return axis if align_corners else axis * ((steps - 1) / steps)
+
+
+def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any:
+    """The sampling positions of affine maps theta (N, 2, 3) for outputs (N, C, H, W), or (N, 3, 4) for (N, C, D, H, W)."""
+    if not theta.is_floating_point():
+        raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
+    n = len(size) - 2
+    if n not in (2, 3):
+        raise NotImplementedError(
+            "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size "
+            f"{tuple(size)}."
+        )
+    if theta.dim() != 3 or theta.shape[-2] != n or theta.shape[-1] != n + 1:
+        raise ValueError(
+            f"Expected a batch of {n}D affine matrices of shape Nx{n}x{n + 1} for size {tuple(size)}. Got "
+            f"{tuple(theta.shape)}."
+        )
+    if align_corners is None:
+        _warn_align_corners("affine_grid")
+        align_corners = False
+    if min(size) <= 0:
+        raise ValueError(f"Expected non-zero, positive output size. Got {tuple(size)}")
+    spatial = list(size[2:])
+    axes = []
+    # Coordinates are listed x first: the last spatial dimension leads.
+    for d in reversed(range(n)):
+        shape = [1] * n
+        shape[d] = spatial[d]
+        axes.append(_base_axis(spatial[d], align_corners, theta).view(shape).expand(spatial))
+    axes.append(trt.ones(spatial, dtype=theta.dtype, device=theta.device))
+    base = trt.stack(axes, -1).reshape(1, -1, n + 1).expand(size[0], -1, -1)
+    return base.bmm(theta.transpose(1, 2)).view(size[0], *spatial, n)

@@ -1,0 +1,310 @@
+"""Hooks of modules: the tables, the handles, and the call path that runs them.
+
+Hook tables of a module are made on first access (Module.__getattr__), which also routes its calls through
+call_with_hooks. Full backward hooks are two identity autograd functions around the forward: one sees the gradients
+of the outputs, the other those of the inputs.
+"""
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+import tensorrt_lite as trt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .module import Module
+
+# Tables whose use means that a call has something to run.
+CALL_TABLES = frozenset(
+    (
+        "_forward_hooks",
+        "_forward_hooks_with_kwargs",
+        "_forward_hooks_always_called",
+        "_forward_pre_hooks",
+        "_forward_pre_hooks_with_kwargs",
+        "_backward_hooks",
+        "_backward_pre_hooks",
+    )
+)
+TABLES: dict[str, Callable[[], Any]] = dict.fromkeys(
+    (
+        *CALL_TABLES,
+        "_state_dict_hooks",
+        "_state_dict_pre_hooks",
+        "_load_state_dict_pre_hooks",
+        "_load_state_dict_post_hooks",
+    ),
+    OrderedDict,
+)
+
+global_hooks: dict[str, OrderedDict[int, Any]] = {
+    kind: OrderedDict() for kind in ("forward_pre", "forward", "backward_pre", "backward")
+}
+global_registration: dict[str, OrderedDict[int, Any]] = {
+    kind: OrderedDict() for kind in ("parameter", "buffer", "module")
+}
+_global_with_kwargs: dict[int, bool] = {}
+_global_always_called: dict[int, bool] = {}
+
+
+class RemovableHandle:
+    """Returned by every register_*hook: remove() takes the hook out; usable as a context manager."""
+
+    next_id: int = 0
+
+    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
+        # An OrderedDict supports weak references, so a handle does not keep a dead module's tables alive.
+        self.hooks_dict_ref = weakref.ref(hooks_dict)
+        extra = [] if extra_dict is None else extra_dict if isinstance(extra_dict, list) else [extra_dict]
+        self._extra = tuple(extra)
+        self.id = RemovableHandle.next_id
+        RemovableHandle.next_id += 1
+
+    def remove(self) -> None:
+        """Takes the hook out; harmless when it is gone already."""
+        hooks = self.hooks_dict_ref()
+        if hooks is not None:
+            hooks.pop(self.id, None)
+        for table in self._extra:
+            table.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self.remove()
+
+
+def global_registrar(kind: str, module_class: type) -> Callable[..., RemovableHandle]:
+    """register_module_<kind>_hook: a hook that runs for every module."""
+
+    def register(hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False) -> RemovableHandle:
+        handle = RemovableHandle(global_hooks[kind], extra_dict=[_global_with_kwargs, _global_always_called])
+        global_hooks[kind][handle.id] = hook
+        if with_kwargs:
+            _global_with_kwargs[handle.id] = True
+        if always_call:
+            _global_always_called[handle.id] = True
+        module_class._has_hooks = True  # type: ignore[attr-defined]
+        return handle
+
+    register.__name__ = register.__qualname__ = f"register_module_{kind}_hook"
+    register.__doc__ = f"Registers a {kind.replace('_', ' ')} hook that runs for every module, before the module's own."
+    return register
+
+
+def registration_registrar(kind: str) -> Callable[[Callable[..., Any]], RemovableHandle]:
+    """register_module_<kind>_registration_hook: hook(module, name, value) -> None or a value in its place."""
+
+    def register(hook: Callable[..., Any]) -> RemovableHandle:
+        handle = RemovableHandle(global_registration[kind])
+        global_registration[kind][handle.id] = hook
+        return handle
+
+    register.__name__ = register.__qualname__ = f"register_module_{kind}_registration_hook"
+    register.__doc__ = f"Registers hook(module, name, {kind}) -> None or replacement, run at every {kind} registration."
+    return register
+
+
+def call_with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """forward with every hook around it, in PyTorch's order: pre-hooks, forward, forward hooks."""
+    state = module.__dict__
+    called: set[int] = set()
+    try:
+        return _call(module, state, args, kwargs, called)
+    except Exception:
+        # Hooks registered with always_call see the failed call too; their own failures do not hide the first.
+        _call_always(module, state, args, kwargs, called)
+        raise
+
+
+def _call(
+    module: Module, state: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any], called: set[int]
+) -> Any:
+    pre_with_kwargs = state.get("_forward_pre_hooks_with_kwargs", ())
+    for hook_id, hook in (*global_hooks["forward_pre"].items(), *state.get("_forward_pre_hooks", {}).items()):
+        if hook_id in pre_with_kwargs:
+            result = hook(module, args, kwargs)
+            if result is not None:
+                if not (isinstance(result, tuple) and len(result) == 2):
+                    raise RuntimeError(
+                        f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {result}."
+                    )
+                args, kwargs = result
+        else:
+            result = hook(module, args)
+            if result is not None:
+                args = result if isinstance(result, tuple) else (result,)
+
+    backward = [*global_hooks["backward"].values(), *state.get("_backward_hooks", {}).values()]
+    backward_pre = [*global_hooks["backward_pre"].values(), *state.get("_backward_pre_hooks", {}).values()]
+    gate = None
+    if (backward or backward_pre) and trt.is_grad_enabled():
+        gate = _BackwardGate(module, backward, backward_pre)
+        args = gate.wrap_inputs(args)
+
+    output = module.forward(*args, **kwargs)
+
+    with_kwargs = state.get("_forward_hooks_with_kwargs", ())
+    for hook_id, hook in (*global_hooks["forward"].items(), *state.get("_forward_hooks", {}).items()):
+        called.add(hook_id)
+        if hook_id in with_kwargs or hook_id in _global_with_kwargs:
+            result = hook(module, args, kwargs, output)
+        else:
+            result = hook(module, args, output)
+        if result is not None:
+            output = result
+    return output if gate is None else gate.wrap_outputs(output)
+
+
+def _call_always(
+    module: Module, state: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any], called: set[int]
+) -> None:
+    always = state.get("_forward_hooks_always_called", ())
+    with_kwargs = state.get("_forward_hooks_with_kwargs", ())
+    for hook_id, hook in (*global_hooks["forward"].items(), *state.get("_forward_hooks", {}).items()):
+        if hook_id in called or not (hook_id in always or hook_id in _global_always_called):
+            continue
+        try:
+            if hook_id in with_kwargs or hook_id in _global_with_kwargs:
+                hook(module, args, kwargs, None)
+            else:
+                hook(module, args, None)
+        except Exception as error:
+            import warnings
+
+            warnings.warn(
+                f"module forward hook with ``always_call=True`` raised an exception that was silenced as another "
+                f"error was raised in forward: {error}",
+                stacklevel=2,
+            )
+
+
+class _BackwardGate:
+    """The full backward hooks of one call: collects the outputs' gradients, then hands both sides to the hooks."""
+
+    def __init__(self, module: Module, hooks: list[Any], pre_hooks: list[Any]) -> None:
+        self.module = module
+        self.hooks = hooks
+        self.pre_hooks = pre_hooks
+        self.inputs_wrapped = False
+        self.input_count = 0
+        self.input_positions: list[int] = []
+        self.output_count = 0
+        self.output_positions: list[int] = []
+        self.grad_output: tuple[Any, ...] | None = None
+
+    def wrap_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        positions = [i for i, arg in enumerate(args) if isinstance(arg, trt.Tensor)]
+        if not any(args[i].requires_grad for i in positions):
+            return args
+        self.inputs_wrapped = True
+        self.input_count, self.input_positions = len(args), positions
+        return _replaced(args, positions, _functions()[0].apply(self, *(args[i] for i in positions)))
+
+    def wrap_outputs(self, output: Any) -> Any:
+        items = output if isinstance(output, tuple) else (output,)
+        positions = [i for i, item in enumerate(items) if isinstance(item, trt.Tensor)]
+        if not any(items[i].requires_grad for i in positions):
+            return output
+        self.output_count, self.output_positions = len(items), positions
+        items = _replaced(items, positions, _functions()[1].apply(self, *(items[i] for i in positions)))
+        if not isinstance(output, tuple):
+            return items[0]
+        return type(output)(*items) if hasattr(output, "_fields") else items
+
+    def on_grad_output(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        full = _scattered(grads, self.output_positions, self.output_count)
+        for hook in self.pre_hooks:
+            result = hook(self.module, full)
+            if result is not None:
+                full = self._checked(result, full, "grad_outputs")
+        self.grad_output = full
+        if not self.inputs_wrapped:
+            self._run_hooks(())
+        return tuple(full[i] for i in self.output_positions)
+
+    def on_grad_input(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        if self.grad_output is None:
+            raise RuntimeError(
+                f"Module backward hook for {type(self.module).__name__} is called before the grad_output one."
+            )
+        full = self._run_hooks(_scattered(grads, self.input_positions, self.input_count))
+        self.grad_output = None
+        return tuple(full[i] for i in self.input_positions)
+
+    def _run_hooks(self, grad_input: tuple[Any, ...]) -> tuple[Any, ...]:
+        for hook in self.hooks:
+            result = hook(self.module, grad_input, self.grad_output)
+            if result is None:
+                continue
+            if not self.inputs_wrapped:
+                raise RuntimeError(
+                    "Backward hooks where input does not require gradients should always return None or None for "
+                    "all gradients."
+                )
+            grad_input = self._checked(result, grad_input, "grad_input")
+        return grad_input
+
+    @staticmethod
+    def _checked(result: Any, expected: tuple[Any, ...], name: str) -> tuple[Any, ...]:
+        result = result if isinstance(result, tuple) else (result,)
+        if len(result) != len(expected):
+            raise RuntimeError(
+                f"Backward hook returned an invalid number of {name}, got {len(result)}, but expected {len(expected)}"
+            )
+        return result
+
+
+def _replaced(items: tuple[Any, ...], positions: list[int], values: Any) -> tuple[Any, ...]:
+    values = values if isinstance(values, tuple) else (values,)
+    result = list(items)
+    for position, value in zip(positions, values, strict=True):
+        result[position] = value
+    return tuple(result)
+
+
+def _scattered(values: tuple[Any, ...], positions: list[int], count: int) -> tuple[Any, ...]:
+    result: list[Any] = [None] * count
+    for position, value in zip(positions, values, strict=True):
+        result[position] = value
+    return tuple(result)
+
+
+_function_classes: tuple[Any, Any] | None = None
+
+
+def _functions() -> tuple[Any, Any]:
+    """The two identity autograd functions, made once: most programs have no backward hook."""
+    global _function_classes
+    if _function_classes is None:
+
+        class ModuleInputs(trt.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, gate: _BackwardGate, *tensors: Any) -> Any:
+                ctx.gate = gate
+                ctx.mark_non_differentiable(*[t for t in tensors if not t.requires_grad])
+                ctx.set_materialize_grads(False)
+                return tensors
+
+            @staticmethod
+            def backward(ctx: Any, *grads: Any) -> Any:
+                return (None, *ctx.gate.on_grad_input(grads))
+
+        class ModuleOutputs(trt.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, gate: _BackwardGate, *tensors: Any) -> Any:
+                ctx.gate = gate
+                ctx.mark_non_differentiable(*[t for t in tensors if not t.requires_grad])
+                ctx.set_materialize_grads(False)
+                return tensors
+
+            @staticmethod
+            def backward(ctx: Any, *grads: Any) -> Any:
+                return (None, *ctx.gate.on_grad_output(grads))
+
+        _function_classes = (ModuleInputs, ModuleOutputs)
+    return _function_classes

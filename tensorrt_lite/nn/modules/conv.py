@@ -1,0 +1,296 @@
+"""Convolutions and transposed convolutions in one, two and three dimensions."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import tensorrt_lite as trt
+
+from .. import functional as F
+from .. import init
+from ..parameter import Parameter
+from .module import Module
+from .utils import ntuple, reverse_repeat_tuple
+
+_PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
+
+
+class _ConvNd(Module):
+    """What all convolutions share: arguments, weight (out, in / groups, *kernel) or transposed, bias, printing."""
+
+    __constants__ = [
+        "stride",
+        "padding",
+        "dilation",
+        "groups",
+        "padding_mode",
+        "output_padding",
+        "in_channels",
+        "out_channels",
+        "kernel_size",
+    ]
+    weight: Any
+    bias: Any
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: tuple[int, ...],
+        stride: tuple[int, ...],
+        padding: Any,
+        dilation: tuple[int, ...],
+        transposed: bool,
+        output_padding: tuple[int, ...],
+        groups: int,
+        bias: bool,
+        padding_mode: str,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if groups <= 0:
+            raise ValueError("groups must be a positive integer")
+        if in_channels % groups != 0:
+            raise ValueError("in_channels must be divisible by groups")
+        if out_channels % groups != 0:
+            raise ValueError("out_channels must be divisible by groups")
+        if isinstance(padding, str):
+            if padding not in ("same", "valid"):
+                raise ValueError(f"Invalid padding string {padding!r}, should be one of {{'same', 'valid'}}")
+            if padding == "same" and any(step != 1 for step in stride):
+                raise ValueError("padding='same' is not supported for strided convolutions")
+        if padding_mode not in _PADDING_MODES:
+            raise ValueError(f"padding_mode must be one of {set(_PADDING_MODES)}, but got padding_mode='{padding_mode}'")
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.padding = padding
+        self.dilation = dilation
+        self.transposed = transposed
+        self.output_padding = output_padding
+        self.groups = groups
+        self.padding_mode = padding_mode
+        # What functional.pad needs for a padding mode other than zeros: (left, right) per dimension, last first.
+        if isinstance(padding, str):
+            pads: list[int] = [0, 0] * len(kernel_size)
+            if padding == "same":
+                for d, k, i in zip(dilation, kernel_size, range(len(kernel_size) - 1, -1, -1), strict=True):
+                    total = d * (k - 1)
+                    pads[2 * i] = total // 2
+                    pads[2 * i + 1] = total - total // 2
+            self._reversed_padding_repeated_twice = pads
+        else:
+            self._reversed_padding_repeated_twice = reverse_repeat_tuple(padding, 2)  # type: ignore[assignment]
+        shape = (in_channels, out_channels // groups) if transposed else (out_channels, in_channels // groups)
+        self.weight = Parameter(trt.empty((*shape, *kernel_size), device=device, dtype=dtype))
+        if bias:
+            self.bias = Parameter(trt.empty(out_channels, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws weight and bias from U(-1 / sqrt(fan_in), 1 / sqrt(fan_in))."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
+            if fan_in != 0:
+                bound = 1 / math.sqrt(fan_in)
+                init.uniform_(self.bias, -bound, bound)
+
+    def _padded(self, input: Any) -> tuple[Any, Any]:
+        """The input padded in the padding mode, and the padding left for the convolution."""
+        if self.padding_mode == "zeros":
+            return input, self.padding
+        padded = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
+        return padded, (0,) * len(self.kernel_size)
+
+    def extra_repr(self) -> str:
+        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        if self.padding != (0,) * len(self.padding):
+            text += f", padding={self.padding}"
+        if self.dilation != (1,) * len(self.dilation):
+            text += f", dilation={self.dilation}"
+        if self.output_padding != (0,) * len(self.output_padding):
+            text += f", output_padding={self.output_padding}"
+        if self.groups != 1:
+            text += f", groups={self.groups}"
+        if self.bias is None:
+            text += ", bias=False"
+        if self.padding_mode != "zeros":
+            text += f", padding_mode={self.padding_mode}"
+        return text
+
+
+class _Conv(_ConvNd):
+    """A convolution of `_dims` spatial dimensions."""
+
+    _dims = 0
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        n = self._dims
+        super().__init__(
+            in_channels,
+            out_channels,
+            ntuple(kernel_size, n),
+            ntuple(stride, n),
+            padding if isinstance(padding, str) else ntuple(padding, n),
+            ntuple(dilation, n),
+            False,
+            (0,) * n,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
+
+
+class Conv1d(_Conv):
+    """input: (N, C_in, L) or (C_in, L), output: (N, C_out, L_out), weight: (C_out, C_in / groups, k)."""
+
+    _dims = 1
+
+    def forward(self, input: Any) -> Any:
+        input, padding = self._padded(input)
+        return F.conv1d(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+
+class Conv2d(_Conv):
+    """input: (N, C_in, H, W) or (C_in, H, W), output: (N, C_out, H_out, W_out), weight: (C_out, C_in / groups, kH, kW)."""
+
+    _dims = 2
+
+    def forward(self, input: Any) -> Any:
+        input, padding = self._padded(input)
+        return F.conv2d(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+
+class Conv3d(_Conv):
+    """input: (N, C_in, D, H, W) or (C_in, D, H, W), output: (N, C_out, D_out, H_out, W_out)."""
+
+    _dims = 3
+
+    def forward(self, input: Any) -> Any:
+        input, padding = self._padded(input)
+        return F.conv3d(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+
+class _ConvTransposeNd(_ConvNd):
+    """A transposed convolution of `_dims` spatial dimensions; weight (C_in, C_out / groups, *kernel)."""
+
+    _dims = 0
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        n = self._dims
+        if padding_mode != "zeros":
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
+        super().__init__(
+            in_channels,
+            out_channels,
+            ntuple(kernel_size, n),
+            ntuple(stride, n),
+            ntuple(padding, n),
+            ntuple(dilation, n),
+            True,
+            ntuple(output_padding, n),
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
+
+    def _output_padding(self, input: Any, output_size: Any) -> Any:
+        """The output padding that yields `output_size`; ValueError when no output padding can."""
+        if output_size is None:
+            return self.output_padding
+        n = self._dims
+        if len(output_size) == n + 2 and input.dim() == n + 2:
+            output_size = output_size[2:]
+        if len(output_size) != n:
+            raise ValueError(
+                f"ConvTranspose{n}D: for {input.dim()}D input, output_size must have {n} or {n + 2} elements "
+                f"(got {len(output_size)})"
+            )
+        low, high = [], []
+        for d in range(n):
+            size = (
+                (input.size(d + input.dim() - n) - 1) * self.stride[d]
+                - 2 * self.padding[d]
+                + self.dilation[d] * (self.kernel_size[d] - 1)
+                + 1
+            )
+            low.append(size)
+            high.append(size + self.stride[d] - 1)
+        if any(not lo <= size <= hi for size, lo, hi in zip(output_size, low, high, strict=True)):
+            raise ValueError(
+                f"requested an output size of {output_size}, but valid sizes range from {low} to {high} (for an input "
+                f"of {input.size()[2:]})"
+            )
+        return [size - lo for size, lo in zip(output_size, low, strict=True)]
+
+
+class ConvTranspose1d(_ConvTransposeNd):
+    """input: (N, C_in, L) or (C_in, L), output: (N, C_out, L_out)."""
+
+    _dims = 1
+
+    def forward(self, input: Any, output_size: Any = None) -> Any:
+        extra = self._output_padding(input, output_size)
+        return F.conv_transpose1d(
+            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
+        )
+
+
+class ConvTranspose2d(_ConvTransposeNd):
+    """input: (N, C_in, H, W) or (C_in, H, W), output: (N, C_out, H_out, W_out)."""
+
+    _dims = 2
+
+    def forward(self, input: Any, output_size: Any = None) -> Any:
+        extra = self._output_padding(input, output_size)
+        return F.conv_transpose2d(
+            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
+        )
+
+
+class ConvTranspose3d(_ConvTransposeNd):
+    """input: (N, C_in, D, H, W) or (C_in, D, H, W), output: (N, C_out, D_out, H_out, W_out)."""
+
+    _dims = 3
+
+    def forward(self, input: Any, output_size: Any = None) -> Any:
+        extra = self._output_padding(input, output_size)
+        return F.conv_transpose3d(
+            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
+        )

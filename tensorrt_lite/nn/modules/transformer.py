@@ -1,0 +1,388 @@
+"""Transformer encoder and decoder (Vaswani et al. 2017)."""
+from __future__ import annotations
+
+from typing import Any
+
+import tensorrt_lite as trt
+
+from .. import functional as F
+from ..init import xavier_uniform_
+from .attention import MultiheadAttention
+from .container import ModuleList
+from .dropout import Dropout
+from .linear import Linear
+from .module import Module
+from .normalization import LayerNorm
+
+
+def _causal_mask(size: int, device: Any = None, dtype: Any = None) -> Any:
+    """(size, size), minus infinity above the diagonal."""
+    return trt.triu(trt.full((size, size), float("-inf"), dtype=dtype, device=device), diagonal=1)
+
+
+def _is_causal(mask: Any, is_causal: bool | None, size: int | None) -> bool:
+    """The caller's answer, or whether `mask` is the causal mask."""
+    if is_causal is not None:
+        return is_causal
+    if mask is None:
+        return False
+    size = mask.size(-2) if size is None else size
+    causal = _causal_mask(size, mask.device, mask.dtype)
+    return mask.size() == causal.size() and bool((mask == causal).all())
+
+
+def _sequence_length(source: Any, batch_first: bool) -> int | None:
+    if source.dim() == 2:
+        return source.size(0)
+    return source.size(1 if batch_first else 0)
+
+
+def _activation(name: Any) -> Any:
+    if not isinstance(name, str):
+        return name
+    if name == "relu":
+        return F.relu
+    if name == "gelu":
+        return F.gelu
+    raise RuntimeError(f"activation should be relu/gelu, not {name}")
+
+
+def _copies(module: Module, count: int) -> ModuleList:
+    from copy import deepcopy
+
+    return ModuleList([deepcopy(module) for _ in range(count)])
+
+
+class _FeedForward(Module):
+    """Construction and feed-forward block shared by encoder and decoder layers."""
+
+    __constants__ = ["norm_first"]
+
+    def _make(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int,
+        dropout: float,
+        activation: Any,
+        layer_norm_eps: float,
+        batch_first: bool,
+        norm_first: bool,
+        bias: bool,
+        device: Any,
+        dtype: Any,
+        decoder: bool,
+    ) -> None:
+        place = {"device": device, "dtype": dtype}
+        self.self_attn = MultiheadAttention(
+            d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **place
+        )
+        if decoder:
+            self.multihead_attn = MultiheadAttention(
+                d_model, nhead, dropout=dropout, batch_first=batch_first, bias=bias, **place
+            )
+        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **place)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **place)
+        self.norm_first = norm_first
+        count = 3 if decoder else 2
+        for i in range(1, count + 1):
+            setattr(self, f"norm{i}", LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **place))
+        for i in range(1, count + 1):
+            setattr(self, f"dropout{i}", Dropout(dropout))
+        self.activation = _activation(activation)
+
+    def _feed_forward(self, x: Any) -> Any:
+        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+
+    def _attend_self(self, x: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool) -> Any:
+        return self.self_attn(
+            x,
+            x,
+            x,
+            attn_mask=attn_mask,
+            key_padding_mask=key_padding_mask,
+            is_causal=is_causal,
+            need_weights=False,
+        )[0]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.__dict__.setdefault("activation", F.relu)
+
+
+class TransformerEncoderLayer(_FeedForward):
+    """Self-attention and a feed-forward network, each with residual and layer norm. src: (S, N, E) or (S, E)."""
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Any = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self._make(
+            d_model,
+            nhead,
+            dim_feedforward,
+            dropout,
+            activation,
+            layer_norm_eps,
+            batch_first,
+            norm_first,
+            bias,
+            device,
+            dtype,
+            decoder=False,
+        )
+
+    def forward(self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False) -> Any:
+        x = src
+        if self.norm_first:
+            attended = self._attend_self(self.norm1(x), src_mask, src_key_padding_mask, is_causal)
+            x = x + self.dropout1(attended)
+            return x + self.dropout2(self._feed_forward(self.norm2(x)))
+        x = self.norm1(x + self.dropout1(self._attend_self(x, src_mask, src_key_padding_mask, is_causal)))
+        return self.norm2(x + self.dropout2(self._feed_forward(x)))
+
+
+class TransformerDecoderLayer(_FeedForward):
+    """Self-attention, attention to `memory` and a feed-forward network. tgt: (T, N, E), memory: (S, N, E)."""
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Any = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self._make(
+            d_model,
+            nhead,
+            dim_feedforward,
+            dropout,
+            activation,
+            layer_norm_eps,
+            batch_first,
+            norm_first,
+            bias,
+            device,
+            dtype,
+            decoder=True,
+        )
+
+    def _attend_memory(self, x: Any, memory: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool) -> Any:
+        return self.multihead_attn(
+            x,
+            memory,
+            memory,
+            attn_mask=attn_mask,
+            key_padding_mask=key_padding_mask,
+            is_causal=is_causal,
+            need_weights=False,
+        )[0]
+
+    def forward(
+        self,
+        tgt: Any,
+        memory: Any,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        tgt_key_padding_mask: Any = None,
+        memory_key_padding_mask: Any = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Any:
+        x = tgt
+        own = (tgt_mask, tgt_key_padding_mask, tgt_is_causal)
+        cross = (memory, memory_mask, memory_key_padding_mask, memory_is_causal)
+        if self.norm_first:
+            x = x + self.dropout1(self._attend_self(self.norm1(x), *own))
+            x = x + self.dropout2(self._attend_memory(self.norm2(x), *cross))
+            return x + self.dropout3(self._feed_forward(self.norm3(x)))
+        x = self.norm1(x + self.dropout1(self._attend_self(x, *own)))
+        x = self.norm2(x + self.dropout2(self._attend_memory(x, *cross)))
+        return self.norm3(x + self.dropout3(self._feed_forward(x)))
+
+
+class TransformerEncoder(Module):
+    """A stack of copies of an encoder layer. src: (S, N, E) or (S, E)."""
+
+    __constants__ = ["norm"]
+
+    def __init__(
+        self,
+        encoder_layer: Module,
+        num_layers: int,
+        norm: Module | None = None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:
+        super().__init__()
+        self.layers = _copies(encoder_layer, num_layers)
+        self.num_layers = num_layers
+        self.norm = norm
+        self.enable_nested_tensor = enable_nested_tensor
+        self.mask_check = mask_check
+
+    def forward(
+        self, src: Any, mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool | None = None
+    ) -> Any:
+        batch_first = getattr(self.layers[0].self_attn, "batch_first", False) if len(self.layers) else False
+        causal = _is_causal(mask, is_causal, _sequence_length(src, batch_first))
+        output = src
+        for layer in self.layers:
+            output = layer(output, src_mask=mask, is_causal=causal, src_key_padding_mask=src_key_padding_mask)
+        return output if self.norm is None else self.norm(output)
+
+
+class TransformerDecoder(Module):
+    """A stack of copies of a decoder layer. tgt: (T, N, E), memory: (S, N, E)."""
+
+    __constants__ = ["norm"]
+
+    def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
+        super().__init__()
+        self.layers = _copies(decoder_layer, num_layers)
+        self.num_layers = num_layers
+        self.norm = norm
+
+    def forward(
+        self,
+        tgt: Any,
+        memory: Any,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        tgt_key_padding_mask: Any = None,
+        memory_key_padding_mask: Any = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Any:
+        batch_first = getattr(self.layers[0].self_attn, "batch_first", False) if len(self.layers) else False
+        causal = _is_causal(tgt_mask, tgt_is_causal, _sequence_length(tgt, batch_first))
+        output = tgt
+        for layer in self.layers:
+            output = layer(
+                output,
+                memory,
+                tgt_mask=tgt_mask,
+                memory_mask=memory_mask,
+                tgt_key_padding_mask=tgt_key_padding_mask,
+                memory_key_padding_mask=memory_key_padding_mask,
+                tgt_is_causal=causal,
+                memory_is_causal=memory_is_causal,
+            )
+        return output if self.norm is None else self.norm(output)
+
+
+class Transformer(Module):
+    """Encoder and decoder. src: (S, N, E), tgt: (T, N, E), N first with batch_first; output like tgt."""
+
+    def __init__(
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Any = F.relu,
+        custom_encoder: Any = None,
+        custom_decoder: Any = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        shared = (
+            d_model,
+            nhead,
+            dim_feedforward,
+            dropout,
+            activation,
+            layer_norm_eps,
+            batch_first,
+            norm_first,
+            bias,
+            device,
+            dtype,
+        )
+
+        def norm() -> LayerNorm:
+            return LayerNorm(d_model, eps=layer_norm_eps, bias=bias, device=device, dtype=dtype)
+
+        if custom_encoder is not None:
+            self.encoder = custom_encoder
+        else:
+            self.encoder = TransformerEncoder(TransformerEncoderLayer(*shared), num_encoder_layers, norm())
+        if custom_decoder is not None:
+            self.decoder = custom_decoder
+        else:
+            self.decoder = TransformerDecoder(TransformerDecoderLayer(*shared), num_decoder_layers, norm())
+        self._reset_parameters()
+        self.d_model = d_model
+        self.nhead = nhead
+        self.batch_first = batch_first
+
+    def _reset_parameters(self) -> None:
+        """Xavier-uniform for every matrix."""
+        for param in self.parameters():
+            if param.dim() > 1:
+                xavier_uniform_(param)
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Any:
+        """(sz, sz), minus infinity above the diagonal: position i attends to positions up to i."""
+        return _causal_mask(sz, device, dtype)
+
+    def forward(
+        self,
+        src: Any,
+        tgt: Any,
+        src_mask: Any = None,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        src_key_padding_mask: Any = None,
+        tgt_key_padding_mask: Any = None,
+        memory_key_padding_mask: Any = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Any:
+        batch_dim = 0 if self.batch_first else 1
+        if src.dim() == 3 and src.size(batch_dim) != tgt.size(batch_dim):
+            raise RuntimeError("the batch number of src and tgt must be equal")
+        if src.size(-1) != self.d_model or tgt.size(-1) != self.d_model:
+            raise RuntimeError("the feature number of src and tgt must be equal to d_model")
+        memory = self.encoder(
+            src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal
+        )
+        return self.decoder(
+            tgt,
+            memory,
+            tgt_mask=tgt_mask,
+            memory_mask=memory_mask,
+            tgt_key_padding_mask=tgt_key_padding_mask,
+            memory_key_padding_mask=memory_key_padding_mask,
+            tgt_is_causal=tgt_is_causal,
+            memory_is_causal=memory_is_causal,
+        )

@@ -1,0 +1,35 @@
+"""Parameters as one flat vector and back."""
+from __future__ import annotations
+
+from typing import Any
+
+import tensorrt_lite as trt
+
+
+def _check_device(param: Any, device: Any) -> Any:
+    if device is not None and param.device != device:
+        raise TypeError("Found two parameters on different devices, this is currently not supported.")
+    return param.device
+
+
+def parameters_to_vector(parameters: Any) -> Any:
+    """All elements of all parameters, in order, as one vector; TypeError when devices differ."""
+    device = None
+    parts = []
+    for param in parameters:
+        device = _check_device(param, device)
+        parts.append(param.reshape(-1))
+    return trt.cat(parts)
+
+
+def vector_to_parameters(vec: Any, parameters: Any) -> None:
+    """Gives the parameters views of consecutive slices of `vec` as their data; TypeError unless vec is a tensor."""
+    if not isinstance(vec, trt.Tensor):
+        raise TypeError(f"expected a Tensor, but got: {type(vec).__name__}")
+    device = None
+    start = 0
+    for param in parameters:
+        device = _check_device(param, device)
+        count = param.numel()
+        param.data = vec[start : start + count].view_as(param).data
+        start += count
