@@ -1,4 +1,5 @@
 """torch.nn: modules, parameters, losses, initialisation and their functional forms."""
+
 from . import functional, init, modules, utils
 from .modules import *  # noqa: F403
 from .modules import __all__ as _module_names

@@ -3,9 +3,10 @@
 A compiled operator is bound on first use (module `__getattr__`), after which it is an ordinary global: no wrapper
 stands between a call and its entry, and importing this module does not touch the operator table.
 """
+
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._functional.activation import (
     celu,
@@ -115,32 +116,182 @@ from ._functional.vision import (
     upsample_nearest,
 )
 
-# Public name -> schema name of the compiled operators that need no Python in front.
-_COMPILED = {
-    name: name
-    for name in (
-        "adaptive_avg_pool1d avg_pool1d avg_pool2d avg_pool3d celu_ conv1d conv2d conv3d conv_tbc conv_transpose1d "
-        "conv_transpose2d conv_transpose3d elu_ gelu hardshrink hardtanh_ leaky_relu_ linear native_channel_shuffle "
-        "one_hot pad prelu relu_ scaled_dot_product_attention selu_ softplus softshrink threshold_"
-    ).split()
-}
-_COMPILED["logsigmoid"] = "log_sigmoid"
+if TYPE_CHECKING:
+    from tensorrt_lite._ops import (
+        adaptive_avg_pool1d,
+        avg_pool1d,
+        avg_pool2d,
+        avg_pool3d,
+        celu_,
+        conv1d,
+        conv2d,
+        conv3d,
+        conv_tbc,
+        conv_transpose1d,
+        conv_transpose2d,
+        conv_transpose3d,
+        elu_,
+        gelu,
+        hardshrink,
+        hardtanh_,
+        leaky_relu_,
+        linear,
+        native_channel_shuffle,
+        one_hot,
+        pad,
+        prelu,
+        relu_,
+        scaled_dot_product_attention,
+        selu_,
+        softplus,
+        softshrink,
+        threshold_,
+    )
+    from tensorrt_lite._ops import log_sigmoid as logsigmoid
+
+# Compiled operators that need no Python in front: public name -> schema name where the two differ.
+_RENAMED = {"logsigmoid": "log_sigmoid"}
 
 __all__ = [
-    *_COMPILED,
-    *(name for name, value in list(globals().items()) if callable(value) and not name.startswith("_") and name != "Any"),
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool1d_with_indices",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool2d_with_indices",
+    "adaptive_max_pool3d",
+    "adaptive_max_pool3d_with_indices",
+    "affine_grid",
+    "alpha_dropout",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "batch_norm",
+    "bilinear",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "celu",
+    "celu_",
+    "channel_shuffle",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_tbc",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "cosine_embedding_loss",
+    "cosine_similarity",
+    "cross_entropy",
+    "ctc_loss",
+    "dropout",
+    "dropout1d",
+    "dropout2d",
+    "dropout3d",
+    "elu",
+    "elu_",
+    "embedding",
+    "embedding_bag",
+    "feature_alpha_dropout",
+    "fold",
+    "fractional_max_pool2d",
+    "fractional_max_pool2d_with_indices",
+    "fractional_max_pool3d",
+    "fractional_max_pool3d_with_indices",
+    "gaussian_nll_loss",
+    "gelu",
+    "glu",
+    "grid_sample",
+    "group_norm",
+    "gumbel_softmax",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "hardtanh_",
+    "hinge_embedding_loss",
+    "huber_loss",
+    "instance_norm",
+    "interpolate",
+    "kl_div",
+    "l1_loss",
+    "layer_norm",
+    "leaky_relu",
+    "leaky_relu_",
+    "linear",
+    "local_response_norm",
+    "log_softmax",
+    "logsigmoid",
+    "lp_pool1d",
+    "lp_pool2d",
+    "lp_pool3d",
+    "margin_ranking_loss",
+    "max_pool1d",
+    "max_pool1d_with_indices",
+    "max_pool2d",
+    "max_pool2d_with_indices",
+    "max_pool3d",
+    "max_pool3d_with_indices",
+    "max_unpool1d",
+    "max_unpool2d",
+    "max_unpool3d",
+    "mish",
+    "mse_loss",
+    "multi_head_attention_forward",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
+    "native_channel_shuffle",
+    "nll_loss",
+    "normalize",
+    "one_hot",
+    "pad",
+    "pairwise_distance",
+    "pdist",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+    "poisson_nll_loss",
+    "prelu",
+    "relu",
+    "relu6",
+    "relu_",
+    "rms_norm",
+    "rrelu",
+    "rrelu_",
+    "scaled_dot_product_attention",
+    "selu",
+    "selu_",
+    "sigmoid",
+    "silu",
+    "smooth_l1_loss",
+    "soft_margin_loss",
+    "softmax",
+    "softmin",
+    "softplus",
+    "softshrink",
+    "softsign",
+    "tanh",
+    "tanhshrink",
+    "threshold",
+    "threshold_",
+    "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
+    "unfold",
+    "upsample",
+    "upsample_bilinear",
+    "upsample_nearest",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    operator = _COMPILED.get(name)
-    if operator is None:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from tensorrt_lite import _ops
 
-    value = globals()[name] = getattr(_ops, operator)
+    value = globals()[name] = getattr(_ops, _RENAMED.get(name, name))
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_COMPILED})
+    return sorted({*globals(), *__all__})

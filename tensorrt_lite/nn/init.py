@@ -2,6 +2,7 @@
 
 Every function draws from the generator exactly as PyTorch does, so that a seeded model starts from PyTorch's weights.
 """
+
 from __future__ import annotations
 
 import math
@@ -48,7 +49,8 @@ def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = N
 def trunc_normal_(
     tensor: Any, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Any:
-    """Draws from N(mean, std ** 2) conditioned on [a, b], by the inverse of the distribution function."""
+    """Draws from N(mean, std ** 2) conditioned on [a, b], by rejection: of normal draws where [a, b] holds more than
+    0.3 of the distribution, of uniform draws where it holds less."""
 
     def cdf(x: float) -> float:
         return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
@@ -57,16 +59,45 @@ def trunc_normal_(
         import warnings
 
         warnings.warn(
-            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
+            "The distribution of values may be incorrect.",
             stacklevel=2,
         )
+    if tensor.is_meta:
+        return tensor
     with trt.no_grad():
-        low, high = cdf((a - mean) / std), cdf((b - mean) / std)
-        tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-        tensor.erfinv_()
-        tensor.mul_(std * math.sqrt(2.0))
-        tensor.add_(mean)
-        return tensor.clamp_(min=a, max=b)
+        if cdf((b - mean) / std) - cdf((a - mean) / std) > 0.3:
+            return _reject_normal(tensor, mean, std, a, b, generator)
+        return _reject_uniform(tensor, mean, std, a, b, generator)
+
+
+def _reject_normal(tensor: Any, mean: float, std: float, a: float, b: float, generator: Any) -> Any:
+    """Redraws whole tensors from N(mean, std ** 2) and keeps what falls inside [a, b] where nothing has yet."""
+    # The bounds as the tensor's dtype holds them, so that a value equal to a rounded bound is inside.
+    low, high = (trt.tensor(bound, dtype=tensor.dtype).item() for bound in (a, b))
+    tensor.normal_(mean, std, generator=generator)
+    while bool((outside := (tensor < low) | (tensor > high)).any()):
+        redraw = trt.empty_like(tensor).normal_(mean, std, generator=generator)
+        tensor.copy_(trt.where(outside, redraw, tensor))
+    return tensor
+
+
+def _reject_uniform(tensor: Any, mean: float, std: float, a: float, b: float, generator: Any) -> Any:
+    """Draws from U(a, b) and accepts each value with its density relative to the highest in [a, b]."""
+    peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
+    uniform = trt.empty_like(tensor)
+
+    def rejected(values: Any) -> Any:
+        log_density = values.sub(mean).div_(std).pow_(2).mul_(-0.5).sub_(peak)
+        return uniform.uniform_(generator=generator).log_() > log_density
+
+    tensor.uniform_(a, b, generator=generator)
+    pending = rejected(tensor)
+    while bool(pending.any()):
+        redraw = trt.empty_like(tensor).uniform_(a, b, generator=generator)
+        tensor.copy_(trt.where(pending, redraw, tensor))
+        pending = pending & rejected(redraw)
+    return tensor
 
 
 def constant_(tensor: Any, val: float) -> Any:
@@ -217,9 +248,7 @@ def _deprecated(function: Any) -> Any:
     def deprecated_init(*args: Any, **kwargs: Any) -> Any:
         import warnings
 
-        warnings.warn(
-            f"`nn.init.{old}` is now deprecated in favor of `nn.init.{new}`.", FutureWarning, stacklevel=2
-        )
+        warnings.warn(f"`nn.init.{old}` is now deprecated in favor of `nn.init.{new}`.", FutureWarning, stacklevel=2)
         return function(*args, **kwargs)
 
     deprecated_init.__name__ = old

@@ -3,6 +3,7 @@
 A Parameter is trained and saved; a Buffer is only saved. Both are ordinary tensors for every operator: they add
 no behaviour to the computation, so results of operators are plain tensors. Called by Module.__setattr__ and by users.
 """
+
 from __future__ import annotations
 
 from collections import OrderedDict
@@ -35,8 +36,8 @@ class Parameter(trt.Tensor, metaclass=_ParameterMeta):
         result = data.detach().requires_grad_(requires_grad)
         if type(result) is not type(data):
             raise RuntimeError(
-                f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns an "
-                f"instance of the same type, but return type {type(result).__name__} was found instead."
+                f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns "
+                f"an instance of the same type, but return type {type(result).__name__} was found instead."
             )
         result._is_param = True
         return result
@@ -49,7 +50,7 @@ class Parameter(trt.Tensor, metaclass=_ParameterMeta):
         return result
 
     def __repr__(self) -> str:  # type: ignore[override]
-        return "Parameter containing:\n" + super().__repr__()
+        return "Parameter containing:\n" + repr(self.detach().requires_grad_(self.requires_grad))
 
     def __reduce_ex__(self, protocol: int) -> tuple[Any, ...]:  # type: ignore[override]
         return _rebuild_parameter, (self.data, self.requires_grad, OrderedDict())

@@ -1,4 +1,5 @@
 """Activation functions: the choice between in-place and fresh, and the deprecated implicit softmax dimension."""
+
 from __future__ import annotations
 
 from typing import Any

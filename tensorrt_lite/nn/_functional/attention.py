@@ -1,4 +1,5 @@
 """Multi-head attention as a function of its weights."""
+
 from __future__ import annotations
 
 import math
@@ -11,13 +12,15 @@ from tensorrt_lite import _ops
 def _check_shapes(query: Any, key: Any, value: Any, key_padding_mask: Any, attn_mask: Any, num_heads: int) -> bool:
     """True for batched inputs (L, N, E), False for (L, E); RuntimeError or ValueError when the ranks disagree."""
     if query.dim() not in (2, 3):
-        raise RuntimeError(f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor")
+        raise RuntimeError(
+            f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor"
+        )
     batched = query.dim() == 3
     kind, rank = ("batched (3-D)", 3) if batched else ("unbatched (2-D)", 2)
     if key.dim() != rank or value.dim() != rank:
         raise RuntimeError(
-            f"For {kind} `query`, expected `key` and `value` to be {rank}-D but found {key.dim()}-D and {value.dim()}-D "
-            "tensors respectively"
+            f"For {kind} `query`, expected `key` and `value` to be {rank}-D but found {key.dim()}-D and "
+            f"{value.dim()}-D tensors respectively"
         )
     if key_padding_mask is not None and key_padding_mask.dim() != rank - 1:
         raise RuntimeError(
@@ -183,7 +186,9 @@ def multi_head_attention_forward(
     source = k.size(1)
     if key_padding_mask is not None:
         if tuple(key_padding_mask.shape) != (batch, source):
-            raise AssertionError(f"expecting key_padding_mask shape of {(batch, source)}, but got {key_padding_mask.shape}")
+            raise AssertionError(
+                f"expecting key_padding_mask shape of {(batch, source)}, but got {key_padding_mask.shape}"
+            )
         by_sample = key_padding_mask.view(batch, 1, 1, source).expand(-1, num_heads, -1, -1).reshape(heads, 1, source)
         attn_mask = by_sample if attn_mask is None else attn_mask + by_sample
     if not training:

@@ -1,4 +1,5 @@
 """Distances and similarities between rows."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -32,9 +33,7 @@ def pdist(input: Any, p: float = 2.0) -> Any:
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     """x1' W_k x2 + b_k; input1 (*, H1), input2 (*, H2), weight (K, H1, H2), bias (K)."""
     if input1.dim() != input2.dim():
-        raise RuntimeError(
-            f"bilinear(): input dimensions do not match: got {input1.dim()} and {input2.dim()}"
-        )
+        raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.dim()} and {input2.dim()}")
     if input1.size(-1) != weight.size(1) or input2.size(-1) != weight.size(2):
         raise RuntimeError(
             f"bilinear(): input sizes {tuple(input1.shape)} and {tuple(input2.shape)} do not match weight of shape "

@@ -1,4 +1,5 @@
 """Dropout functions. The channel-wise and the alpha forms draw PyTorch's noise in PyTorch's order."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """Embedding lookups."""
+
 from __future__ import annotations
 
 from typing import Any

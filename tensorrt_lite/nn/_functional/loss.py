@@ -2,6 +2,7 @@
 
 Every function takes the deprecated flags size_average and reduce, which override `reduction`.
 """
+
 from __future__ import annotations
 
 import math
@@ -123,7 +124,10 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     """d ** 2 / 2 where d = |input - target| < delta, else delta * (d - delta / 2)."""
     input, target = _same_size(input, target)
     if weight is not None:
-        return _weighted(_ops.huber_loss(input, target, 0, delta), weight, reduction)
+        if weight.shape != input.shape:
+            raise ValueError("Weights and input must have the same size.")
+        # Unlike the other elementwise losses, the mean is over the elements and not over the weights.
+        return reduced(_ops.huber_loss(input, target, 0, delta) * weight, reduction)
     return _ops.huber_loss(input, target, ENUM[reduction], delta)
 
 

@@ -1,4 +1,5 @@
 """Normalisation functions."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """Pooling functions: default strides, indices on request, unpooling as a scatter."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -98,9 +99,7 @@ def _as_list(value: Any, n: int) -> list[int]:
     return [value] * n if isinstance(value, int) else list(value) * (n if len(value) == 1 else 1)
 
 
-def _max_unpool(
-    n: int, input: Any, indices: Any, kernel_size: Any, stride: Any, padding: Any, output_size: Any
-) -> Any:
+def _max_unpool(n: int, input: Any, indices: Any, kernel_size: Any, stride: Any, padding: Any, output_size: Any) -> Any:
     kernel = _as_list(kernel_size, n)
     steps = kernel if stride is None else _as_list(stride, n)
     pads = _as_list(padding, n)
@@ -187,8 +186,7 @@ def _filled(output_size: Any, shape: Any, n: int) -> Any:
     if len(shape) <= len(output_size):
         raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
     return [
-        given if given is not None else own
-        for given, own in zip(output_size, shape[-len(output_size) :], strict=True)
+        given if given is not None else own for given, own in zip(output_size, shape[-len(output_size) :], strict=True)
     ]
 
 

@@ -1,4 +1,5 @@
 """The `reduction` argument of losses: its integer form and the two deprecated flags that preceded it."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """Rearranging and resampling images: interpolation, grids, sliding blocks, pixel and channel shuffles."""
+
 from __future__ import annotations
 
 import math
@@ -17,13 +18,9 @@ def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, st
     return _ops.im2col(input, _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))
 
 
-def fold(
-    input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
-) -> Any:
+def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
     """Sums columns (N, C * kH * kW, L) back into images (N, C, *output_size); the adjoint of unfold."""
-    return _ops.col2im(
-        input, _pair(output_size), _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride)
-    )
+    return _ops.col2im(input, _pair(output_size), _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))
 
 
 def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
@@ -78,7 +75,9 @@ def channel_shuffle(input: Any, groups: int) -> Any:
         raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
     batch, channels, *spatial = input.shape
     if channels % groups:
-        raise RuntimeError(f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups.")
+        raise RuntimeError(
+            f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups."
+        )
     return input.reshape(batch, groups, channels // groups, *spatial).transpose(1, 2).reshape(input.shape)
 
 
@@ -209,7 +208,7 @@ _GRID_PADDING = {"zeros": 0, "border": 1, "reflection": 2}
 def grid_sample(
     input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Any:
-    """Samples input (N, C, H, W) at the positions grid (N, h, w, 2) in [-1, 1]; or (N, C, D, H, W) at (N, d, h, w, 3)."""
+    """Samples input (N, C, H, W) at positions grid (N, h, w, 2) in [-1, 1], or (N, C, D, H, W) at (N, d, h, w, 3)."""
     if mode not in _GRID_MODES:
         raise ValueError(
             f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
@@ -243,7 +242,7 @@ def _base_axis(steps: int, align_corners: bool, like: Any) -> Any:
 
 
 def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any:
-    """The sampling positions of affine maps theta (N, 2, 3) for outputs (N, C, H, W), or (N, 3, 4) for (N, C, D, H, W)."""
+    """Sampling positions of affine maps theta (N, 2, 3) for size (N, C, H, W), or (N, 3, 4) for (N, C, D, H, W)."""
     if not theta.is_floating_point():
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
     n = len(size) - 2

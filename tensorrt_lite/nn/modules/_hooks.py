@@ -4,6 +4,7 @@ Hook tables of a module are made on first access (Module.__getattr__), which als
 call_with_hooks. Full backward hooks are two identity autograd functions around the forward: one sees the gradients
 of the outputs, the other those of the inputs.
 """
+
 from __future__ import annotations
 
 import weakref

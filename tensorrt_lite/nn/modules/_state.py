@@ -3,6 +3,7 @@
 The format is PyTorch's: an ordered mapping from dotted names to tensors, with the version of every module in
 `_metadata`. Mixed into Module, which supplies the registries.
 """
+
 from __future__ import annotations
 
 from collections import OrderedDict, namedtuple

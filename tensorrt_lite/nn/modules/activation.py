@@ -1,4 +1,5 @@
 """Activation layers; MultiheadAttention lives in attention.py."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -316,9 +317,7 @@ class PReLU(Module):
 
     __constants__ = ["num_parameters"]
 
-    def __init__(
-        self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None
-    ) -> None:
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
         self.num_parameters = num_parameters
         self.init = init

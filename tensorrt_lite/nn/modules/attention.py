@@ -1,4 +1,5 @@
 """Multi-head attention."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """Batch and instance normalisation with running statistics."""
+
 from __future__ import annotations
 
 from typing import Any

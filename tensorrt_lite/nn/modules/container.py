@@ -1,4 +1,5 @@
 """Modules that hold other modules or parameters in order or by name."""
+
 from __future__ import annotations
 
 import operator
@@ -139,16 +140,12 @@ class Sequential(_Numbered):
 
     def __add__(self, other: Any) -> Sequential:
         if not isinstance(other, Sequential):
-            raise ValueError(
-                f"add operator supports only objects of Sequential class, but {type(other)} is given."
-            )
+            raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
         return Sequential(*self, *other)
 
     def __iadd__(self, other: Any) -> Sequential:
         if not isinstance(other, Sequential):
-            raise ValueError(
-                f"add operator supports only objects of Sequential class, but {type(other)} is given."
-            )
+            raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
         return self.extend(list(other))
 
     def __mul__(self, other: int) -> Sequential:
@@ -204,9 +201,7 @@ class ModuleList(_Numbered):
     def extend(self, modules: Iterable[Module]) -> ModuleList:
         """Adds modules at the end; TypeError unless iterable."""
         if not hasattr(modules, "__iter__"):
-            raise TypeError(
-                f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}"
-            )
+            raise TypeError(f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}")
         for module in list(modules):
             self.append(module)
         return self
@@ -304,14 +299,10 @@ def _pairs(values: Any, kind: str, method: str) -> Iterator[tuple[str, Any]]:
         return
     for position, pair in enumerate(values):
         if not hasattr(pair, "__iter__"):
-            raise TypeError(
-                f"{kind} update sequence element #{position} should be Iterable; is {type(pair).__name__}"
-            )
+            raise TypeError(f"{kind} update sequence element #{position} should be Iterable; is {type(pair).__name__}")
         pair = tuple(pair)
         if len(pair) != 2:
-            raise ValueError(
-                f"{kind} update sequence element #{position} has length {len(pair)}; 2 is required"
-            )
+            raise ValueError(f"{kind} update sequence element #{position} has length {len(pair)}; 2 is required")
         yield pair
 
 
@@ -366,9 +357,7 @@ class ParameterList(Module):
     def extend(self, values: Iterable[Any]) -> ParameterList:
         """Adds values at the end; TypeError unless iterable and not a tensor."""
         if not hasattr(values, "__iter__") or isinstance(values, trt.Tensor):
-            raise TypeError(
-                f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}"
-            )
+            raise TypeError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}")
         for value in list(values):
             self.append(value)
         return self

@@ -1,4 +1,5 @@
 """Convolutions and transposed convolutions in one, two and three dimensions."""
+
 from __future__ import annotations
 
 import math
@@ -61,7 +62,9 @@ class _ConvNd(Module):
             if padding == "same" and any(step != 1 for step in stride):
                 raise ValueError("padding='same' is not supported for strided convolutions")
         if padding_mode not in _PADDING_MODES:
-            raise ValueError(f"padding_mode must be one of {set(_PADDING_MODES)}, but got padding_mode='{padding_mode}'")
+            raise ValueError(
+                f"padding_mode must be one of {set(_PADDING_MODES)}, but got padding_mode='{padding_mode}'"
+            )
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.kernel_size = kernel_size
@@ -172,7 +175,7 @@ class Conv1d(_Conv):
 
 
 class Conv2d(_Conv):
-    """input: (N, C_in, H, W) or (C_in, H, W), output: (N, C_out, H_out, W_out), weight: (C_out, C_in / groups, kH, kW)."""
+    """input: (N, C_in, H, W) or (C_in, H, W), weight: (C_out, C_in / groups, kH, kW)."""
 
     _dims = 2
 

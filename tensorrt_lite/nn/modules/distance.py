@@ -1,4 +1,5 @@
 """Distances and similarities as layers."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """Dropout layers: active in training mode only."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """Lookup tables of vectors."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """Affine layers."""
+
 from __future__ import annotations
 
 import math

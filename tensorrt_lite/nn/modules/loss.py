@@ -1,4 +1,5 @@
 """Loss layers: the arguments of the functions of the same names, kept."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -11,9 +12,7 @@ from .module import Module
 class _Loss(Module):
     __constants__ = ["reduction"]
 
-    def __init__(
-        self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
-    ) -> None:
+    def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
         super().__init__()
         if size_average is not None or reduce is not None:
             reduction = legacy_string(size_average, reduce)
@@ -63,9 +62,7 @@ class NLLLoss(_WeightedLoss):
         self.ignore_index = ignore_index
 
     def forward(self, input: Any, target: Any) -> Any:
-        return F.nll_loss(
-            input, target, weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction
-        )
+        return F.nll_loss(input, target, weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
 
 
 class NLLLoss2d(NLLLoss):

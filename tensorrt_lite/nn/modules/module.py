@@ -5,10 +5,10 @@ into the instance's `__dict__`, so that `self.weight` is a plain attribute read 
 followed by `__getattr__` (300 ns); the registries stay the truth about order and membership. A module without hooks
 is called through one flag check; the hook tables are created when somebody first asks for them.
 """
+
 from __future__ import annotations
 
 import weakref
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import tensorrt_lite as trt
@@ -292,14 +292,12 @@ class Module(StateDictMixin):
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
-        """Adds a tensor that is part of the module's state but not trained; outside the state dict if not persistent."""
+        """Adds a tensor that is state but not trained; it stays outside the state dict if not persistent."""
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
         self._check_name("buffer", name, "_buffers")
         if tensor is not None and not isinstance(tensor, trt.Tensor):
-            raise TypeError(
-                f"cannot assign '{_type_name(tensor)}' object to buffer '{name}' (Tensor or None required)"
-            )
+            raise TypeError(f"cannot assign '{_type_name(tensor)}' object to buffer '{name}' (Tensor or None required)")
         for hook in _hooks.global_registration["buffer"].values():
             output = hook(self, name, tensor)
             if output is not None:
@@ -376,7 +374,11 @@ class Module(StateDictMixin):
     # -- iteration ----------------------------------------------------------------------------------------------
 
     def _named_members(
-        self, get_members: Callable[[Module], Any], prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+        self,
+        get_members: Callable[[Module], Any],
+        prefix: str = "",
+        recurse: bool = True,
+        remove_duplicate: bool = True,
     ) -> Iterator[tuple[str, Any]]:
         seen: set[Any] = set()
         modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
@@ -492,14 +494,20 @@ class Module(StateDictMixin):
         if recurse:
             for module in self.children():
                 module._apply(fn)
-        for param in self._parameters.values():
+        for name, param in self._parameters.items():
             if param is None:
                 continue
             with trt.no_grad():
-                grad = param.grad
-                param.data = fn(param.data)
-                if grad is not None:
-                    grad.data = fn(grad.data)
+                data, grad = fn(param.data), param.grad
+                if data.is_meta == param.is_meta:
+                    param.data = data
+                    if grad is not None:
+                        grad.data = fn(grad.data)
+                else:
+                    # A meta tensor has no storage that could be exchanged, so the parameter is made anew.
+                    self._parameters[name] = Parameter(data, param.requires_grad)
+                    if grad is not None:
+                        self._parameters[name].grad = fn(grad).requires_grad_(grad.requires_grad)
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)

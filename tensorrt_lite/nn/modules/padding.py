@@ -1,4 +1,5 @@
 """Padding layers: how many elements to add at each end of the last dimensions, and with what."""
+
 from __future__ import annotations
 
 from typing import Any

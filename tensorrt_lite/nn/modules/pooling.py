@@ -1,4 +1,5 @@
 """Pooling layers: the arguments of the functions of the same names, kept."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -128,9 +129,7 @@ class AvgPool1d(_AvgPoolNd):
         self.count_include_pad = count_include_pad
 
     def forward(self, input: Any) -> Any:
-        return F.avg_pool1d(
-            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
-        )
+        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
 
 
 class _AvgPoolWithDivisor(_AvgPoolNd):

@@ -1,4 +1,5 @@
 """Layers that change the layout of their input: flattening, sliding blocks, shuffles, resizing."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -33,12 +34,14 @@ class Unflatten(Module):
         super().__init__()
         if isinstance(dim, int):
             if not isinstance(unflattened_size, (tuple, list)):
-                raise TypeError(f"unflattened_size must be a tuple of ints, but found type {type(unflattened_size).__name__}")
+                raise TypeError(
+                    f"unflattened_size must be a tuple of ints, but found type {type(unflattened_size).__name__}"
+                )
             for position, size in enumerate(unflattened_size):
                 if not isinstance(size, int):
                     raise TypeError(
-                        f"unflattened_size must be tuple of ints, but found element of type {type(size).__name__} at pos "
-                        f"{position}"
+                        f"unflattened_size must be tuple of ints, but found element of type {type(size).__name__} "
+                        f"at pos {position}"
                     )
         else:
             raise TypeError(f"dim must be an int, named dimensions are not supported, but found {type(dim).__name__}")
@@ -68,9 +71,7 @@ class Unfold(Module):
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
     def extra_repr(self) -> str:
-        return (
-            f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
-        )
+        return f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
 
 
 class Fold(Module):

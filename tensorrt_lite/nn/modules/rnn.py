@@ -3,6 +3,7 @@
 A layer projects its whole input sequence in one product; only the product with the hidden state runs step by step.
 Gates are stacked in PyTorch's order: LSTM input, forget, cell, output; GRU reset, update, new.
 """
+
 from __future__ import annotations
 
 import math
@@ -81,8 +82,8 @@ class RNNBase(Module):
             import warnings
 
             warnings.warn(
-                "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects num_layers "
-                f"greater than 1, but got dropout={dropout} and num_layers={num_layers}",
+                "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
+                f"num_layers greater than 1, but got dropout={dropout} and num_layers={num_layers}",
                 stacklevel=3,
             )
         if not isinstance(hidden_size, int):
@@ -150,7 +151,9 @@ class RNNBase(Module):
                 f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.size(-1)}"
             )
 
-    def check_hidden_size(self, hx: Any, expected: tuple[int, ...], msg: str = "Expected hidden size {}, got {}") -> None:
+    def check_hidden_size(
+        self, hx: Any, expected: tuple[int, ...], msg: str = "Expected hidden size {}, got {}"
+    ) -> None:
         """Raises RuntimeError unless hx has the expected shape."""
         if tuple(hx.shape) != expected:
             raise RuntimeError(msg.format(expected, list(hx.shape)))

@@ -1,4 +1,5 @@
 """Sizes given as one number or as one per dimension."""
+
 from __future__ import annotations
 
 from typing import Any

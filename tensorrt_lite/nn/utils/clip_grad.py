@@ -1,4 +1,5 @@
 """Clipping of gradients by their total norm or by value, in place, with the foreach operators."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -76,9 +77,7 @@ def clip_grad_norm_(
         if not parameters:
             import warnings
 
-            warnings.warn(
-                "`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2
-            )
+            warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2)
     grads = [param.grad for param in _as_list(parameters) if param.grad is not None]
     total_norm = get_total_norm(grads, norm_type, error_if_nonfinite, foreach)
     clip_grads_with_norm_(parameters, max_norm, total_norm, foreach)

@@ -1,4 +1,5 @@
 """Parameters as one flat vector and back."""
+
 from __future__ import annotations
 
 from typing import Any

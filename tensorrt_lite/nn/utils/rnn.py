@@ -1,4 +1,5 @@
 """Batches of sequences of unequal length."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -11,7 +12,7 @@ def pad_sequence(
 ) -> Any:
     """Sequences (L_i, *) stacked to (max L, N, *), or (N, max L, *) with batch_first, filled with padding_value."""
     if padding_side not in ("left", "right"):
-        raise RuntimeError(f'Expected padding_side to be one of left or right, but got {padding_side}.')
+        raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
     if isinstance(sequences, trt.Tensor):
         sequences = sequences.unbind(0)
     sequences = list(sequences)
