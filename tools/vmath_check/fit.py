@@ -124,9 +124,8 @@ def fits() -> Iterator[Fit]:
     half_ln2, tiny = 0.34662, mpf("1e-16")
     for bits, sizes in (
         (64, {"exp": 11, "exp2": 11, "log": 7, "sin": 6, "cos": 6, "atan": 11, "asin": 13, "erf": 12, "nle": 20,
-              "tail": 25, "erfc": 27}),
-        (32, {"exp": 6, "exp2": 6, "log": 9, "sin": 3, "cos": 3, "tanh": 5, "erf": 7, "nle": 9, "tail": 11,
-              "erfc": 12}),
+              "tail": 27, "erfc": 29}),
+        (32, {"exp": 6, "exp2": 6, "log": 9, "sin": 3, "cos": 3, "tanh": 5, "erf": 7, "nle": 9, "tail": 12}),
     ):
         big = bits == 64
 
@@ -152,10 +151,13 @@ def fits() -> Iterator[Fit]:
         yield row("erf", in_sqrt(lambda t: mp.erf(t) / t - 1), 1e-10, erf_limit**2)
         yield Fit(f"neg_log_erfc_f{bits}", lambda a: -mp.log(erfc(a)), 0.99 if big else 0.92, 6.0 if big else 4.0,
                   sizes["nle"], lambda a: erfc(a), bits)
-        a_tail, top = (4.0, 39.0) if big else (4.0, 14.5)
+        yield Fit(f"cdf_f{bits}", in_sqrt(lambda t: mp.erf(t / mp.sqrt(2)) / (2 * t)), 1e-10, 0.25,
+                  8 if big else 5, one, bits)
+        a_tail, top = (3.0, 39.0) if big else (2.0, 14.5)
         yield row("tail", scaled_normal_tail(a_tail), -1.0, (top - a_tail) / (top + a_tail))
-        a_erfc, top = (2.0, 28.0) if big else (2.0, 10.5)
-        yield row("erfc", scaled_erfc(a_erfc), -1.0, (top - a_erfc) / (top + a_erfc))
+        if big:
+            a_erfc, top = 1.6, 28.0
+            yield row("erfc", scaled_erfc(a_erfc), -1.0, (top - a_erfc) / (top + a_erfc))
 
 
 def pow_fits() -> Iterator[Fit]:
