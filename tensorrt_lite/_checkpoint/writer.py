@@ -82,7 +82,13 @@ def _bytes_of(storage: Any) -> bytes | memoryview:
     return memoryview(block).cast("B")
 
 
-# The interpreter written in Python, since the C one cannot write the name of a module that does not exist here.
+def _has_bit(tensor: Any, name: str) -> bool:
+    """Whether a tensor is a lazily conjugated (`conj`) or negated (`neg`) view."""
+    query = getattr(tensor, f"is_{name}", None)
+    return query is not None and query()
+
+
+# The pickler written in Python, since the C one cannot write the name of a module that does not exist here.
 class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
     def __init__(self, file: IO[bytes], protocol: int) -> None:
         super().__init__(file, protocol)
@@ -112,6 +118,9 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
             return self._named("torch.Size"), (tuple(obj),)
         if kind is trt.device:
             return self._named("torch.device"), (obj.type,) if obj.index is None else (obj.type, obj.index)
+        if kind is bytes and not obj and self.proto < 3:
+            # The pickler would write a call of `bytes`, which PyTorch's restricted reader refuses.
+            return self._named("_codecs.encode"), ("", "latin1")
         if kind is _Global or kind is trt.dtype:
             return "global"
         return NotImplemented
@@ -159,13 +168,14 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
         return identifier
 
     def _reduce_tensor(self, tensor: Any) -> tuple[Any, ...]:
-        if tensor.layout != trt.strided or tensor.is_quantized:
+        if getattr(tensor, "layout", trt.strided) != trt.strided or getattr(tensor, "is_quantized", False):
             raise TypeError(f"save supports strided tensors, but got layout {tensor.layout} and dtype {tensor.dtype}")
         kind, state = type(tensor), dict(getattr(tensor, "__dict__", None) or {})
         hooks: OrderedDict[Any, Any] = OrderedDict()
         if isinstance(tensor, trt.nn.Parameter):
             if kind is not trt.nn.Parameter:
-                return super_reduce(tensor, self.proto)
+                # A subclass says itself how it is rebuilt.
+                return tensor.__reduce_ex__(self.proto)
             data = tensor.detach()
             self._alive.append(data)
             args = (data, tensor.requires_grad, hooks)
@@ -185,14 +195,9 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
         dtype = dtype_name(tensor.dtype)
         storage = self._storage_id(tensor.untyped_storage(), dtype)
         geometry = (storage, tensor.storage_offset(), size, stride, tensor.requires_grad, hooks)
-        metadata = {name: True for name in ("conj", "neg") if getattr(tensor, f"is_{name}")()}
+        metadata = {name: True for name in ("conj", "neg") if _has_bit(tensor, name)}
         extra = (metadata,) if metadata else ()
         if storage.identifier[1].name == STORAGE_OF_DTYPE.get(dtype):
             return self._named("torch._utils._rebuild_tensor_v2"), (*geometry, *extra)
         # dtypes without a storage class of their own, and views of a storage written under another dtype.
         return self._named("torch._utils._rebuild_tensor_v3"), (*geometry, tensor.dtype, *extra)
-
-
-def super_reduce(tensor: Any, protocol: int) -> Any:
-    """What a subclass of Parameter says about itself."""
-    return tensor.__reduce_ex__(protocol)

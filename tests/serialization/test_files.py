@@ -1,0 +1,398 @@
+"""Files of save load in PyTorch, and PyTorch's files load here: values, types, geometry, sharing, devices."""
+
+from __future__ import annotations
+
+import io
+import sys
+import zipfile
+from collections import Counter, OrderedDict
+
+import pytest
+
+import tensorrt_lite as trt
+from tensorrt_lite import optim, serialization
+
+torch = pytest.importorskip("torch")
+
+DTYPES = [
+    *("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"),
+    *("complex64", "complex128", "uint16", "uint32", "uint64"),
+]
+
+
+def saved_here(obj, **options):
+    buffer = io.BytesIO()
+    serialization.save(obj, buffer, **options)
+    return io.BytesIO(buffer.getvalue())
+
+
+def saved_there(obj, **options):
+    buffer = io.BytesIO()
+    torch.save(obj, buffer, **options)
+    return io.BytesIO(buffer.getvalue())
+
+
+def here_to_there(obj):
+    return torch.load(saved_here(obj), weights_only=True)
+
+
+def there_to_here(obj):
+    return serialization.load(saved_there(obj))
+
+
+def legacy_to_here(obj):
+    return serialization.load(saved_there(obj, _use_new_zipfile_serialization=False))
+
+
+def here_to_here(obj):
+    return serialization.load(saved_here(obj))
+
+
+# Each: the library that writes, and the way to the other side.
+ROUTES = [
+    pytest.param(trt, here_to_there, id="here-there"),
+    pytest.param(torch, there_to_here, id="there-here"),
+    pytest.param(torch, legacy_to_here, id="legacy-here"),
+    pytest.param(trt, here_to_here, id="here-here"),
+]
+
+
+def described(value):
+    """Everything that has to survive, in plain Python."""
+    if isinstance(value, (trt.Tensor, torch.Tensor)):
+        kind = type(value).__name__
+        dtype = str(value.dtype).split(".")[1]
+        geometry = tuple(value.shape), tuple(value.stride()), value.storage_offset()
+        return kind, dtype, *geometry, value.requires_grad, str(value.device), value.tolist()
+    if isinstance(value, (trt.dtype, torch.dtype)):
+        return "dtype", str(value).split(".")[1]
+    if isinstance(value, (trt.device, torch.device)):
+        return "device", str(value)
+    if isinstance(value, (trt.Size, torch.Size)):
+        return "Size", tuple(value)
+    if isinstance(value, dict):
+        return type(value).__name__, [(described(k), described(v)) for k, v in value.items()]
+    if isinstance(value, (list, tuple)):
+        return type(value).__name__, [described(v) for v in value]
+    return type(value).__name__, value
+
+
+def typed(lib, dtype):
+    return lib.tensor([[0, 1, 2], [3, 0, 5]]).to(getattr(lib, dtype))
+
+
+@pytest.mark.parametrize(("lib", "route"), ROUTES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_dtypes(lib, route, dtype):
+    value = typed(lib, dtype)
+    if dtype.startswith("complex"):
+        value = value * (1 + 2j)
+    assert described(route({"x": value})) == described({"x": value})
+
+
+GEOMETRIES = {
+    "scalar": lambda lib: lib.tensor(1.5),
+    "empty": lambda lib: lib.zeros(0),
+    "empty 3-d": lambda lib: lib.zeros(2, 0, 3),
+    "transposed": lambda lib: lib.arange(6.0).view(2, 3).t(),
+    "strided": lambda lib: lib.arange(10.0)[1::3],
+    "offset": lambda lib: lib.arange(10.0)[4:],
+    "expanded": lambda lib: lib.arange(3.0).expand(4, 3),
+    "channels last": lambda lib: lib.arange(48.0).view(2, 3, 2, 4).contiguous(memory_format=lib.channels_last),
+    "requires grad": lambda lib: lib.ones(2, requires_grad=True),
+}
+
+
+@pytest.mark.parametrize(("lib", "route"), ROUTES)
+@pytest.mark.parametrize("name", GEOMETRIES)
+def test_geometry(lib, route, name):
+    value = GEOMETRIES[name](lib)
+    assert described(route(value)) == described(value)
+
+
+@pytest.mark.parametrize(("lib", "route"), ROUTES)
+def test_views_keep_sharing_their_storage(lib, route):
+    base = lib.arange(12.0)
+    loaded = route({"base": base, "rows": base.view(3, 4), "tail": base[6:], "other": lib.arange(12.0)})
+    loaded["base"][7] = 100.0
+    assert loaded["rows"][1, 3] == 100.0
+    assert loaded["tail"][1] == 100.0
+    assert loaded["other"][7] == 7.0
+    assert loaded["base"].data_ptr() == loaded["rows"].data_ptr()
+
+
+def test_one_tensor_twice_is_one_tensor():
+    shared = trt.ones(3)
+    loaded = here_to_here([shared, {"again": shared}])
+    assert loaded[0] is loaded[1]["again"]
+
+
+def test_shared_storage_is_written_once():
+    base = trt.arange(100_000.0)
+    assert len(saved_here([base[i:] for i in range(20)]).getvalue()) < 500_000
+
+
+def test_views_of_another_dtype_keep_sharing():
+    base = trt.arange(4.0)
+    for route in (here_to_there, here_to_here):
+        floats, ints = route([base, base.view(trt.int32)])
+        floats[0] = 2.0
+        assert ints.tolist() == base.view(trt.int32).tolist()[:0] + [0x40000000, 0x3F800000, 0x40000000, 0x40400000]
+
+
+PLAIN = [
+    None,
+    True,
+    0,
+    -1,
+    255,
+    65536,
+    1 << 31,
+    1 << 70,
+    -(1 << 70),
+    1.5,
+    float("inf"),
+    2 + 3j,
+    "text",
+    "ünï\U0001f600\n",
+    b"",
+    b"bytes\x00\xff",
+    bytearray(b"ab"),
+    {1, 2},
+    set(),
+    [],
+    [1, [2, [3]]],
+    (),
+    (1,),
+    (1, 2),
+    (1, 2, 3),
+    (1, 2, 3, 4),
+    {},
+    {"a": {"b": [1, (2, None)]}, 3: 4, (1, 2): 5},
+    OrderedDict([("z", 1), ("a", OrderedDict())]),
+    Counter("aab"),
+    list(range(3000)),
+    {str(i): i for i in range(3000)},
+]
+
+
+@pytest.mark.parametrize("route", [here_to_there, there_to_here, legacy_to_here, here_to_here])
+@pytest.mark.parametrize("value", PLAIN, ids=lambda v: repr(v)[:30])
+def test_plain_data(route, value):
+    assert described(route(value)) == described(value)
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_protocols(protocol):
+    value = {"x": [1, 2.5, "s", b"b", (1, 2)], "set": {1, 2}, "frozen": frozenset([3]), "array": bytearray(b"x")}
+    assert described(serialization.load(saved_there(value, pickle_protocol=protocol))) == described(value)
+    assert described(serialization.load(saved_here(value, pickle_protocol=protocol))) == described(value)
+    assert described(torch.load(saved_here(value, pickle_protocol=protocol), weights_only=False)) == described(value)
+
+
+@pytest.mark.parametrize(("lib", "route"), ROUTES)
+def test_objects_of_the_library(lib, route):
+    value = {
+        "size": lib.ones(2, 3).shape,
+        "dtype": lib.bfloat16,
+        "device": lib.device("cpu"),
+        "cuda": lib.device("cuda", 1),
+        "parameter": lib.nn.Parameter(lib.ones(2)),
+        "frozen": lib.nn.Parameter(lib.ones(2), requires_grad=False),
+    }
+    assert described(route(value)) == described(value)
+
+
+@pytest.mark.parametrize(("lib", "route"), ROUTES)
+def test_attributes_of_tensors(lib, route):
+    tensor, parameter = lib.ones(2), lib.nn.Parameter(lib.ones(2))
+    tensor.label, parameter.label = "a tensor", {"x": 1}
+    loaded = route([tensor, parameter])
+    assert loaded[0].label == "a tensor"
+    assert loaded[1].label == {"x": 1}
+
+
+@pytest.mark.parametrize(("lib", "route"), ROUTES)
+def test_state_dicts(lib, route):
+    model = lib.nn.Sequential(lib.nn.Linear(3, 4), lib.nn.BatchNorm1d(4), lib.nn.Linear(4, 2))
+    optimizer = (optim if lib is trt else torch.optim).AdamW(model.parameters(), amsgrad=True)
+    model(lib.ones(5, 3)).sum().backward()
+    optimizer.step()
+    value = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3}
+    loaded = route(value)
+    assert described(loaded) == described(value)
+    assert loaded["model"]._metadata == value["model"]._metadata
+
+
+def test_optimizer_state_crosses_over():
+    parameters = [trt.ones(3, requires_grad=True)]
+    optimizer = optim.Adam(parameters)
+    parameters[0].grad = trt.ones(3)
+    optimizer.step()
+    other = torch.optim.Adam([torch.ones(3, requires_grad=True)])
+    other.load_state_dict(here_to_there(optimizer.state_dict()))
+    assert other.state_dict()["state"][0]["step"].item() == 1
+    optimizer.load_state_dict(there_to_here(other.state_dict()))
+    assert optimizer.state[parameters[0]]["exp_avg"].tolist() == pytest.approx([0.1] * 3)
+
+
+def test_conjugate_and_negative_views():
+    value = torch.tensor([1 + 2j, 3 - 1j])
+    assert there_to_here(value.conj()).resolve_conj().tolist() == value.conj().tolist()
+    assert there_to_here(value.conj().imag).tolist() == value.conj().imag.tolist()
+    mine = trt.tensor([1 + 2j, 3 - 1j])
+    assert here_to_there(mine.conj()).resolve_conj().tolist() == value.conj().tolist()
+
+
+def test_meta_tensors_keep_their_geometry():
+    for route in (here_to_there, here_to_here):
+        loaded = route(trt.empty(2, 3, device="meta", dtype=trt.float16).t())
+        assert (loaded.device.type, tuple(loaded.shape), tuple(loaded.stride())) == ("meta", (3, 2), (1, 3))
+
+
+def test_storages_by_themselves():
+    loaded = there_to_here({"s": torch.arange(4, dtype=torch.uint8).untyped_storage()})
+    assert bytes(loaded["s"]) == bytes(range(4))
+    loaded = here_to_there(trt.arange(4, dtype=trt.uint8).untyped_storage())
+    assert bytes(loaded) == bytes(range(4))
+
+
+def test_paths_and_open_files(tmp_path):
+    value = {"x": trt.arange(5)}
+    for path in (str(tmp_path / "model.pt"), tmp_path / "other.ckpt"):
+        serialization.save(value, path)
+        assert described(serialization.load(path)) == described(value)
+        assert torch.load(path)["x"].tolist() == [0, 1, 2, 3, 4]
+        with open(path, "rb") as file:
+            assert described(serialization.load(file)) == described(value)
+    with open(tmp_path / "model.pt", "rb") as file:
+        names = zipfile.ZipFile(file).namelist()
+    assert {"model/data.pkl", "model/version", "model/byteorder", "model/data/0"} <= set(names)
+
+
+def test_writing_needs_no_seek_and_reading_starts_at_the_position():
+    class Pipe:
+        def __init__(self):
+            self.parts = []
+
+        def write(self, data):
+            self.parts.append(bytes(data))
+            return len(data)
+
+    pipe = Pipe()
+    serialization.save([trt.arange(3)], pipe)
+    buffer = io.BytesIO(b"header" + b"".join(pipe.parts))
+    buffer.seek(6)
+    assert serialization.load(buffer)[0].tolist() == [0, 1, 2]
+
+
+def test_records_are_aligned_and_stored_whole():
+    buffer = saved_here([trt.arange(n + 1, dtype=trt.uint8) for n in range(40)])
+    raw = buffer.getvalue()
+    with zipfile.ZipFile(buffer) as archive:
+        assert archive.testzip() is None
+        assert archive.read("archive/byteorder").decode() == sys.byteorder
+        assert archive.read("archive/version") == b"3\n"
+        for info in archive.infolist():
+            assert info.compress_type == zipfile.ZIP_STORED
+            name_length, extra_length = (
+                int.from_bytes(raw[info.header_offset + at : info.header_offset + at + 2], "little") for at in (26, 28)
+            )
+            assert (info.header_offset + 30 + name_length + extra_length) % 64 == 0
+
+
+def test_files_are_reproducible():
+    assert saved_here({"x": trt.arange(3)}).getvalue() == saved_here({"x": trt.arange(3)}).getvalue()
+
+
+def test_foreign_byte_order_is_swapped():
+    value = {"f": trt.arange(4.0), "c": trt.tensor([1 + 2j]), "b": trt.tensor([True, False]), "h": trt.arange(3).half()}
+    source = zipfile.ZipFile(saved_here(value))
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for info, width in zip(source.infolist(), record_widths(source, [4, 4, 1, 2]), strict=True):
+            data = source.read(info)
+            if info.filename.endswith("byteorder"):
+                data = b"big" if sys.byteorder == "little" else b"little"
+            elif width:
+                data = b"".join(data[i : i + width][::-1] for i in range(0, len(data), width))
+            archive.writestr(info.filename, data)
+    buffer.seek(0)
+    assert described(serialization.load(buffer)) == described(value)
+
+
+def record_widths(archive, widths):
+    """Width of a number in each record; None for records that are not storages."""
+    for name in archive.namelist():
+        folder, _, key = name.rpartition("/")
+        yield widths[int(key)] if folder.endswith("/data") else None
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["meta", trt.device("meta"), {"cpu": "meta"}, lambda storage, where: trt.empty(3, device="meta").untyped_storage()],
+    ids=["name", "device", "dict", "function"],
+)
+def test_map_location_moves(location):
+    loaded = serialization.load(saved_there({"x": torch.arange(3.0)}), map_location=location)
+    assert loaded["x"].device.type == "meta"
+    assert tuple(loaded["x"].shape) == (3,)
+
+
+@pytest.mark.parametrize("location", [None, "cpu", trt.device("cpu"), {"cuda:0": "cpu"}, lambda s, where: None])
+def test_map_location_that_keeps_the_cpu(location):
+    for file in (saved_there([torch.arange(3)]), saved_there([torch.arange(3)], _use_new_zipfile_serialization=False)):
+        assert serialization.load(file, map_location=location)[0].tolist() == [0, 1, 2]
+
+
+def test_tensors_of_an_absent_device_need_a_map_location():
+    source = zipfile.ZipFile(saved_here({"x": trt.arange(3)}))
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for info in source.infolist():
+            # The location "cpu", with its length before it, becomes "cuda:0".
+            data = source.read(info).replace(b"X\x03\x00\x00\x00cpu", b"X\x06\x00\x00\x00cuda:0")
+            archive.writestr(info.filename, data)
+    if not trt.cuda.is_available():
+        with pytest.raises(RuntimeError, match="CUDA device but .*is_available.. is False.*map_location"):
+            serialization.load(io.BytesIO(buffer.getvalue()))
+    for location in ("cpu", {"cuda:0": "cpu"}, lambda storage, where: storage):
+        assert serialization.load(io.BytesIO(buffer.getvalue()), map_location=location)["x"].tolist() == [0, 1, 2]
+
+
+def test_mmap(tmp_path):
+    path = tmp_path / "model.pt"
+    torch.save({"x": torch.arange(1000.0), "e": torch.zeros(0), "y": torch.arange(3)}, path)
+    before = path.read_bytes()
+    loaded = serialization.load(path, mmap=True)
+    assert loaded["x"].tolist() == list(range(1000))
+    assert loaded["e"].numel() == 0
+    loaded["x"].fill_(1.0)
+    assert path.read_bytes() == before
+    with pytest.raises(ValueError, match="f must be a file path"):
+        serialization.load(io.BytesIO(before), mmap=True)
+    assert torch.load(path, mmap=True)["y"].tolist() == [0, 1, 2]
+
+
+def test_pytorch_maps_our_files(tmp_path):
+    path = tmp_path / "model.pt"
+    serialization.save({"x": trt.arange(1000.0)}, path)
+    assert torch.load(path, mmap=True)["x"].tolist() == list(range(1000))
+
+
+def test_bad_targets():
+    with pytest.raises(AttributeError, match="'write' attribute"):
+        serialization.save([1], 3)
+    with pytest.raises(AttributeError, match="path or a binary file"):
+        serialization.load(3)
+    with pytest.raises(FileNotFoundError):
+        serialization.load("/nonexistent/model.pt")
+    with pytest.raises(NotImplementedError, match="zip format only"):
+        serialization.save([1], io.BytesIO(), _use_new_zipfile_serialization=False)
+
+
+def test_sparse_tensors_are_refused():
+    if not hasattr(trt, "sparse_coo_tensor"):
+        pytest.skip("no sparse tensors in this build")
+    with pytest.raises(TypeError, match="save supports strided tensors"):
+        saved_here(trt.eye(2).to_sparse())
