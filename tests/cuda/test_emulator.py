@@ -82,9 +82,10 @@ def test_driver_interface(emulator: EmulatorProcess, kernels: Path) -> None:
     emulator.check("driver_interface", kernels)
 
 
-def test_host_access_to_device_memory_is_caught(emulator: EmulatorProcess) -> None:
-    """Following a device pointer on the host ends in a fault and says why."""
-    result = emulator.run("host_access")
+@pytest.mark.parametrize("keys", ["1", "0"])
+def test_host_access_to_device_memory_is_caught(emulator: EmulatorProcess, keys: str) -> None:
+    """Following a device pointer on the host ends in a fault and says why, with and without protection keys."""
+    result = emulator.run("host_access", CUEMU_PROTECTION_KEYS=keys)
     assert result.stdout == "before\n"
     assert result.returncode == -signal.SIGSEGV
     assert "host code accessed device memory" in result.stderr

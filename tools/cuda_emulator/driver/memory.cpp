@@ -19,6 +19,7 @@ namespace {
 
 constexpr size_t kAlignment = 512;           // what cuMemAlloc guarantees, with a margin
 constexpr size_t kRedZone = 512;             // never part of an allocation
+constexpr size_t kHugePage = 2 << 20;
 constexpr size_t kReturnToSystem = 8 << 20;  // free blocks from this size on give their pages back
 constexpr int kAllocFill = 0xFF;             // NaN in every floating type, -1 in every integer type
 constexpr int kFreeFill = 0xDD;
@@ -31,6 +32,7 @@ struct Arena {
     size_t high_water = 0;                        // bytes from base that were ever handed out
     size_t used = 0;                              // sum of live sizes
     int open = 0;                                 // nested windows
+    int key = -1;                                 // memory protection key, where the processor has them
     std::map<CUdeviceptr, size_t> allocated;      // address -> size asked for
     std::map<CUdeviceptr, size_t> free_blocks;    // address -> size, red zone included
 
@@ -39,20 +41,31 @@ struct Arena {
         size_t requested = megabytes ? std::strtoul(megabytes, nullptr, 10) : 0;
         capacity = (requested ? requested : 2048) << 20;
         // Sizes are checked against `capacity`; the range is twice that, for red zones and fragmentation.
-        void* range = mmap(nullptr, 2 * capacity, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        size_t size = 2 * capacity + kHugePage;
+        void* range = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (range == MAP_FAILED) {
             capacity = 0;
             return;
         }
-        base = static_cast<char*>(range);
+        base = reinterpret_cast<char*>(round_up(reinterpret_cast<size_t>(range), kHugePage));
+        madvise(base, 2 * capacity, MADV_HUGEPAGE);
+        const char* use_keys = std::getenv("CUEMU_PROTECTION_KEYS");
+        if (!use_keys || std::strcmp(use_keys, "0")) key = pkey_alloc(0, PKEY_DISABLE_ACCESS);
+        if (key >= 0 && pkey_mprotect(base, 2 * capacity, PROT_READ | PROT_WRITE, key)) key = -1;
     }
 
     bool contains(const void* address) const {
         return base && address >= base && address < base + 2 * capacity;
     }
 
-    void protect(int access) {
-        if (high_water) mprotect(base, round_up(high_water, 4096), access);
+    // A protection key opens the whole range for this thread in nanoseconds. mprotect opens it for every thread, and
+    // takes 0.4 us for each page in use (measured: half a millisecond for 5 MB); hence the huge pages.
+    void set_accessible(bool accessible) {
+        if (key >= 0) {
+            pkey_set(key, accessible ? 0 : PKEY_DISABLE_ACCESS);
+        } else if (high_water) {
+            mprotect(base, round_up(high_water, kHugePage), accessible ? PROT_READ | PROT_WRITE : PROT_NONE);
+        }
     }
 
     // First fit among the freed blocks, else fresh addresses; a new block lies under the window if one is open.
@@ -68,7 +81,7 @@ struct Arena {
         if (high_water + block > 2 * capacity) return 0;
         CUdeviceptr address = reinterpret_cast<CUdeviceptr>(base) + high_water;
         high_water += block;
-        if (open) protect(PROT_READ | PROT_WRITE);
+        if (open) set_accessible(true);
         return address;
     }
 
@@ -162,11 +175,11 @@ void on_fault(int signal_number, siginfo_t* info, void*) {
 }  // namespace
 
 DeviceMemoryWindow::DeviceMemoryWindow() {
-    if (!arena().open++) arena().protect(PROT_READ | PROT_WRITE);
+    if (!arena().open++) arena().set_accessible(true);
 }
 
 DeviceMemoryWindow::~DeviceMemoryWindow() {
-    if (!--arena().open) arena().protect(PROT_NONE);
+    if (!--arena().open) arena().set_accessible(false);
 }
 
 bool is_device_range(CUdeviceptr address, size_t size) {

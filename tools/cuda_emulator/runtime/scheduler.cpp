@@ -100,7 +100,10 @@ void release_barrier() {
     for (Thread& thread : threads) {
         if (thread.state != State::kAtBarrier) continue;
         if (!first) first = &thread;
-        if (thread.barrier_line != first->barrier_line || std::strcmp(thread.barrier_file, first->barrier_file)) {
+        // The same call site mostly has the same string, so the comparison of texts is rare.
+        const char *file = thread.barrier_file, *first_file = first->barrier_file;
+        bool same_file = file == first_file || !std::strcmp(file, first_file);
+        if (thread.barrier_line != first->barrier_line || !same_file) {
             fail("mismatched barriers: one thread waits at " + std::string(first->barrier_file) + ":" +
                  std::to_string(first->barrier_line) + ", another at " + thread.barrier_file + ":" +
                  std::to_string(thread.barrier_line) + describe(thread.context));
