@@ -41,7 +41,7 @@ def cache() -> Path:
 def module_path(cache: Path) -> str | None:
     """The folder to put on PYTHONPATH for cysrc/cuda's modules; None where the package is built and has them."""
     try:
-        if importlib.util.find_spec("tensorrt_lite._C.cuda.driver"):
+        if all(importlib.util.find_spec(f"tensorrt_lite._C.cuda.{name}") for name in ("driver", "pointwise")):
             return None
     except ImportError:
         pass

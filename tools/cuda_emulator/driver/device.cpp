@@ -213,7 +213,10 @@ CUEMU_API cuCtxDestroy_v2(CUcontext context) {
     return CUDA_SUCCESS;
 }
 
-CUEMU_API cuCtxDetach(CUcontext context) { return cuCtxDestroy_v2(context); }
+// Deprecated; PyCUDA calls it for every context it lets go, retained primary ones included.
+CUEMU_API cuCtxDetach(CUcontext context) {
+    return context && context->primary ? cuDevicePrimaryCtxRelease_v2(0) : cuCtxDestroy_v2(context);
+}
 
 CUEMU_API cuCtxPushCurrent_v2(CUcontext context) {
     if (!context) return error(CUDA_ERROR_INVALID_CONTEXT, "cuCtxPushCurrent: null context");
