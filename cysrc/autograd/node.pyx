@@ -1,0 +1,745 @@
+"""Nodes: what an operator leaves behind so that its gradient can be computed.
+
+A graph has no reference cycles: edges point from results to inputs, saved inputs keep their tensor, saved outputs keep a
+detached alias (block, geometry, version), leaves hold their accumulator weakly. So reference counts free it; Nodes pass
+their edges to a worklist when they die, because a chain of a million Nodes must not recurse.
+"""
+cimport cython
+from cpython.object cimport PyObject, PyTypeObject
+from tensorrt_lite._C.core.dtype cimport Scalar, dtype_of, category, CAT_COMPLEX
+from tensorrt_lite._C.core.tensor cimport (
+    TensorBase, tensor_type, K_AUTOGRAD, alias_of, version_of, shape_of, same_sizes, shape_text, data_of, shared_version, strides_of,
+    CREATED_DEFAULT, CREATED_NO_GRAD, CREATED_MULTI_OUTPUT, CREATED_INFERENCE, CREATED_IN_FUNCTION)
+from tensorrt_lite._C.core.dispatch cimport tls, attach
+from tensorrt_lite._C.core.iterator cimport PointwiseInfo, pointwise
+from tensorrt_lite._C.core.args cimport scalar_object
+
+cdef extern from "../core/thread_state.h":
+    object trt_new(PyTypeObject*, object)
+
+attach()
+
+cdef uint64_t _sequence = 0
+cdef tuple _no_arguments = ()
+cdef list _dying = []
+cdef bint _draining = False
+
+
+cdef uint64_t next_sequence() noexcept:
+    global _sequence
+    _sequence += 1
+    return _sequence
+
+
+cdef bint grad_mode() noexcept:
+    return tls().grad_mode
+
+
+@cython.no_gc_clear
+cdef class Node:
+    """One step of a backward pass."""
+
+    def __dealloc__(self):
+        global _draining
+        cdef bint outermost
+        if self.e0 is None and self.more is None:
+            return
+        # hand over the edges; whoever is outermost frees them one after another
+        if self.e0 is not None:
+            _dying.append(self.e0)
+            self.e0 = None
+        if self.e1 is not None:
+            _dying.append(self.e1)
+            self.e1 = None
+        if self.e2 is not None:
+            _dying.append(self.e2)
+            self.e2 = None
+        if self.e3 is not None:
+            _dying.append(self.e3)
+            self.e3 = None
+        if self.more is not None:
+            _dying.extend(self.more)
+            self.more = None
+        outermost = not _draining
+        if outermost:
+            _draining = True
+            while _dying:
+                _dying.pop()
+            _draining = False
+
+    cdef object apply(self, object grad):
+        raise NotImplementedError(f"{type(self).__name__} has no backward")
+
+    cdef void release(self) noexcept:
+        self.released = 1
+
+    cdef object edge(self, int i):
+        if i == 0:
+            return self.e0
+        if i == 1:
+            return self.e1
+        if i == 2:
+            return self.e2
+        if i == 3:
+            return self.e3
+        return self.more[i - 4]
+
+    cdef int edge_nr(self, int i) noexcept:
+        if i == 0:
+            return self.nr0
+        if i == 1:
+            return self.nr1
+        if i == 2:
+            return self.nr2
+        if i == 3:
+            return self.nr3
+        return <int>self.more_nr[i - 4]
+
+    cdef int set_edge(self, int i, TensorBase t) except -1:
+        """Connect edge i to the Node that made `t` (or its accumulator; nothing when it needs no gradient)."""
+        cdef Node n = gradient_node(t) if t is not None and t.requires_grad else None
+        cdef int nr = t.output_nr if n is not None else 0
+        if i >= self.n_edges:
+            self.n_edges = i + 1
+        if i == 0:
+            self.e0 = n
+            self.nr0 = nr
+        elif i == 1:
+            self.e1 = n
+            self.nr1 = nr
+        elif i == 2:
+            self.e2 = n
+            self.nr2 = nr
+        elif i == 3:
+            self.e3 = n
+            self.nr3 = nr
+        else:
+            if self.more is None:
+                self.more = []
+                self.more_nr = []
+            while len(self.more) <= i - 4:
+                self.more.append(None)
+                self.more_nr.append(0)
+            self.more[i - 4] = n
+            self.more_nr[i - 4] = nr
+        return 0
+
+    def name(self):
+        """The Node's name, for example ``AddBackward0``."""
+        return type(self).__name__
+
+    @property
+    def next_functions(self):
+        """((node, input number), …): where the gradients go."""
+        return tuple([(self.edge(i), self.edge_nr(i)) for i in range(self.n_edges)])
+
+    @property
+    def metadata(self):
+        if self.meta is None:
+            self.meta = {}
+        return self.meta
+
+    def _sequence_nr(self):
+        return self.seq
+
+    def register_hook(self, hook):
+        """Call ``hook(grad_inputs, grad_outputs)`` after this Node ran; it may return new grad_inputs."""
+        if self.post_hooks is None:
+            self.post_hooks = []
+        return _handle(self.post_hooks, hook)
+
+    def register_prehook(self, hook):
+        """Call ``hook(grad_outputs)`` before this Node runs; it may return new grad_outputs."""
+        if self.pre_hooks is None:
+            self.pre_hooks = []
+        return _handle(self.pre_hooks, (-1, hook))
+
+    def __call__(self, *grads):
+        g = grads[0] if self.n_inputs <= 1 else list(grads)
+        r = self.apply(g)
+        return r
+
+    def _raw_saved(self):
+        return None
+
+
+class RemovableHandle:
+    """Removes the hook it stands for; usable as a context manager."""
+
+    def __init__(self, hooks, entry):
+        self._hooks = hooks
+        self._entry = entry
+
+    def remove(self):
+        for i, e in enumerate(self._hooks):
+            if e is self._entry:
+                del self._hooks[i]
+                return
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.remove()
+
+
+cdef _handle(list hooks, entry):
+    entry = _Entry(entry)
+    hooks.append(entry)
+    return RemovableHandle(hooks, entry)
+
+
+class _Entry:
+    """A hook in a list, found again by identity."""
+    __slots__ = ("value",)
+
+    def __init__(self, value):
+        self.value = value
+
+
+def add_hook(list hooks, hook):
+    return _handle(hooks, hook)
+
+
+cdef class AccumulateGrad(Node):
+    """The end of the graph at a leaf: adds to its ``grad``."""
+
+    def __dealloc__(self):
+        if self.variable is not None:
+            self.variable.accumulator = NULL
+
+    @property
+    def variable(self):
+        return self.variable
+
+    cdef object apply(self, object grad):
+        return accumulate(self.variable, <TensorBase>grad)
+
+
+cdef object accumulate(TensorBase leaf, TensorBase g):
+    """Add `g` to `leaf.grad` (in place when no graph is recorded)."""
+    cdef TensorBase old
+    if g is None:
+        return None
+    if leaf.hooks is not None:
+        for entry in list(leaf.hooks):
+            r = entry.value(g)
+            if r is not None:
+                g = <TensorBase?>r
+    if leaf.grad_ is None:
+        if g.requires_grad:
+            leaf.grad_ = g
+        elif g.wrapped_number or not stealable(g, leaf):
+            leaf.grad_ = g.clone() if same_layout(g, leaf) else clone_like(g, leaf)
+        else:
+            leaf.grad_ = alias_of(g) if g.base is not None else g
+    else:
+        old = <TensorBase>leaf.grad_
+        if tls().grad_mode:
+            leaf.grad_ = old + g
+        else:
+            old.add_(g)
+    run_post_accumulate(leaf)
+    return None
+
+
+cdef run_post_accumulate(TensorBase leaf):
+    cdef dict d = leaf.__dict__
+    if d is not None and "_post_accumulate_grad_hooks" in d:
+        for entry in list(d["_post_accumulate_grad_hooks"]):
+            entry.value(leaf)
+
+
+cdef inline bint same_layout(TensorBase g, TensorBase leaf) noexcept:
+    cdef int i
+    for i in range(g.ndim):
+        if g.strides[i] != leaf.strides[i] and g.sizes[i] != 1:
+            return False
+    return True
+
+
+cdef bint stealable(TensorBase g, TensorBase leaf) noexcept:
+    """Nobody else can see the gradient's memory, and it lies as the leaf does."""
+    return (<PyObject*>g).ob_refcnt <= 3 and (<PyObject*>g.storage).ob_refcnt == 1 and g.storage.block.external == 0 and same_layout(g, leaf)
+
+
+cdef object clone_like(TensorBase g, TensorBase leaf):
+    cdef object r = g.new_empty_strided(shape_of(leaf), strides_of(leaf))
+    r.copy_(g)
+    return r
+
+
+cdef object _type_cache = {}
+
+
+cdef PyTypeObject* node_class(const char* name, object base) except NULL:
+    """A class with PyTorch's name for the grad_fn of one operator, made at first use."""
+    cdef str n = name.decode()
+    t = _type_cache.get((n, base))
+    if t is None:
+        t = type(n, (base,), {"__slots__": (), "__module__": "torch.autograd"})
+        _type_cache[n, base] = t
+    return <PyTypeObject*>t
+
+
+cdef PointwiseNode new_pointwise_node(PointwiseInfo* info):
+    cdef PointwiseNode n
+    if info.node_type == NULL:
+        info.node_type = node_class(info.node_name, PointwiseNode)
+    n = <PointwiseNode>trt_new(<PyTypeObject*>info.node_type, _no_arguments)
+    n.info = info
+    n.n_inputs = 1
+    n.n_edges = info.nin
+    n.seq = next_sequence()
+    return n
+
+
+cdef OpNode new_op_node(OpNodeInfo* info):
+    cdef OpNode n
+    if info.node_type == NULL:
+        info.node_type = node_class(info.name, OpNode)
+    n = <OpNode>trt_new(<PyTypeObject*>info.node_type, _no_arguments)
+    n.info = info
+    n.n_inputs = 1
+    n.seq = next_sequence()
+    return n
+
+
+cdef int raise_released(Node node) except -1:
+    raise RuntimeError(
+        "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). Saved "
+        "intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to "
+        "backward through the graph a second time or if you need to access saved tensors after calling backward.")
+
+
+cdef int check_version(Node node, TensorBase t, int64_t version) except -1:
+    if version_of(t) != version:
+        raise RuntimeError(
+            "one of the variables needed for gradient computation has been modified by an inplace operation: "
+            f"[{_tensor_label(t)} {shape_text(t)}], which is input or output of {type(node).__name__}, is at version {version_of(t)}; expected version {version} "
+            "instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True).")
+    return 0
+
+
+cdef str _tensor_label(TensorBase t):
+    return repr(dtype_of(t.dtype))
+
+
+cdef TensorBase output_alias(TensorBase t):
+    """What a Node keeps of its own output: no grad_fn, so no cycle."""
+    return alias_of(t)
+
+
+cdef TensorBase attach_output(Node node, TensorBase alias, int output_nr):
+    """A saved output with its history restored, for higher derivatives."""
+    cdef TensorBase r
+    if not tls().grad_mode:
+        return alias
+    r = alias_of(alias)
+    r.grad_fn_ = node
+    r.output_nr = output_nr
+    r.requires_grad = 1
+    r.keys |= K_AUTOGRAD
+    return r
+
+
+cdef class PointwiseNode(Node):
+    """The Node of every declared pointwise operator; the static description says what it saved and which kernels run."""
+
+    cdef void release(self) noexcept:
+        self.released = 1
+        self.s1 = self.s2 = self.s3 = self.s4 = None
+
+    cdef object apply(self, object grad):
+        cdef PyObject* slots[5]
+        cdef PyObject* inputs[5]
+        cdef const PointwiseInfo* info = self.info
+        cdef TensorBase g = <TensorBase>grad, r
+        cdef TensorBase result = self.s4
+        cdef object r0 = None, r1 = None, r2 = None
+        cdef int i, j
+        cdef bint composed = tls().grad_mode
+        if self.released:
+            raise_released(self)
+        if self.s1 is not None:
+            check_version(self, self.s1, self.v1)
+        if self.s2 is not None:
+            check_version(self, self.s2, self.v2)
+        if self.s3 is not None:
+            check_version(self, self.s3, self.v3)
+        if result is not None:
+            check_version(self, result, self.v4)
+            result = attach_output(self, result, 0)
+        slots[0] = <PyObject*>g
+        slots[1] = <PyObject*>self.s1
+        slots[2] = <PyObject*>self.s2
+        slots[3] = <PyObject*>self.s3
+        slots[4] = <PyObject*>result
+        for i in range(info.nin):
+            if (self.e0 if i == 0 else self.e1 if i == 1 else self.e2) is None:
+                continue
+            if info.fused[i] == NULL or composed:
+                if info.formula[i] == NULL:
+                    raise RuntimeError(f"derivative for {info.name.decode()} with respect to argument {i} is not implemented")
+                value = info.formula[i](slots, self.params)
+            else:
+                for j in range(info.n_used[i]):
+                    inputs[j] = slots[<int>info.used[i][j]]
+                value = run_fused(info.fused[i], info.n_used[i], inputs, self.params, g.dtype)
+            if i == 0:
+                r0 = value if self.m1 is None else reduce_gradient(<TensorBase?>value, self.m1)
+            elif i == 1:
+                r1 = value if self.m2 is None else reduce_gradient(<TensorBase?>value, self.m2)
+            else:
+                r2 = value if self.m3 is None else reduce_gradient(<TensorBase?>value, self.m3)
+        if info.nin == 1:
+            return r0
+        return (r0, r1) if info.nin == 2 else (r0, r1, r2)
+
+    def __getattr__(self, str name):
+        cdef TensorBase t = None
+        if not name.startswith("_saved_"):
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        key = name[7:]
+        known = {"self": (1, self.s1), "other": (2, self.s2), "result": (4, self.s4), "third": (3, self.s3)}
+        if key not in known or not (self.info.save_mask >> <int>known[key][0] & 1):
+            if key in ("alpha", "value", "weight"):
+                return scalar_object(&self.params[0])
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        if self.released:
+            raise_released(self)
+        return known[key][1]
+
+
+cdef object run_fused(const PointwiseInfo* info, int n, PyObject** inputs, const Scalar* params, int dtype):
+    return pointwise(info, n, inputs, params, None, 0)
+
+
+cdef object input_meta(TensorBase t):
+    """What `reduce_gradient` needs to bring a gradient back to an input's shape and type."""
+    return (shape_of(t), <int>t.dtype)
+
+
+cdef TensorBase reduce_gradient(TensorBase g, object meta):
+    """Sum over broadcast dimensions and convert; differentiable."""
+    cdef int code = meta[1]
+    cdef object r = g
+    if g is None:
+        return None
+    if category[g.dtype] == CAT_COMPLEX and category[code] != CAT_COMPLEX:
+        r = r.real
+    if shape_of(<TensorBase>r) != meta[0]:
+        r = r.sum_to_size(meta[0])
+    if (<TensorBase>r).dtype != code:
+        r = r.to(dtype_of(code))
+    return <TensorBase>r
+
+
+cdef class OpNode(Node):
+    """The Node of a declared operator that is not pointwise; a static table names its backward function and slots."""
+
+    cdef void release(self) noexcept:
+        self.released = 1
+        self.s0 = self.s1 = self.s2 = self.s3 = self.s4 = self.s5 = None
+        self.saved_list = None
+
+    cdef object apply(self, object grad):
+        if self.released:
+            raise_released(self)
+        return (<op_apply>self.info.apply)(self, grad)
+
+    def __getattr__(self, str name):
+        if name.startswith("_saved_"):
+            names = (<bytes>self.info.saved_names).decode().split(",")
+            if name[7:] in names:
+                if self.released:
+                    raise_released(self)
+                i = names.index(name[7:])
+                if i < self.info.n_saved:
+                    return saved(self, i)
+                return self.args[i - self.info.n_saved]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+
+cdef int save(OpNode node, int slot, TensorBase t) except -1:
+    cdef int64_t v
+    if t is None:
+        return 0
+    v = version_of(t)
+    if slot == 0:
+        node.s0 = t
+        node.v0 = v
+    elif slot == 1:
+        node.s1 = t
+        node.v1 = v
+    elif slot == 2:
+        node.s2 = t
+        node.v2 = v
+    elif slot == 3:
+        node.s3 = t
+        node.v3 = v
+    elif slot == 4:
+        node.s4 = t
+        node.v4 = v
+    else:
+        node.s5 = t
+        node.v5 = v
+    return 0
+
+
+cdef int save_output(OpNode node, int slot, TensorBase t) except -1:
+    """Save an output of the node itself (output number: t.output_nr)."""
+    cdef TensorBase a
+    if t is None:
+        return 0
+    a = alias_of(t)
+    a.output_nr = t.output_nr
+    save(node, slot, a)
+    node.outputs |= 1 << slot
+    return 0
+
+
+cdef TensorBase saved(OpNode node, int slot):
+    """The saved tensor, its version checked; None when nothing was saved."""
+    cdef TensorBase t
+    cdef int64_t v
+    if slot == 0:
+        t = node.s0
+        v = node.v0
+    elif slot == 1:
+        t = node.s1
+        v = node.v1
+    elif slot == 2:
+        t = node.s2
+        v = node.v2
+    elif slot == 3:
+        t = node.s3
+        v = node.v3
+    elif slot == 4:
+        t = node.s4
+        v = node.v4
+    else:
+        t = node.s5
+        v = node.v5
+    if t is None:
+        return None
+    check_version(node, t, v)
+    if node.outputs >> slot & 1:
+        return attach_output(node, t, t.output_nr)
+    return t
+
+
+cdef object needs(Node node, int i):
+    return node.edge(i) is not None
+
+
+cdef int set_history(TensorBase result, Node node, int output_nr) except -1:
+    result.grad_fn_ = node
+    result.output_nr = output_nr
+    result.requires_grad = 1
+    result.keys |= K_AUTOGRAD
+    if result.version != NULL:
+        result.grad_fn_version = result.version.value
+    return 0
+
+
+cdef Node gradient_node(TensorBase t):
+    """The Node to which a gradient of `t` goes: its grad_fn, or the accumulator of a leaf."""
+    cdef AccumulateGrad a
+    cdef Node n = grad_fn_of(t)
+    if n is not None:
+        return n
+    if t.accumulator != NULL:
+        return <Node>t.accumulator
+    a = AccumulateGrad.__new__(AccumulateGrad)
+    a.variable = t
+    a.n_inputs = 1
+    a.seq = <uint64_t>-1
+    t.accumulator = <PyObject*>a
+    return a
+
+
+cdef Node grad_fn_of(TensorBase t):
+    """grad_fn, made anew for a view whose base was written to since."""
+    cdef Node n
+    if t.base is not None and t.base.requires_grad and t.version != NULL and t.grad_fn_version != t.version.value and t.requires_grad:
+        n = regenerate(t)
+        if n is not None:
+            t.grad_fn_ = n
+            t.output_nr = 0
+        t.grad_fn_version = t.version.value
+    return <Node>t.grad_fn_
+
+
+cdef class AsStridedView(Node):
+    """The gradient of a view given by its geometry inside its base."""
+    cdef object base_shape, base_strides, shape, strides
+    cdef int64_t offset
+
+    def name(self):
+        return "AsStridedBackward0"
+
+    cdef object apply(self, object grad):
+        base = grad.new_zeros(sum([(n - 1) * s for n, s in zip(self.base_shape, self.base_strides)]) + 1)
+        base = base.as_strided(self.base_shape, self.base_strides)
+        out = base.clone()
+        return scatter_geometry(out, grad, self.shape, self.strides, self.offset)
+
+
+cdef object scatter_geometry(object base, object grad, object shape, object strides, int64_t offset):
+    """`base` (zeros, dense) with `grad` added at a view's place; differentiable in `grad`."""
+    flat = base.new_zeros((span(base.shape, base.stride()),))
+    flat = flat.as_strided(base.shape, base.stride())
+    view = flat.as_strided(shape, strides, offset)
+    view.add_(grad)
+    return flat
+
+
+cdef object span(shape, strides):
+    n = 1
+    for a, b in zip(shape, strides):
+        if a == 0:
+            return 0
+        n += (a - 1) * b
+    return n
+
+
+cdef Node regenerate(TensorBase t):
+    cdef AsStridedView n
+    cdef TensorBase b = t.base
+    if not b.requires_grad:
+        return None
+    if t.creation_meta == CREATED_NO_GRAD:
+        return <Node>t.grad_fn_
+    n = AsStridedView.__new__(AsStridedView)
+    n.n_inputs = 1
+    n.seq = next_sequence()
+    n.base_shape = shape_of(b)
+    n.base_strides = strides_of(b)
+    n.shape = shape_of(t)
+    n.strides = strides_of(t)
+    n.offset = t.offset - b.offset
+    n.set_edge(0, b)
+    return n
+
+
+cdef class CopySlices(Node):
+    """A write through a view: the gradient of the written part goes to the writer, the rest to the old base."""
+    cdef Node writer
+    cdef object base_shape, base_strides, shape, strides
+    cdef int64_t offset
+
+    cdef void release(self) noexcept:
+        self.released = 1
+        if self.writer is not None:
+            self.writer.release()
+
+    cdef object apply(self, object grad):
+        cdef list result
+        if self.released:
+            raise_released(self)
+        g = grad.new_empty_strided((span(self.base_shape, self.base_strides),), (1,)).as_strided(self.base_shape, self.base_strides)
+        g = g.copy_(grad)
+        part = g.as_strided(self.shape, self.strides, self.offset)
+        inner = self.writer.apply(part.clone())
+        if isinstance(inner, TensorBase) or inner is None:
+            result = [inner]
+        else:
+            result = list(inner)
+        part = g.as_strided(self.shape, self.strides, self.offset)
+        if result[0] is None or self.writer.edge(0) is None and not isinstance(result[0], TensorBase):
+            part.zero_()
+        else:
+            part.copy_(result[0])
+        result[0] = g
+        return tuple(result) if len(result) > 1 else g
+
+
+cdef int mark_views(TensorBase base) except -1:
+    """After the base began to need gradients: its views do, too."""
+    cdef PyObject* v
+    if base.version == NULL:
+        return 0
+    v = base.version.views
+    while v != NULL:
+        if (<TensorBase>v).base is base and (<TensorBase>v).creation_meta != CREATED_NO_GRAD:
+            (<TensorBase>v).requires_grad = 1
+            (<TensorBase>v).keys |= K_AUTOGRAD
+        v = (<TensorBase>v).next_view
+    return 0
+
+
+cdef int rebase_history(TensorBase t, Node node) except -1:
+    """`node` has just written `t` in place: give it (and the base it views) the new history. The version was bumped before."""
+    cdef CopySlices c
+    cdef TensorBase b = t.base
+    cdef int i
+    if b is None:
+        set_history(t, node, 0)
+        mark_views(t)
+        return 0
+    c = CopySlices.__new__(CopySlices)
+    c.n_inputs = 1
+    c.seq = next_sequence()
+    c.writer = node
+    c.base_shape = shape_of(b)
+    c.base_strides = strides_of(b)
+    c.shape = shape_of(t)
+    c.strides = strides_of(t)
+    c.offset = t.offset - b.offset
+    c.set_edge(0, b)
+    for i in range(1, node.n_edges):
+        copy_edge(c, node, i)
+    set_history(b, c, 0)
+    mark_views(b)
+    t.requires_grad = 1
+    t.keys |= K_AUTOGRAD
+    t.grad_fn_ = regenerate(t)
+    t.output_nr = 0
+    t.grad_fn_version = version_of(t)
+    return 0
+
+
+cdef int copy_edge(Node to, Node source, int i) except -1:
+    cdef Node n = source.edge(i)
+    to.set_edge(i, None)
+    if i == 1:
+        to.e1 = n
+        to.nr1 = source.nr1
+    elif i == 2:
+        to.e2 = n
+        to.nr2 = source.nr2
+    elif i == 3:
+        to.e3 = n
+        to.nr3 = source.nr3
+    else:
+        to.more[i - 4] = n
+        to.more_nr[i - 4] = source.edge_nr(i)
+    return 0
+
+
+cdef int check_inplace(TensorBase t, str op) except -1:
+    """Refuse writes that autograd can't follow; called before anything is written."""
+    if t.inference and not tls().inference_mode:
+        raise RuntimeError(
+            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor before doing inplace "
+            "update.See https://github.com/pytorch/rfcs/pull/17 for more details.")
+    if not tls().grad_mode:
+        return 0
+    if t.requires_grad and t.base is None and t.grad_fn_ is None:
+        raise RuntimeError(f"a leaf Variable that requires grad is being used in an in-place operation. ({op})")
+    if t.base is not None:
+        if t.base.requires_grad and grad_fn_of(t.base) is None:
+            raise RuntimeError(f"a view of a leaf Variable that requires grad is being used in an in-place operation. ({op})")
+        if t.creation_meta == CREATED_NO_GRAD and t.requires_grad:
+            raise RuntimeError(
+                "A view was created in no_grad mode and is being modified inplace with grad mode enabled. This view is the output of a function that "
+                "returns a view created in no_grad mode. Such functions do not allow the output views to be modified inplace. "
+                "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace "
+                "either both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked).")
+        if t.creation_meta == CREATED_MULTI_OUTPUT and t.requires_grad:
+            raise RuntimeError(
+                f"Output {t.output_nr} of {type(t.grad_fn_).__name__} is a view and is being modified inplace. This view is the output of a function that "
+                "returns multiple views. Such functions do not allow the output views to be modified inplace. You should replace the inplace operation by an "
+                "out-of-place one.")
+    return 0

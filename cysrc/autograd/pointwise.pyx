@@ -1,0 +1,363 @@
+"""Entries, dispatch and autograd of declared pointwise operators: one set of functions, driven by each operator's description.
+
+An entry accepts tensors and Python numbers, hands over to __torch_function__ when an argument's class asks for it,
+dispatches on the keys of the tensors, and under the Autograd key records one PointwiseNode.
+"""
+from libc.stdint cimport uint64_t
+from cpython.object cimport PyObject
+from tensorrt_lite._C.core.dtype cimport Scalar, category, CAT_FLOAT, CAT_BOOL
+from tensorrt_lite._C.core.tensor cimport (
+    TensorBase, same_sizes, version_of, bump_version, shape_text, K_AUTOGRAD, K_BACKENDS, KEY_META, KEY_CPU, KEY_AUTOGRAD, KEY_CUSTOM, KEY_PYTHON, shape_of)
+from tensorrt_lite._C.core.dispatch cimport (
+    tls, attach, resolve, trt_operator, operator_table, register_kernel, boxed_call, FRESH, OUT, INPLACE, top_bit, OPS)
+from tensorrt_lite._C.core.iterator cimport PointwiseInfo, pointwise1, pointwise2, pointwise3, result_code
+from tensorrt_lite._C.core.args cimport is_plain, is_number, to_scalar, wrap_number, has_function, call_torch_function, scalar_object
+from tensorrt_lite._C.autograd.node cimport (
+    PointwiseNode, new_pointwise_node, set_history, rebase_history, check_inplace, output_alias, input_meta, Node)
+
+cdef extern from *:
+    """
+    #define TRT_SLOT(mask, i) ((mask) >> (i) & 1)
+    """
+    bint slot "TRT_SLOT"(unsigned mask, int i) nogil
+
+attach()
+
+ctypedef TensorBase (*fn1)(PointwiseInfo* info, TensorBase a, const Scalar* params, TensorBase out, int mode)
+ctypedef TensorBase (*fn2)(PointwiseInfo* info, TensorBase a, TensorBase b, const Scalar* params, TensorBase out, int mode)
+ctypedef TensorBase (*fn3)(PointwiseInfo* info, TensorBase a, TensorBase b, TensorBase c, const Scalar* params, TensorBase out, int mode)
+
+
+cdef TensorBase cpu1(PointwiseInfo* info, TensorBase a, const Scalar* params, TensorBase out, int mode):
+    return pointwise1(info, a, params, out, mode)
+
+
+cdef TensorBase cpu2(PointwiseInfo* info, TensorBase a, TensorBase b, const Scalar* params, TensorBase out, int mode):
+    return pointwise2(info, a, b, params, out, mode)
+
+
+cdef TensorBase cpu3(PointwiseInfo* info, TensorBase a, TensorBase b, TensorBase c, const Scalar* params, TensorBase out, int mode):
+    return pointwise3(info, a, b, c, params, out, mode)
+
+
+cdef tuple params_of(PointwiseInfo* info, const Scalar* params):
+    cdef int i
+    return tuple([scalar_object(&params[i]) for i in range(info.nparams)])
+
+
+cdef TensorBase custom1(PointwiseInfo* info, TensorBase a, const Scalar* params, TensorBase out, int mode):
+    return boxed_call(info.name, KEY_CUSTOM, (a,) + params_of(info, params) + (out,))
+
+
+cdef TensorBase custom2(PointwiseInfo* info, TensorBase a, TensorBase b, const Scalar* params, TensorBase out, int mode):
+    return boxed_call(info.name, KEY_CUSTOM, (a, b) + params_of(info, params) + (out,))
+
+
+cdef TensorBase custom3(PointwiseInfo* info, TensorBase a, TensorBase b, TensorBase c, const Scalar* params, TensorBase out, int mode):
+    return boxed_call(info.name, KEY_CUSTOM, (a, b, c) + params_of(info, params) + (out,))
+
+
+cdef inline int refuse_out(PointwiseInfo* info) except -1:
+    raise RuntimeError(
+        f"{info.name.decode()}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.")
+
+
+cdef inline int finish(PointwiseInfo* info, PointwiseNode n, TensorBase r, TensorBase out, int mode) except -1:
+    if slot(info.save_mask, 4):
+        n.s4 = output_alias(r)
+        n.v4 = version_of(r) + (1 if mode == INPLACE else 0)
+    if mode == INPLACE:
+        bump_version(r)
+        rebase_history(r, n)
+    else:
+        set_history(r, n, 0)
+    return 0
+
+
+cdef inline bint differentiable_result(TensorBase r) noexcept:
+    return category[r.dtype] >= CAT_FLOAT
+
+
+cdef inline object meta_of(TensorBase x, TensorBase r):
+    return None if x.dtype == r.dtype and same_sizes(x, r) else input_meta(x)
+
+
+cdef TensorBase autograd1(PointwiseInfo* info, TensorBase a, const Scalar* params, TensorBase out, int mode):
+    cdef TensorBase r, original = a
+    cdef PointwiseNode n
+    cdef int i
+    if not tls().grad_mode or not info.differentiable or not a.requires_grad:
+        r = (<fn1>info.op.kernels[top_bit(a.keys & K_BACKENDS)])(info, a, params, out, mode)
+        if mode == INPLACE:
+            bump_version(r)
+        return r
+    if mode == OUT:
+        refuse_out(info)
+    n = new_pointwise_node(info)
+    if slot(info.save_mask, 1):
+        if mode == INPLACE:
+            original = a.detach().clone()
+        n.s1 = original
+        n.v1 = version_of(original)
+    n.set_edge(0, a)
+    for i in range(info.nparams):
+        n.params[i] = params[i]
+    r = (<fn1>info.op.kernels[top_bit(a.keys & K_BACKENDS)])(info, a, params, out, mode)
+    if r.dtype != a.dtype:
+        n.m1 = input_meta(a)
+    if differentiable_result(r):
+        finish(info, n, r, out, mode)
+    elif mode == INPLACE:
+        bump_version(r)
+    return r
+
+
+cdef TensorBase autograd2(PointwiseInfo* info, TensorBase a, TensorBase b, const Scalar* params, TensorBase out, int mode):
+    cdef TensorBase r, original = a
+    cdef PointwiseNode n
+    cdef int i
+    cdef fn2 below = <fn2>info.op.kernels[top_bit((a.keys | b.keys) & K_BACKENDS)]
+    if not tls().grad_mode or not info.differentiable or not (a.requires_grad or b.requires_grad):
+        r = below(info, a, b, params, out, mode)
+        if mode == INPLACE:
+            bump_version(r)
+        return r
+    if mode == OUT:
+        refuse_out(info)
+    n = new_pointwise_node(info)
+    n.set_edge(0, a)
+    n.set_edge(1, b)
+    # an input is saved only for the gradients that are wanted
+    if slot(info.save_mask, 1) and (slot(info.save_mask, 8) and n.e0 is not None or slot(info.save_mask, 16) and n.e1 is not None):
+        if mode == INPLACE:
+            original = a.detach().clone()
+        n.s1 = original
+        n.v1 = version_of(original)
+    if slot(info.save_mask, 2) and (slot(info.save_mask, 9) and n.e0 is not None or slot(info.save_mask, 17) and n.e1 is not None):
+        n.s2 = b
+        n.v2 = version_of(b)
+        if b is out:
+            n.s2 = original = b.detach().clone()
+            n.v2 = version_of(original)
+    for i in range(info.nparams):
+        n.params[i] = params[i]
+    r = below(info, a, b, params, out, mode)
+    if not differentiable_result(r):
+        if mode == INPLACE:
+            bump_version(r)
+        return r
+    n.m1 = meta_of(a, r)
+    n.m2 = meta_of(b, r)
+    finish(info, n, r, out, mode)
+    return r
+
+
+cdef TensorBase autograd3(PointwiseInfo* info, TensorBase a, TensorBase b, TensorBase c, const Scalar* params, TensorBase out, int mode):
+    cdef TensorBase r, original = a
+    cdef PointwiseNode n
+    cdef int i
+    cdef fn3 below = <fn3>info.op.kernels[top_bit((a.keys | b.keys | c.keys) & K_BACKENDS)]
+    if not tls().grad_mode or not info.differentiable or not (a.requires_grad or b.requires_grad or c.requires_grad):
+        r = below(info, a, b, c, params, out, mode)
+        if mode == INPLACE:
+            bump_version(r)
+        return r
+    if mode == OUT:
+        refuse_out(info)
+    n = new_pointwise_node(info)
+    n.set_edge(0, a)
+    n.set_edge(1, b)
+    n.set_edge(2, c)
+    if slot(info.save_mask, 1):
+        if mode == INPLACE and a is out:
+            original = a.detach().clone()
+        n.s1 = original
+        n.v1 = version_of(original)
+    if slot(info.save_mask, 2):
+        n.s2 = b.detach().clone() if b is out else b
+        n.v2 = version_of(n.s2)
+    if slot(info.save_mask, 3):
+        n.s3 = c
+        n.v3 = version_of(c)
+    for i in range(info.nparams):
+        n.params[i] = params[i]
+    r = below(info, a, b, c, params, out, mode)
+    if not differentiable_result(r):
+        if mode == INPLACE:
+            bump_version(r)
+        return r
+    n.m1 = meta_of(a, r)
+    n.m2 = meta_of(b, r)
+    n.m3 = meta_of(c, r)
+    finish(info, n, r, out, mode)
+    return r
+
+
+cdef TensorBase call1(PointwiseInfo* info, TensorBase a, const Scalar* params, TensorBase out, int mode):
+    cdef TensorBase r
+    cdef uint64_t keys = a.keys | (out.keys if mode else 0)
+    r = (<fn1>resolve(info.op, keys))(info, a, params, out, mode)
+    if mode and not (keys & K_AUTOGRAD):
+        bump_version(out)
+    elif mode == OUT:
+        bump_version(out)
+    return r
+
+
+cdef TensorBase call2(PointwiseInfo* info, TensorBase a, TensorBase b, const Scalar* params, TensorBase out, int mode):
+    cdef TensorBase r
+    cdef uint64_t keys = a.keys | b.keys | (out.keys if mode else 0)
+    if a.wrapped_number or (a.ndim == 0 and b.ndim > 0 and b.device_type):
+        keys = b.keys | (a.keys & K_AUTOGRAD) | (out.keys if mode else 0)
+    elif b.wrapped_number or (b.ndim == 0 and a.ndim > 0 and a.device_type):
+        keys = a.keys | (b.keys & K_AUTOGRAD) | (out.keys if mode else 0)
+    r = (<fn2>resolve(info.op, keys))(info, a, b, params, out, mode)
+    if mode and (mode == OUT or not (keys & K_AUTOGRAD)):
+        bump_version(out)
+    return r
+
+
+cdef TensorBase call3(PointwiseInfo* info, TensorBase a, TensorBase b, TensorBase c, const Scalar* params, TensorBase out, int mode):
+    cdef TensorBase r
+    cdef uint64_t keys = 0, grad = (a.keys | b.keys | c.keys) & K_AUTOGRAD
+    if not a.wrapped_number:
+        keys |= a.keys
+    if not b.wrapped_number:
+        keys |= b.keys
+    if not c.wrapped_number:
+        keys |= c.keys
+    if keys == 0:
+        keys = a.keys
+    keys |= grad | (out.keys if mode else 0)
+    r = (<fn3>resolve(info.op, keys))(info, a, b, c, params, out, mode)
+    if mode and (mode == OUT or not (keys & K_AUTOGRAD)):
+        bump_version(out)
+    return r
+
+
+cdef int param(object x, Scalar* s, str op, str name) except -1:
+    """A number that is a parameter of the operator (alpha, negative_slope, …)."""
+    if not is_number(x) and not isinstance(x, TensorBase):
+        raise TypeError(f"{op}(): argument '{name}' must be Number, not {type(x).__name__}")
+    return to_scalar(x, s)
+
+
+cdef inline int out_mode(PointwiseInfo* info, object out) except -1:
+    if out is None:
+        return FRESH
+    if not isinstance(out, TensorBase):
+        raise TypeError(f"{info.name.decode()}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    if (<TensorBase>out).requires_grad and tls().grad_mode:
+        raise RuntimeError(
+            f"{info.name.decode()}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.")
+    return OUT
+
+
+cdef object overridden(PointwiseInfo* info, tuple args, tuple extra, object out, bint inplace):
+    """Hand over to __torch_function__; NotImplemented when no argument overrides it."""
+    kwargs = {}
+    for name, value in extra:
+        kwargs[name] = value
+    if out is not None:
+        kwargs["out"] = out
+    return call_torch_function(<object>(info.function_inplace if inplace else info.function), args, kwargs)
+
+
+cdef object entry1(PointwiseInfo* info, object a, const Scalar* params, object out, bint inplace, tuple extra):
+    cdef int mode
+    if not is_plain(a) or tls().function_modes:
+        if has_function(a) or tls().function_modes:
+            r = overridden(info, (a,), extra, out, inplace)
+            if r is not NotImplemented:
+                return r
+        if not isinstance(a, TensorBase):
+            raise TypeError(f"{info.name.decode()}(): argument 'input' (position 1) must be Tensor, not {type(a).__name__}")
+    if inplace:
+        check_inplace(<TensorBase>a, info.name.decode())
+        return call1(info, <TensorBase>a, params, <TensorBase>a, INPLACE)
+    if out is None:
+        return (<fn1>resolve(info.op, (<TensorBase>a).keys))(info, <TensorBase>a, params, None, FRESH)
+    mode = out_mode(info, out)
+    return call1(info, <TensorBase>a, params, <TensorBase>out, mode)
+
+
+cdef object entry2(PointwiseInfo* info, object a, object b, const Scalar* params, object out, bint inplace, tuple extra):
+    cdef int mode
+    cdef TensorBase x, y
+    if is_plain(a) and is_plain(b) and not tls().function_modes:
+        x = <TensorBase>a
+        y = <TensorBase>b
+    else:
+        if has_function(a) or has_function(b) or tls().function_modes:
+            r = overridden(info, (a, b), extra, out, inplace)
+            if r is not NotImplemented:
+                return r
+        x = operand(info, a, 1)
+        y = operand(info, b, 2)
+        if x.wrapped_number and y.wrapped_number:
+            x.wrapped_number = y.wrapped_number = 0
+            bad_operand(info, a, 1)
+    if inplace:
+        check_inplace(x, info.name.decode())
+        return call2(info, x, y, params, x, INPLACE)
+    mode = out_mode(info, out)
+    return call2(info, x, y, params, <TensorBase>out, mode)
+
+
+cdef object entry3(PointwiseInfo* info, object a, object b, object c, const Scalar* params, object out, bint inplace, tuple extra):
+    cdef int mode
+    cdef TensorBase x, y, z
+    if not (is_plain(a) and is_plain(b) and is_plain(c)) or tls().function_modes:
+        if has_function(a) or has_function(b) or has_function(c) or tls().function_modes:
+            r = overridden(info, (a, b, c), extra, out, inplace)
+            if r is not NotImplemented:
+                return r
+    x = operand(info, a, 1)
+    y = operand(info, b, 2)
+    z = operand(info, c, 3)
+    if inplace:
+        check_inplace(x, info.name.decode())
+        return call3(info, x, y, z, params, x, INPLACE)
+    mode = out_mode(info, out)
+    return call3(info, x, y, z, params, <TensorBase>out, mode)
+
+
+cdef TensorBase operand(PointwiseInfo* info, object x, int position):
+    if isinstance(x, TensorBase):
+        return <TensorBase>x
+    if is_number(x):
+        return wrap_number(x)
+    bad_operand(info, x, position)
+
+
+cdef int bad_operand(PointwiseInfo* info, object x, int position) except -1:
+    name = "input" if position == 1 else "other"
+    raise TypeError(f"{info.name.decode()}(): argument '{name}' (position {position}) must be Tensor, not {type(x).__name__}")
+
+
+cdef int register_pointwise(PointwiseInfo* info, dict names, int operator_id) except -1:
+    """Fill the operator's row; `names` is the module dict that holds its public functions."""
+    cdef str name = info.name.decode()
+    info.op = &OPS[operator_id]
+    info.id = operator_id
+    OPS[operator_id].info = info
+    if info.nin == 1:
+        register_kernel(operator_id, info.name, KEY_CPU, <void*>cpu1)
+        register_kernel(operator_id, info.name, KEY_META, <void*>cpu1)
+        register_kernel(operator_id, info.name, KEY_CUSTOM, <void*>custom1)
+        register_kernel(operator_id, info.name, KEY_AUTOGRAD, <void*>autograd1)
+    elif info.nin == 2:
+        register_kernel(operator_id, info.name, KEY_CPU, <void*>cpu2)
+        register_kernel(operator_id, info.name, KEY_META, <void*>cpu2)
+        register_kernel(operator_id, info.name, KEY_CUSTOM, <void*>custom2)
+        register_kernel(operator_id, info.name, KEY_AUTOGRAD, <void*>autograd2)
+    else:
+        register_kernel(operator_id, info.name, KEY_CPU, <void*>cpu3)
+        register_kernel(operator_id, info.name, KEY_META, <void*>cpu3)
+        register_kernel(operator_id, info.name, KEY_CUSTOM, <void*>custom3)
+        register_kernel(operator_id, info.name, KEY_AUTOGRAD, <void*>autograd3)
+    if name in names:
+        info.function = <PyObject*>names[name]
+    if name + "_" in names:
+        info.function_inplace = <PyObject*>names[name + "_"]
+    return 0

@@ -1,0 +1,169 @@
+"""Devices, layouts and memory formats: immutable values with PyTorch's names."""
+
+cdef list _names = ["cpu", "cuda", "meta", "privateuseone"]
+
+
+cdef class device:
+    """A place where tensors live: ``device('cpu')``, ``device('cuda', 0)``, ``device('meta')``."""
+
+    def __init__(self, type="cpu", index=None):
+        cdef object text
+        if isinstance(type, device):
+            self.code = (<device>type).code
+            self.index = (<device>type).index
+            return
+        if isinstance(type, int) and not isinstance(type, bool):
+            self.code = DEV_CUDA
+            self.index = int(type)
+            return
+        if not isinstance(type, str):
+            raise TypeError(f"device(): argument 'type' (position 1) must be str, not {type.__class__.__name__}")
+        name, colon, text = type.partition(":")
+        if name not in _names:
+            raise RuntimeError(f"Expected one of cpu, cuda, meta, {_names[DEV_CUSTOM]} device type at start of device string: {type}")
+        self.code = _names.index(name)
+        if colon:
+            if index is not None:
+                raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {type}")
+            if not text.isdigit():
+                raise RuntimeError(f"Invalid device string: '{type}'")
+            index = int(text)
+        if index is not None:
+            index = int(index)
+            if index < -1 or index > 127:
+                raise RuntimeError(f"Device index must be between -1 and 127, got {index}")
+        self.index = None if index == -1 else index
+
+    @property
+    def type(self):
+        return _names[self.code]
+
+    def __repr__(self):
+        if self.index is None:
+            return f"device(type='{self.type}')"
+        return f"device(type='{self.type}', index={self.index})"
+
+    def __str__(self):
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __eq__(self, other):
+        if not isinstance(other, device):
+            return NotImplemented
+        return self.code == (<device>other).code and self.index == (<device>other).index
+
+    def __hash__(self):
+        return hash((self.code, self.index))
+
+    def __reduce__(self):
+        return device, ((self.type,) if self.index is None else (self.type, self.index))
+
+    def __enter__(self):
+        _stack.append(_default)
+        _set_default(self)
+        return self
+
+    def __exit__(self, *exc):
+        _set_default(_stack.pop())
+
+
+cdef list _stack = []
+cdef device cpu_device = device("cpu")
+cdef device _default = cpu_device
+
+
+cdef _set_default(device d):
+    global _default
+    _default = d
+
+
+cdef device make_device(int code, object index):
+    cdef device d
+    if code == DEV_CPU and index is None:
+        return cpu_device
+    d = device.__new__(device)
+    d.code = code
+    d.index = index
+    return d
+
+
+cdef device parse_device(object x):
+    if x is None:
+        return _default
+    if type(x) is device:
+        return <device>x
+    return device(x)
+
+
+cdef device default_device():
+    return _default
+
+
+def set_default_device(d):
+    """Set the device on which factory functions create tensors."""
+    _set_default(cpu_device if d is None else parse_device(d))
+
+
+def get_default_device():
+    """Return the device on which factory functions create tensors."""
+    return _default
+
+
+def rename_privateuse1_backend(str name not None):
+    """Give the registered custom backend a device name, once."""
+    if _names[DEV_CUSTOM] not in ("privateuseone", name):
+        raise RuntimeError(f"the custom backend is already named '{_names[DEV_CUSTOM]}'")
+    if name in _names[:DEV_CUSTOM]:
+        raise RuntimeError(f"'{name}' is the name of a built-in device")
+    _names[DEV_CUSTOM] = name
+
+
+def _custom_backend_name():
+    return _names[DEV_CUSTOM]
+
+
+cdef class layout:
+    """How elements are arranged: ``strided`` is the only layout with kernels."""
+
+    def __init__(self):
+        raise TypeError("cannot create 'torch.layout' instances")
+
+    def __repr__(self):
+        return "torch." + self.name
+
+
+cdef class memory_format:
+    """Order of dimensions in memory: contiguous, channels_last, channels_last_3d, preserve."""
+
+    def __init__(self):
+        raise TypeError("cannot create 'torch.memory_format' instances")
+
+    def __repr__(self):
+        return "torch." + self.name
+
+    def __reduce__(self):
+        return _memory_format_by_code, (self.code,)
+
+
+cdef layout _layout(str name):
+    cdef layout x = layout.__new__(layout)
+    x.name = name
+    return x
+
+
+cdef memory_format _format(str name, int code):
+    cdef memory_format x = memory_format.__new__(memory_format)
+    x.name = name
+    x.code = code
+    return x
+
+
+strided = _layout("strided")
+sparse_coo = _layout("sparse_coo")
+contiguous_format = _format("contiguous_format", MF_CONTIGUOUS)
+preserve_format = _format("preserve_format", MF_PRESERVE)
+channels_last = _format("channels_last", MF_CHANNELS_LAST)
+channels_last_3d = _format("channels_last_3d", MF_CHANNELS_LAST_3D)
+
+
+def _memory_format_by_code(int code):
+    return (contiguous_format, preserve_format, channels_last, channels_last_3d)[code]

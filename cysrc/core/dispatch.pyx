@@ -1,0 +1,129 @@
+"""The dispatcher's operator table, thread-local key sets, and kernels registered from Python."""
+from tensorrt_lite._C.core.tensor cimport TensorBase, NUM_KEYS, KEY_CUSTOM, KEY_PYTHON, K_BACKENDS, K_AUTOGRAD
+from tensorrt_lite._C.core.device import _custom_backend_name
+
+cdef extern from *:
+    """
+    #define TRT_OWN_THREAD_STATE
+    #include "thread_state.h"
+    static inline trt_thread_state* trt_tls(void) { return &trt_state; }
+    static trt_thread_state* trt_state_address(void) { return &trt_state; }
+    """
+    trt_thread_state* state_address "trt_state_address"() noexcept
+
+cdef enum:
+    MAX_OPERATORS = 1024
+
+cdef trt_operator table[MAX_OPERATORS]
+cdef tuple key_names = ("Meta", "CPU", "CUDA", "Sparse", "Quantized", "PrivateUse1", "Python", "ADInplaceOrView", "Autograd",
+                        "ForwardAD", "Tracer", "Autocast", "FuncTorch")
+attach()
+
+
+cdef trt_operator* operator_table() noexcept:
+    return table
+
+
+cdef void* thread_state_getter() noexcept:
+    return <void*>state_address
+
+
+cdef void register_kernel(int operator_id, const char* name, int key, void* kernel) noexcept:
+    table[operator_id].name = name
+    table[operator_id].kernels[key] = kernel
+    table[operator_id].mask |= (<uint64_t>1 << key) | K_BACKENDS
+
+
+cdef str _keys_text(uint64_t keys):
+    return ", ".join([key_names[k] for k in range(<int>NUM_KEYS) if keys >> k & 1])
+
+
+cdef int missing_kernel(trt_operator* op, uint64_t keys) except -1:
+    cdef int key = top_bit(keys & op.mask)
+    raise NotImplementedError(
+        f"Could not run '{op.name.decode()}' with arguments from the '{key_names[key]}' backend: no kernel is registered for that "
+        f"key (argument keys: {_keys_text(keys)})")
+
+
+cdef str _backend_name(int key):
+    return ("meta", "cpu", "cuda", "sparse", "quantized", _custom_backend_name())[key]
+
+
+cdef int mixed_devices(trt_operator* op, uint64_t keys) except -1:
+    found = [_backend_name(k) for k in range(6) if keys >> k & 1]
+    raise RuntimeError(
+        f"{op.name.decode()}: Expected all tensors to be on the same device, but found at least two devices, {found[0]} and {found[1]}!")
+
+
+# Kernels that Python registered: {(operator name, key): callable}
+cdef dict _python_kernels = {}
+cdef dict _fallbacks = {}
+
+
+cdef object boxed_call(const char* name, int key, tuple arguments):
+    """Run the Python kernel of an operator; arguments are those of its schema, then `out` and the write mode."""
+    cdef str n = name.decode()
+    f = _python_kernels.get((n, key))
+    if f is not None:
+        return f(*arguments)
+    f = _fallbacks.get(key)
+    if f is not None:
+        return f(n, *arguments)
+    raise NotImplementedError(
+        f"Could not run '{n}' with arguments from the '{_backend_name(key) if key < 6 else key_names[key]}' backend: no kernel is "
+        f"registered for it and the backend has no fallback")
+
+
+def _register_python_kernel(str name, int key, kernel):
+    _python_kernels[name, key] = kernel
+
+
+def _register_fallback(int key, kernel):
+    _fallbacks[key] = kernel
+
+
+def operator_kernels():
+    """Return {operator name: [key names with a compiled kernel]} of the loaded operators."""
+    cdef int i, k
+    cdef dict found = {}
+    for i in range(MAX_OPERATORS):
+        if table[i].name != NULL:
+            found[table[i].name.decode()] = [key_names[k] for k in range(<int>NUM_KEYS) if table[i].kernels[k] != NULL]
+    return found
+
+
+def is_grad_enabled():
+    """Return whether operators record Nodes in this thread."""
+    return bool(tls().grad_mode)
+
+
+def _set_grad_enabled(bint mode):
+    tls().grad_mode = mode
+
+
+def is_inference_mode_enabled():
+    """Return whether inference mode is on in this thread."""
+    return bool(tls().inference_mode)
+
+
+def _set_inference_mode(bint mode):
+    tls().inference_mode = mode
+
+
+def _set_function_modes(int depth):
+    tls().function_modes = depth
+
+
+def _set_function_disabled(int depth):
+    tls().function_disabled = depth
+
+
+def _get_function_disabled():
+    return tls().function_disabled
+
+
+def _exclude_keys(uint64_t keys):
+    """Exclude dispatch keys in this thread; returns the previous set."""
+    cdef uint64_t before = tls().excluded
+    tls().excluded = keys
+    return before

@@ -1,0 +1,824 @@
+"""TensorIterator: broadcasting, promotion, overlap checks, ordering and coalescing of dimensions, tiling, threads.
+
+Operands of equal shape, all contiguous and of the compute type, take a path that touches none of that. Otherwise
+dimensions are ordered so that the output (or, when it is new, the inputs) runs fastest along dimension 0, neighbours
+that continue each other are merged, and rows go to the operator's contiguous loop. An operand that is strided or of
+another type passes through a staged block of STAGE elements; an operand that is contiguous along another dimension
+than the output is transposed tile by tile, so that both sides touch whole cache lines.
+"""
+from libc.string cimport memcpy, memmove
+from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_drop
+from tensorrt_lite._C.core.parallel cimport parallel_for, num_threads, GRAIN
+from tensorrt_lite._C.core.tensor cimport (
+    TensorBase, ITEM_SIZE, MAX_DIMS, data_of, same_sizes, empty_tensor, empty_strided_tensor, empty_like_tensor, shape_text, resize_tensor,
+    has_internal_overlap, memory_overlap, alias_of, contiguous_strides, K_CPU, K_META, bump_version, new_tensor)
+from tensorrt_lite._C.core.dtype cimport (
+    Scalar, promotion, category, default_float_code, can_cast, to_real, to_complex, dtype_of, dtype_label, item_size, BOOL, F32, F64, U8, I64, C64, C128,
+    CAT_BOOL, CAT_INT, CAT_FLOAT, CAT_COMPLEX)
+from tensorrt_lite._C.core.dispatch cimport FRESH, OUT, INPLACE
+from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_META
+
+cdef extern from "../loops/casts.h" nogil:
+    ctypedef void (*cast_fn)(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t n) noexcept nogil
+    const cast_fn cast_table[12][12]
+
+cdef extern from "stage.h" nogil:
+    void transpose_block(char* dst, int64_t dst_row, const char* src, int64_t src_col_stride, int64_t rows, int64_t cols, int item)
+    void fill_block(char* dst, const char* value, int64_t n, int item)
+    void store_scalar(char* destination, int dtype, const Scalar* value)
+
+cdef enum:
+    TILE_ROWS = 32
+    TILE_COLS = 128
+
+cdef struct Iter:
+    int nop
+    int ndim
+    int tile_dim                  # 0: rows go one by one; otherwise the dimension that pairs with 0 in tiles
+    int direct                    # no operand needs staging
+    int dtype[MAX_OPERANDS]
+    int need[MAX_OPERANDS]
+    char* base[MAX_OPERANDS]
+    int64_t sizes[MAX_DIMS]
+    int64_t stride[MAX_OPERANDS][MAX_DIMS]
+    int scalar_forms
+    loop_t loop
+    const Scalar* params
+
+
+cdef inline bint is_direct(Iter* it, int i, int64_t stride) noexcept nogil:
+    if it.dtype[i] != it.need[i]:
+        return False
+    return stride == ITEM_SIZE[it.need[i]] or (stride == 0 and (it.scalar_forms >> i & 1) != 0)
+
+
+cdef void run_row(Iter* it, char** data, const int64_t* stride, int64_t n) noexcept nogil:
+    """One row along dimension 0, staging what the loop can't take as it is."""
+    cdef char stage[MAX_OPERANDS][STAGE * 16]
+    cdef char* d[MAX_OPERANDS]
+    cdef int64_t s[MAX_OPERANDS]
+    cdef bint direct[MAX_OPERANDS]
+    cdef bint all_direct = True
+    cdef int i
+    cdef int64_t begin = 0, count
+    for i in range(it.nop):
+        direct[i] = is_direct(it, i, stride[i]) or (n == 1 and it.dtype[i] == it.need[i])
+        if not direct[i]:
+            all_direct = False
+    if all_direct:
+        it.loop(data, stride, n, it.params)
+        return
+    for i in range(1, it.nop):
+        if not direct[i] and stride[i] == 0:
+            # one value for the whole row: convert once, then repeat it
+            cast_table[it.dtype[i]][it.need[i]](stage[i], 0, data[i], 0, 1)
+            fill_block(stage[i], stage[i], n if n < STAGE else STAGE, ITEM_SIZE[it.need[i]])
+    while begin < n:
+        count = n - begin if n - begin < STAGE else STAGE
+        for i in range(it.nop):
+            s[i] = ITEM_SIZE[it.need[i]]
+            if direct[i]:
+                s[i] = stride[i]
+                d[i] = data[i] + begin * stride[i]
+            else:
+                d[i] = stage[i]
+                if i > 0 and stride[i] != 0:
+                    cast_table[it.dtype[i]][it.need[i]](stage[i], s[i], data[i] + begin * stride[i], stride[i], count)
+        it.loop(d, s, count, it.params)
+        if not direct[0]:
+            cast_table[it.need[0]][it.dtype[0]](data[0] + begin * stride[0], stride[0], stage[0], s[0], count)
+        begin += count
+
+
+cdef void run_rows(void* context, int64_t begin, int64_t end) noexcept nogil:
+    """Rows [begin, end) of the flattened outer dimensions."""
+    cdef Iter* it = <Iter*>context
+    cdef int64_t index[MAX_DIMS]
+    cdef char* data[MAX_OPERANDS]
+    cdef int64_t stride[MAX_OPERANDS]
+    cdef int64_t row, q = begin
+    cdef int i, k
+    for i in range(it.nop):
+        data[i] = it.base[i]
+        stride[i] = it.stride[i][0]
+    for k in range(1, it.ndim):
+        index[k] = q % it.sizes[k]
+        q //= it.sizes[k]
+        for i in range(it.nop):
+            data[i] += index[k] * it.stride[i][k]
+    for row in range(begin, end):
+        if it.direct:
+            it.loop(data, stride, it.sizes[0], it.params)
+        else:
+            run_row(it, data, stride, it.sizes[0])
+        for k in range(1, it.ndim):
+            index[k] += 1
+            for i in range(it.nop):
+                data[i] += it.stride[i][k]
+            if index[k] < it.sizes[k]:
+                break
+            for i in range(it.nop):
+                data[i] -= it.sizes[k] * it.stride[i][k]
+            index[k] = 0
+
+
+cdef void run_span(void* context, int64_t begin, int64_t end) noexcept nogil:
+    """Elements [begin, end) of a one-dimensional iteration."""
+    cdef Iter* it = <Iter*>context
+    cdef char* data[MAX_OPERANDS]
+    cdef int64_t stride[MAX_OPERANDS]
+    cdef int i
+    for i in range(it.nop):
+        stride[i] = it.stride[i][0]
+        data[i] = it.base[i] + begin * stride[i]
+    if it.direct:
+        it.loop(data, stride, end - begin, it.params)
+    else:
+        run_row(it, data, stride, end - begin)
+
+
+cdef void run_tile(Iter* it, char** origin, int64_t row0, int64_t rows, int64_t col0, int64_t cols) noexcept nogil:
+    """A tile of rows along `tile_dim` and columns along dimension 0: transposed operands are staged for all rows."""
+    cdef char stage[MAX_OPERANDS][TILE_ROWS * TILE_COLS * 8]
+    cdef char* data[MAX_OPERANDS]
+    cdef int64_t stride[MAX_OPERANDS]
+    cdef bint staged[MAX_OPERANDS]
+    cdef int i, item
+    cdef int64_t r
+    for i in range(it.nop):
+        item = ITEM_SIZE[it.dtype[i]]
+        staged[i] = it.stride[i][it.tile_dim] == item and it.stride[i][0] != item and it.stride[i][0] != 0
+        stride[i] = it.stride[i][0]
+        if staged[i]:
+            stride[i] = item
+            if i > 0:
+                transpose_block(stage[i], TILE_COLS * item, origin[i] + row0 * it.stride[i][it.tile_dim] + col0 * it.stride[i][0],
+                                it.stride[i][0], rows, cols, item)
+    for r in range(rows):
+        for i in range(it.nop):
+            if staged[i]:
+                data[i] = stage[i] + r * TILE_COLS * stride[i]
+            else:
+                data[i] = origin[i] + (row0 + r) * it.stride[i][it.tile_dim] + col0 * stride[i]
+        run_row(it, data, stride, cols)
+    if staged[0]:
+        # the output itself is transposed: write it back with the roles of rows and columns exchanged
+        item = ITEM_SIZE[it.dtype[0]]
+        for r in range(cols):
+            gather_block(origin[0] + row0 * it.stride[0][it.tile_dim] + (col0 + r) * it.stride[0][0], stage[0] + r * item,
+                        TILE_COLS * item, rows, item)
+
+
+cdef inline void gather_block(char* dst, const char* src, int64_t src_stride, int64_t n, int item) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        memcpy(dst + i * item, src + i * src_stride, item)
+
+
+cdef void run_tiles(void* context, int64_t begin, int64_t end) noexcept nogil:
+    """Bands of TILE_ROWS rows along `tile_dim`, numbered over the remaining dimensions."""
+    cdef Iter* it = <Iter*>context
+    cdef char* origin[MAX_OPERANDS]
+    cdef int64_t bands = (it.sizes[it.tile_dim] + TILE_ROWS - 1) // TILE_ROWS
+    cdef int64_t band, q, row0, rows, col0, position
+    cdef int i, k
+    for band in range(begin, end):
+        q = band // bands
+        row0 = (band % bands) * TILE_ROWS
+        rows = min(<int64_t>TILE_ROWS, it.sizes[it.tile_dim] - row0)
+        for i in range(it.nop):
+            origin[i] = it.base[i]
+        for k in range(1, it.ndim):
+            if k == it.tile_dim:
+                continue
+            position = q % it.sizes[k]
+            q //= it.sizes[k]
+            for i in range(it.nop):
+                origin[i] += position * it.stride[i][k]
+        col0 = 0
+        while col0 < it.sizes[0]:
+            run_tile(it, origin, row0, rows, col0, min(<int64_t>TILE_COLS, it.sizes[0] - col0))
+            col0 += TILE_COLS
+
+
+cdef int order_dimensions(int nop, TensorBase* operands, int ndim, const int64_t* shape, int64_t (*stride)[MAX_DIMS], bint out_known, int* perm) noexcept:
+    """PyTorch's order: dimension 0 runs fastest; strides of the output decide first, then those of the inputs."""
+    cdef int i, j, k, op, other, dim, verdict
+    for i in range(ndim):
+        perm[i] = ndim - 1 - i
+    for i in range(1, ndim):
+        dim = perm[i]
+        j = i
+        k = i - 1
+        while k >= 0:
+            other = perm[k]
+            verdict = 0
+            for op in range(0 if out_known else 1, nop):
+                if stride[op][other] == 0 or stride[op][dim] == 0:
+                    continue
+                if stride[op][other] < stride[op][dim]:
+                    verdict = -1
+                    break
+                if stride[op][other] > stride[op][dim]:
+                    verdict = 1
+                    break
+                if shape[other] > shape[dim]:
+                    verdict = 1
+                    break
+            if verdict > 0:
+                perm[k], perm[j] = perm[j], perm[k]
+                j = k
+            elif verdict < 0:
+                break
+            k -= 1
+    return 0
+
+
+cdef int broadcast_shapes(str name, int n, PyObject** tensors, int64_t* shape) except -1:
+    """Write the broadcast shape and return its number of dimensions."""
+    cdef int ndim = 0, i, k, j
+    cdef TensorBase x
+    for i in range(n):
+        ndim = max(ndim, (<TensorBase>tensors[i]).ndim)
+    for k in range(ndim):
+        shape[k] = 1
+    for i in range(n):
+        x = <TensorBase>tensors[i]
+        for j in range(x.ndim):
+            k = ndim - x.ndim + j
+            if x.sizes[j] != 1 and x.sizes[j] != shape[k]:
+                if shape[k] != 1:
+                    raise RuntimeError(
+                        f"The size of tensor a ({shape[k]}) must match the size of tensor b ({x.sizes[j]}) at non-singleton dimension {k} "
+                        f"({name}: shapes {', '.join([shape_text(<TensorBase>tensors[m]) for m in range(n)])})")
+                shape[k] = x.sizes[j]
+    return ndim
+
+
+cdef int result_code(int n, PyObject** tensors) except -1:
+    """The promoted type: tensors with dimensions outrank 0-dimensional ones, which outrank Python numbers."""
+    cdef int dim_result = -1, zero_result = -1, wrapped_result = -1, i, code
+    cdef TensorBase x
+    for i in range(n):
+        x = <TensorBase>tensors[i]
+        code = x.dtype
+        if x.wrapped_number:
+            if category[code] == CAT_COMPLEX:
+                code = C128 if default_float_code() == F64 else C64
+            elif category[code] == CAT_FLOAT:
+                code = default_float_code()
+            wrapped_result = code if wrapped_result < 0 else promotion[wrapped_result][code]
+        elif x.ndim > 0:
+            dim_result = code if dim_result < 0 else promotion[dim_result][code]
+        else:
+            zero_result = code if zero_result < 0 else promotion[zero_result][code]
+    return combine(combine(dim_result, zero_result), wrapped_result)
+
+
+cdef inline int combine(int higher, int lower) noexcept:
+    if lower < 0:
+        return higher
+    if higher < 0:
+        return lower
+    if category[higher] >= category[lower]:
+        return higher
+    if category[lower] == CAT_COMPLEX and category[higher] == CAT_FLOAT:
+        return to_complex(higher)          # a complex number keeps the tensor's precision
+    return promotion[higher][lower]
+
+
+cdef int check_no_overlap(str name, TensorBase out, TensorBase x, bint same_is_fine) except -1:
+    cdef int overlap = memory_overlap(out, x)
+    if overlap == 2 or (overlap == 1 and not same_is_fine):
+        raise RuntimeError(
+            f"{name}: unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
+            "Please clone() the tensor before performing the operation.")
+    return 0
+
+
+cdef int prepare_out(str name, TensorBase out, int ndim, const int64_t* shape, int result_dtype, int mode) except -1:
+    """Check a given output: type, sharing of elements, shape (resized under OUT, refused under INPLACE)."""
+    cdef int i
+    cdef bint same = out.ndim == ndim
+    if not can_cast(result_dtype, out.dtype):
+        raise RuntimeError(f"result type {_type_name(result_dtype)} can't be cast to the desired output type {_type_name(out.dtype)} ({name})")
+    if same:
+        for i in range(ndim):
+            if out.sizes[i] != shape[i]:
+                same = False
+    if not same:
+        if mode == INPLACE:
+            raise RuntimeError(f"output with shape {shape_text(out)} doesn't match the broadcast shape {_shape_list(ndim, shape)} ({name})")
+        if out.numel != 0:
+            import warnings
+            warnings.warn(
+                f"An output with one or more elements was resized since it had shape {shape_text(out)}, which does not match the required output "
+                f"shape {_shape_list(ndim, shape)}. This behavior is deprecated, and in a future release outputs will not be resized unless they "
+                "have zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).", UserWarning, stacklevel=2)
+        resize_tensor(out, ndim, shape, 0)
+    if has_internal_overlap(out):
+        raise RuntimeError(
+            f"{name}: unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation.")
+    return 0
+
+
+cdef str _shape_list(int n, const int64_t* v):
+    return "[" + ", ".join([str(v[i]) for i in range(n)]) + "]"
+
+
+cdef str _type_name(int code):
+    return (<bytes>dtype_label(code)).decode()
+
+
+cdef int not_implemented(const PointwiseInfo* info, int code) except -1:
+    raise NotImplementedError(f"\"{info.name.decode()}_cpu\" not implemented for '{_type_name(code)}'")
+
+
+cdef int check_integers(const PointwiseInfo* info, TensorBase divisor, int compute) except -1:
+    """Integer operators whose second operand must not be zero (or negative) look at it before anything is written."""
+    cdef int64_t i
+    cdef TensorBase c
+    cdef int64_t* v
+    if category[compute] > CAT_INT or divisor.numel == 0 or divisor.device_type != DEV_CPU:
+        return 0
+    c = contiguous_of(cast_to(divisor, I64) if divisor.dtype != I64 else divisor)
+    v = <int64_t*>data_of(c)
+    if info.checks & CHECK_ZERO_DIVISOR:
+        for i in range(c.numel):
+            if v[i] == 0:
+                raise RuntimeError(f"ZeroDivisionError: {info.name.decode()}: integer division by zero (element {i} of the divisor of shape {shape_text(divisor)})")
+    if info.checks & CHECK_NEGATIVE_EXPONENT and divisor.wrapped_number:
+        for i in range(c.numel):
+            if v[i] < 0:
+                raise RuntimeError("Integers to negative integer powers are not allowed.")
+    return 0
+
+
+cdef inline int output_code(const PointwiseInfo* info, int compute) noexcept:
+    if info.promote & PROMOTE_BOOL_OUT:
+        return BOOL
+    if info.promote & PROMOTE_REAL_OUT:
+        return to_real(compute)
+    return compute
+
+
+cdef inline int compute_code(const PointwiseInfo* info, int code) noexcept:
+    if info.promote & PROMOTE_FLOAT and code <= 5:
+        return default_float_code()
+    return code
+
+
+cdef TensorBase pointwise(const PointwiseInfo* info, int nin, PyObject** inputs, const Scalar* params, TensorBase out, int mode):
+    """The general path. inputs: nin tensors; out: None under FRESH."""
+    cdef Iter it
+    cdef int64_t shape[MAX_DIMS]
+    cdef int64_t stride[MAX_OPERANDS][MAX_DIMS]
+    cdef int64_t fresh[MAX_DIMS]
+    cdef int perm[MAX_DIMS]
+    cdef int ndim, compute, result, i, k, j, d, first = 0, device = -1
+    cdef TensorBase x
+    cdef bint expanded = False
+    if info.promote & PROMOTE_FIRST_BOOL:
+        first = 1
+        if (<TensorBase>inputs[0]).dtype != BOOL and (<TensorBase>inputs[0]).dtype != U8:
+            raise RuntimeError(f"{info.name.decode()} expected condition to be a boolean tensor, but got a tensor with dtype {_type_name((<TensorBase>inputs[0]).dtype)}")
+    compute = compute_code(info, result_code(nin - first, inputs + first))
+    for i in range(nin):
+        x = <TensorBase>inputs[i]
+        if not (x.ndim == 0 and x.device_type == DEV_CPU):
+            device = x.device_type
+    if device < 0:
+        device = DEV_CPU if out is None else out.device_type
+    if info.loops[compute] == NULL:
+        not_implemented(info, compute)
+    result = output_code(info, compute)
+    ndim = broadcast_shapes(info.name.decode(), nin, inputs, shape)
+    if info.checks and nin == 2:
+        check_integers(info, <TensorBase>inputs[1], compute)
+    if out is not None:
+        prepare_out(info.name.decode(), out, ndim, shape, result, mode)
+        for i in range(nin):
+            check_no_overlap(info.name.decode(), out, <TensorBase>inputs[i], True)
+    # strides in bytes by dimension of the result, operand 0 is the output
+    for i in range(nin):
+        x = <TensorBase>inputs[i]
+        for k in range(ndim):
+            j = k - (ndim - x.ndim)
+            stride[i + 1][k] = x.strides[j] * ITEM_SIZE[x.dtype] if j >= 0 and (x.sizes[j] != 1 or shape[k] == 1) else 0
+    if out is not None:
+        for k in range(ndim):
+            stride[0][k] = out.strides[k] * ITEM_SIZE[out.dtype]
+    order_dimensions(nin + 1, NULL, ndim, shape, stride, out is not None, perm)
+    if out is None:
+        j = 1
+        for k in range(ndim):
+            if perm[k] != ndim - 1 - k:
+                j = 0
+        if j:
+            out = empty_tensor(ndim, shape, result, device)
+        else:
+            fresh_strides(ndim, shape, perm, fresh)
+            out = empty_strided_tensor(ndim, shape, fresh, result, device)
+        for k in range(ndim):
+            stride[0][k] = out.strides[k] * ITEM_SIZE[result]
+    if out.numel == 0 or device == DEV_META:
+        return out
+    it.nop = nin + 1
+    it.loop = info.loops[compute]
+    it.params = params
+    it.scalar_forms = info.scalar_forms
+    it.dtype[0] = out.dtype
+    it.need[0] = result
+    it.base[0] = data_of(out)
+    for i in range(nin):
+        x = <TensorBase>inputs[i]
+        it.dtype[i + 1] = x.dtype
+        it.need[i + 1] = BOOL if info.in_type[i] == IN_BOOL else compute
+        it.base[i + 1] = data_of(x)
+        if x.storage.block == NULL:
+            raise NotImplementedError(f"{info.name.decode()}: Cannot copy out of meta tensor; no data!")
+    # drop dimensions of size 1, merge neighbours that continue each other
+    d = -1
+    for k in range(ndim):
+        j = perm[k]
+        if shape[j] == 1:
+            continue
+        if d >= 0:
+            for i in range(it.nop):
+                if stride[i][j] != it.stride[i][d] * it.sizes[d]:
+                    break
+            else:
+                it.sizes[d] *= shape[j]
+                continue
+        d += 1
+        it.sizes[d] = shape[j]
+        for i in range(it.nop):
+            it.stride[i][d] = stride[i][j]
+    if d < 0:
+        d = 0
+        it.sizes[0] = 1
+        for i in range(it.nop):
+            it.stride[i][0] = ITEM_SIZE[it.dtype[i]]
+    it.ndim = d + 1
+    run_iteration(&it, info.cost, out.numel, out, nin, inputs)
+    return out
+
+
+cdef void fresh_strides(int ndim, const int64_t* shape, const int* perm, int64_t* strides) noexcept:
+    cdef int64_t n = 1
+    cdef int k
+    for k in range(ndim):
+        strides[perm[k]] = n
+        if shape[perm[k]] > 1:
+            n *= shape[perm[k]]
+
+
+cdef int run_iteration(Iter* it, int cost, int64_t numel, TensorBase out, int nin, PyObject** inputs) except -1:
+    """Choose rows, spans or tiles, and run; large work runs without the GIL on blocks that are held."""
+    cdef int i, k
+    cdef int64_t rows = 1, grain = max(<int64_t>1, GRAIN // max(cost, 1))
+    cdef trt_block* held[MAX_OPERANDS]
+    it.direct = 1
+    for i in range(it.nop):
+        if not is_direct(it, i, it.stride[i][0]):
+            it.direct = 0
+    for k in range(1, it.ndim):
+        rows *= it.sizes[k]
+    it.tile_dim = choose_tile_dim(it)
+    if numel < 4096:
+        if it.ndim == 1:
+            run_span(it, 0, it.sizes[0])
+        else:
+            run_rows(it, 0, rows)
+        return 0
+    held[0] = out.storage.block
+    for i in range(nin):
+        held[i + 1] = (<TensorBase>inputs[i]).storage.block
+    for i in range(it.nop):
+        trt_block_hold(held[i])
+    with nogil:
+        if it.ndim == 1:
+            parallel_for(it.sizes[0], grain, 1024, run_span, it)
+        elif it.tile_dim:
+            rows = rows // it.sizes[it.tile_dim] * ((it.sizes[it.tile_dim] + TILE_ROWS - 1) // TILE_ROWS)
+            parallel_for(rows, max(<int64_t>1, grain // (TILE_ROWS * it.sizes[0])), 1, run_tiles, it)
+        elif rows == 1 or (rows < 2 * num_threads() and it.sizes[0] >= 4 * grain):
+            run_long_rows(it, rows, grain)
+        else:
+            parallel_for(rows, max(<int64_t>1, grain // it.sizes[0]), 1, run_rows, it)
+    for i in range(it.nop):
+        block_drop(held[i])
+    return 0
+
+
+cdef void run_long_rows(Iter* it, int64_t rows, int64_t grain) noexcept nogil:
+    """A few long rows: each is split between the threads."""
+    cdef Iter row = it[0]
+    cdef int64_t r, q
+    cdef int i, k
+    row.ndim = 1
+    for r in range(rows):
+        q = r
+        for i in range(it.nop):
+            row.base[i] = it.base[i]
+        for k in range(1, it.ndim):
+            for i in range(it.nop):
+                row.base[i] += (q % it.sizes[k]) * it.stride[i][k]
+            q //= it.sizes[k]
+        parallel_for(row.sizes[0], grain, 1024, run_span, &row)
+
+
+cdef int choose_tile_dim(Iter* it) noexcept:
+    cdef int i, k
+    cdef int item
+    if it.ndim < 2 or it.sizes[0] < 16:
+        return 0
+    for i in range(it.nop):
+        item = ITEM_SIZE[it.dtype[i]]
+        if item > 8 or it.stride[i][0] == item or it.stride[i][0] == 0:
+            continue
+        for k in range(1, it.ndim):
+            if it.stride[i][k] == item and it.sizes[k] >= 8:
+                return k
+    return 0
+
+
+cdef inline bint fast_out(TensorBase out, TensorBase a, int code) noexcept:
+    return out.contiguous and out.dtype == code and same_sizes(a, out) and (out.storage is not a.storage or out.offset == a.offset) and out.numel < 4096
+
+
+cdef struct Span:
+    loop_t loop
+    const Scalar* params
+    int nop
+    char* base[4]
+    int64_t stride[4]
+
+
+cdef void run_contiguous(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef Span* s = <Span*>context
+    cdef char* data[4]
+    cdef int i
+    for i in range(s.nop):
+        data[i] = s.base[i] + begin * s.stride[i]
+    s.loop(data, s.stride, end - begin, s.params)
+
+
+cdef int run_large(const PointwiseInfo* info, Span* s, int64_t n, trt_block* h0, trt_block* h1, trt_block* h2, trt_block* h3) except -1:
+    trt_block_hold(h0)
+    trt_block_hold(h1)
+    if h2 != NULL:
+        trt_block_hold(h2)
+    if h3 != NULL:
+        trt_block_hold(h3)
+    with nogil:
+        parallel_for(n, max(<int64_t>1, GRAIN // max(info.cost, 1)), 1024, run_contiguous, s)
+    block_drop(h0)
+    block_drop(h1)
+    if h2 != NULL:
+        block_drop(h2)
+    if h3 != NULL:
+        block_drop(h3)
+    return 0
+
+
+cdef TensorBase pointwise1(const PointwiseInfo* info, TensorBase a, const Scalar* params, TensorBase out, int mode):
+    cdef Span s
+    cdef int code
+    cdef TensorBase r
+    cdef PyObject* inputs[1]
+    if a.contiguous and a.device_type == DEV_CPU and compute_code(info, a.dtype) == a.dtype and info.loops[a.dtype] != NULL and a.numel > 0:
+        code = output_code(info, a.dtype)
+        r = None
+        if mode == FRESH:
+            r = empty_like_tensor(a, code)
+        elif out is a and code == a.dtype:
+            r = out
+        if r is not None:
+            s.base[0] = data_of(r)
+            s.base[1] = data_of(a)
+            s.stride[0] = ITEM_SIZE[code]
+            s.stride[1] = ITEM_SIZE[a.dtype]
+            if a.numel < 4096:
+                info.loops[a.dtype](s.base, s.stride, a.numel, params)
+                return r
+            s.loop = info.loops[a.dtype]
+            s.params = params
+            s.nop = 2
+            run_large(info, &s, a.numel, r.storage.block, a.storage.block, NULL, NULL)
+            return r
+    inputs[0] = <PyObject*>a
+    return pointwise(info, 1, inputs, params, out, mode)
+
+
+cdef TensorBase pointwise2(const PointwiseInfo* info, TensorBase a, TensorBase b, const Scalar* params, TensorBase out, int mode):
+    cdef Span s
+    cdef int code
+    cdef bint whole
+    cdef TensorBase r
+    cdef PyObject* inputs[2]
+    if (a.contiguous and a.device_type == DEV_CPU and b.device_type == DEV_CPU and info.checks == 0 and a.numel > 0
+            and compute_code(info, a.dtype) == a.dtype and info.loops[a.dtype] != NULL and not info.promote & PROMOTE_FIRST_BOOL):
+        whole = b.contiguous and a.dtype == b.dtype and not a.wrapped_number and same_sizes(a, b)
+        if whole or (b.wrapped_number and a.ndim > 0 and info.scalar_forms & 4 and category[b.dtype] <= category[a.dtype]):
+            code = output_code(info, a.dtype)
+            r = None
+            if mode == FRESH:
+                r = empty_like_tensor(a, code)
+            elif out is a and code == a.dtype and (not whole or out.storage is not b.storage or b.offset == out.offset):
+                r = out
+            if r is not None:
+                return run_binary(info, r, a, b, code, whole, params)
+    inputs[0] = <PyObject*>a
+    inputs[1] = <PyObject*>b
+    return pointwise(info, 2, inputs, params, out, mode)
+
+
+cdef TensorBase run_binary(const PointwiseInfo* info, TensorBase r, TensorBase a, TensorBase b, int code, bint whole, const Scalar* params):
+    """Contiguous operands of one type; `b` is a Python number unless `whole`."""
+    cdef Span s
+    cdef char number[16]
+    s.base[0] = data_of(r)
+    s.base[1] = data_of(a)
+    s.base[2] = data_of(b)
+    s.stride[0] = ITEM_SIZE[code]
+    s.stride[1] = ITEM_SIZE[a.dtype]
+    s.stride[2] = s.stride[1]
+    if not whole:
+        cast_table[b.dtype][a.dtype](number, 0, s.base[2], 0, 1)
+        s.base[2] = number
+        s.stride[2] = 0
+    if a.numel < 4096:
+        info.loops[a.dtype](s.base, s.stride, a.numel, params)
+        return r
+    s.loop = info.loops[a.dtype]
+    s.params = params
+    s.nop = 3
+    run_large(info, &s, a.numel, r.storage.block, a.storage.block, b.storage.block, NULL)
+    return r
+
+
+cdef TensorBase pointwise3(const PointwiseInfo* info, TensorBase a, TensorBase b, TensorBase c, const Scalar* params, TensorBase out, int mode):
+    cdef PyObject* inputs[3]
+    inputs[0] = <PyObject*>a
+    inputs[1] = <PyObject*>b
+    inputs[2] = <PyObject*>c
+    return pointwise(info, 3, inputs, params, out, mode)
+
+
+# ---- copies, fills, conversions ------------------------------------------------------------------------------------
+
+cdef void copy_loop1(char** d, const int64_t* s, int64_t n, const Scalar* p) noexcept nogil:
+    memcpy(d[0], d[1], n)
+
+cdef void copy_loop2(char** d, const int64_t* s, int64_t n, const Scalar* p) noexcept nogil:
+    memcpy(d[0], d[1], n * 2)
+
+cdef void copy_loop4(char** d, const int64_t* s, int64_t n, const Scalar* p) noexcept nogil:
+    memcpy(d[0], d[1], n * 4)
+
+cdef void copy_loop8(char** d, const int64_t* s, int64_t n, const Scalar* p) noexcept nogil:
+    memcpy(d[0], d[1], n * 8)
+
+cdef void copy_loop16(char** d, const int64_t* s, int64_t n, const Scalar* p) noexcept nogil:
+    memcpy(d[0], d[1], n * 16)
+
+cdef PointwiseInfo copy_info
+
+
+cdef void _init_copy() noexcept:
+    cdef int i
+    cdef loop_t f
+    copy_info.name = b"copy_"
+    copy_info.nin = 1
+    copy_info.cost = 1
+    for i in range(12):
+        f = copy_loop1
+        if ITEM_SIZE[i] == 2:
+            f = copy_loop2
+        elif ITEM_SIZE[i] == 4:
+            f = copy_loop4
+        elif ITEM_SIZE[i] == 8:
+            f = copy_loop8
+        elif ITEM_SIZE[i] == 16:
+            f = copy_loop16
+        copy_info.loops[i] = f
+
+_init_copy()
+
+
+cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
+    """destination[...] = source, broadcast and converted; the destination's shape stays."""
+    cdef Iter it
+    cdef int64_t stride[2][MAX_DIMS]
+    cdef int perm[MAX_DIMS]
+    cdef int i, j, k, d = -1
+    cdef PyObject* inputs[1]
+    cdef int ndim = destination.ndim
+    if destination.device_type == DEV_META:
+        return 0
+    if source.storage.block == NULL:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    if source.ndim > ndim and source.numel != 1:
+        raise RuntimeError(f"copy_(): the source of shape {shape_text(source)} can't be broadcast to {shape_text(destination)}")
+    for k in range(ndim):
+        j = k - (ndim - source.ndim)
+        if j >= 0 and source.sizes[j] != 1 and source.sizes[j] != destination.sizes[k]:
+            raise RuntimeError(
+                f"The size of tensor a ({destination.sizes[k]}) must match the size of tensor b ({source.sizes[j]}) at non-singleton dimension {k} "
+                f"(copy_: shapes {shape_text(destination)}, {shape_text(source)})")
+        stride[0][k] = destination.strides[k] * ITEM_SIZE[destination.dtype]
+        stride[1][k] = source.strides[j] * ITEM_SIZE[source.dtype] if j >= 0 and source.sizes[j] != 1 else 0
+    if destination.numel == 0:
+        return 0
+    if destination.contiguous and source.contiguous and destination.dtype == source.dtype and destination.numel == source.numel and destination.numel < 4096:
+        memcpy_safe(data_of(destination), data_of(source), destination.numel * ITEM_SIZE[source.dtype])
+        return 0
+    if memory_overlap(destination, source) == 1:
+        return 0
+    if memory_overlap(destination, source) >= 2 and destination.storage is source.storage:
+        source = contiguous_copy(source)
+        return copy_elements(destination, source)
+    order_dimensions(2, NULL, ndim, destination.sizes, stride, True, perm)
+    it.nop = 2
+    it.params = NULL
+    it.scalar_forms = 0
+    it.loop = copy_info.loops[destination.dtype]
+    it.dtype[0] = it.need[0] = it.need[1] = destination.dtype
+    it.dtype[1] = source.dtype
+    it.base[0] = data_of(destination)
+    it.base[1] = data_of(source)
+    for k in range(ndim):
+        j = perm[k]
+        if destination.sizes[j] == 1:
+            continue
+        if d >= 0 and stride[0][j] == it.stride[0][d] * it.sizes[d] and stride[1][j] == it.stride[1][d] * it.sizes[d]:
+            it.sizes[d] *= destination.sizes[j]
+            continue
+        d += 1
+        it.sizes[d] = destination.sizes[j]
+        it.stride[0][d] = stride[0][j]
+        it.stride[1][d] = stride[1][j]
+    if d < 0:
+        d = 0
+        it.sizes[0] = 1
+        it.stride[0][0] = ITEM_SIZE[it.dtype[0]]
+        it.stride[1][0] = ITEM_SIZE[it.dtype[1]]
+    it.ndim = d + 1
+    inputs[0] = <PyObject*>source
+    run_iteration(&it, 1, destination.numel, destination, 1, inputs)
+    return 0
+
+
+cdef inline void memcpy_safe(char* d, const char* s, int64_t n) noexcept:
+    if d != s:
+        memmove(d, s, n)
+
+
+cdef TensorBase contiguous_copy(TensorBase t):
+    cdef TensorBase r = empty_tensor(t.ndim, t.sizes, t.dtype, t.device_type)
+    copy_elements(r, t)
+    return r
+
+
+cdef TensorBase contiguous_of(TensorBase t):
+    return t if t.contiguous else contiguous_copy(t)
+
+
+cdef TensorBase cast_to(TensorBase t, int dtype):
+    """A copy in another type (strides preserved); `t` itself when the type is right. Not differentiable."""
+    cdef TensorBase r
+    if t.dtype == dtype:
+        return t
+    r = empty_like_tensor(t, dtype)
+    copy_elements(r, t)
+    return r
+
+
+cdef int fill_elements(TensorBase t, const Scalar* value) except -1:
+    """t[...] = value"""
+    cdef TensorBase s
+    cdef char number[16]
+    if t.numel == 0 or t.device_type == DEV_META:
+        return 0
+    if t.contiguous and t.numel < 4096:
+        store_scalar(number, t.dtype, value)
+        fill_block(data_of(t), number, t.numel, ITEM_SIZE[t.dtype])
+        return 0
+    s = empty_tensor(0, NULL, t.dtype, DEV_CPU)
+    store_scalar(data_of(s), t.dtype, value)
+    return copy_elements(t, s)
+
+
+def promoted_type(tensors):
+    """The dtype that an operator computes in for these tensors."""
+    cdef PyObject* p[64]
+    cdef int n = 0
+    cdef list held = list(tensors)
+    if not held or len(held) > 64:
+        raise RuntimeError("result_type: expected between 1 and 64 tensors")
+    for t in held:
+        p[n] = <PyObject*>(<TensorBase?>t)
+        n += 1
+    return dtype_of(result_code(n, p))

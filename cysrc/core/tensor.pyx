@@ -1,0 +1,612 @@
+"""TensorBase: sizes and strides over a storage, a version counter, autograd fields; and the functions that make tensors.
+
+Invariants: every element that the geometry reaches lies inside the storage (`check_geometry` is the gate for geometry
+that comes from outside); `contiguous` means row-major; `sizes` points into the object itself up to 8 dimensions.
+The version counter is shared by views and by `detach()`; it is created when it is first shared.
+"""
+cimport cython
+from libc.stdlib cimport malloc, free
+from libc.string cimport memcpy
+from cpython.object cimport PyObject, PyTypeObject
+from tensorrt_lite._C.core.storage cimport Storage, new_storage, meta_storage, storage_resize
+from tensorrt_lite._C.core.dtype cimport Scalar, dtype_label, BOOL, F32, F64, I64, C64, C128, F16, BF16
+from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_META, DEV_CUDA, DEV_CUSTOM, MF_CONTIGUOUS, MF_CHANNELS_LAST, MF_CHANNELS_LAST_3D, MF_PRESERVE
+
+
+cdef extern from "stage.h" nogil:
+    void store_scalar(char* destination, int dtype, const Scalar* value)
+
+cdef extern from "thread_state.h":
+    object trt_new(PyTypeObject*, object)
+
+cdef extern from *:
+    """
+    static inline int trt_mul_overflow(int64_t a, int64_t b, int64_t* r) { return __builtin_mul_overflow(a, b, r); }
+    static inline int trt_add_overflow(int64_t a, int64_t b, int64_t* r) { return __builtin_add_overflow(a, b, r); }
+    """
+    bint mul_overflow "trt_mul_overflow"(int64_t, int64_t, int64_t*) nogil
+    bint add_overflow "trt_add_overflow"(int64_t, int64_t, int64_t*) nogil
+
+cdef PyTypeObject* tensor_type = NULL
+cdef PyTypeObject* parameter_type = NULL
+cdef object size_type = tuple
+cdef tuple _no_arguments = ()
+cdef Storage _no_storage = new_storage(0)
+cdef VersionCounter* _version_cache = NULL
+
+
+def _register_types(tensor, parameter, size):
+    """The Python classes that results are made of; called once by the package."""
+    global tensor_type, parameter_type, size_type
+    if tensor is not None:
+        tensor_type = <PyTypeObject*>tensor
+    if parameter is not None:
+        parameter_type = <PyTypeObject*>parameter
+    if size is not None:
+        size_type = size
+
+
+cdef class TensorBase:
+    """The compiled part of a tensor; users see its Python subclass ``Tensor``."""
+
+    def __cinit__(self):
+        self.storage = _no_storage
+        self.sizes = self.inline_geometry
+        self.strides = self.inline_geometry + INLINE_DIMS
+        self.ndim = 1
+        self.strides[0] = 1
+        self.dtype = F32
+        self.keys = K_CPU
+        self.contiguous = 1
+
+    def __dealloc__(self):
+        global _version_cache
+        if self.version != NULL:
+            if self.base is not None or self.previous_view != NULL or self.version.views == <PyObject*>self:
+                unlink_view(self)
+            self.version.refs -= 1
+            if self.version.refs == 0:
+                self.version.next = _version_cache
+                _version_cache = self.version
+        if self.sizes != self.inline_geometry:
+            free(self.sizes)
+
+    @property
+    def grad(self):
+        """The accumulated gradient, or None."""
+        return self.grad_
+
+    @property
+    def _version(self):
+        return version_of(self)
+
+    @property
+    def output_nr(self):
+        return self.output_nr
+
+    @property
+    def retains_grad(self):
+        return bool(self.retains_grad)
+
+    @property
+    def shape(self):
+        return shape_of(self)
+
+    @property
+    def ndim(self):
+        return self.ndim
+
+    def dim(self):
+        return self.ndim
+
+    def numel(self):
+        return self.numel
+
+    def nelement(self):
+        return self.numel
+
+    def storage_offset(self):
+        return self.offset
+
+    def element_size(self):
+        return ITEM_SIZE[self.dtype]
+
+    @property
+    def itemsize(self):
+        return ITEM_SIZE[self.dtype]
+
+    @property
+    def nbytes(self):
+        return self.numel * ITEM_SIZE[self.dtype]
+
+    def is_inference(self):
+        return bool(self.inference)
+
+    def data_ptr(self):
+        """The address of the first element (0 for empty and meta tensors)."""
+        if self.storage.block == NULL or self.numel == 0:
+            return 0
+        return <size_t>data_of(self)
+
+    def untyped_storage(self):
+        """The storage that this tensor views."""
+        return self.storage
+
+
+cdef TensorBase new_tensor():
+    return <TensorBase>trt_new(tensor_type, _no_arguments)
+
+
+cdef int set_ndim(TensorBase t, int ndim) except -1:
+    cdef int64_t* block
+    if ndim > MAX_DIMS:
+        raise RuntimeError(f"a tensor has at most {MAX_DIMS} dimensions, got {ndim}")
+    if ndim > INLINE_DIMS:
+        block = <int64_t*>malloc(2 * ndim * sizeof(int64_t))
+        if block == NULL:
+            raise MemoryError
+        if t.sizes != t.inline_geometry:
+            free(t.sizes)
+        t.sizes = block
+        t.strides = block + ndim
+    elif t.sizes != t.inline_geometry:
+        free(t.sizes)
+        t.sizes = t.inline_geometry
+        t.strides = t.inline_geometry + INLINE_DIMS
+    t.ndim = ndim
+    return 0
+
+
+cdef int set_geometry(TensorBase t, int ndim, const int64_t* sizes, const int64_t* strides) except -1:
+    cdef int i
+    if ndim > INLINE_DIMS or t.sizes != t.inline_geometry:
+        set_ndim(t, ndim)
+    t.ndim = ndim
+    for i in range(ndim):
+        t.sizes[i] = sizes[i]
+        t.strides[i] = strides[i]
+    update_flags(t)
+    return 0
+
+
+cdef int update_flags(TensorBase t) except -1:
+    cdef int i
+    cdef int64_t n = 1, expected = 1
+    cdef bint contiguous = True
+    for i in range(t.ndim - 1, -1, -1):
+        if t.sizes[i] != 1:
+            if t.strides[i] != expected:
+                contiguous = False
+            expected *= t.sizes[i]
+        n *= t.sizes[i]
+    t.numel = n
+    t.contiguous = contiguous or n == 0
+    return 0
+
+
+cdef str _list_text(int n, const int64_t* v):
+    return "[" + ", ".join([str(v[i]) for i in range(n)]) + "]"
+
+
+cdef int64_t checked_numel(int ndim, const int64_t* sizes) except -1:
+    """The number of elements; RuntimeError for negative sizes and for products beyond 63 bits."""
+    cdef int64_t n = 1
+    cdef int i
+    cdef bint overflow = False, empty = False
+    for i in range(ndim):
+        if sizes[i] < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {sizes[i]}: {_list_text(ndim, sizes)}")
+        if sizes[i] == 0:
+            empty = True
+        if not overflow and mul_overflow(n, sizes[i] if sizes[i] > 0 else 1, &n):
+            overflow = True
+    if empty:
+        return 0
+    if overflow or n > (<int64_t>1 << 58):
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={_list_text(ndim, sizes)}")
+    return n
+
+
+cdef uint64_t backend_key(int device_type) noexcept:
+    if device_type == DEV_CPU:
+        return K_CPU
+    if device_type == DEV_META:
+        return K_META
+    return K_CUDA if device_type == DEV_CUDA else K_CUSTOM
+
+
+cdef void contiguous_strides(int ndim, const int64_t* sizes, int64_t* strides) noexcept:
+    cdef int i
+    cdef int64_t n = 1
+    for i in range(ndim - 1, -1, -1):
+        strides[i] = n
+        if sizes[i] > 1:
+            n *= sizes[i]
+
+
+cdef void channels_last_strides(int ndim, const int64_t* sizes, int64_t* strides) noexcept:
+    """Strides of (N, C, spatial...) with C innermost."""
+    cdef int i
+    cdef int64_t n = max(sizes[1], 1)
+    strides[1] = 1
+    for i in range(ndim - 1, 1, -1):
+        strides[i] = n
+        n *= max(sizes[i], 1)
+    strides[0] = n
+
+
+# A registered custom backend's allocator: (nbytes) -> object with a data pointer; see tensorrt_lite.backend.
+cdef object custom_allocate = None
+
+
+def _set_custom_allocator(f):
+    global custom_allocate
+    custom_allocate = f
+
+
+cdef Storage storage_for(int64_t nbytes, int device_type):
+    if device_type == DEV_CPU:
+        return new_storage(nbytes)
+    if device_type == DEV_META:
+        return meta_storage(nbytes)
+    if device_type == DEV_CUSTOM and custom_allocate is not None:
+        return custom_allocate(nbytes)
+    if device_type == DEV_CUDA:
+        raise RuntimeError("CUDA is not available in this build: no CUDA driver backend is loaded")
+    raise RuntimeError("the custom backend has no allocator: register one with tensorrt_lite.backend.register_backend")
+
+
+cdef TensorBase empty_tensor(int ndim, const int64_t* sizes, int dtype, int device_type):
+    """A contiguous tensor with undefined contents. sizes: ndim numbers."""
+    cdef int64_t n = 1
+    cdef int i
+    cdef TensorBase t
+    if ndim == 1 and 0 <= sizes[0] < (<int64_t>1 << 58):
+        n = sizes[0]
+    elif ndim > 0:
+        n = checked_numel(ndim, sizes)
+    t = new_tensor()
+    if ndim > INLINE_DIMS:
+        set_ndim(t, ndim)
+    t.ndim = ndim
+    for i in range(ndim):
+        t.sizes[i] = sizes[i]
+    contiguous_strides(ndim, sizes, t.strides)
+    t.numel = n
+    t.dtype = dtype
+    t.contiguous = 1
+    if device_type == DEV_CPU:
+        t.storage = new_storage(n * ITEM_SIZE[dtype])
+    else:
+        t.storage = storage_for(n * ITEM_SIZE[dtype], device_type)
+        t.device_type = device_type
+        t.keys = backend_key(device_type)
+    return t
+
+
+cdef TensorBase empty_strided_tensor(int ndim, const int64_t* sizes, const int64_t* strides, int dtype, int device_type):
+    """A tensor with given strides (not negative) over a fresh storage just large enough."""
+    cdef int64_t n = checked_numel(ndim, sizes), last = 0, step
+    cdef int i
+    cdef TensorBase t
+    for i in range(ndim):
+        if strides[i] < 0:
+            raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {_list_text(ndim, strides)}")
+        if n > 0 and (mul_overflow(sizes[i] - 1, strides[i], &step) or add_overflow(last, step, &last)):
+            raise RuntimeError(f"Storage size calculation overflowed with sizes={_list_text(ndim, sizes)} and strides={_list_text(ndim, strides)}")
+    if last > (<int64_t>1 << 58):
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={_list_text(ndim, sizes)} and strides={_list_text(ndim, strides)}")
+    t = new_tensor()
+    t.dtype = dtype
+    t.storage = storage_for((last + 1) * ITEM_SIZE[dtype] if n > 0 else 0, device_type)
+    t.device_type = device_type
+    t.keys = backend_key(device_type)
+    set_geometry(t, ndim, sizes, strides)
+    return t
+
+
+cdef TensorBase empty_like_tensor(TensorBase t, int dtype):
+    """Same sizes and device; strides too when `t` is dense (otherwise its order of dimensions, packed)."""
+    cdef TensorBase r
+    cdef int i, j, k, best
+    cdef int64_t strides[MAX_DIMS]
+    cdef int order[MAX_DIMS]
+    cdef int64_t n
+    if t.contiguous and t.device_type == DEV_CPU and t.ndim <= INLINE_DIMS:
+        r = new_tensor()
+        r.storage = new_storage(t.numel * ITEM_SIZE[dtype])
+        r.numel = t.numel
+        r.ndim = t.ndim
+        r.dtype = dtype
+        for i in range(t.ndim):
+            r.sizes[i] = t.sizes[i]
+            r.strides[i] = t.strides[i]
+        return r
+    if non_overlapping_dense(t):
+        return empty_strided_tensor(t.ndim, t.sizes, t.strides, dtype, t.device_type)
+    # sort dimensions by stride, largest first, keeping the order of equals
+    for i in range(t.ndim):
+        order[i] = i
+    for i in range(1, t.ndim):
+        k = order[i]
+        j = i - 1
+        while j >= 0 and t.strides[order[j]] < t.strides[k] and t.strides[order[j]] != 0 and t.strides[k] != 0:
+            order[j + 1] = order[j]
+            j -= 1
+        order[j + 1] = k
+    n = 1
+    for i in range(t.ndim - 1, -1, -1):
+        strides[order[i]] = n
+        n *= max(t.sizes[order[i]], 1)
+    return empty_strided_tensor(t.ndim, t.sizes, strides, dtype, t.device_type)
+
+
+cdef inline void copy_header(TensorBase r, TensorBase t):
+    r.storage = t.storage
+    r.dtype = t.dtype
+    r.device_type = t.device_type
+    r.device_index = t.device_index
+    r.keys = t.keys & ~<uint64_t>K_AUTOGRAD
+    r.inference = t.inference
+
+
+cdef VersionCounter* shared_version(TensorBase t) except NULL:
+    global _version_cache
+    cdef VersionCounter* v
+    if t.version == NULL:
+        v = _version_cache
+        if v != NULL:
+            _version_cache = v.next
+        else:
+            v = <VersionCounter*>malloc(sizeof(VersionCounter))
+            if v == NULL:
+                raise MemoryError
+        v.refs = 1
+        v.views = NULL
+        v.value = t.own_version
+        t.version = v
+    return t.version
+
+
+cdef int bump_version(TensorBase t) except -1:
+    if t.version == NULL:
+        t.own_version += 1
+    else:
+        t.version.value += 1
+    return 0
+
+
+cdef TensorBase alias_of(TensorBase t):
+    """A detached tensor with the same geometry, storage and version counter."""
+    cdef TensorBase r = new_tensor()
+    cdef int i
+    copy_header(r, t)
+    r.offset = t.offset
+    r.numel = t.numel
+    r.contiguous = t.contiguous
+    if t.ndim > INLINE_DIMS:
+        set_ndim(r, t.ndim)
+    r.ndim = t.ndim
+    for i in range(t.ndim):
+        r.sizes[i] = t.sizes[i]
+        r.strides[i] = t.strides[i]
+    r.version = shared_version(t)
+    r.version.refs += 1
+    return r
+
+
+cdef TensorBase make_view(TensorBase t, int ndim, const int64_t* sizes, const int64_t* strides, int64_t offset):
+    """A view with the given geometry, whose elements the caller knows to lie inside `t`'s storage."""
+    cdef TensorBase r = new_tensor()
+    copy_header(r, t)
+    r.offset = offset
+    if ndim > INLINE_DIMS:
+        set_ndim(r, ndim)
+    set_geometry(r, ndim, sizes, strides)
+    r.version = shared_version(t)
+    r.version.refs += 1
+    r.base = t if t.base is None else t.base
+    r.grad_fn_version = r.version.value
+    link_view(r)
+    return r
+
+
+cdef inline void link_view(TensorBase r) noexcept:
+    r.next_view = r.version.views
+    if r.next_view != NULL:
+        (<TensorBase>r.next_view).previous_view = <PyObject*>r
+    r.version.views = <PyObject*>r
+
+
+cdef inline void unlink_view(TensorBase r) noexcept:
+    if r.previous_view != NULL:
+        (<TensorBase>r.previous_view).next_view = r.next_view
+    elif r.version.views == <PyObject*>r:
+        r.version.views = r.next_view
+    if r.next_view != NULL:
+        (<TensorBase>r.next_view).previous_view = r.previous_view
+    r.next_view = NULL
+    r.previous_view = NULL
+
+
+cdef TensorBase scalar_tensor(int dtype, const Scalar* value):
+    """A 0-dimensional CPU tensor that holds a Python number."""
+    cdef TensorBase t = new_tensor()
+    t.ndim = 0
+    t.numel = 1
+    t.dtype = dtype
+    t.storage = new_storage(ITEM_SIZE[dtype])
+    store_scalar(t.storage.block.data, dtype, value)
+    return t
+
+
+cdef object shape_of(TensorBase t):
+    cdef int i
+    cdef list v = [t.sizes[i] for i in range(t.ndim)]
+    return size_type(v)
+
+
+cdef object strides_of(TensorBase t):
+    cdef int i
+    return tuple([t.strides[i] for i in range(t.ndim)])
+
+
+cdef str shape_text(TensorBase t):
+    return _list_text(t.ndim, t.sizes)
+
+
+cdef int check_geometry(Storage s, int ndim, const int64_t* sizes, const int64_t* strides, int64_t offset, int itemsize, str op) except -1:
+    """The gate for geometry from outside: sizes, strides and offset stay inside the storage, without overflow."""
+    cdef int64_t n = checked_numel(ndim, sizes), last = offset, step, nbytes
+    cdef int i
+    if offset < 0:
+        raise RuntimeError(f"{op}: Tensor: invalid storage offset {offset}")
+    for i in range(ndim):
+        if strides[i] < 0:
+            raise RuntimeError(f"{op}: Negative strides are not supported at the moment, got strides: {_list_text(ndim, strides)}")
+    if n == 0:
+        if offset > (<int64_t>1 << 58):
+            raise RuntimeError(f"{op}: storage offset {offset} is out of range")
+        return 0
+    for i in range(ndim):
+        if mul_overflow(sizes[i] - 1, strides[i], &step) or add_overflow(last, step, &last):
+            raise RuntimeError(f"Storage size calculation overflowed with sizes={_list_text(ndim, sizes)} and strides={_list_text(ndim, strides)}")
+    if add_overflow(last, 1, &last) or mul_overflow(last, itemsize, &nbytes):
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={_list_text(ndim, sizes)} and strides={_list_text(ndim, strides)}")
+    if nbytes > s.nbytes:
+        raise RuntimeError(
+            f"{op}: setStorage: sizes {_list_text(ndim, sizes)}, strides {_list_text(ndim, strides)}, storage offset {offset}, and itemsize "
+            f"{itemsize} requiring a storage size of {nbytes} are out of bounds for storage of size {s.nbytes}")
+    return 0
+
+
+cdef int resize_tensor(TensorBase t, int ndim, const int64_t* sizes, int memory_format) except -1:
+    """Give `t` new sizes in place, growing the storage when it is too small."""
+    cdef int64_t n = checked_numel(ndim, sizes)
+    cdef int64_t strides[MAX_DIMS]
+    cdef int64_t needed
+    cdef int i
+    cdef bint same = ndim == t.ndim
+    if ndim > MAX_DIMS:
+        raise RuntimeError(f"a tensor has at most {MAX_DIMS} dimensions, got {ndim}")
+    if same:
+        for i in range(ndim):
+            if t.sizes[i] != sizes[i]:
+                same = False
+                break
+    if same and memory_format < 0:
+        return 0
+    if memory_format == MF_CHANNELS_LAST or memory_format == MF_CHANNELS_LAST_3D:
+        if ndim != (4 if memory_format == MF_CHANNELS_LAST else 5):
+            raise RuntimeError(f"required rank {4 if memory_format == MF_CHANNELS_LAST else 5} tensor to use channels_last format")
+        channels_last_strides(ndim, sizes, strides)
+    else:
+        contiguous_strides(ndim, sizes, strides)
+    needed = (n + t.offset) * ITEM_SIZE[t.dtype] if n > 0 else 0
+    if needed > t.storage.nbytes:
+        storage_resize(t.storage, needed)
+    set_geometry(t, ndim, sizes, strides)
+    return 0
+
+
+cdef bint non_overlapping_dense(TensorBase t) noexcept:
+    """Whether the elements fill a block of memory without gaps and without sharing."""
+    cdef int order[MAX_DIMS]
+    cdef int i, j, k, n = 0
+    cdef int64_t expected = 1
+    if t.contiguous:
+        return True
+    for i in range(t.ndim):
+        if t.sizes[i] == 1:
+            continue
+        j = n - 1
+        while j >= 0 and t.strides[order[j]] > t.strides[i]:
+            order[j + 1] = order[j]
+            j -= 1
+        order[j + 1] = i
+        n += 1
+    for k in range(n):
+        i = order[k]
+        if t.strides[i] != expected:
+            return False
+        expected *= t.sizes[i]
+    return True
+
+
+cdef bint has_internal_overlap(TensorBase t) noexcept:
+    """Whether two indices certainly share an element (an expanded dimension)."""
+    cdef int i
+    if t.contiguous or t.numel == 0:
+        return False
+    for i in range(t.ndim):
+        if t.strides[i] == 0 and t.sizes[i] > 1:
+            return True
+    return False
+
+
+cdef int memory_overlap(TensorBase a, TensorBase b) noexcept:
+    """0: apart, 1: the same elements in the same order, 2: partly shared, 3: too hard to tell."""
+    cdef int64_t a0, a1, b0, b1
+    cdef int i
+    if a is b:
+        return 1
+    if a.numel == 0 or b.numel == 0 or a.storage.block != b.storage.block or a.storage.block == NULL:
+        return 0
+    a0 = a.offset * ITEM_SIZE[a.dtype]
+    b0 = b.offset * ITEM_SIZE[b.dtype]
+    a1 = 0
+    for i in range(a.ndim):
+        a1 += (a.sizes[i] - 1) * a.strides[i]
+    b1 = 0
+    for i in range(b.ndim):
+        b1 += (b.sizes[i] - 1) * b.strides[i]
+    a1 = a0 + (a1 + 1) * ITEM_SIZE[a.dtype]
+    b1 = b0 + (b1 + 1) * ITEM_SIZE[b.dtype]
+    if a1 <= b0 or b1 <= a0:
+        return 0
+    if a0 == b0 and a.dtype == b.dtype and same_sizes(a, b):
+        for i in range(a.ndim):
+            if a.strides[i] != b.strides[i] and a.sizes[i] > 1:
+                break
+        else:
+            return 1
+    if non_overlapping_dense(a) and non_overlapping_dense(b):
+        return 2
+    return 3
+
+
+cdef bint is_channels_last(TensorBase t) noexcept:
+    cdef int64_t expected = 1
+    cdef int k
+    cdef int* order = [1, 3, 2, 0]
+    if t.ndim != 4:
+        return False
+    if t.strides[1] == 0:
+        return False
+    for k in range(4):
+        if t.sizes[order[k]] != 1:
+            if t.strides[order[k]] != expected:
+                return False
+            expected *= t.sizes[order[k]]
+    return True
+
+
+cdef bint is_channels_last_3d(TensorBase t) noexcept:
+    cdef int64_t expected = 1
+    cdef int k
+    cdef int* order = [1, 4, 3, 2, 0]
+    if t.ndim != 5:
+        return False
+    if t.strides[1] == 0:
+        return False
+    for k in range(5):
+        if t.sizes[order[k]] != 1:
+            if t.strides[order[k]] != expected:
+                return False
+            expected *= t.sizes[order[k]]
+    return True
+
+
+def sizeof_tensor():
+    """Bytes of the compiled part of a tensor object."""
+    return TensorBase.__basicsize__

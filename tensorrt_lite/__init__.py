@@ -1,0 +1,1 @@
+from tensorrt_lite.tensor import Tensor

@@ -1,0 +1,241 @@
+"""Builds the compiled core: generate, Cython, gcc (loops once per instruction set), link. Used by setup.py.
+
+Every step is skipped when the text of its inputs and its flags are those of the last build, so a changed kernel costs
+one module. Results lie in <build>/; the extension modules go to <target>/tensorrt_lite/_C/.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+ISA_FLAGS = {
+    "base": ["-march=x86-64"],
+    "avx2": ["-march=x86-64-v3"],
+    "avx512": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
+}
+# No -ffast-math: on gcc 12 it switches the whole process to flush-to-zero.
+COMMON = ["-fPIC", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fwrapv", "-w", "-fno-plt"]
+PACKAGE = "tensorrt_lite._C"
+
+
+class CompileError(RuntimeError):
+    pass
+
+
+def digest(*parts: object) -> str:
+    h = hashlib.sha256()
+    for p in parts:
+        h.update(p if isinstance(p, bytes) else str(p).encode())
+        h.update(b"\0")
+    return h.hexdigest()
+
+
+class Builder:
+    def __init__(self, build: Path, target: Path, debug: bool | None = None):
+        self.build = build
+        self.target = target / "tensorrt_lite" / "_C"
+        self.debug = bool(os.environ.get("TENSORRT_LITE_DEBUG", "") not in ("", "0")) if debug is None else debug
+        self.stamps_path = build / "stamps.json"
+        self.stamps: dict[str, str] = json.loads(self.stamps_path.read_text()) if self.stamps_path.exists() else {}
+        self.jobs = int(os.environ.get("TENSORRT_LITE_JOBS", "0")) or os.cpu_count() or 1
+        self.times: dict[str, float] = {}
+        self.extra = os.environ.get("CFLAGS", "").split()
+        self.suffix = sysconfig.get_config_var("EXT_SUFFIX")
+        self.compiler = os.environ.get("CC", "gcc").split()
+
+    # ---- steps
+
+    def run(self) -> None:
+        start = time.time()
+        loops = self.generate()
+        modules = self.modules()
+        self.link_include_tree(modules)
+        headers = digest(*(p.read_bytes() for p in sorted((ROOT / "cysrc").rglob("*.h"))))
+        self.pxd = digest(*(p.read_bytes() for p in sorted(self.include.rglob("*.pxd"))))
+        self.parallel([(self.cythonize, (name, source)) for name, source in modules.items()] + [(self.cythonize_shared, ())])
+        jobs = []
+        objects: dict[str, list[Path]] = {}
+        for name in [*modules, f"{PACKAGE}._cyutility"]:
+            objects[name] = [self.object_path(name)]
+            optimise = "-O3" if name.endswith(("core.iterator",)) else "-O2"
+            jobs.append((self.compile, (self.c_path(name), self.object_path(name), [optimise, *self.python_flags()], headers)))
+            family = name.rpartition(".")[2]
+            if name.startswith(f"{PACKAGE}.ops."):
+                sources = list(loops.get(family, []))
+                own = ROOT / "cysrc" / "loops" / f"{family}.c"
+                if own.exists():
+                    sources.append(own)
+                for source in sources:
+                    for isa, flags in ISA_FLAGS.items():
+                        o = self.build / "objects" / f"{source.stem}_{isa}.o"
+                        objects[name].append(o)
+                        jobs.append((self.compile, (source, o, ["-O3", f"-DISA={isa}", *flags, f"-I{ROOT}/cysrc/core", f"-I{ROOT}/cysrc/loops", *self.python_flags()], headers)))
+        jobs.sort(key=lambda j: -j[1][0].stat().st_size if j[1][0].exists() else 0)
+        self.parallel(jobs)
+        self.parallel([(self.link, (name, objects[name])) for name in objects])
+        self.package_files(modules)
+        self.stamps_path.write_text(json.dumps(self.stamps))
+        print(f"tensorrt_lite: core built in {time.time() - start:.1f} s", file=sys.stderr)
+
+    def generate(self) -> dict[str, list[Path]]:
+        from tools.codegen.generate import generate
+
+        self.generated = self.build / "generated"
+        return generate(ROOT, self.generated, self.debug)
+
+    def modules(self) -> dict[str, Path]:
+        """{module name: source}: core and autograd by hand, one per operator family generated."""
+        found = {}
+        for folder in ("core", "autograd", "cuda", "ops"):
+            for p in sorted((ROOT / "cysrc" / folder).glob("*.pyx")):
+                if folder != "ops" or p.stem == "support":
+                    found[f"{PACKAGE}.{folder}.{p.stem}"] = p
+        for p in sorted((self.generated / "ops").glob("*.pyx")):
+            if (ROOT / "cysrc" / "ops" / f"{p.stem}.yaml").exists():
+                found[f"{PACKAGE}.ops.{p.stem}"] = p
+        return found
+
+    def link_include_tree(self, modules: dict[str, Path]) -> None:
+        """<build>/include/tensorrt_lite/_C mirrors cysrc, so that cimports by package name resolve."""
+        self.include = self.build / "include"
+        base = self.include / "tensorrt_lite" / "_C"
+        base.mkdir(parents=True, exist_ok=True)
+        (self.include / "tensorrt_lite" / "__init__.pxd").touch()
+        (base / "__init__.pxd").touch()
+        for folder in ("core", "autograd", "cuda", "ops"):
+            link(base / folder, ROOT / "cysrc" / folder)
+        link(base / "operators.pxd", self.generated / "operators.pxd")
+        link(self.include / "kernels", ROOT / "cysrc" / "ops")
+
+    def c_path(self, name: str) -> Path:
+        return self.build / "c" / (name.replace(".", "_") + ".c")
+
+    def object_path(self, name: str) -> Path:
+        return self.build / "objects" / (name.replace(".", "_") + ".o")
+
+    def cython(self, key: str, arguments: list[str], output: Path, inputs: str) -> None:
+        stamp = digest(inputs, arguments, self.debug)
+        if self.stamps.get(key) == stamp and output.exists():
+            return
+        output.parent.mkdir(parents=True, exist_ok=True)
+        self.command(key, [sys.executable, "-m", "cython", "-3", *arguments])
+        self.stamps[key] = stamp
+
+    def cythonize(self, name: str, source: Path) -> None:
+        out = self.c_path(name)
+        included = ROOT / "cysrc" / "ops" / source.name
+        parts = [source.read_bytes(), included.read_bytes() if included.exists() else b"", self.pxd]
+        for p in sorted((ROOT / "cysrc" / "ops").glob(f"{source.stem}_*.pxi")):
+            parts.append(p.read_bytes())
+        directives = ["-X", "language_level=3", "-X", "embedsignature=False", "-X", "auto_pickle=False", "-X", "binding=True", "-X", "wraparound=False",
+                      "-X", f"boundscheck={self.debug}", "-X", "cdivision=True", "-X", "initializedcheck=False"]  # fmt: skip
+        text = source.read_text()
+        path = self.build / "pyx" / (name.replace(".", "_") + ".pyx")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if "include \"" in text and source.parent != ROOT / "cysrc" / "core":
+            text = text.replace('include "', 'include "kernels/')
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+        self.cython("cython " + name, [*directives, "--module-name", name, "-I", str(self.include), f"--shared={PACKAGE}._cyutility", str(path), "-o", str(out)], out, digest(*parts))
+
+    def cythonize_shared(self) -> None:
+        out = self.c_path(f"{PACKAGE}._cyutility")
+        self.cython("cython shared", [f"--generate-shared={out}"], out, "")
+
+    def python_flags(self) -> list[str]:
+        return [f"-I{sysconfig.get_paths()['include']}", f"-I{ROOT}/cysrc/core", f"-I{ROOT}/cysrc/autograd", f"-I{ROOT}/cysrc/loops", f"-I{ROOT}/cysrc/cuda"]
+
+    def compile(self, source: Path, output: Path, flags: list[str], headers: str) -> None:
+        if self.debug:
+            flags = ["-O1" if f in ("-O2", "-O3") else f for f in flags] + ["-g", "-fno-omit-frame-pointer", "-DTRT_DEBUG=1"]
+        command = [*self.compiler, *COMMON, *flags, *self.extra, "-c", str(source), "-o", str(output)]
+        stamp = digest(source.read_bytes(), headers, command)
+        if self.stamps.get(str(output.name)) == stamp and output.exists():
+            return
+        output.parent.mkdir(parents=True, exist_ok=True)
+        self.command(output.name, command)
+        self.stamps[str(output.name)] = stamp
+
+    def link(self, name: str, objects: list[Path]) -> None:
+        relative = name.removeprefix(PACKAGE + ".").replace(".", "/")
+        output = self.target / (relative + self.suffix)
+        stamp = digest(*(self.stamps[o.name] for o in objects), str(output))
+        if self.stamps.get("link " + name) == stamp and output.exists():
+            return
+        output.parent.mkdir(parents=True, exist_ok=True)
+        strip = [] if self.debug else ["-s"]
+        self.command("link " + name, [*self.compiler, "-shared", "-fopenmp", *strip, *self.extra, *map(str, objects), "-o", str(output), "-lm", "-ldl"])
+        self.stamps["link " + name] = stamp
+
+    def package_files(self, modules: dict[str, Path]) -> None:
+        """__init__ files, the list of operator families, and the .pxd files for users' own Cython modules."""
+        for folder in ("", "core", "autograd", "cuda", "ops"):
+            if (self.target / folder).exists():
+                init = self.target / folder / "__init__.py"
+                init.write_text(self.init_text(modules) if folder == "" else "")
+                (self.target / folder / "__init__.pxd").touch()
+        for p in sorted((ROOT / "cysrc").rglob("*.pxd")) + sorted((ROOT / "cysrc").rglob("*.h")):
+            destination = self.target / p.relative_to(ROOT / "cysrc")
+            destination.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(p, destination)
+        shutil.copyfile(self.generated / "operators.pxd", self.target / "operators.pxd")
+        # modules of families that no longer exist must not be imported
+        for p in (self.target / "ops").glob("*.so"):
+            if f"{PACKAGE}.ops.{p.name.split('.')[0]}" not in modules:
+                p.unlink()
+
+    def init_text(self, modules: dict[str, Path]) -> str:
+        families = [n.rpartition(".")[2] for n in modules if ".ops." in n and not n.endswith(".support")]
+        version = subprocess.run([*self.compiler, "--version"], capture_output=True, text=True).stdout.splitlines()[0]
+        return f"FAMILIES = {families!r}\nDEBUG = {self.debug!r}\nCOMPILER = {version!r}\n"
+
+    # ---- running commands
+
+    def command(self, label: str, command: list[str]) -> None:
+        start = time.time()
+        r = subprocess.run(command, capture_output=True, text=True, cwd=self.build)
+        self.times[label] = time.time() - start
+        if r.returncode:
+            raise CompileError(f"{label} failed: {' '.join(command)}\n{r.stdout[-4000:]}\n{r.stderr[-4000:]}")
+
+    def parallel(self, jobs: list) -> None:
+        errors = []
+        try:
+            with ThreadPoolExecutor(self.jobs) as pool:
+                for future in [pool.submit(f, *a) for f, a in jobs]:
+                    error = future.exception()
+                    if isinstance(error, CompileError):
+                        errors.append(str(error))
+                    elif error is not None:
+                        raise error
+            if errors:
+                raise SystemExit("\n".join(errors))
+        finally:
+            self.stamps_path.parent.mkdir(parents=True, exist_ok=True)
+            self.stamps_path.write_text(json.dumps(self.stamps))
+
+
+def link(path: Path, to: Path) -> None:
+    if path.is_symlink():
+        if path.resolve() == to.resolve():
+            return
+        path.unlink()
+    path.symlink_to(to)
+
+
+if __name__ == "__main__":
+    # a developer's build in place: python -m tools.build_core
+    builder = Builder(ROOT / "build" / ("debug" if os.environ.get("TENSORRT_LITE_DEBUG") else "core"), ROOT)
+    builder.run()
+    for label, seconds in sorted(builder.times.items(), key=lambda kv: -kv[1])[:12]:
+        print(f"{seconds:6.1f} s  {label}", file=sys.stderr)

@@ -1,0 +1,124 @@
+"""The scalar expressions of the declarations: one text becomes C, CUDA and differentiable operators.
+
+The language is Python's expression syntax over the argument names, `result` and `grad`: arithmetic, comparisons, `and`,
+`or`, `not`, `where(condition, a, b)` and the functions of the vector math header.
+"""
+
+from __future__ import annotations
+
+import ast
+
+_BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^"}
+_COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+COMPUTE = {"f16": "f32", "bf16": "f32"}
+
+
+def compute_type(dtype: str) -> str:
+    return COMPUTE.get(dtype, dtype)
+
+
+def parse(text: str) -> ast.expr:
+    return ast.parse(str(text).strip(), mode="eval").body
+
+
+def names(text: str) -> set[str]:
+    """Variables that an expression reads (not the functions it calls)."""
+    tree = parse(text)
+    called = {id(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)}
+    return {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and id(n) not in called}
+
+
+class _C(ast.NodeVisitor):
+    def __init__(self, dtype: str, suffix: bool):
+        self.t = compute_type(dtype)
+        self.suffix = suffix
+
+    def number(self, v: object) -> str:
+        if isinstance(v, bool):
+            return "1" if v else "0"
+        return f"(({self.t}){v!r})"
+
+    def visit_Constant(self, n: ast.Constant) -> str:
+        return self.number(n.value)
+
+    def visit_Name(self, n: ast.Name) -> str:
+        if n.id in ("inf", "nan"):
+            return f"(({self.t}){'INFINITY' if n.id == 'inf' else 'NAN'})"
+        return "v_" + n.id
+
+    def visit_UnaryOp(self, n: ast.UnaryOp) -> str:
+        op = {ast.USub: "-", ast.UAdd: "+", ast.Not: "!", ast.Invert: "~"}[type(n.op)]
+        return f"({op}{self.visit(n.operand)})"
+
+    def visit_BinOp(self, n: ast.BinOp) -> str:
+        if type(n.op) not in _BINARY:
+            raise ValueError(f"operator {type(n.op).__name__} is not in the expression language")
+        return f"({self.visit(n.left)} {_BINARY[type(n.op)]} {self.visit(n.right)})"
+
+    def visit_Compare(self, n: ast.Compare) -> str:
+        if len(n.ops) != 1:
+            raise ValueError("write chained comparisons with 'and'")
+        return f"({self.visit(n.left)} {_COMPARE[type(n.ops[0])]} {self.visit(n.comparators[0])})"
+
+    def visit_BoolOp(self, n: ast.BoolOp) -> str:
+        # & and | keep loops free of branches
+        return "(" + (" & " if isinstance(n.op, ast.And) else " | ").join(self.truth(v) for v in n.values) + ")"
+
+    def truth(self, n: ast.expr) -> str:
+        text = self.visit(n)
+        return text if isinstance(n, (ast.Compare, ast.BoolOp)) else f"({text} != 0)"
+
+    def visit_Call(self, n: ast.Call) -> str:
+        f = n.func.id  # type: ignore[attr-defined]
+        a = [self.visit(x) for x in n.args]
+        if f == "where":
+            return f"({self.truth(n.args[0])} ? {a[1]} : {a[2]})"
+        if f == "real_part":
+            return f"real_{self.t}({a[0]})" if self.t.startswith("c") else a[0]
+        return f"{f}_{self.t}({', '.join(a)})" if self.suffix else f"{f}({', '.join(a)})"
+
+    def generic_visit(self, n: ast.AST) -> str:
+        raise ValueError(f"{type(n).__name__} is not in the expression language")
+
+
+def to_c(text: str, dtype: str) -> str:
+    """C text for one element type; functions get the compute type as suffix."""
+    return _C(dtype, True).visit(parse(text))
+
+
+def to_cuda(text: str, dtype: str) -> str:
+    """CUDA text: the functions are overloads."""
+    return _C(dtype, False).visit(parse(text))
+
+
+class _Composed(ast.NodeTransformer):
+    def visit_Call(self, n: ast.Call) -> ast.AST:
+        self.generic_visit(n)
+        name = n.func.id  # type: ignore[attr-defined]
+        n.func = ast.Attribute(ast.Name("_ops", ast.Load()), {"sel": "where", "real_part": "real"}.get(name, name), ast.Load())
+        return n
+
+    def visit_BoolOp(self, n: ast.BoolOp) -> ast.AST:
+        self.generic_visit(n)
+        op = ast.BitAnd() if isinstance(n.op, ast.And) else ast.BitOr()
+        result = n.values[0]
+        for v in n.values[1:]:
+            result = ast.BinOp(result, op, v)
+        return result
+
+    def visit_UnaryOp(self, n: ast.UnaryOp) -> ast.AST:
+        self.generic_visit(n)
+        if isinstance(n.op, ast.Not):
+            return ast.Call(ast.Attribute(ast.Name("_ops", ast.Load()), "logical_not", ast.Load()), [n.operand], [])
+        return n
+
+    def visit_Name(self, n: ast.Name) -> ast.AST:
+        if n.id in ("inf", "nan"):
+            return ast.Call(ast.Name("float", ast.Load()), [ast.Constant(n.id)], [])
+        return n
+
+
+def to_composed(text: str) -> str:
+    """The same expression over tensors, by public operators (differentiable to any order)."""
+    tree = ast.Expression(_Composed().visit(parse(text)))
+    return ast.unparse(ast.fix_missing_locations(tree))

@@ -1,0 +1,381 @@
+"""Operators that are not pointwise: typed dispatchers, autograd wrappers, Nodes, entries.
+
+C types of arguments: Tensor TensorBase, Tensor[] list, int int64_t, bool bint, float double, Scalar const Scalar*, int[]
+const Dims*, ScalarType? int (-1: none), everything else a Python object. With the variants out or inplace a kernel
+takes two more arguments, `out` and the write mode.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from .expression import names
+from .pointwise import camel, default_text
+from .schema import Argument, DeclarationError, Operator
+
+_C_TYPES = {
+    "Tensor": "TensorBase",
+    "Tensor?": "TensorBase",
+    "Tensor[]": "list",
+    "int": "int64_t",
+    "bool": "bint",
+    "float": "double",
+    "Scalar": "const Scalar*",
+    "Scalar?": "const Scalar*",
+    "int[]": "const Dims*",
+    "int[]?": "const Dims*",
+    "ScalarType": "int",
+    "ScalarType?": "int",
+}
+BACKEND_KEYS = ("KEY_CPU", "KEY_META")
+
+
+def c_type(a: Argument) -> str:
+    return _C_TYPES.get(a.type, "object")
+
+
+def return_type(op: Operator) -> str:
+    return "TensorBase" if op.returns == ["Tensor"] else "object"
+
+
+def takes_out(op: Operator) -> bool:
+    return bool(op.variants & {"out", "inplace"})
+
+
+def parameters(op: Operator, named: bool = True) -> str:
+    parts = [f"{c_type(a)} {a.name}" if named else c_type(a) for a in op.arguments]
+    if takes_out(op):
+        parts += [("TensorBase" if return_type(op) == "TensorBase" else "object") + (" out" if named else ""), "int mode" if named else "int"]
+    return ", ".join(parts)
+
+
+def call_arguments(op: Operator) -> str:
+    return ", ".join([a.name for a in op.arguments] + (["out", "mode"] if takes_out(op) else []))
+
+
+def keys_expression(op: Operator) -> str:
+    parts = []
+    for a in op.arguments:
+        if a.type == "Tensor":
+            parts.append(f"{a.name}.keys")
+        elif a.type == "Tensor?":
+            parts.append(f"({a.name}.keys if {a.name} is not None else 0)")
+        elif a.type == "Tensor[]":
+            parts.append(f"keys_of_list({a.name})")
+    if takes_out(op) and return_type(op) == "TensorBase":
+        parts.append("(out.keys if mode else 0)")
+    return " | ".join(parts) if parts else "K_CPU"
+
+
+def operators_pxd(operators: list[Operator]) -> str:
+    """Inline dispatchers of every operator, for use between families: `op_sum(...)`."""
+    text = ["# Generated: typed dispatchers of all operators.", "from libc.stdint cimport int64_t, uint64_t",
+            "from tensorrt_lite._C.core.dtype cimport Scalar", "from tensorrt_lite._C.core.tensor cimport TensorBase, K_CPU",
+            "from tensorrt_lite._C.core.dispatch cimport OPS, resolve", "from tensorrt_lite._C.core.args cimport Dims",
+            "from tensorrt_lite._C.core.iterator cimport PointwiseInfo",
+            "from tensorrt_lite._C.autograd.pointwise cimport call1, call2, call3", "",
+            "cdef enum OperatorId:"]  # fmt: skip
+    text += [f"    {op.identifier} = {i}" for i, op in enumerate(operators)]
+    text += ["", "cdef inline uint64_t keys_of_list(list tensors):", "    cdef uint64_t k = 0", "    for t in tensors:",
+             "        k |= (<TensorBase?>t).keys if t is not None else 0", "    return k if k else K_CPU", ""]  # fmt: skip
+    for op in operators:
+        if op.kind == "pointwise":
+            n = len(op.tensors)
+            args = ", ".join(f"TensorBase {x}" for x in "abc"[:n])
+            passed = ", ".join("abc"[:n])
+            text.append(f"cdef inline TensorBase op_{op.name}({args}, const Scalar* params, TensorBase out, int mode):")
+            text.append(f"    return call{n}(<PointwiseInfo*>OPS[{op.identifier}].info, {passed}, params, out, mode)\n")
+        elif op.kind == "function":
+            text.append(f"ctypedef {return_type(op)} (*fn_{op.name})({parameters(op, False)})")
+            text.append(f"cdef inline {return_type(op)} op_{op.name}({parameters(op)}):")
+            text.append(f"    return (<fn_{op.name}>resolve(&OPS[{op.identifier}], {keys_expression(op)}))({call_arguments(op)})\n")
+    return "\n".join(text)
+
+
+class Plan:
+    """What a Node of one operator saves, from the names its formulas read."""
+
+    def __init__(self, op: Operator):
+        used: set[str] = set()
+        for f in op.backward.values():
+            used |= names(f)
+        tensors = {a.name: a for a in op.arguments if a.type in ("Tensor", "Tensor?")}
+        lists = {a.name for a in op.arguments if a.type == "Tensor[]"}
+        params = {a.name: a for a in op.arguments if not a.is_tensor and a.type != "Tensor[]"}
+        results = ["result"] if len(op.returns) == 1 else [f"result{i}" for i in range(len(op.returns))]
+        self.tensors = [t for t in tensors if t in used]
+        self.results = [r for r in results if r in used]
+        self.lists = [x for x in lists if x in used]
+        self.params = [p for p in params if p in used]
+        self.shapes = [t for t in tensors if f"{t}_shape" in used]
+        self.metas = [t for t in tensors if f"{t}_meta" in used]
+        self.list_shapes = [x for x in lists if f"{x}_shape" in used]
+        known = set(tensors) | set(params) | set(results) | lists | {"grad", "grads", "needs_input", "node", "True", "False", "None"}
+        known |= {f"{t}_shape" for t in list(tensors) + list(lists)} | {f"{t}_meta" for t in tensors}
+        unknown = {u for u in used if u not in known and not u.startswith("_ops")}
+        if unknown:
+            raise DeclarationError(f"{op.family}.yaml: the derivative of {op.name} reads unknown names {sorted(unknown)}")
+        if len(self.tensors) + len(self.results) > 6:
+            raise DeclarationError(f"{op.family}.yaml: {op.name} saves more than six tensors")
+
+    @property
+    def args(self) -> list[str]:
+        return self.params + [f"{t}_shape" for t in self.shapes] + [f"{t}_meta" for t in self.metas] + [f"{t}_shape" for t in self.list_shapes]
+
+
+def python_value(a: Argument) -> str:
+    """The Python object of a C argument, for saving and boxing."""
+    t = c_type(a)
+    if t == "const Scalar*":
+        return f"(scalar_object({a.name}) if {a.name} != NULL else None)"
+    if t == "const Dims*":
+        return f"dims_tuple({a.name})"
+    if a.type in ("ScalarType", "ScalarType?"):
+        return f"(None if {a.name} < 0 else dtype_of({a.name}))"
+    return a.name
+
+
+def emit(family: str, ops: list[Operator]) -> str:
+    text: list[str] = []
+    init: list[str] = []
+    for op in ops:
+        emit_operator(op, text, init)
+    text += [f"cdef int _register_functions_{family}() except -1:"] + ["    " + line for line in init] + ["    return 0", "", f"_register_functions_{family}()", ""]
+    return "\n".join(text)
+
+
+def emit_operator(op: Operator, text: list[str], init: list[str]) -> None:
+    kernel = op.row.get("kernel", f"{op.name}_cpu")
+    kernels = kernel if isinstance(kernel, dict) else {"CPU": kernel, "META": kernel}
+    for key, function in kernels.items():
+        init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_{key}, <void*><fn_{op.name}>{function})")
+    text.append(f"cdef {return_type(op)} custom_{op.name}({parameters(op)}):")
+    values = [python_value(a) for a in op.arguments] + (["out"] if takes_out(op) else [])
+    text.append(f"    return boxed_call(b\"{op.name}\", KEY_CUSTOM, ({', '.join(values)},))\n" if values else f"    return boxed_call(b\"{op.name}\", KEY_CUSTOM, ())\n")
+    init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_CUSTOM, <void*><fn_{op.name}>custom_{op.name})")
+    if op.backward or op.row.get("view"):
+        emit_autograd(op, text)
+        init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_AUTOGRAD, <void*><fn_{op.name}>autograd_{op.name})")
+    if op.row.get("entry") != "manual":
+        emit_entry(op, text)
+
+
+def emit_autograd(op: Operator, text: list[str]) -> None:
+    plan = Plan(op)
+    name = op.name
+    view = bool(op.row.get("view"))
+    differentiable = [a for a in op.arguments if a.name in op.backward]
+    saved_names = plan.tensors + plan.results + plan.args
+    node = op.row.get("node", camel(name) + "Backward0")
+    # --- backward function
+    text.append(f"cdef object backward_{name}(OpNode node, object grad_):")
+    if len(op.returns) > 1 or op.returns == ["Tensor[]"]:
+        text.append("    cdef object grads = grad_")
+        text.append("    cdef object grad = grad_[0]")
+    else:
+        text.append("    cdef TensorBase grad = <TensorBase>grad_")
+    for i, t in enumerate(plan.tensors + plan.results):
+        text.append(f"    cdef TensorBase {t} = saved(node, {i})")
+    for i, t in enumerate(plan.lists):
+        text.append(f"    cdef list {t} = saved_tensors(node, {i})")
+    for i, a in enumerate(plan.args):
+        text.append(f"    cdef object {a} = (<tuple>node.args)[{i}]")
+    position = 0
+    outputs = []
+    if len(differentiable) == 1 and differentiable[0].type == "Tensor[]":
+        text.append(f"    return {op.backward[differentiable[0].name]}\n")
+    else:
+        for a in op.arguments:
+            if a.name not in op.backward:
+                continue
+            formula = op.backward[a.name]
+            # one formula text for several arguments is a joint call that returns a tuple
+            if ast.parse(formula, mode="eval").body and op.row.get("nondiff") == "joint":
+                outputs.append(formula)
+                continue
+            text.append(f"    cdef object r{position} = None")
+            text.append(f"    if node.edge({position}) is not None:")
+            text.append(f"        r{position} = {formula}")
+            outputs.append(f"r{position}")
+            position += 1
+        if op.row.get("nondiff") == "joint":
+            text.append(f"    return {outputs[0]}\n")
+        else:
+            text.append(f"    return {outputs[0]}\n" if len(outputs) == 1 else f"    return ({', '.join(outputs)})\n")
+    text.append("cdef extern from *:\n    \"\"\"")
+    text.append(f"    static OpNodeInfo node_{name} = {{\"{node}\", \"{','.join(saved_names)}\", {len(plan.tensors) + len(plan.results)}, 0, 0}};")
+    text.append(f"    \"\"\"\n    OpNodeInfo node_{name}")
+    text.append(f"node_{name}.apply = <void*><op_apply>backward_{name}\n")
+    # --- autograd wrapper
+    text.append(f"cdef {return_type(op)} autograd_{name}({parameters(op)}):")
+    text.append(f"    cdef {return_type(op)} result")
+    text.append("    cdef OpNode node")
+    text.append(f"    cdef fn_{name} below = <fn_{name}>OPS[{op.identifier}].kernels[top_bit(({keys_expression(op)}) & K_BACKENDS)]")
+    conditions = []
+    for a in differentiable:
+        if a.type == "Tensor":
+            conditions.append(f"{a.name}.requires_grad")
+        elif a.type == "Tensor?":
+            conditions.append(f"({a.name} is not None and {a.name}.requires_grad)")
+        else:
+            conditions.append(f"any_requires_grad({a.name})")
+    modes = takes_out(op)
+    inplace = "inplace" in op.variants
+    text.append(f"    if not tls().grad_mode or not ({' or '.join(conditions) or 'False'}):")
+    text.append(f"        result = below({call_arguments(op)})")
+    if modes:
+        text.append("        if mode == INPLACE:\n            bump_version(<TensorBase>out)")
+    if view:
+        text.append("        note_view(result)")
+    text.append("        return result")
+    if modes:
+        text.append(f"    if mode == OUT:\n        refuse_out(\"{name}\")")
+    text.append(f"    node = new_op_node(&node_{name})")
+    if op.returns == ["Tensor[]"]:
+        pass
+    elif len(op.returns) > 1:
+        text.append(f"    node.n_inputs = {len(op.returns)}")
+    if len(differentiable) == 1 and differentiable[0].type == "Tensor[]":
+        text.append(f"    set_list_edges(node, {differentiable[0].name})")
+    else:
+        for i, a in enumerate(differentiable):
+            text.append(f"    node.set_edge({i}, {a.name})")
+    for i, t in enumerate(plan.tensors):
+        if inplace and t == op.tensors[0].name:
+            text.append(f"    save(node, {i}, <TensorBase>{t}.detach().clone() if mode == INPLACE else {t})")
+        else:
+            text.append(f"    save(node, {i}, {t})")
+    for t in plan.lists:
+        text.append(f"    save_tensors(node, {t})")
+    if plan.args:
+        by_name = {a.name: a for a in op.arguments}
+        values = [python_value(by_name[p]) for p in plan.params]
+        values += [f"(shape_of({t}) if {t} is not None else None)" for t in plan.shapes]
+        values += [f"(input_meta({t}) if {t} is not None else None)" for t in plan.metas]
+        values += [f"shapes_of_list({t})" for t in plan.list_shapes]
+        text.append(f"    node.args = ({', '.join(values)},)")
+    text.append(f"    result = below({call_arguments(op)})")
+    if op.returns == ["Tensor"]:
+        if modes:
+            text.append("    if mode == INPLACE:\n        bump_version(result)")
+        for i, r in enumerate(plan.results):
+            text.append(f"    save_output(node, {len(plan.tensors) + i}, result)")
+        if modes and inplace:
+            text.append("    if mode == INPLACE:\n        rebase_history(result, node)\n    elif differentiable(result):\n        set_history(result, node, 0)")
+        else:
+            text.append("    if differentiable(result):\n        set_history(result, node, 0)")
+    elif op.returns == ["Tensor[]"]:
+        text.append("    set_list_history(result, node, " + ("True" if op.row.get("multi_view") else "False") + ")")
+    else:
+        text.append("    set_tuple_history(result, node)")
+        for i, r in enumerate(plan.results):
+            text.append(f"    save_output(node, {len(plan.tensors) + i}, <TensorBase>result[{int(r[6:])}])")
+    text.append("    return result\n")
+
+
+def entry_parameters(op: Operator, inplace: bool) -> str:
+    rename = {"self": "input"}
+    positional = [f"{rename.get(a.name, a.name)}{default_text(a)}" for a in op.arguments if not a.keyword]
+    keyword = [f"{rename.get(a.name, a.name)}{default_text(a)}" for a in op.arguments if a.keyword]
+    if "out" in op.variants and not inplace:
+        keyword.append("out=None")
+    return ", ".join(positional + (["*"] + keyword if keyword else []))
+
+
+def emit_entry(op: Operator, text: list[str]) -> None:
+    forms = [False] if op.variants - {"inplace"} else []
+    if "inplace" in op.variants:
+        forms.append(True)
+    for inplace in forms:
+        emit_entry_form(op, inplace, text)
+
+
+def emit_entry_form(op: Operator, inplace: bool, text: list[str]) -> None:
+    name = op.name + ("_" if inplace else "")
+    rename = {"self": "input"}
+    tensors = [a for a in op.arguments if a.type in ("Tensor", "Tensor?")]
+    lists = [a for a in op.arguments if a.type == "Tensor[]"]
+    out_named = "out" in op.variants and not inplace
+    text.append(f"def {name}({entry_parameters(op, inplace)}):")
+    for a in op.arguments:
+        t = c_type(a)
+        if t == "const Scalar*":
+            text.append(f"    cdef Scalar scalar_{a.name}\n    cdef const Scalar* c_{a.name} = NULL")
+        elif t == "const Dims*":
+            text.append(f"    cdef Dims dims_{a.name}\n    cdef const Dims* c_{a.name} = NULL")
+        elif t != "object":
+            text.append(f"    cdef {t} c_{a.name}")
+    # __torch_function__: any argument that is not plainly a tensor
+    tests = []
+    for a in tensors:
+        py = rename.get(a.name, a.name)
+        tests.append(f"not is_plain({py})" if a.type == "Tensor" else f"({py} is not None and not is_plain({py}))")
+    tests += [f"list_has_function({a.name})" for a in lists]
+    tests.append("tls().function_modes")
+    text.append(f"    if {' or '.join(tests)}:")
+    checks = [f"has_function({rename.get(a.name, a.name)})" for a in tensors] + [f"list_has_function({a.name})" for a in lists] + ["tls().function_modes"]
+    positional = ", ".join(rename.get(a.name, a.name) for a in op.arguments if not a.keyword)
+    keyword = ", ".join(f"\"{a.name}\": {a.name}" for a in op.arguments if a.keyword)
+    if out_named:
+        keyword += (", " if keyword else "") + "\"out\": out"
+    text.append(f"        if {' or '.join(checks)}:")
+    text.append(f"            r = call_torch_function({name}, ({positional}{',' if positional else ''}), {{{keyword}}})")
+    text.append("            if r is not NotImplemented:\n                return r")
+    passed = []
+    for a in op.arguments:
+        py = rename.get(a.name, a.name)
+        t = c_type(a)
+        label = f"\"{op.name}\", \"{py}\""
+        if a.type == "Tensor":
+            text.append(f"    c_{a.name} = <TensorBase>{py} if isinstance({py}, TensorBase) else as_tensor_arg({py}, {label})")
+        elif a.type == "Tensor?":
+            text.append(f"    c_{a.name} = None if {py} is None else as_tensor_arg({py}, {label})")
+        elif a.type == "Tensor[]":
+            text.append(f"    c_{a.name} = tensor_list({py}, {label})")
+        elif t == "const Scalar*":
+            text.append(f"    if {py} is not None:\n        param({py}, &scalar_{a.name}, {label})\n        c_{a.name} = &scalar_{a.name}")
+            if not a.type.endswith("?"):
+                text.append(f"    else:\n        raise TypeError(\"{op.name}(): argument '{py}' must be Number, not NoneType\")")
+        elif t == "const Dims*":
+            text.append(f"    if {py} is not None:\n        parse_dims({py}, &dims_{a.name}, {label})\n        c_{a.name} = &dims_{a.name}")
+            if not a.type.endswith("?"):
+                text.append(f"    else:\n        raise TypeError(\"{op.name}(): argument '{py}' must be tuple of ints, not NoneType\")")
+        elif t == "int64_t":
+            text.append(f"    c_{a.name} = parse_int({py}, {label})")
+        elif t == "double":
+            text.append(f"    c_{a.name} = parse_double({py}, {label})")
+        elif t == "bint":
+            text.append(f"    c_{a.name} = parse_bool({py}, {label})")
+        elif t == "int":
+            text.append(f"    c_{a.name} = parse_dtype({py}, \"{op.name}\")")
+        passed.append(f"c_{a.name}" if t != "object" else py)
+    if not takes_out(op):
+        text.append(f"    return op_{op.name}({', '.join(passed)})\n")
+        return
+    multi = return_type(op) != "TensorBase"
+    if inplace:
+        text.append(f"    check_inplace(c_{op.tensors[0].name}, \"{op.name}_\")")
+        passed += [f"c_{op.tensors[0].name}", "INPLACE"]
+        text.append(f"    return finish_inplace(op_{op.name}({', '.join(passed)}), {keys_expression_python(op)})\n")
+        return
+    if not out_named:
+        text.append(f"    return op_{op.name}({', '.join(passed + ['None', 'FRESH'])})\n")
+        return
+    text.append(f"    if out is None:\n        return op_{op.name}({', '.join(passed + ['None', 'FRESH'])})")
+    checker = "check_outs" if multi else "check_out"
+    text.append(f"    {checker}(out, \"{op.name}\"{', ' + str(len(op.returns)) if multi else ''})")
+    cast = "out" if multi else "<TensorBase>out"
+    text.append(f"    r = op_{op.name}({', '.join(passed + [cast, 'OUT'])})")
+    text.append(f"    bump_{'outs' if multi else 'version'}({cast})\n    return r\n")
+
+
+def keys_expression_python(op: Operator) -> str:
+    parts = []
+    for a in op.arguments:
+        if a.type == "Tensor":
+            parts.append(f"c_{a.name}.keys")
+        elif a.type == "Tensor?":
+            parts.append(f"(c_{a.name}.keys if c_{a.name} is not None else 0)")
+        elif a.type == "Tensor[]":
+            parts.append(f"keys_of_list(c_{a.name})")
+    return " | ".join(parts)

@@ -1,0 +1,84 @@
+"""Writes the generated sources into the build folder: one Cython module and some C loop files per family."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from . import functions, pointwise
+from .schema import Operator, load
+
+PRELUDE = """# Generated from cysrc/ops/{family}.yaml and {family}.pyx: entries, dispatch, Nodes.
+# cython: language_level=3, boundscheck={checks}, wraparound=False, cdivision=True, auto_pickle=False, binding=True, initializedcheck=False
+cimport cython
+from libc.stdint cimport int64_t, uint64_t, int32_t, int16_t, int8_t, uint8_t, uint32_t
+from libc.string cimport memcpy, memset, memmove
+from libc.stdlib cimport malloc, free
+from cpython.object cimport PyObject
+from tensorrt_lite._C.core.dtype cimport *
+from tensorrt_lite._C.core.device cimport *
+from tensorrt_lite._C.core.storage cimport *
+from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_drop
+from tensorrt_lite._C.core.tensor cimport *
+from tensorrt_lite._C.core.dispatch cimport *
+from tensorrt_lite._C.core.args cimport *
+from tensorrt_lite._C.core.iterator cimport *
+from tensorrt_lite._C.core.parallel cimport *
+from tensorrt_lite._C.autograd.node cimport *
+from tensorrt_lite._C.autograd.pointwise cimport *
+from tensorrt_lite._C.ops.support cimport *
+from tensorrt_lite._C.operators cimport *
+
+cdef extern from "cpu_level.h":
+    int instruction_set "trt_cpu_level"() noexcept nogil
+
+attach()
+cdef object _ops = ops_namespace()
+
+"""
+
+
+def exports(ops: list[Operator]) -> dict[str, str]:
+    """{public name: flags}: f function, m method, n only in nn.functional's namespace."""
+    table: dict[str, str] = {}
+    for op in ops:
+        flags = ("f" if "function" in op.variants else "") + ("m" if "method" in op.variants else "") + ("n" if "nn" in op.variants else "")
+        if flags or op.variants - {"inplace"}:
+            table[op.name] = flags
+        if "inplace" in op.variants:
+            table[op.name + "_"] = ("f" if "function" in op.variants or "nn" in op.variants else "") + "m"
+    return table
+
+
+def write(path: Path, text: str) -> None:
+    """Write only what changed, so that the build recompiles only that."""
+    if not path.exists() or path.read_text() != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def generate(root: Path, out: Path, debug: bool = False) -> dict[str, list[Path]]:
+    """Generate everything below ``out``; returns {family: [C loop files]}."""
+    source = root / "cysrc" / "ops"
+    operators = [op for op in load(source) if op.kind != "composite"]
+    write(out / "operators.pxd", functions.operators_pxd(operators))
+    loops: dict[str, list[Path]] = {}
+    for family in sorted({p.stem for p in source.glob("*.yaml")}):
+        mine = [op for op in operators if op.family == family]
+        text = PRELUDE.format(family=family, checks="True" if debug else "False")
+        kernels = source / f"{family}.pyx"
+        if kernels.exists():
+            text += f'include "{kernels.name}"\n\n'
+        loops[family] = []
+        declared = [op for op in mine if op.kind == "pointwise"]
+        if declared:
+            cython, files = pointwise.emit(family, declared)
+            text += cython
+            for k, body in enumerate(files):
+                path = out / "loops" / f"loops_{family}_{k}.c"
+                write(path, body)
+                loops[family].append(path)
+        text += functions.emit(family, [op for op in mine if op.kind == "function"])
+        text += f"\nEXPORTS = {json.dumps(exports(mine))}\n"
+        write(out / "ops" / f"{family}.pyx", text)
+    return loops

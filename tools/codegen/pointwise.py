@@ -1,0 +1,278 @@
+"""Pointwise operators: C loops per dtype and instruction set, static descriptions, entries."""
+
+from __future__ import annotations
+
+from .expression import compute_type, names, to_c, to_composed
+from .schema import COMPLEX, DTYPES, FLOATS, DeclarationError, Operator
+
+_PROMOTE = {
+    "same": "PROMOTE_SAME",
+    "float": "PROMOTE_FLOAT",
+    "bool": "PROMOTE_BOOL_OUT",
+    "real": "PROMOTE_REAL_OUT",
+    "int_to_float": "PROMOTE_INT_TO_FLOAT",
+}
+
+
+class Loop:
+    """One family of loops: a name, operand names, an expression, dtypes."""
+
+    def __init__(self, name: str, operands: list[str], params: list[str], op: Operator, dtypes: list[str], bool_out: bool, real_out: bool, text: str | None):
+        self.name, self.operands, self.params, self.op = name, operands, params, op
+        self.dtypes, self.bool_out, self.real_out, self.text = dtypes, bool_out, real_out, text
+        self.index = -1
+
+    def expression(self, dtype: str) -> str:
+        if self.text is not None:
+            return self.text
+        row = self.op.row
+        if dtype == "b8" and "bool_expr" in row:
+            return row["bool_expr"]
+        if dtype in COMPLEX and "complex_expr" in row:
+            return row["complex_expr"]
+        if dtype in ("b8", "u8", "i8", "i16", "i32", "i64") and "int_expr" in row:
+            return row["int_expr"]
+        return row["expr"]
+
+    def operand_type(self, name: str, dtype: str) -> str:
+        return "b8" if self.op.row.get("first_bool") and name == self.op.tensors[0].name else dtype
+
+    def out_type(self, dtype: str) -> str:
+        if self.bool_out:
+            return "b8"
+        if self.real_out and dtype in COMPLEX:
+            return {"c64": "f32", "c128": "f64"}[dtype]
+        return dtype
+
+
+def loops_of(op: Operator) -> tuple[Loop, dict[str, Loop]]:
+    """The forward loop and the fused backward loops by argument."""
+    promote = op.row.get("promote", "same")
+    tensors = [a.name for a in op.tensors]
+    params = [a.name for a in op.params]
+    forward = Loop(op.name, tensors, params, op, op.dtypes, promote == "bool", promote == "real", None)
+    fused: dict[str, Loop] = {}
+    for target, formula in op.backward.items():
+        used = names(formula)
+        order = [n for n in ["grad", *tensors, "result"] if n in used]
+        unknown = used - set(order) - set(params) - {"inf", "nan"}
+        if unknown:
+            raise DeclarationError(f"{op.family}.yaml: derivative of {op.name} reads unknown names {sorted(unknown)}")
+        if formula.strip() == "grad":
+            continue
+        if "grad" not in order:
+            order.insert(0, "grad")
+        dtypes = [t for t in FLOATS + (COMPLEX if "c64" in op.dtypes else []) if t in op.dtypes or op.row.get("promote") == "float"]
+        if op.row.get("backward_dtypes"):
+            dtypes = [t for t in dtypes if t in op.row["backward_dtypes"]]
+        if promote == "real":
+            dtypes = [t for t in dtypes if t not in COMPLEX]
+        fused[target] = Loop(f"{op.name}_backward_{target}", order, params, op, dtypes, False, False, formula)
+    return forward, fused
+
+
+def c_function(loop: Loop, dtype: str) -> str:
+    """The scalar function of one compute type."""
+    c = compute_type(dtype)
+    out = compute_type(loop.out_type(dtype))
+    args = [f"{compute_type(loop.operand_type(n, dtype))} v_{n}" for n in loop.operands] + [f"{c} v_{n}" for n in loop.params]
+    body = to_c(loop.expression(dtype), dtype)
+    unused = "".join(f"(void)v_{n}; " for n in loop.operands + loop.params)
+    value = f"(({body}) != 0)" if out == "b8" else f"({out})({body})"
+    return f"INL {out} x_{loop.name}_{c}({', '.join(args) or 'void'}) {{ {unused}return {value}; }}"
+
+
+def c_loop(loop: Loop, dtype: str, scalar_forms: list[int]) -> str:
+    """The contiguous loop of one dtype, and a second form where an operand is one number."""
+    c = compute_type(dtype)
+    out = loop.out_type(dtype)
+
+    def load(t: str, text: str) -> str:
+        return f"ld_{t}({text})" if t in ("f16", "bf16") else text
+
+    lines = [f"static void k_{loop.name}_{dtype}(char** d, const int64_t* s, int64_t n, const Scalar* p) {{"]
+    lines.append(f"  (void)s; (void)p; {out}* restrict o = ({out}*)d[0];")
+    for i, name in enumerate(loop.operands):
+        t = loop.operand_type(name, dtype)
+        lines.append(f"  const {t}* a{i} = (const {t}*)d[{i + 1}];")
+    for i, name in enumerate(loop.params):
+        lines.append(f"  const {c} q{i} = par_{c}(p + {i});")
+
+    def body(scalar: int | None, indent: str) -> str:
+        args = []
+        for i, name in enumerate(loop.operands):
+            t = loop.operand_type(name, dtype)
+            args.append(f"b{i}" if i == scalar else load(t, f"a{i}[i]"))
+        args += [f"q{i}" for i in range(len(loop.params))]
+        call = f"x_{loop.name}_{c}({', '.join(args)})"
+        if out in ("f16", "bf16"):
+            call = f"st_{out}({call})"
+        return f"{indent}IVDEP for (int64_t i = 0; i < n; i++) o[i] = {call};"
+
+    for operand in scalar_forms:
+        t = loop.operand_type(loop.operands[operand], dtype)
+        lines.append(f"  if (s[{operand + 1}] == 0) {{ const {compute_type(t)} b{operand} = {load(t, f'a{operand}[0]')};")
+        lines.append(body(operand, "    ") + " return; }")
+    lines.append(body(None, "  "))
+    lines.append("}")
+    return "\n".join(lines)
+
+
+def loops_source(family: str, part: int, loops: list[Loop]) -> str:
+    """One C file of loops; compiled once per instruction set with -DISA=<name>."""
+    text = ['#include "../loops/vector_math.h"', '#include "../core/pointwise.h"', '#define IVDEP _Pragma("GCC ivdep")',
+            "#define CAT_(a, b) a##_##b", "#define CAT(a, b) CAT_(a, b)"]  # fmt: skip
+    table = []
+    for loop in loops:
+        seen = set()
+        forms = scalar_forms_of(loop)
+        for t in loop.dtypes:
+            key = (compute_type(t), loop.out_type(t) == "b8")
+            if key not in seen:
+                seen.add(key)
+                text.append(c_function(loop, t))
+            text.append(c_loop(loop, t, forms))
+        cells = ", ".join(f"[{DTYPES.index(t)}] = k_{loop.name}_{t}" for t in loop.dtypes)
+        table.append(f"  {{{cells}}},")
+    text.append(f"const loop_t CAT(loops_{family}_{part}, ISA)[][12] = {{")
+    text += table + ["};"]
+    return "\n".join(text) + "\n"
+
+
+def scalar_forms_of(loop: Loop) -> list[int]:
+    wanted = loop.op.row.get("scalar")
+    if not wanted or loop.text is not None:
+        return []
+    return [loop.operands.index(n.strip()) for n in str(wanted).split(",")]
+
+
+def camel(name: str) -> str:
+    return "".join(w[:1].upper() + w[1:] for w in name.split("_") if w)
+
+
+def default_text(a) -> str:
+    if a.default is None:
+        return ""
+    return "=" + {"None": "None"}.get(a.default, a.default)
+
+
+def emit(family: str, ops: list[Operator], loops_per_file: int = 40) -> tuple[str, list[str]]:
+    """Cython text of a family's pointwise operators and its C loop files."""
+    loops: list[Loop] = []
+    planned = []
+    for op in ops:
+        forward, fused = loops_of(op)
+        loops.append(forward)
+        loops += fused.values()
+        planned.append((op, forward, fused))
+    for i, loop in enumerate(loops):
+        loop.index = i
+    files = [loops_source(family, k, loops[k * loops_per_file:(k + 1) * loops_per_file]) for k in range((len(loops) + loops_per_file - 1) // loops_per_file)]
+    c: list[str] = ['#include "../core/pointwise.h"']
+    for isa in ("base", "avx2", "avx512"):
+        c += [f"extern const loop_t loops_{family}_{k}_{isa}[][12];" for k in range(len(files))]
+    c.append(f"static PointwiseInfo pw_{family}[{max(len(loops), 1)}];")
+    c.append(f"static void trt_fill_loops_{family}(int level) {{")
+    for k in range(len(files)):
+        count = len(loops[k * loops_per_file:(k + 1) * loops_per_file])
+        c.append(f"  {{ const loop_t (*t)[12] = level == 0 ? loops_{family}_{k}_base : level == 1 ? loops_{family}_{k}_avx2 : loops_{family}_{k}_avx512;")
+        c.append(f"    for (int i = 0; i < {count}; i++) memcpy(pw_{family}[{k * loops_per_file} + i].loops, t[i], sizeof t[i]); }}")
+    c.append("}")
+    py: list[str] = []
+    init: list[str] = []
+    for op, forward, fused in planned:
+        emit_operator(family, op, forward, fused, py, init)
+    text = ['cdef extern from *:', '    """'] + ["    " + line for line in c] + ['    """',
+            f"    PointwiseInfo* pw_{family}", f"    void trt_fill_loops_{family}(int level)", ""]  # fmt: skip
+    text += py
+    text += [f"cdef int _register_pointwise_{family}() except -1:", "    cdef dict g = globals()", f"    trt_fill_loops_{family}(instruction_set())"]
+    text += ["    " + line for line in init] + ["    return 0", "", f"_register_pointwise_{family}()", ""]
+    return "\n".join(text), files
+
+
+def emit_operator(family: str, op: Operator, forward: Loop, fused: dict[str, Loop], py: list[str], init: list[str]) -> None:
+    tensors = [a.name for a in op.tensors]
+    params = op.params
+    n = len(tensors)
+    info = f"pw_{family}[{forward.index}]"
+    slots = {"grad": 0, "result": 4, **{t: i + 1 for i, t in enumerate(tensors)}}
+    row = op.row
+    promote = " | ".join(_PROMOTE[p.strip()] for p in str(row.get("promote", "same")).split(","))
+    if row.get("first_bool"):
+        promote += " | PROMOTE_FIRST_BOOL"
+    init.append(f"{info}.name = b\"{op.name}\"")
+    init.append(f"{info}.node_name = b\"{row.get('node', camel(op.name) + 'Backward0')}\"")
+    init.append(f"{info}.nin = {n}; {info}.nparams = {len(params)}; {info}.promote = {promote}; {info}.cost = {row.get('cost', 1)}")
+    forms = 0
+    for i in scalar_forms_of(forward):
+        forms |= 1 << (i + 1)
+    init.append(f"{info}.scalar_forms = {forms}; {info}.checks = {' | '.join(row['checks'].split(',')) if row.get('checks') else 0}")
+    if row.get("first_bool"):
+        init.append(f"{info}.in_type[0] = IN_BOOL")
+    if op.backward:
+        mask = 0
+        init.append(f"{info}.differentiable = 1")
+        for i, t in enumerate(tensors):
+            formula = op.backward.get(t)
+            if formula is None:
+                continue
+            for used in names(formula):
+                if used in slots and used != "grad":
+                    mask |= 1 << slots[used]
+                    if slots[used] in (1, 2) and i < 2:
+                        mask |= 1 << (8 + 8 * i + slots[used] - 1)
+            emit_formula(family, op, t, formula, slots, py)
+            init.append(f"{info}.formula[{i}] = formula_{op.name}_{t}")
+            if t in fused:
+                loop = fused[t]
+                b = f"pw_{family}[{loop.index}]"
+                init.append(f"{info}.fused[{i}] = &{b}; {info}.n_used[{i}] = {len(loop.operands)}")
+                init += [f"{info}.used[{i}][{j}] = {slots[x]}" for j, x in enumerate(loop.operands)]
+                init.append(f"{b}.name = b\"{loop.name}\"; {b}.nin = {len(loop.operands)}; {b}.nparams = {len(params)}; {b}.cost = {row.get('cost', 1)}")
+                if row.get("first_bool") and tensors[0] in loop.operands:
+                    init.append(f"{b}.in_type[{loop.operands.index(tensors[0])}] = IN_BOOL")
+        init.append(f"{info}.save_mask = {mask}")
+    emit_entry(family, op, info, py)
+    init.append(f"register_pointwise(&{info}, g, {op.identifier})")
+
+
+def emit_formula(family: str, op: Operator, target: str, formula: str, slots: dict[str, int], py: list[str]) -> None:
+    used = names(formula)
+    py.append(f"cdef object formula_{op.name}_{target}(PyObject** slots, const Scalar* params):")
+    for name, slot in sorted(slots.items(), key=lambda kv: kv[1]):
+        if name in used:
+            py.append(f"    cdef object {name} = <object>slots[{slot}]")
+    for i, a in enumerate(op.params):
+        if a.name in used:
+            py.append(f"    cdef object {a.name} = scalar_object(&params[{i}])")
+    py.append(f"    return {to_composed(formula)}\n")
+
+
+def emit_entry(family: str, op: Operator, info: str, py: list[str]) -> None:
+    """`def name(input, other, *, alpha=1, out=None)` and its in-place form."""
+    if op.row.get("entry") == "manual":
+        return
+    tensors, params = op.tensors, op.params
+    n = len(tensors)
+    declared = ["input" if a.name == "self" else a.name for a in op.arguments]
+    positional = [f"{d}{default_text(a)}" for d, a in zip(declared, op.arguments) if not a.keyword]
+    keyword = [f"{d}{default_text(a)}" for d, a in zip(declared, op.arguments) if a.keyword]
+    passed = ", ".join("input" if a.name == "self" else a.name for a in tensors)
+
+    def body(inplace: bool) -> list[str]:
+        out = []
+        if params:
+            out.append(f"    cdef Scalar p[{len(params)}]")
+            for i, a in enumerate(params):
+                out.append(f"    param({a.name}, &p[{i}], \"{op.name}\", \"{a.name}\")")
+        p = "p" if params else "NULL"
+        extra = "(" + "".join(f"(\"{a.name}\", {a.name}), " for a in params) + ")" if params else "()"
+        out.append(f"    return entry{n}(&{info}, {passed}, {p}, {'None' if inplace or 'out' not in op.variants else 'out'}, {inplace}, {extra})\n")
+        return out
+
+    forward_keyword = keyword + (["out=None"] if "out" in op.variants else [])
+    py.append(f"def {op.name}({', '.join(positional + (['*'] if forward_keyword else []) + forward_keyword)}):")
+    py += body(False)
+    if "inplace" in op.variants:
+        py.append(f"def {op.name}_({', '.join(positional + (['*'] if keyword else []) + keyword)}):")
+        py += body(True)

@@ -1,0 +1,160 @@
+"""Reads declarations. One `Operator` per yaml row; signatures are in PyTorch's schema language.
+
+Row keys: op, signature, kind (pointwise, function, composite), variants (function, method, inplace, out, nn), and for
+pointwise rows expr, promote, dtypes, backward, scalar (operands that get a scalar loop), checks, cost; for function rows
+kernel, backward, view, entry, nondiff. `samples` names what the tests draw, `reference` PyTorch's function.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+DTYPES = ["b8", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "c64", "c128"]
+FLOATS = ["f16", "bf16", "f32", "f64"]
+INTS = ["u8", "i8", "i16", "i32", "i64"]
+COMPLEX = ["c64", "c128"]
+DTYPE_SETS = {
+    "all": DTYPES,
+    "number": INTS + FLOATS + COMPLEX,
+    "real": INTS + FLOATS,
+    "real_bool": ["b8"] + INTS + FLOATS,
+    "float": FLOATS,
+    "float_complex": FLOATS + COMPLEX,
+    "int": INTS,
+    "int_bool": ["b8"] + INTS,
+    "complex": COMPLEX,
+}
+VARIANTS = {"function", "method", "inplace", "out", "nn"}
+KNOWN_KEYS = {
+    "op", "signature", "kind", "variants", "expr", "int_expr", "complex_expr", "bool_expr", "promote", "dtypes", "backward", "scalar", "checks",
+    "cost", "kernel", "view", "entry", "samples", "reference", "aliases", "method_name", "defaults", "doc", "first_bool", "nondiff", "backward_dtypes", "node",
+    "multi_view", "cuda",
+}  # fmt: skip
+
+
+class DeclarationError(ValueError):
+    """A row that the generator can't use; the message names the file and the operator."""
+
+
+@dataclass
+class Argument:
+    type: str
+    name: str
+    default: str | None = None
+    keyword: bool = False
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.type in ("Tensor", "Tensor?")
+
+
+@dataclass
+class Operator:
+    name: str
+    family: str
+    kind: str
+    arguments: list[Argument]
+    returns: list[str]
+    variants: set[str]
+    row: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def tensors(self) -> list[Argument]:
+        return [a for a in self.arguments if a.is_tensor]
+
+    @property
+    def params(self) -> list[Argument]:
+        return [a for a in self.arguments if not a.is_tensor]
+
+    @property
+    def backward(self) -> dict[str, str]:
+        return {k: str(v) for k, v in (self.row.get("backward") or {}).items()}
+
+    @property
+    def dtypes(self) -> list[str]:
+        text = self.row.get("dtypes", "float_complex" if self.row.get("promote") == "float" else "all")
+        if isinstance(text, list):
+            return text
+        return DTYPE_SETS[text]
+
+    @property
+    def identifier(self) -> str:
+        return "OP_" + self.name.upper() if not self.name.startswith("_") else "OP" + self.name.upper()
+
+
+_ARGUMENT = re.compile(r"^(?P<type>[A-Za-z]+(\[\d*\])?\??)(\([a-z]!?\))?\s+(?P<name>\w+)(\s*=\s*(?P<default>.+))?$")
+
+
+def split_commas(text: str) -> list[str]:
+    parts, depth, current = [], 0, ""
+    for c in text:
+        depth += c in "([{"
+        depth -= c in ")]}"
+        if c == "," and depth == 0:
+            parts.append(current.strip())
+            current = ""
+        else:
+            current += c
+    if current.strip():
+        parts.append(current.strip())
+    return parts
+
+
+def parse_signature(text: str) -> tuple[str | None, list[Argument], list[str]]:
+    """`name(Tensor self, *, Scalar alpha=1) -> Tensor` into its name, arguments and results."""
+    m = re.match(r"^\s*(?P<name>\w+)?\s*\((?P<args>.*)\)\s*->\s*(?P<ret>.+)$", text.strip(), re.S)
+    if not m:
+        raise DeclarationError(f"not a signature: {text!r}")
+    arguments: list[Argument] = []
+    keyword = False
+    for part in split_commas(m["args"]):
+        if part == "*":
+            keyword = True
+            continue
+        a = _ARGUMENT.match(part)
+        if not a:
+            raise DeclarationError(f"not an argument: {part!r} in {text!r}")
+        arguments.append(Argument(re.sub(r"\[\d+\]", "[]", a["type"]), a["name"], a["default"], keyword))
+    ret = m["ret"].strip()
+    returns = split_commas(ret[1:-1]) if ret.startswith("(") else [ret]
+    return m["name"], arguments, [r.split()[0] for r in returns]
+
+
+def parse_row(row: dict[str, Any], family: str) -> Operator:
+    name = row.get("op")
+    unknown = set(row) - KNOWN_KEYS
+    if not name or unknown:
+        raise DeclarationError(f"{family}.yaml: row {name!r} has unknown keys {sorted(unknown)}" if name else f"{family}.yaml: a row has no 'op'")
+    if "signature" not in row:
+        raise DeclarationError(f"{family}.yaml: {name} has no signature")
+    declared, arguments, returns = parse_signature(row["signature"])
+    if declared not in (None, name):
+        raise DeclarationError(f"{family}.yaml: {name} has the signature of {declared}")
+    variants = row.get("variants", "function, method")
+    chosen = {v.strip() for v in variants.split(",")} if isinstance(variants, str) else set(variants)
+    if not chosen <= VARIANTS | {""}:
+        raise DeclarationError(f"{family}.yaml: {name} has unknown variants {sorted(chosen - VARIANTS)}")
+    kind = row.get("kind", "pointwise" if "expr" in row else "function")
+    for target in row.get("backward") or {}:
+        if target not in {a.name for a in arguments}:
+            raise DeclarationError(f"{family}.yaml: {name} has a derivative for {target!r}, which is not an argument")
+    return Operator(name, family, kind, arguments, returns, chosen, row)
+
+
+def load(folder: str | Path) -> list[Operator]:
+    """All declarations below ``folder``, in a fixed order."""
+    import yaml
+
+    operators: list[Operator] = []
+    seen: dict[str, str] = {}
+    for path in sorted(Path(folder).glob("*.yaml")):
+        for row in yaml.safe_load(path.read_text()) or []:
+            op = parse_row(row, path.stem)
+            if op.name in seen:
+                raise DeclarationError(f"{op.name} is declared in {seen[op.name]}.yaml and in {path.name}")
+            seen[op.name] = path.stem
+            operators.append(op)
+    return operators
