@@ -5,4 +5,10 @@ from tensorrt_lite._size import Size
 class Tensor(TensorBase):
     __slots__ = ()
 
-_register_types(Tensor, None, Size)
+
+class Parameter(Tensor):
+    __slots__ = ()
+
+_register_types(Tensor, Parameter, Size)
+from tensorrt_lite._C.ops import arithmetic as A
+Tensor.__add__ = A.add; Tensor.__mul__ = A.mul

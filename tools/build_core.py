@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -118,7 +119,7 @@ class Builder:
         link(self.include / "kernels", ROOT / "cysrc" / "ops")
 
     def c_path(self, name: str) -> Path:
-        return self.build / "c" / (name.replace(".", "_") + ".c")
+        return self.build / "c" / ("_cyutility.c" if name.endswith("._cyutility") else name.replace(".", "_") + ".c")
 
     def object_path(self, name: str) -> Path:
         return self.build / "objects" / (name.replace(".", "_") + ".o")
@@ -134,22 +135,21 @@ class Builder:
     def cythonize(self, name: str, source: Path) -> None:
         out = self.c_path(name)
         included = ROOT / "cysrc" / "ops" / source.name
-        parts = [source.read_bytes(), included.read_bytes() if included.exists() else b"", self.pxd]
+        text = source.read_text()
+        parts = [text, included.read_bytes() if included.exists() else b"", self.pxd]
         for p in sorted((ROOT / "cysrc" / "ops").glob(f"{source.stem}_*.pxi")):
             parts.append(p.read_bytes())
         directives = ["-X", "language_level=3", "-X", "embedsignature=False", "-X", "auto_pickle=False", "-X", "binding=True", "-X", "wraparound=False",
                       "-X", f"boundscheck={self.debug}", "-X", "cdivision=True", "-X", "initializedcheck=False"]  # fmt: skip
-        text = source.read_text()
         path = self.build / "pyx" / (name.replace(".", "_") + ".pyx")
         path.parent.mkdir(parents=True, exist_ok=True)
-        if "include \"" in text and source.parent != ROOT / "cysrc" / "core":
-            text = text.replace('include "', 'include "kernels/')
+        text = re.sub(r'^include "', 'include "kernels/', text, flags=re.M)
         if not path.exists() or path.read_text() != text:
             path.write_text(text)
         self.cython("cython " + name, [*directives, "--module-name", name, "-I", str(self.include), f"--shared={PACKAGE}._cyutility", str(path), "-o", str(out)], out, digest(*parts))
 
     def cythonize_shared(self) -> None:
-        out = self.c_path(f"{PACKAGE}._cyutility")
+        out = self.c_path(f"{PACKAGE}._cyutility")  # the module's name is the file's
         self.cython("cython shared", [f"--generate-shared={out}"], out, "")
 
     def python_flags(self) -> list[str]:

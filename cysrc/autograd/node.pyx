@@ -244,7 +244,7 @@ cdef object accumulate(TensorBase leaf, TensorBase g):
 
 
 cdef run_post_accumulate(TensorBase leaf):
-    cdef dict d = leaf.__dict__
+    cdef dict d = (<object>leaf).__dict__
     if d is not None and "_post_accumulate_grad_hooks" in d:
         for entry in list(d["_post_accumulate_grad_hooks"]):
             entry.value(leaf)

@@ -1,5 +1,5 @@
 # Devices, layouts, memory formats. Device types are small codes so that tensors hold two bytes.
-cdef enum DeviceType:
+cdef enum:
     DEV_CPU = 0
     DEV_CUDA = 1
     DEV_META = 2
@@ -16,7 +16,7 @@ cdef class memory_format:
     cdef readonly str name
     cdef readonly int code
 
-cdef enum MemoryFormat:
+cdef enum:
     MF_CONTIGUOUS = 0
     MF_PRESERVE = 1
     MF_CHANNELS_LAST = 2

@@ -29,7 +29,7 @@ cdef extern from *:
         void* info
         void* kernels[16]
 
-cdef enum WriteMode:
+cdef enum:
     FRESH = 0                       # the result is a new tensor
     OUT = 1                         # into `out`, resized when its shape differs
     INPLACE = 2                     # into `out`, which is also the first input
@@ -45,11 +45,7 @@ cdef extern from *:
     """
     static trt_operator* trt_ops;
     #define trt_set_ops(p) (trt_ops = (trt_operator*)(p))
-    #ifndef TRT_OWN_THREAD_STATE
     #define trt_set_getter(p) (trt_state_getter = (trt_thread_state* (*)(void))(p))
-    #else
-    #define trt_set_getter(p) ((void)(p))
-    #endif
     """
     trt_operator* OPS "trt_ops"
     void set_ops "trt_set_ops"(void*)

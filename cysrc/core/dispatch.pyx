@@ -4,9 +4,7 @@ from tensorrt_lite._C.core.device import _custom_backend_name
 
 cdef extern from *:
     """
-    #define TRT_OWN_THREAD_STATE
-    #include "thread_state.h"
-    static inline trt_thread_state* trt_tls(void) { return &trt_state; }
+    static __thread trt_thread_state trt_state __attribute__((tls_model("initial-exec"))) = {0, 0, 1, 0, 0, 0, 0};
     static trt_thread_state* trt_state_address(void) { return &trt_state; }
     """
     trt_thread_state* state_address "trt_state_address"() noexcept

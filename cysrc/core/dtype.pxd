@@ -8,7 +8,7 @@ cdef extern from "../loops/scalar_types.h" nogil:
         double im
         int64_t i
 
-cdef enum ScalarType:
+cdef enum:
     BOOL = 0
     U8 = 1
     I8 = 2
@@ -23,7 +23,7 @@ cdef enum ScalarType:
     C128 = 11
     NUM_TYPES = 12
 
-cdef enum Category:
+cdef enum:
     CAT_BOOL = 0
     CAT_INT = 1
     CAT_FLOAT = 2

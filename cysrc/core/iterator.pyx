@@ -201,7 +201,7 @@ cdef void run_tiles(void* context, int64_t begin, int64_t end) noexcept nogil:
             col0 += TILE_COLS
 
 
-cdef int order_dimensions(int nop, TensorBase* operands, int ndim, const int64_t* shape, int64_t (*stride)[MAX_DIMS], bint out_known, int* perm) noexcept:
+cdef int order_dimensions(int nop, int ndim, const int64_t* shape, int64_t (*stride)[MAX_DIMS], bint out_known, int* perm) noexcept:
     """PyTorch's order: dimension 0 runs fastest; strides of the output decide first, then those of the inputs."""
     cdef int i, j, k, op, other, dim, verdict
     for i in range(ndim):
@@ -409,7 +409,7 @@ cdef TensorBase pointwise(const PointwiseInfo* info, int nin, PyObject** inputs,
     if out is not None:
         for k in range(ndim):
             stride[0][k] = out.strides[k] * ITEM_SIZE[out.dtype]
-    order_dimensions(nin + 1, NULL, ndim, shape, stride, out is not None, perm)
+    order_dimensions(nin + 1, ndim, shape, stride, out is not None, perm)
     if out is None:
         j = 1
         for k in range(ndim):
@@ -740,7 +740,7 @@ cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
     if memory_overlap(destination, source) >= 2 and destination.storage is source.storage:
         source = contiguous_copy(source)
         return copy_elements(destination, source)
-    order_dimensions(2, NULL, ndim, destination.sizes, stride, True, perm)
+    order_dimensions(2, ndim, destination.sizes, stride, True, perm)
     it.nop = 2
     it.params = NULL
     it.scalar_forms = 0

@@ -4,10 +4,10 @@ from tensorrt_lite._C.core.allocator cimport trt_block
 
 cdef class Storage:
     cdef trt_block* block
-    cdef int64_t nbytes
+    cdef int64_t length
     cdef int device_type
     cdef int device_index
-    cdef bint resizable
+    cdef bint can_resize
     cdef object owner              # what keeps external memory alive
     cdef object __weakref__
 

@@ -1,6 +1,6 @@
 """Storage: an untyped run of bytes that tensors share.
 
-Invariants: `nbytes` never exceeds the block's capacity on CPU; a meta storage has a size and no block. Resizing swaps
+Invariants: `length` never exceeds the block's capacity on CPU; a meta storage has a size and no block. Resizing swaps
 the block, so a kernel that holds the old one stays safe.
 """
 cimport cython
@@ -18,8 +18,8 @@ cdef class Storage:
         cdef int64_t n = nbytes
         if n < 0:
             raise RuntimeError(f"UntypedStorage(): the size must not be negative, got {n}")
-        self.nbytes = n
-        self.resizable = True
+        self.length = n
+        self.can_resize = True
         self.device_type = DEV_CPU
         self.block = block_alloc(n)
 
@@ -29,13 +29,13 @@ cdef class Storage:
             self.block = NULL
 
     def nbytes(self):
-        return self.nbytes
+        return self.length
 
     def size(self):
-        return self.nbytes
+        return self.length
 
     def __len__(self):
-        return self.nbytes
+        return self.length
 
     def element_size(self):
         return 1
@@ -59,7 +59,7 @@ cdef class Storage:
         return self
 
     def resizable(self):
-        return self.resizable
+        return self.can_resize
 
     def resize_(self, int64_t nbytes):
         storage_resize(self, nbytes)
@@ -68,52 +68,52 @@ cdef class Storage:
     def __getitem__(self, index):
         if isinstance(index, slice):
             return list(self.tobytes()[index])
-        if index < -self.nbytes or index >= self.nbytes:
-            raise IndexError(f"index {index} out of range for storage of size {self.nbytes}")
-        return (<unsigned char*>self.block.data)[index % self.nbytes]
+        if index < -self.length or index >= self.length:
+            raise IndexError(f"index {index} out of range for storage of size {self.length}")
+        return (<unsigned char*>self.block.data)[index % self.length]
 
     def tobytes(self):
         """Return a copy of the bytes."""
         if self.block == NULL:
             raise NotImplementedError("Not available for 'meta' tensors: the storage has no data")
-        return self.block.data[:self.nbytes]
+        return self.block.data[:self.length]
 
     def tolist(self):
         return list(self.tobytes())
 
     def clone(self):
-        cdef Storage s = new_storage(self.nbytes)
-        memcpy(s.block.data, self.block.data, self.nbytes)
+        cdef Storage s = new_storage(self.length)
+        memcpy(s.block.data, self.block.data, self.length)
         return s
 
     def copy_(self, Storage other not None, non_blocking=None):
-        if other.nbytes != self.nbytes:
-            raise RuntimeError(f"copy_(): storage sizes do not match: {self.nbytes} and {other.nbytes}")
-        memcpy(self.block.data, other.block.data, self.nbytes)
+        if other.length != self.length:
+            raise RuntimeError(f"copy_(): storage sizes do not match: {self.length} and {other.length}")
+        memcpy(self.block.data, other.block.data, self.length)
         return self
 
     def fill_(self, int value):
         cdef int64_t i
-        for i in range(self.nbytes):
+        for i in range(self.length):
             self.block.data[i] = <char>value
         return self
 
     def __repr__(self):
-        return f"UntypedStorage(device={self.device}) of size {self.nbytes}"
+        return f"UntypedStorage(device={self.device}) of size {self.length}"
 
 
 cdef Storage new_storage(int64_t nbytes):
     cdef Storage s = Storage.__new__(Storage)
-    s.nbytes = nbytes
-    s.resizable = True
+    s.length = nbytes
+    s.can_resize = True
     s.block = block_alloc(nbytes)
     return s
 
 
 cdef Storage meta_storage(int64_t nbytes):
     cdef Storage s = Storage.__new__(Storage)
-    s.nbytes = nbytes
-    s.resizable = True
+    s.length = nbytes
+    s.can_resize = True
     s.device_type = DEV_META
     return s
 
@@ -121,7 +121,7 @@ cdef Storage meta_storage(int64_t nbytes):
 cdef Storage external_storage(void* data, int64_t nbytes, object owner):
     """A storage over memory that `owner` keeps alive; it can't be resized."""
     cdef Storage s = Storage.__new__(Storage)
-    s.nbytes = nbytes
+    s.length = nbytes
     s.owner = owner
     s.block = block_external(data, nbytes, NULL, NULL)
     return s
@@ -131,15 +131,15 @@ cdef int storage_resize(Storage s, int64_t nbytes) except -1:
     cdef trt_block* fresh
     if nbytes < 0:
         raise RuntimeError(f"resize_(): the size must not be negative, got {nbytes}")
-    if not s.resizable:
+    if not s.can_resize:
         raise RuntimeError("Trying to resize storage that is not resizable")
     if s.device_type == DEV_META:
-        s.nbytes = nbytes
+        s.length = nbytes
         return 0
     if nbytes > s.block.capacity or nbytes < s.block.capacity // 4:
         fresh = block_alloc(nbytes)
-        memcpy(fresh.data, s.block.data, min(nbytes, s.nbytes))
+        memcpy(fresh.data, s.block.data, min(nbytes, s.length))
         block_drop(s.block)
         s.block = fresh
-    s.nbytes = nbytes
+    s.length = nbytes
     return 0

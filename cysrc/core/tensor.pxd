@@ -8,7 +8,7 @@ cdef enum:
     MAX_DIMS = 64
     INLINE_DIMS = 8
 
-cdef enum DispatchKey:
+cdef enum:
     KEY_META = 0
     KEY_CPU = 1
     KEY_CUDA = 2
@@ -33,7 +33,7 @@ cdef enum:
     K_AUTOGRAD = 256
     K_BACKENDS = 63
 
-cdef enum CreationMeta:
+cdef enum:
     CREATED_DEFAULT = 0
     CREATED_NO_GRAD = 1
     CREATED_MULTI_OUTPUT = 2

@@ -71,67 +71,6 @@ cdef class TensorBase:
         if self.sizes != self.inline_geometry:
             free(self.sizes)
 
-    @property
-    def grad(self):
-        """The accumulated gradient, or None."""
-        return self.grad_
-
-    @property
-    def _version(self):
-        return version_of(self)
-
-    @property
-    def output_nr(self):
-        return self.output_nr
-
-    @property
-    def retains_grad(self):
-        return bool(self.retains_grad)
-
-    @property
-    def shape(self):
-        return shape_of(self)
-
-    @property
-    def ndim(self):
-        return self.ndim
-
-    def dim(self):
-        return self.ndim
-
-    def numel(self):
-        return self.numel
-
-    def nelement(self):
-        return self.numel
-
-    def storage_offset(self):
-        return self.offset
-
-    def element_size(self):
-        return ITEM_SIZE[self.dtype]
-
-    @property
-    def itemsize(self):
-        return ITEM_SIZE[self.dtype]
-
-    @property
-    def nbytes(self):
-        return self.numel * ITEM_SIZE[self.dtype]
-
-    def is_inference(self):
-        return bool(self.inference)
-
-    def data_ptr(self):
-        """The address of the first element (0 for empty and meta tensors)."""
-        if self.storage.block == NULL or self.numel == 0:
-            return 0
-        return <size_t>data_of(self)
-
-    def untyped_storage(self):
-        """The storage that this tensor views."""
-        return self.storage
-
 
 cdef TensorBase new_tensor():
     return <TensorBase>trt_new(tensor_type, _no_arguments)
@@ -473,10 +412,10 @@ cdef int check_geometry(Storage s, int ndim, const int64_t* sizes, const int64_t
             raise RuntimeError(f"Storage size calculation overflowed with sizes={_list_text(ndim, sizes)} and strides={_list_text(ndim, strides)}")
     if add_overflow(last, 1, &last) or mul_overflow(last, itemsize, &nbytes):
         raise RuntimeError(f"Storage size calculation overflowed with sizes={_list_text(ndim, sizes)} and strides={_list_text(ndim, strides)}")
-    if nbytes > s.nbytes:
+    if nbytes > s.length:
         raise RuntimeError(
             f"{op}: setStorage: sizes {_list_text(ndim, sizes)}, strides {_list_text(ndim, strides)}, storage offset {offset}, and itemsize "
-            f"{itemsize} requiring a storage size of {nbytes} are out of bounds for storage of size {s.nbytes}")
+            f"{itemsize} requiring a storage size of {nbytes} are out of bounds for storage of size {s.length}")
     return 0
 
 
@@ -503,7 +442,7 @@ cdef int resize_tensor(TensorBase t, int ndim, const int64_t* sizes, int memory_
     else:
         contiguous_strides(ndim, sizes, strides)
     needed = (n + t.offset) * ITEM_SIZE[t.dtype] if n > 0 else 0
-    if needed > t.storage.nbytes:
+    if needed > t.storage.length:
         storage_resize(t.storage, needed)
     set_geometry(t, ndim, sizes, strides)
     return 0

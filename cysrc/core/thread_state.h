@@ -16,9 +16,6 @@ typedef struct {
   int in_backward;
 } trt_thread_state;
 
-#ifdef TRT_OWN_THREAD_STATE
-static __thread trt_thread_state trt_state __attribute__((tls_model("initial-exec"))) = {0, 0, 1, 0, 0, 0, 0, 0};
-#else
 static trt_thread_state* (*trt_state_getter)(void);
 static __thread trt_thread_state* trt_state_cached __attribute__((tls_model("initial-exec")));
 static inline trt_thread_state* trt_tls(void) {
@@ -26,7 +23,6 @@ static inline trt_thread_state* trt_tls(void) {
   if (__builtin_expect(!s, 0)) s = trt_state_cached = trt_state_getter();
   return s;
 }
-#endif
 
 #define trt_top_bit(keys) (63 - __builtin_clzll((keys) | 1))
 #define trt_new(type, args) ((PyObject*)((PyTypeObject*)(type))->tp_new((PyTypeObject*)(type), (args), NULL))

@@ -74,7 +74,7 @@ def operators_pxd(operators: list[Operator]) -> str:
             "from tensorrt_lite._C.core.dispatch cimport OPS, resolve", "from tensorrt_lite._C.core.args cimport Dims",
             "from tensorrt_lite._C.core.iterator cimport PointwiseInfo",
             "from tensorrt_lite._C.autograd.pointwise cimport call1, call2, call3", "",
-            "cdef enum OperatorId:"]  # fmt: skip
+            "cdef enum:"]  # fmt: skip
     text += [f"    {op.identifier} = {i}" for i, op in enumerate(operators)]
     text += ["", "cdef inline uint64_t keys_of_list(list tensors):", "    cdef uint64_t k = 0", "    for t in tensors:",
              "        k |= (<TensorBase?>t).keys if t is not None else 0", "    return k if k else K_CPU", ""]  # fmt: skip
@@ -109,9 +109,10 @@ class Plan:
         self.params = [p for p in params if p in used]
         self.shapes = [t for t in tensors if f"{t}_shape" in used]
         self.metas = [t for t in tensors if f"{t}_meta" in used]
+        self.strided = [t for t in tensors if f"{t}_strided" in used]
         self.list_shapes = [x for x in lists if f"{x}_shape" in used]
         known = set(tensors) | set(params) | set(results) | lists | {"grad", "grads", "needs_input", "node", "True", "False", "None"}
-        known |= {f"{t}_shape" for t in list(tensors) + list(lists)} | {f"{t}_meta" for t in tensors}
+        known |= {f"{t}_shape" for t in list(tensors) + list(lists)} | {f"{t}_{x}" for t in tensors for x in ("meta", "strided")}
         unknown = {u for u in used if u not in known and not u.startswith("_ops")}
         if unknown:
             raise DeclarationError(f"{op.family}.yaml: the derivative of {op.name} reads unknown names {sorted(unknown)}")
@@ -120,7 +121,7 @@ class Plan:
 
     @property
     def args(self) -> list[str]:
-        return self.params + [f"{t}_shape" for t in self.shapes] + [f"{t}_meta" for t in self.metas] + [f"{t}_shape" for t in self.list_shapes]
+        return self.params + [f"{t}_shape" for t in self.shapes] + [f"{t}_meta" for t in self.metas] + [f"{t}_strided" for t in self.strided] + [f"{t}_shape" for t in self.list_shapes]
 
 
 def python_value(a: Argument) -> str:
@@ -147,12 +148,15 @@ def emit(family: str, ops: list[Operator]) -> str:
 def emit_operator(op: Operator, text: list[str], init: list[str]) -> None:
     kernel = op.row.get("kernel", f"{op.name}_cpu")
     kernels = kernel if isinstance(kernel, dict) else {"CPU": kernel, "META": kernel}
+    if op.row.get("view"):
+        kernels = {key: kernel for key in ("CPU", "META", "CUDA", "CUSTOM")}
     for key, function in kernels.items():
         init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_{key}, <void*><fn_{op.name}>{function})")
-    text.append(f"cdef {return_type(op)} custom_{op.name}({parameters(op)}):")
-    values = [python_value(a) for a in op.arguments] + (["out"] if takes_out(op) else [])
-    text.append(f"    return boxed_call(b\"{op.name}\", KEY_CUSTOM, ({', '.join(values)},))\n" if values else f"    return boxed_call(b\"{op.name}\", KEY_CUSTOM, ())\n")
-    init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_CUSTOM, <void*><fn_{op.name}>custom_{op.name})")
+    if not op.row.get("view"):
+        text.append(f"cdef {return_type(op)} custom_{op.name}({parameters(op)}):")
+        values = [python_value(a) for a in op.arguments] + (["out"] if takes_out(op) else [])
+        text.append(f"    return boxed_call(b\"{op.name}\", KEY_CUSTOM, ({', '.join(values)},))\n" if values else f"    return boxed_call(b\"{op.name}\", KEY_CUSTOM, ())\n")
+        init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_CUSTOM, <void*><fn_{op.name}>custom_{op.name})")
     if op.backward or op.row.get("view"):
         emit_autograd(op, text)
         init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_AUTOGRAD, <void*><fn_{op.name}>autograd_{op.name})")
@@ -173,9 +177,9 @@ def emit_autograd(op: Operator, text: list[str]) -> None:
         text.append("    cdef object grads = grad_")
         text.append("    cdef object grad = grad_[0]")
     else:
-        text.append("    cdef TensorBase grad = <TensorBase>grad_")
+        text.append("    cdef object grad = grad_")
     for i, t in enumerate(plan.tensors + plan.results):
-        text.append(f"    cdef TensorBase {t} = saved(node, {i})")
+        text.append(f"    cdef object {t} = saved(node, {i})")
     for i, t in enumerate(plan.lists):
         text.append(f"    cdef list {t} = saved_tensors(node, {i})")
     for i, a in enumerate(plan.args):
@@ -252,6 +256,7 @@ def emit_autograd(op: Operator, text: list[str]) -> None:
         values = [python_value(by_name[p]) for p in plan.params]
         values += [f"(shape_of({t}) if {t} is not None else None)" for t in plan.shapes]
         values += [f"(input_meta({t}) if {t} is not None else None)" for t in plan.metas]
+        values += [f"(shape_of({t}), strides_of({t}), {t}.offset)" for t in plan.strided]
         values += [f"shapes_of_list({t})" for t in plan.list_shapes]
         text.append(f"    node.args = ({', '.join(values)},)")
     text.append(f"    result = below({call_arguments(op)})")

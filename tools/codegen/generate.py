@@ -80,5 +80,7 @@ def generate(root: Path, out: Path, debug: bool = False) -> dict[str, list[Path]
                 loops[family].append(path)
         text += functions.emit(family, [op for op in mine if op.kind == "function"])
         text += f"\nEXPORTS = {json.dumps(exports(mine))}\n"
+        if kernels.exists() and "EXTRA_EXPORTS" in kernels.read_text():
+            text += "EXPORTS.update(EXTRA_EXPORTS)\n"
         write(out / "ops" / f"{family}.pyx", text)
     return loops

@@ -168,7 +168,7 @@ def emit(family: str, ops: list[Operator], loops_per_file: int = 40) -> tuple[st
     for i, loop in enumerate(loops):
         loop.index = i
     files = [loops_source(family, k, loops[k * loops_per_file:(k + 1) * loops_per_file]) for k in range((len(loops) + loops_per_file - 1) // loops_per_file)]
-    c: list[str] = ['#include "../core/pointwise.h"']
+    c: list[str] = ['#include "pointwise.h"']
     for isa in ("base", "avx2", "avx512"):
         c += [f"extern const loop_t loops_{family}_{k}_{isa}[][12];" for k in range(len(files))]
     c.append(f"static PointwiseInfo pw_{family}[{max(len(loops), 1)}];")

@@ -1,0 +1,497 @@
+"""Attributes and methods of tensors that read or set the object itself: geometry, gradient, version, hooks, storage.
+
+Plain functions; the package attaches them to ``Tensor`` (properties are those listed in PROPERTIES).
+"""
+from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memcpy
+from tensorrt_lite._C.core.tensor cimport *
+from tensorrt_lite._C.core.storage cimport Storage, external_storage
+from tensorrt_lite._C.core.dtype cimport *
+from tensorrt_lite._C.core.device cimport *
+from tensorrt_lite._C.core.dispatch cimport tls, attach
+from tensorrt_lite._C.core.args cimport *
+from tensorrt_lite._C.core.iterator cimport contiguous_of
+from tensorrt_lite._C.autograd.node cimport *
+from tensorrt_lite._C.autograd.node import add_hook, _Entry, RemovableHandle
+from tensorrt_lite._C.core.device import strided, contiguous_format, channels_last, channels_last_3d
+from cpython.object cimport PyObject
+
+cdef extern from "thread_state.h":
+    object trt_new(PyTypeObject*, object)
+
+cdef extern from "Python.h":
+    bint PyType_IsSubtype(PyTypeObject*, PyTypeObject*)
+
+attach()
+
+
+# ---- geometry ------------------------------------------------------------------------------------------------------
+
+def shape(TensorBase self not None):
+    """The sizes, as a Size."""
+    return shape_of(self)
+
+
+def size(TensorBase self not None, dim=None):
+    """size() -> Size; size(dim) -> int."""
+    if dim is None:
+        return shape_of(self)
+    cdef int d = wrap_dim(parse_int(dim, "size", "dim"), self.ndim)
+    if self.ndim == 0:
+        raise IndexError("Dimension specified as {} but tensor has no dimensions".format(dim))
+    return self.sizes[d]
+
+
+def stride(TensorBase self not None, dim=None):
+    """stride() -> tuple; stride(dim) -> int. In elements."""
+    if dim is None:
+        return strides_of(self)
+    cdef int d = wrap_dim(parse_int(dim, "stride", "dim"), self.ndim)
+    if self.ndim == 0:
+        raise IndexError("Dimension specified as {} but tensor has no dimensions".format(dim))
+    return self.strides[d]
+
+
+def ndim(TensorBase self not None):
+    return self.ndim
+
+
+def dim(TensorBase self not None):
+    return self.ndim
+
+
+def numel(TensorBase self not None):
+    return self.numel
+
+
+def storage_offset(TensorBase self not None):
+    return self.offset
+
+
+def element_size(TensorBase self not None):
+    return ITEM_SIZE[self.dtype]
+
+
+def itemsize(TensorBase self not None):
+    return ITEM_SIZE[self.dtype]
+
+
+def nbytes(TensorBase self not None):
+    return self.numel * ITEM_SIZE[self.dtype]
+
+
+def is_contiguous(TensorBase self not None, memory_format=contiguous_format):
+    """Whether the elements lie in memory in the order of the given memory format."""
+    if memory_format is channels_last:
+        return is_channels_last(self)
+    if memory_format is channels_last_3d:
+        return is_channels_last_3d(self)
+    return bool(self.contiguous)
+
+
+def dtype_property(TensorBase self not None):
+    return dtype_of(self.dtype)
+
+
+def device_property(TensorBase self not None):
+    return make_device(self.device_type, self.device_index if self.device_type == DEV_CUDA else None)
+
+
+def layout_property(TensorBase self not None):
+    return strided
+
+
+def is_floating_point(TensorBase self not None):
+    return category[self.dtype] == CAT_FLOAT
+
+
+def is_complex(TensorBase self not None):
+    return category[self.dtype] == CAT_COMPLEX
+
+
+def is_signed(TensorBase self not None):
+    return self.dtype >= I8
+
+
+def is_cpu(TensorBase self not None):
+    return self.device_type == DEV_CPU
+
+
+def is_cuda(TensorBase self not None):
+    return self.device_type == DEV_CUDA
+
+
+def is_meta(TensorBase self not None):
+    return self.device_type == DEV_META
+
+
+def get_device(TensorBase self not None):
+    return -1 if self.device_type == DEV_CPU else self.device_index
+
+
+def false_property(TensorBase self not None):
+    return False
+
+
+# ---- storage -------------------------------------------------------------------------------------------------------
+
+def data_ptr(TensorBase self not None):
+    """The address of the first element; 0 for empty and meta tensors."""
+    if self.storage.block == NULL or self.numel == 0:
+        return 0
+    return <size_t>data_of(self)
+
+
+def untyped_storage(TensorBase self not None):
+    """The storage that this tensor views."""
+    return self.storage
+
+
+def cdata(TensorBase self not None):
+    return <size_t><void*>self
+
+
+def set_(TensorBase self not None, source=None, storage_offset=0, size=None, stride=None):
+    """Make the tensor view another storage (or another tensor's), with the given geometry in elements."""
+    cdef Storage s
+    cdef TensorBase t
+    cdef Dims sizes, strides
+    cdef int64_t offset
+    cdef int i
+    if source is None:
+        source = Storage(0)
+    if isinstance(source, TensorBase):
+        t = <TensorBase>source
+        if t.dtype != self.dtype:
+            raise RuntimeError(f"set_(): the source has dtype {dtype_of(t.dtype)!r}, the tensor {dtype_of(self.dtype)!r}")
+        if size is None:
+            check_set(self)
+            self.storage = t.storage
+            self.offset = t.offset
+            self.device_type = t.device_type
+            set_geometry(self, t.ndim, t.sizes, t.strides)
+            bump_version(self)
+            return self
+        s = t.storage
+    elif isinstance(source, Storage):
+        s = <Storage>source
+    elif hasattr(source, "_untyped_storage"):
+        s = <Storage?>source._untyped_storage
+    else:
+        raise TypeError(f"set_(): argument 'source' must be Tensor or UntypedStorage, not {type(source).__name__}")
+    offset = parse_int(storage_offset, "set_", "storage_offset")
+    if size is None:
+        sizes.n = 1
+        sizes.v[0] = s.length // ITEM_SIZE[self.dtype] - offset
+    else:
+        parse_dims(size, &sizes, "set_", "size")
+    if stride is None:
+        contiguous_strides(sizes.n, sizes.v, strides.v)
+    else:
+        parse_dims(stride, &strides, "set_", "stride")
+        if strides.n != sizes.n:
+            raise RuntimeError(f"set_(): mismatch in length of strides and shape: {strides.n} and {sizes.n}")
+    check_geometry(s, sizes.n, sizes.v, strides.v, offset, ITEM_SIZE[self.dtype], "set_")
+    check_set(self)
+    self.storage = s
+    self.offset = offset
+    self.device_type = s.device_type
+    self.keys = (self.keys & K_AUTOGRAD) | backend_key(s.device_type)
+    set_geometry(self, sizes.n, sizes.v, strides.v)
+    bump_version(self)
+    return self
+
+
+cdef int check_set(TensorBase self) except -1:
+    if tls().grad_mode:
+        check_inplace(self, "set_")
+
+
+def resize_(TensorBase self not None, *size, memory_format=None):
+    """Change the sizes in place; new elements are undefined, the storage grows when needed."""
+    cdef Dims d
+    parse_size(size, &d, "resize_", "size")
+    if self.requires_grad and tls().grad_mode:
+        raise RuntimeError("cannot resize variables that require grad")
+    checked_numel(d.n, d.v)
+    resize_tensor(self, d.n, d.v, -1 if memory_format is None else (<type_memory_format>memory_format).code)
+    bump_version(self)
+    return self
+
+
+from tensorrt_lite._C.core.device cimport memory_format as type_memory_format
+
+
+def resize_as_(TensorBase self not None, TensorBase other not None, memory_format=None):
+    """resize_ to the sizes of another tensor."""
+    return self.resize_(shape_of(other), memory_format=memory_format)
+
+
+# ---- autograd ------------------------------------------------------------------------------------------------------
+
+def grad(TensorBase self not None):
+    """The accumulated gradient, or None."""
+    if self.grad_ is None and self.grad_fn_ is not None and not self.retains_grad and self.requires_grad:
+        import warnings
+        warnings.warn(
+            "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated during "
+            "autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor.",
+            UserWarning, stacklevel=2)
+    return self.grad_
+
+
+def set_grad(TensorBase self not None, value):
+    cdef TensorBase g
+    if value is not None:
+        if not isinstance(value, TensorBase):
+            raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+        g = <TensorBase>value
+        if g is self:
+            raise RuntimeError("can't assign Variable as its own grad")
+        if g.dtype != self.dtype:
+            raise RuntimeError(f"assigned grad has data of a different type: {dtype_of(g.dtype)!r} for a tensor of type {dtype_of(self.dtype)!r}")
+        if g.device_type != self.device_type:
+            raise RuntimeError("assigned grad has data located on a different device")
+        if not same_sizes(g, self):
+            raise RuntimeError(f"assigned grad has data of a different size: {shape_text(g)} for a tensor of shape {shape_text(self)}")
+    self.grad_ = value
+
+
+def del_grad(TensorBase self not None):
+    self.grad_ = None
+
+
+def grad_fn(TensorBase self not None):
+    """The Node that made this tensor, None for leaves."""
+    return grad_fn_of(self)
+
+
+def requires_grad(TensorBase self not None):
+    return bool(self.requires_grad)
+
+
+def set_requires_grad(TensorBase self not None, bint value):
+    if self.grad_fn_ is not None:
+        if value:
+            return
+        raise RuntimeError(
+            "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that doesn't require "
+            "differentiation use var_no_grad = var.detach().")
+    if value and category[self.dtype] < CAT_FLOAT:
+        raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+    if value and self.inference and not tls().inference_mode:
+        raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+    self.requires_grad = value
+    if value:
+        self.keys |= K_AUTOGRAD
+    else:
+        self.keys &= ~<uint64_t>K_AUTOGRAD
+
+
+def requires_grad_(TensorBase self not None, requires_grad=True):
+    """Set whether gradients are accumulated for this leaf."""
+    set_requires_grad(self, requires_grad)
+    return self
+
+
+def is_leaf(TensorBase self not None):
+    return grad_fn_of(self) is None
+
+
+def output_nr(TensorBase self not None):
+    return self.output_nr
+
+
+def version(TensorBase self not None):
+    if self.inference:
+        raise RuntimeError("Inference tensors do not track version counter.")
+    return version_of(self)
+
+
+def is_inference(TensorBase self not None):
+    return bool(self.inference)
+
+
+def base(TensorBase self not None):
+    return self.base
+
+
+def is_view(TensorBase self not None):
+    return self.base is not None
+
+
+def detach(TensorBase self not None):
+    """A tensor that shares this one's memory and version counter and has no history."""
+    return alias_of(self)
+
+
+def detach_(TensorBase self not None):
+    """Cut this tensor from its history."""
+    if self.base is not None:
+        raise RuntimeError("Can't detach views in-place. Use detach() instead.")
+    self.grad_fn_ = None
+    self.output_nr = 0
+    self.requires_grad = 0
+    self.keys &= ~<uint64_t>K_AUTOGRAD
+    return self
+
+
+def data(TensorBase self not None):
+    """A tensor over the same memory that autograd does not connect with this one, with a version counter of its own."""
+    cdef TensorBase r = alias_of(self)
+    drop_version(r)
+    return r
+
+
+cdef int drop_version(TensorBase r) except -1:
+    r.version.refs -= 1
+    r.version = NULL
+    r.own_version = 0
+    return 0
+
+
+def set_data(TensorBase self not None, TensorBase value not None):
+    """Let the tensor view other memory; the version counter and the history stay."""
+    if value.device_type != self.device_type and self.requires_grad and self.grad_fn_ is not None:
+        raise RuntimeError("incompatible tensor type: the data lies on another device")
+    if category[value.dtype] < CAT_FLOAT and self.requires_grad:
+        raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+    self.storage = value.storage
+    self.offset = value.offset
+    self.dtype = value.dtype
+    self.device_type = value.device_type
+    self.keys = (self.keys & K_AUTOGRAD) | backend_key(value.device_type)
+    set_geometry(self, value.ndim, value.sizes, value.strides)
+
+
+def retain_grad(TensorBase self not None):
+    """Keep the gradient of a tensor that is not a leaf in its ``grad``."""
+    cdef Node n
+    if not self.requires_grad:
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    n = grad_fn_of(self)
+    if n is None or self.retains_grad:
+        return
+    self.retains_grad = 1
+    if n.pre_hooks is None:
+        n.pre_hooks = []
+    import weakref
+    ref = weakref.ref(self)
+
+    def keep(g):
+        t = ref()
+        if t is not None:
+            keep_gradient(t, g)
+
+    n.pre_hooks.append(_Entry((self.output_nr, keep)))
+
+
+cdef int keep_gradient(TensorBase t, TensorBase g) except -1:
+    t.grad_ = g.clone() if t.grad_ is None else t.grad_ + g
+    return 0
+
+
+def retains_grad(TensorBase self not None):
+    return bool(self.retains_grad)
+
+
+def register_hook(TensorBase self not None, hook):
+    """Call ``hook(grad)`` when the gradient of this tensor is known; it may return another one. Returns a handle."""
+    cdef Node n
+    if not self.requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    n = grad_fn_of(self)
+    if n is None:
+        if self.hooks is None:
+            self.hooks = []
+        return add_hook(self.hooks, hook)
+    if n.pre_hooks is None:
+        n.pre_hooks = []
+    return add_hook(n.pre_hooks, (self.output_nr, hook))
+
+
+def register_post_accumulate_grad_hook(TensorBase self not None, hook):
+    """Call ``hook(tensor)`` after a gradient was added to this leaf's ``grad``."""
+    if not self.requires_grad or self.grad_fn_ is not None:
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    d = (<object>self).__dict__
+    if "_post_accumulate_grad_hooks" not in d:
+        d["_post_accumulate_grad_hooks"] = []
+    return add_hook(d["_post_accumulate_grad_hooks"], hook)
+
+
+def backward_hooks(TensorBase self not None):
+    return self.hooks
+
+
+# ---- other classes -------------------------------------------------------------------------------------------------
+
+def make_subclass(cls, TensorBase data not None, require_grad=False):
+    """An instance of a Tensor subclass over the same memory as `data`, detached."""
+    cdef TensorBase r
+    if not isinstance(cls, type) or not issubclass(cls, TensorBase):
+        raise TypeError(f"_make_subclass(): cls must be a subclass of Tensor, got {cls!r}")
+    r = instance_of(cls, data)
+    set_requires_grad(r, require_grad)
+    return r
+
+
+cdef TensorBase instance_of(cls, TensorBase data):
+    cdef TensorBase r = <TensorBase?>trt_new(<PyTypeObject*>cls, ())
+    r.storage = data.storage
+    r.offset = data.offset
+    r.dtype = data.dtype
+    r.device_type = data.device_type
+    r.device_index = data.device_index
+    r.keys = data.keys & ~<uint64_t>K_AUTOGRAD
+    set_geometry(r, data.ndim, data.sizes, data.strides)
+    return r
+
+
+def as_subclass(TensorBase self not None, cls):
+    """The same tensor as an instance of a subclass; keeps the history."""
+    cdef TensorBase r = instance_of(cls, self)
+    if self.requires_grad:
+        r.grad_fn_ = gradient_node(self)
+        r.output_nr = self.output_nr if grad_fn_of(self) is not None else 0
+        r.requires_grad = 1
+        r.keys |= K_AUTOGRAD
+    return r
+
+
+def assign_from(TensorBase self not None, TensorBase other not None):
+    """Take over another tensor's geometry, storage and type (the constructor of Tensor and unpickling use it)."""
+    self.storage = other.storage
+    self.offset = other.offset
+    self.dtype = other.dtype
+    self.device_type = other.device_type
+    self.keys = other.keys & ~<uint64_t>K_AUTOGRAD
+    set_geometry(self, other.ndim, other.sizes, other.strides)
+
+
+def mark_inference(TensorBase self not None):
+    self.inference = 1
+    return self
+
+
+def same_object_memory(TensorBase a not None, TensorBase b not None):
+    """Whether two tensors are the same elements of the same storage in the same order."""
+    return memory_overlap(a, b) == 1
+
+
+PROPERTIES = {
+    "shape": (shape,), "ndim": (ndim,), "itemsize": (itemsize,), "nbytes": (nbytes,), "dtype": (dtype_property,), "device": (device_property,),
+    "layout": (layout_property,), "is_cpu": (is_cpu,), "is_cuda": (is_cuda,), "is_meta": (is_meta,), "is_sparse": (false_property,),
+    "is_quantized": (false_property,), "is_mkldnn": (false_property,), "is_nested": (false_property,), "is_mps": (false_property,), "is_xpu": (false_property,),
+    "grad": (grad, set_grad, del_grad), "grad_fn": (grad_fn,), "requires_grad": (requires_grad, set_requires_grad), "is_leaf": (is_leaf,),
+    "output_nr": (output_nr,), "_version": (version,), "_base": (base,), "data": (data, set_data), "retains_grad": (retains_grad,), "_cdata": (cdata,),
+    "_backward_hooks": (backward_hooks,),
+}
+METHODS = {
+    "size": size, "stride": stride, "dim": dim, "ndimension": dim, "numel": numel, "nelement": numel, "storage_offset": storage_offset,
+    "element_size": element_size, "is_contiguous": is_contiguous, "is_floating_point": is_floating_point, "is_complex": is_complex,
+    "is_signed": is_signed, "get_device": get_device, "data_ptr": data_ptr, "untyped_storage": untyped_storage, "set_": set_, "resize_": resize_,
+    "resize_as_": resize_as_, "requires_grad_": requires_grad_, "is_inference": is_inference, "_is_view": is_view, "detach": detach,
+    "detach_": detach_, "retain_grad": retain_grad, "register_hook": register_hook, "as_subclass": as_subclass,
+    "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
+}

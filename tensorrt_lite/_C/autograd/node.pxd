@@ -1,0 +1,82 @@
+# Nodes of the autograd graph: edges, saved tensors, and the generic Nodes of declared operators.
+from libc.stdint cimport int64_t, uint64_t, uint8_t
+from cpython.object cimport PyObject, PyTypeObject
+from tensorrt_lite._C.core.dtype cimport Scalar
+from tensorrt_lite._C.core.tensor cimport TensorBase
+from tensorrt_lite._C.core.iterator cimport PointwiseInfo
+
+cdef class Node:
+    cdef uint64_t seq
+    cdef int n_edges
+    cdef int n_inputs                  # outputs of the forward call
+    cdef int nr0, nr1, nr2, nr3        # which output of the next node an edge belongs to
+    cdef uint8_t released
+    cdef object e0, e1, e2, e3         # Node or None
+    cdef list more                     # edges beyond four: (Node or None)
+    cdef list more_nr
+    cdef list pre_hooks                # (output number or -1, callable)
+    cdef list post_hooks
+    cdef dict meta
+    cdef object __weakref__
+    cdef object apply(self, object grad)
+    cdef void release(self) noexcept
+    cdef object edge(self, int i)
+    cdef int edge_nr(self, int i) noexcept
+    cdef int set_edge(self, int i, TensorBase t) except -1
+
+cdef class AccumulateGrad(Node):
+    cdef TensorBase variable
+
+cdef class PointwiseNode(Node):
+    cdef const PointwiseInfo* info
+    cdef TensorBase s1, s2, s3, s4     # inputs and result
+    cdef int64_t v1, v2, v3, v4
+    cdef object m1, m2, m3             # (shape, dtype code) of an input that was broadcast or converted, else None
+    cdef Scalar params[3]
+
+cdef extern from *:
+    """
+    typedef struct OpNodeInfo {
+      const char* name;
+      const char* saved_names;      /* comma separated, in slot order; '' ends */
+      int n_saved;
+      void* node_type;
+      void* apply;
+    } OpNodeInfo;
+    """
+    ctypedef struct OpNodeInfo:
+        const char* name
+        const char* saved_names
+        int n_saved
+        void* node_type
+        void* apply
+
+cdef class OpNode(Node)
+ctypedef object (*op_apply)(OpNode node, object grad)
+
+cdef class OpNode(Node):
+    cdef OpNodeInfo* info
+    cdef TensorBase s0, s1, s2, s3, s4, s5
+    cdef int64_t v0, v1, v2, v3, v4, v5
+    cdef uint8_t outputs               # bit i: slot i holds an output of this node
+    cdef list saved_list               # saved tensor lists
+    cdef object args                   # tuple of saved numbers, shapes, flags
+
+cdef OpNode new_op_node(OpNodeInfo* info)
+cdef PointwiseNode new_pointwise_node(PointwiseInfo* info)
+cdef int save(OpNode node, int slot, TensorBase t) except -1
+cdef int save_output(OpNode node, int slot, TensorBase t) except -1
+cdef TensorBase saved(OpNode node, int slot)
+cdef object needs(Node node, int i)
+cdef TensorBase output_alias(TensorBase t)
+cdef int check_version(Node node, TensorBase t, int64_t version) except -1
+cdef uint64_t next_sequence() noexcept
+cdef int set_history(TensorBase result, Node node, int output_nr) except -1
+cdef int rebase_history(TensorBase t, Node node) except -1
+cdef int check_inplace(TensorBase t, str op) except -1
+cdef Node gradient_node(TensorBase t)
+cdef Node grad_fn_of(TensorBase t)
+cdef int raise_released(Node node) except -1
+cdef TensorBase reduce_gradient(TensorBase g, object meta)
+cdef object input_meta(TensorBase t)
+cdef bint grad_mode() noexcept

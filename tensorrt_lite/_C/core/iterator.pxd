@@ -1,0 +1,61 @@
+# TensorIterator for pointwise operators: PointwiseInfo describes an operator, pointwise1..3 run it.
+from libc.stdint cimport int64_t, uint64_t, uint32_t
+from cpython.object cimport PyObject
+from tensorrt_lite._C.core.dtype cimport Scalar
+from tensorrt_lite._C.core.tensor cimport TensorBase
+from tensorrt_lite._C.core.dispatch cimport trt_operator
+
+cdef extern from "pointwise.h" nogil:
+    ctypedef void (*loop_t)(char** data, const int64_t* strides, int64_t n, const Scalar* params) noexcept nogil
+    ctypedef struct PointwiseInfo
+    ctypedef struct PointwiseInfo:
+        const char* name
+        const char* node_name
+        int id
+        int nin
+        int nparams
+        int promote
+        int scalar_forms
+        int checks
+        int cost
+        loop_t loops[12]
+        signed char in_type[6]
+        trt_operator* op
+        PyObject* function
+        PyObject* function_inplace
+        const PointwiseInfo* fused[3]
+        int n_used[3]
+        signed char used[3][6]
+        object (*formula[3])(PyObject** slots, const Scalar* params)
+        int differentiable
+        unsigned save_mask
+        void* node_type
+    enum:
+        PROMOTE_SAME
+        PROMOTE_FLOAT
+        PROMOTE_BOOL_OUT
+        PROMOTE_REAL_OUT
+        PROMOTE_FIRST_BOOL
+        PROMOTE_INT_TO_FLOAT
+        CHECK_ZERO_DIVISOR
+        CHECK_NEGATIVE_EXPONENT
+        IN_COMPUTE
+        IN_BOOL
+        IN_OWN
+
+cdef enum:
+    MAX_OPERANDS = 7
+    STAGE = 256                   # elements of a staged block (L1)
+
+cdef TensorBase pointwise(const PointwiseInfo* info, int nin, PyObject** inputs, const Scalar* params, TensorBase out, int mode)
+cdef TensorBase pointwise1(const PointwiseInfo* info, TensorBase a, const Scalar* params, TensorBase out, int mode)
+cdef TensorBase pointwise2(const PointwiseInfo* info, TensorBase a, TensorBase b, const Scalar* params, TensorBase out, int mode)
+cdef TensorBase pointwise3(const PointwiseInfo* info, TensorBase a, TensorBase b, TensorBase c, const Scalar* params, TensorBase out, int mode)
+cdef int copy_elements(TensorBase destination, TensorBase source) except -1
+cdef int fill_elements(TensorBase t, const Scalar* value) except -1
+cdef int result_code(int n, PyObject** tensors) except -1
+cdef int broadcast_shapes(str name, int n, PyObject** tensors, int64_t* shape) except -1
+cdef int prepare_out(str name, TensorBase out, int ndim, const int64_t* shape, int result_dtype, int mode) except -1
+cdef int check_no_overlap(str name, TensorBase out, TensorBase x, bint same_is_fine) except -1
+cdef TensorBase cast_to(TensorBase t, int dtype)
+cdef TensorBase contiguous_of(TensorBase t)

@@ -1,0 +1,39 @@
+/* The description of a pointwise operator that the generator fills in and TensorIterator runs. */
+#ifndef TRT_POINTWISE_H
+#define TRT_POINTWISE_H
+#include <Python.h>
+#include <stdint.h>
+#include "../loops/scalar_types.h"
+
+/* data[0] is the output; strides in bytes, one per operand. Loops are contiguous, except that operand i may have stride
+   0 where bit i of scalar_forms is set. */
+typedef void (*loop_t)(char** data, const int64_t* strides, int64_t n, const Scalar* params);
+typedef struct trt_operator trt_operator_fwd;
+
+typedef struct PointwiseInfo PointwiseInfo;
+struct PointwiseInfo {
+  const char* name;
+  const char* node_name;
+  int id, nin, nparams;
+  int promote;                 /* PROMOTE_*: flags */
+  int scalar_forms;
+  int checks;                  /* CHECK_*: what integer inputs are examined for before the loop */
+  int cost;                    /* work per element in units of an addition: scales the grain size */
+  loop_t loops[12];            /* by compute type */
+  signed char in_type[6];      /* IN_*: which type an input is converted to */
+  struct trt_operator* op;
+  PyObject* function;          /* the public function, for __torch_function__ */
+  PyObject* function_inplace;
+  const PointwiseInfo* fused[3];       /* backward kernel of each input */
+  int n_used[3];
+  signed char used[3][6];              /* slots it reads: 0 grad, 1..3 inputs, 4 result */
+  PyObject* (*formula[3])(PyObject** slots, const Scalar* params);   /* the same as differentiable operators */
+  int differentiable;
+  unsigned save_mask;                  /* slots that the Node saves */
+  void* node_type;
+};
+
+enum { PROMOTE_SAME = 0, PROMOTE_FLOAT = 1, PROMOTE_BOOL_OUT = 2, PROMOTE_REAL_OUT = 4, PROMOTE_FIRST_BOOL = 8, PROMOTE_INT_TO_FLOAT = 16 };
+enum { CHECK_ZERO_DIVISOR = 1, CHECK_NEGATIVE_EXPONENT = 2 };
+enum { IN_COMPUTE = 0, IN_BOOL = 1, IN_OWN = 2 };
+#endif

@@ -1,0 +1,133 @@
+# What a tensor is: geometry over a storage, a version counter, autograd fields.
+from libc.stdint cimport int64_t, uint64_t, int8_t, uint8_t
+from cpython.object cimport PyObject, PyTypeObject
+from tensorrt_lite._C.core.storage cimport Storage
+from tensorrt_lite._C.core.dtype cimport Scalar
+
+cdef enum:
+    MAX_DIMS = 64
+    INLINE_DIMS = 8
+
+cdef enum:
+    KEY_META = 0
+    KEY_CPU = 1
+    KEY_CUDA = 2
+    KEY_SPARSE = 3
+    KEY_QUANTIZED = 4
+    KEY_CUSTOM = 5
+    KEY_PYTHON = 6
+    KEY_INPLACE_OR_VIEW = 7
+    KEY_AUTOGRAD = 8
+    KEY_FORWARD_AD = 9
+    KEY_TRACER = 10
+    KEY_AUTOCAST = 11
+    KEY_TRANSFORM = 12
+    NUM_KEYS = 13
+
+cdef enum:
+    K_META = 1
+    K_CPU = 2
+    K_CUDA = 4
+    K_CUSTOM = 32
+    K_PYTHON = 64
+    K_AUTOGRAD = 256
+    K_BACKENDS = 63
+
+cdef enum:
+    CREATED_DEFAULT = 0
+    CREATED_NO_GRAD = 1
+    CREATED_MULTI_OUTPUT = 2
+    CREATED_INFERENCE = 3
+    CREATED_IN_FUNCTION = 4
+
+cdef struct VersionCounter:
+    int64_t refs
+    int64_t value
+    VersionCounter* next
+    PyObject* views               # borrowed: head of the list of differentiable views
+
+cdef class TensorBase:
+    cdef Storage storage
+    cdef int64_t offset               # elements
+    cdef uint64_t keys
+    cdef int64_t numel
+    cdef int64_t* sizes               # inline_geometry, or a heap block beyond 8 dimensions
+    cdef int64_t* strides             # elements
+    cdef int ndim
+    cdef int8_t dtype
+    cdef int8_t device_type
+    cdef int8_t device_index
+    cdef uint8_t contiguous
+    cdef uint8_t requires_grad        # a leaf that wants a gradient, or has a grad_fn
+    cdef uint8_t wrapped_number       # made from a Python number: weak in type promotion
+    cdef uint8_t inference
+    cdef uint8_t retains_grad
+    cdef uint8_t creation_meta
+    cdef uint8_t conj_bit
+    cdef int output_nr
+    cdef VersionCounter* version      # NULL until shared: then own_version counts
+    cdef int64_t own_version
+    cdef int64_t grad_fn_version      # version at which a view's grad_fn was made
+    cdef object grad_fn_              # Node or None
+    cdef object grad_
+    cdef PyObject* accumulator        # borrowed: the AccumulateGrad node of a leaf, cleared when that dies
+    cdef TensorBase base              # what this is a view of
+    cdef PyObject* next_view          # borrowed links of the counter's list of views
+    cdef PyObject* previous_view
+    cdef object hooks                 # autograd hooks: list or None
+    cdef object names_                # reserved for attributes that Python sets
+    cdef dict __dict__
+    cdef object __weakref__
+    cdef int64_t inline_geometry[16]
+
+cdef PyTypeObject* tensor_type
+cdef PyTypeObject* parameter_type
+cdef object size_type
+
+cdef inline char* data_of(TensorBase t) noexcept:
+    return t.storage.block.data + t.offset * ITEM_SIZE[t.dtype]
+
+cdef inline int64_t version_of(TensorBase t) noexcept:
+    return t.own_version if t.version == NULL else t.version.value
+
+cdef inline bint same_sizes(TensorBase a, TensorBase b) noexcept:
+    cdef int i
+    if a.ndim != b.ndim or a.numel != b.numel:
+        return False
+    for i in range(a.ndim):
+        if a.sizes[i] != b.sizes[i]:
+            return False
+    return True
+
+cdef extern from *:
+    """
+    static const int trt_item_size[12] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
+    """
+    const int* ITEM_SIZE "trt_item_size"
+
+cdef TensorBase new_tensor()
+cdef int set_ndim(TensorBase t, int ndim) except -1
+cdef int set_geometry(TensorBase t, int ndim, const int64_t* sizes, const int64_t* strides) except -1
+cdef int update_flags(TensorBase t) except -1
+cdef int64_t checked_numel(int ndim, const int64_t* sizes) except -1
+cdef TensorBase empty_tensor(int ndim, const int64_t* sizes, int dtype, int device_type)
+cdef TensorBase empty_strided_tensor(int ndim, const int64_t* sizes, const int64_t* strides, int dtype, int device_type)
+cdef TensorBase empty_like_tensor(TensorBase t, int dtype)
+cdef TensorBase alias_of(TensorBase t)
+cdef TensorBase make_view(TensorBase t, int ndim, const int64_t* sizes, const int64_t* strides, int64_t offset)
+cdef TensorBase scalar_tensor(int dtype, const Scalar* value)
+cdef VersionCounter* shared_version(TensorBase t) except NULL
+cdef int bump_version(TensorBase t) except -1
+cdef object shape_of(TensorBase t)
+cdef object strides_of(TensorBase t)
+cdef str shape_text(TensorBase t)
+cdef int resize_tensor(TensorBase t, int ndim, const int64_t* sizes, int memory_format) except -1
+cdef int check_geometry(Storage s, int ndim, const int64_t* sizes, const int64_t* strides, int64_t offset, int itemsize, str op) except -1
+cdef bint has_internal_overlap(TensorBase t) noexcept
+cdef int memory_overlap(TensorBase a, TensorBase b) noexcept
+cdef bint is_channels_last(TensorBase t) noexcept
+cdef bint is_channels_last_3d(TensorBase t) noexcept
+cdef bint non_overlapping_dense(TensorBase t) noexcept
+cdef void channels_last_strides(int ndim, const int64_t* sizes, int64_t* strides) noexcept
+cdef void contiguous_strides(int ndim, const int64_t* sizes, int64_t* strides) noexcept
+cdef uint64_t backend_key(int device_type) noexcept

@@ -1,0 +1,29 @@
+/* Thread-local state of the dispatcher: dispatch key sets, grad mode, modes.
+   One C structure per thread lives in the core (initial-exec TLS); every other module caches its address
+   (a call across modules costs 2.2 ns, the cached pointer 0.2 ns). */
+#ifndef TRT_THREAD_STATE_H
+#define TRT_THREAD_STATE_H
+#include <Python.h>
+#include <stdint.h>
+
+typedef struct {
+  uint64_t included, excluded;     /* dispatch keys forced on and off in this thread */
+  int grad_mode;                   /* record Nodes */
+  int inference_mode;
+  int function_modes;              /* depth of the __torch_function__ mode stack */
+  int function_disabled;           /* DisableTorchFunction depth */
+  int anomaly;
+  int in_backward;
+} trt_thread_state;
+
+static trt_thread_state* (*trt_state_getter)(void);
+static __thread trt_thread_state* trt_state_cached __attribute__((tls_model("initial-exec")));
+static inline trt_thread_state* trt_tls(void) {
+  trt_thread_state* s = trt_state_cached;
+  if (__builtin_expect(!s, 0)) s = trt_state_cached = trt_state_getter();
+  return s;
+}
+
+#define trt_top_bit(keys) (63 - __builtin_clzll((keys) | 1))
+#define trt_new(type, args) ((PyObject*)((PyTypeObject*)(type))->tp_new((PyTypeObject*)(type), (args), NULL))
+#endif

@@ -1,0 +1,35 @@
+# The CUDA driver, opened at run time: what other Cython modules use to allocate, copy and launch without Python.
+#
+# Every function needs `ensure_context()` on the calling thread first (the classes of driver.pyx see to it
+# themselves) and raises RuntimeError("CUDA error: ...") on failure, also from nogil code.
+from libc.stdint cimport uint64_t
+
+ctypedef uint64_t DevicePointer
+ctypedef void* FunctionHandle
+ctypedef void* StreamHandle
+
+# Makes a context current on this thread: the primary context of the device set last, of device 0 at first.
+cdef int ensure_context() except -1 nogil
+
+cdef DevicePointer allocate(size_t size) except? 0 nogil
+cdef int release(DevicePointer pointer) except -1 nogil
+cdef int copy_to_device(DevicePointer to, const void* source, size_t size, StreamHandle stream) except -1 nogil
+cdef int copy_to_host(void* to, DevicePointer source, size_t size, StreamHandle stream) except -1 nogil
+cdef int copy_on_device(DevicePointer to, DevicePointer source, size_t size, StreamHandle stream) except -1 nogil
+cdef int synchronize_stream(StreamHandle stream) except -1 nogil
+
+# `parameters` points to one pointer per kernel argument, as cuLaunchKernel takes them.
+cdef int launch(FunctionHandle function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
+                StreamHandle stream, void** parameters) except -1 nogil
+
+
+cdef class Module:
+    cdef void* handle
+    cdef readonly int device
+
+
+cdef class Function:
+    cdef FunctionHandle handle
+    cdef Module module  # keeps the code loaded
+    cdef readonly str name

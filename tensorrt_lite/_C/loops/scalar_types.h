@@ -1,0 +1,160 @@
+/* Element types of the loops, conversions between the half types and float, and the Scalar an operator's
+ * parameters arrive in. Everything is branch free, so a loop over it vectorises. Included by every loop; compiled
+ * once per instruction set. Bit patterns are read through memcpy: no aliasing rule is bent. */
+#ifndef TRT_SCALAR_TYPES_H
+#define TRT_SCALAR_TYPES_H
+
+#include <complex.h>
+#include <stdint.h>
+#include <string.h>
+#if defined(__F16C__) || defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+#undef I /* complex.h's macro would swallow a common template parameter name; use _Complex_I */
+
+typedef uint8_t b8;
+typedef uint8_t u8;
+typedef int8_t i8;
+typedef int16_t i16;
+typedef int32_t i32;
+typedef int64_t i64;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef struct { uint16_t v; } f16;
+typedef struct { uint16_t v; } bf16;
+typedef float f32;
+typedef double f64;
+typedef float _Complex c64;
+typedef double _Complex c128;
+
+#define INL static inline __attribute__((always_inline, unused))
+
+/* dtype codes, the order of every table indexed by dtype */
+enum { DT_b8, DT_u8, DT_i8, DT_i16, DT_i32, DT_i64, DT_f16, DT_bf16, DT_f32, DT_f64, DT_c64, DT_c128, DT_COUNT };
+
+INL u32 bits_f32(f32 x) { u32 u; memcpy(&u, &x, sizeof u); return u; }
+INL f32 from_bits_f32(u32 u) { f32 x; memcpy(&x, &u, sizeof x); return x; }
+INL u64 bits_f64(f64 x) { u64 u; memcpy(&u, &x, sizeof u); return u; }
+INL f64 from_bits_f64(u64 u) { f64 x; memcpy(&x, &u, sizeof x); return x; }
+
+INL c64 make_c64(f32 re, f32 im) { c64 z; __real__ z = re; __imag__ z = im; return z; }
+INL c128 make_c128(f64 re, f64 im) { c128 z; __real__ z = re; __imag__ z = im; return z; }
+
+/* ---- half types --------------------------------------------------------------------------------------------- */
+
+/* The exponent and mantissa bits, read as a float, are the value times 2^-112; the product is exact for normal and
+ * subnormal halves alike. Infinity and NaN get the exponent's remaining bits, NaN its quiet bit (as hardware does). */
+INL f32 ld_f16(f16 h)
+{
+    u32 magnitude = (u32)(h.v & 0x7fffu) << 13;
+    u32 bits = bits_f32(from_bits_f32(magnitude) * 0x1p112f);
+    bits |= magnitude >= 0x0f800000u ? 0x7f800000u : 0u;
+    bits |= magnitude > 0x0f800000u ? 0x00400000u : 0u;
+    return from_bits_f32(bits | (u32)(h.v & 0x8000u) << 16);
+}
+
+/* Normal results: add half of the last kept bit, less one when that bit is even, and shift. Subnormal results: adding
+ * 0.5 lines the mantissa up with the half's subnormal bits and the adder rounds to nearest even. */
+INL f16 st_f16(f32 x)
+{
+    u32 bits = bits_f32(x), magnitude = bits & 0x7fffffffu;
+    u32 normal = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
+    u32 subnormal = bits_f32(from_bits_f32(magnitude) + 0.5f) - 0x3f000000u;
+    u32 half = magnitude < 0x38800000u ? subnormal : normal;
+    half = magnitude >= 0x477ff000u ? 0x7c00u : half; /* 65520 and above round to infinity */
+    half = magnitude > 0x7f800000u ? 0x7e00u | ((magnitude >> 13) & 0x3ffu) : half;
+    f16 h = {(uint16_t)(half | (bits >> 16 & 0x8000u))};
+    return h;
+}
+
+INL f32 ld_bf16(bf16 h) { return from_bits_f32((u32)h.v << 16); }
+
+INL bf16 st_bf16(f32 x)
+{
+    u32 bits = bits_f32(x);
+    u32 rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    rounded = (bits & 0x7fffffffu) > 0x7f800000u ? 0x7fc0u : rounded; /* PyTorch's NaN */
+    bf16 h = {(uint16_t)rounded};
+    return h;
+}
+
+/* Blocks of contiguous halves: the conversion instructions where there are any, the same bits either way. */
+INL void f16_to_f32_block(const f16 *restrict src, f32 *restrict dst, i64 n)
+{
+    i64 i = 0;
+#if defined(__AVX512F__)
+    for (; i + 16 <= n; i += 16)
+        _mm512_storeu_ps(dst + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(src + i))));
+#elif defined(__F16C__)
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(dst + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(src + i))));
+#endif
+    for (; i < n; i++)
+        dst[i] = ld_f16(src[i]);
+}
+
+INL void f32_to_f16_block(const f32 *restrict src, f16 *restrict dst, i64 n)
+{
+    i64 i = 0;
+#if defined(__AVX512F__)
+    for (; i + 16 <= n; i += 16)
+        _mm256_storeu_si256((__m256i *)(dst + i), _mm512_cvtps_ph(_mm512_loadu_ps(src + i), _MM_FROUND_TO_NEAREST_INT));
+#elif defined(__F16C__)
+    for (; i + 8 <= n; i += 8)
+        _mm_storeu_si128((__m128i *)(dst + i), _mm256_cvtps_ph(_mm256_loadu_ps(src + i), _MM_FROUND_TO_NEAREST_INT));
+#endif
+    for (; i < n; i++)
+        dst[i] = st_f16(src[i]);
+}
+
+INL void bf16_to_f32_block(const bf16 *restrict src, f32 *restrict dst, i64 n)
+{
+    for (i64 i = 0; i < n; i++)
+        dst[i] = ld_bf16(src[i]);
+}
+
+INL void f32_to_bf16_block(const f32 *restrict src, bf16 *restrict dst, i64 n)
+{
+    for (i64 i = 0; i < n; i++)
+        dst[i] = st_bf16(src[i]);
+}
+
+/* ---- parameters of operators ---------------------------------------------------------------------------------- */
+
+enum { SCALAR_BOOL, SCALAR_INT, SCALAR_FLOAT, SCALAR_COMPLEX };
+
+/* A Python number: `i` holds bool and int, `d` a float or the real part, `im` the imaginary part. */
+typedef struct Scalar {
+    int kind;
+    int pad;
+    double d;
+    double im;
+    int64_t i;
+} Scalar;
+
+/* the conversion of a float parameter to an integer type wraps modulo 2^64 without overflow in C's sense */
+INL i64 scalar_as_i64(const Scalar *s)
+{
+    if (s->kind <= SCALAR_INT)
+        return s->i;
+    return s->d >= -0x1p63 && s->d < 0x1p63 ? (i64)s->d : INT64_MIN;
+}
+INL f64 scalar_as_f64(const Scalar *s) { return s->kind <= SCALAR_INT ? (f64)s->i : s->d; }
+
+INL b8 par_b8(const Scalar *s)
+{
+    return s->kind <= SCALAR_INT ? s->i != 0 : s->d != 0.0 || (s->kind == SCALAR_COMPLEX && s->im != 0.0);
+}
+INL u8 par_u8(const Scalar *s) { return (u8)scalar_as_i64(s); }
+INL i8 par_i8(const Scalar *s) { return (i8)scalar_as_i64(s); }
+INL i16 par_i16(const Scalar *s) { return (i16)scalar_as_i64(s); }
+INL i32 par_i32(const Scalar *s) { return (i32)scalar_as_i64(s); }
+INL i64 par_i64(const Scalar *s) { return scalar_as_i64(s); }
+INL f32 par_f32(const Scalar *s) { return s->kind <= SCALAR_INT ? (f32)s->i : (f32)s->d; }
+INL f64 par_f64(const Scalar *s) { return scalar_as_f64(s); }
+INL f32 par_f16(const Scalar *s) { return par_f32(s); } /* half types compute in float */
+INL f32 par_bf16(const Scalar *s) { return par_f32(s); }
+INL c64 par_c64(const Scalar *s) { return make_c64(par_f32(s), s->kind == SCALAR_COMPLEX ? (f32)s->im : 0.0f); }
+INL c128 par_c128(const Scalar *s) { return make_c128(par_f64(s), s->kind == SCALAR_COMPLEX ? s->im : 0.0); }
+
+#endif

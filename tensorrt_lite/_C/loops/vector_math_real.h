@@ -1,0 +1,272 @@
+/* Template of the real functions that float and double share; vector_math.h includes it with REAL set to f32 and f64.
+ * `lo` arguments carry what the rounding of the argument before them lost. No include guard: it is meant to repeat. */
+#define VM_CAT_(a, b) a##_##b
+#define VM_CAT(a, b) VM_CAT_(a, b)
+#define FN(name) VM_CAT(name, REAL)
+#if PRECISION == 32
+#define K(single, dbl) (single)
+#else
+#define K(single, dbl) (dbl)
+#endif
+#define NAN_REAL ((REAL)__builtin_nan(""))
+#define INF_REAL ((REAL)__builtin_inf())
+
+INL REAL FN(sel)(b8 condition, REAL a, REAL b) { return condition ? a : b; }
+INL b8 FN(isnan)(REAL x) { return x != x; }
+INL b8 FN(isinf)(REAL x) { return FN(abs)(x) == INF_REAL; }
+INL b8 FN(isfinite)(REAL x) { return FN(abs)(x) < INF_REAL; }
+INL REAL FN(conj)(REAL x) { return x; }
+INL REAL FN(real)(REAL x) { return x; }
+INL REAL FN(imag)(REAL x) { (void)x; return 0; }
+INL REAL FN(angle)(REAL x) { return x != x ? x : (x < 0 ? K(0x1.921fb6p1f, 0x1.921fb54442d18p1) : (REAL)0); }
+INL REAL FN(sign)(REAL x) { return (REAL)(x > 0) - (REAL)(x < 0); } /* of NaN and -0: 0, as PyTorch's sign gives */
+INL REAL FN(frac)(REAL x) { return x - FN(trunc)(x); }
+INL REAL FN(reciprocal)(REAL x) { return 1 / x; }
+
+/* C's fmax and fmin: a NaN loses; PyTorch's maximum and minimum: a NaN wins */
+INL REAL FN(fmax)(REAL a, REAL b) { return a != a ? b : (a < b ? b : a); }
+INL REAL FN(fmin)(REAL a, REAL b) { return a != a ? b : (a > b ? b : a); }
+INL REAL FN(maximum)(REAL a, REAL b) { return a != a ? a : (a > b ? a : b); }
+INL REAL FN(minimum)(REAL a, REAL b) { return a != a ? a : (a < b ? a : b); }
+
+/* ---- exponentials -------------------------------------------------------------------------------------------------- */
+
+/* exp as mantissa * s1 * s2: the scale is split so that results may overflow and underflow gradually, with one rounding
+ * there. A caller multiplies its own factors onto the mantissa first. */
+typedef struct { REAL mantissa, s1, s2; } FN(scaled);
+
+INL FN(scaled) FN(scale_pair)(REAL mantissa, REAL t)
+{
+    REAL n = t - FN(SHIFTER), t1 = FN(fma)(n, K(0.5f, 0.5), FN(SHIFTER)), n1 = t1 - FN(SHIFTER);
+    FN(scaled) e = {mantissa, FN(power_of_two)(t1), FN(power_of_two)(t - n1)};
+    return e;
+}
+
+INL REAL FN(clamp_exponent)(REAL x)
+{
+    x = x > K(95.0f, 720.0) ? K(95.0f, 720.0) : x;
+    return x < K(-110.0f, -760.0) ? K(-110.0f, -760.0) : x;
+}
+
+#define LOG2E_REAL K(0x1.715476p0f, 0x1.71547652b82fep0)
+#define LN2_HI_REAL K(0.693145751953125f, 6.93147180369123816490e-01)
+#define LN2_LO_REAL K(1.42860682e-6f, 1.90821492927058770002e-10)
+
+INL FN(scaled) FN(exp_scaled)(REAL x, REAL lo)
+{
+    x = FN(clamp_exponent)(x);
+    REAL t = FN(fma)(x, LOG2E_REAL, FN(SHIFTER)), n = t - FN(SHIFTER);
+    REAL r = FN(fma)(n, -LN2_HI_REAL, x) + FN(fma)(n, -LN2_LO_REAL, lo);
+    REAL p = 1 + FN(fma)(ROUNDED(r * r), FN(poly_exp)(r), r);
+    return FN(scale_pair)(p, t);
+}
+
+/* exp(x + lo) where the result is a normal number: |x| below 87 (708) */
+INL REAL FN(exp_normal)(REAL x, REAL lo)
+{
+    REAL t = FN(fma)(x, LOG2E_REAL, FN(SHIFTER)), n = t - FN(SHIFTER);
+    REAL r = FN(fma)(n, -LN2_HI_REAL, x) + FN(fma)(n, -LN2_LO_REAL, lo);
+    return (1 + FN(fma)(ROUNDED(r * r), FN(poly_exp)(r), r)) * FN(power_of_two)(t);
+}
+
+INL REAL FN(exp)(REAL x)
+{
+    FN(scaled) e = FN(exp_scaled)(x, 0);
+    return e.mantissa * e.s1 * e.s2;
+}
+
+INL REAL FN(exp2)(REAL x)
+{
+    x = x > K(130.0f, 1030.0) ? K(130.0f, 1030.0) : x;
+    x = x < K(-155.0f, -1080.0) ? K(-155.0f, -1080.0) : x;
+    REAL t = x + FN(SHIFTER), r = x - (t - FN(SHIFTER));
+    FN(scaled) e = FN(scale_pair)(FN(fma)(r, FN(poly_exp2)(r), 1), t);
+    return e.mantissa * e.s1 * e.s2;
+}
+
+/* 2^n (e^r - 1) + (2^n - 1), computed at half scale so that n = 1024 does not overflow early. r's own rounding error
+ * goes in with the polynomial: the result may be smaller than r. */
+INL REAL FN(expm1)(REAL x)
+{
+    REAL v = x > K(89.5f, 710.5) ? K(89.5f, 710.5) : x;
+    v = v < K(-20.0f, -40.0) ? K(-20.0f, -40.0) : v;
+    REAL t = FN(fma)(v, LOG2E_REAL, FN(SHIFTER)), n = t - FN(SHIFTER);
+    REAL high = FN(fma)(n, -LN2_HI_REAL, v), low = ROUNDED(n * -LN2_LO_REAL);
+    REAL r = high + low, error = (high - r) + low;
+    REAL tail = FN(fma)(ROUNDED(r * r), FN(poly_exp)(r), error);
+    REAL half_scale = FN(power_of_two)(t - 1), offset = half_scale - K(0.5f, 0.5);
+    REAL y = 2 * (FN(fma)(half_scale, r, offset) + half_scale * tail);
+    y = n == 0 ? r + tail : y;
+    return x == 0 ? x : y;
+}
+
+/* ---- logarithms ------------------------------------------------------------------------------------------------------ */
+
+INL REAL FN(log_specials)(REAL x, REAL y)
+{
+    y = x > 0 ? y : (x == 0 ? -INF_REAL : NAN_REAL);
+    return x == INF_REAL ? x : y;
+}
+
+INL REAL FN(log)(REAL x)
+{
+    FN(split) s = FN(split_exponent)(x);
+    return FN(log_specials)(x, FN(log_assemble)(s.m - 1, s.k, 0));
+}
+
+/* u = 1 + x rounds; what it lost enters through log(u + c) = log(u) + c / u. Near 0 nothing is split off and x itself
+ * is the argument. */
+INL REAL FN(log1p)(REAL x)
+{
+    REAL u = 1 + x;
+    FN(split) s = FN(split_exponent)(u);
+    REAL lost = x > 1 ? 1 - (u - x) : x - (u - 1);
+    REAL f = s.k == 0 ? x : s.m - 1;
+    REAL c = s.k == 0 ? (REAL)0 : lost / u;
+    REAL y = FN(log_specials)(u, FN(log_assemble)(f, s.k, c));
+    return x == 0 ? x : y;
+}
+
+/* ---- what is built from exp and log ------------------------------------------------------------------------------------ */
+
+/* e^-|x| never overflows, and both signs divide by the same sum; the negative side keeps its gradual underflow */
+INL REAL FN(sigmoid)(REAL x)
+{
+    FN(scaled) e = FN(exp_scaled)(-FN(abs)(x), 0);
+    REAL denominator = FN(fma)(ROUNDED(e.mantissa * e.s1), e.s2, 1);
+    REAL inverse = (x >= 0 ? (REAL)1 : e.mantissa) / denominator;
+    return x >= 0 ? inverse : inverse * e.s1 * e.s2;
+}
+
+INL REAL FN(silu)(REAL x)
+{
+    FN(scaled) e = FN(exp_scaled)(-FN(abs)(x), 0);
+    REAL denominator = FN(fma)(ROUNDED(e.mantissa * e.s1), e.s2, 1);
+    REAL q = (x >= 0 ? x : x * e.mantissa) / denominator;
+    REAL y = x >= 0 ? q : q * e.s1 * e.s2;
+    return x == -INF_REAL ? NAN_REAL : y;
+}
+
+/* log(1 + e^x): softplus with beta 1 */
+INL REAL FN(log1pexp)(REAL x)
+{
+    REAL positive = x > 0 ? x : (REAL)0;
+    return x != x ? x : positive + FN(log1p)(FN(exp)(-FN(abs)(x)));
+}
+
+INL REAL FN(logsigmoid)(REAL x) { return -FN(log1pexp)(-x); }
+
+INL REAL FN(logaddexp)(REAL a, REAL b)
+{
+    REAL high = FN(maximum)(a, b);
+    REAL y = high + FN(log1p)(FN(exp)(-FN(abs)(a - b)));
+    return a == b && FN(abs)(a) == INF_REAL ? a : y;
+}
+
+INL REAL FN(xlogy)(REAL x, REAL y) { return y != y ? y : (x == 0 ? (REAL)0 : x * FN(log)(y)); }
+
+/* Near 0 an odd polynomial; from 0.6 on 1 - 2 / (e^2x + 1), whose error shrinks with the small second term. */
+INL REAL FN(tanh)(REAL x)
+{
+    REAL a = FN(abs)(x);
+    REAL z = ROUNDED(a * a), e = FN(exp_normal)(2 * (a > K(10.0f, 22.0) ? K(10.0f, 22.0) : a), 0);
+    b8 small = a < K(0.6f, 0.6);
+#if PRECISION == 32
+    REAL q = small ? z * poly_tanh_f32(z) : -2 / (e + 1);
+#else
+    REAL q = (small ? z * poly_tanh_num_f64(z) : -2) / (small ? poly_tanh_den_f64(z) : e + 1);
+#endif
+    REAL base = small ? a : 1;
+    return FN(copysign)(FN(fma)(base, q, base), x) + (x != x ? x : 0);
+}
+
+/* x (e^2x + 2 e^x) / (e^2x + 2 e^x + 2), that is x tanh(log(1 + e^x)) */
+INL REAL FN(mish)(REAL x)
+{
+    REAL v = x > K(20.0f, 40.0) ? K(20.0f, 40.0) : x;
+    FN(scaled) e = FN(exp_scaled)(v, 0);
+    REAL w = ROUNDED(e.mantissa * e.s1) * e.s2;
+    REAL denominator = FN(fma)(w, w + 2, 2);
+    REAL y = x * ((w + 2) * e.mantissa / denominator) * e.s1 * e.s2;
+    y = x > K(20.0f, 40.0) ? x : y;
+    return x == -INF_REAL ? NAN_REAL : y;
+}
+
+/* ---- the error function and the normal distribution ------------------------------------------------------------------------ */
+
+/* below 1 an odd polynomial, above 1 - e^-q(x): the second term is small there and so is its error */
+INL REAL FN(erf)(REAL x)
+{
+    REAL a = FN(abs)(x);
+    b8 small = a < K(0.92f, 1.0);
+    REAL clipped = a > K(4.0f, 6.0) ? K(4.0f, 6.0) : a;
+    REAL large = 1 - FN(exp_normal)(-FN(poly_neg_log_erfc)(clipped), 0);
+    REAL y = small ? FN(fma)(a, FN(poly_erf)(ROUNDED(a * a)), a) : large;
+    return FN(copysign)(y, x) + (x != x ? x : 0);
+}
+
+/* e^-x^2 with the square in two parts (its rounding error would be amplified by x^2), times a polynomial in
+ * (x - 2) / (x + 2) over x + 2, all before the scale that may underflow */
+INL REAL FN(erfc)(REAL x)
+{
+    REAL a = FN(abs)(x);
+    a = a > K(10.5f, 28.0) ? K(10.5f, 28.0) : a;
+    REAL square = ROUNDED(a * a), lo = FN(product_error)(a, a, square);
+    REAL inverse = 1 / (a + 2), u = (a - 2) * inverse;
+    FN(scaled) e = FN(exp_scaled)(-square, -lo);
+    REAL y = FN(poly_erfc)(u) * inverse * e.mantissa * e.s1 * e.s2;
+    return x < 0 ? 2 - y : y;
+}
+
+/* x P(X <= x) of a standard normal X. The tail probability of |x| keeps its relative accuracy, so negative x have no
+ * cancellation. */
+INL REAL FN(gelu)(REAL x)
+{
+    REAL a = FN(abs)(x);
+    a = a > K(14.5f, 39.0) ? K(14.5f, 39.0) : a;
+    REAL square = ROUNDED(a * a), lo = FN(product_error)(a, a, square);
+    REAL inverse = 1 / (a + 4), u = (a - 4) * inverse;
+    FN(scaled) e = FN(exp_scaled)(K(-0.5f, -0.5) * square, K(-0.5f, -0.5) * lo);
+    REAL tail = FN(poly_tail)(u) * inverse * e.mantissa;
+    REAL factor = x >= 0 ? (REAL)1 : x * tail;
+    REAL scaled = (x >= 0 ? tail : factor) * e.s1 * e.s2;
+    REAL y = x >= 0 ? x * (1 - scaled) : scaled;
+    return x == -INF_REAL ? NAN_REAL : y;
+}
+
+/* x sigmoid(2 k x (1 + 0.044715 x^2)), k = sqrt(2 / pi): the exponent is formed in two parts, as e^-w amplifies its
+ * error by w */
+INL REAL FN(gelu_tanh)(REAL x)
+{
+    REAL a = FN(abs)(x);
+    a = a > K(16.0f, 40.0) ? K(16.0f, 40.0) : a;
+#if PRECISION == 32
+    f64 wide = (f64)a;
+    f64 w = wide * (-1.5957691216057308 + wide * wide * -0.07135481627260025);
+    REAL hi = (f32)w, lo = (f32)(w - (f64)hi);
+#else
+    REAL z = ROUNDED(a * a), z_lo = product_error_f64(a, a, z);
+    REAL cubic = ROUNDED(z * -0.07135481627260025), cubic_lo = product_error_f64(z, -0.07135481627260025, cubic);
+    cubic_lo = fma_f64(z_lo, -0.07135481627260025, cubic_lo) + fma_f64(z, 6.175149918155315e-19, 9.96930880911092e-17);
+    REAL sum = -1.5957691216057308 + cubic;
+    REAL big = cubic < -1.5957691216057308 ? cubic : -1.5957691216057308;
+    REAL other = cubic < -1.5957691216057308 ? -1.5957691216057308 : cubic;
+    REAL sum_lo = ((big - sum) + other) + cubic_lo;
+    REAL hi = ROUNDED(a * sum), lo = fma_f64(a, sum_lo, product_error_f64(a, sum, hi));
+#endif
+    FN(scaled) e = FN(exp_scaled)(hi, lo);
+    REAL denominator = FN(fma)(ROUNDED(e.mantissa * e.s1), e.s2, 1);
+    REAL q = (x >= 0 ? x : x * e.mantissa) / denominator;
+    REAL y = x >= 0 ? q : q * e.s1 * e.s2;
+    return x == -INF_REAL ? NAN_REAL : y;
+}
+
+#undef FN
+#undef K
+#undef VM_CAT
+#undef VM_CAT_
+#undef NAN_REAL
+#undef INF_REAL
+#undef LOG2E_REAL
+#undef LN2_HI_REAL
+#undef LN2_LO_REAL

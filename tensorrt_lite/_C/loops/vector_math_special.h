@@ -1,0 +1,473 @@
+/* Second half of the real functions: trigonometric, inverse, hyperbolic, powers, remainders, special functions.
+ * The double versions are written out; float versions that are not hot evaluate the double one and round once, which
+ * keeps them within 0.51 ulp and vectorised at half width. Included by vector_math.h. */
+#ifndef TRT_VECTOR_MATH_SPECIAL_H
+#define TRT_VECTOR_MATH_SPECIAL_H
+
+#define PI_HI 0x1.921fb54442d18p+1
+#define PI_LO 0x1.1a62633145c07p-53
+#define HALF_PI_HI 0x1.921fb54442d18p+0
+#define HALF_PI_LO 0x1.1a62633145c07p-54
+#define NAN_f64 __builtin_nan("")
+#define INF_f64 __builtin_inf()
+
+/* ---- sin, cos, tan ------------------------------------------------------------------------------------------------ */
+
+/* x = n pi / 2 + r + lo with |r| <= pi / 4; odd tells n's lowest bit, n2 its second one in the sign bit's place */
+typedef struct { f64 r, lo, t; b8 odd; } quarter_turn;
+
+INL quarter_turn reduce_f64(f64 x)
+{
+    f64 t = fma_f64(x, 0x1.45f306dc9c883p-1, SHIFTER_f64), n = t - SHIFTER_f64;
+    /* pi / 2 in three 33-bit parts, whose products with n are exact, and a rest: 150 bits, so that even the double
+     * closest to a multiple keeps its relative accuracy */
+    f64 r0 = fma_f64(n, -0x1.921fb544p+0, x);
+    f64 w1 = ROUNDED(n * 0x1.0b4611a6p-34), r1 = r0 - w1, e1 = (r0 - r1) - w1;
+    f64 w2 = ROUNDED(n * 0x1.3198a2ep-69), r2 = r1 - w2, e2 = (r1 - r2) - w2;
+    f64 rest = fma_f64(n, -0x1.b839a252049c1p-104, e1 + e2);
+    f64 r = r2 + rest, half = fma_f64(n, 0.5, SHIFTER_f64) - SHIFTER_f64;
+    quarter_turn q = {r, (r2 - r) + rest, t, (n - 2 * half) != 0};
+    return q;
+}
+
+INL f64 sin_kernel_f64(f64 r, f64 lo)
+{
+    f64 z = ROUNDED(r * r);
+    return r + fma_f64(ROUNDED(z * r), poly_sin_f64(z), fma_f64(ROUNDED(-0.5 * z), lo, lo));
+}
+
+INL f64 cos_kernel_f64(f64 r, f64 lo)
+{
+    f64 z = ROUNDED(r * r), half = ROUNDED(0.5 * z), w = 1 - half;
+    return w + (((1 - w) - half) + fma_f64(ROUNDED(z * z), poly_cos_f64(z), -ROUNDED(r * lo)));
+}
+
+INL f64 flip_sign_f64(f64 y, u64 n) { return from_bits_f64(bits_f64(y) ^ (n & 2u) << 62); }
+INL f32 flip_sign_f32(f32 y, u32 n) { return from_bits_f32(bits_f32(y) ^ (n & 2u) << 30); }
+
+INL f64 sin_f64(f64 x)
+{
+    quarter_turn q = reduce_f64(x);
+    f64 s = sin_kernel_f64(q.r, q.lo), c = cos_kernel_f64(q.r, q.lo);
+    return x == 0 ? x : flip_sign_f64(q.odd ? c : s, bits_f64(q.t));
+}
+
+INL f64 cos_f64(f64 x)
+{
+    quarter_turn q = reduce_f64(x);
+    f64 s = sin_kernel_f64(q.r, q.lo), c = cos_kernel_f64(q.r, q.lo);
+    return flip_sign_f64(q.odd ? s : c, bits_f64(q.t) + 1);
+}
+
+INL f64 tan_f64(f64 x)
+{
+    quarter_turn q = reduce_f64(x);
+    f64 s = sin_kernel_f64(q.r, q.lo), c = cos_kernel_f64(q.r, q.lo);
+    f64 y = (q.odd ? -c : s) / (q.odd ? s : c);
+    return x == 0 ? x : y;
+}
+
+/* reduced in double, evaluated in float */
+typedef struct { f32 r; u32 n; } quarter_turn_f32;
+
+INL quarter_turn_f32 reduce_f32(f32 x)
+{
+    f64 wide = (f64)x, t = fma_f64(wide, 0x1.45f306dc9c883p-1, SHIFTER_f64), n = t - SHIFTER_f64;
+    f64 r = fma_f64(n, -0x1.0b4611a626331p-34, fma_f64(n, -0x1.921fb544p+0, wide));
+    quarter_turn_f32 q = {(f32)r, (u32)bits_f64(t)};
+    return q;
+}
+
+INL f32 sin_kernel_f32(f32 r) { f32 z = ROUNDED(r * r); return fma_f32(ROUNDED(z * r), poly_sin_f32(z), r); }
+INL f32 cos_kernel_f32(f32 r)
+{
+    f32 z = ROUNDED(r * r);
+    return fma_f32(z, -0.5f, 1.0f) + ROUNDED(ROUNDED(z * z) * poly_cos_f32(z));
+}
+
+INL f32 sin_f32(f32 x)
+{
+    quarter_turn_f32 q = reduce_f32(x);
+    f32 s = sin_kernel_f32(q.r), c = cos_kernel_f32(q.r);
+    return x == 0 ? x : flip_sign_f32((q.n & 1u) ? c : s, q.n);
+}
+
+INL f32 cos_f32(f32 x)
+{
+    quarter_turn_f32 q = reduce_f32(x);
+    f32 s = sin_kernel_f32(q.r), c = cos_kernel_f32(q.r);
+    return flip_sign_f32((q.n & 1u) ? s : c, q.n + 1u);
+}
+
+INL f32 tan_f32(f32 x) { return (f32)tan_f64((f64)x); }
+
+/* sin(pi x) / (pi x), reduced exactly: 0 at every integer */
+INL f64 sinc_f64(f64 x)
+{
+    f64 n = round_f64(x), r = x - n;
+    f64 odd = n - 2 * round_f64(0.5 * n);
+    f64 a = ROUNDED(r * PI_HI), lo = fma_f64(r, PI_LO, product_error_f64(r, PI_HI, a));
+    /* |a| <= pi / 2: one more quarter turn where |a| > pi / 4 */
+    b8 outer = abs_f64(r) > 0.25;
+    f64 d = abs_f64(r) - 0.5, b = ROUNDED(d * PI_HI), b_lo = fma_f64(d, PI_LO, product_error_f64(d, PI_HI, b));
+    f64 s = outer ? copysign_f64(cos_kernel_f64(b, b_lo), r) : sin_kernel_f64(a, lo);
+    s = odd != 0 ? -s : s;
+    f64 y = s / (x * PI_HI);
+    y = abs_f64(x) == INF_f64 ? 0.0 : y;
+    return x == 0 ? 1.0 : y;
+}
+
+/* ---- inverse trigonometric ------------------------------------------------------------------------------------------- */
+
+INL f64 asin_f64(f64 x)
+{
+    f64 a = abs_f64(x);
+    b8 big = a > 0.5;
+    f64 z = big ? (1 - a) * 0.5 : ROUNDED(a * a), s = big ? sqrt_f64(z) : a;
+    f64 c = big ? (z - ROUNDED(s * s) - product_error_f64(s, s, ROUNDED(s * s))) / (s + s) : 0.0;
+    c = z > 0 ? c : 0.0;
+    f64 tail = fma_f64(ROUNDED(s * z), poly_asin_f64(z), c);
+    f64 y = big ? HALF_PI_HI - (2 * s - (HALF_PI_LO - 2 * tail)) : s + tail;
+    return copysign_f64(y, x) + (a <= 1 ? 0.0 : NAN_f64);
+}
+
+INL f64 acos_f64(f64 x)
+{
+    f64 a = abs_f64(x);
+    b8 big = a > 0.5;
+    f64 z = big ? (1 - a) * 0.5 : ROUNDED(a * a), s = big ? sqrt_f64(z) : x;
+    f64 c = big ? (z - ROUNDED(s * s) - product_error_f64(s, s, ROUNDED(s * s))) / (s + s) : 0.0;
+    c = z > 0 ? c : 0.0;
+    f64 tail = fma_f64(ROUNDED(s * z), poly_asin_f64(z), c);
+    f64 outer = x < 0 ? PI_HI - (2 * s - (PI_LO - 2 * tail)) : 2 * (s + tail);
+    f64 y = big ? outer : HALF_PI_HI - (s - (HALF_PI_LO - tail));
+    return a <= 1 ? y : NAN_f64;
+}
+
+/* atan(low / high), 0 <= low <= high: above tan(pi / 8) by the difference with pi / 4 */
+INL f64 atan_ratio(f64 low, f64 high)
+{
+    b8 big = low > 0.41421356237309503 * high;
+    f64 t = (big ? low - high : low) / (big ? low + high : high), z = ROUNDED(t * t);
+    f64 y = fma_f64(ROUNDED(t * z), poly_atan_f64(z), big ? HALF_PI_LO * 0.5 : 0.0);
+    return big ? HALF_PI_HI * 0.5 + (t + y) : t + y;
+}
+
+INL f64 atan_f64(f64 x)
+{
+    f64 a = abs_f64(x);
+    b8 swap = a > 1;
+    f64 r = atan_ratio(swap ? 1 : a, swap ? a : 1);
+    return copysign_f64(swap ? HALF_PI_HI - (r - HALF_PI_LO) : r, x);
+}
+
+INL f64 atan2_f64(f64 y, f64 x)
+{
+    f64 ax = abs_f64(x), ay = abs_f64(y);
+    b8 swap = ay > ax;
+    f64 high = swap ? ay : ax, low = swap ? ax : ay;
+    low = low == INF_f64 ? 1 : low; /* both infinite: the diagonal */
+    high = high == INF_f64 && low == 1 && ax == ay ? 1 : high;
+    f64 scale = high > 0x1p1000 ? 0.25 : 1.0;
+    f64 r = atan_ratio(low * scale, high == 0 ? 1 : high * scale);
+    r = swap ? HALF_PI_HI - (r - HALF_PI_LO) : r;
+    r = signbit_f64(x) ? PI_HI - (r - PI_LO) : r;
+    return x != x || y != y ? NAN_f64 : copysign_f64(r, y);
+}
+
+/* ---- hyperbolic ---------------------------------------------------------------------------------------------------------- */
+
+INL f64 sinh_f64(f64 x)
+{
+    f64 a = abs_f64(x), m = expm1_f64(a > 25 ? 25 : a);
+    scaled_f64 e = exp_scaled_f64(a, 0);
+    f64 large = e.mantissa * e.s1 * (0.5 * e.s2), small = 0.5 * (m + m / (m + 1));
+    return copysign_f64(a > 22 ? large : small, x) + (x != x ? x : 0);
+}
+
+INL f64 cosh_f64(f64 x)
+{
+    scaled_f64 e = exp_scaled_f64(abs_f64(x), 0);
+    f64 half = e.mantissa * e.s1 * (0.5 * e.s2);
+    return half + 0.25 / half;
+}
+
+#define LN2_f64 0.69314718055994530942
+
+INL f64 asinh_f64(f64 x)
+{
+    f64 a = abs_f64(x);
+    b8 huge = a > 0x1p500;
+    f64 square = ROUNDED(a * a);
+    f64 t = huge ? a : a + square / (1 + sqrt_f64(1 + square));
+    return copysign_f64(log1p_f64(t) + (huge ? LN2_f64 : 0.0), x);
+}
+
+INL f64 acosh_f64(f64 x)
+{
+    b8 huge = x > 0x1p500;
+    f64 t = x - 1;
+    f64 y = log1p_f64(huge ? x : t + sqrt_f64(fma_f64(t, t, 2 * t))) + (huge ? LN2_f64 : 0.0);
+    return x >= 1 ? y : NAN_f64;
+}
+
+INL f64 atanh_f64(f64 x)
+{
+    f64 a = abs_f64(x), twice = 2 * a;
+    f64 t = a < 0.5 ? twice + twice * a / (1 - a) : twice / (1 - a);
+    return a <= 1 ? copysign_f64(0.5 * log1p_f64(t), x) : NAN_f64;
+}
+
+/* ---- roots, logarithms, powers -------------------------------------------------------------------------------------------- */
+
+INL f64 rsqrt_f64(f64 x)
+{
+    f64 root = sqrt_f64(x), y = 1 / root;
+    /* one correction step: y's error is what 1 - x y^2 says */
+    f64 yy = ROUNDED(root * y), error = (1 - yy) - product_error_f64(root, y, yy);
+    f64 rest = x - ROUNDED(root * root) - product_error_f64(root, root, ROUNDED(root * root));
+    f64 better = fma_f64(y, error - 0.5 * rest * y * y, y);
+    return abs_f64(x) > 0 && x < INF_f64 ? better : y;
+}
+
+/* log2 and log10: log(m) = hi + lo with hi short, so that its product with the high part of the constant is exact */
+INL f64 log_scaled_f64(f64 x, f64 inverse_hi, f64 inverse_lo, f64 step_hi, f64 step_lo)
+{
+    split_f64 p = split_exponent_f64(x);
+    f64 f = p.m - 1, s = f / (2 + f), z = ROUNDED(s * s), half = ROUNDED(0.5 * f * f);
+    f64 hi = from_bits_f64(bits_f64(f - half) & 0xffffffff00000000u);
+    f64 lo = ((f - hi) - half) + ROUNDED(s * fma_f64(z, poly_log_f64(z), half));
+    f64 large = p.k * step_hi, product = hi * inverse_hi, sum = large + product;
+    f64 rest = fma_f64(lo + hi, inverse_lo, fma_f64(lo, inverse_hi, fma_f64(p.k, step_lo, (large - sum) + product)));
+    return log_specials_f64(x, sum + rest);
+}
+
+INL f64 log2_f64(f64 x) { return log_scaled_f64(x, 0x1.7154765200000p+0, 0x1.705fc2eefa200p-33, 1.0, 0.0); }
+INL f64 log10_f64(f64 x)
+{
+    return log_scaled_f64(x, 4.34294481878168880939e-01, 2.50829467116452752298e-11, 3.01029995663611771306e-01,
+                          3.69423907715893078616e-13);
+}
+
+/* What C says of powers beyond |x|^y, for x and y of either width as doubles */
+INL f64 pow_specials(f64 x, f64 y, f64 magnitude)
+{
+    f64 half = 0.5 * y;
+    b8 integer = round_f64(y) == y, odd = integer && round_f64(half) != half;
+    f64 r = (integer || x >= 0 || abs_f64(x) == INF_f64) ? magnitude : NAN_f64;
+    r = odd ? copysign_f64(r, x) : r;
+    r = abs_f64(x) == 1 && abs_f64(y) == INF_f64 ? 1 : r;
+    r = x != x || y != y ? NAN_f64 : r;
+    return x == 1 || y == 0 ? 1 : r;
+}
+
+/* log2|x| as hi + lo to 2^-66, then 2^(y hi + y lo) */
+INL f64 pow_f64(f64 x, f64 y)
+{
+    f64 a = abs_f64(x);
+    split_f64 p = split_exponent_f64(a);
+    f64 f = p.m - 1, d = 2 + f, d_lo = f - (d - 2), inverse = 1 / d;
+    f64 s = ROUNDED(f * inverse), sd = ROUNDED(s * d);
+    f64 s_lo = (((f - sd) - product_error_f64(s, d, sd)) - s * d_lo) * inverse;
+    f64 z = ROUNDED(s * s), z_lo = fma_f64(2 * s, s_lo, product_error_f64(s, s, z));
+    /* log2(m) = s (A + B z + z^2 Q(z)), A = 2 / ln 2, B = A / 3 */
+    f64 t = ROUNDED(z * 0x1.ec709dc3a03fdp-1);
+    f64 t_lo = fma_f64(z, 0x1.d27f05548af0cp-55, fma_f64(z_lo, 0x1.ec709dc3a03fdp-1,
+                       product_error_f64(z, 0x1.ec709dc3a03fdp-1, t)));
+    t_lo = fma_f64(ROUNDED(z * z), poly_log2_remainder_f64(z), t_lo);
+    f64 u = 0x1.71547652b82fep+1 + t, u_lo = (0x1.71547652b82fep+1 - u) + t + (t_lo + 0x1.777d0ffda0d24p-55);
+    f64 v = ROUNDED(s * u), v_lo = fma_f64(s, u_lo, fma_f64(s_lo, u, product_error_f64(s, u, v)));
+    f64 high = p.k + v, low = ((p.k - high) + v) + v_lo;
+    high = a == 0 ? -INF_f64 : (a == INF_f64 ? INF_f64 : high);
+    f64 e = ROUNDED(y * high);
+    f64 e_lo = fma_f64(y, low, product_error_f64(y, high, e));
+    e_lo = abs_f64(e) < 2000 ? e_lo : 0;
+    e = e > 1100 ? 1100 : e;
+    e = e < -1100 ? -1100 : e;
+    f64 shifted = e + SHIFTER_f64, r = (e - (shifted - SHIFTER_f64)) + e_lo;
+    scaled_f64 power = scale_pair_f64(fma_f64(r, poly_exp2_f64(r), 1), shifted);
+    return pow_specials(x, y, power.mantissa * power.s1 * power.s2);
+}
+
+/* in double: log2 to 2^-36 and 2^t to 2^-29 leave only the final rounding visible */
+INL f32 pow_f32(f32 x, f32 y)
+{
+    f64 a = abs_f64((f64)x), wide = (f64)y;
+    split_f64 p = split_exponent_f64(a);
+    f64 s = (p.m - 1) / (p.m + 1);
+    f64 l = fma_f64(s, poly_log2_short_f64(ROUNDED(s * s)), p.k);
+    l = a == 0 ? -INF_f64 : (a == INF_f64 ? INF_f64 : l);
+    f64 e = ROUNDED(wide * l);
+    e = e > 300 ? 300 : e;
+    e = e < -300 ? -300 : e;
+    f64 t = e + SHIFTER_f64, r = e - (t - SHIFTER_f64);
+    return (f32)pow_specials((f64)x, wide, poly_exp2_short_f64(r) * power_of_two_f64(t));
+}
+
+INL f64 hypot_f64(f64 x, f64 y)
+{
+    f64 ax = abs_f64(x), ay = abs_f64(y), high = ax > ay ? ax : ay, low = ax > ay ? ay : ax;
+    f64 scale = high > 0x1p500 ? 0x1p-600 : (high < 0x1p-400 ? 0x1p600 : 1.0);
+    f64 back = high > 0x1p500 ? 0x1p600 : (high < 0x1p-400 ? 0x1p-600 : 1.0);
+    f64 h = high * scale, l = low * scale;
+    f64 r = sqrt_f64(fma_f64(h, h, ROUNDED(l * l))) * back;
+    r = x != x || y != y ? NAN_f64 : r;
+    return ax == INF_f64 || ay == INF_f64 ? INF_f64 : r;
+}
+
+INL f32 hypot_f32(f32 x, f32 y)
+{
+    f64 r = sqrt_f64(fma_f64((f64)x, (f64)x, ROUNDED((f64)y * (f64)y)));
+    return abs_f32(x) == __builtin_inff() || abs_f32(y) == __builtin_inff() ? __builtin_inff() : (f32)r;
+}
+
+/* ---- remainders ------------------------------------------------------------------------------------------------------------ */
+
+/* Exact. In double the quotient of two floats truncates correctly below 2^28, and its product with y is exact; only
+ * larger quotients go to the C library (scalar). */
+INL f32 fmod_f32(f32 x, f32 y)
+{
+    f64 q = (f64)x / (f64)y;
+    if (__builtin_expect(!(abs_f64(q) < 0x1p28) || abs_f32(y) == __builtin_inff(), 0))
+        return fmodf(x, y);
+    return copysign_f32((f32)((f64)x - trunc_f64(q) * (f64)y), x);
+}
+INL f64 fmod_f64(f64 x, f64 y) { return fmod(x, y); } /* scalar */
+
+#define DEFINE_REMAINDERS(T)                                                                                         \
+    INL T div_trunc_##T(T x, T y) { return trunc_##T(x / y); }                                                       \
+    INL T remainder_##T(T x, T y) /* the sign of y, as in Python */                                                  \
+    {                                                                                                                \
+        T m = fmod_##T(x, y);                                                                                        \
+        return m != 0 && (y < 0) != (m < 0) ? m + y : m;                                                             \
+    }                                                                                                                \
+    INL T floor_divide_##T(T x, T y)                                                                                 \
+    {                                                                                                                \
+        T m = fmod_##T(x, y), q = (x - m) / y;                                                                       \
+        q = m != 0 && (y < 0) != (m < 0) ? q - 1 : q;                                                                \
+        T whole = floor_##T(q);                                                                                      \
+        whole = q - whole > (T)0.5 ? whole + 1 : whole;                                                              \
+        T y0 = x / y;                                                                                                \
+        return y == 0 ? y0 : (q != 0 ? whole : copysign_##T(0, y0));                                                 \
+    }
+DEFINE_REMAINDERS(f32)
+DEFINE_REMAINDERS(f64)
+
+/* ---- special functions ---------------------------------------------------------------------------------------------------- */
+
+/* Modified Bessel function of order 0: below 7.75 a power series, above e^x / sqrt(x) times a polynomial in 1 / x */
+INL f64 i0_f64(f64 x)
+{
+    f64 a = abs_f64(x);
+    b8 small = a < 7.75;
+    f64 z = small ? ROUNDED(a * a) * 0.25 : 0;
+    f64 near_zero = fma_f64(z, poly_i0_small_f64(z), 1);
+    f64 clipped = small ? 7.75 : (a > 800 ? 800 : a);
+    scaled_f64 e = exp_scaled_f64(clipped, 0);
+    f64 far = poly_i0_large_f64(fma_f64(2 * 7.75, 1 / clipped, -1)) / sqrt_f64(clipped) * e.mantissa * e.s1 * e.s2;
+    return x != x ? x : (small ? near_zero : far);
+}
+
+/* scalar */
+INL f64 lgamma_f64(f64 x) { int sign; return lgamma_r(x, &sign); }
+
+/* Scalar. Near the positive root a polynomial times the distance to it; else recurrence up to 12, the asymptotic series
+ * and, for negative x, reflection, in extended precision. Poles: PyTorch gives -inf at +0, +inf at -0, NaN at -1, -2 … */
+static __attribute__((noinline, unused)) f64 digamma_f64(f64 x)
+{
+    if (x == 0)
+        return copysign(INF_f64, -x);
+    if (x == -INF_f64 || (x < 0 && floor(x) == x))
+        return NAN_f64;
+    if (x > 1.2 && x < 1.75)
+        return ((x - DIGAMMA_ROOT_HI) - DIGAMMA_ROOT_LO) * poly_digamma_root_f64(x - 1.475);
+    long double v = x, reflected = 0;
+    if (x < 0) {
+        const long double pi = 3.14159265358979323846264338327950288L;
+        long double r = v - rintl(v);
+        v = 1 - v;
+        reflected = -pi / tanl(pi * r);
+    }
+    long double sum = 0;
+    while (v < 12) {
+        sum -= 1 / v;
+        v += 1;
+    }
+    long double w = 1 / (v * v);
+    long double tail = w * (1.0L / 12 - w * (1.0L / 120 - w * (1.0L / 252 - w * (1.0L / 240 - w * (1.0L / 132
+        - w * (691.0L / 32760 - w * (1.0L / 12 - w * (3617.0L / 8160 - w * (43867.0L / 14364)))))))));
+    return (f64)(reflected + (sum + (logl(v) - 0.5L / v - tail)));
+}
+
+/* Scalar. Winitzki's closed form, then two Halley steps on erf, or on erfc where 1 - |x| is exact. */
+static __attribute__((noinline, unused)) f64 erfinv_f64(f64 x)
+{
+    f64 a = fabs(x);
+    if (!(a < 1))
+        return a == 1 ? copysign(INF_f64, x) : NAN_f64;
+    if (a < 1e-8)
+        return x * 0.88622692545275801365;
+    f64 l = log1p(-a * a), b = 4.3307467508 + 0.5 * l, y = sqrt(sqrt(b * b - l / 0.147) - b);
+    for (int step = 0; step < 2; step++) {
+        f64 f = a < 0.5 ? erf(y) - a : (1 - a) - erfc(y);
+        f64 newton = f / (1.12837916709551257390 * exp(-y * y));
+        y -= newton / (1 + y * newton);
+    }
+    return copysign(y, x);
+}
+
+/* ---- float by way of double ------------------------------------------------------------------------------------------------ */
+
+#define FLOAT_VIA_DOUBLE(name) INL f32 name##_f32(f32 x) { return (f32)name##_f64((f64)x); }
+FLOAT_VIA_DOUBLE(sinc)
+FLOAT_VIA_DOUBLE(asin)
+FLOAT_VIA_DOUBLE(acos)
+FLOAT_VIA_DOUBLE(atan)
+FLOAT_VIA_DOUBLE(sinh)
+FLOAT_VIA_DOUBLE(cosh)
+FLOAT_VIA_DOUBLE(asinh)
+FLOAT_VIA_DOUBLE(acosh)
+FLOAT_VIA_DOUBLE(atanh)
+FLOAT_VIA_DOUBLE(log2)
+FLOAT_VIA_DOUBLE(log10)
+FLOAT_VIA_DOUBLE(i0)
+FLOAT_VIA_DOUBLE(lgamma)
+FLOAT_VIA_DOUBLE(digamma)
+FLOAT_VIA_DOUBLE(erfinv)
+INL f32 atan2_f32(f32 y, f32 x) { return (f32)atan2_f64((f64)y, (f64)x); }
+INL f32 rsqrt_f32(f32 x) { return 1.0f / sqrt_f32(x); }
+
+/* ---- blocks with arguments of any size --------------------------------------------------------------------------------- */
+
+/* y[i] = f(x[i]); elements beyond TRIG_LIMIT are redone by the C library. x and y may be the same block. */
+#define DEFINE_TRIG_BLOCK(name, T, LIBRARY)                                                                          \
+    static __attribute__((unused)) void name##_block_##T(const T *x, T *y, i64 n)                                    \
+    {                                                                                                                \
+        T large[256];                                                                                                \
+        for (i64 start = 0; start < n; start += 256) {                                                               \
+            i64 count = n - start < 256 ? n - start : 256;                                                           \
+            const T *xs = x + start;                                                                                 \
+            T *ys = y + start;                                                                                       \
+            int any = 0;                                                                                             \
+            _Pragma("omp simd reduction(| : any)")                                                                   \
+            for (i64 i = 0; i < count; i++)                                                                          \
+                any |= abs_##T(xs[i]) > (T)TRIG_LIMIT;                                                               \
+            if (__builtin_expect(any, 0))                                                                            \
+                memcpy(large, xs, (size_t)count * sizeof(T));                                                        \
+            _Pragma("omp simd")                                                                                      \
+            for (i64 i = 0; i < count; i++)                                                                          \
+                ys[i] = name##_##T(xs[i]);                                                                           \
+            if (__builtin_expect(any, 0))                                                                            \
+                for (i64 i = 0; i < count; i++)                                                                      \
+                    if (abs_##T(large[i]) > (T)TRIG_LIMIT)                                                           \
+                        ys[i] = (T)LIBRARY((f64)large[i]);                                                           \
+        }                                                                                                            \
+    }
+DEFINE_TRIG_BLOCK(sin, f32, sin)
+DEFINE_TRIG_BLOCK(cos, f32, cos)
+DEFINE_TRIG_BLOCK(tan, f32, tan)
+DEFINE_TRIG_BLOCK(sin, f64, sin)
+DEFINE_TRIG_BLOCK(cos, f64, cos)
+DEFINE_TRIG_BLOCK(tan, f64, tan)
+
+#endif

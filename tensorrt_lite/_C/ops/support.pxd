@@ -1,0 +1,22 @@
+# What generated operator modules share: autograd helpers and checks that need no code per operator.
+from libc.stdint cimport int64_t, uint64_t
+from tensorrt_lite._C.core.tensor cimport TensorBase
+from tensorrt_lite._C.autograd.node cimport Node, OpNode
+
+cdef object ops_namespace()
+cdef bint any_requires_grad(list tensors) noexcept
+cdef int set_list_edges(OpNode node, list tensors) except -1
+cdef int save_tensors(OpNode node, list tensors) except -1
+cdef list saved_tensors(OpNode node, int i)
+cdef object shapes_of_list(list tensors)
+cdef bint differentiable(TensorBase t) noexcept
+cdef int set_list_history(object result, OpNode node, bint views) except -1
+cdef int set_tuple_history(object result, OpNode node) except -1
+cdef int note_view(object result) except -1
+cdef int refuse_out(str name) except -1
+cdef int check_out(object out, str name) except -1
+cdef int check_outs(object out, str name, int n) except -1
+cdef int bump_outs(object out) except -1
+cdef object finish_inplace(TensorBase result, uint64_t keys)
+cdef TensorBase new_like(TensorBase t, int ndim, const int64_t* sizes, int dtype)
+cdef TensorBase result_tensor(str name, TensorBase out, int mode, int ndim, const int64_t* sizes, int dtype, TensorBase like)
