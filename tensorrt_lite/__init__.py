@@ -1,1 +1,150 @@
-from tensorrt_lite.tensor import Tensor
+"""tensorrt_lite: PyTorch's programming model in a small runtime. Not related to NVIDIA TensorRT.
+
+>>> import tensorrt_lite as trt
+>>> x = trt.ones(2, 3, requires_grad=True)
+>>> (x * 2).sum().backward()
+>>> x.grad.tolist()
+[[2.0, 2.0, 2.0], [2.0, 2.0, 2.0]]
+"""
+
+from __future__ import annotations
+
+from tensorrt_lite import _ops
+from tensorrt_lite._C.core.device import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    device,
+    get_default_device,
+    layout,
+    memory_format,
+    preserve_format,
+    set_default_device,
+    sparse_coo,
+    strided,
+)
+from tensorrt_lite._C.core.dispatch import is_grad_enabled, is_inference_mode_enabled
+from tensorrt_lite._C.core.dtype import dtype, get_default_dtype, promote_types, set_default_dtype
+from tensorrt_lite._C.core.dtype import _dtype_by_name as _by_name
+from tensorrt_lite._C.core.parallel import get_num_threads, set_num_threads
+from tensorrt_lite._size import Size
+from tensorrt_lite.tensor import Parameter as _Parameter
+from tensorrt_lite.tensor import Tensor, UntypedStorage
+from tensorrt_lite.tensor import _TYPE_NAMES as _type_names
+
+__version__ = "0.1.0"
+
+bool = _by_name("bool")
+uint8 = _by_name("uint8")
+int8 = _by_name("int8")
+int16 = short = _by_name("int16")
+int32 = int = _by_name("int32")
+int64 = long = _by_name("int64")
+float16 = half = _by_name("float16")
+bfloat16 = _by_name("bfloat16")
+float32 = float = _by_name("float32")
+float64 = double = _by_name("float64")
+complex64 = cfloat = _by_name("complex64")
+complex128 = cdouble = _by_name("complex128")
+inf = 1e400
+nan = inf - inf
+pi = 3.141592653589793
+e = 2.718281828459045
+newaxis = None
+
+_type_names.update({
+    bool: "Bool", uint8: "Byte", int8: "Char", int16: "Short", int32: "Int", int64: "Long", float16: "Half", bfloat16: "BFloat16", float32: "Float",
+    float64: "Double", complex64: "ComplexFloat", complex128: "ComplexDouble",
+})  # fmt: skip
+globals().update(_ops.FUNCTIONS)
+
+# Packages that are imported when they are first used: `import tensorrt_lite` stays within 50 ms.
+_LAZY = {
+    "nn", "optim", "utils", "autograd", "cuda", "backends", "testing", "bench", "random", "serialization", "linalg", "library", "cpu", "special", "fft",
+    "func", "amp", "jit", "fx", "distributed", "profiler",
+}  # fmt: skip
+_LAZY_NAMES = {
+    "save": "serialization", "load": "serialization", "no_grad": "autograd.grad_mode", "enable_grad": "autograd.grad_mode",
+    "set_grad_enabled": "autograd.grad_mode", "inference_mode": "autograd.grad_mode", "set_printoptions": "_tensor_str", "manual_seed": "random",
+    "seed": "random", "initial_seed": "random", "get_rng_state": "random", "set_rng_state": "random", "Generator": "random", "default_generator": "random",
+    "finfo": "_info", "iinfo": "_info", "from_dlpack": "_dlpack", "to_dlpack": "_dlpack",
+}  # fmt: skip
+
+
+def __getattr__(name: str):
+    from importlib import import_module
+
+    if name in _LAZY_NAMES:
+        value = getattr(import_module(f"tensorrt_lite.{_LAZY_NAMES[name]}"), name)
+    elif name in _LAZY:
+        value = import_module(f"tensorrt_lite.{name}")
+    elif name in ("FloatTensor", "DoubleTensor", "LongTensor", "IntTensor", "BoolTensor", "HalfTensor", "ByteTensor", "ShortTensor", "CharTensor"):
+        value = _legacy_constructor(name)
+    else:
+        raise AttributeError(f"module 'tensorrt_lite' has no attribute '{name}'")
+    globals()[name] = value
+    return value
+
+
+def _legacy_constructor(name: str):
+    kind = next(d for d, n in _type_names.items() if n + "Tensor" == name)
+
+    def make(*args):
+        if len(args) == 1 and not isinstance(args[0], (type(0), Size)):
+            return _ops.tensor(args[0], dtype=kind)
+        return _ops.empty(*args, dtype=kind)
+
+    make.__name__ = name
+    return make
+
+
+def is_tensor(obj) -> type(True):
+    """Whether obj is a Tensor."""
+    return isinstance(obj, Tensor)
+
+
+def is_storage(obj) -> type(True):
+    """Whether obj is a storage."""
+    return isinstance(obj, UntypedStorage)
+
+
+def numel(input) -> type(0):
+    """The number of elements."""
+    return input.numel()
+
+
+def is_floating_point(input) -> type(True):
+    return input.is_floating_point()
+
+
+def is_complex(input) -> type(True):
+    return input.is_complex()
+
+
+def typename(obj) -> str:
+    return obj.type() if isinstance(obj, Tensor) else f"{type(obj).__module__}.{type(obj).__qualname__}"
+
+
+def broadcast_shapes(*shapes) -> Size:
+    """The shape that the given shapes broadcast to. RuntimeError when they don't."""
+    n = max((len(s) if isinstance(s, (tuple, list)) else 1 for s in shapes), default=0)
+    result = [1] * n
+    for shape in shapes:
+        shape = shape if isinstance(shape, (tuple, list)) else (shape,)
+        for i in range(-1, -1 - len(shape), -1):
+            if shape[i] < 0:
+                raise RuntimeError(f"Trying to create tensor with negative dimension ({shape[i]}): ({shape[i]})")
+            if shape[i] == 1 or shape[i] == result[i]:
+                continue
+            if result[i] != 1:
+                raise RuntimeError(f"Shape mismatch: objects cannot be broadcast to a single shape: {shapes}")
+            result[i] = shape[i]
+    return Size(result)
+
+
+def broadcast_tensors(*tensors):
+    """Views of the tensors, all expanded to their common shape."""
+    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+        tensors = tuple(tensors[0])
+    shape = broadcast_shapes(*(t.shape for t in tensors))
+    return tuple(t.expand(shape) for t in tensors)

@@ -1,14 +1,392 @@
+"""Tensor and Parameter: the Python classes over the compiled TensorBase.
+
+Operators are attached as class attributes (the function `trt.add` is the method `Tensor.add`); what follows here is
+construction, printing, pickling, conversion and the operator symbols.
+"""
+
+from __future__ import annotations
+
+from tensorrt_lite import _ops
+from tensorrt_lite._C.autograd import attributes as _attributes
+from tensorrt_lite._C.core import args as _args
+from tensorrt_lite._C.core import dispatch as _dispatch
+from tensorrt_lite._C.core.storage import Storage as UntypedStorage
 from tensorrt_lite._C.core.tensor import TensorBase, _register_types
 from tensorrt_lite._size import Size
 
 
+def _rebuild_tensor(data: bytes, dtype, size, stride, requires_grad: bool):
+    """Unpickling: `data` holds the bytes of the storage from the tensor's first element on."""
+    t = _ops.empty(0, dtype=dtype)
+    if data:
+        storage = _ops.frombuffer(bytearray(data), dtype=_ops_dtype("uint8")).untyped_storage()
+        t.set_(storage, 0, size, stride)
+    else:
+        t = _ops.empty_strided(size, stride, dtype=dtype)
+    return t.requires_grad_(requires_grad)
+
+
+def _ops_dtype(name: str):
+    from tensorrt_lite._C.core.dtype import _dtype_by_name
+
+    return _dtype_by_name(name)
+
+
 class Tensor(TensorBase):
+    """A multi-dimensional array of elements of one dtype on one device, with automatic differentiation."""
+
     __slots__ = ()
 
+    def __init__(self, *args, device=None) -> None:
+        if not args:
+            return
+        if len(args) == 1 and isinstance(args[0], TensorBase):
+            _attributes.assign_from(self, args[0])
+        elif len(args) == 1 and not isinstance(args[0], (int, Size)):
+            _attributes.assign_from(self, _ops.tensor(args[0], dtype=_ops_default()))
+        else:
+            _attributes.assign_from(self, _ops.empty(*args))
 
-class Parameter(Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        """Run ``func`` with overrides off and give results the subclass's type."""
+        kwargs = kwargs or {}
+        if not all(issubclass(cls, t) for t in types):
+            return NotImplemented
+        with DisableTorchFunctionSubclass():
+            result = func(*args, **kwargs)
+        return _convert(result, cls) if func not in _KEEP_TYPE else result
+
+    def __repr__(self, *, tensor_contents=None) -> str:
+        from tensorrt_lite._tensor_str import _str
+
+        return _str(self, tensor_contents=tensor_contents)
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def __format__(self, spec: str) -> str:
+        if self.dim() == 0 and type(self) is Tensor:
+            return format(self.item(), spec)
+        return object.__format__(self, spec)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __len__(self) -> int:
+        if self.dim() == 0:
+            raise TypeError("len() of a 0-d tensor")
+        return self.size(0)
+
+    def __iter__(self):
+        if self.dim() == 0:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))
+
+    def __contains__(self, element) -> bool:
+        if isinstance(element, (TensorBase, int, float, complex)):
+            return bool((element == self).any().item())
+        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
+
+    def __reversed__(self):
+        return self if self.dim() == 0 else self.flip(0)
+
+    def __array__(self, dtype=None, copy=None):
+        a = self.numpy()
+        return a if dtype is None else a.astype(dtype, copy=False)
+
+    def __dir__(self):
+        return sorted(set(object.__dir__(self)))
+
+    def __deepcopy__(self, memo):
+        if not self.is_leaf:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
+                "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
+                "https://github.com/pytorch/pytorch/pull/103001"
+            )
+        if id(self) in memo:
+            return memo[id(self)]
+        copied = self.detach().clone()
+        if type(self) is not Tensor:
+            copied = copied.as_subclass(type(self))
+        copied.requires_grad_(self.requires_grad)
+        memo[id(self)] = copied
+        if self.grad is not None:
+            copied.grad = self.grad.__deepcopy__(memo)
+        if type(self) is not Tensor and getattr(self, "__dict__", None):
+            from copy import deepcopy
+
+            copied.__dict__.update(deepcopy(self.__dict__, memo))
+        return copied
+
+    def __reduce_ex__(self, protocol):
+        if not self.is_leaf:
+            raise RuntimeError("only leaf tensors can be pickled; call detach() first")
+        t = self.detach().cpu() if type(self) is Tensor else self.detach().as_subclass(Tensor).cpu()
+        span = 1 + sum((n - 1) * s for n, s in zip(t.shape, t.stride())) if t.numel() else 0
+        start = t.storage_offset() * t.element_size()
+        data = t.untyped_storage().tobytes()[start : start + span * t.element_size()] if span else b""
+        return _rebuild_tensor, (data, self.dtype, tuple(self.shape), self.stride(), self.requires_grad)
+
+    # ---- autograd
+
+    def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None) -> None:
+        """Accumulate the gradients of this tensor's leaves; ``gradient`` is needed unless it has one element."""
+        from tensorrt_lite.autograd import backward
+
+        backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+    # ---- shapes
+
+    @property
+    def T(self) -> Tensor:
+        """The tensor with all dimensions reversed."""
+        return self.permute(tuple(range(self.dim() - 1, -1, -1)))
+
+    @property
+    def mT(self) -> Tensor:
+        """The matrices in the last two dimensions transposed."""
+        if self.dim() < 2:
+            raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self.dim()}-D tensor.")
+        return self.transpose(-2, -1)
+
+    @property
+    def H(self) -> Tensor:
+        """The conjugate transpose of a matrix."""
+        if self.dim() not in (0, 2):
+            raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self.dim()}-D tensor.")
+        return self.transpose(0, 1).conj() if self.dim() else self.conj()
+
+    @property
+    def mH(self) -> Tensor:
+        """The matrices in the last two dimensions, conjugated and transposed."""
+        return self.mT.conj()
+
+    @property
+    def real(self) -> Tensor:
+        """The real part: a view of complex tensors, the tensor itself otherwise."""
+        return self.view_as_real().select(-1, 0) if self.is_complex() else self
+
+    @real.setter
+    def real(self, value) -> None:
+        self.real.copy_(value)
+
+    @property
+    def imag(self) -> Tensor:
+        """The imaginary part of a complex tensor, as a view."""
+        if not self.is_complex():
+            raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+        return self.view_as_real().select(-1, 1)
+
+    @imag.setter
+    def imag(self, value) -> None:
+        self.imag.copy_(value)
+
+    def type(self, dtype=None, non_blocking=False):
+        """The type's name, or a copy converted to a dtype (or to a name such as 'torch.FloatTensor')."""
+        if dtype is None:
+            return f"torch.{_TYPE_NAMES[self.dtype]}Tensor"
+        if isinstance(dtype, str):
+            for d, name in _TYPE_NAMES.items():
+                if dtype in (f"torch.{name}Tensor", name):
+                    return self.to(d)
+            raise ValueError(f"invalid type: '{dtype}'")
+        return self.to(dtype)
+
+    def storage(self):
+        """The storage (untyped)."""
+        return self.untyped_storage()
+
+    def dim_order(self) -> tuple[int, ...]:
+        """Dimensions from the slowest to the fastest in memory."""
+        return tuple(sorted(range(self.dim()), key=lambda d: -self.stride(d)))
+
+    def is_shared(self) -> bool:
+        return False
+
+    def share_memory_(self) -> Tensor:
+        raise NotImplementedError("share_memory_: tensors in shared memory are not implemented (docs/gaps.md)")
+
+    def is_pinned(self, device=None) -> bool:
+        return False
+
+    def pin_memory(self, device=None) -> Tensor:
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+
+    def is_set_to(self, tensor: Tensor) -> bool:
+        return _attributes.same_object_memory(self, tensor)
+
+    def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False) -> Tensor:
+        """A copy of data in this tensor's dtype and device."""
+        if isinstance(data, TensorBase):
+            data = data.detach().clone().to(dtype=dtype or self.dtype)
+            return data.requires_grad_(requires_grad)
+        return _ops.tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+
+    def new(self, *args) -> Tensor:
+        """A tensor of the same dtype from sizes or data."""
+        if args and not isinstance(args[0], (int, Size)):
+            return _ops.tensor(args[0], dtype=self.dtype)
+        return self.new_empty(*args) if args else self.new_empty(0)
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        from tensorrt_lite._dlpack import to_dlpack
+
+        return to_dlpack(self.clone() if copy else self)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    @staticmethod
+    def _make_subclass(cls, data, require_grad=False):
+        return _attributes.make_subclass(cls, data, require_grad)
+
+    @property
+    def __cuda_array_interface__(self):
+        raise AttributeError("Can't get __cuda_array_interface__ on non-CUDA tensor: use tensor.cuda() to move it first.")
+
+    @property
+    def names(self):
+        return (None,) * self.dim()
+
+    @property
+    def is_nested(self) -> bool:
+        return False
+
+    def has_names(self) -> bool:
+        return False
+
+    def is_conj(self) -> bool:
+        return False
+
+    def is_neg(self) -> bool:
+        return False
+
+    def resolve_conj(self) -> Tensor:
+        return self
+
+    def resolve_neg(self) -> Tensor:
+        return self
+
+
+class DisableTorchFunctionSubclass:
+    """Inside, tensor subclasses' __torch_function__ is not asked."""
+
+    def __enter__(self) -> None:
+        self._before = _dispatch._get_function_disabled()
+        _dispatch._set_function_disabled(self._before + 1)
+
+    def __exit__(self, *exc) -> None:
+        _dispatch._set_function_disabled(self._before)
+
+
+def _convert(result, cls):
+    if cls is Tensor:
+        return result
+    if isinstance(result, Tensor) and not isinstance(result, cls):
+        return result.as_subclass(cls)
+    if isinstance(result, (tuple, list)) and not isinstance(result, Size):
+        converted = [_convert(r, cls) for r in result]
+        return type(result)(*converted) if hasattr(result, "_fields") else type(result)(converted)
+    return result
+
+
+def _ops_default():
+    from tensorrt_lite._C.core.dtype import get_default_dtype
+
+    return get_default_dtype()
+
+
+class _ParameterMeta(type(TensorBase)):
+    """isinstance(x, Parameter) also holds for tensors that carry the mark `_is_param`."""
+
+    def __instancecheck__(cls, instance) -> bool:
+        if type.__instancecheck__(cls, instance):
+            return True
+        return cls is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
+
+
+class Parameter(Tensor, metaclass=_ParameterMeta):
+    """A tensor that a Module registers as its parameter. data: any tensor; requires_grad: bool."""
+
     __slots__ = ()
 
-_register_types(Tensor, Parameter, Size)
-from tensorrt_lite._C.ops import arithmetic as A
-Tensor.__add__ = A.add; Tensor.__mul__ = A.mul
+    def __new__(cls, data=None, requires_grad=True):
+        if data is None:
+            data = _ops.empty(0)
+        if type(data) is Tensor or type(data) is Parameter:
+            return _attributes.make_subclass(cls, data.detach(), requires_grad)
+        t = data.detach().requires_grad_(requires_grad)
+        t._is_param = True
+        return t
+
+    def __init__(self, *args, **kwargs) -> None:
+        pass
+
+    def __deepcopy__(self, memo):
+        if id(self) in memo:
+            return memo[id(self)]
+        result = type(self)(self.data.clone(), self.requires_grad)
+        memo[id(self)] = result
+        return result
+
+    def __repr__(self, *, tensor_contents=None) -> str:
+        return "Parameter containing:\n" + super().__repr__()
+
+    def __reduce_ex__(self, protocol):
+        return _rebuild_parameter, (self.data, self.requires_grad)
+
+    __torch_function__ = Tensor.__torch_function__
+
+
+def _rebuild_parameter(data, requires_grad):
+    return Parameter(data, requires_grad)
+
+
+_TYPE_NAMES: dict = {}
+_KEEP_TYPE: set = set()
+
+_SYMBOLS = {
+    "__add__": "add", "__radd__": "add", "__iadd__": "add_", "__sub__": "sub", "__isub__": "sub_", "__rsub__": "rsub", "__mul__": "mul", "__rmul__": "mul",
+    "__imul__": "mul_", "__truediv__": "div", "__itruediv__": "div_", "__neg__": "neg", "__pos__": "positive", "__abs__": "abs", "__pow__": "pow",
+    "__ipow__": "pow_", "__mod__": "remainder", "__imod__": "remainder_", "__floordiv__": "floor_divide", "__ifloordiv__": "floor_divide_",
+    "__and__": "bitwise_and", "__iand__": "bitwise_and_", "__or__": "bitwise_or", "__ior__": "bitwise_or_", "__xor__": "bitwise_xor", "__rand__": "bitwise_and",
+    "__ror__": "bitwise_or", "__rxor__": "bitwise_xor", "__ixor__": "bitwise_xor_", "__invert__": "bitwise_not", "__lshift__": "bitwise_left_shift",
+    "__rshift__": "bitwise_right_shift", "__ilshift__": "bitwise_left_shift_", "__irshift__": "bitwise_right_shift_", "__matmul__": "matmul", "__eq__": "eq",
+    "__ne__": "ne", "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge",
+}  # fmt: skip
+
+
+def _reflected(name: str):
+    def method(self, other):
+        return getattr(_ops, name)(_number(other, self), self)
+
+    return method
+
+
+def _number(other, like):
+    return other if isinstance(other, TensorBase) else _ops.scalar_tensor_like_number(other)
+
+
+_COMPARISONS = {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__add__", "__sub__", "__mul__", "__truediv__", "__pow__", "__mod__",
+                "__floordiv__", "__and__", "__or__", "__xor__", "__matmul__", "__radd__", "__rmul__", "__rsub__"}  # fmt: skip
+
+
+def _attach() -> None:
+    """Give Tensor its operators, attributes and symbols."""
+    for name, accessors in _attributes.PROPERTIES.items():
+        setattr(Tensor, name, property(*accessors))
+    for name, method in _attributes.METHODS.items():
+        setattr(Tensor, name, method)
+    for name, method in _ops.METHODS.items():
+        setattr(Tensor, name, method)
+    for symbol, name in _SYMBOLS.items():
+        function = getattr(_ops, name, None)
+        if function is not None:
+            setattr(Tensor, symbol, function)
+    _args._set_disabled_function(Tensor.__torch_function__.__func__)
+    _register_types(Tensor, Parameter, Size)
+
+
+_attach()

@@ -1,7 +1,7 @@
 """Conversion of Python arguments to what kernels take, with PyTorch's errors; and the hand-over to __torch_function__."""
 from cpython.object cimport PyObject, PyTypeObject
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype, BOOL, I64, F64, F32, C128, CAT_COMPLEX, category
-from tensorrt_lite._C.core.tensor cimport TensorBase, scalar_tensor, data_of, MAX_DIMS, shape_text
+from tensorrt_lite._C.core.tensor cimport TensorBase, number_tensor, data_of, MAX_DIMS, shape_text
 from tensorrt_lite._C.core.dispatch cimport tls, attach
 
 cdef extern from "Python.h":
@@ -86,7 +86,7 @@ cdef TensorBase wrap_number(object x):
     cdef Scalar s
     cdef TensorBase t
     to_scalar(x, &s)
-    t = scalar_tensor(_kind_code[s.kind], &s)
+    t = number_tensor(_kind_code[s.kind], &s)
     t.wrapped_number = 1
     return t
 

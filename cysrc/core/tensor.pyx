@@ -368,7 +368,7 @@ cdef inline void unlink_view(TensorBase r) noexcept:
     r.previous_view = NULL
 
 
-cdef TensorBase scalar_tensor(int dtype, const Scalar* value):
+cdef TensorBase number_tensor(int dtype, const Scalar* value):
     """A 0-dimensional CPU tensor that holds a Python number."""
     cdef TensorBase t = new_tensor()
     t.ndim = 0

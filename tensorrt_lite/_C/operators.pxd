@@ -11,25 +11,31 @@ cdef enum:
     OP_ADD = 0
     OP_MUL = 1
     OP_EXP = 2
-    OP_VIEW = 3
-    OP_ALIAS = 4
-    OP_AS_STRIDED = 5
-    OP_EXPAND = 6
-    OP_PERMUTE = 7
-    OP_TRANSPOSE = 8
-    OP_T = 9
-    OP_SQUEEZE = 10
-    OP_UNSQUEEZE = 11
-    OP_SELECT = 12
-    OP_SLICE = 13
-    OP_NARROW = 14
-    OP_DIAGONAL = 15
-    OP_UNFOLD = 16
-    OP_SPLIT = 17
-    OP_SPLIT_WITH_SIZES = 18
-    OP_UNBIND = 19
-    OP_VIEW_AS_REAL = 20
-    OP_VIEW_AS_COMPLEX = 21
+    OP_CLONE = 3
+    OP_CONTIGUOUS = 4
+    OP_TO_COPY = 5
+    OP_COPY = 6
+    OP_FILL = 7
+    OP_ZERO = 8
+    OP_VIEW = 9
+    OP_ALIAS = 10
+    OP_AS_STRIDED = 11
+    OP_EXPAND = 12
+    OP_PERMUTE = 13
+    OP_TRANSPOSE = 14
+    OP_T = 15
+    OP_SQUEEZE = 16
+    OP_UNSQUEEZE = 17
+    OP_SELECT = 18
+    OP_SLICE = 19
+    OP_NARROW = 20
+    OP_DIAGONAL = 21
+    OP_UNFOLD = 22
+    OP_SPLIT = 23
+    OP_SPLIT_WITH_SIZES = 24
+    OP_UNBIND = 25
+    OP_VIEW_AS_REAL = 26
+    OP_VIEW_AS_COMPLEX = 27
 
 cdef inline uint64_t keys_of_list(list tensors):
     cdef uint64_t k = 0
@@ -45,6 +51,30 @@ cdef inline TensorBase op_mul(TensorBase a, TensorBase b, const Scalar* params, 
 
 cdef inline TensorBase op_exp(TensorBase a, const Scalar* params, TensorBase out, int mode):
     return call1(<PointwiseInfo*>OPS[OP_EXP].info, a, params, out, mode)
+
+ctypedef TensorBase (*fn_clone)(TensorBase, object)
+cdef inline TensorBase op_clone(TensorBase self, object memory_format):
+    return (<fn_clone>resolve(&OPS[OP_CLONE], self.keys))(self, memory_format)
+
+ctypedef TensorBase (*fn_contiguous)(TensorBase, object)
+cdef inline TensorBase op_contiguous(TensorBase self, object memory_format):
+    return (<fn_contiguous>resolve(&OPS[OP_CONTIGUOUS], self.keys))(self, memory_format)
+
+ctypedef TensorBase (*fn__to_copy)(TensorBase, int, object, object)
+cdef inline TensorBase op__to_copy(TensorBase self, int dtype, object device, object memory_format):
+    return (<fn__to_copy>resolve(&OPS[OP_TO_COPY], self.keys))(self, dtype, device, memory_format)
+
+ctypedef TensorBase (*fn_copy)(TensorBase, TensorBase, TensorBase, int)
+cdef inline TensorBase op_copy(TensorBase self, TensorBase src, TensorBase out, int mode):
+    return (<fn_copy>resolve(&OPS[OP_COPY], self.keys | src.keys | (out.keys if mode else 0)))(self, src, out, mode)
+
+ctypedef TensorBase (*fn_fill)(TensorBase, const Scalar*, TensorBase, int)
+cdef inline TensorBase op_fill(TensorBase self, const Scalar* value, TensorBase out, int mode):
+    return (<fn_fill>resolve(&OPS[OP_FILL], self.keys | (out.keys if mode else 0)))(self, value, out, mode)
+
+ctypedef TensorBase (*fn_zero)(TensorBase, TensorBase, int)
+cdef inline TensorBase op_zero(TensorBase self, TensorBase out, int mode):
+    return (<fn_zero>resolve(&OPS[OP_ZERO], self.keys | (out.keys if mode else 0)))(self, out, mode)
 
 ctypedef TensorBase (*fn_view)(TensorBase, const Dims*)
 cdef inline TensorBase op_view(TensorBase self, const Dims* size):

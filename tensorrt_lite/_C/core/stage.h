@@ -54,4 +54,6 @@ static void store_scalar(char* d, int dtype, const Scalar* v) {
     case 11: ((double*)d)[0] = v->d; ((double*)d)[1] = v->im; break;
   }
 }
+static inline float trt_read_f16(const char* p) { f16 h; memcpy(&h, p, 2); return ld_f16(h); }
+static inline float trt_read_bf16(const char* p) { bf16 h; memcpy(&h, p, 2); return ld_bf16(h); }
 #endif

@@ -115,7 +115,7 @@ cdef TensorBase empty_strided_tensor(int ndim, const int64_t* sizes, const int64
 cdef TensorBase empty_like_tensor(TensorBase t, int dtype)
 cdef TensorBase alias_of(TensorBase t)
 cdef TensorBase make_view(TensorBase t, int ndim, const int64_t* sizes, const int64_t* strides, int64_t offset)
-cdef TensorBase scalar_tensor(int dtype, const Scalar* value)
+cdef TensorBase number_tensor(int dtype, const Scalar* value)
 cdef VersionCounter* shared_version(TensorBase t) except NULL
 cdef int bump_version(TensorBase t) except -1
 cdef object shape_of(TensorBase t)

@@ -1,0 +1,346 @@
+# Copies, conversions and fills; reading tensors out into Python numbers.
+from tensorrt_lite._C.core.device import contiguous_format, preserve_format, channels_last, channels_last_3d
+from tensorrt_lite._C.core.dtype import dtype as dtype_type
+from tensorrt_lite._C.core.device cimport memory_format as memory_format_type
+
+
+cdef int format_code(object memory_format, str op) except -1:
+    if memory_format is None:
+        return MF_PRESERVE
+    if not isinstance(memory_format, memory_format_type):
+        raise TypeError(f"{op}(): argument 'memory_format' must be torch.memory_format, not {type(memory_format).__name__}")
+    return (<memory_format_type>memory_format).code
+
+
+cdef TensorBase empty_formatted(TensorBase like, int dtype, int device_type, int fmt):
+    """An empty tensor of like's sizes in a memory format."""
+    cdef int64_t strides[MAX_DIMS]
+    cdef TensorBase r
+    if fmt == MF_PRESERVE:
+        if device_type == like.device_type:
+            return empty_like_tensor(like, dtype)
+        if non_overlapping_dense(like):
+            return empty_strided_tensor(like.ndim, like.sizes, like.strides, dtype, device_type)
+        fmt = MF_CONTIGUOUS
+    if fmt == MF_CHANNELS_LAST or fmt == MF_CHANNELS_LAST_3D:
+        if like.ndim != (4 if fmt == MF_CHANNELS_LAST else 5):
+            raise RuntimeError(f"required rank {4 if fmt == MF_CHANNELS_LAST else 5} tensor to use channels_last{'_3d' if fmt == MF_CHANNELS_LAST_3D else ''} format")
+        channels_last_strides(like.ndim, like.sizes, strides)
+        return empty_strided_tensor(like.ndim, like.sizes, strides, dtype, device_type)
+    return empty_tensor(like.ndim, like.sizes, dtype, device_type)
+
+
+cdef TensorBase clone_cpu(TensorBase self, object memory_format):
+    cdef TensorBase r = empty_formatted(self, self.dtype, self.device_type, format_code(memory_format, "clone"))
+    if self.device_type != DEV_META:
+        copy_elements(r, self)
+    return r
+
+
+cdef TensorBase contiguous_kernel(TensorBase self, object memory_format):
+    return clone_cpu(self, contiguous_format if memory_format is None else memory_format)
+
+
+def contiguous(TensorBase self not None, memory_format=contiguous_format):
+    """The tensor itself when it already lies in the memory format, otherwise a copy that does."""
+    cdef int fmt = format_code(memory_format, "contiguous")
+    if fmt == MF_PRESERVE:
+        raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+    if fmt == MF_CONTIGUOUS and self.contiguous:
+        return self
+    if fmt == MF_CHANNELS_LAST and is_channels_last(self) or fmt == MF_CHANNELS_LAST_3D and is_channels_last_3d(self):
+        return self
+    return op_contiguous(self, memory_format)
+
+
+cdef TensorBase to_copy_cpu(TensorBase self, int dtype, object device, object memory_format):
+    cdef int target = self.device_type if device is None else parse_device(device).code
+    cdef TensorBase r
+    if self.device_type == DEV_META and target != DEV_META:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving module from meta to a different device.")
+    r = empty_formatted(self, self.dtype if dtype < 0 else dtype, target, format_code(memory_format, "to"))
+    if target == DEV_META:
+        return r
+    if target != DEV_CPU or self.device_type != DEV_CPU:
+        boxed_call(b"_copy_across", KEY_CUSTOM, (r, self))
+        return r
+    copy_elements(r, self)
+    return r
+
+
+cdef object to_meta(object grad, object meta):
+    return grad.to(dtype_of(meta[1]))
+
+
+cdef object to_meta_reduced(object grad, object meta):
+    return reduce_gradient(<TensorBase?>grad, meta)
+
+
+cdef TensorBase copy_cpu(TensorBase self, TensorBase src, TensorBase out, int mode):
+    if self.device_type != DEV_CPU and self.device_type != DEV_META or src.device_type != self.device_type and self.device_type != DEV_META:
+        boxed_call(b"_copy_across", KEY_CUSTOM, (self, src))
+        return self
+    if has_internal_overlap(self):
+        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the operation.")
+    copy_elements(self, src)
+    return self
+
+
+def copy_(TensorBase self not None, src, non_blocking=False):
+    """self[...] = src, broadcast and converted to self's dtype; returns self."""
+    cdef TensorBase s
+    cdef uint64_t keys
+    if not is_plain(self) and has_function(self) or has_function(src):
+        r = call_torch_function(copy_, (self, src), {})
+        if r is not NotImplemented:
+            return r
+    s = as_operand(src, "copy_", "other")
+    check_inplace(self, "copy_")
+    if s is self:
+        return self
+    keys = (self.keys | s.keys) & K_AUTOGRAD
+    if keys:
+        return finish_inplace((<fn_copy>OPS[OP_COPY].kernels[KEY_AUTOGRAD])(self, s, self, INPLACE), keys)
+    copy_cpu(self, s, self, INPLACE)
+    bump_version(self)
+    return self
+
+
+cdef TensorBase fill_cpu(TensorBase self, const Scalar* value, TensorBase out, int mode):
+    cdef TensorBase r = self
+    if mode == FRESH:
+        r = empty_like_tensor(self, self.dtype)
+    elif has_internal_overlap(self):
+        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the operation.")
+    fill_elements(r, value)
+    return r
+
+
+cdef TensorBase zero_cpu(TensorBase self, TensorBase out, int mode):
+    cdef Scalar s
+    s.kind = 1
+    s.d = 0
+    s.im = 0
+    s.i = 0
+    if self.contiguous and self.device_type == DEV_CPU:
+        memset(data_of(self), 0, self.numel * ITEM_SIZE[self.dtype])
+        return self
+    return fill_cpu(self, &s, out, INPLACE)
+
+
+# ---- to ------------------------------------------------------------------------------------------------------------
+
+def to(TensorBase self not None, *args, dtype=None, device=None, non_blocking=False, copy=False, memory_format=None):
+    """to(dtype), to(device), to(other), to(device, dtype): a converted copy, or the tensor itself when nothing changes."""
+    cdef int code, target
+    if not is_plain(self) and has_function(self):
+        r = call_torch_function(to, (self,) + args, {"dtype": dtype, "device": device, "memory_format": memory_format})
+        if r is not NotImplemented:
+            return r
+    position = 0
+    for a in args:
+        if isinstance(a, dtype_type) or a in (float, int, bool, complex):
+            dtype = a
+        elif isinstance(a, TensorBase):
+            dtype = dtype_of((<TensorBase>a).dtype)
+            device = make_device((<TensorBase>a).device_type, None)
+        elif isinstance(a, bool):
+            if position <= 2 and non_blocking is False:
+                non_blocking = a
+            else:
+                copy = a
+        elif a is not None:
+            device = a
+        position += 1
+    code = parse_dtype(dtype, "to")
+    if code < 0:
+        code = self.dtype
+    target = self.device_type if device is None else parse_device(device).code
+    if code == self.dtype and target == self.device_type and not copy:
+        if memory_format is None or memory_format is preserve_format or self.is_contiguous(memory_format=memory_format):
+            return self
+    return op__to_copy(self, code, None if target == self.device_type else device, memory_format)
+
+
+cdef object convert(TensorBase self, int code, object memory_format):
+    if self.dtype == code:
+        return self
+    return op__to_copy(self, code, None, memory_format)
+
+
+def float_(TensorBase self not None, memory_format=None):
+    return convert(self, F32, memory_format)
+
+
+def double(TensorBase self not None, memory_format=None):
+    return convert(self, F64, memory_format)
+
+
+def half(TensorBase self not None, memory_format=None):
+    return convert(self, F16, memory_format)
+
+
+def bfloat16(TensorBase self not None, memory_format=None):
+    return convert(self, BF16, memory_format)
+
+
+def long_(TensorBase self not None, memory_format=None):
+    return convert(self, I64, memory_format)
+
+
+def int_(TensorBase self not None, memory_format=None):
+    return convert(self, I32, memory_format)
+
+
+def short_(TensorBase self not None, memory_format=None):
+    return convert(self, I16, memory_format)
+
+
+def char_(TensorBase self not None, memory_format=None):
+    return convert(self, I8, memory_format)
+
+
+def byte(TensorBase self not None, memory_format=None):
+    return convert(self, U8, memory_format)
+
+
+def bool_(TensorBase self not None, memory_format=None):
+    return convert(self, BOOL, memory_format)
+
+
+def cfloat(TensorBase self not None, memory_format=None):
+    return convert(self, C64, memory_format)
+
+
+def cdouble(TensorBase self not None, memory_format=None):
+    return convert(self, C128, memory_format)
+
+
+def type_as(TensorBase self not None, TensorBase other not None):
+    """to(other)."""
+    return to(self, other)
+
+
+def cpu(TensorBase self not None, memory_format=None):
+    return to(self, device="cpu", memory_format=memory_format)
+
+
+def cuda(TensorBase self not None, device=None, non_blocking=False, memory_format=None):
+    return to(self, device="cuda" if device is None else device, memory_format=memory_format)
+
+
+# ---- out into Python -----------------------------------------------------------------------------------------------
+
+cdef extern from "stage.h" nogil:
+    float ld_f16_bits "trt_read_f16"(const char*)
+    float ld_bf16_bits "trt_read_bf16"(const char*)
+
+
+cdef object read_element(const char* p, int code):
+    if code == BOOL:
+        return p[0] != 0
+    if code == U8:
+        return (<const uint8_t*>p)[0]
+    if code == I8:
+        return (<const int8_t*>p)[0]
+    if code == I16:
+        return (<const int16_t*>p)[0]
+    if code == I32:
+        return (<const int32_t*>p)[0]
+    if code == I64:
+        return (<const int64_t*>p)[0]
+    if code == F16:
+        return <double>ld_f16_bits(p)
+    if code == BF16:
+        return <double>ld_bf16_bits(p)
+    if code == F32:
+        return <double>(<const float*>p)[0]
+    if code == F64:
+        return (<const double*>p)[0]
+    if code == C64:
+        return complex((<const float*>p)[0], (<const float*>p)[1])
+    return complex((<const double*>p)[0], (<const double*>p)[1])
+
+
+cdef TensorBase readable(TensorBase t, str op):
+    if t.device_type == DEV_META:
+        raise RuntimeError(f"Tensor.{op}() cannot be called on meta tensors")
+    if t.device_type != DEV_CPU:
+        return cpu(t)
+    return t
+
+
+def item(TensorBase self not None):
+    """The value of a one-element tensor as a Python number."""
+    if self.numel != 1:
+        raise RuntimeError(f"a Tensor with {self.numel} elements cannot be converted to Scalar")
+    self = readable(self, "item")
+    return read_element(data_of(self), self.dtype)
+
+
+cdef object nested_list(TensorBase t, int dim, const char* p):
+    cdef int64_t i
+    cdef int64_t step
+    if dim == t.ndim:
+        return read_element(p, t.dtype)
+    step = t.strides[dim] * ITEM_SIZE[t.dtype]
+    if dim == t.ndim - 1:
+        return [read_element(p + i * step, t.dtype) for i in range(t.sizes[dim])]
+    return [nested_list(t, dim + 1, p + i * step) for i in range(t.sizes[dim])]
+
+
+def tolist(TensorBase self not None):
+    """Nested lists of Python numbers (a number for a 0-dimensional tensor)."""
+    self = readable(self, "tolist")
+    if self.numel == 0:
+        return empty_list(self, 0)
+    return nested_list(self, 0, data_of(self))
+
+
+cdef object empty_list(TensorBase t, int dim):
+    cdef int64_t i
+    if dim == t.ndim - 1 or t.sizes[dim] == 0:
+        return []
+    return [empty_list(t, dim + 1) for i in range(t.sizes[dim])]
+
+
+cdef TensorBase one_element(TensorBase self, str what):
+    if self.numel != 1:
+        raise RuntimeError(f"a Tensor with {self.numel} elements cannot be converted to Scalar")
+    return readable(self, "item")
+
+
+def to_bool(TensorBase self not None):
+    if self.numel == 0:
+        raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+    if self.numel != 1:
+        raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+    return bool(item(self))
+
+
+def to_float(TensorBase self not None):
+    return float(item(one_element(self, "float")))
+
+
+def to_int(TensorBase self not None):
+    return int(item(one_element(self, "int")))
+
+
+def to_complex_number(TensorBase self not None):
+    return complex(item(one_element(self, "complex")))
+
+
+def to_index(TensorBase self not None):
+    if self.numel != 1 or category[self.dtype] > CAT_INT:
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    return int(item(self))
+
+
+EXTRA_EXPORTS = {
+    "contiguous": "m", "copy_": "m", "to": "m", "double": "m", "half": "m", "bfloat16": "m", "byte": "m", "cfloat": "m", "cdouble": "m", "type_as": "m",
+    "cpu": "m", "cuda": "m", "item": "m", "tolist": "m",
+}
+METHOD_ALIASES = {
+    "float": float_, "long": long_, "int": int_, "short": short_, "char": char_, "bool": bool_, "__bool__": to_bool, "__float__": to_float,
+    "__int__": to_int, "__index__": to_index, "__complex__": to_complex_number,
+}

@@ -1,0 +1,569 @@
+# Factories: new tensors from sizes, numbers, sequences, buffers and arrays.
+from cpython.buffer cimport PyObject_GetBuffer, PyBuffer_Release, PyBUF_SIMPLE, PyBUF_WRITABLE, Py_buffer, PyBUF_ANY_CONTIGUOUS
+from tensorrt_lite._C.core.dtype import dtype as dtype_type
+from tensorrt_lite._C.core.device import strided
+from tensorrt_lite._C.core.storage cimport external_storage
+from tensorrt_lite._C.core.device cimport memory_format as memory_format_type
+
+cdef extern from "stage.h" nogil:
+    void store_scalar(char* destination, int dtype, const Scalar* value)
+
+cdef extern from "Python.h":
+    bint PyFloat_CheckExact(object)
+    bint PyLong_CheckExact(object)
+    bint PyBool_Check(object)
+    double PyFloat_AS_DOUBLE(object)
+    int Py_REFCNT(object)
+
+
+cdef struct Options:
+    int dtype
+    int device
+
+
+cdef int options(Options* o, str op, object dtype, object device, object layout, object pin_memory, int default_code) except -1:
+    o.dtype = parse_dtype(dtype, op)
+    if o.dtype < 0:
+        o.dtype = default_code
+    o.device = parse_device(device).code
+    if layout is not None and layout is not strided:
+        raise NotImplementedError(f"{op}(): layout {layout} is not implemented, only torch.strided is")
+    if pin_memory:
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+    return 0
+
+
+cdef TensorBase finish(TensorBase t, object requires_grad):
+    if requires_grad:
+        t.requires_grad_(True)
+    if tls().inference_mode:
+        t.inference = 1
+    return t
+
+
+cdef int set_number(Scalar* s, double v) noexcept:
+    s.kind = 2
+    s.d = v
+    s.im = 0
+    s.i = <int64_t>v
+    return 0
+
+
+cdef TensorBase fill_new(TensorBase t, const Scalar* s):
+    fill_elements(t, s)
+    return t
+
+
+def empty(*size, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, memory_format=None):
+    """A tensor with undefined contents. size: ints or one sequence."""
+    cdef Dims d
+    cdef Options o
+    cdef int64_t strides[MAX_DIMS]
+    cdef TensorBase t
+    parse_size(size, &d, "empty", "size")
+    options(&o, "empty", dtype, device, layout, pin_memory, default_float_code())
+    if out is not None:
+        resize_tensor(<TensorBase?>out, d.n, d.v, 0)
+        return out
+    if memory_format is not None and (<memory_format_type?>memory_format).code >= MF_CHANNELS_LAST:
+        if d.n != (4 if (<memory_format_type>memory_format).code == MF_CHANNELS_LAST else 5):
+            raise RuntimeError(f"required rank {4 if (<memory_format_type>memory_format).code == MF_CHANNELS_LAST else 5} tensor to use channels_last format")
+        checked_numel(d.n, d.v)
+        channels_last_strides(d.n, d.v, strides)
+        t = empty_strided_tensor(d.n, d.v, strides, o.dtype, o.device)
+    else:
+        t = empty_tensor_checked(&d, &o)
+    return finish(t, requires_grad)
+
+
+cdef TensorBase empty_tensor_checked(const Dims* d, const Options* o):
+    checked_numel(d.n, d.v)
+    return empty_tensor(d.n, d.v, o.dtype, o.device)
+
+
+def empty_strided(size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+    """A tensor with undefined contents and the given strides (in elements)."""
+    cdef Dims d, s
+    cdef Options o
+    parse_dims(size, &d, "empty_strided", "size")
+    parse_dims(stride, &s, "empty_strided", "stride")
+    if d.n != s.n:
+        raise RuntimeError(f"dimensionality of sizes ({d.n}) must match dimensionality of strides ({s.n})")
+    options(&o, "empty_strided", dtype, device, layout, pin_memory, default_float_code())
+    return finish(empty_strided_tensor(d.n, d.v, s.v, o.dtype, o.device), requires_grad)
+
+
+cdef object filled(tuple size, str op, const Scalar* value, object out, object dtype, object layout, object device, object pin_memory, object requires_grad, int default_code):
+    cdef Dims d
+    cdef Options o
+    parse_size(size, &d, op, "size")
+    options(&o, op, dtype, device, layout, pin_memory, default_code)
+    if out is not None:
+        checked_numel(d.n, d.v)
+        resize_tensor(<TensorBase?>out, d.n, d.v, 0)
+        bump_version(<TensorBase>out)
+        return fill_new(<TensorBase>out, value)
+    return finish(fill_new(empty_tensor_checked(&d, &o), value), requires_grad)
+
+
+def zeros(*size, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """A tensor of zeros."""
+    cdef Scalar s
+    set_number(&s, 0)
+    return filled(size, "zeros", &s, out, dtype, layout, device, pin_memory, requires_grad, default_float_code())
+
+
+def ones(*size, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """A tensor of ones."""
+    cdef Scalar s
+    set_number(&s, 1)
+    return filled(size, "ones", &s, out, dtype, layout, device, pin_memory, requires_grad, default_float_code())
+
+
+cdef int code_of_number(const Scalar* s) noexcept:
+    if s.kind == 0:
+        return BOOL
+    if s.kind == 1:
+        return I64
+    return default_float_code() if s.kind == 2 else default_complex_code()
+
+
+def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """A tensor filled with one number; its kind gives the dtype when none is named."""
+    cdef Scalar s
+    to_scalar(fill_value, &s)
+    return filled((size,), "full", &s, out, dtype, layout, device, pin_memory, requires_grad, code_of_number(&s))
+
+
+cdef TensorBase like(TensorBase t, str op, object dtype, object layout, object device, object memory_format):
+    cdef int code = parse_dtype(dtype, op), target = t.device_type if device is None else parse_device(device).code
+    cdef int64_t strides[MAX_DIMS]
+    if code < 0:
+        code = t.dtype
+    if memory_format is not None and (<memory_format_type?>memory_format).code != MF_PRESERVE:
+        if (<memory_format_type>memory_format).code == MF_CONTIGUOUS:
+            return empty_tensor(t.ndim, t.sizes, code, target)
+        if t.ndim != (4 if (<memory_format_type>memory_format).code == MF_CHANNELS_LAST else 5):
+            raise RuntimeError(f"required rank {4 if (<memory_format_type>memory_format).code == MF_CHANNELS_LAST else 5} tensor to use channels_last format")
+        channels_last_strides(t.ndim, t.sizes, strides)
+        return empty_strided_tensor(t.ndim, t.sizes, strides, code, target)
+    if target != t.device_type:
+        if non_overlapping_dense(t):
+            return empty_strided_tensor(t.ndim, t.sizes, t.strides, code, target)
+        return empty_tensor(t.ndim, t.sizes, code, target)
+    return empty_like_tensor(t, code)
+
+
+cdef object overridden(function, TensorBase t):
+    if not is_plain(t) and has_function(t):
+        return call_torch_function(function, (t,), {})
+    return NotImplemented
+
+
+def empty_like(TensorBase input not None, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False):
+    """An uninitialised tensor of the same sizes (and strides, when dense), dtype and device."""
+    r = overridden(empty_like, input)
+    return r if r is not NotImplemented else finish(like(input, "empty_like", dtype, layout, device, memory_format), requires_grad)
+
+
+def zeros_like(TensorBase input not None, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False):
+    """Zeros of the same sizes, dtype and device."""
+    cdef Scalar s
+    set_number(&s, 0)
+    r = overridden(zeros_like, input)
+    return r if r is not NotImplemented else finish(fill_new(like(input, "zeros_like", dtype, layout, device, memory_format), &s), requires_grad)
+
+
+def ones_like(TensorBase input not None, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False):
+    """Ones of the same sizes, dtype and device."""
+    cdef Scalar s
+    set_number(&s, 1)
+    r = overridden(ones_like, input)
+    return r if r is not NotImplemented else finish(fill_new(like(input, "ones_like", dtype, layout, device, memory_format), &s), requires_grad)
+
+
+def full_like(TensorBase input not None, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False):
+    """One number in a tensor of the same sizes, dtype and device."""
+    cdef Scalar s
+    to_scalar(fill_value, &s)
+    r = overridden(full_like, input)
+    return r if r is not NotImplemented else finish(fill_new(like(input, "full_like", dtype, layout, device, memory_format), &s), requires_grad)
+
+
+cdef object make_new(TensorBase self, tuple size, str op, const Scalar* value, object dtype, object device, object requires_grad):
+    cdef Dims d
+    cdef Options o
+    parse_size(size, &d, op, "size")
+    o.dtype = parse_dtype(dtype, op)
+    if o.dtype < 0:
+        o.dtype = self.dtype
+    o.device = self.device_type if device is None else parse_device(device).code
+    t = empty_tensor_checked(&d, &o)
+    if value != NULL:
+        fill_elements(t, value)
+    return finish(t, requires_grad)
+
+
+def new_empty(TensorBase self not None, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    return make_new(self, size, "new_empty", NULL, dtype, device, requires_grad)
+
+
+def new_zeros(TensorBase self not None, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    cdef Scalar s
+    set_number(&s, 0)
+    return make_new(self, size, "new_zeros", &s, dtype, device, requires_grad)
+
+
+def new_ones(TensorBase self not None, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    cdef Scalar s
+    set_number(&s, 1)
+    return make_new(self, size, "new_ones", &s, dtype, device, requires_grad)
+
+
+def new_full(TensorBase self not None, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    cdef Scalar s
+    to_scalar(fill_value, &s)
+    return make_new(self, (size,), "new_full", &s, dtype, device, requires_grad)
+
+
+def new_empty_strided(TensorBase self not None, size, stride, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    cdef Dims d, s
+    cdef int code = parse_dtype(dtype, "new_empty_strided")
+    parse_dims(size, &d, "new_empty_strided", "size")
+    parse_dims(stride, &s, "new_empty_strided", "stride")
+    if d.n != s.n:
+        raise RuntimeError(f"dimensionality of sizes ({d.n}) must match dimensionality of strides ({s.n})")
+    return finish(empty_strided_tensor(d.n, d.v, s.v, self.dtype if code < 0 else code, self.device_type if device is None else parse_device(device).code), requires_grad)
+
+
+# ---- from Python data ----------------------------------------------------------------------------------------------
+
+cdef struct Scan:
+    int kind                  # -1 nothing seen, else 0 bool, 1 int, 2 float, 3 complex
+    int tensor_code           # promoted dtype of tensors and NumPy scalars inside, -1: none
+
+
+cdef int infer_shape(object x, Dims* d) except -1:
+    """Sizes of a nested sequence, following the first elements."""
+    d.n = 0
+    while True:
+        if isinstance(x, TensorBase):
+            for s in (<object>x).shape:
+                d.v[d.n] = s
+                d.n += 1
+            return 0
+        if isinstance(x, (str, bytes)) or not is_sequence(x):
+            return 0
+        if d.n == MAX_DIMS:
+            raise ValueError(f"too many dimensions '{type(x).__name__}'")
+        d.v[d.n] = len(x)
+        d.n += 1
+        if len(x) == 0:
+            return 0
+        x = x[0]
+
+
+cdef inline bint is_sequence(object x) noexcept:
+    return isinstance(x, (list, tuple)) or (hasattr(type(x), "__len__") and hasattr(type(x), "__getitem__") and not isinstance(x, dict) and getattr(x, "ndim", 1) != 0)
+
+
+cdef int scan_kinds(object x, const Dims* d, int depth, Scan* s) except -1:
+    cdef int k
+    if depth < d.n and not isinstance(x, TensorBase):
+        if not is_sequence(x) or isinstance(x, (str, bytes)):
+            raise TypeError(f"expected sequence of length {d.v[depth]} at dim {depth}, got {type(x).__name__}")
+        if len(x) != d.v[depth]:
+            raise ValueError(f"expected sequence of length {d.v[depth]} at dim {depth} (got {len(x)})")
+        for v in x:
+            scan_kinds(v, d, depth + 1, s)
+        return 0
+    if PyFloat_CheckExact(x):
+        k = 2
+    elif PyBool_Check(x):
+        k = 0
+    elif PyLong_CheckExact(x):
+        k = 1
+    elif isinstance(x, TensorBase):
+        t = <TensorBase>x
+        s.tensor_code = t.dtype if s.tensor_code < 0 else promotion[s.tensor_code][t.dtype]
+        return 0
+    elif isinstance(x, complex):
+        k = 3
+    elif isinstance(x, float):
+        k = 2
+    elif isinstance(x, int):
+        k = 1
+    elif hasattr(type(x), "dtype") and hasattr(type(x), "item"):
+        code = numpy_code(x.dtype)
+        s.tensor_code = code if s.tensor_code < 0 else promotion[s.tensor_code][code]
+        return 0
+    elif hasattr(type(x), "__index__"):
+        k = 1
+    elif hasattr(type(x), "__float__"):
+        k = 2
+    elif isinstance(x, str):
+        raise TypeError(f"new(): invalid data type 'str'")
+    else:
+        raise RuntimeError(f"Could not infer dtype of {type(x).__name__}")
+    if k > s.kind:
+        s.kind = k
+    return 0
+
+
+cdef char* store_nested(object x, const Dims* d, int depth, char* p, int code) except NULL:
+    cdef Scalar s
+    cdef int item = ITEM_SIZE[code]
+    if isinstance(x, TensorBase):
+        flat = x.detach().reshape(-1).tolist()
+        for v in flat:
+            to_scalar(v, &s)
+            store_scalar(p, code, &s)
+            p += item
+        return p
+    if depth < d.n:
+        if depth == d.n - 1 and code == F32:
+            for v in x:
+                if PyFloat_CheckExact(v):
+                    (<float*>p)[0] = <float>PyFloat_AS_DOUBLE(v)
+                    p += 4
+                else:
+                    p = store_nested(v, d, depth + 1, p, code)
+            return p
+        for v in x:
+            p = store_nested(v, d, depth + 1, p, code)
+        return p
+    if not is_number(x):
+        x = x.__index__() if hasattr(type(x), "__index__") else float(x)
+    to_scalar(x, &s)
+    if category[code] == CAT_INT:
+        check_integer(&s, code, x)
+    elif category[code] != CAT_COMPLEX and s.kind == 3 and code != BOOL:
+        raise TypeError(f"can't convert complex to {'float' if category[code] == CAT_FLOAT else 'int'}")
+    store_scalar(p, code, &s)
+    return p + item
+
+
+cdef int check_integer(const Scalar* s, int code, object x) except -1:
+    if s.kind == 3:
+        raise TypeError("can't convert complex to int")
+    if s.kind == 2 and (s.d != s.d or s.d > 9.3e18 or s.d < -9.3e18):
+        raise RuntimeError(f"value cannot be converted to type int64_t without overflow")
+    if s.kind == 1:
+        if code == U8 and not -256 < s.i < 256 or code == I8 and not -129 < s.i < 128 or code == I16 and not -32769 < s.i < 32768 or code == I32 and not -2147483649 < s.i < 2147483648:
+            raise RuntimeError(f"value cannot be converted to type {('uint8_t', 'int8_t', 'int16_t', 'int')[code - 1]} without overflow")
+    return 0
+
+
+cdef dict _numpy_codes = {"b1": BOOL, "u1": U8, "i1": I8, "i2": I16, "i4": I32, "i8": I64, "f2": F16, "f4": F32, "f8": F64, "c8": C64, "c16": C128}
+cdef tuple _numpy_names = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", None, "float32", "float64", "complex64", "complex128")
+
+
+cdef int numpy_code(object dt) except -1:
+    cdef object text = dt.str
+    if text[0] == ">":
+        raise ValueError("given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported.")
+    code = _numpy_codes.get(text[1:])
+    if code is None:
+        raise TypeError(f"can't convert np.ndarray of type numpy.{dt.name}. The only supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint8, and bool.")
+    return code
+
+
+def numpy_dtype_name(code):
+    return _numpy_names[code]
+
+
+cdef TensorBase from_sequence(object data, int code):
+    cdef Dims d
+    cdef Scan s
+    cdef TensorBase t
+    infer_shape(data, &d)
+    s.kind = -1
+    s.tensor_code = -1
+    scan_kinds(data, &d, 0, &s)
+    if code < 0:
+        if s.tensor_code >= 0 and s.kind <= 1:
+            code = s.tensor_code
+        elif s.kind == 0:
+            code = BOOL
+        elif s.kind == 1:
+            code = I64
+        elif s.kind == 3:
+            code = default_complex_code()
+        else:
+            code = default_float_code()
+            if s.tensor_code >= 0:
+                code = promotion[code][s.tensor_code]
+    t = empty_tensor(d.n, d.v, code, DEV_CPU)
+    if t.numel:
+        store_nested(data, &d, 0, data_of(t), code)
+    return t
+
+
+def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
+    """A tensor that copies data: a number, nested sequences, a NumPy array, another tensor."""
+    cdef int code = parse_dtype(dtype, "tensor")
+    cdef TensorBase t
+    if isinstance(data, TensorBase):
+        import warnings
+        warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+                      "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).", UserWarning, stacklevel=2)
+        t = cast_to(<TensorBase>data, code if code >= 0 else (<TensorBase>data).dtype)
+        if t is data:
+            t = <TensorBase>data.detach().clone()
+    elif hasattr(type(data), "__array_interface__") and getattr(data, "ndim", 0) > 0:
+        t = <TensorBase>from_numpy(_writable_copy(data))
+        t = cast_to(t, code) if code >= 0 else t
+    else:
+        t = from_sequence(data, code)
+    if device is not None or default_device().code != DEV_CPU:
+        t = t.to(device=parse_device(device))
+    return finish(t, requires_grad)
+
+
+cdef object _writable_copy(object a):
+    import numpy
+    return numpy.array(a, order="C")
+
+
+def as_tensor(data, dtype=None, device=None):
+    """A tensor over the data where that is possible without a copy (tensors, NumPy arrays), otherwise tensor(data)."""
+    if isinstance(data, TensorBase):
+        return data.to(dtype=dtype, device=device)
+    if hasattr(type(data), "__array_interface__") and getattr(data, "ndim", 0) > 0 and hasattr(data, "flags"):
+        return from_numpy(data).to(dtype=dtype, device=device)
+    return tensor(data, dtype=dtype, device=device)
+
+
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
+    """A tensor over obj where possible; copy=True always copies, copy=False never does."""
+    if isinstance(obj, TensorBase) or hasattr(type(obj), "__array_interface__"):
+        t = as_tensor(obj, dtype=dtype, device=device)
+        if copy:
+            t = t.clone() if t is obj or not isinstance(obj, TensorBase) else t
+        t = t if requires_grad else t.detach()
+    elif hasattr(type(obj), "__dlpack__"):
+        t = _ops.from_dlpack(obj).to(dtype=dtype, device=device)
+    elif isinstance(obj, (bytes, bytearray, memoryview)):
+        t = frombuffer(obj, dtype=dtype_of(default_float_code()) if dtype is None else dtype)
+    else:
+        if copy is False:
+            raise ValueError("can't alias arbitrary sequence into a tensor.")
+        t = tensor(obj, dtype=dtype, device=device)
+    return finish(t, requires_grad)
+
+
+def scalar_tensor(s, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """A 0-dimensional tensor of the default dtype."""
+    return full((), s, dtype=dtype_of(default_float_code()) if dtype is None else dtype, device=device, requires_grad=requires_grad)
+
+
+def from_numpy(ndarray):
+    """A tensor over the array's memory (no copy). TypeError for dtypes without a counterpart, ValueError for negative strides."""
+    cdef int code, i, n
+    cdef int64_t sizes[MAX_DIMS]
+    cdef int64_t strides[MAX_DIMS]
+    cdef int64_t span = 0, item
+    cdef size_t address
+    cdef TensorBase t
+    if not hasattr(type(ndarray), "__array_interface__") or not hasattr(ndarray, "flags"):
+        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+    code = numpy_code(ndarray.dtype)
+    if not ndarray.flags.writeable:
+        import warnings
+        warnings.warn("The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to this tensor will "
+                      "result in undefined behavior.", UserWarning, stacklevel=2)
+    n = ndarray.ndim
+    if n > MAX_DIMS:
+        raise ValueError(f"an array of {n} dimensions can't become a tensor (at most {MAX_DIMS})")
+    item = ITEM_SIZE[code]
+    for i in range(n):
+        sizes[i] = ndarray.shape[i]
+        strides[i] = ndarray.strides[i]
+        if strides[i] < 0:
+            raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides are not currently supported. "
+                             "(You can probably work around this by making a copy of your array  with array.copy().) ")
+        if strides[i] % item:
+            raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory.")
+        strides[i] //= item
+        if sizes[i] > 0:
+            span += (sizes[i] - 1) * strides[i]
+    address = ndarray.__array_interface__["data"][0]
+    t = empty_tensor(0, NULL, code, DEV_CPU)
+    t.storage = external_storage(<void*>address, (span + 1) * item if ndarray.size else 0, ndarray)
+    set_geometry(t, n, sizes, strides)
+    return finish(t, False)
+
+
+def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
+    """A one-dimensional tensor over the memory of an object with the buffer protocol."""
+    cdef Py_buffer view
+    cdef int code = parse_dtype(dtype, "frombuffer")
+    cdef int64_t item = ITEM_SIZE[code], n, skip = offset, sizes[1]
+    cdef TensorBase t
+    PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE)
+    holder = memoryview(buffer)
+    try:
+        n = view.len
+        if view.readonly:
+            import warnings
+            warnings.warn("The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can write to the underlying "
+                          "(supposedly non-writable) buffer using the tensor.", UserWarning, stacklevel=2)
+        if n <= 0:
+            raise ValueError(f"both buffer length ({n}) and count ({count}) must not be 0")
+        if count == 0:
+            raise ValueError(f"both buffer length ({n}) and count (0) must not be 0")
+        if skip < 0 or skip >= n:
+            raise ValueError(f"offset ({skip} bytes) must be non-negative and no greater than buffer length ({n} bytes) minus 1")
+        if count < 0:
+            if (n - skip) % item:
+                raise ValueError(f"buffer length ({n - skip} bytes) after offset ({skip} bytes) must be a multiple of element size ({item})")
+            sizes[0] = (n - skip) // item
+        else:
+            sizes[0] = count
+            if count > (n - skip) // item:
+                raise ValueError(f"requested buffer length ({count} * {item} bytes) after offset ({skip} bytes) must not be greater than actual buffer length ({n} bytes)")
+        t = empty_tensor(0, NULL, code, DEV_CPU)
+        t.storage = external_storage(<char*>view.buf + skip, sizes[0] * item, holder)
+        set_geometry(t, 1, sizes, [1])
+    finally:
+        PyBuffer_Release(&view)
+    return finish(t, requires_grad)
+
+
+def numpy(TensorBase self not None, *, force=False):
+    """A NumPy array over the tensor's memory (no copy)."""
+    cdef TensorBase t = self
+    if self.requires_grad:
+        if not force:
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        t = <TensorBase>self.detach()
+    if t.device_type != DEV_CPU:
+        if t.device_type == DEV_META:
+            raise TypeError("can't convert meta device type tensor to numpy.")
+        if not force:
+            raise TypeError(f"can't convert {make_device(t.device_type, None)} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
+        t = <TensorBase>t.cpu()
+    if _numpy_names[t.dtype] is None:
+        raise TypeError(f"Got unsupported ScalarType BFloat16")
+    import numpy
+    return numpy.asarray(_ArrayView(t))
+
+
+class _ArrayView:
+    """Gives NumPy an address and keeps the storage alive for as long as the array lives."""
+
+    def __init__(self, TensorBase t):
+        cdef int64_t item = ITEM_SIZE[t.dtype]
+        import numpy
+        self.storage = t.storage
+        t.storage.can_resize = False
+        self.__array_interface__ = {
+            "shape": tuple(shape_of(t)), "strides": tuple([s * item for s in strides_of(t)]), "typestr": numpy.dtype(_numpy_names[t.dtype]).str,
+            "data": (<size_t>data_of(t), False), "version": 3,
+        }
+
+
+EXTRA_EXPORTS = {n: "f" for n in (
+    "empty", "empty_strided", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like", "full_like", "tensor", "as_tensor", "asarray",
+    "scalar_tensor", "from_numpy", "frombuffer")}
+EXTRA_EXPORTS.update({n: "m" for n in ("new_empty", "new_zeros", "new_ones", "new_full", "new_empty_strided", "numpy")})
