@@ -83,8 +83,8 @@ def save(
 ) -> None:
     """Write an object to a path or binary file; PyTorch's `load` reads it, with `weights_only=True` when it is data.
 
-    Tensors that share storage keep sharing it. Raises TypeError for tensors without strided storage, NotImplementedError
-    for PyTorch's pre-1.6 format, and what pickling raises for other objects.
+    Tensors that share storage keep sharing it. Raises TypeError for tensors without strided storage,
+    NotImplementedError for PyTorch's pre-1.6 format, and what pickling raises for other objects.
     """
     if not _use_new_zipfile_serialization:
         raise NotImplementedError("save writes the zip format only; load reads PyTorch's older format as well")
@@ -106,7 +106,7 @@ def load(
 
     map_location: device, name, dict of names, or `fn(storage, location)`; mmap: map the file's tensors instead of
     reading them (path only). Nothing in the file is executed, whatever weights_only says: a global beyond tensors and
-    plain data raises `pickle.UnpicklingError` unless `add_safe_globals` allows it. Raises RuntimeError for a damaged file.
+    plain data raises `pickle.UnpicklingError` unless `add_safe_globals` allows it; a damaged file RuntimeError.
     """
     from ._checkpoint.reader import read_checkpoint
 

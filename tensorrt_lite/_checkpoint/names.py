@@ -52,7 +52,7 @@ def dtype_named(name: str) -> Any:
 
 
 def storage_dtype(storage: str) -> Any:
-    """dtype of a storage class: `FloatStorage` gives float32; untyped storages count bytes."""
+    """The dtype of a storage class: `FloatStorage` gives float32; untyped storages count bytes."""
     return dtype_named(_DTYPE_OF_STORAGE.get(storage, "uint8"))
 
 

@@ -425,7 +425,9 @@ class _Session:
             is_legacy = unpickler.load() == _LEGACY_MAGIC and unpickler.load() == _LEGACY_PROTOCOL
             system = unpickler.load() if is_legacy else None
         except UnpicklingError as error:
-            raise RuntimeError(f"not a checkpoint: neither a zip archive nor PyTorch's older format ({error})") from error
+            raise RuntimeError(
+                f"not a checkpoint: neither a zip archive nor PyTorch's older format ({error})"
+            ) from error
         if not is_legacy or not isinstance(system, dict):
             raise RuntimeError("not a checkpoint: a pickle, but not of PyTorch's older format")
         little = system.get("little_endian", True)

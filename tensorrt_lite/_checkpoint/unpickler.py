@@ -1,7 +1,7 @@
 """An interpreter of pickle opcodes that builds data and calls nothing but a fixed set of builders.
 
-Globals resolve to entries of the table it is given; a name that is not there raises `pickle.UnpicklingError`. Every read
-is bounded by the input, so that a hostile stream costs no more memory than its own size. Used by `reader`.
+Globals resolve to entries of the table it is given; a name that is not there raises `pickle.UnpicklingError`. Reads are
+bounded by the input, so that a hostile stream costs no more memory than its own size. Used by `reader`.
 """
 
 from __future__ import annotations

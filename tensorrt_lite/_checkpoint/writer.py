@@ -22,6 +22,10 @@ from .names import STORAGE_OF_DTYPE, dtype_name
 __all__ = ["write_checkpoint"]
 
 
+# Types of most objects in a checkpoint, which none of the special cases below concerns.
+_ORDINARY = frozenset([str, int, float, bool, type(None), list, tuple, dict, OrderedDict])
+
+
 class _Global:
     """A class or function of PyTorch, written by name; one object per name, which the pickle's memo needs."""
 
@@ -48,7 +52,9 @@ def write_checkpoint(obj: object, f: Any, protocol: int) -> None:
     elif hasattr(f, "write"):
         _write(obj, f, "archive", protocol)
     else:
-        raise AttributeError(f"expected 'f' to be string, path, or a file-like object with a 'write' attribute, got {f!r}")
+        raise AttributeError(
+            f"expected 'f' to be string, path, or a file-like object with a 'write' attribute, got {f!r}"
+        )
 
 
 def _write(obj: object, file: IO[bytes], prefix: str, protocol: int) -> None:
@@ -82,6 +88,15 @@ def _bytes_of(storage: Any) -> bytes | memoryview:
     return memoryview(block).cast("B")
 
 
+def _int(value: int) -> bytes:
+    """Opcode and bytes of a number that is not negative."""
+    if value < 256:
+        return bytes((0x4B, value))
+    if value < 1 << 31:
+        return b"J" + value.to_bytes(4, "little")
+    return b"\x8a\x09" + value.to_bytes(9, "little")
+
+
 def _has_bit(tensor: Any, name: str) -> bool:
     """Whether a tensor is a lazily conjugated (`conj`) or negated (`neg`) view."""
     query = getattr(tensor, f"is_{name}", None)
@@ -95,6 +110,7 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
         self.storages: list[Any] = []
         self._keys: dict[tuple[int, int, str], tuple[str, str]] = {}
         self._globals: dict[str, _Global] = {}
+        self._devices: dict[str, str] = {}
         # Objects made while writing: the memo knows objects by address, so none may be freed before the end.
         self._alive: list[Any] = []
 
@@ -104,16 +120,23 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
         return self._globals[name]
 
     def persistent_id(self, obj: Any) -> Any:
-        if isinstance(obj, _StorageId):
+        kind = type(obj)
+        if kind in _ORDINARY:
+            return None
+        if kind is _StorageId:
             return obj.identifier
         if isinstance(obj, trt.UntypedStorage):
             return self._storage_id(obj, None).identifier
         return None
 
     def reducer_override(self, obj: Any) -> Any:
+        kind = type(obj)
+        if kind in _ORDINARY:
+            return NotImplemented
+        if kind is _Global:
+            return "global"
         if isinstance(obj, trt.Tensor):
             return self._reduce_tensor(obj)
-        kind = type(obj)
         if kind is trt.Size:
             return self._named("torch.Size"), (tuple(obj),)
         if kind is trt.device:
@@ -121,7 +144,7 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
         if kind is bytes and not obj and self.proto < 3:
             # The pickler would write a call of `bytes`, which PyTorch's restricted reader refuses.
             return self._named("_codecs.encode"), ("", "latin1")
-        if kind is _Global or kind is trt.dtype:
+        if kind is trt.dtype:
             return "global"
         return NotImplemented
 
@@ -167,9 +190,46 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
         self._alive.append(identifier)
         return identifier
 
-    def _reduce_tensor(self, tensor: Any) -> tuple[Any, ...]:
+    def save(self, obj: Any, save_persistent_id: bool = True) -> None:
+        if type(obj) is trt.Tensor and id(obj) not in self.memo and not getattr(obj, "__dict__", None):
+            self._check_strided(obj)
+            function, args = self._rebuild_call(obj, None)
+            if isinstance(args[0], _StorageId):
+                self._save_tensor(obj, function, args)
+                return
+        super().save(obj, save_persistent_id)
+
+    def _save_tensor(self, tensor: Any, function: _Global, args: tuple[Any, ...]) -> None:
+        """Write a plain tensor's opcodes without a trip through the generic pickler for each of its numbers.
+
+        The same call as `_reduce_tensor` makes, in half of the time; a checkpoint is mostly this.
+        """
+        storage, offset, size, stride, requires_grad, _, *extra = args
+        _, kind, key, device, count = storage.identifier
+        self.save(function)
+        self.write(b"((")
+        self.save("storage")
+        self.save(kind)
+        self.write(b"X" + len(key).to_bytes(4, "little") + key.encode())
+        self.save(self._devices.setdefault(device, device))
+        self.write(_int(count) + b"tQ" + _int(offset))
+        for numbers in (size, stride):
+            self.write(b"(" + b"".join(map(_int, numbers)) + b"t")
+        self.write(b"\x88" if requires_grad else b"\x89")
+        self.save(OrderedDict)
+        self.write(b")R")
+        for value in extra:
+            self.save(value)
+        self.write(b"tR")
+        self.memoize(tensor)
+
+    @staticmethod
+    def _check_strided(tensor: Any) -> None:
         if getattr(tensor, "layout", trt.strided) != trt.strided or getattr(tensor, "is_quantized", False):
             raise TypeError(f"save supports strided tensors, but got layout {tensor.layout} and dtype {tensor.dtype}")
+
+    def _reduce_tensor(self, tensor: Any) -> tuple[Any, ...]:
+        self._check_strided(tensor)
         kind, state = type(tensor), dict(getattr(tensor, "__dict__", None) or {})
         hooks: OrderedDict[Any, Any] = OrderedDict()
         if isinstance(tensor, trt.nn.Parameter):

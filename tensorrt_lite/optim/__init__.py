@@ -1,19 +1,25 @@
 """Optimizers and learning rate schedules with PyTorch's arguments, numbers and state dicts.
 
-`FusedOptimizer` subclasses (SGD, Adam, AdamW) make one compiled call per step; the others update tensor by tensor.
+`FusedOptimizer` subclasses (SGD, Adam, AdamW) make one compiled call per step; the others update tensor by tensor and
+are, like the schedules, imported on first use: most programs need one optimizer, and all of them pay for imports.
 """
 
-from typing import Any
+from __future__ import annotations
 
-from . import lr_scheduler
-from ._adafactor import Adafactor
-from .accumulating import Adadelta, Adagrad, RMSprop
+from typing import TYPE_CHECKING, Any
+
+from . import optimizer
 from .adam import Adam, AdamW
-from .batch import ASGD, Rprop
-from .lbfgs import LBFGS
-from .moments import Adamax, NAdam, RAdam
 from .optimizer import Optimizer
 from .sgd import SGD
+
+if TYPE_CHECKING:
+    from . import lr_scheduler, swa_utils
+    from ._adafactor import Adafactor
+    from .accumulating import Adadelta, Adagrad, RMSprop
+    from .batch import ASGD, Rprop
+    from .lbfgs import LBFGS
+    from .moments import Adamax, NAdam, RAdam
 
 __all__ = [
     "ASGD",
@@ -31,13 +37,35 @@ __all__ = [
     "RMSprop",
     "Rprop",
     "lr_scheduler",
+    "optimizer",
     "swa_utils",
 ]
 
+_MODULE_OF = {
+    "Adafactor": "_adafactor",
+    "Adadelta": "accumulating",
+    "Adagrad": "accumulating",
+    "RMSprop": "accumulating",
+    "ASGD": "batch",
+    "Rprop": "batch",
+    "LBFGS": "lbfgs",
+    "Adamax": "moments",
+    "NAdam": "moments",
+    "RAdam": "moments",
+}
+
 
 def __getattr__(name: str) -> Any:
-    if name == "swa_utils":
-        from importlib import import_module
+    from importlib import import_module
 
-        return import_module(f"{__name__}.swa_utils")
+    if name in ("lr_scheduler", "swa_utils"):
+        return import_module(f"{__name__}.{name}")
+    if name in _MODULE_OF:
+        value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+        globals()[name] = value
+        return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -45,7 +45,7 @@ class CyclicLR(_MomentumCycle):
     """The rate up from base_lr to max_lr and down again, cycle by cycle (Smith 2017).
 
     mode: `triangular`, `triangular2` (height halves) or `exp_range` (height falls by gamma per step); scale_fn replaces
-    it and is called with the cycle or the step, as scale_mode (`cycle`, `iterations`) says. Raises ValueError otherwise.
+    it and is called with the cycle or the step, as scale_mode (`cycle`, `iterations`) says.
     """
 
     def __init__(

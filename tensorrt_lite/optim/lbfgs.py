@@ -1,4 +1,4 @@
-"""L-BFGS over all parameters as one vector, with an optional strong Wolfe line search (Nocedal & Wright, ch. 3 and 7)."""
+"""L-BFGS over all parameters as one vector, with an optional line search (Nocedal & Wright, ch. 3 and 7)."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ class LBFGS(Optimizer):
             offset += count
 
     def _direction(self, state: dict[str, Any], flat_grad: Tensor, history_size: int) -> Tensor:
-        """The quasi-Newton direction by the two-loop recursion (algorithm 7.4), after the memory took in the last move."""
+        """The quasi-Newton direction by two loops (algorithm 7.4), after the memory took in the last move."""
         if state["n_iter"] == 1:
             state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
             return flat_grad.neg()

@@ -42,7 +42,9 @@ SCHEDULES = {
     "CyclicLR custom": lambda m, o: m.CyclicLR(o, 0.01, 0.3, 5, scale_fn=lambda x: 0.7**x, scale_mode="iterations"),
     "CyclicLR plain": lambda m, o: m.CyclicLR(o, 0.01, 0.3, 5, cycle_momentum=False),
     "OneCycleLR": lambda m, o: m.OneCycleLR(o, 0.5, total_steps=LENGTH),
-    "OneCycleLR linear": lambda m, o: m.OneCycleLR(o, [0.5, 0.6], epochs=5, steps_per_epoch=8, anneal_strategy="linear"),
+    "OneCycleLR linear": lambda m, o: m.OneCycleLR(
+        o, [0.5, 0.6], epochs=5, steps_per_epoch=8, anneal_strategy="linear"
+    ),
     "OneCycleLR three phases": lambda m, o: m.OneCycleLR(o, 0.5, total_steps=LENGTH, three_phase=True, pct_start=0.4),
     "SequentialLR": lambda m, o: m.SequentialLR(
         o, [m.LinearLR(o, 0.1, total_iters=5), m.CosineAnnealingLR(o, 20), m.ExponentialLR(o, 0.9)], [5, 25]

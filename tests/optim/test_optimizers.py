@@ -63,7 +63,7 @@ for _name in ("Adam", "AdamW"):
             )
         )
 IDS = [f"{name}-{'-'.join(f'{k}={v}' for k, v in options.items())}" for name, options in VARIANTS]
-ONE_EACH = {name: options for name, options in VARIANTS}
+ONE_EACH = dict(VARIANTS)
 LOOPING = sorted(set(ONE_EACH) - {"LBFGS"})
 
 
@@ -395,7 +395,10 @@ def test_hooks_run_in_order_and_may_replace_arguments():
     assert len(calls) == 4
     with optimizer.register_step_pre_hook(lambda opt, args, kwargs: ((lambda: 42,), {})):
         assert optimizer.step() == 42
-    with optimizer.register_step_pre_hook(lambda *a: 1), pytest.raises(RuntimeError, match="must return None or a tuple"):
+    with (
+        optimizer.register_step_pre_hook(lambda *a: 1),
+        pytest.raises(RuntimeError, match="must return None or a tuple"),
+    ):
         optimizer.step()
 
 

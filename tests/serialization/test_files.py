@@ -137,7 +137,7 @@ def test_views_of_another_dtype_keep_sharing():
     for route in (here_to_there, here_to_here):
         floats, ints = route([base, base.view(trt.int32)])
         floats[0] = 2.0
-        assert ints.tolist() == base.view(trt.int32).tolist()[:0] + [0x40000000, 0x3F800000, 0x40000000, 0x40400000]
+        assert ints.tolist() == [0x40000000, 0x3F800000, 0x40000000, 0x40400000]
 
 
 PLAIN = [

@@ -1,4 +1,4 @@
-"""DataLoader in the process itself: indices from a sampler, samples from the dataset, a batch from the collate function.
+"""DataLoader in the process itself: indices from a sampler, samples from the dataset, a batch by the collate function.
 
 Random draws follow PyTorch's: each iterator draws one base seed, then the sampler draws what it needs when first asked.
 """
@@ -45,7 +45,7 @@ class DataLoader:
     """Batches of a dataset: `for batch in DataLoader(dataset, batch_size, shuffle)`.
 
     batch_size None passes single samples on; sampler or batch_sampler replace the order; collate_fn turns a list of
-    samples into a batch. Raises ValueError for options that exclude each other, NotImplementedError for num_workers > 0.
+    samples into a batch. Raises ValueError for options that exclude each other, NotImplementedError for workers.
     """
 
     __class_getitem__ = classmethod(GenericAlias)
@@ -145,9 +145,7 @@ def _check_workers(
     num_workers: int, timeout: float, prefetch_factor: int | None, persistent_workers: bool, context: Any
 ) -> None:
     if num_workers < 0:
-        raise ValueError(
-            "num_workers option should be non-negative; use num_workers=0 to disable multiprocessing."
-        )
+        raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
     if timeout < 0:
         raise ValueError("timeout option should be non-negative")
     if num_workers > 0:

@@ -185,9 +185,7 @@ class Subset(Dataset):
         return len(self.indices)
 
 
-def random_split(
-    dataset: Dataset, lengths: Sequence[int | float], generator: Generator | None = None
-) -> list[Subset]:
+def random_split(dataset: Dataset, lengths: Sequence[int | float], generator: Generator | None = None) -> list[Subset]:
     """Split a dataset at random into parts of the given lengths, or of fractions that add up to 1.
 
     Raises ValueError when the lengths do not add up to the dataset's, or a fraction is not in [0, 1].

@@ -1,0 +1,247 @@
+"""The safetensors file format: a length, a JSON header of names, dtypes, shapes and offsets, then the tensors' bytes.
+
+A header is checked in full before any tensor is made: sizes, overlaps and gaps, so that a file can neither reach beyond
+itself nor hide bytes. No dependency on the package of that name; files go both ways.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import tensorrt_lite as trt
+
+if TYPE_CHECKING:
+    from tensorrt_lite import Tensor
+
+__all__ = ["SafetensorError", "load", "load_file", "save", "save_file"]
+
+_NAMES = {
+    "BOOL": "bool",
+    "U8": "uint8",
+    "I8": "int8",
+    "U16": "uint16",
+    "I16": "int16",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "U32": "uint32",
+    "I32": "int32",
+    "F32": "float32",
+    "U64": "uint64",
+    "I64": "int64",
+    "F64": "float64",
+    "C64": "complex64",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E5M2": "float8_e5m2",
+}
+_MAX_HEADER = 100_000_000
+_MAX_INT64 = (1 << 63) - 1
+
+
+class SafetensorError(RuntimeError):
+    """A file or a set of tensors that the format does not allow."""
+
+
+def _dtype_name(dtype: Any) -> str:
+    wanted = str(dtype).rpartition(".")[2]
+    for name, known in _NAMES.items():
+        if known == wanted:
+            return name
+    raise SafetensorError(f"the safetensors format has no dtype {dtype}")
+
+
+def _check_sharing(tensors: dict[str, Tensor]) -> None:
+    """Raise SafetensorError when tensors share memory, which the format would silently undo."""
+    spans = []
+    for name, tensor in tensors.items():
+        if tensor.numel():
+            start = tensor.data_ptr()
+            spans.append((start, start + tensor.numel() * tensor.element_size(), str(tensor.device), name))
+    spans.sort()
+    for (_, end, device, name), (start, _, next_device, other) in zip(spans, spans[1:], strict=False):
+        if start < end and device == next_device:
+            raise SafetensorError(
+                f"tensors {name!r} and {other!r} share memory, which the format cannot express: save a clone of one"
+            )
+
+
+def _block(tensor: Tensor) -> bytes:
+    import ctypes
+
+    tensor = tensor.detach().cpu()
+    data = ctypes.string_at(tensor.data_ptr(), tensor.numel() * tensor.element_size()) if tensor.numel() else b""
+    return data if sys.byteorder == "little" else _swapped(data, tensor)
+
+
+def _swapped(data: bytes, tensor: Tensor) -> bytes:
+    import numpy
+
+    width = tensor.element_size() // (2 if tensor.is_complex() else 1)
+    return numpy.frombuffer(data, dtype=f"u{width}").byteswap().tobytes()
+
+
+def _encoded(tensors: dict[str, Tensor], metadata: dict[str, str] | None) -> tuple[bytes, list[Tensor]]:
+    import json
+
+    header: dict[str, Any] = {}
+    if metadata is not None:
+        if not all(isinstance(part, str) for item in metadata.items() for part in item):
+            raise SafetensorError("metadata must map text to text")
+        header["__metadata__"] = dict(metadata)
+    for name, tensor in tensors.items():
+        if not isinstance(name, str) or name == "__metadata__":
+            raise SafetensorError(f"{name!r} cannot be the name of a tensor")
+        if not isinstance(tensor, trt.Tensor):
+            raise SafetensorError(f"{name!r} is a {type(tensor).__name__}, not a tensor")
+        if not tensor.is_contiguous():
+            raise SafetensorError(f"tensor {name!r} is not contiguous: save its contiguous() copy")
+    _check_sharing(tensors)
+    # Widest elements first, so that every tensor starts at a multiple of its element size.
+    order = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
+    offset = 0
+    for name in order:
+        tensor = tensors[name]
+        end = offset + tensor.numel() * tensor.element_size()
+        header[name] = {
+            "dtype": _dtype_name(tensor.dtype),
+            "shape": list(tensor.shape),
+            "data_offsets": [offset, end],
+        }
+        offset = end
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text, [tensors[name] for name in order]
+
+
+def save(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> bytes:
+    """A file's bytes for named tensors; metadata: text to text. Raises SafetensorError as `save_file` does."""
+    head, ordered = _encoded(tensors, metadata)
+    return head + b"".join(map(_block, ordered))
+
+
+def save_file(
+    tensors: dict[str, Tensor], filename: str | os.PathLike[str], metadata: dict[str, str] | None = None
+) -> None:
+    """Write named tensors to a file; metadata: text to text.
+
+    Raises SafetensorError for tensors that are not contiguous, share memory, or have a dtype the format lacks.
+    """
+    head, ordered = _encoded(tensors, metadata)
+    with open(filename, "wb") as file:
+        file.write(head)
+        for tensor in ordered:
+            file.write(_block(tensor))
+
+
+def _header_of(data: Any, size: int) -> tuple[dict[str, Any], int]:
+    """The checked header of a file of `size` bytes that begins with data, and where the tensors' bytes start."""
+    import json
+
+    if size < 8:
+        raise SafetensorError(f"header too small: the file has {size} bytes")
+    length = int.from_bytes(data[:8], "little")
+    if length > _MAX_HEADER:
+        raise SafetensorError(f"header too large: {length} bytes")
+    if 8 + length > size:
+        raise SafetensorError(f"invalid header length: {length} bytes in a file of {size}")
+    try:
+        header = json.loads(bytes(data[8 : 8 + length]).decode(), object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        raise SafetensorError(f"invalid header: {error}") from error
+    if not isinstance(header, dict):
+        raise SafetensorError("invalid header: not an object")
+    return header, 8 + length
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        raise ValueError("a name appears twice")
+    return result
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= _MAX_INT64
+
+
+def _checked_entries(header: dict[str, Any], available: int) -> list[tuple[str, Any, list[int], int, int]]:
+    """Name, dtype, shape, start and end of each tensor in the file's order. Raises SafetensorError otherwise."""
+    entries = []
+    for name, entry in header.items():
+        if name == "__metadata__":
+            if not isinstance(entry, dict) or not all(isinstance(value, str) for value in entry.values()):
+                raise SafetensorError("invalid header: metadata must map text to text")
+            continue
+        if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
+            raise SafetensorError(f"invalid header: tensor {name!r} needs dtype, shape and data_offsets")
+        dtype = (
+            getattr(trt, _NAMES[entry["dtype"]], None)
+            if isinstance(entry["dtype"], str) and entry["dtype"] in _NAMES
+            else None
+        )
+        if dtype is None:
+            raise SafetensorError(f"tensor {name!r} has the unsupported dtype {entry['dtype']!r}")
+        shape, offsets = entry["shape"], entry["data_offsets"]
+        if not isinstance(shape, list) or len(shape) > 64 or not all(map(_is_count, shape)):
+            raise SafetensorError(f"invalid header: tensor {name!r} has the shape {shape!r}")
+        if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(_is_count, offsets)):
+            raise SafetensorError(f"invalid header: tensor {name!r} has the offsets {offsets!r}")
+        size = dtype.itemsize
+        for extent in shape:
+            size *= extent
+        start, end = offsets
+        if size != end - start:
+            raise SafetensorError(f"tensor {name!r} of shape {shape} needs {size} bytes, its offsets are {offsets}")
+        entries.append((name, dtype, shape, start, end))
+    position = 0
+    for name, _, _, start, end in sorted(entries, key=lambda entry: entry[3:]):
+        if start != position:
+            raise SafetensorError(
+                f"invalid offsets: tensor {name!r} starts at {start}, the one before ends at {position}"
+            )
+        position = end
+    if position != available:
+        raise SafetensorError(f"the tensors take {position} bytes, the file holds {available}: it is not complete")
+    return entries
+
+
+def _tensor(source: Any, offset: int, dtype: Any, shape: list[int]) -> Tensor:
+    count = 1
+    for extent in shape:
+        count *= extent
+    if count == 0:
+        return trt.empty(shape, dtype=dtype)
+    if sys.byteorder == "big":
+        size = count * dtype.itemsize
+        source, offset = bytearray(_swapped(bytes(source[offset : offset + size]), trt.empty(0, dtype=dtype))), 0
+    return trt.frombuffer(source, dtype=dtype, count=count, offset=offset).reshape(shape)
+
+
+def load(data: bytes) -> dict[str, Tensor]:
+    """Named tensors from a file's bytes. Raises SafetensorError for anything that is not a whole, valid file."""
+    header, start = _header_of(data, len(data))
+    entries = _checked_entries(header, len(data) - start)
+    # A tensor of its own each, since views of one block would keep all of it alive.
+    return {
+        name: _tensor(bytearray(data[start + first : start + last]), 0, dtype, shape)
+        for name, dtype, shape, first, last in entries
+    }
+
+
+def load_file(filename: str | os.PathLike[str], device: Any = "cpu") -> dict[str, Tensor]:
+    """Named tensors from a file, moved to device. Raises SafetensorError as `load` does."""
+    size = os.path.getsize(filename)
+    with open(filename, "rb") as file:
+        head = file.read(8)
+        head += file.read(min(int.from_bytes(head, "little"), _MAX_HEADER, size))
+        header, start = _header_of(head, size)
+        result = {}
+        for name, dtype, shape, first, last in _checked_entries(header, size - start):
+            block = bytearray(last - first)
+            file.seek(start + first)
+            if file.readinto(block) != len(block):
+                raise SafetensorError(f"the file ended within tensor {name!r}")
+            tensor = _tensor(block, 0, dtype, shape)
+            result[name] = tensor if str(device) == "cpu" else tensor.to(device)
+    return result
