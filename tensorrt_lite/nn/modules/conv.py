@@ -11,7 +11,7 @@ from .. import functional as F
 from .. import init
 from ..parameter import Parameter
 from .module import Module
-from .utils import ntuple, reverse_repeat_tuple
+from .utils import _reverse_repeat_tuple, ntuple
 
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
@@ -85,7 +85,7 @@ class _ConvNd(Module):
                     pads[2 * i + 1] = total - total // 2
             self._reversed_padding_repeated_twice = pads
         else:
-            self._reversed_padding_repeated_twice = reverse_repeat_tuple(padding, 2)  # type: ignore[assignment]
+            self._reversed_padding_repeated_twice = _reverse_repeat_tuple(padding, 2)  # type: ignore[assignment]
         shape = (in_channels, out_channels // groups) if transposed else (out_channels, in_channels // groups)
         self.weight = Parameter(trt.empty((*shape, *kernel_size), device=device, dtype=dtype))
         if bias:

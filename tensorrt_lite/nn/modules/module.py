@@ -80,7 +80,7 @@ class _Registry(dict):
         for name, value in dict(*args, **kwargs).items():
             self[name] = value
 
-    def __ior__(self, other: Any) -> _Registry:
+    def __ior__(self, other: Any) -> _Registry:  # type: ignore[override,misc]
         self.update(other)
         return self
 
@@ -90,9 +90,6 @@ class _Registry(dict):
     def __reduce__(self) -> tuple[Any, ...]:
         # A copy is a plain dict; Module.__setstate__ gives it its owner.
         return dict, (), None, None, iter(self.items())
-
-    def __reduce_ex__(self, protocol: int) -> tuple[Any, ...]:
-        return self.__reduce__()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Any]:
         from copy import deepcopy

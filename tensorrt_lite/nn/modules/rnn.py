@@ -14,6 +14,7 @@ import tensorrt_lite as trt
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
+from ..utils.rnn import PackedSequence
 from .module import Module
 
 _GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
@@ -183,23 +184,66 @@ class RNNBase(Module):
             self.check_hidden_size(state, (count, batch, width), f"Expected {name} size {{}}, got {{}}")
         return states
 
-    def _run_direction(self, sequence: Any, state: tuple[Any, ...], weights: list[Any], reverse: bool) -> Any:
-        """The outputs (L, N, width) of one layer in one direction, and its last state."""
-        weights = list(weights)
+    def _run_direction(
+        self, sequence: Any, sizes: list[int] | None, state: tuple[Any, ...], weights: list[Any], reverse: bool
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """The outputs of one layer in one direction, laid out like its input, and its last state.
+
+        sequence: (L, N, features), or packed (sum of lengths, features) with the batch size of each step in `sizes`.
+        """
         w_ih, w_hh = weights[0], weights[1]
         b_ih, b_hh = (weights[2], weights[3]) if self.bias else (None, None)
         w_hr = weights[-1] if self.proj_size else None
-        steps = F.linear(sequence, w_ih, b_ih).unbind(0)
+        projected = F.linear(sequence, w_ih, b_ih)
+        steps = projected.unbind(0) if sizes is None else projected.split(sizes)
+        whole = state
+        finished: list[tuple[Any, ...]] = []
         outputs = []
+        if sizes is not None and reverse:
+            # The backward direction starts with the longest sequences alone; others join at their last element.
+            state = tuple(part[: sizes[-1]] for part in whole)
         for x in reversed(steps) if reverse else steps:
+            active, size = state[0].size(0), x.size(0)
+            if size < active:
+                finished.append(tuple(part[size:] for part in state))
+                state = tuple(part[:size] for part in state)
+            elif size > active:
+                state = tuple(trt.cat([part, all_[active:size]]) for part, all_ in zip(state, whole, strict=True))
             state = _rnn_step(self.mode, x, state, w_hh, b_hh, w_hr)
             outputs.append(state[0])
+        if finished:
+            # Sequences ended shortest first, which are the last rows.
+            state = tuple(trt.cat(parts) for parts in zip(state, *reversed(finished), strict=True))
         if reverse:
             outputs.reverse()
-        return trt.stack(outputs), state
+        return trt.stack(outputs) if sizes is None else trt.cat(outputs), state
+
+    def _run_layers(
+        self, sequence: Any, sizes: list[int] | None, initial: tuple[Any, ...]
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """The outputs of the last layer and the last states of all layers and directions, stacked."""
+        weights = self.all_weights
+        final: list[tuple[Any, ...]] = []
+        for layer in range(self.num_layers):
+            outputs = []
+            for direction in range(self._directions):
+                position = layer * self._directions + direction
+                state = tuple(part[position] for part in initial)
+                output, state = self._run_direction(sequence, sizes, state, weights[position], direction == 1)
+                outputs.append(output)
+                final.append(state)
+            sequence = outputs[0] if len(outputs) == 1 else trt.cat(outputs, -1)
+            if self.dropout and self.training and layer < self.num_layers - 1:
+                sequence = F.dropout(sequence, self.dropout, True)
+        return sequence, tuple(trt.stack(parts) for parts in zip(*final, strict=True))
 
     def forward(self, input: Any, hx: Any = None) -> Any:
-        """(output, last hidden state); the hidden state of an LSTM is the pair (hidden, cell)."""
+        """(output, last hidden state); the hidden state of an LSTM is the pair (hidden, cell).
+
+        A PackedSequence yields a PackedSequence.
+        """
+        if isinstance(input, PackedSequence):
+            return self._forward_packed(input, hx)
         self.check_input(input)
         batched = input.dim() == 3
         sequence = input if batched else input.unsqueeze(1)
@@ -208,26 +252,28 @@ class RNNBase(Module):
         if sequence.size(0) == 0:
             raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
         initial = self._initial_state(sequence, hx, batched, sequence.size(1))
-        weights = self.all_weights
-        final: list[tuple[Any, ...]] = []
-        for layer in range(self.num_layers):
-            outputs = []
-            for direction in range(self._directions):
-                position = layer * self._directions + direction
-                state = tuple(part[position] for part in initial)
-                output, state = self._run_direction(sequence, state, weights[position], direction == 1)
-                outputs.append(output)
-                final.append(state)
-            sequence = outputs[0] if len(outputs) == 1 else trt.cat(outputs, -1)
-            if self.dropout and self.training and layer < self.num_layers - 1:
-                sequence = F.dropout(sequence, self.dropout, True)
-        last = tuple(trt.stack(parts) for parts in zip(*final, strict=True))
+        sequence, last = self._run_layers(sequence, None, initial)
         if not batched:
             sequence = sequence.squeeze(1)
             last = tuple(part.squeeze(1) for part in last)
         elif self.batch_first:
             sequence = sequence.transpose(0, 1)
         return sequence, last if self.mode == "LSTM" else last[0]
+
+    def _forward_packed(self, packed: PackedSequence, hx: Any) -> Any:
+        data, batch_sizes, order, inverse = packed
+        if data.size(-1) != self.input_size:
+            raise RuntimeError(
+                f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {data.size(-1)}"
+            )
+        sizes = [int(size) for size in batch_sizes.tolist()]
+        initial = self._initial_state(data, hx, True, sizes[0])
+        if hx is not None and order is not None:
+            initial = tuple(part.index_select(1, order) for part in initial)
+        output, last = self._run_layers(data, sizes, initial)
+        if inverse is not None:
+            last = tuple(part.index_select(1, inverse) for part in last)
+        return PackedSequence(output, batch_sizes, order, inverse), last if self.mode == "LSTM" else last[0]
 
     def extra_repr(self) -> str:
         text = f"{self.input_size}, {self.hidden_size}"

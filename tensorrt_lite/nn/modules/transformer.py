@@ -8,7 +8,7 @@ import tensorrt_lite as trt
 
 from .. import functional as F
 from ..init import xavier_uniform_
-from .attention import MultiheadAttention
+from .activation import MultiheadAttention
 from .container import ModuleList
 from .dropout import Dropout
 from .linear import Linear

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def ntuple(value: Any, n: int) -> tuple[Any, ...]:
@@ -10,6 +13,21 @@ def ntuple(value: Any, n: int) -> tuple[Any, ...]:
     return tuple(value) if hasattr(value, "__iter__") else (value,) * n
 
 
-def reverse_repeat_tuple(values: Any, n: int) -> tuple[Any, ...]:
+def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
+    def parse(x: Any) -> tuple[Any, ...]:
+        return ntuple(x, n)
+
+    parse.__name__ = name
+    return parse
+
+
+# PyTorch's names, which programs import from here.
+_single = _ntuple(1, "_single")
+_pair = _ntuple(2, "_pair")
+_triple = _ntuple(3, "_triple")
+_quadruple = _ntuple(4, "_quadruple")
+
+
+def _reverse_repeat_tuple(t: Any, n: int) -> tuple[Any, ...]:
     """Each value n times, last value first: the order of functional.pad."""
-    return tuple(value for value in reversed(values) for _ in range(n))
+    return tuple(value for value in reversed(t) for _ in range(n))

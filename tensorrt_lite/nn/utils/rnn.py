@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from typing import Any
 
 import tensorrt_lite as trt
@@ -34,3 +35,135 @@ def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = Fals
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
     return [sequence[: int(length)] for sequence, length in zip(padded_sequences.unbind(0), lengths, strict=True)]
+
+
+class PackedSequence(namedtuple("PackedSequence", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"])):
+    """Sequences of unequal length without padding: the first elements of all, then the second of all that go on, ...
+
+    data: (sum of lengths, *), longest sequence first; batch_sizes: how many sequences have each step, on the CPU;
+    sorted_indices, unsorted_indices: the permutations between the caller's order and that of data, or None.
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls, data: Any, batch_sizes: Any = None, sorted_indices: Any = None, unsorted_indices: Any = None
+    ) -> PackedSequence:
+        if unsorted_indices is None:
+            unsorted_indices = invert_permutation(sorted_indices)
+        if batch_sizes is None:
+            data, batch_sizes = data
+        if batch_sizes.device.type != "cpu":
+            raise ValueError(
+                "batch_sizes should always be on CPU. Instances of PackedSequence should never be created manually. "
+                "They should be instantiated by functions like pack_sequence and pack_padded_sequences in nn.utils.rnn."
+            )
+        return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
+
+    def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """The sequence with its data converted; permutations follow to the data's device."""
+        data = self.data.to(*args, **kwargs)
+        if data is self.data:
+            return self
+        permutations = [None if index is None else index.to(data.device) for index in self[2:]]
+        return type(self)(data, self.batch_sizes, *permutations)
+
+    def cpu(self) -> PackedSequence:
+        """The sequence on the CPU."""
+        return self.to("cpu")
+
+    def cuda(self) -> PackedSequence:
+        """The sequence on the current CUDA device."""
+        return self.to("cuda")
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the data is on a CUDA device."""
+        return self.data.is_cuda
+
+
+def invert_permutation(permutation: Any) -> Any:
+    """The permutation that undoes `permutation`; None stays None."""
+    if permutation is None:
+        return None
+    order = trt.arange(permutation.numel(), device=permutation.device)
+    return trt.empty_like(permutation).scatter_(0, permutation, order)
+
+
+def pack_padded_sequence(
+    input: Any, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
+) -> PackedSequence:
+    """Packs a padded batch (L, N, *) whose sequences have `lengths`; unsorted batches need enforce_sorted=False."""
+    if not isinstance(lengths, trt.Tensor):
+        lengths = trt.tensor(lengths, dtype=trt.int64)
+    order = None
+    if not enforce_sorted:
+        lengths, order = trt.sort(lengths, descending=True)
+        order = order.to(input.device)
+        input = input.index_select(0 if batch_first else 1, order)
+    if batch_first:
+        input = input.transpose(0, 1)
+    counts = [int(length) for length in lengths.tolist()]
+    if len(counts) != input.size(1):
+        raise RuntimeError(
+            f"Expected `len(lengths)` to be equal to batch_size, but got {len(counts)} (batch_size={input.size(1)})"
+        )
+    if any(count <= 0 for count in counts):
+        raise RuntimeError("Length of all samples has to be greater than 0, but found one in 'lengths' that is <= 0")
+    if any(a < b for a, b in zip(counts, counts[1:], strict=False)):
+        raise RuntimeError(
+            "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
+            "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this requirement if you do "
+            "not need ONNX exportability."
+        )
+    if counts[0] > input.size(0):
+        raise RuntimeError(f"Expected lengths up to {input.size(0)}, the padded length, but got {counts[0]}")
+    sizes = _batch_sizes(counts)
+    data = trt.cat([input[step, :size] for step, size in enumerate(sizes)])
+    return PackedSequence(data, trt.tensor(sizes, dtype=trt.int64), order, None)
+
+
+def _batch_sizes(lengths: list[int]) -> list[int]:
+    """How many of the sequences with these falling lengths reach each step."""
+    sizes = []
+    alive = len(lengths)
+    for step in range(lengths[0]):
+        while lengths[alive - 1] <= step:
+            alive -= 1
+        sizes.append(alive)
+    return sizes
+
+
+def pad_packed_sequence(
+    sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
+) -> tuple[Any, Any]:
+    """The padded batch (L, N, *) and the lengths (N) of a packed sequence, in the caller's order."""
+    sizes = [int(size) for size in sequence.batch_sizes.tolist()]
+    steps = len(sizes)
+    if total_length is not None:
+        if total_length < steps:
+            raise ValueError(
+                "Expected total_length to be at least the length of the longest sequence in input, but got "
+                f"total_length={total_length} and max sequence length being {steps}"
+            )
+        steps = total_length
+    padded = sequence.data.new_full((steps, sizes[0], *sequence.data.shape[1:]), padding_value)
+    for step, part in enumerate(sequence.data.split(sizes)):
+        padded[step, : sizes[step]] = part
+    lengths = trt.tensor([sum(size > position for size in sizes) for position in range(sizes[0])], dtype=trt.int64)
+    if sequence.unsorted_indices is not None:
+        padded = padded.index_select(1, sequence.unsorted_indices)
+        lengths = lengths[sequence.unsorted_indices.cpu()]
+    return padded.transpose(0, 1) if batch_first else padded, lengths
+
+
+def pack_sequence(sequences: Any, enforce_sorted: bool = True) -> PackedSequence:
+    """Packs sequences (L_i, *)."""
+    lengths = trt.tensor([sequence.size(0) for sequence in sequences])
+    return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
+
+
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
+    """The sequences of a packed sequence, in the caller's order: undoes pack_sequence."""
+    padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
+    return unpad_sequence(padded, lengths, batch_first=True)

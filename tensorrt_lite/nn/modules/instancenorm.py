@@ -1,0 +1,108 @@
+"""Instance normalisation: each channel of each sample by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import functional as F
+from .batchnorm import _NormBase
+
+
+class _InstanceNorm(_NormBase):
+    """Each channel of each sample normalised by itself."""
+
+    _dims = 0
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+
+    def _check_input_dim(self, input: Any) -> None:
+        n = self._dims
+        if input.dim() not in (n + 1, n + 2):
+            raise ValueError(f"expected {n + 1}D or {n + 2}D input (got {input.dim()}D input)")
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Any,
+        prefix: str,
+        local_metadata: Any,
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        if local_metadata.get("version", None) is None and not self.track_running_stats:
+            stale = [prefix + n for n in ("running_mean", "running_var") if prefix + n in state_dict]
+            if stale:
+                names = " and ".join(f'"{name}"' for name in stale)
+                error_msgs.append(
+                    f"Unexpected running stats buffer(s) {names} for {type(self).__name__} with "
+                    "track_running_stats=False. If state_dict is a checkpoint saved before 0.4.0, this may be expected "
+                    f"because {type(self).__name__} does not track running stats by default since 0.4.0. Please remove "
+                    "these keys from state_dict. If the running stats are actually needed, instead set "
+                    f"track_running_stats=True in {type(self).__name__} to enable them. See the documentation of "
+                    f"{type(self).__name__} for details."
+                )
+                for name in stale:
+                    state_dict.pop(name)
+        super()._load_from_state_dict(
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
+
+    def forward(self, input: Any) -> Any:
+        self._check_input_dim(input)
+        channel_dim = input.dim() - self._dims - 1
+        if input.size(channel_dim) != self.num_features:
+            if self.affine:
+                raise ValueError(
+                    f"expected input's size at dim={channel_dim} to match num_features ({self.num_features}), but got: "
+                    f"{input.size(channel_dim)}."
+                )
+            import warnings
+
+            warnings.warn(
+                f"input's size at dim={channel_dim} does not match num_features. You can silence this warning by not "
+                "passing in num_features, which is not used because affine=False",
+                stacklevel=2,
+            )
+        batched = input if input.dim() == self._dims + 2 else input.unsqueeze(0)
+        output = F.instance_norm(
+            batched,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or not self.track_running_stats,
+            self.momentum if self.momentum is not None else 0.0,
+            self.eps,
+        )
+        return output if batched is input else output.squeeze(0)
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """input: (N, C, L) or (C, L)."""
+
+    _dims = 1
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """input: (N, C, H, W) or (C, H, W)."""
+
+    _dims = 2
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """input: (N, C, D, H, W) or (C, D, H, W)."""
+
+    _dims = 3
