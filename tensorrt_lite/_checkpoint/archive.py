@@ -21,6 +21,8 @@ _END = struct.Struct("<4s4H2IH")
 _END64 = struct.Struct("<4sQ2H2I4Q")
 _END64_LOCATOR = struct.Struct("<4sIQI")
 _MAX32 = 0xFFFFFFFF
+# Sizes and offsets from here on are written in 64 bits, and _MAX32 in their place.
+_ZIP64_FROM = _MAX32
 # 1980-01-01: a checkpoint's bytes depend on its contents only.
 _DOS_DATE = 0x21
 # Checksums of larger records are not verified: at about 1 GB/s that would take several times as long as reading them.
@@ -123,7 +125,7 @@ class ArchiveWriter:
         """Append a record; its bytes start at a multiple of 64."""
         path, size = f"{self._prefix}/{name}".encode(), len(data)
         crc, offset = zlib.crc32(data), self._position
-        zip64 = struct.pack("<HHQQ", 1, 16, size, size) if size >= _MAX32 else b""
+        zip64 = struct.pack("<HHQQ", 1, 16, size, size) if size >= _ZIP64_FROM else b""
         # Alignment comes from a padding field of the header; a field has at least its own four bytes.
         used = offset + _LOCAL_HEADER.size + len(path) + len(zip64) + 4
         padding = -used % ALIGNMENT
@@ -140,7 +142,7 @@ class ArchiveWriter:
         """Write the central directory."""
         start = self._position
         for path, crc, size, offset in self._entries:
-            big_size, big_offset = size >= _MAX32, offset >= _MAX32
+            big_size, big_offset = size >= _ZIP64_FROM, offset >= _ZIP64_FROM
             values = ([size, size] if big_size else []) + ([offset] if big_offset else [])
             extra = struct.pack(f"<HH{len(values)}Q", 1, 8 * len(values), *values) if values else b""
             short = _MAX32 if big_size else size
@@ -149,7 +151,7 @@ class ArchiveWriter:
             header = (b"PK\x01\x02", version, version, 0x800, 0, 0, _DOS_DATE, crc, short, short, len(path), len(extra))
             self._write(_CENTRAL_HEADER.pack(*header, 0, 0, 0, 0, where) + path + extra)
         length, count, end = self._position - start, len(self._entries), self._position
-        if start >= _MAX32 or length >= _MAX32 or count >= 0xFFFF:
+        if start >= _ZIP64_FROM or length >= _ZIP64_FROM or count >= 0xFFFF:
             self._write(_END64.pack(b"PK\x06\x06", 44, 45, 45, 0, 0, count, count, length, start))
             self._write(_END64_LOCATOR.pack(b"PK\x06\x07", 0, end, 1))
         short_count = min(count, 0xFFFF)

@@ -261,9 +261,6 @@ def _tensor_builders() -> dict[str, Builder]:
         ("torch.Size", lambda size=(): trt.Size(size), trt.Size),
         ("torch.device", lambda *args: trt.device(*args), trt.device),
     ]
-    if hasattr(trt, "nn"):
-        entries.append(("torch.nn.parameter.Parameter", None, trt.nn.Parameter))
-        entries.append(("torch.nn.Parameter", None, trt.nn.Parameter))
     return {name: Builder(name, build, kind) for name, build, kind in entries}
 
 
@@ -317,6 +314,9 @@ class _Session:
             return Builder(full, None)
         if module == "torch" and name in DTYPE_NAMES:
             return dtype_named(name)
+        if full in ("torch.nn.parameter.Parameter", "torch.nn.Parameter"):
+            # Not in the table, since that would import nn for files that hold no parameter.
+            return Builder(full, None, trt.nn.Parameter)
         if full == "torch.serialization._get_layout":
             return Builder(full, lambda text: _torch_constant(text, ("strided", "sparse_coo", "sparse_csr")))
         if self.unknown is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
@@ -59,7 +60,7 @@ def _check_sharing(tensors: dict[str, Tensor]) -> None:
             start = tensor.data_ptr()
             spans.append((start, start + tensor.numel() * tensor.element_size(), str(tensor.device), name))
     spans.sort()
-    for (_, end, device, name), (start, _, next_device, other) in zip(spans, spans[1:], strict=False):
+    for (_, end, device, name), (start, _, next_device, other) in pairwise(spans):
         if start < end and device == next_device:
             raise SafetensorError(
                 f"tensors {name!r} and {other!r} share memory, which the format cannot express: save a clone of one"
@@ -130,8 +131,7 @@ def save_file(
     head, ordered = _encoded(tensors, metadata)
     with open(filename, "wb") as file:
         file.write(head)
-        for tensor in ordered:
-            file.write(_block(tensor))
+        file.writelines(map(_block, ordered))
 
 
 def _header_of(data: Any, size: int) -> tuple[dict[str, Any], int]:

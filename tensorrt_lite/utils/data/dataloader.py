@@ -27,7 +27,6 @@ __all__ = ["DataLoader", "get_worker_info"]
 
 def get_worker_info() -> None:
     """What PyTorch tells a worker process about itself: None, as in the main process, where loading happens."""
-    return None
 
 
 class _InfiniteConstantSampler(Sampler):
