@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import tensorrt_lite as trt
+from tensorrt_lite import _ops
 
 from .. import functional as F
 from ..init import constant_, xavier_normal_, xavier_uniform_
@@ -30,7 +31,7 @@ class ReLU(_Inplace):
     """max(0, x)."""
 
     def forward(self, input: Any) -> Any:
-        return F.relu(input, self.inplace)
+        return _ops.relu_(input) if self.inplace else _ops.relu(input)
 
 
 class SELU(_Inplace):

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound="Module")
 
 _REGISTRIES = ("_parameters", "_buffers", "_modules")
+# Values of these types are never registered: they skip the instance checks of __setattr__.
+_PLAIN = frozenset((int, float, bool, str, tuple, list, dict))
 
 
 class _Registry(dict):
@@ -178,7 +180,12 @@ class Module(StateDictMixin):
     def __setattr__(self, name: str, value: Any) -> None:
         state = self.__dict__
         parameters = state.get("_parameters")
-        if isinstance(value, Parameter):
+        if type(value) in _PLAIN and (
+            parameters is None
+            or not (name in parameters or name in state["_modules"] or name in state["_buffers"] or name in _REGISTRIES)
+        ):
+            object.__setattr__(self, name, value)
+        elif isinstance(value, Parameter):
             if parameters is None:
                 raise AttributeError("cannot assign parameters before Module.__init__() call")
             self._remove_from("_parameters", name)
@@ -377,15 +384,18 @@ class Module(StateDictMixin):
         recurse: bool = True,
         remove_duplicate: bool = True,
     ) -> Iterator[tuple[str, Any]]:
-        seen: set[Any] = set()
+        # Tensors are told apart by identity; their ids stay valid because the modules hold them.
+        seen: set[int] = set()
         modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
         for module_prefix, module in modules:
+            if module_prefix:
+                module_prefix += "."
             for name, value in get_members(module):
-                if value is None or value in seen:
+                if value is None or id(value) in seen:
                     continue
                 if remove_duplicate:
-                    seen.add(value)
-                yield module_prefix + ("." if module_prefix else "") + name, value
+                    seen.add(id(value))
+                yield module_prefix + name, value
 
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True

@@ -113,8 +113,8 @@ def pack_padded_sequence(
     if any(a < b for a, b in zip(counts, counts[1:], strict=False)):
         raise RuntimeError(
             "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
-            "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this requirement if you do "
-            "not need ONNX exportability."
+            "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this requirement if you "
+            "do not need ONNX exportability."
         )
     if counts[0] > input.size(0):
         raise RuntimeError(f"Expected lengths up to {input.size(0)}, the padded length, but got {counts[0]}")
