@@ -115,6 +115,11 @@ KERNEL_INLINE vf64 splat_f64(f64 v) { return v - (vf64){0}; }
 KERNEL_INLINE vf32 vabs_f32(vf32 v) { return (vf32)((vi32)v & 0x7fffffff); }
 KERNEL_INLINE vf64 vabs_f64(vf64 v) { return (vf64)((vi64)v & 0x7fffffffffffffffLL); }
 
+/* DIRECT: T is its own compute type, so blocks are read and written in place. */
+#define OUT_RUN(T, C, DIRECT, p, buf) (DIRECT ? (C*)(p) : (buf))
+#define OUT_DONE(T, DIRECT, p, buf, m)                                                               \
+    if (!DIRECT) unstage_##T((buf), (p), sizeof(T), (m))
+
 /* The first n < W elements at p, the rest of the vector filled with `pad`. */
 KERNEL_INLINE vf32 partial_f32(const f32* p, int64_t n, f32 pad) {
 #if defined(__AVX512F__)
@@ -210,6 +215,8 @@ DEFINE_BLOCK_SUM(block_dev_sum_f32, f32, (a - c), 0, c_)
 DEFINE_BLOCK_SUM(block_dev_sum_f64, f64, (a - c), 0, c_)
 DEFINE_BLOCK_SUM(block_dev_sq_sum_f32, f32, (a - c) * (a - c), 0, c_)
 DEFINE_BLOCK_SUM(block_dev_sq_sum_f64, f64, (a - c) * (a - c), 0, c_)
+DEFINE_BLOCK_SUM(block_dev_dot_f32, f32, (a - c) * b, 1, 0)
+DEFINE_BLOCK_SUM(block_dev_dot_f64, f64, (a - c) * b, 1, 0)
 DEFINE_BLOCK_SUM(block_dot_f32, f32, a* b, 1, 0)
 DEFINE_BLOCK_SUM(block_dot_f64, f64, a* b, 1, 0)
 DEFINE_BLOCK_SUM_FOLD(block_pair_sum_f32, f32, a, 0, 0, 2) /* even and odd elements apart: complex sums */

@@ -2,7 +2,9 @@
  * The core picks one instruction set's tables at import by CPU feature. */
 #include "kernels.h"
 
-#include "reduce_cols.h"
+#include "conv.h"
+#include "norm.h"
+#include "pool.h"
 #include "softmax.h"
 
 #define REDUCTION(OP, T) {OP##_##T##_rows, OP##_##T##_cols, OP##_##T##_chunks, OP##_##T##_combine}
@@ -65,3 +67,36 @@ const cross_entropy_kernels ISA_NAME(cross_entropy_table)[KERNEL_DTYPES] = {
     [DT_f32] = {cross_entropy_f32, cross_entropy_backward_f32},
     [DT_f64] = {cross_entropy_f64, cross_entropy_backward_f64},
 };
+
+#define FLOATS_OF(ENTRY, ...) \
+    { [DT_f16] = ENTRY(f16, ##__VA_ARGS__), ENTRY(bf16, ##__VA_ARGS__), ENTRY(f32, ##__VA_ARGS__), ENTRY(f64, ##__VA_ARGS__) }
+#define ROW_NORM_ENTRY(T, OP) {OP##_##T, OP##_backward_##T, OP##_backward_params_##T}
+const row_norm_kernels ISA_NAME(layer_norm_table)[KERNEL_DTYPES] = FLOATS_OF(ROW_NORM_ENTRY, layer_norm);
+const row_norm_kernels ISA_NAME(rms_norm_table)[KERNEL_DTYPES] = FLOATS_OF(ROW_NORM_ENTRY, rms_norm);
+#define GROUP_NORM_ENTRY(T) {group_norm_##T, group_norm_backward_##T, group_norm_backward_params_##T}
+const group_norm_kernels ISA_NAME(group_norm_table)[KERNEL_DTYPES] = FLOATS_OF(GROUP_NORM_ENTRY);
+#define BATCH_NORM_ENTRY(T)                                                                          \
+    {batch_norm_stats_planes_##T,          batch_norm_stats_last_##T,                                \
+     batch_norm_apply_planes_##T,          batch_norm_apply_last_##T,                                \
+     batch_norm_backward_stats_planes_##T, batch_norm_backward_stats_last_##T,                       \
+     batch_norm_backward_apply_planes_##T, batch_norm_backward_apply_last_##T}
+const batch_norm_kernels ISA_NAME(batch_norm_table)[KERNEL_DTYPES] = FLOATS_OF(BATCH_NORM_ENTRY);
+
+#define POOL_ENTRY(T, OP) {OP##_planes_##T, OP##_last_##T, OP##_backward_planes_##T, OP##_backward_last_##T}
+const max_pool_kernels ISA_NAME(max_pool_table)[KERNEL_DTYPES] = {
+    [DT_u8] = POOL_ENTRY(u8, max_pool),     POOL_ENTRY(i8, max_pool),  POOL_ENTRY(i16, max_pool),
+    POOL_ENTRY(i32, max_pool),              POOL_ENTRY(i64, max_pool), POOL_ENTRY(f16, max_pool),
+    POOL_ENTRY(bf16, max_pool),             POOL_ENTRY(f32, max_pool), POOL_ENTRY(f64, max_pool),
+};
+const avg_pool_kernels ISA_NAME(avg_pool_table)[KERNEL_DTYPES] = {
+    [DT_i64] = POOL_ENTRY(i64, avg_pool), POOL_ENTRY(f16, avg_pool), POOL_ENTRY(bf16, avg_pool),
+    POOL_ENTRY(f32, avg_pool),            POOL_ENTRY(f64, avg_pool),
+};
+const avg_pool_kernels ISA_NAME(adaptive_avg_pool_table)[KERNEL_DTYPES] = FLOATS_OF(POOL_ENTRY, adaptive_avg_pool);
+
+#define CONV_ENTRY(T)                                                                                \
+    [DT_##T] = {conv_packed_weight_bytes_##T, conv_workspace_bytes_##T,       conv_forward_items_##T, \
+                conv_backward_input_items_##T, conv_backward_weight_items_##T, conv_pack_forward_##T, \
+                conv_pack_backward_input_##T,  conv_forward_##T,               conv_backward_input_##T, \
+                conv_backward_weight_##T}
+const conv_kernels ISA_NAME(conv_table)[KERNEL_DTYPES] = {CONV_ENTRY(f32), CONV_ENTRY(f64)};

@@ -126,41 +126,43 @@ enum { COLUMN_BLOCK = 1024, MOMENT_COLUMNS = 256, GROUP_ROWS = 64 };
     }
 
 /* ---- variance: groups of rows stay in L2 for the two passes of block_moments ---- */
-#define DEFINE_VAR_COLS(T, C)                                                                        \
-    KERNEL_FN void var_##T##_cols(COLS_ARGS) {                                                       \
-        const reduce_params* params = params_;                                                       \
-        C buf[MOMENT_COLUMNS], mean[MOMENT_COLUMNS], dev[MOMENT_COLUMNS], sq[MOMENT_COLUMNS];        \
-        moments s[MOMENT_COLUMNS];                                                                   \
-        for (int64_t c0 = cols_begin; c0 < cols_end; c0 += MOMENT_COLUMNS) {                         \
-            int64_t w = min_i64(MOMENT_COLUMNS, cols_end - c0);                                      \
-            const char* base = in + c0 * (int64_t)sizeof(T);                                         \
-            for (int64_t c = 0; c < w; c++) s[c] = (moments){0, 0, 0};                               \
-            for (int64_t r0 = 0; r0 < n; r0 += GROUP_ROWS) {                                         \
-                int64_t end = min_i64(r0 + GROUP_ROWS, n);                                           \
-                C scale = (C)(1.0 / (f64)(end - r0));                                                \
-                for (int64_t c = 0; c < w; c++) mean[c] = dev[c] = sq[c] = 0;                        \
-                for (int64_t r = r0; r < end; r++) {                                                 \
-                    const C* x = stage_##T(base + r * reduce_stride, sizeof(T), w, buf);             \
-                    VECTORIZE for (int64_t c = 0; c < w; c++) mean[c] += x[c];                       \
-                }                                                                                    \
-                for (int64_t c = 0; c < w; c++) mean[c] *= scale;                                    \
-                for (int64_t r = r0; r < end; r++) {                                                 \
-                    const C* x = stage_##T(base + r * reduce_stride, sizeof(T), w, buf);             \
-                    VECTORIZE for (int64_t c = 0; c < w; c++) {                                      \
-                        C d = x[c] - mean[c];                                                        \
-                        dev[c] += d;                                                                 \
-                        sq[c] += d * d;                                                              \
-                    }                                                                                \
-                }                                                                                    \
-                for (int64_t c = 0; c < w; c++) {                                                    \
-                    f64 count = (f64)(end - r0), d = dev[c];                                         \
-                    moments_merge(&s[c], count, (f64)mean[c] + d / count, fmax((f64)sq[c] - d * d / count, 0)); \
-                }                                                                                    \
-            }                                                                                        \
-            for (int64_t c = 0; c < w; c++)                                                          \
-                var_finish_##T(&s[c], n, out + (c0 + c) * (int64_t)sizeof(T),                        \
-                               params->out2 ? params->out2 + (c0 + c) * (int64_t)sizeof(T) : 0, params); \
-        }                                                                                            \
+#define DEFINE_VAR_COLS(T, C)                                                                       \
+    KERNEL_ONCE void column_moments_##T(const char* base, int64_t stride, int64_t n, int64_t w, moments* s) {\
+        C buf[MOMENT_COLUMNS], mean[MOMENT_COLUMNS], dev[MOMENT_COLUMNS], sq[MOMENT_COLUMNS];       \
+        for (int64_t c = 0; c < w; c++) s[c] = (moments){0, 0, 0};                                  \
+        for (int64_t r0 = 0; r0 < n; r0 += GROUP_ROWS) {                                            \
+            int64_t end = min_i64(r0 + GROUP_ROWS, n);                                              \
+            C scale = (C)(1.0 / (f64)(end - r0));                                                   \
+            for (int64_t c = 0; c < w; c++) mean[c] = dev[c] = sq[c] = 0;                           \
+            for (int64_t r = r0; r < end; r++) {                                                    \
+                const C* x = stage_##T(base + r * stride, sizeof(T), w, buf);                       \
+                VECTORIZE for (int64_t c = 0; c < w; c++) mean[c] += x[c];                          \
+            }                                                                                       \
+            for (int64_t c = 0; c < w; c++) mean[c] *= scale;                                       \
+            for (int64_t r = r0; r < end; r++) {                                                    \
+                const C* x = stage_##T(base + r * stride, sizeof(T), w, buf);                       \
+                VECTORIZE for (int64_t c = 0; c < w; c++) {                                         \
+                    C d = x[c] - mean[c];                                                           \
+                    dev[c] += d;                                                                    \
+                    sq[c] += d * d;                                                                 \
+                }                                                                                   \
+            }                                                                                       \
+            for (int64_t c = 0; c < w; c++) {                                                       \
+                f64 count = (f64)(end - r0), d = dev[c];                                            \
+                moments_merge(&s[c], count, (f64)mean[c] + d / count, fmax((f64)sq[c] - d * d / count, 0));\
+            }                                                                                       \
+        }                                                                                           \
+    }                                                                                               \
+    KERNEL_FN void var_##T##_cols(COLS_ARGS) {                                                      \
+        const reduce_params* params = params_;                                                      \
+        moments s[MOMENT_COLUMNS];                                                                  \
+        for (int64_t c0 = cols_begin; c0 < cols_end; c0 += MOMENT_COLUMNS) {                        \
+            int64_t w = min_i64(MOMENT_COLUMNS, cols_end - c0);                                     \
+            column_moments_##T(in + c0 * (int64_t)sizeof(T), reduce_stride, n, w, s);               \
+            for (int64_t c = 0; c < w; c++)                                                         \
+                var_finish_##T(&s[c], n, out + (c0 + c) * (int64_t)sizeof(T),                       \
+                               params->out2 ? params->out2 + (c0 + c) * (int64_t)sizeof(T) : 0, params);\
+        }                                                                                           \
     }
 
 /* Per column: largest element and sum of exp(x - largest), rescaled when a later group has a larger one. */

@@ -11,11 +11,6 @@
 
 enum { SOFTMAX_STAGED_ROW = 4096, SOFTMAX_CACHED_ROW = 65536, SOFTMAX_CACHED_ROWS = 256 };
 
-/* DIRECT: T is its own compute type, so blocks are read and written in place. */
-#define OUT_RUN(T, C, DIRECT, p, buf) (DIRECT ? (C*)(p) : (buf))
-#define OUT_DONE(T, DIRECT, p, buf, m)                                                               \
-    if (!DIRECT) unstage_##T((buf), (p), sizeof(T), (m))
-
 #define DEFINE_SOFTMAX_ROW(C)                                                                        \
     /* e[i] = exp(x[i] - max), returns the sum; e may be x */                                        \
     KERNEL_INLINE f64 exp_and_sum_##C(const C* x, C* e, C max, int64_t n) {                           \
