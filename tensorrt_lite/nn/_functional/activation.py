@@ -154,10 +154,10 @@ def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float =
         import warnings
 
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
-    noise = -trt.empty_like(logits, memory_format=trt.legacy_contiguous_format).exponential_().log()
+    noise = -trt.empty_like(logits, memory_format=trt.contiguous_format).exponential_().log()
     soft = ((logits + noise) / tau).softmax(dim)
     if not hard:
         return soft
     index = soft.argmax(dim, keepdim=True)
-    one_hot = trt.zeros_like(logits, memory_format=trt.legacy_contiguous_format).scatter_(dim, index, 1.0)
+    one_hot = trt.zeros_like(logits, memory_format=trt.contiguous_format).scatter_(dim, index, 1.0)
     return one_hot - soft.detach() + soft
