@@ -19,6 +19,9 @@ cdef extern from "random_streams.h" nogil:
         RS_BFLOAT16
         RS_FLOAT32
         RS_FLOAT64
+        RS_UINT16
+        RS_UINT32
+        RS_UINT64
 
     ctypedef enum rs_state_status:
         RS_STATE_OK
@@ -55,6 +58,52 @@ cdef extern from "random_streams.h" nogil:
     void rs_geometric(rs_state *s, rs_dtype dtype, void *out, int64_t n, double p)
     void rs_cauchy(rs_state *s, rs_dtype dtype, void *out, int64_t n, double median, double sigma)
     void rs_randperm(rs_state *s, int64_t *out, int64_t n)
+    void rs_narrow_range(rs_dtype dtype, int64_t *low, int64_t *high)
+
+    ctypedef enum rs_row_status:
+        RS_ROW_OK
+        RS_ROW_NEGATIVE
+        RS_ROW_NOT_FINITE
+        RS_ROW_SUM_ZERO
+
+    rs_row_status rs_multinomial_f32(
+        rs_state *s, const float *p, int64_t n, float *cumulative, int64_t *out, int64_t samples
+    )
+    rs_row_status rs_multinomial_f64(
+        rs_state *s, const double *p, int64_t n, double *cumulative, int64_t *out, int64_t samples
+    )
+
+    enum:
+        RS_MAX_DIMS
+
+    ctypedef enum rs_fill_kind:
+        RS_FILL_UNIFORM
+        RS_FILL_NORMAL
+        RS_FILL_LOG_NORMAL
+        RS_FILL_CAUCHY
+        RS_FILL_EXPONENTIAL
+        RS_FILL_GEOMETRIC
+        RS_FILL_BERNOULLI
+        RS_FILL_RANDOM
+        RS_FILL_RANDOM_FROM_TO
+        RS_FILL_RANDOM_FULL64
+
+    # `from` is a Python keyword; the C member is named low here.
+    ctypedef struct rs_fill:
+        rs_fill_kind kind
+        double a
+        double b
+        int64_t low "from"
+        uint64_t range
+
+    void rs_fill_tensor(
+        rs_state *s, const rs_fill *fill, rs_dtype dtype, void *data, int ndim, const int64_t *sizes,
+        const int64_t *strides
+    )
+    void rs_bernoulli_tensor(
+        rs_state *s, rs_dtype dtype, void *data, rs_dtype p_dtype, const void *p, int ndim, const int64_t *sizes,
+        const int64_t *strides, const int64_t *p_strides
+    )
 
 
 cdef class GeneratorBase:

@@ -13,8 +13,20 @@
  *
  * Note [Iteration order of random fills]
  * PyTorch fills a tensor in the order of its memory: dimensions sorted by stride, the smallest innermost, whatever
- * the order of its indices. normal_ alone asks whether the tensor is contiguous in the plain sense: if so, and it has
- * 16 elements or more, rs_normal_fill's blocks; otherwise rs_normal_serial, for channels-last tensors too.
+ * the order of its indices. x.t().uniform_() therefore fills like x.uniform_(), x[::2] takes one draw per element it
+ * has, a channels-last tensor is filled pixel by pixel. A new tensor (rand_like, the mask of dropout) has the strides
+ * of empty_like and is filled in their order. Empty tensors draw nothing. A tensor with a stride of 0 and a size above
+ * 1 is an error, other overlaps are written in order. bernoulli_ by a tensor p follows the strides of self; p is only
+ * read. normal_ alone asks whether the tensor is contiguous in the plain sense: if so, and with 16 elements or more,
+ * it is rs_normal_fill's blocks; otherwise rs_normal_serial, for channels-last and transposed tensors too.
+ * rs_fill_tensor and rs_bernoulli_tensor are this note as code.
+ *
+ * Note [Dropout's draws]
+ * dropout draws nothing when p is 0 or 1, outside training, or for an empty input. Else noise = empty_like(input)
+ * .bernoulli_(1 - p).div_(1 - p), rounded to the dtype, and the result is input * noise; feature dropout's noise has
+ * the input's first two sizes and 1 beyond. alpha_dropout draws the same bernoulli_(1 - p).
+ * PyTorch built with MKL seeds MKL's own bernoulli stream with one word on processors made by Intel; the stream here
+ * is that of all other processors and builds.
  */
 #ifndef TENSORRT_LITE_RANDOM_STREAMS_H
 #define TENSORRT_LITE_RANDOM_STREAMS_H
@@ -34,7 +46,8 @@ enum { RS_WORDS = 624, RS_STAGE = 256, RS_STATE_BYTES = 5056 };
 
 /* Element types a fill can write. Half types are IEEE binary16 and bfloat16 bit patterns in uint16_t. */
 typedef enum {
-    RS_BOOL, RS_UINT8, RS_INT8, RS_INT16, RS_INT32, RS_INT64, RS_FLOAT16, RS_BFLOAT16, RS_FLOAT32, RS_FLOAT64
+    RS_BOOL, RS_UINT8, RS_INT8, RS_INT16, RS_INT32, RS_INT64, RS_FLOAT16, RS_BFLOAT16, RS_FLOAT32, RS_FLOAT64,
+    RS_UINT16, RS_UINT32, RS_UINT64 /* rs_random_from_to alone, as in PyTorch */
 } rs_dtype;
 
 typedef struct {
@@ -271,7 +284,7 @@ static inline uint16_t rs_to_float16(float value) {
 }
 
 static inline int64_t rs_item_size(rs_dtype dtype) {
-    static const uint8_t sizes[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8};
+    static const uint8_t sizes[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 2, 4, 8};
     return sizes[dtype];
 }
 
@@ -306,7 +319,7 @@ static inline void rs_store_f64(rs_dtype dtype, void *out, const double *x, int 
     case RS_FLOAT16: RS_STORE(uint16_t, rs_to_float16((float)x[i])); break;
     case RS_BFLOAT16: RS_STORE(uint16_t, rs_to_bfloat16((float)x[i])); break;
     case RS_FLOAT32: RS_STORE(float, (float)x[i]); break;
-    case RS_FLOAT64: RS_STORE(double, x[i]); break;
+    default: RS_STORE(double, x[i]); break;
     }
 }
 
@@ -322,6 +335,9 @@ static inline void rs_store_i64(rs_dtype dtype, void *out, const int64_t *x, int
     case RS_BFLOAT16: RS_STORE(uint16_t, rs_to_bfloat16((float)x[i])); break;
     case RS_FLOAT32: RS_STORE(float, (float)x[i]); break;
     case RS_FLOAT64: RS_STORE(double, (double)x[i]); break;
+    case RS_UINT16: RS_STORE(uint16_t, (uint16_t)x[i]); break;
+    case RS_UINT32: RS_STORE(uint32_t, (uint32_t)x[i]); break;
+    case RS_UINT64: RS_STORE(uint64_t, (uint64_t)x[i]); break;
     }
 }
 
@@ -330,9 +346,9 @@ static inline void rs_store_u31(rs_dtype dtype, void *out, const uint32_t *x, in
     switch (dtype) {
     case RS_BOOL: RS_STORE(uint8_t, (int64_t)x[i] + from != 0); break;
     case RS_UINT8: case RS_INT8: RS_STORE(uint8_t, (uint8_t)(x[i] + (uint32_t)from)); break;
-    case RS_INT16: RS_STORE(uint16_t, (uint16_t)(x[i] + (uint32_t)from)); break;
-    case RS_INT32: RS_STORE(uint32_t, x[i] + (uint32_t)from); break;
-    case RS_INT64: RS_STORE(int64_t, (int64_t)x[i] + from); break;
+    case RS_INT16: case RS_UINT16: RS_STORE(uint16_t, (uint16_t)(x[i] + (uint32_t)from)); break;
+    case RS_INT32: case RS_UINT32: RS_STORE(uint32_t, x[i] + (uint32_t)from); break;
+    case RS_INT64: case RS_UINT64: RS_STORE(int64_t, (int64_t)x[i] + from); break;
     case RS_FLOAT16: RS_STORE(uint16_t, rs_to_float16((float)((int64_t)x[i] + from))); break;
     case RS_BFLOAT16: RS_STORE(uint16_t, rs_to_bfloat16((float)((int64_t)x[i] + from))); break;
     case RS_FLOAT32: RS_STORE(float, (float)((int64_t)x[i] + from)); break;
@@ -349,7 +365,7 @@ static inline void rs_store_u8(rs_dtype dtype, void *out, const uint8_t *x, int 
     case RS_FLOAT16: RS_STORE(uint16_t, x[i] ? 0x3c00 : 0); break;
     case RS_BFLOAT16: RS_STORE(uint16_t, x[i] ? 0x3f80 : 0); break;
     case RS_FLOAT32: RS_STORE(float, x[i]); break;
-    case RS_FLOAT64: RS_STORE(double, x[i]); break;
+    default: RS_STORE(double, x[i]); break;
     }
 }
 #undef RS_STORE
@@ -517,6 +533,27 @@ static inline void rs_log_normal(rs_state *s, rs_dtype dtype, void *out, int64_t
     });
 }
 
+/* A floating dtype cannot hold every bound of random_(from, to): PyTorch moves a bound that rounding would push out of
+ * the range inwards, by one step of the dtype at that magnitude. Call it before rs_random_from_to; the range may have
+ * become empty, which is the caller's error to raise. Other dtypes are left alone. */
+static inline void rs_narrow_range(rs_dtype dtype, int64_t *from, int64_t *to) {
+    int digits = dtype == RS_FLOAT16 ? 11 : dtype == RS_BFLOAT16 ? 8 : dtype == RS_FLOAT32 ? 24 : 53;
+    if (dtype < RS_FLOAT16 || dtype > RS_FLOAT64) return;
+    for (int upper = 0; upper < 2; upper++) {
+        int64_t bound = upper ? *to - 1 : *from + 1;
+        uint64_t magnitude = bound < 0 ? 0 - (uint64_t)bound : (uint64_t)bound;
+        int log2 = 0;
+        while (magnitude >> (log2 + 1)) log2++;
+        if (log2 < digits) continue;
+        /* Nearest multiple of the step, ties to even; all bounds of interest are exact in int64. */
+        uint64_t step = UINT64_C(1) << (log2 - digits + 1), rest = magnitude & (step - 1), kept = magnitude - rest;
+        if (rest > step / 2 || (rest == step / 2 && (kept / step & 1))) kept += step;
+        int64_t rounded = bound < 0 ? (int64_t)(0 - kept) : kept > INT64_MAX ? INT64_MAX : (int64_t)kept;
+        if (upper && rounded >= *to) *to = rounded - (int64_t)step;
+        if (!upper && rounded < *from) *from = rounded + (int64_t)step;
+    }
+}
+
 /* random_(from, to) and randint: draws from + [0, range), range >= 1. From 2^28 on a draw takes two words. */
 static inline void rs_random_from_to(rs_state *s, rs_dtype dtype, void *out, int64_t n, int64_t from, uint64_t range) {
     if (range < 1u << 28) {
@@ -648,9 +685,20 @@ static inline void rs_cauchy(rs_state *s, rs_dtype dtype, void *out, int64_t n, 
     });
 }
 
-/* randperm(n) into int64: Fisher and Yates from the front, one word a step, none for the last element. */
+/* randperm(n) into int64: Fisher and Yates from the front, one word a step, none for the last element. From
+ * 2^32 / 20 elements on, where a word's remainder would be skewed, PyTorch shuffles from the inside out with two words
+ * for every element, the first included. */
 static inline void rs_randperm(rs_state *s, int64_t *out, int64_t n) {
     uint32_t w[RS_STAGE];
+    if (n >= UINT32_MAX / 20) {
+        for (int64_t i = 0; i < n; i++) {
+            int64_t other = (int64_t)(rs_random64(s) % (uint64_t)(i + 1));
+            out[i] = i;
+            out[i] = out[other];
+            out[other] = i;
+        }
+        return;
+    }
     for (int64_t i = 0; i < n; i++) out[i] = i;
     for (int64_t i = 0; i < n - 1;) {
         int m = n - 1 - i < RS_STAGE ? (int)(n - 1 - i) : RS_STAGE;
@@ -663,5 +711,225 @@ static inline void rs_randperm(rs_state *s, int64_t *out, int64_t n) {
     }
 }
 #undef RS_BLOCKS
+
+/* multinomial with replacement and two samples or more, one row: the first index whose cumulative probability is not
+ * below u53. The sum runs in the row's own precision (half types: float32), one addition after the other. `cumulative`
+ * is scratch of n elements. Rows of a matrix are drawn one after the other. (One sample, or no replacement: argmax or
+ * sorted top-k of p / q, q = empty_like(p).exponential_(1), in p's dtype.) */
+typedef enum { RS_ROW_OK, RS_ROW_NEGATIVE, RS_ROW_NOT_FINITE, RS_ROW_SUM_ZERO } rs_row_status;
+
+#define RS_MULTINOMIAL(suffix, type) \
+    static inline rs_row_status rs_multinomial_##suffix(rs_state *s, const type *p, int64_t n, type *cumulative, \
+                                                        int64_t *out, int64_t samples) { \
+        type sum = 0; \
+        for (int64_t i = 0; i < n; i++) { \
+            if (!(p[i] >= 0)) return RS_ROW_NEGATIVE; /* a NaN too */ \
+            if (isinf(p[i])) return RS_ROW_NOT_FINITE; \
+            sum += p[i]; \
+            cumulative[i] = sum; \
+        } \
+        if (!(sum > 0)) return RS_ROW_SUM_ZERO; \
+        for (int64_t i = 0; i < n; i++) cumulative[i] /= sum; \
+        for (int64_t j = 0; j < samples; j++) { \
+            double u = rs_next_u53(s); \
+            int64_t left = 0, right = n - 1; \
+            while (left < right) { \
+                int64_t middle = left + (right - left) / 2; \
+                if (cumulative[middle] < u) \
+                    left = middle + 1; \
+                else \
+                    right = middle; \
+            } \
+            out[j] = left; \
+        } \
+        return RS_ROW_OK; \
+    }
+RS_MULTINOMIAL(f32, float)
+RS_MULTINOMIAL(f64, double)
+#undef RS_MULTINOMIAL
+
+/* ---- whole tensors ---------------------------------------------------------------------------------------------- */
+
+enum { RS_MAX_DIMS = 64 };
+
+/* Elements are moved as bits of their size, whatever type wrote them: the compiler must not assume otherwise. */
+#if defined(__GNUC__)
+#define RS_MAY_ALIAS __attribute__((may_alias))
+#else
+#define RS_MAY_ALIAS
+#endif
+typedef uint8_t RS_MAY_ALIAS rs_bits8;
+typedef uint16_t RS_MAY_ALIAS rs_bits16;
+typedef uint32_t RS_MAY_ALIAS rs_bits32;
+typedef uint64_t RS_MAY_ALIAS rs_bits64;
+
+/* Walks a strided tensor in the order of its memory: see Note [Iteration order of random fills]. order[0] is the
+ * innermost dimension. Dimensions of size 1 are left out, and neighbours that follow on each other become one. */
+typedef struct {
+    int dims;
+    int64_t sizes[RS_MAX_DIMS], strides[RS_MAX_DIMS], index[RS_MAX_DIMS]; /* strides in bytes */
+    char *at;
+} rs_cursor;
+
+static inline int rs_memory_order(int ndim, const int64_t *sizes, const int64_t *strides, int *order) {
+    int dims = 0;
+    for (int d = ndim - 1; d >= 0; d--) {
+        if (sizes[d] == 1) continue;
+        int k = dims++;
+        for (; k > 0 && strides[order[k - 1]] > strides[d]; k--) order[k] = order[k - 1];
+        order[k] = d;
+    }
+    return dims;
+}
+
+static inline void rs_cursor_start(rs_cursor *c, void *data, int dims, const int *order, const int64_t *sizes,
+                                   const int64_t *strides, int64_t item) {
+    c->dims = 0;
+    c->at = (char *)data;
+    for (int k = 0; k < dims; k++) {
+        int64_t size = sizes[order[k]], stride = strides[order[k]] * item;
+        int last = c->dims - 1;
+        if (last >= 0 && stride == c->sizes[last] * c->strides[last]) {
+            c->sizes[last] *= size;
+            continue;
+        }
+        c->sizes[c->dims] = size;
+        c->strides[c->dims] = stride;
+        c->index[c->dims++] = 0;
+    }
+}
+
+/* The elements that can follow `at` with the innermost stride, and the step over m of them. */
+static inline int64_t rs_cursor_run(const rs_cursor *c) { return c->dims ? c->sizes[0] - c->index[0] : 1; }
+
+static inline void rs_cursor_step(rs_cursor *c, int64_t m) {
+    if (c->dims == 0) return;
+    c->index[0] += m;
+    c->at += m * c->strides[0];
+    for (int d = 0; c->index[d] == c->sizes[d]; d++) {
+        c->at -= c->sizes[d] * c->strides[d];
+        c->index[d] = 0;
+        if (d + 1 == c->dims) break;
+        c->index[d + 1]++;
+        c->at += c->strides[d + 1];
+    }
+}
+
+/* Moves n staged elements to (or, with `gather`, from) the cursor's place. */
+static inline void rs_cursor_move(rs_cursor *c, void *staged, int64_t n, int64_t item, int gather) {
+    char *block = (char *)staged;
+    while (n > 0) {
+        int64_t m = rs_cursor_run(c), stride = c->dims ? c->strides[0] : item;
+        m = m < n ? m : n;
+#define RS_MOVE(type) \
+    for (int64_t i = 0; i < m; i++) \
+        if (gather) \
+            ((type *)block)[i] = *(type *)(c->at + i * stride); \
+        else \
+            *(type *)(c->at + i * stride) = ((type *)block)[i];
+        switch (item) {
+        case 1: RS_MOVE(rs_bits8) break;
+        case 2: RS_MOVE(rs_bits16) break;
+        case 4: RS_MOVE(rs_bits32) break;
+        default: RS_MOVE(rs_bits64) break;
+        }
+#undef RS_MOVE
+        rs_cursor_step(c, m);
+        block += m * item;
+        n -= m;
+    }
+}
+
+/* What to fill with; a, b, from and range as in the function of that name. RS_FILL_NORMAL picks blocks or serial. */
+typedef enum {
+    RS_FILL_UNIFORM, RS_FILL_NORMAL, RS_FILL_LOG_NORMAL, RS_FILL_CAUCHY, RS_FILL_EXPONENTIAL, RS_FILL_GEOMETRIC,
+    RS_FILL_BERNOULLI, RS_FILL_RANDOM, RS_FILL_RANDOM_FROM_TO, RS_FILL_RANDOM_FULL64
+} rs_fill_kind;
+
+typedef struct {
+    rs_fill_kind kind;
+    double a, b;
+    int64_t from;
+    uint64_t range;
+} rs_fill;
+
+static inline void rs_fill_run(rs_state *s, const rs_fill *f, rs_dtype dtype, void *out, int64_t n) {
+    switch (f->kind) {
+    case RS_FILL_UNIFORM: rs_uniform(s, dtype, out, n, f->a, f->b); break;
+    case RS_FILL_NORMAL: rs_normal_serial(s, dtype, out, n, f->a, f->b); break;
+    case RS_FILL_LOG_NORMAL: rs_log_normal(s, dtype, out, n, f->a, f->b); break;
+    case RS_FILL_CAUCHY: rs_cauchy(s, dtype, out, n, f->a, f->b); break;
+    case RS_FILL_EXPONENTIAL: rs_exponential(s, dtype, out, n, f->a); break;
+    case RS_FILL_GEOMETRIC: rs_geometric(s, dtype, out, n, f->a); break;
+    case RS_FILL_BERNOULLI: rs_bernoulli(s, dtype, out, n, f->a); break;
+    case RS_FILL_RANDOM: rs_random(s, dtype, out, n); break;
+    case RS_FILL_RANDOM_FROM_TO: rs_random_from_to(s, dtype, out, n, f->from, f->range); break;
+    case RS_FILL_RANDOM_FULL64: rs_random_full64(s, dtype, out, n); break;
+    }
+}
+
+static inline int rs_is_contiguous(int ndim, const int64_t *sizes, const int64_t *strides) {
+    int64_t expected = 1;
+    for (int d = ndim - 1; d >= 0; d--) {
+        if (sizes[d] != 1 && strides[d] != expected) return 0;
+        expected *= sizes[d];
+    }
+    return 1;
+}
+
+static inline int64_t rs_numel(int ndim, const int64_t *sizes) {
+    int64_t n = 1;
+    for (int d = 0; d < ndim; d++) n *= sizes[d];
+    return n;
+}
+
+/* Fills a tensor of at most RS_MAX_DIMS dimensions; strides in elements, not negative. The caller has refused zero
+ * strides, checked the parameters and bumped the version. */
+static inline void rs_fill_tensor(rs_state *s, const rs_fill *f, rs_dtype dtype, void *data, int ndim,
+                                  const int64_t *sizes, const int64_t *strides) {
+    int64_t n = rs_numel(ndim, sizes), item = rs_item_size(dtype);
+    if (n == 0) return;
+    if (f->kind == RS_FILL_NORMAL && rs_is_contiguous(ndim, sizes, strides)) {
+        rs_normal(s, dtype, data, n, f->a, f->b);
+        return;
+    }
+    int order[RS_MAX_DIMS];
+    rs_cursor c;
+    rs_cursor_start(&c, data, rs_memory_order(ndim, sizes, strides, order), order, sizes, strides, item);
+    if (c.dims == 0 || (c.dims == 1 && c.strides[0] == item)) {
+        rs_fill_run(s, f, dtype, data, n);
+        return;
+    }
+    uint64_t staged[RS_STAGE];
+    for (int64_t done = 0; done < n;) {
+        int64_t m = n - done < RS_STAGE ? n - done : RS_STAGE;
+        rs_fill_run(s, f, dtype, staged, m);
+        rs_cursor_move(&c, staged, m, item, 0);
+        done += m;
+    }
+}
+
+/* bernoulli_(p) by a tensor of float32 or float64 probabilities of the same sizes (strides of 0 where broadcast). */
+static inline void rs_bernoulli_tensor(rs_state *s, rs_dtype dtype, void *data, rs_dtype p_dtype, const void *p,
+                                       int ndim, const int64_t *sizes, const int64_t *strides,
+                                       const int64_t *p_strides) {
+    int64_t n = rs_numel(ndim, sizes), item = rs_item_size(dtype), p_item = rs_item_size(p_dtype);
+    if (n == 0) return;
+    int order[RS_MAX_DIMS], dims = rs_memory_order(ndim, sizes, strides, order);
+    rs_cursor c, pc;
+    rs_cursor_start(&c, data, dims, order, sizes, strides, item);
+    rs_cursor_start(&pc, (void *)(uintptr_t)p, dims, order, sizes, p_strides, p_item);
+    uint64_t staged[RS_STAGE], probabilities[RS_STAGE];
+    for (int64_t done = 0; done < n;) {
+        int64_t m = n - done < RS_STAGE ? n - done : RS_STAGE;
+        rs_cursor_move(&pc, probabilities, m, p_item, 1);
+        if (p_dtype == RS_FLOAT64)
+            rs_bernoulli_f64(s, dtype, staged, m, (const double *)probabilities);
+        else
+            rs_bernoulli_f32(s, dtype, staged, m, (const float *)probabilities);
+        rs_cursor_move(&c, staged, m, item, 0);
+        done += m;
+    }
+}
 
 #endif

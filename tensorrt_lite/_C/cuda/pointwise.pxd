@@ -3,7 +3,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 
 cdef enum:
     MAX_DIMS = 8
-    MAX_OPERANDS = 4
+    MAX_OPERANDS = 6
     BLOCK_SIZE = 256
 
 # Mirrors trt::StridedLayout<Operands>: a kernel of fewer operands takes the first rows of `stride` only.

@@ -3,7 +3,8 @@
  * Every real function is branch free (polynomials, selects, bit arithmetic) unless its comment says "scalar", so a loop
  * that calls it vectorises; the same expression serves the vector body and the remainder, so an element's result does
  * not depend on its position. Compile with -fno-math-errno -fno-trapping-math -ffp-contract=fast, never -ffast-math:
- * the rounding tricks below need additions in the order written. Accuracy: tools/vmath_check prints the table.
+ * the rounding tricks below need additions in the order written. Where contraction would matter the code says fma itself,
+ * or uses a product twice, which gcc leaves alone. Accuracy: tools/vmath_check prints the table.
  *
  * sin, cos and tan are accurate for |x| <= TRIG_LIMIT; a caller that meets larger arguments uses the block functions
  * (sin_block_f32 …), which test the block once and send only the large elements to the C library. */
@@ -18,16 +19,6 @@
 
 /* Cody-Waite reduction is exact up to here: n * (33-bit part of pi / 2) fits a double for n < 2^20. */
 #define TRIG_LIMIT 1e6
-
-/* A product that must be rounded on its own: contraction into a following addition would double count its error. */
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_assoc_barrier)
-#define ROUNDED(x) __builtin_assoc_barrier(x)
-#endif
-#endif
-#ifndef ROUNDED
-#define ROUNDED(x) (x)
-#endif
 
 /* One rounding where the hardware has the instruction, two otherwise; never a library call. */
 #ifdef __FMA__
@@ -85,7 +76,7 @@ INL f64 round_f64(f64 x) { return __builtin_rint(x); }
     INL T round_##T(T x)                                                                                             \
     {                                                                                                                \
         T a = abs_##T(x), r = (a + TWO_P) - TWO_P;                                                                   \
-        return copysign_##T(a < TWO_P ? r : a, x) + (a == a ? 0 : x);                                                \
+        return a < TWO_P ? copysign_##T(r, x) : x;                                                                   \
     }                                                                                                                \
     INL T floor_##T(T x)                                                                                             \
     {                                                                                                                \
@@ -133,15 +124,15 @@ INL split_f64 split_exponent_f64(f64 x)
 /* log(m) as hi + lo - f's part: f = m - 1 (exact or given); c is a correction to f far below its last bit */
 INL f64 log_assemble_f64(f64 f, f64 k, f64 c)
 {
-    f64 s = f / (2.0 + f), z = ROUNDED(s * s), half = ROUNDED(0.5 * f * f);
+    f64 s = f / (2.0 + f), z = (s * s), half = (0.5 * f * f);
     f64 inner = fma_f64(s, fma_f64(z, poly_log_f64(z), half), fma_f64(k, 1.90821492927058770002e-10, c));
     return fma_f64(k, 6.93147180369123816490e-01, -((half - inner) - f));
 }
 
 INL f32 log_assemble_f32(f32 f, f32 k, f32 c)
 {
-    f32 z = ROUNDED(f * f);
-    f32 inner = fma_f32(ROUNDED(z * f), poly_log_f32(f), fma_f32(k, 1.42860682e-6f, c));
+    f32 z = (f * f);
+    f32 inner = fma_f32((z * f), poly_log_f32(f), fma_f32(k, 1.42860682e-6f, c));
     return fma_f32(k, 0.693145751953125f, f + fma_f32(-0.5f, z, inner));
 }
 

@@ -23,16 +23,19 @@
     INL C neg_##C(C a) { return make_##C(-__real__ a, -__imag__ a); }                                                \
     INL C mul_##C(C a, C b)                                                                                          \
     {                                                                                                                \
-        T re = fma_##T(__real__ a, __real__ b, -ROUNDED(__imag__ a * __imag__ b));                                   \
-        T im = fma_##T(__real__ a, __imag__ b, ROUNDED(__imag__ a * __real__ b));                                    \
+        T re = fma_##T(__real__ a, __real__ b, -(__imag__ a * __imag__ b));                                   \
+        T im = fma_##T(__real__ a, __imag__ b, (__imag__ a * __real__ b));                                    \
         return make_##C(re, im);                                                                                     \
     }                                                                                                                \
     INL C div_##C(C a, C b)                                                                                          \
     {                                                                                                                \
-        T c = __real__ b, d = __imag__ b;                                                                            \
+        /* near the largest number both operands are scaled: the divisor's sum of squares over its part must fit */    \
+        T limit = sizeof(T) == 4 ? (T)0x1p125 : (T)0x1p1021;                                                         \
+        T f = abs_##T(__real__ b) > limit || abs_##T(__imag__ b) > limit ? (T)0.25 : (T)1;                           \
+        T c = __real__ b * f, d = __imag__ b * f;                                                                    \
         b8 swap = abs_##T(d) > abs_##T(c);                                                                           \
         T big = swap ? d : c, small = swap ? c : d, ratio = small / big, scale = fma_##T(small, ratio, big);         \
-        T x = swap ? __imag__ a : __real__ a, y = swap ? __real__ a : __imag__ a;                                    \
+        T x = (swap ? __imag__ a : __real__ a) * f, y = (swap ? __real__ a : __imag__ a) * f;                                \
         T re = fma_##T(y, ratio, x) / scale, im = fma_##T(-x, ratio, y) / scale;                                     \
         b8 zero = (b8)((c == 0) & (d == 0));                                                                         \
         re = zero ? __real__ a / abs_##T(c) : re;                                                                    \

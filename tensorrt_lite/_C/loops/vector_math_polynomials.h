@@ -153,67 +153,85 @@ INL f64 poly_neg_log_erfc_f64(f64 x)
     return p;
 }
 
-/* error 2^-60.1 */
-INL f64 poly_tail_f64(f64 x)
+/* error 2^-59.8 */
+INL f64 poly_cdf_f64(f64 x)
 {
-    f64 p = 0x1.9137efe0a2dd6p-38;
-    p = fma_f64(p, x, -0x1.78353fa38ad90p-31);
-    p = fma_f64(p, x, -0x1.53c19480a314fp-29);
-    p = fma_f64(p, x, 0x1.eec6411b477eap-30);
-    p = fma_f64(p, x, 0x1.4d33a76640942p-26);
-    p = fma_f64(p, x, 0x1.cc5be3ee2a29ap-27);
-    p = fma_f64(p, x, -0x1.6d36878da71c5p-24);
-    p = fma_f64(p, x, -0x1.4cd6d31546d48p-23);
-    p = fma_f64(p, x, 0x1.237a5e613f95bp-22);
-    p = fma_f64(p, x, 0x1.1235a773c0866p-20);
-    p = fma_f64(p, x, -0x1.51f61aa48a2d9p-21);
-    p = fma_f64(p, x, -0x1.8d4b0ea1ccd62p-18);
-    p = fma_f64(p, x, 0x1.80b82e66a8d04p-21);
-    p = fma_f64(p, x, 0x1.26d09918b0288p-15);
-    p = fma_f64(p, x, -0x1.001eb23ec6f35p-19);
-    p = fma_f64(p, x, -0x1.e4a425694fe04p-13);
-    p = fma_f64(p, x, 0x1.17a4ae6ac0b3fp-13);
-    p = fma_f64(p, x, 0x1.ab825fc0d93dep-10);
-    p = fma_f64(p, x, -0x1.c81719d59b1a4p-9);
-    p = fma_f64(p, x, -0x1.ee2761047e308p-8);
-    p = fma_f64(p, x, 0x1.eec4cc3e4d63bp-5);
-    p = fma_f64(p, x, -0x1.7dff2bff683a0p-3);
-    p = fma_f64(p, x, 0x1.8c6dbf2cfc2b2p-2);
-    p = fma_f64(p, x, -0x1.373e3a893c28ap-1);
-    p = fma_f64(p, x, 0x1.82b4bb8c94dcep-1);
+    f64 p = -0x1.4f2d3c4d864cfp-25;
+    p = fma_f64(p, x, 0x1.6510268b51d47p-21);
+    p = fma_f64(p, x, -0x1.3ce7600e11b38p-17);
+    p = fma_f64(p, x, 0x1.e42b075307f94p-14);
+    p = fma_f64(p, x, -0x1.37403f6589ca2p-10);
+    p = fma_f64(p, x, 0x1.46d0429763095p-7);
+    p = fma_f64(p, x, -0x1.1058377e2cebbp-4);
+    p = fma_f64(p, x, 0x1.9884533d43651p-2);
     return p;
 }
 
-/* error 2^-58.6 */
+/* error 2^-61.2 */
+INL f64 poly_tail_f64(f64 x)
+{
+    f64 p = 0x1.829c9c36da42cp-31;
+    p = fma_f64(p, x, 0x1.24f18317dbf18p-29);
+    p = fma_f64(p, x, -0x1.2ff1dce151c64p-29);
+    p = fma_f64(p, x, -0x1.0951abbc84de4p-26);
+    p = fma_f64(p, x, -0x1.8b41f7d9b225ap-27);
+    p = fma_f64(p, x, 0x1.5a3a5f3708555p-25);
+    p = fma_f64(p, x, 0x1.a30142c26ba8ep-24);
+    p = fma_f64(p, x, 0x1.bbe14e5683f08p-26);
+    p = fma_f64(p, x, -0x1.2cbd5f3e0e6c8p-22);
+    p = fma_f64(p, x, -0x1.3802f1e1a7122p-21);
+    p = fma_f64(p, x, 0x1.054107e35074dp-26);
+    p = fma_f64(p, x, 0x1.2e1260928757dp-19);
+    p = fma_f64(p, x, 0x1.e7fb15841ce80p-19);
+    p = fma_f64(p, x, -0x1.d7db755cf2be1p-19);
+    p = fma_f64(p, x, -0x1.5b1465b70b5b3p-16);
+    p = fma_f64(p, x, -0x1.bc7b23c1ba085p-17);
+    p = fma_f64(p, x, 0x1.4a9012e70c1b1p-14);
+    p = fma_f64(p, x, 0x1.43c9f1fb80674p-13);
+    p = fma_f64(p, x, -0x1.0d09e80dff5f1p-12);
+    p = fma_f64(p, x, -0x1.12285f16382cdp-10);
+    p = fma_f64(p, x, 0x1.0d608c83f6281p-10);
+    p = fma_f64(p, x, 0x1.c8f52c328d4e9p-8);
+    p = fma_f64(p, x, -0x1.56d8e3d7e8e82p-7);
+    p = fma_f64(p, x, -0x1.832dbf69929f9p-5);
+    p = fma_f64(p, x, 0x1.d71387c654c83p-3);
+    p = fma_f64(p, x, -0x1.04c7295a48f33p-1);
+    p = fma_f64(p, x, 0x1.754a751a56f4ap-1);
+    return p;
+}
+
+/* error 2^-58.4 */
 INL f64 poly_erfc_f64(f64 x)
 {
-    f64 p = 0x1.dac5514d6940bp-31;
-    p = fma_f64(p, x, -0x1.5848f9f774852p-33);
-    p = fma_f64(p, x, -0x1.a0a199240ae3ep-27);
-    p = fma_f64(p, x, -0x1.01d10ee34b5b0p-26);
-    p = fma_f64(p, x, 0x1.6e9c2f697264ep-25);
-    p = fma_f64(p, x, 0x1.e9628fc7fdcf5p-24);
-    p = fma_f64(p, x, 0x1.053ea2583aafdp-26);
-    p = fma_f64(p, x, -0x1.5c86e33acb3f4p-22);
-    p = fma_f64(p, x, -0x1.3a4bc8c0a4106p-21);
-    p = fma_f64(p, x, 0x1.68633a0dc780fp-32);
-    p = fma_f64(p, x, 0x1.0daa903c52f54p-19);
-    p = fma_f64(p, x, 0x1.e94084ca62746p-19);
-    p = fma_f64(p, x, -0x1.2ed6481dfad4ap-20);
-    p = fma_f64(p, x, -0x1.0e7944f734e33p-16);
-    p = fma_f64(p, x, -0x1.6bfda0ee8d3fdp-16);
-    p = fma_f64(p, x, 0x1.1e767bb0f7cc2p-15);
-    p = fma_f64(p, x, 0x1.2efa126d50fc7p-13);
-    p = fma_f64(p, x, 0x1.20540ea48ac3dp-15);
-    p = fma_f64(p, x, -0x1.5ba43790a289fp-11);
-    p = fma_f64(p, x, -0x1.b6fbf9973257cp-11);
-    p = fma_f64(p, x, 0x1.9517bb6cfb4c7p-9);
-    p = fma_f64(p, x, 0x1.a89eaff869c69p-8);
-    p = fma_f64(p, x, -0x1.606e415525682p-6);
-    p = fma_f64(p, x, -0x1.2a88e6107d553p-5);
-    p = fma_f64(p, x, 0x1.1e2deea6b1163p-2);
-    p = fma_f64(p, x, -0x1.5fd386754eff9p-1);
-    p = fma_f64(p, x, 0x1.058671b52c776p+0);
+    f64 p = -0x1.748b70368b4edp-28;
+    p = fma_f64(p, x, -0x1.4ebb927e5b9acp-27);
+    p = fma_f64(p, x, 0x1.35a68d6582b2bp-25);
+    p = fma_f64(p, x, 0x1.8c381b4fe14b2p-24);
+    p = fma_f64(p, x, -0x1.8049eb0e9cfd1p-25);
+    p = fma_f64(p, x, -0x1.4c1da0f97faeap-22);
+    p = fma_f64(p, x, -0x1.0333f422aac19p-22);
+    p = fma_f64(p, x, 0x1.13d80f2c1b61cp-22);
+    p = fma_f64(p, x, 0x1.aab306e986d21p-21);
+    p = fma_f64(p, x, 0x1.1f8d98f7f3f5ap-20);
+    p = fma_f64(p, x, 0x1.e38f2f4995573p-22);
+    p = fma_f64(p, x, -0x1.2c2a995da20afp-19);
+    p = fma_f64(p, x, -0x1.aee94a6a47b7ap-18);
+    p = fma_f64(p, x, -0x1.bc6e326c34adbp-18);
+    p = fma_f64(p, x, 0x1.c315e0a3ce7e1p-18);
+    p = fma_f64(p, x, 0x1.29176242f6c16p-15);
+    p = fma_f64(p, x, 0x1.979358a44a1cfp-15);
+    p = fma_f64(p, x, -0x1.d60a6df55449bp-16);
+    p = fma_f64(p, x, -0x1.e20a7ba277a3ep-13);
+    p = fma_f64(p, x, -0x1.4d5cd75cb5c38p-12);
+    p = fma_f64(p, x, 0x1.75a02a44d7b13p-12);
+    p = fma_f64(p, x, 0x1.fb0f700a8b5eep-10);
+    p = fma_f64(p, x, 0x1.5ae965642e28dp-10);
+    p = fma_f64(p, x, -0x1.fcf02862ef7d3p-8);
+    p = fma_f64(p, x, -0x1.fce62964d4b54p-7);
+    p = fma_f64(p, x, 0x1.39ffdc9ffd36ap-5);
+    p = fma_f64(p, x, 0x1.df8af595064d4p-4);
+    p = fma_f64(p, x, -0x1.19a4cca90caa2p-1);
+    p = fma_f64(p, x, 0x1.f545fc65de776p-1);
     return p;
 }
 
@@ -313,38 +331,32 @@ INL f32 poly_neg_log_erfc_f32(f32 x)
     return p;
 }
 
-/* error 2^-29.9 */
-INL f32 poly_tail_f32(f32 x)
+/* error 2^-35.8 */
+INL f32 poly_cdf_f32(f32 x)
 {
-    f32 p = -0x1.a5f2080000000p-15f;
-    p = fma_f32(p, x, -0x1.e1b92c0000000p-13f);
-    p = fma_f32(p, x, 0x1.6556480000000p-13f);
-    p = fma_f32(p, x, 0x1.aeab040000000p-10f);
-    p = fma_f32(p, x, -0x1.c963200000000p-9f);
-    p = fma_f32(p, x, -0x1.ee6ee20000000p-8f);
-    p = fma_f32(p, x, 0x1.eec7200000000p-5f);
-    p = fma_f32(p, x, -0x1.7dfeec0000000p-3f);
-    p = fma_f32(p, x, 0x1.8c6dbc0000000p-2f);
-    p = fma_f32(p, x, -0x1.373e3a0000000p-1f);
-    p = fma_f32(p, x, 0x1.82b4bc0000000p-1f);
+    f32 p = 0x1.cc1ffc0000000p-14f;
+    p = fma_f32(p, x, -0x1.36ecf60000000p-10f);
+    p = fma_f32(p, x, 0x1.46cf560000000p-7f);
+    p = fma_f32(p, x, -0x1.1058360000000p-4f);
+    p = fma_f32(p, x, 0x1.9884540000000p-2f);
     return p;
 }
 
-/* error 2^-31.6 */
-INL f32 poly_erfc_f32(f32 x)
+/* error 2^-28.8 */
+INL f32 poly_tail_f32(f32 x)
 {
-    f32 p = 0x1.e55a720000000p-16f;
-    p = fma_f32(p, x, 0x1.e6739e0000000p-14f);
-    p = fma_f32(p, x, 0x1.af5eb20000000p-16f);
-    p = fma_f32(p, x, -0x1.545ef80000000p-11f);
-    p = fma_f32(p, x, -0x1.b383a40000000p-11f);
-    p = fma_f32(p, x, 0x1.94ae9e0000000p-9f);
-    p = fma_f32(p, x, 0x1.a882640000000p-8f);
-    p = fma_f32(p, x, -0x1.606cde0000000p-6f);
-    p = fma_f32(p, x, -0x1.2a888e0000000p-5f);
-    p = fma_f32(p, x, 0x1.1e2dee0000000p-2f);
-    p = fma_f32(p, x, -0x1.5fd3860000000p-1f);
-    p = fma_f32(p, x, 0x1.0586720000000p+0f);
+    f32 p = -0x1.082dce0000000p-14f;
+    p = fma_f32(p, x, -0x1.2fd0340000000p-13f);
+    p = fma_f32(p, x, 0x1.11ec5e0000000p-13f);
+    p = fma_f32(p, x, 0x1.b343f80000000p-11f);
+    p = fma_f32(p, x, 0x1.afdea40000000p-11f);
+    p = fma_f32(p, x, -0x1.feb9760000000p-10f);
+    p = fma_f32(p, x, -0x1.b954540000000p-8f);
+    p = fma_f32(p, x, -0x1.ed4f8e0000000p-12f);
+    p = fma_f32(p, x, 0x1.2ccdf80000000p-5f);
+    p = fma_f32(p, x, 0x1.d7d1280000000p-6f);
+    p = fma_f32(p, x, -0x1.535bb20000000p-2f);
+    p = fma_f32(p, x, 0x1.5845dc0000000p-1f);
     return p;
 }
 

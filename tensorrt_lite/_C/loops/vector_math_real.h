@@ -31,14 +31,14 @@ INL REAL FN(minimum)(REAL a, REAL b) { return a != a ? a : (a < b ? a : b); }
 
 /* ---- exponentials -------------------------------------------------------------------------------------------------- */
 
-/* exp as mantissa * s1 * s2: the scale is split so that results may overflow and underflow gradually, with one rounding
- * there. A caller multiplies its own factors onto the mantissa first. */
-typedef struct { REAL mantissa, s1, s2; } FN(scaled);
+/* exp as (1 + fraction) * s1 * s2: the scale is split so that results may overflow and underflow gradually, with one
+ * rounding there. A caller's own factor f goes in first, as f + f * fraction: one rounding less than f * mantissa. */
+typedef struct { REAL fraction, mantissa, s1, s2; } FN(scaled);
 
-INL FN(scaled) FN(scale_pair)(REAL mantissa, REAL t)
+INL FN(scaled) FN(scale_pair)(REAL fraction, REAL t)
 {
     REAL n = t - FN(SHIFTER), t1 = FN(fma)(n, K(0.5f, 0.5), FN(SHIFTER)), n1 = t1 - FN(SHIFTER);
-    FN(scaled) e = {mantissa, FN(power_of_two)(t1), FN(power_of_two)(t - n1)};
+    FN(scaled) e = {fraction, 1 + fraction, FN(power_of_two)(t1), FN(power_of_two)(t - n1)};
     return e;
 }
 
@@ -57,8 +57,18 @@ INL FN(scaled) FN(exp_scaled)(REAL x, REAL lo)
     x = FN(clamp_exponent)(x);
     REAL t = FN(fma)(x, LOG2E_REAL, FN(SHIFTER)), n = t - FN(SHIFTER);
     REAL r = FN(fma)(n, -LN2_HI_REAL, x) + FN(fma)(n, -LN2_LO_REAL, lo);
-    REAL p = 1 + FN(fma)(ROUNDED(r * r), FN(poly_exp)(r), r);
-    return FN(scale_pair)(p, t);
+    return FN(scale_pair)(FN(fma)((r * r), FN(poly_exp)(r), r), t);
+}
+
+/* the same for x <= 0, where one scale of 2^(n + 64) (2^(n + 600)) and a constant suffice: a third fewer operations */
+INL FN(scaled) FN(exp_nonpositive)(REAL x, REAL lo)
+{
+    x = x < K(-110.0f, -760.0) ? K(-110.0f, -760.0) : x;
+    REAL t = FN(fma)(x, LOG2E_REAL, FN(SHIFTER)), n = t - FN(SHIFTER);
+    REAL r = FN(fma)(n, -LN2_LO_REAL, FN(fma)(n, -LN2_HI_REAL, x) + lo);
+    REAL fraction = FN(fma)((r * r), FN(poly_exp)(r), r);
+    FN(scaled) e = {fraction, 1 + fraction, FN(power_of_two)(t + K(64.0f, 600.0)), K(0x1p-64f, 0x1p-600)};
+    return e;
 }
 
 /* exp(x + lo) where the result is a normal number: |x| below 87 (708) */
@@ -66,7 +76,7 @@ INL REAL FN(exp_normal)(REAL x, REAL lo)
 {
     REAL t = FN(fma)(x, LOG2E_REAL, FN(SHIFTER)), n = t - FN(SHIFTER);
     REAL r = FN(fma)(n, -LN2_HI_REAL, x) + FN(fma)(n, -LN2_LO_REAL, lo);
-    return (1 + FN(fma)(ROUNDED(r * r), FN(poly_exp)(r), r)) * FN(power_of_two)(t);
+    return (1 + FN(fma)((r * r), FN(poly_exp)(r), r)) * FN(power_of_two)(t);
 }
 
 INL REAL FN(exp)(REAL x)
@@ -80,7 +90,7 @@ INL REAL FN(exp2)(REAL x)
     x = x > K(130.0f, 1030.0) ? K(130.0f, 1030.0) : x;
     x = x < K(-155.0f, -1080.0) ? K(-155.0f, -1080.0) : x;
     REAL t = x + FN(SHIFTER), r = x - (t - FN(SHIFTER));
-    FN(scaled) e = FN(scale_pair)(FN(fma)(r, FN(poly_exp2)(r), 1), t);
+    FN(scaled) e = FN(scale_pair)(r * FN(poly_exp2)(r), t);
     return e.mantissa * e.s1 * e.s2;
 }
 
@@ -91,9 +101,9 @@ INL REAL FN(expm1)(REAL x)
     REAL v = x > K(89.5f, 710.5) ? K(89.5f, 710.5) : x;
     v = v < K(-20.0f, -40.0) ? K(-20.0f, -40.0) : v;
     REAL t = FN(fma)(v, LOG2E_REAL, FN(SHIFTER)), n = t - FN(SHIFTER);
-    REAL high = FN(fma)(n, -LN2_HI_REAL, v), low = ROUNDED(n * -LN2_LO_REAL);
+    REAL high = FN(fma)(n, -LN2_HI_REAL, v), low = (n * -LN2_LO_REAL);
     REAL r = high + low, error = (high - r) + low;
-    REAL tail = FN(fma)(ROUNDED(r * r), FN(poly_exp)(r), error);
+    REAL tail = FN(fma)((r * r), FN(poly_exp)(r), error);
     REAL half_scale = FN(power_of_two)(t - 1), offset = half_scale - K(0.5f, 0.5);
     REAL y = 2 * (FN(fma)(half_scale, r, offset) + half_scale * tail);
     y = n == 0 ? r + tail : y;
@@ -129,22 +139,46 @@ INL REAL FN(log1p)(REAL x)
 
 /* ---- what is built from exp and log ------------------------------------------------------------------------------------ */
 
-/* e^-|x| never overflows, and both signs divide by the same sum; the negative side keeps its gradual underflow */
+/* 1 / (1 + w) for w = e <= 1 as q + q * correction: what the sum and the division lost is known */
+typedef struct { REAL q, correction; } FN(logistic);
+
+INL FN(logistic) FN(one_over_one_plus)(FN(scaled) e)
+{
+    REAL w = e.mantissa * e.s1 * e.s2, d = 1 + w, q = 1 / d, lost = w - (d - 1);
+#ifdef __FMA__
+    REAL residual = FN(fma)(-q, d, 1);
+#else
+    REAL product = q * d, residual = (1 - product) - FN(product_error)(q, d, product);
+#endif
+    FN(logistic) r = {q, FN(fma)(-q, lost, residual)};
+    return r;
+}
+
+/* factor * sigmoid(x), e = e^-|x|: both signs divide by the same sum, and the negative side keeps its gradual underflow */
+INL REAL FN(times_sigmoid)(REAL factor, b8 positive, FN(scaled) e)
+{
+    FN(logistic) r = FN(one_over_one_plus)(e);
+    REAL fraction = r.correction + (positive ? 0 : e.fraction);
+    factor = factor < K(-110.0f, -760.0) ? K(-110.0f, -760.0) : factor; /* e's own limit: the product underflows */
+    REAL y = factor * r.q, error = FN(product_error)(factor, r.q, y);
+    y = y + FN(fma)(y, fraction, error);
+    return positive ? y : y * e.s1 * e.s2;
+}
+
 INL REAL FN(sigmoid)(REAL x)
 {
-    FN(scaled) e = FN(exp_scaled)(-FN(abs)(x), 0);
-    REAL denominator = FN(fma)(ROUNDED(e.mantissa * e.s1), e.s2, 1);
-    REAL inverse = (x >= 0 ? (REAL)1 : e.mantissa) / denominator;
-    return x >= 0 ? inverse : inverse * e.s1 * e.s2;
+    FN(scaled) e = FN(exp_nonpositive)(-FN(abs)(x), 0);
+    FN(logistic) r = FN(one_over_one_plus)(e);
+    REAL y = FN(fma)(r.q, r.correction + (x >= 0 ? 0 : e.fraction), r.q);
+    return x >= 0 ? y : y * e.s1 * e.s2;
 }
+
+/* x sigmoid(x) and its like tend to x; at -inf PyTorch's formulas give NaN */
+INL REAL FN(gate_specials)(REAL x, REAL y) { return FN(abs)(x) == INF_REAL ? (x > 0 ? x : NAN_REAL) : y; }
 
 INL REAL FN(silu)(REAL x)
 {
-    FN(scaled) e = FN(exp_scaled)(-FN(abs)(x), 0);
-    REAL denominator = FN(fma)(ROUNDED(e.mantissa * e.s1), e.s2, 1);
-    REAL q = (x >= 0 ? x : x * e.mantissa) / denominator;
-    REAL y = x >= 0 ? q : q * e.s1 * e.s2;
-    return x == -INF_REAL ? NAN_REAL : y;
+    return FN(gate_specials)(x, FN(times_sigmoid)(x, x >= 0, FN(exp_nonpositive)(-FN(abs)(x), 0)));
 }
 
 /* log(1 + e^x): softplus with beta 1 */
@@ -154,7 +188,11 @@ INL REAL FN(log1pexp)(REAL x)
     return x != x ? x : positive + FN(log1p)(FN(exp)(-FN(abs)(x)));
 }
 
-INL REAL FN(logsigmoid)(REAL x) { return -FN(log1pexp)(-x); }
+INL REAL FN(logsigmoid)(REAL x)
+{
+    REAL negative = x < 0 ? x : (REAL)0;
+    return x != x ? x : negative - FN(log1p)(FN(exp)(-FN(abs)(x)));
+}
 
 INL REAL FN(logaddexp)(REAL a, REAL b)
 {
@@ -169,7 +207,7 @@ INL REAL FN(xlogy)(REAL x, REAL y) { return y != y ? y : (x == 0 ? (REAL)0 : x *
 INL REAL FN(tanh)(REAL x)
 {
     REAL a = FN(abs)(x);
-    REAL z = ROUNDED(a * a), e = FN(exp_normal)(2 * (a > K(10.0f, 22.0) ? K(10.0f, 22.0) : a), 0);
+    REAL z = (a * a), e = FN(exp_normal)(2 * (a > K(10.0f, 22.0) ? K(10.0f, 22.0) : a), 0);
     b8 small = a < K(0.6f, 0.6);
 #if PRECISION == 32
     REAL q = small ? z * poly_tanh_f32(z) : -2 / (e + 1);
@@ -177,19 +215,27 @@ INL REAL FN(tanh)(REAL x)
     REAL q = (small ? z * poly_tanh_num_f64(z) : -2) / (small ? poly_tanh_den_f64(z) : e + 1);
 #endif
     REAL base = small ? a : 1;
-    return FN(copysign)(FN(fma)(base, q, base), x) + (x != x ? x : 0);
+    return x != x ? x : FN(copysign)(FN(fma)(base, q, base), x);
 }
 
-/* x (e^2x + 2 e^x) / (e^2x + 2 e^x + 2), that is x tanh(log(1 + e^x)) */
+/* x tanh(log(1 + e^x)) with w = e^x: for x >= 0 x (1 - 2 / (w^2 + 2 w + 2)), below x w (w + 2) / (w^2 + 2 w + 2), the
+ * quotient corrected by its residual */
 INL REAL FN(mish)(REAL x)
 {
     REAL v = x > K(20.0f, 40.0) ? K(20.0f, 40.0) : x;
     FN(scaled) e = FN(exp_scaled)(v, 0);
-    REAL w = ROUNDED(e.mantissa * e.s1) * e.s2;
-    REAL denominator = FN(fma)(w, w + 2, 2);
-    REAL y = x * ((w + 2) * e.mantissa / denominator) * e.s1 * e.s2;
-    y = x > K(20.0f, 40.0) ? x : y;
-    return x == -INF_REAL ? NAN_REAL : y;
+    REAL w = (e.mantissa * e.s1) * e.s2;
+    REAL t = w + 2, t_lo = w - (t - 2);
+    REAL product = (w * t), product_lo = FN(fma)(w, t_lo, FN(product_error)(w, t, product));
+    REAL d = product + 2, d_lo = (product - (d - 2)) + product_lo;
+    REAL top = x >= 0 ? 2 : t, top_lo = x >= 0 ? 0 : t_lo;
+    REAL q = top / d, back = (q * d);
+    REAL rest = (((top - back) - FN(product_error)(q, d, back)) + FN(fma)(-q, d_lo, top_lo)) / d;
+    REAL factor = x < K(-110.0f, -760.0) ? K(-110.0f, -760.0) : x; /* as in times_sigmoid */
+    REAL negative = factor * q, error = FN(fma)(factor, rest, FN(product_error)(factor, q, negative));
+    negative = (negative + FN(fma)(negative, e.fraction, error)) * e.s1 * e.s2;
+    REAL y = x >= 0 ? FN(fma)(-x, q, x) - x * rest : negative;
+    return FN(gate_specials)(x, x > K(20.0f, 40.0) ? x : y);
 }
 
 /* ---- the error function and the normal distribution ------------------------------------------------------------------------ */
@@ -201,37 +247,26 @@ INL REAL FN(erf)(REAL x)
     b8 small = a < K(0.92f, 1.0);
     REAL clipped = a > K(4.0f, 6.0) ? K(4.0f, 6.0) : a;
     REAL large = 1 - FN(exp_normal)(-FN(poly_neg_log_erfc)(clipped), 0);
-    REAL y = small ? FN(fma)(a, FN(poly_erf)(ROUNDED(a * a)), a) : large;
-    return FN(copysign)(y, x) + (x != x ? x : 0);
+    REAL y = small ? FN(fma)(a, FN(poly_erf)((a * a)), a) : large;
+    return x != x ? x : FN(copysign)(y, x);
 }
 
-/* e^-x^2 with the square in two parts (its rounding error would be amplified by x^2), times a polynomial in
- * (x - 2) / (x + 2) over x + 2, all before the scale that may underflow */
-INL REAL FN(erfc)(REAL x)
-{
-    REAL a = FN(abs)(x);
-    a = a > K(10.5f, 28.0) ? K(10.5f, 28.0) : a;
-    REAL square = ROUNDED(a * a), lo = FN(product_error)(a, a, square);
-    REAL inverse = 1 / (a + 2), u = (a - 2) * inverse;
-    FN(scaled) e = FN(exp_scaled)(-square, -lo);
-    REAL y = FN(poly_erfc)(u) * inverse * e.mantissa * e.s1 * e.s2;
-    return x < 0 ? 2 - y : y;
-}
-
-/* x P(X <= x) of a standard normal X. The tail probability of |x| keeps its relative accuracy, so negative x have no
- * cancellation. */
+/* x P(X <= x) of a standard normal X. Near 0 the probability is 1/2 and an odd polynomial. Beyond, max(x, 0) less
+ * |x| P(X > |x|), which keeps its relative accuracy, so negative x have no cancellation. That term is e^(-x^2 / 2) v P(u)
+ * with v = |x| / (|x| + A), u = 2 v - 1; as |x| P(X > |x|) e^(x^2 / 2) is nearly flat, an error in v hardly shows. */
 INL REAL FN(gelu)(REAL x)
 {
     REAL a = FN(abs)(x);
+    REAL near_zero = x * FN(fma)(x, FN(poly_cdf)((a * a)), K(0.5f, 0.5));
+    b8 small = a < K(0.5f, 0.5);
     a = a > K(14.5f, 39.0) ? K(14.5f, 39.0) : a;
-    REAL square = ROUNDED(a * a), lo = FN(product_error)(a, a, square);
-    REAL inverse = 1 / (a + 4), u = (a - 4) * inverse;
-    FN(scaled) e = FN(exp_scaled)(K(-0.5f, -0.5) * square, K(-0.5f, -0.5) * lo);
-    REAL tail = FN(poly_tail)(u) * inverse * e.mantissa;
-    REAL factor = x >= 0 ? (REAL)1 : x * tail;
-    REAL scaled = (x >= 0 ? tail : factor) * e.s1 * e.s2;
-    REAL y = x >= 0 ? x * (1 - scaled) : scaled;
-    return x == -INF_REAL ? NAN_REAL : y;
+    REAL square = (a * a), lo = FN(product_error)(a, a, square);
+    REAL v = a / (a + K(2.0f, 3.0)), P = FN(poly_tail)(FN(fma)(v, 2, -1));
+    REAL p = P * v, error = FN(product_error)(P, v, p);
+    FN(scaled) e = FN(exp_nonpositive)(K(-0.5f, -0.5) * square, K(-0.5f, -0.5) * lo);
+    REAL term = (p + FN(fma)(p, e.fraction, error)) * e.s1 * e.s2;
+    REAL y = small ? near_zero : (x >= 0 ? x : 0) - term;
+    return x != x ? x : FN(gate_specials)(x, y);
 }
 
 /* x sigmoid(2 k x (1 + 0.044715 x^2)), k = sqrt(2 / pi): the exponent is formed in two parts, as e^-w amplifies its
@@ -245,20 +280,16 @@ INL REAL FN(gelu_tanh)(REAL x)
     f64 w = wide * (-1.5957691216057308 + wide * wide * -0.07135481627260025);
     REAL hi = (f32)w, lo = (f32)(w - (f64)hi);
 #else
-    REAL z = ROUNDED(a * a), z_lo = product_error_f64(a, a, z);
-    REAL cubic = ROUNDED(z * -0.07135481627260025), cubic_lo = product_error_f64(z, -0.07135481627260025, cubic);
+    REAL z = (a * a), z_lo = product_error_f64(a, a, z);
+    REAL cubic = (z * -0.07135481627260025), cubic_lo = product_error_f64(z, -0.07135481627260025, cubic);
     cubic_lo = fma_f64(z_lo, -0.07135481627260025, cubic_lo) + fma_f64(z, 6.175149918155315e-19, 9.96930880911092e-17);
     REAL sum = -1.5957691216057308 + cubic;
     REAL big = cubic < -1.5957691216057308 ? cubic : -1.5957691216057308;
     REAL other = cubic < -1.5957691216057308 ? -1.5957691216057308 : cubic;
     REAL sum_lo = ((big - sum) + other) + cubic_lo;
-    REAL hi = ROUNDED(a * sum), lo = fma_f64(a, sum_lo, product_error_f64(a, sum, hi));
+    REAL hi = (a * sum), lo = fma_f64(a, sum_lo, product_error_f64(a, sum, hi));
 #endif
-    FN(scaled) e = FN(exp_scaled)(hi, lo);
-    REAL denominator = FN(fma)(ROUNDED(e.mantissa * e.s1), e.s2, 1);
-    REAL q = (x >= 0 ? x : x * e.mantissa) / denominator;
-    REAL y = x >= 0 ? q : q * e.s1 * e.s2;
-    return x == -INF_REAL ? NAN_REAL : y;
+    return FN(gate_specials)(x, FN(times_sigmoid)(x, x >= 0, FN(exp_nonpositive)(hi, lo)));
 }
 
 #undef FN

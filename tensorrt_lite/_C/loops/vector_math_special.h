@@ -22,8 +22,8 @@ INL quarter_turn reduce_f64(f64 x)
     /* pi / 2 in three 33-bit parts, whose products with n are exact, and a rest: 150 bits, so that even the double
      * closest to a multiple keeps its relative accuracy */
     f64 r0 = fma_f64(n, -0x1.921fb544p+0, x);
-    f64 w1 = ROUNDED(n * 0x1.0b4611a6p-34), r1 = r0 - w1, e1 = (r0 - r1) - w1;
-    f64 w2 = ROUNDED(n * 0x1.3198a2ep-69), r2 = r1 - w2, e2 = (r1 - r2) - w2;
+    f64 w1 = (n * 0x1.0b4611a6p-34), r1 = r0 - w1, e1 = (r0 - r1) - w1;
+    f64 w2 = (n * 0x1.3198a2ep-69), r2 = r1 - w2, e2 = (r1 - r2) - w2;
     f64 rest = fma_f64(n, -0x1.b839a252049c1p-104, e1 + e2);
     f64 r = r2 + rest, half = fma_f64(n, 0.5, SHIFTER_f64) - SHIFTER_f64;
     quarter_turn q = {r, (r2 - r) + rest, t, (n - 2 * half) != 0};
@@ -32,14 +32,14 @@ INL quarter_turn reduce_f64(f64 x)
 
 INL f64 sin_kernel_f64(f64 r, f64 lo)
 {
-    f64 z = ROUNDED(r * r);
-    return r + fma_f64(ROUNDED(z * r), poly_sin_f64(z), fma_f64(ROUNDED(-0.5 * z), lo, lo));
+    f64 z = (r * r);
+    return r + fma_f64((z * r), poly_sin_f64(z), fma_f64((-0.5 * z), lo, lo));
 }
 
 INL f64 cos_kernel_f64(f64 r, f64 lo)
 {
-    f64 z = ROUNDED(r * r), half = ROUNDED(0.5 * z), w = 1 - half;
-    return w + (((1 - w) - half) + fma_f64(ROUNDED(z * z), poly_cos_f64(z), -ROUNDED(r * lo)));
+    f64 z = (r * r), half = (0.5 * z), w = 1 - half;
+    return w + (((1 - w) - half) + fma_f64((z * z), poly_cos_f64(z), -(r * lo)));
 }
 
 INL f64 flip_sign_f64(f64 y, u64 n) { return from_bits_f64(bits_f64(y) ^ (n & 2u) << 62); }
@@ -78,11 +78,11 @@ INL quarter_turn_f32 reduce_f32(f32 x)
     return q;
 }
 
-INL f32 sin_kernel_f32(f32 r) { f32 z = ROUNDED(r * r); return fma_f32(ROUNDED(z * r), poly_sin_f32(z), r); }
+INL f32 sin_kernel_f32(f32 r) { f32 z = (r * r); return fma_f32((z * r), poly_sin_f32(z), r); }
 INL f32 cos_kernel_f32(f32 r)
 {
-    f32 z = ROUNDED(r * r);
-    return fma_f32(z, -0.5f, 1.0f) + ROUNDED(ROUNDED(z * z) * poly_cos_f32(z));
+    f32 z = (r * r);
+    return fma_f32(z, -0.5f, 1.0f) + ((z * z) * poly_cos_f32(z));
 }
 
 INL f32 sin_f32(f32 x)
@@ -106,15 +106,18 @@ INL f64 sinc_f64(f64 x)
 {
     f64 n = round_f64(x), r = x - n;
     f64 odd = n - 2 * round_f64(0.5 * n);
-    f64 a = ROUNDED(r * PI_HI), lo = fma_f64(r, PI_LO, product_error_f64(r, PI_HI, a));
+    f64 a = (r * PI_HI), lo = fma_f64(r, PI_LO, product_error_f64(r, PI_HI, a));
     /* |a| <= pi / 2: one more quarter turn where |a| > pi / 4 */
     b8 outer = abs_f64(r) > 0.25;
-    f64 d = abs_f64(r) - 0.5, b = ROUNDED(d * PI_HI), b_lo = fma_f64(d, PI_LO, product_error_f64(d, PI_HI, b));
+    f64 d = abs_f64(r) - 0.5, b = (d * PI_HI), b_lo = fma_f64(d, PI_LO, product_error_f64(d, PI_HI, b));
     f64 s = outer ? copysign_f64(cos_kernel_f64(b, b_lo), r) : sin_kernel_f64(a, lo);
     s = odd != 0 ? -s : s;
-    f64 y = s / (x * PI_HI);
-    y = abs_f64(x) == INF_f64 ? 0.0 : y;
-    return x == 0 ? 1.0 : y;
+    f64 w = (x * PI_HI), w_lo = fma_f64(x, PI_LO, product_error_f64(x, PI_HI, w)), y = s / w;
+    f64 z = (a * a);
+    y = outer || n != 0 ? y - y * (w_lo / w) : fma_f64(z, poly_sin_f64(z), 1); /* sin(a) / a directly */
+    y = abs_f64(x) > 0x1p60 ? 0.0 : y; /* an even integer */
+    y = x != x ? x : y;
+    return y;
 }
 
 /* ---- inverse trigonometric ------------------------------------------------------------------------------------------- */
@@ -123,22 +126,22 @@ INL f64 asin_f64(f64 x)
 {
     f64 a = abs_f64(x);
     b8 big = a > 0.5;
-    f64 z = big ? (1 - a) * 0.5 : ROUNDED(a * a), s = big ? sqrt_f64(z) : a;
-    f64 c = big ? (z - ROUNDED(s * s) - product_error_f64(s, s, ROUNDED(s * s))) / (s + s) : 0.0;
+    f64 z = big ? (1 - a) * 0.5 : (a * a), s = big ? sqrt_f64(z) : a;
+    f64 c = big ? (z - (s * s) - product_error_f64(s, s, (s * s))) / (s + s) : 0.0;
     c = z > 0 ? c : 0.0;
-    f64 tail = fma_f64(ROUNDED(s * z), poly_asin_f64(z), c);
+    f64 tail = fma_f64((s * z), poly_asin_f64(z), c);
     f64 y = big ? HALF_PI_HI - (2 * s - (HALF_PI_LO - 2 * tail)) : s + tail;
-    return copysign_f64(y, x) + (a <= 1 ? 0.0 : NAN_f64);
+    return a <= 1 ? copysign_f64(y, x) : NAN_f64;
 }
 
 INL f64 acos_f64(f64 x)
 {
     f64 a = abs_f64(x);
     b8 big = a > 0.5;
-    f64 z = big ? (1 - a) * 0.5 : ROUNDED(a * a), s = big ? sqrt_f64(z) : x;
-    f64 c = big ? (z - ROUNDED(s * s) - product_error_f64(s, s, ROUNDED(s * s))) / (s + s) : 0.0;
+    f64 z = big ? (1 - a) * 0.5 : (a * a), s = big ? sqrt_f64(z) : x;
+    f64 c = big ? (z - (s * s) - product_error_f64(s, s, (s * s))) / (s + s) : 0.0;
     c = z > 0 ? c : 0.0;
-    f64 tail = fma_f64(ROUNDED(s * z), poly_asin_f64(z), c);
+    f64 tail = fma_f64((s * z), poly_asin_f64(z), c);
     f64 outer = x < 0 ? PI_HI - (2 * s - (PI_LO - 2 * tail)) : 2 * (s + tail);
     f64 y = big ? outer : HALF_PI_HI - (s - (HALF_PI_LO - tail));
     return a <= 1 ? y : NAN_f64;
@@ -148,8 +151,8 @@ INL f64 acos_f64(f64 x)
 INL f64 atan_ratio(f64 low, f64 high)
 {
     b8 big = low > 0.41421356237309503 * high;
-    f64 t = (big ? low - high : low) / (big ? low + high : high), z = ROUNDED(t * t);
-    f64 y = fma_f64(ROUNDED(t * z), poly_atan_f64(z), big ? HALF_PI_LO * 0.5 : 0.0);
+    f64 t = (big ? low - high : low) / (big ? low + high : high), z = (t * t);
+    f64 y = fma_f64((t * z), poly_atan_f64(z), big ? HALF_PI_LO * 0.5 : 0.0);
     return big ? HALF_PI_HI * 0.5 + (t + y) : t + y;
 }
 
@@ -166,13 +169,17 @@ INL f64 atan2_f64(f64 y, f64 x)
     f64 ax = abs_f64(x), ay = abs_f64(y);
     b8 swap = ay > ax;
     f64 high = swap ? ay : ax, low = swap ? ax : ay;
-    low = low == INF_f64 ? 1 : low; /* both infinite: the diagonal */
-    high = high == INF_f64 && low == 1 && ax == ay ? 1 : high;
+    b8 diagonal = low == INF_f64;
+    low = diagonal ? 1 : low;
+    high = diagonal ? 1 : high;
     f64 scale = high > 0x1p1000 ? 0.25 : 1.0;
     f64 r = atan_ratio(low * scale, high == 0 ? 1 : high * scale);
     r = swap ? HALF_PI_HI - (r - HALF_PI_LO) : r;
-    r = signbit_f64(x) ? PI_HI - (r - PI_LO) : r;
-    return x != x || y != y ? NAN_f64 : copysign_f64(r, y);
+    /* the sign bit as a number: -0 turns by half a circle too */
+    r = copysign_f64(1, x) < 0 ? PI_HI - (r - PI_LO) : r;
+    r = copysign_f64(r, y);
+    r = x != x ? x : r;
+    return y != y ? y : r;
 }
 
 /* ---- hyperbolic ---------------------------------------------------------------------------------------------------------- */
@@ -182,7 +189,7 @@ INL f64 sinh_f64(f64 x)
     f64 a = abs_f64(x), m = expm1_f64(a > 25 ? 25 : a);
     scaled_f64 e = exp_scaled_f64(a, 0);
     f64 large = e.mantissa * e.s1 * (0.5 * e.s2), small = 0.5 * (m + m / (m + 1));
-    return copysign_f64(a > 22 ? large : small, x) + (x != x ? x : 0);
+    return x != x ? x : copysign_f64(a > 22 ? large : small, x);
 }
 
 INL f64 cosh_f64(f64 x)
@@ -198,7 +205,7 @@ INL f64 asinh_f64(f64 x)
 {
     f64 a = abs_f64(x);
     b8 huge = a > 0x1p500;
-    f64 square = ROUNDED(a * a);
+    f64 square = (a * a);
     f64 t = huge ? a : a + square / (1 + sqrt_f64(1 + square));
     return copysign_f64(log1p_f64(t) + (huge ? LN2_f64 : 0.0), x);
 }
@@ -224,8 +231,8 @@ INL f64 rsqrt_f64(f64 x)
 {
     f64 root = sqrt_f64(x), y = 1 / root;
     /* one correction step: y's error is what 1 - x y^2 says */
-    f64 yy = ROUNDED(root * y), error = (1 - yy) - product_error_f64(root, y, yy);
-    f64 rest = x - ROUNDED(root * root) - product_error_f64(root, root, ROUNDED(root * root));
+    f64 yy = (root * y), error = (1 - yy) - product_error_f64(root, y, yy);
+    f64 rest = x - (root * root) - product_error_f64(root, root, (root * root));
     f64 better = fma_f64(y, error - 0.5 * rest * y * y, y);
     return abs_f64(x) > 0 && x < INF_f64 ? better : y;
 }
@@ -234,9 +241,9 @@ INL f64 rsqrt_f64(f64 x)
 INL f64 log_scaled_f64(f64 x, f64 inverse_hi, f64 inverse_lo, f64 step_hi, f64 step_lo)
 {
     split_f64 p = split_exponent_f64(x);
-    f64 f = p.m - 1, s = f / (2 + f), z = ROUNDED(s * s), half = ROUNDED(0.5 * f * f);
+    f64 f = p.m - 1, s = f / (2 + f), z = (s * s), half = (0.5 * f * f);
     f64 hi = from_bits_f64(bits_f64(f - half) & 0xffffffff00000000u);
-    f64 lo = ((f - hi) - half) + ROUNDED(s * fma_f64(z, poly_log_f64(z), half));
+    f64 lo = ((f - hi) - half) + (s * fma_f64(z, poly_log_f64(z), half));
     f64 large = p.k * step_hi, product = hi * inverse_hi, sum = large + product;
     f64 rest = fma_f64(lo + hi, inverse_lo, fma_f64(lo, inverse_hi, fma_f64(p.k, step_lo, (large - sum) + product)));
     return log_specials_f64(x, sum + rest);
@@ -267,25 +274,25 @@ INL f64 pow_f64(f64 x, f64 y)
     f64 a = abs_f64(x);
     split_f64 p = split_exponent_f64(a);
     f64 f = p.m - 1, d = 2 + f, d_lo = f - (d - 2), inverse = 1 / d;
-    f64 s = ROUNDED(f * inverse), sd = ROUNDED(s * d);
+    f64 s = (f * inverse), sd = (s * d);
     f64 s_lo = (((f - sd) - product_error_f64(s, d, sd)) - s * d_lo) * inverse;
-    f64 z = ROUNDED(s * s), z_lo = fma_f64(2 * s, s_lo, product_error_f64(s, s, z));
+    f64 z = (s * s), z_lo = fma_f64(2 * s, s_lo, product_error_f64(s, s, z));
     /* log2(m) = s (A + B z + z^2 Q(z)), A = 2 / ln 2, B = A / 3 */
-    f64 t = ROUNDED(z * 0x1.ec709dc3a03fdp-1);
+    f64 t = (z * 0x1.ec709dc3a03fdp-1);
     f64 t_lo = fma_f64(z, 0x1.d27f05548af0cp-55, fma_f64(z_lo, 0x1.ec709dc3a03fdp-1,
                        product_error_f64(z, 0x1.ec709dc3a03fdp-1, t)));
-    t_lo = fma_f64(ROUNDED(z * z), poly_log2_remainder_f64(z), t_lo);
+    t_lo = fma_f64((z * z), poly_log2_remainder_f64(z), t_lo);
     f64 u = 0x1.71547652b82fep+1 + t, u_lo = (0x1.71547652b82fep+1 - u) + t + (t_lo + 0x1.777d0ffda0d24p-55);
-    f64 v = ROUNDED(s * u), v_lo = fma_f64(s, u_lo, fma_f64(s_lo, u, product_error_f64(s, u, v)));
+    f64 v = (s * u), v_lo = fma_f64(s, u_lo, fma_f64(s_lo, u, product_error_f64(s, u, v)));
     f64 high = p.k + v, low = ((p.k - high) + v) + v_lo;
     high = a == 0 ? -INF_f64 : (a == INF_f64 ? INF_f64 : high);
-    f64 e = ROUNDED(y * high);
+    f64 e = (y * high);
     f64 e_lo = fma_f64(y, low, product_error_f64(y, high, e));
     e_lo = abs_f64(e) < 2000 ? e_lo : 0;
     e = e > 1100 ? 1100 : e;
     e = e < -1100 ? -1100 : e;
     f64 shifted = e + SHIFTER_f64, r = (e - (shifted - SHIFTER_f64)) + e_lo;
-    scaled_f64 power = scale_pair_f64(fma_f64(r, poly_exp2_f64(r), 1), shifted);
+    scaled_f64 power = scale_pair_f64(r * poly_exp2_f64(r), shifted);
     return pow_specials(x, y, power.mantissa * power.s1 * power.s2);
 }
 
@@ -295,9 +302,9 @@ INL f32 pow_f32(f32 x, f32 y)
     f64 a = abs_f64((f64)x), wide = (f64)y;
     split_f64 p = split_exponent_f64(a);
     f64 s = (p.m - 1) / (p.m + 1);
-    f64 l = fma_f64(s, poly_log2_short_f64(ROUNDED(s * s)), p.k);
+    f64 l = fma_f64(s, poly_log2_short_f64((s * s)), p.k);
     l = a == 0 ? -INF_f64 : (a == INF_f64 ? INF_f64 : l);
-    f64 e = ROUNDED(wide * l);
+    f64 e = (wide * l);
     e = e > 300 ? 300 : e;
     e = e < -300 ? -300 : e;
     f64 t = e + SHIFTER_f64, r = e - (t - SHIFTER_f64);
@@ -310,14 +317,14 @@ INL f64 hypot_f64(f64 x, f64 y)
     f64 scale = high > 0x1p500 ? 0x1p-600 : (high < 0x1p-400 ? 0x1p600 : 1.0);
     f64 back = high > 0x1p500 ? 0x1p600 : (high < 0x1p-400 ? 0x1p-600 : 1.0);
     f64 h = high * scale, l = low * scale;
-    f64 r = sqrt_f64(fma_f64(h, h, ROUNDED(l * l))) * back;
+    f64 r = sqrt_f64(fma_f64(h, h, (l * l))) * back;
     r = x != x || y != y ? NAN_f64 : r;
     return ax == INF_f64 || ay == INF_f64 ? INF_f64 : r;
 }
 
 INL f32 hypot_f32(f32 x, f32 y)
 {
-    f64 r = sqrt_f64(fma_f64((f64)x, (f64)x, ROUNDED((f64)y * (f64)y)));
+    f64 r = sqrt_f64(fma_f64((f64)x, (f64)x, ((f64)y * (f64)y)));
     return abs_f32(x) == __builtin_inff() || abs_f32(y) == __builtin_inff() ? __builtin_inff() : (f32)r;
 }
 
@@ -355,12 +362,40 @@ DEFINE_REMAINDERS(f64)
 
 /* ---- special functions ---------------------------------------------------------------------------------------------------- */
 
+/* what 1 / d lost, relative to it, where d = fl(a + shift) and a >= 0 */
+INL f64 reciprocal_error_f64(f64 a, f64 shift, f64 d, f64 inverse)
+{
+    f64 product = (d * inverse);
+    return (1 - product) - product_error_f64(d, inverse, product) - (a - (d - shift)) * inverse;
+}
+
+/* Near 0 1 - erf. Else e^-x^2 with the square in two parts (its rounding error would be amplified by x^2), times a
+ * polynomial in u = (x - A) / (x + A) over x + A, all before the scale that may underflow. The division's error enters
+ * twice: the polynomial's relative slope is about -0.5. */
+INL f64 erfc_f64(f64 x)
+{
+    f64 a = abs_f64(x);
+    f64 near_zero = 1 - fma_f64(x, poly_erf_f64((a * a)), x);
+    b8 small = a < 0.5;
+    a = a > 28.0 ? 28.0 : a;
+    f64 square = (a * a), lo = product_error_f64(a, a, square);
+    const f64 shift = 1.6;
+    f64 d = a + shift, inverse = 1 / d, u = (a - shift) * inverse;
+    f64 correction = reciprocal_error_f64(a, shift, d, inverse) * fma_f64(u, -0.5, 1);
+    f64 p = poly_erfc_f64(u);
+    scaled_f64 e = exp_scaled_f64(-square, -lo);
+    f64 q = p * inverse, error = product_error_f64(p, inverse, q);
+    f64 y = (q + fma_f64(q, fma_f64(e.mantissa, correction, e.fraction), error)) * e.s1 * e.s2;
+    y = x < 0 ? 2 - y : y;
+    return small ? near_zero : y;
+}
+
 /* Modified Bessel function of order 0: below 7.75 a power series, above e^x / sqrt(x) times a polynomial in 1 / x */
 INL f64 i0_f64(f64 x)
 {
     f64 a = abs_f64(x);
     b8 small = a < 7.75;
-    f64 z = small ? ROUNDED(a * a) * 0.25 : 0;
+    f64 z = small ? (a * a) * 0.25 : 0;
     f64 near_zero = fma_f64(z, poly_i0_small_f64(z), 1);
     f64 clipped = small ? 7.75 : (a > 800 ? 800 : a);
     scaled_f64 e = exp_scaled_f64(clipped, 0);
@@ -431,6 +466,7 @@ FLOAT_VIA_DOUBLE(atanh)
 FLOAT_VIA_DOUBLE(log2)
 FLOAT_VIA_DOUBLE(log10)
 FLOAT_VIA_DOUBLE(i0)
+FLOAT_VIA_DOUBLE(erfc)
 FLOAT_VIA_DOUBLE(lgamma)
 FLOAT_VIA_DOUBLE(digamma)
 FLOAT_VIA_DOUBLE(erfinv)

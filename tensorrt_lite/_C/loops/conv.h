@@ -1,0 +1,447 @@
+/* Two-dimensional convolution of contiguous NCHW tensors: forward, gradient of the input, gradient of the weight
+ * (f32, f64; halves are staged to f32 by the caller). Groups, stride, padding, dilation.
+ *
+ * Implicit GEMM with its own micro kernel: CONV_ROWS x 2 vectors of accumulators stay in registers while one
+ * broadcast operand (packed weights) meets panels of CONV_COLS output positions. Panels of the input are
+ * packed tile by tile into a per-thread workspace that fits L2, never for a whole image; a 1x1 convolution reads
+ * the input itself. Depthwise convolutions have direct loops. Work items are independent and every sum runs in an
+ * order fixed by the shape, so results do not depend on threads. The caller packs weights once per call:
+ *
+ *   packed = buffer(conv.packed_weight_bytes(s)); conv.pack_forward(s, weight, packed)
+ *   in each thread: conv.forward(s, x, packed, weight, bias or null, y, workspace(conv.workspace_bytes(s)), begin, end)
+ *   with items [0, conv.forward_items(s)); likewise backward_input (pack_backward_input) and backward_weight. */
+#ifndef TRT_CONV_H
+#define TRT_CONV_H
+
+#include "kernel_base.h"
+#include "kernels.h"
+
+#if VECTOR_BYTES == 64
+enum { CONV_ROWS = 12 };
+#else
+enum { CONV_ROWS = 6 }; /* 16 registers: 12 accumulators, 2 columns, 1 broadcast */
+#endif
+/* CONV_PIXELS: output positions of one tile of the weight gradient; its leading dimension is no multiple of 4 KB. */
+enum { CONV_TILE_BYTES = 1 << 18, CONV_MAX_PANELS = 8, CONV_PIXELS = 256, CONV_PIXELS_LD = 272 };
+#define CONV_COLS(T) (2 * VECTOR_BYTES / (int64_t)sizeof(T))
+
+KERNEL_INLINE int64_t conv_blocks(int64_t n, int64_t block) { return (n + block - 1) / block; }
+KERNEL_INLINE int64_t conv_depth(const conv_shape* s) { return s->c_in / s->groups * s->kernel_h * s->kernel_w; }
+KERNEL_INLINE int64_t conv_pixels(const conv_shape* s) { return s->out_h * s->out_w; }
+KERNEL_INLINE int conv_is_depthwise(const conv_shape* s) { return s->groups > 1 && s->groups == s->c_in; }
+KERNEL_INLINE int conv_is_pointwise(const conv_shape* s) {
+    return s->kernel_h * s->kernel_w == 1 && s->stride_h * s->stride_w == 1 && s->pad_h == 0 && s->pad_w == 0;
+}
+/* Positions t in [*lo, *hi) have 0 <= start + t * stride < size. */
+KERNEL_INLINE void conv_range(int64_t start, int64_t stride, int64_t size, int64_t* lo, int64_t* hi) {
+    int64_t first = start >= 0 ? 0 : (-start + stride - 1) / stride;
+    int64_t last = size > start ? (size - start + stride - 1) / stride : 0;
+    *lo = max_i64(*lo, first);
+    *hi = min_i64(*hi, last);
+}
+
+/* Input channels of one work item of a backward pass, which then works on about `target` rows of K. */
+KERNEL_INLINE int64_t conv_channel_block(const conv_shape* s, int64_t target) {
+    return min_i64(max_i64(target / (s->kernel_h * s->kernel_w), 1), s->c_in / s->groups);
+}
+enum { CONV_INPUT_ROWS = 144, CONV_WEIGHT_ROWS = 288 };
+KERNEL_INLINE int64_t conv_weight_blocks(const conv_shape* s) {
+    return conv_blocks(s->c_in / s->groups, conv_channel_block(s, CONV_WEIGHT_ROWS));
+}
+/* Output channels of one item of the weight gradient: fewer where there would be too few items to share. */
+KERNEL_INLINE int64_t conv_out_block(const conv_shape* s) {
+    return conv_weight_blocks(s) * conv_blocks(s->c_out / s->groups, 64) >= 4 ? 64 : 32;
+}
+
+/* One run of output positions of a panel that share an output row. */
+typedef struct {
+    int64_t at, length, h, w; /* first column; input position of kernel element (0, 0) */
+} conv_run;
+
+KERNEL_INLINE int conv_runs(const conv_shape* s, int64_t p0, int64_t cols, conv_run* runs) {
+    int count = 0;
+    for (int64_t j = 0; j < cols;) {
+        int64_t oh = (p0 + j) / s->out_w, ow = (p0 + j) % s->out_w, length = min_i64(cols - j, s->out_w - ow);
+        runs[count++] = (conv_run){j, length, oh * s->stride_h - s->pad_h, ow * s->stride_w - s->pad_w};
+        j += length;
+    }
+    return count;
+}
+
+#if VECTOR_BYTES == 64
+KERNEL_INLINE __mmask16 lanes_inside(int64_t start, int64_t size) {
+    int64_t lo = min_i64(max_i64(-start, 0), 16), hi = min_i64(max_i64(size - start, 0), 16);
+    return (__mmask16)(((1u << hi) - 1) & ~((1u << lo) - 1));
+}
+#endif
+/* dst[t] = row[start + t * stride], zero outside [0, size), for t < length */
+KERNEL_INLINE void conv_copy_f32(f32* dst, const f32* row, int64_t start, int64_t stride, int64_t size, int64_t length) {
+#if VECTOR_BYTES == 64
+    if (stride == 1) {
+        for (int64_t t = 0; t < length; t += 16)
+            _mm512_mask_storeu_ps(dst + t, lanes_inside(0, length - t),
+                                  _mm512_maskz_loadu_ps(lanes_inside(start + t, size), row + start + t));
+        return;
+    }
+    if (stride == 2) {
+        const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+        for (int64_t t = 0; t < length; t += 16) {
+            int64_t at = start + 2 * t;
+            __m512 a = _mm512_maskz_loadu_ps(lanes_inside(at, size), row + at);
+            __m512 b = _mm512_maskz_loadu_ps(lanes_inside(at + 16, size), row + at + 16);
+            _mm512_mask_storeu_ps(dst + t, lanes_inside(0, length - t), _mm512_permutex2var_ps(a, even, b));
+        }
+        return;
+    }
+#endif
+    int64_t lo = 0, hi = length;
+    conv_range(start, stride, size, &lo, &hi);
+    for (int64_t t = 0; t < length; t++) dst[t] = t >= lo && t < hi ? row[start + t * stride] : 0;
+}
+KERNEL_INLINE void conv_copy_f64(f64* dst, const f64* row, int64_t start, int64_t stride, int64_t size, int64_t length) {
+    int64_t lo = 0, hi = length;
+    conv_range(start, stride, size, &lo, &hi);
+    for (int64_t t = 0; t < length; t++) dst[t] = t >= lo && t < hi ? row[start + t * stride] : 0;
+}
+
+/* row[t * stride] += d[t] for t in [lo, hi) */
+KERNEL_INLINE void conv_add_run_f32(f32* row, const f32* d, int64_t stride, int64_t lo, int64_t hi) {
+#if VECTOR_BYTES == 64
+    if (stride == 1) { /* runs are short: one masked vector instead of a scalar remainder */
+        for (int64_t t = lo; t < hi; t += 16) {
+            __mmask16 m = lanes_inside(0, hi - t);
+            __m512 sum = _mm512_add_ps(_mm512_maskz_loadu_ps(m, row + t), _mm512_maskz_loadu_ps(m, d + t));
+            _mm512_mask_storeu_ps(row + t, m, sum);
+        }
+        return;
+    }
+#endif
+    for (int64_t t = lo; t < hi; t++) row[t * stride] += d[t];
+}
+KERNEL_INLINE void conv_add_run_f64(f64* row, const f64* d, int64_t stride, int64_t lo, int64_t hi) {
+    for (int64_t t = lo; t < hi; t++) row[t * stride] += d[t];
+}
+
+#define DEFINE_CONV(T)                                                                              \
+    /* c[r][j] = bias[r] + sum_k a[k][r] b[k][j] for r < rows, j < cols; a is packed in CONV_ROWS, b has full panels */ \
+    KERNEL_ONCE void conv_micro_##T(const T* a, const T* b, int64_t ldb, T* c, int64_t ldc, int64_t depth, int64_t rows, \
+                                    int64_t cols, const T* bias) {                                  \
+        enum { W = VECTOR_BYTES / sizeof(T) };                                                      \
+        v##T acc[CONV_ROWS][2];                                                                     \
+        _Pragma("GCC unroll 16") for (int r = 0; r < CONV_ROWS; r++)                                \
+            acc[r][0] = acc[r][1] = splat_##T(bias && r < rows ? bias[r] : 0);                      \
+        for (int64_t k = 0; k < depth; k++, a += CONV_ROWS, b += ldb) {                             \
+            v##T b0 = *(const v##T##_u*)b, b1 = *(const v##T##_u*)(b + W);                          \
+            _Pragma("GCC unroll 16") for (int r = 0; r < CONV_ROWS; r++) {                          \
+                acc[r][0] += a[r] * b0;                                                             \
+                acc[r][1] += a[r] * b1;                                                             \
+            }                                                                                       \
+        }                                                                                           \
+        if (cols == 2 * W) {                                                                        \
+            _Pragma("GCC unroll 16") for (int r = 0; r < CONV_ROWS; r++) {                          \
+                if (r >= rows) break;                                                               \
+                *(v##T##_u*)(c + r * ldc) = acc[r][0];                                              \
+                *(v##T##_u*)(c + r * ldc + W) = acc[r][1];                                          \
+            }                                                                                       \
+        } else {                                                                                    \
+            T spill[CONV_ROWS][2 * W];                                                              \
+            _Pragma("GCC unroll 16") for (int r = 0; r < CONV_ROWS; r++) {                          \
+                *(v##T##_u*)spill[r] = acc[r][0];                                                   \
+                *(v##T##_u*)(spill[r] + W) = acc[r][1];                                             \
+            }                                                                                       \
+            for (int64_t r = 0; r < rows; r++)                                                      \
+                for (int64_t j = 0; j < cols; j++) c[r * ldc + j] = spill[r][j];                    \
+        }                                                                                           \
+    }                                                                                               \
+    /* panel[k][j] = the input under kernel element k = (ic, kh, kw) of output position p0 + j; zero beyond cols */ \
+    KERNEL_ONCE void conv_pack_panel_##T(const conv_shape* s, const T* x, int64_t channels, int64_t p0, int64_t cols, \
+                                         T* panel, int64_t ld) {                                    \
+        conv_run runs[CONV_PIXELS];                                                                 \
+        int count = conv_runs(s, p0, cols, runs);                                                   \
+        for (int64_t ic = 0; ic < channels; ic++, x += s->in_h * s->in_w)                           \
+            for (int64_t kh = 0; kh < s->kernel_h; kh++)                                            \
+                for (int64_t kw = 0; kw < s->kernel_w; kw++, panel += ld) {                         \
+                    for (int i = 0; i < count; i++) {                                               \
+                        int64_t h = runs[i].h + kh * s->dilation_h, w = runs[i].w + kw * s->dilation_w; \
+                        int64_t size = h >= 0 && h < s->in_h ? s->in_w : 0;                         \
+                        conv_copy_##T(panel + runs[i].at, x + (size ? h * s->in_w : 0), w, s->stride_w, size, runs[i].length); \
+                    }                                                                               \
+                    for (int64_t j = cols; j < ld; j++) panel[j] = 0;                               \
+                }                                                                                   \
+    }                                                                                               \
+    /* weights (c_out, K) -> per group, per block of CONV_ROWS output channels: [K][CONV_ROWS] */   \
+    KERNEL_FN void conv_pack_forward_##T(const conv_shape* s, const char* weight, char* packed) {   \
+        int64_t depth = conv_depth(s), per_group = s->c_out / s->groups;                            \
+        T* q = (T*)packed;                                                                          \
+        for (int64_t g = 0; g < s->groups; g++)                                                     \
+            for (int64_t o = 0; o < per_group; o += CONV_ROWS)                                      \
+                for (int64_t k = 0; k < depth; k++)                                                 \
+                    for (int64_t r = 0; r < CONV_ROWS; r++)                                         \
+                        *q++ = o + r < per_group ? ((const T*)weight)[(g * per_group + o + r) * depth + k] : 0; \
+    }                                                                                               \
+    /* transposed: per group, per block of CONV_ROWS rows k: [c_out / groups][CONV_ROWS] */         \
+    KERNEL_FN void conv_pack_backward_input_##T(const conv_shape* s, const char* weight, char* packed) { \
+        int64_t depth = conv_depth(s), per_group = s->c_out / s->groups;                            \
+        T* q = (T*)packed;                                                                          \
+        for (int64_t g = 0; g < s->groups; g++)                                                     \
+            for (int64_t k = 0; k < depth; k += CONV_ROWS)                                          \
+                for (int64_t o = 0; o < per_group; o++)                                             \
+                    for (int64_t r = 0; r < CONV_ROWS; r++)                                         \
+                        *q++ = k + r < depth ? ((const T*)weight)[(g * per_group + o) * depth + k + r] : 0; \
+    }                                                                                               \
+    KERNEL_FN int64_t conv_packed_weight_bytes_##T(const conv_shape* s) {                           \
+        int64_t depth = conv_depth(s), per_group = s->c_out / s->groups;                            \
+        int64_t forward = conv_blocks(per_group, CONV_ROWS) * depth, backward = conv_blocks(depth, CONV_ROWS) * per_group; \
+        return s->groups * max_i64(forward, backward) * CONV_ROWS * (int64_t)sizeof(T);             \
+    }                                                                                               \
+    /* panels of one tile: as many as keep the packed tile within CONV_TILE_BYTES */                \
+    KERNEL_INLINE int64_t conv_tile_panels_##T(int64_t depth) {                                     \
+        int64_t fit = CONV_TILE_BYTES / (depth * CONV_COLS(T) * (int64_t)sizeof(T));                \
+        return min_i64(max_i64(fit, 1), CONV_MAX_PANELS);                                           \
+    }                                                                                               \
+    KERNEL_INLINE int64_t conv_tiles_##T(const conv_shape* s) {                                     \
+        return conv_blocks(conv_pixels(s), CONV_COLS(T) * conv_tile_panels_##T(conv_depth(s)));     \
+    }                                                                                               \
+    KERNEL_FN int64_t conv_workspace_bytes_##T(const conv_shape* s) {                               \
+        int64_t depth = conv_depth(s), kernel = s->kernel_h * s->kernel_w;                          \
+        int64_t forward = depth * conv_tile_panels_##T(depth) * CONV_COLS(T);                       \
+        int64_t input_rows = conv_channel_block(s, CONV_INPUT_ROWS) * kernel + CONV_ROWS;           \
+        int64_t weight_rows = conv_channel_block(s, CONV_WEIGHT_ROWS) * kernel + CONV_ROWS, out_block = conv_out_block(s); \
+        int64_t input = (input_rows + s->c_out / s->groups) * CONV_COLS(T);                         \
+        int64_t weight = weight_rows * (CONV_PIXELS_LD + out_block) + CONV_PIXELS * out_block;      \
+        return max_i64(max_i64(forward, input), weight) * (int64_t)sizeof(T);                       \
+    }                                                                                               \
+                                                                                                    \
+    /* ---- depthwise: one row of accumulators per (sample, channel, output row) ---- */            \
+    KERNEL_INLINE void conv_axpy_##T(T* acc, const T* row, T w, int64_t stride, int64_t offset, int64_t lo, int64_t hi) { \
+        VECTORIZE for (int64_t o = lo; o < hi; o++) acc[o] += w * row[o * stride + offset];         \
+    }                                                                                               \
+    KERNEL_INLINE void conv_depthwise_forward_##T(const conv_shape* s, const T* x, const T* weight, const T* bias, T* y, \
+                                                  int64_t item) {                                   \
+        int64_t oc = item % s->c_out, multiplier = s->c_out / s->c_in;                              \
+        const T* plane = x + (item / s->c_out * s->c_in + oc / multiplier) * s->in_h * s->in_w;     \
+        const T* w = weight + oc * s->kernel_h * s->kernel_w;                                       \
+        for (int64_t oh = 0; oh < s->out_h; oh++) {                                                 \
+            T* row = y + (item * s->out_h + oh) * s->out_w;                                         \
+            for (int64_t o = 0; o < s->out_w; o++) row[o] = bias ? bias[oc] : 0;                    \
+            for (int64_t kh = 0; kh < s->kernel_h; kh++) {                                          \
+                int64_t h = oh * s->stride_h - s->pad_h + kh * s->dilation_h;                       \
+                if (h < 0 || h >= s->in_h) continue;                                                \
+                for (int64_t kw = 0; kw < s->kernel_w; kw++) {                                      \
+                    int64_t offset = kw * s->dilation_w - s->pad_w, lo = 0, hi = s->out_w;          \
+                    T value = w[kh * s->kernel_w + kw];                                             \
+                    conv_range(offset, s->stride_w, s->in_w, &lo, &hi);                             \
+                    if (s->stride_w == 1) conv_axpy_##T(row, plane + h * s->in_w, value, 1, offset, lo, hi); \
+                    else if (s->stride_w == 2) conv_axpy_##T(row, plane + h * s->in_w, value, 2, offset, lo, hi); \
+                    else conv_axpy_##T(row, plane + h * s->in_w, value, s->stride_w, offset, lo, hi); \
+                }                                                                                   \
+            }                                                                                       \
+        }                                                                                           \
+    }                                                                                               \
+    KERNEL_INLINE void conv_depthwise_backward_input_##T(const conv_shape* s, const T* grad, const T* weight, T* dx, \
+                                                         int64_t item) {                            \
+        int64_t multiplier = s->c_out / s->c_in, sample = item / s->c_in, ic = item % s->c_in, stride = s->stride_w; \
+        T* plane = dx + item * s->in_h * s->in_w;                                                   \
+        memset(plane, 0, (size_t)(s->in_h * s->in_w) * sizeof(T));                                  \
+        for (int64_t oc = ic * multiplier; oc < (ic + 1) * multiplier; oc++)                        \
+            for (int64_t oh = 0; oh < s->out_h; oh++) {                                             \
+                const T* g = grad + ((sample * s->c_out + oc) * s->out_h + oh) * s->out_w;          \
+                for (int64_t kh = 0; kh < s->kernel_h; kh++) {                                      \
+                    int64_t h = oh * s->stride_h - s->pad_h + kh * s->dilation_h;                   \
+                    if (h < 0 || h >= s->in_h) continue;                                            \
+                    for (int64_t kw = 0; kw < s->kernel_w; kw++) {                                  \
+                        int64_t offset = kw * s->dilation_w - s->pad_w, lo = 0, hi = s->out_w;      \
+                        T *row = plane + h * s->in_w, w = weight[(oc * s->kernel_h + kh) * s->kernel_w + kw]; \
+                        conv_range(offset, stride, s->in_w, &lo, &hi);                              \
+                        VECTORIZE for (int64_t o = lo; o < hi; o++) row[o * stride + offset] += w * g[o]; \
+                    }                                                                               \
+                }                                                                                   \
+            }                                                                                       \
+    }                                                                                               \
+    KERNEL_INLINE void conv_depthwise_backward_weight_##T(const conv_shape* s, const T* grad, const T* x, T* dw, \
+                                                          T* buf, int64_t oc) {                     \
+        int64_t multiplier = s->c_out / s->c_in, block = CONV_COLS(T);                              \
+        for (int64_t kh = 0; kh < s->kernel_h; kh++)                                                \
+            for (int64_t kw = 0; kw < s->kernel_w; kw++) {                                          \
+                f64 total = 0;                                                                      \
+                int64_t offset = kw * s->dilation_w - s->pad_w, lo = 0, hi = s->out_w;              \
+                conv_range(offset, s->stride_w, s->in_w, &lo, &hi);                                 \
+                for (int64_t n = 0; n < s->samples; n++)                                            \
+                    for (int64_t oh = 0; oh < s->out_h; oh++) {                                     \
+                        int64_t h = oh * s->stride_h - s->pad_h + kh * s->dilation_h;               \
+                        if (h < 0 || h >= s->in_h) continue;                                        \
+                        const T* g = grad + ((n * s->c_out + oc) * s->out_h + oh) * s->out_w;       \
+                        const T* row = x + ((n * s->c_in + oc / multiplier) * s->in_h + h) * s->in_w + offset; \
+                        if (s->stride_w == 1) {                                                     \
+                            total += row_dot_##T(g + lo, row + lo, hi > lo ? hi - lo : 0);          \
+                        } else {                                                                    \
+                            for (int64_t o = lo; o < hi; o += block) {                              \
+                                int64_t m = min_i64(block, hi - o);                                 \
+                                for (int64_t j = 0; j < m; j++) buf[j] = row[(o + j) * s->stride_w]; \
+                                total += block_dot_##T(g + o, buf, 0, m);                           \
+                            }                                                                       \
+                        }                                                                           \
+                    }                                                                               \
+                dw[(oc * s->kernel_h + kh) * s->kernel_w + kw] = (T)total;                          \
+            }                                                                                       \
+    }                                                                                               \
+                                                                                                    \
+    /* ---- forward: an item is (sample, group, tile of output positions) ---- */                   \
+    KERNEL_FN int64_t conv_forward_items_##T(const conv_shape* s) {                                 \
+        return conv_is_depthwise(s) ? s->samples * s->c_out : s->samples * s->groups * conv_tiles_##T(s); \
+    }                                                                                               \
+    KERNEL_FN void conv_forward_##T(const conv_shape* s, const char* in, const char* packed, const char* weight, \
+                                    const char* bias, char* out, char* workspace, int64_t items_begin, \
+                                    int64_t items_end) {                                            \
+        const T* x = (const T*)in;                                                                  \
+        T* panel = (T*)workspace;                                                                   \
+        int64_t depth = conv_depth(s), per_group = s->c_out / s->groups, in_group = s->c_in / s->groups; \
+        int64_t pixels = conv_pixels(s), width = CONV_COLS(T), tile = width * conv_tile_panels_##T(depth); \
+        int64_t tiles = conv_tiles_##T(s), blocks = conv_blocks(per_group, CONV_ROWS);              \
+        for (int64_t item = items_begin; item < items_end; item++) {                                \
+            if (conv_is_depthwise(s)) {                                                             \
+                conv_depthwise_forward_##T(s, x, (const T*)weight, (const T*)bias, (T*)out, item);  \
+                continue;                                                                           \
+            }                                                                                       \
+            int64_t image = item / tiles, p0 = item % tiles * tile, end = min_i64(p0 + tile, pixels); \
+            int64_t g = image % s->groups;                                                          \
+            const T* source = x + image * in_group * s->in_h * s->in_w;                             \
+            T* y = (T*)out + image * per_group * pixels;                                            \
+            for (int64_t p = p0; p < end; p += width) {                                             \
+                int64_t cols = min_i64(width, end - p);                                             \
+                if (!conv_is_pointwise(s) || cols < width)                                          \
+                    conv_pack_panel_##T(s, source, in_group, p, cols, panel + (p - p0) * depth, width); \
+            }                                                                                       \
+            for (int64_t block = 0; block < blocks; block++) {                                      \
+                const T* a = (const T*)packed + (g * blocks + block) * depth * CONV_ROWS;           \
+                const T* b = bias ? (const T*)bias + g * per_group + block * CONV_ROWS : 0;         \
+                int64_t rows = min_i64(CONV_ROWS, per_group - block * CONV_ROWS);                   \
+                for (int64_t p = p0; p < end; p += width) {                                         \
+                    int64_t cols = min_i64(width, end - p), direct = conv_is_pointwise(s) && cols == width; \
+                    conv_micro_##T(a, direct ? source + p : panel + (p - p0) * depth, direct ? pixels : width, \
+                                   y + block * CONV_ROWS * pixels + p, pixels, depth, rows, cols, b); \
+                }                                                                                   \
+            }                                                                                       \
+        }                                                                                           \
+    }                                                                                               \
+                                                                                                    \
+    /* ---- gradient of the input: an item is (sample, group, block of input channels); writes all of it ---- */ \
+    KERNEL_FN int64_t conv_backward_input_items_##T(const conv_shape* s) {                          \
+        return conv_is_depthwise(s) ? s->samples * s->c_in : s->samples * s->groups * conv_blocks(s->c_in / s->groups, conv_channel_block(s, CONV_INPUT_ROWS)); \
+    }                                                                                               \
+    KERNEL_INLINE void conv_add_panel_##T(const conv_shape* s, const T* panel, int64_t ld, int64_t channels, int64_t p0, \
+                                          int64_t cols, T* dx) {                                    \
+        conv_run runs[CONV_PIXELS];                                                                 \
+        int count = conv_runs(s, p0, cols, runs);                                                   \
+        int64_t stride = s->stride_w;                                                               \
+        for (int64_t ic = 0; ic < channels; ic++, dx += s->in_h * s->in_w)                          \
+            for (int64_t kh = 0; kh < s->kernel_h; kh++)                                            \
+                for (int64_t kw = 0; kw < s->kernel_w; kw++, panel += ld)                           \
+                    for (int i = 0; i < count; i++) {                                               \
+                        int64_t h = runs[i].h + kh * s->dilation_h, w = runs[i].w + kw * s->dilation_w; \
+                        int64_t lo = 0, hi = runs[i].length;                                        \
+                        if (h < 0 || h >= s->in_h) continue;                                        \
+                        conv_range(w, stride, s->in_w, &lo, &hi);                                   \
+                        conv_add_run_##T(dx + h * s->in_w + w, panel + runs[i].at, stride, lo, hi); \
+                    }                                                                               \
+    }                                                                                               \
+    KERNEL_FN void conv_backward_input_##T(const conv_shape* s, const char* grad, const char* packed, const char* weight, \
+                                           char* grad_in, char* workspace, int64_t items_begin, int64_t items_end) { \
+        int64_t depth = conv_depth(s), per_group = s->c_out / s->groups, in_group = s->c_in / s->groups; \
+        int64_t pixels = conv_pixels(s), width = CONV_COLS(T), block = conv_channel_block(s, CONV_INPUT_ROWS); \
+        int64_t blocks = conv_blocks(in_group, block), kernel = s->kernel_h * s->kernel_w;          \
+        T *panel = (T*)workspace, *tail = panel + (block * kernel + CONV_ROWS) * width;             \
+        for (int64_t item = items_begin; item < items_end; item++) {                                \
+            if (conv_is_depthwise(s)) {                                                             \
+                conv_depthwise_backward_input_##T(s, (const T*)grad, (const T*)weight, (T*)grad_in, item); \
+                continue;                                                                           \
+            }                                                                                       \
+            int64_t image = item / blocks, ic = item % blocks * block, channels = min_i64(block, in_group - ic); \
+            int64_t g = image % s->groups, k0 = ic * kernel, k1 = k0 + channels * kernel;           \
+            const T* gy = (const T*)grad + image * per_group * pixels;                              \
+            T* dx = (T*)grad_in + (image * in_group + ic) * s->in_h * s->in_w;                      \
+            memset(dx, 0, (size_t)(channels * s->in_h * s->in_w) * sizeof(T));                      \
+            for (int64_t p = 0; p < pixels; p += width) {                                           \
+                int64_t cols = min_i64(width, pixels - p), ld = pixels;                             \
+                const T* b = gy + p;                                                                \
+                if (cols < width) {                                                                 \
+                    for (int64_t o = 0; o < per_group; o++)                                         \
+                        for (int64_t j = 0; j < width; j++) tail[o * width + j] = j < cols ? gy[o * pixels + p + j] : 0; \
+                    b = tail;                                                                       \
+                    ld = width;                                                                     \
+                }                                                                                   \
+                /* blocks of CONV_ROWS rows of K start at multiples of CONV_ROWS: the first may begin before k0 */ \
+                int64_t first = k0 / CONV_ROWS * CONV_ROWS, lead = k0 - first;                      \
+                for (int64_t k = first; k < k1; k += CONV_ROWS) {                                   \
+                    const T* a = (const T*)packed +                                                 \
+                                 (g * conv_blocks(depth, CONV_ROWS) + k / CONV_ROWS) * per_group * CONV_ROWS; \
+                    conv_micro_##T(a, b, ld, panel + (k - first) * width, width, per_group,         \
+                                   min_i64(CONV_ROWS, k1 - k), width, 0);                           \
+                }                                                                                   \
+                conv_add_panel_##T(s, panel + lead * width, width, channels, p, cols, dx);          \
+            }                                                                                       \
+        }                                                                                           \
+    }                                                                                               \
+                                                                                                    \
+    /* ---- gradient of the weight: an item is (group, block of input channels, block of output channels) ---- */ \
+    /* c[r][j] += sum_p panel[r][p] gy[p][j] */                                                     \
+    KERNEL_ONCE void conv_micro_weight_##T(const T* a, const T* b, int64_t ldb, T* c, int64_t ldc, int64_t n) { \
+        enum { W = VECTOR_BYTES / sizeof(T) };                                                      \
+        v##T acc[CONV_ROWS][2];                                                                     \
+        _Pragma("GCC unroll 16") for (int r = 0; r < CONV_ROWS; r++) acc[r][0] = acc[r][1] = (v##T){0}; \
+        for (int64_t p = 0; p < n; p++, b += ldb) {                                                 \
+            v##T b0 = *(const v##T##_u*)b, b1 = *(const v##T##_u*)(b + W);                          \
+            _Pragma("GCC unroll 16") for (int r = 0; r < CONV_ROWS; r++) {                          \
+                acc[r][0] += a[r * CONV_PIXELS_LD + p] * b0;                                        \
+                acc[r][1] += a[r * CONV_PIXELS_LD + p] * b1;                                        \
+            }                                                                                       \
+        }                                                                                           \
+        _Pragma("GCC unroll 16") for (int r = 0; r < CONV_ROWS; r++) {                              \
+            *(v##T##_u*)(c + r * ldc) += acc[r][0];                                                 \
+            *(v##T##_u*)(c + r * ldc + W) += acc[r][1];                                             \
+        }                                                                                           \
+    }                                                                                               \
+    KERNEL_FN int64_t conv_backward_weight_items_##T(const conv_shape* s) {                         \
+        if (conv_is_depthwise(s)) return s->c_out;                                                  \
+        return s->groups * conv_weight_blocks(s) * conv_blocks(s->c_out / s->groups, conv_out_block(s)); \
+    }                                                                                               \
+    KERNEL_FN void conv_backward_weight_##T(const conv_shape* s, const char* grad, const char* in, char* grad_weight, \
+                                            char* workspace, int64_t items_begin, int64_t items_end) { \
+        int64_t depth = conv_depth(s), per_group = s->c_out / s->groups, in_group = s->c_in / s->groups; \
+        int64_t pixels = conv_pixels(s), block = conv_channel_block(s, CONV_WEIGHT_ROWS), blocks = conv_weight_blocks(s); \
+        int64_t kernel = s->kernel_h * s->kernel_w, ldo = conv_out_block(s), out_blocks = conv_blocks(per_group, ldo); \
+        T *panel = (T*)workspace, *gy_t = panel + (block * kernel + CONV_ROWS) * CONV_PIXELS_LD;    \
+        T* c = gy_t + CONV_PIXELS * ldo;                                                            \
+        for (int64_t item = items_begin; item < items_end; item++) {                                \
+            if (conv_is_depthwise(s)) {                                                             \
+                conv_depthwise_backward_weight_##T(s, (const T*)grad, (const T*)in, (T*)grad_weight, panel, item); \
+                continue;                                                                           \
+            }                                                                                       \
+            int64_t o0 = item % out_blocks * ldo, outs = min_i64(ldo, per_group - o0);              \
+            int64_t ic = item / out_blocks % blocks * block, g = item / (out_blocks * blocks);      \
+            int64_t channels = min_i64(block, in_group - ic), rows = channels * kernel;             \
+            memset(c, 0, (size_t)((rows + CONV_ROWS) * ldo) * sizeof(T));                           \
+            memset(panel, 0, (size_t)((rows + CONV_ROWS) * CONV_PIXELS_LD) * sizeof(T));            \
+            memset(gy_t, 0, (size_t)(CONV_PIXELS * ldo) * sizeof(T));                               \
+            for (int64_t n = 0; n < s->samples; n++) {                                              \
+                const T* x = (const T*)in + ((n * s->groups + g) * in_group + ic) * s->in_h * s->in_w; \
+                const T* gy = (const T*)grad + ((n * s->groups + g) * per_group + o0) * pixels;     \
+                for (int64_t p0 = 0; p0 < pixels; p0 += CONV_PIXELS) {                              \
+                    int64_t m = min_i64(CONV_PIXELS, pixels - p0);                                  \
+                    conv_pack_panel_##T(s, x, channels, p0, m, panel, CONV_PIXELS_LD);              \
+                    for (int64_t p = 0; p < m; p++)                                                 \
+                        for (int64_t o = 0; o < outs; o++) gy_t[p * ldo + o] = gy[o * pixels + p0 + p]; \
+                    for (int64_t o = 0; o < ldo; o += CONV_COLS(T))                                 \
+                        for (int64_t r = 0; r < rows; r += CONV_ROWS)                               \
+                            conv_micro_weight_##T(panel + r * CONV_PIXELS_LD, gy_t + o, ldo, c + r * ldo + o, ldo, m); \
+                }                                                                                   \
+            }                                                                                       \
+            for (int64_t o = 0; o < outs; o++)                                                      \
+                for (int64_t r = 0; r < rows; r++)                                                  \
+                    ((T*)grad_weight)[(g * per_group + o0 + o) * depth + ic * kernel + r] = c[r * ldo + o]; \
+        }                                                                                           \
+    }
+DEFINE_CONV(f32)
+DEFINE_CONV(f64)
+
+#endif

@@ -1,0 +1,372 @@
+/* Pooling over windows of two dimensions: max (with indices), average, adaptive average; forward and backward.
+ *
+ * Layouts: "planes" is contiguous NCHW, one work item per (sample, channel) plane; "last" is contiguous NHWC
+ * (channels_last), vectorised over channels, one work item per (sample, output row) forward and per (sample,
+ * input row) backward; max backward on "last" takes one item per sample. Sizes come from the caller, who has
+ * applied ceil_mode. One output row is accumulated window position by window position, so that the inner loop
+ * is a plain loop over the outputs for which the position lies inside the input. Halves accumulate in f32. */
+#ifndef TRT_POOL_H
+#define TRT_POOL_H
+
+#include "kernel_base.h"
+#include "kernels.h"
+
+enum { POOL_BLOCK = 512 };
+
+KERNEL_INLINE int64_t ceil_div(int64_t a, int64_t b) { return a >= 0 ? (a + b - 1) / b : -(-a / b); }
+
+/* Outputs o in [*lo, *hi) have 0 <= o * stride + offset < size. */
+KERNEL_INLINE void valid_outputs(int64_t offset, int64_t stride, int64_t size, int64_t* lo, int64_t* hi) {
+    *lo = max_i64(*lo, ceil_div(-offset, stride));
+    *hi = min_i64(*hi, ceil_div(size - offset, stride));
+}
+
+/* First input position of a window that lies inside the input. */
+KERNEL_INLINE int64_t first_valid(int64_t start, int64_t dilation) {
+    return start >= 0 ? start : start + ceil_div(-start, dilation) * dilation;
+}
+
+/* Divisor of the average over the window of output (oh, ow). */
+KERNEL_INLINE int64_t pool_divisor(const pool_shape* s, int64_t oh, int64_t ow) {
+    if (s->divisor_override) return s->divisor_override;
+    int64_t h0 = oh * s->stride_h - s->pad_h, w0 = ow * s->stride_w - s->pad_w;
+    int64_t h1 = min_i64(h0 + s->kernel_h, s->in_h + s->pad_h), w1 = min_i64(w0 + s->kernel_w, s->in_w + s->pad_w);
+    if (s->count_include_pad) return (h1 - h0) * (w1 - w0);
+    return (min_i64(h1, s->in_h) - max_i64(h0, 0)) * (min_i64(w1, s->in_w) - max_i64(w0, 0));
+}
+
+/* ---- max ---- */
+#define DEFINE_MAX_POOL(T, C, I, LOAD, STORE, LOWEST)                                               \
+    /* outputs [lo, hi) take in row[o * stride + offset], whose index in the plane is base + o * stride */ \
+    KERNEL_INLINE void max_pool_step_##T(C* best, I* index, const T* row, int64_t stride, int64_t offset, int64_t base, \
+                                         int64_t lo, int64_t hi) {                                  \
+        VECTORIZE for (int64_t o = lo; o < hi; o++) {                                               \
+            C v = LOAD(row[o * stride + offset]);                                                   \
+            int better = (v > best[o]) | (v != v);                                                  \
+            best[o] = better ? v : best[o];                                                         \
+            index[o] = better ? (I)(base + o * stride) : index[o];                                  \
+        }                                                                                           \
+    }                                                                                               \
+    KERNEL_FN void max_pool_planes_##T(const char* in, char* out, int64_t* indices, const pool_shape* s, \
+                                       int64_t items_begin, int64_t items_end) {                    \
+        C best_[POOL_BLOCK];                                                                        \
+        I index_[POOL_BLOCK];                                                                       \
+        for (int64_t item = items_begin; item < items_end; item++) {                                \
+            const T* plane = (const T*)in + item * s->in_h * s->in_w;                               \
+            for (int64_t oh = 0; oh < s->out_h; oh++)                                               \
+                for (int64_t o0 = 0; o0 < s->out_w; o0 += POOL_BLOCK) {                             \
+                    int64_t end = min_i64(o0 + POOL_BLOCK, s->out_w), h0 = oh * s->stride_h - s->pad_h; \
+                    C* best = best_ - o0;                                                           \
+                    I* index = index_ - o0;                                                         \
+                    for (int64_t o = o0; o < end; o++) {                                            \
+                        best[o] = LOWEST;                                                           \
+                        index[o] = (I)(first_valid(h0, s->dilation_h) * s->in_w +                   \
+                                       first_valid(o * s->stride_w - s->pad_w, s->dilation_w));     \
+                    }                                                                               \
+                    for (int64_t kh = 0; kh < s->kernel_h; kh++) {                                  \
+                        int64_t h = h0 + kh * s->dilation_h;                                        \
+                        if (h < 0 || h >= s->in_h) continue;                                        \
+                        for (int64_t kw = 0; kw < s->kernel_w; kw++) {                              \
+                            int64_t offset = kw * s->dilation_w - s->pad_w, lo = o0, hi = end;      \
+                            int64_t base = h * s->in_w + offset;                                    \
+                            valid_outputs(offset, s->stride_w, s->in_w, &lo, &hi);                  \
+                            const T* row = plane + h * s->in_w;                                     \
+                            if (s->stride_w == 1) max_pool_step_##T(best, index, row, 1, offset, base, lo, hi); \
+                            else if (s->stride_w == 2) max_pool_step_##T(best, index, row, 2, offset, base, lo, hi); \
+                            else max_pool_step_##T(best, index, row, s->stride_w, offset, base, lo, hi); \
+                        }                                                                           \
+                    }                                                                               \
+                    int64_t at = (item * s->out_h + oh) * s->out_w;                                 \
+                    for (int64_t o = o0; o < end; o++) ((T*)out)[at + o] = STORE(best[o]);          \
+                    if (indices)                                                                    \
+                        for (int64_t o = o0; o < end; o++) indices[at + o] = index[o];              \
+                }                                                                                   \
+        }                                                                                           \
+    }                                                                                               \
+    KERNEL_FN void max_pool_last_##T(const char* in, char* out, int64_t* indices, const pool_shape* s, \
+                                     int64_t items_begin, int64_t items_end) {                      \
+        C best[POOL_BLOCK];                                                                         \
+        I index[POOL_BLOCK];                                                                        \
+        int64_t channels = s->channels;                                                             \
+        for (int64_t item = items_begin; item < items_end; item++) {                                \
+            const T* image = (const T*)in + item / s->out_h * s->in_h * s->in_w * channels;         \
+            int64_t h0 = item % s->out_h * s->stride_h - s->pad_h;                                  \
+            for (int64_t ow = 0; ow < s->out_w; ow++)                                               \
+                for (int64_t c0 = 0; c0 < channels; c0 += POOL_BLOCK) {                             \
+                    int64_t m = min_i64(POOL_BLOCK, channels - c0), w0 = ow * s->stride_w - s->pad_w; \
+                    I first = (I)(first_valid(h0, s->dilation_h) * s->in_w + first_valid(w0, s->dilation_w)); \
+                    for (int64_t c = 0; c < m; c++) best[c] = LOWEST, index[c] = first;             \
+                    for (int64_t kh = 0; kh < s->kernel_h; kh++)                                    \
+                        for (int64_t kw = 0; kw < s->kernel_w; kw++) {                              \
+                            int64_t h = h0 + kh * s->dilation_h, w = w0 + kw * s->dilation_w;       \
+                            if (h < 0 || h >= s->in_h || w < 0 || w >= s->in_w) continue;           \
+                            const T* x = image + (h * s->in_w + w) * channels + c0;                 \
+                            I position = (I)(h * s->in_w + w);                                      \
+                            VECTORIZE for (int64_t c = 0; c < m; c++) {                             \
+                                C v = LOAD(x[c]);                                                   \
+                                int better = (v > best[c]) | (v != v);                              \
+                                best[c] = better ? v : best[c];                                     \
+                                index[c] = better ? position : index[c];                            \
+                            }                                                                       \
+                        }                                                                           \
+                    int64_t at = (item * s->out_w + ow) * channels + c0;                            \
+                    for (int64_t c = 0; c < m; c++) ((T*)out)[at + c] = STORE(best[c]);             \
+                    if (indices)                                                                    \
+                        for (int64_t c = 0; c < m; c++) indices[at + c] = index[c];                 \
+                }                                                                                   \
+        }                                                                                           \
+    }                                                                                               \
+    /* grad_in is written completely; indices are those of the forward */                           \
+    KERNEL_FN void max_pool_backward_planes_##T(const char* grad, const int64_t* indices, char* grad_in, \
+                                                const pool_shape* s, int64_t items_begin, int64_t items_end) { \
+        int64_t in_size = s->in_h * s->in_w, out_size = s->out_h * s->out_w;                        \
+        for (int64_t item = items_begin; item < items_end; item++) {                                \
+            T* d = (T*)grad_in + item * in_size;                                                    \
+            const T* g = (const T*)grad + item * out_size;                                          \
+            memset(d, 0, (size_t)in_size * sizeof(T));                                              \
+            for (int64_t o = 0; o < out_size; o++) {                                                \
+                int64_t at = indices[item * out_size + o];                                          \
+                if (at >= 0 && at < in_size) d[at] = STORE(LOAD(d[at]) + LOAD(g[o]));               \
+            }                                                                                       \
+        }                                                                                           \
+    }                                                                                               \
+    KERNEL_FN void max_pool_backward_last_##T(const char* grad, const int64_t* indices, char* grad_in, \
+                                              const pool_shape* s, int64_t items_begin, int64_t items_end) { \
+        int64_t in_size = s->in_h * s->in_w, out_size = s->out_h * s->out_w, channels = s->channels; \
+        for (int64_t item = items_begin; item < items_end; item++) {                                \
+            T* d = (T*)grad_in + item * in_size * channels;                                         \
+            memset(d, 0, (size_t)(in_size * channels) * sizeof(T));                                 \
+            for (int64_t o = 0; o < out_size; o++) {                                                \
+                const T* g = (const T*)grad + (item * out_size + o) * channels;                     \
+                const int64_t* index = indices + (item * out_size + o) * channels;                  \
+                for (int64_t c = 0; c < channels; c++) {                                            \
+                    if (index[c] < 0 || index[c] >= in_size) continue;                              \
+                    T* p = d + index[c] * channels + c;                                             \
+                    *p = STORE(LOAD(*p) + LOAD(g[c]));                                              \
+                }                                                                                   \
+            }                                                                                       \
+        }                                                                                           \
+    }
+
+/* ---- average ---- */
+#define DEFINE_AVG_POOL(T, C, LOAD, STORE)                                                          \
+    KERNEL_INLINE void add_strided_##T(C* sum, const T* row, int64_t stride, int64_t offset, int64_t lo, int64_t hi) { \
+        VECTORIZE for (int64_t o = lo; o < hi; o++) sum[o] += LOAD(row[o * stride + offset]);       \
+    }                                                                                               \
+    KERNEL_FN void avg_pool_planes_##T(const char* in, char* out, const pool_shape* s, int64_t items_begin, \
+                                       int64_t items_end) {                                         \
+        C sum_[POOL_BLOCK];                                                                         \
+        for (int64_t item = items_begin; item < items_end; item++) {                                \
+            const T* plane = (const T*)in + item * s->in_h * s->in_w;                               \
+            for (int64_t oh = 0; oh < s->out_h; oh++)                                               \
+                for (int64_t o0 = 0; o0 < s->out_w; o0 += POOL_BLOCK) {                             \
+                    int64_t end = min_i64(o0 + POOL_BLOCK, s->out_w);                               \
+                    C* sum = sum_ - o0;                                                             \
+                    for (int64_t o = o0; o < end; o++) sum[o] = 0;                                  \
+                    for (int64_t kh = 0; kh < s->kernel_h; kh++) {                                  \
+                        int64_t h = oh * s->stride_h - s->pad_h + kh;                               \
+                        if (h < 0 || h >= s->in_h) continue;                                        \
+                        for (int64_t kw = 0; kw < s->kernel_w; kw++) {                              \
+                            int64_t offset = kw - s->pad_w, lo = o0, hi = end;                      \
+                            const T* row = plane + h * s->in_w;                                     \
+                            valid_outputs(offset, s->stride_w, s->in_w, &lo, &hi);                  \
+                            if (s->stride_w == 1) add_strided_##T(sum, row, 1, offset, lo, hi);     \
+                            else if (s->stride_w == 2) add_strided_##T(sum, row, 2, offset, lo, hi); \
+                            else add_strided_##T(sum, row, s->stride_w, offset, lo, hi);            \
+                        }                                                                           \
+                    }                                                                               \
+                    T* y = (T*)out + (item * s->out_h + oh) * s->out_w;                             \
+                    for (int64_t o = o0; o < end; o++) y[o] = STORE(sum[o] / (C)pool_divisor(s, oh, o)); \
+                }                                                                                   \
+        }                                                                                           \
+    }                                                                                               \
+    KERNEL_FN void avg_pool_last_##T(const char* in, char* out, const pool_shape* s, int64_t items_begin, \
+                                     int64_t items_end) {                                           \
+        C sum[POOL_BLOCK];                                                                          \
+        int64_t channels = s->channels;                                                             \
+        for (int64_t item = items_begin; item < items_end; item++) {                                \
+            const T* image = (const T*)in + item / s->out_h * s->in_h * s->in_w * channels;         \
+            int64_t oh = item % s->out_h;                                                           \
+            for (int64_t ow = 0; ow < s->out_w; ow++)                                               \
+                for (int64_t c0 = 0; c0 < channels; c0 += POOL_BLOCK) {                             \
+                    int64_t m = min_i64(POOL_BLOCK, channels - c0);                                 \
+                    for (int64_t c = 0; c < m; c++) sum[c] = 0;                                     \
+                    for (int64_t kh = 0; kh < s->kernel_h; kh++)                                    \
+                        for (int64_t kw = 0; kw < s->kernel_w; kw++) {                              \
+                            int64_t h = oh * s->stride_h - s->pad_h + kh, w = ow * s->stride_w - s->pad_w + kw; \
+                            if (h < 0 || h >= s->in_h || w < 0 || w >= s->in_w) continue;           \
+                            add_strided_##T(sum, image + (h * s->in_w + w) * channels + c0, 1, 0, 0, m); \
+                        }                                                                           \
+                    T* y = (T*)out + (item * s->out_w + ow) * channels + c0;                        \
+                    C divisor = (C)pool_divisor(s, oh, ow);                                         \
+                    VECTORIZE for (int64_t c = 0; c < m; c++) y[c] = STORE(sum[c] / divisor);       \
+                }                                                                                   \
+        }                                                                                           \
+    }                                                                                               \
+    /* Each input row gathers from the output rows whose windows cover it. */                       \
+    KERNEL_FN void avg_pool_backward_planes_##T(const char* grad, char* grad_in, const pool_shape* s, \
+                                                int64_t items_begin, int64_t items_end) {           \
+        C sum[POOL_BLOCK], part[POOL_BLOCK];                                                        \
+        for (int64_t item = items_begin; item < items_end; item++)                                  \
+            for (int64_t h = 0; h < s->in_h; h++)                                                   \
+                for (int64_t w0 = 0; w0 < s->in_w; w0 += POOL_BLOCK) {                              \
+                    int64_t m = min_i64(POOL_BLOCK, s->in_w - w0);                                  \
+                    for (int64_t i = 0; i < m; i++) sum[i] = 0;                                     \
+                    for (int64_t kh = 0; kh < s->kernel_h; kh++) {                                  \
+                        int64_t top = h + s->pad_h - kh, oh = top / s->stride_h;                    \
+                        if (top < 0 || top % s->stride_h || oh >= s->out_h) continue;               \
+                        const T* g = (const T*)grad + (item * s->out_h + oh) * s->out_w;            \
+                        for (int64_t o0 = 0; o0 < s->out_w; o0 += POOL_BLOCK) {                     \
+                            int64_t end = min_i64(o0 + POOL_BLOCK, s->out_w);                       \
+                            for (int64_t o = o0; o < end; o++) part[o - o0] = LOAD(g[o]) / (C)pool_divisor(s, oh, o); \
+                            for (int64_t kw = 0; kw < s->kernel_w; kw++) {                          \
+                                int64_t offset = kw - s->pad_w - w0, lo = o0, hi = end, stride = s->stride_w; \
+                                valid_outputs(offset, stride, m, &lo, &hi);                         \
+                                VECTORIZE for (int64_t o = lo; o < hi; o++) sum[o * stride + offset] += part[o - o0]; \
+                            }                                                                       \
+                        }                                                                           \
+                    }                                                                               \
+                    T* d = (T*)grad_in + (item * s->in_h + h) * s->in_w + w0;                       \
+                    for (int64_t i = 0; i < m; i++) d[i] = STORE(sum[i]);                           \
+                }                                                                                   \
+    }                                                                                               \
+    KERNEL_FN void avg_pool_backward_last_##T(const char* grad, char* grad_in, const pool_shape* s, \
+                                              int64_t items_begin, int64_t items_end) {             \
+        C sum[POOL_BLOCK];                                                                          \
+        int64_t channels = s->channels;                                                             \
+        for (int64_t item = items_begin; item < items_end; item++) {                                \
+            int64_t sample = item / s->in_h, h = item % s->in_h;                                    \
+            for (int64_t w = 0; w < s->in_w; w++)                                                   \
+                for (int64_t c0 = 0; c0 < channels; c0 += POOL_BLOCK) {                             \
+                    int64_t m = min_i64(POOL_BLOCK, channels - c0);                                 \
+                    for (int64_t c = 0; c < m; c++) sum[c] = 0;                                     \
+                    for (int64_t kh = 0; kh < s->kernel_h; kh++)                                    \
+                        for (int64_t kw = 0; kw < s->kernel_w; kw++) {                              \
+                            int64_t top = h + s->pad_h - kh, left = w + s->pad_w - kw;              \
+                            int64_t oh = top / s->stride_h, ow = left / s->stride_w;                \
+                            if (top < 0 || left < 0 || top % s->stride_h || left % s->stride_w) continue; \
+                            if (oh >= s->out_h || ow >= s->out_w) continue;                         \
+                            const T* g = (const T*)grad + ((sample * s->out_h + oh) * s->out_w + ow) * channels + c0; \
+                            C divisor = (C)pool_divisor(s, oh, ow);                                 \
+                            VECTORIZE for (int64_t c = 0; c < m; c++) sum[c] += LOAD(g[c]) / divisor; \
+                        }                                                                           \
+                    T* d = (T*)grad_in + (item * s->in_w + w) * channels + c0;                      \
+                    VECTORIZE for (int64_t c = 0; c < m; c++) d[c] = STORE(sum[c]);                 \
+                }                                                                                   \
+        }                                                                                           \
+    }
+
+/* ---- adaptive average: output o covers [floor(o in / out), ceil((o + 1) in / out)) ---- */
+KERNEL_INLINE int64_t adaptive_start(int64_t o, int64_t out, int64_t in) { return o * in / out; }
+KERNEL_INLINE int64_t adaptive_end(int64_t o, int64_t out, int64_t in) { return ((o + 1) * in + out - 1) / out; }
+
+#define DEFINE_ADAPTIVE_POOL(T, C, LOAD, STORE)                                                     \
+    KERNEL_FN void adaptive_avg_pool_planes_##T(const char* in, char* out, const pool_shape* s, int64_t items_begin, \
+                                                int64_t items_end) {                                \
+        C buf[POOL_BLOCK];                                                                          \
+        for (int64_t item = items_begin; item < items_end; item++) {                                \
+            const T* plane = (const T*)in + item * s->in_h * s->in_w;                               \
+            for (int64_t oh = 0; oh < s->out_h; oh++)                                               \
+                for (int64_t ow = 0; ow < s->out_w; ow++) {                                         \
+                    int64_t h0 = adaptive_start(oh, s->out_h, s->in_h), h1 = adaptive_end(oh, s->out_h, s->in_h); \
+                    int64_t w0 = adaptive_start(ow, s->out_w, s->in_w), w1 = adaptive_end(ow, s->out_w, s->in_w); \
+                    f64 sum = 0;                                                                    \
+                    int64_t rows = h1 - h0, width = w1 - w0;                                        \
+                    if (width == s->in_w) { /* whole rows: one run */                               \
+                        width *= rows;                                                              \
+                        rows = 1;                                                                   \
+                    }                                                                               \
+                    for (int64_t h = h0; h < h0 + rows; h++)                                        \
+                        for (int64_t i = 0; i < width; i += POOL_BLOCK) {                           \
+                            int64_t m = min_i64(POOL_BLOCK, width - i);                             \
+                            const T* p = plane + h * s->in_w + w0 + i;                              \
+                            sum += block_sum_##C(stage_##T((const char*)p, sizeof(T), m, buf), buf, 0, m); \
+                        }                                                                           \
+                    ((T*)out)[(item * s->out_h + oh) * s->out_w + ow] = STORE((C)(sum / (f64)((h1 - h0) * (w1 - w0)))); \
+                }                                                                                   \
+        }                                                                                           \
+    }                                                                                               \
+    KERNEL_FN void adaptive_avg_pool_last_##T(const char* in, char* out, const pool_shape* s, int64_t items_begin, \
+                                              int64_t items_end) {                                  \
+        C sum[POOL_BLOCK];                                                                          \
+        int64_t channels = s->channels;                                                             \
+        for (int64_t item = items_begin; item < items_end; item++) {                                \
+            const T* image = (const T*)in + item / s->out_h * s->in_h * s->in_w * channels;         \
+            int64_t oh = item % s->out_h;                                                           \
+            int64_t h0 = adaptive_start(oh, s->out_h, s->in_h), h1 = adaptive_end(oh, s->out_h, s->in_h); \
+            for (int64_t ow = 0; ow < s->out_w; ow++) {                                             \
+                int64_t w0 = adaptive_start(ow, s->out_w, s->in_w), w1 = adaptive_end(ow, s->out_w, s->in_w); \
+                for (int64_t c0 = 0; c0 < channels; c0 += POOL_BLOCK) {                             \
+                    int64_t m = min_i64(POOL_BLOCK, channels - c0);                                 \
+                    for (int64_t c = 0; c < m; c++) sum[c] = 0;                                     \
+                    for (int64_t h = h0; h < h1; h++)                                               \
+                        for (int64_t w = w0; w < w1; w++)                                           \
+                            add_strided_##T(sum, image + (h * s->in_w + w) * channels + c0, 1, 0, 0, m); \
+                    T* y = (T*)out + (item * s->out_w + ow) * channels + c0;                        \
+                    C divisor = (C)((h1 - h0) * (w1 - w0));                                         \
+                    VECTORIZE for (int64_t c = 0; c < m; c++) y[c] = STORE(sum[c] / divisor);       \
+                }                                                                                   \
+            }                                                                                       \
+        }                                                                                           \
+    }                                                                                               \
+    /* Input position h is covered by outputs floor(h out / in) .. ceil((h + 1) out / in) - 1. */   \
+    KERNEL_FN void adaptive_avg_pool_backward_planes_##T(const char* grad, char* grad_in, const pool_shape* s, \
+                                                         int64_t items_begin, int64_t items_end) {  \
+        for (int64_t item = items_begin; item < items_end; item++)                                  \
+            for (int64_t h = 0; h < s->in_h; h++)                                                   \
+                for (int64_t w = 0; w < s->in_w; w++) {                                             \
+                    C sum = 0;                                                                      \
+                    for (int64_t oh = adaptive_start(h, s->in_h, s->out_h); oh < adaptive_end(h, s->in_h, s->out_h); oh++) \
+                        for (int64_t ow = adaptive_start(w, s->in_w, s->out_w); ow < adaptive_end(w, s->in_w, s->out_w); ow++) { \
+                            int64_t rows = adaptive_end(oh, s->out_h, s->in_h) - adaptive_start(oh, s->out_h, s->in_h); \
+                            int64_t cols = adaptive_end(ow, s->out_w, s->in_w) - adaptive_start(ow, s->out_w, s->in_w); \
+                            sum += LOAD(((const T*)grad)[(item * s->out_h + oh) * s->out_w + ow]) / (C)(rows * cols); \
+                        }                                                                           \
+                    ((T*)grad_in)[(item * s->in_h + h) * s->in_w + w] = STORE(sum);                 \
+                }                                                                                   \
+    }                                                                                               \
+    KERNEL_FN void adaptive_avg_pool_backward_last_##T(const char* grad, char* grad_in, const pool_shape* s, \
+                                                       int64_t items_begin, int64_t items_end) {    \
+        C sum[POOL_BLOCK];                                                                          \
+        int64_t channels = s->channels;                                                             \
+        for (int64_t item = items_begin; item < items_end; item++) {                                \
+            int64_t sample = item / s->in_h, h = item % s->in_h;                                    \
+            for (int64_t w = 0; w < s->in_w; w++)                                                   \
+                for (int64_t c0 = 0; c0 < channels; c0 += POOL_BLOCK) {                             \
+                    int64_t m = min_i64(POOL_BLOCK, channels - c0);                                 \
+                    for (int64_t c = 0; c < m; c++) sum[c] = 0;                                     \
+                    for (int64_t oh = adaptive_start(h, s->in_h, s->out_h); oh < adaptive_end(h, s->in_h, s->out_h); oh++) \
+                        for (int64_t ow = adaptive_start(w, s->in_w, s->out_w); ow < adaptive_end(w, s->in_w, s->out_w); ow++) { \
+                            int64_t rows = adaptive_end(oh, s->out_h, s->in_h) - adaptive_start(oh, s->out_h, s->in_h); \
+                            int64_t cols = adaptive_end(ow, s->out_w, s->in_w) - adaptive_start(ow, s->out_w, s->in_w); \
+                            const T* g = (const T*)grad + ((sample * s->out_h + oh) * s->out_w + ow) * channels + c0; \
+                            C divisor = (C)(rows * cols);                                           \
+                            VECTORIZE for (int64_t c = 0; c < m; c++) sum[c] += LOAD(g[c]) / divisor; \
+                        }                                                                           \
+                    T* d = (T*)grad_in + (item * s->in_w + w) * channels + c0;                      \
+                    VECTORIZE for (int64_t c = 0; c < m; c++) d[c] = STORE(sum[c]);                 \
+                }                                                                                   \
+        }                                                                                           \
+    }
+
+/* 32-bit compute types carry 32-bit indices, so that one vector shape serves both: in_h * in_w < 2^31. */
+DEFINE_MAX_POOL(u8, u8, int64_t, IDENTITY, IDENTITY, 0)
+DEFINE_MAX_POOL(i8, i8, int64_t, IDENTITY, IDENTITY, INT8_MIN)
+DEFINE_MAX_POOL(i16, i16, int64_t, IDENTITY, IDENTITY, INT16_MIN)
+DEFINE_MAX_POOL(i32, i32, int32_t, IDENTITY, IDENTITY, INT32_MIN)
+DEFINE_MAX_POOL(i64, i64, int64_t, IDENTITY, IDENTITY, INT64_MIN)
+DEFINE_MAX_POOL(f16, f32, int32_t, ld_f16, st_f16, -INFINITY)
+DEFINE_MAX_POOL(bf16, f32, int32_t, ld_bf16, st_bf16, -INFINITY)
+DEFINE_MAX_POOL(f32, f32, int32_t, IDENTITY, IDENTITY, -INFINITY)
+DEFINE_MAX_POOL(f64, f64, int64_t, IDENTITY, IDENTITY, -INFINITY)
+DEFINE_AVG_POOL(i64, i64, IDENTITY, IDENTITY)
+DEFINE_AVG_POOL(f16, f32, ld_f16, st_f16)
+DEFINE_AVG_POOL(bf16, f32, ld_bf16, st_bf16)
+DEFINE_AVG_POOL(f32, f32, IDENTITY, IDENTITY)
+DEFINE_AVG_POOL(f64, f64, IDENTITY, IDENTITY)
+DEFINE_ADAPTIVE_POOL(f16, f32, ld_f16, st_f16)
+DEFINE_ADAPTIVE_POOL(bf16, f32, ld_bf16, st_bf16)
+DEFINE_ADAPTIVE_POOL(f32, f32, IDENTITY, IDENTITY)
+DEFINE_ADAPTIVE_POOL(f64, f64, IDENTITY, IDENTITY)
+
+#endif

@@ -1,0 +1,133 @@
+"""Automatic differentiation: backward, grad, the grad modes, custom Functions.
+
+The graph and the executor are compiled (``tensorrt_lite._C.autograd``); here arguments are checked and the first gradients
+are made. Parts that few programs use (functional, gradcheck, anomaly mode, graph) are imported on first access.
+"""
+
+from __future__ import annotations
+
+from tensorrt_lite import _ops
+from tensorrt_lite._C.autograd.engine import run_backward as _run_backward
+from tensorrt_lite._C.core.tensor import TensorBase as _TensorBase
+from tensorrt_lite.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, set_multithreading_enabled
+
+__all__ = [
+    "Function", "Variable", "backward", "grad", "no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "set_multithreading_enabled",
+    "detect_anomaly", "set_detect_anomaly", "gradcheck", "gradgradcheck", "functional", "forward_ad", "graph",
+]  # fmt: skip
+
+_LAZY = {"functional", "forward_ad", "graph", "function", "anomaly_mode", "gradcheck", "variable", "grad_mode"}
+_LAZY_NAMES = {
+    "Function": "function", "Variable": "variable", "detect_anomaly": "anomaly_mode", "set_detect_anomaly": "anomaly_mode",
+    "gradgradcheck": "gradcheck", "NestedIOFunction": "function",
+}  # fmt: skip
+
+
+def __getattr__(name: str):
+    from importlib import import_module
+
+    if name == "gradcheck":
+        value = import_module("tensorrt_lite.autograd.gradcheck").gradcheck
+    elif name in _LAZY_NAMES:
+        value = getattr(import_module(f"tensorrt_lite.autograd.{_LAZY_NAMES[name]}"), name)
+    elif name in _LAZY:
+        value = import_module(f"tensorrt_lite.autograd.{name}")
+    else:
+        raise AttributeError(f"module 'tensorrt_lite.autograd' has no attribute '{name}'")
+    globals()[name] = value
+    return value
+
+
+def _first_gradient(output: _TensorBase, gradient, i: int) -> _TensorBase:
+    """The gradient with which ``output`` enters the run: the caller's after checks, or ones for a single element."""
+    if gradient is None:
+        if output.numel() != 1:
+            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        if not output.is_floating_point():
+            raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {output.dtype}")
+        return _ops.ones_like(output)
+    if not isinstance(gradient, _TensorBase):
+        raise TypeError(f"gradients can be either Tensors or None, but got {type(gradient).__name__}")
+    if gradient.shape != output.shape:
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{i}] has a shape of {gradient.shape} and output[{i}] has a shape of {output.shape}."
+        )
+    if gradient.dtype is not output.dtype:
+        if gradient.is_complex() != output.is_complex():
+            raise RuntimeError(
+                "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+                f"grad_output[{i}] has a dtype of {gradient.dtype} and output[{i}] has a dtype of {output.dtype}."
+            )
+        gradient = gradient.to(output.dtype)
+    return gradient
+
+
+def _as_tuple(x) -> tuple:
+    return (x,) if isinstance(x, _TensorBase) else tuple(x)
+
+
+def _roots(outputs: tuple, gradients: tuple) -> tuple[list, list]:
+    if len(outputs) != len(gradients):
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(gradients)} gradients")
+    first = []
+    for i, (output, gradient) in enumerate(zip(outputs, gradients)):
+        if not isinstance(output, _TensorBase):
+            raise TypeError(f"element {i} of tensors must be a Tensor, got {type(output).__name__}")
+        if not output.requires_grad:
+            raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
+        first.append(_first_gradient(output, gradient, i))
+    return list(outputs), first
+
+
+def _targets(inputs: tuple) -> list:
+    for x in inputs:
+        if not isinstance(x, _TensorBase):
+            raise TypeError(f"all inputs have to be Tensors, but got {type(x).__name__}")
+        if not x.requires_grad:
+            raise RuntimeError("One of the differentiated Tensors does not require grad")
+    return list(inputs)
+
+
+def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None) -> None:
+    """Add the gradients of the tensors (weighted by ``grad_tensors``) to ``grad`` of the leaves, or of ``inputs`` alone."""
+    if grad_variables is not None:
+        import warnings
+
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        if grad_tensors is not None:
+            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use `grad_tensors`.")
+        grad_tensors = grad_variables
+    if inputs is not None:
+        inputs = _as_tuple(inputs)
+        if len(inputs) == 0:
+            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+        inputs = _targets(inputs)
+    outputs = _as_tuple(tensors)
+    gradients = (None,) * len(outputs) if grad_tensors is None else _as_tuple(grad_tensors)
+    roots, first = _roots(outputs, gradients)
+    _run_backward(roots, first, create_graph if retain_graph is None else retain_graph, create_graph, inputs, True, True)
+
+
+def grad(
+    outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, allow_unused=None, is_grads_batched=False,
+    materialize_grads=False,
+) -> tuple:  # fmt: skip
+    """The gradients of the outputs (weighted by ``grad_outputs``) with respect to each of ``inputs``; None (or zeros) where unused."""
+    if materialize_grads and allow_unused is False:
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
+    if allow_unused is None:
+        allow_unused = materialize_grads
+    if is_grads_batched:
+        raise NotImplementedError("grad: is_grads_batched=True needs vmap over backward, which is not implemented; loop over grad_outputs instead")
+    if not only_inputs:
+        import warnings
+
+        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True)", FutureWarning, stacklevel=2)
+    outputs = _as_tuple(outputs)
+    targets = _targets(_as_tuple(inputs))
+    gradients = (None,) * len(outputs) if grad_outputs is None else _as_tuple(grad_outputs)
+    roots, first = _roots(outputs, gradients)
+    result = _run_backward(roots, first, create_graph if retain_graph is None else retain_graph, create_graph, targets, allow_unused, False)
+    if materialize_grads:
+        result = [_ops.zeros_like(x, requires_grad=create_graph) if g is None else g for g, x in zip(result, targets)]
+    return tuple(result)
