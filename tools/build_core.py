@@ -71,8 +71,8 @@ class Builder:
             optimise = "-O3" if name.endswith(("core.iterator",)) else "-O2"
             jobs.append((self.compile, (self.c_path(name), self.object_path(name), [optimise, *self.python_flags()], headers)))
             family = name.rpartition(".")[2]
-            if name.startswith(f"{PACKAGE}.ops."):
-                sources = list(loops.get(family, []))
+            if name.startswith((f"{PACKAGE}.ops.", f"{PACKAGE}.core.")):
+                sources = list(loops.get(family, [])) if ".ops." in name else []
                 own = ROOT / "cysrc" / "loops" / f"{family}.c"
                 if own.exists():
                     sources.append(own)

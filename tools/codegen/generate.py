@@ -18,7 +18,7 @@ from cpython.object cimport PyObject
 from tensorrt_lite._C.core.dtype cimport *
 from tensorrt_lite._C.core.device cimport *
 from tensorrt_lite._C.core.storage cimport *
-from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_drop
+from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_drop, block_alloc
 from tensorrt_lite._C.core.tensor cimport *
 from tensorrt_lite._C.core.dispatch cimport *
 from tensorrt_lite._C.core.args cimport *

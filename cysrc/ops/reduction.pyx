@@ -1,0 +1,1180 @@
+# Kernels of the reduction family: bring the input into one of the layouts of loops/kernels.h and call the raw kernel.
+#
+# Layouts: rows (the reduced run has one stride, one result per row), columns (results lie side by side in memory and the
+# reduction runs across), chunks (one long run, cut in pieces of REDUCE_CHUNK whose partial results merge in order).
+# Which one is taken depends on shape and strides only, never on the number of threads.
+from libc.math cimport INFINITY, NAN, fabs
+from tensorrt_lite._C.core.kernels cimport *
+
+cdef enum:
+    MIN_COLUMNS = 16               # columns below which rows are faster than the column kernel
+
+
+cdef struct Reduction:
+    const reduce_kernels* kernels
+    reduce_params params
+    const char* data
+    char* out
+    char* partials
+    int64_t n                      # length of the reduced run
+    int64_t elem_stride
+    int64_t rows
+    int64_t row_stride
+    int64_t out_item
+    int outer_ndim                 # kept dimensions that don't merge into `rows`
+    int64_t outer_sizes[MAX_DIMS]
+    int64_t outer_strides[MAX_DIMS]
+    int64_t outer_out[MAX_DIMS]
+    int64_t base
+    int64_t out_base
+
+
+cdef void run_reduce_rows(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef Reduction* r = <Reduction*>context
+    r.kernels.rows(r.data + r.base, r.row_stride, r.elem_stride, r.n, r.out + r.out_base, r.out_item, begin, end, &r.params)
+
+
+cdef void run_reduce_cols(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef Reduction* r = <Reduction*>context
+    r.kernels.cols(r.data + r.base, r.elem_stride, r.n, r.out + r.out_base, begin, end, &r.params)
+
+
+cdef void run_reduce_chunks(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef Reduction* r = <Reduction*>context
+    r.kernels.chunks(r.data, r.elem_stride, r.n, REDUCE_CHUNK, r.partials, begin, end, &r.params)
+
+
+cdef void run_outer(void* context, int64_t begin, int64_t end) noexcept nogil:
+    """Outer positions [begin, end), each a block of rows."""
+    cdef Reduction r = (<Reduction*>context)[0]
+    cdef int64_t q, i
+    cdef int k
+    for i in range(begin, end):
+        q = i
+        r.base = 0
+        r.out_base = 0
+        for k in range(r.outer_ndim - 1, -1, -1):
+            r.base += (q % r.outer_sizes[k]) * r.outer_strides[k]
+            r.out_base += (q % r.outer_sizes[k]) * r.outer_out[k]
+            q //= r.outer_sizes[k]
+        if r.params.out2 != NULL:
+            r.params.out2 = (<Reduction*>context).params.out2 + (r.out_base // r.out_item) * r.params.out2_stride
+        if r.rows < 0:
+            r.kernels.cols(r.data + r.base, r.elem_stride, r.n, r.out + r.out_base, 0, -r.rows, &r.params)
+        else:
+            r.kernels.rows(r.data + r.base, r.row_stride, r.elem_stride, r.n, r.out + r.out_base, r.out_item, 0, r.rows, &r.params)
+
+
+cdef int dims_mask(TensorBase self, const Dims* dim, bint* reduced, str op) except -1:
+    """Mark the reduced dimensions; an empty list means all."""
+    cdef int i, d
+    for i in range(self.ndim):
+        reduced[i] = dim == NULL or dim.n == 0
+    if dim != NULL and dim.n:
+        for i in range(dim.n):
+            d = wrap_dim(dim.v[i], self.ndim)
+            if self.ndim and reduced[d]:
+                raise RuntimeError(f"dim {d} appears multiple times in the list of dims ({op})")
+            if self.ndim:
+                reduced[d] = True
+    return 0
+
+
+cdef TensorBase reduced_tensor(TensorBase self, const bint* reduced, bint keepdim, int dtype):
+    cdef int64_t sizes[MAX_DIMS]
+    cdef int i, n = 0
+    for i in range(self.ndim):
+        if not reduced[i]:
+            sizes[n] = self.sizes[i]
+            n += 1
+        elif keepdim:
+            sizes[n] = 1
+            n += 1
+    return empty_tensor(n, sizes, dtype, self.device_type)
+
+
+cdef int reduce_into(TensorBase self, const bint* reduced, int op, reduce_params* params, TensorBase result, TensorBase second, str name) except -1:
+    """Reduce `self` over the marked dimensions into `result` (contiguous, kept dimensions in order)."""
+    cdef Reduction r
+    cdef int64_t sizes[MAX_DIMS]
+    cdef int64_t strides[MAX_DIMS]
+    cdef int64_t kept_sizes[MAX_DIMS]
+    cdef int64_t kept_strides[MAX_DIMS]
+    cdef int64_t item = ITEM_SIZE[self.dtype], out_stride, outer = 1, chunks
+    cdef int i, n_reduced = 0, n_kept = 0
+    cdef trt_block* held
+    cdef trt_block* scratch
+    cdef TensorBase whole
+    cdef bint large
+    r.kernels = reduce_table(op, self.dtype)
+    if r.kernels.rows == NULL:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{dtype_label(self.dtype).decode()}'")
+    if self.device_type == DEV_META or result.numel == 0:
+        return 0
+    r.params = params[0]
+    r.data = data_of(self)
+    r.out = data_of(result)
+    r.out_item = ITEM_SIZE[result.dtype]
+    r.base = 0
+    r.out_base = 0
+    if second is not None:
+        r.params.out2 = data_of(second)
+        r.params.out2_stride = ITEM_SIZE[second.dtype]
+    else:
+        r.params.out2 = NULL
+        r.params.out2_stride = 0
+    # merge neighbours among the reduced and among the kept dimensions
+    for i in range(self.ndim):
+        if reduced[i]:
+            if self.sizes[i] == 1:
+                continue
+            if n_reduced and strides[n_reduced - 1] == self.strides[i] * self.sizes[i]:
+                sizes[n_reduced - 1] *= self.sizes[i]
+                strides[n_reduced - 1] = self.strides[i]
+            else:
+                sizes[n_reduced] = self.sizes[i]
+                strides[n_reduced] = self.strides[i]
+                n_reduced += 1
+        else:
+            if self.sizes[i] == 1:
+                continue
+            if n_kept and kept_strides[n_kept - 1] == self.strides[i] * self.sizes[i]:
+                kept_sizes[n_kept - 1] *= self.sizes[i]
+                kept_strides[n_kept - 1] = self.strides[i]
+            else:
+                kept_sizes[n_kept] = self.sizes[i]
+                kept_strides[n_kept] = self.strides[i]
+                n_kept += 1
+    if n_reduced > 1:
+        if op != REDUCE_ARGMAX and op != REDUCE_ARGMIN and n_kept == 0 and non_overlapping_dense(self):
+            # all elements, in whatever order they lie
+            n_reduced = 1
+            sizes[0] = self.numel
+            strides[0] = 1
+        else:
+            return reduce_permuted(self, reduced, op, params, result, second, name)
+    r.n = sizes[0] if n_reduced else 1
+    r.elem_stride = strides[0] * item if n_reduced else item
+    large = self.numel >= 8192
+    held = self.storage.block
+    if n_kept == 0:
+        r.row_stride = 0
+        if r.n < 4 * REDUCE_CHUNK or r.kernels.chunks == NULL or r.params.out2 != NULL:
+            if not large:
+                run_reduce_rows(&r, 0, 1)
+                return 0
+            trt_block_hold(held)
+            with nogil:
+                run_reduce_rows(&r, 0, 1)
+            block_drop(held)
+            return 0
+        chunks = (r.n + REDUCE_CHUNK - 1) // REDUCE_CHUNK
+        scratch = block_alloc(chunks * REDUCE_PARTIAL_BYTES)
+        r.partials = scratch.data
+        trt_block_hold(held)
+        with nogil:
+            parallel_for(chunks, 2, 1, run_reduce_chunks, &r)
+            r.kernels.combine(r.partials, chunks, r.n, r.out, &r.params)
+        block_drop(held)
+        block_drop(scratch)
+        return 0
+    # results lie side by side: columns; otherwise the last kept dimension makes the rows
+    r.rows = kept_sizes[n_kept - 1]
+    r.row_stride = kept_strides[n_kept - 1] * item
+    out_stride = r.out_item * r.rows
+    if r.row_stride == item and r.n > 1 and r.kernels.cols != NULL and r.rows >= MIN_COLUMNS and r.elem_stride != item:
+        r.rows = -r.rows
+    r.outer_ndim = n_kept - 1
+    for i in range(n_kept - 2, -1, -1):
+        r.outer_sizes[i] = kept_sizes[i]
+        r.outer_strides[i] = kept_strides[i] * item
+        r.outer_out[i] = out_stride
+        out_stride *= kept_sizes[i]
+        outer *= kept_sizes[i]
+    if not large:
+        run_outer(&r, 0, outer)
+        return 0
+    trt_block_hold(held)
+    with nogil:
+        if outer == 1 and r.rows < 0:
+            parallel_for(-r.rows, max(<int64_t>1, GRAIN // r.n), 64, run_reduce_cols, &r)
+        elif outer == 1:
+            parallel_for(r.rows, max(<int64_t>1, GRAIN // max(r.n, <int64_t>1)), 1, run_reduce_rows, &r)
+        else:
+            parallel_for(outer, max(<int64_t>1, GRAIN // (r.n * (r.rows if r.rows > 0 else -r.rows))), 1, run_outer, &r)
+    block_drop(held)
+    return 0
+
+
+cdef int reduce_permuted(TensorBase self, const bint* reduced, int op, reduce_params* params, TensorBase result, TensorBase second, str name) except -1:
+    """Several reduced runs: sums, products and extremes go run by run, the rest over a copy with the reduced dimensions last."""
+    cdef int64_t sizes[MAX_DIMS]
+    cdef int64_t strides[MAX_DIMS]
+    cdef bint mask[MAX_DIMS]
+    cdef int i, n = 0, kept = 0, last = -1
+    cdef TensorBase view, copy, partial
+    cdef reduce_params plain
+    cdef bint stepwise = (op == REDUCE_SUM or op == REDUCE_PROD or op == REDUCE_MIN or op == REDUCE_MAX) and self.dtype >= F32 and params.flags == 0
+    if op == REDUCE_SUM and self.dtype >= F32 and self.dtype <= F64 and params.flags == REDUCE_MEAN:
+        stepwise = True
+    if stepwise:
+        # the outermost reduced dimension first (columns), the rest by another pass
+        plain = params[0]
+        plain.flags = 0
+        for i in range(self.ndim):
+            mask[i] = False
+        for i in range(self.ndim):
+            if reduced[i] and self.sizes[i] > 1:
+                mask[i] = True
+                break
+        partial = reduced_tensor(self, mask, True, self.dtype)
+        reduce_into(self, mask, op, &plain, partial, None, name)
+        for i in range(self.ndim):
+            mask[i] = reduced[i]
+        reduce_into(partial, mask, op, &plain, result, None, name)
+        if params.flags == REDUCE_MEAN:
+            divide_by(result, self.numel // max(result.numel, <int64_t>1))
+        return 0
+    for i in range(self.ndim):
+        if not reduced[i]:
+            sizes[n] = self.sizes[i]
+            strides[n] = self.strides[i]
+            n += 1
+    kept = n
+    for i in range(self.ndim):
+        if reduced[i]:
+            sizes[n] = self.sizes[i]
+            strides[n] = self.strides[i]
+            n += 1
+    view = make_view(self, n, sizes, strides, self.offset)
+    copy = empty_tensor(n, sizes, self.dtype, self.device_type)
+    copy_elements(copy, view)
+    for i in range(n):
+        mask[i] = i >= kept
+    return reduce_into(copy, mask, op, params, result, second, name)
+
+
+cdef int divide_by(TensorBase t, int64_t n) except -1:
+    cdef Scalar s
+    cdef TensorBase number = empty_tensor(0, NULL, F64, DEV_CPU)
+    (<double*>data_of(number))[0] = <double>n
+    number.wrapped_number = 1
+    op_div(t, number, NULL, t, INPLACE)
+    return 0
+
+
+cdef TensorBase to_result(TensorBase computed, TensorBase out, int mode, str name):
+    """Hand over a computed result: as it is, or into `out` with its checks."""
+    if mode == FRESH:
+        return computed
+    prepare_out(name, out, computed.ndim, computed.sizes, computed.dtype, mode)
+    copy_elements(out, computed)
+    return out
+
+
+cdef TensorBase reduce_op(TensorBase self, const Dims* dim, bint keepdim, int op, reduce_params* params, int dtype, TensorBase out, int mode, str name):
+    cdef bint reduced[MAX_DIMS]
+    cdef TensorBase result
+    dims_mask(self, dim, reduced, name)
+    result = reduced_tensor(self, reduced, keepdim, dtype)
+    if mode != FRESH and out.dtype == dtype and out.contiguous and same_sizes(out, result) and out.storage is not self.storage:
+        result = out
+    reduce_into(self, reduced, op, params, result, None, name)
+    if result is out:
+        return out
+    return to_result(result, out, mode, name)
+
+
+cdef inline int clear(reduce_params* p) noexcept:
+    p.p = 0
+    p.correction = 0
+    p.flags = 0
+    p.out2 = NULL
+    p.out2_stride = 0
+    return 0
+
+
+cdef TensorBase sum_cpu(TensorBase self, const Dims* dim, bint keepdim, int dtype, TensorBase out, int mode):
+    cdef reduce_params p
+    cdef TensorBase t = self
+    cdef int target = dtype
+    clear(&p)
+    if target < 0:
+        target = out.dtype if mode == OUT else (I64 if self.dtype <= I64 else self.dtype)
+    if category[target] >= CAT_FLOAT:
+        t = cast_to(self, target)
+        return reduce_op(t, dim, keepdim, REDUCE_SUM, &p, target, out, mode, "sum")
+    if category[self.dtype] >= CAT_FLOAT:
+        t = cast_to(self, target)
+    r = reduce_op(t, dim, keepdim, REDUCE_SUM, &p, I64, None if target != I64 else out, FRESH if target != I64 else mode, "sum")
+    if target != I64:
+        return to_result(cast_to(r, target), out, mode, "sum")
+    return r
+
+
+cdef TensorBase mean_cpu(TensorBase self, const Dims* dim, bint keepdim, int dtype, TensorBase out, int mode):
+    cdef reduce_params p
+    cdef int target = self.dtype if dtype < 0 else dtype
+    clear(&p)
+    if category[target] < CAT_FLOAT:
+        raise RuntimeError(f"mean(): could not infer output dtype. {'Input' if dtype < 0 else 'Optional'} dtype must be either a floating point or complex dtype. Got: {dtype_label(target).decode()}")
+    p.flags = REDUCE_MEAN
+    return reduce_op(cast_to(self, target), dim, keepdim, REDUCE_SUM, &p, target, out, mode, "mean")
+
+
+cdef TensorBase prod_cpu(TensorBase self, const Dims* dim, bint keepdim, int dtype, TensorBase out, int mode):
+    cdef reduce_params p
+    cdef TensorBase t = self
+    cdef int target = dtype
+    clear(&p)
+    if target < 0:
+        target = out.dtype if mode == OUT else (I64 if self.dtype <= I64 else self.dtype)
+    if category[target] >= CAT_FLOAT or category[self.dtype] >= CAT_FLOAT:
+        t = cast_to(self, target)
+    if category[target] >= CAT_FLOAT:
+        return reduce_op(t, dim, keepdim, REDUCE_PROD, &p, target, out, mode, "prod")
+    return to_result(cast_to(reduce_op(t, dim, keepdim, REDUCE_PROD, &p, I64, None, FRESH, "prod"), target), out, mode, "prod")
+
+
+cdef int check_not_empty(TensorBase self, const Dims* dim, str name) except -1:
+    cdef int i
+    if self.numel:
+        return 0
+    if dim == NULL or dim.n == 0:
+        raise RuntimeError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.")
+    for i in range(dim.n):
+        if self.ndim and self.sizes[wrap_dim(dim.v[i], self.ndim)] == 0:
+            raise IndexError(f"{name}(): Expected reduction dim {wrap_dim(dim.v[i], self.ndim)} to have non-zero size.")
+    return 0
+
+
+cdef TensorBase amax_cpu(TensorBase self, const Dims* dim, bint keepdim, TensorBase out, int mode):
+    cdef reduce_params p
+    clear(&p)
+    check_not_empty(self, dim, "amax")
+    if mode == OUT and out.dtype != self.dtype:
+        raise RuntimeError(f"Expected the dtype for input and out to match, but got {dtype_label(self.dtype).decode()} for input's dtype and {dtype_label(out.dtype).decode()} for out's dtype.")
+    return reduce_op(self, dim, keepdim, REDUCE_MAX, &p, self.dtype, out, mode, "amax")
+
+
+cdef TensorBase amin_cpu(TensorBase self, const Dims* dim, bint keepdim, TensorBase out, int mode):
+    cdef reduce_params p
+    clear(&p)
+    check_not_empty(self, dim, "amin")
+    if mode == OUT and out.dtype != self.dtype:
+        raise RuntimeError(f"Expected the dtype for input and out to match, but got {dtype_label(self.dtype).decode()} for input's dtype and {dtype_label(out.dtype).decode()} for out's dtype.")
+    return reduce_op(self, dim, keepdim, REDUCE_MIN, &p, self.dtype, out, mode, "amin")
+
+
+cdef object extreme_dim(TensorBase self, int64_t dim, bint keepdim, int op, str name, object out, int mode):
+    """(values, indices) along one dimension."""
+    cdef reduce_params p
+    cdef bint reduced[MAX_DIMS]
+    cdef Dims d
+    cdef int i
+    cdef TensorBase values, indices
+    clear(&p)
+    d.n = 1
+    d.v[0] = wrap_dim(dim, self.ndim)
+    check_not_empty(self, &d, name)
+    if category[self.dtype] == CAT_COMPLEX:
+        raise RuntimeError(f"{name}(): does not support complex input")
+    for i in range(self.ndim):
+        reduced[i] = i == d.v[0]
+    values = reduced_tensor(self, reduced, keepdim, self.dtype)
+    indices = reduced_tensor(self, reduced, keepdim, I64)
+    reduce_into(self, reduced, op, &p, indices, values, name)
+    if mode == OUT:
+        values = to_result(values, <TensorBase>out[0], OUT, name)
+        indices = to_result(indices, <TensorBase>out[1], OUT, name)
+    return (values, indices)
+
+
+cdef object max_dim_cpu(TensorBase self, int64_t dim, bint keepdim, object out, int mode):
+    return extreme_dim(self, dim, keepdim, REDUCE_ARGMAX, "max", out, mode)
+
+
+cdef object min_dim_cpu(TensorBase self, int64_t dim, bint keepdim, object out, int mode):
+    return extreme_dim(self, dim, keepdim, REDUCE_ARGMIN, "min", out, mode)
+
+
+cdef object named_result(str kind, object pair, tuple fields=("values", "indices")):
+    from tensorrt_lite._return_types import result_type
+    return result_type(kind, fields)(pair)
+
+
+cdef object max_or_min(str name, bint largest, object input, object dim, object keepdim, object out):
+    """max(input), max(input, dim, keepdim), max(input, other)."""
+    cdef TensorBase self
+    cdef object pair
+    if has_function(input) or has_function(dim):
+        r = call_torch_function(max if largest else min, (input, dim, keepdim), {"out": out})
+        if r is not NotImplemented:
+            return r
+    self = as_tensor_arg(input, name, "input")
+    if dim is None:
+        if not self.numel:
+            raise RuntimeError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.")
+        if category[self.dtype] == CAT_COMPLEX:
+            raise RuntimeError(f"{name}(): does not support complex input")
+        return _ops.amax(self, out=out) if largest else _ops.amin(self, out=out)
+    if isinstance(dim, TensorBase):
+        return (_ops.maximum if largest else _ops.minimum)(self, dim, out=out)
+    if out is not None:
+        check_outs(out, name, 2)
+        pair = (op_max_dim if largest else op_min_dim)(self, parse_int(dim, name, "dim"), parse_bool(keepdim, name, "keepdim"), out, OUT)
+        bump_outs(out)
+    else:
+        pair = (op_max_dim if largest else op_min_dim)(self, parse_int(dim, name, "dim"), parse_bool(keepdim, name, "keepdim"), None, FRESH)
+    return named_result(name, pair)
+
+
+def max(input, dim=None, keepdim=False, *, other=None, out=None):
+    """The maximum of all elements, (values, indices) along a dimension, or the elementwise maximum with a tensor. NaN wins."""
+    return max_or_min("max", True, input, other if dim is None else dim, keepdim, out)
+
+
+def min(input, dim=None, keepdim=False, *, other=None, out=None):
+    """The minimum of all elements, (values, indices) along a dimension, or the elementwise minimum with a tensor. NaN wins."""
+    return max_or_min("min", False, input, other if dim is None else dim, keepdim, out)
+
+
+cdef TensorBase arg_extreme(TensorBase self, object dim, bint keepdim, int op, str name, TensorBase out, int mode):
+    cdef reduce_params p
+    cdef Dims d
+    clear(&p)
+    if category[self.dtype] == CAT_COMPLEX or self.dtype == BOOL:
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dtype_label(self.dtype).decode()}'")
+    if dim is None:
+        if not self.numel:
+            raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.")
+        return reduce_op(contiguous_of(self), NULL, keepdim, op, &p, I64, out, mode, name)
+    d.n = 1
+    d.v[0] = parse_int(dim, name, "dim")
+    check_not_empty(self, &d, name)
+    return reduce_op(self, &d, keepdim, op, &p, I64, out, mode, name)
+
+
+cdef TensorBase argmax_cpu(TensorBase self, object dim, bint keepdim, TensorBase out, int mode):
+    return arg_extreme(self, dim, keepdim, REDUCE_ARGMAX, "argmax", out, mode)
+
+
+cdef TensorBase argmin_cpu(TensorBase self, object dim, bint keepdim, TensorBase out, int mode):
+    return arg_extreme(self, dim, keepdim, REDUCE_ARGMIN, "argmin", out, mode)
+
+
+cdef TensorBase truth(TensorBase self, const Dims* dim, bint keepdim, int op, str name, TensorBase out, int mode):
+    cdef reduce_params p
+    clear(&p)
+    if self.dtype == U8:
+        return to_result(cast_to(reduce_op(self, dim, keepdim, op, &p, BOOL, None, FRESH, name), U8), out, mode, name)
+    return reduce_op(self, dim, keepdim, op, &p, BOOL, out, mode, name)
+
+
+cdef TensorBase all_cpu(TensorBase self, const Dims* dim, bint keepdim, TensorBase out, int mode):
+    return truth(self, dim, keepdim, REDUCE_ALL, "all", out, mode)
+
+
+cdef TensorBase any_cpu(TensorBase self, const Dims* dim, bint keepdim, TensorBase out, int mode):
+    return truth(self, dim, keepdim, REDUCE_ANY, "any", out, mode)
+
+
+cdef TensorBase count_nonzero_cpu(TensorBase self, const Dims* dim):
+    cdef reduce_params p
+    clear(&p)
+    return reduce_op(self, dim, False, REDUCE_COUNT_NONZERO, &p, I64, None, FRESH, "count_nonzero")
+
+
+cdef TensorBase var_kernel_cpu(TensorBase self, const Dims* dim, double correction, bint keepdim, bint root, TensorBase out, int mode):
+    cdef reduce_params p
+    cdef str name = "std" if root else "var"
+    cdef TensorBase parts
+    clear(&p)
+    if category[self.dtype] < CAT_FLOAT:
+        raise RuntimeError(f"std and var only support floating point and complex dtypes")
+    if category[self.dtype] == CAT_COMPLEX:
+        # the variance of a complex variable is that of its parts, added
+        parts = <TensorBase>_ops.view_as_real(self.detach())
+        re = var_kernel_cpu(<TensorBase>parts.select(-1, 0), dim, correction, keepdim, False, None, FRESH)
+        im = var_kernel_cpu(<TensorBase>parts.select(-1, 1), dim, correction, keepdim, False, None, FRESH)
+        total = re + im
+        return to_result(<TensorBase>(total.sqrt() if root else total), out, mode, name)
+    p.correction = correction
+    p.flags = REDUCE_SQRT if root else 0
+    return reduce_op(self, dim, keepdim, REDUCE_VAR, &p, self.dtype, out, mode, name)
+
+
+cdef object moments(object input, object dim, object unbiased, object correction, object keepdim, object out, bint root, str name):
+    cdef Dims d
+    cdef const Dims* dims = NULL
+    cdef double c
+    if isinstance(dim, bool):
+        # var(input, unbiased)
+        unbiased, dim = dim, None
+    c = 1.0
+    if correction is not None:
+        c = parse_double(correction, name, "correction")
+    elif unbiased is not None:
+        c = 1.0 if unbiased else 0.0
+    if dim is not None:
+        parse_dims(dim, &d, name, "dim")
+        dims = &d
+    self = as_tensor_arg(input, name, "input")
+    if out is None:
+        return op_var_kernel(self, dims, c, keepdim, root, None, FRESH)
+    check_out(out, name)
+    r = op_var_kernel(self, dims, c, keepdim, root, <TensorBase>out, OUT)
+    bump_version(<TensorBase>out)
+    return r
+
+
+def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None):
+    """The variance over dimensions, divided by n - correction (1 unless said otherwise)."""
+    return moments(input, dim, unbiased, correction, keepdim, out, False, "var")
+
+
+def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None):
+    """The standard deviation over dimensions, with n - correction in the denominator (1 unless said otherwise)."""
+    return moments(input, dim, unbiased, correction, keepdim, out, True, "std")
+
+
+def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
+    """(variance, mean)."""
+    v = moments(input, dim, unbiased, correction, keepdim, None, False, "var_mean")
+    return v, mean(input, None if isinstance(dim, bool) else dim, keepdim)
+
+
+def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
+    """(standard deviation, mean)."""
+    v = moments(input, dim, unbiased, correction, keepdim, None, True, "std_mean")
+    return v, mean(input, None if isinstance(dim, bool) else dim, keepdim)
+
+
+cdef TensorBase logsumexp_cpu(TensorBase self, const Dims* dim, bint keepdim, TensorBase out, int mode):
+    cdef reduce_params p
+    clear(&p)
+    if category[self.dtype] == CAT_COMPLEX:
+        raise NotImplementedError("logsumexp: complex input is not implemented (docs/gaps.md)")
+    if category[self.dtype] < CAT_FLOAT:
+        self = cast_to(self, default_float_code())
+    return reduce_op(self, dim, keepdim, REDUCE_LOGSUMEXP, &p, self.dtype, out, mode, "logsumexp")
+
+
+cdef TensorBase vector_norm_cpu(TensorBase self, double ord, const Dims* dim, bint keepdim, int dtype, TensorBase out, int mode):
+    cdef reduce_params p
+    cdef int op, target
+    cdef bint reduced[MAX_DIMS]
+    cdef int i
+    clear(&p)
+    if dtype >= 0:
+        self = cast_to(self, dtype if category[dtype] == CAT_COMPLEX or category[self.dtype] != CAT_COMPLEX else to_complex(dtype))
+    if category[self.dtype] < CAT_FLOAT:
+        raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {dtype_label(self.dtype).decode()}")
+    target = to_real(self.dtype)
+    p.p = ord
+    if ord == 2.0:
+        op = REDUCE_SQ_SUM
+        p.flags = REDUCE_SQRT
+    elif ord == 1.0:
+        op = REDUCE_ABS_SUM
+    elif ord == 0.0:
+        return to_result(cast_to(reduce_op(self, dim, keepdim, REDUCE_COUNT_NONZERO, &p, I64, None, FRESH, "linalg.vector_norm"), target), out, mode, "linalg.vector_norm")
+    elif ord == INFINITY:
+        op = REDUCE_ABS_MAX
+    elif ord == -INFINITY:
+        op = REDUCE_ABS_MIN
+    else:
+        op = REDUCE_NORM_P
+    if self.numel == 0 and (ord < 0 or ord == INFINITY):
+        dims_mask(self, dim, reduced, "linalg.vector_norm")
+        if dim == NULL or dim.n == 0:
+            raise RuntimeError(f"linalg.vector_norm cannot compute the {ord} norm on an empty tensor because the operation does not have an identity")
+        for i in range(self.ndim):
+            if reduced[i] and self.sizes[i] == 0:
+                raise RuntimeError(f"linalg.vector_norm cannot compute the {ord} norm on the dimension {i} because this dimension is empty and the operation does not have an identity")
+    return reduce_op(self, dim, keepdim, op, &p, target, out, mode, "linalg.vector_norm")
+
+
+def linalg_vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
+    """(sum |x|^ord)^(1/ord) over dimensions; ord inf and -inf give max and min of |x|, 0 counts nonzeros."""
+    cdef Dims d
+    cdef const Dims* dims = NULL
+    cdef TensorBase self = as_tensor_arg(x, "linalg_vector_norm", "input")
+    cdef int code = parse_dtype(dtype, "linalg.vector_norm")
+    if dim is not None:
+        parse_dims(dim, &d, "linalg.vector_norm", "dim")
+        dims = &d
+    if code >= 0:
+        if category[code] < CAT_FLOAT:
+            raise RuntimeError(f"linalg.vector_norm: dtype should be floating point or complex. Got {dtype_label(code).decode()}")
+        if category[self.dtype] == CAT_COMPLEX and category[code] != CAT_COMPLEX:
+            raise RuntimeError(f"linalg.vector_norm: dtype should be complex for complex inputs. Got {dtype_label(code).decode()}")
+        if promotion[self.dtype][code] != code:
+            raise RuntimeError(f"linalg.vector_norm: the dtype of the input ({dtype_label(self.dtype).decode()}) should be convertible without narrowing to the specified dtype ({dtype_label(code).decode()})")
+    if out is None:
+        return op_vector_norm(self, parse_double(ord, "linalg.vector_norm", "ord"), dims, keepdim, code, None, FRESH)
+    check_out(out, "linalg.vector_norm")
+    r = op_vector_norm(self, parse_double(ord, "linalg.vector_norm", "ord"), dims, keepdim, code, <TensorBase>out, OUT)
+    bump_version(<TensorBase>out)
+    return r
+
+
+# ---- scans ---------------------------------------------------------------------------------------------------------
+
+cdef struct Scan:
+    const scan_kernels* kernels
+    const char* data
+    char* out
+    int64_t item, out_item
+    int64_t n, inner               # contiguous (outer, n, inner)
+
+
+cdef void run_scan_rows(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef Scan* s = <Scan*>context
+    s.kernels.rows(s.data, s.n * s.item, s.item, s.out, s.n * s.out_item, s.out_item, s.n, begin, end)
+
+
+cdef void run_scan_blocks(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef Scan* s = <Scan*>context
+    cdef int64_t k
+    for k in range(begin, end):
+        s.kernels.cols(s.data + k * s.n * s.inner * s.item, s.inner * s.item, s.out + k * s.n * s.inner * s.out_item, s.inner * s.out_item, s.n, 0, s.inner)
+
+
+cdef TensorBase scan(TensorBase self, int64_t dim, int dtype, int op, TensorBase out, int mode, str name):
+    cdef Scan s
+    cdef int d = wrap_dim(dim, self.ndim), i, target = dtype
+    cdef int64_t outer = 1
+    cdef TensorBase x, r
+    if target < 0:
+        target = self.dtype if mode == INPLACE else out.dtype if mode == OUT else (I64 if self.dtype <= I64 else self.dtype)
+    x = contiguous_of(cast_to(self, target) if category[target] >= CAT_FLOAT or category[self.dtype] >= CAT_FLOAT else self)
+    r = empty_tensor(x.ndim, x.sizes, I64 if x.dtype <= I64 else x.dtype, x.device_type)
+    if x.device_type != DEV_META and x.numel:
+        s.kernels = scan_table(op, x.dtype)
+        if s.kernels.rows == NULL:
+            raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dtype_label(x.dtype).decode()}'")
+        s.data = data_of(x)
+        s.out = data_of(r)
+        s.item = ITEM_SIZE[x.dtype]
+        s.out_item = ITEM_SIZE[r.dtype]
+        s.n = x.sizes[d] if x.ndim else 1
+        s.inner = 1
+        for i in range(x.ndim):
+            if i < d:
+                outer *= x.sizes[i]
+            elif i > d:
+                s.inner *= x.sizes[i]
+        with nogil:
+            if s.inner == 1:
+                parallel_for(outer, (GRAIN + s.n - 1) // s.n, 1, run_scan_rows, &s)
+            else:
+                parallel_for(outer, (GRAIN + s.n * s.inner - 1) // (s.n * s.inner), 1, run_scan_blocks, &s)
+    if r.dtype != target:
+        r = cast_to(r, target)
+    if mode == INPLACE:
+        copy_elements(out, r)
+        return out
+    return to_result(r, out, mode, name)
+
+
+cdef TensorBase cumsum_cpu(TensorBase self, int64_t dim, int dtype, TensorBase out, int mode):
+    return scan(self, dim, dtype, SCAN_CUMSUM, out, mode, "cumsum")
+
+
+cdef TensorBase cumprod_cpu(TensorBase self, int64_t dim, int dtype, TensorBase out, int mode):
+    return scan(self, dim, dtype, SCAN_CUMPROD, out, mode, "cumprod")
+
+
+cdef object cumulative_extreme(TensorBase self, int64_t dim, bint largest, object out, int mode, str name):
+    """Running extreme and where it was; equal values move the index on, NaN stays. Rows along `dim`, in float64 or int64."""
+    cdef int d = wrap_dim(dim, self.ndim), i
+    cdef int64_t outer = 1, inner = 1, n, o, k, c, at
+    cdef TensorBase x, values, indices
+    cdef double* pf
+    cdef double best
+    cdef int64_t* pi
+    cdef int64_t ibest, where
+    cdef int64_t* index
+    if category[self.dtype] == CAT_COMPLEX:
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dtype_label(self.dtype).decode()}'")
+    x = contiguous_of(cast_to(self, F64 if category[self.dtype] == CAT_FLOAT else I64))
+    if x is self:
+        x = <TensorBase>_ops.clone(self.detach())
+    values = x
+    indices = empty_tensor(self.ndim, self.sizes, I64, self.device_type)
+    if self.numel and self.device_type != DEV_META:
+        n = x.sizes[d] if x.ndim else 1
+        for i in range(x.ndim):
+            if i < d:
+                outer *= x.sizes[i]
+            elif i > d:
+                inner *= x.sizes[i]
+        index = <int64_t*>data_of(indices)
+        pf = <double*>data_of(x)
+        pi = <int64_t*>data_of(x)
+        for o in range(outer):
+            for c in range(inner):
+                where = 0
+                at = o * n * inner + c
+                if x.dtype == F64:
+                    best = pf[at]
+                    for k in range(n):
+                        if pf[at] != pf[at] or (best == best and (pf[at] >= best if largest else pf[at] <= best)):
+                            best = pf[at]
+                            where = k
+                        pf[at] = best
+                        index[at] = where
+                        at += inner
+                else:
+                    ibest = pi[at]
+                    for k in range(n):
+                        if (pi[at] >= ibest if largest else pi[at] <= ibest):
+                            ibest = pi[at]
+                            where = k
+                        pi[at] = ibest
+                        index[at] = where
+                        at += inner
+    values = cast_to(values, self.dtype)
+    if mode == OUT:
+        values = to_result(values, <TensorBase>out[0], OUT, name)
+        indices = to_result(indices, <TensorBase>out[1], OUT, name)
+        return named_result(name, (values, indices))
+    return named_result(name, (values, indices))
+
+
+cdef object cummax_cpu(TensorBase self, int64_t dim, object out, int mode):
+    return cumulative_extreme(self, dim, True, out, mode, "cummax")
+
+
+cdef object cummin_cpu(TensorBase self, int64_t dim, object out, int mode):
+    return cumulative_extreme(self, dim, False, out, mode, "cummin")
+
+
+# ---- softmax -------------------------------------------------------------------------------------------------------
+
+cdef struct SoftmaxRun:
+    const softmax_kernels* kernels
+    const reduce_kernels* stats
+    const char* data
+    const char* grad
+    char* out
+    char* partials
+    double maximum, total
+    int64_t item, n, inner
+
+
+cdef void run_softmax_rows(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef SoftmaxRun* s = <SoftmaxRun*>context
+    s.kernels.rows(s.data, s.n * s.item, s.out, s.n * s.item, s.n, begin, end)
+
+
+cdef void run_softmax_cols(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef SoftmaxRun* s = <SoftmaxRun*>context
+    s.kernels.cols(s.data, s.n * s.inner * s.item, s.inner * s.item, s.out, s.n * s.inner * s.item, s.inner * s.item, s.n, s.inner, begin, end)
+
+
+cdef void run_softmax_backward_rows(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef SoftmaxRun* s = <SoftmaxRun*>context
+    s.kernels.backward_rows(s.grad, s.n * s.item, s.data, s.n * s.item, s.out, s.n * s.item, s.n, begin, end)
+
+
+cdef void run_softmax_backward_cols(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef SoftmaxRun* s = <SoftmaxRun*>context
+    s.kernels.backward_cols(s.grad, s.n * s.inner * s.item, s.inner * s.item, s.data, s.n * s.inner * s.item, s.inner * s.item, s.out,
+                            s.n * s.inner * s.item, s.inner * s.item, s.n, s.inner, begin, end)
+
+
+cdef void run_softmax_stats(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef SoftmaxRun* s = <SoftmaxRun*>context
+    s.stats.chunks(s.data, s.item, s.n, REDUCE_CHUNK, s.partials, begin, end, NULL)
+
+
+cdef void run_softmax_apply(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef SoftmaxRun* s = <SoftmaxRun*>context
+    s.kernels.apply(s.data, s.out, begin, end, s.maximum, s.total)
+
+
+cdef int64_t split_at(TensorBase x, int d, SoftmaxRun* s) noexcept:
+    """Set n and inner for a contiguous tensor, return the number of outer positions."""
+    cdef int64_t outer = 1
+    cdef int i
+    s.item = ITEM_SIZE[x.dtype]
+    s.n = x.sizes[d] if x.ndim else 1
+    s.inner = 1
+    for i in range(x.ndim):
+        if i < d:
+            outer *= x.sizes[i]
+        elif i > d:
+            s.inner *= x.sizes[i]
+    return outer
+
+
+cdef TensorBase softmax_forward(TensorBase self, int64_t dim, int dtype, int op, TensorBase out, int mode, str name):
+    cdef SoftmaxRun s
+    cdef int d = wrap_dim(dim, self.ndim)
+    cdef int64_t outer, blocks, chunks
+    cdef TensorBase x, r
+    cdef trt_block* scratch
+    if dtype >= 0:
+        self = cast_to(self, dtype)
+    x = contiguous_of(self)
+    if mode == FRESH:
+        r = empty_tensor(x.ndim, x.sizes, x.dtype, x.device_type)
+    else:
+        r = empty_tensor(x.ndim, x.sizes, x.dtype, x.device_type)
+    s.kernels = softmax_table(op, x.dtype)
+    if s.kernels.rows == NULL:
+        raise NotImplementedError(f"\"{name}_lastdim_kernel_impl\" not implemented for '{dtype_label(x.dtype).decode()}'")
+    if x.numel and x.device_type != DEV_META:
+        s.data = data_of(x)
+        s.out = data_of(r)
+        outer = split_at(x, d, &s)
+        if s.inner == 1:
+            if outer < 8 and s.n >= 16 * REDUCE_CHUNK:
+                s.stats = reduce_table(REDUCE_LOGSUMEXP, x.dtype)
+                chunks = (s.n + REDUCE_CHUNK - 1) // REDUCE_CHUNK
+                scratch = block_alloc(chunks * REDUCE_PARTIAL_BYTES)
+                s.partials = scratch.data
+                with nogil:
+                    while outer > 0:
+                        parallel_for(chunks, 2, 1, run_softmax_stats, &s)
+                        softmax_combiner()(s.partials, chunks, &s.maximum, &s.total)
+                        parallel_for(s.n, GRAIN, 1024, run_softmax_apply, &s)
+                        s.data += s.n * s.item
+                        s.out += s.n * s.item
+                        outer -= 1
+                block_drop(scratch)
+            elif x.numel < 2048:
+                run_softmax_rows(&s, 0, outer)
+            else:
+                with nogil:
+                    parallel_for(outer, (GRAIN // 4 + s.n - 1) // s.n, 1, run_softmax_rows, &s)
+        else:
+            blocks = (s.inner + SOFTMAX_COLUMNS - 1) // SOFTMAX_COLUMNS
+            with nogil:
+                parallel_for(outer * blocks, 1 + GRAIN // 4 // (s.n * (s.inner if s.inner < SOFTMAX_COLUMNS else SOFTMAX_COLUMNS)), 1, run_softmax_cols, &s)
+    return to_result(r, out, mode, name)
+
+
+cdef TensorBase _softmax_cpu(TensorBase self, int64_t dim, int dtype, TensorBase out, int mode):
+    return softmax_forward(self, dim, dtype, SOFTMAX, out, mode, "softmax")
+
+
+cdef TensorBase _log_softmax_cpu(TensorBase self, int64_t dim, int dtype, TensorBase out, int mode):
+    return softmax_forward(self, dim, dtype, LOG_SOFTMAX, out, mode, "log_softmax")
+
+
+cdef TensorBase _softmax_backward_cpu(TensorBase grad_output, TensorBase output, int64_t dim, bint log):
+    cdef SoftmaxRun s
+    cdef TensorBase g = contiguous_of(cast_to(grad_output, output.dtype)), y = contiguous_of(output)
+    cdef TensorBase r = empty_tensor(y.ndim, y.sizes, y.dtype, y.device_type)
+    cdef int64_t outer, blocks
+    cdef int d = wrap_dim(dim, y.ndim)
+    if y.numel and y.device_type != DEV_META:
+        s.kernels = softmax_table(LOG_SOFTMAX if log else SOFTMAX, y.dtype)
+        s.data = data_of(y)
+        s.grad = data_of(g)
+        s.out = data_of(r)
+        outer = split_at(y, d, &s)
+        if s.inner == 1:
+            with nogil:
+                parallel_for(outer, (GRAIN // 2 + s.n - 1) // s.n, 1, run_softmax_backward_rows, &s)
+        else:
+            blocks = (s.inner + SOFTMAX_COLUMNS - 1) // SOFTMAX_COLUMNS
+            with nogil:
+                parallel_for(outer * blocks, 1 + GRAIN // 2 // (s.n * (s.inner if s.inner < SOFTMAX_COLUMNS else SOFTMAX_COLUMNS)), 1, run_softmax_backward_cols, &s)
+    return r
+
+
+cdef object softmax_grad(object grad, object result, int64_t dim, object meta):
+    if not grad_mode():
+        r = op__softmax_backward(grad, result, dim, False)
+    else:
+        product = grad * result
+        r = product - result * product.sum(dim, True)
+    return r.to(dtype_of(meta[1]))
+
+
+cdef object log_softmax_grad(object grad, object result, int64_t dim, object meta):
+    if not grad_mode():
+        r = op__softmax_backward(grad, result, dim, True)
+    else:
+        r = grad - result.exp() * grad.sum(dim, True)
+    return r.to(dtype_of(meta[1]))
+
+
+cdef object softmax_entry(object function, object input, object dim, object dtype, object out, bint log):
+    cdef str name = "log_softmax" if log else "softmax"
+    if not is_plain(input) and has_function(input):
+        r = call_torch_function(function, (input, dim), {"dtype": dtype, "out": out})
+        if r is not NotImplemented:
+            return r
+    self = as_tensor_arg(input, name, "input")
+    if dim is None:
+        raise TypeError(f"{name}() missing 1 required positional arguments: \"dim\"")
+    d = parse_int(dim, name, "dim")
+    code = parse_dtype(dtype, name)
+    if out is None:
+        return op__log_softmax(self, d, code, None, FRESH) if log else op__softmax(self, d, code, None, FRESH)
+    check_out(out, name)
+    r = op__log_softmax(self, d, code, <TensorBase>out, OUT) if log else op__softmax(self, d, code, <TensorBase>out, OUT)
+    bump_version(<TensorBase>out)
+    return r
+
+
+def softmax(input, dim=None, dtype=None, *, out=None):
+    """exp(x) / sum(exp(x)) along a dimension, in a numerically safe form."""
+    return softmax_entry(softmax, input, dim, dtype, out, False)
+
+
+def log_softmax(input, dim=None, dtype=None, *, out=None):
+    """log(softmax(x)) along a dimension, in a numerically safe form."""
+    return softmax_entry(log_softmax, input, dim, dtype, out, True)
+
+
+# ---- derivatives ---------------------------------------------------------------------------------------------------
+
+cdef object restore_dims(object g, object shape, object dim, bint keepdim):
+    """Put back reduced dimensions as size 1."""
+    if keepdim or not len(shape):
+        return g
+    if dim is None or len(dim) == 0:
+        return g.reshape((1,) * len(shape))
+    n = len(shape)
+    for d in sorted([d % n for d in dim]):
+        g = g.unsqueeze(d)
+    return g
+
+
+cdef int64_t reduced_count(object shape, object dim):
+    cdef int64_t n = 1
+    if dim is None or len(dim) == 0:
+        for s in shape:
+            n *= s
+        return n
+    for d in dim:
+        if len(shape):
+            n *= shape[d % len(shape)]
+    return n
+
+
+cdef object sum_backward(object grad, object meta, object dim, bint keepdim):
+    shape = meta[0]
+    return restore_dims(grad, shape, dim, keepdim).expand(shape).to(dtype_of(meta[1]))
+
+
+cdef object mean_backward(object grad, object meta, object dim, bint keepdim):
+    shape = meta[0]
+    n = reduced_count(shape, dim)
+    return (restore_dims(grad, shape, dim, keepdim) / n).expand(shape).to(dtype_of(meta[1]))
+
+
+cdef object extreme_backward(object grad, object self, object result, object dim, bint keepdim):
+    """The gradient is shared evenly between equal extremes."""
+    r = restore_dims(result, self.shape, dim, keepdim)
+    mask = _ops.eq(self, r)
+    if r.is_floating_point():
+        mask = mask | (self.isnan() & r.isnan())
+    if dim is None or len(dim) == 0:
+        count = mask.sum()
+    else:
+        count = mask.sum(dim, True)
+    return restore_dims(grad, self.shape, dim, keepdim) * mask / count
+
+
+cdef object selected_backward(object grad, object shape, object indices, int64_t dim, bint keepdim):
+    if grad is None:
+        return None
+    if not len(shape):
+        return grad
+    if not keepdim:
+        grad = grad.unsqueeze(dim)
+        indices = indices.unsqueeze(dim)
+    return grad.new_zeros(shape).scatter(dim, indices, grad)
+
+
+cdef object cumulative_selected_backward(object grad, object shape, object indices, int64_t dim):
+    if grad is None:
+        return None
+    if not len(shape):
+        return grad
+    return grad.new_zeros(shape).scatter_add(dim, indices, grad)
+
+
+cdef object var_backward(object grad, object self, object result, object dim, double correction, bint keepdim, bint root):
+    n = reduced_count(self.shape, dim)
+    if root:
+        grad = _ops.where(_ops.eq(result, 0), _ops.zeros_like(grad), grad / (result * 2))
+    g = restore_dims(grad, self.shape, dim, keepdim)
+    mean_ = self.mean(keepdim=True) if dim is None or len(dim) == 0 else self.mean(dim, True)
+    if n - correction <= 0:
+        return g * (float("nan") * (self - mean_)) if correction == n else g * (2.0 / (n - correction) * (self - mean_))
+    return g * (self - mean_) * (2.0 / (n - correction))
+
+
+cdef object logsumexp_backward(object grad, object self, object result, object dim, bint keepdim):
+    if not self.is_floating_point():
+        self = self.to(result.dtype)
+    r = restore_dims(result, self.shape, dim, keepdim)
+    return restore_dims(grad, self.shape, dim, keepdim) * (self - r.masked_fill(r.isinf(), 0)).exp()
+
+
+cdef object norm_backward(object grad, object self, object result, double p, object dim, bint keepdim):
+    shape = self.shape
+    g = restore_dims(grad, shape, dim, keepdim)
+    r = restore_dims(result, shape, dim, keepdim)
+    sign = _ops.sgn(self)
+    if p == 0:
+        return _ops.zeros_like(self)
+    if p == 1:
+        return (sign * g).to(self.dtype)
+    if p == 2:
+        return (self * (g / r).masked_fill(_ops.eq(r, 0), 0)).to(self.dtype)
+    if p == INFINITY or p == -INFINITY:
+        mask = _ops.eq(self.abs(), r) | (self.abs().isnan() & r.isnan())
+        count = mask.sum() if dim is None or len(dim) == 0 else mask.sum(dim, True)
+        return (sign * (g * mask / count)).to(self.dtype)
+    if p < 1:
+        scaled = sign * self.abs().pow(p - 1)
+        scaled = scaled.masked_fill(_ops.eq(self, 0), 0)
+        return (scaled * (g * r.pow(1 - p))).to(self.dtype)
+    if p < 2:
+        scaled = sign * self.abs().pow(p - 1)
+        return (scaled * (g / r.pow(p - 1)).masked_fill(_ops.eq(r, 0), 0)).to(self.dtype)
+    return ((self * self.abs().pow(p - 2)) * (g / r.pow(p - 1)).masked_fill(_ops.eq(r, 0), 0)).to(self.dtype)
+
+
+cdef object reversed_cumsum(object x, int64_t dim):
+    return x.flip(dim).cumsum(dim).flip(dim)
+
+
+cdef object cumsum_backward(object grad, object meta, int64_t dim):
+    if grad.dim() == 0 or grad.numel() == 0:
+        return grad.to(dtype_of(meta[1]))
+    return reversed_cumsum(grad, dim).to(dtype_of(meta[1]))
+
+
+cdef object cumprod_backward(object grad, object self, object result, int64_t dim):
+    """d/dx_k sum_i g_i prod_{j<=i} x_j. Without zeros: reversed cumsum(g * y) / x. With zeros each product leaves x_k out."""
+    if grad.dim() == 0 or grad.numel() == 0:
+        return (grad * _ops.ones_like(self)).to(self.dtype)
+    if self.dtype != result.dtype:
+        x = self.to(result.dtype)
+    else:
+        x = self
+    if not bool(_ops.eq(x.detach(), 0).any()):
+        return (reversed_cumsum(grad * result.conj(), dim) / x.conj()).to(self.dtype)
+    n = x.size(dim)
+    pieces = []
+    ones = _ops.ones_like(x.select(dim, 0))
+    zero = _ops.zeros_like(ones)
+    before = ones
+    for k in range(n):
+        # product of all before k, times running products after k
+        running = before
+        total = zero
+        for i in range(k, n):
+            if i > k:
+                running = running * x.select(dim, i)
+            total = total + grad.select(dim, i) * running.conj()
+        pieces.append(total)
+        before = before * x.select(dim, k)
+    return _ops.stack(pieces, dim).to(self.dtype)
+
+
+cdef object prod_backward(object grad, object self, object result, object dim, bint keepdim):
+    shape = self.shape
+    x = self if self.dtype == result.dtype else self.to(result.dtype)
+    if not len(shape):
+        return grad.to(self.dtype) if x is not self else grad
+    if not bool(_ops.eq(x.detach(), 0).any()):
+        g = restore_dims(grad, shape, dim, keepdim)
+        r = restore_dims(result, shape, dim, keepdim)
+        return (g * (r / x).conj()).to(self.dtype)
+    if dim is None or len(dim) == 0:
+        flat = x.reshape(-1)
+        return (grad.reshape(()) * others_product(flat, 0).conj()).reshape(shape).to(self.dtype)
+    g = restore_dims(grad, shape, dim, keepdim)
+    return (g * others_product(x, dim[0]).conj()).to(self.dtype)
+
+
+cdef object others_product(object x, int64_t dim):
+    """For each element the product of the others along `dim`: products from the left times products from the right."""
+    one = _ops.ones_like(x.narrow(dim, 0, 1))
+    n = x.size(dim)
+    if n == 0:
+        return x
+    left = _ops.cat([one, x.narrow(dim, 0, n - 1)], dim).cumprod(dim)
+    right = _ops.cat([one, x.narrow(dim, 1, n - 1).flip(dim)], dim).cumprod(dim).flip(dim)
+    return left * right
+
+
+# ---- compositions --------------------------------------------------------------------------------------------------
+
+def sum_to_size(TensorBase self not None, *size):
+    """Sum over dimensions so that the result has the given size (which must broadcast to the tensor's)."""
+    cdef Dims d
+    cdef int i, lead
+    parse_size(size, &d, "sum_to_size", "size")
+    if d.n > self.ndim:
+        raise RuntimeError(f"size {{{list(dims_tuple(&d))}}} is not expandable to size {{{shape_text(self)}}}.")
+    lead = self.ndim - d.n
+    cdef list dims = list(range(lead))
+    for i in range(d.n):
+        if d.v[i] == 1 and self.sizes[lead + i] != 1:
+            dims.append(lead + i)
+        elif d.v[i] != self.sizes[lead + i]:
+            raise RuntimeError(f"size {{{list(dims_tuple(&d))}}} is not expandable to size {{{shape_text(self)}}}.")
+    if not dims:
+        return self
+    r = sum(self, dims, True)
+    return r.reshape(dims_tuple(&d)) if lead else r
+
+
+def aminmax(input, *, dim=None, keepdim=False):
+    """(min, max) over one dimension or all."""
+    if dim is None and keepdim:
+        shape = (1,) * input.dim()
+        return named_result("aminmax", (amin(input).reshape(shape), amax(input).reshape(shape)), ("min", "max"))
+    return named_result("aminmax", (amin(input, dim, keepdim), amax(input, dim, keepdim)), ("min", "max"))
+
+
+def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None):
+    """sum with NaN counted as zero."""
+    x = input
+    if x.is_floating_point() or x.is_complex():
+        x = _ops.where(x.isnan(), _ops.zeros_like(x), x)
+    return sum(x, dim, keepdim, dtype=dtype, out=out)
+
+
+def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
+    """mean of the elements that are not NaN."""
+    total = nansum(input, dim, keepdim, dtype=dtype)
+    count = sum(~input.isnan(), dim, keepdim)
+    return _ops.div(total, count, out=out)
+
+
+def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
+    """The p-norm over dimensions, 'fro' for the 2-norm; 'nuc' needs singular values."""
+    if p == "nuc":
+        raise NotImplementedError("norm: p='nuc' is not implemented (docs/gaps.md)")
+    if isinstance(p, str) and p != "fro":
+        raise RuntimeError(f"norm: unknown order {p!r}")
+    if p is None or p == "fro":
+        p = 2.0
+    return linalg_vector_norm(input, p, dim, keepdim, dtype=dtype, out=out)
+
+
+def logcumsumexp(input, dim):
+    """log of the running sum of exponentials, shifted by the running maximum."""
+    m = input.detach().cummax(dim)[0]
+    top = m.amax(dim, True)
+    top = top.masked_fill(top.isinf(), 0)
+    return (input - top).exp().cumsum(dim).log() + top
+
+
+EXTRA_EXPORTS = {
+    "max": "fm", "min": "fm", "var": "fm", "std": "fm", "var_mean": "f", "std_mean": "f", "linalg_vector_norm": "", "softmax": "fm", "log_softmax": "fm",
+    "sum_to_size": "m", "aminmax": "fm", "nansum": "fm", "nanmean": "fm", "norm": "fm", "logcumsumexp": "fm",
+}
