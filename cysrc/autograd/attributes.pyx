@@ -16,8 +16,12 @@ from tensorrt_lite._C.autograd.node import add_hook, _Entry, RemovableHandle
 from tensorrt_lite._C.core.device import strided, contiguous_format, channels_last, channels_last_3d
 from cpython.object cimport PyObject
 
-cdef extern from "thread_state.h":
-    object trt_new(PyTypeObject*, object)
+cdef extern from *:
+    """
+    /* TensorBase's own tp_new, for a subclass that may define __new__ in Python */
+    #define trt_new_as(base, type, args) (((PyTypeObject*)(base))->tp_new((PyTypeObject*)(type), (args), NULL))
+    """
+    object trt_new_as(object base, object type, object args)
 
 cdef extern from "Python.h":
     bint PyType_IsSubtype(PyTypeObject*, PyTypeObject*)
@@ -437,7 +441,7 @@ def make_subclass(cls, TensorBase data not None, require_grad=False):
 
 
 cdef TensorBase instance_of(cls, TensorBase data):
-    cdef TensorBase r = <TensorBase?>trt_new(<PyTypeObject*>cls, ())
+    cdef TensorBase r = <TensorBase?>trt_new_as(TensorBase, cls, ())
     r.storage = data.storage
     r.offset = data.offset
     r.dtype = data.dtype

@@ -74,4 +74,4 @@ cdef extern from "../loops/kernels.h" nogil:
 cdef const reduce_kernels* reduce_table(int op, int dtype) noexcept
 cdef const scan_kernels* scan_table(int op, int dtype) noexcept
 cdef const softmax_kernels* softmax_table(int op, int dtype) noexcept
-cdef softmax_combine_fn softmax_combiner() noexcept
+cdef softmax_combine_fn softmax_combiner() noexcept nogil

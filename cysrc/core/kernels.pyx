@@ -17,7 +17,7 @@ cdef extern from *:
     const reduce_kernels* trt_reduce(int op, int t) noexcept
     const scan_kernels* trt_scan(int op, int t) noexcept
     const softmax_kernels* trt_softmax(int op, int t) noexcept
-    softmax_combine_fn trt_softmax_combine() noexcept
+    softmax_combine_fn trt_softmax_combine() noexcept nogil
 
 trt_level = instruction_set()
 
@@ -34,5 +34,5 @@ cdef const softmax_kernels* softmax_table(int op, int dtype) noexcept:
     return trt_softmax(op, dtype)
 
 
-cdef softmax_combine_fn softmax_combiner() noexcept:
+cdef softmax_combine_fn softmax_combiner() noexcept nogil:
     return trt_softmax_combine()

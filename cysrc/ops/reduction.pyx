@@ -6,6 +6,10 @@
 from libc.math cimport INFINITY, NAN, fabs
 from tensorrt_lite._C.core.kernels cimport *
 
+cdef inline int64_t at_least_one(int64_t n) noexcept nogil:
+    return n if n > 1 else 1
+
+
 cdef enum:
     MIN_COLUMNS = 16               # columns below which rows are faster than the column kernel
 
@@ -197,11 +201,11 @@ cdef int reduce_into(TensorBase self, const bint* reduced, int op, reduce_params
     trt_block_hold(held)
     with nogil:
         if outer == 1 and r.rows < 0:
-            parallel_for(-r.rows, max(<int64_t>1, GRAIN // r.n), 64, run_reduce_cols, &r)
+            parallel_for(-r.rows, at_least_one(GRAIN // r.n), 64, run_reduce_cols, &r)
         elif outer == 1:
-            parallel_for(r.rows, max(<int64_t>1, GRAIN // max(r.n, <int64_t>1)), 1, run_reduce_rows, &r)
+            parallel_for(r.rows, at_least_one(GRAIN // at_least_one(r.n)), 1, run_reduce_rows, &r)
         else:
-            parallel_for(outer, max(<int64_t>1, GRAIN // (r.n * (r.rows if r.rows > 0 else -r.rows))), 1, run_outer, &r)
+            parallel_for(outer, at_least_one(GRAIN // (r.n * (r.rows if r.rows > 0 else -r.rows))), 1, run_outer, &r)
     block_drop(held)
     return 0
 
@@ -233,7 +237,7 @@ cdef int reduce_permuted(TensorBase self, const bint* reduced, int op, reduce_pa
             mask[i] = reduced[i]
         reduce_into(partial, mask, op, &plain, result, None, name)
         if params.flags == REDUCE_MEAN:
-            divide_by(result, self.numel // max(result.numel, <int64_t>1))
+            _ops.div_(result, self.numel // at_least_one(result.numel))
         return 0
     for i in range(self.ndim):
         if not reduced[i]:
@@ -252,15 +256,6 @@ cdef int reduce_permuted(TensorBase self, const bint* reduced, int op, reduce_pa
     for i in range(n):
         mask[i] = i >= kept
     return reduce_into(copy, mask, op, params, result, second, name)
-
-
-cdef int divide_by(TensorBase t, int64_t n) except -1:
-    cdef Scalar s
-    cdef TensorBase number = empty_tensor(0, NULL, F64, DEV_CPU)
-    (<double*>data_of(number))[0] = <double>n
-    number.wrapped_number = 1
-    op_div(t, number, NULL, t, INPLACE)
-    return 0
 
 
 cdef TensorBase to_result(TensorBase computed, TensorBase out, int mode, str name):
