@@ -17,25 +17,47 @@ cdef enum:
     OP_COPY = 6
     OP_FILL = 7
     OP_ZERO = 8
-    OP_VIEW = 9
-    OP_ALIAS = 10
-    OP_AS_STRIDED = 11
-    OP_EXPAND = 12
-    OP_PERMUTE = 13
-    OP_TRANSPOSE = 14
-    OP_T = 15
-    OP_SQUEEZE = 16
-    OP_UNSQUEEZE = 17
-    OP_SELECT = 18
-    OP_SLICE = 19
-    OP_NARROW = 20
-    OP_DIAGONAL = 21
-    OP_UNFOLD = 22
-    OP_SPLIT = 23
-    OP_SPLIT_WITH_SIZES = 24
-    OP_UNBIND = 25
-    OP_VIEW_AS_REAL = 26
-    OP_VIEW_AS_COMPLEX = 27
+    OP_SUM = 9
+    OP_MEAN = 10
+    OP_PROD = 11
+    OP_AMAX = 12
+    OP_AMIN = 13
+    OP_MAX_DIM = 14
+    OP_MIN_DIM = 15
+    OP_ARGMAX = 16
+    OP_ARGMIN = 17
+    OP_ALL = 18
+    OP_ANY = 19
+    OP_COUNT_NONZERO = 20
+    OP_VAR_KERNEL = 21
+    OP_LOGSUMEXP = 22
+    OP_VECTOR_NORM = 23
+    OP_CUMSUM = 24
+    OP_CUMPROD = 25
+    OP_CUMMAX = 26
+    OP_CUMMIN = 27
+    OP_SOFTMAX = 28
+    OP_LOG_SOFTMAX = 29
+    OP_SOFTMAX_BACKWARD = 30
+    OP_VIEW = 31
+    OP_ALIAS = 32
+    OP_AS_STRIDED = 33
+    OP_EXPAND = 34
+    OP_PERMUTE = 35
+    OP_TRANSPOSE = 36
+    OP_T = 37
+    OP_SQUEEZE = 38
+    OP_UNSQUEEZE = 39
+    OP_SELECT = 40
+    OP_SLICE = 41
+    OP_NARROW = 42
+    OP_DIAGONAL = 43
+    OP_UNFOLD = 44
+    OP_SPLIT = 45
+    OP_SPLIT_WITH_SIZES = 46
+    OP_UNBIND = 47
+    OP_VIEW_AS_REAL = 48
+    OP_VIEW_AS_COMPLEX = 49
 
 cdef inline uint64_t keys_of_list(list tensors):
     cdef uint64_t k = 0
@@ -75,6 +97,94 @@ cdef inline TensorBase op_fill(TensorBase self, const Scalar* value, TensorBase 
 ctypedef TensorBase (*fn_zero)(TensorBase, TensorBase, int)
 cdef inline TensorBase op_zero(TensorBase self, TensorBase out, int mode):
     return (<fn_zero>resolve(&OPS[OP_ZERO], self.keys | (out.keys if mode else 0)))(self, out, mode)
+
+ctypedef TensorBase (*fn_sum)(TensorBase, const Dims*, bint, int, TensorBase, int)
+cdef inline TensorBase op_sum(TensorBase self, const Dims* dim, bint keepdim, int dtype, TensorBase out, int mode):
+    return (<fn_sum>resolve(&OPS[OP_SUM], self.keys | (out.keys if mode else 0)))(self, dim, keepdim, dtype, out, mode)
+
+ctypedef TensorBase (*fn_mean)(TensorBase, const Dims*, bint, int, TensorBase, int)
+cdef inline TensorBase op_mean(TensorBase self, const Dims* dim, bint keepdim, int dtype, TensorBase out, int mode):
+    return (<fn_mean>resolve(&OPS[OP_MEAN], self.keys | (out.keys if mode else 0)))(self, dim, keepdim, dtype, out, mode)
+
+ctypedef TensorBase (*fn_prod)(TensorBase, const Dims*, bint, int, TensorBase, int)
+cdef inline TensorBase op_prod(TensorBase self, const Dims* dim, bint keepdim, int dtype, TensorBase out, int mode):
+    return (<fn_prod>resolve(&OPS[OP_PROD], self.keys | (out.keys if mode else 0)))(self, dim, keepdim, dtype, out, mode)
+
+ctypedef TensorBase (*fn_amax)(TensorBase, const Dims*, bint, TensorBase, int)
+cdef inline TensorBase op_amax(TensorBase self, const Dims* dim, bint keepdim, TensorBase out, int mode):
+    return (<fn_amax>resolve(&OPS[OP_AMAX], self.keys | (out.keys if mode else 0)))(self, dim, keepdim, out, mode)
+
+ctypedef TensorBase (*fn_amin)(TensorBase, const Dims*, bint, TensorBase, int)
+cdef inline TensorBase op_amin(TensorBase self, const Dims* dim, bint keepdim, TensorBase out, int mode):
+    return (<fn_amin>resolve(&OPS[OP_AMIN], self.keys | (out.keys if mode else 0)))(self, dim, keepdim, out, mode)
+
+ctypedef object (*fn_max_dim)(TensorBase, int64_t, bint, object, int)
+cdef inline object op_max_dim(TensorBase self, int64_t dim, bint keepdim, object out, int mode):
+    return (<fn_max_dim>resolve(&OPS[OP_MAX_DIM], self.keys))(self, dim, keepdim, out, mode)
+
+ctypedef object (*fn_min_dim)(TensorBase, int64_t, bint, object, int)
+cdef inline object op_min_dim(TensorBase self, int64_t dim, bint keepdim, object out, int mode):
+    return (<fn_min_dim>resolve(&OPS[OP_MIN_DIM], self.keys))(self, dim, keepdim, out, mode)
+
+ctypedef TensorBase (*fn_argmax)(TensorBase, object, bint, TensorBase, int)
+cdef inline TensorBase op_argmax(TensorBase self, object dim, bint keepdim, TensorBase out, int mode):
+    return (<fn_argmax>resolve(&OPS[OP_ARGMAX], self.keys | (out.keys if mode else 0)))(self, dim, keepdim, out, mode)
+
+ctypedef TensorBase (*fn_argmin)(TensorBase, object, bint, TensorBase, int)
+cdef inline TensorBase op_argmin(TensorBase self, object dim, bint keepdim, TensorBase out, int mode):
+    return (<fn_argmin>resolve(&OPS[OP_ARGMIN], self.keys | (out.keys if mode else 0)))(self, dim, keepdim, out, mode)
+
+ctypedef TensorBase (*fn_all)(TensorBase, const Dims*, bint, TensorBase, int)
+cdef inline TensorBase op_all(TensorBase self, const Dims* dim, bint keepdim, TensorBase out, int mode):
+    return (<fn_all>resolve(&OPS[OP_ALL], self.keys | (out.keys if mode else 0)))(self, dim, keepdim, out, mode)
+
+ctypedef TensorBase (*fn_any)(TensorBase, const Dims*, bint, TensorBase, int)
+cdef inline TensorBase op_any(TensorBase self, const Dims* dim, bint keepdim, TensorBase out, int mode):
+    return (<fn_any>resolve(&OPS[OP_ANY], self.keys | (out.keys if mode else 0)))(self, dim, keepdim, out, mode)
+
+ctypedef TensorBase (*fn_count_nonzero)(TensorBase, const Dims*)
+cdef inline TensorBase op_count_nonzero(TensorBase self, const Dims* dim):
+    return (<fn_count_nonzero>resolve(&OPS[OP_COUNT_NONZERO], self.keys))(self, dim)
+
+ctypedef TensorBase (*fn_var_kernel)(TensorBase, const Dims*, double, bint, bint, TensorBase, int)
+cdef inline TensorBase op_var_kernel(TensorBase self, const Dims* dim, double correction, bint keepdim, bint root, TensorBase out, int mode):
+    return (<fn_var_kernel>resolve(&OPS[OP_VAR_KERNEL], self.keys | (out.keys if mode else 0)))(self, dim, correction, keepdim, root, out, mode)
+
+ctypedef TensorBase (*fn_logsumexp)(TensorBase, const Dims*, bint, TensorBase, int)
+cdef inline TensorBase op_logsumexp(TensorBase self, const Dims* dim, bint keepdim, TensorBase out, int mode):
+    return (<fn_logsumexp>resolve(&OPS[OP_LOGSUMEXP], self.keys | (out.keys if mode else 0)))(self, dim, keepdim, out, mode)
+
+ctypedef TensorBase (*fn_vector_norm)(TensorBase, double, const Dims*, bint, int, TensorBase, int)
+cdef inline TensorBase op_vector_norm(TensorBase self, double ord, const Dims* dim, bint keepdim, int dtype, TensorBase out, int mode):
+    return (<fn_vector_norm>resolve(&OPS[OP_VECTOR_NORM], self.keys | (out.keys if mode else 0)))(self, ord, dim, keepdim, dtype, out, mode)
+
+ctypedef TensorBase (*fn_cumsum)(TensorBase, int64_t, int, TensorBase, int)
+cdef inline TensorBase op_cumsum(TensorBase self, int64_t dim, int dtype, TensorBase out, int mode):
+    return (<fn_cumsum>resolve(&OPS[OP_CUMSUM], self.keys | (out.keys if mode else 0)))(self, dim, dtype, out, mode)
+
+ctypedef TensorBase (*fn_cumprod)(TensorBase, int64_t, int, TensorBase, int)
+cdef inline TensorBase op_cumprod(TensorBase self, int64_t dim, int dtype, TensorBase out, int mode):
+    return (<fn_cumprod>resolve(&OPS[OP_CUMPROD], self.keys | (out.keys if mode else 0)))(self, dim, dtype, out, mode)
+
+ctypedef object (*fn_cummax)(TensorBase, int64_t, object, int)
+cdef inline object op_cummax(TensorBase self, int64_t dim, object out, int mode):
+    return (<fn_cummax>resolve(&OPS[OP_CUMMAX], self.keys))(self, dim, out, mode)
+
+ctypedef object (*fn_cummin)(TensorBase, int64_t, object, int)
+cdef inline object op_cummin(TensorBase self, int64_t dim, object out, int mode):
+    return (<fn_cummin>resolve(&OPS[OP_CUMMIN], self.keys))(self, dim, out, mode)
+
+ctypedef TensorBase (*fn__softmax)(TensorBase, int64_t, int, TensorBase, int)
+cdef inline TensorBase op__softmax(TensorBase self, int64_t dim, int dtype, TensorBase out, int mode):
+    return (<fn__softmax>resolve(&OPS[OP_SOFTMAX], self.keys | (out.keys if mode else 0)))(self, dim, dtype, out, mode)
+
+ctypedef TensorBase (*fn__log_softmax)(TensorBase, int64_t, int, TensorBase, int)
+cdef inline TensorBase op__log_softmax(TensorBase self, int64_t dim, int dtype, TensorBase out, int mode):
+    return (<fn__log_softmax>resolve(&OPS[OP_LOG_SOFTMAX], self.keys | (out.keys if mode else 0)))(self, dim, dtype, out, mode)
+
+ctypedef TensorBase (*fn__softmax_backward)(TensorBase, TensorBase, int64_t, bint)
+cdef inline TensorBase op__softmax_backward(TensorBase grad_output, TensorBase output, int64_t dim, bint log):
+    return (<fn__softmax_backward>resolve(&OPS[OP_SOFTMAX_BACKWARD], grad_output.keys | output.keys))(grad_output, output, dim, log)
 
 ctypedef TensorBase (*fn_view)(TensorBase, const Dims*)
 cdef inline TensorBase op_view(TensorBase self, const Dims* size):

@@ -42,6 +42,8 @@ def exports(ops: list[Operator]) -> dict[str, str]:
     """{public name: flags}: f function, m method, n only in nn.functional's namespace."""
     table: dict[str, str] = {}
     for op in ops:
+        if op.row.get("entry") == "manual":  # its module lists it in EXTRA_EXPORTS
+            continue
         flags = ("f" if "function" in op.variants else "") + ("m" if "method" in op.variants else "") + ("n" if "nn" in op.variants else "")
         if flags or op.variants - {"inplace"}:
             table[op.name] = flags

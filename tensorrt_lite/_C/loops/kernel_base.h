@@ -240,7 +240,7 @@ DEFINE_ROW_SUM(f64)
 /* exp(x) for x <= 0 (or barely above), as softmax needs it: no overflow to guard, results below the normal range
  * are 0, NaN stays. About half the work of exp_f32, 1 ulp. Coefficients: least squares with Lawson's weights
  * on |r| <= ln(2) / 2, relative error 2^-34 before rounding. */
-KERNEL_INLINE f32 exp_nonpositive_f32(f32 x) {
+KERNEL_INLINE f32 exp_below_zero_f32(f32 x) {
     const f32 shifter = 0x1.8p23f;
     x = x < -88.0f ? -88.0f : x; /* n = -127 gives the scale 0 */
     f32 t = x * 0x1.715476p0f + shifter, n = t - shifter;
@@ -256,7 +256,7 @@ KERNEL_INLINE f32 exp_nonpositive_f32(f32 x) {
     f32 scale = from_bits_f32((bits_f32(t) + 127u) << 23);
     return p * scale + scale;
 }
-KERNEL_INLINE f64 exp_nonpositive_f64(f64 x) { return exp_f64(x); }
+KERNEL_INLINE f64 exp_below_zero_f64(f64 x) { return exp_f64(x); }
 
 /* Largest element, NaN when there is one, -inf when n = 0. Exact, hence free of order. */
 #define DEFINE_BLOCK_EXTREME(NAME, T, CMP, START)                                                    \

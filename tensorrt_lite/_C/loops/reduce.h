@@ -434,7 +434,7 @@ KERNEL_INLINE void logsumexp_merge(logsumexp_state* s, const logsumexp_state* o)
                                               const reduce_params* p) {                              \
         (void)first; (void)p;                                                                        \
         C e[REDUCE_BLOCK], max = block_max_##C(x, n), shift = (C)finite_shift(max);                  \
-        VECTORIZE for (int64_t i = 0; i < n; i++) e[i] = exp_nonpositive_##C(x[i] - shift);                      \
+        VECTORIZE for (int64_t i = 0; i < n; i++) e[i] = exp_below_zero_##C(x[i] - shift);                      \
         logsumexp_state block = {max, block_sum_##C(e, e, 0, n)};                                    \
         logsumexp_merge(s, &block);                                                                  \
     }                                                                                                \

@@ -181,11 +181,11 @@ enum { COLUMN_BLOCK = 1024, MOMENT_COLUMNS = 256, GROUP_ROWS = 64 };
             VECTORIZE for (int64_t c = 0; c < w; c++) shift[c] = ABSOLUTE(group[c]) == (C)INFINITY ? 0 : group[c]; \
             for (int64_t r = r0; r < end; r++) {                                                     \
                 const C* x = stage_##T(base + r * stride, sizeof(T), w, buf);                        \
-                VECTORIZE for (int64_t c = 0; c < w; c++) part[c] += exp_nonpositive_##C(x[c] - shift[c]);       \
+                VECTORIZE for (int64_t c = 0; c < w; c++) part[c] += exp_below_zero_##C(x[c] - shift[c]);       \
             }                                                                                        \
             VECTORIZE for (int64_t c = 0; c < w; c++) {                                              \
                 C old = ABSOLUTE(max[c]) == (C)INFINITY ? 0 : max[c];                                \
-                C rescaled = sum[c] * exp_nonpositive_##C(old - shift[c]);                                        \
+                C rescaled = sum[c] * exp_below_zero_##C(old - shift[c]);                                        \
                 sum[c] = (sum[c] == 0 ? 0 : rescaled) + part[c];                                     \
                 max[c] = group[c];                                                                   \
             }                                                                                        \

@@ -17,7 +17,7 @@ enum { SOFTMAX_STAGED_ROW = 4096, SOFTMAX_CACHED_ROW = 65536, SOFTMAX_CACHED_ROW
         f64 sum = 0;                                                                                 \
         for (int64_t i = 0; i < n; i += REDUCE_BLOCK) {                                              \
             int64_t m = min_i64(REDUCE_BLOCK, n - i);                                                \
-            VECTORIZE for (int64_t j = i; j < i + m; j++) e[j] = exp_nonpositive_##C(x[j] - max);                \
+            VECTORIZE for (int64_t j = i; j < i + m; j++) e[j] = exp_below_zero_##C(x[j] - max);                \
             sum += block_sum_##C(e + i, e, 0, m);                                                    \
         }                                                                                            \
         return sum;                                                                                  \
@@ -35,7 +35,7 @@ enum { SOFTMAX_STAGED_ROW = 4096, SOFTMAX_CACHED_ROW = 65536, SOFTMAX_CACHED_ROW
     }                                                                                                \
     KERNEL_INLINE void softmax_block_##C(const C* x, C* y, int64_t n, C max, f64 sum) {               \
         C scale = (C)(1.0 / sum);                                                                    \
-        VECTORIZE for (int64_t i = 0; i < n; i++) y[i] = exp_nonpositive_##C(x[i] - max) * scale;                \
+        VECTORIZE for (int64_t i = 0; i < n; i++) y[i] = exp_below_zero_##C(x[i] - max) * scale;                \
     }                                                                                                \
     KERNEL_INLINE void log_softmax_block_##C(const C* x, C* y, int64_t n, C max, f64 sum) {           \
         C log_sum = (C)log(sum);                                                                     \
@@ -101,7 +101,7 @@ KERNEL_INLINE f64 softmax_sum(const logsumexp_state* s) { return isinf(s->max) ?
         }                                                                                            \
     }
 #define COLUMN_FACTOR_softmax(s) (1.0 / (s))
-#define COLUMN_VALUE_softmax(C, d, factor) (exp_nonpositive_##C(d) * (factor))
+#define COLUMN_VALUE_softmax(C, d, factor) (exp_below_zero_##C(d) * (factor))
 #define COLUMN_FACTOR_log_softmax(s) log(s)
 #define COLUMN_VALUE_log_softmax(C, d, factor) ((d) - (factor))
 
@@ -111,7 +111,7 @@ KERNEL_INLINE f64 softmax_sum(const logsumexp_state* s) { return isinf(s->max) ?
 #define TERM_softmax(C, g, y) ((g) * (y))
 #define TERM_log_softmax(C, g, y) (g)
 #define GRAD_softmax(C, g, y, dot) ((y) * ((g) - (dot)))
-#define GRAD_log_softmax(C, g, y, dot) ((g) - exp_nonpositive_##C(y) * (dot))
+#define GRAD_log_softmax(C, g, y, dot) ((g) - exp_below_zero_##C(y) * (dot))
 
 #define DEFINE_SOFTMAX_BACKWARD(OP, T, C, DIRECT)                                                    \
     KERNEL_FN void OP##_backward_##T##_rows(const char* grad, int64_t grad_row_stride, const char* result, \
@@ -249,9 +249,9 @@ KERNEL_FN void softmax_combine(const char* partials, int64_t count, double* max,
             T log_sum = ((const T*)lse)[r], mass = (T)(g * ((1 - smoothing) * w + spread * weights)), \
               lift = (T)(g * spread);                                                                \
             if (smoothing > 0 && weight) {                                                           \
-                VECTORIZE for (int64_t c = 0; c < classes; c++) d[c] = exp_nonpositive_##T(x[c] - log_sum) * mass - lift * weight[c]; \
+                VECTORIZE for (int64_t c = 0; c < classes; c++) d[c] = exp_below_zero_##T(x[c] - log_sum) * mass - lift * weight[c]; \
             } else {                                                                                 \
-                VECTORIZE for (int64_t c = 0; c < classes; c++) d[c] = exp_nonpositive_##T(x[c] - log_sum) * mass - lift; \
+                VECTORIZE for (int64_t c = 0; c < classes; c++) d[c] = exp_below_zero_##T(x[c] - log_sum) * mass - lift; \
             }                                                                                        \
             d[t] -= (T)(g * (1 - smoothing) * w);                                                    \
         }                                                                                            \
