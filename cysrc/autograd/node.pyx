@@ -382,6 +382,8 @@ cdef class PointwiseNode(Node):
                 if info.formula[i] == NULL:
                     raise RuntimeError(f"derivative for {info.name.decode()} with respect to argument {i} is not implemented")
                 value = info.formula[i](slots, self.params)
+            elif info.unit_pass >> i & 1 and self.params[0].kind == 1 and self.params[0].i == 1:
+                value = grad
             else:
                 for j in range(info.n_used[i]):
                     inputs[j] = slots[<int>info.used[i][j]]

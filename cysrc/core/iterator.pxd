@@ -30,6 +30,8 @@ cdef extern from "pointwise.h" nogil:
         int differentiable
         unsigned save_mask
         void* node_type
+        const char* bool_error
+        int unit_pass
     enum:
         PROMOTE_SAME
         PROMOTE_FLOAT
@@ -39,6 +41,8 @@ cdef extern from "pointwise.h" nogil:
         PROMOTE_INT_TO_FLOAT
         CHECK_ZERO_DIVISOR
         CHECK_NEGATIVE_EXPONENT
+        CHECK_ALPHA
+        CHECK_SUBTRACTION
         IN_COMPUTE
         IN_BOOL
         IN_OWN

@@ -332,6 +332,8 @@ cdef str _type_name(int code):
 
 
 cdef int not_implemented(const PointwiseInfo* info, int code) except -1:
+    if code == BOOL and info.bool_error != NULL:
+        raise RuntimeError(info.bool_error.decode())
     raise NotImplementedError(f"\"{info.name.decode()}_cpu\" not implemented for '{_type_name(code)}'")
 
 
@@ -353,6 +355,39 @@ cdef int check_integers(const PointwiseInfo* info, TensorBase divisor, int compu
             if v[i] < 0:
                 raise RuntimeError("Integers to negative integer powers are not allowed.")
     return 0
+
+
+cdef int check_operands(const PointwiseInfo* info, PyObject** inputs, const Scalar* params, int compute) except -1:
+    """What an operator's row asks to be looked at before its loop runs: values of integers, the type of alpha."""
+    cdef TensorBase a = <TensorBase>inputs[0], b = <TensorBase>inputs[1]
+    if info.checks & CHECK_SUBTRACTION and (a.dtype == BOOL or b.dtype == BOOL):
+        if a.dtype == BOOL and b.dtype == BOOL:
+            raise RuntimeError(
+                "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.")
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` "
+            "operator instead.")
+    if info.checks & CHECK_ALPHA:
+        if params[0].kind == 0 and compute != BOOL:
+            raise RuntimeError("Boolean alpha only supported for Boolean results.")
+        if params[0].kind == 2 and category[compute] <= CAT_INT:
+            raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+        if params[0].kind == 3 and category[compute] != CAT_COMPLEX:
+            raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
+    if info.checks & (CHECK_ZERO_DIVISOR | CHECK_NEGATIVE_EXPONENT):
+        check_integers(info, b, compute)
+    return 0
+
+
+cdef inline bint unchecked(const PointwiseInfo* info, const Scalar* params, TensorBase a, TensorBase b) noexcept:
+    """Whether operands of a type with a loop need no look at their values."""
+    if info.checks == 0:
+        return True
+    if info.checks & CHECK_ALPHA and params[0].kind != 1:
+        return False
+    if b.dtype == BOOL:
+        return False
+    return not info.checks & (CHECK_ZERO_DIVISOR | CHECK_NEGATIVE_EXPONENT) or category[a.dtype] > CAT_INT
 
 
 cdef inline int output_code(const PointwiseInfo* info, int compute) noexcept:
@@ -390,12 +425,14 @@ cdef TensorBase pointwise(const PointwiseInfo* info, int nin, PyObject** inputs,
             device = x.device_type
     if device < 0:
         device = DEV_CPU if out is None else out.device_type
+    if info.checks & CHECK_SUBTRACTION:
+        check_operands(info, inputs, params, compute)
     if info.loops[compute] == NULL:
         not_implemented(info, compute)
     result = output_code(info, compute)
     ndim = broadcast_shapes(info.name.decode(), nin, inputs, shape)
     if info.checks and nin == 2:
-        check_integers(info, <TensorBase>inputs[1], compute)
+        check_operands(info, inputs, params, compute)
     if out is not None:
         prepare_out(info.name.decode(), out, ndim, shape, result, mode)
         for i in range(nin):
@@ -618,7 +655,7 @@ cdef TensorBase pointwise2(const PointwiseInfo* info, TensorBase a, TensorBase b
     cdef bint whole
     cdef TensorBase r
     cdef PyObject* inputs[2]
-    if (a.contiguous and a.device_type == DEV_CPU and b.device_type == DEV_CPU and info.checks == 0 and a.numel > 0
+    if (a.contiguous and a.device_type == DEV_CPU and b.device_type == DEV_CPU and a.numel > 0 and unchecked(info, params, a, b)
             and compute_code(info, a.dtype) == a.dtype and info.loops[a.dtype] != NULL and not info.promote & PROMOTE_FIRST_BOOL):
         whole = b.contiguous and a.dtype == b.dtype and not a.wrapped_number and same_sizes(a, b)
         if whole or (b.wrapped_number and a.ndim > 0 and info.scalar_forms & 4 and category[b.dtype] <= category[a.dtype]):

@@ -7,9 +7,12 @@ The language is Python's expression syntax over the argument names, `result` and
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 
 _BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^"}
 _COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+_C_NAMES = {"sgn": "sign"}
+_REAL = {"c64": "f32", "c128": "f64"}
 COMPUTE = {"f16": "f32", "bf16": "f32"}
 
 
@@ -53,12 +56,20 @@ class _C(ast.NodeVisitor):
     def visit_BinOp(self, n: ast.BinOp) -> str:
         if type(n.op) not in _BINARY:
             raise ValueError(f"operator {type(n.op).__name__} is not in the expression language")
-        return f"({self.visit(n.left)} {_BINARY[type(n.op)]} {self.visit(n.right)})"
+        left, right = self.visit(n.left), self.visit(n.right)
+        if self.suffix and self.t in ("c64", "c128") and isinstance(n.op, (ast.Mult, ast.Div)):
+            # C's own operators repair infinities through a library call per element
+            return f"{'mul' if isinstance(n.op, ast.Mult) else 'div'}_{self.t}({left}, {right})"
+        return f"({left} {_BINARY[type(n.op)]} {right})"
 
     def visit_Compare(self, n: ast.Compare) -> str:
         if len(n.ops) != 1:
             raise ValueError("write chained comparisons with 'and'")
-        return f"({self.visit(n.left)} {_COMPARE[type(n.ops[0])]} {self.visit(n.comparators[0])})"
+        left, right = n.left, n.comparators[0]
+        if self.t in _REAL and not isinstance(n.ops[0], (ast.Eq, ast.NotEq)) and isinstance(right, ast.Constant):
+            # an order exists between real parts only
+            return f"({self.visit(left)} {_COMPARE[type(n.ops[0])]} (({_REAL[self.t]}){right.value!r}))"
+        return f"({self.visit(left)} {_COMPARE[type(n.ops[0])]} {self.visit(right)})"
 
     def visit_BoolOp(self, n: ast.BoolOp) -> str:
         # & and | keep loops free of branches
@@ -69,7 +80,7 @@ class _C(ast.NodeVisitor):
         return text if isinstance(n, (ast.Compare, ast.BoolOp)) else f"({text} != 0)"
 
     def visit_Call(self, n: ast.Call) -> str:
-        f = n.func.id  # type: ignore[attr-defined]
+        f = _C_NAMES.get(n.func.id, n.func.id)  # type: ignore[attr-defined]
         a = [self.visit(x) for x in n.args]
         if f == "where":
             return f"({self.truth(n.args[0])} ? {a[1]} : {a[2]})"
@@ -92,8 +103,13 @@ def to_cuda(text: str, dtype: str) -> str:
 
 
 class _Composed(ast.NodeTransformer):
+    def __init__(self, params: Collection[str] = ()):
+        self.params = params
+
     def visit_Call(self, n: ast.Call) -> ast.AST:
         self.generic_visit(n)
+        if n.func.id == "conj" and isinstance(n.args[0], ast.Name) and n.args[0].id in self.params:  # type: ignore[attr-defined]
+            return ast.Call(ast.Attribute(n.args[0], "conjugate", ast.Load()), [], [])
         name = n.func.id  # type: ignore[attr-defined]
         n.func = ast.Attribute(ast.Name("_ops", ast.Load()), {"sel": "where", "real_part": "real"}.get(name, name), ast.Load())
         return n
@@ -118,7 +134,10 @@ class _Composed(ast.NodeTransformer):
         return n
 
 
-def to_composed(text: str) -> str:
-    """The same expression over tensors, by public operators (differentiable to any order)."""
-    tree = ast.Expression(_Composed().visit(parse(text)))
+def to_composed(text: str, params: Collection[str] = ()) -> str:
+    """The same expression over tensors, by public operators (differentiable to any order); `params` are Python numbers."""
+    tree = parse(text)
+    if isinstance(tree, ast.Constant) and tree.value == 0:
+        tree = parse("zeros_like(grad)")
+    tree = ast.Expression(_Composed(params).visit(tree))
     return ast.unparse(ast.fix_missing_locations(tree))

@@ -47,9 +47,28 @@ def exports(ops: list[Operator]) -> dict[str, str]:
         flags = ("f" if "function" in op.variants else "") + ("m" if "method" in op.variants else "") + ("n" if "nn" in op.variants else "")
         if flags or op.variants - {"inplace"}:
             table[op.name] = flags
+        for alias in aliases(op):
+            table[alias] = flags
+            if "inplace" in op.variants:
+                table[alias + "_"] = "m"
         if "inplace" in op.variants:
             table[op.name + "_"] = ("f" if "function" in op.variants or "nn" in op.variants else "") + "m"
     return table
+
+
+def aliases(op: Operator) -> list[str]:
+    return [a.strip() for a in str(op.row.get("aliases", "")).split(",") if a.strip()]
+
+
+def alias_assignments(ops: list[Operator]) -> str:
+    """Other public names of the same functions."""
+    lines = []
+    for op in ops:
+        for alias in aliases(op):
+            lines.append(f"{alias} = {op.name}")
+            if "inplace" in op.variants:
+                lines.append(f"{alias}_ = {op.name}_")
+    return "\n".join(lines) + "\n"
 
 
 def write(path: Path, text: str) -> None:
@@ -81,6 +100,7 @@ def generate(root: Path, out: Path, debug: bool = False) -> dict[str, list[Path]
                 write(path, body)
                 loops[family].append(path)
         text += functions.emit(family, [op for op in mine if op.kind == "function"])
+        text += alias_assignments(mine)
         text += f"\nEXPORTS = {json.dumps(exports(mine))}\n"
         if kernels.exists() and "EXTRA_EXPORTS" in kernels.read_text():
             text += "EXPORTS.update(EXTRA_EXPORTS)\n"

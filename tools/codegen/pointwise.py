@@ -146,6 +146,16 @@ def scalar_forms_of(loop: Loop) -> list[int]:
     return [loop.operands.index(n.strip()) for n in str(wanted).split(",")]
 
 
+def checks_of(op: Operator) -> str:
+    """`checks: alpha, zero_divisor` as C flags."""
+    found = [c.strip() for c in str(op.row.get("checks", "")).split(",") if c.strip()]
+    return " | ".join("CHECK_" + c.upper() for c in found) or "0"
+
+
+def c_string(text: str) -> str:
+    return "b\"" + text.replace("\\", "\\\\").replace("\"", "\\\"") + "\""
+
+
 def camel(name: str) -> str:
     return "".join(w[:1].upper() + w[1:] for w in name.split("_") if w)
 
@@ -182,8 +192,9 @@ def emit(family: str, ops: list[Operator], loops_per_file: int = 40) -> tuple[st
     init: list[str] = []
     for op, forward, fused in planned:
         emit_operator(family, op, forward, fused, py, init)
+    constants = ["    enum:"] + [f"        PW_{op.name.upper()} \"{forward.index}\"" for op, forward, _ in planned] if planned else []
     text = ['cdef extern from *:', '    """'] + ["    " + line for line in c] + ['    """',
-            f"    PointwiseInfo* pw_{family}", f"    void trt_fill_loops_{family}(int level)", ""]  # fmt: skip
+            f"    PointwiseInfo* pw_{family}", *constants, f"    void trt_fill_loops_{family}(int level)", ""]  # fmt: skip
     text += py
     text += [f"cdef int _register_pointwise_{family}() except -1:", "    cdef dict g = globals()", f"    trt_fill_loops_{family}(instruction_set())"]
     text += ["    " + line for line in init] + ["    return 0", "", f"_register_pointwise_{family}()", ""]
@@ -206,7 +217,9 @@ def emit_operator(family: str, op: Operator, forward: Loop, fused: dict[str, Loo
     forms = 0
     for i in scalar_forms_of(forward):
         forms |= 1 << (i + 1)
-    init.append(f"{info}.scalar_forms = {forms}; {info}.checks = {' | '.join(row['checks'].split(',')) if row.get('checks') else 0}")
+    init.append(f"{info}.scalar_forms = {forms}; {info}.checks = {checks_of(op)}")
+    if row.get("bool_error"):
+        init.append(f"{info}.bool_error = {c_string(row['bool_error'])}")
     if row.get("first_bool"):
         init.append(f"{info}.in_type[0] = IN_BOOL")
     if op.backward:
@@ -225,6 +238,8 @@ def emit_operator(family: str, op: Operator, forward: Loop, fused: dict[str, Loo
             init.append(f"{info}.formula[{i}] = formula_{op.name}_{t}")
             if t in fused:
                 loop = fused[t]
+                if formula.replace(" ", "") in [f"grad*{p}" for a in params[:1] for p in (a.name, f"conj({a.name})")]:
+                    init.append(f"{info}.unit_pass |= {1 << i}")
                 b = f"pw_{family}[{loop.index}]"
                 init.append(f"{info}.fused[{i}] = &{b}; {info}.n_used[{i}] = {len(loop.operands)}")
                 init += [f"{info}.used[{i}][{j}] = {slots[x]}" for j, x in enumerate(loop.operands)]
@@ -237,7 +252,7 @@ def emit_operator(family: str, op: Operator, forward: Loop, fused: dict[str, Loo
 
 
 def emit_formula(family: str, op: Operator, target: str, formula: str, slots: dict[str, int], py: list[str]) -> None:
-    used = names(formula)
+    used = names(formula) | {"grad"}
     py.append(f"cdef object formula_{op.name}_{target}(PyObject** slots, const Scalar* params):")
     for name, slot in sorted(slots.items(), key=lambda kv: kv[1]):
         if name in used:
@@ -245,7 +260,7 @@ def emit_formula(family: str, op: Operator, target: str, formula: str, slots: di
     for i, a in enumerate(op.params):
         if a.name in used:
             py.append(f"    cdef object {a.name} = scalar_object(&params[{i}])")
-    py.append(f"    return {to_composed(formula)}\n")
+    py.append(f"    return {to_composed(formula, [a.name for a in op.params])}\n")
 
 
 def emit_entry(family: str, op: Operator, info: str, py: list[str]) -> None:
