@@ -139,7 +139,8 @@ KERNEL_INLINE void conv_transpose_f32(const f32* src, int64_t ld, f32* dst, int6
                 r[k + 3] = (__m512)_mm512_unpackhi_pd(b, d);
             }
             _Pragma("GCC unroll 4") for (int k = 0; k < 4; k++) {
-                __m512 ab = _mm512_shuffle_f32x4(r[k], r[k + 4], 0x88), cd = _mm512_shuffle_f32x4(r[k + 8], r[k + 12], 0x88);
+                __m512 ab = _mm512_shuffle_f32x4(r[k], r[k + 4], 0x88), cd = _mm512_shuffle_f32x4(r[k + 8],
+                        r[k + 12], 0x88);
                 t[k] = _mm512_shuffle_f32x4(ab, cd, 0x88);
                 t[k + 8] = _mm512_shuffle_f32x4(ab, cd, 0xdd);
                 ab = _mm512_shuffle_f32x4(r[k], r[k + 4], 0xdd), cd = _mm512_shuffle_f32x4(r[k + 8], r[k + 12], 0xdd);
@@ -193,34 +194,51 @@ KERNEL_INLINE void conv_add_run_f64(f64* row, const f64* d, int64_t stride, int6
 }
 
 #define DEFINE_CONV(T)                                                                              \
-    /* c[r][j] = bias[r] + sum_k a[k][r] b[k][j] for r < rows, j < cols; a is packed in CONV_ROWS, b has full panels */ \
-    KERNEL_ONCE void conv_micro_##T(const T* a, const T* b, int64_t ldb, T* c, int64_t ldc, int64_t depth, int64_t rows, \
-                                    int64_t cols, const T* bias) {                                  \
+    /* c[r][j] = bias[r] + sum_k a[k][r] b[k][j] for r < rows, j < cols; a is packed in CONV_ROWS, b has full panels. \
+     * R >= rows rows and V vectors of columns are computed: constants where this is inlined */     \
+    KERNEL_INLINE void conv_micro_body_##T(const T* a, const T* b, int64_t ldb, T* c, int64_t ldc, int64_t depth, \
+                                           int64_t rows, int64_t cols, const T* bias, const int R, const int V) { \
         enum { W = VECTOR_BYTES / sizeof(T) };                                                      \
         v##T acc[CONV_ROWS][2];                                                                     \
-        _Pragma("GCC unroll 16") for (int r = 0; r < CONV_ROWS; r++)                                \
+        _Pragma("GCC unroll 16") for (int r = 0; r < R; r++)                                        \
             acc[r][0] = acc[r][1] = splat_##T(bias && r < rows ? bias[r] : 0);                      \
         for (int64_t k = 0; k < depth; k++, a += CONV_ROWS, b += ldb) {                             \
-            v##T b0 = *(const v##T##_u*)b, b1 = *(const v##T##_u*)(b + W);                          \
-            _Pragma("GCC unroll 16") for (int r = 0; r < CONV_ROWS; r++) {                          \
+            v##T b0 = *(const v##T##_u*)b, b1 = V == 2 ? *(const v##T##_u*)(b + W) : (v##T##_u)b0;  \
+            _Pragma("GCC unroll 16") for (int r = 0; r < R; r++) {                                  \
                 acc[r][0] += a[r] * b0;                                                             \
-                acc[r][1] += a[r] * b1;                                                             \
+                if (V == 2) acc[r][1] += a[r] * b1;                                                 \
             }                                                                                       \
         }                                                                                           \
-        if (cols == 2 * W) {                                                                        \
-            _Pragma("GCC unroll 16") for (int r = 0; r < CONV_ROWS; r++) {                          \
+        if (cols == V * W) {                                                                        \
+            _Pragma("GCC unroll 16") for (int r = 0; r < R; r++) {                                  \
                 if (r >= rows) break;                                                               \
                 *(v##T##_u*)(c + r * ldc) = acc[r][0];                                              \
-                *(v##T##_u*)(c + r * ldc + W) = acc[r][1];                                          \
+                if (V == 2) *(v##T##_u*)(c + r * ldc + W) = acc[r][1];                              \
             }                                                                                       \
         } else {                                                                                    \
             T spill[CONV_ROWS][2 * W];                                                              \
-            _Pragma("GCC unroll 16") for (int r = 0; r < CONV_ROWS; r++) {                          \
+            _Pragma("GCC unroll 16") for (int r = 0; r < R; r++) {                                  \
                 *(v##T##_u*)spill[r] = acc[r][0];                                                   \
-                *(v##T##_u*)(spill[r] + W) = acc[r][1];                                             \
+                if (V == 2) *(v##T##_u*)(spill[r] + W) = acc[r][1];                                 \
             }                                                                                       \
             for (int64_t r = 0; r < rows; r++)                                                      \
                 for (int64_t j = 0; j < cols; j++) c[r * ldc + j] = spill[r][j];                    \
+        }                                                                                           \
+    }                                                                                               \
+    /* Remainders of rows and columns get narrower bodies: 64 output channels are 5 blocks of 12 and one of 4. */ \
+    KERNEL_ONCE void conv_micro_##T(const T* a, const T* b, int64_t ldb, T* c, int64_t ldc, int64_t depth, \
+            int64_t rows,                                                                           \
+                                    int64_t cols, const T* bias) {                                  \
+        if (cols > VECTOR_BYTES / (int64_t)sizeof(T)) {                                             \
+            if (rows > CONV_ROWS * 2 / 3) conv_micro_body_##T(a, b, ldb, c, ldc, depth, rows, cols, bias, \
+                    CONV_ROWS, 2);                                                                  \
+            else if (rows > CONV_ROWS / 3) conv_micro_body_##T(a, b, ldb, c, ldc, depth, rows, cols, bias, \
+                    CONV_ROWS * 2 / 3, 2);                                                          \
+            else conv_micro_body_##T(a, b, ldb, c, ldc, depth, rows, cols, bias, CONV_ROWS / 3, 2); \
+        } else {                                                                                    \
+            if (rows > CONV_ROWS * 2 / 3) conv_micro_body_##T(a, b, ldb, c, ldc, depth, rows, cols, bias, \
+                    CONV_ROWS, 1);                                                                  \
+            else conv_micro_body_##T(a, b, ldb, c, ldc, depth, rows, cols, bias, CONV_ROWS * 2 / 3, 1); \
         }                                                                                           \
     }                                                                                               \
     /* panel[k][j] = the input under kernel element k = (ic, kh, kw) of output position p0 + j, zero up to `width` */ \
@@ -264,7 +282,8 @@ KERNEL_INLINE void conv_add_run_f64(f64* row, const f64* d, int64_t stride, int6
                     for (int64_t o = 0; o < per_group; o++)                                         \
                         for (int64_t k = 0; k < kernel; k++)                                        \
                             for (int64_t r = 0; r < CONV_ROWS; r++)                                 \
-                                *q++ = i + r < in_group ? ((const T*)weight)[((g * per_group + o) * in_group + i + r) * kernel + \
+                                *q++ = i + r < in_group ? ((const T*)weight)[((g * per_group + o)   \
+                                        * in_group + i + r) * kernel +                              \
                                                                              kernel - 1 - k]        \
                                                         : 0;                                        \
             return;                                                                                 \
@@ -277,7 +296,8 @@ KERNEL_INLINE void conv_add_run_f64(f64* row, const f64* d, int64_t stride, int6
     }                                                                                               \
     KERNEL_FN int64_t conv_packed_weight_bytes_##T(const conv_shape* s) {                           \
         int64_t depth = conv_depth(s), per_group = s->c_out / s->groups;                            \
-        int64_t forward = conv_blocks(per_group, CONV_ROWS) * depth, backward = conv_blocks(depth, CONV_ROWS) * per_group; \
+        int64_t forward = conv_blocks(per_group, CONV_ROWS) * depth, backward = conv_blocks(depth,  \
+                CONV_ROWS) * per_group;                                                             \
         int64_t reversed = conv_blocks(s->c_in / s->groups, CONV_ROWS) * per_group * s->kernel_h * s->kernel_w; \
         return s->groups * max_i64(max_i64(forward, backward), reversed) * CONV_ROWS * (int64_t)sizeof(T); \
     }                                                                                               \
@@ -296,12 +316,14 @@ KERNEL_INLINE void conv_add_run_f64(f64* row, const f64* d, int64_t stride, int6
         int64_t depth = conv_depth(s), kernel = s->kernel_h * s->kernel_w;                          \
         conv_shape r = conv_reversed(s);                                                            \
         if (conv_is_depthwise(s))                                                                   \
-            return max_i64(conv_depthwise_elements_##T(s), conv_is_reversible(s) ? conv_depthwise_elements_##T(&r) : 0) * \
+            return max_i64(conv_depthwise_elements_##T(s), conv_is_reversible(s)                    \
+                    ? conv_depthwise_elements_##T(&r) : 0) *                                        \
                    (int64_t)sizeof(T);                                                              \
         int64_t forward = depth * conv_tile_panels_##T(depth) * CONV_COLS(T), reversed_depth = conv_depth(&r); \
         int64_t reversed = reversed_depth * conv_tile_panels_##T(reversed_depth) * CONV_COLS(T);    \
         int64_t input_rows = conv_channel_block(s, CONV_INPUT_ROWS) * kernel + CONV_ROWS;           \
-        int64_t weight_rows = conv_channel_block(s, CONV_WEIGHT_ROWS) * kernel + CONV_ROWS, out_block = conv_out_block(s); \
+        int64_t weight_rows = conv_channel_block(s, CONV_WEIGHT_ROWS) * kernel + CONV_ROWS, out_block = \
+                conv_out_block(s);                                                                  \
         int64_t input = (input_rows + s->c_out / s->groups) * CONV_COLS(T);                         \
         int64_t weight = weight_rows * (CONV_PIXELS_LD + out_block) + CONV_PIXELS * out_block;      \
         return max_i64(max_i64(forward, reversed), max_i64(input, weight)) * (int64_t)sizeof(T);    \
@@ -345,7 +367,8 @@ KERNEL_INLINE void conv_add_run_f64(f64* row, const f64* d, int64_t stride, int6
                 else for (int64_t j = 0; j < m; j++) out[j] = add ? out[j] + acc[j] : acc[j];       \
             }                                                                                       \
     }                                                                                               \
-    KERNEL_ONCE void conv_depthwise_plane_##T(const conv_shape* s, const T* plane, const T* taps, T start, int add, T* y, \
+    KERNEL_ONCE void conv_depthwise_plane_##T(const conv_shape* s, const T* plane, const T* taps, T start, \
+            int add, T* y,                                                                          \
                                               T* padded) {                                          \
         conv_pad_plane_##T(s, plane, padded);                                                       \
         int small = s->kernel_h == 3 && s->kernel_w == 3;                                           \
@@ -354,7 +377,8 @@ KERNEL_INLINE void conv_add_run_f64(f64* row, const f64* d, int64_t stride, int6
         else if (s->stride_w == 1) conv_taps_##T(s, padded, taps, start, add, y, s->kernel_h, s->kernel_w, 1); \
         else conv_taps_##T(s, padded, taps, start, add, y, s->kernel_h, s->kernel_w, s->stride_w);  \
     }                                                                                               \
-    KERNEL_INLINE void conv_depthwise_forward_##T(const conv_shape* s, const T* x, const T* weight, const T* bias, T* y, \
+    KERNEL_INLINE void conv_depthwise_forward_##T(const conv_shape* s, const T* x, const T* weight, \
+            const T* bias, T* y,                                                                    \
                                                   T* workspace, int64_t item) {                     \
         int64_t oc = item % s->c_out, multiplier = s->c_out / s->c_in;                              \
         const T* plane = x + (item / s->c_out * s->c_in + oc / multiplier) * s->in_h * s->in_w;     \
@@ -478,7 +502,8 @@ KERNEL_INLINE void conv_add_run_f64(f64* row, const f64* d, int64_t stride, int6
         if (conv_is_reversible(s)) return conv_forward_items_##T(&r);                               \
         return s->samples * s->groups * conv_blocks(s->c_in / s->groups, conv_channel_block(s, CONV_INPUT_ROWS)); \
     }                                                                                               \
-    KERNEL_INLINE void conv_add_panel_##T(const conv_shape* s, const T* panel, int64_t ld, int64_t channels, int64_t p0, \
+    KERNEL_INLINE void conv_add_panel_##T(const conv_shape* s, const T* panel, int64_t ld, int64_t channels, \
+            int64_t p0,                                                                             \
                                           int64_t cols, T* dx) {                                    \
         conv_run runs[CONV_PIXELS];                                                                 \
         int count = conv_runs(s, p0, cols, runs);                                                   \
@@ -494,7 +519,8 @@ KERNEL_INLINE void conv_add_run_f64(f64* row, const f64* d, int64_t stride, int6
                         conv_add_run_##T(dx + h * s->in_w + w, panel + runs[i].at, stride, lo, hi); \
                     }                                                                               \
     }                                                                                               \
-    KERNEL_FN void conv_backward_input_##T(const conv_shape* s, const char* grad, const char* packed, const char* weight, \
+    KERNEL_FN void conv_backward_input_##T(const conv_shape* s, const char* grad, const char* packed, \
+            const char* weight,                                                                     \
                                            char* grad_in, char* workspace, int64_t items_begin, int64_t items_end) { \
         int64_t depth = conv_depth(s), per_group = s->c_out / s->groups, in_group = s->c_in / s->groups; \
         int64_t pixels = conv_pixels(s), width = CONV_COLS(T), block = conv_channel_block(s, CONV_INPUT_ROWS); \
@@ -521,7 +547,8 @@ KERNEL_INLINE void conv_add_run_f64(f64* row, const f64* d, int64_t stride, int6
                 const T* b = gy + p;                                                                \
                 if (cols < width) {                                                                 \
                     for (int64_t o = 0; o < per_group; o++)                                         \
-                        for (int64_t j = 0; j < width; j++) tail[o * width + j] = j < cols ? gy[o * pixels + p + j] : 0; \
+                        for (int64_t j = 0; j < width; j++) tail[o * width + j] = j < cols ? gy[o * pixels \
+                                + p + j] : 0;                                                       \
                     b = tail;                                                                       \
                     ld = width;                                                                     \
                 }                                                                                   \
@@ -539,22 +566,29 @@ KERNEL_INLINE void conv_add_run_f64(f64* row, const f64* d, int64_t stride, int6
     }                                                                                               \
                                                                                                     \
     /* ---- gradient of the weight: an item is (group, block of input channels, block of output channels) ---- */ \
-    /* c[r][j] += sum_p panel[r][p] gy[p][j] */                                                     \
-    KERNEL_ONCE void conv_micro_weight_##T(const T* a, const T* b, int64_t ldb, T* c, int64_t ldc, int64_t n) { \
+    /* c[r][j] += sum_p panel[r][p] gy[p][j] for R rows */                                          \
+    KERNEL_INLINE void conv_micro_weight_body_##T(const T* a, const T* b, int64_t ldb, T* c, int64_t ldc, int64_t n, \
+                                                  const int R) {                                    \
         enum { W = VECTOR_BYTES / sizeof(T) };                                                      \
         v##T acc[CONV_ROWS][2];                                                                     \
-        _Pragma("GCC unroll 16") for (int r = 0; r < CONV_ROWS; r++) acc[r][0] = acc[r][1] = (v##T){0}; \
+        _Pragma("GCC unroll 16") for (int r = 0; r < R; r++) acc[r][0] = acc[r][1] = (v##T){0};     \
         for (int64_t p = 0; p < n; p++, b += ldb) {                                                 \
             v##T b0 = *(const v##T##_u*)b, b1 = *(const v##T##_u*)(b + W);                          \
-            _Pragma("GCC unroll 16") for (int r = 0; r < CONV_ROWS; r++) {                          \
+            _Pragma("GCC unroll 16") for (int r = 0; r < R; r++) {                                  \
                 acc[r][0] += a[r * CONV_PIXELS_LD + p] * b0;                                        \
                 acc[r][1] += a[r * CONV_PIXELS_LD + p] * b1;                                        \
             }                                                                                       \
         }                                                                                           \
-        _Pragma("GCC unroll 16") for (int r = 0; r < CONV_ROWS; r++) {                              \
+        _Pragma("GCC unroll 16") for (int r = 0; r < R; r++) {                                      \
             *(v##T##_u*)(c + r * ldc) += acc[r][0];                                                 \
             *(v##T##_u*)(c + r * ldc + W) += acc[r][1];                                             \
         }                                                                                           \
+    }                                                                                               \
+    KERNEL_ONCE void conv_micro_weight_##T(const T* a, const T* b, int64_t ldb, T* c, int64_t ldc, int64_t n, \
+            int64_t rows) {                                                                         \
+        if (rows > CONV_ROWS * 2 / 3) conv_micro_weight_body_##T(a, b, ldb, c, ldc, n, CONV_ROWS);  \
+        else if (rows > CONV_ROWS / 3) conv_micro_weight_body_##T(a, b, ldb, c, ldc, n, CONV_ROWS * 2 / 3); \
+        else conv_micro_weight_body_##T(a, b, ldb, c, ldc, n, CONV_ROWS / 3);                       \
     }                                                                                               \
     KERNEL_FN int64_t conv_backward_weight_items_##T(const conv_shape* s) {                         \
         if (conv_is_depthwise(s)) return s->c_out;                                                  \
@@ -563,7 +597,8 @@ KERNEL_INLINE void conv_add_run_f64(f64* row, const f64* d, int64_t stride, int6
     KERNEL_FN void conv_backward_weight_##T(const conv_shape* s, const char* grad, const char* in, char* grad_weight, \
                                             char* workspace, int64_t items_begin, int64_t items_end) { \
         int64_t depth = conv_depth(s), per_group = s->c_out / s->groups, in_group = s->c_in / s->groups; \
-        int64_t pixels = conv_pixels(s), block = conv_channel_block(s, CONV_WEIGHT_ROWS), blocks = conv_weight_blocks(s); \
+        int64_t pixels = conv_pixels(s), block = conv_channel_block(s, CONV_WEIGHT_ROWS), blocks =  \
+                conv_weight_blocks(s);                                                              \
         int64_t kernel = s->kernel_h * s->kernel_w, ldo = conv_out_block(s), out_blocks = conv_blocks(per_group, ldo); \
         T *panel = (T*)workspace, *gy_t = panel + (block * kernel + CONV_ROWS) * CONV_PIXELS_LD;    \
         T* c = gy_t + CONV_PIXELS * ldo;                                                            \
@@ -587,7 +622,8 @@ KERNEL_INLINE void conv_add_run_f64(f64* row, const f64* d, int64_t stride, int6
                     conv_transpose_##T(gy + p0, pixels, gy_t, ldo, outs, m);                        \
                     for (int64_t o = 0; o < ldo; o += CONV_COLS(T))                                 \
                         for (int64_t r = 0; r < rows; r += CONV_ROWS)                               \
-                            conv_micro_weight_##T(panel + r * CONV_PIXELS_LD, gy_t + o, ldo, c + r * ldo + o, ldo, m); \
+                            conv_micro_weight_##T(panel + r * CONV_PIXELS_LD, gy_t + o, ldo, c + r * ldo + o, ldo, m, \
+                                                  min_i64(CONV_ROWS, rows - r));                    \
                 }                                                                                   \
             }                                                                                       \
             for (int64_t o = 0; o < outs; o++)                                                      \

@@ -61,25 +61,25 @@ KERNEL_INLINE int64_t max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
  * Returns the row itself when it already is one, else fills and returns `buf`. */
 #define IDENTITY(v) (v)
 #define COPY_RUN(src, dst, n) memcpy(dst, src, (size_t)(n) * sizeof *(src))
-#define DEFINE_STAGE(T, C, LOAD, RUN, DIRECT)                                                             \
-    KERNEL_INLINE const C* stage_##T(const char* p, int64_t es, int64_t n, C* restrict buf) {         \
-        if (es == (int64_t)sizeof(T)) {                                                              \
-            if (DIRECT) return (const C*)p;                                                          \
-            RUN((const T*)p, buf, n);                                                                \
-        } else {                                                                                     \
-            for (int64_t i = 0; i < n; i++) buf[i] = LOAD(*(const T*)(p + i * es));                  \
-        }                                                                                            \
-        return buf;                                                                                  \
+#define DEFINE_STAGE(T, C, LOAD, RUN, DIRECT)                                                       \
+    KERNEL_INLINE const C* stage_##T(const char* p, int64_t es, int64_t n, C* restrict buf) {       \
+        if (es == (int64_t)sizeof(T)) {                                                             \
+            if (DIRECT) return (const C*)p;                                                         \
+            RUN((const T*)p, buf, n);                                                               \
+        } else {                                                                                    \
+            for (int64_t i = 0; i < n; i++) buf[i] = LOAD(*(const T*)(p + i * es));                 \
+        }                                                                                           \
+        return buf;                                                                                 \
     }
 
 /* The inverse: writes `n` compute-type elements of `buf` to byte stride `es`. */
-#define DEFINE_UNSTAGE(T, C, STORE, RUN)                                                             \
-    KERNEL_INLINE void unstage_##T(const C* restrict buf, char* p, int64_t es, int64_t n) {           \
-        if (es == (int64_t)sizeof(T)) {                                                              \
-            RUN(buf, (T*)p, n);                                                                      \
-        } else {                                                                                     \
-            for (int64_t i = 0; i < n; i++) *(T*)(p + i * es) = STORE(buf[i]);                       \
-        }                                                                                            \
+#define DEFINE_UNSTAGE(T, C, STORE, RUN)                                                            \
+    KERNEL_INLINE void unstage_##T(const C* restrict buf, char* p, int64_t es, int64_t n) {         \
+        if (es == (int64_t)sizeof(T)) {                                                             \
+            RUN(buf, (T*)p, n);                                                                     \
+        } else {                                                                                    \
+            for (int64_t i = 0; i < n; i++) *(T*)(p + i * es) = STORE(buf[i]);                      \
+        }                                                                                           \
     }
 
 DEFINE_STAGE(u8, u8, IDENTITY, COPY_RUN, 1)
@@ -117,7 +117,7 @@ KERNEL_INLINE vf64 vabs_f64(vf64 v) { return (vf64)((vi64)v & 0x7fffffffffffffff
 
 /* DIRECT: T is its own compute type, so blocks are read and written in place. */
 #define OUT_RUN(T, C, DIRECT, p, buf) (DIRECT ? (C*)(p) : (buf))
-#define OUT_DONE(T, DIRECT, p, buf, m)                                                               \
+#define OUT_DONE(T, DIRECT, p, buf, m)                                                              \
     if (!DIRECT) unstage_##T((buf), (p), sizeof(T), (m))
 
 /* The first n < W elements at p, the rest of the vector filled with `pad`. */
@@ -146,21 +146,21 @@ typedef f64 vf64_16 __attribute__((vector_size(16)));
 typedef f32 vf32_32 __attribute__((vector_size(32)));
 typedef f64 vf64_32 __attribute__((vector_size(32)));
 #if VECTOR_BYTES == 64
-#define DEFINE_FOLD_TO_16(T)                                                                         \
-    KERNEL_INLINE v##T##_16 fold_to_16_##T(v##T v) {                                                 \
-        const v##T##_32* half = (const v##T##_32*)&v;                                                \
-        v##T##_32 sum = half[0] + half[1];                                                           \
-        const v##T##_16* quarter = (const v##T##_16*)&sum;                                           \
-        return quarter[0] + quarter[1];                                                              \
+#define DEFINE_FOLD_TO_16(T)                                                                        \
+    KERNEL_INLINE v##T##_16 fold_to_16_##T(v##T v) {                                                \
+        const v##T##_32* half = (const v##T##_32*)&v;                                               \
+        v##T##_32 sum = half[0] + half[1];                                                          \
+        const v##T##_16* quarter = (const v##T##_16*)&sum;                                          \
+        return quarter[0] + quarter[1];                                                             \
     }
 #elif VECTOR_BYTES == 32
-#define DEFINE_FOLD_TO_16(T)                                                                         \
-    KERNEL_INLINE v##T##_16 fold_to_16_##T(v##T v) {                                                 \
-        const v##T##_16* half = (const v##T##_16*)&v;                                                \
-        return half[0] + half[1];                                                                    \
+#define DEFINE_FOLD_TO_16(T)                                                                        \
+    KERNEL_INLINE v##T##_16 fold_to_16_##T(v##T v) {                                                \
+        const v##T##_16* half = (const v##T##_16*)&v;                                               \
+        return half[0] + half[1];                                                                   \
     }
 #else
-#define DEFINE_FOLD_TO_16(T)                                                                         \
+#define DEFINE_FOLD_TO_16(T)                                                                        \
     KERNEL_INLINE v##T##_16 fold_to_16_##T(v##T v) { return v; }
 #endif
 DEFINE_FOLD_TO_16(f32)
@@ -194,8 +194,8 @@ DEFINE_FOLD_TO_16(f64)
             for (int k = 0; k < w; k++) acc[k] += acc[k + w];                                       \
         v##T##_16 sum = fold_to_16_##T(acc[0]);                                                     \
         for (int w = 8 / sizeof(T); w >= KEEP; w /= 2)                                              \
-            for (int j = 0; j < w; j++) sum[j] += sum[j + w];                                        \
-        for (int j = 0; j < KEEP; j++) out[j] = sum[j];                                            \
+            for (int j = 0; j < w; j++) sum[j] += sum[j + w];                                       \
+        for (int j = 0; j < KEEP; j++) out[j] = sum[j];                                             \
     }
 #define DEFINE_BLOCK_SUM(NAME, T, EXPR, PAIR, PAD)                                                  \
     DEFINE_BLOCK_SUM_FOLD(NAME, T, EXPR, PAIR, PAD, 1)                                              \
@@ -223,16 +223,17 @@ DEFINE_BLOCK_SUM_FOLD(block_pair_sum_f32, f32, a, 0, 0, 2) /* even and odd eleme
 DEFINE_BLOCK_SUM_FOLD(block_pair_sum_f64, f64, a, 0, 0, 2)
 
 /* Sums over rows of any length: block sums added up in double precision. */
-#define DEFINE_ROW_SUM(T)                                                                            \
-    KERNEL_INLINE f64 row_sum_##T(const T* x, int64_t n) {                                            \
-        f64 s = 0;                                                                                   \
+#define DEFINE_ROW_SUM(T)                                                                           \
+    KERNEL_INLINE f64 row_sum_##T(const T* x, int64_t n) {                                          \
+        f64 s = 0;                                                                                  \
         for (int64_t i = 0; i < n; i += REDUCE_BLOCK) s += block_sum_##T(x + i, x, 0, min_i64(REDUCE_BLOCK, n - i)); \
-        return s;                                                                                    \
-    }                                                                                                \
-    KERNEL_INLINE f64 row_dot_##T(const T* x, const T* y, int64_t n) {                                \
-        f64 s = 0;                                                                                   \
-        for (int64_t i = 0; i < n; i += REDUCE_BLOCK) s += block_dot_##T(x + i, y + i, 0, min_i64(REDUCE_BLOCK, n - i)); \
-        return s;                                                                                    \
+        return s;                                                                                   \
+    }                                                                                               \
+    KERNEL_INLINE f64 row_dot_##T(const T* x, const T* y, int64_t n) {                              \
+        f64 s = 0;                                                                                  \
+        for (int64_t i = 0; i < n; i += REDUCE_BLOCK) s += block_dot_##T(x + i, y + i, 0, min_i64(REDUCE_BLOCK, \
+                n - i));                                                                            \
+        return s;                                                                                   \
     }
 DEFINE_ROW_SUM(f32)
 DEFINE_ROW_SUM(f64)
@@ -259,16 +260,16 @@ KERNEL_INLINE f32 exp_below_zero_f32(f32 x) {
 KERNEL_INLINE f64 exp_below_zero_f64(f64 x) { return exp_f64(x); }
 
 /* Largest element, NaN when there is one, -inf when n = 0. Exact, hence free of order. */
-#define DEFINE_BLOCK_EXTREME(NAME, T, CMP, START)                                                    \
-    KERNEL_INLINE T NAME(const T* x, int64_t n) {                                                     \
-        T m = START;                                                                                 \
-        int unordered = 0;                                                                           \
-        SIMD_REDUCTION_##CMP                                                                         \
-        for (int64_t i = 0; i < n; i++) {                                                            \
-            m = EXTREME_##CMP(x[i], m);                                                              \
-            unordered |= x[i] != x[i];                                                               \
-        }                                                                                            \
-        return unordered ? (T)NAN : m;                                                               \
+#define DEFINE_BLOCK_EXTREME(NAME, T, CMP, START)                                                   \
+    KERNEL_INLINE T NAME(const T* x, int64_t n) {                                                   \
+        T m = START;                                                                                \
+        int unordered = 0;                                                                          \
+        SIMD_REDUCTION_##CMP                                                                        \
+        for (int64_t i = 0; i < n; i++) {                                                           \
+            m = EXTREME_##CMP(x[i], m);                                                             \
+            unordered |= x[i] != x[i];                                                              \
+        }                                                                                           \
+        return unordered ? (T)NAN : m;                                                              \
     }
 #define SIMD_REDUCTION_max _Pragma("omp simd reduction(max:m) reduction(|:unordered)")
 #define SIMD_REDUCTION_min _Pragma("omp simd reduction(min:m) reduction(|:unordered)")
@@ -293,14 +294,14 @@ KERNEL_INLINE void moments_merge(moments* s, f64 count, f64 mean, f64 m2) {
 }
 
 /* Two passes over a block in L1; the second corrects the rounding of the first pass's mean. */
-#define DEFINE_BLOCK_MOMENTS(T)                                                                      \
-    KERNEL_INLINE void block_moments_##T(moments* s, const T* x, int64_t n) {                         \
-        if (n == 0) return;                                                                          \
-        T mean = (T)((f64)block_sum_##T(x, x, 0, n) / (f64)n);                                       \
-        f64 dev = block_dev_sum_##T(x, x, mean, n), sq = block_dev_sq_sum_##T(x, x, mean, n);        \
-        moments_merge(s, (f64)n, (f64)mean + dev / (f64)n, fmax(sq - dev * dev / (f64)n, 0));                 \
-    }                                                                                                \
-    KERNEL_INLINE void row_moments_##T(moments* s, const T* x, int64_t n) {                           \
+#define DEFINE_BLOCK_MOMENTS(T)                                                                     \
+    KERNEL_INLINE void block_moments_##T(moments* s, const T* x, int64_t n) {                       \
+        if (n == 0) return;                                                                         \
+        T mean = (T)((f64)block_sum_##T(x, x, 0, n) / (f64)n);                                      \
+        f64 dev = block_dev_sum_##T(x, x, mean, n), sq = block_dev_sq_sum_##T(x, x, mean, n);       \
+        moments_merge(s, (f64)n, (f64)mean + dev / (f64)n, fmax(sq - dev * dev / (f64)n, 0));       \
+    }                                                                                               \
+    KERNEL_INLINE void row_moments_##T(moments* s, const T* x, int64_t n) {                         \
         for (int64_t i = 0; i < n; i += REDUCE_BLOCK) block_moments_##T(s, x + i, min_i64(REDUCE_BLOCK, n - i)); \
     }
 DEFINE_BLOCK_MOMENTS(f32)

@@ -69,7 +69,10 @@ const cross_entropy_kernels ISA_NAME(cross_entropy_table)[KERNEL_DTYPES] = {
 };
 
 #define FLOATS_OF(ENTRY, ...) \
-    { [DT_f16] = ENTRY(f16, ##__VA_ARGS__), ENTRY(bf16, ##__VA_ARGS__), ENTRY(f32, ##__VA_ARGS__), ENTRY(f64, ##__VA_ARGS__) }
+    {                                                                                                \
+        [DT_f16] = ENTRY(f16, ##__VA_ARGS__), ENTRY(bf16, ##__VA_ARGS__), ENTRY(f32, ##__VA_ARGS__), \
+        ENTRY(f64, ##__VA_ARGS__)                                                                    \
+    }
 #define ROW_NORM_ENTRY(T, OP) {OP##_##T, OP##_backward_##T, OP##_backward_params_##T}
 const row_norm_kernels ISA_NAME(layer_norm_table)[KERNEL_DTYPES] = FLOATS_OF(ROW_NORM_ENTRY, layer_norm);
 const row_norm_kernels ISA_NAME(rms_norm_table)[KERNEL_DTYPES] = FLOATS_OF(ROW_NORM_ENTRY, rms_norm);

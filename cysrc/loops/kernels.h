@@ -215,11 +215,11 @@ typedef struct {
     conv_backward_weight_fn backward_weight;
 } conv_kernels;
 
-#define KERNEL_TABLES(ISA)                                                                           \
-    extern const reduce_kernels reduce_table_##ISA[REDUCE_OP_COUNT][KERNEL_DTYPES];                  \
-    extern const scan_kernels scan_table_##ISA[SCAN_OP_COUNT][KERNEL_DTYPES];                        \
-    extern const softmax_kernels softmax_table_##ISA[SOFTMAX_OP_COUNT][KERNEL_DTYPES];               \
-    extern const softmax_combine_fn softmax_combine_##ISA;                                           \
+#define KERNEL_TABLES(ISA)                                                                          \
+    extern const reduce_kernels reduce_table_##ISA[REDUCE_OP_COUNT][KERNEL_DTYPES];                 \
+    extern const scan_kernels scan_table_##ISA[SCAN_OP_COUNT][KERNEL_DTYPES];                       \
+    extern const softmax_kernels softmax_table_##ISA[SOFTMAX_OP_COUNT][KERNEL_DTYPES];              \
+    extern const softmax_combine_fn softmax_combine_##ISA;                                          \
     extern const cross_entropy_kernels cross_entropy_table_##ISA[KERNEL_DTYPES];                    \
     extern const row_norm_kernels layer_norm_table_##ISA[KERNEL_DTYPES];                            \
     extern const row_norm_kernels rms_norm_table_##ISA[KERNEL_DTYPES];                              \

@@ -159,7 +159,8 @@
                 f64 dot = 0, sum = 0, w = weight ? load_##T(weight + channel * (int64_t)sizeof(T)) : 1; \
                 for (int64_t i = 0; i < hw; i += REDUCE_BLOCK) {                                    \
                     int64_t m = min_i64(REDUCE_BLOCK, hw - i), at = start + (c * hw + i) * (int64_t)sizeof(T); \
-                    const C *g = stage_##T(grad + at, sizeof(T), m, gbuf), *x = stage_##T(in + at, sizeof(T), m, xbuf); \
+                    const C *g = stage_##T(grad + at, sizeof(T), m, gbuf), *x = stage_##T(in + at, sizeof(T), \
+                            m, xbuf);                                                               \
                     dot += block_dev_dot_##C(x, g, mean, m);                                        \
                     sum += block_sum_##C(g, g, 0, m);                                               \
                 }                                                                                   \
@@ -175,9 +176,11 @@
                 C w = weight ? load_##T(weight + (item % groups * per_group + c) * (int64_t)sizeof(T)) : 1; \
                 for (int64_t i = 0; i < hw; i += REDUCE_BLOCK) {                                    \
                     int64_t m = min_i64(REDUCE_BLOCK, hw - i), at = start + (c * hw + i) * (int64_t)sizeof(T); \
-                    const C *g = stage_##T(grad + at, sizeof(T), m, gbuf), *x = stage_##T(in + at, sizeof(T), m, xbuf); \
+                    const C *g = stage_##T(grad + at, sizeof(T), m, gbuf), *x = stage_##T(in + at, sizeof(T), \
+                            m, xbuf);                                                               \
                     C* d = OUT_RUN(T, C, DIRECT, out + at, dbuf);                                   \
-                    VECTORIZE for (int64_t j = 0; j < m; j++) d[j] = rstd * (g[j] * w - mean_g - (x[j] - mean) * slope); \
+                    VECTORIZE for (int64_t j = 0; j < m; j++) d[j] = rstd * (g[j]                   \
+                            * w - mean_g - (x[j] - mean) * slope);                                  \
                     OUT_DONE(T, DIRECT, out + at, d, m);                                            \
                 }                                                                                   \
             }                                                                                       \
@@ -200,8 +203,8 @@
 
 /* ---- batch_norm: statistics, affine apply, and the two passes of the backward ----
  * stats: per channel mean and biased variance. apply: y = x * scale[c] + shift[c]. backward_stats: per channel
- * sum dy and sum dy (x - mean). backward_apply: dx = dy * a[c] + (x - mean[c]) * b[c] + k[c]. The per-channel factors are
- * the caller's few lines:  scale = w rstd, shift = bias - mean scale;  a = w rstd,
+ * sum dy and dot = sum dy (x - mean). backward_apply: dx = dy * a[c] + (x - mean[c]) * b[c] + k[c].
+ * The per-channel factors are the caller's few lines:  scale = w rstd, shift = bias - mean scale;  a = w rstd,
  * b = -a rstd^2 dot / M, k = -a sum / M (training), b = k = 0 (evaluation). */
 #define DEFINE_BATCH_NORM(T, C, DIRECT)                                                             \
     KERNEL_FN void batch_norm_stats_planes_##T(const char* in, int64_t sample_stride, int64_t channel_stride, \
@@ -234,8 +237,10 @@
         }                                                                                           \
     }                                                                                               \
     /* work item: sample * channels + channel */                                                    \
-    KERNEL_FN void batch_norm_apply_planes_##T(const char* in, int64_t sample_stride, int64_t channel_stride, char* out, \
-                                               int64_t out_sample_stride, int64_t out_channel_stride, int64_t channels, \
+    KERNEL_FN void batch_norm_apply_planes_##T(const char* in, int64_t sample_stride, int64_t channel_stride, \
+            char* out,                                                                              \
+                                               int64_t out_sample_stride, int64_t out_channel_stride, \
+                                                       int64_t channels,                            \
                                                int64_t hw, const char* scale, const char* shift, int64_t items_begin, \
                                                int64_t items_end) {                                 \
         C xbuf[REDUCE_BLOCK], ybuf[REDUCE_BLOCK];                                                   \
@@ -268,7 +273,8 @@
             }                                                                                       \
     }                                                                                               \
     KERNEL_FN void batch_norm_backward_stats_planes_##T(                                            \
-        const char* grad, int64_t grad_sample_stride, int64_t grad_channel_stride, const char* in, int64_t sample_stride, \
+        const char* grad, int64_t grad_sample_stride, int64_t grad_channel_stride, const char* in,  \
+                int64_t sample_stride,                                                              \
         int64_t channel_stride, int64_t samples, int64_t hw, const char* mean, char* sum, char* dot, \
         int64_t channels_begin, int64_t channels_end) {                                             \
         C gbuf[REDUCE_BLOCK], xbuf[REDUCE_BLOCK];                                                   \
@@ -316,16 +322,19 @@
         }                                                                                           \
     }                                                                                               \
     KERNEL_FN void batch_norm_backward_apply_planes_##T(                                            \
-        const char* grad, int64_t grad_sample_stride, int64_t grad_channel_stride, const char* in, int64_t sample_stride, \
+        const char* grad, int64_t grad_sample_stride, int64_t grad_channel_stride, const char* in,  \
+                int64_t sample_stride,                                                              \
         int64_t channel_stride, char* out, int64_t out_sample_stride, int64_t out_channel_stride, int64_t channels, \
-        int64_t hw, const char* mean_, const char* a_, const char* b_, const char* k_, int64_t items_begin, int64_t items_end) { \
+        int64_t hw, const char* mean_, const char* a_, const char* b_, const char* k_, int64_t items_begin, \
+                int64_t items_end) {                                                                \
         C gbuf[REDUCE_BLOCK], xbuf[REDUCE_BLOCK], dbuf[REDUCE_BLOCK];                               \
         for (int64_t item = items_begin; item < items_end; item++) {                                \
             int64_t s = item / channels, c = item % channels;                                       \
             C mean = ((const C*)mean_)[c], a = ((const C*)a_)[c], b = ((const C*)b_)[c], k = ((const C*)k_)[c]; \
             for (int64_t i = 0; i < hw; i += REDUCE_BLOCK) {                                        \
                 int64_t m = min_i64(REDUCE_BLOCK, hw - i), at = i * (int64_t)sizeof(T);             \
-                const C* g = stage_##T(grad + s * grad_sample_stride + c * grad_channel_stride + at, sizeof(T), m, gbuf); \
+                const C* g = stage_##T(grad + s * grad_sample_stride + c * grad_channel_stride + at, sizeof(T), \
+                        m, gbuf);                                                                   \
                 const C* x = stage_##T(in + s * sample_stride + c * channel_stride + at, sizeof(T), m, xbuf); \
                 char* q = out + s * out_sample_stride + c * out_channel_stride + at;                \
                 C* d = OUT_RUN(T, C, DIRECT, q, dbuf);                                              \
@@ -336,13 +345,15 @@
     }                                                                                               \
     KERNEL_FN void batch_norm_backward_apply_last_##T(const char* grad, int64_t grad_row_stride, const char* in, \
                                                       int64_t row_stride, char* out, int64_t out_row_stride, \
-                                                      int64_t channels, const char* mean_, const char* a_, const char* b_, \
+                                                      int64_t channels, const char* mean_, const char* a_, \
+                                                              const char* b_,                       \
                                                       const char* k_, int64_t rows_begin, int64_t rows_end) { \
         C gbuf[REDUCE_BLOCK], xbuf[REDUCE_BLOCK], dbuf[REDUCE_BLOCK];                               \
         for (int64_t r = rows_begin; r < rows_end; r++)                                             \
             for (int64_t i = 0; i < channels; i += REDUCE_BLOCK) {                                  \
                 int64_t m = min_i64(REDUCE_BLOCK, channels - i), at = i * (int64_t)sizeof(T);       \
-                const C *mean = (const C*)mean_ + i, *a = (const C*)a_ + i, *b = (const C*)b_ + i, *k = (const C*)k_ + i; \
+                const C *mean = (const C*)mean_ + i, *a = (const C*)a_ + i, *b = (const C*)b_ + i, *k = \
+                        (const C*)k_ + i;                                                           \
                 const C* g = stage_##T(grad + r * grad_row_stride + at, sizeof(T), m, gbuf);        \
                 const C* x = stage_##T(in + r * row_stride + at, sizeof(T), m, xbuf);               \
                 C* d = OUT_RUN(T, C, DIRECT, out + r * out_row_stride + at, dbuf);                  \
@@ -351,10 +362,10 @@
             }                                                                                       \
     }
 
-#define DEFINE_NORMS(T, C, DIRECT)                                                                   \
-    DEFINE_ROW_NORM(layer_norm, T, C, DIRECT, 1)                                                     \
-    DEFINE_ROW_NORM(rms_norm, T, C, DIRECT, 0)                                                       \
-    DEFINE_GROUP_NORM(T, C, DIRECT)                                                                  \
+#define DEFINE_NORMS(T, C, DIRECT)                                                                  \
+    DEFINE_ROW_NORM(layer_norm, T, C, DIRECT, 1)                                                    \
+    DEFINE_ROW_NORM(rms_norm, T, C, DIRECT, 0)                                                      \
+    DEFINE_GROUP_NORM(T, C, DIRECT)                                                                 \
     DEFINE_BATCH_NORM(T, C, DIRECT)
 DEFINE_NORMS(f16, f32, 0)
 DEFINE_NORMS(bf16, f32, 0)

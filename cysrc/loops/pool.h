@@ -38,7 +38,8 @@ KERNEL_INLINE int64_t pool_divisor(const pool_shape* s, int64_t oh, int64_t ow) 
 /* ---- max ---- */
 #define DEFINE_MAX_POOL(T, C, I, LOAD, STORE, LOWEST)                                               \
     /* outputs [lo, hi) take in row[o * stride + offset], whose index in the plane is base + o * stride */ \
-    KERNEL_INLINE void max_pool_step_##T(C* best, I* index, const T* row, int64_t stride, int64_t offset, int64_t base, \
+    KERNEL_INLINE void max_pool_step_##T(C* best, I* index, const T* row, int64_t stride, int64_t offset, \
+            int64_t base,                                                                           \
                                          int64_t lo, int64_t hi) {                                  \
         VECTORIZE for (int64_t o = lo; o < hi; o++) {                                               \
             C v = LOAD(row[o * stride + offset]);                                                   \
@@ -282,7 +283,8 @@ KERNEL_INLINE int64_t adaptive_end(int64_t o, int64_t out, int64_t in) { return 
                             const T* p = plane + h * s->in_w + w0 + i;                              \
                             sum += block_sum_##C(stage_##T((const char*)p, sizeof(T), m, buf), buf, 0, m); \
                         }                                                                           \
-                    ((T*)out)[(item * s->out_h + oh) * s->out_w + ow] = STORE((C)(sum / (f64)((h1 - h0) * (w1 - w0)))); \
+                    ((T*)out)[(item * s->out_h + oh) * s->out_w + ow] = STORE((C)(sum / (f64)((h1 - h0) \
+                            * (w1 - w0))));                                                         \
                 }                                                                                   \
         }                                                                                           \
     }                                                                                               \
@@ -316,10 +318,14 @@ KERNEL_INLINE int64_t adaptive_end(int64_t o, int64_t out, int64_t in) { return 
             for (int64_t h = 0; h < s->in_h; h++)                                                   \
                 for (int64_t w = 0; w < s->in_w; w++) {                                             \
                     C sum = 0;                                                                      \
-                    for (int64_t oh = adaptive_start(h, s->in_h, s->out_h); oh < adaptive_end(h, s->in_h, s->out_h); oh++) \
-                        for (int64_t ow = adaptive_start(w, s->in_w, s->out_w); ow < adaptive_end(w, s->in_w, s->out_w); ow++) { \
-                            int64_t rows = adaptive_end(oh, s->out_h, s->in_h) - adaptive_start(oh, s->out_h, s->in_h); \
-                            int64_t cols = adaptive_end(ow, s->out_w, s->in_w) - adaptive_start(ow, s->out_w, s->in_w); \
+                    for (int64_t oh = adaptive_start(h, s->in_h, s->out_h); oh < adaptive_end(h, s->in_h, \
+                            s->out_h); oh++)                                                        \
+                        for (int64_t ow = adaptive_start(w, s->in_w, s->out_w); ow < adaptive_end(w, s->in_w, \
+                                s->out_w); ow++) {                                                  \
+                            int64_t rows = adaptive_end(oh, s->out_h, s->in_h) - adaptive_start(oh, s->out_h, \
+                                    s->in_h);                                                       \
+                            int64_t cols = adaptive_end(ow, s->out_w, s->in_w) - adaptive_start(ow, s->out_w, \
+                                    s->in_w);                                                       \
                             sum += LOAD(((const T*)grad)[(item * s->out_h + oh) * s->out_w + ow]) / (C)(rows * cols); \
                         }                                                                           \
                     ((T*)grad_in)[(item * s->in_h + h) * s->in_w + w] = STORE(sum);                 \
@@ -335,10 +341,14 @@ KERNEL_INLINE int64_t adaptive_end(int64_t o, int64_t out, int64_t in) { return 
                 for (int64_t c0 = 0; c0 < channels; c0 += POOL_BLOCK) {                             \
                     int64_t m = min_i64(POOL_BLOCK, channels - c0);                                 \
                     for (int64_t c = 0; c < m; c++) sum[c] = 0;                                     \
-                    for (int64_t oh = adaptive_start(h, s->in_h, s->out_h); oh < adaptive_end(h, s->in_h, s->out_h); oh++) \
-                        for (int64_t ow = adaptive_start(w, s->in_w, s->out_w); ow < adaptive_end(w, s->in_w, s->out_w); ow++) { \
-                            int64_t rows = adaptive_end(oh, s->out_h, s->in_h) - adaptive_start(oh, s->out_h, s->in_h); \
-                            int64_t cols = adaptive_end(ow, s->out_w, s->in_w) - adaptive_start(ow, s->out_w, s->in_w); \
+                    for (int64_t oh = adaptive_start(h, s->in_h, s->out_h); oh < adaptive_end(h, s->in_h, \
+                            s->out_h); oh++)                                                        \
+                        for (int64_t ow = adaptive_start(w, s->in_w, s->out_w); ow < adaptive_end(w, s->in_w, \
+                                s->out_w); ow++) {                                                  \
+                            int64_t rows = adaptive_end(oh, s->out_h, s->in_h) - adaptive_start(oh, s->out_h, \
+                                    s->in_h);                                                       \
+                            int64_t cols = adaptive_end(ow, s->out_w, s->in_w) - adaptive_start(ow, s->out_w, \
+                                    s->in_w);                                                       \
                             const T* g = (const T*)grad + ((sample * s->out_h + oh) * s->out_w + ow) * channels + c0; \
                             C divisor = (C)(rows * cols);                                           \
                             VECTORIZE for (int64_t c = 0; c < m; c++) sum[c] += LOAD(g[c]) / divisor; \

@@ -12,45 +12,48 @@
 #include "kernels.h"
 
 /* NAME: operator and dtype; T: storage; C: compute type; OP_C: operator and compute type; STAGE: row -> C run. */
-#define DEFINE_REDUCE(NAME, T, C, S, OP_C, STAGE, FINISH)                                            \
-    KERNEL_ONCE void NAME##_absorb_run(S* s, const char* p, int64_t es, int64_t n, int64_t first,      \
-                                     const reduce_params* params) {                                  \
-        C buf[REDUCE_BLOCK];                                                                         \
-        for (int64_t i = 0; i < n; i += REDUCE_BLOCK) {                                              \
-            int64_t m = min_i64(REDUCE_BLOCK, n - i);                                                \
-            OP_C##_absorb(s, STAGE(p + i * es, es, m, buf), m, first + i, params);                   \
-        }                                                                                            \
-    }                                                                                                \
+#define DEFINE_REDUCE(NAME, T, C, S, OP_C, STAGE, FINISH)                                           \
+    KERNEL_ONCE void NAME##_absorb_run(S* s, const char* p, int64_t es, int64_t n, int64_t first,   \
+                                     const reduce_params* params) {                                 \
+        C buf[REDUCE_BLOCK];                                                                        \
+        for (int64_t i = 0; i < n; i += REDUCE_BLOCK) {                                             \
+            int64_t m = min_i64(REDUCE_BLOCK, n - i);                                               \
+            OP_C##_absorb(s, STAGE(p + i * es, es, m, buf), m, first + i, params);                  \
+        }                                                                                           \
+    }                                                                                               \
     KERNEL_FN void NAME##_rows(const char* in, int64_t row_stride, int64_t elem_stride, int64_t n, char* out, \
                                int64_t out_stride, int64_t rows_begin, int64_t rows_end, const void* params_) { \
-        const reduce_params* params = params_;                                                       \
-        for (int64_t r = rows_begin; r < rows_end; r++) {                                            \
-            S s = OP_C##_init();                                                                     \
-            NAME##_absorb_run(&s, in + r * row_stride, elem_stride, n, 0, params);                   \
+        const reduce_params* params = params_;                                                      \
+        for (int64_t r = rows_begin; r < rows_end; r++) {                                           \
+            S s = OP_C##_init();                                                                    \
+            NAME##_absorb_run(&s, in + r * row_stride, elem_stride, n, 0, params);                  \
             FINISH(&s, n, out + r * out_stride, params && params->out2 ? params->out2 + r * params->out2_stride : 0, \
-                   params);                                                                          \
-        }                                                                                            \
-    }                                                                                                \
+                   params);                                                                         \
+        }                                                                                           \
+    }                                                                                               \
     KERNEL_FN void NAME##_chunks(const char* in, int64_t elem_stride, int64_t n, int64_t chunk, char* partials, \
-                                 int64_t chunks_begin, int64_t chunks_end, const void* params) {     \
-        _Static_assert(sizeof(S) <= REDUCE_PARTIAL_BYTES, "a partial must fit its slot");            \
-        for (int64_t k = chunks_begin; k < chunks_end; k++) {                                        \
-            S s = OP_C##_init();                                                                     \
-            int64_t first = k * chunk;                                                               \
+                                 int64_t chunks_begin, int64_t chunks_end, const void* params) {    \
+        _Static_assert(sizeof(S) <= REDUCE_PARTIAL_BYTES, "a partial must fit its slot");           \
+        for (int64_t k = chunks_begin; k < chunks_end; k++) {                                       \
+            S s = OP_C##_init();                                                                    \
+            int64_t first = k * chunk;                                                              \
             NAME##_absorb_run(&s, in + first * elem_stride, elem_stride, min_i64(chunk, n - first), first, params); \
-            memcpy(partials + k * REDUCE_PARTIAL_BYTES, &s, sizeof s);                               \
-        }                                                                                            \
-    }                                                                                                \
+            memcpy(partials + k * REDUCE_PARTIAL_BYTES, &s, sizeof s);                              \
+        }                                                                                           \
+    }                                                                                               \
     KERNEL_FN void NAME##_combine(const char* partials, int64_t count, int64_t n, char* out, const void* params_) { \
-        const reduce_params* params = params_;                                                       \
-        S s = OP_C##_init();                                                                         \
-        for (int64_t k = 0; k < count; k++) {                                                        \
-            S other;                                                                                 \
-            memcpy(&other, partials + k * REDUCE_PARTIAL_BYTES, sizeof other);                       \
-            OP_C##_merge(&s, &other);                                                                \
-        }                                                                                            \
-        FINISH(&s, n, out, params ? params->out2 : 0, params);                                       \
+        const reduce_params* params = params_;                                                      \
+        S s = OP_C##_init();                                                                        \
+        for (int64_t k = 0; k < count; k++) {                                                       \
+            S other;                                                                                \
+            memcpy(&other, partials + k * REDUCE_PARTIAL_BYTES, sizeof other);                      \
+            OP_C##_merge(&s, &other);                                                               \
+        }                                                                                           \
+        FINISH(&s, n, out, params ? params->out2 : 0, params);                                      \
     }
+
+#define ABSORB_ARGS(S, C) S *s, const C *x, int64_t n, int64_t first, const reduce_params *params
+#define FINISH_ARGS(S) const S *s, int64_t n, char *out, char *out2, const reduce_params *params
 
 KERNEL_INLINE int has_flag(const reduce_params* params, int64_t flag) { return params && (params->flags & flag); }
 
@@ -79,12 +82,12 @@ KERNEL_INLINE void float_sum_merge(float_sum* s, const float_sum* o) {
     s->lost += o->lost;
 }
 
-#define DEFINE_FLOAT_SUM_STATE(OP_C, C, BLOCK_EXPR)                                                  \
-    KERNEL_INLINE float_sum OP_C##_init(void) { return (float_sum){0, 0}; }                          \
-    KERNEL_INLINE void OP_C##_absorb(float_sum* s, const C* x, int64_t n, int64_t first, const reduce_params* params) { \
-        (void)first; (void)params;                                                                   \
-        float_sum_add(s, BLOCK_EXPR);                                                                \
-    }                                                                                                \
+#define DEFINE_FLOAT_SUM_STATE(OP_C, C, BLOCK_EXPR)                                                 \
+    KERNEL_INLINE float_sum OP_C##_init(void) { return (float_sum){0, 0}; }                         \
+    KERNEL_INLINE void OP_C##_absorb(ABSORB_ARGS(float_sum, C)) {                                   \
+        (void)first; (void)params;                                                                  \
+        float_sum_add(s, BLOCK_EXPR);                                                               \
+    }                                                                                               \
     KERNEL_INLINE void OP_C##_merge(float_sum* s, const float_sum* o) { float_sum_merge(s, o); }
 
 DEFINE_FLOAT_SUM_STATE(sum_f32, f32, block_sum_f32(x, x, 0, n))
@@ -96,54 +99,53 @@ DEFINE_FLOAT_SUM_STATE(sq_sum_f64, f64, block_sq_sum_f64(x, x, 0, n))
 DEFINE_FLOAT_SUM_STATE(sq_sum_c64, c64, block_sq_sum_f32((const f32*)x, (const f32*)x, 0, 2 * n))
 DEFINE_FLOAT_SUM_STATE(sq_sum_c128, c128, block_sq_sum_f64((const f64*)x, (const f64*)x, 0, 2 * n))
 
-#define DEFINE_BLOCK_POW_SUM(C)                                                                      \
-    KERNEL_INLINE C block_pow_sum_##C(const C* x, int64_t n, f64 p) {                                 \
-        C powers[REDUCE_BLOCK];                                                                      \
+#define DEFINE_BLOCK_POW_SUM(C)                                                                     \
+    KERNEL_INLINE C block_pow_sum_##C(const C* x, int64_t n, f64 p) {                               \
+        C powers[REDUCE_BLOCK];                                                                     \
         VECTORIZE for (int64_t i = 0; i < n; i++) powers[i] = pow_##C(x[i] < 0 ? -x[i] : x[i], (C)p); \
-        return block_sum_##C(powers, powers, 0, n);                                                  \
+        return block_sum_##C(powers, powers, 0, n);                                                 \
     }
 DEFINE_BLOCK_POW_SUM(f32)
 DEFINE_BLOCK_POW_SUM(f64)
 DEFINE_FLOAT_SUM_STATE(norm_p_f32, f32, block_pow_sum_f32(x, n, params->p))
 DEFINE_FLOAT_SUM_STATE(norm_p_f64, f64, block_pow_sum_f64(x, n, params->p))
 
-#define DEFINE_COMPLEX_SUM_STATE(C, R)                                                               \
-    KERNEL_INLINE complex_sum sum_##C##_init(void) { return (complex_sum){{0, 0}, {0, 0}}; }         \
-    KERNEL_INLINE void sum_##C##_absorb(complex_sum* s, const C* x, int64_t n, int64_t first,        \
-                                        const reduce_params* params) {                               \
-        (void)first; (void)params;                                                                   \
-        R pair[2];                                                                                   \
-        block_pair_sum_##R##_fold((const R*)x, (const R*)x, 0, 2 * n, pair);                         \
-        float_sum_add(&s->re, pair[0]);                                                              \
-        float_sum_add(&s->im, pair[1]);                                                              \
-    }                                                                                                \
-    KERNEL_INLINE void sum_##C##_merge(complex_sum* s, const complex_sum* o) {                       \
-        float_sum_merge(&s->re, &o->re);                                                             \
-        float_sum_merge(&s->im, &o->im);                                                             \
-    }                                                                                                \
-    KERNEL_INLINE void sum_finish_##C(const complex_sum* s, int64_t n, char* out, char* out2, const reduce_params* params) { \
-        (void)out2;                                                                                  \
-        f64 scale = has_flag(params, REDUCE_MEAN) ? (f64)n : 1.0;                                    \
-        ((R*)out)[0] = (R)(float_sum_value(&s->re) / scale);                                         \
-        ((R*)out)[1] = (R)(float_sum_value(&s->im) / scale);                                         \
+#define DEFINE_COMPLEX_SUM_STATE(C, R)                                                              \
+    KERNEL_INLINE complex_sum sum_##C##_init(void) { return (complex_sum){{0, 0}, {0, 0}}; }        \
+    KERNEL_INLINE void sum_##C##_absorb(ABSORB_ARGS(complex_sum, C)) {                              \
+        (void)first; (void)params;                                                                  \
+        R pair[2];                                                                                  \
+        block_pair_sum_##R##_fold((const R*)x, (const R*)x, 0, 2 * n, pair);                        \
+        float_sum_add(&s->re, pair[0]);                                                             \
+        float_sum_add(&s->im, pair[1]);                                                             \
+    }                                                                                               \
+    KERNEL_INLINE void sum_##C##_merge(complex_sum* s, const complex_sum* o) {                      \
+        float_sum_merge(&s->re, &o->re);                                                            \
+        float_sum_merge(&s->im, &o->im);                                                            \
+    }                                                                                               \
+    KERNEL_INLINE void sum_finish_##C(FINISH_ARGS(complex_sum)) {                                   \
+        (void)out2;                                                                                 \
+        f64 scale = has_flag(params, REDUCE_MEAN) ? (f64)n : 1.0;                                   \
+        ((R*)out)[0] = (R)(float_sum_value(&s->re) / scale);                                        \
+        ((R*)out)[1] = (R)(float_sum_value(&s->im) / scale);                                        \
     }
 DEFINE_COMPLEX_SUM_STATE(c64, f32)
 DEFINE_COMPLEX_SUM_STATE(c128, f64)
 
-#define DEFINE_INT_SUM_STATE(C)                                                                      \
-    KERNEL_INLINE int_sum sum_##C##_init(void) { return (int_sum){0}; }                              \
-    KERNEL_INLINE void sum_##C##_absorb(int_sum* s, const C* x, int64_t n, int64_t first, const reduce_params* params) { \
-        (void)first; (void)params;                                                                   \
-        uint64_t block = 0;                                                                          \
-        if (sizeof(C) <= 2) { /* a block of 1024 16-bit values cannot overflow 32 bits */            \
-            i32 narrow = 0;                                                                          \
-            for (int64_t i = 0; i < n; i++) narrow += (i32)x[i];                                     \
-            block = (uint64_t)(int64_t)narrow;                                                       \
-        } else {                                                                                     \
-            for (int64_t i = 0; i < n; i++) block += (uint64_t)(int64_t)x[i];                        \
-        }                                                                                            \
-        s->sum += block;                                                                             \
-    }                                                                                                \
+#define DEFINE_INT_SUM_STATE(C)                                                                     \
+    KERNEL_INLINE int_sum sum_##C##_init(void) { return (int_sum){0}; }                             \
+    KERNEL_INLINE void sum_##C##_absorb(ABSORB_ARGS(int_sum, C)) {                                  \
+        (void)first; (void)params;                                                                  \
+        uint64_t block = 0;                                                                         \
+        if (sizeof(C) <= 2) { /* a block of 1024 16-bit values cannot overflow 32 bits */           \
+            i32 narrow = 0;                                                                         \
+            for (int64_t i = 0; i < n; i++) narrow += (i32)x[i];                                    \
+            block = (uint64_t)(int64_t)narrow;                                                      \
+        } else {                                                                                    \
+            for (int64_t i = 0; i < n; i++) block += (uint64_t)(int64_t)x[i];                       \
+        }                                                                                           \
+        s->sum += block;                                                                            \
+    }                                                                                               \
     KERNEL_INLINE void sum_##C##_merge(int_sum* s, const int_sum* o) { s->sum += o->sum; }
 DEFINE_INT_SUM_STATE(u8)
 DEFINE_INT_SUM_STATE(i8)
@@ -151,22 +153,22 @@ DEFINE_INT_SUM_STATE(i16)
 DEFINE_INT_SUM_STATE(i32)
 DEFINE_INT_SUM_STATE(i64)
 
-KERNEL_INLINE void int_sum_finish(const int_sum* s, int64_t n, char* out, char* out2, const reduce_params* params) {
+KERNEL_INLINE void int_sum_finish(FINISH_ARGS(int_sum)) {
     (void)n; (void)out2; (void)params;
     *(i64*)out = (i64)s->sum;
 }
 
-#define DEFINE_FLOAT_SUM_FINISH(T)                                                                   \
-    KERNEL_INLINE void sum_finish_##T(const float_sum* s, int64_t n, char* out, char* out2, const reduce_params* params) { \
-        (void)out2;                                                                                  \
-        f64 v = float_sum_value(s);                                                                  \
-        if (has_flag(params, REDUCE_MEAN)) v /= (f64)n;                                              \
-        if (has_flag(params, REDUCE_SQRT)) v = sqrt(v);                                              \
-        store_##T(out, v);                                                                           \
-    }                                                                                                \
-    KERNEL_INLINE void norm_p_finish_##T(const float_sum* s, int64_t n, char* out, char* out2, const reduce_params* params) { \
-        (void)n; (void)out2;                                                                         \
-        store_##T(out, pow(float_sum_value(s), 1.0 / params->p));                                    \
+#define DEFINE_FLOAT_SUM_FINISH(T)                                                                  \
+    KERNEL_INLINE void sum_finish_##T(FINISH_ARGS(float_sum)) {                                     \
+        (void)out2;                                                                                 \
+        f64 v = float_sum_value(s);                                                                 \
+        if (has_flag(params, REDUCE_MEAN)) v /= (f64)n;                                             \
+        if (has_flag(params, REDUCE_SQRT)) v = sqrt(v);                                             \
+        store_##T(out, v);                                                                          \
+    }                                                                                               \
+    KERNEL_INLINE void norm_p_finish_##T(FINISH_ARGS(float_sum)) {                                  \
+        (void)n; (void)out2;                                                                        \
+        store_##T(out, pow(float_sum_value(s), 1.0 / params->p));                                   \
     }
 DEFINE_FLOAT_SUM_FINISH(f16)
 DEFINE_FLOAT_SUM_FINISH(bf16)
@@ -194,18 +196,17 @@ typedef struct {
     uint64_t product;
 } int_product;
 
-#define DEFINE_FLOAT_PROD_STATE(C)                                                                   \
-    KERNEL_INLINE product_state prod_##C##_init(void) { return (product_state){1, 0}; }              \
-    KERNEL_INLINE void prod_##C##_absorb(product_state* s, const C* x, int64_t n, int64_t first,     \
-                                         const reduce_params* params) {                              \
-        (void)first; (void)params;                                                                   \
-        f64 lane[8] = {1, 1, 1, 1, 1, 1, 1, 1};                                                      \
-        int64_t i = 0;                                                                               \
-        for (; i + 8 <= n; i += 8)                                                                   \
-            for (int j = 0; j < 8; j++) lane[j] *= x[i + j];                                         \
-        for (int j = 0; i + j < n; j++) lane[j] *= x[i + j];                                         \
+#define DEFINE_FLOAT_PROD_STATE(C)                                                                  \
+    KERNEL_INLINE product_state prod_##C##_init(void) { return (product_state){1, 0}; }             \
+    KERNEL_INLINE void prod_##C##_absorb(ABSORB_ARGS(product_state, C)) {                           \
+        (void)first; (void)params;                                                                  \
+        f64 lane[8] = {1, 1, 1, 1, 1, 1, 1, 1};                                                     \
+        int64_t i = 0;                                                                              \
+        for (; i + 8 <= n; i += 8)                                                                  \
+            for (int j = 0; j < 8; j++) lane[j] *= x[i + j];                                        \
+        for (int j = 0; i + j < n; j++) lane[j] *= x[i + j];                                        \
         s->re *= ((lane[0] * lane[4]) * (lane[2] * lane[6])) * ((lane[1] * lane[5]) * (lane[3] * lane[7])); \
-    }                                                                                                \
+    }                                                                                               \
     KERNEL_INLINE void prod_##C##_merge(product_state* s, const product_state* o) { s->re *= o->re; }
 DEFINE_FLOAT_PROD_STATE(f32)
 DEFINE_FLOAT_PROD_STATE(f64)
@@ -215,63 +216,62 @@ KERNEL_INLINE void complex_multiply(product_state* s, f64 re, f64 im) {
     s->im = s->re * im + s->im * re;
     s->re = r;
 }
-#define DEFINE_COMPLEX_PROD_STATE(C, R)                                                              \
-    KERNEL_INLINE product_state prod_##C##_init(void) { return (product_state){1, 0}; }              \
-    KERNEL_INLINE void prod_##C##_absorb(product_state* s, const C* x, int64_t n, int64_t first,     \
-                                         const reduce_params* params) {                              \
-        (void)first; (void)params;                                                                   \
-        const R* z = (const R*)x;                                                                    \
-        for (int64_t i = 0; i < n; i++) complex_multiply(s, z[2 * i], z[2 * i + 1]);                 \
-    }                                                                                                \
-    KERNEL_INLINE void prod_##C##_merge(product_state* s, const product_state* o) { complex_multiply(s, o->re, o->im); } \
-    KERNEL_INLINE void prod_finish_##C(const product_state* s, int64_t n, char* out, char* out2, const reduce_params* params) { \
-        (void)n; (void)out2; (void)params;                                                           \
-        ((R*)out)[0] = (R)s->re;                                                                     \
-        ((R*)out)[1] = (R)s->im;                                                                     \
+#define DEFINE_COMPLEX_PROD_STATE(C, R)                                                             \
+    KERNEL_INLINE product_state prod_##C##_init(void) { return (product_state){1, 0}; }             \
+    KERNEL_INLINE void prod_##C##_absorb(ABSORB_ARGS(product_state, C)) {                           \
+        (void)first; (void)params;                                                                  \
+        const R* z = (const R*)x;                                                                   \
+        for (int64_t i = 0; i < n; i++) complex_multiply(s, z[2 * i], z[2 * i + 1]);                \
+    }                                                                                               \
+    KERNEL_INLINE void prod_##C##_merge(product_state* s, const product_state* o) { complex_multiply(s, o->re, \
+            o->im); }                                                                               \
+    KERNEL_INLINE void prod_finish_##C(FINISH_ARGS(product_state)) {                                \
+        (void)n; (void)out2; (void)params;                                                          \
+        ((R*)out)[0] = (R)s->re;                                                                    \
+        ((R*)out)[1] = (R)s->im;                                                                    \
     }
 DEFINE_COMPLEX_PROD_STATE(c64, f32)
 DEFINE_COMPLEX_PROD_STATE(c128, f64)
 
-#define DEFINE_FLOAT_PROD_FINISH(T)                                                                  \
-    KERNEL_INLINE void prod_finish_##T(const product_state* s, int64_t n, char* out, char* out2, const reduce_params* params) { \
-        (void)n; (void)out2; (void)params;                                                           \
-        store_##T(out, s->re);                                                                       \
+#define DEFINE_FLOAT_PROD_FINISH(T)                                                                 \
+    KERNEL_INLINE void prod_finish_##T(FINISH_ARGS(product_state)) {                                \
+        (void)n; (void)out2; (void)params;                                                          \
+        store_##T(out, s->re);                                                                      \
     }
 DEFINE_FLOAT_PROD_FINISH(f16)
 DEFINE_FLOAT_PROD_FINISH(bf16)
 DEFINE_FLOAT_PROD_FINISH(f32)
 DEFINE_FLOAT_PROD_FINISH(f64)
 
-#define DEFINE_INT_PROD_STATE(C)                                                                     \
-    KERNEL_INLINE int_product prod_##C##_init(void) { return (int_product){1}; }                     \
-    KERNEL_INLINE void prod_##C##_absorb(int_product* s, const C* x, int64_t n, int64_t first,       \
-                                         const reduce_params* params) {                              \
-        (void)first; (void)params;                                                                   \
-        for (int64_t i = 0; i < n; i++) s->product *= (uint64_t)(int64_t)x[i];                       \
-    }                                                                                                \
+#define DEFINE_INT_PROD_STATE(C)                                                                    \
+    KERNEL_INLINE int_product prod_##C##_init(void) { return (int_product){1}; }                    \
+    KERNEL_INLINE void prod_##C##_absorb(ABSORB_ARGS(int_product, C)) {                             \
+        (void)first; (void)params;                                                                  \
+        for (int64_t i = 0; i < n; i++) s->product *= (uint64_t)(int64_t)x[i];                      \
+    }                                                                                               \
     KERNEL_INLINE void prod_##C##_merge(int_product* s, const int_product* o) { s->product *= o->product; }
 DEFINE_INT_PROD_STATE(u8)
 DEFINE_INT_PROD_STATE(i8)
 DEFINE_INT_PROD_STATE(i16)
 DEFINE_INT_PROD_STATE(i32)
 DEFINE_INT_PROD_STATE(i64)
-KERNEL_INLINE void int_prod_finish(const int_product* s, int64_t n, char* out, char* out2, const reduce_params* params) {
+KERNEL_INLINE void int_prod_finish(FINISH_ARGS(int_product)) {
     (void)n; (void)out2; (void)params;
     *(i64*)out = (i64)s->product;
 }
 
 /* ---- min, max, argmin, argmax, max and min of |x|: one state, the index is unused where not asked for ---- */
-#define DEFINE_INT_EXTREME(C, CMP)                                                                   \
-    KERNEL_INLINE C block_##CMP##_##C(const C* x, int64_t n) {                                        \
-        C m = x[0];                                                                                  \
-        for (int64_t i = 1; i < n; i++) m = EXTREME_##CMP(x[i], m);                                  \
-        return m;                                                                                    \
+#define DEFINE_INT_EXTREME(C, CMP)                                                                  \
+    KERNEL_INLINE C block_##CMP##_##C(const C* x, int64_t n) {                                      \
+        C m = x[0];                                                                                 \
+        for (int64_t i = 1; i < n; i++) m = EXTREME_##CMP(x[i], m);                                 \
+        return m;                                                                                   \
     }
-#define DEFINE_BLOCK_ABS_EXTREME(C, CMP)                                                             \
-    KERNEL_INLINE C block_abs_##CMP##_##C(const C* x, int64_t n) {                                    \
-        C a[REDUCE_BLOCK];                                                                           \
-        VECTORIZE for (int64_t i = 0; i < n; i++) a[i] = x[i] < 0 ? -x[i] : x[i];                    \
-        return block_##CMP##_##C(a, n);                                                              \
+#define DEFINE_BLOCK_ABS_EXTREME(C, CMP)                                                            \
+    KERNEL_INLINE C block_abs_##CMP##_##C(const C* x, int64_t n) {                                  \
+        C a[REDUCE_BLOCK];                                                                          \
+        VECTORIZE for (int64_t i = 0; i < n; i++) a[i] = x[i] < 0 ? -x[i] : x[i];                   \
+        return block_##CMP##_##C(a, n);                                                             \
     }
 DEFINE_BLOCK_ABS_EXTREME(f32, max)
 DEFINE_BLOCK_ABS_EXTREME(f32, min)
@@ -279,52 +279,52 @@ DEFINE_BLOCK_ABS_EXTREME(f64, max)
 DEFINE_BLOCK_ABS_EXTREME(f64, min)
 
 /* First i with x[i] == v, or the first NaN when v is one; v is known to be there. */
-#define DEFINE_FIND_FIRST(C)                                                                         \
-    KERNEL_INLINE int64_t find_first_##C(const C* x, C v, int64_t n) {                                \
-        int64_t i = 0;                                                                               \
-        for (; i + 64 <= n; i += 64) {                                                               \
-            int hit = 0;                                                                             \
+#define DEFINE_FIND_FIRST(C)                                                                        \
+    KERNEL_INLINE int64_t find_first_##C(const C* x, C v, int64_t n) {                              \
+        int64_t i = 0;                                                                              \
+        for (; i + 64 <= n; i += 64) {                                                              \
+            int hit = 0;                                                                            \
             for (int j = 0; j < 64; j++) hit |= (x[i + j] == v) | ((x[i + j] != x[i + j]) & (v != v)); \
-            if (hit) break;                                                                          \
-        }                                                                                            \
-        while (i < n - 1 && !(x[i] == v || (x[i] != x[i] && v != v))) i++;                           \
-        return i;                                                                                    \
+            if (hit) break;                                                                         \
+        }                                                                                           \
+        while (i < n - 1 && !(x[i] == v || (x[i] != x[i] && v != v))) i++;                          \
+        return i;                                                                                   \
     }
 
-#define DEFINE_EXTREME_STATE(NAME, C, CMP, LESS, BLOCK)                                              \
-    KERNEL_INLINE extreme_##C NAME##_##C##_init(void) { return (extreme_##C){0, -1}; }               \
-    KERNEL_INLINE void NAME##_##C##_absorb(extreme_##C* s, const C* x, int64_t n, int64_t first, const reduce_params* p) { \
-        (void)p;                                                                                     \
-        C m = BLOCK(x, n);                                                                           \
+#define DEFINE_EXTREME_STATE(NAME, C, CMP, LESS, BLOCK)                                             \
+    KERNEL_INLINE extreme_##C NAME##_##C##_init(void) { return (extreme_##C){0, -1}; }              \
+    KERNEL_INLINE void NAME##_##C##_absorb(ABSORB_ARGS(extreme_##C, C)) {                           \
+        (void)params;                                                                               \
+        C m = BLOCK(x, n);                                                                          \
         if (s->index < 0 || s->value LESS m || (m != m && s->value == s->value)) *s = (extreme_##C){m, first}; \
-    }                                                                                                \
-    KERNEL_INLINE void NAME##_##C##_merge(extreme_##C* s, const extreme_##C* o) {                    \
-        if (o->index < 0) return;                                                                    \
+    }                                                                                               \
+    KERNEL_INLINE void NAME##_##C##_merge(extreme_##C* s, const extreme_##C* o) {                   \
+        if (o->index < 0) return;                                                                   \
         if (s->index < 0 || s->value LESS o->value || (o->value != o->value && s->value == s->value)) *s = *o; \
     }
-#define DEFINE_ARG_STATE(NAME, C, CMP, LESS)                                                         \
-    KERNEL_INLINE extreme_##C NAME##_##C##_init(void) { return (extreme_##C){0, -1}; }               \
-    KERNEL_INLINE void NAME##_##C##_absorb(extreme_##C* s, const C* x, int64_t n, int64_t first, const reduce_params* p) { \
-        (void)p;                                                                                     \
-        C m = block_##CMP##_##C(x, n);                                                               \
-        if (s->index < 0 || s->value LESS m || (m != m && s->value == s->value))                     \
-            *s = (extreme_##C){m, first + find_first_##C(x, m, n)};                                  \
-    }                                                                                                \
+#define DEFINE_ARG_STATE(NAME, C, CMP, LESS)                                                        \
+    KERNEL_INLINE extreme_##C NAME##_##C##_init(void) { return (extreme_##C){0, -1}; }              \
+    KERNEL_INLINE void NAME##_##C##_absorb(ABSORB_ARGS(extreme_##C, C)) {                           \
+        (void)params;                                                                               \
+        C m = block_##CMP##_##C(x, n);                                                              \
+        if (s->index < 0 || s->value LESS m || (m != m && s->value == s->value))                    \
+            *s = (extreme_##C){m, first + find_first_##C(x, m, n)};                                 \
+    }                                                                                               \
     KERNEL_INLINE void NAME##_##C##_merge(extreme_##C* s, const extreme_##C* o) { CMP##_##C##_merge(s, o); }
 
-#define DEFINE_EXTREMES(C)                                                                           \
-    typedef struct {                                                                                 \
-        C value;                                                                                     \
-        int64_t index;                                                                               \
-    } extreme_##C;                                                                                   \
-    DEFINE_FIND_FIRST(C)                                                                             \
-    DEFINE_EXTREME_STATE(max, C, max, <, block_max_##C)                                              \
-    DEFINE_EXTREME_STATE(min, C, min, >, block_min_##C)                                              \
-    DEFINE_ARG_STATE(argmax, C, max, <)                                                              \
+#define DEFINE_EXTREMES(C)                                                                          \
+    typedef struct {                                                                                \
+        C value;                                                                                    \
+        int64_t index;                                                                              \
+    } extreme_##C;                                                                                  \
+    DEFINE_FIND_FIRST(C)                                                                            \
+    DEFINE_EXTREME_STATE(max, C, max, <, block_max_##C)                                             \
+    DEFINE_EXTREME_STATE(min, C, min, >, block_min_##C)                                             \
+    DEFINE_ARG_STATE(argmax, C, max, <)                                                             \
     DEFINE_ARG_STATE(argmin, C, min, >)
-#define DEFINE_INT_EXTREMES(C)                                                                       \
-    DEFINE_INT_EXTREME(C, max)                                                                       \
-    DEFINE_INT_EXTREME(C, min)                                                                       \
+#define DEFINE_INT_EXTREMES(C)                                                                      \
+    DEFINE_INT_EXTREME(C, max)                                                                      \
+    DEFINE_INT_EXTREME(C, min)                                                                      \
     DEFINE_EXTREMES(C)
 DEFINE_INT_EXTREMES(u8)
 DEFINE_INT_EXTREMES(i8)
@@ -338,15 +338,15 @@ DEFINE_EXTREME_STATE(abs_min, f32, min, >, block_abs_min_f32)
 DEFINE_EXTREME_STATE(abs_max, f64, max, <, block_abs_max_f64)
 DEFINE_EXTREME_STATE(abs_min, f64, min, >, block_abs_min_f64)
 
-#define DEFINE_EXTREME_FINISH(T, C, STORE)                                                           \
-    KERNEL_INLINE void extreme_finish_##T(const extreme_##C* s, int64_t n, char* out, char* out2, const reduce_params* p) { \
-        (void)n; (void)out2; (void)p;                                                                \
-        *(T*)out = STORE(s->value);                                                                  \
-    }                                                                                                \
-    KERNEL_INLINE void arg_finish_##T(const extreme_##C* s, int64_t n, char* out, char* out2, const reduce_params* p) { \
-        (void)n; (void)p;                                                                            \
-        *(i64*)out = s->index;                                                                       \
-        if (out2) *(T*)out2 = STORE(s->value);                                                       \
+#define DEFINE_EXTREME_FINISH(T, C, STORE)                                                          \
+    KERNEL_INLINE void extreme_finish_##T(FINISH_ARGS(extreme_##C)) {                               \
+        (void)n; (void)out2; (void)params;                                                          \
+        *(T*)out = STORE(s->value);                                                                 \
+    }                                                                                               \
+    KERNEL_INLINE void arg_finish_##T(FINISH_ARGS(extreme_##C)) {                                   \
+        (void)n; (void)params;                                                                      \
+        *(i64*)out = s->index;                                                                      \
+        if (out2) *(T*)out2 = STORE(s->value);                                                      \
     }
 DEFINE_EXTREME_FINISH(u8, u8, IDENTITY)
 DEFINE_EXTREME_FINISH(i8, i8, IDENTITY)
@@ -363,26 +363,26 @@ typedef struct {
     int64_t count; /* nonzero elements; for `all` elements that are zero */
 } count_state;
 
-#define DEFINE_COUNT_STATES(C, NONZERO)                                                              \
-    KERNEL_INLINE count_state count_##C##_init(void) { return (count_state){0}; }                    \
-    KERNEL_INLINE void count_##C##_absorb(count_state* s, const C* x, int64_t n, int64_t first, const reduce_params* p) { \
-        (void)first; (void)p;                                                                        \
-        i32 block = 0;                                                                               \
-        for (int64_t i = 0; i < n; i++) block += NONZERO;                                            \
-        s->count += block;                                                                           \
-    }                                                                                                \
+#define DEFINE_COUNT_STATES(C, NONZERO)                                                             \
+    KERNEL_INLINE count_state count_##C##_init(void) { return (count_state){0}; }                   \
+    KERNEL_INLINE void count_##C##_absorb(ABSORB_ARGS(count_state, C)) {                            \
+        (void)first; (void)params;                                                                  \
+        i32 block = 0;                                                                              \
+        for (int64_t i = 0; i < n; i++) block += NONZERO;                                           \
+        s->count += block;                                                                          \
+    }                                                                                               \
     KERNEL_INLINE void count_##C##_merge(count_state* s, const count_state* o) { s->count += o->count; } \
-    KERNEL_INLINE count_state any_##C##_init(void) { return (count_state){0}; }                      \
-    KERNEL_INLINE void any_##C##_absorb(count_state* s, const C* x, int64_t n, int64_t first, const reduce_params* p) { \
-        if (!s->count) count_##C##_absorb(s, x, n, first, p);                                        \
-    }                                                                                                \
+    KERNEL_INLINE count_state any_##C##_init(void) { return (count_state){0}; }                     \
+    KERNEL_INLINE void any_##C##_absorb(ABSORB_ARGS(count_state, C)) {                              \
+        if (!s->count) count_##C##_absorb(s, x, n, first, params);                                  \
+    }                                                                                               \
     KERNEL_INLINE void any_##C##_merge(count_state* s, const count_state* o) { s->count |= o->count; } \
-    KERNEL_INLINE count_state all_##C##_init(void) { return (count_state){0}; }                      \
-    KERNEL_INLINE void all_##C##_absorb(count_state* s, const C* x, int64_t n, int64_t first, const reduce_params* p) { \
-        if (s->count) return;                                                                        \
-        count_##C##_absorb(s, x, n, first, p);                                                       \
-        s->count = n - s->count;                                                                     \
-    }                                                                                                \
+    KERNEL_INLINE count_state all_##C##_init(void) { return (count_state){0}; }                     \
+    KERNEL_INLINE void all_##C##_absorb(ABSORB_ARGS(count_state, C)) {                              \
+        if (s->count) return;                                                                       \
+        count_##C##_absorb(s, x, n, first, params);                                                 \
+        s->count = n - s->count;                                                                    \
+    }                                                                                               \
     KERNEL_INLINE void all_##C##_merge(count_state* s, const count_state* o) { s->count |= o->count; }
 DEFINE_COUNT_STATES(u8, (x[i] != 0))
 DEFINE_COUNT_STATES(i8, (x[i] != 0))
@@ -394,16 +394,16 @@ DEFINE_COUNT_STATES(f64, (x[i] != 0))
 DEFINE_COUNT_STATES(c64, ((((const f32*)x)[2 * i] != 0) | (((const f32*)x)[2 * i + 1] != 0)))
 DEFINE_COUNT_STATES(c128, ((((const f64*)x)[2 * i] != 0) | (((const f64*)x)[2 * i + 1] != 0)))
 
-KERNEL_INLINE void count_finish(const count_state* s, int64_t n, char* out, char* out2, const reduce_params* p) {
-    (void)n; (void)out2; (void)p;
+KERNEL_INLINE void count_finish(FINISH_ARGS(count_state)) {
+    (void)n; (void)out2; (void)params;
     *(i64*)out = s->count;
 }
-KERNEL_INLINE void any_finish(const count_state* s, int64_t n, char* out, char* out2, const reduce_params* p) {
-    (void)n; (void)out2; (void)p;
+KERNEL_INLINE void any_finish(FINISH_ARGS(count_state)) {
+    (void)n; (void)out2; (void)params;
     *(uint8_t*)out = s->count != 0;
 }
-KERNEL_INLINE void all_finish(const count_state* s, int64_t n, char* out, char* out2, const reduce_params* p) {
-    (void)n; (void)out2; (void)p;
+KERNEL_INLINE void all_finish(FINISH_ARGS(count_state)) {
+    (void)n; (void)out2; (void)params;
     *(uint8_t*)out = s->count == 0;
 }
 
@@ -422,37 +422,35 @@ KERNEL_INLINE void logsumexp_merge(logsumexp_state* s, const logsumexp_state* o)
     *s = (logsumexp_state){max, mine + other};
 }
 
-#define DEFINE_VAR_LOGSUMEXP_STATES(C)                                                               \
-    KERNEL_INLINE moments var_##C##_init(void) { return (moments){0, 0, 0}; }                        \
-    KERNEL_INLINE void var_##C##_absorb(moments* s, const C* x, int64_t n, int64_t first, const reduce_params* p) { \
-        (void)first; (void)p;                                                                        \
-        block_moments_##C(s, x, n);                                                                  \
-    }                                                                                                \
+#define DEFINE_VAR_LOGSUMEXP_STATES(C)                                                              \
+    KERNEL_INLINE moments var_##C##_init(void) { return (moments){0, 0, 0}; }                       \
+    KERNEL_INLINE void var_##C##_absorb(ABSORB_ARGS(moments, C)) {                                  \
+        (void)first; (void)params;                                                                  \
+        block_moments_##C(s, x, n);                                                                 \
+    }                                                                                               \
     KERNEL_INLINE void var_##C##_merge(moments* s, const moments* o) { moments_merge(s, o->count, o->mean, o->m2); } \
     KERNEL_INLINE logsumexp_state logsumexp_##C##_init(void) { return (logsumexp_state){-INFINITY, 0}; } \
-    KERNEL_INLINE void logsumexp_##C##_absorb(logsumexp_state* s, const C* x, int64_t n, int64_t first, \
-                                              const reduce_params* p) {                              \
-        (void)first; (void)p;                                                                        \
-        C e[REDUCE_BLOCK], max = block_max_##C(x, n), shift = (C)finite_shift(max);                  \
-        VECTORIZE for (int64_t i = 0; i < n; i++) e[i] = exp_below_zero_##C(x[i] - shift);                      \
-        logsumexp_state block = {max, block_sum_##C(e, e, 0, n)};                                    \
-        logsumexp_merge(s, &block);                                                                  \
-    }                                                                                                \
+    KERNEL_INLINE void logsumexp_##C##_absorb(ABSORB_ARGS(logsumexp_state, C)) {                    \
+        (void)first; (void)params;                                                                  \
+        C e[REDUCE_BLOCK], max = block_max_##C(x, n), shift = (C)finite_shift(max);                 \
+        VECTORIZE for (int64_t i = 0; i < n; i++) e[i] = exp_below_zero_##C(x[i] - shift);          \
+        logsumexp_state block = {max, block_sum_##C(e, e, 0, n)};                                   \
+        logsumexp_merge(s, &block);                                                                 \
+    }                                                                                               \
     KERNEL_INLINE void logsumexp_##C##_merge(logsumexp_state* s, const logsumexp_state* o) { logsumexp_merge(s, o); }
 DEFINE_VAR_LOGSUMEXP_STATES(f32)
 DEFINE_VAR_LOGSUMEXP_STATES(f64)
 
 /* A divisor below zero counts as zero, as in PyTorch: one element with correction 1 gives NaN. */
-#define DEFINE_VAR_LOGSUMEXP_FINISH(T)                                                               \
-    KERNEL_INLINE void var_finish_##T(const moments* s, int64_t n, char* out, char* out2, const reduce_params* p) { \
-        f64 divisor = (f64)n - p->correction, var = n == 0 ? NAN : s->m2 / (divisor > 0 ? divisor : 0); \
-        store_##T(out, has_flag(p, REDUCE_SQRT) ? sqrt(var) : var);                                  \
-        if (out2) store_##T(out2, n == 0 ? NAN : s->mean);                                           \
-    }                                                                                                \
-    KERNEL_INLINE void logsumexp_finish_##T(const logsumexp_state* s, int64_t n, char* out, char* out2, \
-                                            const reduce_params* p) {                                \
-        (void)n; (void)out2; (void)p;                                                                \
-        store_##T(out, isinf(s->max) ? s->max : log(s->sum) + s->max);                                          \
+#define DEFINE_VAR_LOGSUMEXP_FINISH(T)                                                              \
+    KERNEL_INLINE void var_finish_##T(FINISH_ARGS(moments)) {                                       \
+        f64 divisor = (f64)n - params->correction, var = n == 0 ? NAN : s->m2 / (divisor > 0 ? divisor : 0); \
+        store_##T(out, has_flag(params, REDUCE_SQRT) ? sqrt(var) : var);                            \
+        if (out2) store_##T(out2, n == 0 ? NAN : s->mean);                                          \
+    }                                                                                               \
+    KERNEL_INLINE void logsumexp_finish_##T(FINISH_ARGS(logsumexp_state)) {                         \
+        (void)n; (void)out2; (void)params;                                                          \
+        store_##T(out, isinf(s->max) ? s->max : log(s->sum) + s->max);                              \
     }
 DEFINE_VAR_LOGSUMEXP_FINISH(f16)
 DEFINE_VAR_LOGSUMEXP_FINISH(bf16)
@@ -460,39 +458,39 @@ DEFINE_VAR_LOGSUMEXP_FINISH(f32)
 DEFINE_VAR_LOGSUMEXP_FINISH(f64)
 
 /* ---- instances ---- */
-#define DEFINE_COUNT_REDUCTIONS(T, C)                                                                \
-    DEFINE_REDUCE(any_##T, T, C, count_state, any_##C, stage_##T, any_finish)                        \
-    DEFINE_REDUCE(all_##T, T, C, count_state, all_##C, stage_##T, all_finish)                        \
+#define DEFINE_COUNT_REDUCTIONS(T, C)                                                               \
+    DEFINE_REDUCE(any_##T, T, C, count_state, any_##C, stage_##T, any_finish)                       \
+    DEFINE_REDUCE(all_##T, T, C, count_state, all_##C, stage_##T, all_finish)                       \
     DEFINE_REDUCE(count_##T, T, C, count_state, count_##C, stage_##T, count_finish)
-#define DEFINE_ORDER_REDUCTIONS(T, C)                                                                \
-    DEFINE_REDUCE(min_##T, T, C, extreme_##C, min_##C, stage_##T, extreme_finish_##T)                \
-    DEFINE_REDUCE(max_##T, T, C, extreme_##C, max_##C, stage_##T, extreme_finish_##T)                \
-    DEFINE_REDUCE(argmin_##T, T, C, extreme_##C, argmin_##C, stage_##T, arg_finish_##T)              \
-    DEFINE_REDUCE(argmax_##T, T, C, extreme_##C, argmax_##C, stage_##T, arg_finish_##T)              \
+#define DEFINE_ORDER_REDUCTIONS(T, C)                                                               \
+    DEFINE_REDUCE(min_##T, T, C, extreme_##C, min_##C, stage_##T, extreme_finish_##T)               \
+    DEFINE_REDUCE(max_##T, T, C, extreme_##C, max_##C, stage_##T, extreme_finish_##T)               \
+    DEFINE_REDUCE(argmin_##T, T, C, extreme_##C, argmin_##C, stage_##T, arg_finish_##T)             \
+    DEFINE_REDUCE(argmax_##T, T, C, extreme_##C, argmax_##C, stage_##T, arg_finish_##T)             \
     DEFINE_COUNT_REDUCTIONS(T, C)
-#define DEFINE_INT_REDUCTIONS(T)                                                                     \
-    DEFINE_REDUCE(sum_##T, T, T, int_sum, sum_##T, stage_##T, int_sum_finish)                        \
-    DEFINE_REDUCE(prod_##T, T, T, int_product, prod_##T, stage_##T, int_prod_finish)                 \
+#define DEFINE_INT_REDUCTIONS(T)                                                                    \
+    DEFINE_REDUCE(sum_##T, T, T, int_sum, sum_##T, stage_##T, int_sum_finish)                       \
+    DEFINE_REDUCE(prod_##T, T, T, int_product, prod_##T, stage_##T, int_prod_finish)                \
     DEFINE_ORDER_REDUCTIONS(T, T)
-#define DEFINE_FLOAT_REDUCTIONS(T, C)                                                                \
-    DEFINE_REDUCE(sum_##T, T, C, float_sum, sum_##C, stage_##T, sum_finish_##T)                      \
-    DEFINE_REDUCE(prod_##T, T, C, product_state, prod_##C, stage_##T, prod_finish_##T)               \
-    DEFINE_REDUCE(abs_sum_##T, T, C, float_sum, abs_sum_##C, stage_##T, sum_finish_##T)              \
-    DEFINE_REDUCE(sq_sum_##T, T, C, float_sum, sq_sum_##C, stage_##T, sum_finish_##T)                \
-    DEFINE_REDUCE(norm_p_##T, T, C, float_sum, norm_p_##C, stage_##T, norm_p_finish_##T)             \
-    DEFINE_REDUCE(abs_max_##T, T, C, extreme_##C, abs_max_##C, stage_##T, extreme_finish_##T)        \
-    DEFINE_REDUCE(abs_min_##T, T, C, extreme_##C, abs_min_##C, stage_##T, extreme_finish_##T)        \
-    DEFINE_REDUCE(var_##T, T, C, moments, var_##C, stage_##T, var_finish_##T)                        \
+#define DEFINE_FLOAT_REDUCTIONS(T, C)                                                               \
+    DEFINE_REDUCE(sum_##T, T, C, float_sum, sum_##C, stage_##T, sum_finish_##T)                     \
+    DEFINE_REDUCE(prod_##T, T, C, product_state, prod_##C, stage_##T, prod_finish_##T)              \
+    DEFINE_REDUCE(abs_sum_##T, T, C, float_sum, abs_sum_##C, stage_##T, sum_finish_##T)             \
+    DEFINE_REDUCE(sq_sum_##T, T, C, float_sum, sq_sum_##C, stage_##T, sum_finish_##T)               \
+    DEFINE_REDUCE(norm_p_##T, T, C, float_sum, norm_p_##C, stage_##T, norm_p_finish_##T)            \
+    DEFINE_REDUCE(abs_max_##T, T, C, extreme_##C, abs_max_##C, stage_##T, extreme_finish_##T)       \
+    DEFINE_REDUCE(abs_min_##T, T, C, extreme_##C, abs_min_##C, stage_##T, extreme_finish_##T)       \
+    DEFINE_REDUCE(var_##T, T, C, moments, var_##C, stage_##T, var_finish_##T)                       \
     DEFINE_REDUCE(logsumexp_##T, T, C, logsumexp_state, logsumexp_##C, stage_##T, logsumexp_finish_##T) \
     DEFINE_ORDER_REDUCTIONS(T, C)
-#define DEFINE_COMPLEX_REDUCTIONS(T, R)                                                              \
-    DEFINE_REDUCE(sum_##T, T, T, complex_sum, sum_##T, stage_##T, sum_finish_##T)                    \
-    DEFINE_REDUCE(prod_##T, T, T, product_state, prod_##T, stage_##T, prod_finish_##T)               \
-    DEFINE_REDUCE(abs_sum_##T, T, R, float_sum, abs_sum_##R, stage_abs_##T, sum_finish_##R)          \
-    DEFINE_REDUCE(sq_sum_##T, T, T, float_sum, sq_sum_##T, stage_##T, sum_finish_##R)                \
-    DEFINE_REDUCE(norm_p_##T, T, R, float_sum, norm_p_##R, stage_abs_##T, norm_p_finish_##R)         \
-    DEFINE_REDUCE(abs_max_##T, T, R, extreme_##R, abs_max_##R, stage_abs_##T, extreme_finish_##R)    \
-    DEFINE_REDUCE(abs_min_##T, T, R, extreme_##R, abs_min_##R, stage_abs_##T, extreme_finish_##R)    \
+#define DEFINE_COMPLEX_REDUCTIONS(T, R)                                                             \
+    DEFINE_REDUCE(sum_##T, T, T, complex_sum, sum_##T, stage_##T, sum_finish_##T)                   \
+    DEFINE_REDUCE(prod_##T, T, T, product_state, prod_##T, stage_##T, prod_finish_##T)              \
+    DEFINE_REDUCE(abs_sum_##T, T, R, float_sum, abs_sum_##R, stage_abs_##T, sum_finish_##R)         \
+    DEFINE_REDUCE(sq_sum_##T, T, T, float_sum, sq_sum_##T, stage_##T, sum_finish_##R)               \
+    DEFINE_REDUCE(norm_p_##T, T, R, float_sum, norm_p_##R, stage_abs_##T, norm_p_finish_##R)        \
+    DEFINE_REDUCE(abs_max_##T, T, R, extreme_##R, abs_max_##R, stage_abs_##T, extreme_finish_##R)   \
+    DEFINE_REDUCE(abs_min_##T, T, R, extreme_##R, abs_min_##R, stage_abs_##T, extreme_finish_##R)   \
     DEFINE_COUNT_REDUCTIONS(T, T)
 
 DEFINE_INT_REDUCTIONS(u8)

@@ -11,35 +11,36 @@
 
 enum { SOFTMAX_STAGED_ROW = 4096, SOFTMAX_CACHED_ROW = 65536, SOFTMAX_CACHED_ROWS = 256 };
 
-#define DEFINE_SOFTMAX_ROW(C)                                                                        \
-    /* e[i] = exp(x[i] - max), returns the sum; e may be x */                                        \
-    KERNEL_INLINE f64 exp_and_sum_##C(const C* x, C* e, C max, int64_t n) {                           \
-        f64 sum = 0;                                                                                 \
-        for (int64_t i = 0; i < n; i += REDUCE_BLOCK) {                                              \
-            int64_t m = min_i64(REDUCE_BLOCK, n - i);                                                \
-            VECTORIZE for (int64_t j = i; j < i + m; j++) e[j] = exp_below_zero_##C(x[j] - max);                \
-            sum += block_sum_##C(e + i, e, 0, m);                                                    \
-        }                                                                                            \
-        return sum;                                                                                  \
-    }                                                                                                \
-    KERNEL_ONCE void softmax_run_##C(const C* x, C* y, int64_t n) {                                   \
-        C scale = (C)(1.0 / exp_and_sum_##C(x, y, block_max_##C(x, n), n));                          \
-        VECTORIZE for (int64_t i = 0; i < n; i++) y[i] *= scale;                                     \
-    }                                                                                                \
-    KERNEL_ONCE void log_softmax_run_##C(const C* x, C* y, int64_t n) {                               \
-        C e[REDUCE_BLOCK], max = block_max_##C(x, n);                                                \
-        f64 sum = 0;                                                                                 \
-        for (int64_t i = 0; i < n; i += REDUCE_BLOCK) sum += exp_and_sum_##C(x + i, e, max, min_i64(REDUCE_BLOCK, n - i)); \
-        C log_sum = (C)log(sum);                                                                     \
-        VECTORIZE for (int64_t i = 0; i < n; i++) y[i] = x[i] - max - log_sum;                       \
-    }                                                                                                \
-    KERNEL_INLINE void softmax_block_##C(const C* x, C* y, int64_t n, C max, f64 sum) {               \
-        C scale = (C)(1.0 / sum);                                                                    \
-        VECTORIZE for (int64_t i = 0; i < n; i++) y[i] = exp_below_zero_##C(x[i] - max) * scale;                \
-    }                                                                                                \
-    KERNEL_INLINE void log_softmax_block_##C(const C* x, C* y, int64_t n, C max, f64 sum) {           \
-        C log_sum = (C)log(sum);                                                                     \
-        VECTORIZE for (int64_t i = 0; i < n; i++) y[i] = x[i] - max - log_sum;                       \
+#define DEFINE_SOFTMAX_ROW(C)                                                                       \
+    /* e[i] = exp(x[i] - max), returns the sum; e may be x */                                       \
+    KERNEL_INLINE f64 exp_and_sum_##C(const C* x, C* e, C max, int64_t n) {                         \
+        f64 sum = 0;                                                                                \
+        for (int64_t i = 0; i < n; i += REDUCE_BLOCK) {                                             \
+            int64_t m = min_i64(REDUCE_BLOCK, n - i);                                               \
+            VECTORIZE for (int64_t j = i; j < i + m; j++) e[j] = exp_below_zero_##C(x[j] - max);    \
+            sum += block_sum_##C(e + i, e, 0, m);                                                   \
+        }                                                                                           \
+        return sum;                                                                                 \
+    }                                                                                               \
+    KERNEL_ONCE void softmax_run_##C(const C* x, C* y, int64_t n) {                                 \
+        C scale = (C)(1.0 / exp_and_sum_##C(x, y, block_max_##C(x, n), n));                         \
+        VECTORIZE for (int64_t i = 0; i < n; i++) y[i] *= scale;                                    \
+    }                                                                                               \
+    KERNEL_ONCE void log_softmax_run_##C(const C* x, C* y, int64_t n) {                             \
+        C e[REDUCE_BLOCK], max = block_max_##C(x, n);                                               \
+        f64 sum = 0;                                                                                \
+        for (int64_t i = 0; i < n; i += REDUCE_BLOCK) sum += exp_and_sum_##C(x + i, e, max,         \
+                min_i64(REDUCE_BLOCK, n - i));                                                      \
+        C log_sum = (C)log(sum);                                                                    \
+        VECTORIZE for (int64_t i = 0; i < n; i++) y[i] = x[i] - max - log_sum;                      \
+    }                                                                                               \
+    KERNEL_INLINE void softmax_block_##C(const C* x, C* y, int64_t n, C max, f64 sum) {             \
+        C scale = (C)(1.0 / sum);                                                                   \
+        VECTORIZE for (int64_t i = 0; i < n; i++) y[i] = exp_below_zero_##C(x[i] - max) * scale;    \
+    }                                                                                               \
+    KERNEL_INLINE void log_softmax_block_##C(const C* x, C* y, int64_t n, C max, f64 sum) {         \
+        C log_sum = (C)log(sum);                                                                    \
+        VECTORIZE for (int64_t i = 0; i < n; i++) y[i] = x[i] - max - log_sum;                      \
     }
 DEFINE_SOFTMAX_ROW(f32)
 DEFINE_SOFTMAX_ROW(f64)
@@ -47,58 +48,59 @@ DEFINE_SOFTMAX_ROW(f64)
 /* softmax of a row whose maximum is infinite is NaN, as exp(inf - inf) is; the running sum would hide it. */
 KERNEL_INLINE f64 softmax_sum(const logsumexp_state* s) { return isinf(s->max) ? NAN : s->sum; }
 
-#define DEFINE_SOFTMAX_FORWARD(OP, T, C, DIRECT)                                                     \
-    /* elements [begin, end) of one row whose maximum and sum are known */                           \
+#define DEFINE_SOFTMAX_FORWARD(OP, T, C, DIRECT)                                                    \
+    /* elements [begin, end) of one row whose maximum and sum are known */                          \
     KERNEL_FN void OP##_##T##_apply(const char* in, char* out, int64_t begin, int64_t end, double max, double sum) { \
-        C xbuf[REDUCE_BLOCK], ybuf[REDUCE_BLOCK];                                                    \
-        for (int64_t i = begin; i < end; i += REDUCE_BLOCK) {                                        \
-            int64_t m = min_i64(REDUCE_BLOCK, end - i), at = i * (int64_t)sizeof(T);                 \
-            C* y = OUT_RUN(T, C, DIRECT, out + at, ybuf);                                            \
-            OP##_block_##C(stage_##T(in + at, sizeof(T), m, xbuf), y, m, (C)max, sum);               \
-            OUT_DONE(T, DIRECT, out + at, y, m);                                                     \
-        }                                                                                            \
-    }                                                                                                \
-    KERNEL_FN void OP##_##T##_rows(const char* in, int64_t in_row_stride, char* out, int64_t out_row_stride, int64_t n, \
-                                   int64_t rows_begin, int64_t rows_end) {                           \
-        for (int64_t r = rows_begin; r < rows_end; r++) {                                            \
-            const char* p = in + r * in_row_stride;                                                  \
-            char* q = out + r * out_row_stride;                                                      \
-            if (DIRECT && n <= SOFTMAX_CACHED_ROW) {                                                 \
-                OP##_run_##C((const C*)p, (C*)q, n);                                                 \
-            } else if (n <= SOFTMAX_STAGED_ROW) {                                                    \
-                C buf[SOFTMAX_STAGED_ROW];                                                           \
-                stage_##T(p, sizeof(T), n, buf);                                                     \
-                OP##_run_##C(buf, buf, n);                                                           \
-                OUT_DONE(T, DIRECT, q, buf, n);                                                      \
-            } else {                                                                                 \
-                logsumexp_state s = logsumexp_##C##_init();                                          \
-                logsumexp_##T##_absorb_run(&s, p, sizeof(T), n, 0, 0);                               \
-                OP##_##T##_apply(p, q, 0, n, s.max, softmax_sum(&s));                                \
-            }                                                                                        \
-        }                                                                                            \
-    }                                                                                                \
+        C xbuf[REDUCE_BLOCK], ybuf[REDUCE_BLOCK];                                                   \
+        for (int64_t i = begin; i < end; i += REDUCE_BLOCK) {                                       \
+            int64_t m = min_i64(REDUCE_BLOCK, end - i), at = i * (int64_t)sizeof(T);                \
+            C* y = OUT_RUN(T, C, DIRECT, out + at, ybuf);                                           \
+            OP##_block_##C(stage_##T(in + at, sizeof(T), m, xbuf), y, m, (C)max, sum);              \
+            OUT_DONE(T, DIRECT, out + at, y, m);                                                    \
+        }                                                                                           \
+    }                                                                                               \
+    KERNEL_FN void OP##_##T##_rows(const char* in, int64_t in_row_stride, char* out, int64_t out_row_stride, \
+            int64_t n,                                                                              \
+                                   int64_t rows_begin, int64_t rows_end) {                          \
+        for (int64_t r = rows_begin; r < rows_end; r++) {                                           \
+            const char* p = in + r * in_row_stride;                                                 \
+            char* q = out + r * out_row_stride;                                                     \
+            if (DIRECT && n <= SOFTMAX_CACHED_ROW) {                                                \
+                OP##_run_##C((const C*)p, (C*)q, n);                                                \
+            } else if (n <= SOFTMAX_STAGED_ROW) {                                                   \
+                C buf[SOFTMAX_STAGED_ROW];                                                          \
+                stage_##T(p, sizeof(T), n, buf);                                                    \
+                OP##_run_##C(buf, buf, n);                                                          \
+                OUT_DONE(T, DIRECT, q, buf, n);                                                     \
+            } else {                                                                                \
+                logsumexp_state s = logsumexp_##C##_init();                                         \
+                logsumexp_##T##_absorb_run(&s, p, sizeof(T), n, 0, 0);                              \
+                OP##_##T##_apply(p, q, 0, n, s.max, softmax_sum(&s));                               \
+            }                                                                                       \
+        }                                                                                           \
+    }                                                                                               \
     KERNEL_FN void OP##_##T##_cols(const char* in, int64_t in_outer_stride, int64_t in_stride, char* out, \
                                    int64_t out_outer_stride, int64_t out_stride, int64_t n, int64_t inner, \
-                                   int64_t items_begin, int64_t items_end) {                         \
-        C max[SOFTMAX_COLUMNS], sum[SOFTMAX_COLUMNS], xbuf[SOFTMAX_COLUMNS], ybuf[SOFTMAX_COLUMNS];  \
-        int64_t blocks = (inner + SOFTMAX_COLUMNS - 1) / SOFTMAX_COLUMNS;                            \
-        for (int64_t item = items_begin; item < items_end; item++) {                                 \
-            int64_t outer = item / blocks, c0 = item % blocks * SOFTMAX_COLUMNS;                     \
-            int64_t w = min_i64(SOFTMAX_COLUMNS, inner - c0);                                        \
-            const char* p = in + outer * in_outer_stride + c0 * (int64_t)sizeof(T);                  \
-            char* q = out + outer * out_outer_stride + c0 * (int64_t)sizeof(T);                      \
-            column_max_and_exp_sum_##T(p, in_stride, n, w, max, sum);                                \
-            for (int64_t c = 0; c < w; c++) {                                                        \
-                f64 s = ABSOLUTE(max[c]) == (C)INFINITY ? NAN : sum[c];                              \
-                sum[c] = (C)COLUMN_FACTOR_##OP(s);                                                   \
-            }                                                                                        \
-            for (int64_t r = 0; r < n; r++) {                                                        \
-                const C* x = stage_##T(p + r * in_stride, sizeof(T), w, xbuf);                       \
-                C* y = OUT_RUN(T, C, DIRECT, q + r * out_stride, ybuf);                              \
+                                   int64_t items_begin, int64_t items_end) {                        \
+        C max[SOFTMAX_COLUMNS], sum[SOFTMAX_COLUMNS], xbuf[SOFTMAX_COLUMNS], ybuf[SOFTMAX_COLUMNS]; \
+        int64_t blocks = (inner + SOFTMAX_COLUMNS - 1) / SOFTMAX_COLUMNS;                           \
+        for (int64_t item = items_begin; item < items_end; item++) {                                \
+            int64_t outer = item / blocks, c0 = item % blocks * SOFTMAX_COLUMNS;                    \
+            int64_t w = min_i64(SOFTMAX_COLUMNS, inner - c0);                                       \
+            const char* p = in + outer * in_outer_stride + c0 * (int64_t)sizeof(T);                 \
+            char* q = out + outer * out_outer_stride + c0 * (int64_t)sizeof(T);                     \
+            column_max_and_exp_sum_##T(p, in_stride, n, w, max, sum);                               \
+            for (int64_t c = 0; c < w; c++) {                                                       \
+                f64 s = ABSOLUTE(max[c]) == (C)INFINITY ? NAN : sum[c];                             \
+                sum[c] = (C)COLUMN_FACTOR_##OP(s);                                                  \
+            }                                                                                       \
+            for (int64_t r = 0; r < n; r++) {                                                       \
+                const C* x = stage_##T(p + r * in_stride, sizeof(T), w, xbuf);                      \
+                C* y = OUT_RUN(T, C, DIRECT, q + r * out_stride, ybuf);                             \
                 VECTORIZE for (int64_t c = 0; c < w; c++) y[c] = COLUMN_VALUE_##OP(C, x[c] - max[c], sum[c]); \
-                OUT_DONE(T, DIRECT, q + r * out_stride, y, w);                                       \
-            }                                                                                        \
-        }                                                                                            \
+                OUT_DONE(T, DIRECT, q + r * out_stride, y, w);                                      \
+            }                                                                                       \
+        }                                                                                           \
     }
 #define COLUMN_FACTOR_softmax(s) (1.0 / (s))
 #define COLUMN_VALUE_softmax(C, d, factor) (exp_below_zero_##C(d) * (factor))
@@ -113,65 +115,65 @@ KERNEL_INLINE f64 softmax_sum(const logsumexp_state* s) { return isinf(s->max) ?
 #define GRAD_softmax(C, g, y, dot) ((y) * ((g) - (dot)))
 #define GRAD_log_softmax(C, g, y, dot) ((g) - exp_below_zero_##C(y) * (dot))
 
-#define DEFINE_SOFTMAX_BACKWARD(OP, T, C, DIRECT)                                                    \
+#define DEFINE_SOFTMAX_BACKWARD(OP, T, C, DIRECT)                                                   \
     KERNEL_FN void OP##_backward_##T##_rows(const char* grad, int64_t grad_row_stride, const char* result, \
                                             int64_t result_row_stride, char* out, int64_t out_row_stride, int64_t n, \
-                                            int64_t rows_begin, int64_t rows_end) {                  \
-        C gbuf[REDUCE_BLOCK], ybuf[REDUCE_BLOCK], dbuf[REDUCE_BLOCK];                                \
-        for (int64_t r = rows_begin; r < rows_end; r++) {                                            \
-            const char *gp = grad + r * grad_row_stride, *yp = result + r * result_row_stride;       \
-            char* q = out + r * out_row_stride;                                                      \
-            f64 total = 0;                                                                           \
-            for (int64_t i = 0; i < n; i += REDUCE_BLOCK) {                                          \
-                int64_t m = min_i64(REDUCE_BLOCK, n - i), at = i * (int64_t)sizeof(T);               \
+                                            int64_t rows_begin, int64_t rows_end) {                 \
+        C gbuf[REDUCE_BLOCK], ybuf[REDUCE_BLOCK], dbuf[REDUCE_BLOCK];                               \
+        for (int64_t r = rows_begin; r < rows_end; r++) {                                           \
+            const char *gp = grad + r * grad_row_stride, *yp = result + r * result_row_stride;      \
+            char* q = out + r * out_row_stride;                                                     \
+            f64 total = 0;                                                                          \
+            for (int64_t i = 0; i < n; i += REDUCE_BLOCK) {                                         \
+                int64_t m = min_i64(REDUCE_BLOCK, n - i), at = i * (int64_t)sizeof(T);              \
                 const C *g = stage_##T(gp + at, sizeof(T), m, gbuf), *y = stage_##T(yp + at, sizeof(T), m, ybuf); \
-                (void)y;                                                                             \
-                total += ROW_DOT_##OP(C, g, y, m);                                                   \
-            }                                                                                        \
-            C dot = (C)total;                                                                        \
-            for (int64_t i = 0; i < n; i += REDUCE_BLOCK) {                                          \
-                int64_t m = min_i64(REDUCE_BLOCK, n - i), at = i * (int64_t)sizeof(T);               \
+                (void)y;                                                                            \
+                total += ROW_DOT_##OP(C, g, y, m);                                                  \
+            }                                                                                       \
+            C dot = (C)total;                                                                       \
+            for (int64_t i = 0; i < n; i += REDUCE_BLOCK) {                                         \
+                int64_t m = min_i64(REDUCE_BLOCK, n - i), at = i * (int64_t)sizeof(T);              \
                 const C *g = stage_##T(gp + at, sizeof(T), m, gbuf), *y = stage_##T(yp + at, sizeof(T), m, ybuf); \
-                C* d = OUT_RUN(T, C, DIRECT, q + at, dbuf);                                          \
-                VECTORIZE for (int64_t j = 0; j < m; j++) d[j] = GRAD_##OP(C, g[j], y[j], dot);      \
-                OUT_DONE(T, DIRECT, q + at, d, m);                                                   \
-            }                                                                                        \
-        }                                                                                            \
-    }                                                                                                \
+                C* d = OUT_RUN(T, C, DIRECT, q + at, dbuf);                                         \
+                VECTORIZE for (int64_t j = 0; j < m; j++) d[j] = GRAD_##OP(C, g[j], y[j], dot);     \
+                OUT_DONE(T, DIRECT, q + at, d, m);                                                  \
+            }                                                                                       \
+        }                                                                                           \
+    }                                                                                               \
     KERNEL_FN void OP##_backward_##T##_cols(const char* grad, int64_t grad_outer_stride, int64_t grad_stride, \
                                             const char* result, int64_t result_outer_stride, int64_t result_stride, \
                                             char* out, int64_t out_outer_stride, int64_t out_stride, int64_t n, \
                                             int64_t inner, int64_t items_begin, int64_t items_end) { \
         C gbuf[SOFTMAX_COLUMNS], ybuf[SOFTMAX_COLUMNS], dbuf[SOFTMAX_COLUMNS], dot[SOFTMAX_COLUMNS]; \
-        f64 total[SOFTMAX_COLUMNS];                                                                  \
-        int64_t blocks = (inner + SOFTMAX_COLUMNS - 1) / SOFTMAX_COLUMNS;                            \
-        for (int64_t item = items_begin; item < items_end; item++) {                                 \
-            int64_t outer = item / blocks, c0 = item % blocks * SOFTMAX_COLUMNS;                     \
-            int64_t w = min_i64(SOFTMAX_COLUMNS, inner - c0), at = c0 * (int64_t)sizeof(T);          \
+        f64 total[SOFTMAX_COLUMNS];                                                                 \
+        int64_t blocks = (inner + SOFTMAX_COLUMNS - 1) / SOFTMAX_COLUMNS;                           \
+        for (int64_t item = items_begin; item < items_end; item++) {                                \
+            int64_t outer = item / blocks, c0 = item % blocks * SOFTMAX_COLUMNS;                    \
+            int64_t w = min_i64(SOFTMAX_COLUMNS, inner - c0), at = c0 * (int64_t)sizeof(T);         \
             const char *gp = grad + outer * grad_outer_stride + at, *yp = result + outer * result_outer_stride + at; \
-            char* q = out + outer * out_outer_stride + at;                                           \
-            for (int64_t c = 0; c < w; c++) total[c] = 0;                                            \
-            for (int64_t r = 0; r < n; r++) {                                                        \
-                const C* g = stage_##T(gp + r * grad_stride, sizeof(T), w, gbuf);                    \
-                const C* y = stage_##T(yp + r * result_stride, sizeof(T), w, ybuf);                  \
-                (void)y;                                                                             \
-                VECTORIZE for (int64_t c = 0; c < w; c++) total[c] += TERM_##OP(C, g[c], y[c]);      \
-            }                                                                                        \
-            for (int64_t c = 0; c < w; c++) dot[c] = (C)total[c];                                    \
-            for (int64_t r = 0; r < n; r++) {                                                        \
-                const C* g = stage_##T(gp + r * grad_stride, sizeof(T), w, gbuf);                    \
-                const C* y = stage_##T(yp + r * result_stride, sizeof(T), w, ybuf);                  \
-                C* d = OUT_RUN(T, C, DIRECT, q + r * out_stride, dbuf);                              \
-                VECTORIZE for (int64_t c = 0; c < w; c++) d[c] = GRAD_##OP(C, g[c], y[c], dot[c]);   \
-                OUT_DONE(T, DIRECT, q + r * out_stride, d, w);                                       \
-            }                                                                                        \
-        }                                                                                            \
+            char* q = out + outer * out_outer_stride + at;                                          \
+            for (int64_t c = 0; c < w; c++) total[c] = 0;                                           \
+            for (int64_t r = 0; r < n; r++) {                                                       \
+                const C* g = stage_##T(gp + r * grad_stride, sizeof(T), w, gbuf);                   \
+                const C* y = stage_##T(yp + r * result_stride, sizeof(T), w, ybuf);                 \
+                (void)y;                                                                            \
+                VECTORIZE for (int64_t c = 0; c < w; c++) total[c] += TERM_##OP(C, g[c], y[c]);     \
+            }                                                                                       \
+            for (int64_t c = 0; c < w; c++) dot[c] = (C)total[c];                                   \
+            for (int64_t r = 0; r < n; r++) {                                                       \
+                const C* g = stage_##T(gp + r * grad_stride, sizeof(T), w, gbuf);                   \
+                const C* y = stage_##T(yp + r * result_stride, sizeof(T), w, ybuf);                 \
+                C* d = OUT_RUN(T, C, DIRECT, q + r * out_stride, dbuf);                             \
+                VECTORIZE for (int64_t c = 0; c < w; c++) d[c] = GRAD_##OP(C, g[c], y[c], dot[c]);  \
+                OUT_DONE(T, DIRECT, q + r * out_stride, d, w);                                      \
+            }                                                                                       \
+        }                                                                                           \
     }
 
-#define DEFINE_SOFTMAX(T, C, DIRECT)                                                                 \
-    DEFINE_SOFTMAX_FORWARD(softmax, T, C, DIRECT)                                                    \
-    DEFINE_SOFTMAX_FORWARD(log_softmax, T, C, DIRECT)                                                \
-    DEFINE_SOFTMAX_BACKWARD(softmax, T, C, DIRECT)                                                   \
+#define DEFINE_SOFTMAX(T, C, DIRECT)                                                                \
+    DEFINE_SOFTMAX_FORWARD(softmax, T, C, DIRECT)                                                   \
+    DEFINE_SOFTMAX_FORWARD(log_softmax, T, C, DIRECT)                                               \
+    DEFINE_SOFTMAX_BACKWARD(softmax, T, C, DIRECT)                                                  \
     DEFINE_SOFTMAX_BACKWARD(log_softmax, T, C, DIRECT)
 DEFINE_SOFTMAX(f16, f32, 0)
 DEFINE_SOFTMAX(bf16, f32, 0)
@@ -193,69 +195,72 @@ KERNEL_FN void softmax_combine(const char* partials, int64_t count, double* max,
 /* ---- cross entropy over class indices, fused with log_softmax ----
  * loss = (1 - e) w[t] (lse - x[t]) + e / classes * sum_c w[c] (lse - x[c]), e = label smoothing, w = class weights.
  * Both kernels return the first row whose target is neither a class nor ignore_index, or -1; they skip such rows. */
-#define DEFINE_CROSS_ENTROPY(T)                                                                      \
-    KERNEL_FN int64_t cross_entropy_##T(const char* logits, int64_t row_stride, int64_t classes, const int64_t* target, \
+#define DEFINE_CROSS_ENTROPY(T)                                                                     \
+    KERNEL_FN int64_t cross_entropy_##T(const char* logits, int64_t row_stride, int64_t classes,    \
+            const int64_t* target,                                                                  \
                                         const char* weight_, int64_t ignore_index, double smoothing, char* loss, \
                                         char* lse, char* row_weight, int64_t rows_begin, int64_t rows_end) { \
-        const T* weight = (const T*)weight_;                                                         \
-        int64_t bad = -1;                                                                            \
-        for (int64_t r = rows_begin; r < rows_end; r++) {                                            \
-            int64_t t = target[r];                                                                   \
-            T *loss_r = (T*)loss + r, *lse_r = (T*)lse + r, *weight_r = (T*)row_weight + r;          \
-            *loss_r = *lse_r = *weight_r = 0;                                                        \
-            if (t == ignore_index) continue;                                                         \
-            if (t < 0 || t >= classes) {                                                             \
-                if (bad < 0) bad = r;                                                                \
-                continue;                                                                            \
-            }                                                                                        \
-            const T* x = (const T*)(logits + r * row_stride);                                        \
-            T e[REDUCE_BLOCK], max = block_max_##T(x, classes), shift = (T)finite_shift(max);        \
-            f64 sum = 0;                                                                             \
-            for (int64_t i = 0; i < classes; i += REDUCE_BLOCK)                                      \
-                sum += exp_and_sum_##T(x + i, e, shift, min_i64(REDUCE_BLOCK, classes - i));         \
-            f64 log_sum = isinf(max) ? NAN : (f64)shift + log(sum), w = weight ? weight[t] : 1;                         \
-            f64 value = w * (log_sum - x[t]);                                                        \
-            if (smoothing > 0) {                                                                     \
+        const T* weight = (const T*)weight_;                                                        \
+        int64_t bad = -1;                                                                           \
+        for (int64_t r = rows_begin; r < rows_end; r++) {                                           \
+            int64_t t = target[r];                                                                  \
+            T *loss_r = (T*)loss + r, *lse_r = (T*)lse + r, *weight_r = (T*)row_weight + r;         \
+            *loss_r = *lse_r = *weight_r = 0;                                                       \
+            if (t == ignore_index) continue;                                                        \
+            if (t < 0 || t >= classes) {                                                            \
+                if (bad < 0) bad = r;                                                               \
+                continue;                                                                           \
+            }                                                                                       \
+            const T* x = (const T*)(logits + r * row_stride);                                       \
+            T e[REDUCE_BLOCK], max = block_max_##T(x, classes), shift = (T)finite_shift(max);       \
+            f64 sum = 0;                                                                            \
+            for (int64_t i = 0; i < classes; i += REDUCE_BLOCK)                                     \
+                sum += exp_and_sum_##T(x + i, e, shift, min_i64(REDUCE_BLOCK, classes - i));        \
+            f64 log_sum = isinf(max) ? NAN : (f64)shift + log(sum), w = weight ? weight[t] : 1;     \
+            f64 value = w * (log_sum - x[t]);                                                       \
+            if (smoothing > 0) {                                                                    \
                 f64 spread = weight ? row_sum_##T(weight, classes) * log_sum - row_dot_##T(weight, x, classes) \
-                                    : (f64)classes * log_sum - row_sum_##T(x, classes);              \
-                value = (1 - smoothing) * value + smoothing / (f64)classes * spread;                 \
-            }                                                                                        \
-            *loss_r = (T)value;                                                                      \
-            *lse_r = (T)log_sum;                                                                     \
-            *weight_r = (T)w;                                                                        \
-        }                                                                                            \
-        return bad;                                                                                  \
-    }                                                                                                \
+                                    : (f64)classes * log_sum - row_sum_##T(x, classes);             \
+                value = (1 - smoothing) * value + smoothing / (f64)classes * spread;                \
+            }                                                                                       \
+            *loss_r = (T)value;                                                                     \
+            *lse_r = (T)log_sum;                                                                    \
+            *weight_r = (T)w;                                                                       \
+        }                                                                                           \
+        return bad;                                                                                 \
+    }                                                                                               \
     /* grad: one value per row at byte stride grad_stride (0 repeats it), multiplied by grad_scale */ \
     KERNEL_FN int64_t cross_entropy_backward_##T(const char* logits, int64_t row_stride, int64_t classes, \
                                                  const int64_t* target, const char* weight_, int64_t ignore_index, \
                                                  double smoothing, const char* lse, const char* grad, \
                                                  int64_t grad_stride, double grad_scale, char* out, \
                                                  int64_t out_row_stride, int64_t rows_begin, int64_t rows_end) { \
-        const T* weight = (const T*)weight_;                                                         \
+        const T* weight = (const T*)weight_;                                                        \
         f64 spread = smoothing / (f64)classes, weights = weight ? row_sum_##T(weight, classes) : (f64)classes; \
-        int64_t bad = -1;                                                                            \
-        for (int64_t r = rows_begin; r < rows_end; r++) {                                            \
-            int64_t t = target[r];                                                                   \
-            T* d = (T*)(out + r * out_row_stride);                                                   \
-            int valid = t >= 0 && t < classes;                                                       \
-            if (t == ignore_index || !valid) {                                                       \
-                if (t != ignore_index && bad < 0) bad = r;                                           \
-                memset(d, 0, (size_t)classes * sizeof(T));                                           \
-                continue;                                                                            \
-            }                                                                                        \
-            const T* x = (const T*)(logits + r * row_stride);                                        \
-            f64 g = *(const T*)(grad + r * grad_stride) * grad_scale, w = weight ? weight[t] : 1;    \
+        int64_t bad = -1;                                                                           \
+        for (int64_t r = rows_begin; r < rows_end; r++) {                                           \
+            int64_t t = target[r];                                                                  \
+            T* d = (T*)(out + r * out_row_stride);                                                  \
+            int valid = t >= 0 && t < classes;                                                      \
+            if (t == ignore_index || !valid) {                                                      \
+                if (t != ignore_index && bad < 0) bad = r;                                          \
+                memset(d, 0, (size_t)classes * sizeof(T));                                          \
+                continue;                                                                           \
+            }                                                                                       \
+            const T* x = (const T*)(logits + r * row_stride);                                       \
+            f64 g = *(const T*)(grad + r * grad_stride) * grad_scale, w = weight ? weight[t] : 1;   \
             T log_sum = ((const T*)lse)[r], mass = (T)(g * ((1 - smoothing) * w + spread * weights)), \
-              lift = (T)(g * spread);                                                                \
-            if (smoothing > 0 && weight) {                                                           \
-                VECTORIZE for (int64_t c = 0; c < classes; c++) d[c] = exp_below_zero_##T(x[c] - log_sum) * mass - lift * weight[c]; \
-            } else {                                                                                 \
-                VECTORIZE for (int64_t c = 0; c < classes; c++) d[c] = exp_below_zero_##T(x[c] - log_sum) * mass - lift; \
-            }                                                                                        \
-            d[t] -= (T)(g * (1 - smoothing) * w);                                                    \
-        }                                                                                            \
-        return bad;                                                                                  \
+              lift = (T)(g * spread);                                                               \
+            if (smoothing > 0 && weight) {                                                          \
+                VECTORIZE for (int64_t c = 0; c < classes; c++) d[c] = exp_below_zero_##T(x[c] - log_sum) \
+                        * mass - lift * weight[c];                                                  \
+            } else {                                                                                \
+                VECTORIZE for (int64_t c = 0; c < classes; c++) d[c] = exp_below_zero_##T(x[c] - log_sum) \
+                        * mass - lift;                                                              \
+            }                                                                                       \
+            d[t] -= (T)(g * (1 - smoothing) * w);                                                   \
+        }                                                                                           \
+        return bad;                                                                                 \
     }
 DEFINE_CROSS_ENTROPY(f32)
 DEFINE_CROSS_ENTROPY(f64)
