@@ -353,7 +353,7 @@ _SYMBOLS = {
     "__ipow__": "pow_", "__mod__": "remainder", "__imod__": "remainder_", "__floordiv__": "floor_divide", "__ifloordiv__": "floor_divide_",
     "__and__": "bitwise_and", "__iand__": "bitwise_and_", "__or__": "bitwise_or", "__ior__": "bitwise_or_", "__xor__": "bitwise_xor", "__rand__": "bitwise_and",
     "__ror__": "bitwise_or", "__rxor__": "bitwise_xor", "__ixor__": "bitwise_xor_", "__invert__": "bitwise_not", "__lshift__": "bitwise_left_shift",
-    "__rshift__": "bitwise_right_shift", "__ilshift__": "bitwise_left_shift_", "__irshift__": "bitwise_right_shift_", "__matmul__": "matmul", "__eq__": "eq",
+    "__rshift__": "bitwise_right_shift", "__ilshift__": "bitwise_left_shift_", "__irshift__": "bitwise_right_shift_", "__eq__": "eq",
     "__ne__": "ne", "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge",
 }  # fmt: skip
 

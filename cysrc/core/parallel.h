@@ -48,8 +48,10 @@ static void trt_blas_run(int sync, trt_blas_job job, int count, size_t size, voi
   for (int i = 0; i < count; i++) job(i, (char*)data + size * i, arg);
 }
 
+/* How many threads a region asking for `wanted` gets for certain. */
 static int trt_granted_threads(int wanted) {
   int limit = omp_get_thread_limit();
-  return (trt_forked || omp_in_parallel()) ? 1 : (wanted < limit ? wanted : limit);
+  if (trt_forked || omp_in_parallel() || omp_get_dynamic() || omp_get_max_active_levels() < 1) return 1;
+  return wanted < limit ? wanted : limit;
 }
 #endif

@@ -9,3 +9,5 @@ cdef enum:
 cdef int num_threads() noexcept nogil
 cdef void parallel_for(int64_t n, int64_t grain, int64_t align, task_fn task, void* context) noexcept nogil
 cdef bint in_parallel() noexcept nogil
+cdef int granted_threads(int wanted) noexcept nogil
+cdef void* blas_runner() noexcept nogil

@@ -7,6 +7,8 @@ cdef extern from "parallel.h" nogil:
     int trt_usable_threads()
     void trt_parallel_for(int64_t n, int64_t grain, int64_t align, task_fn task, void* context)
     int omp_in_parallel()
+    int trt_granted_threads(int wanted)
+    void trt_blas_run()
 
 trt_parallel_init()
 
@@ -21,6 +23,15 @@ cdef bint in_parallel() noexcept nogil:
 
 cdef void parallel_for(int64_t n, int64_t grain, int64_t align, task_fn task, void* context) noexcept nogil:
     trt_parallel_for(n, grain, align, task, context)
+
+
+cdef int granted_threads(int wanted) noexcept nogil:
+    return trt_granted_threads(wanted)
+
+
+cdef void* blas_runner() noexcept nogil:
+    """The function that runs OpenBLAS's jobs on this module's pool."""
+    return <void*>trt_blas_run
 
 
 def set_num_threads(int n):

@@ -1,0 +1,65 @@
+/* OpenBLAS behind function pointers: typed calls by element type, one lock, the thread count of the running call.
+   The library keeps its thread count in one global, and libgomp keeps one pool per calling thread; so products of
+   different Python threads take turns. Included by blas.pyx alone. */
+#ifndef TRT_BLAS_H
+#define TRT_BLAS_H
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stddef.h>
+#include <limits.h>
+
+enum { TRT_F32 = 8, TRT_F64 = 9, TRT_C64 = 10, TRT_C128 = 11 };
+
+typedef void (*trt_sgemm_t)(int, int, int, int, int, int, float, const void*, int, const void*, int, float, void*, int);
+typedef void (*trt_dgemm_t)(int, int, int, int, int, int, double, const void*, int, const void*, int, double, void*, int);
+typedef void (*trt_zgemm_t)(int, int, int, int, int, int, const void*, const void*, int, const void*, int, const void*, void*, int);
+
+static struct {
+  trt_sgemm_t sgemm; trt_dgemm_t dgemm; trt_zgemm_t cgemm, zgemm;
+  void (*set_threads)(int);
+  void (*set_callback)(void*);
+  const char* (*config)(void);
+} trt_blas;
+static int trt_blas_threads = 0;                 /* what the library was told last; 0: nothing yet */
+static pthread_mutex_t trt_blas_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void trt_blas_prepare_fork(void) { pthread_mutex_lock(&trt_blas_lock); }
+static void trt_blas_parent(void) { pthread_mutex_unlock(&trt_blas_lock); }
+static void trt_blas_child(void) { trt_blas_threads = 0; pthread_mutex_unlock(&trt_blas_lock); }
+
+/* NULL, or the name of what is missing. */
+static const char* trt_blas_open(const char* path, void* runner) {
+  void* h = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!h) return dlerror();
+#define LOAD(field, symbol) if (!(*(void**)&trt_blas.field = dlsym(h, symbol))) return symbol
+  LOAD(sgemm, "scipy_cblas_sgemm"); LOAD(dgemm, "scipy_cblas_dgemm"); LOAD(cgemm, "scipy_cblas_cgemm"); LOAD(zgemm, "scipy_cblas_zgemm");
+  LOAD(config, "scipy_openblas_get_config"); LOAD(set_callback, "scipy_openblas_set_threads_callback_function");
+  LOAD(set_threads, "scipy_openblas_set_num_threads");
+#undef LOAD
+  trt_blas.set_callback(runner);
+  /* Forking waits until no product runs: the child could not finish one, nor give the lock back. */
+  pthread_atfork(trt_blas_prepare_fork, trt_blas_parent, trt_blas_child);
+  return NULL;
+}
+
+static void trt_blas_begin(int threads) {
+  pthread_mutex_lock(&trt_blas_lock);
+  if (threads != trt_blas_threads) { trt_blas.set_threads(threads); trt_blas_threads = threads; }
+}
+static void trt_blas_end(void) { pthread_mutex_unlock(&trt_blas_lock); }
+
+/* op: 0 as is, 1 transposed, 2 conjugate transposed (CblasNoTrans = 111 ...); row-major. */
+static void trt_blas_gemm(int dtype, int ta, int tb, int m, int n, int k, const double* alpha, const void* a, int lda, const void* b, int ldb,
+                          const double* beta, void* c, int ldc) {
+  float fa[2], fb[2];
+  switch (dtype) {
+    case TRT_F32: trt_blas.sgemm(101, 111 + ta, 111 + tb, m, n, k, (float)alpha[0], a, lda, b, ldb, (float)beta[0], c, ldc); break;
+    case TRT_F64: trt_blas.dgemm(101, 111 + ta, 111 + tb, m, n, k, alpha[0], a, lda, b, ldb, beta[0], c, ldc); break;
+    case TRT_C64:
+      fa[0] = (float)alpha[0]; fa[1] = (float)alpha[1]; fb[0] = (float)beta[0]; fb[1] = (float)beta[1];
+      trt_blas.cgemm(101, 111 + ta, 111 + tb, m, n, k, fa, a, lda, b, ldb, fb, c, ldc); break;
+    case TRT_C128: trt_blas.zgemm(101, 111 + ta, 111 + tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc); break;
+  }
+}
+#endif

@@ -1,0 +1,245 @@
+/* Matrix products that BLAS does slowly or not at all: tiny ones, few rows or columns, integers; dot products and column
+   sums. Compiled once per instruction set; matmul.pyx chooses a table. Plain pointers, strides in elements, no threads:
+   the caller splits columns or rows, and no result depends on how it does. */
+#include <stdint.h>
+#include <string.h>
+#include "matmul.h"
+
+#define JOIN_(a, b) a##_##b
+#define JOIN(a, b) JOIN_(a, b)
+#define INLINE static inline __attribute__((always_inline))
+
+/* ---- tiny products: C[0:rows, 0:cols] in registers, B packed in panels of W columns where it is not already so ---- */
+
+#define DEFINE_TILE(T, S, W)                                                                                                              \
+  typedef T S##x##W __attribute__((vector_size(W * sizeof(T)), aligned(sizeof(T)), may_alias));                                           \
+  INLINE void S##_rows_##W(const int rows, int64_t k, const T* a, int64_t ars, int64_t acs, const T* b, int64_t ldb, T* c, int64_t crs,   \
+                           int cols, T alpha, T beta) {                                                                                   \
+    S##x##W acc[8];                                                                                                                       \
+    for (int r = 0; r < rows; r++) acc[r] = (S##x##W){0};                                                                                 \
+    for (int64_t p = 0; p < k; p++) {                                                                                                     \
+      S##x##W bv = *(const S##x##W*)(b + p * ldb);                                                                                        \
+      for (int r = 0; r < rows; r++) acc[r] += a[r * ars + p * acs] * bv;                                                                 \
+    }                                                                                                                                     \
+    for (int r = 0; r < rows; r++) {                                                                                                      \
+      T* to = c + r * crs;                                                                                                                \
+      S##x##W v = acc[r];                                                                                                                 \
+      if (alpha != 1) v *= alpha;                                                                                                         \
+      if (cols == W) {                                                                                                                    \
+        if (beta != 0) v += beta * *(S##x##W*)to;                                                                                         \
+        *(S##x##W*)to = v;                                                                                                                \
+      } else {                                                                                                                            \
+        T part[W];                                                                                                                        \
+        *(S##x##W*)part = v;                                                                                                              \
+        if (beta != 0) for (int j = 0; j < cols; j++) part[j] += beta * to[j];                                                            \
+        memcpy(to, part, sizeof(T) * cols);                                                                                               \
+      }                                                                                                                                   \
+    }                                                                                                                                     \
+  }                                                                                                                                       \
+  static void S##_panel_##W(int64_t m, int cols, int64_t k, const T* a, int64_t ars, int64_t acs, const T* b, int64_t brs, int64_t bcs,   \
+                            T* c, int64_t crs, T alpha, T beta, T* pack) {                                                                \
+    int64_t ldb = brs, i = 0;                                                                                                             \
+    if (bcs != 1 || cols < W) {                                                                                                           \
+      for (int64_t p = 0; p < k; p++) {                                                                                                   \
+        T* to = pack + p * W;                                                                                                             \
+        for (int j = 0; j < cols; j++) to[j] = b[p * brs + j * bcs];                                                                      \
+        for (int j = cols; j < W; j++) to[j] = 0;                                                                                         \
+      }                                                                                                                                   \
+      b = pack;                                                                                                                           \
+      ldb = W;                                                                                                                            \
+    }                                                                                                                                     \
+    for (; i + 8 <= m; i += 8) S##_rows_##W(8, k, a + i * ars, ars, acs, b, ldb, c + i * crs, crs, cols, alpha, beta);                    \
+    if (i + 4 <= m) { S##_rows_##W(4, k, a + i * ars, ars, acs, b, ldb, c + i * crs, crs, cols, alpha, beta); i += 4; }                   \
+    for (; i < m; i++) S##_rows_##W(1, k, a + i * ars, ars, acs, b, ldb, c + i * crs, crs, cols, alpha, beta);                            \
+  }
+
+#define DEFINE_TINY(T, S)                                                                                                                 \
+  DEFINE_TILE(T, S, 4)                                                                                                                    \
+  DEFINE_TILE(T, S, 8)                                                                                                                    \
+  DEFINE_TILE(T, S, 16)                                                                                                                   \
+  static void S##_tiny(int64_t m, int64_t n, int64_t k, const void* a_, int64_t ars, int64_t acs, const void* b_, int64_t brs, int64_t bcs, \
+                       void* c_, int64_t crs, double alpha, double beta) {                                                                \
+    const T *a = a_, *b = b_;                                                                                                             \
+    T* c = c_;                                                                                                                            \
+    T pack[16 * MATMUL_TINY_K] __attribute__((aligned(64)));                                                                              \
+    int64_t j = 0;                                                                                                                        \
+    for (; j + 16 <= n; j += 16) S##_panel_16(m, 16, k, a, ars, acs, b + j * bcs, brs, bcs, c + j, crs, (T)alpha, (T)beta, pack);         \
+    if (n - j > 8) S##_panel_16(m, (int)(n - j), k, a, ars, acs, b + j * bcs, brs, bcs, c + j, crs, (T)alpha, (T)beta, pack);             \
+    else if (n - j > 4) S##_panel_8(m, (int)(n - j), k, a, ars, acs, b + j * bcs, brs, bcs, c + j, crs, (T)alpha, (T)beta, pack);         \
+    else if (n - j > 0) S##_panel_4(m, (int)(n - j), k, a, ars, acs, b + j * bcs, brs, bcs, c + j, crs, (T)alpha, (T)beta, pack);         \
+  }
+
+DEFINE_TINY(float, f)
+DEFINE_TINY(double, d)
+
+/* ---- few rows: A is (m <= 4, k) with unit column stride; B is streamed once ---- */
+
+#define DEFINE_DOTS(T, S, W)                                                                                                              \
+  INLINE T S##_add_lanes(S##x##W v) {                                                                                                     \
+    T lane[W];                                                                                                                            \
+    *(S##x##W*)lane = v;                                                                                                                  \
+    for (int h = W / 2; h > 0; h /= 2) for (int i = 0; i < h; i++) lane[i] += lane[i + h];                                                \
+    return lane[0];                                                                                                                       \
+  }                                                                                                                                       \
+  /* C[i, j] = A[i, :] . B[j, :] for the rows j of a transposed B */                                                                      \
+  INLINE void S##_dots(const int m, const int nj, int64_t k, const T* a, int64_t ars, const T* b, int64_t ldb, T* c, int64_t crs,         \
+                       int64_t ccs, T alpha, T beta) {                                                                                    \
+    S##x##W acc[4][4];                                                                                                                    \
+    int64_t p = 0;                                                                                                                        \
+    for (int i = 0; i < m; i++) for (int j = 0; j < nj; j++) acc[i][j] = (S##x##W){0};                                                    \
+    for (; p + W <= k; p += W)                                                                                                            \
+      for (int j = 0; j < nj; j++) {                                                                                                      \
+        S##x##W bv = *(const S##x##W*)(b + j * ldb + p);                                                                                  \
+        for (int i = 0; i < m; i++) acc[i][j] += *(const S##x##W*)(a + i * ars + p) * bv;                                                 \
+      }                                                                                                                                   \
+    for (int i = 0; i < m; i++)                                                                                                           \
+      for (int j = 0; j < nj; j++) {                                                                                                      \
+        T s = S##_add_lanes(acc[i][j]);                                                                                                   \
+        for (int64_t q = p; q < k; q++) s += a[i * ars + q] * b[j * ldb + q];                                                             \
+        T* to = c + i * crs + j * ccs;                                                                                                    \
+        *to = beta != 0 ? alpha * s + beta * *to : alpha * s;                                                                             \
+      }                                                                                                                                   \
+  }                                                                                                                                       \
+  INLINE void S##_dots_all(const int m, int64_t n, int64_t k, const T* a, int64_t ars, const T* b, int64_t ldb, T* c, int64_t crs,        \
+                           int64_t ccs, T alpha, T beta) {                                                                                \
+    int64_t j = 0;                                                                                                                        \
+    for (; j + 4 <= n; j += 4) S##_dots(m, 4, k, a, ars, b + j * ldb, ldb, c + j * ccs, crs, ccs, alpha, beta);                           \
+    for (; j < n; j++) S##_dots(m, 1, k, a, ars, b + j * ldb, ldb, c + j * ccs, crs, ccs, alpha, beta);                                   \
+  }                                                                                                                                       \
+  static void S##_rows_by_rows(int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, const void* b, int64_t ldb, void* c,          \
+                               int64_t crs, int64_t ccs, double alpha, double beta) {                                                     \
+    switch (m) {                                                                                                                          \
+      case 1: S##_dots_all(1, n, k, a, ars, b, ldb, c, crs, ccs, (T)alpha, (T)beta); break;                                               \
+      case 2: S##_dots_all(2, n, k, a, ars, b, ldb, c, crs, ccs, (T)alpha, (T)beta); break;                                               \
+      case 3: S##_dots_all(3, n, k, a, ars, b, ldb, c, crs, ccs, (T)alpha, (T)beta); break;                                               \
+      case 4: S##_dots_all(4, n, k, a, ars, b, ldb, c, crs, ccs, (T)alpha, (T)beta); break;                                               \
+    }                                                                                                                                     \
+  }                                                                                                                                       \
+  /* C[i, :] = sum over p of A[i, p] B[p, :], eight rows of B at a time into sums that stay in L1 */                                      \
+  INLINE void S##_combine(const int m, int64_t n, int64_t k, const T* a, int64_t ars, const T* b, int64_t ldb, T* c, int64_t crs,         \
+                          int64_t ccs, T alpha, T beta) {                                                                                 \
+    T sums[4][1024] __attribute__((aligned(64)));                                                                                         \
+    for (int64_t j0 = 0; j0 < n; j0 += 1024) {                                                                                            \
+      int64_t w = n - j0 < 1024 ? n - j0 : 1024, p = 0;                                                                                   \
+      for (int i = 0; i < m; i++) memset(sums[i], 0, sizeof(T) * w);                                                                      \
+      for (; p + 8 <= k; p += 8) {                                                                                                        \
+        const T* q = b + p * ldb + j0;                                                                                                    \
+        int64_t j = 0;                                                                                                                    \
+        for (; j + W <= w; j += W) {                                                                                                      \
+          S##x##W acc[4];                                                                                                                 \
+          for (int i = 0; i < m; i++) acc[i] = *(S##x##W*)(sums[i] + j);                                                                  \
+          for (int r = 0; r < 8; r++) {                                                                                                   \
+            S##x##W bv = *(const S##x##W*)(q + r * ldb + j);                                                                              \
+            for (int i = 0; i < m; i++) acc[i] += a[i * ars + p + r] * bv;                                                                \
+          }                                                                                                                               \
+          for (int i = 0; i < m; i++) *(S##x##W*)(sums[i] + j) = acc[i];                                                                  \
+        }                                                                                                                                 \
+        for (; j < w; j++)                                                                                                                \
+          for (int i = 0; i < m; i++) {                                                                                                   \
+            T s = sums[i][j];                                                                                                             \
+            for (int r = 0; r < 8; r++) s += a[i * ars + p + r] * q[r * ldb + j];                                                         \
+            sums[i][j] = s;                                                                                                               \
+          }                                                                                                                               \
+      }                                                                                                                                   \
+      for (; p < k; p++)                                                                                                                  \
+        for (int i = 0; i < m; i++) {                                                                                                     \
+          T x = a[i * ars + p];                                                                                                           \
+          const T* q = b + p * ldb + j0;                                                                                                  \
+          for (int64_t j = 0; j < w; j++) sums[i][j] += x * q[j];                                                                         \
+        }                                                                                                                                 \
+      for (int i = 0; i < m; i++)                                                                                                         \
+        for (int64_t j = 0; j < w; j++) {                                                                                                 \
+          T* to = c + i * crs + (j0 + j) * ccs;                                                                                           \
+          *to = beta != 0 ? alpha * sums[i][j] + beta * *to : alpha * sums[i][j];                                                         \
+        }                                                                                                                                 \
+    }                                                                                                                                     \
+  }                                                                                                                                       \
+  static void S##_rows_by_cols(int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, const void* b, int64_t ldb, void* c,          \
+                               int64_t crs, int64_t ccs, double alpha, double beta) {                                                     \
+    switch (m) {                                                                                                                          \
+      case 1: S##_combine(1, n, k, a, ars, b, ldb, c, crs, ccs, (T)alpha, (T)beta); break;                                                \
+      case 2: S##_combine(2, n, k, a, ars, b, ldb, c, crs, ccs, (T)alpha, (T)beta); break;                                                \
+      case 3: S##_combine(3, n, k, a, ars, b, ldb, c, crs, ccs, (T)alpha, (T)beta); break;                                                \
+      case 4: S##_combine(4, n, k, a, ars, b, ldb, c, crs, ccs, (T)alpha, (T)beta); break;                                                \
+    }                                                                                                                                     \
+  }                                                                                                                                       \
+  /* the dot product of two contiguous runs */                                                                                            \
+  static double S##_dot(int64_t n, const void* a_, const void* b_) {                                                                      \
+    const T *a = a_, *b = b_;                                                                                                             \
+    S##x##W acc[8];                                                                                                                       \
+    T s = 0;                                                                                                                              \
+    int64_t p = 0;                                                                                                                        \
+    for (int r = 0; r < 8; r++) acc[r] = (S##x##W){0};                                                                                    \
+    for (; p + 8 * W <= n; p += 8 * W)                                                                                                    \
+      for (int r = 0; r < 8; r++) acc[r] += *(const S##x##W*)(a + p + r * W) * *(const S##x##W*)(b + p + r * W);                          \
+    for (; p < n; p++) s += a[p] * b[p];                                                                                                  \
+    for (int h = 4; h > 0; h /= 2) for (int r = 0; r < h; r++) acc[r] += acc[r + h];                                                      \
+    return S##_add_lanes(acc[0]) + s;                                                                                                     \
+  }                                                                                                                                       \
+  /* out[j] = sum over rows, in blocks of 64 rows so that rounding errors grow with the root of the count */                              \
+  static void S##_sum_rows(int64_t m, int64_t n, const void* a_, int64_t ars, void* out_) {                                               \
+    const T* a = a_;                                                                                                                      \
+    T* out = out_;                                                                                                                        \
+    T part[512] __attribute__((aligned(64)));                                                                                             \
+    for (int64_t j0 = 0; j0 < n; j0 += 512) {                                                                                             \
+      int64_t w = n - j0 < 512 ? n - j0 : 512;                                                                                            \
+      memset(out + j0, 0, sizeof(T) * w);                                                                                                 \
+      for (int64_t i0 = 0; i0 < m; i0 += 64) {                                                                                            \
+        int64_t rows = m - i0 < 64 ? m - i0 : 64;                                                                                         \
+        memset(part, 0, sizeof(T) * w);                                                                                                   \
+        for (int64_t i = 0; i < rows; i++) {                                                                                              \
+          const T* q = a + (i0 + i) * ars + j0;                                                                                           \
+          for (int64_t j = 0; j < w; j++) part[j] += q[j];                                                                                \
+        }                                                                                                                                 \
+        for (int64_t j = 0; j < w; j++) out[j0 + j] += part[j];                                                                           \
+      }                                                                                                                                   \
+    }                                                                                                                                     \
+  }
+
+DEFINE_DOTS(float, f, 16)
+DEFINE_DOTS(double, d, 8)
+
+/* ---- integers: arithmetic modulo 2^bits, any strides; the row of C stays in L1 ---- */
+
+#define DEFINE_INTEGER(T, S)                                                                                                              \
+  static void S##_product(int64_t m, int64_t n, int64_t k, const void* a_, int64_t ars, int64_t acs, const void* b_, int64_t brs,         \
+                          int64_t bcs, void* c_, int64_t crs, int64_t ccs, int64_t alpha_, int64_t beta_) {                               \
+    const T *a = a_, *b = b_;                                                                                                             \
+    T *c = c_, alpha = (T)alpha_, beta = (T)beta_, row[1024];                                                                             \
+    for (int64_t j0 = 0; j0 < n; j0 += 1024) {                                                                                            \
+      int64_t w = n - j0 < 1024 ? n - j0 : 1024;                                                                                          \
+      for (int64_t i = 0; i < m; i++) {                                                                                                   \
+        memset(row, 0, sizeof(T) * w);                                                                                                    \
+        if (bcs == 1 || brs != 1) {                                                                                                       \
+          for (int64_t p = 0; p < k; p++) {                                                                                               \
+            T x = a[i * ars + p * acs];                                                                                                   \
+            const T* q = b + p * brs + j0 * bcs;                                                                                          \
+            if (bcs == 1) for (int64_t j = 0; j < w; j++) row[j] += (T)(x * q[j]);                                                        \
+            else for (int64_t j = 0; j < w; j++) row[j] += (T)(x * q[j * bcs]);                                                           \
+          }                                                                                                                               \
+        } else {                                                                                                                          \
+          for (int64_t j = 0; j < w; j++) {                                                                                               \
+            const T* q = b + (j0 + j) * bcs;                                                                                              \
+            T s = 0;                                                                                                                      \
+            if (acs == 1) for (int64_t p = 0; p < k; p++) s += (T)(a[i * ars + p] * q[p]);                                                \
+            else for (int64_t p = 0; p < k; p++) s += (T)(a[i * ars + p * acs] * q[p]);                                                   \
+            row[j] = s;                                                                                                                   \
+          }                                                                                                                               \
+        }                                                                                                                                 \
+        for (int64_t j = 0; j < w; j++) {                                                                                                 \
+          T* to = c + i * crs + (j0 + j) * ccs;                                                                                           \
+          *to = beta ? (T)(alpha * row[j] + beta * *to) : (T)(alpha * row[j]);                                                            \
+        }                                                                                                                                 \
+      }                                                                                                                                   \
+    }                                                                                                                                     \
+  }
+
+DEFINE_INTEGER(uint8_t, u8)
+DEFINE_INTEGER(uint16_t, u16)
+DEFINE_INTEGER(uint32_t, u32)
+DEFINE_INTEGER(uint64_t, u64)
+
+const trt_matmul_table JOIN(trt_matmul, ISA) = {
+    {f_tiny, d_tiny}, {f_rows_by_rows, d_rows_by_rows}, {f_rows_by_cols, d_rows_by_cols}, {f_dot, d_dot}, {f_sum_rows, d_sum_rows},
+    {u8_product, u16_product, u32_product, u64_product},
+};

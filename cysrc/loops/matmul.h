@@ -1,0 +1,22 @@
+/* The table of matmul.c's kernels; index 0 is float, 1 double. Strides are in elements. */
+#ifndef TRT_MATMUL_H
+#define TRT_MATMUL_H
+#include <stdint.h>
+
+enum { MATMUL_TINY_K = 256 };   /* the depth up to which `tiny` may be called */
+
+typedef struct {
+  void (*tiny[2])(int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, int64_t acs, const void* b, int64_t brs, int64_t bcs, void* c,
+                  int64_t crs, double alpha, double beta);                                  /* C has unit column stride */
+  void (*rows_by_rows[2])(int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, const void* b, int64_t ldb, void* c, int64_t crs,
+                          int64_t ccs, double alpha, double beta);                          /* m <= 4, B stored (n, k) */
+  void (*rows_by_cols[2])(int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, const void* b, int64_t ldb, void* c, int64_t crs,
+                          int64_t ccs, double alpha, double beta);                          /* m <= 4, B stored (k, n) */
+  double (*dot[2])(int64_t n, const void* a, const void* b);
+  void (*sum_rows[2])(int64_t m, int64_t n, const void* a, int64_t ars, void* out);
+  void (*integer[4])(int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, int64_t acs, const void* b, int64_t brs, int64_t bcs,
+                     void* c, int64_t crs, int64_t ccs, int64_t alpha, int64_t beta);       /* by log2 of the element size */
+} trt_matmul_table;
+
+extern const trt_matmul_table trt_matmul_base, trt_matmul_avx2, trt_matmul_avx512;
+#endif

@@ -1,0 +1,497 @@
+# Matrix products: kernels over `product` (matmul_gemm.pxi), their derivatives, and the operators composed of them.
+# Kernels check shapes and dtypes, serve meta tensors, and honour any strides of `out`.
+include "kernels/matmul_gemm.pxi"
+include "kernels/matmul_composed.pxi"
+
+
+cdef str _cpp_name(int code):
+    return ("bool", "unsigned char", "signed char", "short", "int", "long", "c10::Half", "c10::BFloat16", "float", "double", "c10::complex<float>",
+            "c10::complex<double>")[code]
+
+
+cdef str _scalar_type(int code):
+    return (<bytes>dtype_label(code)).decode()
+
+
+cdef TensorBase destination(str name, TensorBase out, int mode, int ndim, const int64_t* sizes, TensorBase like):
+    """Where a product goes; unlike pointwise results it is never converted on the way."""
+    if mode == OUT and out.dtype != like.dtype:
+        raise RuntimeError(f"Expected out tensor to have dtype {_cpp_name(like.dtype)}, but got {_cpp_name(out.dtype)} instead ({name})")
+    return result_tensor(name, out, mode, ndim, sizes, like.dtype, like)
+
+
+cdef int clear_element(TensorBase t) except -1:
+    memset(data_of(t), 0, ITEM_SIZE[t.dtype])
+    return 0
+
+
+# ---- mm, bmm, mv, dot ----------------------------------------------------------------------------------------------
+
+cdef TensorBase mm_cpu(TensorBase self, TensorBase mat2, TensorBase out, int mode):
+    cdef int64_t sizes[2]
+    cdef Mat a, b, c
+    cdef TensorBase r
+    if self.ndim != 2:
+        raise RuntimeError("self must be a matrix")
+    if mat2.ndim != 2:
+        raise RuntimeError("mat2 must be a matrix")
+    if self.sizes[1] != mat2.sizes[0]:
+        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({self.sizes[0]}x{self.sizes[1]} and {mat2.sizes[0]}x{mat2.sizes[1]})")
+    if self.dtype != mat2.dtype:
+        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {_cpp_name(self.dtype)} != {_cpp_name(mat2.dtype)}")
+    sizes[0] = self.sizes[0]
+    sizes[1] = mat2.sizes[1]
+    r = destination("mm", out, mode, 2, sizes, self)
+    if self.device_type == DEV_META:
+        return r
+    matrix_of(self, &a)
+    matrix_of(mat2, &b)
+    matrix_of(r, &c)
+    product("mm", r, &c, self, &a, mat2, &b, NULL, NULL)
+    return r
+
+
+cdef TensorBase bmm_cpu(TensorBase self, TensorBase mat2, TensorBase out, int mode):
+    cdef int64_t sizes[3]
+    cdef Mat a, b, c
+    cdef TensorBase r
+    check_batches("batch1", self, "batch2", mat2)
+    sizes[0] = self.sizes[0]
+    sizes[1] = self.sizes[1]
+    sizes[2] = mat2.sizes[2]
+    r = destination("bmm", out, mode, 3, sizes, self)
+    if self.device_type == DEV_META:
+        return r
+    matrix_of(self, &a)
+    matrix_of(mat2, &b)
+    matrix_of(r, &c)
+    product("bmm", r, &c, self, &a, mat2, &b, NULL, NULL)
+    return r
+
+
+cdef int check_batches(str first, TensorBase a, str second, TensorBase b) except -1:
+    if a.ndim != 3:
+        raise RuntimeError(f"{first} must be a 3D tensor")
+    if b.ndim != 3:
+        raise RuntimeError(f"{second} must be a 3D tensor")
+    if a.sizes[0] != b.sizes[0] or a.sizes[2] != b.sizes[1]:
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{a.sizes[0]}, {a.sizes[2]}] but got: [{b.sizes[0]}, {b.sizes[1]}].")
+    if a.dtype != b.dtype:
+        raise RuntimeError(f"expected scalar type {_scalar_type(a.dtype)} but found {_scalar_type(b.dtype)}")
+    return 0
+
+
+cdef TensorBase mv_cpu(TensorBase self, TensorBase vec, TensorBase out, int mode):
+    return add_mv("mv", None, self, vec, NULL, NULL, out, mode)
+
+
+cdef TensorBase dot_cpu(TensorBase self, TensorBase tensor, TensorBase out, int mode):
+    cdef TensorBase r
+    if self.ndim != 1 or tensor.ndim != 1:
+        raise RuntimeError(f"1D tensors expected, but got {self.ndim}D and {tensor.ndim}D tensors")
+    if self.dtype != tensor.dtype:
+        raise RuntimeError(f"dot : expected both vectors to have same dtype, but found {_scalar_type(self.dtype)} and {_scalar_type(tensor.dtype)}")
+    if self.numel != tensor.numel:
+        raise RuntimeError(
+            f"inconsistent tensor size, expected tensor [{self.numel}] and src [{tensor.numel}] to have the same number of elements, but got "
+            f"{self.numel} and {tensor.numel} elements respectively")
+    if self.dtype == BOOL:
+        raise RuntimeError("\"dot\" not implemented for 'Bool'")
+    r = destination("dot", out, mode, 0, NULL, self)
+    if self.device_type == DEV_META:
+        return r
+    if self.numel == 0:
+        clear_element(r)
+    else:
+        dot_product(r, self, tensor)
+    return r
+
+
+cdef TensorBase vdot_cpu(TensorBase self, TensorBase other, TensorBase out, int mode):
+    if self.ndim == 1 and category[self.dtype] == CAT_COMPLEX and self.device_type != DEV_META:
+        self = <TensorBase?>_ops.conj(self)
+    return dot_cpu(self, other, out, mode)
+
+
+# ---- with an addend ------------------------------------------------------------------------------------------------
+
+cdef inline bint is_zero(const Scalar* s) noexcept:
+    if s == NULL:
+        return True
+    return s.i == 0 if s.kind <= 1 else s.d == 0 and (s.kind != 3 or s.im == 0)
+
+
+cdef int place_addend(str name, TensorBase r, TensorBase self, const Scalar* beta) except -1:
+    """Fill the result with the addend, broadcast, unless beta is zero or it is the addend itself."""
+    if r is not self and not is_zero(beta):
+        copy_elements(r, self)
+    return 0
+
+
+cdef int check_expandable(str name, TensorBase self, int ndim, const int64_t* sizes) except -1:
+    cdef int i, j
+    if self.ndim > ndim:
+        raise RuntimeError(f"{name}: the number of sizes provided ({ndim}) must be greater or equal to the number of dimensions in the tensor ({self.ndim})")
+    for i in range(self.ndim):
+        j = ndim - self.ndim + i
+        if self.sizes[i] != sizes[j] and self.sizes[i] != 1:
+            raise RuntimeError(
+                f"The expanded size of the tensor ({sizes[j]}) must match the existing size ({self.sizes[i]}) at non-singleton dimension {j}.  "
+                f"Target sizes: [{', '.join([str(sizes[i]) for i in range(ndim)])}].  Tensor sizes: {shape_text(self)}")
+    return 0
+
+
+cdef TensorBase apart(TensorBase out, TensorBase self, int mode):
+    """The addend, copied when it lies in `out` but differently from it: the result is written over it."""
+    if mode == OUT and out is not self and memory_overlap(out, self):
+        return <TensorBase>self.clone()
+    return self
+
+
+cdef TensorBase addmm_cpu(TensorBase self, TensorBase mat1, TensorBase mat2, const Scalar* beta, const Scalar* alpha, TensorBase out, int mode):
+    cdef int64_t sizes[2]
+    cdef Mat a, b, c
+    cdef TensorBase r
+    if mat1.ndim != 2:
+        raise RuntimeError(f"mat1 must be a matrix, got {mat1.ndim}-D tensor")
+    if mat2.ndim != 2:
+        raise RuntimeError(f"mat2 must be a matrix, got {mat2.ndim}-D tensor")
+    if mat1.sizes[1] != mat2.sizes[0]:
+        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({mat1.sizes[0]}x{mat1.sizes[1]} and {mat2.sizes[0]}x{mat2.sizes[1]})")
+    if mat1.dtype != mat2.dtype:
+        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {_cpp_name(mat1.dtype)} != {_cpp_name(mat2.dtype)}")
+    if self.dtype != mat1.dtype:
+        raise RuntimeError(f"self and mat2 must have the same dtype, but got {_scalar_type(self.dtype)} and {_scalar_type(mat2.dtype)}")
+    sizes[0] = mat1.sizes[0]
+    sizes[1] = mat2.sizes[1]
+    check_expandable("addmm", self, 2, sizes)
+    self = apart(out, self, mode)
+    r = destination("addmm", out, mode, 2, sizes, mat1)
+    if mat1.device_type == DEV_META:
+        return r
+    place_addend("addmm", r, self, beta)
+    matrix_of(mat1, &a)
+    matrix_of(mat2, &b)
+    matrix_of(r, &c)
+    product("addmm", r, &c, mat1, &a, mat2, &b, alpha, beta)
+    return r
+
+
+cdef TensorBase baddbmm_cpu(TensorBase self, TensorBase batch1, TensorBase batch2, const Scalar* beta, const Scalar* alpha, TensorBase out, int mode):
+    cdef int64_t sizes[3]
+    cdef Mat a, b, c
+    cdef TensorBase r
+    check_batches("batch1", batch1, "batch2", batch2)
+    if self.dtype != batch1.dtype:
+        raise RuntimeError(f"Input dtypes must be the same, got: input: {_scalar_type(self.dtype)}, batch1: {_scalar_type(batch1.dtype)}, batch2: {_scalar_type(batch2.dtype)}")
+    sizes[0] = batch1.sizes[0]
+    sizes[1] = batch1.sizes[1]
+    sizes[2] = batch2.sizes[2]
+    check_expandable("baddbmm", self, 3, sizes)
+    self = apart(out, self, mode)
+    r = destination("baddbmm", out, mode, 3, sizes, batch1)
+    if batch1.device_type == DEV_META:
+        return r
+    place_addend("baddbmm", r, self, beta)
+    matrix_of(batch1, &a)
+    matrix_of(batch2, &b)
+    matrix_of(r, &c)
+    product("baddbmm", r, &c, batch1, &a, batch2, &b, alpha, beta)
+    return r
+
+
+cdef TensorBase addmv_cpu(TensorBase self, TensorBase mat, TensorBase vec, const Scalar* beta, const Scalar* alpha, TensorBase out, int mode):
+    if self.dtype != mat.dtype:
+        raise RuntimeError(f"addmv: expected scalar type {_scalar_type(mat.dtype)} but found {_scalar_type(self.dtype)}")
+    return add_mv("addmv", self, mat, vec, beta, alpha, out, mode)
+
+
+cdef TensorBase add_mv(str name, TensorBase self, TensorBase mat, TensorBase vec, const Scalar* beta, const Scalar* alpha, TensorBase out, int mode):
+    cdef Mat a, b, c
+    cdef TensorBase r
+    if mat.ndim != 2 or vec.ndim != 1 or self is not None and self.ndim > 1:
+        raise RuntimeError(f"vector + matrix @ vector expected, got {1 if self is None else self.ndim}, {mat.ndim}, {vec.ndim}")
+    if mat.sizes[1] != vec.sizes[0] or self is not None and self.numel != mat.sizes[0] and self.numel != 1:
+        raise RuntimeError(
+            f"size mismatch, got input ({mat.sizes[0] if self is None else self.numel}), mat ({mat.sizes[0]}x{mat.sizes[1]}), vec ({vec.sizes[0]})")
+    if mat.dtype != vec.dtype:
+        raise RuntimeError(f"{name}: expected scalar type {_scalar_type(mat.dtype)} but found {_scalar_type(vec.dtype)}")
+    if self is not None:
+        self = apart(out, self, mode)
+    r = destination(name, out, mode, 1, mat.sizes, mat)
+    if mat.device_type == DEV_META:
+        return r
+    if self is not None:
+        place_addend(name, r, self, beta)
+    matrix_of(mat, &a)
+    column_of(vec, &b)
+    column_of(r, &c)
+    product(name, r, &c, mat, &a, vec, &b, alpha, beta)
+    return r
+
+
+# ---- linear --------------------------------------------------------------------------------------------------------
+
+cdef inline void rows_of(TensorBase t, Mat* x) noexcept:
+    """A contiguous tensor as a matrix of its last dimension."""
+    x.batch = 1
+    x.bs = 0
+    x.cols = t.sizes[t.ndim - 1]
+    x.rows = t.numel // x.cols if x.cols else 0
+    x.rs = x.cols
+    x.cs = 1
+    x.flipped = False
+
+
+cdef inline void weight_of(TensorBase weight, Mat* x) noexcept:
+    """The weight (out, in), or (in,) as one row, transposed."""
+    if weight.ndim == 2:
+        matrix_of(weight, x)
+        transpose_mat(x)
+    else:
+        column_of(weight, x)
+
+
+cdef TensorBase linear_cpu(TensorBase input, TensorBase weight, TensorBase bias):
+    """input: (..., in), weight: (out, in) or (in,), bias: (out,) or () -> (..., out)."""
+    cdef int64_t sizes[MAX_DIMS]
+    cdef Mat a, b, c
+    cdef Scalar one
+    cdef TensorBase r
+    cdef int i, ndim = input.ndim
+    cdef int64_t rows = 1, features
+    if weight.ndim != 2 and weight.ndim != 1:
+        raise RuntimeError(f"linear(): weight must be 1-D or 2-D, got shape {shape_text(weight)}")
+    features = weight.sizes[0] if weight.ndim == 2 else 1
+    if ndim == 0:
+        raise RuntimeError(f"linear(): both arguments need to be at least 1D, but they are 0D and {weight.ndim}D")
+    for i in range(ndim - 1):
+        sizes[i] = input.sizes[i]
+        rows *= input.sizes[i]
+    if input.sizes[ndim - 1] != weight.sizes[weight.ndim - 1]:
+        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({rows}x{input.sizes[ndim - 1]} and {weight.sizes[weight.ndim - 1]}x{features})")
+    if input.dtype != weight.dtype or bias is not None and bias.dtype != input.dtype:
+        raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {_scalar_type(input.dtype)} and {_scalar_type(weight.dtype if weight.dtype != input.dtype else bias.dtype)}")
+    if weight.ndim == 2:
+        sizes[ndim - 1] = features
+    else:
+        ndim -= 1
+    if bias is not None:
+        check_expandable("linear", bias, ndim, sizes)
+    r = empty_tensor(ndim, sizes, input.dtype, input.device_type)
+    if input.device_type == DEV_META or r.numel == 0:
+        return r
+    if not input.contiguous:
+        input = contiguous_of(input)
+    a.batch = 1
+    a.bs = 0
+    a.rows = rows
+    a.cols = input.sizes[input.ndim - 1]
+    a.rs = a.cols
+    a.cs = 1
+    a.flipped = False
+    weight_of(weight, &b)
+    dense(&c, 1, rows, features, False)
+    if bias is None:
+        product("linear", r, &c, input, &a, weight, &b, NULL, NULL)
+        return r
+    one.kind = 1
+    one.i = 1
+    one.d = 1
+    one.im = 0
+    repeat_row(r, bias, rows, features)
+    product("linear", r, &c, input, &a, weight, &b, &one, &one)
+    return r
+
+
+cdef int repeat_row(TensorBase r, TensorBase bias, int64_t rows, int64_t features) except -1:
+    """Every row of r = bias."""
+    cdef int64_t i, size = features * ITEM_SIZE[r.dtype]
+    cdef char* to = data_of(r)
+    cdef char* source
+    if bias.ndim != 1 or bias.numel != features or not bias.contiguous or r.numel > 65536:
+        copy_elements(r, bias)
+        return 0
+    source = data_of(bias)
+    for i in range(rows):
+        memcpy(to + i * size, source, size)
+    return 0
+
+
+cdef object linear_backward(OpNode node, object grad, object input, object weight):
+    """(grad_input, grad_weight, grad_bias), each only where it is wanted."""
+    cdef TensorBase g = <TensorBase?>grad, x = <TensorBase?>input, w = <TensorBase?>weight, r
+    cdef object gi = None, gw = None, gb = None
+    cdef Mat mg, mx, mw, mr
+    cdef int64_t rows, features, depth
+    if grad_mode() or g.device_type != DEV_CPU or g.dtype > F64 or g.dtype < F32 or w.ndim != 2 or g.numel == 0 or x.numel == 0:
+        return linear_backward_composed(node, grad, input, weight)
+    features = w.sizes[0]
+    depth = w.sizes[1]
+    rows = g.numel // features
+    if not g.contiguous:
+        g = contiguous_of(g)
+    if node.edge(0) is not None:
+        r = empty_tensor(x.ndim, x.sizes, g.dtype, DEV_CPU)
+        dense(&mg, 1, rows, features, False)
+        matrix_of(w, &mw)
+        dense(&mr, 1, rows, depth, False)
+        product("linear", r, &mr, g, &mg, w, &mw, NULL, NULL)
+        gi = r
+    if node.edge(1) is not None:
+        if not x.contiguous:
+            x = contiguous_of(x)
+        r = empty_tensor(2, w.sizes, g.dtype, DEV_CPU)
+        dense(&mg, 1, rows, features, False)
+        transpose_mat(&mg)
+        dense(&mx, 1, rows, depth, False)
+        dense(&mr, 1, features, depth, False)
+        product("linear", r, &mr, g, &mg, x, &mx, NULL, NULL)
+        gw = r
+    if node.edge(2) is not None:
+        gb = sum_of_rows(node, g, rows, features)
+    return (gi, gw, gb)
+
+
+cdef struct RowSum:
+    int dtype
+    char* a
+    char* out
+    int64_t rows, features
+
+
+cdef void row_sum_task(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef RowSum* w = <RowSum*>context
+    cdef int64_t size = ITEM_SIZE[w.dtype]
+    LOOPS.sum_rows[w.dtype - F32](w.rows, end - begin, w.a + begin * size, w.features, w.out + begin * size)
+
+
+cdef object sum_of_rows(OpNode node, TensorBase g, int64_t rows, int64_t features):
+    """The gradient of the bias. g: contiguous (rows, features)."""
+    cdef RowSum w
+    cdef TensorBase r
+    cdef trt_block* first
+    shape = node.args[0] if node.args is not None else None
+    r = empty_tensor(1, &features, g.dtype, DEV_CPU)
+    w.dtype = g.dtype
+    w.a = data_of(g)
+    w.out = data_of(r)
+    w.rows = rows
+    w.features = features
+    if g.numel < HELD_WORK:
+        row_sum_task(&w, 0, features)
+    else:
+        first = g.storage.block
+        trt_block_hold(first)
+        with nogil:
+            parallel_for(features, THREAD_WORK // rows + 1, 64, row_sum_task, &w)
+        block_drop(first)
+    return r
+
+
+cdef object linear_backward_composed(OpNode node, object grad, object input, object weight):
+    """The same out of operators that record."""
+    cdef object gi = None, gw = None, gb = None, g2, x2
+    if weight.dim() == 1:
+        if node.edge(0) is not None:
+            gi = grad.unsqueeze(-1) * conj_of(weight)
+        if node.edge(1) is not None:
+            gw = (grad.unsqueeze(-1) * conj_of(input)).reshape(-1, weight.shape[0]).sum(0)
+        if node.edge(2) is not None:
+            gb = grad.sum()
+        return (gi, gw, gb)
+    if node.edge(0) is not None:
+        gi = _ops.matmul(grad, conj_of(weight))
+    g2 = grad.reshape(-1, weight.shape[0]) if weight.shape[0] else grad.reshape(input.numel() // max(input.shape[-1], 1), 0)
+    if node.edge(1) is not None:
+        x2 = input.reshape(g2.shape[0], input.shape[-1])
+        gw = _ops.mm(g2.t(), conj_of(x2))
+    if node.edge(2) is not None:
+        gb = g2.sum(0)
+    return (gi, gw, gb)
+
+
+# ---- derivatives ---------------------------------------------------------------------------------------------------
+
+cdef object conj_of(object x):
+    return _ops.conj(x) if category[(<TensorBase?>x).dtype] == CAT_COMPLEX else x
+
+
+cdef object scaled(object x, object factor):
+    """x times the conjugate of a number."""
+    if isinstance(factor, complex):
+        factor = factor.conjugate()
+    return x if factor == 1 else x * factor
+
+
+cdef object reduced_scaled(object grad, object meta, object factor):
+    return reduce_gradient(<TensorBase?>scaled(grad, factor), meta)
+
+
+cdef bint direct(TensorBase a, TensorBase b) noexcept:
+    """Whether a derivative may run as a kernel: nothing is recorded, and no conjugate is needed."""
+    return not grad_mode() and a.device_type == DEV_CPU and b.device_type == DEV_CPU and category[a.dtype] == CAT_FLOAT and a.dtype == b.dtype and \
+        not (a.keys | b.keys) & ~(K_CPU | K_AUTOGRAD)
+
+
+cdef object times_adjoint(object grad, object other):
+    """grad other^H of matrices or batches."""
+    cdef TensorBase g = <TensorBase?>grad, b = <TensorBase?>other, r
+    cdef int64_t sizes[3]
+    cdef Mat mg, mb, mr
+    cdef int d = g.ndim
+    if not direct(g, b):
+        return _ops.matmul(grad, conj_of(other).transpose(-2, -1))
+    sizes[0] = g.sizes[0]
+    sizes[d - 2] = g.sizes[d - 2]
+    sizes[d - 1] = b.sizes[d - 2]
+    r = empty_tensor(d, sizes, g.dtype, DEV_CPU)
+    matrix_of(g, &mg)
+    matrix_of(b, &mb)
+    transpose_mat(&mb)
+    matrix_of(r, &mr)
+    product("mm", r, &mr, g, &mg, b, &mb, NULL, NULL)
+    return r
+
+
+cdef object adjoint_times(object other, object grad):
+    """other^H grad of matrices or batches."""
+    cdef TensorBase g = <TensorBase?>grad, a = <TensorBase?>other, r
+    cdef int64_t sizes[3]
+    cdef Mat mg, ma, mr
+    cdef int d = g.ndim
+    if not direct(g, a):
+        return _ops.matmul(conj_of(other).transpose(-2, -1), grad)
+    sizes[0] = g.sizes[0]
+    sizes[d - 2] = a.sizes[d - 1]
+    sizes[d - 1] = g.sizes[d - 1]
+    r = empty_tensor(d, sizes, g.dtype, DEV_CPU)
+    matrix_of(a, &ma)
+    transpose_mat(&ma)
+    matrix_of(g, &mg)
+    matrix_of(r, &mr)
+    product("mm", r, &mr, a, &ma, g, &mg, NULL, NULL)
+    return r
+
+
+# ---- trace ---------------------------------------------------------------------------------------------------------
+
+cdef TensorBase trace_cpu(TensorBase self):
+    if self.ndim != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
+    if self.device_type == DEV_META:
+        return empty_tensor(0, NULL, I64 if self.dtype <= I64 else self.dtype, DEV_META)
+    return <TensorBase?>_ops.sum(_ops.diagonal(self))
+
+
+cdef object trace_backward(object grad, object shape):
+    flat = grad.new_zeros(shape)
+    n = min(shape)
+    if n == 0:
+        return flat
+    return _ops.diag_embed(grad.expand(n)) if shape[0] == shape[1] else _ops.eye(shape[0], shape[1], dtype=grad.dtype, device=grad.device) * grad
+
+
+EXTRA_EXPORTS = {"matmul": "fm"}
+METHOD_ALIASES = {"__matmul__": matmul_symbol, "__rmatmul__": rmatmul_symbol}

@@ -1,0 +1,411 @@
+# C = alpha A B + beta C for all dtypes and strides: which loop or library call does it, with which threads, without the GIL
+# where it takes long. `product` is what the kernels of the family call.
+from tensorrt_lite._C.core.blas cimport blas_load, blas_fits, blas_begin, blas_end, blas_gemm_raw
+
+cdef extern from "matmul.h" nogil:
+    enum:
+        MATMUL_TINY_K
+    ctypedef struct trt_matmul_table:
+        void (*tiny[2])(int64_t, int64_t, int64_t, const void*, int64_t, int64_t, const void*, int64_t, int64_t, void*, int64_t, double, double) noexcept nogil
+        void (*rows_by_rows[2])(int64_t, int64_t, int64_t, const void*, int64_t, const void*, int64_t, void*, int64_t, int64_t, double, double) noexcept nogil
+        void (*rows_by_cols[2])(int64_t, int64_t, int64_t, const void*, int64_t, const void*, int64_t, void*, int64_t, int64_t, double, double) noexcept nogil
+        double (*dot[2])(int64_t, const void*, const void*) noexcept nogil
+        void (*sum_rows[2])(int64_t, int64_t, const void*, int64_t, void*) noexcept nogil
+        void (*integer[4])(int64_t, int64_t, int64_t, const void*, int64_t, int64_t, const void*, int64_t, int64_t, void*, int64_t, int64_t, int64_t, int64_t) noexcept nogil
+    const trt_matmul_table trt_matmul_base
+    const trt_matmul_table trt_matmul_avx2
+    const trt_matmul_table trt_matmul_avx512
+
+cdef const trt_matmul_table* LOOPS = &trt_matmul_base
+if instruction_set() == 1:
+    LOOPS = &trt_matmul_avx2
+elif instruction_set() == 2:
+    LOOPS = &trt_matmul_avx512
+
+cdef enum:
+    TINY_WORK = 20000            # multiplications below which own registers beat a library call (measured)
+    HELD_WORK = 100000           # multiplications that take about 10 µs: beyond, the GIL is released
+    THREAD_WORK = 65536          # multiplications worth another thread
+    SKINNY = 4                   # rows (or columns) up to which streaming the other operand once is the fastest
+
+cdef struct Mat:                 # a batch of matrices inside a tensor; strides in elements
+    int64_t batch, rows, cols, bs, rs, cs
+    bint flipped                 # transposed against the order of the tensor's dimensions
+
+cdef struct Gemm:
+    int dtype
+    int way
+    int64_t batch, m, n, k
+    char* a
+    char* b
+    char* c
+    Mat ma, mb, mc
+    double alpha[2]
+    double beta[2]
+    int64_t integer_alpha, integer_beta
+
+cdef enum:
+    WAY_TINY = 0
+    WAY_SKINNY = 1
+    WAY_BLAS = 2
+    WAY_INTEGER = 3
+
+
+cdef inline double real_part(const Scalar* s) noexcept nogil:
+    return <double>s.i if s.kind <= 1 else s.d
+
+
+cdef inline void matrix_of(TensorBase t, Mat* x) noexcept:
+    """The last two dimensions of a 2- or 3-dimensional tensor."""
+    cdef int d = t.ndim
+    x.rows = t.sizes[d - 2]
+    x.cols = t.sizes[d - 1]
+    x.rs = t.strides[d - 2]
+    x.cs = t.strides[d - 1]
+    x.batch = t.sizes[0] if d == 3 else 1
+    x.bs = t.strides[0] if d == 3 else 0
+    x.flipped = False
+
+
+cdef inline void column_of(TensorBase t, Mat* x) noexcept:
+    """A vector as a matrix of one column."""
+    x.batch = 1
+    x.bs = 0
+    x.rows = t.sizes[0]
+    x.cols = 1
+    x.rs = t.strides[0]
+    x.cs = 1
+    x.flipped = False
+
+
+cdef inline void dense(Mat* x, int64_t batch, int64_t rows, int64_t cols, bint flipped) noexcept:
+    """The geometry after contiguous_of."""
+    x.batch = batch
+    x.rows = rows
+    x.cols = cols
+    x.cs = rows if flipped else 1
+    x.rs = 1 if flipped else cols
+    x.bs = rows * cols
+    x.flipped = flipped
+
+
+cdef inline void transpose_mat(Mat* x) noexcept nogil:
+    x.rows, x.cols = x.cols, x.rows
+    x.rs, x.cs = x.cs, x.rs
+    x.flipped = not x.flipped
+
+
+cdef inline void settle(Mat* x) noexcept nogil:
+    """Strides of dimensions of size 1 say nothing: give them the values of a dense matrix."""
+    if x.cols == 1 and x.rows == 1:
+        x.cs = 1
+        x.rs = 1
+    elif x.cols == 1:
+        if x.rs == 1:
+            x.cs = x.rows
+        else:
+            x.cs = 1
+    elif x.rows == 1:
+        x.rs = x.cols if x.cs == 1 else 1
+
+
+cdef inline bint unit_stride(const Mat* x) noexcept nogil:
+    """Whether BLAS can take the matrix as it lies, plainly or transposed."""
+    return x.cs == 1 and x.rs >= (x.cols if x.cols > 1 else 1) or x.rs == 1 and x.cs >= (x.rows if x.rows > 1 else 1)
+
+
+cdef inline void turn(Gemm* g) noexcept nogil:
+    """The same product transposed: C' = B' A'."""
+    g.a, g.b = g.b, g.a
+    g.ma, g.mb = g.mb, g.ma
+    g.m, g.n = g.n, g.m
+    transpose_mat(&g.ma)
+    transpose_mat(&g.mb)
+    transpose_mat(&g.mc)
+
+
+cdef inline void blas_item(Gemm* g, char* a, char* b, char* c) noexcept nogil:
+    cdef int ta = 0 if g.ma.cs == 1 and g.ma.rs >= g.k else 1
+    cdef int tb = 0 if g.mb.cs == 1 and g.mb.rs >= g.n else 1
+    blas_gemm_raw(g.dtype, ta, tb, g.m, g.n, g.k, g.alpha, a, g.ma.cs if ta else g.ma.rs, b, g.mb.cs if tb else g.mb.rs, g.beta, c, g.mc.rs)
+
+
+cdef void batch_task(void* context, int64_t begin, int64_t end) noexcept nogil:
+    """The products begin..end of a batch, each by one thread."""
+    cdef Gemm* g = <Gemm*>context
+    cdef int64_t i, size = ITEM_SIZE[g.dtype]
+    cdef char* a
+    cdef char* b
+    cdef char* c
+    for i in range(begin, end):
+        a = g.a + i * g.ma.bs * size
+        b = g.b + i * g.mb.bs * size
+        c = g.c + i * g.mc.bs * size
+        if g.way == WAY_TINY:
+            LOOPS.tiny[g.dtype - F32](g.m, g.n, g.k, a, g.ma.rs, g.ma.cs, b, g.mb.rs, g.mb.cs, c, g.mc.rs, g.alpha[0], g.beta[0])
+        elif g.way == WAY_BLAS:
+            blas_item(g, a, b, c)
+        elif g.way == WAY_INTEGER:
+            LOOPS.integer[log2_size(g.dtype)](g.m, g.n, g.k, a, g.ma.rs, g.ma.cs, b, g.mb.rs, g.mb.cs, c, g.mc.rs, g.mc.cs, g.integer_alpha, g.integer_beta)
+        else:
+            skinny(g, a, b, c, 0, g.n)
+
+
+cdef inline int log2_size(int dtype) noexcept nogil:
+    cdef int size = ITEM_SIZE[dtype]
+    return 0 if size == 1 else 1 if size == 2 else 2 if size == 4 else 3
+
+
+cdef inline void skinny(Gemm* g, char* a, char* b, char* c, int64_t begin, int64_t end) noexcept nogil:
+    cdef int64_t size = ITEM_SIZE[g.dtype]
+    b += begin * g.mb.cs * size
+    c += begin * g.mc.cs * size
+    if g.mb.cs == 1 and (g.mb.rs != 1 or g.n > 1):
+        LOOPS.rows_by_cols[g.dtype - F32](g.m, end - begin, g.k, a, g.ma.rs, b, g.mb.rs, c, g.mc.rs, g.mc.cs, g.alpha[0], g.beta[0])
+    else:
+        LOOPS.rows_by_rows[g.dtype - F32](g.m, end - begin, g.k, a, g.ma.rs, b, g.mb.cs, c, g.mc.rs, g.mc.cs, g.alpha[0], g.beta[0])
+
+
+cdef void column_task(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef Gemm* g = <Gemm*>context
+    skinny(g, g.a, g.b, g.c, begin, end)
+
+
+cdef void integer_task(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef Gemm* g = <Gemm*>context
+    cdef int64_t size = ITEM_SIZE[g.dtype]
+    LOOPS.integer[log2_size(g.dtype)](end - begin, g.n, g.k, g.a + begin * g.ma.rs * size, g.ma.rs, g.ma.cs, g.b, g.mb.rs, g.mb.cs,
+                                      g.c + begin * g.mc.rs * size, g.mc.rs, g.mc.cs, g.integer_alpha, g.integer_beta)
+
+
+cdef void execute(Gemm* g) noexcept nogil:
+    cdef int64_t work = g.m * g.n * (g.k if g.k > 0 else 1), i
+    cdef int64_t grain = THREAD_WORK // work + 1
+    if g.way == WAY_BLAS:
+        if g.batch == 1 or g.batch < num_threads() or num_threads() == 1:
+            blas_begin(num_threads() if work > THREAD_WORK else 1)
+            batch_task(g, 0, g.batch)
+        else:
+            blas_begin(1)
+            parallel_for(g.batch, grain, 1, batch_task, g)
+        blas_end()
+    elif g.batch > 1:
+        parallel_for(g.batch, grain, 1, batch_task, g)
+    elif g.way == WAY_SKINNY:
+        parallel_for(g.n, THREAD_WORK // (g.k * g.m + 1) + 1, 64, column_task, g)
+    elif g.way == WAY_INTEGER:
+        parallel_for(g.m, THREAD_WORK // (g.k * g.n + 1) + 1, 1, integer_task, g)
+    else:
+        batch_task(g, 0, 1)
+
+
+cdef int set_scalars(Gemm* g, const Scalar* alpha, const Scalar* beta) except -1:
+    """NULL: alpha 1, beta 0."""
+    g.alpha[0] = 1
+    g.alpha[1] = g.beta[0] = g.beta[1] = 0
+    g.integer_alpha = 1
+    g.integer_beta = 0
+    if alpha != NULL:
+        g.alpha[0] = real_part(alpha)
+        g.alpha[1] = alpha.im if alpha.kind == 3 else 0
+        g.integer_alpha = alpha.i
+    if beta != NULL:
+        g.beta[0] = real_part(beta)
+        g.beta[1] = beta.im if beta.kind == 3 else 0
+        g.integer_beta = beta.i
+    if category[g.dtype] <= CAT_INT and (alpha != NULL and alpha.kind > 1 or beta != NULL and beta.kind > 1):
+        raise RuntimeError(f"For integral input tensors, argument {'alpha' if alpha != NULL and alpha.kind > 1 else 'beta'} must not be a floating point number.")
+    if category[g.dtype] == CAT_FLOAT and (alpha != NULL and alpha.kind == 3 or beta != NULL and beta.kind == 3):
+        raise RuntimeError(f"For non-complex input tensors, argument {'alpha' if alpha != NULL and alpha.kind == 3 else 'beta'} must not be a complex number.")
+    return 0
+
+
+cdef int product(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma, TensorBase b, const Mat* mb, const Scalar* alpha, const Scalar* beta) except -1:
+    """out = alpha a b + beta out (beta NULL or zero: what `out` held doesn't count). Sizes agree; all dtypes are equal."""
+    cdef Gemm g
+    cdef TensorBase temporary
+    cdef int64_t work
+    cdef Mat mt
+    cdef bint keep = beta != NULL and (beta.i != 0 if beta.kind <= 1 else (beta.d != 0 or beta.kind == 3 and beta.im != 0))
+    g.dtype = a.dtype
+    if g.dtype == BOOL:
+        raise RuntimeError(f"\"{name}_cpu\" not implemented for 'Bool'")
+    if mo.rows == 0 or mo.cols == 0 or mo.batch == 0:
+        return 0
+    if g.dtype == F16 or g.dtype == BF16:
+        return product_half(name, out, mo, a, ma, b, mb, alpha, beta, keep)
+    set_scalars(&g, alpha, beta)
+    g.batch = mo.batch
+    g.m = mo.rows
+    g.n = mo.cols
+    g.k = ma.cols
+    g.ma = ma[0]
+    g.mb = mb[0]
+    g.mc = mo[0]
+    settle(&g.ma)
+    settle(&g.mb)
+    settle(&g.mc)
+    if not unit_stride(&g.mc) and g.dtype >= F32 or out.storage is a.storage or out.storage is b.storage:
+        temporary = empty_tensor(out.ndim, out.sizes, out.dtype, DEV_CPU)
+        if keep:
+            copy_elements(temporary, out)
+        dense(&mt, g.batch, g.m, g.n, mo.flipped)
+        product(name, temporary, &mt, a, ma, b, mb, alpha, beta)
+        copy_elements(out, temporary)
+        return 0
+    work = g.m * g.n * g.k
+    if g.dtype < F32:
+        g.way = WAY_INTEGER
+    else:
+        g.way = WAY_TINY if work <= TINY_WORK and g.k <= MATMUL_TINY_K and g.dtype <= F64 else WAY_SKINNY if (g.m <= SKINNY or g.n <= SKINNY) and g.dtype <= F64 else WAY_BLAS
+        if g.k == 0 and g.dtype <= F64:
+            g.way = WAY_TINY
+        if g.way != WAY_TINY:
+            if not unit_stride(&g.ma):
+                a = contiguous_of(a)
+                dense(&g.ma, g.batch, g.m, g.k, ma.flipped)
+                settle(&g.ma)
+            if not unit_stride(&g.mb):
+                b = contiguous_of(b)
+                dense(&g.mb, g.batch, g.k, g.n, mb.flipped)
+                settle(&g.mb)
+    g.a = data_of(a)
+    g.b = data_of(b)
+    g.c = data_of(out)
+    if g.dtype >= F32:
+        if g.mc.cs != 1 or g.mc.rs < g.n:
+            turn(&g)
+        if g.way == WAY_SKINNY:
+            if g.m > SKINNY:
+                turn(&g)
+            if g.ma.cs != 1 and g.k > 1:            # the few rows have to lie one after the other
+                return product_packed(name, &g, a, b, out)
+        elif g.way == WAY_BLAS:
+            blas_load()
+            if not blas_fits(g.m, g.n, g.k, g.ma.rs if g.ma.cs == 1 else g.ma.cs, g.mb.rs if g.mb.cs == 1 else g.mb.cs, g.mc.rs):
+                raise RuntimeError(f"{name}: matrices ({g.m}, {g.k}) and ({g.k}, {g.n}) are too large for 32-bit BLAS")
+    run(&g, work, a, b, out)
+    return 0
+
+
+cdef int run(Gemm* g, int64_t work, TensorBase a, TensorBase b, TensorBase out) except -1:
+    cdef trt_block* blocks[3]
+    cdef int i
+    if g.way != WAY_BLAS and work * g.batch < HELD_WORK:
+        execute(g)
+        return 0
+    blocks[0] = a.storage.block
+    blocks[1] = b.storage.block
+    blocks[2] = out.storage.block
+    for i in range(3):
+        trt_block_hold(blocks[i])
+    with nogil:
+        execute(g)
+    for i in range(3):
+        block_drop(blocks[i])
+    return 0
+
+
+cdef int product_packed(str name, Gemm* g, TensorBase a, TensorBase b, TensorBase out) except -1:
+    """A skinny product whose few rows (in g.a) are a transposed operand: they are copied, the other is not."""
+    cdef bint first = g.a == data_of(a)
+    cdef TensorBase few = a if first else b
+    cdef TensorBase rows
+    cdef int64_t sizes[3]
+    cdef int64_t strides[3]
+    sizes[0] = g.batch
+    sizes[1] = g.m
+    sizes[2] = g.k
+    strides[0] = g.ma.bs
+    strides[1] = g.ma.rs
+    strides[2] = g.ma.cs
+    rows = contiguous_of(make_view(few, 3, sizes, strides, few.offset))
+    g.a = data_of(rows)
+    dense(&g.ma, g.batch, g.m, g.k, False)
+    run(g, g.m * g.n * g.k, rows, b if first else a, out)
+    return 0
+
+
+cdef int product_half(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma, TensorBase b, const Mat* mb, const Scalar* alpha,
+                      const Scalar* beta, bint keep) except -1:
+    """float16 and bfloat16: products and sums in float32, rounded once."""
+    cdef TensorBase wide = empty_tensor(out.ndim, out.sizes, F32, DEV_CPU)
+    cdef TensorBase wa = cast_to(a, F32), wb = cast_to(b, F32)
+    cdef Mat na, nb, no
+    if keep:
+        copy_elements(wide, out)
+    wa = contiguous_of(wa)
+    wb = contiguous_of(wb)
+    dense(&na, ma.batch, ma.rows, ma.cols, ma.flipped)
+    dense(&nb, mb.batch, mb.rows, mb.cols, mb.flipped)
+    dense(&no, mo.batch, mo.rows, mo.cols, mo.flipped)
+    product(name, wide, &no, wa, &na, wb, &nb, alpha, beta)
+    copy_elements(out, wide)
+    return 0
+
+
+# ---- dot products ---------------------------------------------------------------------------------------------------
+
+cdef enum:
+    DOT_PIECE = 65536            # elements of one partial sum: fixed, so that threads don't change the result
+
+cdef struct DotWork:
+    int dtype
+    char* a
+    char* b
+    int64_t n
+    double* sums
+
+
+cdef void dot_task(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef DotWork* w = <DotWork*>context
+    cdef int64_t i, n, size = ITEM_SIZE[w.dtype]
+    for i in range(begin, end):
+        n = w.n - i * DOT_PIECE
+        w.sums[i] = LOOPS.dot[w.dtype - F32](n if n < DOT_PIECE else DOT_PIECE, w.a + i * DOT_PIECE * size, w.b + i * DOT_PIECE * size)
+
+
+cdef int dot_product(TensorBase out, TensorBase a, TensorBase b) except -1:
+    """out = a . b for vectors of equal length, without conjugation."""
+    cdef DotWork w
+    cdef Mat ma, mb, mo
+    cdef double total = 0
+    cdef int64_t i, pieces
+    cdef trt_block* first
+    cdef trt_block* second
+    if a.dtype != F32 and a.dtype != F64:
+        column_of(a, &ma)
+        transpose_mat(&ma)
+        ma.rs = a.numel
+        column_of(b, &mb)
+        dense(&mo, 1, 1, 1, False)
+        return product("dot", out, &mo, a, &ma, b, &mb, NULL, NULL)
+    a = contiguous_of(a)
+    b = contiguous_of(b)
+    w.dtype = a.dtype
+    w.a = data_of(a)
+    w.b = data_of(b)
+    w.n = a.numel
+    if w.n <= DOT_PIECE:
+        total = LOOPS.dot[w.dtype - F32](w.n, w.a, w.b)
+    else:
+        pieces = (w.n + DOT_PIECE - 1) // DOT_PIECE
+        w.sums = <double*>malloc(pieces * sizeof(double))
+        if w.sums == NULL:
+            raise MemoryError("dot: no memory for partial sums")
+        first = a.storage.block
+        second = b.storage.block
+        trt_block_hold(first)
+        trt_block_hold(second)
+        with nogil:
+            parallel_for(pieces, 1, 1, dot_task, &w)
+            for i in range(pieces):
+                total += w.sums[i]
+        block_drop(first)
+        block_drop(second)
+        free(w.sums)
+    if w.dtype == F32:
+        (<float*>data_of(out))[0] = <float>total
+    else:
+        (<double*>data_of(out))[0] = total
+    return 0
