@@ -70,8 +70,87 @@ cdef extern from "../loops/kernels.h" nogil:
         softmax_apply_fn apply
         softmax_backward_rows_fn backward_rows
         softmax_backward_cols_fn backward_cols
+    ctypedef struct cross_entropy_kernels:
+        int64_t (*forward)(const char* logits, int64_t row_stride, int64_t classes, const int64_t* target, const char* weight, int64_t ignore_index,
+                           double smoothing, char* loss, char* lse, char* row_weight, int64_t rows_begin, int64_t rows_end) noexcept nogil
+        int64_t (*backward)(const char* logits, int64_t row_stride, int64_t classes, const int64_t* target, const char* weight, int64_t ignore_index,
+                            double smoothing, const char* lse, const char* grad, int64_t grad_stride, double grad_scale, char* out,
+                            int64_t out_row_stride, int64_t rows_begin, int64_t rows_end) noexcept nogil
+    ctypedef struct row_norm_kernels:
+        void (*forward)(const char* data, int64_t row_stride, char* out, int64_t out_row_stride, int64_t n, const char* weight, const char* bias,
+                        double eps, char* mean, char* rstd, int64_t rows_begin, int64_t rows_end) noexcept nogil
+        void (*backward)(const char* grad, int64_t grad_row_stride, const char* data, int64_t row_stride, const char* weight, const char* mean,
+                         const char* rstd, char* out, int64_t out_row_stride, int64_t n, int64_t rows_begin, int64_t rows_end) noexcept nogil
+        void (*backward_params)(const char* grad, int64_t grad_row_stride, const char* data, int64_t row_stride, const char* mean, const char* rstd,
+                                char* grad_weight, char* grad_bias, int64_t rows, int64_t cols_begin, int64_t cols_end) noexcept nogil
+    ctypedef struct group_norm_kernels:
+        void (*forward)(const char* data, char* out, int64_t channels, int64_t hw, int64_t groups, const char* weight, const char* bias, double eps,
+                        char* mean, char* rstd, int64_t items_begin, int64_t items_end) noexcept nogil
+        void (*backward)(const char* grad, const char* data, int64_t channels, int64_t hw, int64_t groups, const char* weight, const char* mean,
+                         const char* rstd, char* out, double* sums, int64_t items_begin, int64_t items_end) noexcept nogil
+        void (*backward_params)(const double* sums, int64_t samples, int64_t channels, char* grad_weight, char* grad_bias, int64_t channels_begin,
+                                int64_t channels_end) noexcept nogil
+    ctypedef struct batch_norm_kernels:
+        void (*stats_planes)(const char* data, int64_t sample_stride, int64_t channel_stride, int64_t samples, int64_t hw, char* mean, char* var,
+                             int64_t channels_begin, int64_t channels_end) noexcept nogil
+        void (*stats_last)(const char* data, int64_t row_stride, int64_t rows, char* mean, char* var, int64_t channels_begin,
+                           int64_t channels_end) noexcept nogil
+        void (*apply_planes)(const char* data, int64_t sample_stride, int64_t channel_stride, char* out, int64_t out_sample_stride,
+                             int64_t out_channel_stride, int64_t channels, int64_t hw, const char* scale, const char* shift, int64_t items_begin,
+                             int64_t items_end) noexcept nogil
+        void (*apply_last)(const char* data, int64_t row_stride, char* out, int64_t out_row_stride, int64_t channels, const char* scale,
+                           const char* shift, int64_t rows_begin, int64_t rows_end) noexcept nogil
+        void (*backward_stats_planes)(const char* grad, int64_t grad_sample_stride, int64_t grad_channel_stride, const char* data,
+                                      int64_t sample_stride, int64_t channel_stride, int64_t samples, int64_t hw, const char* mean, char* sum,
+                                      char* dot, int64_t channels_begin, int64_t channels_end) noexcept nogil
+        void (*backward_stats_last)(const char* grad, int64_t grad_row_stride, const char* data, int64_t row_stride, int64_t rows, const char* mean,
+                                    char* sum, char* dot, int64_t channels_begin, int64_t channels_end) noexcept nogil
+        void (*backward_apply_planes)(const char* grad, int64_t grad_sample_stride, int64_t grad_channel_stride, const char* data,
+                                      int64_t sample_stride, int64_t channel_stride, char* out, int64_t out_sample_stride, int64_t out_channel_stride,
+                                      int64_t channels, int64_t hw, const char* mean, const char* a, const char* b, const char* k,
+                                      int64_t items_begin, int64_t items_end) noexcept nogil
+        void (*backward_apply_last)(const char* grad, int64_t grad_row_stride, const char* data, int64_t row_stride, char* out,
+                                    int64_t out_row_stride, int64_t channels, const char* mean, const char* a, const char* b, const char* k,
+                                    int64_t rows_begin, int64_t rows_end) noexcept nogil
+    ctypedef struct pool_shape:
+        int64_t channels, in_h, in_w, out_h, out_w
+        int64_t kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w
+        int64_t count_include_pad, divisor_override
+    ctypedef void (*max_pool_fn)(const char* data, char* out, int64_t* indices, const pool_shape* shape, int64_t begin, int64_t end) noexcept nogil
+    ctypedef void (*max_pool_backward_fn)(const char* grad, const int64_t* indices, char* grad_in, const pool_shape* shape, int64_t begin,
+                                          int64_t end) noexcept nogil
+    ctypedef void (*avg_pool_fn)(const char* data, char* out, const pool_shape* shape, int64_t begin, int64_t end) noexcept nogil
+    ctypedef struct max_pool_kernels:
+        max_pool_fn planes, last
+        max_pool_backward_fn backward_planes, backward_last
+    ctypedef struct avg_pool_kernels:
+        avg_pool_fn planes, last, backward_planes, backward_last
+    ctypedef struct conv_shape:
+        int64_t samples, c_in, in_h, in_w, c_out, out_h, out_w
+        int64_t kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, groups
+    ctypedef int64_t (*conv_size_fn)(const conv_shape* shape) noexcept nogil
+    ctypedef void (*conv_pack_fn)(const conv_shape* shape, const char* weight, char* packed) noexcept nogil
+    ctypedef struct conv_kernels:
+        conv_size_fn packed_weight_bytes, workspace_bytes
+        conv_size_fn forward_items, backward_input_items, backward_weight_items
+        conv_pack_fn pack_forward, pack_backward_input
+        void (*forward)(const conv_shape* shape, const char* data, const char* packed, const char* weight, const char* bias, char* out,
+                        char* workspace, int64_t begin, int64_t end) noexcept nogil
+        void (*backward_input)(const conv_shape* shape, const char* grad, const char* packed, const char* weight, char* grad_in, char* workspace,
+                               int64_t begin, int64_t end) noexcept nogil
+        void (*backward_weight)(const conv_shape* shape, const char* grad, const char* data, char* grad_weight, char* workspace, int64_t begin,
+                                int64_t end) noexcept nogil
 
 cdef const reduce_kernels* reduce_table(int op, int dtype) noexcept
 cdef const scan_kernels* scan_table(int op, int dtype) noexcept
 cdef const softmax_kernels* softmax_table(int op, int dtype) noexcept
 cdef softmax_combine_fn softmax_combiner() noexcept nogil
+cdef const cross_entropy_kernels* cross_entropy_table(int dtype) noexcept
+cdef const row_norm_kernels* layer_norm_table(int dtype) noexcept
+cdef const row_norm_kernels* rms_norm_table(int dtype) noexcept
+cdef const group_norm_kernels* group_norm_table(int dtype) noexcept
+cdef const batch_norm_kernels* batch_norm_table(int dtype) noexcept
+cdef const max_pool_kernels* max_pool_table(int dtype) noexcept
+cdef const avg_pool_kernels* avg_pool_table(int dtype) noexcept
+cdef const avg_pool_kernels* adaptive_avg_pool_table(int dtype) noexcept
+cdef const conv_kernels* conv_table(int dtype) noexcept

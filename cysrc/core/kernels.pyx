@@ -12,12 +12,31 @@ cdef extern from *:
     static const scan_kernels* trt_scan(int op, int t) { return (const scan_kernels*)TRT_PICK(scan_table) + op * KERNEL_DTYPES + t; }
     static const softmax_kernels* trt_softmax(int op, int t) { return (const softmax_kernels*)TRT_PICK(softmax_table) + op * KERNEL_DTYPES + t; }
     static softmax_combine_fn trt_softmax_combine(void) { return *(const softmax_combine_fn*)TRT_PICK(softmax_combine); }
+    #define TRT_BY_TYPE(TYPE, NAME) static const TYPE* trt_##NAME(int t) { return (const TYPE*)TRT_PICK(NAME##_table) + t; }
+    TRT_BY_TYPE(cross_entropy_kernels, cross_entropy)
+    TRT_BY_TYPE(row_norm_kernels, layer_norm)
+    TRT_BY_TYPE(row_norm_kernels, rms_norm)
+    TRT_BY_TYPE(group_norm_kernels, group_norm)
+    TRT_BY_TYPE(batch_norm_kernels, batch_norm)
+    TRT_BY_TYPE(max_pool_kernels, max_pool)
+    TRT_BY_TYPE(avg_pool_kernels, avg_pool)
+    TRT_BY_TYPE(avg_pool_kernels, adaptive_avg_pool)
+    TRT_BY_TYPE(conv_kernels, conv)
     """
     int trt_level
     const reduce_kernels* trt_reduce(int op, int t) noexcept
     const scan_kernels* trt_scan(int op, int t) noexcept
     const softmax_kernels* trt_softmax(int op, int t) noexcept
     softmax_combine_fn trt_softmax_combine() noexcept nogil
+    const cross_entropy_kernels* trt_cross_entropy(int t) noexcept
+    const row_norm_kernels* trt_layer_norm(int t) noexcept
+    const row_norm_kernels* trt_rms_norm(int t) noexcept
+    const group_norm_kernels* trt_group_norm(int t) noexcept
+    const batch_norm_kernels* trt_batch_norm(int t) noexcept
+    const max_pool_kernels* trt_max_pool(int t) noexcept
+    const avg_pool_kernels* trt_avg_pool(int t) noexcept
+    const avg_pool_kernels* trt_adaptive_avg_pool(int t) noexcept
+    const conv_kernels* trt_conv(int t) noexcept
 
 trt_level = instruction_set()
 
@@ -36,3 +55,39 @@ cdef const softmax_kernels* softmax_table(int op, int dtype) noexcept:
 
 cdef softmax_combine_fn softmax_combiner() noexcept nogil:
     return trt_softmax_combine()
+
+
+cdef const cross_entropy_kernels* cross_entropy_table(int dtype) noexcept:
+    return trt_cross_entropy(dtype)
+
+
+cdef const row_norm_kernels* layer_norm_table(int dtype) noexcept:
+    return trt_layer_norm(dtype)
+
+
+cdef const row_norm_kernels* rms_norm_table(int dtype) noexcept:
+    return trt_rms_norm(dtype)
+
+
+cdef const group_norm_kernels* group_norm_table(int dtype) noexcept:
+    return trt_group_norm(dtype)
+
+
+cdef const batch_norm_kernels* batch_norm_table(int dtype) noexcept:
+    return trt_batch_norm(dtype)
+
+
+cdef const max_pool_kernels* max_pool_table(int dtype) noexcept:
+    return trt_max_pool(dtype)
+
+
+cdef const avg_pool_kernels* avg_pool_table(int dtype) noexcept:
+    return trt_avg_pool(dtype)
+
+
+cdef const avg_pool_kernels* adaptive_avg_pool_table(int dtype) noexcept:
+    return trt_adaptive_avg_pool(dtype)
+
+
+cdef const conv_kernels* conv_table(int dtype) noexcept:
+    return trt_conv(dtype)
