@@ -1,0 +1,758 @@
+# Kernels of convolution. With x the input, w the weight and y the output of a convolution, `_conv_forward` is y(x, w),
+# `_conv_input` is x's gradient (which is also the transposed convolution) and `_conv_weight` is w's.
+#
+# float32 and float64 run in the raw kernels of loops/conv.h over contiguous NCHW; halves go through float32, complex numbers
+# through four real convolutions, integers through a direct loop. One spatial dimension is two with a height of 1. Three are
+# two with planes gathered along the depth: (N, C, D, H, W) becomes (N * OD, C * KD, H, W), whose weight has the same memory.
+from tensorrt_lite._C.core.kernels cimport *
+from tensorrt_lite._C.core.allocator cimport block_alloc
+
+cdef extern from *:
+    """
+    static inline int trt_next_slot(int* n) { return __atomic_fetch_add(n, 1, __ATOMIC_RELAXED); }
+    """
+    int next_slot "trt_next_slot"(int* n) noexcept nogil
+
+cdef enum:
+    RUN_FORWARD = 0
+    RUN_INPUT = 1
+    RUN_WEIGHT = 2
+    FLOPS_PER_THREAD = 400000      # multiply-adds below which a second thread costs more than it brings
+
+
+cdef struct Plan:
+    int n                          # spatial dimensions
+    conv_shape s                   # of one image; samples is the batch
+    int64_t depth, kernel_d, stride_d, pad_d, dilation_d, out_d
+    int64_t out[5]                 # sizes of y
+
+
+cdef struct ConvRun:
+    const conv_kernels* kernels
+    conv_shape s
+    const char* a
+    const char* b
+    const char* packed
+    const char* weight
+    const char* bias
+    char* out
+    char* workspace
+    int64_t workspace_bytes
+    int slots
+
+
+cdef void task_forward(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef ConvRun* r = <ConvRun*>context
+    cdef int slot = next_slot(&r.slots)
+    r.kernels.forward(&r.s, r.a, r.packed, r.weight, r.bias, r.out, r.workspace + slot * r.workspace_bytes, begin, end)
+
+
+cdef void task_input(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef ConvRun* r = <ConvRun*>context
+    cdef int slot = next_slot(&r.slots)
+    r.kernels.backward_input(&r.s, r.a, r.packed, r.weight, r.out, r.workspace + slot * r.workspace_bytes, begin, end)
+
+
+cdef void task_weight(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef ConvRun* r = <ConvRun*>context
+    cdef int slot = next_slot(&r.slots)
+    r.kernels.backward_weight(&r.s, r.a, r.b, r.out, r.workspace + slot * r.workspace_bytes, begin, end)
+
+
+cdef str size_text(int n, const int64_t* sizes):
+    return "[" + ", ".join([str(sizes[i]) for i in range(n)]) + "]"
+
+
+cdef int spatial(const Dims* d, int n, int64_t* out, str name, int64_t least, str complaint) except -1:
+    """`n` values from one or `n`, each at least `least`."""
+    cdef int i
+    if d.n != 1 and d.n != n:
+        raise RuntimeError(f"expected {name} to be a single integer value or a list of {n} values to match the convolution dimensions, but got {name}={size_text(d.n, d.v)}")
+    for i in range(n):
+        out[i] = d.v[i] if d.n == n else d.v[0]
+        if out[i] < least:
+            raise RuntimeError(complaint)
+        if out[i] > (<int64_t>1 << 40):
+            raise RuntimeError(f"{name}={out[i]} is too large for a convolution")
+    return 0
+
+
+cdef int plan_convolution(Plan* p, int ndim, const int64_t* x, const int64_t* w, const Dims* stride, const Dims* padding, const Dims* dilation,
+                          int64_t groups) except -1:
+    """Check sizes x (N, C, ...) and w (C_out, C / groups, ...) and fill the plan, with y's sizes."""
+    cdef int64_t st[3]
+    cdef int64_t pad[3]
+    cdef int64_t dil[3]
+    cdef int64_t in_[3]
+    cdef int64_t k[3]
+    cdef int64_t out[3]
+    cdef int n = ndim - 2, i, lead
+    if n < 1 or n > 3:
+        raise RuntimeError(f"convolution: expected tensors of 3, 4 or 5 dimensions, got {ndim}")
+    if groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
+    lead = 3 - n
+    for i in range(3):
+        st[i] = dil[i] = in_[i] = k[i] = 1
+        pad[i] = 0
+    spatial(stride, n, st + lead, "stride", 1, "non-positive stride is not supported")
+    spatial(padding, n, pad + lead, "padding", 0, "negative padding is not supported")
+    spatial(dilation, n, dil + lead, "dilation", 1, "dilation should be greater than zero")
+    for i in range(n):
+        in_[lead + i] = x[2 + i]
+        k[lead + i] = w[2 + i]
+    if w[0] < groups:
+        raise RuntimeError(f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size {size_text(ndim, w)} instead")
+    if w[0] % groups:
+        raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of size {size_text(ndim, w)} instead")
+    if x[1] != w[1] * groups:
+        raise RuntimeError(f"Given groups={groups}, weight of size {size_text(ndim, w)}, expected input{size_text(ndim, x)} to have {w[1] * groups} channels, but got {x[1]} channels instead")
+    for i in range(3):
+        if k[i] > 0 and in_[i] + 2 * pad[i] < dil[i] * (k[i] - 1) + 1:
+            padded = " x ".join([str(in_[j] + 2 * pad[j]) for j in range(lead, 3)])
+            kernel = " x ".join([str(dil[j] * (k[j] - 1) + 1) for j in range(lead, 3)])
+            raise RuntimeError(f"Calculated padded input size per channel: ({padded}). Kernel size: ({kernel}). Kernel size can't be greater than actual input size")
+        if k[i] <= 0:
+            raise RuntimeError(f"convolution: kernel sizes must be positive, got weight of size {size_text(ndim, w)}")
+        out[i] = (in_[i] + 2 * pad[i] - dil[i] * (k[i] - 1) - 1) // st[i] + 1
+    p.n = n
+    p.out[0] = x[0]
+    p.out[1] = w[0]
+    for i in range(n):
+        p.out[2 + i] = out[lead + i]
+    p.depth, p.kernel_d, p.stride_d, p.pad_d, p.dilation_d, p.out_d = in_[0], k[0], st[0], pad[0], dil[0], out[0]
+    p.s.samples = x[0]
+    p.s.c_in = x[1]
+    p.s.in_h, p.s.in_w = in_[1], in_[2]
+    p.s.c_out = w[0]
+    p.s.out_h, p.s.out_w = out[1], out[2]
+    p.s.kernel_h, p.s.kernel_w = k[1], k[2]
+    p.s.stride_h, p.s.stride_w = st[1], st[2]
+    p.s.pad_h, p.s.pad_w = pad[1], pad[2]
+    p.s.dilation_h, p.s.dilation_w = dil[1], dil[2]
+    p.s.groups = groups
+    if p.n == 3:
+        p.s.samples *= p.out_d
+        p.s.c_in *= p.kernel_d
+    return 0
+
+
+# ---- two dimensions ------------------------------------------------------------------------------------------------
+
+cdef int run_planes(int what, Plan* p, TensorBase a, TensorBase b, TensorBase bias, TensorBase out) except -1:
+    """One call of the raw kernels; a, b and out are contiguous in the layout of p.s, float32 or float64.
+
+    forward: a = x, b = w; input: a = dy, b = w; weight: a = dy, b = x."""
+    cdef ConvRun r
+    cdef int64_t items, grain, work, packed_bytes = 0
+    cdef int threads
+    cdef trt_block* scratch
+    cdef trt_block* held[4]
+    r.kernels = conv_table(out.dtype)
+    r.s = p.s
+    r.a = data_of(a)
+    r.b = data_of(b)
+    r.weight = r.b
+    r.bias = NULL if bias is None else data_of(bias)
+    r.out = data_of(out)
+    r.slots = 0
+    work = p.s.samples * p.s.c_out * p.s.out_h * p.s.out_w * (p.s.c_in // p.s.groups) * p.s.kernel_h * p.s.kernel_w
+    if what == RUN_FORWARD:
+        items = r.kernels.forward_items(&r.s)
+    elif what == RUN_INPUT:
+        items = r.kernels.backward_input_items(&r.s)
+    else:
+        items = r.kernels.backward_weight_items(&r.s)
+    if items <= 0:
+        return 0
+    grain = FLOPS_PER_THREAD * items // (work + 1) + 1
+    threads = num_threads() if items >= 2 * grain else 1
+    r.workspace_bytes = (r.kernels.workspace_bytes(&r.s) + 63) // 64 * 64
+    if what != RUN_WEIGHT:
+        packed_bytes = (r.kernels.packed_weight_bytes(&r.s) + 63) // 64 * 64
+    scratch = block_alloc(packed_bytes + threads * r.workspace_bytes + 64)
+    r.packed = scratch.data
+    r.workspace = scratch.data + packed_bytes
+    held[0] = a.storage.block
+    held[1] = b.storage.block
+    held[2] = out.storage.block
+    held[3] = held[2] if bias is None else bias.storage.block
+    trt_block_hold(held[0])
+    trt_block_hold(held[1])
+    trt_block_hold(held[2])
+    trt_block_hold(held[3])
+    with nogil:
+        if what == RUN_FORWARD:
+            r.kernels.pack_forward(&r.s, r.weight, scratch.data)
+            if threads == 1:
+                task_forward(&r, 0, items)
+            else:
+                parallel_for(items, grain, 1, task_forward, &r)
+        elif what == RUN_INPUT:
+            r.kernels.pack_backward_input(&r.s, r.weight, scratch.data)
+            if threads == 1:
+                task_input(&r, 0, items)
+            else:
+                parallel_for(items, grain, 1, task_input, &r)
+        elif threads == 1:
+            task_weight(&r, 0, items)
+        else:
+            parallel_for(items, grain, 1, task_weight, &r)
+    block_drop(held[0])
+    block_drop(held[1])
+    block_drop(held[2])
+    block_drop(held[3])
+    block_drop(scratch)
+    return 0
+
+
+# ---- three dimensions ----------------------------------------------------------------------------------------------
+
+cdef struct Gather:
+    Plan* p
+    const char* volume
+    char* planes
+    int64_t channels
+    int64_t plane                  # bytes
+    bint double_precision
+
+
+cdef void gather_planes(void* context, int64_t begin, int64_t end) noexcept nogil:
+    """Samples n * OD + od in [begin, end): copy the planes under the kernel, zero where it hangs over."""
+    cdef Gather* g = <Gather*>context
+    cdef int64_t at, n, od, c, kd, d
+    cdef char* out
+    for at in range(begin, end):
+        n = at // g.p.out_d
+        od = at % g.p.out_d
+        for c in range(g.channels):
+            for kd in range(g.p.kernel_d):
+                d = od * g.p.stride_d - g.p.pad_d + kd * g.p.dilation_d
+                out = g.planes + ((at * g.channels + c) * g.p.kernel_d + kd) * g.plane
+                if 0 <= d < g.p.depth:
+                    memcpy(out, g.volume + ((n * g.channels + c) * g.p.depth + d) * g.plane, g.plane)
+                else:
+                    memset(out, 0, g.plane)
+
+
+cdef void scatter_planes(void* context, int64_t begin, int64_t end) noexcept nogil:
+    """Volumes n * C + c in [begin, end): add the planes back where they came from."""
+    cdef Gather* g = <Gather*>context
+    cdef int64_t at, n, od, c, kd, d, i
+    cdef const char* source
+    cdef char* target
+    for at in range(begin, end):
+        n = at // g.channels
+        c = at % g.channels
+        memset(<char*>g.volume + at * g.p.depth * g.plane, 0, g.p.depth * g.plane)
+        for od in range(g.p.out_d):
+            for kd in range(g.p.kernel_d):
+                d = od * g.p.stride_d - g.p.pad_d + kd * g.p.dilation_d
+                if d < 0 or d >= g.p.depth:
+                    continue
+                source = g.planes + (((n * g.p.out_d + od) * g.channels + c) * g.p.kernel_d + kd) * g.plane
+                target = <char*>g.volume + (at * g.p.depth + d) * g.plane
+                if g.double_precision:
+                    for i in range(g.plane // 8):
+                        (<double*>target)[i] += (<const double*>source)[i]
+                else:
+                    for i in range(g.plane // 4):
+                        (<float*>target)[i] += (<const float*>source)[i]
+
+
+cdef TensorBase planes_tensor(Plan* p, int dtype, int64_t channels, int64_t h, int64_t w):
+    cdef int64_t sizes[4]
+    sizes[0] = p.s.samples
+    sizes[1] = channels
+    sizes[2] = h
+    sizes[3] = w
+    return empty_tensor(4, sizes, dtype, DEV_CPU)
+
+
+cdef TensorBase gathered(Plan* p, TensorBase x):
+    """x (N, C, D, H, W) as planes (N * OD, C * KD, H, W)."""
+    cdef Gather g
+    cdef TensorBase r = planes_tensor(p, x.dtype, p.s.c_in, p.s.in_h, p.s.in_w)
+    g.p = p
+    g.volume = data_of(x)
+    g.planes = data_of(r)
+    g.channels = p.s.c_in // p.kernel_d
+    g.plane = p.s.in_h * p.s.in_w * ITEM_SIZE[x.dtype]
+    with nogil:
+        parallel_for(p.s.samples, 1 + GRAIN * 8 // (p.s.c_in * g.plane + 1), 1, gather_planes, &g)
+    return r
+
+
+cdef int scattered(Plan* p, TensorBase planes, TensorBase volume) except -1:
+    cdef Gather g
+    g.p = p
+    g.volume = data_of(volume)
+    g.planes = data_of(planes)
+    g.channels = p.s.c_in // p.kernel_d
+    g.plane = p.s.in_h * p.s.in_w * ITEM_SIZE[volume.dtype]
+    g.double_precision = volume.dtype == F64
+    with nogil:
+        parallel_for(volume.sizes[0] * g.channels, 1 + GRAIN * 8 // (g.plane * p.depth * p.kernel_d + 1), 1, scatter_planes, &g)
+    return 0
+
+
+cdef TensorBase outputs_by_plane(Plan* p, TensorBase y):
+    """y (N, C_out, OD, OH, OW) in the memory order of (N * OD, C_out, OH, OW), and as a tensor of that shape."""
+    cdef TensorBase planes = planes_tensor(p, y.dtype, p.s.c_out, p.s.out_h, p.s.out_w)
+    copy_elements(depth_view(p, planes), y)
+    return planes
+
+
+cdef TensorBase depth_view(Plan* p, TensorBase planes):
+    """Planes (N * OD, C_out, OH, OW) seen as (N, C_out, OD, OH, OW)."""
+    cdef int64_t strides[5]
+    strides[4] = 1
+    strides[3] = p.s.out_w
+    strides[1] = p.s.out_w * p.s.out_h
+    strides[2] = strides[1] * p.s.c_out
+    strides[0] = strides[2] * p.out_d
+    return make_view(planes, 5, p.out, strides, planes.offset)
+
+
+# ---- element types -------------------------------------------------------------------------------------------------
+
+cdef TensorBase run_real(int what, Plan* p, TensorBase a, TensorBase b, TensorBase bias, int ndim, const int64_t* sizes):
+    """float32 and float64: a contiguous result of the given sizes."""
+    cdef TensorBase out = empty_tensor(ndim, sizes, a.dtype, DEV_CPU), planes
+    a = contiguous_of(a)
+    b = contiguous_of(b)
+    if bias is not None:
+        bias = contiguous_of(bias)
+    if p.n < 3:
+        run_planes(what, p, a, b, bias, out)
+    elif what == RUN_FORWARD:
+        planes = planes_tensor(p, a.dtype, p.s.c_out, p.s.out_h, p.s.out_w)
+        run_planes(what, p, gathered(p, a), b, bias, planes)
+        copy_elements(out, depth_view(p, planes))
+    elif what == RUN_INPUT:
+        planes = planes_tensor(p, a.dtype, p.s.c_in, p.s.in_h, p.s.in_w)
+        run_planes(what, p, outputs_by_plane(p, a), b, None, planes)
+        scattered(p, planes, out)
+    else:
+        run_planes(what, p, outputs_by_plane(p, a), gathered(p, b), None, out)
+    return out
+
+
+cdef void direct_i64(int what, const Plan* p, const int64_t* y, const int64_t* x, const int64_t* w, int64_t* result) noexcept nogil:
+    """The trilinear sum over all (output position, kernel position) pairs, into y, x or w (zeroed before)."""
+    cdef int64_t kd_ = p.kernel_d if p.n == 3 else 1
+    cdef int64_t samples = p.s.samples // p.out_d if p.n == 3 else p.s.samples
+    cdef int64_t c_in = p.s.c_in // kd_, per_in = c_in // p.s.groups, per_out = p.s.c_out // p.s.groups
+    cdef int64_t n, o, i, od, oh, ow, kd, kh, kw, d, h, v, at_y, at_x, at_w
+    for n in range(samples):
+        for o in range(p.s.c_out):
+            for i in range(per_in):
+                for kd in range(kd_):
+                    for kh in range(p.s.kernel_h):
+                        for kw in range(p.s.kernel_w):
+                            at_w = (((o * per_in + i) * kd_ + kd) * p.s.kernel_h + kh) * p.s.kernel_w + kw
+                            for od in range(p.out_d):
+                                d = od * p.stride_d - p.pad_d + kd * p.dilation_d
+                                if d < 0 or d >= p.depth:
+                                    continue
+                                for oh in range(p.s.out_h):
+                                    h = oh * p.s.stride_h - p.s.pad_h + kh * p.s.dilation_h
+                                    if h < 0 or h >= p.s.in_h:
+                                        continue
+                                    for ow in range(p.s.out_w):
+                                        v = ow * p.s.stride_w - p.s.pad_w + kw * p.s.dilation_w
+                                        if v < 0 or v >= p.s.in_w:
+                                            continue
+                                        at_y = (((n * p.s.c_out + o) * p.out_d + od) * p.s.out_h + oh) * p.s.out_w + ow
+                                        at_x = (((n * c_in + o // per_out * per_in + i) * p.depth + d) * p.s.in_h + h) * p.s.in_w + v
+                                        if what == RUN_FORWARD:
+                                            result[at_y] += x[at_x] * w[at_w]
+                                        elif what == RUN_INPUT:
+                                            result[at_x] += y[at_y] * w[at_w]
+                                        else:
+                                            result[at_w] += y[at_y] * x[at_x]
+
+
+cdef TensorBase run_integer(int what, Plan* p, TensorBase a, TensorBase b, int ndim, const int64_t* sizes):
+    cdef TensorBase out = empty_tensor(ndim, sizes, I64, DEV_CPU)
+    cdef const int64_t* pa
+    cdef const int64_t* pb
+    cdef int64_t* po = <int64_t*>data_of(out)
+    a = contiguous_of(cast_to(a, I64))
+    b = contiguous_of(cast_to(b, I64))
+    pa = <const int64_t*>data_of(a)
+    pb = <const int64_t*>data_of(b)
+    memset(po, 0, out.numel * 8)
+    with nogil:
+        if what == RUN_FORWARD:
+            direct_i64(what, p, NULL, pa, pb, po)
+        elif what == RUN_INPUT:
+            direct_i64(what, p, pa, NULL, pb, po)
+        else:
+            direct_i64(what, p, pa, pb, NULL, po)
+    return out
+
+
+cdef TensorBase part_of(TensorBase z, int which):
+    """The real (0) or imaginary (1) part of a complex tensor, copied."""
+    cdef int64_t strides[MAX_DIMS]
+    cdef int i
+    cdef TensorBase v, r
+    for i in range(z.ndim):
+        strides[i] = 2 * z.strides[i]
+    v = make_view(z, z.ndim, z.sizes, strides, 2 * z.offset + which)
+    v.dtype = to_real(z.dtype)
+    r = empty_tensor(z.ndim, z.sizes, v.dtype, DEV_CPU)
+    copy_elements(r, v)
+    return r
+
+
+cdef object run_complex(int what, Plan* p, TensorBase a, TensorBase b, int ndim, const int64_t* sizes):
+    cdef TensorBase ar = part_of(a, 0), ai = part_of(a, 1), br = part_of(b, 0), bi = part_of(b, 1)
+    re = _ops.sub(run_real(what, p, ar, br, None, ndim, sizes), run_real(what, p, ai, bi, None, ndim, sizes))
+    im = _ops.add(run_real(what, p, ar, bi, None, ndim, sizes), run_real(what, p, ai, br, None, ndim, sizes))
+    return _ops.view_as_complex(_ops.stack([re, im], -1))
+
+
+cdef TensorBase run_typed(int what, Plan* p, TensorBase a, TensorBase b, TensorBase bias, int ndim, const int64_t* sizes):
+    """Any element type; grad mode is off around the operators that the rare types are composed of."""
+    cdef int code = a.dtype
+    cdef trt_thread_state* state = tls()
+    cdef int saved_mode = state.grad_mode
+    cdef TensorBase r
+    cdef int i
+    if code == F32 or code == F64:
+        return run_real(what, p, a, b, bias, ndim, sizes)
+    if code == F16 or code == BF16:
+        return cast_to(run_real(what, p, cast_to(a, F32), cast_to(b, F32), None if bias is None else cast_to(bias, F32), ndim, sizes), code)
+    if code == BOOL:
+        raise NotImplementedError("\"convolution\" not implemented for 'Bool'")
+    state.grad_mode = 0
+    try:
+        if code == C64 or code == C128:
+            result = run_complex(what, p, a, b, ndim, sizes)
+        else:
+            result = cast_to(run_integer(what, p, a, b, ndim, sizes), code)
+        if bias is not None:
+            result = _ops.add(result, bias.detach().reshape((-1,) + (1,) * (ndim - 2)))
+        return <TensorBase?>result
+    finally:
+        state.grad_mode = saved_mode
+
+
+cdef TensorBase formatted(TensorBase r, TensorBase a, TensorBase b):
+    """r, in channels_last when one of the operands is."""
+    cdef int64_t strides[5]
+    cdef TensorBase out
+    cdef bint wanted
+    if r.ndim < 4 or (a.contiguous and b.contiguous):
+        return r
+    if r.ndim == 4:
+        wanted = (is_channels_last(a) and not a.contiguous) or (is_channels_last(b) and not b.contiguous)
+    else:
+        wanted = (is_channels_last_3d(a) and not a.contiguous) or (is_channels_last_3d(b) and not b.contiguous)
+    if not wanted:
+        return r
+    channels_last_strides(r.ndim, r.sizes, strides)
+    out = empty_strided_tensor(r.ndim, r.sizes, strides, r.dtype, r.device_type)
+    copy_elements(out, r)
+    return out
+
+
+cdef int check_types(TensorBase a, TensorBase b, str name) except -1:
+    if a.dtype != b.dtype:
+        raise RuntimeError(f"Input type ({(<str>dtype_of(a.dtype).name)}) and {name} type ({(<str>dtype_of(b.dtype).name)}) should be the same")
+    return 0
+
+
+cdef int64_t product(int n, const int64_t* sizes) noexcept:
+    cdef int64_t r = 1
+    cdef int i
+    for i in range(n):
+        r *= sizes[i]
+    return r
+
+
+cdef TensorBase without_work(int ndim, const int64_t* sizes, TensorBase like, TensorBase bias):
+    """The result of a convolution that has no products to add: zeros, or the bias."""
+    cdef TensorBase r = empty_tensor(ndim, sizes, like.dtype, like.device_type)
+    cdef int64_t strides[5]
+    cdef Scalar zero
+    cdef int i
+    zero.kind = 1
+    zero.i = 0
+    zero.d = zero.im = 0
+    if bias is None:
+        fill_elements(r, &zero)
+    else:
+        for i in range(ndim):
+            strides[i] = 0
+        strides[1] = bias.strides[0]
+        copy_elements(r, make_view(bias, ndim, sizes, strides, bias.offset))
+    return r
+
+
+cdef TensorBase _conv_forward_cpu(TensorBase input, TensorBase weight, TensorBase bias, const Dims* stride, const Dims* padding, const Dims* dilation, int64_t groups):
+    cdef Plan p
+    if weight.ndim != input.ndim:
+        raise RuntimeError(f"expected stride to be a single integer value or a list of {input.ndim - 2} values to match the convolution dimensions: weight of size {size_text(weight.ndim, weight.sizes)}, input of size {size_text(input.ndim, input.sizes)}")
+    plan_convolution(&p, input.ndim, input.sizes, weight.sizes, stride, padding, dilation, groups)
+    check_types(input, weight, "weight")
+    if bias is not None:
+        if bias.ndim != 1 or bias.sizes[0] != weight.sizes[0]:
+            raise RuntimeError(f"Given weight of size {size_text(weight.ndim, weight.sizes)}, expected bias to be 1-dimensional with {weight.sizes[0]} elements, but got bias of size {size_text(bias.ndim, bias.sizes)} instead")
+        check_types(input, bias, "bias")
+    checked_numel(input.ndim, p.out)
+    if input.device_type == DEV_META:
+        return formatted(empty_tensor(input.ndim, p.out, input.dtype, DEV_META), input, weight)
+    if product(input.ndim, p.out) == 0 or weight.numel == 0 or input.numel == 0:
+        return without_work(input.ndim, p.out, input, bias)
+    return formatted(run_typed(RUN_FORWARD, &p, input, weight, bias, input.ndim, p.out), input, weight)
+
+
+cdef int check_output(Plan* p, TensorBase grad, str name) except -1:
+    cdef int i
+    if grad.ndim != p.n + 2:
+        raise RuntimeError(f"{name}: expected a gradient of size {size_text(p.n + 2, p.out)}, but got {size_text(grad.ndim, grad.sizes)}")
+    for i in range(p.n + 2):
+        if grad.sizes[i] != p.out[i]:
+            raise RuntimeError(f"{name}: expected a gradient of size {size_text(p.n + 2, p.out)}, but got {size_text(grad.ndim, grad.sizes)}")
+    return 0
+
+
+cdef TensorBase _conv_input_cpu(TensorBase grad_output, TensorBase weight, const Dims* size, const Dims* stride, const Dims* padding, const Dims* dilation, int64_t groups):
+    cdef Plan p
+    if weight.ndim != size.n:
+        raise RuntimeError(f"convolution: weight of size {size_text(weight.ndim, weight.sizes)} does not fit an input of size {size_text(size.n, size.v)}")
+    checked_numel(size.n, size.v)
+    plan_convolution(&p, size.n, size.v, weight.sizes, stride, padding, dilation, groups)
+    check_output(&p, grad_output, "convolution")
+    check_types(grad_output, weight, "weight")
+    if grad_output.device_type == DEV_META:
+        return formatted(empty_tensor(size.n, size.v, weight.dtype, DEV_META), grad_output, weight)
+    if product(size.n, size.v) == 0 or grad_output.numel == 0 or weight.numel == 0:
+        return without_work(size.n, size.v, weight, None)
+    return formatted(run_typed(RUN_INPUT, &p, grad_output, weight, None, size.n, size.v), grad_output, weight)
+
+
+cdef TensorBase _conv_weight_cpu(TensorBase grad_output, TensorBase input, const Dims* size, const Dims* stride, const Dims* padding, const Dims* dilation, int64_t groups):
+    cdef Plan p
+    if input.ndim != size.n:
+        raise RuntimeError(f"convolution: input of size {size_text(input.ndim, input.sizes)} does not fit a weight of size {size_text(size.n, size.v)}")
+    checked_numel(size.n, size.v)
+    plan_convolution(&p, size.n, input.sizes, size.v, stride, padding, dilation, groups)
+    check_output(&p, grad_output, "convolution")
+    check_types(grad_output, input, "input")
+    if input.device_type == DEV_META:
+        return formatted(empty_tensor(size.n, size.v, input.dtype, DEV_META), input, grad_output)
+    if product(size.n, size.v) == 0 or grad_output.numel == 0 or input.numel == 0:
+        return without_work(size.n, size.v, input, None)
+    return formatted(run_typed(RUN_WEIGHT, &p, grad_output, input, None, size.n, size.v), input, grad_output)
+
+
+# ---- derivatives ---------------------------------------------------------------------------------------------------
+
+cdef object conjugated(object x):
+    return x.conj() if (<TensorBase>x).dtype >= C64 else x
+
+
+cdef object bias_gradient(object grad):
+    return grad.sum([0] + list(range(2, grad.dim())))
+
+
+# ---- entries -------------------------------------------------------------------------------------------------------
+
+cdef int all_of(const Dims* d, int64_t value) noexcept:
+    cdef int i
+    for i in range(d.n):
+        if d.v[i] != value:
+            return 0
+    return 1
+
+
+cdef object same_padding(TensorBase x, TensorBase weight, const Dims* stride, const Dims* dilation, int n, Dims* padding):
+    """padding='same': symmetric padding, and one more element at the end where the total is odd."""
+    cdef int i
+    cdef int64_t total, d
+    cdef object padded = x
+    if not all_of(stride, 1):
+        raise RuntimeError("padding='same' is not supported for strided convolutions")
+    padding.n = n
+    for i in range(n):
+        d = dilation.v[i] if dilation.n == n else dilation.v[0]
+        total = d * (weight.sizes[2 + i] - 1)
+        padding.v[i] = total // 2
+        if total % 2:
+            shape = list(padded.shape)
+            shape[2 + i] = 1
+            padded = _ops.cat([padded, padded.new_zeros(shape)], 2 + i)
+    return padded
+
+
+cdef object convolve(int n, str name, object input, object weight, object bias, object stride, object padding, object dilation, object groups):
+    cdef Dims st, pad, dil
+    cdef TensorBase x = as_tensor_arg(input, name, "input"), w = as_tensor_arg(weight, name, "weight"), b
+    cdef int64_t g = parse_int(groups, name, "groups")
+    cdef bint unbatched = x.ndim == n + 1
+    b = None if bias is None else as_tensor_arg(bias, name, "bias")
+    parse_dims(stride, &st, name, "stride")
+    parse_dims(dilation, &dil, name, "dilation")
+    if not unbatched and x.ndim != n + 2:
+        raise RuntimeError(f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: {size_text(x.ndim, x.sizes)}")
+    if w.ndim != n + 2:
+        raise RuntimeError(f"{name}: expected weight of {n + 2} dimensions, but got weight of size {size_text(w.ndim, w.sizes)}")
+    if unbatched:
+        x = <TensorBase>_ops.unsqueeze(x, 0)
+    if isinstance(padding, str):
+        if padding == "valid":
+            pad.n = 1
+            pad.v[0] = 0
+        elif padding == "same":
+            x = <TensorBase>same_padding(x, w, &st, &dil, n, &pad)
+        else:
+            raise RuntimeError(f"Invalid padding string: '{padding}'")
+    else:
+        parse_dims(padding, &pad, name, "padding")
+    r = op__conv_forward(x, w, b, &st, &pad, &dil, g)
+    return r.squeeze(0) if unbatched else r
+
+
+cdef object transposed(int n, str name, object input, object weight, object bias, object stride, object padding, object output_padding, object groups, object dilation):
+    cdef Dims st, pad, dil, extra, size
+    cdef TensorBase x = as_tensor_arg(input, name, "input"), w = as_tensor_arg(weight, name, "weight")
+    cdef int64_t g = parse_int(groups, name, "groups")
+    cdef bint unbatched = x.ndim == n + 1
+    cdef int64_t s[3]
+    cdef int64_t p[3]
+    cdef int64_t d[3]
+    cdef int64_t o[3]
+    cdef int i
+    parse_dims(stride, &st, name, "stride")
+    parse_dims(padding, &pad, name, "padding")
+    parse_dims(dilation, &dil, name, "dilation")
+    parse_dims(output_padding, &extra, name, "output_padding")
+    if not unbatched and x.ndim != n + 2:
+        raise RuntimeError(f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: {size_text(x.ndim, x.sizes)}")
+    if w.ndim != n + 2:
+        raise RuntimeError(f"{name}: expected weight of {n + 2} dimensions, but got weight of size {size_text(w.ndim, w.sizes)}")
+    if unbatched:
+        x = <TensorBase>_ops.unsqueeze(x, 0)
+    spatial(&st, n, s, "stride", 1, "non-positive stride is not supported")
+    spatial(&pad, n, p, "padding", 0, "negative padding is not supported")
+    spatial(&dil, n, d, "dilation", 1, "dilation should be greater than zero")
+    spatial(&extra, n, o, "output_padding", 0, "negative output_padding is not supported")
+    if g <= 0:
+        raise RuntimeError("non-positive groups is not supported")
+    if w.sizes[0] < g or w.sizes[0] % g:
+        raise RuntimeError(f"Given groups={g}, expected weight to be divisible by {g} at dimension 0, but got weight of size {size_text(w.ndim, w.sizes)} instead")
+    if x.sizes[1] != w.sizes[0]:
+        raise RuntimeError(f"Given transposed=1, weight of size {size_text(w.ndim, w.sizes)}, expected input{size_text(x.ndim, x.sizes)} to have {w.sizes[0]} channels, but got {x.sizes[1]} channels instead")
+    size.n = n + 2
+    size.v[0] = x.sizes[0]
+    size.v[1] = w.sizes[1] * g
+    for i in range(n):
+        if o[i] >= s[i] and o[i] >= d[i]:
+            raise RuntimeError(f"output padding must be smaller than either stride or dilation, but got output_padding={size_text(n, o)}, stride={size_text(n, s)}, dilation={size_text(n, d)}")
+        size.v[2 + i] = (x.sizes[2 + i] - 1) * s[i] - 2 * p[i] + d[i] * (w.sizes[2 + i] - 1) + o[i] + 1
+        if size.v[2 + i] < 1:
+            raise RuntimeError(f"Given input size per channel: {size_text(n, x.sizes + 2)}. Calculated output size per channel: {size_text(i + 1, size.v + 2)}. Output size is too small")
+    if bias is not None and (bias.dim() != 1 or bias.size(0) != size.v[1]):
+        raise RuntimeError(f"Given transposed=1, weight of size {size_text(w.ndim, w.sizes)}, expected bias to be 1-dimensional with {size.v[1]} elements, but got bias of size {list(bias.shape)} instead")
+    if bias is not None:
+        check_types(x, <TensorBase?>bias, "bias")
+    r = op__conv_input(x, w, &size, &st, &pad, &dil, g)
+    if bias is not None:
+        r = _ops.add(r, bias.reshape((-1,) + (1,) * n))
+    return r.squeeze(0) if unbatched else r
+
+
+cdef inline bint overridden(object input, object weight, object bias):
+    if is_plain(input) and is_plain(weight) and (bias is None or is_plain(bias)) and not tls().function_modes:
+        return False
+    return has_function(input) or has_function(weight) or has_function(bias) or tls().function_modes
+
+
+def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """Convolution of `input: (N, C, L)` or (C, L) with `weight: (O, C / groups, K)`; padding may be 'same' or 'valid'."""
+    if overridden(input, weight, bias):
+        r = call_torch_function(conv1d, (input, weight, bias, stride, padding, dilation, groups), {})
+        if r is not NotImplemented:
+            return r
+    return convolve(1, "conv1d", input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """Convolution of `input: (N, C, H, W)` or (C, H, W) with `weight: (O, C / groups, KH, KW)`; padding may be 'same' or 'valid'."""
+    if overridden(input, weight, bias):
+        r = call_torch_function(conv2d, (input, weight, bias, stride, padding, dilation, groups), {})
+        if r is not NotImplemented:
+            return r
+    return convolve(2, "conv2d", input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """Convolution of `input: (N, C, D, H, W)` or (C, D, H, W) with `weight: (O, C / groups, KD, KH, KW)`."""
+    if overridden(input, weight, bias):
+        r = call_torch_function(conv3d, (input, weight, bias, stride, padding, dilation, groups), {})
+        if r is not NotImplemented:
+            return r
+    return convolve(3, "conv3d", input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    """The adjoint of conv1d: `input: (N, C, L)`, `weight: (C, O / groups, K)`."""
+    if overridden(input, weight, bias):
+        r = call_torch_function(conv_transpose1d, (input, weight, bias, stride, padding, output_padding, groups, dilation), {})
+        if r is not NotImplemented:
+            return r
+    return transposed(1, "conv_transpose1d", input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    """The adjoint of conv2d: `input: (N, C, H, W)`, `weight: (C, O / groups, KH, KW)`."""
+    if overridden(input, weight, bias):
+        r = call_torch_function(conv_transpose2d, (input, weight, bias, stride, padding, output_padding, groups, dilation), {})
+        if r is not NotImplemented:
+            return r
+    return transposed(2, "conv_transpose2d", input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    """The adjoint of conv3d: `input: (N, C, D, H, W)`, `weight: (C, O / groups, KD, KH, KW)`."""
+    if overridden(input, weight, bias):
+        r = call_torch_function(conv_transpose3d, (input, weight, bias, stride, padding, output_padding, groups, dilation), {})
+        if r is not NotImplemented:
+            return r
+    return transposed(3, "conv_transpose3d", input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    """Convolution, or its adjoint when `transposed`, of as many spatial dimensions as the weight has."""
+    n = weight.dim() - 2
+    if n < 1 or n > 3:
+        raise RuntimeError(f"weight should have three to five dimensions, got {weight.dim()}")
+    if transposed:
+        return (conv_transpose1d, conv_transpose2d, conv_transpose3d)[n - 1](input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return (conv1d, conv2d, conv3d)[n - 1](input, weight, bias, stride, padding, dilation, groups)
+
+
+def _conv_forward(input, weight, bias, stride, padding, dilation, groups):
+    """The convolution itself, for derivatives: batched, explicit padding."""
+    cdef Dims st, pad, dil
+    parse_dims(stride, &st, "convolution", "stride")
+    parse_dims(padding, &pad, "convolution", "padding")
+    parse_dims(dilation, &dil, "convolution", "dilation")
+    return op__conv_forward(<TensorBase?>input, <TensorBase?>weight, <TensorBase?>bias, &st, &pad, &dil, groups)
+
+
+def conv_tbc(input, weight, bias, pad=0):
+    """Convolution over time of `input: (T, B, C)` with `weight: (K, C, O)`, bias (O): (T', B, O)."""
+    if input.dim() != 3 or weight.dim() != 3 or bias.dim() != 1:
+        raise RuntimeError("conv_tbc: expected input (T, B, C), weight (K, C, O) and bias (O)")
+    return conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad).permute(2, 0, 1)
+
+
+EXTRA_EXPORTS = {
+    "conv1d": "f", "conv2d": "f", "conv3d": "f", "conv_transpose1d": "f", "conv_transpose2d": "f", "conv_transpose3d": "f", "convolution": "f",
+    "_conv_forward": "", "conv_tbc": "f",
+}
