@@ -4,10 +4,8 @@
 PYTHON ?= python3
 PYTEST_FLAGS ?= -q
 BENCH ?= --against torch,numpy --threads 1,2
-# PyTorch is needed to compare with; its CPU build suffices and is a tenth of the default download. Its index is left out
-# where it cannot be reached, since pip would wait for it once a package.
-TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
-REACHABLE := import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=10)
+# PIP_FLAGS passes options to pip, for example an index with PyTorch's CPU build, which suffices for the comparison.
+PIP_FLAGS ?=
 
 SOURCES := pyproject.toml $(wildcard setup.py MANIFEST.in) \
 	$(shell find tensorrt_lite cysrc cuda_src tools -type f -not -path '*/__pycache__/*' 2>/dev/null)
@@ -44,14 +42,12 @@ clean:
 
 .venv/installed: $(SOURCES)
 	$(call environment,.venv)
-	.venv/bin/python -m pip install --quiet '.[demo]'
+	.venv/bin/python -m pip install --quiet $(PIP_FLAGS) '.[demo]'
 	touch $@
 
 .venv-test/installed: $(SOURCES)
 	$(call environment,.venv-test)
-	extra=; .venv-test/bin/python -c '$(REACHABLE)' $(TORCH_INDEX)/torch/ 2>/dev/null && \
-		extra='--extra-index-url $(TORCH_INDEX)'; \
-	.venv-test/bin/python -m pip install --quiet $$extra '.[test,conformance,bench,demo]'
+	.venv-test/bin/python -m pip install --quiet $(PIP_FLAGS) '.[test,conformance,bench,demo]'
 	touch $@
 
 define environment

@@ -8,6 +8,8 @@ cimport cython
 from libc.stdlib cimport malloc, free
 from libc.string cimport memcpy
 from cpython.object cimport PyObject, PyTypeObject
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_SET_ITEM
 from tensorrt_lite._C.core.storage cimport Storage, new_storage, meta_storage, storage_resize
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype_label, BOOL, F32, F64, I64, C64, C128, F16, BF16
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_META, DEV_CUDA, DEV_CUSTOM, MF_CONTIGUOUS, MF_CHANNELS_LAST, MF_CHANNELS_LAST_3D, MF_PRESERVE
@@ -18,6 +20,12 @@ cdef extern from "stage.h" nogil:
 
 cdef extern from "thread_state.h":
     object trt_new(PyTypeObject*, object)
+
+cdef extern from *:
+    """
+    #define trt_new_tuple(type, n) (((PyTypeObject*)(type))->tp_alloc((PyTypeObject*)(type), (n)))
+    """
+    object trt_new_tuple(object type, Py_ssize_t n)
 
 cdef extern from *:
     """
@@ -380,9 +388,14 @@ cdef TensorBase number_tensor(int dtype, const Scalar* value):
 
 
 cdef object shape_of(TensorBase t):
+    """The sizes as a Size (a tuple subclass), filled in place."""
     cdef int i
-    cdef list v = [t.sizes[i] for i in range(t.ndim)]
-    return size_type(v)
+    cdef object v, r = trt_new_tuple(size_type, t.ndim)
+    for i in range(t.ndim):
+        v = t.sizes[i]
+        Py_INCREF(v)
+        PyTuple_SET_ITEM(r, i, v)
+    return r
 
 
 cdef object strides_of(TensorBase t):
