@@ -42,8 +42,9 @@ def digest(*parts: object) -> str:
 
 
 class Builder:
-    def __init__(self, build: Path, target: Path, debug: bool | None = None):
+    def __init__(self, build: Path, target: Path, debug: bool | None = None, cache: Path | None = None):
         self.build = build
+        self.cache = cache  # results by content, shared by the checkouts of one machine
         self.target = target / "tensorrt_lite" / "_C"
         self.debug = bool(os.environ.get("TENSORRT_LITE_DEBUG", "") not in ("", "0")) if debug is None else debug
         self.stamps_path = build / "stamps.json"
@@ -61,7 +62,12 @@ class Builder:
         loops = self.generate()
         modules = self.modules()
         self.link_include_tree(modules)
-        headers = digest(*(p.read_bytes() for p in sorted((ROOT / "cysrc").rglob("*.h"))))
+        kernel_headers = {"conv.h", "norm.h", "pool.h", "reduce.h", "reduce_cols.h", "softmax.h", "kernel_base.h"}
+        paths = sorted((ROOT / "cysrc").rglob("*.h"))
+        all_headers = digest(*(p.read_bytes() for p in paths))
+        # kernels.c alone includes the raw kernels, and only loops include the vector math
+        headers = digest(*(p.read_bytes() for p in paths if p.name not in kernel_headers))
+        plain_headers = digest(*(p.read_bytes() for p in paths if p.name not in kernel_headers and not p.name.startswith("vector_math")))
         self.pxd = digest(*(p.read_bytes() for p in sorted(self.include.rglob("*.pxd"))))
         self.parallel([(self.cythonize, (name, source)) for name, source in modules.items()] + [(self.cythonize_shared, ())])
         jobs = []
@@ -69,7 +75,7 @@ class Builder:
         for name in [*modules, f"{PACKAGE}._cyutility"]:
             objects[name] = [self.object_path(name)]
             optimise = "-O3" if name.endswith(("core.iterator",)) else "-O2"
-            jobs.append((self.compile, (self.c_path(name), self.object_path(name), [optimise, *self.python_flags()], headers)))
+            jobs.append((self.compile, (self.c_path(name), self.object_path(name), [optimise, *self.python_flags()], plain_headers)))
             family = name.rpartition(".")[2]
             if name.startswith((f"{PACKAGE}.ops.", f"{PACKAGE}.core.")):
                 sources = list(loops.get(family, [])) if ".ops." in name else []
@@ -78,9 +84,10 @@ class Builder:
                     sources.append(own)
                 for source in sources:
                     for isa, flags in ISA_FLAGS.items():
+                        level = "-O2" if isa == "base" and source.name == "kernels.c" else "-O3"  # old processors: half the compile time
                         o = self.build / "objects" / f"{source.stem}_{isa}.o"
                         objects[name].append(o)
-                        jobs.append((self.compile, (source, o, ["-O3", f"-DISA={isa}", *flags, f"-I{ROOT}/cysrc/core", f"-I{ROOT}/cysrc/loops", *self.python_flags()], headers)))
+                        jobs.append((self.compile, (source, o, [level, f"-DISA={isa}", *flags, f"-I{ROOT}/cysrc/core", f"-I{ROOT}/cysrc/loops", *self.python_flags()], all_headers if source.parent == ROOT / "cysrc" / "loops" else headers)))
         jobs.sort(key=lambda j: -j[1][0].stat().st_size if j[1][0].exists() else 0)
         self.parallel(jobs)
         self.parallel([(self.link, (name, objects[name])) for name in objects])
@@ -125,12 +132,31 @@ class Builder:
         return self.build / "objects" / (name.replace(".", "_") + ".o")
 
     def cython(self, key: str, arguments: list[str], output: Path, inputs: str) -> None:
-        stamp = digest(inputs, arguments, self.debug)
+        stamp = digest(inputs, [self.relative(a) for a in arguments], self.debug)
         if self.stamps.get(key) == stamp and output.exists():
             return
         output.parent.mkdir(parents=True, exist_ok=True)
-        self.command(key, [sys.executable, "-m", "cython", "-3", *arguments])
+        self.cached(stamp, output, key, [sys.executable, "-m", "cython", "-3", *arguments])
         self.stamps[key] = stamp
+
+    def relative(self, text: str) -> str:
+        """A command's argument without the folders of this checkout, so that results can be shared."""
+        return text.replace(str(self.build), "<build>").replace(str(ROOT), "<root>")
+
+    def cached(self, stamp: str, output: Path, label: str, command: list[str]) -> None:
+        """Run a command that makes one file, or take the file from the cache."""
+        if self.cache is None:
+            self.command(label, command)
+            return
+        kept = self.cache / (stamp + output.suffix)
+        if kept.exists():
+            shutil.copyfile(kept, output)
+            return
+        self.command(label, command)
+        self.cache.mkdir(parents=True, exist_ok=True)
+        fresh = self.cache / f"{stamp}.{os.getpid()}.part"
+        shutil.copyfile(output, fresh)
+        fresh.rename(kept)
 
     def cythonize(self, name: str, source: Path) -> None:
         out = self.c_path(name)
@@ -159,11 +185,11 @@ class Builder:
         if self.debug:
             flags = ["-O1" if f in ("-O2", "-O3") else f for f in flags] + ["-g", "-fno-omit-frame-pointer", "-DTRT_DEBUG=1"]
         command = [*self.compiler, *COMMON, *flags, *self.extra, "-c", str(source), "-o", str(output)]
-        stamp = digest(source.read_bytes(), headers, command)
+        stamp = digest(source.read_bytes(), headers, [self.relative(a) for a in command])
         if self.stamps.get(str(output.name)) == stamp and output.exists():
             return
         output.parent.mkdir(parents=True, exist_ok=True)
-        self.command(output.name, command)
+        self.cached(stamp, output, output.name, command)
         self.stamps[str(output.name)] = stamp
 
     def link(self, name: str, objects: list[Path]) -> None:
@@ -235,7 +261,8 @@ def link(path: Path, to: Path) -> None:
 
 if __name__ == "__main__":
     # a developer's build in place: python -m tools.build_core
-    builder = Builder(ROOT / "build" / ("debug" if os.environ.get("TENSORRT_LITE_DEBUG") else "core"), ROOT)
+    shared = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "tensorrt_lite" / "build"
+    builder = Builder(ROOT / "build" / ("debug" if os.environ.get("TENSORRT_LITE_DEBUG") else "core"), ROOT, cache=shared)
     builder.run()
     for label, seconds in sorted(builder.times.items(), key=lambda kv: -kv[1])[:12]:
         print(f"{seconds:6.1f} s  {label}", file=sys.stderr)
