@@ -68,7 +68,9 @@ class Builder:
         # kernels.c alone includes the raw kernels, and only loops include the vector math
         headers = digest(*(p.read_bytes() for p in paths if p.name not in kernel_headers))
         plain_headers = digest(*(p.read_bytes() for p in paths if p.name not in kernel_headers and not p.name.startswith("vector_math")))
-        self.pxd = digest(*(p.read_bytes() for p in sorted(self.include.rglob("*.pxd"))))
+        pxds = sorted((ROOT / "cysrc").rglob("*.pxd"))
+        self.pxd = digest(*(p.read_bytes() for p in pxds))
+        self.operators_pxd = digest(self.pxd, (self.generated / "operators.pxd").read_bytes())
         self.parallel([(self.cythonize, (name, source)) for name, source in modules.items()] + [(self.cythonize_shared, ())])
         jobs = []
         objects: dict[str, list[Path]] = {}
@@ -162,7 +164,7 @@ class Builder:
         out = self.c_path(name)
         included = ROOT / "cysrc" / "ops" / source.name
         text = source.read_text()
-        parts = [text, included.read_bytes() if included.exists() else b"", self.pxd]
+        parts = [text, included.read_bytes() if included.exists() else b"", self.operators_pxd if ".ops." in name else self.pxd]
         for p in sorted((ROOT / "cysrc" / "ops").glob(f"{source.stem}_*.pxi")):
             parts.append(p.read_bytes())
         directives = ["-X", "language_level=3", "-X", "embedsignature=False", "-X", "auto_pickle=False", "-X", "binding=True", "-X", "wraparound=False",

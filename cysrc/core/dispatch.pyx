@@ -10,7 +10,7 @@ cdef extern from *:
     trt_thread_state* state_address "trt_state_address"() noexcept
 
 cdef enum:
-    MAX_OPERATORS = 1024
+    MAX_OPERATORS = 4096
 
 cdef trt_operator table[MAX_OPERATORS]
 cdef tuple key_names = ("Meta", "CPU", "CUDA", "Sparse", "Quantized", "PrivateUse1", "Python", "ADInplaceOrView", "Autograd",

@@ -8,6 +8,7 @@ takes two more arguments, `out` and the write mode.
 from __future__ import annotations
 
 import ast
+import zlib
 
 from .expression import names
 from .pointwise import camel, default_text
@@ -27,7 +28,7 @@ _C_TYPES = {
     "ScalarType": "int",
     "ScalarType?": "int",
 }
-BACKEND_KEYS = ("KEY_CPU", "KEY_META")
+TABLE_SIZE = 4093  # MAX_OPERATORS in core/dispatch.pyx is at least this
 
 
 def c_type(a: Argument) -> str:
@@ -67,6 +68,19 @@ def keys_expression(op: Operator) -> str:
     return " | ".join(parts) if parts else "K_CPU"
 
 
+def operator_ids(operators: list[Operator]) -> list[int]:
+    """Rows in the dispatcher's table, by name: a new operator does not move the others, so their modules stay as they are."""
+    taken: set[int] = set()
+    ids = []
+    for op in operators:
+        i = zlib.crc32(op.name.encode()) % TABLE_SIZE
+        while i in taken:
+            i = (i + 1) % TABLE_SIZE
+        taken.add(i)
+        ids.append(i)
+    return ids
+
+
 def operators_pxd(operators: list[Operator]) -> str:
     """Inline dispatchers of every operator, for use between families: `op_sum(...)`."""
     text = ["# Generated: typed dispatchers of all operators.", "from libc.stdint cimport int64_t, uint64_t",
@@ -75,7 +89,7 @@ def operators_pxd(operators: list[Operator]) -> str:
             "from tensorrt_lite._C.core.iterator cimport PointwiseInfo",
             "from tensorrt_lite._C.autograd.pointwise cimport call1, call2, call3", "",
             "cdef enum:"]  # fmt: skip
-    text += [f"    {op.identifier} = {i}" for i, op in enumerate(operators)]
+    text += [f"    {op.identifier} = {i}" for op, i in zip(operators, operator_ids(operators))]
     text += ["", "cdef inline uint64_t keys_of_list(list tensors):", "    cdef uint64_t k = 0", "    for t in tensors:",
              "        k |= (<TensorBase?>t).keys if t is not None else 0", "    return k if k else K_CPU", ""]  # fmt: skip
     for op in operators:
