@@ -493,5 +493,9 @@ cdef object trace_backward(object grad, object shape):
     return _ops.diag_embed(grad.expand(n)) if shape[0] == shape[1] else _ops.eye(shape[0], shape[1], dtype=grad.dtype, device=grad.device) * grad
 
 
-EXTRA_EXPORTS = {"matmul": "fm"}
+EXTRA_EXPORTS = {
+    "matmul": "fm", "outer": "fm", "ger": "fm", "addr": "fm", "addr_": "m", "kron": "fm", "einsum": "f", "tensordot": "f", "inner": "fm", "bilinear": "fn",
+    "addbmm": "fm", "addbmm_": "m", "chain_matmul": "f", "matrix_power": "fm", "cross": "fm", "linalg_multi_dot": "n", "linalg_vecdot": "n",
+    "linalg_cross": "n",
+}
 METHOD_ALIASES = {"__matmul__": matmul_symbol, "__rmatmul__": rmatmul_symbol}

@@ -150,3 +150,537 @@ def matmul_symbol(self, other):
 
 def rmatmul_symbol(self, other):
     return matmul_symbol(other, self)
+
+
+# ---- outer products ------------------------------------------------------------------------------------------------
+
+cdef TensorBase tensor_of(object x, str op, str name):
+    return <TensorBase>x if isinstance(x, TensorBase) else as_tensor_arg(x, op, name)
+
+
+cdef int check_vectors(str name, TensorBase a, TensorBase b) except -1:
+    if a.ndim != 1 or b.ndim != 1:
+        raise RuntimeError(f"{name}: Expected 1-D argument {'self' if a.ndim != 1 else 'vec2'}, but got {a.ndim if a.ndim != 1 else b.ndim}-D")
+    return 0
+
+
+def outer(input, vec2, *, out=None):
+    """input: (n,), vec2: (m,) -> (n, m), the products of all pairs."""
+    r = overridden(outer, (input, vec2), (input, vec2), {} if out is None else {"out": out})
+    if r is not NotImplemented:
+        return r
+    check_vectors("outer", tensor_of(input, "outer", "input"), tensor_of(vec2, "outer", "vec2"))
+    column = _ops.unsqueeze(input, 1)
+    return _ops.mul(column, vec2) if out is None else _ops.mul(column, vec2, out=out)
+
+
+def ger(input, vec2, *, out=None):
+    """outer under its BLAS name."""
+    return outer(input, vec2, out=out)
+
+
+cdef object addr_value(object input, object vec1, object vec2, object beta, object alpha):
+    cdef TensorBase a = tensor_of(vec1, "addr", "vec1"), b = tensor_of(vec2, "addr", "vec2"), s = tensor_of(input, "addr", "input")
+    cdef int64_t sizes[2]
+    if a.ndim != 1 or b.ndim != 1:
+        raise RuntimeError(f"addr: Expected 1-D argument {'vec1' if a.ndim != 1 else 'vec2'}, but got {a.ndim if a.ndim != 1 else b.ndim}-D")
+    sizes[0] = a.numel
+    sizes[1] = b.numel
+    check_expandable("addr", s, 2, sizes)
+    for value, what in ((alpha, "alpha"), (beta, "beta")):
+        if isinstance(value, float) and category[s.dtype] <= CAT_INT and category[a.dtype] <= CAT_INT and category[b.dtype] <= CAT_INT:
+            raise RuntimeError(f"For integral input tensors, argument {what} must not be a floating point number.")
+        if isinstance(value, bool) and max(category[s.dtype], category[a.dtype], category[b.dtype]) > CAT_BOOL:
+            raise RuntimeError(f"Boolean {what} only supported for Boolean results.")
+    pairs = _ops.mul(_ops.unsqueeze(vec1, 1), vec2)
+    if s.dtype == BOOL and a.dtype == BOOL and b.dtype == BOOL:
+        pairs = pairs if alpha else _ops.zeros_like(pairs)
+        return _ops.logical_or(input, pairs) if beta else pairs
+    if alpha != 1:
+        pairs = pairs * alpha
+    if beta == 0:
+        code = promotion[(<TensorBase?>pairs).dtype][s.dtype]
+        return pairs.to(dtype_of(code))
+    return _ops.add(input if beta == 1 else input * beta, pairs)
+
+
+def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
+    """beta input + alpha outer(vec1, vec2). input: broadcasts to (n, m); vec1: (n,), vec2: (m,)."""
+    r = overridden(addr, (input, vec1, vec2), (input, vec1, vec2), {"beta": beta, "alpha": alpha, "out": out})
+    if r is not NotImplemented:
+        return r
+    return into("addr", addr_value(input, vec1, vec2, beta, alpha), out)
+
+
+def addr_(input, vec1, vec2, *, beta=1, alpha=1):
+    """addr into input."""
+    cdef TensorBase r, s = tensor_of(input, "addr_", "input")
+    r = <TensorBase?>addr_value(input, vec1, vec2, beta, alpha)
+    if not same_sizes(r, s):
+        raise RuntimeError(f"The input tensor must be a matrix with size {shape_text(r)}, but got a {s.ndim}-D tensor with size {shape_text(s)}")
+    if not can_cast(r.dtype, s.dtype):
+        raise RuntimeError(f"result type {_scalar_type(r.dtype)} can't be cast to the desired output type {_scalar_type(s.dtype)}")
+    return input.copy_(r)
+
+
+def kron(input, other, *, out=None):
+    """The Kronecker product: sizes multiply, missing leading dimensions count 1."""
+    r = overridden(kron, (input, other), (input, other), {} if out is None else {"out": out})
+    if r is not NotImplemented:
+        return r
+    n = max(input.dim(), other.dim())
+    a = (1,) * (n - input.dim()) + tuple(input.shape)
+    b = (1,) * (n - other.dim()) + tuple(other.shape)
+    left = input.reshape([s for x in a for s in (x, 1)])
+    right = other.reshape([s for x in b for s in (1, x)])
+    return into("kron", _ops.mul(left, right).reshape([x * y for x, y in zip(a, b)]), out)
+
+
+# ---- sums of products over named dimensions ------------------------------------------------------------------------
+
+cdef object pair_product(object a, object b, list summed):
+    """Two operands aligned to the same dimensions, multiplied and summed over `summed` (which stay as size 1)."""
+    cdef int i, n = a.dim()
+    cdef TensorBase x, y
+    batch, left, right, both, sum_a, sum_b = [], [], [], [], [], []
+    x = <TensorBase?>a
+    y = <TensorBase?>b
+    for i in range(n):
+        if i in summed:
+            if x.sizes[i] != 1 and y.sizes[i] != 1:
+                both.append(i)
+            elif x.sizes[i] != 1:
+                sum_a.append(i)
+            elif y.sizes[i] != 1:
+                sum_b.append(i)
+        elif x.sizes[i] != 1 and y.sizes[i] != 1:
+            batch.append(i)
+        elif y.sizes[i] != 1:
+            right.append(i)
+        else:
+            left.append(i)
+    if sum_a:
+        a = a.sum(sum_a, keepdim=True)
+    if sum_b:
+        b = b.sum(sum_b, keepdim=True)
+    if not both:
+        return a * b
+    rest = [i for i in range(n) if i in summed]
+    shape_a, shape_b = a.shape, b.shape
+    sizes = [count(shape_a, batch), count(shape_a, left), count(shape_a, both), count(shape_b, right)]
+    others = [i for i in rest if i not in both]
+    pa = a.permute(batch + left + both + right + others).reshape((sizes[0], sizes[1], sizes[2]))
+    pb = b.permute(batch + both + right + left + others).reshape((sizes[0], sizes[2], sizes[3]))
+    if sizes[0] == 1 and not batch:
+        r = _ops.mm(pa.squeeze(0), pb.squeeze(0))
+    else:
+        r = _ops.bmm(pa, pb)
+    order = batch + left + right + rest
+    r = r.reshape([shape_a[i] for i in batch + left] + [shape_b[i] for i in right] + [1] * len(rest))
+    if order == list(range(n)):
+        return r
+    back = [0] * n
+    for i, d in enumerate(order):
+        back[d] = i
+    return r.permute(back)
+
+
+cdef object count(object shape, list dims):
+    n = 1
+    for d in dims:
+        n *= shape[d]
+    return n
+
+
+cdef enum:
+    ELLIPSIS_LABEL = -1
+
+
+cdef str label_text(int label):
+    return chr(ord("A") + label) if label < 26 else chr(ord("a") + label - 26)
+
+
+cdef list parse_labels(str text, str equation, int start):
+    """The labels of one operand: 0..51, and one ELLIPSIS_LABEL for an ellipsis."""
+    cdef list labels = []
+    cdef int i = 0
+    while i < len(text):
+        c = text[i]
+        if c == " ":
+            i += 1
+        elif c == ".":
+            if ELLIPSIS_LABEL in labels:
+                raise RuntimeError("einsum(): found '.' for an operand for which an ellipsis was already found")
+            if text[i:i + 3] != "...":
+                raise RuntimeError("einsum(): found '.' that is not part of any ellipsis")
+            labels.append(ELLIPSIS_LABEL)
+            i += 3
+        elif "A" <= c <= "Z":
+            labels.append(ord(c) - ord("A"))
+            i += 1
+        elif "a" <= c <= "z":
+            labels.append(ord(c) - ord("a") + 26)
+            i += 1
+        else:
+            raise RuntimeError(f"einsum(): invalid subscript given at index {start + i} in the equation string, subscripts must be in [a-zA-Z]")
+    return labels
+
+
+cdef list sublist_labels(object sublist):
+    cdef list labels = []
+    for x in sublist:
+        if x is Ellipsis:
+            labels.append(ELLIPSIS_LABEL)
+        elif not 0 <= x < 52:
+            raise RuntimeError(f"einsum(): expected subscripts to be within range [0, 52), but got {x}")
+        else:
+            labels.append(x)
+    return labels
+
+
+def einsum(*args):
+    """einsum(equation, *operands) or einsum(op1, sublist1, ..., [out]): sums of products over labelled dimensions."""
+    cdef list inputs = [], operands
+    cdef object output = None
+    if not args:
+        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts list")
+    if isinstance(args[0], str):
+        equation = args[0]
+        operands = list(args[1:])
+        if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+            operands = list(operands[0])
+        r = overridden(einsum, tuple(operands), (equation, *operands), {})
+        if r is not NotImplemented:
+            return r
+        before, arrow, after = equation.partition("->")
+        position = 0
+        for part in before.split(","):
+            inputs.append(parse_labels(part, equation, position))
+            position += len(part) + 1
+        if arrow:
+            output = parse_labels(after, equation, len(before) + 2)
+    else:
+        operands = list(args[0::2]) if len(args) % 2 == 0 else list(args[0:-1:2])
+        r = overridden(einsum, tuple(operands), args, {})
+        if r is not NotImplemented:
+            return r
+        inputs = [sublist_labels(x) for x in args[1::2]]
+        if len(args) % 2:
+            output = sublist_labels(args[-1])
+    if not operands:
+        raise RuntimeError("einsum(): must provide at least one operand")
+    if len(inputs) > len(operands):
+        raise RuntimeError("einsum(): fewer operands were provided than specified in the equation")
+    if len(inputs) < len(operands):
+        raise RuntimeError("einsum(): more operands were provided than specified in the equation")
+    return contract(operands, inputs, output)
+
+
+cdef object contract(list operands, list inputs, object output):
+    """Align all operands to (output labels, summed labels), then multiply from left to right, summing what is used up."""
+    cdef int ellipsis = 0, n, i, last
+    counts = {}
+    for i, (t, labels) in enumerate(zip(operands, inputs)):
+        n = t.dim() - len([x for x in labels if x != ELLIPSIS_LABEL])
+        if ELLIPSIS_LABEL in labels:
+            if n < 0:
+                raise RuntimeError(f"einsum(): the number of subscripts in the equation ({len(labels) - 1}) is more than the number of dimensions ({t.dim()}) for operand {i}")
+            ellipsis = max(ellipsis, n)
+        elif n != 0:
+            raise RuntimeError(
+                f"einsum(): the number of subscripts in the equation ({len(labels)}) does not match the number of dimensions ({t.dim()}) for operand {i} and no ellipsis was given")
+        for x in labels:
+            if x != ELLIPSIS_LABEL:
+                counts[x] = counts.get(x, 0) + 1
+    if output is None:
+        output = ([ELLIPSIS_LABEL] if any([ELLIPSIS_LABEL in x for x in inputs]) else []) + sorted([x for x in counts if counts[x] == 1])
+    # every dimension gets a place: output labels first, ellipsis dimensions where the output has them, summed ones behind
+    places = {}
+    n = 0
+    for x in output:
+        if x == ELLIPSIS_LABEL:
+            for i in range(ellipsis):
+                places[("...", i)] = n + i
+            n += ellipsis
+            continue
+        if x in places:
+            raise RuntimeError(f"einsum(): output subscript {label_text(x)} appears more than once in the output")
+        if x not in counts:
+            raise RuntimeError(f"einsum(): output subscript {label_text(x)} does not appear in the equation for any input operand")
+        places[x] = n
+        n += 1
+    n_out = n
+    if ellipsis and ("...", 0) not in places:
+        for i in range(ellipsis):
+            places[("...", i)] = n + i
+        n += ellipsis
+    for x in counts:
+        if x not in places:
+            places[x] = n
+            n += 1
+    aligned = []
+    sizes = [1] * n
+    final = [0] * n
+    for i, (t, labels) in enumerate(zip(operands, inputs)):
+        names = []
+        for x in labels:
+            if x == ELLIPSIS_LABEL:
+                extent = t.dim() - len(labels) + 1
+                names += [("...", ellipsis - extent + j) for j in range(extent)]
+            else:
+                names.append(x)
+        j = 0
+        while j < len(names):                        # a repeated label: the diagonal
+            first = names.index(names[j])
+            if first < j:
+                if t.shape[first] != t.shape[j]:
+                    raise RuntimeError(
+                        f"einsum(): subscript {label_text(names[j])} is repeated for operand {i} but the sizes don't match, {t.shape[j]} != {t.shape[first]}")
+                t = t.diagonal(0, first, j)
+                t = t.movedim(-1, first)
+                del names[j]
+            else:
+                j += 1
+        order = sorted(range(len(names)), key=lambda d: places[names[d]])
+        if order != list(range(len(names))):
+            t = t.permute(order)
+        used = [places[names[d]] for d in order]
+        shape = [1] * n
+        for d, p in enumerate(used):
+            shape[p] = t.shape[d]
+            if shape[p] != 1:
+                if sizes[p] != 1 and sizes[p] != shape[p]:
+                    raise RuntimeError(f"einsum(): operands do not broadcast with remapped shapes [original->remapped]: sizes {sizes[p]} and {shape[p]} of one subscript differ (operand {i})")
+                sizes[p] = shape[p]
+            final[p] = i
+        if len(used) != n:
+            position = 0
+            for p in range(n):
+                if p not in used:
+                    t = t.unsqueeze(p)
+        aligned.append(t)
+    r = aligned[0]
+    ends = [p for p in range(n_out, n) if final[p] == 0]
+    if ends and (len(aligned) == 1 or any([r.shape[p] != 1 for p in ends])):
+        r = r.sum(ends, keepdim=True)
+    last = len(aligned) - 1
+    for i in range(1, last + 1):
+        r = pair_product(r, aligned[i], [p for p in range(n_out, n) if final[p] == i])
+    if n > n_out:
+        r = r.reshape(r.shape[:n_out])
+    elif r is operands[0]:
+        r = r.view(r.shape)
+    return r
+
+
+def tensordot(a, b, dims=2, out=None):
+    """Sum over dims (a number: the last of a with the first of b; or two lists) of the products of a and b."""
+    r = overridden(tensordot, (a, b), (a, b), {"dims": dims, "out": out})
+    if r is not NotImplemented:
+        return r
+    if isinstance(dims, TensorBase):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a.dim(), b.dim()):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
+        left, right = list(range(a.dim() - dims, a.dim())), list(range(dims))
+    else:
+        left, right = [list(x) if isinstance(x, (list, tuple)) else [x] for x in dims]
+        if len(left) != len(right):
+            raise RuntimeError("both dimension lists should have same length")
+    left = [wrap_dim(d, a.dim()) for d in left]
+    right = [wrap_dim(d, b.dim()) for d in right]
+    if len(set(left)) != len(left) or len(set(right)) != len(right):
+        raise RuntimeError("tensordot: a dim appears multiple times in the list of dims")
+    for x, y in zip(left, right):
+        if a.shape[x] == 1 and b.shape[y] != 1:
+            b = b.sum(y, keepdim=True)
+        elif b.shape[y] == 1 and a.shape[x] != 1:
+            a = a.sum(x, keepdim=True)
+        elif a.shape[x] != b.shape[y]:
+            raise RuntimeError(f"contracted dimensions need to match, but first has size {a.shape[x]} in dim {x} and second has size {b.shape[y]} in dim {y}")
+    keep_a = [d for d in range(a.dim()) if d not in left]
+    keep_b = [d for d in range(b.dim()) if d not in right]
+    inner_size = count(a.shape, left)
+    rows, cols = count(a.shape, keep_a), count(b.shape, keep_b)
+    pa = a.permute(keep_a + left).reshape((rows, inner_size))
+    pb = b.permute(right + keep_b).reshape((inner_size, cols))
+    result = _ops.mm(pa, pb).reshape([a.shape[d] for d in keep_a] + [b.shape[d] for d in keep_b])
+    return into("tensordot", result, out)
+
+
+def inner(input, other, *, out=None):
+    """Dot products of the last dimensions: (..., n) and (..., n) -> all pairs; with a number, its multiple."""
+    r = overridden(inner, (input, other), (input, other), {} if out is None else {"out": out})
+    if r is not NotImplemented:
+        return r
+    if input.dim() == 0 or other.dim() == 0:
+        return into("inner", _ops.mul(input, other), out)
+    if input.shape[-1] != other.shape[-1]:
+        raise RuntimeError(f"inner() the last dimension must match on both input tensors but got shapes {list(input.shape)} and {list(other.shape)}")
+    return tensordot(input, other, ([-1], [-1]), out)
+
+
+def bilinear(input1, input2, weight, bias=None):
+    """input1: (..., in1), input2: (..., in2), weight: (out, in1, in2), bias: (out,) -> (..., out)."""
+    r = overridden(bilinear, (input1, input2, weight, bias), (input1, input2, weight, bias), {})
+    if r is not NotImplemented:
+        return r
+    if input1.dim() != input2.dim():
+        raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.dim()} and {input2.dim()}")
+    for i in range(input1.dim() - 1):
+        if input1.shape[i] != input2.shape[i]:
+            raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {i}: got {input1.shape[i]} and {input2.shape[i]}")
+    for i, x in enumerate((input1, input2)):
+        if x.shape[-1] != weight.shape[i + 1]:
+            raise RuntimeError(f"bilinear(): input{i + 1} size does not match weight size: got {x.shape[-1]} but expected {weight.shape[i + 1]}")
+    if bias is not None and bias.shape[0] != weight.shape[0]:
+        raise RuntimeError(f"bilinear(): bias size does not match weight size: got {bias.shape[0]} but expected {weight.shape[0]}")
+    n_out, n1, n2 = weight.shape
+    shape = input1.shape[:-1]
+    n = count(shape, list(range(len(shape))))
+    rows = _ops.mm(input1.reshape((n, n1)), weight.permute(1, 0, 2).reshape((n1, n_out * n2))).reshape((n, n_out, n2))
+    result = _ops.bmm(rows, input2.reshape((n, n2, 1))).reshape(tuple(shape) + (n_out,))
+    return result if bias is None else result + bias
+
+
+# ---- batches, chains, powers ---------------------------------------------------------------------------------------
+
+cdef tuple joined_batches(object batch1, object batch2):
+    """The sum over the batch of products as one product: (n, b m) and (b m, p)."""
+    check_batches("batch1", tensor_of(batch1, "addbmm", "batch1"), "batch2", tensor_of(batch2, "addbmm", "batch2"))
+    b, n, m = batch1.shape
+    return batch1.permute(1, 0, 2).reshape((n, b * m)), batch2.reshape((b * m, batch2.shape[2]))
+
+
+def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
+    """beta input + alpha (the sum over the batch of batch1 @ batch2). batch1: (b, n, m), batch2: (b, m, p) -> (n, p)."""
+    r = overridden(addbmm, (input, batch1, batch2), (input, batch1, batch2), {"beta": beta, "alpha": alpha, "out": out})
+    if r is not NotImplemented:
+        return r
+    a, b = joined_batches(batch1, batch2)
+    return _ops.addmm(input, a, b, beta=beta, alpha=alpha) if out is None else _ops.addmm(input, a, b, beta=beta, alpha=alpha, out=out)
+
+
+def addbmm_(input, batch1, batch2, *, beta=1, alpha=1):
+    """addbmm into input."""
+    a, b = joined_batches(batch1, batch2)
+    return input.addmm_(a, b, beta=beta, alpha=alpha)
+
+
+def linalg_multi_dot(tensors, *, out=None):
+    """The product of two or more matrices (the first and the last may be vectors) in the cheapest order."""
+    cdef list ts = tensor_list(tensors, "multi_dot", "tensors")
+    n = len(ts)
+    if n < 2:
+        raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {n}")
+    first, last = ts[0].dim(), ts[-1].dim()
+    for i, t in enumerate(ts):
+        if i in (0, n - 1):
+            if t.dim() not in (1, 2):
+                raise RuntimeError(f"multi_dot(): the {'first' if i == 0 else 'last'} tensor must be 1D or 2D but got {t.dim()}D")
+        elif t.dim() != 2:
+            raise RuntimeError(f"multi_dot(): tensor {i} must be 2D but got {t.dim()}D")
+        if t.dtype != ts[0].dtype:
+            raise RuntimeError(f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {ts[0].dtype} and tensor {i} {t.dtype}")
+    if first == 1:
+        ts[0] = ts[0].unsqueeze(0)
+    if last == 1:
+        ts[-1] = ts[-1].unsqueeze(-1)
+    for i in range(n - 1):
+        if ts[i].shape[1] != ts[i + 1].shape[0]:
+            raise RuntimeError(f"multi_dot(): tensors {i} and {i + 1} with shapes {list(ts[i].shape)} and {list(ts[i + 1].shape)} cannot be multiplied")
+    dims = [t.shape[0] for t in ts] + [ts[-1].shape[1]]
+    best = {(i, i): (0, 0) for i in range(n)}
+    for span in range(1, n):
+        for i in range(n - span):
+            j = i + span
+            best[i, j] = min([(best[i, k][0] + best[k + 1, j][0] + dims[i] * dims[k + 1] * dims[j + 1], k) for k in range(i, j)])
+    result = chain_product(ts, best, 0, n - 1)
+    if first == 1:
+        result = result.squeeze(0)
+    if last == 1:
+        result = result.squeeze(-1)
+    return into("multi_dot", result, out)
+
+
+cdef object chain_product(list ts, dict best, int i, int j):
+    if i == j:
+        return ts[i]
+    k = best[i, j][1]
+    return _ops.mm(chain_product(ts, best, i, k), chain_product(ts, best, k + 1, j))
+
+
+def chain_matmul(*matrices, out=None):
+    """The product of matrices in the cheapest order (older name of linalg.multi_dot)."""
+    if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)):
+        matrices = tuple(matrices[0])
+    for t in matrices:
+        if t.dim() != 2:
+            raise RuntimeError(f"Tensor dimension is {t.dim()}, expected 2 instead. (chain_matmul)")
+    if len(matrices) == 1:
+        return into("chain_matmul", matrices[0], out)
+    return linalg_multi_dot(list(matrices), out=out)
+
+
+def matrix_power(input, n, *, out=None):
+    """input: (..., m, m) multiplied n times with itself; a negative n powers the inverse."""
+    cdef TensorBase t = tensor_of(input, "matrix_power", "input")
+    r = overridden(matrix_power, (input,), (input, n), {} if out is None else {"out": out})
+    if r is not NotImplemented:
+        return r
+    if t.ndim < 2:
+        raise RuntimeError(f"linalg.matrix_power: The input tensor A must have at least 2 dimensions, but got shape {shape_text(t)}")
+    if t.sizes[t.ndim - 1] != t.sizes[t.ndim - 2]:
+        raise RuntimeError(f"linalg.matrix_power: A must be batches of square matrices, but they are {t.sizes[t.ndim - 2]} by {t.sizes[t.ndim - 1]} matrices")
+    base = input
+    if n < 0:
+        base = _ops.linalg_inv(input)
+        n = -n
+    if n == 0:
+        result = _ops.eye(t.sizes[t.ndim - 1], dtype=dtype_of(t.dtype), device=input.device).expand(shape_of(t)).clone()
+    else:
+        result = None
+        while True:
+            if n & 1:
+                result = base if result is None else _ops.matmul(result, base)
+            n >>= 1
+            if not n:
+                break
+            base = _ops.matmul(base, base)
+        if result is input:
+            result = input.clone()
+    return into("matrix_power", result, out)
+
+
+def linalg_vecdot(x, y, *, dim=-1, out=None):
+    """Dot products along a dimension, x conjugated; other dimensions broadcast."""
+    return into("linalg_vecdot", _ops.mul(conj_of(x), y).sum(dim), out)
+
+
+def linalg_cross(input, other, *, dim=-1, out=None):
+    """The cross product along a dimension of size 3; other dimensions broadcast."""
+    r = overridden(linalg_cross, (input, other), (input, other), {"dim": dim, "out": out})
+    if r is not NotImplemented:
+        return r
+    if input.dim() != other.dim():
+        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    dim = wrap_dim(dim, input.dim())
+    if input.shape[dim] != 3 or other.shape[dim] != 3:
+        raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[dim]} and {other.shape[dim]}")
+    a = input.unbind(dim)
+    b = other.unbind(dim)
+    parts = [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+    return into("linalg_cross", _ops.stack(parts, dim), out)
+
+
+def cross(input, other, dim=None, *, out=None):
+    """linalg.cross along dim, by default the first dimension of size 3."""
+    if dim is None:
+        found = [i for i, n in enumerate(input.shape) if n == 3]
+        if not found:
+            raise RuntimeError("no dimension of size 3 in input")
+        dim = found[0]
+    return linalg_cross(input, other, dim=dim, out=out)

@@ -1,0 +1,174 @@
+"""OpenBLAS on the package's pool: forked children, thread limits, Python threads, changing thread counts, big and odd sizes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import pytest
+
+import tensorrt_lite as trt
+
+
+def run_alone(code: str, **environment: str) -> str:
+    """Run code in a fresh interpreter, which must end within a minute."""
+    r = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], env={**os.environ, **environment}, capture_output=True, text=True, timeout=60)
+    assert r.returncode == 0, r.stderr
+    return r.stdout.strip()
+
+
+def ramp(*shape: int) -> trt.Tensor:
+    n = 1
+    for s in shape:
+        n *= s
+    return (trt.arange(n, dtype=trt.float32) % 7 - 3).reshape(shape)
+
+
+CHECK = """
+import tensorrt_lite as trt
+a = (trt.arange(300 * 300, dtype=trt.float32) % 7 - 3).reshape(300, 300)
+def right():
+    c = a @ a
+    row, column = a[17].tolist(), a.t()[23].tolist()
+    return c[17, 23].item() == sum(x * y for x, y in zip(row, column))
+"""
+
+
+def test_library_is_found_and_named():
+    from tensorrt_lite._C.core import blas
+
+    path, configuration = blas.library()
+    assert os.path.exists(path)
+    assert "OpenBLAS" in configuration
+
+
+def test_import_does_not_open_the_library():
+    code = """
+    import tensorrt_lite as trt
+    maps = open("/proc/self/maps").read()
+    print("openblas" in maps)
+    trt.ones(64, 64) @ trt.ones(64, 64)
+    print("openblas" in open("/proc/self/maps").read())
+    """
+    assert run_alone(code).split() == ["False", "True"]
+
+
+def test_forked_child_multiplies_after_the_parent_used_all_threads():
+    code = CHECK + textwrap.dedent("""
+    import os
+    trt.set_num_threads(2)
+    assert right()
+    for _ in range(3):
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if right() and right() else 1)
+        assert os.waitpid(child, 0)[1] == 0
+    assert right()
+    print("done")
+    """)
+    assert run_alone(code) == "done"
+
+
+def test_fork_while_another_thread_multiplies():
+    code = CHECK + textwrap.dedent("""
+    import os, threading
+    trt.set_num_threads(2)
+    stop = False
+    def work():
+        while not stop:
+            assert right()
+    t = threading.Thread(target=work)
+    t.start()
+    for _ in range(5):
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if right() else 1)
+        assert os.waitpid(child, 0)[1] == 0
+    stop = True
+    t.join()
+    print("done")
+    """)
+    assert run_alone(code) == "done"
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [{"OMP_THREAD_LIMIT": "1"}, {"OMP_DYNAMIC": "true"}, {"OMP_MAX_ACTIVE_LEVELS": "0"}, {"OMP_NUM_THREADS": "1"}, {"OPENBLAS_NUM_THREADS": "1"}],
+    ids=lambda e: next(iter(e)),
+)
+def test_thread_limits_of_the_environment(environment):
+    code = CHECK + "trt.set_num_threads(4)\nassert right()\nprint('done')\n"
+    assert run_alone(code, **environment) == "done"
+
+
+def test_python_threads_multiply_at_the_same_time():
+    before = trt.get_num_threads()
+    trt.set_num_threads(2)
+    a = ramp(200, 200)
+    expected = a @ a
+    failures = []
+
+    def work():
+        for _ in range(30):
+            if not trt.equal(a @ a, expected):
+                failures.append(1)
+
+    try:
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join(60)
+        assert not any(t.is_alive() for t in threads)
+        assert not failures
+    finally:
+        trt.set_num_threads(before)
+
+
+def test_thread_count_may_change_between_products():
+    before = trt.get_num_threads()
+    a = ramp(256, 256)
+    expected = None
+    try:
+        for n in (1, 3, 2, 1, 4, 2):
+            trt.set_num_threads(n)
+            c = a @ a
+            expected = c if expected is None else expected
+            assert trt.equal(c, expected)             # small integers: exact in any order
+    finally:
+        trt.set_num_threads(before)
+
+
+def test_batches_run_in_parallel_on_single_threaded_calls():
+    before = trt.get_num_threads()
+    a, b = ramp(8, 90, 70), ramp(8, 70, 110)
+    try:
+        trt.set_num_threads(1)
+        one = trt.bmm(a, b)
+        trt.set_num_threads(2)
+        two = trt.bmm(a, b)
+    finally:
+        trt.set_num_threads(before)
+    assert trt.equal(one, two)
+    assert trt.equal(two[5], a[5] @ b[5])
+
+
+def test_products_and_loops_in_turns_share_one_pool():
+    """Two pools that take turns cost tens of milliseconds for such a pair."""
+    before = trt.get_num_threads()
+    trt.set_num_threads(2)
+    a, x = ramp(256, 256), ramp(200000)
+    try:
+        best = 1e9
+        for _ in range(20):
+            start = time.perf_counter()
+            a @ a
+            x * 2.0
+            best = min(best, time.perf_counter() - start)
+        assert best < 0.02
+    finally:
+        trt.set_num_threads(before)

@@ -1,0 +1,327 @@
+"""Matrix products against NumPy: every dtype, stride and size class (own loops, skinny, BLAS), derivatives, errors, out=."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import tensorrt_lite as trt
+from tensorrt_lite import _ops
+from tensorrt_lite.autograd import gradcheck, gradgradcheck
+
+SIZES = [(4, 4, 4), (1, 7, 9), (3, 300, 5), (17, 33, 29), (64, 64, 64), (70, 65, 80), (2, 100, 90), (100, 90, 2), (129, 1, 130), (1, 1, 1), (5, 600, 1), (1, 400, 300)]
+EMPTY = [(0, 3, 4), (3, 0, 4), (3, 4, 0), (0, 0, 0)]
+INTEGERS = ["uint8", "int8", "int16", "int32", "int64"]
+TOLERANCE = {"float32": 1e-5, "float64": 1e-13, "complex64": 1e-5, "complex128": 1e-13}
+
+
+def array(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    if dtype in INTEGERS:
+        return rng.integers(-100, 100, shape).astype(dtype)
+    x = rng.standard_normal(shape)
+    return (x + 1j * rng.standard_normal(shape)).astype(dtype) if dtype.startswith("complex") else x.astype(dtype)
+
+
+def tensor(x: np.ndarray) -> trt.Tensor:
+    return trt.tensor(x.tolist(), dtype=getattr(trt, str(x.dtype))).reshape(x.shape)
+
+
+def back(t: trt.Tensor) -> np.ndarray:
+    return np.array(t.tolist(), dtype=str(t.dtype).split(".")[-1]).reshape(tuple(t.shape))
+
+
+def close(t: trt.Tensor, expected: np.ndarray, depth: int = 1) -> None:
+    assert tuple(t.shape) == expected.shape
+    got = back(t)
+    assert got.dtype == expected.dtype
+    if str(expected.dtype) in INTEGERS:
+        assert (got == expected).all()
+    elif expected.size:
+        scale = max(1.0, float(np.abs(expected).max())) * math.sqrt(max(depth, 1))
+        assert np.abs(got - expected).max() <= TOLERANCE[str(expected.dtype)] * scale
+
+
+def draw(*shape: int, seed: int = 0, complex_: bool = False) -> trt.Tensor:
+    rng = np.random.default_rng(seed + sum(shape))
+    return tensor(array(rng, shape, "complex128" if complex_ else "float64")).requires_grad_()
+
+
+@pytest.mark.parametrize("dtype", [*TOLERANCE, *INTEGERS])
+@pytest.mark.parametrize("transpose_a", [False, True])
+@pytest.mark.parametrize("transpose_b", [False, True])
+def test_mm(dtype, transpose_a, transpose_b):
+    rng = np.random.default_rng(1)
+    for m, k, n in SIZES + EMPTY:
+        a, b = array(rng, (m, k), dtype), array(rng, (k, n), dtype)
+        ta = tensor(np.ascontiguousarray(a.T)).t() if transpose_a else tensor(a)
+        tb = tensor(np.ascontiguousarray(b.T)).t() if transpose_b else tensor(b)
+        close(trt.mm(ta, tb), a @ b, k)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "int32"])
+def test_strides_that_blas_does_not_take(dtype):
+    rng = np.random.default_rng(2)
+    for m, k, n in [(5, 6, 7), (40, 50, 60), (2, 300, 100)]:
+        a, b = array(rng, (2 * m, 3 * k), dtype), array(rng, (k, 2 * n), dtype)
+        ta, tb = tensor(a)[::2, ::3], tensor(b)[:, ::2]
+        close(ta @ tb, a[::2, ::3] @ b[:, ::2], k)
+        row = array(rng, (n,), dtype)
+        close(ta @ tensor(row[:1]).expand(k, n), a[::2, ::3] @ np.broadcast_to(row[:1], (k, n)), k)
+    window = tensor(np.arange(30, dtype=dtype)).as_strided((10, 4), (2, 1))        # rows overlap
+    x = np.lib.stride_tricks.sliding_window_view(np.arange(30, dtype=dtype), 4)[:20:2]
+    for n in (3, 40, 400):
+        b = array(rng, (4, n), dtype)
+        close(window @ tensor(b), x @ b)
+        close(tensor(np.ascontiguousarray(b.T)) @ window.t(), b.T @ x.T)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_products_accumulate_in_float32(dtype):
+    a = trt.full((3, 4096), 1.0, dtype=getattr(trt, dtype))
+    assert (a @ a.t()).tolist() == [[4096.0] * 3] * 3      # accumulating in half precision would stop at 2048 or 256
+    bias = trt.full((3, 3), 8.0, dtype=getattr(trt, dtype))
+    assert trt.addmm(bias, a, a.t(), beta=2, alpha=0.5).tolist() == [[2064.0] * 3] * 3 or dtype == "bfloat16"
+
+
+def test_bool_is_refused():
+    a = trt.ones(2, 2, dtype=trt.bool)
+    with pytest.raises(RuntimeError, match="Bool"):
+        a @ a
+
+
+SHAPES = [((3,), (3,)), ((3, 4), (4,)), ((4,), (4, 3)), ((2, 3, 4), (4,)), ((4,), (2, 4, 3)), ((2, 3, 4), (4, 5)), ((3, 4), (2, 4, 5)), ((2, 3, 4), (2, 4, 5)),
+          ((2, 1, 3, 4), (5, 4, 6)), ((1, 3, 4), (5, 4, 6)), ((2, 3, 1, 4), (4, 2)), ((0, 3, 4), (4, 5)), ((2, 3, 0), (2, 0, 5)), ((2, 2, 2, 3, 4), (2, 1, 4, 1))]  # fmt: skip
+
+
+@pytest.mark.parametrize(("a", "b"), SHAPES)
+def test_matmul_of_all_dimensions(a, b):
+    rng = np.random.default_rng(3)
+    x, y = array(rng, a, "float64"), array(rng, b, "float64")
+    close(tensor(x) @ tensor(y), np.asarray(x @ y), a[-1])
+    if min(a) > 0:
+        xs, ys = draw(*a), draw(*b, seed=5)
+        assert gradcheck(trt.matmul, (xs, ys))
+        assert gradgradcheck(trt.matmul, (xs, ys))
+
+
+def test_matmul_operator_refuses_numbers():
+    with pytest.raises(TypeError):
+        trt.ones(2, 2) @ 3
+    with pytest.raises(TypeError):
+        3 @ trt.ones(2, 2)
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 1000, 200001])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
+def test_dot(n, dtype):
+    rng = np.random.default_rng(4)
+    a, b = array(rng, (n,), dtype), array(rng, (n,), dtype)
+    close(trt.dot(tensor(a), tensor(b)), np.asarray(np.sum(a * b, dtype=dtype) if dtype == "int16" else a @ b), n)
+
+
+def test_large_vectors_and_skinny_products_do_not_depend_on_threads():
+    before = trt.get_num_threads()
+    rng = np.random.default_rng(5)
+    a, x = tensor(array(rng, (700, 333), "float32")), tensor(array(rng, (333,), "float32"))
+    long = tensor(array(rng, (150000,), "float32"))
+    few = tensor(array(rng, (3, 700), "float32"))
+    results = []
+    try:
+        for n in (1, 2, 3):
+            trt.set_num_threads(n)
+            results.append([trt.mv(a, x), trt.mv(a.t(), few[0]), few @ a, a.t() @ few.t(), trt.dot(long, long)])
+    finally:
+        trt.set_num_threads(before)
+    for other in results[1:]:
+        assert all(trt.equal(p, q) for p, q in zip(results[0], other, strict=True))
+
+
+@pytest.mark.parametrize(("name", "shapes"), [
+    ("addmm", ((6,), (5, 4), (4, 6))), ("addmm", ((5, 1), (5, 4), (4, 6))), ("addmm", ((), (5, 4), (4, 6))), ("baddbmm", ((3, 5, 6), (3, 5, 4), (3, 4, 6))),
+    ("baddbmm", ((5, 1), (3, 5, 4), (3, 4, 6))), ("addmv", ((5,), (5, 4), (4,))), ("addbmm", ((5, 6), (3, 5, 4), (3, 4, 6))), ("addr", ((5, 4), (5,), (4,))),
+])  # fmt: skip
+def test_products_with_an_addend(name, shapes):
+    rng = np.random.default_rng(6)
+    s, x, y = (array(rng, z, "float64") for z in shapes)
+    value = np.outer(x, y) if name == "addr" else (x @ y).sum(0) if name == "addbmm" else x @ y
+    f = getattr(trt, name)
+    close(f(tensor(s), tensor(x), tensor(y)), s + value)
+    close(f(tensor(s), tensor(x), tensor(y), beta=2, alpha=-0.5), 2 * s - 0.5 * value)
+    nan = tensor(np.full(s.shape, np.nan))
+    close(f(nan, tensor(x), tensor(y), beta=0), value)             # beta = 0: the addend does not count
+    if s.shape == value.shape:
+        t = tensor(s)
+        assert getattr(t, name + "_")(tensor(x), tensor(y), beta=3) is t
+        close(t, 3 * s + value)
+    inputs = tuple(tensor(z).requires_grad_() for z in (s, x, y))
+    assert gradcheck(lambda *a: f(*a, beta=2, alpha=-0.5), inputs)
+    assert gradgradcheck(lambda *a: f(*a, beta=2, alpha=-0.5), inputs)
+
+
+def test_integer_addmm_wraps_and_refuses_fractions():
+    a = trt.full((2, 2), 100, dtype=trt.int8)
+    assert trt.addmm(a, a, a, beta=3, alpha=2).tolist() == [[((300 + 2 * 20000) + 128) % 256 - 128] * 2] * 2
+    with pytest.raises(RuntimeError, match="alpha"):
+        trt.addmm(a, a, a, alpha=0.5)
+
+
+@pytest.mark.parametrize("shape", [(16,), (4, 16), (2, 3, 16), (300, 16), (0, 16)])
+@pytest.mark.parametrize("bias", [True, False])
+def test_linear(shape, bias):
+    rng = np.random.default_rng(7)
+    x, w, b = array(rng, shape, "float64"), array(rng, (8, 16), "float64"), array(rng, (8,), "float64")
+    close(_ops.linear(tensor(x), tensor(w), tensor(b) if bias else None), x @ w.T + (b if bias else 0), 16)
+    if shape[0] in (300, 0):
+        return
+    inputs = tuple(tensor(z).requires_grad_() for z in ((x, w, b) if bias else (x, w)))
+    assert gradcheck(_ops.linear, inputs)
+    assert gradgradcheck(_ops.linear, inputs)
+
+
+def test_linear_computes_only_the_gradients_that_are_wanted():
+    x, w, b = (draw(3, 4), draw(5, 4), draw(5))
+    for wanted in range(1, 8):
+        inputs = [t.detach().requires_grad_(bool(wanted >> i & 1)) for i, t in enumerate((x, w, b))]
+        y = _ops.linear(*inputs)
+        y.backward(trt.ones(3, 5, dtype=trt.float64))
+        expected = [back(w).sum(0) * np.ones((3, 1)), np.ones((5, 1)) * back(x).sum(0), np.full(5, 3.0)]
+        for i, t in enumerate(inputs):
+            assert (t.grad is None) == (not wanted >> i & 1)
+            if t.grad is not None:
+                close(t.grad, expected[i])
+
+
+def test_linear_with_a_vector_as_weight_and_strided_input():
+    rng = np.random.default_rng(8)
+    x, w = array(rng, (6, 5), "float64"), array(rng, (5,), "float64")
+    close(_ops.linear(tensor(x), tensor(w)), x @ w)
+    v = array(rng, (5, 6), "float64")
+    close(_ops.linear(tensor(v).t(), tensor(x)), v.T @ x.T)
+
+
+EQUATIONS = [
+    ("ij,jk->ik", (3, 4), (4, 5)), ("ij,jk", (3, 4), (4, 5)), ("ij->ji", (3, 4)), ("ii->i", (3, 3)), ("ii", (3, 3)), ("ij->", (3, 4)), ("i,j->ij", (3,), (4,)),
+    ("bij,bjk->bik", (2, 3, 4), (2, 4, 5)), ("...ij,...jk->...ik", (2, 1, 3, 4), (5, 4, 2)), ("bhqd,bhkd->bhqk", (2, 2, 3, 4), (2, 2, 5, 4)),
+    ("i,i->i", (4,), (4,)), ("i,i", (4,), (4,)), ("ij,jk,kl->il", (2, 3), (3, 4), (4, 5)), ("...,...->...", (2, 3), (3,)), ("i...->...", (2, 3, 4)),
+    ("aij,bij->ab", (2, 3, 4), (5, 3, 4)), ("iij,jk->ik", (3, 3, 4), (4, 2)), ("ab,cd->abcd", (2, 3), (4, 5)), ("ijk,ilm,njm,nlk,abc->", *((2,) * 3,) * 5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", EQUATIONS, ids=lambda c: c[0])
+def test_einsum(case):
+    rng = np.random.default_rng(9)
+    xs = [array(rng, s, "float64") for s in case[1:]]
+    close(trt.einsum(case[0], *map(tensor, xs)), np.asarray(np.einsum(case[0], *xs)), 64)
+    close(trt.einsum(" ".join(case[0]).replace(". . .", "...").replace("- >", "->"), list(map(tensor, xs))), np.asarray(np.einsum(case[0], *xs)), 64)
+    if len(xs) < 4:
+        assert gradcheck(lambda *a: trt.einsum(case[0], *a), tuple(tensor(x).requires_grad_() for x in xs))
+
+
+def test_einsum_sublists_and_broadcast_sizes():
+    rng = np.random.default_rng(10)
+    a, b = array(rng, (3, 4), "float64"), array(rng, (4, 5), "float64")
+    close(trt.einsum(tensor(a), [0, 1], tensor(b), [1, 2], [2, 0]), (a @ b).T)
+    close(trt.einsum(tensor(a), [0, 1], tensor(b), [1, 2]), a @ b)
+    one = array(rng, (1, 4), "float64")
+    close(trt.einsum("ij,ij->ij", tensor(one), tensor(a)), one * a)
+    close(trt.einsum("ij,ik->jk", tensor(one), tensor(a)), np.einsum("j,ik->jk", one[0], a))
+
+
+@pytest.mark.parametrize(("equation", "shapes", "text"), [
+    ("ij,jk", [(2, 3)], "fewer operands"), ("ij", [(2, 3), (3, 4)], "more operands"), ("ijk", [(2, 3)], "does not match the number of dimensions"),
+    ("ii", [(2, 3)], "don't match"), ("ij,jk", [(2, 3), (4, 5)], "do not broadcast"), ("ij->ik", [(2, 3)], "does not appear"), ("ij->ii", [(2, 3)], "more than once"),
+    ("i1", [(2, 3)], "invalid subscript"), ("i.j", [(2, 3)], "ellipsis"),
+])  # fmt: skip
+def test_einsum_errors(equation, shapes, text):
+    with pytest.raises(RuntimeError, match=text):
+        trt.einsum(equation, *[trt.ones(s) for s in shapes])
+
+
+def test_composed_products():
+    rng = np.random.default_rng(11)
+    a, b = array(rng, (2, 3, 4), "float64"), array(rng, (4, 3, 5), "float64")
+    close(trt.tensordot(tensor(a), tensor(b), ([2, 1], [0, 1])), np.tensordot(a, b, ([2, 1], [0, 1])))
+    close(trt.tensordot(tensor(a), tensor(b[:, 0]), 1), np.tensordot(a, b[:, 0], 1))
+    close(trt.inner(tensor(a), tensor(a)), np.inner(a, a))
+    close(trt.outer(tensor(a[0, 0]), tensor(b[0, 0])), np.outer(a[0, 0], b[0, 0]))
+    close(trt.kron(tensor(a[0]), tensor(b)), np.kron(a[0], b))
+    u, v = array(rng, (5, 3), "float64"), array(rng, (5, 3), "float64")
+    close(trt.trace(tensor(u)), np.asarray(np.trace(u)))
+    chain = [array(rng, s, "float64") for s in ((3, 7), (7, 2), (2, 9), (9, 4))]
+    close(trt.chain_matmul(*map(tensor, chain)), np.linalg.multi_dot(chain), 9)
+    close(_ops.linalg_multi_dot([tensor(chain[0][0]), *map(tensor, chain[1:])]), np.linalg.multi_dot([chain[0][0], *chain[1:]]), 9)
+    square = array(rng, (2, 3, 3), "float64")
+    close(trt.matrix_power(tensor(square), 5), np.linalg.matrix_power(square, 5), 9)
+    weight, bias = array(rng, (4, 3, 3), "float64"), array(rng, (4,), "float64")
+    close(_ops.bilinear(tensor(u), tensor(v), tensor(weight), tensor(bias)), np.einsum("ni,oij,nj->no", u, weight, v) + bias, 9)
+
+
+def test_cross():
+    rng = np.random.default_rng(12)
+    u, v = array(rng, (5, 3), "float64"), array(rng, (5, 3), "float64")
+    close(trt.cross(tensor(u), tensor(v)), np.cross(u, v))
+    close(_ops.linalg_cross(tensor(u.T.copy()), tensor(v.T.copy()), dim=0), np.cross(u, v).T)
+
+
+def test_complex_derivatives():
+    a, b, v = draw(3, 4, complex_=True), draw(4, 2, complex_=True), draw(4, complex_=True)
+    for f, inputs in ((trt.mm, (a, b)), (trt.mv, (a, v)), (trt.dot, (v, v.detach().clone().requires_grad_())), (trt.vdot, (v, v.detach().clone().requires_grad_())),
+                      (lambda x, w: _ops.linear(x, w), (a, draw(2, 4, complex_=True)))):  # fmt: skip
+        assert gradcheck(f, inputs)
+        assert gradgradcheck(f, inputs)
+
+
+def test_gradients_of_tiny_float32_layers_agree_with_numpy():
+    rng = np.random.default_rng(13)
+    x, w, b, g = (array(rng, s, "float32") for s in ((4, 16), (32, 16), (32,), (4, 32)))
+    tx, tw, tb = (tensor(z).requires_grad_() for z in (x, w, b))
+    y = _ops.linear(tx, tw, tb)
+    y.backward(tensor(g))
+    close(y.detach(), x @ w.T + b, 16)
+    close(tx.grad, g @ w, 32)
+    close(tw.grad, g.T @ x, 4)
+    close(tb.grad, g.sum(0), 4)
+
+
+def test_out():
+    a, b = draw(3, 4).detach(), draw(4, 5).detach()
+    expected = back(a) @ back(b)
+    strided = trt.full((5, 6), float("nan"), dtype=trt.float64).t()[:3]
+    result = trt.empty(0, dtype=trt.float64)
+    assert trt.mm(a, b, out=result) is result
+    close(result, expected)
+    trt.mm(a, b, out=strided[:, :5])
+    close(strided[:, :5], expected)
+    square = draw(4, 4).detach()
+    value = back(square)
+    trt.mm(square, square, out=square)                     # the output is an operand
+    close(square, value @ value)
+    with pytest.raises(RuntimeError, match="dtype"):
+        trt.mm(a, b, out=trt.empty(3, 5))
+    with pytest.raises(RuntimeError):
+        trt.mm(a.requires_grad_(), b, out=trt.empty(3, 5, dtype=trt.float64))
+
+
+@pytest.mark.parametrize(("f", "shapes", "text"), [
+    (trt.mm, ((2, 3), (4, 5)), r"\(2x3 and 4x5\)"), (trt.mm, ((2,), (2, 3)), "matrix"), (trt.bmm, ((2, 3, 4), (2, 3, 4)), "batch2"), (trt.mv, ((2, 3), (4,)), "size mismatch"),
+    (trt.dot, ((2,), (3,)), "same number of elements"), (trt.matmul, ((2, 3, 4), (3, 4, 5)), "must match"), (trt.matmul, ((), (2,)), "at least 1D"),
+    (_ops.linear, ((2, 3), (4, 5)), r"\(2x3 and 5x4\)"), (trt.inner, ((2, 3), (2, 4)), "last dimension"),
+])  # fmt: skip
+def test_errors_name_the_shapes(f, shapes, text):
+    with pytest.raises(RuntimeError, match=text):
+        f(*[trt.ones(s) for s in shapes])
+
+
+def test_dtypes_must_agree():
+    for f in (trt.mm, _ops.linear, trt.matmul):
+        with pytest.raises(RuntimeError, match="same dtype"):
+            f(trt.ones(2, 2), trt.ones(2, 2, dtype=trt.float64))
+
+
+def test_meta_tensors_give_shapes():
+    a = trt.empty(2, 3, 4, device="meta")
+    assert tuple((a @ trt.empty(4, 5, device="meta")).shape) == (2, 3, 5)
+    assert tuple(_ops.linear(a, trt.empty(7, 4, device="meta"), trt.empty(7, device="meta")).shape) == (2, 3, 7)
+    assert tuple(trt.bmm(a, trt.empty(2, 4, 6, device="meta")).shape) == (2, 3, 6)
