@@ -1,0 +1,415 @@
+/* Indexing kernels: rows and lines named by indices, masked writes, positions of non-zeros, search in sorted rows.
+ *
+ * Writers own a range of destinations, never a range of indices: each element gets its contributions in the order of
+ * the indices whatever the number of threads. Compiled once per instruction set (ISA); names carry its suffix. */
+#include "indexing.h"
+#include "scalar_types.h"
+
+#define JOIN2(a, b) a##_##b
+#define JOIN(a, b) JOIN2(a, b)
+#define EXPORT(name) JOIN(name, ISA)
+
+typedef struct { u64 a, b; } w16;
+
+/* ---- element operators ---------------------------------------------------------------------------------------- */
+
+#define SAME(x) (x)
+#define ARITHMETIC(M, OP, EXPR)                                                                                      \
+    M(OP, u8, u8, SAME, SAME, EXPR) M(OP, i8, i8, SAME, SAME, EXPR) M(OP, i16, i16, SAME, SAME, EXPR)                \
+    M(OP, i32, i32, SAME, SAME, EXPR) M(OP, i64, i64, SAME, SAME, EXPR)                                              \
+    M(OP, f16, f32, ld_f16, st_f16, EXPR) M(OP, bf16, f32, ld_bf16, st_bf16, EXPR)                                   \
+    M(OP, f32, f32, SAME, SAME, EXPR) M(OP, f64, f64, SAME, SAME, EXPR)
+#define COMPLEX_TOO(M, OP, EXPR) M(OP, c64, c64, SAME, SAME, EXPR) M(OP, c128, c128, SAME, SAME, EXPR)
+
+#define ROW_FUNCTION(OP, T, C, LD, ST, EXPR)                                                                         \
+    static void row_##OP##_##T(char *d, i64 sd, const char *s, i64 ss, i64 n)                                        \
+    {                                                                                                                \
+        if (sd == (i64)sizeof(T) && ss == (i64)sizeof(T)) {                                                          \
+            T *p = (T *)d;                                                                                           \
+            const T *q = (const T *)s;                                                                               \
+            for (i64 i = 0; i < n; i++) {                                                                            \
+                C a = LD(p[i]), b = LD(q[i]);                                                                        \
+                p[i] = ST(EXPR);                                                                                     \
+            }                                                                                                        \
+            return;                                                                                                  \
+        }                                                                                                            \
+        for (i64 i = 0; i < n; i++) {                                                                                \
+            T *p = (T *)(d + i * sd);                                                                                \
+            C a = LD(*p), b = LD(*(const T *)(s + i * ss));                                                          \
+            *p = ST(EXPR);                                                                                           \
+        }                                                                                                            \
+    }
+
+#define EACH_OPERATOR(M)                                                                                             \
+    M(add, b8, b8, SAME, SAME, a | b) ARITHMETIC(M, add, a + b) COMPLEX_TOO(M, add, a + b)                           \
+    M(mul, b8, b8, SAME, SAME, a & b) ARITHMETIC(M, mul, a * b) COMPLEX_TOO(M, mul, a * b)                           \
+    M(min, b8, b8, SAME, SAME, a & b) ARITHMETIC(M, min, (a < b || a != a) ? a : b)                                  \
+    M(max, b8, b8, SAME, SAME, a | b) ARITHMETIC(M, max, (a > b || a != a) ? a : b)
+
+EACH_OPERATOR(ROW_FUNCTION)
+
+#define COPY_ROW(T)                                                                                                  \
+    static void row_set_##T(char *d, i64 sd, const char *s, i64 ss, i64 n)                                           \
+    {                                                                                                                \
+        if (sd == (i64)sizeof(T) && ss == (i64)sizeof(T))                                                            \
+            memcpy(d, s, n * sizeof(T));                                                                             \
+        else                                                                                                         \
+            for (i64 i = 0; i < n; i++)                                                                              \
+                *(T *)(d + i * sd) = *(const T *)(s + i * ss);                                                       \
+    }
+COPY_ROW(u8) COPY_ROW(i16) COPY_ROW(u32) COPY_ROW(u64) COPY_ROW(w16)
+
+typedef void (*row_fn)(char *, i64, const char *, i64, i64);
+
+static const row_fn row_table[PUT_OPS][DT_COUNT] = {
+    [PUT_SET] = {row_set_u8, row_set_u8, row_set_u8, row_set_i16, row_set_u32, row_set_u64, row_set_i16, row_set_i16, row_set_u32, row_set_u64, row_set_u64, row_set_w16},
+    [PUT_ADD] = {row_add_b8, row_add_u8, row_add_i8, row_add_i16, row_add_i32, row_add_i64, row_add_f16, row_add_bf16, row_add_f32, row_add_f64, row_add_c64, row_add_c128},
+    [PUT_MUL] = {row_mul_b8, row_mul_u8, row_mul_i8, row_mul_i16, row_mul_i32, row_mul_i64, row_mul_f16, row_mul_bf16, row_mul_f32, row_mul_f64, row_mul_c64, row_mul_c128},
+    [PUT_MIN] = {row_min_b8, row_min_u8, row_min_i8, row_min_i16, row_min_i32, row_min_i64, row_min_f16, row_min_bf16, row_min_f32, row_min_f64},
+    [PUT_MAX] = {row_max_b8, row_max_u8, row_max_i8, row_max_i16, row_max_i32, row_max_i64, row_max_f16, row_max_bf16, row_max_f32, row_max_f64},
+};
+
+/* ---- rows ------------------------------------------------------------------------------------------------------- */
+
+/* Apply `f` to the inner block at table position t and dense position d; to_table chooses the direction. */
+static void inner_block(const RowArgs *a, row_fn f, char *t, char *d, int to_table)
+{
+    int last = a->n_inner - 1;
+    i64 pos[INDEX_DIMS];
+    if (last < 0) {
+        to_table ? f(t, 0, d, 0, 1) : f(d, 0, t, 0, 1);
+        return;
+    }
+    if (last == 0) {
+        if (to_table)
+            f(t, a->inner_table[0], d, a->inner_dense[0], a->inner_size[0]);
+        else
+            f(d, a->inner_dense[0], t, a->inner_table[0], a->inner_size[0]);
+        return;
+    }
+    for (int k = 0; k < last; k++)
+        pos[k] = 0;
+    for (;;) {
+        int k;
+        if (to_table)
+            f(t, a->inner_table[last], d, a->inner_dense[last], a->inner_size[last]);
+        else
+            f(d, a->inner_dense[last], t, a->inner_table[last], a->inner_size[last]);
+        for (k = last - 1; k >= 0; k--) {
+            t += a->inner_table[k];
+            d += a->inner_dense[k];
+            if (++pos[k] < a->inner_size[k])
+                break;
+            t -= a->inner_size[k] * a->inner_table[k];
+            d -= a->inner_size[k] * a->inner_dense[k];
+            pos[k] = 0;
+        }
+        if (k < 0)
+            return;
+    }
+}
+
+static void outer_position(const RowArgs *a, i64 q, char **t, char **d)
+{
+    *t = a->table;
+    *d = a->dense;
+    for (int k = a->n_outer - 1; k >= 0; k--) {
+        i64 p = q % a->outer_size[k];
+        q /= a->outer_size[k];
+        *t += p * a->outer_table[k];
+        *d += p * a->outer_dense[k];
+    }
+}
+
+#define GATHER_ELEMENTS(T)                                                                                           \
+    for (i64 i = first; i < last; i++)                                                                               \
+        *(T *)(d + i * a->dense_step) = *(const T *)(t + a->offset[i]);
+
+/* dense <- table for the flattened (outer, m) positions [begin, end). */
+void EXPORT(index_gather_rows)(void *context, int64_t begin, int64_t end)
+{
+    const RowArgs *a = context;
+    row_fn f = row_table[PUT_SET][a->dtype];
+    i64 row = begin;
+    while (row < end) {
+        i64 first = row % a->m, last = first + (end - row) < a->m ? first + (end - row) : a->m;
+        char *t, *d;
+        outer_position(a, row / a->m, &t, &d);
+        if (a->n_inner == 0) {
+            switch (a->item) {
+            case 1: GATHER_ELEMENTS(u8) break;
+            case 2: GATHER_ELEMENTS(i16) break;
+            case 4: GATHER_ELEMENTS(u32) break;
+            case 8: GATHER_ELEMENTS(u64) break;
+            default: GATHER_ELEMENTS(w16) break;
+            }
+        } else if (a->n_inner == 1 && a->inner_table[0] == a->item && a->inner_dense[0] == a->item) {
+            i64 bytes = a->inner_size[0] * a->item;
+            for (i64 i = first; i < last; i++)
+                memcpy(d + i * a->dense_step, t + a->offset[i], bytes);
+        } else
+            for (i64 i = first; i < last; i++)
+                inner_block(a, f, t + a->offset[i], d + i * a->dense_step, 0);
+        row += last - first;
+    }
+}
+
+/* table <op>= dense for the positions whose offset lies in [begin, end), in the order of the indices. */
+void EXPORT(index_scatter_rows)(void *context, int64_t begin, int64_t end)
+{
+    const RowArgs *a = context;
+    row_fn f = row_table[a->op][a->dtype];
+    i64 outers = 1;
+    for (int k = 0; k < a->n_outer; k++)
+        outers *= a->outer_size[k];
+    for (i64 o = 0; o < outers; o++) {
+        char *t, *d;
+        outer_position(a, o, &t, &d);
+        for (i64 i = 0; i < a->m; i++)
+            if (a->offset[i] >= begin && a->offset[i] < end)
+                inner_block(a, f, t + a->offset[i], d + i * a->dense_step, 1);
+    }
+}
+
+/* The first position whose index is outside of [low, high), or -1. */
+int64_t EXPORT(index_out_of_range)(const int64_t *x, int64_t n, int64_t low, int64_t high)
+{
+    for (i64 at = 0; at < n; at += 1024) {
+        i64 stop = at + 1024 < n ? at + 1024 : n;
+        int bad = 0;
+        for (i64 i = at; i < stop; i++)
+            bad |= (x[i] < low) | (x[i] >= high);
+        if (bad)
+            for (i64 i = at; i < stop; i++)
+                if (x[i] < low || x[i] >= high)
+                    return i;
+    }
+    return -1;
+}
+
+/* offset[i] += byte position of index x[i] (negative ones count from the end) */
+void EXPORT(index_add_offsets)(int64_t *offset, const int64_t *x, int64_t n, int64_t size, int64_t stride)
+{
+    for (i64 i = 0; i < n; i++)
+        offset[i] += (x[i] < 0 ? x[i] + size : x[i]) * stride;
+}
+
+/* ---- lines ------------------------------------------------------------------------------------------------------ */
+
+#define LINES(A, begin, end, ELEMENT)                                                                                \
+    {                                                                                                                \
+        i64 pos[INDEX_DIMS], q = begin, line = begin;                                                                \
+        int last = (A)->nd - 1;                                                                                      \
+        char *t = (A)->table, *d = (A)->dense;                                                                       \
+        const i64 *x = (A)->index;                                                                                   \
+        const i64 tj = (A)->t[last], dj = (A)->d[last], xj = (A)->x[last], ts = (A)->ts, ds = (A)->ds;               \
+        const i64 xs = (A)->xs, n = (A)->n;                                                                          \
+        for (int k = last; k >= 0; k--) {                                                                            \
+            pos[k] = q % (A)->size[k];                                                                               \
+            q /= (A)->size[k];                                                                                       \
+            t += pos[k] * (A)->t[k];                                                                                 \
+            d += pos[k] * (A)->d[k];                                                                                 \
+            x += pos[k] * (A)->x[k];                                                                                 \
+        }                                                                                                            \
+        while (line < end) {                                                                                         \
+            i64 run = (A)->size[last] - pos[last] < end - line ? (A)->size[last] - pos[last] : end - line;           \
+            if (xs <= xj || run == 1) {                                                                              \
+                for (i64 j = 0; j < run; j++)                                                                        \
+                    for (i64 i = 0; i < n; i++) {                                                                    \
+                        ELEMENT                                                                                      \
+                    }                                                                                                \
+            } else {                                                                                                 \
+                for (i64 i = 0; i < n; i++)                                                                          \
+                    for (i64 j = 0; j < run; j++) {                                                                  \
+                        ELEMENT                                                                                      \
+                    }                                                                                                \
+            }                                                                                                        \
+            line += run;                                                                                             \
+            pos[last] += run;                                                                                        \
+            t += run * tj;                                                                                           \
+            d += run * dj;                                                                                           \
+            x += run * xj;                                                                                           \
+            for (int k = last; k > 0 && pos[k] == (A)->size[k]; k--) {                                               \
+                t += (A)->t[k - 1] - (A)->size[k] * (A)->t[k];                                                       \
+                d += (A)->d[k - 1] - (A)->size[k] * (A)->d[k];                                                       \
+                x += (A)->x[k - 1] - (A)->size[k] * (A)->x[k];                                                       \
+                pos[k] = 0;                                                                                          \
+                pos[k - 1]++;                                                                                        \
+            }                                                                                                        \
+        }                                                                                                            \
+    }
+
+#define LINE_COPIES(T)                                                                                               \
+    static void gather_lines_##T(const LineArgs *a, i64 begin, i64 end)                                              \
+    LINES(a, begin, end, *(T *)(d + j * dj + i * ds) = *(const T *)(t + j * tj + x[j * xj + i * xs] * ts);)          \
+    static void set_lines_##T(const LineArgs *a, i64 begin, i64 end)                                                 \
+    LINES(a, begin, end, *(T *)(t + j * tj + x[j * xj + i * xs] * ts) = *(const T *)(d + j * dj + i * ds);)
+LINE_COPIES(u8) LINE_COPIES(i16) LINE_COPIES(u32) LINE_COPIES(u64) LINE_COPIES(w16)
+
+#define LINE_FUNCTION(OP, T, C, LD, ST, EXPR)                                                                        \
+    static void OP##_lines_##T(const LineArgs *args, i64 begin, i64 end)                                             \
+    LINES(args, begin, end, T *p = (T *)(t + j * tj + x[j * xj + i * xs] * ts); C a = LD(*p);                        \
+          C b = LD(*(const T *)(d + j * dj + i * ds)); *p = ST(EXPR);)
+EACH_OPERATOR(LINE_FUNCTION)
+
+typedef void (*line_fn)(const LineArgs *, i64, i64);
+static const line_fn line_table[PUT_OPS][DT_COUNT] = {
+    [PUT_SET] = {set_lines_u8, set_lines_u8, set_lines_u8, set_lines_i16, set_lines_u32, set_lines_u64, set_lines_i16, set_lines_i16, set_lines_u32, set_lines_u64, set_lines_u64, set_lines_w16},
+    [PUT_ADD] = {add_lines_b8, add_lines_u8, add_lines_i8, add_lines_i16, add_lines_i32, add_lines_i64, add_lines_f16, add_lines_bf16, add_lines_f32, add_lines_f64, add_lines_c64, add_lines_c128},
+    [PUT_MUL] = {mul_lines_b8, mul_lines_u8, mul_lines_i8, mul_lines_i16, mul_lines_i32, mul_lines_i64, mul_lines_f16, mul_lines_bf16, mul_lines_f32, mul_lines_f64, mul_lines_c64, mul_lines_c128},
+    [PUT_MIN] = {min_lines_b8, min_lines_u8, min_lines_i8, min_lines_i16, min_lines_i32, min_lines_i64, min_lines_f16, min_lines_bf16, min_lines_f32, min_lines_f64},
+    [PUT_MAX] = {max_lines_b8, max_lines_u8, max_lines_i8, max_lines_i16, max_lines_i32, max_lines_i64, max_lines_f16, max_lines_bf16, max_lines_f32, max_lines_f64},
+};
+
+void EXPORT(index_gather_lines)(void *context, int64_t begin, int64_t end)
+{
+    const LineArgs *a = context;
+    switch (a->item) {
+    case 1: gather_lines_u8(a, begin, end); break;
+    case 2: gather_lines_i16(a, begin, end); break;
+    case 4: gather_lines_u32(a, begin, end); break;
+    case 8: gather_lines_u64(a, begin, end); break;
+    default: gather_lines_w16(a, begin, end); break;
+    }
+}
+
+void EXPORT(index_scatter_lines)(void *context, int64_t begin, int64_t end)
+{
+    const LineArgs *a = context;
+    line_table[a->op][a->dtype](a, begin, end);
+}
+
+/* ---- masks ------------------------------------------------------------------------------------------------------ */
+
+#define MASK_ROW(T)                                                                                                  \
+    static void mask_row_##T(char *d, i64 sd, const char *s, i64 ss, const char *m, i64 sm, i64 n, const char *v)    \
+    {                                                                                                                \
+        T value;                                                                                                     \
+        memcpy(&value, v, sizeof value);                                                                             \
+        if (sd == (i64)sizeof(T) && ss == (i64)sizeof(T) && sm == 1) {                                               \
+            T *p = (T *)d;                                                                                           \
+            const T *q = (const T *)s;                                                                               \
+            for (i64 i = 0; i < n; i++)                                                                              \
+                p[i] = m[i] ? value : q[i];                                                                          \
+            return;                                                                                                  \
+        }                                                                                                            \
+        for (i64 i = 0; i < n; i++)                                                                                  \
+            *(T *)(d + i * sd) = m[i * sm] ? value : *(const T *)(s + i * ss);                                       \
+    }
+MASK_ROW(u8) MASK_ROW(i16) MASK_ROW(u32) MASK_ROW(u64) MASK_ROW(w16)
+
+typedef void (*mask_fn)(char *, i64, const char *, i64, const char *, i64, i64, const char *);
+
+/* Flattened elements [begin, end). */
+void EXPORT(index_masked_fill)(void *context, int64_t begin, int64_t end)
+{
+    const MaskArgs *a = context;
+    mask_fn f = a->item == 1 ? mask_row_u8 : a->item == 2 ? mask_row_i16 : a->item == 4 ? mask_row_u32 : a->item == 8 ? mask_row_u64 : mask_row_w16;
+    int last = a->nd - 1;
+    i64 at = begin;
+    while (at < end) {
+        i64 q = at, first = at % a->size[last], n = a->size[last] - first;
+        char *d = a->dst, *s = a->src, *m = a->mask;
+        if (n > end - at)
+            n = end - at;
+        for (int k = last; k >= 0; k--) {
+            i64 p = q % a->size[k];
+            q /= a->size[k];
+            d += p * a->d[k];
+            s += p * a->s[k];
+            m += p * a->m[k];
+        }
+        f(d, a->d[last], s, a->s[last], m, a->m[last], n, a->value);
+        at += n;
+    }
+}
+
+/* ---- positions of non-zeros ------------------------------------------------------------------------------------- */
+
+#define BY_DTYPE(M)                                                                                                  \
+    switch (dtype) {                                                                                                 \
+    case DT_b8: case DT_u8: case DT_i8: M(u8, v != 0) break;                                                         \
+    case DT_i16: M(i16, v != 0) break;                                                                               \
+    case DT_i32: M(i32, v != 0) break;                                                                               \
+    case DT_i64: M(i64, v != 0) break;                                                                               \
+    case DT_f16: case DT_bf16: M(i16, (v & 0x7fff) != 0) break;                                                      \
+    case DT_f32: M(f32, v != 0) break;                                                                               \
+    case DT_f64: M(f64, v != 0) break;                                                                               \
+    case DT_c64: M(c64, v != 0) break;                                                                               \
+    default: M(c128, v != 0) break;                                                                                  \
+    }
+
+int64_t EXPORT(index_count_nonzero)(const char *data, int dtype, int64_t n)
+{
+    i64 count = 0;
+#define COUNT(T, TEST)                                                                                               \
+    for (i64 i = 0; i < n; i++) {                                                                                    \
+        T v = ((const T *)data)[i];                                                                                  \
+        count += (TEST);                                                                                             \
+    }
+    BY_DTYPE(COUNT)
+    return count;
+}
+
+/* The positions of the first `count` non-zeros. */
+void EXPORT(index_write_nonzero)(const char *data, int dtype, int64_t count, int64_t *out)
+{
+    i64 k = 0;
+#define WRITE(T, TEST)                                                                                               \
+    for (i64 i = 0; k < count; i++) {                                                                                \
+        T v = ((const T *)data)[i];                                                                                  \
+        out[k] = i;                                                                                                  \
+        k += (TEST);                                                                                                 \
+    }
+    BY_DTYPE(WRITE)
+}
+
+/* Flat positions to coordinates: out[i * row + k * column] along dimension k. */
+void EXPORT(index_unravel)(const int64_t *flat, int64_t n, int nd, const int64_t *sizes, int64_t *out, int64_t row, int64_t column)
+{
+    for (i64 i = 0; i < n; i++) {
+        i64 q = flat[i];
+        for (int k = nd - 1; k > 0; k--) {
+            out[i * row + k * column] = q % sizes[k];
+            q /= sizes[k];
+        }
+        if (nd)
+            out[i * row] = q;
+    }
+}
+
+/* ---- search ----------------------------------------------------------------------------------------------------- */
+
+#define SEARCH(T, C, LD)                                                                                             \
+    static void search_##T(const SearchArgs *a, i64 begin, i64 end)                                                  \
+    {                                                                                                                \
+        for (i64 i = begin; i < end; i++) {                                                                          \
+            i64 row = a->row_step ? i / a->count : 0, low = 0, high = a->n;                                          \
+            const T *s = (const T *)a->sorted + row * a->row_step;                                                   \
+            const i64 *order = a->sorter ? a->sorter + row * a->row_step : 0;                                        \
+            C v = LD(((const T *)a->values)[i]);                                                                     \
+            while (low < high) {                                                                                     \
+                i64 middle = low + (high - low) / 2;                                                                 \
+                C x = LD(s[order ? order[middle] : middle]);                                                         \
+                int before = a->right ? !(x > v) : !(x >= v);                                                        \
+                if (before)                                                                                          \
+                    low = middle + 1;                                                                                \
+                else                                                                                                 \
+                    high = middle;                                                                                   \
+            }                                                                                                        \
+            if (a->out_int32)                                                                                        \
+                ((i32 *)a->out)[i] = (i32)low;                                                                       \
+            else                                                                                                     \
+                ((i64 *)a->out)[i] = low;                                                                            \
+        }                                                                                                            \
+    }
+SEARCH(u8, u8, SAME) SEARCH(i8, i8, SAME) SEARCH(i16, i16, SAME) SEARCH(i32, i32, SAME) SEARCH(i64, i64, SAME)
+SEARCH(f16, f32, ld_f16) SEARCH(bf16, f32, ld_bf16) SEARCH(f32, f32, SAME) SEARCH(f64, f64, SAME)
+
+void EXPORT(index_search_sorted)(void *context, int64_t begin, int64_t end)
+{
+    static void (*const table[DT_COUNT])(const SearchArgs *, i64, i64) = {
+        search_u8, search_u8, search_i8, search_i16, search_i32, search_i64, search_f16, search_bf16, search_f32, search_f64};
+    const SearchArgs *a = context;
+    table[a->dtype](a, begin, end);
+}

@@ -1,0 +1,50 @@
+/* Argument blocks of the indexing kernels. Strides and offsets are in bytes unless said otherwise; every index was
+ * checked before a kernel runs. Declared in ops/indexing_kernels.pxi, defined in indexing.c. */
+#ifndef TRT_INDEXING_H
+#define TRT_INDEXING_H
+#include <stdint.h>
+
+enum { INDEX_DIMS = 64 };
+enum { PUT_SET, PUT_ADD, PUT_MUL, PUT_MIN, PUT_MAX, PUT_OPS };
+
+/* Rows of a table named by offsets: for each outer position and each m, the inner block table[offset[m]] <-> dense[m]. */
+typedef struct {
+    int64_t m;
+    const int64_t *offset;
+    int64_t dense_step;
+    int n_outer, n_inner;
+    int64_t outer_size[INDEX_DIMS], outer_table[INDEX_DIMS], outer_dense[INDEX_DIMS];
+    int64_t inner_size[INDEX_DIMS], inner_table[INDEX_DIMS], inner_dense[INDEX_DIMS]; /* fastest last */
+    char *table, *dense;
+    int item, op, dtype;
+} RowArgs;
+
+/* Lines along one dimension: dense[i] <-> table[index[i]], with `nd` >= 1 other dimensions, fastest last. */
+typedef struct {
+    int nd;
+    int64_t n, ts, ds, xs; /* along the dimension; xs in elements */
+    int64_t size[INDEX_DIMS], t[INDEX_DIMS], d[INDEX_DIMS], x[INDEX_DIMS];
+    char *table, *dense;
+    const int64_t *index;
+    int item, op, dtype;
+} LineArgs;
+
+/* dst = mask ? value : src over nd >= 1 dimensions, fastest last. */
+typedef struct {
+    int nd;
+    int64_t size[INDEX_DIMS], d[INDEX_DIMS], s[INDEX_DIMS], m[INDEX_DIMS];
+    char *dst, *src, *mask;
+    int item;
+    char value[16];
+} MaskArgs;
+
+/* Positions in sorted rows: `n` boundaries per row, `count` values per row. */
+typedef struct {
+    const char *sorted, *values;
+    const int64_t *sorter;
+    char *out;
+    int64_t n, count, row_step; /* row_step 0: one row of boundaries for all values */
+    int right, out_int32, dtype;
+} SearchArgs;
+
+#endif

@@ -1,0 +1,567 @@
+# x[key] and x[key] = value: basic indexing as geometry of one view, tensors and masks as index and index_put.
+#
+# `parse_key` walks the key once. Without recording it only changes a Geometry; with recording it applies select, slice
+# and unsqueeze one after another, so that the graph has PyTorch's Nodes.
+
+cdef extern from "Python.h":
+    bint PyLong_CheckExact(object)
+    bint PyLong_Check(object)
+    bint PySlice_Check(object)
+    int PySlice_Unpack(object, Py_ssize_t*, Py_ssize_t*, Py_ssize_t*) except -1
+    long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
+
+cdef struct Geometry:
+    int ndim
+    int64_t sizes[MAX_DIMS]
+    int64_t strides[MAX_DIMS]
+    int64_t offset
+
+
+cdef int raise_bounds(int64_t i, int dim, int64_t size) except -1:
+    raise IndexError(f"index {i} is out of bounds for dimension {dim} with size {size}")
+
+
+cdef inline bint is_mask(TensorBase t) noexcept:
+    return t.dtype == BOOL or t.dtype == U8
+
+
+cdef bint list_is_tuple(list key):
+    """PyTorch takes a short list that holds tensors, sequences, slices, None or ... for a tuple."""
+    if len(key) >= 32:
+        return False
+    for v in key:
+        if v is None or v is Ellipsis or isinstance(v, (TensorBase, list, tuple, slice)):
+            return True
+    return False
+
+
+cdef int add_output(Geometry* g, int64_t size, int64_t stride) except -1:
+    if g.ndim >= MAX_DIMS:
+        raise IndexError(f"indexing: the result has more than {MAX_DIMS} dimensions")
+    g.sizes[g.ndim] = size
+    g.strides[g.ndim] = stride
+    g.ndim += 1
+    return 0
+
+
+cdef TensorBase index_of_sequence(object v):
+    """A list, array or range as an index tensor (int64, or bool)."""
+    if isinstance(v, (list, tuple, range)):
+        if len(v) == 0:
+            return <TensorBase>_ops.empty(0, dtype=dtype_of(I64))
+        v = _ops.tensor(list(v) if not isinstance(v, list) else v)
+        return <TensorBase>v
+    return <TensorBase>_ops.as_tensor(v)
+
+
+cdef object not_an_index(object v):
+    raise IndexError(f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {type(v).__name__})")
+
+
+cdef TensorBase parse_key(TensorBase self, object key, list indices):
+    """The view that the key's ints, slices, None and Ellipsis name; `indices` gets (output dimension, tensor) pairs."""
+    cdef Geometry g
+    cdef TensorBase t, current = self
+    cdef bint record = self.requires_grad and grad_mode(), changed = False
+    cdef int source = 0, specified = 0, k, overflow = 0
+    cdef int64_t i, n
+    cdef Py_ssize_t start, stop, step
+    cdef tuple items
+    if type(key) is tuple:
+        items = <tuple>key
+    elif isinstance(key, tuple) or isinstance(key, list) and list_is_tuple(key):
+        items = tuple(key)
+    else:
+        items = (key,)
+    for v in items:
+        if v is None or v is Ellipsis or v is True or v is False:
+            continue
+        if isinstance(v, TensorBase) and is_mask(<TensorBase>v):
+            specified += (<TensorBase>v).ndim
+        else:
+            specified += 1
+    if specified > self.ndim:
+        if self.ndim == 0 and len(items) == 1:
+            if isinstance(items[0], slice):
+                raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+            if not isinstance(items[0], (TensorBase, list, tuple, str, float)):
+                raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number")
+        raise IndexError(f"too many indices for tensor of dimension {self.ndim}")
+    g.ndim = 0
+    g.offset = self.offset
+    for v in items:
+        if PyLong_CheckExact(v):
+            i = PyLong_AsLongLongAndOverflow(v, &overflow)
+            n = self.sizes[source]
+            if overflow or i >= n or i < -n:
+                raise IndexError(f"index {v} is out of bounds for dimension {source} with size {n}")
+            if record:
+                current = op_select(current, g.ndim, i)
+                changed = True
+            g.offset += (i + n if i < 0 else i) * self.strides[source]
+            source += 1
+        elif PySlice_Check(v):
+            if (<slice>v).start is None and (<slice>v).stop is None and (<slice>v).step is None:
+                add_output(&g, self.sizes[source], self.strides[source])
+                source += 1
+                continue
+            PySlice_Unpack(plain_slice(v), &start, &stop, &step)
+            if step <= 0:
+                raise ValueError("step must be greater than zero")
+            n = self.sizes[source]
+            start = max(start + n, 0) if start < 0 else min(start, n)
+            stop = max(stop + n, 0) if stop < 0 else min(stop, n)
+            stop = max(start, stop)
+            if record and not (start == 0 and stop == n and step == 1):
+                current = op_slice(current, g.ndim, start, stop, step)
+                changed = True
+            i = (stop - start - 1) // step + 1 if stop > start else 0
+            # strides of at most one element are never used; a huge step must not overflow them
+            add_output(&g, i, self.strides[source] * step if i > 1 or step <= n else self.strides[source])
+            if i > 0:
+                g.offset += start * self.strides[source]
+            source += 1
+        elif v is Ellipsis:
+            for k in range(self.ndim - specified):
+                add_output(&g, self.sizes[source], self.strides[source])
+                source += 1
+            specified = self.ndim
+        elif v is None or v is True or v is False:
+            if record:
+                current = op_unsqueeze(current, g.ndim)
+                changed = True
+            if v is not None:
+                indices.append((g.ndim, flag_index(v is True)))
+            add_output(&g, 1, self.sizes[source] * self.strides[source] if source < self.ndim else 1)
+        elif isinstance(v, TensorBase):
+            t = <TensorBase>v
+            if t.ndim == 0 and category[t.dtype] <= CAT_INT:
+                if is_mask(t):
+                    if record:
+                        current = op_unsqueeze(current, g.ndim)
+                        changed = True
+                    indices.append((g.ndim, flag_index(bool(v.item()))))
+                    add_output(&g, 1, self.sizes[source] * self.strides[source] if source < self.ndim else 1)
+                    continue
+                i = v.item()
+                n = self.sizes[source]
+                if i >= n or i < -n:
+                    raise_bounds(i, source, n)
+                if record:
+                    current = op_select(current, g.ndim, i)
+                    changed = True
+                g.offset += (i + n if i < 0 else i) * self.strides[source]
+                source += 1
+                continue
+            indices.append((g.ndim, t))
+            for k in range(t.ndim if is_mask(t) else 1):
+                add_output(&g, self.sizes[source], self.strides[source])
+                source += 1
+        elif isinstance(v, (list, tuple, range)) or hasattr(v, "__array_interface__") and getattr(v, "ndim", 0) > 0:
+            t = index_of_sequence(v)
+            indices.append((g.ndim, t))
+            if is_mask(t) and t.ndim != 1 and source + t.ndim > self.ndim:
+                raise IndexError(f"too many indices for tensor of dimension {self.ndim}")
+            for k in range(t.ndim if is_mask(t) else 1):
+                add_output(&g, self.sizes[source], self.strides[source])
+                source += 1
+        elif hasattr(type(v), "__index__") and not hasattr(v, "__bool__index__"):
+            if type(v).__name__ in ("bool_", "bool"):
+                not_an_index(v)
+            i = v.__index__()
+            n = self.sizes[source]
+            if i >= n or i < -n:
+                raise_bounds(i, source, n)
+            if record:
+                current = op_select(current, g.ndim, i)
+                changed = True
+            g.offset += (i + n if i < 0 else i) * self.strides[source]
+            source += 1
+        elif isinstance(v, str):
+            raise TypeError("new(): invalid data type 'str'")
+        else:
+            not_an_index(v)
+    while source < self.ndim:
+        add_output(&g, self.sizes[source], self.strides[source])
+        source += 1
+    if record:
+        return current if changed else (op_alias(self) if not indices else self)
+    if indices and g.ndim == self.ndim and len(indices) == len(items):
+        return self
+    current = make_view(self, g.ndim, g.sizes, g.strides, g.offset)
+    if self.requires_grad:
+        note_view(current)
+    return current
+
+
+cdef object plain_slice(object v):
+    """A slice whose bounds may be one-element tensors, as ints."""
+    cdef slice s = v
+    if isinstance(s.start, TensorBase) or isinstance(s.stop, TensorBase) or isinstance(s.step, TensorBase):
+        return slice(s.start.__index__() if isinstance(s.start, TensorBase) else s.start, s.stop.__index__() if isinstance(s.stop, TensorBase) else s.stop,
+                     s.step.__index__() if isinstance(s.step, TensorBase) else s.step)
+    return v
+
+
+cdef TensorBase flag_index(bint flag):
+    """The index that keeps or drops a dimension of size one."""
+    cdef int64_t n = 1 if flag else 0
+    cdef TensorBase t = empty_tensor(1, &n, I64, DEV_CPU)
+    if flag:
+        (<int64_t*>data_of(t))[0] = 0
+    return t
+
+
+cdef list dense_indices(list pairs):
+    """(dimension, tensor) pairs as a list with None for the dimensions in between."""
+    cdef list r = []
+    for d, t in pairs:
+        while len(r) < d:
+            r.append(None)
+        r.append(t)
+        if is_mask(<TensorBase>t):
+            # the mask's other dimensions are used up by it
+            for _ in range((<TensorBase>t).ndim - 1):
+                r.append(_USED)
+    return [t for t in r if t is not _USED]
+
+
+cdef object _USED = object()
+
+
+def getitem(TensorBase self not None, key):
+    """self[key]: a view for ints, slices, None and ..., a copy where tensors, lists or masks pick elements. IndexError when out of range."""
+    cdef int64_t i, n
+    cdef int overflow = 0
+    cdef TensorBase r
+    cdef list indices
+    if not is_plain(self) or tls().function_modes:
+        if has_function(self) or tls().function_modes:
+            x = call_torch_function(getitem, (self, key), {})
+            if x is not NotImplemented:
+                return x
+    if PyLong_CheckExact(key) and self.ndim > 0 and self.ndim <= INLINE_DIMS:
+        i = PyLong_AsLongLongAndOverflow(key, &overflow)
+        n = self.sizes[0]
+        if overflow or i >= n or i < -n:
+            raise IndexError(f"index {key} is out of bounds for dimension 0 with size {n}")
+        if i < 0:
+            i += n
+        if self.requires_grad and grad_mode():
+            return op_select(self, 0, i)
+        r = make_view(self, self.ndim - 1, self.sizes + 1, self.strides + 1, self.offset + i * self.strides[0])
+        if self.requires_grad:
+            note_view(r)
+        return r
+    indices = []
+    r = parse_key(self, key, indices)
+    if not indices:
+        return r
+    return op_index(r, expand_masks(r, dense_indices(indices)))
+
+
+cdef int assign_number(TensorBase v, object value) except -1:
+    cdef Scalar s
+    to_scalar(value, &s)
+    if s.kind == 3 and category[v.dtype] != CAT_COMPLEX:
+        raise RuntimeError(f"value cannot be converted to type {dtype_label(v.dtype).decode()} without overflow")
+    if v.requires_grad:
+        finish_inplace(op_fill(v, &s, v, INPLACE), v.keys)
+        return 0
+    if has_internal_overlap(v):
+        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the operation.")
+    if v.device_type == DEV_CPU or v.device_type == DEV_META:
+        fill_elements(v, &s)
+        bump_version(v)
+    else:
+        finish_inplace(op_fill(v, &s, v, INPLACE), v.keys)
+    return 0
+
+
+cdef object without_leading_ones(object value, int ndim):
+    """The value without the leading dimensions of size one that it has more than its destination."""
+    cdef TensorBase t = value
+    cdef int extra = 0
+    while t.ndim - extra > ndim and t.sizes[extra] == 1:
+        extra += 1
+    return value.reshape([t.sizes[k] for k in range(extra, t.ndim)]) if extra else value
+
+
+cdef TensorBase assigned_value(TensorBase self, object value):
+    """The right side of an assignment as a tensor."""
+    cdef Scalar s
+    if isinstance(value, TensorBase):
+        return <TensorBase>value
+    if is_number(value):
+        to_scalar(value, &s)
+        if s.kind == 3 and category[self.dtype] != CAT_COMPLEX:
+            raise RuntimeError(f"value cannot be converted to type {dtype_label(self.dtype).decode()} without overflow")
+        return number_tensor(self.dtype, &s)
+    raise TypeError(f"can't assign a {type(value).__module__ + '.' if type(value).__module__ != 'builtins' else ''}{type(value).__name__} to a torch.{dtype_label(self.dtype).decode()}Tensor")
+
+
+def setitem(TensorBase self not None, key, value):
+    """self[key] = value, broadcast and converted to self's dtype. IndexError when out of range, RuntimeError when shapes do not fit."""
+    cdef TensorBase v, t
+    cdef list indices = []
+    cdef object whole
+    if not is_plain(self) and has_function(self) or has_function(value) or tls().function_modes:
+        x = call_torch_function(setitem, (self, key, value), {})
+        if x is not NotImplemented:
+            return
+    if not isinstance(value, TensorBase) and not is_number(value):
+        assigned_value(self, value)
+    v = parse_key(self, key, indices)
+    check_inplace(v, "setitem")
+    if not indices:
+        if not isinstance(value, TensorBase):
+            assign_number(v, value)
+            return
+        t = <TensorBase>value
+        value = without_leading_ones(value, v.ndim)
+        check_expands(<TensorBase>value, v)
+        _ops.copy_(v, value)
+        return
+    t = assigned_value(v, value)
+    if len(indices) == 1 and indices[0][0] == 0 and (<TensorBase>indices[0][1]).dtype == BOOL and t.ndim == 0 and same_sizes(<TensorBase>indices[0][1], v) \
+            and t.dtype == v.dtype and not has_internal_overlap(v):
+        finish_inplace(op_masked_fill(v, <TensorBase>indices[0][1], t, v, INPLACE), v.keys | t.keys)
+        return
+    whole = without_leading_ones(t, MAX_DIMS)
+    finish_inplace(op_index_put(v, expand_masks(v, dense_indices(indices)), <TensorBase>whole, False, v, INPLACE), v.keys | t.keys)
+
+
+cdef int check_expands(TensorBase value, TensorBase v) except -1:
+    cdef int k, j
+    for k in range(value.ndim):
+        j = k + v.ndim - value.ndim
+        if j < 0:
+            raise RuntimeError(f"expand: the number of sizes provided ({v.ndim}) must be greater or equal to the number of dimensions in the tensor ({value.ndim}): value of shape {shape_text(value)} assigned to {shape_text(v)}")
+        if value.sizes[k] != 1 and value.sizes[k] != v.sizes[j]:
+            raise RuntimeError(
+                f"The expanded size of the tensor ({v.sizes[j]}) must match the existing size ({value.sizes[k]}) at non-singleton dimension {j}.  "
+                f"Target sizes: {shape_text(v)}.  Tensor sizes: {shape_text(value)}")
+    return 0
+
+
+def delitem(self, key):
+    """Tensors have a fixed number of elements."""
+    raise TypeError("Tensor does not support deleting items")
+
+
+# ---- index and index_put -------------------------------------------------------------------------------------------
+
+cdef list expand_masks(TensorBase self, object given):
+    """Index tensors with every mask replaced by the coordinates of its true elements; int64 or None, at most one per dimension."""
+    cdef list r = []
+    cdef TensorBase t
+    cdef int k
+    cdef object x
+    if not isinstance(given, (list, tuple)):
+        raise TypeError(f"index: indices must be a tuple of Tensors, not {type(given).__name__}")
+    for x in given:
+        if x is None:
+            r.append(None)
+            continue
+        t = <TensorBase?>x
+        if is_mask(t):
+            if t.dtype == U8:
+                import warnings
+                warnings.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", UserWarning, stacklevel=3)
+            if t.ndim == 0:
+                raise IndexError("index: a 0-dimensional mask can't index a dimension")
+            for k in range(t.ndim):
+                if len(r) + k >= self.ndim:
+                    raise IndexError(f"too many indices for tensor of dimension {self.ndim}")
+                if t.sizes[k] != self.sizes[len(r) + k]:
+                    raise IndexError(f"The shape of the mask {shape_text(t)} at index {k} does not match the shape of the indexed tensor {shape_text(self)} at index {len(r) + k}")
+            r.extend(coordinates_of(t))
+        elif t.dtype == I64 or t.dtype == I32:
+            r.append(t if t.dtype == I64 else cast_to(t, I64))
+        else:
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+    while r and r[len(r) - 1] is None:
+        r.pop()
+    if len(r) > self.ndim:
+        raise IndexError(f"too many indices for tensor of dimension {self.ndim} (got {len(r)})")
+    return r
+
+
+cdef struct IndexShape:
+    int n                         # dimensions of the broadcast indices
+    int64_t sizes[MAX_DIMS]
+    int before                    # dimensions of the result in front of them
+    int ndim                      # dimensions of the result
+    int64_t result[MAX_DIMS]
+
+
+cdef int index_shape(TensorBase self, list indices, IndexShape* s) except -1:
+    """The result's shape: the indices' dimensions stand where the indexed ones are when those are adjacent, else in front."""
+    cdef int first = -1, last = -1, k, j, d, count = 0
+    cdef TensorBase t
+    s.n = 0
+    for d in range(len(indices)):
+        if indices[d] is not None:
+            t = <TensorBase>indices[d]
+            if first < 0:
+                first = d
+            last = d
+            count += 1
+            s.n = max(s.n, t.ndim)
+    for k in range(s.n):
+        s.sizes[k] = 1
+    for x in indices:
+        if x is None:
+            continue
+        t = <TensorBase>x
+        for k in range(t.ndim):
+            j = k + s.n - t.ndim
+            if t.sizes[k] != 1 and t.sizes[k] != s.sizes[j]:
+                if s.sizes[j] != 1:
+                    raise IndexError("shape mismatch: indexing tensors could not be broadcast together with shapes "
+                                     + ", ".join([shape_text(<TensorBase>y) for y in indices if y is not None]))
+                s.sizes[j] = t.sizes[k]
+    s.before = first if count and last - first + 1 == count else 0
+    s.ndim = self.ndim - count + s.n
+    if s.ndim > MAX_DIMS:
+        raise IndexError(f"index: the result has more than {MAX_DIMS} dimensions")
+    j = 0
+    for d in range(self.ndim):
+        if j == s.before:
+            j += s.n
+        if d < len(indices) and indices[d] is not None:
+            continue
+        s.result[j] = self.sizes[d]
+        j += 1
+    for k in range(s.n):
+        s.result[s.before + k] = s.sizes[k]
+    return 0
+
+
+cdef TensorBase index_offsets(TensorBase self, list indices, IndexShape* s):
+    """Byte offsets of the indexed positions, in the row-major order of the broadcast indices; all indices are checked."""
+    cdef TensorBase offsets = empty_tensor(s.n, s.sizes, I64, DEV_CPU), t
+    cdef int64_t bad
+    cdef int d
+    cdef object x
+    memset(data_of(offsets), 0, offsets.numel * 8)
+    for d in range(len(indices)):
+        if indices[d] is None:
+            continue
+        t = contiguous_of(<TensorBase>indices[d])
+        bad = first_bad(t, -self.sizes[d], self.sizes[d])
+        if bad >= 0 and offsets.numel:
+            raise_bounds(index_at(t, bad), d, self.sizes[d])
+        if not same_sizes(t, offsets):
+            x = alias_of(t)
+            t = contiguous_of(<TensorBase>x.expand([s.sizes[k] for k in range(s.n)]))
+        add_offsets(<int64_t*>data_of(offsets), <const int64_t*>data_of(t), offsets.numel, self.sizes[d], self.strides[d] * ITEM_SIZE[self.dtype])
+    return offsets
+
+
+cdef int index_rows(RowArgs* r, TensorBase self, list indices, IndexShape* s, TensorBase dense, TensorBase offsets) except -1:
+    """Geometry for the row kernels; dense has the result's shape, its index dimensions collapse to one step."""
+    cdef int64_t item = ITEM_SIZE[self.dtype]
+    cdef int d, j = 0
+    r.n_outer = 0
+    r.n_inner = 0
+    for d in range(self.ndim):
+        if j == s.before:
+            j += s.n
+        if d < len(indices) and indices[d] is not None:
+            continue
+        if j < s.before:
+            add_dim(&r.n_outer, r.outer_size, r.outer_table, r.outer_dense, self.sizes[d], self.strides[d] * item, dense.strides[j] * item)
+        else:
+            add_dim(&r.n_inner, r.inner_size, r.inner_table, r.inner_dense, self.sizes[d], self.strides[d] * item, dense.strides[j] * item)
+        j += 1
+    r.m = offsets.numel
+    r.offset = <const int64_t*>data_of(offsets)
+    r.dense_step = 0
+    for d in range(s.n - 1, -1, -1):
+        if s.sizes[d] != 1:
+            r.dense_step = dense.strides[s.before + d] * item
+            break
+    r.table = data_of(self)
+    r.dense = data_of(dense)
+    return 0
+
+
+cdef TensorBase index_cpu(TensorBase self, object indices):
+    cdef list full = expand_masks(self, indices)
+    cdef IndexShape s
+    cdef RowArgs r
+    cdef TensorBase result, offsets
+    index_shape(self, full, &s)
+    result = empty_tensor(s.ndim, s.result, self.dtype, self.device_type)
+    if self.device_type == DEV_META:
+        return result
+    offsets = index_offsets(self, full, &s)
+    index_rows(&r, self, full, &s, result, offsets)
+    run_gather(&r, self, result, offsets)
+    return result
+
+
+cdef TensorBase index_put_cpu(TensorBase self, object indices, TensorBase values, bint accumulate, TensorBase out, int mode):
+    cdef list full = expand_masks(self, indices)
+    cdef IndexShape s
+    cdef RowArgs r
+    cdef TensorBase offsets, target, dense
+    cdef int64_t strides[MAX_DIMS]
+    cdef int k, j
+    if values.dtype != self.dtype:
+        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {type_text(self)} for the destination and {type_text(values)} for the source.")
+    index_shape(self, full, &s)
+    j = values.ndim - s.ndim
+    for k in range(s.ndim):
+        strides[k] = 0
+    for k in range(values.ndim):
+        if k < j:
+            if values.sizes[k] == 1:
+                continue
+        elif values.sizes[k] == 1 or values.sizes[k] == s.result[k - j]:
+            strides[k - j] = 0 if values.sizes[k] == 1 else values.strides[k]
+            continue
+        raise RuntimeError(f"shape mismatch: value tensor of shape {shape_text(values)} cannot be broadcast to indexing result of shape {dims_text(s.ndim, s.result)}")
+    if self.device_type == DEV_META:
+        return self if mode == INPLACE else empty_like_tensor(self, self.dtype)
+    offsets = index_offsets(self, full, &s)
+    target = self
+    if mode != INPLACE:
+        target = clone_of(self)
+    if offsets.numel == 0 or values.numel == 0:
+        return target
+    dense = make_view(values, s.ndim, s.result, strides, values.offset)
+    if memory_overlap(dense, target) or values.numel > 1 and s.n > 1:
+        # the indices' dimensions must be one step apart, and the values must not change under the writes
+        dense = clone_of(dense)
+    index_rows(&r, target, full, &s, dense, offsets)
+    run_scatter(&r, 0, span_of(target), target, dense, offsets, PUT_ADD if accumulate else PUT_SET)
+    return target
+
+
+cdef str dims_text(int n, const int64_t* v):
+    return "[" + ", ".join([str(v[k]) for k in range(n)]) + "]"
+
+
+def index_put(TensorBase input not None, indices, TensorBase values not None, accumulate=False):
+    """A copy of input with input[indices] = values (or += when accumulate)."""
+    return op_index_put(input, expand_masks(input, indices), values, parse_bool(accumulate, "index_put", "accumulate"), None, FRESH)
+
+
+def index_put_(TensorBase self not None, indices, TensorBase values not None, accumulate=False):
+    """self[indices] = values (or += when accumulate), in the order of the indices; returns self."""
+    check_inplace(self, "index_put_")
+    return finish_inplace(op_index_put(self, expand_masks(self, indices), values, parse_bool(accumulate, "index_put_", "accumulate"), self, INPLACE), self.keys | values.keys)
+
+
+cdef object index_backward(object grad, object shape, object indices):
+    return grad.new_zeros(shape).index_put_(indices, grad, True)
+
+
+cdef object put_values_backward(object grad, object indices, object meta):
+    cdef TensorBase g = op_index(<TensorBase>grad, indices)
+    cdef int extra = len(meta[0]) - g.ndim
+    if extra > 0:
+        return g.sum_to_size(tuple(meta[0])[extra:]).reshape(meta[0])
+    return reduce_gradient(g, meta)

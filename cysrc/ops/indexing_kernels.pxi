@@ -1,0 +1,268 @@
+# Indexing kernels' C side: argument blocks, choice of the instruction set, conversion and checks of indices.
+from libc.stdlib cimport calloc
+
+cdef extern from "indexing.h" nogil:
+    enum:
+        INDEX_DIMS
+        PUT_SET
+        PUT_ADD
+        PUT_MUL
+        PUT_MIN
+        PUT_MAX
+    ctypedef struct RowArgs:
+        int64_t m
+        const int64_t* offset
+        int64_t dense_step
+        int n_outer, n_inner
+        int64_t outer_size[64]
+        int64_t outer_table[64]
+        int64_t outer_dense[64]
+        int64_t inner_size[64]
+        int64_t inner_table[64]
+        int64_t inner_dense[64]
+        char* table
+        char* dense
+        int item, op, dtype
+    ctypedef struct LineArgs:
+        int nd
+        int64_t n, ts, ds, xs
+        int64_t size[64]
+        int64_t t[64]
+        int64_t d[64]
+        int64_t x[64]
+        char* table
+        char* dense
+        const int64_t* index
+        int item, op, dtype
+    ctypedef struct MaskArgs:
+        int nd
+        int64_t size[64]
+        int64_t d[64]
+        int64_t s[64]
+        int64_t m[64]
+        char* dst
+        char* src
+        char* mask
+        int item
+        char value[16]
+    ctypedef struct SearchArgs:
+        const char* sorted
+        const char* values
+        const int64_t* sorter
+        char* out
+        int64_t n, count, row_step
+        int right, out_int32, dtype
+
+ctypedef int64_t (*range_fn)(const int64_t* x, int64_t n, int64_t low, int64_t high) noexcept nogil
+ctypedef void (*offsets_fn)(int64_t* offset, const int64_t* x, int64_t n, int64_t size, int64_t stride) noexcept nogil
+ctypedef int64_t (*count_fn)(const char* data, int dtype, int64_t n) noexcept nogil
+ctypedef void (*write_fn)(const char* data, int dtype, int64_t count, int64_t* out) noexcept nogil
+ctypedef void (*unravel_fn)(const int64_t* flat, int64_t n, int nd, const int64_t* sizes, int64_t* out, int64_t row, int64_t column) noexcept nogil
+
+cdef extern from *:
+    """
+    #define TRT_INDEX_KERNEL(R, NAME, ARGS) R NAME##_base ARGS; R NAME##_avx2 ARGS; R NAME##_avx512 ARGS;
+    #define TRT_INDEX_SELECT(NAME) (trt_cpu_level() == 2 ? NAME##_avx512 : trt_cpu_level() == 1 ? NAME##_avx2 : NAME##_base)
+    TRT_INDEX_KERNEL(void, index_gather_rows, (void*, int64_t, int64_t))
+    TRT_INDEX_KERNEL(void, index_scatter_rows, (void*, int64_t, int64_t))
+    TRT_INDEX_KERNEL(void, index_gather_lines, (void*, int64_t, int64_t))
+    TRT_INDEX_KERNEL(void, index_scatter_lines, (void*, int64_t, int64_t))
+    TRT_INDEX_KERNEL(void, index_masked_fill, (void*, int64_t, int64_t))
+    TRT_INDEX_KERNEL(void, index_search_sorted, (void*, int64_t, int64_t))
+    TRT_INDEX_KERNEL(int64_t, index_out_of_range, (const int64_t*, int64_t, int64_t, int64_t))
+    TRT_INDEX_KERNEL(void, index_add_offsets, (int64_t*, const int64_t*, int64_t, int64_t, int64_t))
+    TRT_INDEX_KERNEL(int64_t, index_count_nonzero, (const char*, int, int64_t))
+    TRT_INDEX_KERNEL(void, index_write_nonzero, (const char*, int, int64_t, int64_t*))
+    TRT_INDEX_KERNEL(void, index_unravel, (const int64_t*, int64_t, int, const int64_t*, int64_t*, int64_t, int64_t))
+    #define trt_gather_rows TRT_INDEX_SELECT(index_gather_rows)
+    #define trt_scatter_rows TRT_INDEX_SELECT(index_scatter_rows)
+    #define trt_gather_lines TRT_INDEX_SELECT(index_gather_lines)
+    #define trt_scatter_lines TRT_INDEX_SELECT(index_scatter_lines)
+    #define trt_masked_fill TRT_INDEX_SELECT(index_masked_fill)
+    #define trt_search_sorted TRT_INDEX_SELECT(index_search_sorted)
+    #define trt_out_of_range TRT_INDEX_SELECT(index_out_of_range)
+    #define trt_add_offsets TRT_INDEX_SELECT(index_add_offsets)
+    #define trt_count_nonzero TRT_INDEX_SELECT(index_count_nonzero)
+    #define trt_write_nonzero TRT_INDEX_SELECT(index_write_nonzero)
+    #define trt_unravel TRT_INDEX_SELECT(index_unravel)
+    """
+    task_fn trt_gather_rows
+    task_fn trt_scatter_rows
+    task_fn trt_gather_lines
+    task_fn trt_scatter_lines
+    task_fn trt_masked_fill
+    task_fn trt_search_sorted
+    range_fn trt_out_of_range
+    offsets_fn trt_add_offsets
+    count_fn trt_count_nonzero
+    write_fn trt_write_nonzero
+    unravel_fn trt_unravel
+
+cdef task_fn gather_rows_task = trt_gather_rows
+cdef task_fn scatter_rows_task = trt_scatter_rows
+cdef task_fn gather_lines_task = trt_gather_lines
+cdef task_fn scatter_lines_task = trt_scatter_lines
+cdef task_fn masked_fill_task = trt_masked_fill
+cdef task_fn search_task = trt_search_sorted
+cdef range_fn out_of_range = trt_out_of_range
+cdef offsets_fn add_offsets = trt_add_offsets
+cdef count_fn count_nonzero_in = trt_count_nonzero
+cdef write_fn write_nonzero = trt_write_nonzero
+cdef unravel_fn unravel = trt_unravel
+
+
+cdef int run_task(task_fn task, void* args, int64_t n, int64_t work, int64_t grain, TensorBase a, TensorBase b, TensorBase c) except -1:
+    """Run a kernel over [0, n); without the GIL and in several threads when `work` elements are worth it."""
+    cdef trt_block* ha = a.storage.block
+    cdef trt_block* hb = b.storage.block
+    cdef trt_block* hc = c.storage.block
+    if n <= 0:
+        return 0
+    if work < 8192:
+        task(args, 0, n)
+        return 0
+    trt_block_hold(ha)
+    trt_block_hold(hb)
+    trt_block_hold(hc)
+    with nogil:
+        parallel_for(n, max(grain, <int64_t>1), 1, task, args)
+    block_drop(ha)
+    block_drop(hb)
+    block_drop(hc)
+    return 0
+
+
+cdef TensorBase index64(TensorBase index):
+    """A contiguous int64 copy of an index (itself when it is that)."""
+    return contiguous_of(cast_to(index, I64))
+
+
+cdef int check_device_data(TensorBase t, str op) except -1:
+    if t.device_type == DEV_META:
+        raise NotImplementedError(f"{op}(): the result's shape depends on the data, which meta tensors do not have")
+    return 0
+
+
+cdef inline void add_dim(int* n, int64_t* sizes, int64_t* a, int64_t* b, int64_t size, int64_t sa, int64_t sb) noexcept:
+    """Append a dimension (slowest first), merged with the previous one where both strides continue."""
+    cdef int k = n[0]
+    if size == 1:
+        return
+    if k > 0 and a[k - 1] == sa * size and b[k - 1] == sb * size:
+        sizes[k - 1] *= size
+        a[k - 1] = sa
+        b[k - 1] = sb
+        return
+    sizes[k] = size
+    a[k] = sa
+    b[k] = sb
+    n[0] = k + 1
+
+
+# ---- rows: indices on whole dimensions ------------------------------------------------------------------------------
+
+cdef int run_gather(RowArgs* r, TensorBase table, TensorBase dense, TensorBase offsets) except -1:
+    cdef int64_t outers = 1, inner = 1
+    cdef int k
+    if dense.numel == 0:
+        return 0
+    for k in range(r.n_outer):
+        outers *= r.outer_size[k]
+    for k in range(r.n_inner):
+        inner *= r.inner_size[k]
+    r.item = ITEM_SIZE[table.dtype]
+    r.dtype = table.dtype
+    r.op = PUT_SET
+    return run_task(gather_rows_task, r, outers * r.m, dense.numel, 32768 // (inner + 3), table, dense, offsets)
+
+
+cdef int run_scatter(RowArgs* r, int64_t low, int64_t span, TensorBase table, TensorBase dense, TensorBase offsets, int op) except -1:
+    """Table positions are split between threads, so that each element is written by one, in the order of the indices."""
+    cdef int64_t inner = 1
+    cdef int k
+    for k in range(r.n_inner):
+        inner *= r.inner_size[k]
+    for k in range(r.n_outer):
+        inner *= r.outer_size[k]
+    if inner == 0 or r.m == 0:
+        return 0
+    r.item = ITEM_SIZE[table.dtype]
+    r.dtype = table.dtype
+    r.op = op
+    if op >= PUT_MIN and category[table.dtype] == CAT_COMPLEX:
+        raise RuntimeError("scatter_reduce: amin and amax are not defined for complex tensors")
+    return run_task(scatter_rows_task, r, span, r.m * inner, span if r.m * inner < 32768 else span // 64 + 1, table, dense, offsets)
+
+
+cdef int dimension_rows(RowArgs* r, TensorBase table, TensorBase dense, int dim) except -1:
+    """Fill in the geometry where the index runs along one dimension of both operands."""
+    cdef int64_t ti = ITEM_SIZE[table.dtype], di = ITEM_SIZE[dense.dtype]
+    cdef int k
+    r.n_outer = 0
+    r.n_inner = 0
+    for k in range(dim):
+        add_dim(&r.n_outer, r.outer_size, r.outer_table, r.outer_dense, table.sizes[k], table.strides[k] * ti, dense.strides[k] * di)
+    for k in range(dim + 1, table.ndim):
+        add_dim(&r.n_inner, r.inner_size, r.inner_table, r.inner_dense, table.sizes[k], table.strides[k] * ti, dense.strides[k] * di)
+    r.table = data_of(table)
+    r.dense = data_of(dense)
+    r.dense_step = dense.strides[dim] * di if dense.ndim else 0
+    return 0
+
+
+cdef TensorBase offsets_along(TensorBase index, int64_t size, int64_t stride):
+    cdef TensorBase offsets = empty_tensor(1, &index.numel, I64, DEV_CPU)
+    memset(data_of(offsets), 0, index.numel * 8)
+    add_offsets(<int64_t*>data_of(offsets), <const int64_t*>data_of(index), index.numel, size, stride)
+    return offsets
+
+
+cdef int64_t first_bad(TensorBase index, int64_t low, int64_t high) except -2:
+    """Position of the first index outside of [low, high), -1 when all are inside; `index` is contiguous int64."""
+    return out_of_range(<const int64_t*>data_of(index), index.numel, low, high)
+
+
+cdef inline int64_t index_at(TensorBase index, int64_t i) noexcept:
+    return (<const int64_t*>data_of(index))[i]
+
+
+# ---- lines: one index per element along a dimension -----------------------------------------------------------------
+
+cdef int run_lines(TensorBase table, TensorBase dense, TensorBase index, int dim, int op, bint gather, bint scalar) except -1:
+    """gather: dense[..i..] = table[..index..]; otherwise table[..index..] <op>= dense[..i..] over index's sizes."""
+    cdef LineArgs a
+    cdef int64_t ti = ITEM_SIZE[table.dtype], lines = 1
+    cdef int k, n = 0
+    if index.numel == 0:
+        return 0
+    a.n = index.sizes[dim] if index.ndim else 1
+    a.ts = table.strides[dim] * ti if table.ndim else 0
+    a.ds = dense.strides[dim] * ti if not scalar and dense.ndim else 0
+    a.xs = index.strides[dim] if index.ndim else 0
+    for k in range(index.ndim):
+        if k == dim or index.sizes[k] == 1:
+            continue
+        lines *= index.sizes[k]
+        a.size[n] = index.sizes[k]
+        a.t[n] = table.strides[k] * ti
+        a.d[n] = 0 if scalar else dense.strides[k] * ti
+        a.x[n] = index.strides[k]
+        if n > 0 and a.t[n - 1] == a.t[n] * a.size[n] and a.d[n - 1] == a.d[n] * a.size[n] and a.x[n - 1] == a.x[n] * a.size[n]:
+            a.size[n - 1] *= a.size[n]
+            a.t[n - 1] = a.t[n]
+            a.d[n - 1] = a.d[n]
+            a.x[n - 1] = a.x[n]
+        else:
+            n += 1
+    if n == 0:
+        a.size[0] = 1
+        a.t[0] = a.d[0] = a.x[0] = 0
+        n = 1
+    a.nd = n
+    a.table = data_of(table)
+    a.dense = data_of(dense)
+    a.index = <const int64_t*>data_of(index)
+    a.item = <int>ti
+    a.op = op
+    a.dtype = table.dtype
+    return run_task(gather_lines_task if gather else scatter_lines_task, &a, lines, index.numel, 16384 // (a.n + 1), table, dense, index)

@@ -1,0 +1,258 @@
+# Compositions over the indexing operators, and searching: their gradients follow from the parts.
+
+def take_along_dim(input, indices, dim=None, *, out=None):
+    """input's elements along dim at indices, broadcast in the other dimensions; over the flat input without dim."""
+    cdef TensorBase x = as_tensor_arg(input, "take_along_dim", "input"), i = as_tensor_arg(indices, "take_along_dim", "indices")
+    cdef int d, k
+    if i.dtype != I64 and i.dtype != I32:
+        raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {type_text(i)}")
+    if dim is None:
+        return _ops.gather(input.reshape(-1), 0, indices.reshape(-1), out=out)
+    if x.ndim != i.ndim:
+        raise RuntimeError(f"torch.take_along_dim(): input and indices should have the same number of dimensions, but got {x.ndim} dimensions for input, and {i.ndim} dimensions for indices")
+    d = wrap_dim(parse_int(dim, "take_along_dim", "dim"), x.ndim)
+    shape_x = list(shape_of(x))
+    shape_i = list(shape_of(i))
+    for k in range(x.ndim):
+        if k == d:
+            continue
+        if shape_x[k] != shape_i[k] and shape_x[k] != 1 and shape_i[k] != 1:
+            raise RuntimeError(f"The size of tensor a ({shape_x[k]}) must match the size of tensor b ({shape_i[k]}) at non-singleton dimension {k} (take_along_dim)")
+        shape_x[k] = shape_i[k] = shape_i[k] if shape_x[k] == 1 else shape_x[k]
+    return _ops.gather(input.expand(shape_x), d, indices.expand(shape_i), out=out)
+
+
+def one_hot(tensor, num_classes=-1):
+    """Class numbers (*) as rows of zeros with a one, (*, num_classes), int64."""
+    cdef TensorBase t = as_tensor_arg(tensor, "one_hot", "tensor")
+    cdef int64_t classes = parse_int(num_classes, "one_hot", "num_classes"), low, high
+    if t.dtype != I64:
+        raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor.")
+    if classes == 0 or classes < -1:
+        raise RuntimeError("num_classes should be positive" if t.numel else "Can not infer total number of classes from empty tensor.")
+    if t.numel == 0:
+        if classes <= 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        return _ops.empty((*shape_of(t), classes), dtype=dtype_of(I64))
+    check_device_data(t, "one_hot")
+    low, high = extremes(t)
+    if low < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    if classes == -1:
+        classes = high + 1
+    elif high >= classes:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    r = _ops.zeros((*shape_of(t), classes), dtype=dtype_of(I64))
+    return r.scatter_(-1, tensor.unsqueeze(-1), 1)
+
+
+cdef tuple extremes(TensorBase t):
+    """Smallest and largest element of a non-empty integer tensor."""
+    cdef TensorBase x = index64(t)
+    cdef const int64_t* p = <const int64_t*>data_of(x)
+    cdef int64_t low = p[0], high = p[0], i
+    for i in range(x.numel):
+        low = min(low, p[i])
+        high = max(high, p[i])
+    return low, high
+
+
+def bincount(input, weights=None, minlength=0):
+    """How often (or with which total weight) each value of a vector of non-negative integers occurs."""
+    cdef TensorBase x = as_tensor_arg(input, "bincount", "input")
+    cdef int64_t n = parse_int(minlength, "bincount", "minlength"), low, high
+    if n < 0:
+        raise RuntimeError("minlength should be >= 0")
+    if x.ndim != 1 or category[x.dtype] > CAT_INT or x.dtype == BOOL:
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    check_device_data(x, "bincount")
+    if weights is not None and ((<TensorBase?>weights).ndim != 1 or (<TensorBase>weights).numel != x.numel):
+        raise RuntimeError("weights should be 1-d and have the same length as input")
+    if x.numel:
+        low, high = extremes(x)
+        if low < 0:
+            raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+        n = max(n, high + 1)
+    flat = index64(x)
+    if weights is None:
+        return _ops.zeros(n, dtype=dtype_of(I64)).index_add_(0, flat, _ops.ones(1, dtype=dtype_of(I64)).expand(x.numel))
+    w = weights.detach()
+    if (<TensorBase>w).dtype != F32:
+        w = w.to(dtype_of(F64))
+    return _ops.zeros(n, dtype=dtype_of((<TensorBase>w).dtype)).index_add_(0, flat, w)
+
+
+# ---- scatter into views ---------------------------------------------------------------------------------------------
+
+cdef object embedded(object input, object src, object view, str name):
+    """`view` is a view of a copy of input; write src into it. Shapes must agree exactly."""
+    if (<TensorBase>src).ndim != (<TensorBase>view).ndim or not same_sizes(<TensorBase>src, <TensorBase>view):
+        raise RuntimeError(f"expected src to have a size equal to the {name} of self. src size = {shape_text(<TensorBase>src)}, {name} size = {shape_text(<TensorBase>view)}")
+    view.copy_(src)
+
+
+def select_scatter(input, src, dim, index):
+    """A copy of input with src written into input.select(dim, index)."""
+    r = input.clone()
+    embedded(input, src, r.select(dim, index), "slice")
+    return r
+
+
+def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
+    """A copy of input with src written into input[..., start:end:step, ...]."""
+    r = input.clone()
+    cdef TensorBase t = r
+    cdef int64_t low = 0 if start is None else start
+    cdef int64_t high = 0x7fffffffffffffff if end is None else end
+    embedded(input, src, op_slice(t, parse_int(dim, "slice_scatter", "dim"), low, high, parse_int(step, "slice_scatter", "step")), "slice")
+    return r
+
+
+def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
+    """A copy of input with src written into its diagonal."""
+    r = input.clone()
+    embedded(input, src, r.diagonal(offset, dim1, dim2), "slice")
+    return r
+
+
+def as_strided_scatter(input, src, size, stride, storage_offset=None):
+    """A copy of input (contiguous) with src written into its as_strided view."""
+    r = input.clone()
+    embedded(input, src, r.as_strided(size, stride, storage_offset), "slice")
+    return r
+
+
+# ---- index_reduce ---------------------------------------------------------------------------------------------------
+
+def index_reduce(input, dim, index, source, reduce, *, include_self=True):
+    """A copy of input in which the slices of source are combined with those that index names: prod, mean, amin or amax."""
+    cdef TensorBase x = as_tensor_arg(input, "index_reduce", "input"), i = as_tensor_arg(index, "index_reduce", "index"), s = as_tensor_arg(source, "index_reduce", "source")
+    cdef int d = wrap_dim(parse_int(dim, "index_reduce", "dim"), x.ndim)
+    if reduce not in ("prod", "mean", "amin", "amax"):
+        raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    i = vector_index("index_reduce", i)
+    check_source("index_reduce_", x, d, i, s, RuntimeError)
+    shape = [1] * max(s.ndim, 1)
+    shape[d] = i.numel
+    whole = (<object>i).reshape(shape).expand(shape_of(one_dimensional(s)))
+    if x.ndim == 0:
+        whole = whole.reshape(shape_of(s))
+    return input.scatter_reduce(d, whole, source, reduce, include_self=include_self)
+
+
+def index_reduce_(self, dim, index, source, reduce, *, include_self=True):
+    """index_reduce in place."""
+    return self.copy_(index_reduce(self, dim, index, source, reduce, include_self=include_self))
+
+
+# ---- search ---------------------------------------------------------------------------------------------------------
+
+cdef TensorBase searchsorted_cpu(TensorBase sorted_sequence, TensorBase self, bint out_int32, bint right, object sorter, TensorBase out, int mode):
+    cdef TensorBase s = contiguous_of(sorted_sequence), v = contiguous_of(self), r, order = s
+    cdef SearchArgs a
+    cdef int k
+    cdef int64_t bad
+    a.n = s.sizes[s.ndim - 1] if s.ndim else 1
+    if s.ndim != 1:
+        if v.ndim != s.ndim or s.ndim == 0:
+            raise RuntimeError(f"torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value tensor must match, but we got boundaries tensor {shape_text(s)} and input value tensor {shape_text(v)}")
+        for k in range(s.ndim - 1):
+            if s.sizes[k] != v.sizes[k]:
+                raise RuntimeError(f"torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value tensor must match, but we got boundaries tensor {shape_text(s)} and input value tensor {shape_text(v)}")
+    if s.dtype != v.dtype:
+        raise RuntimeError(f"torch.searchsorted(): boundary tensor and input value tensor should have same dtype, but got boundary tensor dtype {type_text(s)} and input value tensor dtype {type_text(v)}")
+    if category[s.dtype] == CAT_COMPLEX:
+        raise NotImplementedError(f"\"searchsorted_out_cpu\" not implemented for '{type_text(s)}'")
+    r = empty_tensor(v.ndim, v.sizes, I32 if out_int32 else I64, v.device_type)
+    if out_int32 and a.n > 0x7fffffff:
+        raise RuntimeError(f"torch.searchsorted(): the size of boundaries' last dimension should be less than INT_MAX, but we got {a.n}")
+    if mode == OUT and out.dtype != r.dtype:
+        raise RuntimeError(f"torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending on whether out_int32 flag is True, but we got output tensor's dtype {type_text(out)} and out_int32 flag is {'True' if out_int32 else 'False'}")
+    if v.device_type == DEV_META or v.numel == 0:
+        return finish_write("searchsorted", r, out, mode)
+    a.sorter = NULL
+    if sorter is not None:
+        order = <TensorBase?>sorter
+        if not same_sizes(order, s):
+            raise RuntimeError(f"torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor {shape_text(s)} and got sorter tensor {shape_text(order)}")
+        if order.dtype != I64:
+            raise RuntimeError(f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {type_text(order)}")
+        order = index64(order)
+        bad = first_bad(order, 0, a.n)
+        if bad >= 0:
+            raise RuntimeError("torch.searchsorted(): sorter index out of range")
+        a.sorter = <const int64_t*>data_of(order)
+    a.sorted = data_of(s)
+    a.values = data_of(v)
+    a.out = data_of(r)
+    a.count = v.sizes[v.ndim - 1] if v.ndim else 1
+    a.row_step = 0 if s.ndim == 1 else a.n
+    a.right = right
+    a.out_int32 = out_int32
+    a.dtype = s.dtype
+    run_task(search_task, &a, v.numel, v.numel * 16, 4096, s, v, r)
+    return finish_write("searchsorted", r, out, mode)
+
+
+cdef object search(object boundaries, object values, bint out_int32, bint right, object sorter, object out, str name):
+    cdef TensorBase s = as_tensor_arg(boundaries, name, "boundaries"), v
+    if isinstance(values, TensorBase):
+        v = <TensorBase>values
+    else:
+        if s.ndim != 1:
+            raise RuntimeError(f"torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got boundaries tensor dim({s.ndim}) and input value's dim(0) numel(1)")
+        v = scalar_value(s, values, name)
+    if out is None:
+        return op_searchsorted(s, v, out_int32, right, sorter, None, FRESH)
+    check_out(out, name)
+    r = op_searchsorted(s, v, out_int32, right, sorter, <TensorBase>out, OUT)
+    bump_version(<TensorBase>out)
+    return r
+
+
+cdef bint right_side(object right, object side) except -1:
+    if side is None:
+        return bool(right)
+    if side != "left" and side != "right":
+        raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
+    if side == "left" and right:
+        raise RuntimeError("torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True")
+    return side == "right"
+
+
+def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None):
+    """Where each value of input belongs in the sorted rows of sorted_sequence (*, n): left (default) or right of equals."""
+    return search(sorted_sequence, input, out_int32, right_side(right, side), sorter, out, "searchsorted")
+
+
+def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
+    """Which interval between sorted boundaries (n) each value lies in."""
+    cdef TensorBase b = as_tensor_arg(boundaries, "bucketize", "boundaries")
+    if b.ndim != 1:
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({b.ndim})")
+    return search(boundaries, input, out_int32, right, None, out, "bucketize")
+
+
+def isin(elements, test_elements, *, assume_unique=False, invert=False):
+    """Whether each of elements is among test_elements, as a bool tensor of its shape."""
+    cdef TensorBase e, t
+    if not isinstance(elements, TensorBase):
+        elements = _ops.tensor(elements)
+    if not isinstance(test_elements, TensorBase):
+        test_elements = _ops.tensor(test_elements, dtype=elements.dtype if not isinstance(test_elements, float) else None)
+    flat = test_elements.reshape(-1)
+    t = flat
+    if t.numel == 0:
+        r = _ops.zeros(shape_of(<TensorBase>elements), dtype=dtype_of(BOOL))
+        return _ops.logical_not(r) if invert else r
+    r = None
+    e = elements
+    if t.numel <= 16:
+        for k in range(t.numel):
+            hit = _ops.eq(elements, flat[k])
+            r = hit if r is None else _ops.logical_or(r, hit)
+    else:
+        ordered = _ops.sort(flat)[0].to(elements.dtype)
+        at = searchsorted(ordered, elements).clamp(max=t.numel - 1)
+        r = _ops.eq(ordered[at], elements)
+    return _ops.logical_not(r) if invert else r
