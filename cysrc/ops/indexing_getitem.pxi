@@ -441,16 +441,18 @@ cdef int index_shape(TensorBase self, list indices, IndexShape* s) except -1:
 cdef TensorBase index_offsets(TensorBase self, list indices, IndexShape* s):
     """Byte offsets of the indexed positions, in the row-major order of the broadcast indices; all indices are checked."""
     cdef TensorBase offsets = empty_tensor(s.n, s.sizes, I64, DEV_CPU), t
-    cdef int64_t bad
+    cdef int64_t bad, touched = 1
     cdef int d
     cdef object x
+    for d in range(s.ndim):
+        touched *= s.result[d]
     memset(data_of(offsets), 0, offsets.numel * 8)
     for d in range(len(indices)):
         if indices[d] is None:
             continue
         t = contiguous_of(<TensorBase>indices[d])
         bad = first_bad(t, -self.sizes[d], self.sizes[d])
-        if bad >= 0 and offsets.numel:
+        if bad >= 0 and touched:
             raise_bounds(index_at(t, bad), d, self.sizes[d])
         if not same_sizes(t, offsets):
             x = alias_of(t)
