@@ -6,6 +6,7 @@ one module. Results lie in <build>/; the extension modules go to <target>/tensor
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -151,14 +152,16 @@ class Builder:
             self.command(label, command)
             return
         kept = self.cache / (stamp + output.suffix)
-        if kept.exists():
-            shutil.copyfile(kept, output)
-            return
-        self.command(label, command)
         self.cache.mkdir(parents=True, exist_ok=True)
-        fresh = self.cache / f"{stamp}.{os.getpid()}.part"
-        shutil.copyfile(output, fresh)
-        fresh.rename(kept)
+        with open(self.cache / f"{stamp}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # another checkout may be making the same file
+            if kept.exists():
+                shutil.copyfile(kept, output)
+                return
+            self.command(label, command)
+            fresh = self.cache / f"{stamp}.{os.getpid()}.part"
+            shutil.copyfile(output, fresh)
+            fresh.rename(kept)
 
     def cythonize(self, name: str, source: Path) -> None:
         out = self.c_path(name)
