@@ -1,0 +1,132 @@
+# Scans of the reduction family: running sums, products and extremes.
+
+cdef struct Scan:
+    const scan_kernels* kernels
+    const char* data
+    char* out
+    int64_t item, out_item
+    int64_t n, inner               # contiguous (outer, n, inner)
+
+
+cdef void run_scan_rows(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef Scan* s = <Scan*>context
+    s.kernels.rows(s.data, s.n * s.item, s.item, s.out, s.n * s.out_item, s.out_item, s.n, begin, end)
+
+
+cdef void run_scan_blocks(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef Scan* s = <Scan*>context
+    cdef int64_t k
+    for k in range(begin, end):
+        s.kernels.cols(s.data + k * s.n * s.inner * s.item, s.inner * s.item, s.out + k * s.n * s.inner * s.out_item, s.inner * s.out_item, s.n, 0, s.inner)
+
+
+cdef TensorBase scan(TensorBase self, int64_t dim, int dtype, int op, TensorBase out, int mode, str name):
+    cdef Scan s
+    cdef int d = wrap_dim(dim, self.ndim), i, target = dtype
+    cdef int64_t outer = 1
+    cdef TensorBase x, r
+    if target < 0:
+        target = self.dtype if mode == INPLACE else out.dtype if mode == OUT else (I64 if self.dtype <= I64 else self.dtype)
+    x = contiguous_of(cast_to(self, target) if category[target] >= CAT_FLOAT or category[self.dtype] >= CAT_FLOAT else self)
+    r = empty_tensor(x.ndim, x.sizes, I64 if x.dtype <= I64 else x.dtype, x.device_type)
+    if x.device_type != DEV_META and x.numel:
+        s.kernels = scan_table(op, x.dtype)
+        if s.kernels.rows == NULL:
+            raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dtype_label(x.dtype).decode()}'")
+        s.data = data_of(x)
+        s.out = data_of(r)
+        s.item = ITEM_SIZE[x.dtype]
+        s.out_item = ITEM_SIZE[r.dtype]
+        s.n = x.sizes[d] if x.ndim else 1
+        s.inner = 1
+        for i in range(x.ndim):
+            if i < d:
+                outer *= x.sizes[i]
+            elif i > d:
+                s.inner *= x.sizes[i]
+        with nogil:
+            if s.inner == 1:
+                parallel_for(outer, (GRAIN + s.n - 1) // s.n, 1, run_scan_rows, &s)
+            else:
+                parallel_for(outer, (GRAIN + s.n * s.inner - 1) // (s.n * s.inner), 1, run_scan_blocks, &s)
+    if r.dtype != target:
+        r = cast_to(r, target)
+    if mode == INPLACE:
+        copy_elements(out, r)
+        return out
+    return to_result(r, out, mode, name)
+
+
+cdef TensorBase cumsum_cpu(TensorBase self, int64_t dim, int dtype, TensorBase out, int mode):
+    return scan(self, dim, dtype, SCAN_CUMSUM, out, mode, "cumsum")
+
+
+cdef TensorBase cumprod_cpu(TensorBase self, int64_t dim, int dtype, TensorBase out, int mode):
+    return scan(self, dim, dtype, SCAN_CUMPROD, out, mode, "cumprod")
+
+
+cdef object cumulative_extreme(TensorBase self, int64_t dim, bint largest, object out, int mode, str name):
+    """Running extreme and where it was; equal values move the index on, NaN stays. Rows along `dim`, in float64 or int64."""
+    cdef int d = wrap_dim(dim, self.ndim), i
+    cdef int64_t outer = 1, inner = 1, n, o, k, c, at
+    cdef TensorBase x, values, indices
+    cdef double* pf
+    cdef double best
+    cdef int64_t* pi
+    cdef int64_t ibest, where
+    cdef int64_t* index
+    if category[self.dtype] == CAT_COMPLEX:
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dtype_label(self.dtype).decode()}'")
+    x = contiguous_of(cast_to(self, F64 if category[self.dtype] == CAT_FLOAT else I64))
+    if x is self:
+        x = <TensorBase>_ops.clone(self.detach())
+    values = x
+    indices = empty_tensor(self.ndim, self.sizes, I64, self.device_type)
+    if self.numel and self.device_type != DEV_META:
+        n = x.sizes[d] if x.ndim else 1
+        for i in range(x.ndim):
+            if i < d:
+                outer *= x.sizes[i]
+            elif i > d:
+                inner *= x.sizes[i]
+        index = <int64_t*>data_of(indices)
+        pf = <double*>data_of(x)
+        pi = <int64_t*>data_of(x)
+        for o in range(outer):
+            for c in range(inner):
+                where = 0
+                at = o * n * inner + c
+                if x.dtype == F64:
+                    best = pf[at]
+                    for k in range(n):
+                        if pf[at] != pf[at] or (best == best and (pf[at] >= best if largest else pf[at] <= best)):
+                            best = pf[at]
+                            where = k
+                        pf[at] = best
+                        index[at] = where
+                        at += inner
+                else:
+                    ibest = pi[at]
+                    for k in range(n):
+                        if (pi[at] >= ibest if largest else pi[at] <= ibest):
+                            ibest = pi[at]
+                            where = k
+                        pi[at] = ibest
+                        index[at] = where
+                        at += inner
+    values = cast_to(values, self.dtype)
+    if mode == OUT:
+        values = to_result(values, <TensorBase>out[0], OUT, name)
+        indices = to_result(indices, <TensorBase>out[1], OUT, name)
+        return named_result(name, (values, indices))
+    return named_result(name, (values, indices))
+
+
+cdef object cummax_cpu(TensorBase self, int64_t dim, object out, int mode):
+    return cumulative_extreme(self, dim, True, out, mode, "cummax")
+
+
+cdef object cummin_cpu(TensorBase self, int64_t dim, object out, int mode):
+    return cumulative_extreme(self, dim, False, out, mode, "cummin")
+
+

@@ -1,0 +1,28 @@
+"""`python -m tools.codegen [docs|sources FOLDER]`: write docs/operators.md, or the generated sources for reading."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from .generate import generate
+from .schema import load
+from .stubs import write_documentation
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def main(arguments: list[str]) -> int:
+    if arguments[:1] == ["docs"]:
+        print(write_documentation(ROOT, load(ROOT / "cysrc" / "ops")))
+        return 0
+    if len(arguments) == 2 and arguments[0] == "sources":
+        for family, files in generate(ROOT, Path(arguments[1]).resolve()).items():
+            print(family, len(files), "loop files")
+        return 0
+    print(__doc__, file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
