@@ -118,39 +118,40 @@ DEFINE_TINY(double, d)
   /* C[i, :] = sum over p of A[i, p] B[p, :], eight rows of B at a time into sums that stay in L1 */                                      \
   INLINE void S##_combine(const int m, int64_t n, int64_t k, const T* a, int64_t ars, const T* b, int64_t ldb, T* c, int64_t crs,         \
                           int64_t ccs, T alpha, T beta) {                                                                                 \
-    T sums[4][1024] __attribute__((aligned(64)));                                                                                         \
-    for (int64_t j0 = 0; j0 < n; j0 += 1024) {                                                                                            \
-      int64_t w = n - j0 < 1024 ? n - j0 : 1024, p = 0;                                                                                   \
-      for (int i = 0; i < m; i++) memset(sums[i], 0, sizeof(T) * w);                                                                      \
+    const int64_t block = 4096 / (m == 3 ? 4 : m);                                                                                        \
+    T sums[4096] __attribute__((aligned(64)));                                                                                            \
+    for (int64_t j0 = 0; j0 < n; j0 += block) {                                                                                           \
+      int64_t w = n - j0 < block ? n - j0 : block, p = 0;                                                                                 \
+      for (int i = 0; i < m; i++) memset(sums + i * block, 0, sizeof(T) * w);                                                             \
       for (; p + 8 <= k; p += 8) {                                                                                                        \
         const T* q = b + p * ldb + j0;                                                                                                    \
         int64_t j = 0;                                                                                                                    \
         for (; j + W <= w; j += W) {                                                                                                      \
           S##x##W acc[4];                                                                                                                 \
-          for (int i = 0; i < m; i++) acc[i] = *(S##x##W*)(sums[i] + j);                                                                  \
+          for (int i = 0; i < m; i++) acc[i] = *(S##x##W*)(sums + i * block + j);                                                         \
           for (int r = 0; r < 8; r++) {                                                                                                   \
             S##x##W bv = *(const S##x##W*)(q + r * ldb + j);                                                                              \
             for (int i = 0; i < m; i++) acc[i] += a[i * ars + p + r] * bv;                                                                \
           }                                                                                                                               \
-          for (int i = 0; i < m; i++) *(S##x##W*)(sums[i] + j) = acc[i];                                                                  \
+          for (int i = 0; i < m; i++) *(S##x##W*)(sums + i * block + j) = acc[i];                                                         \
         }                                                                                                                                 \
         for (; j < w; j++)                                                                                                                \
           for (int i = 0; i < m; i++) {                                                                                                   \
-            T s = sums[i][j];                                                                                                             \
+            T s = sums[i * block + j];                                                                                                    \
             for (int r = 0; r < 8; r++) s += a[i * ars + p + r] * q[r * ldb + j];                                                         \
-            sums[i][j] = s;                                                                                                               \
+            sums[i * block + j] = s;                                                                                                      \
           }                                                                                                                               \
       }                                                                                                                                   \
       for (; p < k; p++)                                                                                                                  \
         for (int i = 0; i < m; i++) {                                                                                                     \
           T x = a[i * ars + p];                                                                                                           \
           const T* q = b + p * ldb + j0;                                                                                                  \
-          for (int64_t j = 0; j < w; j++) sums[i][j] += x * q[j];                                                                         \
+          for (int64_t j = 0; j < w; j++) sums[i * block + j] += x * q[j];                                                                \
         }                                                                                                                                 \
       for (int i = 0; i < m; i++)                                                                                                         \
         for (int64_t j = 0; j < w; j++) {                                                                                                 \
           T* to = c + i * crs + (j0 + j) * ccs;                                                                                           \
-          *to = beta != 0 ? alpha * sums[i][j] + beta * *to : alpha * sums[i][j];                                                         \
+          *to = beta != 0 ? alpha * sums[i * block + j] + beta * *to : alpha * sums[i * block + j];                                       \
         }                                                                                                                                 \
     }                                                                                                                                     \
   }                                                                                                                                       \

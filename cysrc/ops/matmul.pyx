@@ -403,9 +403,9 @@ cdef object linear_backward_composed(OpNode node, object grad, object input, obj
         return (gi, gw, gb)
     if node.edge(0) is not None:
         gi = _ops.matmul(grad, conj_of(weight))
-    g2 = grad.reshape(-1, weight.shape[0]) if weight.shape[0] else grad.reshape(input.numel() // max(input.shape[-1], 1), 0)
+    g2 = grad.reshape(-1, weight.shape[0]) if weight.shape[0] else grad.reshape(input.numel() // max(weight.shape[1], 1), 0)
     if node.edge(1) is not None:
-        x2 = input.reshape(g2.shape[0], input.shape[-1])
+        x2 = input.reshape(g2.shape[0], weight.shape[1])
         gw = _ops.mm(g2.t(), conj_of(x2))
     if node.edge(2) is not None:
         gb = g2.sum(0)

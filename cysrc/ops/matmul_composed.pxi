@@ -1,4 +1,5 @@
 # Operators composed of mm, bmm, mv and dot; they record through those, so that they need no derivatives of their own.
+# Modules of operators are compiled without index checks; functions over Python lists and shapes here turn them on.
 
 cdef object overridden(object function, tuple tensors, tuple args, dict kwargs):
     """NotImplemented, or what a tensor subclass's __torch_function__ made of the call."""
@@ -223,6 +224,8 @@ def addr_(input, vec1, vec2, *, beta=1, alpha=1):
     return input.copy_(r)
 
 
+@cython.wraparound(True)
+@cython.boundscheck(True)
 def kron(input, other, *, out=None):
     """The Kronecker product: sizes multiply, missing leading dimensions count 1."""
     r = overridden(kron, (input, other), (input, other), {} if out is None else {"out": out})
@@ -238,6 +241,8 @@ def kron(input, other, *, out=None):
 
 # ---- sums of products over named dimensions ------------------------------------------------------------------------
 
+@cython.wraparound(True)
+@cython.boundscheck(True)
 cdef object pair_product(object a, object b, list summed):
     """Two operands aligned to the same dimensions, multiplied and summed over `summed` (which stay as size 1)."""
     cdef int i, n = a.dim()
@@ -285,6 +290,8 @@ cdef object pair_product(object a, object b, list summed):
     return r.permute(back)
 
 
+@cython.wraparound(True)
+@cython.boundscheck(True)
 cdef object count(object shape, list dims):
     n = 1
     for d in dims:
@@ -300,6 +307,8 @@ cdef str label_text(int label):
     return chr(ord("A") + label) if label < 26 else chr(ord("a") + label - 26)
 
 
+@cython.wraparound(True)
+@cython.boundscheck(True)
 cdef list parse_labels(str text, str equation, int start):
     """The labels of one operand: 0..51, and one ELLIPSIS_LABEL for an ellipsis."""
     cdef list labels = []
@@ -338,6 +347,8 @@ cdef list sublist_labels(object sublist):
     return labels
 
 
+@cython.wraparound(True)
+@cython.boundscheck(True)
 def einsum(*args):
     """einsum(equation, *operands) or einsum(op1, sublist1, ..., [out]): sums of products over labelled dimensions."""
     cdef list inputs = [], operands
@@ -376,6 +387,8 @@ def einsum(*args):
     return contract(operands, inputs, output)
 
 
+@cython.wraparound(True)
+@cython.boundscheck(True)
 cdef object contract(list operands, list inputs, object output):
     """Align all operands to (output labels, summed labels), then multiply from left to right, summing what is used up."""
     cdef int ellipsis = 0, n, i, last
@@ -473,6 +486,8 @@ cdef object contract(list operands, list inputs, object output):
     return r
 
 
+@cython.wraparound(True)
+@cython.boundscheck(True)
 def tensordot(a, b, dims=2, out=None):
     """Sum over dims (a number: the last of a with the first of b; or two lists) of the products of a and b."""
     r = overridden(tensordot, (a, b), (a, b), {"dims": dims, "out": out})
@@ -511,6 +526,8 @@ def tensordot(a, b, dims=2, out=None):
     return into("tensordot", result, out)
 
 
+@cython.wraparound(True)
+@cython.boundscheck(True)
 def inner(input, other, *, out=None):
     """Dot products of the last dimensions: (..., n) and (..., n) -> all pairs; with a number, its multiple."""
     r = overridden(inner, (input, other), (input, other), {} if out is None else {"out": out})
@@ -523,6 +540,8 @@ def inner(input, other, *, out=None):
     return tensordot(input, other, ([-1], [-1]), out)
 
 
+@cython.wraparound(True)
+@cython.boundscheck(True)
 def bilinear(input1, input2, weight, bias=None):
     """input1: (..., in1), input2: (..., in2), weight: (out, in1, in2), bias: (out,) -> (..., out)."""
     r = overridden(bilinear, (input1, input2, weight, bias), (input1, input2, weight, bias), {})
@@ -570,6 +589,8 @@ def addbmm_(input, batch1, batch2, *, beta=1, alpha=1):
     return input.addmm_(a, b, beta=beta, alpha=alpha)
 
 
+@cython.wraparound(True)
+@cython.boundscheck(True)
 def linalg_multi_dot(tensors, *, out=None):
     """The product of two or more matrices (the first and the last may be vectors) in the cheapest order."""
     cdef list ts = tensor_list(tensors, "multi_dot", "tensors")
@@ -606,6 +627,8 @@ def linalg_multi_dot(tensors, *, out=None):
     return into("multi_dot", result, out)
 
 
+@cython.wraparound(True)
+@cython.boundscheck(True)
 cdef object chain_product(list ts, dict best, int i, int j):
     if i == j:
         return ts[i]
@@ -613,6 +636,8 @@ cdef object chain_product(list ts, dict best, int i, int j):
     return _ops.mm(chain_product(ts, best, i, k), chain_product(ts, best, k + 1, j))
 
 
+@cython.wraparound(True)
+@cython.boundscheck(True)
 def chain_matmul(*matrices, out=None):
     """The product of matrices in the cheapest order (older name of linalg.multi_dot)."""
     if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)):
@@ -660,6 +685,8 @@ def linalg_vecdot(x, y, *, dim=-1, out=None):
     return into("linalg_vecdot", _ops.mul(conj_of(x), y).sum(dim), out)
 
 
+@cython.wraparound(True)
+@cython.boundscheck(True)
 def linalg_cross(input, other, *, dim=-1, out=None):
     """The cross product along a dimension of size 3; other dimensions broadcast."""
     r = overridden(linalg_cross, (input, other), (input, other), {"dim": dim, "out": out})
@@ -676,6 +703,8 @@ def linalg_cross(input, other, *, dim=-1, out=None):
     return into("linalg_cross", _ops.stack(parts, dim), out)
 
 
+@cython.wraparound(True)
+@cython.boundscheck(True)
 def cross(input, other, dim=None, *, out=None):
     """linalg.cross along dim, by default the first dimension of size 3."""
     if dim is None:

@@ -25,16 +25,20 @@ def ramp(*shape: int) -> trt.Tensor:
     n = 1
     for s in shape:
         n *= s
-    return (trt.arange(n, dtype=trt.float32) % 7 - 3).reshape(shape)
+    return trt.tensor([float(i % 7 - 3) for i in range(n)]).reshape(shape)
+
+
+def same(a: trt.Tensor, b: trt.Tensor) -> bool:
+    return a.tolist() == b.tolist()
 
 
 CHECK = """
 import tensorrt_lite as trt
-a = (trt.arange(300 * 300, dtype=trt.float32) % 7 - 3).reshape(300, 300)
+a = trt.tensor([float(i % 7 - 3) for i in range(90000)]).reshape(300, 300)
 def right():
     c = a @ a
-    row, column = a[17].tolist(), a.t()[23].tolist()
-    return c[17, 23].item() == sum(x * y for x, y in zip(row, column))
+    row, column = a.select(0, 17).tolist(), a.select(1, 23).tolist()
+    return c.select(0, 17).select(0, 23).item() == sum(x * y for x, y in zip(row, column))
 """
 
 
@@ -110,12 +114,11 @@ def test_python_threads_multiply_at_the_same_time():
     trt.set_num_threads(2)
     a = ramp(200, 200)
     expected = a @ a
-    failures = []
+    right = []
 
     def work():
-        for _ in range(30):
-            if not trt.equal(a @ a, expected):
-                failures.append(1)
+        for _ in range(10):
+            right.append(same(a @ a, expected))
 
     try:
         threads = [threading.Thread(target=work) for _ in range(3)]
@@ -124,7 +127,7 @@ def test_python_threads_multiply_at_the_same_time():
         for t in threads:
             t.join(60)
         assert not any(t.is_alive() for t in threads)
-        assert not failures
+        assert right == [True] * 30
     finally:
         trt.set_num_threads(before)
 
@@ -138,7 +141,7 @@ def test_thread_count_may_change_between_products():
             trt.set_num_threads(n)
             c = a @ a
             expected = c if expected is None else expected
-            assert trt.equal(c, expected)             # small integers: exact in any order
+            assert same(c, expected)             # small integers: exact in any order
     finally:
         trt.set_num_threads(before)
 
@@ -153,8 +156,8 @@ def test_batches_run_in_parallel_on_single_threaded_calls():
         two = trt.bmm(a, b)
     finally:
         trt.set_num_threads(before)
-    assert trt.equal(one, two)
-    assert trt.equal(two[5], a[5] @ b[5])
+    assert same(one, two)
+    assert same(two.select(0, 5), a.select(0, 5) @ b.select(0, 5))
 
 
 def test_products_and_loops_in_turns_share_one_pool():
@@ -163,12 +166,13 @@ def test_products_and_loops_in_turns_share_one_pool():
     trt.set_num_threads(2)
     a, x = ramp(256, 256), ramp(200000)
     try:
-        best = 1e9
-        for _ in range(20):
+        best, end = 1e9, time.perf_counter() + 10
+        while best > 0.01 and time.perf_counter() < end:      # a busy machine delays some rounds, fighting pools delay all
             start = time.perf_counter()
-            a @ a
-            x * 2.0
-            best = min(best, time.perf_counter() - start)
-        assert best < 0.02
+            for _ in range(4):
+                a @ a
+                x * 2.0
+            best = min(best, (time.perf_counter() - start) / 4)
+        assert best < 0.01
     finally:
         trt.set_num_threads(before)
