@@ -1,5 +1,6 @@
 # What generated operator modules share: autograd helpers and checks that need no code per operator.
 from libc.stdint cimport int64_t, uint64_t
+from tensorrt_lite._C.core.args cimport Dims
 from tensorrt_lite._C.core.tensor cimport TensorBase
 from tensorrt_lite._C.autograd.node cimport Node, OpNode
 
@@ -20,3 +21,13 @@ cdef int bump_outs(object out) except -1
 cdef object finish_inplace(TensorBase result, uint64_t keys)
 cdef TensorBase new_like(TensorBase t, int ndim, const int64_t* sizes, int dtype)
 cdef TensorBase result_tensor(str name, TensorBase out, int mode, int ndim, const int64_t* sizes, int dtype, TensorBase like)
+
+cdef struct Options:
+    int dtype
+    int device
+
+cdef int factory_options(Options* o, str op, object dtype, object device, object layout, object pin_memory, int default_code) except -1
+cdef TensorBase finish_factory(TensorBase t, object requires_grad)
+cdef TensorBase factory_tensor(const Dims* d, const Options* o)
+cdef TensorBase factory_out(object out, str op, const Dims* d, object dtype)
+cdef TensorBase factory_like(TensorBase t, str op, object dtype, object layout, object device, object memory_format)

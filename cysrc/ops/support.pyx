@@ -1,7 +1,11 @@
 """What generated operator modules share: autograd helpers, checks of outputs, allocation of results."""
 from tensorrt_lite._C.core.tensor cimport (
-    TensorBase, bump_version, version_of, shape_of, K_AUTOGRAD, empty_tensor, CREATED_NO_GRAD, CREATED_MULTI_OUTPUT, shape_text)
-from tensorrt_lite._C.core.dtype cimport category, CAT_FLOAT
+    TensorBase, bump_version, version_of, shape_of, K_AUTOGRAD, empty_tensor, empty_strided_tensor, empty_like_tensor, non_overlapping_dense,
+    channels_last_strides, checked_numel, resize_tensor, CREATED_NO_GRAD, CREATED_MULTI_OUTPUT, shape_text, MAX_DIMS)
+from tensorrt_lite._C.core.dtype cimport category, CAT_FLOAT, dtype_label
+from tensorrt_lite._C.core.device cimport parse_device, memory_format, MF_CONTIGUOUS, MF_PRESERVE, MF_CHANNELS_LAST
+from tensorrt_lite._C.core.device import strided
+from tensorrt_lite._C.core.args cimport Dims, parse_dtype
 from tensorrt_lite._C.core.dispatch cimport tls, attach, OUT, INPLACE, FRESH
 from tensorrt_lite._C.core.iterator cimport prepare_out
 from tensorrt_lite._C.autograd.node cimport Node, OpNode, set_history, check_version
@@ -143,3 +147,66 @@ cdef TensorBase result_tensor(str name, TensorBase out, int mode, int ndim, cons
         return empty_tensor(ndim, sizes, dtype, like.device_type)
     prepare_out(name, out, ndim, sizes, dtype, mode)
     return out
+
+
+# ---- factories -----------------------------------------------------------------------------------------------------
+
+cdef int factory_options(Options* o, str op, object dtype, object device, object layout, object pin_memory, int default_code) except -1:
+    """dtype and device of a new tensor; the default device when none is named."""
+    o.dtype = parse_dtype(dtype, op)
+    if o.dtype < 0:
+        o.dtype = default_code
+    o.device = parse_device(device).code
+    if layout is not None and layout is not strided:
+        raise NotImplementedError(f"{op}(): layout {layout} is not implemented, only torch.strided is")
+    if pin_memory:
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+    return 0
+
+
+cdef TensorBase finish_factory(TensorBase t, object requires_grad):
+    if requires_grad:
+        (<object>t).requires_grad_(True)
+    if tls().inference_mode:
+        t.inference = 1
+    return t
+
+
+cdef TensorBase factory_tensor(const Dims* d, const Options* o):
+    checked_numel(d.n, d.v)
+    return empty_tensor(d.n, d.v, o.dtype, o.device)
+
+
+cdef TensorBase factory_out(object out, str op, const Dims* d, object dtype):
+    """The given output of a factory, resized; a dtype named beside it must be the output's."""
+    cdef TensorBase t
+    check_out(out, op)
+    t = <TensorBase>out
+    if dtype is not None and parse_dtype(dtype, op) != t.dtype:
+        raise RuntimeError(f"dtype {dtype_label(parse_dtype(dtype, op)).decode()} does not match dtype of out parameter ({dtype_label(t.dtype).decode()})")
+    checked_numel(d.n, d.v)
+    resize_tensor(t, d.n, d.v, -1)
+    bump_version(t)
+    return t
+
+
+cdef TensorBase factory_like(TensorBase t, str op, object dtype, object layout, object device, object fmt):
+    """An uninitialised tensor of t's sizes: its strides too when they are dense and no memory format is named."""
+    cdef int code = parse_dtype(dtype, op), target = t.device_type if device is None else parse_device(device).code
+    cdef int64_t strides[MAX_DIMS]
+    if layout is not None and layout is not strided:
+        raise NotImplementedError(f"{op}(): layout {layout} is not implemented, only torch.strided is")
+    if code < 0:
+        code = t.dtype
+    if fmt is not None and (<memory_format?>fmt).code != MF_PRESERVE:
+        if (<memory_format>fmt).code == MF_CONTIGUOUS:
+            return empty_tensor(t.ndim, t.sizes, code, target)
+        if t.ndim != (4 if (<memory_format>fmt).code == MF_CHANNELS_LAST else 5):
+            raise RuntimeError(f"required rank {4 if (<memory_format>fmt).code == MF_CHANNELS_LAST else 5} tensor to use channels_last format")
+        channels_last_strides(t.ndim, t.sizes, strides)
+        return empty_strided_tensor(t.ndim, t.sizes, strides, code, target)
+    if target != t.device_type:
+        if non_overlapping_dense(t):
+            return empty_strided_tensor(t.ndim, t.sizes, t.strides, code, target)
+        return empty_tensor(t.ndim, t.sizes, code, target)
+    return empty_like_tensor(t, code)

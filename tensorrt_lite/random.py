@@ -1,0 +1,115 @@
+"""Random state: Generator, the default generator, seeds.
+
+The streams are PyTorch's: with the same seed every random operator draws PyTorch's numbers. Operators draw under the
+GIL, so threads that share a generator interleave whole tensors; for reproducible threads give each its own Generator.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from tensorrt_lite import _ops
+from tensorrt_lite._C.core import random as _core
+from tensorrt_lite._C.core.device import device as _device
+from tensorrt_lite._C.core.dtype import _dtype_by_name
+from tensorrt_lite._C.core.tensor import TensorBase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tensorrt_lite import Tensor
+
+__all__ = [
+    "Generator", "default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state",
+]  # fmt: skip
+
+
+class Generator(_core.GeneratorBase):
+    """A stream of random numbers of its own, for the ``generator`` argument of random operators.
+
+    >>> import tensorrt_lite as trt
+    >>> g = trt.Generator().manual_seed(0)
+    >>> trt.randperm(5, generator=g).tolist()
+    [4, 0, 1, 3, 2]
+    """
+
+    def __new__(cls, device: Any = "cpu") -> Generator:
+        place = _device(device)
+        if place.type != "cpu":
+            raise RuntimeError(f"Device type {place.type.upper()} is not supported for torch.Generator() api.")
+        return super().__new__(cls, place)
+
+    @property
+    def device(self) -> _device:
+        """Where the numbers are made: the CPU."""
+        return _device("cpu")
+
+    def get_state(self) -> Tensor:
+        """The state as a uint8 tensor of 5056 bytes, PyTorch's layout."""
+        return _ops.frombuffer(bytearray(self.get_state_bytes()), dtype=_dtype_by_name("uint8"))
+
+    def set_state(self, new_state: Tensor) -> Generator:
+        """Continue where a state from ``get_state`` (here or in PyTorch) stood. TypeError, RuntimeError for anything else."""
+        self.set_state_bytes(_state_bytes(new_state))
+        return self
+
+    def graphsafe_get_state(self) -> Generator:
+        """A generator at the same point of the stream."""
+        return self.clone_state()
+
+    def graphsafe_set_state(self, state: Generator) -> Generator:
+        """Continue where another generator stands."""
+        self.set_state_bytes(state.get_state_bytes())
+        return self
+
+
+def _state_bytes(state: Any) -> bytes:
+    if not isinstance(state, TensorBase):
+        raise TypeError(f"expected a torch.ByteTensor, but got {type(state).__name__}")
+    if str(state.dtype).rpartition(".")[2] != "uint8" or not state.is_cpu:
+        raise TypeError("RNG state must be a torch.ByteTensor")
+    return bytes(state.contiguous().tolist())
+
+
+default_generator = Generator()
+default_generator.set_state_bytes(_core.default_generator.get_state_bytes())
+_core.set_default_generator(default_generator)
+
+
+def manual_seed(seed: int) -> Generator:
+    """Restart the default stream at ``seed`` in [-2^63, 2^64); returns the default generator."""
+    return default_generator.manual_seed(int(seed))
+
+
+def seed() -> int:
+    """Seed the default stream with a number that differs in every call; returns it."""
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    """The seed of the default stream."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> Tensor:
+    """The state of the default stream as a uint8 tensor."""
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: Tensor) -> None:
+    """Continue the default stream where a state stood."""
+    default_generator.set_state(new_state)
+
+
+@contextmanager
+def fork_rng(devices: Any = None, enabled: bool = True, _caller: str = "fork_rng", _devices_kw: str = "devices", device_type: str = "cuda") -> Iterator[None]:
+    """Whatever is drawn inside leaves the default stream outside where it was; also a decorator."""
+    if not enabled:
+        yield
+        return
+    state = default_generator.get_state_bytes()
+    try:
+        yield
+    finally:
+        default_generator.set_state_bytes(state)
