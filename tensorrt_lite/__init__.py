@@ -67,6 +67,11 @@ _LAZY_NAMES = {
     "save": "serialization", "load": "serialization", "no_grad": "autograd.grad_mode", "enable_grad": "autograd.grad_mode",
     "set_grad_enabled": "autograd.grad_mode", "inference_mode": "autograd.grad_mode", "set_printoptions": "_tensor_str", "manual_seed": "random",
     "seed": "random", "initial_seed": "random", "get_rng_state": "random", "set_rng_state": "random", "Generator": "random", "default_generator": "random",
+    **dict.fromkeys((
+        "get_num_interop_threads", "set_num_interop_threads", "use_deterministic_algorithms", "are_deterministic_algorithms_enabled",
+        "is_deterministic_algorithms_warn_only_enabled", "get_deterministic_debug_mode", "set_deterministic_debug_mode", "get_float32_matmul_precision",
+        "set_float32_matmul_precision", "_build_info",
+    ), "_config"),
     "finfo": "_info", "iinfo": "_info", "from_dlpack": "_dlpack", "to_dlpack": "_dlpack",
 }  # fmt: skip
 

@@ -231,12 +231,14 @@ class Tensor(TensorBase):
         return self.new_empty(*args) if args else self.new_empty(0)
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        from tensorrt_lite._dlpack import to_dlpack
+        from tensorrt_lite._dlpack import export
 
-        return to_dlpack(self.clone() if copy else self)
+        return export(self, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
+        from tensorrt_lite._dlpack import device_of
+
+        return device_of(self)
 
     @staticmethod
     def _make_subclass(cls, data, require_grad=False):

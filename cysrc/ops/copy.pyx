@@ -112,6 +112,7 @@ cdef TensorBase fill_cpu(TensorBase self, const Scalar* value, TensorBase out, i
         r = empty_like_tensor(self, self.dtype)
     elif has_internal_overlap(self):
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the operation.")
+    check_number(value, r.dtype)
     fill_elements(r, value)
     return r
 

@@ -16,31 +16,6 @@ cdef extern from "Python.h":
     int Py_REFCNT(object)
 
 
-cdef struct Options:
-    int dtype
-    int device
-
-
-cdef int options(Options* o, str op, object dtype, object device, object layout, object pin_memory, int default_code) except -1:
-    o.dtype = parse_dtype(dtype, op)
-    if o.dtype < 0:
-        o.dtype = default_code
-    o.device = parse_device(device).code
-    if layout is not None and layout is not strided:
-        raise NotImplementedError(f"{op}(): layout {layout} is not implemented, only torch.strided is")
-    if pin_memory:
-        raise RuntimeError("Cannot access accelerator device when none is available.")
-    return 0
-
-
-cdef TensorBase finish(TensorBase t, object requires_grad):
-    if requires_grad:
-        t.requires_grad_(True)
-    if tls().inference_mode:
-        t.inference = 1
-    return t
-
-
 cdef int set_number(Scalar* s, double v) noexcept:
     s.kind = 2
     s.d = v
@@ -50,21 +25,44 @@ cdef int set_number(Scalar* s, double v) noexcept:
 
 
 cdef TensorBase fill_new(TensorBase t, const Scalar* s):
+    check_number(s, t.dtype)
     fill_elements(t, s)
     return t
 
 
-def empty(*size, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, memory_format=None):
+cdef object by_mode(function, tuple args, dict kwargs):
+    """What an active __torch_function__ mode makes of a factory call, or NotImplemented."""
+    return call_torch_function(function, args, {k: v for k, v in kwargs.items() if v is not None and v is not False})
+
+
+cdef int sizes_of(tuple args, object size, Dims* d, str op) except -1:
+    """Sizes as separate ints, as one sequence, or as size=."""
+    if size is not None:
+        if args:
+            raise TypeError(f"{op}() got multiple values for argument 'size'")
+        parse_dims(size, d, op, "size")
+        return 0
+    if not args:
+        raise TypeError(f"{op}() missing 1 required positional arguments: \"size\"")
+    if len(args) == 1 and PyBool_Check(args[0]):
+        raise TypeError(f"{op}(): argument 'size' (position 1) must be tuple of ints, not bool")
+    return parse_size(args, d, op, "size")
+
+
+def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, memory_format=None):
     """A tensor with undefined contents. size: ints or one sequence."""
     cdef Dims d
     cdef Options o
     cdef int64_t strides[MAX_DIMS]
     cdef TensorBase t
-    parse_size(size, &d, "empty", "size")
-    options(&o, "empty", dtype, device, layout, pin_memory, default_float_code())
+    if tls().function_modes:
+        r = by_mode(empty, args, {"size": size, "out": out, "dtype": dtype, "device": device, "requires_grad": requires_grad, "memory_format": memory_format})
+        if r is not NotImplemented:
+            return r
+    sizes_of(args, size, &d, "empty")
+    factory_options(&o, "empty", dtype, device, layout, pin_memory, default_float_code())
     if out is not None:
-        resize_tensor(<TensorBase?>out, d.n, d.v, 0)
-        return out
+        return factory_out(out, "empty", &d, dtype)
     if memory_format is not None and (<memory_format_type?>memory_format).code >= MF_CHANNELS_LAST:
         if d.n != (4 if (<memory_format_type>memory_format).code == MF_CHANNELS_LAST else 5):
             raise RuntimeError(f"required rank {4 if (<memory_format_type>memory_format).code == MF_CHANNELS_LAST else 5} tensor to use channels_last format")
@@ -72,13 +70,8 @@ def empty(*size, out=None, dtype=None, layout=None, device=None, pin_memory=Fals
         channels_last_strides(d.n, d.v, strides)
         t = empty_strided_tensor(d.n, d.v, strides, o.dtype, o.device)
     else:
-        t = empty_tensor_checked(&d, &o)
-    return finish(t, requires_grad)
-
-
-cdef TensorBase empty_tensor_checked(const Dims* d, const Options* o):
-    checked_numel(d.n, d.v)
-    return empty_tensor(d.n, d.v, o.dtype, o.device)
+        t = factory_tensor(&d, &o)
+    return finish_factory(t, requires_grad)
 
 
 def empty_strided(size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
@@ -89,35 +82,40 @@ def empty_strided(size, stride, *, dtype=None, layout=None, device=None, require
     parse_dims(stride, &s, "empty_strided", "stride")
     if d.n != s.n:
         raise RuntimeError(f"dimensionality of sizes ({d.n}) must match dimensionality of strides ({s.n})")
-    options(&o, "empty_strided", dtype, device, layout, pin_memory, default_float_code())
-    return finish(empty_strided_tensor(d.n, d.v, s.v, o.dtype, o.device), requires_grad)
+    factory_options(&o, "empty_strided", dtype, device, layout, pin_memory, default_float_code())
+    return finish_factory(empty_strided_tensor(d.n, d.v, s.v, o.dtype, o.device), requires_grad)
 
 
-cdef object filled(tuple size, str op, const Scalar* value, object out, object dtype, object layout, object device, object pin_memory, object requires_grad, int default_code):
+cdef object filled(tuple args, object size, str op, const Scalar* value, object out, object dtype, object layout, object device, object pin_memory, object requires_grad, int default_code):
     cdef Dims d
     cdef Options o
-    parse_size(size, &d, op, "size")
-    options(&o, op, dtype, device, layout, pin_memory, default_code)
+    sizes_of(args, size, &d, op)
+    factory_options(&o, op, dtype, device, layout, pin_memory, default_code)
     if out is not None:
-        checked_numel(d.n, d.v)
-        resize_tensor(<TensorBase?>out, d.n, d.v, 0)
-        bump_version(<TensorBase>out)
-        return fill_new(<TensorBase>out, value)
-    return finish(fill_new(empty_tensor_checked(&d, &o), value), requires_grad)
+        return fill_new(factory_out(out, op, &d, dtype), value)
+    return finish_factory(fill_new(factory_tensor(&d, &o), value), requires_grad)
 
 
-def zeros(*size, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
-    """A tensor of zeros."""
+def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """A tensor of zeros. size: ints or one sequence."""
     cdef Scalar s
+    if tls().function_modes:
+        r = by_mode(zeros, args, {"size": size, "out": out, "dtype": dtype, "device": device, "requires_grad": requires_grad})
+        if r is not NotImplemented:
+            return r
     set_number(&s, 0)
-    return filled(size, "zeros", &s, out, dtype, layout, device, pin_memory, requires_grad, default_float_code())
+    return filled(args, size, "zeros", &s, out, dtype, layout, device, pin_memory, requires_grad, default_float_code())
 
 
-def ones(*size, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
-    """A tensor of ones."""
+def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """A tensor of ones. size: ints or one sequence."""
     cdef Scalar s
+    if tls().function_modes:
+        r = by_mode(ones, args, {"size": size, "out": out, "dtype": dtype, "device": device, "requires_grad": requires_grad})
+        if r is not NotImplemented:
+            return r
     set_number(&s, 1)
-    return filled(size, "ones", &s, out, dtype, layout, device, pin_memory, requires_grad, default_float_code())
+    return filled(args, size, "ones", &s, out, dtype, layout, device, pin_memory, requires_grad, default_float_code())
 
 
 cdef int code_of_number(const Scalar* s) noexcept:
@@ -128,34 +126,29 @@ cdef int code_of_number(const Scalar* s) noexcept:
     return default_float_code() if s.kind == 2 else default_complex_code()
 
 
+cdef int fill_number(object x, Scalar* s, str op) except -1:
+    if x is None or isinstance(x, (str, bytes, tuple, list)):
+        raise TypeError(f"{op}(): argument 'fill_value' (position 2) must be Number, not {type(x).__name__}")
+    return to_scalar(x, s)
+
+
 def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
-    """A tensor filled with one number; its kind gives the dtype when none is named."""
+    """A tensor filled with one number; its kind gives the dtype when none is named (a tensor's dtype gives it too)."""
     cdef Scalar s
-    to_scalar(fill_value, &s)
-    return filled((size,), "full", &s, out, dtype, layout, device, pin_memory, requires_grad, code_of_number(&s))
-
-
-cdef TensorBase like(TensorBase t, str op, object dtype, object layout, object device, object memory_format):
-    cdef int code = parse_dtype(dtype, op), target = t.device_type if device is None else parse_device(device).code
-    cdef int64_t strides[MAX_DIMS]
-    if code < 0:
-        code = t.dtype
-    if memory_format is not None and (<memory_format_type?>memory_format).code != MF_PRESERVE:
-        if (<memory_format_type>memory_format).code == MF_CONTIGUOUS:
-            return empty_tensor(t.ndim, t.sizes, code, target)
-        if t.ndim != (4 if (<memory_format_type>memory_format).code == MF_CHANNELS_LAST else 5):
-            raise RuntimeError(f"required rank {4 if (<memory_format_type>memory_format).code == MF_CHANNELS_LAST else 5} tensor to use channels_last format")
-        channels_last_strides(t.ndim, t.sizes, strides)
-        return empty_strided_tensor(t.ndim, t.sizes, strides, code, target)
-    if target != t.device_type:
-        if non_overlapping_dense(t):
-            return empty_strided_tensor(t.ndim, t.sizes, t.strides, code, target)
-        return empty_tensor(t.ndim, t.sizes, code, target)
-    return empty_like_tensor(t, code)
+    cdef int code
+    if tls().function_modes:
+        r = by_mode(full, (size, fill_value), {"out": out, "dtype": dtype, "device": device, "requires_grad": requires_grad})
+        if r is not NotImplemented:
+            return r
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
+    fill_number(fill_value, &s, "full")
+    code = (<TensorBase>fill_value).dtype if isinstance(fill_value, TensorBase) else code_of_number(&s)
+    return filled((), size, "full", &s, out, dtype, layout, device, pin_memory, requires_grad, code)
 
 
 cdef object overridden(function, TensorBase t):
-    if not is_plain(t) and has_function(t):
+    if not is_plain(t) and has_function(t) or tls().function_modes:
         return call_torch_function(function, (t,), {})
     return NotImplemented
 
@@ -163,7 +156,7 @@ cdef object overridden(function, TensorBase t):
 def empty_like(TensorBase input not None, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False):
     """An uninitialised tensor of the same sizes (and strides, when dense), dtype and device."""
     r = overridden(empty_like, input)
-    return r if r is not NotImplemented else finish(like(input, "empty_like", dtype, layout, device, memory_format), requires_grad)
+    return r if r is not NotImplemented else finish_factory(factory_like(input, "empty_like", dtype, layout, device, memory_format), requires_grad)
 
 
 def zeros_like(TensorBase input not None, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False):
@@ -171,7 +164,7 @@ def zeros_like(TensorBase input not None, *, dtype=None, layout=None, device=Non
     cdef Scalar s
     set_number(&s, 0)
     r = overridden(zeros_like, input)
-    return r if r is not NotImplemented else finish(fill_new(like(input, "zeros_like", dtype, layout, device, memory_format), &s), requires_grad)
+    return r if r is not NotImplemented else finish_factory(fill_new(factory_like(input, "zeros_like", dtype, layout, device, memory_format), &s), requires_grad)
 
 
 def ones_like(TensorBase input not None, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False):
@@ -179,15 +172,15 @@ def ones_like(TensorBase input not None, *, dtype=None, layout=None, device=None
     cdef Scalar s
     set_number(&s, 1)
     r = overridden(ones_like, input)
-    return r if r is not NotImplemented else finish(fill_new(like(input, "ones_like", dtype, layout, device, memory_format), &s), requires_grad)
+    return r if r is not NotImplemented else finish_factory(fill_new(factory_like(input, "ones_like", dtype, layout, device, memory_format), &s), requires_grad)
 
 
 def full_like(TensorBase input not None, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False):
     """One number in a tensor of the same sizes, dtype and device."""
     cdef Scalar s
-    to_scalar(fill_value, &s)
+    fill_number(fill_value, &s, "full_like")
     r = overridden(full_like, input)
-    return r if r is not NotImplemented else finish(fill_new(like(input, "full_like", dtype, layout, device, memory_format), &s), requires_grad)
+    return r if r is not NotImplemented else finish_factory(fill_new(factory_like(input, "full_like", dtype, layout, device, memory_format), &s), requires_grad)
 
 
 cdef object make_new(TensorBase self, tuple size, str op, const Scalar* value, object dtype, object device, object requires_grad):
@@ -198,10 +191,10 @@ cdef object make_new(TensorBase self, tuple size, str op, const Scalar* value, o
     if o.dtype < 0:
         o.dtype = self.dtype
     o.device = self.device_type if device is None else parse_device(device).code
-    t = empty_tensor_checked(&d, &o)
+    t = factory_tensor(&d, &o)
     if value != NULL:
-        fill_elements(t, value)
-    return finish(t, requires_grad)
+        fill_new(t, value)
+    return finish_factory(t, requires_grad)
 
 
 def new_empty(TensorBase self not None, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
@@ -222,7 +215,7 @@ def new_ones(TensorBase self not None, *size, dtype=None, device=None, requires_
 
 def new_full(TensorBase self not None, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     cdef Scalar s
-    to_scalar(fill_value, &s)
+    fill_number(fill_value, &s, "new_full")
     return make_new(self, (size,), "new_full", &s, dtype, device, requires_grad)
 
 
@@ -233,7 +226,7 @@ def new_empty_strided(TensorBase self not None, size, stride, *, dtype=None, dev
     parse_dims(stride, &s, "new_empty_strided", "stride")
     if d.n != s.n:
         raise RuntimeError(f"dimensionality of sizes ({d.n}) must match dimensionality of strides ({s.n})")
-    return finish(empty_strided_tensor(d.n, d.v, s.v, self.dtype if code < 0 else code, self.device_type if device is None else parse_device(device).code), requires_grad)
+    return finish_factory(empty_strided_tensor(d.n, d.v, s.v, self.dtype if code < 0 else code, self.device_type if device is None else parse_device(device).code), requires_grad)
 
 
 # ---- from Python data ----------------------------------------------------------------------------------------------
@@ -417,7 +410,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         t = from_sequence(data, code)
     if device is not None or default_device().code != DEV_CPU:
         t = t.to(device=parse_device(device))
-    return finish(t, requires_grad)
+    return finish_factory(t, requires_grad)
 
 
 cdef object _writable_copy(object a):
@@ -449,7 +442,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
         if copy is False:
             raise ValueError("can't alias arbitrary sequence into a tensor.")
         t = tensor(obj, dtype=dtype, device=device)
-    return finish(t, requires_grad)
+    return finish_factory(t, requires_grad)
 
 
 def scalar_tensor(s, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
@@ -491,7 +484,7 @@ def from_numpy(ndarray):
     t = empty_tensor(0, NULL, code, DEV_CPU)
     t.storage = external_storage(<void*>address, (span + 1) * item if ndarray.size else 0, ndarray)
     set_geometry(t, n, sizes, strides)
-    return finish(t, False)
+    return finish_factory(t, False)
 
 
 def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
@@ -527,7 +520,7 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
         set_geometry(t, 1, sizes, [1])
     finally:
         PyBuffer_Release(&view)
-    return finish(t, requires_grad)
+    return finish_factory(t, requires_grad)
 
 
 def numpy(TensorBase self not None, *, force=False):
@@ -563,7 +556,14 @@ class _ArrayView:
         }
 
 
+include "creation_ranges.pxi"
+include "creation_windows.pxi"
+
 EXTRA_EXPORTS = {n: "f" for n in (
     "empty", "empty_strided", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like", "full_like", "tensor", "as_tensor", "asarray",
-    "scalar_tensor", "from_numpy", "frombuffer")}
+    "scalar_tensor", "from_numpy", "frombuffer", "empty_permuted", "arange", "linspace", "logspace", "eye", "vander", "hann_window", "hamming_window",
+    "blackman_window", "bartlett_window", "kaiser_window")}
 EXTRA_EXPORTS.update({n: "m" for n in ("new_empty", "new_zeros", "new_ones", "new_full", "new_empty_strided", "numpy")})
+
+# Named so here because the module itself uses the builtin.
+FUNCTION_ALIASES = {"range": range_inclusive}

@@ -22,6 +22,9 @@ cdef extern from *:
     ctypedef void (*trt_masked_scale_fn)(const void*, const uint8_t*, void*, int64_t, double) noexcept nogil
     const trt_masked_scale_fn trt_masked_scale[4][3]
 
+# The instruction set of the loops: reading it anew costs a call of getenv.
+cdef int LEVEL = instruction_set()
+
 cdef str OVERLAP = ("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
                     "Please clone() the tensor before performing the operation.")
 cdef tuple C_NAMES = ("bool", "unsigned char", "signed char", "short int", "int", "long int", "c10::Half", "c10::BFloat16", "float", "double",

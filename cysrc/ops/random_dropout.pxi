@@ -35,7 +35,7 @@ cdef TensorBase _masked_scale_cpu(TensorBase self, TensorBase mask, double scale
     if not direct:
         copy_elements(r, self)
         x = r
-    task.function = trt_masked_scale[self.dtype - F16][instruction_set()]
+    task.function = trt_masked_scale[self.dtype - F16][LEVEL]
     task.x = data_of(x)
     task.mask = data_of(mask)
     task.result = data_of(r)

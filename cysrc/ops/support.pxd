@@ -1,6 +1,7 @@
 # What generated operator modules share: autograd helpers and checks that need no code per operator.
 from libc.stdint cimport int64_t, uint64_t
 from tensorrt_lite._C.core.args cimport Dims
+from tensorrt_lite._C.core.dtype cimport Scalar
 from tensorrt_lite._C.core.tensor cimport TensorBase
 from tensorrt_lite._C.autograd.node cimport Node, OpNode
 
@@ -31,3 +32,4 @@ cdef TensorBase finish_factory(TensorBase t, object requires_grad)
 cdef TensorBase factory_tensor(const Dims* d, const Options* o)
 cdef TensorBase factory_out(object out, str op, const Dims* d, object dtype)
 cdef TensorBase factory_like(TensorBase t, str op, object dtype, object layout, object device, object memory_format)
+cdef int check_number(const Scalar* value, int code) except -1

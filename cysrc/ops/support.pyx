@@ -2,13 +2,16 @@
 from tensorrt_lite._C.core.tensor cimport (
     TensorBase, bump_version, version_of, shape_of, K_AUTOGRAD, empty_tensor, empty_strided_tensor, empty_like_tensor, non_overlapping_dense,
     channels_last_strides, checked_numel, resize_tensor, CREATED_NO_GRAD, CREATED_MULTI_OUTPUT, shape_text, MAX_DIMS)
-from tensorrt_lite._C.core.dtype cimport category, CAT_FLOAT, dtype_label
+from tensorrt_lite._C.core.dtype cimport category, CAT_INT, CAT_FLOAT, CAT_COMPLEX, dtype_label, Scalar, F16, F32, F64, BF16, C64, U8, I64, BOOL, to_real
 from tensorrt_lite._C.core.device cimport parse_device, memory_format, MF_CONTIGUOUS, MF_PRESERVE, MF_CHANNELS_LAST
 from tensorrt_lite._C.core.device import strided
 from tensorrt_lite._C.core.args cimport Dims, parse_dtype
 from tensorrt_lite._C.core.dispatch cimport tls, attach, OUT, INPLACE, FRESH
 from tensorrt_lite._C.core.iterator cimport prepare_out
 from tensorrt_lite._C.autograd.node cimport Node, OpNode, set_history, check_version
+
+cdef extern from "cpu_level.h":
+    int trt_cpu_level() nogil
 
 attach()
 
@@ -149,6 +152,11 @@ cdef TensorBase result_tensor(str name, TensorBase out, int mode, int ndim, cons
     return out
 
 
+def instruction_set():
+    """The instruction set of the loops in use: 0 baseline, 1 AVX2, 2 AVX-512."""
+    return trt_cpu_level()
+
+
 # ---- factories -----------------------------------------------------------------------------------------------------
 
 cdef int factory_options(Options* o, str op, object dtype, object device, object layout, object pin_memory, int default_code) except -1:
@@ -210,3 +218,36 @@ cdef TensorBase factory_like(TensorBase t, str op, object dtype, object layout, 
             return empty_strided_tensor(t.ndim, t.sizes, t.strides, code, target)
         return empty_tensor(t.ndim, t.sizes, code, target)
     return empty_like_tensor(t, code)
+
+
+cdef double* _largest = [1, 255, 127, 32767, 2147483647, 9223372036854775807.0, 65504.0, 3.3895313892515355e38, 3.4028234663852886e38, 1.7976931348623157e308]
+cdef tuple _c_names = ("bool", "uint8_t", "int8_t", "int16_t", "int", "int64_t", "c10::Half", "c10::BFloat16", "float", "double", "c10::complex<float>", "c10::complex<double>")
+
+
+cdef int check_number(const Scalar* value, int code) except -1:
+    """Refuse to store a number in a dtype that can't hold it; uint8 takes the negatives that wrap."""
+    cdef int kind = category[code]
+    cdef bint good = True
+    cdef double low
+    if code == BOOL or value.kind == 0 or code == F64 and value.kind < 3:
+        return 0
+    if value.kind == 3 and kind != CAT_COMPLEX:
+        good = value.im == 0
+    if kind == CAT_INT:
+        low = -_largest[code] if code == U8 else -_largest[code] - 1
+        if value.kind == 1:
+            good = code == I64 or low <= value.i <= _largest[code]
+        elif code == I64:
+            good = good and -9223372036854775808.0 <= value.d < 9223372036854775808.0
+        else:
+            good = good and low <= value.d <= _largest[code]
+    else:
+        code = to_real(code)
+        low = _largest[code]
+        good = good and (not (value.d > low or value.d < -low) or value.d - value.d != 0)
+        if kind == CAT_COMPLEX and value.kind == 3:
+            good = good and (not (value.im > low or value.im < -low) or value.im - value.im != 0)
+            code += 2
+    if not good:
+        raise RuntimeError(f"value cannot be converted to type {_c_names[code]} without overflow")
+    return 0

@@ -1,0 +1,387 @@
+# Sequences of numbers, identity matrices, layouts by permutation. Part of creation.pyx.
+from libc.math cimport ceil, floor, pow as c_pow, cos as c_cos, sin as c_sin, log as c_log, fabs, exp as c_exp
+
+cdef extern from *:
+    """
+    #define TRT_DECLARE(name, ...) void name##_base(__VA_ARGS__); void name##_avx2(__VA_ARGS__); void name##_avx512(__VA_ARGS__);
+    #define TRT_LEVELS(name) {name##_base, name##_avx2, name##_avx512}
+    TRT_DECLARE(trt_range_i64, void*, int64_t, int64_t, int64_t, int64_t)
+    TRT_DECLARE(trt_range_f32, void*, int64_t, int64_t, double, double)
+    TRT_DECLARE(trt_range_f64, void*, int64_t, int64_t, double, double)
+    TRT_DECLARE(trt_linspace_f32, void*, int64_t, int64_t, int64_t, double, double, double)
+    TRT_DECLARE(trt_linspace_f64, void*, int64_t, int64_t, int64_t, double, double, double)
+    typedef void (*trt_range_int_fn)(void*, int64_t, int64_t, int64_t, int64_t);
+    typedef void (*trt_range_fn)(void*, int64_t, int64_t, double, double);
+    typedef void (*trt_linspace_fn)(void*, int64_t, int64_t, int64_t, double, double, double);
+    static const trt_range_int_fn trt_range_int[3] = TRT_LEVELS(trt_range_i64);
+    static const trt_range_fn trt_range_float[2][3] = {TRT_LEVELS(trt_range_f32), TRT_LEVELS(trt_range_f64)};
+    static const trt_linspace_fn trt_linspace_float[2][3] = {TRT_LEVELS(trt_linspace_f32), TRT_LEVELS(trt_linspace_f64)};
+    """
+    ctypedef void (*trt_range_int_fn)(void*, int64_t, int64_t, int64_t, int64_t) noexcept nogil
+    ctypedef void (*trt_range_fn)(void*, int64_t, int64_t, double, double) noexcept nogil
+    ctypedef void (*trt_linspace_fn)(void*, int64_t, int64_t, int64_t, double, double, double) noexcept nogil
+    const trt_range_int_fn trt_range_int[3]
+    const trt_range_fn trt_range_float[2][3]
+    const trt_linspace_fn trt_linspace_float[2][3]
+
+cdef int LEVEL = instruction_set()
+
+cdef struct SequenceTask:
+    int code                  # I64, F32 or F64
+    bint both_ends
+    char* data
+    int64_t istart, istep, n
+    double start, stop, step
+
+
+cdef void sequence_range(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef SequenceTask* t = <SequenceTask*>context
+    if t.code == I64:
+        trt_range_int[LEVEL](t.data, begin, end, t.istart, t.istep)
+    elif t.both_ends:
+        trt_linspace_float[t.code - F32][LEVEL](t.data, begin, end, t.n, t.start, t.stop, t.step)
+    else:
+        trt_range_float[t.code - F32][LEVEL](t.data, begin, end, t.start, t.step)
+
+
+cdef int fill_sequence(TensorBase r, SequenceTask* t) except -1:
+    """Fill r (one-dimensional) by way of a contiguous tensor of the task's dtype where r has another."""
+    cdef TensorBase c = r
+    if r.device_type == DEV_META or r.numel == 0:
+        return 0
+    if r.dtype != t.code or not r.contiguous:
+        c = empty_tensor(1, r.sizes, t.code, DEV_CPU)
+    t.data = data_of(c)
+    t.n = r.numel
+    trt_block_hold(c.storage.block)
+    with nogil:
+        parallel_for(t.n, GRAIN, 1024, sequence_range, t)
+    block_drop(c.storage.block)
+    if c is not r:
+        copy_elements(r, c)
+    return 0
+
+
+cdef int range_number(object x, Scalar* s, str op, str name) except -1:
+    if x is None or isinstance(x, (str, bytes, tuple, list)):
+        raise TypeError(f"{op}(): argument '{name}' must be Number, not {type(x).__name__}")
+    to_scalar(x, s)
+    if s.kind == 3:
+        raise RuntimeError("value cannot be converted to type double without overflow")
+    return 0
+
+
+cdef int check_range(double start, double stop, double step) except -1:
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if start - start != 0 or stop - stop != 0:
+        raise RuntimeError(f"unsupported range: {start:g} -> {stop:g}")
+    if step > 0 and stop < start or step < 0 and stop > start:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    return 0
+
+
+cdef int64_t truncated(const Scalar* s) noexcept:
+    return s.i if s.kind < 2 else <int64_t>s.d
+
+
+cdef object sequence(str op, const Scalar* start, const Scalar* stop, const Scalar* step, bint inclusive, object out, object dtype, object layout, object device, object pin_memory, object requires_grad, int default_code):
+    cdef Dims d
+    cdef Options o
+    cdef SequenceTask t
+    cdef TensorBase r
+    cdef double length
+    factory_options(&o, op, dtype, device, layout, pin_memory, default_code)
+    if out is not None:
+        check_out(out, op)
+        o.dtype = (<TensorBase>out).dtype
+    if o.dtype == BOOL or category[o.dtype] == CAT_COMPLEX:
+        raise NotImplementedError(f"\"{op}_cpu\" not implemented for '{dtype_label(o.dtype).decode()}'")
+    t.both_ends = False
+    t.start = start.d
+    t.step = step.d
+    t.istart = truncated(start)
+    t.istep = truncated(step)
+    d.n = 1
+    if o.dtype == I64 and not inclusive:
+        check_range(start.d, stop.d, <double>t.istep)
+        # Python's integers: the distance of two int64 may exceed int64
+        distance = <object>truncated(stop) - <object>t.istart
+        count = -(-distance // t.istep)
+        length = <double>count
+    else:
+        check_range(start.d, stop.d, step.d)
+        length = floor((stop.d - start.d) / step.d + 1) if inclusive else ceil((stop.d - start.d) / step.d)
+    if not 0 <= length < 9223372036854775808.0:
+        raise RuntimeError("invalid size, possible overflow?")
+    d.v[0] = count if o.dtype == I64 and not inclusive else <int64_t>length
+    if out is not None:
+        r = sized_out(out, op, &d, dtype)
+    else:
+        r = factory_tensor(&d, &o)
+    t.code = I64 if category[o.dtype] == CAT_INT and start.kind < 2 and step.kind < 2 or o.dtype == I64 else F64 if o.dtype != F32 else F32
+    if t.code == F64 and category[o.dtype] == CAT_INT:
+        # integers step from the truncated start, as in PyTorch
+        t.start = <double>t.istart
+        t.step = <double>t.istep
+    fill_sequence(r, &t)
+    return finish_factory(r, requires_grad)
+
+
+cdef TensorBase sized_out(object out, str op, const Dims* d, object dtype):
+    """factory_out, with PyTorch's warning when elements are lost."""
+    cdef TensorBase t = <TensorBase>out
+    if dtype is not None and parse_dtype(dtype, op) != t.dtype:
+        raise RuntimeError(f"dtype {dtype_label(parse_dtype(dtype, op)).decode()} does not match dtype of out parameter ({dtype_label(t.dtype).decode()})")
+    if t.numel != d.v[0]:
+        if t.numel > 0:
+            import warnings
+            warnings.warn(
+                f"The number of elements in the out tensor of shape {shape_text(t)} is {t.numel} which does not match the computed number of elements {d.v[0]}. "
+                f"Note that this may occur as a result of rounding error. The out tensor will be resized to a tensor of shape ({d.v[0]},).", UserWarning, stacklevel=2)
+        resize_tensor(t, d.n, d.v, -1)
+    if has_internal_overlap(t):
+        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the operation.")
+    bump_version(t)
+    if t.ndim != 1:
+        # numbered in index order, whatever its shape
+        return <TensorBase>_ops.view(t.detach(), (-1,)) if t.contiguous else t
+    return t
+
+
+def arange(*args, start=None, end=None, step=None, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """arange(end), arange(start, end, step=1): numbers from [start, end); int64 when all arguments are integers."""
+    cdef Scalar s, e, p
+    cdef int code, n = len(args)
+    if tls().function_modes:
+        r = by_mode(arange, args, {"start": start, "end": end, "step": step, "out": out, "dtype": dtype, "device": device, "requires_grad": requires_grad})
+        if r is not NotImplemented:
+            return r
+    if n == 1 and end is None:
+        end = args[0]
+    elif n == 1 and start is None:
+        start = args[0]
+    elif n == 2 and end is None and start is None:
+        start, end = args
+    elif n == 3 and end is None and start is None and step is None:
+        start, end, step = args
+    elif n > 0 or end is None:
+        raise TypeError(f"arange() received an invalid combination of arguments - got ({', '.join([type(x).__name__ for x in args])}), but expected (end), (start, end) or (start, end, step)")
+    range_number(0 if start is None else start, &s, "arange", "start")
+    range_number(end, &e, "arange", "end")
+    range_number(1 if step is None else step, &p, "arange", "step")
+    code = I64 if s.kind < 2 and e.kind < 2 and p.kind < 2 else default_float_code()
+    result = sequence("arange", &s, &e, &p, False, out, dtype, layout, device, pin_memory, requires_grad, code)
+    return result if out is None else out
+
+
+def range_inclusive(start, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """Numbers from start to end, both included where the step allows; arange is what Python's range is."""
+    cdef Scalar s, e, p
+    if end is None:
+        raise TypeError("range() missing 1 required positional arguments: \"end\"")
+    import warnings
+    warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's range builtin. "
+                  "Instead, use torch.arange, which produces values in [start, end).", UserWarning, stacklevel=2)
+    range_number(start, &s, "range", "start")
+    range_number(end, &e, "range", "end")
+    range_number(step, &p, "range", "step")
+    result = sequence("range", &s, &e, &p, True, out, dtype, layout, device, pin_memory, requires_grad, default_float_code())
+    return result if out is None else out
+
+
+cdef int end_number(object x, Scalar* s, str op, str name) except -1:
+    if isinstance(x, TensorBase) and (<TensorBase>x).ndim != 0:
+        raise RuntimeError(f"{op} only supports 0-dimensional start and end tensors, but got {name} with {(<TensorBase>x).ndim} dimension(s).")
+    if x is None or isinstance(x, (str, bytes, tuple, list)):
+        raise TypeError(f"{op}(): argument '{name}' must be Number, not {type(x).__name__}")
+    return to_scalar(x, s)
+
+
+cdef TensorBase spaced(str op, object start, object end, object steps, Scalar* s, Scalar* e, object out, object dtype, object layout, object device, object pin_memory):
+    """The tensor to fill, after the checks that linspace and logspace share."""
+    cdef Dims d
+    cdef Options o
+    end_number(start, s, op, "start")
+    end_number(end, e, op, "end")
+    d.n = 1
+    d.v[0] = parse_int(steps, op, "steps")
+    if d.v[0] < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    factory_options(&o, op, dtype, device, layout, pin_memory, default_complex_code() if s.kind == 3 or e.kind == 3 else default_float_code())
+    if (s.kind == 3 or e.kind == 3) and category[o.dtype] != CAT_COMPLEX:
+        raise RuntimeError(f"torch.{op}(): inferred dtype c10::complex<float> can't be safely cast to passed dtype {dtype_label(o.dtype).decode()}")
+    if out is not None:
+        check_out(out, op)
+        o.dtype = (<TensorBase>out).dtype
+    if o.dtype == BOOL and d.v[0] > 0:
+        raise NotImplementedError(f"\"{op}_cpu\" not implemented for 'Bool'")
+    if d.v[0] > 0 and op == "linspace":
+        check_number(s, o.dtype)
+        check_number(e, o.dtype)
+    return factory_tensor(&d, &o) if out is None else factory_out(out, op, &d, dtype)
+
+
+def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """`steps` numbers from start to end, both included, equally far apart."""
+    cdef Scalar s, e
+    cdef SequenceTask t
+    cdef TensorBase r
+    if tls().function_modes:
+        r_ = by_mode(linspace, (start, end, steps), {"out": out, "dtype": dtype, "device": device, "requires_grad": requires_grad})
+        if r_ is not NotImplemented:
+            return r_
+    r = spaced("linspace", start, end, steps, &s, &e, out, dtype, layout, device, pin_memory)
+    if category[r.dtype] == CAT_COMPLEX:
+        fill_complex(r, &s, &e, 0, False)
+    else:
+        t.both_ends = r.numel > 1
+        t.code = F32 if r.dtype == F32 else F64
+        t.start = s.d if category[r.dtype] != CAT_INT else <double>truncated(&s)
+        t.stop = e.d if category[r.dtype] != CAT_INT else <double>truncated(&e)
+        t.step = (t.stop - t.start) / <double>(r.numel - 1) if r.numel > 1 else 0
+        fill_sequence(r, &t)
+    return finish_factory(r, requires_grad)
+
+
+cdef int fill_complex(TensorBase r, const Scalar* s, const Scalar* e, double base, bint power) except -1:
+    """linspace of complex numbers, or base to that power."""
+    cdef TensorBase c
+    cdef double* p
+    cdef int64_t i, n = r.numel, k
+    cdef double re, im, step_re, step_im, size, angle
+    if r.device_type == DEV_META or n == 0:
+        return 0
+    c = empty_tensor(1, &n, C128, DEV_CPU)
+    p = <double*>data_of(c)
+    step_re = (e.d - s.d) / (n - 1) if n > 1 else 0
+    step_im = (e.im - s.im) / (n - 1) if n > 1 else 0
+    for i in range(n):
+        if i < n // 2 or n == 1:
+            re = s.d + step_re * i
+            im = s.im + step_im * i
+        else:
+            k = n - 1 - i
+            re = e.d - step_re * k
+            im = e.im - step_im * k
+        if power:
+            # base^(re + i im) = exp((re + i im) (log |base| + i arg base))
+            angle = 0 if base >= 0 else 3.14159265358979323846
+            size = c_exp(re * c_log(fabs(base)) - im * angle)
+            angle = im * c_log(fabs(base)) + re * angle
+            re = size * c_cos(angle)
+            im = size * c_sin(angle)
+        p[2 * i] = re
+        p[2 * i + 1] = im
+    copy_elements(r, c)
+    return 0
+
+
+def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """base to the powers linspace(start, end, steps)."""
+    cdef Scalar s, e
+    cdef TensorBase r, c
+    cdef double b = parse_double(base, "logspace", "base"), step
+    cdef double* p
+    cdef int64_t i, n
+    if tls().function_modes:
+        r_ = by_mode(logspace, (start, end, steps, base), {"out": out, "dtype": dtype, "device": device, "requires_grad": requires_grad})
+        if r_ is not NotImplemented:
+            return r_
+    r = spaced("logspace", start, end, steps, &s, &e, out, dtype, layout, device, pin_memory)
+    if category[r.dtype] == CAT_COMPLEX:
+        fill_complex(r, &s, &e, b, True)
+    elif r.numel and r.device_type != DEV_META:
+        n = r.numel
+        c = empty_tensor(1, &n, F64, DEV_CPU)
+        p = <double*>data_of(c)
+        step = (e.d - s.d) / (n - 1) if n > 1 else 0
+        for i in range(n):
+            p[i] = c_pow(b, s.d + step * i if i < n // 2 or n == 1 else e.d - step * (n - 1 - i))
+        copy_elements(r, c)
+    return finish_factory(r, requires_grad)
+
+
+cdef object _no_columns = object()
+
+
+def eye(n, m=_no_columns, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """Ones on the diagonal of an (n, m) matrix, zeros elsewhere; m is n when it is left out."""
+    cdef Scalar s
+    cdef Dims d
+    cdef Options o
+    cdef TensorBase r
+    cdef int64_t k, step[1]
+    if tls().function_modes:
+        r_ = by_mode(eye, (n,) if m is _no_columns else (n, m), {"out": out, "dtype": dtype, "device": device, "requires_grad": requires_grad})
+        if r_ is not NotImplemented:
+            return r_
+    d.n = 2
+    d.v[0] = parse_int(n, "eye", "n")
+    if d.v[0] < 0:
+        raise RuntimeError(f"n must be greater or equal to 0, got {d.v[0]}")
+    if m is _no_columns:
+        d.v[1] = d.v[0]
+    else:
+        d.v[1] = parse_int(m, "eye", "m")
+        if d.v[1] < 0:
+            raise RuntimeError(f"m must be greater or equal to 0, got {d.v[1]}")
+    factory_options(&o, "eye", dtype, device, layout, pin_memory, default_float_code())
+    r = factory_tensor(&d, &o) if out is None else factory_out(out, "eye", &d, dtype)
+    set_number(&s, 0)
+    fill_elements(r, &s)
+    k = min(d.v[0], d.v[1])
+    step[0] = r.strides[0] + r.strides[1]
+    set_number(&s, 1)
+    fill_elements(make_view(r, 1, &k, step, r.offset), &s)
+    return finish_factory(r, requires_grad)
+
+
+def empty_permuted(size, physical_layout, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+    """A tensor with undefined contents, dense, whose dimensions lie in memory in the order physical_layout (slowest first)."""
+    cdef Dims d, p
+    cdef Options o
+    cdef int64_t strides[MAX_DIMS]
+    cdef int64_t step = 1
+    cdef bint seen[MAX_DIMS]
+    cdef int i, k
+    parse_dims(size, &d, "empty_permuted", "size")
+    parse_dims(physical_layout, &p, "empty_permuted", "physical_layout")
+    if d.n != p.n:
+        raise RuntimeError(
+            "Number of dimensions in size does not match the length of the physical_layout; i.e. "
+            f"len(size) = {d.n} is not equal to len(physical_layout) = {p.n}")
+    factory_options(&o, "empty_permuted", dtype, device, layout, pin_memory, default_float_code())
+    checked_numel(d.n, d.v)
+    for i in range(d.n):
+        seen[i] = False
+    for i in range(d.n):
+        if p.v[i] < 0 or p.v[i] >= d.n:
+            raise RuntimeError(f"Dimension out of range (expected to be between 0 and {d.n - 1}, but got {p.v[i]} at index {i}).  NB: negative dims not currently supported; file an issue if you want it.")
+        if seen[p.v[i]]:
+            raise RuntimeError("Duplicate dim not allowed")
+        seen[p.v[i]] = True
+    for i in range(d.n - 1, -1, -1):
+        k = <int>p.v[i]
+        strides[k] = step
+        step *= max(d.v[k], <int64_t>1)
+    return finish_factory(empty_strided_tensor(d.n, d.v, strides, o.dtype, o.device), requires_grad)
+
+
+def vander(TensorBase x not None, N=None, increasing=False):
+    """The Vandermonde matrix of x: (n,): columns of powers, (n, N), highest first unless increasing."""
+    cdef int64_t n
+    r = overridden(vander, x)
+    if r is not NotImplemented:
+        return r
+    if x.ndim != 1:
+        raise RuntimeError("x must be a one-dimensional tensor.")
+    n = x.sizes[0] if N is None else parse_int(N, "vander", "N")
+    if n < 0:
+        raise RuntimeError("N must be non-negative.")
+    t = <object>x
+    result = t.new_ones((x.sizes[0], n), dtype=dtype_of(I64) if category[x.dtype] <= CAT_INT else t.dtype)
+    if n > 1:
+        powers = _ops.cumprod(t.to(result.dtype).unsqueeze(1).expand(x.sizes[0], n - 1), 1)
+        result = _ops.cat([result.narrow(1, 0, 1), powers], 1)
+    return result if increasing else _ops.flip(result, (1,))

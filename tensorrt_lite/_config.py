@@ -1,0 +1,121 @@
+"""Process-wide settings and the build record: threads between operators, determinism, matmul precision. Imported on first use.
+
+Every operator here is deterministic and computes float32 products in float32, so these settings are kept and reported
+for programs that set them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_LEVELS = ("base", "avx2", "avx512")
+_PRECISIONS = ("highest", "high", "medium")
+_DEBUG_MODES = ("default", "warn", "error")
+
+_interop_threads: int | None = None
+_deterministic = False
+_warn_only = False
+_precision = "highest"
+_fill_memory = True
+
+
+def get_num_interop_threads() -> int:
+    """Threads that run operators beside each other: as many as compute inside one, unless it was set."""
+    from tensorrt_lite._C.core.parallel import get_num_threads
+
+    return get_num_threads() if _interop_threads is None else _interop_threads
+
+
+def set_num_interop_threads(threads: int) -> None:
+    """Set the number once. RuntimeError for numbers below 1 and for a second call."""
+    global _interop_threads
+    if isinstance(threads, bool) or not isinstance(threads, int):
+        raise RuntimeError(f"set_num_interop_threads expects an int, but got {type(threads).__name__}")
+    if threads < 1:
+        raise RuntimeError("set_num_interop_threads expects a positive integer")
+    if _interop_threads is not None:
+        raise RuntimeError("Error: cannot set number of interop threads after parallel work has started or set_num_interop_threads called")
+    _interop_threads = threads
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Ask for deterministic operators: all of them are."""
+    global _deterministic, _warn_only
+    if not isinstance(mode, bool):
+        raise TypeError(f"_set_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not {type(mode).__name__}")
+    _deterministic, _warn_only = mode, bool(warn_only)
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """What ``use_deterministic_algorithms`` set."""
+    return _deterministic
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Whether ``use_deterministic_algorithms`` asked for warnings only."""
+    return _warn_only
+
+
+def get_deterministic_debug_mode() -> int:
+    """0 default, 1 warn, 2 error."""
+    return (1 if _warn_only else 2) if _deterministic else 0
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """``use_deterministic_algorithms`` by number or name: default, warn, error. RuntimeError for others."""
+    if not isinstance(debug_mode, (int, str)):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
+    if isinstance(debug_mode, str):
+        if debug_mode not in _DEBUG_MODES:
+            raise RuntimeError(f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got {debug_mode}")
+        debug_mode = _DEBUG_MODES.index(debug_mode)
+    if debug_mode not in (0, 1, 2):
+        raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
+    use_deterministic_algorithms(debug_mode > 0, warn_only=debug_mode == 1)
+
+
+def get_float32_matmul_precision() -> str:
+    """What ``set_float32_matmul_precision`` set."""
+    return _precision
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """highest, high or medium; products are computed in full float32 precision whichever is set."""
+    global _precision
+    if not isinstance(precision, str):
+        raise TypeError(f"_set_float32_matmul_precision(): argument 'precision' (position 1) must be str, not {type(precision).__name__}")
+    if precision not in _PRECISIONS:
+        import warnings
+
+        warnings.warn(
+            f"{precision} is not one of 'highest', 'high', or 'medium'; the current setFloat32MatmulPrecision call has no effect.", stacklevel=2
+        )
+        return
+    _precision = precision
+
+
+def _build_info() -> dict[str, Any]:
+    """What was compiled and what runs: the facts that `tensorrt_lite.info` prints."""
+    from tensorrt_lite import _C
+    from tensorrt_lite._C.core.parallel import get_num_threads
+    from tensorrt_lite._C.ops.support import instruction_set
+
+    record: dict[str, Any] = {
+        "compiler": _C.COMPILER,
+        "debug": _C.DEBUG,
+        "instruction_set": _LEVELS[instruction_set()],
+        "instruction_sets": list(_LEVELS),
+        "openmp_threads": get_num_threads(),
+        "cuda": {"available": False, "driver": None, "devices": []},
+    }
+    try:
+        from tensorrt_lite._C.core.blas import library
+
+        path, configuration = library()
+    except ImportError:
+        return record
+    words = configuration.split()
+    record["blas"] = {"library": path, "config": configuration, "threads": get_num_threads()}
+    if len(words) > 2:
+        record["blas"]["core"] = words[-2]
+    return record

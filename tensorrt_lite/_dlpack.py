@@ -1,0 +1,65 @@
+"""DLPack: tensors shared with other array libraries without a copy, both ways. The capsules are made in core/dlpack.pyx.
+
+A capsule keeps the memory alive until its consumer releases it; a tensor made from a capsule keeps the producer's
+memory alive for as long as its storage lives. Imported on first use.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorrt_lite._C.core import dlpack as _core
+from tensorrt_lite._C.core.device import device as _device
+from tensorrt_lite._C.core.tensor import TensorBase
+
+__all__ = ["from_dlpack", "to_dlpack"]
+
+
+def to_dlpack(tensor: Any) -> Any:
+    """A DLPack capsule over the tensor's memory. BufferError for tensors that have none (meta, lazy conjugates)."""
+    if not isinstance(tensor, TensorBase):
+        raise TypeError(f"to_dlpack(): argument 'tensor' must be Tensor, not {type(tensor).__name__}")
+    return _core.to_capsule(tensor, False, False)
+
+
+def export(tensor: Any, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: Any = None, copy: bool | None = None) -> Any:
+    """``Tensor.__dlpack__``: a versioned capsule when the consumer understands version 1."""
+    if tensor.requires_grad:
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if stream is not None and tensor.is_cpu:
+        raise AssertionError("stream should be None on cpu.")
+    if dl_device is not None and tuple(int(v) for v in dl_device) != device_of(tensor):
+        raise BufferError(f"can't export a tensor on {tensor.device} to DLPack device {tuple(int(v) for v in dl_device)}")
+    if copy:
+        tensor = tensor.clone()
+    return _core.to_capsule(tensor, max_version is not None and tuple(max_version) >= (1, 0), bool(copy))
+
+
+def device_of(tensor: Any) -> tuple[int, int]:
+    """``Tensor.__dlpack_device__``: (kDLCPU, 0)."""
+    if not tensor.is_cpu:
+        raise ValueError(f"Unknown device type {tensor.device.type} for Dlpack")
+    return (1, 0)
+
+
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Any:
+    """A tensor over the memory of an object with ``__dlpack__`` or of a capsule (which is consumed).
+
+    RuntimeError for a capsule consumed before, BufferError for devices and layouts this library can't read.
+    """
+    if device is not None and _device(device).type != "cpu":
+        raise BufferError(f"from_dlpack: can't import to device {device}")
+    if not hasattr(type(ext_tensor), "__dlpack__"):
+        tensor = _core.from_capsule(ext_tensor)
+        return tensor.clone() if copy else tensor
+    kind, index = ext_tensor.__dlpack_device__()
+    if int(kind) != 1:
+        raise BufferError(f"from_dlpack: DLPack device ({int(kind)}, {index}) is not supported, only the CPU's (1, 0) is")
+    try:
+        capsule = ext_tensor.__dlpack__(max_version=(1, 0)) if copy is None else ext_tensor.__dlpack__(max_version=(1, 0), copy=copy)
+    except TypeError:
+        # producers of before version 1 know no keywords
+        capsule = ext_tensor.__dlpack__()
+        tensor = _core.from_capsule(capsule)
+        return tensor.clone() if copy else tensor
+    return _core.from_capsule(capsule)
