@@ -27,10 +27,10 @@ def get_num_interop_threads() -> int:
 
 
 def set_num_interop_threads(threads: int) -> None:
-    """Set the number once. RuntimeError for numbers below 1 and for a second call."""
+    """Set the number once. TypeError for what is no int, RuntimeError for numbers below 1 and for a second call."""
     global _interop_threads
     if isinstance(threads, bool) or not isinstance(threads, int):
-        raise RuntimeError(f"set_num_interop_threads expects an int, but got {type(threads).__name__}")
+        raise TypeError(f"set_num_interop_threads expects an int, but got {type(threads).__name__}")
     if threads < 1:
         raise RuntimeError("set_num_interop_threads expects a positive integer")
     if _interop_threads is not None:

@@ -29,13 +29,13 @@ def _name(kind: object, owner: str) -> str:
     return str(kind).rpartition(".")[2]
 
 
-class finfo:  # noqa: N801 - PyTorch's name
+class finfo:
     """Limits of a floating-point dtype (of its parts, for a complex one): bits, eps, max, min, tiny, smallest_normal, resolution, dtype."""
 
     __slots__ = ("_name", "bits", "dtype", "eps", "max", "min", "resolution", "smallest_normal", "tiny")
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, type: dtype | None = None) -> None:  # noqa: A002 - PyTorch's argument
+    def __init__(self, type: dtype | None = None) -> None:
         name = _name(get_default_dtype() if type is None else type, "finfo")
         name = _REAL.get(name, name)
         if name not in _FLOATS:
@@ -60,13 +60,13 @@ class finfo:  # noqa: N801 - PyTorch's name
         )
 
 
-class iinfo:  # noqa: N801 - PyTorch's name
+class iinfo:
     """Limits of an integer dtype: bits, max, min, dtype."""
 
     __slots__ = ("bits", "dtype", "max", "min")
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, type: dtype) -> None:  # noqa: A002 - PyTorch's argument
+    def __init__(self, type: dtype) -> None:
         name = _name(type, "iinfo")
         if name in _FLOATS or name in _REAL:
             raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")

@@ -9,7 +9,11 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from tensorrt_lite._C.core import allocator as _allocator
-from tensorrt_lite._C.core.allocator import empty_cache, memory_stats, reset_peak_memory_stats
+from tensorrt_lite._C.core.allocator import (
+    empty_cache,
+    memory_stats,
+    reset_peak_memory_stats,
+)
 
 __all__ = [
     "Event", "Stream", "StreamContext", "current_device", "current_stream", "device_count", "empty_cache", "is_available", "is_initialized",
@@ -69,7 +73,7 @@ class StreamContext(AbstractContextManager):
         if self.stream is not None:
             _current = self.stream
 
-    def __exit__(self, *exception: Any) -> None:
+    def __exit__(self, *exception: object) -> None:
         global _current
         if self._before is not None:
             _current = self._before

@@ -17,6 +17,7 @@ from tensorrt_lite._C.core.tensor import TensorBase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Self
 
     from tensorrt_lite import Tensor
 
@@ -34,7 +35,7 @@ class Generator(_core.GeneratorBase):
     [4, 0, 1, 3, 2]
     """
 
-    def __new__(cls, device: Any = "cpu") -> Generator:
+    def __new__(cls, device: Any = "cpu") -> Self:
         place = _device(device)
         if place.type != "cpu":
             raise RuntimeError(f"Device type {place.type.upper()} is not supported for torch.Generator() api.")
@@ -103,7 +104,7 @@ def set_rng_state(new_state: Tensor) -> None:
 
 
 @contextmanager
-def fork_rng(devices: Any = None, enabled: bool = True, _caller: str = "fork_rng", _devices_kw: str = "devices", device_type: str = "cuda") -> Iterator[None]:
+def fork_rng(devices: Any = None, enabled: bool = True, device_type: str = "cuda") -> Iterator[None]:
     """Whatever is drawn inside leaves the default stream outside where it was; also a decorator."""
     if not enabled:
         yield

@@ -151,7 +151,7 @@ def dropout_(input, p, train):
 
 
 def native_dropout(input, p, train):
-    """Dropout with its mask: (result, mask), the mask drawn in index order."""
+    """Dropout with its mask: (result, mask)."""
     cdef TensorBase x, mask
     cdef double q
     cdef Scalar one
@@ -165,7 +165,7 @@ def native_dropout(input, p, train):
     check_dropout(x, q)
     if x.numel == 0:
         return x, empty_like_tensor(x, x.dtype)
-    mask = empty_tensor(x.ndim, x.sizes, BOOL, x.device_type)
+    mask = empty_like_tensor(x, BOOL)
     if train is not None and not train:
         one.kind = 0
         one.i = 1

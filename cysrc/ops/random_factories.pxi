@@ -243,7 +243,7 @@ def bernoulli(TensorBase input not None, p=None, *, generator=None, out=None):
         return out
     if p is None:
         return op__sample_bernoulli(input, generator)
-    t = empty_like_tensor(input, input.dtype)
+    t = empty_tensor(input.ndim, input.sizes, input.dtype, input.device_type)
     return op_bernoulli(t, parse_double(p, "bernoulli", "p"), generator, t, INPLACE)
 
 

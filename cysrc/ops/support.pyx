@@ -174,6 +174,8 @@ cdef int factory_options(Options* o, str op, object dtype, object device, object
 
 cdef TensorBase finish_factory(TensorBase t, object requires_grad):
     if requires_grad:
+        if category[t.dtype] < CAT_FLOAT:
+            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         (<object>t).requires_grad_(True)
     if tls().inference_mode:
         t.inference = 1

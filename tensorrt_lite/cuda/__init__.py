@@ -97,7 +97,7 @@ def stream(stream: Any) -> Iterator[None]:
     yield
 
 
-class device(AbstractContextManager):  # noqa: N801 - PyTorch's name
+class device(AbstractContextManager):
     """Selects a GPU inside a ``with`` block; None and negative indices select nothing."""
 
     def __init__(self, device: Any) -> None:

@@ -1,3 +1,4 @@
+# ruff: noqa: B023 - every lambda is called within its own iteration
 """Random operators beside PyTorch: the same seed gives the same numbers, and leaves the generator in the same state."""
 
 import itertools
@@ -175,7 +176,7 @@ def test_randperm(dtype):
 def test_normal_overloads():
     for mean, std in [((4, 5), (4, 5)), ((4, 5), (5,)), ((3,), (20, 1)), ((20,), ()), ((3,), (3,))]:
         both(lambda m: m.normal(m.full(mean, 1.5), m.full(std, 0.5)))
-    both(lambda m: m.normal(m.arange(20).to(m.float32) if hasattr(m, "arange") else m.tensor(list(range(20))).to(m.float32), 2.0))
+    both(lambda m: m.normal(m.arange(20.0), 2.0))
     both(lambda m: m.normal(1.5, m.full((20,), 0.3)))
     both(lambda m: m.normal(1.5, 2.0, (20,)))
     both(lambda m: m.normal(1, 2, size=(3,), dtype=m.float64))
@@ -202,7 +203,9 @@ def test_multinomial(dtype):
     for samples, again in [(1, False), (1, True), (4, False), (7, True), (100, True)]:
         both(lambda m: m.multinomial(m.tensor(weights, dtype=getattr(m, dtype)), samples, again))
         both(lambda m: m.multinomial(m.tensor(weights[0], dtype=getattr(m, dtype)), samples, again))
-    both(lambda m: m.multinomial(m.rand(50, 4, dtype=getattr(m, dtype)).add(0.125).t(), 40))
+    if dtype in ("float32", "float64"):
+        # half types tie: which of two equal ratios comes first is not defined
+        both(lambda m: m.multinomial(m.rand(50, 4, dtype=getattr(m, dtype)).add(0.125).t(), 40))
 
 
 def test_multinomial_of_many_categories():
@@ -266,7 +269,7 @@ def test_writing_random_numbers_ends_the_history():
         with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
             getattr(x, name)(*args)
         before = y.detach()._version
-        with trt.autograd.no_grad() if hasattr(trt.autograd, "no_grad") else trt.no_grad():
+        with trt.no_grad():
             getattr(y, name)(*args)
         assert y._version == before + 1
     p = trt.full((4,), 0.5, requires_grad=True)
@@ -343,7 +346,7 @@ def test_threads_with_their_own_generators():
 
     def draw(k):
         g = trt.Generator().manual_seed(2)
-        got[k] = sum((trt.rand(10, generator=g).tolist() for _ in range(100)), [])
+        got[k] = [v for _ in range(100) for v in trt.rand(10, generator=g).tolist()]
 
     threads = [threading.Thread(target=draw, args=(k,)) for k in range(4)]
     for t in threads:
@@ -382,7 +385,7 @@ ERRORS = [
 
 @pytest.mark.parametrize("number", range(len(ERRORS)))
 def test_errors_are_pytorchs(number):
-    with pytest.raises(Exception) as theirs:  # noqa: PT011 - PyTorch decides the type
+    with pytest.raises(Exception) as theirs:
         ERRORS[number](torch)
     with pytest.raises(type(theirs.value)) as ours:
         ERRORS[number](trt)
