@@ -739,10 +739,11 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
 def _conv_forward(input, weight, bias, stride, padding, dilation, groups):
     """The convolution itself, for derivatives: batched, explicit padding."""
     cdef Dims st, pad, dil
+    cdef TensorBase b = None if bias is None else as_tensor_arg(bias, "convolution", "bias")
     parse_dims(stride, &st, "convolution", "stride")
     parse_dims(padding, &pad, "convolution", "padding")
     parse_dims(dilation, &dil, "convolution", "dilation")
-    return op__conv_forward(<TensorBase?>input, <TensorBase?>weight, <TensorBase?>bias, &st, &pad, &dil, groups)
+    return op__conv_forward(<TensorBase?>input, <TensorBase?>weight, b, &st, &pad, &dil, groups)
 
 
 def conv_tbc(input, weight, bias, pad=0):
