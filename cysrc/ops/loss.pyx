@@ -1,0 +1,548 @@
+# Losses over class indices, and the entries of all losses. The kernels see rows: (N, C) logits, or (N, C, inner)
+# log-probabilities; other shapes are brought to these by recorded views. reduction: 0 none, 1 mean, 2 sum.
+from tensorrt_lite._C.core.kernels cimport *
+from tensorrt_lite._C.core.allocator cimport block_alloc
+
+cdef enum:
+    NONE = 0
+    MEAN = 1
+    SUM = 2
+
+
+cdef double read_real(const char* p, int code, int64_t i) noexcept nogil:
+    return (<const float*>p)[i] if code == F32 else (<const double*>p)[i]
+
+
+cdef void write_real(char* p, int code, int64_t i, double v) noexcept nogil:
+    if code == F32:
+        (<float*>p)[i] = <float>v
+    else:
+        (<double*>p)[i] = v
+
+
+cdef TensorBase scalar_of(int code, int device_type, double v):
+    cdef TensorBase r = empty_tensor(0, NULL, code, device_type)
+    if device_type != DEV_META:
+        write_real(data_of(r), code, 0, v)
+    return r
+
+
+cdef int real_type(TensorBase x, str name) except -1:
+    if category[x.dtype] != CAT_FLOAT:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{dtype_label(x.dtype).decode()}'")
+    return F64 if x.dtype == F64 else F32
+
+
+cdef TensorBase class_indices(TensorBase target, str name):
+    if target.dtype == U8:
+        target = cast_to(target, I64)
+    if target.dtype != I64:
+        raise RuntimeError(f"expected scalar type Long but found {dtype_label(target.dtype).decode()}" if name == "" else f"{name}: expected scalar type Long but found {dtype_label(target.dtype).decode()}")
+    return contiguous_of(target)
+
+
+cdef TensorBase class_weights(TensorBase weight, int64_t classes, int code):
+    if weight is None:
+        return None
+    if weight.ndim != 1 or weight.numel != classes:
+        raise RuntimeError(f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of shape: {shape_text(weight)}")
+    return contiguous_of(cast_to(weight, code))
+
+
+# ---- nll_loss ------------------------------------------------------------------------------------------------------
+
+cdef int64_t nll_rows(const char* x, const int64_t* target, const char* weight, char* loss, int code, int64_t n, int64_t classes, int64_t inner,
+                      int64_t ignore_index, double* total, double* total_weight) noexcept nogil:
+    """Sums of losses and weights; each loss too unless `loss` is null. The first bad target's position, or -1."""
+    cdef int64_t i, j, t
+    cdef double w, v
+    total[0] = 0
+    total_weight[0] = 0
+    for i in range(n):
+        for j in range(inner):
+            t = target[i * inner + j]
+            if t == ignore_index:
+                if loss != NULL:
+                    write_real(loss, code, i * inner + j, 0)
+                continue
+            if t < 0 or t >= classes:
+                return i * inner + j
+            w = 1 if weight == NULL else read_real(weight, code, t)
+            v = -w * read_real(x, code, (i * classes + t) * inner + j)
+            total[0] += v
+            total_weight[0] += w
+            if loss != NULL:
+                write_real(loss, code, i * inner + j, v)
+    return -1
+
+
+cdef object _nll_loss_cpu(TensorBase self, TensorBase target, TensorBase weight, int64_t reduction, int64_t ignore_index):
+    """self (N, C, inner), target (N, inner)."""
+    cdef int code = real_type(self, "nll_loss")
+    cdef TensorBase x, t, w, loss
+    cdef double total = 0, total_weight = 0
+    cdef int64_t bad
+    if self.ndim != 3 or target.ndim != 2 or self.sizes[0] != target.sizes[0] or self.sizes[2] != target.sizes[1]:
+        raise RuntimeError(f"nll_loss: input {shape_text(self)} and target {shape_text(target)} do not fit")
+    if self.device_type == DEV_META:
+        loss = empty_tensor(2, target.sizes, self.dtype, DEV_META) if reduction == NONE else empty_tensor(0, NULL, self.dtype, DEV_META)
+        return loss, empty_tensor(0, NULL, self.dtype, DEV_META)
+    t = class_indices(target, "")
+    x = contiguous_of(cast_to(self, code))
+    w = class_weights(weight, self.sizes[1], code)
+    loss = empty_tensor(2, target.sizes, code, DEV_CPU) if reduction == NONE else None
+    bad = nll_rows(data_of(x), <const int64_t*>data_of(t), NULL if w is None else data_of(w), NULL if loss is None else data_of(loss), code,
+                   self.sizes[0], self.sizes[1], self.sizes[2], ignore_index, &total, &total_weight)
+    if bad >= 0:
+        raise IndexError(f"Target {(<const int64_t*>data_of(t))[bad]} is out of bounds.")
+    if reduction == MEAN:
+        total /= total_weight
+    if loss is None:
+        loss = scalar_of(code, DEV_CPU, total)
+    return cast_to(loss, self.dtype), scalar_of(code, DEV_CPU, total_weight)
+
+
+cdef object picked_weights(object target, object weight, int64_t ignore_index, object dtype, int64_t classes):
+    """Per target: its class weight, 0 where it is ignored; and targets that are valid everywhere."""
+    valid = _ops.ne(target, ignore_index)
+    safe = target.to(dtype_of(I64)).masked_fill(~valid, 0)
+    w = valid.to(dtype) if weight is None else weight.detach().to(dtype).index_select(0, safe.reshape(-1)).reshape(safe.shape) * valid
+    return w, safe
+
+
+cdef object nll_gradient(object grad, object meta, object target, object weight, object total_weight, int64_t reduction, int64_t ignore_index):
+    """The loss is linear in its input: a scatter of the gradients times the weights."""
+    cdef object shape = meta[0]
+    if grad is None:
+        return None
+    w, safe = picked_weights(target, weight, ignore_index, dtype_of(meta[1]), shape[1])
+    values = -(w * grad)
+    if reduction == MEAN:
+        values = values / total_weight.detach()
+    values = values.to(dtype_of(meta[1]))
+    return grad.new_zeros(shape).scatter(1, safe.unsqueeze(1), values.unsqueeze(1))
+
+
+# ---- cross_entropy -------------------------------------------------------------------------------------------------
+
+cdef struct CrossEntropy:
+    const cross_entropy_kernels* kernels
+    const char* x
+    const int64_t* target
+    const char* weight
+    const char* grad
+    char* loss
+    char* lse
+    char* row_weight
+    char* out
+    int64_t classes, item, ignore_index, grad_stride
+    int64_t bad
+    double smoothing, scale
+
+
+cdef extern from *:
+    """
+    static inline void trt_keep_least(int64_t* at, int64_t v) {
+      int64_t old = __atomic_load_n(at, __ATOMIC_RELAXED);
+      while ((old < 0 || v < old) && !__atomic_compare_exchange_n(at, &old, v, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+    }
+    """
+    void keep_least "trt_keep_least"(int64_t* at, int64_t v) noexcept nogil
+
+
+cdef void run_cross_entropy(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef CrossEntropy* r = <CrossEntropy*>context
+    cdef int64_t bad = r.kernels.forward(r.x, r.classes * r.item, r.classes, r.target, r.weight, r.ignore_index, r.smoothing, r.loss, r.lse, r.row_weight, begin, end)
+    if bad >= 0:
+        keep_least(&r.bad, bad)
+
+
+cdef void run_cross_entropy_backward(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef CrossEntropy* r = <CrossEntropy*>context
+    r.kernels.backward(r.x, r.classes * r.item, r.classes, r.target, r.weight, r.ignore_index, r.smoothing, r.lse, r.grad, r.grad_stride, r.scale,
+                       r.out, r.classes * r.item, begin, end)
+
+
+cdef object _cross_entropy_cpu(TensorBase self, TensorBase target, TensorBase weight, int64_t reduction, int64_t ignore_index, double label_smoothing):
+    """self (N, C), target (N): loss, logsumexp of the rows, sum of the weights."""
+    cdef CrossEntropy r
+    cdef int code = real_type(self, "cross_entropy_loss")
+    cdef TensorBase x, t, w, loss, lse, row_weight
+    cdef double total = 0, total_weight = 0
+    cdef int64_t n, i
+    if self.ndim != 2 or target.ndim != 1 or self.sizes[0] != target.sizes[0]:
+        raise ValueError(f"Expected input batch_size ({self.sizes[0] if self.ndim else 0}) to match target batch_size ({target.sizes[0] if target.ndim else 0}).")
+    n = self.sizes[0]
+    loss = empty_tensor(1, &n, code, self.device_type)
+    lse = empty_tensor(1, &n, code, self.device_type)
+    if self.device_type == DEV_META:
+        if reduction != NONE:
+            loss = empty_tensor(0, NULL, code, DEV_META)
+        return cast_to(loss, self.dtype), lse, empty_tensor(0, NULL, code, DEV_META)
+    t = class_indices(target, "")
+    x = contiguous_of(cast_to(self, code))
+    w = class_weights(weight, self.sizes[1], code)
+    row_weight = empty_tensor(1, &n, code, DEV_CPU)
+    r.kernels = cross_entropy_table(code)
+    r.x = data_of(x)
+    r.target = <const int64_t*>data_of(t)
+    r.weight = NULL if w is None else data_of(w)
+    r.loss = data_of(loss)
+    r.lse = data_of(lse)
+    r.row_weight = data_of(row_weight)
+    r.classes = self.sizes[1]
+    r.item = ITEM_SIZE[code]
+    r.ignore_index = ignore_index
+    r.smoothing = label_smoothing
+    r.bad = -1
+    if self.numel < 4096:
+        run_cross_entropy(&r, 0, n)
+    else:
+        with nogil:
+            parallel_for(n, 1 + GRAIN // 4 // (r.classes + 1), 1, run_cross_entropy, &r)
+    if r.bad >= 0:
+        raise IndexError(f"Target {r.target[r.bad]} is out of bounds.")
+    for i in range(n):
+        total += read_real(r.loss, code, i)
+        total_weight += read_real(r.row_weight, code, i)
+    if reduction == MEAN:
+        loss = scalar_of(code, DEV_CPU, total / total_weight)
+    elif reduction == SUM:
+        loss = scalar_of(code, DEV_CPU, total)
+    return cast_to(loss, self.dtype), lse, scalar_of(code, DEV_CPU, total_weight)
+
+
+cdef object cross_entropy_gradient(object grad, object self, object target, object weight, object lse, object total_weight, int64_t reduction,
+                                   int64_t ignore_index, double smoothing):
+    cdef CrossEntropy r
+    cdef TensorBase x = self, g, t, w, d
+    cdef int code = F64 if x.dtype == F64 else F32
+    cdef int64_t classes = x.sizes[1]
+    if grad is None:
+        return None
+    if not grad_mode():
+        d = empty_tensor(2, x.sizes, code, x.device_type)
+        if x.device_type == DEV_META or x.numel == 0:
+            return cast_to(d, (<TensorBase>self).dtype)
+        t = class_indices(target, "")
+        w = class_weights(weight, classes, code)
+        g = contiguous_of(cast_to(grad, code))
+        x = contiguous_of(cast_to(x, code))
+        r.kernels = cross_entropy_table(code)
+        r.x = data_of(x)
+        r.target = <const int64_t*>data_of(t)
+        r.weight = NULL if w is None else data_of(w)
+        r.lse = data_of(<TensorBase>lse)
+        r.grad = data_of(g)
+        r.grad_stride = ITEM_SIZE[code] if reduction == NONE else 0
+        r.scale = 1 / read_real(data_of(<TensorBase>total_weight), code, 0) if reduction == MEAN else 1
+        r.classes = classes
+        r.item = ITEM_SIZE[code]
+        r.ignore_index = ignore_index
+        r.smoothing = smoothing
+        r.out = data_of(d)
+        if x.numel < 4096:
+            run_cross_entropy_backward(&r, 0, x.sizes[0])
+        else:
+            with nogil:
+                parallel_for(x.sizes[0], 1 + GRAIN // 4 // (classes + 1), 1, run_cross_entropy_backward, &r)
+        return cast_to(d, (<TensorBase>self).dtype)
+    w_, safe = picked_weights(target, weight, ignore_index, self.dtype, classes)
+    rows = grad if reduction != MEAN else grad / total_weight.detach().to(self.dtype)
+    valid = _ops.ne(target, ignore_index).to(self.dtype)
+    every = _ops.ones_like(w_).unsqueeze(1) if weight is None else weight.detach().to(self.dtype).unsqueeze(0)
+    share = valid.unsqueeze(1) * every * (smoothing / classes)
+    picked = _ops.zeros_like(self).detach().scatter(1, safe.unsqueeze(1), (w_ * (1 - smoothing)).unsqueeze(1)) + share
+    difference = _ops.softmax(self, 1) * picked.sum(1, True) - picked
+    return difference * (rows.unsqueeze(1) if reduction == NONE else rows)
+
+
+# ---- entries -------------------------------------------------------------------------------------------------------
+
+cdef inline bint overridden(object input, object target):
+    if is_plain(input) and is_plain(target) and not tls().function_modes:
+        return False
+    return has_function(input) or has_function(target) or tls().function_modes
+
+
+cdef TensorBase reduced(TensorBase elements, int64_t reduction):
+    if reduction == MEAN:
+        return op_mean(elements, NULL, False, -1, None, FRESH)
+    if reduction == SUM:
+        return op_sum(elements, NULL, False, -1, None, FRESH)
+    return elements
+
+
+cdef int check_reduction(int64_t reduction) except -1:
+    if reduction < 0 or reduction > 2:
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return 0
+
+
+def mse_loss(input, target, reduction=1):
+    """(input - target) ** 2, reduced: 0 none, 1 mean, 2 sum."""
+    if overridden(input, target):
+        r = call_torch_function(mse_loss, (input, target, reduction), {})
+        if r is not NotImplemented:
+            return r
+    check_reduction(reduction)
+    return reduced(op__squared_error(as_tensor_arg(input, "mse_loss", "input"), as_tensor_arg(target, "mse_loss", "target"), NULL, None, FRESH), reduction)
+
+
+def l1_loss(input, target, reduction=1):
+    """|input - target|, reduced."""
+    cdef TensorBase a, b
+    if overridden(input, target):
+        r = call_torch_function(l1_loss, (input, target, reduction), {})
+        if r is not NotImplemented:
+            return r
+    check_reduction(reduction)
+    a = as_tensor_arg(input, "l1_loss", "input")
+    b = as_tensor_arg(target, "l1_loss", "target")
+    if category[a.dtype] != CAT_FLOAT or category[b.dtype] != CAT_FLOAT:
+        return reduced(<TensorBase>_ops.abs(_ops.sub(a, b)), reduction)
+    return reduced(op__absolute_error(a, b, NULL, None, FRESH), reduction)
+
+
+cdef inline void real_param(Scalar* s, double v) noexcept:
+    s.kind = 2
+    s.d = v
+    s.im = 0
+    s.i = <int64_t>v
+
+
+def smooth_l1_loss(input, target, reduction=1, beta=1.0):
+    """d ** 2 / (2 beta) where d = |input - target| < beta, else d - beta / 2, reduced."""
+    cdef Scalar s
+    cdef double b = parse_double(beta, "smooth_l1_loss", "beta")
+    if overridden(input, target):
+        r = call_torch_function(smooth_l1_loss, (input, target, reduction, beta), {})
+        if r is not NotImplemented:
+            return r
+    check_reduction(reduction)
+    if b < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    if b == 0:
+        return l1_loss(input, target, reduction)
+    real_param(&s, b)
+    return reduced(op__smooth_error(as_tensor_arg(input, "smooth_l1_loss", "input"), as_tensor_arg(target, "smooth_l1_loss", "target"), &s, None, FRESH), reduction)
+
+
+def huber_loss(input, target, reduction=1, delta=1.0):
+    """d ** 2 / 2 where d = |input - target| <= delta, else delta (d - delta / 2), reduced."""
+    cdef Scalar s
+    cdef double b = parse_double(delta, "huber_loss", "delta")
+    if overridden(input, target):
+        r = call_torch_function(huber_loss, (input, target, reduction, delta), {})
+        if r is not NotImplemented:
+            return r
+    check_reduction(reduction)
+    if b <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    real_param(&s, b)
+    return reduced(op__huber_error(as_tensor_arg(input, "huber_loss", "input"), as_tensor_arg(target, "huber_loss", "target"), &s, None, FRESH), reduction)
+
+
+def binary_cross_entropy(input, target, weight=None, reduction=1):
+    """-(t log(p) + (1 - t) log(1 - p)) with logarithms clamped at -100, weighted and reduced."""
+    cdef TensorBase x = as_tensor_arg(input, "binary_cross_entropy", "input"), r
+    check_reduction(reduction)
+    if overridden(input, target):
+        r_ = call_torch_function(binary_cross_entropy, (input, target, weight, reduction), {})
+        if r_ is not NotImplemented:
+            return r_
+    if x.numel and x.device_type != DEV_META:
+        detached = input.detach()
+        if not (bool((detached >= 0).all()) and bool((detached <= 1).all())):
+            raise RuntimeError("all elements of input should be between 0 and 1")
+    r = op__binary_cross_entropy(x, as_tensor_arg(target, "binary_cross_entropy", "target"), NULL, None, FRESH)
+    if weight is not None:
+        r = <TensorBase>_ops.mul(r, weight)
+    return reduced(r, reduction)
+
+
+def binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None, reduction=1):
+    """binary_cross_entropy of sigmoid(input) without overflow; pos_weight multiplies the positive part."""
+    cdef TensorBase r
+    check_reduction(reduction)
+    if overridden(input, target):
+        r_ = call_torch_function(binary_cross_entropy_with_logits, (input, target, weight, pos_weight, reduction), {})
+        if r_ is not NotImplemented:
+            return r_
+    if pos_weight is None:
+        r = op__logits_cross_entropy(as_tensor_arg(input, "binary_cross_entropy_with_logits", "input"),
+                                     as_tensor_arg(target, "binary_cross_entropy_with_logits", "target"), NULL, None, FRESH)
+    else:
+        log_weight = (pos_weight - 1) * target + 1
+        soft = _ops.log1p(_ops.exp(-_ops.abs(input))) + _ops.clamp_min(-input, 0)
+        r = <TensorBase?>((1 - target) * input + log_weight * soft)
+    if weight is not None:
+        r = <TensorBase>_ops.mul(r, weight)
+    return reduced(r, reduction)
+
+
+def kl_div(input, target, reduction=1, *, log_target=False):
+    """target * (log(target) - input), reduced; with log_target the target holds logarithms."""
+    cdef TensorBase r, x, t
+    check_reduction(reduction)
+    if overridden(input, target):
+        r_ = call_torch_function(kl_div, (input, target, reduction), {"log_target": log_target})
+        if r_ is not NotImplemented:
+            return r_
+    x = as_tensor_arg(input, "kl_div", "input")
+    t = as_tensor_arg(target, "kl_div", "target")
+    if x.dtype >= C64 or t.dtype >= C64:
+        raise RuntimeError("kl_div: Complex inputs not supported.")
+    r = op__log_divergence(x, t, NULL, None, FRESH) if log_target else op__divergence(x, t, NULL, None, FRESH)
+    return reduced(r, reduction)
+
+
+def nll_loss_nd(input, target, weight=None, reduction=1, ignore_index=-100):
+    """-weight[target] * input[target]: `input: (N, C, *)` or (C), `target: (N, *)` or ()."""
+    cdef TensorBase x = as_tensor_arg(input, "nll_loss", "input"), t = as_tensor_arg(target, "nll_loss", "target")
+    check_reduction(reduction)
+    if x.ndim < 1:
+        raise ValueError(f"Expected 1 or more dimensions (got {x.ndim})")
+    if x.ndim == 1:
+        if t.ndim:
+            raise ValueError(f"nll_loss: expected a target without dimensions for input of size {shape_text(x)}, got {shape_text(t)}")
+        r = op__nll_loss(<TensorBase>input.reshape(1, -1, 1), <TensorBase>target.reshape(1, 1), weight, reduction, ignore_index)[0]
+        return r.reshape(()) if reduction == NONE else r
+    shape = list(t.shape)
+    if t.ndim == 0 or x.sizes[0] != t.sizes[0]:
+        raise ValueError(f"Expected input batch_size ({x.sizes[0]}) to match target batch_size ({t.sizes[0] if t.ndim else 0}).")
+    if x.ndim == 2 and t.ndim != 1:
+        raise RuntimeError(f"0D or 1D target tensor expected, multi-target not supported")
+    if list(input.shape[2:]) != shape[1:]:
+        raise RuntimeError(f"Expected target size {[x.sizes[0]] + list(input.shape[2:])}, got {shape}")
+    inner = 1
+    for size in shape[1:]:
+        inner *= size
+    r = op__nll_loss(<TensorBase>input.reshape(x.sizes[0], x.sizes[1], inner), <TensorBase>target.reshape(x.sizes[0], inner), weight, reduction, ignore_index)[0]
+    return r.reshape(shape) if reduction == NONE else r
+
+
+def nll_loss(input, target, weight=None, reduction=1, ignore_index=-100):
+    """nll_loss_nd for `input: (N, C)` or (C)."""
+    return nll_loss_nd(input, target, weight, reduction, ignore_index)
+
+
+cdef object probabilities_loss(object input, object target, object weight, int64_t reduction, double smoothing):
+    """Cross entropy with class probabilities, class dimension 1 (0 for a single sample)."""
+    dim = 0 if input.dim() == 1 else 1
+    classes = input.size(dim)
+    if smoothing > 0:
+        target = target * (1 - smoothing) + smoothing / classes
+    logs = _ops.log_softmax(input, dim)
+    if weight is not None:
+        shape = [1] * input.dim()
+        shape[dim] = classes
+        logs = logs * weight.reshape(shape)
+    product = logs * target
+    if reduction == NONE:
+        return -product.sum(dim)
+    if reduction == SUM:
+        return -product.sum()
+    return -product.sum() / (input.numel() / classes) if input.numel() else -product.sum() / 0.0
+
+
+def cross_entropy_loss(input, target, weight=None, reduction=1, ignore_index=-100, label_smoothing=0.0):
+    """-log(softmax(input))[target]: `input: (N, C, *)` or (C), target class indices (N, *) or () or probabilities like input."""
+    cdef TensorBase x, t, w
+    cdef double smoothing
+    if overridden(input, target):
+        r = call_torch_function(cross_entropy_loss, (input, target, weight, reduction, ignore_index, label_smoothing), {})
+        if r is not NotImplemented:
+            return r
+    check_reduction(reduction)
+    x = as_tensor_arg(input, "cross_entropy_loss", "input")
+    t = as_tensor_arg(target, "cross_entropy_loss", "target")
+    w = None if weight is None else as_tensor_arg(weight, "cross_entropy_loss", "weight")
+    smoothing = parse_double(label_smoothing, "cross_entropy_loss", "label_smoothing")
+    if smoothing < 0 or smoothing > 1:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    if x.ndim == t.ndim and category[t.dtype] == CAT_FLOAT and same_sizes(x, t):
+        if ignore_index >= 0:
+            raise RuntimeError("ignore_index is not supported for floating point target")
+        if w is not None and (w.ndim != 1 or w.numel != x.sizes[0 if x.ndim == 1 else 1]):
+            raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all classes or no classes but got weight tensor of shape: {shape_text(w)}")
+        return probabilities_loss(input, target, weight, reduction, smoothing)
+    if x.ndim == t.ndim and category[t.dtype] == CAT_FLOAT:
+        raise RuntimeError(f"Expected floating point type for target with class probabilities, got {shape_text(t)} for input {shape_text(x)}")
+    if x.ndim == 2 and t.ndim == 1:
+        return op__cross_entropy(x, t, w, reduction, ignore_index, smoothing)[0]
+    if x.ndim == 1:
+        if t.ndim:
+            raise RuntimeError(f"Expected input batch_size to match target: input {shape_text(x)}, target {shape_text(t)}")
+        r = op__cross_entropy(<TensorBase>_ops.unsqueeze(x, 0), <TensorBase>_ops.unsqueeze(t, 0), w, reduction, ignore_index, smoothing)[0]
+        return r.reshape(()) if reduction == NONE else r
+    if x.ndim < 1:
+        raise ValueError(f"Expected 1 or more dimensions (got {x.ndim})")
+    if t.ndim == 0 or x.sizes[0] != t.sizes[0]:
+        raise ValueError(f"Expected input batch_size ({x.sizes[0]}) to match target batch_size ({t.sizes[0] if t.ndim else 0}).")
+    if x.ndim == 2 and t.ndim != 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if list(input.shape[2:]) != list(target.shape[1:]):
+        raise RuntimeError(f"Expected target size {[x.sizes[0]] + list(input.shape[2:])}, got {list(target.shape)}")
+    rows = input.movedim(1, -1).reshape(-1, x.sizes[1])
+    r = op__cross_entropy(<TensorBase>rows, <TensorBase>target.reshape(-1), w, reduction, ignore_index, smoothing)[0]
+    return r.reshape(target.shape) if reduction == NONE else r
+
+
+def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
+    """softmax(query key^T scale + mask) value: `query: (..., L, E)`, `key: (..., S, E)`, `value: (..., S, EV)`.
+
+    A boolean mask is true where attention is allowed, another one is added. RuntimeError when both a mask and is_causal are given.
+    """
+    if overridden(query, key) or not is_plain(value) and has_function(value):
+        r = call_torch_function(scaled_dot_product_attention, (query, key, value, attn_mask, dropout_p, is_causal), {"scale": scale, "enable_gqa": enable_gqa})
+        if r is not NotImplemented:
+            return r
+    if query.dim() < 2 or key.dim() < 2 or value.dim() < 2:
+        raise RuntimeError(f"scaled_dot_product_attention: Expected query, key, and value to all be at least 2 dimensional, but got query.dim: {query.dim()}, key.dim: {key.dim()} and value.dim: {value.dim()} instead.")
+    if query.dtype is not key.dtype or query.dtype is not value.dtype:
+        raise RuntimeError(f"Expected query, key, and value to have the same dtype, but got query.dtype: {query.dtype} key.dtype: {key.dtype} and value.dtype: {value.dtype} instead.")
+    if is_causal and attn_mask is not None:
+        raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+    if enable_gqa and key.dim() >= 3:
+        heads = query.size(-3)
+        if key.size(-3) == 0 or heads % key.size(-3) or heads % value.size(-3):
+            raise RuntimeError(f"scaled_dot_product_attention: number of heads in key ({key.size(-3)}) and value ({value.size(-3)}) must divide the number of heads in query ({heads})")
+        if key.size(-3) != heads:
+            key = key.repeat_interleave(heads // key.size(-3), -3)
+        if value.size(-3) != heads:
+            value = value.repeat_interleave(heads // value.size(-3), -3)
+    factor = 1.0 / (query.size(-1) ** 0.5 or 1.0) if scale is None else scale
+    scores = _ops.matmul(query * factor, key.transpose(-2, -1))
+    masked = is_causal or attn_mask is not None
+    if is_causal:
+        length, source = query.size(-2), key.size(-2)
+        rows = _ops.arange(length, device=query.device).unsqueeze(1)
+        scores = scores.masked_fill(_ops.arange(source, device=query.device) > rows, float("-inf"))
+    elif attn_mask is not None:
+        if (<TensorBase?>attn_mask).dtype == BOOL:
+            scores = scores.masked_fill(~attn_mask, float("-inf"))
+        elif attn_mask.dtype is not query.dtype:
+            raise RuntimeError(f"Expected attn_mask dtype to be bool or to match query dtype, but got attn_mask.dtype: {attn_mask.dtype} and query.dtype: {query.dtype} instead.")
+        else:
+            scores = scores + attn_mask
+    empty_rows = None
+    if masked and not is_causal and scores.size(-1):
+        # a row without anything to attend to gives zeros, not NaN
+        empty_rows = _ops.eq(scores.detach(), float("-inf")).all([-1], True)
+        if (<TensorBase>query).device_type != DEV_META and not bool(empty_rows.any()):
+            empty_rows = None
+    if empty_rows is not None:
+        scores = scores.masked_fill(empty_rows, 0)
+    weights = _ops.softmax(scores, -1)
+    if empty_rows is not None:
+        weights = weights.masked_fill(empty_rows, 0)
+    if dropout_p > 0:
+        weights = _ops.dropout(weights, dropout_p, True)
+    return _ops.matmul(weights, value)
+
+
+EXTRA_EXPORTS = {
+    "mse_loss": "", "l1_loss": "", "smooth_l1_loss": "", "huber_loss": "", "binary_cross_entropy": "", "binary_cross_entropy_with_logits": "f",
+    "kl_div": "f", "nll_loss_nd": "", "nll_loss": "", "cross_entropy_loss": "", "scaled_dot_product_attention": "",
+}

@@ -1,0 +1,667 @@
+# Kernels of pooling over loops/pool.h, for (N, C, H, W) and (C, H, W). One dimension is two with a height of 1; three are
+# planes first and then the depth, which is exact for maxima (first of equals in scan order) and for averages (the divisor
+# is a product over dimensions).
+from libc.math cimport INFINITY
+from tensorrt_lite._C.core.kernels cimport *
+
+cdef struct PoolRun:
+    const max_pool_kernels* maxima
+    avg_pool_fn average
+    pool_shape s
+    bint last
+    const char* x
+    char* y
+    int64_t* indices
+
+
+cdef void run_max(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef PoolRun* r = <PoolRun*>context
+    if r.last:
+        r.maxima.last(r.x, r.y, r.indices, &r.s, begin, end)
+    else:
+        r.maxima.planes(r.x, r.y, r.indices, &r.s, begin, end)
+
+
+cdef void run_max_backward(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef PoolRun* r = <PoolRun*>context
+    if r.last:
+        r.maxima.backward_last(r.x, r.indices, r.y, &r.s, begin, end)
+    else:
+        r.maxima.backward_planes(r.x, r.indices, r.y, &r.s, begin, end)
+
+
+cdef void run_average(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef PoolRun* r = <PoolRun*>context
+    r.average(r.x, r.y, &r.s, begin, end)
+
+
+cdef int pool_pair(const Dims* d, int64_t* out, str op, str name) except -1:
+    if d.n != 1 and d.n != 2:
+        raise RuntimeError(f"{op}: {name} must either be a single int, or a tuple of two ints")
+    out[0] = d.v[0]
+    out[1] = d.v[d.n - 1]
+    if out[0] > (<int64_t>1 << 40) or out[1] > (<int64_t>1 << 40):
+        raise RuntimeError(f"{op}: {name} is too large")
+    return 0
+
+
+cdef int64_t pooled_size(int64_t size, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation, bint ceil_mode) noexcept:
+    cdef int64_t span = size + 2 * pad - dilation * (kernel - 1) - 1 + (stride - 1 if ceil_mode else 0)
+    cdef int64_t n = (span // stride if span >= 0 else -((-span + stride - 1) // stride)) + 1
+    if ceil_mode and (n - 1) * stride >= size + pad:
+        n -= 1                    # the last window must start inside the input or its left padding
+    return n
+
+
+cdef int pool_shape_of(pool_shape* s, str op, int ndim, const int64_t* sizes, const Dims* kernel, const Dims* stride, const Dims* padding,
+                       const Dims* dilation, bint ceil_mode) except -1:
+    """Check the arguments and fill the shape, with the output's height and width."""
+    cdef int64_t k[2]
+    cdef int64_t st[2]
+    cdef int64_t pad[2]
+    cdef int64_t dil[2]
+    if ndim != 3 and ndim != 4:
+        raise RuntimeError(f"{op}: Expected 3D (unbatched) or 4D (batched) input, got {ndim} dimensions")
+    if sizes[ndim - 1] <= 0 or sizes[ndim - 2] <= 0 or sizes[ndim - 3] <= 0:
+        raise RuntimeError(f"Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got: [{', '.join([str(sizes[i]) for i in range(ndim)])}]")
+    pool_pair(kernel, k, op, "kernel_size")
+    if stride.n == 0:
+        st[0] = k[0]
+        st[1] = k[1]
+    else:
+        pool_pair(stride, st, op, "stride")
+    pool_pair(padding, pad, op, "padding")
+    dil[0] = dil[1] = 1
+    if dilation != NULL:
+        pool_pair(dilation, dil, op, "dilation")
+    if k[0] <= 0 or k[1] <= 0:
+        raise RuntimeError(f"kernel size should be greater than zero, but got kH: {k[0]} kW: {k[1]}")
+    if st[0] <= 0 or st[1] <= 0:
+        raise RuntimeError(f"stride should not be zero, got dH: {st[0]} dW: {st[1]}" if st[0] == 0 or st[1] == 0 else f"stride should be greater than zero, but got dH: {st[0]} dW: {st[1]}")
+    if dil[0] <= 0 or dil[1] <= 0:
+        raise RuntimeError(f"dilation should be greater than zero, but got dilationH: {dil[0]} dilationW: {dil[1]}")
+    if pad[0] < 0 or pad[1] < 0:
+        raise RuntimeError(f"pad must be non-negative, but got pad: {pad[0] if pad[0] < 0 else pad[1]}")
+    if pad[0] > ((k[0] - 1) * dil[0] + 1) // 2 or pad[1] > ((k[1] - 1) * dil[1] + 1) // 2:
+        raise RuntimeError(f"pad should be at most half of effective kernel size, but got pad={pad[1]}, kernel_size={k[1]} and dilation={dil[1]}" if pad[1] > ((k[1] - 1) * dil[1] + 1) // 2 else f"pad should be at most half of effective kernel size, but got pad={pad[0]}, kernel_size={k[0]} and dilation={dil[0]}")
+    s.channels = sizes[ndim - 3]
+    s.in_h = sizes[ndim - 2]
+    s.in_w = sizes[ndim - 1]
+    s.kernel_h, s.kernel_w = k[0], k[1]
+    s.stride_h, s.stride_w = st[0], st[1]
+    s.pad_h, s.pad_w = pad[0], pad[1]
+    s.dilation_h, s.dilation_w = dil[0], dil[1]
+    s.out_h = pooled_size(s.in_h, k[0], st[0], pad[0], dil[0], ceil_mode)
+    s.out_w = pooled_size(s.in_w, k[1], st[1], pad[1], dil[1], ceil_mode)
+    s.count_include_pad = 1
+    s.divisor_override = 0
+    if s.out_h < 1 or s.out_w < 1:
+        raise RuntimeError(f"Given input size: ({s.channels}x{s.in_h}x{s.in_w}). Calculated output size: ({s.channels}x{s.out_h}x{s.out_w}). Output size is too small")
+    return 0
+
+
+cdef inline bint lies_last(TensorBase x) noexcept:
+    return not x.contiguous and is_channels_last(x)
+
+
+cdef TensorBase pool_result(TensorBase x, int64_t h, int64_t w, int dtype, bint last):
+    """A tensor like x with another height and width, channels_last when `last`."""
+    cdef int64_t sizes[4]
+    cdef int64_t strides[4]
+    cdef int i
+    for i in range(x.ndim - 2):
+        sizes[i] = x.sizes[i]
+    sizes[x.ndim - 2] = h
+    sizes[x.ndim - 1] = w
+    checked_numel(x.ndim, sizes)
+    if last:
+        channels_last_strides(4, sizes, strides)
+        return empty_strided_tensor(4, sizes, strides, dtype, x.device_type)
+    return empty_tensor(x.ndim, sizes, dtype, x.device_type)
+
+
+cdef TensorBase dense_as(TensorBase x, bint last):
+    cdef int64_t strides[4]
+    cdef TensorBase r
+    if not last:
+        return contiguous_of(x)
+    if is_channels_last(x):
+        return x
+    channels_last_strides(4, x.sizes, strides)
+    r = empty_strided_tensor(4, x.sizes, strides, x.dtype, x.device_type)
+    copy_elements(r, x)
+    return r
+
+
+cdef int64_t sample_count(TensorBase x) noexcept:
+    return x.sizes[0] if x.ndim == 4 else 1
+
+
+cdef int share(task_fn task, PoolRun* r, int64_t items, int64_t work) except -1:
+    """Run `items`; `work` is the number of elements that all of them read."""
+    if work < 8192:
+        task(r, 0, items)
+        return 0
+    with nogil:
+        parallel_for(items, 1 + GRAIN // 2 * items // (work + 1), 1, task, r)
+    return 0
+
+
+cdef object max_pool2d_with_indices_cpu(TensorBase self, const Dims* kernel_size, const Dims* stride, const Dims* padding, const Dims* dilation, bint ceil_mode):
+    cdef PoolRun r
+    cdef bint last = lies_last(self)
+    cdef TensorBase x, y, indices
+    pool_shape_of(&r.s, "max_pool2d", self.ndim, self.sizes, kernel_size, stride, padding, dilation, ceil_mode)
+    r.maxima = max_pool_table(self.dtype)
+    if r.maxima.planes == NULL or self.dtype == BOOL:
+        raise NotImplementedError(f"\"max_pool2d\" not implemented for '{dtype_label(self.dtype).decode()}'")
+    y = pool_result(self, r.s.out_h, r.s.out_w, self.dtype, last)
+    indices = pool_result(self, r.s.out_h, r.s.out_w, I64, last)
+    if self.device_type == DEV_META or y.numel == 0:
+        return y, indices
+    if r.s.in_h * r.s.in_w >= (<int64_t>1 << 31):
+        raise RuntimeError("max_pool2d: planes of 2**31 elements and more are not supported")
+    x = dense_as(self, last)
+    r.last = last
+    r.x = data_of(x)
+    r.y = data_of(y)
+    r.indices = <int64_t*>data_of(indices)
+    share(run_max, &r, sample_count(x) * (r.s.out_h if last else r.s.channels), y.numel * r.s.kernel_h * r.s.kernel_w)
+    return y, indices
+
+
+cdef TensorBase max_pool_backward_cpu(TensorBase grad, TensorBase self, TensorBase indices):
+    """The gradient of a plane pooling with indices of the flattened plane."""
+    cdef PoolRun r
+    cdef bint last = lies_last(self)
+    cdef TensorBase d = pool_result(self, self.sizes[self.ndim - 2], self.sizes[self.ndim - 1], grad.dtype, last), g, at
+    if self.device_type == DEV_META or d.numel == 0:
+        return d
+    r.maxima = max_pool_table(grad.dtype)
+    r.last = last
+    r.s.channels = self.sizes[self.ndim - 3]
+    r.s.in_h = self.sizes[self.ndim - 2]
+    r.s.in_w = self.sizes[self.ndim - 1]
+    r.s.out_h = grad.sizes[grad.ndim - 2]
+    r.s.out_w = grad.sizes[grad.ndim - 1]
+    g = dense_as(grad, last)
+    at = dense_as(indices, last)
+    r.x = data_of(g)
+    r.y = data_of(d)
+    r.indices = <int64_t*>data_of(at)
+    share(run_max_backward, &r, sample_count(self) * (1 if last else r.s.channels), d.numel + 4 * g.numel)
+    return d
+
+
+cdef object max_pool_gradient(object grad, object self, object indices):
+    if grad is None:
+        return None
+    if not grad_mode():
+        return max_pool_backward_cpu(grad, self, indices)
+    flat = list(self.shape[:-2])
+    flat.append(self.size(-1) * self.size(-2))
+    return grad.new_zeros(flat).scatter_add(-1, indices.flatten(-2), grad.flatten(-2)).reshape(self.shape)
+
+
+cdef TensorBase _avg_pool2d_cpu(TensorBase self, const Dims* kernel_size, const Dims* stride, const Dims* padding, bint ceil_mode, bint count_include_pad,
+                                int64_t divisor_override):
+    cdef PoolRun r
+    cdef bint last = lies_last(self)
+    cdef const avg_pool_kernels* kernels = avg_pool_table(self.dtype)
+    cdef TensorBase x, y
+    pool_shape_of(&r.s, "avg_pool2d", self.ndim, self.sizes, kernel_size, stride, padding, NULL, ceil_mode)
+    if kernels.planes == NULL:
+        raise NotImplementedError(f"\"avg_pool2d\" not implemented for '{dtype_label(self.dtype).decode()}'")
+    r.s.count_include_pad = count_include_pad
+    r.s.divisor_override = divisor_override
+    y = pool_result(self, r.s.out_h, r.s.out_w, self.dtype, last)
+    if self.device_type == DEV_META or y.numel == 0:
+        return y
+    x = dense_as(self, last)
+    r.average = kernels.last if last else kernels.planes
+    r.x = data_of(x)
+    r.y = data_of(y)
+    share(run_average, &r, sample_count(x) * (r.s.out_h if last else r.s.channels), y.numel * r.s.kernel_h * r.s.kernel_w)
+    return y
+
+
+cdef TensorBase shaped_like(TensorBase g, const Dims* size, bint last):
+    """A fresh tensor of the given size in g's type."""
+    cdef int64_t strides[4]
+    checked_numel(size.n, size.v)
+    if last:
+        channels_last_strides(4, size.v, strides)
+        return empty_strided_tensor(4, size.v, strides, g.dtype, g.device_type)
+    return empty_tensor(size.n, size.v, g.dtype, g.device_type)
+
+
+cdef int check_gradient(TensorBase g, const Dims* size, int64_t h, int64_t w, str op) except -1:
+    if g.ndim != size.n or g.sizes[g.ndim - 1] != w or g.sizes[g.ndim - 2] != h or g.sizes[g.ndim - 3] != size.v[g.ndim - 3] or (g.ndim == 4 and g.sizes[0] != size.v[0]):
+        raise RuntimeError(f"{op}: a gradient of shape {shape_text(g)} does not fit an input of {list(dims_tuple(size))}")
+    return 0
+
+
+cdef TensorBase _avg_pool2d_backward_cpu(TensorBase grad_output, const Dims* size, const Dims* kernel_size, const Dims* stride, const Dims* padding,
+                                         bint ceil_mode, bint count_include_pad, int64_t divisor_override):
+    cdef PoolRun r
+    cdef bint last = lies_last(grad_output)
+    cdef const avg_pool_kernels* kernels = avg_pool_table(grad_output.dtype)
+    cdef TensorBase g, d
+    pool_shape_of(&r.s, "avg_pool2d_backward", size.n, size.v, kernel_size, stride, padding, NULL, ceil_mode)
+    check_gradient(grad_output, size, r.s.out_h, r.s.out_w, "avg_pool2d_backward")
+    if kernels.planes == NULL:
+        raise NotImplementedError(f"\"avg_pool2d_backward\" not implemented for '{dtype_label(grad_output.dtype).decode()}'")
+    r.s.count_include_pad = count_include_pad
+    r.s.divisor_override = divisor_override
+    d = shaped_like(grad_output, size, last)
+    if d.device_type == DEV_META or d.numel == 0:
+        return d
+    g = dense_as(grad_output, last)
+    r.average = kernels.backward_last if last else kernels.backward_planes
+    r.x = data_of(g)
+    r.y = data_of(d)
+    share(run_average, &r, sample_count(d) * (r.s.in_h if last else r.s.channels), d.numel + g.numel * r.s.kernel_h * r.s.kernel_w)
+    return d
+
+
+# ---- adaptive ------------------------------------------------------------------------------------------------------
+
+cdef int adaptive_shape(pool_shape* s, str op, int ndim, const int64_t* sizes, int64_t out_h, int64_t out_w) except -1:
+    if ndim != 3 and ndim != 4:
+        raise RuntimeError(f"{op}(): Expected 3D or 4D tensor, but got [{', '.join([str(sizes[i]) for i in range(ndim)])}]")
+    if out_h < 0 or out_w < 0:
+        raise RuntimeError(f"{op}: elements of output_size must be greater than or equal to 0 but received [{out_h}, {out_w}]")
+    s.channels = sizes[ndim - 3]
+    s.in_h = sizes[ndim - 2]
+    s.in_w = sizes[ndim - 1]
+    s.out_h = out_h
+    s.out_w = out_w
+    if s.channels == 0 or s.in_h == 0 or s.in_w == 0:
+        raise RuntimeError(f"{op}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes [{', '.join([str(sizes[i]) for i in range(ndim)])}]")
+    return 0
+
+
+cdef int check_output_size(const Dims* d, str op) except -1:
+    if d.n != 2:
+        raise RuntimeError(f"{op}: output_size must be 2, got {d.n}")
+    return 0
+
+
+cdef TensorBase _adaptive_avg_pool2d_cpu(TensorBase self, const Dims* output_size):
+    cdef PoolRun r
+    cdef bint last = lies_last(self)
+    cdef const avg_pool_kernels* kernels = adaptive_avg_pool_table(self.dtype)
+    cdef TensorBase x, y
+    check_output_size(output_size, "adaptive_avg_pool2d")
+    adaptive_shape(&r.s, "adaptive_avg_pool2d", self.ndim, self.sizes, output_size.v[0], output_size.v[1])
+    if kernels.planes == NULL:
+        raise NotImplementedError(f"\"adaptive_avg_pool2d\" not implemented for '{dtype_label(self.dtype).decode()}'")
+    y = pool_result(self, r.s.out_h, r.s.out_w, self.dtype, last)
+    if self.device_type == DEV_META or y.numel == 0:
+        return y
+    x = dense_as(self, last)
+    r.average = kernels.last if last else kernels.planes
+    r.x = data_of(x)
+    r.y = data_of(y)
+    share(run_average, &r, sample_count(x) * (r.s.out_h if last else r.s.channels), x.numel)
+    return y
+
+
+cdef TensorBase _adaptive_avg_pool2d_backward_cpu(TensorBase grad_output, const Dims* size):
+    cdef PoolRun r
+    cdef bint last = lies_last(grad_output)
+    cdef const avg_pool_kernels* kernels = adaptive_avg_pool_table(grad_output.dtype)
+    cdef TensorBase g, d
+    cdef Scalar zero
+    if grad_output.ndim != size.n or size.n < 3:
+        raise RuntimeError(f"adaptive_avg_pool2d_backward: a gradient of shape {shape_text(grad_output)} does not fit an input of {list(dims_tuple(size))}")
+    adaptive_shape(&r.s, "adaptive_avg_pool2d_backward", size.n, size.v, grad_output.sizes[grad_output.ndim - 2], grad_output.sizes[grad_output.ndim - 1])
+    check_gradient(grad_output, size, r.s.out_h, r.s.out_w, "adaptive_avg_pool2d_backward")
+    if kernels.planes == NULL:
+        raise NotImplementedError(f"\"adaptive_avg_pool2d_backward\" not implemented for '{dtype_label(grad_output.dtype).decode()}'")
+    d = shaped_like(grad_output, size, last)
+    if d.device_type == DEV_META or d.numel == 0:
+        return d
+    if grad_output.numel == 0:
+        zero.kind = 1
+        zero.i = 0
+        zero.d = zero.im = 0
+        fill_elements(d, &zero)
+        return d
+    g = dense_as(grad_output, last)
+    r.average = kernels.backward_last if last else kernels.backward_planes
+    r.x = data_of(g)
+    r.y = data_of(d)
+    share(run_average, &r, sample_count(d) * (r.s.in_h if last else r.s.channels), d.numel)
+    return d
+
+
+ctypedef fused real_t:
+    float
+    double
+
+
+cdef void adaptive_max_planes(const real_t* x, real_t* y, int64_t* indices, const pool_shape* s, int64_t planes) noexcept nogil:
+    cdef int64_t p, oh, ow, h, w, at
+    cdef real_t best, v
+    for p in range(planes):
+        for oh in range(s.out_h):
+            for ow in range(s.out_w):
+                best = -INFINITY
+                at = (oh * s.in_h // s.out_h) * s.in_w + ow * s.in_w // s.out_w
+                for h in range(oh * s.in_h // s.out_h, ((oh + 1) * s.in_h + s.out_h - 1) // s.out_h):
+                    for w in range(ow * s.in_w // s.out_w, ((ow + 1) * s.in_w + s.out_w - 1) // s.out_w):
+                        v = x[(p * s.in_h + h) * s.in_w + w]
+                        if v > best or v != v:
+                            best = v
+                            at = h * s.in_w + w
+                y[(p * s.out_h + oh) * s.out_w + ow] = best
+                indices[(p * s.out_h + oh) * s.out_w + ow] = at
+
+
+cdef object _adaptive_max_pool2d_cpu(TensorBase self, const Dims* output_size):
+    cdef pool_shape s
+    cdef TensorBase x, y, indices
+    cdef bint last = lies_last(self)
+    cdef int code = F64 if self.dtype == F64 else F32
+    cdef const char* px
+    cdef char* py
+    cdef int64_t* pi
+    cdef int64_t planes
+    check_output_size(output_size, "adaptive_max_pool2d")
+    adaptive_shape(&s, "adaptive_max_pool2d", self.ndim, self.sizes, output_size.v[0], output_size.v[1])
+    if category[self.dtype] != CAT_FLOAT:
+        raise NotImplementedError(f"\"adaptive_max_pool2d\" not implemented for '{dtype_label(self.dtype).decode()}'")
+    y = pool_result(self, s.out_h, s.out_w, code, False)
+    indices = pool_result(self, s.out_h, s.out_w, I64, False)
+    if self.device_type == DEV_META or y.numel == 0:
+        return cast_to(y, self.dtype), indices
+    x = contiguous_of(cast_to(self, code))
+    px = data_of(x)
+    py = data_of(y)
+    pi = <int64_t*>data_of(indices)
+    planes = sample_count(x) * s.channels
+    with nogil:
+        if code == F32:
+            adaptive_max_planes(<const float*>px, <float*>py, pi, &s, planes)
+        else:
+            adaptive_max_planes(<const double*>px, <double*>py, pi, &s, planes)
+    y = cast_to(y, self.dtype)
+    if last:
+        return dense_as(y, True), dense_as(indices, True)
+    return y, indices
+
+
+# ---- entries -------------------------------------------------------------------------------------------------------
+
+cdef object taken_over(object function, tuple args):
+    """The result of a subclass's __torch_function__, or NotImplemented."""
+    if is_plain(args[0]) and not tls().function_modes:
+        return NotImplemented
+    if not has_function(args[0]) and not tls().function_modes:
+        return NotImplemented
+    return call_torch_function(function, args, {})
+
+
+cdef int given_dims(object x, Dims* d, str op, str name) except -1:
+    """Dims of an optional argument: None and () mean left out."""
+    if x is None:
+        d.n = 0
+        return 0
+    return parse_dims(x, d, op, name)
+
+
+def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+    """Maxima of windows of `input: (N, C, H, W)` or (C, H, W), and where they were in the flattened plane."""
+    cdef Dims k, st, pad, dil
+    r = taken_over(max_pool2d_with_indices, (input, kernel_size, stride, padding, dilation, ceil_mode))
+    if r is not NotImplemented:
+        return r
+    parse_dims(kernel_size, &k, "max_pool2d", "kernel_size")
+    given_dims(stride, &st, "max_pool2d", "stride")
+    parse_dims(padding, &pad, "max_pool2d", "padding")
+    parse_dims(dilation, &dil, "max_pool2d", "dilation")
+    return op_max_pool2d_with_indices(as_tensor_arg(input, "max_pool2d", "input"), &k, &st, &pad, &dil, parse_bool(ceil_mode, "max_pool2d", "ceil_mode"))
+
+
+def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+    """Maxima of windows of `input: (N, C, H, W)` or (C, H, W)."""
+    r = taken_over(max_pool2d, (input, kernel_size, stride, padding, dilation, ceil_mode))
+    if r is not NotImplemented:
+        return r
+    return max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)[0]
+
+
+cdef list flat_line(object x, str op, str name):
+    """[value] of a one-dimensional argument; [] when left out."""
+    cdef Dims d
+    given_dims(x, &d, op, name)
+    if d.n > 1:
+        raise RuntimeError(f"{op}() {name} must be an int or a tuple of one int")
+    return [d.v[0]] if d.n else []
+
+
+cdef int check_line(object input, str op) except -1:
+    if input.dim() not in (2, 3):
+        raise RuntimeError(f"{op}() Expected 2D or 3D input tensor, but got {list(input.shape)}")
+    return 0
+
+
+def max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+    """Maxima of windows of `input: (N, C, L)` or (C, L), and where they were."""
+    r = taken_over(max_pool1d_with_indices, (input, kernel_size, stride, padding, dilation, ceil_mode))
+    if r is not NotImplemented:
+        return r
+    check_line(input, "max_pool1d")
+    k = flat_line(kernel_size, "max_pool1d", "kernel_size")
+    st = flat_line(stride, "max_pool1d", "stride") or k
+    values, indices = max_pool2d_with_indices(input.unsqueeze(-2), [1] + k, [1] + st, [0] + flat_line(padding, "max_pool1d", "padding"),
+                                              [1] + flat_line(dilation, "max_pool1d", "dilation"), ceil_mode)
+    return values.squeeze(-2), indices.squeeze(-2)
+
+
+def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+    """Maxima of windows of `input: (N, C, L)` or (C, L)."""
+    r = taken_over(max_pool1d, (input, kernel_size, stride, padding, dilation, ceil_mode))
+    if r is not NotImplemented:
+        return r
+    return max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)[0]
+
+
+cdef list triple(object x, str op, str name):
+    cdef Dims d
+    given_dims(x, &d, op, name)
+    if d.n not in (0, 1, 3):
+        raise RuntimeError(f"{op}: {name} must either be a single int, or a tuple of three ints")
+    return [d.v[0]] * 3 if d.n == 1 else list(dims_tuple(&d))
+
+
+cdef int check_volume(object input, str op) except -1:
+    if input.dim() not in (4, 5):
+        raise RuntimeError(f"{op}(): Expected 4D or 5D input tensor, but got {list(input.shape)}")
+    for size in input.shape[-3:]:
+        if size == 0:
+            raise RuntimeError(f"{op}(): Expected input's non-batch dimensions to have positive length, but input has a shape of {list(input.shape)}")
+    return 0
+
+
+def max_pool3d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+    """Maxima of windows of `input: (N, C, D, H, W)` or (C, D, H, W), and where they were in the flattened volume."""
+    r = taken_over(max_pool3d_with_indices, (input, kernel_size, stride, padding, dilation, ceil_mode))
+    if r is not NotImplemented:
+        return r
+    check_volume(input, "max_pool3d")
+    k = triple(kernel_size, "max_pool3d", "kernel_size")
+    st = triple(stride, "max_pool3d", "stride") or k
+    pad = triple(padding, "max_pool3d", "padding")
+    dil = triple(dilation, "max_pool3d", "dilation")
+    lead = list(input.shape[:-3])
+    d, h, w = input.shape[-3:]
+    count = 1
+    for size in lead:
+        count *= size
+    values, at = max_pool2d_with_indices(input.reshape(count, d, h, w), k[1:], st[1:], pad[1:], dil[1:], ceil_mode)
+    oh, ow = values.shape[-2:]
+    values, deep = max_pool2d_with_indices(values.reshape(count, 1, d, oh * ow), [k[0], 1], [st[0], 1], [pad[0], 0], [dil[0], 1], ceil_mode)
+    od = values.size(-2)
+    # `deep` counts in planes of oh * ow positions: which plane, and the position found there
+    deep = deep.reshape(count, -1)
+    found = at.reshape(count, -1).gather(1, deep) + _ops.div(deep, oh * ow, rounding_mode="floor") * (h * w)
+    return values.reshape(lead + [od, oh, ow]), found.reshape(lead + [od, oh, ow])
+
+
+def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+    """Maxima of windows of `input: (N, C, D, H, W)` or (C, D, H, W)."""
+    r = taken_over(max_pool3d, (input, kernel_size, stride, padding, dilation, ceil_mode))
+    if r is not NotImplemented:
+        return r
+    return max_pool3d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)[0]
+
+
+cdef int64_t parse_divisor(object divisor_override) except? -1:
+    cdef int64_t n
+    if divisor_override is None:
+        return 0
+    n = parse_int(divisor_override, "avg_pool2d", "divisor_override")
+    if n == 0:
+        raise RuntimeError("divisor must be not zero")
+    return n
+
+
+def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
+    """Means of windows of `input: (N, C, H, W)` or (C, H, W)."""
+    cdef Dims k, st, pad
+    r = taken_over(avg_pool2d, (input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override))
+    if r is not NotImplemented:
+        return r
+    parse_dims(kernel_size, &k, "avg_pool2d", "kernel_size")
+    given_dims(stride, &st, "avg_pool2d", "stride")
+    parse_dims(padding, &pad, "avg_pool2d", "padding")
+    return op__avg_pool2d(as_tensor_arg(input, "avg_pool2d", "input"), &k, &st, &pad, parse_bool(ceil_mode, "avg_pool2d", "ceil_mode"),
+                          parse_bool(count_include_pad, "avg_pool2d", "count_include_pad"), parse_divisor(divisor_override))
+
+
+def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+    """Means of windows of `input: (N, C, L)` or (C, L)."""
+    r = taken_over(avg_pool1d, (input, kernel_size, stride, padding, ceil_mode, count_include_pad))
+    if r is not NotImplemented:
+        return r
+    check_line(input, "avg_pool1d")
+    k = flat_line(kernel_size, "avg_pool1d", "kernel_size")
+    st = flat_line(stride, "avg_pool1d", "stride") or k
+    return avg_pool2d(input.unsqueeze(-2), [1] + k, [1] + st, [0] + flat_line(padding, "avg_pool1d", "padding"), ceil_mode, count_include_pad).squeeze(-2)
+
+
+def avg_pool3d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
+    """Means of windows of `input: (N, C, D, H, W)` or (C, D, H, W)."""
+    r = taken_over(avg_pool3d, (input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override))
+    if r is not NotImplemented:
+        return r
+    check_volume(input, "avg_pool3d")
+    k = triple(kernel_size, "avg_pool3d", "kernel_size")
+    st = triple(stride, "avg_pool3d", "stride") or k
+    pad = triple(padding, "avg_pool3d", "padding")
+    lead = list(input.shape[:-3])
+    d, h, w = input.shape[-3:]
+    count = 1
+    for size in lead:
+        count *= size
+    planes = avg_pool2d(input.reshape(count, d, h, w), k[1:], st[1:], pad[1:], ceil_mode, count_include_pad, None if divisor_override is None else 1)
+    oh, ow = planes.shape[-2:]
+    r = avg_pool2d(planes.reshape(count, 1, d, oh * ow), [k[0], 1], [st[0], 1], [pad[0], 0], ceil_mode, count_include_pad, divisor_override)
+    return r.reshape(lead + [r.size(-2), oh, ow])
+
+
+cdef list sizes_of(object output_size, object input, int n, str op):
+    """n output sizes; None keeps the input's."""
+    if isinstance(output_size, int):
+        return [output_size] * n
+    given = list(output_size)
+    if len(given) == 1:
+        given = given * n
+    if len(given) != n:
+        raise RuntimeError(f"{op}: output_size must be {n}")
+    return [input.size(i - n) if given[i] is None else given[i] for i in range(n)]
+
+
+def adaptive_avg_pool2d(input, output_size):
+    """Means of windows sized so that the result is (N, C, *output_size)."""
+    r = taken_over(adaptive_avg_pool2d, (input, output_size))
+    if r is not NotImplemented:
+        return r
+    return _adaptive_avg_pool2d(input, sizes_of(output_size, input, 2, "adaptive_avg_pool2d"))
+
+
+def adaptive_avg_pool1d(input, output_size):
+    """Means of windows sized so that the result is (N, C, output_size)."""
+    r = taken_over(adaptive_avg_pool1d, (input, output_size))
+    if r is not NotImplemented:
+        return r
+    if input.dim() not in (2, 3):
+        raise RuntimeError(f"adaptive_avg_pool1d(): Expected 2D or 3D tensor, but got {list(input.shape)}")
+    return _adaptive_avg_pool2d(input.unsqueeze(-2), [1] + sizes_of(output_size, input, 1, "adaptive_avg_pool1d")).squeeze(-2)
+
+
+def adaptive_avg_pool3d(input, output_size):
+    """Means of windows sized so that the result is (N, C, *output_size)."""
+    r = taken_over(adaptive_avg_pool3d, (input, output_size))
+    if r is not NotImplemented:
+        return r
+    check_volume(input, "adaptive_avg_pool3d")
+    od, oh, ow = sizes_of(output_size, input, 3, "adaptive_avg_pool3d")
+    lead = list(input.shape[:-3])
+    d, h, w = input.shape[-3:]
+    count = 1
+    for size in lead:
+        count *= size
+    planes = _adaptive_avg_pool2d(input.reshape(count, d, h, w), [oh, ow])
+    if oh * ow == 0:
+        return planes.new_zeros(lead + [od, oh, ow])
+    return _adaptive_avg_pool2d(planes.reshape(count, 1, d, oh * ow), [od, oh * ow]).reshape(lead + [od, oh, ow])
+
+
+def adaptive_max_pool2d(input, output_size):
+    """Maxima of windows sized so that the result is (N, C, *output_size), and where they were."""
+    r = taken_over(adaptive_max_pool2d, (input, output_size))
+    if r is not NotImplemented:
+        return r
+    return _adaptive_max_pool2d(input, sizes_of(output_size, input, 2, "adaptive_max_pool2d"))
+
+
+def adaptive_max_pool1d(input, output_size):
+    """Maxima of windows sized so that the result is (N, C, output_size), and where they were."""
+    r = taken_over(adaptive_max_pool1d, (input, output_size))
+    if r is not NotImplemented:
+        return r
+    if input.dim() not in (2, 3):
+        raise RuntimeError(f"adaptive_max_pool1d(): Expected 2D or 3D tensor, but got {list(input.shape)}")
+    values, indices = _adaptive_max_pool2d(input.unsqueeze(-2), [1] + sizes_of(output_size, input, 1, "adaptive_max_pool1d"))
+    return values.squeeze(-2), indices.squeeze(-2)
+
+
+def adaptive_max_pool3d(input, output_size):
+    """Maxima of windows sized so that the result is (N, C, *output_size), and where they were."""
+    r = taken_over(adaptive_max_pool3d, (input, output_size))
+    if r is not NotImplemented:
+        return r
+    check_volume(input, "adaptive_max_pool3d")
+    od, oh, ow = sizes_of(output_size, input, 3, "adaptive_max_pool3d")
+    lead = list(input.shape[:-3])
+    d, h, w = input.shape[-3:]
+    count = 1
+    for size in lead:
+        count *= size
+    values, at = _adaptive_max_pool2d(input.reshape(count, d, h, w), [oh, ow])
+    if od * oh * ow == 0:
+        return input.new_zeros(lead + [od, oh, ow]), at.new_zeros(lead + [od, oh, ow])
+    values, deep = _adaptive_max_pool2d(values.reshape(count, 1, d, oh * ow), [od, oh * ow])
+    deep = deep.reshape(count, -1)
+    found = at.reshape(count, -1).gather(1, deep) + _ops.div(deep, oh * ow, rounding_mode="floor") * (h * w)
+    return values.reshape(lead + [od, oh, ow]), found.reshape(lead + [od, oh, ow])
+
+
+EXTRA_EXPORTS = {
+    "max_pool2d_with_indices": "", "max_pool2d": "f", "max_pool1d_with_indices": "f", "max_pool1d": "f", "max_pool3d_with_indices": "", "max_pool3d": "f",
+    "avg_pool1d": "f", "avg_pool2d": "", "avg_pool3d": "", "adaptive_avg_pool1d": "f", "adaptive_avg_pool2d": "", "adaptive_avg_pool3d": "",
+    "adaptive_max_pool1d": "f", "adaptive_max_pool2d": "", "adaptive_max_pool3d": "",
+}

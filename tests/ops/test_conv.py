@@ -1,0 +1,130 @@
+"""Convolutions against PyTorch: geometry, groups, layouts, element types, derivatives of both orders, errors."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+from torch_compare import compare, normal, ours, same, second_order
+
+import tensorrt_lite as trt
+from tensorrt_lite import _ops
+
+F = torch.nn.functional
+CASES = [
+    ("conv2d", (2, 3, 8, 9), (4, 3, 3, 3), {}),
+    ("conv2d", (2, 3, 8, 9), (4, 3, 1, 1), {}),
+    ("conv2d", (2, 4, 9, 11), (6, 2, 3, 2), {"groups": 2, "stride": 2, "padding": 1, "dilation": 2}),
+    ("conv2d", (2, 4, 9, 11), (6, 4, 3, 2), {"stride": (2, 3), "padding": (0, 2), "dilation": (1, 3)}),
+    ("conv2d", (2, 6, 7, 7), (6, 1, 3, 3), {"groups": 6, "padding": 1}),
+    ("conv2d", (2, 6, 7, 7), (12, 1, 3, 3), {"groups": 6, "padding": "same"}),
+    ("conv2d", (1, 20, 12, 12), (33, 20, 5, 5), {"padding": "valid"}),
+    ("conv2d", (3, 8, 9), (4, 3, 3, 3), None),
+    ("conv1d", (2, 3, 20), (5, 3, 4), {"stride": 3, "padding": 2}),
+    ("conv1d", (3, 20), (5, 3, 3), {"padding": "same"}),
+    ("conv3d", (2, 4, 6, 7, 8), (6, 2, 3, 2, 3), {"groups": 2, "stride": (2, 1, 2), "padding": (1, 0, 1), "dilation": (1, 2, 1)}),
+    ("conv3d", (1, 2, 4, 5, 5), (3, 2, 1, 1, 1), {}),
+    ("conv_transpose1d", (2, 4, 5), (4, 3, 3), {"stride": 2}),
+    ("conv_transpose2d", (2, 4, 5, 6), (4, 3, 3, 3), {"groups": 2, "stride": 2, "padding": 1, "output_padding": 1}),
+    ("conv_transpose2d", (2, 4, 5, 6), (4, 3, 2, 3), {"dilation": 2}),
+    ("conv_transpose3d", (2, 4, 3, 4, 5), (4, 3, 2, 3, 2), {"stride": 2, "dilation": 2}),
+]
+
+
+def channels_out(name: str, weight: tuple[int, ...], options: dict) -> int:
+    return weight[1] * options.get("groups", 1) if "transpose" in name else weight[0]
+
+
+@pytest.mark.parametrize("name,x,w,options", [c for c in CASES if c[3] is not None])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_matches_pytorch(name, x, w, options, dtype):
+    bias = normal(channels_out(name, w, options), dtype=dtype)
+    compare(getattr(trt, name), getattr(F, name), normal(*x, dtype=dtype), normal(*w, dtype=dtype), bias, **options)
+    compare(getattr(trt, name), getattr(F, name), normal(*x, dtype=dtype), normal(*w, dtype=dtype), **options)
+
+
+@pytest.mark.parametrize("name,x,w,options", [CASES[2], CASES[4], CASES[8], CASES[10], CASES[13]])
+def test_second_derivatives(name, x, w, options):
+    bias = normal(channels_out(name, w, options))
+    second_order(getattr(trt, name), getattr(F, name), normal(*x), normal(*w), bias, **options)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.complex64, torch.complex128])
+def test_element_types(dtype):
+    x, w, b = normal(2, 4, 7, 6), normal(6, 2, 3, 3), normal(6)
+    if dtype.is_complex:
+        x, w, b = (torch.complex(t.detach(), t.detach().flip(0)).to(dtype).requires_grad_() for t in (x, w, b))
+    else:
+        x, w, b = (t.detach().to(dtype).requires_grad_() for t in (x, w, b))
+    compare(trt.conv2d, F.conv2d, x, w, b, groups=2, padding=1)
+
+
+def test_integers_are_exact():
+    x = torch.arange(2 * 3 * 5 * 5).reshape(2, 3, 5, 5) * (1 << 40)
+    w = torch.arange(4 * 3 * 3 * 2).reshape(4, 3, 3, 2) - 20
+    same(trt.conv2d(ours(x), ours(w), padding=1), F.conv2d(x, w, padding=1))
+
+
+@pytest.mark.parametrize("last", [(True, False), (False, True), (True, True)])
+def test_channels_last(last):
+    compare(trt.conv2d, F.conv2d, normal(2, 4, 7, 6, last=last[0]), normal(6, 4, 3, 3, last=last[1]), normal(6))
+
+
+def test_strided_input():
+    x = ours(normal(2, 8, 9, 9, grad=False))[:, ::2, 1:, :-1]
+    want = F.conv2d(normal(2, 8, 9, 9, grad=False)[:, ::2, 1:, :-1], normal(3, 4, 3, 3, grad=False))
+    same(trt.conv2d(x, ours(normal(3, 4, 3, 3, grad=False))), want)
+
+
+def test_empty():
+    compare(trt.conv2d, F.conv2d, normal(0, 3, 5, 5), normal(4, 3, 3, 3), normal(4))
+    assert trt.conv2d(trt.zeros(1, 2, 5, 5), trt.zeros(4, 2, 3, 3), trt.ones(4)).sum().item() == 36
+
+
+def test_threads_do_not_change_results():
+    x, w = ours(normal(2, 16, 20, 20, dtype=torch.float32)), ours(normal(32, 16, 3, 3, dtype=torch.float32))
+    before, runs = trt.get_num_threads(), []
+    try:
+        for threads in (1, 2):
+            trt.set_num_threads(threads)
+            y = trt.conv2d(x, w, padding=1)
+            runs.append([t.tolist() for t in (y, *trt.autograd.grad(y, [x, w], trt.ones_like(y)))])
+    finally:
+        trt.set_num_threads(before)
+    assert runs[0] == runs[1]
+
+
+def test_meta():
+    y = trt.conv2d(trt.empty(2, 3, 8, 8, device="meta"), trt.empty(4, 3, 3, 3, device="meta"), stride=2)
+    assert tuple(y.shape) == (2, 4, 3, 3)
+    assert y.device.type == "meta"
+
+
+@pytest.mark.parametrize(
+    "x,w,options,text",
+    [
+        ((2, 4, 8, 8), (4, 3, 3, 3), {}, "to have 3 channels, but got 4 channels"),
+        ((2, 3, 2, 2), (4, 3, 3, 3), {}, "Kernel size can't be greater than actual input size"),
+        ((2, 3, 8, 8), (4, 3, 3, 3), {"stride": 0}, "non-positive stride"),
+        ((2, 3, 8, 8), (4, 3, 3, 3), {"padding": -1}, "negative padding"),
+        ((2, 3, 8, 8), (4, 3, 3, 3), {"dilation": 0}, "dilation should be greater than zero"),
+        ((2, 3, 8, 8), (4, 3, 3, 3), {"groups": 0}, "non-positive groups"),
+        ((2, 4, 8, 8), (5, 2, 3, 3), {"groups": 2}, "divisible by 2"),
+        ((8, 8), (4, 3, 3, 3), {}, "Expected 3D \\(unbatched\\) or 4D"),
+        ((2, 3, 8, 8), (4, 3, 3, 3), {"stride": (1, 2, 3)}, "stride"),
+        ((2, 3, 8, 8), (4, 3, 3, 3), {"padding": "same", "stride": 2}, "not supported for strided"),
+        ((2, 3, 8, 8), (4, 3, 3, 3), {"padding": 1 << 60}, "too large"),
+    ],
+)
+def test_errors(x, w, options, text):
+    with pytest.raises(RuntimeError, match=text):
+        trt.conv2d(trt.zeros(x), trt.zeros(w), **options)
+
+
+def test_gradient_kernels_check_sizes():
+    with pytest.raises(RuntimeError, match="expected a gradient of size"):
+        _ops._conv_input(trt.zeros(1, 4, 9, 9), trt.zeros(4, 3, 3, 3), [1, 3, 5, 5], 1, 0, 1, 1)
+    with pytest.raises(RuntimeError, match="expected a gradient of size"):
+        _ops._conv_weight(trt.zeros(1, 4, 9, 9), trt.zeros(1, 3, 5, 5), [4, 3, 3, 3], 1, 0, 1, 1)

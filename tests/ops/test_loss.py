@@ -1,0 +1,142 @@
+"""Losses and attention against PyTorch: reductions, weights, ignored targets, smoothing, derivatives of both orders, errors."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+from torch_compare import compare, normal, ours, second_order
+
+import tensorrt_lite as trt
+from tensorrt_lite.nn import functional as TF
+
+F = torch.nn.functional
+REDUCTIONS = ["none", "mean", "sum"]
+PAIRS = [("mse_loss", {}), ("l1_loss", {}), ("smooth_l1_loss", {"beta": 0.7}), ("smooth_l1_loss", {}), ("huber_loss", {"delta": 0.6}), ("kl_div", {"log_target": True})]
+
+
+@pytest.mark.parametrize("name,options", PAIRS)
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_pairs(name, options, reduction, dtype):
+    compare(getattr(TF, name), getattr(F, name), normal(6, 5, dtype=dtype), normal(6, 5, dtype=dtype, seed=1), reduction=reduction, **options)
+
+
+@pytest.mark.parametrize("name,options", PAIRS)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_pairs_second_derivatives(name, options):
+    second_order(getattr(TF, name), getattr(F, name), normal(4, 3), normal(4, 3, seed=1), **options)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_probabilities(reduction):
+    p = torch.sigmoid(normal(6, 5)).detach().requires_grad_()
+    t = torch.sigmoid(normal(6, 5, seed=3)).detach()
+    w = normal(6, 5, seed=4, grad=False).abs()
+    compare(TF.binary_cross_entropy, F.binary_cross_entropy, p, t, reduction=reduction)
+    compare(TF.binary_cross_entropy, F.binary_cross_entropy, p, t.clone().requires_grad_(), w, reduction=reduction)
+    x = normal(6, 5)
+    compare(TF.binary_cross_entropy_with_logits, F.binary_cross_entropy_with_logits, x, t, reduction=reduction)
+    compare(TF.binary_cross_entropy_with_logits, F.binary_cross_entropy_with_logits, x, t, w, pos_weight=w[0], reduction=reduction)
+    compare(TF.kl_div, F.kl_div, x, t, reduction=reduction)
+    second_order(TF.binary_cross_entropy, F.binary_cross_entropy, p, t, reduction=reduction)
+    second_order(TF.binary_cross_entropy_with_logits, F.binary_cross_entropy_with_logits, x, t, reduction=reduction)
+
+
+def test_extreme_probabilities():
+    x = torch.tensor([0.0, 1.0, 0.0, 1.0], requires_grad=True)
+    compare(TF.binary_cross_entropy, F.binary_cross_entropy, x, torch.tensor([0.0, 1.0, 1.0, 0.0]))
+    big = torch.tensor([100.0, -100.0, 1e4, -1e4], requires_grad=True)
+    compare(TF.binary_cross_entropy_with_logits, F.binary_cross_entropy_with_logits, big, torch.tensor([0.0, 1.0, 1.0, 0.0]), tolerance=1e-4)
+
+
+TARGETS = [((6, 4), (6,)), ((4,), ()), ((3, 4, 5), (3, 5)), ((2, 4, 3, 5), (2, 3, 5))]
+
+
+@pytest.mark.parametrize("shape,target", TARGETS)
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_class_indices(shape, target, reduction, dtype):
+    x = normal(*shape, dtype=dtype)
+    t = torch.randint(0, 4, target, generator=torch.Generator().manual_seed(0))
+    w = torch.tensor([0.5, 1.5, 0.25, 2.0], dtype=dtype)
+    for options in ({}, {"weight": w}, {"ignore_index": 1}, {"weight": w, "ignore_index": 2}):
+        compare(TF.nll_loss, F.nll_loss, x, t, reduction=reduction, **options)
+        compare(TF.cross_entropy, F.cross_entropy, x, t, reduction=reduction, **options)
+        compare(TF.cross_entropy, F.cross_entropy, x, t, reduction=reduction, label_smoothing=0.2, **options)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_class_probabilities(reduction):
+    x, t = normal(3, 4, 5), torch.softmax(normal(3, 4, 5, seed=2).detach(), 1).requires_grad_()
+    w = torch.tensor([0.5, 1.5, 0.25, 2.0], dtype=torch.float64)
+    compare(TF.cross_entropy, F.cross_entropy, x, t, reduction=reduction)
+    compare(TF.cross_entropy, F.cross_entropy, x, t, reduction=reduction, weight=w, label_smoothing=0.3)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_cross_entropy_second_derivatives(smoothing, weighted):
+    t = torch.tensor([0, 3, 1, 2, 1])
+    w = torch.tensor([0.5, 1.5, 0.25, 2.0], dtype=torch.float64) if weighted else None
+    for reduction in REDUCTIONS:
+        second_order(lambda x, r=reduction: TF.cross_entropy(x, ours(t), ours(w), reduction=r, label_smoothing=smoothing, ignore_index=3), lambda x, r=reduction: F.cross_entropy(x, t, w, reduction=r, label_smoothing=smoothing, ignore_index=3), normal(5, 4))
+
+
+def test_all_targets_ignored():
+    x, t = ours(normal(3, 4)), trt.full((3,), -100, dtype=trt.int64)
+    assert TF.cross_entropy(x, t).isnan().item()
+    assert TF.cross_entropy(x, t, reduction="sum").item() == 0
+
+
+def test_many_rows_and_threads():
+    x, t = normal(3000, 70, dtype=torch.float32), torch.arange(3000) % 70
+    compare(TF.cross_entropy, F.cross_entropy, x, t)
+
+
+@pytest.mark.parametrize("bad", [4, -1])
+def test_targets_out_of_bounds(bad):
+    t = trt.tensor([0, bad, 1])
+    with pytest.raises(IndexError, match=f"Target {bad} is out of bounds"):
+        TF.cross_entropy(trt.zeros(3, 4), t)
+    with pytest.raises(IndexError, match=f"Target {bad} is out of bounds"):
+        TF.nll_loss(trt.zeros(3, 4), t)
+
+
+def test_errors():
+    with pytest.raises(ValueError, match="batch_size"):
+        TF.cross_entropy(trt.zeros(3, 4), trt.zeros(2, dtype=trt.int64))
+    with pytest.raises(RuntimeError, match="weight tensor should be defined"):
+        TF.cross_entropy(trt.zeros(3, 4), trt.zeros(3, dtype=trt.int64), trt.ones(3))
+    with pytest.raises(RuntimeError, match="expected scalar type Long"):
+        TF.nll_loss(trt.zeros(3, 4), trt.zeros(3, dtype=trt.int32))
+    with pytest.raises(RuntimeError, match="between 0 and 1"):
+        TF.binary_cross_entropy(trt.full((3,), 1.5), trt.zeros(3))
+    with pytest.raises(ValueError, match="not a valid value for reduction"):
+        TF.mse_loss(trt.zeros(3), trt.zeros(3), reduction="average")
+
+
+ATTENTION = [{}, {"is_causal": True}, {"scale": 0.3}]
+
+
+@pytest.mark.parametrize("options", ATTENTION)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_attention(options, dtype):
+    q, k, v = normal(2, 3, 4, 8, dtype=dtype), normal(2, 3, 6, 8, dtype=dtype), normal(2, 3, 6, 5, dtype=dtype)
+    compare(TF.scaled_dot_product_attention, F.scaled_dot_product_attention, q, k, v, **options)
+
+
+def test_attention_masks():
+    q, k, v = normal(2, 3, 4, 8), normal(2, 3, 6, 8), normal(2, 3, 6, 5)
+    mask = normal(4, 6, grad=False) > 0
+    mask[1] = False
+    compare(TF.scaled_dot_product_attention, F.scaled_dot_product_attention, q, k, v, attn_mask=mask)
+    compare(TF.scaled_dot_product_attention, F.scaled_dot_product_attention, q, k, v, attn_mask=normal(2, 1, 4, 6, grad=False))
+    grouped = normal(2, 1, 6, 8), normal(2, 1, 6, 5)
+    compare(TF.scaled_dot_product_attention, F.scaled_dot_product_attention, q, *grouped, enable_gqa=True)
+    with pytest.raises(RuntimeError, match="is_causal"):
+        TF.scaled_dot_product_attention(ours(q), ours(k), ours(v), ours(mask), is_causal=True)

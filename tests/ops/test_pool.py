@@ -1,0 +1,100 @@
+"""Pooling against PyTorch: windows, ceil_mode, layouts, indices with ties and NaN, derivatives of both orders, errors."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+from torch_compare import compare, normal, ours, same, second_order
+
+import tensorrt_lite as trt
+from tensorrt_lite.nn import functional as TF
+
+F = torch.nn.functional
+CASES = [
+    ("max_pool1d", (2, 3, 17), (3,), {"padding": 1, "dilation": 2}),
+    ("max_pool1d", (3, 17), (3, 2), {"ceil_mode": True}),
+    ("max_pool2d", (2, 3, 9, 10), (2,), {}),
+    ("max_pool2d", (2, 3, 9, 10), (3, 2, 1), {"ceil_mode": True}),
+    ("max_pool2d", (3, 9, 10), ((3, 2), (1, 3), (1, 0), (2, 1)), {}),
+    ("max_pool3d", (2, 3, 5, 6, 7), (2,), {"stride": 1, "padding": 1}),
+    ("max_pool3d", (3, 5, 6, 7), ((2, 3, 2),), {"ceil_mode": True}),
+    ("avg_pool1d", (2, 3, 17), (3, 2, 1), {"count_include_pad": False}),
+    ("avg_pool2d", (2, 3, 9, 10), (2,), {}),
+    ("avg_pool2d", (2, 3, 9, 10), (3, 2, 1), {"ceil_mode": True}),
+    ("avg_pool2d", (2, 3, 9, 10), (3, 2, 1), {"ceil_mode": True, "count_include_pad": False}),
+    ("avg_pool2d", (3, 9, 10), ((3, 2),), {"divisor_override": 5}),
+    ("avg_pool3d", (2, 3, 5, 6, 7), (3, 2, 1), {"ceil_mode": True, "count_include_pad": False}),
+    ("avg_pool3d", (2, 3, 5, 6, 7), (2,), {"divisor_override": 3}),
+    ("adaptive_avg_pool1d", (2, 3, 17), (5,), {}),
+    ("adaptive_avg_pool2d", (2, 3, 9, 10), ((4, 3),), {}),
+    ("adaptive_avg_pool2d", (3, 9, 10), ((None, 7),), {}),
+    ("adaptive_avg_pool3d", (2, 3, 5, 6, 7), ((2, 3, 4),), {}),
+    ("adaptive_max_pool1d", (2, 3, 17), (5,), {}),
+    ("adaptive_max_pool2d", (2, 3, 9, 10), ((4, 3),), {}),
+    ("adaptive_max_pool3d", (2, 3, 5, 6, 7), ((2, 3, 4),), {}),
+]
+
+
+@pytest.mark.parametrize("name,x,args,options", CASES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_matches_pytorch(name, x, args, options, dtype):
+    compare(getattr(TF, name), getattr(F, name), normal(*x, dtype=dtype), *args, **options)
+    if "max" in name:
+        compare(getattr(TF, name), getattr(F, name), normal(*x, dtype=dtype), *args, return_indices=True, **options)
+
+
+@pytest.mark.parametrize("name,x,args,options", CASES)
+def test_second_derivatives(name, x, args, options):
+    second_order(getattr(TF, name), getattr(F, name), normal(*x), *args, **options)
+
+
+@pytest.mark.parametrize("name,args", [("max_pool2d", (3, 2, 1)), ("avg_pool2d", (3, 2, 1)), ("adaptive_avg_pool2d", ((3, 4),)), ("adaptive_max_pool2d", ((3, 4),))])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_channels_last_and_halves(name, args, dtype):
+    for last in (False, True):
+        compare(getattr(TF, name), getattr(F, name), normal(2, 5, 9, 8, dtype=dtype, last=last), *args)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.int32])
+def test_integer_maxima(dtype):
+    x = (torch.arange(2 * 3 * 6 * 7) * 37 % 101).reshape(2, 3, 6, 7).to(dtype)
+    same(trt.max_pool2d(ours(x), 2), F.max_pool2d(x, 2))
+
+
+def test_ties_and_nan():
+    x = torch.zeros(1, 1, 4, 6)
+    x[0, 0, 1, 2] = float("nan")
+    compare(TF.max_pool2d, F.max_pool2d, x, 2, return_indices=True)
+    compare(TF.max_pool3d, F.max_pool3d, x.unsqueeze(1), (1, 2, 2), return_indices=True)
+    compare(TF.adaptive_max_pool2d, F.adaptive_max_pool2d, x, (2, 3), return_indices=True)
+
+
+def test_batch_of_none():
+    compare(TF.max_pool2d, F.max_pool2d, normal(0, 3, 6, 6), 2)
+    compare(TF.avg_pool2d, F.avg_pool2d, normal(0, 3, 6, 6), 2)
+
+
+@pytest.mark.parametrize(
+    "call,text",
+    [
+        (lambda x: TF.max_pool2d(x, 0), "kernel size should be greater than zero"),
+        (lambda x: TF.max_pool2d(x, 2, 0), "stride should not be zero"),
+        (lambda x: TF.max_pool2d(x, 2, padding=2), "at most half"),
+        (lambda x: TF.max_pool2d(x, 9), "Output size is too small"),
+        (lambda x: TF.max_pool2d(x, (1, 2, 3)), "tuple of two ints"),
+        (lambda x: TF.avg_pool2d(x, 2, divisor_override=0), "divisor must be not zero"),
+        (lambda x: TF.max_pool2d(x[0, 0], 2), "Expected 3D"),
+        (lambda x: TF.avg_pool2d(x, 1 << 62), "too large"),
+    ],
+)
+def test_errors(call, text):
+    with pytest.raises(RuntimeError, match=text):
+        call(trt.zeros(1, 2, 5, 5))
+
+
+def test_average_of_integers_is_refused():
+    with pytest.raises(NotImplementedError, match="not implemented for 'Bool'"):
+        TF.avg_pool2d(trt.zeros(1, 1, 4, 4, dtype=trt.bool), 2)
