@@ -311,6 +311,9 @@ def setitem(TensorBase self not None, key, value):
             return
     if not isinstance(value, TensorBase) and not is_number(value):
         assigned_value(self, value)
+    if key is False:
+        # nothing is selected, so no value is too large for it
+        return
     v = parse_key(self, key, indices)
     check_inplace(v, "setitem")
     if not indices:

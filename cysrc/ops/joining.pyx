@@ -1,0 +1,560 @@
+# Kernels of cat, stack, flip, tril, triu and constant padding; compositions over them are in joining_more.pxi.
+include "joining_more.pxi"
+
+
+cdef struct CatJob:
+    int n                          # pieces of one row of the result
+    const char** source
+    const int64_t* bytes           # of each piece per row
+    char* out
+    int64_t row                    # bytes of one row of the result
+
+
+cdef void cat_task(void* context, int64_t begin, int64_t end) noexcept nogil:
+    """Bytes [begin, end) of the result."""
+    cdef CatJob* job = <CatJob*>context
+    cdef int64_t outer = begin // job.row, within = begin % job.row, at = begin, count
+    cdef int k = 0
+    while within >= job.bytes[k]:
+        within -= job.bytes[k]
+        k += 1
+    while at < end:
+        count = min(job.bytes[k] - within, end - at)
+        memcpy(job.out + at, job.source[k] + outer * job.bytes[k] + within, count)
+        at += count
+        within = 0
+        k += 1
+        if k == job.n:
+            k = 0
+            outer += 1
+
+
+cdef int run_cat(TensorBase out, list pieces, int64_t outer) except -1:
+    """Fill `out` (contiguous) with rows that consist of one part of each piece (contiguous, of out's type)."""
+    cdef CatJob job
+    cdef int n = 0, total = len(pieces)
+    cdef TensorBase t
+    cdef int64_t nbytes = out.numel * ITEM_SIZE[out.dtype]
+    cdef char* memory
+    cdef trt_block** held
+    if nbytes == 0:
+        return 0
+    memory = <char*>malloc(total * 3 * sizeof(void*))
+    if memory == NULL:
+        raise MemoryError
+    job.source = <const char**>memory
+    held = <trt_block**>(memory + 2 * total * sizeof(void*))
+    job.bytes = <const int64_t*>(memory + total * sizeof(void*))
+    for x in pieces:
+        t = <TensorBase>x
+        if t.numel:
+            job.source[n] = data_of(t)
+            (<int64_t*>job.bytes)[n] = t.numel // outer * ITEM_SIZE[t.dtype]
+            held[n] = t.storage.block
+            n += 1
+    job.n = n
+    job.out = data_of(out)
+    job.row = nbytes // outer
+    if nbytes < 65536:
+        cat_task(&job, 0, nbytes)
+        free(memory)
+        return 0
+    for k in range(n):
+        trt_block_hold(held[k])
+    trt_block_hold(out.storage.block)
+    with nogil:
+        parallel_for(nbytes, 262144, 4096, cat_task, &job)
+    for k in range(n):
+        block_drop(held[k])
+    block_drop(out.storage.block)
+    free(memory)
+    return 0
+
+
+cdef bint is_nothing(TensorBase t) noexcept:
+    """A tensor of shape (0), which cat skips whatever the other shapes are."""
+    return t.ndim == 1 and t.sizes[0] == 0
+
+
+cdef int common_type(list tensors) except -1:
+    cdef PyObject** p = <PyObject**>malloc(max(len(tensors), 1) * sizeof(void*))
+    cdef int n = 0, code
+    if p == NULL:
+        raise MemoryError
+    for t in tensors:
+        p[n] = <PyObject*>t
+        n += 1
+    code = result_code(n, p)
+    free(p)
+    return code
+
+
+cdef TensorBase channels_first_view(TensorBase t):
+    """A channels-last tensor with its dimensions in the order they lie in memory: N, spatial..., C."""
+    cdef int64_t sizes[5]
+    cdef int64_t strides[5]
+    cdef int k
+    sizes[0] = t.sizes[0]
+    strides[0] = t.strides[0]
+    for k in range(2, t.ndim):
+        sizes[k - 1] = t.sizes[k]
+        strides[k - 1] = t.strides[k]
+    sizes[t.ndim - 1] = t.sizes[1]
+    strides[t.ndim - 1] = t.strides[1]
+    return make_view(t, t.ndim, sizes, strides, t.offset)
+
+
+cdef TensorBase cat_cpu(list tensors, int64_t dim, TensorBase out, int mode):
+    cdef TensorBase first = None, t, r, target
+    cdef int64_t sizes[MAX_DIMS]
+    cdef int64_t strides[MAX_DIMS]
+    cdef int64_t total = 0, outer = 1, start
+    cdef int d, k, i = 0, code, last_format = 0
+    cdef bint direct = True, channels_last = True
+    if not tensors:
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+    for x in tensors:
+        t = <TensorBase>x
+        if t.ndim == 0:
+            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
+        if first is None and not is_nothing(t):
+            first = t
+        i += 1
+    code = (<TensorBase>tensors[0]).dtype
+    for x in tensors:
+        if (<TensorBase>x).dtype != code:
+            code = common_type(tensors)
+            break
+    if first is None:
+        first = <TensorBase>tensors[0]
+        wrap_dim(dim, 1)
+        sizes[0] = 0
+        r = empty_tensor(1, sizes, code, first.device_type)
+        return joined("cat", r, out, mode)
+    d = wrap_dim(dim, first.ndim)
+    i = 0
+    for x in tensors:
+        t = <TensorBase>x
+        if not is_nothing(t):
+            if t.ndim != first.ndim:
+                raise RuntimeError(f"Tensors must have same number of dimensions: got {first.ndim} and {t.ndim}")
+            for k in range(t.ndim):
+                if k != d and t.sizes[k] != first.sizes[k]:
+                    raise RuntimeError(f"Sizes of tensors must match except in dimension {d}. Expected size {first.sizes[k]} but got size {t.sizes[k]} for tensor number {i} in the list.")
+            total += t.sizes[d]
+            if t.dtype != code or not t.contiguous:
+                direct = False
+            if channels_last and (t.dtype != code or t.contiguous or not (is_channels_last(t) or is_channels_last_3d(t))):
+                channels_last = False
+        else:
+            channels_last = False
+        i += 1
+    for k in range(first.ndim):
+        sizes[k] = first.sizes[k]
+    sizes[d] = total
+    if channels_last:
+        channels_last_strides(first.ndim, sizes, strides)
+        r = empty_strided_tensor(first.ndim, sizes, strides, code, first.device_type)
+    else:
+        if mode == OUT and out.dtype == code and direct:
+            prepare_out("cat", out, first.ndim, sizes, code, mode)
+            for x in tensors:
+                check_no_overlap("cat", out, <TensorBase>x, False)
+            r = out
+        else:
+            r = empty_tensor(first.ndim, sizes, code, first.device_type)
+    if r.device_type == DEV_META:
+        return joined("cat", r, out, mode)
+    if channels_last:
+        d = 0 if d == 0 else first.ndim - 1 if d == 1 else d - 1
+        target = channels_first_view(r)
+        for k in range(d):
+            outer *= target.sizes[k]
+        run_cat(target, [channels_first_view(<TensorBase>x) for x in tensors], outer)
+    elif direct and r.contiguous:
+        for k in range(d):
+            outer *= sizes[k]
+        run_cat(r, tensors, outer)
+    else:
+        start = 0
+        for x in tensors:
+            t = <TensorBase>x
+            if is_nothing(t):
+                continue
+            sizes[d] = t.sizes[d]
+            copy_elements(make_view(r, r.ndim, sizes, r.strides, r.offset + start * r.strides[d]), t)
+            start += t.sizes[d]
+    return joined("cat", r, out, mode)
+
+
+cdef TensorBase joined(str name, TensorBase r, TensorBase out, int mode):
+    if mode == FRESH or r is out:
+        return r
+    prepare_out(name, out, r.ndim, r.sizes, r.dtype, mode)
+    if r.device_type != DEV_META:
+        copy_elements(out, r)
+    return out
+
+
+cdef object cat_backward(object grad, object shapes, int64_t dim):
+    cdef list r = []
+    cdef int64_t start = 0, n
+    for shape in shapes:
+        if tuple(shape) == (0,):
+            r.append(grad.new_zeros(shape))
+            continue
+        n = shape[dim]
+        r.append(grad.narrow(dim, start, n))
+        start += n
+    return tuple(r)
+
+
+cdef object stack_backward(object grad, int64_t dim):
+    return tuple(grad.unbind(dim))
+
+
+cdef list promoted(list tensors):
+    """The tensors in their common type; conversions are recorded."""
+    cdef int code
+    cdef TensorBase t
+    if not tensors:
+        return tensors
+    code = (<TensorBase>tensors[0]).dtype
+    for x in tensors:
+        if (<TensorBase>x).dtype != code:
+            code = common_type(tensors)
+            return [x if (<TensorBase>x).dtype == code else x.to(dtype_of(code)) for x in tensors]
+    return tensors
+
+
+cdef object join(object function, str name, object tensors, object dim, object out, bint stacking):
+    cdef list given
+    if list_has_function(tensors) or tls().function_modes:
+        r = call_torch_function(function, (tensors, dim), {"out": out})
+        if r is not NotImplemented:
+            return r
+    given = tensor_list(tensors, name, "tensors")
+    if not stacking:
+        if not given:
+            raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+        for i, t in enumerate(given):
+            if (<TensorBase>t).ndim == 0:
+                raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
+    given = promoted(given)
+    d = parse_int(dim, name, "dim")
+    if out is None:
+        return op_stack(given, d, None, FRESH) if stacking else op_cat(given, d, None, FRESH)
+    check_out(out, name)
+    if any_requires_grad(given) and grad_mode():
+        refuse_out(name)
+    r = op_stack(given, d, <TensorBase>out, OUT) if stacking else op_cat(given, d, <TensorBase>out, OUT)
+    bump_version(<TensorBase>out)
+    return r
+
+
+def cat(tensors, dim=0, *, out=None):
+    """The tensors one after another along dim. Their other sizes must agree (RuntimeError); types are promoted."""
+    return join(cat, "cat", tensors, dim, out, False)
+
+
+def stack(tensors, dim=0, *, out=None):
+    """The tensors, all of one shape, along a new dimension."""
+    return join(stack, "stack", tensors, dim, out, True)
+
+
+cdef TensorBase stack_cpu(list tensors, int64_t dim, TensorBase out, int mode):
+    cdef TensorBase first, t, r
+    cdef int64_t sizes[MAX_DIMS + 1]
+    cdef int64_t strides[MAX_DIMS + 1]
+    cdef int64_t outer = 1
+    cdef int d, k, i = 0
+    cdef bint direct = True
+    if not tensors:
+        raise RuntimeError("stack expects a non-empty TensorList")
+    first = <TensorBase>tensors[0]
+    if first.ndim == MAX_DIMS:
+        raise RuntimeError(f"stack: a tensor has at most {MAX_DIMS} dimensions")
+    d = wrap_dim(dim, first.ndim + 1)
+    for x in tensors:
+        t = <TensorBase>x
+        if not same_sizes(t, first):
+            raise RuntimeError(f"stack expects each tensor to be equal size, but got {shape_text(first)} at entry 0 and {shape_text(t)} at entry {i}")
+        if t.dtype != first.dtype or not t.contiguous:
+            direct = False
+        i += 1
+    for k in range(first.ndim + 1):
+        sizes[k] = first.sizes[k] if k < d else len(tensors) if k == d else first.sizes[k - 1]
+    r = None
+    if mode == OUT and out.dtype == first.dtype and direct:
+        prepare_out("stack", out, first.ndim + 1, sizes, first.dtype, mode)
+        for x in tensors:
+            check_no_overlap("stack", out, <TensorBase>x, False)
+        r = out
+    if r is None:
+        r = empty_tensor(first.ndim + 1, sizes, common_type(tensors), first.device_type)
+    if r.device_type == DEV_META:
+        return joined("stack", r, out, mode)
+    if direct and r.contiguous:
+        for k in range(d):
+            outer *= sizes[k]
+        run_cat(r, tensors, outer)
+    else:
+        for k in range(first.ndim):
+            strides[k] = r.strides[k] if k < d else r.strides[k + 1]
+        i = 0
+        for x in tensors:
+            copy_elements(make_view(r, first.ndim, first.sizes, strides, r.offset + i * r.strides[d]), <TensorBase>x)
+            i += 1
+    return joined("stack", r, out, mode)
+
+
+# ---- flip -----------------------------------------------------------------------------------------------------------
+
+cdef struct FlipJob:
+    int nd
+    int64_t sizes[MAX_DIMS]
+    int64_t d[MAX_DIMS]            # bytes; the source's are negative along flipped dimensions
+    int64_t s[MAX_DIMS]
+    char* dst
+    char* src
+    int item
+
+
+cdef inline void copy_line(char* d, int64_t sd, const char* s, int64_t ss, int64_t n, int item) noexcept nogil:
+    cdef int64_t i
+    if sd == item and ss == item:
+        memcpy(d, s, n * item)
+    elif item == 1:
+        for i in range(n):
+            d[i * sd] = s[i * ss]
+    elif item == 2:
+        for i in range(n):
+            (<int16_t*>(d + i * sd))[0] = (<const int16_t*>(s + i * ss))[0]
+    elif item == 4:
+        for i in range(n):
+            (<int32_t*>(d + i * sd))[0] = (<const int32_t*>(s + i * ss))[0]
+    elif item == 8:
+        for i in range(n):
+            (<int64_t*>(d + i * sd))[0] = (<const int64_t*>(s + i * ss))[0]
+    else:
+        for i in range(n):
+            memcpy(d + i * sd, s + i * ss, item)
+
+
+cdef void flip_task(void* context, int64_t begin, int64_t end) noexcept nogil:
+    """Lines [begin, end) along the last dimension."""
+    cdef FlipJob* job = <FlipJob*>context
+    cdef int64_t line, q, p
+    cdef int k
+    cdef char* d
+    cdef char* s
+    for line in range(begin, end):
+        q = line
+        d = job.dst
+        s = job.src
+        for k in range(job.nd - 2, -1, -1):
+            p = q % job.sizes[k]
+            q //= job.sizes[k]
+            d += p * job.d[k]
+            s += p * job.s[k]
+        copy_line(d, job.d[job.nd - 1], s, job.s[job.nd - 1], job.sizes[job.nd - 1], job.item)
+
+
+cdef TensorBase flip_cpu(TensorBase self, const Dims* dims):
+    cdef bint flipped[MAX_DIMS]
+    cdef FlipJob job
+    cdef TensorBase r
+    cdef int k, d, n = 0
+    cdef int64_t item = ITEM_SIZE[self.dtype], start = 0, lines, ds, ss
+    for k in range(MAX_DIMS):
+        flipped[k] = False
+    for k in range(dims.n):
+        d = wrap_dim(dims.v[k], self.ndim)
+        if flipped[d]:
+            raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
+        flipped[d] = True
+    r = empty_like_tensor(self, self.dtype)
+    if self.device_type == DEV_META or self.numel == 0:
+        return r
+    for k in range(self.ndim):
+        if self.sizes[k] == 1:
+            continue
+        ds = r.strides[k] * item
+        ss = -self.strides[k] * item if flipped[k] else self.strides[k] * item
+        if flipped[k]:
+            start += (self.sizes[k] - 1) * self.strides[k] * item
+        if n > 0 and job.d[n - 1] == ds * self.sizes[k] and job.s[n - 1] == ss * self.sizes[k]:
+            job.sizes[n - 1] *= self.sizes[k]
+            job.d[n - 1] = ds
+            job.s[n - 1] = ss
+        else:
+            job.sizes[n] = self.sizes[k]
+            job.d[n] = ds
+            job.s[n] = ss
+            n += 1
+    if n == 0:
+        n = 1
+        job.sizes[0] = 1
+        job.d[0] = job.s[0] = item
+    job.nd = n
+    job.dst = data_of(r)
+    job.src = data_of(self) + start
+    job.item = <int>item
+    lines = self.numel // job.sizes[n - 1]
+    if self.numel < 8192:
+        flip_task(&job, 0, lines)
+        return r
+    trt_block_hold(self.storage.block)
+    with nogil:
+        parallel_for(lines, max(<int64_t>1, 32768 // job.sizes[job.nd - 1]), 1, flip_task, &job)
+    block_drop(self.storage.block)
+    return r
+
+
+def flip(input, *dims):
+    """A copy with the order of the elements reversed along dims."""
+    cdef Dims d
+    cdef TensorBase x = as_tensor_arg(input, "flip", "input")
+    if not is_plain(input) and has_function(input):
+        r = call_torch_function(flip, (input, *dims), {})
+        if r is not NotImplemented:
+            return r
+    parse_size(dims, &d, "flip", "dims")
+    return op_flip(x, &d)
+
+
+# ---- triangles ------------------------------------------------------------------------------------------------------
+
+cdef struct TriangleJob:
+    char* dst
+    const char* src
+    int64_t rows, cols, diagonal
+    bint upper
+    int item
+
+
+cdef void triangle_task(void* context, int64_t begin, int64_t end) noexcept nogil:
+    """Rows [begin, end) of the stacked matrices."""
+    cdef TriangleJob* job = <TriangleJob*>context
+    cdef int64_t row, edge, width = job.cols * job.item
+    cdef char* d
+    cdef const char* s
+    for row in range(begin, end):
+        d = job.dst + row * width
+        s = job.src + row * width
+        # columns before `edge` belong to the lower part
+        edge = row % job.rows + job.diagonal + (0 if job.upper else 1)
+        edge = max(<int64_t>0, min(edge, job.cols)) * job.item
+        if job.upper:
+            memset(d, 0, edge)
+            if d != s:
+                memcpy(d + edge, s + edge, width - edge)
+        else:
+            if d != s:
+                memcpy(d, s, edge)
+            memset(d + edge, 0, width - edge)
+
+
+cdef TensorBase triangle(str name, TensorBase self, int64_t diagonal, bint upper, TensorBase out, int mode):
+    cdef TriangleJob job
+    cdef TensorBase x, r
+    cdef int64_t rows
+    if self.ndim < 2:
+        raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
+    if mode == INPLACE:
+        prepare_out(name, out, self.ndim, self.sizes, self.dtype, mode)
+    r = self if mode == INPLACE and self.contiguous else empty_tensor(self.ndim, self.sizes, self.dtype, self.device_type)
+    if self.device_type != DEV_META and self.numel:
+        x = contiguous_of(self)
+        job.rows = self.sizes[self.ndim - 2]
+        job.cols = self.sizes[self.ndim - 1]
+        # clamped so that adding a row number can't overflow
+        job.diagonal = max(-job.rows - 1, min(diagonal, job.cols + 1))
+        job.upper = upper
+        job.item = ITEM_SIZE[self.dtype]
+        job.dst = data_of(r)
+        job.src = data_of(x)
+        rows = self.numel // job.cols
+        if self.numel < 8192:
+            triangle_task(&job, 0, rows)
+        else:
+            trt_block_hold(x.storage.block)
+            trt_block_hold(r.storage.block)
+            with nogil:
+                parallel_for(rows, max(<int64_t>1, 65536 // job.cols), 1, triangle_task, &job)
+            block_drop(x.storage.block)
+            block_drop(r.storage.block)
+    if mode == INPLACE and r is not self:
+        copy_elements(self, r)
+        return self
+    return r if mode == INPLACE else joined(name, r, out, mode)
+
+
+cdef TensorBase tril_cpu(TensorBase self, int64_t diagonal, TensorBase out, int mode):
+    return triangle("tril", self, diagonal, False, out, mode)
+
+
+cdef TensorBase triu_cpu(TensorBase self, int64_t diagonal, TensorBase out, int mode):
+    return triangle("triu", self, diagonal, True, out, mode)
+
+
+# ---- padding --------------------------------------------------------------------------------------------------------
+
+cdef TensorBase constant_pad_nd_cpu(TensorBase self, const Dims* pad, const Scalar* value):
+    """Margins of a value (or, where negative, cuts) at both ends of the last dimensions."""
+    cdef int64_t sizes[MAX_DIMS]
+    cdef int64_t inner[MAX_DIMS]
+    cdef int64_t before, after, from_offset = self.offset, to_offset = 0
+    cdef int64_t strides[MAX_DIMS]
+    cdef TensorBase r
+    cdef int k, d, n = pad.n // 2
+    if pad.n % 2:
+        raise RuntimeError(f"Length of pad must be even but instead it equals {pad.n}")
+    if n > self.ndim:
+        raise RuntimeError(f"Length of pad should be no more than twice the number of dimensions of the input. Pad length is {pad.n} while the input has {self.ndim} dimensions.")
+    for d in range(self.ndim):
+        k = self.ndim - 1 - d
+        before = pad.v[2 * k] if k < n else 0
+        after = pad.v[2 * k + 1] if k < n else 0
+        if before > (<int64_t>1 << 60) or after > (<int64_t>1 << 60) or before < -(<int64_t>1 << 60) or after < -(<int64_t>1 << 60):
+            raise RuntimeError(f"constant_pad_nd: padding ({before}, {after}) is out of range")
+        sizes[d] = self.sizes[d] + before + after
+        if sizes[d] < 0:
+            raise RuntimeError(f"The input size {self.sizes[d]}, plus negative padding {before} and {after} resulted in a negative output size, which is invalid. Check dimension {d} of your input.")
+        inner[d] = max(<int64_t>0, self.sizes[d] + min(before, <int64_t>0) + min(after, <int64_t>0))
+    checked_numel(self.ndim, sizes)
+    if is_channels_last(self) and not self.contiguous:
+        channels_last_strides(self.ndim, sizes, strides)
+        r = empty_strided_tensor(self.ndim, sizes, strides, self.dtype, self.device_type)
+    else:
+        r = empty_tensor(self.ndim, sizes, self.dtype, self.device_type)
+    if r.device_type == DEV_META or r.numel == 0:
+        return r
+    fill_elements(r, value)
+    if checked_numel(self.ndim, inner) == 0:
+        return r
+    for d in range(self.ndim):
+        k = self.ndim - 1 - d
+        before = pad.v[2 * k] if k < n else 0
+        if before > 0:
+            to_offset += before * r.strides[d]
+        else:
+            from_offset -= before * self.strides[d]
+    copy_elements(make_view(r, r.ndim, inner, r.strides, to_offset), make_view(self, self.ndim, inner, self.strides, from_offset))
+    return r
+
+
+cdef object negated(object pad):
+    return [-p for p in pad]
+
+
+EXTRA_EXPORTS = {
+    "cat": "f", "stack": "f", "flip": "fm", "hstack": "f", "vstack": "f", "dstack": "f", "column_stack": "f", "repeat": "m", "tile": "fm",
+    "repeat_interleave": "fm", "fliplr": "fm", "flipud": "fm", "roll": "fm", "rot90": "fm", "tril_indices": "f", "triu_indices": "f", "diag": "fm",
+    "diag_embed": "fm", "diagflat": "fm", "block_diag": "f", "meshgrid": "f", "cartesian_prod": "f", "combinations": "f", "pad": "",
+    "im2col": "", "col2im": "", "pixel_shuffle": "f", "pixel_unshuffle": "f", "channel_shuffle": "f", "swapaxes": "fm", "atleast_1d": "f", "atleast_2d": "f",
+    "atleast_3d": "f", "ravel": "fm", "unsafe_chunk": "fm", "unsafe_split": "fm", "hsplit": "fm", "vsplit": "fm", "dsplit": "fm", "narrow_copy": "fm",
+    "_pad_circular": "", "swapaxes_": "m", "trace": "fm",
+}
+METHOD_ALIASES = {"swapdims": swapaxes, "moveaxis": moveaxis, "swapdims_": swapaxes_, "adjoint": adjoint}
+FUNCTION_ALIASES = {"concat": cat, "concatenate": cat, "row_stack": vstack, "swapdims": swapaxes, "moveaxis": moveaxis, "adjoint": adjoint}

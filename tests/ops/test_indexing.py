@@ -1,0 +1,216 @@
+"""Indexing: against PyTorch over a product of keys, and against what the definitions say for gather and scatter."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+
+import pytest
+
+import tensorrt_lite as trt
+from tensorrt_lite import _ops
+
+KEYS = {
+    "int": 1, "negative": -1, "all": slice(None), "slice": slice(0, 2), "step": slice(1, None, 2), "tail": slice(-2, None), "none": None, "ellipsis": ...,
+    "true": True, "false": False, "vector": ("t", [0, 1]), "column": ("t", [[0], [-1]]), "scalar": ("t", 1), "list": [0, 1], "empty": ("t", []),
+    "mask": ("m", [[True, False, True], [False, True, True]]), "int32": ("i", [0]), "range": range(2),
+}  # fmt: skip
+
+
+def made(key, module):
+    """The key with its tensors made by a module (torch or tensorrt_lite)."""
+    if isinstance(key, tuple) and key and key[0] in ("t", "m", "i"):
+        return module.tensor(key[1], dtype={"t": module.int64, "m": module.bool, "i": module.int32}[key[0]])
+    if isinstance(key, tuple):
+        return tuple(made(k, module) for k in key)
+    return key
+
+
+def outcome(call):
+    try:
+        r = call()
+    except Exception as error:
+        return type(error).__name__
+    return tuple(r.shape), r.tolist()
+
+
+@pytest.mark.parametrize("names", [*((n,) for n in KEYS), *itertools.product(KEYS, KEYS)], ids="-".join)
+def test_reading_agrees_with_pytorch(names):
+    torch = pytest.importorskip("torch")
+    key = tuple(KEYS[n] for n in names) if len(names) > 1 else KEYS[names[0]]
+    x, y = torch.arange(120.0).reshape(2, 3, 4, 5), trt.tensor([float(v) for v in range(120)]).reshape(2, 3, 4, 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert outcome(lambda: y[made(key, trt)]) == outcome(lambda: x[made(key, torch)])
+
+
+@pytest.mark.parametrize("names", [*((n,) for n in KEYS), *itertools.product(list(KEYS)[::2], list(KEYS)[1::2])], ids="-".join)
+@pytest.mark.parametrize("value", [7.0, True, [0.5], [[1.0], [2.0]]], ids=str)
+def test_writing_agrees_with_pytorch(names, value):
+    torch = pytest.importorskip("torch")
+    key = tuple(KEYS[n] for n in names) if len(names) > 1 else KEYS[names[0]]
+
+    def write(module):
+        x = module.zeros(2, 3, 4, 5)
+        x[made(key, module)] = module.tensor(value) if isinstance(value, list) else value
+        return x
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert outcome(lambda: write(trt)) == outcome(lambda: write(torch))
+
+
+def test_lists_are_the_model_of_one_dimension():
+    values = list(range(10))
+    x = trt.tensor(values)
+    for start, stop, step in itertools.product((None, -3, 0, 4, 20), (None, -2, 7, 20), (None, 1, 3)):
+        assert x[start:stop:step].tolist() == values[start:stop:step]
+
+
+def test_basic_indexing_shares_memory():
+    x = trt.zeros(3, 4)
+    x[1:, ::2][0, 1] = 5.0
+    assert x.tolist() == [[0, 0, 0, 0], [0, 0, 5, 0], [0, 0, 0, 0]]
+
+
+def test_advanced_indexing_copies():
+    x = trt.zeros(3)
+    x[trt.tensor([0, 1])].fill_(1.0)
+    assert x.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("key", "error", "text"),
+    [
+        (5, IndexError, "index 5 is out of bounds for dimension 0 with size 2"),
+        ((0, -4), IndexError, "index -4 is out of bounds for dimension 1 with size 3"),
+        ((0, 0, 0), IndexError, "too many indices for tensor of dimension 2"),
+        (slice(None, None, -1), ValueError, "step must be greater than zero"),
+        (1.5, IndexError, "only integers, slices"),
+        (("t", [9]), IndexError, "index 9 is out of bounds for dimension 0 with size 2"),
+        (("m", [True, False, True]), IndexError, "The shape of the mask"),
+    ],
+)
+def test_bad_keys_name_what_is_wrong_and_write_nothing(key, error, text):
+    x = trt.zeros(2, 3)
+    with pytest.raises(error, match=text):
+        x[made(key, trt)]
+    with pytest.raises(error, match=text):
+        x[made(key, trt)] = 1.0
+    assert x.tolist() == [[0, 0, 0], [0, 0, 0]]
+
+
+def test_out_of_range_indices_leave_the_tensor_as_it_was():
+    x = trt.zeros(4)
+    for write in (
+        lambda: x.scatter_(0, trt.tensor([0, 9]), 1.0),
+        lambda: x.index_add_(0, trt.tensor([0, 9]), trt.ones(2)),
+        lambda: x.index_put_((trt.tensor([0, 9]),), trt.ones(2)),
+        lambda: x.index_fill_(0, trt.tensor([0, -9]), 1.0),
+        lambda: x.put_(trt.tensor([0, 9]), trt.ones(2)),
+    ):
+        with pytest.raises((IndexError, RuntimeError), match="9"):
+            write()
+    assert x.tolist() == [0, 0, 0, 0]
+
+
+def test_an_index_that_shares_memory_with_the_target_is_refused():
+    x = trt.tensor([3, 2, 1, 0])
+    with pytest.raises(RuntimeError, match="single memory location"):
+        x.scatter_(0, x, trt.tensor([9, 9, 9, 9]))
+
+
+DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_gather_and_scatter_follow_their_definition(dtype):
+    d = getattr(trt, dtype)
+    x = trt.tensor([[1, 0, 1], [0, 1, 1]]).to(d)
+    index = [[0, 2], [1, 1]]
+    rows = x.tolist()
+    assert x.gather(1, trt.tensor(index)).tolist() == [[rows[i][j] for j in index[i]] for i in range(2)]
+    result = trt.zeros(2, 3, dtype=d).scatter_add(1, trt.tensor([[0, 2], [1, 0]]), x[:, :2])
+    assert result.tolist() == trt.tensor([[1, 0, 0], [1, 0, 0]]).to(d).tolist()
+
+
+def test_repeated_indices_add_up_and_the_last_write_stays():
+    x = trt.zeros(3)
+    i = trt.tensor([1, 1, 2])
+    assert x.index_put((i,), trt.tensor([1.0, 2.0, 4.0]), True).tolist() == [0, 3, 4]
+    assert x.index_put((i,), trt.tensor([1.0, 2.0, 4.0])).tolist() == [0, 2, 4]
+
+
+def test_sums_do_not_depend_on_the_number_of_threads():
+    n = 200_000
+    index = (trt.tensor(list(range(n))) * 7919) % 97
+    values = (trt.tensor(list(range(n))) % 1000).to(trt.float32) / 7
+    threads = trt.get_num_threads()
+    results = []
+    try:
+        for k in (1, 2, 3):
+            trt.set_num_threads(k)
+            results.append([trt.zeros(97).index_add(0, index, values).tolist(), trt.zeros(97).scatter_add(0, index, values).tolist(),
+                            trt.zeros(97).index_put((index,), values, True).tolist()])  # fmt: skip
+    finally:
+        trt.set_num_threads(threads)
+    assert results[0] == results[1] == results[2]
+
+
+@pytest.mark.parametrize("key", [1, slice(1, None), ("t", [0, 0, 1]), (slice(None), ("t", [1, 1])), ("m", [True, False, True])], ids=str)
+def test_gradient_of_reading_counts_the_reads(key):
+    x = trt.ones(3, 2, requires_grad=True)
+    x[made(key, trt)].sum().backward()
+    count = [[0.0, 0.0] for _ in range(3)]
+    numbers = trt.arange(6).reshape(3, 2)[made(key, trt)].reshape(-1).tolist()
+    for n in numbers:
+        count[n // 2][n % 2] += 1
+    assert x.grad.tolist() == count
+
+
+def test_gradient_of_writing_goes_to_the_value_and_not_to_what_was_overwritten():
+    x = trt.ones(3, requires_grad=True)
+    v = trt.tensor([2.0], requires_grad=True)
+    y = x * 3
+    y[trt.tensor([0, 2])] = v
+    y.sum().backward()
+    assert x.grad.tolist() == [0, 3, 0] and v.grad.tolist() == [2]
+
+
+def test_second_derivative_through_an_index():
+    x = trt.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    y = (x[trt.tensor([0, 0, 2])] ** 3).sum()
+    (g,) = trt.autograd.grad(y, x, create_graph=True)
+    (h,) = trt.autograd.grad(g.sum(), x)
+    assert h.tolist() == [12, 0, 18]
+
+
+def test_embedding_gradient_skips_the_padding_row_and_divides_by_frequency():
+    weight = trt.ones(4, 2, requires_grad=True)
+    index = trt.tensor([[1, 1], [2, 3]])
+    _ops.embedding(weight, index, 3, True, False).sum().backward()
+    assert weight.grad.tolist() == [[0, 0], [1, 1], [1, 1], [0, 0]]
+
+
+def test_positions_of_non_zeros():
+    x = trt.tensor([[0.0, -0.0, 2.0], [float("nan"), 0.0, 1.0]])
+    assert x.nonzero().tolist() == [[0, 2], [1, 0], [1, 2]]
+    assert [t.tolist() for t in x.nonzero(as_tuple=True)] == [[0, 1, 1], [2, 0, 2]]
+    assert trt.tensor(3.0).nonzero().shape == (1, 0)
+
+
+def test_masked_operators_broadcast_the_mask():
+    x = trt.zeros(2, 3)
+    mask = trt.tensor([True, False, True])
+    assert x.masked_fill(mask, 1.0).tolist() == [[1, 0, 1], [1, 0, 1]]
+    assert x.masked_scatter(mask, trt.tensor([1.0, 2.0, 3.0, 4.0])).tolist() == [[1, 0, 2], [3, 0, 4]]
+    assert trt.tensor([[1, 2, 3]]).masked_select(mask).tolist() == [1, 3]
+
+
+def test_searching_sorted_rows_matches_bisect():
+    import bisect
+
+    edges = [1.0, 3.0, 3.0, 5.0]
+    values = [0.0, 1.0, 3.0, 4.0, 9.0]
+    assert trt.searchsorted(trt.tensor(edges), trt.tensor(values)).tolist() == [bisect.bisect_left(edges, v) for v in values]
+    assert trt.bucketize(trt.tensor(values), trt.tensor(edges), right=True).tolist() == [bisect.bisect_right(edges, v) for v in values]

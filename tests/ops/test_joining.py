@@ -1,0 +1,138 @@
+"""Joining, repeating, reordering and padding: against Python lists and, where there are many cases, PyTorch."""
+
+from __future__ import annotations
+
+import pytest
+
+import tensorrt_lite as trt
+from tensorrt_lite import _ops
+
+
+def numbers(*shape):
+    n = 1
+    for s in shape:
+        n *= s
+    return trt.arange(n).to(trt.float32).reshape(shape)
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+@pytest.mark.parametrize("strided", [False, True])
+def test_cat_agrees_with_pytorch(dim, strided):
+    torch = pytest.importorskip("torch")
+    shapes = [[2, 3, 4], [2, 3, 4], [2, 3, 4]]
+    shapes[1][dim] = 1
+
+    def result(module):
+        given = []
+        for s in shapes:
+            t = module.arange(s[0] * s[1] * s[2]).reshape(s)
+            given.append(t.transpose(0, 2).contiguous().transpose(0, 2) if strided else t)
+        return module.cat(given, dim)
+
+    assert result(trt).tolist() == result(torch).tolist()
+
+
+def test_cat_promotes_and_skips_empty_vectors():
+    r = trt.cat([trt.tensor([]), trt.ones(2, 1, dtype=trt.int64), trt.ones(2, 2)], 1)
+    assert r.dtype == trt.float32 and r.tolist() == [[1, 1, 1], [1, 1, 1]]
+
+
+def test_cat_keeps_channels_last():
+    x = numbers(2, 3, 4, 5).contiguous(memory_format=trt.channels_last)
+    r = trt.cat([x, x + 1], 1)
+    assert r.is_contiguous(memory_format=trt.channels_last)
+    assert r.tolist() == [a + b for a, b in zip(x.tolist(), (x + 1).tolist())]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: trt.cat([]), ValueError, "non-empty list"),
+        (lambda: trt.cat([trt.ones(2, 3), trt.ones(2)]), RuntimeError, "same number of dimensions"),
+        (lambda: trt.cat([trt.ones(2, 3), trt.ones(2, 4)]), RuntimeError, "Expected size 3 but got size 4 for tensor number 1"),
+        (lambda: trt.cat([trt.tensor(1.0)]), RuntimeError, "zero-dimensional"),
+        (lambda: trt.stack([trt.ones(2), trt.ones(3)]), RuntimeError, r"\[2\] at entry 0 and \[3\] at entry 1"),
+        (lambda: trt.ones(2).flip(0, 0), RuntimeError, "appears multiple times"),
+        (lambda: trt.ones(2).tril(), RuntimeError, "at least 2 dimensions"),
+        (lambda: _ops.pad(trt.ones(2, 3), [3, 0], "reflect"), RuntimeError, "less than the corresponding input dimension"),
+        (lambda: trt.ones(2).repeat(-1), RuntimeError, "negative dimension"),
+    ],
+)
+def test_errors(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_cat_refuses_an_output_that_is_an_input():
+    x = trt.ones(4)
+    with pytest.raises(RuntimeError, match="single memory location"):
+        trt.cat([x[:2], x[2:]], out=x)
+
+
+def test_large_cat_is_the_same_with_any_number_of_threads():
+    a, b = numbers(300, 700), numbers(300, 333)
+    threads = trt.get_num_threads()
+    try:
+        for k in (1, 2, 3):
+            trt.set_num_threads(k)
+            r = trt.cat([a, b], 1)
+            assert (r[:, :700] == a).all() and (r[:, 700:] == b).all()
+    finally:
+        trt.set_num_threads(threads)
+
+
+def test_gradients_of_joining():
+    a, b = trt.ones(2, requires_grad=True), trt.ones(3, requires_grad=True)
+    (trt.cat([a, b]) * trt.arange(5)).sum().backward()
+    assert a.grad.tolist() == [0, 1] and b.grad.tolist() == [2, 3, 4]
+    c = trt.ones(2, requires_grad=True)
+    (trt.stack([c, c * 2]) ** 2).sum().backward()
+    assert c.grad.tolist() == [10, 10]
+
+
+def test_repeating_and_reordering_of_lists():
+    x = trt.tensor([1, 2, 3])
+    assert x.repeat(2).tolist() == [1, 2, 3] * 2
+    assert x.repeat(2, 1).tolist() == [[1, 2, 3]] * 2
+    assert x.repeat_interleave(2).tolist() == [1, 1, 2, 2, 3, 3]
+    assert x.repeat_interleave(trt.tensor([0, 2, 1])).tolist() == [2, 2, 3]
+    assert x.flip(0).tolist() == [3, 2, 1]
+    assert x.roll(1).tolist() == [3, 1, 2]
+    assert x.tile(2).tolist() == [1, 2, 3, 1, 2, 3]
+
+
+@pytest.mark.parametrize("k", [-2, 0, 1, 9])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "float32", "complex128"])
+def test_triangles(k, dtype):
+    x = trt.ones(3, 4, dtype=getattr(trt, dtype))
+    low = [[1 if j <= i + k else 0 for j in range(4)] for i in range(3)]
+    assert x.tril(k).tolist() == low
+    assert x.triu(k + 1).tolist() == [[1 - v for v in row] for row in low]
+    y = x.t().clone().t()
+    assert y.tril_(k) is y and y.tolist() == low
+
+
+@pytest.mark.parametrize("mode", ["constant", "reflect", "replicate", "circular"])
+@pytest.mark.parametrize("margins", [(1, 2), (1, 1, 2, 0), (-1, 1)])
+def test_padding_and_its_gradient_agree_with_pytorch(mode, margins):
+    torch = pytest.importorskip("torch")
+
+    def result(module, function):
+        x = (module.arange(24).to(module.float64)).reshape(1, 2, 3, 4)[:, :, :, :]
+        x = x if len(margins) == 4 else x[0]
+        x = x.detach().requires_grad_()
+        y = function(x, margins, mode)
+        (y * module.arange(y.numel()).reshape(y.shape)).sum().backward()
+        return y.tolist(), x.grad.tolist()
+
+    assert result(trt, _ops.pad) == result(torch, torch.nn.functional.pad)
+
+
+def test_windows_and_their_adjoint_agree_with_pytorch():
+    torch = pytest.importorskip("torch")
+    x = torch.arange(2 * 3 * 5 * 6.0).reshape(2, 3, 5, 6)
+    ours = _ops.im2col(trt.tensor(x.tolist()), (2, 3), (1, 2), (1, 0), (2, 1))
+    theirs = torch.nn.functional.unfold(x, (2, 3), (1, 2), (1, 0), (2, 1))
+    assert ours.tolist() == theirs.tolist()
+    back = _ops.col2im(ours, (5, 6), (2, 3), (1, 2), (1, 0), (2, 1))
+    assert back.tolist() == torch.nn.functional.fold(theirs, (5, 6), (2, 3), (1, 2), (1, 0), (2, 1)).tolist()
