@@ -530,10 +530,8 @@ cdef TensorBase index_put_cpu(TensorBase self, object indices, TensorBase values
         raise RuntimeError(f"shape mismatch: value tensor of shape {shape_text(values)} cannot be broadcast to indexing result of shape {dims_text(s.ndim, s.result)}")
     if self.device_type == DEV_META:
         return self if mode == INPLACE else empty_like_tensor(self, self.dtype)
-    offsets = index_offsets(self, full, &s)
-    target = self
-    if mode != INPLACE:
-        target = clone_of(self)
+    target = self if mode == INPLACE else clone_of(self)
+    offsets = index_offsets(target, full, &s)
     if offsets.numel == 0 or values.numel == 0:
         return target
     dense = make_view(values, s.ndim, s.result, strides, values.offset)

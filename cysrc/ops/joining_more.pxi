@@ -525,6 +525,8 @@ cdef int check_margin(TensorBase x, int dim, int64_t before, int64_t after, obje
 cdef object margin_index(int64_t n, int64_t before, int64_t after, object mode):
     """For each position of the padded dimension, where its value comes from."""
     cdef int64_t total = n + before + after, i, p
+    # circular: what negative margins cut off does not come back at the other end
+    cdef int64_t cut = max(-before, <int64_t>0), kept = n - cut - max(-after, <int64_t>0)
     cdef TensorBase t = empty_tensor(1, &total, I64, DEV_CPU)
     cdef int64_t* q = <int64_t*>data_of(t)
     cdef int kind = 0 if mode == "reflect" else 1 if mode == "replicate" else 2
@@ -537,7 +539,9 @@ cdef object margin_index(int64_t n, int64_t before, int64_t after, object mode):
             p = 0 if p < 0 else p
             p = n - 1 if p >= n else p
         else:
-            p = p + n if p < 0 else p - n if p >= n else p
+            p -= cut
+            p = (p + kept if p < 0 else p - kept if p >= kept else p) + cut
+            p = max(<int64_t>0, min(p, n - 1))
         q[i] = p
     return t
 
