@@ -2,6 +2,7 @@
 # planes first and then the depth, which is exact for maxima (first of equals in scan order) and for averages (the divisor
 # is a product over dimensions).
 from libc.math cimport INFINITY
+from tensorrt_lite._C.core.device import channels_last
 from tensorrt_lite._C.core.kernels cimport *
 
 cdef struct PoolRun:
@@ -131,6 +132,14 @@ cdef TensorBase dense_as(TensorBase x, bint last):
     r = empty_strided_tensor(4, x.sizes, strides, x.dtype, x.device_type)
     copy_elements(r, x)
     return r
+
+
+cdef object laid_out(object grad, object strided):
+    """The gradient in channels_last when the input, of which (shape, strides, offset) were kept, was."""
+    shape, strides, _ = strided
+    if len(shape) != 4 or lies_last(<TensorBase>grad) or strides[1] != 1 or strides[3] != shape[1] or strides[2] != shape[1] * shape[3] or strides[0] != shape[1] * shape[3] * shape[2] or shape[1] == 1 or shape[2] * shape[3] == 1:
+        return grad
+    return _ops.contiguous(grad, channels_last)
 
 
 cdef int64_t sample_count(TensorBase x) noexcept:
