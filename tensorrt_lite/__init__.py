@@ -9,6 +9,8 @@
 
 from __future__ import annotations
 
+import builtins
+
 from tensorrt_lite import _ops
 from tensorrt_lite._C.core.device import (
     channels_last,
@@ -132,11 +134,12 @@ def typename(obj) -> str:
 
 def broadcast_shapes(*shapes) -> Size:
     """The shape that the given shapes broadcast to. RuntimeError when they don't."""
-    n = max((len(s) if isinstance(s, (tuple, list)) else 1 for s in shapes), default=0)
+    # `max` and `range` of this module are operators
+    n = builtins.max((len(s) if isinstance(s, (tuple, list)) else 1 for s in shapes), default=0)
     result = [1] * n
     for shape in shapes:
         shape = shape if isinstance(shape, (tuple, list)) else (shape,)
-        for i in range(-1, -1 - len(shape), -1):
+        for i in builtins.range(-1, -1 - len(shape), -1):
             if shape[i] < 0:
                 raise RuntimeError(f"Trying to create tensor with negative dimension ({shape[i]}): ({shape[i]})")
             if shape[i] == 1 or shape[i] == result[i]:
