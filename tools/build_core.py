@@ -167,7 +167,7 @@ class Builder:
         out = self.c_path(name)
         included = ROOT / "cysrc" / "ops" / source.name
         text = source.read_text()
-        parts = [text, included.read_bytes() if included.exists() else b"", self.operators_pxd if ".ops." in name else self.pxd]
+        parts = [text, included.read_bytes() if included.exists() else b"", self.operators_pxd if "_C.operators cimport" in text else self.pxd]
         for p in sorted((ROOT / "cysrc" / "ops").glob(f"{source.stem}_*.pxi")):
             parts.append(p.read_bytes())
         directives = ["-X", "language_level=3", "-X", "embedsignature=False", "-X", "auto_pickle=False", "-X", "binding=True", "-X", "wraparound=False",

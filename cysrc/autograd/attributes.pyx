@@ -12,7 +12,8 @@ from tensorrt_lite._C.core.dispatch cimport tls, attach
 from tensorrt_lite._C.core.args cimport *
 from tensorrt_lite._C.core.iterator cimport contiguous_of
 from tensorrt_lite._C.autograd.node cimport *
-from tensorrt_lite._C.autograd.node import add_hook, _Entry, RemovableHandle
+from tensorrt_lite._C.autograd.node import add_hook
+from tensorrt_lite._C.autograd.node import retain_grad as _retain_grad
 from tensorrt_lite._C.core.device import strided, contiguous_format, channels_last, channels_last_3d
 from cpython.object cimport PyObject
 
@@ -370,29 +371,9 @@ def set_data(TensorBase self not None, TensorBase value not None):
 
 def retain_grad(TensorBase self not None):
     """Keep the gradient of a tensor that is not a leaf in its ``grad``."""
-    cdef Node n
     if not self.requires_grad:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-    n = grad_fn_of(self)
-    if n is None or self.retains_grad:
-        return
-    self.retains_grad = 1
-    if n.pre_hooks is None:
-        n.pre_hooks = []
-    import weakref
-    ref = weakref.ref(self)
-
-    def keep(g):
-        t = ref()
-        if t is not None:
-            keep_gradient(t, g)
-
-    n.pre_hooks.append(_Entry((self.output_nr, keep)))
-
-
-cdef int keep_gradient(TensorBase t, TensorBase g) except -1:
-    t.grad_ = g.clone() if t.grad_ is None else t.grad_ + g
-    return 0
+    _retain_grad(self)
 
 
 def retains_grad(TensorBase self not None):
@@ -418,10 +399,9 @@ def register_post_accumulate_grad_hook(TensorBase self not None, hook):
     """Call ``hook(tensor)`` after a gradient was added to this leaf's ``grad``."""
     if not self.requires_grad or self.grad_fn_ is not None:
         raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
-    d = (<object>self).__dict__
-    if "_post_accumulate_grad_hooks" not in d:
-        d["_post_accumulate_grad_hooks"] = []
-    return add_hook(d["_post_accumulate_grad_hooks"], hook)
+    if self.post_accumulate is None:
+        self.post_accumulate = []
+    return add_hook(self.post_accumulate, hook)
 
 
 def backward_hooks(TensorBase self not None):

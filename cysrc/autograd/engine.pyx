@@ -1,313 +1,562 @@
 """The executor: walks the graph from the roots, most recent Node first, each Node once all its gradients have arrived.
 
 Everything is iterative and the state belongs to the run, so runs nest (a backward inside a hook or a custom Function)
-and run side by side. Accumulation into `.grad` relies on the GIL.
+and run side by side in several threads. A Node only remembers the number of the last run that met it and its place in
+that run; a run whose mark was overwritten by another one finds its Nodes through a hash table, built then. Discovery
+executes no Python code, so it happens entirely under one hold of the GIL, which those marks rely on.
 """
 from libc.stdlib cimport malloc, free, calloc, realloc
-from libc.stdint cimport int64_t, uint64_t, uintptr_t
+from libc.stdint cimport int64_t, uint64_t, uint32_t, uint8_t, uintptr_t
 from cpython.object cimport PyObject
-from tensorrt_lite._C.core.tensor cimport TensorBase, shape_of, shape_text, same_sizes, alias_of
-from tensorrt_lite._C.core.dtype cimport dtype_of, category
-from tensorrt_lite._C.core.dispatch cimport tls, attach
-from tensorrt_lite._C.autograd.node cimport Node, AccumulateGrad, gradient_node, grad_fn_of
+from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_DECREF
+from cpython.list cimport PyList_GET_ITEM
+from tensorrt_lite._C.core.tensor cimport TensorBase, shape_of, shape_text, same_sizes, strides_of, version_of
+from tensorrt_lite._C.core.dtype cimport Scalar
+from tensorrt_lite._C.core.dispatch cimport tls, attach, trt_thread_state, FRESH, INPLACE
+from tensorrt_lite._C.autograd.node cimport (
+    Node, AccumulateGrad, gradient_node, grad_fn_of, NODE_PLAIN, NODE_LEAF, NODE_FUNCTION, ANOMALY_CHECK_NAN)
+from tensorrt_lite._C.autograd.node import retain_grad, _Keep
+from tensorrt_lite._C.operators cimport op_add
+
+cdef extern from "pythread.h" nogil:
+    ctypedef void* PyThread_type_lock
+    PyThread_type_lock PyThread_allocate_lock()
+    int PyThread_acquire_lock(PyThread_type_lock, int)
+    void PyThread_release_lock(PyThread_type_lock)
 
 attach()
 
 
 cdef struct Task:
-    PyObject* node                 # held alive by GraphTask.nodes
+    PyObject* node                 # owned
+    PyObject* buffer               # owned: the sum of what arrived (a list for several outputs), or NULL
     int dependencies
-    int needed
-    int ready
-    int captures                   # -1 or the first entry of the capture list
+    int capture                    # first entry of the capture list, or -1
+    uint8_t reached                # runs or is captured: it lies on a path to a wanted input
+    uint8_t execute
+    uint8_t owned                  # the buffer is a sum made here: nobody else sees it
+
+cdef struct Capture:
+    int output_nr
+    int position
+    int next
+
+cdef uint64_t _runs = 0            # numbers given out
+cdef int _active = 0               # runs in progress, in all threads
+cdef PyThread_type_lock _accumulate_lock = PyThread_allocate_lock()
+cdef Scalar _one
+_one.kind = 1
+_one.i = 1
+_one.d = 1.0
+_one.im = 0.0
+
+
+cdef inline PyObject* edge_of(Node n, int i) noexcept:
+    if i == 0:
+        return <PyObject*>n.e0
+    if i == 1:
+        return <PyObject*>n.e1
+    if i == 2:
+        return <PyObject*>n.e2
+    if i == 3:
+        return <PyObject*>n.e3
+    return <PyObject*>PyList_GET_ITEM(n.more, i - 4)
+
+
+cdef inline uint64_t hash_of(PyObject* n) noexcept:
+    return ((<uint64_t><uintptr_t>n >> 4) * <uint64_t>0x9E3779B97F4A7C15) >> 32
 
 
 cdef class GraphTask:
-    """One run: a hash table from Node to task, gradient buffers, a heap of ready tasks."""
+    """One run: tasks in the order of discovery and a heap of the ready ones."""
     cdef Task* tasks
     cdef int count, capacity
-    cdef int* table                # open addressing: Node address -> task number
-    cdef int table_size
-    cdef int* heap
     cdef int heap_count
-    cdef list nodes
-    cdef list buffers              # per task: a gradient, or a list for several outputs
-    cdef list owned                # per task: whether the buffer may be added to in place
+    cdef int* heap
+    cdef uint64_t id
+    cdef int* table                # open addressing: Node address -> task; NULL while the Nodes' marks are ours
+    cdef uint32_t table_mask
+    cdef Capture* captures
 
     def __cinit__(self):
+        global _runs
+        _runs += 1
+        self.id = _runs
         self.capacity = 64
-        self.table_size = 256
         self.tasks = <Task*>malloc(self.capacity * sizeof(Task))
         self.heap = <int*>malloc(self.capacity * sizeof(int))
-        self.table = <int*>malloc(self.table_size * sizeof(int))
-        if self.tasks == NULL or self.heap == NULL or self.table == NULL:
-            raise MemoryError
-        for i in range(self.table_size):
-            self.table[i] = -1
-        self.nodes = []
-        self.buffers = []
-        self.owned = []
+        if self.tasks == NULL or self.heap == NULL:
+            raise MemoryError("autograd: no memory for the tasks of a backward pass")
 
     def __dealloc__(self):
+        cdef int i
+        for i in range(self.count):
+            Py_XDECREF(self.tasks[i].buffer)
+        for i in range(self.count):
+            Py_XDECREF(self.tasks[i].node)
         free(self.tasks)
         free(self.heap)
         free(self.table)
+        free(self.captures)
 
-    cdef int find(self, Node n) noexcept:
-        cdef uint64_t h = (<uint64_t><uintptr_t><void*>n >> 4) * <uint64_t>0x9E3779B97F4A7C15
-        cdef int i = <int>(h >> 32) & (self.table_size - 1)
-        while self.table[i] >= 0:
-            if self.tasks[self.table[i]].node == <PyObject*>n:
-                return self.table[i]
-            i = (i + 1) & (self.table_size - 1)
+    cdef int build_table(self) except -1:
+        cdef uint32_t size = 16, at
+        cdef int i
+        while size < <uint32_t>(2 * self.count):
+            size *= 2
+        self.table = <int*>malloc(size * sizeof(int))
+        if self.table == NULL:
+            raise MemoryError("autograd: no memory for the table of a backward pass")
+        self.table_mask = size - 1
+        for i in range(<int>size):
+            self.table[i] = -1
+        for i in range(self.count):
+            at = <uint32_t>hash_of(self.tasks[i].node) & self.table_mask
+            while self.table[at] >= 0:
+                at = (at + 1) & self.table_mask
+            self.table[at] = i
+        return 0
+
+    cdef int search(self, PyObject* n) except -2:
+        """Find the task of a Node whose mark is not ours; -1 when it is not part of this run."""
+        cdef uint32_t at
+        if self.table == NULL:
+            self.build_table()
+        at = <uint32_t>hash_of(n) & self.table_mask
+        while self.table[at] >= 0:
+            if self.tasks[self.table[at]].node == n:
+                return self.table[at]
+            at = (at + 1) & self.table_mask
         return -1
 
-    cdef int add(self, Node n) except -1:
-        cdef int i = self.find(n)
-        cdef uint64_t h
-        cdef void* p
-        if i >= 0:
-            return i
+    cdef inline int find(self, PyObject* n) except -2:
+        if (<Node>n).run == self.id:
+            return (<Node>n).task
+        return self.search(n)
+
+    cdef inline int add(self, PyObject* n) except -1:
+        """The task of a Node, made when it is new. Only during discovery."""
+        cdef Task* t
+        cdef int i
+        if (<Node>n).run == self.id:
+            return (<Node>n).task
         if self.count == self.capacity:
             self.grow()
         i = self.count
-        self.count += 1
-        self.tasks[i].node = <PyObject*>n
-        self.tasks[i].dependencies = 0
-        self.tasks[i].needed = 1
-        self.tasks[i].ready = 0
-        self.tasks[i].captures = -1
-        self.nodes.append(n)
-        self.buffers.append(None)
-        self.owned.append(False)
-        self.insert(i)
+        self.count = i + 1
+        (<Node>n).run = self.id
+        (<Node>n).task = i
+        t = &self.tasks[i]
+        Py_INCREF(<object>n)
+        t.node = n
+        t.buffer = NULL
+        t.dependencies = 0
+        t.capture = -1
+        t.reached = 1
+        t.execute = 1
+        t.owned = 0
         return i
 
-    cdef void insert(self, int task) noexcept:
-        cdef uint64_t h = (<uint64_t><uintptr_t>self.tasks[task].node >> 4) * <uint64_t>0x9E3779B97F4A7C15
-        cdef int i = <int>(h >> 32) & (self.table_size - 1)
-        while self.table[i] >= 0:
-            i = (i + 1) & (self.table_size - 1)
-        self.table[i] = task
-
     cdef int grow(self) except -1:
-        cdef int i
-        cdef Task* tasks = <Task*>realloc(self.tasks, 2 * self.capacity * sizeof(Task))
+        cdef Task* tasks = <Task*>realloc(self.tasks, 2 * <size_t>self.capacity * sizeof(Task))
+        cdef int* heap
+        if self.capacity > (1 << 29):
+            raise MemoryError("autograd: a graph has too many Nodes")
         if tasks == NULL:
-            raise MemoryError
+            raise MemoryError("autograd: no memory for the tasks of a backward pass")
         self.tasks = tasks
-        cdef int* heap = <int*>realloc(self.heap, 2 * self.capacity * sizeof(int))
+        heap = <int*>realloc(self.heap, 2 * <size_t>self.capacity * sizeof(int))
         if heap == NULL:
-            raise MemoryError
+            raise MemoryError("autograd: no memory for the tasks of a backward pass")
         self.heap = heap
-        cdef int* table = <int*>malloc(2 * self.table_size * sizeof(int))
-        if table == NULL:
-            raise MemoryError
-        free(self.table)
-        self.table = table
         self.capacity *= 2
-        self.table_size *= 2
-        for i in range(self.table_size):
-            self.table[i] = -1
-        for i in range(self.count):
-            self.insert(i)
         return 0
 
     cdef inline uint64_t key(self, int task) noexcept:
         return (<Node>self.tasks[task].node).seq
 
-    cdef void push(self, int task) noexcept:
+    cdef inline void push(self, int task) noexcept:
         cdef int i = self.heap_count, parent
+        cdef uint64_t key = self.key(task)
         self.heap_count += 1
         while i > 0:
             parent = (i - 1) >> 1
-            if self.key(self.heap[parent]) >= self.key(task):
+            if self.key(self.heap[parent]) >= key:
                 break
             self.heap[i] = self.heap[parent]
             i = parent
         self.heap[i] = task
 
-    cdef int pop(self) noexcept:
+    cdef inline int pop(self) noexcept:
         cdef int top = self.heap[0], last, i = 0, child
+        cdef uint64_t key
         self.heap_count -= 1
         last = self.heap[self.heap_count]
+        key = self.key(last)
         while True:
             child = 2 * i + 1
             if child >= self.heap_count:
                 break
             if child + 1 < self.heap_count and self.key(self.heap[child + 1]) > self.key(self.heap[child]):
                 child += 1
-            if self.key(self.heap[child]) <= self.key(last):
+            if self.key(self.heap[child]) <= key:
                 break
             self.heap[i] = self.heap[child]
             i = child
         self.heap[i] = last
         return top
 
-    cdef int receive(self, int task, int nr, TensorBase g, bint in_place) except -1:
-        """Add a gradient to a task's input buffer."""
-        cdef Node n = <Node>self.tasks[task].node
+    cdef int receive(self, int task, int nr, object g, bint in_place) except -1:
+        """Add a gradient to a task's buffer."""
+        cdef Task* t = &self.tasks[task]
+        cdef Node n = <Node>t.node
         cdef list several
-        cdef TensorBase old
-        if g is None:
-            return 0
+        cdef TensorBase old, total
         if n.n_inputs <= 1:
-            if self.buffers[task] is None:
-                self.buffers[task] = g
-            else:
-                old = <TensorBase>self.buffers[task]
-                if in_place and self.owned[task] and old.dtype == g.dtype:
-                    old.add_(g)
-                else:
-                    self.buffers[task] = old + g
-                    self.owned[task] = True
+            if t.buffer == NULL:
+                Py_INCREF(g)
+                t.buffer = <PyObject*>g
+                return 0
+            old = <TensorBase>t.buffer
+            if in_place and t.owned and old.dtype == (<TensorBase>g).dtype:
+                op_add(old, <TensorBase>g, &_one, old, INPLACE)
+                return 0
+            total = op_add(old, <TensorBase>g, &_one, None, FRESH)
+            t = &self.tasks[task]
+            t.owned = 1
+            Py_INCREF(total)
+            Py_XDECREF(t.buffer)
+            t.buffer = <PyObject*>total
             return 0
-        if self.buffers[task] is None:
-            self.buffers[task] = [None] * n.n_inputs
-        several = <list>self.buffers[task]
-        several[nr] = g if several[nr] is None else several[nr] + g
+        if t.buffer == NULL:
+            several = [None] * n.n_inputs
+            Py_INCREF(several)
+            t.buffer = <PyObject*>several
+        several = <list>t.buffer
+        if nr >= n.n_inputs:
+            raise RuntimeError(f"{n.name()}: a gradient arrived for output {nr} of {n.n_inputs}")
+        several[nr] = g if several[nr] is None else op_add(<TensorBase>several[nr], <TensorBase>g, &_one, None, FRESH)
         return 0
 
 
-cdef int count_dependencies(GraphTask run) except -1:
-    """Discover the graph from the tasks already added; iterative."""
-    cdef int i = 0, k, t
-    cdef Node n, m
+cdef int discover(GraphTask run) except -1:
+    """Add everything reachable from the tasks already there and count the uses of each Node."""
+    cdef int i = 0, k
+    cdef PyObject* m
+    cdef PyObject* n
     while i < run.count:
-        n = <Node>run.tasks[i].node
-        for k in range(n.n_edges):
-            m = n.edge(k)
-            if m is not None:
-                t = run.add(m)
-                run.tasks[t].dependencies += 1
+        n = run.tasks[i].node
+        for k in range((<Node>n).n_edges):
+            m = edge_of(<Node>n, k)
+            if m != <PyObject*>None:
+                run.tasks[run.add(m)].dependencies += 1
         i += 1
     return 0
 
 
-cdef int mark_needed(GraphTask run, list targets) except -1:
-    """Only Nodes on a path to the wanted inputs run: walk in reverse discovery with an explicit stack."""
-    cdef int i, k, t
-    cdef Node n, m
-    cdef list users = [[] for _ in range(run.count)]
-    cdef list stack
-    for i in range(run.count):
-        n = <Node>run.tasks[i].node
-        run.tasks[i].needed = 0
-        for k in range(n.n_edges):
-            m = n.edge(k)
-            if m is not None:
-                (<list>users[run.find(m)]).append(i)
-    stack = []
-    for m in targets:
-        i = run.find(m)
-        if i >= 0 and not run.tasks[i].needed:
-            run.tasks[i].needed = 1
-            stack.append(i)
-    while stack:
-        i = stack.pop()
-        for t in users[i]:
-            if not run.tasks[t].needed:
-                run.tasks[t].needed = 1
-                stack.append(t)
+cdef int mark_paths(GraphTask run, list targets, bint execute_targets) except -1:
+    """Only Nodes on a path to a target run. A target itself is reached; it runs when asked, or when it leads to another target."""
+    cdef int i, k, t, top = 0, user
+    cdef PyObject* m
+    cdef PyObject* n
+    cdef int* start = <int*>calloc(run.count + 2, sizeof(int))
+    cdef int* users = NULL
+    cdef int* stack = <int*>malloc((run.count + 1) * sizeof(int))
+    cdef size_t edges = 0
+    try:
+        if start == NULL or stack == NULL:
+            raise MemoryError("autograd: no memory for the paths of a backward pass")
+        for i in range(run.count):
+            run.tasks[i].reached = 0
+            run.tasks[i].execute = 0
+            start[i + 2] = start[i + 1] + run.tasks[i].dependencies
+        edges = start[run.count + 1]
+        users = <int*>malloc((edges + 1) * sizeof(int))
+        if users == NULL:
+            raise MemoryError("autograd: no memory for the paths of a backward pass")
+        for i in range(run.count):
+            n = run.tasks[i].node
+            for k in range((<Node>n).n_edges):
+                m = edge_of(<Node>n, k)
+                if m != <PyObject*>None:
+                    t = run.find(m)
+                    users[start[t + 1]] = i
+                    start[t + 1] += 1
+        # the users of task i are now users[start[i] .. start[i + 1] - 1]
+        for target in targets:
+            i = run.find(<PyObject*>target)
+            if i < 0:
+                continue
+            if execute_targets:
+                run.tasks[i].execute = 1
+            if not run.tasks[i].reached:
+                run.tasks[i].reached = 1
+                stack[top] = i
+                top += 1
+        while top:
+            top -= 1
+            i = stack[top]
+            for k in range(start[i], start[i + 1]):
+                user = users[k]
+                run.tasks[user].execute = 1
+                if not run.tasks[user].reached:
+                    run.tasks[user].reached = 1
+                    stack[top] = user
+                    top += 1
+    finally:
+        free(start)
+        free(users)
+        free(stack)
     return 0
 
 
 cdef object call_pre_hooks(Node n, object grad):
-    cdef list grads = [grad] if n.n_inputs <= 1 else list(grad)
+    """Run the hooks on the gradients of a Node's outputs: first the users', then those that keep `grad` of results."""
+    cdef list grads = [grad] if n.n_inputs <= 1 else list(grad) if grad is not None else [None] * n.n_inputs
+    cdef bint keeps = False
     for entry in list(n.pre_hooks):
+        if type(entry) is _Keep:
+            keeps = True
+            continue
         nr, hook = entry.value
         if nr < 0:
             r = hook(tuple(grads))
             if r is not None:
                 grads = list(r) if isinstance(r, (tuple, list)) else [r]
+                if len(grads) != max(n.n_inputs, 1):
+                    raise RuntimeError(f"hook on {n.name()} returned {len(grads)} gradients, but {max(n.n_inputs, 1)} were expected")
         elif grads[nr] is not None:
             r = hook(grads[nr])
             if r is not None:
+                check_hook_result(grads[nr], r)
                 grads[nr] = r
+    if keeps:
+        for entry in list(n.pre_hooks):
+            if type(entry) is _Keep:
+                nr, hook = entry.value
+                if grads[nr] is not None:
+                    hook(grads[nr])
     return grads[0] if n.n_inputs <= 1 else grads
 
 
+cdef int check_hook_result(object g, object r) except -1:
+    if not isinstance(r, TensorBase):
+        raise TypeError(f"hook returned a value of type {type(r).__name__}, expected Tensor or None")
+    if not same_sizes(<TensorBase>g, <TensorBase>r):
+        raise RuntimeError(f"hook '{'hook'}' has changed the size of value: {shape_text(<TensorBase>g)} became {shape_text(<TensorBase>r)}")
+    if (<TensorBase>g).dtype != (<TensorBase>r).dtype:
+        raise RuntimeError(f"hook has changed the type of value (was {g.dtype} got {r.dtype})")
+    return 0
+
+
 cdef object call_post_hooks(Node n, object out, object grad):
-    cdef tuple outs = (out,) if (isinstance(out, TensorBase) or out is None) else tuple(out)
+    cdef tuple outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
     cdef tuple ins = (grad,) if n.n_inputs <= 1 else tuple(grad)
+    cdef Py_ssize_t expected = len(outs)
     for entry in list(n.post_hooks):
         r = entry.value(outs, ins)
         if r is not None:
             outs = tuple(r) if isinstance(r, (tuple, list)) else (r,)
+            if len(outs) != expected:
+                raise RuntimeError(f"hook on {n.name()} returned {len(outs)} gradients, but {expected} were expected")
     return outs
 
 
-cdef int execute(GraphTask run, bint keep_graph, bint create_graph, list captures, list captured, bint accumulate) except -1:
-    """Run tasks until the heap is empty. captures: [(node, output number, position)] in the order of task.captures."""
-    cdef int task, k, t
-    cdef Node n, m
-    cdef object grad, out
+cdef object leaf_hooks(TensorBase leaf, object g):
+    for entry in list(leaf.hooks):
+        r = entry.value(g)
+        if r is not None:
+            check_hook_result(g, r)
+            g = r
+    return g
+
+
+cdef inline bint same_layout(TensorBase g, TensorBase leaf) noexcept:
+    cdef int i
+    for i in range(g.ndim):
+        if g.strides[i] != leaf.strides[i] and g.sizes[i] != 1:
+            return False
+    return True
+
+
+cdef object clone_like(TensorBase g, TensorBase leaf):
+    cdef object r
+    if same_layout(g, leaf):
+        return g.clone()
+    r = g.new_empty_strided(shape_of(leaf), strides_of(leaf))
+    return r.copy_(g)
+
+
+cdef int accumulate(TensorBase leaf, PyObject** owned) except -1:
+    """Add the gradient `*owned` (whose only reference may be this one) to `leaf.grad`."""
     cdef TensorBase g
+    cdef PyObject* p = owned[0]
+    cdef bint locked = False, record = tls().grad_mode
+    # A write that releases the GIL must not meet one from another thread; alone, no lock is needed.
+    if _active > 1:
+        if not PyThread_acquire_lock(_accumulate_lock, 0):
+            with nogil:
+                PyThread_acquire_lock(_accumulate_lock, 1)
+        locked = True
+    try:
+        if leaf.grad_ is None:
+            g = <TensorBase>p
+            if record:
+                leaf.grad_ = clone_like(g, leaf)
+            elif (
+                p.ob_refcnt == 2 and (<PyObject*>g.storage).ob_refcnt == 1 and g.storage.block != NULL and g.storage.block.external == 0
+                and not g.wrapped_number and not g.requires_grad and same_layout(g, leaf)
+            ):
+                leaf.grad_ = g
+            else:
+                leaf.grad_ = clone_like(g, leaf)
+        elif record:
+            leaf.grad_ = op_add(<TensorBase>leaf.grad_, <TensorBase>p, &_one, None, FRESH)
+        else:
+            op_add(<TensorBase>leaf.grad_, <TensorBase>p, &_one, <TensorBase>leaf.grad_, INPLACE)
+    finally:
+        if locked:
+            PyThread_release_lock(_accumulate_lock)
+    return 0
+
+
+cdef int run_leaf(GraphTask run, int task, list captured) except -1:
+    """The end of a path: hooks, captures, accumulation. The buffer is handed on, not copied, when nobody else holds it."""
+    cdef Task* t = &run.tasks[task]
+    cdef AccumulateGrad a = <AccumulateGrad>t.node
+    cdef TensorBase leaf = a.variable
+    cdef PyObject* p = t.buffer
+    cdef object g
+    cdef int c = t.capture
+    cdef bint execute = t.execute
+    t.buffer = NULL
+    if p == NULL:
+        return 0
+    try:
+        if leaf.hooks is not None or a.pre_hooks is not None:
+            g = <object>p
+            if leaf.hooks is not None:
+                g = leaf_hooks(leaf, g)
+            if a.pre_hooks is not None:
+                g = call_pre_hooks(a, g)
+            if <PyObject*>g != p:
+                Py_INCREF(g)
+                Py_XDECREF(p)
+                p = <PyObject*>g
+            g = None
+        while c >= 0:
+            captured[run.captures[c].position] = <object>p
+            c = run.captures[c].next
+        if execute:
+            accumulate(leaf, &p)
+            if a.post_hooks is not None:
+                call_post_hooks(a, (), <object>p)
+            Py_XDECREF(p)
+            p = NULL
+            run_post_accumulate(leaf)
+    finally:
+        Py_XDECREF(p)
+    return 0
+
+
+cdef int run_post_accumulate(TensorBase leaf) except -1:
+    cdef object entries = leaf.post_accumulate
+    if entries is None:
+        return 0
+    for entry in list(entries):
+        entry.value(leaf)
+    return 0
+
+
+cdef inline int send(GraphTask run, PyObject* m, int nr, object g, bint in_place) except -1:
+    """Give a gradient (or the news that there is none) to a Node; it becomes ready with the last one."""
+    cdef int t = (<Node>m).task if (<Node>m).run == run.id else run.search(m)
+    if not run.tasks[t].reached:
+        return 0
+    if g is not None:
+        run.receive(t, nr, g, in_place)
+    run.tasks[t].dependencies -= 1
+    if run.tasks[t].dependencies == 0:
+        run.push(t)
+    return 0
+
+
+cdef int check_nan(Node n, object out) except -1:
+    values = out if isinstance(out, (tuple, list)) else (out,)
+    for i, g in enumerate(values):
+        if g is not None and (g.is_floating_point() or g.is_complex()) and bool((g != g).any()):
+            raise RuntimeError(f"Function '{n.name()}' returned nan values in its {i}th output.")
+    return 0
+
+
+cdef object apply_traced(Node n, object grad, int anomaly):
+    """Anomaly mode: print where the forward call stood when its backward fails or makes NaN."""
+    try:
+        out = n.apply(grad)
+        if anomaly & ANOMALY_CHECK_NAN:
+            check_nan(n, out)
+    except Exception:
+        from tensorrt_lite.autograd.anomaly_mode import print_forward_trace
+        print_forward_trace(n)
+        raise
+    return out
+
+
+cdef int execute(GraphTask run, bint keep_graph, bint create_graph, list captured) except -1:
+    """Run tasks until the heap is empty."""
+    cdef int task, k, c, anomaly
+    cdef Node n
+    cdef PyObject* m
+    cdef PyObject* p
+    cdef object grad, out
+    cdef bint in_place = not create_graph
     while run.heap_count:
         task = run.pop()
         n = <Node>run.tasks[task].node
-        grad = run.buffers[task]
-        run.buffers[task] = None
-        if grad is None and n.n_inputs <= 1:
-            # nothing arrived (all paths undefined): still count down
-            out = None
-        else:
-            if n.pre_hooks is not None and grad is not None:
+        if n.kind == NODE_LEAF:
+            run_leaf(run, task, captured)
+            continue
+        p = run.tasks[task].buffer
+        run.tasks[task].buffer = NULL
+        if p != NULL:
+            grad = <object>p
+            Py_DECREF(grad)
+            if n.pre_hooks is not None:
                 grad = call_pre_hooks(n, grad)
-            if captures is not None and run.tasks[task].captures >= 0:
-                for node, nr, position in captures:
-                    if node is n:
-                        value = grad if n.n_inputs <= 1 else grad[nr]
-                        if n.n_inputs <= 1 and type(n) is AccumulateGrad:
-                            value = leaf_hooks((<AccumulateGrad>n).variable, value)
-                        captured[position] = value
-            if not run.tasks[task].needed or (not accumulate and type(n) is AccumulateGrad) or (captures is not None and run.tasks[task].captures >= 0 and n.n_edges == 0):
-                continue
-            out = n.apply(grad)
+        else:
+            grad = None
+        c = run.tasks[task].capture
+        while c >= 0:
+            captured[run.captures[c].position] = grad if n.n_inputs <= 1 or grad is None else grad[run.captures[c].output_nr]
+            c = run.captures[c].next
+        if not run.tasks[task].execute:
+            continue
+        if grad is None and n.kind == NODE_PLAIN:
+            out = None             # nothing arrived on any path; the Nodes behind still count this one
+        else:
+            anomaly = tls().anomaly
+            out = n.apply(grad) if not anomaly else apply_traced(n, grad, anomaly)
             if n.post_hooks is not None:
                 out = call_post_hooks(n, out, grad)
             if not keep_graph:
                 n.release()
         grad = None
-        if n.n_edges == 1:
-            m = <Node>n.e0
-            if m is None:
-                continue
-            t = run.find(m)
-            if isinstance(out, TensorBase):
-                g = <TensorBase>out
-            elif out is None:
-                g = None
-            else:
-                g = <TensorBase?>out[0]
-            if run.tasks[t].needed:
-                run.receive(t, n.nr0, g, not create_graph)
-            run.tasks[t].dependencies -= 1
-            if run.tasks[t].dependencies == 0 and run.tasks[t].needed:
-                run.push(t)
+        if n.n_edges == 1 and not isinstance(out, (tuple, list)):
+            m = <PyObject*>n.e0
+            if m != <PyObject*>None:
+                if out is not None and not isinstance(out, TensorBase):
+                    raise TypeError(f"{n.name()}: expected a Tensor or None as gradient, got {type(out).__name__}")
+                send(run, m, n.nr0, out, in_place)
+            out = None             # the buffer's reference is now the only one, so that a leaf may take it over
             continue
+        if out is not None and len(out) < n.n_edges:
+            raise RuntimeError(f"{n.name()} returned {len(out)} gradients, expected {n.n_edges}")
         for k in range(n.n_edges):
-            m = n.edge(k)
-            if m is None:
-                continue
-            t = run.find(m)
-            if out is not None and run.tasks[t].needed:
-                g = <TensorBase?>out[k]
-                run.receive(t, n.edge_nr(k), g, not create_graph)
-            run.tasks[t].dependencies -= 1
-            if run.tasks[t].dependencies == 0 and run.tasks[t].needed:
-                run.push(t)
+            m = edge_of(n, k)
+            if m != <PyObject*>None:
+                send(run, m, n.edge_nr(k), None if out is None else <TensorBase?>out[k], in_place)
         out = None
     return 0
-
-
-cdef object leaf_hooks(TensorBase leaf, object g):
-    if leaf.hooks is not None and g is not None:
-        for entry in list(leaf.hooks):
-            r = entry.value(g)
-            if r is not None:
-                g = r
-    return g
 
 
 def run_backward(list roots, list grads, bint keep_graph, bint create_graph, inputs, bint allow_unused, bint accumulate):
@@ -315,50 +564,64 @@ def run_backward(list roots, list grads, bint keep_graph, bint create_graph, inp
 
     roots: tensors that require grad; grads: tensors of the same shapes; inputs: None or a list of tensors.
     """
+    global _active
     cdef GraphTask run = GraphTask()
     cdef TensorBase t
     cdef Node n
-    cdef int i, task
-    cdef list captures = None, captured = None, targets
-    cdef bint before = tls().grad_mode
-    for i in range(len(roots)):
-        t = <TensorBase>roots[i]
-        n = gradient_node(t)
-        task = run.add(n)
-        run.receive(task, t.output_nr if grad_fn_of(t) is not None else 0, <TensorBase>grads[i], False)
-    cdef int n_roots = run.count
-    count_dependencies(run)
+    cdef int i, task, n_roots, count = 0
+    cdef list captured = None, targets
+    cdef trt_thread_state* state = tls()
+    cdef bint before = state.grad_mode
+    cdef list first = [gradient_node(<TensorBase?>t) for t in roots]
     if inputs is not None:
-        captures = []
-        captured = [None] * len(inputs)
         targets = []
         for i in range(len(inputs)):
-            t = <TensorBase>inputs[i]
-            n = gradient_node(t)
-            targets.append(n)
-            task = run.find(n)
-            if task < 0:
-                continue
-            if not accumulate:
-                run.tasks[task].captures = i
-                captures.append((n, t.output_nr if grad_fn_of(t) is not None else 0, i))
-        mark_needed(run, targets)
-        if accumulate:
-            captures = None
-    for i in range(n_roots):
-        if run.tasks[i].dependencies == 0 and run.tasks[i].needed:
-            run.push(i)
-    tls().grad_mode = create_graph
-    tls().in_backward += 1
+            t = <TensorBase?>inputs[i]
+            if accumulate and grad_fn_of(t) is not None:
+                retain_grad(t)
+            targets.append(gradient_node(t))
+    # from here to the end of discover() nothing may run Python code or let go of the GIL
+    for node in first:
+        run.add(<PyObject*>node)
+    n_roots = run.count
+    discover(run)
+    if inputs is not None:
+        if not accumulate:
+            captured = [None] * len(inputs)
+            run.captures = <Capture*>malloc((len(inputs) + 1) * sizeof(Capture))
+            if run.captures == NULL:
+                raise MemoryError("autograd: no memory for captured gradients")
+            for i in range(len(inputs)):
+                n = <Node>targets[i]
+                task = run.find(<PyObject*>n)
+                if task >= 0:
+                    run.captures[count].output_nr = (<TensorBase>inputs[i]).output_nr if n.kind != NODE_LEAF else 0
+                    run.captures[count].position = i
+                    run.captures[count].next = run.tasks[task].capture
+                    run.tasks[task].capture = count
+                    count += 1
+        mark_paths(run, targets, accumulate)
+    state.grad_mode = create_graph
+    state.in_backward += 1
+    _active += 1
     try:
-        execute(run, keep_graph, create_graph, captures, captured, inputs is None or accumulate)
+        for i in range(len(first)):
+            n = <Node>first[i]
+            run.receive(run.find(<PyObject*>n), (<TensorBase>roots[i]).output_nr if n.kind != NODE_LEAF else 0, <TensorBase?>grads[i], False)
+        first = None
+        for i in range(n_roots):
+            if run.tasks[i].dependencies == 0 and run.tasks[i].reached:
+                run.push(i)
+        execute(run, keep_graph, create_graph, captured)
     finally:
-        tls().grad_mode = before
-        tls().in_backward -= 1
-    if captured is None or accumulate:
+        _active -= 1
+        state.in_backward -= 1
+        state.grad_mode = before
+    if captured is None:
         return None
-    for i in range(len(inputs)):
-        if captured[i] is None and not allow_unused:
-            raise RuntimeError(
-                "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this is the desired behavior.")
+    if not allow_unused:
+        for g in captured:
+            if g is None:
+                raise RuntimeError(
+                    "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this is the desired behavior.")
     return captured

@@ -5,12 +5,24 @@ from tensorrt_lite._C.core.dtype cimport Scalar
 from tensorrt_lite._C.core.tensor cimport TensorBase
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo
 
+cdef enum:
+    NODE_PLAIN = 0                     # of an operator: does not run when no gradient arrived
+    NODE_LEAF = 1                      # AccumulateGrad
+    NODE_FUNCTION = 2                  # of a custom Function: runs with None or zeros, too
+
+cdef enum:
+    ANOMALY_ON = 1                     # Nodes remember where they were made
+    ANOMALY_CHECK_NAN = 2
+
 cdef class Node:
     cdef uint64_t seq
+    cdef uint64_t run                  # the last run of the executor that met this Node,
+    cdef int task                      # and this Node's place in it
     cdef int n_edges
     cdef int n_inputs                  # outputs of the forward call
     cdef int nr0, nr1, nr2, nr3        # which output of the next node an edge belongs to
     cdef uint8_t released
+    cdef uint8_t kind
     cdef object e0, e1, e2, e3         # Node or None
     cdef list more                     # edges beyond four: (Node or None)
     cdef list more_nr
@@ -80,3 +92,6 @@ cdef int raise_released(Node node) except -1
 cdef TensorBase reduce_gradient(TensorBase g, object meta)
 cdef object input_meta(TensorBase t)
 cdef bint grad_mode() noexcept
+cdef int record_traceback(Node node) except -1
+cdef int refuse_view(TensorBase t, bint indirect) except -1
+cdef int copy_edge(Node to, Node source, int i) except -1

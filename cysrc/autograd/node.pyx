@@ -21,8 +21,15 @@ attach()
 
 cdef uint64_t _sequence = 0
 cdef tuple _no_arguments = ()
+cdef object _ops = None           # the flat namespace of operators, set by the package through set_namespace
 cdef list _dying = []
 cdef bint _draining = False
+
+
+def set_namespace(namespace):
+    """The flat namespace of operators, which Nodes call when they run."""
+    global _ops
+    _ops = namespace
 
 
 cdef uint64_t next_sequence() noexcept:
@@ -156,11 +163,7 @@ cdef class Node:
 
     def __call__(self, *grads):
         g = grads[0] if self.n_inputs <= 1 else list(grads)
-        r = self.apply(g)
-        return r
-
-    def _raw_saved(self):
-        return None
+        return self.apply(g)
 
 
 class RemovableHandle:
@@ -197,12 +200,18 @@ class _Entry:
         self.value = value
 
 
+class _Keep(_Entry):
+    """The hook behind retain_grad(): runs after all others and follows its tensor through writes in place."""
+    __slots__ = ("ref",)
+
+
 def add_hook(list hooks, hook):
     return _handle(hooks, hook)
 
 
+@cython.no_gc_clear
 cdef class AccumulateGrad(Node):
-    """The end of the graph at a leaf: adds to its ``grad``."""
+    """The end of the graph at a leaf: the executor adds to its ``grad``."""
 
     def __dealloc__(self):
         if self.variable is not None:
@@ -212,61 +221,48 @@ cdef class AccumulateGrad(Node):
     def variable(self):
         return self.variable
 
-    cdef object apply(self, object grad):
-        return accumulate(self.variable, <TensorBase>grad)
+
+def retain_grad(TensorBase t not None):
+    """Keep the gradient of a result in its ``grad``; nothing for leaves."""
+    cdef Node n = grad_fn_of(t)
+    if n is None or t.retains_grad:
+        return
+    t.retains_grad = 1
+    _keep_at(t, n)
 
 
-cdef object accumulate(TensorBase leaf, TensorBase g):
-    """Add `g` to `leaf.grad` (in place when no graph is recorded)."""
-    cdef TensorBase old
-    if g is None:
-        return None
-    if leaf.hooks is not None:
-        for entry in list(leaf.hooks):
-            r = entry.value(g)
-            if r is not None:
-                g = <TensorBase?>r
-    if leaf.grad_ is None:
-        if g.requires_grad:
-            leaf.grad_ = g
-        elif g.wrapped_number or not stealable(g, leaf):
-            leaf.grad_ = g.clone() if same_layout(g, leaf) else clone_like(g, leaf)
-        else:
-            leaf.grad_ = alias_of(g) if g.base is not None else g
-    else:
-        old = <TensorBase>leaf.grad_
-        if tls().grad_mode:
-            leaf.grad_ = old + g
-        else:
-            old.add_(g)
-    run_post_accumulate(leaf)
-    return None
+cdef int _keep_at(TensorBase t, Node n) except -1:
+    import weakref
+    ref = weakref.ref(t)
+
+    def keep(g):
+        kept = ref()
+        if kept is not None:
+            keep_gradient(<TensorBase>kept, <TensorBase>g)
+
+    entry = _Keep((t.output_nr, keep))
+    entry.ref = ref
+    if n.pre_hooks is None:
+        n.pre_hooks = []
+    n.pre_hooks.append(entry)
+    return 0
 
 
-cdef run_post_accumulate(TensorBase leaf):
-    cdef dict d = (<object>leaf).__dict__
-    if d is not None and "_post_accumulate_grad_hooks" in d:
-        for entry in list(d["_post_accumulate_grad_hooks"]):
-            entry.value(leaf)
+cdef int keep_gradient(TensorBase t, TensorBase g) except -1:
+    cdef object total = t.grad_
+    t.grad_ = g.clone() if total is None else total + g
+    return 0
 
 
-cdef inline bint same_layout(TensorBase g, TensorBase leaf) noexcept:
-    cdef int i
-    for i in range(g.ndim):
-        if g.strides[i] != leaf.strides[i] and g.sizes[i] != 1:
-            return False
-    return True
-
-
-cdef bint stealable(TensorBase g, TensorBase leaf) noexcept:
-    """Nobody else can see the gradient's memory, and it lies as the leaf does."""
-    return (<PyObject*>g).ob_refcnt <= 3 and (<PyObject*>g.storage).ob_refcnt == 1 and g.storage.block.external == 0 and same_layout(g, leaf)
-
-
-cdef object clone_like(TensorBase g, TensorBase leaf):
-    cdef object r = g.new_empty_strided(shape_of(leaf), strides_of(leaf))
-    r.copy_(g)
-    return r
+cdef int move_keep(TensorBase t, Node before) except -1:
+    """After a write in place the gradient to keep is that of the new value."""
+    if before is not None and before.pre_hooks is not None:
+        for entry in before.pre_hooks:
+            if type(entry) is _Keep and entry.ref() is t:
+                before.pre_hooks.remove(entry)
+                break
+    _keep_at(t, <Node>t.grad_fn_)
+    return 0
 
 
 cdef object _type_cache = {}
@@ -291,6 +287,8 @@ cdef PointwiseNode new_pointwise_node(PointwiseInfo* info):
     n.n_inputs = 1
     n.n_edges = info.nin
     n.seq = next_sequence()
+    if tls().anomaly:
+        record_traceback(n)
     return n
 
 
@@ -302,7 +300,16 @@ cdef OpNode new_op_node(OpNodeInfo* info):
     n.info = info
     n.n_inputs = 1
     n.seq = next_sequence()
+    if tls().anomaly:
+        record_traceback(n)
     return n
+
+
+cdef int record_traceback(Node node) except -1:
+    """Anomaly mode: remember where the forward call stood."""
+    import traceback
+    node.metadata["traceback_"] = traceback.format_stack()
+    return 0
 
 
 cdef int raise_released(Node node) except -1:
@@ -347,8 +354,10 @@ cdef class PointwiseNode(Node):
     """The Node of every declared pointwise operator; the static description says what it saved and which kernels run."""
 
     cdef void release(self) noexcept:
-        self.released = 1
-        self.s1 = self.s2 = self.s3 = self.s4 = None
+        # a Node that saved nothing may run again
+        if self.s1 is not None or self.s2 is not None or self.s3 is not None or self.s4 is not None:
+            self.released = 1
+            self.s1 = self.s2 = self.s3 = self.s4 = None
 
     cdef object apply(self, object grad):
         cdef PyObject* slots[5]
@@ -450,9 +459,13 @@ cdef class OpNode(Node):
     """The Node of a declared operator that is not pointwise; a static table names its backward function and slots."""
 
     cdef void release(self) noexcept:
-        self.released = 1
-        self.s0 = self.s1 = self.s2 = self.s3 = self.s4 = self.s5 = None
-        self.saved_list = None
+        if (
+            self.s0 is not None or self.s1 is not None or self.s2 is not None or self.s3 is not None or self.s4 is not None
+            or self.s5 is not None or self.saved_list is not None
+        ):
+            self.released = 1
+            self.s0 = self.s1 = self.s2 = self.s3 = self.s4 = self.s5 = None
+            self.saved_list = None
 
     cdef object apply(self, object grad):
         if self.released:
@@ -472,10 +485,19 @@ cdef class OpNode(Node):
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
 
+cdef int refuse_inference() except -1:
+    raise RuntimeError(
+        "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked by autograd. To "
+        "work around this, you can make a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
+        "`torch.inference_mode()`.")
+
+
 cdef int save(OpNode node, int slot, TensorBase t) except -1:
     cdef int64_t v
     if t is None:
         return 0
+    if t.inference:
+        refuse_inference()
     v = version_of(t)
     if slot == 0:
         node.s0 = t
@@ -565,6 +587,7 @@ cdef Node gradient_node(TensorBase t):
     a = AccumulateGrad.__new__(AccumulateGrad)
     a.variable = t
     a.n_inputs = 1
+    a.kind = NODE_LEAF
     a.seq = <uint64_t>-1
     t.accumulator = <PyObject*>a
     return a
@@ -574,39 +597,104 @@ cdef Node grad_fn_of(TensorBase t):
     """grad_fn, made anew for a view whose base was written to since."""
     cdef Node n
     if t.base is not None and t.base.requires_grad and t.version != NULL and t.grad_fn_version != t.version.value and t.requires_grad:
-        n = regenerate(t)
-        if n is not None:
+        if t.creation_meta != CREATED_DEFAULT and tls().grad_mode:
+            refuse_view(t, True)
+        if t.creation_meta == CREATED_DEFAULT:
+            n = regenerate(t)
             t.grad_fn_ = n
             t.output_nr = 0
-        t.grad_fn_version = t.version.value
+            t.grad_fn_version = t.version.value
+            if t.retains_grad:
+                move_keep(t, None)
     return <Node>t.grad_fn_
+
+
+cdef class Window:
+    """Where a view lies inside its base, both over one storage; element types may differ as a complex number and its parts do."""
+    cdef tuple base_shape, base_strides, shape, strides
+    cdef int64_t offset, start, length
+    cdef int parts                 # 0: same type, 1: real view of a complex base, 2: complex view of a real base
+
+    @staticmethod
+    cdef Window of(TensorBase base, TensorBase view):
+        cdef Window w = Window.__new__(Window)
+        cdef int64_t base_offset = base.offset
+        cdef int64_t low, high
+        w.base_shape = tuple(shape_of(base))
+        w.base_strides = strides_of(base)
+        w.shape = tuple(shape_of(view))
+        w.strides = strides_of(view)
+        w.offset = view.offset
+        if category[base.dtype] == CAT_COMPLEX and category[view.dtype] != CAT_COMPLEX:
+            w.parts = 1
+            base_offset *= 2
+        elif category[base.dtype] != CAT_COMPLEX and category[view.dtype] == CAT_COMPLEX:
+            w.parts = 2
+            w.offset *= 2
+            w.shape += (2,)
+            w.strides = tuple([2 * s for s in w.strides]) + (1,)
+        w.offset -= base_offset
+        # in elements of the memory that both are cut from: real numbers where the types differ
+        low = min(<int64_t>0, w.offset)
+        high = max(<int64_t>span(w.real_base_shape(), w.real_base_strides()), w.offset + <int64_t>span(w.shape, w.strides))
+        w.start = -low
+        w.length = high - low
+        return w
+
+    cdef tuple real_base_shape(self):
+        return self.base_shape + (2,) if self.parts == 1 else self.base_shape
+
+    cdef tuple real_base_strides(self):
+        return tuple([2 * s for s in self.base_strides]) + (1,) if self.parts == 1 else self.base_strides
+
+    cdef object gradient_of_base(self, object g, bint zero):
+        """(memory, base): a gradient in the base's geometry over a memory of its own, filled from `g` or with zeros."""
+        like = g.real if self.parts == 1 and g.is_complex() else g
+        if zero:
+            memory = like.new_zeros((self.length,))
+        else:
+            memory = like.new_empty((self.length,))
+        base = memory.as_strided(self.real_base_shape(), self.real_base_strides(), self.start)
+        return memory, base
+
+    cdef object view_in(self, object memory):
+        part = memory.as_strided(self.shape, self.strides, self.start + self.offset)
+        return part
+
+
+cdef object _as_parts(object g):
+    return _ops.view_as_real(g.contiguous())
+
+
+cdef object _from_parts(object g):
+    return _ops.view_as_complex(g.contiguous())
 
 
 cdef class AsStridedView(Node):
     """The gradient of a view given by its geometry inside its base."""
-    cdef object base_shape, base_strides, shape, strides
-    cdef int64_t offset
+    cdef Window window
 
     def name(self):
         return "AsStridedBackward0"
 
     cdef object apply(self, object grad):
-        base = grad.new_zeros(sum([(n - 1) * s for n, s in zip(self.base_shape, self.base_strides)]) + 1)
-        base = base.as_strided(self.base_shape, self.base_strides)
-        out = base.clone()
-        return scatter_geometry(out, grad, self.shape, self.strides, self.offset)
-
-
-cdef object scatter_geometry(object base, object grad, object shape, object strides, int64_t offset):
-    """`base` (zeros, dense) with `grad` added at a view's place; differentiable in `grad`."""
-    flat = base.new_zeros((span(base.shape, base.stride()),))
-    flat = flat.as_strided(base.shape, base.stride())
-    view = flat.as_strided(shape, strides, offset)
-    view.add_(grad)
-    return flat
+        cdef Window w = self.window
+        if w.parts == 2:
+            grad = _as_parts(grad)
+        shape, strides = w.shape, w.strides
+        for d, s in enumerate(strides):
+            if s == 0 and shape[d] > 1:      # an expanded dimension: its places are one
+                grad = grad.sum(d, keepdim=True)
+                shape = shape[:d] + (1,) + shape[d + 1:]
+        memory, base = w.gradient_of_base(grad, True)
+        # through views of one memory, so that the sum over overlapping places and higher derivatives come out right
+        memory.as_strided(shape, strides, w.start + w.offset).add_(grad)
+        base = memory.as_strided(w.real_base_shape(), w.real_base_strides(), w.start)
+        return _from_parts(base) if w.parts == 1 else base
 
 
 cdef object span(shape, strides):
+    """Elements of memory from the first to the last, 0 for an empty tensor."""
     n = 1
     for a, b in zip(shape, strides):
         if a == 0:
@@ -617,53 +705,53 @@ cdef object span(shape, strides):
 
 cdef Node regenerate(TensorBase t):
     cdef AsStridedView n
-    cdef TensorBase b = t.base
-    if not b.requires_grad:
-        return None
-    if t.creation_meta == CREATED_NO_GRAD:
-        return <Node>t.grad_fn_
     n = AsStridedView.__new__(AsStridedView)
     n.n_inputs = 1
     n.seq = next_sequence()
-    n.base_shape = shape_of(b)
-    n.base_strides = strides_of(b)
-    n.shape = shape_of(t)
-    n.strides = strides_of(t)
-    n.offset = t.offset - b.offset
-    n.set_edge(0, b)
+    n.window = Window.of(t.base, t)
+    n.set_edge(0, t.base)
     return n
 
 
 cdef class CopySlices(Node):
     """A write through a view: the gradient of the written part goes to the writer, the rest to the old base."""
     cdef Node writer
-    cdef object base_shape, base_strides, shape, strides
-    cdef int64_t offset
+    cdef Window window
+
+    def __dealloc__(self):
+        # the writer leads into the old history, too: it dies on the worklist like the edges
+        if self.writer is not None:
+            _bury(self.writer)
 
     cdef void release(self) noexcept:
-        self.released = 1
         if self.writer is not None:
             self.writer.release()
 
     cdef object apply(self, object grad):
+        cdef Window w = self.window
         cdef list result
-        if self.released:
-            raise_released(self)
-        g = grad.new_empty_strided((span(self.base_shape, self.base_strides),), (1,)).as_strided(self.base_shape, self.base_strides)
-        g = g.copy_(grad)
-        part = g.as_strided(self.shape, self.strides, self.offset)
-        inner = self.writer.apply(part.clone())
-        if isinstance(inner, TensorBase) or inner is None:
-            result = [inner]
+        whole = _as_parts(grad) if w.parts == 1 else grad
+        memory, base = w.gradient_of_base(whole, False)
+        base.copy_(whole)
+        part = w.view_in(memory).clone()
+        inner = self.writer.apply(_from_parts(part) if w.parts == 2 else part)
+        result = [inner] if isinstance(inner, TensorBase) or inner is None else list(inner)
+        if self.e0 is not None:
+            part = w.view_in(memory)
+            if result[0] is None:
+                part.zero_()
+            else:
+                part.copy_(_as_parts(result[0]) if w.parts == 2 else result[0])
+            base = memory.as_strided(w.real_base_shape(), w.real_base_strides(), w.start)
+            result[0] = _from_parts(base) if w.parts == 1 else base
         else:
-            result = list(inner)
-        part = g.as_strided(self.shape, self.strides, self.offset)
-        if result[0] is None or self.writer.edge(0) is None and not isinstance(result[0], TensorBase):
-            part.zero_()
-        else:
-            part.copy_(result[0])
-        result[0] = g
-        return tuple(result) if len(result) > 1 else g
+            result[0] = None
+        return tuple(result) if len(result) > 1 else result[0]
+
+
+cdef int _bury(object x) except -1:
+    _dying.append(x)
+    return 0
 
 
 cdef int mark_views(TensorBase base) except -1:
@@ -684,30 +772,36 @@ cdef int rebase_history(TensorBase t, Node node) except -1:
     """`node` has just written `t` in place: give it (and the base it views) the new history. The version was bumped before."""
     cdef CopySlices c
     cdef TensorBase b = t.base
+    cdef Node before = <Node>t.grad_fn_
     cdef int i
     if b is None:
         set_history(t, node, 0)
         mark_views(t)
+        if t.retains_grad:
+            move_keep(t, before)
         return 0
     c = CopySlices.__new__(CopySlices)
     c.n_inputs = 1
     c.seq = next_sequence()
+    if tls().anomaly:
+        record_traceback(c)
     c.writer = node
-    c.base_shape = shape_of(b)
-    c.base_strides = strides_of(b)
-    c.shape = shape_of(t)
-    c.strides = strides_of(t)
-    c.offset = t.offset - b.offset
+    c.window = Window.of(b, t)
     c.set_edge(0, b)
     for i in range(1, node.n_edges):
         copy_edge(c, node, i)
+    before_base = <Node>b.grad_fn_
     set_history(b, c, 0)
     mark_views(b)
+    if b.retains_grad:
+        move_keep(b, before_base)
     t.requires_grad = 1
     t.keys |= K_AUTOGRAD
     t.grad_fn_ = regenerate(t)
     t.output_nr = 0
     t.grad_fn_version = version_of(t)
+    if t.retains_grad:
+        move_keep(t, before)
     return 0
 
 
@@ -729,28 +823,41 @@ cdef int copy_edge(Node to, Node source, int i) except -1:
     return 0
 
 
+cdef int refuse_view(TensorBase t, bint indirect) except -1:
+    """Raise for a view that a write (through it, or `indirect`ly through its base) has made impossible to differentiate."""
+    cdef str who = f"Output {t.output_nr} of {type(t.grad_fn_).__name__} is a view" if t.grad_fn_ is not None else "A view"
+    cdef str what = " and its base or another view of its base has been modified inplace." if indirect else " and is being modified inplace."
+    if t.creation_meta == CREATED_NO_GRAD or t.creation_meta == CREATED_INFERENCE:
+        mode = "no_grad" if t.creation_meta == CREATED_NO_GRAD else "inference_mode"
+        raise RuntimeError(
+            f"A view was created in {mode} mode{what.replace(' and is being', ' and is being')} with grad mode enabled. Given that this use case is ambiguous and "
+            "error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either both inside the "
+            f"{mode} block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked).")
+    if t.creation_meta == CREATED_MULTI_OUTPUT:
+        raise RuntimeError(
+            f"{who}{what} This view is the output of a function that returns multiple views. Such functions do not allow the output views to be "
+            "modified inplace. You should replace the inplace operation by an out-of-place one.")
+    if t.creation_meta == CREATED_IN_FUNCTION:
+        raise RuntimeError(
+            f"{who}{what} This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic to handle "
+            "view+inplace would override the custom backward associated with the custom Function, leading to incorrect gradients. This behavior is "
+            "forbidden. You can fix this by cloning the output of the custom Function.")
+    return 0
+
+
 cdef int check_inplace(TensorBase t, str op) except -1:
     """Refuse writes that autograd can't follow; called before anything is written."""
     if t.inference and not tls().inference_mode:
         raise RuntimeError(
-            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor before doing inplace "
-            "update.See https://github.com/pytorch/rfcs/pull/17 for more details.")
-    if not tls().grad_mode:
+            "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal tensor before doing inplace "
+            "update. See https://github.com/pytorch/rfcs/pull/17 for more details.")
+    if not tls().grad_mode or not (t.requires_grad or t.base is not None and t.base.requires_grad):
         return 0
-    if t.requires_grad and t.base is None and t.grad_fn_ is None:
-        raise RuntimeError(f"a leaf Variable that requires grad is being used in an in-place operation. ({op})")
     if t.base is not None:
+        if t.creation_meta != CREATED_DEFAULT:
+            refuse_view(t, False)
         if t.base.requires_grad and grad_fn_of(t.base) is None:
             raise RuntimeError(f"a view of a leaf Variable that requires grad is being used in an in-place operation. ({op})")
-        if t.creation_meta == CREATED_NO_GRAD and t.requires_grad:
-            raise RuntimeError(
-                "A view was created in no_grad mode and is being modified inplace with grad mode enabled. This view is the output of a function that "
-                "returns a view created in no_grad mode. Such functions do not allow the output views to be modified inplace. "
-                "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace "
-                "either both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked).")
-        if t.creation_meta == CREATED_MULTI_OUTPUT and t.requires_grad:
-            raise RuntimeError(
-                f"Output {t.output_nr} of {type(t.grad_fn_).__name__} is a view and is being modified inplace. This view is the output of a function that "
-                "returns multiple views. Such functions do not allow the output views to be modified inplace. You should replace the inplace operation by an "
-                "out-of-place one.")
+    elif t.grad_fn_ is None:
+        raise RuntimeError(f"a leaf Variable that requires grad is being used in an in-place operation. ({op})")
     return 0

@@ -1,5 +1,5 @@
 """The dispatcher's operator table, thread-local key sets, and kernels registered from Python."""
-from tensorrt_lite._C.core.tensor cimport TensorBase, NUM_KEYS, KEY_CUSTOM, KEY_PYTHON, K_BACKENDS, K_AUTOGRAD
+from tensorrt_lite._C.core.tensor cimport TensorBase, set_inference_flag, NUM_KEYS, KEY_CUSTOM, KEY_PYTHON, K_BACKENDS, K_AUTOGRAD
 from tensorrt_lite._C.core.device import _custom_backend_name
 
 cdef extern from *:
@@ -106,6 +106,14 @@ def is_inference_mode_enabled():
 
 def _set_inference_mode(bint mode):
     tls().inference_mode = mode
+    set_inference_flag(mode)
+
+
+def _set_anomaly(int flags):
+    """0: off, 1: Nodes remember where they were made, 3: and their gradients are searched for NaN. Returns the flags before."""
+    cdef int before = tls().anomaly
+    tls().anomaly = flags
+    return before
 
 
 def _set_function_modes(int depth):

@@ -75,6 +75,7 @@ cdef class TensorBase:
     cdef PyObject* next_view          # borrowed links of the counter's list of views
     cdef PyObject* previous_view
     cdef object hooks                 # autograd hooks: list or None
+    cdef object post_accumulate       # hooks that run after a gradient was added to a leaf: list or None
     cdef object names_                # reserved for attributes that Python sets
     cdef dict __dict__
     cdef object __weakref__
@@ -105,6 +106,7 @@ cdef extern from *:
     """
     const int* ITEM_SIZE "trt_item_size"
 
+cdef void set_inference_flag(bint on) noexcept
 cdef TensorBase new_tensor()
 cdef int set_ndim(TensorBase t, int ndim) except -1
 cdef int set_geometry(TensorBase t, int ndim, const int64_t* sizes, const int64_t* strides) except -1

@@ -35,6 +35,19 @@ cdef extern from *:
     bint mul_overflow "trt_mul_overflow"(int64_t, int64_t, int64_t*) nogil
     bint add_overflow "trt_add_overflow"(int64_t, int64_t, int64_t*) nogil
 
+cdef extern from *:
+    """
+    /* Whether this thread is in inference mode: new tensors are inference tensors then. */
+    static __thread uint8_t trt_inference_flag __attribute__((tls_model("initial-exec")));
+    """
+    uint8_t inference_flag "trt_inference_flag"
+
+
+cdef void set_inference_flag(bint on) noexcept:
+    global inference_flag
+    inference_flag = on
+
+
 cdef PyTypeObject* tensor_type = NULL
 cdef PyTypeObject* parameter_type = NULL
 cdef object size_type = tuple
@@ -58,6 +71,7 @@ cdef class TensorBase:
     """The compiled part of a tensor; users see its Python subclass ``Tensor``."""
 
     def __cinit__(self):
+        self.inference = inference_flag
         self.storage = _no_storage
         self.sizes = self.inline_geometry
         self.strides = self.inline_geometry + INLINE_DIMS
@@ -294,7 +308,9 @@ cdef inline void copy_header(TensorBase r, TensorBase t):
     r.device_type = t.device_type
     r.device_index = t.device_index
     r.keys = t.keys & ~<uint64_t>K_AUTOGRAD
-    r.inference = t.inference
+    r.inference = t.inference      # a view of a normal tensor is a normal tensor, in inference mode too
+    if not t.inference and inference_flag:
+        r.creation_meta = CREATED_INFERENCE
 
 
 cdef VersionCounter* shared_version(TensorBase t) except NULL:

@@ -9,6 +9,7 @@ from tensorrt_lite._C.core.args cimport Dims, parse_dtype
 from tensorrt_lite._C.core.dispatch cimport tls, attach, OUT, INPLACE, FRESH
 from tensorrt_lite._C.core.iterator cimport prepare_out
 from tensorrt_lite._C.autograd.node cimport Node, OpNode, set_history, check_version
+from tensorrt_lite._C.autograd.node import set_namespace as _set_namespace
 
 cdef extern from "cpu_level.h":
     int trt_cpu_level() nogil
@@ -21,6 +22,7 @@ class _Namespace:
 
 
 _namespace = _Namespace()
+_set_namespace(_namespace)
 
 
 cdef object ops_namespace():

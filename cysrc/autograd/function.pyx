@@ -1,0 +1,327 @@
+"""Custom autograd Functions: the Node that is also the `ctx` of forward and backward, and the call that records it.
+
+An output that was saved is kept without its history, as declared operators do, so a Function leaves no reference cycle
+unless a user puts an output into an attribute of ctx.
+"""
+cimport cython
+from libc.stdint cimport int64_t, uint64_t
+from cpython.object cimport PyObject
+from tensorrt_lite._C.core.tensor cimport (
+    TensorBase, K_AUTOGRAD, alias_of, make_view, version_of, shape_of, shape_text, same_sizes, bump_version, CREATED_IN_FUNCTION, CREATED_DEFAULT)
+from tensorrt_lite._C.core.dtype cimport dtype_of, category, CAT_FLOAT, CAT_COMPLEX
+from tensorrt_lite._C.core.dispatch cimport tls, attach
+from tensorrt_lite._C.autograd.node cimport (
+    Node, NODE_FUNCTION, set_history, rebase_history, check_version, raise_released, next_sequence, grad_fn_of, record_traceback)
+from tensorrt_lite._C.ops.support cimport ops_namespace
+
+attach()
+cdef object _ops = ops_namespace()
+
+
+@cython.no_gc_clear
+cdef class FunctionNode(Node):
+    """The ctx of a custom Function; the class of each Function's Nodes derives from this and FunctionCtx."""
+    cdef dict __dict__
+    cdef readonly tuple needs_input_grad
+    cdef object to_save                # what save_for_backward got
+    cdef list saved                    # [(tensor or None, version, is an output of this Node)]
+    cdef tuple dirty
+    cdef tuple non_differentiable
+    cdef tuple positions               # for each edge the number of its argument
+    cdef tuple input_meta              # for each edge (shape, dtype code)
+    cdef list output_meta              # for each output (shape, dtype code, device), None for what is no tensor
+    cdef bint materialize
+    cdef int n_arguments
+
+    def __cinit__(self):
+        self.kind = NODE_FUNCTION
+        self.materialize = True
+        self.n_inputs = 1
+
+    def name(self):
+        return type(self).__name__
+
+    def save_for_backward(self, *tensors):
+        """Keep tensors for backward, which reads them from ``saved_tensors``; to be called once, in forward or setup_context."""
+        self.to_save = tensors
+
+    def save_for_forward(self, *tensors):
+        """Kept for programs that call it; forward-mode differentiation is not implemented, so nothing reads them."""
+
+    def mark_dirty(self, *args):
+        """Say which inputs forward has modified in place; each must be returned as an output."""
+        self.dirty = args
+
+    def mark_non_differentiable(self, *args):
+        """Say which outputs have no gradient."""
+        self.non_differentiable = args
+
+    def set_materialize_grads(self, bint value):
+        """Whether backward gets zeros (the default) or None where no gradient arrived."""
+        self.materialize = value
+
+    @property
+    def materialize_grads(self):
+        return self.materialize
+
+    @materialize_grads.setter
+    def materialize_grads(self, bint value):
+        self.materialize = value
+
+    @property
+    def saved_tensors(self):
+        """The tensors given to save_for_backward. RuntimeError when they were freed or modified in place since."""
+        cdef TensorBase t, r
+        cdef list result = []
+        if self.released:
+            raise_released(self)
+        if self.saved is None:
+            return ()
+        for entry in self.saved:
+            t = <TensorBase>(<tuple>entry)[0]
+            if t is None:
+                result.append(None)
+                continue
+            check_version(self, t, (<tuple>entry)[1])
+            if (<tuple>entry)[2] >= 0:
+                # an output: history restored only now, since keeping it would make a cycle
+                r = alias_of(t)
+                r.grad_fn_ = self
+                r.output_nr = (<tuple>entry)[2]
+                r.requires_grad = 1
+                r.keys |= K_AUTOGRAD
+                r.grad_fn_version = version_of(r)
+                t = r
+            result.append(t)
+        return tuple(result)
+
+    @property
+    def saved_variables(self):
+        return self.saved_tensors
+
+    @property
+    def dirty_tensors(self):
+        return self.dirty
+
+    cdef void release(self) noexcept:
+        if self.saved:
+            self.released = 1
+            self.saved = None
+
+    cdef object apply(self, object grad):
+        cdef list grads
+        cdef int i, n
+        cdef TensorBase g
+        if self.n_inputs <= 1:
+            grads = [grad]
+        else:
+            grads = [None] * self.n_inputs if grad is None else list(grad)
+        if self.materialize:
+            for i in range(len(grads)):
+                if grads[i] is None and self.output_meta[i] is not None:
+                    shape, code, device = self.output_meta[i]
+                    grads[i] = _ops.zeros(shape, dtype=dtype_of(code), device=device)
+        result = type(self)._forward_cls._backward_function()(self, *grads)
+        if not isinstance(result, tuple):
+            result = (result,)
+        n = len(result)
+        if n > self.n_arguments and all([r is None for r in result[self.n_arguments:]]):
+            result = result[:self.n_arguments]
+            n = self.n_arguments
+        if n != self.n_arguments:
+            raise RuntimeError(
+                f"function {self.name()} returned an incorrect number of gradients (expected {self.n_arguments}, got {n})")
+        if n == 1 and self.n_edges == 1:
+            return self.checked(result[0], 0, 0)
+        out = []
+        i = 0
+        for k in range(n):
+            if i < self.n_edges and <int>self.positions[i] == k:
+                out.append(self.checked(result[k], i, k))
+                i += 1
+            elif result[k] is not None:
+                raise RuntimeError(
+                    f"function {self.name()} returned a gradient different from None at position {k + 1}, but the corresponding forward input was not a "
+                    "Variable")
+        return tuple(out)
+
+    cdef object checked(self, object g, int edge, int position):
+        """A gradient that backward returned, brought to its input's shape and dtype. RuntimeError when it cannot be."""
+        if g is None or self.input_meta[edge] is None:
+            return None
+        if not isinstance(g, TensorBase):
+            raise TypeError(f"function {self.name()}: expected Variable or None as gradient {position} (got {type(g).__name__})")
+        shape, code = self.input_meta[edge]
+        cdef TensorBase t = <TensorBase>g
+        if shape_of(t) != shape:
+            if not expandable(shape, shape_of(t)):
+                raise RuntimeError(
+                    f"Function {self.name()} returned an invalid gradient at index {position} - got {shape_text(t)} but expected shape compatible with "
+                    f"{list(shape)}")
+            g = g.sum_to_size(shape)
+        if t.dtype != code:
+            if category[t.dtype] == CAT_COMPLEX and category[code] != CAT_COMPLEX:
+                g = g.real
+            g = g.to(dtype_of(code))
+        return g
+
+cdef bint expandable(shape, got):
+    """Whether a tensor of `shape` broadcasts to `got`: then the gradient is summed."""
+    cdef int n = len(shape), m = len(got), i
+    if n > m:
+        return False
+    for i in range(n):
+        if shape[n - 1 - i] != 1 and shape[n - 1 - i] != got[m - 1 - i]:
+            return False
+    return True
+
+
+cdef inline bint contains(tuple tensors, object t):
+    if tensors is not None:
+        for x in tensors:
+            if x is t:
+                return True
+    return False
+
+
+cdef TensorBase view_as_self(TensorBase t):
+    """What stands for an input that forward returned unchanged: a view, so that the input keeps its own history."""
+    cdef TensorBase r = make_view(t, t.ndim, t.sizes, t.strides, t.offset)
+    r.creation_meta = CREATED_IN_FUNCTION
+    return r
+
+
+cdef object finish_output(FunctionNode ctx, object y, int i, tuple inputs, bint record):
+    cdef TensorBase t
+    cdef bint is_input, modified, differentiable
+    if not isinstance(y, TensorBase):
+        ctx.output_meta[i] = None
+        return y
+    t = <TensorBase>y
+    is_input = contains(inputs, y)
+    modified = contains(ctx.dirty, y)
+    differentiable = record and category[t.dtype] >= CAT_FLOAT and not contains(ctx.non_differentiable, y)
+    if not differentiable:
+        if is_input and not modified:
+            t = view_as_self(t)
+        elif t.requires_grad and not (is_input and modified):
+            t = alias_of(t)
+        elif is_input and modified and t.requires_grad and record:
+            t.grad_fn_ = None
+            t.requires_grad = 0
+            t.keys &= ~<uint64_t>K_AUTOGRAD
+        ctx.output_meta[i] = _meta(t)
+        return t
+    if is_input and modified:
+        if t.requires_grad and t.grad_fn_ is None:
+            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        rebase_history(t, ctx)
+    elif is_input:
+        t = view_as_self(t)
+        set_history(t, ctx, i)
+    else:
+        if t.requires_grad:
+            # made by recording code inside forward, or a tensor from outside: its own history does not count here
+            t = alias_of(t)
+        if t.base is not None:
+            t.creation_meta = CREATED_IN_FUNCTION
+        set_history(t, ctx, i)
+    ctx.output_meta[i] = _meta(t)
+    return t
+
+
+cdef tuple _meta(TensorBase t):
+    return (shape_of(t), <int>t.dtype, (<object>t).device)
+
+
+def apply(cls, *args, **kwargs):
+    """Run a Function: forward with recording off, then attach the Node to its outputs."""
+    cdef FunctionNode ctx = <FunctionNode?>cls._backward_cls()
+    cdef TensorBase t
+    cdef int i, n = len(args)
+    cdef bint before = tls().grad_mode, record = False, single
+    cdef list needs = [False] * n
+    if kwargs:
+        args = cls._bind(args, kwargs)
+        n = len(args)
+        needs = [False] * n
+    cdef list positions = [], metas = [], outputs
+    for i in range(n):
+        x = args[i]
+        if isinstance(x, TensorBase):
+            t = <TensorBase>x
+            if t.requires_grad:
+                needs[i] = True
+                record = True
+            if before:
+                ctx.set_edge(len(positions), t)
+                positions.append(i)
+                metas.append((shape_of(t), <int>t.dtype))
+    record = record and before
+    ctx.needs_input_grad = tuple(needs)
+    ctx.n_arguments = n
+    ctx.positions = tuple(positions)
+    ctx.input_meta = tuple(metas)
+    ctx.seq = next_sequence()
+    if tls().anomaly:
+        record_traceback(ctx)
+    tls().grad_mode = 0
+    try:
+        if cls._separate_context:
+            result = cls.forward(*args)
+            cls.setup_context(ctx, args, result)
+        else:
+            result = cls.forward(ctx, *args)
+    finally:
+        tls().grad_mode = before
+    single = not isinstance(result, tuple)
+    outputs = [result] if single else list(result)
+    if single and not isinstance(result, TensorBase):
+        raise TypeError(f"{cls.__name__}.forward: expected to return a Tensor or a tuple, got {type(result).__name__}")
+    ctx.n_inputs = len(outputs)
+    ctx.output_meta = [None] * len(outputs)
+    if ctx.dirty is not None:
+        for x in ctx.dirty:
+            if not contains(tuple(outputs), x):
+                raise RuntimeError(
+                    "Some elements marked as dirty during the forward method were not returned as output. The inputs that are modified inplace must all be "
+                    "outputs of the Function.")
+            bump_version(<TensorBase?>x)
+    if ctx.dirty is not None and record:
+        for x in ctx.dirty:
+            t = <TensorBase>x
+            if t.base is not None and len(outputs) > 1:
+                raise RuntimeError(
+                    "If your Function modifies views inplace with mark_dirty, it must return a single Tensor, got {} outputs".format(len(outputs)))
+    cdef list finished = [finish_output(ctx, outputs[i], i, args, record) for i in range(len(outputs))]
+    if record:
+        if ctx.to_save is not None:
+            save_all(ctx, ctx.to_save, outputs, finished)
+    ctx.to_save = None
+    return finished[0] if single else tuple(finished)
+
+
+cdef int save_all(FunctionNode ctx, tuple tensors, list outputs, list finished) except -1:
+    cdef list saved = []
+    cdef TensorBase t
+    cdef int i, k, nr
+    for i in range(len(tensors)):
+        x = tensors[i]
+        if x is None:
+            saved.append((None, 0, -1))
+            continue
+        if not isinstance(x, TensorBase):
+            raise TypeError(f"save_for_backward can only save variables, but argument {i} is of type {type(x).__name__}")
+        t = <TensorBase>x
+        if t.inference:
+            raise RuntimeError(
+                "Inference tensors cannot be saved for backward. To work around you can make a clone to get a normal tensor and use it in autograd.")
+        nr = -1
+        for k in range(len(outputs)):
+            if outputs[k] is x and isinstance(finished[k], TensorBase) and (<TensorBase>finished[k]).grad_fn_ is ctx:
+                nr = k
+        if nr >= 0:
+            t = alias_of(t)
+        saved.append((t, version_of(t), nr))
+    ctx.saved = saved
+    return 0

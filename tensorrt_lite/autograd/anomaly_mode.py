@@ -1,0 +1,71 @@
+"""Anomaly mode: Nodes remember where the forward call stood, and gradients that contain NaN raise.
+
+The executor calls ``print_forward_trace`` when the backward of a Node fails while the mode is on.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from tensorrt_lite._C.core.dispatch import _set_anomaly
+
+__all__ = ["detect_anomaly", "set_detect_anomaly", "is_anomaly_enabled", "is_anomaly_check_nan_enabled"]
+
+_ON, _CHECK_NAN = 1, 2
+
+
+def _flags() -> int:
+    before = _set_anomaly(0)
+    _set_anomaly(before)
+    return before
+
+
+def is_anomaly_enabled() -> bool:
+    """Whether anomaly mode is on in this thread."""
+    return bool(_flags() & _ON)
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """Whether gradients are searched for NaN in this thread."""
+    return bool(_flags() & _CHECK_NAN)
+
+
+class set_detect_anomaly:
+    """Switch anomaly mode on or off, at once and until the end of a ``with`` block. mode, check_nan: bool."""
+
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        self._before = _set_anomaly((_ON | (_CHECK_NAN if check_nan else 0)) if mode else 0)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, exc_type, exc_value, traceback) -> None:
+        _set_anomaly(self._before)
+
+
+class detect_anomaly:
+    """Inside, a backward that fails prints where its forward was called, and a gradient with NaN raises RuntimeError."""
+
+    def __init__(self, check_nan: bool = True) -> None:
+        self._flags = _ON | (_CHECK_NAN if check_nan else 0)
+        warnings.warn(
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging.", stacklevel=2
+        )
+
+    def __enter__(self) -> None:
+        self._before = _set_anomaly(self._flags)
+
+    def __exit__(self, exc_type, exc_value, traceback) -> None:
+        _set_anomaly(self._before)
+
+
+def print_forward_trace(node) -> None:
+    """Warn with the traceback of the forward call that made ``node``."""
+    trace = node.metadata.get("traceback_")
+    if trace is None:
+        warnings.warn(
+            f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during forward pass for more information.",
+            stacklevel=2,
+        )
+        return
+    warnings.warn(f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(trace)}", stacklevel=2)
