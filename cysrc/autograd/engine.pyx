@@ -328,7 +328,7 @@ cdef object call_pre_hooks(Node n, object grad):
         elif grads[nr] is not None:
             r = hook(grads[nr])
             if r is not None:
-                check_hook_result(grads[nr], r)
+                check_hook_result(hook, grads[nr], r)
                 grads[nr] = r
     if keeps:
         for entry in list(n.pre_hooks):
@@ -339,13 +339,14 @@ cdef object call_pre_hooks(Node n, object grad):
     return grads[0] if n.n_inputs <= 1 else grads
 
 
-cdef int check_hook_result(object g, object r) except -1:
+cdef int check_hook_result(object hook, object g, object r) except -1:
+    name = getattr(hook, "__name__", repr(hook))
     if not isinstance(r, TensorBase):
-        raise TypeError(f"hook returned a value of type {type(r).__name__}, expected Tensor or None")
+        raise TypeError(f"hook '{name}' returned a value of type {type(r).__name__}, expected Tensor or None")
     if not same_sizes(<TensorBase>g, <TensorBase>r):
-        raise RuntimeError(f"hook '{'hook'}' has changed the size of value: {shape_text(<TensorBase>g)} became {shape_text(<TensorBase>r)}")
+        raise RuntimeError(f"hook '{name}' has changed the size of value: {shape_text(<TensorBase>g)} became {shape_text(<TensorBase>r)}")
     if (<TensorBase>g).dtype != (<TensorBase>r).dtype:
-        raise RuntimeError(f"hook has changed the type of value (was {g.dtype} got {r.dtype})")
+        raise RuntimeError(f"hook '{name}' has changed the type of value (was {g.dtype} got {r.dtype})")
     return 0
 
 
@@ -366,7 +367,7 @@ cdef object leaf_hooks(TensorBase leaf, object g):
     for entry in list(leaf.hooks):
         r = entry.value(g)
         if r is not None:
-            check_hook_result(g, r)
+            check_hook_result(entry.value, g, r)
             g = r
     return g
 

@@ -150,7 +150,7 @@ cdef class FunctionNode(Node):
         if g is None or self.input_meta[edge] is None:
             return None
         if not isinstance(g, TensorBase):
-            raise TypeError(f"function {self.name()}: expected Variable or None as gradient {position} (got {type(g).__name__})")
+            raise RuntimeError(f"function {self.name()} returned gradient {position}: expected Variable or None (got {type(g).__name__})")
         shape, code = self.input_meta[edge]
         cdef TensorBase t = <TensorBase>g
         if shape_of(t) != shape:

@@ -670,12 +670,9 @@ cdef object _from_parts(object g):
     return _ops.view_as_complex(g.contiguous())
 
 
-cdef class AsStridedView(Node):
+cdef class AsStridedBackward0(Node):
     """The gradient of a view given by its geometry inside its base."""
     cdef Window window
-
-    def name(self):
-        return "AsStridedBackward0"
 
     cdef object apply(self, object grad):
         cdef Window w = self.window
@@ -704,8 +701,8 @@ cdef object span(shape, strides):
 
 
 cdef Node regenerate(TensorBase t):
-    cdef AsStridedView n
-    n = AsStridedView.__new__(AsStridedView)
+    cdef AsStridedBackward0 n
+    n = AsStridedBackward0.__new__(AsStridedBackward0)
     n.n_inputs = 1
     n.seq = next_sequence()
     n.window = Window.of(t.base, t)
@@ -830,7 +827,7 @@ cdef int refuse_view(TensorBase t, bint indirect) except -1:
     if t.creation_meta == CREATED_NO_GRAD or t.creation_meta == CREATED_INFERENCE:
         mode = "no_grad" if t.creation_meta == CREATED_NO_GRAD else "inference_mode"
         raise RuntimeError(
-            f"A view was created in {mode} mode{what.replace(' and is being', ' and is being')} with grad mode enabled. Given that this use case is ambiguous and "
+            f"A view was created in {mode} mode{what[:-1]} with grad mode enabled. Given that this use case is ambiguous and "
             "error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either both inside the "
             f"{mode} block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked).")
     if t.creation_meta == CREATED_MULTI_OUTPUT:
