@@ -16,6 +16,24 @@ from tensorrt_lite._C.ops.support cimport ops_namespace
 
 attach()
 cdef object _ops = ops_namespace()
+# Hooks on what is saved: (pack, unpack), the innermost last; one list per thread.
+import threading as _threading
+_hooks = _threading.local()
+cdef int _hooked = 0               # contexts open in all threads: 0 spares the look-up
+
+
+def _saved_hooks_push(pack, unpack):
+    global _hooked
+    if not hasattr(_hooks, "stack"):
+        _hooks.stack = []
+    _hooks.stack.append((pack, unpack))
+    _hooked += 1
+
+
+def _saved_hooks_pop():
+    global _hooked
+    _hooks.stack.pop()
+    _hooked -= 1
 
 
 @cython.no_gc_clear
@@ -78,6 +96,9 @@ cdef class FunctionNode(Node):
         if self.saved is None:
             return ()
         for entry in self.saved:
+            if len(<tuple>entry) == 4:
+                result.append((<tuple>entry)[3]((<tuple>entry)[0]))
+                continue
             t = <TensorBase>(<tuple>entry)[0]
             if t is None:
                 result.append(None)
@@ -305,6 +326,9 @@ cdef int save_all(FunctionNode ctx, tuple tensors, list outputs, list finished) 
     cdef list saved = []
     cdef TensorBase t
     cdef int i, k, nr
+    cdef object hooks = None
+    if _hooked and getattr(_hooks, "stack", None):
+        hooks = _hooks.stack[-1]
     for i in range(len(tensors)):
         x = tensors[i]
         if x is None:
@@ -320,6 +344,9 @@ cdef int save_all(FunctionNode ctx, tuple tensors, list outputs, list finished) 
         for k in range(len(outputs)):
             if outputs[k] is x and isinstance(finished[k], TensorBase) and (<TensorBase>finished[k]).grad_fn_ is ctx:
                 nr = k
+        if hooks is not None:
+            saved.append((hooks[0](alias_of(t) if nr >= 0 else t), 0, -1, hooks[1]))
+            continue
         if nr >= 0:
             t = alias_of(t)
         saved.append((t, version_of(t), nr))

@@ -8,7 +8,7 @@ cimport cython
 from cpython.object cimport PyObject, PyTypeObject
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype_of, category, CAT_COMPLEX, C64
 from tensorrt_lite._C.core.tensor cimport (
-    TensorBase, tensor_type, K_AUTOGRAD, alias_of, version_of, shape_of, same_sizes, shape_text, data_of, shared_version, strides_of,
+    TensorBase, tensor_type, K_AUTOGRAD, alias_of, version_of, shape_of, same_sizes, shape_text, bump_version, data_of, shared_version, strides_of,
     CREATED_DEFAULT, CREATED_NO_GRAD, CREATED_MULTI_OUTPUT, CREATED_INFERENCE, CREATED_IN_FUNCTION)
 from tensorrt_lite._C.core.dispatch cimport tls, attach
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, pointwise
@@ -246,6 +246,16 @@ cdef int _keep_at(TensorBase t, Node n) except -1:
         n.pre_hooks = []
     n.pre_hooks.append(entry)
     return 0
+
+
+def _bump_version(TensorBase t not None):
+    """Count a write in place; autograd.graph.increment_version."""
+    bump_version(t)
+
+
+def _gradient_node(TensorBase t not None):
+    """The Node to which a gradient of `t` goes; autograd.graph.get_gradient_edge."""
+    return gradient_node(t)
 
 
 cdef int keep_gradient(TensorBase t, TensorBase g) except -1:

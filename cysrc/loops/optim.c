@@ -1,0 +1,148 @@
+/* Loops of the fused optimizer steps. Every element is independent, so results do not depend on how a run is cut.
+ * The order of operations is that of PyTorch's plain implementation (one tensor operation after the other); half types
+ * compute in float, block by block. Compiled once per instruction set. */
+#include <math.h>
+#include "scalar_types.h"
+#include "optim.h"
+
+#define JOIN_(a, b) a##_##b
+#define JOIN(a, b) JOIN_(a, b)
+#define SQRT_f32 sqrtf
+#define SQRT_f64 sqrt
+#define MAX(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
+#define BLOCK 512
+
+#define DEFINE_SGD(T)                                                                                          \
+    INL void sgd_body_##T(T *restrict p, T *restrict g, T *restrict b, i64 n, const sgd_params *s,            \
+                          int has_decay, int has_momentum, int first, int nesterov, int maximize, int scaled)  \
+    {                                                                                                          \
+        const T lr = (T)s->lr, decay = (T)s->weight_decay, momentum = (T)s->momentum;                          \
+        const T keep = (T)(1.0 - s->dampening), scale = (T)s->grad_scale;                                      \
+        for (i64 i = 0; i < n; i++) {                                                                          \
+            T grad = g[i];                                                                                     \
+            if (scaled) {                                                                                      \
+                grad = grad / scale;                                                                           \
+                g[i] = grad;                                                                                   \
+            }                                                                                                  \
+            if (maximize)                                                                                      \
+                grad = -grad;                                                                                  \
+            if (has_decay)                                                                                     \
+                grad = grad + decay * p[i];                                                                    \
+            if (has_momentum) {                                                                                \
+                T kept = first ? grad : b[i] * momentum + keep * grad;                                         \
+                b[i] = kept;                                                                                   \
+                grad = nesterov ? grad + momentum * kept : kept;                                               \
+            }                                                                                                  \
+            p[i] = p[i] - lr * grad;                                                                           \
+        }                                                                                                      \
+    }                                                                                                          \
+    static void sgd_##T(char *p, char *g, char *b, i64 n, const sgd_params *s)                                 \
+    {                                                                                                          \
+        int decay = s->weight_decay != 0, rare = s->maximize || s->scaled || s->first;                         \
+        if (rare)                                                                                              \
+            sgd_body_##T((T *)p, (T *)g, (T *)b, n, s, decay, b != 0, s->first, s->nesterov, s->maximize, s->scaled); \
+        else if (!b)                                                                                           \
+            decay ? sgd_body_##T((T *)p, (T *)g, 0, n, s, 1, 0, 0, 0, 0, 0)                                    \
+                  : sgd_body_##T((T *)p, (T *)g, 0, n, s, 0, 0, 0, 0, 0, 0);                                   \
+        else if (s->nesterov)                                                                                  \
+            sgd_body_##T((T *)p, (T *)g, (T *)b, n, s, decay, 1, 0, 1, 0, 0);                                    \
+        else                                                                                                   \
+            decay ? sgd_body_##T((T *)p, (T *)g, (T *)b, n, s, 1, 1, 0, 0, 0, 0)                               \
+                  : sgd_body_##T((T *)p, (T *)g, (T *)b, n, s, 0, 1, 0, 0, 0, 0);                              \
+    }
+
+#define DEFINE_ADAM(T)                                                                                         \
+    INL void adam_body_##T(T *restrict p, T *restrict g, T *restrict m, T *restrict v, T *restrict top, i64 n, \
+                           const adam_params *s, int has_decay, int decoupled, int amsgrad, int maximize, int scaled) \
+    {                                                                                                          \
+        const T decay = (T)s->weight_decay, shrink = (T)(1.0 - s->lr * s->weight_decay);                       \
+        const T w1 = (T)(1.0 - s->beta1), beta2 = (T)s->beta2, w2 = (T)(1.0 - s->beta2), eps = (T)s->eps;      \
+        const T step = (T)(s->lr / s->bias1), root = (T)(1.0 / s->bias2_sqrt), scale = (T)s->grad_scale;                \
+        for (i64 i = 0; i < n; i++) {                                                                          \
+            T grad = g[i], x = p[i];                                                                           \
+            if (scaled) {                                                                                      \
+                grad = grad / scale;                                                                           \
+                g[i] = grad;                                                                                   \
+            }                                                                                                  \
+            if (maximize)                                                                                      \
+                grad = -grad;                                                                                  \
+            if (has_decay && decoupled)                                                                        \
+                x = x * shrink;                                                                                \
+            else if (has_decay)                                                                                \
+                grad = grad + decay * x;                                                                       \
+            T m1 = m[i] + w1 * (grad - m[i]);                                                                  \
+            T m2 = v[i] * beta2 + w2 * grad * grad;                                                            \
+            m[i] = m1;                                                                                         \
+            v[i] = m2;                                                                                         \
+            if (amsgrad) {                                                                                     \
+                m2 = MAX(m2, top[i]);                                                                          \
+                top[i] = m2;                                                                                   \
+            }                                                                                                  \
+            p[i] = x - step * (m1 / (SQRT_##T(m2) * root + eps));                                              \
+        }                                                                                                      \
+    }                                                                                                          \
+    static void adam_##T(char *p, char *g, char *m, char *v, char *top, i64 n, const adam_params *s)           \
+    {                                                                                                          \
+        int decay = s->weight_decay != 0;                                                                      \
+        if (s->maximize || s->scaled || s->amsgrad)                                                            \
+            adam_body_##T((T *)p, (T *)g, (T *)m, (T *)v, (T *)top, n, s, decay, s->decoupled, s->amsgrad, s->maximize, s->scaled); \
+        else if (!decay)                                                                                       \
+            adam_body_##T((T *)p, (T *)g, (T *)m, (T *)v, 0, n, s, 0, 0, 0, 0, 0);                             \
+        else if (s->decoupled)                                                                                 \
+            adam_body_##T((T *)p, (T *)g, (T *)m, (T *)v, 0, n, s, 1, 1, 0, 0, 0);                             \
+        else                                                                                                   \
+            adam_body_##T((T *)p, (T *)g, (T *)m, (T *)v, 0, n, s, 1, 0, 0, 0, 0);                             \
+    }
+
+DEFINE_SGD(f32)
+DEFINE_SGD(f64)
+DEFINE_ADAM(f32)
+DEFINE_ADAM(f64)
+
+#define DEFINE_HALF(H)                                                                                         \
+    static void sgd_##H(char *p, char *g, char *b, i64 n, const sgd_params *s)                                 \
+    {                                                                                                          \
+        f32 fp[BLOCK], fg[BLOCK], fb[BLOCK];                                                                   \
+        for (i64 i = 0; i < n; i += BLOCK) {                                                                   \
+            i64 k = n - i < BLOCK ? n - i : BLOCK;                                                             \
+            H##_to_f32_block((H *)p + i, fp, k);                                                               \
+            H##_to_f32_block((H *)g + i, fg, k);                                                               \
+            if (b)                                                                                             \
+                H##_to_f32_block((H *)b + i, fb, k);                                                           \
+            sgd_f32((char *)fp, (char *)fg, b ? (char *)fb : 0, k, s);                                         \
+            f32_to_##H##_block(fp, (H *)p + i, k);                                                             \
+            if (s->scaled)                                                                                     \
+                f32_to_##H##_block(fg, (H *)g + i, k);                                                         \
+            if (b)                                                                                             \
+                f32_to_##H##_block(fb, (H *)b + i, k);                                                         \
+        }                                                                                                      \
+    }                                                                                                          \
+    static void adam_##H(char *p, char *g, char *m, char *v, char *top, i64 n, const adam_params *s)           \
+    {                                                                                                          \
+        f32 fp[BLOCK], fg[BLOCK], fm[BLOCK], fv[BLOCK], ft[BLOCK];                                             \
+        for (i64 i = 0; i < n; i += BLOCK) {                                                                   \
+            i64 k = n - i < BLOCK ? n - i : BLOCK;                                                             \
+            H##_to_f32_block((H *)p + i, fp, k);                                                               \
+            H##_to_f32_block((H *)g + i, fg, k);                                                               \
+            H##_to_f32_block((H *)m + i, fm, k);                                                               \
+            H##_to_f32_block((H *)v + i, fv, k);                                                               \
+            if (s->amsgrad)                                                                                    \
+                H##_to_f32_block((H *)top + i, ft, k);                                                         \
+            adam_f32((char *)fp, (char *)fg, (char *)fm, (char *)fv, (char *)ft, k, s);                        \
+            f32_to_##H##_block(fp, (H *)p + i, k);                                                             \
+            f32_to_##H##_block(fm, (H *)m + i, k);                                                             \
+            f32_to_##H##_block(fv, (H *)v + i, k);                                                             \
+            if (s->scaled)                                                                                     \
+                f32_to_##H##_block(fg, (H *)g + i, k);                                                         \
+            if (s->amsgrad)                                                                                    \
+                f32_to_##H##_block(ft, (H *)top + i, k);                                                       \
+        }                                                                                                      \
+    }
+
+DEFINE_HALF(f16)
+DEFINE_HALF(bf16)
+
+const optim_kernels JOIN(optim_table, ISA) = {
+    {sgd_f16, sgd_bf16, sgd_f32, sgd_f64},
+    {adam_f16, adam_bf16, adam_f32, adam_f64},
+};

@@ -1,0 +1,505 @@
+# Fused optimizer steps (one call updates all parameters of a group) and the _foreach_ operators.
+#
+# A fused step cuts the tensors into chunks and runs the loops of loops/optim.c over them; every element is independent, so
+# the result does not depend on the number of threads. Tensors that do not lie in memory as their parameter does, or have
+# another dtype, go through temporaries. The _foreach_ operators are loops over the operators themselves, so they record,
+# promote and check as those do.
+from libc.math cimport pow as power, sqrt as square_root
+
+cdef extern from "../loops/optim.h" nogil:
+    ctypedef struct sgd_params:
+        double lr, weight_decay, momentum, dampening, grad_scale
+        int nesterov, maximize, first, scaled
+    ctypedef struct adam_params:
+        double lr, beta1, beta2, weight_decay, eps, bias1, bias2_sqrt, grad_scale
+        int amsgrad, maximize, decoupled, scaled
+    ctypedef void (*sgd_fn)(char*, char*, char*, int64_t, const sgd_params*) noexcept nogil
+    ctypedef void (*adam_fn)(char*, char*, char*, char*, char*, int64_t, const adam_params*) noexcept nogil
+    ctypedef struct optim_kernels:
+        sgd_fn sgd[4]
+        adam_fn adam[4]
+    const optim_kernels optim_table_base, optim_table_avx2, optim_table_avx512
+
+cdef enum:
+    OPTIM_CHUNK = 16384            # elements of a task
+    OPTIM_RELEASE = 32768          # elements from which a step lets go of the GIL
+
+cdef struct Update:
+    char* data[5]                  # parameter, gradient, state
+    trt_block* blocks[5]
+    int64_t n
+    int64_t first_chunk
+    int code                       # place in the tables: f16, bf16, f32, f64
+    double bias1, bias2_sqrt
+
+cdef struct Step:
+    Update* updates
+    int count
+    int64_t chunks
+    const sgd_params* sgd
+    const adam_params* adam
+
+
+cdef const optim_kernels* optim_table() noexcept nogil:
+    cdef int level = instruction_set()
+    return &optim_table_avx512 if level == 2 else &optim_table_avx2 if level == 1 else &optim_table_base
+
+
+cdef void run_update(Step* s, Update* u, int64_t begin, int64_t end) noexcept nogil:
+    cdef int64_t at = begin * (2 if u.code < 2 else 4 if u.code == 2 else 8)
+    cdef const optim_kernels* table = optim_table()
+    cdef adam_params adam
+    if s.sgd != NULL:
+        table.sgd[u.code](u.data[0] + at, u.data[1] + at, u.data[2] + at if u.data[2] != NULL else NULL, end - begin, s.sgd)
+    else:
+        adam = s.adam[0]
+        adam.bias1 = u.bias1
+        adam.bias2_sqrt = u.bias2_sqrt
+        table.adam[u.code](u.data[0] + at, u.data[1] + at, u.data[2] + at, u.data[3] + at, u.data[4] + at if u.data[4] != NULL else NULL, end - begin, &adam)
+
+
+cdef void run_chunks(void* context, int64_t begin, int64_t end) noexcept nogil:
+    """Chunks [begin, end) of the whole step; the update that a chunk belongs to is found by bisection."""
+    cdef Step* s = <Step*>context
+    cdef int low = 0, high = s.count, middle
+    cdef int64_t c, start, stop
+    while high - low > 1:
+        middle = (low + high) // 2
+        if s.updates[middle].first_chunk <= begin:
+            low = middle
+        else:
+            high = middle
+    for c in range(begin, end):
+        while low + 1 < s.count and s.updates[low + 1].first_chunk <= c:
+            low += 1
+        start = (c - s.updates[low].first_chunk) * OPTIM_CHUNK
+        stop = min(start + OPTIM_CHUNK, s.updates[low].n)
+        run_update(s, &s.updates[low], start, stop)
+
+
+cdef int run_step(Step* s) except -1:
+    cdef int i, k
+    cdef int64_t total = 0
+    s.chunks = 0
+    for i in range(s.count):
+        s.updates[i].first_chunk = s.chunks
+        s.chunks += (s.updates[i].n + OPTIM_CHUNK - 1) // OPTIM_CHUNK
+        total += s.updates[i].n
+    if total < OPTIM_RELEASE:
+        for i in range(s.count):
+            run_update(s, &s.updates[i], 0, s.updates[i].n)
+        return 0
+    for i in range(s.count):
+        for k in range(5):
+            if s.updates[i].blocks[k] != NULL:
+                trt_block_hold(s.updates[i].blocks[k])
+    with nogil:
+        parallel_for(s.chunks, 2, 1, run_chunks, s)
+    for i in range(s.count):
+        for k in range(5):
+            if s.updates[i].blocks[k] != NULL:
+                block_drop(s.updates[i].blocks[k])
+    return 0
+
+
+cdef bint lies_like(TensorBase t, TensorBase p) noexcept:
+    """The same dtype, sizes and strides: element i of the one stands where element i of the other does."""
+    cdef int i
+    if t.dtype != p.dtype or t.device_type != p.device_type:
+        return False
+    for i in range(p.ndim):
+        if t.strides[i] != p.strides[i] and p.sizes[i] != 1:
+            return False
+    return True
+
+
+cdef int add_update(Step* s, str op, TensorBase p, TensorBase g, list states, bint write_gradient, list write_back) except -1:
+    """Fill the next update; tensors that lie otherwise are replaced by contiguous temporaries and noted in `write_back`."""
+    cdef Update* u = &s.updates[s.count]
+    cdef TensorBase t, x
+    cdef int k = 0
+    cdef bint direct = non_overlapping_dense(p)
+    cdef list tensors = [p, g] + states
+    if p.dtype < F16 or p.dtype > F64:
+        raise RuntimeError(f"{op}: expected parameters of a floating point dtype, got {dtype_of(p.dtype)!r}")
+    for y in tensors:
+        if y is None:
+            continue
+        t = <TensorBase?>y
+        if not same_sizes(t, p):
+            raise RuntimeError(f"{op}: expected a tensor of shape {shape_text(p)} beside the parameter, got {shape_text(t)}")
+        if t.device_type != p.device_type:
+            raise RuntimeError(f"{op}: Expected all tensors to be on the same device")
+        if not lies_like(t, p):
+            direct = False
+    if p.device_type == DEV_META or p.numel == 0:
+        return 0
+    if p.device_type != DEV_CPU:
+        raise NotImplementedError(f"Could not run '{op}' with parameters on {make_device(p.device_type, None)}: it has a CPU kernel only")
+    for y in tensors:
+        u.data[k] = NULL
+        u.blocks[k] = NULL
+        if y is not None:
+            t = <TensorBase>y
+            if not direct:
+                x = contiguous_of(cast_to(t, p.dtype))
+                if x is not t:
+                    # kept alive until the step is done, and copied back unless it was only read
+                    write_back.append((t if k != 1 or write_gradient else None, x))
+                    t = x
+            u.data[k] = data_of(t)
+            u.blocks[k] = t.storage.block
+        k += 1
+    while k < 5:
+        u.data[k] = NULL
+        u.blocks[k] = NULL
+        k += 1
+    u.n = p.numel
+    u.code = p.dtype - F16
+    s.count += 1
+    return 0
+
+
+cdef int finish_step(Step* s, list written, list write_back) except -1:
+    run_step(s)
+    for t, x in write_back:
+        if t is not None:
+            copy_elements(<TensorBase>t, <TensorBase>x)
+    for tensors in written:
+        for t in <list>tensors:
+            bump_version(<TensorBase>t)
+    return 0
+
+
+cdef list checked_list(object x, str op, str name, Py_ssize_t n):
+    cdef list result = tensor_list(x, op, name)
+    if len(result) != n:
+        raise RuntimeError(f"{op}: argument '{name}' has {len(result)} tensors, expected {n}, one per parameter")
+    return result
+
+
+cdef bint overflowed(object found_inf) except -1:
+    return found_inf is not None and found_inf.item() != 0
+
+
+cdef double number_at(TensorBase t) except? -1.0:
+    if t.numel != 1:
+        raise RuntimeError(f"expected a step counter of one element, got {shape_text(t)}")
+    if t.device_type == DEV_CPU and t.dtype == F32:
+        return (<float*>data_of(t))[0]
+    return (<object>t).item()
+
+
+def _fused_sgd_(
+    self, grads, momentum_buffer_list, *, double weight_decay, double momentum, lr, double dampening, bint nesterov, bint maximize, bint is_first_step,
+    grad_scale=None, found_inf=None,
+):
+    """One step of SGD over lists of parameters, gradients and momentum buffers (empty without momentum), in place."""
+    cdef list params = tensor_list(self, "_fused_sgd_", "self")
+    cdef list gradients = checked_list(grads, "_fused_sgd_", "grads", len(params))
+    cdef bint has_momentum = momentum != 0
+    cdef list buffers = checked_list(momentum_buffer_list, "_fused_sgd_", "momentum_buffer_list", len(params)) if has_momentum else []
+    cdef list write_back = []
+    cdef sgd_params c
+    cdef Step s
+    cdef int i
+    if overflowed(found_inf) or not params:
+        return
+    c.lr = float(lr)
+    c.weight_decay = weight_decay
+    c.momentum = momentum
+    c.dampening = dampening
+    c.nesterov = nesterov
+    c.maximize = maximize
+    c.first = is_first_step
+    c.scaled = grad_scale is not None
+    c.grad_scale = float(grad_scale) if grad_scale is not None else 1.0
+    s.sgd = &c
+    s.adam = NULL
+    s.count = 0
+    s.updates = <Update*>malloc(len(params) * sizeof(Update))
+    if s.updates == NULL:
+        raise MemoryError("_fused_sgd_: no memory for the list of updates")
+    try:
+        for i in range(len(params)):
+            add_update(&s, "_fused_sgd_", <TensorBase>params[i], <TensorBase>gradients[i], [buffers[i]] if has_momentum else [], c.scaled, write_back)
+        finish_step(&s, [params, buffers, gradients] if c.scaled else [params, buffers], write_back)
+    finally:
+        free(s.updates)
+
+
+cdef int adam_step(
+    str op, object self, object grads, object exp_avgs, object exp_avg_sqs, object max_exp_avg_sqs, object state_steps, object lr, double beta1, double beta2,
+    double weight_decay, double eps, bint amsgrad, bint maximize, object grad_scale, object found_inf, bint decoupled,
+) except -1:
+    cdef list params = tensor_list(self, op, "self")
+    cdef Py_ssize_t n = len(params)
+    cdef list gradients = checked_list(grads, op, "grads", n)
+    cdef list first = checked_list(exp_avgs, op, "exp_avgs", n)
+    cdef list second = checked_list(exp_avg_sqs, op, "exp_avg_sqs", n)
+    cdef list largest = checked_list(max_exp_avg_sqs, op, "max_exp_avg_sqs", n) if amsgrad else []
+    cdef list steps = checked_list(state_steps, op, "state_steps", n)
+    cdef list write_back = []
+    cdef adam_params c
+    cdef Step s
+    cdef int i, before
+    cdef double step, last = -1, bias1 = 0, bias2 = 0
+    if n == 0 or overflowed(found_inf):
+        return 0
+    c.lr = float(lr)
+    c.beta1 = beta1
+    c.beta2 = beta2
+    c.weight_decay = weight_decay
+    c.eps = eps
+    c.amsgrad = amsgrad
+    c.maximize = maximize
+    c.decoupled = decoupled
+    c.scaled = grad_scale is not None
+    c.grad_scale = float(grad_scale) if grad_scale is not None else 1.0
+    s.sgd = NULL
+    s.adam = &c
+    s.count = 0
+    s.updates = <Update*>malloc(n * sizeof(Update))
+    if s.updates == NULL:
+        raise MemoryError(f"{op}: no memory for the list of updates")
+    try:
+        for i in range(n):
+            step = number_at(<TensorBase>steps[i])
+            if step != last:
+                last = step
+                bias1 = 1 - power(beta1, step)
+                bias2 = square_root(1 - power(beta2, step))
+            before = s.count
+            add_update(
+                &s, op, <TensorBase>params[i], <TensorBase>gradients[i], [first[i], second[i], largest[i]] if amsgrad else [first[i], second[i]], c.scaled,
+                write_back)
+            if s.count > before:
+                s.updates[before].bias1 = bias1
+                s.updates[before].bias2_sqrt = bias2
+        finish_step(&s, [params, first, second, largest, gradients if c.scaled else []], write_back)
+    finally:
+        free(s.updates)
+    return 0
+
+
+def _fused_adam_(
+    self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, *, lr, double beta1, double beta2, double weight_decay, double eps, bint amsgrad,
+    bint maximize, grad_scale=None, found_inf=None,
+):
+    """One step of Adam over lists of parameters, gradients and states, in place. state_steps: counters already incremented."""
+    adam_step(
+        "_fused_adam_", self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, grad_scale,
+        found_inf, False)
+
+
+def _fused_adamw_(
+    self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, *, lr, double beta1, double beta2, double weight_decay, double eps, bint amsgrad,
+    bint maximize, grad_scale=None, found_inf=None,
+):
+    """One step of AdamW (decoupled weight decay) over lists of parameters, gradients and states, in place."""
+    adam_step(
+        "_fused_adamw_", self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, grad_scale,
+        found_inf, True)
+
+
+# ---- _foreach_ -----------------------------------------------------------------------------------------------------
+
+cdef list foreach_list(object x, str op):
+    cdef list tensors = tensor_list(x, op, "self")
+    if not tensors:
+        raise RuntimeError("Tensor list must have at least one tensor.")
+    return tensors
+
+
+cdef object per_tensor(object x, Py_ssize_t n, str op):
+    """The n values of an operand that is a list of tensors or numbers; None when it is one value for all."""
+    cdef object values
+    if not isinstance(x, (list, tuple)):
+        return None
+    values = x
+    if len(values) != n:
+        kind = "Tensor lists" if values and isinstance(values[0], TensorBase) else "Tensor list must have same number of elements as scalar list; lists"
+        raise RuntimeError(f"{op}: {kind} must have the same number of tensors, got {n} and {len(values)}")
+    return values
+
+
+cdef list foreach1(object f, object tensors, str op):
+    return [f(t) for t in foreach_list(tensors, op)]
+
+
+cdef list foreach2(object f, object tensors, object other, str op):
+    cdef list a = foreach_list(tensors, op)
+    cdef object b = per_tensor(other, len(a), op)
+    if b is None:
+        return [f(t, other) for t in a]
+    return [f(x, y) for x, y in zip(a, b)]
+
+
+cdef list foreach_scaled(object f, object tensors, object other, object alpha, str op):
+    cdef list a = foreach_list(tensors, op)
+    cdef object b = per_tensor(other, len(a), op)
+    if alpha is None:
+        return [f(t, other) for t in a] if b is None else [f(x, y) for x, y in zip(a, b)]
+    return [f(t, other, alpha=alpha) for t in a] if b is None else [f(x, y, alpha=alpha) for x, y in zip(a, b)]
+
+
+cdef list foreach3(object f, object tensors, object t1, object t2, object values, str op):
+    cdef list a = foreach_list(tensors, op)
+    cdef object b = per_tensor(t1, len(a), op)
+    cdef object c = per_tensor(t2, len(a), op)
+    cdef object v
+    if b is None or c is None:
+        raise TypeError(f"{op}(): arguments 'tensor1' and 'tensor2' must be lists of tensors")
+    if isinstance(values, TensorBase):
+        if values.dim() != 1 or values.numel() != len(a):
+            raise RuntimeError(f"Expected packed scalar Tensor to be of dimension 1 with {len(a)} elements. Got shape {list(values.shape)}")
+        values = values.tolist()
+    v = per_tensor(values, len(a), op)
+    if v is None:
+        return [f(x, y, z, value=values) for x, y, z in zip(a, b, c)]
+    return [f(x, y, z, value=w) for x, y, z, w in zip(a, b, c, v)]
+
+
+def _make_unary(str name, bint inplace):
+    operator = name + "_" if inplace else name
+    public = "_foreach_" + operator
+
+    def f(self):
+        r = foreach1(getattr(_ops, operator), self, public)
+        return None if inplace else r
+    return _named(f, public)
+
+
+def _make_binary(str name, bint inplace):
+    operator = name + "_" if inplace else name
+    public = "_foreach_" + operator
+
+    def f(self, other):
+        r = foreach2(getattr(_ops, operator), self, other, public)
+        return None if inplace else r
+    return _named(f, public)
+
+
+def _make_scaled(str name, bint inplace):
+    operator = name + "_" if inplace else name
+    public = "_foreach_" + operator
+
+    def f(self, other, alpha=None):
+        r = foreach_scaled(getattr(_ops, operator), self, other, alpha, public)
+        return None if inplace else r
+    return _named(f, public)
+
+
+def _make_ternary(str name, bint inplace):
+    operator = name + "_" if inplace else name
+    public = "_foreach_" + operator
+
+    def f(self, tensor1, tensor2, value=1):
+        r = foreach3(getattr(_ops, operator), self, tensor1, tensor2, value, public)
+        return None if inplace else r
+    return _named(f, public)
+
+
+def _make_bound(str name, str tensor_form, str number_form, bint inplace):
+    """maximum and clamp_min are one operator for tensors and another for numbers; likewise minimum and clamp_max."""
+    public = "_foreach_" + name + ("_" if inplace else "")
+    suffix = "_" if inplace and number_form else ""
+
+    def f(self, other):
+        values = per_tensor(other, len(foreach_list(self, public)), public)
+        first = values[0] if values is not None else other
+        if isinstance(first, TensorBase):
+            g = getattr(_ops, tensor_form)
+            r = foreach2(g, self, other, public)
+            if inplace:
+                for t, x in zip(self, r):
+                    t.copy_(x)
+        else:
+            r = foreach2(getattr(_ops, number_form + suffix), self, other, public)
+        return None if inplace else r
+    return _named(f, public)
+
+
+def _named(f, str name):
+    f.__name__ = f.__qualname__ = name
+    f.__doc__ = f"{name[9:]} of each tensor of a list; a second operand may be one value or a list."
+    globals()[name] = f
+    EXTRA_EXPORTS[name] = "f"
+    return f
+
+
+def _foreach_lerp(self, end, weight):
+    """lerp of each pair of tensors; weight: a number, a list of numbers, or a list of tensors."""
+    a = foreach_list(self, "_foreach_lerp")
+    b = per_tensor(end, len(a), "_foreach_lerp")
+    w = per_tensor(weight, len(a), "_foreach_lerp")
+    if w is None:
+        return [_ops.lerp(x, y, weight) for x, y in zip(a, b)]
+    return [_ops.lerp(x, y, z) for x, y, z in zip(a, b, w)]
+
+
+def _foreach_lerp_(self, end, weight):
+    """lerp of each pair of tensors, in place."""
+    a = foreach_list(self, "_foreach_lerp_")
+    b = per_tensor(end, len(a), "_foreach_lerp_")
+    w = per_tensor(weight, len(a), "_foreach_lerp_")
+    for i in range(len(a)):
+        a[i].lerp_(b[i], weight if w is None else w[i])
+
+
+def _foreach_norm(self, ord=2, dtype=None):
+    """The vector norm of each tensor."""
+    cdef list result = []
+    for t in foreach_list(self, "_foreach_norm"):
+        result.append(_ops.vector_norm(t, ord, None, False, dtype=dtype))
+    return result
+
+
+def _foreach_zero_(self):
+    """Fill each tensor with zeros."""
+    for t in foreach_list(self, "_foreach_zero_"):
+        t.zero_()
+
+
+def _foreach_copy_(self, src, non_blocking=False):
+    """Copy each tensor of `src` into the tensor at the same place."""
+    a = foreach_list(self, "_foreach_copy_")
+    b = per_tensor(src, len(a), "_foreach_copy_")
+    for x, y in zip(a, b):
+        x.copy_(y)
+
+
+def _foreach_pow(self, exponent):
+    """Powers of each tensor, or of one number to each tensor."""
+    if is_number(self):
+        return [_ops.pow(self, x) for x in foreach_list(exponent, "_foreach_pow")]
+    return foreach2(_ops.pow, self, exponent, "_foreach_pow")
+
+
+def _foreach_pow_(self, exponent):
+    """Powers of each tensor, in place."""
+    for x, y in zip(foreach_list(self, "_foreach_pow_"), per_tensor(exponent, len(self), "_foreach_pow_") or [exponent] * len(self)):
+        x.pow_(y)
+
+
+EXTRA_EXPORTS = {
+    "_fused_sgd_": "f", "_fused_adam_": "f", "_fused_adamw_": "f", "_foreach_lerp": "f", "_foreach_lerp_": "f", "_foreach_norm": "f", "_foreach_zero_": "f",
+    "_foreach_copy_": "f", "_foreach_pow": "f", "_foreach_pow_": "f",
+}
+
+for _inplace in (False, True):
+    for _name in (
+        "abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1", "floor", "frac", "lgamma", "log", "log10", "log1p", "log2", "neg",
+        "reciprocal", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
+    ):
+        _make_unary(_name, _inplace)
+    for _name in ("mul", "div"):
+        _make_binary(_name, _inplace)
+    for _name in ("add", "sub"):
+        _make_scaled(_name, _inplace)
+    for _name in ("addcmul", "addcdiv"):
+        _make_ternary(_name, _inplace)
+    _make_bound("maximum", "maximum", "clamp_min", _inplace)
+    _make_bound("minimum", "minimum", "clamp_max", _inplace)
+    _make_bound("clamp_min", "maximum", "clamp_min", _inplace)
+    _make_bound("clamp_max", "minimum", "clamp_max", _inplace)

@@ -1,0 +1,178 @@
+"""Derivatives of functions: vjp, jvp, jacobian, hessian, vhp, hvp, by reverse-mode differentiation once or twice.
+
+Inputs may be one tensor or a tuple; results have the same structure. Unless ``create_graph`` the results are detached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tensorrt_lite import _ops
+from tensorrt_lite._C.core.tensor import TensorBase
+from tensorrt_lite.autograd import grad
+from tensorrt_lite.autograd.grad_mode import enable_grad
+
+if TYPE_CHECKING:
+    from tensorrt_lite import Tensor
+
+__all__ = ["vjp", "jvp", "jacobian", "hessian", "hvp", "vhp"]
+
+
+def _as_tuple(x: Any, argument: str, function: str) -> tuple[bool, tuple[Tensor, ...]]:
+    single = isinstance(x, TensorBase)
+    values = (x,) if single else x
+    if not isinstance(values, (tuple, list)):
+        raise TypeError(f"The {argument} given to {function} must be either a Tensor or a tuple of Tensors but the given {argument} has type {type(x)}.")
+    for i, v in enumerate(values):
+        if not isinstance(v, TensorBase):
+            raise TypeError(
+                f"The {argument} given to {function} must be either a Tensor or a tuple of Tensors but the value at index {i} has type {type(v)}."
+            )
+    return not single, tuple(values)
+
+
+def _prepare(inputs: tuple, create_graph: bool) -> tuple[Tensor, ...]:
+    """Inputs that require gradients: views of the caller's under create_graph (so that the graph reaches them), else fresh leaves."""
+    if create_graph:
+        return tuple(x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in inputs)
+    return tuple(x.detach().requires_grad_() for x in inputs)
+
+
+def _finish(values: tuple, was_tuple: bool, create_graph: bool) -> Any:
+    if not create_graph:
+        values = tuple(v.detach() for v in values)
+    return values if was_tuple else values[0]
+
+
+def _check_vector(v: tuple, like: tuple, function: str) -> None:
+    if len(v) != len(like):
+        raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(v)}.")
+    for i, (a, b) in enumerate(zip(v, like)):
+        if a.shape != b.shape:
+            raise RuntimeError(f"v has invalid size in entry {i}: should be {b.shape} but got {a.shape}.")
+
+
+def _vector(v: Any, like: tuple, function: str, single_text: str) -> tuple:
+    if v is None:
+        if len(like) != 1 or like[0].numel() != 1:
+            raise RuntimeError(single_text)
+        return (_ops.ones_like(like[0]),)
+    _, values = _as_tuple(v, "v", function)
+    _check_vector(values, like, function)
+    return tuple(values)
+
+
+def _gradients(outputs: tuple, inputs: tuple, weights: tuple, strict: bool, create_graph: bool, what: str) -> tuple:
+    """Weighted gradients; zeros (or RuntimeError when strict) for inputs that an output does not depend on."""
+    used = [(o, w) for o, w in zip(outputs, weights) if o.requires_grad]
+    if not used:
+        found: tuple = (None,) * len(inputs)
+    else:
+        found = grad([o for o, _ in used], inputs, [w for _, w in used], create_graph=create_graph, retain_graph=True, allow_unused=True)
+    result = []
+    for i, (g, x) in enumerate(zip(found, inputs)):
+        if g is None:
+            if strict:
+                raise RuntimeError(f"{what} is independent of input {i}. This is not allowed in strict mode.")
+            g = _ops.zeros_like(x)
+        result.append(g)
+    return tuple(result)
+
+
+def vjp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+    """(func(*inputs), v^T J). v: the shapes of the outputs; not needed for one output of one element."""
+    with enable_grad():
+        was_tuple, inputs = _as_tuple(inputs, "inputs", "vjp")
+        inputs = _prepare(inputs, create_graph)
+        outputs_tuple, outputs = _as_tuple(func(*inputs), "outputs of the user-provided function", "vjp")
+        v = _vector(
+            v, outputs, "vjp", "The vector v can only be None if the user-provided function returns a single Tensor with a single element."
+        )
+        result = _gradients(outputs, inputs, v, strict, create_graph, "The output of the user-provided function")
+    return _finish(outputs, outputs_tuple, create_graph), _finish(result, was_tuple, create_graph)
+
+
+def jvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+    """(func(*inputs), J v), from two reverse passes. v: the shapes of the inputs; not needed for one input of one element."""
+    with enable_grad():
+        _, inputs = _as_tuple(inputs, "inputs", "jvp")
+        inputs = _prepare(inputs, create_graph)
+        v = _vector(v, inputs, "jvp", "The vector v can only be None if the input to the user-provided function is a single Tensor with a single element.")
+        outputs_tuple, outputs = _as_tuple(func(*inputs), "outputs of the user-provided function", "jvp")
+        # J^T u is linear in u, so its gradient with respect to u, weighted by v, is J v
+        dummies = tuple(_ops.zeros_like(o).requires_grad_() for o in outputs)
+        transposed = _gradients(outputs, inputs, dummies, strict, True, "The output of the user-provided function")
+        result = _gradients(transposed, dummies, v, False, create_graph, "The Jacobian")
+    return _finish(outputs, outputs_tuple, create_graph), _finish(result, outputs_tuple, create_graph)
+
+
+def jacobian(
+    func: Callable, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False, strategy: str = "reverse-mode"
+) -> Any:
+    """The Jacobian: output shape + input shape, nested in tuples over outputs and inputs where those are tuples."""
+    if strategy not in ("reverse-mode", "forward-mode"):
+        raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode"')
+    if strategy == "forward-mode":
+        raise NotImplementedError('jacobian: strategy="forward-mode" needs forward-mode differentiation, which is not implemented')
+    with enable_grad():
+        was_tuple, inputs = _as_tuple(inputs, "inputs", "jacobian")
+        inputs = _prepare(inputs, create_graph)
+        outputs_tuple, outputs = _as_tuple(func(*inputs), "outputs of the user-provided function", "jacobian")
+        rows = []
+        for i, out in enumerate(outputs):
+            columns: list[list] = [[] for _ in inputs]
+            flat = out.reshape(-1)
+            for j in range(out.numel()):
+                weight = _ops.ones_like(flat.select(0, j))
+                parts = _gradients(
+                    (flat.select(0, j),), inputs, (weight,), strict, create_graph, f"Output {i} of the user-provided function"
+                )
+                for column, part in zip(columns, parts):
+                    column.append(part)
+            row = []
+            for x, column in zip(inputs, columns):
+                shape = tuple(out.shape) + tuple(x.shape)
+                row.append(_ops.stack(column, 0).view(shape) if column else x.new_zeros(shape))
+            rows.append(_finish(tuple(row), was_tuple, create_graph))
+    return tuple(rows) if outputs_tuple else rows[0]
+
+
+def _scalar_output(func: Callable, inputs: tuple, function: str) -> Tensor:
+    was_tuple, outputs = _as_tuple(func(*inputs), "outputs of the user-provided function", function)
+    if was_tuple or not isinstance(outputs[0], TensorBase):
+        raise RuntimeError(f"The function given to {function} should return a single Tensor")
+    if outputs[0].numel() != 1:
+        raise RuntimeError(f"The Tensor returned by the function given to {function} should contain a single element")
+    return outputs[0].reshape(())
+
+
+def hessian(
+    func: Callable, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False, outer_jacobian_strategy: str = "reverse-mode"
+) -> Any:
+    """The Hessian of a function of one element: input shape + input shape, nested twice where the inputs are a tuple."""
+    was_tuple, values = _as_tuple(inputs, "inputs", "hessian")
+
+    def gradient(*xs):
+        out = _scalar_output(func, xs, "hessian")
+        found = _gradients((out,), xs, (_ops.ones_like(out),), strict, True, "The output of the user-provided function")
+        return found if was_tuple else found[0]
+
+    return jacobian(gradient, inputs, create_graph, strict, strategy=outer_jacobian_strategy)
+
+
+def vhp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+    """(func(*inputs), v^T H) for a function of one element. v: the shapes of the inputs."""
+    with enable_grad():
+        was_tuple, inputs = _as_tuple(inputs, "inputs", "vhp")
+        inputs = _prepare(inputs, create_graph)
+        v = _vector(v, inputs, "vhp", "The vector v can only be None if the input to the user-provided function is a single Tensor with a single element.")
+        out = _scalar_output(func, inputs, "vhp")
+        first = _gradients((out,), inputs, (_ops.ones_like(out),), strict, True, "The output of the user-provided function")
+        result = _gradients(first, inputs, v, strict, create_graph, "The gradient of the user-provided function")
+    return _finish((out,), False, create_graph), _finish(result, was_tuple, create_graph)
+
+
+def hvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+    """(func(*inputs), H v). The Hessian of a twice continuously differentiable function is symmetric, so this is vhp."""
+    return vhp(func, inputs, v, create_graph, strict)
