@@ -1,9 +1,40 @@
 /* Loops of the fused optimizer steps. Every element is independent, so results do not depend on how a run is cut.
  * The order of operations is that of PyTorch's plain implementation (one tensor operation after the other); half types
- * compute in float, block by block. Compiled once per instruction set. */
+ * compute in float, block by block. Compiled once per instruction set; without one (ISA undefined) this file is its own header,
+ * which ops/optim.pyx includes. */
+#ifndef TRT_OPTIM
+#define TRT_OPTIM
+#include <stdint.h>
+
+typedef struct {
+    double lr, weight_decay, momentum, dampening;
+    double grad_scale; /* gradients are divided by it; 1: none */
+    int nesterov, maximize, first, scaled;
+} sgd_params;
+
+typedef struct {
+    double lr, beta1, beta2, weight_decay, eps;
+    double bias1, bias2_sqrt; /* 1 - beta1^t and sqrt(1 - beta2^t) */
+    double grad_scale;
+    int amsgrad, maximize, decoupled, scaled;
+} adam_params;
+
+/* tensors: parameter, gradient (written only when scaled), momentum buffer or NULL; elements [0, n) */
+typedef void (*sgd_fn)(char *p, char *g, char *buffer, int64_t n, const sgd_params *s);
+/* tensors: parameter, gradient, first and second moment, largest second moment or NULL */
+typedef void (*adam_fn)(char *p, char *g, char *m, char *v, char *largest, int64_t n, const adam_params *s);
+
+typedef struct {
+    sgd_fn sgd[4]; /* f16, bf16, f32, f64 */
+    adam_fn adam[4];
+} optim_kernels;
+
+extern const optim_kernels optim_table_base, optim_table_avx2, optim_table_avx512;
+#endif
+
+#ifdef ISA
 #include <math.h>
 #include "scalar_types.h"
-#include "optim.h"
 
 #define JOIN_(a, b) a##_##b
 #define JOIN(a, b) JOIN_(a, b)
@@ -146,3 +177,4 @@ const optim_kernels JOIN(optim_table, ISA) = {
     {sgd_f16, sgd_bf16, sgd_f32, sgd_f64},
     {adam_f16, adam_bf16, adam_f32, adam_f64},
 };
+#endif

@@ -6,7 +6,7 @@
 # promote and check as those do.
 from libc.math cimport pow as power, sqrt as square_root
 
-cdef extern from "../loops/optim.h" nogil:
+cdef extern from "../loops/optim.c" nogil:
     ctypedef struct sgd_params:
         double lr, weight_decay, momentum, dampening, grad_scale
         int nesterov, maximize, first, scaled
