@@ -254,11 +254,15 @@ def set_grad(TensorBase self not None, value):
         if g is self:
             raise RuntimeError("can't assign Variable as its own grad")
         if g.dtype != self.dtype:
-            raise RuntimeError(f"assigned grad has data of a different type: {dtype_of(g.dtype)!r} for a tensor of type {dtype_of(self.dtype)!r}")
+            raise RuntimeError(
+                f"attempting to assign a gradient with dtype '{dtype_of(g.dtype)!r}' to a tensor with grad_dtype '{dtype_of(self.dtype)!r}'. The gradient must "
+                "match the tensor's dtype")
         if g.device_type != self.device_type:
             raise RuntimeError("assigned grad has data located on a different device")
         if not same_sizes(g, self):
-            raise RuntimeError(f"assigned grad has data of a different size: {shape_text(g)} for a tensor of shape {shape_text(self)}")
+            raise RuntimeError(
+                f"attempting to assign a gradient of size '{shape_text(g)}' to a tensor of size '{shape_text(self)}'. Please ensure that the gradient and "
+                "the tensor are the same size")
     self.grad_ = value
 
 

@@ -621,8 +621,9 @@ def run_backward(list roots, list grads, bint keep_graph, bint create_graph, inp
     if captured is None:
         return None
     if not allow_unused:
-        for g in captured:
-            if g is None:
+        for i in range(len(captured)):
+            if captured[i] is None:
                 raise RuntimeError(
-                    "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this is the desired behavior.")
+                    f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set allow_unused=True if this is the desired "
+                    "behavior.")
     return captured

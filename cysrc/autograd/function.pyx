@@ -12,6 +12,7 @@ from tensorrt_lite._C.core.dtype cimport dtype_of, category, CAT_FLOAT, CAT_COMP
 from tensorrt_lite._C.core.dispatch cimport tls, attach
 from tensorrt_lite._C.autograd.node cimport (
     Node, NODE_FUNCTION, set_history, rebase_history, check_version, raise_released, next_sequence, grad_fn_of, record_traceback)
+from tensorrt_lite._C.autograd.node import refuse_inference
 from tensorrt_lite._C.ops.support cimport ops_namespace
 
 attach()
@@ -162,7 +163,7 @@ cdef class FunctionNode(Node):
                 i += 1
             elif result[k] is not None:
                 raise RuntimeError(
-                    f"function {self.name()} returned a gradient different from None at position {k + 1}, but the corresponding forward input was not a "
+                    f"function {self.name()} returned a gradient different than None at position {k + 1}, but the corresponding forward input was not a "
                     "Variable")
         return tuple(out)
 
@@ -297,8 +298,6 @@ def apply(cls, *args, **kwargs):
         tls().grad_mode = before
     single = not isinstance(result, tuple)
     outputs = [result] if single else list(result)
-    if single and not isinstance(result, TensorBase):
-        raise TypeError(f"{cls.__name__}.forward: expected to return a Tensor or a tuple, got {type(result).__name__}")
     ctx.n_inputs = len(outputs)
     ctx.output_meta = [None] * len(outputs)
     if ctx.dirty is not None:
@@ -328,7 +327,7 @@ cdef int save_all(FunctionNode ctx, tuple tensors, list outputs, list finished) 
     cdef int i, k, nr
     cdef object hooks = None
     if _hooked and getattr(_hooks, "stack", None):
-        hooks = _hooks.stack[-1]
+        hooks = _hooks.stack[len(_hooks.stack) - 1]
     for i in range(len(tensors)):
         x = tensors[i]
         if x is None:
@@ -338,8 +337,7 @@ cdef int save_all(FunctionNode ctx, tuple tensors, list outputs, list finished) 
             raise TypeError(f"save_for_backward can only save variables, but argument {i} is of type {type(x).__name__}")
         t = <TensorBase>x
         if t.inference:
-            raise RuntimeError(
-                "Inference tensors cannot be saved for backward. To work around you can make a clone to get a normal tensor and use it in autograd.")
+            refuse_inference()
         nr = -1
         for k in range(len(outputs)):
             if outputs[k] is x and isinstance(finished[k], TensorBase) and (<TensorBase>finished[k]).grad_fn_ is ctx:

@@ -495,7 +495,8 @@ cdef class OpNode(Node):
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
 
-cdef int refuse_inference() except -1:
+def refuse_inference():
+    """Raise: an inference tensor would have to be saved."""
     raise RuntimeError(
         "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked by autograd. To "
         "work around this, you can make a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
@@ -832,21 +833,24 @@ cdef int copy_edge(Node to, Node source, int i) except -1:
 
 cdef int refuse_view(TensorBase t, bint indirect) except -1:
     """Raise for a view that a write (through it, or `indirect`ly through its base) has made impossible to differentiate."""
-    cdef str who = f"Output {t.output_nr} of {type(t.grad_fn_).__name__} is a view" if t.grad_fn_ is not None else "A view"
-    cdef str what = " and its base or another view of its base has been modified inplace." if indirect else " and is being modified inplace."
+    cdef str who = "A view"
+    if t.grad_fn_ is not None:
+        # the operator: the Node's name without Backward and a number
+        who = f"Output {t.output_nr} of {type(t.grad_fn_).__name__.rstrip('0123456789').removesuffix('Backward')} is a view"
+    cdef str what = " and its base or another view of its base has been modified inplace" if indirect else " and is being modified inplace"
     if t.creation_meta == CREATED_NO_GRAD or t.creation_meta == CREATED_INFERENCE:
         mode = "no_grad" if t.creation_meta == CREATED_NO_GRAD else "inference_mode"
         raise RuntimeError(
-            f"A view was created in {mode} mode{what[:-1]} with grad mode enabled. Given that this use case is ambiguous and "
+            f"A view was created in {mode} mode{what} with grad mode enabled. Given that this use case is ambiguous and "
             "error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either both inside the "
             f"{mode} block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked).")
     if t.creation_meta == CREATED_MULTI_OUTPUT:
         raise RuntimeError(
-            f"{who}{what} This view is the output of a function that returns multiple views. Such functions do not allow the output views to be "
+            f"{who}{what}. This view is the output of a function that returns multiple views. Such functions do not allow the output views to be "
             "modified inplace. You should replace the inplace operation by an out-of-place one.")
     if t.creation_meta == CREATED_IN_FUNCTION:
         raise RuntimeError(
-            f"{who}{what} This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic to handle "
+            f"{who}{what}. This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic to handle "
             "view+inplace would override the custom backward associated with the custom Function, leading to incorrect gradients. This behavior is "
             "forbidden. You can fix this by cloning the output of the custom Function.")
     return 0

@@ -3,7 +3,7 @@
 An entry accepts tensors and Python numbers, hands over to __torch_function__ when an argument's class asks for it,
 dispatches on the keys of the tensors, and under the Autograd key records one PointwiseNode.
 """
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t
 from cpython.object cimport PyObject
 from tensorrt_lite._C.core.dtype cimport Scalar, category, CAT_FLOAT, CAT_BOOL
 from tensorrt_lite._C.core.tensor cimport (
@@ -14,6 +14,8 @@ from tensorrt_lite._C.core.iterator cimport PointwiseInfo, pointwise1, pointwise
 from tensorrt_lite._C.core.args cimport is_plain, is_number, to_scalar, wrap_number, has_function, call_torch_function, scalar_object
 from tensorrt_lite._C.autograd.node cimport (
     PointwiseNode, new_pointwise_node, set_history, rebase_history, check_inplace, output_alias, input_meta, Node)
+
+from tensorrt_lite._C.autograd.node import refuse_inference
 
 cdef extern from *:
     """
@@ -74,6 +76,12 @@ cdef inline int finish(PointwiseInfo* info, PointwiseNode n, TensorBase r, Tenso
     return 0
 
 
+cdef inline int64_t version_to_save(TensorBase t) except -1:
+    if t.inference:
+        refuse_inference()
+    return version_of(t)
+
+
 cdef inline bint differentiable_result(TensorBase r) noexcept:
     return category[r.dtype] >= CAT_FLOAT
 
@@ -98,7 +106,7 @@ cdef TensorBase autograd1(PointwiseInfo* info, TensorBase a, const Scalar* param
         if mode == INPLACE:
             original = a.detach().clone()
         n.s1 = original
-        n.v1 = version_of(original)
+        n.v1 = version_to_save(original)
     n.set_edge(0, a)
     for i in range(info.nparams):
         n.params[i] = params[i]
@@ -132,13 +140,13 @@ cdef TensorBase autograd2(PointwiseInfo* info, TensorBase a, TensorBase b, const
         if mode == INPLACE:
             original = a.detach().clone()
         n.s1 = original
-        n.v1 = version_of(original)
+        n.v1 = version_to_save(original)
     if slot(info.save_mask, 2) and (slot(info.save_mask, 9) and n.e0 is not None or slot(info.save_mask, 17) and n.e1 is not None):
         n.s2 = b
-        n.v2 = version_of(b)
+        n.v2 = version_to_save(b)
         if b is out:
             n.s2 = original = b.detach().clone()
-            n.v2 = version_of(original)
+            n.v2 = version_to_save(original)
     for i in range(info.nparams):
         n.params[i] = params[i]
     r = below(info, a, b, params, out, mode)
@@ -172,13 +180,13 @@ cdef TensorBase autograd3(PointwiseInfo* info, TensorBase a, TensorBase b, Tenso
         if mode == INPLACE and a is out:
             original = a.detach().clone()
         n.s1 = original
-        n.v1 = version_of(original)
+        n.v1 = version_to_save(original)
     if slot(info.save_mask, 2):
         n.s2 = b.detach().clone() if b is out else b
-        n.v2 = version_of(n.s2)
+        n.v2 = version_to_save(n.s2)
     if slot(info.save_mask, 3):
         n.s3 = c
-        n.v3 = version_of(c)
+        n.v3 = version_to_save(c)
     for i in range(info.nparams):
         n.params[i] = params[i]
     r = below(info, a, b, c, params, out, mode)
