@@ -178,11 +178,27 @@ cdef TensorBase addmm_cpu(TensorBase self, TensorBase mat1, TensorBase mat2, con
     return r
 
 
+cdef inline Scalar whole_number(const Scalar* s) noexcept:
+    """A scalar converted to an integer, as PyTorch does for integer batches (and for them alone)."""
+    cdef Scalar r = s[0]
+    if s.kind > 1:
+        r.kind = 1
+        r.i = <int64_t>s.d
+        r.d = <double>r.i
+    return r
+
+
 cdef TensorBase baddbmm_cpu(TensorBase self, TensorBase batch1, TensorBase batch2, const Scalar* beta, const Scalar* alpha, TensorBase out, int mode):
     cdef int64_t sizes[3]
     cdef Mat a, b, c
+    cdef Scalar whole_beta, whole_alpha
     cdef TensorBase r
     check_batches("batch1", batch1, "batch2", batch2)
+    if category[batch1.dtype] == CAT_INT:
+        whole_beta = whole_number(beta)
+        whole_alpha = whole_number(alpha)
+        beta = &whole_beta
+        alpha = &whole_alpha
     if self.dtype != batch1.dtype:
         raise RuntimeError(f"Input dtypes must be the same, got: input: {_scalar_type(self.dtype)}, batch1: {_scalar_type(batch1.dtype)}, batch2: {_scalar_type(batch2.dtype)}")
     sizes[0] = batch1.sizes[0]
@@ -253,11 +269,9 @@ cdef inline void weight_of(TensorBase weight, Mat* x) noexcept:
         column_of(weight, x)
 
 
-cdef TensorBase linear_cpu(TensorBase input, TensorBase weight, TensorBase bias):
+cdef TensorBase linear_cpu(TensorBase input, TensorBase weight, TensorBase bias, TensorBase out, int mode):
     """input: (..., in), weight: (out, in) or (in,), bias: (out,) or () -> (..., out)."""
     cdef int64_t sizes[MAX_DIMS]
-    cdef Mat a, b, c
-    cdef Scalar one
     cdef TensorBase r
     cdef int i, ndim = input.ndim
     cdef int64_t rows = 1, features
@@ -279,9 +293,22 @@ cdef TensorBase linear_cpu(TensorBase input, TensorBase weight, TensorBase bias)
         ndim -= 1
     if bias is not None:
         check_expandable("linear", bias, ndim, sizes)
+    if mode == OUT:
+        destination("linear", out, mode, ndim, sizes, input)
     r = empty_tensor(ndim, sizes, input.dtype, input.device_type)
     if input.device_type == DEV_META or r.numel == 0:
+        return r if mode == FRESH else out
+    linear_product(r, input, weight, bias, rows, features)
+    if mode == FRESH:
         return r
+    copy_elements(out, r)
+    return out
+
+
+cdef int linear_product(TensorBase r, TensorBase input, TensorBase weight, TensorBase bias, int64_t rows, int64_t features) except -1:
+    """r: contiguous (rows, features); the shapes were checked."""
+    cdef Mat a, b, c
+    cdef Scalar one
     if not input.contiguous:
         input = contiguous_of(input)
     a.batch = 1
@@ -294,15 +321,13 @@ cdef TensorBase linear_cpu(TensorBase input, TensorBase weight, TensorBase bias)
     weight_of(weight, &b)
     dense(&c, 1, rows, features, False)
     if bias is None:
-        product("linear", r, &c, input, &a, weight, &b, NULL, NULL)
-        return r
+        return product("linear", r, &c, input, &a, weight, &b, NULL, NULL)
     one.kind = 1
     one.i = 1
     one.d = 1
     one.im = 0
     repeat_row(r, bias, rows, features)
-    product("linear", r, &c, input, &a, weight, &b, &one, &one)
-    return r
+    return product("linear", r, &c, input, &a, weight, &b, &one, &one)
 
 
 cdef int repeat_row(TensorBase r, TensorBase bias, int64_t rows, int64_t features) except -1:
