@@ -154,7 +154,13 @@ class Builder:
         kept = self.cache / (stamp + output.suffix)
         self.cache.mkdir(parents=True, exist_ok=True)
         with open(self.cache / f"{stamp}.lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # another checkout may be making the same file
+            # another checkout may be making the same file: wait for it, but not for long
+            for _ in range(100):
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    time.sleep(0.2)
             if kept.exists():
                 shutil.copyfile(kept, output)
                 return
