@@ -1,6 +1,6 @@
 """The flat namespace of compiled operators, collected from the extension modules of all families.
 
-``FUNCTIONS`` are public as ``trt.name``, ``METHODS`` on Tensor; an operator that PyTorch has only under
+``FUNCTIONS`` are public as ``trt.name``, ``METHODS`` on Tensor, ``SYMBOLS`` its operators (``__add__``); an operator that PyTorch has only under
 ``torch.nn.functional`` is here and nowhere else.
 """
 
@@ -13,6 +13,7 @@ from tensorrt_lite._C.ops import support as _support
 
 FUNCTIONS: dict = {}
 METHODS: dict = {}
+SYMBOLS: dict = {}
 _namespace = _support.namespace()
 
 
@@ -30,6 +31,7 @@ def _collect() -> None:
             if "m" in flags:
                 METHODS[name] = function
         METHODS.update(contents.get("METHOD_ALIASES", ()))
+        SYMBOLS.update(contents.get("SYMBOLS", ()))
         FUNCTIONS.update(contents.get("FUNCTION_ALIASES", ()))
         for name, function in contents.get("FUNCTION_ALIASES", {}).items():
             space.setdefault(name, function)

@@ -349,31 +349,6 @@ def _rebuild_parameter(data, requires_grad):
 _TYPE_NAMES: dict = {}
 _KEEP_TYPE: set = set()
 
-_SYMBOLS = {
-    "__add__": "add", "__radd__": "add", "__iadd__": "add_", "__sub__": "sub", "__isub__": "sub_", "__rsub__": "rsub", "__mul__": "mul", "__rmul__": "mul",
-    "__imul__": "mul_", "__truediv__": "div", "__itruediv__": "div_", "__neg__": "neg", "__pos__": "positive", "__abs__": "abs", "__pow__": "pow",
-    "__ipow__": "pow_", "__mod__": "remainder", "__imod__": "remainder_", "__floordiv__": "floor_divide", "__ifloordiv__": "floor_divide_",
-    "__and__": "bitwise_and", "__iand__": "bitwise_and_", "__or__": "bitwise_or", "__ior__": "bitwise_or_", "__xor__": "bitwise_xor", "__rand__": "bitwise_and",
-    "__ror__": "bitwise_or", "__rxor__": "bitwise_xor", "__ixor__": "bitwise_xor_", "__invert__": "bitwise_not", "__lshift__": "bitwise_left_shift",
-    "__rshift__": "bitwise_right_shift", "__ilshift__": "bitwise_left_shift_", "__irshift__": "bitwise_right_shift_", "__eq__": "eq",
-    "__ne__": "ne", "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge",
-}  # fmt: skip
-
-
-def _reflected(name: str):
-    def method(self, other):
-        return getattr(_ops, name)(_number(other, self), self)
-
-    return method
-
-
-def _number(other, like):
-    return other if isinstance(other, TensorBase) else _ops.scalar_tensor_like_number(other)
-
-
-_COMPARISONS = {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__add__", "__sub__", "__mul__", "__truediv__", "__pow__", "__mod__",
-                "__floordiv__", "__and__", "__or__", "__xor__", "__matmul__", "__radd__", "__rmul__", "__rsub__"}  # fmt: skip
-
 
 def _attach() -> None:
     """Give Tensor its operators, attributes and symbols."""
@@ -383,10 +358,8 @@ def _attach() -> None:
         setattr(Tensor, name, method)
     for name, method in _ops.METHODS.items():
         setattr(Tensor, name, method)
-    for symbol, name in _SYMBOLS.items():
-        function = getattr(_ops, name, None)
-        if function is not None:
-            setattr(Tensor, symbol, function)
+    for symbol, function in _ops.SYMBOLS.items():
+        setattr(Tensor, symbol, function)
     _args._set_disabled_function(Tensor.__torch_function__.__func__)
     _register_types(Tensor, Parameter, Size)
 

@@ -6,7 +6,7 @@ their edges to a worklist when they die, because a chain of a million Nodes must
 """
 cimport cython
 from cpython.object cimport PyObject, PyTypeObject
-from tensorrt_lite._C.core.dtype cimport Scalar, dtype_of, category, CAT_COMPLEX
+from tensorrt_lite._C.core.dtype cimport Scalar, dtype_of, category, CAT_COMPLEX, C64
 from tensorrt_lite._C.core.tensor cimport (
     TensorBase, tensor_type, K_AUTOGRAD, alias_of, version_of, shape_of, same_sizes, shape_text, data_of, shared_version, strides_of,
     CREATED_DEFAULT, CREATED_NO_GRAD, CREATED_MULTI_OUTPUT, CREATED_INFERENCE, CREATED_IN_FUNCTION)
@@ -378,15 +378,15 @@ cdef class PointwiseNode(Node):
         for i in range(info.nin):
             if (self.e0 if i == 0 else self.e1 if i == 1 else self.e2) is None:
                 continue
-            if info.fused[i] == NULL or composed:
+            for j in range(info.n_used[i]):
+                inputs[j] = slots[<int>info.used[i][j]]
+            if composed or info.fused[i] == NULL or not has_loop(info.fused[i], info.n_used[i], inputs):
                 if info.formula[i] == NULL:
                     raise RuntimeError(f"derivative for {info.name.decode()} with respect to argument {i} is not implemented")
                 value = info.formula[i](slots, self.params)
             elif info.unit_pass >> i & 1 and self.params[0].kind == 1 and self.params[0].i == 1:
                 value = grad
             else:
-                for j in range(info.n_used[i]):
-                    inputs[j] = slots[<int>info.used[i][j]]
                 value = run_fused(info.fused[i], info.n_used[i], inputs, self.params, g.dtype)
             if i == 0:
                 r0 = value if self.m1 is None else reduce_gradient(<TensorBase?>value, self.m1)
@@ -411,6 +411,15 @@ cdef class PointwiseNode(Node):
         if self.released:
             raise_released(self)
         return known[key][1]
+
+
+cdef inline bint has_loop(const PointwiseInfo* fused, int n, PyObject** inputs):
+    """A fused kernel exists in the types where its formula means the same; elsewhere operators compute it."""
+    cdef int i
+    for i in range(n):
+        if (<TensorBase>inputs[i]).dtype >= C64:
+            return fused.loops[C64] != NULL
+    return True
 
 
 cdef object run_fused(const PointwiseInfo* info, int n, PyObject** inputs, const Scalar* params, int dtype):

@@ -12,3 +12,5 @@ cdef TensorBase call2(PointwiseInfo* info, TensorBase a, TensorBase b, const Sca
 cdef TensorBase call3(PointwiseInfo* info, TensorBase a, TensorBase b, TensorBase c, const Scalar* params, TensorBase out, int mode)
 cdef int register_pointwise(PointwiseInfo* info, dict names, int operator_id) except -1
 cdef int param(object x, Scalar* s, str op, str name) except -1
+cdef bint is_operand(object x) noexcept
+cdef void unit_scalar(Scalar* s) noexcept

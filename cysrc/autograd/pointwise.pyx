@@ -322,10 +322,22 @@ cdef object entry3(PointwiseInfo* info, object a, object b, object c, const Scal
     return call3(info, x, y, z, params, <TensorBase>out, mode)
 
 
+cdef bint is_operand(object x) noexcept:
+    """What stands beside a tensor in `a + b`: a tensor, a number, or something with its own __torch_function__."""
+    return is_plain(x) or isinstance(x, TensorBase) or is_number(x) or has_function(x)
+
+
+cdef void unit_scalar(Scalar* s) noexcept:
+    s.kind = 1
+    s.i = 1
+    s.d = 1
+    s.im = 0
+
+
 cdef TensorBase operand(PointwiseInfo* info, object x, int position):
     if isinstance(x, TensorBase):
         return <TensorBase>x
-    if is_number(x):
+    if is_number(x) and not info.tensor_only:
         return wrap_number(x)
     bad_operand(info, x, position)
 

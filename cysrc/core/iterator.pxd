@@ -31,6 +31,8 @@ cdef extern from "pointwise.h" nogil:
         unsigned save_mask
         void* node_type
         const char* bool_error
+        const char* int_error
+        int tensor_only
         int unit_pass
     enum:
         PROMOTE_SAME
@@ -43,6 +45,7 @@ cdef extern from "pointwise.h" nogil:
         CHECK_NEGATIVE_EXPONENT
         CHECK_ALPHA
         CHECK_SUBTRACTION
+        CHECK_SAME_DTYPE
         IN_COMPUTE
         IN_BOOL
         IN_OWN

@@ -334,6 +334,8 @@ cdef str _type_name(int code):
 cdef int not_implemented(const PointwiseInfo* info, int code) except -1:
     if code == BOOL and info.bool_error != NULL:
         raise RuntimeError(info.bool_error.decode())
+    if category[code] <= CAT_INT and info.int_error != NULL:
+        raise RuntimeError(info.int_error.decode())
     raise NotImplementedError(f"\"{info.name.decode()}_cpu\" not implemented for '{_type_name(code)}'")
 
 
@@ -367,6 +369,8 @@ cdef int check_operands(const PointwiseInfo* info, PyObject** inputs, const Scal
         raise RuntimeError(
             "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` "
             "operator instead.")
+    if info.checks & CHECK_SAME_DTYPE and a.dtype != b.dtype and not b.wrapped_number:
+        raise RuntimeError(f"{info.name.decode()}: expected dtype {_type_name(a.dtype)} for the second tensor but got dtype {_type_name(b.dtype)}")
     if info.checks & CHECK_ALPHA:
         if params[0].kind == 0 and compute != BOOL:
             raise RuntimeError("Boolean alpha only supported for Boolean results.")
@@ -385,7 +389,7 @@ cdef inline bint unchecked(const PointwiseInfo* info, const Scalar* params, Tens
         return True
     if info.checks & CHECK_ALPHA and params[0].kind != 1:
         return False
-    if b.dtype == BOOL:
+    if b.dtype == BOOL and info.checks & CHECK_SUBTRACTION:
         return False
     return not info.checks & (CHECK_ZERO_DIVISOR | CHECK_NEGATIVE_EXPONENT) or category[a.dtype] > CAT_INT
 
@@ -425,13 +429,13 @@ cdef TensorBase pointwise(const PointwiseInfo* info, int nin, PyObject** inputs,
             device = x.device_type
     if device < 0:
         device = DEV_CPU if out is None else out.device_type
-    if info.checks & CHECK_SUBTRACTION:
+    if info.checks & CHECK_SUBTRACTION and nin == 2:
         check_operands(info, inputs, params, compute)
     if info.loops[compute] == NULL:
         not_implemented(info, compute)
     result = output_code(info, compute)
     ndim = broadcast_shapes(info.name.decode(), nin, inputs, shape)
-    if info.checks and nin == 2:
+    if info.checks and nin > 1:
         check_operands(info, inputs, params, compute)
     if out is not None:
         prepare_out(info.name.decode(), out, ndim, shape, result, mode)

@@ -32,10 +32,12 @@ struct PointwiseInfo {
   unsigned save_mask;                  /* slots that the Node saves */
   void* node_type;
   const char* bool_error;              /* what is said when the operator has no loop for bool (a RuntimeError) */
+  const char* int_error;               /* the same for bool and integers */
+  int tensor_only;                     /* a Python number is no operand */
   int unit_pass;                       /* bit i: the gradient of input i is the incoming one when parameter 0 is 1 */
 };
 
 enum { PROMOTE_SAME = 0, PROMOTE_FLOAT = 1, PROMOTE_BOOL_OUT = 2, PROMOTE_REAL_OUT = 4, PROMOTE_FIRST_BOOL = 8, PROMOTE_INT_TO_FLOAT = 16 };
-enum { CHECK_ZERO_DIVISOR = 1, CHECK_NEGATIVE_EXPONENT = 2, CHECK_ALPHA = 4, CHECK_SUBTRACTION = 8 };
+enum { CHECK_ZERO_DIVISOR = 1, CHECK_NEGATIVE_EXPONENT = 2, CHECK_ALPHA = 4, CHECK_SUBTRACTION = 8, CHECK_SAME_DTYPE = 16 };
 enum { IN_COMPUTE = 0, IN_BOOL = 1, IN_OWN = 2 };
 #endif

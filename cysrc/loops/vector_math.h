@@ -150,5 +150,6 @@ INL f32 log_assemble_f32(f32 f, f32 k, f32 c)
 #include "vector_math_special.h"
 #include "vector_math_integer.h"
 #include "vector_math_complex.h"
+#include "vector_math_rare.h"
 
 #endif

@@ -506,4 +506,13 @@ DEFINE_TRIG_BLOCK(sin, f64, sin)
 DEFINE_TRIG_BLOCK(cos, f64, cos)
 DEFINE_TRIG_BLOCK(tan, f64, tan)
 
+
+/* the same for one element at any angle */
+#define DEFINE_ANY_ANGLE(name)                                                                                       \
+    INL f32 any_##name##_f32(f32 x) { return abs_f32(x) > (f32)TRIG_LIMIT ? (f32)name((f64)x) : name##_f32(x); }      \
+    INL f64 any_##name##_f64(f64 x) { return abs_f64(x) > TRIG_LIMIT ? name(x) : name##_f64(x); }
+DEFINE_ANY_ANGLE(sin)
+DEFINE_ANY_ANGLE(cos)
+DEFINE_ANY_ANGLE(tan)
+
 #endif

@@ -84,3 +84,63 @@ divide_ = div_
 clip = clamp
 clip_ = clamp_
 METHOD_ALIASES = {"where": where_method}
+
+
+cdef object power(object input, object exponent, object out, bint inplace):
+    """A number as exponent takes a loop of its own unless it changes the type (or is 0, where the derivative is 0 even at 0)."""
+    cdef Scalar p[1]
+    cdef TensorBase x
+    if isinstance(input, TensorBase) and not isinstance(exponent, TensorBase) and is_number(exponent):
+        x = <TensorBase>input
+        to_scalar(exponent, &p[0])
+        if p[0].kind <= category[x.dtype] and x.dtype != BOOL and (p[0].d != 0 or p[0].kind == 3):
+            if category[x.dtype] <= CAT_INT and p[0].i < 0:
+                raise RuntimeError("Integers to negative integer powers are not allowed.")
+            return entry1(&pw_arithmetic[PW__POW_NUMBER], input, p, out, inplace, (("exponent", exponent),))
+    if not isinstance(input, TensorBase) and not isinstance(exponent, TensorBase) and is_number(input) and is_number(exponent):
+        raise TypeError(f"pow() received an invalid combination of arguments - got ({type(input).__name__}, {type(exponent).__name__}), but expected "
+                        "a Tensor as input or exponent")
+    return entry2(&pw_arithmetic[PW_POW], input, exponent, NULL, out, inplace, ())
+
+
+def pow(input, exponent, *, out=None):
+    """input ** exponent, of tensors or of a tensor and a number."""
+    return power(input, exponent, out, False)
+
+
+def pow_(input, exponent):
+    """pow in place."""
+    return power(input, exponent, None, True)
+
+
+def symbol_pow(self, exponent, modulo=None):
+    return power(self, exponent, None, False) if is_operand(exponent) else NotImplemented
+
+
+def symbol_rpow(self, base, modulo=None):
+    return power(base, self, None, False) if is_operand(base) else NotImplemented
+
+
+def symbol_ipow(self, exponent, modulo=None):
+    return power(self, exponent, None, True) if is_operand(exponent) else NotImplemented
+
+
+cdef object interpolated(object input, object end, object weight, object out, bint inplace):
+    cdef Scalar p[1]
+    if isinstance(weight, TensorBase) or has_function(weight):
+        return entry3(&pw_arithmetic[PW__LERP_TENSOR], input, end, weight, NULL, out, inplace, ())
+    param(weight, &p[0], "lerp", "weight")
+    return entry2(&pw_arithmetic[PW_LERP], input, end, p, out, inplace, (("weight", weight),))
+
+
+def lerp(input, end, weight, *, out=None):
+    """input + weight * (end - input); weight is a tensor or a number."""
+    return interpolated(input, end, weight, out, False)
+
+
+def lerp_(input, end, weight):
+    """lerp in place."""
+    return interpolated(input, end, weight, None, True)
+
+
+EXTRA_SYMBOLS = {"__pow__": symbol_pow, "__rpow__": symbol_rpow, "__ipow__": symbol_ipow}

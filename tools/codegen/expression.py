@@ -12,6 +12,8 @@ from collections.abc import Collection
 _BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^"}
 _COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _C_NAMES = {"sgn": "sign"}
+_OPERATOR_NAMES = {"sel": "where", "real_part": "real", "pow_number": "pow", "log1pexp": "softplus"}
+TRIGONOMETRIC = {"sin", "cos", "tan"}
 _REAL = {"c64": "f32", "c128": "f64"}
 COMPUTE = {"f16": "f32", "bf16": "f32"}
 
@@ -32,7 +34,8 @@ def names(text: str) -> set[str]:
 
 
 class _C(ast.NodeVisitor):
-    def __init__(self, dtype: str, suffix: bool):
+    def __init__(self, dtype: str, suffix: bool, exact: bool = False):
+        self.exact = exact
         self.t = compute_type(dtype)
         self.suffix = suffix
 
@@ -81,6 +84,8 @@ class _C(ast.NodeVisitor):
 
     def visit_Call(self, n: ast.Call) -> str:
         f = _C_NAMES.get(n.func.id, n.func.id)  # type: ignore[attr-defined]
+        if self.exact and f in TRIGONOMETRIC:
+            f = "any_" + f
         a = [self.visit(x) for x in n.args]
         if f == "where":
             return f"({self.truth(n.args[0])} ? {a[1]} : {a[2]})"
@@ -92,9 +97,18 @@ class _C(ast.NodeVisitor):
         raise ValueError(f"{type(n).__name__} is not in the expression language")
 
 
-def to_c(text: str, dtype: str) -> str:
-    """C text for one element type; functions get the compute type as suffix."""
-    return _C(dtype, True).visit(parse(text))
+def to_c(text: str, dtype: str, exact: bool = False) -> str:
+    """C text for one element type; functions get the compute type as suffix. `exact`: angles of any size."""
+    return _C(dtype, True, exact).visit(parse(text))
+
+
+def angles(text: str) -> set[str]:
+    """Variables that enter sin, cos or tan: the vector forms of these are accurate for moderate angles only."""
+    found: set[str] = set()
+    for n in ast.walk(parse(text)):
+        if isinstance(n, ast.Call) and n.func.id in TRIGONOMETRIC:  # type: ignore[attr-defined]
+            found |= {v.id for v in ast.walk(n) if isinstance(v, ast.Name)} - {n.func.id}  # type: ignore[attr-defined]
+    return found
 
 
 def to_cuda(text: str, dtype: str) -> str:
@@ -111,7 +125,7 @@ class _Composed(ast.NodeTransformer):
         if n.func.id == "conj" and isinstance(n.args[0], ast.Name) and n.args[0].id in self.params:  # type: ignore[attr-defined]
             return ast.Call(ast.Attribute(n.args[0], "conjugate", ast.Load()), [], [])
         name = n.func.id  # type: ignore[attr-defined]
-        n.func = ast.Attribute(ast.Name("_ops", ast.Load()), {"sel": "where", "real_part": "real"}.get(name, name), ast.Load())
+        n.func = ast.Attribute(ast.Name("_ops", ast.Load()), _OPERATOR_NAMES.get(name, name), ast.Load())
         return n
 
     def visit_BoolOp(self, n: ast.BoolOp) -> ast.AST:

@@ -52,7 +52,7 @@ def exports(ops: list[Operator]) -> dict[str, str]:
             if "inplace" in op.variants:
                 table[alias + "_"] = "m"
         if "inplace" in op.variants:
-            table[op.name + "_"] = ("f" if "function" in op.variants or "nn" in op.variants else "") + "m"
+            table[op.name + "_"] = "" if op.variants <= {"nn", "inplace", "out"} and "nn" in op.variants else "fm" if "function" in op.variants else "m"
     return table
 
 
@@ -101,6 +101,10 @@ def generate(root: Path, out: Path, debug: bool = False) -> dict[str, list[Path]
                 loops[family].append(path)
         text += functions.emit(family, [op for op in mine if op.kind == "function"])
         text += alias_assignments(mine)
+        if declared:
+            text += "SYMBOLS = {" + ", ".join(f"\"{s}\": {f}" for s, f in pointwise.symbols(declared).items()) + "}\n"
+            if kernels.exists() and "EXTRA_SYMBOLS" in kernels.read_text():
+                text += "SYMBOLS.update(EXTRA_SYMBOLS)\n"
         text += f"\nEXPORTS = {json.dumps(exports(mine))}\n"
         if kernels.exists() and "EXTRA_EXPORTS" in kernels.read_text():
             text += "EXPORTS.update(EXTRA_EXPORTS)\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .expression import compute_type, names, to_c, to_composed
+from .expression import angles, compute_type, names, to_c, to_composed
 from .schema import COMPLEX, DTYPES, FLOATS, DeclarationError, Operator
 
 _PROMOTE = {
@@ -12,6 +12,9 @@ _PROMOTE = {
     "real": "PROMOTE_REAL_OUT",
     "int_to_float": "PROMOTE_INT_TO_FLOAT",
 }
+
+
+GUARDED = ("bf16", "f32", "f64")      # types with values beyond the range of the vector functions of angles
 
 
 class Loop:
@@ -50,7 +53,7 @@ def loops_of(op: Operator) -> tuple[Loop, dict[str, Loop]]:
     promote = op.row.get("promote", "same")
     tensors = [a.name for a in op.tensors]
     params = [a.name for a in op.params]
-    forward = Loop(op.name, tensors, params, op, op.dtypes, promote == "bool", promote == "real", None)
+    forward = Loop(op.name, tensors, params, op, op.dtypes, promote == "bool", "real" in promote, None)
     fused: dict[str, Loop] = {}
     for target, formula in op.backward.items():
         used = names(formula)
@@ -62,24 +65,26 @@ def loops_of(op: Operator) -> tuple[Loop, dict[str, Loop]]:
             continue
         if "grad" not in order:
             order.insert(0, "grad")
-        dtypes = [t for t in FLOATS + (COMPLEX if "c64" in op.dtypes else []) if t in op.dtypes or op.row.get("promote") == "float"]
-        if op.row.get("backward_dtypes"):
+        dtypes = [t for t in FLOATS + (COMPLEX if "c64" in op.dtypes else []) if t in op.dtypes or "float" in promote]
+        if "backward_dtypes" in op.row:
             dtypes = [t for t in dtypes if t in op.row["backward_dtypes"]]
-        if promote == "real":
+        if "real" in promote:
             dtypes = [t for t in dtypes if t not in COMPLEX]
+        if not dtypes:
+            continue
         fused[target] = Loop(f"{op.name}_backward_{target}", order, params, op, dtypes, False, False, formula)
     return forward, fused
 
 
-def c_function(loop: Loop, dtype: str) -> str:
-    """The scalar function of one compute type."""
+def c_function(loop: Loop, dtype: str, exact: bool = False) -> str:
+    """The scalar function of one compute type; `exact` for angles beyond the vector functions' range."""
     c = compute_type(dtype)
     out = compute_type(loop.out_type(dtype))
     args = [f"{compute_type(loop.operand_type(n, dtype))} v_{n}" for n in loop.operands] + [f"{c} v_{n}" for n in loop.params]
-    body = to_c(loop.expression(dtype), dtype)
+    body = to_c(loop.expression(dtype), dtype, exact)
     unused = "".join(f"(void)v_{n}; " for n in loop.operands + loop.params)
     value = f"(({body}) != 0)" if out == "b8" else f"({out})({body})"
-    return f"INL {out} x_{loop.name}_{c}({', '.join(args) or 'void'}) {{ {unused}return {value}; }}"
+    return f"INL {out} {'e' if exact else 'x'}_{loop.name}_{c}({', '.join(args) or 'void'}) {{ {unused}return {value}; }}"
 
 
 def c_loop(loop: Loop, dtype: str, scalar_forms: list[int]) -> str:
@@ -98,22 +103,38 @@ def c_loop(loop: Loop, dtype: str, scalar_forms: list[int]) -> str:
     for i, name in enumerate(loop.params):
         lines.append(f"  const {c} q{i} = par_{c}(p + {i});")
 
-    def body(scalar: int | None, indent: str) -> str:
+    guarded = [i for i, name in enumerate(loop.operands) if name in angles(loop.expression(dtype))] if dtype in GUARDED else []
+
+    def body(scalar: int | None, indent: str, function: str = "x", first: str = "0", count: str = "n", constant: dict[int, str] | None = None) -> str:
         args = []
         for i, name in enumerate(loop.operands):
             t = loop.operand_type(name, dtype)
             args.append(f"b{i}" if i == scalar else load(t, f"a{i}[i]"))
-        args += [f"q{i}" for i in range(len(loop.params))]
-        call = f"x_{loop.name}_{c}({', '.join(args)})"
+        args += [(constant or {}).get(i, f"q{i}") for i in range(len(loop.params))]
+        call = f"{function}_{loop.name}_{c}({', '.join(args)})"
         if out in ("f16", "bf16"):
             call = f"st_{out}({call})"
-        return f"{indent}IVDEP for (int64_t i = 0; i < n; i++) o[i] = {call};"
+        return f"{indent}{'IVDEP ' if function == 'x' else ''}for (int64_t i = {first}; i < {count}; i++) o[i] = {call};"
 
     for operand in scalar_forms:
         t = loop.operand_type(loop.operands[operand], dtype)
         lines.append(f"  if (s[{operand + 1}] == 0) {{ const {compute_type(t)} b{operand} = {load(t, f'a{operand}[0]')};")
         lines.append(body(operand, "    ") + " return; }")
-    lines.append(body(None, "  "))
+    for name, values in (loop.op.row.get("cases") or {}).items():
+        i = loop.params.index(name)
+        for v in values:
+            # the number becomes a constant of the inlined expression, which folds what depends on it
+            lines.append(f"  if (p[{i}].kind != SCALAR_COMPLEX && (f64)par_f64(p + {i}) == {float(v)!r}) {{")
+            lines.append(body(None, "    ", constant={i: f"({c}){v!r}"}) + " return; }")
+    if guarded:
+        lines.append("  for (int64_t begin = 0; begin < n; begin += 256) {")
+        lines.append("    const int64_t end = begin + 256 < n ? begin + 256 : n; int large = 0;")
+        tests = " | ".join(f"(abs_{c}({load(loop.operand_type(loop.operands[i], dtype), f'a{i}[i]')}) > ({c})1e5)" for i in guarded)
+        lines.append(f"    for (int64_t i = begin; i < end; i++) large |= {tests};")
+        lines.append("    if (__builtin_expect(large, 0)) {" + body(None, " ", "e", "begin", "end") + " }")
+        lines.append("    else {" + body(None, " ", "x", "begin", "end") + " } }")
+    else:
+        lines.append(body(None, "  "))
     lines.append("}")
     return "\n".join(lines)
 
@@ -131,6 +152,8 @@ def loops_source(family: str, part: int, loops: list[Loop]) -> str:
             if key not in seen:
                 seen.add(key)
                 text.append(c_function(loop, t))
+                if t in GUARDED and angles(loop.expression(t)):
+                    text.append(c_function(loop, t, True))
             text.append(c_loop(loop, t, forms))
         cells = ", ".join(f"[{DTYPES.index(t)}] = k_{loop.name}_{t}" for t in loop.dtypes)
         table.append(f"  {{{cells}}},")
@@ -220,6 +243,9 @@ def emit_operator(family: str, op: Operator, forward: Loop, fused: dict[str, Loo
     init.append(f"{info}.scalar_forms = {forms}; {info}.checks = {checks_of(op)}")
     if row.get("bool_error"):
         init.append(f"{info}.bool_error = {c_string(row['bool_error'])}")
+    if row.get("int_error"):
+        init.append(f"{info}.int_error = {c_string(row['int_error'])}")
+    init.append(f"{info}.tensor_only = {int(bool(row.get('tensor_only')))}")
     if row.get("first_bool"):
         init.append(f"{info}.in_type[0] = IN_BOOL")
     if op.backward:
@@ -248,6 +274,7 @@ def emit_operator(family: str, op: Operator, forward: Loop, fused: dict[str, Loo
                     init.append(f"{b}.in_type[{loop.operands.index(tensors[0])}] = IN_BOOL")
         init.append(f"{info}.save_mask = {mask}")
     emit_entry(family, op, info, py)
+    emit_symbols(op, info, py)
     init.append(f"register_pointwise(&{info}, g, {op.identifier})")
 
 
@@ -261,6 +288,39 @@ def emit_formula(family: str, op: Operator, target: str, formula: str, slots: di
         if a.name in used:
             py.append(f"    cdef object {a.name} = scalar_object(&params[{i}])")
     py.append(f"    return {to_composed(formula, [a.name for a in op.params])}\n")
+
+
+def symbols(ops: list[Operator]) -> dict[str, str]:
+    """{"__add__": "symbol_add"}: the operator symbols that rows declare as `symbol: add` (with `reflected` forms) or `symbol: eq`."""
+    table: dict[str, str] = {}
+    for op in ops:
+        s = op.row.get("symbol")
+        if not s:
+            continue
+        table[f"__{s}__"] = f"symbol_{s}"
+        if len(op.tensors) == 2 and s not in _COMPARISONS:
+            table[f"__r{s}__"] = f"symbol_r{s}"
+            table[f"__i{s}__"] = f"symbol_i{s}"
+    return table
+
+
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+
+
+def emit_symbols(op: Operator, info: str, py: list[str]) -> None:
+    """`a + b`, `2 + b`, `a += b`: NotImplemented where the other side is nothing that the operator takes, as Python expects."""
+    for symbol, function in symbols([op]).items():
+        if len(op.tensors) == 1:
+            py += [f"def {function}(self):", f"    return entry1(&{info}, self, NULL, None, False, ())\n"]
+            continue
+        py.append(f"def {function}(self, other):")
+        if op.params:
+            py.append("    cdef Scalar p[1]")
+            py.append("    unit_scalar(&p[0])")
+        py.append("    if not is_operand(other):\n        return NotImplemented")
+        order = "other, self" if symbol.startswith("__r") and symbol != "__rshift__" else "self, other"
+        inplace = symbol.startswith("__i")
+        py.append(f"    return entry2(&{info}, {order}, {'p' if op.params else 'NULL'}, None, {inplace}, ())\n")
 
 
 def emit_entry(family: str, op: Operator, info: str, py: list[str]) -> None:

@@ -1,0 +1,104 @@
+# Entries of activations whose arguments are checked or choose between declared operators.
+
+
+cdef object clipped(object input, object min_val, object max_val, object out, bint inplace):
+    cdef Scalar p[2]
+    param(min_val, &p[0], "hardtanh", "min_val")
+    param(max_val, &p[1], "hardtanh", "max_val")
+    if isinstance(input, TensorBase) and (<TensorBase>input).dtype == U8 and (p[0].d < 0 or p[1].d < 0):
+        raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
+    return entry1(&pw_activation[PW_HARDTANH], input, p, out, inplace, (("min_val", min_val), ("max_val", max_val)))
+
+
+def hardtanh(input, min_val=-1, max_val=1, *, out=None):
+    """input limited to [min_val, max_val]; the gradient is zero at the limits too."""
+    return clipped(input, min_val, max_val, out, False)
+
+
+def hardtanh_(input, min_val=-1, max_val=1):
+    """hardtanh in place."""
+    return clipped(input, min_val, max_val, None, True)
+
+
+cdef object celu_of(object input, object alpha, bint inplace):
+    cdef Scalar p[1]
+    param(alpha, &p[0], "celu", "alpha")
+    if p[0].d == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    return entry1(&pw_activation[PW_CELU], input, p, None, inplace, (("alpha", alpha),))
+
+
+def celu(input, alpha=1.0):
+    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1))"""
+    return celu_of(input, alpha, False)
+
+
+def celu_(input, alpha=1.0):
+    """celu in place."""
+    return celu_of(input, alpha, True)
+
+
+cdef object gelu_of(object input, object approximate, object out, bint inplace):
+    if approximate == "none":
+        return entry1(&pw_activation[PW_GELU], input, NULL, out, inplace, ())
+    if approximate == "tanh":
+        return entry1(&pw_activation[PW__GELU_TANH], input, NULL, out, inplace, (("approximate", approximate),))
+    raise RuntimeError("approximate argument must be either none or tanh.")
+
+
+def gelu(input, *, approximate="none", out=None):
+    """x P(X <= x) of a standard normal X, exactly or by the tanh approximation."""
+    return gelu_of(input, approximate, out, False)
+
+
+def gelu_(input, *, approximate="none"):
+    """gelu in place."""
+    return gelu_of(input, approximate, None, True)
+
+
+def softshrink(input, lambd=0.5, *, out=None):
+    """x moved toward 0 by lambd >= 0, no further than 0."""
+    cdef Scalar p[1]
+    param(lambd, &p[0], "softshrink", "lambd")
+    if not scalar_as_f64(&p[0]) >= 0:
+        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
+    return entry1(&pw_activation[PW_SOFTSHRINK], input, p, out, False, (("lambd", lambd),))
+
+
+def prelu(input, weight):
+    """x where x > 0, else weight * x; weight: (1,) or (C,) for input (N, C, ...)."""
+    cdef TensorBase x = as_tensor_arg(input, "prelu", "input"), w = as_tensor_arg(weight, "prelu", "weight")
+    cdef int i
+    if x.dtype != w.dtype:
+        raise RuntimeError(f"prelu: Type promoting not supported. Got {dtype_of(x.dtype).name} and {dtype_of(w.dtype).name}")
+    if w.ndim > 1:
+        raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {w.ndim}")
+    if w.numel != 1:
+        if x.ndim == 0:
+            raise RuntimeError("Not allow zero-dim input tensor.")
+        if w.numel != x.sizes[1 if x.ndim > 1 else 0]:
+            raise RuntimeError(f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {w.numel} and channel size = "
+                               f"{x.sizes[1 if x.ndim > 1 else 0]}.")
+    if w.ndim == 1 or x.ndim > 0:
+        weight = weight.reshape([w.numel if i == (1 if x.ndim > 1 else 0) else 1 for i in range(x.ndim)])
+    return _prelu_kernel(input, weight)
+
+
+def glu(input, dim=-1, *, out=None):
+    """a * sigmoid(b) of the two halves a and b of input along dim."""
+    cdef TensorBase x = as_tensor_arg(input, "glu", "input")
+    cdef int d
+    if x.ndim == 0:
+        raise RuntimeError("glu does not support 0-dimensional tensors")
+    d = wrap_dim(parse_int(dim, "glu", "dim"), x.ndim)
+    if x.sizes[d] % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {d} is size {x.sizes[d]}")
+    half = x.sizes[d] // 2
+    return _glu(_ops.narrow(input, d, 0, half), _ops.narrow(input, d, half, half), out=out)
+
+
+cdef inline double scalar_as_f64(const Scalar* s) noexcept:
+    return <double>s.i if s.kind <= 1 else s.d
+
+
+EXTRA_EXPORTS = {"prelu": "fm", "glu": ""}

@@ -1,0 +1,258 @@
+# Entries of functions with optional arguments, and functions that are compositions of declared operators.
+import builtins as _builtins
+import math as _math
+
+cdef extern from "float.h":
+    double FLT_MAX
+    double DBL_MAX
+
+cdef double* _largest = [0, 0, 0, 0, 0, 0, 65504.0, 3.3895313892515355e38, FLT_MAX, DBL_MAX, FLT_MAX, DBL_MAX]
+
+
+cdef object deliver(object result, object out, str name):
+    """A composition's result, or that result written to `out`."""
+    if out is None:
+        return result
+    check_out(out, name)
+    if not can_cast((<TensorBase>result).dtype, (<TensorBase>out).dtype):
+        raise RuntimeError(f"result type {(<bytes>dtype_label((<TensorBase>result).dtype)).decode()} can't be cast to the desired output type "
+                           f"{(<bytes>dtype_label((<TensorBase>out).dtype)).decode()} ({name})")
+    if (<TensorBase>result).requires_grad and grad_mode():
+        refuse_out(name)
+    prepare_out(name, <TensorBase>out, (<TensorBase>result).ndim, (<TensorBase>result).sizes, (<TensorBase>result).dtype, OUT)
+    return out.copy_(result)
+
+
+def square(input, *, out=None):
+    """input * input; a bool tensor becomes int64."""
+    if isinstance(input, TensorBase) and (<TensorBase>input).dtype == BOOL:
+        return _ops.pow(input, 2, out=out)
+    return entry1(&pw_math[PW_SQUARE], input, NULL, out, False, ())
+
+
+def square_(input):
+    """square in place."""
+    if isinstance(input, TensorBase) and (<TensorBase>input).dtype == BOOL:
+        return _ops.pow_(input, 2)
+    return entry1(&pw_math[PW_SQUARE], input, NULL, None, True, ())
+
+
+cdef object rounded(object input, object decimals, object out, bint inplace):
+    cdef Scalar p[2]
+    cdef int64_t d = parse_int(decimals, "round", "decimals")
+    if d == 0:
+        return entry1(&pw_math[PW_ROUND], input, NULL, out, inplace, ())
+    param(d, &p[0], "round", "decimals")
+    param(10.0 ** (-d if d < 0 else d), &p[1], "round", "decimals")
+    return entry1(&pw_math[PW__ROUND_DECIMALS], input, p, out, inplace, (("decimals", decimals),))
+
+
+def round(input, *, decimals=0, out=None):
+    """input rounded to `decimals` places, halves to even."""
+    return rounded(input, decimals, out, False)
+
+
+def round_(input, *, decimals=0):
+    """round in place."""
+    return rounded(input, decimals, None, True)
+
+
+cdef object logit_of(object input, object eps, object out, bint inplace):
+    cdef Scalar p[1]
+    if eps is None:
+        return entry1(&pw_math[PW_LOGIT], input, NULL, out, inplace, ())
+    param(eps, &p[0], "logit", "eps")
+    if p[0].d < 0:
+        return entry1(&pw_math[PW_LOGIT], input, NULL, out, inplace, ())
+    return entry1(&pw_math[PW__LOGIT_EPS], input, p, out, inplace, (("eps", eps),))
+
+
+def logit(input, eps=None, *, out=None):
+    """log(input / (1 - input)), input clamped to [eps, 1 - eps] when eps is given."""
+    return logit_of(input, eps, out, False)
+
+
+def logit_(input, eps=None):
+    """logit in place."""
+    return logit_of(input, eps, None, True)
+
+
+def polygamma(n, input, *, out=None):
+    """The n-th derivative of digamma, n >= 0."""
+    cdef Scalar p[1]
+    if not isinstance(n, int) and isinstance(n, TensorBase):
+        n, input = input, n
+    if n < 0:
+        raise RuntimeError("polygamma(n, x) does not support negative n.")
+    if n == 0:
+        return _ops.digamma(input, out=out)
+    param(n, &p[0], "polygamma", "n")
+    return entry1(&pw_math[PW_POLYGAMMA], input, p, out, False, (("n", n),))
+
+
+def polygamma_(input, n):
+    """polygamma in place."""
+    cdef Scalar p[1]
+    if n < 0:
+        raise RuntimeError("polygamma(n, x) does not support negative n.")
+    if n == 0:
+        return _ops.digamma_(input)
+    param(n, &p[0], "polygamma", "n")
+    return entry1(&pw_math[PW_POLYGAMMA], input, p, None, True, (("n", n),))
+
+
+def polygamma_method(self, n):
+    """The n-th derivative of digamma at self."""
+    return polygamma(n, self)
+
+
+cdef object numbers_for_nan(object input, object nan, object posinf, object neginf, object out, bint inplace):
+    cdef Scalar p[3]
+    cdef double largest = 0
+    if isinstance(input, TensorBase):
+        largest = _largest[(<TensorBase>input).dtype]
+    param(0.0 if nan is None else nan, &p[0], "nan_to_num", "nan")
+    param(largest if posinf is None else posinf, &p[1], "nan_to_num", "posinf")
+    param(-largest if neginf is None else neginf, &p[2], "nan_to_num", "neginf")
+    if isinstance(input, TensorBase) and category[(<TensorBase>input).dtype] == CAT_COMPLEX:
+        parts = numbers_for_nan(_ops.view_as_real(input), nan, posinf, neginf, None, inplace)
+        return input if inplace else deliver(_ops.view_as_complex(parts), out, "nan_to_num")
+    return entry1(&pw_math[PW_NAN_TO_NUM], input, p, out, inplace, (("nan", nan), ("posinf", posinf), ("neginf", neginf)))
+
+
+def nan_to_num(input, nan=0.0, posinf=None, neginf=None, *, out=None):
+    """NaN replaced by nan, infinities by posinf and neginf (default: the largest and smallest finite numbers of the dtype)."""
+    return numbers_for_nan(input, nan, posinf, neginf, out, False)
+
+
+def nan_to_num_(input, nan=0.0, posinf=None, neginf=None):
+    """nan_to_num in place."""
+    return numbers_for_nan(input, nan, posinf, neginf, None, True)
+
+
+def angle_backward(grad, input):
+    """The gradient of angle: zero for real numbers, i z / |z|^2 for complex ones."""
+    if category[(<TensorBase?>input).dtype] != CAT_COMPLEX:
+        return _ops.zeros_like(grad)
+    size = _ops.abs(input)
+    return _ops.where(size == 0, 0, grad * input * 1j / (size * size))
+
+
+def positive(input):
+    """input itself; RuntimeError on bool tensors."""
+    if isinstance(input, TensorBase) and (<TensorBase>input).dtype == BOOL:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+def conj(input):
+    """The complex conjugate; input itself where it is real."""
+    if isinstance(input, TensorBase) and category[(<TensorBase>input).dtype] != CAT_COMPLEX:
+        return input
+    return entry1(&pw_math[PW_CONJ_PHYSICAL], input, NULL, None, False, ())
+
+
+def real(input):
+    """The real part: a view of complex tensors, input itself otherwise."""
+    return input.real
+
+
+def imag(input):
+    """The imaginary part as a view; RuntimeError on real tensors."""
+    return input.imag
+
+
+def complex(real, imag, *, out=None):
+    """real + i imag, of two tensors of the same floating type."""
+    cdef TensorBase a = as_tensor_arg(real, "complex", "real"), b = as_tensor_arg(imag, "complex", "imag")
+    if a.dtype not in (F16, F32, F64) or b.dtype not in (F16, F32, F64):
+        raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {(<bytes>dtype_label(a.dtype)).decode()} and "
+                           f"{(<bytes>dtype_label(b.dtype)).decode()}")
+    if a.dtype != b.dtype:
+        raise RuntimeError(f"Expected object of scalar type {(<bytes>dtype_label(a.dtype)).decode()} but got scalar type "
+                           f"{(<bytes>dtype_label(b.dtype)).decode()} for second argument")
+    first, second = _ops.broadcast_pair(real, imag)
+    if out is not None and isinstance(out, TensorBase) and (<TensorBase>out).dtype != to_complex(a.dtype):
+        raise RuntimeError(f"Expected object of scalar type {(<bytes>dtype_label(to_complex(a.dtype))).decode()} but got scalar type "
+                           f"{(<bytes>dtype_label((<TensorBase>out).dtype)).decode()} for argument 'out'")
+    return deliver(_ops.view_as_complex(_ops.stack((first, second), -1)), out, "complex")
+
+
+def broadcast_pair(first, second):
+    """Both tensors expanded to their common shape."""
+    cdef PyObject* pair[2]
+    cdef int64_t shape[MAX_DIMS]
+    cdef int i, n
+    pair[0] = <PyObject*>(<TensorBase?>first)
+    pair[1] = <PyObject*>(<TensorBase?>second)
+    n = broadcast_shapes("broadcast", 2, pair, shape)
+    sizes = tuple([shape[i] for i in range(n)])
+    return _ops.expand(first, sizes), _ops.expand(second, sizes)
+
+
+def polar(abs, angle, *, out=None):
+    """abs (cos(angle) + i sin(angle))"""
+    cdef TensorBase a = as_tensor_arg(abs, "polar", "abs"), b = as_tensor_arg(angle, "polar", "angle")
+    if a.dtype != b.dtype:
+        raise RuntimeError(f"Expected object of scalar type {(<bytes>dtype_label(a.dtype)).decode()} but got scalar type "
+                           f"{(<bytes>dtype_label(b.dtype)).decode()} for second argument")
+    return complex(abs * _ops.cos(angle), abs * _ops.sin(angle), out=out)
+
+
+def float_power(input, exponent, *, out=None):
+    """input ** exponent in double precision (complex128 where either is complex)."""
+    cdef bint is_complex = False
+    cdef object kind
+    for x in (input, exponent):
+        if isinstance(x, TensorBase):
+            is_complex = is_complex or category[(<TensorBase>x).dtype] == CAT_COMPLEX
+        elif isinstance(x, _builtins.complex):
+            is_complex = True
+    kind = dtype_of(C128 if is_complex else F64)
+    if out is not None and isinstance(out, TensorBase) and dtype_of((<TensorBase>out).dtype) is not kind:
+        raise RuntimeError(f"the output given to float_power has dtype {dtype_of((<TensorBase>out).dtype).name} but the operation's result requires dtype {kind.name}")
+    a = input.to(kind) if isinstance(input, TensorBase) else input
+    b = exponent.to(kind) if isinstance(exponent, TensorBase) else exponent
+    return _ops.pow(a, b, out=out)
+
+
+def float_power_(input, exponent):
+    """float_power in place; the tensor must be float64 or complex128 already."""
+    cdef int wanted = F64
+    if category[(<TensorBase?>input).dtype] == CAT_COMPLEX or isinstance(exponent, _builtins.complex) or (
+            isinstance(exponent, TensorBase) and category[(<TensorBase>exponent).dtype] == CAT_COMPLEX):
+        wanted = C128
+    if (<TensorBase>input).dtype != wanted:
+        raise RuntimeError(f"the base given to float_power_ has dtype {dtype_of((<TensorBase>input).dtype).name} but the operation's result requires dtype {dtype_of(wanted).name}")
+    return _ops.pow_(input, exponent.to(dtype_of(wanted)) if isinstance(exponent, TensorBase) else exponent)
+
+
+def ldexp(input, other, *, out=None):
+    """input * 2 ** other"""
+    return _ops.mul(input, _ops.pow(2.0, other), out=out)
+
+
+def ldexp_(input, other):
+    """ldexp in place."""
+    return _ops.mul_(input, _ops.pow(2.0, other))
+
+
+def mvlgamma(input, p, *, out=None):
+    """The logarithm of the multivariate gamma function of dimension p >= 1."""
+    if p < 1:
+        raise RuntimeError("p has to be greater than or equal to 1")
+    if not input.is_floating_point():
+        input = input.to(dtype_of(default_float_code()))
+    total = _ops.lgamma(input)
+    for j in range(1, p):
+        total = total + _ops.lgamma(input - 0.5 * j)
+    return deliver(total + p * (p - 1) / 4.0 * _math.log(_math.pi), out, "mvlgamma")
+
+
+EXTRA_EXPORTS = {
+    "angle_backward": "", "positive": "fm", "conj": "fm", "real": "f", "imag": "f", "complex": "f", "broadcast_pair": "", "polar": "f",
+    "float_power": "fm", "float_power_": "m", "ldexp": "fm", "ldexp_": "m", "mvlgamma": "fm",
+}
+EXTRA_SYMBOLS = {"__pos__": positive}
+METHOD_ALIASES = {"polygamma": polygamma_method, "polygamma_": polygamma_}
+FUNCTION_ALIASES = {}
