@@ -165,6 +165,20 @@ INL REAL FN(times_sigmoid)(REAL factor, b8 positive, FN(scaled) e)
     return positive ? y : y * e.s1 * e.s2;
 }
 
+#if PRECISION == 32
+/* e^(x + lo) + 1 for |x| < 88.4; beyond, 1 or infinity. One scale of 2^n, which itself overflows to infinity. */
+INL REAL exp_plus_one_f32(REAL x, REAL lo)
+{
+    x = x > 89.0f ? 89.0f : x;
+    x = x < -80.0f ? -80.0f : x;
+    return exp_normal_f32(x, lo) + 1;
+}
+
+/* In float the plain quotient stays within 2.9 ulp where the result is a normal number, and is twice as fast as the one
+ * that repairs what sum and division lost (docs/decisions.md); below -88.4 it is 0. */
+INL REAL sigmoid_f32(REAL x) { return 1 / exp_plus_one_f32(-x, 0); }
+INL REAL silu_f32(REAL x) { return x / exp_plus_one_f32(-x, 0); }
+#else
 INL REAL FN(sigmoid)(REAL x)
 {
     FN(scaled) e = FN(exp_nonpositive)(-FN(abs)(x), 0);
@@ -173,13 +187,17 @@ INL REAL FN(sigmoid)(REAL x)
     return x >= 0 ? y : y * e.s1 * e.s2;
 }
 
+#endif
+
 /* x sigmoid(x) and its like tend to x; at -inf PyTorch's formulas give NaN */
 INL REAL FN(gate_specials)(REAL x, REAL y) { return FN(abs)(x) == INF_REAL ? (x > 0 ? x : NAN_REAL) : y; }
 
+#if PRECISION == 64
 INL REAL FN(silu)(REAL x)
 {
     return FN(gate_specials)(x, FN(times_sigmoid)(x, x >= 0, FN(exp_nonpositive)(-FN(abs)(x), 0)));
 }
+#endif
 
 /* log(1 + e^x): softplus with beta 1 */
 INL REAL FN(log1pexp)(REAL x)
@@ -278,7 +296,9 @@ INL REAL FN(gelu_tanh)(REAL x)
 #if PRECISION == 32
     f64 wide = (f64)a;
     f64 w = wide * (-1.5957691216057308 + wide * wide * -0.07135481627260025);
+    w = x < 0 ? -w : w;
     REAL hi = (f32)w, lo = (f32)(w - (f64)hi);
+    return x / exp_plus_one_f32(hi, lo);
 #else
     REAL z = (a * a), z_lo = product_error_f64(a, a, z);
     REAL cubic = (z * -0.07135481627260025), cubic_lo = product_error_f64(z, -0.07135481627260025, cubic);
@@ -288,8 +308,8 @@ INL REAL FN(gelu_tanh)(REAL x)
     REAL other = cubic < -1.5957691216057308 ? -1.5957691216057308 : cubic;
     REAL sum_lo = ((big - sum) + other) + cubic_lo;
     REAL hi = (a * sum), lo = fma_f64(a, sum_lo, product_error_f64(a, sum, hi));
-#endif
     return FN(gate_specials)(x, FN(times_sigmoid)(x, x >= 0, FN(exp_nonpositive)(hi, lo)));
+#endif
 }
 
 #undef FN

@@ -152,7 +152,7 @@ def loops_source(family: str, part: int, loops: list[Loop]) -> str:
             if key not in seen:
                 seen.add(key)
                 text.append(c_function(loop, t))
-                if t in GUARDED and angles(loop.expression(t)):
+                if compute_type(t) in GUARDED and angles(loop.expression(t)):
                     text.append(c_function(loop, t, True))
             text.append(c_loop(loop, t, forms))
         cells = ", ".join(f"[{DTYPES.index(t)}] = k_{loop.name}_{t}" for t in loop.dtypes)

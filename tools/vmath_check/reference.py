@@ -50,6 +50,7 @@ def _sinc(x: mpf) -> mpf:
 
 
 TWO = {"f32": 2.0, "f64": 2.0}
+QUOTIENT = {"f32": 2.5, "f64": 2.0}  # the plain quotient x / (1 + e^-x)
 TAIL = {"f32": 2.5, "f64": 2.5}  # e^-x^2 times a quotient: five roundings
 FOUR = {"f32": 4.0, "f64": 4.0}
 TINY = (1e-38, 1.0)  # sampled in the exponent: see samples()
@@ -81,15 +82,15 @@ UNARY: dict[str, Function] = {
     "erfinv": Function(mp.erfinv, _both([(-1, 1), (0.999, 1), (1e-30, 1e-3)]), FOUR),
     "lgamma": Function(lambda x: mp.log(abs(mp.gamma(x))), _both([(0.01, 0.9), (2.1, 80), (3, 1e5)]), FOUR),
     "digamma": Function(mp.digamma, _both([(0.01, 100), (1.2, 1.75), (1e-30, 1e30)]), FOUR),
-    "sigmoid": Function(_sigmoid, _both([(-104, 20), (-1, 1)], [(-746, 40), (-1, 1)]), TWO),
+    "sigmoid": Function(_sigmoid, _both([(-87, 20), (-1, 1)], [(-746, 40), (-1, 1)]), QUOTIENT),
     "logsigmoid": Function(lambda x: -_log1pexp(-x), _both([(-100, 80), (-1, 1)], [(-700, 700), (-1, 1)]), TWO),
     "log1pexp": Function(_log1pexp, _both([(-80, 100), (-1, 1)], [(-700, 700), (-1, 1)]), TWO),
     "sinc": Function(_sinc, _both([(-20, 20), (1e-30, 1e3)]), TWO),
     "i0": Function(lambda x: mp.besseli(0, x), _both([(-90, 90), (-8, 8)], [(-712, 712), (-8, 8)]), FOUR),
     "gelu": Function(lambda x: x * _tail(-x), _both([(-14.3, 20), (-1, 1), TINY], [(-38, 20), (-1, 1), TINY]), TAIL),
-    "gelu_tanh": Function(_gelu_tanh, _both([(-9, 10), (-1, 1), TINY], [(-19, 20), (-1, 1), TINY]), TWO),
-    "silu": Function(lambda x: x * _sigmoid(x), _both([(-100, 50), (-1, 1), TINY], [(-740, 50), (-1, 1), TINY]), TWO),
-    "mish": Function(_mish, _both([(-100, 50), (-1, 1), TINY], [(-740, 50), (-1, 1), TINY]), TWO),
+    "gelu_tanh": Function(_gelu_tanh, _both([(-9, 10), (-1, 1), TINY], [(-19, 20), (-1, 1), TINY]), QUOTIENT),
+    "silu": Function(lambda x: x * _sigmoid(x), _both([(-87, 50), (-1, 1), TINY], [(-740, 50), (-1, 1), TINY]), QUOTIENT),
+    "mish": Function(_mish, _both([(-87, 50), (-1, 1), TINY], [(-740, 50), (-1, 1), TINY]), TWO),
 }
 BINARY: dict[str, Function] = {
     "pow": Function(lambda x, y: mp.power(x, y), _both([(1e-10, 1e10), (-8, 8)], [(1e-30, 1e30), (-10, 10)]), TWO),

@@ -1,0 +1,86 @@
+"""Adding a pointwise operator is one yaml row: everything else comes out of the generator."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from tools.codegen import generate, schema
+
+ROOT = Path(__file__).resolve().parents[2]
+ROW = """
+- op: bent_identity
+  signature: "bent_identity(Tensor self) -> Tensor"
+  variants: function, method, inplace, out
+  promote: float
+  dtypes: float
+  expr: "(sqrt(self * self + 1) - 1) / 2 + self"
+  backward: {self: "grad * (self / (2 * sqrt(self * self + 1)) + 1)"}
+  samples: unary_float
+"""
+
+
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sources generated from a declaration folder that holds one row more."""
+    root = tmp_path_factory.mktemp("package")
+    shutil.copytree(ROOT / "cysrc" / "ops", root / "cysrc" / "ops")
+    with open(root / "cysrc" / "ops" / "math.yaml", "a") as f:
+        f.write(ROW)
+    generate.generate(root, root / "out")
+    return root / "out"
+
+
+def test_entries_of_all_variants(generated: Path) -> None:
+    text = (generated / "ops" / "math.pyx").read_text()
+    assert "def bent_identity(input, *, out=None):" in text
+    assert "def bent_identity_(input):" in text
+    assert '"bent_identity": "fm"' in text and '"bent_identity_": "fm"' in text
+
+
+def test_node_with_fused_and_composed_derivative(generated: Path) -> None:
+    text = (generated / "ops" / "math.pyx").read_text()
+    assert 'node_name = b"BentIdentityBackward0"' in text
+    assert "_ops.sqrt(self * self + 1)" in text
+    assert "op_bent_identity(" in (generated / "operators.pxd").read_text()
+
+
+def test_loops_of_every_type_compile(generated: Path, tmp_path: Path) -> None:
+    source = next(p for p in (generated / "loops").glob("loops_math_*.c") if "k_bent_identity_f32" in p.read_text())
+    text = source.read_text()
+    for dtype in ("f16", "bf16", "f32", "f64"):
+        assert f"k_bent_identity_{dtype}(" in text
+        assert f"k_bent_identity_backward_self_{dtype}(" in text
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    flags = [f"-I{ROOT}/cysrc/core", f"-I{ROOT}/cysrc/loops", f"-I{sysconfig.get_paths()['include']}", "-DISA=base", "-fsyntax-only", "-w"]
+    done = subprocess.run([compiler, *flags, str(source)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_row_carries_its_own_tests(generated: Path) -> None:
+    from tests.ops.samples import draw
+
+    operators = schema.load(generated.parent / "cysrc" / "ops")
+    op = next(o for o in operators if o.name == "bent_identity")
+    assert draw(op.row["samples"])
+
+
+@pytest.mark.parametrize(
+    "row, message",
+    [
+        ("- op: twice\n  signature: 'twice(Tensor self) -> Tensor'\n  expr: self\n  colour: red\n", "unknown keys"),
+        ("- op: twice\n  expr: self\n", "no signature"),
+        ("- op: twice\n  signature: 'thrice(Tensor self) -> Tensor'\n  expr: self\n", "signature of thrice"),
+        ("- op: twice\n  signature: 'twice(Tensor self) -> Tensor'\n  expr: self\n  backward: {other: grad}\n", "not an argument"),
+    ],
+)
+def test_a_row_with_a_mistake_is_refused(tmp_path: Path, row: str, message: str) -> None:
+    (tmp_path / "family.yaml").write_text(row)
+    with pytest.raises(schema.DeclarationError, match=message):
+        schema.load(tmp_path)
