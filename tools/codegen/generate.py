@@ -42,8 +42,6 @@ def exports(ops: list[Operator]) -> dict[str, str]:
     """{public name: flags}: f function, m method, n only in nn.functional's namespace."""
     table: dict[str, str] = {}
     for op in ops:
-        if op.row.get("entry") == "manual":  # its module lists it in EXTRA_EXPORTS
-            continue
         flags = ("f" if "function" in op.variants else "") + ("m" if "method" in op.variants else "") + ("n" if "nn" in op.variants else "")
         if flags or op.variants - {"inplace"}:
             table[op.name] = flags
@@ -105,7 +103,10 @@ def generate(root: Path, out: Path, debug: bool = False) -> dict[str, list[Path]
             text += "SYMBOLS = {" + ", ".join(f"\"{s}\": {f}" for s, f in pointwise.symbols(declared).items()) + "}\n"
             if kernels.exists() and "EXTRA_SYMBOLS" in kernels.read_text():
                 text += "SYMBOLS.update(EXTRA_SYMBOLS)\n"
-        text += f"\nEXPORTS = {json.dumps(exports(mine))}\n"
+        by_hand = [op for op in mine if op.row.get("entry") == "manual"]
+        text += f"\nEXPORTS = {json.dumps(exports([op for op in mine if op not in by_hand]))}\n"
+        # rows with a hand-written entry are public where the module defines the function
+        text += f"for _name, _flags in {json.dumps(exports(by_hand))}.items():\n    if _name in globals():\n        EXPORTS[_name] = _flags\n"
         if kernels.exists() and "EXTRA_EXPORTS" in kernels.read_text():
             text += "EXPORTS.update(EXTRA_EXPORTS)\n"
         write(out / "ops" / f"{family}.pyx", text)

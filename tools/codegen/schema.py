@@ -75,7 +75,7 @@ class Operator:
 
     @property
     def dtypes(self) -> list[str]:
-        text = self.row.get("dtypes", "float_complex" if self.row.get("promote") == "float" else "all")
+        text = self.row.get("dtypes", "float_complex" if "float" in str(self.row.get("promote", "")).replace("int_to_float", "") else "all")
         if isinstance(text, list):
             return text
         return DTYPE_SETS[text]

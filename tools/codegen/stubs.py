@@ -65,7 +65,7 @@ def stub_module(operators: list[Operator]) -> str:
 def documentation_row(op: Operator) -> str:
     """One row of docs/operators.md."""
     variants = ", ".join(v for v in ("function", "method", "inplace", "out", "nn") if v in op.variants) or "internal"
-    dtypes = op.row.get("dtypes", "float_complex" if op.row.get("promote") == "float" else "all") if op.kind == "pointwise" else "see kernel"
+    dtypes = op.row.get("dtypes") or ("all" if len(op.dtypes) == 12 else " ".join(op.dtypes)) if op.kind == "pointwise" else "see kernel"
     if isinstance(dtypes, list):
         dtypes = " ".join(dtypes)
     gradient = "yes" if op.backward else "no"
