@@ -148,14 +148,16 @@ cdef trt_block* block_alloc(int64_t nbytes) except NULL:
         else:
             b = system_block(rounded, 64, c)
     else:
+        # a block is reused for requests down to 4/5 of it, counted from the size that a fresh one would get
+        rounded = (nbytes + HUGE_PAGE - 1) // HUGE_PAGE * HUGE_PAGE
         best = NULL
         before = before_best = NULL
         b = large_cache
         while b != NULL:
-            if nbytes <= b.capacity <= nbytes + (nbytes >> 2) and (best == NULL or b.capacity < best.capacity):
+            if nbytes <= b.capacity <= rounded + (rounded >> 2) and (best == NULL or b.capacity < best.capacity):
                 best = b
                 before_best = before
-                if b.capacity == nbytes:
+                if b.capacity <= rounded:
                     break
             before = b
             b = b.next
@@ -168,7 +170,6 @@ cdef trt_block* block_alloc(int64_t nbytes) except NULL:
             best.refs = 1
             b = best
         else:
-            rounded = (nbytes + HUGE_PAGE - 1) // HUGE_PAGE * HUGE_PAGE
             b = system_block(rounded, HUGE_PAGE, LARGE)
             trt_advise(b.data, rounded)
     stat_allocated += b.capacity
