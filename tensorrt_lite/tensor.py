@@ -58,9 +58,9 @@ class Tensor(TensorBase):
         return _convert(result, cls) if func not in _KEEP_TYPE else result
 
     def __repr__(self, *, tensor_contents=None) -> str:
-        from tensorrt_lite._tensor_str import _str
+        from tensorrt_lite._tensor_str import tensor_repr
 
-        return _str(self, tensor_contents=tensor_contents)
+        return tensor_repr(self)
 
     def __str__(self) -> str:
         return repr(self)
@@ -334,7 +334,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return result
 
     def __repr__(self, *, tensor_contents=None) -> str:
-        return "Parameter containing:\n" + super().__repr__()
+        from tensorrt_lite._tensor_str import parameter_repr
+
+        return parameter_repr(self)
 
     def __reduce_ex__(self, protocol):
         return _rebuild_parameter, (self.data, self.requires_grad)
