@@ -10,7 +10,7 @@ from tensorrt_lite import _ops
 from tensorrt_lite._C.autograd import attributes as _attributes
 from tensorrt_lite._C.core import args as _args
 from tensorrt_lite._C.core import dispatch as _dispatch
-from tensorrt_lite._C.core.storage import Storage as UntypedStorage
+from tensorrt_lite._C.core.storage import Storage as UntypedStorage  # noqa: F401 (the package's name for it)
 from tensorrt_lite._C.core.tensor import TensorBase, _register_types
 from tensorrt_lite._size import Size
 
