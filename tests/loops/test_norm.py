@@ -114,7 +114,7 @@ def test_batch_norm(dtype, layout):
         shape = (samples, channels, hw) if layout == "planes" else (samples, hw, channels)
         x, grad = kl.sample(rng, shape, dtype), kl.sample(rng, shape, dtype)
         axes, per_channel = ((0, 2), (1, -1, 1)) if layout == "planes" else ((0, 1), (1, 1, -1))
-        wide, g, m = kl.decode(x, dtype), kl.decode(grad, dtype), samples * hw
+        wide, g = kl.decode(x, dtype), kl.decode(grad, dtype)
         strides = x.strides[:2] if layout == "planes" else (x.strides[1],)
         sizes = (samples, hw) if layout == "planes" else (samples * hw,)
         items = samples * channels if layout == "planes" else samples * hw
