@@ -555,7 +555,7 @@ cdef int execute(GraphTask run, bint keep_graph, bint create_graph, list capture
         for k in range(n.n_edges):
             m = edge_of(n, k)
             if m != <PyObject*>None:
-                send(run, m, n.edge_nr(k), None if out is None else <TensorBase?>out[k], in_place)
+                send(run, m, n.edge_nr(k), None if out is None or out[k] is None else <TensorBase?>out[k], in_place)
         out = None
     return 0
 

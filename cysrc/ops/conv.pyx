@@ -6,6 +6,7 @@
 # two with planes gathered along the depth: (N, C, D, H, W) becomes (N * OD, C * KD, H, W), whose weight has the same memory.
 from tensorrt_lite._C.core.kernels cimport *
 from tensorrt_lite._C.core.allocator cimport block_alloc
+from tensorrt_lite._C.core.device import channels_last
 
 cdef extern from *:
     """
@@ -554,6 +555,16 @@ cdef TensorBase _conv_weight_cpu(TensorBase grad_output, TensorBase input, const
 
 cdef object conjugated(object x):
     return x.conj() if (<TensorBase>x).dtype >= C64 else x
+
+
+cdef object in_format(object r, object input, object weight):
+    """A gradient in channels_last when the input or the weight was, whatever the layout of the cotangent."""
+    cdef TensorBase g = r, a = input, b = weight
+    if a.contiguous and b.contiguous or g.ndim != 4 or is_channels_last(g):
+        return r
+    if (is_channels_last(a) and not a.contiguous) or (is_channels_last(b) and not b.contiguous):
+        return _ops.contiguous(r, channels_last)
+    return r
 
 
 cdef object bias_gradient(object grad):

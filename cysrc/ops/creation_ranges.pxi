@@ -3,6 +3,8 @@ from libc.math cimport ceil, floor, pow as c_pow, cos as c_cos, sin as c_sin, lo
 
 cdef extern from *:
     """
+    #include "scalar_types.h"
+    static inline float trt_round_half(float x, int code) { return code == DT_f16 ? ld_f16(st_f16(x)) : ld_bf16(st_bf16(x)); }
     #define TRT_DECLARE(name, ...) void name##_base(__VA_ARGS__); void name##_avx2(__VA_ARGS__); void name##_avx512(__VA_ARGS__);
     #define TRT_LEVELS(name) {name##_base, name##_avx2, name##_avx512}
     TRT_DECLARE(trt_range_i64, void*, int64_t, int64_t, int64_t, int64_t)
@@ -20,6 +22,7 @@ cdef extern from *:
     ctypedef void (*trt_range_int_fn)(void*, int64_t, int64_t, int64_t, int64_t) noexcept nogil
     ctypedef void (*trt_range_fn)(void*, int64_t, int64_t, double, double) noexcept nogil
     ctypedef void (*trt_linspace_fn)(void*, int64_t, int64_t, int64_t, double, double, double) noexcept nogil
+    float trt_round_half(float, int) nogil
     const trt_range_int_fn trt_range_int[3]
     const trt_range_fn trt_range_float[2][3]
     const trt_linspace_fn trt_linspace_float[2][3]
@@ -45,12 +48,12 @@ cdef void sequence_range(void* context, int64_t begin, int64_t end) noexcept nog
 
 
 cdef int fill_sequence(TensorBase r, SequenceTask* t) except -1:
-    """Fill r (one-dimensional) by way of a contiguous tensor of the task's dtype where r has another."""
+    """Fill r (in index order, whatever its shape) by way of a contiguous tensor of the task's dtype where r has another."""
     cdef TensorBase c = r
     if r.device_type == DEV_META or r.numel == 0:
         return 0
     if r.dtype != t.code or not r.contiguous:
-        c = empty_tensor(1, r.sizes, t.code, DEV_CPU)
+        c = empty_tensor(r.ndim, r.sizes, t.code, DEV_CPU)
     t.data = data_of(c)
     t.n = r.numel
     trt_block_hold(c.storage.block)
@@ -104,7 +107,9 @@ cdef object sequence(str op, const Scalar* start, const Scalar* stop, const Scal
     t.istep = truncated(step)
     d.n = 1
     if o.dtype == I64 and not inclusive:
-        check_range(start.d, stop.d, <double>t.istep)
+        check_range(start.d, stop.d, step.d)
+        if t.istep == 0:
+            raise ValueError("step must be nonzero")
         # Python's integers: the distance of two int64 may exceed int64
         distance = <object>truncated(stop) - <object>t.istart
         count = -(-distance // t.istep)
@@ -143,9 +148,6 @@ cdef TensorBase sized_out(object out, str op, const Dims* d, object dtype):
     if has_internal_overlap(t):
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the operation.")
     bump_version(t)
-    if t.ndim != 1:
-        # numbered in index order, whatever its shape
-        return <TensorBase>_ops.view(t.detach(), (-1,)) if t.contiguous else t
     return t
 
 
@@ -219,7 +221,37 @@ cdef TensorBase spaced(str op, object start, object end, object steps, Scalar* s
     if d.v[0] > 0 and op == "linspace":
         check_number(s, o.dtype)
         check_number(e, o.dtype)
-    return factory_tensor(&d, &o) if out is None else factory_out(out, op, &d, dtype)
+    if out is None:
+        return factory_tensor(&d, &o)
+    if (<TensorBase>out).numel == d.v[0]:
+        # as many elements: PyTorch keeps the shape, whatever it is
+        return factory_out(out, op, shape_dims(<TensorBase>out, &d), dtype)
+    return factory_out(out, op, &d, dtype)
+
+
+cdef Dims* shape_dims(TensorBase t, Dims* d) noexcept:
+    cdef int i
+    d.n = t.ndim
+    for i in range(t.ndim):
+        d.v[i] = t.sizes[i]
+    return d
+
+
+cdef int fill_halves(TensorBase r, double start, double stop) except -1:
+    """linspace of a half type, every step rounded to it, as PyTorch computes there."""
+    cdef TensorBase c = empty_tensor(r.ndim, r.sizes, F32, DEV_CPU)
+    cdef float* p = <float*>data_of(c)
+    cdef int64_t i, n = r.numel
+    cdef int code = r.dtype
+    cdef float first = trt_round_half(<float>start, code), last = trt_round_half(<float>stop, code), step
+    step = trt_round_half(trt_round_half(last - first, code) / trt_round_half(<float>(n - 1), code), code) if n > 1 else 0
+    for i in range(n):
+        if i < n // 2 or n == 1:
+            p[i] = first + trt_round_half(step * trt_round_half(<float>i, code), code)
+        else:
+            p[i] = last - trt_round_half(step * trt_round_half(<float>(n - 1 - i), code), code)
+    copy_elements(r, c)
+    return 0
 
 
 def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
@@ -234,6 +266,9 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
     r = spaced("linspace", start, end, steps, &s, &e, out, dtype, layout, device, pin_memory)
     if category[r.dtype] == CAT_COMPLEX:
         fill_complex(r, &s, &e, 0, False)
+    elif r.dtype == F16 or r.dtype == BF16:
+        if r.numel and r.device_type != DEV_META:
+            fill_halves(r, s.d, e.d)
     else:
         t.both_ends = r.numel > 1
         t.code = F32 if r.dtype == F32 else F64
@@ -252,7 +287,7 @@ cdef int fill_complex(TensorBase r, const Scalar* s, const Scalar* e, double bas
     cdef double re, im, step_re, step_im, size, angle
     if r.device_type == DEV_META or n == 0:
         return 0
-    c = empty_tensor(1, &n, C128, DEV_CPU)
+    c = empty_tensor(r.ndim, r.sizes, C128, DEV_CPU)
     p = <double*>data_of(c)
     step_re = (e.d - s.d) / (n - 1) if n > 1 else 0
     step_im = (e.im - s.im) / (n - 1) if n > 1 else 0
@@ -293,8 +328,12 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
         fill_complex(r, &s, &e, b, True)
     elif r.numel and r.device_type != DEV_META:
         n = r.numel
-        c = empty_tensor(1, &n, F64, DEV_CPU)
+        c = empty_tensor(r.ndim, r.sizes, F64, DEV_CPU)
         p = <double*>data_of(c)
+        if category[r.dtype] == CAT_INT:
+            # the ends are integers then
+            s.d = <double>truncated(&s)
+            e.d = <double>truncated(&e)
         step = (e.d - s.d) / (n - 1) if n > 1 else 0
         for i in range(n):
             p[i] = c_pow(b, s.d + step * i if i < n // 2 or n == 1 else e.d - step * (n - 1 - i))

@@ -29,9 +29,23 @@ cdef TensorBase begin_write(str name, TensorBase self, TensorBase out, int mode)
 cdef TensorBase finish_write(str name, TensorBase r, TensorBase out, int mode):
     if mode != OUT:
         return r
+    if out.dtype != r.dtype:
+        raise RuntimeError(f"Expected out tensor to have dtype {dtype_of(r.dtype).name}, but got {dtype_of(out.dtype).name} instead ({name})")
+    if has_internal_overlap(out):
+        raise RuntimeError(
+            f"{name}: unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation.")
     prepare_out(name, out, r.ndim, r.sizes, r.dtype, mode)
     copy_elements(out, r)
     return out
+
+
+cdef int check_apart(str name, TensorBase out, int mode, TensorBase a, TensorBase b) except -1:
+    """Refuse an `out` that shares memory with what the operator reads."""
+    if mode == OUT:
+        check_no_overlap(name, out, a, False)
+        check_no_overlap(name, out, b, False)
+    return 0
 
 
 cdef str type_text(TensorBase t):
@@ -66,6 +80,7 @@ cdef TensorBase index_select_cpu(TensorBase self, int64_t dim, TensorBase index,
     cdef int64_t sizes[MAX_DIMS]
     cdef RowArgs r
     cdef TensorBase x = one_dimensional(self), result, offsets, i64 = vector_index("index_select", index)
+    check_apart("index_select", out, mode, self, index)
     for k in range(x.ndim):
         sizes[k] = x.sizes[k]
     sizes[d] = i64.numel
@@ -202,14 +217,13 @@ def index_fill_(TensorBase self not None, dim, TensorBase index not None, value)
 
 
 cdef object fill_with_gradient(object self, object dim, TensorBase index, object value):
-    """The value's gradient needs a recorded write: index_copy of the expanded value."""
+    """The value's gradient needs a recorded write; a slice named twice counts once, as in a mask."""
     cdef TensorBase t = self
+    cdef int d = wrap_dim(parse_int(dim, "index_fill", "dim"), t.ndim)
     if (<TensorBase>value).ndim:
         raise RuntimeError(f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {(<TensorBase>value).ndim} dimension(s).")
-    shape = list(shape_of(t))
-    if shape:
-        shape[wrap_dim(parse_int(dim, "index_fill", "dim"), t.ndim)] = index.numel
-    return self.index_copy_(dim, index.reshape(-1), value.expand(shape))
+    mask = _ops.zeros(t.sizes[d] if t.ndim else 1, dtype=dtype_of(BOOL)).index_fill_(0, index.reshape(-1), True)
+    return self.masked_fill_(mask.reshape([-1 if k == d else 1 for k in range(t.ndim)]), value)
 
 
 cdef object selected(object grad, int64_t dim, object index, object shape):
@@ -246,6 +260,7 @@ cdef int check_lines(str name, TensorBase index, int64_t size, int d) except -1:
 cdef TensorBase gather_cpu(TensorBase self, int64_t dim, TensorBase index, bint sparse_grad, TensorBase out, int mode):
     cdef int d = wrap_dim(dim, self.ndim), k
     cdef TensorBase x = one_dimensional(self), i64 = line_index("gather", index), result
+    check_apart("gather", out, mode, self, index)
     result = empty_tensor(index.ndim, index.sizes, self.dtype, self.device_type)
     if index.numel == 0:
         return finish_write("gather", result, out, mode)
@@ -433,7 +448,7 @@ cdef TensorBase scatter_reduce_cpu(TensorBase self, int64_t dim, TensorBase inde
         ones = number_tensor(count.dtype, &one)
         ones.wrapped_number = 1
         put_lines("scatter_reduce", count, dim, index, ones, PUT_ADD, FRESH)
-        count = <TensorBase>_ops.clamp(count, min=1) if category[count.dtype] != CAT_COMPLEX else <TensorBase>_ops.masked_fill(count, _ops.eq(count, 0), 1)
+        count = <TensorBase>_ops.masked_fill(count, _ops.eq(count, 0), 1)
         start = alias_of(r)
         copy_elements(r, <TensorBase>(_ops.div(start, count) if category[r.dtype] >= CAT_FLOAT else _ops.div(start, count, rounding_mode="floor")))
     return finish_write("scatter_reduce", r, out, mode)
@@ -534,6 +549,7 @@ cdef TensorBase take_cpu(TensorBase self, TensorBase index, TensorBase out, int 
         raise RuntimeError(f"take(): Expected a long tensor for index, but got {type_text(index)}")
     if self.numel == 0 and index.numel != 0:
         raise IndexError("take(): tried to take from an empty tensor")
+    check_apart("take", out, mode, self, index)
     i64 = index64(index)
     r = empty_tensor(index.ndim, index.sizes, self.dtype, self.device_type)
     if self.device_type != DEV_META:

@@ -195,6 +195,7 @@ cdef TensorBase masked_select_cpu(TensorBase self, TensorBase mask, TensorBase o
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     if mode == OUT and out.dtype != self.dtype:
         raise RuntimeError(f"masked_select(): self and result must have the same scalar type")
+    check_apart("masked_select", out, mode, self, mask)
     ndim = broadcast_pair("masked_select", self, mask, shape)
     flat = flat_nonzero(expanded(mask, ndim, shape))
     x = contiguous_of(expanded(self, ndim, shape))

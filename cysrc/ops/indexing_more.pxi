@@ -124,7 +124,7 @@ def as_strided_scatter(input, src, size, stride, storage_offset=None):
 
 # ---- index_reduce ---------------------------------------------------------------------------------------------------
 
-def index_reduce(input, dim, index, source, reduce, *, include_self=True):
+def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=None):
     """A copy of input in which the slices of source are combined with those that index names: prod, mean, amin or amax."""
     cdef TensorBase x = as_tensor_arg(input, "index_reduce", "input"), i = as_tensor_arg(index, "index_reduce", "index"), s = as_tensor_arg(source, "index_reduce", "source")
     cdef int d = wrap_dim(parse_int(dim, "index_reduce", "dim"), x.ndim)
@@ -137,7 +137,7 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True):
     whole = (<object>i).reshape(shape).expand(shape_of(one_dimensional(s)))
     if x.ndim == 0:
         whole = whole.reshape(shape_of(s))
-    return input.scatter_reduce(d, whole, source, reduce, include_self=include_self)
+    return _ops.scatter_reduce(input, d, whole, source, reduce, include_self=include_self, out=out)
 
 
 def index_reduce_(self, dim, index, source, reduce, *, include_self=True):

@@ -163,24 +163,38 @@ cdef void run_cross_entropy_backward(void* context, int64_t begin, int64_t end) 
                        r.out, r.classes * r.item, begin, end)
 
 
+cdef TensorBase class_rows(TensorBase x):
+    """(N, C, inner) seen as (N, inner, C): for copies between a tensor and its rows of classes."""
+    cdef int64_t sizes[3]
+    cdef int64_t strides[3]
+    sizes[0] = x.sizes[0]
+    sizes[1] = x.sizes[2]
+    sizes[2] = x.sizes[1]
+    strides[0] = x.strides[0]
+    strides[1] = x.strides[2]
+    strides[2] = x.strides[1]
+    return make_view(x, 3, sizes, strides, x.offset)
+
+
 cdef object _cross_entropy_cpu(TensorBase self, TensorBase target, TensorBase weight, int64_t reduction, int64_t ignore_index, double label_smoothing):
-    """self (N, C), target (N): loss, logsumexp of the rows, sum of the weights."""
+    """self (N, C), target (N), or self (N, C, inner), target (N, inner): loss, logsumexp of the rows, sum of the weights."""
     cdef CrossEntropy r
     cdef int code = real_type(self, "cross_entropy_loss")
     cdef TensorBase x, t, w, loss, lse, row_weight
     cdef double total = 0, total_weight = 0
     cdef int64_t n, i
-    if self.ndim != 2 or target.ndim != 1 or self.sizes[0] != target.sizes[0]:
+    if self.ndim != target.ndim + 1 or self.ndim < 2 or self.ndim > 3 or self.sizes[0] != target.sizes[0] or (self.ndim == 3 and self.sizes[2] != target.sizes[1]):
         raise ValueError(f"Expected input batch_size ({self.sizes[0] if self.ndim else 0}) to match target batch_size ({target.sizes[0] if target.ndim else 0}).")
-    n = self.sizes[0]
-    loss = empty_tensor(1, &n, code, self.device_type)
+    n = target.numel
+    loss = empty_tensor(target.ndim, target.sizes, code, self.device_type)
     lse = empty_tensor(1, &n, code, self.device_type)
     if self.device_type == DEV_META:
         if reduction != NONE:
             loss = empty_tensor(0, NULL, code, DEV_META)
         return cast_to(loss, self.dtype), lse, empty_tensor(0, NULL, code, DEV_META)
     t = class_indices(target, "")
-    x = contiguous_of(cast_to(self, code))
+    x = cast_to(self, code)
+    x = contiguous_of(x if x.ndim == 2 else class_rows(x))
     w = class_weights(weight, self.sizes[1], code)
     row_weight = empty_tensor(1, &n, code, DEV_CPU)
     r.kernels = cross_entropy_table(code)
@@ -215,19 +229,24 @@ cdef object _cross_entropy_cpu(TensorBase self, TensorBase target, TensorBase we
 cdef object cross_entropy_gradient(object grad, object self, object target, object weight, object lse, object total_weight, int64_t reduction,
                                    int64_t ignore_index, double smoothing):
     cdef CrossEntropy r
-    cdef TensorBase x = self, g, t, w, d
+    cdef TensorBase x = self, g, t, w, d, rows_out
+    cdef int64_t n
     cdef int code = F64 if x.dtype == F64 else F32
     cdef int64_t classes = x.sizes[1]
     if grad is None:
         return None
     if not grad_mode():
-        d = empty_tensor(2, x.sizes, code, x.device_type)
+        d = empty_tensor(x.ndim, x.sizes, code, x.device_type)
         if x.device_type == DEV_META or x.numel == 0:
             return cast_to(d, (<TensorBase>self).dtype)
+        x = cast_to(x, code)
+        if x.ndim == 3:
+            x = class_rows(x)
+        rows_out = d if x.ndim == 2 else empty_tensor(3, x.sizes, code, DEV_CPU)
+        x = contiguous_of(x)
         t = class_indices(target, "")
         w = class_weights(weight, classes, code)
         g = contiguous_of(cast_to(grad, code))
-        x = contiguous_of(cast_to(x, code))
         r.kernels = cross_entropy_table(code)
         r.x = data_of(x)
         r.target = <const int64_t*>data_of(t)
@@ -240,17 +259,20 @@ cdef object cross_entropy_gradient(object grad, object self, object target, obje
         r.item = ITEM_SIZE[code]
         r.ignore_index = ignore_index
         r.smoothing = smoothing
-        r.out = data_of(d)
+        r.out = data_of(rows_out)
+        n = x.numel // classes
         if x.numel < 4096:
-            run_cross_entropy_backward(&r, 0, x.sizes[0])
+            run_cross_entropy_backward(&r, 0, n)
         else:
             with nogil:
-                parallel_for(x.sizes[0], 1 + GRAIN // 4 // (classes + 1), 1, run_cross_entropy_backward, &r)
+                parallel_for(n, 1 + GRAIN // 4 // (classes + 1), 1, run_cross_entropy_backward, &r)
+        if rows_out is not d:
+            copy_elements(class_rows(d), rows_out)
         return cast_to(d, (<TensorBase>self).dtype)
     w_, safe = picked_weights(target, weight, ignore_index, self.dtype, classes)
     rows = grad if reduction != MEAN else grad / total_weight.detach().to(self.dtype)
     valid = _ops.ne(target, ignore_index).to(self.dtype)
-    every = _ops.ones_like(w_).unsqueeze(1) if weight is None else weight.detach().to(self.dtype).unsqueeze(0)
+    every = _ops.ones_like(w_).unsqueeze(1) if weight is None else weight.detach().to(self.dtype).reshape((1, -1) + (1,) * (self.dim() - 2))
     share = valid.unsqueeze(1) * every * (smoothing / classes)
     picked = _ops.zeros_like(self).detach().scatter(1, safe.unsqueeze(1), (w_ * (1 - smoothing)).unsqueeze(1)) + share
     difference = _ops.softmax(self, 1) * picked.sum(1, True) - picked
@@ -484,8 +506,10 @@ def cross_entropy_loss(input, target, weight=None, reduction=1, ignore_index=-10
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if list(input.shape[2:]) != list(target.shape[1:]):
         raise RuntimeError(f"Expected target size {[x.sizes[0]] + list(input.shape[2:])}, got {list(target.shape)}")
-    rows = input.movedim(1, -1).reshape(-1, x.sizes[1])
-    r = op__cross_entropy(<TensorBase>rows, <TensorBase>target.reshape(-1), w, reduction, ignore_index, smoothing)[0]
+    inner = 1
+    for size in target.shape[1:]:
+        inner *= size
+    r = op__cross_entropy(<TensorBase>input.reshape(x.sizes[0], x.sizes[1], inner), <TensorBase>target.reshape(x.sizes[0], inner), w, reduction, ignore_index, smoothing)[0]
     return r.reshape(target.shape) if reduction == NONE else r
 
 

@@ -298,8 +298,8 @@ cdef object batch_norm_backward(OpNode node, object grad, object input, object w
         centred = x - x.mean(dims, True)
         scale = ((centred * centred).mean(dims, True) + eps).rsqrt()
     else:
-        centred = x - mean.reshape(shape)
-        scale = rstd.reshape(shape)
+        centred = x - mean.detach().reshape(shape)
+        scale = rstd.detach().reshape(shape)
     normal = centred * scale
     if need_weight:
         dw = in_type_of((g * normal).sum(dims), weight)

@@ -451,7 +451,7 @@ def _foreach_norm(self, ord=2, dtype=None):
     """The vector norm of each tensor."""
     cdef list result = []
     for t in foreach_list(self, "_foreach_norm"):
-        result.append(_ops.vector_norm(t, ord, None, False, dtype=dtype))
+        result.append(_ops.linalg_vector_norm(t, ord, None, False, dtype=dtype))
     return result
 
 

@@ -116,6 +116,8 @@ from ._functional.vision import (
     upsample_nearest,
 )
 
+native_channel_shuffle = channel_shuffle
+
 if TYPE_CHECKING:
     from tensorrt_lite._ops import (
         adaptive_avg_pool1d,
@@ -136,7 +138,6 @@ if TYPE_CHECKING:
         hardtanh_,
         leaky_relu_,
         linear,
-        native_channel_shuffle,
         one_hot,
         pad,
         prelu,

@@ -20,9 +20,13 @@ from torch.testing._internal.opinfo.core import DecorateInfo, OpInfo, SampleInpu
 DTYPES = (torch.float32, torch.float64, torch.int64, torch.bool, torch.bfloat16, torch.complex64)
 
 # Operators whose values come from the generator: both libraries are seeded before every call.
-RANDOM = {"rand_like", "randn", "randint", "normal", "bernoulli", "nn.functional.dropout"}
+RANDOM = {
+    "rand_like", "randn", "randn_like", "randint", "randint_like", "normal", "bernoulli", "uniform", "exponential", "geometric", "cauchy", "log_normal",
+    "multinomial", "nn.functional.dropout", "nn.functional.dropout2d", "nn.functional.dropout3d", "nn.functional.alpha_dropout",
+    "nn.functional.feature_alpha_dropout",
+}  # fmt: skip
 # Operators whose values are whatever the memory held: only shape, dtype and strides are compared.
-UNINITIALISED = {"empty"}
+UNINITIALISED = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"}
 # OpInfo says that these have no out= though PyTorch accepts one.
 OUT_WITHOUT_FLAG = {"sum", "prod"}
 

@@ -98,7 +98,10 @@ def pack_padded_sequence(
         lengths = trt.tensor(lengths, dtype=trt.int64)
     order = None
     if not enforce_sorted:
-        lengths, order = trt.sort(lengths, descending=True)
+        values = lengths.tolist()
+        by_length = sorted(range(len(values)), key=lambda i: -values[i])
+        order = trt.tensor(by_length, dtype=trt.int64)
+        lengths = lengths[order]
         order = order.to(input.device)
         input = input.index_select(0 if batch_first else 1, order)
     if batch_first:
