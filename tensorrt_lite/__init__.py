@@ -67,7 +67,7 @@ _LAZY = {
 }  # fmt: skip
 _LAZY_NAMES = {
     "save": "serialization", "load": "serialization", "no_grad": "autograd.grad_mode", "enable_grad": "autograd.grad_mode",
-    "set_grad_enabled": "autograd.grad_mode", "inference_mode": "autograd.grad_mode", "set_printoptions": "_tensor_str", "manual_seed": "random",
+    "set_grad_enabled": "autograd.grad_mode", "inference_mode": "autograd.grad_mode", "set_printoptions": "_tensor_str", "get_printoptions": "_tensor_str", "printoptions": "_tensor_str", "manual_seed": "random",
     "seed": "random", "initial_seed": "random", "get_rng_state": "random", "set_rng_state": "random", "Generator": "random", "default_generator": "random",
     **dict.fromkeys((
         "get_num_interop_threads", "set_num_interop_threads", "use_deterministic_algorithms", "are_deterministic_algorithms_enabled",

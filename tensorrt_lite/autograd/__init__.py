@@ -1,7 +1,7 @@
 """Automatic differentiation: backward, grad, the grad modes, custom Functions.
 
 The graph and the executor are compiled (``tensorrt_lite._C.autograd``); here arguments are checked and the first gradients
-are made. Parts that few programs use (functional, gradcheck, anomaly mode, graph) are imported on first access.
+are made. Parts that few programs use (functional, anomaly mode, graph) are imported on first access.
 """
 
 from __future__ import annotations
@@ -16,19 +16,17 @@ __all__ = [
     "detect_anomaly", "set_detect_anomaly", "gradcheck", "gradgradcheck", "functional", "forward_ad", "graph",
 ]  # fmt: skip
 
-_LAZY = {"functional", "forward_ad", "graph", "function", "anomaly_mode", "gradcheck", "variable", "grad_mode"}
+_LAZY = {"functional", "forward_ad", "graph", "function", "anomaly_mode", "variable", "grad_mode"}
 _LAZY_NAMES = {
     "Function": "function", "Variable": "variable", "detect_anomaly": "anomaly_mode", "set_detect_anomaly": "anomaly_mode",
-    "gradgradcheck": "gradcheck", "NestedIOFunction": "function",
+    "NestedIOFunction": "function",
 }  # fmt: skip
 
 
 def __getattr__(name: str):
     from importlib import import_module
 
-    if name == "gradcheck":
-        value = import_module("tensorrt_lite.autograd.gradcheck").gradcheck
-    elif name in _LAZY_NAMES:
+    if name in _LAZY_NAMES:
         value = getattr(import_module(f"tensorrt_lite.autograd.{_LAZY_NAMES[name]}"), name)
     elif name in _LAZY:
         value = import_module(f"tensorrt_lite.autograd.{name}")
@@ -131,3 +129,7 @@ def grad(
     if materialize_grads:
         result = [_ops.zeros_like(x, requires_grad=create_graph) if g is None else g for g, x in zip(result, targets)]
     return tuple(result)
+
+
+# Last and not lazily: the function has the name of its module, and an import of the module would replace it.
+from tensorrt_lite.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
