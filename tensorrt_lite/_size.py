@@ -8,6 +8,13 @@ class Size(tuple):
 
     __slots__ = ()
 
+    def __new__(cls, sizes=()):
+        items = tuple(sizes)
+        for i, v in enumerate(items):
+            if not hasattr(type(v), "__index__"):
+                raise TypeError(f"torch.Size() takes an iterable of 'int' (item {i} is '{type(v).__name__}')")
+        return tuple.__new__(cls, [v.__index__() for v in items])
+
     def numel(self) -> int:
         """Return the number of elements of a tensor of this shape."""
         n = 1

@@ -337,7 +337,9 @@ def detach(TensorBase self not None):
 def detach_(TensorBase self not None):
     """Cut this tensor from its history."""
     if self.base is not None:
-        raise RuntimeError("Can't detach views in-place. Use detach() instead.")
+        raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and "
+                           "gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be called on these gradients. "
+                           "To fix this error, please refer to the Optimizer.zero_grad() function in torch/optim/optimizer.py as a solution.")
     self.grad_fn_ = None
     self.output_nr = 0
     self.requires_grad = 0

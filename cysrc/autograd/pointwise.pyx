@@ -104,7 +104,7 @@ cdef TensorBase autograd1(PointwiseInfo* info, TensorBase a, const Scalar* param
     n = new_pointwise_node(info)
     if slot(info.save_mask, 1):
         if mode == INPLACE:
-            original = a.detach().clone()
+            original = a.clone()
         n.s1 = original
         n.v1 = version_to_save(original)
     n.set_edge(0, a)
@@ -138,14 +138,14 @@ cdef TensorBase autograd2(PointwiseInfo* info, TensorBase a, TensorBase b, const
     # an input is saved only for the gradients that are wanted
     if slot(info.save_mask, 1) and (slot(info.save_mask, 8) and n.e0 is not None or slot(info.save_mask, 16) and n.e1 is not None):
         if mode == INPLACE:
-            original = a.detach().clone()
+            original = a.clone()
         n.s1 = original
         n.v1 = version_to_save(original)
     if slot(info.save_mask, 2) and (slot(info.save_mask, 9) and n.e0 is not None or slot(info.save_mask, 17) and n.e1 is not None):
         n.s2 = b
         n.v2 = version_to_save(b)
         if b is out:
-            n.s2 = original = b.detach().clone()
+            n.s2 = original = b.clone()
             n.v2 = version_to_save(original)
     for i in range(info.nparams):
         n.params[i] = params[i]
@@ -178,11 +178,11 @@ cdef TensorBase autograd3(PointwiseInfo* info, TensorBase a, TensorBase b, Tenso
     n.set_edge(2, c)
     if slot(info.save_mask, 1):
         if mode == INPLACE and a is out:
-            original = a.detach().clone()
+            original = a.clone()
         n.s1 = original
         n.v1 = version_to_save(original)
     if slot(info.save_mask, 2):
-        n.s2 = b.detach().clone() if b is out else b
+        n.s2 = b.clone() if b is out else b
         n.v2 = version_to_save(n.s2)
     if slot(info.save_mask, 3):
         n.s3 = c

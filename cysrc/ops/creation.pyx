@@ -280,16 +280,16 @@ cdef int scan_kinds(object x, const Dims* d, int depth, Scan* s) except -1:
         t = <TensorBase>x
         s.tensor_code = t.dtype if s.tensor_code < 0 else promotion[s.tensor_code][t.dtype]
         return 0
+    elif hasattr(type(x), "dtype") and hasattr(type(x), "item"):
+        code = numpy_code(x.dtype)
+        s.tensor_code = code if s.tensor_code < 0 else promotion[s.tensor_code][code]
+        return 0
     elif isinstance(x, complex):
         k = 3
     elif isinstance(x, float):
         k = 2
     elif isinstance(x, int):
         k = 1
-    elif hasattr(type(x), "dtype") and hasattr(type(x), "item"):
-        code = numpy_code(x.dtype)
-        s.tensor_code = code if s.tensor_code < 0 else promotion[s.tensor_code][code]
-        return 0
     elif hasattr(type(x), "__index__"):
         k = 1
     elif hasattr(type(x), "__float__"):

@@ -260,7 +260,7 @@ def emit_autograd(op: Operator, text: list[str]) -> None:
             text.append(f"    node.set_edge({i}, {a.name})")
     for i, t in enumerate(plan.tensors):
         if inplace and t == op.tensors[0].name:
-            text.append(f"    save(node, {i}, <TensorBase>{t}.detach().clone() if mode == INPLACE else {t})")
+            text.append(f"    save(node, {i}, <TensorBase>_ops.clone({t}) if mode == INPLACE else {t})")
         else:
             text.append(f"    save(node, {i}, {t})")
     for t in plan.lists:
