@@ -237,8 +237,8 @@ cdef Dims* shape_dims(TensorBase t, Dims* d) noexcept:
     return d
 
 
-cdef int fill_halves(TensorBase r, double start, double stop, double base, bint power) except -1:
-    """linspace of a half type, or base to that power, every step rounded to the type, as PyTorch computes there."""
+cdef int fill_halves(TensorBase r, double start, double stop) except -1:
+    """linspace of a half type, every step rounded to it, as PyTorch computes there."""
     cdef TensorBase c = empty_tensor(r.ndim, r.sizes, F32, DEV_CPU)
     cdef float* p = <float*>data_of(c)
     cdef int64_t i, n = r.numel
@@ -250,8 +250,6 @@ cdef int fill_halves(TensorBase r, double start, double stop, double base, bint 
             p[i] = first + trt_round_half(step * trt_round_half(<float>i, code), code)
         else:
             p[i] = last - trt_round_half(step * trt_round_half(<float>(n - 1 - i), code), code)
-        if power:
-            p[i] = <float>c_pow(trt_round_half(<float>base, code), trt_round_half(p[i], code))
     copy_elements(r, c)
     return 0
 
@@ -270,7 +268,7 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
         fill_complex(r, &s, &e, 0, False)
     elif r.dtype == F16 or r.dtype == BF16:
         if r.numel and r.device_type != DEV_META:
-            fill_halves(r, s.d, e.d, 0, False)
+            fill_halves(r, s.d, e.d)
     else:
         t.both_ends = r.numel > 1
         t.code = F32 if r.dtype == F32 else F64
@@ -328,8 +326,6 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
     r = spaced("logspace", start, end, steps, &s, &e, out, dtype, layout, device, pin_memory)
     if category[r.dtype] == CAT_COMPLEX:
         fill_complex(r, &s, &e, b, True)
-    elif (r.dtype == F16 or r.dtype == BF16) and r.device_type != DEV_META:
-        fill_halves(r, s.d, e.d, b, True)
     elif r.numel and r.device_type != DEV_META:
         n = r.numel
         c = empty_tensor(r.ndim, r.sizes, F64, DEV_CPU)
@@ -338,6 +334,10 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
             # the ends are integers then
             s.d = <double>truncated(&s)
             e.d = <double>truncated(&e)
+        elif r.dtype == F16 or r.dtype == BF16:
+            # the ends are numbers of the type, what lies between is not rounded before the power
+            s.d = trt_round_half(<float>s.d, r.dtype)
+            e.d = trt_round_half(<float>e.d, r.dtype)
         step = (e.d - s.d) / (n - 1) if n > 1 else 0
         for i in range(n):
             p[i] = c_pow(b, s.d + step * i if i < n // 2 or n == 1 else e.d - step * (n - 1 - i))

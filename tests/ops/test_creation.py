@@ -99,7 +99,7 @@ def test_bfloat16_ranges():
     assert trt.arange(300, dtype=trt.bfloat16).tolist() == torch.arange(300, dtype=torch.bfloat16).tolist()
 
 
-def test_half_types_round_every_step():
+def test_half_types_round_as_pytorchs():
     for call in (lambda m, d: m.linspace(-2, 4, 50, dtype=d), lambda m, d: m.logspace(0, 4.3, 30, dtype=d), lambda m, d: m.linspace(1, 0, 400, dtype=d)):
         for d in ("float16", "bfloat16"):
             ours, theirs = np.array(call(trt, getattr(trt, d)).tolist()), np.array(call(torch, getattr(torch, d)).tolist())
