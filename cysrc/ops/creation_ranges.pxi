@@ -334,6 +334,10 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
             # the ends are integers then
             s.d = <double>truncated(&s)
             e.d = <double>truncated(&e)
+        elif r.dtype == F16 or r.dtype == BF16:
+            # the ends are numbers of the type, what lies between is not rounded before the power
+            s.d = trt_round_half(<float>s.d, r.dtype)
+            e.d = trt_round_half(<float>e.d, r.dtype)
         step = (e.d - s.d) / (n - 1) if n > 1 else 0
         for i in range(n):
             p[i] = c_pow(b, s.d + step * i if i < n // 2 or n == 1 else e.d - step * (n - 1 - i))

@@ -99,6 +99,13 @@ def test_bfloat16_ranges():
     assert trt.arange(300, dtype=trt.bfloat16).tolist() == torch.arange(300, dtype=torch.bfloat16).tolist()
 
 
+def test_half_types_round_as_pytorchs():
+    for call in (lambda m, d: m.linspace(-2, 4, 50, dtype=d), lambda m, d: m.logspace(0, 4.3, 30, dtype=d), lambda m, d: m.linspace(1, 0, 400, dtype=d)):
+        for d in ("float16", "bfloat16"):
+            ours, theirs = np.array(call(trt, getattr(trt, d)).tolist()), np.array(call(torch, getattr(torch, d)).tolist())
+            assert np.allclose(ours, theirs, rtol=2e-3 if d == "float16" else 1e-2, atol=1e-3)
+
+
 def test_last_value_of_linspace_is_the_end():
     for start, end, n in [(0.1, 0.7, 1000003), (-1.0, 3.3, 77)]:
         assert trt.linspace(start, end, n, dtype=trt.float64)[n - 1].item() == end
