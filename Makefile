@@ -2,8 +2,10 @@
 # chooses the interpreter. Environments are remade when a source of the installed package changes.
 
 PYTHON ?= python3
-PYTEST_FLAGS ?= -q
-CONFORMANCE ?=
+# The comparison of every operator with PyTorch's database is `make conformance`.
+PYTEST_FLAGS ?= -q --ignore=tests/conformance/test_operators.py
+# Fails where fewer samples pass than in the saved run; CONFORMANCE= runs everything.
+CONFORMANCE ?= --kinds forward,grad,gradgrad --max-samples 8 --timeout 120 --failures 0 --compare docs/benchmarks/conformance.json
 BENCH ?= --against torch,numpy --threads 1,2
 # PIP_FLAGS passes options to pip, for example an index with PyTorch's CPU build, which suffices for the comparison.
 PIP_FLAGS ?=
