@@ -23,7 +23,7 @@ elif instruction_set() == 2:
     LOOPS = &trt_matmul_avx512
 
 cdef enum:
-    TINY_WORK = 20000            # multiplications below which own registers beat a library call (measured)
+    TINY_WORK = 20000            # multiplications below which own registers beat a library call (estimated from points on both sides)
     HELD_WORK = 100000           # multiplications that take about 10 µs: beyond, the GIL is released
     THREAD_WORK = 65536          # multiplications worth another thread
     SKINNY = 4                   # rows (or columns) up to which streaming the other operand once is the fastest
