@@ -19,6 +19,7 @@ cdef enum:
     RUN_INPUT = 1
     RUN_WEIGHT = 2
     FLOPS_PER_THREAD = 400000      # multiply-adds below which a second thread costs more than it brings
+    EXACT_WORK = 20000             # multiply-adds up to which float32 is summed in double: the time goes elsewhere there
 
 
 cdef struct Plan:
@@ -317,6 +318,17 @@ cdef TensorBase depth_view(Plan* p, TensorBase planes):
 
 # ---- element types -------------------------------------------------------------------------------------------------
 
+cdef inline bint is_short(const Plan* p) noexcept:
+    return p.s.samples * p.s.c_out * p.s.out_h * p.s.out_w * (p.s.c_in // p.s.groups) * p.s.kernel_h * p.s.kernel_w <= EXACT_WORK
+
+
+cdef TensorBase run_float(int what, Plan* p, TensorBase a, TensorBase b, TensorBase bias, int ndim, const int64_t* sizes):
+    """float32: short sums in double, rounded once."""
+    if is_short(p):
+        return cast_to(run_real(what, p, cast_to(a, F64), cast_to(b, F64), None if bias is None else cast_to(bias, F64), ndim, sizes), F32)
+    return run_real(what, p, a, b, bias, ndim, sizes)
+
+
 cdef TensorBase run_real(int what, Plan* p, TensorBase a, TensorBase b, TensorBase bias, int ndim, const int64_t* sizes):
     """float32 and float64: a contiguous result of the given sizes."""
     cdef TensorBase out = empty_tensor(ndim, sizes, a.dtype, DEV_CPU), planes
@@ -410,9 +422,12 @@ cdef TensorBase part_of(TensorBase z, int which):
 
 cdef object run_complex(int what, Plan* p, TensorBase a, TensorBase b, int ndim, const int64_t* sizes):
     cdef TensorBase ar = part_of(a, 0), ai = part_of(a, 1), br = part_of(b, 0), bi = part_of(b, 1)
+    cdef int code = a.dtype
+    if code == C64 and is_short(p):
+        ar, ai, br, bi = cast_to(ar, F64), cast_to(ai, F64), cast_to(br, F64), cast_to(bi, F64)
     re = _ops.sub(run_real(what, p, ar, br, None, ndim, sizes), run_real(what, p, ai, bi, None, ndim, sizes))
     im = _ops.add(run_real(what, p, ar, bi, None, ndim, sizes), run_real(what, p, ai, br, None, ndim, sizes))
-    return _ops.view_as_complex(_ops.stack([re, im], -1))
+    return cast_to(<TensorBase>_ops.view_as_complex(_ops.stack([re, im], -1)), code)
 
 
 cdef TensorBase run_typed(int what, Plan* p, TensorBase a, TensorBase b, TensorBase bias, int ndim, const int64_t* sizes):
@@ -422,7 +437,9 @@ cdef TensorBase run_typed(int what, Plan* p, TensorBase a, TensorBase b, TensorB
     cdef int saved_mode = state.grad_mode
     cdef TensorBase r
     cdef int i
-    if code == F32 or code == F64:
+    if code == F32:
+        return run_float(what, p, a, b, bias, ndim, sizes)
+    if code == F64:
         return run_real(what, p, a, b, bias, ndim, sizes)
     if code == F16 or code == BF16:
         return cast_to(run_real(what, p, cast_to(a, F32), cast_to(b, F32), None if bias is None else cast_to(bias, F32), ndim, sizes), code)

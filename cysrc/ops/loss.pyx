@@ -536,6 +536,13 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
             key = key.repeat_interleave(heads // key.size(-3), -3)
         if value.size(-3) != heads:
             value = value.repeat_interleave(heads // value.size(-3), -3)
+    kind = None
+    if (<TensorBase>query).dtype == F16 or (<TensorBase>query).dtype == BF16:
+        # scores and weights in float32: one rounding, at the end
+        kind = query.dtype
+        query, key, value = query.float(), key.float(), value.float()
+        if attn_mask is not None and attn_mask.dtype is kind:
+            attn_mask = attn_mask.float()
     factor = 1.0 / (query.size(-1) ** 0.5 or 1.0) if scale is None else scale
     scores = _ops.matmul(query * factor, key.transpose(-2, -1))
     masked = is_causal or attn_mask is not None
@@ -563,7 +570,8 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
         weights = weights.masked_fill(empty_rows, 0)
     if dropout_p > 0:
         weights = _ops.dropout(weights, dropout_p, True)
-    return _ops.matmul(weights, value)
+    r = _ops.matmul(weights, value)
+    return r if kind is None else r.to(kind)
 
 
 EXTRA_EXPORTS = {

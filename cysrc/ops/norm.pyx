@@ -172,7 +172,9 @@ cdef object _batch_norm_cpu(TensorBase input, TensorBase weight, TensorBase bias
     cdef TensorBase x, y, mean_t, rstd_t, w, b, var
     cdef trt_block* scratch
     if input.ndim < 2:
-        raise RuntimeError(f"batch_norm: expected input of at least 2 dimensions, got {input.ndim}")
+        if input.numel:
+            raise RuntimeError(f"batch_norm: expected input of at least 2 dimensions, got {input.ndim}")
+        return empty_like_tensor(input, input.dtype), vector_of(0, code, input.device_type), vector_of(0, code, input.device_type)
     c = input.sizes[1]
     check_parameter(weight, c, "weight")
     check_parameter(bias, c, "bias")
@@ -287,6 +289,9 @@ cdef object batch_norm_backward(OpNode node, object grad, object input, object w
     dx = dw = db = None
     if grad is None:
         return None, None, None
+    if input.dim() < 2:
+        zeros = grad.new_zeros(0)
+        return grad * 1, None if weight is None else _ops.zeros_like(weight), zeros if weight is None else _ops.zeros_like(weight)
     if not grad_mode():
         dx, dw, db = batch_norm_backward_cpu(grad, input, weight, mean, rstd, training, need_input)
         return dx, in_type_of(dw, weight) if need_weight else None, (db if weight is None else in_type_of(db, weight)) if need_bias else None
@@ -686,7 +691,10 @@ cdef object group_norm_backward(OpNode node, object grad, object input, object w
         block_drop(scratch)
         return None if y is None else cast_to(y, (<TensorBase>input).dtype), dw, db
     shape = list(input.shape)
-    gx = wide(input).reshape(shape[0], num_groups, shape[1] // num_groups, -1)
+    c = 1
+    for size in shape[2:]:
+        c *= size
+    gx = wide(input).reshape(shape[0], num_groups, shape[1] // num_groups, c)
     g = wide(grad).reshape(gx.shape)
     centred = gx - gx.mean([2, 3], True)
     scale = ((centred * centred).mean([2, 3], True) + eps).rsqrt()
@@ -698,7 +706,7 @@ cdef object group_norm_backward(OpNode node, object grad, object input, object w
     if need_input:
         product = <object>g
         if weight is not None:
-            product = product * wide(weight).reshape(1, num_groups, -1, 1)
+            product = product * wide(weight).reshape(1, num_groups, shape[1] // num_groups, 1)
         dx = (scale * (product - product.mean([2, 3], True) - normal * (product * normal).mean([2, 3], True))).reshape(shape).to(input.dtype)
     return dx, dw, db
 

@@ -537,17 +537,31 @@ cdef int64_t parse_divisor(object divisor_override) except? -1:
     return n
 
 
-def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
+def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None, *, out=None):
     """Means of windows of `input: (N, C, H, W)` or (C, H, W)."""
     cdef Dims k, st, pad
+    cdef TensorBase x, y
     r = taken_over(avg_pool2d, (input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override))
     if r is not NotImplemented:
         return r
     parse_dims(kernel_size, &k, "avg_pool2d", "kernel_size")
     given_dims(stride, &st, "avg_pool2d", "stride")
     parse_dims(padding, &pad, "avg_pool2d", "padding")
-    return op__avg_pool2d(as_tensor_arg(input, "avg_pool2d", "input"), &k, &st, &pad, parse_bool(ceil_mode, "avg_pool2d", "ceil_mode"),
-                          parse_bool(count_include_pad, "avg_pool2d", "count_include_pad"), parse_divisor(divisor_override))
+    x = as_tensor_arg(input, "avg_pool2d", "input")
+    if out is not None:
+        check_out(out, "avg_pool2d")
+        if x.requires_grad and grad_mode():
+            refuse_out("avg_pool2d")
+    y = op__avg_pool2d(x, &k, &st, &pad, parse_bool(ceil_mode, "avg_pool2d", "ceil_mode"), parse_bool(count_include_pad, "avg_pool2d", "count_include_pad"),
+                       parse_divisor(divisor_override))
+    if out is None:
+        return y
+    if (<TensorBase>out).dtype != y.dtype:
+        raise RuntimeError(f"Expected out tensor to have dtype {dtype_of(y.dtype)!r}, but got {out.dtype!r} instead")
+    prepare_out("avg_pool2d", <TensorBase>out, y.ndim, y.sizes, y.dtype, OUT)
+    copy_elements(<TensorBase>out, y)
+    bump_version(<TensorBase>out)
+    return out
 
 
 def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):

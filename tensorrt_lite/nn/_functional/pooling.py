@@ -186,7 +186,7 @@ def _filled(output_size: Any, shape: Any, n: int) -> Any:
     if len(shape) <= len(output_size):
         raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
     return [
-        given if given is not None else own for given, own in zip(output_size, shape[-len(output_size) :], strict=True)
+        given if given is not None else own for given, own in zip(output_size, shape[-len(output_size) :], strict=False)
     ]
 
 
