@@ -1,4 +1,4 @@
-# The tables of raw SIMD kernels (cysrc/loops/kernels.c), for the instruction set of this processor.
+# The tables of raw SIMD kernels (cysrc/loops/kernels_*.c), for the instruction set of this processor.
 from libc.stdint cimport int64_t
 
 cdef extern from "../loops/kernels.h" nogil:

@@ -1,4 +1,4 @@
-"""Chooses the table of raw kernels for this processor's instruction set (loops/kernels.c is linked in, once per set)."""
+"""Chooses the table of raw kernels for this processor's instruction set (loops/kernels_*.c are linked in, once per set)."""
 
 cdef extern from "cpu_level.h":
     int instruction_set "trt_cpu_level"() noexcept nogil

@@ -5,7 +5,7 @@
  * nothing unless they say so; a range [begin, end) counts independent work items, and no result depends on
  * how the caller cuts that range. Every floating-point sum therefore follows a tree fixed by the shape alone
  * (never by alignment, which is why sums use explicit vector types instead of compiler-made reductions).
- * One source is compiled once per instruction set; kernels.c exports tables, everything else is static. */
+ * Each source is compiled once per instruction set; kernels_*.c export tables, everything else is static. */
 #ifndef TRT_KERNEL_BASE_H
 #define TRT_KERNEL_BASE_H
 
@@ -306,5 +306,12 @@ KERNEL_INLINE void moments_merge(moments* s, f64 count, f64 mean, f64 m2) {
     }
 DEFINE_BLOCK_MOMENTS(f32)
 DEFINE_BLOCK_MOMENTS(f64)
+
+/* A table row of the floating types: ENTRY(T, ...) for each. */
+#define FLOATS_OF(ENTRY, ...) \
+    {                                                                                                \
+        [DT_f16] = ENTRY(f16, ##__VA_ARGS__), ENTRY(bf16, ##__VA_ARGS__), ENTRY(f32, ##__VA_ARGS__), \
+        ENTRY(f64, ##__VA_ARGS__)                                                                    \
+    }
 
 #endif

@@ -1,5 +1,5 @@
-/* Public face of the kernel headers: function-pointer types, parameter blocks and the tables that kernels.c
- * exports once per instruction set (suffix _base, _avx2, _avx512). Cython declares these and nothing else.
+/* Public face of the kernel headers: function-pointer types, parameter blocks and the tables that kernels_*.c
+ * export once per instruction set (suffix _base, _avx2, _avx512). Cython declares these and nothing else.
  *
  * Tables are indexed by operator and by dtype code (b8 u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128 = 0..11);
  * a null pointer means that the combination has no kernel. Strides are in bytes. */

@@ -1,4 +1,4 @@
-"""Compiles cysrc/loops/kernels.c with gcc and opens it through ctypes, for the kernel tests.
+"""Compiles cysrc/loops/kernels_*.c with gcc and opens it through ctypes, for the kernel tests.
 
 The instruction set is the machine's best one, or what KERNEL_TEST_ISA names (base, avx2, avx512). The kernels are
 reached exactly as the core reaches them: through the exported tables.
@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 LOOPS = Path(__file__).resolve().parents[2] / "cysrc" / "loops"
-FLAGS = "-O3 -fopenmp -fno-math-errno -fno-trapping-math -ffp-contract=fast -fPIC -shared".split()
+FLAGS = "-O3 -fopenmp -fno-math-errno -fno-trapping-math -ffp-contract=fast -fPIC".split()
 MACHINE = {"base": ["-march=x86-64"], "avx2": ["-march=x86-64-v3"]}
 MACHINE["avx512"] = ["-march=x86-64-v4", "-mprefer-vector-width=512"]
 
@@ -42,11 +42,18 @@ def instruction_set() -> str:
 
 @functools.cache
 def library() -> ctypes.CDLL:
-    """Builds kernels.c into a temporary shared object, once per process."""
+    """Builds the kernels into a temporary shared object, once per process."""
     with tempfile.TemporaryDirectory() as folder:
         target = os.path.join(folder, "kernels.so")
-        command = ["gcc", *FLAGS, *MACHINE[instruction_set()], f"-I{LOOPS}", str(LOOPS / "kernels.c"), "-o", target, "-lm"]
-        subprocess.run(command, check=True)
+        flags = [*FLAGS, *MACHINE[instruction_set()], f"-I{LOOPS}"]
+        running = []
+        for source in sorted(LOOPS.glob("kernels_*.c")):
+            made = os.path.join(folder, source.stem + ".o")
+            running.append((made, subprocess.Popen(["gcc", *flags, "-c", str(source), "-o", made])))
+        failed = [made for made, compiler in running if compiler.wait()]
+        if failed:
+            raise RuntimeError(f"gcc could not make {', '.join(failed)}")
+        subprocess.run(["gcc", *flags, "-shared", *(made for made, _ in running), "-o", target, "-lm"], check=True)
         return ctypes.CDLL(target)
 
 

@@ -1,0 +1,50 @@
+/* Tables of reductions and scans: one translation unit per instruction set. */
+#include "kernels.h"
+#include "reduce_cols.h"
+
+#define REDUCTION(OP, T) {OP##_##T##_rows, OP##_##T##_cols, OP##_##T##_chunks, OP##_##T##_combine}
+#define FOR_REALS(OP)                                                                                \
+    {                                                                                                \
+        REDUCTION(OP, u8), REDUCTION(OP, u8), REDUCTION(OP, i8), REDUCTION(OP, i16), REDUCTION(OP, i32), \
+            REDUCTION(OP, i64), FOR_FLOATS_LIST(OP)                                                  \
+    }
+#define FOR_FLOATS_LIST(OP) REDUCTION(OP, f16), REDUCTION(OP, bf16), REDUCTION(OP, f32), REDUCTION(OP, f64)
+#define FOR_ALL(OP)                                                                                  \
+    {                                                                                                \
+        REDUCTION(OP, u8), REDUCTION(OP, u8), REDUCTION(OP, i8), REDUCTION(OP, i16), REDUCTION(OP, i32), \
+            REDUCTION(OP, i64), FOR_FLOATS_LIST(OP), REDUCTION(OP, c64), REDUCTION(OP, c128)         \
+    }
+#define FOR_FLOATS(OP)                                                                               \
+    { [DT_f16] = FOR_FLOATS_LIST(OP) }
+#define FOR_INEXACT(OP)                                                                              \
+    { [DT_f16] = FOR_FLOATS_LIST(OP), REDUCTION(OP, c64), REDUCTION(OP, c128) }
+
+const reduce_kernels ISA_NAME(reduce_table)[REDUCE_OP_COUNT][KERNEL_DTYPES] = {
+    [REDUCE_SUM] = FOR_ALL(sum),
+    [REDUCE_PROD] = FOR_ALL(prod),
+    [REDUCE_MIN] = FOR_REALS(min),
+    [REDUCE_MAX] = FOR_REALS(max),
+    [REDUCE_ARGMIN] = FOR_REALS(argmin),
+    [REDUCE_ARGMAX] = FOR_REALS(argmax),
+    [REDUCE_ANY] = FOR_ALL(any),
+    [REDUCE_ALL] = FOR_ALL(all),
+    [REDUCE_COUNT_NONZERO] = FOR_ALL(count),
+    [REDUCE_ABS_SUM] = FOR_INEXACT(abs_sum),
+    [REDUCE_SQ_SUM] = FOR_INEXACT(sq_sum),
+    [REDUCE_NORM_P] = FOR_INEXACT(norm_p),
+    [REDUCE_ABS_MAX] = FOR_INEXACT(abs_max),
+    [REDUCE_ABS_MIN] = FOR_INEXACT(abs_min),
+    [REDUCE_VAR] = FOR_FLOATS(var),
+    [REDUCE_LOGSUMEXP] = FOR_FLOATS(logsumexp),
+};
+
+#define SCAN(OP, T) {OP##_##T##_scan_rows, OP##_##T##_scan_cols}
+#define SCANS(OP)                                                                                    \
+    {                                                                                                \
+        SCAN(OP, u8), SCAN(OP, u8), SCAN(OP, i8), SCAN(OP, i16), SCAN(OP, i32), SCAN(OP, i64), SCAN(OP, f16), \
+            SCAN(OP, bf16), SCAN(OP, f32), SCAN(OP, f64), SCAN(OP, c64), SCAN(OP, c128)              \
+    }
+const scan_kernels ISA_NAME(scan_table)[SCAN_OP_COUNT][KERNEL_DTYPES] = {
+    [SCAN_CUMSUM] = SCANS(cumsum),
+    [SCAN_CUMPROD] = SCANS(cumprod),
+};
