@@ -10,16 +10,21 @@ import fcntl
 import hashlib
 import json
 import os
+import queue
 import re
 import shutil
 import subprocess
 import sys
 import sysconfig
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+# What of -O3 the generated loops and the kernels with explicit vectors need. All of it doubles compile time and size: it
+# unrolls and clones what is vectorised already. Old processors (base) take plain -O2.
+VECTORISE = ["-O2", "-ftree-loop-vectorize", "-fvect-cost-model=dynamic"]
 ISA_FLAGS = {
     "base": ["-march=x86-64"],
     "avx2": ["-march=x86-64-v3"],
@@ -52,6 +57,8 @@ class Builder:
         self.stamps: dict[str, str] = json.loads(self.stamps_path.read_text()) if self.stamps_path.exists() else {}
         self.jobs = int(os.environ.get("TENSORRT_LITE_JOBS", "0")) or os.cpu_count() or 1
         self.times: dict[str, float] = {}
+        self.workers: list[subprocess.Popen[str]] = []
+        self.idle_workers: queue.SimpleQueue[subprocess.Popen[str]] = queue.SimpleQueue()
         self.extra = os.environ.get("CFLAGS", "").split()
         self.suffix = sysconfig.get_config_var("EXT_SUFFIX")
         self.compiler = os.environ.get("CC", "gcc").split()
@@ -72,7 +79,10 @@ class Builder:
         pxds = sorted((ROOT / "cysrc").rglob("*.pxd"))
         self.pxd = digest(*(p.read_bytes() for p in pxds))
         self.operators_pxd = digest(self.pxd, (self.generated / "operators.pxd").read_bytes())
-        self.parallel([(self.cythonize, (name, source)) for name, source in modules.items()] + [(self.cythonize_shared, ())])
+        try:
+            self.parallel([(self.cythonize, (name, source)) for name, source in modules.items()] + [(self.cythonize_shared, ())])
+        finally:
+            self.end_workers()
         jobs = []
         objects: dict[str, list[Path]] = {}
         for name in [*modules, f"{PACKAGE}._cyutility"]:
@@ -85,11 +95,12 @@ class Builder:
                 folder = ROOT / "cysrc" / "loops"
                 sources += [p for p in sorted(folder.glob("*.c")) if p.stem == family or p.stem.startswith(f"{family}_")]
                 for source in sources:
+                    vectorised = source.stem.startswith(("kernels_", "loops_"))
                     for isa, flags in ISA_FLAGS.items():
-                        level = "-O2" if isa == "base" else "-O3"  # old processors: half the compile time, three quarters of the size
+                        level = ["-O2"] if isa == "base" else VECTORISE if vectorised else ["-O3"]
                         o = self.build / "objects" / f"{source.stem}_{isa}.o"
                         objects[name].append(o)
-                        jobs.append((self.compile, (source, o, [level, f"-DISA={isa}", *flags, f"-I{ROOT}/cysrc/core", f"-I{ROOT}/cysrc/loops", *self.python_flags()], all_headers if source.parent == ROOT / "cysrc" / "loops" else headers)))
+                        jobs.append((self.compile, (source, o, [*level, f"-DISA={isa}", *flags, f"-I{ROOT}/cysrc/core", f"-I{ROOT}/cysrc/loops", *self.python_flags()], all_headers if source.parent == ROOT / "cysrc" / "loops" else headers)))
         jobs.sort(key=lambda j: -j[1][0].stat().st_size if j[1][0].exists() else 0)
         self.parallel(jobs)
         self.parallel([(self.link, (name, objects[name])) for name in objects])
@@ -139,17 +150,17 @@ class Builder:
         if self.stamps.get(key) == stamp and output.exists():
             return
         output.parent.mkdir(parents=True, exist_ok=True)
-        self.cached(stamp, output, key, [sys.executable, "-m", "cython", "-3", *arguments])
+        self.cached(stamp, output, key, lambda: self.translate(key, ["-3", *arguments]))
         self.stamps[key] = stamp
 
     def relative(self, text: str) -> str:
         """A command's argument without the folders of this checkout, so that results can be shared."""
         return text.replace(str(self.build), "<build>").replace(str(ROOT), "<root>")
 
-    def cached(self, stamp: str, output: Path, label: str, command: list[str]) -> None:
-        """Run a command that makes one file, or take the file from the cache."""
+    def cached(self, stamp: str, output: Path, label: str, make: Callable[[], None]) -> None:
+        """Make one file, or take it from the cache."""
         if self.cache is None:
-            self.command(label, command)
+            make()
             return
         kept = self.cache / (stamp + output.suffix)
         self.cache.mkdir(parents=True, exist_ok=True)
@@ -164,7 +175,7 @@ class Builder:
             if kept.exists():
                 shutil.copyfile(kept, output)
                 return
-            self.command(label, command)
+            make()
             fresh = self.cache / f"{stamp}.{os.getpid()}.part"
             shutil.copyfile(output, fresh)
             fresh.rename(kept)
@@ -200,7 +211,7 @@ class Builder:
         if self.stamps.get(str(output.name)) == stamp and output.exists():
             return
         output.parent.mkdir(parents=True, exist_ok=True)
-        self.cached(stamp, output, output.name, command)
+        self.cached(stamp, output, output.name, lambda: self.command(output.name, command))
         self.stamps[str(output.name)] = stamp
 
     def link(self, name: str, objects: list[Path]) -> None:
@@ -244,6 +255,31 @@ class Builder:
         self.times[label] = time.time() - start
         if r.returncode:
             raise CompileError(f"{label} failed: {' '.join(command)}\n{r.stdout[-4000:]}\n{r.stderr[-4000:]}")
+
+    def translate(self, label: str, arguments: list[str]) -> None:
+        """Run Cython in one of at most `jobs` worker processes."""
+        start = time.time()
+        try:
+            worker = self.idle_workers.get_nowait()
+        except queue.Empty:
+            worker = subprocess.Popen([sys.executable, str(ROOT / "tools" / "cython_worker.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                      text=True, cwd=self.build)  # fmt: skip
+            self.workers.append(worker)
+        worker.stdin.write(json.dumps(arguments) + "\n")
+        worker.stdin.flush()
+        answer = json.loads(worker.stdout.readline() or '{"ok": false, "text": "the Cython process ended"}')
+        self.times[label] = time.time() - start
+        if not answer["ok"]:
+            raise CompileError(f"{label} failed: cython {' '.join(arguments)}\n{answer['text']}")
+        self.idle_workers.put(worker)
+
+    def end_workers(self) -> None:
+        for worker in self.workers:
+            worker.stdin.close()
+            worker.wait()
+            worker.stdout.close()
+        self.workers.clear()
+        self.idle_workers = queue.SimpleQueue()
 
     def parallel(self, jobs: list) -> None:
         errors = []

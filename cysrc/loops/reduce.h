@@ -203,7 +203,7 @@ typedef struct {
         f64 lane[8] = {1, 1, 1, 1, 1, 1, 1, 1};                                                     \
         int64_t i = 0;                                                                              \
         for (; i + 8 <= n; i += 8)                                                                  \
-            for (int j = 0; j < 8; j++) lane[j] *= x[i + j];                                        \
+            UNROLL for (int j = 0; j < 8; j++) lane[j] *= x[i + j];                                        \
         for (int j = 0; i + j < n; j++) lane[j] *= x[i + j];                                        \
         s->re *= ((lane[0] * lane[4]) * (lane[2] * lane[6])) * ((lane[1] * lane[5]) * (lane[3] * lane[7])); \
     }                                                                                               \
@@ -284,7 +284,7 @@ DEFINE_BLOCK_ABS_EXTREME(f64, min)
         int64_t i = 0;                                                                              \
         for (; i + 64 <= n; i += 64) {                                                              \
             int hit = 0;                                                                            \
-            for (int j = 0; j < 64; j++) hit |= (x[i + j] == v) | ((x[i + j] != x[i + j]) & (v != v)); \
+            VECTORIZE for (int j = 0; j < 64; j++) hit |= (x[i + j] == v) | ((x[i + j] != x[i + j]) & (v != v)); \
             if (hit) break;                                                                         \
         }                                                                                           \
         while (i < n - 1 && !(x[i] == v || (x[i] != x[i] && v != v))) i++;                          \

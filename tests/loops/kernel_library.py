@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 LOOPS = Path(__file__).resolve().parents[2] / "cysrc" / "loops"
-FLAGS = "-O3 -fopenmp -fno-math-errno -fno-trapping-math -ffp-contract=fast -fPIC".split()
+FLAGS = "-O2 -ftree-loop-vectorize -fvect-cost-model=dynamic -fopenmp -fno-math-errno -fno-trapping-math -ffp-contract=fast -fPIC".split()
 MACHINE = {"base": ["-march=x86-64"], "avx2": ["-march=x86-64-v3"]}
 MACHINE["avx512"] = ["-march=x86-64-v4", "-mprefer-vector-width=512"]
 

@@ -1,0 +1,34 @@
+"""A process that translates Cython modules one after another, so that the compiler is imported once and not per module.
+
+Reads one JSON list of `cython` arguments per line and answers one JSON object {"ok": bool, "text": diagnostics}.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import sys
+import traceback
+
+from Cython.Compiler.Main import main as cython_main
+
+
+def translate(arguments: list[str]) -> dict[str, object]:
+    text = io.StringIO()
+    sys.argv = ["cython", *arguments]
+    try:
+        with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):
+            cython_main(command_line=1)
+        ok = True
+    except SystemExit as end:
+        ok = not end.code
+    except Exception:
+        ok = False
+        text.write(traceback.format_exc())
+    return {"ok": ok, "text": text.getvalue()[-8000:]}
+
+
+if __name__ == "__main__":
+    for line in sys.stdin:
+        print(json.dumps(translate(json.loads(line))), flush=True)
