@@ -2,7 +2,8 @@
  *
  * Plain C, header only, no Python. A fill writes n consecutive values of one dtype to `out`; a caller with a strided
  * tensor fills a staged block in its iteration order and scatters it. All fills but rs_normal_fill give the same
- * values however a tensor is cut into blocks. Integers and masks equal PyTorch's, floats are within 2 ulp.
+ * values however a tensor is cut into blocks. Integers and masks equal PyTorch's, and so do the float32 values of
+ * rs_normal_fill; other floats are within 2 ulp.
  *
  * Note [libm for float64 normals]
  * float32 and half results come from the vectorised logarithm, sine and exponential of random_kernels.h. Where the

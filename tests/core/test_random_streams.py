@@ -195,6 +195,15 @@ def test_standard_normal(streams: Streams, dtype: torch.dtype) -> None:
     check(streams, dtype, lambda x, g: x.normal_(generator=g), "rs_normal", 0.0, 1.0, seeds=(3, 4), sizes=LARGE)
 
 
+@pytest.mark.parametrize(("mean", "std"), [(0.0, 1.0), (0.0, 0.02), (100.0, 1.7)])
+@pytest.mark.skipif(torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"), reason="PyTorch's scalar path")
+def test_float32_normals_equal_to_the_bit(streams: Streams, mean: float, std: float) -> None:
+    """Initial weights come from here, so that a seeded program starts at PyTorch's numbers and not beside them."""
+    state, generator = streams.generator(7), torch.Generator().manual_seed(7)
+    expected = torch.empty(*LARGE).normal_(mean, std, generator=generator)
+    assert torch.equal(streams.fill("rs_normal", state, torch.float32, len(expected), mean, std), expected)
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_normal_with_mean_away_from_zero(streams: Streams, dtype: torch.dtype) -> None:
     check(streams, dtype, lambda x, g: x.normal_(100.0, 1.7, generator=g), "rs_normal", 100.0, 1.7)
