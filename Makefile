@@ -26,9 +26,10 @@ test: .venv-test/installed
 lint: .venv-test/installed
 	.venv-test/bin/ruff check .
 
-# The parts of the package that are checked strictly: the benchmark runner and the command line (docs/gaps.md).
+# The parts of the package that are checked strictly (docs/gaps.md), and the stubs as a user of a checker meets them.
 types: .venv-test/installed
-	.venv-test/bin/python -m mypy tensorrt_lite/bench tensorrt_lite/info.py  tensorrt_lite/__main__.py
+	.venv-test/bin/python -m mypy tensorrt_lite/bench tensorrt_lite/info.py tensorrt_lite/__main__.py
+	.venv-test/bin/python -m mypy --strict --warn-unused-ignores tests/typing/program.py
 
 conformance: .venv-test/installed
 	.venv-test/bin/python -m tests.conformance $(CONFORMANCE)

@@ -70,12 +70,6 @@ class Builder:
         loops = self.generate()
         modules = self.modules()
         self.link_include_tree(modules)
-        kernel_headers = {"conv.h", "norm.h", "pool.h", "reduce.h", "reduce_cols.h", "softmax.h", "kernel_base.h"}
-        paths = sorted((ROOT / "cysrc").rglob("*.h"))
-        all_headers = digest(*(p.read_bytes() for p in paths))
-        # only kernels_*.c include the raw kernels, and only loops include the vector math
-        headers = digest(*(p.read_bytes() for p in paths if p.name not in kernel_headers))
-        plain_headers = digest(*(p.read_bytes() for p in paths if p.name not in kernel_headers and not p.name.startswith("vector_math")))
         pxds = sorted((ROOT / "cysrc").rglob("*.pxd"))
         self.pxd = digest(*(p.read_bytes() for p in pxds))
         self.operators_pxd = digest(self.pxd, (self.generated / "operators.pxd").read_bytes())
@@ -88,7 +82,7 @@ class Builder:
         for name in [*modules, f"{PACKAGE}._cyutility"]:
             objects[name] = [self.object_path(name)]
             optimise = "-O3" if name.endswith(("core.iterator",)) else "-O2"
-            jobs.append((self.compile, (self.c_path(name), self.object_path(name), [optimise, *self.python_flags()], plain_headers)))
+            jobs.append((self.compile, (self.c_path(name), self.object_path(name), [optimise, *self.python_flags()])))
             family = name.rpartition(".")[2]
             if name.startswith((f"{PACKAGE}.ops.", f"{PACKAGE}.core.")):
                 sources = list(loops.get(family, [])) if ".ops." in name else []
@@ -100,11 +94,13 @@ class Builder:
                         level = ["-O2"] if isa == "base" else VECTORISE if vectorised else ["-O3"]
                         o = self.build / "objects" / f"{source.stem}_{isa}.o"
                         objects[name].append(o)
-                        jobs.append((self.compile, (source, o, [*level, f"-DISA={isa}", *flags, f"-I{ROOT}/cysrc/core", f"-I{ROOT}/cysrc/loops", *self.python_flags()], all_headers if source.parent == ROOT / "cysrc" / "loops" else headers)))
+                        jobs.append((self.compile, (source, o, [*level, f"-DISA={isa}", *flags, f"-I{ROOT}/cysrc/core", f"-I{ROOT}/cysrc/loops", *self.python_flags()])))
         jobs.sort(key=lambda j: -j[1][0].stat().st_size if j[1][0].exists() else 0)
         self.parallel(jobs)
         self.parallel([(self.link, (name, objects[name])) for name in objects])
         self.package_files(modules)
+        if not self.debug:  # a debug build may need a sanitizer's library in the process
+            self.write_stubs()
         self.stamps_path.write_text(json.dumps(self.stamps))
         (self.build / "times.json").write_text(json.dumps(dict(sorted(self.times.items(), key=lambda kv: -kv[1])), indent=0))
         print(f"tensorrt_lite: core built in {time.time() - start:.1f} s", file=sys.stderr)
@@ -203,11 +199,25 @@ class Builder:
     def python_flags(self) -> list[str]:
         return [f"-I{sysconfig.get_paths()['include']}", f"-I{ROOT}/cysrc/core", f"-I{ROOT}/cysrc/autograd", f"-I{ROOT}/cysrc/loops", f"-I{ROOT}/cysrc/cuda"]
 
-    def compile(self, source: Path, output: Path, flags: list[str], headers: str) -> None:
+    def included(self, source: Path) -> bytes:
+        """Digest of a C source and all headers of ours that it includes, however deep."""
+        seen: dict[Path, bytes] = {}
+        open_files = [source]
+        while open_files:
+            path = open_files.pop()
+            if path in seen:
+                continue
+            seen[path] = path.read_bytes()
+            for name in re.findall(rb'^\s*#\s*include\s+"([^"]+)"', seen[path], re.M):
+                folders = [path.parent, *(ROOT / "cysrc" / f for f in ("core", "autograd", "loops", "cuda"))]
+                open_files += [p for p in [(f / name.decode()).resolve() for f in folders] if p.exists()][:1]
+        return digest(*(seen[p] for p in sorted(seen, key=lambda p: p.name))).encode()
+
+    def compile(self, source: Path, output: Path, flags: list[str]) -> None:
         if self.debug:
             flags = ["-O1" if f in ("-O2", "-O3") else f for f in flags] + ["-g", "-fno-omit-frame-pointer", "-DTRT_DEBUG=1"]
         command = [*self.compiler, *COMMON, *flags, *self.extra, "-c", str(source), "-o", str(output)]
-        stamp = digest(source.read_bytes(), headers, [self.relative(a) for a in command])
+        stamp = digest(self.included(source), [self.relative(a) for a in command])
         if self.stamps.get(str(output.name)) == stamp and output.exists():
             return
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -242,6 +252,14 @@ class Builder:
             if f"{PACKAGE}.ops.{p.name.split('.')[0]}" not in modules:
                 p.unlink()
 
+    def write_stubs(self) -> None:
+        """The stubs describe what the modules export, so they are made by importing them."""
+        stamp = digest(*(self.stamps[k] for k in sorted(self.stamps) if k.startswith("link ")), (ROOT / "tools" / "codegen" / "stubs.py").read_bytes())
+        if self.stamps.get("stubs") == stamp and (self.target.parent / "_operators.pyi").exists():
+            return
+        self.command("stubs", [sys.executable, "-m", "tools.codegen", "stubs", str(self.target.parent.parent)], ROOT)
+        self.stamps["stubs"] = stamp
+
     def init_text(self, modules: dict[str, Path]) -> str:
         families = [n.rpartition(".")[2] for n in modules if ".ops." in n and not n.endswith(".support")]
         version = subprocess.run([*self.compiler, "--version"], capture_output=True, text=True).stdout.splitlines()[0]
@@ -249,9 +267,9 @@ class Builder:
 
     # ---- running commands
 
-    def command(self, label: str, command: list[str]) -> None:
+    def command(self, label: str, command: list[str], folder: Path | None = None) -> None:
         start = time.time()
-        r = subprocess.run(command, capture_output=True, text=True, cwd=self.build)
+        r = subprocess.run(command, capture_output=True, text=True, cwd=folder or self.build)
         self.times[label] = time.time() - start
         if r.returncode:
             raise CompileError(f"{label} failed: {' '.join(command)}\n{r.stdout[-4000:]}\n{r.stderr[-4000:]}")

@@ -18,6 +18,10 @@ from tensorrt_lite._C.autograd.node cimport (
 from tensorrt_lite._C.autograd.node import retain_grad, _Keep
 from tensorrt_lite._C.operators cimport op_add
 
+cdef extern from "Python.h":
+    int PyGC_Disable()
+    int PyGC_Enable()
+
 cdef extern from "pythread.h" nogil:
     ctypedef void* PyThread_type_lock
     PyThread_type_lock PyThread_allocate_lock()
@@ -52,6 +56,7 @@ _one.im = 0.0
 
 
 cdef inline PyObject* edge_of(Node n, int i) noexcept:
+    """Borrowed; after discovery only Nodes, as that replaces leaves by their accumulators."""
     if i == 0:
         return <PyObject*>n.e0
     if i == 1:
@@ -247,6 +252,8 @@ cdef int discover(GraphTask run) except -1:
     while i < run.count:
         n = run.tasks[i].node
         for k in range((<Node>n).n_edges):
+            if (<Node>n).leaf_edges:
+                (<Node>n).edge(k)
             m = edge_of(<Node>n, k)
             if m != <PyObject*>None:
                 run.tasks[run.add(m)].dependencies += 1
@@ -573,6 +580,7 @@ def run_backward(list roots, list grads, bint keep_graph, bint create_graph, inp
     cdef list captured = None, targets
     cdef trt_thread_state* state = tls()
     cdef bint before = state.grad_mode
+    cdef int collecting
     cdef list first = [gradient_node(<TensorBase?>t) for t in roots]
     if inputs is not None:
         targets = []
@@ -585,7 +593,12 @@ def run_backward(list roots, list grads, bint keep_graph, bint create_graph, inp
     for node in first:
         run.add(<PyObject*>node)
     n_roots = run.count
-    discover(run)
+    collecting = PyGC_Disable()    # making accumulators must not start a collection, whose finalizers are Python code
+    try:
+        discover(run)
+    finally:
+        if collecting:
+            PyGC_Enable()
     if inputs is not None:
         if not accumulate:
             captured = [None] * len(inputs)

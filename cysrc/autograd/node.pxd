@@ -23,7 +23,8 @@ cdef class Node:
     cdef int nr0, nr1, nr2, nr3        # which output of the next node an edge belongs to
     cdef uint8_t released
     cdef uint8_t kind
-    cdef object e0, e1, e2, e3         # Node or None
+    cdef uint8_t leaf_edges            # bit i: e0 .. e3 holds the leaf itself, whose accumulator nobody asked for yet
+    cdef object e0, e1, e2, e3         # Node, leaf or None
     cdef list more                     # edges beyond four: (Node or None)
     cdef list more_nr
     cdef list pre_hooks                # (output number or -1, callable)

@@ -49,19 +49,19 @@ cdef class Node:
     def __dealloc__(self):
         global _draining
         cdef bint outermost
-        if self.e0 is None and self.more is None:
-            return
+        if (self.e0 is None or self.leaf_edges & 1) and (self.e1 is None or self.leaf_edges & 2) and self.e2 is None and self.more is None and self.e3 is None:
+            return             # leaves die with their owner, not with us
         # hand over the edges; whoever is outermost frees them one after another
-        if self.e0 is not None:
+        if self.e0 is not None and not self.leaf_edges & 1:
             _dying.append(self.e0)
             self.e0 = None
-        if self.e1 is not None:
+        if self.e1 is not None and not self.leaf_edges & 2:
             _dying.append(self.e1)
             self.e1 = None
-        if self.e2 is not None:
+        if self.e2 is not None and not self.leaf_edges & 4:
             _dying.append(self.e2)
             self.e2 = None
-        if self.e3 is not None:
+        if self.e3 is not None and not self.leaf_edges & 8:
             _dying.append(self.e3)
             self.e3 = None
         if self.more is not None:
@@ -81,6 +81,17 @@ cdef class Node:
         self.released = 1
 
     cdef object edge(self, int i):
+        """The Node that edge i leads to. A leaf is replaced by its accumulator, which the graph then keeps alive."""
+        if i < 4 and self.leaf_edges >> i & 1:
+            self.leaf_edges &= ~(1 << i)
+            if i == 0:
+                self.e0 = accumulator_of(<TensorBase>self.e0)
+            elif i == 1:
+                self.e1 = accumulator_of(<TensorBase>self.e1)
+            elif i == 2:
+                self.e2 = accumulator_of(<TensorBase>self.e2)
+            else:
+                self.e3 = accumulator_of(<TensorBase>self.e3)
         if i == 0:
             return self.e0
         if i == 1:
@@ -103,9 +114,19 @@ cdef class Node:
         return <int>self.more_nr[i - 4]
 
     cdef int set_edge(self, int i, TensorBase t) except -1:
-        """Connect edge i to the Node that made `t` (or its accumulator; nothing when it needs no gradient)."""
-        cdef Node n = gradient_node(t) if t is not None and t.requires_grad else None
-        cdef int nr = t.output_nr if n is not None else 0
+        """Connect edge i to the Node that made `t` (or to a leaf; nothing when it needs no gradient)."""
+        cdef object n = None
+        cdef int nr = 0
+        if t is not None and t.requires_grad:
+            n = grad_fn_of(t)
+            nr = t.output_nr
+            if n is None:
+                # making an accumulator costs as much as the Node; most graphs meet each leaf once, in the backward pass
+                if t.accumulator != NULL or i >= 4:
+                    n = accumulator_of(t)
+                else:
+                    n = t
+                    self.leaf_edges |= 1 << i
         if i >= self.n_edges:
             self.n_edges = i + 1
         if i == 0:
@@ -284,6 +305,9 @@ cdef PyTypeObject* node_class(const char* name, object base) except NULL:
     t = _type_cache.get((n, base))
     if t is None:
         t = type(n, (base,), {"__slots__": (), "__module__": "torch.autograd"})
+        # These classes add nothing to their base and live forever, so an instance needs none of what Python's general
+        # deallocator does for a subclass: a third of a Node's cost.
+        (<PyTypeObject*>t).tp_dealloc = (<PyTypeObject*>base).tp_dealloc
         _type_cache[n, base] = t
     return <PyTypeObject*>t
 
@@ -589,10 +613,12 @@ cdef int set_history(TensorBase result, Node node, int output_nr) except -1:
 
 cdef Node gradient_node(TensorBase t):
     """The Node to which a gradient of `t` goes: its grad_fn, or the accumulator of a leaf."""
-    cdef AccumulateGrad a
     cdef Node n = grad_fn_of(t)
-    if n is not None:
-        return n
+    return n if n is not None else accumulator_of(t)
+
+
+cdef Node accumulator_of(TensorBase t):
+    cdef AccumulateGrad a
     if t.accumulator != NULL:
         return <Node>t.accumulator
     a = AccumulateGrad.__new__(AccumulateGrad)

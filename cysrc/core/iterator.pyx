@@ -28,7 +28,7 @@ cdef extern from "stage.h" nogil:
     void store_scalar(char* destination, int dtype, const Scalar* value)
 
 cdef enum:
-    TILE_ROWS = 32
+    TILE_ROWS = 64
     TILE_COLS = 128
 
 cdef struct Iter:
@@ -164,15 +164,8 @@ cdef void run_tile(Iter* it, char** origin, int64_t row0, int64_t rows, int64_t 
     if staged[0]:
         # the output itself is transposed: write it back with the roles of rows and columns exchanged
         item = ITEM_SIZE[it.dtype[0]]
-        for r in range(cols):
-            gather_block(origin[0] + row0 * it.stride[0][it.tile_dim] + (col0 + r) * it.stride[0][0], stage[0] + r * item,
-                        TILE_COLS * item, rows, item)
-
-
-cdef inline void gather_block(char* dst, const char* src, int64_t src_stride, int64_t n, int item) noexcept nogil:
-    cdef int64_t i
-    for i in range(n):
-        memcpy(dst + i * item, src + i * src_stride, item)
+        transpose_block(origin[0] + row0 * it.stride[0][it.tile_dim] + col0 * it.stride[0][0], it.stride[0][0], stage[0], TILE_COLS * item,
+                        cols, rows, item)
 
 
 cdef void run_tiles(void* context, int64_t begin, int64_t end) noexcept nogil:

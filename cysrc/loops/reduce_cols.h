@@ -54,20 +54,36 @@ enum { COLUMN_BLOCK = 1024, MOMENT_COLUMNS = 256, GROUP_ROWS = 64 };
 #define POWER_f32(v) pow_f32(ABSOLUTE(v), (f32)params->p)
 #define POWER_f64(v) pow_f64(ABSOLUTE(v), params->p)
 
-/* ---- one accumulator per column, one row at a time. STEP updates acc[c] from x[c] ---- */
+/* ---- one accumulator per column, four rows at a time as above. STEP(acc[c], x[c]) takes in an element ---- */
+#define FOLD_ROWS(T, C, STEP, BEGIN)                                                                \
+    int64_t r = BEGIN;                                                                              \
+    for (; r + 4 <= n; r += 4) {                                                                    \
+        const char* p = base + r * reduce_stride;                                                   \
+        const C* x0 = stage_##T(p, sizeof(T), w, buf[0]);                                           \
+        const C* x1 = stage_##T(p + reduce_stride, sizeof(T), w, buf[1]);                           \
+        const C* x2 = stage_##T(p + 2 * reduce_stride, sizeof(T), w, buf[2]);                       \
+        const C* x3 = stage_##T(p + 3 * reduce_stride, sizeof(T), w, buf[3]);                       \
+        VECTORIZE for (int64_t c = 0; c < w; c++) {                                                 \
+            acc[c] = STEP(acc[c], x0[c]);                                                           \
+            acc[c] = STEP(acc[c], x1[c]);                                                           \
+            acc[c] = STEP(acc[c], x2[c]);                                                           \
+            acc[c] = STEP(acc[c], x3[c]);                                                           \
+        }                                                                                           \
+    }                                                                                               \
+    for (; r < n; r++) {                                                                            \
+        const C* x = stage_##T(base + r * reduce_stride, sizeof(T), w, buf[0]);                     \
+        VECTORIZE for (int64_t c = 0; c < w; c++) acc[c] = STEP(acc[c], x[c]);                      \
+    }
 #define DEFINE_FOLD_COLS(NAME, T, C, A, START, STEP, O, STORE)                                      \
     KERNEL_FN void NAME##_cols(COLS_ARGS) {                                                         \
         (void)params_;                                                                              \
-        C buf[COLUMN_BLOCK];                                                                        \
+        C buf[4][COLUMN_BLOCK];                                                                     \
         A acc[COLUMN_BLOCK];                                                                        \
         for (int64_t c0 = cols_begin; c0 < cols_end; c0 += COLUMN_BLOCK) {                          \
             int64_t w = min_i64(COLUMN_BLOCK, cols_end - c0);                                       \
             const char* base = in + c0 * (int64_t)sizeof(T);                                        \
             for (int64_t c = 0; c < w; c++) acc[c] = START;                                         \
-            for (int64_t r = 0; r < n; r++) {                                                       \
-                const C* x = stage_##T(base + r * reduce_stride, sizeof(T), w, buf);                \
-                VECTORIZE for (int64_t c = 0; c < w; c++) acc[c] = STEP(acc[c], x[c]);              \
-            }                                                                                       \
+            FOLD_ROWS(T, C, STEP, 0)                                                                \
             for (int64_t c = 0; c < w; c++) ((O*)out)[c0 + c] = STORE(acc[c]);                      \
         }                                                                                           \
     }
@@ -87,16 +103,13 @@ enum { COLUMN_BLOCK = 1024, MOMENT_COLUMNS = 256, GROUP_ROWS = 64 };
 #define DEFINE_EXTREME_COLS(NAME, T, C, FIRST, STEP, STORE)                                         \
     KERNEL_FN void NAME##_cols(COLS_ARGS) {                                                         \
         (void)params_;                                                                              \
-        C buf[COLUMN_BLOCK], acc[COLUMN_BLOCK];                                                     \
+        C buf[4][COLUMN_BLOCK], acc[COLUMN_BLOCK];                                                  \
         for (int64_t c0 = cols_begin; c0 < cols_end; c0 += COLUMN_BLOCK) {                          \
             int64_t w = min_i64(COLUMN_BLOCK, cols_end - c0);                                       \
             const char* base = in + c0 * (int64_t)sizeof(T);                                        \
-            const C* x = stage_##T(base, sizeof(T), w, buf);                                        \
-            for (int64_t c = 0; c < w; c++) acc[c] = FIRST(x[c]);                                   \
-            for (int64_t r = 1; r < n; r++) {                                                       \
-                x = stage_##T(base + r * reduce_stride, sizeof(T), w, buf);                         \
-                VECTORIZE for (int64_t c = 0; c < w; c++) acc[c] = STEP(acc[c], x[c]);              \
-            }                                                                                       \
+            const C* first = stage_##T(base, sizeof(T), w, buf[0]);                                 \
+            for (int64_t c = 0; c < w; c++) acc[c] = FIRST(first[c]);                               \
+            FOLD_ROWS(T, C, STEP, 1)                                                                \
             for (int64_t c = 0; c < w; c++) ((T*)out)[c0 + c] = STORE(acc[c]);                      \
         }                                                                                           \
     }

@@ -331,33 +331,21 @@ INL f32 poly_neg_log_erfc_f32(f32 x)
     return p;
 }
 
-/* error 2^-35.8 */
-INL f32 poly_cdf_f32(f32 x)
-{
-    f32 p = 0x1.cc1ffc0000000p-14f;
-    p = fma_f32(p, x, -0x1.36ecf60000000p-10f);
-    p = fma_f32(p, x, 0x1.46cf560000000p-7f);
-    p = fma_f32(p, x, -0x1.1058360000000p-4f);
-    p = fma_f32(p, x, 0x1.9884540000000p-2f);
-    return p;
-}
-
 /* error 2^-28.8 */
 INL f32 poly_tail_f32(f32 x)
 {
-    f32 p = -0x1.082dce0000000p-14f;
-    p = fma_f32(p, x, -0x1.2fd0340000000p-13f);
-    p = fma_f32(p, x, 0x1.11ec5e0000000p-13f);
-    p = fma_f32(p, x, 0x1.b343f80000000p-11f);
-    p = fma_f32(p, x, 0x1.afdea40000000p-11f);
-    p = fma_f32(p, x, -0x1.feb9760000000p-10f);
-    p = fma_f32(p, x, -0x1.b954540000000p-8f);
-    p = fma_f32(p, x, -0x1.ed4f8e0000000p-12f);
-    p = fma_f32(p, x, 0x1.2ccdf80000000p-5f);
-    p = fma_f32(p, x, 0x1.d7d1280000000p-6f);
-    p = fma_f32(p, x, -0x1.535bb20000000p-2f);
-    p = fma_f32(p, x, 0x1.5845dc0000000p-1f);
-    return p;
+    f32 z = (x * x), odd = -0x1.082dce0000000p-14f, even = -0x1.2fd0340000000p-13f;
+    odd = fma_f32(odd, z, 0x1.11ec5e0000000p-13f);
+    even = fma_f32(even, z, 0x1.b343f80000000p-11f);
+    odd = fma_f32(odd, z, 0x1.afdea40000000p-11f);
+    even = fma_f32(even, z, -0x1.feb9760000000p-10f);
+    odd = fma_f32(odd, z, -0x1.b954540000000p-8f);
+    even = fma_f32(even, z, -0x1.ed4f8e0000000p-12f);
+    odd = fma_f32(odd, z, 0x1.2ccdf80000000p-5f);
+    even = fma_f32(even, z, 0x1.d7d1280000000p-6f);
+    odd = fma_f32(odd, z, -0x1.535bb20000000p-2f);
+    even = fma_f32(even, z, 0x1.5845dc0000000p-1f);
+    return fma_f32(odd, x, even);
 }
 
 /* error 2^-36.3 */

@@ -269,22 +269,34 @@ INL REAL FN(erf)(REAL x)
     return x != x ? x : FN(copysign)(y, x);
 }
 
-/* x P(X <= x) of a standard normal X. Near 0 the probability is 1/2 and an odd polynomial. Beyond, max(x, 0) less
- * |x| P(X > |x|), which keeps its relative accuracy, so negative x have no cancellation. That term is e^(-x^2 / 2) v P(u)
- * with v = |x| / (|x| + A), u = 2 v - 1; as |x| P(X > |x|) e^(x^2 / 2) is nearly flat, an error in v hardly shows. */
+/* x P(X <= x) of a standard normal X: max(x, 0) less |x| P(X > |x|), which keeps its relative accuracy, so negative x
+ * have no cancellation. That term is e^(-x^2 / 2) v P(u) with v = |x| / (|x| + A), u = 2 v - 1; as
+ * |x| P(X > |x|) e^(x^2 / 2) is nearly flat, an error in v hardly shows. In double, an odd polynomial serves near 0. */
 INL REAL FN(gelu)(REAL x)
 {
     REAL a = FN(abs)(x);
-    REAL near_zero = x * FN(fma)(x, FN(poly_cdf)((a * a)), K(0.5f, 0.5));
-    b8 small = a < K(0.5f, 0.5);
-    a = a > K(14.5f, 39.0) ? K(14.5f, 39.0) : a;
+#if PRECISION == 32
+    /* exp(-a^2 / 2) as in exp_nonpositive, the factor -1/2 in the constants: gelu is bound by the number of operations */
+    a = a > 14.5f ? 14.5f : a;
+    f32 square = (a * a), lo = product_error_f32(a, a, square);
+    f32 v = a / (a + 2.0f), p = poly_tail_f32(fma_f32(v, 2, -1)) * v;
+    f32 t = fma_f32(square, -0.5f * LOG2E_REAL, SHIFTER_f32), n = t - SHIFTER_f32;
+    f32 r = fma_f32(square, -0.5f, n * -LN2_HI_REAL) + fma_f32(lo, -0.5f, n * -LN2_LO_REAL);
+    f32 fraction = fma_f32((r * r), poly_exp_f32(r), r);
+    f32 term = fma_f32(p, fraction, p) * power_of_two_f32(t + 64.0f) * 0x1p-64f;
+    return x == -INF_REAL ? NAN_REAL : (x < 0 ? 0 : x) - term;
+#else
+    REAL near_zero = x * FN(fma)(x, poly_cdf_f64((a * a)), 0.5);
+    b8 small = a < 0.5;
+    a = a > 39.0 ? 39.0 : a;
     REAL square = (a * a), lo = FN(product_error)(a, a, square);
-    REAL v = a / (a + K(2.0f, 3.0)), P = FN(poly_tail)(FN(fma)(v, 2, -1));
+    REAL v = a / (a + 3.0), P = FN(poly_tail)(FN(fma)(v, 2, -1));
     REAL p = P * v, error = FN(product_error)(P, v, p);
-    FN(scaled) e = FN(exp_nonpositive)(K(-0.5f, -0.5) * square, K(-0.5f, -0.5) * lo);
+    FN(scaled) e = FN(exp_nonpositive)(-0.5 * square, -0.5 * lo);
     REAL term = (p + FN(fma)(p, e.fraction, error)) * e.s1 * e.s2;
     REAL y = small ? near_zero : (x >= 0 ? x : 0) - term;
     return x != x ? x : FN(gate_specials)(x, y);
+#endif
 }
 
 /* x sigmoid(2 k x (1 + 0.044715 x^2)), k = sqrt(2 / pi): the exponent is formed in two parts, as e^-w amplifies its

@@ -87,7 +87,7 @@ UNARY: dict[str, Function] = {
     "log1pexp": Function(_log1pexp, _both([(-80, 100), (-1, 1)], [(-700, 700), (-1, 1)]), TWO),
     "sinc": Function(_sinc, _both([(-20, 20), (1e-30, 1e3)]), TWO),
     "i0": Function(lambda x: mp.besseli(0, x), _both([(-90, 90), (-8, 8)], [(-712, 712), (-8, 8)]), FOUR),
-    "gelu": Function(lambda x: x * _tail(-x), _both([(-14.3, 20), (-1, 1), TINY], [(-38, 20), (-1, 1), TINY]), TAIL),
+    "gelu": Function(lambda x: x * _tail(-x), _both([(-14.3, 20), (-1, 1), TINY], [(-38, 20), (-1, 1), TINY]), {"f32": 3.5, "f64": 2.5}),
     "gelu_tanh": Function(_gelu_tanh, _both([(-9, 10), (-1, 1), TINY], [(-19, 20), (-1, 1), TINY]), QUOTIENT),
     "silu": Function(lambda x: x * _sigmoid(x), _both([(-87, 50), (-1, 1), TINY], [(-740, 50), (-1, 1), TINY]), QUOTIENT),
     "mish": Function(_mish, _both([(-87, 50), (-1, 1), TINY], [(-740, 50), (-1, 1), TINY]), TWO),
