@@ -282,12 +282,23 @@ DEFINE_FLOAT_COLS(f64, f64, IDENTITY)
 DEFINE_COMPLEX_COLS_ALL(c64, f32)
 DEFINE_COMPLEX_COLS_ALL(c128, f64)
 
-/* ---- scans: f64 carries for real floats (the add latency is the cost either way), u64 for integers ---- */
+/* ---- scans: f64 carries for real floats, u64 for integers. Four rows side by side hide the latency of an addition ---- */
 #define DEFINE_SCAN(NAME, T, A, O, START, STEP, LOAD, STORE)                                        \
     KERNEL_FN void NAME##_scan_rows(const char* in, int64_t in_row_stride, int64_t in_elem_stride, char* out, \
                                     int64_t out_row_stride, int64_t out_elem_stride, int64_t n, int64_t rows_begin, \
                                     int64_t rows_end) {                                             \
-        for (int64_t r = rows_begin; r < rows_end; r++) {                                           \
+        int64_t r = rows_begin;                                                                     \
+        for (; r + 4 <= rows_end; r += 4) {                                                         \
+            const char* p = in + r * in_row_stride;                                                 \
+            char* q = out + r * out_row_stride;                                                     \
+            A acc[4] = {START, START, START, START};                                                \
+            for (int64_t i = 0; i < n; i++, p += in_elem_stride, q += out_elem_stride)              \
+                UNROLL for (int k = 0; k < 4; k++) {                                                \
+                    acc[k] = STEP(acc[k], LOAD(*(const T*)(p + k * in_row_stride)));                \
+                    *(O*)(q + k * out_row_stride) = STORE(acc[k]);                                  \
+                }                                                                                   \
+        }                                                                                           \
+        for (; r < rows_end; r++) {                                                                 \
             const char* p = in + r * in_row_stride;                                                 \
             char* q = out + r * out_row_stride;                                                     \
             A acc = START;                                                                          \
