@@ -21,6 +21,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from tools.codegen.generate import generate
+from tools.codegen.schema import load
+from tools.codegen.stubs import write_documentation
+
 ROOT = Path(__file__).resolve().parent.parent
 # What of -O3 the generated loops and the kernels with explicit vectors need. All of it doubles compile time and size: it
 # unrolls and clones what is vectorised already. Old processors (base) take plain -O2.
@@ -101,14 +105,15 @@ class Builder:
         self.package_files(modules)
         if not self.debug:  # a debug build may need a sanitizer's library in the process
             self.write_stubs()
+        if self.target == ROOT / "tensorrt_lite" / "_C":
+            write_documentation(ROOT, self.operators)
         self.stamps_path.write_text(json.dumps(self.stamps))
         (self.build / "times.json").write_text(json.dumps(dict(sorted(self.times.items(), key=lambda kv: -kv[1])), indent=0))
         print(f"tensorrt_lite: core built in {time.time() - start:.1f} s", file=sys.stderr)
 
     def generate(self) -> dict[str, list[Path]]:
-        from tools.codegen.generate import generate
-
         self.generated = self.build / "generated"
+        self.operators = load(ROOT / "cysrc" / "ops")
         return generate(ROOT, self.generated, self.debug)
 
     def modules(self) -> dict[str, Path]:
@@ -263,7 +268,10 @@ class Builder:
     def init_text(self, modules: dict[str, Path]) -> str:
         families = [n.rpartition(".")[2] for n in modules if ".ops." in n and not n.endswith(".support")]
         version = subprocess.run([*self.compiler, "--version"], capture_output=True, text=True).stdout.splitlines()[0]
-        return f"FAMILIES = {families!r}\nDEBUG = {self.debug!r}\nCOMPILER = {version!r}\n"
+        # the kind of sample inputs of each public pointwise operator, for the benchmark
+        public = [op for op in self.operators if op.kind == "pointwise" and op.variants & {"function", "nn"} and "samples" in op.row]
+        samples = {op.name: op.row["samples"] for op in public}
+        return f"FAMILIES = {families!r}\nDEBUG = {self.debug!r}\nCOMPILER = {version!r}\nSAMPLES = {samples!r}\n"
 
     # ---- running commands
 

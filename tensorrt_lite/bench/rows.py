@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Work = Callable[[], object]
     Builder = Callable[[Any, int], Work]
 
-SUITES = ("startup", "overhead", "pointwise", "reduction", "gemm", "conv", "nn", "train")
+SUITES = ("startup", "overhead", "pointwise", "operators", "reduction", "gemm", "conv", "nn", "train")
 
 NO_COUNTERPART = "has no counterpart"
 

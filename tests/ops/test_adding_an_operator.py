@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.codegen import generate, schema
+from tools.codegen import generate, schema, stubs
 
 ROOT = Path(__file__).resolve().parents[2]
 ROW = """
@@ -63,12 +63,23 @@ def test_loops_of_every_type_compile(generated: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_the_row_carries_its_own_tests(generated: Path) -> None:
+@pytest.fixture(scope="module")
+def declared(generated: Path) -> schema.Operator:
+    return next(o for o in schema.load(generated.parent / "cysrc" / "ops") if o.name == "bent_identity")
+
+
+def test_the_row_carries_its_own_tests_and_benchmark(declared: schema.Operator) -> None:
+    from tensorrt_lite.bench.suites.operators import _RANGES
     from tests.ops.samples import draw
 
-    operators = schema.load(generated.parent / "cysrc" / "ops")
-    op = next(o for o in operators if o.name == "bent_identity")
-    assert draw(op.row["samples"])
+    assert draw(declared.row["samples"])
+    assert declared.row["samples"] in _RANGES
+
+
+def test_stub_and_documentation(declared: schema.Operator) -> None:
+    assert stubs.stub_line(declared, method=True, inplace=True) == "def bent_identity_(self) -> Tensor: ..."
+    assert "def bent_identity(input: Tensor, *, out: Any = ...) -> Tensor: ..." in stubs.stub_module([declared], {"bent_identity": None}, {}, ())
+    assert "| `bent_identity` | math | pointwise | function, method, inplace, out | float | yes |" in stubs.documentation([declared])
 
 
 @pytest.mark.parametrize(
