@@ -10,8 +10,9 @@ from tensorrt_lite import _ops
 from tensorrt_lite._C.autograd import attributes as _attributes
 from tensorrt_lite._C.core import args as _args
 from tensorrt_lite._C.core import dispatch as _dispatch
+from tensorrt_lite._C.core import symbols as _symbols
 from tensorrt_lite._C.core.storage import Storage as UntypedStorage  # noqa: F401 (the package's name for it)
-from tensorrt_lite._C.core.tensor import TensorBase, _register_types
+from tensorrt_lite._C.core.tensor import TensorBase, _register_types, attributes_of
 from tensorrt_lite._size import Size
 
 
@@ -36,6 +37,7 @@ class Tensor(TensorBase):
     """A multi-dimensional array of elements of one dtype on one device, with automatic differentiation."""
 
     __slots__ = ()
+    __dict__ = property(attributes_of)
 
     def __init__(self, *args, device=None) -> None:
         if not args:
@@ -364,6 +366,7 @@ def _attach() -> None:
         setattr(Tensor, symbol, function)
     _args._set_disabled_function(Tensor.__torch_function__.__func__)
     _register_types(Tensor, Parameter, Size)
+    _symbols.install(Tensor, Parameter)
 
 
 _attach()

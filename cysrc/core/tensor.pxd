@@ -77,7 +77,7 @@ cdef class TensorBase:
     cdef object hooks                 # autograd hooks: list or None
     cdef object post_accumulate       # hooks that run after a gradient was added to a leaf: list or None
     cdef object names_                # reserved for attributes that Python sets
-    cdef dict __dict__
+    cdef PyObject* attributes         # a dict of what Python sets on the object, made at the first; NULL before
     cdef object __weakref__
     cdef int64_t inline_geometry[16]
 

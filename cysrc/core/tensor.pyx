@@ -8,7 +8,7 @@ cimport cython
 from libc.stdlib cimport malloc, free
 from libc.string cimport memcpy
 from cpython.object cimport PyObject, PyTypeObject
-from cpython.ref cimport Py_INCREF
+from cpython.ref cimport Py_INCREF, Py_CLEAR
 from cpython.tuple cimport PyTuple_SET_ITEM
 from tensorrt_lite._C.core.storage cimport Storage, new_storage, meta_storage, storage_resize
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype_label, BOOL, F32, F64, I64, C64, C128, F16, BF16
@@ -56,15 +56,49 @@ cdef Storage _no_storage = new_storage(0)
 cdef VersionCounter* _version_cache = NULL
 
 
-def _register_types(tensor, parameter, size):
-    """The Python classes that results are made of; called once by the package."""
-    global tensor_type, parameter_type, size_type
-    if tensor is not None:
-        tensor_type = <PyTypeObject*>tensor
-    if parameter is not None:
-        parameter_type = <PyTypeObject*>parameter
-    if size is not None:
-        size_type = size
+cdef extern from *:
+    """
+    /* Cython would make a dict for every tensor, a tenth of the cost of an operator; Python's own attribute access makes
+       it when it is needed, given the place of a pointer. The collector then has to see it, too. */
+    static Py_ssize_t trt_dict_offset;
+    static traverseproc trt_traverse_fields;
+    static inquiry trt_clear_fields;
+    static int trt_traverse(PyObject* o, visitproc visit, void* arg) {
+      Py_VISIT(*(PyObject**)((char*)o + trt_dict_offset));
+      return trt_traverse_fields(o, visit, arg);
+    }
+    static int trt_clear(PyObject* o) {
+      PyObject** d = (PyObject**)((char*)o + trt_dict_offset);
+      Py_CLEAR(*d);
+      return trt_clear_fields(o);
+    }
+    static void trt_give_dict(PyTypeObject* type, Py_ssize_t offset) {
+      trt_dict_offset = offset;
+      trt_traverse_fields = type->tp_traverse;
+      trt_clear_fields = type->tp_clear;
+      type->tp_traverse = trt_traverse;
+      type->tp_clear = trt_clear;
+      type->tp_dictoffset = offset;
+      PyType_Modified(type);
+    }
+
+    /* Instances of a class that adds nothing to its base need none of what Python's deallocator does for subclasses. */
+    static destructor trt_base_dealloc;
+    static void trt_dealloc(PyObject* o) {
+      PyTypeObject* type = Py_TYPE(o);
+      trt_base_dealloc(o);
+      Py_DECREF(type);
+    }
+    static void trt_deallocate_directly(PyTypeObject* type, PyTypeObject* base) {
+      trt_base_dealloc = base->tp_dealloc;
+      type->tp_dealloc = trt_dealloc;
+    }
+    """
+    void trt_give_dict(PyTypeObject* type, Py_ssize_t offset)
+    void trt_deallocate_directly(PyTypeObject* type, PyTypeObject* base)
+
+cdef extern from "Python.h":
+    object PyObject_GenericGetDict(object, void*)
 
 
 cdef class TensorBase:
@@ -92,6 +126,32 @@ cdef class TensorBase:
                 _version_cache = self.version
         if self.sizes != self.inline_geometry:
             free(self.sizes)
+        Py_CLEAR(self.attributes)
+
+
+cdef int _give_dict() except -1:
+    cdef TensorBase t = TensorBase.__new__(TensorBase)
+    trt_give_dict(<PyTypeObject*>TensorBase, <char*>&t.attributes - <char*><PyObject*>t)
+    return 0
+
+_give_dict()
+
+
+def _register_types(tensor, parameter, size):
+    """The Python classes that results are made of; called once by the package."""
+    global tensor_type, parameter_type, size_type
+    if tensor is not None:
+        tensor_type = <PyTypeObject*>tensor
+        trt_deallocate_directly(tensor_type, <PyTypeObject*>TensorBase)
+    if parameter is not None:
+        parameter_type = <PyTypeObject*>parameter
+    if size is not None:
+        size_type = size
+
+
+def attributes_of(TensorBase self not None):
+    """The dict of the attributes that Python set: what ``__dict__`` is on other objects."""
+    return PyObject_GenericGetDict(self, NULL)
 
 
 cdef TensorBase new_tensor():

@@ -1,0 +1,78 @@
+"""Direct slots for Tensor's operator symbols: `a + b` calls the function behind ``__add__`` without looking the name up.
+
+A slot of a class made in Python searches the class for the name on every use, a tenth of a small operator's time. These
+slots call the function that had the name when `install` ran, for operands whose type is exactly one of the installed
+classes; anything else (a subclass, a number on the left) takes the general slot. Assigning ``Tensor.__add__`` later makes
+Python put the general slot back by itself.
+"""
+from cpython.object cimport PyObject, PyTypeObject
+
+cdef extern from *:
+    """
+    static PyTypeObject* trt_symbol_types[2];
+    #define TRT_OURS(o) (Py_TYPE(o) == trt_symbol_types[0] || Py_TYPE(o) == trt_symbol_types[1])
+
+    #define TRT_BINARY(slot, name)                                                              \\
+      static PyObject* trt_function_##slot;                                                     \\
+      static binaryfunc trt_general_##slot;                                                     \\
+      static PyObject* trt_##slot(PyObject* a, PyObject* b) {                                   \\
+        PyObject* operands[2] = {a, b};                                                         \\
+        return TRT_OURS(a) ? PyObject_Vectorcall(trt_function_##slot, operands, 2, NULL) : trt_general_##slot(a, b); \\
+      }
+    #define TRT_UNARY(slot, name)                                                               \\
+      static PyObject* trt_function_##slot;                                                     \\
+      static unaryfunc trt_general_##slot;                                                      \\
+      static PyObject* trt_##slot(PyObject* a) {                                                \\
+        return TRT_OURS(a) ? PyObject_Vectorcall(trt_function_##slot, &a, 1, NULL) : trt_general_##slot(a); \\
+      }
+    #define TRT_BINARY_SLOTS(X)                                                                 \\
+      X(nb_add, "__add__") X(nb_subtract, "__sub__") X(nb_multiply, "__mul__") X(nb_true_divide, "__truediv__") \\
+      X(nb_floor_divide, "__floordiv__") X(nb_remainder, "__mod__") X(nb_matrix_multiply, "__matmul__") X(nb_and, "__and__") \\
+      X(nb_or, "__or__") X(nb_xor, "__xor__") X(nb_inplace_add, "__iadd__") X(nb_inplace_subtract, "__isub__") \\
+      X(nb_inplace_multiply, "__imul__") X(nb_inplace_true_divide, "__itruediv__")
+    #define TRT_UNARY_SLOTS(X) X(nb_negative, "__neg__") X(nb_invert, "__invert__") X(nb_absolute, "__abs__")
+    TRT_BINARY_SLOTS(TRT_BINARY)
+    TRT_UNARY_SLOTS(TRT_UNARY)
+    TRT_BINARY(mp_subscript, "__getitem__")
+
+    /* in the order of Py_LT .. Py_GE */
+    static const char* const trt_comparisons[6] = {"__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__"};
+    static PyObject* trt_function_compare[6];
+    static richcmpfunc trt_general_compare;
+    static PyObject* trt_compare(PyObject* a, PyObject* b, int op) {
+      PyObject* operands[2] = {a, b};
+      return TRT_OURS(a) ? PyObject_Vectorcall(trt_function_compare[op], operands, 2, NULL) : trt_general_compare(a, b, op);
+    }
+
+    #define TRT_FIND(slot, name)                                                                \\
+      if (!trt_function_##slot && !(trt_function_##slot = PyObject_GetAttrString((PyObject*)type, name))) return -1;
+    #define TRT_SET(slot, name)                                                                 \\
+      if (number->slot != trt_##slot) { trt_general_##slot = number->slot; number->slot = trt_##slot; }
+    static int trt_install_symbols(PyTypeObject* type, int which) {
+      PyNumberMethods* number = type->tp_as_number;
+      TRT_BINARY_SLOTS(TRT_FIND)
+      TRT_UNARY_SLOTS(TRT_FIND)
+      TRT_FIND(mp_subscript, "__getitem__")
+      for (int op = 0; op < 6; op++)
+        if (!trt_function_compare[op] && !(trt_function_compare[op] = PyObject_GetAttrString((PyObject*)type, trt_comparisons[op]))) return -1;
+      TRT_BINARY_SLOTS(TRT_SET)
+      TRT_UNARY_SLOTS(TRT_SET)
+      if (type->tp_as_mapping->mp_subscript != trt_mp_subscript) {
+        trt_general_mp_subscript = type->tp_as_mapping->mp_subscript;
+        type->tp_as_mapping->mp_subscript = trt_mp_subscript;
+      }
+      if (type->tp_richcompare != trt_compare) {
+        trt_general_compare = type->tp_richcompare;
+        type->tp_richcompare = trt_compare;
+      }
+      trt_symbol_types[which] = type;
+      return 0;
+    }
+    """
+    int trt_install_symbols(PyTypeObject* type, int which) except -1
+
+
+def install(tensor, parameter):
+    """Give both classes, whose symbols are the same functions, direct slots."""
+    trt_install_symbols(<PyTypeObject*>tensor, 0)
+    trt_install_symbols(<PyTypeObject*>parameter, 1)
