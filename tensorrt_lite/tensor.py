@@ -292,7 +292,7 @@ def _convert(result, cls):
         return result.as_subclass(cls)
     if isinstance(result, (tuple, list)) and not isinstance(result, Size):
         converted = [_convert(r, cls) for r in result]
-        return type(result)(*converted) if hasattr(result, "_fields") else type(result)(converted)
+        return result._make(converted) if hasattr(result, "_make") else type(result)(converted)
     return result
 
 
@@ -300,6 +300,12 @@ def _ops_default():
     from tensorrt_lite._C.core.dtype import get_default_dtype
 
     return get_default_dtype()
+
+
+def _run_without_overrides(cls, func, types, args=(), kwargs=None):
+    """The __torch_function__ that stands for no override: results are plain tensors."""
+    with DisableTorchFunctionSubclass():
+        return func(*args, **(kwargs or {}))
 
 
 class _ParameterMeta(type(TensorBase)):
@@ -343,7 +349,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     def __reduce_ex__(self, protocol):
         return _rebuild_parameter, (self.data, self.requires_grad)
 
-    __torch_function__ = Tensor.__torch_function__
+    __torch_function__ = classmethod(_run_without_overrides)
 
 
 def _rebuild_parameter(data, requires_grad):
@@ -364,7 +370,7 @@ def _attach() -> None:
         setattr(Tensor, name, method)
     for symbol, function in _ops.SYMBOLS.items():
         setattr(Tensor, symbol, function)
-    _args._set_disabled_function(Tensor.__torch_function__.__func__)
+    _args._set_disabled_function(_run_without_overrides)
     _register_types(Tensor, Parameter, Size)
     _symbols.install(Tensor, Parameter)
 

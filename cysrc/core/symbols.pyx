@@ -12,7 +12,19 @@ cdef extern from *:
     static PyTypeObject* trt_symbol_types[2];
     #define TRT_OURS(o) (Py_TYPE(o) == trt_symbol_types[0] || Py_TYPE(o) == trt_symbol_types[1])
 
-    #define TRT_BINARY(slot, name)                                                              \\
+    /* Python's general slot serves the reflected name only where the class has the general slot: so that is here, too. */
+    #define TRT_BINARY(slot, name, reflected)                                                   \\
+      static PyObject* trt_function_##slot;                                                     \\
+      static PyObject* trt_reflected_##slot;                                                    \\
+      static binaryfunc trt_general_##slot;                                                     \\
+      static PyObject* trt_##slot(PyObject* a, PyObject* b) {                                   \\
+        PyObject* operands[2] = {a, b};                                                         \\
+        PyObject* turned[2] = {b, a};                                                           \\
+        if (TRT_OURS(a)) return PyObject_Vectorcall(trt_function_##slot, operands, 2, NULL);    \\
+        if (TRT_OURS(b)) return PyObject_Vectorcall(trt_reflected_##slot, turned, 2, NULL);     \\
+        return trt_general_##slot(a, b);                                                        \\
+      }
+    #define TRT_LEFT(slot, name)                                                                \\
       static PyObject* trt_function_##slot;                                                     \\
       static binaryfunc trt_general_##slot;                                                     \\
       static PyObject* trt_##slot(PyObject* a, PyObject* b) {                                   \\
@@ -26,14 +38,18 @@ cdef extern from *:
         return TRT_OURS(a) ? PyObject_Vectorcall(trt_function_##slot, &a, 1, NULL) : trt_general_##slot(a); \\
       }
     #define TRT_BINARY_SLOTS(X)                                                                 \\
-      X(nb_add, "__add__") X(nb_subtract, "__sub__") X(nb_multiply, "__mul__") X(nb_true_divide, "__truediv__") \\
-      X(nb_floor_divide, "__floordiv__") X(nb_remainder, "__mod__") X(nb_matrix_multiply, "__matmul__") X(nb_and, "__and__") \\
-      X(nb_or, "__or__") X(nb_xor, "__xor__") X(nb_inplace_add, "__iadd__") X(nb_inplace_subtract, "__isub__") \\
-      X(nb_inplace_multiply, "__imul__") X(nb_inplace_true_divide, "__itruediv__")
+      X(nb_add, "__add__", "__radd__") X(nb_subtract, "__sub__", "__rsub__") X(nb_multiply, "__mul__", "__rmul__") \\
+      X(nb_true_divide, "__truediv__", "__rtruediv__") X(nb_floor_divide, "__floordiv__", "__rfloordiv__") \\
+      X(nb_remainder, "__mod__", "__rmod__") X(nb_matrix_multiply, "__matmul__", "__rmatmul__") \\
+      X(nb_and, "__and__", "__rand__") X(nb_or, "__or__", "__ror__") X(nb_xor, "__xor__", "__rxor__")
+    #define TRT_LEFT_SLOTS(X)                                                                   \\
+      X(nb_inplace_add, "__iadd__") X(nb_inplace_subtract, "__isub__") X(nb_inplace_multiply, "__imul__") \\
+      X(nb_inplace_true_divide, "__itruediv__")
     #define TRT_UNARY_SLOTS(X) X(nb_negative, "__neg__") X(nb_invert, "__invert__") X(nb_absolute, "__abs__")
     TRT_BINARY_SLOTS(TRT_BINARY)
     TRT_UNARY_SLOTS(TRT_UNARY)
-    TRT_BINARY(mp_subscript, "__getitem__")
+    TRT_LEFT_SLOTS(TRT_LEFT)
+    TRT_LEFT(mp_subscript, "__getitem__")
 
     /* in the order of Py_LT .. Py_GE */
     static const char* const trt_comparisons[6] = {"__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__"};
@@ -48,14 +64,20 @@ cdef extern from *:
       if (!trt_function_##slot && !(trt_function_##slot = PyObject_GetAttrString((PyObject*)type, name))) return -1;
     #define TRT_SET(slot, name)                                                                 \\
       if (number->slot != trt_##slot) { trt_general_##slot = number->slot; number->slot = trt_##slot; }
+    #define TRT_FIND_BOTH(slot, name, reflected)                                                \\
+      TRT_FIND(slot, name)                                                                      \\
+      if (!trt_reflected_##slot && !(trt_reflected_##slot = PyObject_GetAttrString((PyObject*)type, reflected))) return -1;
+    #define TRT_SET_BOTH(slot, name, reflected) TRT_SET(slot, name)
     static int trt_install_symbols(PyTypeObject* type, int which) {
       PyNumberMethods* number = type->tp_as_number;
-      TRT_BINARY_SLOTS(TRT_FIND)
+      TRT_BINARY_SLOTS(TRT_FIND_BOTH)
+      TRT_LEFT_SLOTS(TRT_FIND)
       TRT_UNARY_SLOTS(TRT_FIND)
       TRT_FIND(mp_subscript, "__getitem__")
       for (int op = 0; op < 6; op++)
         if (!trt_function_compare[op] && !(trt_function_compare[op] = PyObject_GetAttrString((PyObject*)type, trt_comparisons[op]))) return -1;
-      TRT_BINARY_SLOTS(TRT_SET)
+      TRT_BINARY_SLOTS(TRT_SET_BOTH)
+      TRT_LEFT_SLOTS(TRT_SET)
       TRT_UNARY_SLOTS(TRT_SET)
       if (type->tp_as_mapping->mp_subscript != trt_mp_subscript) {
         trt_general_mp_subscript = type->tp_as_mapping->mp_subscript;
