@@ -1,0 +1,16 @@
+"""Training holds its memory: short runs of tools/soak.py, without Python's garbage collector."""
+
+from __future__ import annotations
+
+import pytest
+
+from tools import soak
+
+pytest.importorskip("sklearn")
+
+
+@pytest.mark.parametrize("kind", soak.KINDS)
+def test_memory_after_training_is_what_it_was_after_the_first_steps(kind):
+    before, after, objects = soak.in_own_process(kind, steps=90, first=30)
+    assert after <= 1.01 * before
+    assert objects == 0
