@@ -1,7 +1,7 @@
 """Trains a character-level GPT on the English text that ships with CPython and lets it write.
 
 The text is the language reference in `pydoc_data.topics`, about 700,000 characters. After training the model continues
-`--prompt`; the checkpoint `char_gpt.pt` in `--output` is saved, reloaded and verified.
+`--prompt`; the checkpoint `char_gpt.pt` in `--output` is saved, reloaded and verified, beside `learning_curve.png`.
 """
 
 from __future__ import annotations
@@ -201,6 +201,26 @@ def load_checkpoint(path: Path, device: str) -> tuple[CharGPT, str]:
     return model, checkpoint["characters"]
 
 
+def plot_learning_curve(losses: list[float], held_out: float, path: Path) -> None:
+    """The loss of every step, its running mean, and the held-out loss at the end."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    window = max(1, len(losses) // 50)
+    mean = [sum(losses[max(0, i - window) : i + 1]) / len(losses[max(0, i - window) : i + 1]) for i in range(len(losses))]
+    figure = Figure(figsize=(6, 3.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    steps = range(1, len(losses) + 1)
+    axes.plot(steps, losses, color="tab:blue", alpha=0.3, linewidth=0.8, label="a batch")
+    axes.plot(steps, mean, color="tab:blue", label="running mean")
+    axes.axhline(held_out, color="tab:green", linestyle="--", linewidth=1, label="held out, at the end")
+    axes.set(xlabel="step", ylabel="nats a character", title="Loss")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(path, dpi=150)
+
+
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--layers", type=int, default=4, help="transformer blocks")
@@ -220,7 +240,7 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--device", default="cpu", help="where to train")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=None, help="CPU threads; all cores when left out")
-    parser.add_argument("--output", type=Path, default=Path("out/char_gpt"), help="folder for the checkpoint")
+    parser.add_argument("--output", type=Path, default=Path("out/char_gpt"), help="folder for the checkpoint and the curve")
     return parser.parse_args(argv)
 
 
@@ -239,7 +259,7 @@ def main(argv: list[str] | None = None) -> float:
     size = len(corpus.train) + len(corpus.held_out)
     print(f"{size:,} characters, {len(corpus.characters)} different; {parameters:,} parameters")
     start = time.perf_counter()
-    train(model, corpus, options)
+    losses = train(model, corpus, options)
     seconds = time.perf_counter() - start
     print(f"trained {options.steps} steps in {seconds:.1f} s ({1000 * seconds / options.steps:.1f} ms a step)")
     reached = held_out_loss(model, corpus, options)
@@ -253,7 +273,9 @@ def main(argv: list[str] | None = None) -> float:
         equal = trt.equal(model.eval()(probe), restored.eval()(probe))
     if characters != corpus.characters or not equal:
         raise SystemExit(f"{path}: the reloaded model differs")
-    print(f"checkpoint reloaded, logits equal: {path}\n")
+    print(f"checkpoint reloaded, logits equal: {path}")
+    plot_learning_curve(losses, reached, options.output / "learning_curve.png")
+    print(f"learning curve: {options.output / 'learning_curve.png'}\n")
 
     prompt = corpus.encode(options.prompt).to(options.device)
     written = sample(restored, prompt, options.length, options.temperature, options.top_k or None)

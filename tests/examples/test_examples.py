@@ -46,6 +46,7 @@ def digits():
 @pytest.fixture
 def char_gpt():
     pytest.importorskip("tqdm")
+    pytest.importorskip("matplotlib")
     import char_gpt
 
     return char_gpt
@@ -106,6 +107,25 @@ def test_char_gpt_trains_saves_reloads_and_writes(char_gpt, tmp_path, capsys):
     assert "checkpoint reloaded, logits equal" in printed
     assert len(printed.split("\n\n", 1)[1].rstrip("\n")) >= len("The ")
     assert "\n\nThe " in printed
+    assert (tmp_path / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
+    assert set(trt.load(tmp_path / "char_gpt.pt")) == {"model", "characters", "shape"}
+
+
+def test_char_gpt_learns_the_text_within_120_steps(char_gpt, tmp_path, capsys):
+    """Below 2.9 nats a character is under the entropy of single characters (3.1): it has learned what follows what."""
+    arguments = ["--steps", "120", "--layers", "2", "--width", "64", "--context", "32", "--batch", "16", "--warmup", "10", "--length", "20"]
+    text = char_gpt.Corpus.from_pydoc()
+    shares = trt.bincount(text.train).float() / len(text.train)
+    entropy = -(shares * shares.clamp(min=1e-12).log()).sum().item()
+    assert char_gpt.main([*arguments, "--output", str(tmp_path)]) < 0.93 * entropy
+
+
+def test_char_gpt_repeats_itself_with_the_same_seed(char_gpt, tmp_path, capsys):
+    arguments = ["--steps", "3", *SMALL_GPT, "--seed", "4", "--output", str(tmp_path)]
+    char_gpt.main(arguments)
+    first = capsys.readouterr().out.split("\n\n", 1)[1]
+    char_gpt.main(arguments)
+    assert capsys.readouterr().out.split("\n\n", 1)[1] == first
 
 
 def test_char_gpt_gets_better(char_gpt):
