@@ -114,7 +114,7 @@ class Builder:
     def generate(self) -> dict[str, list[Path]]:
         self.generated = self.build / "generated"
         self.operators = load(ROOT / "cysrc" / "ops")
-        return generate(ROOT, self.generated, self.debug)
+        return generate(ROOT, self.generated)
 
     def modules(self) -> dict[str, Path]:
         """{module name: source}: core and autograd by hand, one per operator family generated."""
@@ -188,14 +188,16 @@ class Builder:
         parts = [text, included.read_bytes() if included.exists() else b"", self.operators_pxd if "_C.operators cimport" in text else self.pxd]
         for p in sorted((ROOT / "cysrc" / "ops").glob(f"{source.stem}_*.pxi")):
             parts.append(p.read_bytes())
+        # boundscheck concerns Python's lists and tuples alone (kernels work on pointers): an index of what a caller passed must
+        # raise, in every build.
         directives = ["-X", "language_level=3", "-X", "embedsignature=False", "-X", "auto_pickle=False", "-X", "binding=True", "-X", "wraparound=False",
-                      "-X", f"boundscheck={self.debug}", "-X", "cdivision=True", "-X", "initializedcheck=False"]  # fmt: skip
+                      "-X", "boundscheck=True", "-X", "cdivision=True", "-X", "initializedcheck=False"]  # fmt: skip
         path = self.build / "pyx" / (name.replace(".", "_") + ".pyx")
         path.parent.mkdir(parents=True, exist_ok=True)
         text = re.sub(r'^include "', 'include "kernels/', text, flags=re.M)
         if not path.exists() or path.read_text() != text:
             path.write_text(text)
-        self.cython("cython " + name, [*directives, "--module-name", name, "-I", str(self.include), f"--shared={PACKAGE}._cyutility", str(path), "-o", str(out)], out, digest(*parts))
+        self.cython("cython " + name, [*directives, "--module-name", name, "-I", str(self.include), f"--shared={PACKAGE}._cyutility", str(path), "-o", str(out)], out, digest(*parts, " ".join(directives)))
 
     def cythonize_shared(self) -> None:
         out = self.c_path(f"{PACKAGE}._cyutility")  # the module's name is the file's

@@ -756,6 +756,8 @@ def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_paddi
 
 def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     """Convolution, or its adjoint when `transposed`, of as many spatial dimensions as the weight has."""
+    as_tensor_arg(input, "convolution", "input")
+    as_tensor_arg(weight, "convolution", "weight")
     n = weight.dim() - 2
     if n < 1 or n > 3:
         raise RuntimeError(f"weight should have three to five dimensions, got {weight.dim()}")
@@ -776,6 +778,9 @@ def _conv_forward(input, weight, bias, stride, padding, dilation, groups):
 
 def conv_tbc(input, weight, bias, pad=0):
     """Convolution over time of `input: (T, B, C)` with `weight: (K, C, O)`, bias (O): (T', B, O)."""
+    as_tensor_arg(input, "conv_tbc", "input")
+    as_tensor_arg(weight, "conv_tbc", "weight")
+    as_tensor_arg(bias, "conv_tbc", "bias")
     if input.dim() != 3 or weight.dim() != 3 or bias.dim() != 1:
         raise RuntimeError("conv_tbc: expected input (T, B, C), weight (K, C, O) and bias (O)")
     return conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad).permute(2, 0, 1)

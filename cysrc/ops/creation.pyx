@@ -242,6 +242,8 @@ cdef int infer_shape(object x, Dims* d) except -1:
     while True:
         if isinstance(x, TensorBase):
             for s in (<object>x).shape:
+                if d.n == MAX_DIMS:
+                    raise ValueError(f"too many dimensions '{type(x).__name__}'")
                 d.v[d.n] = s
                 d.n += 1
             return 0
@@ -262,6 +264,7 @@ cdef inline bint is_sequence(object x) noexcept:
 
 cdef int scan_kinds(object x, const Dims* d, int depth, Scan* s) except -1:
     cdef int k
+    cdef TensorBase t
     if depth < d.n and not isinstance(x, TensorBase):
         if not is_sequence(x) or isinstance(x, (str, bytes)):
             raise TypeError(f"expected sequence of length {d.v[depth]} at dim {depth}, got {type(x).__name__}")
@@ -278,6 +281,12 @@ cdef int scan_kinds(object x, const Dims* d, int depth, Scan* s) except -1:
         k = 1
     elif isinstance(x, TensorBase):
         t = <TensorBase>x
+        if depth < d.n or t.numel != 1:
+            for k in range(t.ndim):
+                if t.ndim != d.n - depth or t.sizes[k] != d.v[depth + k]:
+                    raise ValueError(f"tensors in a sequence must have one element or equal sizes, got one of size {shape_text(t)} at dim {depth}")
+            if t.ndim != d.n - depth:
+                raise ValueError(f"expected sequence of length {d.v[depth]} at dim {depth}, got a tensor without dimensions")
         s.tensor_code = t.dtype if s.tensor_code < 0 else promotion[s.tensor_code][t.dtype]
         return 0
     elif hasattr(type(x), "dtype") and hasattr(type(x), "item"):
@@ -303,13 +312,20 @@ cdef int scan_kinds(object x, const Dims* d, int depth, Scan* s) except -1:
     return 0
 
 
-cdef char* store_nested(object x, const Dims* d, int depth, char* p, int code) except NULL:
+cdef object too_many():
+    raise RuntimeError("tensor: a sequence has more elements than its length says")
+
+
+cdef char* store_nested(object x, const Dims* d, int depth, char* p, char* end, int code) except NULL:
+    """Write x from p on; never beyond `end`, whatever a sequence of the user's yields now."""
     cdef Scalar s
     cdef int item = ITEM_SIZE[code]
     if isinstance(x, TensorBase):
         flat = x.detach().reshape(-1).tolist()
         for v in flat:
             to_scalar(v, &s)
+            if p >= end:
+                too_many()
             store_scalar(p, code, &s)
             p += item
         return p
@@ -317,13 +333,15 @@ cdef char* store_nested(object x, const Dims* d, int depth, char* p, int code) e
         if depth == d.n - 1 and code == F32:
             for v in x:
                 if PyFloat_CheckExact(v):
+                    if p >= end:
+                        too_many()
                     (<float*>p)[0] = <float>PyFloat_AS_DOUBLE(v)
                     p += 4
                 else:
-                    p = store_nested(v, d, depth + 1, p, code)
+                    p = store_nested(v, d, depth + 1, p, end, code)
             return p
         for v in x:
-            p = store_nested(v, d, depth + 1, p, code)
+            p = store_nested(v, d, depth + 1, p, end, code)
         return p
     if not is_number(x):
         x = x.__index__() if hasattr(type(x), "__index__") else float(x)
@@ -332,6 +350,8 @@ cdef char* store_nested(object x, const Dims* d, int depth, char* p, int code) e
         check_integer(&s, code, x)
     elif category[code] != CAT_COMPLEX and s.kind == 3 and code != BOOL:
         raise TypeError(f"can't convert complex to {'float' if category[code] == CAT_FLOAT else 'int'}")
+    if p >= end:
+        too_many()
     store_scalar(p, code, &s)
     return p + item
 
@@ -369,6 +389,7 @@ cdef TensorBase from_sequence(object data, int code):
     cdef Dims d
     cdef Scan s
     cdef TensorBase t
+    cdef char* end
     infer_shape(data, &d)
     s.kind = -1
     s.tensor_code = -1
@@ -388,7 +409,9 @@ cdef TensorBase from_sequence(object data, int code):
                 code = promotion[code][s.tensor_code]
     t = empty_tensor(d.n, d.v, code, DEV_CPU)
     if t.numel:
-        store_nested(data, &d, 0, data_of(t), code)
+        end = data_of(t) + t.numel * ITEM_SIZE[code]
+        if store_nested(data, &d, 0, data_of(t), end, code) != end:
+            raise RuntimeError("tensor: a sequence has fewer elements than its length says")
     return t
 
 

@@ -367,6 +367,8 @@ cdef list expand_masks(TensorBase self, object given):
             r.append(None)
             continue
         t = <TensorBase?>x
+        if t.device_type == DEV_META and self.device_type != DEV_META:
+            raise RuntimeError("indices should be either on cpu or on the same device as the indexed tensor (cpu), but one is on meta")
         if is_mask(t):
             if t.dtype == U8:
                 import warnings
@@ -502,6 +504,8 @@ cdef TensorBase index_cpu(TensorBase self, object indices):
     if self.device_type == DEV_META:
         return result
     offsets = index_offsets(self, full, &s)
+    if result.numel == 0:
+        return result  # the indices may be out of bounds then, as in PyTorch
     index_rows(&r, self, full, &s, result, offsets)
     run_gather(&r, self, result, offsets)
     return result
@@ -532,9 +536,9 @@ cdef TensorBase index_put_cpu(TensorBase self, object indices, TensorBase values
         return self if mode == INPLACE else empty_like_tensor(self, self.dtype)
     target = self if mode == INPLACE else clone_of(self)
     offsets = index_offsets(target, full, &s)
-    if offsets.numel == 0 or values.numel == 0:
-        return target
     dense = make_view(values, s.ndim, s.result, strides, values.offset)
+    if dense.numel == 0:
+        return target
     if memory_overlap(dense, target) or values.numel > 1 and s.n > 1:
         # the indices' dimensions must be one step apart, and the values must not change under the writes
         dense = clone_of(dense)

@@ -86,13 +86,16 @@ def bincount(input, weights=None, minlength=0):
 
 cdef object embedded(object input, object src, object view, str name):
     """`view` is a view of a copy of input; write src into it. Shapes must agree exactly."""
-    if (<TensorBase>src).ndim != (<TensorBase>view).ndim or not same_sizes(<TensorBase>src, <TensorBase>view):
-        raise RuntimeError(f"expected src to have a size equal to the {name} of self. src size = {shape_text(<TensorBase>src)}, {name} size = {shape_text(<TensorBase>view)}")
+    cdef TensorBase s = src, v = view
+    if s.ndim != v.ndim or not same_sizes(s, v):
+        raise RuntimeError(f"expected src to have a size equal to the {name} of self. src size = {shape_text(s)}, {name} size = {shape_text(v)}")
     view.copy_(src)
 
 
 def select_scatter(input, src, dim, index):
     """A copy of input with src written into input.select(dim, index)."""
+    as_tensor_arg(input, "select_scatter", "input")
+    as_tensor_arg(src, "select_scatter", "src")
     r = input.clone()
     embedded(input, src, r.select(dim, index), "slice")
     return r
@@ -100,6 +103,8 @@ def select_scatter(input, src, dim, index):
 
 def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
     """A copy of input with src written into input[..., start:end:step, ...]."""
+    as_tensor_arg(input, "slice_scatter", "input")
+    as_tensor_arg(src, "slice_scatter", "src")
     r = input.clone()
     cdef TensorBase t = r
     cdef int64_t low = 0 if start is None else start
@@ -110,6 +115,8 @@ def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
 
 def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
     """A copy of input with src written into its diagonal."""
+    as_tensor_arg(input, "diagonal_scatter", "input")
+    as_tensor_arg(src, "diagonal_scatter", "src")
     r = input.clone()
     embedded(input, src, r.diagonal(offset, dim1, dim2), "slice")
     return r
@@ -117,6 +124,8 @@ def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
 
 def as_strided_scatter(input, src, size, stride, storage_offset=None):
     """A copy of input (contiguous) with src written into its as_strided view."""
+    as_tensor_arg(input, "as_strided_scatter", "input")
+    as_tensor_arg(src, "as_strided_scatter", "src")
     r = input.clone()
     embedded(input, src, r.as_strided(size, stride, storage_offset), "slice")
     return r

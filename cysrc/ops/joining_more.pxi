@@ -251,41 +251,49 @@ def rot90(input, k=1, dims=(0, 1)):
 
 def swapaxes(input, axis0, axis1):
     """transpose under its NumPy name."""
+    as_tensor_arg(input, "swapaxes", "input")
     return input.transpose(axis0, axis1)
 
 
 def swapaxes_(self, axis0, axis1):
+    as_tensor_arg(self, "swapaxes_", "self")
     return self.transpose_(axis0, axis1)
 
 
 def moveaxis(input, source, destination):
     """movedim under its NumPy name."""
+    as_tensor_arg(input, "moveaxis", "input")
     return input.movedim(source, destination)
 
 
 def adjoint(input):
     """The conjugate transpose of the last two dimensions."""
+    as_tensor_arg(input, "adjoint", "input")
     r = input.transpose(-2, -1)
     return r.conj() if r.is_complex() else r
 
 
 def ravel(input):
     """All elements in one dimension: a view where strides allow it."""
+    as_tensor_arg(input, "ravel", "input")
     return input.contiguous().view(-1)
 
 
 def narrow_copy(input, dim, start, length):
     """A copy of narrow."""
+    as_tensor_arg(input, "narrow_copy", "input")
     return input.narrow(dim, start, length).clone()
 
 
 def unsafe_chunk(input, chunks, dim=0):
     """chunk, whose results may be written in place."""
+    as_tensor_arg(input, "unsafe_chunk", "input")
     return tuple([t.clone() for t in input.chunk(chunks, dim)])
 
 
 def unsafe_split(input, split_size, dim=0):
     """split, whose results may be written in place."""
+    as_tensor_arg(input, "unsafe_split", "input")
     return tuple([t.clone() for t in input.split(split_size, dim)])
 
 
@@ -361,6 +369,7 @@ cdef object into(object r, object out, str name):
 
 def diagflat(input, offset=0):
     """The matrix with the flattened input on its diagonal."""
+    as_tensor_arg(input, "diagflat", "input")
     return diag_embed(input.contiguous().reshape(-1), offset)
 
 
@@ -553,6 +562,12 @@ def _pad_circular(input, pad):
 
 # ---- windows and channels -------------------------------------------------------------------------------------------
 
+cdef object pair_of(object x, str op, str name):
+    cdef Dims d
+    parse_dims(x, &d, op, name)
+    return dims_tuple(&d)
+
+
 cdef tuple window_geometry(object kernel, object dilation, object padding, object stride, object size, str name):
     """(rows (Lh * Lw, kh * kw), columns alike) of the padded image that the windows read, and Lh, Lw."""
     for what, pair, least in (("kernel_size", kernel, 1), ("dilation", dilation, 1), ("padding", padding, 0), ("stride", stride, 1)):
@@ -579,6 +594,8 @@ cdef object window_positions(int64_t count, int64_t kernel, int64_t dilation, in
 def im2col(input, kernel_size, dilation, padding, stride):
     """Sliding windows of images (N, C, H, W) or (C, H, W) as columns (N, C * kh * kw, L)."""
     cdef TensorBase x = as_tensor_arg(input, "im2col", "input")
+    kernel_size, dilation = pair_of(kernel_size, "im2col", "kernel_size"), pair_of(dilation, "im2col", "dilation")
+    padding, stride = pair_of(padding, "im2col", "padding"), pair_of(stride, "im2col", "stride")
     if x.ndim != 3 and x.ndim != 4 or 0 in tuple(shape_of(x))[x.ndim - 3:]:
         raise RuntimeError(f"Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: {shape_text(x)}")
     if x.ndim == 3:
@@ -595,12 +612,17 @@ def im2col(input, kernel_size, dilation, padding, stride):
 def col2im(input, output_size, kernel_size, dilation, padding, stride):
     """The adjoint of im2col: columns (N, C * kh * kw, L) added up into images (N, C, H, W)."""
     cdef TensorBase x = as_tensor_arg(input, "col2im", "input")
-    cdef int64_t taps = kernel_size[0] * kernel_size[1]
+    cdef int64_t taps
+    kernel_size, dilation = pair_of(kernel_size, "col2im", "kernel_size"), pair_of(dilation, "col2im", "dilation")
+    padding, stride, output_size = pair_of(padding, "col2im", "padding"), pair_of(stride, "col2im", "stride"), pair_of(output_size, "col2im", "output_size")
+    if len(output_size) != 2:
+        raise RuntimeError(f"col2im: output_size should have two numbers, got {output_size}")
     if x.ndim != 2 and x.ndim != 3 or 0 in tuple(shape_of(x))[x.ndim - 2:]:
         raise RuntimeError(f"Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for input, but got: {shape_text(x)}")
     if x.ndim == 2:
         return col2im(input.unsqueeze(0), output_size, kernel_size, dilation, padding, stride).squeeze(0)
     lh, lw = window_geometry(kernel_size, dilation, padding, stride, output_size, "col2im")
+    taps = kernel_size[0] * kernel_size[1]
     if taps <= 0 or x.sizes[1] % taps:
         raise RuntimeError(f"Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got input.size(1)={x.sizes[1]} and kernel_size=({kernel_size[0]}, {kernel_size[1]}).")
     if lh < 1 or lw < 1 or x.sizes[2] != lh * lw:
@@ -616,14 +638,16 @@ def col2im(input, output_size, kernel_size, dilation, padding, stride):
 
 def pixel_shuffle(input, upscale_factor):
     """(*, C * r * r, H, W) to (*, C, H * r, W * r)."""
+    as_tensor_arg(input, "pixel_shuffle", "input")
     from tensorrt_lite.nn import functional
-    return functional.pixel_shuffle(input, upscale_factor)
+    return functional.pixel_shuffle(input, parse_int(upscale_factor, "pixel_shuffle", "upscale_factor"))
 
 
 def pixel_unshuffle(input, downscale_factor):
     """(*, C, H * r, W * r) to (*, C * r * r, H, W)."""
+    as_tensor_arg(input, "pixel_unshuffle", "input")
     from tensorrt_lite.nn import functional
-    return functional.pixel_unshuffle(input, downscale_factor)
+    return functional.pixel_unshuffle(input, parse_int(downscale_factor, "pixel_unshuffle", "downscale_factor"))
 
 
 def channel_shuffle(input, groups):

@@ -522,6 +522,11 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
         r = call_torch_function(scaled_dot_product_attention, (query, key, value, attn_mask, dropout_p, is_causal), {"scale": scale, "enable_gqa": enable_gqa})
         if r is not NotImplemented:
             return r
+    as_tensor_arg(query, "scaled_dot_product_attention", "query")
+    as_tensor_arg(key, "scaled_dot_product_attention", "key")
+    as_tensor_arg(value, "scaled_dot_product_attention", "value")
+    if attn_mask is not None:
+        as_tensor_arg(attn_mask, "scaled_dot_product_attention", "attn_mask")
     if query.dim() < 2 or key.dim() < 2 or value.dim() < 2:
         raise RuntimeError(f"scaled_dot_product_attention: Expected query, key, and value to all be at least 2 dimensional, but got query.dim: {query.dim()}, key.dim: {key.dim()} and value.dim: {value.dim()} instead.")
     if query.dtype is not key.dtype or query.dtype is not value.dtype:

@@ -154,11 +154,13 @@ def conj(input):
 
 def real(input):
     """The real part: a view of complex tensors, input itself otherwise."""
+    as_tensor_arg(input, "real", "input")
     return input.real
 
 
 def imag(input):
     """The imaginary part as a view; RuntimeError on real tensors."""
+    as_tensor_arg(input, "imag", "input")
     return input.imag
 
 
@@ -239,13 +241,14 @@ def ldexp_(input, other):
 
 def mvlgamma(input, p, *, out=None):
     """The logarithm of the multivariate gamma function of dimension p >= 1."""
+    as_tensor_arg(input, "mvlgamma", "input")
+    p = parse_int(p, "mvlgamma", "p")
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
     if not input.is_floating_point():
         input = input.to(dtype_of(default_float_code()))
-    total = _ops.lgamma(input)
-    for j in range(1, p):
-        total = total + _ops.lgamma(input - 0.5 * j)
+    # One tensor of all terms, so that a p beyond memory is refused at once.
+    total = _ops.lgamma(input.unsqueeze(-1) - 0.5 * _ops.arange(p, dtype=input.dtype)).sum(-1)
     return deliver(total + p * (p - 1) / 4.0 * _math.log(_math.pi), out, "mvlgamma")
 
 

@@ -231,6 +231,8 @@ def kron(input, other, *, out=None):
     r = overridden(kron, (input, other), (input, other), {} if out is None else {"out": out})
     if r is not NotImplemented:
         return r
+    as_tensor_arg(input, "kron", "input")
+    as_tensor_arg(other, "kron", "other")
     n = max(input.dim(), other.dim())
     a = (1,) * (n - input.dim()) + tuple(input.shape)
     b = (1,) * (n - other.dim()) + tuple(other.shape)
@@ -380,6 +382,8 @@ def einsum(*args):
             output = sublist_labels(args[-1])
     if not operands:
         raise RuntimeError("einsum(): must provide at least one operand")
+    for t in operands:
+        as_tensor_arg(t, "einsum", "operands")
     if len(inputs) > len(operands):
         raise RuntimeError("einsum(): fewer operands were provided than specified in the equation")
     if len(inputs) < len(operands):
@@ -493,6 +497,8 @@ def tensordot(a, b, dims=2, out=None):
     r = overridden(tensordot, (a, b), (a, b), {"dims": dims, "out": out})
     if r is not NotImplemented:
         return r
+    as_tensor_arg(a, "tensordot", "a")
+    as_tensor_arg(b, "tensordot", "b")
     if isinstance(dims, TensorBase):
         dims = dims.tolist()
     if isinstance(dims, int):
@@ -533,6 +539,8 @@ def inner(input, other, *, out=None):
     r = overridden(inner, (input, other), (input, other), {} if out is None else {"out": out})
     if r is not NotImplemented:
         return r
+    as_tensor_arg(input, "inner", "input")
+    as_tensor_arg(other, "inner", "other")
     if input.dim() == 0 or other.dim() == 0:
         return into("inner", _ops.mul(input, other), out)
     if input.shape[-1] != other.shape[-1]:
@@ -547,6 +555,11 @@ def bilinear(input1, input2, weight, bias=None):
     r = overridden(bilinear, (input1, input2, weight, bias), (input1, input2, weight, bias), {})
     if r is not NotImplemented:
         return r
+    as_tensor_arg(input1, "bilinear", "input1")
+    as_tensor_arg(input2, "bilinear", "input2")
+    as_tensor_arg(weight, "bilinear", "weight")
+    if bias is not None:
+        as_tensor_arg(bias, "bilinear", "bias")
     if input1.dim() != input2.dim():
         raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.dim()} and {input2.dim()}")
     for i in range(input1.dim() - 1):
@@ -643,6 +656,7 @@ def chain_matmul(*matrices, out=None):
     if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)):
         matrices = tuple(matrices[0])
     for t in matrices:
+        as_tensor_arg(t, "chain_matmul", "matrices")
         if t.dim() != 2:
             raise RuntimeError(f"Tensor dimension is {t.dim()}, expected 2 instead. (chain_matmul)")
     if len(matrices) == 1:
@@ -692,6 +706,8 @@ def linalg_cross(input, other, *, dim=-1, out=None):
     r = overridden(linalg_cross, (input, other), (input, other), {"dim": dim, "out": out})
     if r is not NotImplemented:
         return r
+    as_tensor_arg(input, "linalg_cross", "input")
+    as_tensor_arg(other, "linalg_cross", "other")
     if input.dim() != other.dim():
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     dim = wrap_dim(dim, input.dim())
@@ -707,6 +723,8 @@ def linalg_cross(input, other, *, dim=-1, out=None):
 @cython.boundscheck(True)
 def cross(input, other, dim=None, *, out=None):
     """linalg.cross along dim, by default the first dimension of size 3."""
+    as_tensor_arg(input, "cross", "input")
+    as_tensor_arg(other, "cross", "other")
     if dim is None:
         found = [i for i, n in enumerate(input.shape) if n == 3]
         if not found:

@@ -816,6 +816,15 @@ def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
 
 def instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled=False):
     """batch_norm of each sample on its own: `input: (N, C, *)` with N * C channels; running statistics average over the samples."""
+    as_tensor_arg(input, "instance_norm", "input")
+    if weight is not None:
+        as_tensor_arg(weight, "instance_norm", "weight")
+    if bias is not None:
+        as_tensor_arg(bias, "instance_norm", "bias")
+    if running_mean is not None:
+        as_tensor_arg(running_mean, "instance_norm", "running_mean")
+    if running_var is not None:
+        as_tensor_arg(running_var, "instance_norm", "running_var")
     if not use_input_stats and (running_mean is None or running_var is None):
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
     if input.dim() < 2:

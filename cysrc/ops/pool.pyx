@@ -451,6 +451,7 @@ cdef list flat_line(object x, str op, str name):
 
 
 cdef int check_line(object input, str op) except -1:
+    as_tensor_arg(input, op, "input")
     if input.dim() not in (2, 3):
         raise RuntimeError(f"{op}() Expected 2D or 3D input tensor, but got {list(input.shape)}")
     return 0
@@ -486,6 +487,7 @@ cdef list triple(object x, str op, str name):
 
 
 cdef int check_volume(object input, str op) except -1:
+    as_tensor_arg(input, op, "input")
     if input.dim() not in (4, 5):
         raise RuntimeError(f"{op}(): Expected 4D or 5D input tensor, but got {list(input.shape)}")
     for size in input.shape[-3:]:
@@ -620,6 +622,7 @@ def adaptive_avg_pool1d(input, output_size):
     r = taken_over(adaptive_avg_pool1d, (input, output_size))
     if r is not NotImplemented:
         return r
+    as_tensor_arg(input, "adaptive_avg_pool1d", "input")
     if input.dim() not in (2, 3):
         raise RuntimeError(f"adaptive_avg_pool1d(): Expected 2D or 3D tensor, but got {list(input.shape)}")
     return _adaptive_avg_pool2d(input.unsqueeze(-2), [1] + sizes_of(output_size, input, 1, "adaptive_avg_pool1d")).squeeze(-2)
@@ -656,6 +659,7 @@ def adaptive_max_pool1d(input, output_size):
     r = taken_over(adaptive_max_pool1d, (input, output_size))
     if r is not NotImplemented:
         return r
+    as_tensor_arg(input, "adaptive_max_pool1d", "input")
     if input.dim() not in (2, 3):
         raise RuntimeError(f"adaptive_max_pool1d(): Expected 2D or 3D tensor, but got {list(input.shape)}")
     values, indices = _adaptive_max_pool2d(input.unsqueeze(-2), [1] + sizes_of(output_size, input, 1, "adaptive_max_pool1d"))

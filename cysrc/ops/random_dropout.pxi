@@ -25,10 +25,16 @@ cdef bint same_geometry(TensorBase a, TensorBase b) noexcept:
 
 
 cdef TensorBase _masked_scale_cpu(TensorBase self, TensorBase mask, double scale, TensorBase out, int mode):
-    """self * (mask * scale); the mask is dense, bool and of self's sizes."""
+    """self * (mask * scale)."""
     cdef TensorBase r, x = self
     cdef ScaleTask task
     cdef bint direct = same_geometry(self, mask)
+    if self.dtype not in (F16, BF16, F32, F64) or mask.dtype != BOOL or not direct and not same_sizes(self, mask) or mask.device_type != self.device_type:
+        raise RuntimeError(f"_masked_scale: expected a floating-point input and a bool mask of its size, got {shape_text(self)} of {dtype_of(self.dtype).name} "
+                           f"and {shape_text(mask)} of {dtype_of(mask.dtype).name}")
+    if not non_overlapping_dense(mask):
+        mask = contiguous_of(mask)
+        direct = same_geometry(self, mask)
     r = self if mode == INPLACE and direct else empty_like_tensor(mask, self.dtype)
     if self.device_type == DEV_META or self.numel == 0:
         return self if mode == INPLACE else r

@@ -643,6 +643,7 @@ def sum_to_size(TensorBase self not None, *size):
 
 def aminmax(input, *, dim=None, keepdim=False):
     """(min, max) over one dimension or all."""
+    as_tensor_arg(input, "aminmax", "input")
     if dim is None and keepdim:
         shape = (1,) * input.dim()
         return named_result("aminmax", (amin(input).reshape(shape), amax(input).reshape(shape)), ("min", "max"))
@@ -651,6 +652,7 @@ def aminmax(input, *, dim=None, keepdim=False):
 
 def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None):
     """sum with NaN counted as zero."""
+    as_tensor_arg(input, "nansum", "input")
     x = input
     if x.is_floating_point() or x.is_complex():
         x = _ops.where(x.isnan(), _ops.zeros_like(x), x)
@@ -659,6 +661,7 @@ def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None):
 
 def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
     """mean of the elements that are not NaN."""
+    as_tensor_arg(input, "nanmean", "input")
     total = nansum(input, dim, keepdim, dtype=dtype)
     count = sum(~input.isnan(), dim, keepdim)
     return _ops.div(total, count, out=out)
@@ -677,6 +680,7 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
 
 def logcumsumexp(input, dim):
     """log of the running sum of exponentials, shifted by the running maximum."""
+    as_tensor_arg(input, "logcumsumexp", "input")
     m = input.detach().cummax(dim)[0]
     top = m.amax(dim, True)
     top = top.masked_fill(top.isinf(), 0)

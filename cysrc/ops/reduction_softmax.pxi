@@ -118,6 +118,8 @@ cdef TensorBase _softmax_backward_cpu(TensorBase grad_output, TensorBase output,
     cdef TensorBase r = empty_tensor(y.ndim, y.sizes, y.dtype, y.device_type)
     cdef int64_t outer, blocks
     cdef int d = wrap_dim(dim, y.ndim)
+    if not same_sizes(g, y):
+        raise RuntimeError(f"_softmax_backward: the gradient has shape {shape_text(g)}, the output {shape_text(y)}")
     if y.numel and y.device_type != DEV_META:
         s.kernels = softmax_table(LOG_SOFTMAX if log else SOFTMAX, y.dtype)
         s.data = data_of(y)

@@ -20,6 +20,11 @@ attach()
 class _Namespace:
     """The flat namespace of compiled operators, filled by the package; formulas call operators through it."""
 
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NotImplementedError(f"{name} is not implemented (docs/gaps.md)")
+
 
 _namespace = _Namespace()
 _set_namespace(_namespace)

@@ -518,11 +518,11 @@ def tensor_split(TensorBase input not None, indices_or_sections, dim=0):
     k = parse_int(indices_or_sections, "tensor_split", "sections")
     if k <= 0:
         raise RuntimeError(f"number of sections must be larger than 0, got {k}")
-    pieces = []
+    pieces = [None] * k  # a number of sections beyond memory is refused at once
     start = 0
     for i in range(k):
         size = n // k + (1 if i < n % k else 0)
-        pieces.append(op_slice(input, d, start, start + size, 1))
+        pieces[i] = op_slice(input, d, start, start + size, 1)
         start += size
     return tuple(pieces)
 

@@ -9,7 +9,7 @@ from . import functions, pointwise
 from .schema import Operator, load
 
 PRELUDE = """# Generated from cysrc/ops/{family}.yaml and {family}.pyx: entries, dispatch, Nodes.
-# cython: language_level=3, boundscheck={checks}, wraparound=False, cdivision=True, auto_pickle=False, binding=True, initializedcheck=False
+# cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, auto_pickle=False, binding=True, initializedcheck=False
 cimport cython
 from libc.stdint cimport int64_t, uint64_t, int32_t, int16_t, int8_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset, memmove
@@ -76,7 +76,7 @@ def write(path: Path, text: str) -> None:
         path.write_text(text)
 
 
-def generate(root: Path, out: Path, debug: bool = False) -> dict[str, list[Path]]:
+def generate(root: Path, out: Path) -> dict[str, list[Path]]:
     """Generate everything below ``out``; returns {family: [C loop files]}."""
     source = root / "cysrc" / "ops"
     operators = [op for op in load(source) if op.kind != "composite"]
@@ -84,7 +84,7 @@ def generate(root: Path, out: Path, debug: bool = False) -> dict[str, list[Path]
     loops: dict[str, list[Path]] = {}
     for family in sorted({p.stem for p in source.glob("*.yaml")}):
         mine = [op for op in operators if op.family == family]
-        text = PRELUDE.format(family=family, checks="True" if debug else "False")
+        text = PRELUDE.format(family=family)
         kernels = source / f"{family}.pyx"
         if kernels.exists():
             text += f'include "{kernels.name}"\n\n'
