@@ -26,8 +26,8 @@ INL REAL FN(reciprocal)(REAL x) { return 1 / x; }
 /* C's fmax and fmin: a NaN loses; PyTorch's maximum and minimum: a NaN wins */
 INL REAL FN(fmax)(REAL a, REAL b) { return a != a ? b : (a < b ? b : a); }
 INL REAL FN(fmin)(REAL a, REAL b) { return a != a ? b : (a > b ? b : a); }
-INL REAL FN(maximum)(REAL a, REAL b) { return a != a ? a : (a > b ? a : b); }
-INL REAL FN(minimum)(REAL a, REAL b) { return a != a ? a : (a < b ? a : b); }
+INL REAL FN(maximum)(REAL a, REAL b) { return (a > b) | (a != a) ? a : b; }
+INL REAL FN(minimum)(REAL a, REAL b) { return (a < b) | (a != a) ? a : b; }
 
 /* ---- exponentials -------------------------------------------------------------------------------------------------- */
 
