@@ -423,12 +423,12 @@ cdef class PointwiseNode(Node):
                 continue
             for j in range(info.n_used[i]):
                 inputs[j] = slots[<int>info.used[i][j]]
-            if composed or info.fused[i] == NULL or not has_loop(info.fused[i], info.n_used[i], inputs):
+            if info.unit_pass >> i & 1 and self.params[0].kind == 1 and self.params[0].i == 1:
+                value = grad
+            elif composed or info.fused[i] == NULL or not has_loop(info.fused[i], info.n_used[i], inputs):
                 if info.formula[i] == NULL:
                     raise RuntimeError(f"derivative for {info.name.decode()} with respect to argument {i} is not implemented")
                 value = info.formula[i](slots, self.params)
-            elif info.unit_pass >> i & 1 and self.params[0].kind == 1 and self.params[0].i == 1:
-                value = grad
             else:
                 value = run_fused(info.fused[i], info.n_used[i], inputs, self.params, g.dtype)
             if i == 0:

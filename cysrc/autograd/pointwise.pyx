@@ -5,12 +5,12 @@ dispatches on the keys of the tensors, and under the Autograd key records one Po
 """
 from libc.stdint cimport int64_t, uint64_t
 from cpython.object cimport PyObject
-from tensorrt_lite._C.core.dtype cimport Scalar, category, CAT_FLOAT, CAT_BOOL
+from tensorrt_lite._C.core.dtype cimport Scalar, category, CAT_FLOAT, CAT_BOOL, CAT_COMPLEX
 from tensorrt_lite._C.core.tensor cimport (
     TensorBase, same_sizes, version_of, bump_version, shape_text, K_AUTOGRAD, K_BACKENDS, KEY_META, KEY_CPU, KEY_AUTOGRAD, KEY_CUSTOM, KEY_PYTHON, shape_of)
 from tensorrt_lite._C.core.dispatch cimport (
     tls, attach, resolve, trt_operator, operator_table, register_kernel, boxed_call, FRESH, OUT, INPLACE, top_bit, OPS)
-from tensorrt_lite._C.core.iterator cimport PointwiseInfo, pointwise1, pointwise2, pointwise3, result_code
+from tensorrt_lite._C.core.iterator cimport PointwiseInfo, PROMOTE_REAL_OUT, pointwise1, pointwise2, pointwise3, result_code
 from tensorrt_lite._C.core.args cimport is_plain, is_number, to_scalar, wrap_number, has_function, call_torch_function, scalar_object
 from tensorrt_lite._C.autograd.node cimport (
     PointwiseNode, new_pointwise_node, set_history, rebase_history, check_inplace, output_alias, input_meta, Node)
@@ -282,6 +282,8 @@ cdef object entry1(PointwiseInfo* info, object a, const Scalar* params, object o
             raise TypeError(f"{info.name.decode()}(): argument 'input' (position 1) must be Tensor, not {type(a).__name__}")
     if inplace:
         check_inplace(<TensorBase>a, info.name.decode())
+        if info.promote & PROMOTE_REAL_OUT and category[(<TensorBase>a).dtype] == CAT_COMPLEX:
+            raise RuntimeError(f"In-place {info.name.decode()} is not supported for complex tensors.")
         return call1(info, <TensorBase>a, params, <TensorBase>a, INPLACE)
     if out is None:
         return (<fn1>resolve(info.op, (<TensorBase>a).keys))(info, <TensorBase>a, params, None, FRESH)
@@ -302,7 +304,7 @@ cdef object entry2(PointwiseInfo* info, object a, object b, const Scalar* params
                 return r
         x = operand(info, a, 1)
         y = operand(info, b, 2)
-        if x.wrapped_number and y.wrapped_number:
+        if x.wrapped_number and y.wrapped_number and not info.two_numbers:
             x.wrapped_number = y.wrapped_number = 0
             bad_operand(info, a, 1)
     if inplace:
@@ -345,7 +347,7 @@ cdef void unit_scalar(Scalar* s) noexcept:
 cdef TensorBase operand(PointwiseInfo* info, object x, int position):
     if isinstance(x, TensorBase):
         return <TensorBase>x
-    if is_number(x) and not info.tensor_only:
+    if is_number(x) and not info.tensor_only >> (position - 1) & 1:
         return wrap_number(x)
     bad_operand(info, x, position)
 

@@ -33,6 +33,8 @@ cdef extern from "pointwise.h" nogil:
         const char* bool_error
         const char* int_error
         int tensor_only
+        int two_numbers
+        int exact_out
         int unit_pass
     enum:
         PROMOTE_SAME

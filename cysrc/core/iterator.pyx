@@ -431,6 +431,9 @@ cdef TensorBase pointwise(const PointwiseInfo* info, int nin, PyObject** inputs,
     if info.checks and nin > 1:
         check_operands(info, inputs, params, compute)
     if out is not None:
+        # the absolute value of complex numbers is converted to any type, as PyTorch does
+        if mode == OUT and info.exact_out and out.dtype != result and not (info.promote & PROMOTE_REAL_OUT and category[compute] == CAT_COMPLEX):
+            raise RuntimeError(f"{info.name.decode()}(): Found dtype {_type_name(out.dtype)} but expected {_type_name(result)}")
         prepare_out(info.name.decode(), out, ndim, shape, result, mode)
         for i in range(nin):
             check_no_overlap(info.name.decode(), out, <TensorBase>inputs[i], True)

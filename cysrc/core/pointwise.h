@@ -33,7 +33,9 @@ struct PointwiseInfo {
   void* node_type;
   const char* bool_error;              /* what is said when the operator has no loop for bool (a RuntimeError) */
   const char* int_error;               /* the same for bool and integers */
-  int tensor_only;                     /* a Python number is no operand */
+  int tensor_only;                     /* bit i: a Python number is no operand i */
+  int two_numbers;                     /* both operands may be Python numbers */
+  int exact_out;                       /* out= must have the type of the result, it is not converted to */
   int unit_pass;                       /* bit i: the gradient of input i is the incoming one when parameter 0 is 1 */
 };
 

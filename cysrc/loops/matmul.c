@@ -240,7 +240,38 @@ DEFINE_INTEGER(uint16_t, u16)
 DEFINE_INTEGER(uint32_t, u32)
 DEFINE_INTEGER(uint64_t, u64)
 
+/* ---- small products of complex64: summed in double and rounded once; a library call would take as long ---- */
+
+static void c_tiny(int64_t m, int64_t n, int64_t k, const void* a_, int64_t ars, int64_t acs, const void* b_, int64_t brs, int64_t bcs, void* c_,
+                   int64_t crs, const double* alpha, const double* beta) {
+  const float *a = a_, *b = b_;
+  int scaled = alpha[0] != 1 || alpha[1] != 0, keep = beta[0] != 0 || beta[1] != 0;
+  for (int64_t i = 0; i < m; i++)
+    for (int64_t j = 0; j < n; j++) {
+      const float *x = a + 2 * i * ars, *y = b + 2 * j * bcs;
+      float* to = (float*)c_ + 2 * (i * crs + j);
+      double re = 0, im = 0;
+      for (int64_t p = 0; p < k; p++, x += 2 * acs, y += 2 * brs) {
+        double xr = x[0], xi = x[1], yr = y[0], yi = y[1];
+        re += xr * yr - xi * yi;
+        im += xr * yi + xi * yr;
+      }
+      if (scaled) {
+        double r = re;
+        re = alpha[0] * r - alpha[1] * im;
+        im = alpha[0] * im + alpha[1] * r;
+      }
+      if (keep) {
+        double r = to[0], q = to[1];
+        re += beta[0] * r - beta[1] * q;
+        im += beta[0] * q + beta[1] * r;
+      }
+      to[0] = (float)re;
+      to[1] = (float)im;
+    }
+}
+
 const trt_matmul_table JOIN(trt_matmul, ISA) = {
-    {f_tiny, d_tiny}, {f_rows_by_rows, d_rows_by_rows}, {f_rows_by_cols, d_rows_by_cols}, {f_dot, d_dot}, {f_sum_rows, d_sum_rows},
+    {f_tiny, d_tiny}, {f_rows_by_rows, d_rows_by_rows}, {f_rows_by_cols, d_rows_by_cols}, c_tiny, {f_dot, d_dot}, {f_sum_rows, d_sum_rows},
     {u8_product, u16_product, u32_product, u64_product},
 };

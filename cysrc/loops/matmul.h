@@ -12,6 +12,8 @@ typedef struct {
                           int64_t ccs, double alpha, double beta);                          /* m <= 4, B stored (n, k) */
   void (*rows_by_cols[2])(int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, const void* b, int64_t ldb, void* c, int64_t crs,
                           int64_t ccs, double alpha, double beta);                          /* m <= 4, B stored (k, n) */
+  void (*tiny_complex)(int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, int64_t acs, const void* b, int64_t brs, int64_t bcs,
+                       void* c, int64_t crs, const double* alpha, const double* beta);      /* complex64, C has unit column stride */
   double (*dot[2])(int64_t n, const void* a, const void* b);
   void (*sum_rows[2])(int64_t m, int64_t n, const void* a, int64_t ars, void* out);
   void (*integer[4])(int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, int64_t acs, const void* b, int64_t brs, int64_t bcs,

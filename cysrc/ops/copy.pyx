@@ -131,14 +131,22 @@ cdef TensorBase zero_cpu(TensorBase self, TensorBase out, int mode):
 
 # ---- to ------------------------------------------------------------------------------------------------------------
 
+cdef bint lies_in(TensorBase self, object memory_format) except -1:
+    """Whether a conversion to a memory format leaves the tensor as it lies: whatever isn't channels-last counts as contiguous."""
+    if memory_format is None or memory_format is preserve_format:
+        return True
+    if memory_format is contiguous_format:
+        return self.contiguous or not (is_channels_last(self) or is_channels_last_3d(self))
+    return self.is_contiguous(memory_format=memory_format)
+
+
 def to(TensorBase self not None, *args, dtype=None, device=None, non_blocking=False, copy=False, memory_format=None):
     """to(dtype), to(device), to(other), to(device, dtype): a converted copy, or the tensor itself when nothing changes."""
-    cdef int code, target
+    cdef int code, target, flags = 0
     if not is_plain(self) and has_function(self):
         r = call_torch_function(to, (self,) + args, {"dtype": dtype, "device": device, "memory_format": memory_format})
         if r is not NotImplemented:
             return r
-    position = 0
     for a in args:
         if isinstance(a, dtype_type) or a in (float, int, bool, complex):
             dtype = a
@@ -146,25 +154,25 @@ def to(TensorBase self not None, *args, dtype=None, device=None, non_blocking=Fa
             dtype = dtype_of((<TensorBase>a).dtype)
             device = make_device((<TensorBase>a).device_type, None)
         elif isinstance(a, bool):
-            if position <= 2 and non_blocking is False:
+            # the first bool is non_blocking, whatever its value
+            if flags == 0:
                 non_blocking = a
             else:
                 copy = a
+            flags += 1
         elif a is not None:
             device = a
-        position += 1
     code = parse_dtype(dtype, "to")
     if code < 0:
         code = self.dtype
     target = self.device_type if device is None else parse_device(device).code
-    if code == self.dtype and target == self.device_type and not copy:
-        if memory_format is None or memory_format is preserve_format or self.is_contiguous(memory_format=memory_format):
-            return self
+    if code == self.dtype and target == self.device_type and not copy and lies_in(self, memory_format):
+        return self
     return op__to_copy(self, code, None if target == self.device_type else device, memory_format)
 
 
 cdef object convert(TensorBase self, int code, object memory_format):
-    if self.dtype == code:
+    if self.dtype == code and lies_in(self, memory_format):
         return self
     return op__to_copy(self, code, None, memory_format)
 

@@ -264,6 +264,10 @@ cdef TensorBase gather_cpu(TensorBase self, int64_t dim, TensorBase index, bint 
     result = empty_tensor(index.ndim, index.sizes, self.dtype, self.device_type)
     if index.numel == 0:
         return finish_write("gather", result, out, mode)
+    if mode == OUT and out.dtype == self.dtype and not same_sizes(out, index):
+        # resized, it may come to lie over what is read
+        prepare_out("gather", out, index.ndim, index.sizes, self.dtype, mode)
+        check_apart("gather", out, mode, self, index)
     i64 = one_dimensional(i64)
     if x.ndim != i64.ndim:
         raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")

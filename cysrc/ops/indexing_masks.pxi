@@ -172,6 +172,9 @@ def nonzero(TensorBase input not None, *, out=None, as_tuple=False):
         if r is not NotImplemented:
             return r
     if as_tuple:
+        if out is not None:
+            check_out(out, "nonzero")
+            raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
         return tuple(coordinates_of(input if input.ndim else one_dimensional(input)))
     if out is None:
         return op_nonzero(input, None, FRESH)

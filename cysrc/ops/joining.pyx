@@ -190,6 +190,8 @@ cdef TensorBase cat_cpu(list tensors, int64_t dim, TensorBase out, int mode):
 cdef TensorBase joined(str name, TensorBase r, TensorBase out, int mode):
     if mode == FRESH or r is out:
         return r
+    if not can_cast(r.dtype, out.dtype):
+        raise TypeError(f"torch.{name}(): input types can't be cast to the desired output type {dtype_label(out.dtype).decode()}")
     prepare_out(name, out, r.ndim, r.sizes, r.dtype, mode)
     if r.device_type != DEV_META:
         copy_elements(out, r)
@@ -411,15 +413,21 @@ cdef TensorBase flip_cpu(TensorBase self, const Dims* dims):
     return r
 
 
-def flip(input, *dims):
-    """A copy with the order of the elements reversed along dims."""
+def flip(input, *positions, dims=None):
+    """A copy with the order of the elements reversed along dims: flip(0, 1), flip((0, 1)) or flip(dims=(0, 1))."""
     cdef Dims d
     cdef TensorBase x = as_tensor_arg(input, "flip", "input")
+    if dims is None:
+        dims = positions
+    elif positions:
+        raise TypeError("flip() got multiple values for argument 'dims'")
+    elif isinstance(dims, int):
+        raise TypeError("flip(): argument 'dims' must be tuple of ints, not int")
     if not is_plain(input) and has_function(input):
         r = call_torch_function(flip, (input, *dims), {})
         if r is not NotImplemented:
             return r
-    parse_size(dims, &d, "flip", "dims")
+    parse_size(tuple(dims), &d, "flip", "dims")
     return op_flip(x, &d)
 
 
@@ -463,6 +471,8 @@ cdef TensorBase triangle(str name, TensorBase self, int64_t diagonal, bint upper
         raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
     if mode == INPLACE:
         prepare_out(name, out, self.ndim, self.sizes, self.dtype, mode)
+    elif mode == OUT:
+        check_out_type(name, out, self.dtype)
     r = self if mode == INPLACE and self.contiguous else empty_tensor(self.ndim, self.sizes, self.dtype, self.device_type)
     if self.device_type != DEV_META and self.numel:
         x = contiguous_of(self)

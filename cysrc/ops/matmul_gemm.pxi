@@ -9,6 +9,7 @@ cdef extern from "matmul.h" nogil:
         void (*tiny[2])(int64_t, int64_t, int64_t, const void*, int64_t, int64_t, const void*, int64_t, int64_t, void*, int64_t, double, double) noexcept nogil
         void (*rows_by_rows[2])(int64_t, int64_t, int64_t, const void*, int64_t, const void*, int64_t, void*, int64_t, int64_t, double, double) noexcept nogil
         void (*rows_by_cols[2])(int64_t, int64_t, int64_t, const void*, int64_t, const void*, int64_t, void*, int64_t, int64_t, double, double) noexcept nogil
+        void (*tiny_complex)(int64_t, int64_t, int64_t, const void*, int64_t, int64_t, const void*, int64_t, int64_t, void*, int64_t, const double*, const double*) noexcept nogil
         double (*dot[2])(int64_t, const void*, const void*) noexcept nogil
         void (*sum_rows[2])(int64_t, int64_t, const void*, int64_t, void*) noexcept nogil
         void (*integer[4])(int64_t, int64_t, int64_t, const void*, int64_t, int64_t, const void*, int64_t, int64_t, void*, int64_t, int64_t, int64_t, int64_t) noexcept nogil
@@ -24,6 +25,7 @@ elif instruction_set() == 2:
 
 cdef enum:
     TINY_WORK = 20000            # multiplications below which own registers beat a library call (estimated from points on both sides)
+    TINY_COMPLEX_WORK = 1024     # the same for complex64, whose own loop is plain
     HELD_WORK = 100000           # multiplications that take about 10 µs: beyond, the GIL is released
     THREAD_WORK = 65536          # multiplications worth another thread
     SKINNY = 4                   # rows (or columns) up to which streaming the other operand once is the fastest
@@ -141,7 +143,9 @@ cdef void batch_task(void* context, int64_t begin, int64_t end) noexcept nogil:
         a = g.a + i * g.ma.bs * size
         b = g.b + i * g.mb.bs * size
         c = g.c + i * g.mc.bs * size
-        if g.way == WAY_TINY:
+        if g.way == WAY_TINY and g.dtype == C64:
+            LOOPS.tiny_complex(g.m, g.n, g.k, a, g.ma.rs, g.ma.cs, b, g.mb.rs, g.mb.cs, c, g.mc.rs, g.alpha, g.beta)
+        elif g.way == WAY_TINY:
             LOOPS.tiny[g.dtype - F32](g.m, g.n, g.k, a, g.ma.rs, g.ma.cs, b, g.mb.rs, g.mb.cs, c, g.mc.rs, g.alpha[0], g.beta[0])
         elif g.way == WAY_BLAS:
             blas_item(g, a, b, c)
@@ -258,7 +262,7 @@ cdef int product(str name, TensorBase out, const Mat* mo, TensorBase a, const Ma
         g.way = WAY_INTEGER
     else:
         g.way = WAY_TINY if work <= TINY_WORK and g.k <= MATMUL_TINY_K and g.dtype <= F64 else WAY_SKINNY if (g.m <= SKINNY or g.n <= SKINNY) and g.dtype <= F64 else WAY_BLAS
-        if g.k == 0 and g.dtype <= F64:
+        if g.dtype == C64 and work <= TINY_COMPLEX_WORK or g.k == 0 and g.dtype <= F64:
             g.way = WAY_TINY
         if g.way != WAY_TINY:
             if not unit_stride(&g.ma):

@@ -314,6 +314,10 @@ cdef TensorBase mean_cpu(TensorBase self, const Dims* dim, bint keepdim, int dty
     if category[target] < CAT_FLOAT:
         raise RuntimeError(f"mean(): could not infer output dtype. {'Input' if dtype < 0 else 'Optional'} dtype must be either a floating point or complex dtype. Got: {dtype_label(target).decode()}")
     p.flags = REDUCE_MEAN
+    if mode == OUT and dim != NULL and category[target] == CAT_COMPLEX and category[out.dtype] == CAT_FLOAT:
+        import warnings
+        warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=2)
+        return to_result(cast_to(mean_cpu(self, dim, keepdim, dtype, None, FRESH), out.dtype), out, mode, "mean")
     return reduce_op(cast_to(self, target), dim, keepdim, REDUCE_SUM, &p, target, out, mode, "mean")
 
 
@@ -376,6 +380,9 @@ cdef object extreme_dim(TensorBase self, int64_t dim, bint keepdim, int op, str 
         raise RuntimeError(f"{name}(): does not support complex input")
     for i in range(self.ndim):
         reduced[i] = i == d.v[0]
+    if mode == OUT:
+        check_out_type(name, <TensorBase>out[0], self.dtype)
+        check_out_type(name, <TensorBase>out[1], I64)
     values = reduced_tensor(self, reduced, keepdim, self.dtype)
     indices = reduced_tensor(self, reduced, keepdim, I64)
     reduce_into(self, reduced, op, &p, indices, values, name)
@@ -412,6 +419,14 @@ cdef object max_or_min(str name, bint largest, object input, object dim, object 
             raise RuntimeError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.")
         if category[self.dtype] == CAT_COMPLEX:
             raise RuntimeError(f"{name}(): does not support complex input")
+        if isinstance(out, TensorBase) and (<TensorBase>out).dtype != self.dtype:
+            # unlike amax, the extreme of all elements is converted
+            check_out(out, name)
+            if self.requires_grad and grad_mode():
+                refuse_out(name)
+            to_result(<TensorBase>(_ops.amax(self.detach()) if largest else _ops.amin(self.detach())), <TensorBase>out, OUT, name)
+            bump_version(<TensorBase>out)
+            return out
         return _ops.amax(self, out=out) if largest else _ops.amin(self, out=out)
     if isinstance(dim, TensorBase):
         return (_ops.maximum if largest else _ops.minimum)(self, dim, out=out)
@@ -440,6 +455,8 @@ cdef TensorBase arg_extreme(TensorBase self, object dim, bint keepdim, int op, s
     clear(&p)
     if category[self.dtype] == CAT_COMPLEX or self.dtype == BOOL:
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dtype_label(self.dtype).decode()}'")
+    if mode == OUT:
+        check_out_type(name, out, I64)
     if dim is None:
         if not self.numel:
             raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.")
@@ -461,7 +478,9 @@ cdef TensorBase argmin_cpu(TensorBase self, object dim, bint keepdim, TensorBase
 cdef TensorBase truth(TensorBase self, const Dims* dim, bint keepdim, int op, str name, TensorBase out, int mode):
     cdef reduce_params p
     clear(&p)
-    if self.dtype == U8:
+    if mode == OUT and out.dtype != BOOL and out.dtype != U8:
+        raise RuntimeError(f"{name} only supports bool tensor for result, got: {dtype_label(out.dtype).decode()}")
+    if self.dtype == U8 and mode != OUT:
         return to_result(cast_to(reduce_op(self, dim, keepdim, op, &p, BOOL, None, FRESH, name), U8), out, mode, name)
     return reduce_op(self, dim, keepdim, op, &p, BOOL, out, mode, name)
 
@@ -490,12 +509,16 @@ cdef TensorBase var_kernel_cpu(TensorBase self, const Dims* dim, double correcti
     if category[self.dtype] == CAT_COMPLEX:
         # the variance of a complex variable is that of its parts, added
         parts = <TensorBase>_ops.view_as_real(self.detach())
+        if mode == OUT and category[out.dtype] == CAT_FLOAT and promotion[parts.dtype][out.dtype] == out.dtype:
+            parts = cast_to(parts, out.dtype)
         re = var_kernel_cpu(<TensorBase>parts.select(-1, 0), dim, correction, keepdim, False, None, FRESH)
         im = var_kernel_cpu(<TensorBase>parts.select(-1, 1), dim, correction, keepdim, False, None, FRESH)
         total = re + im
         return to_result(<TensorBase>(total.sqrt() if root else total), out, mode, name)
     p.correction = correction
     p.flags = REDUCE_SQRT if root else 0
+    if mode == OUT and category[out.dtype] == CAT_FLOAT and promotion[self.dtype][out.dtype] == out.dtype:
+        self = cast_to(self, out.dtype)          # computed in the wider type of the output
     return reduce_op(self, dim, keepdim, REDUCE_VAR, &p, self.dtype, out, mode, name)
 
 
@@ -548,11 +571,25 @@ def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
 cdef TensorBase logsumexp_cpu(TensorBase self, const Dims* dim, bint keepdim, TensorBase out, int mode):
     cdef reduce_params p
     clear(&p)
+    if mode == OUT and category[out.dtype] < CAT_FLOAT:
+        raise RuntimeError(f"logsumexp(): Expected floating point type for result tensor, but got: {dtype_label(out.dtype).decode()}")
     if category[self.dtype] == CAT_COMPLEX:
-        raise NotImplementedError("logsumexp: complex input is not implemented (docs/gaps.md)")
+        return to_result(<TensorBase>complex_logsumexp(self.detach(), dims_tuple(dim), keepdim), out, mode, "logsumexp")
     if category[self.dtype] < CAT_FLOAT:
         self = cast_to(self, default_float_code())
+    if mode == OUT and category[out.dtype] == CAT_FLOAT and promotion[self.dtype][out.dtype] == out.dtype:
+        self = cast_to(self, out.dtype)
     return reduce_op(self, dim, keepdim, REDUCE_LOGSUMEXP, &p, self.dtype, out, mode, "logsumexp")
+
+
+cdef object complex_logsumexp(object x, object dims, bint keepdim):
+    """Shifted by the largest real part."""
+    if not x.numel():
+        return x.exp().sum(dims, keepdim).log()
+    top = x.real.amax(dims, True)
+    top = top.masked_fill(top.isinf(), 0)
+    total = (x - top).exp().sum(dims, True).log() + top
+    return total if keepdim or not x.dim() else total.squeeze(dims if len(dims) else tuple(range(x.dim())))
 
 
 cdef TensorBase vector_norm_cpu(TensorBase self, double ord, const Dims* dim, bint keepdim, int dtype, TensorBase out, int mode):
@@ -566,6 +603,8 @@ cdef TensorBase vector_norm_cpu(TensorBase self, double ord, const Dims* dim, bi
     if category[self.dtype] < CAT_FLOAT:
         raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {dtype_label(self.dtype).decode()}")
     target = to_real(self.dtype)
+    if mode == OUT:
+        check_out_type("linalg.vector_norm", out, target)
     p.p = ord
     if ord == 2.0:
         op = REDUCE_SQ_SUM
@@ -668,9 +707,14 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
 
 
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
-    """The p-norm over dimensions, 'fro' for the 2-norm; 'nuc' needs singular values."""
+    """The p-norm over dimensions, 'fro' for the 2-norm, 'nuc' for the sum of the singular values of matrices."""
     if p == "nuc":
-        raise NotImplementedError("norm: p='nuc' is not implemented (docs/gaps.md)")
+        from tensorrt_lite.linalg import matrix_norm
+        if dim is None:
+            if input.dim() != 2:
+                raise RuntimeError(f"norm: p='nuc' needs a matrix or two dimensions dim, got shape {list(input.shape)}")
+            dim = (0, 1)
+        return matrix_norm(input, "nuc", dim, keepdim, dtype=dtype, out=out)
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(f"norm: unknown order {p!r}")
     if p is None or p == "fro":

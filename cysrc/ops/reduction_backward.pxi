@@ -82,6 +82,8 @@ cdef object logsumexp_backward(object grad, object self, object result, object d
     if not self.is_floating_point():
         self = self.to(result.dtype)
     r = restore_dims(result, self.shape, dim, keepdim)
+    if self.is_complex():
+        return restore_dims(grad, self.shape, dim, keepdim) * (self - r).exp().conj()
     return restore_dims(grad, self.shape, dim, keepdim) * (self - r.masked_fill(r.isinf(), 0)).exp()
 
 
@@ -89,9 +91,9 @@ cdef object norm_backward(object grad, object self, object result, double p, obj
     shape = self.shape
     g = restore_dims(grad, shape, dim, keepdim)
     r = restore_dims(result, shape, dim, keepdim)
-    sign = _ops.sgn(self)
     if p == 0:
-        return _ops.zeros_like(self)
+        return None
+    sign = _ops.sgn(self)
     if p == 1:
         return (sign * g).to(self.dtype)
     if p == 2:

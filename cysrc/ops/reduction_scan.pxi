@@ -25,6 +25,8 @@ cdef TensorBase scan(TensorBase self, int64_t dim, int dtype, int op, TensorBase
     cdef int d = wrap_dim(dim, self.ndim), i, target = dtype
     cdef int64_t outer = 1
     cdef TensorBase x, r
+    if target >= 0 and mode == OUT:
+        check_out_type(name, out, target)
     if target < 0:
         target = self.dtype if mode == INPLACE else out.dtype if mode == OUT else (I64 if self.dtype <= I64 else self.dtype)
     x = contiguous_of(cast_to(self, target) if category[target] >= CAT_FLOAT or category[self.dtype] >= CAT_FLOAT else self)

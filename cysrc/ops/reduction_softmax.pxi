@@ -65,11 +65,10 @@ cdef TensorBase softmax_forward(TensorBase self, int64_t dim, int dtype, int op,
     cdef trt_block* scratch
     if dtype >= 0:
         self = cast_to(self, dtype)
+    if mode == OUT:
+        check_out_type(name, out, self.dtype)
     x = contiguous_of(self)
-    if mode == FRESH:
-        r = empty_tensor(x.ndim, x.sizes, x.dtype, x.device_type)
-    else:
-        r = empty_tensor(x.ndim, x.sizes, x.dtype, x.device_type)
+    r = empty_tensor(x.ndim, x.sizes, x.dtype, x.device_type)
     s.kernels = softmax_table(op, x.dtype)
     if s.kernels.rows == NULL:
         raise NotImplementedError(f"\"{name}_lastdim_kernel_impl\" not implemented for '{dtype_label(x.dtype).decode()}'")

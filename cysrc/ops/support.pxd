@@ -20,6 +20,8 @@ cdef int check_out(object out, str name) except -1
 cdef int check_outs(object out, str name, int n) except -1
 cdef int bump_outs(object out) except -1
 cdef object finish_inplace(TensorBase result, uint64_t keys)
+cdef object absent_argument()
+cdef int check_out_type(str name, TensorBase out, int dtype) except -1
 cdef TensorBase new_like(TensorBase t, int ndim, const int64_t* sizes, int dtype)
 cdef TensorBase result_tensor(str name, TensorBase out, int mode, int ndim, const int64_t* sizes, int dtype, TensorBase like)
 

@@ -125,6 +125,14 @@ cdef int check_out(object out, str name) except -1:
     return 0
 
 
+cdef int check_out_type(str name, TensorBase out, int dtype) except -1:
+    """For operators whose result is never converted on the way to `out`."""
+    if out.dtype != dtype:
+        raise RuntimeError(
+            f"Expected out tensor to have dtype {(<bytes>dtype_label(dtype)).decode()}, but got {(<bytes>dtype_label(out.dtype)).decode()} instead ({name})")
+    return 0
+
+
 cdef int check_outs(object out, str name, int n) except -1:
     if not isinstance(out, (tuple, list)) or len(out) != n:
         raise TypeError(f"{name}(): argument 'out' must be tuple of {n} Tensors, not {type(out).__name__}")
@@ -162,6 +170,19 @@ cdef TensorBase result_tensor(str name, TensorBase out, int mode, int ndim, cons
 def instruction_set():
     """The instruction set of the loops in use: 0 baseline, 1 AVX2, 2 AVX-512."""
     return trt_cpu_level()
+
+
+class _Absent:
+    def __repr__(self):
+        return "None"
+
+
+_absent = _Absent()
+
+
+cdef object absent_argument():
+    """The default of an argument for which None and nothing differ."""
+    return _absent
 
 
 # ---- factories -----------------------------------------------------------------------------------------------------

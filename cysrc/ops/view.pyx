@@ -376,7 +376,7 @@ cdef TensorBase narrow_cpu(TensorBase self, int64_t dim, int64_t start, int64_t 
 def narrow(TensorBase input not None, dim, start, length):
     """The view input[..., start:start + length, ...] along `dim`."""
     if isinstance(start, TensorBase):
-        if (<TensorBase>start).ndim != 0 or category[(<TensorBase>start).dtype] > CAT_INT:
+        if (<TensorBase>start).ndim != 0 or category[(<TensorBase>start).dtype] != CAT_INT:
             raise RuntimeError("start must be an 0-dim integral Tensor.")
     return op_narrow(input, parse_int(dim, "narrow", "dim"), parse_int(start, "narrow", "start"), parse_int(length, "narrow", "length"))
 
@@ -531,7 +531,7 @@ cdef object unbind_cpu(TensorBase self, int64_t dim):
     cdef int d
     cdef int64_t i
     if self.ndim == 0:
-        raise RuntimeError("Dimension specified as 0 but tensor has no dimensions")
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     d = wrap_dim(dim, self.ndim)
     return tuple([select_cpu(self, d, i) for i in range(self.sizes[d])])
 

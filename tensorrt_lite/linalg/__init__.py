@@ -1,4 +1,4 @@
-"""torch.linalg's names: norms and products; factorisations are not implemented and say so when called."""
+"""torch.linalg's names: norms, products and singular values; other factorisations are not implemented and say so when called."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ cross = _ops.linalg_cross
 vecdot = _ops.linalg_vecdot
 matrix_power = _ops.matrix_power
 matmul = _ops.matmul
+svd = _ops.linalg_svd
+svdvals = _ops.linalg_svdvals
 
 
 class LinAlgError(RuntimeError):
@@ -22,14 +24,20 @@ class LinAlgError(RuntimeError):
 def matrix_norm(
     A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None, out: Any = None
 ) -> Any:
-    """The norm of matrices over two dimensions: 'fro', 1, -1, inf or -inf; those of singular values are not implemented."""
+    """The norm of matrices over two dimensions: 'fro', 1, -1, inf or -inf, or of singular values: 2, -2 or 'nuc'."""
     first, second = (d % A.dim() for d in dim)
     if first == second:
         raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got {tuple(dim)}")
     if ord == "fro":
         return vector_norm(A, 2, (first, second), keepdim, dtype=dtype, out=out)
     if ord in (2, -2, "nuc"):
-        raise NotImplementedError(f"linalg.matrix_norm with ord={ord!r} is not implemented (docs/gaps.md)")
+        if dtype is not None:
+            A = A.to(dtype)
+        values = svdvals(A.movedim((first, second), (-2, -1)))
+        result = values.sum(-1) if ord == "nuc" else values.amax(-1) if ord == 2 else values.amin(-1)
+        if keepdim:
+            result = result.unsqueeze(min(first, second)).unsqueeze(max(first, second))
+        return result if out is None else _into(out, result)
     if ord not in (1, -1, float("inf"), float("-inf")):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord!r} not supported.")
     if ord in (1, -1):
@@ -40,7 +48,13 @@ def matrix_norm(
     result = sums.amax((other,), True) if ord > 0 else sums.amin((other,), True)
     if not keepdim:
         result = result.squeeze((first, second))
-    return result if out is None else out.resize_(result.shape).copy_(result)
+    return result if out is None else _into(out, result)
+
+
+def _into(out: Any, result: Any) -> Any:
+    if out.dtype != result.dtype:
+        raise RuntimeError(f"linalg.matrix_norm: Expected out tensor to have dtype {result.dtype}, but got {out.dtype} instead")
+    return out.resize_(result.shape).copy_(result)
 
 
 def norm(
@@ -66,7 +80,7 @@ def diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
 
 
 _MISSING = {
-    "inv", "inv_ex", "pinv", "solve", "solve_ex", "solve_triangular", "lstsq", "cholesky", "cholesky_ex", "qr", "svd", "svdvals", "eig", "eigvals",
+    "inv", "inv_ex", "pinv", "solve", "solve_ex", "solve_triangular", "lstsq", "cholesky", "cholesky_ex", "qr", "eig", "eigvals",
     "eigh", "eigvalsh", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "ldl_factor", "ldl_factor_ex", "ldl_solve", "det", "slogdet", "cond",
     "matrix_rank", "matrix_exp", "householder_product", "tensorinv", "tensorsolve", "vander",
 }  # fmt: skip

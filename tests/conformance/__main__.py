@@ -54,7 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
     print(runner.summary(table))
     print(f"{time.monotonic() - started:.0f} s")
     if options.json:
-        options.json.write_text(json.dumps(runner.as_json(table), indent=1) + "\n")
+        options.json.write_text(runner.as_text(table))
     if options.compare:
         lost = runner.losses(table, json.loads(options.compare.read_text()))
         print("\n".join(lost) or "nothing passes fewer samples than in the saved run")

@@ -32,8 +32,11 @@ _UNUSUAL_OUT_SAMPLES = 4
 
 @dataclass(frozen=True)
 class Case:
+    """`exact` gives PyTorch's outcome on the same arguments in double precision."""
+
     label: str
     run: Callable[[Library], Observed]
+    exact: Callable[[], Observed] | None = None
 
 
 def _attempt(call: Callable[[], Observed]) -> Observed:
@@ -62,7 +65,22 @@ def _call_case(
 
         return _attempt(call)
 
-    return Case(label, run)
+    def exact() -> Observed:
+        found = _call_case(op, label, sample.transform(_doubled), resolve).run(Library(torch))
+        if extra is not None and found.error is None:
+            # What the given outputs, the last of the arguments, should hold.
+            leaves = found.result if isinstance(found.result, list) else [found.result]
+            found.arguments += [leaf.value for leaf in leaves]
+        return found
+
+    return Case(label, run, exact if op.name not in opinfo.RANDOM else None)
+
+
+def _doubled(value: Any) -> Any:
+    """A tensor of floating or complex numbers in double precision; other values as they are."""
+    if not isinstance(value, torch.Tensor) or not (value.is_floating_point() or value.is_complex()):
+        return value
+    return value.detach().to(torch.complex128 if value.is_complex() else torch.float64)
 
 
 def _label(dtype: torch.dtype, sample: SampleInput, prefix: str = "") -> str:
@@ -234,20 +252,13 @@ def derivatives(
         return observe(library, [tensor.detach() if tensor is not None else None for tensor in grads], ())
     # Which of the first derivatives hang on a graph is each library's choice (a constant zero may or may not), so an
     # absent second derivative counts as zero.
-    connected = [tensor for tensor in grads if tensor is not None and tensor.requires_grad]
     targets = leaves + cotangents
     second: list[Any] = [None] * len(targets)
-    # The draw depends on all first derivatives, not only on the connected ones, so that both libraries draw alike.
-    draws = {
-        id(tensor): draw
-        for tensor, draw in zip(
-            [tensor for tensor in grads if tensor is not None],
-            _cotangents(library, [tensor for tensor in grads if tensor is not None], random, requires_grad=False),
-            strict=True,
-        )
-    }
-    if connected:
-        second = list(differentiate(connected, targets, [draws[id(t)] for t in connected], allow_unused=True))
+    # Drawn for every leaf, whatever its derivative is, so that both libraries draw alike.
+    draws = _cotangents(library, leaves, random, requires_grad=False)
+    pairs = [(g, d) for g, d in zip(grads, draws, strict=True) if g is not None and g.requires_grad]
+    if pairs:
+        second = list(differentiate([g for g, _ in pairs], targets, [d for _, d in pairs], allow_unused=True))
     zeros = library.module.zeros_like
     filled = [zeros(target).detach() if value is None else value for value, target in zip(second, targets, strict=True)]
     return observe(library, [tensor.detach() for tensor in filled], ())

@@ -153,8 +153,18 @@ class Library:
     def is_tensor(self, value: Any) -> bool:
         return isinstance(value, self.Tensor)
 
+    def address(self, tensor: Any) -> int | None:
+        """Where a tensor's storage lies; None when it has no memory."""
+        return None if tensor.numel() == 0 or self._is_unstored_zero(tensor) else tensor.untyped_storage().data_ptr()
+
+    def _is_unstored_zero(self, tensor: Any) -> bool:
+        # Some of PyTorch's derivatives return a constant zero that has a shape and no storage.
+        return self.module is torch and tensor._is_zerotensor()
+
     def to_torch(self, value: Any) -> Any:
         """A result with this library's tensors as PyTorch's (contiguous copies), other library values by their name."""
+        if self.is_tensor(value) and self._is_unstored_zero(value):
+            return torch.zeros(value.shape, dtype=value.dtype)
         if self.is_tensor(value):
             value = value.detach()
             dtype = getattr(torch, bare_name(value.dtype))

@@ -23,7 +23,7 @@ import torch
 from torch.testing._internal.opinfo.core import OpInfo
 
 from . import opinfo
-from .compare import SOFT, Judge
+from .compare import SOFT, Judge, Mismatch
 from .kinds import KINDS, applies
 from .library import Library, Missing
 
@@ -33,11 +33,17 @@ DESCRIBED = 10
 
 @dataclass
 class Report:
-    """What one kind of one operator came to; status: ok, failed, missing, crashed, timeout."""
+    """What one kind of one operator came to; status: ok, failed, missing, crashed, timeout.
+
+    nearer: of the passed, those outside the tolerance around PyTorch's value and no further from the exact one.
+    refused: not in total; samples for which PyTorch has no implementation and the library under test computes.
+    """
 
     passed: int = 0
     total: int = 0
     strides: int = 0
+    nearer: int = 0
+    refused: int = 0
     status: str = "ok"
     failures: list[str] = field(default_factory=list)
 
@@ -65,9 +71,16 @@ def run(op: OpInfo, kind: str, module: Any, limit: int | None = None) -> Report:
                 actual = case.run(library)
             except Missing as error:
                 return Report(total=report.total, status="missing", failures=[str(error)])
+            if kind != "errors" and actual.error is None and _lacks_implementation(expected.error):
+                report.total -= 1
+                report.refused += 1
+                continue
             found = judge(actual, expected)
+            if case.exact is not None and _judges_values(found) and not _hard(judge(actual, expected, case.exact())):
+                report.nearer += 1
+                found = [item for item in found if item.level in SOFT]
             report.strides += any(item.level in SOFT for item in found)
-            hard = [item for item in found if item.level not in SOFT]
+            hard = _hard(found)
             if not hard:
                 report.passed += 1
             elif len(report.failures) < DESCRIBED:
@@ -75,6 +88,21 @@ def run(op: OpInfo, kind: str, module: Any, limit: int | None = None) -> Report:
     if report.passed < report.total:
         report.status = "failed"
     return report
+
+
+def _hard(found: list[Mismatch]) -> list[Mismatch]:
+    return [item for item in found if item.level not in SOFT]
+
+
+def _judges_values(found: list[Mismatch]) -> bool:
+    """Whether values differ and nothing else does."""
+    hard = _hard(found)
+    return bool(hard) and all(item.level in ("value", "mutation") for item in hard)
+
+
+def _lacks_implementation(error: BaseException | None) -> bool:
+    """PyTorch's refusals of arguments that it means to accept, told by their text."""
+    return error is not None and any(text in str(error) for text in ("not implemented", "Unsupported dtype"))
 
 
 class _Child:
@@ -189,6 +217,15 @@ def as_json(table: dict[str, dict[str, Report]]) -> dict[str, Any]:
     return {name: {kind: asdict(report) for kind, report in row.items()} for name, row in table.items()}
 
 
+def as_text(table: dict[str, dict[str, Report]]) -> str:
+    """as_json in text, one line per operator and kind."""
+    rows = []
+    for name, kinds in as_json(table).items():
+        lines = ",\n".join(f"  {json.dumps(kind)}: {json.dumps(report)}" for kind, report in kinds.items())
+        rows.append(f" {json.dumps(name)}: {{\n{lines}\n }}")
+    return "{\n" + ",\n".join(rows) + "\n}\n"
+
+
 def losses(table: dict[str, dict[str, Report]], saved: dict[str, Any]) -> list[str]:
     """Lines for every pair that passed more samples in the saved run than in this one; pairs not run now are left."""
     lines = []
@@ -217,7 +254,12 @@ def summary(table: dict[str, dict[str, Report]]) -> str:
     lines = []
     for kind in dict.fromkeys(kind for _, kind, _ in reports):
         own = [report for _, other, report in reports if other == kind]
-        lines.append(f"{kind}: {sum(r.passed for r in own)} of {sum(r.total for r in own)} samples pass")
+        line = f"{kind}: {sum(r.passed for r in own)} of {sum(r.total for r in own)} samples pass"
+        if nearer := sum(r.nearer for r in own):
+            line += f", {nearer} of them as near to the exact value as PyTorch's"
+        if refused := sum(r.refused for r in own):
+            line += f"; {refused} more that PyTorch has no implementation for"
+        lines.append(line)
     for status in ("missing", "crashed", "timeout"):
         names = list(dict.fromkeys(f"{name}[{kind}]" for name, kind, r in reports if r.status == status))
         if names:

@@ -91,6 +91,55 @@ def test_finds_nan_instead_of_a_number() -> None:
     fails_with(report("sqrt", "forward", {"sqrt": lambda x: torch.sqrt(x) * float("nan")}), "value")
 
 
+def rounded_once(x: Any, dim: int, dtype: Any = None, out: Any = None) -> Any:
+    """log_softmax in double precision; PyTorch's rounds bfloat16 in between."""
+    value = torch.log_softmax(x.to(torch.float64), dim).to(dtype or x.dtype)
+    return value if out is None else out.resize_(value.shape).copy_(value)
+
+
+def test_accepts_what_is_nearer_to_the_exact_value_than_pytorch() -> None:
+    found = report("log_softmax", "forward", {"log_softmax": lambda x, dim, **kw: rounded_once(x, dim, **kw)})
+    assert found.status == "ok"
+    assert found.nearer > 0
+    assert report("log_softmax", "forward", {}).nearer == 0
+
+
+def test_finds_a_wrong_value_in_low_precision() -> None:
+    def off(x: Any, dim: int, **kwargs: Any) -> Any:
+        return rounded_once(x, dim, **kwargs) * (1.03 if x.dtype == torch.bfloat16 else 1)
+
+    found = report("log_softmax", "forward", {"log_softmax": off})
+    fails_with(found, "value")
+    assert any(line.startswith("bfloat16") for line in found.failures)
+
+
+def test_leaves_out_what_pytorch_has_no_implementation_for() -> None:
+    def complete(x: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        try:
+            return torch.var(x, *args, out=out, **kwargs)
+        except RuntimeError as error:
+            if "Unsupported dtype" not in str(error):
+                raise
+            return out.resize_(()).copy_(torch.var(x.to(out.dtype), *args, **kwargs))
+
+    found = report("var", "out", {"var": complete})
+    assert (found.status, found.refused > 0) == ("ok", True)
+    assert found.total + found.refused == report("var", "out", {}).total
+
+
+def test_derivatives_without_memory_are_zero() -> None:
+    from .kinds import gradgrad
+    from .library import Library
+
+    for case in gradgrad(opinfo.entries(["abs"])["abs"]):
+        assert case.run(Library(torch)).error is None
+
+
+def test_second_derivatives_do_not_depend_on_which_first_ones_are_one_object() -> None:
+    apart = {"add": lambda a, b, **kw: torch.add(a * 1, b, **kw)}
+    assert report("add", "gradgrad", apart).status == "ok"
+
+
 def test_finds_a_wrong_dtype() -> None:
     fails_with(report("sum", "forward", {"sum": lambda x, *a, **kw: torch.sum(x, *a, **kw).double()}), "dtype")
 

@@ -294,7 +294,8 @@ def emit_autograd(op: Operator, text: list[str]) -> None:
 
 def entry_parameters(op: Operator, inplace: bool) -> str:
     rename = {"self": "input"}
-    positional = [f"{rename.get(a.name, a.name)}{default_text(a)}" for a in op.arguments if not a.keyword]
+    absent = None if inplace else op.row.get("out_needs")
+    positional = [f"{rename.get(a.name, a.name)}{'=absent' if a.name == absent else default_text(a)}" for a in op.arguments if not a.keyword]
     keyword = [f"{rename.get(a.name, a.name)}{default_text(a)}" for a in op.arguments if a.keyword]
     if "out" in op.variants and not inplace:
         keyword.append("out=None")
@@ -315,6 +316,7 @@ def emit_entry_form(op: Operator, inplace: bool, text: list[str]) -> None:
     tensors = [a for a in op.arguments if a.type in ("Tensor", "Tensor?")]
     lists = [a for a in op.arguments if a.type == "Tensor[]"]
     out_named = "out" in op.variants and not inplace
+    needed = None if inplace else op.row.get("out_needs")
     text.append(f"def {name}({entry_parameters(op, inplace)}):")
     for a in op.arguments:
         t = c_type(a)
@@ -324,6 +326,9 @@ def emit_entry_form(op: Operator, inplace: bool, text: list[str]) -> None:
             text.append(f"    cdef Dims dims_{a.name}\n    cdef const Dims* c_{a.name} = NULL")
         elif t != "object":
             text.append(f"    cdef {t} c_{a.name}")
+    if needed:
+        text.append(f"    if {needed} is absent:\n        {needed} = None\n        if out is not None:")
+        text.append(f"            raise TypeError(\"{op.name}(): out= needs {needed}, which may be None\")")
     # __torch_function__: any argument that is not plainly a tensor
     tests = []
     for a in tensors:

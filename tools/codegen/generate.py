@@ -34,6 +34,7 @@ cdef extern from "cpu_level.h":
 
 attach()
 cdef object _ops = ops_namespace()
+cdef object absent = absent_argument()
 
 """
 

@@ -245,7 +245,10 @@ def emit_operator(family: str, op: Operator, forward: Loop, fused: dict[str, Loo
         init.append(f"{info}.bool_error = {c_string(row['bool_error'])}")
     if row.get("int_error"):
         init.append(f"{info}.int_error = {c_string(row['int_error'])}")
-    init.append(f"{info}.tensor_only = {int(bool(row.get('tensor_only')))}")
+    only = row.get("tensor_only", False)
+    no_numbers = tensors if only is True else [t.strip() for t in str(only or "").split(",") if t.strip()]
+    init.append(f"{info}.tensor_only = {sum(1 << tensors.index(t) for t in no_numbers)}")
+    init.append(f"{info}.two_numbers = {int(bool(row.get('two_numbers')))}; {info}.exact_out = {int(bool(row.get('exact_out')))}")
     if row.get("first_bool"):
         init.append(f"{info}.in_type[0] = IN_BOOL")
     if op.backward:
@@ -314,6 +317,12 @@ def emit_symbols(op: Operator, info: str, py: list[str]) -> None:
             py += [f"def {function}(self):", f"    return entry1(&{info}, self, NULL, None, False, ())\n"]
             continue
         py.append(f"def {function}(self, other):")
+        py.append("    if not isinstance(self, TensorBase):")
+        if symbol == "__rsub__":
+            # written in Python there, and its errors become this
+            py.append("        return NotImplemented")
+        else:
+            py.append(f"        raise TypeError(f\"descriptor '{symbol}' for 'Tensor' objects doesn't apply to a '{{type(self).__name__}}' object\")")
         if op.params:
             py.append("    cdef Scalar p[1]")
             py.append("    unit_scalar(&p[0])")

@@ -1,8 +1,9 @@
 """Reads declarations. One `Operator` per yaml row; signatures are in PyTorch's schema language.
 
 Row keys: op, signature, kind (pointwise, function, composite), variants (function, method, inplace, out, nn), and for
-pointwise rows expr, promote, dtypes, backward, scalar (operands that get a scalar loop), checks, cost; for function rows
-kernel, backward, view, entry, nondiff. `samples` names what the tests draw, `reference` PyTorch's function.
+pointwise rows expr, promote, dtypes, backward, scalar (operands that get a scalar loop), checks, cost, tensor_only (operands
+that are no Python numbers, or true), two_numbers (both may be), exact_out (out= must have the result's dtype); for function
+rows kernel, backward, view, entry, nondiff, out_needs (an argument that must be given beside out=). `samples` names what the tests draw, `reference` PyTorch's function.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ KNOWN_KEYS = {
     "op", "signature", "kind", "variants", "expr", "int_expr", "complex_expr", "bool_expr", "promote", "dtypes", "backward", "scalar", "checks",
     "cost", "kernel", "view", "entry", "samples", "reference", "aliases", "method_name", "defaults", "doc", "first_bool", "nondiff", "backward_dtypes", "node",
     "multi_view", "cuda", "bool_error", "int_error", "tensor_only", "symbol", "cases",
+    "two_numbers", "exact_out", "out_needs",
 }  # fmt: skip
 
 
