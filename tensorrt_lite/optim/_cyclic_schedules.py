@@ -9,7 +9,7 @@ import math
 import types
 from typing import TYPE_CHECKING, Any
 
-from .lr_scheduler import LRScheduler, _check_optimizer, _per_group, _set_group_value
+from ._scheduler_base import LRScheduler, _check_optimizer, _per_group, _set_group_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
