@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import tensorrt_lite as trt
 from tensorrt_lite import nn
 
-from .lr_scheduler import LRScheduler, _per_group
+from ._scheduler_base import LRScheduler, _per_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
