@@ -26,9 +26,9 @@ from tools.codegen.schema import load
 from tools.codegen.stubs import write_documentation
 
 ROOT = Path(__file__).resolve().parent.parent
-# What of -O3 the generated loops and the kernels with explicit vectors need. All of it doubles compile time and size: it
-# unrolls and clones what is vectorised already. Old processors (base) take -O1, which vectorises the loops marked for it
-# and takes half of -O2's compile time.
+# What of -O3 the generated loops, reductions, softmax and norms need. All of it doubles compile time and size: it unrolls
+# and clones what is vectorised already. Convolution needs all of it: it had half the speed without. Old processors (base)
+# take -O1, which vectorises the loops marked for it and takes half of -O2's compile time.
 VECTORISE = ["-O2", "-ftree-loop-vectorize", "-fvect-cost-model=dynamic"]
 # These passes turn one selection after another (clamp: a minimum of a maximum) into branches, which are not vectorised.
 SELECTIONS = ["-fno-thread-jumps", "-fno-tree-dominator-opts", "-fno-tree-pre"]
@@ -96,7 +96,7 @@ class Builder:
                 folder = ROOT / "cysrc" / "loops"
                 sources += [p for p in sorted(folder.glob("*.c")) if p.stem == family or p.stem.startswith(f"{family}_")]
                 for source in sources:
-                    vectorised = source.stem.startswith(("kernels_", "loops_"))
+                    vectorised = source.stem.startswith(("loops_", "kernels_reduce", "kernels_softmax", "kernels_norm"))
                     for isa, flags in ISA_FLAGS.items():
                         level = ["-O1"] if isa == "base" else VECTORISE + SELECTIONS * source.stem.startswith("loops_") if vectorised else ["-O3"]
                         o = self.build / "objects" / f"{source.stem}_{isa}.o"
