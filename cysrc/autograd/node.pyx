@@ -50,7 +50,7 @@ cdef class Node:
         global _draining
         cdef bint outermost
         if (self.e0 is None or self.leaf_edges & 1) and (self.e1 is None or self.leaf_edges & 2) and self.e2 is None and self.more is None and self.e3 is None:
-            return             # leaves die with their owner, not with us
+            return             # nothing that could start a long chain of deallocations: leaves have no edges
         # hand over the edges; whoever is outermost frees them one after another
         if self.e0 is not None and not self.leaf_edges & 1:
             _dying.append(self.e0)
@@ -117,6 +117,8 @@ cdef class Node:
         """Connect edge i to the Node that made `t` (or to a leaf; nothing when it needs no gradient)."""
         cdef object n = None
         cdef int nr = 0
+        if i < 4:
+            self.leaf_edges &= ~(1 << i)   # an edge may be set again
         if t is not None and t.requires_grad:
             n = grad_fn_of(t)
             nr = t.output_nr
