@@ -88,7 +88,7 @@ class Builder:
         objects: dict[str, list[Path]] = {}
         for name in [*modules, f"{PACKAGE}._cyutility"]:
             objects[name] = [self.object_path(name)]
-            optimise = "-O3" if name.endswith(("core.iterator",)) else "-O2"
+            optimise = "-O3" if name.endswith(("core.iterator",)) else "-O1" if ".ops." in name and not name.endswith(".arithmetic") else "-O2"
             jobs.append((self.compile, (self.c_path(name), self.object_path(name), [optimise, *self.python_flags()])))
             family = name.rpartition(".")[2]
             if name.startswith((f"{PACKAGE}.ops.", f"{PACKAGE}.core.")):

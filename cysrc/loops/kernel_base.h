@@ -58,11 +58,12 @@ KERNEL_INLINE int64_t min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
 KERNEL_INLINE int64_t max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* ---- staging: `n` elements at byte stride `es` as a contiguous run of the compute type C ----
- * Returns the row itself when it already is one, else fills and returns `buf`. */
+ * Returns the row itself when it already is one, else fills and returns `buf`. LINKAGE: conversions are calls, so that
+ * the halves' kernels do not each carry a copy. */
 #define IDENTITY(v) (v)
 #define COPY_RUN(src, dst, n) memcpy(dst, src, (size_t)(n) * sizeof *(src))
-#define DEFINE_STAGE(T, C, LOAD, RUN, DIRECT)                                                       \
-    KERNEL_INLINE const C* stage_##T(const char* p, int64_t es, int64_t n, C* restrict buf) {       \
+#define DEFINE_STAGE(LINKAGE, T, C, LOAD, RUN, DIRECT)                                              \
+    LINKAGE const C* stage_##T(const char* p, int64_t es, int64_t n, C* restrict buf) {       \
         if (es == (int64_t)sizeof(T)) {                                                             \
             if (DIRECT) return (const C*)p;                                                         \
             RUN((const T*)p, buf, n);                                                               \
@@ -73,8 +74,8 @@ KERNEL_INLINE int64_t max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
     }
 
 /* The inverse: writes `n` compute-type elements of `buf` to byte stride `es`. */
-#define DEFINE_UNSTAGE(T, C, STORE, RUN)                                                            \
-    KERNEL_INLINE void unstage_##T(const C* restrict buf, char* p, int64_t es, int64_t n) {         \
+#define DEFINE_UNSTAGE(LINKAGE, T, C, STORE, RUN)                                                   \
+    LINKAGE void unstage_##T(const C* restrict buf, char* p, int64_t es, int64_t n) {         \
         if (es == (int64_t)sizeof(T)) {                                                             \
             RUN(buf, (T*)p, n);                                                                     \
         } else {                                                                                    \
@@ -82,21 +83,21 @@ KERNEL_INLINE int64_t max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
         }                                                                                           \
     }
 
-DEFINE_STAGE(u8, u8, IDENTITY, COPY_RUN, 1)
-DEFINE_STAGE(i8, i8, IDENTITY, COPY_RUN, 1)
-DEFINE_STAGE(i16, i16, IDENTITY, COPY_RUN, 1)
-DEFINE_STAGE(i32, i32, IDENTITY, COPY_RUN, 1)
-DEFINE_STAGE(i64, i64, IDENTITY, COPY_RUN, 1)
-DEFINE_STAGE(f16, f32, ld_f16, f16_to_f32_block, 0)
-DEFINE_STAGE(bf16, f32, ld_bf16, bf16_to_f32_block, 0)
-DEFINE_STAGE(f32, f32, IDENTITY, COPY_RUN, 1)
-DEFINE_STAGE(f64, f64, IDENTITY, COPY_RUN, 1)
-DEFINE_STAGE(c64, c64, IDENTITY, COPY_RUN, 1)
-DEFINE_STAGE(c128, c128, IDENTITY, COPY_RUN, 1)
-DEFINE_UNSTAGE(f16, f32, st_f16, f32_to_f16_block)
-DEFINE_UNSTAGE(bf16, f32, st_bf16, f32_to_bf16_block)
-DEFINE_UNSTAGE(f32, f32, IDENTITY, COPY_RUN)
-DEFINE_UNSTAGE(f64, f64, IDENTITY, COPY_RUN)
+DEFINE_STAGE(KERNEL_INLINE, u8, u8, IDENTITY, COPY_RUN, 1)
+DEFINE_STAGE(KERNEL_INLINE, i8, i8, IDENTITY, COPY_RUN, 1)
+DEFINE_STAGE(KERNEL_INLINE, i16, i16, IDENTITY, COPY_RUN, 1)
+DEFINE_STAGE(KERNEL_INLINE, i32, i32, IDENTITY, COPY_RUN, 1)
+DEFINE_STAGE(KERNEL_INLINE, i64, i64, IDENTITY, COPY_RUN, 1)
+DEFINE_STAGE(KERNEL_ONCE, f16, f32, ld_f16, f16_to_f32_block, 0)
+DEFINE_STAGE(KERNEL_ONCE, bf16, f32, ld_bf16, bf16_to_f32_block, 0)
+DEFINE_STAGE(KERNEL_INLINE, f32, f32, IDENTITY, COPY_RUN, 1)
+DEFINE_STAGE(KERNEL_INLINE, f64, f64, IDENTITY, COPY_RUN, 1)
+DEFINE_STAGE(KERNEL_INLINE, c64, c64, IDENTITY, COPY_RUN, 1)
+DEFINE_STAGE(KERNEL_INLINE, c128, c128, IDENTITY, COPY_RUN, 1)
+DEFINE_UNSTAGE(KERNEL_ONCE, f16, f32, st_f16, f32_to_f16_block)
+DEFINE_UNSTAGE(KERNEL_ONCE, bf16, f32, st_bf16, f32_to_bf16_block)
+DEFINE_UNSTAGE(KERNEL_INLINE, f32, f32, IDENTITY, COPY_RUN)
+DEFINE_UNSTAGE(KERNEL_INLINE, f64, f64, IDENTITY, COPY_RUN)
 
 KERNEL_INLINE f32 load_f16(const char* p) { return ld_f16(*(const f16*)p); }
 KERNEL_INLINE f32 load_bf16(const char* p) { return ld_bf16(*(const bf16*)p); }

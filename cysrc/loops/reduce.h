@@ -84,7 +84,7 @@ KERNEL_INLINE void float_sum_merge(float_sum* s, const float_sum* o) {
 
 #define DEFINE_FLOAT_SUM_STATE(OP_C, C, BLOCK_EXPR)                                                 \
     KERNEL_INLINE float_sum OP_C##_init(void) { return (float_sum){0, 0}; }                         \
-    KERNEL_INLINE void OP_C##_absorb(ABSORB_ARGS(float_sum, C)) {                                   \
+    KERNEL_ONCE void OP_C##_absorb(ABSORB_ARGS(float_sum, C)) {                                   \
         (void)first; (void)params;                                                                  \
         float_sum_add(s, BLOCK_EXPR);                                                               \
     }                                                                                               \
@@ -112,7 +112,7 @@ DEFINE_FLOAT_SUM_STATE(norm_p_f64, f64, block_pow_sum_f64(x, n, params->p))
 
 #define DEFINE_COMPLEX_SUM_STATE(C, R)                                                              \
     KERNEL_INLINE complex_sum sum_##C##_init(void) { return (complex_sum){{0, 0}, {0, 0}}; }        \
-    KERNEL_INLINE void sum_##C##_absorb(ABSORB_ARGS(complex_sum, C)) {                              \
+    KERNEL_ONCE void sum_##C##_absorb(ABSORB_ARGS(complex_sum, C)) {                              \
         (void)first; (void)params;                                                                  \
         R pair[2];                                                                                  \
         block_pair_sum_##R##_fold((const R*)x, (const R*)x, 0, 2 * n, pair);                        \
@@ -134,7 +134,7 @@ DEFINE_COMPLEX_SUM_STATE(c128, f64)
 
 #define DEFINE_INT_SUM_STATE(C)                                                                     \
     KERNEL_INLINE int_sum sum_##C##_init(void) { return (int_sum){0}; }                             \
-    KERNEL_INLINE void sum_##C##_absorb(ABSORB_ARGS(int_sum, C)) {                                  \
+    KERNEL_ONCE void sum_##C##_absorb(ABSORB_ARGS(int_sum, C)) {                                  \
         (void)first; (void)params;                                                                  \
         uint64_t block = 0;                                                                         \
         if (sizeof(C) <= 2) { /* a block of 1024 16-bit values cannot overflow 32 bits */           \
@@ -198,7 +198,7 @@ typedef struct {
 
 #define DEFINE_FLOAT_PROD_STATE(C)                                                                  \
     KERNEL_INLINE product_state prod_##C##_init(void) { return (product_state){1, 0}; }             \
-    KERNEL_INLINE void prod_##C##_absorb(ABSORB_ARGS(product_state, C)) {                           \
+    KERNEL_ONCE void prod_##C##_absorb(ABSORB_ARGS(product_state, C)) {                           \
         (void)first; (void)params;                                                                  \
         f64 lane[8] = {1, 1, 1, 1, 1, 1, 1, 1};                                                     \
         int64_t i = 0;                                                                              \
@@ -218,7 +218,7 @@ KERNEL_INLINE void complex_multiply(product_state* s, f64 re, f64 im) {
 }
 #define DEFINE_COMPLEX_PROD_STATE(C, R)                                                             \
     KERNEL_INLINE product_state prod_##C##_init(void) { return (product_state){1, 0}; }             \
-    KERNEL_INLINE void prod_##C##_absorb(ABSORB_ARGS(product_state, C)) {                           \
+    KERNEL_ONCE void prod_##C##_absorb(ABSORB_ARGS(product_state, C)) {                           \
         (void)first; (void)params;                                                                  \
         const R* z = (const R*)x;                                                                   \
         for (int64_t i = 0; i < n; i++) complex_multiply(s, z[2 * i], z[2 * i + 1]);                \
@@ -245,7 +245,7 @@ DEFINE_FLOAT_PROD_FINISH(f64)
 
 #define DEFINE_INT_PROD_STATE(C)                                                                    \
     KERNEL_INLINE int_product prod_##C##_init(void) { return (int_product){1}; }                    \
-    KERNEL_INLINE void prod_##C##_absorb(ABSORB_ARGS(int_product, C)) {                             \
+    KERNEL_ONCE void prod_##C##_absorb(ABSORB_ARGS(int_product, C)) {                             \
         (void)first; (void)params;                                                                  \
         for (int64_t i = 0; i < n; i++) s->product *= (uint64_t)(int64_t)x[i];                      \
     }                                                                                               \
@@ -293,7 +293,7 @@ DEFINE_BLOCK_ABS_EXTREME(f64, min)
 
 #define DEFINE_EXTREME_STATE(NAME, C, CMP, LESS, BLOCK)                                             \
     KERNEL_INLINE extreme_##C NAME##_##C##_init(void) { return (extreme_##C){0, -1}; }              \
-    KERNEL_INLINE void NAME##_##C##_absorb(ABSORB_ARGS(extreme_##C, C)) {                           \
+    KERNEL_ONCE void NAME##_##C##_absorb(ABSORB_ARGS(extreme_##C, C)) {                           \
         (void)params;                                                                               \
         C m = BLOCK(x, n);                                                                          \
         if (s->index < 0 || s->value LESS m || (m != m && s->value == s->value)) *s = (extreme_##C){m, first}; \
@@ -304,7 +304,7 @@ DEFINE_BLOCK_ABS_EXTREME(f64, min)
     }
 #define DEFINE_ARG_STATE(NAME, C, CMP, LESS)                                                        \
     KERNEL_INLINE extreme_##C NAME##_##C##_init(void) { return (extreme_##C){0, -1}; }              \
-    KERNEL_INLINE void NAME##_##C##_absorb(ABSORB_ARGS(extreme_##C, C)) {                           \
+    KERNEL_ONCE void NAME##_##C##_absorb(ABSORB_ARGS(extreme_##C, C)) {                           \
         (void)params;                                                                               \
         C m = block_##CMP##_##C(x, n);                                                              \
         if (s->index < 0 || s->value LESS m || (m != m && s->value == s->value))                    \
@@ -365,7 +365,7 @@ typedef struct {
 
 #define DEFINE_COUNT_STATES(C, NONZERO)                                                             \
     KERNEL_INLINE count_state count_##C##_init(void) { return (count_state){0}; }                   \
-    KERNEL_INLINE void count_##C##_absorb(ABSORB_ARGS(count_state, C)) {                            \
+    KERNEL_ONCE void count_##C##_absorb(ABSORB_ARGS(count_state, C)) {                            \
         (void)first; (void)params;                                                                  \
         i32 block = 0;                                                                              \
         for (int64_t i = 0; i < n; i++) block += NONZERO;                                           \
@@ -373,12 +373,12 @@ typedef struct {
     }                                                                                               \
     KERNEL_INLINE void count_##C##_merge(count_state* s, const count_state* o) { s->count += o->count; } \
     KERNEL_INLINE count_state any_##C##_init(void) { return (count_state){0}; }                     \
-    KERNEL_INLINE void any_##C##_absorb(ABSORB_ARGS(count_state, C)) {                              \
+    KERNEL_ONCE void any_##C##_absorb(ABSORB_ARGS(count_state, C)) {                              \
         if (!s->count) count_##C##_absorb(s, x, n, first, params);                                  \
     }                                                                                               \
     KERNEL_INLINE void any_##C##_merge(count_state* s, const count_state* o) { s->count |= o->count; } \
     KERNEL_INLINE count_state all_##C##_init(void) { return (count_state){0}; }                     \
-    KERNEL_INLINE void all_##C##_absorb(ABSORB_ARGS(count_state, C)) {                              \
+    KERNEL_ONCE void all_##C##_absorb(ABSORB_ARGS(count_state, C)) {                              \
         if (s->count) return;                                                                       \
         count_##C##_absorb(s, x, n, first, params);                                                 \
         s->count = n - s->count;                                                                    \
@@ -424,13 +424,13 @@ KERNEL_INLINE void logsumexp_merge(logsumexp_state* s, const logsumexp_state* o)
 
 #define DEFINE_VAR_LOGSUMEXP_STATES(C)                                                              \
     KERNEL_INLINE moments var_##C##_init(void) { return (moments){0, 0, 0}; }                       \
-    KERNEL_INLINE void var_##C##_absorb(ABSORB_ARGS(moments, C)) {                                  \
+    KERNEL_ONCE void var_##C##_absorb(ABSORB_ARGS(moments, C)) {                                  \
         (void)first; (void)params;                                                                  \
         block_moments_##C(s, x, n);                                                                 \
     }                                                                                               \
     KERNEL_INLINE void var_##C##_merge(moments* s, const moments* o) { moments_merge(s, o->count, o->mean, o->m2); } \
     KERNEL_INLINE logsumexp_state logsumexp_##C##_init(void) { return (logsumexp_state){-INFINITY, 0}; } \
-    KERNEL_INLINE void logsumexp_##C##_absorb(ABSORB_ARGS(logsumexp_state, C)) {                    \
+    KERNEL_ONCE void logsumexp_##C##_absorb(ABSORB_ARGS(logsumexp_state, C)) {                    \
         (void)first; (void)params;                                                                  \
         C e[REDUCE_BLOCK], max = block_max_##C(x, n), shift = (C)finite_shift(max);                 \
         VECTORIZE for (int64_t i = 0; i < n; i++) e[i] = exp_below_zero_##C(x[i] - shift);          \
