@@ -5,68 +5,117 @@
 #include <string.h>
 #include "matmul.h"
 
+enum { MATMUL_TINY_K = 256 };   /* the depth of a packed panel, which stays in L1 */
+
 #define JOIN_(a, b) a##_##b
 #define JOIN(a, b) JOIN_(a, b)
 #define INLINE static inline __attribute__((always_inline))
+#define OUTLINE static __attribute__((noinline))
+#define UNROLL _Pragma("GCC unroll 16")
 
-/* ---- tiny products: C[0:rows, 0:cols] in registers, B packed in panels of W columns where it is not already so ---- */
+/* ---- small products: a tile of C in registers, of native vectors (wider ones live in memory); B packed in panels of as many
+   columns where it is not already so ---- */
 
-#define DEFINE_TILE(T, S, W)                                                                                                              \
-  typedef T S##x##W __attribute__((vector_size(W * sizeof(T)), aligned(sizeof(T)), may_alias));                                           \
-  INLINE void S##_rows_##W(const int rows, int64_t k, const T* a, int64_t ars, int64_t acs, const T* b, int64_t ldb, T* c, int64_t crs,   \
-                           int cols, T alpha, T beta) {                                                                                   \
-    S##x##W acc[8];                                                                                                                       \
-    for (int r = 0; r < rows; r++) acc[r] = (S##x##W){0};                                                                                 \
-    for (int64_t p = 0; p < k; p++) {                                                                                                     \
-      S##x##W bv = *(const S##x##W*)(b + p * ldb);                                                                                        \
-      for (int r = 0; r < rows; r++) acc[r] += a[r * ars + p * acs] * bv;                                                                 \
-    }                                                                                                                                     \
-    for (int r = 0; r < rows; r++) {                                                                                                      \
-      T* to = c + r * crs;                                                                                                                \
-      S##x##W v = acc[r];                                                                                                                 \
-      if (alpha != 1) v *= alpha;                                                                                                         \
-      if (cols == W) {                                                                                                                    \
-        if (beta != 0) v += beta * *(S##x##W*)to;                                                                                         \
-        *(S##x##W*)to = v;                                                                                                                \
-      } else {                                                                                                                            \
-        T part[W];                                                                                                                        \
-        *(S##x##W*)part = v;                                                                                                              \
-        if (beta != 0) for (int j = 0; j < cols; j++) part[j] += beta * to[j];                                                            \
-        memcpy(to, part, sizeof(T) * cols);                                                                                               \
+/* Eight sums hide the latency of two additions a cycle: 4 rows of two vectors on AVX2; AVX-512 has registers for 8. */
+#if defined(__AVX512F__)
+#define NATIVE 64
+#define DEFINE_TALL_TILE(T, S, KIND, BYTES, V) DEFINE_TILE(T, S, KIND, 8, BYTES, V)
+#define TALL_TILES(NAME) for (; i + 8 <= m; i += 8) NAME##_tile_8(s, a + i * s->ars, b, c + i * s->crs);
+#else
+#define DEFINE_TALL_TILE(T, S, KIND, BYTES, V)
+#define TALL_TILES(NAME)
+#if defined(__AVX2__)
+#define NATIVE 32
+#else
+#define NATIVE 16
+#endif
+#endif
+
+enum { PACK_ROWS = 32 };
+
+/* What the tiles of one product share; strides in elements. */
+#define DEFINE_PRODUCT(T, S)                                                                                                              \
+  typedef struct { int64_t k, ars, acs, ldb, crs; int cols; T alpha, beta; } S##_product_shape;
+
+/* KIND: the name of a tile of V vectors of BYTES bytes a row. Tiles are calls: inlined, their address arithmetic would be set
+   up for all of them before the first, which takes longer than a product of 4x4. */
+#define DEFINE_TILE(T, S, KIND, ROWS, BYTES, V)                                                                                           \
+  OUTLINE void S##KIND##_tile_##ROWS(const S##_product_shape* s, const T* a, const T* b, T* c) {                                          \
+    typedef T vec __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias));                                                     \
+    enum { LANES = BYTES / sizeof(T), COLS = V * LANES };                                                                                 \
+    vec acc[ROWS][V];                                                                                                                     \
+    int64_t ars = s->ars, acs = s->acs, ldb = s->ldb;                                                                                     \
+    UNROLL for (int r = 0; r < ROWS; r++) UNROLL for (int v = 0; v < V; v++) acc[r][v] = (vec){0};                                        \
+    for (int64_t p = s->k; p > 0; p--, a += acs, b += ldb) {                                                                              \
+      vec bv[V];                                                                                                                          \
+      UNROLL for (int v = 0; v < V; v++) bv[v] = *(const vec*)(b + v * LANES);                                                            \
+      UNROLL for (int r = 0; r < ROWS; r++) {                                                                                             \
+        T x = a[r * ars];                                                                                                                 \
+        UNROLL for (int v = 0; v < V; v++) acc[r][v] += x * bv[v];                                                                        \
       }                                                                                                                                   \
     }                                                                                                                                     \
-  }                                                                                                                                       \
-  static void S##_panel_##W(int64_t m, int cols, int64_t k, const T* a, int64_t ars, int64_t acs, const T* b, int64_t brs, int64_t bcs,   \
-                            T* c, int64_t crs, T alpha, T beta, T* pack) {                                                                \
-    int64_t ldb = brs, i = 0;                                                                                                             \
-    if (bcs != 1 || cols < W) {                                                                                                           \
-      for (int64_t p = 0; p < k; p++) {                                                                                                   \
-        T* to = pack + p * W;                                                                                                             \
-        for (int j = 0; j < cols; j++) to[j] = b[p * brs + j * bcs];                                                                      \
-        for (int j = cols; j < W; j++) to[j] = 0;                                                                                         \
+    UNROLL for (int r = 0; r < ROWS; r++) UNROLL for (int v = 0; v < V; v++) acc[r][v] *= s->alpha;                                       \
+    if (s->cols == COLS) {                                                                                                                \
+      if (s->beta != 0)                                                                                                                   \
+        UNROLL for (int r = 0; r < ROWS; r++)                                                                                             \
+          UNROLL for (int v = 0; v < V; v++) acc[r][v] += s->beta * *(const vec*)(c + r * s->crs + v * LANES);                            \
+      UNROLL for (int r = 0; r < ROWS; r++) UNROLL for (int v = 0; v < V; v++) *(vec*)(c + r * s->crs + v * LANES) = acc[r][v];           \
+    } else {                                                                                                                              \
+      UNROLL for (int r = 0; r < ROWS; r++) {                                                                                             \
+        T *to = c + r * s->crs, part[COLS];                                                                                               \
+        UNROLL for (int v = 0; v < V; v++) *(vec*)(part + v * LANES) = acc[r][v];                                                         \
+        if (s->beta != 0) for (int j = 0; j < s->cols; j++) part[j] += s->beta * to[j];                                                   \
+        memcpy(to, part, sizeof(T) * s->cols);                                                                                            \
+      }                                                                                                                                   \
+    }                                                                                                                                     \
+  }
+
+#define DEFINE_PANEL(T, S, KIND, BYTES, V)                                                                                                \
+  DEFINE_TILE(T, S, KIND, 1, BYTES, V)                                                                                                    \
+  DEFINE_TILE(T, S, KIND, 2, BYTES, V)                                                                                                    \
+  DEFINE_TILE(T, S, KIND, 4, BYTES, V)                                                                                                    \
+  DEFINE_TALL_TILE(T, S, KIND, BYTES, V)                                                                                                  \
+  /* columns j .. j + cols of C; B's are copied to `pack` where they are not contiguous or too few, and where many rows read them:        \
+     at a stride of some powers of two they would share a few lines of the cache */                                                       \
+  OUTLINE void S##KIND##_panel(S##_product_shape* s, int64_t m, const T* a, const T* b, int64_t brs, int64_t bcs, T* c, T* pack) {        \
+    enum { COLS = V * BYTES / sizeof(T) };                                                                                                \
+    int64_t i = 0;                                                                                                                        \
+    s->ldb = brs;                                                                                                                         \
+    if (bcs != 1 || s->cols < COLS || m >= PACK_ROWS) {                                                                                   \
+      for (int64_t p = 0; p < s->k; p++) {                                                                                                \
+        for (int j = 0; j < s->cols; j++) pack[p * COLS + j] = b[p * brs + j * bcs];                                                      \
+        for (int j = s->cols; j < COLS; j++) pack[p * COLS + j] = 0;                                                                      \
       }                                                                                                                                   \
       b = pack;                                                                                                                           \
-      ldb = W;                                                                                                                            \
+      s->ldb = COLS;                                                                                                                      \
     }                                                                                                                                     \
-    for (; i + 8 <= m; i += 8) S##_rows_##W(8, k, a + i * ars, ars, acs, b, ldb, c + i * crs, crs, cols, alpha, beta);                    \
-    if (i + 4 <= m) { S##_rows_##W(4, k, a + i * ars, ars, acs, b, ldb, c + i * crs, crs, cols, alpha, beta); i += 4; }                   \
-    for (; i < m; i++) S##_rows_##W(1, k, a + i * ars, ars, acs, b, ldb, c + i * crs, crs, cols, alpha, beta);                            \
+    TALL_TILES(S##KIND)                                                                                                                   \
+    for (; i + 4 <= m; i += 4) S##KIND##_tile_4(s, a + i * s->ars, b, c + i * s->crs);                                                    \
+    if (i + 2 <= m) { S##KIND##_tile_2(s, a + i * s->ars, b, c + i * s->crs); i += 2; }                                                   \
+    if (i < m) S##KIND##_tile_1(s, a + i * s->ars, b, c + i * s->crs);                                                                    \
   }
 
 #define DEFINE_TINY(T, S)                                                                                                                 \
-  DEFINE_TILE(T, S, 4)                                                                                                                    \
-  DEFINE_TILE(T, S, 8)                                                                                                                    \
-  DEFINE_TILE(T, S, 16)                                                                                                                   \
-  static void S##_tiny(int64_t m, int64_t n, int64_t k, const void* a_, int64_t ars, int64_t acs, const void* b_, int64_t brs, int64_t bcs, \
+  DEFINE_PRODUCT(T, S)                                                                                                                    \
+  DEFINE_PANEL(T, S, _quad, 4 * sizeof(T), 1)                                                                                             \
+  DEFINE_PANEL(T, S, _one, NATIVE, 1)                                                                                                     \
+  DEFINE_PANEL(T, S, _two, NATIVE, 2)                                                                                                     \
+  static void S##_tiny(int64_t m, int64_t n, int64_t k, const void* a_, int64_t ars, int64_t acs, const void* b_, int64_t brs, int64_t bcs,\
                        void* c_, int64_t crs, double alpha, double beta) {                                                                \
+    enum { ONE = NATIVE / sizeof(T), TWO = 2 * ONE };                                                                                     \
     const T *a = a_, *b = b_;                                                                                                             \
-    T* c = c_;                                                                                                                            \
-    T pack[16 * MATMUL_TINY_K] __attribute__((aligned(64)));                                                                              \
-    int64_t j = 0;                                                                                                                        \
-    for (; j + 16 <= n; j += 16) S##_panel_16(m, 16, k, a, ars, acs, b + j * bcs, brs, bcs, c + j, crs, (T)alpha, (T)beta, pack);         \
-    if (n - j > 8) S##_panel_16(m, (int)(n - j), k, a, ars, acs, b + j * bcs, brs, bcs, c + j, crs, (T)alpha, (T)beta, pack);             \
-    else if (n - j > 4) S##_panel_8(m, (int)(n - j), k, a, ars, acs, b + j * bcs, brs, bcs, c + j, crs, (T)alpha, (T)beta, pack);         \
-    else if (n - j > 0) S##_panel_4(m, (int)(n - j), k, a, ars, acs, b + j * bcs, brs, bcs, c + j, crs, (T)alpha, (T)beta, pack);         \
+    T *c = c_, pack[TWO * MATMUL_TINY_K] __attribute__((aligned(64)));                                                                    \
+    S##_product_shape s = {k, ars, acs, brs, crs, 0, (T)alpha, (T)beta};                                                                  \
+    for (int64_t p = 0; p < k || p == 0; p += MATMUL_TINY_K) {          /* later parts of a deep product add to C */                      \
+      s.k = k - p < MATMUL_TINY_K ? k - p : MATMUL_TINY_K;                                                                                \
+      for (int64_t j = 0; j < n; j += TWO) {                                                                                              \
+        s.cols = n - j < TWO ? (int)(n - j) : TWO;                                                                                        \
+        if (s.cols > ONE) S##_two_panel(&s, m, a + p * acs, b + p * brs + j * bcs, brs, bcs, c + j, pack);                                \
+        else if (s.cols > 4) S##_one_panel(&s, m, a + p * acs, b + p * brs + j * bcs, brs, bcs, c + j, pack);                             \
+        else S##_quad_panel(&s, m, a + p * acs, b + p * brs + j * bcs, brs, bcs, c + j, pack);                                            \
+      }                                                                                                                                   \
+      s.beta = 1;                                                                                                                         \
+    }                                                                                                                                     \
   }
 
 DEFINE_TINY(float, f)
@@ -74,45 +123,46 @@ DEFINE_TINY(double, d)
 
 /* ---- few rows: A is (m <= 4, k) with unit column stride; B is streamed once ---- */
 
-#define DEFINE_DOTS(T, S, W)                                                                                                              \
-  INLINE T S##_add_lanes(S##x##W v) {                                                                                                     \
-    T lane[W];                                                                                                                            \
-    *(S##x##W*)lane = v;                                                                                                                  \
-    for (int h = W / 2; h > 0; h /= 2) for (int i = 0; i < h; i++) lane[i] += lane[i + h];                                                \
+#define DEFINE_DOTS(T, S)                                                                                                                 \
+  typedef T S##_lanes __attribute__((vector_size(NATIVE), aligned(sizeof(T)), may_alias));                                                \
+  enum { S##_LANES = NATIVE / sizeof(T) };                                                                                                \
+  INLINE T S##_add_lanes(S##_lanes v) {                                                                                                   \
+    T lane[S##_LANES];                                                                                                                    \
+    *(S##_lanes*)lane = v;                                                                                                                \
+    for (int h = S##_LANES / 2; h > 0; h /= 2) for (int i = 0; i < h; i++) lane[i] += lane[i + h];                                        \
     return lane[0];                                                                                                                       \
   }                                                                                                                                       \
-  /* C[i, j] = A[i, :] . B[j, :] for the rows j of a transposed B */                                                                      \
-  INLINE void S##_dots(const int m, const int nj, int64_t k, const T* a, int64_t ars, const T* b, int64_t ldb, T* c, int64_t crs,         \
-                       int64_t ccs, T alpha, T beta) {                                                                                    \
-    S##x##W acc[4][4];                                                                                                                    \
+  /* C[i, j] = A[i, :] . B[j, :] for one row j of a transposed B, which is a single stream of memory (several at a time take              \
+     longer), in `runs` vectors at a time: eight sums hide the latency of an addition */                                                  \
+  INLINE void S##_dots(const int m, const int runs, int64_t k, const T* a, int64_t ars, const T* b, T* c, int64_t crs, T alpha, T beta) { \
+    S##_lanes acc[4][8];                                                                                                                  \
     int64_t p = 0;                                                                                                                        \
-    for (int i = 0; i < m; i++) for (int j = 0; j < nj; j++) acc[i][j] = (S##x##W){0};                                                    \
-    for (; p + W <= k; p += W)                                                                                                            \
-      for (int j = 0; j < nj; j++) {                                                                                                      \
-        S##x##W bv = *(const S##x##W*)(b + j * ldb + p);                                                                                  \
-        for (int i = 0; i < m; i++) acc[i][j] += *(const S##x##W*)(a + i * ars + p) * bv;                                                 \
+    UNROLL for (int i = 0; i < m; i++) UNROLL for (int r = 0; r < runs; r++) acc[i][r] = (S##_lanes){0};                                  \
+    for (; p + runs * S##_LANES <= k; p += runs * S##_LANES)                                                                              \
+      UNROLL for (int r = 0; r < runs; r++) {                                                                                             \
+        S##_lanes bv = *(const S##_lanes*)(b + p + r * S##_LANES);                                                                        \
+        UNROLL for (int i = 0; i < m; i++) acc[i][r] += *(const S##_lanes*)(a + i * ars + p + r * S##_LANES) * bv;                        \
       }                                                                                                                                   \
-    for (int i = 0; i < m; i++)                                                                                                           \
-      for (int j = 0; j < nj; j++) {                                                                                                      \
-        T s = S##_add_lanes(acc[i][j]);                                                                                                   \
-        for (int64_t q = p; q < k; q++) s += a[i * ars + q] * b[j * ldb + q];                                                             \
-        T* to = c + i * crs + j * ccs;                                                                                                    \
-        *to = beta != 0 ? alpha * s + beta * *to : alpha * s;                                                                             \
-      }                                                                                                                                   \
+    for (; p + S##_LANES <= k; p += S##_LANES)                                                                                            \
+      UNROLL for (int i = 0; i < m; i++) acc[i][0] += *(const S##_lanes*)(a + i * ars + p) * *(const S##_lanes*)(b + p);                  \
+    UNROLL for (int i = 0; i < m; i++) {                                                                                                  \
+      UNROLL for (int h = runs / 2; h > 0; h /= 2) UNROLL for (int r = 0; r < h; r++) acc[i][r] += acc[i][r + h];                         \
+      T s = S##_add_lanes(acc[i][0]), *to = c + i * crs;                                                                                  \
+      for (int64_t q = p; q < k; q++) s += a[i * ars + q] * b[q];                                                                         \
+      *to = beta != 0 ? alpha * s + beta * *to : alpha * s;                                                                               \
+    }                                                                                                                                     \
   }                                                                                                                                       \
-  INLINE void S##_dots_all(const int m, int64_t n, int64_t k, const T* a, int64_t ars, const T* b, int64_t ldb, T* c, int64_t crs,        \
-                           int64_t ccs, T alpha, T beta) {                                                                                \
-    int64_t j = 0;                                                                                                                        \
-    for (; j + 4 <= n; j += 4) S##_dots(m, 4, k, a, ars, b + j * ldb, ldb, c + j * ccs, crs, ccs, alpha, beta);                           \
-    for (; j < n; j++) S##_dots(m, 1, k, a, ars, b + j * ldb, ldb, c + j * ccs, crs, ccs, alpha, beta);                                   \
+  INLINE void S##_dots_all(const int m, const int runs, int64_t n, int64_t k, const T* a, int64_t ars, const T* b, int64_t ldb, T* c,     \
+                           int64_t crs, int64_t ccs, T alpha, T beta) {                                                                   \
+    for (int64_t j = 0; j < n; j++) S##_dots(m, runs, k, a, ars, b + j * ldb, c + j * ccs, crs, alpha, beta);                             \
   }                                                                                                                                       \
   static void S##_rows_by_rows(int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, const void* b, int64_t ldb, void* c,          \
                                int64_t crs, int64_t ccs, double alpha, double beta) {                                                     \
     switch (m) {                                                                                                                          \
-      case 1: S##_dots_all(1, n, k, a, ars, b, ldb, c, crs, ccs, (T)alpha, (T)beta); break;                                               \
-      case 2: S##_dots_all(2, n, k, a, ars, b, ldb, c, crs, ccs, (T)alpha, (T)beta); break;                                               \
-      case 3: S##_dots_all(3, n, k, a, ars, b, ldb, c, crs, ccs, (T)alpha, (T)beta); break;                                               \
-      case 4: S##_dots_all(4, n, k, a, ars, b, ldb, c, crs, ccs, (T)alpha, (T)beta); break;                                               \
+      case 1: S##_dots_all(1, 8, n, k, a, ars, b, ldb, c, crs, ccs, (T)alpha, (T)beta); break;                                            \
+      case 2: S##_dots_all(2, 4, n, k, a, ars, b, ldb, c, crs, ccs, (T)alpha, (T)beta); break;                                            \
+      case 3: S##_dots_all(3, 2, n, k, a, ars, b, ldb, c, crs, ccs, (T)alpha, (T)beta); break;                                            \
+      case 4: S##_dots_all(4, 2, n, k, a, ars, b, ldb, c, crs, ccs, (T)alpha, (T)beta); break;                                            \
     }                                                                                                                                     \
   }                                                                                                                                       \
   /* C[i, :] = sum over p of A[i, p] B[p, :], eight rows of B at a time into sums that stay in L1 */                                      \
@@ -126,14 +176,14 @@ DEFINE_TINY(double, d)
       for (; p + 8 <= k; p += 8) {                                                                                                        \
         const T* q = b + p * ldb + j0;                                                                                                    \
         int64_t j = 0;                                                                                                                    \
-        for (; j + W <= w; j += W) {                                                                                                      \
-          S##x##W acc[4];                                                                                                                 \
-          for (int i = 0; i < m; i++) acc[i] = *(S##x##W*)(sums + i * block + j);                                                         \
+        for (; j + S##_LANES <= w; j += S##_LANES) {                                                                                      \
+          S##_lanes acc[4];                                                                                                               \
+          for (int i = 0; i < m; i++) acc[i] = *(S##_lanes*)(sums + i * block + j);                                                       \
           for (int r = 0; r < 8; r++) {                                                                                                   \
-            S##x##W bv = *(const S##x##W*)(q + r * ldb + j);                                                                              \
+            S##_lanes bv = *(const S##_lanes*)(q + r * ldb + j);                                                                          \
             for (int i = 0; i < m; i++) acc[i] += a[i * ars + p + r] * bv;                                                                \
           }                                                                                                                               \
-          for (int i = 0; i < m; i++) *(S##x##W*)(sums + i * block + j) = acc[i];                                                         \
+          for (int i = 0; i < m; i++) *(S##_lanes*)(sums + i * block + j) = acc[i];                                                       \
         }                                                                                                                                 \
         for (; j < w; j++)                                                                                                                \
           for (int i = 0; i < m; i++) {                                                                                                   \
@@ -167,12 +217,12 @@ DEFINE_TINY(double, d)
   /* the dot product of two contiguous runs */                                                                                            \
   static double S##_dot(int64_t n, const void* a_, const void* b_) {                                                                      \
     const T *a = a_, *b = b_;                                                                                                             \
-    S##x##W acc[8];                                                                                                                       \
+    S##_lanes acc[8];                                                                                                                     \
     T s = 0;                                                                                                                              \
     int64_t p = 0;                                                                                                                        \
-    for (int r = 0; r < 8; r++) acc[r] = (S##x##W){0};                                                                                    \
-    for (; p + 8 * W <= n; p += 8 * W)                                                                                                    \
-      for (int r = 0; r < 8; r++) acc[r] += *(const S##x##W*)(a + p + r * W) * *(const S##x##W*)(b + p + r * W);                          \
+    for (int r = 0; r < 8; r++) acc[r] = (S##_lanes){0};                                                                                  \
+    for (; p + 8 * S##_LANES <= n; p += 8 * S##_LANES)                                                                                    \
+      for (int r = 0; r < 8; r++) acc[r] += *(const S##_lanes*)(a + p + r * S##_LANES) * *(const S##_lanes*)(b + p + r * S##_LANES);      \
     for (; p < n; p++) s += a[p] * b[p];                                                                                                  \
     for (int h = 4; h > 0; h /= 2) for (int r = 0; r < h; r++) acc[r] += acc[r + h];                                                      \
     return S##_add_lanes(acc[0]) + s;                                                                                                     \
@@ -197,8 +247,8 @@ DEFINE_TINY(double, d)
     }                                                                                                                                     \
   }
 
-DEFINE_DOTS(float, f, 16)
-DEFINE_DOTS(double, d, 8)
+DEFINE_DOTS(float, f)
+DEFINE_DOTS(double, d)
 
 /* ---- integers: arithmetic modulo 2^bits, any strides; the row of C stays in L1 ---- */
 

@@ -3,8 +3,6 @@
 #define TRT_MATMUL_H
 #include <stdint.h>
 
-enum { MATMUL_TINY_K = 256 };   /* the depth up to which `tiny` may be called */
-
 typedef struct {
   void (*tiny[2])(int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, int64_t acs, const void* b, int64_t brs, int64_t bcs, void* c,
                   int64_t crs, double alpha, double beta);                                  /* C has unit column stride */

@@ -3,8 +3,6 @@
 from tensorrt_lite._C.core.blas cimport blas_load, blas_fits, blas_begin, blas_end, blas_gemm_raw
 
 cdef extern from "matmul.h" nogil:
-    enum:
-        MATMUL_TINY_K
     ctypedef struct trt_matmul_table:
         void (*tiny[2])(int64_t, int64_t, int64_t, const void*, int64_t, int64_t, const void*, int64_t, int64_t, void*, int64_t, double, double) noexcept nogil
         void (*rows_by_rows[2])(int64_t, int64_t, int64_t, const void*, int64_t, const void*, int64_t, void*, int64_t, int64_t, double, double) noexcept nogil
@@ -24,11 +22,13 @@ elif instruction_set() == 2:
     LOOPS = &trt_matmul_avx512
 
 cdef enum:
-    TINY_WORK = 20000            # multiplications below which own registers beat a library call (estimated from points on both sides)
+    TINY_WORK = 1 << 19          # multiplications up to which tiles of registers beat a library call, which packs both operands
     TINY_COMPLEX_WORK = 1024     # the same for complex64, whose own loop is plain
     HELD_WORK = 100000           # multiplications that take about 10 µs: beyond, the GIL is released
     THREAD_WORK = 65536          # multiplications worth another thread
-    SKINNY = 4                   # rows (or columns) up to which streaming the other operand once is the fastest
+    SKINNY = 12                  # rows (or columns) up to which streaming the other operand, four at a time, beats packing it
+    DEEP_SIDE = 128              # rows and columns up to which a deep product is cut along its depth
+    DEEP = 4096                  # the depth from which on it is, and that of a piece: fixed, so that threads don't change the result
 
 cdef struct Mat:                 # a batch of matrices inside a tensor; strides in elements
     int64_t batch, rows, cols, bs, rs, cs
@@ -45,12 +45,14 @@ cdef struct Gemm:
     double alpha[2]
     double beta[2]
     int64_t integer_alpha, integer_beta
+    char* pieces                 # WAY_DEEP: one dense (m, n) product for each DEEP of k
 
 cdef enum:
     WAY_TINY = 0
     WAY_SKINNY = 1
     WAY_BLAS = 2
     WAY_INTEGER = 3
+    WAY_DEEP = 4
 
 
 cdef inline double real_part(const Scalar* s) noexcept nogil:
@@ -161,18 +163,65 @@ cdef inline int log2_size(int dtype) noexcept nogil:
 
 
 cdef inline void skinny(Gemm* g, char* a, char* b, char* c, int64_t begin, int64_t end) noexcept nogil:
-    cdef int64_t size = ITEM_SIZE[g.dtype]
+    """The columns begin..end of a product of few rows, four rows at a time."""
+    cdef int64_t size = ITEM_SIZE[g.dtype], i, m
+    cdef bint by_cols = g.mb.cs == 1 and (g.mb.rs != 1 or g.n > 1)
     b += begin * g.mb.cs * size
     c += begin * g.mc.cs * size
-    if g.mb.cs == 1 and (g.mb.rs != 1 or g.n > 1):
-        LOOPS.rows_by_cols[g.dtype - F32](g.m, end - begin, g.k, a, g.ma.rs, b, g.mb.rs, c, g.mc.rs, g.mc.cs, g.alpha[0], g.beta[0])
-    else:
-        LOOPS.rows_by_rows[g.dtype - F32](g.m, end - begin, g.k, a, g.ma.rs, b, g.mb.cs, c, g.mc.rs, g.mc.cs, g.alpha[0], g.beta[0])
+    for i in range(0, g.m, 4):
+        m = g.m - i if g.m - i < 4 else 4
+        if by_cols:
+            LOOPS.rows_by_cols[g.dtype - F32](m, end - begin, g.k, a, g.ma.rs, b, g.mb.rs, c, g.mc.rs, g.mc.cs, g.alpha[0], g.beta[0])
+        else:
+            LOOPS.rows_by_rows[g.dtype - F32](m, end - begin, g.k, a, g.ma.rs, b, g.mb.cs, c, g.mc.rs, g.mc.cs, g.alpha[0], g.beta[0])
+        a += 4 * g.ma.rs * size
+        c += 4 * g.mc.rs * size
 
 
 cdef void column_task(void* context, int64_t begin, int64_t end) noexcept nogil:
     cdef Gemm* g = <Gemm*>context
     skinny(g, g.a, g.b, g.c, begin, end)
+
+
+cdef void tiny_rows_task(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef Gemm* g = <Gemm*>context
+    cdef int64_t size = ITEM_SIZE[g.dtype]
+    LOOPS.tiny[g.dtype - F32](end - begin, g.n, g.k, g.a + begin * g.ma.rs * size, g.ma.rs, g.ma.cs, g.b, g.mb.rs, g.mb.cs,
+                              g.c + begin * g.mc.rs * size, g.mc.rs, g.alpha[0], g.beta[0])
+
+
+cdef void tiny_columns_task(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef Gemm* g = <Gemm*>context
+    cdef int64_t size = ITEM_SIZE[g.dtype]
+    LOOPS.tiny[g.dtype - F32](g.m, end - begin, g.k, g.a, g.ma.rs, g.ma.cs, g.b + begin * g.mb.cs * size, g.mb.rs, g.mb.cs,
+                              g.c + begin * size, g.mc.rs, g.alpha[0], g.beta[0])
+
+
+cdef void deep_task(void* context, int64_t begin, int64_t end) noexcept nogil:
+    """The products of the pieces begin..end of the depth, each into its own matrix."""
+    cdef Gemm* g = <Gemm*>context
+    cdef int64_t size = ITEM_SIZE[g.dtype], i, depth
+    for i in range(begin, end):
+        depth = g.k - i * DEEP
+        LOOPS.tiny[g.dtype - F32](g.m, g.n, depth if depth < DEEP else DEEP, g.a + i * DEEP * g.ma.cs * size, g.ma.rs, g.ma.cs,
+                                  g.b + i * DEEP * g.mb.rs * size, g.mb.rs, g.mb.cs, g.pieces + i * g.m * g.n * size, g.n, g.alpha[0], 0)
+
+
+cdef void add_pieces(Gemm* g, int64_t pieces) noexcept nogil:
+    cdef int64_t i, row, j
+    cdef float* f
+    cdef double* d
+    for i in range(pieces):
+        for row in range(g.m):
+            if g.dtype == F32:
+                f = <float*>g.c + row * g.mc.rs
+                for j in range(g.n):
+                    f[j] = (<float>g.beta[0] * f[j] if g.beta[0] != 0 else 0) + (<float*>g.pieces)[(i * g.m + row) * g.n + j]
+            else:
+                d = <double*>g.c + row * g.mc.rs
+                for j in range(g.n):
+                    d[j] = (g.beta[0] * d[j] if g.beta[0] != 0 else 0) + (<double*>g.pieces)[(i * g.m + row) * g.n + j]
+        g.beta[0] = 1
 
 
 cdef void integer_task(void* context, int64_t begin, int64_t end) noexcept nogil:
@@ -199,6 +248,15 @@ cdef void execute(Gemm* g) noexcept nogil:
         parallel_for(g.n, THREAD_WORK // (g.k * g.m + 1) + 1, 64, column_task, g)
     elif g.way == WAY_INTEGER:
         parallel_for(g.m, THREAD_WORK // (g.k * g.n + 1) + 1, 1, integer_task, g)
+    elif g.way == WAY_DEEP:
+        i = (g.k + DEEP - 1) // DEEP
+        parallel_for(i, 1, 1, deep_task, g)
+        add_pieces(g, i)
+    elif work > 2 * THREAD_WORK and g.way == WAY_TINY and g.dtype != C64:
+        if g.m >= g.n:
+            parallel_for(g.m, THREAD_WORK // (g.k * g.n + 1) + 1, 8, tiny_rows_task, g)
+        else:
+            parallel_for(g.n, THREAD_WORK // (g.k * g.m + 1) + 1, 32, tiny_columns_task, g)
     else:
         batch_task(g, 0, 1)
 
@@ -261,10 +319,12 @@ cdef int product(str name, TensorBase out, const Mat* mo, TensorBase a, const Ma
     if g.dtype < F32:
         g.way = WAY_INTEGER
     else:
-        g.way = WAY_TINY if work <= TINY_WORK and g.k <= MATMUL_TINY_K and g.dtype <= F64 else WAY_SKINNY if (g.m <= SKINNY or g.n <= SKINNY) and g.dtype <= F64 else WAY_BLAS
+        g.way = WAY_TINY if work <= TINY_WORK and g.dtype <= F64 else WAY_SKINNY if (g.m <= SKINNY or g.n <= SKINNY) and g.dtype <= F64 else WAY_BLAS
         if g.dtype == C64 and work <= TINY_COMPLEX_WORK or g.k == 0 and g.dtype <= F64:
             g.way = WAY_TINY
-        if g.way != WAY_TINY:
+        if g.way == WAY_BLAS and g.k >= 2 * DEEP and g.m <= DEEP_SIDE and g.n <= DEEP_SIDE and g.batch == 1 and g.dtype <= F64:
+            g.way = WAY_DEEP
+        elif g.way != WAY_TINY:
             if not unit_stride(&g.ma):
                 a = contiguous_of(a)
                 dense(&g.ma, g.batch, g.m, g.k, ma.flipped)
@@ -288,7 +348,13 @@ cdef int product(str name, TensorBase out, const Mat* mo, TensorBase a, const Ma
             blas_load()
             if not blas_fits(g.m, g.n, g.k, g.ma.rs if g.ma.cs == 1 else g.ma.cs, g.mb.rs if g.mb.cs == 1 else g.mb.cs, g.mc.rs):
                 raise RuntimeError(f"{name}: matrices ({g.m}, {g.k}) and ({g.k}, {g.n}) are too large for 32-bit BLAS")
+    g.pieces = NULL
+    if g.way == WAY_DEEP:
+        g.pieces = <char*>malloc((g.k + DEEP - 1) // DEEP * g.m * g.n * ITEM_SIZE[g.dtype])
+        if g.pieces == NULL:
+            raise MemoryError(f"{name}: no memory for {(g.k + DEEP - 1) // DEEP} partial products of {g.m} x {g.n}")
     run(&g, work, a, b, out)
+    free(g.pieces)
     return 0
 
 

@@ -325,3 +325,31 @@ def test_meta_tensors_give_shapes():
     assert tuple((a @ trt.empty(4, 5, device="meta")).shape) == (2, 3, 5)
     assert tuple(_ops.linear(a, trt.empty(7, 4, device="meta"), trt.empty(7, device="meta")).shape) == (2, 3, 7)
     assert tuple(trt.bmm(a, trt.empty(2, 4, 6, device="meta")).shape) == (2, 3, 6)
+
+
+# Around the borders of the tiles, of the few-row loops, of the panels' depth, of a deep product's pieces, and beyond into BLAS.
+ROWS_AND_COLUMNS = (1, 2, 3, 4, 5, 8, 9, 13, 17, 33)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
+def test_every_way_through_a_product_agrees_with_the_definition(dtype, layout):
+    rng = np.random.default_rng(3)
+    bound = 2e-6 if dtype == "float32" else 4e-15
+    shapes = [(m, n, k) for m in ROWS_AND_COLUMNS for n in ROWS_AND_COLUMNS for k in (1, 5, 40)]
+    shapes += [(m, n, k) for m, n in ((3, 100), (5, 12), (33, 70)) for k in (255, 256, 257, 600)]
+    shapes += [(64, 48, 8192), (7, 128, 12289), (129, 100, 300), (100, 300, 129)]
+    for m, n, k in shapes:
+        a, b, c = rng.standard_normal((m, k)), rng.standard_normal((k, n)), rng.standard_normal((m, n))
+        ta = trt.tensor(a if layout[0] == "n" else a.T.copy(), dtype=getattr(trt, dtype))
+        tb = trt.tensor(b if layout[1] == "n" else b.T.copy(), dtype=getattr(trt, dtype))
+        ta, tb = ta if layout[0] == "n" else ta.t(), tb if layout[1] == "n" else tb.t()
+        tc = trt.tensor(c, dtype=getattr(trt, dtype))
+        a, b, c = (t.double().numpy() for t in (ta, tb, tc))
+        scale = np.abs(a) @ np.abs(b) + np.abs(c)
+        assert np.all(np.abs((ta @ tb).double().numpy() - a @ b) <= bound * scale), (m, n, k)
+        got = trt.addmm(tc, ta, tb, beta=0.5, alpha=-2)
+        assert np.all(np.abs(got.double().numpy() - (0.5 * c - 2 * (a @ b))) <= 3 * bound * scale), (m, n, k)
+        wide = trt.full((m, 2 * n + 1), 7, dtype=getattr(trt, dtype))
+        trt.mm(ta, tb, out=wide[:, :n])
+        assert np.all(np.abs(wide[:, :n].double().numpy() - a @ b) <= bound * scale) and (wide[:, n:] == 7).all(), (m, n, k)
