@@ -10,11 +10,12 @@ CONFORMANCE ?= --timeout 120 --failures 0 --compare docs/benchmarks/conformance.
 BENCH ?= --against torch,numpy --threads 1,2
 # PIP_FLAGS passes options to pip, for example an index with PyTorch's CPU build, which suffices for the comparison.
 PIP_FLAGS ?=
+WHEELS ?=
 
 SOURCES := pyproject.toml $(wildcard setup.py MANIFEST.in) \
 	$(shell find tensorrt_lite cysrc cuda_src tools -type f -not -path '*/__pycache__/*' 2>/dev/null)
 
-.PHONY: demo test lint types conformance bench clean
+.PHONY: demo test lint types conformance bench wheel clean
 
 # Trains a CNN on handwritten digits: accuracy on the terminal, plots and checkpoint in out/digits.
 demo: .venv/installed
@@ -38,8 +39,12 @@ conformance: .venv-test/installed
 bench: .venv-test/installed
 	.venv-test/bin/tensorrt-lite bench $(BENCH)
 
+# The source distribution and a repaired, tested wheel for PYTHON, in dist. WHEELS passes options (--python INTERPRETER, repeatable).
+wheel: .venv-wheels/installed
+	.venv-wheels/bin/python -m tools.wheels --python $(PYTHON) $(WHEELS)
+
 clean:
-	rm -rf .venv .venv-test build dist out *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-test .venv-wheels build dist out *.egg-info .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/installed: $(SOURCES)
@@ -50,6 +55,11 @@ clean:
 .venv-test/installed: $(SOURCES)
 	$(call environment,.venv-test)
 	.venv-test/bin/python -m pip install --quiet $(PIP_FLAGS) -e '.[test,conformance,bench,demo]'
+	touch $@
+
+.venv-wheels/installed: pyproject.toml
+	$(call environment,.venv-wheels)
+	.venv-wheels/bin/python -m pip install --quiet $(PIP_FLAGS) --group wheels
 	touch $@
 
 define environment

@@ -1,6 +1,7 @@
 """Builds the extension modules with tools/build_core.py; everything else about the package is in pyproject.toml."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +17,16 @@ class BinaryDistribution(Distribution):
         return True
 
 
+def shared_cache():
+    """The folder of TENSORRT_LITE_CACHE for results of this Cython and this compiler: wheels of several Pythons share what they can."""
+    if not os.environ.get("TENSORRT_LITE_CACHE"):
+        return None
+    import Cython
+
+    compiler = subprocess.run([*os.environ.get("CC", "gcc").split(), "-dumpfullversion"], capture_output=True, text=True).stdout.strip()
+    return Path(os.environ["TENSORRT_LITE_CACHE"]).resolve() / f"cython-{Cython.__version__}-gcc-{compiler}"
+
+
 class BuildCore(build_ext):
     """The whole core in one step: the builder knows the modules, setuptools only where they go."""
 
@@ -24,7 +35,7 @@ class BuildCore(build_ext):
 
         target = ROOT if self.inplace else Path(self.build_lib).resolve()
         debug = os.environ.get("TENSORRT_LITE_DEBUG", "") not in ("", "0")
-        Builder(ROOT / "build" / ("debug" if debug else "core"), target).run()
+        Builder(ROOT / "build" / ("debug" if debug else "core"), target, cache=shared_cache()).run()
 
     def get_outputs(self):
         return [str(p) for p in (Path(self.build_lib) / "tensorrt_lite" / "_C").rglob("*") if p.is_file()]

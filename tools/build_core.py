@@ -37,7 +37,8 @@ ISA_FLAGS = {
     "avx2": ["-march=x86-64-v3"],
     "avx512": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
 }
-# No -ffast-math: on gcc 12 it switches the whole process to flush-to-zero.
+# No -ffast-math: on gcc 12 it switches the whole process to flush-to-zero. -fopenmp is for `omp simd`: no module is linked with a
+# runtime, parallel.h opens one.
 COMMON = ["-fPIC", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fwrapv", "-w", "-fno-plt"]
 PACKAGE = "tensorrt_lite._C"
 
@@ -242,7 +243,7 @@ class Builder:
             return
         output.parent.mkdir(parents=True, exist_ok=True)
         strip = [] if self.debug else ["-s"]
-        self.command("link " + name, [*self.compiler, "-shared", "-fopenmp", *strip, *self.extra, *map(str, objects), "-o", str(output), "-lm", "-ldl"])
+        self.command("link " + name, [*self.compiler, "-shared", *strip, *self.extra, *map(str, objects), "-o", str(output), "-lm", "-ldl"])
         self.stamps["link " + name] = stamp
 
     def package_files(self, modules: dict[str, Path]) -> None:
@@ -257,10 +258,21 @@ class Builder:
             destination.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(p, destination)
         shutil.copyfile(self.generated / "operators.pxd", self.target / "operators.pxd")
+        bundled = self.target / "libgomp.so.1"
+        bundled.unlink(missing_ok=True)
+        if os.environ.get("TENSORRT_LITE_BUNDLE_OPENMP", "") not in ("", "0"):
+            shutil.copyfile(self.openmp_runtime(), bundled)
         # modules of families that no longer exist must not be imported
         for p in (self.target / "ops").glob("*.so"):
             if f"{PACKAGE}.ops.{p.name.split('.')[0]}" not in modules:
                 p.unlink()
+
+    def openmp_runtime(self) -> str:
+        """The compiler's libgomp, which wheels bring for machines without one; parallel.h opens it."""
+        path = subprocess.run([*self.compiler, "-print-file-name=libgomp.so.1"], capture_output=True, text=True, check=True).stdout.strip()
+        if not os.path.isabs(path):
+            raise SystemExit(f"TENSORRT_LITE_BUNDLE_OPENMP: {' '.join(self.compiler)} has no libgomp.so.1")
+        return path
 
     def write_stubs(self) -> None:
         """The stubs describe what the modules export, so they are made by importing them."""

@@ -41,6 +41,20 @@ cdef extern from *:
 trt_level = instruction_set()
 
 
+def _refuse_unsupported():
+    """Fewer instructions than asked for would be silent, more would end the process."""
+    import os
+    cdef tuple levels = ("base", "avx2", "avx512")
+    wanted = os.environ.get("TENSORRT_LITE_ISA", "")
+    if wanted and wanted != levels[trt_level]:
+        highest = levels[trt_level]
+        raise ImportError(f"TENSORRT_LITE_ISA={wanted}: " + (f"this processor has no more than {highest}" if wanted in levels else
+                          f"there is no such instruction set; choose from {', '.join(levels[:trt_level + 1])}"))
+
+
+_refuse_unsupported()
+
+
 cdef const reduce_kernels* reduce_table(int op, int dtype) noexcept:
     return trt_reduce(op, dtype)
 

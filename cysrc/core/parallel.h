@@ -1,27 +1,98 @@
 /* The OpenMP pool: thread count, parallel loop, fork handler, and OpenBLAS's jobs on the same pool.
-   Two pools that take turns on 2 cores cost 44 ms a pair (one GEMM, one loop); one pool 0.16 ms. */
+   Two pools that take turns on 2 cores cost 44 ms a pair (one GEMM, one loop); one pool 0.16 ms. Therefore the runtime is not
+   linked but opened when threads are first used: the one that another package has loaded by then under whatever name, else
+   the system's, else the copy that a wheel brings. Later packages find ours, where they need it by its soname. */
 #ifndef TRT_PARALLEL_H
 #define TRT_PARALLEL_H
-#include <omp.h>
+#include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stddef.h>
+#include <string.h>
+
+#define TRT_OMP_SONAME "libgomp.so.1"
 
 static int trt_threads = 1;          /* chosen by set_num_threads */
 static int trt_forked = 0;           /* libgomp hangs in a forked child: one thread there */
+static char trt_omp_bundled[PATH_MAX];
+
+/* What gcc compiles `#pragma omp parallel` to, and OpenMP's questions; libomp and libiomp5 have them too. */
+static struct {
+  void (*parallel)(void (*body)(void*), void* context, unsigned threads, unsigned flags);
+  int (*num_threads)(void), (*thread_num)(void), (*in_parallel)(void), (*dynamic)(void), (*thread_limit)(void), (*max_active_levels)(void);
+} trt_omp;
+static int trt_omp_searched = 0;
+static pthread_once_t trt_omp_once = PTHREAD_ONCE_INIT;
+
+static int trt_omp_take(void* library) {
+  if (!library) return 0;
+#define LOAD(field, symbol) if (!(*(void**)&trt_omp.field = dlsym(library, symbol))) return 0
+  LOAD(num_threads, "omp_get_num_threads"); LOAD(thread_num, "omp_get_thread_num"); LOAD(in_parallel, "omp_in_parallel");
+  LOAD(dynamic, "omp_get_dynamic"); LOAD(thread_limit, "omp_get_thread_limit"); LOAD(max_active_levels, "omp_get_max_active_levels");
+  LOAD(parallel, "GOMP_parallel");
+#undef LOAD
+  return 1;
+}
+
+static int trt_omp_loaded(struct dl_phdr_info* info, size_t size, void* taken) {
+  (void)size;
+  const char* name = strrchr(info->dlpi_name, '/');
+  if (!name || (strncmp(name, "/libgomp", 8) && strncmp(name, "/libomp", 7) && strncmp(name, "/libiomp", 8))) return 0;
+  return *(int*)taken = trt_omp_take(dlopen(info->dlpi_name, RTLD_NOW | RTLD_NOLOAD));
+}
+
+static void trt_omp_search(void) {
+  int taken = trt_omp_take(dlopen(TRT_OMP_SONAME, RTLD_NOW | RTLD_NOLOAD));
+  if (!taken) dl_iterate_phdr(trt_omp_loaded, &taken);
+  /* The system's before ours: it is at least as new as whatever the system's own libraries need. */
+  if (!taken) taken = trt_omp_take(dlopen(TRT_OMP_SONAME, RTLD_NOW));
+  if (!taken) taken = trt_omp_take(dlopen(trt_omp_bundled, RTLD_NOW));
+  __atomic_store_n(&trt_omp_searched, 1, __ATOMIC_RELEASE);
+}
+
+/* Whether there is a runtime; opens it at the first call. */
+static inline int trt_omp_open(void) {
+  if (!__atomic_load_n(&trt_omp_searched, __ATOMIC_ACQUIRE)) pthread_once(&trt_omp_once, trt_omp_search);
+  return trt_omp.parallel != NULL;
+}
 
 static void trt_after_fork(void) { trt_forked = 1; }
 
-static void trt_parallel_init(void) {
-  trt_threads = omp_get_max_threads();
+/* NULL, or why no runtime will be found. `bundled`: the path at which a wheel has its copy. */
+static const char* trt_parallel_init(int threads, const char* bundled, int exists) {
+  trt_threads = threads;
+  strncpy(trt_omp_bundled, bundled, sizeof trt_omp_bundled - 1);
   pthread_atfork(NULL, NULL, trt_after_fork);
+  if (exists) return NULL;
+  void* library = dlopen(TRT_OMP_SONAME, RTLD_LAZY);
+  if (!library) return dlerror();
+  dlclose(library);
+  return NULL;
+}
+
+/* The file of the runtime in use. */
+static const char* trt_omp_path(void) {
+  Dl_info info;
+  return trt_omp_open() && dladdr((void*)trt_omp.parallel, &info) ? info.dli_fname : NULL;
 }
 
 static inline int trt_usable_threads(void) {
-  return (trt_forked || omp_in_parallel()) ? 1 : trt_threads;
+  return (trt_forked || !trt_omp_open() || trt_omp.in_parallel()) ? 1 : trt_threads;
 }
 
+static inline int trt_in_parallel(void) { return !trt_forked && trt_omp_open() && trt_omp.in_parallel(); }
+
 typedef void (*trt_task)(void* context, int64_t begin, int64_t end);
+typedef struct { trt_task task; void* context; int64_t n, piece; } trt_loop;
+
+static void trt_loop_body(void* p) {
+  const trt_loop l = *(const trt_loop*)p;
+  int64_t step = (int64_t)trt_omp.num_threads() * l.piece;
+  for (int64_t begin = trt_omp.thread_num() * l.piece; begin < l.n; begin += step)
+    l.task(l.context, begin, begin + l.piece < l.n ? begin + l.piece : l.n);
+}
 
 /* Split [0, n) in pieces that are multiples of `align`, at least `grain` long, one per thread. */
 static void trt_parallel_for(int64_t n, int64_t grain, int64_t align, trt_task task, void* context) {
@@ -31,27 +102,30 @@ static void trt_parallel_for(int64_t n, int64_t grain, int64_t align, trt_task t
   if (threads > n / grain) threads = (int)(n / grain);
   int64_t piece = (n + threads - 1) / threads;
   piece = (piece + align - 1) / align * align;
-  #pragma omp parallel num_threads(threads)
-  {
-    int64_t step = (int64_t)omp_get_num_threads() * piece;
-    for (int64_t begin = omp_get_thread_num() * piece; begin < n; begin += step)
-      task(context, begin, begin + piece < n ? begin + piece : n);
-  }
+  trt_loop loop = {task, context, n, piece};
+  trt_omp.parallel(trt_loop_body, &loop, threads, 0);
 }
 
 /* OpenBLAS hands over jobs that wait for each other: all of them must run at once or none. The caller (blas.pyx) sets
    one BLAS thread where fewer threads than jobs would be granted. */
 typedef void (*trt_blas_job)(int thread, void* data, int arg);
+typedef struct { trt_blas_job job; char* data; size_t size; int count, arg; } trt_blas_jobs;
+
+static void trt_blas_body(void* p) {
+  const trt_blas_jobs b = *(const trt_blas_jobs*)p;
+  for (int i = trt_omp.thread_num(); i < b.count; i += trt_omp.num_threads()) b.job(i, b.data + b.size * i, b.arg);
+}
+
 static void trt_blas_run(int sync, trt_blas_job job, int count, size_t size, void* data, int arg) {
   (void)sync;
-  #pragma omp parallel for schedule(static, 1) num_threads(count)
-  for (int i = 0; i < count; i++) job(i, (char*)data + size * i, arg);
+  trt_blas_jobs jobs = {job, data, size, count, arg};
+  trt_omp.parallel(trt_blas_body, &jobs, count, 0);
 }
 
 /* How many threads a region asking for `wanted` gets for certain. */
 static int trt_granted_threads(int wanted) {
-  int limit = omp_get_thread_limit();
-  if (trt_forked || omp_in_parallel() || omp_get_dynamic() || omp_get_max_active_levels() < 1) return 1;
+  if (trt_forked || !trt_omp_open() || trt_omp.in_parallel() || trt_omp.dynamic() || trt_omp.max_active_levels() < 1) return 1;
+  int limit = trt_omp.thread_limit();
   return wanted < limit ? wanted : limit;
 }
 #endif

@@ -1,16 +1,33 @@
 """One OpenMP pool: thread counts, the parallel loop that all kernels use, and OpenBLAS's place on it."""
+import os
 
 cdef extern from "parallel.h" nogil:
     int trt_threads
     int trt_forked
-    void trt_parallel_init()
+    const char* trt_parallel_init(int threads, const char* bundled, bint exists)
+    const char* trt_omp_path()
+    int trt_in_parallel()
     int trt_usable_threads()
     void trt_parallel_for(int64_t n, int64_t grain, int64_t align, task_fn task, void* context)
-    int omp_in_parallel()
     int trt_granted_threads(int wanted)
     void trt_blas_run()
 
-trt_parallel_init()
+
+
+def _default_threads():
+    """The number of threads a runtime would choose; asking one would open it before other packages have loaded theirs."""
+    wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    return int(wanted) if wanted.isdecimal() and 0 < int(wanted) < 1 << 16 else len(os.sched_getaffinity(0))
+
+
+def _start():
+    cdef bytes bundled = os.fsencode(os.path.join(os.path.dirname(os.path.dirname(__file__)), "libgomp.so.1"))
+    cdef const char* missing = trt_parallel_init(_default_threads(), bundled, os.path.exists(bundled))
+    if missing != NULL:
+        raise ImportError(f"tensorrt_lite needs an OpenMP runtime: {missing.decode()} (Debian and Ubuntu: apt install libgomp1)")
+
+
+_start()
 
 
 cdef int num_threads() noexcept nogil:
@@ -18,7 +35,7 @@ cdef int num_threads() noexcept nogil:
 
 
 cdef bint in_parallel() noexcept nogil:
-    return omp_in_parallel()
+    return trt_in_parallel()
 
 
 cdef void parallel_for(int64_t n, int64_t grain, int64_t align, task_fn task, void* context) noexcept nogil:
@@ -45,3 +62,9 @@ def set_num_threads(int n):
 def get_num_threads():
     """Return the number of threads that operators use."""
     return 1 if trt_forked else trt_threads
+
+
+def runtime():
+    """The file of the OpenMP runtime in use; opens it where no operator has needed it yet."""
+    cdef const char* path = trt_omp_path()
+    return None if path == NULL else os.fsdecode(path)
