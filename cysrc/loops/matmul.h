@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 typedef struct {
-  void (*tiny[2])(int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, int64_t acs, const void* b, int64_t brs, int64_t bcs, void* c,
+  void (*tiled[2])(int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, int64_t acs, const void* b, int64_t brs, int64_t bcs, void* c,
                   int64_t crs, double alpha, double beta);                                  /* C has unit column stride */
   void (*rows_by_rows[2])(int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, const void* b, int64_t ldb, void* c, int64_t crs,
                           int64_t ccs, double alpha, double beta);                          /* m <= 4, B stored (n, k) */

@@ -513,73 +513,7 @@ def cross_entropy_loss(input, target, weight=None, reduction=1, ignore_index=-10
     return r.reshape(target.shape) if reduction == NONE else r
 
 
-def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
-    """softmax(query key^T scale + mask) value: `query: (..., L, E)`, `key: (..., S, E)`, `value: (..., S, EV)`.
-
-    A boolean mask is true where attention is allowed, another one is added. RuntimeError when both a mask and is_causal are given.
-    """
-    if overridden(query, key) or not is_plain(value) and has_function(value):
-        r = call_torch_function(scaled_dot_product_attention, (query, key, value, attn_mask, dropout_p, is_causal), {"scale": scale, "enable_gqa": enable_gqa})
-        if r is not NotImplemented:
-            return r
-    as_tensor_arg(query, "scaled_dot_product_attention", "query")
-    as_tensor_arg(key, "scaled_dot_product_attention", "key")
-    as_tensor_arg(value, "scaled_dot_product_attention", "value")
-    if attn_mask is not None:
-        as_tensor_arg(attn_mask, "scaled_dot_product_attention", "attn_mask")
-    if query.dim() < 2 or key.dim() < 2 or value.dim() < 2:
-        raise RuntimeError(f"scaled_dot_product_attention: Expected query, key, and value to all be at least 2 dimensional, but got query.dim: {query.dim()}, key.dim: {key.dim()} and value.dim: {value.dim()} instead.")
-    if query.dtype is not key.dtype or query.dtype is not value.dtype:
-        raise RuntimeError(f"Expected query, key, and value to have the same dtype, but got query.dtype: {query.dtype} key.dtype: {key.dtype} and value.dtype: {value.dtype} instead.")
-    if is_causal and attn_mask is not None:
-        raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
-    if enable_gqa and key.dim() >= 3:
-        heads = query.size(-3)
-        if key.size(-3) == 0 or heads % key.size(-3) or heads % value.size(-3):
-            raise RuntimeError(f"scaled_dot_product_attention: number of heads in key ({key.size(-3)}) and value ({value.size(-3)}) must divide the number of heads in query ({heads})")
-        if key.size(-3) != heads:
-            key = key.repeat_interleave(heads // key.size(-3), -3)
-        if value.size(-3) != heads:
-            value = value.repeat_interleave(heads // value.size(-3), -3)
-    kind = None
-    if (<TensorBase>query).dtype == F16 or (<TensorBase>query).dtype == BF16:
-        # scores and weights in float32: one rounding, at the end
-        kind = query.dtype
-        query, key, value = query.float(), key.float(), value.float()
-        if attn_mask is not None and attn_mask.dtype is kind:
-            attn_mask = attn_mask.float()
-    factor = 1.0 / (query.size(-1) ** 0.5 or 1.0) if scale is None else scale
-    scores = _ops.matmul(query * factor, key.transpose(-2, -1))
-    masked = is_causal or attn_mask is not None
-    if is_causal:
-        length, source = query.size(-2), key.size(-2)
-        rows = _ops.arange(length, device=query.device).unsqueeze(1)
-        scores = scores.masked_fill(_ops.arange(source, device=query.device) > rows, float("-inf"))
-    elif attn_mask is not None:
-        if (<TensorBase?>attn_mask).dtype == BOOL:
-            scores = scores.masked_fill(~attn_mask, float("-inf"))
-        elif attn_mask.dtype is not query.dtype:
-            raise RuntimeError(f"Expected attn_mask dtype to be bool or to match query dtype, but got attn_mask.dtype: {attn_mask.dtype} and query.dtype: {query.dtype} instead.")
-        else:
-            scores = scores + attn_mask
-    empty_rows = None
-    if masked and not is_causal and scores.size(-1):
-        # a row without anything to attend to gives zeros, not NaN
-        empty_rows = _ops.eq(scores.detach(), float("-inf")).all([-1], True)
-        if (<TensorBase>query).device_type != DEV_META and not bool(empty_rows.any()):
-            empty_rows = None
-    if empty_rows is not None:
-        scores = scores.masked_fill(empty_rows, 0)
-    weights = _ops.softmax(scores, -1)
-    if empty_rows is not None:
-        weights = weights.masked_fill(empty_rows, 0)
-    if dropout_p > 0:
-        weights = _ops.dropout(weights, dropout_p, True)
-    r = _ops.matmul(weights, value)
-    return r if kind is None else r.to(kind)
-
-
 EXTRA_EXPORTS = {
     "mse_loss": "", "l1_loss": "", "smooth_l1_loss": "", "huber_loss": "", "binary_cross_entropy": "", "binary_cross_entropy_with_logits": "f",
-    "kl_div": "f", "nll_loss_nd": "", "nll_loss": "", "cross_entropy_loss": "", "scaled_dot_product_attention": "",
+    "kl_div": "f", "nll_loss_nd": "", "nll_loss": "", "cross_entropy_loss": "",
 }

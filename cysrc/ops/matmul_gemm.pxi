@@ -4,7 +4,7 @@ from tensorrt_lite._C.core.blas cimport blas_load, blas_fits, blas_begin, blas_e
 
 cdef extern from "matmul.h" nogil:
     ctypedef struct trt_matmul_table:
-        void (*tiny[2])(int64_t, int64_t, int64_t, const void*, int64_t, int64_t, const void*, int64_t, int64_t, void*, int64_t, double, double) noexcept nogil
+        void (*tiled[2])(int64_t, int64_t, int64_t, const void*, int64_t, int64_t, const void*, int64_t, int64_t, void*, int64_t, double, double) noexcept nogil
         void (*rows_by_rows[2])(int64_t, int64_t, int64_t, const void*, int64_t, const void*, int64_t, void*, int64_t, int64_t, double, double) noexcept nogil
         void (*rows_by_cols[2])(int64_t, int64_t, int64_t, const void*, int64_t, const void*, int64_t, void*, int64_t, int64_t, double, double) noexcept nogil
         void (*tiny_complex)(int64_t, int64_t, int64_t, const void*, int64_t, int64_t, const void*, int64_t, int64_t, void*, int64_t, const double*, const double*) noexcept nogil
@@ -22,7 +22,7 @@ elif instruction_set() == 2:
     LOOPS = &trt_matmul_avx512
 
 cdef enum:
-    TINY_WORK = 1 << 19          # multiplications up to which tiles of registers beat a library call, which packs both operands
+    TILES_WORK = 1 << 19          # multiplications up to which tiles of registers beat a library call, which packs both operands
     TINY_COMPLEX_WORK = 1024     # the same for complex64, whose own loop is plain
     HELD_WORK = 100000           # multiplications that take about 10 µs: beyond, the GIL is released
     THREAD_WORK = 65536          # multiplications worth another thread
@@ -48,7 +48,7 @@ cdef struct Gemm:
     char* pieces                 # WAY_DEEP: one dense (m, n) product for each DEEP of k
 
 cdef enum:
-    WAY_TINY = 0
+    WAY_TILES = 0
     WAY_SKINNY = 1
     WAY_BLAS = 2
     WAY_INTEGER = 3
@@ -145,10 +145,10 @@ cdef void batch_task(void* context, int64_t begin, int64_t end) noexcept nogil:
         a = g.a + i * g.ma.bs * size
         b = g.b + i * g.mb.bs * size
         c = g.c + i * g.mc.bs * size
-        if g.way == WAY_TINY and g.dtype == C64:
+        if g.way == WAY_TILES and g.dtype == C64:
             LOOPS.tiny_complex(g.m, g.n, g.k, a, g.ma.rs, g.ma.cs, b, g.mb.rs, g.mb.cs, c, g.mc.rs, g.alpha, g.beta)
-        elif g.way == WAY_TINY:
-            LOOPS.tiny[g.dtype - F32](g.m, g.n, g.k, a, g.ma.rs, g.ma.cs, b, g.mb.rs, g.mb.cs, c, g.mc.rs, g.alpha[0], g.beta[0])
+        elif g.way == WAY_TILES:
+            LOOPS.tiled[g.dtype - F32](g.m, g.n, g.k, a, g.ma.rs, g.ma.cs, b, g.mb.rs, g.mb.cs, c, g.mc.rs, g.alpha[0], g.beta[0])
         elif g.way == WAY_BLAS:
             blas_item(g, a, b, c)
         elif g.way == WAY_INTEGER:
@@ -183,17 +183,17 @@ cdef void column_task(void* context, int64_t begin, int64_t end) noexcept nogil:
     skinny(g, g.a, g.b, g.c, begin, end)
 
 
-cdef void tiny_rows_task(void* context, int64_t begin, int64_t end) noexcept nogil:
+cdef void tile_rows_task(void* context, int64_t begin, int64_t end) noexcept nogil:
     cdef Gemm* g = <Gemm*>context
     cdef int64_t size = ITEM_SIZE[g.dtype]
-    LOOPS.tiny[g.dtype - F32](end - begin, g.n, g.k, g.a + begin * g.ma.rs * size, g.ma.rs, g.ma.cs, g.b, g.mb.rs, g.mb.cs,
+    LOOPS.tiled[g.dtype - F32](end - begin, g.n, g.k, g.a + begin * g.ma.rs * size, g.ma.rs, g.ma.cs, g.b, g.mb.rs, g.mb.cs,
                               g.c + begin * g.mc.rs * size, g.mc.rs, g.alpha[0], g.beta[0])
 
 
-cdef void tiny_columns_task(void* context, int64_t begin, int64_t end) noexcept nogil:
+cdef void tile_columns_task(void* context, int64_t begin, int64_t end) noexcept nogil:
     cdef Gemm* g = <Gemm*>context
     cdef int64_t size = ITEM_SIZE[g.dtype]
-    LOOPS.tiny[g.dtype - F32](g.m, end - begin, g.k, g.a, g.ma.rs, g.ma.cs, g.b + begin * g.mb.cs * size, g.mb.rs, g.mb.cs,
+    LOOPS.tiled[g.dtype - F32](g.m, end - begin, g.k, g.a, g.ma.rs, g.ma.cs, g.b + begin * g.mb.cs * size, g.mb.rs, g.mb.cs,
                               g.c + begin * size, g.mc.rs, g.alpha[0], g.beta[0])
 
 
@@ -203,7 +203,7 @@ cdef void deep_task(void* context, int64_t begin, int64_t end) noexcept nogil:
     cdef int64_t size = ITEM_SIZE[g.dtype], i, depth
     for i in range(begin, end):
         depth = g.k - i * DEEP
-        LOOPS.tiny[g.dtype - F32](g.m, g.n, depth if depth < DEEP else DEEP, g.a + i * DEEP * g.ma.cs * size, g.ma.rs, g.ma.cs,
+        LOOPS.tiled[g.dtype - F32](g.m, g.n, depth if depth < DEEP else DEEP, g.a + i * DEEP * g.ma.cs * size, g.ma.rs, g.ma.cs,
                                   g.b + i * DEEP * g.mb.rs * size, g.mb.rs, g.mb.cs, g.pieces + i * g.m * g.n * size, g.n, g.alpha[0], 0)
 
 
@@ -252,11 +252,11 @@ cdef void execute(Gemm* g) noexcept nogil:
         i = (g.k + DEEP - 1) // DEEP
         parallel_for(i, 1, 1, deep_task, g)
         add_pieces(g, i)
-    elif work > 2 * THREAD_WORK and g.way == WAY_TINY and g.dtype != C64:
+    elif work > 2 * THREAD_WORK and g.way == WAY_TILES and g.dtype != C64:
         if g.m >= g.n:
-            parallel_for(g.m, THREAD_WORK // (g.k * g.n + 1) + 1, 8, tiny_rows_task, g)
+            parallel_for(g.m, THREAD_WORK // (g.k * g.n + 1) + 1, 8, tile_rows_task, g)
         else:
-            parallel_for(g.n, THREAD_WORK // (g.k * g.m + 1) + 1, 32, tiny_columns_task, g)
+            parallel_for(g.n, THREAD_WORK // (g.k * g.m + 1) + 1, 32, tile_columns_task, g)
     else:
         batch_task(g, 0, 1)
 
@@ -319,12 +319,12 @@ cdef int product(str name, TensorBase out, const Mat* mo, TensorBase a, const Ma
     if g.dtype < F32:
         g.way = WAY_INTEGER
     else:
-        g.way = WAY_TINY if work <= TINY_WORK and g.dtype <= F64 else WAY_SKINNY if (g.m <= SKINNY or g.n <= SKINNY) and g.dtype <= F64 else WAY_BLAS
+        g.way = WAY_TILES if work <= TILES_WORK and g.dtype <= F64 else WAY_SKINNY if (g.m <= SKINNY or g.n <= SKINNY) and g.dtype <= F64 else WAY_BLAS
         if g.dtype == C64 and work <= TINY_COMPLEX_WORK or g.k == 0 and g.dtype <= F64:
-            g.way = WAY_TINY
+            g.way = WAY_TILES
         if g.way == WAY_BLAS and g.k >= 2 * DEEP and g.m <= DEEP_SIDE and g.n <= DEEP_SIDE and g.batch == 1 and g.dtype <= F64:
             g.way = WAY_DEEP
-        elif g.way != WAY_TINY:
+        elif g.way != WAY_TILES:
             if not unit_stride(&g.ma):
                 a = contiguous_of(a)
                 dense(&g.ma, g.batch, g.m, g.k, ma.flipped)

@@ -71,6 +71,7 @@ CASES = {
     "max": lambda x: x.max(), "max 0": lambda x: x.max(0), "argmax": lambda x: x.argmax(-1), "amax": lambda x: x.amax((0, 1)),
     "logsumexp": lambda x: x.logsumexp(-1), "logsumexp 0": lambda x: x.logsumexp(0), "softmax": lambda x: x.softmax(-1), "softmax 1": lambda x: x.softmax(1),
     "log_softmax": lambda x: x.log_softmax(-1), "cumsum": lambda x: x.cumsum(-1), "cumsum 0": lambda x: x.cumsum(0), "cumprod": lambda x: (x * 0.01 + 1).cumprod(1),
+    "attention": lambda x: F.scaled_dot_product_attention(x.reshape(1, -1, x.shape[-1]), x.reshape(1, -1, x.shape[-1]), x.reshape(1, -1, x.shape[-1]), is_causal=True),
     "layer_norm": lambda x: F.layer_norm(x, x.shape[-1:]), "batch_norm": lambda x: F.batch_norm(x, None, None, training=True),
     "group_norm": lambda x: F.group_norm(x, 4), "max_pool": lambda x: F.max_pool2d(x, 3, 2, 1), "avg_pool": lambda x: F.avg_pool2d(x, 2),
     "adaptive": lambda x: F.adaptive_avg_pool2d(x, 3), "transpose": lambda x: x.transpose(0, -1).contiguous(), "flip": lambda x: x.flip(0, 2),

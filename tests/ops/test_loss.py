@@ -118,25 +118,3 @@ def test_errors():
         TF.binary_cross_entropy(trt.full((3,), 1.5), trt.zeros(3))
     with pytest.raises(ValueError, match="not a valid value for reduction"):
         TF.mse_loss(trt.zeros(3), trt.zeros(3), reduction="average")
-
-
-ATTENTION = [{}, {"is_causal": True}, {"scale": 0.3}]
-
-
-@pytest.mark.parametrize("options", ATTENTION)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_attention(options, dtype):
-    q, k, v = normal(2, 3, 4, 8, dtype=dtype), normal(2, 3, 6, 8, dtype=dtype), normal(2, 3, 6, 5, dtype=dtype)
-    compare(TF.scaled_dot_product_attention, F.scaled_dot_product_attention, q, k, v, **options)
-
-
-def test_attention_masks():
-    q, k, v = normal(2, 3, 4, 8), normal(2, 3, 6, 8), normal(2, 3, 6, 5)
-    mask = normal(4, 6, grad=False) > 0
-    mask[1] = False
-    compare(TF.scaled_dot_product_attention, F.scaled_dot_product_attention, q, k, v, attn_mask=mask)
-    compare(TF.scaled_dot_product_attention, F.scaled_dot_product_attention, q, k, v, attn_mask=normal(2, 1, 4, 6, grad=False))
-    grouped = normal(2, 1, 6, 8), normal(2, 1, 6, 5)
-    compare(TF.scaled_dot_product_attention, F.scaled_dot_product_attention, q, *grouped, enable_gqa=True)
-    with pytest.raises(RuntimeError, match="is_causal"):
-        TF.scaled_dot_product_attention(ours(q), ours(k), ours(v), ours(mask), is_causal=True)

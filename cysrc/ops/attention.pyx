@@ -1,0 +1,326 @@
+# scaled_dot_product_attention: float32 (and halves, in float32) over loops/attention.c in memory linear in the length; other
+# dtypes, dropout and masks that need a gradient by composition, which holds the (L, S) weights.
+
+cdef extern from "../loops/attention.h" nogil:
+    enum:
+        ATTENTION_UNMASKED
+        ATTENTION_ALLOWED
+        ATTENTION_ADDED
+        ATTENTION_QUERIES
+        ATTENTION_KEYS
+    ctypedef struct attention_operand:
+        const float* data
+        int64_t batch, head, row
+    ctypedef struct attention_args:
+        int64_t batches, heads, key_heads, queries, keys, width, value_width
+        float scale
+        int causal, mask_kind
+        const char* mask
+        int64_t mask_batch, mask_head, mask_row, mask_column
+        attention_operand q, k, v, out, grad, dq, dk, dv
+        float* lse
+        int failed
+    ctypedef struct attention_kernels:
+        void (*forward)(attention_args*, int64_t, int64_t) noexcept nogil
+        void (*backward)(attention_args*, int64_t, int64_t) noexcept nogil
+        void (*backward_keys)(attention_args*, int64_t, int64_t) noexcept nogil
+        void (*backward_queries)(attention_args*, int64_t, int64_t) noexcept nogil
+    const attention_kernels attention_base, attention_avx2, attention_avx512
+
+cdef const attention_kernels* KERNELS = &attention_base
+if instruction_set() == 1:
+    KERNELS = &attention_avx2
+elif instruction_set() == 2:
+    KERNELS = &attention_avx512
+
+cdef enum:
+    HEADS_SHARED = 8             # heads from which on each is a task of the backward; fewer: two passes, over keys and queries
+    SERIAL_WORK = 16384          # multiplications of one product below which threads cost more than they bring
+
+
+cdef void forward_task(void* context, int64_t begin, int64_t end) noexcept nogil:
+    KERNELS.forward(<attention_args*>context, begin, end)
+
+
+cdef void backward_task(void* context, int64_t begin, int64_t end) noexcept nogil:
+    KERNELS.backward(<attention_args*>context, begin, end)
+
+
+cdef void backward_keys_task(void* context, int64_t begin, int64_t end) noexcept nogil:
+    KERNELS.backward_keys(<attention_args*>context, begin, end)
+
+
+cdef void backward_queries_task(void* context, int64_t begin, int64_t end) noexcept nogil:
+    KERNELS.backward_queries(<attention_args*>context, begin, end)
+
+
+cdef TensorBase rows_of(TensorBase t):
+    """t, copied unless its last dimension is contiguous."""
+    return t if t.strides[3] == 1 or t.sizes[3] == 1 else contiguous_of(t)
+
+
+cdef void operand(attention_operand* x, TensorBase t) noexcept:
+    x.data = NULL
+    if t is not None:
+        x.data = <const float*>data_of(t)
+        x.batch = t.strides[0]
+        x.head = t.strides[1]
+        x.row = t.strides[2]
+
+
+cdef TensorBase heads_last(TensorBase like, int64_t width):
+    """An output (batch, heads, length, width) that lies as (batch, length, heads, width): joining the heads is then a view."""
+    cdef int64_t sizes[4]
+    cdef int64_t strides[4]
+    sizes[0] = like.sizes[0]
+    sizes[1] = like.sizes[2]
+    sizes[2] = like.sizes[1]
+    sizes[3] = width
+    cdef TensorBase t = empty_tensor(4, sizes, like.dtype, like.device_type)
+    strides[0] = t.strides[0]
+    strides[1] = t.strides[2]
+    strides[2] = t.strides[1]
+    strides[3] = 1
+    sizes[1] = like.sizes[1]
+    sizes[2] = like.sizes[2]
+    return make_view(t, 4, sizes, strides, t.offset)
+
+
+cdef TensorBase describe(attention_args* a, TensorBase query, TensorBase key, TensorBase value, TensorBase mask, bint causal, double scale):
+    """Everything but the outputs; the mask as the kernel reads it, which the caller keeps alive."""
+    a.batches = query.sizes[0]
+    a.heads = query.sizes[1]
+    a.key_heads = key.sizes[1]
+    a.queries = query.sizes[2]
+    a.keys = key.sizes[2]
+    a.width = query.sizes[3]
+    a.value_width = value.sizes[3]
+    a.scale = <float>scale
+    a.causal = causal
+    a.failed = 0
+    a.mask = NULL
+    a.mask_kind = ATTENTION_UNMASKED
+    operand(&a.q, query)
+    operand(&a.k, key)
+    operand(&a.v, value)
+    operand(&a.dq, None)
+    operand(&a.dk, None)
+    operand(&a.dv, None)
+    if mask is None:
+        return None
+    mask = <TensorBase>_ops.expand(mask, (a.batches, a.heads, a.queries, a.keys))
+    a.mask = data_of(mask)
+    a.mask_kind = ATTENTION_ALLOWED if mask.dtype == BOOL else ATTENTION_ADDED
+    a.mask_batch = mask.strides[0]
+    a.mask_head = mask.strides[1]
+    a.mask_row = mask.strides[2]
+    a.mask_column = mask.strides[3]
+    return mask
+
+
+cdef object _attention_cpu(TensorBase query, TensorBase key, TensorBase value, TensorBase attn_mask, bint is_causal, double scale):
+    """(output, log of each row's sum of exponentials) of float32 (batch, heads, length, width) operands without empty dimensions;
+    attn_mask: bool or float32, broadcast to (batch, heads, L, S)."""
+    cdef attention_args a
+    cdef TensorBase q = rows_of(query), k = rows_of(key), v = rows_of(value), mask, out = heads_last(query, value.sizes[3])
+    cdef TensorBase lse = empty_tensor(3, query.sizes, F32, query.device_type)
+    cdef int64_t tasks
+    mask = describe(&a, q, k, v, attn_mask, is_causal, scale)
+    operand(&a.out, out)
+    a.lse = <float*>data_of(lse)
+    tasks = a.batches * a.heads * ((a.queries + ATTENTION_QUERIES - 1) // ATTENTION_QUERIES)
+    cdef int64_t work = (a.queries if a.queries < ATTENTION_QUERIES else ATTENTION_QUERIES) * a.keys * a.width
+    run(&a, [q, k, v, mask, out, lse], tasks, SERIAL_WORK // (work + 1) + 1, forward_task)
+    return out, lse
+
+
+cdef int run(attention_args* a, list tensors, int64_t tasks, int64_t grain, task_fn task) except -1:
+    """The tasks on all threads without the GIL, the blocks of the tensors held."""
+    cdef list held = [t for t in tensors if t is not None]
+    cdef TensorBase t
+    cdef trt_block* blocks[16]
+    cdef int i, n = 0
+    for t in held:
+        blocks[n] = t.storage.block
+        trt_block_hold(blocks[n])
+        n += 1
+    with nogil:
+        parallel_for(tasks, grain, 1, task, a)
+    for i in range(n):
+        block_drop(blocks[i])
+    if a.failed:
+        raise MemoryError(f"scaled_dot_product_attention: no memory for blocks of heads of {a.width} and {a.value_width}")
+    return 0
+
+
+cdef object attention_backward(OpNode node, object grad, object query, object key, object value, object attn_mask, object out, object lse, bint is_causal, double scale):
+    cdef bint need_query = node.edge(0) is not None, need_key = node.edge(1) is not None, need_value = node.edge(2) is not None
+    cdef attention_args a
+    cdef TensorBase q, k, v, g, o, mask, dq = None, dk = None, dv = None
+    cdef int64_t blocks, work
+    cdef list tensors
+    if grad is None:
+        return None, None, None
+    if grad_mode():
+        return composed_backward(grad, query, key, value, attn_mask, is_causal, scale)
+    q = rows_of(<TensorBase>query)
+    k = rows_of(<TensorBase>key)
+    v = rows_of(<TensorBase>value)
+    g = rows_of(<TensorBase>grad)
+    o = <TensorBase>out
+    mask = describe(&a, q, k, v, <TensorBase>attn_mask, is_causal, scale)
+    operand(&a.out, o)
+    operand(&a.grad, g)
+    a.lse = <float*>data_of(<TensorBase>lse)
+    if need_query:
+        dq = heads_last(q, a.width)
+        dq.zero_()
+        operand(&a.dq, dq)
+    if need_key:
+        dk = heads_last(k, a.width)
+        dk.zero_()
+        operand(&a.dk, dk)
+    if need_value:
+        dv = heads_last(v, a.value_width)
+        dv.zero_()
+        operand(&a.dv, dv)
+    tensors = [q, k, v, g, o, lse, mask, dq, dk, dv]
+    work = a.queries * a.keys * a.width
+    if a.batches * a.key_heads >= HEADS_SHARED or work < SERIAL_WORK:
+        run(&a, tensors, a.batches * a.key_heads, SERIAL_WORK // (work + 1) + 1, backward_task)
+    else:
+        if need_key or need_value:
+            blocks = (a.keys + ATTENTION_KEYS - 1) // ATTENTION_KEYS
+            run(&a, tensors, a.batches * a.key_heads * blocks, 1, backward_keys_task)
+        if need_query:
+            blocks = (a.queries + ATTENTION_QUERIES - 1) // ATTENTION_QUERIES
+            run(&a, tensors, a.batches * a.heads * blocks, 1, backward_queries_task)
+    return dq, dk, dv
+
+
+# ---- by composition -------------------------------------------------------------------------------------------------------
+
+cdef object shared_heads(object t, int64_t heads):
+    """A key or value with as many heads as the query has; neighbouring heads share one."""
+    return t if t.dim() < 3 or t.size(-3) == heads else t.repeat_interleave(heads // t.size(-3), -3)
+
+
+cdef object composed_weights(object query, object key, object attn_mask, bint is_causal, object scale):
+    scores = _ops.matmul(query * scale, key.transpose(-2, -1))
+    if is_causal:
+        rows = _ops.arange(query.size(-2), device=query.device).unsqueeze(1)
+        scores = scores.masked_fill(_ops.arange(key.size(-2), device=query.device) > rows, float("-inf"))
+    elif attn_mask is not None:
+        scores = scores.masked_fill(~attn_mask, float("-inf")) if (<TensorBase?>attn_mask).dtype == BOOL else scores + attn_mask
+    empty_rows = None
+    if attn_mask is not None and scores.size(-1):
+        # a row without anything to attend to gives zeros, not NaN
+        empty_rows = _ops.eq(scores.detach(), float("-inf")).all([-1], True)
+        if (<TensorBase>query).device_type != DEV_META and not bool(empty_rows.any()):
+            empty_rows = None
+    if empty_rows is not None:
+        scores = scores.masked_fill(empty_rows, 0)
+    weights = _ops.softmax(scores, -1)
+    return weights if empty_rows is None else weights.masked_fill(empty_rows, 0)
+
+
+cdef object composed_backward(object grad, object query, object key, object value, object attn_mask, bint is_causal, double scale):
+    """The derivative as recorded operators."""
+    heads, key_heads = query.size(1), key.size(1)
+    k = shared_heads(key, heads)
+    weights = composed_weights(query, k, attn_mask, is_causal, scale)
+    dv = _ops.matmul(weights.transpose(-2, -1), grad)
+    dp = _ops.matmul(grad, shared_heads(value, heads).transpose(-2, -1))
+    ds = weights * (dp - (dp * weights).sum(-1, True)) * scale
+    dk = _ops.matmul(ds.transpose(-2, -1), query)
+    if key_heads != heads:
+        dk = dk.unflatten(1, (key_heads, heads // key_heads)).sum(2)
+        dv = dv.unflatten(1, (key_heads, heads // key_heads)).sum(2)
+    return _ops.matmul(ds, k), dk, dv
+
+
+cdef bint has_kernel(TensorBase query, TensorBase key, TensorBase value, object attn_mask, double dropout_p) except -1:
+    """Whether operands, float32 already, can go to the kernel: equal batches, no empty dimension, a mask without gradient."""
+    cdef int i, d = query.ndim
+    cdef TensorBase mask
+    if query.dtype != F32 or query.device_type != DEV_CPU or dropout_p > 0 or d > 4 or key.ndim != d or value.ndim != d:
+        return False
+    if key.device_type != DEV_CPU or value.device_type != DEV_CPU or not query.numel or not key.numel or not value.numel:
+        return False
+    if key.sizes[d - 1] != query.sizes[d - 1] or key.sizes[d - 2] != value.sizes[d - 2]:
+        return False
+    for i in range(d - 2):
+        if key.sizes[i] != value.sizes[i] or (key.sizes[i] != query.sizes[i] and i != d - 3):
+            return False
+    if attn_mask is not None:
+        mask = <TensorBase>attn_mask
+        if mask.requires_grad or mask.device_type != DEV_CPU or mask.ndim > d or mask.dtype != BOOL and mask.dtype != F32:
+            return False
+        if not broadcasts(mask, query, key):
+            return False
+    return True
+
+
+cdef bint broadcasts(TensorBase mask, TensorBase query, TensorBase key) noexcept:
+    cdef int i, d = query.ndim, m = mask.ndim
+    cdef int64_t wanted
+    for i in range(1, m + 1):
+        wanted = key.sizes[d - 2] if i == 1 else query.sizes[d - i]
+        if mask.sizes[m - i] != 1 and mask.sizes[m - i] != wanted:
+            return False
+    return True
+
+
+def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
+    """softmax(query key^T scale + mask) value: `query: (..., L, E)`, `key: (..., S, E)`, `value: (..., S, EV)`; scale is 1 / sqrt(E).
+
+    A boolean mask is true where attention is allowed, another one is added; both broadcast to (..., L, S). is_causal: query i sees
+    the keys 0..i. enable_gqa: neighbouring heads (dimension -3) of the query share a head of key and value. Memory is linear in L
+    and S for float32 and halves without dropout. RuntimeError for disagreeing dtypes or shapes, or a mask beside is_causal.
+    """
+    if has_function(query) or has_function(key) or has_function(value) or tls().function_modes:
+        r = call_torch_function(scaled_dot_product_attention, (query, key, value, attn_mask, dropout_p, is_causal), {"scale": scale, "enable_gqa": enable_gqa})
+        if r is not NotImplemented:
+            return r
+    as_tensor_arg(query, "scaled_dot_product_attention", "query")
+    as_tensor_arg(key, "scaled_dot_product_attention", "key")
+    as_tensor_arg(value, "scaled_dot_product_attention", "value")
+    if attn_mask is not None:
+        as_tensor_arg(attn_mask, "scaled_dot_product_attention", "attn_mask")
+    if query.dim() < 2 or key.dim() < 2 or value.dim() < 2:
+        raise RuntimeError(f"scaled_dot_product_attention: Expected query, key, and value to all be at least 2 dimensional, but got query.dim: {query.dim()}, key.dim: {key.dim()} and value.dim: {value.dim()} instead.")
+    if query.dtype is not key.dtype or query.dtype is not value.dtype:
+        raise RuntimeError(f"Expected query, key, and value to have the same dtype, but got query.dtype: {query.dtype} key.dtype: {key.dtype} and value.dtype: {value.dtype} instead.")
+    if is_causal and attn_mask is not None:
+        raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+    heads = query.size(-3) if query.dim() >= 3 else 1
+    if enable_gqa and key.dim() >= 3 and (key.size(-3) == 0 or heads % key.size(-3) or heads % value.size(-3)):
+        raise RuntimeError(f"scaled_dot_product_attention: number of heads in key ({key.size(-3)}) and value ({value.size(-3)}) must divide the number of heads in query ({heads})")
+    kind = None
+    if (<TensorBase>query).dtype == F16 or (<TensorBase>query).dtype == BF16:
+        # scores and weights in float32: one rounding, at the end
+        kind = query.dtype
+        query, key, value = query.float(), key.float(), value.float()
+        if attn_mask is not None and attn_mask.dtype is kind:
+            attn_mask = attn_mask.float()
+    if attn_mask is not None and (<TensorBase>attn_mask).dtype != BOOL and attn_mask.dtype is not query.dtype:
+        raise RuntimeError(f"Expected attn_mask dtype to be bool or to match query dtype, but got attn_mask.dtype: {attn_mask.dtype} and query.dtype: {query.dtype} instead.")
+    factor = 1.0 / (query.size(-1) ** 0.5 or 1.0) if scale is None else scale
+    if has_kernel(<TensorBase>query, <TensorBase>key, <TensorBase>value, attn_mask, dropout_p) and (enable_gqa or query.dim() < 3 or key.size(-3) == heads):
+        added = 4 - query.dim()
+        for _ in range(added):
+            query, key, value = query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0)
+        r = op__attention(<TensorBase>query, <TensorBase>key, <TensorBase>value, <TensorBase>attn_mask, is_causal, factor)[0]
+        for _ in range(added):
+            r = r.squeeze(0)
+    else:
+        if enable_gqa:
+            key, value = shared_heads(key, heads), shared_heads(value, heads)
+        weights = composed_weights(query, key, attn_mask, is_causal, factor)
+        if dropout_p > 0:
+            weights = _ops.dropout(weights, dropout_p, True)
+        r = _ops.matmul(weights, value)
+    return r if kind is None else r.to(kind)
+
+
+EXTRA_EXPORTS = {"scaled_dot_product_attention": ""}
