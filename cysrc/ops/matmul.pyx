@@ -1,6 +1,7 @@
 # Matrix products: kernels over `product` (matmul_gemm.pxi), their derivatives, and the operators composed of them.
 # Kernels check shapes and dtypes, serve meta tensors, and honour any strides of `out`.
 include "kernels/matmul_gemm.pxi"
+include "kernels/matmul_einsum.pxi"
 include "kernels/matmul_composed.pxi"
 include "kernels/matmul_svd.pxi"
 

@@ -70,7 +70,8 @@ openmp = _module("openmp", is_available=_true)
 nnpack = _module("nnpack", is_available=_false)
 xnnpack = _module("xnnpack", enabled=False)
 quantized = _module("quantized", engine="none", supported_engines=["none"])
-opt_einsum = _module("opt_einsum", is_available=_false, enabled=False, strategy=None)
+# einsum looks for the cheapest order of its products by itself; `enabled = False` multiplies from left to right.
+opt_einsum = _module("opt_einsum", is_available=_true, enabled=True, strategy="auto")
 cuda = _module(
     "cuda",
     is_built=_false,

@@ -353,3 +353,32 @@ def test_every_way_through_a_product_agrees_with_the_definition(dtype, layout):
         wide = trt.full((m, 2 * n + 1), 7, dtype=getattr(trt, dtype))
         trt.mm(ta, tb, out=wide[:, :n])
         assert np.all(np.abs(wide[:, :n].double().numpy() - a @ b) <= bound * scale) and (wide[:, n:] == 7).all(), (m, n, k)
+
+
+def test_einsum_multiplies_in_the_cheapest_order(monkeypatch):
+    """(2000, 2) (2, 2000) (2000, 2): from left to right through 2000 x 2000 elements, from the right through 2 x 2."""
+    operands = [trt.randn(*shape, dtype=trt.float64) for shape in ((2000, 2), (2, 2000), (2000, 2))]
+
+    def peak() -> int:
+        trt.cpu.reset_peak_memory_stats()
+        before = trt.cpu.memory_allocated()
+        assert trt.einsum("ij,jk,kl->il", *operands).shape == (2000, 2)
+        return trt.cpu.max_memory_allocated() - before
+
+    assert peak() < 1e6
+    monkeypatch.setattr(trt.backends.opt_einsum, "enabled", False)
+    assert peak() > 3e7
+
+
+@pytest.mark.parametrize("operands", [3, 4, 6, 7, 9])
+def test_einsum_of_many_operands(operands):
+    rng = np.random.default_rng(operands)
+    sizes = dict(zip("abcdefgh", (7, 2, 9, 5, 3, 8, 1, 6)))
+    for _ in range(20):
+        parts = ["".join(rng.choice(list(sizes), rng.integers(1, 4), replace=False)) for _ in range(operands)]
+        letters = sorted(set("".join(parts)))
+        equation = ",".join(parts) + "->" + "".join(rng.permutation(letters)[: rng.integers(0, min(4, len(letters)) + 1)])
+        arrays = [rng.standard_normal([sizes[x] for x in part]) for part in parts]
+        expected = np.einsum(equation, *arrays, optimize=True)
+        got = trt.einsum(equation, *(trt.tensor(x) for x in arrays)).numpy()
+        assert got.shape == expected.shape and np.allclose(got, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max(initial=1)), equation
