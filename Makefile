@@ -41,7 +41,7 @@ bench: .venv-test/installed
 
 # The source distribution and a repaired, tested wheel for PYTHON, in dist. WHEELS passes options (--python INTERPRETER, repeatable).
 wheel: .venv-wheels/installed
-	.venv-wheels/bin/python -m tools.wheels --python $(PYTHON) $(WHEELS)
+	.venv-wheels/bin/python -m tools.wheels $(WHEELS)
 
 clean:
 	rm -rf .venv .venv-test .venv-wheels build dist out *.egg-info .pytest_cache .mypy_cache .ruff_cache

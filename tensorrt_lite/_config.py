@@ -97,7 +97,7 @@ def set_float32_matmul_precision(precision: str) -> None:
 def _build_info() -> dict[str, Any]:
     """What was compiled and what runs: the facts that `tensorrt_lite.info` prints."""
     from tensorrt_lite import _C
-    from tensorrt_lite._C.core.parallel import get_num_threads
+    from tensorrt_lite._C.core.parallel import get_num_threads, runtime
     from tensorrt_lite._C.ops.support import instruction_set
 
     record: dict[str, Any] = {
@@ -106,6 +106,7 @@ def _build_info() -> dict[str, Any]:
         "instruction_set": _LEVELS[instruction_set()],
         "instruction_sets": list(_LEVELS),
         "openmp_threads": get_num_threads(),
+        "openmp_runtime": runtime(),
         "cuda": {"available": False, "driver": None, "devices": []},
     }
     try:

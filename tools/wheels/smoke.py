@@ -50,7 +50,7 @@ def use_threads() -> None:
     check(started >= 4, f"{started} threads exist where 4 were asked for")
     check(all(trt.equal(x, y) for x, y in zip(results[0][:3], results[1][:3])), "results depend on the number of threads")
     check(trt.allclose(results[0][3], results[1][3], rtol=1e-4, atol=1e-4), "products depend on the number of threads")
-    check(openmp_runtimes() == [os.path.realpath(runtime())], f"OpenMP runtimes: {openmp_runtimes()}")
+    check(openmp_runtimes() == [runtime()], f"OpenMP runtimes: {openmp_runtimes()}")
     print(f"threads: {started}, OpenMP runtime {runtime()}")
 
 
