@@ -150,7 +150,12 @@ cdef int reduce_into(TensorBase self, const bint* reduced, int op, reduce_params
                 kept_strides[n_kept] = self.strides[i]
                 n_kept += 1
     if n_reduced > 1:
-        if op != REDUCE_ARGMAX and op != REDUCE_ARGMIN and n_kept == 0 and non_overlapping_dense(self):
+        if self.numel == 0:
+            # nothing to read: the strides of several empty dimensions would never merge
+            n_reduced = 1
+            sizes[0] = 0
+            strides[0] = 1
+        elif op != REDUCE_ARGMAX and op != REDUCE_ARGMIN and n_kept == 0 and non_overlapping_dense(self):
             # all elements, in whatever order they lie
             n_reduced = 1
             sizes[0] = self.numel

@@ -96,6 +96,9 @@ cdef object norm_backward(object grad, object self, object result, double p, obj
     sign = _ops.sgn(self)
     if p == 1:
         return (sign * g).to(self.dtype)
+    if p == 2 and grad_mode():
+        # what is differentiated again has PyTorch's form, and with it PyTorch's values at zero and of no elements
+        return (g * (self / r).masked_fill(_ops.eq(r, 0), 0)).to(self.dtype)
     if p == 2:
         return (self * (g / r).masked_fill(_ops.eq(r, 0), 0)).to(self.dtype)
     if p == INFINITY or p == -INFINITY:

@@ -174,3 +174,12 @@ def test_agrees_with_pytorch(op: Operator) -> None:
                 tolerance = max(tolerance, 1e-9)  # two different series, which agree to 5e-10
             for a, b in zip(flat(result.tolist()), flat(expected.tolist())):
                 assert a == b or (a != a and b != b) or math.isclose(abs(a - b), 0, abs_tol=tolerance * (1 + abs(b))), (kind, a, b)
+
+
+@pytest.mark.parametrize("shape", [(3, 0, 0), (0, 0, 3), (2, 0, 3, 0)])
+def test_reductions_over_several_empty_dimensions(shape):
+    x = trt.zeros(shape)
+    dims = tuple(i for i, n in enumerate(shape) if n == 0)
+    assert x.sum(dims).tolist() == trt.zeros([n for n in shape if n]).tolist()
+    assert x.prod().item() == 1 and x.mean(dims).isnan().all()
+    assert x.sum_to_size([n or 1 for n in shape]).numel() == x.sum(dims).numel()
