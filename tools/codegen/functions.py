@@ -153,6 +153,8 @@ def python_value(a: Argument) -> str:
 def emit(family: str, ops: list[Operator]) -> str:
     text: list[str] = []
     init: list[str] = []
+    if any(op.result_names for op in ops):
+        text.append("from tensorrt_lite._return_types import result_type\n")
     for op in ops:
         emit_operator(op, text, init)
     text += [f"cdef int _register_functions_{family}() except -1:"] + ["    " + line for line in init] + ["    return 0", "", f"_register_functions_{family}()", ""]
@@ -302,7 +304,14 @@ def entry_parameters(op: Operator, inplace: bool) -> str:
     return ", ".join(positional + (["*"] + keyword if keyword else []))
 
 
+def named(op: Operator, value: str) -> str:
+    """An entry's result: several results with names come as a named tuple."""
+    return f"named_{op.name}({value})" if op.result_names else value
+
+
 def emit_entry(op: Operator, text: list[str]) -> None:
+    if op.result_names:
+        text.append(f"cdef object named_{op.name} = result_type(\"{op.name}\", {tuple(op.result_names)!r})\n")
     forms = [False] if op.variants - {"inplace"} else []
     if "inplace" in op.variants:
         forms.append(True)
@@ -318,6 +327,8 @@ def emit_entry_form(op: Operator, inplace: bool, text: list[str]) -> None:
     out_named = "out" in op.variants and not inplace
     needed = None if inplace else op.row.get("out_needs")
     text.append(f"def {name}({entry_parameters(op, inplace)}):")
+    if "doc" in op.row:
+        text.append(f'    """{op.row["doc"]}"""')
     for a in op.arguments:
         t = c_type(a)
         if t == "const Scalar*":
@@ -374,7 +385,7 @@ def emit_entry_form(op: Operator, inplace: bool, text: list[str]) -> None:
             text.append(f"    c_{a.name} = parse_dtype({py}, \"{op.name}\")")
         passed.append(f"c_{a.name}" if t != "object" else py)
     if not takes_out(op):
-        text.append(f"    return op_{op.name}({', '.join(passed)})\n")
+        text.append(f"    return {named(op, 'op_' + op.name + '(' + ', '.join(passed) + ')')}\n")
         return
     multi = return_type(op) != "TensorBase"
     if inplace:
@@ -383,14 +394,14 @@ def emit_entry_form(op: Operator, inplace: bool, text: list[str]) -> None:
         text.append(f"    return finish_inplace(op_{op.name}({', '.join(passed)}), {keys_expression_python(op)})\n")
         return
     if not out_named:
-        text.append(f"    return op_{op.name}({', '.join(passed + ['None', 'FRESH'])})\n")
+        text.append(f"    return {named(op, 'op_' + op.name + '(' + ', '.join(passed + ['None', 'FRESH']) + ')')}\n")
         return
-    text.append(f"    if out is None:\n        return op_{op.name}({', '.join(passed + ['None', 'FRESH'])})")
+    text.append(f"    if out is None:\n        return {named(op, 'op_' + op.name + '(' + ', '.join(passed + ['None', 'FRESH']) + ')')}")
     checker = "check_outs" if multi else "check_out"
     text.append(f"    {checker}(out, \"{op.name}\"{', ' + str(len(op.returns)) if multi else ''})")
     cast = "out" if multi else "<TensorBase>out"
     text.append(f"    r = op_{op.name}({', '.join(passed + [cast, 'OUT'])})")
-    text.append(f"    bump_{'outs' if multi else 'version'}({cast})\n    return r\n")
+    text.append(f"    bump_{'outs' if multi else 'version'}({cast})\n    return {named(op, 'r')}\n")
 
 
 def keys_expression_python(op: Operator) -> str:

@@ -3,7 +3,7 @@
 Row keys: op, signature, kind (pointwise, function, composite), variants (function, method, inplace, out, nn), and for
 pointwise rows expr, promote, dtypes, backward, scalar (operands that get a scalar loop), checks, cost, tensor_only (operands
 that are no Python numbers, or true), two_numbers (both may be), exact_out (out= must have the result's dtype); for function
-rows kernel, backward, view, entry, nondiff, out_needs (an argument that must be given beside out=). `samples` names what the tests draw, `reference` PyTorch's function.
+rows kernel, backward, view, entry, nondiff, out_needs (an argument that must be given beside out=), doc (the entry's docstring). `samples` names what the tests draw, `reference` PyTorch's function.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ class Operator:
     returns: list[str]
     variants: set[str]
     row: dict[str, Any] = field(default_factory=dict)
+    result_names: list[str] = field(default_factory=list)
 
     @property
     def tensors(self) -> list[Argument]:
@@ -84,7 +85,7 @@ class Operator:
 
     @property
     def identifier(self) -> str:
-        return "OP_" + self.name.upper() if not self.name.startswith("_") else "OP" + self.name.upper()
+        return "OP_" + self.name.upper()
 
 
 _ARGUMENT = re.compile(r"^(?P<type>[A-Za-z]+(\[\d*\])?\??)(\([a-z]!?\))?\s+(?P<name>\w+)(\s*=\s*(?P<default>.+))?$")
@@ -105,8 +106,8 @@ def split_commas(text: str) -> list[str]:
     return parts
 
 
-def parse_signature(text: str) -> tuple[str | None, list[Argument], list[str]]:
-    """`name(Tensor self, *, Scalar alpha=1) -> Tensor` into its name, arguments and results."""
+def parse_signature(text: str) -> tuple[str | None, list[Argument], list[str], list[str]]:
+    """`name(Tensor self, *, Scalar alpha=1) -> Tensor` into its name, arguments, results and the results' names, where all have one."""
     m = re.match(r"^\s*(?P<name>\w+)?\s*\((?P<args>.*)\)\s*->\s*(?P<ret>.+)$", text.strip(), re.S)
     if not m:
         raise DeclarationError(f"not a signature: {text!r}")
@@ -122,7 +123,8 @@ def parse_signature(text: str) -> tuple[str | None, list[Argument], list[str]]:
         arguments.append(Argument(re.sub(r"\[\d+\]", "[]", a["type"]), a["name"], a["default"], keyword))
     ret = m["ret"].strip()
     returns = split_commas(ret[1:-1]) if ret.startswith("(") else [ret]
-    return m["name"], arguments, [r.split()[0] for r in returns]
+    parts = [r.split() for r in returns]
+    return m["name"], arguments, [r[0] for r in parts], [r[1] for r in parts] if all(len(r) == 2 for r in parts) else []
 
 
 def parse_row(row: dict[str, Any], family: str) -> Operator:
@@ -132,7 +134,7 @@ def parse_row(row: dict[str, Any], family: str) -> Operator:
         raise DeclarationError(f"{family}.yaml: row {name!r} has unknown keys {sorted(unknown)}" if name else f"{family}.yaml: a row has no 'op'")
     if "signature" not in row:
         raise DeclarationError(f"{family}.yaml: {name} has no signature")
-    declared, arguments, returns = parse_signature(row["signature"])
+    declared, arguments, returns, result_names = parse_signature(row["signature"])
     if declared not in (None, name):
         raise DeclarationError(f"{family}.yaml: {name} has the signature of {declared}")
     variants = row.get("variants", "function, method")
@@ -143,7 +145,7 @@ def parse_row(row: dict[str, Any], family: str) -> Operator:
     for target in row.get("backward") or {}:
         if target not in {a.name for a in arguments}:
             raise DeclarationError(f"{family}.yaml: {name} has a derivative for {target!r}, which is not an argument")
-    return Operator(name, family, kind, arguments, returns, chosen, row)
+    return Operator(name, family, kind, arguments, returns, chosen, row, result_names)
 
 
 def load(folder: str | Path) -> list[Operator]:
