@@ -61,6 +61,10 @@ def _call_case(
             if op.name in opinfo.RANDOM:
                 library.module.manual_seed(1234)
             result = function(first, *args, **kwargs)
+            if op.name in opinfo.FREE_VECTORS:
+                written = kwargs.pop("out", None)
+                same = None if written is None else [a is b for a, b in zip(result, written, strict=True)]
+                result = [_determined(sample, result), same]
             return observe(library, result, (first, args, kwargs))
 
         return _attempt(call)
@@ -70,10 +74,16 @@ def _call_case(
         if extra is not None and found.error is None:
             # What the given outputs, the last of the arguments, should hold.
             leaves = found.result if isinstance(found.result, list) else [found.result]
-            found.arguments += [leaf.value for leaf in leaves]
+            if op.name not in opinfo.FREE_VECTORS:
+                found.arguments += [leaf.value for leaf in leaves]
         return found
 
     return Case(label, run, exact if op.name not in opinfo.RANDOM else None)
+
+
+def _determined(sample: SampleInput, result: Any) -> Any:
+    """What of a result does not depend on which of its vectors a library chose; PyTorch's samples know it."""
+    return sample.output_process_fn_grad(result)
 
 
 def _doubled(value: Any) -> Any:
@@ -149,7 +159,7 @@ def out(op: OpInfo) -> Iterator[Case]:
     reference = Library(torch)
     for dtype in opinfo.dtypes(op):
         for i, sample in enumerate(opinfo.samples(op, dtype)):
-            plain = _call_case(op, "", sample, lambda library: library.function(op)).run(reference)
+            plain = _plain_result(op, sample, reference)
             leaves = plain.result if isinstance(plain.result, list) else [plain.result]
             if plain.error is not None or not leaves or not all(isinstance(leaf, Leaf) for leaf in leaves):
                 continue
@@ -162,6 +172,16 @@ def out(op: OpInfo) -> Iterator[Case]:
                 target = tuple(made) if isinstance(plain.result, list) else made[0]
                 label = _label(dtype, sample, f"out={name} ")
                 yield _call_case(op, label, sample, lambda library: library.function(op), target)
+
+
+def _plain_result(op: OpInfo, sample: SampleInput, reference: Library) -> Observed:
+    """What PyTorch returns, vectors as they are."""
+
+    def call() -> Observed:
+        first, args, kwargs = reference.sample(sample)
+        return observe(reference, reference.function(op)(first, *args, **kwargs), (first, args, kwargs))
+
+    return _attempt(call)
 
 
 def _garbage(leaf: Leaf, dtype: torch.dtype | None = None, shape: tuple[int, ...] | None = None) -> torch.Tensor:
@@ -241,6 +261,8 @@ def derivatives(
         library.module.manual_seed(1234)
     # An in-place operator must not write to a leaf.
     result = function(first.clone() if inplace else first, *args, **kwargs)
+    if op.name in opinfo.FREE_VECTORS:
+        result = _determined(sample, result)
     outputs = [tensor for tensor in library.tensors(result) if tensor.requires_grad]
     if not outputs or not leaves:
         return Observed(result=[bool(outputs), bool(leaves)])

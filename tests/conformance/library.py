@@ -167,6 +167,8 @@ class Library:
             return torch.zeros(value.shape, dtype=value.dtype)
         if self.is_tensor(value):
             value = value.detach()
+            if self.module is torch:
+                value = value.resolve_conj().resolve_neg()
             dtype = getattr(torch, bare_name(value.dtype))
             carrier = _NUMPY_CARRIER.get(dtype)
             if carrier is not None:

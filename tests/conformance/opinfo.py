@@ -27,6 +27,9 @@ RANDOM = {
 }  # fmt: skip
 # Operators whose values are whatever the memory held: only shape, dtype and strides are compared.
 UNINITIALISED = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"}
+# Their results hold vectors of which any multiple by a number of size one would do (singular vectors, eigenvectors): compared
+# is what PyTorch's samples make of the results, absolute values and products in which the choice cancels.
+FREE_VECTORS = {"svd", "linalg.svd", "linalg.eigh", "linalg.eig"}
 # OpInfo says that these have no out= though PyTorch accepts one.
 OUT_WITHOUT_FLAG = {"sum", "prod"}
 
