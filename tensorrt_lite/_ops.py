@@ -19,8 +19,8 @@ _namespace = _support.namespace()
 
 def _collect() -> None:
     space = globals()
-    for family in FAMILIES:
-        module = import_module(f"tensorrt_lite._C.ops.{family}")
+    for family in (*(f"_C.ops.{f}" for f in FAMILIES), "_linear_algebra"):
+        module = import_module(f"tensorrt_lite.{family}")
         contents = vars(module)
         for name, flags in contents["EXPORTS"].items():
             function = contents[name]

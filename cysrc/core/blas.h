@@ -15,14 +15,8 @@ typedef void (*trt_sgemm_t)(int, int, int, int, int, int, float, const void*, in
 typedef void (*trt_dgemm_t)(int, int, int, int, int, int, double, const void*, int, const void*, int, double, void*, int);
 typedef void (*trt_zgemm_t)(int, int, int, int, int, int, const void*, const void*, int, const void*, int, const void*, void*, int);
 
-typedef void (*trt_gesdd_t)(const char*, const int*, const int*, void*, const int*, void*, void*, const int*, void*, const int*, void*, const int*,
-                            int*, int*, size_t);
-typedef void (*trt_cgesdd_t)(const char*, const int*, const int*, void*, const int*, void*, void*, const int*, void*, const int*, void*, const int*,
-                             void*, int*, int*, size_t);
-
 static struct {
   trt_sgemm_t sgemm; trt_dgemm_t dgemm; trt_zgemm_t cgemm, zgemm;
-  trt_gesdd_t sgesdd, dgesdd; trt_cgesdd_t cgesdd, zgesdd;
   void (*set_threads)(int);
   void (*set_callback)(void*);
   const char* (*config)(void);
@@ -40,7 +34,6 @@ static const char* trt_blas_open(const char* path, void* runner) {
   if (!h) return dlerror();
 #define LOAD(field, symbol) if (!(*(void**)&trt_blas.field = dlsym(h, symbol))) return symbol
   LOAD(sgemm, "scipy_cblas_sgemm"); LOAD(dgemm, "scipy_cblas_dgemm"); LOAD(cgemm, "scipy_cblas_cgemm"); LOAD(zgemm, "scipy_cblas_zgemm");
-  LOAD(sgesdd, "scipy_sgesdd_"); LOAD(dgesdd, "scipy_dgesdd_"); LOAD(cgesdd, "scipy_cgesdd_"); LOAD(zgesdd, "scipy_zgesdd_");
   LOAD(config, "scipy_openblas_get_config"); LOAD(set_callback, "scipy_openblas_set_threads_callback_function");
   LOAD(set_threads, "scipy_openblas_set_num_threads");
 #undef LOAD
@@ -68,19 +61,5 @@ static void trt_blas_gemm(int dtype, int ta, int tb, int m, int n, int k, const 
       trt_blas.cgemm(101, 111 + ta, 111 + tb, m, n, k, fa, a, lda, b, ldb, fb, c, ldc); break;
     case TRT_C128: trt_blas.zgemm(101, 111 + ta, 111 + tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc); break;
   }
-}
-
-/* The singular value decomposition of a column-major (m, n) matrix, which is overwritten: LAPACK's gesdd and its `info`.
-   job: 'N' values only, 'S' reduced, 'A' full; lwork -1 asks for the size of `work`. rwork: complex types alone. */
-static int trt_blas_svd(int dtype, char job, int m, int n, void* a, void* s, void* u, int ldu, void* vt, int ldvt, void* work, int lwork,
-                        void* rwork, int* iwork) {
-  int info = 0;
-  switch (dtype) {
-    case TRT_F32: trt_blas.sgesdd(&job, &m, &n, a, &m, s, u, &ldu, vt, &ldvt, work, &lwork, iwork, &info, 1); break;
-    case TRT_F64: trt_blas.dgesdd(&job, &m, &n, a, &m, s, u, &ldu, vt, &ldvt, work, &lwork, iwork, &info, 1); break;
-    case TRT_C64: trt_blas.cgesdd(&job, &m, &n, a, &m, s, u, &ldu, vt, &ldvt, work, &lwork, rwork, iwork, &info, 1); break;
-    case TRT_C128: trt_blas.zgesdd(&job, &m, &n, a, &m, s, u, &ldu, vt, &ldvt, work, &lwork, rwork, iwork, &info, 1); break;
-  }
-  return info;
 }
 #endif

@@ -15,7 +15,3 @@ cdef void blas_gemm_raw(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t
                         int64_t ldb, const double* beta, void* c, int64_t ldc) noexcept nogil
 cdef int blas_gemm(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, const double* alpha, const void* a, int64_t lda, const void* b,
                    int64_t ldb, const double* beta, void* c, int64_t ldc) except -1 nogil
-
-# The singular value decomposition of one column-major (m, n) matrix, between blas_begin(1) and blas_end; see trt_blas_svd in blas.h.
-cdef int blas_svd_raw(int dtype, char job, int m, int n, void* a, void* s, void* u, int ldu, void* vt, int ldvt, void* work, int lwork, void* rwork,
-                      int* iwork) noexcept nogil

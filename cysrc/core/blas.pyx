@@ -11,8 +11,6 @@ cdef extern from "blas.h" nogil:
     void trt_blas_end()
     void trt_blas_gemm(int dtype, int ta, int tb, int m, int n, int k, const double* alpha, const void* a, int lda, const void* b, int ldb,
                        const double* beta, void* c, int ldc)
-    int trt_blas_svd(int dtype, char job, int m, int n, void* a, void* s, void* u, int ldu, void* vt, int ldvt, void* work, int lwork, void* rwork,
-                     int* iwork)
     int INT_MAX
 
 cdef extern from *:
@@ -87,11 +85,6 @@ cdef int blas_gemm(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, c
     blas_gemm_raw(dtype, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
     blas_end()
     return 0
-
-
-cdef int blas_svd_raw(int dtype, char job, int m, int n, void* a, void* s, void* u, int ldu, void* vt, int ldvt, void* work, int lwork, void* rwork,
-                      int* iwork) noexcept nogil:
-    return trt_blas_svd(dtype, job, m, n, a, s, u, ldu, vt, ldvt, work, lwork, rwork, iwork)
 
 
 def library():

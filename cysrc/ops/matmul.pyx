@@ -3,7 +3,6 @@
 include "kernels/matmul_gemm.pxi"
 include "kernels/matmul_einsum.pxi"
 include "kernels/matmul_composed.pxi"
-include "kernels/matmul_svd.pxi"
 
 
 cdef str _cpp_name(int code):
@@ -523,6 +522,6 @@ cdef object trace_backward(object grad, object shape):
 EXTRA_EXPORTS = {
     "matmul": "fm", "outer": "fm", "ger": "fm", "addr": "fm", "addr_": "m", "kron": "fm", "einsum": "f", "tensordot": "f", "inner": "fm", "bilinear": "fn",
     "addbmm": "fm", "addbmm_": "m", "chain_matmul": "f", "matrix_power": "fm", "cross": "fm", "linalg_multi_dot": "n", "linalg_vecdot": "n",
-    "linalg_cross": "n", "linalg_svd": "n", "linalg_svdvals": "n", "svd": "fm",
+    "linalg_cross": "n",
 }
 METHOD_ALIASES = {"__matmul__": matmul_symbol, "__rmatmul__": rmatmul_symbol}

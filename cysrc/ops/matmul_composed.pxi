@@ -431,8 +431,11 @@ def matrix_power(input, n, *, out=None):
     if n < 0:
         base = _ops.linalg_inv(input)
         n = -n
+    # a last product goes into `out` of its own type, what is only copied may be converted
+    exact = n in (2, 3) or n & (n - 1) != 0
     if n == 0:
-        result = _ops.eye(t.sizes[t.ndim - 1], dtype=dtype_of(t.dtype), device=input.device).expand(shape_of(t)).clone()
+        # of the input's graph, as PyTorch's is: the derivative is zero
+        result = input.clone().copy_(_ops.eye(t.sizes[t.ndim - 1], dtype=dtype_of(t.dtype), device=input.device).expand(shape_of(t)))
     else:
         result = None
         while True:
@@ -444,7 +447,7 @@ def matrix_power(input, n, *, out=None):
             base = _ops.matmul(base, base)
         if result is input:
             result = input.clone()
-    return into("matrix_power", result, out)
+    return result if out is None else _ops._linalg_into("matrix_power", result, out, exact)
 
 
 def linalg_vecdot(x, y, *, dim=-1, out=None):

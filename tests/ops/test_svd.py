@@ -90,9 +90,6 @@ def test_refusals_name_the_reason() -> None:
         trt.linalg.svd(trt.tensor([[float("nan"), 1.0], [1.0, 1.0]]))
     with pytest.raises(RuntimeError, match="cuSOLVER"):
         trt.linalg.svdvals(trt.ones(2, 2), driver="gesvd")
-    u = trt.linalg.svd(drawn((3, 2)).requires_grad_()).U
-    with pytest.raises(RuntimeError, match="full_matrices=False"):
-        u.sum().backward()
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (2, 4), (4, 2), (2, 3, 2)])

@@ -1,0 +1,633 @@
+"""Linear algebra composed of compiled operators: what needs no kernel of its own, in any memory order and on the meta device.
+
+`EXPORTS` names what `_ops` collects: f function of the package, m method of Tensor, n only in the flat namespace (and, without
+its prefix, in `tensorrt_lite.linalg`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tensorrt_lite._C.core.dtype import _dtype_by_name
+from tensorrt_lite._C.ops import support
+from tensorrt_lite._return_types import result_type
+
+_ops = support.namespace()
+inf = float("inf")
+_EPSILON = {"float32": 2.0**-23, "complex64": 2.0**-23, "float64": 2.0**-52, "complex128": 2.0**-52}
+
+
+def _epsilon(x: Any) -> float:
+    return _EPSILON[str(x.dtype).rpartition(".")[2]]
+
+
+def _real_type(x: Any) -> Any:
+    return _dtype_by_name({"complex64": "float32", "complex128": "float64"}[str(x.dtype).rpartition(".")[2]]) if x.is_complex() else x.dtype
+
+
+def _conj(x: Any) -> Any:
+    return x.conj() if x.is_complex() else x
+
+
+def _adjoint(x: Any) -> Any:
+    return _conj(x).transpose(-2, -1)
+
+
+def _into(name: str, result: Any, out: Any, exact: bool = False) -> Any:
+    return result if out is None else _ops._linalg_into(name, result, out, exact)
+
+
+def _all_into(name: str, fields: tuple[str, ...], results: Sequence[Any], out: Any, exact: bool = False) -> Any:
+    if out is not None:
+        if not isinstance(out, (tuple, list)) or len(out) != len(results):
+            raise TypeError(f"{name}(): argument 'out' must be tuple of {len(results)} Tensors, not {type(out).__name__}")
+        results = [_ops._linalg_into(name, r, o, exact) for r, o in zip(results, out)]
+    return result_type(name, fields)(results)
+
+
+def _computed_in(x: Any, out: Any) -> Any:
+    """x in the precision of `out` where that is the higher one."""
+    wider = hasattr(out, "dtype") and out.is_complex() == x.is_complex() and out.is_floating_point() == x.is_floating_point()
+    return x.to(out.dtype) if wider and out.element_size() > x.element_size() else x
+
+
+def _doubled(x: Any) -> Any:
+    return x.to(_dtype_by_name("complex128" if x.is_complex() else "float64"))
+
+
+def _check_matrix(name: str, x: Any, label: str = "A") -> None:
+    if not hasattr(x, "dim"):
+        raise TypeError(f"{name.replace('.', '_')}(): argument '{label}' must be Tensor, not {type(x).__name__}")
+    if x.dim() < 2:
+        raise RuntimeError(f"{name}: The input tensor {label} must have at least 2 dimensions.")
+
+
+def _check_square(name: str, x: Any) -> None:
+    _check_matrix(name, x)
+    if x.shape[-1] != x.shape[-2]:
+        raise RuntimeError(f"{name}: A must be batches of square matrices, but they are {x.shape[-2]} by {x.shape[-1]} matrices")
+
+
+def _check_number_type(name: str, x: Any) -> None:
+    if not (x.is_floating_point() or x.is_complex()):
+        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {x.dtype}")
+
+
+# ---- LU
+
+
+def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True, *, out: Any = None) -> Any:
+    """(P, L, U) of lu_factor's packed result; what is not asked for is empty. LU_data: (*, m, n), LU_pivots: (*, min(m, n))."""
+    _check_matrix("torch.lu_unpack", LU_data, "LU_data")
+    m, n = LU_data.shape[-2:]
+    k = min(m, n)
+    empty = LU_data.new_empty(0)
+    p, lower, upper = empty, empty, empty
+    if unpack_pivots:
+        if str(LU_pivots.dtype).rpartition(".")[2] != "int32":
+            raise RuntimeError(
+                "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\n"
+                "Note: this function is intended to be used with the output produced by torch.linalg.lu_factor"
+            )
+        order = _ops._lu_permutation(LU_pivots, m)
+        # column i of P has its one in row order[i]
+        p = (_ops.arange(m, device=order.device).unsqueeze(-1) == order.unsqueeze(-2)).to(LU_data.dtype)
+    if unpack_data:
+        one = _ops.eye(m, k, dtype=LU_data.dtype, device=LU_data.device)
+        lower = LU_data.narrow(-1, 0, k).tril(-1) + one
+        upper = LU_data.narrow(-2, 0, k).triu()
+    return _all_into("lu_unpack", ("P", "L", "U"), (p, lower, upper), out, True)
+
+
+def linalg_lu(A: Any, *, pivot: bool = True, out: Any = None) -> Any:
+    """A = P L U with a permutation P, L lower triangular with ones on its diagonal, U upper triangular. A: (*, m, n)."""
+    packed, pivots, _ = _ops.linalg_lu_factor_ex(A, pivot=pivot)
+    return _all_into("linalg_lu", ("P", "L", "U"), lu_unpack(packed, pivots), out, True)
+
+
+def lu(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
+    """(LU, pivots) of linalg.lu_factor, with get_infos and the error codes. A: (*, m, n)."""
+    results = tuple(_ops.linalg_lu_factor_ex(A, pivot=pivot))
+    if not get_infos:
+        if bool((results[2] != 0).any()):
+            _ops.linalg_lu_factor(A)
+        results = results[:2]
+    if out is not None:
+        if not isinstance(out, (tuple, list)):
+            raise TypeError(f"argument 'out' must be tuple of Tensors, not {type(out).__name__}")
+        if len(out) - int(get_infos) != 2:
+            raise TypeError(f"expected tuple of {2 + int(get_infos)} elements but got {len(out)}")
+        for r, o in zip(results, out):
+            o.resize_(r.shape).copy_(r)
+        return out
+    return results
+
+
+def lu_solve(b: Any, LU_data: Any, LU_pivots: Any, *, out: Any = None) -> Any:
+    """linalg.lu_solve with the right-hand side first."""
+    return _ops.linalg_lu_solve(LU_data, LU_pivots, b) if out is None else _ops.linalg_lu_solve(LU_data, LU_pivots, b, out=out)
+
+
+def triangular_solve(b: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False, *, out: Any = None) -> Any:
+    """(X, a copy of A) with A X = b or, with transpose, A^T X = b (A^H of complex A). b: (*, m, k), A: (*, m, m)."""
+    _check_matrix("triangular_solve", b, "b")
+    _check_square("triangular_solve", A)
+    a = _adjoint(A) if transpose else A
+    x = _ops.linalg_solve_triangular(a, b, upper=bool(upper) != bool(transpose), unitriangular=unitriangular)
+    copied = A.expand((*x.shape[:-2], *A.shape[-2:])).clone()
+    return _all_into("triangular_solve", ("solution", "cloned_coefficient"), (x, copied), out, True)
+
+
+# ---- QR, singular values
+
+
+def linalg_qr(A: Any, mode: str = "reduced", *, out: Any = None) -> Any:
+    """A = Q R, the columns of Q orthonormal, R upper triangular; mode 'complete': Q square, 'r': Q empty. A: (*, m, n)."""
+    return _all_into("linalg_qr", ("Q", "R"), _ops._linalg_qr(A, mode), out, True)
+
+
+def qr(input: Any, some: bool = True, *, out: Any = None) -> Any:
+    """linalg.qr, reduced or, without some, complete."""
+    return _all_into("qr", ("Q", "R"), _ops._linalg_qr(input, "reduced" if some else "complete"), out, True)
+
+
+def svd(input: Any, some: bool = True, compute_uv: bool = True, *, out: Any = None) -> Any:
+    """(U, S, V) with input = U diag(S) V^H; linalg.svd is the form to prefer. Without compute_uv U and V are zero."""
+    if compute_uv:
+        u, s, vh = _ops.linalg_svd(input, not some)
+        v = _adjoint(vh)
+    else:
+        s = _ops.linalg_svdvals(input)
+        m, n = input.shape[-2:]
+        u, v = input.new_zeros((*input.shape[:-2], m, m)), input.new_zeros((*input.shape[:-2], n, n))
+    return _all_into("svd", ("U", "S", "V"), (u, s, v), out, True)
+
+
+# ---- norms and what is measured by them
+
+
+def _dims_of(dim: Any) -> tuple[int, ...]:
+    return (dim,) if isinstance(dim, int) else tuple(dim)
+
+
+def linalg_matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:
+    """The norm of matrices over two dimensions: 'fro', 1, -1, inf or -inf, or of singular values: 2, -2 or 'nuc'."""
+    _check_matrix("linalg.matrix_norm", A)
+    _check_number_type("linalg.matrix_norm", A)
+    dims = _dims_of(dim)
+    if len(dims) != 2:
+        raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dims))}")
+    for d in dims:
+        if not -A.dim() <= d < A.dim():
+            raise IndexError(f"Dimension out of range (expected to be in range of [{-A.dim()}, {A.dim() - 1}], but got {d})")
+    first, second = (d % A.dim() for d in dims)
+    if first == second:
+        raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got {dims}")
+    if isinstance(ord, str):
+        if ord not in ("fro", "nuc"):
+            raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
+    elif ord not in (1, -1, 2, -2, inf, -inf):
+        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
+    if ord == "fro":
+        return _into("linalg_matrix_norm", _ops.linalg_vector_norm(A, 2, (first, second), keepdim, dtype=dtype), out, True)
+    if ord in (2, -2, "nuc"):
+        _refuse_low_precision("linalg.matrix_norm", A)
+        if dtype is not None:
+            A = A.to(dtype)
+        values = _ops.linalg_svdvals(A.movedim((first, second), (-2, -1)))
+        if not values.shape[-1] and ord == 2:
+            values = values.new_zeros((*values.shape[:-1], 1))
+        result = values.sum(-1) if ord == "nuc" else values.amax(-1) if ord == 2 else values.amin(-1)
+        if keepdim:
+            result = result.unsqueeze(min(first, second)).unsqueeze(max(first, second))
+    else:
+        summed, other = (first, second) if ord in (1, -1) else (second, first)
+        sums = _ops.linalg_vector_norm(A, 1, (summed,), True, dtype=dtype)
+        if not sums.shape[other] and ord > 0:
+            # no column: the largest of no norms is zero
+            sums = sums.new_zeros([1 if d == other else n for d, n in enumerate(sums.shape)])
+        result = sums.amax((other,), True) if ord > 0 else sums.amin((other,), True)
+        if not keepdim:
+            result = result.squeeze((first, second))
+    return _into("linalg_matrix_norm", result, out, True)
+
+
+def _refuse_low_precision(name: str, x: Any) -> None:
+    if x.is_floating_point() and x.element_size() == 2:
+        raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {x.dtype}")
+
+
+def linalg_norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None, dtype: Any = None) -> Any:
+    """The 2-norm of all elements; with `ord` or two dimensions that of vectors or matrices."""
+    dims = None if dim is None else _dims_of(dim)
+    if dims is not None and len(dims) not in (1, 2):
+        raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}")
+    if ord is not None and dims is None and A.dim() not in (1, 2):
+        raise RuntimeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.dim()}D.")
+    if ord is not None and (dims is not None and len(dims) == 2 or dims is None and A.dim() == 2):
+        return linalg_matrix_norm(A, ord, (0, 1) if dims is None else dims, keepdim, dtype=dtype, out=out)
+    if isinstance(ord, str):
+        raise RuntimeError(f"linalg.norm: Order {ord!r} is not supported for vectors")
+    return _ops.linalg_vector_norm(A, 2 if ord is None else ord, dims, keepdim, dtype=dtype, out=out)
+
+
+def linalg_cond(A: Any, p: Any = None, *, out: Any = None) -> Any:
+    """The condition number: the largest singular value by the smallest (p None or 2; -2: the inverse), or norm(A, p) norm(A^-1, p)."""
+    _check_matrix("linalg.cond", A)
+    if p is not None and p not in ("fro", "nuc", inf, -inf, 1, -1, 2, -2):
+        raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
+    real = _real_type(A)
+    if p is None or p in (2, -2):
+        # a condition number tells how many digits are lost: a few more are taken
+        s = _ops.linalg_svdvals(_doubled(A) if A.is_floating_point() and A.element_size() > 2 or A.is_complex() else A)
+        if not s.numel():
+            result = s.new_zeros(s.shape[:-1])
+        else:
+            large, small = s.select(-1, 0), s.select(-1, -1)
+            result = small / large if p == -2 else large / small
+            # a zero matrix: 0 / 0
+            result = _ops.where(result.isnan() & ~s.isnan().any(-1), inf, result) if p != -2 else result
+    else:
+        if A.shape[-1] != A.shape[-2]:
+            raise RuntimeError(f"linalg.cond: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices")
+        if not A.numel():
+            return _into("linalg_cond", A.new_zeros(A.shape[:-2], dtype=_real_type(A)), out)
+        inverse, info = _ops.linalg_inv_ex(A)
+        result = linalg_matrix_norm(A, p) * linalg_matrix_norm(inverse, p)
+        result = _ops.where(info == 0, result, inf)
+    return _into("linalg_cond", result.to(real), out)
+
+
+def _tolerances(name: str, A: Any, atol: Any, rtol: Any) -> tuple[Any, Any]:
+    """Absolute and relative tolerance; the relative one is eps max(m, n) unless an absolute one is given."""
+    for value, label in ((atol, "atol"), (rtol, "rtol")):
+        if hasattr(value, "is_complex") and value.is_complex():
+            raise RuntimeError(f"{name}: {label} tensor of complex type is not supported. Got {value.dtype}")
+    if rtol is None:
+        rtol = _epsilon(A) * max(A.shape[-2:])
+        if atol is not None:
+            rtol = _ops.where(atol > 0, 0.0, rtol) if hasattr(atol, "dim") else 0.0 if atol > 0 else rtol
+    return 0.0 if atol is None else atol, rtol
+
+
+def _threshold(largest: Any, atol: Any, rtol: Any) -> Any:
+    """max(atol, rtol * largest); largest: (*, 1), the tolerances numbers or (*)."""
+    atol = atol.unsqueeze(-1) if hasattr(atol, "dim") else _ops.full((), atol, dtype=largest.dtype, device=largest.device)
+    rtol = rtol.unsqueeze(-1) if hasattr(rtol, "dim") else rtol
+    return _ops.maximum(atol.to(largest.dtype), rtol * largest)
+
+
+def linalg_matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None, out: Any = None) -> Any:
+    """How many singular values (hermitian: absolute eigenvalues) are above max(atol, rtol * the largest). A: (*, m, n) -> (*)."""
+    _check_matrix("linalg.matrix_rank", A)
+    if tol is not None:
+        # the older parameter is absolute, also where it is zero
+        atol, rtol = tol, 0.0
+    int64 = _dtype_by_name("int64")
+    atol, rtol = _tolerances("torch.linalg.matrix_rank", A, atol, rtol)
+    if not A.numel():
+        return _into("linalg_matrix_rank", A.new_zeros(A.shape[:-2], dtype=int64), out)
+    s = _ops.linalg_eigvalsh(A).abs() if hermitian else _ops.linalg_svdvals(A)
+    return _into("linalg_matrix_rank", (s > _threshold(s.amax(-1, True), atol, rtol)).sum(-1), out)
+
+
+def _pinv_value(A: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
+    if hermitian:
+        values, u = _ops.linalg_eigh(A)
+        size = values.abs()
+        vh = _adjoint(u)
+    else:
+        u, values, vh = _ops.linalg_svd(A, False)
+        size = values
+    keep = size > _threshold(size.amax(-1, True), atol, rtol)
+    inverted = _ops.where(keep, 1 / values, _ops.zeros_like(values))
+    return _adjoint(vh) @ (inverted.unsqueeze(-1) * _adjoint(u))
+
+
+def linalg_pinv(A: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None, out: Any = None) -> Any:
+    """The pseudoinverse, singular values up to max(atol, rtol * the largest) taken for zero. A: (*, m, n) -> (*, n, m)."""
+    name = "linalg.pinv"
+    _check_matrix(name, A)
+    if hermitian:
+        _check_square(name, A)
+    if rcond is not None:
+        rtol = rcond
+    atol, rtol = _tolerances("torch.linalg.pinv", A, atol, rtol)
+    A = _computed_in(A, out)
+    if not A.numel():
+        result = A.new_zeros((*A.shape[:-2], A.shape[-1], A.shape[-2])) + 0 * A.transpose(-2, -1)
+    elif A.requires_grad and _grad_enabled():
+        from tensorrt_lite.linalg._functions import Pinv
+
+        result = Pinv.apply(A, atol, rtol, hermitian)
+    else:
+        result = _pinv_value(A, atol, rtol, hermitian)
+    return _into("linalg_pinv", result, out)
+
+
+def _grad_enabled() -> bool:
+    from tensorrt_lite._C.core.dispatch import is_grad_enabled
+
+    return is_grad_enabled()
+
+
+def pinverse(input: Any, rcond: float = 1e-15) -> Any:
+    """linalg.pinv with a relative tolerance."""
+    return linalg_pinv(input, rcond)
+
+
+def linalg_lstsq(A: Any, B: Any, rcond: Any = None, *, driver: str | None = None, out: Any = None) -> Any:
+    """(solution, residuals, rank, singular_values) of the least squares problem A X = B. A: (*, m, n), B: (*, m, k) or (*, m).
+
+    Drivers: gels (full rank), gelsy (default), gelsd, gelss. Residuals are there for m > n and full rank, singular values for
+    gelsd and gelss, ranks for all but gels; otherwise they are empty.
+    """
+    name = "torch.linalg.lstsq"
+    _check_matrix(name, A, "input")
+    _check_number_type(name, A)
+    if not hasattr(B, "dim") or B.dim() < 1:
+        raise RuntimeError(f"{name}: other must have at least 1 dimension.")
+    if A.dtype != B.dtype:
+        raise RuntimeError(f"{name}: Expected input and other to have the same dtype, but got input's dtype {A.dtype} and other's dtype {B.dtype}")
+    driver = "gelsy" if driver is None else driver
+    if driver not in ("gels", "gelsy", "gelsd", "gelss"):
+        raise RuntimeError(f"{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
+    if rcond is None:
+        rcond = _epsilon(A) * max(A.shape[-2:])
+    m, n = A.shape[-2:]
+    vector = B.dim() == 1 or A.dim() == B.dim() + 1 and tuple(B.shape) == tuple(A.shape[:-1])
+    b = B.unsqueeze(-1) if vector else B
+    if b.shape[-2] != m:
+        raise RuntimeError(f"{name}: input.size(-2) should match other.size({-1 if vector else -2})")
+    if out is not None and isinstance(out, (tuple, list)) and out:
+        A, b = _computed_in(A, out[0]), _computed_in(b, out[0])
+    x, rank, s = _ops._linalg_lstsq(A, b, float(rcond), driver)
+    whole = m > n and driver != "gelsy" and (driver == "gels" or not rank.numel() or rank.device.type == "meta" or bool((rank == n).all()))
+    if whole:
+        # small differences of large numbers: float32 takes them in double precision
+        difference = _doubled(A) @ _doubled(x) - _doubled(b)
+        residuals = (difference.abs() ** 2).sum(-2).to(_real_type(A))
+    else:
+        residuals = x.reshape(-1).narrow(0, 0, 0).abs()
+    results = (
+        x.squeeze(-1) if vector else x,
+        residuals,
+        rank if driver != "gels" else rank.new_empty(0),
+        s.detach() if driver in ("gelsd", "gelss") else s.new_empty(0),
+    )
+    return _all_into("linalg_lstsq", ("solution", "residuals", "rank", "singular_values"), results, out)
+
+
+# ---- functions of matrices
+
+
+# coefficients of the numerator of a diagonal Padé approximant of exp, which is exact in double precision up to this 1-norm
+# (Higham, SIAM J. Matrix Anal. Appl. 26, 2005)
+_PADE = (64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0, 10559470521600.0, 670442572800.0,
+         33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0)  # fmt: skip
+_PADE_BOUND = 5.371920351148152
+
+
+def _matrix_exp_value(A: Any) -> Any:
+    """Scaling and squaring, exp(A) = exp(A / 2^s)^(2^s) with s chosen for each matrix; errors grow, so always in double precision."""
+    dtype, A = A.dtype, _doubled(A)
+    norms = A.abs().sum(-2).amax(-1)
+    halvings = _ops.clamp(_ops.ceil(_ops.log2(norms / _PADE_BOUND)), min=0)
+    # of infinite and NaN entries nothing can be made
+    halvings = _ops.where(_ops.isfinite(halvings), halvings, 0.0)
+    scale = _ops.pow(2.0, -halvings).unsqueeze(-1).unsqueeze(-1)
+    a = A * scale
+    one = _ops.eye(A.shape[-1], dtype=A.dtype, device=A.device)
+    square = a @ a
+    power, even, odd = one, _PADE[0] * one, _PADE[1] * one
+    for i in range(2, len(_PADE), 2):
+        power = square if i == 2 else power @ square
+        even, odd = even + _PADE[i] * power, odd + _PADE[i + 1] * power
+    odd = a @ odd
+    result = _ops.linalg_solve_ex(even - odd, even + odd)[0]
+    for i in range(int(halvings.max().item())):
+        more = halvings > i
+        result = _ops.where(more.unsqueeze(-1).unsqueeze(-1), result @ result, result)
+    return result.to(dtype)
+
+
+def linalg_matrix_exp(A: Any) -> Any:
+    """The sum of A^k / k!. A: (*, n, n)."""
+    _check_square("linalg.matrix_exp", A)
+    _check_number_type("linalg.matrix_exp", A)
+    if not A.numel() or A.device.type == "meta":
+        return A.clone()
+    if A.requires_grad and _grad_enabled():
+        from tensorrt_lite.linalg._functions import MatrixExp
+
+        return MatrixExp.apply(A)
+    return _matrix_exp_value(A)
+
+
+def matrix_exp(input: Any) -> Any:
+    """linalg.matrix_exp."""
+    return linalg_matrix_exp(input)
+
+
+def linalg_vander(x: Any, *, N: int | None = None) -> Any:
+    """The powers 0 .. N - 1 of the elements as rows (N: n by default). x: (*, n) -> (*, n, N)."""
+    x = x.reshape((1,)) if x.dim() == 0 else x
+    N = x.shape[-1] if N is None else N
+    if N <= 0:
+        raise RuntimeError("linalg.vander: N must be greater than 1.")
+    one = _ops.ones_like(x).unsqueeze(-1)
+    if not x.is_floating_point() and not x.is_complex():
+        x = x.to(_dtype_by_name("int64"))
+        one = one.to(x.dtype)
+    powers = x.unsqueeze(-1).expand((*x.shape, N - 1)).cumprod(-1)
+    return _ops.cat((one, powers), -1)
+
+
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+    """The powers N - 1 .. 0 (increasing: 0 .. N - 1) of the elements as rows. x: (n,) -> (n, N)."""
+    if x.dim() != 1:
+        raise RuntimeError("x must be a one-dimensional tensor.")
+    N = x.shape[-1] if N is None else N
+    if N < 0:
+        raise RuntimeError("N must be non-negative.")
+    if N == 0:
+        return x.new_empty((x.shape[0], 0))
+    result = linalg_vander(x, N=N)
+    return result if increasing else result.flip(-1)
+
+
+def _product(sizes: Sequence[int]) -> int:
+    n = 1
+    for s in sizes:
+        n *= s
+    return n
+
+
+def linalg_tensorinv(A: Any, ind: int = 2, *, out: Any = None) -> Any:
+    """The inverse with respect to tensordot over the first `ind` dimensions, whose sizes multiply to the others'."""
+    if ind <= 0:
+        raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
+    A = _computed_in(A, out)
+    first, rest = tuple(A.shape[:ind]), tuple(A.shape[ind:])
+    if _product(first) != _product(rest):
+        raise RuntimeError(
+            f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {_product(rest)} != {_product(first)}"
+        )
+    result = _ops.linalg_inv(A.reshape((_product(first), _product(rest)))).reshape(rest + first)
+    return _into("linalg_tensorinv", result, out)
+
+
+def linalg_tensorsolve(A: Any, B: Any, dims: Any = None, *, out: Any = None) -> Any:
+    """X with tensordot(A, X, X.dim()) = B; `dims` of A are moved to its end first."""
+    A, B = _computed_in(A, out), _computed_in(B, out)
+    if dims is not None:
+        dims = _dims_of(dims)
+        A = A.movedim(dims, tuple(range(A.dim() - len(dims), A.dim())))
+    shape = tuple(A.shape[B.dim():])  # fmt: skip
+    if _product(shape) != _product(A.shape[: B.dim()]):
+        raise RuntimeError(
+            "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got "
+            f"{_product(shape)} != {_product(A.shape[: B.dim()])}"
+        )
+    n = _product(shape)
+    result = _ops.linalg_solve(A.reshape((n, n)), B.reshape((n,))).reshape(shape)
+    return _into("linalg_tensorsolve", result, out)
+
+
+def linalg_diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+    """The diagonal of the last two dimensions, as a view."""
+    return _ops.diagonal(A, offset, dim1, dim2)
+
+
+# ---- statistics
+
+
+def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
+    """Covariances of variables (rows) over observations (columns). input: (n, N), (N,) or (); weights: (N,), of counts or of importance."""
+    if input.dim() > 2:
+        raise RuntimeError(f"cov(): expected input to have two or fewer dimensions but got an input with {input.dim()} dimensions")
+    if str(input.dtype).endswith("bool"):
+        raise RuntimeError("cov(): bool dtype is not supported for input")
+    x = input.reshape((1, -1)) if input.dim() < 2 else input
+    count = x.shape[1]
+    if not (x.is_floating_point() or x.is_complex()):
+        x = x.to(_default_float())
+    weights = None
+    for w, label, integral in ((fweights, "fweights", True), (aweights, "aweights", False)):
+        if w is None:
+            continue
+        if w.dim() > 1:
+            raise RuntimeError(f"cov(): expected {label} to have one or fewer dimensions but got {label} with {w.dim()} dimensions")
+        floating = w.is_floating_point()
+        if floating == integral or w.is_complex() or str(w.dtype).endswith("bool"):
+            raise RuntimeError(f"cov(): expected {label} to have {'integral' if integral else 'floating point'} dtype but got {label} with {w.dtype} dtype")
+        if w.numel() != count:
+            raise RuntimeError(f"cov(): expected {label} to have the same numel as there are observations in the input but got {w.numel()} != {count}")
+        if count and w.device.type != "meta" and bool((w.min() < 0).item()):
+            raise RuntimeError(f"cov(): {label} cannot be negative")
+        weights = w if weights is None else weights * w
+    if weights is None:
+        total: Any = count
+        mean = x.sum(1, True) / total if count else x.new_full((x.shape[0], 1), float("nan"))
+    else:
+        weights = weights.reshape((-1,))
+        total = weights.sum()
+        if weights.device.type != "meta" and count and not bool((total != 0).item()):
+            raise RuntimeError("cov(): weights sum to zero, can't be normalized")
+        mean = (x * weights).sum(1, True) / total
+    if weights is None:
+        norm = max(count - correction, 0)
+    else:
+        norm = total - correction * (weights * aweights).sum() / total if aweights is not None and correction else total - correction
+        norm = _ops.clamp(norm, min=0)
+    x = x - mean
+    y = _conj(x if weights is None else x * weights).transpose(0, 1)
+    result = _ops.true_divide(x @ y, norm)
+    return result.squeeze()
+
+
+def _default_float() -> Any:
+    from tensorrt_lite._C.core.dtype import get_default_dtype
+
+    return get_default_dtype()
+
+
+def corrcoef(input: Any) -> Any:
+    """Correlation coefficients of variables (rows). input: (n, N), (N,) or ()."""
+    if input.dim() > 2:
+        raise RuntimeError(f"corrcoef(): expected input to have two or fewer dimensions but got an input with {input.dim()} dimensions")
+    c = cov(input)
+    if c.dim() == 0:
+        return c / c
+    d = c.diagonal()
+    deviation = _ops.sqrt(d.real if c.is_complex() else d)
+    c = c / deviation.unsqueeze(-1) / deviation.unsqueeze(0)
+    if c.is_complex():
+        return _ops.complex(c.real.clamp(-1, 1), c.imag.clamp(-1, 1))
+    return c.clamp(-1, 1)
+
+
+def dist(input: Any, other: Any, p: float = 2) -> Any:
+    """The p-norm of input - other, as a number."""
+    return _ops.norm(input - other, p)
+
+
+# ---- integrals of samples
+
+
+def _spacings(name: str, y: Any, x: Any, dx: Any, dim: int) -> tuple[int, Any]:
+    """The dimension from the front, and the widths of the intervals along it."""
+    if not -y.dim() <= dim < y.dim():
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-y.dim()}, {y.dim() - 1}], but got {dim})")
+    dim %= y.dim()
+    if str(y.dtype).endswith("bool"):
+        raise RuntimeError(f"{name}: received a bool input for `y`, but bool is not supported")
+    if x is None:
+        if isinstance(dx, complex) or isinstance(dx, bool):
+            raise RuntimeError(f"{name}: Currently, we only support dx as a real number.")
+        return dim, dx
+    if x.dim() == 1 and x.shape[0] != y.shape[dim]:
+        raise RuntimeError(f"{name}: There must be one `x` value for each sample point")
+    if x.dim() == 1 and y.dim() > 1:
+        x = x.reshape((-1, *([1] * (y.dim() - dim - 1))))
+    elif x.dim() < y.dim():
+        x = x.reshape((*([1] * (y.dim() - x.dim())), *x.shape))
+    n = x.shape[dim] if x.dim() == y.dim() else x.shape[0]
+    along = dim - y.dim()
+    return dim, x.narrow(along, 1, n - 1) - x.narrow(along, 0, n - 1)
+
+
+def _areas(y: Any, width: Any, dim: int) -> Any:
+    n = y.shape[dim]
+    return (y.narrow(dim, 1, n - 1) + y.narrow(dim, 0, n - 1)) * width / 2.0
+
+
+def trapezoid(y: Any, x: Any = None, *, dx: Any = 1, dim: int = -1) -> Any:
+    """The integral along dim by the trapezoidal rule, of samples at x or dx apart."""
+    dim, width = _spacings("trapezoid", y, x, dx, dim)
+    if y.shape[dim] == 0:
+        return y.new_zeros([s for i, s in enumerate(y.shape) if i != dim])
+    return _areas(y, width, dim).sum(dim)
+
+
+def trapz(y: Any, x: Any = None, *, dx: Any = 1, dim: int = -1) -> Any:
+    """trapezoid."""
+    return trapezoid(y, x, dx=dx, dim=dim)
+
+
+def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = 1, dim: int = -1) -> Any:
+    """The integrals from the first sample to each of the others along dim by the trapezoidal rule."""
+    dim, width = _spacings("cumulative_trapezoid", y, x, dx, dim)
+    if y.shape[dim] == 0:
+        return y.new_zeros(y.shape)
+    return _areas(y, width, dim).cumsum(dim)
+
+
+EXPORTS = {
+    "lu_unpack": "f", "linalg_lu": "n", "lu": "fm", "lu_solve": "fm", "triangular_solve": "fm", "linalg_qr": "n", "qr": "fm", "svd": "fm",
+    "linalg_matrix_norm": "n", "linalg_norm": "n", "linalg_cond": "n", "linalg_matrix_rank": "n", "linalg_pinv": "n", "pinverse": "fm",
+    "linalg_lstsq": "n", "linalg_matrix_exp": "n", "matrix_exp": "fm", "linalg_vander": "n", "vander": "f", "linalg_tensorinv": "n",
+    "linalg_tensorsolve": "n", "linalg_diagonal": "n", "cov": "fm", "corrcoef": "fm", "dist": "fm", "trapezoid": "f", "trapz": "f",
+    "cumulative_trapezoid": "f",
+}  # fmt: skip

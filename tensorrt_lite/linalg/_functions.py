@@ -1,0 +1,41 @@
+"""Compositions with a derivative of their own: that of the steps would not exist, or would cost more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorrt_lite import _linear_algebra, _ops
+from tensorrt_lite.autograd import Function
+
+from . import _derivatives
+
+
+class Pinv(Function):
+    """The pseudoinverse has a derivative wherever the rank is constant, singular vectors only where their values differ."""
+
+    @staticmethod
+    def forward(ctx: Any, A: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
+        result = _linear_algebra._pinv_value(A, atol, rtol, hermitian)
+        ctx.save_for_backward(A, result)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> tuple:
+        A, result = ctx.saved_tensors
+        return _derivatives.pinv(g, A, result), None, None, None
+
+
+class MatrixExp(Function):
+    """The derivative is the upper right block of the exponential of [[A^H, g], [0, A^H]]."""
+
+    @staticmethod
+    def forward(ctx: Any, A: Any) -> Any:
+        ctx.save_for_backward(A)
+        return _linear_algebra._matrix_exp_value(A)
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        (A,) = ctx.saved_tensors
+        a, n = _derivatives.H(A), A.shape[-1]
+        blocks = _ops.cat((_ops.cat((a, g), -1), _ops.cat((_ops.zeros_like(a), a), -1)), -2)
+        return _linear_algebra.linalg_matrix_exp(blocks).narrow(-2, 0, n).narrow(-1, n, n)

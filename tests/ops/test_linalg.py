@@ -1,0 +1,510 @@
+"""Linear algebra: identities of the factorisations, batches, memory order, derivatives, errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tensorrt_lite as trt
+from tensorrt_lite import linalg
+from tensorrt_lite.autograd import gradcheck, gradgradcheck
+
+DTYPES = [trt.float32, trt.float64, trt.complex64, trt.complex128]
+BATCHES: list[tuple[int, ...]] = [(), (3,), (2, 3), (0,)]
+SIZES = [0, 1, 4, 7]
+
+
+def drawn(*shape: int, dtype: Any = trt.float64, seed: int = 3) -> Any:
+    trt.manual_seed(seed)
+    return trt.randn(shape, dtype=dtype)
+
+
+def well(*shape: int, dtype: Any = trt.float64, seed: int = 3) -> Any:
+    """Square matrices far from singular."""
+    return drawn(*shape, dtype=dtype, seed=seed) + shape[-1] * trt.eye(shape[-1], dtype=dtype)
+
+
+def positive(*shape: int, dtype: Any = trt.float64) -> Any:
+    a = drawn(*shape, dtype=dtype)
+    return a @ a.mH + trt.eye(shape[-1], dtype=dtype)
+
+
+def near(a: Any, b: Any, factor: float = 1) -> None:
+    tolerance = (2e-4 if a.dtype in (trt.float32, trt.complex64) else 1e-11) * factor
+    assert a.dtype == b.dtype
+    assert tuple(a.shape) == tuple(b.shape)
+    assert not a.numel() or (a - b).abs().max().item() <= tolerance
+
+
+def orthonormal(q: Any) -> None:
+    n = q.shape[-1]
+    near(q.mH @ q, trt.eye(n, dtype=q.dtype).expand(*q.shape[:-2], n, n))
+
+
+every = pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: str(d).rpartition(".")[2])
+batches = pytest.mark.parametrize("batch", BATCHES, ids=str)
+square_sizes = pytest.mark.parametrize("n", SIZES)
+rectangles = pytest.mark.parametrize(("m", "n"), [(4, 4), (5, 3), (3, 5), (3, 0), (0, 3), (1, 1)])
+
+
+@every
+@batches
+@square_sizes
+def test_a_matrix_times_its_inverse_is_one(dtype: Any, batch: tuple[int, ...], n: int) -> None:
+    a = well(*batch, n, n, dtype=dtype)
+    one = trt.eye(n, dtype=dtype).expand(a.shape)
+    for inverse in (linalg.inv(a), trt.inverse(a), a.inverse(), linalg.inv_ex(a).inverse, linalg.solve(a, one)):
+        near(a @ inverse, one)
+        near(inverse @ a, one)
+    near(linalg.pinv(a), linalg.inv(a))
+
+
+@every
+@batches
+@square_sizes
+def test_solutions_solve(dtype: Any, batch: tuple[int, ...], n: int) -> None:
+    a = well(*batch, n, n, dtype=dtype)
+    b, v, w = drawn(*batch, n, 2, dtype=dtype), drawn(*batch, n, dtype=dtype), drawn(*batch, 2, n, dtype=dtype)
+    near(a @ linalg.solve(a, b), b)
+    near((a @ linalg.solve(a, v).unsqueeze(-1)).squeeze(-1), v)
+    near(linalg.solve(a, w, left=False) @ a, w)
+    packed, pivots = linalg.lu_factor(a)
+    near(a @ linalg.lu_solve(packed, pivots, b), b)
+    near(a.mH @ linalg.lu_solve(packed, pivots, b, adjoint=True), b)
+    near(linalg.lu_solve(packed, pivots, w, left=False) @ a, w)
+    near(linalg.lu_solve(packed, pivots, w, left=False, adjoint=True) @ a.mH, w)
+    near(trt.lu_solve(b, packed, pivots), linalg.solve(a, b))
+
+
+def test_batches_of_systems_broadcast() -> None:
+    a, b = well(3, 1, 4, 4), drawn(2, 4, 5)
+    x = linalg.solve(a, b)
+    assert tuple(x.shape) == (3, 2, 4, 5)
+    near(a @ x, b.expand(3, 2, 4, 5))
+    lower = a.tril()
+    near(lower @ linalg.solve_triangular(lower, b, upper=False), b.expand(3, 2, 4, 5))
+
+
+@every
+@batches
+@rectangles
+def test_lu_gives_the_matrix(dtype: Any, batch: tuple[int, ...], m: int, n: int) -> None:
+    a = drawn(*batch, m, n, dtype=dtype)
+    p, lower, upper = linalg.lu(a)
+    near(p @ lower @ upper, a)
+    near(lower.tril(), lower, 0)
+    near(upper.triu(), upper, 0)
+    packed, pivots, info = linalg.lu_factor_ex(a)
+    assert info.dtype == trt.int32 and not info.any()
+    again = trt.lu_unpack(packed, pivots)
+    near(again.P @ again.L @ again.U, a)
+    assert trt.lu_unpack(packed, pivots, unpack_data=False).L.numel() == 0
+
+
+@every
+@batches
+@square_sizes
+def test_determinants(dtype: Any, batch: tuple[int, ...], n: int) -> None:
+    a = well(*batch, n, n, dtype=dtype) / max(n, 1)
+    expected = linalg.eigvals(a).prod(-1)
+    expected = expected if expected.dtype == dtype else expected.real
+    near(trt.det(a), expected)
+    sign, logarithm = linalg.slogdet(a)
+    near(sign * logarithm.exp(), expected)
+    near(trt.logdet(a @ a.mH).exp(), expected * expected.conj(), 10)
+    near(trt.det(a.mT), expected)
+
+
+@every
+@batches
+@square_sizes
+@pytest.mark.parametrize("upper", [False, True])
+def test_cholesky(dtype: Any, batch: tuple[int, ...], n: int, upper: bool) -> None:
+    a = positive(*batch, n, n, dtype=dtype)
+    f = linalg.cholesky(a, upper=upper)
+    near(f.mH @ f if upper else f @ f.mH, a, 10)
+    near(f.triu() if upper else f.tril(), f, 0)
+    b = drawn(*batch, n, 2, dtype=dtype)
+    near(a @ trt.cholesky_solve(b, f, upper), b, 10)
+    near(a @ trt.cholesky_inverse(f, upper), trt.eye(n, dtype=dtype).expand(a.shape), 10)
+
+
+@every
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("unit", [False, True])
+def test_triangular_systems_read_one_triangle(dtype: Any, upper: bool, left: bool, unit: bool) -> None:
+    a = well(2, 5, 5, dtype=dtype)
+    b = drawn(2, 5, 3, dtype=dtype) if left else drawn(2, 3, 5, dtype=dtype)
+    t = a.triu() if upper else a.tril()
+    if unit:
+        t = t - trt.diag_embed(t.diagonal(0, -2, -1)) + trt.eye(5, dtype=dtype)
+    for matrix in (a, a.mT.contiguous().mT, a.expand(2, 5, 5)):
+        x = linalg.solve_triangular(matrix, b, upper=upper, left=left, unitriangular=unit)
+        near(t @ x if left else x @ t, b, 50)
+
+
+@every
+@batches
+@pytest.mark.parametrize("hermitian", [False, True])
+def test_ldl(dtype: Any, batch: tuple[int, ...], hermitian: bool) -> None:
+    a = drawn(*batch, 5, 5, dtype=dtype)
+    a = a + (a.mH if hermitian else a.mT)
+    packed, pivots = linalg.ldl_factor(a, hermitian=hermitian)
+    b = drawn(*batch, 5, 2, dtype=dtype)
+    near(a @ linalg.ldl_solve(packed, pivots, b, hermitian=hermitian), b, 10)
+
+
+@every
+@batches
+@rectangles
+def test_qr(dtype: Any, batch: tuple[int, ...], m: int, n: int) -> None:
+    a = drawn(*batch, m, n, dtype=dtype)
+    for mode in ("reduced", "complete"):
+        q, r = linalg.qr(a, mode)
+        near(q @ r, a)
+        orthonormal(q)
+        near(r.triu(), r, 0)
+        assert q.shape[-1] == (m if mode == "complete" else min(m, n))
+    empty, r = linalg.qr(a, "r")
+    assert empty.numel() == 0
+    near(r, linalg.qr(a).R, 0)
+    packed, tau = trt.geqrf(a)
+    near(packed.narrow(-2, 0, min(m, n)).triu(), r, 0)
+    if m >= n:
+        near(linalg.householder_product(packed, tau), linalg.qr(a).Q)
+
+
+@every
+@batches
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("transpose", [False, True])
+def test_ormqr_multiplies_with_the_whole_q(dtype: Any, batch: tuple[int, ...], left: bool, transpose: bool) -> None:
+    a = drawn(*batch, 5, 3, dtype=dtype)
+    c = drawn(*batch, 5, 2, dtype=dtype) if left else drawn(*batch, 2, 5, dtype=dtype)
+    q = linalg.qr(a, "complete").Q
+    q = q.mH if transpose else q
+    near(trt.ormqr(*trt.geqrf(a), c, left, transpose), q @ c if left else c @ q)
+
+
+@every
+@batches
+@square_sizes
+@pytest.mark.parametrize("uplo", ["L", "U"])
+def test_eigenvalues_of_hermitian_matrices(dtype: Any, batch: tuple[int, ...], n: int, uplo: str) -> None:
+    a = drawn(*batch, n, n, dtype=dtype)
+    triangle = a.tril(-1) if uplo == "L" else a.triu(1)
+    whole = triangle + triangle.mH + trt.diag_embed(a.diagonal(0, -2, -1).real.to(dtype))
+    w, v = linalg.eigh(a, uplo)
+    near((v * w.unsqueeze(-2)) @ v.mH, whole, 10)
+    orthonormal(v)
+    near(linalg.eigvalsh(a, uplo), w)
+    assert all(x <= y for row in w.reshape(-1, n).tolist() for x, y in zip(row, row[1:])) if n else True
+
+
+@every
+@batches
+@square_sizes
+def test_eigenvalues_of_any_matrices(dtype: Any, batch: tuple[int, ...], n: int) -> None:
+    a = drawn(*batch, n, n, dtype=dtype)
+    w, v = linalg.eig(a)
+    assert w.is_complex() and v.is_complex()
+    near(a.to(v.dtype) @ v, v * w.unsqueeze(-2), 10)
+    near((v.abs() ** 2).sum(-2), trt.ones_like(w.real))
+    near(linalg.eigvals(a).sum(-1), w.sum(-1), 10)
+
+
+@every
+@pytest.mark.parametrize("driver", [None, "gels", "gelsy", "gelsd", "gelss"])
+@pytest.mark.parametrize(("m", "n"), [(6, 3), (4, 4), (3, 6)])
+def test_least_squares(dtype: Any, driver: str | None, m: int, n: int) -> None:
+    a, b = drawn(2, m, n, dtype=dtype), drawn(2, m, 2, dtype=dtype, seed=4)
+    found = linalg.lstsq(a, b, driver=driver)
+    near(found.solution, linalg.pinv(a) @ b, 10)
+    near(a.mH @ (a @ found.solution), a.mH @ b, 10)
+    if m > n and driver not in (None, "gelsy"):
+        near(found.residuals, ((a @ found.solution - b).abs() ** 2).sum(-2), 10)
+    else:
+        assert found.residuals.numel() == 0
+    assert found.rank.tolist() == ([] if driver == "gels" else [min(m, n)] * 2)
+    assert (found.singular_values.numel() > 0) == (driver in ("gelsd", "gelss"))
+
+
+def test_least_squares_of_a_deficient_matrix_is_the_shortest() -> None:
+    a = drawn(5, 2) @ drawn(2, 4, seed=5)
+    b = drawn(5, 1, seed=6)
+    for driver in ("gelsy", "gelsd", "gelss"):
+        found = linalg.lstsq(a, b, rcond=1e-10, driver=driver)
+        assert found.rank.item() == 2
+        near(found.solution, linalg.pinv(a, rtol=1e-10) @ b, 100)
+
+
+@every
+def test_pseudoinverses(dtype: Any) -> None:
+    for a in (drawn(2, 5, 3, dtype=dtype), drawn(2, 3, 5, dtype=dtype), drawn(2, 5, 2, dtype=dtype) @ drawn(2, 2, 4, dtype=dtype)):
+        p = linalg.pinv(a, rtol=1e-4)
+        near(a @ p @ a, a, 10)
+        near(p @ a @ p, p, 10)
+        near((a @ p).mH, a @ p, 10)
+        near((p @ a).mH, p @ a, 10)
+    h = positive(4, 4, dtype=dtype)
+    near(linalg.pinv(h, hermitian=True), linalg.inv(h), 100)
+
+
+@every
+def test_ranks_and_condition(dtype: Any) -> None:
+    a = drawn(2, 5, 2, dtype=dtype) @ drawn(2, 2, 4, dtype=dtype)
+    assert linalg.matrix_rank(a).tolist() == [2, 2]
+    assert linalg.matrix_rank(a @ a.mH, hermitian=True).tolist() == [2, 2]
+    assert linalg.matrix_rank(a, atol=1e9).tolist() == [0, 0]
+    d = trt.diag_embed(trt.tensor([4.0, -2.0, 1.0])).to(dtype)
+    for p, expected in ((None, 4.0), (2, 4.0), (-2, 0.25), (1, 4.0), (math.inf, 4.0), (-1, 0.25), ("fro", math.sqrt(21 * 1.3125)), ("nuc", 7 * 1.75)):
+        assert abs(linalg.cond(d, p).item() - expected) < 1e-4, p
+    assert linalg.cond(trt.zeros(3, 3, dtype=dtype), 1).item() == math.inf
+
+
+@every
+def test_matrix_exponentials(dtype: Any) -> None:
+    a = drawn(2, 3, 4, 4, dtype=dtype)
+    near(linalg.matrix_exp(a) @ linalg.matrix_exp(-a), trt.eye(4, dtype=dtype).expand(a.shape), 100)
+    near(trt.det(a.matrix_exp()), linalg.matrix_exp(a.diagonal(0, -2, -1).sum(-1).reshape(2, 3, 1, 1)).reshape(2, 3), 100)
+    d = trt.tensor([0.0, 1.0, -30.0, 2.5]).to(dtype)
+    near(linalg.matrix_exp(trt.diag(d)), trt.diag(d.exp()), 10)
+    turn = trt.tensor([[0.0, -7.0], [7.0, 0.0]]).to(dtype)
+    near(linalg.matrix_exp(turn), trt.tensor([[math.cos(7), -math.sin(7)], [math.sin(7), math.cos(7)]], dtype=trt.float64).to(dtype))
+    # every matrix is scaled by its own power of two
+    mixed = trt.stack((turn / 1e3, turn * 3))
+    near(linalg.matrix_exp(mixed)[0], linalg.matrix_exp(turn / 1e3))
+
+
+def test_tensor_equations() -> None:
+    a = well(6, 6).reshape(2, 3, 6)
+    inverse = linalg.tensorinv(a, ind=2)
+    near(trt.tensordot(a, inverse, 1).reshape(6, 6), trt.eye(6, dtype=trt.float64))
+    b = drawn(2, 3)
+    near(trt.tensordot(a, linalg.tensorsolve(a, b), 1), b)
+    near(linalg.tensorsolve(a.movedim(2, 0), b, dims=(0,)), linalg.tensorsolve(a, b))
+    assert linalg.vander(trt.tensor([2, 3]), N=4).tolist() == [[1, 2, 4, 8], [1, 3, 9, 27]]
+
+
+def test_covariances() -> None:
+    x = drawn(3, 8)
+    centred = x - x.mean(1, keepdim=True)
+    near(trt.cov(x), centred @ centred.T / 7)
+    counts = trt.tensor([1, 2, 1, 3, 1, 1, 2, 1])
+    repeated = x.repeat_interleave(counts, 1) if hasattr(x, "repeat_interleave") else trt.cat([x[:, i : i + 1].expand(3, k) for i, k in enumerate(counts.tolist())], 1)
+    near(trt.cov(x, fweights=counts), trt.cov(repeated))
+    near(trt.corrcoef(x).diagonal(), trt.ones(3, dtype=trt.float64))
+    near(trt.corrcoef(x), trt.cov((x - x.mean(1, keepdim=True)) / x.std(1, keepdim=True)))
+
+
+def test_integrals() -> None:
+    x = trt.linspace(0, 2, 201, dtype=trt.float64)
+    assert abs(trt.trapezoid(x * x, x).item() - 8 / 3) < 1e-4
+    assert abs(trt.trapezoid(x * x, dx=0.01).item() - 8 / 3) < 1e-4
+    near(trt.cumulative_trapezoid(trt.stack((x, 2 * x)), x)[1], x[1:] ** 2, 1)
+
+
+# ---- memory order, threads, meta
+
+
+OPERATORS: dict[str, Callable[[Any], Any]] = {
+    "inv": linalg.inv, "det": linalg.det, "slogdet": linalg.slogdet, "lu_factor": linalg.lu_factor, "lu": linalg.lu, "qr": linalg.qr, "eigh": linalg.eigh,
+    "eigvals": linalg.eigvals, "svd": linalg.svd, "pinv": linalg.pinv, "matrix_exp": linalg.matrix_exp, "solve": lambda a: linalg.solve(a, a),
+    "cholesky_ex": linalg.cholesky_ex, "geqrf": trt.geqrf, "ldl_factor": linalg.ldl_factor, "lstsq": lambda a: linalg.lstsq(a, a, driver="gelsd"),
+    "solve_triangular": lambda a: linalg.solve_triangular(a, a, upper=True), "cholesky_inverse": trt.cholesky_inverse,
+    "cond": linalg.cond, "norm": lambda a: linalg.matrix_norm(a, "nuc"), "cholesky_solve": lambda a: trt.cholesky_solve(a, a),
+}  # fmt: skip
+
+
+# of products whose bits depend on the library's threads
+COMPOSED = ("pinv", "matrix_exp")
+
+
+def listed(result: Any) -> list[Any]:
+    return [t.tolist() for t in result] if isinstance(result, tuple) else [result.tolist()]
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_results_do_not_depend_on_memory_order_or_threads(name: str) -> None:
+    operator = OPERATORS[name]
+    a = positive(6, 9, 9)
+    expected = listed(operator(a))
+    wide = trt.zeros(6, 18, 27, dtype=trt.float64)
+    wide[:, ::2, ::3] = a
+    before = trt.get_num_threads()
+    try:
+        trt.set_num_threads(2)
+        for same in (a.mT.contiguous().mT, a.permute(2, 0, 1).contiguous().permute(1, 2, 0), wide[:, ::2, ::3]):
+            assert listed(operator(same)) == expected
+        large = positive(1, 150, 150)[0]
+        two = listed(operator(large))
+        trt.set_num_threads(1)
+        assert listed(operator(large)) == two or name in COMPOSED
+    finally:
+        trt.set_num_threads(before)
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_meta_tensors_have_the_shapes(name: str) -> None:
+    operator = OPERATORS[name]
+    real = operator(positive(2, 3, 3))
+    meta = operator(trt.empty(2, 3, 3, dtype=trt.float64, device="meta"))
+    pairs = zip(real, meta) if isinstance(real, tuple) else [(real, meta)]
+    for r, m in pairs:
+        assert m.device.type == "meta"
+        assert (tuple(r.shape), r.dtype) == (tuple(m.shape), m.dtype)
+
+
+def test_results_have_names() -> None:
+    a = positive(3, 3)
+    assert linalg.slogdet(a)._fields == ("sign", "logabsdet")
+    assert linalg.eigh(a).eigenvalues.shape == (3,)
+    assert "torch.return_types.linalg_qr(" in repr(linalg.qr(a))
+    out = (trt.empty(0, dtype=trt.float64), trt.empty(0, dtype=trt.float64))
+    assert linalg.qr(a, out=out).Q is out[0]
+    near(out[0] @ out[1], a)
+
+
+# ---- derivatives
+
+SQUARE: dict[str, Callable[[Any], Any]] = {
+    "inv": linalg.inv, "det": linalg.det, "logdet": lambda a: linalg.slogdet(a).logabsdet, "lu_factor": lambda a: linalg.lu_factor(a)[0],
+    "lu": lambda a: linalg.lu(a)[1:], "matrix_exp": linalg.matrix_exp, "qr": linalg.qr,
+    "sign": lambda a: linalg.slogdet(a).sign, "eigvals": lambda a: linalg.eigvals(a).abs(), "eig": lambda a: linalg.eig(a).eigenvectors.abs(),
+    "lu_solve": lambda a: linalg.lu_solve(*linalg.lu_factor(a), a[..., :2] * 2), "power": lambda a: linalg.matrix_power(a, -2),
+    "triangular": lambda a: linalg.solve_triangular(a, a[..., :2] * 1, upper=True), "inv_norm": lambda a: linalg.cond(a, "fro"),
+}  # fmt: skip
+HERMITIAN: dict[str, Callable[[Any], Any]] = {
+    "cholesky": linalg.cholesky, "cholesky_upper": lambda a: linalg.cholesky(a, upper=True),
+    "cholesky_solve": lambda a: trt.cholesky_solve(a[..., :1] * 1, linalg.cholesky(a)), "cholesky_inverse": lambda a: trt.cholesky_inverse(linalg.cholesky(a)),
+    "eigvalsh": linalg.eigvalsh, "eigh": lambda a: linalg.eigh(a).eigenvectors.abs(), "pinv": lambda a: linalg.pinv(a, hermitian=True),
+}  # fmt: skip
+RECTANGULAR: dict[str, Callable[[Any], Any]] = {
+    "qr": linalg.qr, "lu_factor": lambda a: linalg.lu_factor(a)[0], "pinv": linalg.pinv, "svdvals": linalg.svdvals,
+    "lstsq": lambda a: linalg.lstsq(a, a[..., :, :1] * 2).solution, "residuals": lambda a: linalg.lstsq(a[..., :2], a[..., 2:], driver="gelsd").residuals,
+    "svd": lambda a: (linalg.svd(a, False).U.abs(), linalg.svd(a, False).Vh.abs()), "nuc": lambda a: linalg.matrix_norm(a, "nuc"),
+}  # fmt: skip
+numbers = pytest.mark.parametrize("dtype", [trt.float64, trt.complex128], ids=["real", "complex"])
+
+
+def differentiates(function: Callable[[Any], Any], a: Any) -> None:
+    a = a.detach().requires_grad_()
+    assert gradcheck(function, (a,), atol=1e-5)
+    assert gradgradcheck(function, (a,), atol=1e-4)
+
+
+@numbers
+@pytest.mark.parametrize("name", SQUARE)
+def test_derivatives_of_square_matrices(name: str, dtype: Any) -> None:
+    if name == "sign" and not dtype.is_complex:
+        return
+    differentiates(SQUARE[name], well(2, 3, 3, dtype=dtype) / 2)
+
+
+@numbers
+@pytest.mark.parametrize("name", HERMITIAN)
+def test_derivatives_of_hermitian_matrices(name: str, dtype: Any) -> None:
+    differentiates(lambda a: HERMITIAN[name]((a + a.mH) / 2), positive(2, 3, 3, dtype=dtype))
+
+
+@numbers
+@pytest.mark.parametrize(("m", "n"), [(4, 3), (3, 4)])
+@pytest.mark.parametrize("name", RECTANGULAR)
+def test_derivatives_of_rectangular_matrices(name: str, dtype: Any, m: int, n: int) -> None:
+    if name == "residuals" and n == 4:
+        return
+    differentiates(RECTANGULAR[name], drawn(m, n, dtype=dtype))
+
+
+@numbers
+@pytest.mark.parametrize("left", [False, True])
+def test_derivatives_of_systems(dtype: Any, left: bool) -> None:
+    a, b = well(2, 1, 3, 3, dtype=dtype).requires_grad_(), (drawn(2, 3, 2, dtype=dtype) if left else drawn(2, 2, 3, dtype=dtype)).requires_grad_()
+    for function in (
+        lambda a, b: linalg.solve(a, b, left=left),
+        lambda a, b: linalg.lu_solve(*linalg.lu_factor(a), b, left=left, adjoint=True),
+        lambda a, b: linalg.solve_triangular(a, b, upper=False, left=left),
+        lambda a, b: linalg.solve_triangular(a, b, upper=True, left=left, unitriangular=True),
+    ):
+        assert gradcheck(function, (a, b), atol=1e-5)
+        assert gradgradcheck(function, (a, b), atol=1e-4)
+
+
+@numbers
+def test_derivatives_of_reflections(dtype: Any) -> None:
+    packed, tau = (t.detach().requires_grad_() for t in trt.geqrf(drawn(2, 4, 3, dtype=dtype)))
+    assert gradcheck(linalg.householder_product, (packed, tau), atol=1e-5)
+    assert gradgradcheck(linalg.householder_product, (packed, tau), atol=1e-4)
+    for left in (True, False):
+        for transpose in (True, False):
+            c = drawn(2, 4, 2, dtype=dtype) if left else drawn(2, 2, 4, dtype=dtype)
+            assert gradcheck(lambda p, t, c: trt.ormqr(p, t, c, left, transpose), (packed, tau, c.requires_grad_()), atol=1e-5)  # noqa: B023
+
+
+def test_the_derivative_of_a_singular_determinant_is_its_adjugate() -> None:
+    a = trt.tensor([[1.0, 2.0], [2.0, 4.0]], dtype=trt.float64, requires_grad=True)
+    linalg.det(a).backward()
+    near(a.grad, trt.tensor([[4.0, -2.0], [-2.0, 1.0]], dtype=trt.float64))
+
+
+# ---- errors
+
+
+def test_singular_matrices_raise_and_the_process_lives() -> None:
+    a = trt.stack((trt.eye(3), trt.zeros(3, 3)))
+    with pytest.raises(linalg.LinAlgError, match=r"linalg.inv: \(Batch element 1\): The diagonal element 1 is zero, the inversion could not be completed"):
+        linalg.inv(a)
+    with pytest.raises(linalg.LinAlgError, match="linalg.inv: The diagonal element 3 is zero"):
+        linalg.inv(trt.diag(trt.tensor([1.0, 1.0, 0.0])))
+    with pytest.raises(linalg.LinAlgError, match=r"linalg.solve: \(Batch element 1\): The solver failed because the input matrix is singular"):
+        linalg.solve(a, trt.ones(2, 3))
+    with pytest.raises(linalg.LinAlgError, match=r"linalg.cholesky: \(Batch element 1\): .* not positive-definite \(the leading minor of order 1"):
+        linalg.cholesky(a)
+    with pytest.raises(linalg.LinAlgError, match=r"linalg.lu_factor: .*U\[1,1\] is zero"):
+        linalg.lu_factor(a)
+    assert linalg.inv_ex(a).info.tolist() == [0, 1]
+    assert linalg.solve_ex(a, trt.ones(2, 3)).info.tolist() == [0, 1]
+    assert linalg.det(a).tolist() == [1.0, 0.0]
+    assert linalg.slogdet(a).logabsdet.tolist() == [0.0, -math.inf]
+    assert isinstance(linalg.LinAlgError(""), RuntimeError)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_non_finite_matrices_return_or_raise(name: str, value: float) -> None:
+    a = trt.full((5, 5), value, dtype=trt.float64)
+    try:
+        OPERATORS[name](a)
+    except RuntimeError as error:
+        assert "failed" in str(error) or "infs or NaNs" in str(error) or "could not be" in str(error) or "singular" in str(error) or "is zero" in str(error)
+
+
+def test_wrong_shapes_and_types_are_named() -> None:
+    with pytest.raises(RuntimeError, match="linalg.inv: A must be batches of square matrices, but they are 2 by 3 matrices"):
+        linalg.inv(trt.ones(2, 3))
+    with pytest.raises(RuntimeError, match="linalg.inv: Expected a floating point or complex tensor as input. Got Long"):
+        linalg.inv(trt.ones(2, 2, dtype=trt.int64))
+    with pytest.raises(RuntimeError, match="linalg.qr: The input tensor A must have at least 2 dimensions"):
+        linalg.qr(trt.ones(2))
+    with pytest.raises(RuntimeError, match="linalg.solve: Expected A and B to have the same dtype"):
+        linalg.solve(trt.eye(2), trt.ones(2, dtype=trt.float64))
+    with pytest.raises(RuntimeError, match="linalg.solve: Incompatible shapes of A and B"):
+        linalg.solve(trt.eye(2), trt.ones(3, 2))
+    with pytest.raises(TypeError, match="linalg_inv"):
+        linalg.inv([[1.0]])
+
+
+def test_pivots_that_no_factorisation_returned_are_refused() -> None:
+    packed = trt.eye(3)
+    for wrong in (0, 4, -7, 2**30):
+        with pytest.raises(RuntimeError, match="pivots"):
+            linalg.lu_solve(packed, trt.full((3,), wrong, dtype=trt.int32), trt.ones(3, 1))
+        with pytest.raises(RuntimeError, match="pivots"):
+            trt.lu_unpack(packed, trt.full((3,), wrong, dtype=trt.int32))
+    for wrong in ([1, 2, -3], [1, 2, 9], [-1, 2, 3], [0, 1, 2]):
+        with pytest.raises(RuntimeError, match="pivots"):
+            linalg.ldl_solve(packed, trt.tensor(wrong, dtype=trt.int32), trt.ones(3, 1))
