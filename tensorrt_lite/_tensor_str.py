@@ -199,6 +199,7 @@ def _join(text: str, suffixes: list[str], indent: int) -> str:
 def tensor_repr(tensor: Tensor) -> str:
     """The text of `repr(tensor)` and `str(tensor)`."""
     import tensorrt_lite as trt
+    from tensorrt_lite._C.autograd.forward import get_tangent
 
     plain = type(tensor) is trt.Tensor or type(tensor) is trt.nn.Parameter
     prefix = "tensor(" if plain else f"{type(tensor).__name__}("
@@ -227,6 +228,9 @@ def tensor_repr(tensor: Tensor) -> str:
         suffixes.append(f"grad_fn=<{type(tensor.grad_fn).__name__}>")
     elif tensor.requires_grad:
         suffixes.append("requires_grad=True")
+    tangent = get_tangent(tensor)
+    if tangent is not None:
+        suffixes.append(f"tangent={tensor_repr(tangent)}")
     return _join(prefix + text, suffixes, len(prefix))
 
 

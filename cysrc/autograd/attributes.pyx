@@ -201,7 +201,7 @@ def set_(TensorBase self not None, source=None, storage_offset=0, size=None, str
     self.storage = s
     self.offset = offset
     self.device_type = s.device_type
-    self.keys = (self.keys & K_AUTOGRAD) | backend_key(s.device_type)
+    self.keys = (self.keys & K_DERIVATIVES) | backend_key(s.device_type)
     set_geometry(self, sizes.n, sizes.v, strides.v)
     bump_version(self)
     return self
@@ -371,7 +371,7 @@ def set_data(TensorBase self not None, TensorBase value not None):
     self.offset = value.offset
     self.dtype = value.dtype
     self.device_type = value.device_type
-    self.keys = (self.keys & K_AUTOGRAD) | backend_key(value.device_type)
+    self.keys = (self.keys & K_DERIVATIVES) | backend_key(value.device_type)
     set_geometry(self, value.ndim, value.sizes, value.strides)
 
 

@@ -10,7 +10,7 @@ from libc.stdint cimport int64_t, uint64_t, uint32_t, uint8_t, uintptr_t
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_DECREF
 from cpython.list cimport PyList_GET_ITEM
-from tensorrt_lite._C.core.tensor cimport TensorBase, shape_of, shape_text, same_sizes, strides_of, version_of
+from tensorrt_lite._C.core.tensor cimport TensorBase, K_FORWARD_AD, alias_of, shape_of, shape_text, same_sizes, strides_of, version_of
 from tensorrt_lite._C.core.dtype cimport Scalar
 from tensorrt_lite._C.core.dispatch cimport tls, attach, trt_thread_state, FRESH, INPLACE
 from tensorrt_lite._C.autograd.node cimport (
@@ -407,6 +407,13 @@ cdef int accumulate(TensorBase leaf, PyObject** owned) except -1:
                 PyThread_acquire_lock(_accumulate_lock, 1)
         locked = True
     try:
+        if (<TensorBase>p).keys & K_FORWARD_AD:
+            # `grad` takes the values alone
+            g = alias_of(<TensorBase>p)
+            Py_INCREF(g)
+            Py_DECREF(<object>p)
+            p = owned[0] = <PyObject*>g
+            g = None
         if leaf.grad_ is None:
             g = <TensorBase>p
             if record:

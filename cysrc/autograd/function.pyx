@@ -7,11 +7,12 @@ cimport cython
 from libc.stdint cimport int64_t, uint64_t
 from cpython.object cimport PyObject
 from tensorrt_lite._C.core.tensor cimport (
-    TensorBase, K_AUTOGRAD, alias_of, make_view, version_of, shape_of, shape_text, same_sizes, bump_version, CREATED_IN_FUNCTION, CREATED_DEFAULT)
+    TensorBase, K_AUTOGRAD, K_FORWARD_AD, alias_of, make_view, version_of, shape_of, shape_text, same_sizes, bump_version, CREATED_IN_FUNCTION, CREATED_DEFAULT)
 from tensorrt_lite._C.core.dtype cimport dtype_of, category, CAT_FLOAT, CAT_COMPLEX
 from tensorrt_lite._C.core.dispatch cimport tls, attach
 from tensorrt_lite._C.autograd.node cimport (
     Node, NODE_FUNCTION, set_history, rebase_history, check_version, raise_released, next_sequence, grad_fn_of, record_traceback)
+from tensorrt_lite._C.autograd.forward cimport tangent_of, set_tangent, write_tangent
 from tensorrt_lite._C.autograd.node import refuse_inference
 from tensorrt_lite._C.ops.support cimport ops_namespace
 
@@ -43,6 +44,7 @@ cdef class FunctionNode(Node):
     cdef dict __dict__
     cdef readonly tuple needs_input_grad
     cdef object to_save                # what save_for_backward got
+    cdef tuple saved_for_forward       # what save_for_forward got, else the same; for jvp alone, which runs at once
     cdef list saved                    # [(tensor or None, version, is an output of this Node)]
     cdef tuple dirty
     cdef tuple non_differentiable
@@ -50,6 +52,7 @@ cdef class FunctionNode(Node):
     cdef tuple input_meta              # for each edge (shape, dtype code)
     cdef list output_meta              # for each output (shape, dtype code, device), None for what is no tensor
     cdef bint materialize
+    cdef bint in_jvp
     cdef int n_arguments
 
     def __cinit__(self):
@@ -65,7 +68,8 @@ cdef class FunctionNode(Node):
         self.to_save = tensors
 
     def save_for_forward(self, *tensors):
-        """Kept for programs that call it; forward-mode differentiation is not implemented, so nothing reads them."""
+        """Keep tensors for jvp, which reads them from ``saved_tensors``; to be called once, in forward or setup_context."""
+        self.saved_for_forward = tensors
 
     def mark_dirty(self, *args):
         """Say which inputs forward has modified in place; each must be returned as an output."""
@@ -94,6 +98,8 @@ cdef class FunctionNode(Node):
         cdef list result = []
         if self.released:
             raise_released(self)
+        if self.in_jvp:
+            return self.saved_for_forward or self.to_save or ()
         if self.saved is None:
             return ()
         for entry in self.saved:
@@ -111,7 +117,8 @@ cdef class FunctionNode(Node):
                 r.grad_fn_ = self
                 r.output_nr = (<tuple>entry)[2]
                 r.requires_grad = 1
-                r.keys |= K_AUTOGRAD
+                r.keys |= K_AUTOGRAD | t.keys & K_FORWARD_AD
+                r.tangent = t.tangent
                 r.grad_fn_version = version_of(r)
                 t = r
             result.append(t)
@@ -256,6 +263,47 @@ cdef tuple _meta(TensorBase t):
     return (shape_of(t), <int>t.dtype, (<object>t).device)
 
 
+cdef int pass_tangents(FunctionNode ctx, object cls, tuple args, list tangents, list outputs, list finished) except -1:
+    """Call jvp with the tangents of the inputs and give the outputs what it returns."""
+    cdef int i
+    cdef TensorBase t
+    if ctx.materialize:
+        tangents = [_ops.zeros_like(x.detach()) if t is None and isinstance(x, TensorBase) and category[(<TensorBase>x).dtype] >= CAT_FLOAT else t
+                    for x, t in zip(args, tangents)]
+    ctx.in_jvp = True
+    try:
+        result = cls.jvp(ctx, *tangents)
+    finally:
+        ctx.in_jvp = False
+    if not isinstance(result, tuple):
+        result = (result,)
+    if len(result) != len(outputs):
+        raise RuntimeError(f"Function's jvp returned an invalid number of forward gradients (expected {len(outputs)} but got {len(result)})")
+    for i, g in enumerate(result):
+        if g is not None and not isinstance(g, TensorBase):
+            raise RuntimeError(f"expected Variable or None (got {type(g).__name__}) for grad output {i}.")
+        if not isinstance(finished[i], TensorBase) or category[(<TensorBase>finished[i]).dtype] < CAT_FLOAT:
+            continue
+        t = <TensorBase>finished[i]
+        if contains(ctx.non_differentiable, outputs[i]):
+            continue
+        if g is None:
+            g = _ops.zeros_like(t.detach())
+        elif not same_sizes(<TensorBase>g, t):
+            raise RuntimeError(
+                "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. Tensor is of size "
+                f"{shape_text(t)} while the given forward gradient is of size {shape_text(<TensorBase>g)}.")
+        if contains(ctx.dirty, outputs[i]):
+            write_tangent(t, <TensorBase>g)
+        else:
+            set_tangent(t, <TensorBase>g)
+            if ctx.saved is not None:
+                for entry in ctx.saved:
+                    if len(<tuple>entry) == 3 and (<tuple>entry)[2] == i:
+                        set_tangent(<TensorBase>(<tuple>entry)[0], <TensorBase>g)
+    return 0
+
+
 def apply(cls, *args, **kwargs):
     """Run a Function: forward with recording off, then attach the Node to its outputs."""
     cdef FunctionNode ctx = <FunctionNode?>cls._backward_cls()
@@ -267,11 +315,16 @@ def apply(cls, *args, **kwargs):
         args = cls._bind(args, kwargs)
         n = len(args)
         needs = [False] * n
-    cdef list positions = [], metas = [], outputs
+    cdef list positions = [], metas = [], outputs, tangents = None
+    cdef uint64_t excluded = tls().excluded
     for i in range(n):
         x = args[i]
         if isinstance(x, TensorBase):
             t = <TensorBase>x
+            if t.keys & K_FORWARD_AD and not excluded & K_FORWARD_AD and tangent_of(t) is not None:
+                if tangents is None:
+                    tangents = [None] * n
+                tangents[i] = tangent_of(t)
             if t.requires_grad:
                 needs[i] = True
                 record = True
@@ -288,6 +341,7 @@ def apply(cls, *args, **kwargs):
     if tls().anomaly:
         record_traceback(ctx)
     tls().grad_mode = 0
+    tls().excluded |= K_FORWARD_AD
     try:
         if cls._separate_context:
             result = cls.forward(*args)
@@ -296,6 +350,7 @@ def apply(cls, *args, **kwargs):
             result = cls.forward(ctx, *args)
     finally:
         tls().grad_mode = before
+        tls().excluded = excluded
     single = not isinstance(result, tuple)
     outputs = [result] if single else list(result)
     ctx.n_inputs = len(outputs)
@@ -317,7 +372,13 @@ def apply(cls, *args, **kwargs):
     if record:
         if ctx.to_save is not None:
             save_all(ctx, ctx.to_save, outputs, finished)
-    ctx.to_save = None
+    if tangents is not None:
+        tls().excluded |= K_FORWARD_AD
+        try:
+            pass_tangents(ctx, cls, args, tangents, outputs, finished)
+        finally:
+            tls().excluded = excluded
+    ctx.to_save = ctx.saved_for_forward = None
     return finished[0] if single else tuple(finished)
 
 

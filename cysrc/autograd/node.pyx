@@ -8,7 +8,7 @@ cimport cython
 from cpython.object cimport PyObject, PyTypeObject
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype_of, category, CAT_COMPLEX, C64
 from tensorrt_lite._C.core.tensor cimport (
-    TensorBase, tensor_type, K_AUTOGRAD, alias_of, version_of, shape_of, same_sizes, shape_text, bump_version, data_of, shared_version, strides_of,
+    TensorBase, tensor_type, K_AUTOGRAD, K_FORWARD_AD, alias_of, version_of, shape_of, same_sizes, shape_text, bump_version, data_of, shared_version, strides_of,
     CREATED_DEFAULT, CREATED_NO_GRAD, CREATED_MULTI_OUTPUT, CREATED_INFERENCE, CREATED_IN_FUNCTION)
 from tensorrt_lite._C.core.dispatch cimport tls, attach
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, pointwise
@@ -38,8 +38,12 @@ cdef uint64_t next_sequence() noexcept:
     return _sequence
 
 
+cdef int dual_levels = 0
+
+
 cdef bint grad_mode() noexcept:
-    return tls().grad_mode
+    """Whether formulas must be made of operators: gradients are recorded, or a backward pass may meet tangents."""
+    return tls().grad_mode or dual_levels and tls().in_backward
 
 
 @cython.no_gc_clear
@@ -382,8 +386,24 @@ cdef TensorBase attach_output(Node node, TensorBase alias, int output_nr):
     r.grad_fn_ = node
     r.output_nr = output_nr
     r.requires_grad = 1
-    r.keys |= K_AUTOGRAD
+    r.keys |= K_AUTOGRAD | alias.keys & K_FORWARD_AD
+    r.tangent = alias.tangent
     return r
+
+
+cdef object input_derivative(const PointwiseInfo* info, int i, PyObject** slots, const Scalar* params, bint composed):
+    """The derivative of input i for what stands in slot 0: by the fused kernel in one pass, or composed of operators."""
+    cdef PyObject* inputs[5]
+    cdef int j
+    for j in range(info.n_used[i]):
+        inputs[j] = slots[<int>info.used[i][j]]
+    if info.unit_pass >> i & 1 and params[0].kind == 1 and params[0].i == 1:
+        return <object>slots[0]
+    if composed or info.fused[i] == NULL or not has_loop(info.fused[i], info.n_used[i], inputs):
+        if info.formula[i] == NULL:
+            raise RuntimeError(f"derivative for {info.name.decode()} with respect to argument {i} is not implemented")
+        return info.formula[i](slots, params)
+    return pointwise(info.fused[i], info.n_used[i], inputs, params, None, 0)
 
 
 cdef class PointwiseNode(Node):
@@ -397,13 +417,12 @@ cdef class PointwiseNode(Node):
 
     cdef object apply(self, object grad):
         cdef PyObject* slots[5]
-        cdef PyObject* inputs[5]
         cdef const PointwiseInfo* info = self.info
         cdef TensorBase g = <TensorBase>grad, r
         cdef TensorBase result = self.s4
         cdef object r0 = None, r1 = None, r2 = None
-        cdef int i, j
-        cdef bint composed = tls().grad_mode
+        cdef int i
+        cdef bint composed = grad_mode()
         if self.released:
             raise_released(self)
         if self.s1 is not None:
@@ -423,16 +442,7 @@ cdef class PointwiseNode(Node):
         for i in range(info.nin):
             if (self.e0 if i == 0 else self.e1 if i == 1 else self.e2) is None:
                 continue
-            for j in range(info.n_used[i]):
-                inputs[j] = slots[<int>info.used[i][j]]
-            if info.unit_pass >> i & 1 and self.params[0].kind == 1 and self.params[0].i == 1:
-                value = grad
-            elif composed or info.fused[i] == NULL or not has_loop(info.fused[i], info.n_used[i], inputs):
-                if info.formula[i] == NULL:
-                    raise RuntimeError(f"derivative for {info.name.decode()} with respect to argument {i} is not implemented")
-                value = info.formula[i](slots, self.params)
-            else:
-                value = run_fused(info.fused[i], info.n_used[i], inputs, self.params, g.dtype)
+            value = input_derivative(info, i, slots, self.params, composed)
             if i == 0:
                 r0 = value if self.m1 is None else reduce_gradient(<TensorBase?>value, self.m1)
             elif i == 1:
@@ -465,10 +475,6 @@ cdef inline bint has_loop(const PointwiseInfo* fused, int n, PyObject** inputs):
         if (<TensorBase>inputs[i]).dtype >= C64:
             return fused.loops[C64] != NULL
     return True
-
-
-cdef object run_fused(const PointwiseInfo* info, int n, PyObject** inputs, const Scalar* params, int dtype):
-    return pointwise(info, n, inputs, params, None, 0)
 
 
 cdef object input_meta(TensorBase t):

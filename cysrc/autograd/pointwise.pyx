@@ -5,15 +5,17 @@ dispatches on the keys of the tensors, and under the Autograd key records one Po
 """
 from libc.stdint cimport int64_t, uint64_t
 from cpython.object cimport PyObject
-from tensorrt_lite._C.core.dtype cimport Scalar, category, CAT_FLOAT, CAT_BOOL, CAT_COMPLEX
+from tensorrt_lite._C.core.dtype cimport Scalar, category, dtype_of, CAT_FLOAT, CAT_BOOL, CAT_COMPLEX
 from tensorrt_lite._C.core.tensor cimport (
-    TensorBase, same_sizes, version_of, bump_version, shape_text, K_AUTOGRAD, K_BACKENDS, KEY_META, KEY_CPU, KEY_AUTOGRAD, KEY_CUSTOM, KEY_PYTHON, shape_of)
+    TensorBase, same_sizes, version_of, bump_version, shape_text, K_AUTOGRAD, K_FORWARD_AD, K_DERIVATIVES, K_BACKENDS, KEY_META, KEY_CPU, KEY_AUTOGRAD, KEY_FORWARD_AD, KEY_CUSTOM, KEY_PYTHON, shape_of)
 from tensorrt_lite._C.core.dispatch cimport (
     tls, attach, resolve, trt_operator, operator_table, register_kernel, boxed_call, FRESH, OUT, INPLACE, top_bit, OPS)
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, PROMOTE_REAL_OUT, pointwise1, pointwise2, pointwise3, result_code
 from tensorrt_lite._C.core.args cimport is_plain, is_number, to_scalar, wrap_number, has_function, call_torch_function, scalar_object
 from tensorrt_lite._C.autograd.node cimport (
     PointwiseNode, new_pointwise_node, set_history, rebase_history, check_inplace, output_alias, input_meta, Node)
+from tensorrt_lite._C.autograd.forward cimport (
+    tangent_of, fitting, give_tangent, write_tangent, tangent_of_pointwise, refuse_forward, refuse_forward_out)
 
 from tensorrt_lite._C.autograd.node import refuse_inference
 
@@ -201,6 +203,102 @@ cdef TensorBase autograd3(PointwiseInfo* info, TensorBase a, TensorBase b, Tenso
     return r
 
 
+cdef TensorBase run_below(PointwiseInfo* info, int n, PyObject** inputs, const Scalar* params, TensorBase out, int mode):
+    """The operator below ForwardAD, on the same arguments."""
+    cdef uint64_t grad = 0, keys = 0
+    cdef TensorBase t
+    cdef int i
+    cdef void* f
+    for i in range(n):
+        t = <TensorBase>inputs[i]
+        grad |= t.keys & K_AUTOGRAD
+        # neither a number nor, of two, a scalar beside something on a device says where to compute
+        if not t.wrapped_number and not (n == 2 and t.ndim == 0 and (<TensorBase>inputs[1 - i]).ndim and (<TensorBase>inputs[1 - i]).device_type):
+            keys |= t.keys & K_BACKENDS
+    if keys == 0:
+        keys = (<TensorBase>inputs[0]).keys & K_BACKENDS
+    f = resolve(info.op, keys | grad | (out.keys & (K_AUTOGRAD | K_BACKENDS) if mode else 0))
+    if n == 1:
+        return (<fn1>f)(info, <TensorBase>inputs[0], params, out, mode)
+    if n == 2:
+        return (<fn2>f)(info, <TensorBase>inputs[0], <TensorBase>inputs[1], params, out, mode)
+    return (<fn3>f)(info, <TensorBase>inputs[0], <TensorBase>inputs[1], <TensorBase>inputs[2], params, out, mode)
+
+
+cdef TensorBase forward_pointwise(PointwiseInfo* info, int n, PyObject** inputs, const Scalar* params, TensorBase out, int mode):
+    cdef PyObject* slots[5]
+    cdef uint64_t before = tls().excluded
+    cdef list tangents = [tangent_of(<TensorBase>inputs[i]) for i in range(n)], kept = []
+    cdef TensorBase r
+    cdef int i
+    cdef bint found = False, recorded = False
+    for i in range(n):
+        found = found or tangents[i] is not None and not tls().inference_mode
+        recorded = recorded or (<TensorBase>inputs[i]).requires_grad
+    if mode == OUT and (found or tangent_of(out) is not None):
+        refuse_forward_out(info.name)
+    if mode == INPLACE and recorded and tls().grad_mode and found and category[out.dtype] >= CAT_FLOAT:
+        return write_recorded(info, n, inputs, params, out)
+    tls().excluded = before | K_FORWARD_AD
+    try:
+        slots[0] = slots[4] = NULL
+        for i in range(3):
+            slots[i + 1] = inputs[i] if i < n else NULL
+            if i < n and found and mode == INPLACE and <TensorBase>inputs[i] is out and slot(info.save_mask, i + 1):
+                # the formula reads the value before the write
+                kept.append((<TensorBase>inputs[i]).clone())
+                slots[i + 1] = <PyObject*>kept[len(kept) - 1]
+        r = run_below(info, n, inputs, params, out, mode)
+        if found and category[r.dtype] >= CAT_FLOAT:
+            if not info.differentiable:
+                refuse_forward(info.name)
+            slots[4] = <PyObject*>r
+            value = tangent_of_pointwise(info, r, slots, params, tangents)
+            if mode != INPLACE:
+                give_tangent(r, value, tangents)
+            else:
+                write_tangent(r, None if value is None else fitting(<TensorBase>value, r, tangents))
+        elif mode == INPLACE:
+            write_tangent(r, None)
+    finally:
+        tls().excluded = before
+    return r
+
+
+cdef TensorBase write_recorded(PointwiseInfo* info, int n, PyObject** inputs, const Scalar* params, TensorBase out):
+    """In place where a Node saves the old value, whose tangent it needs: a copy of what the call without writing returns."""
+    cdef PyObject* given[3]
+    cdef int i
+    cdef TensorBase old = out.clone(), r
+    for i in range(n):
+        given[i] = <PyObject*>old if <TensorBase>inputs[i] is out else inputs[i]
+    r = forward_pointwise(info, n, given, params, None, FRESH)
+    if category[r.dtype] > category[out.dtype]:
+        raise RuntimeError(f"result type {dtype_of(r.dtype)!r} can't be cast to the desired output type {dtype_of(out.dtype)!r} ({info.name.decode()})")
+    return out.copy_(r)
+
+
+cdef TensorBase forward1(PointwiseInfo* info, TensorBase a, const Scalar* params, TensorBase out, int mode):
+    cdef PyObject* inputs[3]
+    inputs[0] = <PyObject*>a
+    return forward_pointwise(info, 1, inputs, params, out, mode)
+
+
+cdef TensorBase forward2(PointwiseInfo* info, TensorBase a, TensorBase b, const Scalar* params, TensorBase out, int mode):
+    cdef PyObject* inputs[3]
+    inputs[0] = <PyObject*>a
+    inputs[1] = <PyObject*>b
+    return forward_pointwise(info, 2, inputs, params, out, mode)
+
+
+cdef TensorBase forward3(PointwiseInfo* info, TensorBase a, TensorBase b, TensorBase c, const Scalar* params, TensorBase out, int mode):
+    cdef PyObject* inputs[3]
+    inputs[0] = <PyObject*>a
+    inputs[1] = <PyObject*>b
+    inputs[2] = <PyObject*>c
+    return forward_pointwise(info, 3, inputs, params, out, mode)
+
+
 cdef TensorBase call1(PointwiseInfo* info, TensorBase a, const Scalar* params, TensorBase out, int mode):
     cdef TensorBase r
     cdef uint64_t keys = a.keys | (out.keys if mode else 0)
@@ -216,9 +314,9 @@ cdef TensorBase call2(PointwiseInfo* info, TensorBase a, TensorBase b, const Sca
     cdef TensorBase r
     cdef uint64_t keys = a.keys | b.keys | (out.keys if mode else 0)
     if a.wrapped_number or (a.ndim == 0 and b.ndim > 0 and b.device_type):
-        keys = b.keys | (a.keys & K_AUTOGRAD) | (out.keys if mode else 0)
+        keys = b.keys | (a.keys & K_DERIVATIVES) | (out.keys if mode else 0)
     elif b.wrapped_number or (b.ndim == 0 and a.ndim > 0 and a.device_type):
-        keys = a.keys | (b.keys & K_AUTOGRAD) | (out.keys if mode else 0)
+        keys = a.keys | (b.keys & K_DERIVATIVES) | (out.keys if mode else 0)
     r = (<fn2>resolve(info.op, keys))(info, a, b, params, out, mode)
     if mode and (mode == OUT or not (keys & K_AUTOGRAD)):
         bump_version(out)
@@ -227,7 +325,7 @@ cdef TensorBase call2(PointwiseInfo* info, TensorBase a, TensorBase b, const Sca
 
 cdef TensorBase call3(PointwiseInfo* info, TensorBase a, TensorBase b, TensorBase c, const Scalar* params, TensorBase out, int mode):
     cdef TensorBase r
-    cdef uint64_t keys = 0, grad = (a.keys | b.keys | c.keys) & K_AUTOGRAD
+    cdef uint64_t keys = 0, grad = (a.keys | b.keys | c.keys) & K_DERIVATIVES
     if not a.wrapped_number:
         keys |= a.keys
     if not b.wrapped_number:
@@ -368,16 +466,19 @@ cdef int register_pointwise(PointwiseInfo* info, dict names, int operator_id) ex
         register_kernel(operator_id, info.name, KEY_META, <void*>cpu1)
         register_kernel(operator_id, info.name, KEY_CUSTOM, <void*>custom1)
         register_kernel(operator_id, info.name, KEY_AUTOGRAD, <void*>autograd1)
+        register_kernel(operator_id, info.name, KEY_FORWARD_AD, <void*>forward1)
     elif info.nin == 2:
         register_kernel(operator_id, info.name, KEY_CPU, <void*>cpu2)
         register_kernel(operator_id, info.name, KEY_META, <void*>cpu2)
         register_kernel(operator_id, info.name, KEY_CUSTOM, <void*>custom2)
         register_kernel(operator_id, info.name, KEY_AUTOGRAD, <void*>autograd2)
+        register_kernel(operator_id, info.name, KEY_FORWARD_AD, <void*>forward2)
     else:
         register_kernel(operator_id, info.name, KEY_CPU, <void*>cpu3)
         register_kernel(operator_id, info.name, KEY_META, <void*>cpu3)
         register_kernel(operator_id, info.name, KEY_CUSTOM, <void*>custom3)
         register_kernel(operator_id, info.name, KEY_AUTOGRAD, <void*>autograd3)
+        register_kernel(operator_id, info.name, KEY_FORWARD_AD, <void*>forward3)
     if name in names:
         info.function = <PyObject*>names[name]
     if name + "_" in names:

@@ -20,6 +20,7 @@ cdef extern from *:
       const char* name;
       uint64_t mask;                /* keys that have a kernel, and all backends (whose absence is an error) */
       void* info;                   /* PointwiseInfo of a pointwise operator */
+      void* forward;                /* ForwardInfo of the others: how tangents go through it */
       void* kernels[16];
     } trt_operator;
     """
@@ -27,6 +28,7 @@ cdef extern from *:
         const char* name
         uint64_t mask
         void* info
+        void* forward
         void* kernels[16]
 
 cdef enum:

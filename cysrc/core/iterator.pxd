@@ -35,6 +35,7 @@ cdef extern from "pointwise.h" nogil:
         int tensor_only
         int two_numbers
         int exact_out
+        int self_adjoint
         int unit_pass
     enum:
         PROMOTE_SAME

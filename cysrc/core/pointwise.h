@@ -36,6 +36,7 @@ struct PointwiseInfo {
   int tensor_only;                     /* bit i: a Python number is no operand i */
   int two_numbers;                     /* both operands may be Python numbers */
   int exact_out;                       /* out= must have the type of the result, it is not converted to */
+  int self_adjoint;                    /* of complex numbers: the derivative is its own adjoint (elsewhere: holomorphic) */
   int unit_pass;                       /* bit i: the gradient of input i is the incoming one when parameter 0 is 1 */
 };
 

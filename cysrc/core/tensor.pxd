@@ -31,6 +31,8 @@ cdef enum:
     K_CUSTOM = 32
     K_PYTHON = 64
     K_AUTOGRAD = 256
+    K_FORWARD_AD = 512
+    K_DERIVATIVES = 768           # either of the two
     K_BACKENDS = 63
 
 cdef enum:
@@ -76,7 +78,7 @@ cdef class TensorBase:
     cdef PyObject* previous_view
     cdef object hooks                 # autograd hooks: list or None
     cdef object post_accumulate       # hooks that run after a gradient was added to a leaf: list or None
-    cdef object names_                # reserved for attributes that Python sets
+    cdef object tangent               # of a dual tensor: its Tangent, or the dual tensor that this is a view of; see autograd/forward.pyx
     cdef PyObject* attributes         # a dict of what Python sets on the object, made at the first; NULL before
     cdef object __weakref__
     cdef int64_t inline_geometry[16]

@@ -367,7 +367,7 @@ cdef inline void copy_header(TensorBase r, TensorBase t):
     r.dtype = t.dtype
     r.device_type = t.device_type
     r.device_index = t.device_index
-    r.keys = t.keys & ~<uint64_t>K_AUTOGRAD
+    r.keys = t.keys & ~<uint64_t>K_DERIVATIVES
     r.inference = t.inference      # a view of a normal tensor is a normal tensor, in inference mode too
     if not t.inference and inference_flag:
         r.creation_meta = CREATED_INFERENCE
@@ -431,6 +431,10 @@ cdef TensorBase make_view(TensorBase t, int ndim, const int64_t* sizes, const in
     r.base = t if t.base is None else t.base
     r.grad_fn_version = r.version.value
     link_view(r)
+    if t.keys & K_FORWARD_AD:
+        # its tangent is the same view of the tangent, made when somebody asks
+        r.keys |= K_FORWARD_AD
+        r.tangent = t.tangent if isinstance(t.tangent, TensorBase) else t
     return r
 
 

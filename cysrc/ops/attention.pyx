@@ -254,7 +254,7 @@ cdef bint has_kernel(TensorBase query, TensorBase key, TensorBase value, object 
             return False
     if attn_mask is not None:
         mask = <TensorBase>attn_mask
-        if mask.requires_grad or mask.device_type != DEV_CPU or mask.ndim > d or mask.dtype != BOOL and mask.dtype != F32:
+        if mask.keys & K_DERIVATIVES or mask.device_type != DEV_CPU or mask.ndim > d or mask.dtype != BOOL and mask.dtype != F32:
             return False
         if not broadcasts(mask, query, key):
             return False

@@ -98,9 +98,9 @@ def copy_(TensorBase self not None, src, non_blocking=False):
     check_inplace(self, "copy_")
     if s is self:
         return self
-    keys = (self.keys | s.keys) & K_AUTOGRAD
+    keys = (self.keys | s.keys) & K_DERIVATIVES & ~tls().excluded
     if keys:
-        return finish_inplace((<fn_copy>OPS[OP_COPY].kernels[KEY_AUTOGRAD])(self, s, self, INPLACE), keys)
+        return finish_inplace((<fn_copy>OPS[OP_COPY].kernels[top_bit(keys)])(self, s, self, INPLACE), keys)
     copy_cpu(self, s, self, INPLACE)
     bump_version(self)
     return self

@@ -203,7 +203,7 @@ cdef TensorBase index_fill_cpu(TensorBase self, int64_t dim, TensorBase index, o
 
 def index_fill(TensorBase input not None, dim, TensorBase index not None, value):
     """A copy in which the slices named by index along dim hold a value (a number or a 0-dimensional tensor)."""
-    if isinstance(value, TensorBase) and (<TensorBase>value).requires_grad:
+    if isinstance(value, TensorBase) and (<TensorBase>value).keys & K_DERIVATIVES:
         return fill_with_gradient(input.clone(), dim, index, value)
     return op_index_fill(input, parse_int(dim, "index_fill", "dim"), index, value, None, FRESH)
 
@@ -211,7 +211,7 @@ def index_fill(TensorBase input not None, dim, TensorBase index not None, value)
 def index_fill_(TensorBase self not None, dim, TensorBase index not None, value):
     """index_fill in place."""
     check_inplace(self, "index_fill_")
-    if isinstance(value, TensorBase) and (<TensorBase>value).requires_grad and grad_mode():
+    if isinstance(value, TensorBase) and (<TensorBase>value).keys & K_DERIVATIVES:
         return fill_with_gradient(self, dim, index, value)
     return finish_inplace(op_index_fill(self, parse_int(dim, "index_fill", "dim"), index, value, self, INPLACE), self.keys)
 

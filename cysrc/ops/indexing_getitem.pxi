@@ -265,7 +265,7 @@ cdef int assign_number(TensorBase v, object value) except -1:
     to_scalar(value, &s)
     if s.kind == 3 and category[v.dtype] != CAT_COMPLEX:
         raise RuntimeError(f"value cannot be converted to type {dtype_label(v.dtype).decode()} without overflow")
-    if v.requires_grad:
+    if v.keys & K_DERIVATIVES:
         finish_inplace(op_fill(v, &s, v, INPLACE), v.keys)
         return 0
     if has_internal_overlap(v):

@@ -246,6 +246,8 @@ cdef TensorBase place(str name, TensorBase result, TensorBase out, int mode, bin
         return result
     if result.requires_grad and grad_mode():
         refuse_out(name)
+    if tangent_of(result) is not None:
+        refuse_forward_out(name.encode())
     if exact and out.dtype != result.dtype:
         raise RuntimeError(f"Expected out tensor to have dtype {_cpp_name(result.dtype)}, but got {_cpp_name(out.dtype)} instead ({name})")
     if not can_cast(result.dtype, out.dtype):

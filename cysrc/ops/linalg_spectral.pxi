@@ -7,6 +7,11 @@ cdef TensorBase computed_in(TensorBase t, TensorBase out):
     return t
 
 
+cdef bint vectors_needed(TensorBase t) noexcept:
+    """Whether values alone will be differentiated, which takes the vectors."""
+    return t.requires_grad and grad_mode() or t.keys & K_FORWARD_AD != 0
+
+
 # ---- QR ------------------------------------------------------------------------------------------------------------
 
 cdef int qr_one(Job* w, int64_t i, char* scratch) noexcept nogil:
@@ -232,7 +237,7 @@ cdef object linalg_eigh_cpu(TensorBase A, object UPLO, object out, int mode):
 
 cdef TensorBase linalg_eigvalsh_cpu(TensorBase A, object UPLO, TensorBase out, int mode):
     # the derivative needs the vectors
-    return place("linalg_eigvalsh", <TensorBase>op__linalg_eigh(A, UPLO, A.requires_grad and grad_mode())[0], out, mode)
+    return place("linalg_eigvalsh", <TensorBase>op__linalg_eigh(A, UPLO, vectors_needed(A))[0], out, mode)
 
 
 cdef int eig_one(Job* w, int64_t i, char* scratch) noexcept nogil:
@@ -313,7 +318,7 @@ cdef object linalg_eig_cpu(TensorBase A, object out, int mode):
 
 
 cdef TensorBase linalg_eigvals_cpu(TensorBase A, TensorBase out, int mode):
-    return place("linalg_eigvals", <TensorBase>op__linalg_eig(A, A.requires_grad and grad_mode())[0], out, mode, False)
+    return place("linalg_eigvals", <TensorBase>op__linalg_eig(A, vectors_needed(A))[0], out, mode, False)
 
 
 # ---- singular values -----------------------------------------------------------------------------------------------
@@ -383,7 +388,7 @@ cdef object linalg_svd_cpu(TensorBase A, bint full_matrices, object driver, obje
 
 cdef TensorBase linalg_svdvals_cpu(TensorBase A, object driver, TensorBase out, int mode):
     refuse_driver(driver)
-    return place("linalg_svdvals", <TensorBase>op__linalg_svd(A, False, not (A.requires_grad and grad_mode()))[1], out, mode)
+    return place("linalg_svdvals", <TensorBase>op__linalg_svd(A, False, not vectors_needed(A))[1], out, mode)
 
 
 # ---- least squares -------------------------------------------------------------------------------------------------

@@ -19,6 +19,8 @@ cdef object deliver(object result, object out, str name):
                            f"{(<bytes>dtype_label((<TensorBase>out).dtype)).decode()} ({name})")
     if (<TensorBase>result).requires_grad and grad_mode():
         refuse_out(name)
+    if tangent_of(<TensorBase>result) is not None:
+        refuse_forward_out(name.encode())
     prepare_out(name, <TensorBase>out, (<TensorBase>result).ndim, (<TensorBase>result).sizes, (<TensorBase>result).dtype, OUT)
     return out.copy_(result)
 

@@ -19,6 +19,8 @@ cdef object into(str name, object result, object out):
     check_out(out, name)
     if r.requires_grad and grad_mode():
         refuse_out(name)
+    if tangent_of(r) is not None:
+        refuse_forward_out(name.encode())
     o = <TensorBase>out
     if o.dtype != r.dtype:
         raise RuntimeError(f"Expected out tensor to have dtype {_cpp_name(r.dtype)}, but got {_cpp_name(o.dtype)} instead ({name})")

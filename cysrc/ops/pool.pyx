@@ -202,6 +202,10 @@ cdef TensorBase max_pool_backward_cpu(TensorBase grad, TensorBase self, TensorBa
     return d
 
 
+cdef object pooled_tangent(object tangent, object indices):
+    return tangent.flatten(-2).gather(-1, indices.flatten(-2)).reshape(indices.shape)
+
+
 cdef object max_pool_gradient(object grad, object self, object indices):
     if grad is None:
         return None
@@ -554,6 +558,8 @@ def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
         check_out(out, "avg_pool2d")
         if x.requires_grad and grad_mode():
             refuse_out("avg_pool2d")
+        if tangent_of(x) is not None:
+            refuse_forward_out(b"avg_pool2d")
     y = op__avg_pool2d(x, &k, &st, &pad, parse_bool(ceil_mode, "avg_pool2d", "ceil_mode"), parse_bool(count_include_pad, "avg_pool2d", "count_include_pad"),
                        parse_divisor(divisor_override))
     if out is None:

@@ -152,6 +152,15 @@ cdef object log_softmax_grad(object grad, object result, int64_t dim, object met
     return r.to(dtype_of(meta[1]))
 
 
+cdef object softmax_tangent(object tangent, object result, int64_t dim):
+    product = result * tangent
+    return product - result * product.sum(dim, True)
+
+
+cdef object log_softmax_tangent(object tangent, object result, int64_t dim):
+    return tangent - (result.exp() * tangent).sum(dim, True)
+
+
 cdef object softmax_entry(object function, object input, object dim, object dtype, object out, bint log):
     cdef str name = "log_softmax" if log else "softmax"
     if not is_plain(input) and has_function(input):

@@ -763,8 +763,11 @@ def t_(TensorBase self not None):
 
 
 cdef object _regeometry(TensorBase self, TensorBase v):
+    cdef TensorBase tangent = tangent_of(v)
     check_inplace(self, "view")
     set_geometry(self, v.ndim, v.sizes, v.strides)
+    if tangent is not None:
+        set_tangent(self, tangent)
     if v.requires_grad:
         set_history(self, grad_fn_of(v), 0)
     bump_version(self)

@@ -70,7 +70,7 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def jvp(ctx, *grad_inputs):
-        """Forward-mode differentiation, which is not implemented."""
+        """jvp(ctx, *grad_inputs) -> one tangent per output of forward: forward-mode differentiation."""
         raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
 
     @staticmethod

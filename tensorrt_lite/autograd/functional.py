@@ -1,4 +1,4 @@
-"""Derivatives of functions: vjp, jvp, jacobian, hessian, vhp, hvp, by reverse-mode differentiation once or twice.
+"""Derivatives of functions: vjp, jvp, jacobian, hessian, vhp, hvp, by reverse mode once or twice; Jacobians by forward mode, too.
 
 Inputs may be one tensor or a tuple; results have the same structure. Unless ``create_graph`` the results are detached.
 """
@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite import _ops
+from tensorrt_lite._C.core.device import contiguous_format
 from tensorrt_lite._C.core.tensor import TensorBase
-from tensorrt_lite.autograd import grad
+from tensorrt_lite.autograd import forward_ad, grad
 from tensorrt_lite.autograd.grad_mode import enable_grad
 
 if TYPE_CHECKING:
@@ -114,7 +115,18 @@ def jacobian(
     if strategy not in ("reverse-mode", "forward-mode"):
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode"')
     if strategy == "forward-mode":
-        raise NotImplementedError('jacobian: strategy="forward-mode" needs forward-mode differentiation, which is not implemented')
+        for name, asked, error in (("create_graph", create_graph, NotImplementedError), ("strict", strict, RuntimeError)):
+            if asked:
+                raise error(
+                    f'torch.autograd.functional.jacobian: `{name}=True` and `strategy="forward-mode"` are not supported together (yet). Please either '
+                    f'set `{name}=False` or `strategy="reverse-mode"`.'
+                )
+        return _forward_jacobian(func, inputs)
+    if vectorize and strict:
+        raise RuntimeError(
+            "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. Please either set `strict=False` or "
+            "`vectorize=False`."
+        )
     with enable_grad():
         was_tuple, inputs = _as_tuple(inputs, "inputs", "jacobian")
         inputs = _prepare(inputs, create_graph)
@@ -138,6 +150,36 @@ def jacobian(
     return tuple(rows) if outputs_tuple else rows[0]
 
 
+def _forward_jacobian(func: Callable, inputs: Any) -> Any:
+    """The Jacobian column by column: one call of `func` per element of the inputs, whatever the number of outputs."""
+    was_tuple, inputs = _as_tuple(inputs, "inputs", "jacobian")
+    by_input: list[list[list]] = []
+    shapes: list = []
+    outputs_tuple = False
+    for i, x in enumerate(inputs):
+        columns: list[list] = []
+        for k in range(x.numel()):
+            direction = _ops.zeros_like(x.detach(), memory_format=contiguous_format)
+            direction.view(-1)[k] = 1
+            with forward_ad.dual_level():
+                duals = [forward_ad.make_dual(y, direction) if j == i else y for j, y in enumerate(inputs)]
+                outputs_tuple, outputs = _as_tuple(func(*duals), "outputs of the user-provided function", "jacobian")
+                pairs = [forward_ad.unpack_dual(out) for out in outputs]
+            columns.append([p.tangent if p.tangent is not None else _ops.zeros_like(p.primal) for p in pairs])
+            shapes = [p.primal for p in pairs]
+        by_input.append(columns)
+    if not shapes:
+        outputs_tuple, shapes = _as_tuple(func(*inputs), "outputs of the user-provided function", "jacobian")
+    rows = []
+    for i, out in enumerate(shapes):
+        row = tuple(
+            _ops.stack([column[i] for column in columns], -1).reshape(tuple(out.shape) + tuple(x.shape)) if columns else out.new_zeros(tuple(out.shape) + tuple(x.shape))
+            for x, columns in zip(inputs, by_input)
+        )
+        rows.append(row if was_tuple else row[0])
+    return tuple(rows) if outputs_tuple else rows[0]
+
+
 def _scalar_output(func: Callable, inputs: tuple, function: str) -> Tensor:
     was_tuple, outputs = _as_tuple(func(*inputs), "outputs of the user-provided function", function)
     if was_tuple or not isinstance(outputs[0], TensorBase):
@@ -154,11 +196,13 @@ def hessian(
     was_tuple, values = _as_tuple(inputs, "inputs", "hessian")
 
     def gradient(*xs):
+        if outer_jacobian_strategy == "forward-mode":
+            xs = tuple(x if x.requires_grad else x.requires_grad_() for x in xs)
         out = _scalar_output(func, xs, "hessian")
         found = _gradients((out,), xs, (_ops.ones_like(out),), strict, True, "The output of the user-provided function")
         return found if was_tuple else found[0]
 
-    return jacobian(gradient, inputs, create_graph, strict, strategy=outer_jacobian_strategy)
+    return jacobian(gradient, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
 
 
 def vhp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""Gradients checked against finite differences: `gradcheck`, `gradgradcheck` (`torch.autograd.gradcheck`).
+"""Derivatives checked against finite differences: `gradcheck`, `gradgradcheck` (`torch.autograd.gradcheck`).
 
 The arithmetic of the check is done with Python numbers, so that a wrong operator cannot vouch for itself: of tensors it
 needs only autograd, indexing, `fill_`, `tolist` and the creation of cotangents. A complex number counts as its two real
@@ -49,27 +49,32 @@ def gradcheck(
     func: takes `inputs`, returns a tensor or a tuple of them. inputs: a tensor or a tuple, at least one of float64 or
     complex128 with `requires_grad` and no dimension of stride 0; they are perturbed in place and restored.
     nondet_tol: how far two runs of backward may differ. check_undefined_grad: backward must accept absent output
-    gradients. fast_mode: compares one random projection of each Jacobian in place of all elements. masked: accepted
+    gradients. check_forward_ad: tangents are compared, too; check_backward_ad: gradients are. fast_mode: compares one random projection of each Jacobian in place of all elements. masked: accepted
     for sparse inputs, of which there are none here.
     GradcheckError when a check fails, or False with `raise_exception=False`; ValueError when no input requires grad;
-    RuntimeError for a stride of 0; NotImplementedError for the checks of forward mode and of batched gradients.
+    RuntimeError for a stride of 0; NotImplementedError for the checks of batched gradients.
     """
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
     _refuse(
         check_batched_grad=check_batched_grad,
         check_batched_forward_grad=check_batched_forward_grad,
-        check_forward_ad=check_forward_ad,
     )
     try:
         check = _Check(func, _as_tuple(inputs), eps, atol, rtol, nondet_tol, check_grad_dtypes)
-        if fast_mode:
-            check.projections()
-        else:
-            check.jacobians()
-        check.zero_cotangents()
-        if check_undefined_grad:
-            check.undefined_cotangents()
+        if check_forward_ad:
+            if fast_mode:
+                check.forward_direction()
+            else:
+                check.forward_jacobians()
+        if check_backward_ad:
+            if fast_mode:
+                check.projections()
+            else:
+                check.jacobians()
+            check.zero_cotangents()
+            if check_undefined_grad:
+                check.undefined_cotangents()
     except GradcheckError:
         if raise_exception:
             raise
@@ -98,12 +103,13 @@ def gradgradcheck(
 ) -> bool:
     """`gradcheck` of the gradients of `func`, with respect to its inputs and to the cotangents `grad_outputs`.
 
+    check_rev_over_rev, check_fwd_over_rev: the second derivative by backward mode, by forward mode.
     grad_outputs: one tensor per differentiable output; drawn from [-1, 1) when None, as strided tensors with
     `gen_non_contig_grad_outputs`. The other arguments and the exceptions are those of `gradcheck`.
     """
     if not (check_fwd_over_rev or check_rev_over_rev):
         raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
-    _refuse(check_batched_grad=check_batched_grad, check_fwd_over_rev=check_fwd_over_rev)
+    _refuse(check_batched_grad=check_batched_grad)
     inputs = _as_tuple(inputs)
     if grad_outputs is None:
         outputs = [tensor for tensor in _as_tuple(func(*inputs)) if tensor.requires_grad]
@@ -129,6 +135,8 @@ def gradgradcheck(
         nondet_tol=nondet_tol,
         check_undefined_grad=check_undefined_grad,
         check_grad_dtypes=check_grad_dtypes,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
         fast_mode=fast_mode,
         masked=masked,
     )
@@ -255,6 +263,59 @@ class _Check:
             for i, target in enumerate(self.targets)
         ]
 
+    # ---- forward ----
+
+    def _tangents(self, i: int, direction: list[complex]) -> list[list[complex]]:
+        """For each output, flat, the derivative along a direction in which target i moves."""
+        forward = trt.autograd.forward_ad
+        tangent = trt.tensor(direction, dtype=self.targets[i].dtype, device=self.targets[i].device)
+        tangent = tangent.reshape(self.targets[i].shape)
+        with forward.dual_level():
+            dual = forward.make_dual(self.targets[i], tangent)
+            returned = _as_tuple(self.func(*(dual if value is self.targets[i] else value for value in self.inputs)))
+            found = []
+            for place in self.places:
+                value = forward.unpack_dual(returned[place]).tangent
+                if value is not None and value.shape != returned[place].shape:
+                    raise GradcheckError(
+                        f"Forward gradient has incorrect size: {tuple(value.shape)} for an output of {tuple(returned[place].shape)}"
+                    )
+                found.append([0.0] * returned[place].numel() if value is None else _flat(value.detach()))
+            return found
+
+    def forward_jacobians(self) -> None:
+        """All elements of all Jacobians by forward mode, one row at a time."""
+        for i, target in enumerate(self.targets):
+            numerical = self._numerical(target, self.places)
+            analytical: list[tuple[_Jacobian, _Jacobian]] = [([], []) for _ in self.places]
+            for k in range(target.numel()):
+                unit = [1.0 * (k == other) for other in range(target.numel())]
+                along = self._tangents(i, unit)
+                across = self._tangents(i, [1j * u for u in unit]) if _is_complex(target) else [[0.0] * len(a) for a in along]
+                for (real, imag), by_x, by_y in zip(analytical, along, across, strict=True):
+                    real.append([_pack(x.real, y.real) for x, y in zip(by_x, by_y, strict=True)])
+                    imag.append([_pack(x.imag, y.imag) for x, y in zip(by_x, by_y, strict=True)])
+            for j, output in enumerate(self.outputs):
+                for part in range(len(_units(output))):
+                    self._compare(analytical[j][part], numerical[j][part], i, j, part, "computed with forward mode ")
+
+    def forward_direction(self) -> None:
+        """J u for each Jacobian J, with a random direction u; on a mismatch, all elements."""
+        random = trt.Generator().manual_seed(0)
+        for i, target in enumerate(self.targets):
+            direction = _direction(target, random)
+            along = self._difference(self.places, _mover(target, direction))
+            atol = self.atol * max(1.0, sum(map(abs, direction)))
+            for j, (mine, theirs) in enumerate(zip(self._tangents(i, direction), along, strict=True)):
+                for a, n in zip(mine, theirs, strict=True):
+                    if not _close(a, n, self.rtol, atol):
+                        self.forward_jacobians()
+                        raise GradcheckError(
+                            f"Jacobian computed with forward mode mismatch for output {j} with respect to input {i},\n"
+                            f"numerical:{n}\nanalytical:{a}\n"
+                            "along a random direction (fast mode), although all elements pass in slow mode."
+                        )
+
     # ---- checks ----
 
     def jacobians(self) -> None:
@@ -266,12 +327,14 @@ class _Check:
                 for i in range(len(self.targets)):
                     self._compare(analytical[i], numerical[i][j][part], i, j, part)
 
-    def _compare(self, analytical: _Jacobian, numerical: _Jacobian, i: int, j: int, part: int) -> None:
+    def _compare(
+        self, analytical: _Jacobian, numerical: _Jacobian, i: int, j: int, part: int, how: str = ""
+    ) -> None:
         for mine, theirs in zip(analytical, numerical, strict=True):
             for a, n in zip(mine, theirs, strict=True):
                 if not _close(a, n, self.rtol, self.atol):
                     raise GradcheckError(
-                        f"{self._part(j, part)}Jacobian mismatch for output {j} with respect to input {i},\n"
+                        f"{self._part(j, part)}Jacobian {how}mismatch for output {j} with respect to input {i},\n"
                         f"numerical:{trt.tensor(numerical, dtype=self._jacobian_dtype(i))}\n"
                         f"analytical:{trt.tensor(analytical, dtype=self._jacobian_dtype(i))}\n"
                     )
@@ -352,7 +415,7 @@ class _Check:
 def _refuse(**checks: bool) -> None:
     for name, asked in checks.items():
         if asked:
-            raise NotImplementedError(f"gradcheck: {name}=True is not supported: only backward mode is checked")
+            raise NotImplementedError(f"gradcheck: {name}=True is not supported: batched gradients need vmap")
 
 
 def _check_inputs(inputs: tuple[Any, ...]) -> None:

@@ -324,7 +324,7 @@ def test_no_cycles_and_nothing_left() -> None:
         gc.enable()
 
 
-def test_jvp_and_vmap_say_that_they_are_not_implemented() -> None:
+def test_without_jvp_or_vmap_the_call_says_so() -> None:
     with pytest.raises(NotImplementedError, match="jvp"):
         Both.jvp(None)
     with pytest.raises(NotImplementedError, match="vmap"):

@@ -28,6 +28,8 @@ _OPERATORS = {
 _INPLACE_OPERATORS = {"div.no_rounding_mode": operator.itruediv, "floor_divide": operator.ifloordiv}
 # Unusual out= arguments are tried on so many samples of each dtype.
 _UNUSUAL_OUT_SAMPLES = 4
+# Forward over reverse is tried on so many samples of each dtype.
+_OVER_REVERSE_SAMPLES = 3
 
 
 @dataclass(frozen=True)
@@ -286,6 +288,126 @@ def derivatives(
     return observe(library, [tensor.detach() for tensor in filled], ())
 
 
+def forward_ad(op: OpInfo) -> Iterator[Case]:
+    """Tangents of the results for random tangents of the inputs, in float64 and complex128, also through the in-place
+    variant; and, for some samples, the tangents of the gradients (forward over reverse)."""
+    for dtype in (torch.float64, torch.complex128):
+        if not op.supports_dtype(dtype, "cpu"):
+            continue
+        through = [("", lambda library: library.function(op))]
+        if op.inplace_variant is not None and op.supports_inplace_autograd and dtype is torch.float64:
+            through.append(("in-place ", lambda library: library.method(op.inplace_variant)))
+        for name, resolve in through:
+            for i, sample in enumerate(opinfo.samples(op, dtype, requires_grad=True)):
+                if name and (sample.broadcasts_input or not isinstance(sample.input, torch.Tensor)):
+                    continue
+                yield _tangent_case(op, _label(dtype, sample, name), sample, resolve, bool(name), False)
+                if i < _OVER_REVERSE_SAMPLES and op.supports_gradgrad:
+                    yield _tangent_case(op, _label(dtype, sample, f"{name}over reverse "), sample, resolve, bool(name), True)
+
+
+def _tangent_case(
+    op: OpInfo, label: str, sample: SampleInput, resolve: Callable[[Library], Callable[..., Any]], inplace: bool, over: bool
+) -> Case:
+    def run(library: Library) -> Observed:
+        function = resolve(library)
+        call = over_reverse if over else tangents
+        found = _attempt(lambda: call(op, library, function, sample, inplace))
+        if library.Tensor is torch.Tensor and isinstance(found.error, (NotImplementedError, RuntimeError)):
+            # PyTorch has no rule for some: the transposed gradient says what it would be.
+            found = _attempt(lambda: transposed(op, library, function, sample, inplace, over))
+        return found
+
+    return Case(label, run)
+
+
+def _drawn(library: Library, op: OpInfo, sample: SampleInput, inplace: bool) -> tuple[Any, list[Any], list[Any]]:
+    """(a call of a function on tensors in the place of the sample's leaves, these leaves, a random tangent of each)."""
+    first, args, kwargs = library.sample(sample)
+    leaves = [tensor for tensor in library.tensors(first, args, kwargs) if tensor.requires_grad]
+    leaves = list({id(tensor): tensor for tensor in leaves}.values())
+    directions = _cotangents(library, leaves, torch.Generator().manual_seed(11), requires_grad=False)
+
+    def call(function: Callable[..., Any], given: list[Any]) -> list[Any]:
+        places = {id(leaf): value for leaf, value in zip(leaves, given, strict=True)}
+
+        def placed(value: Any) -> Any:
+            if library.is_tensor(value):
+                return places.get(id(value), value)
+            if isinstance(value, (list, tuple)):
+                return type(value)(placed(item) for item in value)
+            return {name: placed(item) for name, item in value.items()} if isinstance(value, dict) else value
+
+        if op.name in opinfo.RANDOM:
+            library.module.manual_seed(1234)
+        start = placed(first)
+        # An in-place operator must not write to a leaf.
+        result = function(start.clone() if inplace else start, *placed(args), **placed(kwargs))
+        return [t for t in library.tensors(result) if t.dtype.is_floating_point or t.dtype.is_complex]
+
+    return call, leaves, directions
+
+
+def tangents(op: OpInfo, library: Library, function: Callable[..., Any], sample: SampleInput, inplace: bool) -> Observed:
+    """The tangent of each result, zeros where there is none."""
+    call, leaves, directions = _drawn(library, op, sample, inplace)
+    forward = library.module.autograd.forward_ad
+    with forward.dual_level():
+        duals = [forward.make_dual(leaf.detach(), way) for leaf, way in zip(leaves, directions, strict=True)]
+        pairs = [forward.unpack_dual(tensor) for tensor in call(function, duals)]
+        found = [_or_zeros(library, pair.tangent, pair.primal) for pair in pairs]
+        return observe(library, found, ())
+
+
+def over_reverse(
+    op: OpInfo, library: Library, function: Callable[..., Any], sample: SampleInput, inplace: bool
+) -> Observed:
+    """The tangent of the gradient of each leaf."""
+    call, leaves, directions = _drawn(library, op, sample, inplace)
+    forward = library.module.autograd.forward_ad
+    with forward.dual_level():
+        duals = [forward.make_dual(leaf, way) for leaf, way in zip(leaves, directions, strict=True)]
+        outputs = [tensor for tensor in call(function, duals) if tensor.requires_grad]
+        if not outputs or not leaves:
+            return Observed(result=[bool(outputs), bool(leaves)])
+        weights = _cotangents(library, outputs, torch.Generator().manual_seed(7), requires_grad=False)
+        grads = library.module.autograd.grad(outputs, duals, weights, allow_unused=True)
+        pairs = [None if grad is None else forward.unpack_dual(grad).tangent for grad in grads]
+        found = [_or_zeros(library, value, leaf) for value, leaf in zip(pairs, leaves, strict=True)]
+        return observe(library, found, ())
+
+
+def transposed(
+    op: OpInfo, library: Library, function: Callable[..., Any], sample: SampleInput, inplace: bool, over: bool
+) -> Observed:
+    """What `tangents` or `over_reverse` state, by differentiating the gradient with respect to its cotangents."""
+    call, leaves, directions = _drawn(library, op, sample, inplace)
+    differentiate = library.module.autograd.grad
+    results = call(function, leaves)
+    outputs = [tensor for tensor in results if tensor.requires_grad]
+    if not outputs or not leaves:
+        zeros = [_or_zeros(library, None, tensor) for tensor in results]
+        return Observed(result=[bool(outputs), bool(leaves)]) if over else observe(library, zeros, ())
+    if over:
+        weights = _cotangents(library, outputs, torch.Generator().manual_seed(7), requires_grad=False)
+        grads = differentiate(outputs, leaves, weights, create_graph=True, allow_unused=True)
+        outputs = [grad for grad in grads if grad is not None and grad.requires_grad]
+        results = [leaf if grad is None else grad for grad, leaf in zip(grads, leaves, strict=True)]
+    cotangents = [library.module.zeros_like(tensor.detach()).requires_grad_() for tensor in outputs]
+    found: dict[int, Any] = {}
+    if outputs:
+        grads = differentiate(outputs, leaves, cotangents, create_graph=True, allow_unused=True)
+        used = [(g, way) for g, way in zip(grads, directions, strict=True) if g is not None and g.requires_grad]
+        if used:
+            values = differentiate([g for g, _ in used], cotangents, [way for _, way in used], allow_unused=True)
+            found = {id(tensor): value for tensor, value in zip(outputs, values, strict=True)}
+    return observe(library, [_or_zeros(library, found.get(id(tensor)), tensor) for tensor in results], ())
+
+
+def _or_zeros(library: Library, value: Any, like: Any) -> Any:
+    return library.module.zeros_like(like.detach()) if value is None else value.detach()
+
+
 def _cotangents(library: Library, tensors: list[Any], random: torch.Generator, requires_grad: bool) -> list[Any]:
     drawn = []
     for tensor in tensors:
@@ -304,6 +426,7 @@ KINDS: dict[str, Callable[[OpInfo], Iterator[Case]]] = {
     "noncontig": noncontiguous,
     "grad": grad,
     "gradgrad": gradgrad,
+    "forward_ad": forward_ad,
     "errors": errors,
 }
 
@@ -323,6 +446,8 @@ def applies(op: OpInfo, kind: str) -> bool:
     if kind in ("grad", "gradgrad"):
         differentiable = op.supports_autograd and op.supports_dtype(torch.float64, "cpu")
         return differentiable and (kind == "grad" or op.supports_gradgrad)
+    if kind == "forward_ad":
+        return op.supports_autograd and op.supports_dtype(torch.float64, "cpu")
     if kind == "errors":
         # Some state a function that yields nothing.
         return op.error_inputs_func is not None and any(True for _ in opinfo.error_samples(op))

@@ -211,6 +211,15 @@ def test_finds_a_wrong_second_derivative() -> None:
     fails_with(report("sin", "gradgrad", replaced), "value")
 
 
+def test_finds_a_wrong_tangent() -> None:
+    def wrong(x: Any) -> Any:
+        primal, tangent = torch.autograd.forward_ad.unpack_dual(torch.sin(x))
+        return primal if tangent is None else torch.autograd.forward_ad.make_dual(primal, tangent * 1.001)
+
+    assert report("sin", "forward_ad", {}).status == "ok"
+    fails_with(report("sin", "forward_ad", {"sin": wrong}), "value")
+
+
 def test_finds_a_detached_result() -> None:
     replaced = {"exp": lambda x: torch.exp(x.detach())}
     fails_with(report("exp", "grad", replaced), "structure")

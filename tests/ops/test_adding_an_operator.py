@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.codegen import generate, schema, stubs
+from tools.codegen import functions, generate, schema, stubs
 
 ROOT = Path(__file__).resolve().parents[2]
 ROW = """
@@ -80,6 +80,33 @@ def test_stub_and_documentation(declared: schema.Operator) -> None:
     assert stubs.stub_line(declared, method=True, inplace=True) == "def bent_identity_(self) -> Tensor: ..."
     assert "def bent_identity(input: Tensor, *, out: Any = ...) -> Tensor: ..." in stubs.stub_module([declared], {"bent_identity": None}, {}, ())
     assert "| `bent_identity` | math | pointwise | function, method, inplace, out | float | yes |" in stubs.documentation([declared])
+
+
+@pytest.mark.parametrize(
+    ("forward", "rules", "formulas"),
+    [
+        ("", "dd-z", {}),
+        ("forward: linear", "jj-j", {}),
+        ("forward: {a: linear, b: b_t * k}", "ff-z", {"a": "call_mixed((a_t, b, k, c, ), None, FRESH)", "b": "b_t * k"}),
+    ],
+)
+def test_how_tangents_pass_is_derived_or_declared(forward: str, rules: str, formulas: dict[str, str]) -> None:
+    import yaml
+
+    row = f"""
+    op: mixed
+    signature: "mixed(Tensor a, Tensor b, Scalar k, Tensor c) -> Tensor"
+    backward: {{a: "grad * b", b: "grad * a", c: "_ops.zeros_like(grad)"}}
+    {forward}
+    """
+    assert functions.forward_rules(schema.parse_row(yaml.safe_load(row), "family")) == (rules, formulas)
+
+
+def test_a_forward_rule_with_a_mistake_is_refused() -> None:
+    row = {"op": "twice", "signature": "twice(Tensor self) -> Tensor", "backward": {"self": "grad * 2"}}
+    for forward, message in (({"self": "other_t * 2"}, r"unknown names \['other_t'\]"), ({"other": "linear"}, r"forward rule for \['other'\]")):
+        with pytest.raises(schema.DeclarationError, match=message):
+            functions.emit_forward(schema.parse_row({**row, "forward": forward}, "family"), [], [])
 
 
 @pytest.mark.parametrize(

@@ -169,15 +169,88 @@ def emit_operator(op: Operator, text: list[str], init: list[str]) -> None:
     for key, function in kernels.items():
         init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_{key}, <void*><fn_{op.name}>{function})")
     if not op.row.get("view"):
-        text.append(f"cdef {return_type(op)} custom_{op.name}({parameters(op)}):")
-        values = [python_value(a) for a in op.arguments] + (["out"] if takes_out(op) else [])
-        text.append(f"    return boxed_call(b\"{op.name}\", KEY_CUSTOM, ({', '.join(values)},))\n" if values else f"    return boxed_call(b\"{op.name}\", KEY_CUSTOM, ())\n")
-        init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_CUSTOM, <void*><fn_{op.name}>custom_{op.name})")
+        text.append(f"cdef {return_type(op)} boxed_{op.name}({parameters(op)}):")
+        values = "".join(python_value(a) + ", " for a in op.arguments)
+        text.append(f"    return boxed(&OPS[{op.identifier}], ({values}), {'out, mode' if takes_out(op) else 'None, NO_OUT'})\n")
+        init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_CUSTOM, <void*><fn_{op.name}>boxed_{op.name})")
+        emit_forward(op, text, init)
     if op.backward or op.row.get("view"):
         emit_autograd(op, text)
         init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_AUTOGRAD, <void*><fn_{op.name}>autograd_{op.name})")
     if op.row.get("entry") != "manual":
         emit_entry(op, text)
+
+
+def emit_forward(op: Operator, text: list[str], init: list[str]) -> None:
+    """How tangents pass: the call from boxed arguments, the rule of each argument, the sum of the declared formulas."""
+    name = op.name
+    if not any(a.is_tensor or a.type == "Tensor[]" for a in op.arguments):
+        return
+    if not op.backward:
+        if op.returns == ["Tensor"]:
+            text.append(f"cdef TensorBase underived_{name}({parameters(op)}):")
+            text.append(f"    return underived(&OPS[{op.identifier}], (<fn_{name}>OPS[{op.identifier}].kernels[top_bit(({keys_expression(op)}) & K_BACKENDS)])({call_arguments(op)}))\n")
+            init.append(f"register_kernel({op.identifier}, b\"{name}\", KEY_FORWARD_AD, <void*><fn_{name}>underived_{name})")
+        return
+    text.append(f"cdef object call_{name}(tuple a, object out, int mode):")
+    passed = []
+    for i, a in enumerate(op.arguments):
+        t, value = c_type(a), f"a[{i}]"
+        if t == "const Scalar*":
+            text.append(f"    cdef Scalar scalar_{a.name}\n    if {value} is not None:\n        to_scalar({value}, &scalar_{a.name})")
+            value = f"(NULL if {value} is None else &scalar_{a.name})"
+        elif t == "const Dims*":
+            text.append(f"    cdef Dims dims_{a.name}\n    if {value} is not None:\n        parse_dims({value}, &dims_{a.name}, \"{name}\", \"{a.name}\")")
+            value = f"(NULL if {value} is None else &dims_{a.name})"
+        elif a.type in ("ScalarType", "ScalarType?"):
+            value = f"parse_dtype({value}, \"{name}\")"
+        elif t != "object":
+            value = f"<{t}>{value}"
+        passed.append(value)
+    if takes_out(op):
+        passed += ["<TensorBase>out" if return_type(op) == "TensorBase" else "out", "mode"]
+    text.append(f"    return op_{name}({', '.join(passed)})\n")
+    rules, formulas = forward_rules(op)
+    results = {"result"} if len(op.returns) == 1 else {f"result{i}" for i in range(len(op.returns))}
+    used = set().union(*(names(f) for f in formulas.values()))
+    known = {a.name for a in op.arguments} | {f"{t}_t" for t in op.backward} | results | {"True", "False", "None", "FRESH"}
+    if unknown := {u for u in used if u not in known and not u.startswith("_ops")}:
+        raise DeclarationError(f"{op.family}.yaml: the forward rule of {name} reads unknown names {sorted(unknown)}")
+    if formulas:
+        text.append(f"cdef object jvp_{name}(tuple a, tuple t, object result):")
+        text += [f"    cdef object {a.name} = a[{i}]" for i, a in enumerate(op.arguments) if a.name in used]
+        text += [f"    cdef object {r} = result[{r[6:]}]" for r in sorted(results & used - {"result"})]
+        text.append("    cdef object value = None")
+        for i, a in enumerate(op.arguments):
+            if a.name in formulas:
+                text.append(f"    cdef object {a.name}_t = t[{i}]\n    if {a.name}_t is not None:\n        value = added(value, {formulas[a.name]})")
+        text.append("    return value\n")
+    flags = " | ".join((["WRITES_ONLY"] if op.variants == {"inplace"} else []) + (["READS_RESULT"] if used & results else [])) or "0"
+    kinds = "".join("t" if a.is_tensor else "l" if a.type == "Tensor[]" else "." for a in op.arguments)
+    init.append(f"register_forward({op.identifier}, b\"{kinds}\", b\"{rules}\", {flags}, call_{name}, {'jvp_' + name if formulas else 'NULL'})")
+    init.append(f"register_kernel({op.identifier}, b\"{name}\", KEY_FORWARD_AD, <void*><fn_{name}>boxed_{name})")
+
+
+def forward_rules(op: Operator) -> tuple[str, dict[str, str]]:
+    """(a letter per argument, see autograd/forward.pyx; the formulas by argument)."""
+    declared = op.row.get("forward", {})
+    rules, formulas = "", {}
+    for a in op.arguments:
+        if a.name not in op.backward:
+            rules += "-"
+        elif declared == "linear":
+            rules += "j"
+        elif a.name in declared:
+            rules += "f"
+            formula = str(declared[a.name])
+            if formula == "linear":
+                formula = f"call_{op.name}(({''.join((b.name + '_t' if b is a else b.name) + ', ' for b in op.arguments)}), None, FRESH)"
+            formulas[a.name] = formula
+        else:
+            rules += "z" if op.backward[a.name] == "_ops.zeros_like(grad)" else "d"
+    if isinstance(declared, dict) and (unknown := set(declared) - set(op.backward)):
+        raise DeclarationError(f"{op.family}.yaml: {op.name} has a forward rule for {sorted(unknown)}, which no derivative is declared for")
+    return rules, formulas
 
 
 def emit_autograd(op: Operator, text: list[str]) -> None:

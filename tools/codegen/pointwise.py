@@ -240,6 +240,8 @@ def emit_operator(family: str, op: Operator, forward: Loop, fused: dict[str, Loo
     forms = 0
     for i in scalar_forms_of(forward):
         forms |= 1 << (i + 1)
+    if row.get("forward") == "self_adjoint":
+        init.append(f"{info}.self_adjoint = 1")
     init.append(f"{info}.scalar_forms = {forms}; {info}.checks = {checks_of(op)}")
     if row.get("bool_error"):
         init.append(f"{info}.bool_error = {c_string(row['bool_error'])}")
