@@ -99,7 +99,7 @@ class Builder:
                 for source in sources:
                     vectorised = source.stem.startswith(("loops_", "kernels_reduce", "kernels_softmax", "kernels_norm"))
                     for isa, flags in ISA_FLAGS.items():
-                        level = ["-O1"] if isa == "base" else VECTORISE + SELECTIONS * source.stem.startswith("loops_") if vectorised else ["-O3"]
+                        level = ["-O1"] if isa == "base" or source.stem == "iterator_casts" else VECTORISE + SELECTIONS * source.stem.startswith("loops_") if vectorised else ["-O3"]
                         o = self.build / "objects" / f"{source.stem}_{isa}.o"
                         objects[name].append(o)
                         jobs.append((self.compile, (source, o, [*level, f"-DISA={isa}", *flags, f"-I{ROOT}/cysrc/core", f"-I{ROOT}/cysrc/loops", *self.python_flags()])))

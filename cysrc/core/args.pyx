@@ -15,10 +15,6 @@ cdef extern from "Python.h":
     double PyFloat_AS_DOUBLE(object)
     long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
 
-cdef extern from "../loops/casts.h" nogil:
-    ctypedef void (*cast_fn)(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t n) noexcept nogil
-    const cast_fn cast_table[12][12]
-
 attach()
 
 

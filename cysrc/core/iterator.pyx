@@ -18,9 +18,22 @@ from tensorrt_lite._C.core.dtype cimport (
 from tensorrt_lite._C.core.dispatch cimport FRESH, OUT, INPLACE
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_META
 
-cdef extern from "../loops/casts.h" nogil:
-    ctypedef void (*cast_fn)(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t n) noexcept nogil
-    const cast_fn cast_table[12][12]
+cdef extern from *:
+    """
+    #include "cpu_level.h"
+    typedef void (*trt_cast_fn)(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t n);
+    typedef trt_cast_fn trt_cast_row[12];
+    extern const trt_cast_row *const trt_cast_table_base, *const trt_cast_table_avx2, *const trt_cast_table_avx512;
+    static const trt_cast_row* trt_cast_table(void) {
+      int level = trt_cpu_level();
+      return level == 2 ? trt_cast_table_avx512 : level == 1 ? trt_cast_table_avx2 : trt_cast_table_base;
+    }
+    """
+    ctypedef void (*cast_fn "trt_cast_fn")(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t n) noexcept nogil
+    ctypedef cast_fn cast_row "trt_cast_row"[12]
+    const cast_row* load_casts "trt_cast_table"() noexcept nogil
+
+cdef const cast_row* cast_table = load_casts()   # of this processor's instruction set
 
 cdef extern from "stage.h" nogil:
     void transpose_block(char* dst, int64_t dst_row, const char* src, int64_t src_col_stride, int64_t rows, int64_t cols, int item)
@@ -36,6 +49,7 @@ cdef struct Iter:
     int ndim
     int tile_dim                  # 0: rows go one by one; otherwise the dimension that pairs with 0 in tiles
     int direct                    # no operand needs staging
+    int any_stride                # the loop takes operands of any stride but 0, in their own types
     int dtype[MAX_OPERANDS]
     int need[MAX_OPERANDS]
     char* base[MAX_OPERANDS]
@@ -49,6 +63,8 @@ cdef struct Iter:
 cdef inline bint is_direct(Iter* it, int i, int64_t stride) noexcept nogil:
     if it.dtype[i] != it.need[i]:
         return False
+    if it.any_stride and stride != 0:
+        return True
     return stride == ITEM_SIZE[it.need[i]] or (stride == 0 and (it.scalar_forms >> i & 1) != 0)
 
 
@@ -462,6 +478,7 @@ cdef TensorBase pointwise(const PointwiseInfo* info, int nin, PyObject** inputs,
     if out.numel == 0 or device == DEV_META:
         return out
     it.nop = nin + 1
+    it.any_stride = 0
     it.loop = info.loops[compute]
     it.params = params
     it.scalar_forms = info.scalar_forms
@@ -706,43 +723,9 @@ cdef TensorBase pointwise3(const PointwiseInfo* info, TensorBase a, TensorBase b
 
 # ---- copies, fills, conversions ------------------------------------------------------------------------------------
 
-cdef void copy_loop1(char** d, const int64_t* s, int64_t n, const Scalar* p) noexcept nogil:
-    memcpy(d[0], d[1], n)
-
-cdef void copy_loop2(char** d, const int64_t* s, int64_t n, const Scalar* p) noexcept nogil:
-    memcpy(d[0], d[1], n * 2)
-
-cdef void copy_loop4(char** d, const int64_t* s, int64_t n, const Scalar* p) noexcept nogil:
-    memcpy(d[0], d[1], n * 4)
-
-cdef void copy_loop8(char** d, const int64_t* s, int64_t n, const Scalar* p) noexcept nogil:
-    memcpy(d[0], d[1], n * 8)
-
-cdef void copy_loop16(char** d, const int64_t* s, int64_t n, const Scalar* p) noexcept nogil:
-    memcpy(d[0], d[1], n * 16)
-
-cdef PointwiseInfo copy_info
-
-
-cdef void _init_copy() noexcept:
-    cdef int i
-    cdef loop_t f
-    copy_info.name = b"copy_"
-    copy_info.nin = 1
-    copy_info.cost = 1
-    for i in range(12):
-        f = copy_loop1
-        if ITEM_SIZE[i] == 2:
-            f = copy_loop2
-        elif ITEM_SIZE[i] == 4:
-            f = copy_loop4
-        elif ITEM_SIZE[i] == 8:
-            f = copy_loop8
-        elif ITEM_SIZE[i] == 16:
-            f = copy_loop16
-        copy_info.loops[i] = f
-
-_init_copy()
+cdef void convert_run(char** data, const int64_t* stride, int64_t n, const Scalar* conversion) noexcept nogil:
+    """The loop of a copy: a conversion or a move, passed in the place of parameters."""
+    (<cast_fn><const void*>conversion)(data[0], stride[0], data[1], stride[1], n)
 
 
 cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
@@ -779,11 +762,12 @@ cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
         return copy_elements(destination, source)
     order_dimensions(2, ndim, destination.sizes, stride, True, perm)
     it.nop = 2
-    it.params = NULL
     it.scalar_forms = 0
-    it.loop = copy_info.loops[destination.dtype]
-    it.dtype[0] = it.need[0] = it.need[1] = destination.dtype
-    it.dtype[1] = source.dtype
+    it.any_stride = 1
+    it.loop = convert_run
+    it.params = <const Scalar*><const void*>cast_table[source.dtype][destination.dtype]
+    it.dtype[0] = it.need[0] = destination.dtype
+    it.dtype[1] = it.need[1] = source.dtype
     it.base[0] = data_of(destination)
     it.base[1] = data_of(source)
     for k in range(ndim):

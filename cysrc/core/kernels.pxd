@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t
 
 cdef extern from "../loops/kernels.h" nogil:
     enum:
+        NORM_ROWS
         REDUCE_SUM
         REDUCE_PROD
         REDUCE_MIN
@@ -80,9 +81,10 @@ cdef extern from "../loops/kernels.h" nogil:
         void (*forward)(const char* data, int64_t row_stride, char* out, int64_t out_row_stride, int64_t n, const char* weight, const char* bias,
                         double eps, char* mean, char* rstd, int64_t rows_begin, int64_t rows_end) noexcept nogil
         void (*backward)(const char* grad, int64_t grad_row_stride, const char* data, int64_t row_stride, const char* weight, const char* mean,
-                         const char* rstd, char* out, int64_t out_row_stride, int64_t n, int64_t rows_begin, int64_t rows_end) noexcept nogil
-        void (*backward_params)(const char* grad, int64_t grad_row_stride, const char* data, int64_t row_stride, const char* mean, const char* rstd,
-                                char* grad_weight, char* grad_bias, int64_t rows, int64_t cols_begin, int64_t cols_end) noexcept nogil
+                         const char* rstd, char* out, int64_t out_row_stride, char* partials, int64_t n, int64_t rows, int64_t items_begin,
+                         int64_t items_end) noexcept nogil
+        void (*backward_params)(const char* partials, int64_t items, int64_t n, char* grad_weight, char* grad_bias, int64_t cols_begin,
+                                int64_t cols_end) noexcept nogil
     ctypedef struct group_norm_kernels:
         void (*forward)(const char* data, char* out, int64_t channels, int64_t hw, int64_t groups, const char* weight, const char* bias, double eps,
                         char* mean, char* rstd, int64_t items_begin, int64_t items_end) noexcept nogil

@@ -1,7 +1,7 @@
 /* Conversion between any two dtypes: cast_<from>_<to>(x) for one element and cast_table[from][to] for a strided run.
  * PyTorch's rules: to bool is x != 0 (NaN is true), complex to real drops the imaginary part, narrowing integers wrap.
  * A float out of an integer type's range gives whatever the conversion instruction gives, and never traps.
- * Included by the one loop source that owns the copy kernels. */
+ * Included by iterator_casts.c, which is compiled once per instruction set. */
 #ifndef TRT_CASTS_H
 #define TRT_CASTS_H
 
@@ -119,6 +119,30 @@ DEFINE_CASTS_FROM(REAL, f64)
 DEFINE_CASTS_FROM(COMPLEX, c64)
 DEFINE_CASTS_FROM(COMPLEX, c128)
 
+/* Copies, by size of the element: what no conversion changes is moved as bits. */
+typedef struct { u64 low, high; } cast_bits_16;
+#define DEFINE_MOVE(T, SIZE)                                                                                         \
+    static void cast_move_##SIZE(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n)      \
+    {                                                                                                                \
+        if (dst_stride == SIZE && src_stride == SIZE)                                                                \
+            memmove(dst, src, (size_t)n * SIZE);                                                                     \
+        else if (dst_stride == SIZE && src_stride == -SIZE && (uintptr_t)dst % _Alignof(T) == 0                      \
+                 && (uintptr_t)src % _Alignof(T) == 0) {                                                             \
+            T *d = (T *)dst;                                                                                         \
+            const T *s = (const T *)src;                                                                             \
+            _Pragma("omp simd")                                                                                      \
+            for (int64_t i = 0; i < n; i++)                                                                          \
+                d[i] = s[-i];                                                                                        \
+        } else                                                                                                       \
+            for (int64_t i = 0; i < n; i++)                                                                          \
+                memcpy(dst + i * dst_stride, src + i * src_stride, SIZE);                                            \
+    }
+DEFINE_MOVE(u8, 1)
+DEFINE_MOVE(i16, 2)
+DEFINE_MOVE(u32, 4)
+DEFINE_MOVE(u64, 8)
+DEFINE_MOVE(cast_bits_16, 16)
+
 /* The conversions with an instruction of their own. */
 static void cast_loop_f16_f32_block(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n)
 {
@@ -148,6 +172,10 @@ __attribute__((unused)) static const cast_loop cast_table[DT_COUNT][DT_COUNT] = 
     CAST_ROW_OF(b8), CAST_ROW_OF(u8), CAST_ROW_OF(i8), CAST_ROW_OF(i16), CAST_ROW_OF(i32), CAST_ROW_OF(i64),
     CAST_ROW(f16, cast_loop_f16_f16, cast_loop_f16_f32_block), CAST_ROW_OF(bf16),
     CAST_ROW(f32, cast_loop_f32_f16_block, cast_loop_f32_f32), CAST_ROW_OF(f64), CAST_ROW_OF(c64), CAST_ROW_OF(c128),
+    [DT_b8][DT_b8] = cast_move_1, [DT_u8][DT_u8] = cast_move_1, [DT_i8][DT_i8] = cast_move_1,
+    [DT_i16][DT_i16] = cast_move_2, [DT_f16][DT_f16] = cast_move_2, [DT_bf16][DT_bf16] = cast_move_2,
+    [DT_i32][DT_i32] = cast_move_4, [DT_f32][DT_f32] = cast_move_4, [DT_i64][DT_i64] = cast_move_8,
+    [DT_f64][DT_f64] = cast_move_8, [DT_c64][DT_c64] = cast_move_8, [DT_c128][DT_c128] = cast_move_16,
 };
 
 #endif

@@ -116,14 +116,14 @@ typedef struct {
 } cross_entropy_kernels;
 
 /* ---- normalisation (f16, bf16, f32, f64); statistics in the compute type, layouts in norm.h ---- */
+enum { NORM_ROWS = 32 }; /* rows whose sums by column the backward pass of a row norm keeps together */
 typedef void (*row_norm_fn)(const char* in, int64_t in_row_stride, char* out, int64_t out_row_stride, int64_t n, const
     char* weight, const char* bias, double eps, char* mean, char* rstd, int64_t rows_begin, int64_t rows_end);
 typedef void (*row_norm_backward_fn)(const char* grad, int64_t grad_row_stride, const char* in, int64_t in_row_stride,
-    const char* weight, const char* mean, const char* rstd, char* out, int64_t out_row_stride, int64_t n, int64_t
-    rows_begin, int64_t rows_end);
-typedef void (*row_norm_backward_params_fn)(const char* grad, int64_t grad_row_stride, const char* in, int64_t
-    in_row_stride, const char* mean, const char* rstd, char* grad_weight, char* grad_bias, int64_t rows, int64_t
-    cols_begin, int64_t cols_end);
+    const char* weight, const char* mean, const char* rstd, char* out, int64_t out_row_stride, char* partials, int64_t n,
+    int64_t rows, int64_t items_begin, int64_t items_end);
+typedef void (*row_norm_backward_params_fn)(const char* partials, int64_t items, int64_t n, char* grad_weight, char*
+    grad_bias, int64_t cols_begin, int64_t cols_end);
 typedef void (*group_norm_fn)(const char* in, char* out, int64_t channels, int64_t hw, int64_t groups, const char*
     weight, const char* bias, double eps, char* mean, char* rstd, int64_t items_begin, int64_t items_end);
 typedef void (*group_norm_backward_fn)(const char* grad, const char* in, int64_t channels, int64_t hw, int64_t groups,

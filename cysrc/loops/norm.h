@@ -46,70 +46,81 @@
             }                                                                                       \
         }                                                                                           \
     }                                                                                               \
-    /* dx = rstd (g - [mean g] - xhat mean(g xhat)), g = dy w; the bracket only when centred */     \
+    /* dx = rstd (g - [mean g] - xhat mean(g xhat)), g = dy w; the bracket only when centred. A work item is NORM_ROWS \
+     * rows, whose sums of dy xhat and dy by column go to partials (2, n): one pass over memory makes all gradients. */ \
     KERNEL_FN void OP##_backward_##T(const char* grad, int64_t grad_row_stride, const char* in, int64_t in_row_stride, \
                                      const char* weight, const char* mean_, const char* rstd_, char* out, \
-                                     int64_t out_row_stride, int64_t n, int64_t rows_begin, int64_t rows_end) { \
+                                     int64_t out_row_stride, char* partials, int64_t n, int64_t rows, \
+                                     int64_t items_begin, int64_t items_end) {                      \
         C gbuf[REDUCE_BLOCK], xbuf[REDUCE_BLOCK], wbuf[REDUCE_BLOCK], gw[REDUCE_BLOCK], dbuf[REDUCE_BLOCK]; \
-        for (int64_t r = rows_begin; r < rows_end; r++) {                                           \
-            const char *gp = grad + r * grad_row_stride, *xp = in + r * in_row_stride;              \
-            C mean = CENTER ? ((const C*)mean_)[r] : 0, rstd = ((const C*)rstd_)[r];                \
-            f64 sum = 0, dot = 0;                                                                   \
-            for (int64_t i = 0; i < n; i += REDUCE_BLOCK) {                                         \
-                int64_t m = min_i64(REDUCE_BLOCK, n - i), at = i * (int64_t)sizeof(T);              \
-                const C *g = stage_##T(gp + at, sizeof(T), m, gbuf), *x = stage_##T(xp + at, sizeof(T), m, xbuf); \
-                if (weight) {                                                                       \
-                    const C* w = stage_##T(weight + at, sizeof(T), m, wbuf);                        \
-                    VECTORIZE for (int64_t j = 0; j < m; j++) gw[j] = g[j] * w[j];                  \
-                    g = gw;                                                                         \
+        const C *g = 0, *x = 0, *w = 0;                                                             \
+        int whole = n <= REDUCE_BLOCK; /* a row is staged once */                                   \
+        if (weight && whole) w = stage_##T(weight, sizeof(T), n, wbuf);                             \
+        for (int64_t item = items_begin; item < items_end; item++) {                                \
+            C* part = partials ? (C*)partials + item * 2 * n : 0;                                   \
+            if (part) memset(part, 0, (size_t)(2 * n) * sizeof(C));                                 \
+            for (int64_t r = item * NORM_ROWS; r < min_i64((item + 1) * NORM_ROWS, rows); r++) {    \
+                const char *gp = grad + r * grad_row_stride, *xp = in + r * in_row_stride;          \
+                C mean = CENTER ? ((const C*)mean_)[r] : 0, rstd = ((const C*)rstd_)[r];            \
+                f64 sum = 0, dot = 0;                                                               \
+                for (int64_t i = 0; i < n && (out || whole); i += REDUCE_BLOCK) {                   \
+                    int64_t m = min_i64(REDUCE_BLOCK, n - i), at = i * (int64_t)sizeof(T);          \
+                    g = stage_##T(gp + at, sizeof(T), m, gbuf);                                     \
+                    x = stage_##T(xp + at, sizeof(T), m, xbuf);                                     \
+                    const C* product = g;                                                           \
+                    if (!out) break;                                                                \
+                    if (weight) {                                                                   \
+                        if (!whole) w = stage_##T(weight + at, sizeof(T), m, wbuf);                 \
+                        VECTORIZE for (int64_t j = 0; j < m; j++) gw[j] = g[j] * w[j];              \
+                        product = gw;                                                               \
+                    }                                                                               \
+                    if (CENTER) sum += block_sum_##C(product, product, 0, m);                       \
+                    dot += block_dev_dot_##C(x, product, mean, m);                                  \
                 }                                                                                   \
-                if (CENTER) sum += block_sum_##C(g, g, 0, m);                                       \
-                dot += block_dev_dot_##C(x, g, mean, m);                                            \
-            }                                                                                       \
-            C mean_g = (C)(sum / (f64)n), slope = (C)(dot / (f64)n * rstd * rstd);                  \
-            for (int64_t i = 0; i < n; i += REDUCE_BLOCK) {                                         \
-                int64_t m = min_i64(REDUCE_BLOCK, n - i), at = i * (int64_t)sizeof(T);              \
-                const C *g = stage_##T(gp + at, sizeof(T), m, gbuf), *x = stage_##T(xp + at, sizeof(T), m, xbuf); \
-                C* d = OUT_RUN(T, C, DIRECT, out + r * out_row_stride + at, dbuf);                  \
-                if (weight) {                                                                       \
-                    const C* w = stage_##T(weight + at, sizeof(T), m, wbuf);                        \
-                    VECTORIZE for (int64_t j = 0; j < m; j++)                                       \
-                        d[j] = rstd * (g[j] * w[j] - mean_g - (x[j] - mean) * slope);               \
-                } else {                                                                            \
-                    VECTORIZE for (int64_t j = 0; j < m; j++) d[j] = rstd * (g[j] - mean_g - (x[j] - mean) * slope); \
+                C mean_g = (C)(sum / (f64)n), slope = (C)(dot / (f64)n * rstd * rstd);              \
+                for (int64_t i = 0; i < n; i += REDUCE_BLOCK) {                                     \
+                    int64_t m = min_i64(REDUCE_BLOCK, n - i), at = i * (int64_t)sizeof(T);          \
+                    if (!whole) {                                                                   \
+                        g = stage_##T(gp + at, sizeof(T), m, gbuf);                                 \
+                        x = stage_##T(xp + at, sizeof(T), m, xbuf);                                 \
+                        if (weight) w = stage_##T(weight + at, sizeof(T), m, wbuf);                 \
+                    }                                                                               \
+                    if (part) {                                                                     \
+                        C *sum_w = part + i, *sum_b = part + n + i;                                 \
+                        VECTORIZE for (int64_t j = 0; j < m; j++) {                                 \
+                            sum_w[j] += g[j] * ((x[j] - mean) * rstd);                              \
+                            sum_b[j] += g[j];                                                       \
+                        }                                                                           \
+                    }                                                                               \
+                    if (!out) continue;                                                             \
+                    C* d = OUT_RUN(T, C, DIRECT, out + r * out_row_stride + at, dbuf);              \
+                    if (weight) {                                                                   \
+                        VECTORIZE for (int64_t j = 0; j < m; j++)                                   \
+                            d[j] = rstd * (g[j] * w[j] - mean_g - (x[j] - mean) * slope);           \
+                    } else {                                                                        \
+                        VECTORIZE for (int64_t j = 0; j < m; j++) d[j] = rstd * (g[j] - mean_g - (x[j] - mean) * slope); \
+                    }                                                                               \
+                    OUT_DONE(T, DIRECT, out + r * out_row_stride + at, d, m);                       \
                 }                                                                                   \
-                OUT_DONE(T, DIRECT, out + r * out_row_stride + at, d, m);                           \
             }                                                                                       \
         }                                                                                           \
     }                                                                                               \
-    /* gradients of weight and bias (either may be null), over all rows, for a range of columns */  \
-    KERNEL_FN void OP##_backward_params_##T(const char* grad, int64_t grad_row_stride, const char* in, \
-                                            int64_t in_row_stride, const char* mean_, const char* rstd_, \
-                                            char* grad_weight, char* grad_bias, int64_t rows, int64_t cols_begin, \
-                                            int64_t cols_end) {                                     \
-        C gbuf[MOMENT_COLUMNS], xbuf[MOMENT_COLUMNS], part_w[MOMENT_COLUMNS], part_b[MOMENT_COLUMNS]; \
-        f64 total_w[MOMENT_COLUMNS], total_b[MOMENT_COLUMNS];                                       \
-        for (int64_t c0 = cols_begin; c0 < cols_end; c0 += MOMENT_COLUMNS) {                        \
-            int64_t w = min_i64(MOMENT_COLUMNS, cols_end - c0), at = c0 * (int64_t)sizeof(T);       \
-            for (int64_t c = 0; c < w; c++) total_w[c] = total_b[c] = 0;                            \
-            for (int64_t r0 = 0; r0 < rows; r0 += GROUP_ROWS) {                                     \
-                for (int64_t c = 0; c < w; c++) part_w[c] = part_b[c] = 0;                          \
-                for (int64_t r = r0; r < min_i64(r0 + GROUP_ROWS, rows); r++) {                     \
-                    C mean = CENTER ? ((const C*)mean_)[r] : 0, rstd = ((const C*)rstd_)[r];        \
-                    const C* g = stage_##T(grad + r * grad_row_stride + at, sizeof(T), w, gbuf);    \
-                    const C* x = stage_##T(in + r * in_row_stride + at, sizeof(T), w, xbuf);        \
-                    VECTORIZE for (int64_t c = 0; c < w; c++) {                                     \
-                        part_w[c] += g[c] * ((x[c] - mean) * rstd);                                 \
-                        part_b[c] += g[c];                                                          \
-                    }                                                                               \
+    /* gradients of weight and bias (either may be null): the partials of all items, for a range of columns */ \
+    KERNEL_FN void OP##_backward_params_##T(const char* partials, int64_t items, int64_t n, char* grad_weight, \
+                                            char* grad_bias, int64_t cols_begin, int64_t cols_end) { \
+        f64 total[MOMENT_COLUMNS];                                                                  \
+        for (int64_t c0 = cols_begin; c0 < cols_end; c0 += MOMENT_COLUMNS)                          \
+            for (int which = 0; which < 2; which++) {                                               \
+                int64_t w = min_i64(MOMENT_COLUMNS, cols_end - c0);                                 \
+                char* out = which ? grad_bias : grad_weight;                                        \
+                if (!out) continue;                                                                 \
+                for (int64_t c = 0; c < w; c++) total[c] = 0;                                       \
+                for (int64_t k = 0; k < items; k++) {                                               \
+                    const C* part = (const C*)partials + (2 * k + which) * n + c0;                  \
+                    VECTORIZE for (int64_t c = 0; c < w; c++) total[c] += part[c];                  \
                 }                                                                                   \
-                for (int64_t c = 0; c < w; c++) total_w[c] += part_w[c], total_b[c] += part_b[c];   \
+                for (int64_t c = 0; c < w; c++) store_##T(out + (c0 + c) * (int64_t)sizeof(T), (C)total[c]); \
             }                                                                                       \
-            for (int64_t c = 0; c < w; c++) {                                                       \
-                if (grad_weight) store_##T(grad_weight + at + c * (int64_t)sizeof(T), (C)total_w[c]); \
-                if (grad_bias) store_##T(grad_bias + at + c * (int64_t)sizeof(T), (C)total_b[c]);   \
-            }                                                                                       \
-        }                                                                                           \
     }
 
 /* ---- group_norm: x is (N, C, HW) contiguous, a work item is sample * groups + group ---- */

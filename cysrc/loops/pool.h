@@ -261,21 +261,37 @@ KERNEL_INLINE int64_t pool_divisor(const pool_shape* s, int64_t oh, int64_t ow) 
 KERNEL_INLINE int64_t adaptive_start(int64_t o, int64_t out, int64_t in) { return o * in / out; }
 KERNEL_INLINE int64_t adaptive_end(int64_t o, int64_t out, int64_t in) { return ((o + 1) * in + out - 1) / out; }
 
+/* The outputs that cover input position i, floor(i out / in) .. ceil((i + 1) out / in) - 1, moved along without divisions. */
+typedef struct {
+    int64_t begin, end;
+    int changed; /* since the position before */
+} adaptive_cover;
+KERNEL_INLINE void adaptive_advance(adaptive_cover* c, int64_t i, int64_t in, int64_t out) {
+    c->changed = i == 0;
+    while ((c->begin + 1) * in <= i * out) c->begin++, c->changed = 1;
+    while (c->end * in < (i + 1) * out) c->end++, c->changed = 1;
+}
+
 #define DEFINE_ADAPTIVE_POOL(T, C, LOAD, STORE)                                                     \
     KERNEL_FN void adaptive_avg_pool_planes_##T(const char* in, char* out, const pool_shape* s, int64_t items_begin, \
                                                 int64_t items_end) {                                \
-        C buf[POOL_BLOCK];                                                                          \
+        C buf[POOL_BLOCK], column[POOL_BLOCK];                                                      \
         for (int64_t item = items_begin; item < items_end; item++) {                                \
             const T* plane = (const T*)in + item * s->in_h * s->in_w;                               \
-            for (int64_t oh = 0; oh < s->out_h; oh++)                                               \
+            for (int64_t oh = 0; oh < s->out_h; oh++) {                                             \
+                int64_t h0 = adaptive_start(oh, s->out_h, s->in_h), h1 = adaptive_end(oh, s->out_h, s->in_h); \
+                /* several narrow windows: the rows are added up first, vector by vector */         \
+                int narrow = s->out_w > 1 && s->in_w <= POOL_BLOCK;                                 \
+                for (int64_t w = 0; narrow && w < s->in_w; w++) column[w] = 0;                      \
+                for (int64_t h = h0; narrow && h < h1; h++) add_strided_##T(column, plane + h * s->in_w, 1, 0, 0, s->in_w); \
                 for (int64_t ow = 0; ow < s->out_w; ow++) {                                         \
-                    int64_t h0 = adaptive_start(oh, s->out_h, s->in_h), h1 = adaptive_end(oh, s->out_h, s->in_h); \
                     int64_t w0 = adaptive_start(ow, s->out_w, s->in_w), w1 = adaptive_end(ow, s->out_w, s->in_w); \
                     f64 sum = 0;                                                                    \
-                    int64_t rows = h1 - h0, width = w1 - w0;                                        \
+                    int64_t rows = narrow ? 0 : h1 - h0, width = w1 - w0;                           \
+                    for (int64_t w = w0; narrow && w < w1; w++) sum += column[w];                   \
                     if (width == s->in_w) { /* whole rows: one run */                               \
                         width *= rows;                                                              \
-                        rows = 1;                                                                   \
+                        rows = min_i64(rows, 1);                                                    \
                     }                                                                               \
                     for (int64_t h = h0; h < h0 + rows; h++)                                        \
                         for (int64_t i = 0; i < width; i += POOL_BLOCK) {                           \
@@ -283,9 +299,9 @@ KERNEL_INLINE int64_t adaptive_end(int64_t o, int64_t out, int64_t in) { return 
                             const T* p = plane + h * s->in_w + w0 + i;                              \
                             sum += block_sum_##C(stage_##T((const char*)p, sizeof(T), m, buf), buf, 0, m); \
                         }                                                                           \
-                    ((T*)out)[(item * s->out_h + oh) * s->out_w + ow] = STORE((C)(sum / (f64)((h1 - h0) \
-                            * (w1 - w0))));                                                         \
+                    ((T*)out)[(item * s->out_h + oh) * s->out_w + ow] = STORE((C)(sum / (f64)((h1 - h0) * (w1 - w0)))); \
                 }                                                                                   \
+            }                                                                                       \
         }                                                                                           \
     }                                                                                               \
     KERNEL_FN void adaptive_avg_pool_last_##T(const char* in, char* out, const pool_shape* s, int64_t items_begin, \
@@ -311,25 +327,35 @@ KERNEL_INLINE int64_t adaptive_end(int64_t o, int64_t out, int64_t in) { return 
             }                                                                                       \
         }                                                                                           \
     }                                                                                               \
-    /* Input position h is covered by outputs floor(h out / in) .. ceil((h + 1) out / in) - 1. */   \
+    /* Rows (and pixels) that the same outputs cover have the same gradient: it is made once and copied. */ \
     KERNEL_FN void adaptive_avg_pool_backward_planes_##T(const char* grad, char* grad_in, const pool_shape* s, \
                                                          int64_t items_begin, int64_t items_end) {  \
+        C sum[POOL_BLOCK];                                                                          \
         for (int64_t item = items_begin; item < items_end; item++)                                  \
-            for (int64_t h = 0; h < s->in_h; h++)                                                   \
-                for (int64_t w = 0; w < s->in_w; w++) {                                             \
-                    C sum = 0;                                                                      \
-                    for (int64_t oh = adaptive_start(h, s->in_h, s->out_h); oh < adaptive_end(h, s->in_h, \
-                            s->out_h); oh++)                                                        \
-                        for (int64_t ow = adaptive_start(w, s->in_w, s->out_w); ow < adaptive_end(w, s->in_w, \
-                                s->out_w); ow++) {                                                  \
-                            int64_t rows = adaptive_end(oh, s->out_h, s->in_h) - adaptive_start(oh, s->out_h, \
-                                    s->in_h);                                                       \
-                            int64_t cols = adaptive_end(ow, s->out_w, s->in_w) - adaptive_start(ow, s->out_w, \
-                                    s->in_w);                                                       \
-                            sum += LOAD(((const T*)grad)[(item * s->out_h + oh) * s->out_w + ow]) / (C)(rows * cols); \
+            for (int64_t w0 = 0; w0 < s->in_w; w0 += POOL_BLOCK) {                                  \
+                int64_t m = min_i64(POOL_BLOCK, s->in_w - w0);                                      \
+                adaptive_cover rows = {0, 0, 1};                                                    \
+                T* d = (T*)grad_in + item * s->in_h * s->in_w + w0;                                 \
+                for (int64_t h = 0; h < s->in_h; h++, d += s->in_w) {                               \
+                    adaptive_advance(&rows, h, s->in_h, s->out_h);                                  \
+                    if (!rows.changed) {                                                            \
+                        memcpy(d, d - s->in_w, (size_t)m * sizeof(T));                              \
+                        continue;                                                                   \
+                    }                                                                               \
+                    for (int64_t w = 0; w < m; w++) sum[w] = 0;                                     \
+                    for (int64_t oh = rows.begin; oh < rows.end; oh++) {                            \
+                        int64_t height = adaptive_end(oh, s->out_h, s->in_h) - adaptive_start(oh, s->out_h, s->in_h); \
+                        const T* g = (const T*)grad + (item * s->out_h + oh) * s->out_w;            \
+                        for (int64_t ow = 0; ow < s->out_w; ow++) {                                 \
+                            int64_t first = adaptive_start(ow, s->out_w, s->in_w);                  \
+                            int64_t end = adaptive_end(ow, s->out_w, s->in_w);                      \
+                            C v = LOAD(g[ow]) / (C)(height * (end - first));                        \
+                            for (int64_t w = max_i64(first - w0, 0); w < min_i64(end - w0, m); w++) sum[w] += v; \
                         }                                                                           \
-                    ((T*)grad_in)[(item * s->in_h + h) * s->in_w + w] = STORE(sum);                 \
+                    }                                                                               \
+                    for (int64_t w = 0; w < m; w++) d[w] = STORE(sum[w]);                           \
                 }                                                                                   \
+            }                                                                                       \
     }                                                                                               \
     KERNEL_FN void adaptive_avg_pool_backward_last_##T(const char* grad, char* grad_in, const pool_shape* s, \
                                                        int64_t items_begin, int64_t items_end) {    \
@@ -337,25 +363,29 @@ KERNEL_INLINE int64_t adaptive_end(int64_t o, int64_t out, int64_t in) { return 
         int64_t channels = s->channels;                                                             \
         for (int64_t item = items_begin; item < items_end; item++) {                                \
             int64_t sample = item / s->in_h, h = item % s->in_h;                                    \
-            for (int64_t w = 0; w < s->in_w; w++)                                                   \
+            int64_t top = adaptive_start(h, s->in_h, s->out_h), bottom = adaptive_end(h, s->in_h, s->out_h); \
+            adaptive_cover columns = {0, 0, 1};                                                     \
+            T* d = (T*)grad_in + item * s->in_w * channels;                                         \
+            for (int64_t w = 0; w < s->in_w; w++, d += channels) {                                  \
+                adaptive_advance(&columns, w, s->in_w, s->out_w);                                   \
+                if (!columns.changed) {                                                             \
+                    memcpy(d, d - channels, (size_t)channels * sizeof(T));                          \
+                    continue;                                                                       \
+                }                                                                                   \
                 for (int64_t c0 = 0; c0 < channels; c0 += POOL_BLOCK) {                             \
                     int64_t m = min_i64(POOL_BLOCK, channels - c0);                                 \
                     for (int64_t c = 0; c < m; c++) sum[c] = 0;                                     \
-                    for (int64_t oh = adaptive_start(h, s->in_h, s->out_h); oh < adaptive_end(h, s->in_h, \
-                            s->out_h); oh++)                                                        \
-                        for (int64_t ow = adaptive_start(w, s->in_w, s->out_w); ow < adaptive_end(w, s->in_w, \
-                                s->out_w); ow++) {                                                  \
-                            int64_t rows = adaptive_end(oh, s->out_h, s->in_h) - adaptive_start(oh, s->out_h, \
-                                    s->in_h);                                                       \
-                            int64_t cols = adaptive_end(ow, s->out_w, s->in_w) - adaptive_start(ow, s->out_w, \
-                                    s->in_w);                                                       \
+                    for (int64_t oh = top; oh < bottom; oh++)                                       \
+                        for (int64_t ow = columns.begin; ow < columns.end; ow++) {                  \
+                            int64_t rows = adaptive_end(oh, s->out_h, s->in_h) - adaptive_start(oh, s->out_h, s->in_h); \
+                            int64_t width = adaptive_end(ow, s->out_w, s->in_w) - adaptive_start(ow, s->out_w, s->in_w); \
                             const T* g = (const T*)grad + ((sample * s->out_h + oh) * s->out_w + ow) * channels + c0; \
-                            C divisor = (C)(rows * cols);                                           \
+                            C divisor = (C)(rows * width);                                          \
                             VECTORIZE for (int64_t c = 0; c < m; c++) sum[c] += LOAD(g[c]) / divisor; \
                         }                                                                           \
-                    T* d = (T*)grad_in + (item * s->in_w + w) * channels + c0;                      \
-                    VECTORIZE for (int64_t c = 0; c < m; c++) d[c] = STORE(sum[c]);                 \
+                    VECTORIZE for (int64_t c = 0; c < m; c++) d[c0 + c] = STORE(sum[c]);            \
                 }                                                                                   \
+            }                                                                                       \
         }                                                                                           \
     }
 

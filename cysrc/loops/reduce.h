@@ -102,7 +102,11 @@ DEFINE_FLOAT_SUM_STATE(sq_sum_c128, c128, block_sq_sum_f64((const f64*)x, (const
 #define DEFINE_BLOCK_POW_SUM(C)                                                                     \
     KERNEL_INLINE C block_pow_sum_##C(const C* x, int64_t n, f64 p) {                               \
         C powers[REDUCE_BLOCK];                                                                     \
-        VECTORIZE for (int64_t i = 0; i < n; i++) powers[i] = pow_##C(x[i] < 0 ? -x[i] : x[i], (C)p); \
+        if (p == 3) {                                                                               \
+            VECTORIZE for (int64_t i = 0; i < n; i++) powers[i] = (x[i] < 0 ? -x[i] : x[i]) * (x[i] * x[i]); \
+        } else {                                                                                    \
+            VECTORIZE for (int64_t i = 0; i < n; i++) powers[i] = pow_##C(x[i] < 0 ? -x[i] : x[i], (C)p); \
+        }                                                                                           \
         return block_sum_##C(powers, powers, 0, n);                                                 \
     }
 DEFINE_BLOCK_POW_SUM(f32)
@@ -158,6 +162,10 @@ KERNEL_INLINE void int_sum_finish(FINISH_ARGS(int_sum)) {
     *(i64*)out = (i64)s->sum;
 }
 
+#define COMPUTE_f16 f32
+#define COMPUTE_bf16 f32
+#define COMPUTE_f32 f32
+#define COMPUTE_f64 f64
 #define DEFINE_FLOAT_SUM_FINISH(T)                                                                  \
     KERNEL_INLINE void sum_finish_##T(FINISH_ARGS(float_sum)) {                                     \
         (void)out2;                                                                                 \
@@ -169,6 +177,25 @@ KERNEL_INLINE void int_sum_finish(FINISH_ARGS(int_sum)) {
     KERNEL_INLINE void norm_p_finish_##T(FINISH_ARGS(float_sum)) {                                  \
         (void)n; (void)out2;                                                                        \
         store_##T(out, pow(float_sum_value(s), 1.0 / params->p));                                   \
+    }                                                                                               \
+    /* the same for sums that lie side by side, through `run` of their compute type */              \
+    KERNEL_INLINE void sum_finish_##T##_run(const f64* sum, int64_t n, COMPUTE_##T* run, char* out, int64_t count, \
+                                            const reduce_params* params) {                          \
+        f64 divisor = has_flag(params, REDUCE_MEAN) ? (f64)n : 1;                                   \
+        if (divisor == 1 && !has_flag(params, REDUCE_SQRT)) {                                       \
+            VECTORIZE for (int64_t c = 0; c < count; c++) run[c] = (COMPUTE_##T)sum[c];             \
+        } else if (!has_flag(params, REDUCE_SQRT)) {                                                \
+            VECTORIZE for (int64_t c = 0; c < count; c++) run[c] = (COMPUTE_##T)(sum[c] / divisor); \
+        } else {                                                                                    \
+            VECTORIZE for (int64_t c = 0; c < count; c++) run[c] = (COMPUTE_##T)__builtin_sqrt(sum[c] / divisor); \
+        }                                                                                           \
+        unstage_##T(run, out, sizeof(T), count);                                                    \
+    }                                                                                               \
+    KERNEL_INLINE void norm_p_finish_##T##_run(const f64* sum, int64_t n, COMPUTE_##T* run, char* out, int64_t count, \
+                                               const reduce_params* params) {                       \
+        (void)n;                                                                                    \
+        for (int64_t c = 0; c < count; c++) run[c] = (COMPUTE_##T)pow(sum[c], 1.0 / params->p);     \
+        unstage_##T(run, out, sizeof(T), count);                                                    \
     }
 DEFINE_FLOAT_SUM_FINISH(f16)
 DEFINE_FLOAT_SUM_FINISH(bf16)
@@ -188,7 +215,7 @@ KERNEL_INLINE const f64* stage_abs_c128(const char* p, int64_t es, int64_t n, f6
     return buf;
 }
 
-/* ---- product: eight f64 lanes for floats, two-element arithmetic for complex ---- */
+/* ---- product: 32 f64 lanes for floats, enough to hide the latency of a multiplication, two-element arithmetic for complex ---- */
 typedef struct {
     f64 re, im;
 } product_state;
@@ -200,12 +227,15 @@ typedef struct {
     KERNEL_INLINE product_state prod_##C##_init(void) { return (product_state){1, 0}; }             \
     KERNEL_ONCE void prod_##C##_absorb(ABSORB_ARGS(product_state, C)) {                           \
         (void)first; (void)params;                                                                  \
-        f64 lane[8] = {1, 1, 1, 1, 1, 1, 1, 1};                                                     \
+        f64 lane[32];                                                                               \
         int64_t i = 0;                                                                              \
-        for (; i + 8 <= n; i += 8)                                                                  \
-            UNROLL for (int j = 0; j < 8; j++) lane[j] *= x[i + j];                                        \
+        for (int j = 0; j < 32; j++) lane[j] = 1;                                                   \
+        for (; i + 32 <= n; i += 32)                                                                \
+            UNROLL for (int j = 0; j < 32; j++) lane[j] *= x[i + j];                                \
         for (int j = 0; i + j < n; j++) lane[j] *= x[i + j];                                        \
-        s->re *= ((lane[0] * lane[4]) * (lane[2] * lane[6])) * ((lane[1] * lane[5]) * (lane[3] * lane[7])); \
+        for (int w = 16; w > 0; w /= 2)                                                             \
+            for (int j = 0; j < w; j++) lane[j] *= lane[j + w];                                     \
+        s->re *= lane[0];                                                                           \
     }                                                                                               \
     KERNEL_INLINE void prod_##C##_merge(product_state* s, const product_state* o) { s->re *= o->re; }
 DEFINE_FLOAT_PROD_STATE(f32)

@@ -15,7 +15,7 @@ enum { COLUMN_BLOCK = 1024, MOMENT_COLUMNS = 256, GROUP_ROWS = 64 };
         const void *params_
 
 /* ---- sums: EXPR(v) of four rows at a time, so that the accumulator is loaded once for four elements ---- */
-#define DEFINE_SUM_COLS(NAME, T, C, EXPR, FINISH, OUT_BYTES)                                        \
+#define DEFINE_SUM_COLS(NAME, T, C, EXPR, FINISH)                                                   \
     KERNEL_FN void NAME##_cols(COLS_ARGS) {                                                         \
         const reduce_params* params = params_;                                                      \
         C buf[4][COLUMN_BLOCK], part[COLUMN_BLOCK];                                                 \
@@ -42,10 +42,7 @@ enum { COLUMN_BLOCK = 1024, MOMENT_COLUMNS = 256, GROUP_ROWS = 64 };
                 }                                                                                   \
                 VECTORIZE for (int64_t c = 0; c < w; c++) total[c] += part[c];                      \
             }                                                                                       \
-            for (int64_t c = 0; c < w; c++) {                                                       \
-                float_sum s = {total[c], 0};                                                        \
-                FINISH(&s, n, out + (c0 + c) * (int64_t)(OUT_BYTES), 0, params);                    \
-            }                                                                                       \
+            FINISH##_run(total, n, part, out + c0 * (int64_t)sizeof(T), w, params);                 \
         }                                                                                           \
     }
 
@@ -249,10 +246,10 @@ enum { COLUMN_BLOCK = 1024, MOMENT_COLUMNS = 256, GROUP_ROWS = 64 };
     DEFINE_FOLD_COLS(prod_##T, T, T, uint64_t, 1, STEP_INT_MULTIPLY, uint64_t, IDENTITY)            \
     DEFINE_ORDER_COLS(T, T, IDENTITY)
 #define DEFINE_FLOAT_COLS(T, C, STORE)                                                              \
-    DEFINE_SUM_COLS(sum_##T, T, C, IDENTITY, sum_finish_##T, sizeof(T))                             \
-    DEFINE_SUM_COLS(abs_sum_##T, T, C, ABSOLUTE, sum_finish_##T, sizeof(T))                         \
-    DEFINE_SUM_COLS(sq_sum_##T, T, C, SQUARE, sum_finish_##T, sizeof(T))                            \
-    DEFINE_SUM_COLS(norm_p_##T, T, C, POWER_##C, norm_p_finish_##T, sizeof(T))                      \
+    DEFINE_SUM_COLS(sum_##T, T, C, IDENTITY, sum_finish_##T)                                        \
+    DEFINE_SUM_COLS(abs_sum_##T, T, C, ABSOLUTE, sum_finish_##T)                                    \
+    DEFINE_SUM_COLS(sq_sum_##T, T, C, SQUARE, sum_finish_##T)                                       \
+    DEFINE_SUM_COLS(norm_p_##T, T, C, POWER_##C, norm_p_finish_##T)                                 \
     DEFINE_FOLD_COLS(prod_##T, T, C, f64, 1, STEP_MULTIPLY, T, STORE)                               \
     DEFINE_EXTREME_COLS(abs_max_##T, T, C, ABSOLUTE, STEP_ABS_MAX, STORE)                           \
     DEFINE_EXTREME_COLS(abs_min_##T, T, C, ABSOLUTE, STEP_ABS_MIN, STORE)                           \

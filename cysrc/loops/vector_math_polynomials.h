@@ -285,6 +285,52 @@ INL f32 poly_tanh_f32(f32 x)
     return p;
 }
 
+/* error 2^-27.6 */
+INL f32 poly_asin_f32(f32 x)
+{
+    f32 p = 0x1.59d3380000000p-5f;
+    p = fma_f32(p, x, 0x1.8bac8a0000000p-6f);
+    p = fma_f32(p, x, 0x1.748b3a0000000p-5f);
+    p = fma_f32(p, x, 0x1.33015c0000000p-4f);
+    p = fma_f32(p, x, 0x1.5555ca0000000p-3f);
+    return p;
+}
+
+/* error 2^-29.4 */
+INL f32 poly_tan_f32(f32 x)
+{
+    f32 p = 0x1.2150e20000000p-8f;
+    p = fma_f32(p, x, 0x1.16e0660000000p-17f);
+    p = fma_f32(p, x, 0x1.65459a0000000p-7f);
+    p = fma_f32(p, x, 0x1.5c3d1c0000000p-6f);
+    p = fma_f32(p, x, 0x1.bae7ae0000000p-5f);
+    p = fma_f32(p, x, 0x1.110d460000000p-3f);
+    p = fma_f32(p, x, 0x1.5555620000000p-2f);
+    return p;
+}
+
+/* error 2^-34.0 */
+INL f32 poly_sinh_f32(f32 x)
+{
+    f32 p = 0x1.7a26840000000p-19f;
+    p = fma_f32(p, x, 0x1.9ffe120000000p-13f);
+    p = fma_f32(p, x, 0x1.1111360000000p-7f);
+    p = fma_f32(p, x, 0x1.5555560000000p-3f);
+    return p;
+}
+
+/* error 2^-29.4 */
+INL f32 poly_atanh_f32(f32 x)
+{
+    f32 p = 0x1.6ae1c20000000p-3f;
+    p = fma_f32(p, x, 0x1.a1bb4a0000000p-5f);
+    p = fma_f32(p, x, 0x1.e4b5a80000000p-4f);
+    p = fma_f32(p, x, 0x1.2341ba0000000p-3f);
+    p = fma_f32(p, x, 0x1.99a7280000000p-3f);
+    p = fma_f32(p, x, 0x1.55553e0000000p-2f);
+    return p;
+}
+
 /* error 2^-28.0 */
 INL f32 poly_sin_f32(f32 x)
 {
@@ -348,6 +394,25 @@ INL f32 poly_tail_f32(f32 x)
     return fma_f32(odd, x, even);
 }
 
+/* error 2^-30.7 */
+INL f64 poly_erfc_short_f64(f64 x)
+{
+    f64 p = 0x1.45ba0f9ac9846p-16;
+    p = fma_f64(p, x, 0x1.1d134cf59a1d4p-17);
+    p = fma_f64(p, x, -0x1.75c13de97dafap-13);
+    p = fma_f64(p, x, -0x1.5aa0bfdbe8317p-12);
+    p = fma_f64(p, x, 0x1.53983f84e6143p-12);
+    p = fma_f64(p, x, 0x1.fb23dba3c4e79p-10);
+    p = fma_f64(p, x, 0x1.5d6872ce8b9b5p-10);
+    p = fma_f64(p, x, -0x1.fce643ae322c6p-8);
+    p = fma_f64(p, x, -0x1.fcf0fd8c18ca2p-7);
+    p = fma_f64(p, x, 0x1.39ffaebc7d4aap-5);
+    p = fma_f64(p, x, 0x1.df8b072c0e47cp-4);
+    p = fma_f64(p, x, -0x1.19a4cc9392a3bp-1);
+    p = fma_f64(p, x, 0x1.f545fc61248f5p-1);
+    return p;
+}
+
 /* error 2^-36.3 */
 INL f64 poly_log2_short_f64(f64 x)
 {
@@ -382,6 +447,144 @@ INL f64 poly_exp2_short_f64(f64 x)
     p = fma_f64(p, x, 0x1.ebfbe10e7c8aep-3);
     p = fma_f64(p, x, 0x1.62e430d0803b2p-1);
     p = fma_f64(p, x, 0x1.ffffffff4dc72p-1);
+    return p;
+}
+
+/* error 2^-27.4 */
+INL f32 poly_erfinv_f32(f32 x)
+{
+    f32 p = -0x1.2e0e360000000p-27f;
+    p = fma_f32(p, x, 0x1.8f21d00000000p-26f);
+    p = fma_f32(p, x, 0x1.f48ba60000000p-22f);
+    p = fma_f32(p, x, -0x1.d0c1980000000p-19f);
+    p = fma_f32(p, x, -0x1.4d158c0000000p-18f);
+    p = fma_f32(p, x, 0x1.c9e6c60000000p-13f);
+    p = fma_f32(p, x, -0x1.4866160000000p-10f);
+    p = fma_f32(p, x, -0x1.11c4ec0000000p-8f);
+    p = fma_f32(p, x, 0x1.f91e8a0000000p-3f);
+    p = fma_f32(p, x, 0x1.805c5e0000000p+0f);
+    return p;
+}
+
+/* error 2^-28.7 */
+INL f32 poly_erfinv_tail_f32(f32 x)
+{
+    f32 p = -0x1.b6c35c0000000p-16f;
+    p = fma_f32(p, x, 0x1.e43fbe0000000p-14f);
+    p = fma_f32(p, x, -0x1.9977080000000p-14f);
+    p = fma_f32(p, x, -0x1.5dc6fa0000000p-12f);
+    p = fma_f32(p, x, 0x1.40430a0000000p-10f);
+    p = fma_f32(p, x, -0x1.32abb80000000p-9f);
+    p = fma_f32(p, x, 0x1.c8f0d20000000p-9f);
+    p = fma_f32(p, x, -0x1.437f940000000p-8f);
+    p = fma_f32(p, x, 0x1.b4c55a0000000p-8f);
+    p = fma_f32(p, x, 0x1.010a2a0000000p+0f);
+    p = fma_f32(p, x, 0x1.7de0a00000000p+1f);
+    return p;
+}
+
+/* error 2^-55.5 */
+INL f64 poly_erfinv_f64(f64 x)
+{
+    f64 p = 0x1.fe20894af88d7p-69;
+    p = fma_f64(p, x, -0x1.30ef0e706d423p-70);
+    p = fma_f64(p, x, -0x1.a61e963aa8656p-62);
+    p = fma_f64(p, x, 0x1.51c4c147495c8p-60);
+    p = fma_f64(p, x, 0x1.22b75a32c883cp-56);
+    p = fma_f64(p, x, -0x1.2bd96d0b9168cp-53);
+    p = fma_f64(p, x, -0x1.8b5ccfd4b1207p-55);
+    p = fma_f64(p, x, 0x1.db32b4f319f8bp-48);
+    p = fma_f64(p, x, -0x1.68322880ad971p-45);
+    p = fma_f64(p, x, -0x1.6d8eb89725872p-44);
+    p = fma_f64(p, x, 0x1.72308300a5ce8p-39);
+    p = fma_f64(p, x, -0x1.c8960cb920ac8p-37);
+    p = fma_f64(p, x, -0x1.dc3dd2e959879p-35);
+    p = fma_f64(p, x, 0x1.20f4eb27971f6p-30);
+    p = fma_f64(p, x, -0x1.1a9eb6f2effb9p-28);
+    p = fma_f64(p, x, -0x1.f36ce542433d1p-26);
+    p = fma_f64(p, x, 0x1.c6b4f8af2c72dp-22);
+    p = fma_f64(p, x, -0x1.6e8a53ee33e83p-20);
+    p = fma_f64(p, x, -0x1.d1d1f7cb07d31p-17);
+    p = fma_f64(p, x, 0x1.879c2a20d6ba0p-13);
+    p = fma_f64(p, x, -0x1.8457694834116p-11);
+    p = fma_f64(p, x, -0x1.8b6c33114ee40p-8);
+    p = fma_f64(p, x, 0x1.ebd80d9b13df7p-3);
+    p = fma_f64(p, x, 0x1.a755e7c99ae86p+0);
+    return p;
+}
+
+/* error 2^-55.8 */
+INL f64 poly_erfinv_tail_f64(f64 x)
+{
+    f64 p = -0x1.1619ac2aa25c1p-26;
+    p = fma_f64(p, x, 0x1.5cc30332b937fp-31);
+    p = fma_f64(p, x, 0x1.1fa3be68d7ab2p-23);
+    p = fma_f64(p, x, -0x1.232f46510bb31p-22);
+    p = fma_f64(p, x, -0x1.03fc630cf3ef5p-25);
+    p = fma_f64(p, x, 0x1.92434f5453b1ap-20);
+    p = fma_f64(p, x, -0x1.0b5debf4798f1p-18);
+    p = fma_f64(p, x, 0x1.88b28cf564ba1p-19);
+    p = fma_f64(p, x, 0x1.a23caa16e8284p-17);
+    p = fma_f64(p, x, -0x1.8cf0cfec2bf75p-15);
+    p = fma_f64(p, x, 0x1.1e6ae0070f754p-14);
+    p = fma_f64(p, x, 0x1.932d7d4107489p-16);
+    p = fma_f64(p, x, -0x1.7448bdf4ca66fp-12);
+    p = fma_f64(p, x, 0x1.f3cc551aacabfp-11);
+    p = fma_f64(p, x, -0x1.ba9240d33279dp-10);
+    p = fma_f64(p, x, 0x1.468eeca73474dp-9);
+    p = fma_f64(p, x, -0x1.ebadabba18422p-9);
+    p = fma_f64(p, x, 0x1.5ffcfe5b714b4p-8);
+    p = fma_f64(p, x, 0x1.0158a6d641d56p+0);
+    p = fma_f64(p, x, 0x1.8abcc380d5a48p+1);
+    return p;
+}
+
+/* error 2^-57.3 */
+INL f64 poly_erfinv_end_f64(f64 x)
+{
+    f64 p = -0x1.2a26c52b892c0p-35;
+    p = fma_f64(p, x, -0x1.ad05862aeae0cp-35);
+    p = fma_f64(p, x, 0x1.33c9297ac0c6ep-33);
+    p = fma_f64(p, x, 0x1.8e598cd6868e5p-33);
+    p = fma_f64(p, x, -0x1.0a3c6869416d6p-32);
+    p = fma_f64(p, x, -0x1.2e32935d207fep-32);
+    p = fma_f64(p, x, -0x1.32b8b70a4cae5p-34);
+    p = fma_f64(p, x, 0x1.8339b4e55c48ap-30);
+    p = fma_f64(p, x, -0x1.8b0fb313aadb4p-29);
+    p = fma_f64(p, x, 0x1.7f56c8e87bb45p-28);
+    p = fma_f64(p, x, -0x1.7cc94fa360112p-27);
+    p = fma_f64(p, x, 0x1.7872656d58698p-26);
+    p = fma_f64(p, x, -0x1.d839f6b796c6bp-25);
+    p = fma_f64(p, x, 0x1.b0ed280730c1fp-23);
+    p = fma_f64(p, x, -0x1.e6fbb72fff1e8p-21);
+    p = fma_f64(p, x, 0x1.1971e979450dap-18);
+    p = fma_f64(p, x, -0x1.3446095606183p-16);
+    p = fma_f64(p, x, 0x1.2acdb4bb8e342p-14);
+    p = fma_f64(p, x, -0x1.a415b08eb9014p-13);
+    p = fma_f64(p, x, -0x1.6437de553050cp-13);
+    p = fma_f64(p, x, 0x1.02a209f638a15p+0);
+    p = fma_f64(p, x, 0x1.39a07f9e2524cp+2);
+    return p;
+}
+
+/* error 2^-32.5 */
+INL f64 poly_lgamma_f64(f64 x)
+{
+    f64 p = 0x1.3d725725ea32dp-12;
+    p = fma_f64(p, x, -0x1.bbbe8d256eeffp-12);
+    p = fma_f64(p, x, 0x1.4506ff1204310p-15);
+    p = fma_f64(p, x, -0x1.80f6b1568fb52p-13);
+    p = fma_f64(p, x, 0x1.b98f542d051c7p-11);
+    p = fma_f64(p, x, -0x1.50739024ce90bp-10);
+    p = fma_f64(p, x, 0x1.edba794d84000p-10);
+    p = fma_f64(p, x, -0x1.a13b1a8ce4e4cp-9);
+    p = fma_f64(p, x, 0x1.655c05fc27bf3p-8);
+    p = fma_f64(p, x, -0x1.34f978c1c7da0p-7);
+    p = fma_f64(p, x, 0x1.1331fe32d8908p-6);
+    p = fma_f64(p, x, -0x1.007a42efa13cbp-5);
+    p = fma_f64(p, x, 0x1.01af66d4250a1p-4);
+    p = fma_f64(p, x, -0x1.2aed05ff73ffap-3);
+    p = fma_f64(p, x, 0x1.eeb95b07f0992p-2);
     return p;
 }
 
@@ -436,27 +639,33 @@ INL f64 poly_i0_large_f64(f64 x)
     return p;
 }
 
-/* error 2^-61.4 */
+/* error 2^-61.0 */
 INL f64 poly_digamma_root_f64(f64 x)
 {
-    f64 p = -0x1.87d5bc8bf2124p-11;
-    p = fma_f64(p, x, 0x1.1beaffc3d70fbp-10);
-    p = fma_f64(p, x, -0x1.601d049059b48p-10);
-    p = fma_f64(p, x, 0x1.04869fdc5a83dp-9);
-    p = fma_f64(p, x, -0x1.851251e7d3edfp-9);
-    p = fma_f64(p, x, 0x1.1ef837c74b87dp-8);
-    p = fma_f64(p, x, -0x1.a74e7f755c589p-8);
-    p = fma_f64(p, x, 0x1.3872f061908d4p-7);
-    p = fma_f64(p, x, -0x1.cd8348f896a15p-7);
-    p = fma_f64(p, x, 0x1.552da40a4e650p-6);
-    p = fma_f64(p, x, -0x1.f94b7ebba8817p-6);
-    p = fma_f64(p, x, 0x1.7749377aaba26p-5);
-    p = fma_f64(p, x, -0x1.18318262d39a9p-4);
-    p = fma_f64(p, x, 0x1.a667d91ec811dp-4);
-    p = fma_f64(p, x, -0x1.4434d934f0b97p-3);
-    p = fma_f64(p, x, 0x1.021681b305a70p-2);
-    p = fma_f64(p, x, -0x1.be66c1ff24a8ep-2);
-    p = fma_f64(p, x, 0x1.ec70f3c5aa9a9p-1);
+    f64 p = -0x1.6b2d7fd4a3ba7p-14;
+    p = fma_f64(p, x, 0x1.00cce5a7ac3fap-13);
+    p = fma_f64(p, x, -0x1.c42b646637e1ep-15);
+    p = fma_f64(p, x, 0x1.7ff339fb3d862p-14);
+    p = fma_f64(p, x, -0x1.d266fbcdb25e0p-13);
+    p = fma_f64(p, x, 0x1.56cce6b8dd6b4p-12);
+    p = fma_f64(p, x, -0x1.e09d66a54fd91p-12);
+    p = fma_f64(p, x, 0x1.69b96ab1305edp-11);
+    p = fma_f64(p, x, -0x1.11512c82ea30cp-10);
+    p = fma_f64(p, x, 0x1.99e1c98f8a69dp-10);
+    p = fma_f64(p, x, -0x1.334fa3d199a8dp-9);
+    p = fma_f64(p, x, 0x1.cd1f250195252p-9);
+    p = fma_f64(p, x, -0x1.5a081565bba41p-8);
+    p = fma_f64(p, x, 0x1.03c0b2bf830a1p-7);
+    p = fma_f64(p, x, -0x1.863558b3270a5p-7);
+    p = fma_f64(p, x, 0x1.25647155fc696p-6);
+    p = fma_f64(p, x, -0x1.b9f8b151dda59p-6);
+    p = fma_f64(p, x, 0x1.4de9aa1803c0bp-5);
+    p = fma_f64(p, x, -0x1.fb44202993cc6p-5);
+    p = fma_f64(p, x, 0x1.8512e59037ea1p-4);
+    p = fma_f64(p, x, -0x1.2feeeb98a7e67p-3);
+    p = fma_f64(p, x, 0x1.eca189b8e6f7bp-3);
+    p = fma_f64(p, x, -0x1.b1cb63005ee96p-2);
+    p = fma_f64(p, x, 0x1.e6f0cbb873616p-1);
     return p;
 }
 

@@ -1,10 +1,19 @@
-/* Scalar functions that few programs call (polygamma, I1, nextafter) and powers with a constant exponent. Included by
+/* Functions that few programs call (nextafter; polygamma and I1, scalar) and powers with a constant exponent. Included by
  * vector_math.h after the functions they use. */
 #ifndef TRT_VECTOR_MATH_RARE_H
 #define TRT_VECTOR_MATH_RARE_H
 
-INL f32 nextafter_f32(f32 a, f32 b) { return nextafterf(a, b); }
-INL f64 nextafter_f64(f64 a, f64 b) { return nextafter(a, b); }
+/* The neighbour of a towards b: bits count magnitudes, so the next one is one more or one less. */
+#define DEFINE_NEXTAFTER(T, U)                                                                                       \
+    INL T nextafter_##T(T a, T b)                                                                                    \
+    {                                                                                                                \
+        U bits = bits_##T(a), step = (a < b) == (a > 0) ? (U)1 : (U)-1;                                              \
+        T y = a == 0 ? copysign_##T(from_bits_##T(1), b) : from_bits_##T(bits + step);                               \
+        y = a == b ? b : y;                                                                                          \
+        return (a != a) | (b != b) ? a + b : y;                                                                      \
+    }
+DEFINE_NEXTAFTER(f32, u32)
+DEFINE_NEXTAFTER(f64, u64)
 
 /* The Hurwitz zeta function sum (q + k)^-s, s > 1, by Euler and Maclaurin: terms up to q + 12, the integral, half a
  * term and corrections B_2j / (2j)! s (s + 1) ... (s + 2j - 2) (q + 12)^(-s - 2j + 1). */

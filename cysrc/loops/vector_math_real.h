@@ -199,23 +199,32 @@ INL REAL FN(silu)(REAL x)
 }
 #endif
 
+/* log(1 + e^x) for x <= 0: the sum is below 2, so that one comparison splits it and nothing it lost is needed */
+INL REAL FN(log1pexp_nonpositive)(REAL x)
+{
+    FN(scaled) e = FN(exp_nonpositive)(x, 0);
+    REAL w = e.mantissa * e.s1 * e.s2;
+    b8 upper = w > K(0.41421356f, 0.41421356237309503);
+    return FN(log_assemble)(upper ? FN(fma)(w, K(0.5f, 0.5), K(-0.5f, -0.5)) : w, upper ? (REAL)1 : (REAL)0, 0);
+}
+
 /* log(1 + e^x): softplus with beta 1 */
 INL REAL FN(log1pexp)(REAL x)
 {
     REAL positive = x > 0 ? x : (REAL)0;
-    return x != x ? x : positive + FN(log1p)(FN(exp)(-FN(abs)(x)));
+    return x != x ? x : positive + FN(log1pexp_nonpositive)(-FN(abs)(x));
 }
 
 INL REAL FN(logsigmoid)(REAL x)
 {
     REAL negative = x < 0 ? x : (REAL)0;
-    return x != x ? x : negative - FN(log1p)(FN(exp)(-FN(abs)(x)));
+    return x != x ? x : negative - FN(log1pexp_nonpositive)(-FN(abs)(x));
 }
 
 INL REAL FN(logaddexp)(REAL a, REAL b)
 {
     REAL high = FN(maximum)(a, b);
-    REAL y = high + FN(log1p)(FN(exp)(-FN(abs)(a - b)));
+    REAL y = high + FN(log1pexp_nonpositive)(-FN(abs)(a - b));
     return a == b && FN(abs)(a) == INF_REAL ? a : y;
 }
 

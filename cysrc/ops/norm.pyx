@@ -333,6 +333,8 @@ cdef struct RowNorm:
     char* rstd
     char* dw
     char* db
+    char* partials
+    int64_t items                  # shares of the backward pass: NORM_ROWS rows each
     double eps
 
 
@@ -343,12 +345,12 @@ cdef void row_forward(void* context, int64_t begin, int64_t end) noexcept nogil:
 
 cdef void row_backward(void* context, int64_t begin, int64_t end) noexcept nogil:
     cdef RowNorm* r = <RowNorm*>context
-    r.kernels.backward(r.g, r.n * r.item, r.x, r.n * r.item, r.weight, r.mean, r.rstd, r.y, r.n * r.item, r.n, begin, end)
+    r.kernels.backward(r.g, r.n * r.item, r.x, r.n * r.item, r.weight, r.mean, r.rstd, r.y, r.n * r.item, r.partials, r.n, r.rows, begin, end)
 
 
 cdef void row_backward_params(void* context, int64_t begin, int64_t end) noexcept nogil:
     cdef RowNorm* r = <RowNorm*>context
-    r.kernels.backward_params(r.g, r.n * r.item, r.x, r.n * r.item, r.mean, r.rstd, r.dw, r.db, r.rows, begin, end)
+    r.kernels.backward_params(r.partials, r.items, r.n, r.dw, r.db, begin, end)
 
 
 cdef int describe_rows(RowNorm* r, TensorBase x, int dims) except -1:
@@ -407,12 +409,12 @@ cdef int row_type(TensorBase input, TensorBase weight, TensorBase bias, str name
     return code
 
 
-cdef int share_rows(RowNorm* r, task_fn task) except -1:
+cdef int share_rows(RowNorm* r, task_fn task, int64_t items) except -1:
     if r.rows * r.n < 4096:
-        task(r, 0, r.rows)
+        task(r, 0, items)
         return 0
     with nogil:
-        parallel_for(r.rows, grain_of(r.n), 1, task, r)
+        parallel_for(items, grain_of(r.rows * r.n // items), 1, task, r)
     return 0
 
 
@@ -440,7 +442,7 @@ cdef object _layer_norm_cpu(TensorBase input, const Dims* normalized_shape, Tens
     r.mean = data_of(mean)
     r.rstd = data_of(rstd)
     if x.numel:
-        share_rows(&r, row_forward)
+        share_rows(&r, row_forward, r.rows)
     return cast_to(y, input.dtype), mean, rstd
 
 
@@ -466,7 +468,7 @@ cdef object _rms_norm_cpu(TensorBase input, const Dims* normalized_shape, Tensor
     r.mean = NULL
     r.rstd = data_of(rstd)
     if x.numel:
-        share_rows(&r, row_forward)
+        share_rows(&r, row_forward, r.rows)
     return cast_to(y, input.dtype), rstd
 
 
@@ -476,6 +478,7 @@ cdef object row_norm_backward_cpu(const row_norm_kernels* kernels, int type_, Te
     cdef RowNorm r
     cdef TensorBase x, g, w, dx = None, dw = None, db = None
     cdef int64_t* shape = input.sizes + (input.ndim - dims)
+    cdef trt_block* partials = NULL
     cdef Scalar zero
     if want_input:
         dx = empty_tensor(input.ndim, input.sizes, type_, input.device_type)
@@ -493,17 +496,22 @@ cdef object row_norm_backward_cpu(const row_norm_kernels* kernels, int type_, Te
         r.weight = optional(w)
         r.mean = NULL if mean is None else data_of(mean)
         r.rstd = data_of(rstd)
-        if want_input:
-            r.y = data_of(dx)
-            share_rows(&r, row_backward)
+        r.y = NULL if dx is None else data_of(dx)
+        r.dw = NULL if dw is None else data_of(dw)
+        r.db = NULL if db is None else data_of(db)
+        r.items = (r.rows + NORM_ROWS - 1) // NORM_ROWS
+        r.partials = NULL
         if want_weight or want_bias:
-            r.dw = NULL if dw is None else data_of(dw)
-            r.db = NULL if db is None else data_of(db)
+            partials = block_alloc(r.items * 2 * r.n * (8 if type_ == F64 else 4) + 64)
+            r.partials = partials.data
+        share_rows(&r, row_backward, r.items)
+        if partials != NULL:
             if x.numel < 4096:
                 row_backward_params(&r, 0, r.n)
             else:
                 with nogil:
-                    parallel_for(r.n, grain_of(r.rows), 64, row_backward_params, &r)
+                    parallel_for(r.n, grain_of(r.items), 64, row_backward_params, &r)
+            block_drop(partials)
     elif input.device_type != DEV_META:
         zero.kind = 1
         zero.i = 0

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Work = Callable[[], object]
     Builder = Callable[[Any, int], Work]
 
-SUITES = ("startup", "overhead", "pointwise", "operators", "reduction", "gemm", "conv", "nn", "train")
+SUITES = ("startup", "overhead", "pointwise", "operators", "reduction", "indexing", "gemm", "conv", "nn", "layers", "train")
 
 NO_COUNTERPART = "has no counterpart"
 
@@ -68,3 +68,26 @@ def load(suites: Iterable[str] = SUITES, pattern: str | None = None, quick: bool
     keys = [row.key for row in rows]
     assert len(keys) == len(set(keys)), "two rows share a name"
     return [row for row in rows if wanted.search(row.key) and not (quick and row.slow)]
+
+
+def of_operands(make: Callable[[Any], tuple[Any, ...]], call: Callable[..., object]) -> Builder:
+    """A builder from `make(lib)`, the operands, and `call(lib, *operands)`, the work."""
+
+    def build(lib: Any, threads: int) -> Work:
+        operands = make(lib)
+        return lambda: call(lib, *operands)
+
+    return build
+
+
+def gradient_of(make: Callable[[Any], tuple[Any, ...]], call: Callable[..., Any]) -> Builder:
+    """As `of_operands`, for the backward pass alone with respect to the operands that require gradients."""
+
+    def build(lib: Any, threads: int) -> Work:
+        operands = make(lib)
+        y = call(lib, *operands)
+        inputs = [operand for operand in operands if getattr(operand, "requires_grad", False)]
+        incoming, grad = lib.ones_like(y), lib.autograd.grad
+        return lambda: grad(y, inputs, incoming, retain_graph=True, allow_unused=True)
+
+    return build

@@ -11,6 +11,7 @@ import kernel_library as kl
 
 P, N, D = kl.pointer, kl.i64, ctypes.c_double
 EPS = 1e-5
+NORM_ROWS = 32  # kernels.h
 COMPUTE = {"f16": np.float32, "bf16": np.float32, "f32": np.float32, "f64": np.float64}
 a = kl.address
 
@@ -56,11 +57,14 @@ def test_row_norms(op, dtype, affine):
             y, dx, means, rstds = np.empty((rows, n), x.dtype), np.empty((rows, n), x.dtype), *np.zeros((2, rows), COMPUTE[dtype])
             args = (a(x), x.strides[0], a(y), y.strides[0], n, a(w), a(b), EPS, a(means), a(rstds))
             run(forward, (P, N, P, N, N, P, P, D, P, P), args, parts)
-            args = (a(grad), grad.strides[0], a(x), x.strides[0], a(w), a(means), a(rstds), a(dx), dx.strides[0], n)
-            run(backward, (P, N, P, N, P, P, P, P, N, N), args, parts)
+            items = (rows + NORM_ROWS - 1) // NORM_ROWS
+            partials, alone = np.empty((items, 2, n), COMPUTE[dtype]), np.empty((items, 2, n), COMPUTE[dtype])
+            for out, sums in ((dx, partials), (None, alone)):
+                args = (a(grad), grad.strides[0], a(x), x.strides[0], a(w), a(means), a(rstds), a(out), dx.strides[0], a(sums), n, rows)
+                run(backward, (P, N, P, N, P, P, P, P, N, P, N, N), args, kl.splits(items)[len(results)])
+            assert partials.tobytes() == alone.tobytes()
             dw, db = np.empty(n, x.dtype), np.empty(n, x.dtype)
-            args = (a(grad), grad.strides[0], a(x), x.strides[0], a(means), a(rstds), a(dw), a(db), rows)
-            run(params, (P, N, P, N, P, P, P, P, N), args, [(0, n // 2), (n // 2, n)])
+            run(params, (P, N, N, P, P), (a(partials), items, n, a(dw), a(db)), [(0, n // 2), (n // 2, n)])
             results.append([v.tobytes() for v in (y, dx, dw, db, means, rstds)])
         assert results[0] == results[1] == results[2]
         close(y, xhat * weight + (0 if b is None else wide[3]), dtype, 4)

@@ -138,6 +138,7 @@ def test_nan_passes_through_every_function(functions: Functions, kind: str) -> N
     [
         ("pow", np.power), ("atan2", np.arctan2), ("fmod", np.fmod), ("remainder", np.remainder), ("fmax", np.fmax),
         ("fmin", np.fmin), ("maximum", np.maximum), ("minimum", np.minimum), ("copysign", np.copysign), ("hypot", np.hypot),
+        ("nextafter", np.nextafter),
     ],
 )
 def test_pairs_of_special_values(functions: Functions, name: str, reference: np.ufunc, kind: str) -> None:
@@ -149,7 +150,7 @@ def test_pairs_of_special_values(functions: Functions, name: str, reference: np.
     assert np.isnan(got).tolist() == np.isnan(want).tolist()
     number = ~np.isnan(want)
     np.testing.assert_array_max_ulp(got[number], want[number], 2)
-    if name in ("pow", "atan2", "fmod", "copysign"):
+    if name in ("pow", "atan2", "fmod", "copysign", "nextafter"):
         assert np.signbit(got[number]).tolist() == np.signbit(want[number]).tolist()
 
 
@@ -167,6 +168,24 @@ def test_float_remainder_is_exact(functions: Functions) -> None:
     a = (rng.normal(size=4000) * 10.0 ** rng.uniform(-20, 20, 4000)).astype("f4")
     b = (rng.normal(size=4000) * 10.0 ** rng.uniform(-20, 20, 4000)).astype("f4")
     assert functions.call("fmod", "f32", a, b).tobytes() == np.fmod(a, b).tobytes()
+
+
+def test_remainders_of_doubles_are_exact_at_any_quotient(functions: Functions) -> None:
+    rng = np.random.default_rng(5)
+    a = rng.normal(size=4000) * 10.0 ** rng.uniform(-30, 30, 4000)
+    b = rng.normal(size=4000) * 10.0 ** rng.uniform(-30, 30, 4000)
+    b[::3] = a[::3] / np.round(rng.uniform(1, 1e6, len(a[::3])))  # quotients next to integers
+    assert functions.call("fmod", "f64", a, b).tobytes() == np.fmod(a, b).tobytes()
+
+
+def test_floor_divide_of_single_floats_is_the_exact_quotients(functions: Functions) -> None:
+    from fractions import Fraction
+
+    rng = np.random.default_rng(6)
+    b = rng.normal(size=2000).astype("f4")
+    a = (b * np.round(rng.uniform(-1e6, 1e6, 2000))).astype("f4")
+    exact = [math.floor(Fraction(float(x)) / Fraction(float(y))) for x, y in zip(a, b, strict=True)]
+    assert functions.call("floor_divide", "f32", a, b).tolist() == [float(np.float32(q)) for q in exact]
 
 
 @pytest.mark.parametrize("kind", list(FLOATS))

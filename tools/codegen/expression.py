@@ -14,6 +14,7 @@ _COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: "
 _C_NAMES = {"sgn": "sign"}
 _OPERATOR_NAMES = {"sel": "where", "real_part": "real", "pow_number": "pow", "log1pexp": "softplus"}
 TRIGONOMETRIC = {"sin", "cos", "tan"}
+QUOTIENTS = {"fmod", "remainder", "floor_divide"}
 _REAL = {"c64": "f32", "c128": "f64"}
 COMPUTE = {"f16": "f32", "bf16": "f32"}
 
@@ -84,7 +85,7 @@ class _C(ast.NodeVisitor):
 
     def visit_Call(self, n: ast.Call) -> str:
         f = _C_NAMES.get(n.func.id, n.func.id)  # type: ignore[attr-defined]
-        if self.exact and f in TRIGONOMETRIC:
+        if self.exact and f in TRIGONOMETRIC | QUOTIENTS:
             f = "any_" + f
         a = [self.visit(x) for x in n.args]
         if f == "where":
@@ -98,7 +99,7 @@ class _C(ast.NodeVisitor):
 
 
 def to_c(text: str, dtype: str, exact: bool = False) -> str:
-    """C text for one element type; functions get the compute type as suffix. `exact`: angles of any size."""
+    """C text for one element type; functions get the compute type as suffix. `exact`: angles and quotients of any size."""
     return _C(dtype, True, exact).visit(parse(text))
 
 
@@ -109,6 +110,12 @@ def angles(text: str) -> set[str]:
         if isinstance(n, ast.Call) and n.func.id in TRIGONOMETRIC:  # type: ignore[attr-defined]
             found |= {v.id for v in ast.walk(n) if isinstance(v, ast.Name)} - {n.func.id}  # type: ignore[attr-defined]
     return found
+
+
+def divisions(text: str) -> set[tuple[str, str]]:
+    """Pairs of variables whose remainder is taken: the vector forms are exact for moderate quotients only."""
+    calls = [n for n in ast.walk(parse(text)) if isinstance(n, ast.Call) and n.func.id in QUOTIENTS]  # type: ignore[attr-defined]
+    return {tuple(v.id for v in n.args) for n in calls}  # type: ignore[attr-defined, misc]
 
 
 def to_cuda(text: str, dtype: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .expression import angles, compute_type, names, to_c, to_composed
+from collections.abc import Callable
+
+from .expression import angles, compute_type, divisions, names, to_c, to_composed
 from .schema import COMPLEX, DTYPES, FLOATS, DeclarationError, Operator
 
 _PROMOTE = {
@@ -14,7 +16,7 @@ _PROMOTE = {
 }
 
 
-GUARDED = ("bf16", "f32", "f64")      # types with values beyond the range of the vector functions of angles
+GUARDED = ("f16", "bf16", "f32", "f64")      # types with values beyond the range of the vector functions of angles and quotients
 
 
 class Loop:
@@ -77,7 +79,7 @@ def loops_of(op: Operator) -> tuple[Loop, dict[str, Loop]]:
 
 
 def c_function(loop: Loop, dtype: str, exact: bool = False) -> str:
-    """The scalar function of one compute type; `exact` for angles beyond the vector functions' range."""
+    """The scalar function of one compute type; `exact` for angles and quotients beyond the vector functions' range."""
     c = compute_type(dtype)
     out = compute_type(loop.out_type(dtype))
     args = [f"{compute_type(loop.operand_type(n, dtype))} v_{n}" for n in loop.operands] + [f"{c} v_{n}" for n in loop.params]
@@ -85,6 +87,14 @@ def c_function(loop: Loop, dtype: str, exact: bool = False) -> str:
     unused = "".join(f"(void)v_{n}; " for n in loop.operands + loop.params)
     value = f"(({body}) != 0)" if out == "b8" else f"({out})({body})"
     return f"INL {out} {'e' if exact else 'x'}_{loop.name}_{c}({', '.join(args) or 'void'}) {{ {unused}return {value}; }}"
+
+
+def guards(loop: Loop, dtype: str, load: Callable[[str, str], str]) -> list[str]:
+    """Conditions on element i under which the vector functions do not serve."""
+    c, text = compute_type(dtype), loop.expression(dtype)
+    element = {name: load(loop.operand_type(name, dtype), f"a{i}[i]") for i, name in enumerate(loop.operands)}
+    tests = [f"(abs_{c}({value}) > ({c})1e5)" for name, value in element.items() if name in angles(text) and dtype != "f16"]
+    return tests + [f"!quotient_within_{c}({element[x]}, {element[y]})" for x, y in sorted(divisions(text))]
 
 
 def c_loop(loop: Loop, dtype: str, scalar_forms: list[int]) -> str:
@@ -103,7 +113,7 @@ def c_loop(loop: Loop, dtype: str, scalar_forms: list[int]) -> str:
     for i, name in enumerate(loop.params):
         lines.append(f"  const {c} q{i} = par_{c}(p + {i});")
 
-    guarded = [i for i, name in enumerate(loop.operands) if name in angles(loop.expression(dtype))] if dtype in GUARDED else []
+    tests = guards(loop, dtype, load) if dtype in GUARDED else []
 
     def body(scalar: int | None, indent: str, function: str = "x", first: str = "0", count: str = "n", constant: dict[int, str] | None = None) -> str:
         args = []
@@ -126,11 +136,10 @@ def c_loop(loop: Loop, dtype: str, scalar_forms: list[int]) -> str:
             # the number becomes a constant of the inlined expression, which folds what depends on it
             lines.append(f"  if (p[{i}].kind != SCALAR_COMPLEX && (f64)par_f64(p + {i}) == {float(v)!r}) {{")
             lines.append(body(None, "    ", constant={i: f"({c}){v!r}"}) + " return; }")
-    if guarded:
+    if tests:
         lines.append("  for (int64_t begin = 0; begin < n; begin += 256) {")
         lines.append("    const int64_t end = begin + 256 < n ? begin + 256 : n; int large = 0;")
-        tests = " | ".join(f"(abs_{c}({load(loop.operand_type(loop.operands[i], dtype), f'a{i}[i]')}) > ({c})1e5)" for i in guarded)
-        lines.append(f"    for (int64_t i = begin; i < end; i++) large |= {tests};")
+        lines.append(f"    for (int64_t i = begin; i < end; i++) large |= {' | '.join(tests)};")
         lines.append("    if (__builtin_expect(large, 0)) {" + body(None, " ", "e", "begin", "end") + " }")
         lines.append("    else {" + body(None, " ", "x", "begin", "end") + " } }")
     else:
@@ -152,7 +161,7 @@ def loops_source(family: str, part: int, loops: list[Loop]) -> str:
             if key not in seen:
                 seen.add(key)
                 text.append(c_function(loop, t))
-                if compute_type(t) in GUARDED and angles(loop.expression(t)):
+                if compute_type(t) in GUARDED and (angles(loop.expression(t)) or divisions(loop.expression(t))):
                     text.append(c_function(loop, t, True))
             text.append(c_loop(loop, t, forms))
         cells = ", ".join(f"[{DTYPES.index(t)}] = k_{loop.name}_{t}" for t in loop.dtypes)

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from mpmath import erfc, mp, mpf
+from mpmath import erfc, erfinv, mp, mpf
 
 mp.dps = 50
 Function = Callable[[mpf], mpf]
@@ -125,7 +125,8 @@ def fits() -> Iterator[Fit]:
     for bits, sizes in (
         (64, {"exp": 11, "exp2": 11, "log": 7, "sin": 6, "cos": 6, "atan": 11, "asin": 13, "erf": 12, "nle": 20,
               "tail": 27, "erfc": 29}),
-        (32, {"exp": 6, "exp2": 6, "log": 9, "sin": 3, "cos": 3, "tanh": 5, "erf": 7, "nle": 9, "tail": 12}),
+        (32, {"exp": 6, "exp2": 6, "log": 9, "sin": 3, "cos": 3, "tanh": 5, "erf": 7, "nle": 9, "tail": 12, "erfc": 13,
+              "asin": 5, "tan": 7, "sinh": 4, "atanh": 6}),
     ):
         big = bits == 64
 
@@ -145,6 +146,10 @@ def fits() -> Iterator[Fit]:
         else:
             yield row("log", lambda f: (mp.log1p(f) - f + f * f / 2) / f**3, -0.2930, 0.4143, lambda f: f * f + tiny)
             yield row("tanh", in_sqrt(lambda t: (mp.tanh(t) - t) / t**3), 1e-8, 0.36, lambda z: z)
+            yield row("asin", in_sqrt(lambda t: (mp.asin(t) - t) / t**3), 1e-8, 0.25, lambda z: z)
+            yield row("tan", in_sqrt(lambda t: (mp.tan(t) - t) / t**3), 1e-8, 0.6170, lambda z: z)
+            yield row("sinh", in_sqrt(lambda t: (mp.sinh(t) - t) / t**3), 1e-8, 1.0, lambda z: z)
+            yield row("atanh", in_sqrt(lambda t: (mp.atanh(t) - t) / t**3), 1e-8, 0.25, lambda z: z)
         yield row("sin", in_sqrt(lambda t: (mp.sin(t) - t) / t**3), 1e-8, 0.6170, lambda z: z)
         yield row("cos", in_sqrt(lambda t: (mp.cos(t) - 1 + t * t / 2) / t**4), 1e-6, 0.6170, lambda z: z * z)
         erf_limit = 1.0 if big else 0.93
@@ -155,9 +160,8 @@ def fits() -> Iterator[Fit]:
             yield Fit("cdf_f64", in_sqrt(lambda t: mp.erf(t / mp.sqrt(2)) / (2 * t)), 1e-10, 0.25, 8, one, bits)
         a_tail, top = (3.0, 39.0) if big else (2.0, 14.5)
         yield row("tail", scaled_normal_tail(a_tail), -1.0, (top - a_tail) / (top + a_tail))
-        if big:
-            a_erfc, top = 1.6, 28.0
-            yield row("erfc", scaled_erfc(a_erfc), -1.0, (top - a_erfc) / (top + a_erfc))
+        a_erfc, top = 1.6, 28.0 if big else 10.2
+        yield Fit("erfc_f64" if big else "erfc_short_f64", scaled_erfc(a_erfc), -1.0, (top - a_erfc) / (top + a_erfc), sizes["erfc"], one, 64)
 
 
 def pow_fits() -> Iterator[Fit]:
@@ -184,16 +188,42 @@ def special_fits() -> Iterator[Fit]:
         return mp.besseli(0, x) * mp.exp(-x) * mp.sqrt(x)
 
     def digamma_over_distance(u: mpf) -> mpf:
-        x = u + mpf(1.475)
+        x = u + mpf(1.5)
         return mp.digamma(x) / (x - DIGAMMA_ROOT)
 
+    def erfinv_ratio(w: mpf) -> mpf:
+        """erfinv(x) / x where w = -log(1 - x^2)"""
+        x = mp.sqrt(-mp.expm1(-w))
+        return erfinv(x) / x if w < 30 else erfcinv_small(mp.exp(-w) / (1 + x)) / x
+
+    def lgamma_over_roots(u: mpf) -> mpf:
+        x = u + mpf(1.5)
+        return mp.loggamma(x).real / ((x - 1) * (x - 2))
+
+    for bits, parts in ((32, [(10, 0.0, 5.0), (11, 2.2, 4.1)]), (64, [(24, 0.0, 6.25), (20, 2.5, 4.0), (22, 4.0, 6.1)])):
+        (terms, low, high), *tails = parts
+        yield Fit(f"erfinv_f{bits}", lambda c, low=low, high=high: erfinv_ratio(c + mpf(high) / 2), 1e-12 - high / 2, high / 2, terms,
+                  lambda c, high=high: 1 / erfinv_ratio(c + mpf(high) / 2), bits)
+        for name, (terms, low, high) in zip(("tail", "end"), tails):
+            middle = (mpf(low) + mpf(high)) / 2
+            yield Fit(f"erfinv_{name}_f{bits}", lambda c, m=middle: erfinv_ratio((c + m) ** 2), low - float(middle), high - float(middle), terms,
+                      lambda c, m=middle: 1 / erfinv_ratio((c + m) ** 2), bits)
+    yield Fit("lgamma_f64", lgamma_over_roots, -0.75, 0.75, 15, one, 64)
     yield Fit("i0_small_f64", lambda z: (mp.besseli(0, 2 * mp.sqrt(z)) - 1) / z, 1e-9, edge**2 / 4, 14,
               lambda z: z / mp.besseli(0, 2 * mp.sqrt(z)), 64)
     yield Fit("i0_large_f64", i0_scaled, -1 + 2 * edge / 800, 1.0, 25, one, 64)
-    yield Fit("digamma_root_f64", digamma_over_distance, -0.2751, 0.2751, 18, one, 64)
+    yield Fit("digamma_root_f64", digamma_over_distance, -0.5001, 0.5001, 24, one, 64)
 
 
 DIGAMMA_ROOT = mp.findroot(mp.digamma, 1.46)
+
+
+def erfcinv_small(t: mpf) -> mpf:
+    """The y with erfc(y) = t for small t."""
+    y = mp.sqrt(-mp.log(t))
+    for _ in range(12):
+        y += (erfc(y) - t) * mp.sqrt(mp.pi) / 2 * mp.exp(y * y)
+    return y
 
 
 def literal(c: mpf, bits: int) -> str:

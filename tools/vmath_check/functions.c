@@ -18,6 +18,17 @@
     }
 #define UNARY_REAL(name) UNARY(name, f32, f32) UNARY(name, f64, f64)
 #define BINARY_REAL(name) BINARY(name, f32, f32) BINARY(name, f64, f64)
+#define ANY_QUOTIENT(name)                                                                                           \
+    void b_##name##_f32(i64 n, const f32 *a, const f32 *b, f32 *y)                                                   \
+    {                                                                                                                \
+        for (i64 i = 0; i < n; i++)                                                                                  \
+            y[i] = any_##name##_f32(a[i], b[i]);                                                                     \
+    }                                                                                                                \
+    void b_##name##_f64(i64 n, const f64 *a, const f64 *b, f64 *y)                                                   \
+    {                                                                                                                \
+        for (i64 i = 0; i < n; i++)                                                                                  \
+            y[i] = any_##name##_f64(a[i], b[i]);                                                                     \
+    }
 #define PREDICATE_REAL(name) UNARY(name, f32, b8) UNARY(name, f64, b8)
 #define UNARY_COMPLEX(name) UNARY(name, c64, c64) UNARY(name, c128, c128)
 #define BINARY_COMPLEX(name) BINARY(name, c64, c64) BINARY(name, c128, c128)
@@ -35,9 +46,9 @@ UNARY_REAL(round) UNARY_REAL(frac) UNARY_REAL(sign) UNARY_REAL(abs) UNARY_REAL(s
 UNARY_REAL(log1pexp) UNARY_REAL(sinc) UNARY_REAL(i0) UNARY_REAL(gelu) UNARY_REAL(gelu_tanh) UNARY_REAL(silu)
 UNARY_REAL(mish) UNARY_REAL(angle)
 PREDICATE_REAL(signbit) PREDICATE_REAL(isnan) PREDICATE_REAL(isinf) PREDICATE_REAL(isfinite)
-BINARY_REAL(atan2) BINARY_REAL(pow) BINARY_REAL(fmod) BINARY_REAL(remainder) BINARY_REAL(floor_divide)
+BINARY_REAL(atan2) BINARY_REAL(pow) ANY_QUOTIENT(fmod) ANY_QUOTIENT(remainder) ANY_QUOTIENT(floor_divide)
 BINARY_REAL(div_trunc) BINARY_REAL(fmax) BINARY_REAL(fmin) BINARY_REAL(maximum) BINARY_REAL(minimum)
-BINARY_REAL(copysign) BINARY_REAL(hypot) BINARY_REAL(logaddexp) BINARY_REAL(xlogy)
+BINARY_REAL(copysign) BINARY_REAL(nextafter) BINARY_REAL(hypot) BINARY_REAL(logaddexp) BINARY_REAL(xlogy)
 TRIG_BLOCK(sin, f32) TRIG_BLOCK(cos, f32) TRIG_BLOCK(tan, f32) TRIG_BLOCK(sin, f64) TRIG_BLOCK(cos, f64)
 TRIG_BLOCK(tan, f64)
 
