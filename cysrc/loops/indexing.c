@@ -213,7 +213,7 @@ void EXPORT(index_add_offsets)(int64_t *offset, const int64_t *x, int64_t n, int
         }                                                                                                            \
         while (line < end) {                                                                                         \
             i64 run = (A)->size[last] - pos[last] < end - line ? (A)->size[last] - pos[last] : end - line;           \
-            if (xs <= xj || run == 1) {                                                                              \
+            if (xs <= xj || run == 1 || (xj == 0 && ds <= dj)) {                                                     \
                 for (i64 j = 0; j < run; j++)                                                                        \
                     for (i64 i = 0; i < n; i++) {                                                                    \
                         ELEMENT                                                                                      \

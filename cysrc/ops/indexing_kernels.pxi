@@ -177,9 +177,13 @@ cdef int run_gather(RowArgs* r, TensorBase table, TensorBase dense, TensorBase o
 
 
 cdef int run_scatter(RowArgs* r, int64_t low, int64_t span, TensorBase table, TensorBase dense, TensorBase offsets, int op) except -1:
-    """Table positions are split between threads, so that each element is written by one, in the order of the indices."""
+    """Table positions are split between threads, so that each element is written by one, in the order of the indices.
+
+    Single elements under outer dimensions are lines that share their indices (byte offsets): each line is one thread's.
+    """
     cdef int64_t inner = 1
     cdef int k
+    cdef LineArgs a
     for k in range(r.n_inner):
         inner *= r.inner_size[k]
     for k in range(r.n_outer):
@@ -191,6 +195,23 @@ cdef int run_scatter(RowArgs* r, int64_t low, int64_t span, TensorBase table, Te
     r.op = op
     if op >= PUT_MIN and category[table.dtype] == CAT_COMPLEX:
         raise RuntimeError("scatter_reduce: amin and amax are not defined for complex tensors")
+    if r.n_inner == 0 and inner >= 4:
+        a.nd = r.n_outer
+        a.n = r.m
+        a.ts = a.xs = 1
+        a.ds = r.dense_step
+        for k in range(r.n_outer):
+            a.size[k] = r.outer_size[k]
+            a.t[k] = r.outer_table[k]
+            a.d[k] = r.outer_dense[k]
+            a.x[k] = 0
+        a.table = r.table
+        a.dense = r.dense
+        a.index = r.offset
+        a.item = r.item
+        a.op = op
+        a.dtype = r.dtype
+        return run_task(scatter_lines_task, &a, inner, r.m * inner, 16384 // (r.m + 1), table, dense, offsets)
     return run_task(scatter_rows_task, r, span, r.m * inner, span if r.m * inner < 32768 else span // 64 + 1, table, dense, offsets)
 
 

@@ -332,6 +332,9 @@ cdef inline void copy_line(char* d, int64_t sd, const char* s, int64_t ss, int64
     elif item == 2:
         for i in range(n):
             (<int16_t*>(d + i * sd))[0] = (<const int16_t*>(s + i * ss))[0]
+    elif item == 4 and sd == 4 and ss == -4:
+        for i in range(n):
+            (<int32_t*>d)[i] = (<const int32_t*>s)[-i]
     elif item == 4:
         for i in range(n):
             (<int32_t*>(d + i * sd))[0] = (<const int32_t*>(s + i * ss))[0]

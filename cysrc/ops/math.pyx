@@ -39,6 +39,18 @@ def square_(input):
     return entry1(&pw_math[PW_SQUARE], input, NULL, None, True, ())
 
 
+def conj_physical(input, *, out=None):
+    """The complex conjugate; a real tensor is returned as it is."""
+    if out is None and isinstance(input, TensorBase) and category[(<TensorBase>input).dtype] <= CAT_FLOAT and is_plain(input) and not tls().function_modes:
+        return input
+    return entry1(&pw_math[PW_CONJ_PHYSICAL], input, NULL, out, False, ())
+
+
+def conj_physical_(input):
+    """conj_physical in place."""
+    return entry1(&pw_math[PW_CONJ_PHYSICAL], input, NULL, None, True, ())
+
+
 cdef object rounded(object input, object decimals, object out, bint inplace):
     cdef Scalar p[2]
     cdef int64_t d = parse_int(decimals, "round", "decimals")

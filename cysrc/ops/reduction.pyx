@@ -1,7 +1,8 @@
 # Kernels of the reduction family: bring the input into one of the layouts of loops/kernels.h and call the raw kernel.
 #
 # Layouts: rows (the reduced run has one stride, one result per row), columns (results lie side by side in memory and the
-# reduction runs across), chunks (one long run, cut in pieces of REDUCE_CHUNK whose partial results merge in order).
+# reduction runs across), chunks (one long run, cut in pieces of REDUCE_CHUNK whose partial results merge in order), packed
+# (many short rows, turned block by block into columns: a vector then serves several rows).
 # Which one is taken depends on shape and strides only, never on the number of threads.
 from libc.math cimport INFINITY, NAN, fabs
 from tensorrt_lite._C.core.kernels cimport *
@@ -10,8 +11,14 @@ cdef inline int64_t at_least_one(int64_t n) noexcept nogil:
     return n if n > 1 else 1
 
 
+cdef extern from "stage.h" nogil:
+    void transpose_block(char* dst, int64_t dst_row, const char* src, int64_t src_col_stride, int64_t rows, int64_t cols, int item)
+
 cdef enum:
     MIN_COLUMNS = 16               # columns below which rows are faster than the column kernel
+    SHORT_ROW = 48                 # elements up to which rows are turned into columns, when there are MIN_ROWS of them
+    MIN_ROWS = 32
+    PACK = 2048                    # elements of a packed block, a share of the work
 
 
 cdef struct Reduction:
@@ -31,6 +38,8 @@ cdef struct Reduction:
     int64_t outer_out[MAX_DIMS]
     int64_t base
     int64_t out_base
+    int64_t item
+    int64_t group                  # packed: rows (or blocks of rows) a share
 
 
 cdef void run_reduce_rows(void* context, int64_t begin, int64_t end) noexcept nogil:
@@ -67,6 +76,57 @@ cdef void run_outer(void* context, int64_t begin, int64_t end) noexcept nogil:
             r.kernels.cols(r.data + r.base, r.elem_stride, r.n, r.out + r.out_base, 0, -r.rows, &r.params)
         else:
             r.kernels.rows(r.data + r.base, r.row_stride, r.elem_stride, r.n, r.out + r.out_base, r.out_item, 0, r.rows, &r.params)
+
+
+cdef void reduce_packed(Reduction* r, const char* pack, int64_t first, int64_t columns) noexcept nogil:
+    """Reduce a packed block (n, columns) into the results from `first` on."""
+    cdef reduce_params params = r.params
+    if params.out2 != NULL:
+        params.out2 = params.out2 + first * params.out2_stride
+    r.kernels.cols(pack, columns * r.item, r.n, r.out + first * r.out_item, 0, columns, &params)
+
+
+cdef void run_short_rows(void* context, int64_t begin, int64_t end) noexcept nogil:
+    """Shares [begin, end) of `group` rows, each row contiguous."""
+    cdef Reduction* r = <Reduction*>context
+    cdef double pack[PACK + 2 * SHORT_ROW]
+    cdef int64_t share, first, columns
+    for share in range(begin, end):
+        first = share * r.group
+        columns = r.group if r.group < r.rows - first else r.rows - first
+        transpose_block(<char*>pack, columns * r.item, r.data + first * r.row_stride, r.row_stride, r.n, columns, <int>r.item)
+        reduce_packed(r, <const char*>pack, first, columns)
+
+
+cdef void run_narrow_blocks(void* context, int64_t begin, int64_t end) noexcept nogil:
+    """Shares of `group` outer positions, each a block (n, rows) with few rows side by side."""
+    cdef Reduction* r = <Reduction*>context
+    cdef double pack[PACK + 2 * SHORT_ROW]
+    cdef int64_t share, first, blocks, o, k, width = r.rows * r.item
+    cdef char* p
+    cdef const char* block
+    for share in range(begin, end):
+        first = share * r.group
+        blocks = r.group if r.group < r.outer_sizes[0] - first else r.outer_sizes[0] - first
+        for o in range(blocks):
+            block = r.data + (first + o) * r.outer_strides[0]
+            p = <char*>pack + o * width
+            for k in range(r.n):
+                copy_few(p + k * blocks * width, block + k * r.elem_stride, r.rows, <int>r.item)
+        reduce_packed(r, <const char*>pack, first * r.rows, blocks * r.rows)
+
+
+cdef inline void copy_few(char* d, const char* s, int64_t n, int item) noexcept nogil:
+    """Fewer elements than a call of memcpy is worth."""
+    cdef int64_t i
+    if item == 4:
+        for i in range(n):
+            (<int32_t*>d)[i] = (<const int32_t*>s)[i]
+    elif item == 8:
+        for i in range(n):
+            (<int64_t*>d)[i] = (<const int64_t*>s)[i]
+    else:
+        memcpy(d, s, n * item)
 
 
 cdef int dims_mask(TensorBase self, const Dims* dim, bint* reduced, str op) except -1:
@@ -110,6 +170,8 @@ cdef int reduce_into(TensorBase self, const bint* reduced, int op, reduce_params
     cdef trt_block* scratch
     cdef TensorBase whole
     cdef bint large
+    cdef task_fn task
+    cdef int64_t shares = 0
     r.kernels = reduce_table(op, self.dtype)
     if r.kernels.rows == NULL:
         raise NotImplementedError(f"\"{name}\" not implemented for '{dtype_label(self.dtype).decode()}'")
@@ -119,6 +181,7 @@ cdef int reduce_into(TensorBase self, const bint* reduced, int op, reduce_params
     r.data = data_of(self)
     r.out = data_of(result)
     r.out_item = ITEM_SIZE[result.dtype]
+    r.item = item
     r.base = 0
     r.out_base = 0
     if second is not None:
@@ -203,6 +266,23 @@ cdef int reduce_into(TensorBase self, const bint* reduced, int op, reduce_params
     if not large:
         run_outer(&r, 0, outer)
         return 0
+    if r.n > 1 and r.n <= SHORT_ROW and item <= 8 and r.kernels.cols != NULL and r.rows > 0:
+        # one block of short rows, or many blocks of a few columns
+        task = NULL
+        if outer == 1 and r.rows >= MIN_ROWS and r.elem_stride == item:
+            task = run_short_rows
+            r.group = at_least_one(PACK // r.n)
+            shares = (r.rows + r.group - 1) // r.group
+        elif r.outer_ndim == 1 and r.row_stride == item and r.rows > 1 and outer * r.rows >= MIN_ROWS and r.n * r.rows <= PACK:
+            task = run_narrow_blocks
+            r.group = at_least_one(PACK // (r.n * r.rows))
+            shares = (outer + r.group - 1) // r.group
+        if task != NULL:
+            trt_block_hold(held)
+            with nogil:
+                parallel_for(shares, GRAIN // PACK, 1, task, &r)
+            block_drop(held)
+            return 0
     trt_block_hold(held)
     with nogil:
         if outer == 1 and r.rows < 0:
