@@ -10,6 +10,8 @@
 #include "reduce_cols.h"
 
 enum { SOFTMAX_STAGED_ROW = 4096, SOFTMAX_CACHED_ROW = 65536, SOFTMAX_CACHED_ROWS = 256 };
+/* Rows of at most SOFTMAX_SHORT elements go SOFTMAX_LANES at a time, one row a lane. */
+enum { SOFTMAX_SHORT = 24, SOFTMAX_LANES = 64 };
 
 #define DEFINE_SOFTMAX_ROW(C)                                                                       \
     /* e[i] = exp(x[i] - max), returns the sum; e may be x */                                       \
@@ -45,6 +47,36 @@ enum { SOFTMAX_STAGED_ROW = 4096, SOFTMAX_CACHED_ROW = 65536, SOFTMAX_CACHED_ROW
 DEFINE_SOFTMAX_ROW(f32)
 DEFINE_SOFTMAX_ROW(f64)
 
+/* in place on x: (n, SOFTMAX_LANES) */
+#define DEFINE_SOFTMAX_SHORT(OP, C)                                                                 \
+    KERNEL_ONCE void OP##_short_##C(C* x, int64_t n) {                                              \
+        C max[SOFTMAX_LANES], sum[SOFTMAX_LANES];                                                   \
+        memcpy(max, x, sizeof max);                                                                 \
+        for (int64_t i = 1; i < n; i++)                                                             \
+            VECTORIZE for (int64_t c = 0; c < SOFTMAX_LANES; c++) max[c] = STEP_MAX(max[c], x[i * SOFTMAX_LANES + c]); \
+        for (int64_t c = 0; c < SOFTMAX_LANES; c++) sum[c] = 0;                                     \
+        for (int64_t i = 0; i < n; i++)                                                             \
+            VECTORIZE for (int64_t c = 0; c < SOFTMAX_LANES; c++) {                                 \
+                C d = x[i * SOFTMAX_LANES + c] - max[c], e = exp_below_zero_##C(d);                 \
+                sum[c] += e;                                                                        \
+                x[i * SOFTMAX_LANES + c] = SHORT_KEPT_##OP(d, e);                                   \
+            }                                                                                       \
+        VECTORIZE for (int64_t c = 0; c < SOFTMAX_LANES; c++) sum[c] = SHORT_FACTOR_##OP(C, sum[c]); \
+        for (int64_t i = 0; i < n; i++)                                                             \
+            VECTORIZE for (int64_t c = 0; c < SOFTMAX_LANES; c++)                                   \
+                x[i * SOFTMAX_LANES + c] = SHORT_VALUE_##OP(x[i * SOFTMAX_LANES + c], sum[c]);      \
+    }
+#define SHORT_KEPT_softmax(d, e) (e)
+#define SHORT_KEPT_log_softmax(d, e) (d)
+#define SHORT_FACTOR_softmax(C, sum) (1 / (sum))
+#define SHORT_FACTOR_log_softmax(C, sum) log_##C(sum)
+#define SHORT_VALUE_softmax(v, factor) ((v) * (factor))
+#define SHORT_VALUE_log_softmax(v, factor) ((v) - (factor))
+DEFINE_SOFTMAX_SHORT(softmax, f32)
+DEFINE_SOFTMAX_SHORT(softmax, f64)
+DEFINE_SOFTMAX_SHORT(log_softmax, f32)
+DEFINE_SOFTMAX_SHORT(log_softmax, f64)
+
 /* softmax of a row whose maximum is infinite is NaN, as exp(inf - inf) is; the running sum would hide it. */
 KERNEL_INLINE f64 softmax_sum(const logsumexp_state* s) { return isinf(s->max) ? NAN : s->sum; }
 
@@ -62,7 +94,19 @@ KERNEL_INLINE f64 softmax_sum(const logsumexp_state* s) { return isinf(s->max) ?
     KERNEL_FN void OP##_##T##_rows(const char* in, int64_t in_row_stride, char* out, int64_t out_row_stride, \
             int64_t n,                                                                              \
                                    int64_t rows_begin, int64_t rows_end) {                          \
-        for (int64_t r = rows_begin; r < rows_end; r++) {                                           \
+        C lanes[SOFTMAX_SHORT * SOFTMAX_LANES];                                                     \
+        for (int64_t r = rows_begin; n <= SOFTMAX_SHORT && r < rows_end; r += SOFTMAX_LANES) {      \
+            int64_t w = min_i64(SOFTMAX_LANES, rows_end - r);                                       \
+            if (w < SOFTMAX_LANES) memset(lanes, 0, sizeof lanes);                                  \
+            for (int64_t c = 0; c < w; c++)                                                         \
+                for (int64_t i = 0; i < n; i++)                                                     \
+                    lanes[i * SOFTMAX_LANES + c] = load_##T(in + (r + c) * in_row_stride + i * (int64_t)sizeof(T)); \
+            OP##_short_##C(lanes, n);                                                               \
+            for (int64_t c = 0; c < w; c++)                                                         \
+                for (int64_t i = 0; i < n; i++)                                                     \
+                    store_##T(out + (r + c) * out_row_stride + i * (int64_t)sizeof(T), lanes[i * SOFTMAX_LANES + c]); \
+        }                                                                                           \
+        for (int64_t r = rows_begin; n > SOFTMAX_SHORT && r < rows_end; r++) {                                           \
             const char* p = in + r * in_row_stride;                                                 \
             char* q = out + r * out_row_stride;                                                     \
             if (DIRECT && n <= SOFTMAX_CACHED_ROW) {                                                \

@@ -1,0 +1,124 @@
+"""Many short rows: reductions pack them into columns, softmax takes them a vector at a time, copies run across them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tensorrt_lite as torch
+
+SHAPES = [((3001, 3), 1), ((3001, 7), 1), ((1500, 48), 1), ((700, 5, 6), 1), ((700, 2, 15), 1), ((90, 40, 4), 1), ((40, 40, 8), 2)]
+REDUCTIONS = {
+    "sum": np.sum,
+    "mean": np.mean,
+    "prod": np.prod,
+    "amax": np.max,
+    "amin": np.min,
+    "argmax": np.argmax,
+    "argmin": np.argmin,
+    "var": lambda x, axis: np.var(x, axis, ddof=1),
+    "any": np.any,
+    "all": np.all,
+    "count_nonzero": np.count_nonzero,
+    "logsumexp": lambda x, axis: np.log(np.exp(x).sum(axis)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64", "uint8", "bool"])
+@pytest.mark.parametrize(("shape", "dim"), SHAPES)
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions_of_short_rows_agree_with_numpy(name: str, shape: tuple[int, ...], dim: int, dtype: str) -> None:
+    if name in ("mean", "var", "logsumexp") and "float" not in dtype or dtype == "bool" and name.startswith("arg"):
+        pytest.skip("not defined for the type")
+    x = (torch.rand(shape, generator=torch.Generator().manual_seed(3)) * 3).to(getattr(torch, dtype))
+    wide = x.double().numpy() if "float" in dtype else x.numpy()
+    got = getattr(x, name)(dim)
+    expected = REDUCTIONS[name](wide, axis=dim)
+    if name.startswith("arg"):
+        # bfloat16 has ties: any index of the extreme counts, and the first is what both choose
+        assert got.tolist() == expected.tolist()
+        return
+    tolerance = {"bfloat16": 1e-2, "float64": 1e-12}.get(dtype, 1e-5)
+    np.testing.assert_allclose(got.double().numpy(), np.asarray(expected, np.float64), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", ["sum", "var", "amax", "logsumexp"])
+def test_short_rows_do_not_depend_on_threads(name: str) -> None:
+    x, before = torch.randn(5005, 13), torch.get_num_threads()
+    results = []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            results.append(getattr(x, name)(1).tolist() + getattr(x.reshape(-1, 13, 11).transpose(1, 2), name)(1).flatten().tolist())
+    finally:
+        torch.set_num_threads(before)
+    assert results[0] == results[1] == results[2]
+
+
+def test_max_of_short_rows_gives_values_and_positions() -> None:
+    x = torch.randn(4000, 9)
+    x[17, 4] = float("nan")
+    values, positions = x.max(1)
+    assert positions[17].item() == 4 and values[17].isnan().item()
+    keep = [i for i in range(4000) if i != 17]
+    assert positions.numpy()[keep].tolist() == x.numpy()[keep].argmax(1).tolist()
+    assert values.numpy()[keep].tolist() == x.numpy()[keep].max(1).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
+@pytest.mark.parametrize("n", [1, 2, 10, 24, 25])
+def test_softmax_of_short_rows(n: int, dtype: str) -> None:
+    x = (torch.randn(1003, n) * 5).to(getattr(torch, dtype))
+    x[5, n - 1] = float("-inf")
+    x[6, 0] = float("nan")
+    x[7] = float("-inf")
+    x[8, 0] = float("inf")
+    wide = x.double().numpy()
+    with np.errstate(invalid="ignore"):
+        shifted = wide - wide.max(1, keepdims=True)
+        sums = np.exp(shifted).sum(1, keepdims=True)
+        expected = {"softmax": np.exp(shifted) / sums, "log_softmax": shifted - np.log(sums)}
+    tolerance = {"bfloat16": 1e-2, "float16": 2e-3, "float64": 1e-12}.get(dtype, 2e-6)
+    for name, values in expected.items():
+        np.testing.assert_allclose(getattr(x, name)(1).double().numpy(), values, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "uint8", "complex128"])
+def test_copies_with_few_elements_along_the_fastest_dimension(dtype: str) -> None:
+    kind = getattr(torch, dtype)
+    x = torch.arange(5000 * 6).reshape(5000, 6).to(kind)
+    assert x[:, 2:5].contiguous().tolist() == x.numpy()[:, 2:5].tolist()
+    assert x.repeat_interleave(3, 1).tolist() == x.numpy().repeat(3, 1).tolist()
+    assert x.roll(2, 1).tolist() == np.roll(x.numpy(), 2, 1).tolist()
+    assert x.flip(1).tolist() == x.numpy()[:, ::-1].tolist()
+    assert torch.stack((x, x + 1), 2).tolist() == np.stack((x.numpy(), x.numpy() + 1), 2).tolist()
+    assert x[:, ::2].to(torch.float64 if dtype != "complex128" else torch.complex64).tolist() == x.numpy()[:, ::2].tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64", "bool"])
+def test_scatters_along_the_last_dimension(dtype: str) -> None:
+    kind = getattr(torch, dtype)
+    x, y = (torch.rand(60, 300) * 4).to(kind), (torch.rand(60, 900) * 4).to(kind)
+    index = torch.randint(0, 300, (900,))
+    expected = x.double().numpy().copy()
+    for row, values in zip(expected, y.double().numpy(), strict=True):
+        for i, v in zip(index.tolist(), values, strict=True):
+            row[i] += v
+    if dtype == "bool":
+        expected = expected > 0
+    tolerance = 0.1 if dtype == "bfloat16" else 1e-5
+    np.testing.assert_allclose(x.index_add(1, index, y).double().numpy(), expected, rtol=tolerance)
+    last = {i: k for k, i in enumerate(index.tolist())}
+    copied = x.index_copy(1, index, y)
+    for i, k in last.items():
+        assert copied[:, i].tolist() == y[:, k].tolist()
+    filled = x.index_fill(1, index, 1)
+    assert (filled[:, sorted(last)] == 1).all().item()
+    untouched = [i for i in range(300) if i not in last]
+    assert filled[:, untouched].tolist() == x[:, untouched].tolist()
+
+
+def test_the_conjugate_of_a_real_tensor_is_the_tensor() -> None:
+    x = torch.randn(3)
+    assert x.conj_physical() is x
+    assert torch.conj_physical(x, out=torch.empty(3)).tolist() == x.tolist()
