@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tensorrt_lite._C.autograd.forward import get_tangent
 from tensorrt_lite._C.core.dtype import _dtype_by_name
 from tensorrt_lite._C.ops import support
 from tensorrt_lite._return_types import result_type
@@ -317,7 +318,7 @@ def linalg_pinv(A: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any
     A = _computed_in(A, out)
     if not A.numel():
         result = A.new_zeros((*A.shape[:-2], A.shape[-1], A.shape[-2])) + 0 * A.transpose(-2, -1)
-    elif A.requires_grad and _grad_enabled():
+    elif A.requires_grad and _grad_enabled() or get_tangent(A) is not None:
         from tensorrt_lite.linalg._functions import Pinv
 
         result = Pinv.apply(A, atol, rtol, hermitian)

@@ -24,6 +24,14 @@ class Pinv(Function):
         A, result = ctx.saved_tensors
         return _derivatives.pinv(g, A, result), None, None, None
 
+    @staticmethod
+    def jvp(ctx: Any, A_t: Any, *others: Any) -> Any:
+        A, result = ctx.saved_tensors
+        change, adjoint = _derivatives.H(A_t), _derivatives.H(result)
+        left = result @ adjoint @ change
+        right = change @ adjoint @ result
+        return left - left @ A @ result + right - result @ A @ right - result @ A_t @ result
+
 
 class MatrixExp(Function):
     """The derivative is the upper right block of the exponential of [[A^H, g], [0, A^H]]."""
@@ -38,4 +46,11 @@ class MatrixExp(Function):
         (A,) = ctx.saved_tensors
         a, n = _derivatives.H(A), A.shape[-1]
         blocks = _ops.cat((_ops.cat((a, g), -1), _ops.cat((_ops.zeros_like(a), a), -1)), -2)
+        return _linear_algebra.linalg_matrix_exp(blocks).narrow(-2, 0, n).narrow(-1, n, n)
+
+    @staticmethod
+    def jvp(ctx: Any, A_t: Any) -> Any:
+        (A,) = ctx.saved_tensors
+        n = A.shape[-1]
+        blocks = _ops.cat((_ops.cat((A, A_t), -1), _ops.cat((_ops.zeros_like(A), A), -1)), -2)
         return _linear_algebra.linalg_matrix_exp(blocks).narrow(-2, 0, n).narrow(-1, n, n)

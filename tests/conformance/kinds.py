@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch.testing._internal.common_utils import noncontiguous_like
+from torch.testing._internal.opinfo.core import gradcheck_wrapper_hermitian_input, gradcheck_wrapper_triangular_input
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from . import opinfo
@@ -28,6 +29,7 @@ _OPERATORS = {
 _INPLACE_OPERATORS = {"div.no_rounding_mode": operator.itruediv, "floor_divide": operator.ifloordiv}
 # Unusual out= arguments are tried on so many samples of each dtype.
 _UNUSUAL_OUT_SAMPLES = 4
+_TRIANGLES = (gradcheck_wrapper_hermitian_input, gradcheck_wrapper_triangular_input)
 # Forward over reverse is tried on so many samples of each dtype.
 _OVER_REVERSE_SAMPLES = 3
 
@@ -341,8 +343,13 @@ def _drawn(library: Library, op: OpInfo, sample: SampleInput, inplace: bool) -> 
         if op.name in opinfo.RANDOM:
             library.module.manual_seed(1234)
         start = placed(first)
-        # An in-place operator must not write to a leaf.
-        result = function(start.clone() if inplace else start, *placed(args), **placed(kwargs))
+        if inplace:  # must not write to a leaf
+            result = function(start.clone(), *placed(args), **placed(kwargs))
+        else:
+            # Where an operator reads one triangle alone, PyTorch's samples make the matrix from it or its two halves alike.
+            wrapper = op.gradcheck_wrapper if op.gradcheck_wrapper in _TRIANGLES else lambda f, *a, **k: f(*a, **k)
+            result = wrapper(function, start, *placed(args), **placed(kwargs))
+        result = _determined(sample, result)
         return [t for t in library.tensors(result) if t.dtype.is_floating_point or t.dtype.is_complex]
 
     return call, leaves, directions
