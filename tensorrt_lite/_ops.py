@@ -41,11 +41,7 @@ _collect()
 
 
 # Operators that nn.functional asks for and that do not exist: the call says so, not the lookup, so that modules can be built.
-_MISSING = {
-    "ctc_loss", "grid_sampler", "im2col", "col2im", "fractional_max_pool2d", "fractional_max_pool3d", "upsample_nearest1d", "upsample_nearest2d",
-    "upsample_nearest3d", "_upsample_nearest_exact1d", "_upsample_nearest_exact2d", "_upsample_nearest_exact3d", "upsample_linear1d",
-    "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa",
-}  # fmt: skip
+_MISSING = {"ctc_loss", "fractional_max_pool2d", "fractional_max_pool3d"}
 
 
 def __getattr__(name: str):

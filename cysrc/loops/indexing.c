@@ -380,36 +380,53 @@ void EXPORT(index_unravel)(const int64_t *flat, int64_t n, int nd, const int64_t
 
 /* ---- search ----------------------------------------------------------------------------------------------------- */
 
-#define SEARCH(T, C, LD)                                                                                             \
+enum { SEARCHED = 8 }; /* values whose steps through the boundaries are interleaved, so that their loads overlap */
+
+#define BEFORE(x, v) (right ? !((x) > (v)) : !((x) >= (v)))
+#define SEARCH(T)                                                                                                    \
+    INL void search_few_##T(const T *s, const i64 *order, i64 n, int right, const T *values, i64 count, i64 *at)     \
+    {                                                                                                                \
+        T v[SEARCHED];                                                                                               \
+        for (int q = 0; q < SEARCHED; q++) {                                                                         \
+            v[q] = values[q < count ? q : 0];                                                                        \
+            at[q] = 0;                                                                                               \
+        }                                                                                                            \
+        for (i64 half; n > 1; n -= half) {                                                                           \
+            half = n / 2;                                                                                            \
+            for (int q = 0; q < SEARCHED; q++) {                                                                     \
+                i64 middle = at[q] + half - 1;                                                                       \
+                T x = s[order ? order[middle] : middle];                                                             \
+                at[q] += BEFORE(x, v[q]) ? half : 0;                                                                 \
+            }                                                                                                        \
+        }                                                                                                            \
+        for (int q = 0; q < SEARCHED && n; q++)                                                                      \
+            at[q] += BEFORE(s[order ? order[at[q]] : at[q]], v[q]);                                                  \
+    }                                                                                                                \
     static void search_##T(const SearchArgs *a, i64 begin, i64 end)                                                  \
     {                                                                                                                \
-        for (i64 i = begin; i < end; i++) {                                                                          \
-            i64 row = a->row_step ? i / a->count : 0, low = 0, high = a->n;                                          \
-            const T *s = (const T *)a->sorted + row * a->row_step;                                                   \
-            const i64 *order = a->sorter ? a->sorter + row * a->row_step : 0;                                        \
-            C v = LD(((const T *)a->values)[i]);                                                                     \
-            while (low < high) {                                                                                     \
-                i64 middle = low + (high - low) / 2;                                                                 \
-                C x = LD(s[order ? order[middle] : middle]);                                                         \
-                int before = a->right ? !(x > v) : !(x >= v);                                                        \
-                if (before)                                                                                          \
-                    low = middle + 1;                                                                                \
-                else                                                                                                 \
-                    high = middle;                                                                                   \
-            }                                                                                                        \
-            if (a->out_int32)                                                                                        \
-                ((i32 *)a->out)[i] = (i32)low;                                                                       \
+        for (i64 i = begin; i < end;) {                                                                              \
+            i64 row = a->row_step ? i / a->count : 0, left = a->row_step ? (row + 1) * a->count - i : end - i;       \
+            i64 count = left < end - i ? left : end - i, at[SEARCHED];                                               \
+            const T *s = (const T *)a->sorted + row * a->row_step, *v = (const T *)a->values + i;                    \
+            count = count < SEARCHED ? count : SEARCHED;                                                             \
+            if (a->sorter)                                                                                           \
+                search_few_##T(s, a->sorter + row * a->row_step, a->n, a->right, v, count, at);                      \
+            else if (a->right)                                                                                       \
+                search_few_##T(s, 0, a->n, 1, v, count, at);                                                         \
             else                                                                                                     \
-                ((i64 *)a->out)[i] = low;                                                                            \
+                search_few_##T(s, 0, a->n, 0, v, count, at);                                                         \
+            for (i64 q = 0; q < count; q++, i++) {                                                                   \
+                if (a->out_int32)                                                                                    \
+                    ((i32 *)a->out)[i] = (i32)at[q];                                                                 \
+                else                                                                                                 \
+                    ((i64 *)a->out)[i] = at[q];                                                                      \
+            }                                                                                                        \
         }                                                                                                            \
     }
-SEARCH(u8, u8, SAME) SEARCH(i8, i8, SAME) SEARCH(i16, i16, SAME) SEARCH(i32, i32, SAME) SEARCH(i64, i64, SAME)
-SEARCH(f16, f32, ld_f16) SEARCH(bf16, f32, ld_bf16) SEARCH(f32, f32, SAME) SEARCH(f64, f64, SAME)
+SEARCH(i32) SEARCH(i64) SEARCH(f32) SEARCH(f64)
 
 void EXPORT(index_search_sorted)(void *context, int64_t begin, int64_t end)
 {
-    static void (*const table[DT_COUNT])(const SearchArgs *, i64, i64) = {
-        search_u8, search_u8, search_i8, search_i16, search_i32, search_i64, search_f16, search_bf16, search_f32, search_f64};
     const SearchArgs *a = context;
-    table[a->dtype](a, begin, end);
+    (a->dtype == DT_i32 ? search_i32 : a->dtype == DT_i64 ? search_i64 : a->dtype == DT_f32 ? search_f32 : search_f64)(a, begin, end);
 }

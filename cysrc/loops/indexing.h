@@ -38,7 +38,7 @@ typedef struct {
     char value[16];
 } MaskArgs;
 
-/* Positions in sorted rows: `n` boundaries per row, `count` values per row. */
+/* Positions in sorted rows of int32, int64, float32 or float64: `n` boundaries per row, `count` values per row. */
 typedef struct {
     const char *sorted, *values;
     const int64_t *sorter;

@@ -57,31 +57,6 @@ cdef tuple extremes(TensorBase t):
     return low, high
 
 
-def bincount(input, weights=None, minlength=0):
-    """How often (or with which total weight) each value of a vector of non-negative integers occurs."""
-    cdef TensorBase x = as_tensor_arg(input, "bincount", "input")
-    cdef int64_t n = parse_int(minlength, "bincount", "minlength"), low, high
-    if n < 0:
-        raise RuntimeError("minlength should be >= 0")
-    if x.ndim != 1 or category[x.dtype] > CAT_INT or x.dtype == BOOL:
-        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
-    check_device_data(x, "bincount")
-    if weights is not None and ((<TensorBase?>weights).ndim != 1 or (<TensorBase>weights).numel != x.numel):
-        raise RuntimeError("weights should be 1-d and have the same length as input")
-    if x.numel:
-        low, high = extremes(x)
-        if low < 0:
-            raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
-        n = max(n, high + 1)
-    flat = index64(x)
-    if weights is None:
-        return _ops.zeros(n, dtype=dtype_of(I64)).index_add_(0, flat, _ops.ones(1, dtype=dtype_of(I64)).expand(x.numel))
-    w = weights.detach()
-    if (<TensorBase>w).dtype != F32:
-        w = w.to(dtype_of(F64))
-    return _ops.zeros(n, dtype=dtype_of((<TensorBase>w).dtype)).index_add_(0, flat, w)
-
-
 # ---- scatter into views ---------------------------------------------------------------------------------------------
 
 cdef object embedded(object input, object src, object view, str name):
@@ -191,6 +166,10 @@ cdef TensorBase searchsorted_cpu(TensorBase sorted_sequence, TensorBase self, bi
         if bad >= 0:
             raise RuntimeError("torch.searchsorted(): sorter index out of range")
         a.sorter = <const int64_t*>data_of(order)
+    if ITEM_SIZE[s.dtype] < 4:
+        # there are kernels for types of 4 and 8 bytes, which hold the others exactly
+        s = cast_to(s, F32 if category[s.dtype] == CAT_FLOAT else I32)
+        v = cast_to(v, s.dtype)
     a.sorted = data_of(s)
     a.values = data_of(v)
     a.out = data_of(r)

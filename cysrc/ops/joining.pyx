@@ -565,7 +565,7 @@ EXTRA_EXPORTS = {
     "cat": "f", "stack": "f", "flip": "fm", "hstack": "f", "vstack": "f", "dstack": "f", "column_stack": "f", "repeat": "m", "tile": "fm",
     "repeat_interleave": "fm", "fliplr": "fm", "flipud": "fm", "roll": "fm", "rot90": "fm", "tril_indices": "f", "triu_indices": "f", "diag": "fm",
     "diag_embed": "fm", "diagflat": "fm", "block_diag": "f", "meshgrid": "f", "cartesian_prod": "f", "combinations": "f", "pad": "",
-    "im2col": "", "col2im": "", "pixel_shuffle": "f", "pixel_unshuffle": "f", "channel_shuffle": "f", "swapaxes": "fm", "atleast_1d": "f", "atleast_2d": "f",
+    "pixel_shuffle": "f", "pixel_unshuffle": "f", "channel_shuffle": "f", "swapaxes": "fm", "atleast_1d": "f", "atleast_2d": "f",
     "atleast_3d": "f", "ravel": "fm", "unsafe_chunk": "fm", "unsafe_split": "fm", "hsplit": "fm", "vsplit": "fm", "dsplit": "fm", "narrow_copy": "fm",
     "_pad_circular": "", "swapaxes_": "m", "trace": "fm",
 }

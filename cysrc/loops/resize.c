@@ -1,0 +1,148 @@
+/* Resampling of images: interpolation as a sparse matrix per dimension (its transpose is the backward pass), sampling at a
+ * grid of positions, windows as columns. Compiled once per instruction set (ISA); names carry its suffix. */
+#include <math.h>
+#include "resize.h"
+#include "scalar_types.h"
+
+#define JOIN2(a, b) a##_##b
+#define JOIN(a, b) JOIN2(a, b)
+#define EXPORT(name) JOIN(name, ISA)
+
+enum { GRID_BLOCK = 64, GRID_TAPS = 16 };
+
+/* Room for the taps of one result. */
+static i64 resize_room(const ResizeRule *r)
+{
+    double scale = r->align_corners ? (r->out > 1 ? (double)(r->in - 1) / (r->out - 1) : 0) : r->scale > 0 ? 1.0 / r->scale : (double)r->in / r->out;
+    double reach = 2 * (scale > 1 ? scale : 1);
+    return r->antialias ? (2 * reach + 3 < r->in + 4 ? (i64)(2 * reach) + 4 : r->in + 4) : 4;
+}
+
+#define REAL float
+#define F(name) name##_f32
+#define F_FLOOR floorf
+#define F_NEARBY nearbyintf
+#include "resize_real.h"
+
+#define REAL double
+#define F(name) name##_f64
+#define F_FLOOR floor
+#define F_NEARBY nearbyint
+#include "resize_real.h"
+
+/* Room that a table needs in index and weight, with one result's beyond it. */
+int64_t EXPORT(resize_taps)(const ResizeRule *r) { return (r->out + 1) * resize_room(r); }
+
+int64_t EXPORT(resize_table)(const ResizeRule *r, int transposed, int64_t *start, int32_t *index, void *weight)
+{
+    return r->is_double ? table_f64(r, transposed, start, index, weight) : table_f32(r, transposed, start, index, weight);
+}
+
+int64_t EXPORT(resize_scratch)(const ResizeArgs *a)
+{
+    i64 in_row = a->axis[2].in * a->inner, out_row = a->axis[2].out * a->inner, plane = out_row * a->axis[1].out;
+    i64 blended = a->axis[0].in == 1 && a->axis[0].out == 1 ? 0 : a->axis[0].span * plane;
+    return ((in_row + plane + a->axis[1].span * out_row + blended) * (a->dtype == DT_f64 ? 8 : 4) + 127) & ~(i64)63;
+}
+
+/* Workers [begin, end), each its share of the planes. */
+void EXPORT(resize_planes)(void *context, int64_t begin, int64_t end)
+{
+    const ResizeArgs *a = context;
+    for (i64 w = begin; w < end; w++)
+        (a->dtype == DT_f64 ? resize_lines_f64 : resize_lines_f32)(a, a->planes * w / a->workers, a->planes * (w + 1) / a->workers,
+                                                                   a->scratch + w * a->worker_bytes);
+}
+
+/* Items: blocks of GRID_BLOCK positions of a sample, or planes (sample, channel) for the gradient of the input. */
+#define GRID(NAME)                                                                                                   \
+    void EXPORT(NAME##_f32)(void *a, int64_t begin, int64_t end) { NAME##_f32(a, begin, end); }                      \
+    void EXPORT(NAME##_f64)(void *a, int64_t begin, int64_t end) { NAME##_f64(a, begin, end); }
+GRID(grid_forward)
+GRID(grid_backward_input)
+GRID(grid_backward_grid)
+
+/* ---- windows ------------------------------------------------------------------------------------------------------ */
+
+/* The windows [*first, *last) whose tap at `offset` lies in [0, size). */
+INL void window_range(i64 offset, i64 stride, i64 size, i64 count, i64 *first, i64 *last)
+{
+    *first = offset < 0 ? (-offset + stride - 1) / stride : 0;
+    *last = offset >= size ? 0 : (size - 1 - offset) / stride + 1;
+    *last = *last < count ? *last : count;
+    *first = *first < *last ? *first : *last;
+}
+
+#define IM2COL(T)                                                                                                    \
+    for (i64 i = first; i < last; i++)                                                                               \
+        ((T *)to)[i] = ((const T *)from)[i * a->sw];
+
+typedef struct { u64 a, b; } Pair;
+
+/* Items are rows (plane, tap): lh * lw elements of the columns. */
+void EXPORT(window_columns)(void *context, int64_t begin, int64_t end)
+{
+    const WindowArgs *a = context;
+    for (i64 r = begin; r < end; r++) {
+        i64 taps = a->kh * a->kw, plane = r / taps, ky = r % taps / a->kw, kx = r % a->kw, first, last, x = kx * a->dw - a->pw;
+        window_range(x, a->sw, a->width, a->lw, &first, &last);
+        for (i64 h = 0; h < a->lh; h++) {
+            i64 y = h * a->sh + ky * a->dh - a->ph;
+            char *to = a->to + (r * a->lh + h) * a->lw * a->item;
+            if (y < 0 || y >= a->height || first == last) {
+                memset(to, 0, a->lw * a->item);
+                continue;
+            }
+            const char *from = a->from + ((plane * a->height + y) * a->width + x) * a->item;
+            memset(to, 0, first * a->item);
+            memset(to + last * a->item, 0, (a->lw - last) * a->item);
+            if (a->sw == 1) {
+                memcpy(to + first * a->item, from + first * a->item, (last - first) * a->item);
+                continue;
+            }
+            switch (a->item) {
+            case 1: IM2COL(u8) break;
+            case 2: IM2COL(i16) break;
+            case 4: IM2COL(u32) break;
+            case 8: IM2COL(u64) break;
+            default: IM2COL(Pair)
+            }
+        }
+    }
+}
+
+#define COL2IM(T)                                                                                                    \
+    {                                                                                                                \
+        T *restrict image = (T *)to;                                                                                 \
+        const T *c = (const T *)from;                                                                                \
+        if (a->sw == 1)                                                                                              \
+            for (i64 i = first; i < last; i++)                                                                       \
+                image[i] += c[i];                                                                                    \
+        else                                                                                                         \
+            for (i64 i = first; i < last; i++)                                                                       \
+                image[i * a->sw] += c[i];                                                                            \
+    }
+
+/* Items are planes, of zeros before: columns add up in the order of taps. */
+void EXPORT(window_images)(void *context, int64_t begin, int64_t end)
+{
+    const WindowArgs *a = context;
+    for (i64 plane = begin; plane < end; plane++)
+        for (i64 k = 0; k < a->kh * a->kw; k++) {
+            i64 first, last, x = k % a->kw * a->dw - a->pw;
+            window_range(x, a->sw, a->width, a->lw, &first, &last);
+            for (i64 h = 0; h < a->lh && first < last; h++) {
+                i64 y = h * a->sh + k / a->kw * a->dh - a->ph;
+                if (y < 0 || y >= a->height)
+                    continue;
+                char *to = a->to + ((plane * a->height + y) * a->width + x) * a->item;
+                const char *from = a->from + ((plane * a->kh * a->kw + k) * a->lh + h) * a->lw * a->item;
+                switch (a->dtype) {
+                case DT_f32: COL2IM(f32) break;
+                case DT_f64: COL2IM(f64) break;
+                case DT_c64: COL2IM(c64) break;
+                default: COL2IM(c128)
+                }
+            }
+        }
+}

@@ -1,0 +1,460 @@
+/* Resampling in REAL (float or double) arithmetic; included by resize.c once for each, with F naming the functions. */
+
+/* ---- tables ------------------------------------------------------------------------------------------------------- */
+
+INL REAL F(cubic)(REAL x, REAL a)
+{
+    x = x < 0 ? -x : x;
+    return x < 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : x < 2 ? (((x - 5) * x + 8) * x - 4) * a : 0;
+}
+
+/* The taps of result i: their sources and weights, as many as are returned (at most `room`, which resize_taps bounds). */
+static i64 F(taps)(const ResizeRule *r, i64 i, i32 *index, REAL *weight)
+{
+    i64 in = r->in;
+    int nearest = r->kind <= RESIZE_NEAREST_EXACT;
+    REAL scale = r->align_corners && !nearest ? (r->out > 1 ? (REAL)(in - 1) / (r->out - 1) : 0)
+               : r->scale > 0 ? (REAL)(1.0 / r->scale) : (REAL)in / r->out;
+    if (nearest) {
+        i64 at = (i64)(r->kind == RESIZE_NEAREST ? i * scale : (i + (REAL)0.5) * scale);
+        if (r->kind == RESIZE_NEAREST && (r->out == in || r->out == 2 * in))
+            at = r->out == in ? i : i / 2; /* whatever the rounding of a given scale says */
+        index[0] = (i32)(at < in - 1 ? at : in - 1);
+        weight[0] = 1;
+        return 1;
+    }
+    if (r->antialias) {
+        REAL reach = r->kind == RESIZE_LINEAR ? 1 : 2, support = scale >= 1 ? reach * scale : reach;
+        REAL centre = scale * (i + (REAL)0.5), inverse = scale >= 1 ? 1 / scale : 1, total = 0;
+        i64 first = (i64)(centre - support + (REAL)0.5), last = (i64)(centre + support + (REAL)0.5), m = 0;
+        first = first > 0 ? first : 0;
+        last = last < in ? last : in;
+        for (i64 j = first; j < last; j++, m++) {
+            REAL x = (j - centre + (REAL)0.5) * inverse, distance = x < 0 ? -x : x;
+            weight[m] = r->kind == RESIZE_LINEAR ? (distance < 1 ? 1 - distance : 0) : F(cubic)(x, (REAL)-0.5);
+            index[m] = (i32)j;
+            total += weight[m];
+        }
+        for (i64 k = 0; k < m && total != 0; k++)
+            weight[k] /= total;
+        return m;
+    }
+    REAL at = r->align_corners ? scale * i : scale * (i + (REAL)0.5) - (REAL)0.5;
+    if (r->kind == RESIZE_LINEAR) {
+        at = at > 0 ? at : 0;
+        i64 low = (i64)at;
+        low = low < in - 1 ? low : in - 1;
+        REAL t = at - low;
+        t = t > 1 ? 1 : t;
+        index[0] = (i32)low;
+        index[1] = (i32)(low < in - 1 ? low + 1 : low);
+        weight[0] = 1 - t;
+        weight[1] = t;
+        return 2;
+    }
+    REAL whole = F_FLOOR(at), t = at - whole;
+    for (i64 k = 0; k < 4; k++) {
+        i64 j = (i64)whole - 1 + k;
+        index[k] = (i32)(j < 0 ? 0 : j < in - 1 ? j : in - 1);
+        weight[k] = F(cubic)(t + 1 - k, (REAL)-0.75);
+    }
+    return 4;
+}
+
+/* Fill the table of a rule, or of its transpose; returns the number of taps. start has a number more than results. */
+static i64 F(table)(const ResizeRule *r, int transposed, i64 *start, i32 *index, REAL *weight)
+{
+    i64 m = 0;
+    if (!transposed) {
+        for (i64 i = 0; i < r->out; i++) {
+            start[i] = m;
+            m += F(taps)(r, i, index + m, weight + m);
+        }
+        start[r->out] = m;
+        return m;
+    }
+    i32 *one = index + r->out * resize_room(r);
+    REAL *few = weight + r->out * resize_room(r);
+    memset(start, 0, (r->in + 1) * sizeof(i64));
+    for (i64 i = 0; i < r->out; i++)
+        for (i64 k = 0, count = F(taps)(r, i, one, few); k < count; k++)
+            start[one[k] + 1]++;
+    for (i64 j = 0; j < r->in; j++)
+        start[j + 1] += start[j];
+    for (i64 i = 0; i < r->out; i++)
+        for (i64 k = 0, count = F(taps)(r, i, one, few); k < count; k++) {
+            i64 place = start[one[k]]++;
+            index[place] = (i32)i;
+            weight[place] = few[k];
+            m++;
+        }
+    for (i64 j = r->in; j > 0; j--)
+        start[j] = start[j - 1];
+    start[0] = 0;
+    return m;
+}
+
+/* ---- planes ------------------------------------------------------------------------------------------------------- */
+
+static void F(load)(int dtype, const char *x, REAL *restrict out, i64 n)
+{
+    switch (dtype) {
+    case DT_u8: for (i64 i = 0; i < n; i++) out[i] = ((const u8 *)x)[i]; break;
+    case DT_f16: for (i64 i = 0; i < n; i++) out[i] = ld_f16(((const f16 *)x)[i]); break;
+    case DT_bf16: for (i64 i = 0; i < n; i++) out[i] = ld_bf16(((const bf16 *)x)[i]); break;
+    default: memcpy(out, x, n * sizeof(REAL));
+    }
+}
+
+static void F(store)(int dtype, const REAL *restrict x, char *y, i64 n)
+{
+    switch (dtype) {
+    case DT_u8:
+        for (i64 i = 0; i < n; i++) {
+            REAL v = x[i] + (REAL)0.5;
+            ((u8 *)y)[i] = (u8)(v < 0 ? 0 : v > 255 ? 255 : v);
+        }
+        break;
+    case DT_f16: for (i64 i = 0; i < n; i++) ((f16 *)y)[i] = st_f16(x[i]); break;
+    case DT_bf16: for (i64 i = 0; i < n; i++) ((bf16 *)y)[i] = st_bf16(x[i]); break;
+    default: memcpy(y, x, n * sizeof(REAL));
+    }
+}
+
+/* A row through the width's table. */
+static void F(row)(const ResizeAxis *t, const REAL *restrict x, REAL *restrict y, i64 inner)
+{
+    const i64 *start = t->start;
+    const i32 *index = t->index;
+    const REAL *weight = t->weight;
+    i64 m = start[t->out];
+    if (inner == 1 && m == t->out && t->span == 1) {
+        for (i64 i = 0; i < t->out; i++)
+            y[i] = weight[i] * x[index[i]];
+    } else if (inner == 1 && m == 2 * t->out && t->span <= 2) {
+        for (i64 i = 0; i < t->out; i++)
+            y[i] = weight[2 * i] * x[index[2 * i]] + weight[2 * i + 1] * x[index[2 * i + 1]];
+    } else if (inner == 1) {
+        for (i64 i = 0; i < t->out; i++) {
+            REAL sum = 0;
+            for (i64 k = start[i]; k < start[i + 1]; k++)
+                sum += weight[k] * x[index[k]];
+            y[i] = sum;
+        }
+    } else {
+        for (i64 i = 0; i < t->out; i++) {
+            REAL *to = y + i * inner;
+            i64 k = start[i], stop = start[i + 1];
+            if (stop - k == 2) {
+                const REAL *a = x + index[k] * inner, *b = x + index[k + 1] * inner;
+                REAL p = weight[k], q = weight[k + 1];
+                for (i64 c = 0; c < inner; c++)
+                    to[c] = p * a[c] + q * b[c];
+                continue;
+            }
+            for (i64 c = 0; c < inner; c++)
+                to[c] = 0;
+            for (; k < stop; k++) {
+                const REAL *from = x + index[k] * inner;
+                REAL w = weight[k];
+                for (i64 c = 0; c < inner; c++)
+                    to[c] += w * from[c];
+            }
+        }
+    }
+}
+
+/* The weighted sum of rows of n; a single row of weight 1 is returned as it is. Row j lies at ring + j % size * n. */
+static const REAL *F(blend)(const ResizeAxis *t, i64 i, const REAL *ring, i64 size, REAL *restrict y, i64 n)
+{
+    const i32 *index = t->index;
+    const REAL *w = t->weight;
+    i64 k = t->start[i], stop = t->start[i + 1];
+#define ROW(j) (ring + index[j] % size * n)
+    if (stop - k == 1 && w[k] == 1)
+        return ROW(k);
+    i64 count = stop - k, whole = count & ~(i64)3;
+    if (count == 2) {
+        const REAL *a = ROW(k), *b = ROW(k + 1);
+        REAL p = w[k], q = w[k + 1];
+        for (i64 e = 0; e < n; e++)
+            y[e] = p * a[e] + q * b[e];
+        return y;
+    }
+    if (count < 4)
+        memset(y, 0, n * sizeof(REAL));
+    for (i64 m = 0; m < whole; m += 4, k += 4) {
+        const REAL *a = ROW(k), *b = ROW(k + 1), *c = ROW(k + 2), *d = ROW(k + 3);
+        REAL p = w[k], q = w[k + 1], r = w[k + 2], s = w[k + 3];
+        if (m == 0)
+            for (i64 e = 0; e < n; e++)
+                y[e] = p * a[e] + q * b[e] + r * c[e] + s * d[e];
+        else
+            for (i64 e = 0; e < n; e++)
+                y[e] += p * a[e] + q * b[e] + r * c[e] + s * d[e];
+    }
+    for (; k < stop; k++) {
+        const REAL *a = ROW(k);
+        REAL p = w[k];
+        for (i64 e = 0; e < n; e++)
+            y[e] += p * a[e];
+    }
+#undef ROW
+    return y;
+}
+
+static void F(resize_lines)(const ResizeArgs *a, i64 begin, i64 end, char *scratch)
+{
+    const ResizeAxis *depth = &a->axis[0], *height = &a->axis[1], *width = &a->axis[2];
+    static const int items[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8};
+    i64 item = items[a->dtype], in_row = width->in * a->inner, out_row = width->out * a->inner, out_plane = out_row * height->out;
+    int real = a->dtype == DT_f32 || a->dtype == DT_f64;
+    REAL *in = (REAL *)scratch, *out = in + in_row, *rows = out + out_plane, *slices = rows + height->span * out_row;
+    for (i64 p = begin; p < end; p++) {
+        const char *x = a->x + p * depth->in * height->in * in_row * item;
+        char *y = a->y + p * depth->out * out_plane * item;
+        i64 slice = 0;
+        for (i64 z = 0; z < depth->out; z++) {
+            i64 last_slice = -1;
+            for (i64 k = depth->start[z]; k < depth->start[z + 1]; k++)
+                last_slice = depth->index[k] > last_slice ? depth->index[k] : last_slice;
+            for (; slice <= last_slice; slice++) {
+                if (!depth->used[slice])
+                    continue;
+                i64 row = 0;
+                for (i64 h = 0; h < height->out; h++) {
+                    i64 last = -1;
+                    for (i64 k = height->start[h]; k < height->start[h + 1]; k++)
+                        last = height->index[k] > last ? height->index[k] : last;
+                    for (; row <= last; row++) {
+                        if (!height->used[row])
+                            continue;
+                        const char *from = x + (slice * height->in + row) * in_row * item;
+                        if (!real)
+                            F(load)(a->dtype, from, in, in_row);
+                        F(row)(width, real ? (const REAL *)from : in, rows + row % height->span * out_row, a->inner);
+                    }
+                    REAL *to = slices + slice % depth->span * out_plane + h * out_row;
+                    if (depth->out == 1 && depth->in == 1) { /* no depth to blend: straight to the result */
+                        char *place = y + h * out_row * item;
+                        const REAL *r = F(blend)(height, h, rows, height->span, real ? (REAL *)place : out, out_row);
+                        if (!real || r != (const REAL *)place)
+                            F(store)(a->dtype, r, place, out_row);
+                    } else {
+                        const REAL *r = F(blend)(height, h, rows, height->span, to, out_row);
+                        if (r != to)
+                            memcpy(to, r, out_row * sizeof(REAL));
+                    }
+                }
+            }
+            if (depth->out == 1 && depth->in == 1)
+                continue;
+            F(store)(a->dtype, F(blend)(depth, z, slices, depth->span, out, out_plane), y + z * out_plane * item, out_plane);
+        }
+    }
+}
+
+/* ---- grids -------------------------------------------------------------------------------------------------------- */
+
+/* A pixel coordinate inside [0, size - 1], by padding; *slope is multiplied by the derivative. */
+INL REAL F(clipped)(REAL x, i64 size, const GridArgs *a, REAL *slope)
+{
+    if (a->padding == GRID_REFLECTION) {
+        REAL low = a->align_corners ? 0 : (REAL)-0.5, span = a->align_corners ? size - 1 : size;
+        if (span <= 0) {
+            *slope = 0;
+            return 0;
+        }
+        REAL distance = x - low;
+        if (distance < 0) {
+            distance = -distance;
+            *slope = -*slope;
+        }
+        REAL flips = F_FLOOR(distance / span), extra = distance - flips * span;
+        if (flips - 2 * F_FLOOR(flips / 2) != 0) {
+            extra = span - extra;
+            *slope = -*slope;
+        }
+        x = extra + low;
+    }
+    if (!(x > 0)) {
+        *slope = 0;
+        return 0;
+    }
+    if (x >= size - 1) {
+        *slope = 0;
+        return size - 1;
+    }
+    return x;
+}
+
+/* Where a coordinate in [-1, 1] lies in pixels, after padding; *slope is its derivative. */
+INL REAL F(place)(REAL g, i64 size, const GridArgs *a, int clip, REAL *slope)
+{
+    REAL x = a->align_corners ? (g + 1) / 2 * (size - 1) : ((g + 1) * size - 1) / 2;
+    *slope = a->align_corners ? (REAL)(size - 1) / 2 : (REAL)size / 2;
+    if (!clip || a->padding == GRID_ZEROS)
+        return x;
+    return F(clipped)(x, size, a, slope);
+}
+
+/* The taps of `count` <= GRID_BLOCK positions: tap k of position p reads at[k][p] (-1: nothing) with weight w[k][p], whose
+ * derivatives by the coordinates are dw[axis][k][p]. */
+typedef struct {
+    i32 at[GRID_TAPS][GRID_BLOCK];
+    REAL w[GRID_TAPS][GRID_BLOCK], dw[3][GRID_TAPS][GRID_BLOCK];
+} F(Taps);
+
+static int F(grid_taps)(const GridArgs *a, const REAL *grid, i64 count, int derive, F(Taps) *t)
+{
+    int nd = a->dims, per_axis = a->mode == GRID_NEAREST ? 1 : a->mode == GRID_BILINEAR ? 2 : 4, taps = 1;
+    for (int d = 0; d < nd; d++)
+        taps *= per_axis;
+    for (i64 p = 0; p < count; p++) {
+        i64 at[3][4];
+        REAL w[3][4], dw[3][4];
+        for (int d = 0; d < nd; d++) { /* the grid's first number is the last dimension's */
+            i64 size = a->size[3 - nd + d];
+            REAL slope, x = F(place)(grid[p * nd + nd - 1 - d], size, a, a->mode != GRID_BICUBIC, &slope);
+            if (!(x > -1e9 && x < 1e9))
+                x = -100; /* NaN and what no integer holds: outside */
+            if (a->mode == GRID_NEAREST) {
+                at[d][0] = (i64)F_NEARBY(x);
+                w[d][0] = 1;
+                dw[d][0] = 0;
+            } else {
+                REAL whole = F_FLOOR(x), f = x - whole;
+                if (a->mode == GRID_BILINEAR) {
+                    at[d][0] = (i64)whole;
+                    at[d][1] = (i64)whole + 1;
+                    w[d][0] = 1 - f;
+                    w[d][1] = f;
+                    dw[d][0] = -slope;
+                    dw[d][1] = slope;
+                } else {
+                    for (int k = 0; k < 4; k++) {
+                        REAL u = f + 1 - k, v = u < 0 ? -u : u, sign = u < 0 ? -slope : slope, ignored = 1;
+                        i64 j = (i64)whole - 1 + k;
+                        at[d][k] = a->padding == GRID_ZEROS ? j : (i64)F(clipped)((REAL)j, size, a, &ignored);
+                        w[d][k] = F(cubic)(u, (REAL)-0.75);
+                        dw[d][k] = sign * (v < 1 ? ((REAL)3.75 * v - (REAL)4.5) * v : v < 2 ? (REAL)-0.75 * ((3 * v - 10) * v + 8) : 0);
+                    }
+                }
+            }
+            for (int k = 0; k < per_axis; k++)
+                if (at[d][k] < 0 || at[d][k] >= size)
+                    at[d][k] = -1;
+        }
+        for (int k = 0; k < taps; k++) {
+            int rest = k, part[3];
+            i64 offset = 0;
+            REAL weight = 1;
+            for (int d = nd - 1; d >= 0; d--) {
+                part[d] = rest % per_axis;
+                rest /= per_axis;
+            }
+            for (int d = 0; d < nd; d++) {
+                offset = offset < 0 || at[d][part[d]] < 0 ? -1 : offset * a->size[3 - nd + d] + at[d][part[d]];
+                weight *= w[d][part[d]];
+            }
+            t->at[k][p] = (i32)offset;
+            t->w[k][p] = offset < 0 ? 0 : weight;
+            for (int d = 0; derive && d < nd; d++) {
+                REAL slope = dw[d][part[d]];
+                for (int e = 0; e < nd; e++)
+                    slope *= e == d ? 1 : w[e][part[e]];
+                t->dw[d][k][p] = offset < 0 ? 0 : slope;
+            }
+        }
+    }
+    return taps;
+}
+
+/* What tap k of position p reads of a plane, 0 where that is outside. */
+INL REAL F(tapped)(const F(Taps) *t, int k, i64 p, const REAL *x)
+{
+    i32 at = t->at[k][p];
+    REAL v = x[at < 0 ? 0 : at];
+    return at < 0 ? 0 : v;
+}
+
+INL void F(weigh)(const F(Taps) *t, int taps, const REAL *x, REAL *restrict y, i64 count)
+{
+    for (i64 p = 0; p < count; p++) {
+        REAL sum = 0;
+        for (int k = 0; k < taps; k++)
+            sum += t->w[k][p] * F(tapped)(t, k, p, x);
+        y[p] = sum;
+    }
+}
+
+static void F(grid_forward)(const GridArgs *a, i64 begin, i64 end)
+{
+    i64 blocks = (a->positions + GRID_BLOCK - 1) / GRID_BLOCK, plane = a->size[0] * a->size[1] * a->size[2];
+    F(Taps) t;
+    for (i64 b = begin; b < end; b++) {
+        i64 n = b / blocks, first = b % blocks * GRID_BLOCK, count = a->positions - first < GRID_BLOCK ? a->positions - first : GRID_BLOCK;
+        int taps = F(grid_taps)(a, (const REAL *)a->grid + (n * a->positions + first) * a->dims, count, 0, &t);
+        for (i64 c = n * a->channels; c < (n + 1) * a->channels; c++) {
+            const REAL *x = (const REAL *)a->x + c * plane;
+            REAL *y = (REAL *)a->y + c * a->positions + first;
+            switch (taps) {
+            case 1: F(weigh)(&t, 1, x, y, count); break;
+            case 4: F(weigh)(&t, 4, x, y, count); break;
+            default: F(weigh)(&t, taps, x, y, count);
+            }
+        }
+    }
+}
+
+/* gx, over planes: additions to a pixel are in the order of positions. */
+static void F(grid_backward_input)(const GridArgs *a, i64 begin, i64 end)
+{
+    i64 plane = a->size[0] * a->size[1] * a->size[2];
+    F(Taps) t;
+    for (i64 from = begin; from < end;) {
+        i64 n = from / a->channels, to = (n + 1) * a->channels < end ? (n + 1) * a->channels : end;
+        for (i64 first = 0; first < a->positions; first += GRID_BLOCK) {
+            i64 count = a->positions - first < GRID_BLOCK ? a->positions - first : GRID_BLOCK;
+            int taps = F(grid_taps)(a, (const REAL *)a->grid + (n * a->positions + first) * a->dims, count, 0, &t);
+            for (i64 c = from; c < to; c++) {
+                const REAL *g = (const REAL *)a->gy + c * a->positions + first;
+                REAL *x = (REAL *)a->gx + c * plane;
+                for (i64 p = 0; p < count; p++)
+                    for (int k = 0; k < taps; k++)
+                        if (t.at[k][p] >= 0)
+                            x[t.at[k][p]] += t.w[k][p] * g[p];
+            }
+        }
+        from = to;
+    }
+}
+
+static void F(grid_backward_grid)(const GridArgs *a, i64 begin, i64 end)
+{
+    i64 blocks = (a->positions + GRID_BLOCK - 1) / GRID_BLOCK, plane = a->size[0] * a->size[1] * a->size[2];
+    F(Taps) t;
+    for (i64 b = begin; b < end; b++) {
+        i64 n = b / blocks, first = b % blocks * GRID_BLOCK, count = a->positions - first < GRID_BLOCK ? a->positions - first : GRID_BLOCK;
+        REAL sums[GRID_TAPS][GRID_BLOCK] = {{0}}; /* over channels, of the gradient times what each tap read */
+        int taps = F(grid_taps)(a, (const REAL *)a->grid + (n * a->positions + first) * a->dims, count, 1, &t);
+        for (i64 c = n * a->channels; c < (n + 1) * a->channels; c++) {
+            const REAL *x = (const REAL *)a->x + c * plane, *g = (const REAL *)a->gy + c * a->positions + first;
+            for (int k = 0; k < taps; k++)
+                for (i64 p = 0; p < count; p++)
+                    sums[k][p] += g[p] * F(tapped)(&t, k, p, x);
+        }
+        for (i64 p = 0; p < count; p++)
+            for (int d = 0; d < a->dims; d++) {
+                REAL sum = 0;
+                for (int k = 0; k < taps; k++)
+                    sum += t.dw[d][k][p] * sums[k][p];
+                ((REAL *)a->ggrid)[(n * a->positions + first + p) * a->dims + a->dims - 1 - d] = sum;
+            }
+    }
+}
+
+#undef REAL
+#undef F
+#undef F_FLOOR
+#undef F_NEARBY

@@ -1,0 +1,547 @@
+# Kernels of resampling over loops/resize.h: interpolation in one to three dimensions, grid sampling, sliding windows.
+from tensorrt_lite._C.core.device import channels_last
+
+cdef extern from "resize.h" nogil:
+    enum:
+        RESIZE_NEAREST
+        RESIZE_NEAREST_EXACT
+        RESIZE_LINEAR
+        RESIZE_CUBIC
+        GRID_BILINEAR
+        GRID_NEAREST
+        GRID_BICUBIC
+        GRID_REFLECTION
+    ctypedef struct ResizeAxis:
+        int64_t sources "in"
+        int64_t out, span
+        const int64_t* start
+        const int32_t* index
+        const void* weight
+        const char* used
+    ctypedef struct ResizeRule:
+        int kind, align_corners, antialias, is_double
+        double scale
+        int64_t sources "in"
+        int64_t out
+    ctypedef struct ResizeArgs:
+        const char* x
+        char* y
+        char* scratch
+        int64_t worker_bytes, workers, planes, inner
+        ResizeAxis axis[3]
+        int dtype
+    ctypedef struct GridArgs:
+        const char* x
+        const char* grid
+        const char* gy
+        char* y
+        char* gx
+        char* ggrid
+        int64_t samples, channels, positions
+        int64_t size[3]
+        int dims, mode, padding, align_corners
+    ctypedef struct WindowArgs:
+        const char* source "from"
+        char* to
+        int64_t height, width, kh, kw, dh, dw, ph, pw, sh, sw, lh, lw
+        int item, dtype
+
+cdef extern from *:
+    """
+    #define TRT_RESIZE_KERNEL(R, NAME, ARGS) R NAME##_base ARGS; R NAME##_avx2 ARGS; R NAME##_avx512 ARGS;
+    #define TRT_RESIZE_SELECT(NAME) (trt_cpu_level() == 2 ? NAME##_avx512 : trt_cpu_level() == 1 ? NAME##_avx2 : NAME##_base)
+    #define TRT_RESIZE_TASK(NAME) TRT_RESIZE_KERNEL(void, NAME, (void*, int64_t, int64_t))
+    TRT_RESIZE_KERNEL(int64_t, resize_taps, (const ResizeRule*))
+    TRT_RESIZE_KERNEL(int64_t, resize_table, (const ResizeRule*, int, int64_t*, int32_t*, void*))
+    TRT_RESIZE_KERNEL(int64_t, resize_scratch, (const ResizeArgs*))
+    TRT_RESIZE_TASK(resize_planes)
+    TRT_RESIZE_TASK(grid_forward_f32)
+    TRT_RESIZE_TASK(grid_forward_f64)
+    TRT_RESIZE_TASK(grid_backward_input_f32)
+    TRT_RESIZE_TASK(grid_backward_input_f64)
+    TRT_RESIZE_TASK(grid_backward_grid_f32)
+    TRT_RESIZE_TASK(grid_backward_grid_f64)
+    TRT_RESIZE_TASK(window_columns)
+    TRT_RESIZE_TASK(window_images)
+    #define trt_resize_taps TRT_RESIZE_SELECT(resize_taps)
+    #define trt_resize_table TRT_RESIZE_SELECT(resize_table)
+    #define trt_resize_scratch TRT_RESIZE_SELECT(resize_scratch)
+    #define trt_resize_planes TRT_RESIZE_SELECT(resize_planes)
+    #define trt_grid_task(KIND, DOUBLE) (KIND == 0 ? (DOUBLE ? TRT_RESIZE_SELECT(grid_forward_f64) : TRT_RESIZE_SELECT(grid_forward_f32)) \\
+        : KIND == 1 ? (DOUBLE ? TRT_RESIZE_SELECT(grid_backward_input_f64) : TRT_RESIZE_SELECT(grid_backward_input_f32)) \\
+        : (DOUBLE ? TRT_RESIZE_SELECT(grid_backward_grid_f64) : TRT_RESIZE_SELECT(grid_backward_grid_f32)))
+    #define trt_window_columns TRT_RESIZE_SELECT(window_columns)
+    #define trt_window_images TRT_RESIZE_SELECT(window_images)
+    """
+    int64_t (*trt_resize_taps)(const ResizeRule*) noexcept nogil
+    int64_t (*trt_resize_table)(const ResizeRule*, int, int64_t*, int32_t*, void*) noexcept nogil
+    int64_t (*trt_resize_scratch)(const ResizeArgs*) noexcept nogil
+    task_fn trt_resize_planes
+    task_fn trt_grid_task(int kind, bint is_double) noexcept nogil
+    task_fn trt_window_columns
+    task_fn trt_window_images
+
+ctypedef int64_t (*taps_fn)(const ResizeRule*) noexcept nogil
+ctypedef int64_t (*table_fn)(const ResizeRule*, int, int64_t*, int32_t*, void*) noexcept nogil
+ctypedef int64_t (*resize_scratch_fn)(const ResizeArgs*) noexcept nogil
+cdef taps_fn resize_taps = trt_resize_taps
+cdef table_fn resize_table = trt_resize_table
+cdef resize_scratch_fn resize_scratch = trt_resize_scratch
+cdef task_fn resize_planes = trt_resize_planes
+cdef task_fn window_columns = trt_window_columns
+cdef task_fn window_images = trt_window_images
+
+
+cdef str type_text(TensorBase t):
+    return dtype_label(t.dtype).decode()
+
+
+cdef int run_shared(task_fn task, void* args, int64_t items, int64_t work, TensorBase a, TensorBase b) except -1:
+    """Run the items, without the GIL and in several threads when all of them are `work` elements of enough work."""
+    cdef trt_block* ha = a.storage.block
+    cdef trt_block* hb = b.storage.block
+    if work < 4096:
+        task(args, 0, items)
+        return 0
+    trt_block_hold(ha)
+    trt_block_hold(hb)
+    with nogil:
+        parallel_for(items, 1 + GRAIN // 2 * items // (work + 1), 1, task, args)
+    block_drop(ha)
+    block_drop(hb)
+    return 0
+
+
+# ---- interpolation -------------------------------------------------------------------------------------------------
+
+cdef object make_axis(ResizeAxis* t, const ResizeRule* rule, bint transposed):
+    """The table of one dimension; returns the tensors that hold it."""
+    cdef int64_t room = resize_taps(rule), results = rule.sources if transposed else rule.out, sources = rule.out if transposed else rule.sources
+    cdef int64_t i, k, low, high, count = results + 1, spare = room + 1
+    cdef TensorBase start = empty_tensor(1, &count, I64, DEV_CPU), index = empty_tensor(1, &spare, I32, DEV_CPU)
+    cdef TensorBase weight = empty_tensor(1, &spare, F64 if rule.is_double else F32, DEV_CPU), used = empty_tensor(1, &sources, U8, DEV_CPU)
+    cdef int64_t* s = <int64_t*>data_of(start)
+    cdef int32_t* at = <int32_t*>data_of(index)
+    cdef char* mark = data_of(used)
+    # a transposed table builds one result's taps behind its own
+    resize_table(rule, transposed, s, at, data_of(weight))
+    memset(mark, 0, sources)
+    t.sources = sources
+    t.out = results
+    t.span = 1
+    for i in range(results):
+        if s[i] == s[i + 1]:
+            continue
+        low = high = at[s[i]]
+        for k in range(s[i], s[i + 1]):
+            low = min(low, <int64_t>at[k])
+            high = max(high, <int64_t>at[k])
+            mark[at[k]] = 1
+        t.span = max(t.span, high - low + 1)
+    t.start = s
+    t.index = at
+    t.weight = data_of(weight)
+    t.used = mark
+    return (start, index, weight, used)
+
+
+cdef int no_axis(ResizeAxis* t, TensorBase ones) noexcept:
+    """A dimension of size 1 that stays; `ones` is [0, 1, 1.0 as REAL, 0, 1] in bytes of 8."""
+    cdef char* p = data_of(ones)
+    t.sources = t.out = t.span = 1
+    t.start = <int64_t*>p
+    t.weight = p + 16
+    t.index = <int32_t*>(p + 24)
+    t.used = p + 32
+    return 0
+
+
+cdef int64_t axis_scale(object scales, int k, double* scale) except -1:
+    value = None if scales is None else scales[k]
+    scale[0] = 0.0 if value is None else value
+    return 0
+
+
+cdef int resample(TensorBase x, TensorBase y, int kind, object scales, bint align_corners, bint antialias, bint transposed) except -1:
+    """Fill y (N, C, *) from x; transposed: x is the gradient of what the rule makes, y becomes that of what it reads."""
+    cdef ResizeArgs a
+    cdef ResizeRule rule
+    cdef int k, n = x.ndim - 2
+    cdef bint last = not y.contiguous
+    cdef int64_t ones_size = 5, work
+    cdef TensorBase ones = empty_tensor(1, &ones_size, I64, DEV_CPU)
+    cdef trt_block* scratch
+    cdef list held = []
+    memset(data_of(ones), 0, 40)
+    (<int64_t*>data_of(ones))[1] = 1
+    if x.dtype == F64:
+        (<double*>data_of(ones))[2] = 1
+    else:
+        (<float*>data_of(ones))[4] = 1
+    data_of(ones)[32] = 1
+    a.dtype = x.dtype
+    a.x = data_of(x)
+    a.y = data_of(y)
+    a.inner = x.sizes[1] if last else 1
+    a.planes = x.sizes[0] * (1 if last else x.sizes[1])
+    rule.kind = kind
+    rule.align_corners = align_corners
+    rule.antialias = antialias
+    rule.is_double = x.dtype == F64
+    for k in range(3):
+        if k < 3 - n:
+            no_axis(&a.axis[k], ones)
+            continue
+        rule.sources = (y if transposed else x).sizes[2 + k - (3 - n)]
+        rule.out = (x if transposed else y).sizes[2 + k - (3 - n)]
+        axis_scale(scales, k - (3 - n), &rule.scale)
+        held.append(make_axis(&a.axis[k], &rule, transposed))
+    work = x.numel + y.numel
+    a.workers = min(<int64_t>num_threads(), a.planes) if work >= GRAIN else 1
+    a.worker_bytes = resize_scratch(&a)
+    scratch = block_alloc(a.worker_bytes * a.workers)
+    a.scratch = scratch.data
+    run_shared(resize_planes, &a, a.workers, work * (GRAIN if a.workers > 1 else 1), x, y)
+    block_drop(scratch)
+    return 0
+
+
+cdef inline bint lies_last(TensorBase x) noexcept:
+    return x.ndim == 4 and not x.contiguous and is_channels_last(x)
+
+
+cdef TensorBase laid(TensorBase x, bint last):
+    """x contiguous, or channels_last."""
+    cdef int64_t strides[4]
+    cdef TensorBase r
+    if not last:
+        return contiguous_of(x)
+    if is_channels_last(x):
+        return x
+    channels_last_strides(4, x.sizes, strides)
+    r = empty_strided_tensor(4, x.sizes, strides, x.dtype, x.device_type)
+    copy_elements(r, x)
+    return r
+
+
+cdef TensorBase fresh_image(TensorBase like, const int64_t* sizes, bint last):
+    cdef int64_t strides[4]
+    checked_numel(like.ndim, sizes)
+    if last:
+        channels_last_strides(4, sizes, strides)
+        return empty_strided_tensor(4, sizes, strides, like.dtype, like.device_type)
+    return empty_tensor(like.ndim, sizes, like.dtype, like.device_type)
+
+
+cdef int check_sizes(TensorBase x, int n, const int64_t* size, str name) except -1:
+    cdef int k
+    for k in range(n):
+        if size[k] <= 0 or x.sizes[2 + k] <= 0:
+            raise RuntimeError(f"Input and output sizes should be greater than 0, but got input of size {shape_text(x)} and output {[size[i] for i in range(n)]} ({name})")
+        if size[k] >= (<int64_t>1 << 31) or x.sizes[2 + k] >= (<int64_t>1 << 31):
+            raise RuntimeError(f"{name}: dimensions of 2**31 elements and more are not supported")
+    return 0
+
+
+cdef int check_image_type(TensorBase x, int kind, bint antialias, str name) except -1:
+    if category[x.dtype] != CAT_FLOAT and not (x.dtype == U8 and (kind <= RESIZE_NEAREST_EXACT or x.ndim == 4)):
+        raise NotImplementedError(f"\"{name}\" not implemented for '{type_text(x)}'")
+    return 0
+
+
+cdef TensorBase _resize_cpu(TensorBase self, int64_t kind, const Dims* size, object scales, bint align_corners, bint antialias):
+    cdef int64_t sizes[MAX_DIMS]
+    cdef int k
+    cdef bint last = lies_last(self)
+    cdef TensorBase y
+    if self.ndim < 3 or self.ndim > 5 or size.n != self.ndim - 2:
+        raise RuntimeError(f"upsample: It is expected output_size equals to {self.ndim - 2}, but got size {size.n}")
+    check_sizes(self, size.n, size.v, "upsample")
+    check_image_type(self, kind, antialias, "upsample")
+    for k in range(self.ndim):
+        sizes[k] = self.sizes[k] if k < 2 else size.v[k - 2]
+    y = fresh_image(self, sizes, last)
+    if self.device_type != DEV_META and y.numel:
+        resample(laid(self, last), y, kind, scales, align_corners, antialias, False)
+    return y
+
+
+cdef TensorBase _resize_backward_cpu(TensorBase grad_output, const Dims* input_size, int64_t kind, object scales, bint align_corners, bint antialias):
+    cdef bint last = lies_last(grad_output)
+    cdef TensorBase gx
+    if input_size.n != grad_output.ndim or grad_output.ndim < 3 or grad_output.ndim > 5 or grad_output.sizes[0] != input_size.v[0] or grad_output.sizes[1] != input_size.v[1]:
+        raise RuntimeError(f"upsample_backward: a gradient of shape {shape_text(grad_output)} does not fit an input of {list(dims_tuple(input_size))}")
+    check_sizes(grad_output, grad_output.ndim - 2, input_size.v + 2, "upsample_backward")
+    if category[grad_output.dtype] != CAT_FLOAT:
+        raise NotImplementedError(f"\"upsample_backward\" not implemented for '{type_text(grad_output)}'")
+    gx = fresh_image(grad_output, input_size.v, last)
+    if gx.device_type != DEV_META and gx.numel:
+        resample(laid(grad_output, last), gx, kind, scales, align_corners, antialias, True)
+    return gx
+
+
+# ---- grids ---------------------------------------------------------------------------------------------------------
+
+cdef TensorBase compute_typed(TensorBase t):
+    """Contiguous, float for the half types."""
+    return contiguous_of(cast_to(t, F32) if t.dtype == F16 or t.dtype == BF16 else t)
+
+
+cdef int check_grid(TensorBase x, TensorBase grid, int64_t mode, int64_t padding) except -1:
+    cdef int k
+    if x.ndim != 4 and x.ndim != 5 or grid.ndim != x.ndim:
+        raise RuntimeError(f"grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got input with sizes {shape_text(x)} and grid with sizes {shape_text(grid)}")
+    if x.dtype != grid.dtype:
+        raise RuntimeError(f"grid_sampler(): expected input and grid to have the same dtype, but input has {type_text(x)} and grid has {type_text(grid)}")
+    if x.sizes[0] != grid.sizes[0]:
+        raise RuntimeError(f"grid_sampler(): expected grid and input to have same batch size, but got input with sizes {shape_text(x)} and grid with sizes {shape_text(grid)}")
+    if grid.sizes[grid.ndim - 1] != x.ndim - 2:
+        raise RuntimeError(f"grid_sampler(): expected grid to have size {x.ndim - 2} in last dimension, but got grid with sizes {shape_text(grid)}")
+    for k in range(2, x.ndim):
+        if x.sizes[k] <= 0:
+            raise RuntimeError(f"grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes {shape_text(x)} with dimension {k} being empty")
+    if not 0 <= mode <= 2 or not 0 <= padding <= 2:
+        raise RuntimeError(f"grid_sampler(): unknown interpolation mode {mode} or padding mode {padding}")
+    if mode == GRID_BICUBIC and x.ndim == 5:
+        raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
+    if category[x.dtype] != CAT_FLOAT:
+        raise NotImplementedError(f"\"grid_sampler\" not implemented for '{type_text(x)}'")
+    if x.numel // max(x.sizes[0] * x.sizes[1], <int64_t>1) >= (<int64_t>1 << 31):
+        raise RuntimeError("grid_sampler(): planes of 2**31 elements and more are not supported")
+    return 0
+
+
+cdef int64_t fill_grid(GridArgs* a, TensorBase x, TensorBase grid, int64_t mode, int64_t padding, bint align_corners) noexcept:
+    cdef int k
+    a.dims = x.ndim - 2
+    a.samples = x.sizes[0]
+    a.channels = x.sizes[1]
+    a.size[0] = 1
+    for k in range(a.dims):
+        a.size[3 - a.dims + k] = x.sizes[2 + k]
+    a.positions = 1
+    for k in range(1, grid.ndim - 1):
+        a.positions *= grid.sizes[k]
+    a.mode = mode
+    a.padding = padding
+    a.align_corners = align_corners
+    return a.samples * ((a.positions + 63) // 64)
+
+
+cdef TensorBase grid_sampler_cpu(TensorBase input, TensorBase grid, int64_t interpolation_mode, int64_t padding_mode, bint align_corners):
+    cdef GridArgs a
+    cdef int64_t sizes[MAX_DIMS]
+    cdef int64_t blocks
+    cdef int k
+    cdef TensorBase x, g, y
+    check_grid(input, grid, interpolation_mode, padding_mode)
+    for k in range(input.ndim):
+        sizes[k] = input.sizes[k] if k < 2 else grid.sizes[k - 1]
+    checked_numel(input.ndim, sizes)
+    if input.device_type == DEV_META:
+        return empty_tensor(input.ndim, sizes, input.dtype, input.device_type)
+    x, g = compute_typed(input), compute_typed(grid)
+    y = empty_tensor(input.ndim, sizes, x.dtype, DEV_CPU)
+    blocks = fill_grid(&a, input, grid, interpolation_mode, padding_mode, align_corners)
+    if y.numel:
+        a.x = data_of(x)
+        a.grid = data_of(g)
+        a.y = data_of(y)
+        run_shared(trt_grid_task(0, x.dtype == F64), &a, blocks, 8 * y.numel, x, y)
+    return cast_to(y, input.dtype)
+
+
+cdef TensorBase _grid_sampler_backward_cpu(TensorBase grad_output, TensorBase input, TensorBase grid, int64_t interpolation_mode, int64_t padding_mode,
+                                           bint align_corners, bint of_input):
+    cdef GridArgs a
+    cdef int64_t blocks
+    cdef int k
+    cdef TensorBase x, g, gy, r
+    check_grid(input, grid, interpolation_mode, padding_mode)
+    for k in range(input.ndim):
+        if grad_output.ndim != input.ndim or grad_output.dtype != input.dtype or grad_output.sizes[k] != (input.sizes[k] if k < 2 else grid.sizes[k - 1]):
+            raise RuntimeError(f"grid_sampler_backward: a gradient of shape {shape_text(grad_output)} does not fit an input of {shape_text(input)} and a grid of {shape_text(grid)}")
+    if input.device_type == DEV_META:
+        return empty_like_tensor(input if of_input else grid, input.dtype)
+    x, g, gy = compute_typed(input), compute_typed(grid), compute_typed(grad_output)
+    r = empty_tensor(input.ndim, (input if of_input else grid).sizes, x.dtype, DEV_CPU)
+    blocks = fill_grid(&a, input, grid, interpolation_mode, padding_mode, align_corners)
+    memset(data_of(r), 0, r.numel * ITEM_SIZE[r.dtype])
+    if r.numel and gy.numel:
+        a.x = data_of(x)
+        a.grid = data_of(g)
+        a.gy = data_of(gy)
+        a.gx = a.ggrid = data_of(r)
+        run_shared(trt_grid_task(1 if of_input else 2, x.dtype == F64), &a, a.samples * a.channels if of_input else blocks, 8 * gy.numel, x, r)
+    return cast_to(r, input.dtype)
+
+
+cdef object no_second_derivative():
+    raise NotImplementedError("grid_sampler: the derivative of its backward pass is not implemented.")
+
+
+def grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners):
+    """grid_sampler of images (N, C, H, W)."""
+    return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+def grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners):
+    """grid_sampler of volumes (N, C, D, H, W)."""
+    return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+# ---- windows -------------------------------------------------------------------------------------------------------
+
+cdef int fill_windows(WindowArgs* a, str name, int64_t height, int64_t width, const Dims* kernel, const Dims* dilation, const Dims* padding, const Dims* stride) except -1:
+    """Check the arguments; lh and lw may come out smaller than one."""
+    cdef int k
+    cdef int64_t limit = <int64_t>1 << 40
+    cdef int64_t[8] v
+    cdef const Dims*[4] given
+    given[0], given[1], given[2], given[3] = kernel, dilation, padding, stride
+    for k in range(4):
+        if given[k].n != 1 and given[k].n != 2:
+            raise RuntimeError(f"{name}: It is expected {('kernel_size', 'dilation', 'padding', 'stride')[k]} equals to 2, but got size {given[k].n}")
+        v[2 * k] = given[k].v[0]
+        v[2 * k + 1] = given[k].v[given[k].n - 1]
+        least = 0 if k == 2 else 1
+        if v[2 * k] < least or v[2 * k + 1] < least:
+            what = ("kernel_size", "dilation", "padding", "stride")[k]
+            raise RuntimeError(f"{what} should be {'greater than zero' if least else 'non-negative'}, but got {what}_height: {v[2 * k]} {what}_width: {v[2 * k + 1]} ({name})")
+        if v[2 * k] > limit or v[2 * k + 1] > limit:
+            raise RuntimeError(f"{name}: an argument is too large")
+    if height > limit or width > limit or v[0] * 1.0 * v[2] > limit or v[1] * 1.0 * v[3] > limit:
+        raise RuntimeError(f"{name}: an argument is too large")
+    a.height, a.width = height, width
+    a.kh, a.kw, a.dh, a.dw, a.ph, a.pw, a.sh, a.sw = v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]
+    a.lh = windows_of(height + 2 * a.ph - a.dh * (a.kh - 1) - 1, a.sh)
+    a.lw = windows_of(width + 2 * a.pw - a.dw * (a.kw - 1) - 1, a.sw)
+    return 0
+
+
+cdef int64_t windows_of(int64_t span, int64_t stride) noexcept:
+    return 0 if span < 0 else span // stride + 1
+
+
+cdef TensorBase im2col_cpu(TensorBase self, const Dims* kernel_size, const Dims* dilation, const Dims* padding, const Dims* stride):
+    """Sliding windows of images (N, C, H, W) or (C, H, W) as columns (N, C * kh * kw, lh * lw)."""
+    cdef WindowArgs a
+    cdef int64_t sizes[3]
+    cdef int64_t planes
+    cdef int n = self.ndim
+    cdef TensorBase x, y
+    if n != 3 and n != 4 or self.sizes[n - 1] == 0 or self.sizes[n - 2] == 0 or self.sizes[n - 3] == 0:
+        raise RuntimeError(f"Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: {shape_text(self)}")
+    fill_windows(&a, "im2col", self.sizes[n - 2], self.sizes[n - 1], kernel_size, dilation, padding, stride)
+    if a.lh < 1 or a.lw < 1:
+        raise RuntimeError(f"Given input with spatial size ({a.height}, {a.width}), kernel_size=({a.kh}, {a.kw}), dilation=({a.dh}, {a.dw}), padding=({a.ph}, {a.pw}), stride=({a.sh}, {a.sw}), calculated shape of the array of sliding blocks as ({a.lh}, {a.lw}), but its components must be at least one.")
+    if category[self.dtype] < CAT_FLOAT and self.dtype != BOOL:
+        raise NotImplementedError(f"\"im2col_out_cpu\" not implemented for '{type_text(self)}'")
+    sizes[0] = self.sizes[0]
+    sizes[n - 3] = self.sizes[n - 3]
+    sizes[n - 2] = a.lh
+    if mul_overflow(sizes[n - 3], a.kh * a.kw, &sizes[n - 3]) or mul_overflow(a.lh, a.lw, &sizes[n - 2]):
+        raise RuntimeError("im2col: the result is too large")
+    y = empty_tensor(n - 1, sizes, self.dtype, self.device_type)
+    if self.device_type == DEV_META or y.numel == 0:
+        return y
+    x = contiguous_of(self)
+    planes = x.numel // (a.height * a.width)
+    a.source = data_of(x)
+    a.to = data_of(y)
+    a.item = ITEM_SIZE[x.dtype]
+    a.dtype = x.dtype
+    run_shared(window_columns, &a, planes * a.kh * a.kw, y.numel, x, y)
+    return y
+
+
+cdef TensorBase col2im_cpu(TensorBase self, const Dims* output_size, const Dims* kernel_size, const Dims* dilation, const Dims* padding, const Dims* stride):
+    """The adjoint of im2col: columns (N, C * kh * kw, L) added up into images (N, C, H, W)."""
+    cdef WindowArgs a
+    cdef int64_t sizes[4]
+    cdef int64_t taps
+    cdef int n = self.ndim, code = self.dtype
+    cdef TensorBase x, y
+    if output_size.n != 2:
+        raise RuntimeError(f"It is expected output_size equals to 2, but got size {output_size.n} (col2im)")
+    if n != 2 and n != 3 or self.sizes[n - 1] == 0 or self.sizes[n - 2] == 0:
+        raise RuntimeError(f"Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for input, but got: {shape_text(self)}")
+    fill_windows(&a, "col2im", output_size.v[0], output_size.v[1], kernel_size, dilation, padding, stride)
+    taps = a.kh * a.kw
+    if self.sizes[n - 2] % taps:
+        raise RuntimeError(f"Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got input.size(1)={self.sizes[n - 2]} and kernel_size=({a.kh}, {a.kw}).")
+    if a.lh < 1 or a.lw < 1 or self.sizes[n - 1] != a.lh * a.lw:
+        raise RuntimeError(f"Given output_size=({a.height}, {a.width}), kernel_size=({a.kh}, {a.kw}), dilation=({a.dh}, {a.dw}), padding=({a.ph}, {a.pw}), stride=({a.sh}, {a.sw}), expected size of input's dimension 2 to match the calculated number of sliding blocks {a.lh} * {a.lw} = {a.lh * a.lw}, but got input.size(2)={self.sizes[n - 1]}.")
+    if category[code] < CAT_FLOAT:
+        raise NotImplementedError(f"\"col2im_out_cpu\" not implemented for '{type_text(self)}'")
+    sizes[0] = self.sizes[0]
+    sizes[n - 2] = self.sizes[n - 2] // taps
+    sizes[n - 1] = a.height
+    sizes[n] = a.width
+    checked_numel(n + 1, sizes)
+    if self.device_type == DEV_META:
+        return empty_tensor(n + 1, sizes, code, self.device_type)
+    x = compute_typed(self)
+    y = empty_tensor(n + 1, sizes, x.dtype, DEV_CPU)
+    memset(data_of(y), 0, y.numel * ITEM_SIZE[y.dtype])
+    if y.numel:
+        a.source = data_of(x)
+        a.to = data_of(y)
+        a.item = ITEM_SIZE[x.dtype]
+        a.dtype = x.dtype
+        run_shared(window_images, &a, y.numel // (a.height * a.width), x.numel, x, y)
+    return cast_to(y, code)
+
+
+cdef extern from *:
+    """
+    #define trt_mul_overflow(a, b, r) __builtin_mul_overflow(a, b, r)
+    """
+    bint mul_overflow "trt_mul_overflow"(int64_t a, int64_t b, int64_t* r) noexcept nogil
+
+
+# ---- names of PyTorch's ---------------------------------------------------------------------------------------------
+
+cdef object output_sizes(object x, int n, object size, object scales, str name):
+    """The given size, or the input's times the scales."""
+    as_tensor_arg(x, name, "input")
+    if x.dim() != n + 2:
+        raise RuntimeError(f"It is expected input_size equals to {n + 2}, but got size {x.dim()} ({name})")
+    if (size is None) == (scales is None):
+        raise RuntimeError(f"Must specify exactly one of output_size and scale_factors ({name})")
+    if size is not None:
+        return [size] if isinstance(size, int) else list(size)
+    if len(scales) != n:
+        raise RuntimeError(f"It is expected scale_factors to have {n} numbers, but got {len(scales)} ({name})")
+    found = []
+    for k in range(n):
+        wanted = x.size(k + 2) * <double>scales[k]
+        if not -1e18 < wanted < 1e18:
+            raise RuntimeError(f"{name}: a scale factor of {scales[k]} gives no size")
+        found.append(int(wanted))
+    return found
+
+
+def _upsampler(name, n, kind, corners, antialias):
+    """The function of one of PyTorch's names: (input, output_size, [align_corners,] scale_factors)."""
+    if corners:
+        def upsample(input, output_size, align_corners, scale_factors=None):
+            return _resize(input, kind, output_sizes(input, n, output_size, scale_factors, name), scale_factors, align_corners, antialias)
+    else:
+        def upsample(input, output_size, scale_factors=None):
+            return _resize(input, kind, output_sizes(input, n, output_size, scale_factors, name), scale_factors, False, antialias)
+    upsample.__name__ = upsample.__qualname__ = name
+    return upsample
+
+
+EXTRA_EXPORTS = {"grid_sampler_2d": "f", "grid_sampler_3d": "f"}
+for _n, _linear in ((1, "linear"), (2, "bilinear"), (3, "trilinear")):
+    for _name, _kind, _corners, _antialias in (
+        (f"upsample_nearest{_n}d", RESIZE_NEAREST, False, False), (f"_upsample_nearest_exact{_n}d", RESIZE_NEAREST_EXACT, False, False),
+        (f"upsample_{_linear}{_n}d", RESIZE_LINEAR, True, False),
+    ):
+        globals()[_name] = _upsampler(_name, _n, _kind, _corners, _antialias)
+        EXTRA_EXPORTS[_name] = ""
+for _name, _kind, _antialias in (("upsample_bicubic2d", RESIZE_CUBIC, False), ("_upsample_bilinear2d_aa", RESIZE_LINEAR, True), ("_upsample_bicubic2d_aa", RESIZE_CUBIC, True)):
+    globals()[_name] = _upsampler(_name, 2, _kind, True, _antialias)
+    EXTRA_EXPORTS[_name] = ""

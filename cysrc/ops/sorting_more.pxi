@@ -1,0 +1,439 @@
+# Compositions: what follows from sorting, counting and differences. Their gradients follow from the parts.
+import builtins as _builtins
+
+cdef object range_of = _builtins.range          # `range` and `sorted` are names of parameters here
+
+cdef object deliver(str name, object result, object out):
+    """A composed result, into `out` where one is given."""
+    if out is None:
+        return result
+    check_out(out, name)
+    if (<TensorBase>result).requires_grad:
+        refuse_out(name)
+    into(name, result, out)
+    bump_version(<TensorBase>out)
+    return out
+
+
+def argsort(input, dim=-1, descending=False, *, stable=False):
+    """The positions that sort input along dim; equal elements keep their order."""
+    as_tensor_arg(input, "argsort", "input")
+    return _ops.sort(input, dim, descending, stable=stable)[1]
+
+
+def msort(input, *, out=None):
+    """input sorted along its first dimension."""
+    as_tensor_arg(input, "msort", "input")
+    return deliver("msort", _ops.sort(input, 0)[0], out)
+
+
+cdef object median_of(object function, str name, object input, object dim, object keepdim, object out, bint skip_nan):
+    cdef TensorBase self
+    if not is_plain(input) and has_function(input):
+        r = call_torch_function(function, (input,) if dim is None else (input, dim, keepdim), {} if out is None else {"out": out})
+        if r is not NotImplemented:
+            return r
+    self = as_tensor_arg(input, name, "input")
+    if dim is None:
+        if out is not None:
+            return deliver(name, op_median_all(self, skip_nan), out)
+        return op_median_all(self, skip_nan)
+    along = parse_int(dim, name, "dim")
+    keep = parse_bool(keepdim, name, "keepdim")
+    if out is not None:
+        check_outs(out, name, 2)
+    pair = (op_nanmedian_dim if skip_nan else op_median_dim)(self, along, keep, out, FRESH if out is None else OUT)
+    if out is not None:
+        bump_outs(out)
+    return pair
+
+
+def median(input, dim=None, keepdim=False, *, out=None):
+    """The lower median of all elements, or (values, indices) along dim; NaN where there is one."""
+    return median_of(median, "median", input, dim, keepdim, out, False)
+
+
+def nanmedian(input, dim=None, keepdim=False, *, out=None):
+    """The lower median of the elements that are not NaN, of all or as (values, indices) along dim."""
+    return median_of(nanmedian, "nanmedian", input, dim, keepdim, out, True)
+
+
+# ---- quantiles ------------------------------------------------------------------------------------------------------
+
+cdef object quantile_of(str name, object input, object q, object dim, object keepdim, object interpolation, object out, bint skip_nan):
+    cdef TensorBase x = as_tensor_arg(input, name, "input"), t
+    if x.dtype != F32 and x.dtype != F64:
+        raise RuntimeError(f"{name}() input tensor must be either float or double dtype")
+    if x.numel == 0:
+        raise RuntimeError(f"{name}() input tensor must be non-empty")
+    if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
+        raise RuntimeError(f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}")
+    if isinstance(q, TensorBase):
+        t = <TensorBase>q
+        if t.ndim > 1:
+            raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
+        if t.dtype != x.dtype:
+            raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
+        if t.device_type != DEV_META and t.numel and not _ops.all((q.detach() >= 0) & (q.detach() <= 1)).item():
+            raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
+    else:
+        if not 0 <= parse_double(q, name, "q") <= 1:
+            raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q}")
+        q = _ops.full((), q, dtype=dtype_of(x.dtype), device=input.device)
+    if out is not None and (<TensorBase?>out).dtype != x.dtype:
+        raise RuntimeError(f"{name}() out tensor must be same dtype as the input tensor")
+    d = wrap_dim(0 if dim is None else parse_int(dim, name, "dim"), 1 if dim is None else x.ndim)
+    ordered = _ops.sort(input.reshape(-1) if dim is None else input, d)[0]
+    if ordered.dim() == 0:
+        ordered = ordered.unsqueeze(0)
+    ordered = ordered.movedim(d, -1)
+    n = ordered.size(-1)
+    # ranks (*, number of q) are positions in the ordered lines, with a fraction
+    fractions = q.reshape(-1)
+    missing = ordered.detach().isnan()
+    if skip_nan:
+        ranks = fractions * (n - 1 - missing.sum(-1, True)).clamp(min=0).to(q.dtype)
+    else:
+        # the last element of a line with a NaN is one
+        ranks = (fractions * (n - 1)).expand((*missing.sum(-1).shape, fractions.numel()))
+        ranks = ranks.masked_fill(missing[..., -1:], n - 1)
+    if interpolation == "lower":
+        ranks = ranks.floor()
+    elif interpolation == "higher":
+        ranks = ranks.ceil()
+    elif interpolation == "nearest":
+        ranks = ranks.round()
+    below = ranks.detach().floor().long()
+    result = ordered.gather(-1, below)
+    if interpolation == "linear" or interpolation == "midpoint":
+        weights = _ops.full_like(ranks.detach(), 0.5) if interpolation == "midpoint" else ranks - below
+        result = _ops.lerp(result, ordered.gather(-1, ranks.detach().ceil().long()), weights)
+    # the q dimension first, or none for a number
+    if keepdim:
+        if dim is None:
+            result = result.reshape((1,) * x.ndim + (-1,))
+        elif x.ndim:
+            result = result.unsqueeze(d)
+    result = result.movedim(-1, 0) if q.dim() else result.squeeze(-1)
+    return deliver(name, result, out)
+
+
+def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
+    """The q-th quantiles (a number or a vector in [0, 1], whose dimension leads) of all elements or along dim."""
+    return quantile_of("quantile", input, q, dim, keepdim, interpolation, out, False)
+
+
+def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
+    """quantile of the elements that are not NaN."""
+    return quantile_of("nanquantile", input, q, dim, keepdim, interpolation, out, True)
+
+
+# ---- histograms -----------------------------------------------------------------------------------------------------
+
+cdef object double_vector(object t):
+    return contiguous_of(cast_to(<TensorBase>t.detach().reshape(-1), F64))
+
+
+cdef int number_bins(TensorBase flat, object x, object edges, bint uniform, bint adjust) except -1:
+    """flat = flat * bins + the bin of each element of x, -1 outside of all."""
+    cdef BinArgs b
+    cdef TensorBase v = double_vector(x), e = double_vector(edges)
+    b.x = <const double*>data_of(v)
+    b.edges = <const double*>data_of(e)
+    b.flat = <int64_t*>data_of(flat)
+    b.n = v.numel
+    b.bins = e.numel - 1
+    b.uniform = uniform
+    b.adjust = adjust
+    with nogil:
+        sort_bins(&b)
+    return 0
+
+
+cdef object tally(TensorBase flat, object weight, int64_t bins):
+    """How often each number below `bins` occurs (int64), or with what total weight (float64)."""
+    cdef TensorBase counts = empty_tensor(1, &bins, I64 if weight is None else F64, DEV_CPU), w = None
+    cdef const double* p = NULL
+    cdef const int64_t* at = <const int64_t*>data_of(flat)
+    cdef char* total = data_of(counts)
+    cdef int64_t n = flat.numel
+    memset(total, 0, bins * 8)
+    if weight is not None:
+        w = double_vector(weight)
+        p = <const double*>data_of(w)
+    with nogil:
+        sort_count(at, p, n, total)
+    return counts
+
+
+def bincount(input, weights=None, minlength=0):
+    """How often (or with which total weight) each value of a vector of non-negative integers occurs."""
+    cdef TensorBase x = as_tensor_arg(input, "bincount", "input"), flat
+    cdef int64_t n = parse_int(minlength, "bincount", "minlength"), low = 0, high = -1
+    if n < 0:
+        raise RuntimeError("minlength should be >= 0")
+    if x.ndim != 1 or category[x.dtype] > CAT_INT or x.dtype == BOOL:
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if x.device_type == DEV_META:
+        raise NotImplementedError("bincount(): the result's shape depends on the data, which meta tensors do not have")
+    if weights is not None and ((<TensorBase?>weights).ndim != 1 or (<TensorBase>weights).numel != x.numel):
+        raise RuntimeError("weights should be 1-d and have the same length as input")
+    flat = contiguous_of(cast_to(x, I64))
+    cdef const int64_t* p = <const int64_t*>data_of(flat)
+    if x.numel:
+        with nogil:
+            sort_range(p, flat.numel, &low, &high)
+        if low < 0:
+            raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    n = max(n, high + 1)
+    counts = tally(flat, weights, n)
+    return counts.float() if weights is not None and (<TensorBase>weights).dtype == F32 else counts
+
+
+cdef object outer_edges(TensorBase x, object low, object high, str name):
+    """The given range, or that of the data; widened when it is a point."""
+    if low == high and x.numel:
+        low, high = x.amin().item(), x.amax().item()
+    low, high = float(low), float(high)
+    if not (-1e400 < low < 1e400 and -1e400 < high < 1e400):
+        raise RuntimeError(f"torch.{name}: range of [{low}, {high}] is not finite")
+    if low > high:
+        raise RuntimeError(f"torch.{name}: max must be larger than min")
+    return (low - 1, high + 1) if low == high else (low, high)
+
+
+def histc(input, bins=100, min=0, max=0, *, out=None):
+    """How many elements fall into each of `bins` equal bins between min and max (those of the data when equal)."""
+    cdef TensorBase x = as_tensor_arg(input, "histc", "input"), flat
+    n = parse_int(bins, "histc", "bins")
+    if category[x.dtype] != CAT_FLOAT:
+        raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{type_text(x)}'")
+    if n <= 0:
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {n} for dimension 0")
+    if x.device_type == DEV_META:
+        return _ops.empty(n, dtype=dtype_of(x.dtype), device="meta")
+    low, high = outer_edges(x, parse_double(min, "histc", "min"), parse_double(max, "histc", "max"), "histc")
+    flat = _ops.zeros(x.numel, dtype=dtype_of(I64))
+    number_bins(flat, input, _ops.linspace(low, high, n + 1, dtype=dtype_of(F64)), True, False)
+    return deliver("histc", cast_to(tally(flat, None, n), x.dtype), out)
+
+
+cdef object histogram_edges(TensorBase x, object bins, object range, str name, int dimension):
+    """(edges in x's type, whether they are equally spaced)."""
+    if isinstance(bins, TensorBase):
+        if (<TensorBase>bins).ndim != 1 or (<TensorBase>bins).numel < 1:
+            raise RuntimeError(f"torch.{name}(): bins tensor should have one dimension, but got {(<TensorBase>bins).ndim} dimensions in the bins tensor for dimension {dimension}")
+        if (<TensorBase>bins).dtype != x.dtype:
+            raise RuntimeError(f"torch.{name}(): input tensor and bins tensors should have the same dtype, but got input with dtype {type_text(x)} and bins for dimension {dimension} with dtype {type_text(bins)}")
+        return bins.detach(), False
+    n = parse_int(bins, name, "bins")
+    if n <= 0:
+        raise RuntimeError(f"torch.{name}(): bins must be > 0, but got {n} for dimension {dimension}")
+    if range is None:
+        low, high = (x.amin().item(), x.amax().item()) if x.numel else (0.0, 1.0)
+    else:
+        low, high = range
+        if low > high:
+            raise RuntimeError(f"torch.{name}: dimension {dimension} of leftmost edge {low} must be smaller than the rightmost edge {high}")
+    if not (-1e400 < low < 1e400 and -1e400 < high < 1e400):
+        raise RuntimeError(f"torch.{name}: dimension {dimension}'s range [{low}, {high}] is not finite")
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    return _ops.linspace(low, high, n + 1, dtype=dtype_of(x.dtype)), True
+
+
+cdef object histogram_of(object samples, list bins, object range, object weight, object density, str name):
+    """(counts, [edges of each dimension]) of samples (n, dimensions)."""
+    cdef TensorBase x = samples, flat
+    cdef int k
+    if x.dtype != F32 and x.dtype != F64:
+        raise NotImplementedError(f"\"histogramdd\" not implemented for '{type_text(x)}'")
+    if x.device_type == DEV_META:
+        raise NotImplementedError(f"{name}(): the edges depend on the data, which meta tensors do not have")
+    if weight is not None:
+        if (<TensorBase?>weight).dtype != x.dtype:
+            raise RuntimeError(f"torch.{name}(): if weight tensor is provided, input tensor and weight tensor should have the same dtype, but got input({type_text(x)}), and weight({type_text(weight)})")
+        if (<TensorBase>weight).numel != x.sizes[0]:
+            raise RuntimeError(f"torch.{name}(): if weight tensor is provided it should have the same shape as the input tensor excluding its innermost dimension, but got input with shape {shape_text(x)} and weight with shape {shape_text(weight)}")
+    flat = _ops.zeros(x.sizes[0], dtype=dtype_of(I64))
+    shape, edges = [], []
+    for k in range_of(len(bins)):
+        column = samples[:, k]
+        e, uniform = histogram_edges(column, bins[k], None if range is None else (range[2 * k], range[2 * k + 1]), name, k)
+        number_bins(flat, column, e, uniform, True)
+        shape.append((<TensorBase>e).numel - 1)
+        edges.append(e)
+    total = 1
+    for n in shape:
+        total *= n
+    counts = cast_to(tally(flat, weight, total), x.dtype).reshape(shape)
+    if density:
+        counts = counts / counts.sum()
+        for k in range_of(len(bins)):
+            counts = counts / edges[k].diff().reshape([-1 if i == k else 1 for i in range_of(len(bins))])
+    return counts, edges
+
+
+
+
+
+def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
+    """(hist, bin_edges): counts or weights of elements in `bins` equal bins over range, or between the edges in the tensor bins."""
+    as_tensor_arg(input, "histogram", "input")
+    counts, edges = histogram_of(input.detach().reshape(-1, 1), [bins], range, None if weight is None else weight.detach().reshape(-1), density, "histogram")
+    if out is not None:
+        check_outs(out, "histogram", 2)
+        deliver("histogram", counts, out[0])
+        deliver("histogram", edges[0], out[1])
+        return out
+    return result_type("histogram", ("hist", "bin_edges"))((counts, edges[0]))
+
+
+def histogramdd(input, bins, *, range=None, weight=None, density=False):
+    """(hist, bin_edges) of points input (*, D): counts of shape bins, and a tuple of D vectors of edges."""
+    cdef TensorBase x = as_tensor_arg(input, "histogramdd", "input")
+    if x.ndim < 2:
+        raise RuntimeError(f"torch.histogramdd: input tensor should have at least 2 dimensions, but got {x.ndim}")
+    dimensions = x.sizes[x.ndim - 1]
+    wanted = list(bins) if isinstance(bins, (list, tuple)) else [bins] * dimensions
+    if len(wanted) != dimensions:
+        raise RuntimeError(f"torch.histogramdd: expected {dimensions} bin counts or sequences of bin edges, but got {len(wanted)}")
+    if range is not None and len(range) != 2 * dimensions:
+        raise RuntimeError(f"torch.histogramdd: for a {dimensions}-dimensional histogram range should have {2 * dimensions} elements, but got {len(range)}")
+    counts, edges = histogram_of(input.detach().reshape(-1, dimensions), wanted, range, None if weight is None else weight.detach().reshape(-1), density, "histogramdd")
+    return result_type("histogramdd", ("hist", "bin_edges"))((counts, tuple(edges)))
+
+
+# ---- differences and integrals --------------------------------------------------------------------------------------
+
+def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
+    """The n-th difference along dim, of input with prepend before and append after it."""
+    cdef TensorBase x = as_tensor_arg(input, "diff", "input")
+    cdef int64_t order = parse_int(n, "diff", "n"), size
+    cdef int d
+    if x.ndim == 0:
+        raise RuntimeError("diff expects input to be at least one-dimensional")
+    d = wrap_dim(parse_int(dim, "diff", "dim"), x.ndim)
+    for part in (prepend, append):
+        if part is not None and (<TensorBase?>part).ndim != x.ndim:
+            raise RuntimeError("diff expects prepend or append to be the same dimension as input")
+    if order < 0:
+        raise RuntimeError(f"order must be non-negative but got {order}")
+    r = input
+    if prepend is not None or append is not None:
+        r = _ops.cat([t for t in (prepend, input, append) if t is not None], d)
+    size = r.size(d)
+    if order == 0:
+        return deliver("diff", r.clone() if out is None else r, out)
+    while order > 0:
+        order -= 1
+        size -= 1
+        after, before = r.narrow(d, 1 if size >= 0 else 0, size if size > 0 else 0), r.narrow(d, 0, size if size > 0 else 0)
+        last = out if order == 0 else None
+        r = _ops.logical_xor(after, before, out=last) if x.dtype == BOOL else _ops.sub(after, before, out=last)
+    return r
+
+
+cdef object gradient_along(object x, int d, object spacing, int64_t edge_order):
+    """Central differences inside, one-sided ones at the ends; `spacing` a number or a vector of coordinates."""
+    n = x.size(d)
+    before, here, after = x.narrow(d, 0, n - 2), x.narrow(d, 1, n - 2), x.narrow(d, 2, n - 2)
+    first = [x.narrow(d, i, 1) for i in range_of(edge_order + 1)]
+    last = [x.narrow(d, n - 1 - i, 1) for i in range_of(edge_order + 1)]
+    if not isinstance(spacing, TensorBase):
+        inside = (after - before) / (2 * spacing)
+        if edge_order == 1:
+            low, high = (first[1] - first[0]) / spacing, (last[0] - last[1]) / spacing
+        else:
+            low = (4 * first[1] - 3 * first[0] - first[2]) / (2 * spacing)
+            high = (3 * last[0] - 4 * last[1] + last[2]) / (2 * spacing)
+        return _ops.cat([low, inside, high], d)
+    shape = [1] * x.dim()
+    shape[d] = n - 1
+    h = spacing.diff().reshape(shape)
+    a, b = h.narrow(d, 0, n - 2), h.narrow(d, 1, n - 2)
+    inside = before * (-b / (a * (a + b))) + here * ((b - a) / (a * b)) + after * (a / (b * (a + b)))
+    a, b = h.narrow(d, 0, 1), h.narrow(d, n - 2, 1)
+    if edge_order == 1:
+        return _ops.cat([(first[1] - first[0]) / a, inside, (last[0] - last[1]) / b], d)
+    c, e = h.narrow(d, 1, 1), h.narrow(d, n - 3, 1)
+    low = first[0] * (-(2 * a + c) / (a * (a + c))) + first[1] * ((a + c) / (a * c)) - first[2] * (a / (c * (a + c)))
+    high = last[0] * ((2 * b + e) / (b * (b + e))) - last[1] * ((b + e) / (b * e)) + last[2] * (b / (e * (b + e)))
+    return _ops.cat([low, inside, high], d)
+
+
+def gradient(input, *, spacing=None, dim=None, edge_order=1):
+    """The derivative along each of the dimensions dim (all), by second-order differences; spacing: a number, a list of
+    numbers or of vectors of coordinates."""
+    cdef TensorBase x = as_tensor_arg(input, "gradient", "input")
+    order = parse_int(edge_order, "gradient", "edge_order")
+    if order not in (1, 2):
+        raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
+    if dim is None:
+        dims = list(range_of(x.ndim))
+    else:
+        dims = [wrap_dim(d, x.ndim) for d in (dim if isinstance(dim, (list, tuple)) else [dim])]
+        if len(set(dims)) != len(dims):
+            raise RuntimeError(f"dim {dims} names a dimension more than once (gradient)")
+    if isinstance(spacing, (list, tuple)):
+        spaces = list(spacing)
+        if len(spaces) != len(dims):
+            raise RuntimeError(f"torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to 'self.dim() = {len(dims)}', since dim argument is {'None' if dim is None else 'given'}, but got a list of length {len(spaces)}")
+    elif isinstance(spacing, TensorBase):
+        raise TypeError("gradient(): argument 'spacing' must be a number or a list, not Tensor")
+    else:
+        spaces = [1 if spacing is None else spacing] * len(dims)
+    result = []
+    for d, space in zip(dims, spaces):
+        if x.sizes[d] < order + 1:
+            raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
+        if isinstance(space, TensorBase) and (<TensorBase>space).ndim != 1:
+            raise RuntimeError(f"torch.gradient expected each element of spacing to have one dimension, but got {(<TensorBase>space).ndim}")
+        if isinstance(space, TensorBase) and (<TensorBase>space).numel != x.sizes[d]:
+            raise RuntimeError(f"torch.gradient expected spacing to have {x.sizes[d]} coordinates for dimension {d}, but got {(<TensorBase>space).numel}")
+        result.append(gradient_along(input, d, space, order))
+    return tuple(result)
+
+
+cdef object trapezes(object y, object x, object dx, object dim, str name):
+    """The area under each step along dim: twice it, and what it has to be multiplied by afterwards."""
+    cdef TensorBase t = as_tensor_arg(y, name, "y")
+    cdef int d = wrap_dim(parse_int(dim, name, "dim"), t.ndim)
+    if t.ndim == 0:
+        raise IndexError(f"{name}: y must have a dimension")
+    n = t.sizes[d]
+    if n == 0:
+        return y.narrow(d, 0, 0), 0.5, d
+    sums = y.narrow(d, 1, n - 1) + y.narrow(d, 0, n - 1)
+    if x is None:
+        return sums, 0.5 * (1 if dx is None else dx) if not isinstance(dx, TensorBase) else dx * 0.5, d
+    if dx is not None:
+        raise TypeError(f"{name}(): x and dx exclude each other")
+    if (<TensorBase?>x).ndim == 0:
+        raise IndexError(f"{name}: x must have a dimension")
+    if (<TensorBase>x).ndim == 1:
+        if (<TensorBase>x).numel != n:
+            raise RuntimeError(f"{name}: There must be one `x` value for each sample point, got {(<TensorBase>x).numel} for {n}")
+        shape = [1] * t.ndim
+        shape[d] = n - 1
+        return sums * x.diff().reshape(shape), 0.5, d
+    while x.dim() < t.ndim:
+        x = x.unsqueeze(0)
+    if x.size(d) != n:
+        raise RuntimeError(f"{name}: There must be one `x` value for each sample point, got {x.size(d)} for {n}")
+    return sums * x.diff(dim=d), 0.5, d
+
+
+def trapezoid(y, x=None, *, dx=None, dim=-1):
+    """The integral of y along dim by the trapezoidal rule, at the points x or with the distance dx (1)."""
+    areas, scale, d = trapezes(y, x, dx, dim, "trapezoid")
+    return areas.sum(d) * scale
+
+
+trapz = trapezoid
+
+
+def cumulative_trapezoid(y, x=None, *, dx=None, dim=-1):
+    """The running integral of y along dim by the trapezoidal rule; one element less than y."""
+    areas, scale, d = trapezes(y, x, dx, dim, "cumulative_trapezoid")
+    return areas.cumsum(d) * scale
