@@ -232,7 +232,11 @@ static void F(resize_lines)(const ResizeArgs *a, i64 begin, i64 end, char *scrat
                         const char *from = x + (slice * height->in + row) * in_row * item;
                         if (!real)
                             F(load)(a->dtype, from, in, in_row);
-                        F(row)(width, real ? (const REAL *)from : in, rows + row % height->span * out_row, a->inner);
+                        REAL *resized = rows + row % height->span * out_row;
+                        F(row)(width, real ? (const REAL *)from : in, resized, a->inner);
+                        if (a->dtype == DT_u8) /* bytes between the dimensions too, as PyTorch has it */
+                            for (i64 i = 0; i < out_row; i++)
+                                resized[i] = (u8)(resized[i] < 0 ? 0 : resized[i] > 255 ? 255 : resized[i] + (REAL)0.5);
                     }
                     REAL *to = slices + slice % depth->span * out_plane + h * out_row;
                     if (depth->out == 1 && depth->in == 1) { /* no depth to blend: straight to the result */

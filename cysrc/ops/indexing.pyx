@@ -660,7 +660,7 @@ def embedding_dense_backward(TensorBase grad_output not None, TensorBase indices
 
 EXTRA_EXPORTS = {
     "index_put": "fm", "index_put_": "fm", "index_fill": "fm", "index_fill_": "m", "scatter": "fm", "scatter_": "m", "masked_fill": "fm", "masked_fill_": "m",
-    "nonzero": "fm", "argwhere": "fm", "take_along_dim": "fm", "one_hot": "", "bincount": "fm", "bucketize": "f", "searchsorted": "f", "select_scatter": "fm",
+    "nonzero": "fm", "argwhere": "fm", "take_along_dim": "fm", "one_hot": "", "bucketize": "f", "searchsorted": "f", "select_scatter": "fm", "nonzero_static": "fm", "unravel_index": "f", "fill_diagonal_": "m", "renorm": "fm", "renorm_": "m",
     "slice_scatter": "fm", "diagonal_scatter": "fm", "as_strided_scatter": "fm", "isin": "f", "embedding_dense_backward": "", "index_reduce": "fm", "index_reduce_": "m",
 }
 METHOD_ALIASES = {"__getitem__": getitem, "__setitem__": setitem, "__delitem__": delitem}

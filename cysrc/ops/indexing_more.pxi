@@ -57,6 +57,94 @@ cdef tuple extremes(TensorBase t):
     return low, high
 
 
+def nonzero_static(input, *, size, fill_value=-1, out=None):
+    """The first `size` rows of nonzero(input), with rows of fill_value when there are fewer."""
+    cdef TensorBase x = as_tensor_arg(input, "nonzero_static", "input")
+    cdef int64_t n = parse_int(size, "nonzero_static", "size")
+    if n < 0:
+        raise RuntimeError(f"nonzero_static: 'size' must be an non-negative integer, but got {n}")
+    r = _ops.full((n, x.ndim), fill_value, dtype=dtype_of(I64), device=input.device)
+    if x.device_type != DEV_META:
+        found = _ops.nonzero(input)
+        count = min(n, (<TensorBase>found).sizes[0])
+        r.narrow(0, 0, count).copy_(found.narrow(0, 0, count))
+    if out is None:
+        return r
+    check_out(out, "nonzero_static")
+    check_out_type("nonzero_static", <TensorBase>out, I64)
+    finish_write("nonzero_static", <TensorBase>r, <TensorBase>out, OUT)
+    bump_version(<TensorBase>out)
+    return out
+
+
+def unravel_index(indices, shape):
+    """Positions in a flattened array of the given shape as a tuple of one tensor a dimension."""
+    cdef TensorBase i = as_tensor_arg(indices, "unravel_index", "indices")
+    cdef int64_t total = 1
+    if category[i.dtype] != CAT_INT:
+        raise TypeError(f"expected 'indices' to be integer tensor, but got {dtype_of(i.dtype)}")
+    sizes = [shape] if isinstance(shape, int) else list(shape)
+    for s in sizes:
+        if s < 0:
+            raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
+        total *= s
+    if i.device_type != DEV_META and i.numel:
+        low, high = extremes(i)
+        if low < -total or high >= total:
+            raise ValueError(f"unravel_index: indices from {low} to {high} are out of bounds for shape {tuple(sizes)}")
+    found, rest = [], _ops.remainder(indices, total) if total else indices
+    for s in reversed(sizes):
+        found.append(_ops.remainder(rest, s) if s else rest)
+        rest = _ops.floor_divide(rest, s) if s else rest
+    return tuple(reversed(found))
+
+
+def fill_diagonal_(self, fill_value, wrap=False):
+    """Fill the diagonal in place; wrap: again below, with a row between, where a matrix is taller than wide."""
+    cdef TensorBase t = as_tensor_arg(self, "fill_diagonal_", "self")
+    cdef int64_t least, step = 0, k, high
+    if t.ndim < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    for k in range(1, t.ndim):
+        if t.ndim > 2 and t.sizes[k] != t.sizes[0]:
+            raise RuntimeError("all dimensions of input must be of equal length")
+    least = min([t.sizes[k] for k in range(t.ndim)])
+    for k in range(t.ndim):
+        step += t.strides[k]
+    if least == 0:
+        return self
+    _ops.as_strided(self, (least,), (step,), t.offset).fill_(fill_value)
+    if wrap and t.ndim == 2:
+        high = t.sizes[0]
+        for k in range(t.sizes[1] + 1, high, t.sizes[1] + 1):
+            fill_diagonal_(self.narrow(0, k, high - k), fill_value)
+    return self
+
+
+def renorm(input, p, dim, maxnorm, *, out=None):
+    """input with each slice along dim scaled down to a p-norm of at most maxnorm."""
+    cdef TensorBase x = as_tensor_arg(input, "renorm", "input")
+    cdef int d, k
+    power, most = parse_double(p, "renorm", "p"), parse_double(maxnorm, "renorm", "maxnorm")
+    if power <= 0:
+        raise RuntimeError("renorm: non-positive-norm not supported")
+    if most < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {most}")
+    if x.ndim < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {x.ndim} dimensions")
+    if category[x.dtype] < CAT_FLOAT:
+        raise RuntimeError(f"renorm: expected a floating point or complex tensor, got {type_text(x)}")
+    d = wrap_dim(parse_int(dim, "renorm", "dim"), x.ndim)
+    norms = _ops.linalg_vector_norm(input, power, [k for k in range(x.ndim) if k != d], True)
+    factor = _ops.where(norms > most, most / (norms + 1e-7), _ops.ones_like(norms))
+    return _ops.mul(input, factor, out=out)
+
+
+def renorm_(self, p, dim, maxnorm):
+    """renorm in place."""
+    return self.copy_(renorm(self, p, dim, maxnorm))
+
+
 # ---- scatter into views ---------------------------------------------------------------------------------------------
 
 cdef object embedded(object input, object src, object view, str name):
@@ -221,7 +309,17 @@ def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
     return search(boundaries, input, out_int32, right, None, out, "bucketize")
 
 
-def isin(elements, test_elements, *, assume_unique=False, invert=False):
+cdef object found_in(object result, object out):
+    if out is None:
+        return result
+    check_out(out, "isin")
+    check_out_type("isin", <TensorBase>out, BOOL)
+    finish_write("isin", <TensorBase>result, <TensorBase>out, OUT)
+    bump_version(<TensorBase>out)
+    return out
+
+
+def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None):
     """Whether each of elements is among test_elements, as a bool tensor of its shape."""
     cdef TensorBase e, t
     if not isinstance(elements, TensorBase):
@@ -232,10 +330,10 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
     t = flat
     if t.numel == 0:
         r = _ops.zeros(shape_of(<TensorBase>elements), dtype=dtype_of(BOOL))
-        return _ops.logical_not(r) if invert else r
+        return found_in(_ops.logical_not(r) if invert else r, out)
     r = None
     e = elements
-    if t.numel <= 16:
+    if t.numel <= 4:
         for k in range(t.numel):
             hit = _ops.eq(elements, flat[k])
             r = hit if r is None else _ops.logical_or(r, hit)
@@ -243,4 +341,4 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
         ordered = _ops.sort(flat)[0].to(elements.dtype)
         at = searchsorted(ordered, elements).clamp(max=t.numel - 1)
         r = _ops.eq(ordered[at], elements)
-    return _ops.logical_not(r) if invert else r
+    return found_in(_ops.logical_not(r) if invert else r, out)

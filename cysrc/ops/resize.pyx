@@ -396,14 +396,14 @@ cdef int fill_windows(WindowArgs* a, str name, int64_t height, int64_t width, co
     """Check the arguments; lh and lw may come out smaller than one."""
     cdef int k
     cdef int64_t limit = <int64_t>1 << 40
-    cdef int64_t[8] v
-    cdef const Dims*[4] given
-    given[0], given[1], given[2], given[3] = kernel, dilation, padding, stride
+    cdef int64_t v[8]
+    cdef const Dims* given
     for k in range(4):
-        if given[k].n != 1 and given[k].n != 2:
-            raise RuntimeError(f"{name}: It is expected {('kernel_size', 'dilation', 'padding', 'stride')[k]} equals to 2, but got size {given[k].n}")
-        v[2 * k] = given[k].v[0]
-        v[2 * k + 1] = given[k].v[given[k].n - 1]
+        given = kernel if k == 0 else dilation if k == 1 else padding if k == 2 else stride
+        if given.n != 1 and given.n != 2:
+            raise RuntimeError(f"{name}: It is expected {('kernel_size', 'dilation', 'padding', 'stride')[k]} equals to 2, but got size {given.n}")
+        v[2 * k] = given.v[0]
+        v[2 * k + 1] = given.v[given.n - 1]
         least = 0 if k == 2 else 1
         if v[2 * k] < least or v[2 * k + 1] < least:
             what = ("kernel_size", "dilation", "padding", "stride")[k]

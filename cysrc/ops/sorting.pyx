@@ -267,6 +267,9 @@ cdef object kthvalue_cpu(TensorBase self, int64_t k, int64_t dim, bint keepdim, 
         raise IndexError(f"kthvalue(): Expected reduction dim {d} to have non-zero size.")
     if k < 1 or k > (self.sizes[d] if self.ndim else 1):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {d} (k is {k}, shape {shape_text(self)})")
+    if mode == OUT:
+        check_no_overlap("kthvalue", <TensorBase>out[0], self, False)
+        check_no_overlap("kthvalue", <TensorBase>out[1], self, False)
     return one_of_line("kthvalue", self, dim, keepdim, SORT_KTH, k - 1, out, mode)
 
 

@@ -3,11 +3,16 @@ import builtins as _builtins
 
 cdef object range_of = _builtins.range          # `range` and `sorted` are names of parameters here
 
-cdef object deliver(str name, object result, object out):
-    """A composed result, into `out` where one is given."""
+cdef object deliver(str name, object result, object out, bint exact=False):
+    """A composed result, into `out` where one is given; `exact`: which must have its type."""
     if out is None:
         return result
-    check_out(out, name)
+    if exact:
+        if not isinstance(out, TensorBase):
+            check_out(out, name)
+        check_out_type(name, <TensorBase>out, (<TensorBase>result).dtype)
+    else:
+        check_out(out, name)
     if (<TensorBase>result).requires_grad:
         refuse_out(name)
     into(name, result, out)
@@ -24,7 +29,9 @@ def argsort(input, dim=-1, descending=False, *, stable=False):
 def msort(input, *, out=None):
     """input sorted along its first dimension."""
     as_tensor_arg(input, "msort", "input")
-    return deliver("msort", _ops.sort(input, 0)[0], out)
+    if out is not None:
+        check_out(out, "msort")
+    return deliver("msort", _ops.sort(input, 0)[0], out, True)
 
 
 cdef object median_of(object function, str name, object input, object dim, object keepdim, object out, bint skip_nan):
@@ -215,7 +222,7 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
     low, high = outer_edges(x, parse_double(min, "histc", "min"), parse_double(max, "histc", "max"), "histc")
     flat = _ops.zeros(x.numel, dtype=dtype_of(I64))
     number_bins(flat, input, _ops.linspace(low, high, n + 1, dtype=dtype_of(F64)), True, False)
-    return deliver("histc", cast_to(tally(flat, None, n), x.dtype), out)
+    return deliver("histc", cast_to(tally(flat, None, n), x.dtype), out, True)
 
 
 cdef object histogram_edges(TensorBase x, object bins, object range, str name, int dimension):
@@ -225,7 +232,7 @@ cdef object histogram_edges(TensorBase x, object bins, object range, str name, i
             raise RuntimeError(f"torch.{name}(): bins tensor should have one dimension, but got {(<TensorBase>bins).ndim} dimensions in the bins tensor for dimension {dimension}")
         if (<TensorBase>bins).dtype != x.dtype:
             raise RuntimeError(f"torch.{name}(): input tensor and bins tensors should have the same dtype, but got input with dtype {type_text(x)} and bins for dimension {dimension} with dtype {type_text(bins)}")
-        return bins.detach(), False
+        return bins, False
     n = parse_int(bins, name, "bins")
     if n <= 0:
         raise RuntimeError(f"torch.{name}(): bins must be > 0, but got {n} for dimension {dimension}")
@@ -281,10 +288,12 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
     """(hist, bin_edges): counts or weights of elements in `bins` equal bins over range, or between the edges in the tensor bins."""
     as_tensor_arg(input, "histogram", "input")
     counts, edges = histogram_of(input.detach().reshape(-1, 1), [bins], range, None if weight is None else weight.detach().reshape(-1), density, "histogram")
+    if isinstance(bins, TensorBase):
+        edges[0] = edges[0].clone()
     if out is not None:
         check_outs(out, "histogram", 2)
-        deliver("histogram", counts, out[0])
-        deliver("histogram", edges[0], out[1])
+        deliver("histogram", counts, out[0], True)
+        deliver("histogram", edges[0], out[1], True)
         return out
     return result_type("histogram", ("hist", "bin_edges"))((counts, edges[0]))
 
@@ -320,11 +329,11 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
     if order < 0:
         raise RuntimeError(f"order must be non-negative but got {order}")
     r = input
+    if order == 0:
+        return deliver("diff", input.clone(), out)
     if prepend is not None or append is not None:
         r = _ops.cat([t for t in (prepend, input, append) if t is not None], d)
     size = r.size(d)
-    if order == 0:
-        return deliver("diff", r.clone() if out is None else r, out)
     while order > 0:
         order -= 1
         size -= 1

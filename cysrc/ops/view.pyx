@@ -774,8 +774,33 @@ cdef object _regeometry(TensorBase self, TensorBase v):
     return self
 
 
+def _copying(name):
+    """The function that copies what the view of that name shows."""
+    def copied(input, *args, out=None, **kwargs):
+        r = getattr(_ops if hasattr(_ops, name) else input, name)(*((input, *args) if hasattr(_ops, name) else args), **kwargs)
+        several = isinstance(r, (tuple, list))
+        if out is None:
+            return tuple([x.clone() for x in r]) if several else r.clone()
+        if tls().grad_mode and (r[0] if several else r).requires_grad:
+            refuse_out(name + "_copy")
+        if several and len(out) != len(r):
+            raise RuntimeError(f"{name}_copy: expected {len(r)} tensors in out, got {len(out)}")
+        for x, y in zip(r if several else (r,), out if several else (out,)):
+            check_out(y, name + "_copy")
+            prepare_out(name + "_copy", <TensorBase>y, (<TensorBase>x).ndim, (<TensorBase>x).sizes, (<TensorBase>x).dtype, OUT)
+            copy_elements(<TensorBase>y, <TensorBase>x)
+            bump_version(<TensorBase>y)
+        return None if several else out
+    copied.__name__ = copied.__qualname__ = name + "_copy"
+    return copied
+
+
 EXTRA_EXPORTS = {
     "view": "m", "reshape": "fm", "as_strided": "fm", "expand": "m", "expand_as": "m", "broadcast_to": "fm", "permute": "fm", "narrow": "fm",
     "split": "fm", "chunk": "fm", "tensor_split": "fm", "flatten": "fm", "unflatten": "fm", "movedim": "fm", "view_as": "m", "reshape_as": "m",
     "squeeze_": "m", "unsqueeze_": "m", "transpose_": "m", "t_": "m",
 }
+for _name in ("alias", "as_strided", "detach", "diagonal", "expand", "permute", "select", "slice", "split", "split_with_sizes", "squeeze", "t", "transpose",
+              "unbind", "unfold", "unsqueeze", "view", "view_as_complex", "view_as_real"):
+    globals()[_name + "_copy"] = _copying(_name)
+    EXTRA_EXPORTS[_name + "_copy"] = "f"

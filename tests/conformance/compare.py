@@ -71,6 +71,30 @@ def observe(library: Library, result: Any, arguments: tuple[Any, ...]) -> Observ
     return Observed(result=tree(result), arguments=[library.to_torch(tensor) for tensor in tensors])
 
 
+def rank_positions(observed: Observed, dim: int) -> None:
+    """Replaces positions along `dim` of the first argument by the rank of the value found there, the same for equal values.
+
+    Which of several equal elements a selection names is nobody's promise. Positions that no selection could name, out of
+    range or twice in one line, stay as they are.
+    """
+    leaf = observed.result[1] if isinstance(observed.result, list) else observed.result
+    if not isinstance(leaf, Leaf) or leaf.dtype != torch.int64 or not observed.arguments:
+        return
+    x, at = observed.arguments[0].detach(), leaf.value
+    if at.dim() < x.dim():
+        at = at.unsqueeze(dim)
+    if x.dim() == 0 or at.dim() != x.dim() or at.numel() == 0:
+        return
+    lines, at = x.double().movedim(dim, -1), at.movedim(dim, -1)
+    twice = bool((at.sort(-1).values.diff(dim=-1) == 0).any())
+    if twice or int(at.min()) < 0 or int(at.max()) >= lines.shape[-1]:
+        return
+    ranks = torch.searchsorted(lines.sort(-1).values.contiguous(), lines.gather(-1, at).contiguous())
+    leaf.value = ranks.movedim(-1, dim).reshape(leaf.value.shape)
+    for i in leaf.aliases:
+        observed.arguments[i] = leaf.value
+
+
 class Judge:
     """Compares two Observed of one operator; `values=False` leaves values out (uninitialised memory)."""
 

@@ -18,7 +18,7 @@ from torch.testing._internal.opinfo.core import gradcheck_wrapper_hermitian_inpu
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from . import opinfo
-from .compare import Leaf, Observed, observe
+from .compare import Leaf, Observed, observe, rank_positions
 from .library import Library
 
 # Operators of Python that OpInfo does not state for these.
@@ -69,7 +69,10 @@ def _call_case(
                 written = kwargs.pop("out", None)
                 same = None if written is None else [a is b for a, b in zip(result, written, strict=True)]
                 result = [_determined(sample, result), same]
-            return observe(library, result, (first, args, kwargs))
+            observed = observe(library, result, (first, args, kwargs))
+            if (dim := opinfo.selected_dimension(op, sample)) is not None:
+                rank_positions(observed, dim)
+            return observed
 
         return _attempt(call)
 

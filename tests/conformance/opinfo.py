@@ -30,6 +30,8 @@ UNINITIALISED = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_
 # Their results hold vectors of which any multiple by a number of size one would do (singular vectors, eigenvectors): compared
 # is what PyTorch's samples make of the results, absolute values and products in which the choice cancels.
 FREE_VECTORS = {"svd", "linalg.svd", "linalg.eigh", "linalg.eig"}
+# Operators that name positions, any of several equal elements': where their dimension stands among the arguments after the input.
+SELECTIONS = {"sort": 0, "argsort": 0, "topk": 1, "kthvalue": 1, "median": 0, "nanmedian": 0, "mode": 0}
 # OpInfo says that these have no out= though PyTorch accepts one.
 OUT_WITHOUT_FLAG = {"sum", "prod"}
 
@@ -108,6 +110,14 @@ def error_samples(op: OpInfo) -> Iterator[SampleInput]:
     seed_sampling()
     for error_input in op.error_inputs("cpu", set_seed=False):
         yield error_input.sample_input
+
+
+def selected_dimension(op: OpInfo, sample: SampleInput) -> int | None:
+    """The dimension along which equal elements may stand for each other; None for other operators and for stable sorting."""
+    if op.name not in SELECTIONS or sample.kwargs.get("stable"):
+        return None
+    place = SELECTIONS[op.name]
+    return int(sample.kwargs.get("dim", sample.args[place] if len(sample.args) > place else -1))
 
 
 def tolerances(op: OpInfo) -> dict[torch.dtype, tuple[float, float]]:

@@ -1,4 +1,4 @@
-"""Reductions, scans, softmax and sorting over each dimension of 1M and 16M elements."""
+"""Reductions, scans and softmax over each dimension of 1M and 16M elements."""
 
 from __future__ import annotations
 
@@ -57,11 +57,6 @@ _ROWS: list[tuple[str, Callable[[Any], object], Callable[[Any], object] | None]]
     ("cumsum dim 1", lambda x: x.cumsum(1), lambda x: x.cumsum(1)),
 ]
 
-_SORTING: list[tuple[str, Callable[[Any], object], Callable[[Any], object] | None]] = [
-    ("sort dim 1", lambda x: x.sort(1), lambda x: x.argsort(1)),
-    ("topk 10 dim 1", lambda x: x.topk(10, 1), None),
-]
-
 # Shapes that a square matrix does not show: short and middle dimensions, several at once, inputs that lie otherwise.
 _SHAPES: list[tuple[str, tuple[int, ...], Callable[[Any], Any], Callable[[Any], Any]]] = [
     ("100000x8, dim 1", (100_000, 8), lambda x: x, lambda f: f(1)),
@@ -113,11 +108,6 @@ def rows() -> list[Row]:
         Row(f"{name} {label}", "reduction", _of(call)(side), numpy and _of_array(numpy)(side), limit=_AT_OR_UNDER)
         for label, side in SIZES.items()
         for name, call, numpy in _ROWS
-    ]
-    # 16M sorted elements take seconds and say nothing that 1M do not.
-    found += [
-        Row(f"{name} 1M", "reduction", _of(call)(1024), numpy and _of_array(numpy)(1024), limit=_AT_OR_UNDER)
-        for name, call, numpy in _SORTING
     ]
     found += [
         Row(f"{name} {label}", "reduction", _shaped(shape, lay, take, method), limit=_AT_OR_UNDER)
