@@ -8,6 +8,13 @@ INL REAL F(cubic)(REAL x, REAL a)
     return x < 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : x < 2 ? (((x - 5) * x + 8) * x - 4) * a : 0;
 }
 
+/* The source that a coordinate lies in: whatever the scale (given numbers may be anything), one that exists. */
+INL i64 F(inside)(REAL x, i64 in)
+{
+    i64 j = x > 0 && x < (REAL)in ? (i64)x : x > 0 ? in - 1 : 0;
+    return j < in - 1 ? j : in - 1;
+}
+
 /* The taps of result i: their sources and weights, as many as are returned (at most `room`, which resize_taps bounds). */
 static i64 F(taps)(const ResizeRule *r, i64 i, i32 *index, REAL *weight)
 {
@@ -16,10 +23,10 @@ static i64 F(taps)(const ResizeRule *r, i64 i, i32 *index, REAL *weight)
     REAL scale = r->align_corners && !nearest ? (r->out > 1 ? (REAL)(in - 1) / (r->out - 1) : 0)
                : r->scale > 0 ? (REAL)(1.0 / r->scale) : (REAL)in / r->out;
     if (nearest) {
-        i64 at = (i64)(r->kind == RESIZE_NEAREST ? i * scale : (i + (REAL)0.5) * scale);
+        i64 at = F(inside)(r->kind == RESIZE_NEAREST ? i * scale : (i + (REAL)0.5) * scale, in);
         if (r->kind == RESIZE_NEAREST && (r->out == in || r->out == 2 * in))
             at = r->out == in ? i : i / 2; /* whatever the rounding of a given scale says */
-        index[0] = (i32)(at < in - 1 ? at : in - 1);
+        index[0] = (i32)at;
         weight[0] = 1;
         return 1;
     }
@@ -42,8 +49,7 @@ static i64 F(taps)(const ResizeRule *r, i64 i, i32 *index, REAL *weight)
     REAL at = r->align_corners ? scale * i : scale * (i + (REAL)0.5) - (REAL)0.5;
     if (r->kind == RESIZE_LINEAR) {
         at = at > 0 ? at : 0;
-        i64 low = (i64)at;
-        low = low < in - 1 ? low : in - 1;
+        i64 low = F(inside)(at, in);
         REAL t = at - low;
         t = t > 1 ? 1 : t;
         index[0] = (i32)low;
@@ -54,8 +60,7 @@ static i64 F(taps)(const ResizeRule *r, i64 i, i32 *index, REAL *weight)
     }
     REAL whole = F_FLOOR(at), t = at - whole;
     for (i64 k = 0; k < 4; k++) {
-        i64 j = (i64)whole - 1 + k;
-        index[k] = (i32)(j < 0 ? 0 : j < in - 1 ? j : in - 1);
+        index[k] = (i32)F(inside)(whole - 1 + k, in);
         weight[k] = F(cubic)(t + 1 - k, (REAL)-0.75);
     }
     return 4;

@@ -405,7 +405,7 @@ void EXPORT(sort_bins)(const BinArgs *h)
             }
             at--;
         }
-        at = at >= bins ? bins - 1 : at;
+        at = at >= bins ? bins - 1 : at < 0 && bins ? 0 : at; /* a width that overflows gives any number */
         h->flat[i] = h->flat[i] < 0 ? -1 : h->flat[i] * bins + at;
     }
 }

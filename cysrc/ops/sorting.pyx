@@ -340,6 +340,5 @@ include "sorting_more.pxi"
 
 EXTRA_EXPORTS = {
     "argsort": "fm", "msort": "fm", "median": "fm", "nanmedian": "fm", "unique": "fm", "unique_consecutive": "fm", "histc": "fm", "histogram": "fm",
-    "histogramdd": "f", "bincount": "fm", "quantile": "fm", "nanquantile": "fm", "diff": "fm", "gradient": "f", "trapezoid": "f", "trapz": "f",
-    "cumulative_trapezoid": "f",
+    "histogramdd": "f", "bincount": "fm", "quantile": "fm", "nanquantile": "fm", "diff": "fm", "gradient": "f",
 }

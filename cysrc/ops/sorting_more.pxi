@@ -192,6 +192,8 @@ def bincount(input, weights=None, minlength=0):
             sort_range(p, flat.numel, &low, &high)
         if low < 0:
             raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+        if high >= (<int64_t>1 << 58):
+            raise RuntimeError(f"bincount(): a value of {high} would need as many bins")
     n = max(n, high + 1)
     counts = tally(flat, weights, n)
     return counts.float() if weights is not None and (<TensorBase>weights).dtype == F32 else counts
@@ -402,47 +404,3 @@ def gradient(input, *, spacing=None, dim=None, edge_order=1):
             raise RuntimeError(f"torch.gradient expected spacing to have {x.sizes[d]} coordinates for dimension {d}, but got {(<TensorBase>space).numel}")
         result.append(gradient_along(input, d, space, order))
     return tuple(result)
-
-
-cdef object trapezes(object y, object x, object dx, object dim, str name):
-    """The area under each step along dim: twice it, and what it has to be multiplied by afterwards."""
-    cdef TensorBase t = as_tensor_arg(y, name, "y")
-    cdef int d = wrap_dim(parse_int(dim, name, "dim"), t.ndim)
-    if t.ndim == 0:
-        raise IndexError(f"{name}: y must have a dimension")
-    n = t.sizes[d]
-    if n == 0:
-        return y.narrow(d, 0, 0), 0.5, d
-    sums = y.narrow(d, 1, n - 1) + y.narrow(d, 0, n - 1)
-    if x is None:
-        return sums, 0.5 * (1 if dx is None else dx) if not isinstance(dx, TensorBase) else dx * 0.5, d
-    if dx is not None:
-        raise TypeError(f"{name}(): x and dx exclude each other")
-    if (<TensorBase?>x).ndim == 0:
-        raise IndexError(f"{name}: x must have a dimension")
-    if (<TensorBase>x).ndim == 1:
-        if (<TensorBase>x).numel != n:
-            raise RuntimeError(f"{name}: There must be one `x` value for each sample point, got {(<TensorBase>x).numel} for {n}")
-        shape = [1] * t.ndim
-        shape[d] = n - 1
-        return sums * x.diff().reshape(shape), 0.5, d
-    while x.dim() < t.ndim:
-        x = x.unsqueeze(0)
-    if x.size(d) != n:
-        raise RuntimeError(f"{name}: There must be one `x` value for each sample point, got {x.size(d)} for {n}")
-    return sums * x.diff(dim=d), 0.5, d
-
-
-def trapezoid(y, x=None, *, dx=None, dim=-1):
-    """The integral of y along dim by the trapezoidal rule, at the points x or with the distance dx (1)."""
-    areas, scale, d = trapezes(y, x, dx, dim, "trapezoid")
-    return areas.sum(d) * scale
-
-
-trapz = trapezoid
-
-
-def cumulative_trapezoid(y, x=None, *, dx=None, dim=-1):
-    """The running integral of y along dim by the trapezoidal rule; one element less than y."""
-    areas, scale, d = trapezes(y, x, dx, dim, "cumulative_trapezoid")
-    return areas.cumsum(d) * scale
