@@ -10,6 +10,7 @@ enum { RESIZE_NEAREST, RESIZE_NEAREST_EXACT, RESIZE_LINEAR, RESIZE_CUBIC };
  * range of sources of one result. */
 typedef struct {
     int64_t in, out, span;
+    int64_t taps; /* of every result, 0 where they differ */
     const int64_t *start;
     const int32_t *index;
     const void *weight;

@@ -132,11 +132,10 @@ static void F(row)(const ResizeAxis *t, const REAL *restrict x, REAL *restrict y
     const i64 *start = t->start;
     const i32 *index = t->index;
     const REAL *weight = t->weight;
-    i64 m = start[t->out];
-    if (inner == 1 && m == t->out && t->span == 1) {
+    if (inner == 1 && t->taps == 1) {
         for (i64 i = 0; i < t->out; i++)
             y[i] = weight[i] * x[index[i]];
-    } else if (inner == 1 && m == 2 * t->out && t->span <= 2) {
+    } else if (inner == 1 && t->taps == 2) {
         for (i64 i = 0; i < t->out; i++)
             y[i] = weight[2 * i] * x[index[2 * i]] + weight[2 * i + 1] * x[index[2 * i + 1]];
     } else if (inner == 1) {

@@ -135,6 +135,9 @@ def renorm(input, p, dim, maxnorm, *, out=None):
     if category[x.dtype] < CAT_FLOAT:
         raise RuntimeError(f"renorm: expected a floating point or complex tensor, got {type_text(x)}")
     d = wrap_dim(parse_int(dim, "renorm", "dim"), x.ndim)
+    if out is not None:
+        check_out(out, "renorm")
+        check_out_type("renorm", <TensorBase>out, x.dtype)
     norms = _ops.linalg_vector_norm(input, power, [k for k in range(x.ndim) if k != d], True)
     factor = _ops.where(norms > most, most / (norms + 1e-7), _ops.ones_like(norms))
     return _ops.mul(input, factor, out=out)
@@ -142,7 +145,7 @@ def renorm(input, p, dim, maxnorm, *, out=None):
 
 def renorm_(self, p, dim, maxnorm):
     """renorm in place."""
-    return self.copy_(renorm(self, p, dim, maxnorm))
+    return self.copy_(renorm(self.clone(), p, dim, maxnorm))
 
 
 # ---- scatter into views ---------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ cdef extern from "resize.h" nogil:
         GRID_REFLECTION
     ctypedef struct ResizeAxis:
         int64_t sources "in"
-        int64_t out, span
+        int64_t out, span, taps
         const int64_t* start
         const int32_t* index
         const void* weight
@@ -129,7 +129,10 @@ cdef object make_axis(ResizeAxis* t, const ResizeRule* rule, bint transposed):
     t.sources = sources
     t.out = results
     t.span = 1
+    t.taps = s[1]
     for i in range(results):
+        if s[i + 1] - s[i] != t.taps:
+            t.taps = 0
         if s[i] == s[i + 1]:
             continue
         low = high = at[s[i]]
@@ -148,7 +151,7 @@ cdef object make_axis(ResizeAxis* t, const ResizeRule* rule, bint transposed):
 cdef int no_axis(ResizeAxis* t, TensorBase ones) noexcept:
     """A dimension of size 1 that stays; `ones` is [0, 1, 1.0 as REAL, 0, 1] in bytes of 8."""
     cdef char* p = data_of(ones)
-    t.sources = t.out = t.span = 1
+    t.sources = t.out = t.span = t.taps = 1
     t.start = <int64_t*>p
     t.weight = p + 16
     t.index = <int32_t*>(p + 24)

@@ -332,7 +332,9 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
         raise RuntimeError(f"order must be non-negative but got {order}")
     r = input
     if order == 0:
-        return deliver("diff", input.clone(), out)
+        if out is not None:
+            check_out(out, "diff")
+        return deliver("diff", input.clone(), out, True)
     if prepend is not None or append is not None:
         r = _ops.cat([t for t in (prepend, input, append) if t is not None], d)
     size = r.size(d)

@@ -777,7 +777,12 @@ cdef object _regeometry(TensorBase self, TensorBase v):
 def _copying(name):
     """The function that copies what the view of that name shows."""
     def copied(input, *args, out=None, **kwargs):
-        r = getattr(_ops if hasattr(_ops, name) else input, name)(*((input, *args) if hasattr(_ops, name) else args), **kwargs)
+        if name == "view" and not (args and isinstance(args[0], dtype)):
+            r = _ops.reshape(input, *args, **kwargs)       # a copy needs no strides that a view could have
+        elif hasattr(_ops, name):
+            r = getattr(_ops, name)(input, *args, **kwargs)
+        else:
+            r = getattr(input, name)(*args, **kwargs)
         several = isinstance(r, (tuple, list))
         if out is None:
             return tuple([x.clone() for x in r]) if several else r.clone()
@@ -786,7 +791,9 @@ def _copying(name):
         if several and len(out) != len(r):
             raise RuntimeError(f"{name}_copy: expected {len(r)} tensors in out, got {len(out)}")
         for x, y in zip(r if several else (r,), out if several else (out,)):
-            check_out(y, name + "_copy")
+            if not isinstance(y, TensorBase) or not name.startswith("split"):
+                check_out(y, name + "_copy")
+            check_out_type(name + "_copy", <TensorBase>y, (<TensorBase>x).dtype)
             prepare_out(name + "_copy", <TensorBase>y, (<TensorBase>x).ndim, (<TensorBase>x).sizes, (<TensorBase>x).dtype, OUT)
             copy_elements(<TensorBase>y, <TensorBase>x)
             bump_version(<TensorBase>y)

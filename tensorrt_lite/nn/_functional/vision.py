@@ -38,6 +38,8 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
             f"pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, "
             f"but input.size(-3)={channels} is not divisible by {r * r}"
         )
+    if r == 1:
+        return input.clone()
     n = len(lead)
     blocks = input.reshape(*lead, channels // (r * r), r, r, height, width)
     order = [*range(n), n, n + 3, n + 1, n + 4, n + 2]
@@ -61,6 +63,8 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
                 f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but "
                 f"input.size({-2 if name == 'height' else -1})={size} is not divisible by {r}"
             )
+    if r == 1:
+        return input.clone()
     n = len(lead)
     blocks = input.reshape(*lead, channels, height // r, r, width // r, r)
     order = [*range(n), n, n + 2, n + 4, n + 1, n + 3]
@@ -157,6 +161,8 @@ def _resample(
         return op(input, output_size, factors)
     if mode == "area":
         op = (_ops.adaptive_avg_pool1d, _ops.adaptive_avg_pool2d, _ops.adaptive_avg_pool3d)[n - 1]
+        if n == 3 and input.dtype in (trt.float16, trt.bfloat16):
+            return op(input.float(), output_size).to(input.dtype)  # pooled in two steps, rounded once
         return op(input, output_size)
     if mode == "bicubic" and n == 2:
         op = _ops._upsample_bicubic2d_aa if antialias else _ops.upsample_bicubic2d
