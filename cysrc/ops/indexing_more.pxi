@@ -145,6 +145,7 @@ def renorm(input, p, dim, maxnorm, *, out=None):
 
 def renorm_(self, p, dim, maxnorm):
     """renorm in place."""
+    as_tensor_arg(self, "renorm_", "self")
     return self.copy_(renorm(self.clone(), p, dim, maxnorm))
 
 

@@ -289,7 +289,7 @@ cdef object histogram_of(object samples, list bins, object range, object weight,
 def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
     """(hist, bin_edges): counts or weights of elements in `bins` equal bins over range, or between the edges in the tensor bins."""
     as_tensor_arg(input, "histogram", "input")
-    counts, edges = histogram_of(input.detach().reshape(-1, 1), [bins], range, None if weight is None else weight.detach().reshape(-1), density, "histogram")
+    counts, edges = histogram_of(input.detach().reshape(-1, 1), [bins], range, None if weight is None else (<object>as_tensor_arg(weight, "histogram", "weight")).detach().reshape(-1), density, "histogram")
     if isinstance(bins, TensorBase):
         edges[0] = edges[0].clone()
     if out is not None:
@@ -311,7 +311,7 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):
         raise RuntimeError(f"torch.histogramdd: expected {dimensions} bin counts or sequences of bin edges, but got {len(wanted)}")
     if range is not None and len(range) != 2 * dimensions:
         raise RuntimeError(f"torch.histogramdd: for a {dimensions}-dimensional histogram range should have {2 * dimensions} elements, but got {len(range)}")
-    counts, edges = histogram_of(input.detach().reshape(-1, dimensions), wanted, range, None if weight is None else weight.detach().reshape(-1), density, "histogramdd")
+    counts, edges = histogram_of(input.detach().reshape(-1, dimensions), wanted, range, None if weight is None else (<object>as_tensor_arg(weight, "histogramdd", "weight")).detach().reshape(-1), density, "histogramdd")
     return result_type("histogramdd", ("hist", "bin_edges"))((counts, tuple(edges)))
 
 
@@ -338,6 +338,7 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
     if prepend is not None or append is not None:
         r = _ops.cat([t for t in (prepend, input, append) if t is not None], d)
     size = r.size(d)
+    order = min(order, max(size, 1))           # nothing is left to subtract afterwards
     while order > 0:
         order -= 1
         size -= 1
