@@ -574,6 +574,72 @@ def dist(input: Any, other: Any, p: float = 2) -> Any:
     return _ops.norm(input - other, p)
 
 
+# ---- distances
+
+# elements of the differences held at a time; more rows are taken in pieces
+_DIFFERENCES = 1 << 22
+
+
+def _check_distance(name: str, x: Any, p: float) -> None:
+    if not x.is_floating_point() or x.element_size() == 2:
+        raise RuntimeError(f"{name} only supports floating-point dtypes, got: {x.dtype}")
+    if p < 0:
+        raise RuntimeError(f"{name} only supports non-negative p values")
+
+
+def _row_norms(x: Any, p: float) -> Any:
+    """p = 0 counts what is not zero; its derivative is zero, not absent."""
+    return x.sgn().abs().sum(-1) if p == 0 else _ops.linalg_vector_norm(x, p, -1)
+
+
+def _matrix_distances(x1: Any, x2: Any) -> Any:
+    """Euclidean distances from the products of rows: |a - b|^2 = |a|^2 - 2 a b + |b|^2, which loses digits of close rows."""
+    squares1, squares2 = (x1 * x1).sum(-1, True), (x2 * x2).sum(-1, True)
+    left = _ops.cat((-2 * x1, squares1, _ops.ones_like(squares1)), -1)
+    right = _ops.cat((x2, _ops.ones_like(squares2), squares2), -1)
+    squares = (left @ right.transpose(-2, -1)).clamp(min=0)
+    # the distance of equal rows has no derivative: zero stands for it
+    apart = squares > 0
+    return _ops.where(apart, _ops.where(apart, squares, 1.0).sqrt(), 0.0)
+
+
+def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = None) -> Any:
+    """The p-norms of the differences of all rows. x1: (*, n, d), x2: (*, m, d), batches broadcast -> (*, n, m).
+
+    compute_mode: 'use_mm_for_euclid_dist_if_necessary' (default: with more than 25 rows), 'use_mm_for_euclid_dist' or
+    'donot_use_mm_for_euclid_dist' say whether p = 2 goes by a product of matrices.
+    """
+    for x in (x1, x2):
+        if x.dim() < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {'X1' if x is x1 else 'X2'} got: {x.dim()}D")
+        _check_distance("cdist", x, p)
+    if x1.shape[-1] != x2.shape[-1]:
+        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
+    modes = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
+    if compute_mode is not None and compute_mode not in modes:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    mode = 0 if compute_mode is None else modes.index(compute_mode)
+    n, m = x1.shape[-2], x2.shape[-2]
+    if p == 2 and (mode == 1 or mode == 0 and (n > 25 or m > 25)):
+        return _matrix_distances(x1, x2)
+    rows = x2.unsqueeze(-3)
+    step = max(1, _DIFFERENCES // max(1, m * x1.shape[-1] * _product(x1.shape[:-2]) * _product(x2.shape[:-2])))
+    parts = [_row_norms(x1.narrow(-2, i, min(step, n - i)).unsqueeze(-2) - rows, p) for i in range(0, max(n, 1), step)]
+    return parts[0] if len(parts) == 1 else _ops.cat(parts, -2)
+
+
+def pdist(input: Any, p: float = 2.0) -> Any:
+    """The p-norms of the differences of all pairs of rows, first with second, first with third, ... input: (n, d) -> (n (n - 1) / 2,)."""
+    if input.dim() != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.dim()}D")
+    _check_distance("pdist", input, p)
+    n = input.shape[0]
+    if n < 2:
+        return input.new_zeros(0) + input.reshape(-1).narrow(0, 0, 0)
+    parts = [_row_norms(input.narrow(0, i, 1) - input.narrow(0, i + 1, n - i - 1), p) for i in range(n - 1)]
+    return _ops.cat(parts)
+
+
 # ---- integrals of samples
 
 
@@ -630,5 +696,5 @@ EXPORTS = {
     "linalg_matrix_norm": "n", "linalg_norm": "n", "linalg_cond": "n", "linalg_matrix_rank": "n", "linalg_pinv": "n", "pinverse": "fm",
     "linalg_lstsq": "n", "linalg_matrix_exp": "n", "matrix_exp": "fm", "linalg_vander": "n", "vander": "f", "linalg_tensorinv": "n",
     "linalg_tensorsolve": "n", "linalg_diagonal": "n", "cov": "fm", "corrcoef": "fm", "dist": "fm", "trapezoid": "f", "trapz": "f",
-    "cumulative_trapezoid": "f",
+    "cumulative_trapezoid": "f", "cdist": "f", "pdist": "f",
 }  # fmt: skip

@@ -8,12 +8,14 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include "linalg.h"
 
 enum {
   GETRF, GETRS, GETRI, POTRF, POTRS, POTRI, TRSM, GEQRF, ORGQR, ORMQR, SYEVD, GEEV, GESDD, GELS, GELSY, GELSD, GELSS, SYTRF, SYTRS, HETRF, HETRS,
   TRT_ROUTINES
 };
 static void* trt_lapack[TRT_ROUTINES][4];
+static const trt_linalg_table* trt_small;       /* what takes LAPACK's place for up to TRT_SMALL rows */
 
 /* NULL, or the name of what is missing. A pair of names: of the real and of the complex routine. */
 static const char* trt_lapack_open(const char* path) {
@@ -37,8 +39,16 @@ static const char* trt_lapack_open(const char* path) {
 typedef const char* text_p;
 typedef const int* int_p;
 
+static inline void trt_put(int t, void* x, int64_t i, double re, double im) {
+  if (t == 0) ((float*)x)[i] = (float)re;
+  else if (t == 1) ((double*)x)[i] = re;
+  else if (t == 2) { ((float*)x)[2 * i] = (float)re; ((float*)x)[2 * i + 1] = (float)im; }
+  else { ((double*)x)[2 * i] = re; ((double*)x)[2 * i + 1] = im; }
+}
+
 static int trt_getrf(int t, int m, int n, void* a, int* pivots) {
   int info = 0, lda = LEADING(m);
+  if (m == n && n <= TRT_SMALL) return trt_small->lu[t](n, a, pivots);
   CALL(GETRF, int_p, int_p, void*, int_p, int*, int*)(&m, &n, a, &lda, pivots, &info);
   return info;
 }
@@ -46,18 +56,31 @@ static int trt_getrf(int t, int m, int n, void* a, int* pivots) {
 static int trt_getrs(int t, char trans, int n, int k, const void* lu, const int* pivots, void* b) {
   int info = 0, ld = LEADING(n);
   if (n == 0 || k == 0) return 0;  /* OpenBLAS reads the factors all the same */
+  if (trans == 'N' && n <= TRT_SMALL) {
+    trt_small->solve[t](n, k, lu, pivots, b);
+    return 0;
+  }
   CALL(GETRS, text_p, int_p, int_p, const void*, int_p, int_p, void*, int_p, int*, size_t)(&trans, &n, &k, lu, &ld, pivots, b, &ld, &info, 1);
   return info;
 }
 
 static int trt_getri(int t, int n, void* a, const int* pivots, void* work, int lwork) {
   int info = 0, ld = LEADING(n);
+  if (n <= TRT_SMALL) {  /* the solutions of the unit vectors; work holds the factors */
+    size_t size = (t >= 2 ? 2 : 1) * (t & 1 ? 8 : 4), bytes = n * n * size;
+    memcpy(work, a, bytes);
+    memset(a, 0, bytes);
+    for (int i = 0; i < n; i++) trt_put(t, a, (int64_t)i * (n + 1), 1, 0);
+    trt_small->solve[t](n, n, work, pivots, a);
+    return 0;
+  }
   CALL(GETRI, int_p, void*, int_p, int_p, void*, int_p, int*)(&n, a, &ld, pivots, work, &lwork, &info);
   return info;
 }
 
 static int trt_potrf(int t, char uplo, int n, void* a) {
   int info = 0, ld = LEADING(n);
+  if (uplo == 'L' && n <= TRT_SMALL) return trt_small->cholesky[t](n, a);
   CALL(POTRF, text_p, int_p, void*, int_p, int*, size_t)(&uplo, &n, a, &ld, &info, 1);
   return info;
 }
@@ -240,13 +263,6 @@ static inline void trt_diagonal_item(int t, const void* a, int64_t n, int64_t i,
   else if (t == 1) value[0] = ((const double*)a)[at];
   else if (t == 2) { value[0] = ((const float*)a)[2 * at]; value[1] = ((const float*)a)[2 * at + 1]; }
   else { value[0] = ((const double*)a)[2 * at]; value[1] = ((const double*)a)[2 * at + 1]; }
-}
-
-static inline void trt_put(int t, void* x, int64_t i, double re, double im) {
-  if (t == 0) ((float*)x)[i] = (float)re;
-  else if (t == 1) ((double*)x)[i] = re;
-  else if (t == 2) { ((float*)x)[2 * i] = (float)re; ((float*)x)[2 * i + 1] = (float)im; }
-  else { ((double*)x)[2 * i] = re; ((double*)x)[2 * i + 1] = im; }
 }
 
 static inline int trt_work_size(int t, const void* work) { return (int)(t & 1 ? *(const double*)work : *(const float*)work) + 1; }

@@ -19,6 +19,12 @@ cdef extern from "lapack.h" nogil:
         GELSY
         GELSD
         GELSS
+    ctypedef struct trt_linalg_table:
+        pass
+    const trt_linalg_table trt_linalg_base
+    const trt_linalg_table trt_linalg_avx2
+    const trt_linalg_table trt_linalg_avx512
+    const trt_linalg_table* trt_small
     const char* trt_lapack_open(const char* path)
     const char* trt_stack_item(const trt_stack* s, int64_t i, int size)
     void trt_copy_matrix(int size, int64_t rows, int64_t cols, char* to, int64_t trs, int64_t tcs, const char* frm, int64_t frs, int64_t fcs)
@@ -44,6 +50,12 @@ cdef extern from "lapack.h" nogil:
                           void* rwork, int* iwork)
     int trt_ldl_factor(int t, int hermitian, int n, void* a, int* pivots, void* work, int lwork)
     int trt_ldl_solve(int t, int hermitian, int n, int k, const void* a, const int* pivots, void* b)
+
+trt_small = &trt_linalg_base
+if instruction_set() == 1:
+    trt_small = &trt_linalg_avx2
+elif instruction_set() == 2:
+    trt_small = &trt_linalg_avx512
 
 cdef enum:
     THREAD_WORK = 65536          # multiplications worth another thread
@@ -72,7 +84,6 @@ cdef struct Job:
 
 include "kernels/linalg_solve.pxi"
 include "kernels/linalg_spectral.pxi"
-include "kernels/linalg_distance.pxi"
 
 cdef bint lapack_loaded = False
 
@@ -140,6 +151,17 @@ cdef int start(Job* w, TensorBase a, int64_t m, int64_t n, int64_t k) except -1:
     w.scratch = 0
     w.a.batch_dims = w.b.batch_dims = w.c.batch_dims = 0
     return 0
+
+
+cdef int workspace(int64_t n) except -1:
+    """How many numbers a blocked routine gets to work in: at least n, for blocks of columns where that is no waste."""
+    return <int>max(1, n, min(n * BLOCK, <int64_t>1 << 22))
+
+
+cdef int in_int(int64_t n) except -1:
+    if n > INT_MAX:
+        raise RuntimeError(f"linear algebra: a workspace of {n} numbers is too large for 32-bit LAPACK")
+    return <int>n
 
 
 cdef int reserve(Job* w, int j, int64_t nbytes) noexcept:

@@ -149,7 +149,7 @@ cdef TensorBase _lu_permutation_cpu(TensorBase pivots, int64_t rows):
     if pivots.dtype != I32:
         raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\n"
                            "Note: this function is intended to be used with the output produced by torch.linalg.lu_factor")
-    if d < 0 or pivots.sizes[d] > rows:
+    if d < 0 or rows < 0 or pivots.sizes[d] > rows:
         raise RuntimeError(f"torch.lu_unpack: pivots of shape {shape_text(pivots)} don't belong to matrices of {rows} rows")
     start(&w, pivots, rows, pivots.sizes[d], 0)
     info = info_of(&w, pivots, d, pivots.sizes)
@@ -250,7 +250,7 @@ cdef object linalg_inv_ex_cpu(TensorBase A, bint check_errors, object out, int m
     r = result_of(&w, 0, A, A.dtype, d, A.sizes, 2, w.n, w.n)
     if A.device_type != DEV_META:
         stack_of(&w.a, A, 2, d, A.sizes)
-        w.lwork = max(1, w.n) * BLOCK
+        w.lwork = workspace(w.n)
         reserve(&w, 0, <int64_t>w.lwork * w.size)
         reserve(&w, 1, <int64_t>w.n * 4)
         w.one = inverse_one
@@ -545,7 +545,7 @@ cdef tuple ldl_factored(TensorBase self, bint hermitian):
     if self.device_type != DEV_META:
         stack_of(&w.a, self, 2, d, self.sizes)
         w.flag = hermitian
-        w.lwork = max(1, w.n) * BLOCK
+        w.lwork = workspace(w.n)
         w.scratch = <int64_t>w.lwork * w.size
         w.one = ldl_one
         run(&w, info, <double>w.n * w.n * w.n / 3, self)

@@ -58,7 +58,7 @@ cdef object _linalg_qr_cpu(TensorBase A, object kind):
             w.out[0] = NULL
             w.step[0] = 0
         columns = max(w.n, w.k)
-        w.lwork = <int>max(1, columns) * BLOCK
+        w.lwork = workspace(columns)
         reserve(&w, 0, <int64_t>w.m * w.n * w.size)
         reserve(&w, 1, <int64_t>min(w.m, w.n) * w.size)
         reserve(&w, 2, <int64_t>w.lwork * w.size)
@@ -86,7 +86,7 @@ cdef object geqrf_cpu(TensorBase self, object out, int mode):
     tau = result_of(&w, 1, self, self.dtype, d, self.sizes, 1, min(w.m, w.n), 0)
     if self.device_type != DEV_META:
         stack_of(&w.a, self, 2, d, self.sizes)
-        w.lwork = max(1, w.n) * BLOCK
+        w.lwork = workspace(w.n)
         w.scratch = <int64_t>w.lwork * w.size
         w.one = geqrf_one
         run(&w, info, 2.0 * w.m * w.n * min(w.m, w.n), self)
@@ -124,7 +124,7 @@ cdef TensorBase linalg_householder_product_cpu(TensorBase input, TensorBase tau,
     if input.device_type != DEV_META and r.numel:
         stack_of(&w.a, input, 2, d, input.sizes)
         stack_of(&w.b, tau, 1, d, input.sizes)
-        w.lwork = w.n * BLOCK
+        w.lwork = workspace(w.n)
         reserve(&w, 0, <int64_t>w.lwork * w.size)
         reserve(&w, 1, <int64_t>w.k * w.size)
         w.one = householder_one
@@ -179,7 +179,7 @@ cdef TensorBase ormqr_cpu(TensorBase self, TensorBase input2, TensorBase input3,
         stack_of(&w.c, input3, 2, d, self.sizes)
         w.side = b"L" if left else b"R"
         w.trans = b"N" if not transpose else b"C" if w.t >= 2 else b"T"
-        w.lwork = (w.n if left else w.m) * BLOCK + BLOCK * (BLOCK + 1)
+        w.lwork = workspace(w.n if left else w.m) + BLOCK * (BLOCK + 1)
         reserve(&w, 0, <int64_t>w.lwork * w.size)
         reserve(&w, 1, <int64_t>w.k * w.size)
         reserve(&w, 2, input3.sizes[side] * w.k * w.size)
@@ -218,9 +218,9 @@ cdef object _linalg_eigh_cpu(TensorBase A, object UPLO, bint compute_v):
         w.flag = compute_v
         w.uplo = b"U" if UPLO in ("U", "u") else b"L"
         # what the documentation of syevd and heevd asks for, and room for blocks in the reduction to tridiagonal form
-        w.lwork = <int>(n * (BLOCK + 2) + (n * (2 * n + 6) + 1 if compute_v and w.t < 2 else n * n if compute_v else 0))
-        w.k = <int>(1 + 5 * n + 2 * n * n if compute_v else n)
-        w.liwork = <int>(3 + 5 * n)
+        w.lwork = in_int(n * (BLOCK + 2) + (n * (2 * n + 6) + 1 if compute_v and w.t < 2 else n * n if compute_v else 0))
+        w.k = in_int(1 + 5 * n + 2 * n * n if compute_v else n)
+        w.liwork = in_int(3 + 5 * n)
         reserve(&w, 0, <int64_t>w.lwork * w.size)
         reserve(&w, 1, <int64_t>w.k * w.size if w.t >= 2 else 0)
         reserve(&w, 2, <int64_t>w.liwork * 4)
@@ -423,6 +423,11 @@ cdef object _linalg_lstsq_cpu(TensorBase self, TensorBase b, double rcond, objec
     cdef int needed[2]
     cdef double real_needed[2]
     cdef TensorBase x, rank, s, info
+    check_matrix("torch.linalg.lstsq", self, "input")
+    check_matrix("torch.linalg.lstsq", b, "other")
+    check_same_type("torch.linalg.lstsq", self, b, "input", "other")
+    if b.sizes[b.ndim - 2] != self.sizes[d - 2]:
+        raise RuntimeError(f"torch.linalg.lstsq: input of shape {shape_text(self)} and other of shape {shape_text(b)} must have as many rows")
     batch_dims = joint_batch("torch.linalg.lstsq", self, 2, b, 2, sizes)
     start(&w, self, self.sizes[d - 2], self.sizes[d - 1], b.sizes[b.ndim - 1])
     m = w.m

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tensorrt_lite as trt
-from tensorrt_lite import linalg
+from tensorrt_lite import _linear_algebra, linalg
 from tensorrt_lite.autograd import gradcheck, gradgradcheck
 
 DTYPES = [trt.float32, trt.float64, trt.complex64, trt.complex128]
@@ -299,6 +299,31 @@ def test_covariances() -> None:
     near(trt.cov(x, fweights=counts), trt.cov(repeated))
     near(trt.corrcoef(x).diagonal(), trt.ones(3, dtype=trt.float64))
     near(trt.corrcoef(x), trt.cov((x - x.mean(1, keepdim=True)) / x.std(1, keepdim=True)))
+
+
+@pytest.mark.parametrize("p", [0.0, 0.5, 1.0, 2.0, 3.0, math.inf])
+def test_distances_of_rows(p: float) -> None:
+    a, b = drawn(2, 1, 4, 3), drawn(3, 5, 3, seed=4)
+    expected = trt.stack([trt.stack([(a[..., i, :] - b[..., j, :]).norm(p, -1) for j in range(5)], -1) for i in range(4)], -2)
+    near(trt.cdist(a, b, p), expected)
+    rows = drawn(4, 3)
+    pairs = [(rows[i] - rows[j]).norm(p) for i in range(4) for j in range(i + 1, 4)]
+    near(trt.pdist(rows, p), trt.stack(pairs))
+    if p:
+        assert gradcheck(lambda x, y: trt.cdist(x, y, p), (rows.requires_grad_(), drawn(2, 3, seed=5).requires_grad_()), atol=1e-5)
+
+
+def test_distances_by_products_and_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = drawn(30, 6), drawn(40, 6, seed=4)
+    plain = trt.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
+    near(trt.cdist(a, b), plain, 1e3)
+    monkeypatch.setattr(_linear_algebra, "_DIFFERENCES", 1000)
+    near(trt.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist"), plain, 0)
+    same = a.clone().requires_grad_()
+    trt.cdist(same, same).sum().backward()
+    assert not same.grad.isnan().any()
+    assert tuple(trt.cdist(trt.zeros(0, 3), trt.zeros(4, 3)).shape) == (0, 4)
+    assert tuple(trt.pdist(trt.zeros(1, 3)).shape) == (0,)
 
 
 def test_integrals() -> None:

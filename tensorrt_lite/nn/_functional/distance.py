@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import tensorrt_lite as trt
+from tensorrt_lite._ops import pdist  # noqa: F401 (public as nn.functional.pdist)
 
 
 def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
@@ -20,14 +21,6 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     norm1 = x1.norm(2, dim, True).clamp_min(eps)
     norm2 = x2.norm(2, dim, True).clamp_min(eps)
     return ((x1 / norm1) * (x2 / norm2)).sum(dim)
-
-
-def pdist(input: Any, p: float = 2.0) -> Any:
-    """The p-norm distance of every pair of rows of input (N, D), as a vector of N * (N - 1) / 2."""
-    if input.dim() != 2:
-        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.dim()}D")
-    first, second = trt.triu_indices(input.size(0), input.size(0), 1, device=input.device).unbind(0)
-    return (input[first] - input[second]).norm(p, 1)
 
 
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
