@@ -127,21 +127,6 @@ cdef extern from "../loops/kernels.h" nogil:
         max_pool_backward_fn backward_planes, backward_last
     ctypedef struct avg_pool_kernels:
         avg_pool_fn planes, last, backward_planes, backward_last
-    ctypedef struct conv_shape:
-        int64_t samples, c_in, in_h, in_w, c_out, out_h, out_w
-        int64_t kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, groups
-    ctypedef int64_t (*conv_size_fn)(const conv_shape* shape) noexcept nogil
-    ctypedef void (*conv_pack_fn)(const conv_shape* shape, const char* weight, char* packed) noexcept nogil
-    ctypedef struct conv_kernels:
-        conv_size_fn packed_weight_bytes, workspace_bytes
-        conv_size_fn forward_items, backward_input_items, backward_weight_items
-        conv_pack_fn pack_forward, pack_backward_input
-        void (*forward)(const conv_shape* shape, const char* data, const char* packed, const char* weight, const char* bias, char* out,
-                        char* workspace, int64_t begin, int64_t end) noexcept nogil
-        void (*backward_input)(const conv_shape* shape, const char* grad, const char* packed, const char* weight, char* grad_in, char* workspace,
-                               int64_t begin, int64_t end) noexcept nogil
-        void (*backward_weight)(const conv_shape* shape, const char* grad, const char* data, char* grad_weight, char* workspace, int64_t begin,
-                                int64_t end) noexcept nogil
 
 cdef const reduce_kernels* reduce_table(int op, int dtype) noexcept
 cdef const scan_kernels* scan_table(int op, int dtype) noexcept
@@ -155,4 +140,3 @@ cdef const batch_norm_kernels* batch_norm_table(int dtype) noexcept
 cdef const max_pool_kernels* max_pool_table(int dtype) noexcept
 cdef const avg_pool_kernels* avg_pool_table(int dtype) noexcept
 cdef const avg_pool_kernels* adaptive_avg_pool_table(int dtype) noexcept
-cdef const conv_kernels* conv_table(int dtype) noexcept

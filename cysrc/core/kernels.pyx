@@ -21,7 +21,6 @@ cdef extern from *:
     TRT_BY_TYPE(max_pool_kernels, max_pool)
     TRT_BY_TYPE(avg_pool_kernels, avg_pool)
     TRT_BY_TYPE(avg_pool_kernels, adaptive_avg_pool)
-    TRT_BY_TYPE(conv_kernels, conv)
     """
     int trt_level
     const reduce_kernels* trt_reduce(int op, int t) noexcept
@@ -36,7 +35,6 @@ cdef extern from *:
     const max_pool_kernels* trt_max_pool(int t) noexcept
     const avg_pool_kernels* trt_avg_pool(int t) noexcept
     const avg_pool_kernels* trt_adaptive_avg_pool(int t) noexcept
-    const conv_kernels* trt_conv(int t) noexcept
 
 trt_level = instruction_set()
 
@@ -101,7 +99,3 @@ cdef const avg_pool_kernels* avg_pool_table(int dtype) noexcept:
 
 cdef const avg_pool_kernels* adaptive_avg_pool_table(int dtype) noexcept:
     return trt_adaptive_avg_pool(dtype)
-
-
-cdef const conv_kernels* conv_table(int dtype) noexcept:
-    return trt_conv(dtype)

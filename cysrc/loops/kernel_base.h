@@ -1,4 +1,4 @@
-/* Shared ground of the kernel headers (reduce.h, softmax.h, norm.h, pool.h, conv.h): names per instruction
+/* Shared ground of the kernel headers (reduce.h, softmax.h, norm.h, pool.h, gemm_kernel.h): names per instruction
  * set, vector types, staging of strided or half-precision rows into blocks, and block sums.
  *
  * Invariants: kernels take plain pointers, sizes and byte strides; they start no threads and allocate

@@ -192,29 +192,6 @@ typedef struct {
     avg_pool_fn planes, last, backward_planes, backward_last; /* backward: (grad, grad_in, ...) */
 } avg_pool_kernels;
 
-/* ---- convolution (f32, f64), contiguous NCHW; see conv.h for the order of calls and the work items ---- */
-typedef struct {
-    int64_t samples, c_in, in_h, in_w, c_out, out_h, out_w;
-    int64_t kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, groups;
-} conv_shape;
-typedef int64_t (*conv_size_fn)(const conv_shape* shape);
-typedef void (*conv_pack_fn)(const conv_shape* shape, const char* weight, char* packed);
-typedef void (*conv_forward_fn)(const conv_shape* shape, const char* in, const char* packed, const char* weight,
-                                const char* bias, char* out, char* workspace, int64_t items_begin, int64_t items_end);
-typedef void (*conv_backward_input_fn)(const conv_shape* shape, const char* grad, const char* packed,
-                                       const char* weight, char* grad_in, char* workspace, int64_t items_begin,
-                                       int64_t items_end);
-typedef void (*conv_backward_weight_fn)(const conv_shape* shape, const char* grad, const char* in, char* grad_weight,
-                                        char* workspace, int64_t items_begin, int64_t items_end);
-typedef struct {
-    conv_size_fn packed_weight_bytes, workspace_bytes; /* workspace: per thread, 64-byte aligned */
-    conv_size_fn forward_items, backward_input_items, backward_weight_items;
-    conv_pack_fn pack_forward, pack_backward_input;
-    conv_forward_fn forward;
-    conv_backward_input_fn backward_input;
-    conv_backward_weight_fn backward_weight;
-} conv_kernels;
-
 #define KERNEL_TABLES(ISA)                                                                          \
     extern const reduce_kernels reduce_table_##ISA[REDUCE_OP_COUNT][KERNEL_DTYPES];                 \
     extern const scan_kernels scan_table_##ISA[SCAN_OP_COUNT][KERNEL_DTYPES];                       \
@@ -227,8 +204,7 @@ typedef struct {
     extern const batch_norm_kernels batch_norm_table_##ISA[KERNEL_DTYPES];                          \
     extern const max_pool_kernels max_pool_table_##ISA[KERNEL_DTYPES];                              \
     extern const avg_pool_kernels avg_pool_table_##ISA[KERNEL_DTYPES];                              \
-    extern const avg_pool_kernels adaptive_avg_pool_table_##ISA[KERNEL_DTYPES];                     \
-    extern const conv_kernels conv_table_##ISA[KERNEL_DTYPES];
+    extern const avg_pool_kernels adaptive_avg_pool_table_##ISA[KERNEL_DTYPES];
 
 KERNEL_TABLES(base)
 KERNEL_TABLES(avx2)

@@ -1,12 +1,45 @@
 # Kernels of convolution. With x the input, w the weight and y the output of a convolution, `_conv_forward` is y(x, w),
 # `_conv_input` is x's gradient (which is also the transposed convolution) and `_conv_weight` is w's.
 #
-# float32 and float64 run in the raw kernels of loops/conv.h over contiguous NCHW; halves go through float32, complex numbers
-# through four real convolutions, integers through a direct loop. One spatial dimension is two with a height of 1. Three are
-# two with planes gathered along the depth: (N, C, D, H, W) becomes (N * OD, C * KD, H, W), whose weight has the same memory.
+# float32 and float64 run in the raw kernels of loops/conv.h over contiguous images, NCHW or channels_last; halves go through
+# float32, complex numbers through four real convolutions, integers through a direct loop. One spatial dimension is two with a
+# height of 1. Three are two with planes gathered along the depth: (N, C, D, H, W) becomes (N * OD, C * KD, H, W), whose weight
+# has the same memory.
 from tensorrt_lite._C.core.kernels cimport *
 from tensorrt_lite._C.core.allocator cimport block_alloc
 from tensorrt_lite._C.core.device import channels_last
+
+cdef extern from "conv.h" nogil:
+    enum:
+        CONV_FORWARD
+        CONV_INPUT
+        CONV_WEIGHT
+    ctypedef struct conv_problem:
+        int64_t samples, c_in, in_h, in_w, c_out, out_h, out_w
+        int64_t kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, groups
+        int64_t last, w_first, w_group, w_out, w_in, w_tap
+    # `pass` is a word of Python's
+    ctypedef struct conv_work:
+        conv_problem s
+        int64_t direction "pass", phases, shared_bytes, workspace_bytes
+        const char* a
+        const char* b
+        const char* bias
+        char* out
+        char* shared
+    ctypedef struct conv_kernels:
+        void (*plan)(conv_work*) noexcept nogil
+        int64_t (*items)(const conv_work*, int64_t) noexcept nogil
+        void (*run)(const conv_work*, int64_t, char*, int64_t, int64_t) noexcept nogil
+    const conv_kernels conv_table_base[2]
+    const conv_kernels conv_table_avx2[2]
+    const conv_kernels conv_table_avx512[2]
+
+cdef const conv_kernels* TABLE = conv_table_base
+if instruction_set() == 1:
+    TABLE = conv_table_avx2
+elif instruction_set() == 2:
+    TABLE = conv_table_avx512
 
 cdef extern from *:
     """
@@ -15,50 +48,30 @@ cdef extern from *:
     int next_slot "trt_next_slot"(int* n) noexcept nogil
 
 cdef enum:
-    RUN_FORWARD = 0
-    RUN_INPUT = 1
-    RUN_WEIGHT = 2
     FLOPS_PER_THREAD = 400000      # multiply-adds below which a second thread costs more than it brings
     EXACT_WORK = 20000             # multiply-adds up to which float32 is summed in double: the time goes elsewhere there
 
 
 cdef struct Plan:
     int n                          # spatial dimensions
-    conv_shape s                   # of one image; samples is the batch
+    conv_problem s                 # of one image; samples is the batch
     int64_t depth, kernel_d, stride_d, pad_d, dilation_d, out_d
     int64_t out[5]                 # sizes of y
 
 
 cdef struct ConvRun:
     const conv_kernels* kernels
-    conv_shape s
-    const char* a
-    const char* b
-    const char* packed
-    const char* weight
-    const char* bias
-    char* out
+    conv_work work
+    int64_t phase
     char* workspace
     int64_t workspace_bytes
     int slots
 
 
-cdef void task_forward(void* context, int64_t begin, int64_t end) noexcept nogil:
+cdef void run_items(void* context, int64_t begin, int64_t end) noexcept nogil:
     cdef ConvRun* r = <ConvRun*>context
     cdef int slot = next_slot(&r.slots)
-    r.kernels.forward(&r.s, r.a, r.packed, r.weight, r.bias, r.out, r.workspace + slot * r.workspace_bytes, begin, end)
-
-
-cdef void task_input(void* context, int64_t begin, int64_t end) noexcept nogil:
-    cdef ConvRun* r = <ConvRun*>context
-    cdef int slot = next_slot(&r.slots)
-    r.kernels.backward_input(&r.s, r.a, r.packed, r.weight, r.out, r.workspace + slot * r.workspace_bytes, begin, end)
-
-
-cdef void task_weight(void* context, int64_t begin, int64_t end) noexcept nogil:
-    cdef ConvRun* r = <ConvRun*>context
-    cdef int slot = next_slot(&r.slots)
-    r.kernels.backward_weight(&r.s, r.a, r.b, r.out, r.workspace + slot * r.workspace_bytes, begin, end)
+    r.kernels.run(&r.work, r.phase, r.workspace + slot * r.workspace_bytes, begin, end)
 
 
 cdef str size_text(int n, const int64_t* sizes):
@@ -141,40 +154,39 @@ cdef int plan_convolution(Plan* p, int ndim, const int64_t* x, const int64_t* w,
 
 # ---- two dimensions ------------------------------------------------------------------------------------------------
 
-cdef int run_planes(int what, Plan* p, TensorBase a, TensorBase b, TensorBase bias, TensorBase out) except -1:
-    """One call of the raw kernels; a, b and out are contiguous in the layout of p.s, float32 or float64.
+cdef int run_planes(int what, Plan* p, TensorBase a, TensorBase b, TensorBase bias, TensorBase out, bint last) except -1:
+    """One call of the raw kernels; a, b and out have the memory order of p.s, NCHW or channels_last, float32 or float64.
 
     forward: a = x, b = w; input: a = dy, b = w; weight: a = dy, b = x."""
     cdef ConvRun r
-    cdef int64_t items, grain, work, packed_bytes = 0
-    cdef int threads
+    cdef conv_problem* s = &r.work.s
+    cdef int64_t items, grain, work, inputs, taps
+    cdef int threads = num_threads()
     cdef trt_block* scratch
     cdef trt_block* held[4]
-    r.kernels = conv_table(out.dtype)
-    r.s = p.s
-    r.a = data_of(a)
-    r.b = data_of(b)
-    r.weight = r.b
-    r.bias = NULL if bias is None else data_of(bias)
-    r.out = data_of(out)
-    r.slots = 0
-    work = p.s.samples * p.s.c_out * p.s.out_h * p.s.out_w * (p.s.c_in // p.s.groups) * p.s.kernel_h * p.s.kernel_w
-    if what == RUN_FORWARD:
-        items = r.kernels.forward_items(&r.s)
-    elif what == RUN_INPUT:
-        items = r.kernels.backward_input_items(&r.s)
-    else:
-        items = r.kernels.backward_weight_items(&r.s)
-    if items <= 0:
-        return 0
-    grain = FLOPS_PER_THREAD * items // (work + 1) + 1
-    threads = num_threads() if items >= 2 * grain else 1
-    r.workspace_bytes = (r.kernels.workspace_bytes(&r.s) + 63) // 64 * 64
-    if what != RUN_WEIGHT:
-        packed_bytes = (r.kernels.packed_weight_bytes(&r.s) + 63) // 64 * 64
-    scratch = block_alloc(packed_bytes + threads * r.workspace_bytes + 64)
-    r.packed = scratch.data
-    r.workspace = scratch.data + packed_bytes
+    r.kernels = &TABLE[out.dtype == F64]
+    r.work.s = p.s
+    r.work.direction = what
+    r.work.a = data_of(a)
+    r.work.b = data_of(b)
+    r.work.bias = NULL if bias is None else data_of(bias)
+    r.work.out = data_of(out)
+    inputs, taps = s.c_in // s.groups, s.kernel_h * s.kernel_w
+    s.last = last
+    s.w_first = 0
+    s.w_out = inputs * taps
+    s.w_group = s.c_out // s.groups * s.w_out
+    s.w_in = 1 if last else taps
+    s.w_tap = inputs if last else 1
+    work = s.samples * s.c_out * s.out_h * s.out_w * inputs * taps
+    if work < 2 * FLOPS_PER_THREAD:
+        threads = 1
+    r.kernels.plan(&r.work)
+    r.workspace_bytes = (r.work.workspace_bytes + 63) // 64 * 64
+    r.work.shared_bytes = (r.work.shared_bytes + 63) // 64 * 64
+    scratch = block_alloc(r.work.shared_bytes + threads * r.workspace_bytes + 64)
+    r.work.shared = scratch.data
+    r.workspace = scratch.data + r.work.shared_bytes
     held[0] = a.storage.block
     held[1] = b.storage.block
     held[2] = out.storage.block
@@ -184,22 +196,14 @@ cdef int run_planes(int what, Plan* p, TensorBase a, TensorBase b, TensorBase bi
     trt_block_hold(held[2])
     trt_block_hold(held[3])
     with nogil:
-        if what == RUN_FORWARD:
-            r.kernels.pack_forward(&r.s, r.weight, scratch.data)
+        for r.phase in range(r.work.phases):
+            items = r.kernels.items(&r.work, r.phase)
+            grain = FLOPS_PER_THREAD * items // (work + 1) + 1
+            r.slots = 0
             if threads == 1:
-                task_forward(&r, 0, items)
+                run_items(&r, 0, items)
             else:
-                parallel_for(items, grain, 1, task_forward, &r)
-        elif what == RUN_INPUT:
-            r.kernels.pack_backward_input(&r.s, r.weight, scratch.data)
-            if threads == 1:
-                task_input(&r, 0, items)
-            else:
-                parallel_for(items, grain, 1, task_input, &r)
-        elif threads == 1:
-            task_weight(&r, 0, items)
-        else:
-            parallel_for(items, grain, 1, task_weight, &r)
+                parallel_for(items, grain, 1, run_items, &r)
     block_drop(held[0])
     block_drop(held[1])
     block_drop(held[2])
@@ -322,6 +326,31 @@ cdef inline bint is_short(const Plan* p) noexcept:
     return p.s.samples * p.s.c_out * p.s.out_h * p.s.out_w * (p.s.c_in // p.s.groups) * p.s.kernel_h * p.s.kernel_w <= EXACT_WORK
 
 
+cdef bint wants_last(TensorBase a, TensorBase b) noexcept:
+    """Whether one of two images or weights is channels_last and not contiguous too: then the result is channels_last."""
+    if a.ndim == 4:
+        return (is_channels_last(a) and not a.contiguous) or (is_channels_last(b) and not b.contiguous)
+    return a.ndim == 5 and ((is_channels_last_3d(a) and not a.contiguous) or (is_channels_last_3d(b) and not b.contiguous))
+
+
+cdef TensorBase empty_last(int ndim, const int64_t* sizes, int dtype, int device_type):
+    cdef int64_t strides[5]
+    channels_last_strides(ndim, sizes, strides)
+    return empty_strided_tensor(ndim, sizes, strides, dtype, device_type)
+
+
+cdef TensorBase in_order(TensorBase t, bint last):
+    """t in memory order NCHW or NHWC: itself, or a copy."""
+    cdef TensorBase r
+    if not last:
+        return contiguous_of(t)
+    if is_channels_last(t):
+        return t
+    r = empty_last(4, t.sizes, t.dtype, DEV_CPU)
+    copy_elements(r, t)
+    return r
+
+
 cdef TensorBase run_float(int what, Plan* p, TensorBase a, TensorBase b, TensorBase bias, int ndim, const int64_t* sizes):
     """float32: short sums in double, rounded once."""
     if is_short(p):
@@ -330,24 +359,25 @@ cdef TensorBase run_float(int what, Plan* p, TensorBase a, TensorBase b, TensorB
 
 
 cdef TensorBase run_real(int what, Plan* p, TensorBase a, TensorBase b, TensorBase bias, int ndim, const int64_t* sizes):
-    """float32 and float64: a contiguous result of the given sizes."""
-    cdef TensorBase out = empty_tensor(ndim, sizes, a.dtype, DEV_CPU), planes
-    a = contiguous_of(a)
-    b = contiguous_of(b)
+    """float32 and float64: a result of the given sizes, contiguous or (of two dimensions) in channels_last."""
+    cdef bint last = p.n == 2 and wants_last(a, b)
+    cdef TensorBase out = empty_last(ndim, sizes, a.dtype, DEV_CPU) if last else empty_tensor(ndim, sizes, a.dtype, DEV_CPU), planes
+    a = in_order(a, last)
+    b = in_order(b, last)
     if bias is not None:
         bias = contiguous_of(bias)
     if p.n < 3:
-        run_planes(what, p, a, b, bias, out)
-    elif what == RUN_FORWARD:
+        run_planes(what, p, a, b, bias, out, last)
+    elif what == CONV_FORWARD:
         planes = planes_tensor(p, a.dtype, p.s.c_out, p.s.out_h, p.s.out_w)
-        run_planes(what, p, gathered(p, a), b, bias, planes)
+        run_planes(what, p, gathered(p, a), b, bias, planes, False)
         copy_elements(out, depth_view(p, planes))
-    elif what == RUN_INPUT:
+    elif what == CONV_INPUT:
         planes = planes_tensor(p, a.dtype, p.s.c_in, p.s.in_h, p.s.in_w)
-        run_planes(what, p, outputs_by_plane(p, a), b, None, planes)
+        run_planes(what, p, outputs_by_plane(p, a), b, None, planes, False)
         scattered(p, planes, out)
     else:
-        run_planes(what, p, outputs_by_plane(p, a), gathered(p, b), None, out)
+        run_planes(what, p, outputs_by_plane(p, a), gathered(p, b), None, out, False)
     return out
 
 
@@ -378,9 +408,9 @@ cdef void direct_i64(int what, const Plan* p, const int64_t* y, const int64_t* x
                                             continue
                                         at_y = (((n * p.s.c_out + o) * p.out_d + od) * p.s.out_h + oh) * p.s.out_w + ow
                                         at_x = (((n * c_in + o // per_out * per_in + i) * p.depth + d) * p.s.in_h + h) * p.s.in_w + v
-                                        if what == RUN_FORWARD:
+                                        if what == CONV_FORWARD:
                                             result[at_y] += x[at_x] * w[at_w]
-                                        elif what == RUN_INPUT:
+                                        elif what == CONV_INPUT:
                                             result[at_x] += y[at_y] * w[at_w]
                                         else:
                                             result[at_w] += y[at_y] * x[at_x]
@@ -397,9 +427,9 @@ cdef TensorBase run_integer(int what, Plan* p, TensorBase a, TensorBase b, int n
     pb = <const int64_t*>data_of(b)
     memset(po, 0, out.numel * 8)
     with nogil:
-        if what == RUN_FORWARD:
+        if what == CONV_FORWARD:
             direct_i64(what, p, NULL, pa, pb, po)
-        elif what == RUN_INPUT:
+        elif what == CONV_INPUT:
             direct_i64(what, p, pa, NULL, pb, po)
         else:
             direct_i64(what, p, pa, pb, NULL, po)
@@ -460,19 +490,10 @@ cdef TensorBase run_typed(int what, Plan* p, TensorBase a, TensorBase b, TensorB
 
 cdef TensorBase formatted(TensorBase r, TensorBase a, TensorBase b):
     """r, in channels_last when one of the operands is."""
-    cdef int64_t strides[5]
     cdef TensorBase out
-    cdef bint wanted
-    if r.ndim < 4 or (a.contiguous and b.contiguous):
+    if not wants_last(a, b) or (r.ndim == 4 and is_channels_last(r)):
         return r
-    if r.ndim == 4:
-        wanted = (is_channels_last(a) and not a.contiguous) or (is_channels_last(b) and not b.contiguous)
-    else:
-        wanted = (is_channels_last_3d(a) and not a.contiguous) or (is_channels_last_3d(b) and not b.contiguous)
-    if not wanted:
-        return r
-    channels_last_strides(r.ndim, r.sizes, strides)
-    out = empty_strided_tensor(r.ndim, r.sizes, strides, r.dtype, r.device_type)
+    out = empty_last(r.ndim, r.sizes, r.dtype, r.device_type)
     copy_elements(out, r)
     return out
 
@@ -525,7 +546,7 @@ cdef TensorBase _conv_forward_cpu(TensorBase input, TensorBase weight, TensorBas
         return formatted(empty_tensor(input.ndim, p.out, input.dtype, DEV_META), input, weight)
     if product(input.ndim, p.out) == 0 or weight.numel == 0 or input.numel == 0:
         return without_work(input.ndim, p.out, input, bias)
-    return formatted(run_typed(RUN_FORWARD, &p, input, weight, bias, input.ndim, p.out), input, weight)
+    return formatted(run_typed(CONV_FORWARD, &p, input, weight, bias, input.ndim, p.out), input, weight)
 
 
 cdef int check_output(Plan* p, TensorBase grad, str name) except -1:
@@ -550,7 +571,7 @@ cdef TensorBase _conv_input_cpu(TensorBase grad_output, TensorBase weight, const
         return formatted(empty_tensor(size.n, size.v, weight.dtype, DEV_META), grad_output, weight)
     if product(size.n, size.v) == 0 or grad_output.numel == 0 or weight.numel == 0:
         return without_work(size.n, size.v, weight, None)
-    return formatted(run_typed(RUN_INPUT, &p, grad_output, weight, None, size.n, size.v), grad_output, weight)
+    return formatted(run_typed(CONV_INPUT, &p, grad_output, weight, None, size.n, size.v), grad_output, weight)
 
 
 cdef TensorBase _conv_weight_cpu(TensorBase grad_output, TensorBase input, const Dims* size, const Dims* stride, const Dims* padding, const Dims* dilation, int64_t groups):
@@ -565,7 +586,7 @@ cdef TensorBase _conv_weight_cpu(TensorBase grad_output, TensorBase input, const
         return formatted(empty_tensor(size.n, size.v, input.dtype, DEV_META), input, grad_output)
     if product(size.n, size.v) == 0 or grad_output.numel == 0 or input.numel == 0:
         return without_work(size.n, size.v, input, None)
-    return formatted(run_typed(RUN_WEIGHT, &p, grad_output, input, None, size.n, size.v), input, grad_output)
+    return formatted(run_typed(CONV_WEIGHT, &p, grad_output, input, None, size.n, size.v), input, grad_output)
 
 
 # ---- derivatives ---------------------------------------------------------------------------------------------------
@@ -577,11 +598,9 @@ cdef object conjugated(object x):
 cdef object in_format(object r, object input, object weight):
     """A gradient in channels_last when the input or the weight was, whatever the layout of the cotangent."""
     cdef TensorBase g = r, a = input, b = weight
-    if a.contiguous and b.contiguous or g.ndim != 4 or is_channels_last(g):
+    if g.ndim != 4 or is_channels_last(g) or not wants_last(a, b):
         return r
-    if (is_channels_last(a) and not a.contiguous) or (is_channels_last(b) and not b.contiguous):
-        return _ops.contiguous(r, channels_last)
-    return r
+    return _ops.contiguous(r, channels_last)
 
 
 cdef object bias_gradient(object grad):

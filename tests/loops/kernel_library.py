@@ -1,4 +1,4 @@
-"""Compiles cysrc/loops/kernels_*.c with gcc and opens it through ctypes, for the kernel tests.
+"""Compiles cysrc/loops/kernels_*.c and conv.c with gcc and opens it through ctypes, for the kernel tests.
 
 The instruction set is the machine's best one, or what KERNEL_TEST_ISA names (base, avx2, avx512). The kernels are
 reached exactly as the core reaches them: through the exported tables.
@@ -47,9 +47,9 @@ def library() -> ctypes.CDLL:
         target = os.path.join(folder, "kernels.so")
         flags = [*FLAGS, *MACHINE[instruction_set()], f"-I{LOOPS}"]
         running = []
-        for source in sorted(LOOPS.glob("kernels_*.c")):
+        for source in [*sorted(LOOPS.glob("kernels_*.c")), LOOPS / "conv.c"]:
             made = os.path.join(folder, source.stem + ".o")
-            running.append((made, subprocess.Popen(["gcc", *flags, "-c", str(source), "-o", made])))
+            running.append((made, subprocess.Popen(["gcc", *flags, f"-DISA={instruction_set()}", "-c", str(source), "-o", made])))
         failed = [made for made, compiler in running if compiler.wait()]
         if failed:
             raise RuntimeError(f"gcc could not make {', '.join(failed)}")
@@ -61,6 +61,11 @@ def table(name: str, rows: int, fields: int) -> list[list[list[int]]]:
     """Function addresses of an exported table: [operator][dtype][field]; 0 stands for no kernel."""
     flat = (ctypes.c_size_t * (rows * 12 * fields)).in_dll(library(), f"{name}_{instruction_set()}")
     return np.array(flat, dtype=np.uint64).reshape(rows, 12, fields).astype(object).tolist()
+
+
+def flat_table(name: str, fields: int) -> list[int]:
+    """The first `fields` addresses of an exported table that is not ordered by dtype."""
+    return list((ctypes.c_size_t * fields).in_dll(library(), f"{name}_{instruction_set()}"))
 
 
 def function(address: int, *argtypes):

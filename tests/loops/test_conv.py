@@ -9,20 +9,32 @@ import pytest
 
 import kernel_library as kl
 
-FIELDS = (
-    "samples c_in in_h in_w c_out out_h out_w kernel_h kernel_w stride_h stride_w pad_h pad_w dilation_h dilation_w groups"
+PROBLEM = (
+    "samples c_in in_h in_w c_out out_h out_w kernel_h kernel_w stride_h stride_w pad_h pad_w dilation_h dilation_w groups "
+    "last w_first w_group w_out w_in w_tap"
 ).split()
 P, N = kl.pointer, kl.i64
+FORWARD, INPUT, WEIGHT = range(3)
 
 
-class Shape(ctypes.Structure):
-    _fields_ = [(field, ctypes.c_int64) for field in FIELDS]
+class Problem(ctypes.Structure):
+    _fields_ = [(field, ctypes.c_int64) for field in PROBLEM]
+
+
+class Work(ctypes.Structure):
+    _fields_ = [
+        ("problem", Problem),
+        ("direction", ctypes.c_int64),
+        *[(field, ctypes.c_void_p) for field in ("a", "b", "bias", "out")],
+        *[(field, ctypes.c_int64) for field in ("method", "phases", "shared_bytes", "workspace_bytes", "block", "chunk", "splits")],
+        ("shared", ctypes.c_void_p),
+    ]
 
 
 def make_shape(samples, c_in, h, w, c_out, kernel, stride=(1, 1), pad=(0, 0), dilation=(1, 1), groups=1):
     sizes = zip((h, w), kernel, stride, pad, dilation)
     out = [(size + 2 * p - d * (k - 1) - 1) // s + 1 for size, k, s, p, d in sizes]
-    return Shape(samples, c_in, h, w, c_out, *out, *kernel, *stride, *pad, *dilation, groups)
+    return Problem(samples, c_in, h, w, c_out, *out, *kernel, *stride, *pad, *dilation, groups)
 
 
 # each row is one shape: few channels, pointwise, strided, dilated, grouped, depthwise, tails of every blocking
@@ -39,6 +51,15 @@ SHAPES = [
     make_shape(1, 4, 12, 12, 8, (5, 5), (2, 2), (2, 2), (1, 1), 4),
     make_shape(1, 2, 6, 7, 4, (3, 3), (3, 3), (4, 4), (1, 1), 2),
     make_shape(1, 2, 300, 3, 2, (3, 3), (1, 1), (1, 1)),
+    make_shape(2, 19, 13, 22, 21, (3, 3), (1, 1), (1, 1)),
+    make_shape(3, 70, 9, 7, 66, (3, 3), (1, 1), (0, 2)),
+    make_shape(1, 16, 16, 390, 17, (3, 3), (1, 1), (1, 1)),
+    make_shape(2, 33, 10, 9, 40, (3, 3), (2, 2), (1, 1)),
+    make_shape(2, 6, 9, 9, 3, (3, 3), (1, 1), (1, 1), (1, 1), 3),
+    make_shape(2, 19, 15, 17, 19, (3, 3), (2, 2), (1, 1), (1, 1), 19),
+    make_shape(1, 34, 5, 700, 6, (2, 3), (1, 1), (0, 1), (1, 2)),
+    make_shape(1, 5, 4, 4, 6, (3, 3), (1, 1), (3, 3)),
+    make_shape(3, 80, 12, 9, 130, (1, 1)),
     make_shape(0, 3, 5, 5, 2, (3, 3)),
 ]
 
@@ -74,40 +95,54 @@ def aligned(size):
     return raw[start : start + size]
 
 
-def convolve(s, dtype, x, weight, bias, grad, cut):
-    """Runs the three kernels with the item ranges of `cut(items)`, a fresh workspace for each range."""
-    k = kl.table("conv_table", 1, 10)[0][kl.DTYPES.index(dtype)]
-    shape, a = ctypes.addressof(s), kl.address
-    packed_bytes, workspace_bytes, *items = [ctypes.CFUNCTYPE(N, P)(address)(shape) for address in k[:5]]
-    packed = aligned(packed_bytes)
-    y, dx, dw = np.full(grad.shape, 7, x.dtype), np.full(x.shape, 7, x.dtype), np.full(weight.shape, 7, x.dtype)
-    steps = [
-        (k[5], k[7], 7, (a(x), a(packed), a(weight), a(bias), a(y)), items[0]),
-        (k[6], k[8], 6, (a(grad), a(packed), a(weight), a(dx)), items[1]),
-        (None, k[9], 5, (a(grad), a(x), a(dw)), items[2]),
-    ]
-    for pack, kernel, pointers, arrays, count in steps:
-        if pack:
-            kl.function(pack, P, P, P)(shape, a(weight), a(packed))
-        for begin, end in cut(count):
-            workspace = aligned(workspace_bytes)
-            kl.function(kernel, *[P] * pointers, N, N)(shape, *arrays, a(workspace), begin, end)
-    return y, dx, dw
+def in_layout(array, last):
+    """The array's elements in memory order of the layout: (N, C, H, W) or (N, H, W, C)."""
+    return np.ascontiguousarray(array.transpose(0, 2, 3, 1) if last else array)
 
 
+def run(shape, direction, last, dtype, a, b, bias, out, cut):
+    """One pass through the table, with the item ranges of `cut(items)` and a fresh workspace for each range."""
+    plan, items, run_items = kl.flat_table("conv_table", 6)[3 * (dtype == "f64") :][:3]
+    s = Problem.from_buffer_copy(shape)
+    ins, taps = s.c_in // s.groups, s.kernel_h * s.kernel_w
+    s.last, s.w_out, s.w_group = last, ins * taps, s.c_out // s.groups * ins * taps
+    s.w_in, s.w_tap = (1, ins) if last else (taps, 1)
+    work = Work(s, direction, kl.address(a), kl.address(b), kl.address(bias), kl.address(out))
+    at = ctypes.addressof(work)
+    kl.function(plan, P)(at)
+    shared = aligned(work.shared_bytes)
+    work.shared = kl.address(shared)
+    for phase in range(work.phases):
+        for begin, end in cut(ctypes.CFUNCTYPE(N, P, N)(items)(at, phase)):
+            workspace = aligned(work.workspace_bytes)
+            kl.function(run_items, P, N, P, N, N)(at, phase, kl.address(workspace), begin, end)
+
+
+def convolve(s, dtype, last, x, weight, bias, grad, cut):
+    """y, dx and dw, as (N, C, H, W)."""
+    sources = [in_layout(v, last) for v in (x, weight, grad)]
+    y, dx, dw = np.full_like(sources[2], 7), np.full_like(sources[0], 7), np.full_like(sources[1], 7)
+    x, weight, grad = sources
+    run(s, FORWARD, last, dtype, x, weight, bias, y, cut)
+    run(s, INPUT, last, dtype, grad, weight, None, dx, cut)
+    run(s, WEIGHT, last, dtype, grad, x, None, dw, cut)
+    return [v.transpose(0, 3, 1, 2) if last else v for v in (y, dx, dw)]
+
+
+@pytest.mark.parametrize("last", [False, True], ids=["NCHW", "channels_last"])
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 @pytest.mark.parametrize("index", range(len(SHAPES)))
-def test_convolution(dtype, index):
+def test_convolution(dtype, index, last):
     s = SHAPES[index]
     rng = np.random.default_rng(index)
     x = kl.sample(rng, (s.samples, s.c_in, s.in_h, s.in_w), dtype)
     weight = kl.sample(rng, (s.c_out, s.c_in // s.groups, s.kernel_h, s.kernel_w), dtype)
     grad = kl.sample(rng, (s.samples, s.c_out, s.out_h, s.out_w), dtype)
     for bias in (None, kl.sample(rng, (s.c_out,), dtype)):
-        results = convolve(s, dtype, x, weight, bias, grad, lambda items: [(0, items)])
+        results = convolve(s, dtype, last, x, weight, bias, grad, lambda items: [(0, items)])
         for actual, expected in zip(results, reference(s, x, weight, bias, grad)):
             scale = abs(expected).max(initial=1.0)
             np.testing.assert_allclose(actual, expected, rtol=0, atol=4 * scale * kl.TOLERANCE[dtype])
         for split in (1, 2):
-            again = convolve(s, dtype, x, weight, bias, grad, lambda items: kl.splits(items)[split] if items else [])
+            again = convolve(s, dtype, last, x, weight, bias, grad, lambda items: kl.splits(items)[split] if items else [])
             assert [v.tobytes() for v in again] == [v.tobytes() for v in results]

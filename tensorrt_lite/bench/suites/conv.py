@@ -1,4 +1,4 @@
-"""Two-dimensional convolution and pooling, forward and backward, contiguous (NCHW) and channels-last."""
+"""Convolution, forward and backward, contiguous (NCHW) and channels-last, its other dimensions and types, and pooling."""
 
 from __future__ import annotations
 
@@ -32,12 +32,21 @@ class Shape(NamedTuple):
 
 SHAPES = (
     Shape(16, 3, 64, 32, 3),
-    Shape(4, 64, 64, 56, 3),
+    Shape(8, 64, 64, 56, 3),
     Shape(8, 64, 64, 28, 3),
     Shape(8, 256, 256, 14, 3),
-    Shape(8, 64, 256, 28, 1),
-    Shape(4, 3, 64, 112, 7, stride=2),
+    Shape(8, 64, 256, 56, 1),
+    Shape(8, 256, 64, 56, 1),
+    Shape(8, 3, 64, 224, 7, stride=2),
+    Shape(8, 64, 128, 56, 3, stride=2),
     Shape(8, 64, 64, 56, 3, groups=64),
+)
+# of other operators: name, sizes of x and of the weight, options
+OTHERS: tuple[tuple[str, tuple[int, ...], tuple[int, ...], dict[str, int]], ...] = (
+    ("conv1d", (8, 64, 1024), (128, 64, 5), {"padding": 2}),
+    ("conv3d", (2, 16, 8, 28, 28), (32, 16, 3, 3, 3), {"padding": 1}),
+    ("conv_transpose2d", (8, 64, 28, 28), (64, 64, 3, 3), {"padding": 1}),
+    ("conv_transpose2d", (8, 128, 28, 28), (128, 64, 2, 2), {"stride": 2}),
 )
 
 
@@ -72,6 +81,25 @@ def _backward(shape: Shape, channels_last: bool) -> Builder:
     return build
 
 
+def _other(name: str, x_size: tuple[int, ...], w_size: tuple[int, ...], options: dict[str, int], *, backward: bool) -> Builder:
+    def build(lib: Any, threads: int) -> Work:
+        x, weight = (lib.randn(*size).requires_grad_(backward) for size in (x_size, w_size))
+        function = getattr(lib.nn.functional, name)
+        if not backward:
+            return lambda: function(x, weight, **options)
+        y, grad = function(x, weight, **options), lib.autograd.grad
+        incoming = lib.ones_like(y)
+        return lambda: grad(y, (x, weight), incoming, retain_graph=True)
+
+    return build
+
+
+def _bfloat16(lib: Any, threads: int) -> Work:
+    x, weight = lib.randn(8, 64, 28, 28).to(lib.bfloat16), lib.randn(64, 64, 3, 3).to(lib.bfloat16)
+    conv2d = lib.nn.functional.conv2d
+    return lambda: conv2d(x, weight, None, 1, 1)
+
+
 def _max_pool(lib: Any, threads: int) -> Work:
     x, pool = lib.randn(8, 64, 56, 56), lib.nn.functional.max_pool2d
     return lambda: pool(x, 2)
@@ -94,7 +122,13 @@ def rows() -> list[Row]:
             for direction, build in (("forward", _forward), ("backward", _backward)):
                 name = f"{shape.label}, {direction}, {layout}"
                 found.append(Row(name, "conv", build(shape, channels_last), limit=_AT_OR_UNDER))
+    for name, x_size, w_size, options in OTHERS:
+        label = "x".join(map(str, x_size)) + " with " + "x".join(map(str, w_size)) + "".join(f", {k} {v}" for k, v in options.items())
+        for direction, backward in (("forward", False), ("backward", True)):
+            build = _other(name, x_size, w_size, options, backward=backward)
+            found.append(Row(f"{name} {label}, {direction}", "conv", build, limit=_AT_OR_UNDER))
     found += [
+        Row("64 to 64 at 28x28, 3x3, forward, bfloat16", "conv", _bfloat16, limit=_AT_OR_UNDER),
         Row("max_pool2d 8x64x56x56", "conv", _max_pool, limit=_AT_OR_UNDER),
         Row("avg_pool2d 8x64x56x56", "conv", _average_pool, limit=_AT_OR_UNDER),
         Row("interpolate bilinear 4x16x64x64 by 2", "conv", _interpolate, limit=_AT_OR_UNDER),

@@ -1,0 +1,66 @@
+/* Convolution kernels: the choice of the method, and their table (conv.h). */
+#include "conv_common.h"
+
+#define T f32
+#include "gemm_kernel.h"
+#include "conv_layout.h"
+#include "conv_winograd.h"
+#include "conv_planes.h"
+#include "conv_last.h"
+#include "conv_weight.h"
+#include "conv_depthwise.h"
+#undef T
+#define T f64
+#include "gemm_kernel.h"
+#include "conv_layout.h"
+#include "conv_planes.h"
+#include "conv_last.h"
+#include "conv_weight.h"
+#include "conv_depthwise.h"
+#undef T
+
+enum { PLANES, PLANES_INPUT, LAST, LAST_INPUT, WEIGHT, DEPTHWISE, DEPTHWISE_LAST, WINOGRAD, WINOGRAD_WEIGHT, METHODS };
+
+#define METHODS_OF(T)                                                                                \
+    [PLANES] = {planes_plan_##T, planes_items_##T, planes_run_##T},                                  \
+    [PLANES_INPUT] = {planes_plan_input_##T, planes_items_input_##T, planes_run_input_##T},          \
+    [LAST] = {last_plan_##T, last_items_##T, last_run_##T},                                          \
+    [LAST_INPUT] = {last_plan_input_##T, last_items_input_##T, last_run_input_##T},                  \
+    [WEIGHT] = {weight_plan_##T, weight_items_##T, weight_run_##T},                                  \
+    [DEPTHWISE] = {depthwise_plan_##T, depthwise_items_##T, depthwise_run_##T},                      \
+    [DEPTHWISE_LAST] = {depthwise_last_plan_##T, depthwise_last_items_##T, depthwise_last_run_##T}
+static const conv_kernels methods_f32[METHODS] = {METHODS_OF(f32), [WINOGRAD] = {wino_plan, wino_items, wino_run_forward},
+                                                  [WINOGRAD_WEIGHT] = {wino_plan_weight, wino_items_weight, wino_run_weight}};
+static const conv_kernels methods_f64[METHODS] = {METHODS_OF(f64)};
+
+/* Winograd's transforms mix the values of a tile; narrow outputs of the reversed problem would leave lanes empty. */
+static int method_of(const conv_problem* s, int64_t pass, int winograd) {
+    if (conv_is_depthwise(s) && !s->last) return DEPTHWISE;
+    if (conv_is_depthwise(s) && s->c_out == s->c_in) return DEPTHWISE_LAST;
+    if (pass == CONV_WEIGHT) return winograd && wino_fits(s) ? WINOGRAD_WEIGHT : WEIGHT;
+    if (pass == CONV_INPUT) return s->last ? LAST_INPUT : PLANES_INPUT;
+    if (winograd && wino_fits(s)) return WINOGRAD;
+    return s->last ? LAST : PLANES;
+}
+static void plan(conv_work* work, const conv_kernels* methods, int winograd) {
+    conv_problem* s = &work->s;
+    /* few input channels would leave most of a tile empty: then rather all taps of a channel at once, added afterwards */
+    int narrow = conv_taps(s) > 1 && conv_group_in(s) <= VECTOR_BYTES / 8 && s->groups == 1;
+    if (work->pass == CONV_INPUT && conv_is_reversible(s) && !narrow && !(conv_is_depthwise(s) && !s->last)) {
+        *s = conv_reversed(s);
+        work->pass = CONV_FORWARD;
+    }
+    work->method = method_of(s, work->pass, winograd);
+    methods[work->method].plan(work);
+}
+#define TABLE_OF(T, WINOGRAD)                                                                        \
+    static void plan_##T(conv_work* work) { plan(work, methods_##T, WINOGRAD); }                     \
+    static int64_t items_##T(const conv_work* work, int64_t phase) { return methods_##T[work->method].items(work, phase); } \
+    static void run_##T(const conv_work* work, int64_t phase, char* workspace, int64_t begin, int64_t end) { \
+        methods_##T[work->method].run(work, phase, workspace, begin, end);                           \
+    }
+TABLE_OF(f32, 1)
+TABLE_OF(f64, 0)
+
+#define JOIN_ISA(name, isa) JOIN_EXPANDED(name, isa)
+const conv_kernels JOIN_ISA(conv_table_, ISA)[2] = {{plan_f32, items_f32, run_f32}, {plan_f64, items_f64, run_f64}};

@@ -1,0 +1,326 @@
+/* Depthwise convolution (one input channel per group), for an element type T (included once per type): direct loops over vectors
+ * of output positions of a padded plane (NCHW), or over vectors of channels (channels_last, one output channel per group). */
+
+/* ---- NCHW: a plane padded by zeros on all sides, so that every vector of every output row can be loaded whole ---- */
+enum { FN(DEPTHWISE_DOTS) = 4, FN(DEPTHWISE_TILE) = 16 }; /* kernel columns at a time; output positions whose input stays in L1 */
+KERNEL_INLINE int64_t FN(padded_h)(const conv_problem* s) { return (s->out_h - 1) * s->stride_h + (s->kernel_h - 1) * s->dilation_h + 1; }
+KERNEL_INLINE int64_t FN(padded_w)(const conv_problem* s) {
+    return (conv_blocks(s->out_w, LANES) + 1) * LANES * s->stride_w + (s->kernel_w - 1) * s->dilation_w;
+}
+KERNEL_INLINE void FN(pad_plane)(const conv_problem* s, const T* plane, T* padded) {
+    int64_t height = FN(padded_h)(s), width = FN(padded_w)(s);
+    int64_t w0 = max_i64(-s->pad_w, 0), count = min_i64(s->in_w - w0, width - s->pad_w - w0);
+    memset(padded, 0, (size_t)(height * width) * sizeof(T));
+    for (int64_t i = 0; i < height; i++) {
+        int64_t h = i - s->pad_h;
+        if (h >= 0 && h < s->in_h && count > 0) memcpy(padded + i * width + w0 + s->pad_w, plane + h * s->in_w + w0, (size_t)count * sizeof(T));
+    }
+}
+/* Where the weight of output channel oc begins. */
+KERNEL_INLINE int64_t FN(depthwise_offset)(const conv_problem* s, int64_t oc) {
+    int64_t multiplier = s->c_out / s->c_in;
+    return s->w_first + oc / multiplier * s->w_group + oc % multiplier * s->w_out;
+}
+/* lane t = p[t * stride] */
+KERNEL_INLINE VECTOR FN(strided)(const T* p, int64_t stride) {
+    enum { W = VECTOR_BYTES / sizeof(T) };
+    if (stride == 1) return *(const VECTOR_U*)p;
+    VECTOR v;
+    for (int t = 0; t < W; t++) v[t] = p[t * stride];
+    return v;
+}
+/* y = start + sum of taps over the padded plane; kernel size and stride are constants where this is inlined */
+KERNEL_INLINE void FN(depthwise_taps)(const conv_problem* s, const T* padded, const T* taps, T start, int add, T* y, int64_t kernel_h,
+                                      int64_t kernel_w, int64_t stride) {
+    int64_t width = FN(padded_w)(s);
+    for (int64_t oh = 0; oh < s->out_h; oh++)
+        for (int64_t ow = 0; ow < s->out_w; ow += LANES) {
+            const T* p = padded + oh * s->stride_h * width + ow * stride;
+            T* out = y + oh * s->out_w + ow;
+            VECTOR sum = FN(splat)(start);
+            for (int64_t kh = 0; kh < kernel_h; kh++)
+                for (int64_t kw = 0; kw < kernel_w; kw++)
+                    sum += taps[kh * kernel_w + kw] * FN(strided)(p + kh * s->dilation_h * width + kw * s->dilation_w, stride);
+            int64_t m = min_i64(LANES, s->out_w - ow);
+            if (m == LANES) *(VECTOR_U*)out = add ? (VECTOR)(*(VECTOR_U*)out) + sum : sum;
+            else
+                for (int64_t j = 0; j < m; j++) out[j] = add ? out[j] + sum[j] : sum[j];
+        }
+}
+KERNEL_ONCE void FN(depthwise_plane)(const conv_problem* s, const T* plane, const T* taps, T start, int add, T* y, T* padded) {
+    FN(pad_plane)(s, plane, padded);
+    int small = s->kernel_h == 3 && s->kernel_w == 3;
+    if (small && s->stride_w == 1) FN(depthwise_taps)(s, padded, taps, start, add, y, 3, 3, 1);
+    else if (small && s->stride_w == 2) FN(depthwise_taps)(s, padded, taps, start, add, y, 3, 3, 2);
+    else if (s->stride_w == 1) FN(depthwise_taps)(s, padded, taps, start, add, y, s->kernel_h, s->kernel_w, 1);
+    else FN(depthwise_taps)(s, padded, taps, start, add, y, s->kernel_h, s->kernel_w, s->stride_w);
+}
+KERNEL_FN void FN(depthwise_plan)(conv_work* work) {
+    const conv_problem* s = &work->s;
+    conv_problem r = conv_reversed(s);
+    int64_t plane = FN(padded_h)(s) * FN(padded_w)(s), reversed = conv_is_reversible(s) ? FN(padded_h)(&r) * FN(padded_w)(&r) : 0;
+    work->phases = 1;
+    work->shared_bytes = 0;
+    work->workspace_bytes = (max_i64(plane, reversed) + 2 * conv_taps(s)) * (int64_t)sizeof(T);
+}
+KERNEL_FN int64_t FN(depthwise_items)(const conv_work* work, int64_t phase) {
+    const conv_problem* s = &work->s;
+    return work->pass == CONV_FORWARD ? s->samples * s->c_out : work->pass == CONV_INPUT ? s->samples * s->c_in : s->c_out;
+}
+KERNEL_INLINE void FN(depthwise_forward)(const conv_work* work, T* taps, int64_t item) {
+    const conv_problem* s = &work->s;
+    int64_t oc = item % s->c_out, ic = oc / (s->c_out / s->c_in), kernel = conv_taps(s);
+    const T *w = (const T*)work->b + FN(depthwise_offset)(s, oc), *x = (const T*)work->a + (item / s->c_out * s->c_in + ic) * s->in_h * s->in_w;
+    for (int64_t k = 0; k < kernel; k++) taps[k] = w[k * s->w_tap];
+    FN(depthwise_plane)(s, x, taps, work->bias ? ((const T*)work->bias)[oc] : 0, 0, (T*)work->out + item * conv_pixels(s), taps + kernel);
+}
+/* stride 1: the taps backwards over the output gradient; else scattered from each output row */
+KERNEL_INLINE void FN(depthwise_input)(const conv_work* work, T* taps, int64_t item) {
+    const conv_problem* s = &work->s;
+    int64_t multiplier = s->c_out / s->c_in, sample = item / s->c_in, ic = item % s->c_in, stride = s->stride_w, kernel = conv_taps(s);
+    T* plane = (T*)work->out + item * s->in_h * s->in_w;
+    conv_problem r = conv_reversed(s);
+    if (!conv_is_reversible(s)) memset(plane, 0, (size_t)(s->in_h * s->in_w) * sizeof(T));
+    for (int64_t oc = ic * multiplier; oc < (ic + 1) * multiplier; oc++) {
+        const T *dy = (const T*)work->a + (sample * s->c_out + oc) * conv_pixels(s), *w = (const T*)work->b + FN(depthwise_offset)(s, oc);
+        if (conv_is_reversible(s)) {
+            for (int64_t k = 0; k < kernel; k++) taps[k] = w[(kernel - 1 - k) * s->w_tap];
+            FN(depthwise_plane)(&r, dy, taps, 0, oc > ic * multiplier, plane, taps + kernel);
+            continue;
+        }
+        for (int64_t oh = 0; oh < s->out_h; oh++)
+            for (int64_t kh = 0; kh < s->kernel_h; kh++) {
+                int64_t h = oh * s->stride_h - s->pad_h + kh * s->dilation_h;
+                if (h < 0 || h >= s->in_h) continue;
+                for (int64_t kw = 0; kw < s->kernel_w; kw++) {
+                    int64_t offset = kw * s->dilation_w - s->pad_w, lo = 0, hi = s->out_w;
+                    T *row = plane + h * s->in_w, tap = w[(kh * s->kernel_w + kw) * s->w_tap];
+                    conv_range(offset, stride, s->in_w, &lo, &hi);
+                    for (int64_t o = lo; o < hi; o++) row[o * stride + offset] += tap * dy[oh * s->out_w + o];
+                }
+            }
+    }
+}
+/* One pass over a plane for `columns` kernel columns of one kernel row; sums[j] += sum dy * input. */
+KERNEL_INLINE void FN(depthwise_dots)(const conv_problem* s, const T* padded, const T* dy, f64* sums, int64_t columns, int64_t stride) {
+    enum { W = VECTOR_BYTES / sizeof(T), DOTS = FN(DEPTHWISE_DOTS) };
+    int64_t width = FN(padded_w)(s);
+    VECTOR sum[DOTS];
+    for (int j = 0; j < DOTS; j++) sum[j] = (VECTOR){0};
+    for (int64_t oh = 0; oh < s->out_h; oh++)
+        for (int64_t ow = 0; ow < s->out_w; ow += W) {
+            const T *g = dy + oh * s->out_w + ow, *p = padded + oh * s->stride_h * width + ow * stride;
+            VECTOR a = ow + W <= s->out_w ? (VECTOR)(*(const VECTOR_U*)g) : FN(partial)(g, s->out_w - ow, 0);
+            _Pragma("GCC unroll 4") for (int j = 0; j < DOTS; j++)
+                if (j < columns) sum[j] += a * FN(strided)(p + j * s->dilation_w, stride);
+        }
+    for (int64_t j = 0; j < columns; j++) {
+        T lanes[W];
+        memcpy(lanes, &sum[j], sizeof lanes);
+        sums[j] += FN(block_sum)(lanes, lanes, 0, W);
+    }
+}
+KERNEL_INLINE void FN(depthwise_weight)(const conv_work* work, char* workspace, int64_t oc) {
+    const conv_problem* s = &work->s;
+    int64_t multiplier = s->c_out / s->c_in, kernel = conv_taps(s), width = FN(padded_w)(s);
+    f64* sums = (f64*)workspace;
+    T* padded = (T*)(sums + kernel);
+    for (int64_t k = 0; k < kernel; k++) sums[k] = 0;
+    for (int64_t n = 0; n < s->samples; n++) {
+        const T* dy = (const T*)work->a + (n * s->c_out + oc) * conv_pixels(s);
+        FN(pad_plane)(s, (const T*)work->b + (n * s->c_in + oc / multiplier) * s->in_h * s->in_w, padded);
+        for (int64_t kh = 0; kh < s->kernel_h; kh++)
+            for (int64_t kw = 0; kw < s->kernel_w; kw += FN(DEPTHWISE_DOTS)) {
+                int64_t columns = min_i64(FN(DEPTHWISE_DOTS), s->kernel_w - kw);
+                const T* p = padded + kh * s->dilation_h * width + kw * s->dilation_w;
+                f64* out = sums + kh * s->kernel_w + kw;
+                if (columns == 3 && s->stride_w == 1) FN(depthwise_dots)(s, p, dy, out, 3, 1);
+                else FN(depthwise_dots)(s, p, dy, out, columns, s->stride_w);
+            }
+    }
+    for (int64_t k = 0; k < kernel; k++) ((T*)work->out)[FN(depthwise_offset)(s, oc) + k * s->w_tap] = (T)sums[k];
+}
+KERNEL_FN void FN(depthwise_run)(const conv_work* work, int64_t phase, char* workspace, int64_t begin, int64_t end) {
+    for (int64_t item = begin; item < end; item++) {
+        if (work->pass == CONV_FORWARD) FN(depthwise_forward)(work, (T*)workspace, item);
+        else if (work->pass == CONV_INPUT) FN(depthwise_input)(work, (T*)workspace, item);
+        else FN(depthwise_weight)(work, workspace, item);
+    }
+}
+
+/* ---- channels_last: an item is one row of the output (forward) or of the input (its gradient); phase 0 packs weights
+ * [tap][channel]. The gradient of the weight sums rows of a sample (an item of phase 0), then samples (phase 1). ---- */
+KERNEL_FN void FN(depthwise_last_plan)(conv_work* work) {
+    const conv_problem* s = &work->s;
+    int64_t channels = conv_rounded(s->c_in, LANES), size = conv_taps(s) * channels * (int64_t)(work->pass == CONV_WEIGHT ? sizeof(f64) : sizeof(T));
+    work->phases = 2;
+    work->shared_bytes = size * (work->pass == CONV_WEIGHT ? s->samples : 1);
+    work->workspace_bytes = 0;
+}
+KERNEL_FN int64_t FN(depthwise_last_items)(const conv_work* work, int64_t phase) {
+    const conv_problem* s = &work->s;
+    if (work->pass == CONV_WEIGHT) return phase == 0 ? s->samples : 1;
+    return phase == 0 ? 1 : s->samples * (work->pass == CONV_FORWARD ? s->out_h : s->in_h);
+}
+KERNEL_FN void FN(depthwise_last_pack)(const conv_work* work) {
+    const conv_problem* s = &work->s;
+    int64_t channels = conv_rounded(s->c_in, LANES);
+    const T* w = (const T*)work->b + s->w_first;
+    T* to = (T*)work->shared;
+    for (int64_t tap = 0; tap < conv_taps(s); tap++)
+        for (int64_t c = 0; c < channels; c++) *to++ = c < s->c_in ? w[c * s->w_group + tap * s->w_tap] : 0;
+}
+/* LANES channels of `count` output positions from ow on, none of whose taps in [kh0, kh1) x [kw0, kw1) lies outside */
+KERNEL_INLINE void FN(depthwise_last_span)(const conv_problem* s, const T* x, const T* w, int64_t channels, int64_t n, VECTOR start, T* y, int64_t count,
+                                           int64_t kh0, int64_t kh1, int64_t kw0, int64_t kw1) {
+    for (int64_t i = 0; i < count; i++, x += s->stride_w * s->c_in, y += s->c_in) {
+        VECTOR sum = start;
+        for (int64_t kh = kh0; kh < kh1; kh++)
+            for (int64_t kw = kw0; kw < kw1; kw++)
+                sum += *(const VECTOR_U*)(w + (kh * s->kernel_w + kw) * channels) *
+                       FN(conv_load)(x + (kh * s->dilation_h * s->in_w + kw * s->dilation_w) * s->c_in, n);
+        FN(conv_store)(y, sum, n);
+    }
+}
+/* The 3x3 kernel's inner positions: its weights stay in registers. */
+KERNEL_INLINE void FN(depthwise_last_3x3)(const conv_problem* s, const T* x, const T* w, int64_t channels, VECTOR start, T* y, int64_t count) {
+    VECTOR taps[9];
+    int64_t line = s->dilation_h * s->in_w * s->c_in, pixel = s->dilation_w * s->c_in, step = s->stride_w * s->c_in;
+    UNROLL for (int k = 0; k < 9; k++) taps[k] = *(const VECTOR_U*)(w + k * channels);
+    for (int64_t i = 0; i < count; i++, x += step, y += s->c_in) {
+        VECTOR sum = start, other = taps[1] * *(const VECTOR_U*)(x + pixel);
+        UNROLL for (int k = 0; k < 9; k++) {
+            if (k == 1) continue;
+            if (k % 2) other += taps[k] * *(const VECTOR_U*)(x + k / 3 * line + k % 3 * pixel);
+            else sum += taps[k] * *(const VECTOR_U*)(x + k / 3 * line + k % 3 * pixel);
+        }
+        *(VECTOR_U*)y = sum + other;
+    }
+}
+KERNEL_FN void FN(depthwise_last_forward)(const conv_work* work, int64_t item) {
+    const conv_problem* s = &work->s;
+    int64_t sample = item / s->out_h, oh = item % s->out_h, channels = conv_rounded(s->c_in, LANES);
+    int64_t h = oh * s->stride_h - s->pad_h, kh0 = 0, kh1 = s->kernel_h, lo = 0, hi = s->out_w;
+    conv_range(h, s->dilation_h, s->in_h, &kh0, &kh1);
+    /* output positions [lo, hi) have all their columns inside */
+    conv_range(-s->pad_w, s->stride_w, s->in_w, &lo, &hi);
+    conv_range((s->kernel_w - 1) * s->dilation_w - s->pad_w, s->stride_w, s->in_w, &lo, &hi);
+    const T* row = (const T*)work->a + (sample * s->in_h + h) * s->in_w * s->c_in;
+    T* y = (T*)work->out + item * s->out_w * s->c_in;
+    int small = s->kernel_h == 3 && s->kernel_w == 3 && kh0 == 0 && kh1 == 3;
+    for (int64_t w = 0; w < s->out_w; w += FN(DEPTHWISE_TILE))
+        for (int64_t c = 0; c < s->c_in; c += LANES) {
+            int64_t n = min_i64(LANES, s->c_in - c), end = min_i64(w + FN(DEPTHWISE_TILE), s->out_w);
+            VECTOR start = work->bias ? FN(conv_load)((const T*)work->bias + c, n) : (VECTOR){0};
+            const T* taps = (const T*)work->shared + c;
+            for (int64_t ow = w; ow < end;) {
+                int inner = ow >= lo && ow < hi;
+                int64_t count = inner ? min_i64(hi, end) - ow : 1, w0 = ow * s->stride_w - s->pad_w, kw0 = 0, kw1 = s->kernel_w;
+                const T* x = row + w0 * s->c_in + c;
+                conv_range(w0, s->dilation_w, s->in_w, &kw0, &kw1);
+                if (inner && small && n == LANES) FN(depthwise_last_3x3)(s, x, taps, channels, start, y + ow * s->c_in + c, count);
+                else FN(depthwise_last_span)(s, x, taps, channels, n, start, y + ow * s->c_in + c, count, kh0, kh1, kw0, kw1);
+                ow += count;
+            }
+        }
+}
+KERNEL_FN void FN(depthwise_last_input)(const conv_work* work, int64_t item) {
+    const conv_problem* s = &work->s;
+    int64_t sample = item / s->in_h, h = item % s->in_h, channels = conv_rounded(s->c_in, LANES);
+    for (int64_t w = 0; w < s->in_w; w++)
+        for (int64_t c = 0; c < s->c_in; c += LANES) {
+            int64_t n = min_i64(LANES, s->c_in - c);
+            VECTOR sum = {0};
+            for (int64_t kh = 0; kh < s->kernel_h; kh++) {
+                int64_t up = h + s->pad_h - kh * s->dilation_h;
+                if (up < 0 || up % s->stride_h || up / s->stride_h >= s->out_h) continue;
+                for (int64_t kw = 0; kw < s->kernel_w; kw++) {
+                    int64_t left = w + s->pad_w - kw * s->dilation_w;
+                    if (left < 0 || left % s->stride_w || left / s->stride_w >= s->out_w) continue;
+                    const T* dy = (const T*)work->a + ((sample * s->out_h + up / s->stride_h) * s->out_w + left / s->stride_w) * s->c_in + c;
+                    sum += *(const VECTOR_U*)((const T*)work->shared + (kh * s->kernel_w + kw) * channels + c) * FN(conv_load)(dy, n);
+                }
+            }
+            FN(conv_store)((T*)work->out + (item * s->in_w + w) * s->c_in + c, sum, n);
+        }
+}
+/* sums[tap][c] of one sample: stretches of an output row in T, these in double */
+KERNEL_INLINE void FN(depthwise_last_flush)(f64* sums, VECTOR sum, int64_t n) {
+    enum { W = VECTOR_BYTES / sizeof(T) };
+    T lanes[W];
+    *(VECTOR_U*)lanes = sum;
+    if (n == W) for (int i = 0; i < W; i++) sums[i] += lanes[i];
+    else for (int64_t i = 0; i < n; i++) sums[i] += lanes[i];
+}
+KERNEL_FN void FN(depthwise_last_weight)(const conv_work* work, int64_t sample) {
+    const conv_problem* s = &work->s;
+    enum { W = VECTOR_BYTES / sizeof(T) };
+    int64_t channels = conv_rounded(s->c_in, LANES), row = s->in_w * s->c_in, lo = 0, hi = s->out_w;
+    f64* sums = (f64*)work->shared + sample * conv_taps(s) * channels;
+    memset(sums, 0, (size_t)(conv_taps(s) * channels) * sizeof(f64));
+    conv_range(-s->pad_w, s->stride_w, s->in_w, &lo, &hi); /* output positions with all columns inside */
+    conv_range((s->kernel_w - 1) * s->dilation_w - s->pad_w, s->stride_w, s->in_w, &lo, &hi);
+    for (int64_t oh = 0; oh < s->out_h; oh++) {
+        const T* dy = (const T*)work->a + (sample * s->out_h + oh) * s->out_w * s->c_in;
+        int64_t h = oh * s->stride_h - s->pad_h, kh0 = 0, kh1 = s->kernel_h;
+        conv_range(h, s->dilation_h, s->in_h, &kh0, &kh1);
+        const T* x = (const T*)work->b + (sample * s->in_h + h) * row;
+        int small = s->kernel_h == 3 && s->kernel_w == 3 && kh1 - kh0 == 3;
+        for (int64_t w = 0; w < s->out_w; w += FN(DEPTHWISE_TILE))
+            for (int64_t c = 0; c < s->c_in; c += W) {
+                int64_t n = min_i64(W, s->c_in - c), end = min_i64(w + FN(DEPTHWISE_TILE), s->out_w), from = max_i64(w, lo), to = min_i64(end, hi);
+                if (small && n == W && from < to) {
+                    VECTOR sum[9];
+                    UNROLL for (int k = 0; k < 9; k++) sum[k] = (VECTOR){0};
+                    for (int64_t ow = from; ow < to; ow++) {
+                        const T* p = x + (ow * s->stride_w - s->pad_w) * s->c_in + c;
+                        VECTOR g = *(const VECTOR_U*)(dy + ow * s->c_in + c);
+                        UNROLL for (int k = 0; k < 9; k++)
+                            sum[k] += g * *(const VECTOR_U*)(p + k / 3 * s->dilation_h * row + k % 3 * s->dilation_w * s->c_in);
+                    }
+                    for (int k = 0; k < 9; k++) FN(depthwise_last_flush)(sums + k * channels + c, sum[k], W);
+                } else {
+                    from = to = w;
+                }
+                for (int64_t kh = kh0; kh < kh1; kh++)
+                    for (int64_t kw = 0; kw < s->kernel_w; kw++) { /* the rest, tap by tap */
+                        VECTOR sum = {0};
+                        int64_t first = kw * s->dilation_w - s->pad_w, at = 0, last = s->out_w;
+                        conv_range(first, s->stride_w, s->in_w, &at, &last);
+                        last = min_i64(last, end);
+                        for (int64_t ow = max_i64(at, w); ow < last; ow++) {
+                            if (ow == from && to > from) ow = to;
+                            if (ow >= last) break;
+                            const T* p = x + kh * s->dilation_h * row + (first + ow * s->stride_w) * s->c_in + c;
+                            sum += FN(conv_load)(dy + ow * s->c_in + c, n) * FN(conv_load)(p, n);
+                        }
+                        FN(depthwise_last_flush)(sums + (kh * s->kernel_w + kw) * channels + c, sum, n);
+                    }
+            }
+    }
+}
+KERNEL_FN void FN(depthwise_last_sum)(const conv_work* work) {
+    const conv_problem* s = &work->s;
+    int64_t channels = conv_rounded(s->c_in, LANES);
+    const f64* sums = (const f64*)work->shared;
+    for (int64_t tap = 0; tap < conv_taps(s); tap++)
+        for (int64_t c = 0; c < s->c_in; c++) {
+            f64 sum = 0;
+            for (int64_t n = 0; n < s->samples; n++) sum += sums[(n * conv_taps(s) + tap) * channels + c];
+            ((T*)work->out)[s->w_first + c * s->w_group + tap * s->w_tap] = (T)sum;
+        }
+}
+KERNEL_FN void FN(depthwise_last_run)(const conv_work* work, int64_t phase, char* workspace, int64_t begin, int64_t end) {
+    for (int64_t item = begin; item < end; item++) {
+        if (work->pass == CONV_WEIGHT) {
+            if (phase == 0) FN(depthwise_last_weight)(work, item);
+            else FN(depthwise_last_sum)(work);
+        } else if (phase == 0) {
+            FN(depthwise_last_pack)(work);
+        } else if (work->pass == CONV_FORWARD) {
+            FN(depthwise_last_forward)(work, item);
+        } else {
+            FN(depthwise_last_input)(work, item);
+        }
+    }
+}

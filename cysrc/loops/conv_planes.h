@@ -1,0 +1,226 @@
+/* Convolution of NCHW images, for an element type T (included once per type).
+ *
+ * Rows of the product are output channels, columns output positions: packed weights are broadcast against panels of the input
+ * under the kernel, which are packed tile by tile and never for a whole image; a 1x1 convolution reads the input itself. */
+
+enum { FN(PLANES_TILE_BYTES) = 1 << 18, FN(PLANES_PANELS) = 8, FN(PLANES_ROWS) = 144 };
+#ifndef CONV_RUNS
+#define CONV_RUNS
+enum { CONV_PIXELS = 192 }; /* output positions at most that are packed at a time */
+/* A run of output positions of a panel that share an output row. */
+typedef struct {
+    int64_t at, length, h, w; /* first column; input position of kernel element (0, 0) */
+} conv_run;
+KERNEL_INLINE int conv_runs(const conv_problem* s, int64_t p0, int64_t cols, conv_run* runs) {
+    int count = 0;
+    for (int64_t j = 0; j < cols;) {
+        int64_t oh = (p0 + j) / s->out_w, ow = (p0 + j) % s->out_w, length = min_i64(cols - j, s->out_w - ow);
+        runs[count++] = (conv_run){j, length, oh * s->stride_h - s->pad_h, ow * s->stride_w - s->pad_w};
+        j += length;
+    }
+    return count;
+}
+#if VECTOR_BYTES == 32
+/* Lanes 0, 2, 4, ... of 16 adjacent elements. */
+KERNEL_INLINE vf32 conv_even_f32(const f32* p) {
+    __m256 both = _mm256_shuffle_ps(_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8), 0x88);
+    return (vf32)_mm256_permute4x64_pd((__m256d)both, 0xd8);
+}
+#endif
+#endif
+
+/* dst[t] = row[start + t * stride], zero outside [0, size), for t < length; the same for each of `channels` planes */
+KERNEL_INLINE void FN(conv_copy)(T* dst, int64_t ld, const T* row, int64_t plane, int64_t channels, int64_t start, int64_t stride, int64_t size,
+                                 int64_t length) {
+#if VECTOR_BYTES == 64
+    if (stride <= 2 && sizeof(T) == 4) {
+        const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+        for (int64_t t = 0; t < length; t += 16) {
+            int64_t at = start + stride * t;
+            __mmask16 first = lanes_inside(at, size), second = lanes_inside(at + 16, size), write = lanes_inside(0, length - t);
+            const T* p = row + at;
+            T* q = dst + t;
+            if (stride == 1) {
+                for (int64_t c = 0; c < channels; c++, p += plane, q += ld)
+                    _mm512_mask_storeu_ps(q, write, _mm512_maskz_loadu_ps(first, p));
+            } else {
+                for (int64_t c = 0; c < channels; c++, p += plane, q += ld) {
+                    __m512 low = _mm512_maskz_loadu_ps(first, p), high = _mm512_maskz_loadu_ps(second, p + 16);
+                    _mm512_mask_storeu_ps(q, write, _mm512_permutex2var_ps(low, even, high));
+                }
+            }
+        }
+        return;
+    }
+#endif
+    int64_t lo = 0, hi = length;
+    conv_range(start, stride, size, &lo, &hi);
+    for (int64_t c = 0; c < channels; c++, row += plane, dst += ld) {
+        int64_t t = lo;
+        for (int64_t i = 0; i < lo; i++) dst[i] = 0;
+        if (stride == 1) {
+            for (; t + LANES <= hi; t += LANES) *(VECTOR_U*)(dst + t) = *(const VECTOR_U*)(row + start + t);
+        }
+#if VECTOR_BYTES == 32
+        else if (stride == 2 && sizeof(T) == 4) {
+            for (; t + 8 < hi; t += 8) *(vf32_u*)(dst + t) = conv_even_f32((const f32*)row + start + 2 * t);
+        }
+#endif
+        for (; t < hi; t++) dst[t] = row[start + t * stride];
+        for (int64_t i = hi; i < length; i++) dst[i] = 0;
+    }
+}
+/* panel[k][j] = the input under kernel element k = (ic, kh, kw) of output position p0 + j, zero up to `width` */
+KERNEL_ONCE void FN(planes_pack)(const conv_problem* s, const T* x, int64_t channels, int64_t p0, int64_t cols, T* panel, int64_t ld, int64_t width) {
+    conv_run runs[CONV_PIXELS];
+    int count = conv_runs(s, p0, cols, runs);
+    int64_t kernel = conv_taps(s), plane = s->in_h * s->in_w;
+    for (int64_t kh = 0; kh < s->kernel_h; kh++)
+        for (int64_t kw = 0; kw < s->kernel_w; kw++, panel += ld)
+            for (int i = 0; i < count; i++) {
+                int64_t h = runs[i].h + kh * s->dilation_h, w = runs[i].w + kw * s->dilation_w;
+                int64_t size = h >= 0 && h < s->in_h ? s->in_w : 0;
+                FN(conv_copy)(panel + runs[i].at, kernel * ld, x + (size ? h * s->in_w : 0), plane, channels, w, s->stride_w, size, runs[i].length);
+            }
+    panel -= kernel * ld;
+    if (cols < width)
+        for (int64_t k = 0; k < channels * kernel; k++)
+            for (int64_t j = cols; j < width; j++) panel[k * ld + j] = 0;
+}
+
+/* ---- forward: phase 0 packs weights [group][block][k][GEMM_ROWS], an item for each block of output channels; an item of
+ * phase 1 is (sample, group, tile of output positions) ---- */
+KERNEL_INLINE int64_t FN(planes_depth)(const conv_problem* s) { return conv_group_in(s) * conv_taps(s); }
+
+KERNEL_FN void FN(planes_plan)(conv_work* work) {
+    const conv_problem* s = &work->s;
+    int64_t depth = FN(planes_depth)(s), panel = depth * GEMM_COLS * (int64_t)sizeof(T);
+    int64_t panels = min_i64(max_i64(FN(PLANES_TILE_BYTES) / panel, 1), min_i64(FN(PLANES_PANELS), CONV_PIXELS / GEMM_COLS));
+    work->block = panels * GEMM_COLS;
+    work->phases = 2;
+    work->shared_bytes = s->groups * conv_rounded(conv_group_out(s), GEMM_ROWS) * depth * (int64_t)sizeof(T);
+    work->workspace_bytes = panels * panel;
+}
+KERNEL_FN int64_t FN(planes_items)(const conv_work* work, int64_t phase) {
+    const conv_problem* s = &work->s;
+    if (phase == 0) return s->groups * conv_blocks(conv_group_out(s), GEMM_ROWS);
+    return s->samples * s->groups * conv_blocks(conv_pixels(s), work->block);
+}
+KERNEL_INLINE void FN(planes_pack_weight)(const conv_work* work, int64_t item) {
+    const conv_problem* s = &work->s;
+    int64_t blocks = conv_blocks(conv_group_out(s), GEMM_ROWS), g = item / blocks, o = item % blocks * GEMM_ROWS;
+    const T* w = (const T*)work->b + s->w_first + g * s->w_group + o * s->w_out;
+    T* to = (T*)work->shared + item * FN(planes_depth)(s) * GEMM_ROWS;
+    for (int64_t i = 0; i < conv_group_in(s); i++)
+        for (int64_t tap = 0; tap < conv_taps(s); tap++)
+            for (int64_t r = 0; r < GEMM_ROWS; r++) *to++ = o + r < conv_group_out(s) ? w[r * s->w_out + i * s->w_in + tap * s->w_tap] : 0;
+}
+KERNEL_INLINE void FN(planes_forward_item)(const conv_work* work, T* panel, int64_t item) {
+    const conv_problem* s = &work->s;
+    int64_t depth = FN(planes_depth)(s), per_group = conv_group_out(s), pixels = conv_pixels(s), blocks = conv_blocks(per_group, GEMM_ROWS);
+    int64_t tiles = conv_blocks(pixels, work->block), image = item / tiles, p0 = item % tiles * work->block, end = min_i64(p0 + work->block, pixels);
+    int64_t group = image % s->groups;
+    const T* x = (const T*)work->a + image * conv_group_in(s) * s->in_h * s->in_w;
+    const T* packed = (const T*)work->shared + group * blocks * depth * GEMM_ROWS;
+    T* y = (T*)work->out + image * per_group * pixels;
+    int pointwise = conv_is_pointwise(s) && blocks < 4; /* more blocks pay for a panel in one place: rows are pages apart */
+    for (int64_t p = p0; p < end; p += GEMM_COLS) {
+        int64_t cols = min_i64(GEMM_COLS, end - p);
+        if (!pointwise || cols < GEMM_COLS) FN(planes_pack)(s, x, conv_group_in(s), p, cols, panel + (p - p0) * depth, GEMM_COLS, GEMM_COLS);
+    }
+    FN(gemm_tile) t = {.a_row = 1, .a_depth = GEMM_ROWS, .c_row = pixels, .depth = depth, .segments = 1};
+    for (int64_t block = 0; block < blocks; block++) {
+        t.a = packed + block * depth * GEMM_ROWS;
+        t.rows = min_i64(GEMM_ROWS, per_group - block * GEMM_ROWS);
+        t.row_start = work->bias ? (const T*)work->bias + group * per_group + block * GEMM_ROWS : 0;
+        for (int64_t p = p0; p < end; p += GEMM_COLS) {
+            t.cols = min_i64(GEMM_COLS, end - p);
+            int direct = pointwise && t.cols == GEMM_COLS;
+            t.b = direct ? x + p : panel + (p - p0) * depth;
+            t.b_depth = direct ? pixels : GEMM_COLS;
+            t.c = y + block * GEMM_ROWS * pixels + p;
+            FN(gemm_by_column)(&t);
+        }
+    }
+}
+KERNEL_FN void FN(planes_run)(const conv_work* work, int64_t phase, char* workspace, int64_t begin, int64_t end) {
+    for (int64_t item = begin; item < end; item++) {
+        if (phase == 0) FN(planes_pack_weight)(work, item);
+        else FN(planes_forward_item)(work, (T*)workspace, item);
+    }
+}
+
+/* ---- gradient of the input of a strided convolution: rows k = (ic, kh, kw) of weights' products with the output gradient,
+ * added where they came from. Phase 0 packs weights [group][block of rows k][out][GEMM_ROWS]; an item of phase 1 is (sample,
+ * group, block of input channels), which it writes completely. ---- */
+KERNEL_FN void FN(planes_plan_input)(conv_work* work) {
+    const conv_problem* s = &work->s;
+    work->block = min_i64(max_i64(FN(PLANES_ROWS) / conv_taps(s), 1), conv_group_in(s));
+    work->phases = 2;
+    work->shared_bytes = s->groups * conv_rounded(FN(planes_depth)(s), GEMM_ROWS) * conv_group_out(s) * (int64_t)sizeof(T);
+    work->workspace_bytes = (work->block * conv_taps(s) + GEMM_ROWS + conv_group_out(s)) * GEMM_COLS * (int64_t)sizeof(T);
+}
+KERNEL_FN int64_t FN(planes_items_input)(const conv_work* work, int64_t phase) {
+    const conv_problem* s = &work->s;
+    if (phase == 0) return s->groups * conv_blocks(FN(planes_depth)(s), GEMM_ROWS);
+    return s->samples * s->groups * conv_blocks(conv_group_in(s), work->block);
+}
+KERNEL_INLINE void FN(planes_pack_input)(const conv_work* work, int64_t item) {
+    const conv_problem* s = &work->s;
+    int64_t depth = FN(planes_depth)(s), blocks = conv_blocks(depth, GEMM_ROWS), k = item % blocks * GEMM_ROWS, taps = conv_taps(s);
+    const T* w = (const T*)work->b + s->w_first + item / blocks * s->w_group;
+    T* to = (T*)work->shared + item * conv_group_out(s) * GEMM_ROWS;
+    for (int64_t o = 0; o < conv_group_out(s); o++)
+        for (int64_t r = 0; r < GEMM_ROWS; r++)
+            *to++ = k + r < depth ? w[o * s->w_out + (k + r) / taps * s->w_in + (k + r) % taps * s->w_tap] : 0;
+}
+KERNEL_INLINE void FN(planes_add)(const conv_problem* s, const T* panel, int64_t channels, int64_t p0, int64_t cols, T* dx) {
+    conv_run runs[GEMM_COLS];
+    int count = conv_runs(s, p0, cols, runs);
+    int64_t stride = s->stride_w;
+    for (int64_t ic = 0; ic < channels; ic++, dx += s->in_h * s->in_w)
+        for (int64_t kh = 0; kh < s->kernel_h; kh++)
+            for (int64_t kw = 0; kw < s->kernel_w; kw++, panel += GEMM_COLS)
+                for (int i = 0; i < count; i++) {
+                    int64_t h = runs[i].h + kh * s->dilation_h, w = runs[i].w + kw * s->dilation_w, lo = 0, hi = runs[i].length;
+                    if (h < 0 || h >= s->in_h) continue;
+                    conv_range(w, stride, s->in_w, &lo, &hi);
+                    T* row = dx + h * s->in_w + w;
+                    for (int64_t t = lo; t < hi; t++) row[t * stride] += panel[runs[i].at + t];
+                }
+}
+KERNEL_INLINE void FN(planes_input_item)(const conv_work* work, T* panel, int64_t item) {
+    const conv_problem* s = &work->s;
+    int64_t depth = FN(planes_depth)(s), per_group = conv_group_out(s), in_group = conv_group_in(s), pixels = conv_pixels(s), taps = conv_taps(s);
+    int64_t blocks = conv_blocks(in_group, work->block), image = item / blocks, ic = item % blocks * work->block;
+    int64_t channels = min_i64(work->block, in_group - ic), k0 = ic * taps, k1 = k0 + channels * taps;
+    const T* packed = (const T*)work->shared + image % s->groups * conv_blocks(depth, GEMM_ROWS) * per_group * GEMM_ROWS;
+    const T* dy = (const T*)work->a + image * per_group * pixels;
+    T *dx = (T*)work->out + (image * in_group + ic) * s->in_h * s->in_w, *tail = panel + (work->block * taps + GEMM_ROWS) * GEMM_COLS;
+    FN(gemm_tile) t = {.a_row = 1, .a_depth = GEMM_ROWS, .c_row = GEMM_COLS, .depth = per_group, .segments = 1, .cols = GEMM_COLS};
+    /* blocks of GEMM_ROWS rows start at multiples of GEMM_ROWS: the first may begin before k0 */
+    int64_t first = k0 / GEMM_ROWS * GEMM_ROWS, lead = k0 - first;
+    memset(dx, 0, (size_t)(channels * s->in_h * s->in_w) * sizeof(T));
+    for (int64_t p = 0; p < pixels; p += GEMM_COLS) {
+        int64_t cols = min_i64(GEMM_COLS, pixels - p);
+        t.b = dy + p, t.b_depth = pixels;
+        if (cols < GEMM_COLS) {
+            for (int64_t o = 0; o < per_group; o++)
+                for (int64_t j = 0; j < GEMM_COLS; j++) tail[o * GEMM_COLS + j] = j < cols ? dy[o * pixels + p + j] : 0;
+            t.b = tail, t.b_depth = GEMM_COLS;
+        }
+        for (int64_t k = first; k < k1; k += GEMM_ROWS) {
+            t.a = packed + k / GEMM_ROWS * per_group * GEMM_ROWS;
+            t.c = panel + (k - first) * GEMM_COLS;
+            t.rows = min_i64(GEMM_ROWS, k1 - k);
+            FN(gemm_by_column)(&t);
+        }
+        FN(planes_add)(s, panel + lead * GEMM_COLS, channels, p, cols, dx);
+    }
+}
+KERNEL_FN void FN(planes_run_input)(const conv_work* work, int64_t phase, char* workspace, int64_t begin, int64_t end) {
+    for (int64_t item = begin; item < end; item++) {
+        if (phase == 0) FN(planes_pack_input)(work, item);
+        else FN(planes_input_item)(work, (T*)workspace, item);
+    }
+}

@@ -1,0 +1,297 @@
+/* Winograd's minimal filtering for 3x3 kernels of stride 1 in float: F(4x4, 3x3), 36 products for 16 outputs instead of 144.
+ *
+ * A tile of 4x4 outputs reads 6x6 inputs. With V = B' d B of the input tile, U = G g G' of the kernel and M = sum_c U V, the
+ * outputs are A' M A. The gradient of the kernel is the adjoint: with W = A dy A', dU = sum_tiles V W and dw = G' dU G.
+ * The gradient of the input is the forward pass of the reversed problem. Each of the 36 sums over channels (or tiles) is a
+ * product of matrices for gemm_kernel.h.
+ *
+ * The interpolation points 0, +-a, +-b and infinity with a = 5/8, b = 3/2 keep the error at about 1.6 times (forward) and 1.2
+ * times (gradient of the kernel) that of one chain of fused additions over all terms; 0, +-1, +-2 would give 4 and 2.7. */
+#define WINO_A 0.625f
+#define WINO_B 1.5f
+#define WINO_A2 (WINO_A * WINO_A)
+#define WINO_B2 (WINO_B * WINO_B)
+enum { WINO_OUT = 4, WINO_IN = 6, WINO_POINTS = 36, WINO_DEPTH = 128, WINO_RUN = 32, WINO_CHANNELS = 64 };
+#define WINO_W (VECTOR_BYTES / 4)
+#define WINO_PANEL (2 * WINO_W)
+
+KERNEL_INLINE int64_t wino_tiles_h(const conv_problem* s) { return conv_blocks(s->out_h, WINO_OUT); }
+KERNEL_INLINE int64_t wino_tiles_w(const conv_problem* s) { return conv_blocks(s->out_w, WINO_OUT); }
+KERNEL_INLINE int64_t wino_panels(int64_t channels) { return conv_blocks(channels, WINO_PANEL); }
+
+/* Elements from one point's matrix to the next: an odd number of cache lines, so that the 36 stores of a tile do not share sets. */
+KERNEL_INLINE int64_t wino_apart(int64_t elements) { return (conv_blocks(elements, 16) | 1) * 16; }
+
+/* Where it saves more than its transforms cost: enough channels, enough tiles to pay for the kernel's, few outputs beyond the edge. */
+KERNEL_INLINE int wino_fits(const conv_problem* s) {
+    int64_t tiles = s->samples * wino_tiles_h(s) * wino_tiles_w(s);
+    return s->kernel_h == 3 && s->kernel_w == 3 && s->stride_h == 1 && s->stride_w == 1 && s->dilation_h == 1 && s->dilation_w == 1 &&
+           s->groups == 1 && s->c_in >= 16 && s->c_out >= 16 && s->c_in * s->c_out <= 1 << 20 && tiles >= 16 &&
+           WINO_POINTS * wino_tiles_h(s) * wino_tiles_w(s) * 4 <= 9 * s->out_h * s->out_w * 3;
+}
+
+/* d -> B' d, six vectors `step` apart */
+KERNEL_INLINE void wino_input(const f32* d, int64_t step, f32* v, int64_t out_step) {
+    vf32 d0 = *(const vf32_u*)d, d1 = *(const vf32_u*)(d + step), d2 = *(const vf32_u*)(d + 2 * step);
+    vf32 d3 = *(const vf32_u*)(d + 3 * step), d4 = *(const vf32_u*)(d + 4 * step), d5 = *(const vf32_u*)(d + 5 * step);
+    vf32 even = d4 - WINO_B2 * d2, odd = WINO_A * (d3 - WINO_B2 * d1);
+    vf32 even_b = d4 - WINO_A2 * d2, third = d3 - WINO_A2 * d1, odd_b = WINO_B * third;
+    *(vf32_u*)v = even_b + WINO_B2 * (WINO_A2 * d0 - d2);
+    *(vf32_u*)(v + out_step) = even + odd;
+    *(vf32_u*)(v + 2 * out_step) = even - odd;
+    *(vf32_u*)(v + 3 * out_step) = even_b + odd_b;
+    *(vf32_u*)(v + 4 * out_step) = even_b - odd_b;
+    *(vf32_u*)(v + 5 * out_step) = (d5 - WINO_A2 * d3) - WINO_B2 * third;
+}
+/* m -> A' m, six to four */
+KERNEL_INLINE void wino_output(const f32* m, int64_t step, f32* y, int64_t out_step, vf32 start) {
+    vf32 m0 = *(const vf32_u*)m, m1 = *(const vf32_u*)(m + step), m2 = *(const vf32_u*)(m + 2 * step);
+    vf32 m3 = *(const vf32_u*)(m + 3 * step), m4 = *(const vf32_u*)(m + 4 * step), m5 = *(const vf32_u*)(m + 5 * step);
+    vf32 sum_a = m1 + m2, sum_b = m3 + m4, difference_a = WINO_A * (m1 - m2), difference_b = WINO_B * (m3 - m4);
+    *(vf32_u*)y = (m0 + (sum_a + sum_b)) + start;
+    *(vf32_u*)(y + out_step) = (difference_a + difference_b) + start;
+    *(vf32_u*)(y + 2 * out_step) = (WINO_A2 * sum_a + WINO_B2 * sum_b) + start;
+    *(vf32_u*)(y + 3 * out_step) = (m5 + (WINO_A2 * difference_a + WINO_B2 * difference_b)) + start;
+}
+/* y -> A y, four to six */
+KERNEL_INLINE void wino_gradient(const f32* y, int64_t step, f32* m, int64_t out_step) {
+    vf32 y0 = *(const vf32_u*)y, y1 = *(const vf32_u*)(y + step), y2 = *(const vf32_u*)(y + 2 * step), y3 = *(const vf32_u*)(y + 3 * step);
+    vf32 even_a = y0 + WINO_A2 * y2, odd_a = WINO_A * (y1 + WINO_A2 * y3);
+    vf32 even_b = y0 + WINO_B2 * y2, odd_b = WINO_B * (y1 + WINO_B2 * y3);
+    *(vf32_u*)m = y0;
+    *(vf32_u*)(m + out_step) = even_a + odd_a;
+    *(vf32_u*)(m + 2 * out_step) = even_a - odd_a;
+    *(vf32_u*)(m + 3 * out_step) = even_b + odd_b;
+    *(vf32_u*)(m + 4 * out_step) = even_b - odd_b;
+    *(vf32_u*)(m + 5 * out_step) = y3;
+}
+#define WINO_SCALE_0 (1 / (WINO_A2 * WINO_B2))
+#define WINO_SCALE_A (1 / (2 * WINO_A2 * (WINO_A2 - WINO_B2)))
+#define WINO_SCALE_B (1 / (2 * WINO_B2 * (WINO_B2 - WINO_A2)))
+/* g -> G g, three to six, and u -> G' u, six to three */
+KERNEL_INLINE void wino_kernel(const vf32* g, int step, vf32* u, int out_step) {
+    vf32 even_a = WINO_SCALE_A * (g[0] + WINO_A2 * g[2 * step]), odd_a = WINO_SCALE_A * WINO_A * g[step];
+    vf32 even_b = WINO_SCALE_B * (g[0] + WINO_B2 * g[2 * step]), odd_b = WINO_SCALE_B * WINO_B * g[step];
+    u[0] = WINO_SCALE_0 * g[0];
+    u[5 * out_step] = g[2 * step];
+    u[out_step] = even_a + odd_a, u[2 * out_step] = even_a - odd_a;
+    u[3 * out_step] = even_b + odd_b, u[4 * out_step] = even_b - odd_b;
+}
+KERNEL_INLINE void wino_kernel_gradient(const vf32* u, int step, vf32* g, int out_step) {
+    vf32 sum_a = WINO_SCALE_A * (u[step] + u[2 * step]), sum_b = WINO_SCALE_B * (u[3 * step] + u[4 * step]);
+    g[0] = WINO_SCALE_0 * u[0] + (sum_a + sum_b);
+    g[out_step] = WINO_SCALE_A * WINO_A * (u[step] - u[2 * step]) + WINO_SCALE_B * WINO_B * (u[3 * step] - u[4 * step]);
+    g[2 * out_step] = u[5 * step] + (WINO_A2 * sum_a + WINO_B2 * sum_b);
+}
+
+/* ---- forward: phase 0 transforms the kernel, an item for each panel of output channels; an item of phase 1 is a block of
+ * tiles (and a part of the output channels where there are few blocks) ---- */
+
+KERNEL_FN void wino_plan(conv_work* work) {
+    const conv_problem* s = &work->s;
+    int64_t inputs = conv_rounded(s->c_in, WINO_W), panels = wino_panels(s->c_out), tiles = s->samples * wino_tiles_h(s) * wino_tiles_w(s);
+    int64_t fit = (600 << 10) / (WINO_POINTS * 4 * (inputs + panels * WINO_PANEL));
+    work->block = min_i64(max_i64(fit / GEMM_ROWS * GEMM_ROWS, 48), 96);
+    work->splits = max_i64(min_i64(8 / conv_blocks(tiles, work->block), s->c_out / WINO_CHANNELS), 1);
+    int64_t split = conv_blocks(panels, work->splits);
+    int64_t strip = WINO_IN * (work->block * WINO_OUT + 2) * WINO_W;
+    work->phases = 2;
+    work->shared_bytes = WINO_POINTS * wino_apart(panels * WINO_PANEL * s->c_in) * 4;
+    work->workspace_bytes = (strip + WINO_POINTS * (wino_apart(work->block * inputs) + wino_apart(work->block * split * WINO_PANEL))) * 4;
+}
+KERNEL_FN int64_t wino_items(const conv_work* work, int64_t phase) {
+    const conv_problem* s = &work->s;
+    if (phase == 0) return wino_panels(s->c_out);
+    return conv_blocks(s->samples * wino_tiles_h(s) * wino_tiles_w(s), work->block) * work->splits;
+}
+/* taps[9][WINO_W]: a lane for each of the n output channels from w on */
+KERNEL_INLINE void wino_gather_taps(const conv_problem* s, const f32* w, int64_t n, vf32* taps) {
+    f32 lanes[9 * WINO_W];
+    if (s->w_out == 1) { /* channels_last, reversed */
+        for (int tap = 0; tap < 9; tap++) taps[tap] = conv_load_f32(w + tap * s->w_tap, n);
+        return;
+    }
+    if (s->w_tap == 1 || s->w_tap == -1) {
+        conv_transpose_f32(w + (s->w_tap < 0 ? -8 : 0), s->w_out, lanes, WINO_W, n, 9, 1);
+    } else {
+        for (int tap = 0; tap < 9; tap++)
+            for (int64_t o = 0; o < WINO_W; o++) lanes[tap * WINO_W + o] = o < n ? w[o * s->w_out + tap * s->w_tap] : 0;
+    }
+    for (int tap = 0; tap < 9; tap++) taps[tap] = *(const vf32_u*)(lanes + (s->w_tap == -1 ? 8 - tap : tap) * WINO_W);
+}
+KERNEL_INLINE void wino_transform_kernel(const conv_work* work, int64_t panel) {
+    const conv_problem* s = &work->s;
+    int64_t outputs = min_i64(WINO_PANEL, s->c_out - panel * WINO_PANEL), point = wino_apart(wino_panels(s->c_out) * WINO_PANEL * s->c_in);
+    const f32* weight = (const f32*)work->b + s->w_first + panel * WINO_PANEL * s->w_out;
+    f32* u = (f32*)work->shared + panel * s->c_in * WINO_PANEL;
+    for (int64_t i = 0; i < s->c_in; i++, u += WINO_PANEL)
+        for (int64_t lane = 0; lane < WINO_PANEL; lane += WINO_W) {
+            vf32 g[9], rows[18], all[WINO_POINTS];
+            wino_gather_taps(s, weight + lane * s->w_out + i * s->w_in, max_i64(min_i64(outputs - lane, WINO_W), 0), g);
+            UNROLL for (int j = 0; j < 3; j++) wino_kernel(g + j, 3, rows + j, 3);
+            UNROLL for (int j = 0; j < WINO_IN; j++) wino_kernel(rows + 3 * j, 1, all + WINO_IN * j, 1);
+            UNROLL for (int xi = 0; xi < WINO_POINTS; xi++) *(vf32_u*)(u + xi * point + lane) = all[xi];
+        }
+}
+/* One run of tiles of a tile row, LANES channels: strip -> v[xi][tile] */
+KERNEL_ONCE void wino_transform_input(f32* strip, int64_t tiles, f32* v, int64_t point, int64_t tile) {
+    int64_t cols = tiles * WINO_OUT + 2, row = cols * WINO_W;
+    for (int64_t col = 0; col < cols; col++) wino_input(strip + col * WINO_W, row, strip + col * WINO_W, row);
+    for (int64_t t = 0; t < tiles; t++, v += tile)
+        UNROLL for (int r = 0; r < WINO_IN; r++)
+            wino_input(strip + r * row + t * WINO_OUT * WINO_W, WINO_W, v + r * WINO_IN * point, point);
+}
+KERNEL_ONCE void wino_transform_output(const f32* m, int64_t point, int64_t tile, int64_t tiles, f32* strip, vf32 start) {
+    int64_t cols = tiles * WINO_OUT, row = cols * WINO_W;
+    for (int64_t t = 0; t < tiles; t++, m += tile)
+        UNROLL for (int r = 0; r < WINO_IN; r++)
+            wino_output(m + r * WINO_IN * point, point, strip + r * row + t * WINO_OUT * WINO_W, WINO_W, (vf32){0});
+    for (int64_t col = 0; col < cols; col++) wino_output(strip + col * WINO_W, row, strip + col * WINO_W, row, start);
+}
+KERNEL_ONCE void wino_transform_gradient(f32* strip, int64_t tiles, f32* w, int64_t point, int64_t tile) {
+    int64_t cols = tiles * WINO_OUT, row = cols * WINO_W;
+    for (int64_t col = 0; col < cols; col++) wino_gradient(strip + col * WINO_W, row, strip + col * WINO_W, row);
+    for (int64_t t = 0; t < tiles; t++, w += tile)
+        UNROLL for (int r = 0; r < WINO_IN; r++)
+            wino_gradient(strip + r * row + t * WINO_OUT * WINO_W, WINO_W, w + r * WINO_IN * point, point);
+}
+
+/* The run of tiles from `tile` on that share a tile row: where it starts in the image, and how many of `left` it holds. */
+typedef struct {
+    int64_t sample, h, w, count;
+} wino_run;
+KERNEL_INLINE wino_run wino_run_at(const conv_problem* s, int64_t tile, int64_t left) {
+    int64_t across = wino_tiles_w(s), row = tile / across, col = tile % across;
+    return (wino_run){row / wino_tiles_h(s), row % wino_tiles_h(s) * WINO_OUT, col * WINO_OUT, min_i64(left, across - col)};
+}
+
+KERNEL_INLINE void wino_forward_item(const conv_work* work, f32* workspace, int64_t item) {
+    const conv_problem* s = &work->s;
+    int64_t all = s->samples * wino_tiles_h(s) * wino_tiles_w(s), panels = wino_panels(s->c_out), inputs = conv_rounded(s->c_in, WINO_W);
+    int64_t first = item / work->splits * work->block, tiles = min_i64(work->block, all - first);
+    int64_t split = conv_blocks(panels, work->splits), panel0 = item % work->splits * split, count = min_i64(split, panels - panel0);
+    if (count <= 0) return;
+    int64_t width = count * WINO_PANEL, v_point = wino_apart(work->block * inputs), m_point = wino_apart(work->block * width);
+    int64_t u_point = wino_apart(panels * WINO_PANEL * s->c_in);
+    f32 *v = workspace, *m = v + WINO_POINTS * v_point, *strip = m + WINO_POINTS * m_point;
+    for (int64_t t = 0; t < tiles;) {
+        wino_run run = wino_run_at(s, first + t, tiles - t);
+        conv_image_f32 x = conv_image_of_f32(work->a, s->last, run.sample, s->in_h, s->in_w, s->c_in, 0, s->c_in);
+        for (int64_t c = 0; c < s->c_in; c += WINO_W) {
+            conv_load_strip_f32(&x, c, run.h - s->pad_h, run.w - s->pad_w, WINO_IN, run.count * WINO_OUT + 2, strip);
+            wino_transform_input(strip, run.count, v + t * inputs + c, v_point, inputs);
+        }
+        t += run.count;
+    }
+    gemm_tile_f32 g = {.a_row = inputs, .a_depth = 1, .b_depth = WINO_PANEL, .c_row = width, .depth = s->c_in, .segments = 1, .cols = WINO_PANEL};
+    for (int64_t xi = 0; xi < WINO_POINTS; xi++)
+        for (int64_t panel = 0; panel < count; panel++) {
+            g.b = (const f32*)work->shared + xi * u_point + (panel0 + panel) * s->c_in * WINO_PANEL;
+            for (int64_t t = 0; t < tiles; t += GEMM_ROWS) {
+                g.rows = min_i64(GEMM_ROWS, tiles - t);
+                g.a = v + xi * v_point + t * inputs;
+                g.c = m + xi * m_point + t * width + panel * WINO_PANEL;
+                gemm_by_row_f32(&g);
+            }
+        }
+    for (int64_t t = 0; t < tiles;) {
+        wino_run run = wino_run_at(s, first + t, tiles - t);
+        conv_image_f32 y = conv_image_of_f32(work->out, s->last, run.sample, s->out_h, s->out_w, s->c_out, 0, s->c_out);
+        for (int64_t c = 0; c < width; c += WINO_W) {
+            int64_t o = panel0 * WINO_PANEL + c;
+            if (o >= s->c_out) break;
+            vf32 start = work->bias ? conv_load_f32((const f32*)work->bias + o, s->c_out - o) : (vf32){0};
+            wino_transform_output(m + t * width + c, m_point, width, run.count, strip, start);
+            conv_store_strip_f32(&y, o, run.h, run.w, WINO_OUT, run.count * WINO_OUT, strip, run.count * WINO_OUT * WINO_W);
+        }
+        t += run.count;
+    }
+}
+KERNEL_FN void wino_run_forward(const conv_work* work, int64_t phase, char* workspace, int64_t begin, int64_t end) {
+    for (int64_t item = begin; item < end; item++) {
+        if (phase == 0) wino_transform_kernel(work, item);
+        else wino_forward_item(work, (f32*)workspace, item);
+    }
+}
+
+/* ---- gradient of the kernel: the tile rows come in chunks whose transforms fit the last-level cache. Of the phases 2k and
+ * 2k + 1 of chunk k, the first transforms (an item is a tile row), the second adds to dU (an item is a point and a block of
+ * input channels); the last phase transforms dU (an item is an input channel). V and W are kept in panels of channels. ---- */
+
+KERNEL_FN void wino_plan_weight(conv_work* work) {
+    const conv_problem* s = &work->s;
+    int64_t tile_rows = s->samples * wino_tiles_h(s), channels = (wino_panels(s->c_in) + wino_panels(s->c_out)) * WINO_PANEL;
+    int64_t row_bytes = WINO_POINTS * 4 * channels * wino_tiles_w(s), chunks = conv_blocks(tile_rows * row_bytes, 12 << 20);
+    work->chunk = conv_blocks(tile_rows, max_i64(min_i64(chunks, tile_rows), 1));
+    work->phases = 2 * conv_blocks(tile_rows, work->chunk) + 1;
+    work->shared_bytes = work->chunk * row_bytes + WINO_POINTS * (s->c_in * wino_panels(s->c_out) * WINO_PANEL + 64) * 4;
+    work->workspace_bytes = WINO_IN * (WINO_RUN * WINO_OUT + 2) * WINO_W * 4;
+}
+KERNEL_FN int64_t wino_items_weight(const conv_work* work, int64_t phase) {
+    const conv_problem* s = &work->s;
+    if (phase == work->phases - 1) return s->c_in;
+    if (phase % 2) return WINO_POINTS * conv_blocks(s->c_in, WINO_CHANNELS);
+    return min_i64(work->chunk, s->samples * wino_tiles_h(s) - phase / 2 * work->chunk);
+}
+/* dU[xi][i][o] += sum over the chunk's tiles of V[xi][tile][i] W[xi][tile][o] */
+KERNEL_INLINE void wino_add_products(const conv_work* work, const f32* v, const f32* w, f32* du, int64_t tiles, int64_t item, int add) {
+    const conv_problem* s = &work->s;
+    int64_t in_panels = wino_panels(s->c_in), out_panels = wino_panels(s->c_out), blocks = conv_blocks(s->c_in, WINO_CHANNELS);
+    int64_t xi = item / blocks, i0 = item % blocks * WINO_CHANNELS, i1 = min_i64(i0 + WINO_CHANNELS, s->c_in);
+    gemm_tile_f32 g = {.a_row = 1, .a_depth = WINO_PANEL, .b_depth = WINO_PANEL, .c_row = out_panels * WINO_PANEL, .segments = 1, .cols = WINO_PANEL};
+    for (int64_t t = 0; t < tiles; t += WINO_DEPTH) {
+        g.depth = min_i64(WINO_DEPTH, tiles - t);
+        g.add = add || t > 0;
+        for (int64_t panel = 0; panel < out_panels; panel++) {
+            g.b = w + xi * wino_apart(out_panels * tiles * WINO_PANEL) + (panel * tiles + t) * WINO_PANEL;
+            for (int64_t p = i0; p < i1; p += WINO_PANEL)
+                for (int64_t i = p; i < min_i64(p + WINO_PANEL, i1); i += GEMM_ROWS) {
+                    g.rows = min_i64(GEMM_ROWS, min_i64(p + WINO_PANEL, i1) - i);
+                    g.a = v + xi * wino_apart(in_panels * tiles * WINO_PANEL) + (p / WINO_PANEL * tiles + t) * WINO_PANEL + (i - p);
+                    g.c = du + (xi * s->c_in + i) * g.c_row + panel * WINO_PANEL;
+                    gemm_by_column_f32(&g);
+                }
+        }
+    }
+}
+KERNEL_FN void wino_run_weight(const conv_work* work, int64_t phase, char* workspace, int64_t begin, int64_t end) {
+    const conv_problem* s = &work->s;
+    int64_t in_panels = wino_panels(s->c_in), out_panels = wino_panels(s->c_out), across = wino_tiles_w(s);
+    int64_t first = phase / 2 * work->chunk, tiles = min_i64(work->chunk, s->samples * wino_tiles_h(s) - first) * across;
+    f32 *strip = (f32*)workspace, *du = (f32*)work->shared, *v = du + WINO_POINTS * s->c_in * out_panels * WINO_PANEL;
+    int64_t v_point = wino_apart(in_panels * tiles * WINO_PANEL), w_point = wino_apart(out_panels * tiles * WINO_PANEL);
+    f32* w = v + WINO_POINTS * v_point;
+    for (int64_t item = begin; item < end; item++) {
+        if (phase == work->phases - 1) {
+            for (int64_t o = 0; o < s->c_out; o += WINO_W) {
+                vf32 all[WINO_POINTS], rows[18], g[9];
+                UNROLL for (int xi = 0; xi < WINO_POINTS; xi++)
+                    all[xi] = *(const vf32_u*)(du + (xi * s->c_in + item) * out_panels * WINO_PANEL + o);
+                UNROLL for (int j = 0; j < WINO_IN; j++) wino_kernel_gradient(all + j, WINO_IN, rows + j, WINO_IN);
+                UNROLL for (int j = 0; j < 3; j++) wino_kernel_gradient(rows + WINO_IN * j, 1, g + 3 * j, 1);
+                for (int64_t lane = 0; lane < min_i64(WINO_W, s->c_out - o); lane++)
+                    UNROLL for (int tap = 0; tap < 9; tap++)
+                        ((f32*)work->out)[s->w_first + (o + lane) * s->w_out + item * s->w_in + tap * s->w_tap] = g[tap][lane];
+            }
+        } else if (phase % 2) {
+            wino_add_products(work, v, w, du, tiles, item, phase > 1);
+        } else {
+            for (int64_t col = 0; col < across; col += WINO_RUN) {
+                wino_run run = wino_run_at(s, (first + item) * across + col, WINO_RUN);
+                conv_image_f32 x = conv_image_of_f32(work->b, s->last, run.sample, s->in_h, s->in_w, s->c_in, 0, s->c_in);
+                conv_image_f32 dy = conv_image_of_f32(work->a, s->last, run.sample, s->out_h, s->out_w, s->c_out, 0, s->c_out);
+                int64_t tile = item * across + col;
+                for (int64_t c = 0; c < s->c_in; c += WINO_W) {
+                    conv_load_strip_f32(&x, c, run.h - s->pad_h, run.w - s->pad_w, WINO_IN, run.count * WINO_OUT + 2, strip);
+                    wino_transform_input(strip, run.count, v + (c / WINO_PANEL * tiles + tile) * WINO_PANEL + c % WINO_PANEL,
+                                         v_point, WINO_PANEL);
+                }
+                for (int64_t c = 0; c < s->c_out; c += WINO_W) {
+                    conv_load_strip_f32(&dy, c, run.h, run.w, WINO_OUT, run.count * WINO_OUT, strip);
+                    wino_transform_gradient(strip, run.count, w + (c / WINO_PANEL * tiles + tile) * WINO_PANEL + c % WINO_PANEL,
+                                            w_point, WINO_PANEL);
+                }
+            }
+        }
+    }
+}
