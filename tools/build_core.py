@@ -27,7 +27,7 @@ from tools.codegen.stubs import write_documentation
 
 ROOT = Path(__file__).resolve().parent.parent
 # What of -O3 the generated loops, reductions, softmax and norms need. All of it doubles compile time and size: it unrolls
-# and clones what is vectorised already. Convolution needs all of it: it had half the speed without. Old processors (base)
+# and clones what is vectorised already. Pooling, products and indexing take all of it. Old processors (base)
 # take -O1, which vectorises the loops marked for it and takes half of -O2's compile time.
 VECTORISE = ["-O2", "-ftree-loop-vectorize", "-fvect-cost-model=dynamic"]
 # These passes turn one selection after another (clamp: a minimum of a maximum) into branches, which are not vectorised.
@@ -97,7 +97,7 @@ class Builder:
                 folder = ROOT / "cysrc" / "loops"
                 sources += [p for p in sorted(folder.glob("*.c")) if p.stem == family or p.stem.startswith(f"{family}_")]
                 for source in sources:
-                    vectorised = source.stem.startswith(("loops_", "kernels_reduce", "kernels_softmax", "kernels_norm"))
+                    vectorised = source.stem.startswith(("loops_", "kernels_reduce", "kernels_softmax", "kernels_norm", "conv"))
                     for isa, flags in ISA_FLAGS.items():
                         level = ["-O1"] if isa == "base" or source.stem == "iterator_casts" else VECTORISE + SELECTIONS * source.stem.startswith("loops_") if vectorised else ["-O3"]
                         o = self.build / "objects" / f"{source.stem}_{isa}.o"

@@ -63,7 +63,7 @@ KERNEL_INLINE void FN(conv_copy)(T* dst, int64_t ld, const T* row, int64_t plane
         }
 #if VECTOR_BYTES == 32
         else if (stride == 2 && sizeof(T) == 4) {
-            for (; t + 8 < hi; t += 8) *(vf32_u*)(dst + t) = conv_even_f32((const f32*)row + start + 2 * t);
+            for (; t + 8 <= hi && start + 2 * t + 15 < size; t += 8) *(vf32_u*)(dst + t) = conv_even_f32((const f32*)row + start + 2 * t);
         }
 #endif
         for (; t < hi; t++) dst[t] = row[start + t * stride];
@@ -123,7 +123,7 @@ KERNEL_INLINE void FN(planes_forward_item)(const conv_work* work, T* panel, int6
     const T* x = (const T*)work->a + image * conv_group_in(s) * s->in_h * s->in_w;
     const T* packed = (const T*)work->shared + group * blocks * depth * GEMM_ROWS;
     T* y = (T*)work->out + image * per_group * pixels;
-    int pointwise = conv_is_pointwise(s) && blocks < 4; /* more blocks pay for a panel in one place: rows are pages apart */
+    int pointwise = conv_is_pointwise(s) && per_group < 2 * depth; /* many rows pay for a panel in one place: its rows are pages apart */
     for (int64_t p = p0; p < end; p += GEMM_COLS) {
         int64_t cols = min_i64(GEMM_COLS, end - p);
         if (!pointwise || cols < GEMM_COLS) FN(planes_pack)(s, x, conv_group_in(s), p, cols, panel + (p - p0) * depth, GEMM_COLS, GEMM_COLS);

@@ -3,7 +3,7 @@
  *
  * An item of phase 0 is (group, block of input channels, block of output channels, chunk of units), a unit being CONV_PIXELS
  * output positions of a sample; its sums go to `shared`. An item of phase 1 adds up the chunks of one block, in their order. */
-enum { FN(WEIGHT_ROWS) = 288, FN(WEIGHT_COLS) = 64 };
+enum { FN(WEIGHT_ROWS) = 288, FN(WEIGHT_COLS) = 64, FN(WEIGHT_MAX_COLS) = 256 };
 
 typedef struct {
     int64_t block, blocks, outs, out_blocks, units, chunks; /* input channels and output channels of one item, and how many such blocks */
@@ -16,7 +16,9 @@ KERNEL_INLINE FN(weight_sizes) FN(weight_sizes_of)(const conv_problem* s) {
     z.blocks = conv_blocks(conv_group_in(s), z.block);
     z.block = conv_blocks(conv_group_in(s), z.blocks);
     if (z.blocks > 1) z.block = conv_rounded(z.block, LANES), z.blocks = conv_blocks(conv_group_in(s), z.block);
-    z.outs = min_i64(conv_rounded(conv_group_out(s), GEMM_COLS), FN(WEIGHT_COLS));
+    z.outs = FN(WEIGHT_ROWS) / (z.block * conv_taps(s)) * FN(WEIGHT_COLS); /* few rows: more columns, so that the input is packed less often */
+    z.outs = min_i64(max_i64(z.outs, FN(WEIGHT_COLS)), FN(WEIGHT_MAX_COLS));
+    z.outs = min_i64(conv_rounded(conv_group_out(s), GEMM_COLS), z.outs);
     z.out_blocks = conv_blocks(conv_group_out(s), z.outs);
     z.units = s->samples * conv_blocks(conv_pixels(s), CONV_PIXELS);
     z.chunks = max_i64(min_i64(z.units, conv_blocks(16, s->groups * z.blocks * z.out_blocks)), 1);
@@ -35,11 +37,21 @@ KERNEL_FN void FN(weight_plan)(conv_work* work) {
     work->shared_bytes = FN(weight_items)(work, 0) * z.rows * z.outs * (int64_t)sizeof(T);
     work->workspace_bytes = ((work->s.last ? CONV_PIXELS : z.rows) * z.row + CONV_PIXELS * z.outs) * (int64_t)sizeof(T);
 }
+/* The last vector overlaps the one before. */
+KERNEL_INLINE void FN(weight_copy)(T* to, const T* from, int64_t n) {
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) *(VECTOR_U*)(to + i) = *(const VECTOR_U*)(from + i);
+    if (i < n && n >= LANES) *(VECTOR_U*)(to + n - LANES) = *(const VECTOR_U*)(from + n - LANES);
+    else
+        for (; i < n; i++) to[i] = from[i];
+}
 /* a[p][(tap, channel)] = the input under each tap of `cols` output positions */
 KERNEL_INLINE void FN(weight_pack_last)(const conv_problem* s, const T* x, int64_t channels, int64_t p0, int64_t cols, T* a, int64_t row) {
     int joined = channels == s->c_in && s->dilation_w == 1; /* taps of a kernel row are adjacent */
-    for (int64_t p = p0; p < p0 + cols; p++, a += row) {
-        int64_t h0 = p / s->out_w * s->stride_h - s->pad_h, w0 = p % s->out_w * s->stride_w - s->pad_w;
+    int64_t oh = p0 / s->out_w, ow = p0 % s->out_w;
+    for (int64_t p = 0; p < cols; p++, a += row, ow++) {
+        if (ow == s->out_w) ow = 0, oh++;
+        int64_t h0 = oh * s->stride_h - s->pad_h, w0 = ow * s->stride_w - s->pad_w;
         T* to = a;
         for (int64_t kh = 0; kh < s->kernel_h; kh++, to += s->kernel_w * channels) {
             int64_t h = h0 + kh * s->dilation_h, lo = 0, hi = s->kernel_w;
@@ -49,10 +61,10 @@ KERNEL_INLINE void FN(weight_pack_last)(const conv_problem* s, const T* x, int64
             for (int64_t i = 0; i < lo * channels; i++) to[i] = 0;
             for (int64_t i = hi * channels; i < s->kernel_w * channels; i++) to[i] = 0;
             if (joined) {
-                for (int64_t i = lo * channels; i < hi * channels; i++) to[i] = from[i];
+                FN(weight_copy)(to + lo * channels, from + lo * channels, (hi - lo) * channels);
             } else {
                 for (int64_t kw = lo; kw < hi; kw++)
-                    for (int64_t i = 0; i < channels; i++) to[kw * channels + i] = from[kw * s->dilation_w * s->c_in + i];
+                    FN(weight_copy)(to + kw * channels, from + kw * s->dilation_w * s->c_in, channels);
             }
         }
     }
@@ -78,10 +90,12 @@ KERNEL_INLINE void FN(weight_add_item)(const conv_work* work, T* workspace, int6
             const T* x = (const T*)work->b + n * s->in_h * s->in_w * s->c_in + g * in_group + i0;
             const T* dy = (const T*)work->a + (n * pixels + p0) * s->c_out + g * per_group + o0;
             FN(weight_pack_last)(s, x, channels, p0, m, a, z.row);
-            for (int64_t o = 0; o < outs; o += LANES) {
-                T* to = b + o / GEMM_COLS * m * GEMM_COLS + o % GEMM_COLS;
-                for (int64_t p = 0; p < m; p++) *(VECTOR_U*)(to + p * GEMM_COLS) = FN(conv_load)(dy + p * s->c_out + o, outs - o);
-            }
+            for (int64_t p = 0; p < m; p++, dy += s->c_out)
+                for (int64_t o = 0; o < outs; o += GEMM_COLS) {
+                    VECTOR_U* to = (VECTOR_U*)(b + (o * m + p * GEMM_COLS));
+                    if (o + GEMM_COLS <= outs) to[0] = *(const VECTOR_U*)(dy + o), to[1] = *(const VECTOR_U*)(dy + o + LANES);
+                    else to[0] = FN(conv_load)(dy + o, outs - o), to[1] = FN(conv_load)(dy + o + LANES, max_i64(outs - o - LANES, 0));
+                }
             t.a_row = 1, t.a_depth = z.row;
         } else {
             const T* x = (const T*)work->b + ((n * s->groups + g) * in_group + i0) * s->in_h * s->in_w;
