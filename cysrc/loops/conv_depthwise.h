@@ -2,7 +2,7 @@
  * of output positions of a padded plane (NCHW), or over vectors of channels (channels_last, one output channel per group). */
 
 /* ---- NCHW: a plane padded by zeros on all sides, so that every vector of every output row can be loaded whole ---- */
-enum { FN(DEPTHWISE_DOTS) = 4, FN(DEPTHWISE_TILE) = 16 }; /* kernel columns at a time; output positions whose input stays in L1 */
+enum { FN(DEPTHWISE_DOTS) = 4, FN(DEPTHWISE_TILE) = 6 }; /* kernel columns at a time; output positions at a time */
 KERNEL_INLINE int64_t FN(padded_h)(const conv_problem* s) { return (s->out_h - 1) * s->stride_h + (s->kernel_h - 1) * s->dilation_h + 1; }
 KERNEL_INLINE int64_t FN(padded_w)(const conv_problem* s) {
     return (conv_blocks(s->out_w, LANES) + 1) * LANES * s->stride_w + (s->kernel_w - 1) * s->dilation_w;
@@ -155,7 +155,7 @@ KERNEL_FN void FN(depthwise_last_plan)(conv_work* work) {
     int64_t channels = conv_rounded(s->c_in, LANES), size = conv_taps(s) * channels * (int64_t)(work->pass == CONV_WEIGHT ? sizeof(f64) : sizeof(T));
     work->phases = 2;
     work->shared_bytes = size * (work->pass == CONV_WEIGHT ? s->samples : 1);
-    work->workspace_bytes = 0;
+    work->workspace_bytes = work->pass == CONV_WEIGHT ? conv_taps(s) * channels * (int64_t)sizeof(T) : 0;
 }
 KERNEL_FN int64_t FN(depthwise_last_items)(const conv_work* work, int64_t phase) {
     const conv_problem* s = &work->s;
@@ -170,32 +170,21 @@ KERNEL_FN void FN(depthwise_last_pack)(const conv_work* work) {
     for (int64_t tap = 0; tap < conv_taps(s); tap++)
         for (int64_t c = 0; c < channels; c++) *to++ = c < s->c_in ? w[c * s->w_group + tap * s->w_tap] : 0;
 }
-/* LANES channels of `count` output positions from ow on, none of whose taps in [kh0, kh1) x [kw0, kw1) lies outside */
-KERNEL_INLINE void FN(depthwise_last_span)(const conv_problem* s, const T* x, const T* w, int64_t channels, int64_t n, VECTOR start, T* y, int64_t count,
-                                           int64_t kh0, int64_t kh1, int64_t kw0, int64_t kw1) {
-    for (int64_t i = 0; i < count; i++, x += s->stride_w * s->c_in, y += s->c_in) {
-        VECTOR sum = start;
-        for (int64_t kh = kh0; kh < kh1; kh++)
-            for (int64_t kw = kw0; kw < kw1; kw++)
-                sum += *(const VECTOR_U*)(w + (kh * s->kernel_w + kw) * channels) *
-                       FN(conv_load)(x + (kh * s->dilation_h * s->in_w + kw * s->dilation_w) * s->c_in, n);
-        FN(conv_store)(y, sum, n);
-    }
-}
-/* The 3x3 kernel's inner positions: its weights stay in registers. */
-KERNEL_INLINE void FN(depthwise_last_3x3)(const conv_problem* s, const T* x, const T* w, int64_t channels, VECTOR start, T* y, int64_t count) {
-    VECTOR taps[9];
-    int64_t line = s->dilation_h * s->in_w * s->c_in, pixel = s->dilation_w * s->c_in, step = s->stride_w * s->c_in;
-    UNROLL for (int k = 0; k < 9; k++) taps[k] = *(const VECTOR_U*)(w + k * channels);
-    for (int64_t i = 0; i < count; i++, x += step, y += s->c_in) {
-        VECTOR sum = start, other = taps[1] * *(const VECTOR_U*)(x + pixel);
-        UNROLL for (int k = 0; k < 9; k++) {
-            if (k == 1) continue;
-            if (k % 2) other += taps[k] * *(const VECTOR_U*)(x + k / 3 * line + k % 3 * pixel);
-            else sum += taps[k] * *(const VECTOR_U*)(x + k / 3 * line + k % 3 * pixel);
+/* The 3x3 kernel's inner positions, two at a time, all channels of whole vectors: memory is read and written in one direction. */
+KERNEL_INLINE void FN(depthwise_last_3x3)(const conv_problem* s, const T* x, const T* w, int64_t row, const T* bias, T* y, int64_t count) {
+    int64_t line = s->dilation_h * s->in_w * s->c_in, pixel = s->dilation_w * s->c_in, step = s->stride_w * s->c_in, channels = s->c_in / LANES * LANES;
+    for (int64_t i = 0; i + 2 <= count; i += 2, x += 2 * step, y += 2 * s->c_in)
+        for (int64_t c = 0; c < channels; c += LANES) {
+            VECTOR first = bias ? (VECTOR)(*(const VECTOR_U*)(bias + c)) : (VECTOR){0}, second = first;
+            UNROLL for (int k = 0; k < 9; k++) {
+                VECTOR tap = *(const VECTOR_U*)(w + k * row + c);
+                const T* p = x + k / 3 * line + k % 3 * pixel + c;
+                first += tap * *(const VECTOR_U*)p;
+                second += tap * *(const VECTOR_U*)(p + step);
+            }
+            *(VECTOR_U*)(y + c) = first;
+            *(VECTOR_U*)(y + s->c_in + c) = second;
         }
-        *(VECTOR_U*)y = sum + other;
-    }
 }
 KERNEL_FN void FN(depthwise_last_forward)(const conv_work* work, int64_t item) {
     const conv_problem* s = &work->s;
@@ -208,21 +197,22 @@ KERNEL_FN void FN(depthwise_last_forward)(const conv_work* work, int64_t item) {
     const T* row = (const T*)work->a + (sample * s->in_h + h) * s->in_w * s->c_in;
     T* y = (T*)work->out + item * s->out_w * s->c_in;
     int small = s->kernel_h == 3 && s->kernel_w == 3 && kh0 == 0 && kh1 == 3;
-    for (int64_t w = 0; w < s->out_w; w += FN(DEPTHWISE_TILE))
-        for (int64_t c = 0; c < s->c_in; c += LANES) {
-            int64_t n = min_i64(LANES, s->c_in - c), end = min_i64(w + FN(DEPTHWISE_TILE), s->out_w);
-            VECTOR start = work->bias ? FN(conv_load)((const T*)work->bias + c, n) : (VECTOR){0};
-            const T* taps = (const T*)work->shared + c;
-            for (int64_t ow = w; ow < end;) {
-                int inner = ow >= lo && ow < hi;
-                int64_t count = inner ? min_i64(hi, end) - ow : 1, w0 = ow * s->stride_w - s->pad_w, kw0 = 0, kw1 = s->kernel_w;
-                const T* x = row + w0 * s->c_in + c;
-                conv_range(w0, s->dilation_w, s->in_w, &kw0, &kw1);
-                if (inner && small && n == LANES) FN(depthwise_last_3x3)(s, x, taps, channels, start, y + ow * s->c_in + c, count);
-                else FN(depthwise_last_span)(s, x, taps, channels, n, start, y + ow * s->c_in + c, count, kh0, kh1, kw0, kw1);
-                ow += count;
-            }
+    int64_t whole = small ? (hi - lo) / 2 * 2 : 0; /* positions from lo on that are done at once */
+    if (whole)
+        FN(depthwise_last_3x3)(s, row + (lo * s->stride_w - s->pad_w) * s->c_in, (const T*)work->shared, channels, (const T*)work->bias, y + lo * s->c_in, whole);
+    for (int64_t ow = 0; ow < s->out_w; ow++) {
+        int64_t w0 = ow * s->stride_w - s->pad_w, kw0 = 0, kw1 = s->kernel_w, done = whole && ow >= lo && ow < lo + whole;
+        conv_range(w0, s->dilation_w, s->in_w, &kw0, &kw1);
+        for (int64_t c = done ? s->c_in / LANES * LANES : 0; c < s->c_in; c += LANES) {
+            int64_t n = min_i64(LANES, s->c_in - c);
+            VECTOR sum = work->bias ? FN(conv_load)((const T*)work->bias + c, n) : (VECTOR){0};
+            for (int64_t kh = kh0; kh < kh1; kh++)
+                for (int64_t kw = kw0; kw < kw1; kw++)
+                    sum += *(const VECTOR_U*)((const T*)work->shared + (kh * s->kernel_w + kw) * channels + c) *
+                           FN(conv_load)(row + (kh * s->dilation_h * s->in_w + w0 + kw * s->dilation_w) * s->c_in + c, n);
+            FN(conv_store)(y + ow * s->c_in + c, sum, n);
         }
+    }
 }
 KERNEL_FN void FN(depthwise_last_input)(const conv_work* work, int64_t item) {
     const conv_problem* s = &work->s;
@@ -244,20 +234,26 @@ KERNEL_FN void FN(depthwise_last_input)(const conv_work* work, int64_t item) {
             FN(conv_store)((T*)work->out + (item * s->in_w + w) * s->c_in + c, sum, n);
         }
 }
-/* sums[tap][c] of one sample: stretches of an output row in T, these in double */
-KERNEL_INLINE void FN(depthwise_last_flush)(f64* sums, VECTOR sum, int64_t n) {
-    enum { W = VECTOR_BYTES / sizeof(T) };
-    T lanes[W];
-    *(VECTOR_U*)lanes = sum;
-    if (n == W) for (int i = 0; i < W; i++) sums[i] += lanes[i];
-    else for (int64_t i = 0; i < n; i++) sums[i] += lanes[i];
+/* sums[k][c] += dy x for DEPTHWISE_TILE output positions inside and the 3x3 kernel, all channels of whole vectors */
+KERNEL_INLINE void FN(depthwise_last_dots)(const conv_problem* s, const T* x, const T* dy, T* sums, int64_t row) {
+    int64_t line = s->dilation_h * s->in_w * s->c_in, pixel = s->dilation_w * s->c_in, step = s->stride_w * s->c_in;
+    for (int64_t c = 0; c + LANES <= s->c_in; c += LANES) {
+        VECTOR sum[9];
+        UNROLL for (int k = 0; k < 9; k++) sum[k] = *(const VECTOR_U*)(sums + k * row + c);
+        for (int64_t i = 0; i < FN(DEPTHWISE_TILE); i++) {
+            VECTOR g = *(const VECTOR_U*)(dy + i * s->c_in + c);
+            const T* p = x + i * step + c;
+            UNROLL for (int k = 0; k < 9; k++) sum[k] += g * *(const VECTOR_U*)(p + k / 3 * line + k % 3 * pixel);
+        }
+        UNROLL for (int k = 0; k < 9; k++) *(VECTOR_U*)(sums + k * row + c) = sum[k];
+    }
 }
-KERNEL_FN void FN(depthwise_last_weight)(const conv_work* work, int64_t sample) {
+/* sums[tap][c] of one sample: an output row in T, rows in double */
+KERNEL_FN void FN(depthwise_last_weight)(const conv_work* work, T* part, int64_t sample) {
     const conv_problem* s = &work->s;
-    enum { W = VECTOR_BYTES / sizeof(T) };
-    int64_t channels = conv_rounded(s->c_in, LANES), row = s->in_w * s->c_in, lo = 0, hi = s->out_w;
-    f64* sums = (f64*)work->shared + sample * conv_taps(s) * channels;
-    memset(sums, 0, (size_t)(conv_taps(s) * channels) * sizeof(f64));
+    int64_t channels = conv_rounded(s->c_in, LANES), row = s->in_w * s->c_in, size = conv_taps(s) * channels, lo = 0, hi = s->out_w;
+    f64* sums = (f64*)work->shared + sample * size;
+    memset(sums, 0, (size_t)size * sizeof(f64));
     conv_range(-s->pad_w, s->stride_w, s->in_w, &lo, &hi); /* output positions with all columns inside */
     conv_range((s->kernel_w - 1) * s->dilation_w - s->pad_w, s->stride_w, s->in_w, &lo, &hi);
     for (int64_t oh = 0; oh < s->out_h; oh++) {
@@ -266,37 +262,23 @@ KERNEL_FN void FN(depthwise_last_weight)(const conv_work* work, int64_t sample) 
         conv_range(h, s->dilation_h, s->in_h, &kh0, &kh1);
         const T* x = (const T*)work->b + (sample * s->in_h + h) * row;
         int small = s->kernel_h == 3 && s->kernel_w == 3 && kh1 - kh0 == 3;
-        for (int64_t w = 0; w < s->out_w; w += FN(DEPTHWISE_TILE))
-            for (int64_t c = 0; c < s->c_in; c += W) {
-                int64_t n = min_i64(W, s->c_in - c), end = min_i64(w + FN(DEPTHWISE_TILE), s->out_w), from = max_i64(w, lo), to = min_i64(end, hi);
-                if (small && n == W && from < to) {
-                    VECTOR sum[9];
-                    UNROLL for (int k = 0; k < 9; k++) sum[k] = (VECTOR){0};
-                    for (int64_t ow = from; ow < to; ow++) {
-                        const T* p = x + (ow * s->stride_w - s->pad_w) * s->c_in + c;
-                        VECTOR g = *(const VECTOR_U*)(dy + ow * s->c_in + c);
-                        UNROLL for (int k = 0; k < 9; k++)
-                            sum[k] += g * *(const VECTOR_U*)(p + k / 3 * s->dilation_h * row + k % 3 * s->dilation_w * s->c_in);
-                    }
-                    for (int k = 0; k < 9; k++) FN(depthwise_last_flush)(sums + k * channels + c, sum[k], W);
-                } else {
-                    from = to = w;
+        int64_t whole = small ? (hi - lo) / FN(DEPTHWISE_TILE) * FN(DEPTHWISE_TILE) : 0;
+        memset(part, 0, (size_t)size * sizeof(T));
+        for (int64_t ow = lo; ow < lo + whole; ow += FN(DEPTHWISE_TILE))
+            FN(depthwise_last_dots)(s, x + (ow * s->stride_w - s->pad_w) * s->c_in, dy + ow * s->c_in, part, channels);
+        for (int64_t kh = kh0; kh < kh1; kh++)
+            for (int64_t kw = 0; kw < s->kernel_w; kw++) { /* the rest, tap by tap */
+                int64_t first = kw * s->dilation_w - s->pad_w, at = 0, last = s->out_w;
+                T* sum = part + (kh * s->kernel_w + kw) * channels;
+                conv_range(first, s->stride_w, s->in_w, &at, &last);
+                for (int64_t ow = at; ow < last; ow++) {
+                    const T *g = dy + ow * s->c_in, *p = x + kh * s->dilation_h * row + (first + ow * s->stride_w) * s->c_in;
+                    int64_t c = whole && ow >= lo && ow < lo + whole ? s->c_in / LANES * LANES : 0;
+                    for (; c + LANES <= s->c_in; c += LANES) *(VECTOR_U*)(sum + c) = *(VECTOR_U*)(sum + c) + *(const VECTOR_U*)(g + c) * *(const VECTOR_U*)(p + c);
+                    for (; c < s->c_in; c++) sum[c] += g[c] * p[c];
                 }
-                for (int64_t kh = kh0; kh < kh1; kh++)
-                    for (int64_t kw = 0; kw < s->kernel_w; kw++) { /* the rest, tap by tap */
-                        VECTOR sum = {0};
-                        int64_t first = kw * s->dilation_w - s->pad_w, at = 0, last = s->out_w;
-                        conv_range(first, s->stride_w, s->in_w, &at, &last);
-                        last = min_i64(last, end);
-                        for (int64_t ow = max_i64(at, w); ow < last; ow++) {
-                            if (ow == from && to > from) ow = to;
-                            if (ow >= last) break;
-                            const T* p = x + kh * s->dilation_h * row + (first + ow * s->stride_w) * s->c_in + c;
-                            sum += FN(conv_load)(dy + ow * s->c_in + c, n) * FN(conv_load)(p, n);
-                        }
-                        FN(depthwise_last_flush)(sums + (kh * s->kernel_w + kw) * channels + c, sum, n);
-                    }
             }
+        for (int64_t k = kh0 * s->kernel_w * channels; k < kh1 * s->kernel_w * channels; k++) sums[k] += part[k];
     }
 }
 KERNEL_FN void FN(depthwise_last_sum)(const conv_work* work) {
@@ -313,7 +295,7 @@ KERNEL_FN void FN(depthwise_last_sum)(const conv_work* work) {
 KERNEL_FN void FN(depthwise_last_run)(const conv_work* work, int64_t phase, char* workspace, int64_t begin, int64_t end) {
     for (int64_t item = begin; item < end; item++) {
         if (work->pass == CONV_WEIGHT) {
-            if (phase == 0) FN(depthwise_last_weight)(work, item);
+            if (phase == 0) FN(depthwise_last_weight)(work, (T*)workspace, item);
             else FN(depthwise_last_sum)(work);
         } else if (phase == 0) {
             FN(depthwise_last_pack)(work);

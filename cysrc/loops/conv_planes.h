@@ -55,6 +55,18 @@ KERNEL_INLINE void FN(conv_copy)(T* dst, int64_t ld, const T* row, int64_t plane
 #endif
     int64_t lo = 0, hi = length;
     conv_range(start, stride, size, &lo, &hi);
+    if (length == GEMM_COLS && hi - lo == length && stride == 1) { /* a panel's whole row, mostly */
+        for (int64_t c = 0; c < channels; c++, row += plane, dst += ld)
+            UNROLL for (int t = 0; t < 2; t++) *(VECTOR_U*)(dst + t * LANES) = *(const VECTOR_U*)(row + start + t * LANES);
+        return;
+    }
+#if VECTOR_BYTES == 32
+    if (length == 16 && sizeof(T) == 4 && hi - lo == length && stride == 2 && start + 32 <= size) {
+        for (int64_t c = 0; c < channels; c++, row += plane, dst += ld)
+            UNROLL for (int t = 0; t < 16; t += 8) *(vf32_u*)(dst + t) = conv_even_f32((const f32*)row + start + 2 * t);
+        return;
+    }
+#endif
     for (int64_t c = 0; c < channels; c++, row += plane, dst += ld) {
         int64_t t = lo;
         for (int64_t i = 0; i < lo; i++) dst[i] = 0;
