@@ -29,6 +29,7 @@ CASES = [
     ("conv_transpose1d", (2, 4, 5), (4, 3, 3), {"stride": 2}),
     ("conv_transpose2d", (2, 4, 5, 6), (4, 3, 3, 3), {"groups": 2, "stride": 2, "padding": 1, "output_padding": 1}),
     ("conv_transpose2d", (2, 4, 5, 6), (4, 3, 2, 3), {"dilation": 2}),
+    ("conv_transpose2d", (2, 2, 4, 4), (2, 2, 4, 5), {"stride": (3, 2), "padding": (1, 2), "output_padding": (2, 3), "groups": 2, "dilation": 4}),
     ("conv_transpose3d", (2, 4, 3, 4, 5), (4, 3, 2, 3, 2), {"stride": 2, "dilation": 2}),
 ]
 
@@ -70,6 +71,45 @@ def test_integers_are_exact():
 @pytest.mark.parametrize("last", [(True, False), (False, True), (True, True)])
 def test_channels_last(last):
     compare(trt.conv2d, F.conv2d, normal(2, 4, 7, 6, last=last[0]), normal(6, 4, 3, 3, last=last[1]), normal(6))
+
+
+# every method of the kernels, beyond the sizes that are summed in double: Winograd, direct, few channels, strided, pointwise, depthwise
+METHODS = [
+    ((2, 32, 13, 18), (24, 32, 3, 3), {"padding": 1}),
+    ((3, 64, 9, 7), (20, 64, 3, 3), {"padding": (0, 2)}),
+    ((2, 20, 12, 12), (33, 20, 5, 5), {"padding": 2, "dilation": 2}),
+    ((2, 3, 33, 35), (24, 3, 7, 7), {"stride": 2, "padding": 3}),
+    ((2, 3, 16, 16), (16, 3, 3, 3), {"padding": 1}),
+    ((2, 24, 14, 15), (40, 24, 3, 3), {"stride": 2, "padding": 1}),
+    ((3, 70, 9, 8), (50, 70, 1, 1), {}),
+    ((2, 24, 9, 8), (36, 12, 3, 3), {"groups": 2, "padding": 1}),
+    ((2, 19, 17, 15), (19, 1, 3, 3), {"groups": 19, "padding": 1}),
+    ((2, 19, 17, 15), (38, 1, 5, 3), {"groups": 19, "stride": 2}),
+]
+
+
+@pytest.mark.parametrize("last", [False, True], ids=["NCHW", "channels_last"])
+@pytest.mark.parametrize("x,w,options", METHODS)
+def test_methods_in_single_precision(x, w, options, last):
+    operands = [torch.randn(size, generator=torch.Generator().manual_seed(len(size))) for size in (x, w)]
+    if last:
+        operands = [t.contiguous(memory_format=torch.channels_last) for t in operands]
+    operands = [t.requires_grad_() for t in (*operands, torch.randn(w[0]))]
+    compare(trt.conv2d, F.conv2d, *operands, tolerance=2e-4, **options)
+
+
+def test_error_of_winograd():
+    """Root mean square error within twice that of one chain of additions over all 9 * 64 products."""
+    generator = torch.Generator().manual_seed(0)
+    x, w = torch.randn(2, 64, 16, 16, generator=generator), torch.randn(32, 64, 3, 3, generator=generator)
+    exact = F.conv2d(x.double(), w.double(), padding=1)
+    got = torch.tensor(trt.conv2d(ours(x), ours(w), padding=1).tolist(), dtype=torch.float64)
+    columns, rows = F.unfold(x, 3, padding=1), w.reshape(32, -1)
+    chain = torch.zeros(2, 32, 256)
+    for k in range(9 * 64):
+        chain = (chain.double() + rows[:, k, None].double() * columns[:, None, k].double()).float()
+    error = (chain.reshape(exact.shape).double() - exact).square().mean().sqrt()
+    assert 0 < (got - exact).square().mean().sqrt() < 2 * error
 
 
 def test_strided_input():
