@@ -49,7 +49,7 @@ cdef extern from *:
 
 cdef enum:
     FLOPS_PER_THREAD = 400000      # multiply-adds below which a second thread costs more than it brings
-    EXACT_WORK = 20000             # multiply-adds up to which float32 is summed in double: the time goes elsewhere there
+    EXACT_WORK = 20000             # multiply-adds up to which float32 is summed in double: the time goes elsewhere there (see is_short)
 
 
 cdef struct Plan:
@@ -322,8 +322,11 @@ cdef TensorBase depth_view(Plan* p, TensorBase planes):
 
 # ---- element types -------------------------------------------------------------------------------------------------
 
-cdef inline bint is_short(const Plan* p) noexcept:
-    return p.s.samples * p.s.c_out * p.s.out_h * p.s.out_w * (p.s.c_in // p.s.groups) * p.s.kernel_h * p.s.kernel_w <= EXACT_WORK
+cdef bint is_short(const Plan* p) noexcept:
+    """Whether sums in double cost little: not where converting the weight would be most of the work."""
+    cdef int64_t positions = p.s.samples * p.s.out_h * p.s.out_w
+    cdef int64_t work = positions * p.s.c_out * (p.s.c_in // p.s.groups) * p.s.kernel_h * p.s.kernel_w
+    return work <= EXACT_WORK or (positions >= 64 and work <= 6 * EXACT_WORK)
 
 
 cdef bint wants_last(TensorBase a, TensorBase b) noexcept:

@@ -125,8 +125,8 @@ def rows() -> list[Row]:
     for name, x_size, w_size, options in OTHERS:
         label = "x".join(map(str, x_size)) + " with " + "x".join(map(str, w_size)) + "".join(f", {k} {v}" for k, v in options.items())
         for direction, backward in (("forward", False), ("backward", True)):
-            build = _other(name, x_size, w_size, options, backward=backward)
-            found.append(Row(f"{name} {label}, {direction}", "conv", build, limit=_AT_OR_UNDER))
+            work = _other(name, x_size, w_size, options, backward=backward)
+            found.append(Row(f"{name} {label}, {direction}", "conv", work, limit=_AT_OR_UNDER))
     found += [
         Row("64 to 64 at 28x28, 3x3, forward, bfloat16", "conv", _bfloat16, limit=_AT_OR_UNDER),
         Row("max_pool2d 8x64x56x56", "conv", _max_pool, limit=_AT_OR_UNDER),
