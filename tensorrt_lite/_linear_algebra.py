@@ -6,11 +6,13 @@ its prefix, in `tensorrt_lite.linalg`).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 from tensorrt_lite._C.autograd.forward import get_tangent
 from tensorrt_lite._C.core.dtype import _dtype_by_name
+from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._C.ops import support
 from tensorrt_lite._return_types import result_type
 
@@ -698,3 +700,34 @@ EXPORTS = {
     "linalg_tensorsolve": "n", "linalg_diagonal": "n", "cov": "fm", "corrcoef": "fm", "dist": "fm", "trapezoid": "f", "trapz": "f",
     "cumulative_trapezoid": "f", "cdist": "f", "pdist": "f",
 }  # fmt: skip
+
+# The arguments that are tensors: what has no default of these names, and, unless None, the weights and positions.
+_TENSORS = {"input", "other", "A", "B", "b", "LU_data", "LU_pivots", "x", "x1", "x2", "y"}
+_OPTIONAL_TENSORS = {"x", "fweights", "aweights"}
+
+
+def _checked(name: str, function: Any) -> Any:
+    """`function`, which refuses what is no tensor with the TypeError of compiled operators."""
+    code, defaults = function.__code__, dict(function.__kwdefaults__ or {})
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    defaults |= dict(zip(reversed(names[: code.co_argcount]), reversed(function.__defaults__ or ())))
+    places = [
+        (i if i < code.co_argcount else len(names), n, n in defaults)
+        for i, n in enumerate(names)
+        if n in _TENSORS and n not in defaults or n in _OPTIONAL_TENSORS and n in defaults and defaults[n] is None
+    ]
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        for i, argument, optional in places:
+            if i < len(args) or argument in kwargs:
+                value = args[i] if i < len(args) else kwargs[argument]
+                if not isinstance(value, TensorBase) and not (optional and value is None):
+                    raise TypeError(f"{name}(): argument '{argument}' (position {i + 1}) must be Tensor, not {type(value).__name__}")
+        return function(*args, **kwargs)
+
+    return call
+
+
+for _name in EXPORTS:
+    globals()[_name] = _checked(_name, globals()[_name])
