@@ -264,6 +264,7 @@ def linalg_cond(A: Any, p: Any = None, *, out: Any = None) -> Any:
 
 def _tolerances(name: str, A: Any, atol: Any, rtol: Any) -> tuple[Any, Any]:
     """Absolute and relative tolerance; the relative one is eps max(m, n) unless an absolute one is given."""
+    _check_number_type(name, A)
     for value, label in ((atol, "atol"), (rtol, "rtol")):
         if hasattr(value, "is_complex") and value.is_complex():
             raise RuntimeError(f"{name}: {label} tensor of complex type is not supported. Got {value.dtype}")
