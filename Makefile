@@ -15,7 +15,10 @@ WHEELS ?=
 SOURCES := pyproject.toml $(wildcard setup.py MANIFEST.in) \
 	$(shell find tensorrt_lite cysrc cuda_src tools -type f -not -path '*/__pycache__/*' 2>/dev/null)
 
-.PHONY: demo test lint types conformance bench wheel clean
+# Programs of random calls in the sanitized build (docs/safety.md): how long, and from which seed.
+SANITIZE ?= --seconds 600 --jobs 2
+
+.PHONY: demo test lint types conformance bench sanitize wheel clean
 
 # Trains a CNN on handwritten digits: accuracy on the terminal, plots and checkpoint in out/digits.
 demo: .venv/installed
@@ -35,6 +38,11 @@ types: .venv-test/installed
 
 conformance: .venv-test/installed
 	.venv-test/bin/python -m tests.conformance $(CONFORMANCE)
+
+# Builds the core with the address and undefined-behaviour sanitizers (minutes) beside the one in place, and calls everything.
+sanitize: .venv-test/installed
+	.venv-test/bin/python -m tools.sanitize python -m pytest -q tests/core/test_safety.py
+	.venv-test/bin/python -m tools.sanitize python -m tools.fuzz $(SANITIZE)
 
 bench: .venv-test/installed
 	.venv-test/bin/tensorrt-lite bench $(BENCH)

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+from pathlib import Path
+
 import pytest
 
 import tensorrt_lite as trt
-from tools import fuzz
+from tools import fuzz, sanitize
 
 
 @pytest.mark.parametrize("seed", [11, 12])
 def test_random_calls_end_in_a_result_or_in_an_exception_of_the_usual_kinds(seed):
-    calls, failures = fuzz.fuzz(seconds=4, batch=1500, only="", seed=seed)
-    assert calls >= 1500
+    programs, failures = fuzz.fuzz(seconds=8, batch=1000, only="", seed=seed)
+    assert programs >= 1000
     assert not failures, "\n".join(failures)
 
 
-def test_a_call_is_drawn_from_its_seed_and_number_alone():
+def test_a_program_is_drawn_from_its_seed_and_number_alone():
     table = fuzz.targets()
     for number in range(30):
-        first, second = (fuzz.make_call(trt, table, 5, number) for _ in range(2))
-        assert first[0] == second[0]
-        assert [fuzz.describe(a) for a in first[2] if not callable(a)] == [fuzz.describe(a) for a in second[2] if not callable(a)]
+        texts: tuple[list[str], list[str]] = ([], [])
+        for shown in texts:
+            fuzz.run_program(trt, table, 5, number, shown.append)
+        without_addresses = [[text.split(" at 0x")[0] for text in shown] for shown in texts]
+        assert without_addresses[0] == without_addresses[1]
+        assert not texts[0] or texts[0][0].split("(")[0] == fuzz.names_of(5, number, "").split(" ")[0]
 
 
 def test_an_unusual_exception_is_a_failure():
@@ -30,13 +37,29 @@ def test_an_unusual_exception_is_a_failure():
     def refuses(input):
         raise TypeError("no")
 
-    assert "ZeroDivisionError" in fuzz.run_call(trt, [("divides", divides)], 0, 0)
-    assert fuzz.run_call(trt, [("refuses", refuses)], 0, 0) is None
+    assert "ZeroDivisionError" in fuzz.run_program(trt, [("divides", divides)], 0, 0)
+    assert fuzz.run_program(trt, [("refuses", refuses)], 0, 0) is None
 
 
 def test_a_child_that_dies_names_its_call(monkeypatch):
-    """The child is made to die at its third call; the two behind it run in a second child."""
+    """The child is made to die at its third program; the two behind it run in a second child."""
     monkeypatch.setenv("TENSORRT_LITE_FUZZ_DIE_AT", "2")
     failures = fuzz.run_batch(seed=1, first=0, count=5, only="^abs$")
     assert len(failures) == 1
     assert failures[0].startswith("1:2 abs: signal SIGABRT")
+
+
+def test_an_overrun_by_one_element_is_reported(tmp_path, monkeypatch):
+    """A kernel that reads one element too far, checked as the sanitized build's kernels are, and found by random calls."""
+    libraries = [path for path in sanitize.libraries() if Path(path).exists()]
+    if not libraries:
+        pytest.skip("the compiler has no sanitizers")
+    source, library = tmp_path / "planted.c", tmp_path / "planted.so"
+    source.write_text("float planted(const float* p, long n) { float s = 0; for (long i = 0; i <= n; i++) s += p[i]; return s; }\n")
+    subprocess.run(["gcc", "-O1", "-g1", "-fsanitize=address", "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
+    own = {k: v for k, v in sanitize.environment().items() if v != os.environ.get(k) and k != "PYTHONPATH"}
+    for name, value in {**own, "TENSORRT_LITE_FUZZ_PLANT": str(library)}.items():
+        monkeypatch.setenv(name, value)
+    failures = fuzz.run_batch(seed=1, first=0, count=1, only="^planted$")
+    assert failures and f"planted: exit {sanitize.REPORTED}" in failures[0] and "heap-buffer-overflow" in failures[0], failures
+    assert fuzz.run_batch(seed=1, first=0, count=20, only="^(abs|add|mm)$") == []

@@ -60,7 +60,9 @@ class Builder:
         self.build = build
         self.cache = cache  # results by content, shared by the checkouts of one machine
         self.target = target / "tensorrt_lite" / "_C"
-        self.debug = bool(os.environ.get("TENSORRT_LITE_DEBUG", "") not in ("", "0")) if debug is None else debug
+        # TENSORRT_LITE_SANITIZE=address,undefined: a debug build with gcc's sanitizers (docs/safety.md; `make sanitize`)
+        self.sanitize = os.environ.get("TENSORRT_LITE_SANITIZE", "")
+        self.debug = bool(os.environ.get("TENSORRT_LITE_DEBUG", "") not in ("", "0") or self.sanitize) if debug is None else debug
         self.stamps_path = build / "stamps.json"
         self.stamps: dict[str, str] = json.loads(self.stamps_path.read_text()) if self.stamps_path.exists() else {}
         self.jobs = int(os.environ.get("TENSORRT_LITE_JOBS", "0")) or os.cpu_count() or 1
@@ -151,7 +153,7 @@ class Builder:
         return self.build / "objects" / (name.replace(".", "_") + ".o")
 
     def cython(self, key: str, arguments: list[str], output: Path, inputs: str) -> None:
-        stamp = digest(inputs, [self.relative(a) for a in arguments], self.debug)
+        stamp = digest(inputs, [self.relative(a) for a in arguments], False)  # debug builds differ in C alone
         if self.stamps.get(key) == stamp and output.exists():
             return
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -225,7 +227,9 @@ class Builder:
         return digest(*(seen[p] for p in sorted(seen, key=lambda p: p.name))).encode()
 
     def compile(self, source: Path, output: Path, flags: list[str]) -> None:
-        if self.debug:
+        if self.sanitize:
+            flags = flags + self.sanitizer_flags(output)
+        elif self.debug:
             flags = ["-O1" if f in ("-O2", "-O3") else f for f in flags] + ["-g", "-fno-omit-frame-pointer", "-DTRT_DEBUG=1"]
         command = [*self.compiler, *COMMON, *flags, *self.extra, "-c", str(source), "-o", str(output)]
         stamp = digest(self.included(source), [self.relative(a) for a in command])
@@ -235,14 +239,32 @@ class Builder:
         self.cached(stamp, output, output.name, lambda: self.command(output.name, command))
         self.stamps[str(output.name)] = stamp
 
+    def sanitizer_flags(self, output: Path) -> list[str]:
+        """What makes gcc check one module or the loops of one instruction set. Only the loops that this processor chooses (or
+        TENSORRT_LITE_ISA) are checked; the others are linked as ever. Compile time decides the rest: a module's C takes a
+        seventh without optimisation, with calls as checks and the address sanitizer alone (undefined behaviour is the loops')."""
+        isa = output.stem.rpartition("_")[2]
+        if isa in ISA_FLAGS:
+            return ["-O1", "-g1", "-fno-omit-frame-pointer", f"-fsanitize={self.sanitize}", "-fno-sanitize=alignment", "-fno-sanitize-recover=all"] if isa == self.own_isa() else []
+        flags = ["-O0", "-g1", "-DTRT_DEBUG=1"]
+        if "address" in self.sanitize:
+            flags += ["-fsanitize=address", "--param=asan-instrumentation-with-call-threshold=0"]
+        return flags
+
+    def own_isa(self) -> str:
+        cpu = Path("/proc/cpuinfo")
+        features = set(re.search(r"^flags\s*:(.*)$", cpu.read_text(), re.M)[1].split()) if cpu.exists() else set()
+        best = "avx512" if {"avx512f", "avx512vl", "avx512bw", "avx512dq"} <= features else "avx2" if {"avx2", "fma"} <= features else "base"
+        return os.environ.get("TENSORRT_LITE_ISA") or best
+
     def link(self, name: str, objects: list[Path]) -> None:
         relative = name.removeprefix(PACKAGE + ".").replace(".", "/")
         output = self.target / (relative + self.suffix)
-        stamp = digest(*(self.stamps[o.name] for o in objects), str(output))
+        stamp = digest(*(self.stamps[o.name] for o in objects), str(output), self.sanitize)
         if self.stamps.get("link " + name) == stamp and output.exists():
             return
         output.parent.mkdir(parents=True, exist_ok=True)
-        strip = [] if self.debug else ["-s"]
+        strip = [f"-fsanitize={self.sanitize}"] if self.sanitize else [] if self.debug else ["-s"]
         self.command("link " + name, [*self.compiler, "-shared", *strip, *self.extra, *map(str, objects), "-o", str(output), "-lm", "-ldl"])
         self.stamps["link " + name] = stamp
 
@@ -349,10 +371,28 @@ def link(path: Path, to: Path) -> None:
     path.symlink_to(to)
 
 
+def mirror(folder: Path) -> Path:
+    """A checkout made of links to this one, without its core: what a debug build in place fills and is run in."""
+    package = folder / "tensorrt_lite"
+    package.mkdir(parents=True, exist_ok=True)
+    for name in ("tests", "tools", "cysrc", "examples", "docs", "pyproject.toml", "README.md"):
+        link(folder / name, ROOT / name)
+    for path in (ROOT / "tensorrt_lite").iterdir():
+        if path.name not in ("_C", "__pycache__"):
+            link(package / path.name, path)
+    for path in package.iterdir():
+        if path.is_symlink() and not path.exists():
+            path.unlink()
+    return folder
+
+
 if __name__ == "__main__":
     # a developer's build in place: python -m tools.build_core
     shared = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "tensorrt_lite" / "build"
-    builder = Builder(ROOT / "build" / ("debug" if os.environ.get("TENSORRT_LITE_DEBUG") else "core"), ROOT, cache=shared)
+    builder = Builder(ROOT / "build" / "core", ROOT, cache=shared)
+    if builder.debug:
+        folder = ROOT / "build" / ("sanitize" if builder.sanitize else "debug")
+        builder = Builder(folder, mirror(folder / "checkout"), cache=shared)
     builder.run()
     for label, seconds in sorted(builder.times.items(), key=lambda kv: -kv[1])[:12]:
         print(f"{seconds:6.1f} s  {label}", file=sys.stderr)

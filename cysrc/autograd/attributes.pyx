@@ -158,7 +158,7 @@ def cdata(TensorBase self not None):
 
 def set_(TensorBase self not None, source=None, storage_offset=0, size=None, stride=None):
     """Make the tensor view another storage (or another tensor's), with the given geometry in elements."""
-    cdef Storage s
+    cdef Storage s, old = self.storage   # released last: its owner may run Python, which must not meet half a change
     cdef TensorBase t
     cdef Dims sizes, strides
     cdef int64_t offset
@@ -174,6 +174,7 @@ def set_(TensorBase self not None, source=None, storage_offset=0, size=None, str
             self.storage = t.storage
             self.offset = t.offset
             self.device_type = t.device_type
+            self.keys = (self.keys & K_AUTOGRAD) | backend_key(t.device_type)
             set_geometry(self, t.ndim, t.sizes, t.strides)
             bump_version(self)
             return self
@@ -196,6 +197,8 @@ def set_(TensorBase self not None, source=None, storage_offset=0, size=None, str
         parse_dims(stride, &strides, "set_", "stride")
         if strides.n != sizes.n:
             raise RuntimeError(f"set_(): mismatch in length of strides and shape: {strides.n} and {sizes.n}")
+    if s.block == NULL and s.device_type == DEV_CPU:
+        raise RuntimeError("set_(): the storage has not been initialised")
     check_geometry(s, sizes.n, sizes.v, strides.v, offset, ITEM_SIZE[self.dtype], "set_")
     check_set(self)
     self.storage = s
@@ -367,6 +370,9 @@ def set_data(TensorBase self not None, TensorBase value not None):
         raise RuntimeError("incompatible tensor type: the data lies on another device")
     if category[value.dtype] < CAT_FLOAT and self.requires_grad:
         raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+    cdef Storage old = self.storage
+    if value.dtype != self.dtype or value.device_type != self.device_type or not same_sizes(self, value):
+        bump_version(self)   # a graph that saved the tensor counts on its sizes
     self.storage = value.storage
     self.offset = value.offset
     self.dtype = value.dtype
@@ -440,6 +446,8 @@ cdef TensorBase instance_of(cls, TensorBase data):
 
 def as_subclass(TensorBase self not None, cls):
     """The same tensor as an instance of a subclass; keeps the history."""
+    if not isinstance(cls, type) or not issubclass(cls, TensorBase):
+        raise TypeError(f"as_subclass(): cls must be a subclass of Tensor, got {cls!r}")
     cdef TensorBase r = instance_of(cls, self)
     if self.requires_grad:
         r.grad_fn_ = gradient_node(self)
@@ -451,6 +459,7 @@ def as_subclass(TensorBase self not None, cls):
 
 def assign_from(TensorBase self not None, TensorBase other not None):
     """Take over another tensor's geometry, storage and type (the constructor of Tensor and unpickling use it)."""
+    cdef Storage old = self.storage
     self.storage = other.storage
     self.offset = other.offset
     self.dtype = other.dtype

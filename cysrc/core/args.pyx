@@ -158,6 +158,8 @@ cdef int parse_dims(object x, Dims* d, str op, str name) except -1:
         if len(x) > MAX_DIMS:
             raise RuntimeError(f"{op}(): argument '{name}' has {len(x)} entries, at most {MAX_DIMS} are supported")
         for v in x:
+            if i == MAX_DIMS:   # what a subclass iterates over, or a list that grows meanwhile, need not agree with len
+                raise RuntimeError(f"{op}(): argument '{name}' has more than {MAX_DIMS} entries")
             d.v[i] = parse_int(v, op, name)
             i += 1
         d.n = i
@@ -258,10 +260,12 @@ def _function_mode_stack():
     return _modes
 
 
-cdef _collect(object x, list found, list types):
+cdef _collect(object x, list found, list types, int depth=0):
     if isinstance(x, (tuple, list)):
+        if depth > 100:   # a list that holds itself
+            return
         for v in x:
-            _collect(v, found, types)
+            _collect(v, found, types, depth + 1)
     elif has_function(x) and type(x) not in types:
         # subclasses before their bases
         at = len(types)

@@ -6,7 +6,7 @@ that continue each other are merged, and rows go to the operator's contiguous lo
 another type passes through a staged block of STAGE elements; an operand that is contiguous along another dimension
 than the output is transposed tile by tile, so that both sides touch whole cache lines.
 """
-from libc.string cimport memcpy, memmove
+from libc.string cimport memcmp, memcpy, memmove
 from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_drop
 from tensorrt_lite._C.core.parallel cimport parallel_for, num_threads, GRAIN
 from tensorrt_lite._C.core.tensor cimport (
@@ -306,9 +306,10 @@ cdef int check_no_overlap(str name, TensorBase out, TensorBase x, bint same_is_f
 
 
 cdef int prepare_out(str name, TensorBase out, int ndim, const int64_t* shape, int result_dtype, int mode) except -1:
-    """Check a given output: type, sharing of elements, shape (resized under OUT, refused under INPLACE)."""
+    """Check a given output: type, sharing of elements, shape (resized under OUT, refused under INPLACE). 1 where it warned: a
+    filter of warnings is Python, after which geometry that was read before may be out of date."""
     cdef int i
-    cdef bint same = out.ndim == ndim
+    cdef bint same = out.ndim == ndim, warned = False
     if not can_cast(result_dtype, out.dtype):
         raise RuntimeError(f"result type {_type_name(result_dtype)} can't be cast to the desired output type {_type_name(out.dtype)} ({name})")
     if same:
@@ -320,6 +321,7 @@ cdef int prepare_out(str name, TensorBase out, int ndim, const int64_t* shape, i
             raise RuntimeError(f"output with shape {shape_text(out)} doesn't match the broadcast shape {_shape_list(ndim, shape)} ({name})")
         if out.numel != 0:
             import warnings
+            warned = True
             warnings.warn(
                 f"An output with one or more elements was resized since it had shape {shape_text(out)}, which does not match the required output "
                 f"shape {_shape_list(ndim, shape)}. This behavior is deprecated, and in a future release outputs will not be resized unless they "
@@ -329,7 +331,11 @@ cdef int prepare_out(str name, TensorBase out, int ndim, const int64_t* shape, i
         raise RuntimeError(
             f"{name}: unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation.")
-    return 0
+    return warned
+
+
+cdef int changed_meanwhile(str name) except -1:
+    raise RuntimeError(f"{name}: an operand was changed by another thread or by a filter of warnings while the operator ran")
 
 
 cdef str _shape_list(int n, const int64_t* v):
@@ -450,7 +456,9 @@ cdef TensorBase pointwise(const PointwiseInfo* info, int nin, PyObject** inputs,
         # the absolute value of complex numbers is converted to any type, as PyTorch does
         if mode == OUT and info.exact_out and out.dtype != result and not (info.promote & PROMOTE_REAL_OUT and category[compute] == CAT_COMPLEX):
             raise RuntimeError(f"{info.name.decode()}(): Found dtype {_type_name(out.dtype)} but expected {_type_name(result)}")
-        prepare_out(info.name.decode(), out, ndim, shape, result, mode)
+        if prepare_out(info.name.decode(), out, ndim, shape, result, mode) and (
+                broadcast_shapes(info.name.decode(), nin, inputs, fresh) != ndim or memcmp(fresh, shape, ndim * sizeof(int64_t))):
+            changed_meanwhile(info.name.decode())
         for i in range(nin):
             check_no_overlap(info.name.decode(), out, <TensorBase>inputs[i], True)
     # strides in bytes by dimension of the result, operand 0 is the output

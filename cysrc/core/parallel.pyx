@@ -28,6 +28,10 @@ def _start():
 
 _start()
 
+# A runtime that is refused a thread by the system ends the process.
+cdef int MOST_THREADS = 16 * len(os.sched_getaffinity(0))
+cdef int chosen_threads = 0
+
 
 cdef int num_threads() noexcept nogil:
     return trt_usable_threads()
@@ -51,16 +55,17 @@ cdef void* blas_runner() noexcept nogil:
 
 
 def set_num_threads(int n):
-    """Set the number of threads that operators use; results do not depend on it."""
-    global trt_threads
+    """Set the number of threads that operators use (at most 16 for each processor are); results do not depend on it."""
+    global trt_threads, chosen_threads
     if n <= 0:
         raise RuntimeError(f"set_num_threads expects a positive integer, got {n}")
-    trt_threads = n
+    chosen_threads = n
+    trt_threads = min(n, MOST_THREADS)
 
 
 def get_num_threads():
     """Return the number of threads that operators use."""
-    return 1 if trt_forked else trt_threads
+    return 1 if trt_forked else chosen_threads or trt_threads
 
 
 def runtime():

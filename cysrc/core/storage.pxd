@@ -13,5 +13,6 @@ cdef class Storage:
 
 cdef Storage new_storage(int64_t nbytes)
 cdef Storage meta_storage(int64_t nbytes)
+cdef Storage shared_storage(trt_block* block, int64_t nbytes)
 cdef Storage external_storage(void* data, int64_t nbytes, object owner)
 cdef int storage_resize(Storage s, int64_t nbytes) except -1

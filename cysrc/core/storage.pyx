@@ -1,12 +1,26 @@
 """Storage: an untyped run of bytes that tensors share.
 
-Invariants: `length` never exceeds the block's capacity on CPU; a meta storage has a size and no block. Resizing swaps
-the block, so a kernel that holds the old one stays safe.
+Invariants: `length` never exceeds the block's capacity on CPU; a meta storage has a size and no block. A block's capacity
+never falls, because tensors keep the geometry they have when their storage shrinks: what shrinking gives back is pages,
+which read as zeros from then on. Growing swaps the block, so a kernel that holds the old one stays safe.
 """
 cimport cython
-from libc.string cimport memcpy
-from tensorrt_lite._C.core.allocator cimport trt_block, block_alloc, block_drop, block_external
+from libc.string cimport memcpy, memmove, memset
+from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_alloc, block_drop, block_external
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_META, make_device
+
+cdef extern from *:
+    """
+    #include <sys/mman.h>
+    #include <unistd.h>
+    /* Whole pages of private memory between two addresses: they stay mapped and read as zeros. */
+    static void trt_give_back_pages(char* begin, char* end) {
+      size_t page = (size_t)sysconf(_SC_PAGESIZE);
+      size_t a = ((size_t)begin + page - 1) / page * page, b = (size_t)end / page * page;
+      if (b > a) madvise((void*)a, b - a, MADV_DONTNEED);
+    }
+    """
+    void trt_give_back_pages(char* begin, char* end)
 
 
 @cython.freelist(256)
@@ -18,6 +32,8 @@ cdef class Storage:
         cdef int64_t n = nbytes
         if n < 0:
             raise RuntimeError(f"UntypedStorage(): the size must not be negative, got {n}")
+        if self.block != NULL or self.length or self.device_type != DEV_CPU:
+            raise RuntimeError("UntypedStorage(): the storage has been initialised before")
         self.length = n
         self.can_resize = True
         self.device_type = DEV_CPU
@@ -70,36 +86,45 @@ cdef class Storage:
             return list(self.tobytes()[index])
         if index < -self.length or index >= self.length:
             raise IndexError(f"index {index} out of range for storage of size {self.length}")
-        return (<unsigned char*>self.block.data)[index % self.length]
+        return (<unsigned char*>bytes_of(self))[index % self.length]
 
     def tobytes(self):
         """Return a copy of the bytes."""
-        if self.block == NULL:
-            raise NotImplementedError("Not available for 'meta' tensors: the storage has no data")
-        return self.block.data[:self.length]
+        return bytes_of(self)[:self.length]
 
     def tolist(self):
         return list(self.tobytes())
 
     def clone(self):
-        cdef Storage s = new_storage(self.length)
-        memcpy(s.block.data, self.block.data, self.length)
+        cdef Storage s
+        if self.device_type == DEV_META:
+            return meta_storage(self.length)
+        bytes_of(self)
+        s = new_storage(self.length)
+        memcpy(s.block.data, self.block.data, min(s.length, self.length))
         return s
 
     def copy_(self, Storage other not None, non_blocking=None):
         if other.length != self.length:
             raise RuntimeError(f"copy_(): storage sizes do not match: {self.length} and {other.length}")
-        memcpy(self.block.data, other.block.data, self.length)
+        memmove(bytes_of(self), bytes_of(other), self.length)
         return self
 
     def fill_(self, int value):
-        cdef int64_t i
-        for i in range(self.length):
-            self.block.data[i] = <char>value
+        memset(bytes_of(self), value, self.length)
         return self
 
     def __repr__(self):
         return f"UntypedStorage(device={self.device}) of size {self.length}"
+
+
+cdef char* bytes_of(Storage s) except NULL:
+    """The address; an exception for storages without memory."""
+    if s.block == NULL:
+        if s.device_type == DEV_META:
+            raise NotImplementedError("Not available for 'meta' tensors: the storage has no data")
+        raise RuntimeError("the storage has not been initialised")
+    return s.block.data
 
 
 cdef Storage new_storage(int64_t nbytes):
@@ -118,6 +143,15 @@ cdef Storage meta_storage(int64_t nbytes):
     return s
 
 
+cdef Storage shared_storage(trt_block* block, int64_t nbytes):
+    """A second storage over a block, with a reference of its own; it can't be resized."""
+    cdef Storage s = Storage.__new__(Storage)
+    s.length = nbytes
+    s.block = block
+    trt_block_hold(block)
+    return s
+
+
 cdef Storage external_storage(void* data, int64_t nbytes, object owner):
     """A storage over memory that `owner` keeps alive; it can't be resized."""
     cdef Storage s = Storage.__new__(Storage)
@@ -129,6 +163,7 @@ cdef Storage external_storage(void* data, int64_t nbytes, object owner):
 
 cdef int storage_resize(Storage s, int64_t nbytes) except -1:
     cdef trt_block* fresh
+    cdef trt_block* old = s.block
     if nbytes < 0:
         raise RuntimeError(f"resize_(): the size must not be negative, got {nbytes}")
     if not s.can_resize:
@@ -136,10 +171,14 @@ cdef int storage_resize(Storage s, int64_t nbytes) except -1:
     if s.device_type == DEV_META:
         s.length = nbytes
         return 0
-    if nbytes > s.block.capacity or nbytes < s.block.capacity // 4:
+    if nbytes > old.capacity:
         fresh = block_alloc(nbytes)
-        memcpy(fresh.data, s.block.data, min(nbytes, s.length))
-        block_drop(s.block)
+        memcpy(fresh.data, old.data, min(nbytes, s.length))
         s.block = fresh
+        s.length = nbytes
+        block_drop(old)
+        return 0
+    if nbytes < s.length and old.capacity >= (1 << 20):
+        trt_give_back_pages(old.data + nbytes, old.data + old.capacity)
     s.length = nbytes
     return 0

@@ -118,6 +118,7 @@ cdef TensorBase empty_tensor(int ndim, const int64_t* sizes, int dtype, int devi
 cdef TensorBase empty_strided_tensor(int ndim, const int64_t* sizes, const int64_t* strides, int dtype, int device_type)
 cdef TensorBase empty_like_tensor(TensorBase t, int dtype)
 cdef TensorBase alias_of(TensorBase t)
+cdef TensorBase pinned(TensorBase t)
 cdef TensorBase make_view(TensorBase t, int ndim, const int64_t* sizes, const int64_t* strides, int64_t offset)
 cdef TensorBase number_tensor(int dtype, const Scalar* value)
 cdef VersionCounter* shared_version(TensorBase t) except NULL

@@ -10,7 +10,7 @@ from libc.string cimport memcpy
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF, Py_CLEAR
 from cpython.tuple cimport PyTuple_SET_ITEM
-from tensorrt_lite._C.core.storage cimport Storage, new_storage, meta_storage, storage_resize
+from tensorrt_lite._C.core.storage cimport Storage, new_storage, meta_storage, shared_storage, storage_resize
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype_label, BOOL, F32, F64, I64, C64, C128, F16, BF16
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_META, DEV_CUDA, DEV_CUSTOM, MF_CONTIGUOUS, MF_CHANNELS_LAST, MF_CHANNELS_LAST_3D, MF_PRESERVE
 
@@ -53,6 +53,7 @@ cdef PyTypeObject* parameter_type = NULL
 cdef object size_type = tuple
 cdef tuple _no_arguments = ()
 cdef Storage _no_storage = new_storage(0)
+_no_storage.can_resize = False   # every tensor starts with it
 cdef VersionCounter* _version_cache = NULL
 
 
@@ -180,7 +181,14 @@ cdef int set_ndim(TensorBase t, int ndim) except -1:
 
 cdef int set_geometry(TensorBase t, int ndim, const int64_t* sizes, const int64_t* strides) except -1:
     cdef int i
+    cdef int64_t kept[2 * MAX_DIMS]
     if ndim > INLINE_DIMS or t.sizes != t.inline_geometry:
+        # what is given may be the tensor's own, which set_ndim frees
+        for i in range(min(ndim, <int>MAX_DIMS)):
+            kept[i] = sizes[i]
+            kept[MAX_DIMS + i] = strides[i]
+        sizes = kept
+        strides = kept + MAX_DIMS
         set_ndim(t, ndim)
     t.ndim = ndim
     for i in range(ndim):
@@ -438,6 +446,31 @@ cdef TensorBase make_view(TensorBase t, int ndim, const int64_t* sizes, const in
     return r
 
 
+cdef TensorBase pinned(TensorBase t):
+    """`t` as a kernel that gives up the GIL must see it: its geometry and its memory stay although another thread resizes
+    `t`, sets it or shrinks its storage. Known to nobody else, detached, for the length of a call. None stays None."""
+    cdef TensorBase r
+    cdef Storage s
+    cdef int i
+    if t is None or t.storage.block == NULL:
+        return t
+    r = new_tensor()
+    s = t.storage
+    r.storage = shared_storage(s.block, s.length)
+    r.dtype = t.dtype
+    r.offset = t.offset
+    r.numel = t.numel
+    r.contiguous = t.contiguous
+    r.wrapped_number = t.wrapped_number
+    if t.ndim > INLINE_DIMS:
+        set_ndim(r, t.ndim)
+    r.ndim = t.ndim
+    for i in range(t.ndim):
+        r.sizes[i] = t.sizes[i]
+        r.strides[i] = t.strides[i]
+    return r
+
+
 cdef inline void link_view(TensorBase r) noexcept:
     r.next_view = r.version.views
     if r.next_view != NULL:
@@ -534,8 +567,12 @@ cdef int resize_tensor(TensorBase t, int ndim, const int64_t* sizes, int memory_
         channels_last_strides(ndim, sizes, strides)
     else:
         contiguous_strides(ndim, sizes, strides)
-    needed = (n + t.offset) * ITEM_SIZE[t.dtype] if n > 0 else 0
+    needed = 0
+    if n > 0 and (add_overflow(n, t.offset, &needed) or mul_overflow(needed, ITEM_SIZE[t.dtype], &needed)):
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={_list_text(ndim, sizes)} and storage offset {t.offset}")
     if needed > t.storage.length:
+        if t.storage is _no_storage:
+            t.storage = new_storage(0)
         storage_resize(t.storage, needed)
     set_geometry(t, ndim, sizes, strides)
     return 0

@@ -11,6 +11,13 @@
 
 typedef struct { u64 a, b; } w16;
 
+/* An index, read once: 0 where another thread put one outside of [0, limit) after the check. */
+static inline i64 bounded(const i64 *x, i64 limit)
+{
+    i64 v = *(const volatile i64 *)x;
+    return (u64)v < (u64)limit ? v : 0;
+}
+
 /* ---- element operators ---------------------------------------------------------------------------------------- */
 
 #define SAME(x) (x)
@@ -190,8 +197,11 @@ int64_t EXPORT(index_out_of_range)(const int64_t *x, int64_t n, int64_t low, int
 /* offset[i] += byte position of index x[i] (negative ones count from the end) */
 void EXPORT(index_add_offsets)(int64_t *offset, const int64_t *x, int64_t n, int64_t size, int64_t stride)
 {
-    for (i64 i = 0; i < n; i++)
-        offset[i] += (x[i] < 0 ? x[i] + size : x[i]) * stride;
+    for (i64 i = 0; i < n; i++) {
+        i64 v = ((const volatile i64 *)x)[i];
+        v = v < 0 ? v + size : v;
+        offset[i] += ((u64)v < (u64)size ? v : 0) * stride;
+    }
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------------------ */
@@ -203,7 +213,7 @@ void EXPORT(index_add_offsets)(int64_t *offset, const int64_t *x, int64_t n, int
         char *t = (A)->table, *d = (A)->dense;                                                                       \
         const i64 *x = (A)->index;                                                                                   \
         const i64 tj = (A)->t[last], dj = (A)->d[last], xj = (A)->x[last], ts = (A)->ts, ds = (A)->ds;               \
-        const i64 xs = (A)->xs, n = (A)->n;                                                                          \
+        const i64 xs = (A)->xs, n = (A)->n, limit = (A)->limit;                                                                          \
         for (int k = last; k >= 0; k--) {                                                                            \
             pos[k] = q % (A)->size[k];                                                                               \
             q /= (A)->size[k];                                                                                       \
@@ -241,14 +251,14 @@ void EXPORT(index_add_offsets)(int64_t *offset, const int64_t *x, int64_t n, int
 
 #define LINE_COPIES(T)                                                                                               \
     static void gather_lines_##T(const LineArgs *a, i64 begin, i64 end)                                              \
-    LINES(a, begin, end, *(T *)(d + j * dj + i * ds) = *(const T *)(t + j * tj + x[j * xj + i * xs] * ts);)          \
+    LINES(a, begin, end, *(T *)(d + j * dj + i * ds) = *(const T *)(t + j * tj + bounded(x + j * xj + i * xs, limit) * ts);)          \
     static void set_lines_##T(const LineArgs *a, i64 begin, i64 end)                                                 \
-    LINES(a, begin, end, *(T *)(t + j * tj + x[j * xj + i * xs] * ts) = *(const T *)(d + j * dj + i * ds);)
+    LINES(a, begin, end, *(T *)(t + j * tj + bounded(x + j * xj + i * xs, limit) * ts) = *(const T *)(d + j * dj + i * ds);)
 LINE_COPIES(u8) LINE_COPIES(i16) LINE_COPIES(u32) LINE_COPIES(u64) LINE_COPIES(w16)
 
 #define LINE_FUNCTION(OP, T, C, LD, ST, EXPR)                                                                        \
     static void OP##_lines_##T(const LineArgs *args, i64 begin, i64 end)                                             \
-    LINES(args, begin, end, T *p = (T *)(t + j * tj + x[j * xj + i * xs] * ts); C a = LD(*p);                        \
+    LINES(args, begin, end, T *p = (T *)(t + j * tj + bounded(x + j * xj + i * xs, limit) * ts); C a = LD(*p);                        \
           C b = LD(*(const T *)(d + j * dj + i * ds)); *p = ST(EXPR);)
 EACH_OPERATOR(LINE_FUNCTION)
 
@@ -351,17 +361,19 @@ int64_t EXPORT(index_count_nonzero)(const char *data, int dtype, int64_t n)
     return count;
 }
 
-/* The positions of the first `count` non-zeros. */
-void EXPORT(index_write_nonzero)(const char *data, int dtype, int64_t count, int64_t *out)
+/* The positions of the first `count` non-zeros of n elements; 0 for those that another thread cleared since they were counted. */
+void EXPORT(index_write_nonzero)(const char *data, int dtype, int64_t n, int64_t count, int64_t *out)
 {
     i64 k = 0;
 #define WRITE(T, TEST)                                                                                               \
-    for (i64 i = 0; k < count; i++) {                                                                                \
+    for (i64 i = 0; k < count && i < n; i++) {                                                                       \
         T v = ((const T *)data)[i];                                                                                  \
         out[k] = i;                                                                                                  \
         k += (TEST);                                                                                                 \
     }
     BY_DTYPE(WRITE)
+    for (; k < count; k++)
+        out[k] = 0;
 }
 
 /* Flat positions to coordinates: out[i * row + k * column] along dimension k. */

@@ -199,6 +199,8 @@ cdef int run_planes(int what, Plan* p, TensorBase a, TensorBase b, TensorBase bi
         for r.phase in range(r.work.phases):
             items = r.kernels.items(&r.work, r.phase)
             grain = FLOPS_PER_THREAD * items // (work + 1) + 1
+            if grain * threads < items:          # no more pieces than workspaces, whoever sets the number of threads meanwhile
+                grain = (items + threads - 1) // threads
             r.slots = 0
             if threads == 1:
                 run_items(&r, 0, items)
@@ -278,14 +280,17 @@ cdef TensorBase planes_tensor(Plan* p, int dtype, int64_t channels, int64_t h, i
 cdef TensorBase gathered(Plan* p, TensorBase x):
     """x (N, C, D, H, W) as planes (N * OD, C * KD, H, W)."""
     cdef Gather g
+    cdef trt_block* held = x.storage.block
     cdef TensorBase r = planes_tensor(p, x.dtype, p.s.c_in, p.s.in_h, p.s.in_w)
     g.p = p
     g.volume = data_of(x)
     g.planes = data_of(r)
     g.channels = p.s.c_in // p.kernel_d
     g.plane = p.s.in_h * p.s.in_w * ITEM_SIZE[x.dtype]
+    trt_block_hold(held)
     with nogil:
         parallel_for(p.s.samples, 1 + GRAIN * 8 // (p.s.c_in * g.plane + 1), 1, gather_planes, &g)
+    block_drop(held)
     return r
 
 
@@ -424,11 +429,16 @@ cdef TensorBase run_integer(int what, Plan* p, TensorBase a, TensorBase b, int n
     cdef const int64_t* pa
     cdef const int64_t* pb
     cdef int64_t* po = <int64_t*>data_of(out)
+    cdef trt_block* held[2]
     a = contiguous_of(cast_to(a, I64))
     b = contiguous_of(cast_to(b, I64))
     pa = <const int64_t*>data_of(a)
     pb = <const int64_t*>data_of(b)
     memset(po, 0, out.numel * 8)
+    held[0] = a.storage.block
+    held[1] = b.storage.block
+    trt_block_hold(held[0])
+    trt_block_hold(held[1])
     with nogil:
         if what == CONV_FORWARD:
             direct_i64(what, p, NULL, pa, pb, po)
@@ -436,6 +446,8 @@ cdef TensorBase run_integer(int what, Plan* p, TensorBase a, TensorBase b, int n
             direct_i64(what, p, pa, NULL, pb, po)
         else:
             direct_i64(what, p, pa, pb, NULL, po)
+    block_drop(held[0])
+    block_drop(held[1])
     return out
 
 

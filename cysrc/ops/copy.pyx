@@ -300,7 +300,13 @@ cdef object nested_list(TensorBase t, int dim, const char* p):
 
 def tolist(TensorBase self not None):
     """Nested lists of Python numbers (a number for a 0-dimensional tensor)."""
+    cdef int i
     self = readable(self, "tolist")
+    for i in range(self.ndim):
+        if self.sizes[i] >= <int64_t>1 << 31:
+            raise MemoryError(f"tolist: a list of {self.sizes[i]} elements is too long")
+        if self.sizes[i] == 0:
+            break
     if self.numel == 0:
         return empty_list(self, 0)
     return nested_list(self, 0, data_of(self))

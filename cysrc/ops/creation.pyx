@@ -445,7 +445,7 @@ def as_tensor(data, dtype=None, device=None):
     """A tensor over the data where that is possible without a copy (tensors, NumPy arrays), otherwise tensor(data)."""
     if isinstance(data, TensorBase):
         return data.to(dtype=dtype, device=device)
-    if hasattr(type(data), "__array_interface__") and getattr(data, "ndim", 0) > 0 and hasattr(data, "flags"):
+    if is_array(data) and data.ndim > 0:
         return from_numpy(data).to(dtype=dtype, device=device)
     return tensor(data, dtype=dtype, device=device)
 
@@ -473,6 +473,13 @@ def scalar_tensor(s, *, dtype=None, layout=None, device=None, pin_memory=False, 
     return full((), s, dtype=dtype_of(default_float_code()) if dtype is None else dtype, device=device, requires_grad=requires_grad)
 
 
+cdef bint is_array(object x):
+    """Whether x is a NumPy array; NumPy is not imported to find out."""
+    import sys
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(x, numpy.ndarray)
+
+
 def from_numpy(ndarray):
     """A tensor over the array's memory (no copy). TypeError for dtypes without a counterpart, ValueError for negative strides."""
     cdef int code, i, n
@@ -481,8 +488,10 @@ def from_numpy(ndarray):
     cdef int64_t span = 0, item
     cdef size_t address
     cdef TensorBase t
-    if not hasattr(type(ndarray), "__array_interface__") or not hasattr(ndarray, "flags"):
+    if not is_array(ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+    import numpy
+    ndarray = numpy.ndarray.view(ndarray, numpy.ndarray)   # a subclass may answer as it likes where its memory lies
     code = numpy_code(ndarray.dtype)
     if not ndarray.flags.writeable:
         import warnings
@@ -501,7 +510,7 @@ def from_numpy(ndarray):
         if strides[i] % item:
             raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory.")
         strides[i] //= item
-        if sizes[i] > 0:
+        if ndarray.size:
             span += (sizes[i] - 1) * strides[i]
     address = ndarray.__array_interface__["data"][0]
     t = empty_tensor(0, NULL, code, DEV_CPU)
@@ -514,8 +523,10 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     """A one-dimensional tensor over the memory of an object with the buffer protocol."""
     cdef Py_buffer view
     cdef int code = parse_dtype(dtype, "frombuffer")
-    cdef int64_t item = ITEM_SIZE[code], n, skip = offset, sizes[1]
+    cdef int64_t item = ITEM_SIZE[code], n, skip = offset, one = 1, sizes[1]
     cdef TensorBase t
+    if code < 0:
+        raise TypeError("frombuffer(): argument 'dtype' must be torch.dtype, not NoneType")
     PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE)
     holder = memoryview(buffer)
     try:
@@ -540,7 +551,7 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
                 raise ValueError(f"requested buffer length ({count} * {item} bytes) after offset ({skip} bytes) must not be greater than actual buffer length ({n} bytes)")
         t = empty_tensor(0, NULL, code, DEV_CPU)
         t.storage = external_storage(<char*>view.buf + skip, sizes[0] * item, holder)
-        set_geometry(t, 1, sizes, [1])
+        set_geometry(t, 1, sizes, &one)
     finally:
         PyBuffer_Release(&view)
     return finish_factory(t, requires_grad)

@@ -50,16 +50,18 @@ cdef void sequence_range(void* context, int64_t begin, int64_t end) noexcept nog
 cdef int fill_sequence(TensorBase r, SequenceTask* t) except -1:
     """Fill r (in index order, whatever its shape) by way of a contiguous tensor of the task's dtype where r has another."""
     cdef TensorBase c = r
+    cdef trt_block* held
     if r.device_type == DEV_META or r.numel == 0:
         return 0
     if r.dtype != t.code or not r.contiguous:
         c = empty_tensor(r.ndim, r.sizes, t.code, DEV_CPU)
     t.data = data_of(c)
     t.n = r.numel
-    trt_block_hold(c.storage.block)
+    held = c.storage.block
+    trt_block_hold(held)
     with nogil:
         parallel_for(t.n, GRAIN, 1024, sequence_range, t)
-    block_drop(c.storage.block)
+    block_drop(held)
     if c is not r:
         copy_elements(r, c)
     return 0

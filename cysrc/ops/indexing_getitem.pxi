@@ -58,10 +58,22 @@ cdef object not_an_index(object v):
     raise IndexError(f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {type(v).__name__})")
 
 
+cdef bint runs_no_python(object v):
+    """Whether an index is read without asking it anything: an int, a tensor, a slice of ints."""
+    if PyLong_CheckExact(v) or isinstance(v, TensorBase):
+        return True
+    return PySlice_Check(v) and is_bound((<slice>v).start) and is_bound((<slice>v).stop) and is_bound((<slice>v).step)
+
+
+cdef inline bint is_bound(object v):
+    return v is None or PyLong_CheckExact(v) or isinstance(v, TensorBase)
+
+
 cdef TensorBase parse_key(TensorBase self, object key, list indices):
     """The view that the key's ints, slices, None and Ellipsis name; `indices` gets (output dimension, tensor) pairs."""
     cdef Geometry g
     cdef TensorBase t, current = self
+    cdef TensorBase x = self   # whose geometry counts: a copy of it where a key runs Python, which may change the tensor
     cdef bint record = self.requires_grad and grad_mode(), changed = False
     cdef int source = 0, specified = 0, k, overflow = 0
     cdef int64_t i, n
@@ -76,6 +88,8 @@ cdef TensorBase parse_key(TensorBase self, object key, list indices):
     for v in items:
         if v is None or v is Ellipsis or v is True or v is False:
             continue
+        if not runs_no_python(v):
+            x = alias_of(self)
         if isinstance(v, TensorBase) and is_mask(<TensorBase>v):
             specified += (<TensorBase>v).ndim
         else:
@@ -88,27 +102,27 @@ cdef TensorBase parse_key(TensorBase self, object key, list indices):
                 raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number")
         raise IndexError(f"too many indices for tensor of dimension {self.ndim}")
     g.ndim = 0
-    g.offset = self.offset
+    g.offset = x.offset
     for v in items:
         if PyLong_CheckExact(v):
             i = PyLong_AsLongLongAndOverflow(v, &overflow)
-            n = self.sizes[source]
+            n = x.sizes[source]
             if overflow or i >= n or i < -n:
                 raise IndexError(f"index {v} is out of bounds for dimension {source} with size {n}")
             if record:
                 current = op_select(current, g.ndim, i)
                 changed = True
-            g.offset += (i + n if i < 0 else i) * self.strides[source]
+            g.offset += (i + n if i < 0 else i) * x.strides[source]
             source += 1
         elif PySlice_Check(v):
             if (<slice>v).start is None and (<slice>v).stop is None and (<slice>v).step is None:
-                add_output(&g, self.sizes[source], self.strides[source])
+                add_output(&g, x.sizes[source], x.strides[source])
                 source += 1
                 continue
             PySlice_Unpack(plain_slice(v), &start, &stop, &step)
             if step <= 0:
                 raise ValueError("step must be greater than zero")
-            n = self.sizes[source]
+            n = x.sizes[source]
             start = max(start + n, 0) if start < 0 else min(start, n)
             stop = max(stop + n, 0) if stop < 0 else min(stop, n)
             stop = max(start, stop)
@@ -117,22 +131,22 @@ cdef TensorBase parse_key(TensorBase self, object key, list indices):
                 changed = True
             i = (stop - start - 1) // step + 1 if stop > start else 0
             # strides of at most one element are never used; a huge step must not overflow them
-            add_output(&g, i, self.strides[source] * step if i > 1 or step <= n else self.strides[source])
+            add_output(&g, i, x.strides[source] * step if i > 1 or step <= n else x.strides[source])
             if i > 0:
-                g.offset += start * self.strides[source]
+                g.offset += start * x.strides[source]
             source += 1
         elif v is Ellipsis:
-            for k in range(self.ndim - specified):
-                add_output(&g, self.sizes[source], self.strides[source])
+            for k in range(x.ndim - specified):
+                add_output(&g, x.sizes[source], x.strides[source])
                 source += 1
-            specified = self.ndim
+            specified = x.ndim
         elif v is None or v is True or v is False:
             if record:
                 current = op_unsqueeze(current, g.ndim)
                 changed = True
             if v is not None:
                 indices.append((g.ndim, flag_index(v is True)))
-            add_output(&g, 1, self.sizes[source] * self.strides[source] if source < self.ndim else 1)
+            add_output(&g, 1, x.sizes[source] * x.strides[source] if source < x.ndim else 1)
         elif isinstance(v, TensorBase):
             t = <TensorBase>v
             if t.ndim == 0 and category[t.dtype] <= CAT_INT:
@@ -141,53 +155,55 @@ cdef TensorBase parse_key(TensorBase self, object key, list indices):
                         current = op_unsqueeze(current, g.ndim)
                         changed = True
                     indices.append((g.ndim, flag_index(bool(v.item()))))
-                    add_output(&g, 1, self.sizes[source] * self.strides[source] if source < self.ndim else 1)
+                    add_output(&g, 1, x.sizes[source] * x.strides[source] if source < x.ndim else 1)
                     continue
                 i = v.item()
-                n = self.sizes[source]
+                n = x.sizes[source]
                 if i >= n or i < -n:
                     raise_bounds(i, source, n)
                 if record:
                     current = op_select(current, g.ndim, i)
                     changed = True
-                g.offset += (i + n if i < 0 else i) * self.strides[source]
+                g.offset += (i + n if i < 0 else i) * x.strides[source]
                 source += 1
                 continue
             indices.append((g.ndim, t))
             for k in range(t.ndim if is_mask(t) else 1):
-                add_output(&g, self.sizes[source], self.strides[source])
+                add_output(&g, x.sizes[source], x.strides[source])
                 source += 1
         elif isinstance(v, (list, tuple, range)) or hasattr(v, "__array_interface__") and getattr(v, "ndim", 0) > 0:
             t = index_of_sequence(v)
             indices.append((g.ndim, t))
-            if is_mask(t) and t.ndim != 1 and source + t.ndim > self.ndim:
-                raise IndexError(f"too many indices for tensor of dimension {self.ndim}")
+            if is_mask(t) and t.ndim != 1 and source + t.ndim > x.ndim:
+                raise IndexError(f"too many indices for tensor of dimension {x.ndim}")
             for k in range(t.ndim if is_mask(t) else 1):
-                add_output(&g, self.sizes[source], self.strides[source])
+                add_output(&g, x.sizes[source], x.strides[source])
                 source += 1
         elif hasattr(type(v), "__index__") and not hasattr(v, "__bool__index__"):
             if type(v).__name__ in ("bool_", "bool"):
                 not_an_index(v)
             i = v.__index__()
-            n = self.sizes[source]
+            n = x.sizes[source]
             if i >= n or i < -n:
                 raise_bounds(i, source, n)
             if record:
                 current = op_select(current, g.ndim, i)
                 changed = True
-            g.offset += (i + n if i < 0 else i) * self.strides[source]
+            g.offset += (i + n if i < 0 else i) * x.strides[source]
             source += 1
         elif isinstance(v, str):
             raise TypeError("new(): invalid data type 'str'")
         else:
             not_an_index(v)
-    while source < self.ndim:
-        add_output(&g, self.sizes[source], self.strides[source])
+    while source < x.ndim:
+        add_output(&g, x.sizes[source], x.strides[source])
         source += 1
     if record:
         return current if changed else (op_alias(self) if not indices else self)
-    if indices and g.ndim == self.ndim and len(indices) == len(items):
+    if indices and g.ndim == x.ndim and len(indices) == len(items):
         return self
+    if x is not self:
+        check_geometry(self.storage, g.ndim, g.sizes, g.strides, g.offset, ITEM_SIZE[self.dtype], "indexing")
     current = make_view(self, g.ndim, g.sizes, g.strides, g.offset)
     if self.requires_grad:
         note_view(current)

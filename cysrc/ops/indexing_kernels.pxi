@@ -25,7 +25,7 @@ cdef extern from "indexing.h" nogil:
         int item, op, dtype
     ctypedef struct LineArgs:
         int nd
-        int64_t n, ts, ds, xs
+        int64_t n, ts, ds, xs, limit
         int64_t size[64]
         int64_t t[64]
         int64_t d[64]
@@ -56,7 +56,7 @@ cdef extern from "indexing.h" nogil:
 ctypedef int64_t (*range_fn)(const int64_t* x, int64_t n, int64_t low, int64_t high) noexcept nogil
 ctypedef void (*offsets_fn)(int64_t* offset, const int64_t* x, int64_t n, int64_t size, int64_t stride) noexcept nogil
 ctypedef int64_t (*count_fn)(const char* data, int dtype, int64_t n) noexcept nogil
-ctypedef void (*write_fn)(const char* data, int dtype, int64_t count, int64_t* out) noexcept nogil
+ctypedef void (*write_fn)(const char* data, int dtype, int64_t n, int64_t count, int64_t* out) noexcept nogil
 ctypedef void (*unravel_fn)(const int64_t* flat, int64_t n, int nd, const int64_t* sizes, int64_t* out, int64_t row, int64_t column) noexcept nogil
 
 cdef extern from *:
@@ -72,7 +72,7 @@ cdef extern from *:
     TRT_INDEX_KERNEL(int64_t, index_out_of_range, (const int64_t*, int64_t, int64_t, int64_t))
     TRT_INDEX_KERNEL(void, index_add_offsets, (int64_t*, const int64_t*, int64_t, int64_t, int64_t))
     TRT_INDEX_KERNEL(int64_t, index_count_nonzero, (const char*, int, int64_t))
-    TRT_INDEX_KERNEL(void, index_write_nonzero, (const char*, int, int64_t, int64_t*))
+    TRT_INDEX_KERNEL(void, index_write_nonzero, (const char*, int, int64_t, int64_t, int64_t*))
     TRT_INDEX_KERNEL(void, index_unravel, (const int64_t*, int64_t, int, const int64_t*, int64_t*, int64_t, int64_t))
     #define trt_gather_rows TRT_INDEX_SELECT(index_gather_rows)
     #define trt_scatter_rows TRT_INDEX_SELECT(index_scatter_rows)
@@ -257,6 +257,7 @@ cdef int run_lines(TensorBase table, TensorBase dense, TensorBase index, int dim
     if index.numel == 0:
         return 0
     a.n = index.sizes[dim] if index.ndim else 1
+    a.limit = table.sizes[dim] if table.ndim else 1
     a.ts = table.strides[dim] * ti if table.ndim else 0
     a.ds = dense.strides[dim] * ti if not scalar and dense.ndim else 0
     a.xs = index.strides[dim] if index.ndim else 0

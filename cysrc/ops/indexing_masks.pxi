@@ -129,12 +129,13 @@ cdef object masked_part(object grad, object mask):
 
 cdef TensorBase flat_nonzero(TensorBase t):
     """Row-major positions of the non-zero elements, int64."""
-    cdef TensorBase x = contiguous_of(t), r
+    cdef TensorBase x, r
     cdef int64_t n
     check_device_data(t, "nonzero")
+    x = contiguous_of(t)
     n = count_nonzero_in(data_of(x), x.dtype, x.numel)
     r = empty_tensor(1, &n, I64, DEV_CPU)
-    write_nonzero(data_of(x), x.dtype, n, <int64_t*>data_of(r))
+    write_nonzero(data_of(x), x.dtype, x.numel, n, <int64_t*>data_of(r))
     return r
 
 

@@ -37,6 +37,7 @@ cdef int run_cat(TensorBase out, list pieces, int64_t outer) except -1:
     cdef int64_t nbytes = out.numel * ITEM_SIZE[out.dtype]
     cdef char* memory
     cdef trt_block** held
+    cdef trt_block* target
     if nbytes == 0:
         return 0
     memory = <char*>malloc(total * 3 * sizeof(void*))
@@ -59,14 +60,15 @@ cdef int run_cat(TensorBase out, list pieces, int64_t outer) except -1:
         cat_task(&job, 0, nbytes)
         free(memory)
         return 0
+    target = out.storage.block
     for k in range(n):
         trt_block_hold(held[k])
-    trt_block_hold(out.storage.block)
+    trt_block_hold(target)
     with nogil:
         parallel_for(nbytes, 262144, 4096, cat_task, &job)
     for k in range(n):
         block_drop(held[k])
-    block_drop(out.storage.block)
+    block_drop(target)
     free(memory)
     return 0
 
@@ -156,7 +158,7 @@ cdef TensorBase cat_cpu(list tensors, int64_t dim, TensorBase out, int mode):
         channels_last_strides(first.ndim, sizes, strides)
         r = empty_strided_tensor(first.ndim, sizes, strides, code, first.device_type)
     else:
-        if mode == OUT and out.dtype == code and direct:
+        if mode == OUT and out.dtype == code and direct and fits_as_it_is(out, first.ndim, sizes):
             prepare_out("cat", out, first.ndim, sizes, code, mode)
             for x in tensors:
                 check_no_overlap("cat", out, <TensorBase>x, False)
@@ -185,6 +187,17 @@ cdef TensorBase cat_cpu(list tensors, int64_t dim, TensorBase out, int mode):
             copy_elements(make_view(r, r.ndim, sizes, r.strides, r.offset + start * r.strides[d]), t)
             start += t.sizes[d]
     return joined("cat", r, out, mode)
+
+
+cdef bint fits_as_it_is(TensorBase out, int ndim, const int64_t* sizes) noexcept:
+    """Whether preparing `out` will not warn: a filter of warnings is Python, which could change the pieces."""
+    cdef int k
+    if out.numel and out.ndim == ndim:
+        for k in range(ndim):
+            if out.sizes[k] != sizes[k]:
+                return False
+        return True
+    return out.numel == 0
 
 
 cdef TensorBase joined(str name, TensorBase r, TensorBase out, int mode):
@@ -287,7 +300,7 @@ cdef TensorBase stack_cpu(list tensors, int64_t dim, TensorBase out, int mode):
     for k in range(first.ndim + 1):
         sizes[k] = first.sizes[k] if k < d else len(tensors) if k == d else first.sizes[k - 1]
     r = None
-    if mode == OUT and out.dtype == first.dtype and direct:
+    if mode == OUT and out.dtype == first.dtype and direct and fits_as_it_is(out, first.ndim + 1, sizes):
         prepare_out("stack", out, first.ndim + 1, sizes, first.dtype, mode)
         for x in tensors:
             check_no_overlap("stack", out, <TensorBase>x, False)
@@ -367,6 +380,7 @@ cdef void flip_task(void* context, int64_t begin, int64_t end) noexcept nogil:
 
 cdef TensorBase flip_cpu(TensorBase self, const Dims* dims):
     cdef bint flipped[MAX_DIMS]
+    cdef trt_block* held
     cdef FlipJob job
     cdef TensorBase r
     cdef int k, d, n = 0
@@ -409,10 +423,11 @@ cdef TensorBase flip_cpu(TensorBase self, const Dims* dims):
     if self.numel < 8192:
         flip_task(&job, 0, lines)
         return r
-    trt_block_hold(self.storage.block)
+    held = self.storage.block
+    trt_block_hold(held)
     with nogil:
         parallel_for(lines, max(<int64_t>1, 32768 // job.sizes[job.nd - 1]), 1, flip_task, &job)
-    block_drop(self.storage.block)
+    block_drop(held)
     return r
 
 
@@ -469,6 +484,7 @@ cdef void triangle_task(void* context, int64_t begin, int64_t end) noexcept nogi
 cdef TensorBase triangle(str name, TensorBase self, int64_t diagonal, bint upper, TensorBase out, int mode):
     cdef TriangleJob job
     cdef TensorBase x, r
+    cdef trt_block* held[2]
     cdef int64_t rows
     if self.ndim < 2:
         raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
@@ -491,12 +507,14 @@ cdef TensorBase triangle(str name, TensorBase self, int64_t diagonal, bint upper
         if self.numel < 8192:
             triangle_task(&job, 0, rows)
         else:
-            trt_block_hold(x.storage.block)
-            trt_block_hold(r.storage.block)
+            held[0] = x.storage.block
+            held[1] = r.storage.block
+            trt_block_hold(held[0])
+            trt_block_hold(held[1])
             with nogil:
                 parallel_for(rows, max(<int64_t>1, 65536 // job.cols), 1, triangle_task, &job)
-            block_drop(x.storage.block)
-            block_drop(r.storage.block)
+            block_drop(held[0])
+            block_drop(held[1])
     if mode == INPLACE and r is not self:
         copy_elements(self, r)
         return self

@@ -468,6 +468,10 @@ def combinations(input, r=2, with_replacement=False):
     if r == 0:
         return input.new_empty((0,))
     import itertools
+    import math
+    n = x.numel + (r - 1 if with_replacement and x.numel else 0)
+    if n >= r and math.lgamma(n + 1) - math.lgamma(r + 1) - math.lgamma(n - r + 1) > 22:
+        raise MemoryError(f"combinations: too many choices of {r} of {x.numel} elements")
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = list(choose(range(x.numel), r))
     if not rows:

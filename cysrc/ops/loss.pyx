@@ -185,6 +185,8 @@ cdef object _cross_entropy_cpu(TensorBase self, TensorBase target, TensorBase we
     cdef int64_t n, i
     if self.ndim != target.ndim + 1 or self.ndim < 2 or self.ndim > 3 or self.sizes[0] != target.sizes[0] or (self.ndim == 3 and self.sizes[2] != target.sizes[1]):
         raise ValueError(f"Expected input batch_size ({self.sizes[0] if self.ndim else 0}) to match target batch_size ({target.sizes[0] if target.ndim else 0}).")
+    if self.numel >= 4096:
+        self, target, weight = pinned(self), pinned(target), pinned(weight)
     n = target.numel
     loss = empty_tensor(target.ndim, target.sizes, code, self.device_type)
     lse = empty_tensor(1, &n, code, self.device_type)
@@ -236,6 +238,8 @@ cdef object cross_entropy_gradient(object grad, object self, object target, obje
     if grad is None:
         return None
     if not grad_mode():
+        if x.numel >= 4096:
+            x, target, weight = pinned(x), pinned(target), pinned(weight)
         d = empty_tensor(x.ndim, x.sizes, code, x.device_type)
         if x.device_type == DEV_META or x.numel == 0:
             return cast_to(d, (<TensorBase>self).dtype)

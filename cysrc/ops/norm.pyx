@@ -146,15 +146,17 @@ cdef int share(BatchNorm* r, task_fn task, bint by_channel, int64_t numel) excep
     return 0
 
 
-cdef int update_running(TensorBase running, const char* values, int code, double momentum, double factor) except -1:
+cdef int update_running(TensorBase running, const char* values, int64_t c, int code, double momentum, double factor) except -1:
     """running = (1 - momentum) * running + momentum * factor * values"""
     cdef TensorBase t = running
     cdef int64_t i
     cdef char* p
     if running.dtype != code or not running.contiguous:
         t = contiguous_of(cast_to(running, code))
+    if t.numel != c:
+        raise RuntimeError("batch_norm: a running statistic was changed by another thread")
     p = data_of(t)
-    for i in range(t.numel):
+    for i in range(c):
         put_value(p, code, i, (1 - momentum) * get_value(p, code, i) + momentum * factor * get_value(values, code, i))
     if t is not running:
         copy_elements(running, t)
@@ -182,6 +184,10 @@ cdef object _batch_norm_cpu(TensorBase input, TensorBase weight, TensorBase bias
     check_parameter(running_var, c, "running_var")
     if not training and (running_mean is None or running_var is None):
         raise RuntimeError("running_mean and running_var must be defined in evaluation mode")
+    if input.numel >= 4096:
+        input, weight, bias = pinned(input), pinned(weight), pinned(bias)
+        if c != input.sizes[1]:
+            raise RuntimeError("batch_norm: the input was changed by another thread")
     last = lies_last(input)
     mean_t = vector_of(c, code, input.device_type)
     rstd_t = vector_of(c, code, input.device_type)
@@ -206,10 +212,10 @@ cdef object _batch_norm_cpu(TensorBase input, TensorBase weight, TensorBase bias
             memset(r.mean, 0, c * ITEM_SIZE[code])
             memset(r.second, 0, c * ITEM_SIZE[code])
         if running_mean is not None and n:
-            update_running(running_mean, r.mean, code, momentum, 1)
+            update_running(running_mean, r.mean, c, code, momentum, 1)
         if running_var is not None and n:
             unbiased = <double>n / (n - 1) if n > 1 else 1 / <double>0
-            update_running(running_var, r.second, code, momentum, unbiased)
+            update_running(running_var, r.second, c, code, momentum, unbiased)
     else:
         copy_elements(mean_t, cast_to(running_mean, code))
         copy_elements(rstd_t, cast_to(running_var, code))
@@ -235,6 +241,8 @@ cdef object batch_norm_backward_cpu(TensorBase grad, TensorBase input, TensorBas
     cdef double a, s, dot, rs
     cdef TensorBase x, g, w, dx = None, dw = None, db
     cdef trt_block* scratch
+    if input.numel >= 4096:
+        grad, input, weight, mean, rstd = pinned(grad), pinned(input), pinned(weight), pinned(mean), pinned(rstd)
     dw = vector_of(c, code, input.device_type)
     db = vector_of(c, code, input.device_type)
     if input.device_type == DEV_META:
@@ -422,6 +430,8 @@ cdef object _layer_norm_cpu(TensorBase input, const Dims* normalized_shape, Tens
     cdef RowNorm r
     cdef int type_, code
     cdef TensorBase x, y, mean, rstd, w, b
+    if input.numel >= 4096:
+        input, weight, bias = pinned(input), pinned(weight), pinned(bias)
     check_normalized(input, normalized_shape, weight, bias)
     type_ = row_type(input, weight, bias, "LayerNormKernelImpl")
     code = F64 if type_ == F64 else F32
@@ -450,6 +460,8 @@ cdef object _rms_norm_cpu(TensorBase input, const Dims* normalized_shape, Tensor
     cdef RowNorm r
     cdef int type_, code
     cdef TensorBase x, y, rstd, w
+    if input.numel >= 4096:
+        input, weight = pinned(input), pinned(weight)
     check_normalized(input, normalized_shape, weight, None)
     type_ = row_type(input, weight, None, "rms_norm")
     code = F64 if type_ == F64 else F32
@@ -477,9 +489,12 @@ cdef object row_norm_backward_cpu(const row_norm_kernels* kernels, int type_, Te
     """(dx, dweight, dbias), each None unless wanted."""
     cdef RowNorm r
     cdef TensorBase x, g, w, dx = None, dw = None, db = None
-    cdef int64_t* shape = input.sizes + (input.ndim - dims)
+    cdef int64_t* shape
     cdef trt_block* partials = NULL
     cdef Scalar zero
+    if input.numel >= 4096:
+        grad, input, weight, mean, rstd = pinned(grad), pinned(input), pinned(weight), pinned(mean), pinned(rstd)
+    shape = input.sizes + (input.ndim - dims)
     if want_input:
         dx = empty_tensor(input.ndim, input.sizes, type_, input.device_type)
     if want_weight:
@@ -623,6 +638,8 @@ cdef object _group_norm_cpu(TensorBase input, TensorBase weight, TensorBase bias
     cdef int64_t sizes[2]
     cdef int64_t items
     cdef TensorBase x, y, mean, rstd, w, b
+    if input.numel >= 4096:
+        input, weight, bias = pinned(input), pinned(weight), pinned(bias)
     if num_groups <= 0:
         raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
     if input.ndim < 2:
@@ -673,6 +690,7 @@ cdef object group_norm_backward(OpNode node, object grad, object input, object w
     if grad is None:
         return None, None, None
     if not grad_mode() and input.numel() and (<TensorBase>input).device_type != DEV_META:
+        grad, input, weight, mean, rstd = pinned(grad), pinned(input), pinned(weight), pinned(mean), pinned(rstd)
         type_ = row_type(input, weight, None, "group_norm_backward")
         x = contiguous_of(cast_to(input, type_))
         g = contiguous_of(cast_to(grad, type_))

@@ -146,13 +146,19 @@ cdef int64_t sample_count(TensorBase x) noexcept:
     return x.sizes[0] if x.ndim == 4 else 1
 
 
-cdef int share(task_fn task, PoolRun* r, int64_t items, int64_t work) except -1:
-    """Run `items`; `work` is the number of elements that all of them read."""
+cdef int share(task_fn task, PoolRun* r, int64_t items, int64_t work, TensorBase source, TensorBase positions) except -1:
+    """Run `items`; `work` is the number of elements that all of them read, from source and at positions."""
+    cdef trt_block* x = source.storage.block
+    cdef trt_block* indices = positions.storage.block
     if work < 8192:
         task(r, 0, items)
         return 0
+    trt_block_hold(x)
+    trt_block_hold(indices)
     with nogil:
         parallel_for(items, 1 + GRAIN // 2 * items // (work + 1), 1, task, r)
+    block_drop(x)
+    block_drop(indices)
     return 0
 
 
@@ -175,7 +181,7 @@ cdef object max_pool2d_with_indices_cpu(TensorBase self, const Dims* kernel_size
     r.x = data_of(x)
     r.y = data_of(y)
     r.indices = <int64_t*>data_of(indices)
-    share(run_max, &r, sample_count(x) * (r.s.out_h if last else r.s.channels), y.numel * r.s.kernel_h * r.s.kernel_w)
+    share(run_max, &r, sample_count(x) * (r.s.out_h if last else r.s.channels), y.numel * r.s.kernel_h * r.s.kernel_w, x, x)
     return y, indices
 
 
@@ -198,7 +204,7 @@ cdef TensorBase max_pool_backward_cpu(TensorBase grad, TensorBase self, TensorBa
     r.x = data_of(g)
     r.y = data_of(d)
     r.indices = <int64_t*>data_of(at)
-    share(run_max_backward, &r, sample_count(self) * (1 if last else r.s.channels), d.numel + 4 * g.numel)
+    share(run_max_backward, &r, sample_count(self) * (1 if last else r.s.channels), d.numel + 4 * g.numel, g, at)
     return d
 
 
@@ -234,7 +240,7 @@ cdef TensorBase _avg_pool2d_cpu(TensorBase self, const Dims* kernel_size, const 
     r.average = kernels.last if last else kernels.planes
     r.x = data_of(x)
     r.y = data_of(y)
-    share(run_average, &r, sample_count(x) * (r.s.out_h if last else r.s.channels), y.numel * r.s.kernel_h * r.s.kernel_w)
+    share(run_average, &r, sample_count(x) * (r.s.out_h if last else r.s.channels), y.numel * r.s.kernel_h * r.s.kernel_w, x, x)
     return y
 
 
@@ -273,7 +279,7 @@ cdef TensorBase _avg_pool2d_backward_cpu(TensorBase grad_output, const Dims* siz
     r.average = kernels.backward_last if last else kernels.backward_planes
     r.x = data_of(g)
     r.y = data_of(d)
-    share(run_average, &r, sample_count(d) * (r.s.in_h if last else r.s.channels), d.numel + g.numel * r.s.kernel_h * r.s.kernel_w)
+    share(run_average, &r, sample_count(d) * (r.s.in_h if last else r.s.channels), d.numel + g.numel * r.s.kernel_h * r.s.kernel_w, g, g)
     return d
 
 
@@ -316,7 +322,7 @@ cdef TensorBase _adaptive_avg_pool2d_cpu(TensorBase self, const Dims* output_siz
     r.average = kernels.last if last else kernels.planes
     r.x = data_of(x)
     r.y = data_of(y)
-    share(run_average, &r, sample_count(x) * (r.s.out_h if last else r.s.channels), x.numel)
+    share(run_average, &r, sample_count(x) * (r.s.out_h if last else r.s.channels), x.numel, x, x)
     return y
 
 
@@ -345,7 +351,7 @@ cdef TensorBase _adaptive_avg_pool2d_backward_cpu(TensorBase grad_output, const 
     r.average = kernels.backward_last if last else kernels.backward_planes
     r.x = data_of(g)
     r.y = data_of(d)
-    share(run_average, &r, sample_count(d) * (r.s.in_h if last else r.s.channels), d.numel)
+    share(run_average, &r, sample_count(d) * (r.s.in_h if last else r.s.channels), d.numel, g, g)
     return d
 
 
@@ -381,6 +387,7 @@ cdef object _adaptive_max_pool2d_cpu(TensorBase self, const Dims* output_size):
     cdef char* py
     cdef int64_t* pi
     cdef int64_t planes
+    cdef trt_block* held
     check_output_size(output_size, "adaptive_max_pool2d")
     adaptive_shape(&s, "adaptive_max_pool2d", self.ndim, self.sizes, output_size.v[0], output_size.v[1])
     if category[self.dtype] != CAT_FLOAT:
@@ -394,11 +401,14 @@ cdef object _adaptive_max_pool2d_cpu(TensorBase self, const Dims* output_size):
     py = data_of(y)
     pi = <int64_t*>data_of(indices)
     planes = sample_count(x) * s.channels
+    held = x.storage.block
+    trt_block_hold(held)
     with nogil:
         if code == F32:
             adaptive_max_planes(<const float*>px, <float*>py, pi, &s, planes)
         else:
             adaptive_max_planes(<const double*>px, <double*>py, pi, &s, planes)
+    block_drop(held)
     y = cast_to(y, self.dtype)
     if last:
         return dense_as(y, True), dense_as(indices, True)

@@ -28,6 +28,9 @@ cdef TensorBase _masked_scale_cpu(TensorBase self, TensorBase mask, double scale
     """self * (mask * scale)."""
     cdef TensorBase r, x = self
     cdef ScaleTask task
+    cdef trt_block* held[3]
+    cdef int64_t n
+    cdef int i
     cdef bint direct = same_geometry(self, mask)
     if self.dtype not in (F16, BF16, F32, F64) or mask.dtype != BOOL or not direct and not same_sizes(self, mask) or mask.device_type != self.device_type:
         raise RuntimeError(f"_masked_scale: expected a floating-point input and a bool mask of its size, got {shape_text(self)} of {dtype_of(self.dtype).name} "
@@ -47,17 +50,19 @@ cdef TensorBase _masked_scale_cpu(TensorBase self, TensorBase mask, double scale
     task.result = data_of(r)
     task.item = ITEM_SIZE[self.dtype]
     task.scale = scale
-    if self.numel < 4096:
-        scale_range(&task, 0, self.numel)
+    n = self.numel
+    if n < 4096:
+        scale_range(&task, 0, n)
     else:
-        trt_block_hold(x.storage.block)
-        trt_block_hold(mask.storage.block)
-        trt_block_hold(r.storage.block)
+        held[0] = x.storage.block
+        held[1] = mask.storage.block
+        held[2] = r.storage.block
+        for i in range(3):
+            trt_block_hold(held[i])
         with nogil:
-            parallel_for(self.numel, GRAIN, 64, scale_range, &task)
-        block_drop(x.storage.block)
-        block_drop(mask.storage.block)
-        block_drop(r.storage.block)
+            parallel_for(n, GRAIN, 64, scale_range, &task)
+        for i in range(3):
+            block_drop(held[i])
     if mode == INPLACE and not direct:
         copy_elements(self, r)
         return self

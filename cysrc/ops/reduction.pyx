@@ -157,6 +157,18 @@ cdef TensorBase reduced_tensor(TensorBase self, const bint* reduced, bint keepdi
     return empty_tensor(n, sizes, dtype, self.device_type)
 
 
+cdef inline void hold_all(trt_block* a, trt_block* b, trt_block* c) noexcept:
+    trt_block_hold(a)
+    trt_block_hold(b)
+    trt_block_hold(c)
+
+
+cdef inline void drop_all(trt_block* a, trt_block* b, trt_block* c) noexcept:
+    block_drop(a)
+    block_drop(b)
+    block_drop(c)
+
+
 cdef int reduce_into(TensorBase self, const bint* reduced, int op, reduce_params* params, TensorBase result, TensorBase second, str name) except -1:
     """Reduce `self` over the marked dimensions into `result` (contiguous, kept dimensions in order)."""
     cdef Reduction r
@@ -167,6 +179,8 @@ cdef int reduce_into(TensorBase self, const bint* reduced, int op, reduce_params
     cdef int64_t item = ITEM_SIZE[self.dtype], out_stride, outer = 1, chunks
     cdef int i, n_reduced = 0, n_kept = 0
     cdef trt_block* held
+    cdef trt_block* written
+    cdef trt_block* written2
     cdef trt_block* scratch
     cdef TensorBase whole
     cdef bint large
@@ -229,25 +243,27 @@ cdef int reduce_into(TensorBase self, const bint* reduced, int op, reduce_params
     r.elem_stride = strides[0] * item if n_reduced else item
     large = self.numel >= 8192
     held = self.storage.block
+    written = result.storage.block
+    written2 = written if second is None else second.storage.block
     if n_kept == 0:
         r.row_stride = 0
         if r.n < 4 * REDUCE_CHUNK or r.kernels.chunks == NULL or r.params.out2 != NULL:
             if not large:
                 run_reduce_rows(&r, 0, 1)
                 return 0
-            trt_block_hold(held)
+            hold_all(held, written, written2)
             with nogil:
                 run_reduce_rows(&r, 0, 1)
-            block_drop(held)
+            drop_all(held, written, written2)
             return 0
         chunks = (r.n + REDUCE_CHUNK - 1) // REDUCE_CHUNK
         scratch = block_alloc(chunks * REDUCE_PARTIAL_BYTES)
         r.partials = scratch.data
-        trt_block_hold(held)
+        hold_all(held, written, written2)
         with nogil:
             parallel_for(chunks, 2, 1, run_reduce_chunks, &r)
             r.kernels.combine(r.partials, chunks, r.n, r.out, &r.params)
-        block_drop(held)
+        drop_all(held, written, written2)
         block_drop(scratch)
         return 0
     # results lie side by side: columns; otherwise the last kept dimension makes the rows
@@ -278,12 +294,12 @@ cdef int reduce_into(TensorBase self, const bint* reduced, int op, reduce_params
             r.group = at_least_one(PACK // (r.n * r.rows))
             shares = (outer + r.group - 1) // r.group
         if task != NULL:
-            trt_block_hold(held)
+            hold_all(held, written, written2)
             with nogil:
                 parallel_for(shares, GRAIN // PACK, 1, task, &r)
-            block_drop(held)
+            drop_all(held, written, written2)
             return 0
-    trt_block_hold(held)
+    hold_all(held, written, written2)
     with nogil:
         if outer == 1 and r.rows < 0:
             parallel_for(-r.rows, at_least_one(GRAIN // r.n), 64, run_reduce_cols, &r)
@@ -291,7 +307,7 @@ cdef int reduce_into(TensorBase self, const bint* reduced, int op, reduce_params
             parallel_for(r.rows, at_least_one(GRAIN // at_least_one(r.n)), 1, run_reduce_rows, &r)
         else:
             parallel_for(outer, at_least_one(GRAIN // (r.n * (r.rows if r.rows > 0 else -r.rows))), 1, run_outer, &r)
-    block_drop(held)
+    drop_all(held, written, written2)
     return 0
 
 

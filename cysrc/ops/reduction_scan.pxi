@@ -25,6 +25,7 @@ cdef TensorBase scan(TensorBase self, int64_t dim, int dtype, int op, TensorBase
     cdef int d = wrap_dim(dim, self.ndim), i, target = dtype
     cdef int64_t outer = 1
     cdef TensorBase x, r
+    cdef trt_block* held
     if target >= 0 and mode == OUT:
         check_out_type(name, out, target)
     if target < 0:
@@ -46,11 +47,14 @@ cdef TensorBase scan(TensorBase self, int64_t dim, int dtype, int op, TensorBase
                 outer *= x.sizes[i]
             elif i > d:
                 s.inner *= x.sizes[i]
+        held = x.storage.block
+        trt_block_hold(held)
         with nogil:
             if s.inner == 1:
                 parallel_for(outer, (GRAIN + s.n - 1) // s.n, 1, run_scan_rows, &s)
             else:
                 parallel_for(outer, (GRAIN + s.n * s.inner - 1) // (s.n * s.inner), 1, run_scan_blocks, &s)
+        block_drop(held)
     if r.dtype != target:
         r = cast_to(r, target)
     if mode == INPLACE:

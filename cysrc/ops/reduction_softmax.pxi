@@ -63,6 +63,7 @@ cdef TensorBase softmax_forward(TensorBase self, int64_t dim, int dtype, int op,
     cdef int64_t outer, blocks, chunks
     cdef TensorBase x, r
     cdef trt_block* scratch
+    cdef trt_block* held
     if dtype >= 0:
         self = cast_to(self, dtype)
     if mode == OUT:
@@ -74,13 +75,19 @@ cdef TensorBase softmax_forward(TensorBase self, int64_t dim, int dtype, int op,
         raise NotImplementedError(f"\"{name}_lastdim_kernel_impl\" not implemented for '{dtype_label(x.dtype).decode()}'")
     if x.numel and x.device_type != DEV_META:
         s.data = data_of(x)
+        held = x.storage.block
+        trt_block_hold(held)
         s.out = data_of(r)
         outer = split_at(x, d, &s)
         if s.inner == 1:
             if outer < 8 and s.n >= 16 * REDUCE_CHUNK:
                 s.stats = reduce_table(REDUCE_LOGSUMEXP, x.dtype)
                 chunks = (s.n + REDUCE_CHUNK - 1) // REDUCE_CHUNK
-                scratch = block_alloc(chunks * REDUCE_PARTIAL_BYTES)
+                try:
+                    scratch = block_alloc(chunks * REDUCE_PARTIAL_BYTES)
+                except:
+                    block_drop(held)
+                    raise
                 s.partials = scratch.data
                 with nogil:
                     while outer > 0:
@@ -100,6 +107,7 @@ cdef TensorBase softmax_forward(TensorBase self, int64_t dim, int dtype, int op,
             blocks = (s.inner + SOFTMAX_COLUMNS - 1) // SOFTMAX_COLUMNS
             with nogil:
                 parallel_for(outer * blocks, 1 + GRAIN // 4 // (s.n * (s.inner if s.inner < SOFTMAX_COLUMNS else SOFTMAX_COLUMNS)), 1, run_softmax_cols, &s)
+        block_drop(held)
     return to_result(r, out, mode, name)
 
 
@@ -116,6 +124,7 @@ cdef TensorBase _softmax_backward_cpu(TensorBase grad_output, TensorBase output,
     cdef TensorBase g = contiguous_of(cast_to(grad_output, output.dtype)), y = contiguous_of(output)
     cdef TensorBase r = empty_tensor(y.ndim, y.sizes, y.dtype, y.device_type)
     cdef int64_t outer, blocks
+    cdef trt_block* held[2]
     cdef int d = wrap_dim(dim, y.ndim)
     if not same_sizes(g, y):
         raise RuntimeError(f"_softmax_backward: the gradient has shape {shape_text(g)}, the output {shape_text(y)}")
@@ -125,6 +134,10 @@ cdef TensorBase _softmax_backward_cpu(TensorBase grad_output, TensorBase output,
         s.grad = data_of(g)
         s.out = data_of(r)
         outer = split_at(y, d, &s)
+        held[0] = g.storage.block
+        held[1] = y.storage.block
+        trt_block_hold(held[0])
+        trt_block_hold(held[1])
         if s.inner == 1:
             with nogil:
                 parallel_for(outer, (GRAIN // 2 + s.n - 1) // s.n, 1, run_softmax_backward_rows, &s)
@@ -132,6 +145,8 @@ cdef TensorBase _softmax_backward_cpu(TensorBase grad_output, TensorBase output,
             blocks = (s.inner + SOFTMAX_COLUMNS - 1) // SOFTMAX_COLUMNS
             with nogil:
                 parallel_for(outer * blocks, 1 + GRAIN // 2 // (s.n * (s.inner if s.inner < SOFTMAX_COLUMNS else SOFTMAX_COLUMNS)), 1, run_softmax_backward_cols, &s)
+        block_drop(held[0])
+        block_drop(held[1])
     return r
 
 

@@ -430,6 +430,10 @@ cdef TensorBase unfold_cpu(TensorBase self, int64_t dimension, int64_t size, int
     return make_view(self, self.ndim + 1, sizes, strides, self.offset)
 
 
+cdef enum:
+    MOST_PIECES = 1 << 31   # of a list: more would use up the memory of any machine, where empty tensors have such sizes
+
+
 cdef object split_view(TensorBase self, int64_t split_size, int64_t dim):
     cdef int d
     cdef int64_t n, start
@@ -443,11 +447,12 @@ cdef object split_view(TensorBase self, int64_t split_size, int64_t dim):
     if split_size == 0 and n != 0:
         raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {n}")
     start = 0
-    while True:
-        r.append(slice_cpu(self, d, start, min(start + split_size, n), 1))
+    if split_size and n // split_size >= MOST_PIECES:
+        raise MemoryError(f"split: {n // split_size} tensors of shape {shape_text(self)} are too many")
+    while split_size and n - start > split_size:
+        r.append(slice_cpu(self, d, start, start + split_size, 1))
         start += split_size
-        if start >= n or split_size == 0:
-            break
+    r.append(slice_cpu(self, d, start, n, 1))
     return tuple(r)
 
 

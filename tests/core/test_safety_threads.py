@@ -1,0 +1,89 @@
+"""Threads that resize, set, shrink and overwrite what a kernel works on without the GIL: values may be any, memory stays inside."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+KERNELS = {
+    "pointwise": "lambda x, i: (x + x).exp()",
+    "reduction": "lambda x, i: (x.sum(), x.sum(0), x.max(1), x.std())",
+    "scan": "lambda x, i: (x.cumsum(0), x.cumsum(1))",
+    "softmax": "lambda x, i: (x.softmax(0), x.log_softmax(1))",
+    "products": "lambda x, i: (x[:200] @ x[:200].t(), trt.mv(x, x[0]), trt.dot(x.reshape(-1), x.reshape(-1)))",
+    "gather": "lambda x, i: (x.gather(0, i[:, :300]), x.scatter(0, i[:, :300], x), x.index_select(0, i[0]), x[i[0]])",
+    "masks": "lambda x, i: (x.masked_fill(i > 150, 1.0), (i > 150).nonzero(), x.masked_select(i[:, :300] > 150), x.nonzero())",
+    "norms": "lambda x, i: (F.layer_norm(x, (300,)), F.batch_norm(x, None, None, None, None, True), F.group_norm(x, 3), F.rms_norm(x, (300,)))",
+    "convolution": "lambda x, i: F.conv2d(x.reshape(1, 3, 100, 300), w)",
+    "pooling": "lambda x, i: (F.max_pool2d(x.reshape(1, 3, 100, 300), 2), F.avg_pool2d(x.reshape(1, 3, 100, 300), 3), F.adaptive_avg_pool2d(x.reshape(1, 3, 100, 300), 7))",
+    "joining": "lambda x, i: (trt.cat([x, x]), x.flip(0), x.tril(), x.t().contiguous())",
+    "losses": "lambda x, i: (F.cross_entropy(x, i[:, 0]), F.nll_loss(x, i[:, 0]))",
+    "embedding": "lambda x, i: F.embedding(i, x)",
+    "out": "lambda x, i: (trt.add(x, 1, out=o), trt.sum(x, 0, out=o), trt.cat([x, x], out=o))",
+}
+
+PROGRAM = """
+import random, threading, time, warnings
+import tensorrt_lite as trt
+from tensorrt_lite.nn import functional as F
+warnings.simplefilter("ignore")
+trt.set_num_threads(2)
+kernel = {kernel}
+x, o, w = trt.randn(300, 300), trt.zeros(1), trt.randn(8, 3, 3, 3)
+i = trt.randint(0, 300, (300, 300))
+stop = False
+
+def meddle(seed):
+    draw = random.Random(seed)
+    while not stop:
+        what = draw.randrange(8)
+        try:
+            if what == 0: x.resize_(draw.choice([(10, 10), (300, 300), (2, 2, 2, 2, 2, 2, 2, 2, 2)]))
+            elif what == 1: x.set_(trt.randn(draw.choice([3, 300]), 300))
+            elif what == 2: x.untyped_storage().resize_(draw.choice([0, 400, 10**6]))
+            elif what == 3: x.data = trt.randn(300, 300)
+            elif what == 4: i.fill_(draw.choice([0, 299, 2**40, -(2**40)]))
+            elif what == 5: i.set_(trt.randint(0, 300, (300, 300)))
+            elif what == 6: o.set_(trt.zeros(draw.choice([1, 90000])))
+            else: trt.set_num_threads(draw.choice([1, 2, 5]))
+        except (RuntimeError, ValueError, IndexError): pass
+        time.sleep(0)
+
+threads = [threading.Thread(target=meddle, args=(k,)) for k in range(2)]
+for t in threads: t.start()
+end, made = time.monotonic() + {seconds}, 0
+while time.monotonic() < end:
+    try:
+        kernel(x, i)
+        made += 1
+    except (RuntimeError, ValueError, IndexError, TypeError): pass
+stop = True
+for t in threads: t.join()
+print("calls", made)
+"""
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_kernel_whose_operands_other_threads_change(name):
+    done = subprocess.run([sys.executable, "-c", PROGRAM.format(kernel=KERNELS[name], seconds=0.7)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and "calls" in done.stdout, f"status {done.returncode}\n{done.stderr[-3000:]}"
+
+
+def test_kernels_that_give_up_the_gil_hold_their_memory():
+    """In the function around each `with nogil` of an operator family a block is held or a tensor pinned; the exceptions say why."""
+    named = {("norm.pyx", "share"), ("norm.pyx", "share_rows"), ("conv.pyx", "scattered")}  # callers pin, or hand in what they made
+    bare = []
+    for path in sorted((ROOT / "cysrc" / "ops").glob("*.p*")):
+        if path.suffix not in (".pyx", ".pxi"):
+            continue
+        for function in re.split(r"^(?=cdef |def )", path.read_text(), flags=re.M):
+            name = re.match(r"c?def [^(]*?(\w+)\(", function)
+            if "with nogil" in function and not re.search(r"block_hold\(|hold_all\(|pinned\(", function) and name and (path.name, name[1]) not in named:
+                bare.append(f"{path.name}: {name[1]}")
+    assert not bare

@@ -1,0 +1,68 @@
+"""Runs a command in the sanitized build: the debug build with gcc's address and undefined-behaviour sanitizers.
+
+    python -m tools.sanitize                          # build (TENSORRT_LITE_SANITIZE=address,undefined)
+    python -m tools.sanitize python -m pytest tests/core
+    python -m tools.sanitize python -m tools.fuzz --seconds 600
+
+The command runs in build/sanitize/checkout, a checkout of links with a core of its own, so the build in place stays as it is.
+The first report ends a process with status REPORTED. docs/safety.md says what the build checks.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CHECKOUT = ROOT / "build" / "sanitize" / "checkout"
+NAMES = os.environ.get("TENSORRT_LITE_SANITIZE") or "address,undefined"
+REPORTED = 99
+# CPython keeps what it allocated until the end, so leaks are not looked for. A request that no machine could serve has to come
+# back as a null pointer, as malloc's does. Other people's libraries (BLAS, NumPy) are seen through the allocator alone.
+ADDRESS = (
+    f"exitcode={REPORTED}:halt_on_error=1:detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=2048:quarantine_size_mb=32:"
+    "malloc_context_size=12:detect_stack_use_after_return=0:alloc_dealloc_mismatch=0:strict_string_checks=1:check_initialization_order=0"
+)
+UNDEFINED = f"exitcode={REPORTED}:halt_on_error=1:print_stacktrace=1"
+
+
+def libraries() -> list[str]:
+    """The sanitizers' libraries, which must be in the process before Python is."""
+    compiler = os.environ.get("CC", "gcc").split()[0]
+    wanted = [f"lib{'asan' if name == 'address' else 'ubsan'}.so" for name in NAMES.split(",") if name in ("address", "undefined")]
+    found = [subprocess.run([compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout.strip() for name in wanted]
+    return [path for path in found if Path(path).is_absolute()]
+
+
+def interpreter() -> str:
+    """The interpreter itself: a launcher script in its place (pyenv's) would lose the libraries on the way."""
+    own = Path(sysconfig.get_config_var("BINDIR") or "") / f"python{sysconfig.get_config_var('VERSION')}"
+    return sys.executable if sys.prefix != sys.base_prefix or not own.exists() else str(own)
+
+
+def environment() -> dict[str, str]:
+    """What a process of the sanitized build needs. Python allocates with malloc, so that its objects are checked, too."""
+    return {
+        **os.environ, "LD_PRELOAD": ":".join(libraries()), "ASAN_OPTIONS": ADDRESS, "UBSAN_OPTIONS": UNDEFINED, "PYTHONMALLOC": "malloc",
+        "PYTHONPATH": str(CHECKOUT), "TENSORRT_LITE_SANITIZED": "1",
+    }  # fmt: skip
+
+
+def build() -> None:
+    subprocess.run([sys.executable, "-m", "tools.build_core"], cwd=ROOT, env={**os.environ, "TENSORRT_LITE_SANITIZE": NAMES}, check=True)
+
+
+def main(arguments: list[str]) -> int:
+    build()
+    if not arguments:
+        return 0
+    program = interpreter() if arguments[0] in ("python", "python3") else shutil.which(arguments[0]) or arguments[0]
+    return subprocess.run([program, *arguments[1:]], cwd=CHECKOUT, env=environment()).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
