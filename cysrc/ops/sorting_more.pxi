@@ -144,7 +144,9 @@ cdef object double_vector(object t):
 cdef int number_bins(TensorBase flat, object x, object edges, bint uniform, bint adjust) except -1:
     """flat = flat * bins + the bin of each element of x, -1 outside of all."""
     cdef BinArgs b
-    cdef TensorBase v = double_vector(x), e = double_vector(edges)
+    cdef TensorBase v = pinned(double_vector(x)), e = pinned(double_vector(edges))
+    if v.numel != flat.numel:
+        raise RuntimeError(f"histogram: {v.numel} elements where there were {flat.numel} before")
     b.x = <const double*>data_of(v)
     b.edges = <const double*>data_of(e)
     b.flat = <int64_t*>data_of(flat)
@@ -166,7 +168,9 @@ cdef object tally(TensorBase flat, object weight, int64_t bins):
     cdef int64_t n = flat.numel
     memset(total, 0, bins * 8)
     if weight is not None:
-        w = double_vector(weight)
+        w = pinned(double_vector(weight))
+        if w.numel != n:
+            raise RuntimeError(f"{w.numel} weights of {n} elements")
         p = <const double*>data_of(w)
     with nogil:
         sort_count(at, p, n, total)
@@ -185,7 +189,8 @@ def bincount(input, weights=None, minlength=0):
         raise NotImplementedError("bincount(): the result's shape depends on the data, which meta tensors do not have")
     if weights is not None and ((<TensorBase?>weights).ndim != 1 or (<TensorBase>weights).numel != x.numel):
         raise RuntimeError("weights should be 1-d and have the same length as input")
-    flat = contiguous_of(cast_to(x, I64))
+    # a copy of its own: another thread may not raise a value above the largest between the two passes
+    flat = pinned(<TensorBase>(<object>cast_to(x, I64)).clone())
     cdef const int64_t* p = <const int64_t*>data_of(flat)
     if x.numel:
         with nogil:

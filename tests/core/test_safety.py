@@ -493,7 +493,7 @@ for dtype in (trt.int16, trt.int32, trt.int64, trt.float16, trt.bfloat16, trt.fl
     buffer = bytearray(16 * 5000 + 1)
     t = trt.frombuffer(buffer, dtype=dtype, offset=1)
     t.fill_(1)
-    assert (t + t)[:999].sum().item() == 1998 and (t * 1 == t).all() and t[::300].clone().sum() == len(t[::300])
+    assert (t + t)[:100].sum().item() == 200 and (t * 1 == t).all() and t[::300].clone().sum() == len(t[::300])
     t.copy_(t + 1); t.mul_(2); t.flip(0); t.cumsum(0); t[t.abs() > 0]; t.reshape(-1, 8).sum(0); trt.cat([t, t])
     if t.is_floating_point() and dtype not in (trt.float16, trt.bfloat16):
         t.exp(); t.softmax(0); m = t[:64].reshape(8, 8); m @ m; trt.nn.functional.conv2d(m.reshape(1, 1, 8, 8), m[:3, :3].reshape(1, 1, 3, 3))
