@@ -265,6 +265,7 @@ def linalg_cond(A: Any, p: Any = None, *, out: Any = None) -> Any:
 def _tolerances(name: str, A: Any, atol: Any, rtol: Any) -> tuple[Any, Any]:
     """Absolute and relative tolerance; the relative one is eps max(m, n) unless an absolute one is given."""
     _check_number_type(name, A)
+    _refuse_low_precision(name, A)
     for value, label in ((atol, "atol"), (rtol, "rtol")):
         if hasattr(value, "is_complex") and value.is_complex():
             raise RuntimeError(f"{name}: {label} tensor of complex type is not supported. Got {value.dtype}")
@@ -350,6 +351,7 @@ def linalg_lstsq(A: Any, B: Any, rcond: Any = None, *, driver: str | None = None
     name = "torch.linalg.lstsq"
     _check_matrix(name, A, "input")
     _check_number_type(name, A)
+    _refuse_low_precision(name, A)
     if not hasattr(B, "dim") or B.dim() < 1:
         raise RuntimeError(f"{name}: other must have at least 1 dimension.")
     if A.dtype != B.dtype:

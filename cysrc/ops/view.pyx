@@ -431,7 +431,7 @@ cdef TensorBase unfold_cpu(TensorBase self, int64_t dimension, int64_t size, int
 
 
 cdef enum:
-    MOST_PIECES = 1 << 31   # of a list: more would use up the memory of any machine, where empty tensors have such sizes
+    MOST_PIECES = 1 << 30   # of a list: more would use up the memory of any machine, where empty tensors have such sizes
 
 
 cdef object split_view(TensorBase self, int64_t split_size, int64_t dim):
