@@ -9,7 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from tensorrt_lite import _ops
+from tensorrt_lite._C.autograd.forward import get_tangent
 from tensorrt_lite._C.core.dispatch import is_grad_enabled
+
+
+def differentiated(a: Any) -> bool:
+    """Whether a derivative of a derivative may be wanted, recorded or forward: it must know A, not A's factors alone."""
+    return is_grad_enabled() or get_tangent(a) is not None
 
 
 def conj(x: Any) -> Any:
@@ -104,8 +110,7 @@ def solve(g: Any, a: Any, x: Any, lu: Any, pivots: Any, b_shape: Any, left: bool
     vector = len(b_shape) == 1 or tuple(b_shape) == tuple(a.shape[:-1])
     if vector:
         g, x = g.unsqueeze(-1), x.unsqueeze(-1)
-    # where a derivative of this is wanted it must know A, otherwise A's factors are at hand
-    gb = _ops.linalg_solve_ex(H(a), g, left=left)[0] if is_grad_enabled() else _ops.linalg_lu_solve(lu, pivots, g, left=left, adjoint=True)
+    gb = _ops.linalg_solve_ex(H(a), g, left=left)[0] if differentiated(a) else _ops.linalg_lu_solve(lu, pivots, g, left=left, adjoint=True)
     ga = None
     if wants_a:
         ga = (-(gb @ H(x)) if left else -(H(x) @ gb)).sum_to_size(a.shape)
@@ -130,7 +135,7 @@ def det(g: Any, a: Any, result: Any, lu: Any, pivots: Any) -> Any:
     singular = (lu.diagonal(0, -2, -1) == 0).any(-1)
     if not bool(singular.any()):
         scale = (g * conj(result)).unsqueeze(-1).unsqueeze(-1)
-        if is_grad_enabled():
+        if differentiated(a):
             return scale * _ops.linalg_inv(H(a))
         return _ops.linalg_lu_solve(lu, pivots, scale * eye(a.shape[-1], a), adjoint=True)
     # adj(A)^H = conj(det(U) det(Vh))^-1 ... of A = U S Vh: U diag(products of the other singular values) Vh, times a phase
@@ -151,7 +156,7 @@ def slogdet(gsign: Any, glog: Any, a: Any, sign: Any, lu: Any, pivots: Any) -> A
     if z is None:
         return _ops.zeros_like(a)
     z = z.unsqueeze(-1).unsqueeze(-1)
-    if is_grad_enabled():
+    if differentiated(a):
         return z * _ops.linalg_solve_ex(H(a), eye(a.shape[-1], a).expand(a.shape))[0]
     return _ops.linalg_lu_solve(lu, pivots, z * eye(a.shape[-1], a), adjoint=True)
 

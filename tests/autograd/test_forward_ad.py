@@ -490,3 +490,38 @@ def test_a_model_beside_pytorch() -> None:
             return ad.unpack_dual(model(ad.make_dual(x, t))).tangent.flatten().tolist()
 
     assert run(trt) == pytest.approx(run(torch), rel=1e-9, abs=1e-12)
+
+
+MATRICES = {
+    "det": trt.linalg.det,
+    "slogdet": lambda x: trt.linalg.slogdet(x)[1],
+    "inv": lambda x: trt.linalg.inv(x) ** 2,
+    "solve": lambda x: trt.linalg.solve(x, x[..., :2] * 3) ** 2,
+    "solve_vector": lambda x: trt.linalg.solve(x, trt.ones(x.shape[-1], dtype=x.dtype)) ** 2 if x.dim() == 2 else x.sum(),
+    "cholesky": lambda x: trt.linalg.cholesky(x @ x.mT + trt.eye(x.shape[-1], dtype=x.dtype)) ** 2,
+    "eigvalsh": lambda x: trt.linalg.eigvalsh(x + x.mT) ** 2,
+    "svdvals": lambda x: trt.linalg.svdvals(x) ** 3,
+    "qr": lambda x: trt.linalg.qr(x)[1] ** 2,
+    "lu_factor": lambda x: trt.linalg.lu_factor(x)[0] ** 2,
+    "lstsq": lambda x: trt.linalg.lstsq(x, x[..., :1] * 2)[0] ** 2,
+    "pinv": lambda x: trt.linalg.pinv(x) ** 2,
+}
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (1, 1), (2, 3, 3)])
+@pytest.mark.parametrize("name", MATRICES)
+def test_tangents_of_gradients_of_linear_algebra(name, shape):
+    """Forward over reverse without create_graph, beside differences of gradients."""
+    trt.manual_seed(5)
+    f, a = MATRICES[name], trt.randn(shape, dtype=trt.float64) + 2 * trt.eye(shape[-1], dtype=trt.float64)
+    v = trt.randn(shape, dtype=trt.float64)
+
+    def gradient(x):
+        return trt.autograd.grad(f(x).sum(), x)[0]
+
+    step = 1e-6
+    expected = (gradient((a + step * v).requires_grad_()) - gradient((a - step * v).requires_grad_())) / (2 * step)
+    with fwAD.dual_level():
+        found = fwAD.unpack_dual(gradient(fwAD.make_dual(a.clone().requires_grad_(), v))).tangent
+    found = trt.zeros_like(a) if found is None else found
+    assert trt.allclose(found, expected, rtol=1e-6, atol=1e-6 * float(expected.abs().max() + 1))
