@@ -199,6 +199,7 @@ cdef int run_scatter(RowArgs* r, int64_t low, int64_t span, TensorBase table, Te
         a.nd = r.n_outer
         a.n = r.m
         a.ts = a.xs = 1
+        a.limit = 0x7FFFFFFFFFFFFFFF             # offsets are this call's own, checked when they were made
         a.ds = r.dense_step
         for k in range(r.n_outer):
             a.size[k] = r.outer_size[k]
