@@ -6,15 +6,16 @@ its prefix, in `tensorrt_lite.linalg`).
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Sequence
-from typing import Any
-
 from tensorrt_lite._C.autograd.forward import get_tangent
 from tensorrt_lite._C.core.dtype import _dtype_by_name
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._C.ops import support
 from tensorrt_lite._return_types import result_type
+
+TYPE_CHECKING = False  # `typing` and what it imports would be a quarter of the package's import time
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
 _ops = support.namespace()
 inf = float("inf")
@@ -720,7 +721,6 @@ def _checked(name: str, function: Any) -> Any:
         if n in _TENSORS and n not in defaults or n in _OPTIONAL_TENSORS and n in defaults and defaults[n] is None
     ]
 
-    @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         for i, argument, optional in places:
             if i < len(args) or argument in kwargs:
@@ -729,6 +729,9 @@ def _checked(name: str, function: Any) -> Any:
                     raise TypeError(f"{name}(): argument '{argument}' (position {i + 1}) must be Tensor, not {type(value).__name__}")
         return function(*args, **kwargs)
 
+    # what functools.wraps does, whose import costs more than this module's
+    call.__name__, call.__qualname__, call.__doc__, call.__annotations__ = name, name, function.__doc__, function.__annotations__
+    call.__wrapped__ = function  # type: ignore[attr-defined]
     return call
 
 
