@@ -11,11 +11,20 @@
 
 typedef struct { u64 a, b; } w16;
 
-/* An index, read once: 0 where another thread put one outside of [0, limit) after the check. */
-static inline i64 bounded(const i64 *x, i64 limit)
+/* An index as it is used: below limit, 0 (and *bad set) where it was not; `wrap` is added to negative ones. The barrier
+ * makes one load serve the test and the use: another thread may write to the index meanwhile. */
+INL i64 bounded(const i64 *x, u64 limit, i64 wrap, u64 *bad)
 {
-    i64 v = *(const volatile i64 *)x;
-    return (u64)v < (u64)limit ? v : 0;
+    i64 v = *x;
+    __asm__("" : "+r"(v));
+    if (__builtin_expect((u64)v >= limit, 0)) {
+        v += v >> 63 & wrap;
+        if ((u64)v >= limit) {
+            *bad = 1;
+            v = 0;
+        }
+    }
+    return v;
 }
 
 /* ---- element operators ---------------------------------------------------------------------------------------- */
@@ -50,9 +59,10 @@ static inline i64 bounded(const i64 *x, i64 limit)
 #define EACH_OPERATOR(M)                                                                                             \
     M(add, b8, b8, SAME, SAME, a | b) ARITHMETIC(M, add, a + b) COMPLEX_TOO(M, add, a + b)                           \
     M(mul, b8, b8, SAME, SAME, a & b) ARITHMETIC(M, mul, a * b) COMPLEX_TOO(M, mul, a * b)                           \
-    M(min, b8, b8, SAME, SAME, a & b) ARITHMETIC(M, min, (a < b || a != a) ? a : b)                                  \
-    M(max, b8, b8, SAME, SAME, a | b) ARITHMETIC(M, max, (a > b || a != a) ? a : b)
+    M(min, b8, b8, SAME, SAME, a & b) ARITHMETIC(M, min, __builtin_expect(a != a, 0) ? a : COMPUTED(a < b ? a : b))                    \
+    M(max, b8, b8, SAME, SAME, a | b) ARITHMETIC(M, max, __builtin_expect(a != a, 0) ? a : COMPUTED(a > b ? a : b))
 
+#define COMPUTED(x) (x)
 EACH_OPERATOR(ROW_FUNCTION)
 
 #define COPY_ROW(T)                                                                                                  \
@@ -129,14 +139,19 @@ static void outer_position(const RowArgs *a, i64 q, char **t, char **d)
 }
 
 #define GATHER_ELEMENTS(T)                                                                                           \
-    for (i64 i = first; i < last; i++)                                                                               \
-        *(T *)(d + i * a->dense_step) = *(const T *)(t + a->offset[i]);
+    if (step == sizeof(T))                                                                                           \
+        for (i64 i = first; i < last; i++)                                                                           \
+            ((T *)d)[i] = *(const T *)(t + offset[i]);                                                               \
+    else                                                                                                             \
+        for (i64 i = first; i < last; i++)                                                                           \
+            *(T *)(d + i * step) = *(const T *)(t + offset[i]);
 
 /* dense <- table for the flattened (outer, m) positions [begin, end). */
 void EXPORT(index_gather_rows)(void *context, int64_t begin, int64_t end)
 {
     const RowArgs *a = context;
     row_fn f = row_table[PUT_SET][a->dtype];
+    const i64 step = a->dense_step, *offset = a->offset;
     i64 row = begin;
     while (row < end) {
         i64 first = row % a->m, last = first + (end - row) < a->m ? first + (end - row) : a->m;
@@ -153,10 +168,10 @@ void EXPORT(index_gather_rows)(void *context, int64_t begin, int64_t end)
         } else if (a->n_inner == 1 && a->inner_table[0] == a->item && a->inner_dense[0] == a->item) {
             i64 bytes = a->inner_size[0] * a->item;
             for (i64 i = first; i < last; i++)
-                memcpy(d + i * a->dense_step, t + a->offset[i], bytes);
+                memcpy(d + i * step, t + offset[i], bytes);
         } else
             for (i64 i = first; i < last; i++)
-                inner_block(a, f, t + a->offset[i], d + i * a->dense_step, 0);
+                inner_block(a, f, t + offset[i], d + i * step, 0);
         row += last - first;
     }
 }
@@ -194,14 +209,13 @@ int64_t EXPORT(index_out_of_range)(const int64_t *x, int64_t n, int64_t low, int
     return -1;
 }
 
-/* offset[i] += byte position of index x[i] (negative ones count from the end) */
-void EXPORT(index_add_offsets)(int64_t *offset, const int64_t *x, int64_t n, int64_t size, int64_t stride)
+/* offset[i] (+)= byte position of index x[i], negative ones with `wrap` added; whether one was outside of [0, size) */
+int64_t EXPORT(index_offsets)(int64_t *offset, const int64_t *x, int64_t n, int64_t size, int64_t wrap, int64_t stride, int add)
 {
-    for (i64 i = 0; i < n; i++) {
-        i64 v = ((const volatile i64 *)x)[i];
-        v = v < 0 ? v + size : v;
-        offset[i] += ((u64)v < (u64)size ? v : 0) * stride;
-    }
+    u64 bad = 0;
+    for (i64 i = 0; i < n; i++)
+        offset[i] = (add ? offset[i] : 0) + bounded(x + i, size, wrap, &bad) * stride;
+    return bad;
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------------------ */
@@ -213,7 +227,8 @@ void EXPORT(index_add_offsets)(int64_t *offset, const int64_t *x, int64_t n, int
         char *t = (A)->table, *d = (A)->dense;                                                                       \
         const i64 *x = (A)->index;                                                                                   \
         const i64 tj = (A)->t[last], dj = (A)->d[last], xj = (A)->x[last], ts = (A)->ts, ds = (A)->ds;               \
-        const i64 xs = (A)->xs, n = (A)->n, limit = (A)->limit;                                                                          \
+        const i64 xs = (A)->xs, n = (A)->n, limit = (A)->limit, wrap = (A)->wrap;                                    \
+        u64 bad = 0;                                                                                                 \
         for (int k = last; k >= 0; k--) {                                                                            \
             pos[k] = q % (A)->size[k];                                                                               \
             q /= (A)->size[k];                                                                                       \
@@ -223,7 +238,7 @@ void EXPORT(index_add_offsets)(int64_t *offset, const int64_t *x, int64_t n, int
         }                                                                                                            \
         while (line < end) {                                                                                         \
             i64 run = (A)->size[last] - pos[last] < end - line ? (A)->size[last] - pos[last] : end - line;           \
-            if (xs <= xj || run == 1 || (xj == 0 && ds <= dj)) {                                                     \
+            if (n > 1 && (xs <= xj || run == 1 || (xj == 0 && ds <= dj))) {                                          \
                 for (i64 j = 0; j < run; j++)                                                                        \
                     for (i64 i = 0; i < n; i++) {                                                                    \
                         ELEMENT                                                                                      \
@@ -247,22 +262,28 @@ void EXPORT(index_add_offsets)(int64_t *offset, const int64_t *x, int64_t n, int
                 pos[k - 1]++;                                                                                        \
             }                                                                                                        \
         }                                                                                                            \
+        if (bad)                                                                                                     \
+            __atomic_store_n(&(A)->bad, 1, __ATOMIC_RELAXED);                                                        \
     }
 
+#define POSITION (bounded(x + j * xj + i * xs, limit, wrap, &bad) * ts)
 #define LINE_COPIES(T)                                                                                               \
-    static void gather_lines_##T(const LineArgs *a, i64 begin, i64 end)                                              \
-    LINES(a, begin, end, *(T *)(d + j * dj + i * ds) = *(const T *)(t + j * tj + bounded(x + j * xj + i * xs, limit) * ts);)          \
-    static void set_lines_##T(const LineArgs *a, i64 begin, i64 end)                                                 \
-    LINES(a, begin, end, *(T *)(t + j * tj + bounded(x + j * xj + i * xs, limit) * ts) = *(const T *)(d + j * dj + i * ds);)
+    static void gather_lines_##T(LineArgs *a, i64 begin, i64 end)                                                    \
+    LINES(a, begin, end, *(T *)(d + j * dj + i * ds) = *(const T *)(t + j * tj + POSITION);)                         \
+    static void set_lines_##T(LineArgs *a, i64 begin, i64 end)                                                       \
+    LINES(a, begin, end, *(T *)(t + j * tj + POSITION) = *(const T *)(d + j * dj + i * ds);)
 LINE_COPIES(u8) LINE_COPIES(i16) LINE_COPIES(u32) LINE_COPIES(u64) LINE_COPIES(w16)
 
 #define LINE_FUNCTION(OP, T, C, LD, ST, EXPR)                                                                        \
-    static void OP##_lines_##T(const LineArgs *args, i64 begin, i64 end)                                             \
-    LINES(args, begin, end, T *p = (T *)(t + j * tj + bounded(x + j * xj + i * xs, limit) * ts); C a = LD(*p);                        \
+    static void OP##_lines_##T(LineArgs *args, i64 begin, i64 end)                                                   \
+    LINES(args, begin, end, T *p = (T *)(t + j * tj + POSITION); C a = LD(*p);                                       \
           C b = LD(*(const T *)(d + j * dj + i * ds)); *p = ST(EXPR);)
+/* Which of two random elements is larger is no branch to predict: the minimum is computed, then stored. */
+#undef COMPUTED
+#define COMPUTED(x) ({ __typeof__(x) computed_ = (x); __asm__("" : "+rx"(computed_)); computed_; })
 EACH_OPERATOR(LINE_FUNCTION)
 
-typedef void (*line_fn)(const LineArgs *, i64, i64);
+typedef void (*line_fn)(LineArgs *, i64, i64);
 static const line_fn line_table[PUT_OPS][DT_COUNT] = {
     [PUT_SET] = {set_lines_u8, set_lines_u8, set_lines_u8, set_lines_i16, set_lines_u32, set_lines_u64, set_lines_i16, set_lines_i16, set_lines_u32, set_lines_u64, set_lines_u64, set_lines_w16},
     [PUT_ADD] = {add_lines_b8, add_lines_u8, add_lines_i8, add_lines_i16, add_lines_i32, add_lines_i64, add_lines_f16, add_lines_bf16, add_lines_f32, add_lines_f64, add_lines_c64, add_lines_c128},
@@ -273,7 +294,7 @@ static const line_fn line_table[PUT_OPS][DT_COUNT] = {
 
 void EXPORT(index_gather_lines)(void *context, int64_t begin, int64_t end)
 {
-    const LineArgs *a = context;
+    LineArgs *a = context;
     switch (a->item) {
     case 1: gather_lines_u8(a, begin, end); break;
     case 2: gather_lines_i16(a, begin, end); break;
@@ -285,7 +306,7 @@ void EXPORT(index_gather_lines)(void *context, int64_t begin, int64_t end)
 
 void EXPORT(index_scatter_lines)(void *context, int64_t begin, int64_t end)
 {
-    const LineArgs *a = context;
+    LineArgs *a = context;
     line_table[a->op][a->dtype](a, begin, end);
 }
 

@@ -1,5 +1,6 @@
-/* Argument blocks of the indexing kernels. Strides and offsets are in bytes unless said otherwise; every index was
- * checked before a kernel runs; kernels bound what they read again, because another thread may write to it meanwhile. Declared in ops/indexing_kernels.pxi, defined in indexing.c. */
+/* Argument blocks of the indexing kernels. Strides and offsets are in bytes unless said otherwise. Kernels bound the
+ * indices they read, which other threads may change, and report those out of range. Declared in
+ * ops/indexing_kernels.pxi, defined in indexing.c. */
 #ifndef TRT_INDEXING_H
 #define TRT_INDEXING_H
 #include <stdint.h>
@@ -22,11 +23,13 @@ typedef struct {
 /* Lines along one dimension: dense[i] <-> table[index[i]], with `nd` >= 1 other dimensions, fastest last. */
 typedef struct {
     int nd;
-    int64_t n, ts, ds, xs, limit; /* along the dimension; xs in elements; indices are below limit */
+    int64_t n, ts, ds, xs;       /* along the dimension; xs in elements */
+    int64_t limit, wrap;         /* indices are below limit >= 1; wrap is added to negative ones */
     int64_t size[INDEX_DIMS], t[INDEX_DIMS], d[INDEX_DIMS], x[INDEX_DIMS];
     char *table, *dense;
     const int64_t *index;
     int item, op, dtype;
+    int bad;                     /* set by the kernels: an index was out of range and taken for 0 */
 } LineArgs;
 
 /* dst = mask ? value : src over nd >= 1 dimensions, fastest last. */

@@ -61,16 +61,16 @@ cdef TensorBase vector_index(str name, TensorBase index):
     return index64(index)
 
 
-cdef int check_vector(str name, TensorBase index, int64_t size, int dim, bint negative, object error) except -1:
-    cdef int64_t bad
-    if index.device_type == DEV_META:
-        return 0
-    bad = first_bad(index, -size if negative else 0, size)
+cdef TensorBase vector_offsets(str name, TensorBase index, int64_t size, int64_t stride, int dim, bint negative, object error):
+    """Byte offsets of a checked index (contiguous int64); without `error`, IndexError in the words of index_select and embedding."""
+    cdef bint outside
+    cdef TensorBase offsets = offsets_along(index, size, stride, negative, &outside)
+    cdef int64_t bad = first_bad(index, -size if negative else 0, size) if outside else -1
     if bad >= 0:
         if error is None:
             raise IndexError(f"index out of range in self ({name}: index {index_at(index, bad)} at position {bad}, dimension {dim} has size {size})")
         raise error(f"{name}(): index {index_at(index, bad)} is out of bounds for dimension {dim} with size {size}")
-    return 0
+    return offsets
 
 
 # ---- index_select, index_add, index_copy, index_fill ----------------------------------------------------------------
@@ -89,8 +89,7 @@ cdef TensorBase index_select_cpu(TensorBase self, int64_t dim, TensorBase index,
     result = empty_tensor(self.ndim, sizes, self.dtype, self.device_type)
     if self.device_type == DEV_META:
         return finish_write("index_select", result, out, mode)
-    check_vector("index_select", i64, x.sizes[d], d, False, None)
-    offsets = offsets_along(i64, x.sizes[d], x.strides[d] * ITEM_SIZE[x.dtype])
+    offsets = vector_offsets("index_select", i64, x.sizes[d], x.strides[d] * ITEM_SIZE[x.dtype], d, False, None)
     dimension_rows(&r, x, one_dimensional(result), d)
     r.m = i64.numel
     r.offset = <const int64_t*>data_of(offsets)
@@ -98,13 +97,13 @@ cdef TensorBase index_select_cpu(TensorBase self, int64_t dim, TensorBase index,
     return finish_write("index_select", result, out, mode)
 
 
-cdef int put_along(str name, TensorBase target, int d, TensorBase index, TensorBase source, int op, object error) except -1:
-    """target[.., index[i], ..] <op>= source[.., i, ..]; negative indices count from the end where `error` says so."""
+cdef int put_along(str name, TensorBase target, int d, TensorBase index, TensorBase source, int op, bint negative, object error) except -1:
+    """target[.., index[i], ..] <op>= source[.., i, ..]; all indices are checked first."""
     cdef TensorBase t = one_dimensional(target), s = one_dimensional(source), offsets
     cdef RowArgs r
     if target.device_type == DEV_META:
         return 0
-    offsets = offsets_along(index, t.sizes[d], t.strides[d] * ITEM_SIZE[t.dtype])
+    offsets = vector_offsets(name, index, t.sizes[d], t.strides[d] * ITEM_SIZE[t.dtype], d, negative, error)
     if memory_overlap(t, s):
         s = one_dimensional(clone_of(source))
     dimension_rows(&r, t, s, d)
@@ -141,14 +140,13 @@ cdef TensorBase index_add_cpu(TensorBase self, int64_t dim, TensorBase index, Te
     cdef int d = wrap_dim(dim, self.ndim)
     cdef TensorBase i64 = vector_index("index_add", index), r, s = source
     check_source("index_add_", self, d, i64, source, RuntimeError)
-    check_vector("index_add", i64, one_dimensional(self).sizes[d], d, False, RuntimeError)
     if alpha != NULL and not (alpha.kind <= 1 and alpha.i == 1 or alpha.kind == 2 and alpha.d == 1):
         s = cast_to(<TensorBase>_ops.mul(alias_of(source), scalar_object(alpha)), source.dtype)
     if mode == INPLACE:
         check_no_overlap("index_add_", self, index, False)
         check_no_overlap("index_add_", self, source, False)
     r = begin_write("index_add", self, out, mode)
-    put_along("index_add", r, d, i64, s, PUT_ADD, RuntimeError)
+    put_along("index_add", r, d, i64, s, PUT_ADD, False, RuntimeError)
     return finish_write("index_add", r, out, mode)
 
 
@@ -159,9 +157,8 @@ cdef TensorBase index_copy_cpu(TensorBase self, int64_t dim, TensorBase index, T
         raise IndexError(f"index_copy_(): Expected a long tensor for index, but got {type_text(index)}")
     i64 = vector_index("index_copy_", index)
     check_source("index_copy_", self, d, i64, source, IndexError)
-    check_vector("index_copy_", i64, one_dimensional(self).sizes[d], d, True, IndexError)
     r = begin_write("index_copy", self, out, mode)
-    put_along("index_copy", r, d, i64, source, PUT_SET, IndexError)
+    put_along("index_copy_", r, d, i64, source, PUT_SET, True, IndexError)
     return finish_write("index_copy", r, out, mode)
 
 
@@ -191,13 +188,12 @@ cdef TensorBase index_fill_cpu(TensorBase self, int64_t dim, TensorBase index, o
     if index.dtype != I64:
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
     i64 = vector_index("index_fill_", index)
-    check_vector("index_fill", i64, one_dimensional(self).sizes[d], d, True, IndexError)
     r = begin_write("index_fill", self, out, mode)
     t = one_dimensional(r)
     for k in range(t.ndim):
         zeros[k] = 0
     if r.device_type != DEV_META:
-        put_along("index_fill", r, d, i64, make_view(v, t.ndim, t.sizes, zeros, v.offset), PUT_SET, IndexError)
+        put_along("index_fill", r, d, i64, make_view(v, t.ndim, t.sizes, zeros, v.offset), PUT_SET, True, IndexError)
     return r
 
 
@@ -248,10 +244,7 @@ cdef TensorBase line_index(str name, TensorBase index):
 
 
 cdef int check_lines(str name, TensorBase index, int64_t size, int d) except -1:
-    cdef int64_t bad
-    if index.device_type == DEV_META:
-        return 0
-    bad = first_bad(index, 0, size)
+    cdef int64_t bad = first_bad(contiguous_of(index), 0, size)
     if bad >= 0:
         raise RuntimeError(f"index {index_at(index, bad)} is out of bounds for dimension {d} with size {size} ({name})")
     return 0
@@ -276,8 +269,8 @@ cdef TensorBase gather_cpu(TensorBase self, int64_t dim, TensorBase index, bint 
         if k != d and i64.sizes[k] > x.sizes[k]:
             raise RuntimeError(f"Size does not match at dimension {k} expected index {shape_text(index)} to be no larger than self {shape_text(self)} apart from dimension {d}")
     if self.device_type != DEV_META:
-        check_lines("gather", i64, x.sizes[d], d)
-        run_lines(x, one_dimensional(result), i64, d, PUT_SET, True, False)
+        if run_lines(x, one_dimensional(result), i64, d, PUT_SET, True, False, False):
+            check_lines("gather", i64, x.sizes[d], d)
     return finish_write("gather", result, out, mode)
 
 
@@ -286,7 +279,7 @@ cdef enum:
 
 
 cdef int put_lines(str name, TensorBase target, int64_t dim, TensorBase index, TensorBase src, int op, int mode) except -1:
-    """target[.., index[i], ..] <op>= src[.., i, ..] elementwise over index's sizes, everything checked first."""
+    """target[.., index[i], ..] <op>= src[.., i, ..] elementwise over index's sizes; in place, the indices are checked first."""
     cdef int d = wrap_dim(dim, target.ndim), k
     cdef TensorBase t = one_dimensional(target), s = src, i64 = one_dimensional(line_index(name, index))
     cdef bint scalar = src.wrapped_number
@@ -306,14 +299,15 @@ cdef int put_lines(str name, TensorBase target, int64_t dim, TensorBase index, T
                                + ("" if scalar else f" and to be no larger size than src {shape_text(src)}"))
     if target.device_type == DEV_META:
         return 0
-    check_lines(name, i64, t.sizes[d], d)
+    if mode == INPLACE or op == CHECK_ONLY:
+        check_lines(name, i64, t.sizes[d], d)
     if mode == INPLACE:
         check_no_overlap(name, target, index, False)
         if not scalar:
             check_no_overlap(name, target, src, False)
-    if op == CHECK_ONLY:
-        return 0
-    return run_lines(t, s, i64, d, op, False, scalar)
+    if op != CHECK_ONLY and run_lines(t, s, i64, d, op, False, scalar, False) and mode != INPLACE:
+        check_lines(name, i64, t.sizes[d], d)
+    return 0
 
 
 cdef int reduction_code(object reduce) except -1:
@@ -501,14 +495,17 @@ cdef object scatter_reduce_backward(object grad, object self, int64_t dim, objec
 # ---- take and put ---------------------------------------------------------------------------------------------------
 
 cdef TensorBase flat_offsets(TensorBase flat, TensorBase table):
-    """Byte offsets of row-major positions (contiguous int64, may count from the end) in a tensor of any strides."""
+    """Byte offsets of row-major positions (contiguous int64, may count from the end; IndexError) in a tensor of any strides."""
     cdef TensorBase offsets, positions, coordinates
     cdef int64_t sizes[2]
     cdef int k
     cdef int64_t item = ITEM_SIZE[table.dtype]
+    cdef bint outside
+    positions = offsets_along(flat, table.numel, item if table.contiguous else 1, True, &outside)
+    if outside:
+        check_flat(flat, table)
     if table.contiguous:
-        return offsets_along(flat, table.numel, item)
-    positions = offsets_along(flat, table.numel, 1)
+        return positions
     sizes[0] = table.ndim
     sizes[1] = flat.numel
     coordinates = empty_tensor(2, sizes, I64, DEV_CPU)
@@ -516,8 +513,29 @@ cdef TensorBase flat_offsets(TensorBase flat, TensorBase table):
     offsets = positions
     memset(data_of(offsets), 0, flat.numel * 8)
     for k in range(table.ndim):
-        add_offsets(<int64_t*>data_of(offsets), <const int64_t*>data_of(coordinates) + k * flat.numel, flat.numel, table.sizes[k], table.strides[k] * item)
+        byte_offsets(<int64_t*>data_of(offsets), <const int64_t*>data_of(coordinates) + k * flat.numel, flat.numel, table.sizes[k], 0, table.strides[k] * item, 1)
     return offsets
+
+
+cdef TensorBase flat_view(TensorBase t):
+    """A contiguous tensor's elements in one dimension."""
+    cdef int64_t one = 1
+    return make_view(t, 1, &t.numel, &one, t.offset)
+
+
+cdef int take_flat(TensorBase table, TensorBase flat, TensorBase r) except -1:
+    """r (contiguous) <- the elements at row-major positions, which are contiguous int64 and may count from the end."""
+    cdef RowArgs rows
+    cdef TensorBase offsets
+    if flat.numel == 0:
+        return 0
+    if table.contiguous:
+        if run_lines(flat_view(table), flat_view(r), flat_view(flat), 0, PUT_SET, True, False, True):
+            check_flat(flat, table)
+        return 0
+    offsets = flat_offsets(flat, table)
+    flat_rows(&rows, table, r, offsets)
+    return run_gather(&rows, table, r, offsets)
 
 
 cdef int flat_rows(RowArgs* r, TensorBase table, TensorBase dense, TensorBase offsets) except -1:
@@ -548,8 +566,7 @@ cdef int check_flat(TensorBase index, TensorBase self) except -1:
 
 
 cdef TensorBase take_cpu(TensorBase self, TensorBase index, TensorBase out, int mode):
-    cdef TensorBase i64, r, offsets
-    cdef RowArgs rows
+    cdef TensorBase i64, r
     if index.dtype != I64:
         raise RuntimeError(f"take(): Expected a long tensor for index, but got {type_text(index)}")
     if self.numel == 0 and index.numel != 0:
@@ -558,10 +575,7 @@ cdef TensorBase take_cpu(TensorBase self, TensorBase index, TensorBase out, int 
     i64 = index64(index)
     r = empty_tensor(index.ndim, index.sizes, self.dtype, self.device_type)
     if self.device_type != DEV_META:
-        check_flat(i64, self)
-        offsets = flat_offsets(i64, self)
-        flat_rows(&rows, self, r, offsets)
-        run_gather(&rows, self, r, offsets)
+        take_flat(self, i64, r)
     return finish_write("take", r, out, mode)
 
 
@@ -577,8 +591,6 @@ cdef TensorBase put_cpu(TensorBase self, TensorBase index, TensorBase source, bi
     if self.numel == 0 and index.numel != 0:
         raise IndexError("put_(): Trying to put elements into an empty tensor")
     i64 = index64(index)
-    if self.device_type != DEV_META:
-        check_flat(i64, self)
     s = clone_of(source) if not source.contiguous or memory_overlap(source, self) else source
     r = begin_write("put_", self, out, mode)
     if self.device_type != DEV_META:
@@ -608,8 +620,7 @@ cdef TensorBase embedding_cpu(TensorBase weight, TensorBase indices, int64_t pad
     if weight.device_type == DEV_META:
         return r
     i64 = index64(indices)
-    check_vector("embedding", i64, weight.sizes[0], 0, False, None)
-    offsets = offsets_along(i64, weight.sizes[0], weight.strides[0] * ITEM_SIZE[weight.dtype])
+    offsets = vector_offsets("embedding", i64, weight.sizes[0], weight.strides[0] * ITEM_SIZE[weight.dtype], 0, False, None)
     rows.n_outer = 0
     rows.n_inner = 0
     rows.m = i64.numel
@@ -639,9 +650,8 @@ cdef object embedding_backward(object grad, object indices, object shape, int64_
         return grad.new_zeros(shape).index_add(0, flat, g2)
     r = grad.new_zeros(shape)
     i64 = index64(<TensorBase>flat)
-    check_vector("embedding", i64, shape[0], 0, False, None)
     g = contiguous_of(<TensorBase>g2)
-    offsets = offsets_along(i64, r.sizes[0], r.strides[0] * ITEM_SIZE[r.dtype])
+    offsets = vector_offsets("embedding", i64, r.sizes[0], r.strides[0] * ITEM_SIZE[r.dtype], 0, False, None)
     if padding_idx >= 0:
         at = <int64_t*>data_of(offsets)
         for k in range(offsets.numel):

@@ -463,22 +463,26 @@ cdef TensorBase index_offsets(TensorBase self, list indices, IndexShape* s):
     """Byte offsets of the indexed positions, in the row-major order of the broadcast indices; all indices are checked."""
     cdef TensorBase offsets = empty_tensor(s.n, s.sizes, I64, DEV_CPU), t
     cdef int64_t bad, touched = 1
-    cdef int d
+    cdef int d, before = 0
     cdef object x
     for d in range(s.ndim):
         touched *= s.result[d]
-    memset(data_of(offsets), 0, offsets.numel * 8)
     for d in range(len(indices)):
         if indices[d] is None:
             continue
-        t = contiguous_of(<TensorBase>indices[d])
-        bad = first_bad(t, -self.sizes[d], self.sizes[d])
-        if bad >= 0 and touched:
-            raise_bounds(index_at(t, bad), d, self.sizes[d])
+        t = <TensorBase>indices[d]
         if not same_sizes(t, offsets):
             x = alias_of(t)
-            t = contiguous_of(<TensorBase>x.expand([s.sizes[k] for k in range(s.n)]))
-        add_offsets(<int64_t*>data_of(offsets), <const int64_t*>data_of(t), offsets.numel, self.sizes[d], self.strides[d] * ITEM_SIZE[self.dtype])
+            t = <TensorBase>x.expand([s.sizes[k] for k in range(s.n)])
+        t = contiguous_of(t)
+        if byte_offsets(<int64_t*>data_of(offsets), <const int64_t*>data_of(t), offsets.numel, self.sizes[d], self.sizes[d],
+                        self.strides[d] * ITEM_SIZE[self.dtype], before) and touched:
+            bad = first_bad(t, -self.sizes[d], self.sizes[d])
+            if bad >= 0:
+                raise_bounds(index_at(t, bad), d, self.sizes[d])
+        before = 1
+    if not before:
+        memset(data_of(offsets), 0, offsets.numel * 8)
     return offsets
 
 

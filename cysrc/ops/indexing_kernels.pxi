@@ -25,7 +25,7 @@ cdef extern from "indexing.h" nogil:
         int item, op, dtype
     ctypedef struct LineArgs:
         int nd
-        int64_t n, ts, ds, xs, limit
+        int64_t n, ts, ds, xs, limit, wrap
         int64_t size[64]
         int64_t t[64]
         int64_t d[64]
@@ -33,7 +33,7 @@ cdef extern from "indexing.h" nogil:
         char* table
         char* dense
         const int64_t* index
-        int item, op, dtype
+        int item, op, dtype, bad
     ctypedef struct MaskArgs:
         int nd
         int64_t size[64]
@@ -54,7 +54,7 @@ cdef extern from "indexing.h" nogil:
         int right, out_int32, dtype
 
 ctypedef int64_t (*range_fn)(const int64_t* x, int64_t n, int64_t low, int64_t high) noexcept nogil
-ctypedef void (*offsets_fn)(int64_t* offset, const int64_t* x, int64_t n, int64_t size, int64_t stride) noexcept nogil
+ctypedef int64_t (*offsets_fn)(int64_t* offset, const int64_t* x, int64_t n, int64_t size, int64_t wrap, int64_t stride, int add) noexcept nogil
 ctypedef int64_t (*count_fn)(const char* data, int dtype, int64_t n) noexcept nogil
 ctypedef void (*write_fn)(const char* data, int dtype, int64_t n, int64_t count, int64_t* out) noexcept nogil
 ctypedef void (*unravel_fn)(const int64_t* flat, int64_t n, int nd, const int64_t* sizes, int64_t* out, int64_t row, int64_t column) noexcept nogil
@@ -70,7 +70,7 @@ cdef extern from *:
     TRT_INDEX_KERNEL(void, index_masked_fill, (void*, int64_t, int64_t))
     TRT_INDEX_KERNEL(void, index_search_sorted, (void*, int64_t, int64_t))
     TRT_INDEX_KERNEL(int64_t, index_out_of_range, (const int64_t*, int64_t, int64_t, int64_t))
-    TRT_INDEX_KERNEL(void, index_add_offsets, (int64_t*, const int64_t*, int64_t, int64_t, int64_t))
+    TRT_INDEX_KERNEL(int64_t, index_offsets, (int64_t*, const int64_t*, int64_t, int64_t, int64_t, int64_t, int))
     TRT_INDEX_KERNEL(int64_t, index_count_nonzero, (const char*, int, int64_t))
     TRT_INDEX_KERNEL(void, index_write_nonzero, (const char*, int, int64_t, int64_t, int64_t*))
     TRT_INDEX_KERNEL(void, index_unravel, (const int64_t*, int64_t, int, const int64_t*, int64_t*, int64_t, int64_t))
@@ -81,7 +81,7 @@ cdef extern from *:
     #define trt_masked_fill TRT_INDEX_SELECT(index_masked_fill)
     #define trt_search_sorted TRT_INDEX_SELECT(index_search_sorted)
     #define trt_out_of_range TRT_INDEX_SELECT(index_out_of_range)
-    #define trt_add_offsets TRT_INDEX_SELECT(index_add_offsets)
+    #define trt_byte_offsets TRT_INDEX_SELECT(index_offsets)
     #define trt_count_nonzero TRT_INDEX_SELECT(index_count_nonzero)
     #define trt_write_nonzero TRT_INDEX_SELECT(index_write_nonzero)
     #define trt_unravel TRT_INDEX_SELECT(index_unravel)
@@ -93,7 +93,7 @@ cdef extern from *:
     task_fn trt_masked_fill
     task_fn trt_search_sorted
     range_fn trt_out_of_range
-    offsets_fn trt_add_offsets
+    offsets_fn trt_byte_offsets
     count_fn trt_count_nonzero
     write_fn trt_write_nonzero
     unravel_fn trt_unravel
@@ -105,7 +105,7 @@ cdef task_fn scatter_lines_task = trt_scatter_lines
 cdef task_fn masked_fill_task = trt_masked_fill
 cdef task_fn search_task = trt_search_sorted
 cdef range_fn out_of_range = trt_out_of_range
-cdef offsets_fn add_offsets = trt_add_offsets
+cdef offsets_fn byte_offsets = trt_byte_offsets
 cdef count_fn count_nonzero_in = trt_count_nonzero
 cdef write_fn write_nonzero = trt_write_nonzero
 cdef unravel_fn unravel = trt_unravel
@@ -180,6 +180,7 @@ cdef int run_scatter(RowArgs* r, int64_t low, int64_t span, TensorBase table, Te
     """Table positions are split between threads, so that each element is written by one, in the order of the indices.
 
     Single elements under outer dimensions are lines that share their indices (byte offsets): each line is one thread's.
+    So is what one thread writes alone.
     """
     cdef int64_t inner = 1
     cdef int k
@@ -195,11 +196,14 @@ cdef int run_scatter(RowArgs* r, int64_t low, int64_t span, TensorBase table, Te
     r.op = op
     if op >= PUT_MIN and category[table.dtype] == CAT_COMPLEX:
         raise RuntimeError("scatter_reduce: amin and amax are not defined for complex tensors")
-    if r.n_inner == 0 and inner >= 4:
-        a.nd = r.n_outer
+    if r.n_inner == 0 and (inner >= 4 or num_threads() == 1):
+        a.nd = max(r.n_outer, 1)
+        a.size[0] = 1
+        a.t[0] = a.d[0] = a.x[0] = 0
         a.n = r.m
         a.ts = a.xs = 1
         a.limit = 0x7FFFFFFFFFFFFFFF             # offsets are this call's own, checked when they were made
+        a.wrap = 0
         a.ds = r.dense_step
         for k in range(r.n_outer):
             a.size[k] = r.outer_size[k]
@@ -232,10 +236,10 @@ cdef int dimension_rows(RowArgs* r, TensorBase table, TensorBase dense, int dim)
     return 0
 
 
-cdef TensorBase offsets_along(TensorBase index, int64_t size, int64_t stride):
+cdef TensorBase offsets_along(TensorBase index, int64_t size, int64_t stride, bint negative, bint* bad):
+    """Byte offsets of a contiguous int64 index; *bad: it names something outside of [0, size), or of [-size, size) when `negative`."""
     cdef TensorBase offsets = empty_tensor(1, &index.numel, I64, DEV_CPU)
-    memset(data_of(offsets), 0, index.numel * 8)
-    add_offsets(<int64_t*>data_of(offsets), <const int64_t*>data_of(index), index.numel, size, stride)
+    bad[0] = byte_offsets(<int64_t*>data_of(offsets), <const int64_t*>data_of(index), index.numel, size, size if negative else 0, stride, 0)
     return offsets
 
 
@@ -250,8 +254,15 @@ cdef inline int64_t index_at(TensorBase index, int64_t i) noexcept:
 
 # ---- lines: one index per element along a dimension -----------------------------------------------------------------
 
-cdef int run_lines(TensorBase table, TensorBase dense, TensorBase index, int dim, int op, bint gather, bint scalar) except -1:
-    """gather: dense[..i..] = table[..index..]; otherwise table[..index..] <op>= dense[..i..] over index's sizes."""
+cdef enum:
+    FEW_LINES = 16                 # a gather from fewer is shared out by elements
+
+
+cdef int run_lines(TensorBase table, TensorBase dense, TensorBase index, int dim, int op, bint gather, bint scalar, bint negative) except -1:
+    """gather: dense[..i..] = table[..index..]; otherwise table[..index..] <op>= dense[..i..] over index's sizes.
+
+    Returns 1 where an index was outside of [0, size), or of [-size, size) when `negative`: 0 was used for it.
+    """
     cdef LineArgs a
     cdef int64_t ti = ITEM_SIZE[table.dtype], lines = 1
     cdef int k, n = 0
@@ -259,6 +270,10 @@ cdef int run_lines(TensorBase table, TensorBase dense, TensorBase index, int dim
         return 0
     a.n = index.sizes[dim] if index.ndim else 1
     a.limit = table.sizes[dim] if table.ndim else 1
+    if a.limit == 0:
+        return 1
+    a.wrap = a.limit if negative else 0
+    a.bad = 0
     a.ts = table.strides[dim] * ti if table.ndim else 0
     a.ds = dense.strides[dim] * ti if not scalar and dense.ndim else 0
     a.xs = index.strides[dim] if index.ndim else 0
@@ -277,10 +292,15 @@ cdef int run_lines(TensorBase table, TensorBase dense, TensorBase index, int dim
             a.x[n - 1] = a.x[n]
         else:
             n += 1
-    if n == 0:
-        a.size[0] = 1
-        a.t[0] = a.d[0] = a.x[0] = 0
-        n = 1
+    if n == 0 or gather and lines < FEW_LINES:
+        a.size[n] = a.n if gather else 1
+        a.t[n] = 0
+        a.d[n] = a.ds
+        a.x[n] = a.xs
+        n += 1
+        if gather:
+            lines *= a.n
+            a.n = 1
     a.nd = n
     a.table = data_of(table)
     a.dense = data_of(dense)
@@ -288,4 +308,5 @@ cdef int run_lines(TensorBase table, TensorBase dense, TensorBase index, int dim
     a.item = <int>ti
     a.op = op
     a.dtype = table.dtype
-    return run_task(gather_lines_task if gather else scatter_lines_task, &a, lines, index.numel, 16384 // (a.n + 1), table, dense, index)
+    run_task(gather_lines_task if gather else scatter_lines_task, &a, lines, index.numel, 16384 // (a.n + 1), table, dense, index)
+    return a.bad

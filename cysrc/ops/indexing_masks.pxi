@@ -193,8 +193,7 @@ def argwhere(input):
 cdef TensorBase masked_select_cpu(TensorBase self, TensorBase mask, TensorBase out, int mode):
     cdef int64_t shape[MAX_DIMS]
     cdef int ndim
-    cdef TensorBase flat, x, r, offsets
-    cdef RowArgs rows
+    cdef TensorBase flat, x, r
     if mask.dtype != BOOL:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     if mode == OUT and out.dtype != self.dtype:
@@ -204,9 +203,7 @@ cdef TensorBase masked_select_cpu(TensorBase self, TensorBase mask, TensorBase o
     flat = flat_nonzero(expanded(mask, ndim, shape))
     x = contiguous_of(expanded(self, ndim, shape))
     r = empty_tensor(1, &flat.numel, self.dtype, self.device_type)
-    offsets = flat_offsets(flat, x)
-    flat_rows(&rows, x, r, offsets)
-    run_gather(&rows, x, r, offsets)
+    take_flat(x, flat, r)
     return finish_write("masked_select", r, out, mode)
 
 

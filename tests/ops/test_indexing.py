@@ -108,10 +108,54 @@ def test_out_of_range_indices_leave_the_tensor_as_it_was():
         lambda: x.index_put_((trt.tensor([0, 9]),), trt.ones(2)),
         lambda: x.index_fill_(0, trt.tensor([0, -9]), 1.0),
         lambda: x.put_(trt.tensor([0, 9]), trt.ones(2)),
+        lambda: x.scatter_add_(0, trt.tensor([0, -9]), trt.ones(2)),
+        lambda: x.scatter_reduce_(0, trt.tensor([0, 9]), trt.ones(2), "amax", include_self=False),
     ):
         with pytest.raises((IndexError, RuntimeError), match="9"):
             write()
     assert x.tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("bad", [-1, 4, 2**62, -(2**63)])
+@pytest.mark.parametrize("at", [0, 20_000])
+def test_operators_with_a_result_of_their_own_refuse_a_bad_index_wherever_it_stands(bad, at):
+    x, index = trt.ones(4, 3), trt.zeros(20_001, dtype=trt.int64)
+    index[at] = bad
+    lines, out = index[:, None].expand(-1, 3), trt.full((20_001, 3), 7.0)
+    calls = [
+        lambda: x.gather(0, lines), lambda: trt.gather(x, 0, lines, out=out), lambda: x.gather(0, lines[:, :1]), lambda: x[:, 0].gather(0, index),
+        lambda: x.scatter(0, lines, out), lambda: x.scatter_add(0, lines, out), lambda: x.scatter_reduce(0, lines, out, "amin"),
+        lambda: x.index_select(0, index), lambda: x.index_add(0, index, out), lambda: trt.nn.functional.embedding(index, x),
+    ]  # fmt: skip
+    for call in calls:
+        with pytest.raises((IndexError, RuntimeError), match=r"out of (bounds|range)"):
+            call()
+    assert bool((out == 7).all())
+    if bad != -1:
+        for call in (
+            lambda: x.reshape(-1)[:4].take(index),
+            lambda: x.t()[:2, :2].take(index),
+            lambda: x[index],
+            lambda: x.index_put((index, index * 0), trt.ones(())),
+        ):
+            with pytest.raises(IndexError, match="out of"):
+                call()
+
+
+def test_take_counts_negative_positions_from_the_end_at_any_length_and_stride():
+    x = trt.arange(12.0).reshape(3, 4)
+    index = trt.arange(-12, 12).repeat(1000)
+    for source in (x, x.t(), x[:, 1:3]):
+        flat = source.reshape(-1).tolist()
+        index_ = index.clamp(-len(flat), len(flat) - 1)
+        assert source.take(index_).tolist() == [flat[i] for i in index_.tolist()]
+
+
+def test_amax_and_amin_of_lines_keep_nan():
+    nan = float("nan")
+    x, y = trt.tensor([1.0, nan, 3.0, 4.0]), trt.tensor([nan, 5.0, 2.0, 9.0])
+    assert str(x.scatter_reduce(0, trt.arange(4), y, "amax").tolist()) == "[nan, nan, 3.0, 9.0]"
+    assert str(x.scatter_reduce(0, trt.arange(4), y, "amin").tolist()) == "[nan, nan, 2.0, 4.0]"
 
 
 def test_an_index_that_shares_memory_with_the_target_is_refused():
