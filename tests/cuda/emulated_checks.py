@@ -296,7 +296,7 @@ def driver_interface(path: str) -> None:
     call("cuEventElapsedTime", byref(elapsed), *events)
     assert elapsed.value > 0
     assert "no parameters given" in error_of(call, "cuLaunchKernel", function, 1, 1, 1, 1, 1, 1, 0, stream, None, None)
-    assert "cuGraphCreate is not provided" in error_of(call, "cuGraphCreate", byref(c_void_p()), 0)
+    assert "cuArrayCreate_v2 is not provided" in error_of(call, "cuArrayCreate_v2", byref(c_void_p()), 0)
     call("cuStreamDestroy_v2", stream)
     assert "not a live stream" in error_of(call, "cuStreamSynchronize", stream)
     call("cuMemFreeHost", host)

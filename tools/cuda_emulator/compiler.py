@@ -28,6 +28,9 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
 _DYNAMIC_SHARED = re.compile(
     r"extern\s+__shared__\s+((?:__align__|alignas)\s*\(\s*\d+\s*\)\s*)?([\w:<>, ]+?)\s+(\w+)\s*\[\s*\]\s*;"
 )
+# A variable of the module: no parenthesis before the semicolon, the initialiser or the bound. Exported, so that
+# cuModuleGetGlobal finds it.
+_VARIABLE = re.compile(r"\b__(?:device|constant)__(?=[^();={}\[]*[;=\[{])")
 _BOUNDS = r"(?:__launch_bounds__\s*\([^)]*\)\s*)?"
 _KERNEL = re.compile(r'extern\s+"C"\s+__global__\s+' + _BOUNDS + r"void\s+" + _BOUNDS + r"(\w+)\s*\(")
 
@@ -64,15 +67,15 @@ def kernel_names(text: str) -> list[str]:
     return list(dict.fromkeys(_KERNEL.findall(_without_comments(text))))
 
 
-def rewrite_dynamic_shared(text: str) -> str:
-    """Makes each `extern __shared__ T name[];` a pointer to the block's dynamic shared memory."""
+def rewrite(text: str) -> str:
+    """Makes each `extern __shared__ T name[];` a pointer to the block's dynamic shared memory, and exports variables."""
 
     def pointer(match: re.Match[str]) -> str:
         kind, name = match.group(2), match.group(3)
         lines = "\n" * match.group().count("\n")  # line numbers stay
         return f"{kind}* {name} = reinterpret_cast<{kind}*>(cuemu_current->dynamic_shared);{lines}"
 
-    return _DYNAMIC_SHARED.sub(pointer, text)
+    return _VARIABLE.sub(r"\g<0> CUEMU_VARIABLE", _DYNAMIC_SHARED.sub(pointer, text))
 
 
 def _quoted_includes(text: str, folders: list[Path], found: dict[str, Path]) -> None:
@@ -119,11 +122,11 @@ def compile_module(
         for name, file in headers.items():
             copy = scratch / name
             copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_text(f'#line 1 "{file}"\n{rewrite_dynamic_shared(file.read_text())}')
+            copy.write_text(f'#line 1 "{file}"\n{rewrite(file.read_text())}')
         exports = "".join(f"CUEMU_EXPORT({name})\n" for name in kernel_names(text))
         origin = path.resolve() if path else "kernel.cu"
         main = scratch / "cuemu_translation_unit.cpp"
-        main.write_text(f'#line 1 "{origin}"\n{rewrite_dynamic_shared(text)}\n{exports}')
+        main.write_text(f'#line 1 "{origin}"\n{rewrite(text)}\n{exports}')
         result = scratch / "module.so"
         includes = [f"-I{folder}" for folder in (scratch, INCLUDE, *folders)]
         link = [f"-L{driver.parent}", "-l:libcuda.so.1"]

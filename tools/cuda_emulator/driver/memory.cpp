@@ -8,11 +8,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <set>
+#include <memory>
 
 #include "../runtime/sanitizer.h"
 #include "../runtime/scheduler.h"
-#include "state.h"
+#include "graph.h"
 
 namespace cuemu {
 namespace {
@@ -27,6 +27,7 @@ constexpr int kFreeFill = 0xDD;
 size_t round_up(size_t size, size_t unit) { return (size + unit - 1) / unit * unit; }
 
 struct Arena {
+    const CUdevice device;
     char* base = nullptr;
     size_t capacity = 0;
     size_t high_water = 0;                        // bytes from base that were ever handed out
@@ -36,7 +37,7 @@ struct Arena {
     std::map<CUdeviceptr, size_t> allocated;      // address -> size asked for
     std::map<CUdeviceptr, size_t> free_blocks;    // address -> size, red zone included
 
-    Arena() {
+    explicit Arena(CUdevice owner) : device(owner) {
         const char* megabytes = std::getenv("CUEMU_MEMORY_MB");
         size_t requested = megabytes ? std::strtoul(megabytes, nullptr, 10) : 0;
         capacity = (requested ? requested : 2048) << 20;
@@ -102,50 +103,41 @@ struct Arena {
     }
 };
 
-// Never destroyed: interpreters free device memory from destructors that run after static destruction.
-Arena& arena() {
-    static Arena* instance = new Arena;
-    return *instance;
+// Made at first use and never destroyed: interpreters free device memory from destructors that run after static
+// destruction.
+Arena* arenas[kMaxDevices];
+
+Arena& arena(CUdevice device) {
+    if (!arenas[device]) arenas[device] = new Arena(device);
+    return *arenas[device];
 }
 
-std::set<void*>& registered_host_memory() {
-    static auto* instance = new std::set<void*>;
-    return *instance;
+// Device memory that lies elsewhere: variables of loaded modules. The host can touch it, by accident too.
+std::map<CUdeviceptr, Range>& foreign_ranges() {
+    static auto* ranges = new std::map<CUdeviceptr, Range>;
+    return *ranges;
 }
 
-CUresult out_of_memory(size_t size) {
+Range foreign_range(CUdeviceptr address) {
+    auto it = foreign_ranges().upper_bound(address);
+    if (it == foreign_ranges().begin()) return {};
+    --it;
+    return address - it->first < it->second.size ? it->second : Range{};
+}
+
+// The device whose addresses these are; null for host addresses.
+Arena* arena_of(CUdeviceptr address) {
+    for (Arena* candidate : arenas) {
+        if (candidate && candidate->contains(pointer(address))) return candidate;
+    }
+    return nullptr;
+}
+
+CUresult out_of_memory(const Arena& memory, size_t size) {
     return error(CUDA_ERROR_OUT_OF_MEMORY, "tried to allocate " + std::to_string(size) + " bytes, " +
-                                               std::to_string(arena().used) + " of " +
-                                               std::to_string(arena().capacity) + " are in use");
+                                               std::to_string(memory.used) + " of " +
+                                               std::to_string(memory.capacity) + " are in use");
 }
-
-CUresult check_range(const char* call, CUdeviceptr address, size_t size) {
-    if (is_device_range(address, size)) return CUDA_SUCCESS;
-    char text[160];
-    std::snprintf(text, sizeof text, "%s: %zu bytes at %#llx are not inside one device allocation", call, size,
-                  address);
-    return error(CUDA_ERROR_INVALID_VALUE, text);
-}
-
-template <class T>
-CUresult fill(const char* call, CUdeviceptr address, T value, size_t count) {
-    Guard guard(driver_mutex);
-    if (CUresult status = require_context(call)) return status;
-    if (CUresult status = check_range(call, address, count * sizeof(T))) return status;
-    DeviceMemoryWindow window;
-    T* out = reinterpret_cast<T*>(address);
-    for (size_t i = 0; i < count; i++) out[i] = value;
-    return CUDA_SUCCESS;
-}
-
-CUresult copy(const char* call, void* to, const void* from, size_t size) {
-    if (CUresult status = require_context(call)) return status;
-    DeviceMemoryWindow window;
-    std::memmove(to, from, size);
-    return CUDA_SUCCESS;
-}
-
-void* device(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
 struct sigaction previous_segv, previous_bus, previous_fpe;
 
@@ -162,7 +154,7 @@ void on_fault(int signal_number, siginfo_t* info, void*) {
         }
         fault_current_thread(text);  // switches away from this stack for good
     }
-    if (signal_number != SIGFPE && arena().contains(info->si_addr)) {
+    if (signal_number != SIGFPE && arena_of(reinterpret_cast<CUdeviceptr>(info->si_addr))) {
         int length = std::snprintf(text, sizeof text, host_access, info->si_addr);
         ssize_t written = write(STDERR_FILENO, text, static_cast<size_t>(length));
         static_cast<void>(written);
@@ -174,24 +166,93 @@ void on_fault(int signal_number, siginfo_t* info, void*) {
 
 }  // namespace
 
-DeviceMemoryWindow::DeviceMemoryWindow() {
-    if (!arena().open++) arena().set_accessible(true);
+DeviceMemoryWindow::DeviceMemoryWindow(unsigned devices) : opened_(devices) {
+    for (Arena* memory : arenas) {
+        if (memory && devices >> memory->device & 1 && !memory->open++) memory->set_accessible(true);
+    }
 }
 
 DeviceMemoryWindow::~DeviceMemoryWindow() {
-    if (!--arena().open) arena().set_accessible(false);
+    for (Arena* memory : arenas) {
+        if (memory && opened_ >> memory->device & 1 && !--memory->open) memory->set_accessible(false);
+    }
+}
+
+Range device_range(CUdeviceptr address) {
+    Arena* memory = arena_of(address);
+    if (!memory) return foreign_range(address);
+    auto it = memory->allocated.upper_bound(address);
+    if (it == memory->allocated.begin()) return {};
+    --it;
+    if (address - it->first >= it->second) return {};
+    return {it->first, it->second, memory->device};
 }
 
 bool is_device_range(CUdeviceptr address, size_t size) {
     if (!size) return true;
-    const auto& allocated = arena().allocated;
-    auto it = allocated.upper_bound(address);
-    if (it == allocated.begin()) return false;
-    --it;
-    return size <= it->second && address - it->first <= it->second - size;
+    Range range = device_range(address);
+    return range && size <= range.size - (address - range.address);
 }
 
-size_t device_memory_capacity() { return arena().capacity; }
+bool is_device_address(CUdeviceptr address) { return arena_of(address) || foreign_range(address); }
+
+void add_foreign_range(const Range& range) { foreign_ranges()[range.address] = range; }
+void remove_foreign_range(CUdeviceptr address) { foreign_ranges().erase(address); }
+
+CUresult check_range(const char* call, CUdeviceptr address, size_t size) {
+    if (is_device_range(address, size)) return CUDA_SUCCESS;
+    char text[160];
+    std::snprintf(text, sizeof text, "%s: %zu bytes at %#llx are not inside one device allocation", call, size,
+                  address);
+    return error(CUDA_ERROR_INVALID_VALUE, text);
+}
+
+void fill_fresh_memory(CUdeviceptr address, size_t size) {
+    DeviceMemoryWindow window;
+    std::memset(pointer(address), kAllocFill, size);
+}
+
+CUresult take_memory(CUdevice device, size_t size, CUdeviceptr* address, bool fill) {
+    Arena& memory = arena(device);
+    if (size > memory.capacity - memory.used) return out_of_memory(memory, size);
+    size_t block = round_up(size, kAlignment) + kRedZone;
+    CUdeviceptr taken = memory.take(block);
+    if (!taken) return out_of_memory(memory, size);
+    memory.allocated[taken] = size;
+    memory.used += size;
+    sanitizer_unpoison(pointer(taken), size);
+    sanitizer_poison(pointer(taken + size), block - size);
+    if (fill) fill_fresh_memory(taken, size);
+    *address = taken;
+    return CUDA_SUCCESS;
+}
+
+CUresult give_memory_back(CUdeviceptr address) {
+    Range range = device_range(address);
+    if (!range || range.address != address || !arena_of(address)) {
+        return error(CUDA_ERROR_INVALID_VALUE, "cuMemFree: not the start of a live allocation");
+    }
+    Arena& memory = arena(range.device);
+    size_t size = range.size, block = round_up(size, kAlignment) + kRedZone;
+    memory.allocated.erase(address);
+    memory.used -= size;
+    {
+        DeviceMemoryWindow window(1u << range.device);
+        std::memset(pointer(address), kFreeFill, size);
+        if (size >= kReturnToSystem) {
+            CUdeviceptr first = round_up(address, 4096), last = (address + size) / 4096 * 4096;
+            madvise(pointer(first), last - first, MADV_DONTNEED);
+        }
+    }
+    sanitizer_poison(pointer(address), size);
+    memory.give_back(address, block);
+    return CUDA_SUCCESS;
+}
+
+size_t device_memory_capacity(CUdevice device) {
+    Guard guard(driver_mutex);
+    return arena(device).capacity;
+}
 
 void install_fault_handler() {
     if (sanitizer_active()) return;  // the sanitizer reports faults itself, with the line
@@ -219,152 +280,40 @@ using namespace cuemu;
 CUEMU_API cuMemAlloc_v2(CUdeviceptr* address, size_t size) {
     Guard guard(driver_mutex);
     if (CUresult status = require_context("cuMemAlloc")) return status;
+    if (CUresult status = refuse_during_capture("cuMemAlloc")) return status;
     if (!size) return error(CUDA_ERROR_INVALID_VALUE, "cuMemAlloc: size is 0");
-    Arena& memory = arena();
-    if (size > memory.capacity - memory.used) return out_of_memory(size);
-    size_t block = round_up(size, kAlignment) + kRedZone;
-    CUdeviceptr taken = memory.take(block);
-    if (!taken) return out_of_memory(size);
-    memory.allocated[taken] = size;
-    memory.used += size;
-    DeviceMemoryWindow window;
-    sanitizer_unpoison(device(taken), size);
-    std::memset(device(taken), kAllocFill, size);
-    sanitizer_poison(device(taken + size), block - size);
-    *address = taken;
-    return CUDA_SUCCESS;
+    return take_memory(current_context()->device, size, address);
 }
 
+// Waits for the device, as the driver does: nothing queued may use the memory afterwards.
 CUEMU_API cuMemFree_v2(CUdeviceptr address) {
     Guard guard(driver_mutex);
     if (!address) return CUDA_SUCCESS;
-    Arena& memory = arena();
-    auto it = memory.allocated.find(address);
-    if (it == memory.allocated.end()) {
-        return error(CUDA_ERROR_INVALID_VALUE, "cuMemFree: not the start of a live allocation");
-    }
-    size_t size = it->second, block = round_up(size, kAlignment) + kRedZone;
-    memory.allocated.erase(it);
-    memory.used -= size;
-    {
-        DeviceMemoryWindow window;
-        std::memset(device(address), kFreeFill, size);
-        if (size >= kReturnToSystem) {
-            CUdeviceptr first = round_up(address, 4096), last = (address + size) / 4096 * 4096;
-            madvise(device(first), last - first, MADV_DONTNEED);
-        }
-    }
-    sanitizer_poison(device(address), size);
-    memory.give_back(address, block);
-    return CUDA_SUCCESS;
+    Range range = device_range(address);
+    if (CUresult status = refuse_during_capture("cuMemFree")) return status;
+    if (range) finish_device(range.device);
+    return give_memory_back(address);
 }
 
 CUEMU_API cuMemGetInfo_v2(size_t* free_bytes, size_t* total) {
     Guard guard(driver_mutex);
     if (CUresult status = require_context("cuMemGetInfo")) return status;
-    *total = arena().capacity;
-    *free_bytes = arena().capacity - arena().used;
+    const Arena& memory = arena(current_context()->device);
+    *total = memory.capacity;
+    *free_bytes = memory.capacity - memory.used;
     return CUDA_SUCCESS;
 }
 
 CUEMU_API cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* size, CUdeviceptr address) {
     Guard guard(driver_mutex);
-    if (!is_device_range(address, 1)) return error(CUDA_ERROR_NOT_FOUND, "cuMemGetAddressRange: not device memory");
-    auto it = std::prev(arena().allocated.upper_bound(address));
-    if (base) *base = it->first;
-    if (size) *size = it->second;
+    Range range = device_range(address);
+    if (!range) return error(CUDA_ERROR_NOT_FOUND, "cuMemGetAddressRange: not device memory");
+    if (base) *base = range.address;
+    if (size) *size = range.size;
     return CUDA_SUCCESS;
 }
-
-CUEMU_API cuMemAllocAsync(CUdeviceptr* address, size_t size, CUstream) { return cuMemAlloc_v2(address, size); }
-CUEMU_API cuMemFreeAsync(CUdeviceptr address, CUstream) { return cuMemFree_v2(address); }
 
 CUEMU_API cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width, size_t height, unsigned) {
     *pitch = round_up(width, kAlignment);
     return cuMemAlloc_v2(address, *pitch * height);
-}
-
-CUEMU_API cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, size_t size) {
-    Guard guard(driver_mutex);
-    CUresult status = check_range("cuMemcpyHtoD", to, size);
-    return status ? status : copy("cuMemcpyHtoD", device(to), from, size);
-}
-
-CUEMU_API cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t size) {
-    Guard guard(driver_mutex);
-    CUresult status = check_range("cuMemcpyDtoH", from, size);
-    return status ? status : copy("cuMemcpyDtoH", to, device(from), size);
-}
-
-CUEMU_API cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t size) {
-    Guard guard(driver_mutex);
-    CUresult status = check_range("cuMemcpyDtoD", to, size);
-    if (!status) status = check_range("cuMemcpyDtoD", from, size);
-    return status ? status : copy("cuMemcpyDtoD", device(to), device(from), size);
-}
-
-// Unified addressing: either side may be host or device memory.
-CUEMU_API cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size) {
-    Guard guard(driver_mutex);
-    for (CUdeviceptr end : {to, from}) {
-        if (!arena().contains(device(end))) continue;
-        if (CUresult status = check_range("cuMemcpy", end, size)) return status;
-    }
-    return copy("cuMemcpy", device(to), device(from), size);
-}
-
-CUEMU_API cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t size, CUstream) {
-    return cuMemcpyHtoD_v2(to, from, size);
-}
-CUEMU_API cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t size, CUstream) {
-    return cuMemcpyDtoH_v2(to, from, size);
-}
-CUEMU_API cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream) {
-    return cuMemcpyDtoD_v2(to, from, size);
-}
-CUEMU_API cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream) { return cuMemcpy(to, from, size); }
-
-CUEMU_API cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t count) {
-    return fill("cuMemsetD8", to, value, count);
-}
-CUEMU_API cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream) {
-    return cuMemsetD8_v2(to, value, count);
-}
-CUEMU_API cuMemsetD16_v2(CUdeviceptr to, unsigned short value, size_t count) {
-    return fill("cuMemsetD16", to, value, count);
-}
-CUEMU_API cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count, CUstream) {
-    return cuMemsetD16_v2(to, value, count);
-}
-CUEMU_API cuMemsetD32_v2(CUdeviceptr to, unsigned value, size_t count) {
-    return fill("cuMemsetD32", to, value, count);
-}
-CUEMU_API cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream) {
-    return cuMemsetD32_v2(to, value, count);
-}
-
-// Page-locked host memory is ordinary memory here, and kernels may use its address.
-CUEMU_API cuMemHostAlloc(void** address, size_t size, unsigned) {
-    if (CUresult status = require_context("cuMemHostAlloc")) return status;
-    *address = std::aligned_alloc(4096, round_up(size ? size : 1, 4096));
-    return *address ? CUDA_SUCCESS : out_of_memory(size);
-}
-CUEMU_API cuMemAllocHost_v2(void** address, size_t size) { return cuMemHostAlloc(address, size, 0); }
-CUEMU_API cuMemFreeHost(void* address) {
-    std::free(address);
-    return CUDA_SUCCESS;
-}
-CUEMU_API cuMemHostGetDevicePointer_v2(CUdeviceptr* to, void* address, unsigned) {
-    *to = reinterpret_cast<CUdeviceptr>(address);
-    return CUDA_SUCCESS;
-}
-CUEMU_API cuMemHostRegister_v2(void* address, size_t, unsigned) {
-    Guard guard(driver_mutex);
-    if (registered_host_memory().insert(address).second) return CUDA_SUCCESS;
-    return error(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "cuMemHostRegister: registered twice");
-}
-CUEMU_API cuMemHostUnregister(void* address) {
-    Guard guard(driver_mutex);
-    if (registered_host_memory().erase(address)) return CUDA_SUCCESS;
-    return error(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "cuMemHostUnregister: not registered");
 }

@@ -1,45 +1,35 @@
-// Streams and events. Work runs inside the call that submits it, so every stream is idle whenever the host asks; what
-// remains is the life of the handles, the order rules that can be checked, and the time between events.
-#include <chrono>
+// The calls on streams and events.
 #include <set>
 
-#include "state.h"
-
-struct CUstream_st {
-    unsigned flags;
-    int priority;
-};
+#include "work.h"
 
 struct CUevent_st {
     unsigned flags;
-    bool recorded;
-    std::chrono::steady_clock::time_point time;
+    CUcontext context;
+    std::shared_ptr<cuemu::Stamp> stamp;  // of the last recording; null if there is none
+    cuemu::ItemPtr item;                  // what the recording waits for in its stream; null or done: complete
 };
 
 namespace cuemu {
 namespace {
-
-std::set<CUstream>& live_streams() {
-    static auto* streams = new std::set<CUstream>;
-    return *streams;
-}
 
 std::set<CUevent>& live_events() {
     static auto* events = new std::set<CUevent>;
     return *events;
 }
 
-// 0, 1 and 2 are the default, the legacy and the per-thread stream.
-CUresult check(CUstream stream) {
-    Guard guard(driver_mutex);
-    if (reinterpret_cast<uintptr_t>(stream) <= 2 || live_streams().count(stream)) return CUDA_SUCCESS;
-    return error(CUDA_ERROR_INVALID_HANDLE, "not a live stream");
+CUresult check(const char* call, CUevent event) {
+    if (live_events().count(event)) return CUDA_SUCCESS;
+    return error(CUDA_ERROR_INVALID_HANDLE, std::string(call) + ": not a live event");
 }
 
-CUresult check(CUevent event) {
-    Guard guard(driver_mutex);
-    return live_events().count(event) ? CUDA_SUCCESS : error(CUDA_ERROR_INVALID_HANDLE, "not a live event");
+// Both of a call that has a stream and an event.
+CUresult check(const char* call, CUevent event, CUstream handle, CUstream* stream) {
+    CUresult status = find_stream(call, handle, stream);
+    return status ? status : check(call, event);
 }
+
+bool is_complete(CUevent event) { return !event->item || event->item->done; }
 
 }  // namespace
 }  // namespace cuemu
@@ -49,82 +39,181 @@ using namespace cuemu;
 CUEMU_API cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priority) {
     Guard guard(driver_mutex);
     if (CUresult status = require_context("cuStreamCreate")) return status;
-    *stream = new CUstream_st{flags, priority};
-    live_streams().insert(*stream);
+    if (flags & ~CU_STREAM_NON_BLOCKING) return error(CUDA_ERROR_INVALID_VALUE, "cuStreamCreate: unknown flags");
+    *stream = new_stream(current_context(), flags, priority > 0 ? 0 : priority < -5 ? -5 : priority);
     return CUDA_SUCCESS;
 }
 CUEMU_API cuStreamCreate(CUstream* stream, unsigned flags) { return cuStreamCreateWithPriority(stream, flags, 0); }
 
-CUEMU_API cuStreamDestroy_v2(CUstream stream) {
+CUEMU_API cuStreamDestroy_v2(CUstream handle) {
     Guard guard(driver_mutex);
-    if (!live_streams().erase(stream)) return error(CUDA_ERROR_INVALID_HANDLE, "cuStreamDestroy: not a live stream");
-    delete stream;
+    CUstream stream;
+    if (CUresult status = find_stream("cuStreamDestroy", handle, &stream)) return status;
+    if (stream != handle) return error(CUDA_ERROR_INVALID_HANDLE, "cuStreamDestroy: a default stream");
+    retire_stream(stream);
     return CUDA_SUCCESS;
 }
 
-CUEMU_API cuStreamGetPriority(CUstream stream, int* priority) {
-    if (CUresult status = check(stream)) return status;
-    *priority = reinterpret_cast<uintptr_t>(stream) <= 2 ? 0 : stream->priority;
+CUEMU_API cuStreamGetPriority(CUstream handle, int* priority) {
+    Guard guard(driver_mutex);
+    CUstream stream;
+    if (CUresult status = find_stream("cuStreamGetPriority", handle, &stream)) return status;
+    *priority = stream->priority;
     return CUDA_SUCCESS;
 }
 
-CUEMU_API cuStreamGetFlags(CUstream stream, unsigned* flags) {
-    if (CUresult status = check(stream)) return status;
-    *flags = reinterpret_cast<uintptr_t>(stream) <= 2 ? 0 : stream->flags;
+CUEMU_API cuStreamGetFlags(CUstream handle, unsigned* flags) {
+    Guard guard(driver_mutex);
+    CUstream stream;
+    if (CUresult status = find_stream("cuStreamGetFlags", handle, &stream)) return status;
+    *flags = stream->flags;
+    return CUDA_SUCCESS;
+}
+
+CUEMU_API cuStreamGetCtx(CUstream handle, CUcontext* context) {
+    Guard guard(driver_mutex);
+    CUstream stream;
+    if (CUresult status = find_stream("cuStreamGetCtx", handle, &stream)) return status;
+    *context = stream->context;
+    return CUDA_SUCCESS;
+}
+
+CUEMU_API cuStreamGetDevice(CUstream handle, CUdevice* device) {
+    Guard guard(driver_mutex);
+    CUstream stream;
+    if (CUresult status = find_stream("cuStreamGetDevice", handle, &stream)) return status;
+    *device = stream->context->device;
+    return CUDA_SUCCESS;
+}
+
+CUEMU_API cuStreamGetId(CUstream handle, unsigned long long* id) {
+    Guard guard(driver_mutex);
+    CUstream stream;
+    if (CUresult status = find_stream("cuStreamGetId", handle, &stream)) return status;
+    *id = stream->id;
     return CUDA_SUCCESS;
 }
 
 CUEMU_API cuCtxGetStreamPriorityRange(int* least, int* greatest) {
-    *least = 0;
-    *greatest = -5;
-    return CUDA_SUCCESS;
+    if (least) *least = 0;
+    if (greatest) *greatest = -5;
+    return require_context("cuCtxGetStreamPriorityRange");
 }
 
-CUEMU_API cuCtxSynchronize() { return require_context("cuCtxSynchronize"); }
-CUEMU_API cuStreamSynchronize(CUstream stream) { return check(stream); }
-CUEMU_API cuStreamQuery(CUstream stream) { return check(stream); }
+CUEMU_API cuCtxSynchronize() {
+    Guard guard(driver_mutex);
+    if (CUresult status = require_context("cuCtxSynchronize")) return status;
+    return finish_context(current_context());
+}
+CUEMU_API cuCtxSynchronize_v2(CUcontext context) {
+    Guard guard(driver_mutex);
+    if (!context) return cuCtxSynchronize();
+    if (!is_live_context(context)) return error(CUDA_ERROR_INVALID_CONTEXT, "cuCtxSynchronize: not a live context");
+    return finish_context(context);
+}
 
-CUEMU_API cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
-    CUresult status = check(stream);
-    return status ? status : check(event);
+CUEMU_API cuStreamSynchronize(CUstream handle) {
+    Guard guard(driver_mutex);
+    CUstream stream;
+    if (CUresult status = find_stream("cuStreamSynchronize", handle, &stream)) return status;
+    return finish_stream(stream);
+}
+
+// "Not ready" is an answer and leaves no message.
+CUEMU_API cuStreamQuery(CUstream handle) {
+    Guard guard(driver_mutex);
+    CUstream stream;
+    if (CUresult status = find_stream("cuStreamQuery", handle, &stream)) return status;
+    if (last_item(stream)) advance_once();
+    return last_item(stream) || stream->busy ? CUDA_ERROR_NOT_READY : take_fault(stream->context);
+}
+
+CUEMU_API cuStreamWaitEvent(CUstream handle, CUevent event, unsigned) {
+    Guard guard(driver_mutex);
+    CUstream stream;
+    if (CUresult status = check("cuStreamWaitEvent", event, handle, &stream)) return status;
+    if (is_complete(event)) return CUDA_SUCCESS;
+    return submit(stream, {Kind::kEmpty, "wait for event", nullptr}, {event->item});
+}
+
+CUEMU_API cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
+    Guard guard(driver_mutex);
+    CUstream stream;
+    if (CUresult status = find_stream("cuLaunchHostFunc", handle, &stream)) return status;
+    if (!function) return error(CUDA_ERROR_INVALID_VALUE, "cuLaunchHostFunc: null function");
+    return submit(stream, {Kind::kHost, "host function", [=] { return run_host_function([=] { function(data); }); }});
+}
+
+CUEMU_API cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void* data, unsigned) {
+    Guard guard(driver_mutex);
+    CUstream stream;
+    if (CUresult status = find_stream("cuStreamAddCallback", handle, &stream)) return status;
+    auto call = [=] { callback(handle, CUDA_SUCCESS, data); };
+    return submit(stream, {Kind::kHost, "callback", [=] { return run_host_function(call); }});
 }
 
 CUEMU_API cuEventCreate(CUevent* event, unsigned flags) {
     Guard guard(driver_mutex);
     if (CUresult status = require_context("cuEventCreate")) return status;
-    *event = new CUevent_st{flags, false, {}};
+    if (flags & ~7u || (flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING))) {
+        return error(CUDA_ERROR_INVALID_VALUE, "cuEventCreate: unknown flags, or interprocess without disabled timing");
+    }
+    *event = new CUevent_st{flags, current_context(), nullptr, nullptr};
     live_events().insert(*event);
     return CUDA_SUCCESS;
 }
 
 CUEMU_API cuEventDestroy_v2(CUevent event) {
     Guard guard(driver_mutex);
-    if (!live_events().erase(event)) return error(CUDA_ERROR_INVALID_HANDLE, "cuEventDestroy: not a live event");
+    if (CUresult status = check("cuEventDestroy", event)) return status;
+    live_events().erase(event);
     delete event;
     return CUDA_SUCCESS;
 }
 
-CUEMU_API cuEventRecord(CUevent event, CUstream stream) {
-    CUresult status = check(stream);
-    if (!status) status = check(event);
-    if (status) return status;
-    event->recorded = true;
-    event->time = std::chrono::steady_clock::now();
-    return CUDA_SUCCESS;
+CUEMU_API cuEventRecordWithFlags(CUevent event, CUstream handle, unsigned) {
+    Guard guard(driver_mutex);
+    CUstream stream;
+    if (CUresult status = check("cuEventRecord", event, handle, &stream)) return status;
+    if (stream->context != event->context) {
+        return error(CUDA_ERROR_INVALID_HANDLE, "cuEventRecord: event and stream belong to different contexts");
+    }
+    auto stamp = event->stamp = std::make_shared<Stamp>();
+    auto reach = [stamp] {
+        stamp->time = std::chrono::steady_clock::now();
+        stamp->reached = true;
+        return CUDA_SUCCESS;
+    };
+    CUresult status = submit(stream, {Kind::kEmpty, "record event", reach});
+    event->item = stamp->reached ? nullptr : last_item(stream);
+    return status;
 }
+CUEMU_API cuEventRecord(CUevent event, CUstream stream) { return cuEventRecordWithFlags(event, stream, 0); }
 
 // An event that was never recorded counts as complete.
-CUEMU_API cuEventQuery(CUevent event) { return check(event); }
-CUEMU_API cuEventSynchronize(CUevent event) { return check(event); }
+CUEMU_API cuEventQuery(CUevent event) {
+    Guard guard(driver_mutex);
+    if (CUresult status = check("cuEventQuery", event)) return status;
+    if (!is_complete(event)) advance_once();
+    return is_complete(event) ? take_fault(event->context) : CUDA_ERROR_NOT_READY;
+}
+
+CUEMU_API cuEventSynchronize(CUevent event) {
+    Guard guard(driver_mutex);
+    if (CUresult status = check("cuEventSynchronize", event)) return status;
+    return finish(event->context, is_complete(event) ? nullptr : event->item);
+}
 
 CUEMU_API cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) {
-    CUresult status = check(start);
-    if (!status) status = check(end);
+    Guard guard(driver_mutex);
+    CUresult status = check("cuEventElapsedTime", start);
+    if (!status) status = check("cuEventElapsedTime", end);
     if (status) return status;
-    if (!start->recorded || !end->recorded || (start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) {
+    if (!start->stamp || !end->stamp || (start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) {
         return error(CUDA_ERROR_INVALID_HANDLE, "cuEventElapsedTime: an event without timing, or never recorded");
     }
-    *milliseconds = std::chrono::duration<float, std::milli>(end->time - start->time).count();
+    if (!start->stamp->reached || !end->stamp->reached) return CUDA_ERROR_NOT_READY;
+    *milliseconds = std::chrono::duration<float, std::milli>(end->stamp->time - start->stamp->time).count();
     return CUDA_SUCCESS;
 }
 CUEMU_API cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {

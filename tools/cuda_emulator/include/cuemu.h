@@ -25,6 +25,7 @@
 #define __host__
 #define __constant__
 #define __managed__
+#define CUEMU_VARIABLE __attribute__((visibility("default"), used))
 #define __noinline__ __attribute__((noinline))
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
