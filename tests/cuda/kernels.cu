@@ -1,4 +1,6 @@
 // Kernels for the emulator's own tests: what block-level CUDA code uses, and the errors it has to catch.
+#include <cassert>
+
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -123,3 +125,20 @@ extern "C" __global__ void global_index(float* out, long long offset) {
     __syncthreads();
     out[threadIdx.x + offset] = 1.0f;
 }
+
+// What the checks of streams and graphs launch.
+__device__ int counter = 5;
+__constant__ float table[3] = {1.0f, 2.0f, 3.0f};
+extern "C" __global__ void set_value(int* out, int value, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = value;
+}
+extern "C" __global__ void multiply_add(int* out, const int* in, int factor, int summand, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = factor * in[i] + summand;
+}
+extern "C" __global__ void use_variables(float* out) {
+    atomicAdd(&counter, 1);
+    if (threadIdx.x < 3) out[threadIdx.x] = table[threadIdx.x];
+}
+extern "C" __global__ void assert_positive(const int* x) { assert(x[threadIdx.x] > 0); }

@@ -20,6 +20,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 INCLUDE = HERE / "include"
+INTERFACE = INCLUDE / "cuemu_runtime.h"  # between modules and the driver; a module stays valid while it does not change
 DRIVER_SOURCES = sorted([*(HERE / "runtime").glob("*.cpp"), *(HERE / "driver").glob("*.cpp")])
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -112,7 +113,7 @@ def compile_module(
     driver = build_driver(cache)
     emulator = b"".join(file.read_bytes() for file in sorted(INCLUDE.glob("*.h")))
     project = b"".join(file.read_bytes() for file in headers.values())
-    key = _digest(text, str(path), emulator, project, *options, driver.parent.name)
+    key = _digest(text, str(path), emulator, project, *options)
     output = cache / f"{path.stem if path else 'kernel'}-{key}.so"
     if output.exists():
         return output
@@ -138,7 +139,7 @@ def compile_module(
 def build_driver(cache: Path) -> Path:
     """Builds the stand-in libcuda.so.1 if `cache` does not hold it yet; returns its path."""
     cache.mkdir(parents=True, exist_ok=True)
-    headers = sorted([*INCLUDE.glob("*.h"), *(HERE / "runtime").glob("*.h"), *(HERE / "driver").glob("*.h")])
+    headers = [INTERFACE, *sorted((HERE / "runtime").glob("*.h")), *sorted((HERE / "driver").glob("*.h"))]
     options = ["-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra", "-pthread"]
     key = _digest(*(file.read_bytes() for file in [*DRIVER_SOURCES, *headers]), *options)
     folder = cache / f"driver-{key}"

@@ -48,13 +48,7 @@
 #include "cuemu_half.h"
 #include "cuemu_math.h"
 
-// A failed device assertion ends the launch with an error instead of the process.
-#undef assert
-#ifdef NDEBUG
-#define assert(condition) ((void)0)
-#else
-#define assert(condition) ((condition) ? (void)0 : cuemu_trap("device-side assert: " #condition))
-#endif
+#include "assert.h"
 
 // Entry in the module's symbol table that the driver's cuModuleGetFunction looks up; compiler.py appends one
 // for each `extern "C" __global__` kernel.
