@@ -430,5 +430,189 @@ def late_errors(path: str, sticky: str) -> None:
     assert later == ([710, 710] if int(sticky) else [0, 0]), later
 
 
+def graph_of(driver: Driver, stream: c_void_p, submit: Callable[[], None], mode: int = 1) -> c_void_p:
+    """What `submit` submits to the stream, captured."""
+    driver.cuStreamBeginCapture_v2(stream, mode)
+    submit()
+    graph = c_void_p()
+    driver.cuStreamEndCapture(stream, byref(graph))
+    return graph
+
+
+def count_nodes(driver: Driver, graph: c_void_p) -> int:
+    """The number of nodes of a graph."""
+    count = c_size_t()
+    driver.cuGraphGetNodes(graph, None, byref(count))
+    return count.value
+
+
+def graphs(path: str) -> None:
+    """Capture, replay with new contents, forks and joins, updates, graphs in graphs."""
+    driver = Driver()
+    module, a, b = driver.load(path), driver.stream(), driver.stream(0)
+    x, y, z = driver.memory([1] * N), driver.memory([0] * N), driver.memory([0] * N)
+    host, size = driver.pinned(), c_size_t(4 * N)
+
+    # A chain. Nothing runs during the capture; each launch reads what is there then.
+    def chain() -> None:
+        driver.launch(module, "multiply_add", a, y, x, 2, 1, N)
+        driver.cuMemsetD32Async(z, 9, c_size_t(N), a)
+        driver.cuMemcpyDtoHAsync_v2(host, y, size, a)
+
+    graph = graph_of(driver, a, chain)
+    assert count_nodes(driver, graph) == 3
+    kinds, nodes = [], (c_void_p * 3)()
+    driver.cuGraphGetNodes(graph, nodes, byref(c_size_t(3)))
+    for node in nodes:
+        kind = c_int()
+        driver.cuGraphNodeGetType(c_void_p(node), byref(kind))
+        kinds.append(kind.value)
+    assert kinds == [0, 2, 1]
+    assert driver.read(y) == [0] * N
+    executable = driver.make("cuGraphInstantiateWithFlags", graph, c_uint64(0))
+    driver.cuGraphDestroy(graph)
+    for value in (1, 20):
+        driver.cuMemsetD32Async(x, value, c_size_t(N), a)
+        driver.cuGraphLaunch(executable, a)
+        driver.cuStreamSynchronize(a)
+        assert list(host) == [2 * value + 1] * N and driver.read(z) == [9] * N
+    other = graph_of(driver, a, lambda: (chain(), None)[1])
+    driver.cuGraphExecUpdate_v2(executable, other, (c_uint64 * 3)())
+    shorter = graph_of(driver, a, lambda: driver.cuMemsetD32Async(z, 9, c_size_t(N), a))
+    assert code_of(driver.cuGraphExecUpdate_v2, executable, shorter, (c_uint64 * 3)()) == 910
+
+    # A fork and a join; without the join's edge the result would depend on the order.
+    fork, join = driver.event(), driver.event()
+
+    def forked() -> None:
+        driver.cuMemsetD32Async(x, 3, c_size_t(N), a)
+        driver.cuEventRecord(fork, a)
+        driver.cuStreamWaitEvent(b, fork, 0)
+        driver.launch(module, "multiply_add", b, y, x, 10, 0, N)
+        driver.launch(module, "multiply_add", a, z, x, 100, 0, N)
+        driver.cuEventRecord(join, b)
+        driver.cuStreamWaitEvent(a, join, 0)
+        driver.launch(module, "multiply_add", a, z, y, 1, 5, N)
+
+    graph = graph_of(driver, a, forked)
+    edges = c_size_t()
+    driver.cuGraphGetEdges(graph, None, None, byref(edges))
+    assert (count_nodes(driver, graph), edges.value) == (4, 4)
+    executable = driver.make("cuGraphInstantiateWithFlags", graph, c_uint64(0))
+    for _ in trials(10):
+        driver.cuMemsetD32Async(y, 0, c_size_t(N), a)
+        driver.cuGraphLaunch(executable, a)
+        driver.cuStreamSynchronize(a)
+        assert driver.read(z) == [35] * N and driver.read(y) == [30] * N
+    # Branches of a graph run in any order where streams are late.
+    def racing() -> None:
+        driver.cuEventRecord(fork, a)
+        driver.cuStreamWaitEvent(b, fork, 0)
+        driver.launch(module, "multiply_add", b, y, x, 10, 0, N)
+        driver.launch(module, "multiply_add", a, z, y, 1, 5, N)
+        driver.cuEventRecord(join, b)
+        driver.cuStreamWaitEvent(a, join, 0)
+
+    racy, results = driver.make("cuGraphInstantiateWithFlags", graph_of(driver, a, racing), c_uint64(0)), set()
+    for _ in trials():
+        driver.cuMemsetD32Async(y, 0, c_size_t(N), a)
+        driver.cuGraphLaunch(racy, a)
+        driver.cuStreamSynchronize(a)
+        results |= set(driver.read(z))
+    assert results == ({5, 35} if os.environ["CUEMU_STREAMS"] == "late" else {35}), results
+    # The streams work as before, and a launch can itself be captured.
+    driver.cuMemsetD32Async(z, 0, c_size_t(N), b)
+    driver.cuStreamSynchronize(b)
+    outer = graph_of(driver, b, lambda: driver.cuGraphLaunch(executable, b))
+    nested = driver.make("cuGraphInstantiateWithFlags", outer, c_uint64(0))
+    driver.cuGraphExecDestroy(executable)
+    driver.cuGraphLaunch(nested, b)
+    driver.cuGraphExecDestroy(nested)
+    driver.cuStreamSynchronize(b)
+    assert driver.read(z) == [35] * N
+
+
+def capture_errors(path: str) -> None:
+    """The codes of what a capture forbids, and that the capture is invalid afterwards."""
+    import threading
+
+    driver = Driver()
+    module, a, b, blocking = driver.load(path), driver.stream(), driver.stream(), driver.stream(0)
+    x, out, graph, status = driver.memory([1] * N), c_uint64(), c_void_p(), c_int()
+    event, earlier = driver.event(), driver.event()
+    driver.cuEventRecord(earlier, b)
+    driver.cuStreamSynchronize(b)
+
+    def submit(stream: c_void_p | None) -> None:
+        driver.launch(module, "set_value", stream, x, 5, N)
+
+    def fork() -> None:
+        driver.cuEventRecord(event, a)
+        driver.cuStreamWaitEvent(b, event, 0)
+
+    def elsewhere(call: Callable[..., None], *arguments: Any) -> int:
+        codes: list[int] = []
+        thread = threading.Thread(target=lambda: (driver.use(0), codes.append(code_of(call, *arguments))))
+        thread.start()
+        thread.join()
+        return codes[0]
+
+    def attempt(call: Callable[[], Any], mode: int = 1, stream: c_void_p = a) -> tuple[int, int]:
+        """(code of the call, code of the end) with the call in a capture that has a node."""
+        driver.cuStreamBeginCapture_v2(stream, mode)
+        submit(stream)
+        result = call()
+        code = result if isinstance(result, int) else 0
+        return code, code_of(driver.cuStreamEndCapture, stream, byref(graph))
+
+    allocate = (driver.cuMemAlloc_v2, byref(out), c_size_t(4))
+    for name, expected, arguments in (
+        ("synchronize", (900, 901), (lambda: code_of(driver.cuStreamSynchronize, a),)),
+        ("query", (900, 901), (lambda: code_of(driver.cuStreamQuery, a),)),
+        ("synchronize the context", (900, 901), (lambda: code_of(driver.cuCtxSynchronize), 2)),
+        ("work on the default stream", (0, 0), (lambda: code_of(submit, None),)),
+        ("the default stream, blocking", (906, 901), (lambda: code_of(submit, None), 1, blocking)),
+        ("event of the capture", (907, 901), (lambda: (fork(), code_of(driver.cuEventQuery, event))[1],)),
+        ("event from before", (905, 901), (lambda: code_of(driver.cuStreamWaitEvent, a, earlier, 0),)),
+        ("unjoined", (0, 904), (lambda: (fork(), submit(b), 0)[2],)),
+        ("forked without work", (0, 0), (lambda: (fork(), 0)[1],)),
+        ("end in the other stream", (903, 901), (lambda: (fork(), code_of(driver.cuStreamEndCapture, b, byref(graph)))[1],)),
+        ("end in another thread", (908, 0), (lambda: elsewhere(driver.cuStreamEndCapture, a, byref(graph)),)),
+        ("begin twice", (401, 0), (lambda: code_of(driver.cuStreamBeginCapture_v2, a, 1),)),
+        ("allocate, thread-local", (900, 901), (lambda: code_of(*allocate), 1)),
+        ("allocate, global", (900, 901), (lambda: code_of(*allocate), 0)),
+        ("allocate, relaxed", (0, 0), (lambda: code_of(*allocate), 2)),
+        ("allocate elsewhere, thread-local", (0, 0), (lambda: elsewhere(*allocate), 1)),
+        ("allocate elsewhere, global", (900, 901), (lambda: elsewhere(*allocate), 0)),
+        ("blocking copy", (900, 901), (lambda: code_of(driver.read, x),)),
+    ):
+        codes = attempt(*arguments)
+        assert codes == expected, (name, codes)
+        for stream in (a, b, blocking):  # none of them is captured any more
+            driver.cuStreamIsCapturing(stream, byref(status))
+            assert status.value == 0, name
+            driver.cuStreamSynchronize(stream)
+
+    assert code_of(driver.cuStreamBeginCapture_v2, None, 1) == 900
+    assert code_of(driver.cuStreamEndCapture, a, byref(graph)) == 401
+    # Two captures do not merge.
+    driver.cuStreamBeginCapture_v2(a, 1)
+    driver.cuStreamBeginCapture_v2(b, 1)
+    driver.cuEventRecord(event, a)
+    driver.cuStreamIsCapturing(b, byref(status))
+    assert status.value == 1
+    assert code_of(driver.cuStreamWaitEvent, b, event, 0) == 902
+    driver.cuStreamIsCapturing(b, byref(status))
+    assert status.value == 2
+    assert code_of(submit, a) == 901
+    assert [code_of(driver.cuStreamEndCapture, s, byref(graph)) for s in (a, b)] == [901, 901] and not graph
+    # A thread may allow itself what captures forbid.
+    mode = c_int(2)
+    driver.cuThreadExchangeStreamCaptureMode(byref(mode))
+    assert mode.value == 0 and attempt(lambda: code_of(*allocate), 0) == (0, 0)
+    driver.cuThreadExchangeStreamCaptureMode(byref(mode))
+    assert mode.value == 2 and attempt(lambda: code_of(*allocate), 0) == (900, 901)
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]](*sys.argv[2:])

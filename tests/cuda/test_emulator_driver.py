@@ -62,3 +62,10 @@ def test_late_streams_show_missing_synchronisation(emulator: EmulatorProcess, ke
 def test_late_errors(emulator: EmulatorProcess, kernels: Path, errors: str, sticky: int) -> None:
     """CUEMU_ERRORS."""
     check(emulator, "late_errors", kernels, sticky, CUEMU_STREAMS="late", CUEMU_ERRORS=errors)
+
+
+@pytest.mark.parametrize("streams", ["eager", "late"])
+@pytest.mark.parametrize("name", ["graphs", "capture_errors"])
+def test_graphs(emulator: EmulatorProcess, kernels: Path, name: str, streams: str) -> None:
+    """Stream capture and its rules."""
+    check(emulator, name, kernels, CUEMU_STREAMS=streams)

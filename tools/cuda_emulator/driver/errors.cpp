@@ -32,6 +32,7 @@ const std::map<CUresult, ErrorName>& error_names() {
         ENTRY(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, "peer access is not supported between these two devices"),
         ENTRY(CUDA_ERROR_FILE_NOT_FOUND, "file not found"),
         ENTRY(CUDA_ERROR_INVALID_HANDLE, "invalid resource handle"),
+        ENTRY(CUDA_ERROR_ILLEGAL_STATE, "the operation cannot be performed in the present state"),
         ENTRY(CUDA_ERROR_NOT_FOUND, "named symbol not found"),
         ENTRY(CUDA_ERROR_NOT_READY, "device not ready"),
         ENTRY(CUDA_ERROR_ILLEGAL_ADDRESS, "an illegal memory access was encountered"),

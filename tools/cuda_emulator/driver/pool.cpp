@@ -50,10 +50,15 @@ CUresult check(const char* call, CUmemoryPool pool) {
     return error(CUDA_ERROR_INVALID_HANDLE, std::string(call) + ": not a live memory pool");
 }
 
+CUresult refuse_in_capture(const char* call, CUstream stream) {
+    return spoil_capture(stream->capture, CUDA_ERROR_NOT_SUPPORTED,
+                         std::string(call) + ": the emulator's graphs have no nodes for memory");
+}
+
 // The address is known at once; the memory gets its fresh contents when the stream comes to it, so that work of another
 // stream that uses it too early is undone.
 CUresult allocate(const char* call, CUdeviceptr* address, size_t size, CUmemoryPool pool, CUstream stream) {
-    if (stream->capture) return refuse_during_capture(call);
+    if (stream->capture) return refuse_in_capture(call, stream);
     if (!size) return error(CUDA_ERROR_INVALID_VALUE, std::string(call) + ": size is 0");
     CUresult status = take_memory(pool->device, size, address, false);
     if (status == CUDA_ERROR_OUT_OF_MEMORY) {  // frees may be outstanding
@@ -95,7 +100,7 @@ CUEMU_API cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
     Guard guard(driver_mutex);
     CUstream stream;
     if (CUresult status = find_stream("cuMemFreeAsync", handle, &stream)) return status;
-    if (stream->capture) return refuse_during_capture("cuMemFreeAsync");
+    if (stream->capture) return refuse_in_capture("cuMemFreeAsync", stream);
     Range range = device_range(address);
     if (!range || range.address != address) {
         return error(CUDA_ERROR_INVALID_VALUE, "cuMemFreeAsync: not the start of a live allocation");

@@ -1,13 +1,14 @@
 // The calls on streams and events.
 #include <set>
 
-#include "work.h"
+#include "graph.h"
 
 struct CUevent_st {
     unsigned flags;
     CUcontext context;
     std::shared_ptr<cuemu::Stamp> stamp;  // of the last recording; null if there is none
     cuemu::ItemPtr item;                  // what the recording waits for in its stream; null or done: complete
+    cuemu::CapturedEvent captured;        // if the last recording was in a captured stream
 };
 
 namespace cuemu {
@@ -27,6 +28,18 @@ CUresult check(const char* call, CUevent event) {
 CUresult check(const char* call, CUevent event, CUstream handle, CUstream* stream) {
     CUresult status = find_stream(call, handle, stream);
     return status ? status : check(call, event);
+}
+
+CUresult refuse_waiting(const char* call, CUevent event) {
+    if (!event->captured) return refuse_during_capture(call);
+    return spoil_capture(event->captured.capture, CUDA_ERROR_CAPTURED_EVENT,
+                         std::string(call) + ": the event was recorded in a captured stream");
+}
+
+// Flags of recording and waiting that make a node of the graph instead of an edge.
+CUresult refuse_external(const char* call, CUstream stream) {
+    return spoil_capture(stream->capture, CUDA_ERROR_NOT_SUPPORTED,
+                         std::string(call) + ": the emulator's graphs have no nodes for events");
 }
 
 bool is_complete(CUevent event) { return !event->item || event->item->done; }
@@ -103,12 +116,14 @@ CUEMU_API cuCtxGetStreamPriorityRange(int* least, int* greatest) {
 CUEMU_API cuCtxSynchronize() {
     Guard guard(driver_mutex);
     if (CUresult status = require_context("cuCtxSynchronize")) return status;
+    if (CUresult status = refuse_waiting("cuCtxSynchronize", current_context())) return status;
     return finish_context(current_context());
 }
 CUEMU_API cuCtxSynchronize_v2(CUcontext context) {
     Guard guard(driver_mutex);
     if (!context) return cuCtxSynchronize();
     if (!is_live_context(context)) return error(CUDA_ERROR_INVALID_CONTEXT, "cuCtxSynchronize: not a live context");
+    if (CUresult status = refuse_waiting("cuCtxSynchronize", context)) return status;
     return finish_context(context);
 }
 
@@ -116,6 +131,7 @@ CUEMU_API cuStreamSynchronize(CUstream handle) {
     Guard guard(driver_mutex);
     CUstream stream;
     if (CUresult status = find_stream("cuStreamSynchronize", handle, &stream)) return status;
+    if (CUresult status = refuse_waiting("cuStreamSynchronize", stream)) return status;
     return finish_stream(stream);
 }
 
@@ -124,14 +140,17 @@ CUEMU_API cuStreamQuery(CUstream handle) {
     Guard guard(driver_mutex);
     CUstream stream;
     if (CUresult status = find_stream("cuStreamQuery", handle, &stream)) return status;
+    if (CUresult status = refuse_waiting("cuStreamQuery", stream)) return status;
     if (last_item(stream)) advance_once();
     return last_item(stream) || stream->busy ? CUDA_ERROR_NOT_READY : take_fault(stream->context);
 }
 
-CUEMU_API cuStreamWaitEvent(CUstream handle, CUevent event, unsigned) {
+CUEMU_API cuStreamWaitEvent(CUstream handle, CUevent event, unsigned flags) {
     Guard guard(driver_mutex);
     CUstream stream;
     if (CUresult status = check("cuStreamWaitEvent", event, handle, &stream)) return status;
+    if (flags && stream->capture) return refuse_external("cuStreamWaitEvent", stream);
+    if (event->captured || (stream->capture && event->stamp)) return capture_wait(stream, event->captured);
     if (is_complete(event)) return CUDA_SUCCESS;
     return submit(stream, {Kind::kEmpty, "wait for event", nullptr}, {event->item});
 }
@@ -158,7 +177,7 @@ CUEMU_API cuEventCreate(CUevent* event, unsigned flags) {
     if (flags & ~7u || (flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING))) {
         return error(CUDA_ERROR_INVALID_VALUE, "cuEventCreate: unknown flags, or interprocess without disabled timing");
     }
-    *event = new CUevent_st{flags, current_context(), nullptr, nullptr};
+    *event = new CUevent_st{flags, current_context(), nullptr, nullptr, {}};
     live_events().insert(*event);
     return CUDA_SUCCESS;
 }
@@ -171,13 +190,20 @@ CUEMU_API cuEventDestroy_v2(CUevent event) {
     return CUDA_SUCCESS;
 }
 
-CUEMU_API cuEventRecordWithFlags(CUevent event, CUstream handle, unsigned) {
+CUEMU_API cuEventRecordWithFlags(CUevent event, CUstream handle, unsigned flags) {
     Guard guard(driver_mutex);
     CUstream stream;
     if (CUresult status = check("cuEventRecord", event, handle, &stream)) return status;
     if (stream->context != event->context) {
         return error(CUDA_ERROR_INVALID_HANDLE, "cuEventRecord: event and stream belong to different contexts");
     }
+    if (flags && stream->capture) return refuse_external("cuEventRecord", stream);
+    if (stream->capture) {
+        if (stream->capture->invalid) return error(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "cuEventRecord");
+        event->captured = {stream->capture, stream->capture_tail};
+        return CUDA_SUCCESS;
+    }
+    event->captured = {};
     auto stamp = event->stamp = std::make_shared<Stamp>();
     auto reach = [stamp] {
         stamp->time = std::chrono::steady_clock::now();
@@ -194,6 +220,7 @@ CUEMU_API cuEventRecord(CUevent event, CUstream stream) { return cuEventRecordWi
 CUEMU_API cuEventQuery(CUevent event) {
     Guard guard(driver_mutex);
     if (CUresult status = check("cuEventQuery", event)) return status;
+    if (CUresult status = refuse_waiting("cuEventQuery", event)) return status;
     if (!is_complete(event)) advance_once();
     return is_complete(event) ? take_fault(event->context) : CUDA_ERROR_NOT_READY;
 }
@@ -201,6 +228,7 @@ CUEMU_API cuEventQuery(CUevent event) {
 CUEMU_API cuEventSynchronize(CUevent event) {
     Guard guard(driver_mutex);
     if (CUresult status = check("cuEventSynchronize", event)) return status;
+    if (CUresult status = refuse_waiting("cuEventSynchronize", event)) return status;
     return finish(event->context, is_complete(event) ? nullptr : event->item);
 }
 

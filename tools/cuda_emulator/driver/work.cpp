@@ -1,4 +1,4 @@
-#include "work.h"
+#include "graph.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -157,6 +157,7 @@ CUresult find_stream(const char* call, CUstream handle, CUstream* stream) {
 }
 
 void retire_stream(CUstream stream) {
+    leave_capture(stream);
     stream->live = false;
     delete_if_retired(stream);
 }
@@ -164,6 +165,8 @@ void retire_stream(CUstream stream) {
 ItemPtr last_item(CUstream stream) { return stream->queue.empty() ? nullptr : stream->queue.back(); }
 
 CUresult submit(CUstream stream, Action action, const std::vector<ItemPtr>& after) {
+    if (stream->capture) return capture_action(stream, std::move(action));
+    if (CUresult status = refuse_default_stream(action.name, stream)) return status;
     bool late = streams_are_late();
     if (!late && !pending && !stream->busy) {
         stream->busy = true;
