@@ -21,6 +21,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from tools.codegen.cuda import expressions_source
 from tools.codegen.generate import generate
 from tools.codegen.schema import load
 from tools.codegen.stubs import write_documentation
@@ -81,7 +82,9 @@ class Builder:
         modules = self.modules()
         self.link_include_tree(modules)
         pxds = sorted((ROOT / "cysrc").rglob("*.pxd"))
-        self.pxd = digest(*(p.read_bytes() for p in pxds))
+        # nothing outside of cysrc/cuda reads its declarations
+        self.pxd = digest(*(p.read_bytes() for p in pxds if p.parent.name != "cuda"))
+        self.cuda_pxd = digest(self.pxd, *(p.read_bytes() for p in pxds if p.parent.name == "cuda"))
         self.operators_pxd = digest(self.pxd, (self.generated / "operators.pxd").read_bytes())
         try:
             self.parallel([(self.cythonize, (name, source)) for name, source in modules.items()] + [(self.cythonize_shared, ())])
@@ -191,7 +194,7 @@ class Builder:
         out = self.c_path(name)
         included = ROOT / "cysrc" / "ops" / source.name
         text = source.read_text()
-        parts = [text, included.read_bytes() if included.exists() else b"", self.operators_pxd if "_C.operators cimport" in text else self.pxd]
+        parts = [text, included.read_bytes() if included.exists() else b"", self.operators_pxd if "_C.operators cimport" in text else self.cuda_pxd if source.parent.name == "cuda" else self.pxd]
         for p in sorted((ROOT / "cysrc" / "ops").glob(f"{source.stem}_*.pxi")):
             parts.append(p.read_bytes())
         # boundscheck concerns Python's lists and tuples alone (kernels work on pointers): an index of what a caller passed must
@@ -280,6 +283,8 @@ class Builder:
             destination.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(p, destination)
         shutil.copyfile(self.generated / "operators.pxd", self.target / "operators.pxd")
+        shutil.copytree(ROOT / "cuda_src", self.target / "cuda" / "src", dirs_exist_ok=True)
+        (self.target / "cuda" / "expressions.py").write_text(expressions_source(self.operators))
         bundled = self.target / "libgomp.so.1"
         bundled.unlink(missing_ok=True)
         if os.environ.get("TENSORRT_LITE_BUNDLE_OPENMP", "") not in ("", "0"):

@@ -17,7 +17,7 @@ from libc.stdint cimport int64_t, uint64_t
 from cpython.object cimport PyObject
 from tensorrt_lite._C.core.dtype cimport Scalar, category, dtype_of, CAT_FLOAT, CAT_COMPLEX
 from tensorrt_lite._C.core.tensor cimport (
-    TensorBase, K_AUTOGRAD, K_FORWARD_AD, KEY_FORWARD_AD, KEY_CUSTOM, alias_of, same_sizes, shape_of, shape_text, strides_of, has_internal_overlap,
+    TensorBase, K_AUTOGRAD, K_FORWARD_AD, K_CUDA, KEY_FORWARD_AD, KEY_CUDA, KEY_CUSTOM, alias_of, same_sizes, shape_of, shape_text, strides_of, has_internal_overlap,
     version_of)
 from tensorrt_lite._C.core.dispatch cimport tls, attach, trt_thread_state, trt_operator, register_kernel, boxed_call, FRESH, OUT, INPLACE, OPS
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, PROMOTE_REAL_OUT
@@ -353,6 +353,16 @@ cdef bint has_key(object x) noexcept:
     return False
 
 
+cdef bint on_cuda(object x) noexcept:
+    if isinstance(x, TensorBase):
+        return (<TensorBase>x).keys & K_CUDA != 0
+    if isinstance(x, (list, tuple)):
+        for y in x:
+            if on_cuda(y):
+                return True
+    return False
+
+
 cdef object boxed(trt_operator* op, tuple arguments, object out, int mode):
     """A call whose arguments were made Python objects: to the rule for tangents, or to a custom backend's kernel."""
     cdef trt_thread_state* state = tls()
@@ -363,7 +373,7 @@ cdef object boxed(trt_operator* op, tuple arguments, object out, int mode):
             return with_tangents(op, arguments, out, FRESH if mode == NO_OUT else mode)
         finally:
             state.excluded = before
-    return boxed_call(op.name, KEY_CUSTOM, arguments if mode == NO_OUT else arguments + (out,))
+    return boxed_call(op.name, KEY_CUDA if on_cuda(arguments) or on_cuda(out) else KEY_CUSTOM, arguments if mode == NO_OUT else arguments + (out,))
 
 
 cdef object underived(trt_operator* op, object result):

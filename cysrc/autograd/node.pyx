@@ -8,9 +8,10 @@ cimport cython
 from cpython.object cimport PyObject, PyTypeObject
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype_of, category, CAT_COMPLEX, C64
 from tensorrt_lite._C.core.tensor cimport (
-    TensorBase, tensor_type, K_AUTOGRAD, K_FORWARD_AD, alias_of, version_of, shape_of, same_sizes, shape_text, bump_version, data_of, shared_version, strides_of,
+    TensorBase, tensor_type, K_AUTOGRAD, K_FORWARD_AD, alias_of, version_of, shape_of, same_sizes, shape_text, bump_version, data_of, shared_version, strides_of, place_of,
     CREATED_DEFAULT, CREATED_NO_GRAD, CREATED_MULTI_OUTPUT, CREATED_INFERENCE, CREATED_IN_FUNCTION)
 from tensorrt_lite._C.core.dispatch cimport tls, attach
+from tensorrt_lite._C.core.device cimport make_device
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, pointwise
 from tensorrt_lite._C.core.args cimport scalar_object
 
@@ -479,7 +480,7 @@ cdef inline bint has_loop(const PointwiseInfo* fused, int n, PyObject** inputs):
 
 cdef object input_meta(TensorBase t):
     """What `reduce_gradient` needs to bring a gradient back to an input's shape and type."""
-    return (shape_of(t), <int>t.dtype)
+    return (shape_of(t), <int>t.dtype, place_of(t))
 
 
 cdef TensorBase reduce_gradient(TensorBase g, object meta):
@@ -494,7 +495,13 @@ cdef TensorBase reduce_gradient(TensorBase g, object meta):
         r = r.sum_to_size(meta[0])
     if (<TensorBase>r).dtype != code:
         r = r.to(dtype_of(code))
+    if place_of(<TensorBase>r) != <int>meta[2]:
+        r = r.to(device_at(meta[2]))
     return <TensorBase>r
+
+
+cdef object device_at(int place):
+    return make_device(place & 0xFF, (place >> 8) - 1 if place >> 8 else None)
 
 
 cdef class OpNode(Node):

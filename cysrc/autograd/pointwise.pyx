@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t, uint64_t
 from cpython.object cimport PyObject
 from tensorrt_lite._C.core.dtype cimport Scalar, category, dtype_of, CAT_FLOAT, CAT_BOOL, CAT_COMPLEX
 from tensorrt_lite._C.core.tensor cimport (
-    TensorBase, same_sizes, version_of, bump_version, shape_text, K_AUTOGRAD, K_FORWARD_AD, K_DERIVATIVES, K_BACKENDS, KEY_META, KEY_CPU, KEY_AUTOGRAD, KEY_FORWARD_AD, KEY_CUSTOM, KEY_PYTHON, shape_of)
+    TensorBase, same_sizes, version_of, bump_version, shape_text, K_AUTOGRAD, K_FORWARD_AD, K_DERIVATIVES, K_BACKENDS, KEY_META, KEY_CPU, KEY_CUDA, KEY_AUTOGRAD, KEY_FORWARD_AD, KEY_CUSTOM, KEY_PYTHON, shape_of)
 from tensorrt_lite._C.core.dispatch cimport (
     tls, attach, resolve, trt_operator, operator_table, register_kernel, boxed_call, FRESH, OUT, INPLACE, top_bit, OPS)
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, PROMOTE_REAL_OUT, pointwise1, pointwise2, pointwise3, result_code
@@ -464,18 +464,21 @@ cdef int register_pointwise(PointwiseInfo* info, dict names, int operator_id) ex
     if info.nin == 1:
         register_kernel(operator_id, info.name, KEY_CPU, <void*>cpu1)
         register_kernel(operator_id, info.name, KEY_META, <void*>cpu1)
+        register_kernel(operator_id, info.name, KEY_CUDA, <void*>cpu1)
         register_kernel(operator_id, info.name, KEY_CUSTOM, <void*>custom1)
         register_kernel(operator_id, info.name, KEY_AUTOGRAD, <void*>autograd1)
         register_kernel(operator_id, info.name, KEY_FORWARD_AD, <void*>forward1)
     elif info.nin == 2:
         register_kernel(operator_id, info.name, KEY_CPU, <void*>cpu2)
         register_kernel(operator_id, info.name, KEY_META, <void*>cpu2)
+        register_kernel(operator_id, info.name, KEY_CUDA, <void*>cpu2)
         register_kernel(operator_id, info.name, KEY_CUSTOM, <void*>custom2)
         register_kernel(operator_id, info.name, KEY_AUTOGRAD, <void*>autograd2)
         register_kernel(operator_id, info.name, KEY_FORWARD_AD, <void*>forward2)
     else:
         register_kernel(operator_id, info.name, KEY_CPU, <void*>cpu3)
         register_kernel(operator_id, info.name, KEY_META, <void*>cpu3)
+        register_kernel(operator_id, info.name, KEY_CUDA, <void*>cpu3)
         register_kernel(operator_id, info.name, KEY_CUSTOM, <void*>custom3)
         register_kernel(operator_id, info.name, KEY_AUTOGRAD, <void*>autograd3)
         register_kernel(operator_id, info.name, KEY_FORWARD_AD, <void*>forward3)

@@ -2,7 +2,7 @@
 from libc.stdint cimport int64_t, uint64_t, uint32_t
 from cpython.object cimport PyObject
 from tensorrt_lite._C.core.dtype cimport Scalar
-from tensorrt_lite._C.core.tensor cimport TensorBase
+from tensorrt_lite._C.core.tensor cimport TensorBase, MAX_DIMS
 from tensorrt_lite._C.core.dispatch cimport trt_operator
 
 cdef extern from "pointwise.h" nogil:
@@ -21,6 +21,7 @@ cdef extern from "pointwise.h" nogil:
         loop_t loops[12]
         signed char in_type[6]
         trt_operator* op
+        void* on_device[12]
         PyObject* function
         PyObject* function_inplace
         const PointwiseInfo* fused[3]
@@ -56,6 +57,22 @@ cdef extern from "pointwise.h" nogil:
 cdef enum:
     MAX_OPERANDS = 7
     STAGE = 256                   # elements of a staged block (L1)
+
+cdef struct Iter:
+    int nop
+    int ndim
+    int tile_dim                  # 0: rows go one by one; otherwise the dimension that pairs with 0 in tiles
+    int direct                    # no operand needs staging
+    int any_stride                # the loop takes operands of any stride but 0, in their own types
+    int dtype[MAX_OPERANDS]
+    int need[MAX_OPERANDS]
+    char* base[MAX_OPERANDS]
+    int64_t sizes[MAX_DIMS]
+    int64_t stride[MAX_OPERANDS][MAX_DIMS]
+    int scalar_forms
+    unsigned on_host              # bit i: operand i is one number in host memory, beside operands on a device
+    loop_t loop
+    const Scalar* params
 
 cdef TensorBase pointwise(const PointwiseInfo* info, int nin, PyObject** inputs, const Scalar* params, TensorBase out, int mode)
 cdef TensorBase pointwise1(const PointwiseInfo* info, TensorBase a, const Scalar* params, TensorBase out, int mode)

@@ -10,13 +10,14 @@ from libc.string cimport memcmp, memcpy, memmove
 from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_drop
 from tensorrt_lite._C.core.parallel cimport parallel_for, num_threads, GRAIN
 from tensorrt_lite._C.core.tensor cimport (
-    TensorBase, ITEM_SIZE, MAX_DIMS, data_of, same_sizes, empty_tensor, empty_strided_tensor, empty_like_tensor, shape_text, resize_tensor,
+    TensorBase, ITEM_SIZE, MAX_DIMS, data_of, place_of, same_sizes, empty_tensor, empty_strided_tensor, empty_like_tensor, shape_text, resize_tensor,
     has_internal_overlap, memory_overlap, alias_of, contiguous_strides, K_CPU, K_META, bump_version, new_tensor)
 from tensorrt_lite._C.core.dtype cimport (
     Scalar, promotion, category, default_float_code, can_cast, to_real, to_complex, dtype_of, dtype_label, item_size, BOOL, F32, F64, U8, I64, C64, C128,
     CAT_BOOL, CAT_INT, CAT_FLOAT, CAT_COMPLEX)
 from tensorrt_lite._C.core.dispatch cimport FRESH, OUT, INPLACE
-from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_META
+from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, DEV_META
+from tensorrt_lite._C.core.storage cimport device_hooks
 
 cdef extern from *:
     """
@@ -43,22 +44,6 @@ cdef extern from "stage.h" nogil:
 cdef enum:
     TILE_ROWS = 64
     TILE_COLS = 128
-
-cdef struct Iter:
-    int nop
-    int ndim
-    int tile_dim                  # 0: rows go one by one; otherwise the dimension that pairs with 0 in tiles
-    int direct                    # no operand needs staging
-    int any_stride                # the loop takes operands of any stride but 0, in their own types
-    int dtype[MAX_OPERANDS]
-    int need[MAX_OPERANDS]
-    char* base[MAX_OPERANDS]
-    int64_t sizes[MAX_DIMS]
-    int64_t stride[MAX_OPERANDS][MAX_DIMS]
-    int scalar_forms
-    loop_t loop
-    const Scalar* params
-
 
 cdef inline bint is_direct(Iter* it, int i, int64_t stride) noexcept nogil:
     if it.dtype[i] != it.need[i]:
@@ -430,7 +415,7 @@ cdef TensorBase pointwise(const PointwiseInfo* info, int nin, PyObject** inputs,
     cdef int64_t stride[MAX_OPERANDS][MAX_DIMS]
     cdef int64_t fresh[MAX_DIMS]
     cdef int perm[MAX_DIMS]
-    cdef int ndim, compute, result, i, k, j, d, first = 0, device = -1
+    cdef int ndim, compute, result, i, k, j, d, first = 0, device = -1, on_device = 0
     cdef TensorBase x
     cdef bint expanded = False
     if info.promote & PROMOTE_FIRST_BOOL:
@@ -441,9 +426,12 @@ cdef TensorBase pointwise(const PointwiseInfo* info, int nin, PyObject** inputs,
     for i in range(nin):
         x = <TensorBase>inputs[i]
         if not (x.ndim == 0 and x.device_type == DEV_CPU):
-            device = x.device_type
+            device = place_of(x)
+            on_device = check_place(info, on_device, device)
     if device < 0:
-        device = DEV_CPU if out is None else out.device_type
+        device = DEV_CPU if out is None else place_of(out)
+    if out is not None:
+        on_device = check_place(info, on_device, place_of(out))
     if info.checks & CHECK_SUBTRACTION and nin == 2:
         check_operands(info, inputs, params, compute)
     if info.loops[compute] == NULL:
@@ -487,6 +475,7 @@ cdef TensorBase pointwise(const PointwiseInfo* info, int nin, PyObject** inputs,
         return out
     it.nop = nin + 1
     it.any_stride = 0
+    it.on_host = 0
     it.loop = info.loops[compute]
     it.params = params
     it.scalar_forms = info.scalar_forms
@@ -498,6 +487,8 @@ cdef TensorBase pointwise(const PointwiseInfo* info, int nin, PyObject** inputs,
         it.dtype[i + 1] = x.dtype
         it.need[i + 1] = BOOL if info.in_type[i] == IN_BOOL else compute
         it.base[i + 1] = data_of(x)
+        if on_device and x.device_type == DEV_CPU:
+            it.on_host |= 2 << i
         if x.storage.block == NULL:
             raise NotImplementedError(f"{info.name.decode()}: Cannot copy out of meta tensor; no data!")
     # drop dimensions of size 1, merge neighbours that continue each other
@@ -523,8 +514,30 @@ cdef TensorBase pointwise(const PointwiseInfo* info, int nin, PyObject** inputs,
         for i in range(it.nop):
             it.stride[i][0] = ITEM_SIZE[it.dtype[i]]
     it.ndim = d + 1
-    run_iteration(&it, info.cost, out.numel, out, nin, inputs)
+    if on_device:
+        device_hooks().iterate(info, &it, compute, out.numel, out.device_index)
+    else:
+        run_iteration(&it, info.cost, out.numel, out, nin, inputs)
     return out
+
+
+cdef inline int check_place(const PointwiseInfo* info, int known, int place) except -1:
+    """The CUDA device that operands lie on, 0 for none: `known` from those before, `place` of the next."""
+    if known == place or place & 0xFF != DEV_CUDA:
+        if known and place == DEV_CPU:
+            different_devices(info.name, known, place)
+        return known
+    if known:
+        different_devices(info.name, known, place)
+    return place
+
+
+cdef int different_devices(const char* name, int a, int b) except -1:
+    raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {place_text(a)} and {place_text(b)}! ({name.decode()})")
+
+
+cdef str place_text(int place):
+    return f"cuda:{(place >> 8) - 1}" if place & 0xFF == DEV_CUDA else "cpu" if place == DEV_CPU else "meta" if place == DEV_META else "the custom device"
 
 
 cdef void fresh_strides(int ndim, const int64_t* shape, const int* perm, int64_t* strides) noexcept:
@@ -739,6 +752,7 @@ cdef void convert_run(char** data, const int64_t* stride, int64_t n, const Scala
 cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
     """destination[...] = source, broadcast and converted; the destination's shape stays."""
     cdef Iter it
+    cdef bint on_device = destination.device_type == DEV_CUDA
     cdef int64_t stride[2][MAX_DIMS]
     cdef int perm[MAX_DIMS]
     cdef int i, j, k, d = -1
@@ -760,7 +774,9 @@ cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
         stride[1][k] = source.strides[j] * ITEM_SIZE[source.dtype] if j >= 0 and source.sizes[j] != 1 else 0
     if destination.numel == 0:
         return 0
-    if destination.contiguous and source.contiguous and destination.dtype == source.dtype and destination.numel == source.numel and destination.numel < 4096:
+    if (on_device or source.device_type == DEV_CUDA) and place_of(destination) != place_of(source) and not (on_device and source.ndim == 0 and source.device_type == DEV_CPU):
+        return device_hooks().copy(destination, source, False)
+    if destination.contiguous and source.contiguous and destination.dtype == source.dtype and destination.numel == source.numel and destination.numel < 4096 and not on_device:
         memcpy_safe(data_of(destination), data_of(source), destination.numel * ITEM_SIZE[source.dtype])
         return 0
     if memory_overlap(destination, source) == 1:
@@ -795,6 +811,9 @@ cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
         it.stride[0][0] = ITEM_SIZE[it.dtype[0]]
         it.stride[1][0] = ITEM_SIZE[it.dtype[1]]
     it.ndim = d + 1
+    if on_device:
+        it.on_host = 2 if source.device_type == DEV_CPU else 0
+        return device_hooks().iterate(NULL, &it, destination.dtype, destination.numel, destination.device_index)
     if d > 0 and it.sizes[0] < 8 and it.sizes[1] >= 4 * it.sizes[0] and it.sizes[1] <= 4096:
         # rows of a few elements: the next dimension, strided, costs less than a call for each of them, and its cache lines stay near
         it.sizes[0], it.sizes[1] = it.sizes[1], it.sizes[0]
@@ -811,7 +830,7 @@ cdef inline void memcpy_safe(char* d, const char* s, int64_t n) noexcept:
 
 
 cdef TensorBase contiguous_copy(TensorBase t):
-    cdef TensorBase r = empty_tensor(t.ndim, t.sizes, t.dtype, t.device_type)
+    cdef TensorBase r = empty_tensor(t.ndim, t.sizes, t.dtype, place_of(t))
     copy_elements(r, t)
     return r
 
@@ -836,7 +855,7 @@ cdef int fill_elements(TensorBase t, const Scalar* value) except -1:
     cdef char number[16]
     if t.numel == 0 or t.device_type == DEV_META:
         return 0
-    if t.contiguous and t.numel < 4096:
+    if t.contiguous and t.numel < 4096 and t.device_type == DEV_CPU:
         store_scalar(number, t.dtype, value)
         fill_block(data_of(t), number, t.numel, ITEM_SIZE[t.dtype])
         return 0

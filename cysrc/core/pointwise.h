@@ -22,6 +22,7 @@ struct PointwiseInfo {
   loop_t loops[12];            /* by compute type */
   signed char in_type[6];      /* IN_*: which type an input is converted to */
   struct trt_operator* op;
+  void* on_device[12];         /* its kernels on CUDA by compute type, once loaded */
   PyObject* function;          /* the public function, for __torch_function__ */
   PyObject* function_inplace;
   const PointwiseInfo* fused[3];       /* backward kernel of each input */

@@ -11,6 +11,19 @@ cdef class Storage:
     cdef object owner              # what keeps external memory alive
     cdef object __weakref__
 
+# What a device with memory of its own does for the core; its module fills them in when it is first needed. Addresses on the device
+# are kept where host addresses are: nothing of the core reads through them.
+cdef struct DeviceHooks:
+    object (*allocate)(int64_t nbytes, int index)                       # a Storage; index -1: the current device
+    int (*current)() except -1                                          # index of this thread's current device
+    int (*use)(int index) except -1                                     # makes it current; returns the one before
+    int (*move)(char* to, const char* source, int64_t nbytes, int index) except -1     # within one device
+    int (*copy)(object destination, object source, bint non_blocking) except -1        # tensors of two devices
+    int (*iterate)(const void* info, void* it, int compute, int64_t numel, int index) except -1   # a PointwiseInfo (NULL: a copy), an Iter
+
+cdef DeviceHooks* device_hooks() except NULL
+cdef void install_device_hooks(const DeviceHooks* given) noexcept
+cdef Storage device_storage(trt_block* block, int64_t nbytes, int index)
 cdef Storage new_storage(int64_t nbytes)
 cdef Storage meta_storage(int64_t nbytes)
 cdef Storage shared_storage(trt_block* block, int64_t nbytes)

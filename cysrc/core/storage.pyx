@@ -7,7 +7,7 @@ which read as zeros from then on. Growing swaps the block, so a kernel that hold
 cimport cython
 from libc.string cimport memcpy, memmove, memset
 from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_alloc, block_drop, block_external
-from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_META, make_device
+from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, DEV_META, make_device
 
 cdef extern from *:
     """
@@ -65,11 +65,11 @@ cdef class Storage:
 
     @property
     def device(self):
-        return make_device(self.device_type, None)
+        return make_device(self.device_type, self.device_index if self.device_type == DEV_CUDA else None)
 
     @property
     def is_cuda(self):
-        return False
+        return self.device_type == DEV_CUDA
 
     def untyped(self):
         return self
@@ -124,7 +124,35 @@ cdef char* bytes_of(Storage s) except NULL:
         if s.device_type == DEV_META:
             raise NotImplementedError("Not available for 'meta' tensors: the storage has no data")
         raise RuntimeError("the storage has not been initialised")
+    if s.device_type == DEV_CUDA:
+        raise NotImplementedError("the bytes of a storage on a CUDA device are not in host memory: copy the tensor with .cpu() first")
     return s.block.data
+
+
+cdef DeviceHooks hooks
+
+
+cdef DeviceHooks* device_hooks() except NULL:
+    """The hooks of CUDA; RuntimeError where there is no driver."""
+    if hooks.allocate == NULL:
+        import tensorrt_lite.cuda._kernels  # noqa: F401 (its import fills them in)
+    return &hooks
+
+
+cdef void install_device_hooks(const DeviceHooks* given) noexcept:
+    global hooks
+    hooks = given[0]
+
+
+cdef Storage device_storage(trt_block* block, int64_t nbytes, int index):
+    """A storage over a block of device memory, whose reference it takes over."""
+    cdef Storage s = Storage.__new__(Storage)
+    s.length = nbytes
+    s.can_resize = True
+    s.device_type = DEV_CUDA
+    s.device_index = index
+    s.block = block
+    return s
 
 
 cdef Storage new_storage(int64_t nbytes):
@@ -171,6 +199,8 @@ cdef int storage_resize(Storage s, int64_t nbytes) except -1:
     if s.device_type == DEV_META:
         s.length = nbytes
         return 0
+    if s.device_type == DEV_CUDA:
+        return resize_on_device(s, nbytes)
     if nbytes > old.capacity:
         fresh = block_alloc(nbytes)
         memcpy(fresh.data, old.data, min(nbytes, s.length))
@@ -180,5 +210,17 @@ cdef int storage_resize(Storage s, int64_t nbytes) except -1:
         return 0
     if nbytes < s.length and old.capacity >= (1 << 20):
         trt_give_back_pages(old.data + nbytes, old.data + old.capacity)
+    s.length = nbytes
+    return 0
+
+
+cdef int resize_on_device(Storage s, int64_t nbytes) except -1:
+    cdef Storage fresh
+    cdef trt_block* old = s.block
+    if nbytes > old.capacity:
+        fresh = device_hooks().allocate(nbytes, s.device_index)
+        device_hooks().move(fresh.block.data, old.data, min(nbytes, s.length), s.device_index)
+        s.block = fresh.block
+        fresh.block = old
     s.length = nbytes
     return 0

@@ -108,14 +108,19 @@ cdef extern from *:
     """
     const int* ITEM_SIZE "trt_item_size"
 
+# Where a new tensor goes, as one number: the device's type, and for CUDA its index plus one in the bits above 8 (0: the current one).
+cdef inline int place_of(TensorBase t) noexcept:
+    return t.device_type if t.device_type != 1 else 1 | (<int>t.device_index + 1) << 8
+
+cdef int place_of_device(object device) except -1
 cdef void set_inference_flag(bint on) noexcept
 cdef TensorBase new_tensor()
 cdef int set_ndim(TensorBase t, int ndim) except -1
 cdef int set_geometry(TensorBase t, int ndim, const int64_t* sizes, const int64_t* strides) except -1
 cdef int update_flags(TensorBase t) except -1
 cdef int64_t checked_numel(int ndim, const int64_t* sizes) except -1
-cdef TensorBase empty_tensor(int ndim, const int64_t* sizes, int dtype, int device_type)
-cdef TensorBase empty_strided_tensor(int ndim, const int64_t* sizes, const int64_t* strides, int dtype, int device_type)
+cdef TensorBase empty_tensor(int ndim, const int64_t* sizes, int dtype, int place)
+cdef TensorBase empty_strided_tensor(int ndim, const int64_t* sizes, const int64_t* strides, int dtype, int place)
 cdef TensorBase empty_like_tensor(TensorBase t, int dtype)
 cdef TensorBase alias_of(TensorBase t)
 cdef TensorBase pinned(TensorBase t)

@@ -10,9 +10,9 @@ from libc.string cimport memcpy
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF, Py_CLEAR
 from cpython.tuple cimport PyTuple_SET_ITEM
-from tensorrt_lite._C.core.storage cimport Storage, new_storage, meta_storage, shared_storage, storage_resize
+from tensorrt_lite._C.core.storage cimport Storage, new_storage, meta_storage, shared_storage, storage_resize, device_hooks
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype_label, BOOL, F32, F64, I64, C64, C128, F16, BF16
-from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_META, DEV_CUDA, DEV_CUSTOM, MF_CONTIGUOUS, MF_CHANNELS_LAST, MF_CHANNELS_LAST_3D, MF_PRESERVE
+from tensorrt_lite._C.core.device cimport device, DEV_CPU, DEV_META, DEV_CUDA, DEV_CUSTOM, MF_CONTIGUOUS, MF_CHANNELS_LAST, MF_CHANNELS_LAST_3D, MF_PRESERVE
 
 
 cdef extern from "stage.h" nogil:
@@ -273,7 +273,16 @@ def _set_custom_allocator(f):
     custom_allocate = f
 
 
-cdef Storage storage_for(int64_t nbytes, int device_type):
+cdef int place_of_device(object d) except -1:
+    """The place of a parsed device; ``cuda`` without an index is the current device."""
+    cdef device x = <device?>d
+    if x.code != DEV_CUDA:
+        return x.code
+    return DEV_CUDA | ((device_hooks().current() if x.index is None else <int>x.index) + 1) << 8
+
+
+cdef Storage storage_for(int64_t nbytes, int place):
+    cdef int device_type = place & 0xFF
     if device_type == DEV_CPU:
         return new_storage(nbytes)
     if device_type == DEV_META:
@@ -281,12 +290,12 @@ cdef Storage storage_for(int64_t nbytes, int device_type):
     if device_type == DEV_CUSTOM and custom_allocate is not None:
         return custom_allocate(nbytes)
     if device_type == DEV_CUDA:
-        raise RuntimeError("CUDA is not available in this build: no CUDA driver backend is loaded")
+        return device_hooks().allocate(nbytes, (place >> 8) - 1)
     raise RuntimeError("the custom backend has no allocator: register one with tensorrt_lite.backend.register_backend")
 
 
-cdef TensorBase empty_tensor(int ndim, const int64_t* sizes, int dtype, int device_type):
-    """A contiguous tensor with undefined contents. sizes: ndim numbers."""
+cdef TensorBase empty_tensor(int ndim, const int64_t* sizes, int dtype, int place):
+    """A contiguous tensor with undefined contents. sizes: ndim numbers; place: see tensor.pxd."""
     cdef int64_t n = 1
     cdef int i
     cdef TensorBase t
@@ -304,16 +313,21 @@ cdef TensorBase empty_tensor(int ndim, const int64_t* sizes, int dtype, int devi
     t.numel = n
     t.dtype = dtype
     t.contiguous = 1
-    if device_type == DEV_CPU:
+    if place == DEV_CPU:
         t.storage = new_storage(n * ITEM_SIZE[dtype])
     else:
-        t.storage = storage_for(n * ITEM_SIZE[dtype], device_type)
-        t.device_type = device_type
-        t.keys = backend_key(device_type)
+        settle(t, storage_for(n * ITEM_SIZE[dtype], place), place)
     return t
 
 
-cdef TensorBase empty_strided_tensor(int ndim, const int64_t* sizes, const int64_t* strides, int dtype, int device_type):
+cdef inline void settle(TensorBase t, Storage s, int place):
+    t.storage = s
+    t.device_type = place & 0xFF
+    t.device_index = s.device_index
+    t.keys = backend_key(place & 0xFF)
+
+
+cdef TensorBase empty_strided_tensor(int ndim, const int64_t* sizes, const int64_t* strides, int dtype, int place):
     """A tensor with given strides (not negative) over a fresh storage just large enough."""
     cdef int64_t n = checked_numel(ndim, sizes), last = 0, step
     cdef int i
@@ -327,9 +341,7 @@ cdef TensorBase empty_strided_tensor(int ndim, const int64_t* sizes, const int64
         raise RuntimeError(f"Storage size calculation overflowed with sizes={_list_text(ndim, sizes)} and strides={_list_text(ndim, strides)}")
     t = new_tensor()
     t.dtype = dtype
-    t.storage = storage_for((last + 1) * ITEM_SIZE[dtype] if n > 0 else 0, device_type)
-    t.device_type = device_type
-    t.keys = backend_key(device_type)
+    settle(t, storage_for((last + 1) * ITEM_SIZE[dtype] if n > 0 else 0, place), place)
     set_geometry(t, ndim, sizes, strides)
     return t
 
@@ -352,7 +364,7 @@ cdef TensorBase empty_like_tensor(TensorBase t, int dtype):
             r.strides[i] = t.strides[i]
         return r
     if non_overlapping_dense(t):
-        return empty_strided_tensor(t.ndim, t.sizes, t.strides, dtype, t.device_type)
+        return empty_strided_tensor(t.ndim, t.sizes, t.strides, dtype, place_of(t))
     # sort dimensions by stride, largest first, keeping the order of equals
     for i in range(t.ndim):
         order[i] = i
@@ -367,7 +379,7 @@ cdef TensorBase empty_like_tensor(TensorBase t, int dtype):
     for i in range(t.ndim - 1, -1, -1):
         strides[order[i]] = n
         n *= max(t.sizes[order[i]], 1)
-    return empty_strided_tensor(t.ndim, t.sizes, strides, dtype, t.device_type)
+    return empty_strided_tensor(t.ndim, t.sizes, strides, dtype, place_of(t))
 
 
 cdef inline void copy_header(TensorBase r, TensorBase t):

@@ -7,15 +7,33 @@ from libc.stdint cimport uint64_t
 ctypedef uint64_t DevicePointer
 ctypedef void* FunctionHandle
 ctypedef void* StreamHandle
+ctypedef void* EventHandle
+
+cdef enum:
+    MAX_DEVICES = 64
 
 # Makes a context current on this thread: the primary context of the device set last, of device 0 at first.
 cdef int ensure_context() except -1 nogil
+
+# The same for one device, whose index is taken for valid; the tensors' path, which does not ask who made another context current.
+cdef int enter_device(int device) except -1
+cdef int check_device(int device) except -1
+cdef int device_count_of() except -1
+
+cdef DevicePointer try_allocate(size_t size) except? 0          # 0 where the device has too little
+cdef int device_memory(size_t* free, size_t* total) except -1
+cdef int synchronize_device() except -1
+cdef EventHandle event_create(bint timing) except NULL
+cdef int event_record(EventHandle event, StreamHandle stream) except -1
+cdef int event_done(EventHandle event, bint wait) except -1
+cdef int event_destroy(EventHandle event) except -1
 
 cdef DevicePointer allocate(size_t size) except? 0 nogil
 cdef int release(DevicePointer pointer) except -1 nogil
 cdef int copy_to_device(DevicePointer to, const void* source, size_t size, StreamHandle stream) except -1 nogil
 cdef int copy_to_host(void* to, DevicePointer source, size_t size, StreamHandle stream) except -1 nogil
 cdef int copy_on_device(DevicePointer to, DevicePointer source, size_t size, StreamHandle stream) except -1 nogil
+cdef int copy_between(DevicePointer to, int to_device, DevicePointer source, int device, size_t size, StreamHandle stream) except -1
 cdef int synchronize_stream(StreamHandle stream) except -1 nogil
 
 # `parameters` points to one pointer per kernel argument, as cuLaunchKernel takes them.

@@ -13,6 +13,7 @@ from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_Release
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport getenv
+from libc.string cimport strcmp
 
 cdef extern from "dlfcn.h" nogil:
     void* dlopen(const char* path, int flags)
@@ -21,9 +22,11 @@ cdef extern from "dlfcn.h" nogil:
     int RTLD_LOCAL
 
 cdef enum:
-    MAX_DEVICES = 64
     CUDA_SUCCESS = 0
+    CUDA_ERROR_OUT_OF_MEMORY = 2
     CUDA_ERROR_NO_DEVICE = 100
+    CUDA_ERROR_NOT_READY = 600
+    EVENT_NO_TIMING = 2
 
 ctypedef int (*InitCall)(unsigned int) noexcept nogil
 ctypedef int (*IntegerCall)(int*) noexcept nogil
@@ -43,6 +46,15 @@ ctypedef int (*FillCall)(DevicePointer, unsigned char, size_t, void*) noexcept n
 ctypedef int (*LoadCall)(void**, const void*) noexcept nogil
 ctypedef int (*FunctionCall)(void**, void*, const char*) noexcept nogil
 ctypedef int (*SynchronizeCall)() noexcept nogil
+ctypedef int (*StreamCreateCall)(void**, unsigned int, int) noexcept nogil
+ctypedef int (*StreamWaitCall)(void*, void*, unsigned int) noexcept nogil
+ctypedef int (*PriorityCall)(int*, int*) noexcept nogil
+ctypedef int (*EventCreateCall)(void**, unsigned int) noexcept nogil
+ctypedef int (*EventRecordCall)(void*, void*) noexcept nogil
+ctypedef int (*EventTimeCall)(float*, void*, void*) noexcept nogil
+ctypedef int (*HostAllocateCall)(void**, size_t, unsigned int) noexcept nogil
+ctypedef int (*HostFreeCall)(void*) noexcept nogil
+ctypedef int (*PeerCall)(DevicePointer, void*, DevicePointer, void*, size_t, void*) noexcept nogil
 ctypedef int (*TextCall)(int, const char**) noexcept nogil
 ctypedef int (*LaunchCall)(void*, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int,
                            unsigned int, void*, void**, void**) noexcept nogil
@@ -75,6 +87,20 @@ cdef struct Driver:
     TextCall error_text
     TextCall error_name
     LaunchCall launch
+    StreamCreateCall stream_create
+    HandleCall stream_destroy
+    HandleCall stream_query
+    StreamWaitCall stream_wait
+    PriorityCall stream_priorities
+    EventCreateCall event_create
+    EventRecordCall event_record
+    HandleCall event_query
+    HandleCall event_synchronize
+    EventTimeCall event_time
+    HandleCall event_destroy
+    HostAllocateCall host_allocate
+    HostFreeCall host_free
+    PeerCall peer_copy
 
 # Table order is the order of the members above; each member is one pointer wide.
 cdef tuple ENTRY_POINTS = (
@@ -84,6 +110,9 @@ cdef tuple ENTRY_POINTS = (
     b"cuMemcpyHtoDAsync_v2", b"cuMemcpyDtoHAsync_v2", b"cuMemcpyDtoDAsync_v2", b"cuMemsetD8Async",
     b"cuModuleLoadData", b"cuModuleUnload", b"cuModuleGetFunction", b"cuCtxSynchronize", b"cuStreamSynchronize",
     b"cuGetErrorString", b"cuGetErrorName", b"cuLaunchKernel",
+    b"cuStreamCreateWithPriority", b"cuStreamDestroy_v2", b"cuStreamQuery", b"cuStreamWaitEvent", b"cuCtxGetStreamPriorityRange",
+    b"cuEventCreate", b"cuEventRecord", b"cuEventQuery", b"cuEventSynchronize", b"cuEventElapsedTime", b"cuEventDestroy_v2",
+    b"cuMemHostAlloc", b"cuMemFreeHost", b"cuMemcpyPeerAsync",
 )
 
 cdef Driver driver
@@ -101,10 +130,16 @@ cdef int _open() except -1:
     cdef void* library
     cdef void** entries = <void**>&driver
     cdef int status, index
+    cdef bytes emulated
+    cdef const char* wanted = getenv(b"TENSORRT_LITE_CUDA")
     if opened:
         return 0
     assert sizeof(Driver) == len(ENTRY_POINTS) * sizeof(void*)
     opened = True
+    if (path == NULL or path[0] == 0) and wanted != NULL and strcmp(wanted, b"emulate") == 0:
+        from tensorrt_lite.cuda._compiler import emulator_library
+        emulated = emulator_library().encode()
+        path = emulated
     if path == NULL or path[0] == 0:
         path = "libcuda.so.1"
     library = dlopen(path, RTLD_NOW | RTLD_LOCAL)
@@ -183,6 +218,73 @@ cdef int ensure_context() except -1 nogil:
     return _adopt_default_context()
 
 
+cdef int check_device(int device) except -1:
+    return _require_device(device)
+
+
+cdef int device_count_of() except -1:
+    _require()
+    return devices
+
+
+cdef int enter_device(int device) except -1:
+    cdef void* current = NULL
+    cdef void* wanted = primary_contexts[device]
+    if wanted == NULL:
+        wanted = _primary_context(device)
+    if driver.get_context(&current) != CUDA_SUCCESS or current != wanted:
+        _check(driver.set_context(wanted))
+    return 0
+
+
+cdef DevicePointer try_allocate(size_t size) except? 0:
+    cdef DevicePointer pointer = 0
+    cdef int status = driver.allocate(&pointer, size)
+    if status == CUDA_ERROR_OUT_OF_MEMORY:
+        return 0
+    _check(status)
+    return pointer
+
+
+cdef int device_memory(size_t* free, size_t* total) except -1:
+    return _check(driver.memory_info(free, total))
+
+
+cdef int synchronize_device() except -1:
+    cdef int status
+    with nogil:
+        status = driver.synchronize()
+    return _check(status)
+
+
+cdef EventHandle event_create(bint timing) except NULL:
+    cdef EventHandle event = NULL
+    _check(driver.event_create(&event, 0 if timing else EVENT_NO_TIMING))
+    return event
+
+
+cdef int event_record(EventHandle event, StreamHandle stream) except -1:
+    return _check(driver.event_record(event, stream))
+
+
+cdef int event_done(EventHandle event, bint wait) except -1:
+    """1 when what was recorded has run; with `wait`, after it has."""
+    cdef int status
+    if wait:
+        with nogil:
+            status = driver.event_synchronize(event)
+    else:
+        status = driver.event_query(event)
+    if status == CUDA_ERROR_NOT_READY:
+        return 0
+    _check(status)
+    return 1
+
+
+cdef int event_destroy(EventHandle event) except -1:
+    return _check(driver.event_destroy(event))
+
+
 cdef DevicePointer allocate(size_t size) except? 0 nogil:
     cdef DevicePointer pointer = 0
     _check(driver.allocate(&pointer, size))
@@ -203,6 +305,12 @@ cdef int copy_to_host(void* to, DevicePointer source, size_t size, StreamHandle 
 
 cdef int copy_on_device(DevicePointer to, DevicePointer source, size_t size, StreamHandle stream) except -1 nogil:
     return _check(driver.on_device(to, source, size, stream))
+
+
+cdef int copy_between(DevicePointer to, int to_device, DevicePointer source, int device, size_t size, StreamHandle stream) except -1:
+    """Memory of one device to another, queued on a stream of the first one."""
+    enter_device(to_device)
+    return _check(driver.peer_copy(to, _primary_context(to_device), source, _primary_context(device), size, stream))
 
 
 cdef int synchronize_stream(StreamHandle stream) except -1 nogil:
@@ -398,3 +506,88 @@ cdef class Function:
             status = driver.launch(self.handle, gx, gy, gz, bx, by, bz, shared_bytes, <void*>stream, NULL,
                                    extra if size else NULL)
         _check(status)
+
+
+# ---- streams, events, pinned memory: handles as numbers, for tensorrt_lite.cuda --------------------------------------
+
+def stream_create(int device, int priority=0) -> int:
+    """A stream that does not wait for the default stream. Lower numbers run first."""
+    cdef void* stream = NULL
+    enter_device(device)
+    _check(driver.stream_create(&stream, 1, priority))
+    return <uintptr_t>stream
+
+
+def stream_destroy(int device, uintptr_t stream) -> None:
+    enter_device(device)
+    _check(driver.stream_destroy(<void*>stream))
+
+
+def stream_query(int device, uintptr_t stream) -> bool:
+    """Whether all work submitted so far has run."""
+    cdef int status
+    enter_device(device)
+    status = driver.stream_query(<void*>stream)
+    if status == CUDA_ERROR_NOT_READY:
+        return False
+    _check(status)
+    return True
+
+
+def stream_synchronize(int device, uintptr_t stream) -> None:
+    cdef int status
+    enter_device(device)
+    with nogil:
+        status = driver.stream_synchronize(<void*>stream)
+    _check(status)
+
+
+def stream_wait_event(int device, uintptr_t stream, uintptr_t event) -> None:
+    enter_device(device)
+    _check(driver.stream_wait(<void*>stream, <void*>event, 0))
+
+
+def stream_priority_range() -> tuple[int, int]:
+    """(least, greatest) priority of the current device."""
+    cdef int least = 0, greatest = 0
+    ensure_context()
+    _check(driver.stream_priorities(&least, &greatest))
+    return least, greatest
+
+
+def new_event(int device, bint timing, bint blocking=False, bint interprocess=False) -> int:
+    cdef void* event = NULL
+    enter_device(device)
+    _check(driver.event_create(&event, (0 if timing else EVENT_NO_TIMING) | (1 if blocking else 0) | (4 if interprocess else 0)))
+    return <uintptr_t>event
+
+
+def record_event(int device, uintptr_t event, uintptr_t stream) -> None:
+    enter_device(device)
+    event_record(<void*>event, <void*>stream)
+
+
+def query_event(uintptr_t event) -> bool:
+    return bool(event_done(<void*>event, False))
+
+
+def synchronize_event(uintptr_t event) -> None:
+    event_done(<void*>event, True)
+
+
+def event_elapsed(uintptr_t start, uintptr_t end) -> float:
+    """Milliseconds between two recorded events."""
+    cdef float milliseconds = 0
+    _check(driver.event_time(&milliseconds, <void*>start, <void*>end))
+    return milliseconds
+
+
+def destroy_event(int device, uintptr_t event) -> None:
+    enter_device(device)
+    event_destroy(<void*>event)
+
+
+def synchronize_on(int device) -> None:
+    """Waits for all work of a device."""
+    enter_device(device)
+    synchronize_device()

@@ -12,26 +12,26 @@ cdef int format_code(object memory_format, str op) except -1:
     return (<memory_format_type>memory_format).code
 
 
-cdef TensorBase empty_formatted(TensorBase like, int dtype, int device_type, int fmt):
-    """An empty tensor of like's sizes in a memory format."""
+cdef TensorBase empty_formatted(TensorBase like, int dtype, int place, int fmt):
+    """An empty tensor of like's sizes in a memory format, at a place (see tensor.pxd)."""
     cdef int64_t strides[MAX_DIMS]
     cdef TensorBase r
     if fmt == MF_PRESERVE:
-        if device_type == like.device_type:
+        if place == place_of(like):
             return empty_like_tensor(like, dtype)
         if non_overlapping_dense(like):
-            return empty_strided_tensor(like.ndim, like.sizes, like.strides, dtype, device_type)
+            return empty_strided_tensor(like.ndim, like.sizes, like.strides, dtype, place)
         fmt = MF_CONTIGUOUS
     if fmt == MF_CHANNELS_LAST or fmt == MF_CHANNELS_LAST_3D:
         if like.ndim != (4 if fmt == MF_CHANNELS_LAST else 5):
             raise RuntimeError(f"required rank {4 if fmt == MF_CHANNELS_LAST else 5} tensor to use channels_last{'_3d' if fmt == MF_CHANNELS_LAST_3D else ''} format")
         channels_last_strides(like.ndim, like.sizes, strides)
-        return empty_strided_tensor(like.ndim, like.sizes, strides, dtype, device_type)
-    return empty_tensor(like.ndim, like.sizes, dtype, device_type)
+        return empty_strided_tensor(like.ndim, like.sizes, strides, dtype, place)
+    return empty_tensor(like.ndim, like.sizes, dtype, place)
 
 
 cdef TensorBase clone_cpu(TensorBase self, object memory_format):
-    cdef TensorBase r = empty_formatted(self, self.dtype, self.device_type, format_code(memory_format, "clone"))
+    cdef TensorBase r = empty_formatted(self, self.dtype, place_of(self), format_code(memory_format, "clone"))
     if self.device_type != DEV_META:
         copy_elements(r, self)
     return r
@@ -54,14 +54,14 @@ def contiguous(TensorBase self not None, memory_format=contiguous_format):
 
 
 cdef TensorBase to_copy_cpu(TensorBase self, int dtype, object device, object memory_format):
-    cdef int target = self.device_type if device is None else parse_device(device).code
+    cdef int target = place_of(self) if device is None else place_of_device(parse_device(device))
     cdef TensorBase r
     if self.device_type == DEV_META and target != DEV_META:
         raise NotImplementedError("Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving module from meta to a different device.")
     r = empty_formatted(self, self.dtype if dtype < 0 else dtype, target, format_code(memory_format, "to"))
     if target == DEV_META:
         return r
-    if target != DEV_CPU or self.device_type != DEV_CPU:
+    if target == DEV_CUSTOM or self.device_type == DEV_CUSTOM:
         boxed_call(b"_copy_across", KEY_CUSTOM, (r, self))
         return r
     copy_elements(r, self)
@@ -77,7 +77,7 @@ cdef object to_meta_reduced(object grad, object meta):
 
 
 cdef TensorBase copy_cpu(TensorBase self, TensorBase src, TensorBase out, int mode):
-    if self.device_type != DEV_CPU and self.device_type != DEV_META or src.device_type != self.device_type and self.device_type != DEV_META:
+    if self.device_type == DEV_CUSTOM or src.device_type == DEV_CUSTOM and self.device_type != DEV_META:
         boxed_call(b"_copy_across", KEY_CUSTOM, (self, src))
         return self
     if has_internal_overlap(self):
@@ -152,7 +152,7 @@ def to(TensorBase self not None, *args, dtype=None, device=None, non_blocking=Fa
             dtype = a
         elif isinstance(a, TensorBase):
             dtype = dtype_of((<TensorBase>a).dtype)
-            device = make_device((<TensorBase>a).device_type, None)
+            device = (<object>a).device
         elif isinstance(a, bool):
             # the first bool is non_blocking, whatever its value
             if flags == 0:
@@ -165,10 +165,10 @@ def to(TensorBase self not None, *args, dtype=None, device=None, non_blocking=Fa
     code = parse_dtype(dtype, "to")
     if code < 0:
         code = self.dtype
-    target = self.device_type if device is None else parse_device(device).code
-    if code == self.dtype and target == self.device_type and not copy and lies_in(self, memory_format):
+    target = place_of(self) if device is None else place_of_device(parse_device(device))
+    if code == self.dtype and target == place_of(self) and not copy and lies_in(self, memory_format):
         return self
-    return op__to_copy(self, code, None if target == self.device_type else device, memory_format)
+    return op__to_copy(self, code, None if target == place_of(self) else device, memory_format)
 
 
 cdef object convert(TensorBase self, int code, object memory_format):

@@ -190,7 +190,7 @@ cdef object make_new(TensorBase self, tuple size, str op, const Scalar* value, o
     o.dtype = parse_dtype(dtype, op)
     if o.dtype < 0:
         o.dtype = self.dtype
-    o.device = self.device_type if device is None else parse_device(device).code
+    o.device = place_of(self) if device is None else place_of_device(parse_device(device))
     t = factory_tensor(&d, &o)
     if value != NULL:
         fill_new(t, value)
@@ -226,7 +226,7 @@ def new_empty_strided(TensorBase self not None, size, stride, *, dtype=None, dev
     parse_dims(stride, &s, "new_empty_strided", "stride")
     if d.n != s.n:
         raise RuntimeError(f"dimensionality of sizes ({d.n}) must match dimensionality of strides ({s.n})")
-    return finish_factory(empty_strided_tensor(d.n, d.v, s.v, self.dtype if code < 0 else code, self.device_type if device is None else parse_device(device).code), requires_grad)
+    return finish_factory(empty_strided_tensor(d.n, d.v, s.v, self.dtype if code < 0 else code, place_of(self) if device is None else place_of_device(parse_device(device))), requires_grad)
 
 
 # ---- from Python data ----------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """What generated operator modules share: autograd helpers, checks of outputs, allocation of results."""
 from tensorrt_lite._C.core.tensor cimport (
     TensorBase, bump_version, version_of, shape_of, K_AUTOGRAD, empty_tensor, empty_strided_tensor, empty_like_tensor, non_overlapping_dense,
-    channels_last_strides, checked_numel, resize_tensor, CREATED_NO_GRAD, CREATED_MULTI_OUTPUT, shape_text, MAX_DIMS)
+    channels_last_strides, checked_numel, resize_tensor, CREATED_NO_GRAD, CREATED_MULTI_OUTPUT, shape_text, place_of, place_of_device, MAX_DIMS)
 from tensorrt_lite._C.core.dtype cimport category, CAT_INT, CAT_FLOAT, CAT_COMPLEX, dtype_label, Scalar, F16, F32, F64, BF16, C64, U8, I64, BOOL, to_real
 from tensorrt_lite._C.core.device cimport parse_device, memory_format, MF_CONTIGUOUS, MF_PRESERVE, MF_CHANNELS_LAST
 from tensorrt_lite._C.core.device import strided
@@ -156,13 +156,13 @@ cdef object finish_inplace(TensorBase result, uint64_t keys):
 
 cdef TensorBase new_like(TensorBase t, int ndim, const int64_t* sizes, int dtype):
     """A fresh contiguous tensor on `t`'s device."""
-    return empty_tensor(ndim, sizes, dtype, t.device_type)
+    return empty_tensor(ndim, sizes, dtype, place_of(t))
 
 
 cdef TensorBase result_tensor(str name, TensorBase out, int mode, int ndim, const int64_t* sizes, int dtype, TensorBase like):
     """Where a kernel writes: a fresh tensor, or `out` checked and resized. The kernel must honour its strides and dtype."""
     if mode == FRESH:
-        return empty_tensor(ndim, sizes, dtype, like.device_type)
+        return empty_tensor(ndim, sizes, dtype, place_of(like))
     prepare_out(name, out, ndim, sizes, dtype, mode)
     return out
 
@@ -192,7 +192,7 @@ cdef int factory_options(Options* o, str op, object dtype, object device, object
     o.dtype = parse_dtype(dtype, op)
     if o.dtype < 0:
         o.dtype = default_code
-    o.device = parse_device(device).code
+    o.device = place_of_device(parse_device(device))
     if layout is not None and layout is not strided:
         raise NotImplementedError(f"{op}(): layout {layout} is not implemented, only torch.strided is")
     if pin_memory:
@@ -230,7 +230,7 @@ cdef TensorBase factory_out(object out, str op, const Dims* d, object dtype):
 
 cdef TensorBase factory_like(TensorBase t, str op, object dtype, object layout, object device, object fmt):
     """An uninitialised tensor of t's sizes: its strides too when they are dense and no memory format is named."""
-    cdef int code = parse_dtype(dtype, op), target = t.device_type if device is None else parse_device(device).code
+    cdef int code = parse_dtype(dtype, op), target = place_of(t) if device is None else place_of_device(parse_device(device))
     cdef int64_t strides[MAX_DIMS]
     if layout is not None and layout is not strided:
         raise NotImplementedError(f"{op}(): layout {layout} is not implemented, only torch.strided is")
@@ -243,7 +243,7 @@ cdef TensorBase factory_like(TensorBase t, str op, object dtype, object layout, 
             raise RuntimeError(f"required rank {4 if (<memory_format>fmt).code == MF_CHANNELS_LAST else 5} tensor to use channels_last format")
         channels_last_strides(t.ndim, t.sizes, strides)
         return empty_strided_tensor(t.ndim, t.sizes, strides, code, target)
-    if target != t.device_type:
+    if target != place_of(t):
         if non_overlapping_dense(t):
             return empty_strided_tensor(t.ndim, t.sizes, t.strides, code, target)
         return empty_tensor(t.ndim, t.sizes, code, target)

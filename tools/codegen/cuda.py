@@ -11,8 +11,13 @@ The operator generator calls this with the C expression of each dtype.
 
 from __future__ import annotations
 
+import pprint
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
+
+from .expression import to_cuda
+from .pointwise import loops_of
+from .schema import Operator
 
 VARIABLES = ("x", "y", "z")
 MAX_INPUTS = 5  # gradient, three inputs and the result: what a fused backward kernel reads
@@ -125,3 +130,22 @@ extern "C" __global__ void __launch_bounds__(trt::kPointwiseBlock)
             (f"{kernel}_strided", "pointwise_strided", f"const trt::StridedLayout<{len(inputs) + 1}> layout"),
         )
     )
+
+
+def expressions_source(operators: Iterable[Operator]) -> str:
+    """The Python module of all pointwise loops, forward and fused backward, from which kernels are rendered at first use:
+    {name: (operands, parameters, first operand is bool, {dtypes: CUDA expression}, output: "same", "bool" or "real")}."""
+    table = {}
+    for op in operators:
+        if op.kind != "pointwise":
+            continue
+        forward, fused = loops_of(op)
+        for loop in (forward, *fused.values()):
+            texts: dict[str, list[str]] = {}
+            for dtype in loop.dtypes:
+                texts.setdefault(to_cuda(loop.expression(dtype), dtype), []).append(dtype)
+            output = "bool" if loop.bool_out else "real" if loop.real_out else "same"
+            first_bool = loop.operand_type(loop.operands[0], "f32") == "b8"
+            table[loop.name] = (tuple(loop.operands), tuple(loop.params), first_bool, {tuple(v): k for k, v in texts.items()}, output)
+    text = pprint.pformat(table, width=160, compact=True, sort_dicts=False)
+    return f'"""Generated from cysrc/ops/*.yaml: the scalar expressions of pointwise operators in CUDA C++."""\n\nEXPRESSIONS = {text}\n'

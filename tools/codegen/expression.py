@@ -43,14 +43,15 @@ class _C(ast.NodeVisitor):
     def number(self, v: object) -> str:
         if isinstance(v, bool):
             return "1" if v else "0"
-        return f"(({self.t}){v!r})"
+        return f"(({self.t}){v!r})" if self.suffix else f"T({v!r})"
 
     def visit_Constant(self, n: ast.Constant) -> str:
         return self.number(n.value)
 
     def visit_Name(self, n: ast.Name) -> str:
         if n.id in ("inf", "nan"):
-            return f"(({self.t}){'INFINITY' if n.id == 'inf' else 'NAN'})"
+            value = "INFINITY" if n.id == "inf" else "NAN"
+            return f"(({self.t}){value})" if self.suffix else f"T({value})"
         return "v_" + n.id
 
     def visit_UnaryOp(self, n: ast.UnaryOp) -> str:
@@ -72,7 +73,7 @@ class _C(ast.NodeVisitor):
         left, right = n.left, n.comparators[0]
         if self.t in _REAL and not isinstance(n.ops[0], (ast.Eq, ast.NotEq)) and isinstance(right, ast.Constant):
             # an order exists between real parts only
-            return f"({self.visit(left)} {_COMPARE[type(n.ops[0])]} (({_REAL[self.t]}){right.value!r}))"
+            return f"({self.visit(left)} {_COMPARE[type(n.ops[0])]} {f'(({_REAL[self.t]}){right.value!r})' if self.suffix else f'real_t<T>({right.value!r})'})"
         return f"({self.visit(left)} {_COMPARE[type(n.ops[0])]} {self.visit(right)})"
 
     def visit_BoolOp(self, n: ast.BoolOp) -> str:
@@ -91,7 +92,7 @@ class _C(ast.NodeVisitor):
         if f == "where":
             return f"({self.truth(n.args[0])} ? {a[1]} : {a[2]})"
         if f == "real_part":
-            return f"real_{self.t}({a[0]})" if self.t.startswith("c") else a[0]
+            return (f"real_{self.t}({a[0]})" if self.suffix else f"real({a[0]})") if self.t.startswith("c") else a[0]
         return f"{f}_{self.t}({', '.join(a)})" if self.suffix else f"{f}({', '.join(a)})"
 
     def generic_visit(self, n: ast.AST) -> str:
@@ -119,7 +120,7 @@ def divisions(text: str) -> set[tuple[str, str]]:
 
 
 def to_cuda(text: str, dtype: str) -> str:
-    """CUDA text: the functions are overloads."""
+    """CUDA text: the functions are overloads, T is the type it computes in."""
     return _C(dtype, False).visit(parse(text))
 
 

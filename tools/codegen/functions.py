@@ -166,6 +166,9 @@ def emit_operator(op: Operator, text: list[str], init: list[str]) -> None:
     kernels = kernel if isinstance(kernel, dict) else {"CPU": kernel, "META": kernel}
     if op.row.get("view"):
         kernels = {key: kernel for key in ("CPU", "META", "CUDA", "CUSTOM")}
+    if op.row.get("composite"):
+        # made of other operators and of what the core does on every device
+        kernels = {**kernels, "CUDA": kernels["CPU"]}
     for key, function in kernels.items():
         init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_{key}, <void*><fn_{op.name}>{function})")
     if not op.row.get("view"):
@@ -173,6 +176,8 @@ def emit_operator(op: Operator, text: list[str], init: list[str]) -> None:
         values = "".join(python_value(a) + ", " for a in op.arguments)
         text.append(f"    return boxed(&OPS[{op.identifier}], ({values}), {'out, mode' if takes_out(op) else 'None, NO_OUT'})\n")
         init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_CUSTOM, <void*><fn_{op.name}>boxed_{op.name})")
+        if "CUDA" not in kernels:
+            init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_CUDA, <void*><fn_{op.name}>boxed_{op.name})")
         emit_forward(op, text, init)
     if op.backward or op.row.get("view"):
         emit_autograd(op, text)

@@ -33,7 +33,7 @@ DTYPE_SETS = {
 VARIANTS = {"function", "method", "inplace", "out", "nn"}
 KNOWN_KEYS = {
     "op", "signature", "kind", "variants", "expr", "int_expr", "complex_expr", "bool_expr", "promote", "dtypes", "backward", "scalar", "checks",
-    "cost", "kernel", "view", "entry", "samples", "reference", "aliases", "method_name", "defaults", "doc", "first_bool", "nondiff", "backward_dtypes", "node",
+    "cost", "kernel", "view", "entry", "samples", "reference", "aliases", "method_name", "defaults", "doc", "composite", "first_bool", "nondiff", "backward_dtypes", "node",
     "multi_view", "cuda", "bool_error", "int_error", "tensor_only", "symbol", "cases",
     "two_numbers", "exact_out", "out_needs", "forward",
 }  # fmt: skip

@@ -1,0 +1,271 @@
+// Kernel bodies for pointwise operators: out[i] = f(in0[i], in1[i], ...), with broadcasting, conversion and any strides.
+//
+// Three forms, chosen by the host (cysrc/cuda/backend.pyx) after it has dropped and merged dimensions:
+//   iterate_contiguous  operands of one shape without gaps, of the types f takes; 16 bytes per access where all pointers allow it
+//   iterate_strided     the same types, any strides within 32 bits, up to 8 dimensions
+//   iterate_any         operands of any dtype, converted as they are loaded and stored; 64-bit offsets, up to 16 dimensions
+// All loop over the grid, so any launch size is correct. An input may be one number that the host knows: its pointer is null
+// and the value lies in the argument. The output may be one of the inputs, as long as it has the same layout.
+//
+// Storage types __half and __nv_bfloat16 reach f as float, and its result is converted back.
+#pragma once
+
+#include "complex.cuh"
+#include "scalar_math.cuh"
+
+namespace trt {
+
+constexpr int kMaxDims = 8;
+constexpr int kMaxAnyDims = 16;
+constexpr int kBlock = 256;
+constexpr int kVectorBytes = 16;
+
+// ---- types -------------------------------------------------------------------------------------------------------
+
+// The type that a storage type computes in.
+template <class T>
+struct Compute { using type = T; };
+template <>
+struct Compute<__half> { using type = float; };
+template <>
+struct Compute<__nv_bfloat16> { using type = float; };
+template <class T>
+using compute_t = typename Compute<T>::type;
+
+// Conversions by value, also between real and complex numbers (the imaginary part is dropped); bool is "not zero".
+template <class To, class From>
+struct Conversion {
+    static __device__ __forceinline__ To from(From value) {
+        if constexpr (is_complex<From> && is_complex<To>) {
+            return To(static_cast<real_t<To>>(value.re), static_cast<real_t<To>>(value.im));
+        } else if constexpr (is_complex<From>) {
+            if constexpr (sizeof(To) == sizeof(bool) && To(2) == To(1)) return value.re != 0 || value.im != 0;
+            return static_cast<To>(value.re);
+        } else if constexpr (is_complex<To>) {
+            return To(static_cast<real_t<To>>(value));
+        } else {
+            return static_cast<To>(value);
+        }
+    }
+};
+template <class From>
+struct Conversion<__half, From> {
+    static __device__ __forceinline__ __half from(From value) { return __float2half_rn(Conversion<float, From>::from(value)); }
+};
+template <class To>
+struct Conversion<To, __half> {
+    static __device__ __forceinline__ To from(__half value) { return Conversion<To, float>::from(__half2float(value)); }
+};
+template <>
+struct Conversion<__half, __half> {
+    static __device__ __forceinline__ __half from(__half value) { return value; }
+};
+template <class From>
+struct Conversion<__nv_bfloat16, From> {
+    static __device__ __forceinline__ __nv_bfloat16 from(From value) { return __float2bfloat16_rn(Conversion<float, From>::from(value)); }
+};
+template <class To>
+struct Conversion<To, __nv_bfloat16> {
+    static __device__ __forceinline__ To from(__nv_bfloat16 value) { return Conversion<To, float>::from(__bfloat162float(value)); }
+};
+template <>
+struct Conversion<__nv_bfloat16, __nv_bfloat16> {
+    static __device__ __forceinline__ __nv_bfloat16 from(__nv_bfloat16 value) { return value; }
+};
+template <>
+struct Conversion<__half, __nv_bfloat16> {
+    static __device__ __forceinline__ __half from(__nv_bfloat16 value) { return __float2half_rn(__bfloat162float(value)); }
+};
+template <>
+struct Conversion<__nv_bfloat16, __half> {
+    static __device__ __forceinline__ __nv_bfloat16 from(__half value) { return __float2bfloat16_rn(__half2float(value)); }
+};
+template <class To, class From>
+__device__ __forceinline__ To convert(From value) { return Conversion<To, From>::from(value); }
+
+template <class T>
+__device__ __forceinline__ bool truth(T value) { return value != 0; }
+
+// An input: elements in memory, or one number.
+template <class T>
+struct Source {
+    const T* pointer;
+    T value;
+};
+
+// ---- contiguous --------------------------------------------------------------------------------------------------
+
+template <class T, int N>
+struct alignas(sizeof(T) * N) Vector {
+    T at[N];
+};
+
+template <class... T>
+struct LargestSize { static constexpr int value = 1; };
+template <class T, class... Rest>
+struct LargestSize<T, Rest...> {
+    static constexpr int rest = LargestSize<Rest...>::value;
+    static constexpr int value = static_cast<int>(sizeof(T)) > rest ? static_cast<int>(sizeof(T)) : rest;
+};
+
+template <int N, class T>
+__device__ __forceinline__ bool is_aligned(const T* pointer) {
+    return reinterpret_cast<unsigned long long>(pointer) % (sizeof(T) * N) == 0;
+}
+
+template <int N, class T>
+__device__ __forceinline__ Vector<T, N> load_vector(const Source<T>& source, unsigned long long index) {
+    if (source.pointer) return reinterpret_cast<const Vector<T, N>*>(source.pointer)[index];
+    Vector<T, N> result;
+#pragma unroll
+    for (int i = 0; i < N; i++) result.at[i] = source.value;
+    return result;
+}
+
+// One vector of each operand. The inputs are read whole before the output is written, which in-place needs.
+template <int N, class F, class Out, class... In>
+__device__ __forceinline__ Vector<Out, N> apply_vector(const F& f, const Vector<In, N>... in) {
+    Vector<Out, N> result;
+#pragma unroll
+    for (int i = 0; i < N; i++) result.at[i] = convert<Out>(f(convert<compute_t<In>>(in.at[i])...));
+    return result;
+}
+
+template <class F, class Out, class... In>
+__device__ __forceinline__ void iterate_contiguous(unsigned long long numel, const F& f, Out* out, const Source<In>... in) {
+    constexpr int kLargest = LargestSize<Out, In...>::value;
+    constexpr int kVector = kLargest < kVectorBytes ? kVectorBytes / kLargest : 1;
+    const unsigned long long thread = static_cast<unsigned long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+    const unsigned long long stride = static_cast<unsigned long long>(gridDim.x) * blockDim.x;
+    // The same for all threads of the grid, so no warp diverges.
+    const bool aligned = is_aligned<kVector>(out) && (true && ... && is_aligned<kVector>(in.pointer));
+    const unsigned long long vectors = aligned ? numel / kVector : 0;
+    for (unsigned long long v = thread; v < vectors; v += stride) {
+        reinterpret_cast<Vector<Out, kVector>*>(out)[v] = apply_vector<kVector, F, Out, In...>(f, load_vector<kVector>(in, v)...);
+    }
+    for (unsigned long long i = vectors * kVector + thread; i < numel; i += stride) {
+        out[i] = convert<Out>(f(convert<compute_t<In>>(in.pointer ? in.pointer[i] : in.value)...));
+    }
+}
+
+// ---- strided -----------------------------------------------------------------------------------------------------
+
+// Shape and strides of `Operands` operands, the output first, dimension 0 fastest. All members are 32-bit words, so
+// that the host's copy needs no padding rules. Strides count elements; 0 broadcasts.
+//
+// Division by a size is a multiplication: q = (mulhi(n, multiplier) + n) >> shift with shift = ceil(log2(size)) and
+// multiplier = floor(2^32 * (2^shift - size) / size) + 1, exact for n < 2^31 (Granlund and Montgomery 1994).
+template <int Operands>
+struct StridedLayout {
+    unsigned ndim;
+    unsigned numel;
+    unsigned size[kMaxDims];
+    unsigned multiplier[kMaxDims];
+    unsigned shift[kMaxDims];
+    int stride[Operands][kMaxDims];
+};
+
+template <int Operands>
+struct Offsets {
+    int at[Operands];
+};
+
+template <int Operands>
+__device__ __forceinline__ Offsets<Operands> element_offsets(const StridedLayout<Operands>& layout, unsigned index) {
+    Offsets<Operands> offsets = {};
+#pragma unroll
+    for (int d = 0; d < kMaxDims; d++) {
+        if (d == static_cast<int>(layout.ndim)) break;
+        const unsigned quotient = (__umulhi(index, layout.multiplier[d]) + index) >> layout.shift[d];
+        const int coordinate = static_cast<int>(index - quotient * layout.size[d]);
+        index = quotient;
+#pragma unroll
+        for (int k = 0; k < Operands; k++) offsets.at[k] += coordinate * layout.stride[k][d];
+    }
+    return offsets;
+}
+
+template <int... I>
+struct Indices {};
+template <int N, int... I>
+struct MakeIndices : MakeIndices<N - 1, N - 1, I...> {};
+template <int... I>
+struct MakeIndices<0, I...> { using type = Indices<I...>; };
+
+template <class F, class Out, class... In, int... I>
+__device__ __forceinline__ void apply_at(const Offsets<sizeof...(In) + 1>& offsets, const F& f, Indices<I...>, Out* out,
+                                         const Source<In>... in) {
+    out[offsets.at[0]] = convert<Out>(f(convert<compute_t<In>>(in.pointer ? in.pointer[offsets.at[I + 1]] : in.value)...));
+}
+
+template <class F, class Out, class... In>
+__device__ __forceinline__ void iterate_strided(const StridedLayout<sizeof...(In) + 1>& layout, const F& f, Out* out, const Source<In>... in) {
+    const unsigned stride = gridDim.x * blockDim.x;
+    // A grid of more threads than elements leaves at once; numel < 2^31 and stride < 2^31 keep the sum in range.
+    for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < layout.numel; i += stride) {
+        apply_at(element_offsets(layout, i), f, typename MakeIndices<sizeof...(In)>::type(), out, in...);
+    }
+}
+
+// ---- any dtypes --------------------------------------------------------------------------------------------------
+
+// As StridedLayout; strides count bytes, dtypes are the codes of core/dtype.pxd.
+template <int Operands>
+struct AnyLayout {
+    long long numel;
+    int ndim;
+    int dtype[Operands + (Operands + 1) % 2];  // an odd count: what follows is aligned to 8 bytes
+    long long size[kMaxAnyDims];
+    long long stride[Operands][kMaxAnyDims];
+};
+
+#define TRT_DTYPES(CASE)                                                                                       \
+    CASE(0, bool) CASE(1, unsigned char) CASE(2, signed char) CASE(3, short) CASE(4, int) CASE(5, long long)   \
+    CASE(6, __half) CASE(7, __nv_bfloat16) CASE(8, float) CASE(9, double) CASE(10, complex<float>)             \
+    CASE(11, complex<double>)
+
+template <class To>
+__device__ __forceinline__ To fetch(const char* pointer, int dtype) {
+    switch (dtype) {
+#define TRT_FETCH(code, type) \
+    case code: return convert<To>(*reinterpret_cast<const type*>(pointer));
+        TRT_DTYPES(TRT_FETCH)
+#undef TRT_FETCH
+    }
+    return To();
+}
+
+template <class From>
+__device__ __forceinline__ void store(char* pointer, int dtype, From value) {
+    switch (dtype) {
+#define TRT_STORE(code, type) \
+    case code: *reinterpret_cast<type*>(pointer) = convert<type>(value); break;
+        TRT_DTYPES(TRT_STORE)
+#undef TRT_STORE
+    }
+}
+
+template <class F, class Out, class... In, int N, int... I>
+__device__ __forceinline__ Out apply_any(const F& f, const long long (&offset)[N], const int* dtype, Indices<I...>, const Source<In>... in) {
+    return convert<Out>(f(convert<compute_t<In>>(
+        in.pointer ? fetch<In>(reinterpret_cast<const char*>(in.pointer) + offset[I + 1], dtype[I + 1]) : in.value)...));
+}
+
+template <class F, class Out, class... In>
+__device__ __forceinline__ void iterate_any(const AnyLayout<sizeof...(In) + 1>& layout, const F& f, Out* out, const Source<In>... in) {
+    constexpr int kOperands = sizeof...(In) + 1;
+    const long long step = static_cast<long long>(gridDim.x) * blockDim.x;
+    for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < layout.numel; i += step) {
+        long long offset[kOperands] = {}, rest = i;
+        for (int d = 0; d < layout.ndim; d++) {
+            const long long coordinate = rest % layout.size[d];
+            rest /= layout.size[d];
+#pragma unroll
+            for (int k = 0; k < kOperands; k++) offset[k] += coordinate * layout.stride[k][d];
+        }
+        const Out value = apply_any<F, Out, In...>(f, offset, layout.dtype, typename MakeIndices<sizeof...(In)>::type(), in...);
+        store(reinterpret_cast<char*>(out) + offset[0], layout.dtype[0], value);
+    }
+}
+
+}  // namespace trt

@@ -1,0 +1,424 @@
+"""CUDA under the core: storages from the caching allocator, copies, and the launch of pointwise iterations.
+
+Importing this module fills in the core's device hooks. A thread has a current device and, on each device, a current stream, on which all
+its work is queued; nothing here waits for the device except copies to host memory.
+"""
+from libc.string cimport memcpy, memset
+from cpython.object cimport PyObject
+from tensorrt_lite._C.core.allocator cimport trt_block, block_external
+from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, DEV_META
+from tensorrt_lite._C.core.dtype cimport Scalar, dtype_label
+from tensorrt_lite._C.core.iterator cimport PointwiseInfo, Iter, MAX_OPERANDS, IN_BOOL, copy_elements
+from tensorrt_lite._C.core.storage cimport Storage, DeviceHooks, device_storage, install_device_hooks
+from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor, empty_strided_tensor, non_overlapping_dense, same_sizes
+from tensorrt_lite._C.core.dispatch cimport attach
+from tensorrt_lite._C.core.dispatch import _register_python_kernel
+from tensorrt_lite._C.cuda.caching cimport Block, cached_allocate, cached_free, cached_record_stream
+from tensorrt_lite._C.cuda.driver cimport (
+    Module, Function, FunctionHandle, StreamHandle, DevicePointer, MAX_DEVICES, enter_device, check_device, device_count_of, launch, copy_to_device, copy_to_host,
+    copy_on_device, copy_between, synchronize_stream)
+
+attach()
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #include "../core/stage.h"
+    static __thread int trt_cuda_device;
+    static __thread void* trt_cuda_streams[64];
+    enum { TRT_ANY_DIMS = 16, TRT_STRIDED_DIMS = 8, TRT_MAX_OPERANDS = 7 };
+
+    /* As iteration.cuh declares them, for the largest number of operands. */
+    typedef struct { const char* pointer; char value[24]; } trt_source;
+    typedef struct {
+      uint32_t ndim, numel, size[TRT_STRIDED_DIMS], multiplier[TRT_STRIDED_DIMS], shift[TRT_STRIDED_DIMS];
+      int32_t stride[TRT_MAX_OPERANDS][TRT_STRIDED_DIMS];
+    } trt_strided_layout;
+
+    /* AnyLayout's members move with the number of operands: it is written as bytes. */
+    static void trt_any_layout(char* to, int operands, int64_t numel, int ndim, const int* dtype, const int64_t* size,
+                               const int64_t (*stride)[64]) {
+      int64_t* wide = (int64_t*)to;
+      wide[0] = numel;
+      int32_t* narrow = (int32_t*)(to + 8);
+      narrow[0] = ndim;
+      for (int i = 0; i < operands; i++) narrow[1 + i] = dtype[i];
+      wide += 1 + (1 + operands + (operands + 1) % 2) / 2;
+      for (int d = 0; d < ndim; d++) wide[d] = size[d];
+      wide += TRT_ANY_DIMS;
+      for (int i = 0; i < operands; i++, wide += TRT_ANY_DIMS)
+        for (int d = 0; d < ndim; d++) wide[d] = stride[i][d];
+    }
+
+    /* q = (mulhi(n, multiplier) + n) >> shift divides by size; iteration.cuh has the source. */
+    static void trt_divisor(trt_strided_layout* layout, int d) {
+      uint64_t size = layout->size[d], power = 1;
+      uint32_t shift = 0;
+      while (power < size) power <<= 1, shift++;
+      layout->shift[d] = shift;
+      layout->multiplier[d] = (uint32_t)(((power - size) << 32) / size + 1);
+    }
+
+    static void trt_read_scalar(const char* p, int dtype, Scalar* s) {
+      s->kind = dtype == 0 ? 0 : dtype <= 5 ? 1 : dtype <= 9 ? 2 : 3;
+      s->im = 0;
+      s->i = 0;
+      switch (dtype) {
+        case 0: s->i = *p != 0; break;
+        case 1: s->i = *(const uint8_t*)p; break;
+        case 2: s->i = *(const int8_t*)p; break;
+        case 3: s->i = *(const int16_t*)p; break;
+        case 4: s->i = *(const int32_t*)p; break;
+        case 5: s->i = *(const int64_t*)p; break;
+        case 6: s->d = trt_read_f16(p); return;
+        case 7: s->d = trt_read_bf16(p); return;
+        case 8: s->d = *(const float*)p; return;
+        case 9: s->d = *(const double*)p; return;
+        case 10: s->d = ((const float*)p)[0]; s->im = ((const float*)p)[1]; return;
+        case 11: s->d = ((const double*)p)[0]; s->im = ((const double*)p)[1]; return;
+      }
+      s->d = (double)s->i;
+    }
+    """
+    int tls_device "trt_cuda_device"
+    void** tls_streams "trt_cuda_streams"
+    enum:
+        ANY_DIMS "TRT_ANY_DIMS"
+        STRIDED_DIMS "TRT_STRIDED_DIMS"
+    ctypedef struct Source "trt_source":
+        const char* pointer
+        char value[24]
+    ctypedef struct StridedLayout "trt_strided_layout":
+        unsigned ndim, numel
+        unsigned size[8]
+        int stride[7][8]
+    void any_layout "trt_any_layout"(char* to, int operands, int64_t numel, int ndim, const int* dtype, const int64_t* size, const int64_t (*stride)[64]) noexcept
+    void divisor "trt_divisor"(StridedLayout* layout, int d) noexcept
+    void read_scalar "trt_read_scalar"(const char* p, int dtype, Scalar* s) noexcept
+    void store_scalar(char* destination, int dtype, const Scalar* value) noexcept
+
+cdef enum:
+    THREADS = 256
+    MAX_BLOCKS = 1 << 16
+    FORM_CONTIGUOUS = 0
+    FORM_STRIDED = 1
+    FORM_ANY = 2
+
+cdef tuple FORMS = ("contiguous", "strided", "any")
+
+
+# ---- devices and streams -------------------------------------------------------------------------------------------
+
+cdef int current_device() noexcept:
+    return tls_device
+
+
+cdef int current() except -1:
+    device_count_of()
+    return tls_device
+
+
+cdef int use_device(int index) except -1:
+    cdef int before = tls_device
+    if index != before:
+        check_device(index)
+        globals_device(index)
+    return before
+
+
+cdef inline void globals_device(int index) noexcept:
+    global tls_device
+    tls_device = index
+
+
+cdef StreamHandle stream_of(int index) noexcept:
+    return tls_streams[index]
+
+
+cdef int enter(int index) except -1:
+    return enter_device(index)
+
+
+def _current_device():
+    return current()
+
+
+def _set_device(int index):
+    """Make a device current in this thread; returns the one before."""
+    return use_device(index)
+
+
+def _current_stream(int index):
+    return <size_t>tls_streams[index]
+
+
+def _set_stream(int index, size_t stream):
+    """Make a stream current on a device in this thread; returns the one before."""
+    cdef size_t before
+    check_device(index)
+    before = <size_t>tls_streams[index]
+    tls_streams[index] = <void*>stream
+    return before
+
+
+# ---- memory --------------------------------------------------------------------------------------------------------
+
+cdef void release_block(trt_block* b) noexcept nogil:
+    with gil:
+        free_block(<Block*>b.context)
+
+
+cdef int free_block(Block* block) noexcept:
+    try:
+        cached_free(block)
+    except RuntimeError:
+        pass                                    # the context is gone, and its memory with it
+    return 0
+
+
+cdef object allocate(int64_t nbytes, int index):
+    cdef Block* block
+    cdef trt_block* b
+    if index < 0:
+        index = current()
+    else:
+        check_device(index)
+    if nbytes == 0:
+        return device_storage(block_external(NULL, 0, NULL, NULL), 0, index)
+    enter_device(index)
+    block = cached_allocate(index, nbytes, tls_streams[index])
+    b = block_external(<void*><size_t>block.address, block.size, release_block, block)
+    return device_storage(b, nbytes, index)
+
+
+cdef int move(char* to, const char* source, int64_t nbytes, int index) except -1:
+    if nbytes:
+        enter_device(index)
+        copy_on_device(<DevicePointer><size_t>to, <DevicePointer><size_t>source, nbytes, tls_streams[index])
+    return 0
+
+
+def _record_stream(TensorBase t not None, size_t stream):
+    """The tensor's memory is used on `stream`: it is not given out again before what is queued there by its end has run."""
+    if t.device_type != DEV_CUDA:
+        raise RuntimeError("record_stream: the tensor is not on a CUDA device")
+    if t.storage.block != NULL and t.storage.block.context != NULL:
+        cached_record_stream(<Block*>t.storage.block.context, <void*>stream)
+
+
+# ---- kernels -------------------------------------------------------------------------------------------------------
+
+cdef dict _modules = {}            # (device, source) -> Module
+cdef dict _functions = {}          # (device, source, entry) -> Function; keeps handles alive
+
+
+cdef FunctionHandle kernel_of(str source, str entry, int index) except NULL:
+    key = (index, source, entry)
+    f = _functions.get(key)
+    if f is None:
+        module = _modules.get((index, source))
+        if module is None:
+            from tensorrt_lite.cuda._compiler import compile_unit
+            image = compile_unit(source, index)
+            enter_device(index)
+            module = _modules[(index, source)] = Module(image)
+        enter_device(index)
+        f = _functions[key] = (<Module>module).get_function(entry)
+    return (<Function>f).handle
+
+
+cdef int64_t blocks_for(int64_t items, int per_block) noexcept:
+    cdef int64_t n = (items + per_block - 1) // per_block
+    return 1 if n < 1 else MAX_BLOCKS if n > MAX_BLOCKS else n
+
+
+cdef int run(FunctionHandle kernel, int index, int64_t blocks, int threads, int shared, void** arguments) except -1:
+    """Queue a kernel on this thread's current stream of the device."""
+    enter_device(index)
+    return launch(kernel, blocks, 1, 1, threads, 1, 1, shared, tls_streams[index], arguments)
+
+
+cdef int run3(FunctionHandle kernel, int index, int64_t x, int64_t y, int64_t z, int tx, int ty, int tz, int shared, void** arguments) except -1:
+    enter_device(index)
+    return launch(kernel, x, y, z, tx, ty, tz, shared, tls_streams[index], arguments)
+
+
+# ---- pointwise iterations ------------------------------------------------------------------------------------------
+
+# The handles of one loop in one type: forms by device.
+cdef struct Kernels:
+    FunctionHandle form[64][3]
+
+cdef Kernels* copies[12][12]            # by source, destination
+cdef list _sources = []
+
+from libc.stdlib cimport calloc
+
+
+cdef Kernels* kernels_for(const PointwiseInfo* info, int source, int compute) except NULL:
+    cdef Kernels** slot = &copies[source][compute] if info == NULL else <Kernels**>&(<PointwiseInfo*>info).on_device[compute]
+    if slot[0] == NULL:
+        slot[0] = <Kernels*>calloc(1, sizeof(Kernels))
+        if slot[0] == NULL:
+            raise MemoryError
+    return slot[0]
+
+
+cdef FunctionHandle load(const PointwiseInfo* info, int source, int compute, int form, int index) except NULL:
+    cdef Kernels* k = kernels_for(info, source, compute)
+    if k.form[index][form] == NULL:
+        from tensorrt_lite.cuda import _source
+        if info == NULL:
+            text = _source.copy_source(source, compute)
+        else:
+            try:
+                text = _source.pointwise_source(info.name.decode(), compute)
+            except KeyError:
+                raise NotImplementedError(f"\"{info.name.decode()}_cuda\" not implemented for '{dtype_label(compute).decode()}'") from None
+        k.form[index][form] = kernel_of(text, FORMS[form], index)
+    return k.form[index][form]
+
+
+cdef int iterate(const void* info_, void* it_, int compute, int64_t numel, int index) except -1:
+    """Launch one loop over what TensorIterator has prepared: dimensions merged, strides in bytes, dimension 0 fastest."""
+    cdef const PointwiseInfo* info = <const PointwiseInfo*>info_
+    cdef Iter* it = <Iter*>it_
+    cdef Source sources[MAX_OPERANDS]
+    cdef char parameters[MAX_OPERANDS][16]
+    cdef void* arguments[2 * MAX_OPERANDS + 4]
+    cdef char layout[8 + 32 + 8 * 16 * 8]
+    cdef StridedLayout strided
+    cdef Scalar number
+    cdef char* out = it.base[0]
+    cdef int form = FORM_CONTIGUOUS, i, d, n = 0, nparams = info.nparams if info != NULL else 0
+    cdef int64_t extent, reach = 0
+    cdef unsigned long long count = numel
+    for i in range(it.nop):
+        if it.on_host >> i & 1:
+            continue
+        # a copy has kernels for each pair of types
+        if it.dtype[i] != it.need[i]:
+            form = FORM_ANY
+        elif form == FORM_CONTIGUOUS and (it.ndim > 1 or it.stride[i][0] != ITEM_SIZE[it.dtype[i]]):
+            form = FORM_STRIDED
+    if form == FORM_STRIDED:
+        if it.ndim > STRIDED_DIMS or numel >= (<int64_t>1 << 31):
+            form = FORM_ANY
+        else:
+            for i in range(it.nop):
+                extent = 0
+                for d in range(it.ndim):
+                    if it.stride[i][d] % ITEM_SIZE[it.dtype[i]]:
+                        form = FORM_ANY
+                    extent += (it.sizes[d] - 1) * abs(it.stride[i][d] // ITEM_SIZE[it.dtype[i]])
+                if extent >= (<int64_t>1 << 31) and not it.on_host >> i & 1:
+                    form = FORM_ANY
+    if form == FORM_ANY and it.ndim > ANY_DIMS:
+        raise NotImplementedError(f"{info.name.decode() if info != NULL else 'copy_'}: tensors of {it.ndim} dimensions that cannot be merged, at most {ANY_DIMS} on CUDA")
+    arguments[n] = &out
+    n += 1
+    for i in range(1, it.nop):
+        sources[i].pointer = it.base[i]
+        if it.on_host >> i & 1:
+            sources[i].pointer = NULL
+            read_scalar(it.base[i], it.dtype[i], &number)
+            memset(sources[i].value, 0, sizeof(sources[i].value))
+            store_scalar(sources[i].value, it.need[i], &number)
+        arguments[n] = &sources[i]
+        n += 1
+    for i in range(nparams):
+        store_scalar(parameters[i], 8 if compute == 6 or compute == 7 else compute, &it.params[i])
+        arguments[n] = parameters[i]
+        n += 1
+    if form == FORM_CONTIGUOUS:
+        arguments[n] = &count
+    elif form == FORM_STRIDED:
+        strided.ndim = it.ndim
+        strided.numel = <unsigned>numel
+        for d in range(it.ndim):
+            strided.size[d] = <unsigned>it.sizes[d]
+            divisor(&strided, d)
+            for i in range(it.nop):
+                strided.stride[i][d] = <int>(it.stride[i][d] // ITEM_SIZE[it.dtype[i]])
+        arguments[n] = &strided
+    else:
+        any_layout(layout, it.nop, numel, it.ndim, it.dtype, it.sizes, it.stride)
+        arguments[n] = layout
+    return run(load(info, it.need[1] if info == NULL else compute, compute, form, index), index, blocks_for(numel, 4 * THREADS), THREADS, 0, arguments)
+
+
+# ---- copies between devices ----------------------------------------------------------------------------------------
+
+cdef int copy(object destination_, object source_, bint non_blocking) except -1:
+    """destination[...] = source on two devices: elements of one type in one order cross as bytes, anything else is brought to that form
+    on the side where it is read or written."""
+    cdef TensorBase destination = <TensorBase>destination_, source = <TensorBase>source_, staged
+    cdef int64_t nbytes
+    if destination.device_type == DEV_META:
+        return 0
+    if destination.numel == 0:
+        return 0
+    if destination.dtype == source.dtype and same_sizes(destination, source) and same_order(destination, source):
+        return transfer(destination, source, destination.numel * ITEM_SIZE[source.dtype], non_blocking)
+    # convert where the elements come from, spread them where they go
+    staged = empty_tensor(source.ndim, source.sizes, destination.dtype if source.numel <= destination.numel else source.dtype, place_of(source))
+    copy_elements(staged, source)
+    if staged.dtype == destination.dtype and destination.contiguous and same_sizes(destination, staged):
+        return transfer(destination, staged, destination.numel * ITEM_SIZE[staged.dtype], False)
+    source = empty_tensor(staged.ndim, staged.sizes, staged.dtype, place_of(destination))
+    transfer(source, staged, staged.numel * ITEM_SIZE[staged.dtype], False)
+    return copy_elements(destination, source)
+
+
+cdef bint same_order(TensorBase a, TensorBase b) noexcept:
+    cdef int i
+    if a.contiguous and b.contiguous:
+        return True
+    if not non_overlapping_dense(a) or not non_overlapping_dense(b):
+        return False
+    for i in range(a.ndim):
+        if a.sizes[i] > 1 and a.strides[i] != b.strides[i]:
+            return False
+    return True
+
+
+cdef int transfer(TensorBase destination, TensorBase source, int64_t nbytes, bint non_blocking) except -1:
+    """The bytes of two dense tensors. Returns when the host's memory may be touched again."""
+    cdef StreamHandle stream
+    cdef int index
+    cdef char* to = data_of(destination)
+    cdef const char* origin = data_of(source)
+    if nbytes == 0:
+        return 0
+    index = destination.device_index if destination.device_type == DEV_CUDA else source.device_index
+    enter_device(index)
+    stream = tls_streams[index]
+    if source.device_type == DEV_CPU:
+        with nogil:
+            # the driver has read pageable memory when the call returns
+            copy_to_device(<DevicePointer><size_t>to, origin, nbytes, stream)
+            if not non_blocking:
+                synchronize_stream(stream)
+    elif destination.device_type == DEV_CPU:
+        with nogil:
+            copy_to_host(to, <DevicePointer><size_t>origin, nbytes, stream)
+            synchronize_stream(stream)
+    elif destination.device_index == source.device_index:
+        copy_on_device(<DevicePointer><size_t>to, <DevicePointer><size_t>origin, nbytes, stream)
+    else:
+        # ordered after the work of both devices' current streams
+        enter_device(source.device_index)
+        synchronize_stream(tls_streams[source.device_index])
+        copy_between(<DevicePointer><size_t>to, destination.device_index, <DevicePointer><size_t>origin, source.device_index, nbytes, stream)
+    return 0
+
+
+cdef DeviceHooks hooks
+hooks.allocate = allocate
+hooks.current = current
+hooks.use = use_device
+hooks.move = move
+hooks.copy = copy
+hooks.iterate = iterate
+device_count_of()                       # no driver: the import fails with its message
+install_device_hooks(&hooks)

@@ -1,0 +1,11 @@
+"""Loads what puts tensors on CUDA: the backend, which gives the core its device hooks, and the operator families' kernels."""
+
+from __future__ import annotations
+
+from tensorrt_lite._C.cuda import backend
+
+_FAMILIES: tuple[str, ...] = ()
+CUDA_KEY = 2  # of the dispatch table (core/tensor.pxd)
+
+for _name in _FAMILIES:
+    __import__(f"tensorrt_lite._C.cuda.{_name}")

@@ -1,0 +1,70 @@
+"""The CUDA C++ of declared pointwise operators, rendered at first use: a functor that holds the operator's expression, and three entry
+points over the bodies of iteration.cuh (`contiguous`, `strided`, `any`)."""
+
+from __future__ import annotations
+
+# suffix, storage type and compute type by dtype code (core/dtype.pxd)
+TYPES = (
+    ("b8", "bool", "bool"), ("u8", "unsigned char", "unsigned char"), ("i8", "signed char", "signed char"), ("i16", "short", "short"),
+    ("i32", "int", "int"), ("i64", "long long", "long long"), ("f16", "__half", "float"), ("bf16", "__nv_bfloat16", "float"), ("f32", "float", "float"),
+    ("f64", "double", "double"), ("c64", "complex<float>", "complex<float>"), ("c128", "complex<double>", "complex<double>"),
+)  # fmt: skip
+BOOL = 0
+_REAL_PART = {10: 8, 11: 9}
+
+
+def pointwise_source(name: str, dtype: int) -> str:
+    """The kernels of loop `name` (an operator, or the fused gradient of one) computing in the dtype of this code. KeyError without one."""
+    from tensorrt_lite._C.cuda.expressions import EXPRESSIONS
+
+    operands, parameters, first_bool, texts, output = EXPRESSIONS[name]
+    suffix = TYPES[dtype][0]
+    expression = next((text for dtypes, text in texts.items() if suffix in dtypes), None)
+    if expression is None:
+        raise KeyError(f"{name}: no expression for {suffix}")
+    inputs = [(f"v_{operand}", BOOL if first_bool and i == 0 else dtype) for i, operand in enumerate(operands)]
+    out = BOOL if output == "bool" else _REAL_PART.get(dtype, dtype) if output == "real" else dtype
+    return _render(name, dtype, out, inputs, [f"v_{p}" for p in parameters], expression)
+
+
+def copy_source(source: int, destination: int) -> str:
+    """The kernels that move elements from one dtype to another."""
+    return _render("copy", source, destination, [("x", source)], [], "x")
+
+
+def _render(name: str, dtype: int, out: int, inputs: list[tuple[str, int]], parameters: list[str], expression: str) -> str:
+    t = TYPES[dtype][2]
+    # what becomes bool by an operator's definition is "not zero"; the kernel's conversion to the output's type does the rest
+    result, value = ("bool", f"truth({expression})") if out == BOOL and name != "copy" else (TYPES[out if name != "copy" else dtype][2], expression)
+    members = "".join(f"    {t} {p};\n" for p in parameters)
+    arguments = ", ".join(f"{TYPES[code][2]} {v}" for v, code in inputs)
+    sources = "".join(f", trt::Source<{_storage(code)}> {v}" for v, code in inputs)
+    given = "".join(f", {_qualified(t)} {p}" for p in parameters)
+    passed = "".join(f", {v}" for v, _ in inputs)
+    made = f"trt::Functor{{{', '.join(parameters)}}}"
+    n = len(inputs) + 1
+    text = f"""// {name}, {TYPES[dtype][0]}
+#include "iteration.cuh"
+
+namespace trt {{
+struct Functor {{
+    using T = {t};
+{members}    __device__ __forceinline__ {result} operator()({arguments}) const {{ return static_cast<{result}>({value}); }}
+}};
+}}  // namespace trt
+"""
+    for form, extent in (("contiguous", "unsigned long long"), ("strided", f"trt::StridedLayout<{n}>"), ("any", f"trt::AnyLayout<{n}>")):
+        text += f"""
+extern "C" __global__ void __launch_bounds__(256) {form}({_storage(out)}* out{sources}{given}, const {extent} extent) {{
+    trt::iterate_{form}(extent, {made}, out{passed});
+}}
+"""
+    return text
+
+
+def _qualified(text: str) -> str:
+    return f"trt::{text}" if text.startswith("complex") else text
+
+
+def _storage(code: int) -> str:
+    return _qualified(TYPES[code][1])
