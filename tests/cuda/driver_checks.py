@@ -614,5 +614,103 @@ def capture_errors(path: str) -> None:
     assert mode.value == 2 and attempt(lambda: code_of(*allocate), 0) == (900, 901)
 
 
+class AllocationProperties(ctypes.Structure):
+    """CUmemAllocationProp."""
+
+    _fields_ = [("type", c_int), ("handles", c_int), ("place", c_int * 2), ("meta", c_void_p), ("rest", c_uint * 2)]
+
+
+def virtual_memory(path: str) -> None:
+    """Reserved addresses that grow by mapping memory, as an allocator's expandable segments do."""
+    driver = Driver()
+    module, chunk = driver.load(path), 2 << 20
+    properties, access = AllocationProperties(1, 1, (1, 0)), (c_int * 3)(1, 0, 3)
+    granularity, free, total, start = c_size_t(), c_size_t(), c_size_t(), c_uint64()
+    driver.cuMemGetAllocationGranularity(byref(granularity), byref(properties), 0)
+    assert granularity.value == chunk
+
+    def available() -> int:
+        driver.cuMemGetInfo_v2(byref(free), byref(total))
+        return free.value
+
+    all_free = available()
+    driver.cuMemAddressReserve(byref(start), c_size_t(8 * chunk), c_size_t(0), c_uint64(0), c_uint64(0))
+    at = [c_uint64(start.value + k * chunk) for k in range(8)]
+    handles = [driver.make("cuMemCreate", c_size_t(chunk), byref(properties), c_uint64(0)) for _ in range(2)]
+    assert available() == all_free - 2 * chunk
+    assert code_of(driver.make, "cuMemCreate", c_size_t(total.value), byref(properties), c_uint64(0)) == 2
+    assert code_of(driver.make, "cuMemCreate", c_size_t(5), byref(properties), c_uint64(0)) == 1
+    for k in range(2):
+        driver.cuMemMap(at[k], c_size_t(chunk), c_size_t(0), handles[k], c_uint64(0))
+    assert code_of(driver.cuMemMap, at[1], c_size_t(chunk), c_size_t(0), handles[1], c_uint64(0)) == 1
+    middle = c_uint64(at[1].value - 2 * N)  # a quarter of the array's bytes lies before the border
+    assert code_of(driver.launch, module, "set_value", None, middle, 3, N) == 700
+    assert code_of(driver.read, middle) == 1
+    driver.cuMemSetAccess(start, c_size_t(2 * chunk), access, c_size_t(1))
+    assert driver.read(middle) == [-1] * N
+    driver.launch(module, "set_value", None, middle, 3, N)
+    assert driver.read(middle) == [3] * N
+    # The contents belong to the memory, not to the addresses.
+    driver.cuMemUnmap(at[1], c_size_t(chunk))
+    assert code_of(driver.launch, module, "set_value", None, middle, 4, N) == 700
+    driver.cuMemMap(at[5], c_size_t(chunk), c_size_t(0), handles[1], c_uint64(0))
+    driver.cuMemSetAccess(at[5], c_size_t(chunk), access, c_size_t(1))
+    assert driver.read(at[5])[: N // 2] == [3] * (N // 2)
+    assert code_of(driver.cuMemAddressFree, start, c_size_t(8 * chunk)) == 1
+    for handle in handles:
+        driver.cuMemRelease(handle)
+    assert code_of(driver.cuMemRelease, handles[0]) == 1
+    assert available() == all_free - 2 * chunk
+    for k in (0, 5):
+        driver.cuMemUnmap(at[k], c_size_t(chunk))
+    assert available() == all_free
+    driver.cuMemAddressFree(start, c_size_t(8 * chunk))
+
+
+def share_memory(path: str) -> None:
+    """Another process reads and writes an allocation of this one."""
+    import subprocess
+
+    driver = Driver()
+    x, neighbour = driver.memory([7] * N), driver.memory([1] * N)
+    handle, event_handle = ctypes.create_string_buffer(64), ctypes.create_string_buffer(64)
+    driver.cuIpcGetMemHandle(handle, x)
+    event = driver.event(6)
+    driver.cuEventRecord(event, None)
+    driver.cuIpcGetEventHandle(event_handle, event)
+    assert code_of(driver.cuIpcGetEventHandle, event_handle, driver.event()) == 400
+    arguments = [sys.executable, "-S", __file__, "use_shared_memory", path, handle.raw.hex(), event_handle.raw.hex()]
+    result = subprocess.run(arguments, check=False, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert driver.read(x) == [15] * N and driver.read(neighbour) == [1] * N
+    driver.cuMemFree_v2(x)
+    assert driver.read(driver.memory([2] * N)) == [2] * N
+
+
+class IpcHandle(ctypes.Structure):
+    """CUipcMemHandle, which is passed by value."""
+
+    _fields_ = [("bytes", ctypes.c_ubyte * 64)]
+
+
+def use_shared_memory(path: str, handle: str, event_handle: str) -> None:
+    """The other process of share_memory."""
+    driver = Driver()
+    module, address, again = driver.load(path), c_uint64(), c_uint64()
+    event = driver.make("cuIpcOpenEventHandle", IpcHandle.from_buffer_copy(bytes.fromhex(event_handle)))
+    driver.cuStreamWaitEvent(None, event, 0)
+    memory = IpcHandle.from_buffer_copy(bytes.fromhex(handle))
+    driver.cuIpcOpenMemHandle_v2(byref(address), memory, 1)
+    driver.cuIpcOpenMemHandle_v2(byref(again), memory, 1)
+    assert again.value == address.value
+    assert driver.read(address) == [7] * N
+    driver.launch(module, "multiply_add", None, address, address, 2, 1, N)
+    assert driver.read(address) == [15] * N
+    for _ in range(2):
+        driver.cuIpcCloseMemHandle(address)
+    assert code_of(driver.cuIpcCloseMemHandle, address) == 1
+    assert code_of(driver.read, address) == 1
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]](*sys.argv[2:])

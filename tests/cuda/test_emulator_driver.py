@@ -69,3 +69,14 @@ def test_late_errors(emulator: EmulatorProcess, kernels: Path, errors: str, stic
 def test_graphs(emulator: EmulatorProcess, kernels: Path, name: str, streams: str) -> None:
     """Stream capture and its rules."""
     check(emulator, name, kernels, CUEMU_STREAMS=streams)
+
+
+def test_virtual_memory(emulator: EmulatorProcess, kernels: Path) -> None:
+    """cuMemAddressReserve, cuMemCreate, cuMemMap, cuMemSetAccess."""
+    check(emulator, "virtual_memory", kernels, CUEMU_MEMORY_MB="64")
+
+
+@pytest.mark.parametrize("streams", ["eager", "late"])
+def test_memory_is_shared_between_processes(emulator: EmulatorProcess, kernels: Path, streams: str) -> None:
+    """cuIpcGetMemHandle, cuIpcOpenMemHandle and the calls for events."""
+    check(emulator, "share_memory", kernels, CUEMU_STREAMS=streams)

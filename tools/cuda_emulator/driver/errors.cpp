@@ -28,6 +28,7 @@ const std::map<CUresult, ErrorName>& error_names() {
         ENTRY(CUDA_ERROR_INVALID_DEVICE, "invalid device ordinal"),
         ENTRY(CUDA_ERROR_INVALID_IMAGE, "device kernel image is invalid"),
         ENTRY(CUDA_ERROR_INVALID_CONTEXT, "invalid device context"),
+        ENTRY(CUDA_ERROR_MAP_FAILED, "mapping of buffer object failed"),
         ENTRY(CUDA_ERROR_UNSUPPORTED_LIMIT, "limit is not supported on this architecture"),
         ENTRY(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, "peer access is not supported between these two devices"),
         ENTRY(CUDA_ERROR_FILE_NOT_FOUND, "file not found"),

@@ -17,7 +17,8 @@
 namespace cuemu {
 namespace {
 
-constexpr size_t kAlignment = 512;           // what cuMemAlloc guarantees, with a margin
+constexpr size_t kPage = 4096;               // an allocation has its pages for itself: they may be shared
+constexpr size_t kPitch = 512;
 constexpr size_t kRedZone = 512;             // never part of an allocation
 constexpr size_t kHugePage = 2 << 20;
 constexpr size_t kReturnToSystem = 8 << 20;  // free blocks from this size on give their pages back
@@ -25,6 +26,7 @@ constexpr int kAllocFill = 0xFF;             // NaN in every floating type, -1 i
 constexpr int kFreeFill = 0xDD;
 
 size_t round_up(size_t size, size_t unit) { return (size + unit - 1) / unit * unit; }
+size_t block_size(size_t size) { return round_up(size + kRedZone, kPage); }
 
 struct Arena {
     const CUdevice device;
@@ -35,6 +37,7 @@ struct Arena {
     int open = 0;                                 // nested windows
     int key = -1;                                 // memory protection key, where the processor has them
     std::map<CUdeviceptr, size_t> allocated;      // address -> size asked for
+    std::map<CUdeviceptr, SharedMemory> shared;   // allocations whose pages other processes may map
     std::map<CUdeviceptr, size_t> free_blocks;    // address -> size, red zone included
 
     explicit Arena(CUdevice owner) : device(owner) {
@@ -57,6 +60,23 @@ struct Arena {
 
     bool contains(const void* address) const {
         return base && address >= base && address < base + 2 * capacity;
+    }
+
+    // Other processes that mapped the pages keep them; here, fresh ones take their place.
+    void unshare(CUdeviceptr address, size_t block) {
+        auto it = shared.find(address);
+        if (it == shared.end()) return;
+        close(it->second.file);
+        shared.erase(it);
+        place(address, block, -1);
+    }
+
+    // Maps a block's pages anew: to a file in memory, or without one.
+    bool place(CUdeviceptr address, size_t block, int file) {
+        int access = key >= 0 || open ? PROT_READ | PROT_WRITE : PROT_NONE;
+        int flags = MAP_FIXED | (file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED);
+        if (mmap(pointer(address), block, access, flags, file, 0) == MAP_FAILED) return false;
+        return key < 0 || !pkey_mprotect(pointer(address), block, access, key);
     }
 
     // A protection key opens the whole range for this thread in nanoseconds. mprotect opens it for every thread, and
@@ -112,6 +132,9 @@ Arena& arena(CUdevice device) {
     return *arenas[device];
 }
 
+int open_windows;
+unsigned mapping_window;  // the devices of the outermost window
+
 // Device memory that lies elsewhere: variables of loaded modules. The host can touch it, by accident too.
 std::map<CUdeviceptr, Range>& foreign_ranges() {
     static auto* ranges = new std::map<CUdeviceptr, Range>;
@@ -154,7 +177,8 @@ void on_fault(int signal_number, siginfo_t* info, void*) {
         }
         fault_current_thread(text);  // switches away from this stack for good
     }
-    if (signal_number != SIGFPE && arena_of(reinterpret_cast<CUdeviceptr>(info->si_addr))) {
+    CUdeviceptr address = reinterpret_cast<CUdeviceptr>(info->si_addr);
+    if (signal_number != SIGFPE && (arena_of(address) || is_reserved(address))) {
         int length = std::snprintf(text, sizeof text, host_access, info->si_addr);
         ssize_t written = write(STDERR_FILENO, text, static_cast<size_t>(length));
         static_cast<void>(written);
@@ -167,6 +191,7 @@ void on_fault(int signal_number, siginfo_t* info, void*) {
 }  // namespace
 
 DeviceMemoryWindow::DeviceMemoryWindow(unsigned devices) : opened_(devices) {
+    if (!open_windows++) set_mappings_accessible(mapping_window = devices, true);
     for (Arena* memory : arenas) {
         if (memory && devices >> memory->device & 1 && !memory->open++) memory->set_accessible(true);
     }
@@ -176,11 +201,15 @@ DeviceMemoryWindow::~DeviceMemoryWindow() {
     for (Arena* memory : arenas) {
         if (memory && opened_ >> memory->device & 1 && !--memory->open) memory->set_accessible(false);
     }
+    if (!--open_windows) set_mappings_accessible(mapping_window, false);
 }
 
 Range device_range(CUdeviceptr address) {
     Arena* memory = arena_of(address);
-    if (!memory) return foreign_range(address);
+    if (!memory) {
+        Range mapped = mapped_range(address);
+        return mapped ? mapped : foreign_range(address);
+    }
     auto it = memory->allocated.upper_bound(address);
     if (it == memory->allocated.begin()) return {};
     --it;
@@ -189,12 +218,20 @@ Range device_range(CUdeviceptr address) {
 }
 
 bool is_device_range(CUdeviceptr address, size_t size) {
-    if (!size) return true;
-    Range range = device_range(address);
-    return range && size <= range.size - (address - range.address);
+    while (size) {  // neighbouring mappings are one range; allocations have a red zone between them
+        Range range = device_range(address);
+        if (!range) return false;
+        size_t rest = range.size - (address - range.address);
+        if (size <= rest) return true;
+        size -= rest;
+        address += rest;
+    }
+    return true;
 }
 
-bool is_device_address(CUdeviceptr address) { return arena_of(address) || foreign_range(address); }
+bool is_device_address(CUdeviceptr address) {
+    return arena_of(address) || is_reserved(address) || foreign_range(address);
+}
 
 void add_foreign_range(const Range& range) { foreign_ranges()[range.address] = range; }
 void remove_foreign_range(CUdeviceptr address) { foreign_ranges().erase(address); }
@@ -215,7 +252,7 @@ void fill_fresh_memory(CUdeviceptr address, size_t size) {
 CUresult take_memory(CUdevice device, size_t size, CUdeviceptr* address, bool fill) {
     Arena& memory = arena(device);
     if (size > memory.capacity - memory.used) return out_of_memory(memory, size);
-    size_t block = round_up(size, kAlignment) + kRedZone;
+    size_t block = block_size(size);
     CUdeviceptr taken = memory.take(block);
     if (!taken) return out_of_memory(memory, size);
     memory.allocated[taken] = size;
@@ -233,7 +270,7 @@ CUresult give_memory_back(CUdeviceptr address) {
         return error(CUDA_ERROR_INVALID_VALUE, "cuMemFree: not the start of a live allocation");
     }
     Arena& memory = arena(range.device);
-    size_t size = range.size, block = round_up(size, kAlignment) + kRedZone;
+    size_t size = range.size, block = block_size(size);
     memory.allocated.erase(address);
     memory.used -= size;
     {
@@ -244,8 +281,40 @@ CUresult give_memory_back(CUdeviceptr address) {
             madvise(pointer(first), last - first, MADV_DONTNEED);
         }
     }
+    memory.unshare(address, block);
     sanitizer_poison(pointer(address), size);
     memory.give_back(address, block);
+    return CUDA_SUCCESS;
+}
+
+CUresult count_memory(CUdevice device, long long bytes) {
+    Arena& memory = arena(device);
+    if (bytes > 0 && static_cast<size_t>(bytes) > memory.capacity - memory.used) {
+        return out_of_memory(memory, static_cast<size_t>(bytes));
+    }
+    memory.used += static_cast<size_t>(bytes);
+    return CUDA_SUCCESS;
+}
+
+CUresult share_memory(CUdeviceptr address, SharedMemory* result) {
+    static unsigned long long serials;
+    Arena* memory = arena_of(address);
+    Range range = device_range(address);
+    if (!range || !memory) return error(CUDA_ERROR_INVALID_VALUE, "only memory of cuMemAlloc can be shared");
+    finish_device(range.device);
+    auto it = memory->shared.find(range.address);
+    if (it == memory->shared.end()) {
+        DeviceMemoryWindow window;
+        size_t block = block_size(range.size);
+        int file = memfd_create("cuemu_memory", MFD_CLOEXEC);
+        ssize_t copied = file < 0 ? -1 : pwrite(file, pointer(range.address), range.size, 0);
+        if (copied != static_cast<ssize_t>(range.size) || ftruncate(file, static_cast<off_t>(block)) ||
+            !memory->place(range.address, block, file)) {
+            return error(CUDA_ERROR_OUT_OF_MEMORY, "no file in memory");
+        }
+        it = memory->shared.emplace(range.address, SharedMemory{file, range.device, block, ++serials}).first;
+    }
+    *result = it->second;
     return CUDA_SUCCESS;
 }
 
@@ -314,6 +383,6 @@ CUEMU_API cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* size, CUdeviceptr a
 }
 
 CUEMU_API cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width, size_t height, unsigned) {
-    *pitch = round_up(width, kAlignment);
+    *pitch = round_up(width, kPitch);
     return cuMemAlloc_v2(address, *pitch * height);
 }

@@ -47,6 +47,26 @@ CUresult take_memory(CUdevice device, size_t size, CUdeviceptr* address, bool fi
 CUresult give_memory_back(CUdeviceptr address);
 void fill_fresh_memory(CUdeviceptr address, size_t size);
 
+// Adds to what is in use on a device, or takes away; "out of memory" where it does not fit.
+CUresult count_memory(CUdevice device, long long bytes);
+
+// Puts the pages of an allocation into a file in memory, if they are not there yet, until it is freed.
+struct SharedMemory {
+    int file;
+    CUdevice device;
+    size_t size;
+    unsigned long long serial;
+};
+CUresult share_memory(CUdeviceptr address, SharedMemory* shared);
+
+// virtual_memory.cpp: mapped memory that some device may use, reserved addresses, and the windows on mappings.
+Range mapped_range(CUdeviceptr address);
+bool is_reserved(CUdeviceptr address);
+void set_mappings_accessible(unsigned devices, bool accessible);
+
+// stream.cpp
+bool is_interprocess(CUevent event);
+
 // True if all of [address, address + size) is page-locked.
 bool is_pinned(const void* address, size_t size);
 

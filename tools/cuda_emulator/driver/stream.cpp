@@ -2,6 +2,7 @@
 #include <set>
 
 #include "graph.h"
+#include "memory.h"
 
 struct CUevent_st {
     unsigned flags;
@@ -45,6 +46,9 @@ CUresult refuse_external(const char* call, CUstream stream) {
 bool is_complete(CUevent event) { return !event->item || event->item->done; }
 
 }  // namespace
+
+bool is_interprocess(CUevent event) { return live_events().count(event) && event->flags & CU_EVENT_INTERPROCESS; }
+
 }  // namespace cuemu
 
 using namespace cuemu;
@@ -212,6 +216,7 @@ CUEMU_API cuEventRecordWithFlags(CUevent event, CUstream handle, unsigned flags)
     };
     CUresult status = submit(stream, {Kind::kEmpty, "record event", reach});
     event->item = stamp->reached ? nullptr : last_item(stream);
+    if (is_interprocess(event) && event->item) return finish(stream->context, event->item);
     return status;
 }
 CUEMU_API cuEventRecord(CUevent event, CUstream stream) { return cuEventRecordWithFlags(event, stream, 0); }

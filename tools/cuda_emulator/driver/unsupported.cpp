@@ -42,30 +42,26 @@
     X(cuGraphicsResourceSetMapFlags_v2) X(cuGraphicsSubResourceGetMappedArray) X(cuGraphicsUnmapResources) \
     X(cuGraphicsUnregisterResource) X(cuGreenCtxCreate) X(cuGreenCtxDestroy) X(cuGreenCtxGetDevResource) \
     X(cuGreenCtxGetId) X(cuGreenCtxRecordEvent) X(cuGreenCtxStreamCreate) X(cuGreenCtxWaitEvent) \
-    X(cuImportExternalMemory) X(cuImportExternalSemaphore) X(cuIpcCloseMemHandle) X(cuIpcGetEventHandle) \
-    X(cuIpcGetMemHandle) X(cuIpcOpenEventHandle) X(cuIpcOpenMemHandle_v2) X(cuKernelGetAttribute) \
-    X(cuKernelGetFunction) X(cuKernelGetLibrary) X(cuKernelGetName) X(cuKernelGetParamInfo) X(cuKernelSetAttribute) \
+    X(cuImportExternalMemory) X(cuImportExternalSemaphore) X(cuKernelGetAttribute) X(cuKernelGetFunction) \
+    X(cuKernelGetLibrary) X(cuKernelGetName) X(cuKernelGetParamInfo) X(cuKernelSetAttribute) \
     X(cuKernelSetCacheConfig) X(cuLaunch) X(cuLaunchCooperativeKernel) X(cuLaunchCooperativeKernelMultiDevice) \
     X(cuLaunchGrid) X(cuLaunchGridAsync) X(cuLibraryEnumerateKernels) X(cuLibraryGetGlobal) X(cuLibraryGetKernel) \
     X(cuLibraryGetKernelCount) X(cuLibraryGetManaged) X(cuLibraryGetModule) X(cuLibraryGetUnifiedFunction) \
     X(cuLibraryLoadData) X(cuLibraryLoadFromFile) X(cuLibraryUnload) X(cuLinkAddData_v2) X(cuLinkAddFile_v2) \
     X(cuLinkComplete) X(cuLinkCreate_v2) X(cuLinkDestroy) X(cuLogsCurrent) X(cuLogsDumpToFile) X(cuLogsDumpToMemory) \
-    X(cuLogsRegisterCallback) X(cuLogsUnregisterCallback) X(cuMemAddressFree) X(cuMemAddressReserve) \
-    X(cuMemAdvise_v2) X(cuMemBatchDecompressAsync) X(cuMemCreate) X(cuMemDiscardAndPrefetchBatchAsync) \
-    X(cuMemDiscardBatchAsync) X(cuMemExportToShareableHandle) X(cuMemGetAccess) X(cuMemGetAllocationGranularity) \
-    X(cuMemGetAllocationPropertiesFromHandle) X(cuMemGetDefaultMemPool) X(cuMemGetHandleForAddressRange) \
-    X(cuMemGetMemPool) X(cuMemImportFromShareableHandle) X(cuMemMap) X(cuMemMapArrayAsync) X(cuMemPoolExportPointer) \
+    X(cuLogsRegisterCallback) X(cuLogsUnregisterCallback) X(cuMemAdvise_v2) X(cuMemBatchDecompressAsync) \
+    X(cuMemDiscardAndPrefetchBatchAsync) X(cuMemDiscardBatchAsync) X(cuMemGetDefaultMemPool) \
+    X(cuMemGetHandleForAddressRange) X(cuMemGetMemPool) X(cuMemMapArrayAsync) X(cuMemPoolExportPointer) \
     X(cuMemPoolExportToShareableHandle) X(cuMemPoolGetAccess) X(cuMemPoolImportFromShareableHandle) \
     X(cuMemPoolImportPointer) X(cuMemPrefetchAsync_v2) X(cuMemPrefetchBatchAsync) X(cuMemRangeGetAttribute) \
-    X(cuMemRangeGetAttributes) X(cuMemRelease) X(cuMemRetainAllocationHandle) X(cuMemSetAccess) X(cuMemSetMemPool) \
-    X(cuMemUnmap) X(cuMemcpy2DAsync_v2) X(cuMemcpy2DUnaligned_v2) X(cuMemcpy2D_v2) X(cuMemcpy3DAsync_v2) \
-    X(cuMemcpy3DBatchAsync_v2) X(cuMemcpy3DPeer) X(cuMemcpy3DPeerAsync) X(cuMemcpy3D_v2) X(cuMemcpyAtoA_v2) \
-    X(cuMemcpyAtoD_v2) X(cuMemcpyAtoHAsync_v2) X(cuMemcpyAtoH_v2) X(cuMemcpyBatchAsync_v2) X(cuMemcpyDtoA_v2) \
-    X(cuMemcpyHtoAAsync_v2) X(cuMemcpyHtoA_v2) X(cuMipmappedArrayCreate) X(cuMipmappedArrayDestroy) \
-    X(cuMipmappedArrayGetLevel) X(cuMipmappedArrayGetMemoryRequirements) X(cuMipmappedArrayGetSparseProperties) \
-    X(cuModuleEnumerateFunctions) X(cuModuleGetFunctionCount) X(cuModuleGetSurfRef) X(cuModuleGetTexRef) \
-    X(cuMulticastAddDevice) X(cuMulticastBindAddr) X(cuMulticastBindMem) X(cuMulticastCreate) \
-    X(cuMulticastGetGranularity) X(cuMulticastUnbind) X(cuOccupancyMaxActiveClusters) \
+    X(cuMemRangeGetAttributes) X(cuMemSetMemPool) X(cuMemcpy2DAsync_v2) X(cuMemcpy2DUnaligned_v2) X(cuMemcpy2D_v2) \
+    X(cuMemcpy3DAsync_v2) X(cuMemcpy3DBatchAsync_v2) X(cuMemcpy3DPeer) X(cuMemcpy3DPeerAsync) X(cuMemcpy3D_v2) \
+    X(cuMemcpyAtoA_v2) X(cuMemcpyAtoD_v2) X(cuMemcpyAtoHAsync_v2) X(cuMemcpyAtoH_v2) X(cuMemcpyBatchAsync_v2) \
+    X(cuMemcpyDtoA_v2) X(cuMemcpyHtoAAsync_v2) X(cuMemcpyHtoA_v2) X(cuMipmappedArrayCreate) \
+    X(cuMipmappedArrayDestroy) X(cuMipmappedArrayGetLevel) X(cuMipmappedArrayGetMemoryRequirements) \
+    X(cuMipmappedArrayGetSparseProperties) X(cuModuleEnumerateFunctions) X(cuModuleGetFunctionCount) \
+    X(cuModuleGetSurfRef) X(cuModuleGetTexRef) X(cuMulticastAddDevice) X(cuMulticastBindAddr) X(cuMulticastBindMem) \
+    X(cuMulticastCreate) X(cuMulticastGetGranularity) X(cuMulticastUnbind) X(cuOccupancyMaxActiveClusters) \
     X(cuOccupancyMaxPotentialBlockSizeWithFlags) X(cuOccupancyMaxPotentialClusterSize) X(cuParamSetSize) \
     X(cuParamSetTexRef) X(cuParamSetf) X(cuParamSeti) X(cuParamSetv) X(cuProfilerInitialize) X(cuProfilerStart) \
     X(cuProfilerStop) X(cuSignalExternalSemaphoresAsync) X(cuStreamAttachMemAsync) X(cuStreamBatchMemOp_v2) \
