@@ -49,6 +49,10 @@ extern cuemu::ThreadContext* cuemu_current;
 cuemu::BarrierResult cuemu_barrier(int predicate, const char* file, int line);
 uint64_t cuemu_warp_collective(unsigned mask, uint64_t value, int argument, cuemu::WarpOperation operation);
 unsigned cuemu_active_mask();
+// cp.async: copies that a thread has submitted run in groups when it waits, or when it ends.
+void cuemu_async_copy(void* shared, const void* global, int size, int valid);
+void cuemu_async_commit();
+void cuemu_async_wait(int groups_left);  // -1: waits also for what was not committed
 void cuemu_trap(const char* message);  // ends the launch with an error; does not come back
 }
 #pragma GCC visibility pop

@@ -52,6 +52,13 @@ inline void warp_match_any(unsigned mask, const uint64_t* value, const int*, uin
     });
 }
 
+// The mask where all values are equal, with bit 32 set; 0 where they are not.
+inline void warp_match_all(unsigned mask, const uint64_t* value, const int*, uint64_t* result) {
+    bool equal = true;
+    for_each_lane(mask, [&](int lane) { equal &= value[lane] == value[__builtin_ctz(mask)]; });
+    for_each_lane(mask, [&](int lane) { result[lane] = equal ? uint64_t{1} << 32 | mask : 0; });
+}
+
 template <class T, class F>
 inline void warp_reduce(unsigned mask, const uint64_t* value, const int*, uint64_t* result) {
     T total = from_bits<T>(value[__builtin_ctz(mask)]);
@@ -84,6 +91,13 @@ static inline int __all_sync(unsigned mask, int predicate) { return __ballot_syn
 template <class T>
 inline unsigned __match_any_sync(unsigned mask, T value) {
     return static_cast<unsigned>(cuemu_warp_collective(mask, cuemu::to_bits(value), 0, cuemu::warp_match_any));
+}
+
+template <class T>
+inline unsigned __match_all_sync(unsigned mask, T value, int* equal) {
+    uint64_t result = cuemu_warp_collective(mask, cuemu::to_bits(value), 0, cuemu::warp_match_all);
+    *equal = static_cast<int>(result >> 32);
+    return static_cast<unsigned>(result);
 }
 
 // `width` splits the warp into segments of a power of two; a source outside the lane's own segment means itself.

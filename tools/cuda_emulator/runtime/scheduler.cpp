@@ -27,6 +27,13 @@ constexpr int kSharedFill = 0xCB;  // shared memory has no defined contents when
 enum class State : uint8_t { kReady, kAtBarrier, kInCollective, kDone };
 enum class Order { kForward, kReverse, kRandom };
 
+struct AsyncCopy {
+    void* to;
+    const void* from;
+    int size, valid;
+    unsigned group;
+};
+
 struct Thread {
     ThreadContext context;
     Fiber* fiber;
@@ -35,6 +42,8 @@ struct Thread {
     const char* barrier_file;
     int barrier_line;
     uint64_t collective_result;
+    std::vector<AsyncCopy> copies;  // outstanding, in order
+    unsigned copy_group;            // the one that the next copy belongs to
 };
 
 // A collective that waits for lanes. Disjoint masks of one warp may have one each at the same time.
@@ -150,7 +159,19 @@ Collective& find_collective(Warp& warp, unsigned mask, WarpOperation operation) 
     return collective;
 }
 
+// Runs the thread's copies of all groups before `group`.
+void run_copies(Thread& thread, unsigned group) {
+    size_t done = 0;
+    for (; done < thread.copies.size() && thread.copies[done].group < group; done++) {
+        const AsyncCopy& copy = thread.copies[done];
+        std::memcpy(copy.to, copy.from, static_cast<size_t>(copy.valid));
+        std::memset(static_cast<char*>(copy.to) + copy.valid, 0, static_cast<size_t>(copy.size - copy.valid));
+    }
+    thread.copies.erase(thread.copies.begin(), thread.copies.begin() + static_cast<long>(done));
+}
+
 void finish(Thread& thread) {
+    if (!thread.copies.empty()) run_copies(thread, thread.copy_group + 1);
     release_fiber(thread.fiber);
     thread.fiber = nullptr;
     live_threads--;
@@ -211,6 +232,7 @@ void run_block(const std::vector<unsigned>& order, uint3 block, char* shared, si
     for (Thread& thread : threads) {
         thread.state = State::kReady;
         thread.context.block = block;
+        thread.copy_group = 0;
     }
     while (live_threads) {
         bool progress = false;
@@ -295,6 +317,7 @@ std::string run_grid(const Kernel& launched, const LaunchShape& shape, const cha
     kernel_on_this_thread = false;
     for (Thread& thread : threads) {
         if (thread.fiber) abandon_fiber(thread.fiber, fiber_entry);
+        thread.copies.clear();
         thread.fiber = nullptr;
     }
     return failure;
@@ -352,6 +375,15 @@ uint64_t cuemu_warp_collective(unsigned mask, uint64_t value, int argument, Warp
 }
 
 unsigned cuemu_active_mask() { return warps[running->context.warp].live; }
+
+void cuemu_async_copy(void* shared, const void* global, int size, int valid) {
+    running->copies.push_back({shared, global, size, valid, running->copy_group});
+}
+void cuemu_async_commit() { running->copy_group++; }
+void cuemu_async_wait(int groups_left) {
+    unsigned left = static_cast<unsigned>(groups_left), current = running->copy_group;
+    run_copies(*running, groups_left < 0 ? current + 1 : current > left ? current - left : 0);
+}
 
 void cuemu_trap(const char* message) { fault_current_thread(message); }
 
