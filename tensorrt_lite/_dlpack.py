@@ -28,6 +28,8 @@ def export(tensor: Any, stream: Any = None, max_version: tuple[int, int] | None 
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if stream is not None and tensor.is_cpu:
         raise AssertionError("stream should be None on cpu.")
+    if tensor.is_cuda and stream != -1:
+        _let_wait(stream, tensor.get_device())
     if dl_device is not None and tuple(int(v) for v in dl_device) != device_of(tensor):
         raise BufferError(f"can't export a tensor on {tensor.device} to DLPack device {tuple(int(v) for v in dl_device)}")
     if copy:
@@ -36,10 +38,24 @@ def export(tensor: Any, stream: Any = None, max_version: tuple[int, int] | None 
 
 
 def device_of(tensor: Any) -> tuple[int, int]:
-    """``Tensor.__dlpack_device__``: (kDLCPU, 0)."""
+    """``Tensor.__dlpack_device__``: (kDLCPU, 0) or (kDLCUDA, index)."""
+    if tensor.is_cuda:
+        return (2, tensor.get_device())
     if not tensor.is_cpu:
         raise ValueError(f"Unknown device type {tensor.device.type} for Dlpack")
     return (1, 0)
+
+
+def _let_wait(stream: int | None, device: int) -> None:
+    """A consumer's stream (None and 1: the default one) waits for what the current stream has been given."""
+    from tensorrt_lite.cuda import streams
+
+    handle = 0 if stream in (None, 1) else stream
+    if handle == 2 or handle == 0 and stream == 0:
+        raise BufferError(f"__dlpack__: unsupported stream {stream}")
+    current = streams.current_stream(device)
+    if handle != current.cuda_stream:
+        streams.ExternalStream(handle, device).wait_stream(current)
 
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Any:
@@ -47,16 +63,24 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
 
     RuntimeError for a capsule consumed before, BufferError for devices and layouts this library can't read.
     """
-    if device is not None and _device(device).type != "cpu":
+    if device is not None and _device(device).type not in ("cpu", "cuda"):
         raise BufferError(f"from_dlpack: can't import to device {device}")
     if not hasattr(type(ext_tensor), "__dlpack__"):
         tensor = _core.from_capsule(ext_tensor)
         return tensor.clone() if copy else tensor
     kind, index = ext_tensor.__dlpack_device__()
-    if int(kind) != 1:
-        raise BufferError(f"from_dlpack: DLPack device ({int(kind)}, {index}) is not supported, only the CPU's (1, 0) is")
+    if int(kind) not in (1, 2, 3):
+        raise BufferError(f"from_dlpack: DLPack device ({int(kind)}, {index}) is not supported, only the CPU's (1, 0) and CUDA's (2, index) are")
+    wanted = {} if copy is None else {"copy": copy}
+    if int(kind) == 2:
+        from tensorrt_lite.cuda import is_available, streams
+
+        if not is_available():
+            raise BufferError(f"from_dlpack: DLPack device (2, {index}) cannot be reached: no CUDA device is available")
+        # the producer makes our stream wait for its work; 1 names the default stream
+        wanted["stream"] = streams.current_stream(index).cuda_stream or 1
     try:
-        capsule = ext_tensor.__dlpack__(max_version=(1, 0)) if copy is None else ext_tensor.__dlpack__(max_version=(1, 0), copy=copy)
+        capsule = ext_tensor.__dlpack__(max_version=(1, 0), **wanted)
     except TypeError:
         # producers of before version 1 know no keywords
         capsule = ext_tensor.__dlpack__()

@@ -211,10 +211,31 @@ class Tensor(TensorBase):
         raise NotImplementedError("share_memory_: tensors in shared memory are not implemented (docs/gaps.md)")
 
     def is_pinned(self, device=None) -> bool:
-        return False
+        """Whether the tensor lies in page-locked host memory, which devices copy without waiting."""
+        from tensorrt_lite import cuda
+
+        return cuda.is_initialized() and cuda._backend()._is_pinned(self)
 
     def pin_memory(self, device=None) -> Tensor:
-        raise RuntimeError("Cannot access accelerator device when none is available.")
+        """A copy in page-locked host memory; the tensor itself when it lies there. RuntimeError without a CUDA device."""
+        from tensorrt_lite import cuda
+
+        if not cuda.is_available():
+            raise RuntimeError("Cannot access accelerator device when none is available.")
+        if not self.is_cpu:
+            raise RuntimeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")
+        if self.is_pinned():
+            return self
+        result = _ops.empty(0, dtype=self.dtype)
+        like = _ops.empty_like(self, device="meta")
+        result.set_(cuda._backend()._pinned_storage(like.untyped_storage().nbytes()), 0, tuple(self.shape), like.stride())
+        return result.copy_(self.detach())
+
+    def record_stream(self, stream) -> None:
+        """The memory is used by work on a stream other than its own: it is not given out again before that work has run."""
+        from tensorrt_lite import cuda
+
+        cuda._backend()._record_stream(self, stream.cuda_stream)
 
     def is_set_to(self, tensor: Tensor) -> bool:
         return _attributes.same_object_memory(self, tensor)
@@ -248,7 +269,18 @@ class Tensor(TensorBase):
 
     @property
     def __cuda_array_interface__(self):
-        raise AttributeError("Can't get __cuda_array_interface__ on non-CUDA tensor: use tensor.cuda() to move it first.")
+        """Version 2 of the interface: other libraries read and write the memory in place, on the current stream."""
+        if not self.is_cuda:
+            raise AttributeError(f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()} If CUDA data is required use tensor.cuda() to copy tensor to device memory.")
+        if self.requires_grad:
+            raise RuntimeError("Can't get __cuda_array_interface__ on Variable that requires grad. If gradients aren't required, use var.detach() to get Variable that doesn't require grad.")
+        kind = {"bool": "b", "uint": "u", "int": "i", "float": "f", "complex": "c", "bfloat": "f"}[str(self.dtype).rpartition(".")[2].rstrip("0123456789")]
+        if "bfloat16" in str(self.dtype):
+            raise TypeError("__cuda_array_interface__ has no type for bfloat16")
+        size = self.element_size()
+        strides = None if self.is_contiguous() else tuple(s * size for s in self.stride())
+        data = (self.data_ptr() if self.numel() else 0, False)
+        return {"typestr": f"{'|' if size == 1 else '<'}{kind}{size}", "shape": tuple(self.shape), "strides": strides, "data": data, "version": 2}
 
     @property
     def names(self):

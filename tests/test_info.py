@@ -67,7 +67,7 @@ def test_cuda_module_without_devices():
     trt.cuda.manual_seed_all(3)
     trt.cuda.empty_cache()
     assert trt.cuda.memory_allocated() == 0
-    for call in (lambda: trt.cuda.current_device(), lambda: trt.cuda.synchronize(), lambda: trt.cuda.Stream(), lambda: trt.cuda.get_device_name(0), lambda: trt.cuda.device(0)):
+    for call in (lambda: trt.cuda.current_device(), lambda: trt.cuda.synchronize(), lambda: trt.cuda.Stream(), lambda: trt.cuda.get_device_name(0), lambda: trt.cuda.device(0).__enter__()):
         with pytest.raises(RuntimeError, match="CUDA"):
             call()
     with trt.cuda.device(None), trt.cuda.device(-1):

@@ -10,9 +10,9 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_DECREF
 from cpython.pycapsule cimport PyCapsule_New, PyCapsule_IsValid, PyCapsule_GetPointer, PyCapsule_SetName
 from tensorrt_lite._C.core.dtype cimport *
-from tensorrt_lite._C.core.device cimport DEV_CPU, make_device
-from tensorrt_lite._C.core.storage cimport Storage, external_storage
-from tensorrt_lite._C.core.tensor cimport TensorBase, empty_tensor, set_geometry, checked_numel, contiguous_strides, data_of, ITEM_SIZE, MAX_DIMS
+from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, make_device
+from tensorrt_lite._C.core.storage cimport Storage, external_storage, device_hooks
+from tensorrt_lite._C.core.tensor cimport TensorBase, empty_tensor, backend_key, set_geometry, checked_numel, contiguous_strides, data_of, ITEM_SIZE, MAX_DIMS
 from tensorrt_lite._C.core.dispatch cimport attach
 
 cdef extern from "Python.h":
@@ -60,6 +60,8 @@ cdef extern from *:
 
 cdef enum:
     DL_CPU = 1
+    DL_CUDA = 2
+    DL_CUDA_HOST = 3
     DL_INT = 0
     DL_UINT = 1
     DL_FLOAT = 2
@@ -112,8 +114,8 @@ cdef int describe(trt_dl_tensor* d, TensorBase t, int64_t* geometry) except -1:
     """Fill in the description; `geometry` has room for sizes and strides and lives as long as the managed tensor."""
     cdef int i
     d.data = <void*>data_of(t) if t.numel else NULL
-    d.device.device_type = DL_CPU
-    d.device.device_id = 0
+    d.device.device_type = DL_CUDA if t.device_type == DEV_CUDA else DL_CPU
+    d.device.device_id = t.device_index if t.device_type == DEV_CUDA else 0
     d.ndim = t.ndim
     d.dtype.code = <uint8_t>_type_codes[t.dtype]
     d.dtype.bits = <uint8_t>(8 * ITEM_SIZE[t.dtype])
@@ -129,10 +131,10 @@ cdef int describe(trt_dl_tensor* d, TensorBase t, int64_t* geometry) except -1:
 
 
 def to_capsule(TensorBase t not None, bint versioned, bint copied):
-    """A capsule named dltensor, or dltensor_versioned, over the memory of a CPU tensor."""
+    """A capsule named dltensor, or dltensor_versioned, over the memory of a tensor on the CPU or on CUDA."""
     cdef trt_dl_managed* m
     cdef trt_dl_versioned* v
-    if t.device_type != DEV_CPU:
+    if t.device_type != DEV_CPU and t.device_type != DEV_CUDA:
         raise BufferError(f"Cannot pack tensors on {make_device(t.device_type, None)}")
     if t.conj_bit:
         raise BufferError("Can't export tensors with the conjugate bit set")
@@ -187,8 +189,10 @@ cdef TensorBase tensor_over(const trt_dl_tensor* d, Managed owner):
     cdef int64_t last = 0, n
     cdef int i, code
     cdef TensorBase t
-    if d.device.device_type != DL_CPU:
-        raise BufferError(f"Unsupported device_type: {d.device.device_type}, only the CPU's (1) can be imported")
+    if d.device.device_type not in (DL_CPU, DL_CUDA, DL_CUDA_HOST):
+        raise BufferError(f"Unsupported device_type: {d.device.device_type}, only the CPU's (1) and CUDA's (2, 3) can be imported")
+    if d.device.device_type == DL_CUDA:
+        device_hooks()                          # RuntimeError without a driver
     if not 0 <= d.ndim <= MAX_DIMS:
         raise BufferError(f"a DLPack tensor of {d.ndim} dimensions can't become a tensor (at most {MAX_DIMS})")
     code = dtype_code(&d.dtype)
@@ -211,6 +215,10 @@ cdef TensorBase tensor_over(const trt_dl_tensor* d, Managed owner):
             raise BufferError("from_dlpack: a tensor with elements has no data")
     t = empty_tensor(0, NULL, code, DEV_CPU)
     t.storage = external_storage(<char*>d.data + d.byte_offset if n > 0 else NULL, (last + 1) * ITEM_SIZE[code] if n > 0 else 0, owner)
+    if d.device.device_type == DL_CUDA:
+        t.storage.device_type = t.device_type = DEV_CUDA
+        t.storage.device_index = t.device_index = d.device.device_id
+        t.keys = backend_key(DEV_CUDA)
     set_geometry(t, d.ndim, d.shape, strides)
     return t
 

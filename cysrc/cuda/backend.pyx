@@ -9,14 +9,15 @@ from tensorrt_lite._C.core.allocator cimport trt_block, block_external
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, DEV_META
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype_label
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, Iter, MAX_OPERANDS, IN_BOOL, copy_elements
-from tensorrt_lite._C.core.storage cimport Storage, DeviceHooks, device_storage, install_device_hooks
+from tensorrt_lite._C.core.storage cimport Storage, DeviceHooks, device_storage, external_storage, install_device_hooks
 from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor, empty_strided_tensor, non_overlapping_dense, same_sizes
 from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.core.dispatch import _register_python_kernel
 from tensorrt_lite._C.cuda.caching cimport Block, cached_allocate, cached_free, cached_record_stream
 from tensorrt_lite._C.cuda.driver cimport (
     Module, Function, FunctionHandle, StreamHandle, DevicePointer, MAX_DEVICES, enter_device, check_device, device_count_of, launch, copy_to_device, copy_to_host,
-    copy_on_device, copy_between, synchronize_stream)
+    copy_on_device, copy_between, synchronize_stream, host_free, event_create, event_record, event_done, event_destroy)
+from tensorrt_lite._C.cuda.driver import host_allocate
 
 attach()
 
@@ -26,6 +27,8 @@ cdef extern from *:
     #include "../core/stage.h"
     static __thread int trt_cuda_device;
     static __thread void* trt_cuda_streams[64];
+    static __thread size_t trt_cuda_pool;          /* the private pool of the graph that this thread records */
+    static __thread int trt_cuda_non_blocking;
     enum { TRT_ANY_DIMS = 16, TRT_STRIDED_DIMS = 8, TRT_MAX_OPERANDS = 7 };
 
     /* As iteration.cuh declares them, for the largest number of operands. */
@@ -82,6 +85,8 @@ cdef extern from *:
     """
     int tls_device "trt_cuda_device"
     void** tls_streams "trt_cuda_streams"
+    size_t tls_pool "trt_cuda_pool"
+    bint tls_non_blocking "trt_cuda_non_blocking"
     enum:
         ANY_DIMS "TRT_ANY_DIMS"
         STRIDED_DIMS "TRT_STRIDED_DIMS"
@@ -119,16 +124,12 @@ cdef int current() except -1:
 
 
 cdef int use_device(int index) except -1:
+    global tls_device
     cdef int before = tls_device
     if index != before:
         check_device(index)
-        globals_device(index)
+        tls_device = index
     return before
-
-
-cdef inline void globals_device(int index) noexcept:
-    global tls_device
-    tls_device = index
 
 
 cdef StreamHandle stream_of(int index) noexcept:
@@ -186,7 +187,7 @@ cdef object allocate(int64_t nbytes, int index):
     if nbytes == 0:
         return device_storage(block_external(NULL, 0, NULL, NULL), 0, index)
     enter_device(index)
-    block = cached_allocate(index, nbytes, tls_streams[index])
+    block = cached_allocate(index, nbytes, <void*>tls_pool if tls_pool else tls_streams[index])
     b = block_external(<void*><size_t>block.address, block.size, release_block, block)
     return device_storage(b, nbytes, index)
 
@@ -195,6 +196,75 @@ cdef int move(char* to, const char* source, int64_t nbytes, int index) except -1
     if nbytes:
         enter_device(index)
         copy_on_device(<DevicePointer><size_t>to, <DevicePointer><size_t>source, nbytes, tls_streams[index])
+    return 0
+
+
+def _use_pool(size_t token):
+    """Allocate from a private pool in this thread, 0 for none; returns the one before."""
+    global tls_pool
+    cdef size_t before = tls_pool
+    tls_pool = token
+    return before
+
+
+def _set_non_blocking(bint on):
+    """Copies between host and device in this thread do not wait, where the host's memory is pinned."""
+    global tls_non_blocking
+    tls_non_blocking = on
+
+
+# ---- pinned memory -------------------------------------------------------------------------------------------------
+
+cdef list in_flight = []                # (event, storage): pinned memory that a queued copy still reads or writes
+
+
+cdef void release_pinned(trt_block* b) noexcept nogil:
+    with gil:
+        free_pinned(b.data)
+
+
+cdef int free_pinned(void* pointer) noexcept:
+    try:
+        host_free(pointer)
+    except RuntimeError:
+        pass
+    return 0
+
+
+cdef inline bint is_pinned(TensorBase t) noexcept:
+    return t.device_type == DEV_CPU and t.storage.block != NULL and t.storage.block.release == release_pinned
+
+
+def _is_pinned(TensorBase t not None):
+    return is_pinned(t)
+
+
+def _pinned_storage(int64_t nbytes):
+    """A storage of page-locked host memory."""
+    cdef Storage s
+    collect_copies()
+    s = external_storage(<void*><size_t>host_allocate(max(nbytes, 1)), nbytes, None)
+    s.block.release = release_pinned
+    return s
+
+
+cdef int collect_copies() except -1:
+    """Let go of pinned memory whose copies have run."""
+    global in_flight
+    cdef list left = []
+    for event, storage in in_flight:
+        if event_done(<void*><size_t>event, False):
+            event_destroy(<void*><size_t>event)
+        else:
+            left.append((event, storage))
+    in_flight = left
+    return 0
+
+
+cdef int keep_until_done(Storage s, StreamHandle stream) except -1:
+    cdef void* event = event_create(False)
+    event_record(event, stream)
+    in_flight.append((<size_t>event, s))
     return 0
 
 
@@ -359,7 +429,7 @@ cdef int copy(object destination_, object source_, bint non_blocking) except -1:
     if destination.numel == 0:
         return 0
     if destination.dtype == source.dtype and same_sizes(destination, source) and same_order(destination, source):
-        return transfer(destination, source, destination.numel * ITEM_SIZE[source.dtype], non_blocking)
+        return transfer(destination, source, destination.numel * ITEM_SIZE[source.dtype], non_blocking or tls_non_blocking)
     # convert where the elements come from, spread them where they go
     staged = empty_tensor(source.ndim, source.sizes, destination.dtype if source.numel <= destination.numel else source.dtype, place_of(source))
     copy_elements(staged, source)
@@ -394,15 +464,24 @@ cdef int transfer(TensorBase destination, TensorBase source, int64_t nbytes, bin
     enter_device(index)
     stream = tls_streams[index]
     if source.device_type == DEV_CPU:
+        # the driver has read pageable memory when the call returns
         with nogil:
-            # the driver has read pageable memory when the call returns
             copy_to_device(<DevicePointer><size_t>to, origin, nbytes, stream)
-            if not non_blocking:
+        if not non_blocking:
+            with nogil:
                 synchronize_stream(stream)
+        elif is_pinned(source):
+            collect_copies()
+            keep_until_done(source.storage, stream)
     elif destination.device_type == DEV_CPU:
         with nogil:
             copy_to_host(to, <DevicePointer><size_t>origin, nbytes, stream)
-            synchronize_stream(stream)
+        if non_blocking and is_pinned(destination):
+            collect_copies()
+            keep_until_done(destination.storage, stream)
+        else:
+            with nogil:
+                synchronize_stream(stream)
     elif destination.device_index == source.device_index:
         copy_on_device(<DevicePointer><size_t>to, <DevicePointer><size_t>origin, nbytes, stream)
     else:
@@ -420,5 +499,9 @@ hooks.use = use_device
 hooks.move = move
 hooks.copy = copy
 hooks.iterate = iterate
-device_count_of()                       # no driver: the import fails with its message
 install_device_hooks(&hooks)
+
+
+def _enter_current():
+    """Make the current device's context the thread's, for calls of the driver."""
+    enter_device(current())

@@ -65,6 +65,27 @@ for d_ in range(MAX_DEVICES):
 
 cdef object out_of_memory_error = RuntimeError
 
+# Pools of graphs: their blocks are keyed by a token in the place of a stream, and while a graph lives its memory stays, for the graph writes
+# to it at every launch. {token: number of graphs}
+cdef dict private_pools = {}
+cdef size_t next_token = 3
+
+
+def _new_pool():
+    """The token of a fresh private pool: odd, so that it is no address of a stream."""
+    global next_token
+    next_token += 2
+    return next_token
+
+
+def _hold_pool(size_t token, int change):
+    """Count the graphs that live in a pool; without one its memory is cached like any other."""
+    held = private_pools.get(token, 0) + change
+    if held > 0:
+        private_pools[token] = held
+    else:
+        private_pools.pop(token, None)
+
 
 def _set_out_of_memory_error(kind):
     global out_of_memory_error
@@ -193,8 +214,8 @@ cdef Block* cached_allocate(int device, int64_t nbytes, StreamHandle stream) exc
     cdef Device* d = &devices[device]
     cdef Block* b
     cdef Block* rest
-    if d.n_waiting:
-        collect_waiting(d, False)
+    if d.n_waiting and not <size_t>stream & 1:
+        collect_waiting(d, False)                # a stream that records a graph must not be asked for its events
     b = best_fit(&d.pools[small], size, stream)
     if b != NULL:
         if b.before != NULL or b.after != NULL:
@@ -382,7 +403,7 @@ cdef int release_cached(int device) except -1:
         i = 0
         while i < p.n:
             b = p.items[i]
-            if b.before != NULL or b.after != NULL:
+            if b.before != NULL or b.after != NULL or <size_t>b.stream in private_pools:
                 i += 1
                 continue
             take(p, i)
@@ -487,3 +508,22 @@ def snapshot():
                 b = b.after
             segments.append(segment)
     return sorted(segments, key=lambda s: (s["device"], s["address"]))
+
+
+cdef dict raw = {}                      # {address: block} of memory that other libraries hold
+
+
+def raw_allocate(int device, int64_t nbytes, size_t stream):
+    """The address of a block for another library."""
+    cdef Block* b
+    enter_device(device)
+    b = cached_allocate(device, nbytes, <void*>stream)
+    raw[b.address] = <size_t>b
+    return b.address
+
+
+def raw_delete(size_t address):
+    """Free a block of `raw_allocate`. RuntimeError for another address."""
+    if address not in raw:
+        raise RuntimeError(f"caching_allocator_delete: {address:#x} was not allocated by caching_allocator_alloc")
+    cached_free(<Block*><size_t>raw.pop(address))

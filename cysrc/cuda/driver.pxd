@@ -28,6 +28,8 @@ cdef int event_record(EventHandle event, StreamHandle stream) except -1
 cdef int event_done(EventHandle event, bint wait) except -1
 cdef int event_destroy(EventHandle event) except -1
 
+cdef int host_free(void* pointer) except -1
+
 cdef DevicePointer allocate(size_t size) except? 0 nogil
 cdef int release(DevicePointer pointer) except -1 nogil
 cdef int copy_to_device(DevicePointer to, const void* source, size_t size, StreamHandle stream) except -1 nogil

@@ -27,6 +27,7 @@ cdef enum:
     CUDA_ERROR_NO_DEVICE = 100
     CUDA_ERROR_NOT_READY = 600
     EVENT_NO_TIMING = 2
+    CAPTURE_RELAXED = 2
 
 ctypedef int (*InitCall)(unsigned int) noexcept nogil
 ctypedef int (*IntegerCall)(int*) noexcept nogil
@@ -55,6 +56,14 @@ ctypedef int (*EventTimeCall)(float*, void*, void*) noexcept nogil
 ctypedef int (*HostAllocateCall)(void**, size_t, unsigned int) noexcept nogil
 ctypedef int (*HostFreeCall)(void*) noexcept nogil
 ctypedef int (*PeerCall)(DevicePointer, void*, DevicePointer, void*, size_t, void*) noexcept nogil
+ctypedef int (*CaptureBeginCall)(void*, int) noexcept nogil
+ctypedef int (*CaptureEndCall)(void*, void**) noexcept nogil
+ctypedef int (*CaptureStatusCall)(void*, int*) noexcept nogil
+ctypedef int (*InstantiateCall)(void**, void*, unsigned long long) noexcept nogil
+ctypedef int (*GraphLaunchCall)(void*, void*) noexcept nogil
+ctypedef int (*PeerQueryCall)(int*, int, int) noexcept nogil
+ctypedef int (*TotalCall)(size_t*, int) noexcept nogil
+ctypedef int (*UuidCall)(char*, int) noexcept nogil
 ctypedef int (*TextCall)(int, const char**) noexcept nogil
 ctypedef int (*LaunchCall)(void*, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int,
                            unsigned int, void*, void**, void**) noexcept nogil
@@ -101,6 +110,17 @@ cdef struct Driver:
     HostAllocateCall host_allocate
     HostFreeCall host_free
     PeerCall peer_copy
+    CaptureBeginCall capture_begin
+    CaptureEndCall capture_end
+    CaptureStatusCall capture_status
+    InstantiateCall graph_instantiate
+    GraphLaunchCall graph_launch
+    HandleCall graph_destroy
+    HandleCall graph_exec_destroy
+    PeerQueryCall peer_access
+    TotalCall total_memory
+    UuidCall uuid
+    IntegerCall exchange_capture_mode
 
 # Table order is the order of the members above; each member is one pointer wide.
 cdef tuple ENTRY_POINTS = (
@@ -113,6 +133,9 @@ cdef tuple ENTRY_POINTS = (
     b"cuStreamCreateWithPriority", b"cuStreamDestroy_v2", b"cuStreamQuery", b"cuStreamWaitEvent", b"cuCtxGetStreamPriorityRange",
     b"cuEventCreate", b"cuEventRecord", b"cuEventQuery", b"cuEventSynchronize", b"cuEventElapsedTime", b"cuEventDestroy_v2",
     b"cuMemHostAlloc", b"cuMemFreeHost", b"cuMemcpyPeerAsync",
+    b"cuStreamBeginCapture_v2", b"cuStreamEndCapture", b"cuStreamIsCapturing", b"cuGraphInstantiateWithFlags", b"cuGraphLaunch", b"cuGraphDestroy",
+    b"cuGraphExecDestroy", b"cuDeviceCanAccessPeer", b"cuDeviceTotalMem_v2", b"cuDeviceGetUuid_v2",
+    b"cuThreadExchangeStreamCaptureMode",
 )
 
 cdef Driver driver
@@ -239,7 +262,11 @@ cdef int enter_device(int device) except -1:
 
 cdef DevicePointer try_allocate(size_t size) except? 0:
     cdef DevicePointer pointer = 0
-    cdef int status = driver.allocate(&pointer, size)
+    cdef int mode = CAPTURE_RELAXED, status
+    # memory for a graph that is being recorded is taken beside the recording
+    driver.exchange_capture_mode(&mode)
+    status = driver.allocate(&pointer, size)
+    driver.exchange_capture_mode(&mode)
     if status == CUDA_ERROR_OUT_OF_MEMORY:
         return 0
     _check(status)
@@ -330,6 +357,11 @@ def available() -> bool:
     return unavailable_reason is None
 
 
+def require() -> None:
+    """RuntimeError, with the reason, where there is no device."""
+    _require()
+
+
 def device_count() -> int:
     """Number of devices; 0 without a driver."""
     _open()
@@ -377,6 +409,37 @@ def pop_context() -> None:
     cdef void* context = NULL
     _require()
     _check(driver.pop_context(&context))
+
+
+def device_total_memory(int device) -> int:
+    """Bytes of the device's memory."""
+    cdef size_t total = 0
+    cdef int handle = 0
+    _require_device(device)
+    _check(driver.device_get(&handle, device))
+    _check(driver.total_memory(&total, handle))
+    return total
+
+
+def device_uuid(int device) -> bytes:
+    """The device's 16 bytes of identity."""
+    cdef char[16] uuid
+    cdef int handle = 0
+    _require_device(device)
+    _check(driver.device_get(&handle, device))
+    _check(driver.uuid(uuid, handle))
+    return (<char*>uuid)[:16]
+
+
+def can_access_peer(int device, int peer) -> bool:
+    """Whether kernels of one device can address the other's memory."""
+    cdef int value = 0, a = 0, b = 0
+    _require_device(device)
+    _require_device(peer)
+    _check(driver.device_get(&a, device))
+    _check(driver.device_get(&b, peer))
+    _check(driver.peer_access(&value, a, b))
+    return bool(value)
 
 
 def memory_info() -> tuple[int, int]:
@@ -591,3 +654,58 @@ def synchronize_on(int device) -> None:
     """Waits for all work of a device."""
     enter_device(device)
     synchronize_device()
+
+
+def host_allocate(size_t size) -> int:
+    """Page-locked host memory that every device can copy from and to without a detour."""
+    cdef void* pointer = NULL
+    ensure_context()
+    _check(driver.host_allocate(&pointer, size, 1))  # CU_MEMHOSTALLOC_PORTABLE
+    return <uintptr_t>pointer
+
+
+cdef int host_free(void* pointer) except -1:
+    return _check(driver.host_free(pointer))
+
+
+# ---- graphs: work of a stream recorded once, submitted as one --------------------------------------------------------
+
+def capture_begin(int device, uintptr_t stream, int mode) -> None:
+    """Work submitted to the stream is recorded from here on. mode: 0 global, 1 thread local, 2 relaxed."""
+    enter_device(device)
+    _check(driver.capture_begin(<void*>stream, mode))
+
+
+def capture_end(int device, uintptr_t stream) -> int:
+    """Ends the recording; returns the graph."""
+    cdef void* graph = NULL
+    enter_device(device)
+    _check(driver.capture_end(<void*>stream, &graph))
+    return <uintptr_t>graph
+
+
+def is_capturing(int device, uintptr_t stream) -> bool:
+    cdef int status = 0
+    enter_device(device)
+    _check(driver.capture_status(<void*>stream, &status))
+    return status == 1
+
+
+def graph_instantiate(int device, uintptr_t graph) -> int:
+    """Makes a graph ready to be launched."""
+    cdef void* instance = NULL
+    enter_device(device)
+    _check(driver.graph_instantiate(&instance, <void*>graph, 0))
+    return <uintptr_t>instance
+
+
+def graph_launch(int device, uintptr_t instance, uintptr_t stream) -> None:
+    enter_device(device)
+    _check(driver.graph_launch(<void*>instance, <void*>stream))
+
+
+def graph_destroy(uintptr_t graph, uintptr_t instance) -> None:
+    if instance:
+        _check(driver.graph_exec_destroy(<void*>instance))
+    if graph:
+        _check(driver.graph_destroy(<void*>graph))

@@ -69,10 +69,7 @@ cdef TensorBase to_copy_cpu(TensorBase self, int dtype, object device, object me
 
 
 cdef object to_meta(object grad, object meta):
-    return grad.to(dtype_of(meta[1]))
-
-
-cdef object to_meta_reduced(object grad, object meta):
+    """The gradient of a copy, back in the type and on the device it came from, summed where it was spread."""
     return reduce_gradient(<TensorBase?>grad, meta)
 
 
@@ -90,6 +87,13 @@ def copy_(TensorBase self not None, src, non_blocking=False):
     """self[...] = src, broadcast and converted to self's dtype; returns self."""
     cdef TensorBase s
     cdef uint64_t keys
+    if non_blocking and isinstance(src, TensorBase) and (self.device_type == DEV_CUDA) != ((<TensorBase>src).device_type == DEV_CUDA):
+        from tensorrt_lite._C.cuda import backend
+        backend._set_non_blocking(True)
+        try:
+            return copy_(self, src)
+        finally:
+            backend._set_non_blocking(False)
     if not is_plain(self) and has_function(self) or has_function(src):
         r = call_torch_function(copy_, (self, src), {})
         if r is not NotImplemented:
@@ -168,6 +172,13 @@ def to(TensorBase self not None, *args, dtype=None, device=None, non_blocking=Fa
     target = place_of(self) if device is None else place_of_device(parse_device(device))
     if code == self.dtype and target == place_of(self) and not copy and lies_in(self, memory_format):
         return self
+    if non_blocking and (self.device_type == DEV_CUDA or target & 0xFF == DEV_CUDA):
+        from tensorrt_lite._C.cuda import backend
+        backend._set_non_blocking(True)
+        try:
+            return op__to_copy(self, code, None if target == place_of(self) else device, memory_format)
+        finally:
+            backend._set_non_blocking(False)
     return op__to_copy(self, code, None if target == place_of(self) else device, memory_format)
 
 
@@ -235,7 +246,7 @@ def cpu(TensorBase self not None, memory_format=None):
 
 
 def cuda(TensorBase self not None, device=None, non_blocking=False, memory_format=None):
-    return to(self, device="cuda" if device is None else device, memory_format=memory_format)
+    return to(self, device="cuda" if device is None else device, non_blocking=non_blocking, memory_format=memory_format)
 
 
 # ---- out into Python -----------------------------------------------------------------------------------------------

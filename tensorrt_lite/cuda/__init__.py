@@ -1,131 +1,227 @@
-"""CUDA's place in the API. ``is_available()`` tells whether GPUs can be used and costs nothing where there is no driver.
+"""CUDA devices: what there is, which is current, their streams, events, memory and graphs; the names are PyTorch's.
 
-This build has no operators for GPUs: there are no devices, and whatever needs one raises one clear RuntimeError.
+``is_available()`` tells whether GPUs can be used and costs nothing where there is no driver; everything that needs one then raises the same
+RuntimeError. ``TENSORRT_LITE_CUDA=emulate`` runs the device on the CPU through tools/cuda_emulator, for programs and tests without a GPU.
 """
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
+
+from tensorrt_lite._C.core.device import device as _device
+from tensorrt_lite._C.cuda import driver as _driver
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from tensorrt_lite.tensor import Tensor
 
-_MESSAGE = "Torch not compiled with CUDA enabled: tensorrt_lite has no CUDA device here (tensorrt_lite.cuda.is_available() is False)"
-
-# Functions of PyTorch's module that need a device.
-_NEED_DEVICE = {
-    "Event", "Stream", "CUDAGraph", "can_device_access_peer", "clock_rate", "current_blas_handle", "current_device", "current_stream", "default_stream",
-    "get_device_capability", "get_device_name", "get_device_properties", "get_rng_state", "get_rng_state_all", "graph", "init", "initial_seed", "ipc_collect",
-    "make_graphed_callables", "mem_get_info", "memory_snapshot", "memory_summary", "memory_usage", "power_draw", "seed", "seed_all", "set_device",
-    "set_rng_state", "set_rng_state_all", "set_stream", "synchronize", "temperature", "utilization",
+_LAZY = {
+    **dict.fromkeys(("Stream", "Event", "ExternalStream", "StreamContext", "stream", "current_stream", "default_stream", "set_stream"), "streams"),
+    **dict.fromkeys((
+        "OutOfMemoryError", "caching_allocator_alloc", "caching_allocator_delete", "empty_cache", "get_per_process_memory_fraction", "max_memory_allocated",
+        "max_memory_cached", "max_memory_reserved", "mem_get_info", "memory_allocated", "memory_cached", "memory_reserved", "memory_snapshot", "memory_stats",
+        "memory_stats_as_nested_dict", "memory_summary", "reset_accumulated_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached",
+        "reset_peak_memory_stats", "set_per_process_memory_fraction",
+    ), "memory"),
+    **dict.fromkeys(("CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing", "make_graphed_callables"), "graphs"),
+    **dict.fromkeys((
+        "get_rng_state", "get_rng_state_all", "set_rng_state", "set_rng_state_all", "manual_seed", "manual_seed_all", "seed", "seed_all", "initial_seed",
+        "default_generators",
+    ), "random"),
 }  # fmt: skip
-
-
-def is_available() -> bool:
-    """Whether tensors can live on a GPU: False."""
-    return False
-
-
-def device_count() -> int:
-    """The number of usable GPUs: 0."""
-    return 0
-
-
-def is_initialized() -> bool:
-    """Whether a GPU context exists: False."""
-    return False
-
-
-def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """False: there is no device."""
-    return False
-
-
-def is_current_stream_capturing() -> bool:
-    """False: there is no stream."""
-    return False
-
-
-def get_arch_list() -> list[str]:
-    """The GPU architectures with compiled kernels: none."""
-    return []
-
-
-def manual_seed(seed: int) -> None:
-    """Nothing without a device, as in PyTorch: programs seed before they look for GPUs."""
-
-
-def manual_seed_all(seed: int) -> None:
-    """Nothing without a device, as in PyTorch."""
-
-
-def empty_cache() -> None:
-    """Nothing is cached."""
-
-
-def memory_allocated(device: Any = None) -> int:
-    """0 bytes."""
-    return 0
-
-
-def max_memory_allocated(device: Any = None) -> int:
-    """0 bytes."""
-    return 0
-
-
-def memory_reserved(device: Any = None) -> int:
-    """0 bytes."""
-    return 0
-
-
-def max_memory_reserved(device: Any = None) -> int:
-    """0 bytes."""
-    return 0
-
-
-def memory_stats(device: Any = None) -> dict[str, int]:
-    """No statistics."""
-    return {}
-
-
-@contextmanager
-def stream(stream: Any) -> Iterator[None]:
-    """A context without effect for None; streams need a device."""
-    if stream is not None:
-        _refuse("stream")
-    yield
-
-
-class device(AbstractContextManager):
-    """Selects a GPU inside a ``with`` block; None and negative indices select nothing."""
-
-    def __init__(self, device: Any) -> None:
-        if device is not None and not (isinstance(device, int) and device < 0):
-            _refuse("device")
-
-    def __exit__(self, *exception: object) -> None:
-        return None
-
-
-def _refuse(name: str) -> NoReturn:
-    raise RuntimeError(f"cuda.{name}: {_MESSAGE}")
-
-
-def _refusing(name: str) -> Callable[..., Any]:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        _refuse(name)
-
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = "RuntimeError: there is no CUDA device."
-    return call
+_SUBMODULES = {"streams", "memory", "graphs", "random"}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "amp":
-        from importlib import import_module
+    from importlib import import_module
 
+    if name in _LAZY:
+        value = getattr(import_module(f"tensorrt_lite.cuda.{_LAZY[name]}"), name)
+    elif name in _SUBMODULES:
+        return import_module(f"tensorrt_lite.cuda.{name}")
+    elif name == "amp":
         return import_module("tensorrt_lite.amp")
-    if name in _NEED_DEVICE or name in ("reset_peak_memory_stats", "reset_accumulated_memory_stats"):
-        return _refusing(name)
-    raise AttributeError(f"module 'tensorrt_lite.cuda' has no attribute '{name}'")
+    else:
+        raise AttributeError(f"module 'tensorrt_lite.cuda' has no attribute '{name}'")
+    globals()[name] = value
+    return value
+
+
+# ---- what there is
+
+
+def is_available() -> bool:
+    """Whether there is a driver with a device."""
+    return _driver.available()
+
+
+def device_count() -> int:
+    """The number of devices; 0 without a driver."""
+    return _driver.device_count()
+
+
+def init() -> None:
+    """Load the backend now. RuntimeError without a driver or a device."""
+    _backend()
+
+
+def is_initialized() -> bool:
+    """Whether the backend has been loaded."""
+    import sys
+
+    return "tensorrt_lite._C.cuda.backend" in sys.modules
+
+
+def _backend() -> Any:
+    from tensorrt_lite.cuda import _kernels
+
+    return _kernels.backend
+
+
+def _index(device: Any = None, optional: bool = True) -> int:
+    """The index that a device, a string, a number or None (the current device) means. ValueError for devices of another type."""
+    if device is None:
+        if not optional:
+            raise ValueError("Expected a cuda device, but got: None")
+        return _backend()._current_device()
+    if isinstance(device, int) and not isinstance(device, bool):
+        return device if device >= 0 else _backend()._current_device()
+    parsed = device if isinstance(device, _device) else _device(device)
+    if parsed.type != "cuda":
+        raise ValueError(f"Expected a cuda device, but got: {device}")
+    return _backend()._current_device() if parsed.index is None else parsed.index
+
+
+# ---- the current device
+
+
+def current_device() -> int:
+    """The index of this thread's current device."""
+    return _backend()._current_device()
+
+
+def set_device(device: Any) -> None:
+    """Make a device current in this thread; negative indices do nothing."""
+    index = device if isinstance(device, int) else _index(device)
+    if index >= 0:
+        _backend()._set_device(index)
+
+
+class device:
+    """Makes a device current inside a ``with`` block; None and negative indices change nothing."""
+
+    def __init__(self, device: Any) -> None:
+        self.idx = -1 if device is None or isinstance(device, int) and device < 0 else _index(device)
+        self.prev_idx = -1
+
+    def __enter__(self) -> None:
+        if self.idx >= 0:
+            self.prev_idx = _backend()._set_device(self.idx)
+
+    def __exit__(self, *exception: object) -> None:
+        if self.idx >= 0:
+            _backend()._set_device(self.prev_idx)
+
+
+class device_of(device):
+    """Makes the device of a tensor current; tensors on the CPU change nothing."""
+
+    def __init__(self, obj: Tensor) -> None:
+        super().__init__(obj.get_device() if obj.is_cuda else -1)
+
+
+def synchronize(device: Any = None) -> None:
+    """Wait for all work of a device."""
+    _driver.synchronize_on(_index(device))
+
+
+# ---- properties
+
+# CUdevice_attribute numbers
+_ATTRIBUTES = {
+    "max_threads_per_block": 1, "shared_memory_per_block": 8, "warp_size": 10, "regs_per_block": 12, "multi_processor_count": 16, "is_integrated": 18,
+    "pci_bus_id": 33, "pci_device_id": 34, "L2_cache_size": 38, "max_threads_per_multi_processor": 39, "pci_domain_id": 50, "major": 75, "minor": 76,
+    "shared_memory_per_multiprocessor": 81, "regs_per_multiprocessor": 82, "is_multi_gpu_board": 84, "shared_memory_per_block_optin": 97,
+}  # fmt: skip
+
+
+class _DeviceProperties:
+    """Attributes of a device, read once."""
+
+    def __init__(self, index: int) -> None:
+        self.name = _driver.device_name(index)
+        for name, number in _ATTRIBUTES.items():
+            setattr(self, name, _driver.device_attribute(number, index))
+        self.total_memory = _driver.device_total_memory(index)
+        import uuid
+
+        self.uuid = uuid.UUID(bytes=_driver.device_uuid(index))
+        self.gcnArchName = f"sm_{self.major}{self.minor}"  # type: ignore[attr-defined]
+
+    def __repr__(self) -> str:
+        d = vars(self)
+        return (
+            f"_CudaDeviceProperties(name='{self.name}', major={d['major']}, minor={d['minor']}, total_memory={self.total_memory // 2**20}MB, "
+            f"multi_processor_count={d['multi_processor_count']}, uuid={self.uuid}, L2_cache_size={d['L2_cache_size'] // 2**20}MB)"
+        )
+
+
+_properties: dict[int, _DeviceProperties] = {}
+
+
+def get_device_properties(device: Any = None) -> _DeviceProperties:
+    """Name, compute capability, memory, multiprocessors and limits of a device."""
+    index = _index(device)
+    if index not in _properties:
+        _properties[index] = _DeviceProperties(index)
+    return _properties[index]
+
+
+def get_device_name(device: Any = None) -> str:
+    """The device's name."""
+    return _driver.device_name(_index(device))
+
+
+def get_device_capability(device: Any = None) -> tuple[int, int]:
+    """(major, minor) of the compute capability."""
+    index = _index(device)
+    return _driver.device_attribute(75, index), _driver.device_attribute(76, index)
+
+
+def get_arch_list() -> list[str]:
+    """The architectures that kernels exist for: those of the devices here, since kernels are compiled when they are first used."""
+    found = {f"sm_{major}{minor}" for major, minor in map(get_device_capability, range(device_count()))}
+    return sorted(found)
+
+
+def can_device_access_peer(device: Any, peer_device: Any) -> bool:
+    """Whether kernels on one device can address the memory of another."""
+    return _driver.can_access_peer(_index(device, False), _index(peer_device, False))
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Whether bfloat16 works: in hardware from compute capability 8.0 on, by conversion before."""
+    return is_available() and (including_emulation or get_device_capability()[0] >= 8)
+
+
+def is_tf32_supported() -> bool:
+    """Whether tensor cores multiply tf32: from compute capability 8.0 on."""
+    return is_available() and get_device_capability()[0] >= 8
+
+
+def cudart() -> Any:
+    """Queries of the CUDA runtime that programs ask for by name."""
+    from tensorrt_lite.cuda import memory
+
+    class Runtime:
+        cudaMemGetInfo = staticmethod(memory.mem_get_info)
+
+        @staticmethod
+        def cudaGetDeviceCount() -> int:
+            return device_count()
+
+        @staticmethod
+        def cudaDeviceSynchronize() -> int:
+            synchronize()
+            return 0
+
+    return Runtime

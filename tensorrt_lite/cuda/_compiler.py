@@ -106,7 +106,6 @@ def _device_compiler() -> tuple[str, Callable[[str, str], bytes]]:
 
 def _open_nvrtc() -> Any:
     """NVRTC from NVIDIA's wheel or the toolkit; None without one."""
-    import importlib.util
     import sys
 
     names = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"]

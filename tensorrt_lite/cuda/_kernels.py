@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tensorrt_lite._C.cuda import backend
+from tensorrt_lite._C.cuda import driver
+
+driver.require()  # before modules are made that could not be made a second time
+from tensorrt_lite._C.cuda import backend  # noqa: E402, F401
 
 _FAMILIES: tuple[str, ...] = ()
 CUDA_KEY = 2  # of the dispatch table (core/tensor.pxd)

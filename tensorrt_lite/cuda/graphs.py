@@ -1,0 +1,245 @@
+"""CUDA graphs: the work of a stream recorded once and submitted as one launch.
+
+What is recorded runs on the same memory at every replay: inputs are copied into the tensors that were there during capture. Memory allocated
+during a capture comes from a private pool that lives as long as a graph uses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tensorrt_lite._C.cuda import caching as _caching
+from tensorrt_lite._C.cuda import driver as _driver
+from tensorrt_lite.cuda import _backend
+from tensorrt_lite.cuda.streams import Stream, current_stream
+from tensorrt_lite.cuda.streams import stream as _stream_context
+
+_MODES = {"global": 0, "thread_local": 1, "relaxed": 2}
+
+
+def is_current_stream_capturing() -> bool:
+    """Whether the current stream records a graph."""
+    from tensorrt_lite.cuda import is_initialized
+
+    if not is_initialized():
+        return False
+    s = current_stream()
+    return _driver.is_capturing(s.device_index, s.cuda_stream)
+
+
+def graph_pool_handle() -> tuple[int, int]:
+    """The name of a fresh memory pool, which several graphs may share that are replayed in the order of their capture."""
+    return _caching._new_pool(), 0
+
+
+class CUDAGraph:
+    """A recorded graph. `graph` is the usual way to record one."""
+
+    def __init__(self, keep_graph: bool = False) -> None:
+        self._graph = self._instance = self._token = self._before = 0
+        self._device = -1
+        self._capturing: Stream | None = None
+        self._keep = keep_graph
+
+    def capture_begin(self, pool: Any = None, capture_error_mode: str = "global") -> None:
+        """Record what the current stream, which must not be the default one, is given from here on. RuntimeError otherwise."""
+        if self._graph or self._instance or self._capturing:
+            raise RuntimeError("This CUDAGraph instance already owns a captured graph. To capture a new graph, create a new instance.")
+        if capture_error_mode not in _MODES:
+            raise RuntimeError(f"capture_error_mode should be one of {sorted(_MODES)}, got {capture_error_mode!r}")
+        s = current_stream()
+        if s.cuda_stream == 0:
+            raise RuntimeError("CUDA graphs must be captured on a non-default stream. (However, after capture, it's ok to replay them on the default stream.)")
+        self._token = _caching._new_pool() if pool is None else pool[0]
+        _caching._hold_pool(self._token, 1)
+        self._device = s.device_index
+        _driver.capture_begin(s.device_index, s.cuda_stream, _MODES[capture_error_mode])
+        self._before = _backend()._use_pool(self._token)
+        self._capturing = s
+
+    def capture_end(self) -> None:
+        """End the recording on the current stream."""
+        if self._capturing is None:
+            raise RuntimeError("capture_end called without capture_begin")
+        s, self._capturing = self._capturing, None
+        _backend()._use_pool(self._before)
+        try:
+            self._graph = _driver.capture_end(s.device_index, s.cuda_stream)
+            if not self._keep:
+                self.instantiate()
+        except RuntimeError:
+            self.reset()
+            raise
+
+    def instantiate(self) -> None:
+        """Make the recorded graph ready to run."""
+        if not self._graph:
+            raise RuntimeError("Called CUDAGraph.instantiate without a preceding successful capture.")
+        self._instance = _driver.graph_instantiate(self._device, self._graph)
+
+    def replay(self) -> None:
+        """Queue the recorded work on the current stream."""
+        if not self._graph:
+            raise RuntimeError("Called CUDAGraph.replay without a preceding successful capture.")
+        if not self._instance:
+            self.instantiate()
+        s = current_stream(self._device)
+        _driver.graph_launch(self._device, self._instance, s.cuda_stream)
+
+    def reset(self) -> None:
+        """Delete the recorded graph; its memory is cached like any other once its tensors are gone."""
+        if self._graph or self._instance:
+            _driver.synchronize_on(self._device)
+            _driver.graph_destroy(self._graph, self._instance)
+        if self._token:
+            _caching._hold_pool(self._token, -1)
+        self._graph = self._instance = self._token = 0
+
+    def pool(self) -> tuple[int, int]:
+        """The name of the graph's memory pool."""
+        return self._token, 0
+
+    def __del__(self) -> None:
+        try:
+            self.reset()
+        except (RuntimeError, AttributeError, TypeError):  # the driver is gone at the interpreter's end
+            pass
+
+
+class graph:
+    """``with graph(g):`` records what happens inside on a side stream into the CUDAGraph g."""
+
+    default_capture_stream: Stream | None = None
+
+    def __init__(self, cuda_graph: CUDAGraph, pool: Any = None, stream: Stream | None = None, capture_error_mode: str = "global") -> None:
+        if stream is None:
+            if graph.default_capture_stream is None:
+                graph.default_capture_stream = Stream()
+            stream = graph.default_capture_stream
+        self.cuda_graph, self.pool, self.mode, self.capture_stream = cuda_graph, pool, capture_error_mode, stream
+        self._context = _stream_context(stream)
+
+    def __enter__(self) -> None:
+        import gc
+
+        from tensorrt_lite.cuda import memory, synchronize
+
+        # what garbage still holds on the device must not be freed into the recording
+        synchronize()
+        gc.collect()
+        memory.empty_cache()
+        self.capture_stream.wait_stream(current_stream())
+        self._context.__enter__()
+        self.cuda_graph.capture_begin(self.pool, self.mode)
+
+    def __exit__(self, kind: Any, *exception: object) -> None:
+        try:
+            self.cuda_graph.capture_end()
+        except RuntimeError:
+            if kind is None:
+                raise
+        finally:
+            self._context.__exit__()
+
+
+def make_graphed_callables(
+    callables: Any, sample_args: Any, num_warmup_iters: int = 3, allow_unused_input: bool = False, pool: Any = None
+) -> Callable[..., Any] | tuple[Callable[..., Any], ...]:
+    """Functions or modules whose forward and backward pass are graphs.
+
+    callables: one, or a tuple in the order in which they will be called; sample_args: its tuple of tensors, or one for each, of the shapes,
+    types and requires_grad that all later calls have. Returned functions take and return tensors; a module keeps its class and calls its
+    graph while its training mode is what it was here.
+    """
+    import tensorrt_lite as trt
+
+    single = not isinstance(callables, tuple)
+    functions = (callables,) if single else callables
+    samples = (sample_args,) if single else sample_args
+    for function, arguments in zip(functions, samples):
+        if not all(isinstance(a, trt.Tensor) for a in arguments):
+            raise TypeError("make_graphed_callables: sample_args must be tensors")
+        if isinstance(function, trt.nn.Module) and (function._backward_hooks or function._forward_hooks or function._forward_pre_hooks):
+            raise RuntimeError("Modules must not have hooks registered at the time they are passed. However, registering hooks on modules after passing them through make_graphed_callables is allowed.")
+    mempool = graph_pool_handle() if pool is None else pool
+    side = Stream()
+    side.wait_stream(current_stream())
+    parameters = [tuple(f.parameters()) if isinstance(f, trt.nn.Module) else () for f in functions]
+    with _stream_context(side):
+        for function, arguments, weights in zip(functions, samples, parameters):
+            for _ in range(num_warmup_iters):
+                outputs = _flat(function(*arguments))
+                wanted = [o for o in outputs if o.requires_grad]
+                if wanted:
+                    inputs = [t for t in (*arguments, *weights) if t.requires_grad]
+                    trt.autograd.grad(wanted, inputs, [trt.empty_like(o) for o in wanted], allow_unused=allow_unused_input)
+    current_stream().wait_stream(side)
+    forwards = []
+    for function, arguments in zip(functions, samples):
+        g = CUDAGraph()
+        with graph(g, pool=mempool):
+            result = function(*arguments)
+        forwards.append((g, result))
+    backwards = []
+    for (_, result), arguments, weights in reversed(list(zip(forwards, samples, parameters))):
+        wanted = [o for o in _flat(result) if o.requires_grad]
+        inputs = [t for t in (*arguments, *weights) if t.requires_grad]
+        g = CUDAGraph()
+        incoming = [trt.empty_like(o) for o in wanted]
+        grads: tuple[Any, ...] = ()
+        if wanted and inputs:
+            with graph(g, pool=mempool):
+                grads = trt.autograd.grad(wanted, inputs, incoming, allow_unused=allow_unused_input)
+        backwards.append((g, incoming, grads))
+    backwards.reverse()
+    made = [
+        _graphed(function, arguments, weights, forward, backward)
+        for function, arguments, weights, forward, backward in zip(functions, samples, parameters, forwards, backwards)
+    ]
+    return made[0] if single else tuple(made)
+
+
+def _flat(result: Any) -> tuple[Any, ...]:
+    return tuple(result) if isinstance(result, (tuple, list)) else (result,)
+
+
+def _graphed(function: Any, arguments: tuple[Any, ...], weights: tuple[Any, ...], forward: Any, backward: Any) -> Callable[..., Any]:
+    import tensorrt_lite as trt
+
+    forward_graph, result = forward
+    backward_graph, incoming, grads = backward
+    outputs = _flat(result)
+
+    class Graphed(trt.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, *inputs: Any) -> Any:
+            for place, given in zip(arguments, inputs):
+                if place.data_ptr() != given.data_ptr():
+                    place.detach().copy_(given)
+            forward_graph.replay()
+            return tuple(o.detach() for o in outputs)
+
+        @staticmethod
+        def backward(ctx: Any, *given: Any) -> Any:
+            wanted = [g for g, o in zip(given, outputs) if o.requires_grad]
+            for place, g in zip(incoming, wanted):
+                if g is not None:
+                    place.copy_(g)
+            backward_graph.replay()
+            found = iter(grads)
+            return tuple((lambda g: g.detach() if g is not None else None)(next(found)) if t.requires_grad else None for t in (*arguments, *weights))
+
+    def call(*inputs: Any) -> Any:
+        values = Graphed.apply(*inputs, *weights)
+        return type(result)(values) if isinstance(result, (tuple, list)) else values[0]
+
+    if not isinstance(function, trt.nn.Module):
+        return call
+    eager, training = function.forward, function.training
+
+    def module_forward(*inputs: Any) -> Any:
+        return call(*inputs) if function.training == training else eager(*inputs)
+
+    function.forward = module_forward
+    return function
