@@ -22,7 +22,10 @@ cdef TensorBase destination(str name, TensorBase out, int mode, int ndim, const 
 
 
 cdef int clear_element(TensorBase t) except -1:
-    memset(data_of(t), 0, ITEM_SIZE[t.dtype])
+    if t.device_type == DEV_CUDA:
+        (<object>t).zero_()
+    else:
+        memset(data_of(t), 0, ITEM_SIZE[t.dtype])
     return 0
 
 
@@ -123,11 +126,22 @@ cdef inline bint is_zero(const Scalar* s) noexcept:
     return s.i == 0 if s.kind <= 1 else s.d == 0 and (s.kind != 3 or s.im == 0)
 
 
-cdef int place_addend(str name, TensorBase r, TensorBase self, const Scalar* beta) except -1:
-    """Fill the result with the addend, broadcast, unless beta is zero or it is the addend itself."""
+cdef int add_product(str name, TensorBase r, const Mat* c, TensorBase self, TensorBase x, const Mat* a, TensorBase y, const Mat* b, const Scalar* alpha,
+                     const Scalar* beta) except -1:
+    """r = alpha x y + beta self, which broadcasts to r's geometry; what it holds doesn't count when beta is zero."""
+    cdef Gemm g
+    cdef Mat d
+    cdef int i = self.ndim
+    if r.device_type == DEV_CUDA and r is not self and r.numel and not is_zero(beta) and x.dtype != BOOL:
+        g.dtype = x.dtype
+        set_scalars(&g, alpha, beta)
+        d.cs = self.strides[i - 1] if i > 0 and r.ndim > 1 and self.sizes[i - 1] > 1 else 0
+        d.rs = self.strides[i - 1] if i > 0 and r.ndim == 1 and self.sizes[i - 1] > 1 else self.strides[i - 2] if i > 1 and self.sizes[i - 2] > 1 else 0
+        d.bs = self.strides[0] if i > 2 and self.sizes[0] > 1 else 0
+        return device_product(name, r, c, x, a, y, b, alpha, beta, self, &d)
     if r is not self and not is_zero(beta):
         copy_elements(r, self)
-    return 0
+    return product(name, r, c, x, a, y, b, alpha, beta)
 
 
 cdef int check_expandable(str name, TensorBase self, int ndim, const int64_t* sizes) except -1:
@@ -171,11 +185,10 @@ cdef TensorBase addmm_cpu(TensorBase self, TensorBase mat1, TensorBase mat2, con
     r = destination("addmm", out, mode, 2, sizes, mat1)
     if mat1.device_type == DEV_META:
         return r
-    place_addend("addmm", r, self, beta)
     matrix_of(mat1, &a)
     matrix_of(mat2, &b)
     matrix_of(r, &c)
-    product("addmm", r, &c, mat1, &a, mat2, &b, alpha, beta)
+    add_product("addmm", r, &c, self, mat1, &a, mat2, &b, alpha, beta)
     return r
 
 
@@ -210,11 +223,10 @@ cdef TensorBase baddbmm_cpu(TensorBase self, TensorBase batch1, TensorBase batch
     r = destination("baddbmm", out, mode, 3, sizes, batch1)
     if batch1.device_type == DEV_META:
         return r
-    place_addend("baddbmm", r, self, beta)
     matrix_of(batch1, &a)
     matrix_of(batch2, &b)
     matrix_of(r, &c)
-    product("baddbmm", r, &c, batch1, &a, batch2, &b, alpha, beta)
+    add_product("baddbmm", r, &c, self, batch1, &a, batch2, &b, alpha, beta)
     return r
 
 
@@ -239,12 +251,13 @@ cdef TensorBase add_mv(str name, TensorBase self, TensorBase mat, TensorBase vec
     r = destination(name, out, mode, 1, mat.sizes, mat)
     if mat.device_type == DEV_META:
         return r
-    if self is not None:
-        place_addend(name, r, self, beta)
     matrix_of(mat, &a)
     column_of(vec, &b)
     column_of(r, &c)
-    product(name, r, &c, mat, &a, vec, &b, alpha, beta)
+    if self is None:
+        product(name, r, &c, mat, &a, vec, &b, alpha, beta)
+    else:
+        add_product(name, r, &c, self, mat, &a, vec, &b, alpha, beta)
     return r
 
 
@@ -296,7 +309,7 @@ cdef TensorBase linear_cpu(TensorBase input, TensorBase weight, TensorBase bias,
         check_expandable("linear", bias, ndim, sizes)
     if mode == OUT:
         destination("linear", out, mode, ndim, sizes, input)
-    r = empty_tensor(ndim, sizes, input.dtype, input.device_type)
+    r = empty_tensor(ndim, sizes, input.dtype, place_of(input))
     if input.device_type == DEV_META or r.numel == 0:
         return r if mode == FRESH else out
     linear_product(r, input, weight, bias, rows, features)
@@ -308,7 +321,7 @@ cdef TensorBase linear_cpu(TensorBase input, TensorBase weight, TensorBase bias,
 
 cdef int linear_product(TensorBase r, TensorBase input, TensorBase weight, TensorBase bias, int64_t rows, int64_t features) except -1:
     """r: contiguous (rows, features); the shapes were checked."""
-    cdef Mat a, b, c
+    cdef Mat a, b, c, d
     cdef Scalar one
     if not input.contiguous:
         input = contiguous_of(input)
@@ -327,6 +340,10 @@ cdef int linear_product(TensorBase r, TensorBase input, TensorBase weight, Tenso
     one.i = 1
     one.d = 1
     one.im = 0
+    if r.device_type == DEV_CUDA and bias.ndim <= 1:
+        d.bs = d.rs = 0
+        d.cs = bias.strides[0] if bias.numel > 1 else 0
+        return device_product("linear", r, &c, input, &a, weight, &b, &one, &one, bias, &d)
     repeat_row(r, bias, rows, features)
     return product("linear", r, &c, input, &a, weight, &b, &one, &one)
 
@@ -336,7 +353,7 @@ cdef int repeat_row(TensorBase r, TensorBase bias, int64_t rows, int64_t feature
     cdef int64_t i, size = features * ITEM_SIZE[r.dtype]
     cdef char* to = data_of(r)
     cdef char* source
-    if bias.ndim != 1 or bias.numel != features or not bias.contiguous or r.numel > 65536:
+    if bias.ndim != 1 or bias.numel != features or not bias.contiguous or r.numel > 65536 or r.device_type == DEV_CUDA:
         copy_elements(r, bias)
         return 0
     source = data_of(bias)

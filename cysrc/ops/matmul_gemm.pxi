@@ -30,9 +30,21 @@ cdef enum:
     DEEP_SIDE = 128              # rows and columns up to which a deep product is cut along its depth
     DEEP = 4096                  # the depth from which on it is, and that of a piece: fixed, so that threads don't change the result
 
-cdef struct Mat:                 # a batch of matrices inside a tensor; strides in elements
-    int64_t batch, rows, cols, bs, rs, cs
-    bint flipped                 # transposed against the order of the tensor's dimensions
+cdef extern from "product.h" nogil:
+    ctypedef struct Mat "trt_mat":
+        int64_t batch, rows, cols, bs, rs, cs
+        bint flipped
+
+# out = alpha a b + beta d on CUDA, set by cysrc/cuda/matmul.pyx; md: d with the strides that repeat it, NULL: no addend
+ctypedef int (*device_product_t)(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma, TensorBase b, const Mat* mb, const Scalar* alpha,
+                                 const Scalar* beta, TensorBase d, const Mat* md) except -1
+
+cdef device_product_t device_product = NULL
+
+
+def _set_device_product(size_t function):
+    global device_product
+    device_product = <device_product_t>function
 
 cdef struct Gemm:
     int dtype
@@ -291,9 +303,12 @@ cdef int product(str name, TensorBase out, const Mat* mo, TensorBase a, const Ma
     cdef bint keep = beta != NULL and (beta.i != 0 if beta.kind <= 1 else (beta.d != 0 or beta.kind == 3 and beta.im != 0))
     g.dtype = a.dtype
     if g.dtype == BOOL:
-        raise RuntimeError(f"\"{name}_cpu\" not implemented for 'Bool'")
+        raise RuntimeError(f"\"{name}_{'cuda' if out.device_type == DEV_CUDA else 'cpu'}\" not implemented for 'Bool'")
     if mo.rows == 0 or mo.cols == 0 or mo.batch == 0:
         return 0
+    if out.device_type == DEV_CUDA:
+        set_scalars(&g, alpha, beta)
+        return device_product(name, out, mo, a, ma, b, mb, alpha, beta, out if keep else None, mo if keep else NULL)
     if g.dtype == F16 or g.dtype == BF16:
         return product_half(name, out, mo, a, ma, b, mb, alpha, beta, keep)
     set_scalars(&g, alpha, beta)
@@ -443,7 +458,7 @@ cdef int dot_product(TensorBase out, TensorBase a, TensorBase b) except -1:
     cdef int64_t i, pieces
     cdef trt_block* first
     cdef trt_block* second
-    if a.dtype != F32 and a.dtype != F64:
+    if a.dtype != F32 and a.dtype != F64 or a.device_type == DEV_CUDA:
         column_of(a, &ma)
         transpose_mat(&ma)
         ma.rs = a.numel
