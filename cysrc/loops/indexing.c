@@ -463,3 +463,18 @@ void EXPORT(index_search_sorted)(void *context, int64_t begin, int64_t end)
     const SearchArgs *a = context;
     (a->dtype == DT_i32 ? search_i32 : a->dtype == DT_i64 ? search_i64 : a->dtype == DT_f32 ? search_f32 : search_f64)(a, begin, end);
 }
+
+/* ---- classes as rows of zeros with a one ------------------------------------------------------------------------ */
+
+void EXPORT(index_one_hot)(void *context, int64_t begin, int64_t end)
+{
+    OneHotArgs *a = context;
+    u64 bad = 0;
+    for (i64 i = begin; i < end; i++) {
+        i64 *row = a->out + i * a->classes;
+        memset(row, 0, a->classes * sizeof *row);
+        row[bounded(a->index + i, a->classes, 0, &bad)] = 1;
+    }
+    if (bad)
+        __atomic_store_n(&a->bad, 1, __ATOMIC_RELAXED);
+}

@@ -50,4 +50,12 @@ typedef struct {
     int right, out_int32, dtype;
 } SearchArgs;
 
+/* Rows of `classes` >= 1 elements. */
+typedef struct {
+    const int64_t *index;
+    int64_t *out;
+    int64_t classes;
+    int bad; /* set by the kernel: an index was out of range */
+} OneHotArgs;
+
 #endif

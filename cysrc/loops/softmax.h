@@ -10,8 +10,9 @@
 #include "reduce_cols.h"
 
 enum { SOFTMAX_STAGED_ROW = 4096, SOFTMAX_CACHED_ROW = 65536, SOFTMAX_CACHED_ROWS = 256 };
-/* Rows of at most SOFTMAX_SHORT elements go SOFTMAX_LANES at a time, one row a lane. */
-enum { SOFTMAX_SHORT = 24, SOFTMAX_LANES = 64 };
+/* Rows of at most SOFTMAX_SHORT elements go SOFTMAX_LANES at a time, one row a lane. Fewer than SOFTMAX_NARROW columns
+ * fill no vectors: each is gathered and taken for a row; eight are a vector's copy, worth lanes up to SOFTMAX_FEW elements. */
+enum { SOFTMAX_SHORT = 24, SOFTMAX_FEW = 64, SOFTMAX_LANES = 64, SOFTMAX_NARROW = 16 };
 
 #define DEFINE_SOFTMAX_ROW(C)                                                                       \
     /* e[i] = exp(x[i] - max), returns the sum; e may be x */                                       \
@@ -91,20 +92,29 @@ KERNEL_INLINE f64 softmax_sum(const logsumexp_state* s) { return isinf(s->max) ?
             OUT_DONE(T, DIRECT, out + at, y, m);                                                    \
         }                                                                                           \
     }                                                                                               \
+    /* w short rows at once, each n elements a stride apart; `together` of them lie side by side */ \
+    KERNEL_INLINE void OP##_##T##_lanes(const char** from, int64_t in_stride, char** to, int64_t out_stride, int64_t n, int64_t w, \
+                                        int64_t together) {                                         \
+        C lanes[SOFTMAX_FEW * SOFTMAX_LANES];                                                       \
+        if (w < SOFTMAX_LANES) memset(lanes, 0, (size_t)n * SOFTMAX_LANES * sizeof(C));             \
+        for (int64_t c = 0; c < w; c += together)                                                   \
+            for (int64_t i = 0; i < n; i++)                                                         \
+                for (int64_t k = 0; k < together; k++)                                              \
+                    lanes[i * SOFTMAX_LANES + c + k] = load_##T(from[c] + i * in_stride + k * (int64_t)sizeof(T)); \
+        OP##_short_##C(lanes, n);                                                                   \
+        for (int64_t c = 0; c < w; c += together)                                                   \
+            for (int64_t i = 0; i < n; i++)                                                         \
+                for (int64_t k = 0; k < together; k++)                                              \
+                    store_##T(to[c] + i * out_stride + k * (int64_t)sizeof(T), lanes[i * SOFTMAX_LANES + c + k]); \
+    }                                                                                               \
     KERNEL_FN void OP##_##T##_rows(const char* in, int64_t in_row_stride, char* out, int64_t out_row_stride, \
-            int64_t n,                                                                              \
-                                   int64_t rows_begin, int64_t rows_end) {                          \
-        C lanes[SOFTMAX_SHORT * SOFTMAX_LANES];                                                     \
+                                   int64_t n, int64_t rows_begin, int64_t rows_end) {               \
         for (int64_t r = rows_begin; n <= SOFTMAX_SHORT && r < rows_end; r += SOFTMAX_LANES) {      \
             int64_t w = min_i64(SOFTMAX_LANES, rows_end - r);                                       \
-            if (w < SOFTMAX_LANES) memset(lanes, 0, sizeof lanes);                                  \
-            for (int64_t c = 0; c < w; c++)                                                         \
-                for (int64_t i = 0; i < n; i++)                                                     \
-                    lanes[i * SOFTMAX_LANES + c] = load_##T(in + (r + c) * in_row_stride + i * (int64_t)sizeof(T)); \
-            OP##_short_##C(lanes, n);                                                               \
-            for (int64_t c = 0; c < w; c++)                                                         \
-                for (int64_t i = 0; i < n; i++)                                                     \
-                    store_##T(out + (r + c) * out_row_stride + i * (int64_t)sizeof(T), lanes[i * SOFTMAX_LANES + c]); \
+            const char* from[SOFTMAX_LANES];                                                        \
+            char* to[SOFTMAX_LANES];                                                                \
+            for (int64_t c = 0; c < w; c++) from[c] = in + (r + c) * in_row_stride, to[c] = out + (r + c) * out_row_stride; \
+            OP##_##T##_lanes(from, sizeof(T), to, sizeof(T), n, w, 1);                                 \
         }                                                                                           \
         for (int64_t r = rows_begin; n > SOFTMAX_SHORT && r < rows_end; r++) {                                           \
             const char* p = in + r * in_row_stride;                                                 \
@@ -123,9 +133,37 @@ KERNEL_INLINE f64 softmax_sum(const logsumexp_state* s) { return isinf(s->max) ?
             }                                                                                       \
         }                                                                                           \
     }                                                                                               \
+    /* columns [begin, end) of all outer positions, `inner` to each */                              \
+    KERNEL_ONCE void OP##_##T##_narrow(const char* in, int64_t in_outer_stride, int64_t in_stride, char* out, \
+                                       int64_t out_outer_stride, int64_t out_stride, int64_t n, int64_t inner, \
+                                       int64_t begin, int64_t end) {                                \
+        C row[SOFTMAX_STAGED_ROW];                                                                  \
+        const char* from[SOFTMAX_LANES];                                                            \
+        char* to[SOFTMAX_LANES];                                                                    \
+        for (int64_t at = begin; at < end; at += SOFTMAX_LANES) {                                   \
+            int64_t w = min_i64(SOFTMAX_LANES, end - at);                                           \
+            for (int64_t c = 0; c < w; c++) {                                                       \
+                int64_t outer = (at + c) / inner, column = (at + c) % inner * (int64_t)sizeof(T);   \
+                from[c] = in + outer * in_outer_stride + column;                                    \
+                to[c] = out + outer * out_outer_stride + column;                                    \
+            }                                                                                       \
+            if (n <= SOFTMAX_FEW && inner == 8) OP##_##T##_lanes(from, in_stride, to, out_stride, n, w, 8); \
+            else if (n <= SOFTMAX_SHORT) OP##_##T##_lanes(from, in_stride, to, out_stride, n, w, 1); \
+            else for (int64_t c = 0; c < w; c++) {                                                  \
+                for (int64_t i = 0; i < n; i++) row[i] = load_##T(from[c] + i * in_stride);         \
+                OP##_run_##C(row, row, n);                                                          \
+                for (int64_t i = 0; i < n; i++) store_##T(to[c] + i * out_stride, row[i]);          \
+            }                                                                                       \
+        }                                                                                           \
+    }                                                                                               \
     KERNEL_FN void OP##_##T##_cols(const char* in, int64_t in_outer_stride, int64_t in_stride, char* out, \
                                    int64_t out_outer_stride, int64_t out_stride, int64_t n, int64_t inner, \
                                    int64_t items_begin, int64_t items_end) {                        \
+        if (inner < SOFTMAX_NARROW && n <= SOFTMAX_STAGED_ROW) {                                    \
+            OP##_##T##_narrow(in, in_outer_stride, in_stride, out, out_outer_stride, out_stride, n, inner, \
+                              items_begin * inner, items_end * inner);                              \
+            return;                                                                                 \
+        }                                                                                           \
         C max[SOFTMAX_COLUMNS], sum[SOFTMAX_COLUMNS], xbuf[SOFTMAX_COLUMNS], ybuf[SOFTMAX_COLUMNS]; \
         int64_t blocks = (inner + SOFTMAX_COLUMNS - 1) / SOFTMAX_COLUMNS;                           \
         for (int64_t item = items_begin; item < items_end; item++) {                                \
@@ -188,6 +226,19 @@ KERNEL_INLINE f64 softmax_sum(const logsumexp_state* s) { return isinf(s->max) ?
                                             const char* result, int64_t result_outer_stride, int64_t result_stride, \
                                             char* out, int64_t out_outer_stride, int64_t out_stride, int64_t n, \
                                             int64_t inner, int64_t items_begin, int64_t items_end) { \
+        if (inner < SOFTMAX_NARROW && n <= SOFTMAX_STAGED_ROW) {                                    \
+            T g[SOFTMAX_STAGED_ROW], y[SOFTMAX_STAGED_ROW];                                         \
+            int64_t bytes = n * (int64_t)sizeof(T);                                                 \
+            for (int64_t column = items_begin * inner; column < items_end * inner; column++) {      \
+                int64_t outer = column / inner, at = column % inner * (int64_t)sizeof(T);           \
+                const char *gp = grad + outer * grad_outer_stride + at, *yp = result + outer * result_outer_stride + at; \
+                char* q = out + outer * out_outer_stride + at;                                      \
+                for (int64_t i = 0; i < n; i++) g[i] = *(const T*)(gp + i * grad_stride), y[i] = *(const T*)(yp + i * result_stride); \
+                OP##_backward_##T##_rows((const char*)g, bytes, (const char*)y, bytes, (char*)g, bytes, n, 0, 1); \
+                for (int64_t i = 0; i < n; i++) *(T*)(q + i * out_stride) = g[i];                   \
+            }                                                                                       \
+            return;                                                                                 \
+        }                                                                                           \
         C gbuf[SOFTMAX_COLUMNS], ybuf[SOFTMAX_COLUMNS], dbuf[SOFTMAX_COLUMNS], dot[SOFTMAX_COLUMNS]; \
         f64 total[SOFTMAX_COLUMNS];                                                                 \
         int64_t blocks = (inner + SOFTMAX_COLUMNS - 1) / SOFTMAX_COLUMNS;                           \

@@ -48,10 +48,6 @@ cdef int check_apart(str name, TensorBase out, int mode, TensorBase a, TensorBas
     return 0
 
 
-cdef str type_text(TensorBase t):
-    return dtype_label(t.dtype).decode()
-
-
 cdef TensorBase vector_index(str name, TensorBase index):
     """A 0- or 1-dimensional integer index as contiguous int64."""
     if index.ndim > 1:

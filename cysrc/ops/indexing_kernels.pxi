@@ -52,6 +52,11 @@ cdef extern from "indexing.h" nogil:
         char* out
         int64_t n, count, row_step
         int right, out_int32, dtype
+    ctypedef struct OneHotArgs:
+        const int64_t* index
+        int64_t* out
+        int64_t classes
+        int bad
 
 ctypedef int64_t (*range_fn)(const int64_t* x, int64_t n, int64_t low, int64_t high) noexcept nogil
 ctypedef int64_t (*offsets_fn)(int64_t* offset, const int64_t* x, int64_t n, int64_t size, int64_t wrap, int64_t stride, int add) noexcept nogil
@@ -69,6 +74,7 @@ cdef extern from *:
     TRT_INDEX_KERNEL(void, index_scatter_lines, (void*, int64_t, int64_t))
     TRT_INDEX_KERNEL(void, index_masked_fill, (void*, int64_t, int64_t))
     TRT_INDEX_KERNEL(void, index_search_sorted, (void*, int64_t, int64_t))
+    TRT_INDEX_KERNEL(void, index_one_hot, (void*, int64_t, int64_t))
     TRT_INDEX_KERNEL(int64_t, index_out_of_range, (const int64_t*, int64_t, int64_t, int64_t))
     TRT_INDEX_KERNEL(int64_t, index_offsets, (int64_t*, const int64_t*, int64_t, int64_t, int64_t, int64_t, int))
     TRT_INDEX_KERNEL(int64_t, index_count_nonzero, (const char*, int, int64_t))
@@ -80,6 +86,7 @@ cdef extern from *:
     #define trt_scatter_lines TRT_INDEX_SELECT(index_scatter_lines)
     #define trt_masked_fill TRT_INDEX_SELECT(index_masked_fill)
     #define trt_search_sorted TRT_INDEX_SELECT(index_search_sorted)
+    #define trt_one_hot TRT_INDEX_SELECT(index_one_hot)
     #define trt_out_of_range TRT_INDEX_SELECT(index_out_of_range)
     #define trt_byte_offsets TRT_INDEX_SELECT(index_offsets)
     #define trt_count_nonzero TRT_INDEX_SELECT(index_count_nonzero)
@@ -92,6 +99,7 @@ cdef extern from *:
     task_fn trt_scatter_lines
     task_fn trt_masked_fill
     task_fn trt_search_sorted
+    task_fn trt_one_hot
     range_fn trt_out_of_range
     offsets_fn trt_byte_offsets
     count_fn trt_count_nonzero
@@ -104,6 +112,7 @@ cdef task_fn gather_lines_task = trt_gather_lines
 cdef task_fn scatter_lines_task = trt_scatter_lines
 cdef task_fn masked_fill_task = trt_masked_fill
 cdef task_fn search_task = trt_search_sorted
+cdef task_fn one_hot_task = trt_one_hot
 cdef range_fn out_of_range = trt_out_of_range
 cdef offsets_fn byte_offsets = trt_byte_offsets
 cdef count_fn count_nonzero_in = trt_count_nonzero

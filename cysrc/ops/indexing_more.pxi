@@ -24,8 +24,11 @@ def take_along_dim(input, indices, dim=None, *, out=None):
 
 def one_hot(tensor, num_classes=-1):
     """Class numbers (*) as rows of zeros with a one, (*, num_classes), int64."""
-    cdef TensorBase t = as_tensor_arg(tensor, "one_hot", "tensor")
+    cdef TensorBase t = as_tensor_arg(tensor, "one_hot", "tensor"), x, r
     cdef int64_t classes = parse_int(num_classes, "one_hot", "num_classes"), low, high
+    cdef int64_t sizes[MAX_DIMS]
+    cdef OneHotArgs a
+    cdef int k
     if t.dtype != I64:
         raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor.")
     if classes == 0 or classes < -1:
@@ -35,15 +38,27 @@ def one_hot(tensor, num_classes=-1):
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return _ops.empty((*shape_of(t), classes), dtype=dtype_of(I64))
     check_device_data(t, "one_hot")
-    low, high = extremes(t)
-    if low < 0:
-        raise RuntimeError("Class values must be non-negative.")
+    if t.ndim == MAX_DIMS:
+        raise RuntimeError(f"one_hot: a tensor has at most {MAX_DIMS} dimensions")
+    x = index64(t)
     if classes == -1:
+        low, high = extremes(x)
+        if low < 0 or high == 0x7FFFFFFFFFFFFFFF:
+            raise RuntimeError("Class values must be non-negative." if low < 0 else "one_hot: the result is too large")
         classes = high + 1
-    elif high >= classes:
-        raise RuntimeError("Class values must be smaller than num_classes.")
-    r = _ops.zeros((*shape_of(t), classes), dtype=dtype_of(I64))
-    return r.scatter_(-1, tensor.unsqueeze(-1), 1)
+    for k in range(t.ndim):
+        sizes[k] = t.sizes[k]
+    sizes[t.ndim] = classes
+    r = empty_tensor(t.ndim + 1, sizes, I64, DEV_CPU)
+    a.index = <const int64_t*>data_of(x)
+    a.out = <int64_t*>data_of(r)
+    a.classes = classes
+    a.bad = 0
+    run_task(one_hot_task, &a, t.numel, r.numel, 32768 // classes, x, r, r)
+    if a.bad:
+        low, high = extremes(x)
+        raise RuntimeError("Class values must be non-negative." if low < 0 else "Class values must be smaller than num_classes.")
+    return r
 
 
 cdef tuple extremes(TensorBase t):

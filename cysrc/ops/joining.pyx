@@ -1,63 +1,44 @@
-# Kernels of cat, stack, flip, tril, triu and constant padding; compositions over them are in joining_more.pxi.
+# Kernels of cat, stack, tril and triu; flip, roll and padding are in joining_pieces.pxi, compositions in joining_more.pxi.
+include "joining_pieces.pxi"
 include "joining_more.pxi"
-
-
-cdef struct CatJob:
-    int n                          # pieces of one row of the result
-    const char** source
-    const int64_t* bytes           # of each piece per row
-    char* out
-    int64_t row                    # bytes of one row of the result
-
-
-cdef void cat_task(void* context, int64_t begin, int64_t end) noexcept nogil:
-    """Bytes [begin, end) of the result."""
-    cdef CatJob* job = <CatJob*>context
-    cdef int64_t outer = begin // job.row, within = begin % job.row, at = begin, count
-    cdef int k = 0
-    while within >= job.bytes[k]:
-        within -= job.bytes[k]
-        k += 1
-    while at < end:
-        count = min(job.bytes[k] - within, end - at)
-        memcpy(job.out + at, job.source[k] + outer * job.bytes[k] + within, count)
-        at += count
-        within = 0
-        k += 1
-        if k == job.n:
-            k = 0
-            outer += 1
 
 
 cdef int run_cat(TensorBase out, list pieces, int64_t outer) except -1:
     """Fill `out` (contiguous) with rows that consist of one part of each piece (contiguous, of out's type)."""
-    cdef CatJob job
-    cdef int n = 0, total = len(pieces)
+    cdef CatArgs a
+    cdef int n = 0, k, total = len(pieces)
     cdef TensorBase t
     cdef int64_t nbytes = out.numel * ITEM_SIZE[out.dtype]
     cdef char* memory
     cdef trt_block** held
     cdef trt_block* target
+    cdef bint words
     if nbytes == 0:
         return 0
     memory = <char*>malloc(total * 3 * sizeof(void*))
     if memory == NULL:
         raise MemoryError
-    job.source = <const char**>memory
+    a.part = <const char**>memory
     held = <trt_block**>(memory + 2 * total * sizeof(void*))
-    job.bytes = <const int64_t*>(memory + total * sizeof(void*))
+    a.bytes = <const int64_t*>(memory + total * sizeof(void*))
     for x in pieces:
         t = <TensorBase>x
         if t.numel:
-            job.source[n] = data_of(t)
-            (<int64_t*>job.bytes)[n] = t.numel // outer * ITEM_SIZE[t.dtype]
+            a.part[n] = data_of(t)
+            (<int64_t*>a.bytes)[n] = t.numel // outer * ITEM_SIZE[t.dtype]
             held[n] = t.storage.block
             n += 1
-    job.n = n
-    job.out = data_of(out)
-    job.row = nbytes // outer
+    a.n = n
+    a.out = data_of(out)
+    a.row = nbytes // outer
+    words = n > 1 and a.bytes[0] in (1, 2, 4, 8, 16)
+    for k in range(1, n):
+        words = words and a.bytes[k] == a.bytes[0]
     if nbytes < 65536:
-        cat_task(&job, 0, nbytes)
+        if words:
+            interleave_parts(&a, 0, outer)
+        else:
+            cat_rows(&a, 0, nbytes)
         free(memory)
         return 0
     target = out.storage.block
@@ -65,7 +46,10 @@ cdef int run_cat(TensorBase out, list pieces, int64_t outer) except -1:
         trt_block_hold(held[k])
     trt_block_hold(target)
     with nogil:
-        parallel_for(nbytes, 262144, 4096, cat_task, &job)
+        if words:
+            parallel_for(outer, 262144 // a.row, 64, interleave_parts, &a)
+        else:
+            parallel_for(nbytes, 262144, 4096, cat_rows, &a)
     for k in range(n):
         block_drop(held[k])
     block_drop(target)
@@ -205,10 +189,7 @@ cdef TensorBase joined(str name, TensorBase r, TensorBase out, int mode):
         return r
     if not can_cast(r.dtype, out.dtype):
         raise TypeError(f"torch.{name}(): input types can't be cast to the desired output type {dtype_label(out.dtype).decode()}")
-    prepare_out(name, out, r.ndim, r.sizes, r.dtype, mode)
-    if r.device_type != DEV_META:
-        copy_elements(out, r)
-    return out
+    return write_out(name, out, r)
 
 
 cdef object cat_backward(object grad, object shapes, int64_t dim):
@@ -323,132 +304,6 @@ cdef TensorBase stack_cpu(list tensors, int64_t dim, TensorBase out, int mode):
     return joined("stack", r, out, mode)
 
 
-# ---- flip -----------------------------------------------------------------------------------------------------------
-
-cdef struct FlipJob:
-    int nd
-    int64_t sizes[MAX_DIMS]
-    int64_t d[MAX_DIMS]            # bytes; the source's are negative along flipped dimensions
-    int64_t s[MAX_DIMS]
-    char* dst
-    char* src
-    int item
-
-
-cdef inline void copy_line(char* d, int64_t sd, const char* s, int64_t ss, int64_t n, int item) noexcept nogil:
-    cdef int64_t i
-    if sd == item and ss == item:
-        memcpy(d, s, n * item)
-    elif item == 1:
-        for i in range(n):
-            d[i * sd] = s[i * ss]
-    elif item == 2:
-        for i in range(n):
-            (<int16_t*>(d + i * sd))[0] = (<const int16_t*>(s + i * ss))[0]
-    elif item == 4 and sd == 4 and ss == -4:
-        for i in range(n):
-            (<int32_t*>d)[i] = (<const int32_t*>s)[-i]
-    elif item == 4:
-        for i in range(n):
-            (<int32_t*>(d + i * sd))[0] = (<const int32_t*>(s + i * ss))[0]
-    elif item == 8:
-        for i in range(n):
-            (<int64_t*>(d + i * sd))[0] = (<const int64_t*>(s + i * ss))[0]
-    else:
-        for i in range(n):
-            memcpy(d + i * sd, s + i * ss, item)
-
-
-cdef void flip_task(void* context, int64_t begin, int64_t end) noexcept nogil:
-    """Lines [begin, end) along the last dimension."""
-    cdef FlipJob* job = <FlipJob*>context
-    cdef int64_t line, q, p
-    cdef int k
-    cdef char* d
-    cdef char* s
-    for line in range(begin, end):
-        q = line
-        d = job.dst
-        s = job.src
-        for k in range(job.nd - 2, -1, -1):
-            p = q % job.sizes[k]
-            q //= job.sizes[k]
-            d += p * job.d[k]
-            s += p * job.s[k]
-        copy_line(d, job.d[job.nd - 1], s, job.s[job.nd - 1], job.sizes[job.nd - 1], job.item)
-
-
-cdef TensorBase flip_cpu(TensorBase self, const Dims* dims):
-    cdef bint flipped[MAX_DIMS]
-    cdef trt_block* held
-    cdef FlipJob job
-    cdef TensorBase r
-    cdef int k, d, n = 0
-    cdef int64_t item = ITEM_SIZE[self.dtype], start = 0, lines, ds, ss
-    for k in range(MAX_DIMS):
-        flipped[k] = False
-    for k in range(dims.n):
-        d = wrap_dim(dims.v[k], self.ndim)
-        if flipped[d]:
-            raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
-        flipped[d] = True
-    r = empty_like_tensor(self, self.dtype)
-    if self.device_type == DEV_META or self.numel == 0:
-        return r
-    for k in range(self.ndim):
-        if self.sizes[k] == 1:
-            continue
-        ds = r.strides[k] * item
-        ss = -self.strides[k] * item if flipped[k] else self.strides[k] * item
-        if flipped[k]:
-            start += (self.sizes[k] - 1) * self.strides[k] * item
-        if n > 0 and job.d[n - 1] == ds * self.sizes[k] and job.s[n - 1] == ss * self.sizes[k]:
-            job.sizes[n - 1] *= self.sizes[k]
-            job.d[n - 1] = ds
-            job.s[n - 1] = ss
-        else:
-            job.sizes[n] = self.sizes[k]
-            job.d[n] = ds
-            job.s[n] = ss
-            n += 1
-    if n == 0:
-        n = 1
-        job.sizes[0] = 1
-        job.d[0] = job.s[0] = item
-    job.nd = n
-    job.dst = data_of(r)
-    job.src = data_of(self) + start
-    job.item = <int>item
-    lines = self.numel // job.sizes[n - 1]
-    if self.numel < 8192:
-        flip_task(&job, 0, lines)
-        return r
-    held = self.storage.block
-    trt_block_hold(held)
-    with nogil:
-        parallel_for(lines, max(<int64_t>1, 32768 // job.sizes[job.nd - 1]), 1, flip_task, &job)
-    block_drop(held)
-    return r
-
-
-def flip(input, *positions, dims=None):
-    """A copy with the order of the elements reversed along dims: flip(0, 1), flip((0, 1)) or flip(dims=(0, 1))."""
-    cdef Dims d
-    cdef TensorBase x = as_tensor_arg(input, "flip", "input")
-    if dims is None:
-        dims = positions
-    elif positions:
-        raise TypeError("flip() got multiple values for argument 'dims'")
-    elif isinstance(dims, int):
-        raise TypeError("flip(): argument 'dims' must be tuple of ints, not int")
-    if not is_plain(input) and has_function(input):
-        r = call_torch_function(flip, (input, *dims), {})
-        if r is not NotImplemented:
-            return r
-    parse_size(tuple(dims), &d, "flip", "dims")
-    return op_flip(x, &d)
-
-
 # ---- triangles ------------------------------------------------------------------------------------------------------
 
 cdef struct TriangleJob:
@@ -527,56 +382,6 @@ cdef TensorBase tril_cpu(TensorBase self, int64_t diagonal, TensorBase out, int 
 
 cdef TensorBase triu_cpu(TensorBase self, int64_t diagonal, TensorBase out, int mode):
     return triangle("triu", self, diagonal, True, out, mode)
-
-
-# ---- padding --------------------------------------------------------------------------------------------------------
-
-cdef TensorBase constant_pad_nd_cpu(TensorBase self, const Dims* pad, const Scalar* value):
-    """Margins of a value (or, where negative, cuts) at both ends of the last dimensions."""
-    cdef int64_t sizes[MAX_DIMS]
-    cdef int64_t inner[MAX_DIMS]
-    cdef int64_t before, after, from_offset = self.offset, to_offset = 0
-    cdef int64_t strides[MAX_DIMS]
-    cdef TensorBase r
-    cdef int k, d, n = pad.n // 2
-    if pad.n % 2:
-        raise RuntimeError(f"Length of pad must be even but instead it equals {pad.n}")
-    if n > self.ndim:
-        raise RuntimeError(f"Length of pad should be no more than twice the number of dimensions of the input. Pad length is {pad.n} while the input has {self.ndim} dimensions.")
-    for d in range(self.ndim):
-        k = self.ndim - 1 - d
-        before = pad.v[2 * k] if k < n else 0
-        after = pad.v[2 * k + 1] if k < n else 0
-        if before > (<int64_t>1 << 60) or after > (<int64_t>1 << 60) or before < -(<int64_t>1 << 60) or after < -(<int64_t>1 << 60):
-            raise RuntimeError(f"constant_pad_nd: padding ({before}, {after}) is out of range")
-        sizes[d] = self.sizes[d] + before + after
-        if sizes[d] < 0:
-            raise RuntimeError(f"The input size {self.sizes[d]}, plus negative padding {before} and {after} resulted in a negative output size, which is invalid. Check dimension {d} of your input.")
-        inner[d] = max(<int64_t>0, self.sizes[d] + min(before, <int64_t>0) + min(after, <int64_t>0))
-    checked_numel(self.ndim, sizes)
-    if is_channels_last(self) and not self.contiguous:
-        channels_last_strides(self.ndim, sizes, strides)
-        r = empty_strided_tensor(self.ndim, sizes, strides, self.dtype, self.device_type)
-    else:
-        r = empty_tensor(self.ndim, sizes, self.dtype, self.device_type)
-    if r.device_type == DEV_META or r.numel == 0:
-        return r
-    fill_elements(r, value)
-    if checked_numel(self.ndim, inner) == 0:
-        return r
-    for d in range(self.ndim):
-        k = self.ndim - 1 - d
-        before = pad.v[2 * k] if k < n else 0
-        if before > 0:
-            to_offset += before * r.strides[d]
-        else:
-            from_offset -= before * self.strides[d]
-    copy_elements(make_view(r, r.ndim, inner, r.strides, to_offset), make_view(self, self.ndim, inner, self.strides, from_offset))
-    return r
-
-
-cdef object negated(object pad):
-    return [-p for p in pad]
 
 
 EXTRA_EXPORTS = {

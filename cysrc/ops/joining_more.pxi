@@ -1,4 +1,4 @@
-# Compositions: stacking, repeating, rolling, diagonals, grids and paddings. Their gradients follow from their parts.
+# Compositions: stacking, repeating, reordering, diagonals and grids. Their gradients follow from their parts.
 
 # ---- stacking -------------------------------------------------------------------------------------------------------
 
@@ -67,6 +67,9 @@ def column_stack(tensors, *, out=None):
     if not given:
         raise RuntimeError("column_stack expects a non-empty TensorList")
     return hstack([t.reshape((<TensorBase>t).numel, 1) if (<TensorBase>t).ndim <= 1 else t for t in given], out=out)
+
+
+from tensorrt_lite._C.core.device import contiguous_format as contiguous_memory
 
 
 # ---- repeating ------------------------------------------------------------------------------------------------------
@@ -194,34 +197,6 @@ def flipud(input):
     if as_tensor_arg(input, "flipud", "input").ndim < 1:
         raise RuntimeError("Input must be >= 1-d.")
     return flip(input, 0)
-
-
-def roll(input, shifts, dims=None):
-    """The elements moved by shifts along dims (over the flat tensor without dims); what leaves at the end enters at the start."""
-    cdef TensorBase x = as_tensor_arg(input, "roll", "input")
-    cdef Dims s, d
-    cdef int k, j
-    cdef int64_t n, shift
-    parse_dims(shifts, &s, "roll", "shifts")
-    d.n = 0
-    if dims is not None:
-        parse_dims(dims, &d, "roll", "dims")
-    if s.n == 0:
-        raise RuntimeError("`shifts` required")
-    if d.n == 0 and s.n == 1:
-        return roll(input.reshape(-1), s.v[0], 0).reshape(shape_of(x)) if x.ndim != 1 else roll(input, s.v[0], 0)
-    if d.n != s.n:
-        raise RuntimeError(f"shifts and dimensions must align. shifts: {s.n}, dims:{d.n}")
-    r = input
-    moved = False
-    for k in range(s.n):
-        j = wrap_dim(d.v[k], x.ndim)
-        n = x.sizes[j] if x.ndim else 1
-        shift = ((s.v[k] % n) + n) % n if n else 0
-        if shift:
-            r = cat([r.narrow(j, n - shift, shift), r.narrow(j, 0, n - shift)], j)
-            moved = True
-    return r if moved else input.clone()
 
 
 def rot90(input, k=1, dims=(0, 1)):
@@ -477,91 +452,6 @@ def combinations(input, r=2, with_replacement=False):
     if not rows:
         return input.new_empty((0, r))
     return input[_ops.tensor(rows, dtype=dtype_of(I64))]
-
-
-# ---- padding --------------------------------------------------------------------------------------------------------
-
-from tensorrt_lite._C.core.device import contiguous_format as contiguous_memory
-
-
-def pad(input, pad, mode="constant", value=None):
-    """Margins around the last dimensions, given from the last backwards: constant, reflect, replicate or circular."""
-    cdef TensorBase x = as_tensor_arg(input, "pad", "input")
-    cdef Dims d
-    cdef int k, dim, n
-    if not is_plain(input) and has_function(input):
-        from tensorrt_lite.nn import functional
-        r = call_torch_function(functional.pad, (input, pad, mode, value), {})
-        if r is not NotImplemented:
-            return r
-    parse_dims(pad, &d, "pad", "pad")
-    n = d.n // 2
-    if d.n % 2:
-        raise RuntimeError("Padding length must be divisible by 2")
-    if d.n > 2 * x.ndim:
-        raise RuntimeError(f"Padding length should be less than or equal to two times the input dimension but got padding length {d.n} and input of dimension {x.ndim}")
-    if mode == "constant":
-        return _ops.constant_pad_nd(input, dims_tuple(&d), 0 if value is None else value)
-    if value is not None and value != 0:
-        raise RuntimeError(f"Padding mode \"{mode}\" doesn't take in value argument")
-    if mode not in ("reflect", "replicate", "circular"):
-        raise NotImplementedError(f"Unrecognised padding mode {mode}")
-    if not (n <= 3 and (x.ndim == n + 1 or x.ndim == n + 2)):
-        raise NotImplementedError("Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now")
-    for k in range(x.ndim - n):
-        if x.sizes[k] == 0 and (k > 0 or x.ndim == n + 1):
-            raise RuntimeError(f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: {shape_text(x)}")
-    for k in range(n):
-        dim = x.ndim - 1 - k
-        check_margin(x, dim, d.v[2 * k], d.v[2 * k + 1], mode)
-    r = input
-    for k in range(n):
-        dim = x.ndim - 1 - k
-        if d.v[2 * k] or d.v[2 * k + 1]:
-            r = r.index_select(dim, margin_index(x.sizes[dim], d.v[2 * k], d.v[2 * k + 1], mode))
-    return r if r is not input else input.clone()
-
-
-cdef int check_margin(TensorBase x, int dim, int64_t before, int64_t after, object mode) except -1:
-    cdef int64_t n = x.sizes[dim]
-    if mode == "reflect" and (before >= n or after >= n):
-        raise RuntimeError(f"Argument #{4 + 2 * (x.ndim - 1 - dim)}: Padding size should be less than the corresponding input dimension, but got: padding ({before}, {after}) at dimension {dim} of input {shape_text(x)}")
-    if mode == "circular" and (before > n or after > n):
-        raise RuntimeError("Padding value causes wrapping around more than once.")
-    if before < -n or after < -n or n + before + after < 0 or n + before + after == 0 and mode != "circular":
-        raise RuntimeError(f"input (size {n}) is too small: padding ({before}, {after}) at dimension {dim} gives size {n + before + after}")
-    if n == 0:
-        raise RuntimeError(f"Expected non-zero size along dimension {dim} for {mode} padding, but got input of shape {shape_text(x)}")
-    return 0
-
-
-cdef object margin_index(int64_t n, int64_t before, int64_t after, object mode):
-    """For each position of the padded dimension, where its value comes from."""
-    cdef int64_t total = n + before + after, i, p
-    # circular: what negative margins cut off does not come back at the other end
-    cdef int64_t cut = max(-before, <int64_t>0), kept = n - cut - max(-after, <int64_t>0)
-    cdef TensorBase t = empty_tensor(1, &total, I64, DEV_CPU)
-    cdef int64_t* q = <int64_t*>data_of(t)
-    cdef int kind = 0 if mode == "reflect" else 1 if mode == "replicate" else 2
-    for i in range(total):
-        p = i - before
-        if kind == 0:
-            p = -p if p < 0 else p
-            p = 2 * (n - 1) - p if p >= n else p
-        elif kind == 1:
-            p = 0 if p < 0 else p
-            p = n - 1 if p >= n else p
-        else:
-            p -= cut
-            p = (p + kept if p < 0 else p - kept if p >= kept else p) + cut
-            p = max(<int64_t>0, min(p, n - 1))
-        q[i] = p
-    return t
-
-
-def _pad_circular(input, pad):
-    """pad with mode circular."""
-    return _ops.pad(input, pad, "circular")
 
 
 # ---- channels -------------------------------------------------------------------------------------------

@@ -274,10 +274,7 @@ cdef TensorBase place(str name, TensorBase result, TensorBase out, int mode, bin
         raise RuntimeError(f"Expected out tensor to have dtype {_cpp_name(result.dtype)}, but got {_cpp_name(out.dtype)} instead ({name})")
     if not can_cast(result.dtype, out.dtype):
         raise RuntimeError(f"{name}: Expected result to be safely castable from {_scalar_type(result.dtype)} dtype, but got result with dtype {_scalar_type(out.dtype)}")
-    prepare_out(name, out, result.ndim, result.sizes, out.dtype, OUT)
-    if out.device_type != DEV_META:
-        copy_elements(out, result)
-    return out
+    return write_out(name, out, result)
 
 
 def _linalg_into(name, result, out, exact=False):

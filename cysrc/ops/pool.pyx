@@ -1,7 +1,6 @@
 # Kernels of pooling over loops/pool.h, for (N, C, H, W) and (C, H, W). One dimension is two with a height of 1; three are
 # planes first and then the depth, which is exact for maxima (first of equals in scan order) and for averages (the divisor
 # is a product over dimensions).
-from libc.math cimport INFINITY
 from tensorrt_lite._C.core.device import channels_last
 from tensorrt_lite._C.core.kernels cimport *
 
@@ -10,6 +9,7 @@ cdef struct PoolRun:
     avg_pool_fn average
     pool_shape s
     bint last
+    int dtype
     const char* x
     char* y
     int64_t* indices
@@ -146,22 +146,6 @@ cdef int64_t sample_count(TensorBase x) noexcept:
     return x.sizes[0] if x.ndim == 4 else 1
 
 
-cdef int share(task_fn task, PoolRun* r, int64_t items, int64_t work, TensorBase source, TensorBase positions) except -1:
-    """Run `items`; `work` is the number of elements that all of them read, from source and at positions."""
-    cdef trt_block* x = source.storage.block
-    cdef trt_block* indices = positions.storage.block
-    if work < 8192:
-        task(r, 0, items)
-        return 0
-    trt_block_hold(x)
-    trt_block_hold(indices)
-    with nogil:
-        parallel_for(items, 1 + GRAIN // 2 * items // (work + 1), 1, task, r)
-    block_drop(x)
-    block_drop(indices)
-    return 0
-
-
 cdef object max_pool2d_with_indices_cpu(TensorBase self, const Dims* kernel_size, const Dims* stride, const Dims* padding, const Dims* dilation, bint ceil_mode):
     cdef PoolRun r
     cdef bint last = lies_last(self)
@@ -181,7 +165,7 @@ cdef object max_pool2d_with_indices_cpu(TensorBase self, const Dims* kernel_size
     r.x = data_of(x)
     r.y = data_of(y)
     r.indices = <int64_t*>data_of(indices)
-    share(run_max, &r, sample_count(x) * (r.s.out_h if last else r.s.channels), y.numel * r.s.kernel_h * r.s.kernel_w, x, x)
+    run_held(run_max, &r, sample_count(x) * (r.s.out_h if last else r.s.channels), y.numel * r.s.kernel_h * r.s.kernel_w, x, x)
     return y, indices
 
 
@@ -204,7 +188,7 @@ cdef TensorBase max_pool_backward_cpu(TensorBase grad, TensorBase self, TensorBa
     r.x = data_of(g)
     r.y = data_of(d)
     r.indices = <int64_t*>data_of(at)
-    share(run_max_backward, &r, sample_count(self) * (1 if last else r.s.channels), d.numel + 4 * g.numel, g, at)
+    run_held(run_max_backward, &r, sample_count(self) * (1 if last else r.s.channels), d.numel + 4 * g.numel, g, at)
     return d
 
 
@@ -240,7 +224,7 @@ cdef TensorBase _avg_pool2d_cpu(TensorBase self, const Dims* kernel_size, const 
     r.average = kernels.last if last else kernels.planes
     r.x = data_of(x)
     r.y = data_of(y)
-    share(run_average, &r, sample_count(x) * (r.s.out_h if last else r.s.channels), y.numel * r.s.kernel_h * r.s.kernel_w, x, x)
+    run_held(run_average, &r, sample_count(x) * (r.s.out_h if last else r.s.channels), y.numel * r.s.kernel_h * r.s.kernel_w, x, x)
     return y
 
 
@@ -279,7 +263,7 @@ cdef TensorBase _avg_pool2d_backward_cpu(TensorBase grad_output, const Dims* siz
     r.average = kernels.backward_last if last else kernels.backward_planes
     r.x = data_of(g)
     r.y = data_of(d)
-    share(run_average, &r, sample_count(d) * (r.s.in_h if last else r.s.channels), d.numel + g.numel * r.s.kernel_h * r.s.kernel_w, g, g)
+    run_held(run_average, &r, sample_count(d) * (r.s.in_h if last else r.s.channels), d.numel + g.numel * r.s.kernel_h * r.s.kernel_w, g, g)
     return d
 
 
@@ -322,7 +306,7 @@ cdef TensorBase _adaptive_avg_pool2d_cpu(TensorBase self, const Dims* output_siz
     r.average = kernels.last if last else kernels.planes
     r.x = data_of(x)
     r.y = data_of(y)
-    share(run_average, &r, sample_count(x) * (r.s.out_h if last else r.s.channels), x.numel, x, x)
+    run_held(run_average, &r, sample_count(x) * (r.s.out_h if last else r.s.channels), x.numel, x, x)
     return y
 
 
@@ -351,67 +335,44 @@ cdef TensorBase _adaptive_avg_pool2d_backward_cpu(TensorBase grad_output, const 
     r.average = kernels.backward_last if last else kernels.backward_planes
     r.x = data_of(g)
     r.y = data_of(d)
-    share(run_average, &r, sample_count(d) * (r.s.in_h if last else r.s.channels), d.numel, g, g)
+    run_held(run_average, &r, sample_count(d) * (r.s.in_h if last else r.s.channels), d.numel, g, g)
     return d
 
 
-ctypedef fused real_t:
-    float
-    double
+cdef extern from *:
+    """
+    #define TRT_ADAPTIVE_MAX(ISA) void adaptive_max_##ISA(int, int, const char*, char*, int64_t*, const pool_shape*, int64_t, int64_t);
+    TRT_ADAPTIVE_MAX(base) TRT_ADAPTIVE_MAX(avx2) TRT_ADAPTIVE_MAX(avx512)
+    #define trt_adaptive_max (trt_cpu_level() == 2 ? adaptive_max_avx512 : trt_cpu_level() == 1 ? adaptive_max_avx2 : adaptive_max_base)
+    """
+    void trt_adaptive_max(int dtype, bint last, const char* x, char* y, int64_t* indices, const pool_shape* s, int64_t begin, int64_t end) noexcept nogil
 
 
-cdef void adaptive_max_planes(const real_t* x, real_t* y, int64_t* indices, const pool_shape* s, int64_t planes) noexcept nogil:
-    cdef int64_t p, oh, ow, h, w, at
-    cdef real_t best, v
-    for p in range(planes):
-        for oh in range(s.out_h):
-            for ow in range(s.out_w):
-                best = -INFINITY
-                at = (oh * s.in_h // s.out_h) * s.in_w + ow * s.in_w // s.out_w
-                for h in range(oh * s.in_h // s.out_h, ((oh + 1) * s.in_h + s.out_h - 1) // s.out_h):
-                    for w in range(ow * s.in_w // s.out_w, ((ow + 1) * s.in_w + s.out_w - 1) // s.out_w):
-                        v = x[(p * s.in_h + h) * s.in_w + w]
-                        if v > best or v != v:
-                            best = v
-                            at = h * s.in_w + w
-                y[(p * s.out_h + oh) * s.out_w + ow] = best
-                indices[(p * s.out_h + oh) * s.out_w + ow] = at
+cdef void run_adaptive_max(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef PoolRun* r = <PoolRun*>context
+    trt_adaptive_max(r.dtype, r.last, r.x, r.y, r.indices, &r.s, begin, end)
 
 
 cdef object _adaptive_max_pool2d_cpu(TensorBase self, const Dims* output_size):
-    cdef pool_shape s
+    cdef PoolRun r
     cdef TensorBase x, y, indices
-    cdef bint last = lies_last(self)
-    cdef int code = F64 if self.dtype == F64 else F32
-    cdef const char* px
-    cdef char* py
-    cdef int64_t* pi
-    cdef int64_t planes
-    cdef trt_block* held
     check_output_size(output_size, "adaptive_max_pool2d")
-    adaptive_shape(&s, "adaptive_max_pool2d", self.ndim, self.sizes, output_size.v[0], output_size.v[1])
+    adaptive_shape(&r.s, "adaptive_max_pool2d", self.ndim, self.sizes, output_size.v[0], output_size.v[1])
     if category[self.dtype] != CAT_FLOAT:
         raise NotImplementedError(f"\"adaptive_max_pool2d\" not implemented for '{dtype_label(self.dtype).decode()}'")
-    y = pool_result(self, s.out_h, s.out_w, code, False)
-    indices = pool_result(self, s.out_h, s.out_w, I64, False)
+    if r.s.in_h * r.s.in_w >= <int64_t>1 << 31:
+        raise RuntimeError(f"adaptive_max_pool2d: planes of {r.s.in_h} x {r.s.in_w} elements are too large")
+    r.last = lies_last(self)
+    r.dtype = self.dtype
+    y = pool_result(self, r.s.out_h, r.s.out_w, self.dtype, r.last)
+    indices = pool_result(self, r.s.out_h, r.s.out_w, I64, r.last)
     if self.device_type == DEV_META or y.numel == 0:
-        return cast_to(y, self.dtype), indices
-    x = contiguous_of(cast_to(self, code))
-    px = data_of(x)
-    py = data_of(y)
-    pi = <int64_t*>data_of(indices)
-    planes = sample_count(x) * s.channels
-    held = x.storage.block
-    trt_block_hold(held)
-    with nogil:
-        if code == F32:
-            adaptive_max_planes(<const float*>px, <float*>py, pi, &s, planes)
-        else:
-            adaptive_max_planes(<const double*>px, <double*>py, pi, &s, planes)
-    block_drop(held)
-    y = cast_to(y, self.dtype)
-    if last:
-        return dense_as(y, True), dense_as(indices, True)
+        return y, indices
+    x = dense_as(self, r.last)
+    r.x = data_of(x)
+    r.y = data_of(y)
+    r.indices = <int64_t*>data_of(indices)
+    run_held(run_adaptive_max, &r, sample_count(x) * (r.s.out_h if r.last else r.s.channels), x.numel, x, x)
     return y, indices
 
 

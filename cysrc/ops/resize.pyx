@@ -92,26 +92,6 @@ cdef task_fn window_columns = trt_window_columns
 cdef task_fn window_images = trt_window_images
 
 
-cdef str type_text(TensorBase t):
-    return dtype_label(t.dtype).decode()
-
-
-cdef int run_shared(task_fn task, void* args, int64_t items, int64_t work, TensorBase a, TensorBase b) except -1:
-    """Run the items, without the GIL and in several threads when all of them are `work` elements of enough work."""
-    cdef trt_block* ha = a.storage.block
-    cdef trt_block* hb = b.storage.block
-    if work < 4096:
-        task(args, 0, items)
-        return 0
-    trt_block_hold(ha)
-    trt_block_hold(hb)
-    with nogil:
-        parallel_for(items, 1 + GRAIN // 2 * items // (work + 1), 1, task, args)
-    block_drop(ha)
-    block_drop(hb)
-    return 0
-
-
 # ---- interpolation -------------------------------------------------------------------------------------------------
 
 cdef object make_axis(ResizeAxis* t, const ResizeRule* rule, bint transposed):
@@ -204,7 +184,7 @@ cdef int resample(TensorBase x, TensorBase y, int kind, object scales, bint alig
     a.worker_bytes = resize_scratch(&a)
     scratch = block_alloc(a.worker_bytes * a.workers)
     a.scratch = scratch.data
-    run_shared(resize_planes, &a, a.workers, work * (GRAIN if a.workers > 1 else 1), x, y)
+    run_held(resize_planes, &a, a.workers, work * (GRAIN if a.workers > 1 else 1), x, y)
     block_drop(scratch)
     return 0
 
@@ -350,7 +330,7 @@ cdef TensorBase grid_sampler_cpu(TensorBase input, TensorBase grid, int64_t inte
         a.x = data_of(x)
         a.grid = data_of(g)
         a.y = data_of(y)
-        run_shared(trt_grid_task(0, x.dtype == F64), &a, blocks, 8 * y.numel, x, y)
+        run_held(trt_grid_task(0, x.dtype == F64), &a, blocks, 8 * y.numel, x, y)
     return cast_to(y, input.dtype)
 
 
@@ -375,7 +355,7 @@ cdef TensorBase _grid_sampler_backward_cpu(TensorBase grad_output, TensorBase in
         a.grid = data_of(g)
         a.gy = data_of(gy)
         a.gx = a.ggrid = data_of(r)
-        run_shared(trt_grid_task(1 if of_input else 2, x.dtype == F64), &a, a.samples * a.channels if of_input else blocks, 8 * gy.numel, x, r)
+        run_held(trt_grid_task(1 if of_input else 2, x.dtype == F64), &a, a.samples * a.channels if of_input else blocks, 8 * gy.numel, x, r)
     return cast_to(r, input.dtype)
 
 
@@ -454,7 +434,7 @@ cdef TensorBase im2col_cpu(TensorBase self, const Dims* kernel_size, const Dims*
     a.to = data_of(y)
     a.item = ITEM_SIZE[x.dtype]
     a.dtype = x.dtype
-    run_shared(window_columns, &a, planes * a.kh * a.kw, y.numel, x, y)
+    run_held(window_columns, &a, planes * a.kh * a.kw, y.numel, x, y)
     return y
 
 
@@ -492,7 +472,7 @@ cdef TensorBase col2im_cpu(TensorBase self, const Dims* output_size, const Dims*
         a.to = data_of(y)
         a.item = ITEM_SIZE[x.dtype]
         a.dtype = x.dtype
-        run_shared(window_images, &a, y.numel // (a.height * a.width), x.numel, x, y)
+        run_held(window_images, &a, y.numel // (a.height * a.width), x.numel, x, y)
     return cast_to(y, code)
 
 

@@ -100,10 +100,6 @@ cdef enum:
     SERIAL_WORK = 16384           # elements below which all lines are one worker's
 
 
-cdef str type_text(TensorBase t):
-    return dtype_label(t.dtype).decode()
-
-
 cdef int run_lines(SortArgs* a, TensorBase x, TensorBase values, TensorBase indices, int d) except -1:
     """Fill in the geometry and do the work. `values` or `indices` may be None; both have keep (or 1) elements along d."""
     cdef int order[MAX_DIMS]

@@ -2,6 +2,7 @@
 from libc.stdint cimport int64_t, uint64_t
 from tensorrt_lite._C.core.args cimport Dims
 from tensorrt_lite._C.core.dtype cimport Scalar
+from tensorrt_lite._C.core.parallel cimport task_fn
 from tensorrt_lite._C.core.tensor cimport TensorBase
 from tensorrt_lite._C.autograd.node cimport Node, OpNode
 
@@ -21,6 +22,9 @@ cdef int check_outs(object out, str name, int n) except -1
 cdef int bump_outs(object out) except -1
 cdef object finish_inplace(TensorBase result, uint64_t keys)
 cdef object absent_argument()
+cdef TensorBase write_out(str name, TensorBase out, TensorBase r)
+cdef str type_text(TensorBase t)
+cdef int run_held(task_fn task, void* args, int64_t items, int64_t work, TensorBase a, TensorBase b) except -1
 cdef int check_out_type(str name, TensorBase out, int dtype) except -1
 cdef TensorBase new_like(TensorBase t, int ndim, const int64_t* sizes, int dtype)
 cdef TensorBase result_tensor(str name, TensorBase out, int mode, int ndim, const int64_t* sizes, int dtype, TensorBase like)

@@ -3,11 +3,13 @@ from tensorrt_lite._C.core.tensor cimport (
     TensorBase, bump_version, version_of, shape_of, K_AUTOGRAD, empty_tensor, empty_strided_tensor, empty_like_tensor, non_overlapping_dense,
     channels_last_strides, checked_numel, resize_tensor, CREATED_NO_GRAD, CREATED_MULTI_OUTPUT, shape_text, place_of, place_of_device, MAX_DIMS)
 from tensorrt_lite._C.core.dtype cimport category, CAT_INT, CAT_FLOAT, CAT_COMPLEX, dtype_label, Scalar, F16, F32, F64, BF16, C64, U8, I64, BOOL, to_real
-from tensorrt_lite._C.core.device cimport parse_device, memory_format, MF_CONTIGUOUS, MF_PRESERVE, MF_CHANNELS_LAST
+from tensorrt_lite._C.core.device cimport DEV_META, parse_device, memory_format, MF_CONTIGUOUS, MF_PRESERVE, MF_CHANNELS_LAST
 from tensorrt_lite._C.core.device import strided
 from tensorrt_lite._C.core.args cimport Dims, parse_dtype
 from tensorrt_lite._C.core.dispatch cimport tls, attach, OUT, INPLACE, FRESH
-from tensorrt_lite._C.core.iterator cimport prepare_out
+from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_drop
+from tensorrt_lite._C.core.iterator cimport prepare_out, copy_elements
+from tensorrt_lite._C.core.parallel cimport parallel_for, GRAIN
 from tensorrt_lite._C.autograd.node cimport Node, OpNode, set_history, check_version
 from tensorrt_lite._C.autograd.node import set_namespace as _set_namespace
 
@@ -130,6 +132,35 @@ cdef int check_out_type(str name, TensorBase out, int dtype) except -1:
     if out.dtype != dtype:
         raise RuntimeError(
             f"Expected out tensor to have dtype {(<bytes>dtype_label(dtype)).decode()}, but got {(<bytes>dtype_label(out.dtype)).decode()} instead ({name})")
+    return 0
+
+
+cdef TensorBase write_out(str name, TensorBase out, TensorBase r):
+    """`out`, resized where it has another shape, with the values of r."""
+    prepare_out(name, out, r.ndim, r.sizes, r.dtype, OUT)
+    if out.device_type != DEV_META:
+        copy_elements(out, r)
+    return out
+
+
+cdef str type_text(TensorBase t):
+    """The type's name in PyTorch's C++ API, as in Float."""
+    return (<bytes>dtype_label(t.dtype)).decode()
+
+
+cdef int run_held(task_fn task, void* args, int64_t items, int64_t work, TensorBase a, TensorBase b) except -1:
+    """Run a kernel on the memory of a and b, without the GIL and in several threads when its items are `work` elements of enough work."""
+    cdef trt_block* ha = a.storage.block
+    cdef trt_block* hb = b.storage.block
+    if work < 8192:
+        task(args, 0, items)
+        return 0
+    trt_block_hold(ha)
+    trt_block_hold(hb)
+    with nogil:
+        parallel_for(items, 1 + GRAIN // 2 * items // (work + 1), 1, task, args)
+    block_drop(ha)
+    block_drop(hb)
     return 0
 
 

@@ -91,7 +91,7 @@ def test_rows(op, dtype):
 @pytest.mark.parametrize("op,dtype", CASES)
 def test_columns(op, dtype):
     rng = np.random.default_rng(1)
-    for shape in ((2, 1, 3), (1, 5, 300), (3, 70, 7), (2, 300, 257)):
+    for shape in ((2, 1, 3), (1, 5, 300), (3, 70, 7), (2, 300, 257), (9, 40, 8), (11, 65, 8), (30, 20, 5), (2, 5000, 3)):
         x = kl.encode(4 * rng.standard_normal(shape), dtype)
         close(op, dtype, forward_cols(op, dtype, x), REFERENCE[op](kl.decode(x, dtype), 1))
 
@@ -105,9 +105,7 @@ def test_one_row_cut_between_threads(op, dtype):
     chunks(kl.address(x), x.itemsize, x.size, chunk, kl.address(partials), 0, 13, None)
     top, total = ctypes.c_double(), ctypes.c_double()
     address = ctypes.c_size_t.in_dll(kl.library(), f"softmax_combine_{kl.instruction_set()}").value
-    kl.function(address, *[kl.pointer, kl.i64, kl.pointer, kl.pointer])(
-        kl.address(partials), 13, ctypes.addressof(top), ctypes.addressof(total)
-    )
+    kl.function(address, *[kl.pointer, kl.i64, kl.pointer, kl.pointer])(kl.address(partials), 13, ctypes.addressof(top), ctypes.addressof(total))
     for begin, end in ((0, 20_001), (20_001, x.size)):
         kernel(op, dtype, 2, APPLY)(kl.address(x), kl.address(out), begin, end, top.value, total.value)
     close(op, dtype, out, REFERENCE[op](kl.decode(x, dtype), 0))

@@ -128,6 +128,105 @@ def test_padding_and_its_gradient_agree_with_pytorch(mode, margins):
     assert result(trt, _ops.pad) == result(torch, torch.nn.functional.pad)
 
 
+def moved(module, made, change):
+    """Elements that no two positions share, in some layout, changed."""
+    shape, dtype, layout = made
+    n = 1
+    for size in shape:
+        n *= size
+    x = (module.arange(n) % 251).reshape(shape).to(getattr(module, dtype))
+    if layout == "channels_last":
+        x = x.to(memory_format=module.channels_last)
+    elif layout == "transposed":
+        x = x.transpose(-1, -2)
+    elif layout == "steps":
+        x = x[..., ::2]
+    elif layout == "expanded":
+        x = x[:, :1].expand(-1, 3, *shape[2:])
+    y = change(module, x)
+    return y.tolist(), y.stride()
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "channels_last", "transposed", "steps", "expanded"])
+@pytest.mark.parametrize("dtype", ["uint8", "bfloat16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("shape", [(2, 3, 5, 6), (1, 2, 40, 300), (3, 2, 1, 4)])
+def test_what_consists_of_pieces_agrees_with_pytorch_in_every_layout(shape, dtype, layout):
+    torch = pytest.importorskip("torch")
+    made, pad = (shape, dtype, layout), {torch: torch.nn.functional.pad, trt: trt.nn.functional.pad}
+    changes = [
+        lambda m, x: x.flip(-1), lambda m, x: x.flip(0, 2), lambda m, x: x.flip(1, 3), lambda m, x: x.roll(3), lambda m, x: x.roll(1, -1),
+        lambda m, x: x.roll((2, -5, 1), (0, 3, 3)), lambda m, x: pad[m](x, (3, 0, -1, 2, 1, 1), value=7), lambda m, x: pad[m](x, (-9, 4), value=1)
+        if x.shape[-1] > 9 else x,
+    ]  # fmt: skip
+    if dtype not in ("uint8",):
+        changes += [
+            lambda m, x: pad[m](x, (2, 1, 0, -1 if x.shape[2] > 1 else 0), "reflect") if x.shape[-1] > 2 else x,
+            lambda m, x: pad[m](x, (2, 9, 1, 1), "replicate"),
+        ]
+        changes += [lambda m, x: pad[m](x, (1, 2, 0, 1), "circular") if x.shape[-1] > 2 else x]
+    for k, change in enumerate(changes):
+        theirs = moved(torch, made, change)
+        ours = moved(trt, made, change)
+        assert ours[0] == theirs[0], k
+        if layout in ("contiguous", "channels_last") and shape[2] > 1 and k != 5:  # of several rolls PyTorch keeps the format in some cases
+            assert ours[1] == theirs[1], k
+
+
+@pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "complex64"])
+@pytest.mark.parametrize("last", [False, True])
+def test_gradients_of_margins_of_images_agree_with_pytorch(mode, dtype, last):
+    torch = pytest.importorskip("torch")
+
+    def result(module):
+        x = (module.arange(2 * 3 * 40 * 50) % 3).reshape(2, 3, 40, 50).to(getattr(module, dtype))
+        x = (x.to(memory_format=module.channels_last) if last else x).requires_grad_()
+        y = module.nn.functional.pad(x, (5, 7, 1, 2), mode)
+        weight = (module.arange(y.numel()) % 4).reshape(y.shape).to(y.dtype)
+        (grad,) = module.autograd.grad(y, x, weight)
+        return grad.tolist()
+
+    assert result(trt) == result(torch)
+
+
+def test_second_derivatives_and_tangents_of_pieces():
+    x = trt.randn(2, 3, 4, 5, dtype=trt.float64).requires_grad_()
+    for change in (
+        lambda x: x.roll((1, 2), (0, 3)) ** 2,
+        lambda x: trt.nn.functional.pad(x, (1, 2, 3, 0), "reflect") ** 2,
+        lambda x: trt.nn.functional.pad(x, (1, -2, 0, 1), "circular") ** 2,
+    ):
+        assert trt.autograd.gradcheck(change, (x,), check_forward_ad=True)
+        assert trt.autograd.gradgradcheck(change, (x,))
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 4, 5, 17])
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "int64", "complex128"])
+def test_stacking_along_a_new_last_dimension(parts, dtype):
+    for n in (1, 7, 30_000):
+        x = [(trt.arange(n) * k % 113).to(getattr(trt, dtype)) for k in range(1, parts + 1)]
+        r = trt.stack(x, 1)
+        assert r.shape == (n, parts) and all(bool((r[:, k] == x[k]).all()) for k in range(parts))
+
+
+def test_margins_that_do_not_fit_are_refused_wherever_they_come_from():
+    x = trt.zeros(1, 2, 4)
+    for call in (
+        lambda: _ops.pad(x, (4, 0), "reflect"),
+        lambda: _ops.pad(x, (5, 0), "circular"),
+        lambda: _ops.pad(x, (4, -1), "circular"),
+        lambda: _ops._pad_margins(x, (0, 4), 0),
+        lambda: _ops._pad_margins(x, (1,), 0),
+        lambda: _ops._pad_margins(x, (1, 1), 3),
+        lambda: _ops._pad_margins(x, (2**62, 2**62), 1),
+        lambda: _ops._pad_margins_backward(x, (1, 2, 4), (1, 1), 0),
+        lambda: _ops._pad_margins_backward(x, (1, 2, 3, 4), (0, 0), 0),
+        lambda: _ops._pad_margins_backward(x, (1, 2, 4), (-5, 5), 1),
+    ):
+        with pytest.raises((RuntimeError, MemoryError)):
+            call()
+
+
 def test_windows_and_their_adjoint_agree_with_pytorch():
     torch = pytest.importorskip("torch")
     x = torch.arange(2 * 3 * 5 * 6.0).reshape(2, 3, 5, 6)

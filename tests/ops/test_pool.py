@@ -51,7 +51,9 @@ def test_second_derivatives(name, x, args, options):
     second_order(getattr(TF, name), getattr(F, name), normal(*x), *args, **options)
 
 
-@pytest.mark.parametrize("name,args", [("max_pool2d", (3, 2, 1)), ("avg_pool2d", (3, 2, 1)), ("adaptive_avg_pool2d", ((3, 4),)), ("adaptive_max_pool2d", ((3, 4),))])
+@pytest.mark.parametrize(
+    "name,args", [("max_pool2d", (3, 2, 1)), ("avg_pool2d", (3, 2, 1)), ("adaptive_avg_pool2d", ((3, 4),)), ("adaptive_max_pool2d", ((3, 4),))]
+)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_channels_last_and_halves(name, args, dtype):
     for last in (False, True):
@@ -98,3 +100,19 @@ def test_errors(call, text):
 def test_average_of_integers_is_refused():
     with pytest.raises(NotImplementedError, match="not implemented for 'Bool'"):
         TF.avg_pool2d(trt.zeros(1, 1, 4, 4, dtype=trt.bool), 2)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("size", [(9, 10), (40, 56)])
+@pytest.mark.parametrize("last", [False, True])
+def test_adaptive_maxima_choose_as_pytorch_does(dtype, size, last):
+    """Many equals, some NaN."""
+
+    def result(module):
+        x = (module.arange(2 * 5 * size[0] * size[1]) * 7919 % 13).reshape(2, 5, *size).to(getattr(module, dtype))
+        x[0, 1, 2, 3] = x[0, 1, 3, 1] = x[1, 2, 0, 0] = x[1, 3, 7, 9] = float("nan")
+        x = x.to(memory_format=module.channels_last) if last else x
+        results = [module.nn.functional.adaptive_max_pool2d(x, target, True) for target in ((1, 1), (4, 3), (2, 1))]
+        return [(str(y.tolist()), at.tolist(), y.stride() if y.shape[2] > 1 else None) for y, at in results]
+
+    assert result(trt) == result(torch)

@@ -1,0 +1,216 @@
+/* Results that consist of pieces of their source, the adjoint (sums into the source), and interleaved parts. Ranges are
+ * elements of the result, so that one long line is shared out as well as many. Compiled once per instruction set. */
+#include "joining.h"
+#include "scalar_types.h"
+
+#define JOIN2(a, b) a##_##b
+#define JOIN(a, b) JOIN2(a, b)
+#define EXPORT(name) JOIN(name, ISA)
+
+typedef struct { u64 a, b; } w16;
+
+/* memcpy of some kB may move bytes one by one (rep movsb), which takes 12 times as long where the target lies a few bytes
+ * behind the source modulo 4096, as in a row that is shifted: runs of up to LOOP_BYTES are a loop. */
+enum { LOOP_BYTES = 1 << 16 };
+typedef u8 v32 __attribute__((vector_size(32), aligned(1), may_alias));
+
+INL void copy_bytes(char *d, const char *s, i64 n)
+{
+    if (n < 32 || n > LOOP_BYTES) {
+        memcpy(d, s, n);
+        return;
+    }
+    for (i64 i = 0; i < n - 32; i += 32) {
+        *(v32 *)(d + i) = *(const v32 *)(s + i);
+        __asm__ volatile("" ::: "memory"); /* keeps the compiler from calling memcpy */
+    }
+    *(v32 *)(d + n - 32) = *(const v32 *)(s + n - 32);
+}
+
+/* ---- runs along the last dimension ------------------------------------------------------------------------------ */
+
+typedef void (*run_fn)(char *r, i64 sr, char *s, i64 ss, i64 n);
+
+#define COPY_RUN(T)                                                                                                  \
+    static void copy_run_##T(char *r, i64 sr, char *s, i64 ss, i64 n)                                                \
+    {                                                                                                                \
+        T *restrict p = (T *)r;                                                                                      \
+        const T *restrict q = (const T *)s;                                                                          \
+        if (sr == (i64)sizeof(T) && n >= 4 && ss == (i64)sizeof(T))                                                  \
+            copy_bytes(r, s, n * (i64)sizeof(T));                                                                    \
+        else if (sr == (i64)sizeof(T) && n >= 4 && ss == -(i64)sizeof(T))                                            \
+            for (i64 i = 0; i < n; i++)                                                                              \
+                p[i] = q[-i];                                                                                        \
+        else if (sr == (i64)sizeof(T) && n >= 4 && ss == 0) {                                                        \
+            T v = *q;                                                                                                \
+            for (i64 i = 0; i < n; i++)                                                                              \
+                p[i] = v;                                                                                            \
+        } else                                                                                                       \
+            for (i64 i = 0; i < n; i++, r += sr, s += ss)                                                            \
+                *(T *)r = *(const T *)s;                                                                             \
+    }
+COPY_RUN(u8) COPY_RUN(i16) COPY_RUN(u32) COPY_RUN(u64) COPY_RUN(w16)
+
+#define SAME(x) (x)
+#define ADD_RUN(T, LD, ST)                                                                                           \
+    static void add_run_##T(char *r, i64 sr, char *s, i64 ss, i64 n)                                                 \
+    {                                                                                                                \
+        const T *restrict p = (const T *)r;                                                                          \
+        T *restrict q = (T *)s;                                                                                      \
+        if (sr == (i64)sizeof(T) && n >= 4 && ss == (i64)sizeof(T))                                                  \
+            for (i64 i = 0; i < n; i++)                                                                              \
+                q[i] = ST(LD(q[i]) + LD(p[i]));                                                                      \
+        else                                                                                                         \
+            for (i64 i = 0; i < n; i++, r += sr, s += ss)                                                            \
+                *(T *)s = ST(LD(*(T *)s) + LD(*(const T *)r));                                                       \
+    }
+ADD_RUN(f16, ld_f16, st_f16) ADD_RUN(bf16, ld_bf16, st_bf16) ADD_RUN(f32, SAME, SAME)
+ADD_RUN(f64, SAME, SAME) ADD_RUN(c64, SAME, SAME) ADD_RUN(c128, SAME, SAME)
+
+static const run_fn add_runs[DT_COUNT] = {
+    [DT_f16] = add_run_f16, [DT_bf16] = add_run_bf16, [DT_f32] = add_run_f32,
+    [DT_f64] = add_run_f64, [DT_c64] = add_run_c64, [DT_c128] = add_run_c128,
+};
+
+/* ---- lines ------------------------------------------------------------------------------------------------------ */
+
+/* The source's offset for position p of dimension k; 0 where the position is constant. */
+static int piece_offset(const PieceArgs *a, int k, i64 p, i64 *offset)
+{
+    const Piece *e = a->piece[k];
+    while (p >= e->count)
+        p -= e++->count;
+    *offset = (e->at + p * e->step) * a->source[k];
+    return e->step != PIECE_CONSTANT;
+}
+
+/* Apply `run` to every piece of the result's elements [begin, end). */
+INL void walk_pieces(PieceArgs *a, run_fn run, i64 begin, i64 end)
+{
+    const int last = a->nd - 1;
+    const i64 width = a->size[last], step = a->result[last], source_step = a->source[last];
+    i64 pos[PIECE_DIMS], offset[PIECE_DIMS], q = begin / width, first = begin % width;
+    int taken[PIECE_DIMS];
+    char *r = a->to;
+    for (int k = last - 1; k >= 0; k--) {
+        pos[k] = q % a->size[k];
+        q /= a->size[k];
+        r += pos[k] * a->result[k];
+        taken[k] = piece_offset(a, k, pos[k], &offset[k]);
+    }
+    for (i64 at = begin; at < end;) {
+        i64 stop = width - first < end - at ? width : first + end - at, start = 0;
+        char *s = a->from;
+        int all = 1;
+        for (int k = 0; k < last; k++) {
+            s += offset[k];
+            all &= taken[k];
+        }
+        if (!all)
+            run(r + first * step, step, a->constant, 0, stop - first);
+        for (const Piece *e = a->piece[last]; all && start < stop; start += e++->count) {
+            i64 low = first > start ? first : start, high = start + e->count < stop ? start + e->count : stop;
+            if (low >= high)
+                continue;
+            if (e->step == PIECE_CONSTANT)
+                run(r + low * step, step, a->constant, 0, high - low);
+            else
+                run(r + low * step, step, s + (e->at + (low - start) * e->step) * source_step, e->step * source_step, high - low);
+        }
+        at += stop - first;
+        first = 0;
+        for (int k = last - 1; k >= 0; k--) {
+            r += a->result[k];
+            if (++pos[k] == a->size[k]) {
+                r -= a->size[k] * a->result[k];
+                pos[k] = 0;
+            }
+            taken[k] = piece_offset(a, k, pos[k], &offset[k]);
+            if (pos[k])
+                break;
+        }
+    }
+}
+
+/* Elements [begin, end) of the result. */
+void EXPORT(piece_copies)(void *context, int64_t begin, int64_t end)
+{
+    PieceArgs *a = context;
+    switch (a->item) {
+    case 1: walk_pieces(a, copy_run_u8, begin, end); break;
+    case 2: walk_pieces(a, copy_run_i16, begin, end); break;
+    case 4: walk_pieces(a, copy_run_u32, begin, end); break;
+    case 8: walk_pieces(a, copy_run_u64, begin, end); break;
+    default: walk_pieces(a, copy_run_w16, begin, end); break;
+    }
+}
+
+/* The adjoint: the source's elements grow by what was taken from them, for groups [begin, end) of the result. */
+void EXPORT(piece_sums)(void *context, int64_t begin, int64_t end)
+{
+    PieceArgs *a = context;
+    walk_pieces(a, add_runs[a->dtype], begin * a->group, end * a->group);
+}
+
+/* ---- parts one after another ------------------------------------------------------------------------------------ */
+
+/* Bytes [begin, end) of the result. */
+void EXPORT(cat_rows)(void *context, int64_t begin, int64_t end)
+{
+    const CatArgs *a = context;
+    i64 outer = begin / a->row, within = begin % a->row, k = 0;
+    while (within >= a->bytes[k])
+        within -= a->bytes[k++];
+    for (i64 at = begin; at < end; within = 0) {
+        i64 count = a->bytes[k] - within < end - at ? a->bytes[k] - within : end - at;
+        copy_bytes(a->out + at, a->part[k] + outer * a->bytes[k] + within, count);
+        at += count;
+        if (++k == a->n) {
+            k = 0;
+            outer++;
+        }
+    }
+}
+
+/* ---- interleaved parts ------------------------------------------------------------------------------------------ */
+
+#define INTERLEAVE(T)                                                                                                \
+    INL void interleave_few_##T(T *restrict out, const char **part, i64 n, i64 begin, i64 end)                       \
+    {                                                                                                                \
+        const T *restrict p[4];                                                                                      \
+        for (i64 k = 0; k < n; k++)                                                                                  \
+            p[k] = (const T *)part[k];                                                                               \
+        for (i64 i = begin; i < end; i++)                                                                            \
+            for (i64 k = 0; k < n; k++)                                                                              \
+                out[i * n + k] = p[k][i];                                                                            \
+    }                                                                                                                \
+    static void interleave_##T(const CatArgs *a, i64 begin, i64 end)                                          \
+    {                                                                                                                \
+        T *out = (T *)a->out;                                                                                        \
+        i64 n = a->n;                                                                                                \
+        if (n <= 4) {                                                                                                \
+            n == 2 ? interleave_few_##T(out, a->part, 2, begin, end) : n == 3 ? interleave_few_##T(out, a->part, 3, begin, end) \
+                : interleave_few_##T(out, a->part, 4, begin, end);                                                   \
+            return;                                                                                                  \
+        }                                                                                                            \
+        for (i64 at = begin; at < end; at += 64)                                                                     \
+            for (i64 k = 0; k < n; k++) {                                                                            \
+                const T *p = (const T *)a->part[k];                                                                  \
+                for (i64 i = at; i < (at + 64 < end ? at + 64 : end); i++)                                           \
+                    out[i * n + k] = p[i];                                                                           \
+            }                                                                                                        \
+    }
+INTERLEAVE(u8) INTERLEAVE(i16) INTERLEAVE(u32) INTERLEAVE(u64) INTERLEAVE(w16)
+
+/* Rows [begin, end) of the result. */
+void EXPORT(interleave_parts)(void *context, int64_t begin, int64_t end)
+{
+    const CatArgs *a = context;
+    switch (a->bytes[0]) {
+    case 1: interleave_u8(a, begin, end); break;
+    case 2: interleave_i16(a, begin, end); break;
+    case 4: interleave_u32(a, begin, end); break;
+    case 8: interleave_u64(a, begin, end); break;
+    default: interleave_w16(a, begin, end); break;
+    }
+}

@@ -1,0 +1,110 @@
+/* Adaptive maximum over planes: output o takes the inputs [floor(o in / out), ceil((o + 1) in / out)). The first of equals
+ * in scan order wins, as does the last NaN. Work items and layouts as in pool.h. Compiled once per instruction set. */
+#include <math.h>
+#include "kernels.h"
+#include "scalar_types.h"
+
+#define JOIN2(a, b) a##_##b
+#define JOIN(a, b) JOIN2(a, b)
+#define EXPORT(name) JOIN(name, ISA)
+
+enum { CHANNEL_BLOCK = 256, LANES = 8, WIDE = 512 /* elements of a window worth lanes */ };
+#define SAME(x) (x)
+
+INL i64 window_start(i64 o, i64 in, i64 out) { return o * in / out; }
+INL i64 window_end(i64 o, i64 in, i64 out) { return ((o + 1) * in + out - 1) / out; }
+
+#define ADAPTIVE_MAX(T, C, I, LD, ST)                                                                                \
+    static void adaptive_max_planes_##T(const char *in, char *out, i64 *indices, const pool_shape *s, i64 begin, i64 end) \
+    {                                                                                                                \
+        i64 at = begin * s->out_h * s->out_w;                                                                        \
+        for (i64 item = begin; item < end; item++) {                                                                 \
+            const T *plane = (const T *)in + item * s->in_h * s->in_w;                                               \
+            for (i64 oh = 0; oh < s->out_h; oh++)                                                                    \
+                for (i64 ow = 0; ow < s->out_w; ow++, at++) {                                                        \
+                    i64 h0 = window_start(oh, s->in_h, s->out_h), h1 = window_end(oh, s->in_h, s->out_h);            \
+                    i64 w0 = window_start(ow, s->in_w, s->out_w), w1 = window_end(ow, s->in_w, s->out_w);            \
+                    i64 index = h0 * s->in_w + w0;                                                                   \
+                    C best = -INFINITY, v, lane_best[LANES];                                                         \
+                    I lane_index[LANES];                                                                             \
+                    int wide = (w1 - w0) * (h1 - h0) >= WIDE;                                                        \
+                    for (int k = 0; k < LANES && wide; k++) {                                                        \
+                        lane_best[k] = -INFINITY;                                                                    \
+                        lane_index[k] = (I)index;                                                                    \
+                    }                                                                                                \
+                    for (i64 h = h0; h < h1; h++) {                                                                  \
+                        const T *x = plane + h * s->in_w;                                                            \
+                        i64 w = w0;                                                                                  \
+                        for (; wide && w + LANES <= w1; w += LANES)                                                  \
+                            for (int k = 0; k < LANES; k++) {                                                        \
+                                C u = LD(x[w + k]);                                                                  \
+                                int better = (u > lane_best[k]) | (u != u);                                          \
+                                lane_best[k] = better ? u : lane_best[k];                                            \
+                                lane_index[k] = better ? (I)(h * s->in_w + w + k) : lane_index[k];                   \
+                            }                                                                                        \
+                        for (; w < w1; w++)                                                                          \
+                            if (!((v = LD(x[w])) <= best) && (best == best || v != v)) {                             \
+                                best = v;                                                                            \
+                                index = h * s->in_w + w;                                                             \
+                            }                                                                                        \
+                    }                                                                                                \
+                    for (int k = 0; k < LANES && wide; k++) {                                                        \
+                        v = lane_best[k];                                                                            \
+                        if (v != v ? best == best || lane_index[k] > index : v > best || (v == best && lane_index[k] < index)) {\
+                            best = v;                                                                                \
+                            index = lane_index[k];                                                                   \
+                        }                                                                                            \
+                    }                                                                                                \
+                    ((T *)out)[at] = ST(best);                                                                       \
+                    indices[at] = index;                                                                             \
+                }                                                                                                    \
+        }                                                                                                            \
+    }                                                                                                                \
+    static void adaptive_max_last_##T(const char *in, char *out, i64 *indices, const pool_shape *s, i64 begin, i64 end) \
+    {                                                                                                                \
+        const i64 channels = s->channels;                                                                            \
+        C best[CHANNEL_BLOCK];                                                                                       \
+        I index[CHANNEL_BLOCK];                                                                                      \
+        for (i64 item = begin; item < end; item++) {                                                                 \
+            const T *image = (const T *)in + item / s->out_h * s->in_h * s->in_w * channels;                         \
+            i64 oh = item % s->out_h, h0 = window_start(oh, s->in_h, s->out_h), h1 = window_end(oh, s->in_h, s->out_h); \
+            for (i64 ow = 0; ow < s->out_w; ow++)                                                                    \
+                for (i64 c0 = 0; c0 < channels; c0 += CHANNEL_BLOCK) {                                               \
+                    i64 m = channels - c0 < CHANNEL_BLOCK ? channels - c0 : CHANNEL_BLOCK;                           \
+                    i64 w0 = window_start(ow, s->in_w, s->out_w), w1 = window_end(ow, s->in_w, s->out_w);            \
+                    i64 at = (item * s->out_w + ow) * channels + c0;                                                 \
+                    for (i64 c = 0; c < m; c++) {                                                                    \
+                        best[c] = -INFINITY;                                                                         \
+                        index[c] = (I)(h0 * s->in_w + w0);                                                           \
+                    }                                                                                                \
+                    for (i64 h = h0; h < h1; h++)                                                                    \
+                        for (i64 w = w0; w < w1; w++) {                                                              \
+                            const T *x = image + (h * s->in_w + w) * channels + c0;                                  \
+                            I position = (I)(h * s->in_w + w);                                                       \
+                            for (i64 c = 0; c < m; c++) {                                                            \
+                                C v = LD(x[c]);                                                                      \
+                                int better = (v > best[c]) | (v != v);                                               \
+                                best[c] = better ? v : best[c];                                                      \
+                                index[c] = better ? position : index[c];                                             \
+                            }                                                                                        \
+                        }                                                                                            \
+                    for (i64 c = 0; c < m; c++)                                                                      \
+                        ((T *)out)[at + c] = ST(best[c]);                                                            \
+                    for (i64 c = 0; c < m; c++)                                                                      \
+                        indices[at + c] = index[c];                                                                  \
+                }                                                                                                    \
+        }                                                                                                            \
+    }
+/* 32-bit values carry 32-bit positions, so that one vector shape serves both: planes have fewer than 2^31 elements. */
+ADAPTIVE_MAX(f16, f32, i32, ld_f16, st_f16)
+ADAPTIVE_MAX(bf16, f32, i32, ld_bf16, st_bf16)
+ADAPTIVE_MAX(f32, f32, i32, SAME, SAME)
+ADAPTIVE_MAX(f64, f64, i64, SAME, SAME)
+
+void EXPORT(adaptive_max)(int dtype, int last, const char *in, char *out, int64_t *indices, const pool_shape *s, int64_t begin, int64_t end)
+{
+    switch (dtype) {
+#define CASE(T) case DT_##T: (last ? adaptive_max_last_##T : adaptive_max_planes_##T)(in, out, indices, s, begin, end); break;
+    CASE(f16) CASE(bf16) CASE(f32) CASE(f64)
+    }
+}
