@@ -222,7 +222,7 @@ def resize_(TensorBase self not None, *size, memory_format=None):
     if self.requires_grad and tls().grad_mode:
         raise RuntimeError("cannot resize variables that require grad")
     checked_numel(d.n, d.v)
-    resize_tensor(self, d.n, d.v, -1 if memory_format is None else (<type_memory_format>memory_format).code)
+    resize_tensor(self, d.n, d.v, -1 if memory_format is None else (<type_memory_format?>memory_format).code)
     bump_version(self)
     return self
 

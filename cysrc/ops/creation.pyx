@@ -523,10 +523,11 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     """A one-dimensional tensor over the memory of an object with the buffer protocol."""
     cdef Py_buffer view
     cdef int code = parse_dtype(dtype, "frombuffer")
-    cdef int64_t item = ITEM_SIZE[code], n, skip = offset, one = 1, sizes[1]
+    cdef int64_t item, n, skip = offset, one = 1, sizes[1]
     cdef TensorBase t
     if code < 0:
         raise TypeError("frombuffer(): argument 'dtype' must be torch.dtype, not NoneType")
+    item = ITEM_SIZE[code]
     PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE)
     holder = memoryview(buffer)
     try:

@@ -594,3 +594,14 @@ def test_more_threads_than_a_system_grants():
     code = "import tensorrt_lite as trt; trt.set_num_threads(2**31 - 1); a = trt.ones(2**22); print((a + a).sum().item(), trt.get_num_threads())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert done.stdout.split() == [str(2.0**23), str(2**31 - 1)], done.stderr[-2000:]
+
+
+def test_objects_in_the_place_of_types_and_formats():
+    """None indexed a table of sizes with -1, and any object was read as a memory format."""
+    with pytest.raises(TypeError, match="dtype"):
+        trt.frombuffer(bytearray(8), dtype=None)
+    for x in (trt.ones(2), "contiguous", object(), trt.float32, 3):
+        with pytest.raises(TypeError):
+            trt.ones(3).resize_(2, memory_format=x)
+        with pytest.raises(TypeError):
+            trt.ones(3).resize_as_(trt.ones(2), memory_format=x)
