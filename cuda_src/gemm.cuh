@@ -2,6 +2,7 @@
 // plans them:
 //   gemm_tiles    a block computes a tile of C: two buffers of A and B in shared memory, the next pair on its way through registers
 //                 while each thread multiplies its own small tile
+//   gemm_mma      the same for half types on tensor cores: tiles go to shared memory in the background, warps multiply 16 x 8 x 16
 //   gemv_rows     few columns of C, A by rows: a warp per row, all columns at once, so that A is read once
 //   gemv_columns  few columns of C, A by columns: the threads of a warp side by side along a column
 // All take batches by strides, and a deep product of few tiles in slices of k, which `gemm_sum` adds in their order: the same bits in
@@ -9,6 +10,7 @@
 #pragma once
 
 #include "iteration.cuh"
+#include "mma.cuh"
 
 namespace trt {
 
@@ -193,6 +195,122 @@ __device__ __forceinline__ void gemm_tiles(const Gemm& p) {
 #pragma unroll
                     for (int j = 0; j < kGroup; j++) {
                         if (col + j < p.n) write<T>(p, sum[i][g * kGroup + j], slice, batch, row, col + j);
+                    }
+                }
+            }
+        }
+    }
+}
+
+// ---- tensor cores ------------------------------------------------------------------------------------------------------
+
+// Lines of shared memory are 16 bytes longer than they need be, so that the eight rows of a matrix lie in different banks.
+constexpr int kLinePad = 8;
+
+// kOuter lines of kInner elements of 16 bits to shared memory: in the background where 16 bytes lie together, zeros beyond the edges.
+template <class T, int kOuter, int kInner, int kThreads>
+__device__ __forceinline__ void stage(T* shared, const T* base, long long stride, long long outer_left, long long inner_left, bool aligned) {
+    constexpr int kPerLine = kInner / 8;
+#pragma unroll
+    for (int v = threadIdx.x; v < kOuter * kPerLine; v += kThreads) {
+        const int outer = v / kPerLine, inner = v % kPerLine * 8;
+        T* const to = shared + outer * (kInner + kLinePad) + inner;
+        const T* const from = base + outer * stride + inner;
+        if (aligned && (outer >= outer_left || inner >= inner_left || inner + 8 <= inner_left)) {
+            const bool inside = outer < outer_left && inner < inner_left;
+            copy_async<16>(to, inside ? from : base, inside);
+        } else {
+            for (int j = 0; j < 8; j++) to[j] = outer < outer_left && inner + j < inner_left ? from[j] : convert<T>(0);
+        }
+    }
+}
+
+// A block of kWarpsM x kWarpsN warps, each of which computes kWM x kWN of the tile. T is __half or __nv_bfloat16; sums are float.
+template <class T, int kWarpsM, int kWarpsN, int kWM, int kWN, int kK, bool kARows, bool kBRows>
+__device__ __forceinline__ void gemm_mma(const Gemm& p) {
+    constexpr int kM = kWarpsM * kWM, kN = kWarpsN * kWN, kThreads = kWarpsM * kWarpsN * 32;
+    constexpr int kTilesM = kWM / 16, kTilesN = kWN / 8;
+    constexpr int kPitchA = (kARows ? kK : kM) + kLinePad, kPitchB = (kBRows ? kN : kK) + kLinePad;
+    constexpr int kSizeA = (kARows ? kM : kK) * kPitchA, kSizeB = (kBRows ? kK : kN) * kPitchB;
+    alignas(16) __shared__ unsigned char memory[2 * (kSizeA + kSizeB) * sizeof(T)];
+    T* const shared_a = reinterpret_cast<T*>(memory);
+    T* const shared_b = shared_a + 2 * kSizeA;
+
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int m0 = warp / kWarpsN * kWM, n0 = warp % kWarpsN * kWN;  // the warp's part of the tile
+    long long tile_row, tile_column;
+    tile_of(blockIdx.x, (p.m + kM - 1) / kM, (p.n + kN - 1) / kN, tile_row, tile_column);
+    const long long row0 = tile_row * kM, col0 = tile_column * kN;
+
+    for (long long z = blockIdx.z; z < p.batch * p.slices; z += gridDim.z) {
+        const long long batch = z / p.slices, slice = z % p.slices;
+        const long long k_begin = slice * p.depth, k_end = k_begin + p.depth < p.k ? k_begin + p.depth : p.k;
+        const T* a = static_cast<const T*>(p.a) + batch * p.a_batch + (kARows ? row0 * p.a_line : row0);
+        const T* b = static_cast<const T*>(p.b) + batch * p.b_batch + (kBRows ? col0 : col0 * p.b_line);
+        const bool aligned_a = lines_aligned<8>(a, p.a_line) && (!kARows || k_begin % 8 == 0);
+        const bool aligned_b = lines_aligned<8>(b, p.b_line) && (kBRows || k_begin % 8 == 0);
+        const auto load = [&](long long k, int buffer) {
+            if constexpr (kARows) stage<T, kM, kK, kThreads>(shared_a + buffer * kSizeA, a + k, p.a_line, p.m - row0, k_end - k, aligned_a);
+            else stage<T, kK, kM, kThreads>(shared_a + buffer * kSizeA, a + k * p.a_line, p.a_line, k_end - k, p.m - row0, aligned_a);
+            if constexpr (kBRows) stage<T, kK, kN, kThreads>(shared_b + buffer * kSizeB, b + k * p.b_line, p.b_line, k_end - k, p.n - col0, aligned_b);
+            else stage<T, kN, kK, kThreads>(shared_b + buffer * kSizeB, b + k, p.b_line, p.n - col0, k_end - k, aligned_b);
+        };
+
+        float sum[kTilesM][kTilesN][4] = {};
+        if (k_begin < k_end) load(k_begin, 0);
+        copy_async_commit();
+        int buffer = 0;
+        for (long long k = k_begin; k < k_end; k += kK, buffer ^= 1) {
+            if (k + kK < k_end) load(k + kK, buffer ^ 1);
+            copy_async_commit();
+            copy_async_wait<1>();
+            __syncthreads();
+            const T* const at_a = shared_a + buffer * kSizeA;
+            const T* const at_b = shared_b + buffer * kSizeB;
+#pragma unroll
+            for (int kk = 0; kk < kK; kk += 16) {
+                unsigned x[kTilesM][4], y[kTilesN / 2][4];
+#pragma unroll
+                for (int i = 0; i < kTilesM; i++) {
+                    const int m = m0 + i * 16;
+                    if constexpr (kARows) load_matrix<4>(x[i], at_a + (m + lane % 16) * kPitchA + kk + lane / 16 * 8);
+                    else load_matrix<4, true>(x[i], at_a + (kk + lane / 16 * 8 + lane % 8) * kPitchA + m + lane / 8 % 2 * 8);
+                }
+#pragma unroll
+                for (int j = 0; j < kTilesN / 2; j++) {  // two tiles of eight columns at once
+                    const int n = n0 + j * 16;
+                    if constexpr (kBRows) load_matrix<4, true>(y[j], at_b + (kk + lane / 8 % 2 * 8 + lane % 8) * kPitchB + n + lane / 16 * 8);
+                    else load_matrix<4>(y[j], at_b + (n + lane / 16 * 8 + lane % 8) * kPitchB + kk + lane / 8 % 2 * 8);
+                }
+#pragma unroll
+                for (int i = 0; i < kTilesM; i++) {
+#pragma unroll
+                    for (int j = 0; j < kTilesN; j++) {
+                        const unsigned pair[2] = {y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]};
+                        mma_m16n8k16<T>(sum[i][j], x[i], pair);
+                    }
+                }
+            }
+            __syncthreads();
+        }
+#pragma unroll
+        for (int i = 0; i < kTilesM; i++) {
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                const long long row = row0 + m0 + i * 16 + half * 8 + lane / 4;
+                if (row >= p.m) continue;
+#pragma unroll
+                for (int j = 0; j < kTilesN; j++) {
+                    const long long col = col0 + n0 + j * 8 + lane % 4 * 2;
+                    T* const c = static_cast<T*>(p.c) + batch * p.c_batch + row * p.c_row + col;
+                    if (!p.partial && p.c_col == 1 && col + 2 <= p.n && is_aligned<2>(c)) {
+                        Vector<T, 2> line;
+                        for (int e = 0; e < 2; e++) line.at[e] = finish<T>(p, sum[i][j][half * 2 + e], batch, row, col + e);
+                        *reinterpret_cast<Vector<T, 2>*>(c) = line;
+                    } else {
+                        for (int e = 0; e < 2; e++) {
+                            if (col + e < p.n) write<T>(p, sum[i][j][half * 2 + e], slice, batch, row, col + e);
+                        }
                     }
                 }
             }

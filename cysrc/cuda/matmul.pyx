@@ -54,8 +54,12 @@ TILES = {4: ((128, 128, 16, 8, 8), (64, 64, 16, 4, 4)), 8: ((64, 64, 16, 4, 4), 
 SUMS = {U8: "unsigned", I64: "unsigned long long", F16: "float", BF16: "float", F32: "float", F64: "double", C64: "trt::complex<float>", C128: "trt::complex<double>"}
 BYTES_OF_SUM = {U8: 4, I64: 8, F16: 4, BF16: 4, F32: 4, F64: 8, C64: 8, C128: 16}
 
+# warps down and across, rows and columns of a warp, depth: of half types on tensor cores, large and small
+MMA_TILES = ((2, 4, 64, 32, 32), (2, 2, 32, 32, 32))
+
 cdef FunctionHandle handles[64][12][5][4]
 cdef int processors_[64]
+cdef int capability[64]              # the device's major number
 cdef int64_t tile_side[12][2]
 for _dtype in range(U8, 12):
     for _form in range(2):
@@ -65,7 +69,12 @@ for _dtype in range(U8, 12):
 cdef int processors(int index) except -1:
     if processors_[index] == 0:
         processors_[index] = device_attribute(16, index)
+        capability[index] = device_attribute(75, index)
     return processors_[index]
+
+
+cdef inline bint on_tensor_cores(int index, int dtype) noexcept:
+    return (dtype == F16 or dtype == BF16) and capability[index] >= 8
 
 
 cdef FunctionHandle load(int index, int dtype, int form, int variant) except NULL:
@@ -75,7 +84,11 @@ cdef FunctionHandle load(int index, int dtype, int form, int variant) except NUL
         kind = dtype if dtype >= I64 else U8
         total = SUMS[kind]
         text = "#include \"gemm.cuh\"\n\nextern \"C\" __global__ void "
-        if form <= SMALL:
+        if form <= SMALL and on_tensor_cores(index, dtype):
+            sizes = MMA_TILES[form]
+            numbers = ", ".join([str(x) for x in sizes])
+            text += f"__launch_bounds__({sizes[0] * sizes[1] * 32}) product(const trt::Gemm p) {{ trt::gemm_mma<{t}, {numbers}, {variant & 1}, {variant >> 1}>(p); }}\n"
+        elif form <= SMALL:
             sizes = TILES[BYTES_OF_SUM[kind]][form]
             threads = sizes[0] // sizes[3] * (sizes[1] // sizes[4])
             numbers = ", ".join([str(x) for x in sizes])
@@ -195,7 +208,8 @@ cdef int product(str name, TensorBase out, const Mat* mo, TensorBase a, const Ma
         g.partial = data_of(partial)
     arguments[0] = &g
     if form <= SMALL:
-        run3(load(index, dtype, form, variant), index, blocks, 1, min(g.batch * g.slices, LARGEST_GRID), 256, 1, 1, 0, arguments)
+        run3(load(index, dtype, form, variant), index, blocks, 1, min(g.batch * g.slices, LARGEST_GRID),
+             128 if form == SMALL and on_tensor_cores(index, dtype) else 256, 1, 1, 0, arguments)
     else:
         run3(load(index, dtype, form, variant), index, blocks, g.slices, min(g.batch, LARGEST_GRID), 256, 1, 1, 0, arguments)
     if g.slices > 1:

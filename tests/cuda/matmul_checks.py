@@ -49,6 +49,19 @@ def check_dtypes() -> None:
     raises(RuntimeError, "not implemented for 'Bool'", torch.mm, *[torch.ones(2, 2, device="cuda") > 0] * 2)
 
 
+def check_tensor_cores(order: str) -> None:
+    """Half types: all transpositions, aligned and not, edges in every dimension, slices of a deep product, an addend."""
+    for m, n, k in ((64, 64, 64), (70, 130, 40), (33, 17, 21), (20, 24, 2000)):
+        agree(torch.mm, randn(m, k, dtype=torch.bfloat16), randn(k, n, dtype=torch.bfloat16))
+        agree(torch.mm, randn(k, m, dtype=torch.float16).t(), randn(n, k, dtype=torch.float16).t())
+    agree(torch.mm, randn(40, 70, dtype=torch.float16).t(), randn(40, 66, dtype=torch.float16))
+    agree(torch.bmm, randn(3, 70, 48, dtype=torch.float16), randn(3, 66, 48, dtype=torch.float16).transpose(1, 2))
+    agree(torch.nn.functional.linear, randn(40, 64, dtype=torch.float16), randn(66, 64, dtype=torch.float16), randn(66, dtype=torch.float16))
+    with_large_tiles = randn(300, 20, dtype=torch.float16), randn(20, 280, dtype=torch.float16)
+    agree(torch.mm, *with_large_tiles)
+    agree(torch.mm, *[x.float() for x in with_large_tiles])
+
+
 def check_with_addend(order: str) -> None:
     """addmm, baddbmm, addmv, linear: addends that broadcast, alpha and beta, in place."""
     for shape in ((70, 66), (66,), (70, 1), (1, 66), ()):
