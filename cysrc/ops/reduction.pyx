@@ -21,6 +21,31 @@ cdef enum:
     PACK = 2048                    # elements of a packed block, a share of the work
 
 
+# What cysrc/cuda/reduction.pyx and its neighbours install: the kernels of tensors on a CUDA device, beneath the same checks.
+ctypedef int (*device_reduce_fn)(TensorBase self, const bint* reduced, int op, const reduce_params* params, TensorBase result, TensorBase second) except -1
+ctypedef int (*device_scan_fn)(TensorBase x, int dim, int op, TensorBase result, TensorBase indices) except -1
+ctypedef int (*device_softmax_fn)(TensorBase x, int dim, bint log, TensorBase result) except -1
+ctypedef int (*device_softmax_backward_fn)(TensorBase grad, TensorBase y, int dim, bint log, TensorBase result) except -1
+cdef device_reduce_fn device_reduce
+cdef device_scan_fn device_scan
+cdef device_softmax_fn device_softmax
+cdef device_softmax_backward_fn device_softmax_backward
+
+
+def _install_device_kernel(str name, size_t function):
+    global device_reduce, device_scan, device_softmax, device_softmax_backward
+    if name == "reduce":
+        device_reduce = <device_reduce_fn>function
+    elif name == "scan":
+        device_scan = <device_scan_fn>function
+    elif name == "softmax":
+        device_softmax = <device_softmax_fn>function
+    elif name == "softmax_backward":
+        device_softmax_backward = <device_softmax_backward_fn>function
+    else:
+        raise ValueError(name)
+
+
 cdef struct Reduction:
     const reduce_kernels* kernels
     reduce_params params
@@ -154,7 +179,7 @@ cdef TensorBase reduced_tensor(TensorBase self, const bint* reduced, bint keepdi
         elif keepdim:
             sizes[n] = 1
             n += 1
-    return empty_tensor(n, sizes, dtype, self.device_type)
+    return empty_tensor(n, sizes, dtype, place_of(self))
 
 
 cdef inline void hold_all(trt_block* a, trt_block* b, trt_block* c) noexcept:
@@ -191,6 +216,8 @@ cdef int reduce_into(TensorBase self, const bint* reduced, int op, reduce_params
         raise NotImplementedError(f"\"{name}\" not implemented for '{dtype_label(self.dtype).decode()}'")
     if self.device_type == DEV_META or result.numel == 0:
         return 0
+    if self.device_type == DEV_CUDA:
+        return device_reduce(self, reduced, op, params, result, second)
     r.params = params[0]
     r.data = data_of(self)
     r.out = data_of(result)
@@ -390,6 +417,11 @@ cdef inline int clear(reduce_params* p) noexcept:
     return 0
 
 
+cdef inline TensorBase converted(TensorBase self, int dtype):
+    """In the type of the sum or product; kernels of CUDA convert what they load."""
+    return self if self.device_type == DEV_CUDA else cast_to(self, dtype)
+
+
 cdef TensorBase sum_cpu(TensorBase self, const Dims* dim, bint keepdim, int dtype, TensorBase out, int mode):
     cdef reduce_params p
     cdef TensorBase t = self
@@ -398,7 +430,7 @@ cdef TensorBase sum_cpu(TensorBase self, const Dims* dim, bint keepdim, int dtyp
     if target < 0:
         target = out.dtype if mode == OUT else (I64 if self.dtype <= I64 else self.dtype)
     if category[target] >= CAT_FLOAT:
-        t = cast_to(self, target)
+        t = converted(self, target)
         return reduce_op(t, dim, keepdim, REDUCE_SUM, &p, target, out, mode, "sum")
     if category[self.dtype] >= CAT_FLOAT:
         t = cast_to(self, target)
@@ -419,7 +451,7 @@ cdef TensorBase mean_cpu(TensorBase self, const Dims* dim, bint keepdim, int dty
         import warnings
         warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=2)
         return to_result(cast_to(mean_cpu(self, dim, keepdim, dtype, None, FRESH), out.dtype), out, mode, "mean")
-    return reduce_op(cast_to(self, target), dim, keepdim, REDUCE_SUM, &p, target, out, mode, "mean")
+    return reduce_op(converted(self, target), dim, keepdim, REDUCE_SUM, &p, target, out, mode, "mean")
 
 
 cdef TensorBase prod_cpu(TensorBase self, const Dims* dim, bint keepdim, int dtype, TensorBase out, int mode):
@@ -429,7 +461,9 @@ cdef TensorBase prod_cpu(TensorBase self, const Dims* dim, bint keepdim, int dty
     clear(&p)
     if target < 0:
         target = out.dtype if mode == OUT else (I64 if self.dtype <= I64 else self.dtype)
-    if category[target] >= CAT_FLOAT or category[self.dtype] >= CAT_FLOAT:
+    if category[target] >= CAT_FLOAT:
+        t = converted(self, target)
+    elif category[self.dtype] >= CAT_FLOAT:
         t = cast_to(self, target)
     if category[target] >= CAT_FLOAT:
         return reduce_op(t, dim, keepdim, REDUCE_PROD, &p, target, out, mode, "prod")

@@ -38,7 +38,7 @@ def _render(name: str, dtype: int, out: int, inputs: list[tuple[str, int]], para
     result, value = ("bool", f"truth({expression})") if out == BOOL and name != "copy" else (TYPES[out if name != "copy" else dtype][2], expression)
     members = "".join(f"    {t} {p};\n" for p in parameters)
     arguments = ", ".join(f"{TYPES[code][2]} {v}" for v, code in inputs)
-    sources = "".join(f", trt::Source<{_storage(code)}> {v}" for v, code in inputs)
+    sources = "".join(f", trt::Source<{storage_type(code)}> {v}" for v, code in inputs)
     given = "".join(f", {_qualified(t)} {p}" for p in parameters)
     passed = "".join(f", {v}" for v, _ in inputs)
     made = f"trt::Functor{{{', '.join(parameters)}}}"
@@ -55,7 +55,7 @@ struct Functor {{
 """
     for form, extent in (("contiguous", "unsigned long long"), ("strided", f"trt::StridedLayout<{n}>"), ("any", f"trt::AnyLayout<{n}>")):
         text += f"""
-extern "C" __global__ void __launch_bounds__(256) {form}({_storage(out)}* out{sources}{given}, const {extent} extent) {{
+extern "C" __global__ void __launch_bounds__(256) {form}({storage_type(out)}* out{sources}{given}, const {extent} extent) {{
     trt::iterate_{form}(extent, {made}, out{passed});
 }}
 """
@@ -66,5 +66,6 @@ def _qualified(text: str) -> str:
     return f"trt::{text}" if text.startswith("complex") else text
 
 
-def _storage(code: int) -> str:
+def storage_type(code: int) -> str:
+    """The C++ type of a dtype's elements, for use outside namespace trt."""
     return _qualified(TYPES[code][1])

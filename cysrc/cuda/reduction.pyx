@@ -1,0 +1,228 @@
+"""Reductions on CUDA: what ops/reduction.pyx has checked becomes a layout for cuda_src/reduce.cuh, one launch, or two where few outputs
+are made of many elements."""
+from libc.stdint cimport int64_t
+from libc.stdlib cimport calloc
+from libc.string cimport memset
+from tensorrt_lite._C.core.dtype cimport U8
+from tensorrt_lite._C.core.kernels cimport reduce_params
+from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor
+from tensorrt_lite._C.cuda.backend cimport kernel_of, run3
+from tensorrt_lite._C.cuda.driver cimport FunctionHandle
+from tensorrt_lite._C.cuda.driver import device_attribute
+from tensorrt_lite.cuda._source import storage_type
+
+# In the order of reduce_op (loops/kernels.h).
+cdef tuple OPERATORS = (
+    "Sum", "Prod", "Min", "Max", "ArgMin", "ArgMax", "Any", "All", "CountNonzero", "AbsSum", "SquareSum", "NormP", "AbsMax", "AbsMin", "Var", "LogSumExp")
+cdef tuple ENTRIES = ("inner", "outer", "combine")
+cdef str UNIT = """#include "reduce.cuh"
+using Op = trt::Reduce%s<%s, %s>;
+extern "C" __global__ void __launch_bounds__(512) inner(const trt::ReduceLayout l, const trt::ReduceParams p, const Op::In* in, Op::Out* out, Op::Second* second, Op::State* partials) {
+    trt::reduce_inner<Op>(l, p, in, out, second, partials);
+}
+extern "C" __global__ void __launch_bounds__(512) outer(const trt::ReduceLayout l, const trt::ReduceParams p, const Op::In* in, Op::Out* out, Op::Second* second, Op::State* partials) {
+    trt::reduce_outer<Op>(l, p, in, out, second, partials);
+}
+extern "C" __global__ void __launch_bounds__(128) combine(const trt::ReduceLayout l, const trt::ReduceParams p, const Op::State* partials, Op::Out* out, Op::Second* second) {
+    trt::reduce_combine<Op>(l, p, partials, out, second);
+}
+"""
+
+cdef extern from *:
+    """
+    /* As reduce.cuh declares it. */
+    enum { TRT_REDUCE_DIMS = 12 };
+    typedef struct {
+      long long outputs, n, chunk;
+      int kept_ndim, reduced_ndim, splits, vectors;
+      long long kept_size[TRT_REDUCE_DIMS], kept_stride[TRT_REDUCE_DIMS], out_stride[TRT_REDUCE_DIMS];
+      long long reduced_size[TRT_REDUCE_DIMS], reduced_stride[TRT_REDUCE_DIMS];
+    } trt_reduce_layout;
+    typedef struct { double p, correction; long long flags; } trt_reduce_params;
+    """
+    enum:
+        REDUCE_DIMS "TRT_REDUCE_DIMS"
+    ctypedef struct Layout "trt_reduce_layout":
+        long long outputs, n, chunk
+        int kept_ndim, reduced_ndim, splits, vectors
+        long long kept_size[12]
+        long long kept_stride[12]
+        long long out_stride[12]
+        long long reduced_size[12]
+        long long reduced_stride[12]
+    ctypedef struct Params "trt_reduce_params":
+        double p, correction
+        long long flags
+
+cdef enum:
+    INNER = 0
+    OUTER = 1
+    COMBINE = 2
+    THREADS = 256
+    STATE_BYTES = 24               # the largest state, three doubles
+    MULTIPROCESSOR_COUNT = 16      # CU_DEVICE_ATTRIBUTE_*
+
+cdef struct Handles:
+    FunctionHandle entry[64][3]
+
+cdef Handles* handles[16][12][12]
+cdef int multiprocessors[64]
+
+
+cdef FunctionHandle handle_of(int op, int source, int target, int entry, int index) except NULL:
+    cdef Handles* h = handles[op][source][target]
+    if h == NULL:
+        h = handles[op][source][target] = <Handles*>calloc(1, sizeof(Handles))
+        if h == NULL:
+            raise MemoryError
+    if h.entry[index][entry] == NULL:
+        text = UNIT % (OPERATORS[op], storage_type(source), storage_type(target))
+        h.entry[index][entry] = kernel_of(text, ENTRIES[entry], index)
+    return h.entry[index][entry]
+
+
+cdef int processors(int index) except -1:
+    if multiprocessors[index] == 0:
+        multiprocessors[index] = device_attribute(MULTIPROCESSOR_COUNT, index)
+    return multiprocessors[index]
+
+
+cdef inline int64_t smaller(int64_t a, int64_t b) noexcept:
+    return a if a < b else b
+
+
+cdef inline int64_t quotient_up(int64_t a, int64_t b) noexcept:
+    return (a + b - 1) // b
+
+
+cdef int64_t power_above(int64_t n) noexcept:
+    """The least power of two that is no smaller."""
+    cdef int64_t p = 1
+    while p < n:
+        p *= 2
+    return p
+
+
+cdef inline int64_t magnitude(int64_t v) noexcept:
+    return -v if v < 0 else v
+
+
+cdef int append(int ndim, long long* size, long long* stride, long long* out, int64_t n, int64_t step, int64_t out_step) except -1:
+    """Insert a dimension by its stride; the new number of dimensions."""
+    cdef int k = 0, m
+    if ndim == REDUCE_DIMS:
+        raise NotImplementedError(f"reduction over a tensor with more than {<int>REDUCE_DIMS} kept or reduced dimensions, on CUDA")
+    while k < ndim and magnitude(stride[k]) <= magnitude(step):
+        k += 1
+    for m in range(ndim, k, -1):
+        size[m] = size[m - 1]
+        stride[m] = stride[m - 1]
+        if out != NULL:
+            out[m] = out[m - 1]
+    size[k] = n
+    stride[k] = step
+    if out != NULL:
+        out[k] = out_step
+    return ndim + 1
+
+
+cdef int merge(int ndim, long long* size, long long* stride, long long* out) noexcept:
+    """Join neighbours that one stride walks through."""
+    cdef int d, n = 0
+    for d in range(1, ndim):
+        if stride[d] == stride[n] * size[n] and (out == NULL or out[d] == out[n] * size[n]):
+            size[n] *= size[d]
+        else:
+            n += 1
+            size[n] = size[d]
+            stride[n] = stride[d]
+            if out != NULL:
+                out[n] = out[d]
+    return n + 1 if ndim else 0
+
+
+cdef int reduce(TensorBase self, const bint* reduced, int op, const reduce_params* params, TensorBase result, TensorBase second) except -1:
+    cdef Layout l
+    cdef Params p
+    cdef int index = self.device_index, i, form, item = ITEM_SIZE[self.dtype]
+    cdef int64_t out_step = 1, vector = 16 // item if item < 16 else 1, tx, ty, blocks, per_block, wanted, nbytes
+    cdef char* source = data_of(self)
+    cdef char* target = data_of(result)
+    cdef char* extra = NULL if second is None else data_of(second)
+    cdef char* partials = NULL
+    cdef void* arguments[6]
+    cdef TensorBase scratch
+    if result.device_index != index:
+        raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, cuda:{index} and cuda:{result.device_index}!")
+    memset(&l, 0, sizeof(l))
+    l.outputs = result.numel
+    l.n = 1
+    for i in range(self.ndim - 1, -1, -1):
+        if reduced[i]:
+            l.n *= self.sizes[i]
+    for i in range(self.ndim - 1, -1, -1):
+        if self.sizes[i] == 1:
+            continue
+        if not reduced[i]:
+            l.kept_ndim = append(l.kept_ndim, l.kept_size, l.kept_stride, l.out_stride, self.sizes[i], self.strides[i], out_step)
+            out_step *= self.sizes[i]
+        elif l.n:
+            # in any order: where an index is asked for the run is one dimension
+            l.reduced_ndim = append(l.reduced_ndim, l.reduced_size, l.reduced_stride, NULL, self.sizes[i], self.strides[i], 0)
+    l.kept_ndim = merge(l.kept_ndim, l.kept_size, l.kept_stride, l.out_stride)
+    l.reduced_ndim = merge(l.reduced_ndim, l.reduced_size, l.reduced_stride, NULL)
+    p.p = params.p
+    p.correction = params.correction
+    p.flags = params.flags
+    l.splits = 1
+    if l.kept_ndim and (l.n <= 1 or magnitude(l.kept_stride[0]) < magnitude(l.reduced_stride[0])):
+        form = OUTER
+        tx = smaller(power_above(l.outputs), 32)
+        ty = smaller(power_above(quotient_up(l.n, 4)), THREADS // tx)
+        if ty * tx < THREADS:
+            tx = smaller(power_above(l.outputs), THREADS // ty)
+        blocks = quotient_up(l.outputs, tx)
+        per_block = ty
+    else:
+        form = INNER
+        l.vectors = l.reduced_ndim == 1 and l.reduced_stride[0] == 1 and vector > 1 and l.n >= vector and <size_t>source % 16 == 0
+        for i in range(l.kept_ndim):
+            l.vectors &= l.kept_stride[i] % vector == 0
+        wanted = quotient_up(l.n, vector if l.vectors else 1)
+        # short runs take as many threads as they have loads; long ones a warp, and more when that leaves each thread over 16 loads
+        tx = power_above(wanted) if wanted <= 32 else smaller(512, power_above(quotient_up(wanted, 16)))
+        if wanted > 32 and tx < 32:
+            tx = 32
+        ty = THREADS // tx if tx < THREADS else 1
+        blocks = quotient_up(l.outputs, ty)
+        per_block = tx * (vector if l.vectors else 1)
+    # few outputs: the run is cut so that every multiprocessor has work
+    wanted = 4 * processors(index)
+    if blocks < wanted // 2:
+        l.splits = <int>smaller(quotient_up(wanted, blocks), l.n // (per_block * 8))
+        if l.splits < 1:
+            l.splits = 1
+    l.chunk = quotient_up(quotient_up(l.n, l.splits), 128) * 128 if l.splits > 1 else l.n
+    if l.splits > 1:
+        l.splits = <int>quotient_up(l.n, l.chunk)
+    if l.splits > 1:
+        nbytes = l.splits * l.outputs * STATE_BYTES
+        scratch = empty_tensor(1, &nbytes, U8, place_of(self))
+        partials = data_of(scratch)
+    arguments[0] = &l
+    arguments[1] = &p
+    arguments[2] = &source
+    arguments[3] = &target
+    arguments[4] = &extra
+    arguments[5] = &partials
+    run3(handle_of(op, self.dtype, result.dtype, form, index), index, smaller(blocks, (1 << 31) - 1), l.splits, 1, <int>tx, <int>ty, 1, 0, arguments)
+    if l.splits > 1:
+        arguments[2] = &partials
+        arguments[3] = &target
+        arguments[4] = &extra
+        run3(handle_of(op, self.dtype, result.dtype, COMBINE, index), index, smaller(l.outputs, 1 << 20), 1, 1, 128, 1, 1, 0, arguments)
+    return 0
+
+
+from tensorrt_lite._C.ops.reduction import _install_device_kernel
+_install_device_kernel("reduce", <size_t><void*>reduce)
