@@ -9,6 +9,7 @@ namespace cuemu {
 struct Fiber {
     void* stack_pointer;
     char* mapping;  // guard page, then the stack
+    size_t colour;  // bytes left free at its top
 };
 
 // Saves the running context in *save and continues the one whose stack pointer is `target`.

@@ -36,7 +36,7 @@ struct AsyncCopy {
 
 struct Thread {
     ThreadContext context;
-    Fiber* fiber;
+    Fiber* fiber;  // while the thread is suspended
     State state;
     int predicate;
     const char* barrier_file;
@@ -60,7 +60,8 @@ struct Warp {
     Collective collectives[kWarp];
 };
 
-// The state of the one launch in progress.
+// The state of the one launch in progress. A fiber runs thread after thread; the first one that has to wait keeps it, and
+// another fiber goes on with the threads that have not begun. So a kernel whose threads never wait runs as a plain loop.
 const Kernel* kernel;
 const char* parameters;
 std::vector<Thread> threads;
@@ -68,20 +69,29 @@ std::vector<Warp> warps;
 unsigned live_threads, waiting_threads;
 BarrierResult barrier_result;
 Thread* running;
+Fiber* running_fiber;
+std::vector<unsigned> thread_order;
+size_t threads_begun;  // of the block, in that order
+size_t pass_position;  // of those that have begun, the ones before it had their turn in this pass over them
+uint3 block_index;
 void* scheduler_stack;
 std::string failure;
 unsigned long long thread_count;
 uint64_t random_state;
 thread_local bool kernel_on_this_thread;
 
-void suspend() { cuemu_switch(&running->fiber->stack_pointer, scheduler_stack); }
+Fiber* next_fiber();
 
-void fiber_entry() {
-    for (;;) {
-        kernel->call(parameters);
-        running->state = State::kDone;
-        suspend();
-    }
+// Leaves the running fiber for the next thread's, or for the scheduler, which begins another pass over the threads.
+void switch_away() {
+    Fiber* own = running_fiber;
+    running_fiber = failure.empty() ? next_fiber() : nullptr;
+    cuemu_switch(&own->stack_pointer, running_fiber ? running_fiber->stack_pointer : scheduler_stack);
+}
+
+void suspend() {
+    running->fiber = running_fiber;
+    switch_away();
 }
 
 std::string describe(const ThreadContext& at) {
@@ -172,12 +182,48 @@ void run_copies(Thread& thread, unsigned group) {
 
 void finish(Thread& thread) {
     if (!thread.copies.empty()) run_copies(thread, thread.copy_group + 1);
-    release_fiber(thread.fiber);
-    thread.fiber = nullptr;
+    thread.state = State::kDone;
     live_threads--;
     warps[thread.context.warp].live &= ~(1u << thread.context.lane);
     // An exited thread no longer takes part in barriers, as on hardware.
     if (live_threads && waiting_threads == live_threads) release_barrier();
+}
+
+// Makes the next thread of the block that has not begun the running one; false if there is none.
+bool begin_next_thread() {
+    if (threads_begun == thread_order.size()) return false;
+    Thread& thread = threads[thread_order[threads_begun++]];
+    thread.state = State::kReady;
+    thread.copy_group = 0;
+    thread.context.block = block_index;
+    running = &thread;
+    cuemu_current = &thread.context;
+    return true;
+}
+
+void fiber_entry() {
+    for (;;) {
+        kernel->call(parameters);
+        finish(*running);
+        if (failure.empty() && begin_next_thread()) continue;
+        release_fiber(running_fiber);
+        switch_away();
+    }
+}
+
+// The fiber of the thread whose turn it is, which becomes the running one; null at the end of a pass.
+Fiber* next_fiber() {
+    if (begin_next_thread()) return acquire_fiber(fiber_entry);
+    while (pass_position < thread_order.size()) {
+        Thread& thread = threads[thread_order[pass_position++]];
+        if (thread.state != State::kReady) continue;
+        running = &thread;
+        cuemu_current = &thread.context;
+        Fiber* fiber = thread.fiber;
+        thread.fiber = nullptr;
+        return fiber;
+    }
+    return nullptr;
 }
 
 void report_deadlock() {
@@ -219,48 +265,51 @@ char* dynamic_shared_memory() {
     return memory;
 }
 
-void run_block(const std::vector<unsigned>& order, uint3 block, char* shared, size_t shared_size) {
+void run_block(uint3 block, char* shared, size_t shared_size) {
     unsigned count = static_cast<unsigned>(threads.size());
     std::memset(shared, kSharedFill, shared_size);
+    block_index = block;
     live_threads = count;
     waiting_threads = 0;
+    threads_begun = 0;
     for (unsigned w = 0; w < warps.size(); w++) {
         unsigned lanes = count - w * kWarp;
         warps[w].existing = warps[w].live = lanes >= kWarp ? ~0u : (1u << lanes) - 1;
         warps[w].pending = 0;
     }
-    for (Thread& thread : threads) {
-        thread.state = State::kReady;
-        thread.context.block = block;
-        thread.copy_group = 0;
-    }
-    while (live_threads) {
-        bool progress = false;
-        for (unsigned index : order) {
-            Thread& thread = threads[index];
-            if (thread.state != State::kReady) continue;
-            progress = true;
-            if (!thread.fiber) thread.fiber = acquire_fiber(fiber_entry);
-            running = &thread;
-            cuemu_current = &thread.context;
-            cuemu_switch(&scheduler_stack, thread.fiber->stack_pointer);
-            if (!failure.empty()) return;
-            if (thread.state == State::kDone) finish(thread);
+    while (live_threads && failure.empty()) {
+        pass_position = 0;
+        running_fiber = next_fiber();
+        if (running_fiber) {
+            cuemu_switch(&scheduler_stack, running_fiber->stack_pointer);
+        } else {
+            report_deadlock();
         }
-        if (!progress) report_deadlock();
-        if (!failure.empty()) return;
     }
 }
 
+// What does not change between launches of one block size stays.
 void set_up_threads(const LaunchShape& shape, char* shared) {
+    static dim3 present(0, 0, 0);
     const dim3& block = shape.block;
     unsigned count = block.x * block.y * block.z;
-    threads.resize(count);
-    warps.resize((count + kWarp - 1) / kWarp);
-    for (unsigned i = 0; i < count; i++) {
-        threads[i].context = {{i % block.x, i / block.x % block.y, i / (block.x * block.y)}, {0, 0, 0}, block,
-                              shape.grid, i % kWarp, i / kWarp, shared};
-        threads[i].fiber = nullptr;
+    if (block.x != present.x || block.y != present.y || block.z != present.z) {
+        threads.resize(count);
+        warps.resize((count + kWarp - 1) / kWarp);
+        for (unsigned i = 0; i < count; i++) {
+            ThreadContext& context = threads[i].context;
+            context.thread = {i % block.x, i / block.x % block.y, i / (block.x * block.y)};
+            context.block_dim = block;
+            context.lane = i % kWarp;
+            context.warp = i / kWarp;
+        }
+        present = block;
+    }
+    for (Thread& thread : threads) {
+        thread.context.grid_dim = shape.grid;
+        thread.context.dynamic_shared = shared;
+        thread.fiber = nullptr;
+        thread.state = State::kDone;
     }
 }
 
@@ -293,7 +342,7 @@ std::string run_grid(const Kernel& launched, const LaunchShape& shape, const cha
     if (!random_state) random_state = 1;
 
     set_up_threads(shape, shared);
-    std::vector<unsigned> thread_order(threads.size());
+    thread_order.resize(threads.size());
     std::iota(thread_order.begin(), thread_order.end(), 0u);
     if (order == Order::kReverse) std::reverse(thread_order.begin(), thread_order.end());
 
@@ -312,7 +361,7 @@ std::string run_grid(const Kernel& launched, const LaunchShape& shape, const cha
                 std::swap(thread_order[i], thread_order[next_random() % (i + 1)]);
             }
         }
-        run_block(thread_order, block, shared, shape.dynamic_shared);
+        run_block(block, shared, shape.dynamic_shared);
     }
     kernel_on_this_thread = false;
     for (Thread& thread : threads) {
