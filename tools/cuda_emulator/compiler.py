@@ -10,6 +10,7 @@ Command line: `python compiler.py kernel.cu -o kernel.so [--sanitize]`, `python 
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import functools
 import hashlib
 import os
@@ -165,16 +166,25 @@ def build_driver(cache: Path) -> Path:
     """Builds the stand-in libcuda.so.1 if `cache` does not hold it yet; returns its path."""
     cache.mkdir(parents=True, exist_ok=True)
     headers = [INTERFACE, *sorted((HERE / "runtime").glob("*.h")), *sorted((HERE / "driver").glob("*.h"))]
-    options = ["-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra", "-pthread"]
+    options = ["-std=c++17", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-pthread"]
     key = _digest(*(file.read_bytes() for file in [*DRIVER_SOURCES, *headers]), *options)
     folder = cache / f"driver-{key}"
     output = folder / "libcuda.so.1"
     if output.exists():
         return output
     with tempfile.TemporaryDirectory(dir=cache) as scratch:
+
+        def compile_source(source: Path) -> str:
+            optimisation = "-O2" if source.parent.name == "runtime" else "-O1"
+            result = f"{scratch}/{source.parent.name}-{source.stem}.o"
+            _run([_compiler(), *options, optimisation, "-c", str(source), "-o", result])
+            return result
+
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            objects = list(pool.map(compile_source, DRIVER_SOURCES))
         result = Path(scratch) / "libcuda.so.1"
-        command = [_compiler(), *options, "-Wl,-soname,libcuda.so.1", "-o", str(result)]
-        _run([*command, *map(str, DRIVER_SOURCES), "-ldl"])
+        command = [_compiler(), "-shared", "-pthread", "-Wl,-soname,libcuda.so.1", "-o", str(result)]
+        _run([*command, *objects, "-ldl"])
         folder.mkdir(exist_ok=True)
         os.replace(result, output)
     return output

@@ -22,6 +22,8 @@ constexpr size_t kPitch = 512;
 constexpr size_t kRedZone = 512;             // never part of an allocation
 constexpr size_t kHugePage = 2 << 20;
 constexpr size_t kReturnToSystem = 8 << 20;  // free blocks from this size on give their pages back
+constexpr size_t kFillWhole = 64 << 20;      // larger allocations are filled at both ends: pages cost time when touched
+constexpr size_t kFillEnd = 4 << 20;
 constexpr int kAllocFill = 0xFF;             // NaN in every floating type, -1 in every integer type
 constexpr int kFreeFill = 0xDD;
 
@@ -246,7 +248,9 @@ CUresult check_range(const char* call, CUdeviceptr address, size_t size) {
 
 void fill_fresh_memory(CUdeviceptr address, size_t size) {
     DeviceMemoryWindow window;
-    std::memset(pointer(address), kAllocFill, size);
+    bool whole = size <= kFillWhole;
+    std::memset(pointer(address), kAllocFill, whole ? size : kFillEnd);
+    if (!whole) std::memset(pointer(address + size - kFillEnd), kAllocFill, kFillEnd);
 }
 
 CUresult take_memory(CUdevice device, size_t size, CUdeviceptr* address, bool fill) {
@@ -275,11 +279,11 @@ CUresult give_memory_back(CUdeviceptr address) {
     memory.used -= size;
     {
         DeviceMemoryWindow window(1u << range.device);
-        std::memset(pointer(address), kFreeFill, size);
-        if (size >= kReturnToSystem) {
-            CUdeviceptr first = round_up(address, 4096), last = (address + size) / 4096 * 4096;
-            madvise(pointer(first), last - first, MADV_DONTNEED);
-        }
+        CUdeviceptr end = address + size, first = end, last = end;
+        if (size >= kReturnToSystem) first = round_up(address, kPage), last = end / kPage * kPage;
+        std::memset(pointer(address), kFreeFill, first - address);
+        if (first != last) madvise(pointer(first), last - first, MADV_DONTNEED);
+        std::memset(pointer(last), kFreeFill, end - last);
     }
     memory.unshare(address, block);
     sanitizer_poison(pointer(address), size);
