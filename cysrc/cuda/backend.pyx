@@ -482,6 +482,8 @@ cdef int transfer(TensorBase destination, TensorBase source, int64_t nbytes, bin
         else:
             with nogil:
                 synchronize_stream(stream)
+            if after_wait != NULL:
+                after_wait(index)
     elif destination.device_index == source.device_index:
         copy_on_device(<DevicePointer><size_t>to, <DevicePointer><size_t>origin, nbytes, stream)
     else:
@@ -490,6 +492,14 @@ cdef int transfer(TensorBase destination, TensorBase source, int64_t nbytes, bin
         synchronize_stream(tls_streams[source.device_index])
         copy_between(<DevicePointer><size_t>to, destination.device_index, <DevicePointer><size_t>origin, source.device_index, nbytes, stream)
     return 0
+
+
+# what families look at when the host has waited for a device: 0, or an exception for what kernels found
+cdef int (*after_wait)(int index) except -1
+
+
+def _set_after_wait(size_t function):
+    (<void**>&after_wait)[0] = <void*>function
 
 
 cdef DeviceHooks hooks

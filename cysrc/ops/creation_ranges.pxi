@@ -29,6 +29,22 @@ cdef extern from *:
 
 cdef int LEVEL = instruction_set()
 
+# on CUDA, set by cysrc/cuda/indexing.pyx
+cdef int (*device_sequence)(TensorBase r, int kind, double start, double stop, double step, int64_t istart, int64_t istep, int both_ends) except -1
+cdef int (*device_powers)(TensorBase r, double base, double start, double stop, double step) except -1
+
+
+def _set_device_kernels(size_t sequence_, size_t powers_):
+    (<void**>&device_sequence)[0] = <void*>sequence_
+    (<void**>&device_powers)[0] = <void*>powers_
+
+
+cdef TensorBase from_host(TensorBase r, TensorBase c):
+    """r = c, which was made in host memory: few numbers, or of a kind that no kernel makes."""
+    copy_elements(r, c if r.device_type != DEV_CUDA else <TensorBase>(<object>c).to((<object>r).device))
+    return r
+
+
 cdef struct SequenceTask:
     int code                  # I64, F32 or F64
     bint both_ends
@@ -52,6 +68,12 @@ cdef int fill_sequence(TensorBase r, SequenceTask* t) except -1:
     cdef TensorBase c = r
     cdef trt_block* held
     if r.device_type == DEV_META or r.numel == 0:
+        return 0
+    if r.device_type == DEV_CUDA:
+        c = r if r.contiguous else empty_tensor(r.ndim, r.sizes, r.dtype, place_of(r))
+        device_sequence(c, t.code, t.start, t.stop, t.step, t.istart, t.istep, t.both_ends)
+        if c is not r:
+            copy_elements(r, c)
         return 0
     if r.dtype != t.code or not r.contiguous:
         c = empty_tensor(r.ndim, r.sizes, t.code, DEV_CPU)
@@ -252,7 +274,7 @@ cdef int fill_halves(TensorBase r, double start, double stop) except -1:
             p[i] = first + trt_round_half(step * trt_round_half(<float>i, code), code)
         else:
             p[i] = last - trt_round_half(step * trt_round_half(<float>(n - 1 - i), code), code)
-    copy_elements(r, c)
+    from_host(r, c)
     return 0
 
 
@@ -310,7 +332,7 @@ cdef int fill_complex(TensorBase r, const Scalar* s, const Scalar* e, double bas
             im = size * c_sin(angle)
         p[2 * i] = re
         p[2 * i + 1] = im
-    copy_elements(r, c)
+    from_host(r, c)
     return 0
 
 
@@ -341,6 +363,12 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
             s.d = trt_round_half(<float>s.d, r.dtype)
             e.d = trt_round_half(<float>e.d, r.dtype)
         step = (e.d - s.d) / (n - 1) if n > 1 else 0
+        if r.device_type == DEV_CUDA:
+            c = r if r.contiguous else empty_tensor(r.ndim, r.sizes, r.dtype, place_of(r))
+            device_powers(c, b, s.d, e.d, step)
+            if c is not r:
+                copy_elements(r, c)
+            return finish_factory(r, requires_grad)
         for i in range(n):
             p[i] = c_pow(b, s.d + step * i if i < n // 2 or n == 1 else e.d - step * (n - 1 - i))
         copy_elements(r, c)

@@ -21,7 +21,7 @@ cdef TensorBase begin_write(str name, TensorBase self, TensorBase out, int mode)
                 f"{name}: unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
                 "Please clone() the tensor before performing the operation.")
         return self
-    r = empty_tensor(self.ndim, self.sizes, self.dtype, self.device_type)
+    r = empty_tensor(self.ndim, self.sizes, self.dtype, place_of(self))
     copy_elements(r, self)
     return r
 
@@ -60,7 +60,7 @@ cdef TensorBase vector_index(str name, TensorBase index):
 cdef TensorBase vector_offsets(str name, TensorBase index, int64_t size, int64_t stride, int dim, bint negative, object error):
     """Byte offsets of a checked index (contiguous int64); without `error`, IndexError in the words of index_select and embedding."""
     cdef bint outside
-    cdef TensorBase offsets = offsets_along(index, size, stride, negative, &outside)
+    cdef TensorBase offsets = offsets_along(name, index, size, stride, negative, &outside)
     cdef int64_t bad = first_bad(index, -size if negative else 0, size) if outside else -1
     if bad >= 0:
         if error is None:
@@ -82,7 +82,7 @@ cdef TensorBase index_select_cpu(TensorBase self, int64_t dim, TensorBase index,
     sizes[d] = i64.numel
     if self.ndim == 0 and i64.numel != 1:
         raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {i64.numel} value(s)")
-    result = empty_tensor(self.ndim, sizes, self.dtype, self.device_type)
+    result = empty_tensor(self.ndim, sizes, self.dtype, place_of(self))
     if self.device_type == DEV_META:
         return finish_write("index_select", result, out, mode)
     offsets = vector_offsets("index_select", i64, x.sizes[d], x.strides[d] * ITEM_SIZE[x.dtype], d, False, None)
@@ -109,7 +109,7 @@ cdef int put_along(str name, TensorBase target, int d, TensorBase index, TensorB
 
 
 cdef TensorBase clone_of(TensorBase t):
-    cdef TensorBase r = empty_tensor(t.ndim, t.sizes, t.dtype, t.device_type)
+    cdef TensorBase r = empty_tensor(t.ndim, t.sizes, t.dtype, place_of(t))
     copy_elements(r, t)
     return r
 
@@ -168,13 +168,13 @@ cdef TensorBase scalar_value(TensorBase self, object value, str name):
             raise RuntimeError(f"{name} only supports a 0-dimensional value tensor, but got tensor with {v.ndim} dimension(s).")
         if category[v.dtype] == CAT_COMPLEX and category[self.dtype] != CAT_COMPLEX:
             raise RuntimeError(f"{name}(): Converting complex Scalar to non-complex type is not supported")
-        return cast_to(v, self.dtype)
+        return beside(cast_to(v, self.dtype), self)
     if not is_number(value):
         raise TypeError(f"{name}(): argument 'value' must be Number, not {type(value).__name__}")
     to_scalar(value, &s)
     if s.kind == 3 and category[self.dtype] != CAT_COMPLEX:
         raise RuntimeError(f"{name}(): Converting complex Scalar to non-complex type is not supported")
-    return number_tensor(self.dtype, &s)
+    return number_beside(self, self.dtype, &s)
 
 
 cdef TensorBase index_fill_cpu(TensorBase self, int64_t dim, TensorBase index, object value, TensorBase out, int mode):
@@ -240,7 +240,7 @@ cdef TensorBase line_index(str name, TensorBase index):
 
 
 cdef int check_lines(str name, TensorBase index, int64_t size, int d) except -1:
-    cdef int64_t bad = first_bad(contiguous_of(index), 0, size)
+    cdef int64_t bad = -1 if index.device_type == DEV_CUDA else first_bad(contiguous_of(index), 0, size)
     if bad >= 0:
         raise RuntimeError(f"index {index_at(index, bad)} is out of bounds for dimension {d} with size {size} ({name})")
     return 0
@@ -250,7 +250,7 @@ cdef TensorBase gather_cpu(TensorBase self, int64_t dim, TensorBase index, bint 
     cdef int d = wrap_dim(dim, self.ndim), k
     cdef TensorBase x = one_dimensional(self), i64 = line_index("gather", index), result
     check_apart("gather", out, mode, self, index)
-    result = empty_tensor(index.ndim, index.sizes, self.dtype, self.device_type)
+    result = empty_tensor(index.ndim, index.sizes, self.dtype, place_of(self))
     if index.numel == 0:
         return finish_write("gather", result, out, mode)
     if mode == OUT and out.dtype == self.dtype and not same_sizes(out, index):
@@ -265,7 +265,7 @@ cdef TensorBase gather_cpu(TensorBase self, int64_t dim, TensorBase index, bint 
         if k != d and i64.sizes[k] > x.sizes[k]:
             raise RuntimeError(f"Size does not match at dimension {k} expected index {shape_text(index)} to be no larger than self {shape_text(self)} apart from dimension {d}")
     if self.device_type != DEV_META:
-        if run_lines(x, one_dimensional(result), i64, d, PUT_SET, True, False, False):
+        if run_lines("gather", x, one_dimensional(result), i64, d, PUT_SET, True, False, False):
             check_lines("gather", i64, x.sizes[d], d)
     return finish_write("gather", result, out, mode)
 
@@ -301,7 +301,7 @@ cdef int put_lines(str name, TensorBase target, int64_t dim, TensorBase index, T
         check_no_overlap(name, target, index, False)
         if not scalar:
             check_no_overlap(name, target, src, False)
-    if op != CHECK_ONLY and run_lines(t, s, i64, d, op, False, scalar, False) and mode != INPLACE:
+    if op != CHECK_ONLY and run_lines(name, t, s, i64, d, op, False, scalar, False) and mode != INPLACE:
         check_lines(name, i64, t.sizes[d], d)
     return 0
 
@@ -434,13 +434,13 @@ cdef TensorBase scatter_reduce_cpu(TensorBase self, int64_t dim, TensorBase inde
         put_lines("scatter_reduce", r, dim, index, start, PUT_SET, mode)
     put_lines("scatter_reduce", r, dim, index, src, reduction_names[reduce], mode)
     if reduce == "mean" and r.device_type != DEV_META:
-        count = empty_tensor(r.ndim, r.sizes, r.dtype if category[r.dtype] >= CAT_FLOAT else I64, r.device_type)
+        count = empty_tensor(r.ndim, r.sizes, r.dtype if category[r.dtype] >= CAT_FLOAT else I64, place_of(r))
         one.i = 1 if include_self else 0
         one.d = <double>one.i
         fill_elements(count, &one)
         one.i = 1
         one.d = 1
-        ones = number_tensor(count.dtype, &one)
+        ones = number_beside(count, count.dtype, &one)
         ones.wrapped_number = 1
         put_lines("scatter_reduce", count, dim, index, ones, PUT_ADD, FRESH)
         count = <TensorBase>_ops.masked_fill(count, _ops.eq(count, 0), 1)
@@ -495,16 +495,21 @@ cdef TensorBase flat_offsets(TensorBase flat, TensorBase table):
     cdef TensorBase offsets, positions, coordinates
     cdef int64_t sizes[2]
     cdef int k
-    cdef int64_t item = ITEM_SIZE[table.dtype]
+    cdef int64_t item = ITEM_SIZE[table.dtype], one = 1
     cdef bint outside
-    positions = offsets_along(flat, table.numel, item if table.contiguous else 1, True, &outside)
+    positions = offsets_along("take", flat, table.numel, item if table.contiguous else 1, True, &outside)
     if outside:
         check_flat(flat, table)
     if table.contiguous:
         return positions
     sizes[0] = table.ndim
     sizes[1] = flat.numel
-    coordinates = empty_tensor(2, sizes, I64, DEV_CPU)
+    coordinates = empty_tensor(2, sizes, I64, place_of(flat))
+    if flat.device_type == DEV_CUDA:
+        device_unravel(positions, table.ndim, table.sizes, coordinates, 1, flat.numel)
+        for k in range(table.ndim):
+            device_offsets("take", positions, make_view(coordinates, 1, &flat.numel, &one, k * flat.numel), table.sizes[k], table.strides[k] * item, False, k > 0, NOT_SKIPPED)
+        return positions
     unravel(<const int64_t*>data_of(positions), flat.numel, table.ndim, table.sizes, <int64_t*>data_of(coordinates), 1, flat.numel)
     offsets = positions
     memset(data_of(offsets), 0, flat.numel * 8)
@@ -526,7 +531,7 @@ cdef int take_flat(TensorBase table, TensorBase flat, TensorBase r) except -1:
     if flat.numel == 0:
         return 0
     if table.contiguous:
-        if run_lines(flat_view(table), flat_view(r), flat_view(flat), 0, PUT_SET, True, False, True):
+        if run_lines("take", flat_view(table), flat_view(r), flat_view(flat), 0, PUT_SET, True, False, True):
             check_flat(flat, table)
         return 0
     offsets = flat_offsets(flat, table)
@@ -569,7 +574,7 @@ cdef TensorBase take_cpu(TensorBase self, TensorBase index, TensorBase out, int 
         raise IndexError("take(): tried to take from an empty tensor")
     check_apart("take", out, mode, self, index)
     i64 = index64(index)
-    r = empty_tensor(index.ndim, index.sizes, self.dtype, self.device_type)
+    r = empty_tensor(index.ndim, index.sizes, self.dtype, place_of(self))
     if self.device_type != DEV_META:
         take_flat(self, i64, r)
     return finish_write("take", r, out, mode)
@@ -612,7 +617,7 @@ cdef TensorBase embedding_cpu(TensorBase weight, TensorBase indices, int64_t pad
     for k in range(indices.ndim):
         sizes[k] = indices.sizes[k]
     sizes[indices.ndim] = weight.sizes[1]
-    r = empty_tensor(indices.ndim + 1, sizes, weight.dtype, weight.device_type)
+    r = empty_tensor(indices.ndim + 1, sizes, weight.dtype, place_of(weight))
     if weight.device_type == DEV_META:
         return r
     i64 = index64(indices)
@@ -648,7 +653,9 @@ cdef object embedding_backward(object grad, object indices, object shape, int64_
     i64 = index64(<TensorBase>flat)
     g = contiguous_of(<TensorBase>g2)
     offsets = vector_offsets("embedding", i64, r.sizes[0], r.strides[0] * ITEM_SIZE[r.dtype], 0, False, None)
-    if padding_idx >= 0:
+    if padding_idx >= 0 and r.device_type == DEV_CUDA:
+        device_offsets("embedding", offsets, i64, r.sizes[0], r.strides[0] * ITEM_SIZE[r.dtype], False, False, padding_idx)
+    elif padding_idx >= 0:
         at = <int64_t*>data_of(offsets)
         for k in range(offsets.numel):
             if index_at(i64, k) == padding_idx:

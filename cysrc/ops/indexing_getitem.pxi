@@ -286,7 +286,7 @@ cdef int assign_number(TensorBase v, object value) except -1:
         return 0
     if has_internal_overlap(v):
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the operation.")
-    if v.device_type == DEV_CPU or v.device_type == DEV_META:
+    if v.device_type <= DEV_CUDA or v.device_type == DEV_META:
         fill_elements(v, &s)
         bump_version(v)
     else:
@@ -307,12 +307,12 @@ cdef TensorBase assigned_value(TensorBase self, object value):
     """The right side of an assignment as a tensor."""
     cdef Scalar s
     if isinstance(value, TensorBase):
-        return <TensorBase>value
+        return beside(<TensorBase>value, self)
     if is_number(value):
         to_scalar(value, &s)
         if s.kind == 3 and category[self.dtype] != CAT_COMPLEX:
             raise RuntimeError(f"value cannot be converted to type {dtype_label(self.dtype).decode()} without overflow")
-        return number_tensor(self.dtype, &s)
+        return number_beside(self, self.dtype, &s)
     raise TypeError(f"can't assign a {type(value).__module__ + '.' if type(value).__module__ != 'builtins' else ''}{type(value).__name__} to a torch.{dtype_label(self.dtype).decode()}Tensor")
 
 
@@ -385,6 +385,8 @@ cdef list expand_masks(TensorBase self, object given):
         t = <TensorBase?>x
         if t.device_type == DEV_META and self.device_type != DEV_META:
             raise RuntimeError("indices should be either on cpu or on the same device as the indexed tensor (cpu), but one is on meta")
+        if t.device_type == DEV_CPU and self.device_type == DEV_CUDA:
+            t = <TensorBase>(<object>t).to((<object>self).device)
         if is_mask(t):
             if t.dtype == U8:
                 import warnings
@@ -461,7 +463,8 @@ cdef int index_shape(TensorBase self, list indices, IndexShape* s) except -1:
 
 cdef TensorBase index_offsets(TensorBase self, list indices, IndexShape* s):
     """Byte offsets of the indexed positions, in the row-major order of the broadcast indices; all indices are checked."""
-    cdef TensorBase offsets = empty_tensor(s.n, s.sizes, I64, DEV_CPU), t
+    cdef TensorBase offsets = empty_tensor(s.n, s.sizes, I64, place_of(self)), t
+    cdef Scalar zero
     cdef int64_t bad, touched = 1
     cdef int d, before = 0
     cdef object x
@@ -475,14 +478,19 @@ cdef TensorBase index_offsets(TensorBase self, list indices, IndexShape* s):
             x = alias_of(t)
             t = <TensorBase>x.expand([s.sizes[k] for k in range(s.n)])
         t = contiguous_of(t)
-        if byte_offsets(<int64_t*>data_of(offsets), <const int64_t*>data_of(t), offsets.numel, self.sizes[d], self.sizes[d],
+        if self.device_type == DEV_CUDA:
+            device_offsets("index", offsets, t, self.sizes[d], self.strides[d] * ITEM_SIZE[self.dtype], True, before, NOT_SKIPPED)
+        elif byte_offsets(<int64_t*>data_of(offsets), <const int64_t*>data_of(t), offsets.numel, self.sizes[d], self.sizes[d],
                         self.strides[d] * ITEM_SIZE[self.dtype], before) and touched:
             bad = first_bad(t, -self.sizes[d], self.sizes[d])
             if bad >= 0:
                 raise_bounds(index_at(t, bad), d, self.sizes[d])
         before = 1
     if not before:
-        memset(data_of(offsets), 0, offsets.numel * 8)
+        zero.kind = 1
+        zero.i = 0
+        zero.d = zero.im = 0
+        fill_elements(offsets, &zero)
     return offsets
 
 
@@ -520,7 +528,7 @@ cdef TensorBase index_cpu(TensorBase self, object indices):
     cdef RowArgs r
     cdef TensorBase result, offsets
     index_shape(self, full, &s)
-    result = empty_tensor(s.ndim, s.result, self.dtype, self.device_type)
+    result = empty_tensor(s.ndim, s.result, self.dtype, place_of(self))
     if self.device_type == DEV_META:
         return result
     offsets = index_offsets(self, full, &s)

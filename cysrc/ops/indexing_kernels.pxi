@@ -120,6 +120,47 @@ cdef write_fn write_nonzero = trt_write_nonzero
 cdef unravel_fn unravel = trt_unravel
 
 
+# ---- kernels on CUDA, set by cysrc/cuda/indexing.pyx ------------------------------------------------------------------
+
+cdef enum:
+    NOT_SKIPPED = -0x7FFFFFFFFFFFFFFF      # no index is this
+
+cdef int (*device_offsets)(str name, TensorBase offsets, TensorBase index, int64_t size, int64_t stride, bint negative, bint add, int64_t skipped) except -1
+cdef int (*device_gather)(RowArgs* r, TensorBase table, TensorBase dense) except -1
+cdef int (*device_scatter)(RowArgs* r, int64_t span, TensorBase table, TensorBase dense, int op) except -1
+cdef int (*device_lines)(str name, LineArgs* a, TensorBase table, TensorBase dense, TensorBase index, bint gather) except -1
+cdef object (*device_nonzero)(TensorBase x)
+cdef int (*device_unravel)(TensorBase flat, int ndim, const int64_t* sizes, TensorBase out, int64_t step, int64_t dim_step) except -1
+cdef int (*device_search)(SearchArgs* a, TensorBase values) except -1
+
+
+def _set_device_kernels(size_t offsets, size_t gather_, size_t scatter_, size_t lines, size_t nonzero_, size_t unravel_, size_t search_):
+    (<void**>&device_offsets)[0] = <void*>offsets
+    (<void**>&device_gather)[0] = <void*>gather_
+    (<void**>&device_scatter)[0] = <void*>scatter_
+    (<void**>&device_lines)[0] = <void*>lines
+    (<void**>&device_nonzero)[0] = <void*>nonzero_
+    (<void**>&device_unravel)[0] = <void*>unravel_
+    (<void**>&device_search)[0] = <void*>search_
+
+
+cdef TensorBase number_beside(TensorBase like, int dtype, const Scalar* value):
+    """A number as a 0-dimensional tensor on the device of `like`."""
+    cdef TensorBase r
+    if like.device_type != DEV_CUDA:
+        return number_tensor(dtype, value)
+    r = empty_tensor(0, NULL, dtype, place_of(like))
+    fill_elements(r, value)
+    return r
+
+
+cdef TensorBase beside(TensorBase t, TensorBase like):
+    """A tensor for use with `like`: a 0-dimensional one of the CPU may stand beside those of a device."""
+    if t.device_type == like.device_type or t.ndim or t.device_type != DEV_CPU:
+        return t
+    return <TensorBase>(<object>t).to((<object>like).device)
+
+
 cdef int run_task(task_fn task, void* args, int64_t n, int64_t work, int64_t grain, TensorBase a, TensorBase b, TensorBase c) except -1:
     """Run a kernel over [0, n); without the GIL and in several threads when `work` elements are worth it."""
     cdef trt_block* ha = a.storage.block
@@ -175,6 +216,8 @@ cdef int run_gather(RowArgs* r, TensorBase table, TensorBase dense, TensorBase o
     cdef int k
     if dense.numel == 0:
         return 0
+    if table.device_type == DEV_CUDA:
+        return device_gather(r, table, dense)
     for k in range(r.n_outer):
         outers *= r.outer_size[k]
     for k in range(r.n_inner):
@@ -200,6 +243,8 @@ cdef int run_scatter(RowArgs* r, int64_t low, int64_t span, TensorBase table, Te
         inner *= r.outer_size[k]
     if inner == 0 or r.m == 0:
         return 0
+    if table.device_type == DEV_CUDA:
+        return device_scatter(r, span, table, dense, op)
     r.item = ITEM_SIZE[table.dtype]
     r.dtype = table.dtype
     r.op = op
@@ -245,15 +290,22 @@ cdef int dimension_rows(RowArgs* r, TensorBase table, TensorBase dense, int dim)
     return 0
 
 
-cdef TensorBase offsets_along(TensorBase index, int64_t size, int64_t stride, bint negative, bint* bad):
+cdef TensorBase offsets_along(str name, TensorBase index, int64_t size, int64_t stride, bint negative, bint* bad):
     """Byte offsets of a contiguous int64 index; *bad: it names something outside of [0, size), or of [-size, size) when `negative`."""
-    cdef TensorBase offsets = empty_tensor(1, &index.numel, I64, DEV_CPU)
+    cdef TensorBase offsets = empty_tensor(1, &index.numel, I64, place_of(index))
+    if index.device_type == DEV_CUDA:
+        bad[0] = False
+        device_offsets(name, offsets, index, size, stride, negative, False, NOT_SKIPPED)
+        return offsets
     bad[0] = byte_offsets(<int64_t*>data_of(offsets), <const int64_t*>data_of(index), index.numel, size, size if negative else 0, stride, 0)
     return offsets
 
 
 cdef int64_t first_bad(TensorBase index, int64_t low, int64_t high) except -2:
-    """Position of the first index outside of [low, high), -1 when all are inside; `index` is contiguous int64."""
+    """Position of the first index outside of [low, high), -1 when all are inside; `index` is contiguous int64. Kernels on a device
+    check theirs."""
+    if index.device_type == DEV_CUDA:
+        return -1
     return out_of_range(<const int64_t*>data_of(index), index.numel, low, high)
 
 
@@ -267,7 +319,7 @@ cdef enum:
     FEW_LINES = 16                 # a gather from fewer is shared out by elements
 
 
-cdef int run_lines(TensorBase table, TensorBase dense, TensorBase index, int dim, int op, bint gather, bint scalar, bint negative) except -1:
+cdef int run_lines(str name, TensorBase table, TensorBase dense, TensorBase index, int dim, int op, bint gather, bint scalar, bint negative) except -1:
     """gather: dense[..i..] = table[..index..]; otherwise table[..index..] <op>= dense[..i..] over index's sizes.
 
     Returns 1 where an index was outside of [0, size), or of [-size, size) when `negative`: 0 was used for it.
@@ -279,7 +331,7 @@ cdef int run_lines(TensorBase table, TensorBase dense, TensorBase index, int dim
         return 0
     a.n = index.sizes[dim] if index.ndim else 1
     a.limit = table.sizes[dim] if table.ndim else 1
-    if a.limit == 0:
+    if a.limit == 0 and table.device_type != DEV_CUDA:
         return 1
     a.wrap = a.limit if negative else 0
     a.bad = 0
@@ -301,13 +353,13 @@ cdef int run_lines(TensorBase table, TensorBase dense, TensorBase index, int dim
             a.x[n - 1] = a.x[n]
         else:
             n += 1
-    if n == 0 or gather and lines < FEW_LINES:
-        a.size[n] = a.n if gather else 1
+    if n == 0 or gather and lines < FEW_LINES and table.device_type == DEV_CPU:
+        a.size[n] = a.n if gather and table.device_type == DEV_CPU else 1
         a.t[n] = 0
         a.d[n] = a.ds
         a.x[n] = a.xs
         n += 1
-        if gather:
+        if gather and table.device_type == DEV_CPU:
             lines *= a.n
             a.n = 1
     a.nd = n
@@ -317,5 +369,8 @@ cdef int run_lines(TensorBase table, TensorBase dense, TensorBase index, int dim
     a.item = <int>ti
     a.op = op
     a.dtype = table.dtype
+    if table.device_type == DEV_CUDA:
+        device_lines(name, &a, table, dense, index, gather)
+        return 0
     run_task(gather_lines_task if gather else scatter_lines_task, &a, lines, index.numel, 16384 // (a.n + 1), table, dense, index)
     return a.bad

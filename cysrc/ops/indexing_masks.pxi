@@ -51,8 +51,11 @@ cdef TensorBase masked_fill_cpu(TensorBase self, TensorBase mask, TensorBase val
     elif same_shape_as(self, ndim, shape):
         r = empty_like_tensor(self, self.dtype)
     else:
-        r = empty_tensor(ndim, shape, self.dtype, self.device_type)
+        r = empty_tensor(ndim, shape, self.dtype, place_of(self))
     if r.device_type == DEV_META or r.numel == 0:
+        return r
+    if r.device_type == DEV_CUDA:
+        copy_elements(r, <TensorBase>_ops.where(alias_of(mask), beside(v, r), alias_of(self)))
         return r
     s = expanded(self, ndim, shape)
     m = expanded(mask, ndim, shape)
@@ -87,13 +90,13 @@ cdef TensorBase masked_fill_cpu(TensorBase self, TensorBase mask, TensorBase val
 cdef TensorBase fill_value(TensorBase self, object value):
     cdef Scalar s
     if isinstance(value, TensorBase):
-        return <TensorBase>value
+        return beside(<TensorBase>value, self)
     if not is_number(value):
         raise TypeError(f"masked_fill(): argument 'value' must be Number or Tensor, not {type(value).__name__}")
     to_scalar(value, &s)
     if s.kind == 3 and category[self.dtype] != CAT_COMPLEX:
         raise RuntimeError(f"value cannot be converted to type {type_text(self)} without overflow")
-    return number_tensor(self.dtype, &s)
+    return number_beside(self, self.dtype, &s)
 
 
 def masked_fill(input, mask, value):
@@ -133,6 +136,8 @@ cdef TensorBase flat_nonzero(TensorBase t):
     cdef int64_t n
     check_device_data(t, "nonzero")
     x = contiguous_of(t)
+    if x.device_type == DEV_CUDA:
+        return <TensorBase>device_nonzero(x)
     n = count_nonzero_in(data_of(x), x.dtype, x.numel)
     r = empty_tensor(1, &n, I64, DEV_CPU)
     write_nonzero(data_of(x), x.dtype, x.numel, n, <int64_t*>data_of(r))
@@ -149,7 +154,10 @@ cdef list coordinates_of(TensorBase t):
         return [flat]
     sizes[0] = t.ndim
     sizes[1] = flat.numel
-    r = empty_tensor(2, sizes, I64, DEV_CPU)
+    r = empty_tensor(2, sizes, I64, place_of(t))
+    if t.device_type == DEV_CUDA:
+        device_unravel(flat, t.ndim, t.sizes, r, 1, flat.numel)
+        return [make_view(r, 1, &flat.numel, &stride, k * flat.numel) for k in range(t.ndim)]
     unravel(<const int64_t*>data_of(flat), flat.numel, t.ndim, t.sizes, <int64_t*>data_of(r), 1, flat.numel)
     return [make_view(r, 1, &flat.numel, &stride, k * flat.numel) for k in range(t.ndim)]
 
@@ -159,8 +167,11 @@ cdef TensorBase nonzero_cpu(TensorBase self, TensorBase out, int mode):
     cdef int64_t sizes[2]
     sizes[0] = flat.numel
     sizes[1] = self.ndim
-    r = empty_tensor(2, sizes, I64, self.device_type)
-    unravel(<const int64_t*>data_of(flat), flat.numel, self.ndim, self.sizes, <int64_t*>data_of(r), self.ndim, 1)
+    r = empty_tensor(2, sizes, I64, place_of(self))
+    if self.device_type == DEV_CUDA:
+        device_unravel(flat, self.ndim, self.sizes, r, self.ndim, 1)
+    else:
+        unravel(<const int64_t*>data_of(flat), flat.numel, self.ndim, self.sizes, <int64_t*>data_of(r), self.ndim, 1)
     if mode == OUT and (<TensorBase>out).dtype != I64:
         raise RuntimeError(f"nonzero: Expected out tensor to have scalar type Long but got scalar type {type_text(out)}")
     return finish_write("nonzero", r, out, mode)
@@ -202,7 +213,7 @@ cdef TensorBase masked_select_cpu(TensorBase self, TensorBase mask, TensorBase o
     ndim = broadcast_pair("masked_select", self, mask, shape)
     flat = flat_nonzero(expanded(mask, ndim, shape))
     x = contiguous_of(expanded(self, ndim, shape))
-    r = empty_tensor(1, &flat.numel, self.dtype, self.device_type)
+    r = empty_tensor(1, &flat.numel, self.dtype, place_of(self))
     take_flat(x, flat, r)
     return finish_write("masked_select", r, out, mode)
 

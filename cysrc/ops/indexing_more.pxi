@@ -36,7 +36,7 @@ def one_hot(tensor, num_classes=-1):
     if t.numel == 0:
         if classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
-        return _ops.empty((*shape_of(t), classes), dtype=dtype_of(I64))
+        return _ops.empty((*shape_of(t), classes), dtype=dtype_of(I64), device=tensor.device)
     check_device_data(t, "one_hot")
     if t.ndim == MAX_DIMS:
         raise RuntimeError(f"one_hot: a tensor has at most {MAX_DIMS} dimensions")
@@ -49,6 +49,9 @@ def one_hot(tensor, num_classes=-1):
     for k in range(t.ndim):
         sizes[k] = t.sizes[k]
     sizes[t.ndim] = classes
+    if t.device_type == DEV_CUDA:
+        # checked as it is written
+        return _ops.zeros((*shape_of(t), classes), dtype=dtype_of(I64), device=tensor.device).scatter_(-1, tensor.unsqueeze(-1), 1)
     r = empty_tensor(t.ndim + 1, sizes, I64, DEV_CPU)
     a.index = <const int64_t*>data_of(x)
     a.out = <int64_t*>data_of(r)
@@ -63,7 +66,7 @@ def one_hot(tensor, num_classes=-1):
 
 cdef tuple extremes(TensorBase t):
     """Smallest and largest element of a non-empty integer tensor."""
-    cdef TensorBase x = index64(t)
+    cdef TensorBase x = index64(t if t.device_type == DEV_CPU else <TensorBase>(<object>t).cpu())
     cdef const int64_t* p = <const int64_t*>data_of(x)
     cdef int64_t low = p[0], high = p[0], i
     for i in range(x.numel):
@@ -254,7 +257,7 @@ cdef TensorBase searchsorted_cpu(TensorBase sorted_sequence, TensorBase self, bi
         raise RuntimeError(f"torch.searchsorted(): boundary tensor and input value tensor should have same dtype, but got boundary tensor dtype {type_text(s)} and input value tensor dtype {type_text(v)}")
     if category[s.dtype] == CAT_COMPLEX:
         raise NotImplementedError(f"\"searchsorted_out_cpu\" not implemented for '{type_text(s)}'")
-    r = empty_tensor(v.ndim, v.sizes, I32 if out_int32 else I64, v.device_type)
+    r = empty_tensor(v.ndim, v.sizes, I32 if out_int32 else I64, place_of(v))
     if out_int32 and a.n > 0x7fffffff:
         raise RuntimeError(f"torch.searchsorted(): the size of boundaries' last dimension should be less than INT_MAX, but we got {a.n}")
     if mode == OUT and out.dtype != r.dtype:
@@ -285,6 +288,9 @@ cdef TensorBase searchsorted_cpu(TensorBase sorted_sequence, TensorBase self, bi
     a.right = right
     a.out_int32 = out_int32
     a.dtype = s.dtype
+    if v.device_type == DEV_CUDA:
+        device_search(&a, v)
+        return finish_write("searchsorted", r, out, mode)
     run_task(search_task, &a, v.numel, v.numel * 16, 4096, s, v, r)
     return finish_write("searchsorted", r, out, mode)
 

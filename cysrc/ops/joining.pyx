@@ -115,7 +115,7 @@ cdef TensorBase cat_cpu(list tensors, int64_t dim, TensorBase out, int mode):
         first = <TensorBase>tensors[0]
         wrap_dim(dim, 1)
         sizes[0] = 0
-        r = empty_tensor(1, sizes, code, first.device_type)
+        r = empty_tensor(1, sizes, code, place_of(first))
         return joined("cat", r, out, mode)
     d = wrap_dim(dim, first.ndim)
     i = 0
@@ -140,7 +140,7 @@ cdef TensorBase cat_cpu(list tensors, int64_t dim, TensorBase out, int mode):
     sizes[d] = total
     if channels_last:
         channels_last_strides(first.ndim, sizes, strides)
-        r = empty_strided_tensor(first.ndim, sizes, strides, code, first.device_type)
+        r = empty_strided_tensor(first.ndim, sizes, strides, code, place_of(first))
     else:
         if mode == OUT and out.dtype == code and direct and fits_as_it_is(out, first.ndim, sizes):
             prepare_out("cat", out, first.ndim, sizes, code, mode)
@@ -148,16 +148,16 @@ cdef TensorBase cat_cpu(list tensors, int64_t dim, TensorBase out, int mode):
                 check_no_overlap("cat", out, <TensorBase>x, False)
             r = out
         else:
-            r = empty_tensor(first.ndim, sizes, code, first.device_type)
+            r = empty_tensor(first.ndim, sizes, code, place_of(first))
     if r.device_type == DEV_META:
         return joined("cat", r, out, mode)
-    if channels_last:
+    if channels_last and r.device_type == DEV_CPU:
         d = 0 if d == 0 else first.ndim - 1 if d == 1 else d - 1
         target = channels_first_view(r)
         for k in range(d):
             outer *= target.sizes[k]
         run_cat(target, [channels_first_view(<TensorBase>x) for x in tensors], outer)
-    elif direct and r.contiguous:
+    elif direct and r.contiguous and r.device_type == DEV_CPU:
         for k in range(d):
             outer *= sizes[k]
         run_cat(r, tensors, outer)
@@ -287,10 +287,10 @@ cdef TensorBase stack_cpu(list tensors, int64_t dim, TensorBase out, int mode):
             check_no_overlap("stack", out, <TensorBase>x, False)
         r = out
     if r is None:
-        r = empty_tensor(first.ndim + 1, sizes, common_type(tensors), first.device_type)
+        r = empty_tensor(first.ndim + 1, sizes, common_type(tensors), place_of(first))
     if r.device_type == DEV_META:
         return joined("stack", r, out, mode)
-    if direct and r.contiguous:
+    if direct and r.contiguous and r.device_type == DEV_CPU:
         for k in range(d):
             outer *= sizes[k]
         run_cat(r, tensors, outer)
@@ -347,9 +347,15 @@ cdef TensorBase triangle(str name, TensorBase self, int64_t diagonal, bint upper
         prepare_out(name, out, self.ndim, self.sizes, self.dtype, mode)
     elif mode == OUT:
         check_out_type(name, out, self.dtype)
-    r = self if mode == INPLACE and self.contiguous else empty_tensor(self.ndim, self.sizes, self.dtype, self.device_type)
+    r = self if mode == INPLACE and self.contiguous else empty_tensor(self.ndim, self.sizes, self.dtype, place_of(self))
     if self.device_type != DEV_META and self.numel:
         x = contiguous_of(self)
+        if x.device_type == DEV_CUDA:
+            device_triangle(x, r, diagonal, upper)
+            if mode == INPLACE and r is not self:
+                copy_elements(self, r)
+                return self
+            return r if mode == INPLACE else joined(name, r, out, mode)
         job.rows = self.sizes[self.ndim - 2]
         job.cols = self.sizes[self.ndim - 1]
         # clamped so that adding a row number can't overflow

@@ -48,6 +48,16 @@ cdef task_fn cat_rows = trt_cat_rows
 cdef task_fn interleave_parts = trt_interleave_parts
 
 
+# on CUDA, set by cysrc/cuda/indexing.pyx
+cdef int (*device_triangle)(TensorBase x, TensorBase r, int64_t diagonal, bint upper) except -1
+cdef int (*device_pieces)(PieceArgs* a, TensorBase result) except -1
+
+
+def _set_device_kernels(size_t triangle_, size_t pieces):
+    (<void**>&device_triangle)[0] = <void*>triangle_
+    (<void**>&device_pieces)[0] = <void*>pieces
+
+
 cdef void add_piece(PieceArgs* given, int d, int64_t count, int64_t at, int step) noexcept:
     cdef int k = given.pieces[d]
     if count > 0:
@@ -119,6 +129,10 @@ cdef int run_pieces(PieceArgs* given, TensorBase source, TensorBase result, bint
         return 0
     a.constant = given.constant
     arrange_pieces(&a, given, source, result)
+    if result.device_type == DEV_CUDA:
+        if sums:
+            raise NotImplementedError(f"\"pad_backward_cuda\" not implemented for '{type_text(result)}'")
+        return device_pieces(&a, result)
     if sums:
         return run_held(piece_sums, &a, result.numel // a.group, result.numel, source, result)
     return run_held(piece_copies, &a, result.numel, result.numel, source, result)
@@ -233,8 +247,8 @@ cdef TensorBase padded_result(TensorBase self, const int64_t* sizes, bint keep_f
     if keep_format and not self.contiguous and (is_channels_last(self) or is_channels_last_3d(self)):
         checked_numel(self.ndim, sizes)
         channels_last_strides(self.ndim, sizes, strides)
-        return empty_strided_tensor(self.ndim, sizes, strides, self.dtype, self.device_type)
-    return empty_tensor(self.ndim, sizes, self.dtype, self.device_type)
+        return empty_strided_tensor(self.ndim, sizes, strides, self.dtype, place_of(self))
+    return empty_tensor(self.ndim, sizes, self.dtype, place_of(self))
 
 
 cdef TensorBase constant_pad_nd_cpu(TensorBase self, const Dims* pad, const Scalar* value):
@@ -266,7 +280,7 @@ cdef TensorBase constant_pad_nd_cpu(TensorBase self, const Dims* pad, const Scal
     check_number(value, r.dtype)
     if r.device_type == DEV_META:
         return r
-    v = number_tensor(self.dtype, value)
+    v = number_tensor(self.dtype, value)          # in host memory
     memcpy(given.constant, data_of(v), ITEM_SIZE[v.dtype])
     run_pieces(&given, self, r)
     return r
@@ -351,7 +365,7 @@ cdef TensorBase _pad_margins_backward_cpu(TensorBase grad_output, const Dims* si
         raise NotImplementedError(f"pad: there is no gradient of type {type_text(grad_output)}")
     r = padded_result(grad_output, size.v, kind != CIRCULAR)
     if r.device_type != DEV_META:
-        memset(data_of(r), 0, r.numel * ITEM_SIZE[r.dtype])
+        (<object>r).zero_()
         run_pieces(&given, r, grad_output, True)
     return r
 

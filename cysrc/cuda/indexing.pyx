@@ -1,0 +1,495 @@
+"""Indexing on CUDA: what cysrc/ops/indexing.pyx, joining.pyx and creation.pyx call once arguments are checked and dimensions merged.
+
+Indices are checked by the kernels: an element whose index is out of range is read as 0 and not written, and the call that next waits for
+the device (a copy to the host, `item`) raises IndexError naming the operator. Nothing waits for that check alone.
+"""
+from libc.stdint cimport int64_t
+from libc.string cimport memset
+from tensorrt_lite._C.core.dtype cimport Scalar, BOOL, U8, I32, I64, F16, BF16, F32, F64, C64, C128, category, CAT_COMPLEX, dtype_label
+from tensorrt_lite._C.core.iterator cimport fill_elements
+from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor
+from tensorrt_lite._C.core.dispatch cimport attach
+from tensorrt_lite._C.cuda.backend cimport kernel_of, run, blocks_for, stream_of, enter
+from tensorrt_lite._C.cuda.backend import _set_after_wait
+from tensorrt_lite._C.cuda.driver cimport FunctionHandle, DevicePointer, copy_to_host, synchronize_stream
+from tensorrt_lite._C.cuda.radix cimport sort_pairs, scan_rows
+from tensorrt_lite._C.ops import creation as _creation, indexing as _indexing, joining as _joining
+from tensorrt_lite.cuda import _source
+
+attach()
+
+cdef extern from "../loops/indexing.h" nogil:
+    enum:
+        PUT_SET
+        PUT_MIN
+    ctypedef struct RowArgs:
+        int64_t m
+        const int64_t* offset
+        int64_t dense_step
+        int n_outer, n_inner
+        int64_t outer_size[64]
+        int64_t outer_table[64]
+        int64_t outer_dense[64]
+        int64_t inner_size[64]
+        int64_t inner_table[64]
+        int64_t inner_dense[64]
+        char* table
+        char* dense
+        int item, op, dtype
+    ctypedef struct LineArgs:
+        int nd
+        int64_t n, ts, ds, xs, limit, wrap
+        int64_t size[64]
+        int64_t t[64]
+        int64_t d[64]
+        int64_t x[64]
+        char* table
+        char* dense
+        const int64_t* index
+        int item, op, dtype, bad
+    ctypedef struct SearchArgs:
+        const char* sorted
+        const char* values
+        const int64_t* sorter
+        char* out
+        int64_t n, count, row_step
+        int right, out_int32, dtype
+
+cdef extern from "../loops/joining.h" nogil:
+    ctypedef struct Piece:
+        int64_t count, at
+        int step
+    ctypedef struct PieceArgs:
+        int nd
+        int64_t size[64]
+        int64_t result[64]
+        int64_t source[64]
+        int pieces[64]
+        Piece piece[64][3]
+        char* to
+        char* source_data "from"
+        char constant[16]
+
+cdef enum:
+    DIMS = 12                    # kRowDims
+    RUN = 256                    # kRun
+    FLAGS_TILE = 2048            # kFlagsTile
+
+# the structures of cuda_src/indexing.cuh
+cdef struct Fault:
+    int happened, code
+    int64_t index, size
+
+cdef struct Rows:
+    char* table
+    char* dense
+    const int64_t* offset
+    const int64_t* source
+    int64_t m, dense_step, unit, outers, inner
+    int n_outer, n_inner
+    int64_t outer_size[12]
+    int64_t outer_table[12]
+    int64_t outer_dense[12]
+    int64_t inner_size[12]
+    int64_t inner_table[12]
+    int64_t inner_dense[12]
+
+cdef struct Lines:
+    char* table
+    char* dense
+    const int64_t* index
+    int64_t numel, limit, wrap, index_step, table_step
+    int nd, dimension
+    int64_t size[13]
+    int64_t table_stride[13]
+    int64_t dense_stride[13]
+    int64_t index_stride[13]
+
+cdef struct PieceDim:
+    int64_t size, result, source
+    int64_t count[3]
+    int64_t at[3]
+    int64_t step[3]
+
+cdef struct Pieces:
+    char* to
+    const char* origin
+    int64_t numel, nd
+    PieceDim dim[12]
+    char constant[16]
+
+cdef struct Shape:
+    int ndim
+    int64_t size[64]
+
+
+# ---- faults --------------------------------------------------------------------------------------------------------
+
+cdef bint looked_at[64]          # nothing that could note a fault was launched since
+cdef list fault_names = []
+cdef dict fault_codes = {}
+
+
+cdef char* fault_of(int index) except NULL:
+    """Where kernels of this device note their first index out of range."""
+    cdef int64_t words = 3
+    cdef Scalar zero
+    if _faults[index] is None:
+        memset(&zero, 0, sizeof(zero))
+        t = empty_tensor(1, &words, I64, 1 | (index + 1) << 8)
+        fill_elements(<TensorBase>t, &zero)
+        _faults[index] = t
+    looked_at[index] = False
+    return data_of(<TensorBase>_faults[index])
+
+
+cdef list _faults = [None] * 64
+
+
+cdef int code_of(str name) except -1:
+    code = fault_codes.get(name)
+    if code is None:
+        code = fault_codes[name] = len(fault_names)
+        fault_names.append(name)
+    return code
+
+
+cdef int after_wait(int index) except -1:
+    """IndexError for an index that a kernel found out of range."""
+    cdef Fault fault
+    cdef Scalar zero
+    cdef TensorBase t
+    if looked_at[index] or _faults[index] is None:
+        return 0
+    looked_at[index] = True
+    t = <TensorBase>_faults[index]
+    copy_to_host(&fault, <DevicePointer><size_t>data_of(t), sizeof(fault), stream_of(index))
+    synchronize_stream(stream_of(index))
+    if fault.happened:
+        memset(&zero, 0, sizeof(zero))
+        fill_elements(t, &zero)
+        raise IndexError(f"{fault_names[fault.code]}(): index {fault.index} is out of bounds for a dimension of size {fault.size} (on cuda:{index}, where indices are "
+                         "checked while kernels run)")
+    return 0
+
+
+# ---- kernels -------------------------------------------------------------------------------------------------------
+
+MOVED = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "unsigned long long", 16: "trt::Vector<long long, 2>"}
+COMBINATIONS = ("", "trt::kAdd", "trt::kMultiply", "trt::kLeast", "trt::kGreatest")
+cdef dict handles = {}
+
+
+cdef FunctionHandle load(str key, int index, str parameters, str call) except NULL:
+    """The kernel of one call into indexing.cuh. `key` names the call and its types."""
+    h = handles.get((key, index))
+    if h is None:
+        text = f"#include \"indexing.cuh\"\n\nextern \"C\" __global__ void __launch_bounds__(256) kernel({parameters}) {{ {call}; }}\n"
+        h = handles[key, index] = <size_t>kernel_of(text, "kernel", index)
+    return <FunctionHandle><size_t>h
+
+
+cdef str type_of(int dtype):
+    t = _source.TYPES[dtype][1]
+    return f"trt::{t}" if dtype >= C64 else t
+
+
+cdef int offsets_along(str name, TensorBase offsets, TensorBase index, int64_t size, int64_t stride, bint negative, bint add, int64_t skipped) except -1:
+    """offsets (+)= bytes to each index (contiguous int64), -1 where it is `skipped` or out of range."""
+    cdef char* p[3]
+    cdef int64_t n = index.numel, wrap = size if negative else 0
+    cdef int code = code_of(name), device = index.device_index
+    cdef void* arguments[10]
+    if n == 0:
+        return 0
+    p[0], p[1], p[2] = data_of(offsets), data_of(index), fault_of(device)
+    arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5] = &p[0], &p[1], &n, &size, &wrap, &stride
+    arguments[6], arguments[7], arguments[8], arguments[9] = &add, &skipped, &p[2], &code
+    cdef FunctionHandle kernel = load(
+        "offsets", device, "long long* offset, const long long* index, long long n, long long size, long long wrap, long long stride, int add, long long skipped, "
+        "trt::Fault* fault, int code", "trt::offsets_along(offset, index, n, size, wrap, stride, add, skipped, fault, code)")
+    return run(kernel, device, blocks_for(n, 256), 256, 0, arguments)
+
+
+cdef int fill_rows(Rows* q, const RowArgs* r, TensorBase table) except -1:
+    """The geometry, with elements of several items where rows of both operands lie dense."""
+    cdef int k
+    cdef int64_t run_bytes
+    if r.n_outer > DIMS or r.n_inner > DIMS:
+        raise NotImplementedError(f"indexing: tensors of more than {DIMS} dimensions that cannot be merged on CUDA")
+    memset(q, 0, sizeof(Rows))
+    q.table, q.dense, q.offset = r.table, r.dense, r.offset
+    q.m, q.dense_step, q.n_outer, q.n_inner = r.m, r.dense_step, r.n_outer, r.n_inner
+    q.outers = q.inner = 1
+    for k in range(r.n_outer):
+        q.outer_size[k], q.outer_table[k], q.outer_dense[k] = r.outer_size[k], r.outer_table[k], r.outer_dense[k]
+        q.outers *= r.outer_size[k]
+    for k in range(r.n_inner):
+        q.inner_size[k], q.inner_table[k], q.inner_dense[k] = r.inner_size[k], r.inner_table[k], r.inner_dense[k]
+        q.inner *= r.inner_size[k]
+    # offsets are multiples of a dense row
+    q.unit = q.inner * r.item if table.contiguous and (r.n_inner == 0 or r.n_inner == 1 and r.inner_table[0] == r.item) else r.item
+    return 0
+
+
+cdef int widen(Rows* q, int item) noexcept:
+    """The bytes to move at once: 16 where all that is added to addresses is a multiple of it."""
+    cdef int64_t bits
+    cdef int k
+    if q.n_inner != 1 or q.inner_table[0] != item or q.inner_dense[0] != item or q.unit != q.inner * item:
+        return item
+    bits = q.unit | q.dense_step | <int64_t><size_t>q.table | <int64_t><size_t>q.dense
+    for k in range(q.n_outer):
+        bits |= q.outer_table[k] | q.outer_dense[k]
+    if bits % 16:
+        return item
+    q.inner = q.inner_size[0] = q.unit // 16
+    q.inner_table[0] = q.inner_dense[0] = 16
+    return 16
+
+
+cdef int gather_rows(RowArgs* r, TensorBase table, TensorBase dense) except -1:
+    cdef Rows q
+    cdef int item, device = table.device_index
+    cdef void* arguments[1]
+    r.item = ITEM_SIZE[table.dtype]
+    fill_rows(&q, r, table)
+    item = widen(&q, r.item)
+    arguments[0] = &q
+    return run(load(f"gather_rows {item}", device, "const trt::Rows r", f"trt::gather_rows<{MOVED[item]}>(r)"), device,
+               blocks_for(q.outers * q.m * q.inner, 256), 256, 0, arguments)
+
+
+cdef int scatter_rows(RowArgs* r, int64_t span, TensorBase table, TensorBase dense, int op) except -1:
+    """table[offset] <op>= dense, in the order of the offsets."""
+    cdef Rows q
+    r.item = ITEM_SIZE[table.dtype]
+    fill_rows(&q, r, table)
+    return scatter(&q, span, table, op)
+
+
+cdef int scatter(Rows* q, int64_t span, TensorBase table, int op) except -1:
+    cdef TensorBase owner, keys, pieces
+    cdef Scalar none
+    cdef int item = ITEM_SIZE[table.dtype], device = table.device_index, bits = 1
+    cdef int64_t slots = (span + q.unit - 1) // q.unit, n
+    cdef unsigned beyond = <unsigned>slots
+    cdef const char* p[4]
+    cdef void* arguments[6]
+    if q.m == 0 or q.inner == 0 or q.outers == 0:
+        return 0
+    if q.m >= (<int64_t>1 << 31) or slots >= (<int64_t>1 << 32) - 1:
+        raise NotImplementedError(f"scattering {q.m} rows into {slots} on CUDA")
+    if op == PUT_SET:
+        memset(&none, 0, sizeof(none))
+        none.kind = 1
+        none.i = -1
+        none.d = -1
+        owner = empty_tensor(1, &slots, I32, place_of(table))
+        fill_elements(owner, &none)
+        p[0], p[1] = data_of(owner), <const char*>q.offset
+        arguments[0], arguments[1], arguments[2], arguments[3] = &p[0], &p[1], &q.m, &q.unit
+        run(load("claim", device, "int* owner, const long long* offset, long long m, long long unit", "trt::claim(owner, offset, m, unit)"), device,
+            blocks_for(q.m, 256), 256, 0, arguments)
+        if q.source == NULL:
+            n = q.unit
+            item = widen(q, item)
+            q.unit = n
+        arguments[0], arguments[1] = q, &p[0]
+        return run(load(f"put_claimed {item}", device, "const trt::Rows r, const int* owner", f"trt::put_claimed<{MOVED[item]}>(r, owner)"), device,
+                   blocks_for(q.outers * q.m * q.inner, 256), 256, 0, arguments)
+    if op >= PUT_MIN and category[table.dtype] == CAT_COMPLEX:
+        raise RuntimeError("scatter_reduce: amin and amax are not defined for complex tensors")
+    keys = empty_tensor(1, &q.m, I32, place_of(table))
+    p[0], p[1] = data_of(keys), <const char*>q.offset
+    arguments[0], arguments[1], arguments[2], arguments[3], arguments[4] = &p[0], &p[1], &q.m, &q.unit, &beyond
+    run(load("keys", device, "unsigned* key, const long long* offset, long long m, long long unit, unsigned beyond",
+             "trt::sort_keys(key, offset, m, unit, beyond)"), device, blocks_for(q.m, 256), 256, 0, arguments)
+    while bits < 32 and <int64_t>beyond >> bits:
+        bits += 1
+    sorted_keys, position = sort_pairs(keys, None, bits)
+    n = (q.m - 1) // RUN * q.outers * q.inner * max(ITEM_SIZE[table.dtype], 4)
+    pieces = empty_tensor(1, &n, U8, place_of(table))
+    p[0], p[1], p[2] = data_of(<TensorBase>sorted_keys), data_of(<TensorBase>position), data_of(pieces)
+    arguments[0], arguments[1], arguments[2], arguments[3], arguments[4] = q, &p[0], &p[1], &beyond, &p[2]
+    t = type_of(table.dtype)
+    parameters = f"const trt::Rows r, const unsigned* key, const int* position, unsigned beyond, trt::kept_t<{t}, {COMBINATIONS[op]}>* pieces"
+    if n:
+        run(load(f"pieces {t} {op}", device, parameters, f"trt::combine_pieces<{t}, {COMBINATIONS[op]}>(r, key, position, beyond, pieces)"), device,
+            blocks_for((q.m - 1) // RUN * q.outers * q.inner, 128), 128, 0, arguments)
+    return run(load(f"runs {t} {op}", device, parameters, f"trt::combine_runs<{t}, {COMBINATIONS[op]}>(r, key, position, beyond, pieces)"), device,
+               blocks_for(q.m * q.outers * q.inner, 256), 256, 0, arguments)
+
+
+cdef int lines(str name, LineArgs* a, TensorBase table, TensorBase dense, TensorBase index, bint gather) except -1:
+    """gather: dense[i] = table[index[i]], otherwise table[index[i]] <op>= dense[i]."""
+    cdef Lines q
+    cdef Rows rows
+    cdef TensorBase offset, source
+    cdef int k, code = code_of(name), device = table.device_index
+    cdef bint last
+    cdef int64_t span = 0
+    cdef char* p[3]
+    cdef void* arguments[5]
+    if a.nd > DIMS:
+        raise NotImplementedError(f"{name}: tensors of more than {DIMS} dimensions that cannot be merged on CUDA")
+    memset(&q, 0, sizeof(q))
+    q.table, q.dense, q.index = a.table, a.dense, a.index
+    q.limit, q.wrap, q.table_step = a.limit, a.wrap, a.ts
+    # the dimension of the index is the fastest where its elements lie closest
+    last = a.xs <= a.x[a.nd - 1] or a.size[a.nd - 1] == 1
+    q.dimension = a.nd if last else 0
+    q.nd = a.nd + 1
+    q.numel = a.n
+    for k in range(a.nd):
+        q.size[k + (not last)], q.table_stride[k + (not last)] = a.size[k], a.t[k]
+        q.dense_stride[k + (not last)], q.index_stride[k + (not last)] = a.d[k], a.x[k]
+        q.numel *= a.size[k]
+    q.size[q.dimension], q.dense_stride[q.dimension], q.index_stride[q.dimension] = a.n, a.ds, a.xs
+    p[2] = fault_of(device)
+    arguments[0], arguments[1], arguments[2] = &q, &p[2], &code
+    if gather:
+        return run(load(f"gather_lines {a.item}", device, "const trt::Lines a, trt::Fault* fault, int code", f"trt::gather_lines<{MOVED[a.item]}>(a, fault, code)"),
+                   device, blocks_for(q.numel, 256), 256, 0, arguments)
+    offset = empty_tensor(1, &q.numel, I64, place_of(table))
+    source = empty_tensor(1, &q.numel, I64, place_of(table))
+    p[0], p[1] = data_of(offset), data_of(source)
+    arguments[1], arguments[2], arguments[3], arguments[4] = &p[0], &p[1], &p[2], &code
+    run(load("line_offsets", device, "const trt::Lines a, long long* offset, long long* source, trt::Fault* fault, int code",
+             "trt::line_offsets(a, offset, source, fault, code)"), device, blocks_for(q.numel, 256), 256, 0, arguments)
+    memset(&rows, 0, sizeof(rows))
+    rows.table, rows.dense, rows.offset, rows.source = a.table, a.dense, <const int64_t*>p[0], <const int64_t*>p[1]
+    rows.m = q.numel
+    rows.outers = rows.inner = 1
+    rows.unit = a.item
+    for k in range(table.ndim):
+        span += (table.sizes[k] - 1) * table.strides[k]
+    return scatter(&rows, (span + 1) * a.item, table, a.op)
+
+
+# ---- positions -----------------------------------------------------------------------------------------------------
+
+cdef object nonzero(TensorBase x):
+    """Row-major positions of the non-zero elements of a contiguous tensor, int64. Waits for their number."""
+    cdef int64_t blocks = (x.numel + FLAGS_TILE - 1) // FLAGS_TILE, n = x.numel, total
+    cdef TensorBase counts, totals, r
+    cdef int device = x.device_index
+    cdef char* p[3]
+    cdef void* arguments[4]
+    cdef int64_t none = 0
+    if n == 0:
+        return empty_tensor(1, &none, I64, place_of(x))
+    counts = empty_tensor(1, &blocks, I64, place_of(x))
+    p[0], p[1] = data_of(x), data_of(counts)
+    arguments[0], arguments[1], arguments[2] = &p[0], &n, &p[1]
+    t = type_of(x.dtype)
+    run(load(f"nonzero_count {t}", device, f"const {t}* x, long long n, long long* counts", "trt::nonzero_count(x, n, counts)"), device, blocks, 256, 0, arguments)
+    totals = scan_rows(counts, 1, blocks)
+    total = totals.item()
+    r = empty_tensor(1, &total, I64, place_of(x))
+    if total:
+        p[2] = data_of(r)
+        arguments[2], arguments[3] = &p[1], &p[2]
+        run(load(f"nonzero_write {t}", device, f"const {t}* x, long long n, const long long* counts, long long* position",
+                 "trt::nonzero_write(x, n, counts, position)"), device, blocks, 256, 0, arguments)
+    return r
+
+
+cdef int unravel(TensorBase flat, int ndim, const int64_t* sizes, TensorBase out, int64_t step, int64_t dim_step) except -1:
+    cdef Shape shape
+    cdef int64_t n = flat.numel
+    cdef char* p[2]
+    cdef void* arguments[6]
+    if n == 0 or ndim == 0:
+        return 0
+    shape.ndim = ndim
+    for k in range(ndim):
+        shape.size[k] = sizes[k]
+    p[0], p[1] = data_of(flat), data_of(out)
+    arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5] = &p[0], &n, &shape, &p[1], &step, &dim_step
+    return run(load("unravel", flat.device_index, "const long long* position, long long n, const trt::Shape shape, long long* out, long long step, long long dim_step",
+                    "trt::unravel(position, n, shape, out, step, dim_step)"), flat.device_index, blocks_for(n, 256), 256, 0, arguments)
+
+
+cdef int search(SearchArgs* a, TensorBase values) except -1:
+    cdef int64_t total = values.numel
+    cdef int device = values.device_index
+    cdef void* arguments[9]
+    arguments[0], arguments[1], arguments[2], arguments[3], arguments[4] = &a.sorted, &a.values, &a.sorter, &a.out, &total
+    arguments[5], arguments[6], arguments[7], arguments[8] = &a.count, &a.n, &a.row_step, &a.right
+    t, out = type_of(a.dtype), "int" if a.out_int32 else "long long"
+    return run(load(f"search {t} {out}", device, f"const {t}* sorted, const {t}* values, const long long* sorter, {out}* result, long long total, long long count, "
+                    "long long n, long long row_step, int right", "trt::search_sorted(sorted, values, sorter, result, total, count, n, row_step, right)"),
+               device, blocks_for(total, 256), 256, 0, arguments)
+
+
+# ---- triangles and sequences ---------------------------------------------------------------------------------------
+
+cdef int triangle(TensorBase x, TensorBase r, int64_t diagonal, bint upper) except -1:
+    """Contiguous matrices."""
+    cdef int64_t n = x.numel, rows = x.sizes[x.ndim - 2], cols = x.sizes[x.ndim - 1]
+    cdef char* p[2]
+    cdef int is_upper = upper, item = ITEM_SIZE[x.dtype]
+    cdef void* arguments[7]
+    p[0], p[1] = data_of(x), data_of(r)
+    arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5], arguments[6] = &p[0], &p[1], &n, &rows, &cols, &diagonal, &is_upper
+    t = MOVED[item]
+    return run(load(f"triangle {item}", x.device_index, f"const {t}* x, {t}* out, long long n, long long rows, long long cols, long long diagonal, int upper",
+                    "trt::triangle(x, out, n, rows, cols, diagonal, upper)"), x.device_index, blocks_for(n, 256), 256, 0, arguments)
+
+
+cdef int pieces(PieceArgs* a, TensorBase result) except -1:
+    """A result of pieces of its source: flips, rolls, margins."""
+    cdef Pieces q
+    cdef int d, k, item = ITEM_SIZE[result.dtype]
+    cdef void* arguments[1]
+    if a.nd > DIMS:
+        raise NotImplementedError(f"tensors of more than {DIMS} dimensions that cannot be merged, on CUDA")
+    memset(&q, 0, sizeof(q))
+    q.to, q.origin, q.nd, q.numel, q.constant = a.to, a.source_data, a.nd, 1, a.constant
+    for d in range(a.nd):
+        q.numel *= a.size[d]
+        q.dim[d].size, q.dim[d].result, q.dim[d].source = a.size[d], a.result[d], a.source[d]
+        for k in range(a.pieces[d]):
+            q.dim[d].count[k], q.dim[d].at[k], q.dim[d].step[k] = a.piece[d][k].count, a.piece[d][k].at, a.piece[d][k].step
+    arguments[0] = &q
+    return run(load(f"pieces {item}", result.device_index, "const trt::Pieces p", f"trt::copy_pieces<{MOVED[item]}>(p)"), result.device_index,
+               blocks_for(q.numel, 256), 256, 0, arguments)
+
+
+cdef int sequence(TensorBase r, int kind, double start, double stop, double step, int64_t istart, int64_t istep, int both_ends) except -1:
+    """start + i * step in the arithmetic of `kind` (I64, F32, F64). r: contiguous, of any real type."""
+    cdef int64_t n = r.numel, izero = 0
+    cdef float f[3]
+    cdef char* p[1]
+    cdef void* arguments[6]
+    p[0] = data_of(r)
+    f[0], f[1], f[2] = <float>start, <float>stop, <float>step
+    arguments[0], arguments[1], arguments[5] = &p[0], &n, &both_ends
+    if kind == I64:
+        arguments[2], arguments[3], arguments[4] = &istart, &izero, &istep
+    elif kind == F32:
+        arguments[2], arguments[3], arguments[4] = &f[0], &f[1], &f[2]
+    else:
+        arguments[2], arguments[3], arguments[4] = &start, &stop, &step
+    t, a = type_of(r.dtype), type_of(kind)
+    return run(load(f"sequence {t} {a}", r.device_index, f"{t}* out, long long n, {a} start, {a} stop, {a} step, int both_ends",
+                    "trt::sequence(out, n, start, stop, step, both_ends)"), r.device_index, blocks_for(n, 256), 256, 0, arguments)
+
+
+cdef int powers(TensorBase r, double base, double start, double stop, double step) except -1:
+    """base to the powers of a sequence. r: contiguous, real."""
+    cdef int64_t n = r.numel
+    cdef char* p[1]
+    cdef void* arguments[6]
+    p[0] = data_of(r)
+    arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5] = &p[0], &n, &base, &start, &stop, &step
+    t = type_of(r.dtype)
+    return run(load(f"powers {t}", r.device_index, f"{t}* out, long long n, double base, double start, double stop, double step",
+                    "trt::powers(out, n, base, start, stop, step)"), r.device_index, blocks_for(n, 256), 256, 0, arguments)
+
+
+_set_after_wait(<size_t>&after_wait)
+_indexing._set_device_kernels(<size_t>&offsets_along, <size_t>&gather_rows, <size_t>&scatter_rows, <size_t>&lines, <size_t>&nonzero, <size_t>&unravel, <size_t>&search)
+_joining._set_device_kernels(<size_t>&triangle, <size_t>&pieces)
+_creation._set_device_kernels(<size_t>&sequence, <size_t>&powers)
