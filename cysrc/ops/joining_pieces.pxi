@@ -195,8 +195,10 @@ cdef TensorBase roll_cpu(TensorBase self, const Dims* shifts, const Dims* dims):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {shifts.n}, dims:{dims.n}")
     memset(shift, 0, sizeof(shift))
     for k in range(dims.n):
+        if self.ndim == 0:
+            raise IndexError(f"Dimension specified as {dims.v[k]} but tensor has no dimensions")
         d = wrap_dim(dims.v[k], self.ndim)
-        if self.ndim and self.sizes[d]:
+        if self.sizes[d]:
             shift[d] = (shift[d] + shifts.v[k] % self.sizes[d] + self.sizes[d]) % self.sizes[d]
     if self.device_type == DEV_META:
         return r

@@ -125,46 +125,75 @@ cdef object nll_gradient(object grad, object meta, object target, object weight,
 
 # ---- cross_entropy -------------------------------------------------------------------------------------------------
 
-cdef struct CrossEntropy:
-    const cross_entropy_kernels* kernels
-    const char* x
-    const int64_t* target
-    const char* weight
-    const char* grad
-    char* loss
-    char* lse
-    char* row_weight
-    char* out
-    int64_t classes, item, ignore_index, grad_stride
-    int64_t bad
-    double smoothing, scale
-
+cdef extern from "loss.h" nogil:
+    enum:
+        ENTROPY_LANES
+        ENTROPY_FEW
+    ctypedef struct EntropyArgs:
+        const char* x
+        const char* weight
+        const int64_t* target
+        char* loss
+        char* lse
+        char* row_weight
+        const char* grad
+        char* out
+        int64_t classes, inner, span, ignore_index, grad_stride
+        double smoothing, scale
+        int is_double, bad
 
 cdef extern from *:
     """
-    static inline void trt_keep_least(int64_t* at, int64_t v) {
-      int64_t old = __atomic_load_n(at, __ATOMIC_RELAXED);
-      while ((old < 0 || v < old) && !__atomic_compare_exchange_n(at, &old, v, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
-    }
+    #define TRT_LOSS_TASKS(ISA) void entropy_lanes_##ISA(void*, int64_t, int64_t); void entropy_lanes_backward_##ISA(void*, int64_t, int64_t); \\
+        double loss_total_##ISA(const char*, int, int64_t);
+    TRT_LOSS_TASKS(base) TRT_LOSS_TASKS(avx2) TRT_LOSS_TASKS(avx512)
+    #define TRT_LOSS_SELECT(NAME) (trt_cpu_level() == 2 ? NAME##_avx512 : trt_cpu_level() == 1 ? NAME##_avx2 : NAME##_base)
+    #define trt_entropy_lanes TRT_LOSS_SELECT(entropy_lanes)
+    #define trt_entropy_lanes_backward TRT_LOSS_SELECT(entropy_lanes_backward)
+    #define trt_loss_total TRT_LOSS_SELECT(loss_total)
     """
-    void keep_least "trt_keep_least"(int64_t* at, int64_t v) noexcept nogil
+    task_fn trt_entropy_lanes
+    task_fn trt_entropy_lanes_backward
+    double trt_loss_total(const char* x, bint is_double, int64_t n) noexcept nogil
+
+
+cdef struct CrossEntropy:
+    const cross_entropy_kernels* kernels
+    int64_t item
+    EntropyArgs a
 
 
 cdef void run_cross_entropy(void* context, int64_t begin, int64_t end) noexcept nogil:
     cdef CrossEntropy* r = <CrossEntropy*>context
-    cdef int64_t bad = r.kernels.forward(r.x, r.classes * r.item, r.classes, r.target, r.weight, r.ignore_index, r.smoothing, r.loss, r.lse, r.row_weight, begin, end)
-    if bad >= 0:
-        keep_least(&r.bad, bad)
+    if r.kernels.forward(r.a.x, r.a.classes * r.item, r.a.classes, r.a.target, r.a.weight, r.a.ignore_index, r.a.smoothing, r.a.loss, r.a.lse, r.a.row_weight, begin, end) >= 0:
+        r.a.bad = 1
 
 
 cdef void run_cross_entropy_backward(void* context, int64_t begin, int64_t end) noexcept nogil:
     cdef CrossEntropy* r = <CrossEntropy*>context
-    r.kernels.backward(r.x, r.classes * r.item, r.classes, r.target, r.weight, r.ignore_index, r.smoothing, r.lse, r.grad, r.grad_stride, r.scale,
-                       r.out, r.classes * r.item, begin, end)
+    r.kernels.backward(r.a.x, r.a.classes * r.item, r.a.classes, r.a.target, r.a.weight, r.a.ignore_index, r.a.smoothing, r.a.lse, r.a.grad, r.a.grad_stride, r.a.scale,
+                       r.a.out, r.a.classes * r.item, begin, end)
+
+
+cdef void run_positions(CrossEntropy* r, int64_t n, bint backward) noexcept:
+    """All n positions: as lanes side by side, or, of many classes in a row, row by row. Operands are pinned or small."""
+    cdef bint lanes = r.a.inner > 1 or r.a.classes <= ENTROPY_FEW
+    cdef task_fn task = (trt_entropy_lanes_backward if backward else trt_entropy_lanes) if lanes else run_cross_entropy_backward if backward else run_cross_entropy
+    cdef void* context = <void*>&r.a if lanes else <void*>r
+    cdef int64_t items = n, each = 1
+    r.a.span = r.a.inner if r.a.inner > 1 else n
+    if lanes and n:
+        items = n // r.a.span * ((r.a.span + ENTROPY_LANES - 1) // ENTROPY_LANES)
+        each = min(r.a.span, <int64_t>ENTROPY_LANES)
+    if n * r.a.classes < 4096:
+        task(context, 0, items)
+        return
+    with nogil:
+        parallel_for(items, 1 + GRAIN // 4 // (each * (r.a.classes + 1)), 1, task, context)
 
 
 cdef TensorBase class_rows(TensorBase x):
-    """(N, C, inner) seen as (N, inner, C): for copies between a tensor and its rows of classes."""
+    """(N, C, inner) seen as (N, inner, C): where the classes of a position lie side by side, its rows."""
     cdef int64_t sizes[3]
     cdef int64_t strides[3]
     sizes[0] = x.sizes[0]
@@ -176,13 +205,34 @@ cdef TensorBase class_rows(TensorBase x):
     return make_view(x, 3, sizes, strides, x.offset)
 
 
+cdef TensorBase entropy_logits(TensorBase x, int code, bint* rows):
+    """Contiguous logits; *rows: (N, inner, C), because the classes of a position lie side by side already."""
+    x = cast_to(x, code)
+    rows[0] = x.ndim == 3 and not x.contiguous and class_rows(x).contiguous
+    return class_rows(x) if rows[0] else contiguous_of(x)
+
+
+cdef void fill_entropy(CrossEntropy* r, TensorBase logits, bint rows, TensorBase t, TensorBase w, int64_t ignore_index, double smoothing) noexcept:
+    r.kernels = cross_entropy_table(logits.dtype)
+    r.item = ITEM_SIZE[logits.dtype]
+    r.a.x = data_of(logits)
+    r.a.target = <const int64_t*>data_of(t)
+    r.a.weight = NULL if w is None else data_of(w)
+    r.a.classes = logits.sizes[2 if rows else 1]
+    r.a.inner = 1 if rows or logits.ndim == 2 else logits.sizes[2]
+    r.a.ignore_index = ignore_index
+    r.a.smoothing = smoothing
+    r.a.is_double = logits.dtype == F64
+
+
 cdef object _cross_entropy_cpu(TensorBase self, TensorBase target, TensorBase weight, int64_t reduction, int64_t ignore_index, double label_smoothing):
     """self (N, C), target (N), or self (N, C, inner), target (N, inner): loss, logsumexp of the rows, sum of the weights."""
     cdef CrossEntropy r
     cdef int code = real_type(self, "cross_entropy_loss")
     cdef TensorBase x, t, w, loss, lse, row_weight
-    cdef double total = 0, total_weight = 0
+    cdef double total, total_weight
     cdef int64_t n, i
+    cdef bint rows
     if self.ndim != target.ndim + 1 or self.ndim < 2 or self.ndim > 3 or self.sizes[0] != target.sizes[0] or (self.ndim == 3 and self.sizes[2] != target.sizes[1]):
         raise ValueError(f"Expected input batch_size ({self.sizes[0] if self.ndim else 0}) to match target batch_size ({target.sizes[0] if target.ndim else 0}).")
     if self.numel >= 4096:
@@ -195,32 +245,20 @@ cdef object _cross_entropy_cpu(TensorBase self, TensorBase target, TensorBase we
             loss = empty_tensor(0, NULL, code, DEV_META)
         return cast_to(loss, self.dtype), lse, empty_tensor(0, NULL, code, DEV_META)
     t = class_indices(target, "")
-    x = cast_to(self, code)
-    x = contiguous_of(x if x.ndim == 2 else class_rows(x))
     w = class_weights(weight, self.sizes[1], code)
     row_weight = empty_tensor(1, &n, code, DEV_CPU)
-    r.kernels = cross_entropy_table(code)
-    r.x = data_of(x)
-    r.target = <const int64_t*>data_of(t)
-    r.weight = NULL if w is None else data_of(w)
-    r.loss = data_of(loss)
-    r.lse = data_of(lse)
-    r.row_weight = data_of(row_weight)
-    r.classes = self.sizes[1]
-    r.item = ITEM_SIZE[code]
-    r.ignore_index = ignore_index
-    r.smoothing = label_smoothing
-    r.bad = -1
-    if self.numel < 4096:
-        run_cross_entropy(&r, 0, n)
-    else:
-        with nogil:
-            parallel_for(n, 1 + GRAIN // 4 // (r.classes + 1), 1, run_cross_entropy, &r)
-    if r.bad >= 0:
-        raise IndexError(f"Target {r.target[r.bad]} is out of bounds.")
-    for i in range(n):
-        total += read_real(r.loss, code, i)
-        total_weight += read_real(r.row_weight, code, i)
+    x = entropy_logits(self, code, &rows)
+    fill_entropy(&r, x, rows, t, w, ignore_index, label_smoothing)
+    r.a.loss = data_of(loss)
+    r.a.lse = data_of(lse)
+    r.a.row_weight = data_of(row_weight)
+    r.a.bad = 0
+    run_positions(&r, n, False)
+    for i in range(n if r.a.bad else 0):
+        if r.a.target[i] != ignore_index and not 0 <= r.a.target[i] < r.a.classes:
+            raise IndexError(f"Target {r.a.target[i]} is out of bounds.")
+    total = trt_loss_total(r.a.loss, code == F64, n)
+    total_weight = trt_loss_total(r.a.row_weight, code == F64, n)
     if reduction == MEAN:
         loss = scalar_of(code, DEV_CPU, total / total_weight)
     elif reduction == SUM:
@@ -231,8 +269,8 @@ cdef object _cross_entropy_cpu(TensorBase self, TensorBase target, TensorBase we
 cdef object cross_entropy_gradient(object grad, object self, object target, object weight, object lse, object total_weight, int64_t reduction,
                                    int64_t ignore_index, double smoothing):
     cdef CrossEntropy r
-    cdef TensorBase x = self, g, t, w, d, rows_out
-    cdef int64_t n
+    cdef TensorBase x = self, g, t, w, d, logits
+    cdef bint rows
     cdef int code = F64 if x.dtype == F64 else F32
     cdef int64_t classes = x.sizes[1]
     if grad is None:
@@ -240,47 +278,29 @@ cdef object cross_entropy_gradient(object grad, object self, object target, obje
     if not grad_mode():
         if x.numel >= 4096:
             x, target, weight = pinned(x), pinned(target), pinned(weight)
-        d = empty_tensor(x.ndim, x.sizes, code, x.device_type)
         if x.device_type == DEV_META or x.numel == 0:
-            return cast_to(d, (<TensorBase>self).dtype)
-        x = cast_to(x, code)
-        if x.ndim == 3:
-            x = class_rows(x)
-        rows_out = d if x.ndim == 2 else empty_tensor(3, x.sizes, code, DEV_CPU)
-        x = contiguous_of(x)
+            return empty_tensor(x.ndim, x.sizes, x.dtype, x.device_type)
         t = class_indices(target, "")
         w = class_weights(weight, classes, code)
         g = contiguous_of(cast_to(grad, code))
-        r.kernels = cross_entropy_table(code)
-        r.x = data_of(x)
-        r.target = <const int64_t*>data_of(t)
-        r.weight = NULL if w is None else data_of(w)
-        r.lse = data_of(<TensorBase>lse)
-        r.grad = data_of(g)
-        r.grad_stride = ITEM_SIZE[code] if reduction == NONE else 0
-        r.scale = 1 / read_real(data_of(<TensorBase>total_weight), code, 0) if reduction == MEAN else 1
-        r.classes = classes
-        r.item = ITEM_SIZE[code]
-        r.ignore_index = ignore_index
-        r.smoothing = smoothing
-        r.out = data_of(rows_out)
-        n = x.numel // classes
-        if x.numel < 4096:
-            run_cross_entropy_backward(&r, 0, n)
-        else:
-            with nogil:
-                parallel_for(n, 1 + GRAIN // 4 // (classes + 1), 1, run_cross_entropy_backward, &r)
-        if rows_out is not d:
-            copy_elements(class_rows(d), rows_out)
-        return cast_to(d, (<TensorBase>self).dtype)
+        logits = entropy_logits(x, code, &rows)
+        fill_entropy(&r, logits, rows, t, w, ignore_index, smoothing)
+        r.a.lse = data_of(<TensorBase>lse)
+        r.a.grad = data_of(g)
+        r.a.grad_stride = ITEM_SIZE[code] if reduction == NONE else 0
+        r.a.scale = 1 / read_real(data_of(<TensorBase>total_weight), code, 0) if reduction == MEAN else 1
+        d = empty_tensor(logits.ndim, logits.sizes, code, DEV_CPU)
+        r.a.out = data_of(d)
+        run_positions(&r, x.numel // classes, True)
+        return cast_to(class_rows(d) if rows else d, (<TensorBase>self).dtype)
     w_, safe = picked_weights(target, weight, ignore_index, self.dtype, classes)
-    rows = grad if reduction != MEAN else grad / total_weight.detach().to(self.dtype)
+    per_row = grad if reduction != MEAN else grad / total_weight.detach().to(self.dtype)
     valid = _ops.ne(target, ignore_index).to(self.dtype)
     every = _ops.ones_like(w_).unsqueeze(1) if weight is None else weight.detach().to(self.dtype).reshape((1, -1) + (1,) * (self.dim() - 2))
     share = valid.unsqueeze(1) * every * (smoothing / classes)
     picked = _ops.zeros_like(self).detach().scatter(1, safe.unsqueeze(1), (w_ * (1 - smoothing)).unsqueeze(1)) + share
     difference = _ops.softmax(self, 1) * picked.sum(1, True) - picked
-    return difference * (rows.unsqueeze(1) if reduction == NONE else rows)
+    return difference * (per_row.unsqueeze(1) if reduction == NONE else per_row)
 
 
 # ---- entries -------------------------------------------------------------------------------------------------------

@@ -71,60 +71,52 @@ cdef TensorBase cumprod_cpu(TensorBase self, int64_t dim, int dtype, TensorBase 
     return scan(self, dim, dtype, SCAN_CUMPROD, out, mode, "cumprod")
 
 
+cdef extern from "reduction_scan.h" nogil:
+    enum:
+        EXTREME_COLUMNS
+    ctypedef struct ExtremeScanArgs:
+        const char* x
+        char* values
+        int64_t* indices
+        int64_t n, inner
+        int largest, dtype
+
+cdef extern from *:
+    """
+    void extreme_scan_base(void*, int64_t, int64_t); void extreme_scan_avx2(void*, int64_t, int64_t); void extreme_scan_avx512(void*, int64_t, int64_t);
+    #define trt_extreme_scan (trt_cpu_level() == 2 ? extreme_scan_avx512 : trt_cpu_level() == 1 ? extreme_scan_avx2 : extreme_scan_base)
+    """
+    task_fn trt_extreme_scan
+
+
 cdef object cumulative_extreme(TensorBase self, int64_t dim, bint largest, object out, int mode, str name):
-    """Running extreme and where it was; equal values move the index on, NaN stays. Rows along `dim`, in float64 or int64."""
+    """Running extreme and where it was; equal values move the index on, NaN stays."""
     cdef int d = wrap_dim(dim, self.ndim), i
-    cdef int64_t outer = 1, inner = 1, n, o, k, c, at
+    cdef int64_t outer = 1
     cdef TensorBase x, values, indices
-    cdef double* pf
-    cdef double best
-    cdef int64_t* pi
-    cdef int64_t ibest, where
-    cdef int64_t* index
+    cdef ExtremeScanArgs a
     if category[self.dtype] == CAT_COMPLEX:
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dtype_label(self.dtype).decode()}'")
-    x = contiguous_of(cast_to(self, F64 if category[self.dtype] == CAT_FLOAT else I64))
-    if x is self:
-        x = <TensorBase>_ops.clone(self.detach())
-    values = x
+    values = empty_tensor(self.ndim, self.sizes, self.dtype, self.device_type)
     indices = empty_tensor(self.ndim, self.sizes, I64, self.device_type)
     if self.numel and self.device_type != DEV_META:
-        n = x.sizes[d] if x.ndim else 1
+        x = contiguous_of(self)
+        a.n = x.sizes[d] if x.ndim else 1
+        a.inner = 1
         for i in range(x.ndim):
             if i < d:
                 outer *= x.sizes[i]
             elif i > d:
-                inner *= x.sizes[i]
-        index = <int64_t*>data_of(indices)
-        pf = <double*>data_of(x)
-        pi = <int64_t*>data_of(x)
-        for o in range(outer):
-            for c in range(inner):
-                where = 0
-                at = o * n * inner + c
-                if x.dtype == F64:
-                    best = pf[at]
-                    for k in range(n):
-                        if pf[at] != pf[at] or (best == best and (pf[at] >= best if largest else pf[at] <= best)):
-                            best = pf[at]
-                            where = k
-                        pf[at] = best
-                        index[at] = where
-                        at += inner
-                else:
-                    ibest = pi[at]
-                    for k in range(n):
-                        if (pi[at] >= ibest if largest else pi[at] <= ibest):
-                            ibest = pi[at]
-                            where = k
-                        pi[at] = ibest
-                        index[at] = where
-                        at += inner
-    values = cast_to(values, self.dtype)
+                a.inner *= x.sizes[i]
+        a.x = data_of(x)
+        a.values = data_of(values)
+        a.indices = <int64_t*>data_of(indices)
+        a.largest = largest
+        a.dtype = x.dtype
+        run_held(trt_extreme_scan, &a, outer if a.inner == 1 else outer * ((a.inner + EXTREME_COLUMNS - 1) // EXTREME_COLUMNS), x.numel, x, x)
     if mode == OUT:
         values = to_result(values, <TensorBase>out[0], OUT, name)
         indices = to_result(indices, <TensorBase>out[1], OUT, name)
-        return named_result(name, (values, indices))
     return named_result(name, (values, indices))
 
 

@@ -118,3 +118,44 @@ def test_errors():
         TF.binary_cross_entropy(trt.full((3,), 1.5), trt.zeros(3))
     with pytest.raises(ValueError, match="not a valid value for reduction"):
         TF.mse_loss(trt.zeros(3), trt.zeros(3), reduction="average")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("shape", [(200, 10), (130, 24), (70, 25), (2, 21, 130), (3, 5, 7), (2, 40, 9, 8), (1, 3, 64), (5, 4, 1)])
+@pytest.mark.parametrize("options", [{}, {"weight": True, "label_smoothing": 0.2}, {"reduction": "none"}, {"reduction": "sum", "label_smoothing": 0.1}])
+@pytest.mark.parametrize("last", [False, True])
+def test_cross_entropy_of_many_positions(dtype, shape, options, last):
+    """Lanes, their tails, rows; ignored targets, a class that is certain, logits whose classes lie side by side."""
+    x = normal(*shape, dtype=dtype).detach()
+    x.view(-1)[0] = 300
+    if last and x.dim() > 2:  # in three dimensions: of four PyTorch's gradient is contiguous, here it lies as the logits do
+        x = x.movedim(1, -1).contiguous().movedim(-1, 1).flatten(2)
+    x.requires_grad_()
+    target = torch.arange(x.numel() // shape[1]).mul(7).remainder(shape[1]).reshape(shape[0], *x.shape[2:])
+    target.view(-1)[2] = -100
+    weight = torch.linspace(0.1, 2, shape[1], dtype=dtype) if options.get("weight") else None
+    rest = {k: v for k, v in options.items() if k != "weight"}
+    compare(
+        lambda x: TF.cross_entropy(x, ours(target), None if weight is None else ours(weight), **rest),
+        lambda x: F.cross_entropy(x, target, weight, **rest),
+        x,
+    )
+    target.view(-1)[-1] = shape[1]
+    with pytest.raises(IndexError, match=f"Target {shape[1]} is out of bounds"):
+        TF.cross_entropy(ours(x), ours(target))
+
+
+def test_cross_entropy_does_not_depend_on_threads():
+    x, t = trt.randn(20_000, 10).requires_grad_(), trt.randint(0, 10, (20_000,))
+    y, u = trt.randn(2, 7, 30_001).requires_grad_(), trt.randint(0, 7, (2, 30_001))
+
+    def run(threads):
+        trt.set_num_threads(threads)
+        losses = [TF.cross_entropy(a, b, reduction="none") for a, b in ((x, t), (y, u))]
+        return [r.tolist() for r in losses + [trt.autograd.grad(r.sum(), a)[0] for r, a in zip(losses, (x, y), strict=True)]]
+
+    before = trt.get_num_threads()
+    try:
+        assert run(1) == run(2) == run(5)
+    finally:
+        trt.set_num_threads(before)

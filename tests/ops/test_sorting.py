@@ -292,3 +292,23 @@ def test_differences():
     for options in ({}, {"spacing": 0.3}, {"dim": 1, "edge_order": 2}, {"dim": (0, 1), "spacing": (2.0, 0.5)}):
         compare(trt.gradient, torch.gradient, x, **options)
     same(trt.gradient(ours(x), spacing=[ours(t)], dim=1, edge_order=2), torch.gradient(x, spacing=[t], dim=1, edge_order=2))
+
+
+@pytest.mark.parametrize("name", ["cummax", "cummin"])
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("shape", [(3, 40), (2, 50, 150), (1, 1), (30, 300)])
+def test_running_extremes(name, dtype, shape):
+    """Equals move the index on; NaN stays, and a later NaN takes over."""
+    n = 1
+    for size in shape:
+        n *= size
+    x = (torch.arange(n) * 7919 % 31 - (0 if dtype in (torch.bool, torch.uint8) else 15)).reshape(shape).to(dtype)
+    if dtype.is_floating_point and n > 1:
+        x[..., 5] = float("nan")
+        x[0, ..., 17] = x[-1, ..., 17] = float("nan")
+        x[1, ..., 0] = -float("inf")
+    for dim in range(x.dim()):
+        theirs, mine = getattr(torch, name)(x, dim), getattr(trt, name)(ours(x), dim)
+        assert str(mine[0].tolist()) == str(theirs[0].tolist()) and mine[1].tolist() == theirs[1].tolist()
+        theirs, mine = getattr(torch, name)(x.transpose(0, 1), dim), getattr(trt, name)(ours(x).transpose(0, 1), dim)
+        assert str(mine[0].tolist()) == str(theirs[0].tolist()) and mine[1].tolist() == theirs[1].tolist()
