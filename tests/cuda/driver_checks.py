@@ -287,6 +287,59 @@ def entries(path: str) -> None:
     assert code_of(driver.cuCtxGetLimit, byref(size), 99) == 215
 
 
+class Memcpy2D(ctypes.Structure):
+    """CUDA_MEMCPY2D."""
+
+    _fields_ = [
+        (end + name, kind)
+        for end in ("from_", "to_")
+        for name, kind in (
+            ("x", c_size_t),
+            ("y", c_size_t),
+            ("type", c_int),
+            ("host", c_void_p),
+            ("device", c_uint64),
+            ("array", c_void_p),
+            ("pitch", c_size_t),
+        )
+    ] + [("width", c_size_t), ("height", c_size_t)]
+
+
+def rectangles(launched: str) -> None:
+    """Copies of a part of each row, and the list of launched kernels, which no copy enters."""
+    driver = Driver()
+    x, out = driver.memory(list(range(N))), driver.pinned()
+    # Rows of 16 integers: columns 4 to 11 of rows 2 to 4, to rows of 8.
+    part = Memcpy2D(
+        from_x=16, from_y=2, from_type=2, from_device=x.value, from_pitch=64, to_type=1, to_host=ctypes.addressof(out),
+        to_pitch=32, width=32, height=3,
+    )  # fmt: skip
+    driver.cuMemcpy2D_v2(byref(part))
+    assert out[:25] == [16 * row + column for row in (2, 3, 4) for column in range(4, 12)] + [0]
+    part.from_y = 14
+    assert code_of(driver.cuMemcpy2D_v2, byref(part)) == 1
+    stream = driver.stream()
+    back = Memcpy2D(
+        from_type=1, from_host=ctypes.addressof(out), from_pitch=32, to_type=2, to_device=x.value, to_pitch=64, width=32,
+        height=3,
+    )  # fmt: skip
+    driver.cuMemcpy2DAsync_v2(byref(back), stream)
+    driver.cuStreamSynchronize(stream)
+    assert driver.read(x)[:24] == [*range(36, 44), *range(8, 16), *range(52, 60)]
+    assert not os.path.exists(launched)
+
+
+def launched_kernels(path: str, launched: str) -> None:
+    """CUEMU_LAUNCHED names each kernel once."""
+    driver = Driver()
+    module, x = driver.load(path), driver.memory()
+    for name in ("set_value", "set_value"):
+        driver.launch(module, name, None, x, 1, N)
+    driver.launch(module, "multiply_add", None, x, x, 1, 1, N)
+    with open(launched) as file:
+        assert file.read().split() == ["set_value", "multiply_add"]
+
+
 def host_functions() -> None:
     """They run in stream order, without the driver's lock, and may not call the driver."""
     import threading

@@ -47,6 +47,18 @@ def test_entries(emulator: EmulatorProcess, kernels: Path, streams: str) -> None
 
 
 @pytest.mark.parametrize("streams", ["eager", "late"])
+def test_rectangles(emulator: EmulatorProcess, tmp_path: Path, streams: str) -> None:
+    """cuMemcpy2D."""
+    check(emulator, "rectangles", tmp_path / "launched", CUEMU_STREAMS=streams, CUEMU_LAUNCHED=str(tmp_path / "launched"))
+
+
+def test_launched_kernels(emulator: EmulatorProcess, kernels: Path, tmp_path: Path) -> None:
+    """CUEMU_LAUNCHED, with unguarded memory."""
+    names = str(tmp_path / "launched")
+    check(emulator, "launched_kernels", kernels, names, CUEMU_LAUNCHED=names, CUEMU_GUARD="0")
+
+
+@pytest.mark.parametrize("streams", ["eager", "late"])
 def test_host_functions(emulator: EmulatorProcess, streams: str) -> None:
     """cuLaunchHostFunc."""
     check(emulator, "host_functions", CUEMU_STREAMS=streams)

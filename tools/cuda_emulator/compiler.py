@@ -105,13 +105,16 @@ def compile_module(
     source: str | Path,
     cache: Path,
     include: list[Path] | None = None,
-    sanitize: bool = False,
+    sanitize: bool | None = None,
     flags: list[str] | None = None,
 ) -> Path:
     """Compiles CUDA C++ (`source`: a path, or the text itself) and returns the module's path inside `cache`.
 
-    `include` are folders for `#include "..."`; `sanitize` adds the address sanitizer. Raises CompileError.
+    `include` are folders for `#include "..."`; `sanitize` adds the address sanitizer, by default where CUEMU_SANITIZE is 1.
+    Raises CompileError.
     """
+    if sanitize is None:
+        sanitize = os.environ.get("CUEMU_SANITIZE") == "1"
     path = source if isinstance(source, Path) else None
     text = path.read_text() if path else str(source)
     folders = [*([path.resolve().parent] if path else []), *(include or [])]
@@ -159,6 +162,10 @@ def _precompiled_header(cache: Path, sanitize: bool) -> Path:
             result = Path(scratch) / "cuemu.h.gch"
             _run([_compiler(), *options, "-x", "c++-header", str(INCLUDE / "cuemu.h"), "-o", str(result)])
             os.replace(result, output)
+        # Each takes 35 MB. A process that loses the one it uses falls back to the header itself.
+        folders = sorted(cache.glob("header-*"), key=lambda path: path.stat().st_mtime)
+        for stale in folders[:-4]:
+            shutil.rmtree(stale, ignore_errors=True)
     return folder
 
 
@@ -215,7 +222,7 @@ def main() -> None:
     if arguments.source:
         output = arguments.output or arguments.source.with_suffix(".so")
         cache = arguments.driver or output.parent
-        shutil.copy(compile_module(arguments.source, cache, arguments.include, arguments.sanitize), output)
+        shutil.copy(compile_module(arguments.source, cache, arguments.include, arguments.sanitize or None), output)
 
 
 if __name__ == "__main__":

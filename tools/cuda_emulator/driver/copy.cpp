@@ -24,23 +24,34 @@ CUresult check_side(const char* call, Side side, CUdeviceptr address, size_t siz
     return address || !size ? CUDA_SUCCESS : error(CUDA_ERROR_INVALID_VALUE, std::string(call) + ": null pointer");
 }
 
+// `height` rows of `width` bytes.
+struct Rectangle {
+    CUdeviceptr to;
+    size_t to_pitch;
+    CUdeviceptr from;
+    size_t from_pitch, width, height;
+
+    size_t to_size() const { return (height - 1) * to_pitch + width; }
+    size_t from_size() const { return (height - 1) * from_pitch + width; }
+};
+
 // The ends were checked at submission; memory freed since then has to be found when the copy runs.
-CUresult run_copy(const char* call, CUdeviceptr to, CUdeviceptr from, size_t size) {
-    for (CUdeviceptr end : {to, from}) {
-        if (!is_device_address(end)) continue;
-        if (check_range(call, end, size)) {
-            return error(CUDA_ERROR_ILLEGAL_ADDRESS, std::string(call) + ": memory was freed before the copy ran");
-        }
-    }
+CUresult run_copy(const char* call, const Rectangle& copied) {
+    bool freed = (is_device_address(copied.to) && !is_device_range(copied.to, copied.to_size())) ||
+                 (is_device_address(copied.from) && !is_device_range(copied.from, copied.from_size()));
+    if (freed) return error(CUDA_ERROR_ILLEGAL_ADDRESS, std::string(call) + ": memory was freed before the copy ran");
     DeviceMemoryWindow window;
-    std::memmove(pointer(to), pointer(from), size);
+    for (size_t row = 0; row < copied.height; row++) {
+        const void* from = pointer(copied.from + row * copied.from_pitch);
+        std::memmove(pointer(copied.to + row * copied.to_pitch), from, copied.width);
+    }
     return CUDA_SUCCESS;
 }
 
 // What a call fixes: that an end is device memory, and that it returns when the copy is done.
 enum Form { kToDevice = 1, kFromDevice = 2, kWaits = 4 };
 
-CUresult copy(const char* call, int form, CUdeviceptr to, CUdeviceptr from, size_t size, CUstream handle) {
+CUresult copy(const char* call, int form, const Rectangle& copied, CUstream handle) {
     Guard guard(driver_mutex);
     bool waits = form & kWaits;
     CUstream stream;
@@ -48,22 +59,60 @@ CUresult copy(const char* call, int form, CUdeviceptr to, CUdeviceptr from, size
     if (waits) {
         if (CUresult status = refuse_during_capture(call)) return status;
     }
-    Side target = form & kToDevice ? Side::kDevice : side_of(to, size);
-    Side source = form & kFromDevice ? Side::kDevice : side_of(from, size);
-    CUresult status = check_side(call, target, to, size);
-    if (!status) status = check_side(call, source, from, size);
-    if (status || !size) return status;
+    if (!copied.width || !copied.height) return CUDA_SUCCESS;
+    Side target = form & kToDevice ? Side::kDevice : side_of(copied.to, copied.to_size());
+    Side source = form & kFromDevice ? Side::kDevice : side_of(copied.from, copied.from_size());
+    CUresult status = check_side(call, target, copied.to, copied.to_size());
+    if (!status) status = check_side(call, source, copied.from, copied.from_size());
+    if (status) return status;
 
-    std::function<CUresult()> action = [=] { return run_copy(call, to, from, size); };
+    std::function<CUresult()> action = [=] { return run_copy(call, copied); };
     if (!waits && source == Side::kPageable && streams_are_late() && !stream->capture) {
-        auto staged = std::make_shared<std::vector<char>>(size);
-        std::memcpy(staged->data(), pointer(from), size);
-        CUdeviceptr start = reinterpret_cast<CUdeviceptr>(staged->data());
-        action = [=] { return staged ? run_copy(call, to, start, size) : CUDA_SUCCESS; };
+        const char* start = static_cast<const char*>(pointer(copied.from));
+        auto staged = std::make_shared<std::vector<char>>(start, start + copied.from_size());
+        Rectangle from_staged = copied;
+        from_staged.from = reinterpret_cast<CUdeviceptr>(staged->data());
+        action = [call, staged, from_staged] { return run_copy(call, from_staged); };
     }
     status = submit(stream, {Kind::kCopy, call, std::move(action)});
     bool to_pageable = target == Side::kPageable && !stream->capture;
     return !status && (waits || to_pageable) ? finish_stream(stream) : status;
+}
+
+CUresult copy(const char* call, int form, CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) {
+    return copy(call, form, {to, 0, from, 0, size, 1}, stream);
+}
+
+// cuMemcpy2D's description of a copy.
+struct Memcpy2D {
+    struct End {
+        size_t x, y;
+        int type;  // 1 host, 2 device, 4 unified: the address is in `device`
+        void* host;
+        CUdeviceptr device;
+        void* array;
+        size_t pitch;
+
+        CUdeviceptr address() const {
+            return (type == CU_MEMORYTYPE_HOST ? reinterpret_cast<CUdeviceptr>(host) : device) + y * pitch + x;
+        }
+    } from, to;
+    size_t width, height;
+};
+
+CUresult copy_2d(const char* call, const Memcpy2D& description, CUstream stream, bool waits) {
+    const Memcpy2D::End &from = description.from, &to = description.to;
+    for (const Memcpy2D::End& end : {from, to}) {
+        bool known = end.type == CU_MEMORYTYPE_HOST || end.type == CU_MEMORYTYPE_DEVICE || end.type == 4;
+        if (!known) return error(CUDA_ERROR_NOT_SUPPORTED, std::string(call) + ": the emulator has no arrays");
+        if (description.height > 1 && end.pitch < description.width) {
+            return error(CUDA_ERROR_INVALID_VALUE, std::string(call) + ": a row is longer than the pitch");
+        }
+    }
+    int form = (to.type == CU_MEMORYTYPE_DEVICE ? kToDevice : 0) | (from.type == CU_MEMORYTYPE_DEVICE ? kFromDevice : 0);
+    bool on_device = form == (kToDevice | kFromDevice);
+    Rectangle copied{to.address(), to.pitch, from.address(), from.pitch, description.width, description.height};
+    return copy(call, form | (waits && !on_device ? kWaits : 0), copied, stream);
 }
 
 CUdeviceptr host(const void* address) { return reinterpret_cast<CUdeviceptr>(address); }
@@ -128,6 +177,14 @@ CUEMU_API cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream 
 }
 CUEMU_API cuMemcpyPeerAsync(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t size, CUstream stream) {
     return copy("cuMemcpyPeerAsync", kToDevice | kFromDevice, to, from, size, stream);
+}
+
+CUEMU_API cuMemcpy2D_v2(const Memcpy2D* description) { return copy_2d("cuMemcpy2D", *description, nullptr, true); }
+CUEMU_API cuMemcpy2DUnaligned_v2(const Memcpy2D* description) {
+    return copy_2d("cuMemcpy2DUnaligned", *description, nullptr, true);
+}
+CUEMU_API cuMemcpy2DAsync_v2(const Memcpy2D* description, CUstream stream) {
+    return copy_2d("cuMemcpy2DAsync", *description, stream, false);
 }
 
 #define FILL(bits, type)                                                                                            \

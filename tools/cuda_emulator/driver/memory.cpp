@@ -84,6 +84,7 @@ struct Arena {
     // A protection key opens the whole range for this thread in nanoseconds. mprotect opens it for every thread, and
     // takes 0.4 us for each page in use (measured: half a millisecond for 5 MB); hence the huge pages.
     void set_accessible(bool accessible) {
+        if (!accessible && !memory_is_guarded()) return;
         if (key >= 0) {
             pkey_set(key, accessible ? 0 : PKEY_DISABLE_ACCESS);
         } else if (high_water) {
@@ -217,6 +218,14 @@ Range device_range(CUdeviceptr address) {
     --it;
     if (address - it->first >= it->second) return {};
     return {it->first, it->second, memory->device};
+}
+
+bool memory_is_guarded() {
+    static const bool guarded = [] {
+        const char* setting = std::getenv("CUEMU_GUARD");
+        return !setting || std::strcmp(setting, "0");
+    }();
+    return guarded;
 }
 
 bool is_device_range(CUdeviceptr address, size_t size) {

@@ -20,6 +20,9 @@ class DeviceMemoryWindow {
     unsigned opened_;
 };
 
+// False with CUEMU_GUARD=0: what was opened stays open, which saves the time of closing and opening.
+bool memory_is_guarded();
+
 // A live range of device memory.
 struct Range {
     CUdeviceptr address = 0;

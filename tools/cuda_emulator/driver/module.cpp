@@ -3,15 +3,18 @@
 #include "../include/cuemu_runtime.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "../runtime/scheduler.h"
@@ -111,7 +114,20 @@ CUresult pack_parameters(const Kernel& kernel, void** pointers, void** extra, ch
     return CUDA_SUCCESS;
 }
 
+// Appends the kernel's name to the file of CUEMU_LAUNCHED, once per process.
+void note_launch(const char* name) {
+    static auto* noted = new std::set<std::string>;
+    const char* path = std::getenv("CUEMU_LAUNCHED");
+    if (!path || !noted->insert(name).second) return;
+    std::string line = std::string(name) + "\n";
+    int file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+    ssize_t written = write(file, line.data(), line.size());
+    static_cast<void>(written);
+    close(file);
+}
+
 CUresult run_kernel(CUcontext context, const Kernel* kernel, const LaunchShape& shape, const char* parameters) {
+    note_launch(kernel->name);
     DeviceMemoryWindow window(context->peers | 1u << context->device);
     std::string failure = run_grid(*kernel, shape, parameters);
     if (failure.empty()) return CUDA_SUCCESS;

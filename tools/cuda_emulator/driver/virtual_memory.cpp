@@ -155,6 +155,7 @@ Range mapped_range(CUdeviceptr address) {
 bool is_reserved(CUdeviceptr address) { return find_reservation(address) != reservations().end(); }
 
 void set_mappings_accessible(unsigned devices, bool accessible) {
+    if (!accessible && !memory_is_guarded()) return;
     for (auto& entry : mappings()) {
         if (!(entry.second.devices & devices)) continue;
         mprotect(pointer(entry.first), entry.second.size, accessible ? PROT_READ | PROT_WRITE : PROT_NONE);
