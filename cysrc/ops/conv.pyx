@@ -529,7 +529,7 @@ cdef int64_t product(int n, const int64_t* sizes) noexcept:
 
 cdef TensorBase without_work(int ndim, const int64_t* sizes, TensorBase like, TensorBase bias):
     """The result of a convolution that has no products to add: zeros, or the bias."""
-    cdef TensorBase r = empty_tensor(ndim, sizes, like.dtype, like.device_type)
+    cdef TensorBase r = empty_tensor(ndim, sizes, like.dtype, place_of(like))
     cdef int64_t strides[5]
     cdef Scalar zero
     cdef int i

@@ -4,6 +4,20 @@
 from tensorrt_lite._C.core.device import channels_last
 from tensorrt_lite._C.core.kernels cimport *
 
+# on CUDA, set by cysrc/cuda/pool.pyx
+cdef enum:
+    DEVICE_MAX = 0
+    DEVICE_MAX_BACKWARD = 1
+    DEVICE_AVERAGE = 2
+    DEVICE_AVERAGE_BACKWARD = 3
+
+cdef int (*device_pool)(int which, const pool_shape* s, bint last, bint adaptive, TensorBase x, TensorBase y, TensorBase indices) except -1
+
+
+def _set_device_kernels(size_t pool):
+    (<void**>&device_pool)[0] = <void*>pool
+
+
 cdef struct PoolRun:
     const max_pool_kernels* maxima
     avg_pool_fn average
@@ -117,8 +131,8 @@ cdef TensorBase pool_result(TensorBase x, int64_t h, int64_t w, int dtype, bint 
     checked_numel(x.ndim, sizes)
     if last:
         channels_last_strides(4, sizes, strides)
-        return empty_strided_tensor(4, sizes, strides, dtype, x.device_type)
-    return empty_tensor(x.ndim, sizes, dtype, x.device_type)
+        return empty_strided_tensor(4, sizes, strides, dtype, place_of(x))
+    return empty_tensor(x.ndim, sizes, dtype, place_of(x))
 
 
 cdef TensorBase dense_as(TensorBase x, bint last):
@@ -129,7 +143,7 @@ cdef TensorBase dense_as(TensorBase x, bint last):
     if is_channels_last(x):
         return x
     channels_last_strides(4, x.sizes, strides)
-    r = empty_strided_tensor(4, x.sizes, strides, x.dtype, x.device_type)
+    r = empty_strided_tensor(4, x.sizes, strides, x.dtype, place_of(x))
     copy_elements(r, x)
     return r
 
@@ -161,6 +175,9 @@ cdef object max_pool2d_with_indices_cpu(TensorBase self, const Dims* kernel_size
     if r.s.in_h * r.s.in_w >= (<int64_t>1 << 31):
         raise RuntimeError("max_pool2d: planes of 2**31 elements and more are not supported")
     x = dense_as(self, last)
+    if y.device_type == DEV_CUDA:
+        device_pool(DEVICE_MAX, &r.s, last, False, x, y, indices)
+        return y, indices
     r.last = last
     r.x = data_of(x)
     r.y = data_of(y)
@@ -192,13 +209,32 @@ cdef TensorBase max_pool_backward_cpu(TensorBase grad, TensorBase self, TensorBa
     return d
 
 
+cdef TensorBase max_pool_backward_cuda(TensorBase grad, TensorBase self, TensorBase indices, object window):
+    """The same from the windows that cover each element."""
+    cdef pool_shape s
+    cdef Dims k, st, pad, dil
+    cdef bint last = lies_last(self)
+    cdef TensorBase d = pool_result(self, self.sizes[self.ndim - 2], self.sizes[self.ndim - 1], grad.dtype, last)
+    if window is None:
+        adaptive_shape(&s, "adaptive_max_pool2d", self.ndim, self.sizes, grad.sizes[grad.ndim - 2], grad.sizes[grad.ndim - 1])
+    else:
+        for given, name in zip(window, ("kernel_size", "stride", "padding", "dilation")):
+            parse_dims(given, &k if name == "kernel_size" else &st if name == "stride" else &pad if name == "padding" else &dil, "max_pool2d", name)
+        pool_shape_of(&s, "max_pool2d", self.ndim, self.sizes, &k, &st, &pad, &dil, window[4])
+    device_pool(DEVICE_MAX_BACKWARD, &s, last, window is None, dense_as(grad, last), d, dense_as(indices, last))
+    return d
+
+
 cdef object pooled_tangent(object tangent, object indices):
     return tangent.flatten(-2).gather(-1, indices.flatten(-2)).reshape(indices.shape)
 
 
-cdef object max_pool_gradient(object grad, object self, object indices):
+cdef object max_pool_gradient(object grad, object self, object indices, object window):
+    """window: (kernel_size, stride, padding, dilation, ceil_mode), or None of adaptive pooling."""
     if grad is None:
         return None
+    if not grad_mode() and (<TensorBase>grad).device_type == DEV_CUDA and (<TensorBase>grad).numel:
+        return max_pool_backward_cuda(grad, self, indices, window)
     if not grad_mode():
         return max_pool_backward_cpu(grad, self, indices)
     flat = list(self.shape[:-2])
@@ -221,6 +257,9 @@ cdef TensorBase _avg_pool2d_cpu(TensorBase self, const Dims* kernel_size, const 
     if self.device_type == DEV_META or y.numel == 0:
         return y
     x = dense_as(self, last)
+    if y.device_type == DEV_CUDA:
+        device_pool(DEVICE_AVERAGE, &r.s, last, False, x, y, None)
+        return y
     r.average = kernels.last if last else kernels.planes
     r.x = data_of(x)
     r.y = data_of(y)
@@ -234,8 +273,8 @@ cdef TensorBase shaped_like(TensorBase g, const Dims* size, bint last):
     checked_numel(size.n, size.v)
     if last:
         channels_last_strides(4, size.v, strides)
-        return empty_strided_tensor(4, size.v, strides, g.dtype, g.device_type)
-    return empty_tensor(size.n, size.v, g.dtype, g.device_type)
+        return empty_strided_tensor(4, size.v, strides, g.dtype, place_of(g))
+    return empty_tensor(size.n, size.v, g.dtype, place_of(g))
 
 
 cdef int check_gradient(TensorBase g, const Dims* size, int64_t h, int64_t w, str op) except -1:
@@ -260,6 +299,9 @@ cdef TensorBase _avg_pool2d_backward_cpu(TensorBase grad_output, const Dims* siz
     if d.device_type == DEV_META or d.numel == 0:
         return d
     g = dense_as(grad_output, last)
+    if d.device_type == DEV_CUDA:
+        device_pool(DEVICE_AVERAGE_BACKWARD, &r.s, last, False, g, d, None)
+        return d
     r.average = kernels.backward_last if last else kernels.backward_planes
     r.x = data_of(g)
     r.y = data_of(d)
@@ -303,6 +345,9 @@ cdef TensorBase _adaptive_avg_pool2d_cpu(TensorBase self, const Dims* output_siz
     if self.device_type == DEV_META or y.numel == 0:
         return y
     x = dense_as(self, last)
+    if y.device_type == DEV_CUDA:
+        device_pool(DEVICE_AVERAGE, &r.s, last, True, x, y, None)
+        return y
     r.average = kernels.last if last else kernels.planes
     r.x = data_of(x)
     r.y = data_of(y)
@@ -332,6 +377,9 @@ cdef TensorBase _adaptive_avg_pool2d_backward_cpu(TensorBase grad_output, const 
         fill_elements(d, &zero)
         return d
     g = dense_as(grad_output, last)
+    if d.device_type == DEV_CUDA:
+        device_pool(DEVICE_AVERAGE_BACKWARD, &r.s, last, True, g, d, None)
+        return d
     r.average = kernels.backward_last if last else kernels.backward_planes
     r.x = data_of(g)
     r.y = data_of(d)
@@ -369,6 +417,9 @@ cdef object _adaptive_max_pool2d_cpu(TensorBase self, const Dims* output_size):
     if self.device_type == DEV_META or y.numel == 0:
         return y, indices
     x = dense_as(self, r.last)
+    if y.device_type == DEV_CUDA:
+        device_pool(DEVICE_MAX, &r.s, r.last, True, x, y, indices)
+        return y, indices
     r.x = data_of(x)
     r.y = data_of(y)
     r.indices = <int64_t*>data_of(indices)

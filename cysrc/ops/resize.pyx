@@ -92,6 +92,14 @@ cdef task_fn window_columns = trt_window_columns
 cdef task_fn window_images = trt_window_images
 
 
+# of (x, y, channels_last, tables of the dimensions) on CUDA, set by cysrc/cuda/pool.pyx
+cdef int (*device_resample)(TensorBase x, TensorBase y, bint last, list tables) except -1
+
+
+def _set_device_kernels(size_t resample_):
+    (<void**>&device_resample)[0] = <void*>resample_
+
+
 # ---- interpolation -------------------------------------------------------------------------------------------------
 
 cdef object make_axis(ResizeAxis* t, const ResizeRule* rule, bint transposed):
@@ -154,6 +162,8 @@ cdef int resample(TensorBase x, TensorBase y, int kind, object scales, bint alig
     cdef int64_t ones_size = 5, work
     cdef TensorBase ones = empty_tensor(1, &ones_size, I64, DEV_CPU)
     cdef trt_block* scratch
+    if x.device_type == DEV_CUDA:
+        return resample_on_device(x, y, kind, scales, align_corners, antialias, transposed)
     cdef list held = []
     memset(data_of(ones), 0, 40)
     (<int64_t*>data_of(ones))[1] = 1
@@ -189,6 +199,29 @@ cdef int resample(TensorBase x, TensorBase y, int kind, object scales, bint alig
     return 0
 
 
+cdef int resample_on_device(TensorBase x, TensorBase y, int kind, object scales, bint align_corners, bint antialias, bint transposed) except -1:
+    """The tables are made here, a few numbers for each position along a dimension; the device applies those of all dimensions at once."""
+    cdef ResizeRule rule
+    cdef ResizeAxis axis
+    cdef int k, n = x.ndim - 2
+    cdef list tables = []
+    if category[x.dtype] != CAT_FLOAT:
+        raise NotImplementedError(f"\"upsample_cuda\" not implemented for '{type_text(x)}'")
+    rule.kind = kind
+    rule.align_corners = align_corners
+    rule.antialias = antialias
+    rule.is_double = x.dtype == F64
+    for k in range(n):
+        rule.sources = (y if transposed else x).sizes[2 + k]
+        rule.out = (x if transposed else y).sizes[2 + k]
+        axis_scale(scales, k, &rule.scale)
+        tables.append(tuple([t.to((<object>x).device) for t in make_axis(&axis, &rule, transposed)[:3]]))
+    if n < 3:
+        one = _ops.tensor([0, 1], dtype=dtype_of(I64), device=(<object>x).device), _ops.zeros(1, dtype=dtype_of(I32), device=(<object>x).device), _ops.ones(1, dtype=dtype_of(F64 if rule.is_double else F32), device=(<object>x).device)
+        tables = [one] * (3 - n) + tables
+    return device_resample(x, y, not y.contiguous, tables)
+
+
 cdef inline bint lies_last(TensorBase x) noexcept:
     return x.ndim == 4 and not x.contiguous and is_channels_last(x)
 
@@ -202,7 +235,7 @@ cdef TensorBase laid(TensorBase x, bint last):
     if is_channels_last(x):
         return x
     channels_last_strides(4, x.sizes, strides)
-    r = empty_strided_tensor(4, x.sizes, strides, x.dtype, x.device_type)
+    r = empty_strided_tensor(4, x.sizes, strides, x.dtype, place_of(x))
     copy_elements(r, x)
     return r
 
@@ -212,8 +245,8 @@ cdef TensorBase fresh_image(TensorBase like, const int64_t* sizes, bint last):
     checked_numel(like.ndim, sizes)
     if last:
         channels_last_strides(4, sizes, strides)
-        return empty_strided_tensor(4, sizes, strides, like.dtype, like.device_type)
-    return empty_tensor(like.ndim, sizes, like.dtype, like.device_type)
+        return empty_strided_tensor(4, sizes, strides, like.dtype, place_of(like))
+    return empty_tensor(like.ndim, sizes, like.dtype, place_of(like))
 
 
 cdef int check_sizes(TensorBase x, int n, const int64_t* size, str name) except -1:
@@ -322,7 +355,7 @@ cdef TensorBase grid_sampler_cpu(TensorBase input, TensorBase grid, int64_t inte
         sizes[k] = input.sizes[k] if k < 2 else grid.sizes[k - 1]
     checked_numel(input.ndim, sizes)
     if input.device_type == DEV_META:
-        return empty_tensor(input.ndim, sizes, input.dtype, input.device_type)
+        return empty_tensor(input.ndim, sizes, input.dtype, place_of(input))
     x, g = compute_typed(input), compute_typed(grid)
     y = empty_tensor(input.ndim, sizes, x.dtype, DEV_CPU)
     blocks = fill_grid(&a, input, grid, interpolation_mode, padding_mode, align_corners)
@@ -425,7 +458,7 @@ cdef TensorBase im2col_cpu(TensorBase self, const Dims* kernel_size, const Dims*
     sizes[n - 2] = a.lh
     if mul_overflow(sizes[n - 3], a.kh * a.kw, &sizes[n - 3]) or mul_overflow(a.lh, a.lw, &sizes[n - 2]):
         raise RuntimeError("im2col: the result is too large")
-    y = empty_tensor(n - 1, sizes, self.dtype, self.device_type)
+    y = empty_tensor(n - 1, sizes, self.dtype, place_of(self))
     if self.device_type == DEV_META or y.numel == 0:
         return y
     x = contiguous_of(self)
@@ -463,7 +496,7 @@ cdef TensorBase col2im_cpu(TensorBase self, const Dims* output_size, const Dims*
     sizes[n] = a.width
     checked_numel(n + 1, sizes)
     if self.device_type == DEV_META:
-        return empty_tensor(n + 1, sizes, code, self.device_type)
+        return empty_tensor(n + 1, sizes, code, place_of(self))
     x = compute_typed(self)
     y = empty_tensor(n + 1, sizes, x.dtype, DEV_CPU)
     memset(data_of(y), 0, y.numel * ITEM_SIZE[y.dtype])

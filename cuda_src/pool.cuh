@@ -1,0 +1,192 @@
+// Pooling over planes, and resampling by tables of taps. One thread makes one element of a result, of forward and backward passes
+// alike: gradients gather from the windows that cover an element, so that nothing is added atomically. The host is cysrc/cuda/pool.pyx.
+#pragma once
+
+#include "iteration.cuh"
+
+namespace trt {
+
+// Mirrored by the host; the first fields are loops/pool.h's pool_shape.
+struct Pool {
+    long long channels, in_h, in_w, out_h, out_w;
+    long long kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w;
+    long long count_include_pad, divisor_override;
+    long long numel;          // of what is written
+    int last, adaptive;       // channels_last; windows of adaptive pooling
+    const void* x;
+    void* y;
+    long long* indices;       // of maxima, in the flattened plane
+};
+
+struct Place {
+    long long h, w, base, step;  // base: of the plane in an image of the other size; step between its positions
+};
+
+// Position i of an image of size h x w, and its plane in one of size other_h x other_w.
+__device__ __forceinline__ Place place_of(const Pool& p, long long i, long long h, long long w, long long other) {
+    Place at;
+    if (p.last) {
+        const long long c = i % p.channels, position = i / p.channels;
+        at.w = position % w;
+        at.h = position / w % h;
+        at.base = position / w / h * other * p.channels + c;
+        at.step = p.channels;
+    } else {
+        at.w = i % w;
+        at.h = i / w % h;
+        at.base = i / w / h * other;
+        at.step = 1;
+    }
+    return at;
+}
+
+struct Span {
+    long long begin, end;
+};
+
+// The inputs of window o, from `first` on in steps of the dilation, cut to the input.
+__device__ __forceinline__ Span window(bool adaptive, long long o, long long in, long long out, long long kernel, long long stride, long long pad, long long dilation) {
+    if (adaptive) return {o * in / out, ((o + 1) * in + out - 1) / out};
+    long long begin = o * stride - pad, end = begin + (kernel - 1) * dilation + 1;
+    if (begin < 0) begin += (-begin + dilation - 1) / dilation * dilation;
+    return {begin, end < in ? end : in};
+}
+
+// The windows that may cover input i.
+__device__ __forceinline__ Span covering(bool adaptive, long long i, long long in, long long out, long long kernel, long long stride, long long pad, long long dilation) {
+    if (adaptive) return {i * out / in, ((i + 1) * out + in - 1) / in};
+    const long long reach = i + pad - (kernel - 1) * dilation, end = (i + pad) / stride + 1;
+    return {reach > 0 ? (reach + stride - 1) / stride : 0, end < out ? end : out};
+}
+
+#define TRT_EACH(i, n)                                                                                                \
+    for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x, step_ = static_cast<long long>(gridDim.x) * blockDim.x; \
+         i < (n); i += step_)
+#define TRT_WINDOW_H(o) window(p.adaptive, o, p.in_h, p.out_h, p.kernel_h, p.stride_h, p.pad_h, p.dilation_h)
+#define TRT_WINDOW_W(o) window(p.adaptive, o, p.in_w, p.out_w, p.kernel_w, p.stride_w, p.pad_w, p.dilation_w)
+
+template <class T>
+__device__ __forceinline__ void pool_max(const Pool& p) {
+    const long long step_h = p.adaptive ? 1 : p.dilation_h, step_w = p.adaptive ? 1 : p.dilation_w;
+    TRT_EACH(i, p.numel) {
+        const Place at = place_of(p, i, p.out_h, p.out_w, p.in_h * p.in_w);
+        const Span rows = TRT_WINDOW_H(at.h), columns = TRT_WINDOW_W(at.w);
+        const T* const plane = static_cast<const T*>(p.x) + at.base;
+        long long found = rows.begin * p.in_w + columns.begin;
+        compute_t<T> best = convert<compute_t<T>>(plane[found * at.step]);
+        for (long long h = rows.begin; h < rows.end; h += step_h) {
+            for (long long w = columns.begin; w < columns.end; w += step_w) {
+                const compute_t<T> value = convert<compute_t<T>>(plane[(h * p.in_w + w) * at.step]);
+                if (value > best || (value != value && best == best)) {
+                    best = value;
+                    found = h * p.in_w + w;
+                }
+            }
+        }
+        static_cast<T*>(p.y)[i] = convert<T>(best);
+        p.indices[i] = found;
+    }
+}
+
+// x: the gradient of the maxima, y: that of the input.
+template <class T>
+__device__ __forceinline__ void pool_max_backward(const Pool& p) {
+    TRT_EACH(i, p.numel) {
+        const Place at = place_of(p, i, p.in_h, p.in_w, p.out_h * p.out_w);
+        const Span rows = covering(p.adaptive, at.h, p.in_h, p.out_h, p.kernel_h, p.stride_h, p.pad_h, p.dilation_h);
+        const Span columns = covering(p.adaptive, at.w, p.in_w, p.out_w, p.kernel_w, p.stride_w, p.pad_w, p.dilation_w);
+        const long long own = at.h * p.in_w + at.w;
+        compute_t<T> sum = 0;
+        for (long long h = rows.begin; h < rows.end; h++) {
+            for (long long w = columns.begin; w < columns.end; w++) {
+                const long long o = at.base + (h * p.out_w + w) * at.step;
+                if (p.indices[o] == own) sum += convert<compute_t<T>>(static_cast<const T*>(p.x)[o]);
+            }
+        }
+        static_cast<T*>(p.y)[i] = convert<T>(sum);
+    }
+}
+
+// What the sum of window (oh, ow) is divided by.
+__device__ __forceinline__ long long divisor_of(const Pool& p, long long oh, long long ow, const Span& rows, const Span& columns) {
+    if (!p.adaptive && p.divisor_override) return p.divisor_override;
+    if (p.adaptive || !p.count_include_pad) return (rows.end - rows.begin) * (columns.end - columns.begin);
+    const long long h = oh * p.stride_h - p.pad_h, w = ow * p.stride_w - p.pad_w;
+    const long long below = h + p.kernel_h < p.in_h + p.pad_h ? h + p.kernel_h : p.in_h + p.pad_h;
+    const long long right = w + p.kernel_w < p.in_w + p.pad_w ? w + p.kernel_w : p.in_w + p.pad_w;
+    return (below - h) * (right - w);
+}
+
+template <class T>
+__device__ __forceinline__ void pool_average(const Pool& p) {
+    TRT_EACH(i, p.numel) {
+        const Place at = place_of(p, i, p.out_h, p.out_w, p.in_h * p.in_w);
+        const Span rows = TRT_WINDOW_H(at.h), columns = TRT_WINDOW_W(at.w);
+        const T* const plane = static_cast<const T*>(p.x) + at.base;
+        compute_t<T> sum = 0;
+        for (long long h = rows.begin; h < rows.end; h++) {
+            for (long long w = columns.begin; w < columns.end; w++) sum += convert<compute_t<T>>(plane[(h * p.in_w + w) * at.step]);
+        }
+        static_cast<T*>(p.y)[i] = rows.begin < rows.end && columns.begin < columns.end
+            ? convert<T>(sum / static_cast<compute_t<T>>(divisor_of(p, at.h, at.w, rows, columns))) : convert<T>(0);
+    }
+}
+
+template <class T>
+__device__ __forceinline__ void pool_average_backward(const Pool& p) {
+    TRT_EACH(i, p.numel) {
+        const Place at = place_of(p, i, p.in_h, p.in_w, p.out_h * p.out_w);
+        const Span outs = covering(p.adaptive, at.h, p.in_h, p.out_h, p.kernel_h, p.stride_h, p.pad_h, p.dilation_h);
+        const Span across = covering(p.adaptive, at.w, p.in_w, p.out_w, p.kernel_w, p.stride_w, p.pad_w, p.dilation_w);
+        compute_t<T> sum = 0;
+        for (long long h = outs.begin; h < outs.end; h++) {
+            for (long long w = across.begin; w < across.end; w++) {
+                const Span rows = TRT_WINDOW_H(h), columns = TRT_WINDOW_W(w);
+                sum += convert<compute_t<T>>(static_cast<const T*>(p.x)[at.base + (h * p.out_w + w) * at.step]) /
+                       static_cast<compute_t<T>>(divisor_of(p, h, w, rows, columns));
+            }
+        }
+        static_cast<T*>(p.y)[i] = convert<T>(sum);
+    }
+}
+
+// ---- resampling --------------------------------------------------------------------------------------------------------
+
+// Result o of a dimension: the sum of weight[k] x[index[k]] for k from start[o] to start[o + 1].
+template <class W>
+struct Taps {
+    const long long* start;
+    const int* index;
+    const W* weight;
+};
+
+template <class W>
+struct Resample {
+    const void* x;
+    void* y;
+    long long numel, inner;                // inner: channels of channels_last, otherwise 1
+    long long in[3], out[3];
+    Taps<W> taps[3];
+};
+
+template <class T, class W>
+__device__ __forceinline__ void resample(const Resample<W>& p) {
+    TRT_EACH(i, p.numel) {
+        const long long c = i % p.inner, position = i / p.inner;
+        const long long o[3] = {position / p.out[2] / p.out[1] % p.out[0], position / p.out[2] % p.out[1], position % p.out[2]};
+        const long long plane = position / p.out[2] / p.out[1] / p.out[0];
+        const T* const x = static_cast<const T*>(p.x) + plane * p.in[0] * p.in[1] * p.in[2] * p.inner + c;
+        W sum = 0;
+        for (long long a = p.taps[0].start[o[0]]; a < p.taps[0].start[o[0] + 1]; a++) {
+            for (long long b = p.taps[1].start[o[1]]; b < p.taps[1].start[o[1] + 1]; b++) {
+                const T* const line = x + (p.taps[0].index[a] * p.in[1] + p.taps[1].index[b]) * p.in[2] * p.inner;
+                W part = 0;
+                for (long long k = p.taps[2].start[o[2]]; k < p.taps[2].start[o[2] + 1]; k++) part += p.taps[2].weight[k] * convert<W>(line[p.taps[2].index[k] * p.inner]);
+                sum += p.taps[0].weight[a] * p.taps[1].weight[b] * part;
+            }
+        }
+        static_cast<T*>(p.y)[i] = convert<T>(sum);
+    }
+}
+
+}  // namespace trt

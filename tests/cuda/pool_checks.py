@@ -1,0 +1,54 @@
+"""Pooling and resampling on CUDA beside the CPU's; run by test_families.py through device_checks.py."""
+
+from __future__ import annotations
+
+import tensorrt_lite as torch
+from device_checks import agree
+from tensorrt_lite.nn import functional as F
+
+
+def images(*shape: int, last: bool = False, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """A random tensor that wants a gradient, contiguous or channels_last."""
+    x = torch.randn(*shape).to(dtype)
+    return (x.to(memory_format=torch.channels_last) if last else x).requires_grad_()
+
+
+def check_maxima(order: str) -> None:
+    """Windows that overlap, leave gaps, are padded and dilated; both layouts; where the maxima were."""
+    for window in ({"kernel_size": 2}, {"kernel_size": (3, 2), "stride": (2, 1), "padding": 1}, {"kernel_size": 2, "dilation": 2, "stride": 3}, {"kernel_size": 3, "ceil_mode": True}):
+        for last in (False, True):
+            agree(F.max_pool2d, images(2, 3, 11, 13, last=last), **window)
+        agree(lambda x, w=window: F.max_pool2d(x, return_indices=True, **w), images(3, 9, 10), gradient=False)
+    agree(F.max_pool2d, images(1, 2, 8, 8, dtype=torch.bfloat16), kernel_size=2)
+    agree(F.max_pool1d, images(2, 3, 31), kernel_size=3, stride=2)
+    agree(F.max_pool3d, images(2, 3, 5, 6, 7), kernel_size=2)
+    for size in (1, (3, 5), (7, 2)):
+        agree(F.adaptive_max_pool2d, images(2, 3, 9, 11), size)
+        agree(F.adaptive_max_pool2d, images(2, 3, 9, 11, last=True), size)
+
+
+def check_averages(order: str) -> None:
+    """Divisors of every kind, adaptive windows, both layouts."""
+    for window in (
+        {"kernel_size": 2}, {"kernel_size": (3, 2), "stride": (2, 1), "padding": 1}, {"kernel_size": 3, "padding": 1, "count_include_pad": False},
+        {"kernel_size": 3, "stride": 2, "ceil_mode": True}, {"kernel_size": 2, "divisor_override": 3},
+    ):  # fmt: skip
+        for last in (False, True):
+            agree(F.avg_pool2d, images(2, 3, 11, 13, last=last), **window)
+    agree(F.avg_pool1d, images(2, 3, 31), kernel_size=3)
+    agree(F.avg_pool3d, images(2, 3, 5, 6, 7, dtype=torch.float64), kernel_size=2)
+    for size in (1, (3, 5), (13, 12)):
+        agree(F.adaptive_avg_pool2d, images(2, 3, 9, 11), size)
+        agree(F.adaptive_avg_pool2d, images(2, 3, 9, 11, last=True), size)
+
+
+def check_resampling() -> None:
+    """interpolate in every mode, up and down, and its gradient."""
+    for mode in ("nearest", "nearest-exact", "bilinear", "bicubic"):
+        for size in ((14, 9), (5, 21)):
+            agree(lambda x, m=mode, s=size: F.interpolate(x, size=s, mode=m), images(2, 3, 7, 10))
+        agree(lambda x, m=mode: F.interpolate(x, scale_factor=2, mode=m), images(2, 3, 7, 10, last=True))
+    agree(lambda x: F.interpolate(x, size=(3, 4), mode="bilinear", antialias=True), images(1, 2, 11, 13))
+    agree(lambda x: F.interpolate(x, size=(9, 8), mode="bilinear", align_corners=True), images(1, 2, 5, 6, dtype=torch.float64))
+    agree(lambda x: F.interpolate(x, size=9, mode="linear"), images(1, 2, 5))
+    agree(lambda x: F.interpolate(x, size=(4, 5, 6), mode="trilinear"), images(1, 2, 3, 7, 5))
