@@ -1,0 +1,137 @@
+"""Operators on a device against the same operators on the CPU: forward and gradient on OpInfo's float32 samples.
+
+    python -m tests.conformance.device [--ops a,b] [--samples 6] [--jobs 2] [--failures 3]
+
+An operator is `missing` when it raises NotImplementedError for want of a kernel; device_missing.txt lists those that may be. Each operator runs
+in a process of its own, since this one never opens the device.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import itertools
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.testing._internal.opinfo.core import OpInfo
+
+from . import kinds, opinfo
+from .compare import Judge, Observed
+from .kinds import Case
+from .library import Library
+from .runner import Report, run_isolated
+
+LISTED = Path(__file__).parent / "device_missing.txt"
+# Their samples' outcome is drawn by the device's own generator, or is memory that nobody wrote.
+_UNCOMPARED = opinfo.RANDOM | opinfo.UNINITIALISED
+
+
+class OnDevice(Library):
+    """The library under test with every tensor on a device."""
+
+    def __init__(self, module: Any, device: str) -> None:
+        super().__init__(module)
+        self.device = device
+
+    def _flat(self, source: torch.Tensor) -> Any:
+        return super()._flat(source).to(self.device)
+
+    def _from_torch(self, value: Any, storages: dict[Any, Any], seen: dict[int, Any]) -> Any:
+        if isinstance(value, torch.device) and value.type == "cpu":
+            return self.module.device(self.device)
+        return super()._from_torch(value, storages, seen)
+
+    def to_torch(self, value: Any) -> Any:
+        return super().to_torch(value.cpu() if self.is_tensor(value) else value)
+
+
+def listed_missing() -> set[str]:
+    """Operators that have no kernel yet."""
+    return {line.partition("#")[0].strip() for line in LISTED.read_text().splitlines()} - {""}
+
+
+def cases(op: OpInfo, limit: int) -> list[tuple[str, Any]]:
+    """(label, function of a Library) for forward calls and gradients of the first float32 samples (of another dtype where there is no float32)."""
+    dtype = torch.float32 if op.supports_dtype(torch.float32, "cpu") else opinfo.dtypes(op)[0]
+    found: list[tuple[str, Any]] = []
+    for sample in itertools.islice(opinfo.samples(op, dtype), limit):
+        case: Case = kinds._call_case(op, opinfo.describe(sample), sample, lambda library: library.function(op))
+        found.append((case.label, case.run))
+    if op.supports_autograd and dtype == torch.float32:
+        for sample in itertools.islice(opinfo.samples(op, dtype, requires_grad=True), limit):
+            found.append(
+                (
+                    "gradient: " + opinfo.describe(sample),
+                    lambda library, sample=sample: kinds._attempt(
+                        lambda: kinds.derivatives(op, library, library.function(op), sample, 1, False)
+                    ),
+                )
+            )
+    return found
+
+
+def _lacks_kernel(found: Observed) -> bool:
+    return isinstance(found.error, NotImplementedError)
+
+
+def run(op: OpInfo, device: str, limit: int) -> Report:
+    """Compares up to `limit` samples; missing when any of them wants a kernel that does not exist."""
+    import tensorrt_lite
+
+    cpu, there = Library(tensorrt_lite), OnDevice(tensorrt_lite, device)
+    tolerances = {dtype: (max(rtol, 1e-4), max(atol, 1e-5)) for dtype, (rtol, atol) in opinfo.tolerances(op).items() if dtype.is_floating_point}
+    judge = Judge(tolerances, values=op.name not in _UNCOMPARED)
+    report = Report()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for label, call in cases(op, limit):
+            expected, actual = call(cpu), call(there)
+            report.total += 1
+            if _lacks_kernel(actual) and not _lacks_kernel(expected):
+                return Report(total=report.total, status="missing", failures=[str(actual.error).splitlines()[0]])
+            hard = [item for item in judge(actual, expected) if item.level not in ("strides", "aliases")]
+            if not hard:
+                report.passed += 1
+            elif len(report.failures) < 3:
+                report.failures.append(f"{label}: {hard[0].level}: {hard[0].message}")
+    if report.passed < report.total:
+        report.status = "failed"
+    return report
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--ops", help="comma-separated names")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--samples", type=int, default=6)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--failures", type=int, default=3)
+    parser.add_argument("--timeout", type=float, default=300.0)
+    given = parser.parse_args(arguments)
+    operators = opinfo.entries(given.ops.split(",") if given.ops else None)
+    calls = [(name, functools.partial(run, op, given.device, given.samples)) for name, op in operators.items()]
+    table = {}
+    for name, report in run_isolated(calls, given.timeout, given.jobs):
+        table[name] = report
+        if report.status not in ("ok", "missing") or given.ops:
+            print(f"{name}: {report.status} {report.text()}", *report.failures[: given.failures], sep="\n    ", flush=True)
+    status = {s: sorted(n for n, r in table.items() if r.status == s) for s in ("ok", "missing", "failed", "crashed", "timeout")}
+    passed = sum(r.passed for r in table.values())
+    print(f"{passed} samples of {len(status['ok'])} operators agree; " + ", ".join(f"{s} {len(n)}" for s, n in status.items() if s != "ok"))
+    print("missing:", *status["missing"])
+    wrong = [n for s in ("failed", "crashed", "timeout") for n in status[s]]
+    allowed = listed_missing()
+    unlisted, stale = sorted(set(status["missing"]) - allowed), sorted(allowed & set(status["ok"]))
+    if unlisted:
+        print("missing and not listed:", *unlisted)
+    if stale:
+        print("listed as missing and present:", *stale)
+    return 1 if wrong or unlisted or stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
