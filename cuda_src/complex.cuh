@@ -46,6 +46,17 @@ TRT_COMPLEX(complex<T>) operator/(complex<T> x, complex<T> y) {
 }
 TRT_COMPLEX(bool) operator==(complex<T> x, complex<T> y) { return x.re == y.re && x.im == y.im; }
 TRT_COMPLEX(bool) operator!=(complex<T> x, complex<T> y) { return x.re != y.re || x.im != y.im; }
+// A real number beside a complex one: its type is the complex one's part, whatever it was.
+template <class T>
+struct Same { using type = T; };
+template <class T>
+using part = typename Same<T>::type;
+TRT_COMPLEX(complex<T>) operator+(part<T> x, complex<T> y) { return {x + y.re, y.im}; }
+TRT_COMPLEX(complex<T>) operator-(part<T> x, complex<T> y) { return {x - y.re, -y.im}; }
+TRT_COMPLEX(complex<T>) operator*(part<T> x, complex<T> y) { return {x * y.re, x * y.im}; }
+TRT_COMPLEX(complex<T>) operator*(complex<T> x, part<T> y) { return {x.re * y, x.im * y}; }
+TRT_COMPLEX(complex<T>) operator/(complex<T> x, part<T> y) { return {x.re / y, x.im / y}; }
+TRT_COMPLEX(bool) operator==(part<T> x, complex<T> y) { return x == y.re && y.im == 0; }
 TRT_COMPLEX(bool) operator!=(complex<T> x, int) { return x.re != 0 || x.im != 0; }
 TRT_COMPLEX(bool) operator!(complex<T> x) { return x.re == 0 && x.im == 0; }
 TRT_COMPLEX(complex<T>) conj(complex<T> x) { return {x.re, -x.im}; }

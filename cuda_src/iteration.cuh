@@ -10,8 +10,7 @@
 // Storage types __half and __nv_bfloat16 reach f as float, and its result is converted back.
 #pragma once
 
-#include "complex.cuh"
-#include "scalar_math.cuh"
+#include "complex_math.cuh"
 
 namespace trt {
 

@@ -17,12 +17,12 @@ def pointwise_source(name: str, dtype: int) -> str:
     """The kernels of loop `name` (an operator, or the fused gradient of one) computing in the dtype of this code. KeyError without one."""
     from tensorrt_lite._C.cuda.expressions import EXPRESSIONS
 
-    operands, parameters, first_bool, texts, output = EXPRESSIONS[name]
+    operands, parameters, conditions, texts, output = EXPRESSIONS[name]
     suffix = TYPES[dtype][0]
     expression = next((text for dtypes, text in texts.items() if suffix in dtypes), None)
     if expression is None:
         raise KeyError(f"{name}: no expression for {suffix}")
-    inputs = [(f"v_{operand}", BOOL if first_bool and i == 0 else dtype) for i, operand in enumerate(operands)]
+    inputs = [(f"v_{operand}", BOOL if operand in conditions else dtype) for operand in operands]
     out = BOOL if output == "bool" else _REAL_PART.get(dtype, dtype) if output == "real" else dtype
     return _render(name, dtype, out, inputs, [f"v_{p}" for p in parameters], expression)
 

@@ -134,7 +134,7 @@ extern "C" __global__ void __launch_bounds__(trt::kPointwiseBlock)
 
 def expressions_source(operators: Iterable[Operator]) -> str:
     """The Python module of all pointwise loops, forward and fused backward, from which kernels are rendered at first use:
-    {name: (operands, parameters, first operand is bool, {dtypes: CUDA expression}, output: "same", "bool" or "real")}."""
+    {name: (operands, parameters, operands that are bool, {dtypes: CUDA expression}, output: "same", "bool" or "real")}."""
     table = {}
     for op in operators:
         if op.kind != "pointwise":
@@ -145,7 +145,7 @@ def expressions_source(operators: Iterable[Operator]) -> str:
             for dtype in loop.dtypes:
                 texts.setdefault(to_cuda(loop.expression(dtype), dtype), []).append(dtype)
             output = "bool" if loop.bool_out else "real" if loop.real_out else "same"
-            first_bool = loop.operand_type(loop.operands[0], "f32") == "b8"
-            table[loop.name] = (tuple(loop.operands), tuple(loop.params), first_bool, {tuple(v): k for k, v in texts.items()}, output)
+            conditions = tuple(n for n in loop.operands if loop.operand_type(n, "f32") == "b8")
+            table[loop.name] = (tuple(loop.operands), tuple(loop.params), conditions, {tuple(v): k for k, v in texts.items()}, output)
     text = pprint.pformat(table, width=160, compact=True, sort_dicts=False)
     return f'"""Generated from cysrc/ops/*.yaml: the scalar expressions of pointwise operators in CUDA C++."""\n\nEXPRESSIONS = {text}\n'
