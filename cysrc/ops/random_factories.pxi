@@ -328,6 +328,8 @@ def multinomial(TensorBase input not None, num_samples, replacement=False, *, ge
         check_out(out, "multinomial")
         if (<TensorBase>out).dtype != I64:
             raise RuntimeError(f"multinomial expects Long tensor out, got: {label(<TensorBase>out)}")
+    if input.device_type == DEV_CUDA:
+        raise NotImplementedError("Could not run 'multinomial' with arguments from the 'cuda' backend: it has no kernel there")
     if not 1 <= input.ndim <= 2:
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if category[input.dtype] != CAT_FLOAT:

@@ -187,6 +187,8 @@ def bincount(input, weights=None, minlength=0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if x.device_type == DEV_META:
         raise NotImplementedError("bincount(): the result's shape depends on the data, which meta tensors do not have")
+    if x.device_type == DEV_CUDA:
+        raise NotImplementedError("Could not run 'bincount' with arguments from the 'cuda' backend: it has no kernel there")
     if weights is not None and ((<TensorBase?>weights).ndim != 1 or (<TensorBase>weights).numel != x.numel):
         raise RuntimeError("weights should be 1-d and have the same length as input")
     # a copy of its own: another thread may not raise a value above the largest between the two passes
@@ -226,6 +228,8 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {n} for dimension 0")
     if x.device_type == DEV_META:
         return _ops.empty(n, dtype=dtype_of(x.dtype), device="meta")
+    if x.device_type == DEV_CUDA:
+        raise NotImplementedError("Could not run 'histc' with arguments from the 'cuda' backend: it has no kernel there")
     low, high = outer_edges(x, parse_double(min, "histc", "min"), parse_double(max, "histc", "max"), "histc")
     flat = _ops.zeros(x.numel, dtype=dtype_of(I64))
     number_bins(flat, input, _ops.linspace(low, high, n + 1, dtype=dtype_of(F64)), True, False)
@@ -293,7 +297,8 @@ cdef object histogram_of(object samples, list bins, object range, object weight,
 
 def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
     """(hist, bin_edges): counts or weights of elements in `bins` equal bins over range, or between the edges in the tensor bins."""
-    as_tensor_arg(input, "histogram", "input")
+    if as_tensor_arg(input, "histogram", "input").device_type == DEV_CUDA:
+        raise NotImplementedError("Could not run 'histogram' with arguments from the 'cuda' backend: it has no kernel there")
     counts, edges = histogram_of(input.detach().reshape(-1, 1), [bins], range, None if weight is None else (<object>as_tensor_arg(weight, "histogram", "weight")).detach().reshape(-1), density, "histogram")
     if isinstance(bins, TensorBase):
         edges[0] = edges[0].clone()
@@ -308,6 +313,8 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
 def histogramdd(input, bins, *, range=None, weight=None, density=False):
     """(hist, bin_edges) of points input (*, D): counts of shape bins, and a tuple of D vectors of edges."""
     cdef TensorBase x = as_tensor_arg(input, "histogramdd", "input")
+    if x.device_type == DEV_CUDA:
+        raise NotImplementedError("Could not run 'histogramdd' with arguments from the 'cuda' backend: it has no kernel there")
     if x.ndim < 2:
         raise RuntimeError(f"torch.histogramdd: input tensor should have at least 2 dimensions, but got {x.ndim}")
     dimensions = x.sizes[x.ndim - 1]
