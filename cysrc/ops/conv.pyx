@@ -47,6 +47,16 @@ cdef extern from *:
     """
     int next_slot "trt_next_slot"(int* n) noexcept nogil
 
+# on CUDA, set by cysrc/cuda/conv.pyx; sizes run over d, h, w
+cdef int (*device_convolve)(int what, bint last, int64_t samples, int64_t c_in, int64_t c_out, int64_t groups, const int64_t* inputs, const int64_t* outputs,
+                            const int64_t* taps, const int64_t* stride, const int64_t* padding, const int64_t* dilation, TensorBase a, TensorBase b, TensorBase bias,
+                            TensorBase out) except -1
+
+
+def _set_device_kernels(size_t convolve_):
+    (<void**>&device_convolve)[0] = <void*>convolve_
+
+
 cdef enum:
     FLOPS_PER_THREAD = 400000      # multiply-adds below which a second thread costs more than it brings
     EXACT_WORK = 20000             # multiply-adds up to which float32 is summed in double: the time goes elsewhere there (see is_short)
@@ -341,10 +351,10 @@ cdef bint wants_last(TensorBase a, TensorBase b) noexcept:
     return a.ndim == 5 and ((is_channels_last_3d(a) and not a.contiguous) or (is_channels_last_3d(b) and not b.contiguous))
 
 
-cdef TensorBase empty_last(int ndim, const int64_t* sizes, int dtype, int device_type):
+cdef TensorBase empty_last(int ndim, const int64_t* sizes, int dtype, int place):
     cdef int64_t strides[5]
     channels_last_strides(ndim, sizes, strides)
-    return empty_strided_tensor(ndim, sizes, strides, dtype, device_type)
+    return empty_strided_tensor(ndim, sizes, strides, dtype, place)
 
 
 cdef TensorBase in_order(TensorBase t, bint last):
@@ -352,9 +362,9 @@ cdef TensorBase in_order(TensorBase t, bint last):
     cdef TensorBase r
     if not last:
         return contiguous_of(t)
-    if is_channels_last(t):
+    if is_channels_last(t) or t.ndim == 5 and is_channels_last_3d(t):
         return t
-    r = empty_last(4, t.sizes, t.dtype, DEV_CPU)
+    r = empty_last(t.ndim, t.sizes, t.dtype, place_of(t))
     copy_elements(r, t)
     return r
 
@@ -475,6 +485,24 @@ cdef object run_complex(int what, Plan* p, TensorBase a, TensorBase b, int ndim,
     return cast_to(<TensorBase>_ops.view_as_complex(_ops.stack([re, im], -1)), code)
 
 
+cdef TensorBase run_on_device(int what, Plan* p, TensorBase a, TensorBase b, TensorBase bias, int ndim, const int64_t* sizes):
+    """Any type but bool, of one to three dimensions, contiguous or in channels_last."""
+    cdef bint last = wants_last(a, b)
+    cdef TensorBase out = empty_last(ndim, sizes, a.dtype, place_of(a)) if last else empty_tensor(ndim, sizes, a.dtype, place_of(a))
+    cdef int64_t x[3], y[3], k[3], st[3], pad[3], dil[3]
+    x[0], x[1], x[2] = p.depth, p.s.in_h, p.s.in_w
+    y[0], y[1], y[2] = p.out_d, p.s.out_h, p.s.out_w
+    k[0], k[1], k[2] = p.kernel_d, p.s.kernel_h, p.s.kernel_w
+    st[0], st[1], st[2] = p.stride_d, p.s.stride_h, p.s.stride_w
+    pad[0], pad[1], pad[2] = p.pad_d, p.s.pad_h, p.s.pad_w
+    dil[0], dil[1], dil[2] = p.dilation_d, p.s.dilation_h, p.s.dilation_w
+    if b.device_index != a.device_index or bias is not None and bias.device_index != a.device_index:
+        raise RuntimeError("convolution: Expected all tensors to be on the same device")
+    device_convolve(what, last, p.out[0], p.s.c_in // p.kernel_d if p.n == 3 else p.s.c_in, p.s.c_out, p.s.groups, x, y, k, st, pad, dil, in_order(a, last), in_order(b, last),
+                    None if bias is None else contiguous_of(bias), out)
+    return out
+
+
 cdef TensorBase run_typed(int what, Plan* p, TensorBase a, TensorBase b, TensorBase bias, int ndim, const int64_t* sizes):
     """Any element type; grad mode is off around the operators that the rare types are composed of."""
     cdef int code = a.dtype
@@ -482,6 +510,8 @@ cdef TensorBase run_typed(int what, Plan* p, TensorBase a, TensorBase b, TensorB
     cdef int saved_mode = state.grad_mode
     cdef TensorBase r
     cdef int i
+    if a.device_type == DEV_CUDA and code != BOOL:
+        return run_on_device(what, p, a, b, bias, ndim, sizes)
     if code == F32:
         return run_float(what, p, a, b, bias, ndim, sizes)
     if code == F64:
@@ -506,9 +536,9 @@ cdef TensorBase run_typed(int what, Plan* p, TensorBase a, TensorBase b, TensorB
 cdef TensorBase formatted(TensorBase r, TensorBase a, TensorBase b):
     """r, in channels_last when one of the operands is."""
     cdef TensorBase out
-    if not wants_last(a, b) or (r.ndim == 4 and is_channels_last(r)):
+    if not wants_last(a, b) or (r.ndim == 4 and is_channels_last(r)) or (r.ndim == 5 and is_channels_last_3d(r)):
         return r
-    out = empty_last(r.ndim, r.sizes, r.dtype, r.device_type)
+    out = empty_last(r.ndim, r.sizes, r.dtype, place_of(r))
     copy_elements(out, r)
     return out
 
