@@ -18,7 +18,7 @@ SOURCES := pyproject.toml $(wildcard setup.py MANIFEST.in) \
 # Programs of random calls in the sanitized build (docs/safety.md): how long, and from which seed.
 SANITIZE ?= --seconds 600 --jobs 2
 
-.PHONY: demo test lint types conformance bench sanitize wheel clean
+.PHONY: demo test test-cuda lint types conformance bench sanitize wheel clean
 
 # Trains a CNN on handwritten digits: accuracy on the terminal, plots and checkpoint in out/digits.
 demo: .venv/installed
@@ -27,6 +27,13 @@ demo: .venv/installed
 # The whole test suite, on the core built in place (an editable install).
 test: .venv-test/installed
 	.venv-test/bin/python -m pytest $(PYTEST_FLAGS) tests
+
+# Tensors on CUDA without a GPU: the tests of a device and PyTorch's operator samples beside the CPU, on the emulator.
+test-cuda: export TENSORRT_LITE_CUDA = emulate
+test-cuda: export TENSORRT_LITE_CUDA_CACHE ?= $(CURDIR)/build/cuda_kernels
+test-cuda: .venv-test/installed
+	.venv-test/bin/python -m pytest $(PYTEST_FLAGS) tests/cuda/device
+	.venv-test/bin/python -m tests.conformance.device --samples 3
 
 lint: .venv-test/installed
 	.venv-test/bin/ruff check .

@@ -143,7 +143,7 @@ def documentation_row(op: Operator) -> str:
     if isinstance(dtypes, list):
         dtypes = " ".join(dtypes)
     gradient = "yes" if op.backward else "no"
-    cuda = "emulated" if op.row.get("cuda") else "none"
+    cuda = "yes" if op.kind == "pointwise" or op.row.get("view") or op.row.get("composite") else "none"
     return f"| `{op.name}` | {op.family} | {op.kind} | {variants} | {dtypes} | {gradient} | {cuda} |"
 
 
@@ -152,7 +152,7 @@ def documentation(operators: list[Operator]) -> str:
     head = [
         "# Operators", "",
         "Written by the build, or by `python -m tools.codegen docs`, from the declarations in `cysrc/ops`. Functions that are written by hand over these (factories, `max`, `einsum`,",
-        "`__getitem__`, …) are not rows. Every operator has a CPU and a Meta kernel; a column says whether a CUDA kernel exists. Calling an operator on a device without",
+        "`__getitem__`, …) are not rows. Every operator has a CPU and a Meta kernel; the last column says whether it runs on CUDA. Calling an operator on a device without",
         "a kernel raises NotImplementedError with the operator's name and the key.", "",
         "| operator | family | kind | variants | dtypes | gradient | CUDA kernel |", "|---|---|---|---|---|---|---|",
     ]  # fmt: skip
