@@ -9,6 +9,20 @@ cdef enum:
     SUM = 2
 
 
+# What cysrc/cuda/softmax.pyx installs: (loss, logsumexp of the rows or None, sum of the weights), and the gradient; `lse` None is nll_loss.
+ctypedef object (*device_class_loss_fn)(TensorBase x, TensorBase target, TensorBase weight, int64_t reduction, int64_t ignore_index, double smoothing, bint nll)
+ctypedef object (*device_class_gradient_fn)(TensorBase grad, TensorBase like, TensorBase target, TensorBase weight, TensorBase lse, TensorBase total_weight,
+                                            int64_t reduction, int64_t ignore_index, double smoothing)
+cdef device_class_loss_fn device_class_loss
+cdef device_class_gradient_fn device_class_gradient
+
+
+def _install_device_kernels(size_t loss, size_t gradient):
+    global device_class_loss, device_class_gradient
+    device_class_loss = <device_class_loss_fn>loss
+    device_class_gradient = <device_class_gradient_fn>gradient
+
+
 cdef double read_real(const char* p, int code, int64_t i) noexcept nogil:
     return (<const float*>p)[i] if code == F32 else (<const double*>p)[i]
 
@@ -88,8 +102,11 @@ cdef object _nll_loss_cpu(TensorBase self, TensorBase target, TensorBase weight,
         loss = empty_tensor(2, target.sizes, self.dtype, DEV_META) if reduction == NONE else empty_tensor(0, NULL, self.dtype, DEV_META)
         return loss, empty_tensor(0, NULL, self.dtype, DEV_META)
     t = class_indices(target, "")
-    x = contiguous_of(cast_to(self, code))
     w = class_weights(weight, self.sizes[1], code)
+    if self.device_type == DEV_CUDA:
+        loss, _, r = device_class_loss(self, t, w, reduction, ignore_index, 0, True)
+        return loss, r
+    x = contiguous_of(cast_to(self, code))
     loss = empty_tensor(2, target.sizes, code, DEV_CPU) if reduction == NONE else None
     bad = nll_rows(data_of(x), <const int64_t*>data_of(t), NULL if w is None else data_of(w), NULL if loss is None else data_of(loss), code,
                    self.sizes[0], self.sizes[1], self.sizes[2], ignore_index, &total, &total_weight)
@@ -115,6 +132,9 @@ cdef object nll_gradient(object grad, object meta, object target, object weight,
     cdef object shape = meta[0]
     if grad is None:
         return None
+    if not grad_mode() and (<TensorBase>grad).device_type == DEV_CUDA:
+        like = empty_tensor(0, NULL, (<dtype>dtype_of(meta[1])).code, place_of(<TensorBase>grad)).expand(shape)
+        return device_class_gradient(grad, like, class_indices(target, ""), class_weights(weight, shape[1], F64 if (<TensorBase>like).dtype == F64 else F32), None, total_weight, reduction, ignore_index, 0)
     w, safe = picked_weights(target, weight, ignore_index, dtype_of(meta[1]), shape[1])
     values = -(w * grad)
     if reduction == MEAN:
@@ -235,6 +255,8 @@ cdef object _cross_entropy_cpu(TensorBase self, TensorBase target, TensorBase we
     cdef bint rows
     if self.ndim != target.ndim + 1 or self.ndim < 2 or self.ndim > 3 or self.sizes[0] != target.sizes[0] or (self.ndim == 3 and self.sizes[2] != target.sizes[1]):
         raise ValueError(f"Expected input batch_size ({self.sizes[0] if self.ndim else 0}) to match target batch_size ({target.sizes[0] if target.ndim else 0}).")
+    if self.device_type == DEV_CUDA:
+        return device_class_loss(self, class_indices(target, ""), class_weights(weight, self.sizes[1], code), reduction, ignore_index, label_smoothing, False)
     if self.numel >= 4096:
         self, target, weight = pinned(self), pinned(target), pinned(weight)
     n = target.numel
@@ -275,6 +297,8 @@ cdef object cross_entropy_gradient(object grad, object self, object target, obje
     cdef int64_t classes = x.sizes[1]
     if grad is None:
         return None
+    if not grad_mode() and x.device_type == DEV_CUDA:
+        return device_class_gradient(grad, x, class_indices(target, ""), class_weights(weight, classes, code), lse, total_weight, reduction, ignore_index, smoothing)
     if not grad_mode():
         if x.numel >= 4096:
             x, target, weight = pinned(x), pinned(target), pinned(weight)

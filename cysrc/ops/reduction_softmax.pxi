@@ -69,11 +69,13 @@ cdef TensorBase softmax_forward(TensorBase self, int64_t dim, int dtype, int op,
     if mode == OUT:
         check_out_type(name, out, self.dtype)
     x = contiguous_of(self)
-    r = empty_tensor(x.ndim, x.sizes, x.dtype, x.device_type)
+    r = empty_tensor(x.ndim, x.sizes, x.dtype, place_of(x))
     s.kernels = softmax_table(op, x.dtype)
     if s.kernels.rows == NULL:
         raise NotImplementedError(f"\"{name}_lastdim_kernel_impl\" not implemented for '{dtype_label(x.dtype).decode()}'")
-    if x.numel and x.device_type != DEV_META:
+    if x.numel and x.device_type == DEV_CUDA:
+        device_softmax(x, d, op == LOG_SOFTMAX, r)
+    elif x.numel and x.device_type != DEV_META:
         s.data = data_of(x)
         held = x.storage.block
         trt_block_hold(held)
@@ -122,13 +124,15 @@ cdef TensorBase _log_softmax_cpu(TensorBase self, int64_t dim, int dtype, Tensor
 cdef TensorBase _softmax_backward_cpu(TensorBase grad_output, TensorBase output, int64_t dim, bint log):
     cdef SoftmaxRun s
     cdef TensorBase g = contiguous_of(cast_to(grad_output, output.dtype)), y = contiguous_of(output)
-    cdef TensorBase r = empty_tensor(y.ndim, y.sizes, y.dtype, y.device_type)
+    cdef TensorBase r = empty_tensor(y.ndim, y.sizes, y.dtype, place_of(y))
     cdef int64_t outer, blocks
     cdef trt_block* held[2]
     cdef int d = wrap_dim(dim, y.ndim)
     if not same_sizes(g, y):
         raise RuntimeError(f"_softmax_backward: the gradient has shape {shape_text(g)}, the output {shape_text(y)}")
-    if y.numel and y.device_type != DEV_META:
+    if y.numel and y.device_type == DEV_CUDA:
+        device_softmax_backward(g, y, d, log, r)
+    elif y.numel and y.device_type != DEV_META:
         s.kernels = softmax_table(LOG_SOFTMAX if log else SOFTMAX, y.dtype)
         s.data = data_of(y)
         s.grad = data_of(g)

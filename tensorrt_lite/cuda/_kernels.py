@@ -7,7 +7,14 @@ from tensorrt_lite._C.cuda import driver
 driver.require()  # before modules are made that could not be made a second time
 from tensorrt_lite._C.cuda import backend  # noqa: E402, F401
 
-_FAMILIES: tuple[str, ...] = ("conv", "indexing", "matmul", "pool", "reduction")
+_FAMILIES: tuple[str, ...] = (
+    "conv",
+    "indexing",
+    "matmul",
+    "pool",
+    "reduction",
+    "softmax",
+)
 CUDA_KEY = 2  # of the dispatch table (core/tensor.pxd)
 
 for _name in _FAMILIES:
