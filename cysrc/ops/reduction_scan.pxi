@@ -31,8 +31,10 @@ cdef TensorBase scan(TensorBase self, int64_t dim, int dtype, int op, TensorBase
     if target < 0:
         target = self.dtype if mode == INPLACE else out.dtype if mode == OUT else (I64 if self.dtype <= I64 else self.dtype)
     x = contiguous_of(cast_to(self, target) if category[target] >= CAT_FLOAT or category[self.dtype] >= CAT_FLOAT else self)
-    r = empty_tensor(x.ndim, x.sizes, I64 if x.dtype <= I64 else x.dtype, x.device_type)
-    if x.device_type != DEV_META and x.numel:
+    r = empty_tensor(x.ndim, x.sizes, I64 if x.dtype <= I64 else x.dtype, place_of(x))
+    if x.device_type == DEV_CUDA and x.numel:
+        device_scan(x, d, op, r, None)
+    elif x.device_type != DEV_META and x.numel:
         s.kernels = scan_table(op, x.dtype)
         if s.kernels.rows == NULL:
             raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dtype_label(x.dtype).decode()}'")
@@ -88,6 +90,10 @@ cdef extern from *:
     """
     task_fn trt_extreme_scan
 
+cdef enum:
+    DEVICE_CUMMAX = 2              # the scan's number on a device, after SCAN_CUMSUM and SCAN_CUMPROD
+    DEVICE_CUMMIN = 3
+
 
 cdef object cumulative_extreme(TensorBase self, int64_t dim, bint largest, object out, int mode, str name):
     """Running extreme and where it was; equal values move the index on, NaN stays."""
@@ -97,9 +103,11 @@ cdef object cumulative_extreme(TensorBase self, int64_t dim, bint largest, objec
     cdef ExtremeScanArgs a
     if category[self.dtype] == CAT_COMPLEX:
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dtype_label(self.dtype).decode()}'")
-    values = empty_tensor(self.ndim, self.sizes, self.dtype, self.device_type)
-    indices = empty_tensor(self.ndim, self.sizes, I64, self.device_type)
-    if self.numel and self.device_type != DEV_META:
+    values = empty_tensor(self.ndim, self.sizes, self.dtype, place_of(self))
+    indices = empty_tensor(self.ndim, self.sizes, I64, place_of(self))
+    if self.numel and self.device_type == DEV_CUDA:
+        device_scan(contiguous_of(self), d, DEVICE_CUMMAX if largest else DEVICE_CUMMIN, values, indices)
+    elif self.numel and self.device_type != DEV_META:
         x = contiguous_of(self)
         a.n = x.sizes[d] if x.ndim else 1
         a.inner = 1

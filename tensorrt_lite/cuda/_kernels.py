@@ -13,6 +13,7 @@ _FAMILIES: tuple[str, ...] = (
     "matmul",
     "pool",
     "reduction",
+    "scan",
     "softmax",
 )
 CUDA_KEY = 2  # of the dispatch table (core/tensor.pxd)

@@ -1,0 +1,124 @@
+"""Scans on CUDA: launches of cuda_src/scan.cuh, one where there are rows enough for the device, three where they are cut."""
+from libc.stdint cimport int64_t
+from libc.stdlib cimport calloc
+from tensorrt_lite._C.core.dtype cimport U8
+from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, place_of, empty_tensor
+from tensorrt_lite._C.cuda.backend cimport kernel_of, run3
+from tensorrt_lite._C.cuda.driver cimport FunctionHandle
+from tensorrt_lite._C.cuda.driver import device_attribute
+from tensorrt_lite.cuda._source import storage_type
+
+cdef extern from *:
+    """
+    /* As scan.cuh declares it. */
+    typedef struct { long long lines, n, inner, chunk; int pieces; } trt_scan_layout;
+    """
+    ctypedef struct Layout "trt_scan_layout":
+        long long lines, n, inner, chunk
+        int pieces
+
+cdef enum:
+    ROWS = 0
+    ROW_TOTALS = 1
+    COLUMNS = 2
+    COLUMN_TOTALS = 3
+    TOTALS = 4
+    TILE = 1024                    # elements that a block of scan_rows takes at a time
+    STATE_BYTES = 16               # the largest state: a value and an index, or a complex number
+    MULTIPROCESSOR_COUNT = 16      # CU_DEVICE_ATTRIBUTE_*
+
+cdef tuple OPERATORS = ("Sum", "Prod", "Max", "Min")
+cdef tuple ENTRIES = ("rows", "row_totals", "columns", "column_totals", "totals")
+cdef str ARGUMENTS = "(const trt::ScanLayout l, const Op::In* in, Op::Out* out, long long* index, Op::State* totals)"
+cdef str UNIT = f"""#include "scan.cuh"
+using Op = trt::Scan%s<%s, %s>;
+extern "C" __global__ void __launch_bounds__(256) rows{ARGUMENTS} {{
+    trt::scan_rows<Op, false>(l, in, out, index, totals);
+}}
+extern "C" __global__ void __launch_bounds__(256) row_totals{ARGUMENTS} {{
+    trt::scan_rows<Op, true>(l, in, out, index, totals);
+}}
+extern "C" __global__ void __launch_bounds__(256) columns{ARGUMENTS} {{
+    trt::scan_columns<Op, false>(l, in, out, index, totals);
+}}
+extern "C" __global__ void __launch_bounds__(256) column_totals{ARGUMENTS} {{
+    trt::scan_columns<Op, true>(l, in, out, index, totals);
+}}
+extern "C" __global__ void __launch_bounds__(256) totals{ARGUMENTS} {{
+    trt::scan_totals<Op>(l, totals);
+}}
+"""
+
+cdef struct Handles:
+    FunctionHandle entry[64][5]
+
+cdef Handles* handles[4][12][12]
+
+
+cdef FunctionHandle handle_of(int op, int source, int target, int entry, int index) except NULL:
+    cdef Handles* h = handles[op][source][target]
+    if h == NULL:
+        h = handles[op][source][target] = <Handles*>calloc(1, sizeof(Handles))
+        if h == NULL:
+            raise MemoryError
+    if h.entry[index][entry] == NULL:
+        h.entry[index][entry] = kernel_of(UNIT % (OPERATORS[op], storage_type(source), storage_type(target)), ENTRIES[entry], index)
+    return h.entry[index][entry]
+
+
+cdef int scan(TensorBase x, int dim, int op, TensorBase result, TensorBase indices) except -1:
+    """x and the results contiguous, not empty; op: sum, product, maximum, minimum."""
+    cdef Layout l
+    cdef int64_t outer = 1, blocks, wanted, most, nbytes
+    cdef int i, index = x.device_index, form, tx = 256
+    cdef char* source = data_of(x)
+    cdef char* target = data_of(result)
+    cdef char* positions = NULL if indices is None else data_of(indices)
+    cdef char* totals = NULL
+    cdef TensorBase scratch
+    cdef void* arguments[5]
+    l.n = x.sizes[dim] if x.ndim else 1
+    l.inner = 1
+    for i in range(x.ndim):
+        if i < dim:
+            outer *= x.sizes[i]
+        elif i > dim:
+            l.inner *= x.sizes[i]
+    l.lines = outer * l.inner
+    if l.inner == 1:
+        form = ROWS
+        blocks = l.lines
+        most = l.n // (4 * TILE)
+    else:
+        form = COLUMNS
+        tx = 32 if l.lines < 8192 else 256
+        blocks = (l.lines + tx - 1) // tx
+        most = l.n // 64
+    l.pieces = 1
+    l.chunk = l.n
+    wanted = 4 * <int>device_attribute(MULTIPROCESSOR_COUNT, index) * (256 // tx)
+    if blocks < wanted // 4 and most > 1:
+        l.pieces = <int>min(wanted // blocks, most, <int64_t>4096)
+        l.chunk = (l.n + l.pieces - 1) // l.pieces
+        if form == ROWS:
+            l.chunk = (l.chunk + TILE - 1) // TILE * TILE
+        l.pieces = <int>((l.n + l.chunk - 1) // l.chunk)
+    if l.pieces > 1:
+        nbytes = l.lines * l.pieces * STATE_BYTES
+        scratch = empty_tensor(1, &nbytes, U8, place_of(x))
+        totals = data_of(scratch)
+    blocks = min(blocks, (<int64_t>1 << 31) - 1)
+    arguments[0] = &l
+    arguments[1] = &source
+    arguments[2] = &target
+    arguments[3] = &positions
+    arguments[4] = &totals
+    if l.pieces > 1:
+        run3(handle_of(op, x.dtype, result.dtype, form + 1, index), index, blocks, l.pieces, 1, tx, 1, 1, 0, arguments)
+        run3(handle_of(op, x.dtype, result.dtype, TOTALS, index), index, min(l.lines, (<int64_t>1 << 31) - 1), 1, 1, 256, 1, 1, 0, arguments)
+    run3(handle_of(op, x.dtype, result.dtype, form, index), index, blocks, l.pieces, 1, tx, 1, 1, 0, arguments)
+    return 0
+
+
+from tensorrt_lite._C.ops.reduction import _install_device_kernel
+_install_device_kernel("scan", <size_t><void*>scan)
