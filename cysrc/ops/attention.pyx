@@ -33,7 +33,17 @@ if instruction_set() == 1:
 elif instruction_set() == 2:
     KERNELS = &attention_avx512
 
+# on CUDA, set by cysrc/cuda/attention.pyx: forward, or with `grad` those of the gradients that are given
+cdef int (*device_attention)(TensorBase q, TensorBase k, TensorBase v, TensorBase mask, TensorBase out, TensorBase lse, bint causal, double scale, TensorBase grad,
+                             TensorBase dq, TensorBase dk, TensorBase dv) except -1
+
+
+def _set_device_kernels(size_t attention):
+    (<void**>&device_attention)[0] = <void*>attention
+
+
 cdef enum:
+    DEVICE_WIDTH = 128           # of a head on CUDA at most
     HEADS_SHARED = 8             # heads from which on each is a task of the backward; fewer: two passes, over keys and queries
     SERIAL_WORK = 16384          # multiplications of one product below which threads cost more than they bring
 
@@ -76,7 +86,7 @@ cdef TensorBase heads_last(TensorBase like, int64_t width):
     sizes[1] = like.sizes[2]
     sizes[2] = like.sizes[1]
     sizes[3] = width
-    cdef TensorBase t = empty_tensor(4, sizes, like.dtype, like.device_type)
+    cdef TensorBase t = empty_tensor(4, sizes, like.dtype, place_of(like))
     strides[0] = t.strides[0]
     strides[1] = t.strides[2]
     strides[2] = t.strides[1]
@@ -84,6 +94,10 @@ cdef TensorBase heads_last(TensorBase like, int64_t width):
     sizes[1] = like.sizes[1]
     sizes[2] = like.sizes[2]
     return make_view(t, 4, sizes, strides, t.offset)
+
+
+cdef TensorBase expanded_mask(TensorBase mask, TensorBase query, TensorBase key):
+    return None if mask is None else <TensorBase>_ops.expand(mask, (query.sizes[0], query.sizes[1], query.sizes[2], key.sizes[2]))
 
 
 cdef TensorBase describe(attention_args* a, TensorBase query, TensorBase key, TensorBase value, TensorBase mask, bint causal, double scale):
@@ -108,7 +122,7 @@ cdef TensorBase describe(attention_args* a, TensorBase query, TensorBase key, Te
     operand(&a.dv, None)
     if mask is None:
         return None
-    mask = <TensorBase>_ops.expand(mask, (a.batches, a.heads, a.queries, a.keys))
+    mask = expanded_mask(mask, query, key)
     a.mask = data_of(mask)
     a.mask_kind = ATTENTION_ALLOWED if mask.dtype == BOOL else ATTENTION_ADDED
     a.mask_batch = mask.strides[0]
@@ -123,8 +137,11 @@ cdef object _attention_cpu(TensorBase query, TensorBase key, TensorBase value, T
     attn_mask: bool or float32, broadcast to (batch, heads, L, S)."""
     cdef attention_args a
     cdef TensorBase q = rows_of(query), k = rows_of(key), v = rows_of(value), mask, out = heads_last(query, value.sizes[3])
-    cdef TensorBase lse = empty_tensor(3, query.sizes, F32, query.device_type)
+    cdef TensorBase lse = empty_tensor(3, query.sizes, F32, place_of(query))
     cdef int64_t tasks
+    if query.device_type == DEV_CUDA:
+        device_attention(q, k, v, expanded_mask(attn_mask, q, k), out, lse, is_causal, scale, None, None, None, None)
+        return out, lse
     mask = describe(&a, q, k, v, attn_mask, is_causal, scale)
     operand(&a.out, out)
     a.lse = <float*>data_of(lse)
@@ -168,6 +185,12 @@ cdef object attention_backward(OpNode node, object grad, object query, object ke
     v = rows_of(<TensorBase>value)
     g = rows_of(<TensorBase>grad)
     o = <TensorBase>out
+    if q.device_type == DEV_CUDA:
+        dq = heads_last(q, q.sizes[3]) if need_query else None
+        dk = heads_last(k, k.sizes[3]) if need_key else None
+        dv = heads_last(v, v.sizes[3]) if need_value else None
+        device_attention(q, k, v, expanded_mask(<TensorBase>attn_mask, q, k), o, <TensorBase>lse, is_causal, scale, g, dq, dk, dv)
+        return dq, dk, dv
     mask = describe(&a, q, k, v, <TensorBase>attn_mask, is_causal, scale)
     operand(&a.out, o)
     operand(&a.grad, g)
@@ -240,12 +263,16 @@ cdef object composed_backward(object grad, object query, object key, object valu
 
 
 cdef bint has_kernel(TensorBase query, TensorBase key, TensorBase value, object attn_mask, double dropout_p) except -1:
-    """Whether operands, float32 already, can go to the kernel: equal batches, no empty dimension, a mask without gradient."""
-    cdef int i, d = query.ndim
+    """Whether operands, float32 already (on CUDA half types too), can go to the kernel: equal batches, no empty dimension, a mask without gradient."""
+    cdef int i, d = query.ndim, device = query.device_type
     cdef TensorBase mask
-    if query.dtype != F32 or query.device_type != DEV_CPU or dropout_p > 0 or d > 4 or key.ndim != d or value.ndim != d:
+    if query.dtype != F32 and not (device == DEV_CUDA and (query.dtype == F16 or query.dtype == BF16)):
         return False
-    if key.device_type != DEV_CPU or value.device_type != DEV_CPU or not query.numel or not key.numel or not value.numel:
+    if device != DEV_CPU and device != DEV_CUDA or dropout_p > 0 or d > 4 or key.ndim != d or value.ndim != d:
+        return False
+    if device == DEV_CUDA and (query.sizes[d - 1] > DEVICE_WIDTH or value.sizes[d - 1] > DEVICE_WIDTH):
+        return False
+    if key.device_type != device or value.device_type != device or key.device_index != query.device_index or value.device_index != query.device_index or not query.numel or not key.numel or not value.numel:
         return False
     if key.sizes[d - 1] != query.sizes[d - 1] or key.sizes[d - 2] != value.sizes[d - 2]:
         return False
@@ -254,7 +281,7 @@ cdef bint has_kernel(TensorBase query, TensorBase key, TensorBase value, object 
             return False
     if attn_mask is not None:
         mask = <TensorBase>attn_mask
-        if mask.keys & K_DERIVATIVES or mask.device_type != DEV_CPU or mask.ndim > d or mask.dtype != BOOL and mask.dtype != F32:
+        if mask.keys & K_DERIVATIVES or mask.device_type != device or mask.device_index != query.device_index or mask.ndim > d or mask.dtype != BOOL and mask.dtype != query.dtype:
             return False
         if not broadcasts(mask, query, key):
             return False
@@ -297,7 +324,8 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
     if enable_gqa and key.dim() >= 3 and (key.size(-3) == 0 or heads % key.size(-3) or heads % value.size(-3)):
         raise RuntimeError(f"scaled_dot_product_attention: number of heads in key ({key.size(-3)}) and value ({value.size(-3)}) must divide the number of heads in query ({heads})")
     kind = None
-    if (<TensorBase>query).dtype == F16 or (<TensorBase>query).dtype == BF16:
+    if ((<TensorBase>query).dtype == F16 or (<TensorBase>query).dtype == BF16) and not (
+            (<TensorBase>query).device_type == DEV_CUDA and has_kernel(<TensorBase>query, <TensorBase>key, <TensorBase>value, attn_mask, dropout_p)):
         # scores and weights in float32: one rounding, at the end
         kind = query.dtype
         query, key, value = query.float(), key.float(), value.float()

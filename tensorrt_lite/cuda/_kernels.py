@@ -8,6 +8,7 @@ driver.require()  # before modules are made that could not be made a second time
 from tensorrt_lite._C.cuda import backend  # noqa: E402, F401
 
 _FAMILIES: tuple[str, ...] = (
+    "attention",
     "conv",
     "indexing",
     "matmul",

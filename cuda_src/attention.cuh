@@ -1,0 +1,283 @@
+// Attention in memory linear in the length (Dao et al. 2022): softmax(scale q k^T + mask) v without the weights in memory, and its
+// gradients from the logarithms of the rows' sums. Sums are float; operands are float or half types.
+//
+// 256 threads make tiles of rows x columns: 16 threads side by side share kRows / 16 rows, each takes every sixteenth column. Nothing
+// is added atomically: a block of `attention_keys` owns a tile of keys and goes over the queries of all heads that share them, one of
+// `attention_queries` owns a tile of queries and goes over the keys. The host is cysrc/cuda/attention.pyx.
+#pragma once
+
+#include "iteration.cuh"
+
+namespace trt {
+
+struct Operand {
+    const void* data;
+    long long batch, head, row;  // strides in elements; a row lies dense
+};
+
+// Mirrored by the host.
+struct Attention {
+    Operand q, k, v, out, grad, dq, dk, dv;
+    float* lse;                  // (batch, head, query)
+    float* delta;                // sums of out * grad
+    const void* mask;
+    long long mask_batch, mask_head, mask_row, mask_column;
+    long long batches, heads, key_heads, queries, keys, width, value_width;
+    float scale;
+    int causal, mask_kind;       // 0: none, 1: true where allowed, 2: added
+};
+
+constexpr int kAttentionThreads = 256;
+constexpr float kNothing = -INFINITY;
+
+template <class T>
+__device__ __forceinline__ T* rows_at(const Operand& x, long long batch, long long head, long long row) {
+    return static_cast<T*>(const_cast<void*>(x.data)) + batch * x.batch + head * x.head + row * x.row;
+}
+
+// kRows rows of `width` elements to shared lines of kWidth + 4, with zeros beyond.
+template <class T, int kRows, int kWidth>
+__device__ __forceinline__ void load_rows(float* shared, const T* from, long long stride, long long rows, long long width) {
+    for (int i = threadIdx.x; i < kRows * kWidth; i += kAttentionThreads) {
+        const int row = i / kWidth, column = i % kWidth;
+        shared[row * (kWidth + 4) + column] = row < rows && column < width ? convert<float>(from[row * stride + column]) : 0.f;
+    }
+}
+
+// products[i][j] = x[row i of the thread] . y[column j of the thread], both lines of kWidth + 4.
+template <int kI, int kJ, int kWidth>
+__device__ __forceinline__ void dot_rows(float (&products)[kI][kJ], const float* x, const float* y, int down, int across) {
+#pragma unroll
+    for (int i = 0; i < kI; i++) {
+#pragma unroll
+        for (int j = 0; j < kJ; j++) products[i][j] = 0;
+    }
+#pragma unroll 4
+    for (int e = 0; e < kWidth; e += 4) {
+        Vector<float, 4> a[kI], b[kJ];
+#pragma unroll
+        for (int i = 0; i < kI; i++) a[i] = *reinterpret_cast<const Vector<float, 4>*>(x + (down + 16 * i) * (kWidth + 4) + e);
+#pragma unroll
+        for (int j = 0; j < kJ; j++) b[j] = *reinterpret_cast<const Vector<float, 4>*>(y + (across + 16 * j) * (kWidth + 4) + e);
+#pragma unroll
+        for (int i = 0; i < kI; i++) {
+#pragma unroll
+            for (int j = 0; j < kJ; j++) {
+#pragma unroll
+                for (int l = 0; l < 4; l++) products[i][j] += a[i].at[l] * b[j].at[l];
+            }
+        }
+    }
+}
+
+// sums[i][j] += sum over n of weights(row i, n) * y[n][column j]; weights lie as weights[row * kByRow + n * kByN].
+template <int kI, int kJ, int kN, int kWidth, int kByRow, int kByN>
+__device__ __forceinline__ void add_weighted(float (&sums)[kI][kJ], const float* weights, const float* y, int down, int across) {
+#pragma unroll 4
+    for (int n = 0; n < kN; n++) {
+        float w[kI], b[kJ];
+#pragma unroll
+        for (int i = 0; i < kI; i++) w[i] = weights[(down + 16 * i) * kByRow + n * kByN];
+#pragma unroll
+        for (int j = 0; j < kJ; j++) b[j] = y[n * (kWidth + 4) + across + 16 * j];
+#pragma unroll
+        for (int i = 0; i < kI; i++) {
+#pragma unroll
+            for (int j = 0; j < kJ; j++) sums[i][j] += w[i] * b[j];
+        }
+    }
+}
+
+// The score of a query and a key from their product; -infinity where attention is not allowed.
+template <class T>
+__device__ __forceinline__ float score(const Attention& p, float product, long long batch, long long head, long long query, long long key) {
+    if (query >= p.queries || key >= p.keys || (p.causal && key > query)) return kNothing;
+    const float s = product * p.scale;
+    if (p.mask_kind == 0) return s;
+    const long long at = batch * p.mask_batch + head * p.mask_head + query * p.mask_row + key * p.mask_column;
+    if (p.mask_kind == 1) return static_cast<const bool*>(p.mask)[at] ? s : kNothing;
+    return s + convert<float>(static_cast<const T*>(p.mask)[at]);
+}
+
+// The sum or maximum over the 16 threads of a row.
+__device__ __forceinline__ float row_sum(float x) {
+    for (int mask = 8; mask; mask /= 2) x += __shfl_xor_sync(~0u, x, mask);
+    return x;
+}
+__device__ __forceinline__ float row_maximum(float x) {
+    for (int mask = 8; mask; mask /= 2) {
+        const float y = __shfl_xor_sync(~0u, x, mask);
+        x = y > x || y != y ? y : x;
+    }
+    return x;
+}
+
+// grid: (tiles of queries, heads, batches). kWidth: the widths rounded up.
+template <class T, int kRows, int kColumns, int kWidth>
+__device__ __forceinline__ void attention_forward(const Attention& p) {
+    constexpr int kI = kRows / 16, kJ = kColumns / 16, kE = kWidth / 16;
+    __shared__ __align__(16) float queries[kRows * (kWidth + 4)];
+    __shared__ __align__(16) float other[kColumns * (kWidth + 4)];
+    __shared__ float weights[kRows * (kColumns + 1)];
+    const int across = threadIdx.x % 16, down = threadIdx.x / 16;
+    const long long batch = blockIdx.z, head = blockIdx.y, first = static_cast<long long>(blockIdx.x) * kRows, key_head = head / (p.heads / p.key_heads);
+    load_rows<T, kRows, kWidth>(queries, rows_at<T>(p.q, batch, head, first), p.q.row, p.queries - first, p.width);
+    float sums[kI][kE] = {}, highest[kI], total[kI];
+#pragma unroll
+    for (int i = 0; i < kI; i++) highest[i] = kNothing, total[i] = 0;
+    const long long end = p.causal && first + kRows < p.keys ? first + kRows : p.keys;
+    for (long long key = 0; key < end; key += kColumns) {
+        __syncthreads();
+        load_rows<T, kColumns, kWidth>(other, rows_at<T>(p.k, batch, key_head, key), p.k.row, p.keys - key, p.width);
+        __syncthreads();
+        float s[kI][kJ];
+        dot_rows<kI, kJ, kWidth>(s, queries, other, down, across);
+#pragma unroll
+        for (int i = 0; i < kI; i++) {
+            float top = highest[i];
+#pragma unroll
+            for (int j = 0; j < kJ; j++) {
+                s[i][j] = score<T>(p, s[i][j], batch, head, first + down + 16 * i, key + across + 16 * j);
+                top = s[i][j] > top || s[i][j] != s[i][j] ? s[i][j] : top;
+            }
+            top = row_maximum(top);
+            const float origin = top == kNothing ? 0 : top, shrink = ::expf(highest[i] - origin);
+            float sum = 0;
+#pragma unroll
+            for (int j = 0; j < kJ; j++) {
+                const float weight = ::expf(s[i][j] - origin);
+                weights[(down + 16 * i) * (kColumns + 1) + across + 16 * j] = weight;
+                sum += weight;
+            }
+            total[i] = total[i] * shrink + row_sum(sum);
+            highest[i] = top;
+#pragma unroll
+            for (int e = 0; e < kE; e++) sums[i][e] *= shrink;
+        }
+        __syncthreads();
+        load_rows<T, kColumns, kWidth>(other, rows_at<T>(p.v, batch, key_head, key), p.v.row, p.keys - key, p.value_width);
+        __syncthreads();
+        add_weighted<kI, kE, kColumns, kWidth, kColumns + 1, 1>(sums, weights, other, down, across);
+    }
+#pragma unroll
+    for (int i = 0; i < kI; i++) {
+        const long long query = first + down + 16 * i;
+        if (query >= p.queries) continue;
+        // a row without anything to attend to gives zeros
+        const float scale = total[i] == 0 ? 0 : 1 / total[i];
+        T* const out = rows_at<T>(p.out, batch, head, query);
+#pragma unroll
+        for (int e = 0; e < kE; e++) {
+            if (across + 16 * e < p.value_width) out[across + 16 * e] = convert<T>(sums[i][e] * scale);
+        }
+        if (across == 0) p.lse[(batch * p.heads + head) * p.queries + query] = total[i] == 0 ? kNothing : highest[i] + ::logf(total[i]);
+    }
+}
+
+// delta = sums of out * grad; a warp per row.
+template <class T>
+__device__ __forceinline__ void attention_delta(const Attention& p) {
+    const long long rows = p.batches * p.heads * p.queries, warps = static_cast<long long>(gridDim.x) * (blockDim.x / 32);
+    for (long long row = static_cast<long long>(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32; row < rows; row += warps) {
+        const long long query = row % p.queries, head = row / p.queries % p.heads, batch = row / p.queries / p.heads;
+        const T* const out = rows_at<T>(p.out, batch, head, query);
+        const T* const grad = rows_at<T>(p.grad, batch, head, query);
+        float sum = 0;
+        for (long long e = threadIdx.x % 32; e < p.value_width; e += 32) sum += convert<float>(out[e]) * convert<float>(grad[e]);
+        for (int mask = 16; mask; mask /= 2) sum += __shfl_xor_sync(~0u, sum, mask);
+        if (threadIdx.x % 32 == 0) p.delta[row] = sum;
+    }
+}
+
+// Weights and the gradients of scores of a tile of queries and one of keys, to shared lines of kTile + 1.
+template <class T, int kTile, int kWidth>
+__device__ __forceinline__ void tile_gradients(const Attention& p, const float* q, const float* k, const float* v, const float* g, float* weights, float* scores,
+                                               long long batch, long long head, long long query0, long long key0, int down, int across) {
+    constexpr int kI = kTile / 16;
+    float s[kI][kI], d[kI][kI];
+    dot_rows<kI, kI, kWidth>(s, q, k, down, across);
+    dot_rows<kI, kI, kWidth>(d, g, v, down, across);
+#pragma unroll
+    for (int i = 0; i < kI; i++) {
+        const long long query = query0 + down + 16 * i, row = (batch * p.heads + head) * p.queries + (query < p.queries ? query : 0);
+        const float lse = p.lse[row], delta = p.delta[row];
+#pragma unroll
+        for (int j = 0; j < kI; j++) {
+            const float value = score<T>(p, s[i][j], batch, head, query, key0 + across + 16 * j);
+            const float weight = value == kNothing ? 0 : ::expf(value - lse);
+            const int at = (down + 16 * i) * (kTile + 1) + across + 16 * j;
+            weights[at] = weight;
+            scores[at] = weight * (d[i][j] - delta) * p.scale;
+        }
+    }
+}
+
+// grid: (tiles of keys, heads of keys, batches): dk and dv.
+template <class T, int kTile, int kWidth>
+__device__ __forceinline__ void attention_keys(const Attention& p) {
+    constexpr int kI = kTile / 16, kE = kWidth / 16, kLine = kTile + 1;
+    __shared__ __align__(16) float q[kTile * (kWidth + 4)], k[kTile * (kWidth + 4)], v[kTile * (kWidth + 4)], g[kTile * (kWidth + 4)];
+    __shared__ float weights[kTile * kLine], scores[kTile * kLine];
+    const int across = threadIdx.x % 16, down = threadIdx.x / 16;
+    const long long batch = blockIdx.z, key_head = blockIdx.y, first = static_cast<long long>(blockIdx.x) * kTile, shared_by = p.heads / p.key_heads;
+    load_rows<T, kTile, kWidth>(k, rows_at<T>(p.k, batch, key_head, first), p.k.row, p.keys - first, p.width);
+    load_rows<T, kTile, kWidth>(v, rows_at<T>(p.v, batch, key_head, first), p.v.row, p.keys - first, p.value_width);
+    float dk[kI][kE] = {}, dv[kI][kE] = {};
+    for (long long head = key_head * shared_by; head < (key_head + 1) * shared_by; head++) {
+        for (long long query = p.causal ? first / kTile * kTile : 0; query < p.queries; query += kTile) {
+            __syncthreads();
+            load_rows<T, kTile, kWidth>(q, rows_at<T>(p.q, batch, head, query), p.q.row, p.queries - query, p.width);
+            load_rows<T, kTile, kWidth>(g, rows_at<T>(p.grad, batch, head, query), p.grad.row, p.queries - query, p.value_width);
+            __syncthreads();
+            tile_gradients<T, kTile, kWidth>(p, q, k, v, g, weights, scores, batch, head, query, first, down, across);
+            __syncthreads();
+            add_weighted<kI, kE, kTile, kWidth, 1, kLine>(dv, weights, g, down, across);
+            add_weighted<kI, kE, kTile, kWidth, 1, kLine>(dk, scores, q, down, across);
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < kI; i++) {
+        const long long key = first + down + 16 * i;
+        if (key >= p.keys) continue;
+#pragma unroll
+        for (int e = 0; e < kE; e++) {
+            const int column = across + 16 * e;
+            if (p.dk.data && column < p.width) rows_at<T>(p.dk, batch, key_head, key)[column] = convert<T>(dk[i][e]);
+            if (p.dv.data && column < p.value_width) rows_at<T>(p.dv, batch, key_head, key)[column] = convert<T>(dv[i][e]);
+        }
+    }
+}
+
+// grid: (tiles of queries, heads, batches): dq.
+template <class T, int kTile, int kWidth>
+__device__ __forceinline__ void attention_queries(const Attention& p) {
+    constexpr int kI = kTile / 16, kE = kWidth / 16, kLine = kTile + 1;
+    __shared__ __align__(16) float q[kTile * (kWidth + 4)], k[kTile * (kWidth + 4)], v[kTile * (kWidth + 4)], g[kTile * (kWidth + 4)];
+    __shared__ float weights[kTile * kLine], scores[kTile * kLine];
+    const int across = threadIdx.x % 16, down = threadIdx.x / 16;
+    const long long batch = blockIdx.z, head = blockIdx.y, first = static_cast<long long>(blockIdx.x) * kTile, key_head = head / (p.heads / p.key_heads);
+    load_rows<T, kTile, kWidth>(q, rows_at<T>(p.q, batch, head, first), p.q.row, p.queries - first, p.width);
+    load_rows<T, kTile, kWidth>(g, rows_at<T>(p.grad, batch, head, first), p.grad.row, p.queries - first, p.value_width);
+    float dq[kI][kE] = {};
+    const long long end = p.causal && first + kTile < p.keys ? first + kTile : p.keys;
+    for (long long key = 0; key < end; key += kTile) {
+        __syncthreads();
+        load_rows<T, kTile, kWidth>(k, rows_at<T>(p.k, batch, key_head, key), p.k.row, p.keys - key, p.width);
+        load_rows<T, kTile, kWidth>(v, rows_at<T>(p.v, batch, key_head, key), p.v.row, p.keys - key, p.value_width);
+        __syncthreads();
+        tile_gradients<T, kTile, kWidth>(p, q, k, v, g, weights, scores, batch, head, first, key, down, across);
+        __syncthreads();
+        add_weighted<kI, kE, kTile, kWidth, kLine, 1>(dq, scores, k, down, across);
+    }
+#pragma unroll
+    for (int i = 0; i < kI; i++) {
+        const long long query = first + down + 16 * i;
+        if (query >= p.queries) continue;
+#pragma unroll
+        for (int e = 0; e < kE; e++) {
+            if (across + 16 * e < p.width) rows_at<T>(p.dq, batch, head, query)[across + 16 * e] = convert<T>(dq[i][e]);
+        }
+    }
+}
+
+}  // namespace trt
