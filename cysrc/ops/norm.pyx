@@ -4,6 +4,31 @@ from libc.math cimport sqrt
 from tensorrt_lite._C.core.kernels cimport *
 from tensorrt_lite._C.core.allocator cimport block_alloc
 
+# What cysrc/cuda/norm.pyx installs; its comments say what they return.
+ctypedef object (*device_row_fn)(TensorBase input, int64_t n, TensorBase weight, TensorBase bias, double eps, TensorBase mean, TensorBase rstd)
+ctypedef object (*device_row_backward_fn)(TensorBase grad, TensorBase input, int64_t n, TensorBase weight, TensorBase mean, TensorBase rstd, bint want_input, TensorBase dw, TensorBase db)
+ctypedef object (*device_group_fn)(TensorBase input, TensorBase weight, TensorBase bias, int64_t groups, double eps, TensorBase mean, TensorBase rstd)
+ctypedef object (*device_group_backward_fn)(TensorBase grad, TensorBase input, TensorBase weight, TensorBase mean, TensorBase rstd, int64_t groups, bint want_input, bint want_weight)
+ctypedef object (*device_batch_fn)(TensorBase x, bint last, TensorBase weight, TensorBase bias, TensorBase running_mean, TensorBase running_var, bint training, double momentum, double eps)
+ctypedef object (*device_batch_backward_fn)(TensorBase g, TensorBase x, bint last, TensorBase weight, TensorBase mean, TensorBase rstd, bint training, bint want_input)
+cdef device_row_fn device_row
+cdef device_row_backward_fn device_row_backward
+cdef device_group_fn device_group
+cdef device_group_backward_fn device_group_backward
+cdef device_batch_fn device_batch
+cdef device_batch_backward_fn device_batch_backward
+
+
+def _install_device_kernels(size_t row, size_t row_backward, size_t group, size_t group_backward, size_t batch, size_t batch_backward):
+    global device_row, device_row_backward, device_group, device_group_backward, device_batch, device_batch_backward
+    device_row = <device_row_fn>row
+    device_row_backward = <device_row_backward_fn>row_backward
+    device_group = <device_group_fn>group
+    device_group_backward = <device_group_backward_fn>group_backward
+    device_batch = <device_batch_fn>batch
+    device_batch_backward = <device_batch_backward_fn>batch_backward
+
+
 cdef inline int64_t grain_of(int64_t elements) noexcept nogil:
     """Items of a share when one item has so many elements."""
     return 1 + GRAIN // 2 // (elements + 1)
@@ -115,7 +140,7 @@ cdef TensorBase dense_as(TensorBase x, bint last):
     if is_channels_last(x) or is_channels_last_3d(x):
         return x
     channels_last_strides(x.ndim, x.sizes, strides)
-    r = empty_strided_tensor(x.ndim, x.sizes, strides, x.dtype, x.device_type)
+    r = empty_strided_tensor(x.ndim, x.sizes, strides, x.dtype, place_of(x))
     copy_elements(r, x)
     return r
 
@@ -176,7 +201,7 @@ cdef object _batch_norm_cpu(TensorBase input, TensorBase weight, TensorBase bias
     if input.ndim < 2:
         if input.numel:
             raise RuntimeError(f"batch_norm: expected input of at least 2 dimensions, got {input.ndim}")
-        return empty_like_tensor(input, input.dtype), vector_of(0, code, input.device_type), vector_of(0, code, input.device_type)
+        return empty_like_tensor(input, input.dtype), vector_of(0, code, place_of(input)), vector_of(0, code, place_of(input))
     c = input.sizes[1]
     check_parameter(weight, c, "weight")
     check_parameter(bias, c, "bias")
@@ -184,6 +209,9 @@ cdef object _batch_norm_cpu(TensorBase input, TensorBase weight, TensorBase bias
     check_parameter(running_var, c, "running_var")
     if not training and (running_mean is None or running_var is None):
         raise RuntimeError("running_mean and running_var must be defined in evaluation mode")
+    if input.device_type == DEV_CUDA:
+        last = lies_last(input)
+        return device_batch(dense_as(input, last), last, weight, bias, running_mean, running_var, training, momentum, eps)
     if input.numel >= 4096:
         input, weight, bias = pinned(input), pinned(weight), pinned(bias)
         if c != input.sizes[1]:
@@ -241,6 +269,8 @@ cdef object batch_norm_backward_cpu(TensorBase grad, TensorBase input, TensorBas
     cdef double a, s, dot, rs
     cdef TensorBase x, g, w, dx = None, dw = None, db
     cdef trt_block* scratch
+    if input.device_type == DEV_CUDA:
+        return device_batch_backward(dense_as(cast_to(grad, input.dtype), last), dense_as(input, last), last, weight, mean, rstd, training, want_input)
     if input.numel >= 4096:
         grad, input, weight, mean, rstd = pinned(grad), pinned(input), pinned(weight), pinned(mean), pinned(rstd)
     dw = vector_of(c, code, input.device_type)
@@ -379,7 +409,7 @@ cdef TensorBase row_statistics(TensorBase x, int dims, int code):
     cdef int i
     for i in range(x.ndim):
         sizes[i] = x.sizes[i] if i < x.ndim - dims else 1
-    return empty_tensor(x.ndim, sizes, code, x.device_type)
+    return empty_tensor(x.ndim, sizes, code, place_of(x))
 
 
 cdef str shape_list(const Dims* d):
@@ -426,11 +456,19 @@ cdef int share_rows(RowNorm* r, task_fn task, int64_t items) except -1:
     return 0
 
 
+cdef int64_t elements_of(const Dims* shape) noexcept:
+    cdef int64_t n = 1
+    cdef int i
+    for i in range(shape.n):
+        n *= shape.v[i]
+    return n
+
+
 cdef object _layer_norm_cpu(TensorBase input, const Dims* normalized_shape, TensorBase weight, TensorBase bias, double eps):
     cdef RowNorm r
     cdef int type_, code
     cdef TensorBase x, y, mean, rstd, w, b
-    if input.numel >= 4096:
+    if input.numel >= 4096 and input.device_type == DEV_CPU:
         input, weight, bias = pinned(input), pinned(weight), pinned(bias)
     check_normalized(input, normalized_shape, weight, bias)
     type_ = row_type(input, weight, bias, "LayerNormKernelImpl")
@@ -439,6 +477,8 @@ cdef object _layer_norm_cpu(TensorBase input, const Dims* normalized_shape, Tens
     rstd = row_statistics(input, normalized_shape.n, code)
     if input.device_type == DEV_META:
         return empty_tensor(input.ndim, input.sizes, input.dtype, DEV_META), mean, rstd
+    if input.device_type == DEV_CUDA:
+        return device_row(input, elements_of(normalized_shape), weight, bias, eps, mean, rstd), mean, rstd
     x = contiguous_of(cast_to(input, type_))
     y = empty_tensor(x.ndim, x.sizes, type_, DEV_CPU)
     w = parameter(weight, type_)
@@ -460,7 +500,7 @@ cdef object _rms_norm_cpu(TensorBase input, const Dims* normalized_shape, Tensor
     cdef RowNorm r
     cdef int type_, code
     cdef TensorBase x, y, rstd, w
-    if input.numel >= 4096:
+    if input.numel >= 4096 and input.device_type == DEV_CPU:
         input, weight = pinned(input), pinned(weight)
     check_normalized(input, normalized_shape, weight, None)
     type_ = row_type(input, weight, None, "rms_norm")
@@ -468,6 +508,8 @@ cdef object _rms_norm_cpu(TensorBase input, const Dims* normalized_shape, Tensor
     rstd = row_statistics(input, normalized_shape.n, code)
     if input.device_type == DEV_META:
         return empty_tensor(input.ndim, input.sizes, input.dtype, DEV_META), rstd
+    if input.device_type == DEV_CUDA:
+        return device_row(input, elements_of(normalized_shape), weight, None, eps, None, rstd), rstd
     x = contiguous_of(cast_to(input, type_))
     y = empty_tensor(x.ndim, x.sizes, type_, DEV_CPU)
     w = parameter(weight, type_)
@@ -492,15 +534,24 @@ cdef object row_norm_backward_cpu(const row_norm_kernels* kernels, int type_, Te
     cdef int64_t* shape
     cdef trt_block* partials = NULL
     cdef Scalar zero
+    cdef int64_t n = 1
+    cdef int i
+    if input.device_type == DEV_CUDA and input.numel:
+        shape = input.sizes + (input.ndim - dims)
+        for i in range(dims):
+            n *= shape[i]
+        dw = empty_tensor(dims, shape, F64 if type_ == F64 else F32, place_of(input)) if want_weight else None
+        db = empty_tensor(dims, shape, F64 if type_ == F64 else F32, place_of(input)) if want_bias else None
+        return device_row_backward(grad, input, n, weight, mean, rstd, want_input, dw, db), dw, db
     if input.numel >= 4096:
         grad, input, weight, mean, rstd = pinned(grad), pinned(input), pinned(weight), pinned(mean), pinned(rstd)
     shape = input.sizes + (input.ndim - dims)
     if want_input:
-        dx = empty_tensor(input.ndim, input.sizes, type_, input.device_type)
+        dx = empty_tensor(input.ndim, input.sizes, type_, place_of(input))
     if want_weight:
-        dw = empty_tensor(dims, shape, type_, input.device_type)
+        dw = empty_tensor(dims, shape, type_, place_of(input))
     if want_bias:
-        db = empty_tensor(dims, shape, type_, input.device_type)
+        db = empty_tensor(dims, shape, type_, place_of(input))
     if input.device_type != DEV_META and input.numel:
         x = contiguous_of(cast_to(input, type_))
         g = contiguous_of(cast_to(grad, type_))
@@ -638,7 +689,7 @@ cdef object _group_norm_cpu(TensorBase input, TensorBase weight, TensorBase bias
     cdef int64_t sizes[2]
     cdef int64_t items
     cdef TensorBase x, y, mean, rstd, w, b
-    if input.numel >= 4096:
+    if input.numel >= 4096 and input.device_type == DEV_CPU:
         input, weight, bias = pinned(input), pinned(weight), pinned(bias)
     if num_groups <= 0:
         raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
@@ -653,10 +704,13 @@ cdef object _group_norm_cpu(TensorBase input, TensorBase weight, TensorBase bias
     code = F64 if type_ == F64 else F32
     sizes[0] = input.sizes[0]
     sizes[1] = num_groups
-    mean = empty_tensor(2, sizes, code, input.device_type)
-    rstd = empty_tensor(2, sizes, code, input.device_type)
+    mean = empty_tensor(2, sizes, code, place_of(input))
+    rstd = empty_tensor(2, sizes, code, place_of(input))
     if input.device_type == DEV_META:
         return empty_like_tensor(input, input.dtype), mean, rstd
+    if input.device_type == DEV_CUDA:
+        y = device_group(input, weight, bias, num_groups, eps, mean, rstd)
+        return dense_as(y, True) if input.ndim > 2 and lies_last(input) else y, mean, rstd
     x = contiguous_of(cast_to(input, type_))
     y = empty_tensor(x.ndim, x.sizes, type_, DEV_CPU)
     if x.numel:
@@ -689,6 +743,10 @@ cdef object group_norm_backward(OpNode node, object grad, object input, object w
     dx = dw = db = None
     if grad is None:
         return None, None, None
+    if not grad_mode() and input.numel() and (<TensorBase>input).device_type == DEV_CUDA:
+        row_type(input, weight, None, "group_norm_backward")
+        dx, dw, db = device_group_backward(grad, input, weight, mean, rstd, num_groups, need_input, need_weight or need_bias)
+        return dx, in_type_of(dw, weight) if need_weight else None, in_type_of(db, weight) if need_bias else None
     if not grad_mode() and input.numel() and (<TensorBase>input).device_type != DEV_META:
         grad, input, weight, mean, rstd = pinned(grad), pinned(input), pinned(weight), pinned(mean), pinned(rstd)
         type_ = row_type(input, weight, None, "group_norm_backward")

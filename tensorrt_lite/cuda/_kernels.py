@@ -12,6 +12,7 @@ _FAMILIES: tuple[str, ...] = (
     "conv",
     "indexing",
     "matmul",
+    "norm",
     "pool",
     "reduction",
     "scan",

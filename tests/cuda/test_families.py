@@ -12,7 +12,7 @@ import pytest
 HERE = Path(__file__).resolve().parent
 
 
-@pytest.mark.parametrize("family", ["matmul", "reduction", "scan", "softmax"])
+@pytest.mark.parametrize("family", ["matmul", "norm", "reduction", "scan", "softmax"])
 def test_family(family: str, cache: Path) -> None:
     """Every check of the family's file."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("CUEMU_")}
