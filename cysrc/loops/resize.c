@@ -22,7 +22,12 @@ static i64 resize_room(const ResizeRule *r)
 #define F(name) name##_f32
 #define F_FLOOR floorf
 #define F_NEARBY nearbyintf
+#ifdef __AVX2__
+#include <immintrin.h>
+#define GATHERED /* masked loads of eight floats */
+#endif
 #include "resize_real.h"
+#undef GATHERED
 
 #define REAL double
 #define F(name) name##_f64

@@ -213,6 +213,11 @@ static void F(resize_lines)(const ResizeArgs *a, i64 begin, i64 end, char *scrat
     static const int items[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8};
     i64 item = items[a->dtype], in_row = width->in * a->inner, out_row = width->out * a->inner, out_plane = out_row * height->out;
     int real = a->dtype == DT_f32 || a->dtype == DT_f64;
+    if (real && depth->in == 1 && depth->out == 1 && height->in == 1 && height->out == 1) { /* nothing but rows */
+        for (i64 p = begin; p < end; p++)
+            F(row)(width, (const REAL *)a->x + p * in_row, (REAL *)a->y + p * out_row, a->inner);
+        return;
+    }
     REAL *in = (REAL *)scratch, *out = in + in_row, *rows = out + out_plane, *slices = rows + height->span * out_row;
     for (i64 p = begin; p < end; p++) {
         const char *x = a->x + p * depth->in * height->in * in_row * item;
@@ -297,13 +302,11 @@ INL REAL F(clipped)(REAL x, i64 size, const GridArgs *a, REAL *slope)
 }
 
 /* Where a coordinate in [-1, 1] lies in pixels, after padding; *slope is its derivative. */
-INL REAL F(place)(REAL g, i64 size, const GridArgs *a, int clip, REAL *slope)
+INL REAL F(place)(REAL g, i64 size, const GridArgs *a, REAL *slope)
 {
     REAL x = a->align_corners ? (g + 1) / 2 * (size - 1) : ((g + 1) * size - 1) / 2;
     *slope = a->align_corners ? (REAL)(size - 1) / 2 : (REAL)size / 2;
-    if (!clip || a->padding == GRID_ZEROS)
-        return x;
-    return F(clipped)(x, size, a, slope);
+    return a->padding == GRID_ZEROS ? x : F(clipped)(x, size, a, slope);
 }
 
 /* The taps of `count` <= GRID_BLOCK positions: tap k of position p reads at[k][p] (-1: nothing) with weight w[k][p], whose
@@ -313,17 +316,18 @@ typedef struct {
     REAL w[GRID_TAPS][GRID_BLOCK], dw[3][GRID_TAPS][GRID_BLOCK];
 } F(Taps);
 
+/* In three dimensions; bilinear is trilinear there. */
 static int F(grid_taps)(const GridArgs *a, const REAL *grid, i64 count, int derive, F(Taps) *t)
 {
-    int nd = a->dims, per_axis = a->mode == GRID_NEAREST ? 1 : a->mode == GRID_BILINEAR ? 2 : 4, taps = 1;
+    int nd = a->dims, per_axis = a->mode == GRID_NEAREST ? 1 : 2, taps = 1;
     for (int d = 0; d < nd; d++)
         taps *= per_axis;
     for (i64 p = 0; p < count; p++) {
-        i64 at[3][4];
-        REAL w[3][4], dw[3][4];
+        i64 at[3][2];
+        REAL w[3][2], dw[3][2];
         for (int d = 0; d < nd; d++) { /* the grid's first number is the last dimension's */
             i64 size = a->size[3 - nd + d];
-            REAL slope, x = F(place)(grid[p * nd + nd - 1 - d], size, a, a->mode != GRID_BICUBIC, &slope);
+            REAL slope, x = F(place)(grid[p * nd + nd - 1 - d], size, a, &slope);
             if (!(x > -1e9 && x < 1e9))
                 x = -100; /* NaN and what no integer holds: outside */
             if (a->mode == GRID_NEAREST) {
@@ -332,22 +336,12 @@ static int F(grid_taps)(const GridArgs *a, const REAL *grid, i64 count, int deri
                 dw[d][0] = 0;
             } else {
                 REAL whole = F_FLOOR(x), f = x - whole;
-                if (a->mode == GRID_BILINEAR) {
-                    at[d][0] = (i64)whole;
-                    at[d][1] = (i64)whole + 1;
-                    w[d][0] = 1 - f;
-                    w[d][1] = f;
-                    dw[d][0] = -slope;
-                    dw[d][1] = slope;
-                } else {
-                    for (int k = 0; k < 4; k++) {
-                        REAL u = f + 1 - k, v = u < 0 ? -u : u, sign = u < 0 ? -slope : slope, ignored = 1;
-                        i64 j = (i64)whole - 1 + k;
-                        at[d][k] = a->padding == GRID_ZEROS ? j : (i64)F(clipped)((REAL)j, size, a, &ignored);
-                        w[d][k] = F(cubic)(u, (REAL)-0.75);
-                        dw[d][k] = sign * (v < 1 ? ((REAL)3.75 * v - (REAL)4.5) * v : v < 2 ? (REAL)-0.75 * ((3 * v - 10) * v + 8) : 0);
-                    }
-                }
+                at[d][0] = (i64)whole;
+                at[d][1] = (i64)whole + 1;
+                w[d][0] = 1 - f;
+                w[d][1] = f;
+                dw[d][0] = -slope;
+                dw[d][1] = slope;
             }
             for (int k = 0; k < per_axis; k++)
                 if (at[d][k] < 0 || at[d][k] >= size)
@@ -378,6 +372,86 @@ static int F(grid_taps)(const GridArgs *a, const REAL *grid, i64 count, int deri
     return taps;
 }
 
+/* grid_taps in two dimensions, in loops over the positions that vectorise. */
+static int F(image_taps)(const GridArgs *a, const REAL *grid, i64 count, int derive, F(Taps) *t)
+{
+    i32 at[2][4][GRID_BLOCK];
+    REAL w[2][4][GRID_BLOCK], dw[2][4][GRID_BLOCK];
+    const i32 height = (i32)a->size[1], width = (i32)a->size[2];
+    const int per_axis = a->mode == GRID_NEAREST ? 1 : a->mode == GRID_BILINEAR ? 2 : 4;
+    for (int d = 0; d < 2; d++) {
+        REAL place[GRID_BLOCK], slope[GRID_BLOCK];
+        const i64 size = a->size[1 + d];
+        const REAL *g = grid + 1 - d, last = (REAL)(size - 1);
+        if (a->align_corners)
+            for (i64 p = 0; p < count; p++) {
+                place[p] = (g[2 * p] + 1) / 2 * last;
+                slope[p] = last / 2;
+            }
+        else
+            for (i64 p = 0; p < count; p++) {
+                place[p] = ((g[2 * p] + 1) * size - 1) / 2;
+                slope[p] = (REAL)size / 2;
+            }
+        if (a->mode != GRID_BICUBIC && a->padding == GRID_BORDER)
+            for (i64 p = 0; p < count; p++) {
+                REAL x = place[p];
+                slope[p] = (x > 0) & (x < last) ? slope[p] : 0;
+                place[p] = x > 0 ? x < last ? x : last : 0;
+            }
+        for (i64 p = 0; p < count && a->mode != GRID_BICUBIC && a->padding == GRID_REFLECTION; p++)
+            place[p] = F(clipped)(place[p], size, a, &slope[p]);
+        for (i64 p = 0; p < count; p++) /* NaN and what no integer holds: outside */
+            place[p] = (place[p] > (REAL)-1e9) & (place[p] < (REAL)1e9) ? place[p] : -100;
+        if (a->mode == GRID_NEAREST)
+            for (i64 p = 0; p < count; p++) {
+                at[d][0][p] = (i32)F_NEARBY(place[p]);
+                w[d][0][p] = 1;
+                dw[d][0][p] = 0;
+            }
+        else if (a->mode == GRID_BILINEAR)
+            for (i64 p = 0; p < count; p++) {
+                REAL whole = F_FLOOR(place[p]), f = place[p] - whole;
+                at[d][0][p] = (i32)whole;
+                at[d][1][p] = (i32)whole + 1;
+                w[d][0][p] = 1 - f;
+                w[d][1][p] = f;
+                dw[d][0][p] = -slope[p];
+                dw[d][1][p] = slope[p];
+            }
+        for (int k = 0; k < 4 && a->mode == GRID_BICUBIC; k++) {
+            for (i64 p = 0; p < count; p++) {
+                REAL whole = F_FLOOR(place[p]), u = place[p] - whole + 1 - k, v = u < 0 ? -u : u, sign = u < 0 ? -slope[p] : slope[p];
+                at[d][k][p] = (i32)whole - 1 + k;
+                w[d][k][p] = F(cubic)(u, (REAL)-0.75);
+                dw[d][k][p] = sign * (v < 1 ? ((REAL)3.75 * v - (REAL)4.5) * v : v < 2 ? (REAL)-0.75 * ((3 * v - 10) * v + 8) : 0);
+            }
+            REAL ignored;
+            for (i64 p = 0; p < count && a->padding != GRID_ZEROS; p++)
+                at[d][k][p] = (i32)F(clipped)((REAL)at[d][k][p], size, a, &ignored);
+        }
+    }
+    for (int k = 0; k < per_axis * per_axis; k++) {
+        const int i = k / per_axis, j = k % per_axis;
+        for (i64 p = 0; p < count; p++) {
+            i32 y = at[0][i][p], x = at[1][j][p];
+            int inside = (y >= 0) & (y < height) & (x >= 0) & (x < width);
+            t->at[k][p] = inside ? y * width + x : -1;
+            t->w[k][p] = inside ? w[0][i][p] * w[1][j][p] : 0;
+        }
+        for (i64 p = 0; p < count && derive; p++) {
+            t->dw[0][k][p] = t->at[k][p] < 0 ? 0 : dw[0][i][p] * w[1][j][p];
+            t->dw[1][k][p] = t->at[k][p] < 0 ? 0 : w[0][i][p] * dw[1][j][p];
+        }
+    }
+    return per_axis * per_axis;
+}
+
+static int F(taps_of)(const GridArgs *a, const REAL *grid, i64 count, int derive, F(Taps) *t)
+{
+    return (a->dims == 2 ? F(image_taps) : F(grid_taps))(a, grid, count, derive, t);
+}
+
 /* What tap k of position p reads of a plane, 0 where that is outside. */
 INL REAL F(tapped)(const F(Taps) *t, int k, i64 p, const REAL *x)
 {
@@ -386,15 +460,79 @@ INL REAL F(tapped)(const F(Taps) *t, int k, i64 p, const REAL *x)
     return at < 0 ? 0 : v;
 }
 
-INL void F(weigh)(const F(Taps) *t, int taps, const REAL *x, REAL *restrict y, i64 count)
+/* Every channel's taps of positions [from, count): y = sum over taps of w times what they read. */
+INL void F(weigh)(const F(Taps) *t, int taps, const REAL *x, i64 plane, REAL *y, i64 row, i64 channels, i64 from, i64 count)
 {
-    for (i64 p = 0; p < count; p++) {
-        REAL sum = 0;
-        for (int k = 0; k < taps; k++)
-            sum += t->w[k][p] * F(tapped)(t, k, p, x);
-        y[p] = sum;
-    }
+    for (i64 c = 0; c < channels; c++, x += plane, y += row)
+        for (i64 p = from; p < count; p++) {
+            REAL sum = 0;
+            for (int k = 0; k < taps; k++)
+                sum += t->w[k][p] * F(tapped)(t, k, p, x);
+            y[p] = sum;
+        }
 }
+
+/* The adjoint by tap: over channels, the gradient times what the tap read. */
+INL void F(tap_sums)(const F(Taps) *t, int taps, const REAL *x, i64 plane, const REAL *g, i64 row, i64 channels, i64 from, i64 count,
+                     REAL sums[GRID_TAPS][GRID_BLOCK])
+{
+    for (i64 c = 0; c < channels; c++, x += plane, g += row)
+        for (int k = 0; k < taps; k++)
+            for (i64 p = from; p < count; p++)
+                sums[k][p] += g[p] * F(tapped)(t, k, p, x);
+}
+
+#ifdef GATHERED
+/* The first positions, a vector of them through all channels, so that few taps stay in registers; returns how many. */
+INL i64 F(weigh_vectors)(const F(Taps) *t, int taps, const REAL *x, i64 plane, REAL *y, i64 row, i64 channels, i64 count)
+{
+    i64 p = 0;
+    for (; p + 8 <= count; p += 8) {
+        __m256i at[GRID_TAPS];
+        __m256 w[GRID_TAPS], inside[GRID_TAPS];
+        for (int k = 0; k < taps; k++) {
+            at[k] = _mm256_loadu_si256((const __m256i *)(t->at[k] + p));
+            w[k] = _mm256_loadu_ps(t->w[k] + p);
+            inside[k] = _mm256_castsi256_ps(~at[k]); /* by the sign */
+        }
+        for (i64 c = 0; c < channels; c++) {
+            __m256 sum = _mm256_setzero_ps();
+            for (int k = 0; k < taps; k++)
+                sum = _mm256_fmadd_ps(w[k], _mm256_mask_i32gather_ps(_mm256_setzero_ps(), x + c * plane, at[k], inside[k], 4), sum);
+            _mm256_storeu_ps(y + c * row + p, sum);
+        }
+    }
+    return p;
+}
+
+static i64 F(tap_sum_vectors)(const F(Taps) *t, const REAL *x, i64 plane, const REAL *g, i64 row, i64 channels, i64 count, REAL sums[GRID_TAPS][GRID_BLOCK])
+{
+    i64 p = 0;
+    for (; p + 8 <= count; p += 8) {
+        __m256i at[4];
+        __m256 sum[4], inside[4];
+        for (int k = 0; k < 4; k++) {
+            at[k] = _mm256_loadu_si256((const __m256i *)(t->at[k] + p));
+            sum[k] = _mm256_setzero_ps();
+            inside[k] = _mm256_castsi256_ps(~at[k]);
+        }
+        for (i64 c = 0; c < channels; c++) {
+            __m256 v = _mm256_loadu_ps(g + c * row + p);
+            for (int k = 0; k < 4; k++)
+                sum[k] = _mm256_fmadd_ps(v, _mm256_mask_i32gather_ps(_mm256_setzero_ps(), x + c * plane, at[k], inside[k], 4), sum[k]);
+        }
+        for (int k = 0; k < 4; k++)
+            _mm256_storeu_ps(sums[k] + p, sum[k]);
+    }
+    return p;
+}
+#else
+INL i64 F(weigh_vectors)(const F(Taps) *t, int taps, const REAL *x, i64 plane, REAL *y, i64 row, i64 channels, i64 count) { return 0; }
+INL i64 F(tap_sum_vectors)(const F(Taps) *t, const REAL *x, i64 plane, const REAL *g, i64 row, i64 channels, i64 count, REAL sums[GRID_TAPS][GRID_BLOCK])
+{
+    return 0;
+}
+#endif
 
 static void F(grid_forward)(const GridArgs *a, i64 begin, i64 end)
 {
@@ -402,15 +540,16 @@ static void F(grid_forward)(const GridArgs *a, i64 begin, i64 end)
     F(Taps) t;
     for (i64 b = begin; b < end; b++) {
         i64 n = b / blocks, first = b % blocks * GRID_BLOCK, count = a->positions - first < GRID_BLOCK ? a->positions - first : GRID_BLOCK;
-        int taps = F(grid_taps)(a, (const REAL *)a->grid + (n * a->positions + first) * a->dims, count, 0, &t);
-        for (i64 c = n * a->channels; c < (n + 1) * a->channels; c++) {
-            const REAL *x = (const REAL *)a->x + c * plane;
-            REAL *y = (REAL *)a->y + c * a->positions + first;
-            switch (taps) {
-            case 1: F(weigh)(&t, 1, x, y, count); break;
-            case 4: F(weigh)(&t, 4, x, y, count); break;
-            default: F(weigh)(&t, taps, x, y, count);
-            }
+        int taps = F(taps_of)(a, (const REAL *)a->grid + (n * a->positions + first) * a->dims, count, 0, &t);
+        const REAL *x = (const REAL *)a->x + n * a->channels * plane;
+        REAL *y = (REAL *)a->y + n * a->channels * a->positions + first;
+        switch (taps) {
+#define WEIGH(n) F(weigh)(&t, n, x, plane, y, a->positions, a->channels, F(weigh_vectors)(&t, n, x, plane, y, a->positions, a->channels, count), count)
+        case 1: WEIGH(1); break;
+        case 4: WEIGH(4); break;
+        case 16: WEIGH(16); break;
+        default: WEIGH(8);
+#undef WEIGH
         }
     }
 }
@@ -424,7 +563,7 @@ static void F(grid_backward_input)(const GridArgs *a, i64 begin, i64 end)
         i64 n = from / a->channels, to = (n + 1) * a->channels < end ? (n + 1) * a->channels : end;
         for (i64 first = 0; first < a->positions; first += GRID_BLOCK) {
             i64 count = a->positions - first < GRID_BLOCK ? a->positions - first : GRID_BLOCK;
-            int taps = F(grid_taps)(a, (const REAL *)a->grid + (n * a->positions + first) * a->dims, count, 0, &t);
+            int taps = F(taps_of)(a, (const REAL *)a->grid + (n * a->positions + first) * a->dims, count, 0, &t);
             for (i64 c = from; c < to; c++) {
                 const REAL *g = (const REAL *)a->gy + c * a->positions + first;
                 REAL *x = (REAL *)a->gx + c * plane;
@@ -445,13 +584,10 @@ static void F(grid_backward_grid)(const GridArgs *a, i64 begin, i64 end)
     for (i64 b = begin; b < end; b++) {
         i64 n = b / blocks, first = b % blocks * GRID_BLOCK, count = a->positions - first < GRID_BLOCK ? a->positions - first : GRID_BLOCK;
         REAL sums[GRID_TAPS][GRID_BLOCK] = {{0}}; /* over channels, of the gradient times what each tap read */
-        int taps = F(grid_taps)(a, (const REAL *)a->grid + (n * a->positions + first) * a->dims, count, 1, &t);
-        for (i64 c = n * a->channels; c < (n + 1) * a->channels; c++) {
-            const REAL *x = (const REAL *)a->x + c * plane, *g = (const REAL *)a->gy + c * a->positions + first;
-            for (int k = 0; k < taps; k++)
-                for (i64 p = 0; p < count; p++)
-                    sums[k][p] += g[p] * F(tapped)(&t, k, p, x);
-        }
+        int taps = F(taps_of)(a, (const REAL *)a->grid + (n * a->positions + first) * a->dims, count, 1, &t);
+        const REAL *x = (const REAL *)a->x + n * a->channels * plane, *g = (const REAL *)a->gy + n * a->channels * a->positions + first;
+        i64 done = taps == 4 ? F(tap_sum_vectors)(&t, x, plane, g, a->positions, a->channels, count, sums) : 0;
+        F(tap_sums)(&t, taps, x, plane, g, a->positions, a->channels, done, count, sums);
         for (i64 p = 0; p < count; p++)
             for (int d = 0; d < a->dims; d++) {
                 REAL sum = 0;
