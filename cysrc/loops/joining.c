@@ -12,12 +12,18 @@ typedef struct { u64 a, b; } w16;
 /* memcpy of some kB may move bytes one by one (rep movsb), which takes 12 times as long where the target lies a few bytes
  * behind the source modulo 4096, as in a row that is shifted: runs of up to LOOP_BYTES are a loop. */
 enum { LOOP_BYTES = 1 << 16 };
+typedef u8 v16 __attribute__((vector_size(16), aligned(1), may_alias));
 typedef u8 v32 __attribute__((vector_size(32), aligned(1), may_alias));
 
 INL void copy_bytes(char *d, const char *s, i64 n)
 {
-    if (n < 32 || n > LOOP_BYTES) {
+    if (n < 16 || n > LOOP_BYTES) {
         memcpy(d, s, n);
+        return;
+    }
+    if (n < 32) { /* both ends, which may overlap */
+        *(v16 *)d = *(const v16 *)s;
+        *(v16 *)(d + n - 16) = *(const v16 *)(s + n - 16);
         return;
     }
     for (i64 i = 0; i < n - 32; i += 32) {
@@ -32,16 +38,24 @@ INL void copy_bytes(char *d, const char *s, i64 n)
 typedef void (*run_fn)(char *r, i64 sr, char *s, i64 ss, i64 n);
 
 #define COPY_RUN(T)                                                                                                  \
-    static void copy_run_##T(char *r, i64 sr, char *s, i64 ss, i64 n)                                                \
+    INL void copy_run_##T(char *r, i64 sr, char *s, i64 ss, i64 n)                                                   \
     {                                                                                                                \
         T *restrict p = (T *)r;                                                                                      \
         const T *restrict q = (const T *)s;                                                                          \
-        if (sr == (i64)sizeof(T) && n >= 4 && ss == (i64)sizeof(T))                                                  \
+        if (n < 4) {                                                                                                 \
+            *(T *)r = *q;                                                                                            \
+            if (n > 1)                                                                                               \
+                *(T *)(r + sr) = *(const T *)(s + ss);                                                               \
+            if (n > 2)                                                                                               \
+                *(T *)(r + 2 * sr) = *(const T *)(s + 2 * ss);                                                       \
+            return;                                                                                                  \
+        }                                                                                                            \
+        if (sr == (i64)sizeof(T) && ss == (i64)sizeof(T))                                                            \
             copy_bytes(r, s, n * (i64)sizeof(T));                                                                    \
-        else if (sr == (i64)sizeof(T) && n >= 4 && ss == -(i64)sizeof(T))                                            \
+        else if (sr == (i64)sizeof(T) && ss == -(i64)sizeof(T))                                                      \
             for (i64 i = 0; i < n; i++)                                                                              \
                 p[i] = q[-i];                                                                                        \
-        else if (sr == (i64)sizeof(T) && n >= 4 && ss == 0) {                                                        \
+        else if (sr == (i64)sizeof(T) && ss == 0) {                                                                  \
             T v = *q;                                                                                                \
             for (i64 i = 0; i < n; i++)                                                                              \
                 p[i] = v;                                                                                            \
@@ -74,60 +88,76 @@ static const run_fn add_runs[DT_COUNT] = {
 
 /* ---- lines ------------------------------------------------------------------------------------------------------ */
 
-/* The source's offset for position p of dimension k; 0 where the position is constant. */
-static int piece_offset(const PieceArgs *a, int k, i64 p, i64 *offset)
+/* Where a dimension stands: the source's offset, what a step adds to it, and how many steps stay in the piece. */
+typedef struct { i64 at, offset, delta, left; int taken; } Place;
+
+INL void place_at(const PieceArgs *a, int k, i64 at, Place *p)
 {
     const Piece *e = a->piece[k];
-    while (p >= e->count)
-        p -= e++->count;
-    *offset = (e->at + p * e->step) * a->source[k];
-    return e->step != PIECE_CONSTANT;
+    p->at = at;
+    while (at >= e->count)
+        at -= e++->count;
+    p->taken = e->step != PIECE_CONSTANT;
+    p->delta = p->taken ? e->step * a->source[k] : 0;
+    p->offset = p->taken ? e->at * a->source[k] + at * p->delta : 0;
+    p->left = e->count - at;
 }
 
 /* Apply `run` to every piece of the result's elements [begin, end). */
 INL void walk_pieces(PieceArgs *a, run_fn run, i64 begin, i64 end)
 {
-    const int last = a->nd - 1;
-    const i64 width = a->size[last], step = a->result[last], source_step = a->source[last];
-    i64 pos[PIECE_DIMS], offset[PIECE_DIMS], q = begin / width, first = begin % width;
-    int taken[PIECE_DIMS];
+    const int last = a->nd - 1, count = a->pieces[last];
+    const i64 width = a->size[last], step = a->result[last];
+    struct { i64 start, n, from, delta; int taken; } line[MOST_PIECES];
+    Place place[PIECE_DIMS];
+    i64 q = begin / width, first = begin % width, start = 0;
     char *r = a->to;
+    for (int e = 0; e < count; e++) {
+        const Piece *piece = &a->piece[last][e];
+        line[e].start = start;
+        line[e].n = piece->count;
+        line[e].taken = piece->step != PIECE_CONSTANT;
+        line[e].delta = line[e].taken ? piece->step * a->source[last] : 0;
+        line[e].from = piece->at * a->source[last];
+        start += piece->count;
+    }
     for (int k = last - 1; k >= 0; k--) {
-        pos[k] = q % a->size[k];
+        place_at(a, k, q % a->size[k], &place[k]);
         q /= a->size[k];
-        r += pos[k] * a->result[k];
-        taken[k] = piece_offset(a, k, pos[k], &offset[k]);
+        r += place[k].at * a->result[k];
     }
     for (i64 at = begin; at < end;) {
-        i64 stop = width - first < end - at ? width : first + end - at, start = 0;
+        i64 stop = width - first < end - at ? width : first + end - at;
         char *s = a->from;
-        int all = 1;
+        int taken = 1;
         for (int k = 0; k < last; k++) {
-            s += offset[k];
-            all &= taken[k];
+            s += place[k].offset;
+            taken &= place[k].taken;
         }
-        if (!all)
+        if (!taken && !a->filled)
             run(r + first * step, step, a->constant, 0, stop - first);
-        for (const Piece *e = a->piece[last]; all && start < stop; start += e++->count) {
-            i64 low = first > start ? first : start, high = start + e->count < stop ? start + e->count : stop;
-            if (low >= high)
-                continue;
-            if (e->step == PIECE_CONSTANT)
-                run(r + low * step, step, a->constant, 0, high - low);
-            else
-                run(r + low * step, step, s + (e->at + (low - start) * e->step) * source_step, e->step * source_step, high - low);
+        for (int e = 0; e < count && taken; e++) {
+            i64 skip = first > line[e].start ? first - line[e].start : 0, n = stop - line[e].start;
+            n = (n < line[e].n ? n : line[e].n) - skip;
+            if (n > 0 && (line[e].taken || !a->filled))
+                run(r + (line[e].start + skip) * step, step, line[e].taken ? s + line[e].from + skip * line[e].delta : a->constant, line[e].delta, n);
         }
         at += stop - first;
         first = 0;
         for (int k = last - 1; k >= 0; k--) {
+            Place *p = &place[k];
             r += a->result[k];
-            if (++pos[k] == a->size[k]) {
-                r -= a->size[k] * a->result[k];
-                pos[k] = 0;
-            }
-            taken[k] = piece_offset(a, k, pos[k], &offset[k]);
-            if (pos[k])
+            if (--p->left > 0) {
+                p->at++;
+                p->offset += p->delta;
                 break;
+            }
+            if (p->at + 1 < a->size[k]) {
+                place_at(a, k, p->at + 1, p);
+                break;
+            }
+            r -= a->size[k] * a->result[k];
+            place_at(a, k, 0, p);
         }
     }
 }

@@ -16,7 +16,7 @@ typedef struct {
     Piece piece[PIECE_DIMS][MOST_PIECES];
     char *to, *from;
     int64_t group; /* piece_sums: elements of the result that share no source element with others */
-    int item, dtype;
+    int item, dtype, filled; /* filled: the constants are there already */
     char constant[16];
 } PieceArgs;
 

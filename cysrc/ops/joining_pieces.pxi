@@ -16,7 +16,7 @@ cdef extern from "joining.h" nogil:
         char* to
         char* source_data "from"
         int64_t group
-        int item, dtype
+        int item, dtype, filled
         char constant[16]
     ctypedef struct CatArgs:
         int64_t n, row
@@ -128,6 +128,7 @@ cdef int run_pieces(PieceArgs* given, TensorBase source, TensorBase result, bint
     if result.numel == 0:
         return 0
     a.constant = given.constant
+    a.filled = given.filled
     arrange_pieces(&a, given, source, result)
     if result.device_type == DEV_CUDA:
         if sums:
@@ -140,6 +141,7 @@ cdef int run_pieces(PieceArgs* given, TensorBase source, TensorBase result, bint
 
 cdef void no_pieces(PieceArgs* given, int ndim) noexcept:
     cdef int d
+    given.filled = 0
     for d in range(ndim):
         given.pieces[d] = 0
 
@@ -253,6 +255,10 @@ cdef TensorBase padded_result(TensorBase self, const int64_t* sizes, bint keep_f
     return empty_tensor(self.ndim, sizes, self.dtype, place_of(self))
 
 
+cdef enum:
+    SHORT_LINE = 64                # elements of a line below which margins are filled before, all at once
+
+
 cdef TensorBase constant_pad_nd_cpu(TensorBase self, const Dims* pad, const Scalar* value):
     """Margins of a value (or, where negative, cuts) at both ends of the last dimensions."""
     cdef int64_t sizes[MAX_DIMS]
@@ -282,6 +288,9 @@ cdef TensorBase constant_pad_nd_cpu(TensorBase self, const Dims* pad, const Scal
     check_number(value, r.dtype)
     if r.device_type == DEV_META:
         return r
+    if r.ndim and r.sizes[r.ndim - 1] < SHORT_LINE and r.device_type == DEV_CPU:
+        fill_elements(r, value)
+        given.filled = 1
     v = number_tensor(self.dtype, value)          # in host memory
     memcpy(given.constant, data_of(v), ITEM_SIZE[v.dtype])
     run_pieces(&given, self, r)
