@@ -287,6 +287,19 @@ def entries(path: str) -> None:
     assert code_of(driver.cuCtxGetLimit, byref(size), 99) == 215
 
 
+def misaligned_accesses(path: str) -> None:
+    """A 16-byte access at 4 bytes past such an address is an error, with the kernel and the thread."""
+    driver = Driver()
+    module, x, out, length = driver.load(path), driver.memory(list(range(N))), driver.memory(), N // 4
+    function = driver.make("cuModuleGetFunction", module, b"copy_vectors")
+    for offset, expected in ((0, 0), (1, 716), (4, 0)):
+        values = (out, x, c_int(offset))
+        pointers = (c_void_p * 3)(*(ctypes.cast(byref(v), c_void_p) for v in values))
+        launch = (driver.cuLaunchKernel, function, 1, 1, 1, length - 1, 1, 1, 0, None, pointers, None)
+        assert code_of(*launch) == expected, offset
+    assert driver.read(out)[: N - 4] == list(range(4, N))
+
+
 class Memcpy2D(ctypes.Structure):
     """CUDA_MEMCPY2D."""
 

@@ -142,3 +142,6 @@ extern "C" __global__ void use_variables(float* out) {
     if (threadIdx.x < 3) out[threadIdx.x] = table[threadIdx.x];
 }
 extern "C" __global__ void assert_positive(const int* x) { assert(x[threadIdx.x] > 0); }
+extern "C" __global__ void copy_vectors(int* out, const int* in, int offset) {
+    reinterpret_cast<int4*>(out)[threadIdx.x] = reinterpret_cast<const int4*>(in + offset)[threadIdx.x];
+}

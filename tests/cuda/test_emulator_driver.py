@@ -52,6 +52,12 @@ def test_rectangles(emulator: EmulatorProcess, tmp_path: Path, streams: str) -> 
     check(emulator, "rectangles", tmp_path / "launched", CUEMU_STREAMS=streams, CUEMU_LAUNCHED=str(tmp_path / "launched"))
 
 
+def test_misaligned_accesses(emulator: EmulatorProcess, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which x86 would let pass."""
+    monkeypatch.setenv("CUEMU_ALIGNMENT", "1")
+    check(emulator, "misaligned_accesses", compiler.compile_module(HERE / "kernels.cu", cache))
+
+
 def test_launched_kernels(emulator: EmulatorProcess, kernels: Path, tmp_path: Path) -> None:
     """CUEMU_LAUNCHED, with unguarded memory."""
     names = str(tmp_path / "launched")

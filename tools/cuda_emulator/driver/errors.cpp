@@ -42,6 +42,7 @@ const std::map<CUresult, ErrorName>& error_names() {
         ENTRY(CUDA_ERROR_ASSERT, "device-side assert triggered"),
         ENTRY(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "part or all of the requested memory range is already mapped"),
         ENTRY(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "pointer does not correspond to a registered memory region"),
+        ENTRY(CUDA_ERROR_MISALIGNED_ADDRESS, "misaligned address"),
         ENTRY(CUDA_ERROR_LAUNCH_FAILED, "unspecified launch failure"),
         ENTRY(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, "too many blocks in cooperative launch"),
         ENTRY(CUDA_ERROR_NOT_PERMITTED, "operation not permitted"),

@@ -165,7 +165,7 @@ CUresult out_of_memory(const Arena& memory, size_t size) {
                                                std::to_string(memory.capacity) + " are in use");
 }
 
-struct sigaction previous_segv, previous_bus, previous_fpe;
+struct sigaction previous_segv, previous_bus, previous_fpe, previous_ill;
 
 // A fault inside a kernel ends the launch; a fault of the host on device memory is explained, then left to whoever
 // handled it before (in the end the default action, which ends the process).
@@ -173,7 +173,9 @@ void on_fault(int signal_number, siginfo_t* info, void*) {
     constexpr const char* host_access = "cuemu: host code accessed device memory at %p; copy it with cuMemcpy\n";
     char text[160];
     if (inside_kernel()) {
-        if (signal_number == SIGFPE) {
+        if (signal_number == SIGILL) {
+            std::snprintf(text, sizeof text, "misaligned address: an access needs more alignment than its address has");
+        } else if (signal_number == SIGFPE) {
             std::snprintf(text, sizeof text, "arithmetic fault (integer division by zero or overflow)");
         } else {
             std::snprintf(text, sizeof text, "an illegal memory access was encountered: address %p", info->si_addr);
@@ -181,13 +183,15 @@ void on_fault(int signal_number, siginfo_t* info, void*) {
         fault_current_thread(text);  // switches away from this stack for good
     }
     CUdeviceptr address = reinterpret_cast<CUdeviceptr>(info->si_addr);
-    if (signal_number != SIGFPE && (arena_of(address) || is_reserved(address))) {
+    if ((signal_number == SIGSEGV || signal_number == SIGBUS) && (arena_of(address) || is_reserved(address))) {
         int length = std::snprintf(text, sizeof text, host_access, info->si_addr);
         ssize_t written = write(STDERR_FILENO, text, static_cast<size_t>(length));
         static_cast<void>(written);
     }
-    const struct sigaction& previous =
-        signal_number == SIGFPE ? previous_fpe : signal_number == SIGBUS ? previous_bus : previous_segv;
+    const struct sigaction& previous = signal_number == SIGFPE   ? previous_fpe
+                                       : signal_number == SIGILL ? previous_ill
+                                       : signal_number == SIGBUS ? previous_bus
+                                                                 : previous_segv;
     sigaction(signal_number, &previous, nullptr);  // the instruction runs again and meets the previous handler
 }
 
@@ -353,6 +357,7 @@ void install_fault_handler() {
     sigaction(SIGSEGV, &action, &previous_segv);
     sigaction(SIGBUS, &action, &previous_bus);
     sigaction(SIGFPE, &action, &previous_fpe);
+    sigaction(SIGILL, &action, &previous_ill);
 }
 
 }  // namespace cuemu

@@ -134,6 +134,7 @@ CUresult run_kernel(CUcontext context, const Kernel* kernel, const LaunchShape& 
     auto says = [&](const char* text) { return failure.find(text) != std::string::npos; };
     CUresult code = says("illegal memory access") ? CUDA_ERROR_ILLEGAL_ADDRESS
                     : says("device-side assert")  ? CUDA_ERROR_ASSERT
+                    : says("misaligned address")  ? CUDA_ERROR_MISALIGNED_ADDRESS
                                                   : CUDA_ERROR_LAUNCH_FAILED;
     return error(code, failure);
 }
