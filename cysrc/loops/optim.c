@@ -29,6 +29,25 @@ typedef struct {
     adam_fn adam[4];
 } optim_kernels;
 
+/* One tensor of a step, and a step: what ops/optim.pyx prepares and a device's kernels take over. */
+typedef struct {
+    char *data[5]; /* parameter, gradient, state */
+    struct trt_block *blocks[5];
+    int64_t n;
+    int64_t first_chunk;
+    int code;   /* place in the tables: f16, bf16, f32, f64 */
+    int device; /* -1: the CPU */
+    double bias1, bias2_sqrt;
+} optim_update;
+
+typedef struct {
+    optim_update *updates;
+    int count;
+    int64_t chunks;
+    const sgd_params *sgd; /* one of the two */
+    const adam_params *adam;
+} optim_step;
+
 extern const optim_kernels optim_table_base, optim_table_avx2, optim_table_avx512;
 #endif
 

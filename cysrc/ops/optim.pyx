@@ -19,25 +19,33 @@ cdef extern from "../loops/optim.c" nogil:
         sgd_fn sgd[4]
         adam_fn adam[4]
     const optim_kernels optim_table_base, optim_table_avx2, optim_table_avx512
+    ctypedef struct Update "optim_update":
+        char* data[5]
+        trt_block* blocks[5]
+        int64_t n
+        int64_t first_chunk
+        int code
+        int device
+        double bias1, bias2_sqrt
+    ctypedef struct Step "optim_step":
+        Update* updates
+        int count
+        int64_t chunks
+        const sgd_params* sgd
+        const adam_params* adam
 
 cdef enum:
     OPTIM_CHUNK = 16384            # elements of a task
     OPTIM_RELEASE = 32768          # elements from which a step lets go of the GIL
 
-cdef struct Update:
-    char* data[5]                  # parameter, gradient, state
-    trt_block* blocks[5]
-    int64_t n
-    int64_t first_chunk
-    int code                       # place in the tables: f16, bf16, f32, f64
-    double bias1, bias2_sqrt
+# A step on CUDA; cysrc/cuda/optim.pyx sets it.
+ctypedef int (*step_function)(const Step*) except -1
+cdef step_function device_step = NULL
 
-cdef struct Step:
-    Update* updates
-    int count
-    int64_t chunks
-    const sgd_params* sgd
-    const adam_params* adam
+
+def _set_device_kernels(size_t step):
+    global device_step
+    device_step = <step_function>step
 
 
 cdef const optim_kernels* optim_table() noexcept nogil:
@@ -80,6 +88,8 @@ cdef void run_chunks(void* context, int64_t begin, int64_t end) noexcept nogil:
 cdef int run_step(Step* s) except -1:
     cdef int i, k
     cdef int64_t total = 0
+    if s.count and s.updates[0].device >= 0:
+        return device_step(s)
     s.chunks = 0
     for i in range(s.count):
         s.updates[i].first_chunk = s.chunks
@@ -128,14 +138,17 @@ cdef int add_update(Step* s, str op, TensorBase p, TensorBase g, list states, bi
         t = <TensorBase?>y
         if not same_sizes(t, p):
             raise RuntimeError(f"{op}: expected a tensor of shape {shape_text(p)} beside the parameter, got {shape_text(t)}")
-        if t.device_type != p.device_type:
+        if place_of(t) != place_of(p):
             raise RuntimeError(f"{op}: Expected all tensors to be on the same device")
         if not lies_like(t, p):
             direct = False
     if p.device_type == DEV_META or p.numel == 0:
         return 0
-    if p.device_type != DEV_CPU:
-        raise NotImplementedError(f"Could not run '{op}' with parameters on {make_device(p.device_type, None)}: it has a CPU kernel only")
+    if p.device_type != DEV_CPU and (p.device_type != DEV_CUDA or device_step == NULL):
+        raise NotImplementedError(f"Could not run '{op}' with parameters on {make_device(p.device_type, None)}: it has no kernel there")
+    u.device = p.device_index if p.device_type == DEV_CUDA else -1
+    if s.count and (s.updates[0].device >= 0) != (u.device >= 0):
+        raise RuntimeError(f"{op}: Expected all parameters to be on the CPU or all on CUDA")
     for y in tensors:
         u.data[k] = NULL
         u.blocks[k] = NULL

@@ -13,6 +13,7 @@ _FAMILIES: tuple[str, ...] = (
     "indexing",
     "matmul",
     "norm",
+    "optim",
     "pool",
     "reduction",
     "scan",
