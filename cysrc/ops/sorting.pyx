@@ -100,6 +100,42 @@ cdef enum:
     SERIAL_WORK = 16384           # elements below which all lines are one worker's
 
 
+# (values, indices) of sorted lines on CUDA, set by cysrc/cuda/sorting.pyx; kind -1: of the first `keep`, otherwise of one element
+cdef object (*device_sort)(TensorBase x, int64_t lines, int64_t n, int kind, int64_t keep, int64_t kth, bint descending)
+
+
+def _set_device_kernels(size_t sort_):
+    (<void**>&device_sort)[0] = <void*>sort_
+
+
+cdef int copy_lines(TensorBase to, int d, TensorBase lines) except -1:
+    """lines (all elements, with dimension d the fastest) into a tensor."""
+    cdef int64_t strides[MAX_DIMS]
+    cdef int64_t step = to.sizes[d] if to.ndim else 1
+    cdef int i
+    if to.ndim:
+        strides[d] = 1
+    for i in range(to.ndim - 1, -1, -1):
+        if i != d:
+            strides[i] = step
+            step *= to.sizes[i]
+    return copy_elements(to, make_view(lines, to.ndim, to.sizes, strides, lines.offset))
+
+
+cdef int sort_on_device(SortArgs* a, TensorBase x, TensorBase values, TensorBase indices, int d) except -1:
+    cdef int kind = -1 if a.what <= SORT_FIRST else a.what - SORT_KTH
+    cdef TensorBase lines = contiguous_of(<TensorBase>(<object>x).detach().movedim(d, -1)) if x.ndim > 1 else contiguous_of(x)
+    if a.what == SORT_MODE:
+        raise NotImplementedError(f"\"mode_cuda\" not implemented for '{type_text(x)}'")
+    a.n = x.sizes[d] if x.ndim else 1
+    found, places = device_sort(lines, x.numel // a.n, a.n, kind, a.keep, a.kth, a.descending)
+    if values is not None:
+        copy_lines(values, d, <TensorBase>found)
+    if indices is not None:
+        copy_lines(indices, d, <TensorBase>places)
+    return 0
+
+
 cdef int run_lines(SortArgs* a, TensorBase x, TensorBase values, TensorBase indices, int d) except -1:
     """Fill in the geometry and do the work. `values` or `indices` may be None; both have keep (or 1) elements along d."""
     cdef int order[MAX_DIMS]
@@ -107,6 +143,8 @@ cdef int run_lines(SortArgs* a, TensorBase x, TensorBase values, TensorBase indi
     cdef int64_t threads = num_threads()
     cdef trt_block* scratch
     cdef trt_block* held = x.storage.block
+    if x.device_type == DEV_CUDA:
+        return sort_on_device(a, x, values, indices, d)
     a.n = x.sizes[d] if x.ndim else 1
     if a.n >= (<int64_t>1 << 32):
         raise RuntimeError(f"sorting: dimensions of 2**32 elements and more are not supported, got shape {shape_text(x)}")
@@ -212,8 +250,8 @@ cdef object topk_cpu(TensorBase self, int64_t k, int64_t dim, bint largest, bint
         sizes[i] = self.sizes[i]
     if self.ndim:
         sizes[d] = k
-    values = empty_tensor(self.ndim, sizes, self.dtype, self.device_type)
-    indices = empty_tensor(self.ndim, sizes, I64, self.device_type)
+    values = empty_tensor(self.ndim, sizes, self.dtype, place_of(self))
+    indices = empty_tensor(self.ndim, sizes, I64, place_of(self))
     if self.device_type != DEV_META and values.numel and k:
         a.what = SORT_FIRST
         a.descending = largest
@@ -237,8 +275,8 @@ cdef object one_of_line(str name, TensorBase self, int64_t dim, bint keepdim, in
         sizes[i] = 1 if i == d else self.sizes[i]
     if self.ndim and self.sizes[d] == 0:
         raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
-    values = empty_tensor(self.ndim, sizes, self.dtype, self.device_type)
-    indices = empty_tensor(self.ndim, sizes, I64, self.device_type)
+    values = empty_tensor(self.ndim, sizes, self.dtype, place_of(self))
+    indices = empty_tensor(self.ndim, sizes, I64, place_of(self))
     if self.device_type != DEV_META and self.numel:
         a.what = what
         a.descending = 0
@@ -289,7 +327,7 @@ cdef TensorBase median_all_cpu(TensorBase self, bint skip_nan):
     if self.dtype == BOOL:
         raise NotImplementedError("\"median_cpu\" not implemented for 'Bool'")
     check_pair("nanmedian" if skip_nan else "median", self, None, FRESH)
-    r = empty_tensor(0, NULL, self.dtype, self.device_type)
+    r = empty_tensor(0, NULL, self.dtype, place_of(self))
     if self.device_type == DEV_META:
         return r
     if self.numel == 0:

@@ -187,10 +187,15 @@ def bincount(input, weights=None, minlength=0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if x.device_type == DEV_META:
         raise NotImplementedError("bincount(): the result's shape depends on the data, which meta tensors do not have")
-    if x.device_type == DEV_CUDA:
-        raise NotImplementedError("Could not run 'bincount' with arguments from the 'cuda' backend: it has no kernel there")
     if weights is not None and ((<TensorBase?>weights).ndim != 1 or (<TensorBase>weights).numel != x.numel):
         raise RuntimeError("weights should be 1-d and have the same length as input")
+    if x.device_type == DEV_CUDA:
+        if x.numel:
+            low, high = input.min().item(), input.max().item()
+        if low < 0:
+            raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+        w = _ops.ones_like(input, dtype=dtype_of(I64)) if weights is None else weights if (<TensorBase>weights).dtype == F32 else weights.double()
+        return _ops.zeros(max(n, high + 1), dtype=w.dtype, device=input.device).index_add_(0, input.to(dtype_of(I64)), w.detach())
     # a copy of its own: another thread may not raise a value above the largest between the two passes
     flat = pinned(<TensorBase>(<object>cast_to(x, I64)).clone())
     cdef const int64_t* p = <const int64_t*>data_of(flat)

@@ -97,12 +97,52 @@ cdef object distinct_rows(TensorBase self, int64_t dim, bint ordered, bint inver
     return (<object>self).detach().index_select(d, first), places if inverse else None, numbers if counts else None
 
 
+cdef object distinct_on_device(TensorBase self, object dim, bint ordered, bint inverse, bint counts):
+    """The same out of sorts, comparisons of neighbours and sums. Rows are ordered by stable sorts from their last column to the first."""
+    cdef trt_thread_state* state = tls()
+    cdef int saved_mode = state.grad_mode
+    cdef object x = (<object>self).detach(), rows, order = None
+    state.grad_mode = 0
+    try:
+        rows = x.reshape(-1, 1) if dim is None else x.movedim(dim, 0)
+        if dim is not None and self.numel == 0 and rows.shape[0]:
+            raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
+        n = rows.shape[0]
+        rows = rows.reshape(n, -1 if self.numel else 1)
+        if ordered and n:
+            for c in range(rows.shape[1] - 1, -1, -1):
+                column = rows.select(1, c)
+                found = _ops.sort(column if order is None else column.index_select(0, order), 0, stable=True)[1]
+                order = found if order is None else order.index_select(0, found)
+            rows = rows.index_select(0, order)
+        if n:
+            starts_run = _ops.cat([_ops.ones(1, dtype=dtype_of(BOOL), device=x.device), _ops.ne(rows[1:], rows[:-1]).any(1)])
+        else:
+            starts_run = _ops.zeros(0, dtype=dtype_of(BOOL), device=x.device)
+        starts = _ops.nonzero(starts_run).reshape(-1)
+        values = rows.index_select(0, starts).reshape(-1) if dim is None else x.index_select(dim, starts if order is None else order.index_select(0, starts))
+        places = numbers = None
+        if inverse:
+            places = _ops.cumsum(starts_run.to(dtype_of(I64)), 0) - 1
+            if order is not None:
+                places = _ops.empty_like(places).index_copy_(0, order, places)
+            if dim is None:
+                places = places.reshape(x.shape)
+        if counts:
+            numbers = _ops.cat([starts[1:], _ops.full((1 if n else 0,), n, dtype=dtype_of(I64), device=x.device)]) - starts
+        return values, places, numbers
+    finally:
+        state.grad_mode = saved_mode
+
+
 cdef object distinct_cpu(TensorBase self, object dim, bint ordered, bint inverse, bint counts):
     cdef str name = "unique" if ordered else "unique_consecutive"
     if category[self.dtype] == CAT_COMPLEX:
         raise NotImplementedError(f"\"unique\" not implemented for '{type_text(self)}'")
     if self.device_type == DEV_META:
         raise NotImplementedError(f"{name}(): the result's shape depends on the data, which meta tensors do not have")
+    if self.device_type == DEV_CUDA:
+        return distinct_on_device(self, None if dim is None else wrap_dim(parse_int(dim, name, "dim"), self.ndim), ordered, inverse, counts)
     if dim is None:
         return distinct_elements(self, ordered, inverse, counts)
     return distinct_rows(self, parse_int(dim, name, "dim"), ordered, inverse, counts)

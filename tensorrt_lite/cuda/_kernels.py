@@ -18,6 +18,7 @@ _FAMILIES: tuple[str, ...] = (
     "reduction",
     "scan",
     "softmax",
+    "sorting",
 )
 CUDA_KEY = 2  # of the dispatch table (core/tensor.pxd)
 
