@@ -123,6 +123,8 @@ cdef TensorBase _log_softmax_cpu(TensorBase self, int64_t dim, int dtype, Tensor
 
 cdef TensorBase _softmax_backward_cpu(TensorBase grad_output, TensorBase output, int64_t dim, bint log):
     cdef SoftmaxRun s
+    if category[output.dtype] != CAT_FLOAT:
+        raise NotImplementedError(f"\"_softmax_backward\" not implemented for '{dtype_label(output.dtype).decode()}'")
     cdef TensorBase g = contiguous_of(cast_to(grad_output, output.dtype)), y = contiguous_of(output)
     cdef TensorBase r = empty_tensor(y.ndim, y.sizes, y.dtype, place_of(y))
     cdef int64_t outer, blocks

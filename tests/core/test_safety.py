@@ -596,6 +596,14 @@ def test_more_threads_than_a_system_grants():
     assert done.stdout.split() == [str(2.0**23), str(2**31 - 1)], done.stderr[-2000:]
 
 
+def test_internal_operators_refuse_types_without_kernels():
+    """The gradient of softmax called a kernel that integers do not have."""
+    for dtype in (trt.int32, trt.bool, trt.complex64):
+        x = trt.ones(2, 3).to(dtype)
+        with pytest.raises(NotImplementedError, match="not implemented for"):
+            trt._ops._softmax_backward(x, x, 1, False)
+
+
 def test_objects_in_the_place_of_types_and_formats():
     """None indexed a table of sizes with -1, and any object was read as a memory format."""
     with pytest.raises(TypeError, match="dtype"):

@@ -237,6 +237,8 @@ def _fractional(n: int, input: Any, kernel_size: Any, output_size: Any, output_r
     if output_size is None:
         if output_ratio is None:
             raise ValueError(f"fractional_max_pool{n}d requires specifying either an output_size or an output_ratio")
+        if not isinstance(output_ratio, (int, float, tuple, list)):
+            raise TypeError(f"fractional_max_pool{n}d(): argument 'output_ratio' must be tuple of floats, not {type(output_ratio).__name__}")
         ratios = [output_ratio] * n if isinstance(output_ratio, (int, float)) else output_ratio
         output_size = [int(size * ratio) for size, ratio in zip(input.shape[-n:], ratios, strict=True)]
     if samples is None:
