@@ -33,10 +33,11 @@ def cache_folder() -> Path:
 
 @functools.cache
 def _emulator() -> Any:
-    """The emulator's compiler, which lies beside the package in a checkout. RuntimeError in an installation without it."""
-    path = Path(tensorrt_lite.__file__).resolve().parent.parent / "tools" / "cuda_emulator" / "compiler.py"
+    """The emulator's compiler: of the checkout, or what the build put into the package."""
+    package = Path(tensorrt_lite.__file__).resolve().parent
+    path = package.parent / "tools" / "cuda_emulator" / "compiler.py"
     if not path.exists():
-        raise RuntimeError("TENSORRT_LITE_CUDA=emulate needs tools/cuda_emulator of a source checkout")
+        path = package / "_C" / "cuda" / "emulator" / "compiler.py"
     import importlib.util
 
     spec = importlib.util.spec_from_file_location("tensorrt_lite_cuda_emulator_compiler", path)
