@@ -1,5 +1,7 @@
 /* Adaptive maximum over planes: output o takes the inputs [floor(o in / out), ceil((o + 1) in / out)). The first of equals
- * in scan order wins, as does the last NaN. Work items and layouts as in pool.h. Compiled once per instruction set. */
+ * in scan order wins, as does the last NaN. In planes the maximum of a large window is computed without branches and then
+ * looked for, unless the window is not finite (0 * x is not 0). Work items and layouts as in pool.h. Compiled once per
+ * instruction set. */
 #include <math.h>
 #include "kernels.h"
 #include "scalar_types.h"
@@ -8,8 +10,10 @@
 #define JOIN(a, b) JOIN2(a, b)
 #define EXPORT(name) JOIN(name, ISA)
 
-enum { CHANNEL_BLOCK = 256, LANES = 8, WIDE = 512 /* elements of a window worth lanes */ };
+enum { CHANNEL_BLOCK = 256, LARGE = 48 /* elements of a window from which two passes are faster */ };
 #define SAME(x) (x)
+/* One instruction: the barrier keeps the compiler from a branch. */
+#define LARGER(a, b) ({ __typeof__(b) larger_ = (a) > (b) ? (a) : (b); __asm__("" : "+x"(larger_)); larger_; })
 
 INL i64 window_start(i64 o, i64 in, i64 out) { return o * in / out; }
 INL i64 window_end(i64 o, i64 in, i64 out) { return ((o + 1) * in + out - 1) / out; }
@@ -25,36 +29,36 @@ INL i64 window_end(i64 o, i64 in, i64 out) { return ((o + 1) * in + out - 1) / o
                     i64 h0 = window_start(oh, s->in_h, s->out_h), h1 = window_end(oh, s->in_h, s->out_h);            \
                     i64 w0 = window_start(ow, s->in_w, s->out_w), w1 = window_end(ow, s->in_w, s->out_w);            \
                     i64 index = h0 * s->in_w + w0;                                                                   \
-                    C best = -INFINITY, v, lane_best[LANES];                                                         \
-                    I lane_index[LANES];                                                                             \
-                    int wide = (w1 - w0) * (h1 - h0) >= WIDE;                                                        \
-                    for (int k = 0; k < LANES && wide; k++) {                                                        \
-                        lane_best[k] = -INFINITY;                                                                    \
-                        lane_index[k] = (I)index;                                                                    \
-                    }                                                                                                \
-                    for (i64 h = h0; h < h1; h++) {                                                                  \
+                    C best = -INFINITY, top[4] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY}, odd[4] = {0};         \
+                    const int large = (h1 - h0) * (w1 - w0) >= LARGE;                                                \
+                    for (i64 h = h0; h < h1 && large; h++) {                                                         \
                         const T *x = plane + h * s->in_w;                                                            \
                         i64 w = w0;                                                                                  \
-                        for (; wide && w + LANES <= w1; w += LANES)                                                  \
-                            for (int k = 0; k < LANES; k++) {                                                        \
-                                C u = LD(x[w + k]);                                                                  \
-                                int better = (u > lane_best[k]) | (u != u);                                          \
-                                lane_best[k] = better ? u : lane_best[k];                                            \
-                                lane_index[k] = better ? (I)(h * s->in_w + w + k) : lane_index[k];                   \
-                            }                                                                                        \
-                        for (; w < w1; w++)                                                                          \
-                            if (!((v = LD(x[w])) <= best) && (best == best || v != v)) {                             \
-                                best = v;                                                                            \
-                                index = h * s->in_w + w;                                                             \
-                            }                                                                                        \
-                    }                                                                                                \
-                    for (int k = 0; k < LANES && wide; k++) {                                                        \
-                        v = lane_best[k];                                                                            \
-                        if (v != v ? best == best || lane_index[k] > index : v > best || (v == best && lane_index[k] < index)) {\
-                            best = v;                                                                                \
-                            index = lane_index[k];                                                                   \
+                        for (; w + 4 <= w1; w += 4) {                                                                \
+                            C v0 = LD(x[w]), v1 = LD(x[w + 1]), v2 = LD(x[w + 2]), v3 = LD(x[w + 3]);                \
+                            top[0] = LARGER(v0, top[0]), odd[0] += v0 * 0;                                           \
+                            top[1] = LARGER(v1, top[1]), odd[1] += v1 * 0;                                           \
+                            top[2] = LARGER(v2, top[2]), odd[2] += v2 * 0;                                           \
+                            top[3] = LARGER(v3, top[3]), odd[3] += v3 * 0;                                           \
+                        }                                                                                            \
+                        for (; w < w1; w++) {                                                                        \
+                            C v = LD(x[w]);                                                                          \
+                            top[0] = v > top[0] ? v : top[0], odd[0] += v * 0;                                       \
                         }                                                                                            \
                     }                                                                                                \
+                    C half = top[0] > top[1] ? top[0] : top[1], other = top[2] > top[3] ? top[2] : top[3];           \
+                    C most = half > other ? half : other;                                                            \
+                    int finite = large && odd[0] + odd[1] + odd[2] + odd[3] == 0, found = 0;                         \
+                    for (i64 h = h0; h < h1 && !found; h++)                                                          \
+                        for (i64 w = w0; w < w1; w++) {                                                              \
+                            C v = LD(plane[h * s->in_w + w]);                                                        \
+                            if (finite ? v == most : v > best || v != v) {                                           \
+                                best = v;                                                                            \
+                                index = h * s->in_w + w;                                                             \
+                                if ((found = finite))                                                                \
+                                    break;                                                                           \
+                            }                                                                                        \
+                        }                                                                                            \
                     ((T *)out)[at] = ST(best);                                                                       \
                     indices[at] = index;                                                                             \
                 }                                                                                                    \
