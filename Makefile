@@ -31,9 +31,12 @@ test: .venv-test/installed
 # Tensors on CUDA without a GPU: the tests of a device and PyTorch's operator samples beside the CPU, on the emulator.
 test-cuda: export TENSORRT_LITE_CUDA = emulate
 test-cuda: export TENSORRT_LITE_CUDA_CACHE ?= $(CURDIR)/build/cuda_kernels
+test-cuda: export TENSORRT_LITE_CUDA_TRACE = $(CURDIR)/build/cuda_trace
 test-cuda: .venv-test/installed
-	.venv-test/bin/python -m pytest $(PYTEST_FLAGS) tests/cuda/device
+	mkdir -p build && rm -f $(TENSORRT_LITE_CUDA_TRACE)
+	.venv-test/bin/python -m pytest $(PYTEST_FLAGS) tests/cuda/device tests/cuda/test_families.py
 	.venv-test/bin/python -m tests.conformance.device --samples 3
+	.venv-test/bin/python tests/cuda/entry_points.py $(TENSORRT_LITE_CUDA_TRACE)
 
 lint: .venv-test/installed
 	.venv-test/bin/ruff check .

@@ -278,6 +278,8 @@ def _record_stream(TensorBase t not None, size_t stream):
 
 # ---- kernels -------------------------------------------------------------------------------------------------------
 
+from os import environ
+
 cdef dict _modules = {}            # (device, source) -> Module
 cdef dict _functions = {}          # (device, source, entry) -> Function; keeps handles alive
 
@@ -294,6 +296,9 @@ cdef FunctionHandle kernel_of(str source, str entry, int index) except NULL:
             module = _modules[(index, source)] = Module(image)
         enter_device(index)
         f = _functions[key] = (<Module>module).get_function(entry)
+        if "TENSORRT_LITE_CUDA_TRACE" in environ:
+            from tensorrt_lite.cuda._compiler import note_launch
+            note_launch(source, entry)
     return (<Function>f).handle
 
 

@@ -165,3 +165,13 @@ def _compile_nvcc(nvcc: str, source: str, arch: str) -> bytes:
         if result.returncode:
             raise RuntimeError(f"nvcc refused a kernel:\n{result.stderr}")
         return image.read_bytes()
+
+
+def note_launch(source: str, entry: str) -> None:
+    """Append what an entry of a unit calls to the file that TENSORRT_LITE_CUDA_TRACE names: the tests' list of kernels that have run."""
+    import re
+
+    body = re.search(rf"\b{entry}\s*\(.*?\{{(.*?)\n?\}}", source, re.DOTALL)
+    names = sorted(set(re.findall(r"\btrt::(\w+)", body[1] if body else source)))
+    with open(os.environ["TENSORRT_LITE_CUDA_TRACE"], "a") as file:
+        file.write(" ".join(names) + "\n")
