@@ -6,7 +6,7 @@
 // `attention_queries` owns a tile of queries and goes over the keys. The host is cysrc/cuda/attention.pyx.
 #pragma once
 
-#include "iteration.cuh"
+#include "gemm.cuh"
 
 namespace trt {
 
@@ -171,6 +171,133 @@ __device__ __forceinline__ void attention_forward(const Attention& p) {
             if (across + 16 * e < p.value_width) out[across + 16 * e] = convert<T>(sums[i][e] * scale);
         }
         if (across == 0) p.lse[(batch * p.heads + head) * p.queries + query] = total[i] == 0 ? kNothing : highest[i] + ::logf(total[i]);
+    }
+}
+
+// The same for half types on tensor cores: 4 warps of 16 queries each, whose scores, weights and sums stay in registers; keys and values
+// come in the background, the next keys while the weights are applied. grid as before, tiles of 64 queries.
+template <class T, int kWidth>
+__device__ __forceinline__ void attention_forward_mma(const Attention& p) {
+    constexpr int kThreads = 128, kRows = 64, kKeys = 64, kPitch = kWidth + kLinePad;
+    constexpr float kLog2e = 1.44269504088896340736f;
+    __shared__ __align__(16) unsigned char memory[2 * kKeys * kPitch * sizeof(T)];
+    T* const keys = reinterpret_cast<T*>(memory);
+    T* const values = keys + kKeys * kPitch;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const long long batch = blockIdx.z, head = blockIdx.y, first = static_cast<long long>(blockIdx.x) * kRows, key_head = head / (p.heads / p.key_heads);
+    const T* const q = rows_at<T>(p.q, batch, head, first);
+    const T* const k = rows_at<T>(p.k, batch, key_head, 0);
+    const T* const v = rows_at<T>(p.v, batch, key_head, 0);
+    const bool aligned_k = lines_aligned<8>(k, p.k.row), aligned_v = lines_aligned<8>(v, p.v.row);
+    const long long end = p.causal && first + kRows < p.keys ? first + kRows : p.keys;
+
+    unsigned x[kWidth / 16][4];
+    stage<T, kRows, kWidth, kThreads>(keys, q, p.q.row, p.queries - first, p.width, lines_aligned<8>(q, p.q.row));
+    copy_async_commit();
+    copy_async_wait<0>();
+    __syncthreads();
+#pragma unroll
+    for (int e = 0; e < kWidth / 16; e++) load_matrix<4>(x[e], keys + (warp * 16 + lane % 16) * kPitch + e * 16 + lane / 16 * 8);
+    __syncthreads();
+    stage<T, kKeys, kWidth, kThreads>(keys, k, p.k.row, p.keys, p.width, aligned_k);
+    copy_async_commit();
+    stage<T, kKeys, kWidth, kThreads>(values, v, p.v.row, p.keys, p.value_width, aligned_v);
+    copy_async_commit();
+
+    float sums[kWidth / 8][4] = {}, highest[2] = {kNothing, kNothing}, total[2] = {0, 0};
+    for (long long key = 0; key < end; key += kKeys) {
+        copy_async_wait<1>();
+        __syncthreads();
+        float s[kKeys / 8][4] = {};
+#pragma unroll
+        for (int e = 0; e < kWidth / 16; e++) {
+#pragma unroll
+            for (int n = 0; n < kKeys / 16; n++) {
+                unsigned y[4];
+                load_matrix<4>(y, keys + (n * 16 + lane / 16 * 8 + lane % 8) * kPitch + e * 16 + lane / 8 % 2 * 8);
+                const unsigned low[2] = {y[0], y[1]}, high[2] = {y[2], y[3]};
+                mma_m16n8k16<T>(s[2 * n], x[e], low);
+                mma_m16n8k16<T>(s[2 * n + 1], x[e], high);
+            }
+        }
+        float shrink[2];
+#pragma unroll
+        for (int half = 0; half < 2; half++) {  // rows lane / 4 and lane / 4 + 8 of the warp, each of four threads
+            const long long query = first + warp * 16 + half * 8 + lane / 4;
+            float top = highest[half];
+#pragma unroll
+            for (int n = 0; n < kKeys / 8; n++) {
+#pragma unroll
+                for (int j = 0; j < 2; j++) {
+                    float& value = s[n][half * 2 + j];
+                    value = score<T>(p, value, batch, head, query, key + n * 8 + lane % 4 * 2 + j);
+                    top = value > top || value != value ? value : top;
+                }
+            }
+            for (int mask = 2; mask; mask /= 2) {
+                const float other = __shfl_xor_sync(~0u, top, mask);
+                top = other > top || other != other ? other : top;
+            }
+            const float origin = top == kNothing ? 0 : top;
+            shrink[half] = ::exp2f((highest[half] - origin) * kLog2e);
+            float sum = 0;
+#pragma unroll
+            for (int n = 0; n < kKeys / 8; n++) {
+#pragma unroll
+                for (int j = 0; j < 2; j++) {
+                    float& value = s[n][half * 2 + j];
+                    value = ::exp2f((value - origin) * kLog2e);
+                    sum += value;
+                }
+            }
+            for (int mask = 2; mask; mask /= 2) sum += __shfl_xor_sync(~0u, sum, mask);
+            total[half] = total[half] * shrink[half] + sum;
+            highest[half] = top;
+        }
+#pragma unroll
+        for (int e = 0; e < kWidth / 8; e++) {
+#pragma unroll
+            for (int j = 0; j < 4; j++) sums[e][j] *= shrink[j / 2];
+        }
+        copy_async_wait<0>();
+        __syncthreads();
+        if (key + kKeys < end) stage<T, kKeys, kWidth, kThreads>(keys, k + (key + kKeys) * p.k.row, p.k.row, p.keys - key - kKeys, p.width, aligned_k);
+        copy_async_commit();
+#pragma unroll
+        for (int n = 0; n < kKeys / 16; n++) {
+            const unsigned weights[4] = {pack<T>(s[2 * n][0], s[2 * n][1]), pack<T>(s[2 * n][2], s[2 * n][3]), pack<T>(s[2 * n + 1][0], s[2 * n + 1][1]),
+                                         pack<T>(s[2 * n + 1][2], s[2 * n + 1][3])};
+#pragma unroll
+            for (int e = 0; e < kWidth / 16; e++) {
+                unsigned y[4];
+                load_matrix<4, true>(y, values + (n * 16 + lane / 8 % 2 * 8 + lane % 8) * kPitch + e * 16 + lane / 16 * 8);
+                const unsigned low[2] = {y[0], y[1]}, high[2] = {y[2], y[3]};
+                mma_m16n8k16<T>(sums[2 * e], weights, low);
+                mma_m16n8k16<T>(sums[2 * e + 1], weights, high);
+            }
+        }
+        __syncthreads();
+        if (key + kKeys < end) stage<T, kKeys, kWidth, kThreads>(values, v + (key + kKeys) * p.v.row, p.v.row, p.keys - key - kKeys, p.value_width, aligned_v);
+        copy_async_commit();
+    }
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const long long query = first + warp * 16 + half * 8 + lane / 4;
+        if (query >= p.queries) continue;
+        const float scale = total[half] == 0 ? 0 : 1 / total[half];
+        T* const out = rows_at<T>(p.out, batch, head, query);
+#pragma unroll
+        for (int e = 0; e < kWidth / 8; e++) {
+            const int column = e * 8 + lane % 4 * 2;
+            if (column + 2 <= p.value_width && is_aligned<2>(out)) {
+                reinterpret_cast<unsigned*>(out + column)[0] = pack<T>(sums[e][half * 2] * scale, sums[e][half * 2 + 1] * scale);
+            } else {
+                for (int j = 0; j < 2; j++) {
+                    if (column + j < p.value_width) out[column + j] = convert<T>(sums[e][half * 2 + j] * scale);
+                }
+            }
+        }
+        if (lane % 4 == 0) p.lse[(batch * p.heads + head) * p.queries + query] = total[half] == 0 ? kNothing : highest[half] + ::logf(total[half]);
     }
 }
 

@@ -341,6 +341,50 @@ __device__ __forceinline__ void copy_pieces(const Pieces& p) {
     }
 }
 
+// The adjoint: here `to` and the sizes are the source's, `origin` is the result, and every element sums the positions that it went to.
+template <class T>
+__device__ __forceinline__ void sum_pieces(const Pieces& p) {
+    using A = compute_t<T>;
+    TRT_EACH(i, p.numel) {
+        long long rest = i, to = 0, total = 1, coordinate[kRowDims], count[kRowDims];
+        for (int d = static_cast<int>(p.nd) - 1; d >= 0; d--) {
+            const auto& dim = p.dim[d];
+            const long long c = rest % dim.size;
+            rest /= dim.size;
+            to += c * dim.source;
+            coordinate[d] = c;
+            count[d] = 0;
+            for (int k = 0; k < 3; k++) {
+                const long long at = dim.step[k] == -1 ? dim.at[k] - c : c - dim.at[k];
+                if (dim.step[k] == 0) count[d] += at == 0 ? dim.count[k] : 0;
+                else if (dim.step[k] != 2) count[d] += at >= 0 && at < dim.count[k];
+            }
+            total *= count[d];
+        }
+        A sum = A(0);
+        for (long long j = 0; j < total; j++) {
+            long long from = 0, left = j;
+            for (int d = static_cast<int>(p.nd) - 1; d >= 0; d--) {
+                const auto& dim = p.dim[d];
+                long long nth = left % count[d], start = 0;
+                left /= count[d];
+                for (int k = 0; k < 3; start += dim.count[k++]) {
+                    const long long at = dim.step[k] == -1 ? dim.at[k] - coordinate[d] : coordinate[d] - dim.at[k];
+                    const bool repeated = dim.step[k] == 0 && at == 0, once = (dim.step[k] == 1 || dim.step[k] == -1) && at >= 0 && at < dim.count[k];
+                    const long long here = repeated ? dim.count[k] : once;
+                    if (nth < here) {
+                        from += (start + (repeated ? nth : at)) * dim.result;
+                        break;
+                    }
+                    nth -= here;
+                }
+            }
+            sum = sum + convert<A>(*reinterpret_cast<const T*>(p.origin + from));
+        }
+        *reinterpret_cast<T*>(p.to + to) = convert<T>(sum);
+    }
+}
+
 // start + i * step; with `both_ends` the second half from the stop backwards, so that the last number is exact.
 template <class A>
 __device__ __forceinline__ A along(long long i, long long n, A start, A stop, A step, bool both_ends) {

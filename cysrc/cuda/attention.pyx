@@ -1,11 +1,12 @@
 """Attention on CUDA in memory linear in the length, beneath scaled_dot_product_attention of cysrc/ops/attention.pyx."""
 from libc.stdint cimport int64_t
 from libc.string cimport memset
-from tensorrt_lite._C.core.dtype cimport BOOL, F32
+from tensorrt_lite._C.core.dtype cimport BOOL, F16, BF16, F32
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, place_of, empty_tensor
 from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run, run3, blocks_for
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
+from tensorrt_lite._C.cuda.driver import device_attribute
 from tensorrt_lite._C.ops import attention as _attention
 from tensorrt_lite.cuda import _source
 
@@ -40,13 +41,22 @@ cdef enum:
     QUERIES = 3
     COLUMNS = 32                 # keys of a tile forward
     LARGEST_GRID = 65535
+    MMA_ROWS = 64                # queries of a tile on tensor cores
+
+cdef int capability[64]
+
+
+cdef bint on_tensor_cores(int index, int dtype) except -1:
+    if capability[index] == 0:
+        capability[index] = device_attribute(75, index)
+    return (dtype == F16 or dtype == BF16) and capability[index] >= 8
 
 
 cdef FunctionHandle load(int index, int dtype, int size, int which) except NULL:
     cdef FunctionHandle* slot = &handles[index][dtype][size][which]
     if slot[0] == NULL:
         t, width = _source.TYPES[dtype][1], 32 << size
-        numbers = f"<{t}, {forward_rows[size]}, {COLUMNS}, {width}>" if which == FORWARD else f"<{t}>" if which == DELTA else f"<{t}, {backward_tile[size]}, {width}>"
+        numbers = f"_mma<{t}, {width}>" if which == FORWARD and on_tensor_cores(index, dtype) else f"<{t}, {forward_rows[size]}, {COLUMNS}, {width}>" if which == FORWARD else f"<{t}>" if which == DELTA else f"<{t}, {backward_tile[size]}, {width}>"
         slot[0] = kernel_of("#include \"attention.cuh\"\n\nextern \"C\" __global__ void __launch_bounds__(256) kernel(const trt::Attention p) "
                             f"{{ trt::attention_{KERNELS[which]}{numbers}(p); }}\n", "kernel", index)
     return slot[0]
@@ -85,6 +95,8 @@ cdef int attention(TensorBase q, TensorBase k, TensorBase v, TensorBase mask, Te
         raise NotImplementedError(f"scaled_dot_product_attention: {p.batches} batches of {p.heads} heads on CUDA")
     size = 0 if max(p.width, p.value_width) <= 32 else 1 if max(p.width, p.value_width) <= 64 else 2
     arguments[0] = &p
+    if grad is None and on_tensor_cores(index, dtype):
+        return run3(load(index, dtype, size, FORWARD), index, (p.queries + MMA_ROWS - 1) // MMA_ROWS, p.heads, p.batches, 128, 1, 1, 0, arguments)
     if grad is None:
         return run3(load(index, dtype, size, FORWARD), index, (p.queries + forward_rows[size] - 1) // forward_rows[size], p.heads, p.batches, 256, 1, 1, 0, arguments)
     delta = empty_tensor(3, lse.sizes, F32, place_of(q))

@@ -438,8 +438,8 @@ cdef int triangle(TensorBase x, TensorBase r, int64_t diagonal, bint upper) exce
                     "trt::triangle(x, out, n, rows, cols, diagonal, upper)"), x.device_index, blocks_for(n, 256), 256, 0, arguments)
 
 
-cdef int pieces(PieceArgs* a, TensorBase result) except -1:
-    """A result of pieces of its source: flips, rolls, margins."""
+cdef int pieces(PieceArgs* a, TensorBase result, bint sums) except -1:
+    """A result of pieces of its source: flips, rolls, margins; or the sums over where each element went."""
     cdef Pieces q
     cdef int d, k, item = ITEM_SIZE[result.dtype]
     cdef void* arguments[1]
@@ -453,6 +453,9 @@ cdef int pieces(PieceArgs* a, TensorBase result) except -1:
         for k in range(a.pieces[d]):
             q.dim[d].count[k], q.dim[d].at[k], q.dim[d].step[k] = a.piece[d][k].count, a.piece[d][k].at, a.piece[d][k].step
     arguments[0] = &q
+    if sums:
+        t = type_of(result.dtype)
+        return run(load(f"piece sums {t}", result.device_index, "const trt::Pieces p", f"trt::sum_pieces<{t}>(p)"), result.device_index, blocks_for(q.numel, 256), 256, 0, arguments)
     return run(load(f"pieces {item}", result.device_index, "const trt::Pieces p", f"trt::copy_pieces<{MOVED[item]}>(p)"), result.device_index,
                blocks_for(q.numel, 256), 256, 0, arguments)
 

@@ -50,7 +50,7 @@ cdef task_fn interleave_parts = trt_interleave_parts
 
 # on CUDA, set by cysrc/cuda/indexing.pyx
 cdef int (*device_triangle)(TensorBase x, TensorBase r, int64_t diagonal, bint upper) except -1
-cdef int (*device_pieces)(PieceArgs* a, TensorBase result) except -1
+cdef int (*device_pieces)(PieceArgs* a, TensorBase result, bint sums) except -1
 
 
 def _set_device_kernels(size_t triangle_, size_t pieces):
@@ -125,15 +125,24 @@ cdef void arrange_pieces(PieceArgs* a, PieceArgs* given, TensorBase source, Tens
 cdef int run_pieces(PieceArgs* given, TensorBase source, TensorBase result, bint sums=False) except -1:
     """result <- pieces of source, or the adjoint: source += the pieces of result."""
     cdef PieceArgs a
+    cdef int d
     if result.numel == 0:
         return 0
     a.constant = given.constant
     a.filled = given.filled
     arrange_pieces(&a, given, source, result)
+    if result.device_type == DEV_CUDA and sums:
+        # each element of the source gathers the positions it went to: dimension by dimension
+        given.nd = result.ndim
+        given.to = data_of(source)
+        given.source_data = data_of(result)
+        for d in range(result.ndim):
+            given.size[d] = source.sizes[d]
+            given.result[d] = result.strides[d] * ITEM_SIZE[result.dtype]
+            given.source[d] = source.strides[d] * ITEM_SIZE[source.dtype]
+        return device_pieces(given, result, True)
     if result.device_type == DEV_CUDA:
-        if sums:
-            raise NotImplementedError(f"\"pad_backward_cuda\" not implemented for '{type_text(result)}'")
-        return device_pieces(&a, result)
+        return device_pieces(&a, result, False)
     if sums:
         return run_held(piece_sums, &a, result.numel // a.group, result.numel, source, result)
     return run_held(piece_copies, &a, result.numel, result.numel, source, result)

@@ -35,6 +35,18 @@ def check_masks(order: str) -> None:
         agree(F.scaled_dot_product_attention, *[heads(1, 2, 33, 32, dtype=dtype) for _ in range(3)], is_causal=True)
 
 
+def check_tensor_cores(order: str) -> None:
+    """Half types: every width, lengths beyond a tile, masks, rows of odd strides, grouped heads."""
+    for dtype, queries, keys, width in ((torch.float16, 70, 130, 64), (torch.bfloat16, 65, 65, 128), (torch.float16, 5, 64, 20), (torch.bfloat16, 64, 7, 33)):
+        for causal in (False, True):
+            agree(F.scaled_dot_product_attention, heads(1, 2, queries, width, dtype=dtype), heads(1, 2, keys, width, dtype=dtype), heads(1, 2, keys, width, dtype=dtype), is_causal=causal)
+    q, k = heads(2, 4, 35, 16, dtype=torch.float16), heads(2, 2, 90, 16, dtype=torch.float16)
+    allowed = torch.rand(35, 90) > 0.3
+    allowed[3] = False
+    agree(F.scaled_dot_product_attention, q, k, heads(2, 2, 90, 48, dtype=torch.float16), attn_mask=allowed, enable_gqa=True)
+    agree(F.scaled_dot_product_attention, q, k, heads(2, 2, 90, 16, dtype=torch.float16), attn_mask=torch.randn(2, 1, 1, 90).half(), enable_gqa=True)
+
+
 def check_composed() -> None:
     """What has no kernel is composed of operators: double precision, wide heads."""
     agree(F.scaled_dot_product_attention, *[heads(1, 2, 9, 8, dtype=torch.float64) for _ in range(3)], is_causal=True)
