@@ -37,6 +37,10 @@ class Generator(_core.GeneratorBase):
 
     def __new__(cls, device: Any = "cpu") -> Self:
         place = _device(device)
+        if place.type == "cuda" and cls is Generator:
+            from tensorrt_lite.cuda.random import DeviceGenerator
+
+            return DeviceGenerator(place)
         if place.type != "cpu":
             raise RuntimeError(f"Device type {place.type.upper()} is not supported for torch.Generator() api.")
         return super().__new__(cls, place)
@@ -80,6 +84,9 @@ _core.set_default_generator(default_generator)
 
 def manual_seed(seed: int) -> Generator:
     """Restart the default stream at ``seed`` in [-2^63, 2^64); returns the default generator."""
+    from tensorrt_lite.cuda.random import manual_seed_all
+
+    manual_seed_all(int(seed))
     return default_generator.manual_seed(int(seed))
 
 
@@ -105,12 +112,17 @@ def set_rng_state(new_state: Tensor) -> None:
 
 @contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True, device_type: str = "cuda") -> Iterator[None]:
-    """Whatever is drawn inside leaves the default stream outside where it was; also a decorator."""
+    """Whatever is drawn inside leaves the default streams outside where they were, on devices too; also a decorator."""
     if not enabled:
         yield
         return
+    from tensorrt_lite.cuda.random import default_generator_of, generators_in_use
+
     state = default_generator.get_state_bytes()
+    on_devices = {i: g.get_state_bytes() for i, g in generators_in_use().items()}
     try:
         yield
     finally:
         default_generator.set_state_bytes(state)
+        for i, device_state in on_devices.items():
+            default_generator_of(i).set_state_bytes(device_state)

@@ -22,6 +22,19 @@ cdef extern from *:
     ctypedef void (*trt_masked_scale_fn)(const void*, const uint8_t*, void*, int64_t, double) noexcept nogil
     const trt_masked_scale_fn trt_masked_scale[4][3]
 
+# What cysrc/cuda/random.pyx installs: fills of real tensors, and dropout's product.
+ctypedef int (*device_fill_fn)(TensorBase t, const rs_fill* fill, object generator) except -1
+ctypedef int (*device_masked_scale_fn)(TensorBase x, TensorBase mask, double scale, TensorBase out) except -1
+cdef device_fill_fn device_fill
+cdef device_masked_scale_fn device_masked_scale
+
+
+def _install_device_kernels(size_t fill, size_t masked_scale):
+    global device_fill, device_masked_scale
+    device_fill = <device_fill_fn>fill
+    device_masked_scale = <device_masked_scale_fn>masked_scale
+
+
 # The instruction set of the loops: reading it anew costs a call of getenv.
 cdef int LEVEL = instruction_set()
 
@@ -55,6 +68,11 @@ cdef TensorBase run_fill(TensorBase t, const rs_fill* fill, object generator):
     if category[t.dtype] == CAT_COMPLEX:
         run_fill(<TensorBase>_ops.view_as_real((<object>t).detach()), fill, generator)
         return t
+    if t.device_type == DEV_CUDA:
+        device_fill(t, fill, generator)
+        return t
+    if generator is not None and generator.device.type != "cpu":
+        raise RuntimeError(f"Expected a 'cpu' device type for generator but found '{generator.device.type}'")
     rs_fill_tensor(state, fill, <rs_dtype>t.dtype, data_of(t), t.ndim, t.sizes, t.strides)
     return t
 
@@ -187,6 +205,11 @@ cdef TensorBase _bernoulli_tensor_cpu(TensorBase self, TensorBase p, object gene
         d.v[i] = self.sizes[i]
     values = p if same_sizes(p, self) else op_expand(<TensorBase>(<object>p).detach(), &d)
     if self.numel == 0 or self.device_type == DEV_META:
+        return self
+    if self.device_type == DEV_CUDA:
+        # the probabilities are not looked at: that would wait for the device
+        drawn = uniform_cpu(empty_tensor(self.ndim, self.sizes, F64 if p.dtype == F64 else F32, place_of(self)), 0, 1, generator, None, INPLACE)
+        copy_elements(self, <TensorBase>_ops.lt(drawn, (<object>values).detach()))
         return self
     if values.dtype == F16 or values.dtype == BF16:
         values = cast_to(values, F32)

@@ -44,6 +44,12 @@ cdef TensorBase _masked_scale_cpu(TensorBase self, TensorBase mask, double scale
     if not direct:
         copy_elements(r, self)
         x = r
+    if self.device_type == DEV_CUDA:
+        device_masked_scale(x, mask, scale, r)
+        if mode == INPLACE and not direct:
+            copy_elements(self, r)
+            return self
+        return r
     task.function = trt_masked_scale[self.dtype - F16][LEVEL]
     task.x = data_of(x)
     task.mask = data_of(mask)
@@ -217,7 +223,7 @@ cdef object composed_dropout(object function, str name, object input, object p, 
         d.n = x.ndim
         for i in range(x.ndim):
             d.v[i] = x.sizes[i] if i < 2 else 1
-        noise = <object>empty_tensor(d.n, d.v, x.dtype, x.device_type)
+        noise = <object>empty_tensor(d.n, d.v, x.dtype, place_of(x))
     else:
         noise = <object>empty_like_tensor(x, x.dtype)
     noise.bernoulli_(1 - q)

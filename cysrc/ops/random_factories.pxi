@@ -172,12 +172,12 @@ cdef TensorBase draw_normal(TensorBase mean, TensorBase std, double mean_value, 
         pair[1] = <PyObject*>std
         ndim = broadcast_shapes("normal", 2, pair, shape)
         if out is None:
-            z = empty_tensor(ndim, shape, like.dtype, like.device_type)
+            z = empty_tensor(ndim, shape, like.dtype, place_of(like))
         else:
             z = out
             resize_tensor(out, ndim, shape, -1)
     elif out is None:
-        z = empty_tensor(like.ndim, like.sizes, like.dtype, like.device_type)
+        z = empty_tensor(like.ndim, like.sizes, like.dtype, place_of(like))
     else:
         z = out
     normal_cpu(z, 0.0, std_value if std is None else 1.0, generator, z, INPLACE)
@@ -224,7 +224,7 @@ def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, la
 # ---- bernoulli, multinomial, poisson -------------------------------------------------------------------------------
 
 cdef TensorBase _sample_bernoulli_cpu(TensorBase self, object generator):
-    cdef TensorBase r = empty_tensor(self.ndim, self.sizes, self.dtype, self.device_type)
+    cdef TensorBase r = empty_tensor(self.ndim, self.sizes, self.dtype, place_of(self))
     return _bernoulli_tensor_cpu(r, self, generator, r, INPLACE)
 
 
@@ -250,7 +250,7 @@ def bernoulli(TensorBase input not None, p=None, *, generator=None, out=None):
         return out
     if p is None:
         return op__sample_bernoulli(input, generator)
-    t = empty_tensor(input.ndim, input.sizes, input.dtype, input.device_type)
+    t = empty_tensor(input.ndim, input.sizes, input.dtype, place_of(input))
     return op_bernoulli(t, parse_double(p, "bernoulli", "p"), generator, t, INPLACE)
 
 

@@ -15,6 +15,7 @@ _FAMILIES: tuple[str, ...] = (
     "norm",
     "optim",
     "pool",
+    "random",
     "reduction",
     "scan",
     "softmax",

@@ -1,14 +1,192 @@
-"""Seeds of the devices' generators."""
+"""The devices' generators: a seed and an offset into the Philox stream of each thread, as PyTorch keeps them."""
 
 from __future__ import annotations
 
-_seed = 0
+import os
+from typing import TYPE_CHECKING, Any
+
+from tensorrt_lite import _ops
+from tensorrt_lite._C.core.device import device as _device
+from tensorrt_lite._C.core.dtype import _dtype_by_name
+from tensorrt_lite.random import Generator, _state_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tensorrt_lite import Tensor
+
+_MASK = (1 << 64) - 1
+_UNSEEDED = 67280421310721  # the seed of a generator that nobody seeded, as in PyTorch
+
+
+class DeviceGenerator(Generator):
+    """``Generator(device="cuda")``. Its state is 16 bytes: the seed and the number of words that each thread has drawn."""
+
+    def __new__(cls, device: Any = "cuda") -> DeviceGenerator:
+        self = Generator.__new__(cls, "cpu")
+        place = _device(device)
+        self._place = place if place.index is not None else _device("cuda", _current())
+        self._seed, self._offset = _UNSEEDED, 0
+        return self
+
+    @property
+    def device(self) -> _device:
+        """Where the numbers are made."""
+        return self._place
+
+    def manual_seed(self, seed: int) -> DeviceGenerator:
+        """Restart the stream."""
+        self._seed, self._offset = int(seed) & _MASK, 0
+        return self
+
+    def seed(self) -> int:
+        """Seed with a number that differs in every call; returns it."""
+        self.manual_seed(int.from_bytes(os.urandom(8), "little"))
+        return self._seed
+
+    def initial_seed(self) -> int:
+        """The last seed."""
+        return self._seed
+
+    def get_offset(self) -> int:
+        """The number of words that each thread has drawn."""
+        return self._offset
+
+    def set_offset(self, offset: int) -> None:
+        """Continue from a number of words, a multiple of 4."""
+        if offset % 4:
+            raise RuntimeError(f"offset must be a multiple of 4, got {offset}")
+        self._offset = offset
+
+    def get_state_bytes(self) -> bytes:
+        """Seed and offset."""
+        return self._seed.to_bytes(8, "little") + self._offset.to_bytes(8, "little")
+
+    def set_state_bytes(self, data: bytes) -> None:
+        """Continue where a state stood, here or in PyTorch."""
+        if len(data) not in (8, 16):
+            raise RuntimeError(f"RNG state is wrong size: expected 16 bytes, got {len(data)}")
+        self._seed = int.from_bytes(data[:8], "little")
+        self.set_offset(int.from_bytes(data[8:], "little"))
+
+    def clone_state(self) -> DeviceGenerator:
+        """A generator at the same point of the stream."""
+        other = DeviceGenerator(self._place)
+        other.set_state_bytes(self.get_state_bytes())
+        return other
+
+    def advance(self, words: int) -> tuple[int, int]:
+        """The seed, and the offset of the next `words` (a multiple of 4) of each thread, which are then spent."""
+        offset = self._offset
+        self._offset += words
+        return self._seed, offset
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DeviceGenerator, (self._place,), self.get_state_bytes()
+
+
+def _current() -> int:
+    from tensorrt_lite import cuda
+
+    return int(cuda.current_device())
+
+
+_generators: dict[int, DeviceGenerator] = {}
+_seed_for_all: int | None = None  # what devices that have not drawn yet begin with
+
+
+def default_generator_of(index: int) -> DeviceGenerator:
+    """The generator that operators on a device draw from unless they are given one."""
+    found = _generators.get(index)
+    if found is None:
+        found = _generators[index] = DeviceGenerator(_device("cuda", index))
+        if _seed_for_all is None:
+            found.seed()
+        else:
+            found.manual_seed(_seed_for_all)
+    return found
+
+
+def generators_in_use() -> dict[int, DeviceGenerator]:
+    """The default generators that something was drawn from, by device."""
+    return _generators
+
+
+def generator_for(index: int, generator: Any) -> DeviceGenerator:
+    """What an operator draws from, given its `generator` argument."""
+    if generator is None:
+        return default_generator_of(index)
+    if not isinstance(generator, Generator):
+        raise TypeError(f"argument 'generator' must be Generator, not {type(generator).__name__}")
+    if not isinstance(generator, DeviceGenerator):
+        raise RuntimeError("Expected a 'cuda' device type for generator but found 'cpu'")
+    return generator
+
+
+def _index(device: Any) -> int:
+    if isinstance(device, int):
+        return device
+    place = _device(device)
+    return place.index if place.index is not None else _current()
 
 
 def manual_seed(seed: int) -> None:
     """Seed the current device's generator; without a device nothing happens, so that programs may seed before they look for one."""
-    global _seed
-    _seed = int(seed)
+    from tensorrt_lite import cuda
+
+    if cuda.is_available():
+        default_generator_of(_current()).manual_seed(seed)
 
 
-manual_seed_all = manual_seed
+def manual_seed_all(seed: int) -> None:
+    """Seed the generators of all devices, also of those that are used later."""
+    global _seed_for_all
+    _seed_for_all = int(seed)
+    for generator in _generators.values():
+        generator.manual_seed(seed)
+
+
+def seed() -> None:
+    """Seed the current device's generator with a random number."""
+    default_generator_of(_current()).seed()
+
+
+def seed_all() -> None:
+    """Seed the generators of all devices with one random number."""
+    manual_seed_all(int.from_bytes(os.urandom(8), "little"))
+
+
+def initial_seed() -> int:
+    """The seed of the current device's generator."""
+    return default_generator_of(_current()).initial_seed()
+
+
+def get_rng_state(device: Any = "cuda") -> Tensor:
+    """The state of a device's generator: 16 bytes."""
+    return _ops.frombuffer(bytearray(default_generator_of(_index(device)).get_state_bytes()), dtype=_dtype_by_name("uint8"))
+
+
+def set_rng_state(new_state: Tensor, device: Any = "cuda") -> None:
+    """Continue a device's stream where a state stood."""
+    default_generator_of(_index(device)).set_state_bytes(_state_bytes(new_state))
+
+
+def get_rng_state_all() -> list[Tensor]:
+    """The states of all devices."""
+    from tensorrt_lite import cuda
+
+    return [get_rng_state(i) for i in range(cuda.device_count())]
+
+
+def set_rng_state_all(new_states: Iterable[Tensor]) -> None:
+    """Continue the streams of all devices."""
+    for i, state in enumerate(new_states):
+        set_rng_state(state, i)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "default_generators":
+        from tensorrt_lite import cuda
+
+        return tuple(default_generator_of(i) for i in range(cuda.device_count()))
+    raise AttributeError(f"module 'tensorrt_lite.cuda.random' has no attribute '{name}'")

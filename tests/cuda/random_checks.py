@@ -1,0 +1,136 @@
+"""Random numbers on CUDA: published vectors of Philox, PyTorch's grid and streams, distributions; run by test_families.py."""
+
+from __future__ import annotations
+
+import math
+
+import tensorrt_lite as torch
+from device_checks import raises
+
+# Words of Philox4x32-10 from Random123's known answers: counter and key of zeros.
+ZEROS = (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)
+_M = 0xFFFFFFFF
+
+
+def philox(counter: tuple[int, ...], key: tuple[int, ...]) -> tuple[int, ...]:
+    """Salmon et al. 2011, in Python."""
+    k0, k1 = key
+    for _ in range(10):
+        a, b = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
+        counter = ((b >> 32) ^ counter[1] ^ k0, b & _M, (a >> 32) ^ counter[3] ^ k1, a & _M)
+        k0, k1 = (k0 + 0x9E3779B9) & _M, (k1 + 0xBB67AE85) & _M
+    return counter
+
+
+def words(n: int, seed: int, offset: int, grid: int) -> list[int]:
+    """The word of each of n elements, drawn by `grid` threads, four a call."""
+    out = [0] * n
+    for thread in range(min(grid, n)):
+        for call, first in enumerate(range(thread, n, 4 * grid)):
+            block = offset // 4 + call
+            drawn = philox((block & _M, block >> 32, thread, 0), (seed & _M, seed >> 32))
+            for k, word in enumerate(drawn):
+                if first + k * grid < n:
+                    out[first + k * grid] = word
+    return out
+
+
+def unit(word: int) -> float:
+    """In (0, 1], as float32 computes it."""
+    scale = torch.tensor(2.3283064e-10)
+    return (torch.tensor(float(word)).to(torch.float32) * scale + scale / 2).item()
+
+
+def check_known_answers() -> None:
+    """The published vectors, and the device's words against them."""
+    assert philox((0, 0, 0, 0), (0, 0)) == ZEROS
+    assert philox((_M,) * 4, (_M,) * 2) == (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)
+    assert philox((0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344), (0xA4093822, 0x299F31D0)) == (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1)
+    g = torch.Generator(device="cuda").manual_seed(0)
+    x = torch.empty(1025, dtype=torch.int32, device="cuda").random_(0, 1 << 27, generator=g)
+    assert x[0].item() == ZEROS[0] % (1 << 27)
+
+
+def check_streams(order: str) -> None:
+    """Uniform numbers element by element; the offset moves on by whole calls of the busiest thread."""
+    torch.cuda.manual_seed_all(7 << 32 | 42)
+    blocks = torch.cuda.get_device_properties(0).multi_processor_count * (torch.cuda.get_device_properties(0).max_threads_per_multi_processor // 256)
+    offset = 0
+    for n in (1, 31, 3000, 256 * blocks * 4 + 5) if order == "forward" else (3000,):
+        grid = min((n + 255) // 256, blocks) * 256
+        drawn, expected = torch.rand(n, device="cuda").cpu(), words(n, 7 << 32 | 42, offset, grid)
+        for i in {0, n // 2, n - 1, min(n - 1, grid)}:
+            assert drawn[i].item() == (unit(expected[i]) if unit(expected[i]) < 1 else 0.0), (n, i)
+        offset += ((n - 1) // (grid * 4) + 1) * 4
+        state = torch.cuda.get_rng_state()
+        assert int.from_bytes(bytes(state.tolist()[8:]), "little") == offset
+    # normal: pairs of the same words
+    expected = words(4 * 256, 5, 0, 256)
+    z = torch.randn(4 * 256, device="cuda", generator=torch.Generator("cuda").manual_seed(5)).cpu()
+    for i in (0, 100, 255):
+        u, v = unit(expected[i]), expected[i + 256] * 2.0**-32 * 2 * math.pi
+        assert abs(z[i].item() - math.sqrt(-2 * math.log(u)) * math.sin(v)) < 1e-4, i
+
+
+def check_distributions() -> None:
+    """Means and deviations, bounds, types."""
+    torch.cuda.manual_seed_all(1)
+    n = 20_000
+    x = torch.rand(n, device="cuda").cpu()
+    assert 0 <= x.min() and x.max() < 1 and abs(x.mean() - 0.5) < 0.01
+    for dtype in (torch.float32, torch.float64, torch.float16):
+        x = torch.empty(n, dtype=dtype, device="cuda").normal_(2, 3).cpu().double()
+        assert abs(x.mean() - 2) < 0.1 and abs(x.std() - 3) < 0.1
+    assert abs(torch.empty(n, device="cuda").exponential_(4).cpu().mean() - 0.25) < 0.01
+    assert abs(torch.empty(n, device="cuda").bernoulli_(0.3).cpu().mean() - 0.3) < 0.02
+    p = torch.linspace(0, 1, n)
+    assert abs(torch.bernoulli(p.cuda()).cpu().mean() - 0.5) < 0.02
+    assert abs(torch.empty(n, device="cuda").geometric_(0.5).cpu().mean() - 2) < 0.1
+    x = torch.randint(-5, 6, (n,), device="cuda").cpu()
+    assert x.dtype == torch.int64 and x.min() == -5 and x.max() == 5 and abs(x.double().mean()) < 0.1
+    x = torch.randint(0, 1 << 40, (n,), device="cuda").cpu()
+    assert abs(x.double().mean() / (1 << 39) - 1) < 0.05
+    assert torch.empty(n, dtype=torch.uint8, device="cuda").random_().cpu().float().mean().sub(127.5).abs() < 2
+    strided = torch.zeros(10, 6, device="cuda")[:, ::2].uniform_(1, 2).cpu()
+    assert 1 <= strided.min() and strided.max() < 2
+    assert torch.randn(3, 4, dtype=torch.complex64, device="cuda").shape == (3, 4)
+    a, b = torch.normal(torch.zeros(5).cuda(), 1.0), torch.rand_like(torch.zeros(5).cuda())
+    assert a.is_cuda and b.is_cuda
+
+
+def check_dropout() -> None:
+    """Zeros and scaled elements, the same mask in the gradient; the stream moves on."""
+    F = torch.nn.functional
+    for dtype in (torch.float32, torch.float16):
+        x = torch.ones(100, 50, dtype=dtype).cuda().requires_grad_()
+        y = F.dropout(x, 0.25)
+        y.sum().backward()
+        values = sorted(set(y.detach().cpu().flatten().tolist()))
+        assert len(values) == 2 and values[0] == 0 and abs(values[1] - 4 / 3) < 1e-3
+        assert torch.equal(x.grad.cpu(), y.detach().cpu()) and abs((y == 0).cpu().float().mean() - 0.25) < 0.03
+        assert not torch.equal(F.dropout(x, 0.25).cpu(), y.cpu())
+    assert F.dropout(x, 0.5, training=False) is x and not F.dropout(x, 1.0).any()
+    assert F.alpha_dropout(torch.randn(50).cuda(), 0.5).is_cuda and F.dropout2d(torch.ones(2, 3, 4, 4).cuda()).is_cuda
+
+
+def check_generators() -> None:
+    """States, seeds, forks, copies; generators of the other device are refused."""
+    torch.manual_seed(11)
+    a = torch.rand(5, device="cuda").cpu()
+    state = torch.cuda.get_rng_state()
+    b = torch.rand(5, device="cuda").cpu()
+    torch.cuda.set_rng_state(state)
+    assert torch.equal(torch.rand(5, device="cuda").cpu(), b) and not torch.equal(a, b)
+    torch.cuda.manual_seed(11)
+    assert torch.equal(torch.rand(5, device="cuda").cpu(), a) and torch.cuda.initial_seed() == 11
+    g = torch.Generator("cuda").manual_seed(11)
+    assert torch.equal(torch.rand(5, device="cuda", generator=g).cpu(), a) and g.device.type == "cuda" and isinstance(g, torch.Generator)
+    copied = g.graphsafe_get_state()
+    assert torch.equal(torch.rand(5, device="cuda", generator=g).cpu(), torch.rand(5, device="cuda", generator=copied).cpu())
+    with torch.random.fork_rng():
+        c = torch.rand(5, device="cuda").cpu()
+    assert torch.equal(torch.rand(5, device="cuda").cpu(), c)
+    assert state.shape == (16,) and len(torch.cuda.get_rng_state_all()) == 1
+    raises(RuntimeError, "Expected a 'cuda' device type", torch.rand, 3, device="cuda", generator=torch.Generator())
+    raises(RuntimeError, "Expected a 'cpu' device type", torch.rand, 3, generator=g)
+    raises(RuntimeError, "normal expects std >= 0.0", torch.empty(3).cuda().normal_, 0, -1)
