@@ -393,6 +393,20 @@ cdef inline void copy_header(TensorBase r, TensorBase t):
         r.creation_meta = CREATED_INFERENCE
 
 
+cdef inline int copy_geometry(TensorBase r, TensorBase t) except -1:
+    cdef int i
+    r.offset = t.offset
+    r.numel = t.numel
+    r.contiguous = t.contiguous
+    if t.ndim > INLINE_DIMS:
+        set_ndim(r, t.ndim)
+    r.ndim = t.ndim
+    for i in range(t.ndim):
+        r.sizes[i] = t.sizes[i]
+        r.strides[i] = t.strides[i]
+    return 0
+
+
 cdef VersionCounter* shared_version(TensorBase t) except NULL:
     global _version_cache
     cdef VersionCounter* v
@@ -422,17 +436,8 @@ cdef int bump_version(TensorBase t) except -1:
 cdef TensorBase alias_of(TensorBase t):
     """A detached tensor with the same geometry, storage and version counter."""
     cdef TensorBase r = new_tensor()
-    cdef int i
     copy_header(r, t)
-    r.offset = t.offset
-    r.numel = t.numel
-    r.contiguous = t.contiguous
-    if t.ndim > INLINE_DIMS:
-        set_ndim(r, t.ndim)
-    r.ndim = t.ndim
-    for i in range(t.ndim):
-        r.sizes[i] = t.sizes[i]
-        r.strides[i] = t.strides[i]
+    copy_geometry(r, t)
     r.version = shared_version(t)
     r.version.refs += 1
     return r
@@ -463,23 +468,14 @@ cdef TensorBase pinned(TensorBase t):
     `t`, sets it or shrinks its storage. Known to nobody else, detached, for the length of a call. None stays None."""
     cdef TensorBase r
     cdef Storage s
-    cdef int i
     if t is None or t.storage.block == NULL:
         return t
     r = new_tensor()
     s = t.storage
     r.storage = shared_storage(s.block, s.length)
     r.dtype = t.dtype
-    r.offset = t.offset
-    r.numel = t.numel
-    r.contiguous = t.contiguous
     r.wrapped_number = t.wrapped_number
-    if t.ndim > INLINE_DIMS:
-        set_ndim(r, t.ndim)
-    r.ndim = t.ndim
-    for i in range(t.ndim):
-        r.sizes[i] = t.sizes[i]
-        r.strides[i] = t.strides[i]
+    copy_geometry(r, t)
     return r
 
 
