@@ -29,7 +29,11 @@ struct Gemm {
 };
 
 template <class Acc>
-__device__ __forceinline__ Acc number(const long long (&bits)[2]) { return *reinterpret_cast<const Acc*>(bits); }
+__device__ __forceinline__ Acc number(const long long (&bits)[2]) {
+    Acc value;  // copied: a complex number of two doubles asks for more alignment than the bits have
+    memcpy(&value, bits, sizeof(Acc));
+    return value;
+}
 
 // One element of C from the complete sum.
 template <class T, class Acc>

@@ -52,9 +52,8 @@ def test_rectangles(emulator: EmulatorProcess, tmp_path: Path, streams: str) -> 
     check(emulator, "rectangles", tmp_path / "launched", CUEMU_STREAMS=streams, CUEMU_LAUNCHED=str(tmp_path / "launched"))
 
 
-def test_misaligned_accesses(emulator: EmulatorProcess, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_misaligned_accesses(emulator: EmulatorProcess, cache: Path) -> None:
     """Which x86 would let pass."""
-    monkeypatch.setenv("CUEMU_ALIGNMENT", "1")
     check(emulator, "misaligned_accesses", compiler.compile_module(HERE / "kernels.cu", cache))
 
 

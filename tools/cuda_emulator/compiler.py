@@ -77,7 +77,7 @@ def _run(command: list[str]) -> None:
 def _all_options(sanitize: bool) -> list[str]:
     if sanitize:
         return [*_OPTIONS, *_SANITIZER]
-    return [*_OPTIONS, *(_ALIGNMENT if os.environ.get("CUEMU_ALIGNMENT") == "1" else [])]
+    return [*_OPTIONS, *(_ALIGNMENT if os.environ.get("CUEMU_ALIGNMENT", "1") != "0" else [])]
 
 
 def _without_comments(text: str) -> str:
