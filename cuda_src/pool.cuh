@@ -150,6 +150,43 @@ __device__ __forceinline__ void pool_average_backward(const Pool& p) {
     }
 }
 
+// ---- sliding windows ---------------------------------------------------------------------------------------------------
+
+struct Windows {
+    const void* x;
+    void* y;
+    long long numel, height, width, kh, kw, dh, dw, ph, pw, sh, sw, lh, lw;
+};
+
+// Columns (plane, tap, window) of images (plane, height, width).
+template <class T>
+__device__ __forceinline__ void window_columns(const Windows& p) {
+    TRT_EACH(i, p.numel) {
+        const long long ow = i % p.lw, oh = i / p.lw % p.lh, tap = i / p.lw / p.lh % (p.kh * p.kw), plane = i / p.lw / p.lh / (p.kh * p.kw);
+        const long long h = oh * p.sh - p.ph + tap / p.kw * p.dh, w = ow * p.sw - p.pw + tap % p.kw * p.dw;
+        static_cast<T*>(p.y)[i] = h >= 0 && h < p.height && w >= 0 && w < p.width ? static_cast<const T*>(p.x)[(plane * p.height + h) * p.width + w] : convert<T>(0);
+    }
+}
+
+// The adjoint: every element sums the places that it has in the columns.
+template <class T>
+__device__ __forceinline__ void window_images(const Windows& p) {
+    TRT_EACH(i, p.numel) {
+        const long long w = i % p.width, h = i / p.width % p.height, plane = i / p.width / p.height;
+        compute_t<T> sum = compute_t<T>(0);
+        for (long long kh = 0; kh < p.kh; kh++) {
+            const long long y = h + p.ph - kh * p.dh;
+            if (y < 0 || y % p.sh || y / p.sh >= p.lh) continue;
+            for (long long kw = 0; kw < p.kw; kw++) {
+                const long long x = w + p.pw - kw * p.dw;
+                if (x < 0 || x % p.sw || x / p.sw >= p.lw) continue;
+                sum = sum + convert<compute_t<T>>(static_cast<const T*>(p.x)[((plane * p.kh * p.kw + kh * p.kw + kw) * p.lh + y / p.sh) * p.lw + x / p.sw]);
+            }
+        }
+        static_cast<T*>(p.y)[i] = convert<T>(sum);
+    }
+}
+
 // ---- resampling --------------------------------------------------------------------------------------------------------
 
 // Result o of a dimension: the sum of weight[k] x[index[k]] for k from start[o] to start[o + 1].

@@ -1,7 +1,7 @@
 """Pooling and resampling on CUDA, beneath the checks of cysrc/ops/pool.pyx and resize.pyx."""
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
-from tensorrt_lite._C.core.dtype cimport F32, F64
+from tensorrt_lite._C.core.dtype cimport F64, C64
 from tensorrt_lite._C.core.kernels cimport pool_shape
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of
 from tensorrt_lite._C.core.dispatch cimport attach
@@ -34,17 +34,26 @@ cdef struct Resample:
     int64_t out[3]
     Taps taps[3]
 
-KERNELS = ("pool_max", "pool_max_backward", "pool_average", "pool_average_backward")
-cdef FunctionHandle handles[64][12][5]
+cdef struct Windows:
+    const char* x
+    char* y
+    int64_t numel
+    int64_t given[12]            # height, width, kernel, dilation, padding, stride, windows
+
+KERNELS = ("pool_max", "pool_max_backward", "pool_average", "pool_average_backward", "resample", "window_columns", "window_images")
+cdef FunctionHandle handles[64][12][7]
 
 
 cdef FunctionHandle load(int index, int dtype, int which) except NULL:
     cdef FunctionHandle* slot = &handles[index][dtype][which]
     if slot[0] == NULL:
         t = _source.TYPES[dtype][1]
+        t = f"trt::{t}" if dtype >= C64 else t
         text = "#include \"pool.cuh\"\n\nextern \"C\" __global__ void __launch_bounds__(256) kernel("
         if which < 4:
             text += f"const trt::Pool p) {{ trt::{KERNELS[which]}<{t}>(p); }}\n"
+        elif which > 4:
+            text += f"const trt::Windows p) {{ trt::{KERNELS[which]}<{t}>(p); }}\n"
         else:
             w = "double" if dtype == F64 else "float"
             text += f"const trt::Resample<{w}> p) {{ trt::resample<{t}, {w}>(p); }}\n"
@@ -79,5 +88,17 @@ cdef int resample(TensorBase x, TensorBase y, bint last, list tables) except -1:
     return run(load(x.device_index, x.dtype, 4), x.device_index, blocks_for(p.numel, 256), 256, 0, arguments)
 
 
+cdef int windows(bint images, const int64_t* given, TensorBase x, TensorBase y) except -1:
+    """Columns of contiguous images, or images from columns."""
+    cdef Windows p
+    cdef int k
+    cdef void* arguments[1]
+    p.x, p.y, p.numel = data_of(x), data_of(y), y.numel
+    for k in range(12):
+        p.given[k] = given[k]
+    arguments[0] = &p
+    return run(load(x.device_index, x.dtype, 6 if images else 5), x.device_index, blocks_for(p.numel, 256), 256, 0, arguments)
+
+
 _pool._set_device_kernels(<size_t>&pool)
-_resize._set_device_kernels(<size_t>&resample)
+_resize._set_device_kernels(<size_t>&resample, <size_t>&windows)

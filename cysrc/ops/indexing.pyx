@@ -214,7 +214,7 @@ cdef object fill_with_gradient(object self, object dim, TensorBase index, object
     cdef int d = wrap_dim(parse_int(dim, "index_fill", "dim"), t.ndim)
     if (<TensorBase>value).ndim:
         raise RuntimeError(f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {(<TensorBase>value).ndim} dimension(s).")
-    mask = _ops.zeros(t.sizes[d] if t.ndim else 1, dtype=dtype_of(BOOL)).index_fill_(0, index.reshape(-1), True)
+    mask = _ops.zeros(t.sizes[d] if t.ndim else 1, dtype=dtype_of(BOOL), device=self.device).index_fill_(0, index.reshape(-1), True)
     return self.masked_fill_(mask.reshape([-1 if k == d else 1 for k in range(t.ndim)]), value)
 
 

@@ -157,7 +157,7 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
 
 cdef object interleave_index(TensorBase counts, object output_size):
     """i repeated counts[i] times, int64."""
-    cdef TensorBase c = contiguous_of(cast_to(counts, I64)), r
+    cdef TensorBase c, r
     cdef int64_t total = 0, i, j, k = 0
     cdef const int64_t* p
     cdef int64_t* q
@@ -165,6 +165,8 @@ cdef object interleave_index(TensorBase counts, object output_size):
         raise NotImplementedError("repeat_interleave: the result's shape depends on the data, which meta tensors do not have")
     if counts.dtype != I64 and counts.dtype != I32:
         raise RuntimeError("repeats has to be Long or Int tensor")
+    # the length of the result depends on them: those of a device are read here
+    c = contiguous_of(cast_to(counts if counts.device_type == DEV_CPU else <TensorBase>(<object>counts).cpu(), I64))
     p = <const int64_t*>data_of(c)
     for i in range(c.numel):
         if p[i] < 0:
@@ -180,6 +182,8 @@ cdef object interleave_index(TensorBase counts, object output_size):
         for j in range(p[i]):
             q[k] = i
             k += 1
+    if counts.device_type != DEV_CPU:
+        r = <TensorBase>(<object>r).to((<object>counts).device)
     return r if counts.dtype == I64 else (<object>r).to(dtype_of(I32))
 
 

@@ -94,10 +94,13 @@ cdef task_fn window_images = trt_window_images
 
 # of (x, y, channels_last, tables of the dimensions) on CUDA, set by cysrc/cuda/pool.pyx
 cdef int (*device_resample)(TensorBase x, TensorBase y, bint last, list tables) except -1
+# y from x: columns of images, or the images of which `columns` are the sums; `given`: twelve numbers from height to lw
+cdef int (*device_windows)(bint images, const int64_t* given, TensorBase x, TensorBase y) except -1
 
 
-def _set_device_kernels(size_t resample_):
+def _set_device_kernels(size_t resample_, size_t windows):
     (<void**>&device_resample)[0] = <void*>resample_
+    (<void**>&device_windows)[0] = <void*>windows
 
 
 # ---- interpolation -------------------------------------------------------------------------------------------------
@@ -462,6 +465,9 @@ cdef TensorBase im2col_cpu(TensorBase self, const Dims* kernel_size, const Dims*
     if self.device_type == DEV_META or y.numel == 0:
         return y
     x = contiguous_of(self)
+    if x.device_type == DEV_CUDA:
+        device_windows(False, &a.height, x, y)
+        return y
     planes = x.numel // (a.height * a.width)
     a.source = data_of(x)
     a.to = data_of(y)
@@ -497,6 +503,11 @@ cdef TensorBase col2im_cpu(TensorBase self, const Dims* output_size, const Dims*
     checked_numel(n + 1, sizes)
     if self.device_type == DEV_META:
         return empty_tensor(n + 1, sizes, code, place_of(self))
+    if self.device_type == DEV_CUDA:
+        y = empty_tensor(n + 1, sizes, code, place_of(self))
+        if y.numel:
+            device_windows(True, &a.height, contiguous_of(self), y)
+        return y
     x = compute_typed(self)
     y = empty_tensor(n + 1, sizes, x.dtype, DEV_CPU)
     memset(data_of(y), 0, y.numel * ITEM_SIZE[y.dtype])

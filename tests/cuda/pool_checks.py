@@ -52,3 +52,10 @@ def check_resampling() -> None:
     agree(lambda x: F.interpolate(x, size=(9, 8), mode="bilinear", align_corners=True), images(1, 2, 5, 6, dtype=torch.float64))
     agree(lambda x: F.interpolate(x, size=9, mode="linear"), images(1, 2, 5))
     agree(lambda x: F.interpolate(x, size=(4, 5, 6), mode="trilinear"), images(1, 2, 3, 7, 5))
+
+
+def check_windows() -> None:
+    """unfold and fold with their gradients."""
+    agree(lambda x: F.unfold(x, (3, 2), dilation=(1, 2), padding=1, stride=(2, 1)), images(2, 3, 7, 8))
+    agree(lambda x: F.unfold(x, 2, stride=3), images(3, 6, 7, dtype=torch.float64))
+    agree(lambda x: F.fold(x, (7, 8), (3, 2), padding=1, stride=(2, 1)), images(2, 12, 36))
