@@ -507,6 +507,12 @@ def _set_after_wait(size_t function):
     (<void**>&after_wait)[0] = <void*>function
 
 
+def _waited(int index):
+    """The host has waited for this device: raises what kernels found meanwhile."""
+    if after_wait != NULL:
+        after_wait(index)
+
+
 cdef DeviceHooks hooks
 hooks.allocate = allocate
 hooks.current = current

@@ -130,8 +130,11 @@ class device_of(device):
 
 
 def synchronize(device: Any = None) -> None:
-    """Wait for all work of a device."""
-    _driver.synchronize_on(_index(device))
+    """Wait for all work of a device. IndexError where a kernel met an index out of range."""
+    index = _index(device)
+    _driver.synchronize_on(index)
+    if is_initialized():
+        _backend()._waited(index)
 
 
 # ---- properties

@@ -151,4 +151,8 @@ def check_faults() -> None:
         result = call(torch.tensor([1, 6, 2], device="cuda"))
         raises(IndexError, "index 6 is out of bounds for a dimension of size 6", result.cpu)
         assert result.cpu().isfinite().all()
+    for wait in (torch.cuda.synchronize, torch.cuda.current_stream().synchronize):
+        x.gather(0, torch.tensor([7], device="cuda"))
+        raises(IndexError, "gather(): index 7", wait)
+        wait()
     assert x.cpu().tolist() == [0, 1, 2, 3, 4, 5]
