@@ -115,6 +115,7 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
     cdef Options o
     cdef TensorBase t, order
     cdef rs_state* state = state_of(generator)
+    cdef rs_fill f
     cdef int code
     if tls().function_modes:
         r = by_mode(randperm, (n,), {"generator": generator, "out": out, "dtype": dtype, "device": device})
@@ -126,7 +127,7 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
     if out is not None:
         check_out(out, "randperm")
         o.dtype = (<TensorBase>out).dtype
-        o.device = (<TensorBase>out).device_type
+        o.device = place_of(<TensorBase>out)
     code = o.dtype
     if d.v[0] < 0:
         factory_tensor(&d, &o)
@@ -138,6 +139,14 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
     if code == BOOL or category[code] == CAT_COMPLEX:
         refuse_dtype("randperm", t)
     if t.device_type == DEV_META:
+        return finish_factory(t, requires_grad)
+    if t.device_type == DEV_CUDA:
+        # the order of random 63-bit keys
+        if t.numel:
+            order = empty_tensor(1, d.v, I64, place_of(t))
+            f.kind = RS_FILL_RANDOM
+            device_fill(order, &f, generator)
+            copy_elements(t, <TensorBase>_ops.argsort(order))
         return finish_factory(t, requires_grad)
     if code == I64 and t.contiguous:
         rs_randperm(state, <int64_t*>data_of(t), t.numel)

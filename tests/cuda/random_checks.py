@@ -94,6 +94,10 @@ def check_distributions() -> None:
     strided = torch.zeros(10, 6, device="cuda")[:, ::2].uniform_(1, 2).cpu()
     assert 1 <= strided.min() and strided.max() < 2
     assert torch.randn(3, 4, dtype=torch.complex64, device="cuda").shape == (3, 4)
+    for dtype in (torch.int64, torch.float32):
+        order = torch.randperm(500, device="cuda", dtype=dtype).cpu()
+        assert order.dtype == dtype and sorted(order.tolist()) == list(range(500)) and order.tolist() != list(range(500))
+    assert torch.randperm(0, device="cuda").is_cuda
     a, b = torch.normal(torch.zeros(5).cuda(), 1.0), torch.rand_like(torch.zeros(5).cuda())
     assert a.is_cuda and b.is_cuda
 
