@@ -317,6 +317,29 @@ cdef inline void sift(const double* v, int64_t* heap, int64_t n, int64_t value) 
     heap[j] = value
 
 
+cdef object multinomial_on_device(object p, int64_t k, bint again, object generator, object out):
+    """By operators: the largest quotients by exponential numbers, or where uniform numbers fall among the running sums."""
+    p = p.detach()
+    total = p.sum(-1, keepdim=True)
+    if not bool(((p >= 0) & (p < float("inf"))).all()):
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if not bool((total > 0).all()):
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    if again and k > 1:
+        sums = (p / total).cumsum(-1)
+        drawn = p.new_empty((*shape_of(<TensorBase>p)[:-1], k)).uniform_(generator=generator)
+        result = _ops.searchsorted(sums, drawn * sums.narrow(-1, p.size(-1) - 1, 1), right=True).clamp(max=p.size(-1) - 1)
+    else:
+        quotients = p / _ops.empty_like(p).exponential_(1, generator=generator)
+        result = quotients.argmax(-1, keepdim=True) if k == 1 else quotients.topk(k, -1)[1]
+    return result if out is None else deliver_drawn(out, result)
+
+
+cdef object deliver_drawn(object out, object result):
+    prepare_out("multinomial", <TensorBase>out, (<TensorBase>result).ndim, (<TensorBase>result).sizes, I64, OUT)
+    return out.copy_(result)
+
+
 def multinomial(TensorBase input not None, num_samples, replacement=False, *, generator=None, out=None):
     """Indices drawn with the probabilities (not necessarily normalised) in each row. input: (N,) or (R, N); result (num_samples,) or (R, num_samples)."""
     cdef int64_t k, n, rows, i, j
@@ -337,8 +360,6 @@ def multinomial(TensorBase input not None, num_samples, replacement=False, *, ge
         check_out(out, "multinomial")
         if (<TensorBase>out).dtype != I64:
             raise RuntimeError(f"multinomial expects Long tensor out, got: {label(<TensorBase>out)}")
-    if input.device_type == DEV_CUDA:
-        raise NotImplementedError("Could not run 'multinomial' with arguments from the 'cuda' backend: it has no kernel there")
     if not 1 <= input.ndim <= 2:
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if category[input.dtype] != CAT_FLOAT:
@@ -353,6 +374,8 @@ def multinomial(TensorBase input not None, num_samples, replacement=False, *, ge
         raise RuntimeError("number of categories cannot exceed 2^24")
     if n == 0 and rows > 0:
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    if input.device_type == DEV_CUDA:
+        return multinomial_on_device(input, k, again, generator, out)
     sizes[0] = rows if input.ndim == 2 else k
     sizes[1] = k
     result = empty_tensor(input.ndim, sizes, I64, input.device_type)
