@@ -472,7 +472,9 @@ cdef TensorBase pinned(TensorBase t):
         return t
     r = new_tensor()
     s = t.storage
-    r.storage = shared_storage(s.block, s.length)
+    settle(r, shared_storage(s.block, s.length), place_of(t))
+    r.storage.device_type = s.device_type
+    r.storage.device_index = r.device_index = s.device_index
     r.dtype = t.dtype
     r.wrapped_number = t.wrapped_number
     copy_geometry(r, t)

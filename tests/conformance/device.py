@@ -83,8 +83,10 @@ def run(op: OpInfo, device: str, limit: int) -> Report:
     import tensorrt_lite
 
     cpu, there = Library(tensorrt_lite), OnDevice(tensorrt_lite, device)
-    tolerances = {dtype: (max(rtol, 1e-4), max(atol, 1e-5)) for dtype, (rtol, atol) in opinfo.tolerances(op).items() if dtype.is_floating_point}
-    judge = Judge(tolerances, values=op.name not in _UNCOMPARED)
+    inexact = {dtype: pair for dtype, pair in opinfo.tolerances(op).items() if dtype.is_floating_point or dtype.is_complex}
+    tolerances = {dtype: (max(rtol, 1e-4), max(atol, 1e-5)) for dtype, (rtol, atol) in inexact.items()}
+    values = op.name not in _UNCOMPARED
+    judge, shapes = Judge(tolerances, values), Judge(tolerances, values=False)
     report = Report()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -93,7 +95,8 @@ def run(op: OpInfo, device: str, limit: int) -> Report:
             report.total += 1
             if _lacks_kernel(actual) and not _lacks_kernel(expected):
                 return Report(total=report.total, status="missing", failures=[str(actual.error).splitlines()[0]])
-            hard = [item for item in judge(actual, expected) if item.level not in ("strides", "aliases")]
+            draws = values and "dropout_p=0.5" in label
+            hard = [item for item in (shapes if draws else judge)(actual, expected) if item.level not in ("strides", "aliases")]
             if not hard:
                 report.passed += 1
             elif len(report.failures) < 3:
