@@ -3,11 +3,10 @@
 Importing this module fills in the core's device hooks. A thread has a current device and, on each device, a current stream, on which all
 its work is queued; nothing here waits for the device except copies to host memory.
 """
-from libc.string cimport memcpy, memset
 from cpython.object cimport PyObject
 from tensorrt_lite._C.core.allocator cimport trt_block, block_external
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, DEV_META
-from tensorrt_lite._C.core.dtype cimport Scalar, dtype_label
+from tensorrt_lite._C.core.dtype cimport Scalar, dtype_label, C128
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, Iter, MAX_OPERANDS, IN_BOOL, copy_elements
 from tensorrt_lite._C.core.storage cimport Storage, DeviceHooks, device_storage, external_storage, install_device_hooks
 from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor, empty_strided_tensor, non_overlapping_dense, same_sizes
@@ -397,8 +396,8 @@ cdef int iterate(const void* info_, void* it_, int compute, int64_t numel, int i
         if it.on_host >> i & 1:
             sources[i].pointer = NULL
             read_scalar(it.base[i], it.dtype[i], &number)
-            memset(sources[i].value, 0, sizeof(sources[i].value))
-            store_scalar(sources[i].value, it.need[i], &number)
+            # 16 bytes of complex128 are aligned to 16
+            store_scalar(sources[i].value + (8 if it.need[i] == C128 else 0), it.need[i], &number)
         arguments[n] = &sources[i]
         n += 1
     for i in range(nparams):

@@ -538,6 +538,8 @@ cdef object unbind_cpu(TensorBase self, int64_t dim):
     if self.ndim == 0:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     d = wrap_dim(dim, self.ndim)
+    if self.sizes[d] >= <int64_t>1 << 31:
+        raise MemoryError(f"unbind: a tuple of {self.sizes[d]} tensors is too long")
     return tuple([select_cpu(self, d, i) for i in range(self.sizes[d])])
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
 import os
 import shutil
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
@@ -37,43 +34,13 @@ def cache() -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
-def module_path(cache: Path) -> str | None:
-    """The folder to put on PYTHONPATH for cysrc/cuda's modules; None where the package is built and has them."""
-    try:
-        if all(importlib.util.find_spec(f"tensorrt_lite._C.cuda.{name}") for name in ("driver", "pointwise")):
-            return None
-    except ImportError:
-        pass
-    pytest.importorskip("Cython", reason="the package is not built, and Cython is not here to build cysrc/cuda alone")
-    sources = sorted((ROOT / "cysrc" / "cuda").glob("*.p[yx][xd]"))
-    digest = hashlib.sha256(b"".join(file.read_bytes() for file in sources)).hexdigest()[:20]
-    folder = cache / f"extensions-{digest}-{sys.implementation.cache_tag}"
-    if folder.is_dir():
-        return str(folder)
-    scratch = cache / f"extensions-{os.getpid()}"
-    scratch.mkdir()
-    for file in sources:
-        shutil.copy(file, scratch)
-    for name in ("driver", "pointwise"):
-        subprocess.run([sys.executable, "-m", "cython", "-3", f"{name}.pyx"], cwd=scratch, check=True)
-        include = sysconfig.get_path("include")
-        command = ["gcc", "-O1", "-fPIC", "-shared", f"-I{include}", f"{name}.c", "-o", f"{name}.so", "-ldl"]
-        subprocess.run(command, cwd=scratch, check=True)
-    scratch.rename(folder)
-    return str(folder)
-
-
 class EmulatorProcess:
     """Runs functions of emulated_checks.py with the emulator as the CUDA driver."""
 
-    def __init__(self, cache: Path, modules: str | None) -> None:
-        """`modules`: a folder for PYTHONPATH, or None."""
+    def __init__(self, cache: Path) -> None:
         self.cache = cache
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("CUEMU_")}
         self.environment["TENSORRT_LITE_LIBCUDA"] = str(compiler.build_driver(cache))
-        if modules:
-            self.environment["PYTHONPATH"] = modules
 
     def run(self, check: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
         """The finished process of one check."""
@@ -88,6 +55,6 @@ class EmulatorProcess:
 
 
 @pytest.fixture(scope="session")
-def emulator(cache: Path, module_path: str | None) -> EmulatorProcess:
+def emulator(cache: Path) -> EmulatorProcess:
     """The driver built, the environment set."""
-    return EmulatorProcess(cache, module_path)
+    return EmulatorProcess(cache)

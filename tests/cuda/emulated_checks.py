@@ -14,11 +14,7 @@ from typing import Any
 
 import numpy as np
 
-try:
-    from tensorrt_lite._C.cuda import driver, pointwise
-except ImportError:  # the package is not built: PYTHONPATH holds the modules alone
-    import driver
-    import pointwise
+from tensorrt_lite._C.cuda import driver
 
 ORDERS = ("forward", "reverse", "random")
 
@@ -306,107 +302,6 @@ def driver_interface(path: str) -> None:
 def _bfloat16(x: np.ndarray) -> np.ndarray:
     word = np.ascontiguousarray(x, np.float32).view(np.uint32).astype(np.uint64)
     return ((word + 0x7FFF + (word >> 16 & 1)) >> 16).astype(np.uint16)
-
-
-def _operands(dtype: str, random: np.random.Generator) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Pairs of views: contiguous (an odd and a vector-friendly size), transposed, broadcast, stepped, 0-d, empty."""
-
-    def draw(*shape: int) -> np.ndarray:
-        if dtype.startswith(("int", "uint")):
-            return random.integers(0, 100, shape).astype(dtype)
-        x = random.standard_normal(shape).astype(np.float32)
-        return _bfloat16(x) if dtype == "bfloat16" else x.astype(dtype)
-
-    cube = draw(4, 5, 6)
-    return [
-        (draw(1037), draw(1037)),
-        (draw(64, 32), draw(64, 32)),
-        (draw(37, 53).T, draw(53, 37)),
-        (draw(37, 53), draw(53)),
-        (draw(37, 1), draw(1, 53)),
-        (cube.transpose(2, 0, 1), cube[::-1, ::2, :][:, :1].transpose(2, 0, 1)),
-        (draw(2, 3, 2, 3, 2, 3, 2, 3).transpose(7, 1, 5, 3, 4, 2, 6, 0), draw(3, 1, 3, 1, 2, 1, 2, 1)),
-        (draw(), draw()),
-        (draw(0, 3), draw(3)),
-    ]
-
-
-def _upload_view(view: np.ndarray) -> tuple[DeviceArray, int]:
-    """The whole base of a view on the device, and the view's offset in it in elements."""
-    base = view if view.base is None else view.base
-    assert base.flags.c_contiguous
-    offset = (view.__array_interface__["data"][0] - base.__array_interface__["data"][0]) // view.itemsize
-    return DeviceArray(base), offset
-
-
-def _compute(name: str, dtype: str, x: np.ndarray, y: np.ndarray, alpha: float) -> np.ndarray:
-    """The expected result in float64 (integers: wrapped), before rounding to dtype."""
-    if dtype.startswith(("int", "uint")):
-        return x + x.dtype.type(alpha) * y
-
-    def wide(a: np.ndarray) -> np.ndarray:
-        if dtype == "bfloat16":
-            return (a.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
-        return a.astype(np.float64)
-
-    return wide(x) + alpha * wide(y) if name == "add" else 1.0 / (1.0 + np.exp(-wide(x)))
-
-
-# Relative tolerance of the result against float64: a few units in the last place of each dtype.
-TOLERANCE = {"float32": 5e-7, "float64": 1e-15, "float16": 1.1e-3, "bfloat16": 8e-3}
-
-
-def pointwise_row(path: str, name: str, suffix: str, dtype: str) -> None:
-    """A generated operator against NumPy: strided form on every pair of views, contiguous form where it applies."""
-    module, random = load(path), np.random.default_rng(3)
-    alpha = 3.0 if dtype.startswith(("int", "uint")) else 0.75
-    compute = {"float16": "float32", "bfloat16": "float32"}.get(dtype, dtype)
-    for x, y in _operands(dtype, random):
-        used = [x, y] if name == "add" else [x]
-        shape = np.broadcast_shapes(*(view.shape for view in used))
-        views = [np.broadcast_to(view, shape) for view in used]
-        expected = _compute(name, dtype, views[0], views[-1], alpha)
-        scalars = [np.dtype(compute).type(alpha)] if name == "add" else []
-        storage = np.zeros(shape, x.dtype)
-
-        uploaded = [_upload_view(view) for view in used]
-        strides = [tuple(s // storage.itemsize for s in storage.strides)]
-        strides += [tuple(s // x.itemsize for s in view.strides) for view in views]
-        layout = pointwise.pack_layout(shape, strides)
-        out = DeviceArray(storage)
-        inputs = [np.uint64(array.pointer + offset * x.itemsize) for array, offset in uploaded]
-        blocks = pointwise.blocks_for(storage.size)
-        launch(module, f"{name}_{suffix}_strided", (blocks,), (256,), out, *inputs, *scalars, layout)
-        _assert_close(out.get(), expected, dtype)
-
-        if all(view.shape == shape and view.flags.c_contiguous for view in used):
-            for blocks in (1, 3):
-                out = DeviceArray(storage)
-                contiguous = [DeviceArray(view) for view in used]
-                numel = np.uint64(storage.size)
-                launch(module, f"{name}_{suffix}", (blocks,), (256,), out, *contiguous, *scalars, numel)
-                _assert_close(out.get(), expected, dtype)
-
-    # An output that is not aligned to 16 bytes takes the scalar path; in-place writes over the first input.
-    x, y = _operands(dtype, random)[0]
-    used = [x, y] if name == "add" else [x]
-    arrays = [DeviceArray(view) for view in used]
-    expected = _compute(name, dtype, x[1:], y[1:], alpha)
-    shifted = [np.uint64(array.pointer + x.itemsize) for array in arrays]
-    launch(module, f"{name}_{suffix}", (2,), (256,), shifted[0], *shifted, *scalars, np.uint64(x.size - 1))
-    result = arrays[0].get()
-    assert result[0] == x[0]
-    _assert_close(result[1:], expected, dtype)
-
-
-def _assert_close(result: np.ndarray, expected: np.ndarray, dtype: str) -> None:
-    if dtype.startswith(("int", "uint")):
-        np.testing.assert_array_equal(result, expected)
-        return
-    if dtype == "bfloat16":
-        result = (result.astype(np.uint32) << 16).view(np.float32)
-    tolerance = TOLERANCE[dtype]
-    np.testing.assert_allclose(result.astype(np.float64), expected, rtol=tolerance, atol=tolerance)
 
 
 def scalar_functions(path: str, kind: str) -> None:

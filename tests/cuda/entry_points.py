@@ -19,7 +19,7 @@ _BODY = re.compile(r"__device__\s+(?:__forceinline__\s+|inline\s+|__noinline__\s
 
 def kernel_bodies() -> dict[str, str]:
     """{function: header} of all bodies of kernels."""
-    texts = {path.name: _COMMENT.sub("", path.read_text()) for path in sorted(SOURCES.glob("*.cuh")) if path.name != "pointwise.cuh"}
+    texts = {path.name: _COMMENT.sub("", path.read_text()) for path in sorted(SOURCES.glob("*.cuh"))}
     defined = {name: header for header, text in texts.items() for name in _BODY.findall(text)}
     every = "\n".join(texts.values())
     # one mention is the definition; a forward declaration or a call makes another

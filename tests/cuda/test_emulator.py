@@ -1,4 +1,4 @@
-"""The CUDA emulator, the driver module and one generated pointwise row: kernels compiled from CUDA C++, loaded and
+"""The CUDA emulator and the driver module: kernels compiled from CUDA C++, loaded and
 launched through `cysrc/cuda`, compared with NumPy; errors that the emulator exists to catch.
 
 Each check runs in a process of its own (emulated_checks.py), since a driver library is opened once per process and some
@@ -20,21 +20,10 @@ ROOT = Path(__file__).resolve().parents[2]
 KERNELS = Path(__file__).resolve().parent / "kernels.cu"
 sys.path.insert(0, str(ROOT))
 
-from tools.codegen.cuda import entry_name, pointwise_kernel_source
 from tools.cuda_emulator import compiler
 
 if TYPE_CHECKING:
     from conftest import EmulatorProcess
-
-FLOATS = ("float32", "float64", "float16", "bfloat16")
-INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
-SUFFIX = {dtype: entry_name("", dtype)[1:] for dtype in (*FLOATS, *INTEGERS)}
-
-ROWS = {
-    "add": pointwise_kernel_source("add", [*FLOATS, *INTEGERS], "x + alpha * y", 2, ["alpha"]),
-    "sigmoid": pointwise_kernel_source("sigmoid", FLOATS, "1 / (1 + exp(-x))", 1),
-}
-
 
 @pytest.fixture(scope="session")
 def kernels(cache: Path) -> Path:
@@ -114,36 +103,21 @@ def test_correct_kernels_are_clean_under_the_sanitizer(
     emulator.check("divergent_collectives", module, **environment)
 
 
-@pytest.mark.parametrize("name, dtype", [("add", d) for d in SUFFIX] + [("sigmoid", d) for d in FLOATS])
-def test_generated_pointwise_row_equals_numpy(emulator: EmulatorProcess, cache: Path, name: str, dtype: str) -> None:
-    """Contiguous, transposed, broadcast, stepped, 8-dimensional, 0-dimensional, empty, unaligned, in place."""
-    module = compiler.compile_module(ROWS[name], cache, include=[ROOT / "cuda_src"])
-    emulator.check("pointwise_row", module, name, SUFFIX[dtype], dtype)
-
-
-def test_generated_source_declares_both_forms_per_dtype() -> None:
-    """Entry points by name, parameters in order, unknown dtypes refused."""
-    expected = [entry_name("add", dtype, strided) for dtype in (*FLOATS, *INTEGERS) for strided in (False, True)]
-    assert compiler.kernel_names(ROWS["add"]) == expected
-    text = pointwise_kernel_source(
-        "lt_scaled", ["int32"], {"int32": "x < y * factor"}, 2, [("factor", "double")], out_dtype="bool"
-    )
-    assert "lt_scaled_i32(bool* out, const int* x, const int* y, double factor, unsigned long long numel)" in text
-    with pytest.raises(ValueError, match="no CUDA type for complex64"):
-        pointwise_kernel_source("add", ["complex64"], "x + y", 2)
-    with pytest.raises(ValueError, match="4 inputs"):
-        pointwise_kernel_source("add", ["float32"], "x", 4)
-
-
-@pytest.mark.parametrize("name", [*ROWS, "kernels"])
-def test_nvcc_compiles_the_same_text(cache: Path, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("unit", ["kernels", "float32 add", "bfloat16 gelu", "complex64 tanh", "float64 conversion to int64"])
+def test_nvcc_compiles_the_same_text(tmp_path: Path, unit: str) -> None:
     """What the emulator runs is what a GPU would get."""
     nvcc = shutil.which("nvcc")
     if nvcc is None:
         pytest.skip("nvcc is not on PATH")
-    source = KERNELS if name == "kernels" else tmp_path / f"{name}.cu"
-    if name in ROWS:
-        source.write_text(ROWS[name])
+    from tensorrt_lite.cuda import _source
+
+    f32, bf16, f64, i64, c64 = 8, 7, 9, 5, 10
+    texts = {
+        "kernels": KERNELS.read_text, "float32 add": lambda: _source.pointwise_source("add", f32), "bfloat16 gelu": lambda: _source.pointwise_source("gelu", bf16),
+        "complex64 tanh": lambda: _source.pointwise_source("tanh", c64), "float64 conversion to int64": lambda: _source.copy_source(f64, i64),
+    }  # fmt: skip
+    source = tmp_path / "unit.cu"
+    source.write_text(texts[unit]())
     command = [nvcc, "-std=c++17", "-arch=sm_80", "-cubin", f"-I{ROOT / 'cuda_src'}", "-o", str(tmp_path / "out.cubin")]
     result = subprocess.run([*command, str(source)], check=False, capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stderr

@@ -17,18 +17,36 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from scalar_cases import INTEGER, REAL
 
-from tools.codegen.cuda import pointwise_kernel_source
 from tools.cuda_emulator import compiler
 
 if TYPE_CHECKING:
     from conftest import EmulatorProcess
 
-DTYPES = {"real": ("float32", "float64"), "integer": ("uint8", "int8", "int32", "int64")}
+TYPES = {"real": {"f32": "float", "f64": "double"}, "integer": {"u8": "unsigned char", "i8": "signed char", "i32": "int", "i64": "long long"}}
 CASES = {"real": REAL, "integer": INTEGER}
+
+
+def kernel(name: str, expression: str, nin: int, suffix: str, ctype: str) -> str:
+    """`extern "C" case_NAME_SUFFIX(out, x, y, z, numel)`, whose elements are the expression's values."""
+    inputs = "xyz"[:nin]
+    return f"""
+namespace trt {{
+static __device__ __forceinline__ {ctype} {name}_of({", ".join(f"{ctype} {v}" for v in inputs)}) {{
+    using T = {ctype};
+    return static_cast<T>({expression});
+}}
+}}
+extern "C" __global__ void case_{name}_{suffix}({ctype}* out, {"".join(f"const {ctype}* {v}, " for v in inputs)}unsigned long long numel) {{
+    for (unsigned long long i = blockIdx.x * blockDim.x + threadIdx.x; i < numel; i += gridDim.x * blockDim.x) {{
+        out[i] = trt::{name}_of({", ".join(f"{v}[i]" for v in inputs)});
+    }}
+}}
+"""
+
+
 SOURCES = {
-    kind: "".join(
-        pointwise_kernel_source(f"case_{name}", DTYPES[kind], case.expression, case.nin) for name, case in cases.items()
-    )
+    kind: '#include "scalar_math.cuh"\n'
+    + "".join(kernel(name, case.expression, case.nin, *pair) for name, case in cases.items() for pair in TYPES[kind].items())
     for kind, cases in CASES.items()
 }
 
