@@ -2,7 +2,8 @@
 
     TENSORRT_LITE_CUDA_TRACE=trace <tests>; python tests/cuda/entry_points.py trace
 
-The list is made from the headers: device functions that return nothing and that no other device function calls are the bodies of kernels. Each
+The list is made from the headers: device functions that return nothing, are no members and that no other
+device function calls are the bodies of kernels. Each
 has to be called by an entry that the traced tests have loaded. Exit status 1 names those that are not.
 """
 
@@ -14,7 +15,7 @@ from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parents[2] / "cuda_src"
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_BODY = re.compile(r"__device__\s+(?:__forceinline__\s+|inline\s+|__noinline__\s+)?void\s+(\w+)\s*\(")
+_BODY = re.compile(r"(?<!static )__device__\s+(?:__forceinline__\s+|inline\s+|__noinline__\s+)?void\s+(\w+)\s*\(")
 
 
 def kernel_bodies() -> dict[str, str]:
