@@ -381,6 +381,8 @@ cdef object leaf_hooks(TensorBase leaf, object g):
 
 cdef inline bint same_layout(TensorBase g, TensorBase leaf) noexcept:
     cdef int i
+    if g.ndim != leaf.ndim:
+        return False
     for i in range(g.ndim):
         if g.strides[i] != leaf.strides[i] and g.sizes[i] != 1:
             return False

@@ -267,6 +267,8 @@ cdef TensorBase searchsorted_cpu(TensorBase sorted_sequence, TensorBase self, bi
     a.sorter = NULL
     if sorter is not None:
         order = <TensorBase?>sorter
+        if place_of(order) != place_of(s):
+            raise RuntimeError("torch.searchsorted(): Expected all tensors to be on the same device, but the sorter is not where the boundaries are")
         if not same_sizes(order, s):
             raise RuntimeError(f"torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor {shape_text(s)} and got sorter tensor {shape_text(order)}")
         if order.dtype != I64:

@@ -200,6 +200,8 @@ cdef TensorBase _bernoulli_tensor_cpu(TensorBase self, TensorBase p, object gene
         raise RuntimeError(OVERLAP)
     if category[p.dtype] != CAT_FLOAT:
         refuse_dtype("bernoulli_tensor_cpu_p_", p)
+    if p.device_type != self.device_type and self.device_type != DEV_META:
+        raise RuntimeError("bernoulli: Expected all tensors to be on the same device, but the probabilities are not where the result is")
     d.n = self.ndim
     for i in range(self.ndim):
         d.v[i] = self.sizes[i]

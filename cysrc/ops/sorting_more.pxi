@@ -302,6 +302,8 @@ cdef object histogram_of(object samples, list bins, object range, object weight,
 
 def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
     """(hist, bin_edges): counts or weights of elements in `bins` equal bins over range, or between the edges in the tensor bins."""
+    if range is not None and not isinstance(range, (tuple, list)):
+        raise TypeError(f"histogram(): argument 'range' must be tuple of floats, not {type(range).__name__}")
     if as_tensor_arg(input, "histogram", "input").device_type == DEV_CUDA:
         raise NotImplementedError("Could not run 'histogram' with arguments from the 'cuda' backend: it has no kernel there")
     counts, edges = histogram_of(input.detach().reshape(-1, 1), [bins], range, None if weight is None else (<object>as_tensor_arg(weight, "histogram", "weight")).detach().reshape(-1), density, "histogram")

@@ -613,3 +613,24 @@ def test_objects_in_the_place_of_types_and_formats():
             trt.ones(3).resize_(2, memory_format=x)
         with pytest.raises(TypeError):
             trt.ones(3).resize_as_(trt.ones(2), memory_format=x)
+
+
+def test_data_on_the_meta_device_beside_data_on_the_cpu():
+    """The probabilities of bernoulli and the sorter of searchsorted were read where they have no memory."""
+    with pytest.raises(RuntimeError, match="same device"):
+        trt.bernoulli(trt.ones(4, 3, device="meta"), out=trt.ones(4, 3))
+    with pytest.raises(RuntimeError, match="same device"):
+        trt.searchsorted(trt.arange(4), trt.arange(4), sorter=trt.arange(4, device="meta"))
+    with pytest.raises(TypeError, match="range"):
+        trt.histogram(trt.ones(2), 3, range={1: 2})
+
+
+def test_empty_gradients_of_other_dimensions():
+    """The layouts of a gradient and its leaf were compared beyond the leaf's dimensions."""
+    x, target = trt.ones(0, dtype=trt.int32), trt.ones(0, requires_grad=True)
+    loss = F.soft_margin_loss(x, target, [], reduction=2)
+    try:
+        loss.sum().backward()
+    except RuntimeError:
+        return
+    assert target.grad is None or target.grad.shape == target.shape
