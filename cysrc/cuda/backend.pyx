@@ -3,15 +3,14 @@
 Importing this module fills in the core's device hooks. A thread has a current device and, on each device, a current stream, on which all
 its work is queued; nothing here waits for the device except copies to host memory.
 """
-from cpython.object cimport PyObject
+from libc.stdlib cimport calloc
 from tensorrt_lite._C.core.allocator cimport trt_block, block_external
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, DEV_META
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype_label, C128
-from tensorrt_lite._C.core.iterator cimport PointwiseInfo, Iter, MAX_OPERANDS, IN_BOOL, copy_elements
+from tensorrt_lite._C.core.iterator cimport PointwiseInfo, Iter, MAX_OPERANDS, copy_elements
 from tensorrt_lite._C.core.storage cimport Storage, DeviceHooks, device_storage, external_storage, install_device_hooks
-from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor, empty_strided_tensor, non_overlapping_dense, same_sizes
+from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor, non_overlapping_dense, same_sizes
 from tensorrt_lite._C.core.dispatch cimport attach
-from tensorrt_lite._C.core.dispatch import _register_python_kernel
 from tensorrt_lite._C.cuda.caching cimport Block, cached_allocate, cached_free, cached_record_stream
 from tensorrt_lite._C.cuda.driver cimport (
     Module, Function, FunctionHandle, StreamHandle, DevicePointer, MAX_DEVICES, enter_device, check_device, device_count_of, launch, copy_to_device, copy_to_host,
@@ -324,9 +323,6 @@ cdef struct Kernels:
     FunctionHandle form[64][3]
 
 cdef Kernels* copies[12][12]            # by source, destination
-cdef list _sources = []
-
-from libc.stdlib cimport calloc
 
 
 cdef Kernels* kernels_for(const PointwiseInfo* info, int source, int compute) except NULL:

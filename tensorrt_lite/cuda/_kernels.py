@@ -21,7 +21,6 @@ _FAMILIES: tuple[str, ...] = (
     "softmax",
     "sorting",
 )
-CUDA_KEY = 2  # of the dispatch table (core/tensor.pxd)
 
 for _name in _FAMILIES:
     __import__(f"tensorrt_lite._C.cuda.{_name}")

@@ -228,7 +228,8 @@ def _graphed(function: Any, arguments: tuple[Any, ...], weights: tuple[Any, ...]
                     place.copy_(g)
             backward_graph.replay()
             found = iter(grads)
-            return tuple((lambda g: g.detach() if g is not None else None)(next(found)) if t.requires_grad else None for t in (*arguments, *weights))
+            each = (next(found) if t.requires_grad else None for t in (*arguments, *weights))
+            return tuple(g if g is None else g.detach() for g in each)
 
     def call(*inputs: Any) -> Any:
         values = Graphed.apply(*inputs, *weights)

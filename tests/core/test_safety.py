@@ -629,8 +629,5 @@ def test_empty_gradients_of_other_dimensions():
     """The layouts of a gradient and its leaf were compared beyond the leaf's dimensions."""
     x, target = trt.ones(0, dtype=trt.int32), trt.ones(0, requires_grad=True)
     loss = F.soft_margin_loss(x, target, [], reduction=2)
-    try:
-        loss.sum().backward()
-    except RuntimeError:
-        return
-    assert target.grad is None or target.grad.shape == target.shape
+    loss.sum().backward()
+    assert target.grad.shape == (0,)

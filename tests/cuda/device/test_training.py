@@ -62,12 +62,15 @@ def test_a_module_moves_and_its_checkpoint_crosses_devices(tmp_path):
     assert all(trt.equal(a, b.cpu()) for a, b in zip(on_cpu.values(), there.values()))
 
 
-def test_parameters_on_two_devices_are_refused():
+def test_parameters_on_two_devices_step_where_they_are():
     weights = [nn.Parameter(trt.ones(2)), nn.Parameter(trt.ones(2, device="cuda"))]
     for p in weights:
         p.grad = trt.ones_like(p)
-    optimizer = trt.optim.SGD(weights, lr=0.1)
-    try:
-        optimizer.step()
-    except RuntimeError as error:
-        assert "CPU" in str(error) or "device" in str(error)  # noqa: PT017
+    trt.optim.SGD(weights, lr=0.5).step()
+    assert [p.device.type for p in weights] == ["cpu", "cuda"] and all(p.tolist() == [0.5, 0.5] for p in weights)
+    # one fused step works on one kind of device
+    with pytest.raises(RuntimeError, match="all on CUDA"):
+        trt._ops._fused_sgd_(
+            [p.detach() for p in weights], [p.grad for p in weights], [], weight_decay=0.0, momentum=0.0, lr=0.5, dampening=0.0, nesterov=False,
+            maximize=False, is_first_step=False,
+        )  # fmt: skip
