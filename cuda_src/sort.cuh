@@ -104,4 +104,95 @@ __device__ __forceinline__ void take_one(const T* x, const int* position, T* val
     }
 }
 
+// A block a sorted line: the most frequent value, the smallest of several, where it occurs last. Each start of a run of equal values
+// looks for its end in growing steps. NaNs differ from each other.
+template <class T>
+__device__ __forceinline__ void take_mode(const T* x, const int* position, T* values, long long* indices, long long lines, long long n) {
+    __shared__ long long lengths[256], starts[256];
+    for (long long line = blockIdx.x; line < lines; line += gridDim.x) {
+        const int* const order = position + line * n;
+        const auto value_at = [&](long long i) { return convert<compute_t<T>>(x[order[i]]); };
+        long long longest = 0, start = 0;
+        for (long long i = threadIdx.x; i < n; i += blockDim.x) {
+            const compute_t<T> value = value_at(i);
+            if (i > 0 && value == value_at(i - 1)) continue;
+            long long last = i, step = 1;  // of the run, as far as it is known
+            for (; last + step < n && value_at(last + step) == value; step *= 2) last += step;
+            for (; step; step /= 2) {
+                if (last + step < n && value_at(last + step) == value) last += step;
+            }
+            if (last - i + 1 > longest) longest = last - i + 1, start = i;
+        }
+        __syncthreads();
+        lengths[threadIdx.x] = longest;
+        starts[threadIdx.x] = start;
+        for (unsigned half = blockDim.x / 2; half; half /= 2) {
+            __syncthreads();
+            if (threadIdx.x >= half) continue;
+            const long long other = lengths[threadIdx.x + half], at = starts[threadIdx.x + half];
+            if (other > lengths[threadIdx.x] || (other == lengths[threadIdx.x] && at < starts[threadIdx.x])) lengths[threadIdx.x] = other, starts[threadIdx.x] = at;
+        }
+        if (threadIdx.x == 0) {
+            const int at = order[starts[0] + lengths[0] - 1];
+            values[line] = x[at];
+            indices[line] = at % n;
+        }
+    }
+}
+
+// ---- histograms ------------------------------------------------------------------------------------------------------
+
+// flat = flat * bins + the bin of each x, -1 outside of all; with `adjust` equal bins are those that the edges say.
+template <class T>
+__device__ __forceinline__ void number_bins(const T* x, const double* edges, long long* flat, long long n, long long bins, int uniform, int adjust) {
+    const double low = edges[0], high = edges[bins];
+    TRT_EACH(i, n) {
+        const double value = static_cast<double>(convert<compute_t<T>>(x[i]));
+        if (!(value >= low && value <= high) || flat[i] < 0) {
+            flat[i] = -1;
+            continue;
+        }
+        long long at = 0;
+        if (uniform) {
+            at = static_cast<long long>((value - low) * static_cast<double>(bins) / (high - low));
+            if (adjust) {
+                const long long last = at + 1 < bins ? at + 1 : bins - 1;
+                for (at = at > 0 ? at - 1 : 0; at < last && value >= edges[at + 1];) at++;
+            }
+        } else {
+            for (long long end = bins + 1; at < end;) {
+                const long long middle = (at + end) / 2;
+                if (edges[middle] <= value) at = middle + 1;
+                else end = middle;
+            }
+            at--;
+        }
+        flat[i] = flat[i] * bins + (at < bins - 1 ? at : bins - 1);
+    }
+}
+
+constexpr int kSharedBins = 4096;  // the host's SHARED_BINS
+
+// How often each number occurs; negative ones do not count. Few bins are counted in shared memory first.
+template <bool kShared>
+__device__ __forceinline__ void count_bins(const long long* flat, unsigned long long* counts, long long n, long long bins) {
+    __shared__ unsigned found[kShared ? kSharedBins : 1];
+    if (kShared) {
+        for (int b = threadIdx.x; b < bins; b += blockDim.x) found[b] = 0;
+        __syncthreads();
+    }
+    TRT_EACH(i, n) {
+        const long long at = flat[i];
+        if (at < 0 || at >= bins) continue;
+        if (kShared) atomicAdd(&found[at], 1u);
+        else atomicAdd(&counts[at], 1ull);
+    }
+    if (kShared) {
+        __syncthreads();
+        for (int b = threadIdx.x; b < bins; b += blockDim.x) {
+            if (found[b]) atomicAdd(&counts[b], static_cast<unsigned long long>(found[b]));
+        }
+    }
+}
+
 }  // namespace trt

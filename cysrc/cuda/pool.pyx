@@ -1,16 +1,23 @@
 """Pooling and resampling on CUDA, beneath the checks of cysrc/ops/pool.pyx and resize.pyx."""
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
-from tensorrt_lite._C.core.dtype cimport F64, C64
+from tensorrt_lite._C.core.dtype cimport F64, C64, I32, F32
 from tensorrt_lite._C.core.kernels cimport pool_shape
-from tensorrt_lite._C.core.tensor cimport TensorBase, data_of
+from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, place_of, empty_tensor
 from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run, blocks_for
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
+from tensorrt_lite._C.cuda.radix cimport sort_pairs
 from tensorrt_lite._C.ops import pool as _pool, resize as _resize
 from tensorrt_lite.cuda import _source
 
 attach()
+
+cdef extern from "../loops/resize.h" nogil:
+    ctypedef struct GridShape "GridArgs":
+        int64_t samples, channels, positions
+        int64_t size[3]
+        int dims, mode, padding, align_corners
 
 # the structures of cuda_src/pool.cuh
 cdef struct Pool:
@@ -39,6 +46,19 @@ cdef struct Windows:
     char* y
     int64_t numel
     int64_t given[12]            # height, width, kernel, dilation, padding, stride, windows
+
+# of cuda_src/grid.cuh
+cdef struct Grid:
+    const char* x
+    const char* grid
+    const char* gy
+    char* result
+    char* keys
+    const char* order
+    char* weights
+    int64_t samples, channels, positions, taps
+    int64_t size[3]
+    int padding, align_corners
 
 KERNELS = ("pool_max", "pool_max_backward", "pool_average", "pool_average_backward", "resample", "window_columns", "window_images")
 cdef FunctionHandle handles[64][12][7]
@@ -100,5 +120,53 @@ cdef int windows(bint images, const int64_t* given, TensorBase x, TensorBase y) 
     return run(load(x.device_index, x.dtype, 6 if images else 5), x.device_index, blocks_for(p.numel, 256), 256, 0, arguments)
 
 
+cdef enum:
+    GRID_CHANNELS = 8            # kGridChannels
+
+GRID_KERNELS = ("grid_forward", "grid_keys", "grid_backward_input", "grid_backward_grid")
+cdef FunctionHandle grid_handles[64][12][2][3][4]
+
+
+cdef FunctionHandle load_grid(int index, int dtype, int dims, int mode, int which) except NULL:
+    cdef FunctionHandle* slot = &grid_handles[index][dtype][dims - 2][mode][which]
+    if slot[0] == NULL:
+        t, text = _source.TYPES[dtype][1], "#include \"grid.cuh\"\n"
+        for name in GRID_KERNELS:
+            numbers = (2, 1, 4)[mode] ** dims if name == "grid_backward_input" else f"{dims}, {mode}"
+            text += f"\nextern \"C\" __global__ void __launch_bounds__(256) {name}(const trt::Grid p) {{ trt::{name}<{t}, {numbers}>(p); }}"
+        slot[0] = kernel_of(text + "\n", GRID_KERNELS[which], index)
+    return slot[0]
+
+
+cdef int sample_grid(const GridShape* s, TensorBase x, TensorBase grid, TensorBase gy, TensorBase result, bint of_input) except -1:
+    """result: what is sampled where gy is None, otherwise the gradient of x or of the grid. All contiguous, of x's type."""
+    cdef Grid p
+    cdef int k, bits = 1, index = x.device_index, dtype = x.dtype
+    cdef int64_t parts = (s.channels + GRID_CHANNELS - 1) // GRID_CHANNELS, plane = s.size[0] * s.size[1] * s.size[2]
+    cdef TensorBase keys, weights, order
+    cdef void* arguments[1]
+    arguments[0] = &p
+    p.x, p.grid, p.gy, p.result = data_of(x), data_of(grid), NULL if gy is None else data_of(gy), data_of(result)
+    p.samples, p.channels, p.positions, p.padding, p.align_corners = s.samples, s.channels, s.positions, s.padding, s.align_corners
+    for k in range(3):
+        p.size[k] = s.size[k]
+    if gy is None:
+        return run(load_grid(index, dtype, s.dims, s.mode, 0), index, blocks_for(p.samples * parts * p.positions, 256), 256, 0, arguments)
+    if not of_input:
+        return run(load_grid(index, dtype, s.dims, s.mode, 3), index, blocks_for(p.samples * p.positions, 256), 256, 0, arguments)
+    p.taps = p.samples * p.positions * (2, 1, 4)[s.mode] ** s.dims
+    if p.taps >= (<int64_t>1 << 31) or p.samples * plane >= (<int64_t>1 << 32) - 1:
+        raise NotImplementedError(f"grid_sampler_backward: {p.taps} places read of {p.samples * plane} pixels, on CUDA")
+    keys = empty_tensor(1, &p.taps, I32, place_of(x))
+    weights = empty_tensor(1, &p.taps, F64 if dtype == F64 else F32, place_of(x))
+    p.keys, p.weights = data_of(keys), data_of(weights)
+    run(load_grid(index, dtype, s.dims, s.mode, 1), index, blocks_for(p.samples * p.positions, 256), 256, 0, arguments)
+    while p.samples * plane >> bits:
+        bits += 1
+    keys, order = sort_pairs(keys, None, bits)
+    p.keys, p.order = data_of(keys), data_of(order)
+    return run(load_grid(index, dtype, s.dims, s.mode, 2), index, blocks_for(p.samples * parts * plane, 256), 256, 0, arguments)
+
+
 _pool._set_device_kernels(<size_t>&pool)
-_resize._set_device_kernels(<size_t>&resample, <size_t>&windows)
+_resize._set_device_kernels(<size_t>&resample, <size_t>&windows, <size_t>&sample_grid)

@@ -1,4 +1,4 @@
-"""Sorting along a dimension on CUDA, beneath the checks of cysrc/ops/sorting.pyx."""
+"""Sorting along a dimension and histograms on CUDA, beneath the checks of cysrc/ops/sorting.pyx."""
 from libc.stdint cimport int64_t
 from tensorrt_lite._C.core.dtype cimport BOOL, U8, I8, I16, I32, I64, F16, BF16, F32, F64
 from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor
@@ -14,6 +14,8 @@ attach()
 cdef enum:
     SORT_ALL = 0                 # loops/sorting.h
     SORT_FIRST = 1
+    MODE = 3                     # SORT_MODE - SORT_KTH
+    SHARED_BINS = 4096           # kSharedBins
     SHORT = 2048                 # elements of a line that a block sorts
 
 cdef dict handles = {}
@@ -78,6 +80,9 @@ cdef object sorted_lines(TensorBase x, int64_t lines, int64_t n, int kind, int64
         arguments[6], arguments[7] = &stride, &keep
         run(load(f"take {t}", index, f"const {t}* x, const int* position, {t}* values, long long* indices, long long lines, long long n, long long stride, long long keep",
                  "take_sorted(x, position, values, indices, lines, n, stride, keep)"), index, blocks_for(count, 256), 256, 0, arguments)
+    elif kind == MODE:
+        run(load(f"mode {t}", index, f"const {t}* x, const int* position, {t}* values, long long* indices, long long lines, long long n",
+                 "take_mode(x, position, values, indices, lines, n)"), index, min(lines, <int64_t>1 << 20), 32 if n <= 256 else 256, 0, arguments)
     else:
         arguments[6], arguments[7] = &kth, &kind
         run(load(f"one {t}", index, f"const {t}* x, const int* position, {t}* values, long long* indices, long long lines, long long n, long long kth, int kind",
@@ -85,4 +90,30 @@ cdef object sorted_lines(TensorBase x, int64_t lines, int64_t n, int kind, int64
     return values, indices
 
 
-_sorting._set_device_kernels(<size_t>&sorted_lines)
+cdef int number_bins(TensorBase x, TensorBase edges, TensorBase flat, bint uniform_, bint adjust_) except -1:
+    """flat = flat * bins + the bin of each element; all contiguous, edges float64."""
+    cdef int64_t n = x.numel, bins = edges.numel - 1
+    cdef int uniform = uniform_, adjust = adjust_
+    cdef char* p[3]
+    cdef void* arguments[7]
+    t = _source.TYPES[x.dtype][1]
+    p[0], p[1], p[2] = data_of(x), data_of(edges), data_of(flat)
+    arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5], arguments[6] = &p[0], &p[1], &p[2], &n, &bins, &uniform, &adjust
+    return run(load(f"number {t}", x.device_index, f"const {t}* x, const double* edges, long long* flat, long long n, long long bins, int uniform, int adjust",
+                    "number_bins(x, edges, flat, n, bins, uniform, adjust)"), x.device_index, blocks_for(n, 256), 256, 0, arguments)
+
+
+cdef int count_bins(TensorBase flat, TensorBase counts) except -1:
+    """counts (int64, zeros) of the numbers in flat (contiguous int64); those outside of it do not count."""
+    cdef int64_t n = flat.numel, bins = counts.numel
+    cdef bint shared = bins <= SHARED_BINS
+    cdef char* p[2]
+    cdef void* arguments[4]
+    p[0], p[1] = data_of(flat), data_of(counts)
+    arguments[0], arguments[1], arguments[2], arguments[3] = &p[0], &p[1], &n, &bins
+    # a block that counts in shared memory has many elements for each bin that it adds up at its end
+    return run(load(f"count {shared}", flat.device_index, "const long long* flat, unsigned long long* counts, long long n, long long bins",
+                    f"count_bins<{'true' if shared else 'false'}>(flat, counts, n, bins)"), flat.device_index, blocks_for(n, 4096 if shared else 256), 256, 0, arguments)
+
+
+_sorting._set_device_kernels(<size_t>&sorted_lines, <size_t>&number_bins, <size_t>&count_bins)

@@ -97,10 +97,14 @@ cdef int (*device_resample)(TensorBase x, TensorBase y, bint last, list tables) 
 # y from x: columns of images, or the images of which `columns` are the sums; `given`: twelve numbers from height to lw
 cdef int (*device_windows)(bint images, const int64_t* given, TensorBase x, TensorBase y) except -1
 
+# result: samples of x where gy is None, otherwise the gradient of x or of the grid
+cdef int (*device_grid)(const GridArgs* shape, TensorBase x, TensorBase grid, TensorBase gy, TensorBase result, bint of_input) except -1
 
-def _set_device_kernels(size_t resample_, size_t windows):
+
+def _set_device_kernels(size_t resample_, size_t windows, size_t grid):
     (<void**>&device_resample)[0] = <void*>resample_
     (<void**>&device_windows)[0] = <void*>windows
+    (<void**>&device_grid)[0] = <void*>grid
 
 
 # ---- interpolation -------------------------------------------------------------------------------------------------
@@ -359,6 +363,12 @@ cdef TensorBase grid_sampler_cpu(TensorBase input, TensorBase grid, int64_t inte
     checked_numel(input.ndim, sizes)
     if input.device_type == DEV_META:
         return empty_tensor(input.ndim, sizes, input.dtype, place_of(input))
+    if input.device_type == DEV_CUDA:
+        y = empty_tensor(input.ndim, sizes, input.dtype, place_of(input))
+        fill_grid(&a, input, grid, interpolation_mode, padding_mode, align_corners)
+        if y.numel:
+            device_grid(&a, contiguous_of(input), contiguous_of(grid), None, y, False)
+        return y
     x, g = compute_typed(input), compute_typed(grid)
     y = empty_tensor(input.ndim, sizes, x.dtype, DEV_CPU)
     blocks = fill_grid(&a, input, grid, interpolation_mode, padding_mode, align_corners)
@@ -382,6 +392,14 @@ cdef TensorBase _grid_sampler_backward_cpu(TensorBase grad_output, TensorBase in
             raise RuntimeError(f"grid_sampler_backward: a gradient of shape {shape_text(grad_output)} does not fit an input of {shape_text(input)} and a grid of {shape_text(grid)}")
     if input.device_type == DEV_META:
         return empty_like_tensor(input if of_input else grid, input.dtype)
+    if input.device_type == DEV_CUDA:
+        r = empty_tensor(input.ndim, (input if of_input else grid).sizes, input.dtype, place_of(input))
+        fill_grid(&a, input, grid, interpolation_mode, padding_mode, align_corners)
+        if r.numel and grad_output.numel:
+            device_grid(&a, contiguous_of(input), contiguous_of(grid), contiguous_of(grad_output), r, of_input)
+        elif r.numel:
+            _ops.zero_(r)
+        return r
     x, g, gy = compute_typed(input), compute_typed(grid), compute_typed(grad_output)
     r = empty_tensor(input.ndim, (input if of_input else grid).sizes, x.dtype, DEV_CPU)
     blocks = fill_grid(&a, input, grid, interpolation_mode, padding_mode, align_corners)

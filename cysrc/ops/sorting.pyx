@@ -102,10 +102,14 @@ cdef enum:
 
 # (values, indices) of sorted lines on CUDA, set by cysrc/cuda/sorting.pyx; kind -1: of the first `keep`, otherwise of one element
 cdef object (*device_sort)(TensorBase x, int64_t lines, int64_t n, int kind, int64_t keep, int64_t kth, bint descending)
+cdef int (*device_number_bins)(TensorBase x, TensorBase edges, TensorBase flat, bint uniform, bint adjust) except -1
+cdef int (*device_count_bins)(TensorBase flat, TensorBase counts) except -1
 
 
-def _set_device_kernels(size_t sort_):
+def _set_device_kernels(size_t sort_, size_t number_bins_, size_t count_bins):
     (<void**>&device_sort)[0] = <void*>sort_
+    (<void**>&device_number_bins)[0] = <void*>number_bins_
+    (<void**>&device_count_bins)[0] = <void*>count_bins
 
 
 cdef int copy_lines(TensorBase to, int d, TensorBase lines) except -1:
@@ -125,8 +129,6 @@ cdef int copy_lines(TensorBase to, int d, TensorBase lines) except -1:
 cdef int sort_on_device(SortArgs* a, TensorBase x, TensorBase values, TensorBase indices, int d) except -1:
     cdef int kind = -1 if a.what <= SORT_FIRST else a.what - SORT_KTH
     cdef TensorBase lines = contiguous_of(<TensorBase>(<object>x).detach().movedim(d, -1)) if x.ndim > 1 else contiguous_of(x)
-    if a.what == SORT_MODE:
-        raise NotImplementedError(f"\"mode_cuda\" not implemented for '{type_text(x)}'")
     a.n = x.sizes[d] if x.ndim else 1
     found, places = device_sort(lines, x.numel // a.n, a.n, kind, a.keep, a.kth, a.descending)
     if values is not None:

@@ -141,10 +141,19 @@ cdef object double_vector(object t):
     return contiguous_of(cast_to(<TensorBase>t.detach().reshape(-1), F64))
 
 
+cdef int check_same_device(str name, TensorBase x, TensorBase other, str argument) except -1:
+    if x.device_type != other.device_type or x.device_index != other.device_index:
+        raise RuntimeError(f"{name}(): Expected all tensors to be on the same device, but the input is on {(<object>x).device} and {argument} is on {(<object>other).device}")
+    return 0
+
+
 cdef int number_bins(TensorBase flat, object x, object edges, bint uniform, bint adjust) except -1:
     """flat = flat * bins + the bin of each element of x, -1 outside of all."""
     cdef BinArgs b
-    cdef TensorBase v = pinned(double_vector(x)), e = pinned(double_vector(edges))
+    cdef TensorBase v, e
+    if flat.device_type == DEV_CUDA:
+        return device_number_bins(contiguous_of(<TensorBase>x.detach()), <TensorBase>double_vector(edges), flat, uniform, adjust) if flat.numel else 0
+    v, e = pinned(double_vector(x)), pinned(double_vector(edges))
     if v.numel != flat.numel:
         raise RuntimeError(f"histogram: {v.numel} elements where there were {flat.numel} before")
     b.x = <const double*>data_of(v)
@@ -161,11 +170,21 @@ cdef int number_bins(TensorBase flat, object x, object edges, bint uniform, bint
 
 cdef object tally(TensorBase flat, object weight, int64_t bins):
     """How often each number below `bins` occurs (int64), or with what total weight (float64)."""
-    cdef TensorBase counts = empty_tensor(1, &bins, I64 if weight is None else F64, DEV_CPU), w = None
+    cdef TensorBase counts, w = None
     cdef const double* p = NULL
     cdef const int64_t* at = <const int64_t*>data_of(flat)
-    cdef char* total = data_of(counts)
+    cdef char* total
     cdef int64_t n = flat.numel
+    if flat.device_type == DEV_CUDA:
+        counts = _ops.zeros(bins + (weight is not None), dtype=dtype_of(I64 if weight is None else F64), device=(<object>flat).device)
+        if weight is None:
+            if n:
+                device_count_bins(flat, counts)
+            return counts
+        # a bin more for what lies in none
+        return (<object>counts).index_add_(0, _ops.where((<object>flat).lt(0), bins, flat), double_vector(weight))[:bins]
+    counts = empty_tensor(1, &bins, I64 if weight is None else F64, DEV_CPU)
+    total = data_of(counts)
     memset(total, 0, bins * 8)
     if weight is not None:
         w = pinned(double_vector(weight))
@@ -189,13 +208,17 @@ def bincount(input, weights=None, minlength=0):
         raise NotImplementedError("bincount(): the result's shape depends on the data, which meta tensors do not have")
     if weights is not None and ((<TensorBase?>weights).ndim != 1 or (<TensorBase>weights).numel != x.numel):
         raise RuntimeError("weights should be 1-d and have the same length as input")
+    if weights is not None:
+        check_same_device("bincount", x, <TensorBase>weights, "weights")
     if x.device_type == DEV_CUDA:
         if x.numel:
             low, high = input.min().item(), input.max().item()
         if low < 0:
             raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
-        w = _ops.ones_like(input, dtype=dtype_of(I64)) if weights is None else weights if (<TensorBase>weights).dtype == F32 else weights.double()
-        return _ops.zeros(max(n, high + 1), dtype=w.dtype, device=input.device).index_add_(0, input.to(dtype_of(I64)), w.detach())
+        flat = contiguous_of(cast_to(x, I64))
+        if weights is None or (<TensorBase>weights).dtype != F32:
+            return tally(flat, weights, max(n, high + 1))
+        return _ops.zeros(max(n, high + 1), dtype=weights.dtype, device=input.device).index_add_(0, flat, weights.detach())
     # a copy of its own: another thread may not raise a value above the largest between the two passes
     flat = pinned(<TensorBase>(<object>cast_to(x, I64)).clone())
     cdef const int64_t* p = <const int64_t*>data_of(flat)
@@ -227,17 +250,15 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
     """How many elements fall into each of `bins` equal bins between min and max (those of the data when equal)."""
     cdef TensorBase x = as_tensor_arg(input, "histc", "input"), flat
     n = parse_int(bins, "histc", "bins")
-    if category[x.dtype] != CAT_FLOAT:
+    if category[x.dtype] != CAT_FLOAT and not (x.device_type == DEV_CUDA and category[x.dtype] == CAT_INT and x.dtype != BOOL):
         raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{type_text(x)}'")
     if n <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {n} for dimension 0")
     if x.device_type == DEV_META:
         return _ops.empty(n, dtype=dtype_of(x.dtype), device="meta")
-    if x.device_type == DEV_CUDA:
-        raise NotImplementedError("Could not run 'histc' with arguments from the 'cuda' backend: it has no kernel there")
     low, high = outer_edges(x, parse_double(min, "histc", "min"), parse_double(max, "histc", "max"), "histc")
-    flat = _ops.zeros(x.numel, dtype=dtype_of(I64))
-    number_bins(flat, input, _ops.linspace(low, high, n + 1, dtype=dtype_of(F64)), True, False)
+    flat = _ops.zeros(x.numel, dtype=dtype_of(I64), device=input.device)
+    number_bins(flat, input, _ops.linspace(low, high, n + 1, dtype=dtype_of(F64), device=input.device), True, False)
     return deliver("histc", cast_to(tally(flat, None, n), x.dtype), out, True)
 
 
@@ -246,6 +267,7 @@ cdef object histogram_edges(TensorBase x, object bins, object range, str name, i
     if isinstance(bins, TensorBase):
         if (<TensorBase>bins).ndim != 1 or (<TensorBase>bins).numel < 1:
             raise RuntimeError(f"torch.{name}(): bins tensor should have one dimension, but got {(<TensorBase>bins).ndim} dimensions in the bins tensor for dimension {dimension}")
+        check_same_device(name, x, <TensorBase>bins, "bins")
         if (<TensorBase>bins).dtype != x.dtype:
             raise RuntimeError(f"torch.{name}(): input tensor and bins tensors should have the same dtype, but got input with dtype {type_text(x)} and bins for dimension {dimension} with dtype {type_text(bins)}")
         return bins, False
@@ -262,7 +284,7 @@ cdef object histogram_edges(TensorBase x, object bins, object range, str name, i
         raise RuntimeError(f"torch.{name}: dimension {dimension}'s range [{low}, {high}] is not finite")
     if low == high:
         low, high = low - 0.5, high + 0.5
-    return _ops.linspace(low, high, n + 1, dtype=dtype_of(x.dtype)), True
+    return _ops.linspace(low, high, n + 1, dtype=dtype_of(x.dtype), device=(<object>x).device), True
 
 
 cdef object histogram_of(object samples, list bins, object range, object weight, object density, str name):
@@ -274,11 +296,12 @@ cdef object histogram_of(object samples, list bins, object range, object weight,
     if x.device_type == DEV_META:
         raise NotImplementedError(f"{name}(): the edges depend on the data, which meta tensors do not have")
     if weight is not None:
+        check_same_device(name, x, <TensorBase?>weight, "weight")
         if (<TensorBase?>weight).dtype != x.dtype:
             raise RuntimeError(f"torch.{name}(): if weight tensor is provided, input tensor and weight tensor should have the same dtype, but got input({type_text(x)}), and weight({type_text(weight)})")
         if (<TensorBase>weight).numel != x.sizes[0]:
             raise RuntimeError(f"torch.{name}(): if weight tensor is provided it should have the same shape as the input tensor excluding its innermost dimension, but got input with shape {shape_text(x)} and weight with shape {shape_text(weight)}")
-    flat = _ops.zeros(x.sizes[0], dtype=dtype_of(I64))
+    flat = _ops.zeros(x.sizes[0], dtype=dtype_of(I64), device=samples.device)
     shape, edges = [], []
     for k in range_of(len(bins)):
         column = samples[:, k]
@@ -297,15 +320,11 @@ cdef object histogram_of(object samples, list bins, object range, object weight,
     return counts, edges
 
 
-
-
-
 def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
     """(hist, bin_edges): counts or weights of elements in `bins` equal bins over range, or between the edges in the tensor bins."""
     if range is not None and not isinstance(range, (tuple, list)):
         raise TypeError(f"histogram(): argument 'range' must be tuple of floats, not {type(range).__name__}")
-    if as_tensor_arg(input, "histogram", "input").device_type == DEV_CUDA:
-        raise NotImplementedError("Could not run 'histogram' with arguments from the 'cuda' backend: it has no kernel there")
+    as_tensor_arg(input, "histogram", "input")
     counts, edges = histogram_of(input.detach().reshape(-1, 1), [bins], range, None if weight is None else (<object>as_tensor_arg(weight, "histogram", "weight")).detach().reshape(-1), density, "histogram")
     if isinstance(bins, TensorBase):
         edges[0] = edges[0].clone()
@@ -320,8 +339,6 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
 def histogramdd(input, bins, *, range=None, weight=None, density=False):
     """(hist, bin_edges) of points input (*, D): counts of shape bins, and a tuple of D vectors of edges."""
     cdef TensorBase x = as_tensor_arg(input, "histogramdd", "input")
-    if x.device_type == DEV_CUDA:
-        raise NotImplementedError("Could not run 'histogramdd' with arguments from the 'cuda' backend: it has no kernel there")
     if x.ndim < 2:
         raise RuntimeError(f"torch.histogramdd: input tensor should have at least 2 dimensions, but got {x.ndim}")
     dimensions = x.sizes[x.ndim - 1]

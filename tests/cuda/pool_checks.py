@@ -59,3 +59,21 @@ def check_windows() -> None:
     agree(lambda x: F.unfold(x, (3, 2), dilation=(1, 2), padding=1, stride=(2, 1)), images(2, 3, 7, 8))
     agree(lambda x: F.unfold(x, 2, stride=3), images(3, 6, 7, dtype=torch.float64))
     agree(lambda x: F.fold(x, (7, 8), (3, 2), padding=1, stride=(2, 1)), images(2, 12, 36))
+
+
+def check_grids(order: str) -> None:
+    """Sampling at grids: every mode, padding and corner rule, positions outside and NaN, gradients of image and grid, few and many channels."""
+    modes = [(2, "bilinear"), (2, "nearest"), (2, "bicubic"), (3, "bilinear"), (3, "nearest")]
+    for dims, mode in modes if order == "forward" else modes[:1]:
+        for padding in ("zeros", "border", "reflection"):
+            for corners in (False, True):
+                x, g = images(2, 3, *(5, 7, 4)[:dims]), torch.randn(2, *(3, 6, 5)[:dims], dims).requires_grad_()
+                agree(lambda x, g, m=mode, p=padding, c=corners: F.grid_sample(x, g, m, p, align_corners=c), x, g)
+    agree(lambda x, g: F.grid_sample(x, g, align_corners=False), images(1, 19, 9, 9, last=True), torch.randn(1, 1, 33, 2).requires_grad_())
+    agree(lambda x, g: F.grid_sample(x, g, padding_mode="border", align_corners=True), images(1, 2, 2, 2), torch.randn(1, 40, 40, 2).mul(9).requires_grad_())
+    if order == "forward":
+        for dtype in (torch.float16, torch.float64):
+            agree(lambda x, g: F.grid_sample(x, g, align_corners=False), images(2, 2, 4, 5, dtype=dtype), torch.randn(2, 3, 3, 2).to(dtype).requires_grad_())
+        agree(lambda x, g: F.grid_sample(x, g, align_corners=False), torch.randn(1, 2, 3, 3), torch.tensor([[[[float("nan"), 0.0], [3e9, -float("inf")]]]]))
+        agree(lambda x, g: F.grid_sample(x, g, align_corners=False), images(2, 3, 4, 4), torch.randn(2, 0, 5, 2).requires_grad_())
+        agree(lambda t: F.grid_sample(torch.ones(1, 2, 5, 5, device=t.device), F.affine_grid(t, (1, 2, 4, 4), align_corners=False), align_corners=False), torch.randn(1, 2, 3).requires_grad_())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tensorrt_lite as torch
-from device_checks import agree
+from device_checks import agree, raises
 
 
 def check_sort(order: str) -> None:
@@ -57,3 +57,34 @@ def check_distinct() -> None:
     agree(torch.unique, torch.randn(0))
     agree(torch.bincount, x)
     agree(torch.bincount, x, torch.rand(60).double(), minlength=9)
+
+
+def check_modes(order: str) -> None:
+    """The most frequent element: ties, NaN, lines of every length, gradients."""
+    for shape in ((1,), (31,), (5, 33), (3, 1000), (2, 2100)):
+        x = torch.randint(0, max(shape[-1] // 4, 2), shape).float().requires_grad_()
+        for dim in range(len(shape)):
+            agree(torch.mode, x, dim, exact=True)
+    agree(torch.mode, torch.randint(0, 3, (4, 300)), keepdim=True, exact=True)
+    agree(torch.mode, torch.ones(2500), exact=True)
+    agree(torch.mode, torch.tensor([float("nan"), 2.0, float("nan"), 2.0, -0.0, 0.0]))
+
+
+def check_histograms() -> None:
+    """histc, histogram, histogramdd and bincount: equal bins and given edges, weights, elements outside, more bins than shared memory holds."""
+    x = torch.randn(700)
+    agree(torch.histc, x, 10)
+    agree(torch.histc, x.reshape(7, 100).t().double(), 5000, -1, 2)
+    agree(torch.histc, torch.tensor([3.0, 3.0]), 4)
+    assert torch.equal(torch.histc(torch.arange(10).cuda(), 5).cpu(), torch.full((5,), 2))
+    edges = torch.tensor([-2.0, -0.5, 0.1, 1.5])
+    agree(torch.histogram, x, 9, range=(-2.0, 2.0))
+    agree(torch.histogram, x, 9, density=True)
+    agree(torch.histogram, x, edges, weight=torch.rand(700))
+    agree(torch.histogramdd, torch.randn(60, 3), [3, 4, 2], weight=torch.rand(60))
+    agree(torch.histogramdd, torch.randn(60, 2), [edges, edges], density=True)
+    agree(torch.bincount, torch.tensor([3, 3, 9000]))
+    agree(torch.bincount, torch.tensor([3, 3, 1]), torch.tensor([0.5, 1.0, 2.0]))
+    agree(torch.bincount, torch.zeros(0, dtype=torch.int64), minlength=3)
+    raises(RuntimeError, "same device", torch.histogram, x.cuda(), edges)
+    raises(RuntimeError, "same device", torch.bincount, torch.ones(2, dtype=torch.int64).cuda(), torch.ones(2))
