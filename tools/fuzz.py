@@ -37,6 +37,7 @@ from tools.fuzz_arguments import TENSOR_NAMES, Arguments, quiet
 ALLOWED = (TypeError, ValueError, RuntimeError, IndexError, NotImplementedError, OverflowError, MemoryError, AttributeError, BufferError, AssertionError)
 CALL_SECONDS = 30
 MEMORY_BYTES = 3 << 30  # address space: the libraries' own mappings take about half a GiB of it
+LENGTHS = [1, 1, 1, 2, 2, 3, 4]  # of a program, in calls: one of these
 MODULES = ("nn.functional", "linalg", "special", "fft")  # functions of Python on top of the operators
 
 # Outside of the promise (docs/safety.md), or state of the whole process that would make programs depend on each other.
@@ -100,7 +101,7 @@ def selected(only: str) -> Table:
 def program(trt: Any, table: Table, seed: int, number: int) -> Iterator[Call]:
     """The calls of this number. The arguments of a call are drawn when it is asked for, after the calls before it."""
     draw = random.Random(f"{seed}:{number}")
-    names = [draw.choice(table) for _ in range(draw.choice([1, 1, 1, 2, 2, 3, 4]))]
+    names = [draw.choice(table) for _ in range(draw.choice(LENGTHS))]
     trt.manual_seed(draw.getrandbits(32))
     global current
     arguments = current = Arguments(trt, draw)
@@ -249,7 +250,12 @@ def names_of(seed: int, number: int, only: str) -> str:
     """The operators that a program calls."""
     draw = random.Random(f"{seed}:{number}")
     table = selected(only)
-    return " ".join(draw.choice(table)[0] for _ in range(draw.choice([1, 1, 1, 2, 2, 3, 4])))
+    return " ".join(draw.choice(table)[0] for _ in range(draw.choice(LENGTHS)))
+
+
+def calls_of(seed: int, programs: int) -> int:
+    """How many calls the first `programs` programs make."""
+    return sum(random.Random(f"{seed}:{number}").choice(LENGTHS) for number in range(programs))
 
 
 def run_batch(seed: int, first: int, count: int, only: str) -> list[str]:
@@ -321,7 +327,7 @@ def main(argv: list[str] | None = None) -> int:
     programs, failures = fuzz(options.seconds, options.batch, options.only, options.seed, options.jobs)
     for failure in failures:
         print(f"python -m tools.fuzz --replay {failure.splitlines()[0].split(' ')[0]}" + (f" --only '{options.only}'" if options.only else ""))
-    print(f"{programs} programs, {len(failures)} failures")
+    print(f"{programs} programs, {calls_of(options.seed, programs)} calls, {len(failures)} failures")
     return 1 if failures else 0
 
 
