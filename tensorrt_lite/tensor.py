@@ -226,10 +226,7 @@ class Tensor(TensorBase):
             raise RuntimeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")
         if self.is_pinned():
             return self
-        result = _ops.empty(0, dtype=self.dtype)
-        like = _ops.empty_like(self, device="meta")
-        result.set_(cuda._backend()._pinned_storage(like.untyped_storage().nbytes()), 0, tuple(self.shape), like.stride())
-        return result.copy_(self.detach())
+        return _ops.empty_like(self, pin_memory=True, requires_grad=False).copy_(self.detach())
 
     def record_stream(self, stream) -> None:
         """The memory is used by work on a stream other than its own: it is not given out again before that work has run."""

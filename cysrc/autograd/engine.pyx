@@ -4,17 +4,23 @@ Everything is iterative and the state belongs to the run, so runs nest (a backwa
 and run side by side in several threads. A Node only remembers the number of the last run that met it and its place in
 that run; a run whose mark was overwritten by another one finds its Nodes through a hash table, built then. Discovery
 executes no Python code, so it happens entirely under one hold of the GIL, which those marks rely on.
+
+On CUDA a Node runs on the streams that were current in its forward call, a leaf's accumulation on those of its first use in the graph. Where a
+gradient comes from other streams the Node's wait for them, and at the end the caller's wait for all that the run has used. A program that makes
+no stream current pays one test per Node and gradient for it.
 """
 from libc.stdlib cimport malloc, free, calloc, realloc
 from libc.stdint cimport int64_t, uint64_t, uint32_t, uint8_t, uintptr_t
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_DECREF
 from cpython.list cimport PyList_GET_ITEM
+from tensorrt_lite._C.core.device cimport DEV_CUDA
+from tensorrt_lite._C.core.storage cimport DeviceHooks, installed_hooks
 from tensorrt_lite._C.core.tensor cimport TensorBase, K_FORWARD_AD, alias_of, shape_of, shape_text, same_sizes, strides_of, version_of
 from tensorrt_lite._C.core.dtype cimport Scalar
 from tensorrt_lite._C.core.dispatch cimport tls, attach, trt_thread_state, FRESH, INPLACE
 from tensorrt_lite._C.autograd.node cimport (
-    Node, AccumulateGrad, gradient_node, grad_fn_of, NODE_PLAIN, NODE_LEAF, NODE_FUNCTION, ANOMALY_CHECK_NAN)
+    Node, AccumulateGrad, gradient_node, grad_fn_of, NODE_PLAIN, NODE_LEAF, NODE_FUNCTION, NOTE_TRACEBACK, NOTE_CHECK_NAN)
 from tensorrt_lite._C.autograd.node import retain_grad, _Keep
 from tensorrt_lite._C.operators cimport op_add
 
@@ -82,6 +88,11 @@ cdef class GraphTask:
     cdef int* table                # open addressing: Node address -> task; NULL while the Nodes' marks are ours
     cdef uint32_t table_mask
     cdef Capture* captures
+    cdef DeviceHooks* hooks
+    cdef int* streams              # of each task, by the numbers of DeviceHooks; NULL while only default streams were ever current
+    cdef char* used                # which of the n_sets sets there were tasks ran on
+    cdef int n_sets
+    cdef int home, here            # the caller's, and those of the task that runs
 
     def __cinit__(self):
         global _runs
@@ -103,6 +114,8 @@ cdef class GraphTask:
         free(self.heap)
         free(self.table)
         free(self.captures)
+        free(self.streams)
+        free(self.used)
 
     cdef int build_table(self) except -1:
         cdef uint32_t size = 16, at
@@ -242,6 +255,71 @@ cdef class GraphTask:
             raise RuntimeError(f"{n.name()}: a gradient arrived for output {nr} of {n.n_inputs}")
         several[nr] = g if several[nr] is None else op_add(<TensorBase>several[nr], <TensorBase>g, &_one, None, FRESH)
         return 0
+
+
+cdef int assign_streams(GraphTask run) except -1:
+    """Give every task the streams of its forward call; a leaf those of the earliest Node that used it."""
+    cdef int i, k, t
+    cdef PyObject* m
+    cdef uint64_t* first
+    run.hooks = installed_hooks()
+    run.n_sets = run.hooks.stream_sets + 1
+    run.streams = <int*>calloc(run.count + 1, sizeof(int))
+    run.used = <char*>calloc(run.n_sets, 1)
+    first = <uint64_t*>malloc((run.count + 1) * sizeof(uint64_t))
+    if run.streams == NULL or run.used == NULL or first == NULL:
+        free(first)
+        raise MemoryError("autograd: no memory for the streams of a backward pass")
+    run.home = run.here = run.hooks.current_streams()
+    for i in range(run.count):
+        run.streams[i] = run.home if (<Node>run.tasks[i].node).kind == NODE_LEAF else (<Node>run.tasks[i].node).streams
+        first[i] = <uint64_t>-1
+    for i in range(run.count):
+        for k in range((<Node>run.tasks[i].node).n_edges):
+            m = edge_of(<Node>run.tasks[i].node, k)
+            if m != <PyObject*>None and (<Node>m).kind == NODE_LEAF:
+                t = run.find(m)
+                if run.key(i) < first[t]:
+                    first[t] = run.key(i)
+                    run.streams[t] = run.streams[i]
+    free(first)
+    return 0
+
+
+cdef int use_streams(GraphTask run, int streams) except -1:
+    if streams != run.here:
+        run.hooks.use_streams(streams)
+        run.here = streams
+    run.used[streams] = 1
+    return 0
+
+
+cdef int receive_across(GraphTask run, int task, int nr, object g, bint in_place) except -1:
+    """`receive` of a gradient that may come from other streams: those of the task wait for it, and sums are made there."""
+    cdef int producer = run.here, consumer = run.streams[task]
+    if consumer == producer:
+        return run.receive(task, nr, g, in_place)
+    if (<TensorBase>g).device_type == DEV_CUDA:
+        run.hooks.hand_over(g, producer, consumer)
+    use_streams(run, consumer)
+    run.receive(task, nr, g, in_place)
+    return use_streams(run, producer)
+
+
+cdef int keep_for_caller(GraphTask run, object g) except -1:
+    """The caller's work reads a gradient that other streams made: they must not get its memory back too early."""
+    if run.here != run.home and g is not None and (<TensorBase>g).device_type == DEV_CUDA:
+        run.hooks.keep_for(g, run.home)
+    return 0
+
+
+cdef int join_caller(GraphTask run) except -1:
+    """The caller's streams wait for all that the run has used."""
+    cdef int i
+    for i in range(run.n_sets):
+        if i != run.home and run.used[i]:
+            run.hooks.join(i, run.home)
+    return 0
 
 
 cdef int discover(GraphTask run) except -1:
@@ -463,9 +541,13 @@ cdef int run_leaf(GraphTask run, int task, list captured) except -1:
             g = None
         while c >= 0:
             captured[run.captures[c].position] = <object>p
+            if run.streams != NULL:
+                keep_for_caller(run, <object>p)
             c = run.captures[c].next
         if execute:
             accumulate(leaf, &p)
+            if run.streams != NULL:
+                keep_for_caller(run, leaf.grad_)
             if a.post_hooks is not None:
                 call_post_hooks(a, (), <object>p)
             Py_XDECREF(p)
@@ -491,7 +573,10 @@ cdef inline int send(GraphTask run, PyObject* m, int nr, object g, bint in_place
     if not run.tasks[t].reached:
         return 0
     if g is not None:
-        run.receive(t, nr, g, in_place)
+        if run.streams == NULL:
+            run.receive(t, nr, g, in_place)
+        else:
+            receive_across(run, t, nr, g, in_place)
     run.tasks[t].dependencies -= 1
     if run.tasks[t].dependencies == 0:
         run.push(t)
@@ -510,7 +595,7 @@ cdef object apply_traced(Node n, object grad, int anomaly):
     """Anomaly mode: print where the forward call stood when its backward fails or makes NaN."""
     try:
         out = n.apply(grad)
-        if anomaly & ANOMALY_CHECK_NAN:
+        if anomaly & NOTE_CHECK_NAN:
             check_nan(n, out)
     except Exception:
         from tensorrt_lite.autograd.anomaly_mode import print_forward_trace
@@ -530,6 +615,8 @@ cdef int execute(GraphTask run, bint keep_graph, bint create_graph, list capture
     while run.heap_count:
         task = run.pop()
         n = <Node>run.tasks[task].node
+        if run.streams != NULL:
+            use_streams(run, run.streams[task])
         if n.kind == NODE_LEAF:
             run_leaf(run, task, captured)
             continue
@@ -545,13 +632,15 @@ cdef int execute(GraphTask run, bint keep_graph, bint create_graph, list capture
         c = run.tasks[task].capture
         while c >= 0:
             captured[run.captures[c].position] = grad if n.n_inputs <= 1 or grad is None else grad[run.captures[c].output_nr]
+            if run.streams != NULL:
+                keep_for_caller(run, captured[run.captures[c].position])
             c = run.captures[c].next
         if not run.tasks[task].execute:
             continue
         if grad is None and n.kind == NODE_PLAIN:
             out = None             # nothing arrived on any path; the Nodes behind still count this one
         else:
-            anomaly = tls().anomaly
+            anomaly = tls().notes & (NOTE_TRACEBACK | NOTE_CHECK_NAN)
             out = n.apply(grad) if not anomaly else apply_traced(n, grad, anomaly)
             if n.post_hooks is not None:
                 out = call_post_hooks(n, out, grad)
@@ -585,7 +674,7 @@ def run_backward(list roots, list grads, bint keep_graph, bint create_graph, inp
     cdef GraphTask run = GraphTask()
     cdef TensorBase t
     cdef Node n
-    cdef int i, task, n_roots, count = 0
+    cdef int i, task, nr, n_roots, count = 0
     cdef list captured = None, targets
     cdef trt_thread_state* state = tls()
     cdef bint before = state.grad_mode
@@ -624,19 +713,30 @@ def run_backward(list roots, list grads, bint keep_graph, bint create_graph, inp
                     run.tasks[task].capture = count
                     count += 1
         mark_paths(run, targets, accumulate)
+    if installed_hooks().stream_sets:
+        assign_streams(run)
     state.grad_mode = create_graph
     state.in_backward += 1
     _active += 1
     try:
         for i in range(len(first)):
             n = <Node>first[i]
-            run.receive(run.find(<PyObject*>n), (<TensorBase>roots[i]).output_nr if n.kind != NODE_LEAF else 0, <TensorBase?>grads[i], False)
+            task = run.find(<PyObject*>n)
+            nr = (<TensorBase>roots[i]).output_nr if n.kind != NODE_LEAF else 0
+            if run.streams == NULL:
+                run.receive(task, nr, <TensorBase?>grads[i], False)
+            else:
+                receive_across(run, task, nr, <TensorBase?>grads[i], False)
         first = None
         for i in range(n_roots):
             if run.tasks[i].dependencies == 0 and run.tasks[i].reached:
                 run.push(i)
         execute(run, keep_graph, create_graph, captured)
+        if run.streams != NULL:
+            join_caller(run)
     finally:
+        if run.streams != NULL:
+            use_streams(run, run.home)
         _active -= 1
         state.in_backward -= 1
         state.grad_mode = before

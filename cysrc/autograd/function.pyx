@@ -11,7 +11,7 @@ from tensorrt_lite._C.core.tensor cimport (
 from tensorrt_lite._C.core.dtype cimport dtype_of, category, CAT_FLOAT, CAT_COMPLEX
 from tensorrt_lite._C.core.dispatch cimport tls, attach
 from tensorrt_lite._C.autograd.node cimport (
-    Node, NODE_FUNCTION, set_history, rebase_history, check_version, raise_released, next_sequence, grad_fn_of, record_traceback)
+    Node, NODE_FUNCTION, set_history, rebase_history, check_version, raise_released, next_sequence, grad_fn_of, take_notes)
 from tensorrt_lite._C.autograd.forward cimport tangent_of, set_tangent, write_tangent
 from tensorrt_lite._C.autograd.node import refuse_inference
 from tensorrt_lite._C.ops.support cimport ops_namespace
@@ -338,8 +338,8 @@ def apply(cls, *args, **kwargs):
     ctx.positions = tuple(positions)
     ctx.input_meta = tuple(metas)
     ctx.seq = next_sequence()
-    if tls().anomaly:
-        record_traceback(ctx)
+    if tls().notes:
+        take_notes(ctx)
     tls().grad_mode = 0
     tls().excluded |= K_FORWARD_AD
     try:

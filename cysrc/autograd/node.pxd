@@ -11,8 +11,9 @@ cdef enum:
     NODE_FUNCTION = 2                  # of a custom Function: runs with None or zeros, too
 
 cdef enum:
-    ANOMALY_ON = 1                     # Nodes remember where they were made
-    ANOMALY_CHECK_NAN = 2
+    NOTE_TRACEBACK = 1                 # new Nodes remember where they were made,
+    NOTE_CHECK_NAN = 2                 # (gradients are searched for NaN)
+    NOTE_STREAMS = 4                   # and the streams that were current
 
 cdef class Node:
     cdef uint64_t seq
@@ -21,6 +22,7 @@ cdef class Node:
     cdef int n_edges
     cdef int n_inputs                  # outputs of the forward call
     cdef int nr0, nr1, nr2, nr3        # which output of the next node an edge belongs to
+    cdef int streams                   # the number of the streams that were current in the forward call (DeviceHooks)
     cdef uint8_t released
     cdef uint8_t kind
     cdef uint8_t leaf_edges            # bit i: e0 .. e3 holds the leaf itself, whose accumulator nobody asked for yet
@@ -95,6 +97,6 @@ cdef object input_meta(TensorBase t)
 cdef bint grad_mode() noexcept
 cdef int dual_levels                # open levels of forward mode: 0 spares the look for tangents
 cdef object input_derivative(const PointwiseInfo* info, int i, PyObject** slots, const Scalar* params, bint composed)
-cdef int record_traceback(Node node) except -1
+cdef int take_notes(Node node) except -1
 cdef int refuse_view(TensorBase t, bint indirect) except -1
 cdef int copy_edge(Node to, Node source, int i) except -1

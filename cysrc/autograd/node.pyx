@@ -12,6 +12,7 @@ from tensorrt_lite._C.core.tensor cimport (
     CREATED_DEFAULT, CREATED_NO_GRAD, CREATED_MULTI_OUTPUT, CREATED_INFERENCE, CREATED_IN_FUNCTION)
 from tensorrt_lite._C.core.dispatch cimport tls, attach
 from tensorrt_lite._C.core.device cimport make_device
+from tensorrt_lite._C.core.storage cimport installed_hooks
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, pointwise
 from tensorrt_lite._C.core.args cimport scalar_object
 
@@ -328,8 +329,8 @@ cdef PointwiseNode new_pointwise_node(PointwiseInfo* info):
     n.n_inputs = 1
     n.n_edges = info.nin
     n.seq = next_sequence()
-    if tls().anomaly:
-        record_traceback(n)
+    if tls().notes:
+        take_notes(n)
     return n
 
 
@@ -341,15 +342,19 @@ cdef OpNode new_op_node(OpNodeInfo* info):
     n.info = info
     n.n_inputs = 1
     n.seq = next_sequence()
-    if tls().anomaly:
-        record_traceback(n)
+    if tls().notes:
+        take_notes(n)
     return n
 
 
-cdef int record_traceback(Node node) except -1:
-    """Anomaly mode: remember where the forward call stood."""
-    import traceback
-    node.metadata["traceback_"] = traceback.format_stack()
+cdef int take_notes(Node node) except -1:
+    """What new Nodes remember of their forward call when that is asked for: its streams, and where it stood."""
+    cdef int notes = tls().notes
+    if notes & NOTE_STREAMS:
+        node.streams = installed_hooks().current_streams()
+    if notes & NOTE_TRACEBACK:
+        import traceback
+        node.metadata["traceback_"] = traceback.format_stack()
     return 0
 
 
@@ -757,6 +762,8 @@ cdef Node regenerate(TensorBase t):
     n = AsStridedBackward0.__new__(AsStridedBackward0)
     n.n_inputs = 1
     n.seq = next_sequence()
+    if tls().notes:
+        take_notes(n)
     n.window = Window.of(t.base, t)
     n.set_edge(0, t.base)
     return n
@@ -832,8 +839,8 @@ cdef int rebase_history(TensorBase t, Node node) except -1:
     c = CopySlices.__new__(CopySlices)
     c.n_inputs = 1
     c.seq = next_sequence()
-    if tls().anomaly:
-        record_traceback(c)
+    if tls().notes:
+        take_notes(c)
     c.writer = node
     c.window = Window.of(b, t)
     c.set_edge(0, b)

@@ -9,8 +9,9 @@ cdef extern from "thread_state.h":
         int inference_mode
         int function_modes
         int function_disabled
-        int anomaly
+        int notes
         int in_backward
+        const char* operator_name
     trt_thread_state* tls "trt_tls"() noexcept nogil
     int top_bit "trt_top_bit"(uint64_t) noexcept nogil
 

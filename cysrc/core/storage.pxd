@@ -15,13 +15,21 @@ cdef class Storage:
 # are kept where host addresses are: nothing of the core reads through them.
 cdef struct DeviceHooks:
     object (*allocate)(int64_t nbytes, int index)                       # a Storage; index -1: the current device
+    object (*allocate_pinned)(int64_t nbytes)                           # a Storage of page-locked host memory
     int (*current)() except -1                                          # index of this thread's current device
-    int (*use)(int index) except -1                                     # makes it current; returns the one before
     int (*move)(char* to, const char* source, int64_t nbytes, int index) except -1     # within one device
     int (*copy)(object destination, object source, bint non_blocking) except -1        # tensors of two devices
     int (*iterate)(const void* info, void* it, int compute, int64_t numel, int index) except -1   # a PointwiseInfo (NULL: a copy), an Iter
+    # A thread has a current stream on each device. The sets of them that threads have had are numbered; 0 are the default streams.
+    int stream_sets                                                     # the last number: 0 until a program makes a stream current
+    int (*current_streams)() noexcept                                   # the number of this thread's set
+    int (*use_streams)(int number) except -1                            # makes a set this thread's
+    int (*hand_over)(object tensor, int producer, int consumer) except -1   # before one set uses what another has queued the making of
+    int (*keep_for)(object tensor, int consumer) except -1              # its memory is not reused before that set's work has run
+    int (*join)(int producer, int consumer) except -1                   # one set waits for all that another has been given
 
 cdef DeviceHooks* device_hooks() except NULL
+cdef DeviceHooks* installed_hooks() noexcept                            # the same without loading anything: zeros until then
 cdef void install_device_hooks(const DeviceHooks* given) noexcept
 cdef Storage device_storage(trt_block* block, int64_t nbytes, int index)
 cdef Storage new_storage(int64_t nbytes)

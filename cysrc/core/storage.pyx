@@ -139,6 +139,10 @@ cdef DeviceHooks* device_hooks() except NULL:
     return &hooks
 
 
+cdef DeviceHooks* installed_hooks() noexcept:
+    return &hooks
+
+
 cdef void install_device_hooks(const DeviceHooks* given) noexcept:
     global hooks
     hooks = given[0]

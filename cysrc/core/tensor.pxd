@@ -109,6 +109,8 @@ cdef extern from *:
     const int* ITEM_SIZE "trt_item_size"
 
 # Where a new tensor goes, as one number: the device's type, and for CUDA its index plus one in the bits above 8 (0: the current one).
+cdef enum:
+    PLACE_PINNED = 1 << 8          # page-locked memory of the host
 cdef inline int place_of(TensorBase t) noexcept:
     return t.device_type if t.device_type != 1 else 1 | (<int>t.device_index + 1) << 8
 

@@ -283,6 +283,8 @@ cdef int place_of_device(object d) except -1:
 
 cdef Storage storage_for(int64_t nbytes, int place):
     cdef int device_type = place & 0xFF
+    if place == PLACE_PINNED:
+        return device_hooks().allocate_pinned(nbytes)
     if device_type == DEV_CPU:
         return new_storage(nbytes)
     if device_type == DEV_META:
@@ -471,10 +473,10 @@ cdef TensorBase pinned(TensorBase t):
     if t is None or t.storage.block == NULL:
         return t
     r = new_tensor()
-    s = t.storage
-    settle(r, shared_storage(s.block, s.length), place_of(t))
-    r.storage.device_type = s.device_type
-    r.storage.device_index = r.device_index = s.device_index
+    s = shared_storage(t.storage.block, t.storage.length)
+    s.device_type = t.storage.device_type
+    s.device_index = t.storage.device_index
+    settle(r, s, place_of(t))
     r.dtype = t.dtype
     r.wrapped_number = t.wrapped_number
     copy_geometry(r, t)

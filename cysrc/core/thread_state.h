@@ -12,8 +12,9 @@ typedef struct {
   int inference_mode;
   int function_modes;              /* depth of the __torch_function__ mode stack */
   int function_disabled;           /* DisableTorchFunction depth */
-  int anomaly;
+  int notes;                       /* what new Nodes write down: NOTE_TRACEBACK and its kin in node.pxd */
   int in_backward;
+  const char* operator_name;       /* whose boxed kernel runs, for errors of a device that are reported later */
 } trt_thread_state;
 
 static trt_thread_state* (*trt_state_getter)(void);

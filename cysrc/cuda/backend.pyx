@@ -3,18 +3,20 @@
 Importing this module fills in the core's device hooks. A thread has a current device and, on each device, a current stream, on which all
 its work is queued; nothing here waits for the device except copies to host memory.
 """
-from libc.stdlib cimport calloc
+from libc.stdlib cimport calloc, realloc
+from libc.string cimport memcmp, memcpy
 from tensorrt_lite._C.core.allocator cimport trt_block, block_external
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, DEV_META
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype_label, C128
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, Iter, MAX_OPERANDS, copy_elements
-from tensorrt_lite._C.core.storage cimport Storage, DeviceHooks, device_storage, external_storage, install_device_hooks
+from tensorrt_lite._C.core.storage cimport Storage, DeviceHooks, device_storage, external_storage, install_device_hooks, installed_hooks
 from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor, non_overlapping_dense, same_sizes
-from tensorrt_lite._C.core.dispatch cimport attach
+from tensorrt_lite._C.core.dispatch cimport attach, tls
+from tensorrt_lite._C.autograd.node cimport NOTE_STREAMS
 from tensorrt_lite._C.cuda.caching cimport Block, cached_allocate, cached_free, cached_record_stream
 from tensorrt_lite._C.cuda.driver cimport (
     Module, Function, FunctionHandle, StreamHandle, DevicePointer, MAX_DEVICES, enter_device, check_device, device_count_of, launch, copy_to_device, copy_to_host,
-    copy_on_device, copy_between, synchronize_stream, host_free, event_create, event_record, event_done, event_destroy)
+    copy_on_device, copy_between, synchronize_stream, host_free, event_create, event_record, event_done, event_destroy, stream_wait)
 from tensorrt_lite._C.cuda.driver import host_allocate
 
 attach()
@@ -25,6 +27,7 @@ cdef extern from *:
     #include "../core/stage.h"
     static __thread int trt_cuda_device;
     static __thread void* trt_cuda_streams[64];
+    static __thread int trt_cuda_set;              /* the number of this set of streams */
     static __thread size_t trt_cuda_pool;          /* the private pool of the graph that this thread records */
     static __thread int trt_cuda_non_blocking;
     enum { TRT_ANY_DIMS = 16, TRT_STRIDED_DIMS = 8, TRT_MAX_OPERANDS = 7 };
@@ -83,6 +86,7 @@ cdef extern from *:
     """
     int tls_device "trt_cuda_device"
     void** tls_streams "trt_cuda_streams"
+    int tls_set "trt_cuda_set"
     size_t tls_pool "trt_cuda_pool"
     bint tls_non_blocking "trt_cuda_non_blocking"
     enum:
@@ -157,7 +161,89 @@ def _set_stream(int index, size_t stream):
     check_device(index)
     before = <size_t>tls_streams[index]
     tls_streams[index] = <void*>stream
+    number_streams()
     return before
+
+
+# Sets of current streams that threads have had; Nodes keep the number of theirs. The first has the default streams.
+cdef struct StreamSet:
+    void* streams[64]
+
+cdef StreamSet* sets = <StreamSet*>calloc(16, sizeof(StreamSet))
+cdef int n_sets = 1
+
+
+cdef int number_streams() except -1:
+    """Find or note this thread's set of streams, and have new Nodes remember it."""
+    global sets, n_sets
+    cdef StreamSet* grown
+    cdef int i
+    for i in range(n_sets):
+        if memcmp(sets[i].streams, tls_streams, sizeof(StreamSet)) == 0:
+            break
+    else:
+        if n_sets >= 16 and n_sets & (n_sets - 1) == 0:
+            grown = <StreamSet*>realloc(sets, 2 * <size_t>n_sets * sizeof(StreamSet))
+            if grown == NULL:
+                raise MemoryError
+            sets = grown
+        i = n_sets
+        memcpy(sets[i].streams, tls_streams, sizeof(StreamSet))
+        n_sets += 1
+        installed_hooks().stream_sets = i
+    tls_note(i)
+    return 0
+
+
+cdef inline void tls_note(int number) noexcept:
+    global tls_set
+    tls_set = number
+    tls().notes = tls().notes | NOTE_STREAMS if number else tls().notes & ~NOTE_STREAMS
+
+
+cdef int current_streams() noexcept:
+    return tls_set
+
+
+cdef int use_streams(int number) except -1:
+    memcpy(tls_streams, sets[number].streams, sizeof(StreamSet))
+    tls_note(number)
+    return 0
+
+
+cdef int order(StreamHandle after, StreamHandle before, int index) except -1:
+    """Work queued from now on in one stream runs after what another has been given."""
+    cdef void* event
+    enter_device(index)
+    event = event_create(False)
+    try:
+        event_record(event, before)
+        stream_wait(after, event)
+    finally:
+        event_destroy(event)
+    return 0
+
+
+cdef int hand_over(object tensor, int producer, int consumer) except -1:
+    cdef TensorBase t = <TensorBase>tensor
+    cdef int index = t.device_index
+    if sets[producer].streams[index] != sets[consumer].streams[index]:
+        order(sets[consumer].streams[index], sets[producer].streams[index], index)
+        keep_for(tensor, consumer)
+    return 0
+
+
+cdef int keep_for(object tensor, int consumer) except -1:
+    cdef TensorBase t = <TensorBase>tensor
+    return record_use(t, sets[consumer].streams[t.device_index])
+
+
+cdef int join_streams(int producer, int consumer) except -1:
+    cdef int index
+    for index in range(device_count_of()):
+        if sets[producer].streams[index] != sets[consumer].streams[index]:
+            order(sets[consumer].streams[index], sets[producer].streams[index], index)
+    return 0
 
 
 # ---- memory --------------------------------------------------------------------------------------------------------
@@ -237,7 +323,7 @@ def _is_pinned(TensorBase t not None):
     return is_pinned(t)
 
 
-def _pinned_storage(int64_t nbytes):
+cdef object pinned_storage(int64_t nbytes):
     """A storage of page-locked host memory."""
     cdef Storage s
     collect_copies()
@@ -270,8 +356,14 @@ def _record_stream(TensorBase t not None, size_t stream):
     """The tensor's memory is used on `stream`: it is not given out again before what is queued there by its end has run."""
     if t.device_type != DEV_CUDA:
         raise RuntimeError("record_stream: the tensor is not on a CUDA device")
-    if t.storage.block != NULL and t.storage.block.context != NULL:
-        cached_record_stream(<Block*>t.storage.block.context, <void*>stream)
+    record_use(t, <void*>stream)
+
+
+cdef int record_use(TensorBase t, StreamHandle stream) except -1:
+    # memory of other libraries has no block here
+    if t.storage.block != NULL and t.storage.block.release == release_block:
+        cached_record_stream(<Block*>t.storage.block.context, stream)
+    return 0
 
 
 # ---- kernels -------------------------------------------------------------------------------------------------------
@@ -487,10 +579,10 @@ cdef int transfer(TensorBase destination, TensorBase source, int64_t nbytes, bin
     elif destination.device_index == source.device_index:
         copy_on_device(<DevicePointer><size_t>to, <DevicePointer><size_t>origin, nbytes, stream)
     else:
-        # ordered after the work of both devices' current streams
-        enter_device(source.device_index)
-        synchronize_stream(tls_streams[source.device_index])
+        # ordered after the work of both devices' current streams, and before what they are given next: either's memory may be reused then
+        order(stream, tls_streams[source.device_index], source.device_index)
         copy_between(<DevicePointer><size_t>to, destination.device_index, <DevicePointer><size_t>origin, source.device_index, nbytes, stream)
+        order(tls_streams[source.device_index], stream, destination.device_index)
     return 0
 
 
@@ -510,11 +602,16 @@ def _waited(int index):
 
 cdef DeviceHooks hooks
 hooks.allocate = allocate
+hooks.allocate_pinned = pinned_storage
 hooks.current = current
-hooks.use = use_device
 hooks.move = move
 hooks.copy = copy
 hooks.iterate = iterate
+hooks.current_streams = current_streams
+hooks.use_streams = use_streams
+hooks.hand_over = hand_over
+hooks.keep_for = keep_for
+hooks.join = join_streams
 install_device_hooks(&hooks)
 
 

@@ -21,12 +21,25 @@ cdef int check_device(int device) except -1
 cdef int device_count_of() except -1
 
 cdef DevicePointer try_allocate(size_t size) except? 0          # 0 where the device has too little
+
+# Virtual memory: ranges of addresses into which pieces of memory are mapped. map_memory returns the piece's handle, 0 where there is too little.
+cdef DevicePointer reserve_addresses(size_t size) except? 0
+cdef int release_addresses(DevicePointer pointer, size_t size) except -1
+cdef uint64_t map_memory(DevicePointer pointer, size_t size, int device) except? 0
+cdef int unmap_memory(DevicePointer pointer, size_t size, uint64_t handle) except -1
+
+# The driver's own stream-ordered pool.
+cdef DevicePointer try_allocate_async(size_t size, StreamHandle stream) except? 0
+cdef int release_async(DevicePointer pointer, StreamHandle stream) except -1
+cdef int keep_pool(int device, bint keep) except -1
+
 cdef int device_memory(size_t* free, size_t* total) except -1
 cdef int synchronize_device() except -1
 cdef EventHandle event_create(bint timing) except NULL
 cdef int event_record(EventHandle event, StreamHandle stream) except -1
 cdef int event_done(EventHandle event, bint wait) except -1
 cdef int event_destroy(EventHandle event) except -1
+cdef int stream_wait(StreamHandle stream, EventHandle event) except -1
 
 cdef int host_free(void* pointer) except -1
 

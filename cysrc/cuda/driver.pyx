@@ -13,7 +13,7 @@ from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_Release
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport getenv
-from libc.string cimport strcmp
+from libc.string cimport memcpy, strcmp
 
 cdef extern from "dlfcn.h" nogil:
     void* dlopen(const char* path, int flags)
@@ -28,6 +28,30 @@ cdef enum:
     CUDA_ERROR_NOT_READY = 600
     EVENT_NO_TIMING = 2
     CAPTURE_RELAXED = 2
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    typedef struct { int type, handle_types; struct { int type, id; } location; void* metadata; unsigned char flags[8]; } trt_allocation_properties;
+    typedef struct { struct { int type, id; } location; int flags; } trt_access_description;
+    typedef struct { char bytes[64]; } trt_shared_handle;              /* CUipcMemHandle, CUipcEventHandle */
+    static trt_allocation_properties trt_pinned_on(int device) {
+      trt_allocation_properties p = {1, 0, {1, device}, 0, {0}};        /* CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_DEVICE */
+      return p;
+    }
+    static trt_access_description trt_access_of(int device) {
+      trt_access_description a = {{1, device}, 3};                      /* reading and writing */
+      return a;
+    }
+    """
+    ctypedef struct AllocationProperties "trt_allocation_properties":
+        int type
+    ctypedef struct AccessDescription "trt_access_description":
+        int flags
+    ctypedef struct SharedHandle "trt_shared_handle":
+        char bytes[64]
+    AllocationProperties pinned_on "trt_pinned_on"(int device) noexcept
+    AccessDescription access_of "trt_access_of"(int device) noexcept
 
 ctypedef int (*InitCall)(unsigned int) noexcept nogil
 ctypedef int (*IntegerCall)(int*) noexcept nogil
@@ -64,6 +88,22 @@ ctypedef int (*GraphLaunchCall)(void*, void*) noexcept nogil
 ctypedef int (*PeerQueryCall)(int*, int, int) noexcept nogil
 ctypedef int (*TotalCall)(size_t*, int) noexcept nogil
 ctypedef int (*UuidCall)(char*, int) noexcept nogil
+ctypedef int (*GranularityCall)(size_t*, const AllocationProperties*, int) noexcept nogil
+ctypedef int (*ReserveCall)(DevicePointer*, size_t, size_t, DevicePointer, unsigned long long) noexcept nogil
+ctypedef int (*RangeCall)(DevicePointer, size_t) noexcept nogil
+ctypedef int (*MemoryCreateCall)(unsigned long long*, size_t, const AllocationProperties*, unsigned long long) noexcept nogil
+ctypedef int (*MemoryReleaseCall)(unsigned long long) noexcept nogil
+ctypedef int (*MapCall)(DevicePointer, size_t, size_t, unsigned long long, unsigned long long) noexcept nogil
+ctypedef int (*AccessCall)(DevicePointer, size_t, const AccessDescription*, size_t) noexcept nogil
+ctypedef int (*AllocateAsyncCall)(DevicePointer*, size_t, void*) noexcept nogil
+ctypedef int (*ReleaseAsyncCall)(DevicePointer, void*) noexcept nogil
+ctypedef int (*PoolAttributeCall)(void*, int, void*) noexcept nogil
+ctypedef int (*PoolTrimCall)(void*, size_t) noexcept nogil
+ctypedef int (*AddressRangeCall)(DevicePointer*, size_t*, DevicePointer) noexcept nogil
+ctypedef int (*ShareMemoryCall)(SharedHandle*, DevicePointer) noexcept nogil
+ctypedef int (*OpenMemoryCall)(DevicePointer*, SharedHandle, unsigned int) noexcept nogil
+ctypedef int (*ShareEventCall)(SharedHandle*, void*) noexcept nogil
+ctypedef int (*OpenEventCall)(void**, SharedHandle) noexcept nogil
 ctypedef int (*TextCall)(int, const char**) noexcept nogil
 ctypedef int (*LaunchCall)(void*, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int,
                            unsigned int, void*, void**, void**) noexcept nogil
@@ -121,6 +161,25 @@ cdef struct Driver:
     TotalCall total_memory
     UuidCall uuid
     IntegerCall exchange_capture_mode
+    GranularityCall granularity
+    ReserveCall address_reserve
+    RangeCall address_free
+    MemoryCreateCall memory_create
+    MemoryReleaseCall memory_release
+    MapCall memory_map
+    RangeCall memory_unmap
+    AccessCall memory_access
+    AllocateAsyncCall allocate_async
+    ReleaseAsyncCall release_async
+    HandleDeviceCall default_pool
+    PoolAttributeCall pool_set
+    PoolTrimCall pool_trim
+    AddressRangeCall address_range
+    ShareMemoryCall share_memory
+    OpenMemoryCall open_memory
+    ReleaseCall close_memory
+    ShareEventCall share_event
+    OpenEventCall open_event
 
 # Table order is the order of the members above; each member is one pointer wide.
 cdef tuple ENTRY_POINTS = (
@@ -136,6 +195,9 @@ cdef tuple ENTRY_POINTS = (
     b"cuStreamBeginCapture_v2", b"cuStreamEndCapture", b"cuStreamIsCapturing", b"cuGraphInstantiateWithFlags", b"cuGraphLaunch", b"cuGraphDestroy",
     b"cuGraphExecDestroy", b"cuDeviceCanAccessPeer", b"cuDeviceTotalMem_v2", b"cuDeviceGetUuid_v2",
     b"cuThreadExchangeStreamCaptureMode",
+    b"cuMemGetAllocationGranularity", b"cuMemAddressReserve", b"cuMemAddressFree", b"cuMemCreate", b"cuMemRelease", b"cuMemMap", b"cuMemUnmap",
+    b"cuMemSetAccess", b"cuMemAllocAsync", b"cuMemFreeAsync", b"cuDeviceGetDefaultMemPool", b"cuMemPoolSetAttribute", b"cuMemPoolTrimTo",
+    b"cuMemGetAddressRange_v2", b"cuIpcGetMemHandle", b"cuIpcOpenMemHandle_v2", b"cuIpcCloseMemHandle", b"cuIpcGetEventHandle", b"cuIpcOpenEventHandle",
 )
 
 cdef Driver driver
@@ -273,6 +335,64 @@ cdef DevicePointer try_allocate(size_t size) except? 0:
     return pointer
 
 
+cdef DevicePointer reserve_addresses(size_t size) except? 0:
+    cdef DevicePointer pointer = 0
+    _check(driver.address_reserve(&pointer, size, 0, 0, 0))
+    return pointer
+
+
+cdef int release_addresses(DevicePointer pointer, size_t size) except -1:
+    return _check(driver.address_free(pointer, size))
+
+
+cdef uint64_t map_memory(DevicePointer pointer, size_t size, int device) except? 0:
+    cdef AllocationProperties properties = pinned_on(device)
+    cdef AccessDescription access = access_of(device)
+    cdef unsigned long long handle = 0
+    cdef int mode = CAPTURE_RELAXED, status
+    driver.exchange_capture_mode(&mode)
+    status = driver.memory_create(&handle, size, &properties, 0)
+    if status == CUDA_SUCCESS:
+        status = driver.memory_map(pointer, size, 0, handle, 0)
+        if status == CUDA_SUCCESS:
+            status = driver.memory_access(pointer, size, &access, 1)
+        if status != CUDA_SUCCESS:
+            driver.memory_release(handle)
+    driver.exchange_capture_mode(&mode)
+    if status == CUDA_ERROR_OUT_OF_MEMORY:
+        return 0
+    _check(status)
+    return handle
+
+
+cdef int unmap_memory(DevicePointer pointer, size_t size, uint64_t handle) except -1:
+    _check(driver.memory_unmap(pointer, size))
+    return _check(driver.memory_release(handle))
+
+
+cdef DevicePointer try_allocate_async(size_t size, StreamHandle stream) except? 0:
+    cdef DevicePointer pointer = 0
+    cdef int status = driver.allocate_async(&pointer, size, stream)
+    if status == CUDA_ERROR_OUT_OF_MEMORY:
+        return 0
+    _check(status)
+    return pointer
+
+
+cdef int release_async(DevicePointer pointer, StreamHandle stream) except -1:
+    return _check(driver.release_async(pointer, stream))
+
+
+cdef int keep_pool(int device, bint keep) except -1:
+    """What is given back to the driver's pool stays there (keep), or the pool gives up what nobody uses."""
+    cdef void* pool = NULL
+    cdef unsigned long long threshold = <unsigned long long>-1
+    cdef int handle = 0
+    _check(driver.device_get(&handle, device))
+    _check(driver.default_pool(&pool, handle))
+    return _check(driver.pool_set(pool, 4, &threshold) if keep else driver.pool_trim(pool, 0))     # CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+
+
 cdef int device_memory(size_t* free, size_t* total) except -1:
     return _check(driver.memory_info(free, total))
 
@@ -310,6 +430,10 @@ cdef int event_done(EventHandle event, bint wait) except -1:
 
 cdef int event_destroy(EventHandle event) except -1:
     return _check(driver.event_destroy(event))
+
+
+cdef int stream_wait(StreamHandle stream, EventHandle event) except -1:
+    return _check(driver.stream_wait(stream, event, 0))
 
 
 cdef DevicePointer allocate(size_t size) except? 0 nogil:
@@ -709,3 +833,52 @@ def graph_destroy(uintptr_t graph, uintptr_t instance) -> None:
         _check(driver.graph_exec_destroy(<void*>instance))
     if graph:
         _check(driver.graph_destroy(<void*>graph))
+
+
+# ---- sharing between processes: handles are 64 bytes ------------------------------------------------------------------
+
+def share_memory(int device, DevicePointer pointer) -> tuple[bytes, int]:
+    """(the handle under which other processes open the allocation that `pointer` lies in, the distance from its start)."""
+    cdef SharedHandle handle
+    cdef DevicePointer base = 0
+    cdef size_t size = 0
+    enter_device(device)
+    _check(driver.address_range(&base, &size, pointer))
+    _check(driver.share_memory(&handle, base))
+    return (<char*>handle.bytes)[:64], pointer - base
+
+
+def open_memory(int device, bytes handle not None) -> int:
+    """The address at which this process sees another one's allocation."""
+    cdef SharedHandle shared
+    cdef DevicePointer pointer = 0
+    if len(handle) != 64:
+        raise ValueError(f"the handle of shared memory has 64 bytes, not {len(handle)}")
+    enter_device(device)
+    memcpy(shared.bytes, PyBytes_AS_STRING(handle), 64)
+    _check(driver.open_memory(&pointer, shared, 1))      # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
+    return pointer
+
+
+def close_memory(int device, DevicePointer pointer) -> None:
+    enter_device(device)
+    _check(driver.close_memory(pointer))
+
+
+def share_event(int device, uintptr_t event) -> bytes:
+    """The handle under which other processes open an event made for it."""
+    cdef SharedHandle handle
+    enter_device(device)
+    _check(driver.share_event(&handle, <void*>event))
+    return (<char*>handle.bytes)[:64]
+
+
+def open_event(int device, bytes handle not None) -> int:
+    cdef SharedHandle shared
+    cdef void* event = NULL
+    if len(handle) != 64:
+        raise ValueError(f"the handle of an event has 64 bytes, not {len(handle)}")
+    enter_device(device)
+    memcpy(shared.bytes, PyBytes_AS_STRING(handle), 64)
+    _check(driver.open_event(&event, shared))
+    return <uintptr_t>event

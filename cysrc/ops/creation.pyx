@@ -156,7 +156,7 @@ cdef object overridden(function, TensorBase t):
 def empty_like(TensorBase input not None, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False):
     """An uninitialised tensor of the same sizes (and strides, when dense), dtype and device."""
     r = overridden(empty_like, input)
-    return r if r is not NotImplemented else finish_factory(factory_like(input, "empty_like", dtype, layout, device, memory_format), requires_grad)
+    return r if r is not NotImplemented else finish_factory(factory_like(input, "empty_like", dtype, layout, device, memory_format, pin_memory), requires_grad)
 
 
 def zeros_like(TensorBase input not None, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False):
@@ -164,7 +164,7 @@ def zeros_like(TensorBase input not None, *, dtype=None, layout=None, device=Non
     cdef Scalar s
     set_number(&s, 0)
     r = overridden(zeros_like, input)
-    return r if r is not NotImplemented else finish_factory(fill_new(factory_like(input, "zeros_like", dtype, layout, device, memory_format), &s), requires_grad)
+    return r if r is not NotImplemented else finish_factory(fill_new(factory_like(input, "zeros_like", dtype, layout, device, memory_format, pin_memory), &s), requires_grad)
 
 
 def ones_like(TensorBase input not None, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False):
@@ -172,7 +172,7 @@ def ones_like(TensorBase input not None, *, dtype=None, layout=None, device=None
     cdef Scalar s
     set_number(&s, 1)
     r = overridden(ones_like, input)
-    return r if r is not NotImplemented else finish_factory(fill_new(factory_like(input, "ones_like", dtype, layout, device, memory_format), &s), requires_grad)
+    return r if r is not NotImplemented else finish_factory(fill_new(factory_like(input, "ones_like", dtype, layout, device, memory_format, pin_memory), &s), requires_grad)
 
 
 def full_like(TensorBase input not None, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False):
@@ -180,17 +180,17 @@ def full_like(TensorBase input not None, fill_value, *, dtype=None, layout=None,
     cdef Scalar s
     fill_number(fill_value, &s, "full_like")
     r = overridden(full_like, input)
-    return r if r is not NotImplemented else finish_factory(fill_new(factory_like(input, "full_like", dtype, layout, device, memory_format), &s), requires_grad)
+    return r if r is not NotImplemented else finish_factory(fill_new(factory_like(input, "full_like", dtype, layout, device, memory_format, pin_memory), &s), requires_grad)
 
 
-cdef object make_new(TensorBase self, tuple size, str op, const Scalar* value, object dtype, object device, object requires_grad):
+cdef object make_new(TensorBase self, tuple size, str op, const Scalar* value, object dtype, object device, object requires_grad, object pin_memory):
     cdef Dims d
     cdef Options o
     parse_size(size, &d, op, "size")
     o.dtype = parse_dtype(dtype, op)
     if o.dtype < 0:
         o.dtype = self.dtype
-    o.device = place_of(self) if device is None else place_of_device(parse_device(device))
+    o.device = factory_place(device, place_of(self), pin_memory)
     t = factory_tensor(&d, &o)
     if value != NULL:
         fill_new(t, value)
@@ -198,25 +198,25 @@ cdef object make_new(TensorBase self, tuple size, str op, const Scalar* value, o
 
 
 def new_empty(TensorBase self not None, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
-    return make_new(self, size, "new_empty", NULL, dtype, device, requires_grad)
+    return make_new(self, size, "new_empty", NULL, dtype, device, requires_grad, pin_memory)
 
 
 def new_zeros(TensorBase self not None, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     cdef Scalar s
     set_number(&s, 0)
-    return make_new(self, size, "new_zeros", &s, dtype, device, requires_grad)
+    return make_new(self, size, "new_zeros", &s, dtype, device, requires_grad, pin_memory)
 
 
 def new_ones(TensorBase self not None, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     cdef Scalar s
     set_number(&s, 1)
-    return make_new(self, size, "new_ones", &s, dtype, device, requires_grad)
+    return make_new(self, size, "new_ones", &s, dtype, device, requires_grad, pin_memory)
 
 
 def new_full(TensorBase self not None, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     cdef Scalar s
     fill_number(fill_value, &s, "new_full")
-    return make_new(self, (size,), "new_full", &s, dtype, device, requires_grad)
+    return make_new(self, (size,), "new_full", &s, dtype, device, requires_grad, pin_memory)
 
 
 def new_empty_strided(TensorBase self not None, size, stride, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
@@ -226,7 +226,7 @@ def new_empty_strided(TensorBase self not None, size, stride, *, dtype=None, dev
     parse_dims(stride, &s, "new_empty_strided", "stride")
     if d.n != s.n:
         raise RuntimeError(f"dimensionality of sizes ({d.n}) must match dimensionality of strides ({s.n})")
-    return finish_factory(empty_strided_tensor(d.n, d.v, s.v, self.dtype if code < 0 else code, place_of(self) if device is None else place_of_device(parse_device(device))), requires_grad)
+    return finish_factory(empty_strided_tensor(d.n, d.v, s.v, self.dtype if code < 0 else code, factory_place(device, place_of(self), pin_memory)), requires_grad)
 
 
 # ---- from Python data ----------------------------------------------------------------------------------------------
@@ -433,6 +433,8 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         t = from_sequence(data, code)
     if device is not None or default_device().code != DEV_CPU:
         t = t.to(device=parse_device(device))
+    if pin_memory:
+        t = t.pin_memory()
     return finish_factory(t, requires_grad)
 
 
@@ -470,7 +472,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
 
 def scalar_tensor(s, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
     """A 0-dimensional tensor of the default dtype."""
-    return full((), s, dtype=dtype_of(default_float_code()) if dtype is None else dtype, device=device, requires_grad=requires_grad)
+    return full((), s, dtype=dtype_of(default_float_code()) if dtype is None else dtype, device=device, pin_memory=pin_memory, requires_grad=requires_grad)
 
 
 cdef bint is_array(object x):

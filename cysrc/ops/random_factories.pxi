@@ -76,7 +76,7 @@ def rand_like(TensorBase input not None, *, dtype=None, layout=None, device=None
         r = overridden(rand_like, (input,), {"dtype": dtype, "device": device, "generator": generator})
         if r is not NotImplemented:
             return r
-    t = factory_like(input, "rand_like", dtype, layout, device, memory_format)
+    t = factory_like(input, "rand_like", dtype, layout, device, memory_format, pin_memory)
     return finish_factory(op_uniform(t, 0.0, 1.0, generator, t, INPLACE), requires_grad)
 
 
@@ -87,7 +87,7 @@ def randn_like(TensorBase input not None, *, dtype=None, layout=None, device=Non
         r = overridden(randn_like, (input,), {"dtype": dtype, "device": device, "generator": generator})
         if r is not NotImplemented:
             return r
-    t = factory_like(input, "randn_like", dtype, layout, device, memory_format)
+    t = factory_like(input, "randn_like", dtype, layout, device, memory_format, pin_memory)
     return finish_factory(op_normal(t, 0.0, 1.0, generator, t, INPLACE), requires_grad)
 
 
@@ -105,7 +105,7 @@ def randint_like(TensorBase input not None, *bounds, low=None, high=None, dtype=
         low = given.pop()
     if given or high is None:
         raise TypeError("randint_like() received an invalid combination of arguments, expected (input, high) or (input, low, high)")
-    t = factory_like(input, "randint_like", dtype, layout, device, memory_format)
+    t = factory_like(input, "randint_like", dtype, layout, device, memory_format, pin_memory)
     return finish_factory(op_random(t, 0 if low is None else parse_int(low, "randint_like", "low"), parse_int(high, "randint_like", "high"), generator, t, INPLACE), requires_grad)
 
 

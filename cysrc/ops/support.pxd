@@ -34,8 +34,9 @@ cdef struct Options:
     int device
 
 cdef int factory_options(Options* o, str op, object dtype, object device, object layout, object pin_memory, int default_code) except -1
+cdef int factory_place(object device, int place, object pin_memory) except -1      # place: where no device is named, -1 the default
 cdef TensorBase finish_factory(TensorBase t, object requires_grad)
 cdef TensorBase factory_tensor(const Dims* d, const Options* o)
 cdef TensorBase factory_out(object out, str op, const Dims* d, object dtype)
-cdef TensorBase factory_like(TensorBase t, str op, object dtype, object layout, object device, object memory_format)
+cdef TensorBase factory_like(TensorBase t, str op, object dtype, object layout, object device, object memory_format, object pin_memory)
 cdef int check_number(const Scalar* value, int code) except -1

@@ -1,9 +1,10 @@
 """What generated operator modules share: autograd helpers, checks of outputs, allocation of results."""
+from tensorrt_lite._C.core.storage cimport device_hooks
 from tensorrt_lite._C.core.tensor cimport (
-    TensorBase, bump_version, version_of, shape_of, K_AUTOGRAD, empty_tensor, empty_strided_tensor, empty_like_tensor, non_overlapping_dense,
+    PLACE_PINNED,     TensorBase, bump_version, version_of, shape_of, K_AUTOGRAD, empty_tensor, empty_strided_tensor, empty_like_tensor, non_overlapping_dense,
     channels_last_strides, checked_numel, resize_tensor, CREATED_NO_GRAD, CREATED_MULTI_OUTPUT, shape_text, place_of, place_of_device, MAX_DIMS)
 from tensorrt_lite._C.core.dtype cimport category, CAT_INT, CAT_FLOAT, CAT_COMPLEX, dtype_label, Scalar, F16, F32, F64, BF16, C64, U8, I64, BOOL, to_real
-from tensorrt_lite._C.core.device cimport DEV_META, parse_device, memory_format, MF_CONTIGUOUS, MF_PRESERVE, MF_CHANNELS_LAST
+from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_META, parse_device, memory_format, MF_CONTIGUOUS, MF_PRESERVE, MF_CHANNELS_LAST
 from tensorrt_lite._C.core.device import strided
 from tensorrt_lite._C.core.args cimport Dims, parse_dtype
 from tensorrt_lite._C.core.dispatch cimport tls, attach, OUT, INPLACE, FRESH
@@ -223,12 +224,25 @@ cdef int factory_options(Options* o, str op, object dtype, object device, object
     o.dtype = parse_dtype(dtype, op)
     if o.dtype < 0:
         o.dtype = default_code
-    o.device = place_of_device(parse_device(device))
+    o.device = factory_place(device, -1, pin_memory)
     if layout is not None and layout is not strided:
         raise NotImplementedError(f"{op}(): layout {layout} is not implemented, only torch.strided is")
-    if pin_memory:
-        raise RuntimeError("Cannot access accelerator device when none is available.")
     return 0
+
+
+cdef int factory_place(object device, int place, object pin_memory) except -1:
+    """Where a new tensor goes: to the device named, else to `place` (-1: the default device), pinned when that is asked for."""
+    if device is not None or place < 0:
+        place = place_of_device(parse_device(device))
+    if not pin_memory:
+        return place
+    if place != DEV_CPU:
+        raise RuntimeError("Only dense CPU tensors can be pinned")
+    try:
+        device_hooks()
+    except RuntimeError:
+        raise RuntimeError("Cannot access accelerator device when none is available.") from None
+    return PLACE_PINNED
 
 
 cdef TensorBase finish_factory(TensorBase t, object requires_grad):
@@ -259,9 +273,9 @@ cdef TensorBase factory_out(object out, str op, const Dims* d, object dtype):
     return t
 
 
-cdef TensorBase factory_like(TensorBase t, str op, object dtype, object layout, object device, object fmt):
+cdef TensorBase factory_like(TensorBase t, str op, object dtype, object layout, object device, object fmt, object pin_memory):
     """An uninitialised tensor of t's sizes: its strides too when they are dense and no memory format is named."""
-    cdef int code = parse_dtype(dtype, op), target = place_of(t) if device is None else place_of_device(parse_device(device))
+    cdef int code = parse_dtype(dtype, op), target = factory_place(device, place_of(t), pin_memory)
     cdef int64_t strides[MAX_DIMS]
     if layout is not None and layout is not strided:
         raise NotImplementedError(f"{op}(): layout {layout} is not implemented, only torch.strided is")

@@ -164,6 +164,16 @@ def test_pinned_memory():
     assert (y.cpu() == 3).all()
     with pytest.raises(RuntimeError, match="cannot pin"):
         y.pin_memory()
+    x = trt.ones(2, 3)
+    made = [trt.empty(3, pin_memory=True), trt.zeros(2, 2, pin_memory=True), trt.full((2,), 3, pin_memory=True), trt.arange(4, pin_memory=True),
+            trt.tensor([1.0], pin_memory=True), trt.randn(3, pin_memory=True), trt.empty_like(x, pin_memory=True), trt.zeros_like(y, device="cpu", pin_memory=True),
+            trt.rand_like(x, pin_memory=True), x.new_ones(3, pin_memory=True), x.new_full((2,), 1.0, pin_memory=True), trt.empty_strided((2, 2), (1, 2), pin_memory=True),
+            trt.eye(3, pin_memory=True), trt.scalar_tensor(2.0, pin_memory=True), x.t().pin_memory()]  # fmt: skip
+    assert all(t.is_pinned() and t.is_cpu for t in made) and made[-1].stride() == (1, 3)
+    assert made[3].tolist() == [0, 1, 2, 3] and trt.equal(made[12], trt.eye(3)) and not trt.zeros(3).is_pinned()
+    for call in (lambda: trt.zeros(2, device="cuda", pin_memory=True), lambda: trt.empty_like(y, pin_memory=True)):
+        with pytest.raises(RuntimeError, match="Only dense CPU tensors can be pinned"):
+            call()
 
 
 def test_graphs_replay_on_new_values():
