@@ -173,14 +173,142 @@ TRT_FILL(fill_between_wide, unsigned long long, words) {
 #undef TRT_FILL
 #undef TRT_FILL_END
 
+// ---- draws that follow other grids of PyTorch's ------------------------------------------------------------------------
+
+// Dropout's mask: each thread draws for kVector neighbours, four words a call; the words of a call that are left over are not used.
+template <int kVector>
+__device__ __forceinline__ void dropout_mask(const FillParams& p, bool* mask) {
+    const float keep = static_cast<float>(p.a);
+    const unsigned long long thread = static_cast<unsigned long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+    const unsigned long long threads = static_cast<unsigned long long>(gridDim.x) * blockDim.x;
+    if constexpr (kVector == 1) {
+        fill_random<float>(p, [](Philox& s, float* to) { Draw<float>::uniform(s, to); }, [&](unsigned long long i, float x) { mask[i] = x < keep; });
+    } else {
+        Philox stream(p.seed, thread, p.offset);
+        for (unsigned long long first = thread * kVector; first < p.numel; first += threads * kVector) {  // numel is a multiple of kVector
+            Vector<bool, kVector> kept;
+#pragma unroll
+            for (int k = 0; k < kVector; k += 4) {
+                float number[4];
+                Draw<float>::uniform(stream, number);
+#pragma unroll
+                for (int l = 0; l < 4 && l < kVector; l++) kept.at[k + l] = number[l] < keep;
+            }
+            *reinterpret_cast<Vector<bool, kVector>*>(mask + first) = kept;
+        }
+    }
+}
+
+// out = 1 with the probability of each element: a thread draws once, for four neighbours.
+template <class P, class T>
+__device__ __forceinline__ void bernoulli_of(const FillParams& p, const P* probability, T* out) {
+    const unsigned long long thread = static_cast<unsigned long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+    float number[4];
+    Philox stream(p.seed, thread, p.offset);
+    Draw<float>::uniform(stream, number);
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        if (thread * 4 + k < p.numel) out[thread * 4 + k] = convert<T>(static_cast<P>(number[k]) <= probability[thread * 4 + k]);
+    }
+}
+
+// Positions whose sorted keys are equal are shuffled (Fisher and Yates, from the back), by the thread of the first of them.
+template <class Key>
+__device__ __forceinline__ void shuffle_equal(const FillParams& p, const Key* keys, int* positions) {
+    const long long n = static_cast<long long>(p.numel), step = static_cast<long long>(gridDim.x) * blockDim.x;
+    for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < n - 1; i += step) {
+        if (keys[i] != keys[i + 1] || (i > 0 && keys[i] == keys[i - 1])) continue;
+        unsigned size = 2;
+        while (i + size < n && keys[i + size] == keys[i]) size++;
+        Philox stream(p.seed, i, p.offset);
+        Words words = {};
+        unsigned drawn = 0;
+        for (unsigned last = size - 1; last > 0; last--, drawn++) {
+            if (drawn % 4 == 0) words = stream.next();
+            const unsigned word = drawn % 4 == 0 ? words.x : drawn % 4 == 1 ? words.y : drawn % 4 == 2 ? words.z : words.w, other = word % (last + 1);
+            const int held = positions[i + last];
+            positions[i + last] = positions[i + other];
+            positions[i + other] = held;
+        }
+    }
+}
+
+// p.low draws from each of p.numel rows of p.range categories: where a uniform number falls among the running sums of the weights,
+// which add up to 1. A thread a draw, in blocks of 128; grid (draws, rows).
+template <class T>
+__device__ __forceinline__ void sample_rows(const FillParams& p, const T* sums, const T* weights, long long* out) {
+    using A = compute_t<T>;
+    const long long draw = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x, categories = static_cast<long long>(p.range);
+    Philox stream(p.seed, static_cast<unsigned long long>(blockIdx.y) * gridDim.x * blockDim.x + draw, p.offset);
+    if (draw >= p.low) return;
+    for (unsigned long long row = blockIdx.y; row < p.numel; row += gridDim.y) {
+        const A wanted = convert<A>(convert<T>(unit_float(stream.next().x)));
+        const T* const sum = sums + row * categories;
+        const T* const weight = weights + row * categories;
+        long long low = 0, high = categories;
+        while (low < high) {
+            const long long middle = low + (high - low) / 2;
+            if (convert<A>(sum[middle]) < wanted) low = middle + 1;
+            else high = middle;
+        }
+        if (low == categories) low--;  // rounding
+        while (low > 0 && convert<A>(weight[low]) == 0) low--;
+        out[row * p.low + draw] = low;
+    }
+}
+
+// Slopes from [a, b) where x is not positive, otherwise 1; out = x * slope.
+template <class T>
+__device__ __forceinline__ void random_slopes(const FillParams& p, const T* x, T* slopes, T* out) {
+    using A = typename DrawType<T>::type;
+    fill_random<A>(p, [](Philox& s, A* to) { Draw<A>::uniform(s, to); }, [&](unsigned long long i, A number) {
+        const A value = convert<A>(x[i]);
+        const double drawn = static_cast<double>(convert<A>(convert<T>(number)));
+        const T slope = convert<T>(value <= 0 ? static_cast<A>(drawn * (p.b - p.a) + p.a) : A(1));
+        slopes[i] = slope;
+        out[i] = convert<T>(value * convert<A>(slope));
+    });
+}
+
+// A count of mean `rate`, with two numbers of a call each round: Hörmann's transformed rejection (1993, algorithm PTRS) from rate 10 on,
+// the inverse of the distribution below. NaN where there is no such distribution.
+__device__ __forceinline__ double poisson_count(double rate, Philox& stream) {
+    if (!(rate >= 0) || rate > 1.7e308) return NAN;
+    if (rate < 10) {
+        const Words w = stream.next();
+        double number = unit_double(w.x, w.y), weight = ::exp(-rate), count = 0;
+        for (; number > weight && count < 200; weight *= rate / ++count) number -= weight;
+        return count;
+    }
+    const double b = 0.931 + 2.53 * ::sqrt(rate), a = -0.059 + 0.02483 * b, inverse = 1.1239 + 1.1328 / (b - 3.4), edge = 0.9277 - 3.6224 / (b - 2);
+    while (true) {
+        const Words w = stream.next();
+        const double u = unit_double(w.x, w.y) - 0.5, v = unit_double(w.z, w.w), us = 0.5 - ::fabs(u);
+        const double count = ::floor((2 * a / us + b) * u + rate + 0.43);
+        if (us >= 0.07 && v <= edge) return count;
+        if (count < 0 || (us < 0.013 && v > us)) continue;
+        if (::log(v) + ::log(inverse) - ::log(a / (us * us) + b) <= -rate + count * ::log(rate) - ::lgamma(count + 1)) return count;
+    }
+}
+
+// An element a sequence, of those that no fill uses; rounds of a call do not meet those of the next.
+template <class T>
+__device__ __forceinline__ void poisson(const FillParams& p, const T* rate, T* out) {
+    for (unsigned long long i = static_cast<unsigned long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < p.numel;
+         i += static_cast<unsigned long long>(gridDim.x) * blockDim.x) {
+        Philox stream(p.seed, i | 1ull << 63, p.offset << 20);
+        out[i] = convert<T>(poisson_count(static_cast<double>(convert<compute_t<T>>(rate[i])), stream));
+    }
+}
+
 // x * (mask * scale), the mask one byte per element.
 template <class T>
 __device__ __forceinline__ void masked_scale(unsigned long long numel, const T* x, const bool* mask, double scale, T* out) {
     using A = compute_t<T>;
-    const T factor = convert<T>(static_cast<A>(scale));
+    const A factor = static_cast<A>(scale);
     for (unsigned long long i = static_cast<unsigned long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < numel;
          i += static_cast<unsigned long long>(gridDim.x) * blockDim.x) {
-        out[i] = convert<T>(convert<A>(x[i]) * (mask[i] ? convert<A>(factor) : A(0)));
+        out[i] = convert<T>(convert<A>(x[i]) * (mask[i] ? factor : A(0)));
     }
 }
 

@@ -1,14 +1,15 @@
-"""Fills with random numbers on CUDA, and dropout's mask: launches of cuda_src/random.cuh on PyTorch's grid."""
+"""Random numbers on CUDA: launches of cuda_src/random.cuh on PyTorch's grids."""
 from libc.stdint cimport int64_t, uint64_t
-from tensorrt_lite._C.core.dtype cimport I64, F16, F64
+from tensorrt_lite._C.core.dtype cimport I64, I32, F16, F32, F64
 from tensorrt_lite._C.core.iterator cimport copy_elements
 from tensorrt_lite._C.core.random cimport (
     rs_fill, RS_FILL_UNIFORM, RS_FILL_NORMAL, RS_FILL_LOG_NORMAL, RS_FILL_CAUCHY, RS_FILL_EXPONENTIAL, RS_FILL_GEOMETRIC, RS_FILL_BERNOULLI, RS_FILL_RANDOM,
     RS_FILL_RANDOM_FROM_TO, RS_FILL_RANDOM_FULL64)
-from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, place_of, empty_tensor, non_overlapping_dense
-from tensorrt_lite._C.cuda.backend cimport kernel_of, run, blocks_for
+from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, ITEM_SIZE, place_of, empty_tensor, non_overlapping_dense
+from tensorrt_lite._C.cuda.backend cimport kernel_of, run, run3, blocks_for
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
 from tensorrt_lite._C.cuda.driver import device_attribute
+from tensorrt_lite._C.cuda.radix cimport sort_pairs
 from tensorrt_lite.cuda._source import storage_type
 from tensorrt_lite.cuda.random import generator_for
 
@@ -34,15 +35,25 @@ cdef dict _grids = {}
 cdef int* DIGITS = [1, 8, 7, 15, 31, 63, 11, 8, 24, 53]
 
 
+# parameters and call of the kernels that are no fills; {t} is the dtype's type
+FORMS = {
+    "masked_scale": ("unsigned long long numel, const {t}* x, const bool* mask, double scale, {t}* out", "masked_scale(numel, x, mask, scale, out)"),
+    "bernoulli_of_float": ("const trt::FillParams p, const float* probability, {t}* out", "bernoulli_of(p, probability, out)"),
+    "bernoulli_of_double": ("const trt::FillParams p, const double* probability, {t}* out", "bernoulli_of(p, probability, out)"),
+    "shuffle_equal": ("const trt::FillParams p, const {t}* keys, int* positions", "shuffle_equal(p, keys, positions)"),
+    "sample_rows": ("const trt::FillParams p, const {t}* sums, const {t}* weights, long long* out", "sample_rows(p, sums, weights, out)"),
+    "random_slopes": ("const trt::FillParams p, const {t}* x, {t}* slopes, {t}* out", "random_slopes(p, x, slopes, out)"),
+    "poisson": ("const trt::FillParams p, const {t}* rate, {t}* out", "poisson(p, rate, out)"),
+}
+
+
 cdef FunctionHandle kernel(str name, int dtype, int index) except NULL:
     key = (name, dtype, index)
     found = _handles.get(key)
     if found is None:
         t = storage_type(dtype)
-        if name == "masked_scale":
-            text = f'#include "random.cuh"\nextern "C" __global__ void __launch_bounds__(256) kernel(unsigned long long numel, const {t}* x, const bool* mask, double scale, {t}* out) {{\n    trt::masked_scale(numel, x, mask, scale, out);\n}}\n'
-        else:
-            text = f'#include "random.cuh"\nextern "C" __global__ void __launch_bounds__(256) kernel(const trt::FillParams p, {t}* out) {{\n    trt::{name}(p, out);\n}}\n'
+        parameters, call = FORMS.get(name, ("const trt::FillParams p, {t}* out", f"{name}(p, out)"))
+        text = f'#include "random.cuh"\nextern "C" __global__ void __launch_bounds__(512) kernel({parameters.format(t=t)}) {{ trt::{call}; }}\n'
         found = _handles[key] = <size_t>kernel_of(text, "kernel", index)
     return <FunctionHandle><size_t>found
 
@@ -106,6 +117,104 @@ cdef int fill(TensorBase t, const rs_fill* f, object generator) except -1:
     return 0
 
 
+cdef int launch(str name, int dtype, int index, int64_t blocks, int threads, Params* p, TensorBase a, TensorBase b, TensorBase c) except -1:
+    cdef char* pointers[3]
+    cdef void* arguments[4]
+    cdef int i, n = 1
+    arguments[0] = p
+    for t in (a, b, c):
+        if t is not None:
+            pointers[n - 1] = data_of(<TensorBase>t)
+            arguments[n] = &pointers[n - 1]
+            n += 1
+    return run(kernel(name, dtype, index), index, blocks, threads, 0, arguments)
+
+
+cdef int64_t start(Params* p, int64_t numel, int index, object generator, int count) except -1:
+    """Prepare a draw of `count` numbers a call on the grid of fills; the number of its blocks."""
+    cdef int64_t blocks = min((numel + BLOCK - 1) // BLOCK, largest_grid(index))
+    p.numel = numel
+    p.seed, p.offset = generator_for(index, generator).advance(((numel - 1) // (BLOCK * blocks * count) + 1) * 4)
+    return blocks
+
+
+cdef int dropout_mask(TensorBase x, double keep, TensorBase mask) except -1:
+    """mask: true with probability keep. Its numbers depend on x: on how many elements 16 bytes hold, its address and its size."""
+    cdef Params p
+    cdef int vector = 16 // ITEM_SIZE[x.dtype]
+    cdef int64_t blocks = start(&p, x.numel, x.device_index, None, 4)
+    cdef TensorBase to = mask
+    if not non_overlapping_dense(x):
+        vector = 1
+    while vector > 1 and (<size_t>data_of(x) % (vector * ITEM_SIZE[x.dtype]) or x.numel % vector):
+        vector //= 2
+    if vector == 1 and not mask.contiguous:
+        to = empty_tensor(mask.ndim, mask.sizes, mask.dtype, place_of(mask))
+    p.a = keep
+    launch(f"dropout_mask<{vector}>", mask.dtype, x.device_index, blocks, BLOCK, &p, to, None, None)
+    return 0 if to is mask else copy_elements(mask, to)
+
+
+cdef int bernoulli_of(TensorBase probability, TensorBase out, object generator) except -1:
+    """out: 1 with each element's probability; of one size, both dense in one order, probability double for a double result and else float."""
+    cdef Params p
+    p.numel = out.numel
+    p.seed, p.offset = generator_for(out.device_index, generator).advance(12)
+    return launch("bernoulli_of_double" if probability.dtype == F64 else "bernoulli_of_float", out.dtype, out.device_index, (out.numel + 2047) // 2048, 512, &p, probability, out, None)
+
+
+cdef object permutation(int64_t n, int bits, int place, object generator):
+    """The order of n random keys of so many bits, as int32, and equal keys shuffled."""
+    cdef rs_fill f
+    cdef Params p
+    cdef int dtype = I32 if bits <= 32 else I64
+    cdef TensorBase keys = empty_tensor(1, &n, dtype, place), positions
+    f.kind = RS_FILL_RANDOM_FROM_TO
+    f.low = -(<int64_t>1 << 31) if dtype == I32 else <int64_t>(<uint64_t>1 << 63)
+    f.range = <uint64_t>0xFFFFFFFF if dtype == I32 else <uint64_t>0xFFFFFFFFFFFFFFFF
+    fill(keys, &f, generator)
+    # only so many bits count; whole words are sorted as signed numbers
+    if bits == 32 or bits == 64:
+        (<object>keys).bitwise_xor_(-1 << (bits - 1))
+    else:
+        (<object>keys).bitwise_and_((1 << bits) - 1)
+    keys, positions = sort_pairs(keys, None, bits)
+    p.numel = n
+    p.seed, p.offset = generator_for(keys.device_index, generator).advance((n + 3) // 4 * 4)
+    launch("shuffle_equal", dtype, keys.device_index, blocks_for(n, BLOCK), BLOCK, &p, keys, positions, None)
+    return positions
+
+
+cdef int sample_rows(TensorBase sums, TensorBase weights, TensorBase out, object generator) except -1:
+    """out (rows, draws) from rows of running sums of weights (rows, categories), all contiguous and not empty."""
+    cdef Params p
+    cdef int index = out.device_index
+    cdef int64_t rows = min(out.sizes[0], <int64_t>65535)
+    cdef char* pointers[3]
+    cdef void* arguments[4]
+    p.numel, p.low, p.range = out.sizes[0], out.sizes[1], sums.sizes[1]
+    p.seed, p.offset = generator_for(index, generator).advance(((out.sizes[0] - 1) // rows + 1) * 4)
+    pointers[0], pointers[1], pointers[2] = data_of(sums), data_of(weights), data_of(out)
+    arguments[0], arguments[1], arguments[2], arguments[3] = &p, &pointers[0], &pointers[1], &pointers[2]
+    return run3(kernel("sample_rows", sums.dtype, index), index, (p.low + 127) // 128, rows, 1, 128, 1, 1, 0, arguments)
+
+
+cdef int random_slopes(TensorBase x, TensorBase slopes, TensorBase out, double low, double high, object generator) except -1:
+    """All contiguous, of one type and not empty."""
+    cdef Params p
+    cdef int64_t blocks = start(&p, x.numel, x.device_index, generator, 4)
+    p.a, p.b = low, high
+    return launch("random_slopes", x.dtype, x.device_index, blocks, BLOCK, &p, x, slopes, out)
+
+
+cdef int poisson(TensorBase rate, TensorBase out, object generator) except -1:
+    """Both contiguous, of one type and not empty."""
+    cdef Params p
+    p.numel = out.numel
+    p.seed, p.offset = generator_for(out.device_index, generator).advance(20)
+    return launch("poisson", rate.dtype, out.device_index, blocks_for(p.numel, BLOCK), BLOCK, &p, rate, out, None)
+
+
 cdef int masked_scale(TensorBase x, TensorBase mask, double scale, TensorBase out) except -1:
     """x, mask and out of one dense geometry, not empty."""
     cdef unsigned long long numel = x.numel
@@ -122,4 +231,5 @@ cdef int masked_scale(TensorBase x, TensorBase mask, double scale, TensorBase ou
 
 
 from tensorrt_lite._C.ops.random import _install_device_kernels
-_install_device_kernels(<size_t><void*>fill, <size_t><void*>masked_scale)
+_install_device_kernels(<size_t><void*>fill, <size_t><void*>masked_scale, <size_t><void*>dropout_mask, <size_t><void*>bernoulli_of, <size_t><void*>permutation,
+                        <size_t><void*>sample_rows, <size_t><void*>random_slopes, <size_t><void*>poisson)

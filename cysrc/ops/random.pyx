@@ -22,17 +22,30 @@ cdef extern from *:
     ctypedef void (*trt_masked_scale_fn)(const void*, const uint8_t*, void*, int64_t, double) noexcept nogil
     const trt_masked_scale_fn trt_masked_scale[4][3]
 
-# What cysrc/cuda/random.pyx installs: fills of real tensors, and dropout's product.
+# What cysrc/cuda/random.pyx installs: fills of real tensors, dropout's product and its mask, draws by probabilities, the positions of
+# random keys, draws from rows of running sums, rrelu's slopes, Poisson counts.
 ctypedef int (*device_fill_fn)(TensorBase t, const rs_fill* fill, object generator) except -1
 ctypedef int (*device_masked_scale_fn)(TensorBase x, TensorBase mask, double scale, TensorBase out) except -1
 cdef device_fill_fn device_fill
 cdef device_masked_scale_fn device_masked_scale
+cdef int (*device_dropout_mask)(TensorBase x, double keep, TensorBase mask) except -1
+cdef int (*device_bernoulli_of)(TensorBase probability, TensorBase out, object generator) except -1
+cdef object (*device_permutation)(int64_t n, int bits, int place, object generator)
+cdef int (*device_sample_rows)(TensorBase sums, TensorBase weights, TensorBase out, object generator) except -1
+cdef int (*device_slopes)(TensorBase x, TensorBase slopes, TensorBase out, double low, double high, object generator) except -1
+cdef int (*device_poisson)(TensorBase rate, TensorBase out, object generator) except -1
 
 
-def _install_device_kernels(size_t fill, size_t masked_scale):
+def _install_device_kernels(size_t fill, size_t masked_scale, size_t dropout_mask, size_t bernoulli_of, size_t permutation, size_t sample_rows, size_t slopes, size_t poisson_):
     global device_fill, device_masked_scale
     device_fill = <device_fill_fn>fill
     device_masked_scale = <device_masked_scale_fn>masked_scale
+    (<void**>&device_dropout_mask)[0] = <void*>dropout_mask
+    (<void**>&device_bernoulli_of)[0] = <void*>bernoulli_of
+    (<void**>&device_permutation)[0] = <void*>permutation
+    (<void**>&device_sample_rows)[0] = <void*>sample_rows
+    (<void**>&device_slopes)[0] = <void*>slopes
+    (<void**>&device_poisson)[0] = <void*>poisson_
 
 
 # The instruction set of the loops: reading it anew costs a call of getenv.
@@ -189,7 +202,7 @@ cdef TensorBase bernoulli_cpu(TensorBase self, double p, object generator, Tenso
 
 
 cdef TensorBase _bernoulli_tensor_cpu(TensorBase self, TensorBase p, object generator, TensorBase out, int mode):
-    cdef TensorBase values
+    cdef TensorBase values, drawn
     cdef Scalar low, high
     cdef rs_state* state = state_of(generator)
     cdef Dims d
@@ -210,8 +223,13 @@ cdef TensorBase _bernoulli_tensor_cpu(TensorBase self, TensorBase p, object gene
         return self
     if self.device_type == DEV_CUDA:
         # the probabilities are not looked at: that would wait for the device
-        drawn = uniform_cpu(empty_tensor(self.ndim, self.sizes, F64 if p.dtype == F64 else F32, place_of(self)), 0, 1, generator, None, INPLACE)
-        copy_elements(self, <TensorBase>_ops.lt(drawn, (<object>values).detach()))
+        values = cast_to(values, F64 if self.dtype == F64 else F32)
+        if same_geometry(self, values) and non_overlapping_dense(self):
+            device_bernoulli_of(values, self, generator)
+            return self
+        drawn = empty_tensor(self.ndim, self.sizes, self.dtype, place_of(self))
+        device_bernoulli_of(contiguous_of(values), drawn, generator)
+        copy_elements(self, drawn)
         return self
     if values.dtype == F16 or values.dtype == BF16:
         values = cast_to(values, F32)

@@ -118,18 +118,31 @@ cdef int check_dropout_dtype(TensorBase x) except -1:
     return 0
 
 
+cdef TensorBase keep_mask(TensorBase x, double keep, bint fresh):
+    """True with probability keep. On CUDA the numbers of a fresh result are drawn in another order than those of one in place, as PyTorch does."""
+    cdef TensorBase mask = empty_like_tensor(x, BOOL), noise
+    cdef rs_fill f
+    if x.device_type == DEV_CUDA and fresh:
+        device_dropout_mask(x, keep, mask)
+        return mask
+    f.kind = RS_FILL_BERNOULLI
+    f.a = keep
+    if x.device_type == DEV_CUDA and x.dtype == F64:
+        noise = empty_like_tensor(x, F64)
+        run_fill(noise, &f, None)
+        copy_elements(mask, noise)
+        return mask
+    return run_fill(mask, &f, None)
+
+
 cdef TensorBase drop(TensorBase x, double p, int mode):
     cdef TensorBase mask
-    cdef rs_fill f
     if p == 1:
-        zero = _ops.zeros((), dtype=dtype_of(x.dtype), device=make_device(x.device_type, None))
+        zero = _ops.zeros((), dtype=dtype_of(x.dtype), device=(<object>x).device)
         return _ops.mul_(x, zero) if mode == INPLACE else _ops.mul(x, zero)
     check_dropout_dtype(x)
-    mask = empty_like_tensor(x, BOOL)
-    f.kind = RS_FILL_BERNOULLI
-    f.a = 1 - p
-    run_fill(mask, &f, None)
-    return op__masked_scale(x, mask, noise_of(1 - p, x.dtype), x if mode == INPLACE else None, mode)
+    mask = keep_mask(x, 1 - p, mode != INPLACE)
+    return op__masked_scale(x, mask, noise_of(1 - p, x.dtype) if x.device_type != DEV_CUDA or mode == INPLACE else 1 / (1 - p), x if mode == INPLACE else None, mode)
 
 
 def dropout(input, p, train):
@@ -172,7 +185,6 @@ def native_dropout(input, p, train):
     cdef TensorBase x, mask
     cdef double q
     cdef Scalar one
-    cdef rs_fill f
     if not is_plain(input) or tls().function_modes:
         r = overridden(native_dropout, (input, p, train), {})
         if r is not NotImplemented:
@@ -182,8 +194,8 @@ def native_dropout(input, p, train):
     check_dropout(x, q)
     if x.numel == 0:
         return x, empty_like_tensor(x, x.dtype)
-    mask = empty_like_tensor(x, BOOL)
     if train is not None and not train:
+        mask = empty_like_tensor(x, BOOL)
         one.kind = 0
         one.i = 1
         one.d = 1
@@ -191,9 +203,7 @@ def native_dropout(input, p, train):
         fill_elements(mask, &one)
         return _ops.clone(x), mask
     check_dropout_dtype(x)
-    f.kind = RS_FILL_BERNOULLI
-    f.a = 1 - q
-    run_fill(mask, &f, None)
+    mask = keep_mask(x, 1 - q, True)
     return op__masked_scale(x, mask, 0.0 if q == 1 else 1 / (1 - q), None, FRESH), mask
 
 
@@ -285,6 +295,8 @@ cdef TensorBase rrelu_with_noise_cpu(TensorBase self, TensorBase noise, double l
     r = self if mode == INPLACE else empty_like_tensor(self, self.dtype)
     if self.device_type == DEV_META or self.numel == 0:
         return r
+    if self.device_type == DEV_CUDA:
+        return rrelu_on_device(self, noise, lower, upper, training, generator, r)
     x = contiguous_of(cast_to(self, F64))
     slopes = empty_tensor(self.ndim, self.sizes, F64, DEV_CPU)
     v = <double*>data_of(x)
@@ -308,6 +320,19 @@ cdef TensorBase rrelu_with_noise_cpu(TensorBase self, TensorBase noise, double l
     for i in range(self.numel):
         (<double*>data_of(product))[i] = v[i] * s[i]
     copy_elements(r, product)
+    return r
+
+
+cdef TensorBase rrelu_on_device(TensorBase x, TensorBase noise, double lower, double upper, bint training, object generator, TensorBase r):
+    cdef TensorBase slopes, result
+    if not training:
+        result = <TensorBase>_ops.leaky_relu((<object>x).detach(), (lower + upper) / 2)
+    else:
+        slopes = empty_tensor(x.ndim, x.sizes, x.dtype, place_of(x))
+        result = empty_tensor(x.ndim, x.sizes, x.dtype, place_of(x))
+        device_slopes(contiguous_of(x), slopes, result, lower, upper, generator)
+        copy_elements(noise, slopes)
+    copy_elements(r, result)
     return r
 
 

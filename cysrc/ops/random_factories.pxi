@@ -115,7 +115,6 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
     cdef Options o
     cdef TensorBase t, order
     cdef rs_state* state = state_of(generator)
-    cdef rs_fill f
     cdef int code
     if tls().function_modes:
         r = by_mode(randperm, (n,), {"generator": generator, "out": out, "dtype": dtype, "device": device})
@@ -141,12 +140,10 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
     if t.device_type == DEV_META:
         return finish_factory(t, requires_grad)
     if t.device_type == DEV_CUDA:
-        # the order of random 63-bit keys
+        # the order of keys of as many bits as make equal ones improbable (0.9 that there are none)
         if t.numel:
-            order = empty_tensor(1, d.v, I64, place_of(t))
-            f.kind = RS_FILL_RANDOM
-            device_fill(order, &f, generator)
-            copy_elements(t, <TensorBase>_ops.argsort(order))
+            import math
+            copy_elements(t, <TensorBase>device_permutation(t.numel, min(64, math.ceil(math.log2(t.numel - (6.0 * t.numel * t.numel + 1) / (12 * math.log(0.9))))), place_of(t), generator))
         return finish_factory(t, requires_grad)
     if code == I64 and t.contiguous:
         rs_randperm(state, <int64_t*>data_of(t), t.numel)
@@ -318,7 +315,7 @@ cdef inline void sift(const double* v, int64_t* heap, int64_t n, int64_t value) 
 
 
 cdef object multinomial_on_device(object p, int64_t k, bint again, object generator, object out):
-    """By operators: the largest quotients by exponential numbers, or where uniform numbers fall among the running sums."""
+    """The largest quotients by exponential numbers, or where uniform numbers fall among the running sums."""
     p = p.detach()
     total = p.sum(-1, keepdim=True)
     if not bool(((p >= 0) & (p < float("inf"))).all()):
@@ -326,9 +323,10 @@ cdef object multinomial_on_device(object p, int64_t k, bint again, object genera
     if not bool((total > 0).all()):
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
     if again and k > 1:
-        sums = (p / total).cumsum(-1)
-        drawn = p.new_empty((*shape_of(<TensorBase>p)[:-1], k)).uniform_(generator=generator)
-        result = _ops.searchsorted(sums, drawn * sums.narrow(-1, p.size(-1) - 1, 1), right=True).clamp(max=p.size(-1) - 1)
+        result = p.new_empty((*shape_of(<TensorBase>p)[:-1], k), dtype=dtype_of(I64))
+        if (<TensorBase>result).numel:
+            weights = (p / total).reshape(-1, p.size(-1))
+            device_sample_rows(contiguous_of(<TensorBase>weights.cumsum(-1)), contiguous_of(<TensorBase>weights), <TensorBase>result.reshape(-1, k), generator)
     else:
         quotients = p / _ops.empty_like(p).exponential_(1, generator=generator)
         result = quotients.argmax(-1, keepdim=True) if k == 1 else quotients.topk(k, -1)[1]
@@ -463,13 +461,17 @@ cdef int64_t one_poisson(rs_state* s, double rate) noexcept:
 
 
 cdef TensorBase poisson_cpu(TensorBase self, object generator):
-    cdef TensorBase r = empty_tensor(self.ndim, self.sizes, self.dtype, self.device_type), rates, drawn
+    cdef TensorBase r = empty_tensor(self.ndim, self.sizes, self.dtype, place_of(self)), rates, drawn
     cdef rs_state* state = state_of(generator)
     cdef int64_t i
     cdef double* rate
     if category[self.dtype] != CAT_FLOAT:
         refuse_dtype("poisson_cpu", self)
     if self.numel == 0 or self.device_type == DEV_META:
+        return r
+    if self.device_type == DEV_CUDA:
+        # a rate that is none makes its count NaN: looking at them would wait for the device
+        device_poisson(contiguous_of(self), r, generator)
         return r
     rates = contiguous_of(cast_to(self, F64))
     drawn = empty_tensor(self.ndim, self.sizes, F64, DEV_CPU)

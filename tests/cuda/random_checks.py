@@ -117,6 +117,134 @@ def check_dropout() -> None:
     assert F.alpha_dropout(torch.randn(50).cuda(), 0.5).is_cuda and F.dropout2d(torch.ones(2, 3, 4, 4).cuda()).is_cuda
 
 
+def stream(seed: int, thread: int, offset: int, count: int) -> list[int]:
+    """The first words of a thread."""
+    return [w for call in range((count + 3) // 4) for w in philox((offset // 4 + call, 0, thread, 0), (seed & _M, seed >> 32))][:count]
+
+
+def offset_now() -> int:
+    """How far the default generator is."""
+    return int.from_bytes(bytes(torch.cuda.get_rng_state().tolist()[8:]), "little")
+
+
+def check_mask_order() -> None:
+    """Which word decides which element in dropout: neighbours of a thread, as many as 16 bytes hold and the size allows."""
+    F = torch.nn.functional
+    for n, dtype, vector in ((400, torch.float32, 4), (800, torch.float16, 8), (402, torch.float32, 2), (401, torch.float32, 1), (200, torch.float64, 2)):
+        torch.cuda.manual_seed_all(3)
+        kept = (F.dropout(torch.ones(n, dtype=dtype, device="cuda"), 0.4) != 0).cpu().tolist()
+        grid = min((n + 255) // 256, 10**6) * 256
+        for i in range(0, n, 37):
+            thread, place = (i // vector, i % vector) if vector > 1 else (i % grid, i // grid)
+            assert kept[i] == (unit(stream(3, thread, 0, 8)[place]) < torch.tensor(0.6).item()), (n, dtype, i)
+        assert offset_now() == 4
+    # a view that begins in the middle of 16 bytes; in place the words go as in fills
+    torch.cuda.manual_seed_all(3)
+    kept = (F.dropout(torch.ones(402, device="cuda")[2:], 0.4) != 0).cpu().tolist()
+    assert kept[:6] == [unit(stream(3, i // 2, 0, 4)[i % 2]) < torch.tensor(0.6).item() for i in range(6)]
+    torch.cuda.manual_seed_all(3)
+    kept = (F.dropout(torch.ones(400, device="cuda"), 0.4, inplace=True) != 0).cpu().tolist()
+    assert kept[:300:50] == [unit(w) < torch.tensor(0.6).item() for w in words(400, 3, 0, 512)[:300:50]]
+    x = torch.ones(2, 8, 3, 3, device="cuda").to(memory_format=torch.channels_last).requires_grad_()
+    F.dropout(x, 0.5).sum().backward()
+    assert set(x.grad.cpu().flatten().tolist()) == {0.0, 2.0}
+    assert set(F.dropout(torch.ones(40, dtype=torch.float64, device="cuda"), 0.5, inplace=True).tolist()) == {0.0, 2.0}
+
+
+def check_probabilities() -> None:
+    """bernoulli by a tensor: a thread draws for four neighbours, and the stream moves on by twelve words."""
+    p = torch.linspace(0.2, 0.8, 41)
+    for dtype in (torch.float32, torch.float64, torch.float16):
+        torch.cuda.manual_seed_all(9)
+        drawn = torch.bernoulli(p.to(dtype).cuda()).tolist()
+        assert drawn == [float(unit(stream(9, i // 4, 0, 4)[i % 4]) <= q) for i, q in enumerate(p.to(dtype).tolist())] and offset_now() == 12
+    torch.cuda.manual_seed_all(9)
+    assert torch.empty(41, dtype=torch.int32, device="cuda").bernoulli_(p.cuda()).tolist() == [int(unit(stream(9, i // 4, 0, 4)[i % 4]) <= q) for i, q in enumerate(p.tolist())]
+    assert torch.bernoulli(torch.ones(6, 4).cuda().t()).cpu().sum() == 24 and torch.zeros(4, 6).cuda().t().bernoulli_(torch.tensor(1.0).cuda()).cpu().sum() == 24
+
+
+def permutation(n: int, seed: int) -> tuple[list[int], bool]:
+    """randperm as PyTorch makes it on CUDA, and whether keys were equal."""
+    bits = math.ceil(math.log2(n - (6.0 * n * n + 1) / (12 * math.log(0.9))))
+    assert bits < 32
+    keys, grid = [], (n + 255) // 256 * 256
+    for i in range(n):  # 64-bit numbers, two a call
+        call, place = divmod(i // grid, 2)
+        w = stream(seed, i % grid, 4 * call, 4)[2 * place :]
+        keys.append((((w[0] << 32 | w[1]) % _M) - (1 << 31)) & ((1 << bits) - 1))
+    order = sorted(range(n), key=keys.__getitem__)
+    offset, i, equal = 4 * ((n - 1) // (grid * 2) + 1), 0, False
+    while i < n:
+        size = 1
+        while i + size < n and keys[order[i + size]] == keys[order[i]]:
+            size += 1
+        drawn = stream(seed, i, offset, size)
+        for last in range(size - 1, 0, -1):
+            other = i + drawn[size - 1 - last] % (last + 1)
+            order[i + last], order[other], equal = order[other], order[i + last], True
+        i += size
+    return order, equal
+
+
+def check_permutations() -> None:
+    """randperm element by element, with and without equal keys; more elements than 32-bit keys are made for."""
+    for n, seed in ((1, 1), (2, 1), (300, 4), *EQUAL_KEYS):
+        torch.cuda.manual_seed_all(seed)
+        expected, equal = permutation(n, seed)
+        assert torch.randperm(n, device="cuda").tolist() == expected, (n, seed)
+        assert equal == ((n, seed) in EQUAL_KEYS)
+    order = torch.randperm(40_000, device="cuda", dtype=torch.int32).cpu()
+    assert torch.equal(order.sort()[0], torch.arange(40_000, dtype=torch.int32)) and abs(order[:20_000].float().mean() - 20_000) < 500
+
+
+# (n, seed) where keys meet, found by trying
+EQUAL_KEYS = ((60, 16), (300, 12))
+
+
+def check_sampling() -> None:
+    """multinomial with replacement by running sums; without, no index twice; zero weights are never drawn."""
+    torch.cuda.manual_seed_all(6)
+    weights = torch.tensor([[0.0, 1.0, 2.0, 0.0, 5.0], [4.0, 0.0, 0.0, 4.0, 0.0]])
+    drawn = torch.multinomial(weights.cuda(), 300, replacement=True).tolist()
+    for row in range(2):
+        sums = (weights[row] / weights[row].sum()).cumsum(0).tolist()
+        for k in (0, 1, 127, 128, 299):
+            number = unit(stream(6, row * 384 + k, 0, 4)[0])
+            expected = next(i for i, total in enumerate(sums) if total >= number)
+            assert drawn[row][k] == expected, (row, k)
+    assert offset_now() == 4
+    assert set(drawn[0]) == {1, 2, 4} and set(drawn[1]) == {0, 3}
+    assert sorted(torch.multinomial(torch.rand(9).cuda() + 0.1, 9).tolist()) == list(range(9))
+    assert torch.multinomial(torch.rand(3, 4).cuda() + 0.1, 5, True).shape == (3, 5)
+
+
+def check_counts_and_slopes() -> None:
+    """Poisson counts of every size; rrelu in training and its gradient."""
+    torch.cuda.manual_seed_all(2)
+    for rate, dtype in ((0.3, torch.float32), (7.0, torch.float64), (30.0, torch.float32), (900.0, torch.float64)):
+        x = torch.poisson(torch.full((20_000,), rate, dtype=dtype, device="cuda")).cpu().double()
+        assert torch.equal(x, x.round()) and x.min() >= 0
+        assert abs(x.mean() - rate) < 5 * math.sqrt(rate / 20_000) and abs(x.var() / rate - 1) < 0.06, rate
+    x = torch.poisson(torch.tensor([0.0, -1.0, float("nan")], device="cuda")).cpu()
+    assert x[0] == 0 and x[1:].isnan().all() and not torch.equal(torch.poisson(torch.full((50,), 9.0).cuda()).cpu(), torch.poisson(torch.full((50,), 9.0).cuda()).cpu())
+    F = torch.nn.functional
+    for dtype in (torch.float32, torch.float64, torch.float16):
+        torch.cuda.manual_seed_all(8)
+        x = torch.randn(30, 20).to(dtype).cuda().requires_grad_()
+        y = F.rrelu(x, 0.25, 0.5, training=True)
+        y.sum().backward()
+        slope, value = x.grad.cpu(), x.detach().cpu()
+        assert torch.equal((value * slope), y.detach().cpu())
+        assert ((slope == 1) == (value > 0)).all() and slope.min() >= 0.25 and slope[value <= 0].max() <= 0.5 and abs(slope[value <= 0].double().mean() - 0.375) < 0.02
+        if dtype == torch.float32:
+            for i in range(0, 600, 7):
+                if value.flatten()[i] <= 0:
+                    assert abs(slope.flatten()[i].item() - (unit(words(600, 8, 0, 768)[i]) * 0.25 + 0.25)) < 1e-6
+        agreed = F.rrelu(x, 0.25, 0.5).cpu()
+        assert torch.allclose(agreed, F.leaky_relu(value, 0.375), rtol=1e-3)
+    F.rrelu(x.detach().t(), training=True, inplace=True)
+
+
 def check_generators() -> None:
     """States, seeds, forks, copies; generators of the other device are refused."""
     torch.manual_seed(11)

@@ -44,13 +44,7 @@ def rrelu(
     """Leaky ReLU whose slope is drawn from U(lower, upper) per element in training, its mean otherwise."""
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
-    negative = input <= 0
-    # One draw per non-positive element, in order, in double precision: PyTorch's stream.
-    count = int(negative.sum())
-    draws = trt.empty(count, dtype=trt.float64, device=input.device).uniform_(lower, upper)
-    slope = trt.ones_like(input, requires_grad=False)
-    slope[negative] = draws.to(input.dtype)
-    return input.mul_(slope) if inplace else input * slope
+    return (_ops.rrelu_ if inplace else _ops.rrelu)(input, lower, upper, True)
 
 
 def rrelu_(input: Any, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Any:
