@@ -2,7 +2,8 @@
 // plans them:
 //   gemm_tiles    a block computes a tile of C: two buffers of A and B in shared memory, the next pair on its way through registers
 //                 while each thread multiplies its own small tile
-//   gemm_mma      the same for half types on tensor cores: tiles go to shared memory in the background, warps multiply 16 x 8 x 16
+//   gemm_mma      the same for half types on tensor cores: tiles go to shared memory in the background, warps multiply 16 x 8 x 16;
+//                 for float, where tf32 is allowed, 16 x 8 x 8
 //   gemv_rows     few columns of C, A by rows: a warp per row, all columns at once, so that A is read once
 //   gemv_columns  few columns of C, A by columns: the threads of a warp side by side along a column
 // All take batches by strides, and a deep product of few tiles in slices of k, which `gemm_sum` adds in their order: the same bits in
@@ -208,33 +209,81 @@ __device__ __forceinline__ void gemm_tiles(const Gemm& p) {
 
 // ---- tensor cores ------------------------------------------------------------------------------------------------------
 
-// Lines of shared memory are 16 bytes longer than they need be, so that the eight rows of a matrix lie in different banks.
+// Lines of shared memory are 16 bytes longer than they need be, so that the eight rows of a matrix lie in different banks; 32 for float
+// where k goes down, whose fragments are read as eight elements of four lines.
 constexpr int kLinePad = 8;
+template <class T, bool kDeepLines>
+__host__ __device__ constexpr int pitch_of(int inner) { return inner + (sizeof(T) == 4 && kDeepLines ? 4 : kLinePad); }
 
-// kOuter lines of kInner elements of 16 bits to shared memory: in the background where 16 bytes lie together, zeros beyond the edges.
-template <class T, int kOuter, int kInner, int kThreads>
+// kOuter lines of kInner elements to shared memory: in the background where 16 bytes lie together, zeros beyond the edges.
+template <class T, int kOuter, int kInner, int kThreads, int kPitch = kInner + kLinePad>
 __device__ __forceinline__ void stage(T* shared, const T* base, long long stride, long long outer_left, long long inner_left, bool aligned) {
-    constexpr int kPerLine = kInner / 8;
+    constexpr int kWidth = 16 / static_cast<int>(sizeof(T)), kPerLine = kInner / kWidth;
 #pragma unroll
     for (int v = threadIdx.x; v < kOuter * kPerLine; v += kThreads) {
-        const int outer = v / kPerLine, inner = v % kPerLine * 8;
-        T* const to = shared + outer * (kInner + kLinePad) + inner;
+        const int outer = v / kPerLine, inner = v % kPerLine * kWidth;
+        T* const to = shared + outer * kPitch + inner;
         const T* const from = base + outer * stride + inner;
-        if (aligned && (outer >= outer_left || inner >= inner_left || inner + 8 <= inner_left)) {
+        if (aligned && (outer >= outer_left || inner >= inner_left || inner + kWidth <= inner_left)) {
             const bool inside = outer < outer_left && inner < inner_left;
             copy_async<16>(to, inside ? from : base, inside);
         } else {
-            for (int j = 0; j < 8; j++) to[j] = outer < outer_left && inner + j < inner_left ? from[j] : convert<T>(0);
+            for (int j = 0; j < kWidth; j++) to[j] = outer < outer_left && inner + j < inner_left ? from[j] : convert<T>(0);
         }
     }
 }
 
-// A block of kWarpsM x kWarpsN warps, each of which computes kWM x kWN of the tile. T is __half or __nv_bfloat16; sums are float.
+// One step in k of a warp: fragments from shared memory, products. at_a and at_b point to the warp's part of the tile at this k.
+template <class T, int kTilesM, int kTilesN, int kPitchA, int kPitchB, bool kARows, bool kBRows>
+__device__ __forceinline__ void multiply(float (&sum)[kTilesM][kTilesN][4], const T* at_a, const T* at_b) {
+    const int lane = threadIdx.x % 32;
+    if constexpr (sizeof(T) == 4) {
+        const int group = lane / 4, inside = lane % 4;
+        const auto a = [&](int m, int k) { return to_tf32(at_a[kARows ? m * kPitchA + k : k * kPitchA + m]); };
+        const auto b = [&](int k, int n) { return to_tf32(at_b[kBRows ? k * kPitchB + n : n * kPitchB + k]); };
+        unsigned x[kTilesM][4];
+#pragma unroll
+        for (int i = 0; i < kTilesM; i++) {
+#pragma unroll
+            for (int e = 0; e < 4; e++) x[i][e] = a(i * 16 + e % 2 * 8 + group, e / 2 * 4 + inside);
+        }
+#pragma unroll
+        for (int j = 0; j < kTilesN; j++) {
+            const unsigned y[2] = {b(inside, j * 8 + group), b(4 + inside, j * 8 + group)};
+#pragma unroll
+            for (int i = 0; i < kTilesM; i++) mma_tf32_m16n8k8(sum[i][j], x[i], y);
+        }
+    } else {
+        unsigned x[kTilesM][4], y[kTilesN / 2][4];
+#pragma unroll
+        for (int i = 0; i < kTilesM; i++) {
+            if constexpr (kARows) load_matrix<4>(x[i], at_a + (i * 16 + lane % 16) * kPitchA + lane / 16 * 8);
+            else load_matrix<4, true>(x[i], at_a + (lane / 16 * 8 + lane % 8) * kPitchA + i * 16 + lane / 8 % 2 * 8);
+        }
+#pragma unroll
+        for (int j = 0; j < kTilesN / 2; j++) {  // two tiles of eight columns at once
+            if constexpr (kBRows) load_matrix<4, true>(y[j], at_b + (lane / 8 % 2 * 8 + lane % 8) * kPitchB + j * 16 + lane / 16 * 8);
+            else load_matrix<4>(y[j], at_b + (j * 16 + lane / 16 * 8 + lane % 8) * kPitchB + lane / 8 % 2 * 8);
+        }
+#pragma unroll
+        for (int i = 0; i < kTilesM; i++) {
+#pragma unroll
+            for (int j = 0; j < kTilesN; j++) {
+                const unsigned pair[2] = {y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]};
+                mma_m16n8k16<T>(sum[i][j], x[i], pair);
+            }
+        }
+    }
+}
+
+// A block of kWarpsM x kWarpsN warps, each of which computes kWM x kWN of the tile. T is __half, __nv_bfloat16, or float, whose factors
+// are rounded to tf32; sums are float.
 template <class T, int kWarpsM, int kWarpsN, int kWM, int kWN, int kK, bool kARows, bool kBRows>
 __device__ __forceinline__ void gemm_mma(const Gemm& p) {
     constexpr int kM = kWarpsM * kWM, kN = kWarpsN * kWN, kThreads = kWarpsM * kWarpsN * 32;
     constexpr int kTilesM = kWM / 16, kTilesN = kWN / 8;
-    constexpr int kPitchA = (kARows ? kK : kM) + kLinePad, kPitchB = (kBRows ? kN : kK) + kLinePad;
+    constexpr int kPitchA = pitch_of<T, kARows>(kARows ? kK : kM), kPitchB = pitch_of<T, !kBRows>(kBRows ? kN : kK);
+    constexpr int kWidth = 16 / static_cast<int>(sizeof(T)), kStep = 32 / static_cast<int>(sizeof(T));
     constexpr int kSizeA = (kARows ? kM : kK) * kPitchA, kSizeB = (kBRows ? kK : kN) * kPitchB;
     alignas(16) __shared__ unsigned char memory[2 * (kSizeA + kSizeB) * sizeof(T)];
     T* const shared_a = reinterpret_cast<T*>(memory);
@@ -251,13 +300,13 @@ __device__ __forceinline__ void gemm_mma(const Gemm& p) {
         const long long k_begin = slice * p.depth, k_end = k_begin + p.depth < p.k ? k_begin + p.depth : p.k;
         const T* a = static_cast<const T*>(p.a) + batch * p.a_batch + (kARows ? row0 * p.a_line : row0);
         const T* b = static_cast<const T*>(p.b) + batch * p.b_batch + (kBRows ? col0 : col0 * p.b_line);
-        const bool aligned_a = lines_aligned<8>(a, p.a_line) && (!kARows || k_begin % 8 == 0);
-        const bool aligned_b = lines_aligned<8>(b, p.b_line) && (kBRows || k_begin % 8 == 0);
+        const bool aligned_a = lines_aligned<kWidth>(a, p.a_line) && (!kARows || k_begin % kWidth == 0);
+        const bool aligned_b = lines_aligned<kWidth>(b, p.b_line) && (kBRows || k_begin % kWidth == 0);
         const auto load = [&](long long k, int buffer) {
-            if constexpr (kARows) stage<T, kM, kK, kThreads>(shared_a + buffer * kSizeA, a + k, p.a_line, p.m - row0, k_end - k, aligned_a);
-            else stage<T, kK, kM, kThreads>(shared_a + buffer * kSizeA, a + k * p.a_line, p.a_line, k_end - k, p.m - row0, aligned_a);
-            if constexpr (kBRows) stage<T, kK, kN, kThreads>(shared_b + buffer * kSizeB, b + k * p.b_line, p.b_line, k_end - k, p.n - col0, aligned_b);
-            else stage<T, kN, kK, kThreads>(shared_b + buffer * kSizeB, b + k, p.b_line, p.n - col0, k_end - k, aligned_b);
+            if constexpr (kARows) stage<T, kM, kK, kThreads, kPitchA>(shared_a + buffer * kSizeA, a + k, p.a_line, p.m - row0, k_end - k, aligned_a);
+            else stage<T, kK, kM, kThreads, kPitchA>(shared_a + buffer * kSizeA, a + k * p.a_line, p.a_line, k_end - k, p.m - row0, aligned_a);
+            if constexpr (kBRows) stage<T, kK, kN, kThreads, kPitchB>(shared_b + buffer * kSizeB, b + k * p.b_line, p.b_line, k_end - k, p.n - col0, aligned_b);
+            else stage<T, kN, kK, kThreads, kPitchB>(shared_b + buffer * kSizeB, b + k, p.b_line, p.n - col0, k_end - k, aligned_b);
         };
 
         float sum[kTilesM][kTilesN][4] = {};
@@ -269,31 +318,11 @@ __device__ __forceinline__ void gemm_mma(const Gemm& p) {
             copy_async_commit();
             copy_async_wait<1>();
             __syncthreads();
-            const T* const at_a = shared_a + buffer * kSizeA;
-            const T* const at_b = shared_b + buffer * kSizeB;
+            const T* const at_a = shared_a + buffer * kSizeA + m0 * (kARows ? kPitchA : 1);
+            const T* const at_b = shared_b + buffer * kSizeB + n0 * (kBRows ? 1 : kPitchB);
 #pragma unroll
-            for (int kk = 0; kk < kK; kk += 16) {
-                unsigned x[kTilesM][4], y[kTilesN / 2][4];
-#pragma unroll
-                for (int i = 0; i < kTilesM; i++) {
-                    const int m = m0 + i * 16;
-                    if constexpr (kARows) load_matrix<4>(x[i], at_a + (m + lane % 16) * kPitchA + kk + lane / 16 * 8);
-                    else load_matrix<4, true>(x[i], at_a + (kk + lane / 16 * 8 + lane % 8) * kPitchA + m + lane / 8 % 2 * 8);
-                }
-#pragma unroll
-                for (int j = 0; j < kTilesN / 2; j++) {  // two tiles of eight columns at once
-                    const int n = n0 + j * 16;
-                    if constexpr (kBRows) load_matrix<4, true>(y[j], at_b + (kk + lane / 8 % 2 * 8 + lane % 8) * kPitchB + n + lane / 16 * 8);
-                    else load_matrix<4>(y[j], at_b + (n + lane / 16 * 8 + lane % 8) * kPitchB + kk + lane / 8 % 2 * 8);
-                }
-#pragma unroll
-                for (int i = 0; i < kTilesM; i++) {
-#pragma unroll
-                    for (int j = 0; j < kTilesN; j++) {
-                        const unsigned pair[2] = {y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]};
-                        mma_m16n8k16<T>(sum[i][j], x[i], pair);
-                    }
-                }
+            for (int kk = 0; kk < kK; kk += kStep) {
+                multiply<T, kTilesM, kTilesN, kPitchA, kPitchB, kARows, kBRows>(sum, at_a + kk * (kARows ? 1 : kPitchA), at_b + kk * (kBRows ? kPitchB : 1));
             }
             __syncthreads();
         }

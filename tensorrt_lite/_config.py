@@ -1,7 +1,6 @@
 """Process-wide settings and the build record: threads between operators, determinism, matmul precision. Imported on first use.
 
-Every operator here is deterministic and computes float32 products in float32, so these settings are kept and reported
-for programs that set them.
+Every operator here is deterministic, so that setting is kept and reported; the precision concerns products on CUDA.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ def get_float32_matmul_precision() -> str:
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """highest, high or medium; products are computed in full float32 precision whichever is set."""
+    """highest: products of float32 are float32; high or medium: on CUDA they may use tf32 (`backends.cuda.matmul.fp32_precision`). The CPU is exact."""
     global _precision
     if not isinstance(precision, str):
         raise TypeError(f"_set_float32_matmul_precision(): argument 'precision' (position 1) must be str, not {type(precision).__name__}")
@@ -91,6 +90,9 @@ def set_float32_matmul_precision(precision: str) -> None:
             f"{precision} is not one of 'highest', 'high', or 'medium'; the current setFloat32MatmulPrecision call has no effect.", stacklevel=2
         )
         return
+    from tensorrt_lite.backends import cuda
+
+    cuda.matmul.fp32_precision = "ieee" if precision == "highest" else "tf32"
     _precision = precision
 
 

@@ -84,6 +84,15 @@ def test_backends():
     b.cuda.matmul.allow_tf32 = True
     assert b.cuda.matmul.allow_tf32
     b.cuda.matmul.allow_tf32 = before
+    with pytest.raises(RuntimeError, match="expects a bool"):
+        b.cuda.matmul.allow_tf32 = 1
+    with pytest.raises(AttributeError, match="Unknown attribute"):
+        b.cuda.matmul.allow_tf16 = True
+    assert b.cuda.preferred_blas_library().value == "default" and b.cuda.cublaslt_workspace_size() > 0
+    with pytest.raises(RuntimeError, match="Choose from"):
+        b.cuda.preferred_blas_library("none")
+    with pytest.raises(RuntimeError, match="expects a bool"):
+        b.cudnn.benchmark = 3
     with b.cudnn.flags(enabled=False, deterministic=True):
         assert b.cudnn.deterministic and not b.cudnn.enabled
     assert not b.cudnn.deterministic and b.cudnn.enabled
@@ -93,6 +102,53 @@ def test_backends():
     import sys
 
     assert sys.modules["tensorrt_lite.backends.cudnn"] is b.cudnn
+
+
+def test_precision_of_products():
+    """The three ways to say it agree, as in PyTorch."""
+    matmul = trt.backends.cuda.matmul
+    matmul.fp32_precision = "none"
+    assert matmul.fp32_precision == "none" and not matmul.allow_tf32
+    try:
+        for precision, tf32 in (("high", True), ("highest", False), ("medium", True)):
+            trt.set_float32_matmul_precision(precision)
+            assert matmul.allow_tf32 is tf32 and matmul.fp32_precision == ("tf32" if tf32 else "ieee")
+            assert trt.get_float32_matmul_precision() == precision
+        matmul.allow_tf32 = False
+        assert trt.get_float32_matmul_precision() == "highest"
+        matmul.fp32_precision = "tf32"
+        assert trt.get_float32_matmul_precision() == "high"
+        matmul.fp32_precision = "none"
+        trt.backends.fp32_precision = "tf32"
+        assert matmul.allow_tf32
+        with pytest.raises(RuntimeError, match="Unknown precision"):
+            matmul.fp32_precision = "fp16"
+    finally:
+        trt.backends.fp32_precision = matmul.fp32_precision = "none"
+    assert not matmul.allow_tf32 and trt.get_float32_matmul_precision() == "highest"
+
+
+def test_attention_kernels():
+    """The flags choose between the tiled kernel and the composition, whose bits differ."""
+    from tensorrt_lite.nn.attention import SDPBackend, sdpa_kernel
+
+    q, k, v = trt.randn(3, 1, 2, 70, 16).unbind()
+    attend = trt.nn.functional.scaled_dot_product_attention
+    tiled = attend(q, k, v)
+    with sdpa_kernel(SDPBackend.MATH):
+        composed = attend(q, k, v)
+        assert not trt.backends.cuda.flash_sdp_enabled() and trt.backends.cuda.math_sdp_enabled()
+    assert trt.allclose(tiled, composed, atol=1e-6) and not trt.equal(tiled, composed)
+    for backend in (SDPBackend.FLASH_ATTENTION, [SDPBackend.EFFICIENT_ATTENTION], [SDPBackend.CUDNN_ATTENTION]):
+        with sdpa_kernel(backend):
+            assert trt.equal(attend(q, k, v), tiled)
+            with pytest.raises(RuntimeError, match="No viable backend"):
+                attend(q, k, v, dropout_p=0.5)
+    with sdpa_kernel([]), pytest.raises(RuntimeError, match="No viable backend"):
+        attend(q, k, v)
+    with pytest.raises(TypeError, match="SDPBackend"), sdpa_kernel("math"):
+        pass
+    assert trt.equal(attend(q, k, v), tiled) and trt.backends.cuda.flash_sdp_enabled()
 
 
 def test_settings():

@@ -1,14 +1,16 @@
 """Matrix products on CUDA: which kernel of cuda_src/gemm.cuh takes a product, its tiles, its slices of a deep one, and their memory.
 
-mm, bmm, addmm, linear and their kin check their arguments in cysrc/ops/matmul.pyx and end in `product` here.
+mm, bmm, addmm, linear and their kin check their arguments in cysrc/ops/matmul.pyx and end in `product` here. It asks cuBLASLt first, where there is one and
+`backends.cuda.preferred_blas_library` allows it, for matrices with a dense dimension.
 """
 from libc.stdint cimport int64_t
 from libc.string cimport memset
-from tensorrt_lite._C.core.dtype cimport Scalar, U8, I32, I64, F16, BF16, F32, F64, C64, C128
+from tensorrt_lite._C.core.dtype cimport Scalar, U8, I8, I32, I64, F16, BF16, F32, F64, C64, C128
 from tensorrt_lite._C.core.iterator cimport copy_elements, contiguous_of
 from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor, empty_strided_tensor, make_view
 from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run, run3, blocks_for
+from tensorrt_lite._C.cuda.cublas cimport Shape, is_available, multiply
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
 from tensorrt_lite._C.cuda.driver import device_attribute
 from tensorrt_lite._C.ops import matmul as _matmul
@@ -23,6 +25,28 @@ cdef extern from "product.h" nogil:
 
 cdef extern from "stage.h":
     void store_scalar(char* destination, int dtype, const Scalar* value) noexcept
+
+cdef extern from "cublaslt.h":
+    enum:
+        COMPUTE_16F "TRT_CUBLAS_COMPUTE_16F"
+        COMPUTE_32F "TRT_CUBLAS_COMPUTE_32F"
+        COMPUTE_64F "TRT_CUBLAS_COMPUTE_64F"
+        COMPUTE_32I "TRT_CUBLAS_COMPUTE_32I"
+        COMPUTE_TF32 "TRT_CUBLAS_COMPUTE_32F_FAST_TF32"
+        R_32F "TRT_CUDA_R_32F"
+        R_64F "TRT_CUDA_R_64F"
+        R_16F "TRT_CUDA_R_16F"
+        R_16BF "TRT_CUDA_R_16BF"
+        R_8I "TRT_CUDA_R_8I"
+        R_32I "TRT_CUDA_R_32I"
+        C_32F "TRT_CUDA_C_32F"
+        C_64F "TRT_CUDA_C_64F"
+        EPILOGUE_DEFAULT "TRT_CUBLASLT_EPILOGUE_DEFAULT"
+        EPILOGUE_RELU "TRT_CUBLASLT_EPILOGUE_RELU"
+        EPILOGUE_GELU "TRT_CUBLASLT_EPILOGUE_GELU"
+        EPILOGUE_BIAS "TRT_CUBLASLT_EPILOGUE_BIAS"
+        REDUCE_IN_COMPUTE_TYPE "TRT_CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE"
+        REDUCE_ANY "TRT_CUBLASLT_REDUCTION_SCHEME_MASK"
 
 # trt::Gemm
 cdef struct Gemm:
@@ -54,10 +78,14 @@ TILES = {4: ((128, 128, 16, 8, 8), (64, 64, 16, 4, 4)), 8: ((64, 64, 16, 4, 4), 
 SUMS = {U8: "unsigned", I64: "unsigned long long", F16: "float", BF16: "float", F32: "float", F64: "double", C64: "trt::complex<float>", C128: "trt::complex<double>"}
 BYTES_OF_SUM = {U8: 4, I64: 8, F16: 4, BF16: 4, F32: 4, F64: 8, C64: 8, C128: 16}
 
-# warps down and across, rows and columns of a warp, depth: of half types on tensor cores, large and small
-MMA_TILES = ((2, 4, 64, 32, 32), (2, 2, 32, 32, 32))
+# warps down and across, rows and columns of a warp, depth: on tensor cores, large and small
+MMA_TILES = {F16: ((2, 4, 64, 32, 32), (2, 2, 32, 32, 32)), F32: ((2, 4, 64, 32, 16), (2, 2, 32, 32, 32))}
 
 cdef FunctionHandle handles[64][12][5][4]
+cdef FunctionHandle tf32_handles[64][2][4]
+# what backends.cuda says; `_set_options` tells
+cdef bint allow_tf32 = False, reduce_f16 = True, reduce_bf16 = True, accumulate_f16 = False, use_cublaslt = True
+cdef int64_t workspace_size = 0
 cdef int processors_[64]
 cdef int capability[64]              # the device's major number
 cdef int64_t tile_side[12][2]
@@ -74,18 +102,21 @@ cdef int processors(int index) except -1:
 
 
 cdef inline bint on_tensor_cores(int index, int dtype) noexcept:
-    return (dtype == F16 or dtype == BF16) and capability[index] >= 8
+    return (dtype == F16 or dtype == BF16 or dtype == F32 and allow_tf32) and capability[index] >= 8
 
 
 cdef FunctionHandle load(int index, int dtype, int form, int variant) except NULL:
-    if handles[index][dtype][form][variant] == NULL:
+    cdef FunctionHandle* handle = &handles[index][dtype][form][variant]
+    if form <= SMALL and dtype == F32 and on_tensor_cores(index, dtype):
+        handle = &tf32_handles[index][form][variant]
+    if handle[0] == NULL:
         t = _source.TYPES[dtype][1]
         t = f"trt::{t}" if dtype >= C64 else t
         kind = dtype if dtype >= I64 else U8
         total = SUMS[kind]
         text = "#include \"gemm.cuh\"\n\nextern \"C\" __global__ void "
         if form <= SMALL and on_tensor_cores(index, dtype):
-            sizes = MMA_TILES[form]
+            sizes = MMA_TILES[F32 if dtype == F32 else F16][form]
             numbers = ", ".join([str(x) for x in sizes])
             text += f"__launch_bounds__({sizes[0] * sizes[1] * 32}) product(const trt::Gemm p) {{ trt::gemm_mma<{t}, {numbers}, {variant & 1}, {variant >> 1}>(p); }}\n"
         elif form <= SMALL:
@@ -97,8 +128,8 @@ cdef FunctionHandle load(int index, int dtype, int form, int variant) except NUL
             text += f"__launch_bounds__(256) product(const trt::Gemm p) {{ trt::gemm_sum<{t}, {total}>(p); }}\n"
         else:
             text += f"__launch_bounds__(256) product(const trt::Gemm p) {{ trt::gemv_{'rows' if form == ROWS else 'columns'}<{t}, {total}, {1 << variant}>(p); }}\n"
-        handles[index][dtype][form][variant] = kernel_of(text, "product", index)
-    return handles[index][dtype][form][variant]
+        handle[0] = kernel_of(text, "product", index)
+    return handle[0]
 
 
 cdef TensorBase dense(TensorBase t, Mat* x):
@@ -127,6 +158,134 @@ cdef inline void transpose(Mat* x) noexcept:
     x.rs, x.cs = x.cs, x.rs
 
 
+def _set_options(bint tf32, bint f16_reduction, bint bf16_reduction, bint f16_accumulation, bint cublaslt, int64_t workspace):
+    """The flags of backends.cuda."""
+    global allow_tf32, reduce_f16, reduce_bf16, accumulate_f16, use_cublaslt, workspace_size
+    allow_tf32, reduce_f16, reduce_bf16, accumulate_f16, use_cublaslt, workspace_size = tf32, f16_reduction, bf16_reduction, f16_accumulation, cublaslt, workspace
+
+
+# ---- cuBLASLt ----------------------------------------------------------------------------------------------------------
+
+cdef int* library_type = [-1, -1, R_8I, -1, -1, -1, R_16F, R_16BF, R_32F, R_64F, C_32F, C_64F]
+
+
+cdef inline int alignment(const char* data, int64_t line, int64_t batch, int size) noexcept:
+    """The largest power of two, 256 at most, that all matrices' lines are aligned to."""
+    cdef size_t bits = <size_t>data | <size_t>(line * size) | <size_t>(batch * size) | 256
+    return <int>(bits & (~bits + 1))
+
+
+cdef TensorBase factor(TensorBase t, Mat* x, int* transposed, int64_t* ld, bint by_columns):
+    """A factor as cuBLASLt takes it, `t` or a copy. Read by columns, its rows are columns: `transposed` is 1 where they are not dense."""
+    if not lies_in_lines(x) or (x.rows > 1 and x.rs < x.cols if by_rows(x) else x.cols > 1 and x.cs < x.rows):
+        t = dense(t, x)
+    if by_columns and by_rows(x) or not by_columns and not by_rows(x) and t.dtype == I8:
+        # int8 wants one order of each factor
+        if by_columns:
+            transpose(x)
+            t = dense(t, x)
+            transpose(x)
+        else:
+            t = dense(t, x)
+    transposed[0] = 0 if by_rows(x) else 1
+    ld[0] = max(x.rs if by_rows(x) else x.cs, x.cols if by_rows(x) else x.rows)
+    return t
+
+
+cdef bint by_library(TensorBase out, const Mat* mo, TensorBase a, const Mat* ma_, TensorBase b, const Mat* mb_, const Scalar* alpha, const Scalar* beta,
+                     TensorBase d, const Mat* md_, int activation) except -1:
+    """The product by cuBLASLt; False where it does not take it, with nothing done to `out`'s addend. Read by columns, all matrices are transposed: it
+    computes b^T a^T."""
+    cdef Shape s
+    cdef Mat ma = ma_[0], mb = mb_[0], mc = mo[0], md
+    cdef int64_t sizes[3]
+    cdef int64_t strides[3]
+    cdef int64_t numbers[4]
+    cdef Scalar one
+    cdef int kind, dtype = a.dtype, size = ITEM_SIZE[out.dtype]
+    cdef const char* bias = NULL
+    cdef const char* c = data_of(out)
+    cdef TensorBase whole
+    if library_type[dtype] < 0 or dtype == I8 and out.dtype != I32 or ma_.cols == 0 or not use_cublaslt or not is_available():
+        return False
+    if (mc.rows == 1 or mc.cols == 1) and activation == 0 and dtype != I8:
+        return False                            # a matrix by a vector: the kernels here read it once
+    if md_ != NULL:
+        md = md_[0]
+    if mc.rs == 1 and mc.cs != 1 and mc.cols > 1:
+        a, b = b, a
+        ma, mb = mb, ma
+        transpose(&ma)
+        transpose(&mb)
+        transpose(&mc)
+        if md_ != NULL:
+            md.rs, md.cs = md.cs, md.rs
+    if mc.cs != 1 and mc.cols > 1 or mc.rs < mc.cols and mc.rows > 1:
+        return False
+    memset(&s, 0, sizeof(s))
+    b = factor(b, &mb, &s.transpose_a, &s.lda, dtype == I8)
+    a = factor(a, &ma, &s.transpose_b, &s.ldb, False)
+    s.device = out.device_index
+    s.type_ab = library_type[dtype]
+    s.type_cd = R_32I if dtype == I8 else s.type_ab
+    s.compute = COMPUTE_64F if dtype == F64 or dtype == C128 else COMPUTE_32I if dtype == I8 else COMPUTE_16F if dtype == F16 and accumulate_f16 else COMPUTE_32F
+    if allow_tf32 and (dtype == F32 or dtype == C64):
+        s.compute = COMPUTE_TF32
+    kind = F16 if s.compute == COMPUTE_16F else F32 if dtype <= F32 and dtype != I8 else I32 if dtype == I8 else dtype
+    s.scale = R_32I if dtype == I8 else library_type[kind]
+    s.reduction_mask = REDUCE_IN_COMPUTE_TYPE if dtype == F16 and not reduce_f16 or dtype == BF16 and not reduce_bf16 else REDUCE_ANY
+    s.workspace = workspace_size
+    s.m, s.n, s.k, s.batch = mc.cols, mc.rows, ma.cols, mc.batch
+    s.batch_a, s.batch_b, s.batch_c, s.batch_d = mb.bs, ma.bs, mc.bs, mc.bs
+    s.ldc = s.ldd = max(mc.rs, mc.cols)
+    s.epilogue = EPILOGUE_DEFAULT if activation == 0 else EPILOGUE_RELU if activation == 1 else EPILOGUE_GELU
+    one.kind = 1
+    one.i = 1
+    one.d = 1
+    one.im = 0
+    store_scalar(<char*>&numbers[0], kind, &one if alpha == NULL else alpha)
+    numbers[2] = numbers[3] = 0
+    s.align_a = alignment(data_of(b), s.lda, s.batch_a, ITEM_SIZE[dtype])
+    s.align_b = alignment(data_of(a), s.ldb, s.batch_b, ITEM_SIZE[dtype])
+    s.align_c = s.align_d = alignment(data_of(out), s.ldd, s.batch_d, size)
+    if md_ != NULL:
+        if md.rs == 0 and md.cs == 1 and mc.rows > 1 and (md.bs == 0 or mc.batch == 1) and beta.d == 1 and (beta.kind < 3 or beta.im == 0) and dtype <= F64 and dtype != I8:
+            bias = data_of(d)
+            s.epilogue = (0 if activation == 0 else s.epilogue) | EPILOGUE_BIAS
+            if multiply(&s, out, numbers, numbers + 2, data_of(b), data_of(a), c, data_of(out), bias):
+                return True
+            s.epilogue = EPILOGUE_DEFAULT if activation == 0 else s.epilogue & ~<int>EPILOGUE_BIAS
+            bias = NULL
+        store_scalar(<char*>&numbers[2], kind, beta)
+        if (md.cs == 1 or mc.cols == 1) and (md.rs >= mc.cols or mc.rows == 1):
+            c = data_of(d)
+            s.ldc = max(md.rs, mc.cols)
+            s.batch_c = md.bs
+            s.align_c = alignment(c, s.ldc, s.batch_c, size)
+        else:
+            # an addend that repeats itself: written to where the result goes
+            sizes[0], sizes[1], sizes[2] = mc.batch, mc.rows, mc.cols
+            strides[0], strides[1], strides[2] = md.bs, md.rs, md.cs
+            whole = make_view(d, 3, sizes, strides, d.offset)
+            strides[0], strides[1], strides[2] = mc.bs, mc.rs, mc.cs
+            copy_elements(make_view(out, 3, sizes, strides, out.offset), whole)
+    return multiply(&s, out, numbers, numbers + 2, data_of(b), data_of(a), c, data_of(out), NULL)
+
+
+cdef bint product_activated(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma, TensorBase b, const Mat* mb, const Scalar* alpha, const Scalar* beta,
+                            TensorBase d, const Mat* md, int activation) except -1:
+    """activation(alpha a b + beta d), 1: relu, 2: gelu by tanh, in one kernel; False where there is none."""
+    if out.storage is a.storage or out.storage is b.storage or not same_device(out, a, b, d):
+        return False
+    return by_library(out, mo, a, ma, b, mb, alpha, beta, d, md, activation)
+
+
+# ---- kernels of gemm.cuh -------------------------------------------------------------------------------------------------
+
+cdef inline bint same_device(TensorBase out, TensorBase a, TensorBase b, TensorBase d) noexcept:
+    return a.device_index == out.device_index and b.device_index == out.device_index and (d is None or d.device_index == out.device_index)
+
+
 cdef int product(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma_, TensorBase b, const Mat* mb_, const Scalar* alpha, const Scalar* beta,
                  TensorBase d, const Mat* md) except -1:
     """out = alpha a b + beta d. Sizes and dtypes were checked; `out` is not empty."""
@@ -138,7 +297,7 @@ cdef int product(str name, TensorBase out, const Mat* mo, TensorBase a, const Ma
     cdef int64_t sizes[1]
     cdef int64_t tiles, side, blocks
     cdef void* arguments[1]
-    if a.device_index != index or b.device_index != index or d is not None and d.device_index != index:
+    if not same_device(out, a, b, d):
         raise RuntimeError(f"{name}: Expected all tensors to be on the same device, but found cuda:{a.device_index}, cuda:{b.device_index} and cuda:{index}")
     if out.storage is a.storage or out.storage is b.storage:
         temporary = empty_tensor(out.ndim, out.sizes, out.dtype, place_of(out))
@@ -148,6 +307,13 @@ cdef int product(str name, TensorBase out, const Mat* mo, TensorBase a, const Ma
         mt.cs = mo.rows if mo.flipped else 1
         product(name, temporary, &mt, a, ma_, b, mb_, alpha, beta, d, md)
         return copy_elements(out, temporary)
+    if by_library(out, mo, a, ma_, b, mb_, alpha, beta, d, md, 0):
+        return 0
+    if out.dtype != dtype:
+        # _int_mm: bytes summed as int32
+        a = <TensorBase>(<object>dense(a, &ma)).to((<object>out).dtype)
+        b = <TensorBase>(<object>dense(b, &mb)).to((<object>out).dtype)
+        return product(name, out, mo, a, &ma, b, &mb, alpha, beta, d, md)
     if not lies_in_lines(&ma):
         a = dense(a, &ma)
     if not lies_in_lines(&mb):
@@ -227,4 +393,4 @@ cdef void plan_slices(Gemm* g, int64_t blocks, int64_t least, int64_t wanted) no
         g.slices = (g.k + g.depth - 1) // g.depth
 
 
-_matmul._set_device_product(<size_t>&product)
+_matmul._set_device_product(<size_t>&product, <size_t>&product_activated)

@@ -38,6 +38,15 @@ cdef int (*device_attention)(TensorBase q, TensorBase k, TensorBase v, TensorBas
                              TensorBase dq, TensorBase dk, TensorBase dv) except -1
 
 
+cdef bint tiled_enabled = True, composed_enabled = True
+
+
+def _enable_kernels(bint tiled, bint composed):
+    """What scaled_dot_product_attention may use: the flags of backends.cuda."""
+    global tiled_enabled, composed_enabled
+    tiled_enabled, composed_enabled = tiled, composed
+
+
 def _set_device_kernels(size_t attention):
     (<void**>&device_attention)[0] = <void*>attention
 
@@ -266,6 +275,8 @@ cdef bint has_kernel(TensorBase query, TensorBase key, TensorBase value, object 
     """Whether operands, float32 already (on CUDA half types too), can go to the kernel: equal batches, no empty dimension, a mask without gradient."""
     cdef int i, d = query.ndim, device = query.device_type
     cdef TensorBase mask
+    if not tiled_enabled:
+        return False
     if query.dtype != F32 and not (device == DEV_CUDA and (query.dtype == F16 or query.dtype == BF16)):
         return False
     if device != DEV_CPU and device != DEV_CUDA or dropout_p > 0 or d > 4 or key.ndim != d or value.ndim != d:
@@ -342,6 +353,8 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
         for _ in range(added):
             r = r.squeeze(0)
     else:
+        if not composed_enabled:
+            raise RuntimeError("No viable backend for scaled_dot_product_attention was found. This is likely due to turning off both the math kernel and the fused kernels.")
         if enable_gqa:
             key, value = shared_heads(key, heads), shared_heads(value, heads)
         weights = composed_weights(query, key, attn_mask, is_causal, factor)

@@ -126,18 +126,23 @@ cdef inline bint is_zero(const Scalar* s) noexcept:
     return s.i == 0 if s.kind <= 1 else s.d == 0 and (s.kind != 3 or s.im == 0)
 
 
+cdef void addend_of(TensorBase self, int ndim, Mat* d) noexcept:
+    """Strides of an addend that broadcasts to a result of `ndim` dimensions."""
+    cdef int i = self.ndim
+    d.cs = self.strides[i - 1] if i > 0 and ndim > 1 and self.sizes[i - 1] > 1 else 0
+    d.rs = self.strides[i - 1] if i > 0 and ndim == 1 and self.sizes[i - 1] > 1 else self.strides[i - 2] if i > 1 and self.sizes[i - 2] > 1 else 0
+    d.bs = self.strides[0] if i > 2 and self.sizes[0] > 1 else 0
+
+
 cdef int add_product(str name, TensorBase r, const Mat* c, TensorBase self, TensorBase x, const Mat* a, TensorBase y, const Mat* b, const Scalar* alpha,
                      const Scalar* beta) except -1:
     """r = alpha x y + beta self, which broadcasts to r's geometry; what it holds doesn't count when beta is zero."""
     cdef Gemm g
     cdef Mat d
-    cdef int i = self.ndim
     if r.device_type == DEV_CUDA and r is not self and r.numel and not is_zero(beta) and x.dtype != BOOL:
         g.dtype = x.dtype
         set_scalars(&g, alpha, beta)
-        d.cs = self.strides[i - 1] if i > 0 and r.ndim > 1 and self.sizes[i - 1] > 1 else 0
-        d.rs = self.strides[i - 1] if i > 0 and r.ndim == 1 and self.sizes[i - 1] > 1 else self.strides[i - 2] if i > 1 and self.sizes[i - 2] > 1 else 0
-        d.bs = self.strides[0] if i > 2 and self.sizes[0] > 1 else 0
+        addend_of(self, r.ndim, &d)
         return device_product(name, r, c, x, a, y, b, alpha, beta, self, &d)
     if r is not self and not is_zero(beta):
         copy_elements(r, self)
@@ -189,6 +194,65 @@ cdef TensorBase addmm_cpu(TensorBase self, TensorBase mat1, TensorBase mat2, con
     matrix_of(mat2, &b)
     matrix_of(r, &c)
     add_product("addmm", r, &c, self, mat1, &a, mat2, &b, alpha, beta)
+    return r
+
+
+cdef TensorBase _addmm_activation_cpu(TensorBase self, TensorBase mat1, TensorBase mat2, const Scalar* beta, const Scalar* alpha, bint use_gelu):
+    """relu or gelu of addmm: on CUDA in the product's own kernel where cuBLASLt has one, and gelu by its tanh form there."""
+    cdef int64_t sizes[2]
+    cdef Mat a, b, c, d
+    cdef TensorBase r
+    if category[mat1.dtype] != CAT_FLOAT:
+        raise RuntimeError(f"_addmm_activation: expected floating point matrices, but got {_scalar_type(mat1.dtype)}")
+    if mat1.device_type == DEV_CUDA and mat1.ndim == 2 and mat2.ndim == 2 and self.ndim <= 2 and mat1.sizes[1] == mat2.sizes[0] and mat1.dtype == mat2.dtype and \
+            self.dtype == mat1.dtype and mat1.sizes[0] and mat2.sizes[1]:
+        sizes[0] = mat1.sizes[0]
+        sizes[1] = mat2.sizes[1]
+        check_expandable("_addmm_activation", self, 2, sizes)
+        r = empty_tensor(2, sizes, mat1.dtype, place_of(mat1))
+        matrix_of(mat1, &a)
+        matrix_of(mat2, &b)
+        matrix_of(r, &c)
+        addend_of(self, 2, &d)
+        if device_activated("_addmm_activation", r, &c, mat1, &a, mat2, &b, alpha, beta, self, NULL if is_zero(beta) else &d, 2 if use_gelu else 1):
+            return r
+    r = addmm_cpu(self, mat1, mat2, beta, alpha, None, FRESH)
+    if not use_gelu:
+        return <TensorBase>(<object>r).relu_()
+    return <TensorBase?>(_ops._gelu_tanh(r) if r.device_type == DEV_CUDA else _ops.gelu(r))
+
+
+cdef TensorBase _int_mm_cpu(TensorBase self, TensorBase mat2, TensorBase out, int mode):
+    """The product of 8-bit integers, summed in int32."""
+    cdef int64_t sizes[2]
+    cdef Mat a, b, c
+    cdef TensorBase r
+    if self.ndim != 2 or mat2.ndim != 2:
+        raise RuntimeError(f"_int_mm: Expected self and mat2 to be of dimension 2 but got {self.ndim} and {mat2.ndim}")
+    if self.dtype != I8 and self.dtype != U8:
+        raise RuntimeError(f"_int_mm: Expected self dtype to be int8 or uint8 but got {_scalar_type(self.dtype)}")
+    if mat2.dtype != I8:
+        raise RuntimeError(f"_int_mm: Expected mat2 dtype to be int8 but got {_scalar_type(mat2.dtype)}")
+    if self.sizes[1] != mat2.sizes[0]:
+        raise RuntimeError(f"_int_mm: self.size(1) needs to match mat2.size(0) but got {self.sizes[1]} and {mat2.sizes[0]}")
+    sizes[0] = self.sizes[0]
+    sizes[1] = mat2.sizes[1]
+    if mode == OUT and out.dtype != I32:
+        raise RuntimeError(f"_int_mm: Expected result dtype to be int32 but got {_scalar_type(out.dtype)}")
+    r = result_tensor("_int_mm", out, mode, 2, sizes, I32, self)
+    if self.device_type == DEV_META or not r.numel:
+        return r
+    if self.device_type == DEV_CUDA and self.dtype == I8 and self.sizes[1]:
+        matrix_of(self, &a)
+        matrix_of(mat2, &b)
+        matrix_of(r, &c)
+        device_product("_int_mm", r, &c, self, &a, mat2, &b, NULL, NULL, None, NULL)
+        return r
+    self, mat2 = <TensorBase>(<object>self).to((<object>r).dtype), <TensorBase>(<object>mat2).to((<object>r).dtype)
+    matrix_of(self, &a)
+    matrix_of(mat2, &b)
+    matrix_of(r, &c)
+    product("_int_mm", r, &c, self, &a, mat2, &b, NULL, NULL)
     return r
 
 
@@ -470,6 +534,27 @@ cdef object scaled(object x, object factor):
 
 cdef object reduced_scaled(object grad, object meta, object factor):
     return reduce_gradient(<TensorBase?>scaled(grad, factor), meta)
+
+
+cdef object activated_backward(OpNode node, object grad, object self, object mat1, object mat2, object beta, object alpha, bint use_gelu, object result):
+    """Of _addmm_activation; gelu's takes the product again."""
+    cdef object g, gs = None, g1 = None, g2 = None
+    if use_gelu:
+        x = _ops.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
+        if (<TensorBase?>grad).device_type == DEV_CUDA:
+            inner = _ops.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))
+            g = grad * (0.5 * (1 + inner) + 0.5 * x * (1 - inner * inner) * 0.7978845608028654 * (1 + 3 * 0.044715 * x * x))
+        else:
+            g = grad * (0.5 * (1 + _ops.erf(x * 0.7071067811865476)) + x * _ops.exp(-0.5 * x * x) * 0.3989422804014327)
+    else:
+        g = grad * _ops.gt(result, 0).to(grad.dtype)
+    if node.edge(0) is not None:
+        gs = scaled(g.sum_to_size(self.shape), beta)
+    if node.edge(1) is not None:
+        g1 = scaled(times_adjoint(g, mat2), alpha)
+    if node.edge(2) is not None:
+        g2 = scaled(adjoint_times(mat1, g), alpha)
+    return gs, g1, g2
 
 
 cdef bint direct(TensorBase a, TensorBase b) noexcept:

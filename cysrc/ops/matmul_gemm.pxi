@@ -40,11 +40,15 @@ ctypedef int (*device_product_t)(str name, TensorBase out, const Mat* mo, Tensor
                                  const Scalar* beta, TensorBase d, const Mat* md) except -1
 
 cdef device_product_t device_product = NULL
+# the same with an activation applied, 1: relu, 2: gelu by tanh; False where no kernel does both
+cdef bint (*device_activated)(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma, TensorBase b, const Mat* mb, const Scalar* alpha,
+                              const Scalar* beta, TensorBase d, const Mat* md, int activation) except -1
 
 
-def _set_device_product(size_t function):
+def _set_device_product(size_t function, size_t activated):
     global device_product
     device_product = <device_product_t>function
+    (<void**>&device_activated)[0] = <void*>activated
 
 cdef struct Gemm:
     int dtype

@@ -24,3 +24,7 @@ _FAMILIES: tuple[str, ...] = (
 
 for _name in _FAMILIES:
     __import__(f"tensorrt_lite._C.cuda.{_name}")
+
+from tensorrt_lite.backends import cuda as _flags  # noqa: E402
+
+_flags._apply()

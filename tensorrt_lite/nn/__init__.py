@@ -1,8 +1,8 @@
 """torch.nn: modules, parameters, losses, initialisation and their functional forms."""
 
-from . import functional, init, modules, utils
+from . import attention, functional, init, modules, utils
 from .modules import *  # noqa: F403
 from .modules import __all__ as _module_names
 from .parameter import Buffer, Parameter
 
-__all__ = ["Buffer", "Parameter", "functional", "init", "modules", "utils", *_module_names]
+__all__ = ["Buffer", "Parameter", "attention", "functional", "init", "modules", "utils", *_module_names]

@@ -99,3 +99,21 @@ def check_errors() -> None:
     raises(RuntimeError, "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)", torch.mm, a, b)
     raises(RuntimeError, "Expected all tensors to be on the same device", torch.mm, a, torch.ones(3, 3))
     raises(RuntimeError, "expected m1 and m2 to have the same dtype", torch.mm, a, torch.ones(3, 3, device="cuda", dtype=torch.float64))
+
+
+def check_tf32(order: str) -> None:
+    """Float on tensor cores where the flag allows it: within tf32's rounding, exactly where the factors have few bits; all transpositions, edges, slices."""
+    flags = torch.backends.cuda.matmul
+    flags.allow_tf32 = True
+    try:
+        for m, n, k in ((64, 64, 64), (70, 130, 40), (33, 17, 21), (20, 24, 2000)):
+            for a in (randn(m, k), randn(k, m).t()):
+                for b in (randn(k, n), randn(n, k).t()):
+                    result, expected = (a.cuda() @ b.cuda()).cpu(), a @ b
+                    assert torch.allclose(result, expected, rtol=0, atol=2e-3 * expected.abs().max().item())
+                    assert not torch.allclose(result, expected, rtol=0, atol=1e-6)
+            agree(torch.mm, randn(m, k).bfloat16().float(), randn(k, n).bfloat16().float())
+        agree(torch.mm, randn(300, 20).bfloat16().float(), randn(20, 280).bfloat16().float())
+        agree(torch.bmm, randn(3, 70, 48).bfloat16().float(), randn(3, 66, 48).bfloat16().float().transpose(1, 2))
+    finally:
+        flags.allow_tf32 = False

@@ -205,6 +205,21 @@ def build_driver(cache: Path) -> Path:
     return output
 
 
+def build_cublaslt(cache: Path, interface: Path) -> Path:
+    """Builds the stand-in for cuBLASLt (cublaslt/) over the header `interface` (cysrc/cuda/cublaslt.h); returns its path."""
+    folder = HERE / "cublaslt"
+    driver, module = build_driver(cache), compile_module(folder / "product.cu", cache, sanitize=False)
+    source, options = folder / "cublaslt.cpp", ["-std=c++17", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-unused-variable"]
+    options += [f'-DCUBLASLT_DRIVER="{driver.resolve()}"', f'-DCUBLASLT_MODULE="{module.resolve()}"', f"-I{interface.parent}"]
+    output = cache / f"libcublasLt-{_digest(source.read_bytes(), (folder / 'product.h').read_bytes(), interface.read_bytes(), *options)}.so.13"
+    if not output.exists():
+        with tempfile.TemporaryDirectory(dir=cache) as scratch:
+            result = Path(scratch) / "libcublasLt.so.13"
+            _run([_compiler(), *options, "-o", str(result), str(source), "-ldl"])
+            os.replace(result, output)
+    return output
+
+
 def sanitizer_environment() -> dict[str, str] | None:
     """Environment variables for a process that loads modules compiled with `sanitize`; None without libasan."""
     command = [_compiler(), "-print-file-name=libasan.so"]
