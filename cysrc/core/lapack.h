@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "linalg.h"
+#include "linalg_job.h"
 
 enum {
   GETRF, GETRS, GETRI, POTRF, POTRS, POTRI, TRSM, GEQRF, ORGQR, ORMQR, SYEVD, GEEV, GESDD, GELS, GELSY, GELSD, GELSS, SYTRF, SYTRS, HETRF, HETRS,
@@ -211,14 +212,6 @@ static int trt_ldl_solve(int t, int hermitian, int n, int k, const void* a, cons
 }
 
 /* ---- stacks of matrices with any strides ---- */
-
-enum { TRT_STACK_DIMS = 64 };
-typedef struct {
-  const char* data;
-  int64_t rows, cols, rs, cs;                   /* strides in elements */
-  int batch_dims;
-  int64_t sizes[TRT_STACK_DIMS], strides[TRT_STACK_DIMS];
-} trt_stack;
 
 static inline const char* trt_stack_item(const trt_stack* s, int64_t i, int size) {
   int64_t offset = 0;

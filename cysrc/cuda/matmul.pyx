@@ -18,11 +18,6 @@ from tensorrt_lite.cuda import _source
 
 attach()
 
-cdef extern from "product.h" nogil:
-    ctypedef struct Mat "trt_mat":
-        int64_t batch, rows, cols, bs, rs, cs
-        bint flipped
-
 cdef extern from "stage.h":
     void store_scalar(char* destination, int dtype, const Scalar* value) noexcept
 

@@ -1,19 +1,54 @@
-# Linear algebra over LAPACK. A call is a Job: stacks of matrices with any strides come in, dense results leave, and one function
-# handles one matrix of the batch. Every matrix is handled by one thread, so bits do not depend on how many there are; the
-# matrices of a batch are shared out among them. Kernels are in linalg_solve.pxi and linalg_spectral.pxi; what is composed of
+# Linear algebra over LAPACK. A call is a Job (core/linalg_job.h): stacks of matrices with any strides come in, dense results leave,
+# and one function handles one matrix of the batch. Every matrix is handled by one thread, so bits do not depend on how many there
+# are; the matrices of a batch are shared out among them. On CUDA the same Job goes to cysrc/cuda/linalg.pyx. Kernels are in linalg_solve.pxi and linalg_spectral.pxi; what is composed of
 # them, and their derivatives, is Python: tensorrt_lite/linalg.
 from libc.limits cimport INT_MAX
 from libc.math cimport hypot, log
 from tensorrt_lite._C.core.blas cimport blas_load, blas_begin, blas_end
 from tensorrt_lite._C.core.blas import library as blas_library
 
-cdef extern from "lapack.h" nogil:
+cdef extern from "linalg_job.h" nogil:
     ctypedef struct trt_stack:
         const char* data
         int64_t rows, cols, rs, cs
         int batch_dims
         int64_t sizes[64]
         int64_t strides[64]
+    enum:
+        LU "TRT_LU"
+        LU_SOLVE "TRT_LU_SOLVE"
+        PERMUTATION "TRT_PERMUTATION"
+        SOLVE "TRT_SOLVE"
+        INVERSE "TRT_INVERSE"
+        DETERMINANT "TRT_DETERMINANT"
+        CHOLESKY "TRT_CHOLESKY"
+        CHOLESKY_SOLVE "TRT_CHOLESKY_SOLVE"
+        CHOLESKY_INVERSE "TRT_CHOLESKY_INVERSE"
+        TRIANGULAR "TRT_TRIANGULAR"
+        LDL "TRT_LDL"
+        LDL_SOLVE "TRT_LDL_SOLVE"
+        QR "TRT_QR"
+        GEQRF "TRT_GEQRF"
+        HOUSEHOLDER "TRT_HOUSEHOLDER"
+        ORMQR "TRT_ORMQR"
+        EIGH "TRT_EIGH"
+        EIG "TRT_EIG"
+        SVD "TRT_SVD"
+        LEAST_SQUARES "TRT_LEAST_SQUARES"
+    ctypedef struct Job "trt_linalg_job":
+        int t, size, m, n, k, flag
+        char uplo, trans, side, diag
+        int lwork, liwork
+        double tolerance
+        int64_t count, scratch
+        int64_t part[6]
+        int (*one)(Job* w, int64_t i, char* scratch) noexcept nogil
+        int* info
+        trt_stack a, b, c
+        char* out[4]
+        int64_t step[4]
+
+cdef extern from "lapack.h" nogil:
     enum:
         GELS
         GELSY
@@ -65,22 +100,16 @@ cdef enum:
     NO_MEMORY = -1002
     BLOCK = 64                   # columns that LAPACK treats at a time, at most: sizes its workspaces
 
-cdef struct Job:
-    int t                        # LAPACK's type: 0 float, 1 double, 2 complex float, 3 complex double
-    int size                     # bytes of an element
-    int m, n, k
-    int flag                     # the operator's own
-    char uplo, trans, side, diag
-    int lwork, liwork
-    double tolerance
-    int64_t count                # matrices
-    int64_t scratch              # bytes that one thread needs
-    int64_t part[6]              # where its parts begin
-    int (*one)(Job* w, int64_t i, char* scratch) noexcept nogil
-    int* info                    # what `one` returned, per matrix
-    trt_stack a, b, c            # inputs
-    char* out[4]                 # dense results
-    int64_t step[4]              # bytes between one matrix's and the next's
+ctypedef int (*one_matrix)(Job* w, int64_t i, char* scratch) noexcept nogil
+# Runs a Job on CUDA, set by cysrc/cuda/linalg.pyx.
+ctypedef int (*device_routine_t)(Job* w, int routine, TensorBase info, TensorBase a, TensorBase b, TensorBase c) except -1
+
+cdef device_routine_t device_routine = NULL
+
+
+def _set_device_routine(size_t function):
+    global device_routine
+    device_routine = <device_routine_t>function
 
 include "kernels/linalg_solve.pxi"
 include "kernels/linalg_spectral.pxi"
@@ -112,15 +141,18 @@ cdef void run_items(void* context, int64_t begin, int64_t end) noexcept nogil:
     free(scratch)
 
 
-cdef int run(Job* w, TensorBase info, double work, TensorBase a, TensorBase b=None, TensorBase c=None) except -1:
-    """Handle all matrices; a, b, c own the memory of the inputs, work is the multiplications of one matrix."""
+cdef int run(Job* w, int routine, one_matrix one, TensorBase info, double work, TensorBase a, TensorBase b=None, TensorBase c=None) except -1:
+    """Handle all matrices, each by `one`; a, b, c own the memory of the inputs, work is the multiplications of one matrix."""
     cdef trt_block* held[3]
     cdef int j, n = 0
     cdef int64_t grain = <int64_t>(THREAD_WORK / (work + 1)) + 1
     if w.count == 0:
         return 0
-    load_lapack()
     w.info = <int*>data_of(info)
+    if info.device_type == DEV_CUDA:
+        return device_routine(w, routine, info, a, b, c)
+    load_lapack()
+    w.one = one
     # another Python thread may resize an input while the GIL is released
     for t in (a, b, c):
         if t is not None:
@@ -242,10 +274,10 @@ cdef TensorBase result_of(Job* w, int j, TensorBase like, int code, int batch_di
         contiguous_strides(batch_dims + 2, sizes, strides)
         strides[batch_dims] = 1
         strides[batch_dims + 1] = rows if rows > 1 else 1
-        r = empty_strided_tensor(batch_dims + 2, sizes, strides, code, like.device_type)
+        r = empty_strided_tensor(batch_dims + 2, sizes, strides, code, place_of(like))
         step = rows * cols
     else:
-        r = empty_tensor(batch_dims + item_dims, sizes, code, like.device_type)
+        r = empty_tensor(batch_dims + item_dims, sizes, code, place_of(like))
         step = rows if item_dims else 1
     if like.device_type != DEV_META:
         w.out[j] = data_of(r)
@@ -255,7 +287,7 @@ cdef TensorBase result_of(Job* w, int j, TensorBase like, int code, int batch_di
 
 cdef TensorBase info_of(Job* w, TensorBase like, int batch_dims, const int64_t* batch):
     w.count = batch_count(batch_dims, batch)
-    return empty_tensor(batch_dims, batch, I32, like.device_type)
+    return empty_tensor(batch_dims, batch, I32, place_of(like))
 
 
 cdef inline char* result_item(Job* w, int j, int64_t i) noexcept nogil:
@@ -389,11 +421,12 @@ cdef tuple _failures = (
 
 
 cdef int raise_info(str name, int failure, TensorBase info) except -1:
-    """LinAlgError when any matrix of the batch failed."""
+    """LinAlgError when any matrix of the batch failed. Of a device's results it waits for the codes."""
     cdef int64_t i
     cdef int code
     if info.device_type == DEV_META:
         return 0
+    info = <TensorBase?>info.cpu()
     for i in range(info.numel):
         code = (<int*>data_of(info))[i]
         if code == 0:

@@ -8,8 +8,8 @@ cdef int lu_one(Job* w, int64_t i, char* scratch) noexcept nogil:
     return trt_getrf(w.t, w.m, w.n, lu, <int*>result_item(w, 1, i))
 
 
-cdef tuple factored(str name, TensorBase A):
-    """(LU, pivots, info)."""
+cdef tuple factored(str name, TensorBase A, bint pivot):
+    """(LU, pivots, info); flag: without pivots."""
     cdef Job w
     cdef int d = A.ndim - 2
     check_matrix(name, A)
@@ -19,20 +19,20 @@ cdef tuple factored(str name, TensorBase A):
     info = info_of(&w, A, d, A.sizes)
     if A.device_type != DEV_META:
         stack_of(&w.a, A, 2, d, A.sizes)
-        w.one = lu_one
-        run(&w, info, <double>w.m * w.n * min(w.m, w.n), A)
+        w.flag = not pivot
+        run(&w, LU, lu_one, info, <double>w.m * w.n * min(w.m, w.n), A)
     return (lu, pivots, info)
 
 
-cdef int refuse_without_pivots(str name, bint pivot) except -1:
-    if not pivot:
+cdef int refuse_without_pivots(str name, TensorBase A, bint pivot) except -1:
+    if not pivot and A.device_type == DEV_CPU:
         raise RuntimeError(f"{name}: LU without pivoting is not implemented on the CPU")
     return 0
 
 
 cdef object linalg_lu_factor_ex_cpu(TensorBase A, bint pivot, bint check_errors, object out, int mode):
-    refuse_without_pivots("linalg.lu_factor", pivot)
-    r = factored("linalg.lu_factor_ex", A)
+    refuse_without_pivots("linalg.lu_factor", A, pivot)
+    r = factored("linalg.lu_factor_ex", A, pivot)
     if check_errors:
         raise_info("linalg.lu_factor_ex", FAIL_LU, <TensorBase>r[2])
     return place_all("linalg_lu_factor_ex", r, out, mode)
@@ -71,7 +71,7 @@ cdef TensorBase solution_of(Job* w, TensorBase like, bint left, bint vector, int
     memcpy(sizes, batch, batch_dims * sizeof(int64_t))
     sizes[batch_dims] = w.k
     sizes[batch_dims + 1] = w.n
-    r = empty_tensor(batch_dims + 2, sizes, like.dtype, like.device_type)
+    r = empty_tensor(batch_dims + 2, sizes, like.dtype, place_of(like))
     if like.device_type != DEV_META:
         w.out[0] = data_of(r)
         w.step[0] = <int64_t>w.n * w.k * w.size
@@ -113,9 +113,9 @@ cdef TensorBase linalg_lu_solve_cpu(TensorBase LU, TensorBase pivots, TensorBase
         w.trans = b"T" if not left and not adjoint else b"C" if left and adjoint else b"N"
         reserve(&w, 0, <int64_t>w.n * 4)
         reserve(&w, 1, <int64_t>w.n * w.n * w.size)
-        w.one = lu_solve_one
-        run(&w, info, <double>w.n * w.n * w.k, LU, B, pivots)
-        raise_info("linalg.lu_solve", FAIL_LU, info)
+        run(&w, LU_SOLVE, lu_solve_one, info, <double>w.n * w.n * w.k, LU, B, pivots)
+        if LU.device_type == DEV_CPU:  # a device does not wait for the codes: wrong pivots make NaN
+            raise_info("linalg.lu_solve", FAIL_LU, info)
     return place("linalg_lu_solve", r, out, mode)
 
 
@@ -156,9 +156,9 @@ cdef TensorBase _lu_permutation_cpu(TensorBase pivots, int64_t rows):
     r = result_of(&w, 0, pivots, I64, d, pivots.sizes, 1, rows, 0)
     if pivots.device_type != DEV_META:
         stack_of(&w.c, pivots, 1, d, pivots.sizes)
-        w.one = permutation_one
-        run(&w, info, w.m, pivots)
-        raise_info("torch.lu_unpack", FAIL_LU, info)
+        run(&w, PERMUTATION, permutation_one, info, w.m, pivots)
+        if pivots.device_type == DEV_CPU:
+            raise_info("torch.lu_unpack", FAIL_LU, info)
     return r
 
 
@@ -211,8 +211,7 @@ cdef object _linalg_solve_ex_cpu(TensorBase A, TensorBase B, bint left, bint che
         if not left:
             transpose_stack(&w.b)
         w.trans = b"N" if left else b"T"
-        w.one = solve_one
-        run(&w, info, <double>w.n * w.n * (w.n + w.k), A, B)
+        run(&w, SOLVE, solve_one, info, <double>w.n * w.n * (w.n + w.k), A, B)
         if check_errors:
             raise_info("torch.linalg.solve_ex", FAIL_SOLVE, info)
     return (r, lu, pivots, info)
@@ -253,8 +252,7 @@ cdef object linalg_inv_ex_cpu(TensorBase A, bint check_errors, object out, int m
         w.lwork = workspace(w.n)
         reserve(&w, 0, <int64_t>w.lwork * w.size)
         reserve(&w, 1, <int64_t>w.n * 4)
-        w.one = inverse_one
-        run(&w, info, 2.0 * w.n * w.n * w.n, A)
+        run(&w, INVERSE, inverse_one, info, 2.0 * w.n * w.n * w.n, A)
         if check_errors:
             raise_info("linalg.inv_ex", FAIL_INVERSE, info)
     return place_all("linalg_inv_ex", (r, info), out, mode)
@@ -322,8 +320,7 @@ cdef tuple determinants(str name, TensorBase A, bint logarithm):
     if A.device_type != DEV_META:
         stack_of(&w.a, A, 2, d, A.sizes)
         w.flag = logarithm
-        w.one = det_one
-        run(&w, info, <double>w.n * w.n * w.n, A)
+        run(&w, DETERMINANT, det_one, info, <double>w.n * w.n * w.n, A)
     return (r, log_of, lu, pivots)
 
 
@@ -381,8 +378,7 @@ cdef object linalg_cholesky_ex_cpu(TensorBase self, bint upper, bint check_error
     if self.device_type != DEV_META:
         stack_of(&w.a, self, 2, d, self.sizes)
         w.uplo = b"U" if upper else b"L"
-        w.one = cholesky_one
-        run(&w, info, <double>w.n * w.n * w.n / 3, self)
+        run(&w, CHOLESKY, cholesky_one, info, <double>w.n * w.n * w.n / 3, self)
         if check_errors:
             raise_info("torch.linalg.cholesky_ex", FAIL_CHOLESKY, info)
     return place_all("linalg_cholesky_ex", (r, info), out, mode)
@@ -431,8 +427,7 @@ cdef TensorBase cholesky_solve_cpu(TensorBase self, TensorBase input2, bint uppe
         stack_of(&w.b, self, 2, n, sizes)
         w.uplo = b"U" if upper else b"L"
         w.scratch = <int64_t>w.n * w.n * w.size + 1
-        w.one = cholesky_solve_one
-        run(&w, info, <double>w.n * w.n * w.k, input2, self)
+        run(&w, CHOLESKY_SOLVE, cholesky_solve_one, info, <double>w.n * w.n * w.k, input2, self)
     return place("cholesky_solve", r, out, mode, False)
 
 
@@ -473,8 +468,7 @@ cdef TensorBase cholesky_inverse_cpu(TensorBase self, bint upper, TensorBase out
     if self.device_type != DEV_META:
         stack_of(&w.a, self, 2, d, self.sizes)
         w.uplo = b"U" if upper else b"L"
-        w.one = cholesky_inverse_one
-        run(&w, info, <double>w.n * w.n * w.n, self)
+        run(&w, CHOLESKY_INVERSE, cholesky_inverse_one, info, <double>w.n * w.n * w.n, self)
         raise_info("cholesky_inverse", FAIL_INVERSE, info)
     return place("cholesky_inverse", r, out, mode, False)
 
@@ -520,8 +514,7 @@ cdef TensorBase linalg_solve_triangular_cpu(TensorBase self, TensorBase B, bint 
             w.uplo = b"L" if upper else b"U"
             w.trans = b"T"
         w.scratch = <int64_t>w.n * w.n * w.size
-        w.one = triangular_one
-        run(&w, info, <double>w.n * w.m * w.k, self, B)
+        run(&w, TRIANGULAR, triangular_one, info, <double>w.n * w.m * w.k, self, B)
     return place("linalg_solve_triangular", r, out, mode)
 
 
@@ -547,8 +540,7 @@ cdef tuple ldl_factored(TensorBase self, bint hermitian):
         w.flag = hermitian
         w.lwork = workspace(w.n)
         w.scratch = <int64_t>w.lwork * w.size
-        w.one = ldl_one
-        run(&w, info, <double>w.n * w.n * w.n / 3, self)
+        run(&w, LDL, ldl_one, info, <double>w.n * w.n * w.n / 3, self)
     return (ld, pivots, info)
 
 
@@ -611,7 +603,7 @@ cdef TensorBase linalg_ldl_solve_cpu(TensorBase LD, TensorBase pivots, TensorBas
         w.flag = hermitian
         reserve(&w, 0, <int64_t>w.n * 4)
         reserve(&w, 1, <int64_t>w.n * w.n * w.size)
-        w.one = ldl_solve_one
-        run(&w, info, <double>w.n * w.n * w.k, LD, B, pivots)
-        raise_info("torch.linalg.ldl_solve", FAIL_LDL, info)
+        run(&w, LDL_SOLVE, ldl_solve_one, info, <double>w.n * w.n * w.k, LD, B, pivots)
+        if LD.device_type == DEV_CPU:
+            raise_info("torch.linalg.ldl_solve", FAIL_LDL, info)
     return place("linalg_ldl_solve", r, out, mode)

@@ -48,7 +48,7 @@ cdef object _linalg_qr_cpu(TensorBase A, object kind):
     r = result_of(&w, 1, A, A.dtype, d, A.sizes, 2, w.k, w.n)
     if kind == "r":
         columns = 0
-        q = empty_tensor(1, &columns, A.dtype, A.device_type)
+        q = empty_tensor(1, &columns, A.dtype, place_of(A))
     else:
         q = result_of(&w, 0, A, A.dtype, d, A.sizes, 2, w.m, w.k)
     if A.device_type != DEV_META:
@@ -62,8 +62,7 @@ cdef object _linalg_qr_cpu(TensorBase A, object kind):
         reserve(&w, 0, <int64_t>w.m * w.n * w.size)
         reserve(&w, 1, <int64_t>min(w.m, w.n) * w.size)
         reserve(&w, 2, <int64_t>w.lwork * w.size)
-        w.one = qr_one
-        run(&w, info, 2.0 * w.m * columns * min(w.m, w.n), A)
+        run(&w, QR, qr_one, info, 2.0 * w.m * columns * min(w.m, w.n), A)
     return (q, r)
 
 
@@ -88,8 +87,7 @@ cdef object geqrf_cpu(TensorBase self, object out, int mode):
         stack_of(&w.a, self, 2, d, self.sizes)
         w.lwork = workspace(w.n)
         w.scratch = <int64_t>w.lwork * w.size
-        w.one = geqrf_one
-        run(&w, info, 2.0 * w.m * w.n * min(w.m, w.n), self)
+        run(&w, GEQRF, geqrf_one, info, 2.0 * w.m * w.n * min(w.m, w.n), self)
     return place_all("geqrf", (a, tau), out, mode, False)
 
 
@@ -127,8 +125,7 @@ cdef TensorBase linalg_householder_product_cpu(TensorBase input, TensorBase tau,
         w.lwork = workspace(w.n)
         reserve(&w, 0, <int64_t>w.lwork * w.size)
         reserve(&w, 1, <int64_t>w.k * w.size)
-        w.one = householder_one
-        run(&w, info, 2.0 * w.m * w.n * w.k, input, tau)
+        run(&w, HOUSEHOLDER, householder_one, info, 2.0 * w.m * w.n * w.k, input, tau)
     return place("linalg_householder_product", r, out, mode, False)
 
 
@@ -183,8 +180,7 @@ cdef TensorBase ormqr_cpu(TensorBase self, TensorBase input2, TensorBase input3,
         reserve(&w, 0, <int64_t>w.lwork * w.size)
         reserve(&w, 1, <int64_t>w.k * w.size)
         reserve(&w, 2, input3.sizes[side] * w.k * w.size)
-        w.one = ormqr_one
-        run(&w, info, 2.0 * w.m * w.n * w.k, self, input2, input3)
+        run(&w, ORMQR, ormqr_one, info, 2.0 * w.m * w.n * w.k, self, input2, input3)
     return place("ormqr", r, out, mode)
 
 
@@ -212,7 +208,7 @@ cdef object _linalg_eigh_cpu(TensorBase A, object UPLO, bint compute_v):
     n = w.n
     info = info_of(&w, A, d, A.sizes)
     values = result_of(&w, 0, A, to_real(A.dtype), d, A.sizes, 1, n, 0)
-    vectors = result_of(&w, 1, A, A.dtype, d, A.sizes, 2, n, n) if compute_v else empty_tensor(1, &nothing, A.dtype, A.device_type)
+    vectors = result_of(&w, 1, A, A.dtype, d, A.sizes, 2, n, n) if compute_v else empty_tensor(1, &nothing, A.dtype, place_of(A))
     if A.device_type != DEV_META and n:
         stack_of(&w.a, A, 2, d, A.sizes)
         w.flag = compute_v
@@ -225,8 +221,7 @@ cdef object _linalg_eigh_cpu(TensorBase A, object UPLO, bint compute_v):
         reserve(&w, 1, <int64_t>w.k * w.size if w.t >= 2 else 0)
         reserve(&w, 2, <int64_t>w.liwork * 4)
         reserve(&w, 3, n * n * w.size if not compute_v else 0)
-        w.one = eigh_one
-        run(&w, info, 4.0 * n * n * n, A)
+        run(&w, EIGH, eigh_one, info, 4.0 * n * n * n, A)
         raise_info("linalg.eigh" if compute_v else "linalg.eigvalsh", FAIL_EIGEN, info)
     return (values, vectors)
 
@@ -291,22 +286,23 @@ cdef object _linalg_eig_cpu(TensorBase A, bint compute_v):
     n = w.n
     info = info_of(&w, A, d, A.sizes)
     values = result_of(&w, 0, A, code, d, A.sizes, 1, n, 0)
-    vectors = result_of(&w, 1, A, code, d, A.sizes, 2, n, n) if compute_v else empty_tensor(1, &nothing, code, A.device_type)
+    vectors = result_of(&w, 1, A, code, d, A.sizes, 2, n, n) if compute_v else empty_tensor(1, &nothing, code, place_of(A))
     if A.device_type != DEV_META and n and w.count:
-        load_lapack()
         stack_of(&w.a, A, 2, d, A.sizes)
         w.flag = compute_v
-        with nogil:
-            blas_begin(1)
-            trt_geev(w.t, b"V" if w.flag else b"N", w.n, NULL, NULL, NULL, size, -1, real_size)
-            blas_end()
-        w.lwork = trt_work_size(w.t, size)
+        if A.device_type == DEV_CPU:
+            load_lapack()
+            with nogil:
+                blas_begin(1)
+                trt_geev(w.t, b"V" if w.flag else b"N", w.n, NULL, NULL, NULL, size, -1, real_size)
+                blas_end()
+            w.lwork = trt_work_size(w.t, size)
         reserve(&w, 0, n * n * w.size)
         reserve(&w, 1, <int64_t>w.lwork * w.size)
         reserve(&w, 2, 2 * n * w.size)
         reserve(&w, 3, n * n * w.size if w.t < 2 else 0)
-        w.one = eig_one
-        run(&w, info, 10.0 * n * n * n, A)
+        run(&w, EIG, eig_one, info, 10.0 * n * n * n, A)
+        info = <TensorBase?>info.cpu()
         for i in range(w.count):
             if (<int*>data_of(info))[i] == NOT_FINITE:
                 raise RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.")
@@ -357,39 +353,42 @@ cdef object _linalg_svd_cpu(TensorBase self, bint full_matrices, bint values_onl
         # nothing to decompose: any orthogonal matrix will do
         for factor in (u, vh):
             if (<TensorBase>factor).numel:
-                factor.copy_(_ops.eye(factor.size(-1), dtype=dtype_of(self.dtype)))
+                factor.copy_(_ops.eye(factor.size(-1), dtype=dtype_of(self.dtype), device=self.device))
         return (u, s, vh)
-    load_lapack()
     stack_of(&w.a, self, 2, d, self.sizes)
     w.flag = 0 if values_only else 2 if full_matrices else 1
-    with nogil:
-        blas_begin(1)
-        trt_gesdd(w.t, b"N" if w.flag == 0 else b"A" if w.flag == 2 else b"S", w.m, w.n, NULL, NULL, NULL, NULL, <int>(n if w.flag == 2 else k), size, -1, NULL, NULL)
-        blas_end()
-    w.lwork = trt_work_size(w.t, size)
+    if self.device_type == DEV_CPU:
+        load_lapack()
+        with nogil:
+            blas_begin(1)
+            trt_gesdd(w.t, b"N" if w.flag == 0 else b"A" if w.flag == 2 else b"S", w.m, w.n, NULL, NULL, NULL, NULL, <int>(n if w.flag == 2 else k), size, -1, NULL, NULL)
+            blas_end()
+        w.lwork = trt_work_size(w.t, size)
     reserve(&w, 0, m * n * w.size)
     reserve(&w, 1, <int64_t>w.lwork * w.size)
     reserve(&w, 2, (7 * k if values_only else k * max(5 * k + 7, 2 * max(m, n) + 2 * k + 1)) * w.size if w.t >= 2 else 0)
     reserve(&w, 3, 8 * k * 4)
-    w.one = svd_one
-    run(&w, info, 8.0 * m * n * k, self)
+    run(&w, SVD, svd_one, info, 8.0 * m * n * k, self)
     raise_info("linalg.svd", FAIL_SVD, info)
     return (u, s, vh)
 
 
-cdef int refuse_driver(object driver) except -1:
-    if driver is not None:
+cdef int check_driver(TensorBase A, object driver) except -1:
+    """A name that a device accepts does not choose there: it has one method."""
+    if driver is not None and A.device_type != DEV_CUDA:
         raise RuntimeError("linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend.")
+    if driver not in (None, "gesvd", "gesvdj", "gesvda"):
+        raise RuntimeError(f"linalg.svd: unknown svd driver {driver}, please check the documentation")
     return 0
 
 
 cdef object linalg_svd_cpu(TensorBase A, bint full_matrices, object driver, object out, int mode):
-    refuse_driver(driver)
+    check_driver(A, driver)
     return place_all("linalg_svd", op__linalg_svd(A, full_matrices, False), out, mode)
 
 
 cdef TensorBase linalg_svdvals_cpu(TensorBase A, object driver, TensorBase out, int mode):
-    refuse_driver(driver)
+    check_driver(A, driver)
     return place("linalg_svdvals", <TensorBase>op__linalg_svd(A, False, not vectors_needed(A))[1], out, mode)
 
 
@@ -446,27 +445,30 @@ cdef object _linalg_lstsq_cpu(TensorBase self, TensorBase b, double rcond, objec
         for r in (x, rank, s):
             r.zero_()
         return (x, rank, s)
-    load_lapack()
     stack_of(&w.a, self, 2, batch_dims, sizes)
     stack_of(&w.b, b, 2, batch_dims, sizes)
     w.flag = GELS if driver == "gels" else GELSY if driver == "gelsy" else GELSD if driver == "gelsd" else GELSS
     w.tolerance = rcond
     needed[0] = 0
     real_needed[0] = 0
-    with nogil:
-        blas_begin(1)
-        trt_least_squares(w.t, w.flag, w.m, w.n, w.k, NULL, NULL, NULL, NULL, w.tolerance, needed + 1, size, -1, real_needed, needed)
-        blas_end()
-    w.lwork = trt_work_size(w.t, size)
-    # gelsy and gelss of complex matrices say in their documentation how many real numbers they need, gelsd answers
-    w.liwork = max(trt_work_size(w.t & 1, real_needed) if w.flag == GELSD else 0, <int>max(2 * n, 5 * min(m, n)))
+    if self.device_type == DEV_CPU:
+        load_lapack()
+        with nogil:
+            blas_begin(1)
+            trt_least_squares(w.t, w.flag, w.m, w.n, w.k, NULL, NULL, NULL, NULL, w.tolerance, needed + 1, size, -1, real_needed, needed)
+            blas_end()
+        w.lwork = trt_work_size(w.t, size)
+        # gelsy and gelss of complex matrices say in their documentation how many real numbers they need, gelsd answers
+        w.liwork = max(trt_work_size(w.t & 1, real_needed) if w.flag == GELSD else 0, <int>max(2 * n, 5 * min(m, n)))
+    else:  # the solution of full rank alone
+        rank.fill_(min(m, n))
+        s.zero_()
     reserve(&w, 0, m * n * w.size)
     reserve(&w, 1, max(m, n) * k * w.size)
     reserve(&w, 2, <int64_t>w.lwork * w.size)
     reserve(&w, 3, <int64_t>w.liwork * w.size if w.t >= 2 else 0)
     reserve(&w, 4, n * 4)
     reserve(&w, 5, <int64_t>needed[0] * 4)
-    w.one = least_squares_one
-    run(&w, info, 4.0 * m * n * max(min(m, n), k), self, b)
+    run(&w, LEAST_SQUARES, least_squares_one, info, 4.0 * m * n * max(min(m, n), k), self, b)
     raise_info("torch.linalg.lstsq", FAIL_LEAST_SQUARES, info)
     return (x, rank, s)

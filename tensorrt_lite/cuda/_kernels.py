@@ -11,6 +11,7 @@ _FAMILIES: tuple[str, ...] = (
     "attention",
     "conv",
     "indexing",
+    "linalg",
     "matmul",
     "norm",
     "optim",
