@@ -62,9 +62,9 @@ globals().update(_ops.FUNCTIONS)
 
 # Packages that are imported when they are first used: `import tensorrt_lite` stays within 50 ms.
 _LAZY = {
-    "nn", "optim", "utils", "autograd", "cuda", "backend", "backends", "testing", "bench", "random", "serialization", "linalg", "cpu",
+    "nn", "optim", "utils", "autograd", "cuda", "backend", "backends", "testing", "bench", "random", "serialization", "linalg", "cpu", "library",
 }  # fmt: skip
-_PLANNED = {"library", "special", "fft", "func", "amp", "jit", "fx", "distributed", "profiler", "export", "compile", "sparse", "vmap"}
+_PLANNED = {"special", "fft", "func", "amp", "jit", "fx", "distributed", "profiler", "export", "compile", "sparse", "vmap"}
 _LAZY_NAMES = {
     "save": "serialization", "load": "serialization", "no_grad": "autograd.grad_mode", "enable_grad": "autograd.grad_mode",
     "set_grad_enabled": "autograd.grad_mode", "inference_mode": "autograd.grad_mode", "set_printoptions": "_tensor_str", "get_printoptions": "_tensor_str", "printoptions": "_tensor_str", "manual_seed": "random",
@@ -74,7 +74,7 @@ _LAZY_NAMES = {
         "is_deterministic_algorithms_warn_only_enabled", "get_deterministic_debug_mode", "set_deterministic_debug_mode", "get_float32_matmul_precision",
         "set_float32_matmul_precision", "_build_info",
     ), "_config"),
-    "finfo": "_info", "iinfo": "_info", "from_dlpack": "_dlpack", "to_dlpack": "_dlpack",
+    "finfo": "_info", "iinfo": "_info", "from_dlpack": "_dlpack", "to_dlpack": "_dlpack", "ops": "library",
 }  # fmt: skip
 
 

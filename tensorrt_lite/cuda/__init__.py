@@ -22,13 +22,14 @@ _LAZY = {
         "memory_stats_as_nested_dict", "memory_summary", "reset_accumulated_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached",
         "reset_peak_memory_stats", "set_per_process_memory_fraction",
     ), "memory"),
+    **dict.fromkeys(("compile_source", "CompiledSource", "Kernel"), "modules"),
     **dict.fromkeys(("CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing", "make_graphed_callables"), "graphs"),
     **dict.fromkeys((
         "get_rng_state", "get_rng_state_all", "set_rng_state", "set_rng_state_all", "manual_seed", "manual_seed_all", "seed", "seed_all", "initial_seed",
         "default_generators",
     ), "random"),
 }  # fmt: skip
-_SUBMODULES = {"streams", "memory", "graphs", "random"}
+_SUBMODULES = {"streams", "memory", "graphs", "random", "modules"}
 
 
 def __getattr__(name: str) -> Any:

@@ -73,18 +73,22 @@ def _headers_digest() -> bytes:
     return digest.digest()
 
 
-def compile_unit(source: str, device: int) -> bytes:
-    """The loadable image of a unit of CUDA C++ for a device. RuntimeError with the compiler's output when it is refused."""
+def compile_unit(source: str, device: int, include: tuple[Path, ...] = ()) -> bytes:
+    """The loadable image of a unit of CUDA C++ for a device. RuntimeError with the compiler's output when it is refused.
+
+    include: folders for its headers besides the library's; what lies in them counts as part of the source.
+    """
     if is_emulated():
-        path = _emulator().compile_module(source, cache_folder(), [HEADERS])
+        path = _emulator().compile_module(source, cache_folder(), [*include, HEADERS])
         return Path(path).read_bytes()
     arch = architecture(device)
     label, compile_ = _device_compiler()
-    key = hashlib.sha256(b"\0".join([source.encode(), _headers_digest(), arch.encode(), label.encode()])).hexdigest()[:32]
+    own = [file.read_bytes() for folder in include for file in sorted(folder.glob("*")) if file.suffix in (".h", ".hpp", ".cuh")]
+    key = hashlib.sha256(b"\0".join([source.encode(), _headers_digest(), arch.encode(), label.encode(), *own])).hexdigest()[:32]
     kept = cache_folder() / f"{key}.cubin"
     if kept.exists():
         return kept.read_bytes()
-    image = compile_(source, arch)
+    image = compile_(source, arch, [*include, HEADERS])
     with tempfile.NamedTemporaryFile(dir=kept.parent, delete=False) as file:
         file.write(image)
     os.replace(file.name, kept)
@@ -92,7 +96,7 @@ def compile_unit(source: str, device: int) -> bytes:
 
 
 @functools.cache
-def _device_compiler() -> tuple[str, Callable[[str, str], bytes]]:
+def _device_compiler() -> tuple[str, Callable[[str, str, list[Path]], bytes]]:
     nvrtc = _open_nvrtc()
     if nvrtc is not None:
         major, minor = ctypes.c_int(), ctypes.c_int()
@@ -130,7 +134,7 @@ def _toolkit_includes() -> list[str]:
     return found or ([str(home)] if home.exists() else [])
 
 
-def _compile_nvrtc(nvrtc: Any, source: str, arch: str) -> bytes:
+def _compile_nvrtc(nvrtc: Any, source: str, arch: str, include: list[Path]) -> bytes:
     program = ctypes.c_void_p()
 
     def check(status: int) -> None:
@@ -143,7 +147,7 @@ def _compile_nvrtc(nvrtc: Any, source: str, arch: str) -> bytes:
 
     check(nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"unit.cu", 0, None, None))
     try:
-        options = [f"-arch={arch}", "-std=c++17", f"-I{HEADERS}", *(f"-I{folder}" for folder in _toolkit_includes())]
+        options = [f"-arch={arch}", "-std=c++17", *(f"-I{folder}" for folder in include), *(f"-I{folder}" for folder in _toolkit_includes())]
         array = (ctypes.c_char_p * len(options))(*(o.encode() for o in options))
         check(nvrtc.nvrtcCompileProgram(program, len(options), array))
         size = ctypes.c_size_t()
@@ -155,12 +159,12 @@ def _compile_nvrtc(nvrtc: Any, source: str, arch: str) -> bytes:
         nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
 
 
-def _compile_nvcc(nvcc: str, source: str, arch: str) -> bytes:
+def _compile_nvcc(nvcc: str, source: str, arch: str, include: list[Path]) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         unit, image = Path(folder) / "unit.cu", Path(folder) / "unit.cubin"
         unit.write_text(source)
         result = subprocess.run(
-            [nvcc, "-cubin", f"-arch={arch}", "-std=c++17", "-O3", f"-I{HEADERS}", "-o", str(image), str(unit)], capture_output=True, text=True, check=False
+            [nvcc, "-cubin", f"-arch={arch}", "-std=c++17", "-O3", *(f"-I{folder}" for folder in include), "-o", str(image), str(unit)], capture_output=True, text=True, check=False
         )
         if result.returncode:
             raise RuntimeError(f"nvcc refused a kernel:\n{result.stderr}")

@@ -185,3 +185,10 @@ def test_the_schedule_warms_up_and_then_falls_to_its_floor(char_gpt):
 def test_width_must_be_divisible_by_heads(char_gpt):
     with pytest.raises(ValueError, match="width 10 is not divisible by 4 heads"):
         char_gpt.CharGPT(vocabulary=5, context=4, layers=1, width=10, heads=4, dropout=0.0)
+
+
+def test_custom_operator():
+    result = subprocess.run([sys.executable, str(EXAMPLES / "custom_operator.py")], check=True, capture_output=True, text=True)
+    error = float(re.search(r"largest error on cpu: (\S+)", result.stdout)[1])
+    first, last = map(float, re.search(r"loss (\S+) to (\S+)", result.stdout).groups())
+    assert error < 1e-6 and last < 0.1 < first

@@ -16,7 +16,7 @@ EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
 
 def example(name: str) -> ModuleType:
-    for needed in ("tqdm", "matplotlib", "sklearn") if name == "digits" else ("tqdm", "matplotlib"):
+    for needed in {"digits": ("tqdm", "matplotlib", "sklearn"), "char_gpt": ("tqdm", "matplotlib")}.get(name, ()):
         pytest.importorskip(needed)
     spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
@@ -58,3 +58,9 @@ def test_digits_follow_the_cpu():
             optimizer.step()
             losses[device].append(loss.item())
     assert losses["cuda"] == pytest.approx(losses["cpu"], rel=1e-4)
+
+
+def test_custom_operator():
+    custom = example("custom_operator")
+    assert max(custom.largest_error("cpu"), custom.largest_error("cuda")) < 1e-6
+    assert custom.train("cuda", 8) == pytest.approx(custom.train("cpu", 8), rel=1e-4)

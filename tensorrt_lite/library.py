@@ -1,0 +1,626 @@
+"""Operators of one's own: defined by a schema, with kernels per device, a fake kernel for meta tensors and a gradient; PyTorch's `torch.library`.
+
+    @trt.library.custom_op("mine::scale", mutates_args=())
+    def scale(x: trt.Tensor, factor: float) -> trt.Tensor:
+        return x * factor
+
+    @scale.register_kernel("cuda")       # another implementation for one device
+    @scale.register_fake                 # shapes and dtypes, for meta tensors
+    scale.register_autograd(backward, setup_context=setup_context)
+
+A call checks its arguments by the schema and goes to the kernel of its tensors' device; `trt.ops.mine.scale` is the operator by name. Names belong
+to the process: definitions are made once, kernels may be replaced. examples/custom_operator.py has a CUDA kernel of one's own.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import tensorrt_lite as trt
+from tensorrt_lite import _schema
+from tensorrt_lite._schema import Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+__all__ = ["CustomOpDef", "Library", "custom_op", "define", "impl", "infer_schema", "opcheck", "register_autograd", "register_fake", "register_kernel"]
+
+_KEYS = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta", "default": "CompositeExplicitAutograd"}
+_DISPATCH_KEYS = {"CPU", "CUDA", "Meta", "CompositeImplicitAutograd", "CompositeExplicitAutograd", "Autograd", "AutogradCPU", "AutogradCUDA"}
+_operators: dict[str, dict[str, dict[str, Operator]]] = {}  # namespace, name, overload
+
+
+class Operator:
+    """One overload of an operator: callable, checked and dispatched."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._kernels: dict[str, Callable[..., Any]] = {}
+        self._backward: Callable[..., Any] | None = None
+        self._setup: Callable[..., Any] | None = None
+        self._function: Any = None
+        self._opaque = False  # of custom_op: gradients need a formula, results are no views
+        self._disabled: set[str] = set()
+        self.__name__ = self.name().split("::")[1]
+
+    def name(self) -> str:
+        """namespace::name, with the overload behind a point."""
+        return self._schema.name
+
+    def __repr__(self) -> str:
+        name = self.name().replace("::", ".")
+        return f"<Operator {name if '.' in self.name() else name + '.default'}: {self._schema}>"
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        schema = self._schema
+        values = schema.bind(args, kwargs)
+        tensors: list[Any] = []
+        for i in schema.tensors:
+            value = values[i]
+            if isinstance(value, trt.Tensor):
+                tensors.append(value)
+            elif value is not None:
+                tensors.extend(t for t in value if t is not None)
+        key = self._key(tensors)
+        recording = trt.is_grad_enabled()
+        if recording:
+            own = self._kernels.get("Autograd" + key) or self._kernels.get("Autograd")
+            if own is not None:
+                positional, keywords = self._given(values)
+                return own(*positional, **keywords)
+            if any(t.requires_grad for t in tensors) and (self._opaque or self._backward is not None):
+                return self._record(key, values)
+        return self._compute(key, values, recording and self._opaque)
+
+    @staticmethod
+    def _key(tensors: list[Any]) -> str:
+        found = {t.device.type for t in tensors}
+        for device in ("meta", "cuda", "cpu"):
+            if device in found:
+                return _KEYS[device]
+        return "CPU" if not found else found.pop().upper()
+
+    def _given(self, values: list[Any]) -> tuple[list[Any], dict[str, Any]]:
+        count = len(self._schema.positional)
+        return values[:count], {a.name: v for a, v in zip(self._schema.arguments[count:], values[count:])}
+
+    def _kernel(self, key: str) -> Callable[..., Any]:
+        candidates = (key, "CompositeExplicitAutograd", "CompositeImplicitAutograd")
+        if key == "Meta" and self._opaque:
+            candidates = ("Meta",)
+        for candidate in candidates:
+            if candidate in self._kernels and candidate not in self._disabled:
+                return self._kernels[candidate]
+        if key == "Meta":
+            raise RuntimeError(f"There was no fake impl registered for {self.name()}: meta tensors need one. Please use register_fake to add it.")
+        there = ", ".join(sorted(k for k in self._kernels if k not in self._disabled)) or "none"
+        raise NotImplementedError(f"Could not run '{self.name()}' with arguments from the '{key}' backend: no kernel is registered for it. Registered: {there}.")
+
+    def _compute(self, key: str, values: list[Any], stop_recording: bool) -> Any:
+        schema = self._schema
+        kernel = self._kernel(key)
+        args, kwargs = self._given(values)
+        if schema.written and trt.is_grad_enabled():
+            for i in schema.written:
+                for t in _tensors_of(values[i]):
+                    if t.requires_grad and (t.is_leaf or self._opaque):
+                        kind = "leaf Variable" if t.is_leaf else "tensor"
+                        raise RuntimeError(f"{self.name()}: a {kind} that requires grad is being used in an in-place operation, which has no gradient.")
+        if stop_recording:
+            with trt.no_grad():
+                result = kernel(*args, **kwargs)
+        else:
+            result = kernel(*args, **kwargs)
+        if schema.written:
+            from tensorrt_lite.autograd.graph import increment_version
+
+            for i in schema.written:
+                for t in _tensors_of(values[i]):
+                    increment_version(t)
+        return self._checked(result, values)
+
+    def _checked(self, result: Any, values: list[Any]) -> Any:
+        returns = self._schema.returns
+        if not returns:
+            if result is not None:
+                raise RuntimeError(f"{self.name()}: the schema returns nothing, but the kernel returned {type(result).__name__}")
+            return None
+        parts = (result,) if len(returns) == 1 else result
+        if not isinstance(parts, (tuple, list)) or len(parts) != len(returns):
+            found = f"{len(parts)} values" if isinstance(parts, (tuple, list)) else type(parts).__name__
+            raise RuntimeError(f"{self.name()}: expected the kernel to return {len(returns)} values, got {found}. Schema: {self._schema}")
+        for kind, part in zip(returns, parts):
+            if not kind.accepts(part):
+                raise RuntimeError(f"{self.name()}: expected the kernel to return a value of type '{kind}', got {type(part).__name__}. Schema: {self._schema}")
+        if self._opaque:
+            seen = {_address(t) for i in self._schema.tensors for t in _tensors_of(values[i])}
+            for kind, part in zip(returns, parts):
+                for t in _tensors_of(part) if kind.is_tensor else ():
+                    address = _address(t)
+                    if address in seen and address[1]:
+                        raise RuntimeError(
+                            f"{self.name()}: The output of this custom operator (1) must not also be an input to this custom operator and (2) may not alias any "
+                            "inputs to this custom operator or other returns. Return a clone of the tensor, or do not return it."
+                        )
+                    seen.add(address)
+        return tuple(parts) if len(returns) > 1 else result
+
+    def _record(self, key: str, values: list[Any]) -> Any:
+        if self._schema.is_mutable:
+            return self._compute(key, values, True)
+        if self._function is None:
+            self._function = _make_function(self)
+        args, kwargs = self._given(values)
+        flat: list[Any] = []
+        for argument, value in zip(self._schema.positional, args):
+            flat.extend(value) if argument.type.is_tensor and argument.type.is_list and value is not None else flat.append(value)
+        call = _Call(key, args, kwargs)
+        outputs = self._function.apply(*flat, call)
+        return call.nest(outputs if isinstance(outputs, tuple) else (outputs,))
+
+
+class _Call:
+    """What one recorded call passes from its forward to its result: arguments as given, the shape of the outputs."""
+
+    def __init__(self, key: str, args: list[Any], kwargs: dict[str, Any]) -> None:
+        self.key, self.args, self.kwargs = key, args, kwargs
+        self.shape: Any = None
+
+    def flatten(self, result: Any) -> tuple[Any, ...]:
+        parts = result if isinstance(result, tuple) else (result,)
+        self.shape = isinstance(result, tuple), [len(p) if isinstance(p, (list, tuple)) else None for p in parts]
+        return tuple(t for p in parts for t in (p if isinstance(p, (list, tuple)) else (p,)))
+
+    def nest(self, flat: Sequence[Any]) -> Any:
+        many, sizes = self.shape
+        at, parts = 0, []
+        for size in sizes:
+            parts.append(flat[at] if size is None else list(flat[at : at + size]))
+            at += 1 if size is None else size
+        return tuple(parts) if many else parts[0]
+
+
+def _make_function(op: Operator) -> Any:
+    """The autograd.Function of an operator. Its inputs are the positional arguments with lists of tensors spread, and the call."""
+    arguments = op._schema.positional
+
+    def nested(flat: Sequence[Any], call: _Call) -> tuple[Any, ...]:
+        at, result = 0, []
+        for argument, value in zip(arguments, call.args):
+            if argument.type.is_tensor and argument.type.is_list and value is not None:
+                result.append(list(flat[at : at + len(value)]))
+                at += len(value)
+            else:
+                result.append(flat[at])
+                at += 1
+        return tuple(result)
+
+    def forward(ctx: Any, *flat: Any) -> Any:
+        call = flat[-1]
+        ctx._call = call
+        result = op._compute(call.key, [*call.args, *call.kwargs.values()], False)
+        outputs = call.flatten(result)
+        if op._setup is not None:
+            if call.kwargs:
+                op._setup(ctx, tuple(call.args), call.kwargs, result)
+            else:
+                op._setup(ctx, tuple(call.args), result)
+        return outputs if len(outputs) != 1 else outputs[0]
+
+    def backward(ctx: Any, *grads: Any) -> Any:
+        if op._backward is None:
+            raise RuntimeError(f"Trying to backward through {op.name()} but no autograd formula was registered. Please use register_autograd to add one.")
+        call = ctx._call
+        given = call.nest(grads)
+        result = op._backward(ctx, *(given if call.shape[0] else (given,)))
+        result = result if isinstance(result, tuple) else (result,)
+        if len(result) != len(arguments):
+            raise RuntimeError(f"{op.name()}: expected backward to return {len(arguments)} gradients, one for each positional argument, got {len(result)}")
+        flat: list[Any] = []
+        for argument, value, grad in zip(arguments, call.args, result):
+            if argument.type.is_tensor and argument.type.is_list and value is not None:
+                if grad is not None and len(grad) != len(value):
+                    raise RuntimeError(f"{op.name()}: expected {len(value)} gradients of '{argument.name}', got {len(grad)}")
+                flat.extend([None] * len(value) if grad is None else grad)
+            else:
+                flat.append(grad)
+        return (*flat, None)
+
+    made = type(op.__name__, (trt.autograd.Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+    node = made._backward_cls  # type: ignore[attr-defined]
+    needs = node.needs_input_grad
+    # by argument, as the user's functions see them; a list for a list
+    node.needs_input_grad = property(lambda ctx: nested(needs.__get__(ctx), ctx._call))
+    return made
+
+
+def _tensors_of(value: Any) -> list[Any]:
+    return [value] if isinstance(value, trt.Tensor) else [t for t in value if isinstance(t, trt.Tensor)] if isinstance(value, (list, tuple)) else []
+
+
+def _address(t: Any) -> tuple[str, int]:
+    return str(t.device), t.untyped_storage().data_ptr()
+
+
+# ---- by name
+
+
+class _Packet:
+    """The overloads of one name; a call takes the first whose schema the arguments fit."""
+
+    def __init__(self, namespace: str, name: str, overloads: dict[str, Operator]) -> None:
+        self._qualified, self._overloads = f"{namespace}::{name}", overloads
+        self.__name__ = name
+
+    def overloads(self) -> list[str]:
+        """The names of the overloads; "default" is the one without."""
+        return list(self._overloads)
+
+    def __getattr__(self, name: str) -> Operator:
+        if name.startswith("__") or name not in self._overloads:
+            raise AttributeError(f"The underlying op of '{self._qualified}' has no overload name '{name}'")
+        return self._overloads[name]
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if len(self._overloads) == 1:
+            return next(iter(self._overloads.values()))(*args, **kwargs)
+        errors = []
+        for op in self._overloads.values():
+            try:
+                op._schema.bind(args, kwargs)
+            except RuntimeError as error:
+                errors.append(str(error))
+                continue
+            return op(*args, **kwargs)
+        raise RuntimeError(f"{self._qualified}: no overload takes these arguments:\n" + "\n".join(errors))
+
+    def __repr__(self) -> str:
+        return self._qualified.replace("::", ".")
+
+
+class _Namespace:
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __getattr__(self, name: str) -> Any:
+        if self.__name__ == "aten" and not name.startswith("__") and name in trt._ops.FUNCTIONS:
+            return trt._ops.FUNCTIONS[name]
+        overloads = _operators.get(self.__name__, {}).get(name)
+        if not overloads:
+            raise AttributeError(f"'_OpNamespace' '{self.__name__}' object has no attribute '{name}'")
+        return _Packet(self.__name__, name, overloads)
+
+    def __dir__(self) -> list[str]:
+        return sorted(_operators.get(self.__name__, {}))
+
+
+class _Ops:
+    """`trt.ops`: operators as `trt.ops.<namespace>.<name>`; `aten` has the library's own."""
+
+    def __getattr__(self, name: str) -> _Namespace:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _Namespace(name)
+
+
+ops = _Ops()
+
+
+def _split_name(qualname: str) -> tuple[str, str, str]:
+    namespace, separator, rest = qualname.partition("::")
+    name, _, overload = rest.partition(".")
+    if not separator or not namespace or not name:
+        raise ValueError(f"Expected qualname to be of form `{{namespace}}::{{name}}`, got {qualname}.")
+    return namespace, name, overload or "default"
+
+
+def _define(schema: Schema) -> Operator:
+    namespace, name, overload = _split_name(schema.name)
+    overloads = _operators.setdefault(namespace, {}).setdefault(name, {})
+    if overload in overloads or namespace == "aten" and name in trt._ops.FUNCTIONS:
+        raise RuntimeError(f"Tried to register an operator ({schema}) with the same name and overload name multiple times: it is {overloads.get(overload, 'built in')}")
+    op = overloads[overload] = Operator(schema)
+    return op
+
+
+def _find(op: Any) -> Operator:
+    if isinstance(op, CustomOpDef):
+        return op._op
+    if isinstance(op, Operator):
+        return op
+    if isinstance(op, _Packet):
+        return op.default
+    if not isinstance(op, str):
+        raise ValueError(f"Expected an operator or the name of one, got {type(op).__name__}")
+    namespace, name, overload = _split_name(op)
+    try:
+        return _operators[namespace][name][overload]
+    except KeyError:
+        raise RuntimeError(f"operator {op} does not exist") from None
+
+
+# ---- definitions
+
+
+def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any = ()) -> Any:
+    """Define an operator: `define("mine::scale", "(Tensor x, float factor) -> Tensor")`. RuntimeError where the name is taken or the schema not understood.
+
+    tags are accepted and say nothing here.
+    """
+    op = _define(_schema.parse(qualname + schema))
+    if lib is not None:
+        lib._defined.append(op)
+
+
+def impl(qualname: Any, types: str | Sequence[str], func: Callable[..., Any] | None = None, *, lib: Library | None = None) -> Any:
+    """Register the kernel of an operator for devices ("cpu", "cuda", "meta", "default" for all) or dispatch keys ("CPU", "Autograd", ...); a decorator
+    without `func`. A kernel for "Autograd" is called while gradients are recorded, the others without."""
+    keys = [types] if isinstance(types, str) else list(types)
+    for key in keys:
+        if key not in _KEYS and key not in _DISPATCH_KEYS:
+            raise ValueError(f"impl: expected a device of {sorted(_KEYS)} or a dispatch key of {sorted(_DISPATCH_KEYS)}, got {key!r}")
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        op = _find(qualname)
+        for key in keys:
+            key = _KEYS.get(key, key)
+            op._kernels[key] = function
+            if lib is not None:
+                lib._implemented.append((op, key, function))
+        return function
+
+    if func is None:
+        return register
+    register(func)
+    return None
+
+
+class Library:
+    """Definitions or kernels of one namespace: kind "DEF" (the only one that defines it), "FRAGMENT" (defines further operators) or "IMPL" (kernels only).
+
+    dispatch_key: of kernels that do not name one. They last as long as the process, or until `_destroy()`.
+    """
+
+    _defining: set[str] = set()
+
+    def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
+        if kind not in ("DEF", "FRAGMENT", "IMPL"):
+            raise ValueError(f"Unsupported library kind: {kind}")
+        if ns in ("prim", "prims", "aten") and kind == "DEF":
+            raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
+        if kind == "DEF":
+            if ns in self._defining:
+                raise RuntimeError(f"Only a single library of kind DEF can be used to register the namespace {ns}; use FRAGMENT for further definitions.")
+            self._defining.add(ns)
+        self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+        self._defined: list[Operator] = []
+        self._implemented: list[tuple[Operator, str, Any]] = []
+
+    def __repr__(self) -> str:
+        return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
+
+    def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
+        """Define "name(...) -> ..." in this namespace; returns the name."""
+        if self.kind == "IMPL":
+            raise RuntimeError(f"{self!r} is of kind IMPL: it defines no operators")
+        op = _define(_schema.parse(f"{self.ns}::{schema.strip()}"))
+        self._defined.append(op)
+        return schema.strip().partition("(")[0]
+
+    def impl(self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False, allow_override: bool = False) -> None:
+        """Register a kernel; dispatch_key as `impl` takes it, the library's where it is empty, CompositeImplicitAutograd where both are."""
+        if not callable(fn):
+            raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
+        name = op_name if not isinstance(op_name, str) or "::" in op_name else f"{self.ns}::{op_name}"
+        impl(name, dispatch_key or self.dispatch_key or "CompositeImplicitAutograd", fn, lib=self)
+
+    def _destroy(self) -> None:
+        """Take back what was defined and registered."""
+        for op, key, function in self._implemented:
+            if op._kernels.get(key) is function:
+                del op._kernels[key]
+        for op in self._defined:
+            namespace, name, overload = _split_name(op.name())
+            overloads = _operators.get(namespace, {}).get(name, {})
+            overloads.pop(overload, None)
+            if not overloads:
+                _operators.get(namespace, {}).pop(name, None)
+        if self.kind == "DEF":
+            self._defining.discard(self.ns)
+        self._implemented, self._defined = [], []
+
+
+# ---- custom operators
+
+
+def infer_schema(prototype_function: Callable[..., Any], /, *, mutates_args: Any, op_name: str | None = None, tags: Any = ()) -> str:
+    """The schema of an annotated function: "(Tensor x, float s=2.0) -> Tensor". ValueError naming a parameter without a type the schema knows."""
+    return _schema.infer(prototype_function, mutates_args, op_name or "")
+
+
+def custom_op(
+    name: str, fn: Callable[..., Any] | None = None, /, *, mutates_args: str | Iterable[str], device_types: str | Sequence[str] | None = None,
+    schema: str | None = None, tags: Any = None,
+) -> Any:  # fmt: skip
+    """Make an operator of a function with annotated parameters; a decorator where `fn` is not given.
+
+    name: "namespace::name"; mutates_args: the names of the tensors it writes, or "unknown"; device_types: "cpu", "cuda" or several, of the tensors that
+    `fn` takes (all by default); schema: "(Tensor x) -> Tensor" in place of the annotations. Results must be fresh tensors. ValueError for parameters
+    without a type, RuntimeError where the name is taken.
+    """
+
+    def make(function: Callable[..., Any]) -> CustomOpDef:
+        text = schema if schema is not None else _schema.infer(function, mutates_args)
+        parsed = _schema.parse(name + text)
+        if schema is not None:
+            wanted = {a.name for a in parsed.arguments if a.type.written}
+            told = wanted if mutates_args == "unknown" else {mutates_args} if isinstance(mutates_args, str) else set(mutates_args)
+            if told != wanted:
+                raise ValueError(f"Attempted to create a custom op with `mutates_args={mutates_args}` and `schema={schema}`: the schema says that {sorted(wanted)} are written")
+        op = _define(parsed)
+        op._opaque = True
+        return CustomOpDef(op, function, device_types)
+
+    return make if fn is None else make(fn)
+
+
+class CustomOpDef:
+    """The operator that `custom_op` made: callable, and where kernels, the fake kernel and the gradient are registered."""
+
+    def __init__(self, op: Operator, function: Callable[..., Any], device_types: Any) -> None:
+        self._op, self._init_fn = op, function
+        self._opoverload = op
+        functools.update_wrapper(self, function)
+        self.register_kernel(device_types)(function)
+
+    @property
+    def _qualname(self) -> str:
+        return self._op.name()
+
+    def __repr__(self) -> str:
+        return f"<CustomOpDef({self._op.name()})>"
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self._op(*args, **kwargs)
+
+    def register_kernel(self, device_types: str | Sequence[str] | None, fn: Callable[..., Any] | None = None, /) -> Any:
+        """Another implementation for "cpu", "cuda", a list of them or (None) every device; a decorator without `fn`."""
+        return register_kernel(self, device_types, fn)
+
+    def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
+        """What the result looks like: called with meta tensors, returns meta tensors of its shapes and dtypes."""
+        return register_fake(self, fn)
+
+    def register_autograd(self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None) -> None:
+        """The gradient; see `library.register_autograd`."""
+        register_autograd(self, backward, setup_context=setup_context)
+
+    def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> _Restore:
+        """Switch a device's kernel off or on; also a context manager that restores it. Without it the one for all devices is used."""
+        key = _KEYS.get(device_type, device_type)
+        before = key not in self._op._disabled
+        (self._op._disabled.discard if enabled else self._op._disabled.add)(key)
+        return _Restore(self, device_type, before)
+
+
+class _Restore:
+    def __init__(self, op: CustomOpDef, device_type: str, before: bool) -> None:
+        self._arguments = op, device_type, before
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        op, device_type, before = self._arguments
+        op.set_kernel_enabled(device_type, before)
+
+
+def register_kernel(op: Any, device_types: str | Sequence[str] | None, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None) -> Any:
+    """Register an operator's implementation for devices, None for all; a decorator without `func`."""
+    wanted: Any = "default" if device_types is None else [device_types] if isinstance(device_types, str) else list(device_types)
+    for device in wanted if isinstance(wanted, list) else ():
+        if device not in _KEYS:
+            raise ValueError(f"register_kernel: expected devices of {sorted(_KEYS)}, got {device!r}")
+    if func is None:
+        return impl(_find(op), wanted, lib=lib)
+    impl(_find(op), wanted, func, lib=lib)
+    return func
+
+
+def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None, allow_override: bool = True) -> Any:
+    """Register what meta tensors get: a function with the operator's arguments that returns tensors of the result's shapes and dtypes."""
+    if func is None:
+        return lambda function: register_fake(op, function, lib=lib)
+    impl(_find(op), "Meta", func, lib=lib)
+    return func
+
+
+def register_autograd(op: Any, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None, lib: Library | None = None) -> None:
+    """Register an operator's gradient.
+
+    backward(ctx, *grads) returns a gradient (or None) for each positional argument, a list for a list of tensors. setup_context(ctx, inputs, output), with
+    keyword_only_inputs before output where there are such, keeps what backward needs: ctx.save_for_backward and attributes. RuntimeError for
+    operators that write to their arguments. Both are made of differentiable operators where second derivatives are wanted.
+    """
+    found = _find(op)
+    if found._schema.is_mutable:
+        raise RuntimeError(f"Cannot register autograd formula for non-functional operator {found.name()} with schema {found._schema}. Please create a functional operator and register an autograd formula for that.")
+    for argument in found._schema.arguments:
+        if argument.kwarg_only and argument.type.is_tensor:
+            raise NotImplementedError(f"register_autograd with kwarg-only Tensor args: {argument.name} of {found.name()}")
+    found._backward, found._setup = backward, setup_context
+
+
+# ---- checks
+
+
+def opcheck(
+    op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, *, test_utils: str | Sequence[str] = ("test_schema", "test_autograd_registration", "test_faketensor"),
+    raise_exception: bool = True, atol: float | None = None, rtol: float | None = None,
+) -> dict[str, str]:  # fmt: skip
+    """Check that an operator does what it says for these arguments: {test: "SUCCESS" or the error}.
+
+    test_schema: nothing is written but what the schema names. test_autograd_registration: a gradient is registered where an argument requires one, and its
+    backward runs. test_faketensor: the fake kernel's shapes and dtypes are the result's. RuntimeError at the first that fails unless raise_exception is False.
+    """
+    found, kwargs = _find(op), kwargs or {}
+    tests = {"test_schema": _check_schema, "test_autograd_registration": _check_autograd, "test_faketensor": _check_fake}
+    names = [test_utils] if isinstance(test_utils, str) else list(test_utils)
+    results: dict[str, str] = {}
+    for name in names:
+        if name not in tests:
+            raise ValueError(f"opcheck: expected tests of {sorted(tests)}, got {name!r}")
+        try:
+            tests[name](found, args, kwargs)
+            results[name] = "SUCCESS"
+        except Exception as error:  # whatever the operator raised is its test's result
+            if raise_exception:
+                raise RuntimeError(f"opcheck(op, ...): {name} failed with {error} (scroll up for stack trace)") from error
+            results[name] = f"{type(error).__name__}: {error}"
+    return results
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, trt.Tensor):
+        return value.detach().clone().requires_grad_(value.requires_grad)
+    return type(value)(_copied(v) for v in value) if isinstance(value, (list, tuple)) else value
+
+
+def _check_schema(op: Operator, args: Any, kwargs: Any) -> None:
+    values = op._schema.bind(_copied(args), {k: _copied(v) for k, v in kwargs.items()})
+    before = [[t.detach().clone() for t in _tensors_of(v)] for v in values]
+    positional, keywords = op._given(values)
+    with trt.no_grad():
+        op(*positional, **keywords)
+    for i, (value, old) in enumerate(zip(values, before)):
+        for t, was in zip(_tensors_of(value), old):
+            if i not in op._schema.written and not trt.equal(t.detach().nan_to_num(), was.nan_to_num()):
+                raise RuntimeError(f"Argument {op._schema.arguments[i].name} is not defined as mutable but was mutated")
+
+
+def _check_autograd(op: Operator, args: Any, kwargs: Any) -> None:
+    values = op._schema.bind(_copied(args), {k: _copied(v) for k, v in kwargs.items()})
+    if op._schema.is_mutable or not any(t.requires_grad for v in values for t in _tensors_of(v)):
+        return
+    positional, keywords = op._given(values)
+    result = op(*positional, **keywords)
+    outputs = [t for part in (result if isinstance(result, tuple) else (result,)) for t in _tensors_of(part) if t.requires_grad]
+    if not outputs:
+        raise RuntimeError(f"no result of {op.name()} requires a gradient, though an argument does")
+    inputs = [t for v in values for t in _tensors_of(v) if t.requires_grad]
+    trt.autograd.grad(outputs, inputs, [trt.ones_like(t) for t in outputs], allow_unused=True)
+
+
+def _check_fake(op: Operator, args: Any, kwargs: Any) -> None:
+    def meta(value: Any) -> Any:
+        if isinstance(value, trt.Tensor):
+            return value.detach().to("meta")
+        return type(value)(meta(v) for v in value) if isinstance(value, (list, tuple)) else value
+
+    with trt.no_grad():
+        real = op(*_copied(args), **{k: _copied(v) for k, v in kwargs.items()})
+        fake = op(*meta(args), **{k: meta(v) for k, v in kwargs.items()})
+    for r, f in zip(*([t for part in (x if isinstance(x, tuple) else (x,)) for t in _tensors_of(part)] for x in (real, fake)), strict=True):
+        if (r.shape, r.dtype, r.stride()) != (f.shape, f.dtype, f.stride()):
+            raise RuntimeError(f"the fake kernel's result {tuple(f.shape)}, {f.dtype}, strides {f.stride()} differs from the real one {tuple(r.shape)}, {r.dtype}, strides {r.stride()}")
