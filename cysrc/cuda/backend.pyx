@@ -13,7 +13,7 @@ from tensorrt_lite._C.core.storage cimport Storage, DeviceHooks, device_storage,
 from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor, non_overlapping_dense, same_sizes
 from tensorrt_lite._C.core.dispatch cimport attach, tls
 from tensorrt_lite._C.autograd.node cimport NOTE_STREAMS
-from tensorrt_lite._C.cuda.caching cimport Block, cached_allocate, cached_free, cached_record_stream
+from tensorrt_lite._C.cuda.caching cimport Block, MemoryPool, captures, cached_allocate, cached_free, cached_record_stream
 from tensorrt_lite._C.cuda.driver cimport (
     Module, Function, FunctionHandle, StreamHandle, DevicePointer, MAX_DEVICES, enter_device, check_device, device_count_of, launch, copy_to_device, copy_to_host,
     copy_on_device, copy_between, synchronize_stream, host_free, event_create, event_record, event_done, event_destroy, stream_wait)
@@ -28,7 +28,8 @@ cdef extern from *:
     static __thread int trt_cuda_device;
     static __thread void* trt_cuda_streams[64];
     static __thread int trt_cuda_set;              /* the number of this set of streams */
-    static __thread size_t trt_cuda_pool;          /* the private pool of the graph that this thread records */
+    static __thread void* trt_cuda_pool;           /* the MemoryPool that this thread allocates from, NULL: the default one, */
+    static __thread int trt_cuda_pool_device;      /* on this device */
     static __thread int trt_cuda_non_blocking;
     enum { TRT_ANY_DIMS = 16, TRT_STRIDED_DIMS = 8, TRT_MAX_OPERANDS = 7 };
 
@@ -63,6 +64,8 @@ cdef extern from *:
       layout->multiplier[d] = (uint32_t)(((power - size) << 32) / size + 1);
     }
 
+    static long long trt_atomic_add(long long* p, long long change) { return __atomic_add_fetch(p, change, __ATOMIC_SEQ_CST); }
+
     static void trt_read_scalar(const char* p, int dtype, Scalar* s) {
       s->kind = dtype == 0 ? 0 : dtype <= 5 ? 1 : dtype <= 9 ? 2 : 3;
       s->im = 0;
@@ -87,7 +90,8 @@ cdef extern from *:
     int tls_device "trt_cuda_device"
     void** tls_streams "trt_cuda_streams"
     int tls_set "trt_cuda_set"
-    size_t tls_pool "trt_cuda_pool"
+    void* tls_pool "trt_cuda_pool"
+    int tls_pool_device "trt_cuda_pool_device"
     bint tls_non_blocking "trt_cuda_non_blocking"
     enum:
         ANY_DIMS "TRT_ANY_DIMS"
@@ -100,6 +104,7 @@ cdef extern from *:
         unsigned size[8]
         int stride[7][8]
     void any_layout "trt_any_layout"(char* to, int operands, int64_t numel, int ndim, const int* dtype, const int64_t* size, const int64_t (*stride)[64]) noexcept
+    long long atomic_add "trt_atomic_add"(long long* p, long long change) noexcept
     void divisor "trt_divisor"(StridedLayout* layout, int d) noexcept
     void read_scalar "trt_read_scalar"(const char* p, int dtype, Scalar* s) noexcept
     void store_scalar(char* destination, int dtype, const Scalar* value) noexcept
@@ -111,6 +116,7 @@ cdef enum:
     FORM_STRIDED = 1
     FORM_ANY = 2
 
+cdef const char* COPY = b"copy_"
 cdef tuple FORMS = ("contiguous", "strided", "any")
 
 
@@ -271,7 +277,7 @@ cdef object allocate(int64_t nbytes, int index):
     if nbytes == 0:
         return device_storage(block_external(NULL, 0, NULL, NULL), 0, index)
     enter_device(index)
-    block = cached_allocate(index, nbytes, <void*>tls_pool if tls_pool else tls_streams[index])
+    block = cached_allocate(index, nbytes, tls_streams[index], <MemoryPool>tls_pool if tls_pool != NULL and tls_pool_device == index else None)
     b = block_external(<void*><size_t>block.address, block.size, release_block, block)
     return device_storage(b, nbytes, index)
 
@@ -283,11 +289,12 @@ cdef int move(char* to, const char* source, int64_t nbytes, int index) except -1
     return 0
 
 
-def _use_pool(size_t token):
-    """Allocate from a private pool in this thread, 0 for none; returns the one before."""
-    global tls_pool
-    cdef size_t before = tls_pool
-    tls_pool = token
+def _use_pool(MemoryPool pool, int index):
+    """Allocate from a pool on a device in this thread, None for the default one; returns what was in use. Whoever asks keeps the pool."""
+    global tls_pool, tls_pool_device
+    before = (<MemoryPool>tls_pool if tls_pool != NULL else None, tls_pool_device)
+    tls_pool = NULL if pool is None else <void*>pool
+    tls_pool_device = index
     return before
 
 
@@ -300,19 +307,64 @@ def _set_non_blocking(bint on):
 # ---- pinned memory -------------------------------------------------------------------------------------------------
 
 cdef list in_flight = []                # (event, storage): pinned memory that a queued copy still reads or writes
+cdef dict pinned_free = {}              # {bytes: [addresses]} for the next request: locking pages takes long. Sizes are powers of two.
+# current, peak, allocated, freed of: storages, pieces of the driver, and the bytes of each
+cdef int64_t host_figures[4][4]
+cdef int64_t host_calls[2]
+cdef tuple HOST_FIGURES = ("allocation", "segment", "allocated_bytes", "reserved_bytes")
+
+
+cdef void count_host(int what, int64_t change) noexcept:
+    cdef int64_t* f = host_figures[what]
+    f[0] += change
+    f[1] = max(f[0], f[1])
+    f[2 if change > 0 else 3] += abs(change)
 
 
 cdef void release_pinned(trt_block* b) noexcept nogil:
     with gil:
-        free_pinned(b.data)
+        free_pinned(b.data, b.capacity)
 
 
-cdef int free_pinned(void* pointer) noexcept:
-    try:
-        host_free(pointer)
-    except RuntimeError:
-        pass
+cdef int free_pinned(void* pointer, int64_t nbytes) noexcept:
+    pinned_free.setdefault(nbytes, []).append(<size_t>pointer)
+    count_host(0, -1)
+    count_host(2, -nbytes)
     return 0
+
+
+def _empty_host_cache():
+    """Give page-locked memory that nobody uses back to the driver."""
+    collect_copies()
+    for nbytes, addresses in pinned_free.items():
+        for address in addresses:
+            host_free(<void*><size_t>address)
+            host_calls[1] += 1
+            count_host(1, -1)
+            count_host(3, -<int64_t>nbytes)
+    pinned_free.clear()
+
+
+def _host_statistics():
+    cdef int i
+    cdef dict found = {}
+    for i in range(4):
+        found[HOST_FIGURES[i]] = {"current": host_figures[i][0], "peak": host_figures[i][1], "allocated": host_figures[i][2], "freed": host_figures[i][3]}
+    found["num_host_alloc"] = host_calls[0]
+    found["num_host_free"] = host_calls[1]
+    return found
+
+
+def _reset_host_statistics(bint peaks):
+    """Peaks start again at what is current, or totals at 0."""
+    cdef int i
+    for i in range(4):
+        if peaks:
+            host_figures[i][1] = host_figures[i][0]
+        else:
+            host_figures[i][2] = host_figures[i][3] = 0
+    if not peaks:
+        host_calls[0] = host_calls[1] = 0
 
 
 cdef inline bint is_pinned(TensorBase t) noexcept:
@@ -326,9 +378,25 @@ def _is_pinned(TensorBase t not None):
 cdef object pinned_storage(int64_t nbytes):
     """A storage of page-locked host memory."""
     cdef Storage s
+    cdef int64_t size = 64
+    cdef size_t address
+    cdef list cached
     collect_copies()
-    s = external_storage(<void*><size_t>host_allocate(max(nbytes, 1)), nbytes, None)
+    while size < nbytes:
+        size *= 2
+    cached = pinned_free.get(size)
+    if cached:
+        address = cached.pop()
+    else:
+        address = host_allocate(size)
+        host_calls[0] += 1
+        count_host(1, 1)
+        count_host(3, size)
+    s = external_storage(<void*>address, size, None)
+    s.length = nbytes
     s.block.release = release_pinned
+    count_host(0, 1)
+    count_host(2, size)
     return s
 
 
@@ -336,6 +404,8 @@ cdef int collect_copies() except -1:
     """Let go of pinned memory whose copies have run."""
     global in_flight
     cdef list left = []
+    if captures:
+        return 0                                # a graph that is being recorded: the driver must not be asked
     for event, storage in in_flight:
         if event_done(<void*><size_t>event, False):
             event_destroy(<void*><size_t>event)
@@ -346,10 +416,36 @@ cdef int collect_copies() except -1:
 
 
 cdef int keep_until_done(Storage s, StreamHandle stream) except -1:
-    cdef void* event = event_create(False)
+    cdef void* event
+    if captures and tls_pool != NULL:
+        (<MemoryPool>tls_pool).kept.append(s)
+        return 0
+    event = event_create(False)
     event_record(event, stream)
     in_flight.append((<size_t>event, s))
     return 0
+
+
+# ---- memory of other processes -------------------------------------------------------------------------------------
+
+def _opened_storage(size_t address, int64_t nbytes, int index, owner):
+    """A storage over device memory that `owner` keeps open."""
+    cdef Storage s = external_storage(<void*>address, nbytes, owner)
+    s.device_type = DEV_CUDA
+    s.device_index = index
+    return s
+
+
+def _can_share(Storage s not None):
+    """Whether the driver can share the storage's memory with other processes; memory of another process is not passed on."""
+    return s.block.release == release_block and (<Block*>s.block.context).arena == NULL
+
+
+def _shared_add(long long[::1] counters not None, int place, long long change):
+    """Add to a counter that processes share; returns the sum."""
+    if place < 0 or place >= counters.shape[0]:
+        raise IndexError(f"there are {counters.shape[0]} counters, and no counter {place}")
+    return atomic_add(&counters[place], change)
 
 
 def _record_stream(TensorBase t not None, size_t stream):
@@ -506,7 +602,18 @@ cdef int iterate(const void* info_, void* it_, int compute, int64_t numel, int i
     else:
         any_layout(layout, it.nop, numel, it.ndim, it.dtype, it.sizes, it.stride)
         arguments[n] = layout
-    return run(load(info, it.need[1] if info == NULL else compute, compute, form, index), index, blocks_for(numel, 4 * THREADS), THREADS, 0, arguments)
+    return run_named(info.name if info != NULL else COPY, load(info, it.need[1] if info == NULL else compute, compute, form, index), index,
+                     blocks_for(numel, 4 * THREADS), arguments)
+
+
+cdef int run_named(const char* name, FunctionHandle kernel, int index, int64_t blocks, void** arguments) except -1:
+    """`run`, with the operator that an error shall name."""
+    cdef const char* before = tls().operator_name
+    tls().operator_name = name
+    try:
+        return run(kernel, index, blocks, THREADS, 0, arguments)
+    finally:
+        tls().operator_name = before
 
 
 # ---- copies between devices ----------------------------------------------------------------------------------------

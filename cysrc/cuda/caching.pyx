@@ -6,12 +6,19 @@ Sizes are multiples of 512 bytes. Requests of up to 1 MB come from segments of 2
 work there is ordered, so that a freed block may be given out while kernels that read it are still queued. `record_stream` names another
 stream that uses a block: freed, it waits for an event of that stream. When the driver has no memory left, all cached segments that are
 whole go back and the request is repeated; then OutOfMemoryError says what is held.
+
+With expandable segments each pool has one range of addresses per stream, an arena, into which memory is mapped at its end or where it was given
+back: no memory is lost between segments. Blocks of an arena that have no memory are in its list of neighbours and in no pool.
+
+A MemoryPool is a set of free blocks of its own: of graphs, and of programs that ask for one. Other allocators (the driver's stream-ordered one, or
+two functions of a shared library) take the place of all this for the default pool.
 """
 from libc.stdlib cimport malloc, realloc, free, calloc
 from libc.string cimport memmove, memset
+from libc.stdint cimport uint64_t
 from tensorrt_lite._C.cuda.driver cimport (
     DevicePointer, StreamHandle, EventHandle, MAX_DEVICES, enter_device, try_allocate, release, device_memory, event_create, event_record, event_done,
-    event_destroy, synchronize_device)
+    event_destroy, stream_wait, synchronize_device, reserve_addresses, release_addresses, map_memory, unmap_memory, try_allocate_async, release_async, keep_pool)
 
 cdef enum:
     UNIT = 512
@@ -20,6 +27,12 @@ cdef enum:
     LARGE_SEGMENT = 20 << 20
     OWN_SEGMENT = 10 << 20
     STEP = 2 << 20
+    N_POWERS = 16                # sizes from 1 MB to 64 GB have their own divisions between powers of two
+
+cdef enum:
+    NATIVE = 0
+    ASYNC = 1                    # the driver's stream-ordered allocator
+    PLUGGED = 2                  # functions of a shared library
 
 # Statistics are kept for all blocks and for the two pools: current, peak, all ever allocated, all ever freed.
 cdef enum:
@@ -40,22 +53,31 @@ cdef tuple STAT_NAMES = ("allocation", "segment", "active", "inactive_split", "a
 cdef struct Stat:
     int64_t current, peak, allocated, freed
 
-cdef struct Pool:               # free blocks by (stream, size, address)
-    Block** items
-    int n, capacity
-
 cdef struct Waiting:            # a freed block and the event of a stream that still uses it
     Block* block
     EventHandle event
 
+cdef struct Arena:              # a range of addresses; memory is mapped in chunks
+    DevicePointer base
+    int64_t chunk
+    int n_chunks
+    uint64_t* handles           # of each chunk's memory, 0: none
+    int n_mapped
+    Block* first                # all blocks in order of address
+    StreamHandle stream
+    void* pool
+    bint small
+
 cdef struct Device:
-    Pool pools[2]               # large, small
     Waiting* waiting
     int n_waiting, waiting_capacity
     Block** segments            # the first block of each
     int n_segments, segments_capacity
+    Arena** arenas
+    int n_arenas
     Stat stats[3][9]            # all, large, small
-    int64_t retries, ooms, driver_allocations, driver_frees
+    Stat oversize[2]            # of max_split_size and more: allocations, segments
+    int64_t retries, ooms, synchronizations, driver_allocations, driver_frees
     double fraction             # of the device's memory that may be reserved
 
 cdef Device devices[MAX_DEVICES]
@@ -63,28 +85,76 @@ cdef int d_
 for d_ in range(MAX_DEVICES):
     devices[d_].fraction = 1.0
 
+# What PYTORCH_ALLOC_CONF sets.
+cdef int64_t max_split = <int64_t>1 << 62, max_rounding = LARGE_SEGMENT
+cdef double garbage_threshold = 0
+cdef bint expandable = False
+cdef int divisions[N_POWERS]
+memset(divisions, 0, sizeof(divisions))
+cdef int backend = NATIVE
+cdef allocate_function plugged_allocate = NULL
+cdef release_function plugged_release = NULL
+
+cdef int64_t clock = 0          # counts requests: how long a block has been free
+cdef int captures = 0
+cdef object collector = None    # called before the driver is asked for memory: gives up what other processes no longer use
+cdef list deferred = []         # blocks freed meanwhile that other streams use
+
 cdef object out_of_memory_error = RuntimeError
 
-# Pools of graphs: their blocks are keyed by a token in the place of a stream, and while a graph lives its memory stays, for the graph writes
-# to it at every launch. {token: number of graphs}
-cdef dict private_pools = {}
-cdef size_t next_token = 3
+
+# ---- pools of free blocks ------------------------------------------------------------------------------------------
+
+cdef class MemoryPool:
+    """Free blocks of each device. allocate, release: addresses of functions that segments come from and go to, 0 for the driver's."""
+
+    def __init__(self, size_t allocate=0, size_t release=0, owner=None, bint use_on_oom=False, number=None):
+        self.number = new_number() if number is None else number
+        self.allocate = <allocate_function>allocate
+        self.release = <release_function>release
+        self.owner = owner
+        self.use_on_oom = use_on_oom
+        self.kept = []
+        pools[self.number] = self
+
+    def __dealloc__(self):
+        cdef int i
+        for i in range(MAX_DEVICES):
+            free(self.free_blocks[i][0].items)
+            free(self.free_blocks[i][1].items)
+
+    def hold(self, int change):
+        """Count those who use the pool; without one, what it holds is given back like other cached memory."""
+        self.holders += change
+        pools[self.number] = self
+        if self.holders == 0:
+            self.kept = []
+        if self.holders == 0 and self.segments == 0:
+            pools.pop(self.number, None)
+
+    @property
+    def use_count(self):
+        return self.holders
 
 
-def _new_pool():
-    """The token of a fresh private pool: odd, so that it is no address of a stream."""
-    global next_token
-    next_token += 2
-    return next_token
+cdef int last_number = -1
 
 
-def _hold_pool(size_t token, int change):
-    """Count the graphs that live in a pool; without one its memory is cached like any other."""
-    held = private_pools.get(token, 0) + change
-    if held > 0:
-        private_pools[token] = held
-    else:
-        private_pools.pop(token, None)
+def new_number():
+    """The number of a pool that is yet to be made."""
+    global last_number
+    last_number += 1
+    return last_number
+
+
+cdef dict pools = {}            # {number: MemoryPool} of those that somebody holds or that have memory
+cdef MemoryPool default_pool = MemoryPool()
+default_pool.hold(1)            # the default one stays
+
+
+def pool_of(int number):
+    """The pool of this number, which is made when it has no memory yet (or any more)."""
+    return pools[number] if number in pools else MemoryPool(number=number)
 
 
 def _set_out_of_memory_error(kind):
@@ -92,21 +162,42 @@ def _set_out_of_memory_error(kind):
     out_of_memory_error = kind
 
 
+def _set_collector(function):
+    """function() -> whether it has freed memory; None for none."""
+    global collector
+    collector = function
+
+
+def _note_captures(int change):
+    """A graph's recording begins (1) or ends (-1)."""
+    global captures
+    captures += change
+
+
+cdef inline void add(Stat* s, int64_t change) noexcept:
+    s.current += change
+    if s.current > s.peak:
+        s.peak = s.current
+    if change > 0:
+        s.allocated += change
+    else:
+        s.freed -= change
+
+
 cdef inline void count(Device* d, bint small, int what, int64_t change) noexcept:
-    cdef int k
-    cdef Stat* s
-    for k in range(2):
-        s = &d.stats[0 if k == 0 else 2 if small else 1][what]
-        s.current += change
-        if s.current > s.peak:
-            s.peak = s.current
-        if change > 0:
-            s.allocated += change
-        else:
-            s.freed -= change
+    add(&d.stats[0][what], change)
+    add(&d.stats[2 if small else 1][what], change)
 
 
-# ---- pools ---------------------------------------------------------------------------------------------------------
+cdef inline void count_inactive(Device* d, Block* b, int change) noexcept:
+    """A free block enters or leaves its pool: it counts when it is a part of a segment."""
+    if b.before != NULL or b.after != NULL or b.arena != NULL:
+        count(d, b.small, S_INACTIVE, change)
+        count(d, b.small, S_INACTIVE_BYTES, change * b.size)
+
+
+cdef inline Pool* pool_with(Block* b) noexcept:
+    return &(<MemoryPool>b.pool).free_blocks[b.device][b.small]
 
 cdef inline bint comes_before(Block* a, Block* b) noexcept:
     if a.stream != b.stream:
@@ -148,7 +239,8 @@ cdef void take(Pool* p, int i) noexcept:
 
 
 cdef Block* best_fit(Pool* p, int64_t size, StreamHandle stream) noexcept:
-    """The smallest free block of the stream that holds `size` bytes, taken from the pool; a large request does not break a far larger one."""
+    """The smallest free block of the stream that holds `size` bytes, taken from the pool. Blocks that are not to be split serve only requests
+    of nearly their size."""
     cdef Block key
     cdef int i
     cdef Block* b
@@ -159,7 +251,7 @@ cdef Block* best_fit(Pool* p, int64_t size, StreamHandle stream) noexcept:
     if i == p.n or p.items[i].stream != stream:
         return NULL
     b = p.items[i]
-    if size >= LARGE_SEGMENT and b.size >= size + LARGE_SEGMENT:
+    if b.arena == NULL and (b.size >= max_split if size < max_split else b.size >= size + max_rounding):
         return NULL
     take(p, i)
     return b
@@ -167,25 +259,72 @@ cdef Block* best_fit(Pool* p, int64_t size, StreamHandle stream) noexcept:
 
 # ---- allocation ----------------------------------------------------------------------------------------------------
 
-cdef Block* new_block() except NULL:
+cdef int64_t rounded(int64_t nbytes) noexcept:
+    """The size of the block for a request: a multiple of 512, or one of a few sizes between two powers of two."""
+    cdef int64_t floor = UNIT, step
+    cdef int i = 0, n
+    if nbytes < UNIT:
+        return UNIT
+    while floor <= nbytes >> 1:
+        floor <<= 1
+    while i < N_POWERS - 1 and (<int64_t>2 << 20) << i <= floor:
+        i += 1
+    n = divisions[i]
+    if n > 1 and nbytes > UNIT * n:
+        step = floor // n
+        return (nbytes + step - 1) // step * step
+    return (nbytes + UNIT - 1) // UNIT * UNIT
+
+
+cdef Block* new_block(int device, bint small, StreamHandle stream, void* pool, DevicePointer address, int64_t size) except NULL:
     cdef Block* b = <Block*>calloc(1, sizeof(Block))
     if b == NULL:
         raise MemoryError
+    b.device = device
+    b.small = small
+    b.stream = stream
+    b.pool = pool
+    b.address = address
+    b.size = size
+    b.mapped = True
     return b
 
 
-cdef Block* new_segment(int device, int64_t size, bint small, StreamHandle stream) except? NULL:
+cdef Block* new_neighbour(Block* b, int64_t offset) except NULL:
+    """Cut a block in two; returns the part from `offset` on."""
+    cdef Block* rest = new_block(b.device, b.small, b.stream, b.pool, b.address + offset, b.size - offset)
+    rest.arena = b.arena
+    rest.mapped = b.mapped
+    rest.before = b
+    rest.after = b.after
+    if b.after != NULL:
+        b.after.before = rest
+    b.after = rest
+    b.size = offset
+    return rest
+
+
+cdef bint allowed(int device, int64_t bytes) except -1:
+    """Whether the program's fraction of the device's memory leaves room for more."""
+    cdef Device* d = &devices[device]
+    cdef size_t free_bytes = 0, total = 0
+    if d.fraction >= 1:
+        return True
+    device_memory(&free_bytes, &total)
+    return d.stats[0][S_RESERVED_BYTES].current + bytes <= <int64_t>(d.fraction * total)
+
+
+cdef Block* new_segment(int device, int64_t size, bint small, StreamHandle stream, MemoryPool pool) except? NULL:
     """A block of fresh memory; NULL when the device has none."""
     cdef Device* d = &devices[device]
     cdef int64_t bytes = SMALL_SEGMENT if small else LARGE_SEGMENT if size < OWN_SEGMENT else (size + STEP - 1) // STEP * STEP
-    cdef size_t free_bytes = 0, total = 0
     cdef DevicePointer address = 0
     cdef Block* b
-    if d.fraction < 1:
-        device_memory(&free_bytes, &total)
-        if d.stats[0][S_RESERVED_BYTES].current + bytes > <int64_t>(d.fraction * total):
-            return NULL
-    address = try_allocate(bytes)
+    if expandable and pool.allocate == NULL:
+        return grow_arena(device, size, small, stream, pool)
+    if not allowed(device, bytes):
+        return NULL
+    address = <DevicePointer><size_t>pool.allocate(bytes, device, stream) if pool.allocate != NULL else try_allocate(bytes)
     if address == 0:
         return NULL
     if d.n_segments == d.segments_capacity:
@@ -193,60 +332,60 @@ cdef Block* new_segment(int device, int64_t size, bint small, StreamHandle strea
         d.segments = <Block**>realloc(d.segments, d.segments_capacity * sizeof(Block*))
         if d.segments == NULL:
             raise MemoryError
-    b = new_block()
-    b.address = address
-    b.size = bytes
-    b.device = device
-    b.small = small
-    b.stream = stream
+    b = new_block(device, small, stream, <void*>pool, address, bytes)
     d.segments[d.n_segments] = b
     d.n_segments += 1
     d.driver_allocations += 1
+    pool.segments += 1
     count(d, small, S_SEGMENT, 1)
     count(d, small, S_RESERVED_BYTES, bytes)
+    if bytes >= max_split:
+        add(&d.oversize[1], 1)
     return b
 
 
-cdef Block* cached_allocate(int device, int64_t nbytes, StreamHandle stream) except NULL:
+cdef Block* cached_allocate(int device, int64_t nbytes, StreamHandle stream, MemoryPool pool) except NULL:
     """A block of at least `nbytes` bytes for work on `stream`. The device's context must be current."""
-    cdef int64_t size = max(<int64_t>UNIT, (nbytes + UNIT - 1) // UNIT * UNIT)
-    cdef bint small = size <= SMALL
+    global clock
     cdef Device* d = &devices[device]
+    cdef int64_t size
+    cdef bint small
     cdef Block* b
-    cdef Block* rest
-    if d.n_waiting and not <size_t>stream & 1:
-        collect_waiting(d, False)                # a stream that records a graph must not be asked for its events
-    b = best_fit(&d.pools[small], size, stream)
+    if pool is None:
+        if backend != NATIVE:
+            return foreign_allocate(device, nbytes, stream)
+        pool = default_pool
+    size = rounded(nbytes)
+    small = size <= SMALL
+    if (d.n_waiting or deferred) and captures == 0:
+        collect_waiting(d, False)
+    clock += 1
+    b = best_fit(&pool.free_blocks[device][small], size, stream)
     if b != NULL:
-        if b.before != NULL or b.after != NULL:
-            count(d, small, S_INACTIVE, -1)
-            count(d, small, S_INACTIVE_BYTES, -b.size)
+        count_inactive(d, b, -1)
     else:
-        b = new_segment(device, size, small, stream)
+        if garbage_threshold > 0 and captures == 0:
+            collect_garbage(device)
+        if collector is not None and collector():
+            b = best_fit(&pool.free_blocks[device][small], size, stream)
+            if b != NULL:
+                count_inactive(d, b, -1)
         if b == NULL:
+            b = new_segment(device, size, small, stream, pool)
+        if b == NULL and captures == 0:
             d.retries += 1
             release_cached(device)
-            b = new_segment(device, size, small, stream)
-            if b == NULL:
-                d.ooms += 1
-                out_of_memory(device, nbytes)
+            b = new_segment(device, size, small, stream, pool)
+        if b == NULL:
+            b = borrow(device, size, small, stream)
+        if b == NULL:
+            d.ooms += 1
+            out_of_memory(device, nbytes)
     # the rest of a block stays free where another request may want it
-    if b.size - size >= UNIT if small else b.size - size > SMALL:
-        rest = new_block()
-        rest.address = b.address + size
-        rest.size = b.size - size
-        rest.device = device
-        rest.small = small
-        rest.stream = b.stream
-        rest.before = b
-        rest.after = b.after
-        if b.after != NULL:
-            b.after.before = rest
-        b.after = rest
-        b.size = size
-        insert(&d.pools[small], rest)
-        count(d, small, S_INACTIVE, 1)
-        count(d, small, S_INACTIVE_BYTES, rest.size)
+    if b.size - size >= UNIT if small or b.arena != NULL else size < max_split and b.size - size > SMALL:
+        new_neighbour(b, size)
+        insert(pool_with(b), b.after)
+        count_inactive(d, b.after, 1)
     b.allocated = True
     b.requested = nbytes
     count(d, small, S_ALLOCATION, 1)
@@ -254,7 +393,22 @@ cdef Block* cached_allocate(int device, int64_t nbytes, StreamHandle stream) exc
     count(d, small, S_ALLOCATED_BYTES, b.size)
     count(d, small, S_ACTIVE_BYTES, b.size)
     count(d, small, S_REQUESTED_BYTES, nbytes)
+    if b.size >= max_split:
+        add(&d.oversize[0], 1)
     return b
+
+
+cdef Block* borrow(int device, int64_t size, bint small, StreamHandle stream) except? NULL:
+    """A block of a pool that lends its memory before a request fails."""
+    cdef MemoryPool p
+    cdef Block* b
+    for p in pools.values():
+        if p.use_on_oom:
+            b = best_fit(&p.free_blocks[device][small], size, stream)
+            if b != NULL:
+                count_inactive(&devices[device], b, -1)
+                return b
+    return NULL
 
 
 cdef int out_of_memory(int device, int64_t nbytes) except -1:
@@ -293,14 +447,27 @@ cdef int cached_record_stream(Block* b, StreamHandle stream) except -1:
 
 cdef int cached_free(Block* b) except -1:
     cdef Device* d = &devices[b.device]
-    cdef Waiting* w
-    cdef int i
     b.allocated = False
     count(d, b.small, S_ALLOCATION, -1)
     count(d, b.small, S_ALLOCATED_BYTES, -b.size)
     count(d, b.small, S_REQUESTED_BYTES, -b.requested)
+    if b.size >= max_split:
+        add(&d.oversize[0], -1)
+    if b.foreign:
+        return foreign_free(d, b)
     if b.n_used_by == 0:
         return give_back(d, b)
+    b.events_pending = 1                 # not free until the events are done, or recorded
+    if captures:
+        deferred.append(<size_t>b)
+        return 0
+    return record_events(d, b)
+
+
+cdef int record_events(Device* d, Block* b) except -1:
+    """The block waits for the streams that use it."""
+    cdef Waiting* w
+    cdef int i
     enter_device(b.device)
     for i in range(b.n_used_by):
         if d.n_waiting == d.waiting_capacity:
@@ -313,7 +480,7 @@ cdef int cached_free(Block* b) except -1:
         w.event = event_create(False)
         event_record(w.event, b.used_by[i])
         d.n_waiting += 1
-        b.events_pending += 1
+    b.events_pending = b.n_used_by
     free(b.used_by)
     b.used_by = NULL
     b.n_used_by = 0
@@ -322,8 +489,15 @@ cdef int cached_free(Block* b) except -1:
 
 cdef int collect_waiting(Device* d, bint wait) except -1:
     """Give back the blocks whose streams have gone on; with `wait`, all."""
+    global deferred
     cdef int i = 0
     cdef Block* b
+    cdef list freed = deferred
+    if freed:
+        deferred = []
+        for address in freed:
+            b = <Block*><size_t>address
+            record_events(&devices[b.device], b)
     while i < d.n_waiting:
         if not event_done(d.waiting[i].event, wait):
             i += 1
@@ -339,191 +513,391 @@ cdef int collect_waiting(Device* d, bint wait) except -1:
 
 
 cdef inline bint is_free(Block* b) noexcept:
-    return b != NULL and not b.allocated and b.events_pending == 0
+    return b != NULL and b.mapped and not b.allocated and b.events_pending == 0
 
 
-cdef int give_back(Device* d, Block* b) except -1:
-    """Into the pool, joined with free neighbours."""
-    cdef Block* other
-    cdef int64_t original = b.size, joined = 0
-    cdef int neighbours = 0
-    if is_free(b.before):
-        other = b.before
-        take(&d.pools[b.small], position(&d.pools[b.small], other))
-        joined += other.size
-        neighbours += 1
-        b.address = other.address
-        b.size += other.size
-        b.before = other.before
-        if b.before != NULL:
-            b.before.after = b
-        else:
-            replace_segment(d, other, b)
-        free(other)
-    if is_free(b.after):
-        other = b.after
-        take(&d.pools[b.small], position(&d.pools[b.small], other))
-        joined += other.size
-        neighbours += 1
-        b.size += other.size
-        b.after = other.after
-        if b.after != NULL:
-            b.after.before = b
-        free(other)
-    if neighbours:
-        count(d, b.small, S_INACTIVE, -neighbours)
-        count(d, b.small, S_INACTIVE_BYTES, -joined)
-    count(d, b.small, S_ACTIVE, -1)
-    count(d, b.small, S_ACTIVE_BYTES, -original)
-    insert(&d.pools[b.small], b)
-    if b.before != NULL or b.after != NULL:
-        count(d, b.small, S_INACTIVE, 1)
-        count(d, b.small, S_INACTIVE_BYTES, b.size)
-    return 0
-
-
-cdef void replace_segment(Device* d, Block* old, Block* new) noexcept:
+cdef void set_first(Device* d, Block* old, Block* new) noexcept:
+    """Another block begins a segment."""
     cdef int i
+    if old.arena != NULL:
+        (<Arena*>old.arena).first = new
+        return
     for i in range(d.n_segments):
         if d.segments[i] == old:
             d.segments[i] = new
             return
 
 
-cdef int release_cached(int device) except -1:
-    """Return every segment that is wholly free to the driver."""
-    cdef Device* d = &devices[device]
-    cdef Pool* p
-    cdef Block* b
-    cdef int k, i
-    collect_waiting(d, True)
-    synchronize_device()
-    for k in range(2):
-        p = &d.pools[k]
-        i = 0
-        while i < p.n:
-            b = p.items[i]
-            if b.before != NULL or b.after != NULL or <size_t>b.stream in private_pools:
-                i += 1
-                continue
-            take(p, i)
-            release(b.address)
-            d.driver_frees += 1
-            count(d, b.small, S_SEGMENT, -1)
-            count(d, b.small, S_RESERVED_BYTES, -b.size)
-            forget_segment(d, b)
-            free(b)
+cdef void absorb_before(Device* d, Block* b) noexcept:
+    cdef Block* other = b.before
+    b.address = other.address
+    b.size += other.size
+    b.before = other.before
+    if b.before != NULL:
+        b.before.after = b
+    else:
+        set_first(d, other, b)
+    free(other)
+
+
+cdef void absorb_after(Block* b) noexcept:
+    cdef Block* other = b.after
+    b.size += other.size
+    b.after = other.after
+    if b.after != NULL:
+        b.after.before = b
+    free(other)
+
+
+cdef void take_out(Device* d, Block* b) noexcept:
+    """Remove a free block from its pool."""
+    cdef Pool* p = pool_with(b)
+    count_inactive(d, b, -1)
+    take(p, position(p, b))
+
+
+cdef int put_in(Device* d, Block* b) except -1:
+    """Into its pool, joined with free neighbours."""
+    if is_free(b.before):
+        take_out(d, b.before)
+        absorb_before(d, b)
+    if is_free(b.after):
+        take_out(d, b.after)
+        absorb_after(b)
+    b.freed_at = clock
+    insert(pool_with(b), b)
+    count_inactive(d, b, 1)
     return 0
 
 
-cdef void forget_segment(Device* d, Block* b) noexcept:
+cdef int give_back(Device* d, Block* b) except -1:
+    count(d, b.small, S_ACTIVE, -1)
+    count(d, b.small, S_ACTIVE_BYTES, -b.size)
+    return put_in(d, b)
+
+
+# ---- expandable segments -------------------------------------------------------------------------------------------
+
+cdef Block* grow_arena(int device, int64_t size, bint small, StreamHandle stream, MemoryPool pool) except? NULL:
+    """A free block of at least `size` bytes, by mapping memory where free addresses continue free blocks; NULL when the device has none."""
+    cdef Device* d = &devices[device]
+    cdef Arena* a
+    cdef Block* b
+    cdef int64_t before, after
     cdef int i
+    for i in range(d.n_arenas):
+        a = d.arenas[i]
+        if a.pool != <void*>pool or a.stream != stream or a.small != small:
+            continue
+        b = a.first
+        while b != NULL:
+            if not b.mapped:
+                before = b.before.size if is_free(b.before) else 0
+                after = b.after.size if is_free(b.after) else 0
+                if before + b.size + after >= size:
+                    return map_into(d, a, b, size - before)
+            b = b.after
+    a = new_arena(device, size, small, stream, pool)
+    return map_into(d, a, a.first, size)
+
+
+cdef Arena* new_arena(int device, int64_t size, bint small, StreamHandle stream, MemoryPool pool) except NULL:
+    cdef Device* d = &devices[device]
+    cdef size_t free_bytes = 0, total = 0
+    cdef int64_t reach
+    cdef Arena* a = <Arena*>calloc(1, sizeof(Arena))
+    if a == NULL:
+        raise MemoryError
+    d.arenas = <Arena**>realloc(d.arenas, (d.n_arenas + 1) * sizeof(Arena*))
+    device_memory(&free_bytes, &total)
+    a.chunk = SMALL_SEGMENT if small else LARGE_SEGMENT
+    # addresses cost nothing: room for all of the memory and for holes
+    reach = max(<int64_t>(total + total // 8), size)
+    a.n_chunks = <int>((reach + a.chunk - 1) // a.chunk)
+    a.handles = <uint64_t*>calloc(a.n_chunks, sizeof(uint64_t))
+    if d.arenas == NULL or a.handles == NULL:
+        raise MemoryError
+    a.base = reserve_addresses(a.n_chunks * a.chunk)
+    a.stream = stream
+    a.pool = <void*>pool
+    a.small = small
+    a.first = new_block(device, small, stream, <void*>pool, a.base, a.n_chunks * a.chunk)
+    a.first.arena = a
+    a.first.mapped = False
+    d.arenas[d.n_arenas] = a
+    d.n_arenas += 1
+    pool.segments += 1
+    count(d, small, S_SEGMENT, 1)
+    return a
+
+
+cdef Block* map_into(Device* d, Arena* a, Block* b, int64_t needed) except? NULL:
+    """Map memory at the start of a block without any, `needed` bytes or all of it; returns the block joined with its free neighbours, in no pool."""
+    cdef int first = <int>((b.address - a.base) // a.chunk), i
+    cdef int last = min(first + <int>((needed + a.chunk - 1) // a.chunk), first + <int>(b.size // a.chunk))
+    if not allowed(b.device, (last - first) * a.chunk):
+        forget_empty(d, a)
+        return NULL
+    for i in range(first, last):
+        a.handles[i] = map_memory(a.base + i * a.chunk, a.chunk, b.device)
+        if a.handles[i] == 0:
+            unmap_chunks(d, a, first, i)
+            forget_empty(d, a)
+            return NULL
+        a.n_mapped += 1
+        count(d, a.small, S_RESERVED_BYTES, a.chunk)
+        d.driver_allocations += 1
+    if b.size > (last - first) * a.chunk:
+        new_neighbour(b, (last - first) * a.chunk)
+    b.mapped = True
+    if is_free(b.before):
+        take_out(d, b.before)
+        absorb_before(d, b)
+    if is_free(b.after):
+        take_out(d, b.after)
+        absorb_after(b)
+    return b
+
+
+cdef int unmap_chunks(Device* d, Arena* a, int first, int last) except -1:
+    cdef int i
+    for i in range(first, last):
+        unmap_memory(a.base + i * a.chunk, a.chunk, a.handles[i])
+        a.handles[i] = 0
+        a.n_mapped -= 1
+        count(d, a.small, S_RESERVED_BYTES, -a.chunk)
+        d.driver_frees += 1
+    return 0
+
+
+cdef bint unmap_free(Device* d, Block* b) except -1:
+    """Give back the memory of the whole chunks inside a free block, which leaves its pool."""
+    cdef Arena* a = <Arena*>b.arena
+    cdef int first = <int>((b.address - a.base + a.chunk - 1) // a.chunk), last = <int>((b.address - a.base + b.size) // a.chunk)
+    cdef int64_t start = a.base + first * a.chunk - b.address, end = start + (last - first) * a.chunk
+    cdef Block* part = b
+    cdef Block* rest = NULL
+    if first >= last:
+        return False
+    take_out(d, b)
+    if end < b.size:
+        rest = new_neighbour(b, end)
+    if start > 0:
+        part = new_neighbour(b, start)
+    part.mapped = False
+    unmap_chunks(d, a, first, last)
+    if part != b:
+        put_in(d, b)
+    if rest != NULL:
+        put_in(d, rest)
+    if part.before != NULL and not part.before.mapped:
+        absorb_before(d, part)
+    if part.after != NULL and not part.after.mapped:
+        absorb_after(part)
+    forget_empty(d, a)
+    return True
+
+
+cdef int forget_empty(Device* d, Arena* a) except -1:
+    """Return the addresses of an arena without memory."""
+    cdef int i
+    if a.n_mapped:
+        return 0
+    release_addresses(a.base, a.n_chunks * a.chunk)
+    for i in range(d.n_arenas):
+        if d.arenas[i] == a:
+            d.n_arenas -= 1
+            d.arenas[i] = d.arenas[d.n_arenas]
+            break
+    count(d, a.small, S_SEGMENT, -1)
+    (<MemoryPool>a.pool).segments -= 1
+    free(a.first)
+    free(a.handles)
+    free(a)
+    return 0
+
+
+# ---- giving memory back to the driver ------------------------------------------------------------------------------
+
+cdef bint release_block(Device* d, Block* b) except -1:
+    """Return a free block's memory where it is whole; False where it is a part of what is in use."""
+    cdef MemoryPool pool = <MemoryPool>b.pool
+    cdef int i
+    if b.arena != NULL:
+        return unmap_free(d, b)
+    if b.before != NULL or b.after != NULL:
+        return False
+    take_out(d, b)
+    if pool.release != NULL:
+        pool.release(<void*><size_t>b.address, b.size, b.device, b.stream)
+    else:
+        release(b.address)
+    d.driver_frees += 1
+    pool.segments -= 1
+    count(d, b.small, S_SEGMENT, -1)
+    count(d, b.small, S_RESERVED_BYTES, -b.size)
+    if b.size >= max_split:
+        add(&d.oversize[1], -1)
     for i in range(d.n_segments):
         if d.segments[i] == b:
             d.n_segments -= 1
             d.segments[i] = d.segments[d.n_segments]
-            return
+            break
+    free(b)
+    return True
 
 
-# ---- what tensorrt_lite.cuda.memory shows --------------------------------------------------------------------------
+cdef int release_cached(int device) except -1:
+    """Return every segment that is wholly free. The memory of graphs stays while they live, for they write to it at every launch."""
+    cdef Device* d = &devices[device]
+    cdef MemoryPool pool
+    cdef Pool* p
+    cdef int k, i
+    if captures:
+        return 0                                 # the driver must not be waited for now
+    collect_waiting(d, True)
+    synchronize_device()
+    d.synchronizations += 1
+    if backend == ASYNC:
+        keep_pool(device, False)
+    for pool in list(pools.values()):
+        if pool is not default_pool and pool.holders and pool.allocate == NULL and not pool.use_on_oom:
+            continue
+        for k in range(2):
+            p = &pool.free_blocks[device][k]
+            i = 0
+            while i < p.n:
+                # what is left of a block in use by others may come into any place of the pool
+                i = 0 if release_block(d, p.items[i]) else i + 1
+        pool.hold(0)
+    return 0
 
-cdef Device* checked(int device) except NULL:
-    if device < 0 or device >= MAX_DEVICES:
-        raise ValueError(f"invalid device index {device}")
-    return &devices[device]
+
+cdef int collect_garbage(int device) except -1:
+    """Above the threshold: return what has been free for longest, until as much as needed is back."""
+    cdef Device* d = &devices[device]
+    cdef Pool* p = &default_pool.free_blocks[device][0]
+    cdef size_t free_bytes = 0, total = 0
+    cdef Block* oldest
+    cdef int64_t limit
+    cdef int i
+    cdef set kept = set()
+    device_memory(&free_bytes, &total)
+    limit = <int64_t>(garbage_threshold * min(d.fraction, 1.0) * total)
+    if d.stats[0][S_RESERVED_BYTES].current <= limit:
+        return 0
+    synchronize_device()
+    while d.stats[0][S_RESERVED_BYTES].current > limit:
+        oldest = NULL
+        for i in range(p.n):
+            if (oldest == NULL or p.items[i].freed_at < oldest.freed_at) and p.items[i].address not in kept:
+                oldest = p.items[i]
+        if oldest == NULL:
+            break
+        kept.add(oldest.address)
+        release_block(d, oldest)
+    return 0
 
 
-def empty_cache():
-    """Return the free segments of all devices to the driver."""
+# ---- other allocators ----------------------------------------------------------------------------------------------
+
+cdef Block* foreign_allocate(int device, int64_t nbytes, StreamHandle stream) except NULL:
+    """Memory for one request from the driver's stream-ordered allocator or the functions of a library."""
+    cdef Device* d = &devices[device]
+    cdef Block* b
+    cdef DevicePointer address
+    if backend == ASYNC:
+        if d.driver_allocations == 0:
+            keep_pool(device, True)
+        address = try_allocate_async(nbytes, stream)
+        if address == 0:
+            d.retries += 1
+            release_cached(device)
+            address = try_allocate_async(nbytes, stream)
+    else:
+        address = <DevicePointer><size_t>plugged_allocate(nbytes, device, stream)
+    if address == 0:
+        d.ooms += 1
+        out_of_memory(device, nbytes)
+    b = new_block(device, nbytes <= SMALL, stream, NULL, address, nbytes)
+    b.foreign = backend
+    b.allocated = True
+    b.requested = nbytes
+    d.driver_allocations += 1
+    count_foreign(d, b, 1)
+    count(d, b.small, S_ALLOCATION, 1)
+    count(d, b.small, S_ALLOCATED_BYTES, nbytes)
+    count(d, b.small, S_REQUESTED_BYTES, nbytes)
+    return b
+
+
+cdef void count_foreign(Device* d, Block* b, int change) noexcept:
+    count(d, b.small, S_SEGMENT, change)
+    count(d, b.small, S_ACTIVE, change)
+    count(d, b.small, S_ACTIVE_BYTES, change * b.size)
+    count(d, b.small, S_RESERVED_BYTES, change * b.size)
+
+
+cdef int foreign_free(Device* d, Block* b) except -1:
+    """The allocators order memory by streams: the block's own waits for the others that use it."""
+    cdef EventHandle event
+    cdef int i
+    enter_device(b.device)
+    for i in range(b.n_used_by):
+        event = event_create(False)
+        event_record(event, b.used_by[i])
+        stream_wait(b.stream, event)
+        event_destroy(event)
+    if b.foreign == ASYNC:
+        release_async(b.address, b.stream)
+    else:
+        plugged_release(<void*><size_t>b.address, b.size, b.device, b.stream)
+    d.driver_frees += 1
+    count_foreign(d, b, -1)
+    free(b.used_by)
+    free(b)
+    return 0
+
+
+def configure(dict settings not None):
+    """Settings by their names in PYTORCH_ALLOC_CONF, sizes in bytes; `divisions` a list of 16."""
+    global max_split, max_rounding, garbage_threshold, expandable, backend
+    cdef int i
+    kind = settings.get("backend")
+    if kind is not None:
+        if (ASYNC if kind == "cudaMallocAsync" else NATIVE) != backend and is_initialized():
+            raise RuntimeError("Can't swap an already initialized allocator")
+        backend = ASYNC if kind == "cudaMallocAsync" else NATIVE
+    max_split = settings.get("max_split_size", max_split)
+    max_rounding = settings.get("max_non_split_rounding", max_rounding)
+    garbage_threshold = settings.get("garbage_collection_threshold", garbage_threshold)
+    expandable = settings.get("expandable_segments", expandable)
+    for i, n in enumerate(settings.get("divisions", ())):
+        divisions[i] = n
+    for i in range(MAX_DEVICES):
+        devices[i].fraction = settings.get("per_process_memory_fraction", devices[i].fraction)
+
+
+def plug(size_t allocate, size_t release):
+    """Take all memory from two functions: void* (ssize_t size, int device, stream), void (void*, ssize_t size, int device, stream)."""
+    global backend, plugged_allocate, plugged_release
+    if is_initialized():
+        raise RuntimeError("Can't swap an already initialized allocator")
+    plugged_allocate = <allocate_function>allocate
+    plugged_release = <release_function>release
+    backend = PLUGGED
+
+
+def backend_name():
+    return ("native", "cudaMallocAsync", "pluggable")[backend]
+
+
+cdef bint is_initialized() noexcept:
     cdef int i
     for i in range(MAX_DEVICES):
-        if devices[i].n_segments:
-            enter_device(i)
-            release_cached(i)
+        if devices[i].driver_allocations:
+            return True
+    return False
 
 
-def statistics(int device):
-    """{"allocated_bytes": {"all": {"current": ...}}, ...} and the counts of retries, failures and calls of the driver."""
-    cdef Device* d = checked(device)
-    cdef dict found = {}
-    cdef int i, k
-    for i in range(N_STATS):
-        found[STAT_NAMES[i]] = {
-            pool: {"current": d.stats[k][i].current, "peak": d.stats[k][i].peak, "allocated": d.stats[k][i].allocated, "freed": d.stats[k][i].freed}
-            for k, pool in ((0, "all"), (1, "large_pool"), (2, "small_pool"))}
-    found["num_alloc_retries"] = d.retries
-    found["num_ooms"] = d.ooms
-    found["num_device_alloc"] = d.driver_allocations
-    found["num_device_free"] = d.driver_frees
-    return found
-
-
-def reset_peak(int device):
-    """Peaks start again at what is current."""
-    cdef Device* d = checked(device)
-    cdef int i, k
-    for k in range(3):
-        for i in range(N_STATS):
-            d.stats[k][i].peak = d.stats[k][i].current
-
-
-def reset_accumulated(int device):
-    """The totals of what was allocated and freed start again at 0."""
-    cdef Device* d = checked(device)
-    cdef int i, k
-    for k in range(3):
-        for i in range(N_STATS):
-            d.stats[k][i].allocated = d.stats[k][i].freed = 0
-    d.retries = d.ooms = d.driver_allocations = d.driver_frees = 0
-
-
-def set_fraction(int device, double fraction):
-    """Limit what may be reserved to a part of the device's memory."""
-    checked(device).fraction = fraction
-
-
-def get_fraction(int device):
-    return checked(device).fraction
-
-
-def snapshot():
-    """Every segment with its blocks, in order of address."""
-    cdef int device, i
-    cdef Block* b
-    cdef list segments = []
-    for device in range(MAX_DEVICES):
-        for i in range(devices[device].n_segments):
-            b = devices[device].segments[i]
-            segment = {"device": device, "address": b.address, "stream": <size_t>b.stream, "segment_type": "small" if b.small else "large", "total_size": 0,
-                       "allocated_size": 0, "active_size": 0, "requested_size": 0, "is_expandable": False, "blocks": []}
-            while b != NULL:
-                state = "active_allocated" if b.allocated else "active_awaiting_free" if b.events_pending else "inactive"
-                segment["blocks"].append({"address": b.address, "size": b.size, "requested_size": b.requested if b.allocated else 0, "state": state})
-                segment["total_size"] += b.size
-                if b.allocated:
-                    segment["allocated_size"] += b.size
-                    segment["requested_size"] += b.requested
-                if b.allocated or b.events_pending:
-                    segment["active_size"] += b.size
-                b = b.after
-            segments.append(segment)
-    return sorted(segments, key=lambda s: (s["device"], s["address"]))
-
-
-cdef dict raw = {}                      # {address: block} of memory that other libraries hold
-
-
-def raw_allocate(int device, int64_t nbytes, size_t stream):
-    """The address of a block for another library."""
-    cdef Block* b
-    enter_device(device)
-    b = cached_allocate(device, nbytes, <void*>stream)
-    raw[b.address] = <size_t>b
-    return b.address
-
-
-def raw_delete(size_t address):
-    """Free a block of `raw_allocate`. RuntimeError for another address."""
-    if address not in raw:
-        raise RuntimeError(f"caching_allocator_delete: {address:#x} was not allocated by caching_allocator_alloc")
-    cached_free(<Block*><size_t>raw.pop(address))
+include "caching_report.pxi"

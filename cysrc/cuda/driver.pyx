@@ -14,6 +14,9 @@ from cpython.bytes cimport PyBytes_AS_STRING
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport getenv
 from libc.string cimport memcpy, strcmp
+from tensorrt_lite._C.core.dispatch cimport attach, tls
+
+attach()
 
 cdef extern from "dlfcn.h" nogil:
     void* dlopen(const char* path, int flags)
@@ -28,6 +31,7 @@ cdef enum:
     CUDA_ERROR_NOT_READY = 600
     EVENT_NO_TIMING = 2
     CAPTURE_RELAXED = 2
+    RECENT = 16
 
 cdef extern from *:
     """
@@ -206,6 +210,13 @@ cdef str unavailable_reason = None
 cdef int devices = 0
 cdef int default_device = 0
 cdef void* primary_contexts[MAX_DEVICES]
+cdef bint forked = False         # this process was forked from one that had a context
+
+# The operators of the last launches, for errors that the driver reports later; NULL where no operator was known.
+cdef const char* recent[RECENT]
+cdef unsigned int launched = 0
+cdef const char* switch_ = getenv(b"CUDA_LAUNCH_BLOCKING")
+cdef bint blocking = switch_ != NULL and switch_[0] != 0 and strcmp(switch_, b"0") != 0      # wait for each kernel
 
 
 cdef int _open() except -1:
@@ -253,8 +264,30 @@ cdef str _describe(int status):
     return text.decode("utf-8", "replace")
 
 
+cdef bint _is_of_kernel(int status) noexcept:
+    """Whether a kernel made this error, which any later call may return."""
+    return status == 700 or status == 702 or status == 710 or 714 <= status <= 719
+
+
 cdef int _fail(int status) except -1 with gil:
-    raise RuntimeError(f"CUDA error: {_describe(status)}")
+    cdef str text = f"CUDA error: {_describe(status)}"
+    cdef list names = []
+    cdef int i
+    if _is_of_kernel(status) and launched and not blocking:
+        for i in range(min(launched, <unsigned int>RECENT)):
+            name = recent[(launched - 1 - i) % RECENT]
+            if name != NULL and name.decode() not in names:
+                names.append(name.decode())
+        text += ("\nA kernel that was launched earlier has failed. The last operators, latest first: " + ", ".join(names) +
+                 ". CUDA_LAUNCH_BLOCKING=1 makes the error name the one.")
+    raise RuntimeError(text)
+
+
+cdef int _fail_launch(int status) except -1 with gil:
+    cdef const char* name = tls().operator_name
+    if name == NULL or _is_of_kernel(status) and not blocking:
+        return _fail(status)
+    raise RuntimeError(f"CUDA error: {_describe(status)} (operator {name.decode()})")
 
 
 cdef inline int _check(int status) except -1 nogil:
@@ -267,7 +300,23 @@ cdef int _require() except -1:
     _open()
     if unavailable_reason is not None:
         raise RuntimeError(f"CUDA error: {unavailable_reason}")
+    if forked:
+        raise RuntimeError("Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the 'spawn' start method")
     return 0
+
+
+def _after_fork():
+    """A child process has no contexts: CUDA cannot be used in it."""
+    global forked
+    cdef int i
+    for i in range(MAX_DEVICES):
+        if primary_contexts[i] != NULL:
+            forked = True
+            primary_contexts[i] = NULL
+
+
+def in_bad_fork() -> bool:
+    return forked
 
 
 cdef int _require_device(int device) except -1:
@@ -471,8 +520,19 @@ cdef int synchronize_stream(StreamHandle stream) except -1 nogil:
 cdef int launch(FunctionHandle function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
                 unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
                 StreamHandle stream, void** parameters) except -1 nogil:
-    return _check(driver.launch(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream,
-                                parameters, NULL))
+    global launched
+    cdef int status = driver.launch(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, parameters, NULL)
+    recent[launched % RECENT] = tls().operator_name
+    launched += 1
+    if blocking and status == CUDA_SUCCESS:
+        status = wait_for_launch(stream)
+    return _fail_launch(status) if status != CUDA_SUCCESS else 0
+
+
+cdef int wait_for_launch(StreamHandle stream) noexcept nogil:
+    cdef int capturing = 0
+    driver.capture_status(stream, &capturing)
+    return CUDA_SUCCESS if capturing else driver.stream_synchronize(stream)
 
 
 def available() -> bool:

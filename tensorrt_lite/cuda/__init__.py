@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _LAZY = {
     **dict.fromkeys(("Stream", "Event", "ExternalStream", "StreamContext", "stream", "current_stream", "default_stream", "set_stream"), "streams"),
     **dict.fromkeys((
+        "CUDAPluggableAllocator", "MemPool", "change_current_allocator", "get_allocator_backend", "host_memory_stats", "host_memory_stats_as_nested_dict",
+        "list_gpu_processes", "reset_accumulated_host_memory_stats", "reset_peak_host_memory_stats", "use_mem_pool",
         "OutOfMemoryError", "caching_allocator_alloc", "caching_allocator_delete", "empty_cache", "get_per_process_memory_fraction", "max_memory_allocated",
         "max_memory_cached", "max_memory_reserved", "mem_get_info", "memory_allocated", "memory_cached", "memory_reserved", "memory_snapshot", "memory_stats",
         "memory_stats_as_nested_dict", "memory_summary", "reset_accumulated_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached",
@@ -28,8 +30,9 @@ _LAZY = {
         "get_rng_state", "get_rng_state_all", "set_rng_state", "set_rng_state_all", "manual_seed", "manual_seed_all", "seed", "seed_all", "initial_seed",
         "default_generators",
     ), "random"),
+    **dict.fromkeys(("clock_rate", "device_memory_used", "memory_usage", "power_draw", "temperature", "utilization"), "nvml"),
 }  # fmt: skip
-_SUBMODULES = {"streams", "memory", "graphs", "random", "modules"}
+_SUBMODULES = {"streams", "memory", "graphs", "random", "modules", "nvml"}
 
 
 def __getattr__(name: str) -> Any:

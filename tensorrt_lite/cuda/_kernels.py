@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+
 from tensorrt_lite._C.cuda import driver
 
 driver.require()  # before modules are made that could not be made a second time
+from tensorrt_lite.cuda import _settings  # noqa: E402
+
+_settings.configure()
+os.register_at_fork(after_in_child=driver._after_fork)
 from tensorrt_lite._C.cuda import backend  # noqa: E402, F401
 
 _FAMILIES: tuple[str, ...] = (

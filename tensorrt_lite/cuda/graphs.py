@@ -30,14 +30,16 @@ def is_current_stream_capturing() -> bool:
 
 def graph_pool_handle() -> tuple[int, int]:
     """The name of a fresh memory pool, which several graphs may share that are replayed in the order of their capture."""
-    return _caching._new_pool(), 0
+    return _caching.new_number(), 0
 
 
 class CUDAGraph:
     """A recorded graph. `graph` is the usual way to record one."""
 
     def __init__(self, keep_graph: bool = False) -> None:
-        self._graph = self._instance = self._token = self._before = 0
+        self._graph = self._instance = 0
+        self._pool: Any = None
+        self._before: tuple[Any, int] = None, 0
         self._device = -1
         self._capturing: Stream | None = None
         self._keep = keep_graph
@@ -51,11 +53,16 @@ class CUDAGraph:
         s = current_stream()
         if s.cuda_stream == 0:
             raise RuntimeError("CUDA graphs must be captured on a non-default stream. (However, after capture, it's ok to replay them on the default stream.)")
-        self._token = _caching._new_pool() if pool is None else pool[0]
-        _caching._hold_pool(self._token, 1)
+        self._pool = _caching.pool_of(_caching.new_number() if pool is None else pool[0])
+        self._pool.hold(1)
         self._device = s.device_index
-        _driver.capture_begin(s.device_index, s.cuda_stream, _MODES[capture_error_mode])
-        self._before = _backend()._use_pool(self._token)
+        _caching._note_captures(1)
+        try:
+            _driver.capture_begin(s.device_index, s.cuda_stream, _MODES[capture_error_mode])
+        except RuntimeError:
+            _caching._note_captures(-1)
+            raise
+        self._before = _backend()._use_pool(self._pool, self._device)
         self._capturing = s
 
     def capture_end(self) -> None:
@@ -63,9 +70,12 @@ class CUDAGraph:
         if self._capturing is None:
             raise RuntimeError("capture_end called without capture_begin")
         s, self._capturing = self._capturing, None
-        _backend()._use_pool(self._before)
+        _backend()._use_pool(*self._before)
         try:
-            self._graph = _driver.capture_end(s.device_index, s.cuda_stream)
+            try:
+                self._graph = _driver.capture_end(s.device_index, s.cuda_stream)
+            finally:
+                _caching._note_captures(-1)
             if not self._keep:
                 self.instantiate()
         except RuntimeError:
@@ -92,13 +102,16 @@ class CUDAGraph:
         if self._graph or self._instance:
             _driver.synchronize_on(self._device)
             _driver.graph_destroy(self._graph, self._instance)
-        if self._token:
-            _caching._hold_pool(self._token, -1)
-        self._graph = self._instance = self._token = 0
+        if self._pool is not None:
+            self._pool.hold(-1)
+        self._graph = self._instance = 0
+        self._pool = None
 
     def pool(self) -> tuple[int, int]:
         """The name of the graph's memory pool."""
-        return self._token, 0
+        if self._pool is None:
+            raise RuntimeError("Called CUDAGraph.pool without a preceding capture.")
+        return self._pool.number, 0
 
     def __del__(self) -> None:
         try:

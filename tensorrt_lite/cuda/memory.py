@@ -22,6 +22,12 @@ def empty_cache() -> None:
         _caching.empty_cache()
 
 
+def _host_emptyCache() -> None:
+    """Give cached page-locked host memory back to the driver."""
+    if is_initialized():
+        _backend()._empty_host_cache()
+
+
 def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
     """Statistics by kind, pool (all, large_pool, small_pool) and figure (current, peak, allocated, freed)."""
     return _caching.statistics(_index(device)) if is_initialized() else {}
@@ -29,6 +35,10 @@ def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
 
 def memory_stats(device: Any = None) -> dict[str, int]:
     """The same with flat names: ``allocated_bytes.all.current``."""
+    return _flat(memory_stats_as_nested_dict(device))
+
+
+def _flat(nested: dict[str, Any]) -> dict[str, int]:
     flat: dict[str, int] = {}
 
     def add(prefix: str, value: Any) -> None:
@@ -38,7 +48,7 @@ def memory_stats(device: Any = None) -> dict[str, int]:
         else:
             flat[prefix] = value
 
-    add("", memory_stats_as_nested_dict(device))
+    add("", nested)
     return dict(sorted(flat.items()))
 
 
@@ -73,6 +83,26 @@ def reset_peak_memory_stats(device: Any = None) -> None:
 reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats
 
 
+def host_memory_stats_as_nested_dict() -> dict[str, Any]:
+    """Figures of the page-locked host memory: allocation, segment, allocated_bytes, reserved_bytes; num_host_alloc, num_host_free."""
+    return _backend()._host_statistics() if is_initialized() else {}
+
+
+def host_memory_stats() -> dict[str, int]:
+    """The same with flat names: ``allocated_bytes.current``."""
+    return _flat(host_memory_stats_as_nested_dict())
+
+
+def reset_peak_host_memory_stats() -> None:
+    """Peaks start again at the current figures."""
+    _backend()._reset_host_statistics(True)
+
+
+def reset_accumulated_host_memory_stats() -> None:
+    """Totals start again at 0."""
+    _backend()._reset_host_statistics(False)
+
+
 def reset_accumulated_memory_stats(device: Any = None) -> None:
     """Totals start again at 0."""
     _caching.reset_accumulated(_index(device))
@@ -102,8 +132,110 @@ def get_per_process_memory_fraction(device: Any = None) -> float:
 
 
 def memory_snapshot(mempool_id: Any = None) -> list[dict[str, Any]]:
-    """Every segment of the allocator with its blocks, by address."""
-    return _caching.snapshot() if is_initialized() else []
+    """Every segment of the allocator with its blocks, by address; those of one MemPool by its id."""
+    return _caching.snapshot(None if mempool_id is None else mempool_id[0]) if is_initialized() else []
+
+
+def get_allocator_backend() -> str:
+    """native, cudaMallocAsync or pluggable."""
+    return _caching.backend_name()
+
+
+def _set_allocator_settings(settings: str) -> None:
+    """Settings as in PYTORCH_ALLOC_CONF, from now on. RuntimeError names what is unknown."""
+    from tensorrt_lite.cuda import _settings
+
+    _settings.configure(settings)
+
+
+class CUDAPluggableAllocator:
+    """An allocator of a shared library.
+
+    path_to_so_file: the library; alloc_fn_name: ``void* f(ssize_t size, int device, cudaStream_t stream)``; free_fn_name:
+    ``void f(void* pointer, ssize_t size, int device, cudaStream_t stream)``. OSError where the library cannot be opened,
+    AttributeError where it lacks a function.
+    """
+
+    def __init__(self, path_to_so_file: str, alloc_fn_name: str, free_fn_name: str) -> None:
+        import ctypes
+
+        self._library = ctypes.CDLL(path_to_so_file)
+        self._functions = tuple(ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value for name in (alloc_fn_name, free_fn_name))
+
+    def allocator(self) -> CUDAPluggableAllocator:
+        """What a MemPool takes."""
+        return self
+
+
+def change_current_allocator(allocator: CUDAPluggableAllocator) -> None:
+    """All memory comes from this allocator. RuntimeError once memory has been allocated."""
+    global _plugged
+    _backend()
+    _caching.plug(*allocator._functions)
+    _plugged = allocator  # its library stays loaded
+
+
+_plugged: CUDAPluggableAllocator | None = None
+
+
+class MemPool:
+    """Memory of its own for what is allocated inside ``use_mem_pool``: from the driver, or from a CUDAPluggableAllocator.
+
+    use_on_oom: its free memory serves other requests before they fail. Without users what is free goes back at the next empty_cache().
+    """
+
+    def __init__(self, allocator: Any = None, use_on_oom: bool = False) -> None:
+        _backend()
+        functions = (0, 0) if allocator is None else allocator._functions
+        self.allocator = allocator
+        self._pool = _caching.MemoryPool(*functions, allocator, use_on_oom)
+        self._pool.hold(1)
+
+    @property
+    def id(self) -> tuple[int, int]:
+        """The pool's name, which CUDA graphs take, too."""
+        return self._pool.number, 0
+
+    def use_count(self) -> int:
+        """How many hold the pool: this object, blocks of ``use_mem_pool``, graphs."""
+        return self._pool.use_count
+
+    def snapshot(self) -> list[dict[str, Any]]:
+        """The pool's segments with their blocks."""
+        return memory_snapshot(self.id)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_pool"):
+            self._pool.hold(-1)
+
+
+class use_mem_pool:
+    """``with use_mem_pool(pool):`` what this thread allocates on the device (the current one by default) comes from the pool."""
+
+    def __init__(self, pool: MemPool, device: Any = None) -> None:
+        self._pool, self._device = pool._pool, _index(device)
+
+    def __enter__(self) -> None:
+        self._pool.hold(1)
+        self._before = _backend()._use_pool(self._pool, self._device)
+
+    def __exit__(self, *exception: object) -> None:
+        _backend()._use_pool(*self._before)
+        self._pool.hold(-1)
+
+
+def list_gpu_processes(device: Any = None) -> str:
+    """The processes that use a GPU and their memory, as NVML tells; a text that says so where its Python package is missing."""
+    from tensorrt_lite.cuda import nvml
+
+    try:
+        processes = nvml.processes(device)
+    except ModuleNotFoundError:
+        return "pynvml module not found, please install nvidia-ml-py"
+    except RuntimeError as error:
+        return f"cuda driver can't be loaded, is cuda enabled? ({error})"
+    lines = [f"GPU:{_index(device)}", *(f"process {pid:>10d} uses {used / (1 << 20):>12.3f} MB GPU memory" for pid, used in processes)]
+    return "\n".join(lines if processes else [*lines, "no processes are running"])
 
 
 def caching_allocator_alloc(size: int, device: Any = None, stream: Any = None) -> int:
