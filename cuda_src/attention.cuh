@@ -1,5 +1,6 @@
 // Attention in memory linear in the length (Dao et al. 2022): softmax(scale q k^T + mask) v without the weights in memory, and its
-// gradients from the logarithms of the rows' sums. Sums are float; operands are float or half types.
+// gradients from the logarithms of the rows' sums. Sums are float for float and half types, double for double. Dropout draws its mask
+// anew wherever weights are needed, from the seed and the places of query and key.
 //
 // 256 threads make tiles of rows x columns: 16 threads side by side share kRows / 16 rows, each takes every sixteenth column. Nothing
 // is added atomically: a block of `attention_keys` owns a tile of keys and goes over the queries of all heads that share them, one of
@@ -7,6 +8,7 @@
 #pragma once
 
 #include "gemm.cuh"
+#include "random.cuh"
 
 namespace trt {
 
@@ -18,13 +20,15 @@ struct Operand {
 // Mirrored by the host.
 struct Attention {
     Operand q, k, v, out, grad, dq, dk, dv;
-    float* lse;                  // (batch, head, query)
-    float* delta;                // sums of out * grad
+    void* lse;                   // (batch, head, query), of the type of the sums
+    void* delta;                 // sums of out * grad
     const void* mask;
     long long mask_batch, mask_head, mask_row, mask_column;
     long long batches, heads, key_heads, queries, keys, width, value_width;
-    float scale;
+    double scale, grow;          // grow: what dropout multiplies the weights with that it keeps
+    unsigned long long seed, offset;
     int causal, mask_kind;       // 0: none, 1: true where allowed, 2: added
+    unsigned keep_below;         // words below are kept; 0: no dropout
 };
 
 constexpr int kAttentionThreads = 256;
@@ -35,47 +39,68 @@ __device__ __forceinline__ T* rows_at(const Operand& x, long long batch, long lo
     return static_cast<T*>(const_cast<void*>(x.data)) + batch * x.batch + head * x.head + row * x.row;
 }
 
+// The words that decide for four keys, 16 apart, of the 64 among which `key` is: word key / 16 % 4 for this one. A thread has such keys in
+// every kernel below.
+__device__ __forceinline__ Words dropout_words(const Attention& p, long long batch, long long head, long long query, long long key) {
+    const unsigned long long row = (static_cast<unsigned long long>(batch) * p.heads + head) * p.queries + query, groups = (p.keys + 63) / 64;
+    return Philox(p.seed, ((row * groups + key / 64) * 16 + key % 16) | 1ull << 62, p.offset).next();
+}
+__device__ __forceinline__ bool keeps(const Attention& p, const Words& words, long long key) {
+    const int which = static_cast<int>(key / 16 % 4);
+    return (which == 0 ? words.x : which == 1 ? words.y : which == 2 ? words.z : words.w) < p.keep_below;
+}
+
+// The mask itself, (batch, head, query, key): what the second derivative, which holds the weights, multiplies.
+__device__ __forceinline__ void attention_kept(const Attention& p, bool* kept) {
+    const long long total = p.batches * p.heads * p.queries * p.keys, step = static_cast<long long>(gridDim.x) * blockDim.x;
+    for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < total; i += step) {
+        const long long key = i % p.keys, query = i / p.keys % p.queries, head = i / p.keys / p.queries;
+        kept[i] = keeps(p, dropout_words(p, head / p.heads, head % p.heads, query, key), key);
+    }
+}
+
 // kRows rows of `width` elements to shared lines of kWidth + 4, with zeros beyond.
 template <class T, int kRows, int kWidth>
-__device__ __forceinline__ void load_rows(float* shared, const T* from, long long stride, long long rows, long long width) {
+__device__ __forceinline__ void load_rows(compute_t<T>* shared, const T* from, long long stride, long long rows, long long width) {
     for (int i = threadIdx.x; i < kRows * kWidth; i += kAttentionThreads) {
         const int row = i / kWidth, column = i % kWidth;
-        shared[row * (kWidth + 4) + column] = row < rows && column < width ? convert<float>(from[row * stride + column]) : 0.f;
+        shared[row * (kWidth + 4) + column] = row < rows && column < width ? convert<compute_t<T>>(from[row * stride + column]) : compute_t<T>(0);
     }
 }
 
 // products[i][j] = x[row i of the thread] . y[column j of the thread], both lines of kWidth + 4.
-template <int kI, int kJ, int kWidth>
-__device__ __forceinline__ void dot_rows(float (&products)[kI][kJ], const float* x, const float* y, int down, int across) {
+template <int kI, int kJ, int kWidth, class A>
+__device__ __forceinline__ void dot_rows(A (&products)[kI][kJ], const A* x, const A* y, int down, int across) {
+    constexpr int kV = 16 / sizeof(A);
 #pragma unroll
     for (int i = 0; i < kI; i++) {
 #pragma unroll
         for (int j = 0; j < kJ; j++) products[i][j] = 0;
     }
 #pragma unroll 4
-    for (int e = 0; e < kWidth; e += 4) {
-        Vector<float, 4> a[kI], b[kJ];
+    for (int e = 0; e < kWidth; e += kV) {
+        Vector<A, kV> a[kI], b[kJ];
 #pragma unroll
-        for (int i = 0; i < kI; i++) a[i] = *reinterpret_cast<const Vector<float, 4>*>(x + (down + 16 * i) * (kWidth + 4) + e);
+        for (int i = 0; i < kI; i++) a[i] = *reinterpret_cast<const Vector<A, kV>*>(x + (down + 16 * i) * (kWidth + 4) + e);
 #pragma unroll
-        for (int j = 0; j < kJ; j++) b[j] = *reinterpret_cast<const Vector<float, 4>*>(y + (across + 16 * j) * (kWidth + 4) + e);
+        for (int j = 0; j < kJ; j++) b[j] = *reinterpret_cast<const Vector<A, kV>*>(y + (across + 16 * j) * (kWidth + 4) + e);
 #pragma unroll
         for (int i = 0; i < kI; i++) {
 #pragma unroll
             for (int j = 0; j < kJ; j++) {
 #pragma unroll
-                for (int l = 0; l < 4; l++) products[i][j] += a[i].at[l] * b[j].at[l];
+                for (int l = 0; l < kV; l++) products[i][j] += a[i].at[l] * b[j].at[l];
             }
         }
     }
 }
 
 // sums[i][j] += sum over n of weights(row i, n) * y[n][column j]; weights lie as weights[row * kByRow + n * kByN].
-template <int kI, int kJ, int kN, int kWidth, int kByRow, int kByN>
-__device__ __forceinline__ void add_weighted(float (&sums)[kI][kJ], const float* weights, const float* y, int down, int across) {
+template <int kI, int kJ, int kN, int kWidth, int kByRow, int kByN, class A>
+__device__ __forceinline__ void add_weighted(A (&sums)[kI][kJ], const A* weights, const A* y, int down, int across) {
 #pragma unroll 4
     for (int n = 0; n < kN; n++) {
-        float w[kI], b[kJ];
+        A w[kI], b[kJ];
 #pragma unroll
         for (int i = 0; i < kI; i++) w[i] = weights[(down + 16 * i) * kByRow + n * kByN];
 #pragma unroll
@@ -89,40 +114,43 @@ __device__ __forceinline__ void add_weighted(float (&sums)[kI][kJ], const float*
 }
 
 // The score of a query and a key from their product; -infinity where attention is not allowed.
-template <class T>
-__device__ __forceinline__ float score(const Attention& p, float product, long long batch, long long head, long long query, long long key) {
+template <class T, class A>
+__device__ __forceinline__ A score(const Attention& p, A product, long long batch, long long head, long long query, long long key) {
     if (query >= p.queries || key >= p.keys || (p.causal && key > query)) return kNothing;
-    const float s = product * p.scale;
+    const A s = product * static_cast<A>(p.scale);
     if (p.mask_kind == 0) return s;
     const long long at = batch * p.mask_batch + head * p.mask_head + query * p.mask_row + key * p.mask_column;
     if (p.mask_kind == 1) return static_cast<const bool*>(p.mask)[at] ? s : kNothing;
-    return s + convert<float>(static_cast<const T*>(p.mask)[at]);
+    return s + convert<A>(static_cast<const T*>(p.mask)[at]);
 }
 
 // The sum or maximum over the 16 threads of a row.
-__device__ __forceinline__ float row_sum(float x) {
+template <class A>
+__device__ __forceinline__ A row_sum(A x) {
     for (int mask = 8; mask; mask /= 2) x += __shfl_xor_sync(~0u, x, mask);
     return x;
 }
-__device__ __forceinline__ float row_maximum(float x) {
+template <class A>
+__device__ __forceinline__ A row_maximum(A x) {
     for (int mask = 8; mask; mask /= 2) {
-        const float y = __shfl_xor_sync(~0u, x, mask);
+        const A y = __shfl_xor_sync(~0u, x, mask);
         x = y > x || y != y ? y : x;
     }
     return x;
 }
 
 // grid: (tiles of queries, heads, batches). kWidth: the widths rounded up.
-template <class T, int kRows, int kColumns, int kWidth>
+template <class T, int kRows, int kColumns, int kWidth, bool kDropout>
 __device__ __forceinline__ void attention_forward(const Attention& p) {
+    using A = compute_t<T>;
     constexpr int kI = kRows / 16, kJ = kColumns / 16, kE = kWidth / 16;
-    __shared__ __align__(16) float queries[kRows * (kWidth + 4)];
-    __shared__ __align__(16) float other[kColumns * (kWidth + 4)];
-    __shared__ float weights[kRows * (kColumns + 1)];
+    __shared__ __align__(16) A queries[kRows * (kWidth + 4)];
+    __shared__ __align__(16) A other[kColumns * (kWidth + 4)];
+    __shared__ A weights[kRows * (kColumns + 1)];
     const int across = threadIdx.x % 16, down = threadIdx.x / 16;
     const long long batch = blockIdx.z, head = blockIdx.y, first = static_cast<long long>(blockIdx.x) * kRows, key_head = head / (p.heads / p.key_heads);
     load_rows<T, kRows, kWidth>(queries, rows_at<T>(p.q, batch, head, first), p.q.row, p.queries - first, p.width);
-    float sums[kI][kE] = {}, highest[kI], total[kI];
+    A sums[kI][kE] = {}, highest[kI], total[kI];
 #pragma unroll
     for (int i = 0; i < kI; i++) highest[i] = kNothing, total[i] = 0;
     const long long end = p.causal && first + kRows < p.keys ? first + kRows : p.keys;
@@ -130,23 +158,25 @@ __device__ __forceinline__ void attention_forward(const Attention& p) {
         __syncthreads();
         load_rows<T, kColumns, kWidth>(other, rows_at<T>(p.k, batch, key_head, key), p.k.row, p.keys - key, p.width);
         __syncthreads();
-        float s[kI][kJ];
+        A s[kI][kJ];
         dot_rows<kI, kJ, kWidth>(s, queries, other, down, across);
 #pragma unroll
         for (int i = 0; i < kI; i++) {
-            float top = highest[i];
+            A top = highest[i];
 #pragma unroll
             for (int j = 0; j < kJ; j++) {
                 s[i][j] = score<T>(p, s[i][j], batch, head, first + down + 16 * i, key + across + 16 * j);
                 top = s[i][j] > top || s[i][j] != s[i][j] ? s[i][j] : top;
             }
             top = row_maximum(top);
-            const float origin = top == kNothing ? 0 : top, shrink = ::expf(highest[i] - origin);
-            float sum = 0;
+            const A origin = top == kNothing ? 0 : top, shrink = exp(highest[i] - origin);
+            A sum = 0;
+            Words words = {};
+            if (kDropout) words = dropout_words(p, batch, head, first + down + 16 * i, key + across);
 #pragma unroll
             for (int j = 0; j < kJ; j++) {
-                const float weight = ::expf(s[i][j] - origin);
-                weights[(down + 16 * i) * (kColumns + 1) + across + 16 * j] = weight;
+                const A weight = exp(s[i][j] - origin);
+                weights[(down + 16 * i) * (kColumns + 1) + across + 16 * j] = !kDropout || keeps(p, words, key + across + 16 * j) ? weight : A(0);
                 sum += weight;
             }
             total[i] = total[i] * shrink + row_sum(sum);
@@ -164,19 +194,19 @@ __device__ __forceinline__ void attention_forward(const Attention& p) {
         const long long query = first + down + 16 * i;
         if (query >= p.queries) continue;
         // a row without anything to attend to gives zeros
-        const float scale = total[i] == 0 ? 0 : 1 / total[i];
+        const A scale = total[i] == 0 ? A(0) : (kDropout ? static_cast<A>(p.grow) : A(1)) / total[i];
         T* const out = rows_at<T>(p.out, batch, head, query);
 #pragma unroll
         for (int e = 0; e < kE; e++) {
             if (across + 16 * e < p.value_width) out[across + 16 * e] = convert<T>(sums[i][e] * scale);
         }
-        if (across == 0) p.lse[(batch * p.heads + head) * p.queries + query] = total[i] == 0 ? kNothing : highest[i] + ::logf(total[i]);
+        if (across == 0) static_cast<A*>(p.lse)[(batch * p.heads + head) * p.queries + query] = total[i] == 0 ? A(kNothing) : highest[i] + log(total[i]);
     }
 }
 
 // The same for half types on tensor cores: 4 warps of 16 queries each, whose scores, weights and sums stay in registers; keys and values
 // come in the background, the next keys while the weights are applied. grid as before, tiles of 64 queries.
-template <class T, int kWidth>
+template <class T, int kWidth, bool kDropout>
 __device__ __forceinline__ void attention_forward_mma(const Attention& p) {
     constexpr int kThreads = 128, kRows = 64, kKeys = 64, kPitch = kWidth + kLinePad;
     constexpr float kLog2e = 1.44269504088896340736f;
@@ -253,6 +283,17 @@ __device__ __forceinline__ void attention_forward_mma(const Attention& p) {
             for (int mask = 2; mask; mask /= 2) sum += __shfl_xor_sync(~0u, sum, mask);
             total[half] = total[half] * shrink[half] + sum;
             highest[half] = top;
+            if (kDropout) {
+#pragma unroll
+                for (int c = 0; c < 4; c++) {
+                    const long long at = key + c / 2 * 8 + lane % 4 * 2 + c % 2;
+                    const Words words = dropout_words(p, batch, head, query, at);
+#pragma unroll
+                    for (int w = 0; w < 4; w++) {
+                        if (!keeps(p, words, at + 16 * w)) s[2 * w + c / 2][half * 2 + c % 2] = 0;
+                    }
+                }
+            }
         }
 #pragma unroll
         for (int e = 0; e < kWidth / 8; e++) {
@@ -284,7 +325,7 @@ __device__ __forceinline__ void attention_forward_mma(const Attention& p) {
     for (int half = 0; half < 2; half++) {
         const long long query = first + warp * 16 + half * 8 + lane / 4;
         if (query >= p.queries) continue;
-        const float scale = total[half] == 0 ? 0 : 1 / total[half];
+        const float scale = total[half] == 0 ? 0 : (kDropout ? static_cast<float>(p.grow) : 1.f) / total[half];
         T* const out = rows_at<T>(p.out, batch, head, query);
 #pragma unroll
         for (int e = 0; e < kWidth / 8; e++) {
@@ -297,69 +338,119 @@ __device__ __forceinline__ void attention_forward_mma(const Attention& p) {
                 }
             }
         }
-        if (lane % 4 == 0) p.lse[(batch * p.heads + head) * p.queries + query] = total[half] == 0 ? kNothing : highest[half] + ::logf(total[half]);
+        if (lane % 4 == 0) static_cast<float*>(p.lse)[(batch * p.heads + head) * p.queries + query] = total[half] == 0 ? kNothing : highest[half] + ::logf(total[half]);
     }
 }
 
 // delta = sums of out * grad; a warp per row.
 template <class T>
 __device__ __forceinline__ void attention_delta(const Attention& p) {
+    using A = compute_t<T>;
     const long long rows = p.batches * p.heads * p.queries, warps = static_cast<long long>(gridDim.x) * (blockDim.x / 32);
     for (long long row = static_cast<long long>(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32; row < rows; row += warps) {
         const long long query = row % p.queries, head = row / p.queries % p.heads, batch = row / p.queries / p.heads;
         const T* const out = rows_at<T>(p.out, batch, head, query);
         const T* const grad = rows_at<T>(p.grad, batch, head, query);
-        float sum = 0;
-        for (long long e = threadIdx.x % 32; e < p.value_width; e += 32) sum += convert<float>(out[e]) * convert<float>(grad[e]);
+        A sum = 0;
+        for (long long e = threadIdx.x % 32; e < p.value_width; e += 32) sum += convert<A>(out[e]) * convert<A>(grad[e]);
         for (int mask = 16; mask; mask /= 2) sum += __shfl_xor_sync(~0u, sum, mask);
-        if (threadIdx.x % 32 == 0) p.delta[row] = sum;
+        if (threadIdx.x % 32 == 0) static_cast<A*>(p.delta)[row] = sum;
     }
 }
 
-// Weights and the gradients of scores of a tile of queries and one of keys, to shared lines of kTile + 1.
+// Tiles of queries, keys, values and gradients in shared memory. Of wide heads (kLean) only two fit: queries share theirs with gradients,
+// keys with values, and both are loaded again for every use.
 template <class T, int kTile, int kWidth>
-__device__ __forceinline__ void tile_gradients(const Attention& p, const float* q, const float* k, const float* v, const float* g, float* weights, float* scores,
-                                               long long batch, long long head, long long query0, long long key0, int down, int across) {
+struct Tiles {
+    using A = compute_t<T>;
+    static constexpr bool kLean = sizeof(A) * kWidth > 512;
+    static constexpr int kSize = kTile * (kWidth + 4), kLine = kTile + 1;
+    A* q;
+    A* k;
+    A* v;
+    A* g;
+    A* weights;  // lines of kLine
+    A* scores;
+
+    static __device__ __forceinline__ void load(A* shared, const Operand& x, long long batch, long long head, long long row, long long rows, long long width) {
+        load_rows<T, kTile, kWidth>(shared, rows_at<T>(x, batch, head, row), x.row, rows - row, width);
+    }
+};
+
+// Weights and the gradients of scores of a tile of queries and one of keys. Lean: queries and keys are loaded here, gradients are left.
+template <class T, int kTile, int kWidth, bool kDropout>
+__device__ __forceinline__ void tile_gradients(const Attention& p, const Tiles<T, kTile, kWidth>& t, long long batch, long long head, long long key_head,
+                                               long long query0, long long key0, int down, int across) {
+    using A = compute_t<T>;
+    using S = Tiles<T, kTile, kWidth>;
     constexpr int kI = kTile / 16;
-    float s[kI][kI], d[kI][kI];
-    dot_rows<kI, kI, kWidth>(s, q, k, down, across);
-    dot_rows<kI, kI, kWidth>(d, g, v, down, across);
+    A s[kI][kI], d[kI][kI];
+    if (S::kLean) {
+        S::load(t.q, p.q, batch, head, query0, p.queries, p.width);
+        S::load(t.k, p.k, batch, key_head, key0, p.keys, p.width);
+        __syncthreads();
+    }
+    dot_rows<kI, kI, kWidth>(s, t.q, t.k, down, across);
+    if (S::kLean) {
+        __syncthreads();
+        S::load(t.g, p.grad, batch, head, query0, p.queries, p.value_width);
+        S::load(t.v, p.v, batch, key_head, key0, p.keys, p.value_width);
+        __syncthreads();
+    }
+    dot_rows<kI, kI, kWidth>(d, t.g, t.v, down, across);
 #pragma unroll
     for (int i = 0; i < kI; i++) {
         const long long query = query0 + down + 16 * i, row = (batch * p.heads + head) * p.queries + (query < p.queries ? query : 0);
-        const float lse = p.lse[row], delta = p.delta[row];
+        const A lse = static_cast<const A*>(p.lse)[row], delta = static_cast<const A*>(p.delta)[row];
+        Words words = {};
+        if (kDropout) words = dropout_words(p, batch, head, query, key0 + across);
 #pragma unroll
         for (int j = 0; j < kI; j++) {
-            const float value = score<T>(p, s[i][j], batch, head, query, key0 + across + 16 * j);
-            const float weight = value == kNothing ? 0 : ::expf(value - lse);
-            const int at = (down + 16 * i) * (kTile + 1) + across + 16 * j;
-            weights[at] = weight;
-            scores[at] = weight * (d[i][j] - delta) * p.scale;
+            const A value = score<T>(p, s[i][j], batch, head, query, key0 + across + 16 * j);
+            const A weight = value == kNothing ? 0 : exp(value - lse);
+            const A grow = !kDropout ? A(1) : keeps(p, words, key0 + across + 16 * j) ? static_cast<A>(p.grow) : A(0);
+            const int at = (down + 16 * i) * S::kLine + across + 16 * j;
+            t.weights[at] = weight * grow;
+            t.scores[at] = weight * (d[i][j] * grow - delta) * static_cast<A>(p.scale);
         }
     }
 }
 
+#define TRT_ATTENTION_TILES(t)                                                                                          \
+    using S = Tiles<T, kTile, kWidth>;                                                                                  \
+    __shared__ __align__(16) compute_t<T> operands_[(S::kLean ? 2 : 4) * S::kSize];                                     \
+    __shared__ compute_t<T> products_[2 * kTile * S::kLine];                                                            \
+    const S t{operands_, operands_ + S::kSize, operands_ + (S::kLean ? 1 : 2) * S::kSize, operands_ + (S::kLean ? 0 : 3) * S::kSize, products_, products_ + kTile * S::kLine}
+
 // grid: (tiles of keys, heads of keys, batches): dk and dv.
-template <class T, int kTile, int kWidth>
+template <class T, int kTile, int kWidth, bool kDropout>
 __device__ __forceinline__ void attention_keys(const Attention& p) {
     constexpr int kI = kTile / 16, kE = kWidth / 16, kLine = kTile + 1;
-    __shared__ __align__(16) float q[kTile * (kWidth + 4)], k[kTile * (kWidth + 4)], v[kTile * (kWidth + 4)], g[kTile * (kWidth + 4)];
-    __shared__ float weights[kTile * kLine], scores[kTile * kLine];
+    TRT_ATTENTION_TILES(t);
     const int across = threadIdx.x % 16, down = threadIdx.x / 16;
     const long long batch = blockIdx.z, key_head = blockIdx.y, first = static_cast<long long>(blockIdx.x) * kTile, shared_by = p.heads / p.key_heads;
-    load_rows<T, kTile, kWidth>(k, rows_at<T>(p.k, batch, key_head, first), p.k.row, p.keys - first, p.width);
-    load_rows<T, kTile, kWidth>(v, rows_at<T>(p.v, batch, key_head, first), p.v.row, p.keys - first, p.value_width);
-    float dk[kI][kE] = {}, dv[kI][kE] = {};
+    if (!S::kLean) {
+        S::load(t.k, p.k, batch, key_head, first, p.keys, p.width);
+        S::load(t.v, p.v, batch, key_head, first, p.keys, p.value_width);
+    }
+    compute_t<T> dk[kI][kE] = {}, dv[kI][kE] = {};
     for (long long head = key_head * shared_by; head < (key_head + 1) * shared_by; head++) {
-        for (long long query = p.causal ? first / kTile * kTile : 0; query < p.queries; query += kTile) {
+        for (long long query = p.causal ? first : 0; query < p.queries; query += kTile) {
             __syncthreads();
-            load_rows<T, kTile, kWidth>(q, rows_at<T>(p.q, batch, head, query), p.q.row, p.queries - query, p.width);
-            load_rows<T, kTile, kWidth>(g, rows_at<T>(p.grad, batch, head, query), p.grad.row, p.queries - query, p.value_width);
+            if (!S::kLean) {
+                S::load(t.q, p.q, batch, head, query, p.queries, p.width);
+                S::load(t.g, p.grad, batch, head, query, p.queries, p.value_width);
+                __syncthreads();
+            }
+            tile_gradients<T, kTile, kWidth, kDropout>(p, t, batch, head, key_head, query, first, down, across);
             __syncthreads();
-            tile_gradients<T, kTile, kWidth>(p, q, k, v, g, weights, scores, batch, head, query, first, down, across);
-            __syncthreads();
-            add_weighted<kI, kE, kTile, kWidth, 1, kLine>(dv, weights, g, down, across);
-            add_weighted<kI, kE, kTile, kWidth, 1, kLine>(dk, scores, q, down, across);
+            add_weighted<kI, kE, kTile, kWidth, 1, kLine>(dv, t.weights, t.g, down, across);
+            if (S::kLean) {
+                __syncthreads();
+                S::load(t.q, p.q, batch, head, query, p.queries, p.width);
+                __syncthreads();
+            }
+            add_weighted<kI, kE, kTile, kWidth, 1, kLine>(dk, t.scores, t.q, down, across);
         }
     }
 #pragma unroll
@@ -376,25 +467,32 @@ __device__ __forceinline__ void attention_keys(const Attention& p) {
 }
 
 // grid: (tiles of queries, heads, batches): dq.
-template <class T, int kTile, int kWidth>
+template <class T, int kTile, int kWidth, bool kDropout>
 __device__ __forceinline__ void attention_queries(const Attention& p) {
     constexpr int kI = kTile / 16, kE = kWidth / 16, kLine = kTile + 1;
-    __shared__ __align__(16) float q[kTile * (kWidth + 4)], k[kTile * (kWidth + 4)], v[kTile * (kWidth + 4)], g[kTile * (kWidth + 4)];
-    __shared__ float weights[kTile * kLine], scores[kTile * kLine];
+    TRT_ATTENTION_TILES(t);
     const int across = threadIdx.x % 16, down = threadIdx.x / 16;
     const long long batch = blockIdx.z, head = blockIdx.y, first = static_cast<long long>(blockIdx.x) * kTile, key_head = head / (p.heads / p.key_heads);
-    load_rows<T, kTile, kWidth>(q, rows_at<T>(p.q, batch, head, first), p.q.row, p.queries - first, p.width);
-    load_rows<T, kTile, kWidth>(g, rows_at<T>(p.grad, batch, head, first), p.grad.row, p.queries - first, p.value_width);
-    float dq[kI][kE] = {};
+    if (!S::kLean) {
+        S::load(t.q, p.q, batch, head, first, p.queries, p.width);
+        S::load(t.g, p.grad, batch, head, first, p.queries, p.value_width);
+    }
+    compute_t<T> dq[kI][kE] = {};
     const long long end = p.causal && first + kTile < p.keys ? first + kTile : p.keys;
     for (long long key = 0; key < end; key += kTile) {
         __syncthreads();
-        load_rows<T, kTile, kWidth>(k, rows_at<T>(p.k, batch, key_head, key), p.k.row, p.keys - key, p.width);
-        load_rows<T, kTile, kWidth>(v, rows_at<T>(p.v, batch, key_head, key), p.v.row, p.keys - key, p.value_width);
+        if (!S::kLean) {
+            S::load(t.k, p.k, batch, key_head, key, p.keys, p.width);
+            S::load(t.v, p.v, batch, key_head, key, p.keys, p.value_width);
+            __syncthreads();
+        }
+        tile_gradients<T, kTile, kWidth, kDropout>(p, t, batch, head, key_head, first, key, down, across);
         __syncthreads();
-        tile_gradients<T, kTile, kWidth>(p, q, k, v, g, weights, scores, batch, head, first, key, down, across);
-        __syncthreads();
-        add_weighted<kI, kE, kTile, kWidth, kLine, 1>(dq, scores, k, down, across);
+        if (S::kLean) {
+            S::load(t.k, p.k, batch, key_head, key, p.keys, p.width);
+            __syncthreads();
+        }
+        add_weighted<kI, kE, kTile, kWidth, kLine, 1>(dq, t.scores, t.k, down, across);
     }
 #pragma unroll
     for (int i = 0; i < kI; i++) {
@@ -406,5 +504,6 @@ __device__ __forceinline__ void attention_queries(const Attention& p) {
         }
     }
 }
+#undef TRT_ATTENTION_TILES
 
 }  // namespace trt

@@ -1,5 +1,5 @@
-# scaled_dot_product_attention: float32 (and halves, in float32) over loops/attention.c in memory linear in the length; other
-# dtypes, dropout and masks that need a gradient by composition, which holds the (L, S) weights.
+# scaled_dot_product_attention: float32 (and halves, in float32) over loops/attention.c in memory linear in the length, on CUDA also double
+# and dropout; the rest and masks that need a gradient by composition, which holds the (L, S) weights.
 
 cdef extern from "../loops/attention.h" nogil:
     enum:
@@ -34,8 +34,10 @@ elif instruction_set() == 2:
     KERNELS = &attention_avx512
 
 # on CUDA, set by cysrc/cuda/attention.pyx: forward, or with `grad` those of the gradients that are given
-cdef int (*device_attention)(TensorBase q, TensorBase k, TensorBase v, TensorBase mask, TensorBase out, TensorBase lse, bint causal, double scale, TensorBase grad,
-                             TensorBase dq, TensorBase dk, TensorBase dv) except -1
+cdef int (*device_attention)(TensorBase q, TensorBase k, TensorBase v, TensorBase mask, TensorBase out, TensorBase lse, bint causal, double scale, double dropout_p,
+                             int64_t seed, int64_t offset, TensorBase grad, TensorBase dq, TensorBase dk, TensorBase dv) except -1
+# the mask of dropout: bool (batch, heads, queries, keys)
+cdef int (*device_kept)(TensorBase to, double dropout_p, int64_t seed, int64_t offset) except -1
 
 
 cdef bint tiled_enabled = True, composed_enabled = True
@@ -47,12 +49,13 @@ def _enable_kernels(bint tiled, bint composed):
     tiled_enabled, composed_enabled = tiled, composed
 
 
-def _set_device_kernels(size_t attention):
+def _set_device_kernels(size_t attention, size_t kept):
     (<void**>&device_attention)[0] = <void*>attention
+    (<void**>&device_kept)[0] = <void*>kept
 
 
 cdef enum:
-    DEVICE_WIDTH = 128           # of a head on CUDA at most
+    DEVICE_WIDTH = 256           # of a head on CUDA at most, half of it for double
     HEADS_SHARED = 8             # heads from which on each is a task of the backward; fewer: two passes, over keys and queries
     SERIAL_WORK = 16384          # multiplications of one product below which threads cost more than they bring
 
@@ -141,15 +144,15 @@ cdef TensorBase describe(attention_args* a, TensorBase query, TensorBase key, Te
     return mask
 
 
-cdef object _attention_cpu(TensorBase query, TensorBase key, TensorBase value, TensorBase attn_mask, bint is_causal, double scale):
+cdef object _attention_cpu(TensorBase query, TensorBase key, TensorBase value, TensorBase attn_mask, bint is_causal, double scale, double dropout_p, int64_t seed, int64_t offset):
     """(output, log of each row's sum of exponentials) of float32 (batch, heads, length, width) operands without empty dimensions;
-    attn_mask: bool or float32, broadcast to (batch, heads, L, S)."""
+    attn_mask: bool or float32, broadcast to (batch, heads, L, S). On CUDA other floating types too, and dropout by its stream."""
     cdef attention_args a
     cdef TensorBase q = rows_of(query), k = rows_of(key), v = rows_of(value), mask, out = heads_last(query, value.sizes[3])
-    cdef TensorBase lse = empty_tensor(3, query.sizes, F32, place_of(query))
+    cdef TensorBase lse = empty_tensor(3, query.sizes, F64 if query.dtype == F64 else F32, place_of(query))
     cdef int64_t tasks
     if query.device_type == DEV_CUDA:
-        device_attention(q, k, v, expanded_mask(attn_mask, q, k), out, lse, is_causal, scale, None, None, None, None)
+        device_attention(q, k, v, expanded_mask(attn_mask, q, k), out, lse, is_causal, scale, dropout_p, seed, offset, None, None, None, None)
         return out, lse
     mask = describe(&a, q, k, v, attn_mask, is_causal, scale)
     operand(&a.out, out)
@@ -179,7 +182,8 @@ cdef int run(attention_args* a, list tensors, int64_t tasks, int64_t grain, task
     return 0
 
 
-cdef object attention_backward(OpNode node, object grad, object query, object key, object value, object attn_mask, object out, object lse, bint is_causal, double scale):
+cdef object attention_backward(OpNode node, object grad, object query, object key, object value, object attn_mask, object out, object lse, bint is_causal, double scale,
+                               double dropout_p, int64_t seed, int64_t offset):
     cdef bint need_query = node.edge(0) is not None, need_key = node.edge(1) is not None, need_value = node.edge(2) is not None
     cdef attention_args a
     cdef TensorBase q, k, v, g, o, mask, dq = None, dk = None, dv = None
@@ -188,7 +192,7 @@ cdef object attention_backward(OpNode node, object grad, object query, object ke
     if grad is None:
         return None, None, None
     if grad_mode():
-        return composed_backward(grad, query, key, value, attn_mask, is_causal, scale)
+        return composed_backward(grad, query, key, value, attn_mask, is_causal, scale, dropout_p, seed, offset)
     q = rows_of(<TensorBase>query)
     k = rows_of(<TensorBase>key)
     v = rows_of(<TensorBase>value)
@@ -198,7 +202,7 @@ cdef object attention_backward(OpNode node, object grad, object query, object ke
         dq = heads_last(q, q.sizes[3]) if need_query else None
         dk = heads_last(k, k.sizes[3]) if need_key else None
         dv = heads_last(v, v.sizes[3]) if need_value else None
-        device_attention(q, k, v, expanded_mask(<TensorBase>attn_mask, q, k), o, <TensorBase>lse, is_causal, scale, g, dq, dk, dv)
+        device_attention(q, k, v, expanded_mask(<TensorBase>attn_mask, q, k), o, <TensorBase>lse, is_causal, scale, dropout_p, seed, offset, g, dq, dk, dv)
         return dq, dk, dv
     mask = describe(&a, q, k, v, <TensorBase>attn_mask, is_causal, scale)
     operand(&a.out, o)
@@ -256,13 +260,17 @@ cdef object composed_weights(object query, object key, object attn_mask, bint is
     return weights if empty_rows is None else weights.masked_fill(empty_rows, 0)
 
 
-cdef object composed_backward(object grad, object query, object key, object value, object attn_mask, bint is_causal, double scale):
+cdef object composed_backward(object grad, object query, object key, object value, object attn_mask, bint is_causal, double scale, double dropout_p, int64_t seed, int64_t offset):
     """The derivative as recorded operators."""
     heads, key_heads = query.size(1), key.size(1)
     k = shared_heads(key, heads)
-    weights = composed_weights(query, k, attn_mask, is_causal, scale)
-    dv = _ops.matmul(weights.transpose(-2, -1), grad)
+    weights = used = composed_weights(query, k, attn_mask, is_causal, scale)
     dp = _ops.matmul(grad, shared_heads(value, heads).transpose(-2, -1))
+    if dropout_p > 0:
+        kept = _ops.empty((query.size(0), heads, query.size(2), key.size(2)), dtype=dtype_of(BOOL), device=query.device)
+        device_kept(<TensorBase>kept, dropout_p, seed, offset)
+        used, dp = weights * kept / (1 - dropout_p), dp * kept / (1 - dropout_p)
+    dv = _ops.matmul(used.transpose(-2, -1), grad)
     ds = weights * (dp - (dp * weights).sum(-1, True)) * scale
     dk = _ops.matmul(ds.transpose(-2, -1), query)
     if key_heads != heads:
@@ -272,16 +280,16 @@ cdef object composed_backward(object grad, object query, object key, object valu
 
 
 cdef bint has_kernel(TensorBase query, TensorBase key, TensorBase value, object attn_mask, double dropout_p) except -1:
-    """Whether operands, float32 already (on CUDA half types too), can go to the kernel: equal batches, no empty dimension, a mask without gradient."""
+    """Whether operands, float32 already (on CUDA any floating type), can go to the kernel: equal batches, no empty dimension, a mask without gradient."""
     cdef int i, d = query.ndim, device = query.device_type
     cdef TensorBase mask
     if not tiled_enabled:
         return False
-    if query.dtype != F32 and not (device == DEV_CUDA and (query.dtype == F16 or query.dtype == BF16)):
+    if query.dtype != F32 and not (device == DEV_CUDA and category[query.dtype] == CAT_FLOAT):
         return False
-    if device != DEV_CPU and device != DEV_CUDA or dropout_p > 0 or d > 4 or key.ndim != d or value.ndim != d:
+    if device != DEV_CPU and device != DEV_CUDA or not (0 <= dropout_p < 1 and (dropout_p == 0 or device == DEV_CUDA)) or d > 4 or key.ndim != d or value.ndim != d:
         return False
-    if device == DEV_CUDA and (query.sizes[d - 1] > DEVICE_WIDTH or value.sizes[d - 1] > DEVICE_WIDTH):
+    if device == DEV_CUDA and max(query.sizes[d - 1], value.sizes[d - 1]) > (DEVICE_WIDTH // 2 if query.dtype == F64 else DEVICE_WIDTH):
         return False
     if key.device_type != device or value.device_type != device or key.device_index != query.device_index or value.device_index != query.device_index or not query.numel or not key.numel or not value.numel:
         return False
@@ -314,7 +322,7 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
 
     A boolean mask is true where attention is allowed, another one is added; both broadcast to (..., L, S). is_causal: query i sees
     the keys 0..i. enable_gqa: neighbouring heads (dimension -3) of the query share a head of key and value. Memory is linear in L
-    and S for float32 and halves without dropout. RuntimeError for disagreeing dtypes or shapes, or a mask beside is_causal.
+    and S for float32 and halves without dropout, on CUDA for all types and with dropout up to heads of 256 (double: 128). RuntimeError for disagreeing dtypes or shapes, or a mask beside is_causal.
     """
     if has_function(query) or has_function(key) or has_function(value) or tls().function_modes:
         r = call_torch_function(scaled_dot_product_attention, (query, key, value, attn_mask, dropout_p, is_causal), {"scale": scale, "enable_gqa": enable_gqa})
@@ -349,7 +357,12 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
         added = 4 - query.dim()
         for _ in range(added):
             query, key, value = query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0)
-        r = op__attention(<TensorBase>query, <TensorBase>key, <TensorBase>value, <TensorBase>attn_mask, is_causal, factor)[0]
+        seed = offset = 0
+        if dropout_p > 0:
+            from tensorrt_lite.cuda.random import generator_for
+            seed, offset = generator_for((<TensorBase>query).device_index, None).advance(4)
+            seed -= seed >> 63 << 64
+        r = op__attention(<TensorBase>query, <TensorBase>key, <TensorBase>value, <TensorBase>attn_mask, is_causal, factor, dropout_p, seed, offset)[0]
         for _ in range(added):
             r = r.squeeze(0)
     else:
