@@ -7,6 +7,7 @@
 // cross multiples of kRun positions in pieces (`combine_pieces`), which `combine_runs` puts together.
 #pragma once
 
+#include "fault.cuh"
 #include "radix.cuh"
 
 namespace trt {
@@ -15,11 +16,6 @@ constexpr int kRowDims = 12;
 constexpr int kRun = 256;
 
 // Mirrored by cysrc/cuda/indexing.pyx, as are the structures below. Sizes and strides are in bytes unless said otherwise.
-struct Fault {
-    int happened, code;
-    long long index, size;
-};
-
 struct Rows {
     char* table;
     char* dense;
@@ -44,14 +40,6 @@ struct Lines {
 #define TRT_EACH(i, n)                                                                                                \
     for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x, step_ = static_cast<long long>(gridDim.x) * blockDim.x; \
          i < (n); i += step_)
-
-__device__ __forceinline__ void note(Fault* fault, int code, long long index, long long size) {
-    if (atomicCAS(&fault->happened, 0, 1) == 0) {
-        fault->code = code;
-        fault->index = index;
-        fault->size = size;
-    }
-}
 
 __device__ __forceinline__ long long checked(long long index, long long limit, long long wrap, Fault* fault, int code) {
     const long long i = index < 0 ? index + wrap : index;

@@ -5,6 +5,7 @@
 //   *_columns  inner > 1: threadIdx.x walks neighbouring columns, threadIdx.y the dimension
 #pragma once
 
+#include "fault.cuh"
 #include "reduce.cuh"
 
 namespace trt {
@@ -214,7 +215,8 @@ __device__ __forceinline__ void softmax_backward_columns(const T* grad, const T*
 struct ClassLoss {
     long long rows, classes, inner, ignore_index;
     double smoothing;
-    int reduction;
+    int reduction, code;
+    Fault* fault;  // takes a class out of range, whose loss is NaN
 };
 constexpr int kReduceNone = 0, kReduceToMean = 1;
 
@@ -279,6 +281,7 @@ __device__ __forceinline__ void cross_entropy(const ClassLoss& l, const T* x, co
                 }
             } else if (valid) {
                 value = static_cast<A>(NAN);
+                note(l.fault, l.code, t, l.classes);
             }
             lse[row] = total;
             loss[row] = value;
@@ -296,6 +299,7 @@ __device__ __forceinline__ void nll_loss(const ClassLoss& l, const T* x, const l
         const bool valid = t != l.ignore_index, inside = t >= 0 && t < l.classes;
         const A w = valid && inside ? class_weight<T>(weight, t) : A(0);
         row_weight[row] = w;
+        if (valid && !inside) note(l.fault, l.code, t, l.classes);
         loss[row] = !valid ? A(0) : !inside ? static_cast<A>(NAN) : -w * convert<A>(x[row / l.inner * l.classes * l.inner + t * l.inner + row % l.inner]);
     }
 }

@@ -5,6 +5,7 @@ from tensorrt_lite._C.core.iterator cimport cast_to, contiguous_of
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, place_of, empty_tensor
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run3
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
+from tensorrt_lite._C.cuda.indexing cimport fault_of, code_of
 from tensorrt_lite._C.ops.support cimport ops_namespace
 from tensorrt_lite.cuda._source import storage_type
 
@@ -13,12 +14,13 @@ cdef object _ops = ops_namespace()
 cdef extern from *:
     """
     /* As softmax.cuh declares it. */
-    typedef struct { long long rows, classes, inner, ignore_index; double smoothing; int reduction; } trt_class_loss;
+    typedef struct { long long rows, classes, inner, ignore_index; double smoothing; int reduction, code; void* fault; } trt_class_loss;
     """
     ctypedef struct ClassLoss "trt_class_loss":
         long long rows, classes, inner, ignore_index
         double smoothing
-        int reduction
+        int reduction, code
+        void* fault
 
 cdef enum:
     ROWS = 0
@@ -188,6 +190,8 @@ cdef object class_loss(TensorBase x_, TensorBase target, TensorBase weight, int6
     cdef void* arguments[7]
     cdef int i
     check_places(x, target, weight)
+    l.fault = fault_of(index)
+    l.code = code_of("nll_loss" if nll else "cross_entropy")
     loss = empty_tensor(target.ndim, target.sizes, code, place_of(x))
     row_weight = empty_tensor(1, &n, code, place_of(x))
     lse = None if nll else empty_tensor(1, &n, code, place_of(x))

@@ -57,7 +57,7 @@ def check_cross_entropy(order: str) -> None:
 
 
 def check_cross_entropy_values() -> None:
-    """Halves, single samples, probabilities, no samples; a target outside is NaN, memory beside it is not read."""
+    """Halves, single samples, probabilities, no samples; a target outside is an error at the next wait, its loss NaN."""
     agree(F.cross_entropy, torch.randn(6, 9).half().requires_grad_(), torch.randint(0, 9, (6,)))
     agree(F.cross_entropy, torch.randn(9).requires_grad_(), torch.tensor(3))
     agree(F.cross_entropy, torch.randn(6, 9).requires_grad_(), torch.rand(6, 9))
@@ -65,6 +65,7 @@ def check_cross_entropy_values() -> None:
     x, target = torch.randn(3, 4).cuda().requires_grad_(), torch.tensor([1, 4, -7]).cuda()
     for loss in (F.cross_entropy, F.nll_loss):
         values = loss(x, target, reduction="none")
+        raises(IndexError, f"{loss.__name__}(): index", values.cpu)
         assert values.isnan().tolist() == [False, True, True]
         (grad,) = torch.autograd.grad(values.sum(), x)
         assert grad.isnan().any(1).tolist() == [False, True, True]
