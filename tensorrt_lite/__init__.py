@@ -62,7 +62,7 @@ globals().update(_ops.FUNCTIONS)
 
 # Packages that are imported when they are first used: `import tensorrt_lite` stays within 50 ms.
 _LAZY = {
-    "nn", "optim", "utils", "autograd", "cuda", "backend", "backends", "testing", "bench", "random", "serialization", "linalg", "cpu", "library",
+    "nn", "optim", "utils", "autograd", "cuda", "backend", "backends", "testing", "bench", "random", "serialization", "linalg", "cpu", "library", "multiprocessing",
 }  # fmt: skip
 _PLANNED = {"special", "fft", "func", "amp", "jit", "fx", "distributed", "profiler", "export", "compile", "sparse", "vmap"}
 _LAZY_NAMES = {

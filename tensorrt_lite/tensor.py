@@ -205,9 +205,13 @@ class Tensor(TensorBase):
         return tuple(sorted(range(self.dim()), key=lambda d: -self.stride(d)))
 
     def is_shared(self) -> bool:
-        return False
+        """Whether other processes can see the memory: always True on CUDA."""
+        return self.is_cuda
 
     def share_memory_(self) -> Tensor:
+        """Nothing on CUDA, whose memory can be shared as it is."""
+        if self.is_cuda:
+            return self
         raise NotImplementedError("share_memory_: tensors in shared memory are not implemented (docs/gaps.md)")
 
     def is_pinned(self, device=None) -> bool:

@@ -17,7 +17,7 @@ from tensorrt_lite._C.cuda.caching cimport Block, MemoryPool, captures, cached_a
 from tensorrt_lite._C.cuda.driver cimport (
     Module, Function, FunctionHandle, StreamHandle, DevicePointer, MAX_DEVICES, enter_device, check_device, device_count_of, launch, copy_to_device, copy_to_host,
     copy_on_device, copy_between, synchronize_stream, host_free, event_create, event_record, event_done, event_destroy, stream_wait)
-from tensorrt_lite._C.cuda.driver import host_allocate
+from tensorrt_lite._C.cuda.driver import host_allocate, kernel_names
 
 attach()
 
@@ -436,9 +436,13 @@ def _opened_storage(size_t address, int64_t nbytes, int index, owner):
     return s
 
 
-def _can_share(Storage s not None):
-    """Whether the driver can share the storage's memory with other processes; memory of another process is not passed on."""
-    return s.block.release == release_block and (<Block*>s.block.context).arena == NULL
+def _share_obstacle(Storage s not None):
+    """Why the driver cannot share the storage's memory with other processes; None when it can."""
+    if s.block.release != release_block:
+        return "Attempted to send CUDA tensor received from another process (or library); this is not currently supported. Consider cloning before sending."
+    if (<Block*>s.block.context).arena != NULL:
+        return "Attempted to send a CUDA tensor of an expandable segment, which cannot be shared; set expandable_segments:False in PYTORCH_ALLOC_CONF."
+    return None
 
 
 def _shared_add(long long[::1] counters not None, int place, long long change):
@@ -482,6 +486,8 @@ cdef FunctionHandle kernel_of(str source, str entry, int index) except NULL:
             module = _modules[(index, source)] = Module(image)
         enter_device(index)
         f = _functions[key] = (<Module>module).get_function(entry)
+        header, dot, _ = source.partition('#include "')[2].partition(".cuh")
+        kernel_names[<size_t>(<Function>f).handle] = f"{header}.{entry}" if dot else entry
         if "TENSORRT_LITE_CUDA_TRACE" in environ:
             from tensorrt_lite.cuda._compiler import note_launch
             note_launch(source, entry)

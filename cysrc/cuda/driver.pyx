@@ -212,8 +212,12 @@ cdef int default_device = 0
 cdef void* primary_contexts[MAX_DEVICES]
 cdef bint forked = False         # this process was forked from one that had a context
 
-# The operators of the last launches, for errors that the driver reports later; NULL where no operator was known.
-cdef const char* recent[RECENT]
+# The last launches, for errors that the driver reports later: their operators, and their kernels where no operator was known.
+cdef struct Launch:
+    const char* operator_name
+    void* function
+cdef Launch recent[RECENT]
+kernel_names = {}                # {function: name}
 cdef unsigned int launched = 0
 cdef const char* switch_ = getenv(b"CUDA_LAUNCH_BLOCKING")
 cdef bint blocking = switch_ != NULL and switch_[0] != 0 and strcmp(switch_, b"0") != 0      # wait for each kernel
@@ -275,19 +279,24 @@ cdef int _fail(int status) except -1 with gil:
     cdef int i
     if _is_of_kernel(status) and launched and not blocking:
         for i in range(min(launched, <unsigned int>RECENT)):
-            name = recent[(launched - 1 - i) % RECENT]
-            if name != NULL and name.decode() not in names:
-                names.append(name.decode())
+            name = _name_of(&recent[(launched - 1 - i) % RECENT])
+            if name not in names:
+                names.append(name)
         text += ("\nA kernel that was launched earlier has failed. The last operators, latest first: " + ", ".join(names) +
                  ". CUDA_LAUNCH_BLOCKING=1 makes the error name the one.")
     raise RuntimeError(text)
 
 
+cdef str _name_of(Launch* launch):
+    if launch.operator_name != NULL:
+        return launch.operator_name.decode()
+    return f"kernel {kernel_names.get(<uintptr_t>launch.function, 'without a name')}"
+
+
 cdef int _fail_launch(int status) except -1 with gil:
-    cdef const char* name = tls().operator_name
-    if name == NULL or _is_of_kernel(status) and not blocking:
+    if _is_of_kernel(status) and not blocking:
         return _fail(status)
-    raise RuntimeError(f"CUDA error: {_describe(status)} (operator {name.decode()})")
+    raise RuntimeError(f"CUDA error: {_describe(status)} (operator {_name_of(&recent[(launched - 1) % RECENT])})")
 
 
 cdef inline int _check(int status) except -1 nogil:
@@ -522,7 +531,8 @@ cdef int launch(FunctionHandle function, unsigned int grid_x, unsigned int grid_
                 StreamHandle stream, void** parameters) except -1 nogil:
     global launched
     cdef int status = driver.launch(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, parameters, NULL)
-    recent[launched % RECENT] = tls().operator_name
+    recent[launched % RECENT].operator_name = tls().operator_name
+    recent[launched % RECENT].function = function
     launched += 1
     if blocking and status == CUDA_SUCCESS:
         status = wait_for_launch(stream)
@@ -722,6 +732,7 @@ cdef class Module:
         ensure_context()
         _check(driver.module_function(&function.handle, self.handle, PyBytes_AS_STRING(encoded)))
         function.module = self
+        kernel_names[<uintptr_t>function.handle] = name
         function.name = name
         return function
 

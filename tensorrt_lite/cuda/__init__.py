@@ -133,6 +133,15 @@ class device_of(device):
         super().__init__(obj.get_device() if obj.is_cuda else -1)
 
 
+def ipc_collect() -> None:
+    """Let go of memory that was sent to other processes and is no longer used there."""
+    import sys
+
+    reductions = sys.modules.get("tensorrt_lite.multiprocessing.reductions")
+    if reductions is not None:
+        reductions.collect()
+
+
 def synchronize(device: Any = None) -> None:
     """Wait for all work of a device. IndexError where a kernel met an index out of range."""
     index = _index(device)

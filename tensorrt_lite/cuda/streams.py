@@ -114,6 +114,8 @@ class Event:
         self._options = (enable_timing, blocking, interprocess)
         self._event = 0
         self._device = -1
+        if enable_timing and interprocess:
+            raise ValueError("an event for other processes cannot record time: enable_timing and interprocess exclude each other")
 
     def _make(self, device: int) -> int:
         if not self._event:
@@ -121,6 +123,21 @@ class Event:
         elif device != self._device:
             raise RuntimeError(f"Event device {self._device} does not match recording stream's device {device}.")
         return self._event
+
+    def ipc_handle(self) -> bytes:
+        """The name under which other processes open the event; made with ``interprocess=True``, which excludes times."""
+        if not self._options[2]:
+            raise RuntimeError("Event.ipc_handle: the event was made without interprocess=True")
+        event = self._make(_backend()._current_device() if self._device < 0 else self._device)
+        return _driver.share_event(self._device, event)
+
+    @classmethod
+    def from_ipc_handle(cls, device: Any, handle: bytes) -> Event:
+        """Another process's event."""
+        event = cls(interprocess=True)
+        event._device = _index(device)
+        event._event = _driver.open_event(event._device, handle)
+        return event
 
     @property
     def cuda_event(self) -> int:

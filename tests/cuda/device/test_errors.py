@@ -1,0 +1,58 @@
+"""Errors of kernels name operators. A kernel's error ends a real device's context, so each has a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import os, tensorrt_lite as trt
+cuda = trt.cuda
+x = trt.ones(1000, device="cuda")
+wild = trt.empty(0, device="cuda").set_(cuda._backend()._opened_storage(1 << 45, 4000, 0, None), 0, (1000,), (1,))
+y = x.exp()
+z = trt.sum(x, 0)
+try:
+    w = wild * 3
+    print("queued")
+    v = x.sin()
+    cuda.synchronize()
+except RuntimeError as error:
+    print(error)
+print(flush=True)
+os._exit(0)
+"""
+
+
+def run(program, **environment):
+    environment = {k: v for k, v in os.environ.items() if k != "CUDA_LAUNCH_BLOCKING"} | environment
+    return subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True, timeout=120).stdout
+
+
+@pytest.mark.parametrize("streams", ["late", "eager"])
+def test_a_blocking_launch_names_its_operator(streams):
+    said = run(PROGRAM, CUDA_LAUNCH_BLOCKING="1", CUEMU_STREAMS=streams)
+    assert "illegal memory access" in said and "(operator mul)" in said and "queued" not in said
+
+
+def test_a_late_error_lists_the_last_operators():
+    said = run(PROGRAM, CUEMU_STREAMS="late", CUEMU_ERRORS="sticky")
+    assert said.startswith("queued") and "illegal memory access" in said
+    assert "latest first: sin, mul, kernel reduce.inner, exp" in said, said
+
+
+def test_blocking_launches_may_be_recorded():
+    said = run("""
+import tensorrt_lite as trt
+x, g = trt.ones(4, device="cuda"), trt.cuda.CUDAGraph()
+y = x * 2 + 1
+with trt.cuda.graph(g):
+    y = x * 2 + 1
+x.fill_(4)
+g.replay()
+print(y.tolist())
+""", CUDA_LAUNCH_BLOCKING="1")  # fmt: skip
+    assert said == "[9.0, 9.0, 9.0, 9.0]\n"
