@@ -13,6 +13,8 @@ struct StepTensors {
     void* data[5][kStepTensors];
     long long n[kStepTensors];
     double bias1[kStepTensors], bias2_sqrt[kStepTensors];
+    const float* steps[kStepTensors];                // counters to make the two of, or null
+    const float *lr, *grad_scale, *found_inf;        // numbers to read in place of the parameters', so that a graph's replays see them change, or null
     int first_block[kStepTensors];
     int count;
 };
@@ -33,20 +35,31 @@ __device__ __forceinline__ int tensor_of_block(const StepTensors& step, int bloc
     return found;
 }
 
-template <class S, class F>
-__device__ __forceinline__ void for_elements(const StepTensors& step, const F& update) {
-    const int t = tensor_of_block(step, static_cast<int>(blockIdx.x));
+template <class F>
+__device__ __forceinline__ void for_elements(const StepTensors& step, int t, const F& update) {
     const long long begin = static_cast<long long>(blockIdx.x - step.first_block[t]) * kStepChunk;
     const long long end = begin + kStepChunk < step.n[t] ? begin + kStepChunk : step.n[t];
-    for (long long i = begin + threadIdx.x; i < end; i += blockDim.x) update(t, i);
+    for (long long i = begin + threadIdx.x; i < end; i += blockDim.x) update(i);
+}
+
+__device__ __forceinline__ double number_or(const float* number, double otherwise) { return number ? static_cast<double>(*number) : otherwise; }
+
+// The gradient scaler found an infinity: nothing is changed.
+__device__ __forceinline__ bool is_skipped(const StepTensors& step) { return step.found_inf && *step.found_inf != 0; }
+
+// Adds one to each of n counters, unless the step is skipped.
+__device__ __forceinline__ void count_steps(float* const* counters, int n, const float* found_inf) {
+    if (static_cast<int>(threadIdx.x) < n && !(found_inf && *found_inf != 0)) *counters[threadIdx.x] += 1;
 }
 
 template <class S>
 __device__ __forceinline__ void sgd_step(const StepTensors& step, const SgdParameters& s) {
     using T = compute_t<S>;
-    const T lr = static_cast<T>(s.lr), decay = static_cast<T>(s.weight_decay), momentum = static_cast<T>(s.momentum);
-    const T keep = static_cast<T>(1.0 - s.dampening), scale = static_cast<T>(s.grad_scale);
-    for_elements<S>(step, [&](int t, long long i) {
+    if (is_skipped(step)) return;
+    const int t = tensor_of_block(step, static_cast<int>(blockIdx.x));
+    const T lr = static_cast<T>(number_or(step.lr, s.lr)), decay = static_cast<T>(s.weight_decay), momentum = static_cast<T>(s.momentum);
+    const T keep = static_cast<T>(1.0 - s.dampening), scale = static_cast<T>(number_or(step.grad_scale, s.grad_scale));
+    for_elements(step, t, [&](long long i) {
         S* p = static_cast<S*>(step.data[0][t]);
         S* g = static_cast<S*>(step.data[1][t]);
         S* buffer = static_cast<S*>(step.data[2][t]);
@@ -70,16 +83,26 @@ __device__ __forceinline__ void sgd_step(const StepTensors& step, const SgdParam
 template <class S>
 __device__ __forceinline__ void adam_step(const StepTensors& step, const AdamParameters& s) {
     using T = compute_t<S>;
-    const T decay = static_cast<T>(s.weight_decay), shrink = static_cast<T>(1.0 - s.lr * s.weight_decay);
+    if (is_skipped(step)) return;
+    const int t = tensor_of_block(step, static_cast<int>(blockIdx.x));
+    __shared__ double bias[2];
+    if (step.steps[t] && threadIdx.x == 0) {
+        const double count = *step.steps[t];
+        bias[0] = 1.0 - pow(s.beta1, count);
+        bias[1] = sqrt(1.0 - pow(s.beta2, count));
+    }
+    __syncthreads();
+    const double lr = number_or(step.lr, s.lr), bias1 = step.steps[t] ? bias[0] : step.bias1[t], bias2_sqrt = step.steps[t] ? bias[1] : step.bias2_sqrt[t];
+    const T size = static_cast<T>(lr / bias1), root = static_cast<T>(1.0 / bias2_sqrt);
+    const T decay = static_cast<T>(s.weight_decay), shrink = static_cast<T>(1.0 - lr * s.weight_decay);
     const T w1 = static_cast<T>(1.0 - s.beta1), beta2 = static_cast<T>(s.beta2), w2 = static_cast<T>(1.0 - s.beta2);
-    const T eps = static_cast<T>(s.eps), scale = static_cast<T>(s.grad_scale);
-    for_elements<S>(step, [&](int t, long long i) {
+    const T eps = static_cast<T>(s.eps), scale = static_cast<T>(number_or(step.grad_scale, s.grad_scale));
+    for_elements(step, t, [&](long long i) {
         S* p = static_cast<S*>(step.data[0][t]);
         S* g = static_cast<S*>(step.data[1][t]);
         S* m = static_cast<S*>(step.data[2][t]);
         S* v = static_cast<S*>(step.data[3][t]);
         S* top = static_cast<S*>(step.data[4][t]);
-        const T size = static_cast<T>(s.lr / step.bias1[t]), root = static_cast<T>(1.0 / step.bias2_sqrt[t]);
         T grad = convert<T>(g[i]), x = convert<T>(p[i]);
         if (s.scaled) {
             grad = grad / scale;

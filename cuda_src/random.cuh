@@ -108,10 +108,13 @@ struct Draw<unsigned long long> {
 
 struct FillParams {
     unsigned long long numel, seed, offset;
+    const unsigned long long* state;  // of a generator inside a graph, written before each replay: its seed, and an offset that `offset` is added to
     double a, b;
     long long low;
     unsigned long long range;
 };
+__device__ __forceinline__ unsigned long long seed_of(const FillParams& p) { return p.state ? p.state[0] : p.seed; }
+__device__ __forceinline__ unsigned long long offset_of(const FillParams& p) { return p.state ? p.state[1] + p.offset : p.offset; }
 
 // Element i + k * threads gets the k-th number of a call: the order of PyTorch's grid.
 template <class A, class F, class Put>
@@ -119,7 +122,7 @@ __device__ __forceinline__ void fill_random(const FillParams& p, const F& draw, 
     constexpr int kCount = Draw<A>::kCount;
     const unsigned long long thread = static_cast<unsigned long long>(blockIdx.x) * blockDim.x + threadIdx.x;
     const unsigned long long threads = static_cast<unsigned long long>(gridDim.x) * blockDim.x;
-    Philox stream(p.seed, thread, p.offset);
+    Philox stream(seed_of(p), thread, offset_of(p));
     for (unsigned long long first = thread; first < p.numel; first += threads * kCount) {
         A number[kCount];
         draw(stream, number);
@@ -184,7 +187,7 @@ __device__ __forceinline__ void dropout_mask(const FillParams& p, bool* mask) {
     if constexpr (kVector == 1) {
         fill_random<float>(p, [](Philox& s, float* to) { Draw<float>::uniform(s, to); }, [&](unsigned long long i, float x) { mask[i] = x < keep; });
     } else {
-        Philox stream(p.seed, thread, p.offset);
+        Philox stream(seed_of(p), thread, offset_of(p));
         for (unsigned long long first = thread * kVector; first < p.numel; first += threads * kVector) {  // numel is a multiple of kVector
             Vector<bool, kVector> kept;
 #pragma unroll
@@ -204,7 +207,7 @@ template <class P, class T>
 __device__ __forceinline__ void bernoulli_of(const FillParams& p, const P* probability, T* out) {
     const unsigned long long thread = static_cast<unsigned long long>(blockIdx.x) * blockDim.x + threadIdx.x;
     float number[4];
-    Philox stream(p.seed, thread, p.offset);
+    Philox stream(seed_of(p), thread, offset_of(p));
     Draw<float>::uniform(stream, number);
 #pragma unroll
     for (int k = 0; k < 4; k++) {
@@ -220,7 +223,7 @@ __device__ __forceinline__ void shuffle_equal(const FillParams& p, const Key* ke
         if (keys[i] != keys[i + 1] || (i > 0 && keys[i] == keys[i - 1])) continue;
         unsigned size = 2;
         while (i + size < n && keys[i + size] == keys[i]) size++;
-        Philox stream(p.seed, i, p.offset);
+        Philox stream(seed_of(p), i, offset_of(p));
         Words words = {};
         unsigned drawn = 0;
         for (unsigned last = size - 1; last > 0; last--, drawn++) {
@@ -239,7 +242,7 @@ template <class T>
 __device__ __forceinline__ void sample_rows(const FillParams& p, const T* sums, const T* weights, long long* out) {
     using A = compute_t<T>;
     const long long draw = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x, categories = static_cast<long long>(p.range);
-    Philox stream(p.seed, static_cast<unsigned long long>(blockIdx.y) * gridDim.x * blockDim.x + draw, p.offset);
+    Philox stream(seed_of(p), static_cast<unsigned long long>(blockIdx.y) * gridDim.x * blockDim.x + draw, offset_of(p));
     if (draw >= p.low) return;
     for (unsigned long long row = blockIdx.y; row < p.numel; row += gridDim.y) {
         const A wanted = convert<A>(convert<T>(unit_float(stream.next().x)));
@@ -296,7 +299,7 @@ template <class T>
 __device__ __forceinline__ void poisson(const FillParams& p, const T* rate, T* out) {
     for (unsigned long long i = static_cast<unsigned long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < p.numel;
          i += static_cast<unsigned long long>(gridDim.x) * blockDim.x) {
-        Philox stream(p.seed, i | 1ull << 63, p.offset << 20);
+        Philox stream(seed_of(p), i | 1ull << 63, offset_of(p) << 20);
         out[i] = convert<T>(poisson_count(static_cast<double>(convert<compute_t<T>>(rate[i])), stream));
     }
 }

@@ -9,7 +9,7 @@ from tensorrt_lite._C.core.dtype cimport U8
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, place_of, empty_tensor
 from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.cuda.backend cimport enter, stream_of
-from tensorrt_lite._C.cuda.driver cimport MAX_DEVICES
+from tensorrt_lite._C.cuda.driver cimport exchange_capture_mode
 
 attach()
 
@@ -179,10 +179,15 @@ cdef bint multiply(const Shape* shape, TensorBase like, const void* alpha, const
     cdef TensorBase scratch
     cdef char* workspace = NULL
     cdef int64_t size
+    cdef int mode, status
     cdef bytes key = PyBytes_FromStringAndSize(<const char*>shape, sizeof(Shape))
     enter(shape.device)
     if handles[shape.device] == NULL:
-        check(library.create(&handles[shape.device]), "cublasLtCreate")
+        # it loads code and takes memory, also beside the recording of a graph
+        mode = exchange_capture_mode(2)
+        status = library.create(&handles[shape.device])
+        exchange_capture_mode(mode)
+        check(status, "cublasLtCreate")
     found_plan = _plans.get(key)
     if found_plan is None:
         if len(_plans) >= PLANS:

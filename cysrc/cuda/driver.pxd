@@ -20,6 +20,8 @@ cdef int enter_device(int device) except -1
 cdef int check_device(int device) except -1
 cdef int device_count_of() except -1
 
+# What this thread may do while a stream is captured, 2: everything; returns the mode before.
+cdef int exchange_capture_mode(int mode) noexcept
 cdef DevicePointer try_allocate(size_t size) except? 0          # 0 where the device has too little
 
 # Virtual memory: ranges of addresses into which pieces of memory are mapped. map_memory returns the piece's handle, 0 where there is too little.

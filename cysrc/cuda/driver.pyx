@@ -380,6 +380,11 @@ cdef int enter_device(int device) except -1:
     return 0
 
 
+cdef int exchange_capture_mode(int mode) noexcept:
+    driver.exchange_capture_mode(&mode)
+    return mode
+
+
 cdef DevicePointer try_allocate(size_t size) except? 0:
     cdef DevicePointer pointer = 0
     cdef int mode = CAPTURE_RELAXED, status
@@ -711,12 +716,17 @@ cdef class Module:
 
     def __init__(self, const unsigned char[::1] image not None):
         cdef void* handle = NULL
+        cdef int mode, status
         if image.shape[0] == 0:
             raise RuntimeError("CUDA error: empty module image")
         if self.handle != NULL:
             raise RuntimeError("CUDA error: a Module is loaded once")
         ensure_context()
-        _check(driver.module_load(&handle, &image[0]))
+        # code for a graph that is being recorded is loaded beside the recording
+        mode = exchange_capture_mode(CAPTURE_RELAXED)
+        status = driver.module_load(&handle, &image[0])
+        exchange_capture_mode(mode)
+        _check(status)
         self.handle = handle
         self.device = default_device
 

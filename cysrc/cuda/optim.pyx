@@ -1,6 +1,9 @@
-"""Fused optimizer steps on CUDA: the tensors of a step that share device and dtype, up to 32 in one launch."""
+"""Fused optimizer steps on CUDA: the tensors of a step that share device and dtype, up to 32 in one launch; step counters that live on the device."""
 from libc.stdint cimport int64_t
 from libc.string cimport memset
+from tensorrt_lite._C.core.device cimport DEV_CUDA
+from tensorrt_lite._C.core.dtype cimport F32
+from tensorrt_lite._C.core.tensor cimport TensorBase, bump_version, data_of
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
 
@@ -15,17 +18,22 @@ cdef extern from "../loops/optim.c" nogil:
         int code
         int device
         double bias1, bias2_sqrt
+        const float* step
     ctypedef struct Step "optim_step":
         Update* updates
         int count
         const sgd_params* sgd
         const adam_params* adam
+        const float* lr
+        const float* grad_scale
+        const float* found_inf
 
 cdef enum:
     TENSORS = 32
     CHUNK = 8192
     THREADS = 256
     MAX_DEVICES = 64
+    COUNTERS = 256                # of one launch: 2 KB
 
 # As optim.cuh declares it.
 cdef struct StepTensors:
@@ -33,10 +41,19 @@ cdef struct StepTensors:
     long long n[32]
     double bias1[32]
     double bias2_sqrt[32]
+    const float* steps[32]
+    const float* lr
+    const float* grad_scale
+    const float* found_inf
     int first_block[32]
     int count
 
+# The counters of one launch.
+cdef struct Counters:
+    float* at[256]
+
 cdef FunctionHandle handles[64][2][4]
+cdef FunctionHandle counters[64]
 cdef tuple STORAGE = ("__half", "__nv_bfloat16", "float", "double")
 
 
@@ -66,6 +83,7 @@ cdef int step(const Step* s) except -1:
     cdef StepTensors tensors
     cdef const Update* u
     cdef int i, k, device, code, blocks
+    tensors.lr, tensors.grad_scale, tensors.found_inf = s.lr, s.grad_scale, s.found_inf
     for device in range(MAX_DEVICES):
         for code in range(4):
             tensors.count = 0
@@ -83,11 +101,39 @@ cdef int step(const Step* s) except -1:
                 tensors.n[tensors.count] = u.n
                 tensors.bias1[tensors.count] = u.bias1
                 tensors.bias2_sqrt[tensors.count] = u.bias2_sqrt
+                tensors.steps[tensors.count] = u.step
                 tensors.first_block[tensors.count] = blocks
                 tensors.count += 1
                 blocks += <int>((u.n + CHUNK - 1) // CHUNK)
             launch_step(s, &tensors, blocks, device, code)
     return 0
+
+
+def count_steps(list steps, found_inf=None):
+    """Add one to float32 counters of one device, unless found_inf (float32 there) is not zero."""
+    cdef Counters c
+    cdef TensorBase t = <TensorBase?>steps[0]
+    cdef const float* skipped = NULL if found_inf is None else <const float*>data_of(<TensorBase?>found_inf)
+    cdef int index = t.device_index, n = 0
+    cdef Py_ssize_t i
+    cdef void* arguments[3]
+    if counters[index] == NULL:
+        counters[index] = kernel_of(f"""#include "optim.cuh"
+
+struct Counters {{ float* at[{<int>COUNTERS}]; }};
+extern "C" __global__ void __launch_bounds__({<int>COUNTERS}) count(const Counters counters, int n, const float* found_inf) {{ trt::count_steps(counters.at, n, found_inf); }}
+""", "count", index)
+    arguments[0], arguments[1], arguments[2] = &c, &n, &skipped
+    for i in range(len(steps)):
+        t = <TensorBase?>steps[i]
+        if t.dtype != F32 or t.numel != 1 or t.device_type != DEV_CUDA or t.device_index != index:
+            raise RuntimeError(f"count_steps: expected counters of one float32 element on cuda:{index}, got {t.dtype} on {(<object>t).device}")
+        c.at[n] = <float*>data_of(t)
+        n += 1
+        if n == COUNTERS or i + 1 == len(steps):
+            run(counters[index], index, 1, COUNTERS, 0, arguments)
+            n = 0
+        bump_version(t)
 
 
 from tensorrt_lite._C.ops import optim as _optim

@@ -16,10 +16,10 @@ from tensorrt_lite.cuda.random import generator_for
 cdef extern from *:
     """
     /* As random.cuh declares it. */
-    typedef struct { unsigned long long numel, seed, offset; double a, b; long long low; unsigned long long range; } trt_fill_params;
+    typedef struct { unsigned long long numel, seed, offset, state; double a, b; long long low; unsigned long long range; } trt_fill_params;
     """
     ctypedef struct Params "trt_fill_params":
-        unsigned long long numel, seed, offset
+        unsigned long long numel, seed, offset, state
         double a, b
         long long low
         unsigned long long range
@@ -107,7 +107,7 @@ cdef int fill(TensorBase t, const rs_fill* f, object generator) except -1:
             p.range = 0
         name = "fill_between_wide" if count == 2 else "fill_between"
     blocks = min((t.numel + BLOCK - 1) // BLOCK, largest_grid(index))
-    p.seed, p.offset = generator_for(index, generator).advance(((t.numel - 1) // (BLOCK * blocks * count) + 1) * 4)
+    p.seed, p.offset, p.state = generator_for(index, generator).advance(((t.numel - 1) // (BLOCK * blocks * count) + 1) * 4)
     out = data_of(dense)
     arguments[0] = &p
     arguments[1] = &out
@@ -134,7 +134,7 @@ cdef int64_t start(Params* p, int64_t numel, int index, object generator, int co
     """Prepare a draw of `count` numbers a call on the grid of fills; the number of its blocks."""
     cdef int64_t blocks = min((numel + BLOCK - 1) // BLOCK, largest_grid(index))
     p.numel = numel
-    p.seed, p.offset = generator_for(index, generator).advance(((numel - 1) // (BLOCK * blocks * count) + 1) * 4)
+    p.seed, p.offset, p.state = generator_for(index, generator).advance(((numel - 1) // (BLOCK * blocks * count) + 1) * 4)
     return blocks
 
 
@@ -159,7 +159,7 @@ cdef int bernoulli_of(TensorBase probability, TensorBase out, object generator) 
     """out: 1 with each element's probability; of one size, both dense in one order, probability double for a double result and else float."""
     cdef Params p
     p.numel = out.numel
-    p.seed, p.offset = generator_for(out.device_index, generator).advance(12)
+    p.seed, p.offset, p.state = generator_for(out.device_index, generator).advance(12)
     return launch("bernoulli_of_double" if probability.dtype == F64 else "bernoulli_of_float", out.dtype, out.device_index, (out.numel + 2047) // 2048, 512, &p, probability, out, None)
 
 
@@ -180,7 +180,7 @@ cdef object permutation(int64_t n, int bits, int place, object generator):
         (<object>keys).bitwise_and_((1 << bits) - 1)
     keys, positions = sort_pairs(keys, None, bits)
     p.numel = n
-    p.seed, p.offset = generator_for(keys.device_index, generator).advance((n + 3) // 4 * 4)
+    p.seed, p.offset, p.state = generator_for(keys.device_index, generator).advance((n + 3) // 4 * 4)
     launch("shuffle_equal", dtype, keys.device_index, blocks_for(n, BLOCK), BLOCK, &p, keys, positions, None)
     return positions
 
@@ -193,7 +193,7 @@ cdef int sample_rows(TensorBase sums, TensorBase weights, TensorBase out, object
     cdef char* pointers[3]
     cdef void* arguments[4]
     p.numel, p.low, p.range = out.sizes[0], out.sizes[1], sums.sizes[1]
-    p.seed, p.offset = generator_for(index, generator).advance(((out.sizes[0] - 1) // rows + 1) * 4)
+    p.seed, p.offset, p.state = generator_for(index, generator).advance(((out.sizes[0] - 1) // rows + 1) * 4)
     pointers[0], pointers[1], pointers[2] = data_of(sums), data_of(weights), data_of(out)
     arguments[0], arguments[1], arguments[2], arguments[3] = &p, &pointers[0], &pointers[1], &pointers[2]
     return run3(kernel("sample_rows", sums.dtype, index), index, (p.low + 127) // 128, rows, 1, 128, 1, 1, 0, arguments)
@@ -211,7 +211,7 @@ cdef int poisson(TensorBase rate, TensorBase out, object generator) except -1:
     """Both contiguous, of one type and not empty."""
     cdef Params p
     p.numel = out.numel
-    p.seed, p.offset = generator_for(out.device_index, generator).advance(20)
+    p.seed, p.offset, p.state = generator_for(out.device_index, generator).advance(20)
     return launch("poisson", rate.dtype, out.device_index, blocks_for(p.numel, BLOCK), BLOCK, &p, rate, out, None)
 
 

@@ -38,6 +38,7 @@ typedef struct {
     int code;   /* place in the tables: f16, bf16, f32, f64 */
     int device; /* -1: the CPU */
     double bias1, bias2_sqrt;
+    const float *step; /* on a device: the counter there that gives the two, or NULL */
 } optim_update;
 
 typedef struct {
@@ -46,6 +47,7 @@ typedef struct {
     int64_t chunks;
     const sgd_params *sgd; /* one of the two */
     const adam_params *adam;
+    const float *lr, *grad_scale, *found_inf; /* on a device: numbers there in place of the parameters', or NULL */
 } optim_step;
 
 extern const optim_kernels optim_table_base, optim_table_avx2, optim_table_avx512;

@@ -27,12 +27,16 @@ cdef extern from "../loops/optim.c" nogil:
         int code
         int device
         double bias1, bias2_sqrt
+        const float* step
     ctypedef struct Step "optim_step":
         Update* updates
         int count
         int64_t chunks
         const sgd_params* sgd
         const adam_params* adam
+        const float* lr
+        const float* grad_scale
+        const float* found_inf
 
 cdef enum:
     OPTIM_CHUNK = 16384            # elements of a task
@@ -167,6 +171,7 @@ cdef int add_update(Step* s, str op, TensorBase p, TensorBase g, list states, bi
         u.data[k] = NULL
         u.blocks[k] = NULL
         k += 1
+    u.step = NULL
     u.n = p.numel
     u.code = p.dtype - F16
     s.count += 1
@@ -195,6 +200,27 @@ cdef bint overflowed(object found_inf) except -1:
     return found_inf is not None and found_inf.item() != 0
 
 
+cdef int common_device(list tensors) noexcept:
+    """The index of the CUDA device that all lie on, or -1."""
+    cdef int index = -1
+    for t in tensors:
+        if (<TensorBase>t).device_type != DEV_CUDA or index >= 0 and (<TensorBase>t).device_index != index:
+            return -1
+        index = (<TensorBase>t).device_index
+    return index
+
+
+cdef const float* number_there(object x, int device) noexcept:
+    """A number of float32 on this device, for kernels to read; NULL for others, which the host reads."""
+    cdef TensorBase t
+    if device < 0 or not isinstance(x, TensorBase):
+        return NULL
+    t = <TensorBase>x
+    if t.device_type != DEV_CUDA or t.device_index != device or t.dtype != F32 or t.numel != 1:
+        return NULL
+    return <const float*>data_of(t)
+
+
 cdef double number_at(TensorBase t) except? -1.0:
     if t.numel != 1:
         raise RuntimeError(f"expected a step counter of one element, got {shape_text(t)}")
@@ -215,10 +241,13 @@ def _fused_sgd_(
     cdef list write_back = []
     cdef sgd_params c
     cdef Step s
-    cdef int i
-    if overflowed(found_inf) or not params:
+    cdef int i, device = common_device(params)
+    if not params:
         return
-    c.lr = float(lr)
+    s.lr, s.grad_scale, s.found_inf = number_there(lr, device), number_there(grad_scale, device), number_there(found_inf, device)
+    if s.found_inf == NULL and overflowed(found_inf):
+        return
+    c.lr = float(lr) if s.lr == NULL else 0.0
     c.weight_decay = weight_decay
     c.momentum = momentum
     c.dampening = dampening
@@ -226,7 +255,7 @@ def _fused_sgd_(
     c.maximize = maximize
     c.first = is_first_step
     c.scaled = grad_scale is not None
-    c.grad_scale = float(grad_scale) if grad_scale is not None else 1.0
+    c.grad_scale = float(grad_scale) if grad_scale is not None and s.grad_scale == NULL else 1.0
     s.sgd = &c
     s.adam = NULL
     s.count = 0
@@ -255,11 +284,15 @@ cdef int adam_step(
     cdef list write_back = []
     cdef adam_params c
     cdef Step s
-    cdef int i, before
+    cdef const float* counter
+    cdef int i, before, device = common_device(params)
     cdef double step, last = -1, bias1 = 0, bias2 = 0
-    if n == 0 or overflowed(found_inf):
+    if n == 0:
         return 0
-    c.lr = float(lr)
+    s.lr, s.grad_scale, s.found_inf = number_there(lr, device), number_there(grad_scale, device), number_there(found_inf, device)
+    if s.found_inf == NULL and overflowed(found_inf):
+        return 0
+    c.lr = float(lr) if s.lr == NULL else 0.0
     c.beta1 = beta1
     c.beta2 = beta2
     c.weight_decay = weight_decay
@@ -268,7 +301,7 @@ cdef int adam_step(
     c.maximize = maximize
     c.decoupled = decoupled
     c.scaled = grad_scale is not None
-    c.grad_scale = float(grad_scale) if grad_scale is not None else 1.0
+    c.grad_scale = float(grad_scale) if grad_scale is not None and s.grad_scale == NULL else 1.0
     s.sgd = NULL
     s.adam = &c
     s.count = 0
@@ -277,7 +310,8 @@ cdef int adam_step(
         raise MemoryError(f"{op}: no memory for the list of updates")
     try:
         for i in range(n):
-            step = number_at(<TensorBase>steps[i])
+            counter = number_there(steps[i], device)
+            step = number_at(<TensorBase>steps[i]) if counter == NULL else 1
             if step != last:
                 last = step
                 bias1 = 1 - power(beta1, step)
@@ -287,6 +321,7 @@ cdef int adam_step(
                 &s, op, <TensorBase>params[i], <TensorBase>gradients[i], [first[i], second[i], largest[i]] if amsgrad else [first[i], second[i]], c.scaled,
                 write_back)
             if s.count > before:
+                s.updates[before].step = counter
                 s.updates[before].bias1 = bias1
                 s.updates[before].bias2_sqrt = bias2
         finish_step(&s, [params, first, second, largest, gradients if c.scaled else []], write_back)

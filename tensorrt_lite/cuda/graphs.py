@@ -1,7 +1,8 @@
 """CUDA graphs: the work of a stream recorded once and submitted as one launch.
 
 What is recorded runs on the same memory at every replay: inputs are copied into the tensors that were there during capture. Memory allocated
-during a capture comes from a private pool that lives as long as a graph uses it.
+during a capture comes from a private pool that lives as long as a graph uses it. Random numbers differ in every replay: kernels read the generator's seed and
+offset from device memory, which a replay writes first.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from tensorrt_lite.cuda import _backend
 from tensorrt_lite.cuda.streams import Stream, current_stream
 from tensorrt_lite.cuda.streams import stream as _stream_context
 
+captures = 0  # that are going on
 _MODES = {"global": 0, "thread_local": 1, "relaxed": 2}
 
 
@@ -43,6 +45,21 @@ class CUDAGraph:
         self._device = -1
         self._capturing: Stream | None = None
         self._keep = keep_graph
+        self._generators: dict[Any, Any] = {}  # generator: its seed and offset on the device
+        self._drawn: dict[Any, int] = {}  # words of each that a replay takes
+
+    def register_generator_state(self, generator: Any) -> None:
+        """Let the capture draw from this generator of the device, beside the default one: each replay then draws the numbers that follow."""
+        from tensorrt_lite.cuda.random import DeviceGenerator
+
+        if not isinstance(generator, DeviceGenerator):
+            raise RuntimeError("register_generator_state: expected a generator of a CUDA device")
+        if self._capturing is not None:
+            raise RuntimeError("register_generator_state: the capture has begun")
+        if generator not in self._generators:
+            import tensorrt_lite as trt
+
+            self._generators[generator] = trt.zeros(2, dtype=trt.int64, device=generator.device)
 
     def capture_begin(self, pool: Any = None, capture_error_mode: str = "global") -> None:
         """Record what the current stream, which must not be the default one, is given from here on. RuntimeError otherwise."""
@@ -53,6 +70,10 @@ class CUDAGraph:
         s = current_stream()
         if s.cuda_stream == 0:
             raise RuntimeError("CUDA graphs must be captured on a non-default stream. (However, after capture, it's ok to replay them on the default stream.)")
+        from tensorrt_lite.cuda.random import default_generator_of
+
+        global captures
+        self.register_generator_state(default_generator_of(s.device_index))
         self._pool = _caching.pool_of(_caching.new_number() if pool is None else pool[0])
         self._pool.hold(1)
         self._device = s.device_index
@@ -64,12 +85,17 @@ class CUDAGraph:
             raise
         self._before = _backend()._use_pool(self._pool, self._device)
         self._capturing = s
+        captures += 1
+        self._drawn = {generator: generator._record(state) for generator, state in self._generators.items()}
 
     def capture_end(self) -> None:
         """End the recording on the current stream."""
         if self._capturing is None:
             raise RuntimeError("capture_end called without capture_begin")
+        global captures
         s, self._capturing = self._capturing, None
+        captures -= 1
+        self._drawn = {generator: generator._end_recording(before) for generator, before in self._drawn.items()}
         _backend()._use_pool(*self._before)
         try:
             try:
@@ -95,6 +121,9 @@ class CUDAGraph:
         if not self._instance:
             self.instantiate()
         s = current_stream(self._device)
+        for generator, drawn in self._drawn.items():
+            if drawn:
+                generator._replay(self._generators[generator], drawn)
         _driver.graph_launch(self._device, self._instance, s.cuda_stream)
 
     def reset(self) -> None:
@@ -106,6 +135,7 @@ class CUDAGraph:
             self._pool.hold(-1)
         self._graph = self._instance = 0
         self._pool = None
+        self._generators, self._drawn = {}, {}
 
     def pool(self) -> tuple[int, int]:
         """The name of the graph's memory pool."""

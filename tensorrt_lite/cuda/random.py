@@ -27,6 +27,7 @@ class DeviceGenerator(Generator):
         place = _device(device)
         self._place = place if place.index is not None else _device("cuda", _current())
         self._seed, self._offset = _UNSEEDED, 0
+        self._state: Tensor | None = None  # on the device, while a graph records: the graph's replays write seed and offset there
         return self
 
     @property
@@ -35,7 +36,8 @@ class DeviceGenerator(Generator):
         return self._place
 
     def manual_seed(self, seed: int) -> DeviceGenerator:
-        """Restart the stream."""
+        """Restart the stream. RuntimeError while a graph records."""
+        self._not_recorded("seeded")
         self._seed, self._offset = int(seed) & _MASK, 0
         return self
 
@@ -56,6 +58,7 @@ class DeviceGenerator(Generator):
         """Continue from a number of words, a multiple of 4."""
         if offset % 4:
             raise RuntimeError(f"offset must be a multiple of 4, got {offset}")
+        self._not_recorded("set")
         self._offset = offset
 
     def get_state_bytes(self) -> bytes:
@@ -66,6 +69,7 @@ class DeviceGenerator(Generator):
         """Continue where a state stood, here or in PyTorch."""
         if len(data) not in (8, 16):
             raise RuntimeError(f"RNG state is wrong size: expected 16 bytes, got {len(data)}")
+        self._not_recorded("set")
         self._seed = int.from_bytes(data[:8], "little")
         self.set_offset(int.from_bytes(data[8:], "little"))
 
@@ -75,11 +79,48 @@ class DeviceGenerator(Generator):
         other.set_state_bytes(self.get_state_bytes())
         return other
 
-    def advance(self, words: int) -> tuple[int, int]:
-        """The seed, and the offset of the next `words` (a multiple of 4) of each thread, which are then spent."""
+    def advance(self, words: int) -> tuple[int, int, int]:
+        """The seed, the offset of the next `words` (a multiple of 4) of each thread, which are then spent, and 0; while a graph records: 0, the offset
+        after the one at the replay, and the address of seed and offset on the device. RuntimeError for a generator that the graph does not know."""
         offset = self._offset
+        if _recording:
+            if self._state is not None:
+                self._offset += words
+                return 0, offset, self._state.data_ptr()
+            from tensorrt_lite.cuda import device, is_current_stream_capturing
+
+            with device(self._place.index):
+                if is_current_stream_capturing():
+                    raise RuntimeError("a generator draws inside a CUDA graph that does not know it: call CUDAGraph.register_generator_state before the capture")
         self._offset += words
-        return self._seed, offset
+        return self._seed, offset, 0
+
+    def _not_recorded(self, what: str) -> None:
+        if self._state is not None:
+            raise RuntimeError(f"a generator cannot be {what} while a CUDA graph records its numbers")
+
+    def _record(self, state: Tensor) -> int:
+        """Draws are recorded from here on, relative to what `state` (two int64 on the device) holds at a replay. Returns what `_end_recording` takes."""
+        global _recording
+        self._not_recorded("recorded by a second graph")
+        before, self._state, self._offset = self._offset, state, 0
+        _recording += 1
+        return before
+
+    def _end_recording(self, before: int) -> int:
+        """Continue from where the stream stood; the number of words that one replay draws."""
+        global _recording
+        drawn, self._state, self._offset = self._offset, None, before
+        _recording -= 1
+        return drawn
+
+    def _replay(self, state: Tensor, drawn: int) -> None:
+        """Give a graph the next `drawn` words."""
+        from tensorrt_lite import tensor
+
+        seed = self._seed - (1 << 64) if self._seed >> 63 else self._seed
+        state.copy_(tensor([seed, self._offset], dtype=state.dtype), non_blocking=True)
+        self._offset += drawn
 
     def __reduce__(self) -> tuple[Any, ...]:
         return DeviceGenerator, (self._place,), self.get_state_bytes()
@@ -91,6 +132,7 @@ def _current() -> int:
     return int(cuda.current_device())
 
 
+_recording = 0  # generators whose draws a graph records
 _generators: dict[int, DeviceGenerator] = {}
 _seed_for_all: int | None = None  # what devices that have not drawn yet begin with
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
 
-from .optimizer import PerTensorOptimizer, _check_lr, _check_non_negative, _new_step
+from .optimizer import PerTensorOptimizer, _add, _add_quotient, _check_lr, _check_non_negative, _new_step
 
 if TYPE_CHECKING:
     from tensorrt_lite import Tensor
@@ -110,15 +110,15 @@ class Adadelta(PerTensorOptimizer):
         super().__init__(params, defaults)
 
     def _init_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        return {"step": _new_step(), "square_avg": trt.zeros_like(p), "acc_delta": trt.zeros_like(p)}
+        return {"step": _new_step(p, group), "square_avg": trt.zeros_like(p), "acc_delta": trt.zeros_like(p)}
 
-    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], lr: float) -> None:
+    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], lr: Any) -> None:
         rho, eps = group["rho"], group["eps"]
         square_avg, acc_delta = state["square_avg"], state["acc_delta"]
         square_avg.mul_(rho).addcmul_(grad, grad, value=1 - rho)
         delta = acc_delta.add(eps).sqrt_().div_(square_avg.add(eps).sqrt_()).mul_(grad)
         acc_delta.mul_(rho).addcmul_(delta, delta, value=1 - rho)
-        p.add_(delta, alpha=-lr)
+        _add(p, delta, -lr)
 
 
 class RMSprop(PerTensorOptimizer):
@@ -161,14 +161,14 @@ class RMSprop(PerTensorOptimizer):
         super().__init__(params, defaults)
 
     def _init_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        state = {"step": _new_step(), "square_avg": trt.zeros_like(p)}
+        state = {"step": _new_step(p, group), "square_avg": trt.zeros_like(p)}
         if group["momentum"] > 0:
             state["momentum_buffer"] = trt.zeros_like(p)
         if group["centered"]:
             state["grad_avg"] = trt.zeros_like(p)
         return state
 
-    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], lr: float) -> None:
+    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], lr: Any) -> None:
         alpha, momentum = group["alpha"], group["momentum"]
         square_avg = state["square_avg"].mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
         if group["centered"]:
@@ -177,6 +177,6 @@ class RMSprop(PerTensorOptimizer):
         else:
             scale = square_avg.sqrt().add_(group["eps"])
         if momentum > 0:
-            p.add_(state["momentum_buffer"].mul_(momentum).addcdiv_(grad, scale), alpha=-lr)
+            _add(p, state["momentum_buffer"].mul_(momentum).addcdiv_(grad, scale), -lr)
         else:
-            p.addcdiv_(grad, scale, value=-lr)
+            _add_quotient(p, grad, scale, -lr)

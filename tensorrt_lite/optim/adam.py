@@ -81,7 +81,7 @@ class Adam(FusedOptimizer):
     def _init_state(self, group: dict[str, Any], p: Tensor, state: dict[Tensor, Any]) -> bool:
         entry = state[p]
         if not entry:
-            entry["step"] = _new_step()
+            entry["step"] = _new_step(p, group)
             entry["exp_avg"] = trt.zeros_like(p)
             entry["exp_avg_sq"] = trt.zeros_like(p)
         if group["amsgrad"] and "max_exp_avg_sq" not in entry:
@@ -100,7 +100,13 @@ class Adam(FusedOptimizer):
         beta1, beta2 = group["betas"]
         steps = [state["step"] for state in states]
         found_inf = self.found_inf
-        trt._foreach_add_(steps, 1)
+        on_device = steps[0].is_cuda
+        if on_device:
+            from tensorrt_lite._C.cuda.optim import count_steps
+
+            count_steps(steps, found_inf)
+        else:
+            trt._foreach_add_(steps, 1)
         fused = _ops._fused_adamw_ if group["decoupled_weight_decay"] else _ops._fused_adam_
         fused(
             params,
@@ -109,7 +115,7 @@ class Adam(FusedOptimizer):
             [state["exp_avg_sq"] for state in states],
             [state["max_exp_avg_sq"] for state in states] if amsgrad else [],
             steps,
-            lr=_to_float(group["lr"]),
+            lr=group["lr"] if on_device else _to_float(group["lr"]),
             beta1=_to_float(beta1),
             beta2=_to_float(beta2),
             weight_decay=group["weight_decay"],
@@ -119,7 +125,7 @@ class Adam(FusedOptimizer):
             grad_scale=self.grad_scale,
             found_inf=found_inf,
         )
-        if found_inf is not None:
+        if found_inf is not None and not on_device:
             # The operator leaves parameters alone when the scaler found an overflow: that step does not count.
             for step in steps:
                 step.sub_(found_inf.to(step.device))

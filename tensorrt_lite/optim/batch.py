@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
 
-from .optimizer import PerTensorOptimizer, _check_lr, _check_non_negative, _new_step, _to_float
+from .optimizer import PerTensorOptimizer, _add, _check_lr, _check_non_negative, _new_step, _to_float, _value
 
 if TYPE_CHECKING:
     from tensorrt_lite import Tensor
@@ -51,9 +51,9 @@ class Rprop(PerTensorOptimizer):
     def _init_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         lr = _to_float(group["lr"])
         start = complex(lr, lr) if p.is_complex() else lr
-        return {"step": _new_step(), "prev": trt.zeros_like(p), "step_size": trt.full_like(p, start)}
+        return {"step": _new_step(p, group), "prev": trt.zeros_like(p), "step_size": trt.full_like(p, start)}
 
-    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], lr: float) -> None:
+    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], lr: Any) -> None:
         shrink, grow = group["etas"]
         low, high = group["step_sizes"]
         prev, step_size = state["prev"], state["step_size"]
@@ -103,19 +103,26 @@ class ASGD(PerTensorOptimizer):
 
     def _init_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {
-            "step": _new_step(),
-            "eta": trt.tensor(_to_float(group["lr"]), dtype=trt.float32),
-            "mu": trt.ones((), dtype=trt.float32),
+            "step": _new_step(p, group),
+            "eta": _new_step(p, group).add_(group["lr"]),
+            "mu": _new_step(p, group).add_(1),
             "ax": trt.zeros_like(p),
         }
 
-    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], lr: float) -> None:
-        lambd, step = group["lambd"], state["step"].item()
-        eta, mu, average = state["eta"].item(), state["mu"].item(), state["ax"]
-        p.mul_(1 - lambd * eta).add_(grad, alpha=-eta)
+    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], lr: Any) -> None:
+        lambd, step = group["lambd"], _value(state["step"], group)
+        eta, mu, average = _value(state["eta"], group), _value(state["mu"], group), state["ax"]
+        p.mul_(1 - lambd * eta)
+        _add(p, grad, -eta)
+        new_eta = lr / (1 + lambd * lr * step) ** group["alpha"]
+        if isinstance(mu, trt.Tensor):
+            average.copy_(trt.where(mu == 1, p, average + (p - average) * mu))
+            state["eta"].copy_(new_eta)
+            state["mu"].copy_(1 / (step - group["t0"]).clamp(min=1))
+            return
         if mu == 1:
             average.copy_(p)
         else:
             average.add_(p.sub(average), alpha=mu)
-        state["eta"].fill_(lr / (1 + lambd * lr * step) ** group["alpha"])
+        state["eta"].fill_(new_eta)
         state["mu"].fill_(1 / max(1, step - group["t0"]))

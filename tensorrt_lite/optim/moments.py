@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
 
-from .optimizer import PerTensorOptimizer, _check_betas, _check_lr, _check_non_negative, _new_step
+from .optimizer import PerTensorOptimizer, _add_quotient, _check_betas, _check_lr, _check_non_negative, _new_step, _value
 
 if TYPE_CHECKING:
     from tensorrt_lite import Tensor
@@ -62,24 +62,24 @@ class NAdam(PerTensorOptimizer):
 
     def _init_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {
-            "step": _new_step(),
-            "mu_product": trt.ones((), dtype=trt.float32),
+            "step": _new_step(p, group),
+            "mu_product": _new_step(p, group).add_(1),
             "exp_avg": trt.zeros_like(p),
             "exp_avg_sq": trt.zeros_like(p),
         }
 
-    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], lr: float) -> None:
+    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], lr: Any) -> None:
         beta1, beta2 = group["betas"]
-        step, decay = state["step"].item(), group["momentum_decay"]
+        step, decay = _value(state["step"], group), group["momentum_decay"]
         mu = beta1 * (1.0 - 0.5 * 0.96 ** (step * decay))
         mu_next = beta1 * (1.0 - 0.5 * 0.96 ** ((step + 1) * decay))
-        mu_product = state["mu_product"].mul_(mu).item()
+        mu_product = _value(state["mu_product"].mul_(mu), group)
         exp_avg, exp_avg_sq = state["exp_avg"], state["exp_avg_sq"]
         exp_avg.lerp_(grad, 1 - beta1)
         exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
         denom = exp_avg_sq.div(1 - beta2**step).sqrt_().add_(group["eps"])
-        p.addcdiv_(grad, denom, value=-lr * (1.0 - mu) / (1.0 - mu_product))
-        p.addcdiv_(exp_avg, denom, value=-lr * mu_next / (1.0 - mu_product * mu_next))
+        _add_quotient(p, grad, denom, -lr * (1.0 - mu) / (1.0 - mu_product))
+        _add_quotient(p, exp_avg, denom, -lr * mu_next / (1.0 - mu_product * mu_next))
 
 
 class RAdam(PerTensorOptimizer):
@@ -117,11 +117,11 @@ class RAdam(PerTensorOptimizer):
         super().__init__(params, defaults)
 
     def _init_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        return {"step": _new_step(), "exp_avg": trt.zeros_like(p), "exp_avg_sq": trt.zeros_like(p)}
+        return {"step": _new_step(p, group), "exp_avg": trt.zeros_like(p), "exp_avg_sq": trt.zeros_like(p)}
 
-    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], lr: float) -> None:
+    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], lr: Any) -> None:
         beta1, beta2 = group["betas"]
-        step = state["step"].item()
+        step = _value(state["step"], group)
         exp_avg, exp_avg_sq = state["exp_avg"], state["exp_avg_sq"]
         exp_avg.lerp_(grad, 1 - beta1)
         exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
@@ -130,7 +130,11 @@ class RAdam(PerTensorOptimizer):
         # Length of the simple moving average that the exponential one stands for, now and in the limit.
         rho_inf = 2 / (1 - beta2) - 1
         rho = rho_inf - 2 * step * beta2**step / bias_correction2
-        if rho > 5.0:
+        if isinstance(rho, trt.Tensor):
+            variance = (rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho) * bias_correction2
+            adaptive = variance.clamp(min=0).sqrt() / exp_avg_sq.sqrt().add_(group["eps"])
+            p.sub_(exp_avg * trt.where(rho > 5.0, adaptive, 1.0) * corrected_lr)
+        elif rho > 5.0:
             rectify = ((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho)) ** 0.5
             denom = exp_avg_sq.sqrt().add_(group["eps"])
             p.addcdiv_(exp_avg, denom, value=-corrected_lr * rectify * bias_correction2**0.5)
@@ -172,11 +176,11 @@ class Adamax(PerTensorOptimizer):
         super().__init__(params, defaults)
 
     def _init_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        return {"step": _new_step(), "exp_avg": trt.zeros_like(p), "exp_inf": trt.zeros_like(p)}
+        return {"step": _new_step(p, group), "exp_avg": trt.zeros_like(p), "exp_inf": trt.zeros_like(p)}
 
-    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], lr: float) -> None:
+    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], lr: Any) -> None:
         beta1, beta2 = group["betas"]
         exp_avg, exp_inf = state["exp_avg"], state["exp_inf"]
         exp_avg.lerp_(grad, 1 - beta1)
         exp_inf.copy_(trt.maximum(exp_inf.mul_(beta2), grad.abs().add_(group["eps"])))
-        p.addcdiv_(exp_avg, exp_inf, value=-lr / (1 - beta1 ** state["step"].item()))
+        _add_quotient(p, exp_avg, exp_inf, -lr / (1 - beta1 ** _value(state["step"], group)))

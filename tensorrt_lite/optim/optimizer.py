@@ -9,6 +9,7 @@ Called by training loops, by `lr_scheduler` (wraps `step`) and by the gradient s
 from __future__ import annotations
 
 import functools
+import sys
 import warnings
 from collections import OrderedDict, defaultdict
 from copy import deepcopy
@@ -153,9 +154,43 @@ def _check_betas(betas: tuple[Any, Any]) -> None:
             raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
 
 
-def _new_step() -> Tensor:
-    """Step counter of one parameter: a zero-dimensional float32 tensor on the CPU, as PyTorch stores it."""
-    return trt.zeros((), dtype=trt.float32)
+def _new_step(p: Tensor | None = None, group: dict[str, Any] | None = None) -> Tensor:
+    """Step counter of one parameter: a zero-dimensional float32 tensor, on the CPU unless the group is capturable or fused, as PyTorch stores it."""
+    here = p is not None and group is not None and (group.get("capturable") or group.get("fused"))
+    return trt.zeros((), dtype=trt.float32, device=p.device if here else "cpu")  # type: ignore[union-attr]
+
+
+def _value(number: Tensor, group: dict[str, Any]) -> Any:
+    """A number of the state to calculate with: a float, or where a graph may record the step (capturable) a double on the device."""
+    return number.double() if group.get("capturable") else number.item()
+
+
+def _add(p: Tensor, x: Tensor, factor: Any) -> None:
+    """p += factor x, for a factor that may be a tensor."""
+    if isinstance(factor, trt.Tensor):
+        p.add_(x * factor)
+    else:
+        p.add_(x, alpha=factor)
+
+
+def _add_quotient(p: Tensor, x: Tensor, y: Tensor, factor: Any) -> None:
+    """p += factor x / y."""
+    if isinstance(factor, trt.Tensor):
+        p.add_(x / y * factor)
+    else:
+        p.addcdiv_(x, y, value=factor)
+
+
+def _check_capture(optimizer: Optimizer) -> None:
+    """A step that reads its counters on the host cannot be recorded."""
+    graphs = sys.modules.get("tensorrt_lite.cuda.graphs")
+    if graphs is None or not graphs.captures or "capturable" not in optimizer.defaults:
+        return
+    for group in optimizer.param_groups:
+        if not group["capturable"] and not group.get("fused") and graphs.is_current_stream_capturing():
+            raise RuntimeError(
+                f"Attempting CUDA graph capture of step() for an instance of {type(optimizer).__name__} but param_groups' capturable is False. Set capturable=True."
+            )
 
 
 class Optimizer:
@@ -503,6 +538,7 @@ class FusedOptimizer(Optimizer):
         if closure is not None:
             with trt.enable_grad():
                 loss = closure()
+        _check_capture(self)
         with trt.no_grad():
             for group in self.param_groups:
                 params = group["params"]
@@ -602,10 +638,11 @@ class PerTensorOptimizer(Optimizer):
         if closure is not None:
             with trt.enable_grad():
                 loss = closure()
+        _check_capture(self)
         with trt.no_grad():
             for group in self.param_groups:
                 _check_flags(group)
-                lr = _to_float(group["lr"])
+                lr = group["lr"] if group.get("capturable") else _to_float(group["lr"])
                 for p in group["params"]:
                     if p.grad is not None:
                         self._update_parameter(p, p.grad, group, lr)
@@ -642,6 +679,6 @@ class PerTensorOptimizer(Optimizer):
         """State of p before its first update."""
         raise NotImplementedError
 
-    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], lr: float) -> None:
-        """Write p and its state in place; `state["step"]`, where kept, already counts this update."""
+    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], lr: Any) -> None:
+        """Write p and its state in place; `state["step"]`, where kept, already counts this update. lr: a number, or of capturable groups also a tensor."""
         raise NotImplementedError

@@ -76,7 +76,7 @@ class SGD(FusedOptimizer):
         entry = state[p]
         if entry.get("momentum_buffer") is not None:
             return False
-        entry["momentum_buffer"] = trt.empty_like(p)
+        entry["momentum_buffer"] = trt.zeros_like(p)  # defined also where the first step is skipped
         return True
 
     def _update_bucket(
@@ -94,7 +94,7 @@ class SGD(FusedOptimizer):
             [state["momentum_buffer"] for state in states] if momentum != 0 else [],
             weight_decay=_to_float(group["weight_decay"]),
             momentum=momentum,
-            lr=_to_float(group["lr"]),
+            lr=group["lr"],
             dampening=group["dampening"],
             nesterov=group["nesterov"],
             maximize=group["maximize"],

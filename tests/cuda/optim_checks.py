@@ -71,3 +71,86 @@ def check_scaled_step() -> None:
             optimizer.step()
             results.append(p.detach().cpu())
         assert torch.equal(*results)
+
+
+def check_graphs() -> None:
+    """A training step recorded once and replayed follows eager steps: capturable optimizers, rates that change, dropout's masks."""
+    O = torch.optim
+    cases: list[tuple[Any, dict[str, Any]]] = [
+        (O.Adam, {"amsgrad": True}), (O.AdamW, {"fused": True}), (O.SGD, {"momentum": 0.9}), (O.NAdam, {}), (O.RAdam, {}), (O.Adamax, {}), (O.Adadelta, {}),
+        (O.RMSprop, {"momentum": 0.9}), (O.Rprop, {}), (O.ASGD, {"t0": 2}),
+    ]  # fmt: skip
+    x, y = torch.randn(16, 6).cuda(), torch.randn(16, 3).cuda()
+    for kind, options in cases:
+        results = []
+        settings = options if kind is O.SGD or "fused" in options else options | {"capturable": True}
+        for recorded in (False, True):
+            torch.manual_seed(5)
+            model = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Dropout(0.3), torch.nn.Linear(8, 3)).cuda()
+            rate = torch.tensor(0.01, device="cuda")
+            optimizer = kind(model.parameters(), lr=rate, **settings)
+
+            def step(model: Any = model, optimizer: Any = optimizer) -> torch.Tensor:
+                optimizer.zero_grad(set_to_none=False)
+                loss = F.mse_loss(model(x), y)
+                loss.backward()
+                optimizer.step()
+                return loss
+
+            side = torch.cuda.Stream()
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                losses = [step().item() for _ in range(2)]
+            torch.cuda.current_stream().wait_stream(side)
+            graph = torch.cuda.CUDAGraph()
+            if recorded:
+                with torch.cuda.graph(graph):
+                    loss = step()
+            for i in range(5):
+                rate.fill_(0.01 * (i + 1))
+                if recorded:
+                    graph.replay()
+                else:
+                    loss = step()
+                losses.append(loss.item())
+            results.append((losses, [p.detach().cpu() for p in model.parameters()]))
+        assert len(set(results[0][0])) == 7 and results[0][0] == results[1][0], (kind, results)
+        assert all(torch.equal(a, b) for a, b in zip(results[0][1], results[1][1])), kind
+    optimizer = O.Adam(model.parameters(), lr=0.1)
+    optimizer.step()
+    try:
+        with torch.cuda.graph(torch.cuda.CUDAGraph()):
+            optimizer.step()
+    except RuntimeError as error:
+        assert "capturable is False" in str(error)
+    else:
+        raise AssertionError("a step that is not capturable was recorded")
+
+
+def check_device_counters() -> None:
+    """fused=True counts on the device: more counters than one launch takes, none for a skipped step, state dicts from and to the CPU."""
+    start, grads = [torch.randn(3) for _ in range(300)], [torch.randn(3) for _ in range(300)]
+    results = []
+    for device in ("cpu", "cuda"):
+        params = [p.clone().to(device).requires_grad_() for p in start]
+        optimizer = torch.optim.Adam(params, lr=0.1, fused=True, weight_decay=0.1)
+        for inf in (0.0, 1.0, 0.0):
+            for p, g in zip(params, grads):
+                p.grad = g.to(device) * 4
+            optimizer.grad_scale, optimizer.found_inf = torch.tensor(4.0, device=device), torch.tensor(inf, device=device)
+            optimizer.step()
+        counters = [optimizer.state[p]["step"] for p in params]
+        assert all(c.device.type == device and c.item() == 2 for c in counters)
+        results.append([p.detach().cpu() for p in params])
+        saved = optimizer.state_dict()
+        again = torch.optim.Adam([p.detach().clone().requires_grad_() for p in params], capturable=True)
+        again.load_state_dict(saved)
+        assert again.state[again.param_groups[0]["params"][0]]["step"].device.type == device
+    assert all(torch.allclose(a, b, rtol=1e-5, atol=1e-6) for a, b in zip(*results))
+    p = torch.ones(3, device="cuda", requires_grad=True)
+    p.grad = torch.ones(3, device="cuda")
+    optimizer = torch.optim.SGD([p], lr=1.0, momentum=0.9, fused=True)
+    for inf in (1.0, 0.0):
+        optimizer.found_inf = torch.tensor(inf, device="cuda")
+        optimizer.step()
+    assert (p == 0).all(), "a skipped first step leaves momentum of zero"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import math
 
 import tensorrt_lite as torch
@@ -266,3 +267,50 @@ def check_generators() -> None:
     raises(RuntimeError, "Expected a 'cuda' device type", torch.rand, 3, device="cuda", generator=torch.Generator())
     raises(RuntimeError, "Expected a 'cpu' device type", torch.rand, 3, generator=g)
     raises(RuntimeError, "normal expects std >= 0.0", torch.empty(3).cuda().normal_, 0, -1)
+
+
+def check_graphs() -> None:
+    """A replay draws the numbers that an eager call would draw there, from the default and a registered generator; late streams too."""
+    own = torch.Generator("cuda")
+
+    def draw(x: torch.Tensor) -> list[torch.Tensor]:
+        rate = torch.full((9,), 3.0, device="cuda")
+        return [
+            torch.rand(700, device="cuda"), torch.randn(5, device="cuda", generator=own), torch.nn.functional.dropout(x, 0.5), torch.bernoulli(x.abs().clamp(0, 1)),
+            torch.randperm(20, device="cuda"), torch.poisson(rate), torch.nn.functional.rrelu(x, training=True),
+        ]  # fmt: skip
+
+    for mode in ("eager", "late"):
+        os.environ["CUEMU_STREAMS"] = mode
+        try:
+            x = torch.randn(64, device="cuda")
+            draw(x)
+            expected = []
+            for g in (torch.cuda.default_generators[0], own):
+                g.manual_seed((1 << 63) + 5)
+            for _ in range(3):
+                expected.append([t.cpu() for t in draw(x)])
+            after = torch.rand(3, device="cuda").cpu()
+            graph = torch.cuda.CUDAGraph()
+            graph.register_generator_state(own)
+            for g in (torch.cuda.default_generators[0], own):
+                g.manual_seed((1 << 63) + 5)
+            with torch.cuda.graph(graph):
+                outputs = draw(x)
+                raises(RuntimeError, "cannot be seeded while a CUDA graph records", own.manual_seed, 3)
+                raises(RuntimeError, "a CUDA graph that does not know it", torch.rand, 3, device="cuda", generator=torch.Generator("cuda"))
+            for numbers in expected:
+                graph.replay()
+                # clones: late streams' next replay must not overwrite what is read here
+                for got, want in zip([t.clone().cpu() for t in outputs], numbers):
+                    assert torch.equal(got, want)
+            assert torch.equal(torch.rand(3, device="cuda").cpu(), after), "the stream goes on after the last replay"
+            torch.manual_seed(4)
+            graph.replay()
+            first = outputs[0].clone()
+            torch.manual_seed(4)
+            graph.replay()
+            assert torch.equal(first, outputs[0])
+        finally:
+            os.environ["CUEMU_STREAMS"] = "eager"
+    raises(RuntimeError, "a generator of a CUDA device", graph.register_generator_state, torch.Generator())
