@@ -1,6 +1,10 @@
 /* What the convolution kernels share: sizes, copies of strided runs, transposes. Vectors of AVX-512 have masked forms. */
 #ifndef CONV_COMMON_H
 #define CONV_COMMON_H
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+
 #include "conv.h"
 #include "kernel_base.h"
 

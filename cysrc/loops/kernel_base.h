@@ -27,7 +27,6 @@
 #endif
 
 #if defined(__AVX512F__)
-#include <immintrin.h>
 #define VECTOR_BYTES 64
 #elif defined(__AVX2__)
 #define VECTOR_BYTES 32
@@ -124,7 +123,7 @@ KERNEL_INLINE vf64 vabs_f64(vf64 v) { return (vf64)((vi64)v & 0x7fffffffffffffff
 /* The first n < W elements at p, the rest of the vector filled with `pad`. */
 KERNEL_INLINE vf32 partial_f32(const f32* p, int64_t n, f32 pad) {
 #if defined(__AVX512F__)
-    return (vf32)_mm512_mask_loadu_ps((__m512)splat_f32(pad), (__mmask16)((1u << n) - 1), p);
+    return __builtin_ia32_loadups512_mask(p, splat_f32(pad), (unsigned short)((1u << n) - 1));
 #else
     vf32 v = splat_f32(pad);
     for (int64_t j = 0; j < n; j++) v[j] = p[j];
@@ -133,7 +132,7 @@ KERNEL_INLINE vf32 partial_f32(const f32* p, int64_t n, f32 pad) {
 }
 KERNEL_INLINE vf64 partial_f64(const f64* p, int64_t n, f64 pad) {
 #if defined(__AVX512F__)
-    return (vf64)_mm512_mask_loadu_pd((__m512d)splat_f64(pad), (__mmask8)((1u << n) - 1), p);
+    return __builtin_ia32_loadupd512_mask(p, splat_f64(pad), (unsigned char)((1u << n) - 1));
 #else
     vf64 v = splat_f64(pad);
     for (int64_t j = 0; j < n; j++) v[j] = p[j];

@@ -7,9 +7,6 @@
 #include <complex.h>
 #include <stdint.h>
 #include <string.h>
-#if defined(__F16C__) || defined(__AVX512F__)
-#include <immintrin.h>
-#endif
 #undef I /* complex.h's macro would swallow a common template parameter name; use _Complex_I */
 
 typedef uint8_t b8;
@@ -78,16 +75,33 @@ INL bf16 st_bf16(f32 x)
     return h;
 }
 
-/* Blocks of contiguous halves: the conversion instructions where there are any, the same bits either way. */
+/* Blocks of contiguous halves: the conversion instructions where there are any, the same bits either way. The compiler's
+ * builtins name them, not immintrin.h, which takes every unit a third of a second to read. */
+#if defined(__AVX512F__)
+#define HALVES 16
+#elif defined(__F16C__)
+#define HALVES 8
+#endif
+#ifdef HALVES
+typedef short halves __attribute__((vector_size(2 * HALVES)));
+typedef f32 floats_of_halves __attribute__((vector_size(4 * HALVES)));
+#endif
+
 INL void f16_to_f32_block(const f16 *restrict src, f32 *restrict dst, i64 n)
 {
     i64 i = 0;
-#if defined(__AVX512F__)
-    for (; i + 16 <= n; i += 16)
-        _mm512_storeu_ps(dst + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(src + i))));
-#elif defined(__F16C__)
-    for (; i + 8 <= n; i += 8)
-        _mm256_storeu_ps(dst + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(src + i))));
+#ifdef HALVES
+    for (; i + HALVES <= n; i += HALVES) {
+        halves h;
+        floats_of_halves x;
+        memcpy(&h, src + i, sizeof h);
+#if HALVES == 16
+        x = __builtin_ia32_vcvtph2ps512_mask(h, (floats_of_halves){0}, -1, 4); /* 4: the current rounding, as all results are exact */
+#else
+        x = __builtin_ia32_vcvtph2ps256(h);
+#endif
+        memcpy(dst + i, &x, sizeof x);
+    }
 #endif
     for (; i < n; i++)
         dst[i] = ld_f16(src[i]);
@@ -96,12 +110,18 @@ INL void f16_to_f32_block(const f16 *restrict src, f32 *restrict dst, i64 n)
 INL void f32_to_f16_block(const f32 *restrict src, f16 *restrict dst, i64 n)
 {
     i64 i = 0;
-#if defined(__AVX512F__)
-    for (; i + 16 <= n; i += 16)
-        _mm256_storeu_si256((__m256i *)(dst + i), _mm512_cvtps_ph(_mm512_loadu_ps(src + i), _MM_FROUND_TO_NEAREST_INT));
-#elif defined(__F16C__)
-    for (; i + 8 <= n; i += 8)
-        _mm_storeu_si128((__m128i *)(dst + i), _mm256_cvtps_ph(_mm256_loadu_ps(src + i), _MM_FROUND_TO_NEAREST_INT));
+#ifdef HALVES
+    for (; i + HALVES <= n; i += HALVES) {
+        halves h;
+        floats_of_halves x;
+        memcpy(&x, src + i, sizeof x);
+#if HALVES == 16
+        h = __builtin_ia32_vcvtps2ph512_mask(x, 0, (halves){0}, -1); /* 0: to the nearest, ties to even */
+#else
+        h = __builtin_ia32_vcvtps2ph256(x, 0);
+#endif
+        memcpy(dst + i, &h, sizeof h);
+    }
 #endif
     for (; i < n; i++)
         dst[i] = st_f16(src[i]);

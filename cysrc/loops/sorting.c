@@ -410,19 +410,35 @@ void EXPORT(sort_bins)(const BinArgs *h)
     }
 }
 
-/* Count ones (int64), or add up weights (double), at the numbered places; negative numbers count nowhere. */
-void EXPORT(sort_count)(const i64 *flat, const double *weight, i64 n, void *counts)
+/* Count ones (int64), or add up weights (double), at the numbered places; numbers outside of 0 .. bins - 1 count nowhere. Few bins
+ * are counted in four tables in turn: in one, a number that repeats would wait for its own last store. */
+void EXPORT(sort_count)(const i64 *flat, const double *weight, i64 n, i64 bins, void *counts)
 {
-    if (weight)
-        for (i64 i = 0; i < n; i++) {
-            if (flat[i] >= 0)
+    enum { FEW = 2048, TABLES = 4, PART = 1 << 30 };
+    i64 *total = counts;
+    if (weight) {
+        for (i64 i = 0; i < n; i++)
+            if ((u64)flat[i] < (u64)bins)
                 ((double *)counts)[flat[i]] += weight[i];
+    } else if (bins > FEW || n < 4 * bins) {
+        for (i64 i = 0; i < n; i++)
+            if ((u64)flat[i] < (u64)bins)
+                total[flat[i]]++;
+    } else {
+        u32 part[TABLES][FEW + 1]; /* the last for what counts nowhere */
+        for (i64 first = 0; first < n; first += PART) {
+            i64 end = n - first < PART ? n : first + PART, i = first;
+            for (int t = 0; t < TABLES; t++)
+                memset(part[t], 0, (size_t)(bins + 1) * sizeof(u32));
+            for (; i + TABLES <= end; i += TABLES)
+                for (int t = 0; t < TABLES; t++)
+                    part[t][(u64)flat[i + t] < (u64)bins ? flat[i + t] : bins]++;
+            for (; i < end; i++)
+                part[0][(u64)flat[i] < (u64)bins ? flat[i] : bins]++;
+            for (i64 b = 0; b < bins; b++)
+                total[b] += (i64)part[0][b] + part[1][b] + part[2][b] + part[3][b];
         }
-    else
-        for (i64 i = 0; i < n; i++) {
-            if (flat[i] >= 0)
-                ((i64 *)counts)[flat[i]]++;
-        }
+    }
 }
 
 void EXPORT(sort_range)(const i64 *x, i64 n, i64 *low, i64 *high)

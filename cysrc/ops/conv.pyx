@@ -194,7 +194,7 @@ cdef int run_planes(int what, Plan* p, TensorBase a, TensorBase b, TensorBase bi
     r.kernels.plan(&r.work)
     r.workspace_bytes = (r.work.workspace_bytes + 63) // 64 * 64
     r.work.shared_bytes = (r.work.shared_bytes + 63) // 64 * 64
-    scratch = block_alloc(r.work.shared_bytes + threads * r.workspace_bytes + 64)
+    scratch = block_alloc(r.work.shared_bytes + (threads + 1) * r.workspace_bytes + 64)
     r.work.shared = scratch.data
     r.workspace = scratch.data + r.work.shared_bytes
     held[0] = a.storage.block
@@ -209,8 +209,8 @@ cdef int run_planes(int what, Plan* p, TensorBase a, TensorBase b, TensorBase bi
         for r.phase in range(r.work.phases):
             items = r.kernels.items(&r.work, r.phase)
             grain = FLOPS_PER_THREAD * items // (work + 1) + 1
-            if grain * threads < items:          # no more pieces than workspaces, whoever sets the number of threads meanwhile
-                grain = (items + threads - 1) // threads
+            if items // grain > threads + 1:     # no more pieces than workspaces, whoever sets the number of threads meanwhile
+                grain = items // (threads + 2) + 1
             r.slots = 0
             if threads == 1:
                 run_items(&r, 0, items)

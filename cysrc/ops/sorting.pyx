@@ -59,7 +59,7 @@ cdef extern from *:
     TRT_SORT_KERNEL(void, sort_rows, (const RowsArgs*, int))
     TRT_SORT_KERNEL(int64_t, sort_row_runs, (const RowsArgs*, int64_t*, int64_t*))
     TRT_SORT_KERNEL(void, sort_bins, (const BinArgs*))
-    TRT_SORT_KERNEL(void, sort_count, (const int64_t*, const double*, int64_t, void*))
+    TRT_SORT_KERNEL(void, sort_count, (const int64_t*, const double*, int64_t, int64_t, void*))
     TRT_SORT_KERNEL(void, sort_range, (const int64_t*, int64_t, int64_t*, int64_t*))
     #define trt_sort_lines TRT_SORT_SELECT(sort_lines)
     #define trt_sort_scratch TRT_SORT_SELECT(sort_scratch)
@@ -76,7 +76,7 @@ cdef extern from *:
     void (*trt_sort_rows)(const RowsArgs*, int) noexcept nogil
     int64_t (*trt_sort_row_runs)(const RowsArgs*, int64_t*, int64_t*) noexcept nogil
     void (*trt_sort_bins)(const BinArgs*) noexcept nogil
-    void (*trt_sort_count)(const int64_t*, const double*, int64_t, void*) noexcept nogil
+    void (*trt_sort_count)(const int64_t*, const double*, int64_t, int64_t, void*) noexcept nogil
     void (*trt_sort_range)(const int64_t*, int64_t, int64_t*, int64_t*) noexcept nogil
 
 cdef task_fn sort_lines = trt_sort_lines
@@ -85,7 +85,7 @@ ctypedef int64_t (*runs_fn)(const RunArgs*) noexcept nogil
 ctypedef void (*rows_fn)(const RowsArgs*, int) noexcept nogil
 ctypedef int64_t (*row_runs_fn)(const RowsArgs*, int64_t*, int64_t*) noexcept nogil
 ctypedef void (*bins_fn)(const BinArgs*) noexcept nogil
-ctypedef void (*tally_fn)(const int64_t*, const double*, int64_t, void*) noexcept nogil
+ctypedef void (*tally_fn)(const int64_t*, const double*, int64_t, int64_t, void*) noexcept nogil
 ctypedef void (*extent_fn)(const int64_t*, int64_t, int64_t*, int64_t*) noexcept nogil
 cdef scratch_fn sort_scratch = trt_sort_scratch
 cdef runs_fn sort_runs = trt_sort_runs

@@ -192,7 +192,7 @@ cdef object tally(TensorBase flat, object weight, int64_t bins):
             raise RuntimeError(f"{w.numel} weights of {n} elements")
         p = <const double*>data_of(w)
     with nogil:
-        sort_count(at, p, n, total)
+        sort_count(at, p, n, bins, total)
     return counts
 
 
@@ -219,8 +219,8 @@ def bincount(input, weights=None, minlength=0):
         if weights is None or (<TensorBase>weights).dtype != F32:
             return tally(flat, weights, max(n, high + 1))
         return _ops.zeros(max(n, high + 1), dtype=weights.dtype, device=input.device).index_add_(0, flat, weights.detach())
-    # a copy of its own: another thread may not raise a value above the largest between the two passes
-    flat = pinned(<TensorBase>(<object>cast_to(x, I64)).clone())
+    # where another thread raises a value between the two passes, the second leaves it out
+    flat = pinned(contiguous_of(cast_to(x, I64)))
     cdef const int64_t* p = <const int64_t*>data_of(flat)
     if x.numel:
         with nogil:
