@@ -506,4 +506,145 @@ __device__ __forceinline__ void attention_queries(const Attention& p) {
 }
 #undef TRT_ATTENTION_TILES
 
+template <int kCount>
+struct Count { static constexpr int value = kCount; };
+
+// The gradients of half types on tensor cores: a block of 4 warps owns 64 keys (kKeys: dk and dv) or queries (dq), whose lines stay in
+// shared memory, and goes over the others, kTile at a time. Own rows times the others' columns are the scores and the products of
+// gradients and values; both become weights in registers, which multiply the others' lines. grid: (tiles, heads, batches).
+template <class T, int kTile, int kWidth, bool kKeys, bool kDropout>
+__device__ __forceinline__ void attention_backward_mma(const Attention& p) {
+    constexpr int kThreads = 128, kRows = 64, kPitch = kWidth + kLinePad;
+    constexpr float kLog2e = 1.44269504088896340736f;
+    __shared__ __align__(16) unsigned char memory[2 * (kRows + kTile) * kPitch * sizeof(T)];
+    __shared__ float lse[kKeys ? kTile : kRows], delta[kKeys ? kTile : kRows];  // of queries
+    T* const own = reinterpret_cast<T*>(memory);  // keys, or queries
+    T* const own_too = own + kRows * kPitch;      // values, or gradients
+    T* const other = own_too + kRows * kPitch;    // queries, or keys
+    T* const other_too = other + kTile * kPitch;  // gradients, or values
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const long long batch = blockIdx.z, first = static_cast<long long>(blockIdx.x) * kRows, sharing = p.heads / p.key_heads;
+    const long long key_head = kKeys ? blockIdx.y : blockIdx.y / sharing, head0 = kKeys ? key_head * sharing : blockIdx.y;
+    // a thread's two keys lie 16 apart, so that one call of the generator serves both
+    const auto row_of = [&](int r) { return kKeys ? warp / 2 * 32 + warp % 2 * 8 + r % 8 + r / 8 * 16 : warp * 16 + r; };
+    const auto put = [&](T* to, const Operand& x, long long head, long long row, long long rows, long long width, auto count) {
+        const T* const from = rows_at<T>(x, batch, head, row);
+        stage<T, decltype(count)::value, kWidth, kThreads>(to, from, x.row, rows - row, width, lines_aligned<8>(from, x.row));
+    };
+    const auto put_sums = [&](long long head, long long row, int count) {
+        const long long line = (batch * p.heads + head) * p.queries + row;
+        for (int i = threadIdx.x; i < count; i += kThreads) {
+            lse[i] = row + i < p.queries ? static_cast<const float*>(p.lse)[line + i] : 0.f;
+            delta[i] = row + i < p.queries ? static_cast<const float*>(p.delta)[line + i] : 0.f;
+        }
+    };
+    const Count<kRows> rows;
+    const Count<kTile> tile;
+    if (kKeys) {
+        put(own, p.k, key_head, first, p.keys, p.width, rows);
+        put(own_too, p.v, key_head, first, p.keys, p.value_width, rows);
+    } else {
+        put(own, p.q, head0, first, p.queries, p.width, rows);
+        put(own_too, p.grad, head0, first, p.queries, p.value_width, rows);
+        put_sums(head0, first, kRows);
+    }
+    copy_async_commit();
+    float sums[kWidth / 8][4] = {}, sums_too[kKeys ? kWidth / 8 : 1][4] = {};  // of gradients of scores, and of weights
+    const long long begin = kKeys && p.causal ? first : 0, end = kKeys ? p.queries : p.causal && first + kRows < p.keys ? first + kRows : p.keys;
+    for (long long head = head0; head < head0 + (kKeys ? sharing : 1); head++) {
+        for (long long at = begin; at < end; at += kTile) {
+            __syncthreads();
+            put(other, kKeys ? p.q : p.k, kKeys ? head : key_head, at, kKeys ? p.queries : p.keys, p.width, tile);
+            put(other_too, kKeys ? p.grad : p.v, kKeys ? head : key_head, at, kKeys ? p.queries : p.keys, p.value_width, tile);
+            copy_async_commit();
+            if (kKeys) put_sums(head, at, kTile);
+            copy_async_wait<0>();
+            __syncthreads();
+            float s[kTile / 8][4] = {}, d[kTile / 8][4] = {};
+#pragma unroll
+            for (int e = 0; e < kWidth / 16; e++) {
+                unsigned x[4], y[4], z[4];
+                const int from = row_of(lane % 16) * kPitch + e * 16 + lane / 16 * 8;
+                load_matrix<4>(x, own + from);
+                load_matrix<4>(y, own_too + from);
+#pragma unroll
+                for (int n = 0; n < kTile / 16; n++) {
+                    const int column = (n * 16 + lane / 16 * 8 + lane % 8) * kPitch + e * 16 + lane / 8 % 2 * 8;
+                    load_matrix<4>(z, other + column);
+                    mma_m16n8k16<T>(s[2 * n], x, {z[0], z[1]});
+                    mma_m16n8k16<T>(s[2 * n + 1], x, {z[2], z[3]});
+                    load_matrix<4>(z, other_too + column);
+                    mma_m16n8k16<T>(d[2 * n], y, {z[0], z[1]});
+                    mma_m16n8k16<T>(d[2 * n + 1], y, {z[2], z[3]});
+                }
+            }
+            Words words[2][2][2];  // by half of the rows, half of 16 columns and column of two; each serves several of n or both halves
+#pragma unroll
+            for (int n = 0; n < kTile / 8; n++) {
+#pragma unroll
+                for (int j = 0; j < 2; j++) {
+                    const int column = n * 8 + lane % 4 * 2 + j;
+#pragma unroll
+                    for (int half = 0; half < 2; half++) {
+                        const int row = row_of(lane / 4 + half * 8);
+                        const long long query = kKeys ? at + column : first + row, key = kKeys ? first + row : at + column;
+                        if (kDropout && (kKeys ? half == 0 : n < 2)) words[half][n % 2][j] = dropout_words(p, batch, head, query, key);
+                        const float value = score<T>(p, s[n][half * 2 + j], batch, head, query, key);
+                        const float weight = value == kNothing ? 0.f : ::exp2f((value - lse[kKeys ? column : row]) * kLog2e);
+                        const float grow = !kDropout ? 1.f : keeps(p, words[kKeys ? 0 : half][n % 2][j], key) ? static_cast<float>(p.grow) : 0.f;
+                        s[n][half * 2 + j] = weight * grow;
+                        d[n][half * 2 + j] = weight * (d[n][half * 2 + j] * grow - delta[kKeys ? column : row]) * static_cast<float>(p.scale);
+                    }
+                }
+            }
+#pragma unroll
+            for (int n = 0; n < kTile / 16; n++) {
+                const unsigned x[4] = {pack<T>(d[2 * n][0], d[2 * n][1]), pack<T>(d[2 * n][2], d[2 * n][3]), pack<T>(d[2 * n + 1][0], d[2 * n + 1][1]),
+                                       pack<T>(d[2 * n + 1][2], d[2 * n + 1][3])};
+                const unsigned y[4] = {pack<T>(s[2 * n][0], s[2 * n][1]), pack<T>(s[2 * n][2], s[2 * n][3]), pack<T>(s[2 * n + 1][0], s[2 * n + 1][1]),
+                                       pack<T>(s[2 * n + 1][2], s[2 * n + 1][3])};
+#pragma unroll
+                for (int e = 0; e < kWidth / 16; e++) {
+                    unsigned z[4];
+                    const int line = (n * 16 + lane / 8 % 2 * 8 + lane % 8) * kPitch + e * 16 + lane / 16 * 8;
+                    load_matrix<4, true>(z, other + line);
+                    mma_m16n8k16<T>(sums[2 * e], x, {z[0], z[1]});
+                    mma_m16n8k16<T>(sums[2 * e + 1], x, {z[2], z[3]});
+                    if constexpr (kKeys) {
+                        load_matrix<4, true>(z, other_too + line);
+                        mma_m16n8k16<T>(sums_too[2 * e], y, {z[0], z[1]});
+                        mma_m16n8k16<T>(sums_too[2 * e + 1], y, {z[2], z[3]});
+                    }
+                }
+            }
+        }
+    }
+    const auto write = [&](const Operand& to, long long head, const float (*values)[4], long long rows, long long width) {
+        if (!to.data) return;
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const long long row = first + row_of(lane / 4 + half * 8);
+            if (row >= rows) continue;
+            T* const line = rows_at<T>(to, batch, head, row);
+#pragma unroll
+            for (int e = 0; e < kWidth / 8; e++) {
+                const int column = e * 8 + lane % 4 * 2;
+                if (column + 2 <= width && is_aligned<2>(line)) {
+                    reinterpret_cast<unsigned*>(line + column)[0] = pack<T>(values[e][half * 2], values[e][half * 2 + 1]);
+                } else {
+                    for (int j = 0; j < 2; j++) {
+                        if (column + j < width) line[column + j] = convert<T>(values[e][half * 2 + j]);
+                    }
+                }
+            }
+        }
+    };
+    if constexpr (kKeys) {
+        write(p.dk, key_head, sums, p.keys, p.width);
+        write(p.dv, key_head, sums_too, p.keys, p.value_width);
+    } else {
+        write(p.dq, head0, sums, p.queries, p.width);
+    }
+}
+
 }  // namespace trt

@@ -45,7 +45,7 @@ cdef enum:
     QUERIES = 3
     KEPT = 4
     LARGEST_GRID = 65535
-    MMA_ROWS = 64                # queries of a tile on tensor cores
+    MMA_ROWS = 64                # of a tile on tensor cores: queries, backward also keys
 
 cdef int capability[64]
 
@@ -61,15 +61,20 @@ cdef FunctionHandle load(int index, int dtype, int size, bint dropout, int which
     cdef bint wide = dtype == F64
     if slot[0] == NULL:
         t, width, flag = _source.TYPES[dtype][1], 32 << size, "true" if dropout else "false"
-        if which == FORWARD and on_tensor_cores(index, dtype, size):
+        mma = which in (FORWARD, KEYS, QUERIES) and on_tensor_cores(index, dtype, size)
+        name = KERNELS[which]
+        if mma and which == FORWARD:
             numbers = f"_mma<{t}, {width}, {flag}>"
+        elif mma:
+            # tiles of the other operands that registers and 48 KB hold
+            name, numbers = "backward", f"_mma<{t}, {16 if size == 2 else 32 if which == KEYS else 64}, {width}, {'true' if which == KEYS else 'false'}, {flag}>"
         elif which == FORWARD:
             numbers = f"<{t}, {forward_rows[wide][size]}, {forward_columns[wide][size]}, {width}, {flag}>"
         else:
             numbers = "" if which == KEPT else f"<{t}>" if which == DELTA else f"<{t}, {backward_tile[wide][size]}, {width}, {flag}>"
         more, passed = (", bool* kept", ", kept") if which == KEPT else ("", "")
-        slot[0] = kernel_of("#include \"attention.cuh\"\n\nextern \"C\" __global__ void __launch_bounds__(256) kernel(const trt::Attention p"
-                            f"{more}) {{ trt::attention_{KERNELS[which]}{numbers}(p{passed}); }}\n", "kernel", index)
+        slot[0] = kernel_of(f"#include \"attention.cuh\"\n\nextern \"C\" __global__ void __launch_bounds__({128 if mma else 256}) kernel(const trt::Attention p"
+                            f"{more}) {{ trt::attention_{name}{numbers}(p{passed}); }}\n", "kernel", index)
     return slot[0]
 
 
@@ -104,7 +109,7 @@ cdef int attention(TensorBase q, TensorBase k, TensorBase v, TensorBase mask, Te
     """Forward where `grad` is None, otherwise those of dq, dk, dv that are given. All (batch, heads, length, width) with dense rows."""
     cdef Attention p
     cdef TensorBase delta
-    cdef int index = q.device_index, dtype = q.dtype, size = 0, tile
+    cdef int index = q.device_index, dtype = q.dtype, size = 0, tile, threads = 256
     cdef bint wide = dtype == F64, drops = dropout_p > 0
     cdef void* arguments[1]
     memset(&p, 0, sizeof(p))
@@ -129,19 +134,18 @@ cdef int attention(TensorBase q, TensorBase k, TensorBase v, TensorBase mask, Te
     while 32 << size < max(p.width, p.value_width):
         size += 1
     arguments[0] = &p
-    if grad is None and on_tensor_cores(index, dtype, size):
-        return run3(load(index, dtype, size, drops, FORWARD), index, (p.queries + MMA_ROWS - 1) // MMA_ROWS, p.heads, p.batches, 128, 1, 1, 0, arguments)
+    tile = forward_rows[wide][size] if grad is None else backward_tile[wide][size]
+    if on_tensor_cores(index, dtype, size):
+        tile, threads = MMA_ROWS, 128
     if grad is None:
-        tile = forward_rows[wide][size]
-        return run3(load(index, dtype, size, drops, FORWARD), index, (p.queries + tile - 1) // tile, p.heads, p.batches, 256, 1, 1, 0, arguments)
+        return run3(load(index, dtype, size, drops, FORWARD), index, (p.queries + tile - 1) // tile, p.heads, p.batches, threads, 1, 1, 0, arguments)
     delta = empty_tensor(3, lse.sizes, lse.dtype, place_of(q))
     p.delta = data_of(delta)
     run(load(index, dtype, 0, False, DELTA), index, blocks_for(p.batches * p.heads * p.queries, 8), 256, 0, arguments)
-    tile = backward_tile[wide][size]
     if dk is not None or dv is not None:
-        run3(load(index, dtype, size, drops, KEYS), index, (p.keys + tile - 1) // tile, p.key_heads, p.batches, 256, 1, 1, 0, arguments)
+        run3(load(index, dtype, size, drops, KEYS), index, (p.keys + tile - 1) // tile, p.key_heads, p.batches, threads, 1, 1, 0, arguments)
     if dq is not None:
-        run3(load(index, dtype, size, drops, QUERIES), index, (p.queries + tile - 1) // tile, p.heads, p.batches, 256, 1, 1, 0, arguments)
+        run3(load(index, dtype, size, drops, QUERIES), index, (p.queries + tile - 1) // tile, p.heads, p.batches, threads, 1, 1, 0, arguments)
     return 0
 
 
