@@ -226,14 +226,16 @@ cdef bint blocking = switch_ != NULL and switch_[0] != 0 and strcmp(switch_, b"0
 cdef int _open() except -1:
     """Opens the driver once; afterwards `unavailable_reason` is None if it can be used."""
     global opened, unavailable_reason, devices
-    cdef const char* path = getenv(b"TENSORRT_LITE_LIBCUDA")
+    cdef const char* path
+    cdef const char* wanted
     cdef void* library
     cdef void** entries = <void**>&driver
     cdef int status, index
     cdef bytes emulated
-    cdef const char* wanted = getenv(b"TENSORRT_LITE_CUDA")
     if opened:
         return 0
+    path = getenv(b"TENSORRT_LITE_LIBCUDA")
+    wanted = getenv(b"TENSORRT_LITE_CUDA")
     assert sizeof(Driver) == len(ENTRY_POINTS) * sizeof(void*)
     opened = True
     if (path == NULL or path[0] == 0) and wanted != NULL and strcmp(wanted, b"emulate") == 0:

@@ -11,7 +11,7 @@ from tensorrt_lite._C.cuda.driver cimport FunctionHandle
 from tensorrt_lite._C.cuda.driver import device_attribute
 from tensorrt_lite._C.cuda.radix cimport sort_pairs
 from tensorrt_lite.cuda._source import storage_type
-from tensorrt_lite.cuda.random import generator_for
+from tensorrt_lite.cuda.random import DeviceGenerator, generator_for, generators_in_use
 
 cdef extern from *:
     """
@@ -29,6 +29,7 @@ cdef enum:
     MULTIPROCESSOR_COUNT = 16      # CU_DEVICE_ATTRIBUTE_*
     THREADS_PER_MULTIPROCESSOR = 39
 
+cdef dict _generators = generators_in_use()
 cdef dict _handles = {}
 cdef dict _grids = {}
 # Bits of the integers that a floating type holds exactly, by dtype code.
@@ -45,6 +46,16 @@ FORMS = {
     "random_slopes": ("const trt::FillParams p, const {t}* x, {t}* slopes, {t}* out", "random_slopes(p, x, slopes, out)"),
     "poisson": ("const trt::FillParams p, const {t}* rate, {t}* out", "poisson(p, rate, out)"),
 }
+
+
+cdef int take(Params* p, int index, object generator, int64_t words) except -1:
+    """Seed and offset of the next `words` of each thread, of the device's generator where none is given."""
+    if generator is None:
+        generator = _generators.get(index)
+    if type(generator) is not DeviceGenerator:
+        generator = generator_for(index, generator)
+    p.seed, p.offset, p.state = generator.advance(words)
+    return 0
 
 
 cdef FunctionHandle kernel(str name, int dtype, int index) except NULL:
@@ -107,7 +118,7 @@ cdef int fill(TensorBase t, const rs_fill* f, object generator) except -1:
             p.range = 0
         name = "fill_between_wide" if count == 2 else "fill_between"
     blocks = min((t.numel + BLOCK - 1) // BLOCK, largest_grid(index))
-    p.seed, p.offset, p.state = generator_for(index, generator).advance(((t.numel - 1) // (BLOCK * blocks * count) + 1) * 4)
+    take(&p, index, generator, ((t.numel - 1) // (BLOCK * blocks * count) + 1) * 4)
     out = data_of(dense)
     arguments[0] = &p
     arguments[1] = &out
@@ -130,11 +141,14 @@ cdef int launch(str name, int dtype, int index, int64_t blocks, int threads, Par
     return run(kernel(name, dtype, index), index, blocks, threads, 0, arguments)
 
 
+cdef tuple MASKS = ("", "dropout_mask<1>", "dropout_mask<2>", "", "dropout_mask<4>", "", "", "", "dropout_mask<8>")
+
+
 cdef int64_t start(Params* p, int64_t numel, int index, object generator, int count) except -1:
     """Prepare a draw of `count` numbers a call on the grid of fills; the number of its blocks."""
     cdef int64_t blocks = min((numel + BLOCK - 1) // BLOCK, largest_grid(index))
     p.numel = numel
-    p.seed, p.offset, p.state = generator_for(index, generator).advance(((numel - 1) // (BLOCK * blocks * count) + 1) * 4)
+    take(p, index, generator, ((numel - 1) // (BLOCK * blocks * count) + 1) * 4)
     return blocks
 
 
@@ -151,7 +165,7 @@ cdef int dropout_mask(TensorBase x, double keep, TensorBase mask) except -1:
     if vector == 1 and not mask.contiguous:
         to = empty_tensor(mask.ndim, mask.sizes, mask.dtype, place_of(mask))
     p.a = keep
-    launch(f"dropout_mask<{vector}>", mask.dtype, x.device_index, blocks, BLOCK, &p, to, None, None)
+    launch(<str>MASKS[vector], mask.dtype, x.device_index, blocks, BLOCK, &p, to, None, None)
     return 0 if to is mask else copy_elements(mask, to)
 
 
@@ -159,7 +173,7 @@ cdef int bernoulli_of(TensorBase probability, TensorBase out, object generator) 
     """out: 1 with each element's probability; of one size, both dense in one order, probability double for a double result and else float."""
     cdef Params p
     p.numel = out.numel
-    p.seed, p.offset, p.state = generator_for(out.device_index, generator).advance(12)
+    take(&p, out.device_index, generator, 12)
     return launch("bernoulli_of_double" if probability.dtype == F64 else "bernoulli_of_float", out.dtype, out.device_index, (out.numel + 2047) // 2048, 512, &p, probability, out, None)
 
 
@@ -180,7 +194,7 @@ cdef object permutation(int64_t n, int bits, int place, object generator):
         (<object>keys).bitwise_and_((1 << bits) - 1)
     keys, positions = sort_pairs(keys, None, bits)
     p.numel = n
-    p.seed, p.offset, p.state = generator_for(keys.device_index, generator).advance((n + 3) // 4 * 4)
+    take(&p, keys.device_index, generator, (n + 3) // 4 * 4)
     launch("shuffle_equal", dtype, keys.device_index, blocks_for(n, BLOCK), BLOCK, &p, keys, positions, None)
     return positions
 
@@ -193,7 +207,7 @@ cdef int sample_rows(TensorBase sums, TensorBase weights, TensorBase out, object
     cdef char* pointers[3]
     cdef void* arguments[4]
     p.numel, p.low, p.range = out.sizes[0], out.sizes[1], sums.sizes[1]
-    p.seed, p.offset, p.state = generator_for(index, generator).advance(((out.sizes[0] - 1) // rows + 1) * 4)
+    take(&p, index, generator, ((out.sizes[0] - 1) // rows + 1) * 4)
     pointers[0], pointers[1], pointers[2] = data_of(sums), data_of(weights), data_of(out)
     arguments[0], arguments[1], arguments[2], arguments[3] = &p, &pointers[0], &pointers[1], &pointers[2]
     return run3(kernel("sample_rows", sums.dtype, index), index, (p.low + 127) // 128, rows, 1, 128, 1, 1, 0, arguments)
@@ -211,7 +225,7 @@ cdef int poisson(TensorBase rate, TensorBase out, object generator) except -1:
     """Both contiguous, of one type and not empty."""
     cdef Params p
     p.numel = out.numel
-    p.seed, p.offset, p.state = generator_for(out.device_index, generator).advance(20)
+    take(&p, out.device_index, generator, 20)
     return launch("poisson", rate.dtype, out.device_index, blocks_for(p.numel, BLOCK), BLOCK, &p, rate, out, None)
 
 

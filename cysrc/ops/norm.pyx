@@ -416,16 +416,27 @@ cdef str shape_list(const Dims* d):
     return "[" + ", ".join([str(d.v[i]) for i in range(d.n)]) + "]"
 
 
+cdef bint has_sizes(TensorBase t, const Dims* shape) noexcept:
+    cdef int i
+    if t.ndim != shape.n:
+        return False
+    for i in range(shape.n):
+        if t.sizes[i] != shape.v[i]:
+            return False
+    return True
+
+
 cdef int check_normalized(TensorBase input, const Dims* shape, TensorBase weight, TensorBase bias) except -1:
     cdef int i
+    cdef TensorBase t
     cdef bint fits = input.ndim >= shape.n
     if shape.n < 1:
         raise RuntimeError(f"Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = {shape_list(shape)}")
-    for name, t in (("weight", weight), ("bias", bias)):
-        if t is None:
-            continue
-        if dims_tuple(shape) != tuple(shape_of(<TensorBase>t)):
-            raise RuntimeError(f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {shape_text(<TensorBase>t)} and normalized_shape = {shape_list(shape)}")
+    for i in range(2):
+        t = bias if i else weight
+        if t is not None and not has_sizes(t, shape):
+            name = "bias" if i else "weight"
+            raise RuntimeError(f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {shape_text(t)} and normalized_shape = {shape_list(shape)}")
     if fits:
         for i in range(shape.n):
             fits = fits and input.sizes[input.ndim - shape.n + i] == shape.v[i]
@@ -436,14 +447,16 @@ cdef int check_normalized(TensorBase input, const Dims* shape, TensorBase weight
 
 cdef int row_type(TensorBase input, TensorBase weight, TensorBase bias, str name) except -1:
     """The element type that the kernel runs in: the input's, or float32 for a half with float32 parameters."""
-    cdef int code = input.dtype
+    cdef int code = input.dtype, i
+    cdef TensorBase t
     compute_of(input, name)
-    for t in (weight, bias):
-        if t is not None and (<TensorBase>t).dtype != input.dtype:
-            if (<TensorBase>t).dtype == F32 and (input.dtype == F16 or input.dtype == BF16):
+    for i in range(2):
+        t = bias if i else weight
+        if t is not None and t.dtype != input.dtype:
+            if t.dtype == F32 and (input.dtype == F16 or input.dtype == BF16):
                 code = F32
             else:
-                raise RuntimeError(f"{name}: mixed dtype (CPU): expect parameter to have scalar type of {dtype_label(input.dtype).decode()}, got {dtype_label((<TensorBase>t).dtype).decode()}")
+                raise RuntimeError(f"{name}: mixed dtype (CPU): expect parameter to have scalar type of {dtype_label(input.dtype).decode()}, got {dtype_label(t.dtype).decode()}")
     return code
 
 
