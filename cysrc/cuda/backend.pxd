@@ -4,7 +4,6 @@ from tensorrt_lite._C.core.tensor cimport TensorBase
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle, StreamHandle
 
 cdef int current_device() noexcept
-cdef int use_device(int index) except -1                     # makes it current; returns the one before
 cdef StreamHandle stream_of(int index) noexcept              # this thread's current stream
 cdef int enter(int index) except -1                          # its context, for the driver calls that follow
 

@@ -137,6 +137,7 @@ cdef int use_device(int index) except -1:
     if index != before:
         check_device(index)
         tls_device = index
+        number_streams()
     return before
 
 
@@ -171,9 +172,10 @@ def _set_stream(int index, size_t stream):
     return before
 
 
-# Sets of current streams that threads have had; Nodes keep the number of theirs. The first has the default streams.
+# Sets of current streams, and the current device, that threads have had; Nodes keep the number of theirs. The first has the default streams.
 cdef struct StreamSet:
     void* streams[64]
+    int device
 
 cdef StreamSet* sets = <StreamSet*>calloc(16, sizeof(StreamSet))
 cdef int n_sets = 1
@@ -185,7 +187,7 @@ cdef int number_streams() except -1:
     cdef StreamSet* grown
     cdef int i
     for i in range(n_sets):
-        if memcmp(sets[i].streams, tls_streams, sizeof(StreamSet)) == 0:
+        if sets[i].device == tls_device and memcmp(sets[i].streams, tls_streams, sizeof(sets[i].streams)) == 0:
             break
     else:
         if n_sets >= 16 and n_sets & (n_sets - 1) == 0:
@@ -194,7 +196,8 @@ cdef int number_streams() except -1:
                 raise MemoryError
             sets = grown
         i = n_sets
-        memcpy(sets[i].streams, tls_streams, sizeof(StreamSet))
+        memcpy(sets[i].streams, tls_streams, sizeof(sets[i].streams))
+        sets[i].device = tls_device
         n_sets += 1
         installed_hooks().stream_sets = i
     tls_note(i)
@@ -212,18 +215,21 @@ cdef int current_streams() noexcept:
 
 
 cdef int use_streams(int number) except -1:
-    memcpy(tls_streams, sets[number].streams, sizeof(StreamSet))
+    global tls_device
+    memcpy(tls_streams, sets[number].streams, sizeof(sets[number].streams))
+    tls_device = sets[number].device
     tls_note(number)
     return 0
 
 
-cdef int order(StreamHandle after, StreamHandle before, int index) except -1:
-    """Work queued from now on in one stream runs after what another has been given."""
+cdef int order(StreamHandle after, int after_device, StreamHandle before, int before_device) except -1:
+    """Work queued from now on in one stream runs after what another has been given. A default stream is that of the device entered."""
     cdef void* event
-    enter_device(index)
+    enter_device(before_device)
     event = event_create(False)
     try:
         event_record(event, before)
+        enter_device(after_device)
         stream_wait(after, event)
     finally:
         event_destroy(event)
@@ -234,7 +240,7 @@ cdef int hand_over(object tensor, int producer, int consumer) except -1:
     cdef TensorBase t = <TensorBase>tensor
     cdef int index = t.device_index
     if sets[producer].streams[index] != sets[consumer].streams[index]:
-        order(sets[consumer].streams[index], sets[producer].streams[index], index)
+        order(sets[consumer].streams[index], index, sets[producer].streams[index], index)
         keep_for(tensor, consumer)
     return 0
 
@@ -248,7 +254,7 @@ cdef int join_streams(int producer, int consumer) except -1:
     cdef int index
     for index in range(device_count_of()):
         if sets[producer].streams[index] != sets[consumer].streams[index]:
-            order(sets[consumer].streams[index], sets[producer].streams[index], index)
+            order(sets[consumer].streams[index], index, sets[producer].streams[index], index)
     return 0
 
 
@@ -367,8 +373,27 @@ def _reset_host_statistics(bint peaks):
         host_calls[0] = host_calls[1] = 0
 
 
-cdef inline bint is_pinned(TensorBase t) noexcept:
-    return t.device_type == DEV_CPU and t.storage.block != NULL and t.storage.block.release == release_pinned
+cdef list registered = []               # (start, end) of memory that programs had locked
+
+
+def _note_registered(size_t pointer, size_t nbytes):
+    """Pinned from here on; with 0 bytes: no longer."""
+    registered[:] = [r for r in registered if r[0] != pointer]
+    if nbytes:
+        registered.append((pointer, pointer + nbytes))
+
+
+cdef bint is_pinned(TensorBase t) except -1:
+    cdef size_t address
+    if t.device_type != DEV_CPU or t.storage.block == NULL:
+        return False
+    if t.storage.block.release == release_pinned:
+        return True
+    address = <size_t>t.storage.block.data
+    for start, end in registered:
+        if start <= address and address + t.storage.length <= end:
+            return True
+    return False
 
 
 def _is_pinned(TensorBase t not None):
@@ -673,6 +698,7 @@ cdef int transfer(TensorBase destination, TensorBase source, int64_t nbytes, bin
         with nogil:
             copy_to_device(<DevicePointer><size_t>to, origin, nbytes, stream)
         if not non_blocking:
+            note_wait()
             with nogil:
                 synchronize_stream(stream)
         elif is_pinned(source):
@@ -685,6 +711,7 @@ cdef int transfer(TensorBase destination, TensorBase source, int64_t nbytes, bin
             collect_copies()
             keep_until_done(destination.storage, stream)
         else:
+            note_wait()
             with nogil:
                 synchronize_stream(stream)
             if after_wait != NULL:
@@ -693,9 +720,33 @@ cdef int transfer(TensorBase destination, TensorBase source, int64_t nbytes, bin
         copy_on_device(<DevicePointer><size_t>to, <DevicePointer><size_t>origin, nbytes, stream)
     else:
         # ordered after the work of both devices' current streams, and before what they are given next: either's memory may be reused then
-        order(stream, tls_streams[source.device_index], source.device_index)
+        order(stream, destination.device_index, tls_streams[source.device_index], source.device_index)
         copy_between(<DevicePointer><size_t>to, destination.device_index, <DevicePointer><size_t>origin, source.device_index, nbytes, stream)
-        order(tls_streams[source.device_index], stream, destination.device_index)
+        order(tls_streams[source.device_index], source.device_index, stream, destination.device_index)
+    return 0
+
+
+cdef int waits = 0                       # 1: an operation that waits for the device warns, 2: it raises
+
+
+def _set_sync_debug_mode(int mode):
+    """Returns the mode before; a negative one changes nothing."""
+    global waits
+    before = waits
+    if mode >= 0:
+        waits = mode
+    return before
+
+
+cdef inline int note_wait() except -1:
+    return tell_of_wait() if waits else 0
+
+
+cdef int tell_of_wait() except -1:
+    if waits == 2:
+        raise RuntimeError("called a synchronizing CUDA operation")
+    import warnings
+    warnings.warn("called a synchronizing CUDA operation", UserWarning, stacklevel=2)
     return 0
 
 

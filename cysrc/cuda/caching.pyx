@@ -33,6 +33,7 @@ cdef enum:
     NATIVE = 0
     ASYNC = 1                    # the driver's stream-ordered allocator
     PLUGGED = 2                  # functions of a shared library
+    DIRECT = 3                   # the driver at each request
 
 # Statistics are kept for all blocks and for the two pools: current, peak, all ever allocated, all ever freed.
 cdef enum:
@@ -92,6 +93,7 @@ cdef bint expandable = False
 cdef int divisions[N_POWERS]
 memset(divisions, 0, sizeof(divisions))
 cdef int backend = NATIVE
+cdef bint caching = True
 cdef allocate_function plugged_allocate = NULL
 cdef release_function plugged_release = NULL
 
@@ -335,6 +337,8 @@ cdef Block* new_segment(int device, int64_t size, bint small, StreamHandle strea
     b = new_block(device, small, stream, <void*>pool, address, bytes)
     d.segments[d.n_segments] = b
     d.n_segments += 1
+    if history is not None:
+        note(b"segment_alloc", device, address, bytes, stream)
     d.driver_allocations += 1
     pool.segments += 1
     count(d, small, S_SEGMENT, 1)
@@ -352,7 +356,7 @@ cdef Block* cached_allocate(int device, int64_t nbytes, StreamHandle stream, Mem
     cdef bint small
     cdef Block* b
     if pool is None:
-        if backend != NATIVE:
+        if backend != NATIVE or not caching:
             return foreign_allocate(device, nbytes, stream)
         pool = default_pool
     size = rounded(nbytes)
@@ -380,6 +384,8 @@ cdef Block* cached_allocate(int device, int64_t nbytes, StreamHandle stream, Mem
             b = borrow(device, size, small, stream)
         if b == NULL:
             d.ooms += 1
+            if history is not None:
+                note(b"oom", device, 0, nbytes, stream)
             out_of_memory(device, nbytes)
     # the rest of a block stays free where another request may want it
     if b.size - size >= UNIT if small or b.arena != NULL else size < max_split and b.size - size > SMALL:
@@ -395,6 +401,8 @@ cdef Block* cached_allocate(int device, int64_t nbytes, StreamHandle stream, Mem
     count(d, small, S_REQUESTED_BYTES, nbytes)
     if b.size >= max_split:
         add(&d.oversize[0], 1)
+    if history is not None:
+        note(b"alloc", device, b.address, b.size, stream)
     return b
 
 
@@ -448,6 +456,8 @@ cdef int cached_record_stream(Block* b, StreamHandle stream) except -1:
 cdef int cached_free(Block* b) except -1:
     cdef Device* d = &devices[b.device]
     b.allocated = False
+    if history is not None:
+        note(b"free_requested", b.device, b.address, b.size, b.stream)
     count(d, b.small, S_ALLOCATION, -1)
     count(d, b.small, S_ALLOCATED_BYTES, -b.size)
     count(d, b.small, S_REQUESTED_BYTES, -b.requested)
@@ -573,6 +583,8 @@ cdef int put_in(Device* d, Block* b) except -1:
 cdef int give_back(Device* d, Block* b) except -1:
     count(d, b.small, S_ACTIVE, -1)
     count(d, b.small, S_ACTIVE_BYTES, -b.size)
+    if history is not None:
+        note(b"free_completed", b.device, b.address, b.size, b.stream)
     return put_in(d, b)
 
 
@@ -647,6 +659,8 @@ cdef Block* map_into(Device* d, Arena* a, Block* b, int64_t needed) except? NULL
         a.n_mapped += 1
         count(d, a.small, S_RESERVED_BYTES, a.chunk)
         d.driver_allocations += 1
+    if history is not None:
+        note(b"segment_map", b.device, b.address, (last - first) * a.chunk, a.stream)
     if b.size > (last - first) * a.chunk:
         new_neighbour(b, (last - first) * a.chunk)
     b.mapped = True
@@ -685,6 +699,8 @@ cdef bint unmap_free(Device* d, Block* b) except -1:
     if start > 0:
         part = new_neighbour(b, start)
     part.mapped = False
+    if history is not None:
+        note(b"segment_unmap", b.device, part.address, part.size, a.stream)
     unmap_chunks(d, a, first, last)
     if part != b:
         put_in(d, b)
@@ -728,6 +744,8 @@ cdef bint release_block(Device* d, Block* b) except -1:
     if b.before != NULL or b.after != NULL:
         return False
     take_out(d, b)
+    if history is not None:
+        note(b"segment_free", b.device, b.address, b.size, b.stream)
     if pool.release != NULL:
         pool.release(<void*><size_t>b.address, b.size, b.device, b.stream)
     else:
@@ -806,7 +824,13 @@ cdef Block* foreign_allocate(int device, int64_t nbytes, StreamHandle stream) ex
     cdef Device* d = &devices[device]
     cdef Block* b
     cdef DevicePointer address
-    if backend == ASYNC:
+    cdef int kind = DIRECT if backend == NATIVE else backend
+    if kind == DIRECT:
+        address = try_allocate(nbytes)
+        if address == 0:
+            release_cached(device)
+            address = try_allocate(nbytes)
+    elif kind == ASYNC:
         if d.driver_allocations == 0:
             keep_pool(device, True)
         address = try_allocate_async(nbytes, stream)
@@ -820,7 +844,7 @@ cdef Block* foreign_allocate(int device, int64_t nbytes, StreamHandle stream) ex
         d.ooms += 1
         out_of_memory(device, nbytes)
     b = new_block(device, nbytes <= SMALL, stream, NULL, address, nbytes)
-    b.foreign = backend
+    b.foreign = kind
     b.allocated = True
     b.requested = nbytes
     d.driver_allocations += 1
@@ -850,6 +874,8 @@ cdef int foreign_free(Device* d, Block* b) except -1:
         event_destroy(event)
     if b.foreign == ASYNC:
         release_async(b.address, b.stream)
+    elif b.foreign == DIRECT:
+        release(b.address)
     else:
         plugged_release(<void*><size_t>b.address, b.size, b.device, b.stream)
     d.driver_frees += 1

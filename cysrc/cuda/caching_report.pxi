@@ -97,7 +97,8 @@ cdef int show(list segments, int device, Block* b, object pool) except -1:
                        "is_expandable": b.arena != NULL, "frames": [], "blocks": []}
             segments.append(segment)
         state = "active_allocated" if b.allocated else "active_awaiting_free" if b.events_pending else "inactive"
-        segment["blocks"].append({"address": b.address, "size": b.size, "requested_size": b.requested if b.allocated else 0, "state": state, "frames": []})
+        segment["blocks"].append({"address": b.address, "size": b.size, "requested_size": b.requested if b.allocated else 0, "state": state,
+                                  "frames": frames_of.get((device, b.address), []) if b.allocated else []})
         segment["total_size"] += b.size
         if b.allocated:
             segment["allocated_size"] += b.size
@@ -105,6 +106,41 @@ cdef int show(list segments, int device, Block* b, object pool) except -1:
         if b.allocated or b.events_pending:
             segment["active_size"] += b.size
         b = b.after
+    return 0
+
+
+def set_caching(bint on):
+    """Off: each request goes to the driver, and its memory back at once. Returns what was set."""
+    global caching
+    before, caching = caching, on
+    return before
+
+
+# ---- the history of requests ---------------------------------------------------------------------------------------
+
+cdef object history = None      # entries, latest last; None: off
+cdef object frames_now = None   # () -> the Python frames of a request
+cdef dict frames_of = {}        # {(device, address): frames} of what is in use
+
+
+def record_history(entries, frames):
+    """Note requests in a deque from now on, with what `frames` returns for each; None stops."""
+    global history, frames_now
+    history = entries
+    frames_now = frames
+    if entries is None:
+        frames_of.clear()
+
+
+cdef int note(bytes action, int device, DevicePointer address, int64_t size, StreamHandle stream) except -1:
+    import time
+    frames = frames_now() if frames_now is not None else []
+    if action == b"alloc" and frames:
+        frames_of[device, address] = frames
+    elif action == b"free_completed":
+        frames_of.pop((device, address), None)
+    history.append((device, {"action": action.decode(), "addr": address, "size": size, "stream": <size_t>stream, "time_us": time.time_ns() // 1000,
+                             "frames": frames}))
     return 0
 
 

@@ -82,6 +82,7 @@ ctypedef int (*EventCreateCall)(void**, unsigned int) noexcept nogil
 ctypedef int (*EventRecordCall)(void*, void*) noexcept nogil
 ctypedef int (*EventTimeCall)(float*, void*, void*) noexcept nogil
 ctypedef int (*HostAllocateCall)(void**, size_t, unsigned int) noexcept nogil
+ctypedef int (*HostRegisterCall)(void*, size_t, unsigned int) noexcept nogil
 ctypedef int (*HostFreeCall)(void*) noexcept nogil
 ctypedef int (*PeerCall)(DevicePointer, void*, DevicePointer, void*, size_t, void*) noexcept nogil
 ctypedef int (*CaptureBeginCall)(void*, int) noexcept nogil
@@ -184,6 +185,10 @@ cdef struct Driver:
     ReleaseCall close_memory
     ShareEventCall share_event
     OpenEventCall open_event
+    HostRegisterCall host_register
+    HostFreeCall host_unregister
+    SynchronizeCall profiler_start
+    SynchronizeCall profiler_stop
 
 # Table order is the order of the members above; each member is one pointer wide.
 cdef tuple ENTRY_POINTS = (
@@ -202,6 +207,7 @@ cdef tuple ENTRY_POINTS = (
     b"cuMemGetAllocationGranularity", b"cuMemAddressReserve", b"cuMemAddressFree", b"cuMemCreate", b"cuMemRelease", b"cuMemMap", b"cuMemUnmap",
     b"cuMemSetAccess", b"cuMemAllocAsync", b"cuMemFreeAsync", b"cuDeviceGetDefaultMemPool", b"cuMemPoolSetAttribute", b"cuMemPoolTrimTo",
     b"cuMemGetAddressRange_v2", b"cuIpcGetMemHandle", b"cuIpcOpenMemHandle_v2", b"cuIpcCloseMemHandle", b"cuIpcGetEventHandle", b"cuIpcOpenEventHandle",
+    b"cuMemHostRegister_v2", b"cuMemHostUnregister", b"cuProfilerStart", b"cuProfilerStop",
 )
 
 cdef Driver driver
@@ -869,6 +875,29 @@ def host_allocate(size_t size) -> int:
     ensure_context()
     _check(driver.host_allocate(&pointer, size, 1))  # CU_MEMHOSTALLOC_PORTABLE
     return <uintptr_t>pointer
+
+
+def host_register(size_t pointer, size_t size, unsigned int flags) -> int:
+    """Lock the pages of memory that somebody else has allocated; the driver's status."""
+    ensure_context()
+    return driver.host_register(<void*>pointer, size, flags)
+
+
+def host_unregister(size_t pointer) -> int:
+    ensure_context()
+    return driver.host_unregister(<void*>pointer)
+
+
+def profiler(bint on) -> int:
+    """Have a profiler begin or stop to collect; the driver's status."""
+    ensure_context()
+    return driver.profiler_start() if on else driver.profiler_stop()
+
+
+def error_text(int status) -> str:
+    """What the driver says of a status."""
+    _require()
+    return _describe(status)
 
 
 cdef int host_free(void* pointer) except -1:

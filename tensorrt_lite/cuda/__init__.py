@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from tensorrt_lite.tensor import Tensor
 
 _LAZY = {
-    **dict.fromkeys(("Stream", "Event", "ExternalStream", "StreamContext", "stream", "current_stream", "default_stream", "set_stream"), "streams"),
+    **dict.fromkeys(("Stream", "Event", "ExternalStream", "get_stream_from_external", "StreamContext", "stream", "current_stream", "default_stream", "set_stream"), "streams"),
     **dict.fromkeys((
-        "CUDAPluggableAllocator", "MemPool", "change_current_allocator", "get_allocator_backend", "host_memory_stats", "host_memory_stats_as_nested_dict",
+        "CUDAPluggableAllocator", "MemPool", "caching_allocator_disabled", "caching_allocator_enable", "change_current_allocator", "get_allocator_backend", "host_memory_stats", "host_memory_stats_as_nested_dict",
         "list_gpu_processes", "reset_accumulated_host_memory_stats", "reset_peak_host_memory_stats", "use_mem_pool",
         "OutOfMemoryError", "caching_allocator_alloc", "caching_allocator_delete", "empty_cache", "get_per_process_memory_fraction", "max_memory_allocated",
         "max_memory_cached", "max_memory_reserved", "mem_get_info", "memory_allocated", "memory_cached", "memory_reserved", "memory_snapshot", "memory_stats",
@@ -30,6 +30,7 @@ _LAZY = {
         "get_rng_state", "get_rng_state_all", "set_rng_state", "set_rng_state_all", "manual_seed", "manual_seed_all", "seed", "seed_all", "initial_seed",
         "default_generators",
     ), "random"),
+    **dict.fromkeys(("CudaError", "check_error", "cudart", "cudaStatus", "get_sync_debug_mode", "nvtx", "profiler", "set_sync_debug_mode"), "runtime"),
     **dict.fromkeys(("clock_rate", "device_memory_used", "memory_usage", "power_draw", "temperature", "utilization"), "nvml"),
 }  # fmt: skip
 _SUBMODULES = {"streams", "memory", "graphs", "random", "modules", "nvml"}
@@ -209,6 +210,12 @@ def get_arch_list() -> list[str]:
     return sorted(found)
 
 
+def get_gencode_flags() -> str:
+    """The compiler's flags for the devices here."""
+    numbers = [name.removeprefix("sm_") for name in get_arch_list()]
+    return " ".join(f"-gencode compute=compute_{n},code=sm_{n}" for n in numbers)
+
+
 def can_device_access_peer(device: Any, peer_device: Any) -> bool:
     """Whether kernels on one device can address the memory of another."""
     return _driver.can_access_peer(_index(device, False), _index(peer_device, False))
@@ -222,22 +229,3 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
 def is_tf32_supported() -> bool:
     """Whether tensor cores multiply tf32: from compute capability 8.0 on."""
     return is_available() and get_device_capability()[0] >= 8
-
-
-def cudart() -> Any:
-    """Queries of the CUDA runtime that programs ask for by name."""
-    from tensorrt_lite.cuda import memory
-
-    class Runtime:
-        cudaMemGetInfo = staticmethod(memory.mem_get_info)
-
-        @staticmethod
-        def cudaGetDeviceCount() -> int:
-            return device_count()
-
-        @staticmethod
-        def cudaDeviceSynchronize() -> int:
-            synchronize()
-            return 0
-
-    return Runtime

@@ -97,4 +97,6 @@ def configure(text: str | None = None) -> None:
 
     if text is None:
         text = os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF") or ""
+        if os.environ.get("PYTORCH_NO_CUDA_MEMORY_CACHING", "0") != "0":
+            caching.set_caching(False)
     caching.configure(parse(text))

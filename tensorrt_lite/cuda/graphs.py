@@ -137,6 +137,18 @@ class CUDAGraph:
         self._pool = None
         self._generators, self._drawn = {}, {}
 
+    def raw_cuda_graph(self) -> int:
+        """The CUgraph. RuntimeError before a capture."""
+        if not self._graph:
+            raise RuntimeError("You cannot access the raw CUDAGraph_t instance until after capture_end() has been called")
+        return self._graph
+
+    def raw_cuda_graph_exec(self) -> int:
+        """The CUgraphExec. RuntimeError before it is made."""
+        if not self._instance:
+            raise RuntimeError("You cannot access the raw CUDAGraphExec_t instance until instantiate() has been called")
+        return self._instance
+
     def pool(self) -> tuple[int, int]:
         """The name of the graph's memory pool."""
         if self._pool is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from tensorrt_lite._C.cuda import caching as _caching
@@ -134,6 +135,69 @@ def get_per_process_memory_fraction(device: Any = None) -> float:
 def memory_snapshot(mempool_id: Any = None) -> list[dict[str, Any]]:
     """Every segment of the allocator with its blocks, by address; those of one MemPool by its id."""
     return _caching.snapshot(None if mempool_id is None else mempool_id[0]) if is_initialized() else []
+
+
+_history: Any = None
+
+
+def _frames() -> list[dict[str, Any]]:
+    """The Python frames that asked for memory, innermost first."""
+    frame, found = sys._getframe(1), []
+    while frame is not None:
+        code = frame.f_code
+        found.append({"filename": code.co_filename, "line": frame.f_lineno, "name": code.co_name})
+        frame = frame.f_back  # type: ignore[assignment]
+    return found
+
+
+def _record_memory_history(enabled: str | None = "all", context: str | None = "all", stacks: str = "all", max_entries: int = sys.maxsize,
+                           device: Any = None, clear_history: bool = False) -> None:  # fmt: skip
+    """Note every request for memory from now on, for `_snapshot`: enabled "state" or "all", None stops; context None leaves out the frames."""
+    global _history
+    if enabled not in (None, "state", "all"):
+        raise RuntimeError(f"expected enabled to be 'state', 'all' or None, got {enabled!r}")
+    if enabled is None:
+        _caching.record_history(None, None)
+        return
+    _backend()
+    if _history is None or clear_history or _history.maxlen != min(max_entries, sys.maxsize):
+        from collections import deque
+
+        _history = deque(() if _history is None or clear_history else _history, maxlen=0 if enabled == "state" else min(max_entries, sys.maxsize))
+    _caching.record_history(_history, None if context is None else _frames)
+
+
+def _snapshot(device: Any = None) -> dict[str, Any]:
+    """Segments, and the history of each device, in the form that PyTorch's memory viewer reads."""
+    from tensorrt_lite.cuda import device_count
+
+    traces: list[list[Any]] = [[] for _ in range(device_count())]
+    for index, entry in _history or ():
+        traces[index].append(entry)
+    return {"segments": memory_snapshot(), "device_traces": traces, "external_annotations": []}
+
+
+def _dump_snapshot(filename: str = "dump_snapshot.pickle") -> None:
+    """`_snapshot` in a file."""
+    import pickle
+
+    with open(filename, "wb") as file:
+        pickle.dump(_snapshot(), file)
+
+
+class caching_allocator_disabled:
+    """Inside, each request goes to the driver and its memory back at once, in all threads."""
+
+    def __enter__(self) -> None:
+        self._before = _caching.set_caching(False)
+
+    def __exit__(self, *exception: object) -> None:
+        _caching.set_caching(self._before)
+
+
+def caching_allocator_enable(value: bool = True) -> None:
+    """Switch the caching of freed memory on or off; PYTORCH_NO_CUDA_MEMORY_CACHING=1 has it off from the start."""
+    _caching.set_caching(value)
 
 
 def get_allocator_backend() -> str:

@@ -94,6 +94,11 @@ class ExternalStream(Stream):
         super().__init__(device, stream_ptr=stream_ptr)
 
 
+def get_stream_from_external(data_ptr: int, device: Any = None) -> Stream:
+    """A stream that another library made, by its handle."""
+    return ExternalStream(data_ptr, device)
+
+
 def _from_pool(device: int, priority: int) -> int:
     least, greatest = _driver.stream_priority_range()
     priority = max(min(priority, least), greatest)

@@ -288,3 +288,41 @@ def test_figures_of_device_and_host():
     cuda.reset_peak_host_memory_stats()
     stats = cuda.host_memory_stats()
     assert stats["num_host_free"] == 1 and stats["reserved_bytes.peak"] == stats["reserved_bytes.current"]
+
+
+def test_the_history_of_requests(tmp_path):
+    import pickle
+
+    cuda.memory._record_memory_history(max_entries=100, clear_history=True)
+    try:
+        x = trt.empty(3 * MB, dtype=trt.uint8, device="cuda")
+        address = x.data_ptr()
+        held = [b for s in cuda.memory_snapshot() for b in s["blocks"] if b["address"] == address]
+        assert held[0]["frames"][0]["name"] == "test_the_history_of_requests" and held[0]["frames"][0]["filename"] == __file__
+        del x
+        cuda.memory._dump_snapshot(str(tmp_path / "snapshot.pickle"))
+    finally:
+        cuda.memory._record_memory_history(None)
+    found = pickle.loads((tmp_path / "snapshot.pickle").read_bytes())
+    actions = [(e["action"], e["size"]) for e in found["device_traces"][0] if e["addr"] == address and not e["action"].startswith("segment")]
+    assert actions == [("alloc", 3 * MB), ("free_requested", 3 * MB), ("free_completed", 3 * MB)]
+    before = len(cuda.memory._snapshot()["device_traces"][0])
+    trt.empty(3 * MB, dtype=trt.uint8, device="cuda")
+    assert len(cuda.memory._snapshot()["device_traces"][0]) == before
+    with pytest.raises(RuntimeError, match="expected enabled"):
+        cuda.memory._record_memory_history("some")
+
+
+def test_caching_can_be_switched_off():
+    with cuda.caching_allocator_disabled():
+        reserved = cuda.memory_reserved()
+        x = trt.ones(MB, device="cuda")
+        assert cuda.memory_reserved() == reserved + 4 * MB and (x + 1).sum().item() == 2 * MB
+        del x
+        assert cuda.memory_reserved() == reserved
+    run("""
+        x = trt.ones(1000, device="cuda")
+        assert cuda.memory_reserved() == 4000
+        del x
+        assert cuda.memory_reserved() == 0
+    """, PYTORCH_NO_CUDA_MEMORY_CACHING="1")  # fmt: skip

@@ -229,3 +229,48 @@ def test_exchange_with_other_libraries():
     cuda.caching_allocator_delete(address)
     with pytest.raises(RuntimeError, match="was not allocated"):
         cuda.caching_allocator_delete(address)
+
+
+def test_queries_of_the_runtime():
+    runtime = cuda.cudart()
+    assert runtime.cudaGetDeviceCount() == cuda.device_count() and runtime.cudaMemGetInfo(0)[1] == cuda.mem_get_info()[1]
+    assert runtime.cudaDeviceSynchronize() == int(runtime.cudaError.success) and cuda.cudaStatus.SUCCESS == 0
+    x = trt.zeros(10_000)
+    assert runtime.cudaHostRegister(x.data_ptr(), 40_000, 0) == 0 and x.is_pinned() and x[5:].is_pinned() and not trt.zeros(3).is_pinned()
+    with pytest.raises(cuda.CudaError):
+        cuda.check_error(runtime.cudaHostRegister(x.data_ptr(), 40_000, 0))
+    x.copy_(trt.ones(10_000, device="cuda"), non_blocking=True)
+    cuda.synchronize()
+    assert x.sum() == 10_000 and runtime.cudaHostUnregister(x.data_ptr()) == 0 and not x.is_pinned()
+    assert cuda.check_error(0) is None
+    with cuda.profiler.profile():
+        pass
+    assert cuda.get_gencode_flags().startswith("-gencode compute=compute_")
+    assert not cuda.is_current_stream_capturing() and cuda.get_stream_from_external(0) == cuda.default_stream()
+
+
+def test_waits_can_be_found():
+    x = trt.ones(3, device="cuda")
+    assert cuda.get_sync_debug_mode() == 0
+    cuda.set_sync_debug_mode("warn")
+    try:
+        with pytest.warns(UserWarning, match="called a synchronizing CUDA operation"):
+            x.cpu()
+        cuda.set_sync_debug_mode(2)
+        with pytest.raises(RuntimeError, match="called a synchronizing CUDA operation"):
+            x.sum().item()
+        y = (x + 1) * x  # does not wait
+    finally:
+        cuda.set_sync_debug_mode("default")
+    assert y.tolist() == [2.0] * 3
+    with pytest.raises(RuntimeError, match="invalid value of debug_mode"):
+        cuda.set_sync_debug_mode("loud")
+
+
+def test_what_needs_other_libraries_says_so():
+    for call in (cuda.utilization, cuda.temperature, cuda.memory_usage, cuda.power_draw, cuda.clock_rate, cuda.device_memory_used):
+        with pytest.raises(ModuleNotFoundError, match="nvidia-ml-py does not seem to be installed"):
+            call()
+    assert "please install" in cuda.list_gpu_processes()
+    with pytest.raises(RuntimeError, match="NVTX functions not installed"):
+        cuda.nvtx.range_push("step")

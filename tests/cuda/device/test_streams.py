@@ -174,3 +174,53 @@ def test_late_streams_are_late():
         wrong += (y + 0).cpu().tolist() != ((values() + i) * 3 + 5).tolist()
         cuda.synchronize()
     assert wrong
+
+
+TWO_DEVICES = """
+import tensorrt_lite as trt
+cuda = trt.cuda
+
+class Where(trt.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, seen):
+        ctx.seen = seen
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, g):
+        ctx.seen.append((cuda.current_device(), g.get_device(), trt.zeros(1, device="cuda").get_device()))
+        return g * 1, None
+
+for step in range(4):
+    x = (trt.arange(1000.0) / 1000 + step).cuda().requires_grad_()
+    side, seen = cuda.Stream("cuda:1"), []
+    with cuda.device(1), cuda.stream(side):
+        y = Where.apply(x.to("cuda:1"), seen).exp()
+    y.record_stream(cuda.current_stream(1))
+    cuda.current_stream(1).wait_stream(side)
+    z = (y * 2).to("cuda:0") * x
+    z.sum().backward()
+    host = x.detach().cpu()
+    trt.testing.assert_close((x.grad + 0).cpu(), 2 * host.exp() * (host + 1))
+    assert seen == [(1, 1, 1)] and cuda.current_device() == 0, seen
+    # copies between devices: neither side's memory is reused too early
+    a = trt.full((1000,), 1.0, device="cuda:0")
+    b = a.to("cuda:1")
+    del a
+    c = trt.full((1000,), 2.0, device="cuda:0")
+    d = b.to("cuda:0")
+    del b
+    e = trt.full((1000,), 3.0, device="cuda:1")
+    assert d.tolist() == [1.0] * 1000 and c.tolist() == [2.0] * 1000 and e.tolist() == [3.0] * 1000
+assert cuda.can_device_access_peer(0, 1) and cuda.device_count() == 2
+"""
+
+
+@pytest.mark.skipif(os.environ.get("TENSORRT_LITE_CUDA") != "emulate", reason="needs two devices")
+def test_two_devices():
+    import subprocess
+    import sys
+
+    environment = os.environ | {"CUEMU_DEVICES": "2"}
+    result = subprocess.run([sys.executable, "-c", TWO_DEVICES], env=environment, capture_output=True, text=True, check=False, timeout=120)
+    assert result.returncode == 0, result.stdout + result.stderr
