@@ -595,4 +595,191 @@ __device__ __forceinline__ void reflector_triangle(const Task& p) {
     }
 }
 
+// ---- symmetric indefinite ----------------------------------------------------------------------------------------------
+
+template <class T>
+__device__ __forceinline__ void exchange(T& x, T& y) {
+    const T held = x;
+    x = y;
+    y = held;
+}
+
+// LAPACK's sytf2 and (p.conjugated) hetf2 of the lower triangle: Bunch and Kaufman's pivots of one and two rows. p.c: two columns to
+// work in. A block a matrix.
+template <class T>
+__device__ __forceinline__ void ldl_factor(const Task& p) {
+    using R = real_t<T>;
+    extern __shared__ __align__(16) unsigned char dynamic[];
+    __shared__ R slots[kWarp];
+    __shared__ int places[kWarp];
+    const R alpha = (1 + root(R(17))) / 8;
+    const int n = p.a.rows, t = threadIdx.x, threads = blockDim.x;
+    const bool hermitian = p.conjugated;
+    const Spread at(n);
+    const auto size_of = [&](T x) { return hermitian && is_complex<T> ? magnitude(real_part(x)) : measure(x); };
+    for (long long b = blockIdx.x; b < p.batch; b += gridDim.x) {
+        const Matrix<T> given = item<T>(p.a, b), a = staged_panel(p, given, reinterpret_cast<T*>(dynamic)), work = item<T>(p.c, b);
+        int* const pivots = p.pivots + b * p.pivots_step;
+        int failed = 0;
+        for (int k = 0; k < n;) {
+            int largest = k + 1, pivot = k, step = 1;
+            R column = 0;
+            if (k + 1 < n) {
+                R mine = -1;
+                for (int i = k + 1 + t; i < n; i += threads) {
+                    if (measure(a(i, k)) > mine) mine = measure(a(i, k)), largest = i;
+                }
+                largest = block_argmax(mine, largest, slots, places);
+                column = measure(a(largest, k));
+            }
+            const R diagonal = size_of(a(k, k));
+            const bool zero = !(diagonal > 0) && !(column > 0) || diagonal != diagonal;
+            if (zero) {
+                if (!failed) failed = k + 1;
+            } else if (diagonal < alpha * column) {
+                R row = 0;
+                for (int j = k + t; j < n; j += threads) {
+                    if (j == largest) continue;
+                    const R size = measure(j < largest ? a(largest, j) : a(j, largest));
+                    if (size > row) row = size;
+                }
+                row = block_max(row, slots);
+                if (diagonal < alpha * column * (column / row)) {
+                    pivot = largest;
+                    if (size_of(a(largest, largest)) < alpha * row) step = 2;
+                }
+            }
+            const int kk = k + step - 1;
+            __syncthreads();  // what decided was read
+            if (t == 0) {
+                pivots[k] = step == 1 ? pivot + 1 : -(pivot + 1);
+                if (step == 2) pivots[k + 1] = -(pivot + 1);
+            }
+            if (pivot != kk) {
+                for (int i = pivot + 1 + t; i < n; i += threads) exchange(a(i, kk), a(i, pivot));
+                for (int i = kk + 1 + t; i < pivot; i += threads) {
+                    exchange(a(i, kk), a(pivot, i));
+                    if (hermitian) a(i, kk) = conjugate(a(i, kk)), a(pivot, i) = conjugate(a(pivot, i));
+                }
+                if (t == 0) {
+                    if (hermitian) a(pivot, kk) = conjugate(a(pivot, kk));
+                    exchange(a(kk, kk), a(pivot, pivot));
+                    if (step == 2) exchange(a(k + 1, k), a(pivot, k));
+                }
+            }
+            if (hermitian && t == 0) {
+                a(k, k) = T(real_part(a(k, k)));
+                if (step == 2) a(k + 1, k + 1) = T(real_part(a(k + 1, k + 1)));
+                if (pivot != kk) a(pivot, pivot) = T(real_part(a(pivot, pivot)));
+            }
+            __syncthreads();
+            const int next = k + step;
+            if (zero) {
+                k = next;
+                continue;
+            }
+            // columns of L to `work`, then the rest, then the columns to their place
+            if (step == 1) {
+                const T d = a(k, k);
+                for (int i = next + t; i < n; i += threads) work(i, 0) = a(i, k) / d;
+            } else {
+                const T d11 = a(k, k), d21 = a(k + 1, k), d22 = a(k + 1, k + 1), d12 = hermitian ? conjugate(d21) : d21;
+                // in units of d21, so that nothing overflows
+                const T x = d22 / d21, y = d11 / d12, scale = T(1) / (x * y - T(1));
+                for (int i = next + t; i < n; i += threads) {
+                    const T u = a(i, k), v = a(i, k + 1);
+                    work(i, 0) = (x * u - v) / d12 * scale;
+                    work(i, 1) = (y * v - u) / d21 * scale;
+                }
+            }
+            __syncthreads();
+            for (int i = next + at.row; i < n; i += at.down) {
+                for (int j = next + at.col; j <= i; j += at.across) {
+                    T value = a(i, j) - a(i, k) * conjugate_if(hermitian, work(j, 0));
+                    if (step == 2) value = value - a(i, k + 1) * conjugate_if(hermitian, work(j, 1));
+                    a(i, j) = hermitian && i == j ? T(real_part(value)) : value;
+                }
+            }
+            __syncthreads();
+            for (int i = next + t; i < n; i += threads) {
+                a(i, k) = work(i, 0);
+                if (step == 2) a(i, k + 1) = work(i, 1);
+            }
+            __syncthreads();
+            k = next;
+        }
+        if (t == 0) p.info[b] = failed;
+        unstage_panel(p, given, reinterpret_cast<T*>(dynamic));
+    }
+}
+
+// b becomes A^-1 b from ldl_factor's a and pivots; a warp a column of b, its lanes the rows. Pivots that name no rows make NaN.
+template <class T>
+__device__ __forceinline__ void ldl_solve(const Task& p) {
+    const int n = p.a.rows, lane = threadIdx.x % kWarp, warps = blockDim.x / kWarp;
+    const bool hermitian = p.conjugated;
+    for (long long b = blockIdx.y; b < p.batch; b += gridDim.y) {
+        const Matrix<T> a = item<T>(p.a, b), x = item<T>(p.b, b);
+        const int* const pivots = p.pivots + b * p.pivots_step;
+        bool valid = true;
+        for (int k = 0; k < n; k++) {
+            const int pivot = pivots[k];
+            if (pivot == 0 || pivot > n || pivot < -n) valid = false;
+            if (pivot < 0) {
+                if (k + 1 >= n || pivots[k + 1] != pivot) valid = false;
+                k++;
+            }
+        }
+        for (long long c = static_cast<long long>(blockIdx.x) * warps + threadIdx.x / kWarp; c < p.b.cols; c += static_cast<long long>(gridDim.x) * warps) {
+            if (!valid) {
+                for (int i = lane; i < n; i += kWarp) x(i, c) = T(NAN);
+                continue;
+            }
+            for (int k = 0; k < n;) {
+                const bool two = pivots[k] < 0;
+                const int pivot = (two ? -pivots[k] : pivots[k]) - 1, swapped = k + two;
+                if (lane == 0 && pivot != swapped) exchange(x(swapped, c), x(pivot, c));
+                __syncwarp();
+                const T first = x(k, c), second = two ? x(k + 1, c) : T(0);
+                for (int i = k + 1 + two + lane; i < n; i += kWarp) {
+                    T value = x(i, c) - a(i, k) * first;
+                    if (two) value = value - a(i, k + 1) * second;
+                    x(i, c) = value;
+                }
+                __syncwarp();
+                if (lane == 0) {
+                    if (two) {
+                        const T below = a(k + 1, k), above = hermitian ? conjugate(below) : below;
+                        const T d1 = a(k, k) / above, d2 = a(k + 1, k + 1) / below, divisor = d1 * d2 - T(1), y1 = first / above, y2 = second / below;
+                        x(k, c) = (d2 * y1 - y2) / divisor;
+                        x(k + 1, c) = (d1 * y2 - y1) / divisor;
+                    } else {
+                        x(k, c) = first / a(k, k);
+                    }
+                }
+                __syncwarp();
+                k += 1 + two;
+            }
+            for (int k = n - 1; k >= 0;) {
+                const bool two = pivots[k] < 0;
+                T sum(0), other(0);
+                for (int i = k + 1 + lane; i < n; i += kWarp) {
+                    sum = sum + conjugate_if(hermitian, a(i, k)) * x(i, c);
+                    if (two) other = other + conjugate_if(hermitian, a(i, k - 1)) * x(i, c);
+                }
+                sum = warp_sum(sum);
+                other = warp_sum(other);
+                if (lane == 0) {
+                    const int pivot = (two ? -pivots[k] : pivots[k]) - 1;
+                    x(k, c) = x(k, c) - sum;
+                    if (two) x(k - 1, c) = x(k - 1, c) - other;
+                    if (pivot != k) exchange(x(k, c), x(pivot, c));
+                }
+                __syncwarp();
+                k -= 1 + two;
+            }
+        }
+    }
+}
+
 }  // namespace trt

@@ -346,7 +346,7 @@ def pinverse(input: Any, rcond: float = 1e-15) -> Any:
 def linalg_lstsq(A: Any, B: Any, rcond: Any = None, *, driver: str | None = None, out: Any = None) -> Any:
     """(solution, residuals, rank, singular_values) of the least squares problem A X = B. A: (*, m, n), B: (*, m, k) or (*, m).
 
-    Drivers: gels (full rank; the only one and the default on CUDA), gelsy (default), gelsd, gelss. Residuals are there for m > n and full rank, singular values for
+    Drivers: gels (full rank; the default on CUDA, as in PyTorch), gelsy (default), gelsd, gelss. Residuals are there for m > n and full rank, singular values for
     gelsd and gelss, ranks for all but gels; otherwise they are empty.
     """
     name = "torch.linalg.lstsq"
@@ -357,11 +357,9 @@ def linalg_lstsq(A: Any, B: Any, rcond: Any = None, *, driver: str | None = None
         raise RuntimeError(f"{name}: other must have at least 1 dimension.")
     if A.dtype != B.dtype:
         raise RuntimeError(f"{name}: Expected input and other to have the same dtype, but got input's dtype {A.dtype} and other's dtype {B.dtype}")
-    on_device = A.device.type == "cuda"
-    driver = ("gels" if on_device else "gelsy") if driver is None else driver
-    drivers = ("gels",) if on_device else ("gels", "gelsy", "gelsd", "gelss")
-    if driver not in drivers:
-        raise RuntimeError(f"{name}: parameter `driver` should be one of ({', '.join(drivers)})")
+    driver = ("gels" if A.device.type == "cuda" else "gelsy") if driver is None else driver
+    if driver not in ("gels", "gelsy", "gelsd", "gelss"):
+        raise RuntimeError(f"{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
     if rcond is None:
         rcond = _epsilon(A) * max(A.shape[-2:])
     m, n = A.shape[-2:]

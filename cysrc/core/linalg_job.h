@@ -21,7 +21,7 @@ typedef struct trt_linalg_job {
   int t;                                        /* LAPACK's type: 0 float, 1 double, 2 complex float, 3 complex double */
   int size;                                     /* bytes of an element */
   int m, n, k;
-  int flag;                                     /* the routine's own */
+  int flag;                                     /* the routine's own; of least squares whether full rank is promised, on a device */
   char uplo, trans, side, diag;
   int lwork, liwork;
   double tolerance;

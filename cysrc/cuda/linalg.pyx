@@ -7,7 +7,7 @@ cuSOLVER would stand behind `run_job`: a routine that it has, for sizes where it
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 from tensorrt_lite._C.core.allocator cimport block_external
-from tensorrt_lite._C.core.dtype cimport Scalar, U8, I32, F32, F64, C64, dtype_label
+from tensorrt_lite._C.core.dtype cimport Scalar, U8, I32, F32, F64, C64
 from tensorrt_lite._C.core.storage cimport device_storage
 from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor
 from tensorrt_lite._C.core.dispatch cimport attach
@@ -95,6 +95,7 @@ cdef enum:
     SHARED = 46 * 1024           # bytes of shared memory that a panel may fill, beside a kernel's own few
     PANEL = 16                   # columns that LU leaves to one block
     TRIANGLE = 32                # rows of a triangle that one block solves, reflections that are applied together
+    MOST_SWEEPS = 60
     MAX_GRID = 65535
 
 cdef enum Kernel:
@@ -110,16 +111,39 @@ cdef enum Kernel:
     QR_PANEL
     REFLECT
     REFLECTOR_TRIANGLE
+    LDL_FACTOR
+    LDL_SOLUTION
+    SCALE_MATRIX
+    EIGH_SWEEPS
+    EIGH_FIND
+    EIGH_TURN
+    SVD_SWEEPS
+    SVD_ROUND
+    UNSORTED_VALUES
+    SORT_VALUES
+    PERMUTE_COLUMNS
+    COMPLETE_COLUMNS
+    DIVIDE_ROWS
+    WIDEN
+    SCHUR_FORM
+    TRIANGLE_VECTORS
+    SCHUR_VALUES
+    UNIT_COLUMNS
     KERNELS
 
-# header, function and the largest block
+# unit of compilation, function and the largest block
 cdef tuple SOURCES = (
-    ("linalg", "gather", 256), ("linalg", "lu_panel", 512), ("linalg", "swap_rows", 128), ("linalg", "row_order", 128), ("linalg", "determinant", 128),
-    ("linalg", "cholesky_panel", 512), ("linalg", "clear_triangle", 256), ("linalg", "find_zero_diagonal", 128), ("linalg", "triangle", 256),
-    ("linalg", "qr_panel", 512), ("linalg", "reflect", 256), ("linalg", "reflector_triangle", 32),
+    ("linalg", "gather", 256), ("lu", "lu_panel", 512), ("lu", "swap_rows", 128), ("order", "row_order", 128), ("lu", "determinant", 128),
+    ("cholesky", "cholesky_panel", 512), ("linalg", "clear_triangle", 256), ("linalg", "find_zero_diagonal", 128), ("linalg", "triangle", 256),
+    ("qr", "qr_panel", 512), ("qr", "reflect", 256), ("qr", "reflector_triangle", 32), ("ldl", "ldl_factor", 512), ("ldl", "ldl_solve", 256),
+    ("jacobi", "scale_matrix", 512), ("eigh", "eigh_sweeps", 512), ("eigh", "eigh_find", 128), ("eigh", "eigh_turn", 256), ("svd", "svd_sweeps", 512),
+    ("svd", "svd_round", 128), ("jacobi", "unsorted_values", 256), ("jacobi", "sort_values", 256), ("jacobi", "permute_columns", 256),
+    ("svd", "complete_columns", 256), ("svd", "divide_rows", 256), ("eig", "widen", 256), ("eig", "schur_form", 512), ("eig", "triangle_vectors", 256),
+    ("eig", "schur_values", 256), ("eig", "unit_columns", 256),
 )
+cdef dict HEADERS = {"jacobi": "jacobi", "eigh": "jacobi", "svd": "jacobi", "eig": "schur"}
 
-cdef FunctionHandle handles[64][4][32]
+cdef FunctionHandle handles[64][4][KERNELS]
 
 
 cdef class Call:
@@ -142,12 +166,15 @@ cdef Call call_like(Call c, int dtype):
 
 cdef FunctionHandle load(Call c, int kernel) except NULL:
     if handles[c.index][c.t][kernel] == NULL:
-        header, name, threads = SOURCES[kernel]
+        unit, wanted, _ = SOURCES[kernel]
         t = _source.storage_type(c.dtype)
-        parameters = "const trt::Gather p" if kernel == GATHER else "const trt::Task p, const trt::Gather g" if kernel == ROW_ORDER else "const trt::Task p"
-        call = f"{name}(p, g)" if kernel == ROW_ORDER else f"{name}<{t}>(p)"
-        text = f"#include \"{header}.cuh\"\n\nextern \"C\" __global__ void __launch_bounds__({threads}) {name}({parameters}) {{ trt::{call}; }}\n"
-        handles[c.index][c.t][kernel] = kernel_of(text, name, c.index)
+        text = f"#include \"{HEADERS.get(unit, 'linalg')}.cuh\"\n"
+        for other, name, threads in SOURCES:
+            if other == unit:
+                parameters = "const trt::Gather p" if name == "gather" else "const trt::Task p, const trt::Gather g" if name == "row_order" else "const trt::Task p"
+                call = f"{name}(p, g)" if name == "row_order" else f"{name}<{t}>(p)"
+                text += f"\nextern \"C\" __global__ void __launch_bounds__({threads}) {name}({parameters}) {{ trt::{call}; }}\n"
+        handles[c.index][c.t][kernel] = kernel_of(text, wanted, c.index)
     return handles[c.index][c.t][kernel]
 
 
@@ -587,14 +614,254 @@ cdef int run_ormqr(Call c, Job* w) except -1:
     return apply_reflections(c, a, tau.at, w.k, transposed(x), not adjoint, True)
 
 
+# ---- symmetric indefinite ------------------------------------------------------------------------------------------
+
+cdef int run_ldl(Call c, Job* w, int routine) except -1:
+    """LDL, LDL_SOLVE; flag: Hermitian."""
+    cdef Part a
+    cdef Task p
+    if w.n == 0:
+        return 0
+    clear(&p)
+    p.pivots_step, p.conjugated = w.n, w.flag
+    if routine == LDL:
+        p.a, p.c, p.pivots = result(w, 0, w.n, w.n), scratch(c, w.n, 2), <int*>w.out[1]
+        gather(c, p.a, &w.a, LOWER)
+        return panel(c, LDL_FACTOR, &p)
+    p.a, p.b, p.pivots = scratch(c, w.n, w.n), result(w, 0, w.n, w.k), dense_pivots(c, &w.c)
+    gather(c, p.a, &w.a)
+    if w.k == 0:
+        return 0
+    gather(c, p.b, &w.b)
+    return launch(c, LDL_SOLUTION, &p, (w.k + 7) // 8, min(c.count, MAX_GRID), 256)
+
+
+# ---- Jacobi's methods ----------------------------------------------------------------------------------------------
+
+cdef int64_t device_wide = 257   # rows from which on few matrices are turned by the whole device, a launch a round
+
+
+def _rotate_device_wide_from(int64_t rows):
+    """For tests: the number of rows from which on a round of rotations is a launch. Returns the one before."""
+    global device_wide
+    before = device_wide
+    device_wide = rows
+    return before
+
+
+cdef int64_t read_largest(Call c, int* at, int64_t count) except -1:
+    """The largest of numbers on the device, none negative; waits for them."""
+    cdef int64_t n, largest = 0
+    cdef bytearray numbers = bytearray(count * 4)
+    cdef char* p = numbers
+    enter(c.index)
+    copy_to_host(p, <DevicePointer><size_t>at, count * 4, stream_of(c.index))
+    synchronize_stream(stream_of(c.index))
+    for n in range(count):
+        largest = max(largest, (<int*>p)[n])
+    return largest
+
+
+cdef char* zeros(Call c, int64_t nbytes) except? NULL:
+    cdef TensorBase t = empty_tensor(1, &nbytes, U8, c.place)
+    t.zero_()
+    c.held.append(t)
+    return data_of(t)
+
+
+cdef int scale(Call c, Part a, char* scales) except -1:
+    cdef Task p
+    clear(&p)
+    p.a, p.values = a, scales
+    return launch(c, SCALE_MATRIX, &p, min(c.count, (<int64_t>1 << 31) - 1), 1, 512 if a.rows * a.cols > 4096 else 128)
+
+
+cdef int sweeps(Call c, int whole, int find, int turn, Part a, Part v, char* scales) except -1:
+    """Rotations until none is left: by kernel `whole`, a block a matrix, or where few large ones are given by launches of `find` and `turn`."""
+    cdef Task p
+    cdef int64_t n = a.cols, pairs = (n + 1) // 2, size = a.rows * n + (v.cols * v.cols if v.at != NULL else 0), round, sweep
+    cdef int* counters
+    cdef Part rotations = scratch(c, 4, pairs if whole == EIGH_SWEEPS else 0)   # room for 4 numbers of the type holds a rotation
+    clear(&p)
+    p.a, p.b, p.c, p.values = a, v, rotations, scales
+    if n < device_wide or c.count >= 32:
+        p.staged = (size + rotations.bs) * c.size <= SHARED
+        return launch(c, whole, &p, min(c.count, (<int64_t>1 << 31) - 1), 1, 32 if n <= 8 else 128 if n <= 32 else 256 if n <= 64 else 512,
+                      <int>(size + rotations.bs) * c.size if p.staged else 0)
+    counters = <int*>zeros(c, MOST_SWEEPS * 4)
+    for sweep in range(MOST_SWEEPS):
+        p.counter = counters + sweep
+        for round in range(n + n % 2 - 1):
+            p.first = <int>round
+            if find:
+                launch(c, find, &p, (pairs + 127) // 128, c.count, 128)
+                launch(c, turn, &p, blocks_for(pairs * pairs + (pairs * n if v.at != NULL else 0), 256), c.count, 256)
+            else:
+                launch(c, turn, &p, min(pairs, MAX_GRID), c.count, 128)
+        if read_largest(c, p.counter, 1) == 0:
+            return 0
+    from tensorrt_lite.linalg import LinAlgError
+    raise LinAlgError(f"linear algebra: the rotations did not converge in {MOST_SWEEPS} sweeps")
+
+
+cdef int sorted_values(Call c, Part a, char* scales, char* values, char* target, int* places, int* counter, bint lengths) except -1:
+    """Eigenvalues from a's diagonal, ascending, or the lengths of its columns, descending, to `target`; `values`: as they stand."""
+    cdef Task p
+    clear(&p)
+    p.a, p.b.at, p.upper = a, values, lengths
+    launch(c, UNSORTED_VALUES, &p, blocks_for(c.count * a.cols, 8), 1, 256)
+    p.c.at, p.values, p.pivots, p.pivots_step, p.counter, p.backwards = target, scales, places, a.cols, counter, lengths
+    return launch(c, SORT_VALUES, &p, min(c.count, (<int64_t>1 << 31) - 1), 1, 32 if a.cols <= 32 else 256)
+
+
+cdef int permute(Call c, Part to, Part x, int* places, char* lengths, bint conjugated) except -1:
+    cdef Task p
+    clear(&p)
+    p.a, p.b, p.pivots, p.pivots_step, p.values, p.conjugated = x, to, places, x.cols, lengths, conjugated
+    return launch(c, PERMUTE_COLUMNS, &p, blocks_for(x.rows * x.cols, 256), min(c.count, MAX_GRID), 256)
+
+
+cdef int run_eigh(Call c, Job* w) except -1:
+    cdef int64_t n = w.n
+    cdef Part a = scratch(c, n, n), v
+    cdef char* scales = memory(c, c.count * 2 * c.size)
+    cdef char* values = memory(c, c.count * n * c.size)
+    cdef int* places = <int*>memory(c, c.count * n * 4)
+    gather(c, a, &w.a, HERMITIAN_UPPER if w.uplo == b"U" else HERMITIAN_LOWER)
+    memset(&v, 0, sizeof(v))
+    if w.flag:
+        v = scratch(c, n, n)
+        gather(c, v, NULL, IDENTITY)
+    scale(c, a, scales)
+    sweeps(c, EIGH_SWEEPS, EIGH_FIND, EIGH_TURN, a, v, scales)
+    sorted_values(c, a, scales, values, w.out[0], places, NULL, False)
+    if w.flag:
+        permute(c, result(w, 1, n, n), v, places, NULL, False)
+    return 0
+
+
+cdef int run_svd(Call c, Job* w) except -1:
+    """flag: 0 values, 1 the vectors that have one, 2 all. Of A^H where A is wide, of R where A = Q R is tall."""
+    cdef bint wide = w.m < w.n
+    cdef int64_t rows = max(w.m, w.n), n = min(w.m, w.n)
+    cdef Stack turned = w.a
+    cdef Part a = scratch(c, rows, n), x = a, v, left, q
+    cdef char* scales = memory(c, c.count * 2 * c.size)
+    cdef char* lengths = memory(c, c.count * n * c.size)
+    cdef char* tau = memory(c, c.count * n * c.size)
+    cdef char* more
+    cdef int* places = <int*>memory(c, c.count * n * 4)
+    cdef int* vanishing = <int*>memory(c, c.count * 4)
+    cdef Task p
+    if wide:
+        turned.rs, turned.cs = w.a.cs, w.a.rs
+    gather(c, a, &turned, ALL, wide)
+    scale(c, a, scales)
+    if rows > n:
+        factor_qr(c, a, tau, n)
+        x = scratch(c, n, n)
+        copy(c, x, block(c, a, 0, 0, n, n), UPPER)
+    memset(&v, 0, sizeof(v))
+    if w.flag:
+        v = scratch(c, n, n)
+        gather(c, v, NULL, IDENTITY)
+    sweeps(c, SVD_SWEEPS, 0, SVD_ROUND, x, v, scales)
+    sorted_values(c, x, scales, lengths, w.out[0], places, vanishing, True)
+    if not w.flag:
+        return 0
+    left = result(w, 1, w.m, rows if w.flag == 2 else n) if not wide else scratch(c, rows, rows if w.flag == 2 else n)
+    if rows > n:
+        gather(c, left, NULL, IDENTITY)
+    q = block(c, left, 0, 0, n, n)
+    permute(c, q, x, places, lengths, False)
+    if read_largest(c, vanishing, c.count):
+        # columns of length zero: any that are orthogonal to the others
+        x = scratch(c, n, n)
+        copy(c, x, q)
+        more = memory(c, c.count * n * c.size)
+        factor_qr(c, x, more, n)
+        clear(&p)
+        p.a, p.b, p.counter = q, scratch(c, n, n), vanishing
+        gather(c, p.b, NULL, IDENTITY)
+        apply_reflections(c, x, more, n, p.b, False)
+        launch(c, COMPLETE_COLUMNS, &p, blocks_for(n * n, 256), min(c.count, MAX_GRID), 256)
+    if rows > n:
+        apply_reflections(c, a, tau, n, left, False)
+    if not wide:
+        return permute(c, transposed(result(w, 2, n, n)), v, places, NULL, True)
+    permute(c, result(w, 1, n, n), v, places, NULL, False)
+    return copy(c, transposed(result(w, 2, left.cols, rows)), left, ALL, True)
+
+
+cdef int run_eig(Call c, Job* w) except -1:
+    """flag: with vectors. Results are complex, and so is the arithmetic."""
+    cdef int64_t n = w.n, size
+    cdef bint is_real = c.dtype < C64
+    cdef Part a = scratch(c, n, n), z, x
+    cdef char* scales
+    cdef int* partners = <int*>memory(c, c.count * n * 4)
+    cdef Task p
+    gather(c, a, &w.a)
+    clear(&p)
+    if is_real:
+        c = call_like(c, c.dtype + 2)
+        p.a, p.b = scratch(c, n, n), a
+        launch(c, WIDEN, &p, blocks_for(n * n, 256), min(c.count, MAX_GRID), 256)
+        a = p.a
+        clear(&p)
+    scales = memory(c, c.count * 2 * c.size)
+    scale(c, a, scales)
+    memset(&z, 0, sizeof(z))
+    if w.flag:
+        z = scratch(c, n, n)
+        gather(c, z, NULL, IDENTITY)
+    p.a, p.b, p.values, p.pivots, p.pivoting = a, z, scales, partners, is_real
+    size = n * n * (2 if w.flag else 1) * c.size
+    p.staged = size <= SHARED
+    launch(c, SCHUR_FORM, &p, min(c.count, (<int64_t>1 << 31) - 1), 1, 32 if n <= 16 else 64 if n <= 32 else 128 if n <= 128 else 512, <int>size if p.staged else 0)
+    p.b.at = w.out[0]
+    launch(c, SCHUR_VALUES, &p, min(c.count, (<int64_t>1 << 31) - 1), 1, 256)
+    if w.flag:
+        p.b = x = scratch(c, n, n)
+        launch(c, TRIANGLE_VECTORS, &p, blocks_for(c.count * n, 8), 1, 256)
+        p.a = scratch(c, n, n)
+        multiply(c, p.a, z, x, 1, 0)
+        p.b = part(w.out[1], n, n, n * n)
+        launch(c, UNIT_COLUMNS, &p, blocks_for(c.count * n, 8), 1, 256)
+    return 0
+
+
+# ---- least squares -------------------------------------------------------------------------------------------------
+
+cdef int solve_by_values(Call c, Job* w) except -1:
+    """x = V S^-1 U^H b for the singular values above the tolerance; out: x, ranks, singular values."""
+    cdef int64_t k = min(w.m, w.n)
+    cdef Job inner = w[0]
+    cdef Part u = scratch(c, w.m, k), vh = scratch(c, k, w.n), b = scratch(c, w.m, w.k), y = scratch(c, k, w.k)
+    cdef Task p
+    inner.flag = 1
+    inner.out[0], inner.out[1], inner.out[2] = w.out[2], u.at, vh.at
+    inner.step[1], inner.step[2] = u.bs * c.size, vh.bs * c.size
+    run_svd(c, &inner)
+    gather(c, b, &w.b)
+    multiply(c, y, transposed(conjugate_of(c, u)), b, 1, 0)
+    clear(&p)
+    p.a, p.values, p.tolerance, p.pivots = y, w.out[2], w.tolerance, <int*>w.out[1]
+    launch(c, DIVIDE_ROWS, &p, blocks_for(k * w.k, 256), min(c.count, MAX_GRID), 256)
+    return multiply(c, result(w, 0, w.n, w.k), transposed(conjugate_of(c, vh)), y, 1, 0)
+
+
 cdef int run_least_squares(Call c, Job* w) except -1:
-    """LAPACK's gels, for matrices of full rank: of more rows than columns the closest, of fewer the shortest solution."""
+    """LAPACK's gels, for matrices of full rank: of more rows than columns the closest, of fewer the shortest solution. Of any rank by
+    singular values."""
     cdef int64_t k = min(w.m, w.n)
     cdef bint wide = w.m < w.n
     cdef Stack turned = w.a
     cdef Part a = scratch(c, max(w.m, w.n), k), x = result(w, 0, w.n, w.k), b = scratch(c, max(w.m, w.n), w.k)
     cdef char* tau = memory(c, max(1, c.count * k * c.size))
     cdef Task p
+    if not w.flag:
+        return solve_by_values(c, w)
     if wide:
         turned.rs, turned.cs = w.a.cs, w.a.rs
     gather(c, a, &turned, ALL, wide)
@@ -645,10 +912,14 @@ cdef int run_job(Job* w, int routine, TensorBase info, TensorBase a, TensorBase 
         return run_ormqr(c, w)
     if routine == LEAST_SQUARES:
         return run_least_squares(c, w)
-    raise NotImplementedError(f"\"{ROUTINES[routine]}_cuda\" not implemented for '{dtype_label(c.dtype).decode()}'")
+    if routine == LDL or routine == LDL_SOLVE:
+        return run_ldl(c, w, routine)
+    if routine == EIGH:
+        return run_eigh(c, w)
+    if routine == SVD:
+        return run_svd(c, w)
+    # EIG
+    return run_eig(c, w)
 
-
-cdef tuple ROUTINES = ("lu", "lu_solve", "permutation", "solve", "inverse", "determinant", "cholesky", "cholesky_solve", "cholesky_inverse", "triangular", "ldl", "ldl_solve",
-                       "qr", "geqrf", "householder", "ormqr", "eigh", "eig", "svd", "least_squares")
 
 _linalg._set_device_routine(<size_t>&run_job)

@@ -460,9 +460,11 @@ cdef object _linalg_lstsq_cpu(TensorBase self, TensorBase b, double rcond, objec
         w.lwork = trt_work_size(w.t, size)
         # gelsy and gelss of complex matrices say in their documentation how many real numbers they need, gelsd answers
         w.liwork = max(trt_work_size(w.t & 1, real_needed) if w.flag == GELSD else 0, <int>max(2 * n, 5 * min(m, n)))
-    else:  # the solution of full rank alone
+    elif w.flag == GELS:  # computes neither
         rank.fill_(min(m, n))
         s.zero_()
+    if self.device_type != DEV_CPU:
+        w.flag = w.flag == GELS
     reserve(&w, 0, m * n * w.size)
     reserve(&w, 1, max(m, n) * k * w.size)
     reserve(&w, 2, <int64_t>w.lwork * w.size)

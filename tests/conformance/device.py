@@ -28,6 +28,10 @@ from .runner import Report, run_isolated
 LISTED = Path(__file__).parent / "device_missing.txt"
 # Their samples' outcome is drawn by the device's own generator, or is memory that nobody wrote.
 _UNCOMPARED = opinfo.RANDOM | opinfo.UNINITIALISED
+# Eigenvalues come in no order: tests/cuda/linalg_checks.py compares what they satisfy.
+_UNCOMPARED |= {"linalg.eig", "linalg.eigvals"}
+# Samples so ill-conditioned that float32 results of two correct methods differ in the fourth digit.
+_ILL_CONDITIONED = {"linalg.pinv.hermitian"}
 
 
 class OnDevice(Library):
@@ -84,7 +88,8 @@ def run(op: OpInfo, device: str, limit: int) -> Report:
 
     cpu, there = Library(tensorrt_lite), OnDevice(tensorrt_lite, device)
     inexact = {dtype: pair for dtype, pair in opinfo.tolerances(op).items() if dtype.is_floating_point or dtype.is_complex}
-    tolerances = {dtype: (max(rtol, 1e-4), max(atol, 1e-5)) for dtype, (rtol, atol) in inexact.items()}
+    least = 2e-3 if opinfo.key(op) in _ILL_CONDITIONED else 1e-4
+    tolerances = {dtype: (max(rtol, least), max(atol, 1e-5)) for dtype, (rtol, atol) in inexact.items()}
     values = op.name not in _UNCOMPARED
     judge, shapes = Judge(tolerances, values), Judge(tolerances, values=False)
     report = Report()
