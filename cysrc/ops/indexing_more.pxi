@@ -350,13 +350,13 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None
     """Whether each of elements is among test_elements, as a bool tensor of its shape."""
     cdef TensorBase e, t
     if not isinstance(elements, TensorBase):
-        elements = _ops.tensor(elements)
+        elements = _ops.tensor(elements, device=test_elements.device if isinstance(test_elements, TensorBase) else None)
     if not isinstance(test_elements, TensorBase):
-        test_elements = _ops.tensor(test_elements, dtype=elements.dtype if not isinstance(test_elements, float) else None)
+        test_elements = _ops.tensor(test_elements, dtype=elements.dtype if not isinstance(test_elements, float) else None, device=elements.device)
     flat = test_elements.reshape(-1)
     t = flat
     if t.numel == 0:
-        r = _ops.zeros(shape_of(<TensorBase>elements), dtype=dtype_of(BOOL))
+        r = _ops.zeros(shape_of(<TensorBase>elements), dtype=dtype_of(BOOL), device=elements.device)
         return found_in(_ops.logical_not(r) if invert else r, out)
     r = None
     e = elements

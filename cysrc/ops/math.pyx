@@ -262,7 +262,7 @@ def mvlgamma(input, p, *, out=None):
     if not input.is_floating_point():
         input = input.to(dtype_of(default_float_code()))
     # One tensor of all terms, so that a p beyond memory is refused at once.
-    total = _ops.lgamma(input.unsqueeze(-1) - 0.5 * _ops.arange(p, dtype=input.dtype)).sum(-1)
+    total = _ops.lgamma(input.unsqueeze(-1) - 0.5 * _ops.arange(p, dtype=input.dtype, device=input.device)).sum(-1)
     return deliver(total + p * (p - 1) / 4.0 * _math.log(_math.pi), out, "mvlgamma")
 
 

@@ -212,7 +212,7 @@ cdef int resample_on_device(TensorBase x, TensorBase y, int kind, object scales,
     cdef ResizeAxis axis
     cdef int k, n = x.ndim - 2
     cdef list tables = []
-    if category[x.dtype] != CAT_FLOAT:
+    if category[x.dtype] != CAT_FLOAT and not (x.dtype == U8 and kind <= RESIZE_NEAREST_EXACT):
         raise NotImplementedError(f"\"upsample_cuda\" not implemented for '{type_text(x)}'")
     rule.kind = kind
     rule.align_corners = align_corners

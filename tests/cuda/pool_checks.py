@@ -51,6 +51,7 @@ def check_resampling() -> None:
     agree(lambda x: F.interpolate(x, size=(3, 4), mode="bilinear", antialias=True), images(1, 2, 11, 13))
     agree(lambda x: F.interpolate(x, size=(9, 8), mode="bilinear", align_corners=True), images(1, 2, 5, 6, dtype=torch.float64))
     agree(lambda x: F.interpolate(x, size=9, mode="linear"), images(1, 2, 5))
+    agree(lambda x: F.interpolate(x, size=(9, 3)), torch.randint(0, 256, (2, 3, 5, 6), dtype=torch.uint8))
     agree(lambda x: F.interpolate(x, size=(4, 5, 6), mode="trilinear"), images(1, 2, 3, 7, 5))
 
 

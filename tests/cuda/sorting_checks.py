@@ -55,6 +55,7 @@ def check_distinct() -> None:
     agree(lambda t: torch.unique(t, dim=0, return_inverse=True, return_counts=True), x.reshape(20, 3) % 2)
     agree(lambda t: torch.unique(t, dim=1), x.reshape(3, 20) % 2)
     agree(torch.unique, torch.randn(0))
+    assert torch.isin(x.cuda(), 3).cpu().sum() == (x == 3).sum() and torch.isin(3, x.cuda()).is_cuda and torch.isin(x.cuda(), x[:0].cuda()).is_cuda
     agree(torch.bincount, x)
     agree(torch.bincount, x, torch.rand(60).double(), minlength=9)
 
