@@ -27,6 +27,7 @@ struct Attention {
     long long batches, heads, key_heads, queries, keys, width, value_width;
     double scale, grow;          // grow: what dropout multiplies the weights with that it keeps
     unsigned long long seed, offset;
+    const unsigned long long* state;  // inside a graph, as in random.cuh
     int causal, mask_kind;       // 0: none, 1: true where allowed, 2: added
     unsigned keep_below;         // words below are kept; 0: no dropout
 };
@@ -43,7 +44,8 @@ __device__ __forceinline__ T* rows_at(const Operand& x, long long batch, long lo
 // every kernel below.
 __device__ __forceinline__ Words dropout_words(const Attention& p, long long batch, long long head, long long query, long long key) {
     const unsigned long long row = (static_cast<unsigned long long>(batch) * p.heads + head) * p.queries + query, groups = (p.keys + 63) / 64;
-    return Philox(p.seed, ((row * groups + key / 64) * 16 + key % 16) | 1ull << 62, p.offset).next();
+    const unsigned long long seed = p.state ? p.state[0] : p.seed, offset = p.state ? p.state[1] + p.offset : p.offset;
+    return Philox(seed, ((row * groups + key / 64) * 16 + key % 16) | 1ull << 62, offset).next();
 }
 __device__ __forceinline__ bool keeps(const Attention& p, const Words& words, long long key) {
     const int which = static_cast<int>(key / 16 % 4);

@@ -25,7 +25,7 @@ cdef struct Attention:
     int64_t mask_batch, mask_head, mask_row, mask_column
     int64_t batches, heads, key_heads, queries, keys, width, value_width
     double scale, grow
-    uint64_t seed, offset
+    uint64_t seed, offset, state
     int causal, mask_kind
     unsigned keep_below
 
@@ -84,28 +84,28 @@ cdef void describe(Operand* x, TensorBase t) noexcept:
         x.batch, x.head, x.row = t.strides[0], t.strides[1], t.strides[2]
 
 
-cdef int dropout(Attention* p, double dropout_p, int64_t seed, int64_t offset) noexcept:
-    p.seed, p.offset = <uint64_t>seed, <uint64_t>offset
+cdef int dropout(Attention* p, double dropout_p, int64_t seed, int64_t offset, int64_t state) noexcept:
+    p.seed, p.offset, p.state = <uint64_t>seed, <uint64_t>offset, <uint64_t>state
     if dropout_p > 0:
         p.keep_below = <unsigned>((1 - dropout_p) * 4294967296.0)
         p.grow = 1 / (1 - dropout_p)
     return 0
 
 
-cdef int kept(TensorBase to, double dropout_p, int64_t seed, int64_t offset) except -1:
+cdef int kept(TensorBase to, double dropout_p, int64_t seed, int64_t offset, int64_t state) except -1:
     """The mask of dropout, bool (batch, heads, queries, keys)."""
     cdef Attention p
     cdef char* pointer = data_of(to)
     cdef void* arguments[2]
     memset(&p, 0, sizeof(p))
-    dropout(&p, dropout_p, seed, offset)
+    dropout(&p, dropout_p, seed, offset, state)
     p.batches, p.heads, p.queries, p.keys = to.sizes[0], to.sizes[1], to.sizes[2], to.sizes[3]
     arguments[0], arguments[1] = &p, &pointer
     return run(load(to.device_index, BOOL, 0, True, KEPT), to.device_index, blocks_for(to.numel, 256), 256, 0, arguments)
 
 
 cdef int attention(TensorBase q, TensorBase k, TensorBase v, TensorBase mask, TensorBase out, TensorBase lse, bint causal, double scale, double dropout_p,
-                   int64_t seed, int64_t offset, TensorBase grad, TensorBase dq, TensorBase dk, TensorBase dv) except -1:
+                   int64_t seed, int64_t offset, int64_t state, TensorBase grad, TensorBase dq, TensorBase dk, TensorBase dv) except -1:
     """Forward where `grad` is None, otherwise those of dq, dk, dv that are given. All (batch, heads, length, width) with dense rows."""
     cdef Attention p
     cdef TensorBase delta
@@ -125,7 +125,7 @@ cdef int attention(TensorBase q, TensorBase k, TensorBase v, TensorBase mask, Te
     p.batches, p.heads, p.queries, p.width = q.sizes[0], q.sizes[1], q.sizes[2], q.sizes[3]
     p.key_heads, p.keys, p.value_width = k.sizes[1], k.sizes[2], v.sizes[3]
     p.scale, p.causal = scale, causal
-    dropout(&p, dropout_p, seed, offset)
+    dropout(&p, dropout_p, seed, offset, state)
     if mask is not None:
         p.mask, p.mask_kind = data_of(mask), 1 if mask.dtype == BOOL else 2
         p.mask_batch, p.mask_head, p.mask_row, p.mask_column = mask.strides[0], mask.strides[1], mask.strides[2], mask.strides[3]

@@ -35,9 +35,9 @@ elif instruction_set() == 2:
 
 # on CUDA, set by cysrc/cuda/attention.pyx: forward, or with `grad` those of the gradients that are given
 cdef int (*device_attention)(TensorBase q, TensorBase k, TensorBase v, TensorBase mask, TensorBase out, TensorBase lse, bint causal, double scale, double dropout_p,
-                             int64_t seed, int64_t offset, TensorBase grad, TensorBase dq, TensorBase dk, TensorBase dv) except -1
+                             int64_t seed, int64_t offset, int64_t state, TensorBase grad, TensorBase dq, TensorBase dk, TensorBase dv) except -1
 # the mask of dropout: bool (batch, heads, queries, keys)
-cdef int (*device_kept)(TensorBase to, double dropout_p, int64_t seed, int64_t offset) except -1
+cdef int (*device_kept)(TensorBase to, double dropout_p, int64_t seed, int64_t offset, int64_t state) except -1
 
 
 cdef bint tiled_enabled = True, composed_enabled = True
@@ -144,7 +144,7 @@ cdef TensorBase describe(attention_args* a, TensorBase query, TensorBase key, Te
     return mask
 
 
-cdef object _attention_cpu(TensorBase query, TensorBase key, TensorBase value, TensorBase attn_mask, bint is_causal, double scale, double dropout_p, int64_t seed, int64_t offset):
+cdef object _attention_cpu(TensorBase query, TensorBase key, TensorBase value, TensorBase attn_mask, bint is_causal, double scale, double dropout_p, int64_t seed, int64_t offset, int64_t state):
     """(output, log of each row's sum of exponentials) of float32 (batch, heads, length, width) operands without empty dimensions;
     attn_mask: bool or float32, broadcast to (batch, heads, L, S). On CUDA other floating types too, and dropout by its stream."""
     cdef attention_args a
@@ -152,7 +152,7 @@ cdef object _attention_cpu(TensorBase query, TensorBase key, TensorBase value, T
     cdef TensorBase lse = empty_tensor(3, query.sizes, F64 if query.dtype == F64 else F32, place_of(query))
     cdef int64_t tasks
     if query.device_type == DEV_CUDA:
-        device_attention(q, k, v, expanded_mask(attn_mask, q, k), out, lse, is_causal, scale, dropout_p, seed, offset, None, None, None, None)
+        device_attention(q, k, v, expanded_mask(attn_mask, q, k), out, lse, is_causal, scale, dropout_p, seed, offset, state, None, None, None, None)
         return out, lse
     mask = describe(&a, q, k, v, attn_mask, is_causal, scale)
     operand(&a.out, out)
@@ -183,7 +183,7 @@ cdef int run(attention_args* a, list tensors, int64_t tasks, int64_t grain, task
 
 
 cdef object attention_backward(OpNode node, object grad, object query, object key, object value, object attn_mask, object out, object lse, bint is_causal, double scale,
-                               double dropout_p, int64_t seed, int64_t offset):
+                               double dropout_p, int64_t seed, int64_t offset, int64_t state):
     cdef bint need_query = node.edge(0) is not None, need_key = node.edge(1) is not None, need_value = node.edge(2) is not None
     cdef attention_args a
     cdef TensorBase q, k, v, g, o, mask, dq = None, dk = None, dv = None
@@ -192,7 +192,7 @@ cdef object attention_backward(OpNode node, object grad, object query, object ke
     if grad is None:
         return None, None, None
     if grad_mode():
-        return composed_backward(grad, query, key, value, attn_mask, is_causal, scale, dropout_p, seed, offset)
+        return composed_backward(grad, query, key, value, attn_mask, is_causal, scale, dropout_p, seed, offset, state)
     q = rows_of(<TensorBase>query)
     k = rows_of(<TensorBase>key)
     v = rows_of(<TensorBase>value)
@@ -202,7 +202,7 @@ cdef object attention_backward(OpNode node, object grad, object query, object ke
         dq = heads_last(q, q.sizes[3]) if need_query else None
         dk = heads_last(k, k.sizes[3]) if need_key else None
         dv = heads_last(v, v.sizes[3]) if need_value else None
-        device_attention(q, k, v, expanded_mask(<TensorBase>attn_mask, q, k), o, <TensorBase>lse, is_causal, scale, dropout_p, seed, offset, g, dq, dk, dv)
+        device_attention(q, k, v, expanded_mask(<TensorBase>attn_mask, q, k), o, <TensorBase>lse, is_causal, scale, dropout_p, seed, offset, state, g, dq, dk, dv)
         return dq, dk, dv
     mask = describe(&a, q, k, v, <TensorBase>attn_mask, is_causal, scale)
     operand(&a.out, o)
@@ -260,7 +260,7 @@ cdef object composed_weights(object query, object key, object attn_mask, bint is
     return weights if empty_rows is None else weights.masked_fill(empty_rows, 0)
 
 
-cdef object composed_backward(object grad, object query, object key, object value, object attn_mask, bint is_causal, double scale, double dropout_p, int64_t seed, int64_t offset):
+cdef object composed_backward(object grad, object query, object key, object value, object attn_mask, bint is_causal, double scale, double dropout_p, int64_t seed, int64_t offset, int64_t state):
     """The derivative as recorded operators."""
     heads, key_heads = query.size(1), key.size(1)
     k = shared_heads(key, heads)
@@ -268,7 +268,7 @@ cdef object composed_backward(object grad, object query, object key, object valu
     dp = _ops.matmul(grad, shared_heads(value, heads).transpose(-2, -1))
     if dropout_p > 0:
         kept = _ops.empty((query.size(0), heads, query.size(2), key.size(2)), dtype=dtype_of(BOOL), device=query.device)
-        device_kept(<TensorBase>kept, dropout_p, seed, offset)
+        device_kept(<TensorBase>kept, dropout_p, seed, offset, state)
         used, dp = weights * kept / (1 - dropout_p), dp * kept / (1 - dropout_p)
     dv = _ops.matmul(used.transpose(-2, -1), grad)
     ds = weights * (dp - (dp * weights).sum(-1, True)) * scale
@@ -357,12 +357,12 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
         added = 4 - query.dim()
         for _ in range(added):
             query, key, value = query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0)
-        seed = offset = 0
+        seed = offset = state = 0
         if dropout_p > 0:
             from tensorrt_lite.cuda.random import generator_for
-            seed, offset = generator_for((<TensorBase>query).device_index, None).advance(4)
+            seed, offset, state = generator_for((<TensorBase>query).device_index, None).advance(4)
             seed -= seed >> 63 << 64
-        r = op__attention(<TensorBase>query, <TensorBase>key, <TensorBase>value, <TensorBase>attn_mask, is_causal, factor, dropout_p, seed, offset)[0]
+        r = op__attention(<TensorBase>query, <TensorBase>key, <TensorBase>value, <TensorBase>attn_mask, is_causal, factor, dropout_p, seed, offset, state)[0]
         for _ in range(added):
             r = r.squeeze(0)
     else:

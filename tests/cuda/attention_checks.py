@@ -89,3 +89,20 @@ def check_dropout(order: str) -> None:
             for a, b in zip(again, wanted):
                 assert a.requires_grad and torch.allclose(a.detach().cpu().double(), b.double(), rtol=tolerance, atol=tolerance)
             assert not torch.equal(F.scaled_dot_product_attention(*moved, dropout_p=0.3).cpu(), F.scaled_dot_product_attention(*moved, dropout_p=0.3).cpu())
+
+
+def check_dropout_in_graphs() -> None:
+    """A captured attention draws another mask in each replay, and its gradient the same one."""
+    q, identity = torch.randn(1, 1, 8, 16, device="cuda"), torch.eye(8).expand(1, 1, 8, 8).cuda()
+    v = identity.clone().requires_grad_()
+    F.scaled_dot_product_attention(q, q, v, dropout_p=0.5).sum().backward()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        out = F.scaled_dot_product_attention(q, q, v, dropout_p=0.5)
+        (grad,) = torch.autograd.grad(out, v, identity)
+    shown = []
+    for _ in range(2):
+        graph.replay()
+        shown.append(out.detach().cpu())
+        assert torch.allclose(grad.cpu(), shown[-1].transpose(-1, -2), rtol=1e-5, atol=1e-6)
+    assert not torch.equal(*shown)
