@@ -8,6 +8,7 @@ from tensorrt_lite import autograd as autograd
 from tensorrt_lite import backends as backends
 from tensorrt_lite import cpu as cpu
 from tensorrt_lite import cuda as cuda
+from tensorrt_lite import library as library
 from tensorrt_lite import linalg as linalg
 from tensorrt_lite import nn as nn
 from tensorrt_lite import optim as optim
@@ -17,6 +18,7 @@ from tensorrt_lite import testing as testing
 from tensorrt_lite import utils as utils
 from tensorrt_lite._operators import *
 from tensorrt_lite._size import Size as Size
+from tensorrt_lite.library import ops as ops
 from tensorrt_lite.tensor import Tensor as Tensor
 from tensorrt_lite.tensor import UntypedStorage as UntypedStorage
 

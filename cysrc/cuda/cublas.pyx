@@ -45,6 +45,7 @@ cdef extern from "cublaslt.h":
     const char** symbols "trt_lt_symbols"
     enum:
         NOT_SUPPORTED "TRT_CUBLAS_STATUS_NOT_SUPPORTED"
+        INVALID_VALUE "TRT_CUBLAS_STATUS_INVALID_VALUE"
         DESC_TRANSA "TRT_CUBLASLT_MATMUL_DESC_TRANSA"
         DESC_TRANSB "TRT_CUBLASLT_MATMUL_DESC_TRANSB"
         DESC_EPILOGUE "TRT_CUBLASLT_MATMUL_DESC_EPILOGUE"
@@ -165,7 +166,8 @@ cdef Plan make_plan(const Shape* s, const char* bias):
         status = library.heuristic(handles[s.device], plan.desc, plan.layouts[0], plan.layouts[1], plan.layouts[2], plan.layouts[3], preference, 1, &result, &count)
     finally:
         library.preference_destroy(preference)
-    if status != NOT_SUPPORTED:
+    # refused in either way, the product goes to the kernels of gemm.cuh
+    if status != NOT_SUPPORTED and status != INVALID_VALUE:
         check(status, "cublasLtMatmulAlgoGetHeuristic")
     if status == 0 and count > 0 and result.state == 0:
         plan.algo = result.algo

@@ -187,7 +187,7 @@ def _check_capture(optimizer: Optimizer) -> None:
     if graphs is None or not graphs.captures or "capturable" not in optimizer.defaults:
         return
     for group in optimizer.param_groups:
-        if not group["capturable"] and not group.get("fused") and graphs.is_current_stream_capturing():
+        if not group.get("capturable") and not group.get("fused") and graphs.is_current_stream_capturing():
             raise RuntimeError(
                 f"Attempting CUDA graph capture of step() for an instance of {type(optimizer).__name__} but param_groups' capturable is False. Set capturable=True."
             )

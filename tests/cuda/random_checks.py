@@ -278,6 +278,7 @@ def check_graphs() -> None:
         return [
             torch.rand(700, device="cuda"), torch.randn(5, device="cuda", generator=own), torch.nn.functional.dropout(x, 0.5), torch.bernoulli(x.abs().clamp(0, 1)),
             torch.randperm(20, device="cuda"), torch.poisson(rate), torch.nn.functional.rrelu(x, training=True),
+            torch.nn.functional.scaled_dot_product_attention(*[x.view(1, 1, 8, 8)] * 3, dropout_p=0.4),
         ]  # fmt: skip
 
     for mode in ("eager", "late"):
