@@ -455,9 +455,9 @@ cdef int cached_record_stream(Block* b, StreamHandle stream) except -1:
 
 cdef int cached_free(Block* b) except -1:
     cdef Device* d = &devices[b.device]
-    b.allocated = False
     if history is not None:
         note(b"free_requested", b.device, b.address, b.size, b.stream)
+    b.allocated = False
     count(d, b.small, S_ALLOCATION, -1)
     count(d, b.small, S_ALLOCATED_BYTES, -b.size)
     count(d, b.small, S_REQUESTED_BYTES, -b.requested)
@@ -502,6 +502,7 @@ cdef int collect_waiting(Device* d, bint wait) except -1:
     global deferred
     cdef int i = 0
     cdef Block* b
+    cdef Waiting w
     cdef list freed = deferred
     if freed:
         deferred = []
@@ -509,13 +510,17 @@ cdef int collect_waiting(Device* d, bint wait) except -1:
             b = <Block*><size_t>address
             record_events(&devices[b.device], b)
     while i < d.n_waiting:
-        if not event_done(d.waiting[i].event, wait):
+        if not wait and not event_done(d.waiting[i].event, False):
             i += 1
             continue
-        b = d.waiting[i].block
-        event_destroy(d.waiting[i].event)
+        # out of the list first: while this thread waits others look at it
+        w = d.waiting[i]
         d.n_waiting -= 1
         d.waiting[i] = d.waiting[d.n_waiting]
+        if wait:
+            event_done(w.event, True)
+        event_destroy(w.event)
+        b = w.block
         b.events_pending -= 1
         if b.events_pending == 0:
             give_back(d, b)
@@ -581,11 +586,12 @@ cdef int put_in(Device* d, Block* b) except -1:
 
 
 cdef int give_back(Device* d, Block* b) except -1:
+    cdef DevicePointer address = b.address
+    cdef int64_t size = b.size
     count(d, b.small, S_ACTIVE, -1)
     count(d, b.small, S_ACTIVE_BYTES, -b.size)
-    if history is not None:
-        note(b"free_completed", b.device, b.address, b.size, b.stream)
-    return put_in(d, b)
+    put_in(d, b)
+    return note(b"free_completed", b.device, address, size, b.stream) if history is not None else 0
 
 
 # ---- expandable segments -------------------------------------------------------------------------------------------
@@ -691,6 +697,8 @@ cdef bint unmap_free(Device* d, Block* b) except -1:
     cdef int64_t start = a.base + first * a.chunk - b.address, end = start + (last - first) * a.chunk
     cdef Block* part = b
     cdef Block* rest = NULL
+    cdef StreamHandle stream = a.stream
+    cdef int device = b.device
     if first >= last:
         return False
     take_out(d, b)
@@ -699,8 +707,6 @@ cdef bint unmap_free(Device* d, Block* b) except -1:
     if start > 0:
         part = new_neighbour(b, start)
     part.mapped = False
-    if history is not None:
-        note(b"segment_unmap", b.device, part.address, part.size, a.stream)
     unmap_chunks(d, a, first, last)
     if part != b:
         put_in(d, b)
@@ -710,7 +716,11 @@ cdef bint unmap_free(Device* d, Block* b) except -1:
         absorb_before(d, part)
     if part.after != NULL and not part.after.mapped:
         absorb_after(part)
+    start = a.base + first * a.chunk
+    end = start + (last - first) * a.chunk
     forget_empty(d, a)
+    if history is not None:
+        note(b"segment_unmap", device, start, end - start, stream)
     return True
 
 
@@ -744,8 +754,6 @@ cdef bint release_block(Device* d, Block* b) except -1:
     if b.before != NULL or b.after != NULL:
         return False
     take_out(d, b)
-    if history is not None:
-        note(b"segment_free", b.device, b.address, b.size, b.stream)
     if pool.release != NULL:
         pool.release(<void*><size_t>b.address, b.size, b.device, b.stream)
     else:
@@ -761,6 +769,8 @@ cdef bint release_block(Device* d, Block* b) except -1:
             d.n_segments -= 1
             d.segments[i] = d.segments[d.n_segments]
             break
+    if history is not None:
+        note(b"segment_free", b.device, b.address, b.size, b.stream)
     free(b)
     return True
 

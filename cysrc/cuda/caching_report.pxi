@@ -132,6 +132,7 @@ def record_history(entries, frames):
         frames_of.clear()
 
 
+# Called where the lists of blocks are whole: it makes Python objects, and a collection of garbage may free blocks.
 cdef int note(bytes action, int device, DevicePointer address, int64_t size, StreamHandle stream) except -1:
     import time
     frames = frames_now() if frames_now is not None else []

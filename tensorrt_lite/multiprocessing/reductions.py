@@ -62,7 +62,7 @@ class _Received:
 
     def __del__(self) -> None:
         try:
-            trt.cuda.synchronize(self.mapping.device)  # work that reads it
+            trt.cuda._driver.synchronize_on(self.mapping.device)  # work that reads it
             trt.cuda._backend()._shared_add(self.counters, self.place, -1)
         except (RuntimeError, AttributeError, TypeError, ImportError):  # the driver is gone at the interpreter's end
             pass
