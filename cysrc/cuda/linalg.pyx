@@ -12,7 +12,7 @@ from tensorrt_lite._C.core.storage cimport device_storage
 from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor
 from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run, run3, blocks_for, stream_of, enter
-from tensorrt_lite._C.cuda.driver cimport FunctionHandle, DevicePointer, copy_to_host, synchronize_stream
+from tensorrt_lite._C.cuda.driver cimport FunctionHandle, StreamHandle, DevicePointer, copy_to_host, synchronize_stream
 from tensorrt_lite._C.cuda.matmul cimport Mat, product
 from tensorrt_lite._C.ops import linalg as _linalg
 from tensorrt_lite.cuda import _source
@@ -654,9 +654,11 @@ cdef int64_t read_largest(Call c, int* at, int64_t count) except -1:
     cdef int64_t n, largest = 0
     cdef bytearray numbers = bytearray(count * 4)
     cdef char* p = numbers
+    cdef StreamHandle stream = stream_of(c.index)
     enter(c.index)
-    copy_to_host(p, <DevicePointer><size_t>at, count * 4, stream_of(c.index))
-    synchronize_stream(stream_of(c.index))
+    with nogil:
+        copy_to_host(p, <DevicePointer><size_t>at, count * 4, stream)
+        synchronize_stream(stream)
     for n in range(count):
         largest = max(largest, (<int*>p)[n])
     return largest

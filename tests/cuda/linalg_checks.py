@@ -56,7 +56,6 @@ def check_lu_solve() -> None:
         agree(call, a)
     agree(torch.linalg.solve, a, b)
     agree(torch.linalg.lu, torch.randn(2, 6, 4, dtype=torch.float32))
-    agree(torch.linalg.matrix_exp, a)
     for shape in ((0, 3, 3), (2, 0, 0)):
         agree(torch.linalg.inv, torch.zeros(*shape, dtype=torch.float32))
         agree(torch.linalg.det, torch.zeros(*shape, dtype=torch.float32))
@@ -135,7 +134,7 @@ def check_eigh(order: str) -> None:
             a = (a + a.mH) / 2
             before = _rotate_device_wide_from(launches)
             for half, uplo in ((a.tril(), "L"), (a.triu(), "U")):
-                values, vectors = torch.linalg.eigh(half.cuda(), uplo)
+                values, vectors = (t.cpu() for t in torch.linalg.eigh(half.cuda(), uplo))
                 satisfied("eigenvalues", values, torch.linalg.eigvalsh(a))
                 satisfied("orthogonality", vectors.mH @ vectors, torch.eye(n, dtype=dtype))
                 satisfied("eigenvectors", (vectors * values.unsqueeze(-2)) @ vectors.mH, a)
@@ -158,13 +157,13 @@ def check_svd(order: str) -> None:
             a = torch.randn(*shape[:-1], rank, dtype=dtype) @ torch.randn(*shape[:-2], rank, shape[-1], dtype=dtype)
             before, k = _rotate_device_wide_from(launches), min(shape[-2:])
             for full in (False, True):
-                u, s, vh = torch.linalg.svd((a * scale).cuda(), full_matrices=full)
+                u, s, vh = (t.cpu() for t in torch.linalg.svd((a * scale).cuda(), full_matrices=full))
                 s = s / scale
                 satisfied("singular values", s, torch.linalg.svdvals(a))
                 satisfied("columns of U", u.mH @ u, torch.eye(u.shape[-1], dtype=dtype))
                 satisfied("rows of Vh", vh @ vh.mH, torch.eye(vh.shape[-2], dtype=dtype))
                 satisfied("product", (u[..., :k] * s.unsqueeze(-2)) @ vh[..., :k, :], a)
-            satisfied("values alone", torch.linalg.svdvals((a * scale).cuda()) / scale, torch.linalg.svdvals(a))
+            satisfied("values alone", torch.linalg.svdvals((a * scale).cuda()).cpu() / scale, torch.linalg.svdvals(a))
             _rotate_device_wide_from(before)
     agree(torch.linalg.svdvals, well_conditioned(4, 3).requires_grad_())
     for call in (torch.linalg.pinv, torch.linalg.matrix_rank, torch.linalg.cond, lambda x: torch.linalg.norm(x, "nuc")):
@@ -198,8 +197,7 @@ def check_eig() -> None:
             for found in (values, torch.linalg.eigvals(a.cuda()).cpu()):
                 distances = (found.unsqueeze(-1) - expected.unsqueeze(-2)).abs()
                 satisfied("eigenvalues", torch.maximum(distances.amin(-1), distances.amin(-2)), torch.zeros(1))
-    a = torch.randn(4, 4).requires_grad_()
-    agree(lambda x: torch.linalg.eigvals(x).abs().sum(), a)
+    agree(lambda x: torch.linalg.eigvals(x).abs().sum(), torch.randn(4, 4, dtype=torch.complex128, requires_grad=True))
     raises(RuntimeError, "infs or NaNs", torch.linalg.eig, torch.full((2, 2), float("inf")).cuda())
 
 
