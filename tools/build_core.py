@@ -109,7 +109,7 @@ class Builder:
                         level = ["-O1"] if isa == "base" or source.stem == "iterator_casts" else VECTORISE + SELECTIONS * source.stem.startswith("loops_") if vectorised else ["-O3"]
                         o = self.build / "objects" / f"{source.stem}_{isa}.o"
                         objects[name].append(o)
-                        jobs.append((self.compile, (source, o, [*level, f"-DISA={isa}", *flags, f"-I{ROOT}/cysrc/core", f"-I{ROOT}/cysrc/loops", *self.python_flags()])))
+                        jobs.append((self.compile, (source, o, [*level, f"-DISA={isa}", *flags, *self.include_flags()])))
         jobs.sort(key=lambda j: -j[1][0].stat().st_size if j[1][0].exists() else 0)
         self.parallel(jobs)
         self.parallel([(self.link, (name, objects[name])) for name in objects])
@@ -215,8 +215,12 @@ class Builder:
         out = self.c_path(f"{PACKAGE}._cyutility")  # the module's name is the file's
         self.cython("cython shared", [f"--generate-shared={out}"], out, "")
 
+    def include_flags(self) -> list[str]:
+        """Of the loops, which know nothing of Python: what they compile to serves the wheels of all its versions."""
+        return [f"-I{ROOT}/cysrc/{folder}" for folder in ("core", "autograd", "loops", "cuda")]
+
     def python_flags(self) -> list[str]:
-        return [f"-I{sysconfig.get_paths()['include']}", f"-I{ROOT}/cysrc/core", f"-I{ROOT}/cysrc/autograd", f"-I{ROOT}/cysrc/loops", f"-I{ROOT}/cysrc/cuda"]
+        return [f"-I{sysconfig.get_paths()['include']}", *self.include_flags()]
 
     def included(self, source: Path) -> bytes:
         """Digest of a C source and all headers of ours that it includes, however deep."""
