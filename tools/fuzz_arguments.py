@@ -81,6 +81,11 @@ class Overriding:
         return {"not": "a tensor"} if found[0] == 2 else function
 
 
+def failing(*values: object) -> None:
+    """A function for an operator that takes one."""
+    raise RuntimeError("the function that was passed failed")
+
+
 class Arguments:
     """Draws arguments from one random state."""
 
@@ -279,7 +284,7 @@ class Arguments:
                 self.tensor, self.number, self.integers, self.dtype, self.index, lambda: None, lambda: "sum", lambda: "\x00\ud800", object, dict,
                 self.tensors, lambda: [[1, 2], [3]], lambda: b"bytes", lambda: trt.device("cpu"), Number, Refusing, lambda: [Number(), Refusing()], lambda: Meddling(self),
                 lambda: [1, Meddling(self), Meddling(self)],
-                lambda: trt.device("meta"), lambda: "cuda", lambda: trt.strided, lambda: trt.channels_last, lambda: {1: 2}, lambda: lambda *a: 1 / 0,
+                lambda: trt.device("meta"), lambda: "cuda", lambda: trt.strided, lambda: trt.channels_last, lambda: {1: 2}, lambda: failing,
                 lambda: range(3), lambda: trt.Generator(), lambda: type, lambda: self.tensor().to("meta"), lambda: float("nan"), lambda: 10**400,
                 lambda: [None, 1], lambda: [1.5, "x"], lambda: trt.nn.Parameter(trt.ones(2)), lambda: Ellipsis, lambda: Overriding(draw.randrange(4)),
                 lambda: trt.frombuffer(bytearray(65), dtype=trt.float32, offset=1), lambda: self.tensor().untyped_storage(),

@@ -1,9 +1,10 @@
 /* The description of a pointwise operator that the generator fills in and TensorIterator runs. */
 #ifndef TRT_POINTWISE_H
 #define TRT_POINTWISE_H
-#include <Python.h>
 #include <stdint.h>
 #include "../loops/scalar_types.h"
+
+typedef struct _object PyObject; /* Python's: the loops are compiled without its headers */
 
 /* data[0] is the output; strides in bytes, one per operand. Loops are contiguous, except that operand i may have stride
    0 where bit i of scalar_forms is set. */

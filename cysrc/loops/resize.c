@@ -27,6 +27,9 @@ static i64 resize_room(const ResizeRule *r)
 #define GATHERED /* masked loads of eight floats */
 #endif
 #include "resize_real.h"
+#ifdef GATHERED
+#include "resize_bytes.h"
+#endif
 #undef GATHERED
 
 #define REAL double
@@ -46,6 +49,10 @@ int64_t EXPORT(resize_table)(const ResizeRule *r, int transposed, int64_t *start
 int64_t EXPORT(resize_scratch)(const ResizeArgs *a)
 {
     i64 in_row = a->axis[2].in * a->inner, out_row = a->axis[2].out * a->inner, plane = out_row * a->axis[1].out;
+#ifdef __AVX2__
+    if (bytes_fit(a))
+        return (bytes_scratch(a) + 63) & ~(i64)63;
+#endif
     i64 blended = a->axis[0].in == 1 && a->axis[0].out == 1 ? 0 : a->axis[0].span * plane;
     return ((in_row + plane + a->axis[1].span * out_row + blended) * (a->dtype == DT_f64 ? 8 : 4) + 127) & ~(i64)63;
 }
@@ -54,9 +61,13 @@ int64_t EXPORT(resize_scratch)(const ResizeArgs *a)
 void EXPORT(resize_planes)(void *context, int64_t begin, int64_t end)
 {
     const ResizeArgs *a = context;
+    void (*lines)(const ResizeArgs *, i64, i64, char *) = a->dtype == DT_f64 ? resize_lines_f64 : resize_lines_f32;
+#ifdef __AVX2__
+    if (bytes_fit(a))
+        lines = resize_bytes;
+#endif
     for (i64 w = begin; w < end; w++)
-        (a->dtype == DT_f64 ? resize_lines_f64 : resize_lines_f32)(a, a->planes * w / a->workers, a->planes * (w + 1) / a->workers,
-                                                                   a->scratch + w * a->worker_bytes);
+        lines(a, a->planes * w / a->workers, a->planes * (w + 1) / a->workers, a->scratch + w * a->worker_bytes);
 }
 
 /* Items: blocks of GRID_BLOCK positions of a sample, or planes (sample, channel) for the gradient of the input. */

@@ -155,3 +155,22 @@ def test_meta_and_no_samples():
     empty = torch.zeros(0, 3, 4, 5)
     same(TF.interpolate(ours(empty), size=(2, 2), mode="bilinear"), F.interpolate(empty, size=(2, 2), mode="bilinear"))
     same(TF.unfold(ours(empty), 2), F.unfold(empty, 2))
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("last", [False, True])
+def test_bytes_are_resampled_in_registers_as_in_float(channels, last):
+    """Bytes have a kernel of their own up to four channels: each result is the float path's, rounded after each pass."""
+    trt.manual_seed(channels)
+    for height, width, out in ((17, 23, (9, 11)), (17, 23, (40, 51)), (64, 65, (64, 30)), (5, 300, (7, 1)), (1, 1, (4, 5)), (100, 8, (3, 64))):
+        x = trt.randint(0, 256, (2, channels, height, width), dtype=trt.uint8)
+        if last:
+            x = x.to(memory_format=trt.channels_last)
+        for mode, antialias in (("bilinear", False), ("bilinear", True), ("bicubic", False), ("bicubic", True), ("nearest", False)):
+            made = trt.nn.functional.interpolate(x, size=out, mode=mode, antialias=antialias)
+            across = trt.nn.functional.interpolate(x.double(), size=(height, out[1]), mode=mode, antialias=antialias)
+            between = (across + 0.5).floor().clamp(0, 255)
+            expected = (trt.nn.functional.interpolate(between, size=out, mode=mode, antialias=antialias) + 0.5).floor().clamp(0, 255)
+            difference = (made.double() - expected).abs()
+            # a half, which ratios like 64:30 make often, may round either way between float and double
+            assert difference.amax() <= 1 and difference.mean() < 0.15, (height, width, out, mode, antialias)

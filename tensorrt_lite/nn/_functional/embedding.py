@@ -11,7 +11,7 @@ from tensorrt_lite import _ops
 def _renormalize(weight: Any, input: Any, max_norm: float, norm_type: float) -> None:
     """Scales the rows of `weight` that `input` names so that their norm is at most max_norm, in place."""
     with trt.no_grad():
-        index = input.reshape(-1)
+        weight, index = weight.detach(), input.reshape(-1)
         rows = weight[index]
         norm = rows.norm(norm_type, 1, True)
         weight[index] = rows * trt.where(norm > max_norm, max_norm / (norm + 1e-7), trt.ones_like(norm))
