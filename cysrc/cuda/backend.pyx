@@ -1,6 +1,6 @@
 """CUDA under the core: storages from the caching allocator, copies, and the launch of pointwise iterations.
 
-Importing this module fills in the core's device hooks. A thread has a current device and, on each device, a current stream, on which all
+It fills in the core's device hooks. A thread has a current device and, on each device, a current stream, on which all
 its work is queued; nothing here waits for the device except copies to host memory.
 """
 from libc.stdlib cimport calloc, realloc
@@ -776,7 +776,11 @@ hooks.use_streams = use_streams
 hooks.hand_over = hand_over
 hooks.keep_for = keep_for
 hooks.join = join_streams
-install_device_hooks(&hooks)
+
+
+def _install():
+    """Give the core these hooks, and with them tensors on the device: once every family has its kernels."""
+    install_device_hooks(&hooks)
 
 
 def _enter_current():

@@ -56,3 +56,12 @@ g.replay()
 print(y.tolist())
 """, CUDA_LAUNCH_BLOCKING="1")  # fmt: skip
     assert said == "[9.0, 9.0, 9.0, 9.0]\n"
+
+
+def test_a_family_imported_alone_waits_for_the_others():
+    said = run("""
+import tensorrt_lite._C.cuda.linalg
+import tensorrt_lite as trt
+print(trt.arange(4.0, device="cuda").flip(0).sort()[1].tolist())
+""")  # fmt: skip
+    assert said == "[3, 2, 1, 0]\n"
