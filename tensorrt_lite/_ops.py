@@ -24,6 +24,7 @@ def _collect() -> None:
         contents = vars(module)
         for name, flags in contents["EXPORTS"].items():
             function = contents[name]
+            _support.take_numpy_names(function)
             space[name] = function
             setattr(_namespace, name, function)
             if "f" in flags:

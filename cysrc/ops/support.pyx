@@ -17,6 +17,9 @@ from tensorrt_lite._C.autograd.node import set_namespace as _set_namespace
 cdef extern from "cpu_level.h":
     int trt_cpu_level() nogil
 
+cdef extern from "numpy_names.h":
+    int trt_take_numpy_names(object function) except -1
+
 attach()
 
 
@@ -39,6 +42,11 @@ cdef object ops_namespace():
 
 def namespace():
     return _namespace
+
+
+def take_numpy_names(function):
+    """Let a compiled function take NumPy's names of its arguments, too: axis, keepdims, x, a, x1 and x2."""
+    trt_take_numpy_names(function)
 
 
 cdef bint any_requires_grad(list tensors) noexcept:
