@@ -6,6 +6,8 @@ construction, printing, pickling, conversion and the operator symbols.
 
 from __future__ import annotations
 
+import sys
+
 from tensorrt_lite import _ops
 from tensorrt_lite._C.autograd import attributes as _attributes
 from tensorrt_lite._C.core import args as _args
@@ -33,6 +35,14 @@ def _ops_dtype(name: str):
     return _dtype_by_name(name)
 
 
+def _is_of_pytorch(function) -> bool:
+    """Whether the function belongs to PyTorch, which is loaded beside this package: each would hand the call to the other without end."""
+    tensors = getattr(sys.modules.get("torch"), "Tensor", Tensor)
+    owner = getattr(function, "__objclass__", None) or type(getattr(function, "__self__", None))
+    module = getattr(function, "__module__", None) or owner.__module__
+    return not issubclass(tensors, TensorBase) and module.partition(".")[0] == "torch"
+
+
 class Tensor(TensorBase):
     """A multi-dimensional array of elements of one dtype on one device, with automatic differentiation."""
 
@@ -55,6 +65,8 @@ class Tensor(TensorBase):
         kwargs = kwargs or {}
         if not all(issubclass(cls, t) for t in types):
             return NotImplemented
+        if _is_of_pytorch(func):
+            raise TypeError(f"{getattr(func, '__name__', func)}() is PyTorch's and got tensors of tensorrt_lite: torch.from_dlpack converts them")
         with DisableTorchFunctionSubclass():
             result = func(*args, **kwargs)
         return _convert(result, cls) if func not in _KEEP_TYPE else result
@@ -93,9 +105,15 @@ class Tensor(TensorBase):
     def __reversed__(self):
         return self if self.dim() == 0 else self.flip(0)
 
+    __array_priority__ = 1000  # an operation with a NumPy scalar or array on the left is the tensor's
+
     def __array__(self, dtype=None, copy=None):
         a = self.numpy()
         return a if dtype is None else a.astype(dtype, copy=False)
+
+    def __array_wrap__(self, array, context=None, return_scalar=False):
+        """What a NumPy function makes of this tensor, as a tensor."""
+        return _ops.from_numpy(array.astype("uint8") if array.dtype == bool else array)
 
     def __dir__(self):
         return sorted(set(object.__dir__(self)))

@@ -1,4 +1,5 @@
 """Conversion of Python arguments to what kernels take, with PyTorch's errors; and the hand-over to __torch_function__."""
+import sys
 from cpython.object cimport PyObject, PyTypeObject
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype, BOOL, I64, F64, F32, C128, CAT_COMPLEX, category
 from tensorrt_lite._C.core.tensor cimport TensorBase, number_tensor, data_of, MAX_DIMS, shape_text
@@ -102,7 +103,7 @@ cdef TensorBase as_operand(object x, str op, str name):
 
 
 cdef str _type_name(object x):
-    return type(x).__name__
+    return f"PyTorch's {type(x).__name__} (tensorrt_lite.from_dlpack converts it)" if is_of_pytorch(x) else type(x).__name__
 
 
 cdef int64_t parse_int(object x, str op, str name) except? -9187343239835811840:
@@ -228,12 +229,18 @@ cdef list tensor_list(object x, str op, str name):
 
 # ---- __torch_function__ --------------------------------------------------------------------------------------------
 
+cdef bint is_of_pytorch(object x) noexcept:
+    """Whether x is a tensor of PyTorch beside this package: each library would hand the call to the other without end."""
+    tensors = getattr(sys.modules.get("torch"), "Tensor", None)
+    return isinstance(tensors, type) and not issubclass(tensors, TensorBase) and isinstance(x, tensors)
+
+
 cdef bint has_function(object x) noexcept:
     """Whether the argument's class overrides __torch_function__ (a plain tensor does not)."""
     if is_plain(x) or x is None or PyLong_Check(x) or PyFloat_Check(x) or isinstance(x, (str, dtype)):
         return False
     f = getattr(type(x), "__torch_function__", None)
-    if f is None:
+    if f is None or is_of_pytorch(x):
         return False
     return getattr(f, "__func__", f) is not _disabled and f is not _disabled
 

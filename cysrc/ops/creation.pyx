@@ -429,6 +429,10 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     elif hasattr(type(data), "__array_interface__") and getattr(data, "ndim", 0) > 0:
         t = <TensorBase>from_numpy(_writable_copy(data))
         t = cast_to(t, code) if code >= 0 else t
+    elif hasattr(type(data), "__dlpack__") and not hasattr(type(data), "__array_interface__"):
+        t = <TensorBase>_from_dlpack(data)
+        t = cast_to(t, code if code >= 0 else t.dtype)
+        t = <TensorBase>(<object>t).clone()
     else:
         t = from_sequence(data, code)
     if device is not None or default_device().code != DEV_CPU:
@@ -436,6 +440,11 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     if pin_memory:
         t = t.pin_memory()
     return finish_factory(t, requires_grad)
+
+
+cdef object _from_dlpack(object a):
+    from tensorrt_lite._dlpack import from_dlpack
+    return from_dlpack(a)
 
 
 cdef object _writable_copy(object a):
@@ -449,6 +458,8 @@ def as_tensor(data, dtype=None, device=None):
         return data.to(dtype=dtype, device=device)
     if is_array(data) and data.ndim > 0:
         return from_numpy(data).to(dtype=dtype, device=device)
+    if hasattr(type(data), "__dlpack__") and not hasattr(type(data), "__array_interface__"):
+        return _from_dlpack(data).to(dtype=dtype, device=device)
     return tensor(data, dtype=dtype, device=device)
 
 
@@ -460,7 +471,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
             t = t.clone() if t is obj or not isinstance(obj, TensorBase) else t
         t = t if requires_grad else t.detach()
     elif hasattr(type(obj), "__dlpack__"):
-        t = _ops.from_dlpack(obj).to(dtype=dtype, device=device)
+        t = _from_dlpack(obj).to(dtype=dtype, device=device)
     elif isinstance(obj, (bytes, bytearray, memoryview)):
         t = frombuffer(obj, dtype=dtype_of(default_float_code()) if dtype is None else dtype)
     else:

@@ -385,6 +385,8 @@ cdef list expand_masks(TensorBase self, object given):
         t = <TensorBase?>x
         if t.device_type == DEV_META and self.device_type != DEV_META:
             raise RuntimeError("indices should be either on cpu or on the same device as the indexed tensor (cpu), but one is on meta")
+        if t.device_type == DEV_CUDA and (self.device_type == DEV_CPU or self.device_type == DEV_CUDA and t.device_index != self.device_index):
+            raise RuntimeError(f"indices should be either on cpu or on the same device as the indexed tensor ({(<object>self).device}), but one is on {(<object>t).device}")
         if t.device_type == DEV_CPU and self.device_type == DEV_CUDA:
             t = <TensorBase>(<object>t).to((<object>self).device)
         if is_mask(t):

@@ -858,12 +858,18 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
 
 
 def logcumsumexp(input, dim):
-    """log of the running sum of exponentials, shifted by the running maximum."""
+    """log of the running sum of exponentials. Sums of 1, 2, 4, ... elements join by logaddexp: each is shifted by its own largest term, so that
+    neither a large nor a not finite element reaches those before it."""
+    cdef int64_t n, reach = 1
     as_tensor_arg(input, "logcumsumexp", "input")
-    m = input.detach().cummax(dim)[0]
-    top = m.amax(dim, True)
-    top = top.masked_fill(top.isinf(), 0)
-    return (input - top).exp().cumsum(dim).log() + top
+    if category[(<TensorBase>input).dtype] < CAT_FLOAT:
+        raise NotImplementedError(f"\"logcumsumexp\" not implemented for '{type_text(input)}'")
+    n = (input if input.ndim else input.unsqueeze(0)).size(dim)
+    r = input.float() if input.dtype.itemsize == 2 else input
+    while reach < n:
+        r = _ops.cat((r.narrow(dim, 0, reach), r.narrow(dim, reach, n - reach).logaddexp(r.narrow(dim, 0, n - reach))), dim)
+        reach *= 2
+    return r.to(input.dtype) if r is not input else input.clone()
 
 
 EXTRA_EXPORTS = {

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+import tensorrt_lite as trt
+
 PROGRAM = """
 import os, tensorrt_lite as trt
 cuda = trt.cuda
@@ -65,3 +67,13 @@ import tensorrt_lite as trt
 print(trt.arange(4.0, device="cuda").flip(0).sort()[1].tolist())
 """)  # fmt: skip
     assert said == "[3, 2, 1, 0]\n"
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["x[i]", "x[:, i]", "x[i > 0]", "x.index_put_((i,), trt.ones(3))", "x.__setitem__(i, 1.0)", "trt.nn.Embedding(3, 2, max_norm=1.0)(i)"],
+)
+def test_indices_on_the_device_do_not_reach_host_memory(call):
+    x, i = trt.ones(3, 3), trt.tensor([0], device="cuda")
+    with pytest.raises(RuntimeError, match="device|cuda"):
+        eval(call, {"x": x, "i": i, "trt": trt})
