@@ -220,7 +220,7 @@ def emit(family: str, ops: list[Operator], loops_per_file: int = 40) -> tuple[st
         c.append(f"  {{ const loop_t (*t)[12] = level == 0 ? loops_{family}_{k}_base : level == 1 ? loops_{family}_{k}_avx2 : loops_{family}_{k}_avx512;")
         c.append(f"    for (int i = 0; i < {count}; i++) memcpy(pw_{family}[{k * loops_per_file} + i].loops, t[i], sizeof t[i]); }}")
     c.append("}")
-    py: list[str] = []
+    py: list[str] = [FLAT_IN] if any(op.row.get("flat") for op in ops) else []
     init: list[str] = []
     for op, forward, fused in planned:
         emit_operator(family, op, forward, fused, py, init)
@@ -301,7 +301,15 @@ def emit_formula(family: str, op: Operator, target: str, formula: str, slots: di
     for i, a in enumerate(op.params):
         if a.name in used:
             py.append(f"    cdef object {a.name} = scalar_object(&params[{i}])")
-    py.append(f"    return {to_composed(formula, [a.name for a in op.params])}\n")
+    composed = to_composed(formula, [a.name for a in op.params])
+    saved = next((name for name in (*(t.name for t in op.tensors), "result") if name in used), None) if op.row.get("flat") else None
+    py.append(f"    return flat_in({saved}, {composed})\n" if saved else f"    return {composed}\n")
+
+
+# Second derivatives of a function of straight pieces: autograd sees no way from its gradient to the input, PyTorch has zeros there.
+FLAT_IN = """cdef object flat_in(object saved, object grad):
+    return _ops.where(_ops.ones_like(saved, dtype=dtype_of(BOOL)), grad, saved) if saved.requires_grad and saved.dtype is grad.dtype else grad
+"""
 
 
 def symbols(ops: list[Operator]) -> dict[str, str]:
