@@ -170,7 +170,7 @@ def set_(TensorBase self not None, source=None, storage_offset=0, size=None, str
         if t.dtype != self.dtype:
             raise RuntimeError(f"set_(): the source has dtype {dtype_of(t.dtype)!r}, the tensor {dtype_of(self.dtype)!r}")
         if size is None:
-            check_set(self)
+            check_set(self, t.storage)
             self.storage = t.storage
             self.offset = t.offset
             self.device_type = t.device_type
@@ -200,7 +200,7 @@ def set_(TensorBase self not None, source=None, storage_offset=0, size=None, str
     if s.block == NULL and s.device_type == DEV_CPU:
         raise RuntimeError("set_(): the storage has not been initialised")
     check_geometry(s, sizes.n, sizes.v, strides.v, offset, ITEM_SIZE[self.dtype], "set_")
-    check_set(self)
+    check_set(self, s)
     self.storage = s
     self.offset = offset
     self.device_type = s.device_type
@@ -210,7 +210,9 @@ def set_(TensorBase self not None, source=None, storage_offset=0, size=None, str
     return self
 
 
-cdef int check_set(TensorBase self) except -1:
+cdef int check_set(TensorBase self, Storage s) except -1:
+    if s.device_type != self.device_type and s.device_type != DEV_META and self.device_type != DEV_META:
+        raise RuntimeError(f"set_(): attempted to set the storage of a tensor on device \"{(<object>self).device}\" to a storage on a different device; the devices must match")
     if tls().grad_mode:
         check_inplace(self, "set_")
 

@@ -50,6 +50,10 @@ def _first_gradient(output: _TensorBase, gradient, i: int) -> _TensorBase:
         raise RuntimeError(
             f"Mismatch in shape: grad_output[{i}] has a shape of {gradient.shape} and output[{i}] has a shape of {output.shape}."
         )
+    if gradient.device != output.device:
+        if gradient.dim():
+            raise RuntimeError(f"an invalid gradient was given at index {i} - expected device {output.device} but got {gradient.device}")
+        gradient = gradient.to(output.device)
     if gradient.dtype is not output.dtype:
         if gradient.is_complex() != output.is_complex():
             raise RuntimeError(

@@ -77,3 +77,13 @@ def test_indices_on_the_device_do_not_reach_host_memory(call):
     x, i = trt.ones(3, 3), trt.tensor([0], device="cuda")
     with pytest.raises(RuntimeError, match="device|cuda"):
         eval(call, {"x": x, "i": i, "trt": trt})
+
+
+def test_storages_and_gradients_of_another_device_are_refused():
+    x = trt.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="expected device cpu but got cuda:0"):
+        (x * 2).backward(trt.ones(2, device="cuda"))
+    (x * 2).sum().backward(trt.tensor(2.0, device="cuda"))  # a single number is moved, as PyTorch does
+    assert x.grad.tolist() == [4, 4]
+    with pytest.raises(RuntimeError, match="devices must match"):
+        trt.ones(2).set_(trt.ones(2, device="cuda"))
