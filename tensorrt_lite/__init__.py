@@ -64,7 +64,6 @@ globals().update(_ops.FUNCTIONS)
 _LAZY = {
     "nn", "optim", "utils", "autograd", "cuda", "backend", "backends", "testing", "bench", "random", "serialization", "linalg", "cpu", "library", "multiprocessing",
 }  # fmt: skip
-_PLANNED = {"special", "fft", "func", "amp", "jit", "fx", "distributed", "profiler", "export", "compile", "sparse", "vmap"}
 _LAZY_NAMES = {
     "save": "serialization", "load": "serialization", "no_grad": "autograd.grad_mode", "enable_grad": "autograd.grad_mode",
     "set_grad_enabled": "autograd.grad_mode", "inference_mode": "autograd.grad_mode", "set_printoptions": "_tensor_str", "get_printoptions": "_tensor_str", "printoptions": "_tensor_str", "manual_seed": "random",
@@ -88,8 +87,9 @@ def __getattr__(name: str):
     elif name in ("FloatTensor", "DoubleTensor", "LongTensor", "IntTensor", "BoolTensor", "HalfTensor", "ByteTensor", "ShortTensor", "CharTensor"):
         value = _legacy_constructor(name)
     else:
-        why = ": it is not there yet (docs/gaps.md)" if name in _PLANNED else ""
-        raise AttributeError(f"module 'tensorrt_lite' has no attribute '{name}'{why}")
+        from tensorrt_lite._missing import error
+
+        raise error("", name)
     globals()[name] = value
     return value
 

@@ -18,14 +18,14 @@ from tensorrt_lite._C.core.tensor import TensorBase, _register_types, attributes
 from tensorrt_lite._size import Size
 
 
-def _rebuild_tensor(data: bytes, dtype, size, stride, requires_grad: bool):
+def _rebuild_tensor(data: bytes, dtype, size, stride, requires_grad: bool, device=None):
     """Unpickling: `data` holds the bytes of the storage from the tensor's first element on."""
-    t = _ops.empty(0, dtype=dtype)
     if data:
         storage = _ops.frombuffer(bytearray(data), dtype=_ops_dtype("uint8")).untyped_storage()
-        t.set_(storage, 0, size, stride)
+        t = _ops.empty(0, dtype=dtype).set_(storage, 0, size, stride)
+        t = t if device is None else t.to(device)
     else:
-        t = _ops.empty_strided(size, stride, dtype=dtype)
+        t = _ops.empty_strided(size, stride, dtype=dtype, device=device)
     return t.requires_grad_(requires_grad)
 
 
@@ -143,11 +143,15 @@ class Tensor(TensorBase):
     def __reduce_ex__(self, protocol):
         if not self.is_leaf:
             raise RuntimeError("only leaf tensors can be pickled; call detach() first")
-        t = self.detach().cpu() if type(self) is Tensor else self.detach().as_subclass(Tensor).cpu()
+        t = self.detach() if type(self) is Tensor else self.detach().as_subclass(Tensor)
+        place = () if t.is_cpu else (t.device,)
+        if t.is_meta:
+            return _rebuild_tensor, (b"", self.dtype, tuple(self.shape), self.stride(), self.requires_grad, *place)
+        t = t.cpu()
         span = 1 + sum((n - 1) * s for n, s in zip(t.shape, t.stride())) if t.numel() else 0
         start = t.storage_offset() * t.element_size()
         data = t.untyped_storage().tobytes()[start : start + span * t.element_size()] if span else b""
-        return _rebuild_tensor, (data, self.dtype, tuple(self.shape), self.stride(), self.requires_grad)
+        return _rebuild_tensor, (data, self.dtype, tuple(self.shape), t.stride(), self.requires_grad, *place)
 
     # ---- autograd
 

@@ -27,6 +27,8 @@ _LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _LEGACY_PROTOCOL = 1001
 _MAX_DIMENSIONS = 64
 _MAX_INT64 = (1 << 63) - 1
+# Where this package defines what PyTorch's modules of these names hold.
+_HOMES = {"torch.nn.modules": "tensorrt_lite.nn.modules.", "torch.nn.functional": "tensorrt_lite.nn._functional."}
 
 
 def read_checkpoint(
@@ -310,6 +312,12 @@ class _Session:
             return known
         if full in self._safe:
             return Allowed(self._safe[full])
+        home = _HOMES.get(module) or _HOMES.get(module.rpartition(".")[0])
+        if home is not None:
+            # PyTorch's name of a layer or function: this package's own of that name, where the user allowed it
+            for target in self._safe.values():
+                if getattr(target, "__qualname__", None) == name and getattr(target, "__module__", "").startswith(home):
+                    return Allowed(target)
         if module in ("torch", "torch.storage") and is_storage_name(name):
             return Builder(full, None)
         if module == "torch" and name in DTYPE_NAMES:

@@ -125,7 +125,8 @@ def plain_builders() -> dict[str, Builder]:
         add(f"{module}.complex", _complex, complex)
         add(f"{module}.bytes", _bytes, bytes)
         add(f"{module}.bytearray", _bytearray, bytearray)
-        for kind in (list, dict, int, float, str, tuple):
+        add(f"{module}.dict", lambda: {}, dict)  # the tables of modules: created empty, filled by opcodes
+        for kind in (list, int, float, str, tuple):
             add(f"{module}.{kind.__name__}", None, kind)
     add("_codecs.encode", _encode)
     add("collections.OrderedDict", lambda items=(): OrderedDict(_pairs(items)), OrderedDict)

@@ -31,7 +31,9 @@ def __getattr__(name: str):
     elif name in _LAZY:
         value = import_module(f"tensorrt_lite.autograd.{name}")
     else:
-        raise AttributeError(f"module 'tensorrt_lite.autograd' has no attribute '{name}'")
+        from tensorrt_lite._missing import error
+
+        raise error("autograd", name)
     globals()[name] = value
     return value
 

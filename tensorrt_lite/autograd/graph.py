@@ -60,3 +60,9 @@ class save_on_cpu(saved_tensors_hooks):
             return tensor.to(device)
 
         super().__init__(pack, unpack)
+
+
+def __getattr__(name: str) -> object:
+    from tensorrt_lite._missing import error
+
+    raise error("autograd.graph", name)

@@ -67,3 +67,9 @@ _fp32_precision = "none"
 sys.modules[__name__].__class__ = _Backends
 
 from tensorrt_lite.backends import cuda, cudnn  # noqa: E402
+
+
+def __getattr__(name: str) -> object:
+    from tensorrt_lite._missing import error
+
+    raise error("backends", name)

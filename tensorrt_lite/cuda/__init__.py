@@ -43,10 +43,10 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(f"tensorrt_lite.cuda.{_LAZY[name]}"), name)
     elif name in _SUBMODULES:
         return import_module(f"tensorrt_lite.cuda.{name}")
-    elif name == "amp":
-        return import_module("tensorrt_lite.amp")
     else:
-        raise AttributeError(f"module 'tensorrt_lite.cuda' has no attribute '{name}'")
+        from tensorrt_lite._missing import error
+
+        raise error("cuda", name)
     globals()[name] = value
     return value
 

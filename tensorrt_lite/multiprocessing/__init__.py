@@ -13,3 +13,9 @@ from tensorrt_lite.multiprocessing import reductions
 __all__ = [*multiprocessing.__all__, "reductions"]  # type: ignore[attr-defined]
 
 reductions.init_reductions()
+
+
+def __getattr__(name: str) -> object:
+    from tensorrt_lite._missing import error
+
+    raise error("multiprocessing", name)

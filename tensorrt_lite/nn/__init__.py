@@ -6,3 +6,9 @@ from .modules import __all__ as _module_names
 from .parameter import Buffer, Parameter
 
 __all__ = ["Buffer", "Parameter", "attention", "functional", "init", "modules", "utils", *_module_names]
+
+
+def __getattr__(name: str) -> object:
+    from tensorrt_lite._missing import error
+
+    raise error("nn", name)

@@ -287,7 +287,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from tensorrt_lite._missing import error
+
+        raise error("nn.functional", name)
     from tensorrt_lite import _ops
 
     value = globals()[name] = getattr(_ops, _RENAMED.get(name, name))

@@ -64,7 +64,9 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
         globals()[name] = value
         return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from tensorrt_lite._missing import error
+
+    raise error("optim", name)
 
 
 def __dir__() -> list[str]:

@@ -11,4 +11,6 @@ def __getattr__(name: str) -> Any:
 
     if not name.startswith("_") and find_spec(f"{__name__}.{name}") is not None:
         return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from tensorrt_lite._missing import error
+
+    raise error("utils", name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import pickle
 import sys
 import zipfile
 from collections import Counter, OrderedDict
@@ -419,3 +420,33 @@ def test_sparse_tensors_are_refused():
         pytest.skip("no sparse tensors in this build")
     with pytest.raises(TypeError, match="save supports strided tensors"):
         saved_here(trt.eye(2).to_sparse())
+
+
+def small_network(library):
+    nn = library.nn
+    return nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Unflatten(1, (1, 4)), nn.LSTM(4, 2, batch_first=True))
+
+
+LAYERS = [trt.nn.Sequential, trt.nn.Linear, trt.nn.BatchNorm1d, trt.nn.ReLU, trt.nn.Unflatten, trt.nn.LSTM]
+
+
+@pytest.mark.parametrize(("library", "save"), [(trt, saved_here), (torch, saved_there)], ids=["here", "there"])
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_whole_modules_load_when_their_classes_are_allowed(library, save, protocol):
+    module = small_network(library).eval()
+    file = save(module, pickle_protocol=protocol)
+    with serialization.safe_globals(LAYERS):
+        loaded = serialization.load(file)
+    x = torch.randn(5, 3)
+    expected = module(x if library is torch else trt.from_dlpack(x))[0]
+    assert type(loaded[0]) is trt.nn.Linear
+    torch.testing.assert_close(torch.tensor(loaded(trt.from_dlpack(x))[0].tolist()), torch.tensor(expected.tolist()))
+    for (name, there), here in zip(module.state_dict().items(), loaded.state_dict().values(), strict=True):
+        assert here.tolist() == there.tolist(), name
+
+
+@pytest.mark.parametrize("save", [saved_here, saved_there])
+def test_modules_whose_classes_are_not_allowed_are_refused(save):
+    file = save(small_network(trt if save is saved_here else torch))
+    with serialization.safe_globals(LAYERS[:-1]), pytest.raises(pickle.UnpicklingError, match="LSTM was not an allowed global"):
+        serialization.load(file)

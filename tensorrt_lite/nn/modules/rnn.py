@@ -108,7 +108,7 @@ class RNNBase(Module):
         self.proj_size = proj_size
         rows = _GATES[mode] * hidden_size
         width = proj_size or hidden_size
-        self._weight_names: list[list[str]] = []
+        self._all_weights: list[list[str]] = []
         for layer in range(num_layers):
             fan = input_size if layer == 0 else width * self._directions
             for suffix in self._suffixes(layer):
@@ -119,7 +119,7 @@ class RNNBase(Module):
                     shapes["weight_hr"] = (proj_size, hidden_size)
                 for name, shape in shapes.items():
                     setattr(self, name + suffix, Parameter(trt.empty(shape, device=device, dtype=dtype)))
-                self._weight_names.append([name + suffix for name in shapes])
+                self._all_weights.append([name + suffix for name in shapes])
         self.reset_parameters()
 
     @property
@@ -132,7 +132,7 @@ class RNNBase(Module):
     @property
     def all_weights(self) -> list[list[Any]]:
         """The parameters, a list for each layer and direction."""
-        return [[getattr(self, name) for name in names] for names in self._weight_names]
+        return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def flatten_parameters(self) -> None:
         """Kept for PyTorch programs: weights need no packing here."""

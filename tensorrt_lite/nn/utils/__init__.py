@@ -14,3 +14,9 @@ __all__ = [
     "rnn",
     "vector_to_parameters",
 ]
+
+
+def __getattr__(name: str) -> object:
+    from tensorrt_lite._missing import error
+
+    raise error("nn.utils", name)
