@@ -1,4 +1,4 @@
-"""Utilities beside the operators, imported on first use: `utils.data` (datasets and loaders), `utils.safetensors`."""
+"""Utilities beside the operators, imported on first use: `utils.data` (datasets and loaders), `utils.checkpoint`, `utils.safetensors`."""
 
 from __future__ import annotations
 
