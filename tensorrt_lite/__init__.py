@@ -62,7 +62,8 @@ globals().update(_ops.FUNCTIONS)
 
 # Packages that are imported when they are first used: `import tensorrt_lite` stays within 50 ms.
 _LAZY = {
-    "nn", "optim", "utils", "autograd", "cuda", "backend", "backends", "testing", "bench", "random", "serialization", "linalg", "cpu", "library", "multiprocessing",
+    "nn", "optim", "utils", "autograd", "cuda", "backend", "backends", "testing", "bench", "random", "serialization", "linalg", "cpu", "library", "multiprocessing", "version",
+    "__config__",
 }  # fmt: skip
 _LAZY_NAMES = {
     "save": "serialization", "load": "serialization", "no_grad": "autograd.grad_mode", "enable_grad": "autograd.grad_mode",
@@ -73,7 +74,14 @@ _LAZY_NAMES = {
         "is_deterministic_algorithms_warn_only_enabled", "get_deterministic_debug_mode", "set_deterministic_debug_mode", "get_float32_matmul_precision",
         "set_float32_matmul_precision", "_build_info",
     ), "_config"),
+    "result_type": "_queries", "can_cast": "_queries",
+    "cosine_similarity": "nn.functional", "pairwise_distance": "nn.functional", "embedding": "_ops",
     "finfo": "_info", "iinfo": "_info", "from_dlpack": "_dlpack", "to_dlpack": "_dlpack", "ops": "library",
+}  # fmt: skip
+# Methods that are functions of the package, too.
+_METHODS = {
+    "arccos_", "arccosh_", "arcsin_", "arcsinh_", "arctan_", "arctanh_", "clip_", "detach", "detach_", "fix_", "get_device", "is_conj", "is_inference", "is_neg",
+    "is_nonzero", "is_same_size", "is_signed", "ldexp_", "negative_", "resize_as_", "resolve_conj", "resolve_neg", "zero_",
 }  # fmt: skip
 
 
@@ -84,6 +92,8 @@ def __getattr__(name: str):
         value = getattr(import_module(f"tensorrt_lite.{_LAZY_NAMES[name]}"), name)
     elif name in _LAZY:
         value = import_module(f"tensorrt_lite.{name}")
+    elif name in _METHODS:
+        value = getattr(Tensor, name)
     elif name in ("FloatTensor", "DoubleTensor", "LongTensor", "IntTensor", "BoolTensor", "HalfTensor", "ByteTensor", "ShortTensor", "CharTensor"):
         value = _legacy_constructor(name)
     else:

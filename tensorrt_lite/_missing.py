@@ -14,8 +14,8 @@ _NAMES = {
         int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7 uint16 uint32 uint64 qint32 qint8 quint2x4 quint4x2 quint8
         jagged sparse_bsc sparse_bsr sparse_csc sparse_csr
         binomial ctc_loss dequantize embedding_bag embedding_renorm_ empty_quantized fake_quantize_per_channel_affine fake_quantize_per_tensor_affine frexp from_file
-        frobenius_norm get_autocast_dtype get_device get_device_module gru gru_cell hash_tensor igamma igammac is_autocast_enabled is_distributed is_same_size
-        is_inference is_warn_always_enabled istft lobpcg lstm lstm_cell native_channel_shuffle nuclear_norm pca_lowrank quantize_per_channel quantize_per_tensor
+        frobenius_norm get_autocast_dtype get_device_module gru gru_cell hash_tensor igamma igammac is_autocast_enabled is_distributed
+        is_warn_always_enabled istft lobpcg lstm lstm_cell native_channel_shuffle nuclear_norm pca_lowrank quantize_per_channel quantize_per_tensor
         rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell segment_reduce set_autocast_dtype set_autocast_enabled set_default_tensor_type set_flush_denormal
         set_warn_always smm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sspaddmm stft
         svd_lowrank unsafe_split_with_sizes
@@ -48,6 +48,10 @@ _NAMES = {
         CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor
     """,
     "multiprocessing": "get_all_sharing_strategies get_sharing_strategy set_sharing_strategy spawn start_processes",
+    "serialization": """
+        get_crc32_options get_default_load_endianness get_default_mmap_options register_package set_crc32_options set_default_load_endianness
+        set_default_mmap_options skip_data
+    """,
     "backends": "cusparselt kleidiai mha miopen",
 }  # fmt: skip
 

@@ -125,3 +125,9 @@ def get_unsafe_globals_in_checkpoint(f: FileLike) -> list[str]:
     from ._checkpoint.reader import unknown_globals
 
     return unknown_globals(f, _safe_globals)
+
+
+def __getattr__(name: str) -> object:
+    from tensorrt_lite._missing import error
+
+    raise error("serialization", name)

@@ -260,6 +260,14 @@ class Tensor(TensorBase):
 
         cuda._backend()._record_stream(self, stream.cuda_stream)
 
+    def is_nonzero(self) -> bool:
+        """Whether the only element is not zero. RuntimeError unless there is one element."""
+        return bool(self)
+
+    def is_same_size(self, other: Tensor) -> bool:
+        """Whether both have the same shape."""
+        return self.shape == other.shape
+
     def is_set_to(self, tensor: Tensor) -> bool:
         return _attributes.same_object_memory(self, tensor)
 

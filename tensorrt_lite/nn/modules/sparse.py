@@ -47,7 +47,7 @@ class _Table(Module):
 
 
 class Embedding(_Table):
-    """input: integers (*), output: (*, embedding_dim)."""
+    """input: integers (*), output: (*, embedding_dim). sparse=True is accepted; the weight's gradient is dense all the same (docs/gaps.md)."""
 
     __constants__ = [
         "num_embeddings",

@@ -1,0 +1,23 @@
+"""The version under PyTorch's names. Programs compare `cuda` with None to learn whether CUDA can be used."""
+
+from __future__ import annotations
+
+from tensorrt_lite import __version__
+from tensorrt_lite._C import DEBUG as debug
+
+__all__ = ["__version__", "cuda", "debug", "git_version", "hip", "xpu"]
+
+git_version = hip = xpu = None
+cuda: str | None
+
+
+def __getattr__(name: str) -> str | None:
+    """`cuda`: the CUDA version of the driver, None without one; kernels are compiled on the machine that runs them, so the build has none."""
+    if name != "cuda":
+        raise AttributeError(f"module 'tensorrt_lite.version' has no attribute '{name}'")
+    from tensorrt_lite._C.cuda import driver
+
+    if not driver.available():
+        return None
+    number = driver.driver_version()
+    return f"{number // 1000}.{number % 1000 // 10}"

@@ -1,0 +1,76 @@
+"""Functions that answer with a dtype, a bool or text: the answers are PyTorch's."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+import tensorrt_lite as trt
+
+torch = pytest.importorskip("torch")
+
+NAMES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
+
+
+def operands(library):
+    tensors = [library.zeros(shape, dtype=getattr(library, name)) for name in NAMES for shape in ((), (2, 0), (3,))]
+    return [*tensors, True, 3, 2.5, 1j]
+
+
+def test_result_type_of_all_pairs():
+    pairs = zip(itertools.product(operands(trt), repeat=2), itertools.product(operands(torch), repeat=2), strict=True)
+    for here, there in pairs:
+        expected = str(torch.result_type(*there)).replace("complex32", "complex64")  # complex32 is not implemented here
+        assert str(trt.result_type(*here)) == expected, there
+
+
+def test_result_type_follows_the_default():
+    for library in (trt, torch):
+        library.set_default_dtype(library.float64)
+    try:
+        for pair in ((1, 2.5), (1j, 1)):
+            assert str(trt.result_type(*pair)) == str(torch.result_type(*pair))
+    finally:
+        for library in (trt, torch):
+            library.set_default_dtype(library.float32)
+    with pytest.raises(TypeError):
+        trt.result_type("a", 1)
+
+
+def test_can_cast_of_all_pairs():
+    for a, b in itertools.product(NAMES, repeat=2):
+        assert trt.can_cast(getattr(trt, a), getattr(trt, b)) == torch.can_cast(getattr(torch, a), getattr(torch, b)), (a, b)
+
+
+def test_questions_about_a_tensor():
+    for name in NAMES:
+        x, y = trt.ones(1, dtype=getattr(trt, name)), torch.ones(1, dtype=getattr(torch, name))
+        assert trt.is_signed(x) is x.is_signed() is torch.is_signed(y)
+        assert trt.is_nonzero(x) is x.is_nonzero() is True
+        assert trt.is_nonzero(x - x if name != "bool" else ~x) is False
+    for shape in ((0,), (2,)):
+        with pytest.raises(RuntimeError, match="ambiguous"):
+            trt.is_nonzero(trt.ones(shape))
+    assert trt.is_same_size(trt.ones(2, 3), trt.zeros(2, 3))
+    assert not trt.is_same_size(trt.ones(2, 3), trt.zeros(3, 2))
+    assert trt.get_device(trt.ones(1)) == -1
+
+
+def test_functions_of_nn_at_the_top():
+    x, y = trt.randn(4, 5), trt.randn(4, 5)
+    tx, ty = torch.tensor(x.tolist()), torch.tensor(y.tolist())
+    for name in ("cosine_similarity", "pairwise_distance"):
+        torch.testing.assert_close(torch.tensor(getattr(trt, name)(x, y).tolist()), getattr(torch, name)(tx, ty))
+    index = [[0, 3], [1, 1]]
+    assert trt.embedding(x, trt.tensor(index)).tolist() == torch.embedding(tx, torch.tensor(index)).tolist()
+    assert trt.embedding(weight=x, indices=trt.tensor(index), padding_idx=1).tolist() == torch.embedding(tx, torch.tensor(index)).tolist()
+
+
+def test_version_and_configuration():
+    assert trt.version.__version__ == trt.__version__
+    assert (trt.version.cuda is not None) == trt.cuda.is_available()
+    assert "OpenBLAS" in trt.__config__.show() or "instruction sets" in trt.__config__.show()
+    assert str(trt.get_num_threads()) in trt.__config__.parallel_info()
+    with pytest.raises(AttributeError):
+        _ = trt.version.no_such_name
