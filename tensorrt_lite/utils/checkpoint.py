@@ -152,9 +152,21 @@ class _Checkpoint(Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
-        if trt.is_grad_enabled():
-            raise NotImplementedError("checkpoint: second derivatives (create_graph=True) through a checkpoint are not implemented (docs/gaps.md)")
         return None, None, *ctx.call.gradients(ctx.saved_tensors, gradients)
+
+
+class _Gate(Function):
+    """Passes an argument to a recomputation that is differentiated again; gradients go back through it once that one's own have been taken."""
+
+    @staticmethod
+    def forward(ctx: Any, state: dict[str, bool], tensor: Tensor) -> Tensor:
+        ctx.state = state
+        ctx.set_materialize_grads(False)
+        return tensor.detach()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> tuple[Any, ...]:
+        return None, gradient if ctx.state["open"] else None
 
 
 class _Call:
@@ -199,7 +211,14 @@ class _Call:
 
     def gradients(self, tensors: Sequence[Tensor], gradients: tuple[Any, ...]) -> tuple[Any, ...]:
         """The gradients of arguments and leaves, by running the function again. CheckpointError when it does something else."""
-        inputs = [t.detach().requires_grad_() if needed else t.detach() for t, needed in zip(tensors, self.needed, strict=True)]
+        if all(gradient is None for gradient in gradients):
+            return (None,) * (sum(self.needed) + len(self.leaves))
+        again = trt.is_grad_enabled()  # create_graph: the gradients are differentiated, too, so arguments keep their history
+        gate = {"open": False}
+        inputs = [
+            t.detach() if not needed else _Gate.apply(gate, t) if again else t.detach().requires_grad_()
+            for t, needed in zip(tensors, self.needed, strict=True)
+        ]
         args, kwargs = _fill(self.arguments, inputs)
         start = _sequence_number()
         with trt.enable_grad(), self.random.restored() if self.random else nullcontext(), self.again_context:
@@ -207,9 +226,9 @@ class _Call:
         self._compare(outputs, start)
         pairs = [(output, gradient) for output, gradient in zip(outputs, gradients, strict=True) if gradient is not None]
         targets = [t for t in inputs if t.requires_grad] + self.leaves
-        if not pairs:
-            return (None,) * len(targets)
-        return autograd.grad([o for o, _ in pairs], targets, [g for _, g in pairs], allow_unused=True)
+        result = autograd.grad([o for o, _ in pairs], targets, [g for _, g in pairs], create_graph=again, allow_unused=True)
+        gate["open"] = True
+        return result
 
     def _compare(self, outputs: list[Tensor], start: int) -> None:
         names = _Record(outputs, start).names
@@ -316,8 +335,8 @@ def checkpoint(
     use_reentrant=False alone: context_fn gives two context managers, for the run and for the recomputation; determinism_check ("default" or "none"): whether
     names of operations and outputs' shapes are compared, too; early_stop has no effect: recomputation runs to the end.
 
-    Raises in backward CheckpointError when the recomputation differs, NotImplementedError for second derivatives; ValueError for arguments
-    that do not go together, NotImplementedError for debug=True.
+    Raises in backward CheckpointError when the recomputation differs; ValueError for arguments that do not go together, NotImplementedError for
+    debug=True.
 
     >>> import tensorrt_lite as trt
     >>> from tensorrt_lite.utils.checkpoint import checkpoint

@@ -220,11 +220,33 @@ def test_without_gradients_the_function_runs_once():
     assert checkpoint(lambda: 5, use_reentrant=False) == 5
 
 
-def test_second_derivatives_are_refused():
-    x = trt.rand(3, requires_grad=True)
-    y = checkpoint(trt.exp, x, use_reentrant=False)
-    with pytest.raises(NotImplementedError, match="second derivatives"):
-        trt.autograd.grad(y.sum(), x, create_graph=True)
+@pytest.mark.parametrize("shared", [False, True])
+def test_second_derivatives(shared):
+    trt.manual_seed(0)
+    layers = [nn.Linear(4, 4, dtype=trt.float64) for _ in range(3)]
+    chain = [layers[0]] * 3 if shared else layers
+    x = trt.rand(2, 4, dtype=trt.float64, requires_grad=True)
+    weights = [x, *{id(p): p for layer in chain for p in layer.parameters()}.values()]
+
+    def second(through):
+        h = x * 1.5
+        for layer in chain:
+            h = through(lambda h, layer=layer: layer(h).tanh(), h)
+        first = trt.autograd.grad((h**3).sum(), weights, create_graph=True)
+        return [*first, *trt.autograd.grad(sum((g * g).sum() for g in first), weights)]
+
+    plain = second(lambda f, h: f(h))
+    for through in (lambda f, h: checkpoint(f, h, use_reentrant=False), lambda f, h: checkpoint(lambda h: checkpoint(f, h, use_reentrant=False), h, use_reentrant=False)):
+        for got, expected in zip(second(through), plain, strict=True):
+            trt.testing.assert_close(got, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_gradgradcheck():
+    x, w = (trt.rand(3, dtype=trt.float64, requires_grad=True) for _ in range(2))
+    function = lambda x, w: checkpoint(lambda x, scale: (x * w).sin() * scale.exp(), x * w, scale=w, use_reentrant=False) + (0 * w)  # noqa: E731
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert trt.autograd.gradgradcheck(function, (x, w))
 
 
 @pytest.mark.parametrize(
