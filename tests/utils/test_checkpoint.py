@@ -257,7 +257,7 @@ def test_gradgradcheck():
         {"use_reentrant": True, "context_fn": lambda: noop_context_fn()},
         {"use_reentrant": False, "determinism_check": "some"},
     ],
-    ids=str,
+    ids=["keyword", "debug", "context", "determinism"],
 )
 def test_arguments_are_refused_as_in_pytorch(options):
     torch = pytest.importorskip("torch")
