@@ -45,7 +45,7 @@ class OnDevice(Library):
         return super()._flat(source).to(self.device)
 
     def _from_torch(self, value: Any, storages: dict[Any, Any], seen: dict[int, Any]) -> Any:
-        if isinstance(value, torch.device) and value.type == "cpu":
+        if isinstance(value, torch.device) and value.type == "cpu" or isinstance(value, str) and value == "cpu":
             return self.module.device(self.device)
         return super()._from_torch(value, storages, seen)
 
