@@ -402,7 +402,8 @@ cdef object entry2(PointwiseInfo* info, object a, object b, const Scalar* params
                 return r
         x = operand(info, a, 1)
         y = operand(info, b, 2)
-        if x.wrapped_number and y.wrapped_number and not info.two_numbers:
+        # two numbers, not a number that a Node has saved
+        if x.wrapped_number and y.wrapped_number and not info.two_numbers and not isinstance(a, TensorBase) and not isinstance(b, TensorBase):
             x.wrapped_number = y.wrapped_number = 0
             bad_operand(info, a, 1)
     if inplace:

@@ -630,7 +630,8 @@ cdef object as_strided_backward(object grad, object geometry, object size, objec
     flat = flat.index_add(0, target, grad.reshape(-1))
     # elements that the input itself reads several times share their gradient
     source = positions.as_strided(in_size, in_stride, in_offset - low)
-    counts = grad.new_zeros((span,)).index_add(0, source.reshape(-1), grad.new_ones((1,)).expand(source.numel()))
+    real = grad.real if grad.is_complex() else grad
+    counts = real.new_zeros((span,)).index_add(0, source.reshape(-1), real.new_ones((1,)).expand(source.numel()))
     return (flat / counts.clamp(min=1)).index_select(0, source.reshape(-1)).reshape(in_size)
 
 
