@@ -5,19 +5,38 @@ detached alias (block, geometry, version), leaves hold their accumulator weakly.
 their edges to a worklist when they die, because a chain of a million Nodes must not recurse.
 """
 cimport cython
+from libc.stdlib cimport malloc, calloc, free
 from cpython.object cimport PyObject, PyTypeObject
+from cpython.list cimport PyList_GET_ITEM
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype_of, category, CAT_COMPLEX, C64
 from tensorrt_lite._C.core.tensor cimport (
-    TensorBase, tensor_type, K_AUTOGRAD, K_FORWARD_AD, alias_of, version_of, shape_of, same_sizes, shape_text, bump_version, data_of, shared_version, strides_of, place_of,
+    TensorBase, tensor_type, size_type, K_AUTOGRAD, K_FORWARD_AD, alias_of, ITEM_SIZE, check_geometry, version_of, shape_of, same_sizes, shape_text, bump_version, data_of, shared_version, strides_of, place_of,
     CREATED_DEFAULT, CREATED_NO_GRAD, CREATED_MULTI_OUTPUT, CREATED_INFERENCE, CREATED_IN_FUNCTION)
-from tensorrt_lite._C.core.dispatch cimport tls, attach
-from tensorrt_lite._C.core.device cimport make_device
+from tensorrt_lite._C.core.dispatch cimport tls, attach, trt_thread_state
+from tensorrt_lite._C.core.device cimport make_device, DEV_CUDA, DEV_META
 from tensorrt_lite._C.core.storage cimport installed_hooks
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, pointwise
 from tensorrt_lite._C.core.args cimport scalar_object
 
-cdef extern from "../core/thread_state.h":
-    object trt_new(PyTypeObject*, object)
+cdef extern from *:
+    """
+    /* Classes of Nodes have two constructors: the core's own, which fills in the tables right after, and Python's, which raises. */
+    static newfunc trt_node_new, trt_op_node_new;
+    static PyObject* trt_refuse_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+      PyErr_Format(PyExc_TypeError, "cannot create '%s' instances", type->tp_name);
+      return NULL;
+    }
+    static newfunc trt_take_new(PyTypeObject* type) {
+      newfunc own = type->tp_new;
+      type->tp_new = trt_refuse_new;
+      return own;
+    }
+    #define trt_make(own, type, args) (own)((type), (args), NULL)
+    """
+    ctypedef void* newfunc
+    newfunc trt_node_new, trt_op_node_new
+    newfunc trt_take_new(PyTypeObject*) noexcept
+    object trt_make(newfunc, PyTypeObject*, object)
 
 attach()
 
@@ -52,9 +71,14 @@ cdef bint grad_mode() noexcept:
 cdef class Node:
     """One step of a backward pass."""
 
+    def __init__(self):
+        raise TypeError(f"cannot create '{type(self).__name__}' instances")
+
     def __dealloc__(self):
         global _draining
         cdef bint outermost
+        if self.out_form == OUTPUT_LIST:
+            free_outputs(self)
         if (self.e0 is None or self.leaf_edges & 1) and (self.e1 is None or self.leaf_edges & 2) and self.e2 is None and self.more is None and self.e3 is None:
             return             # nothing that could start a long chain of deallocations: leaves have no edges
         # hand over the edges; whoever is outermost frees them one after another
@@ -191,21 +215,39 @@ cdef class Node:
         return _handle(self.pre_hooks, (-1, hook))
 
     def __call__(self, *grads):
-        g = grads[0] if self.n_inputs <= 1 else list(grads)
-        return self.apply(g)
+        """Run this Node alone: a gradient (or None) for each output of its forward call gives those of its inputs."""
+        cdef int expected = max(self.n_inputs, 1), i
+        cdef list given = []
+        if len(grads) != expected:
+            raise TypeError(f"expected {expected} arguments, got {len(grads)} instead")
+        for i in range(expected):
+            if grads[i] is not None and not isinstance(grads[i], TensorBase):
+                raise TypeError(f"argument {i} is not a Variable")
+            given.append(None if grads[i] is None else fit_gradient(self, i, self, i, private_gradient(<TensorBase>grads[i])))
+        grad = given[0] if self.n_inputs <= 1 else guard_gradients(self, given)
+        if self.kind == NODE_LEAF:
+            from tensorrt_lite._C.autograd.engine import accumulate_gradient
+            if grad is not None:
+                accumulate_gradient((<AccumulateGrad>self).variable, grad)
+            return ()
+        if grad is None and self.kind == NODE_PLAIN:
+            return None if self.n_edges <= 1 else (None,) * self.n_edges
+        out = self.apply(grad)
+        return tuple(out) if isinstance(out, list) else out
 
 
-class RemovableHandle:
+cdef class RemovableHandle:
     """Removes the hook it stands for; usable as a context manager."""
-
-    def __init__(self, hooks, entry):
-        self._hooks = hooks
-        self._entry = entry
+    cdef list hooks
+    cdef object entry
+    cdef object __weakref__
 
     def remove(self):
-        for i, e in enumerate(self._hooks):
-            if e is self._entry:
-                del self._hooks[i]
+        if self.hooks is None:
+            return
+        for i, e in enumerate(self.hooks):
+            if e is self.entry:
+                del self.hooks[i]
                 return
 
     def __enter__(self):
@@ -216,9 +258,11 @@ class RemovableHandle:
 
 
 cdef _handle(list hooks, entry):
-    entry = _Entry(entry)
-    hooks.append(entry)
-    return RemovableHandle(hooks, entry)
+    cdef RemovableHandle handle = RemovableHandle.__new__(RemovableHandle)
+    handle.hooks = hooks
+    handle.entry = _Entry(entry)
+    hooks.append(handle.entry)
+    return handle
 
 
 class _Entry:
@@ -324,7 +368,7 @@ cdef PointwiseNode new_pointwise_node(PointwiseInfo* info):
     cdef PointwiseNode n
     if info.node_type == NULL:
         info.node_type = node_class(info.node_name, PointwiseNode)
-    n = <PointwiseNode>trt_new(<PyTypeObject*>info.node_type, _no_arguments)
+    n = <PointwiseNode>trt_make(trt_node_new, <PyTypeObject*>info.node_type, _no_arguments)
     n.info = info
     n.n_inputs = 1
     n.n_edges = info.nin
@@ -338,7 +382,7 @@ cdef OpNode new_op_node(OpNodeInfo* info):
     cdef OpNode n
     if info.node_type == NULL:
         info.node_type = node_class(info.name, OpNode)
-    n = <OpNode>trt_new(<PyTypeObject*>info.node_type, _no_arguments)
+    n = <OpNode>trt_make(trt_op_node_new, <PyTypeObject*>info.node_type, _no_arguments)
     n.info = info
     n.n_inputs = 1
     n.seq = next_sequence()
@@ -424,26 +468,27 @@ cdef class PointwiseNode(Node):
     cdef object apply(self, object grad):
         cdef PyObject* slots[5]
         cdef const PointwiseInfo* info = self.info
-        cdef TensorBase g = <TensorBase>grad, r
-        cdef TensorBase result = self.s4
+        cdef TensorBase g = <TensorBase>grad
+        # held: another thread's pass may release this Node while a kernel runs
+        cdef TensorBase s1 = self.s1, s2 = self.s2, s3 = self.s3, result = self.s4
         cdef object r0 = None, r1 = None, r2 = None
         cdef int i
         cdef bint composed = grad_mode()
         if self.released:
             raise_released(self)
-        if self.s1 is not None:
-            check_version(self, self.s1, self.v1)
-        if self.s2 is not None:
-            check_version(self, self.s2, self.v2)
-        if self.s3 is not None:
-            check_version(self, self.s3, self.v3)
+        if s1 is not None:
+            check_version(self, s1, self.v1)
+        if s2 is not None:
+            check_version(self, s2, self.v2)
+        if s3 is not None:
+            check_version(self, s3, self.v3)
         if result is not None:
             check_version(self, result, self.v4)
             result = attach_output(self, result, 0)
         slots[0] = <PyObject*>g
-        slots[1] = <PyObject*>self.s1
-        slots[2] = <PyObject*>self.s2
-        slots[3] = <PyObject*>self.s3
+        slots[1] = <PyObject*>s1
+        slots[2] = <PyObject*>s2
+        slots[3] = <PyObject*>s3
         slots[4] = <PyObject*>result
         for i in range(info.nin):
             if (self.e0 if i == 0 else self.e1 if i == 1 else self.e2) is None:
@@ -628,7 +673,219 @@ cdef int set_history(TensorBase result, Node node, int output_nr) except -1:
     result.keys |= K_AUTOGRAD
     if result.version != NULL:
         result.grad_fn_version = result.version.value
+    return record_output(node, output_nr, result)
+
+
+cdef int record_output(Node node, int nr, TensorBase t) except -1:
+    """Write down what a gradient for output `nr` must look like: the shape, type and device of `t`."""
+    cdef int i
+    if node.n_inputs <= 1 and t.ndim <= OUTPUT_DIMS and node.out_form != OUTPUT_LIST:
+        for i in range(t.ndim):
+            if t.sizes[i] >> 32:
+                return record_in_list(node, nr, t)
+            node.out.inline_sizes[i] = <uint32_t>t.sizes[i]
+        node.out_form = t.ndim + 1
+        node.out_dtype = t.dtype
+        node.out_device = t.device_type
+        node.out_index = t.device_index
+        return 0
+    return record_in_list(node, nr, t)
+
+
+cdef int record_in_list(Node node, int nr, TensorBase t) except -1:
+    cdef OutputMeta* m
+    cdef int i, n = max(node.n_inputs, 1)
+    if node.out_form != OUTPUT_LIST:
+        m = <OutputMeta*>calloc(n, sizeof(OutputMeta))
+        if m == NULL:
+            raise MemoryError("autograd: no memory for the metadata of outputs")
+        for i in range(n):
+            m[i].ndim = -1
+        node.out.list = m
+        node.out_form = OUTPUT_LIST
+    m = &node.out.list[nr]
+    free(m.sizes)
+    m.ndim = -1
+    m.sizes = <int64_t*>malloc(max(t.ndim, 1) * sizeof(int64_t))
+    if m.sizes == NULL:
+        raise MemoryError("autograd: no memory for the metadata of outputs")
+    for i in range(t.ndim):
+        m.sizes[i] = t.sizes[i]
+    m.ndim = t.ndim
+    m.dtype = t.dtype
+    m.device_type = t.device_type
+    m.device_index = t.device_index
     return 0
+
+
+cdef void free_outputs(Node node) noexcept:
+    cdef int i
+    for i in range(max(node.n_inputs, 1)):
+        free(node.out.list[i].sizes)
+    free(node.out.list)
+    node.out_form = OUTPUT_UNKNOWN
+
+
+cdef tuple output_metadata(Node n, int nr):
+    """(shape, dtype code, place) of an output; None when it has no gradient. Of a leaf's accumulator: the leaf as it is now."""
+    cdef TensorBase leaf
+    cdef OutputMeta* m
+    cdef int i
+    if n.kind == NODE_LEAF:
+        leaf = (<AccumulateGrad>n).variable
+        return (shape_of(leaf), <int>leaf.dtype, place_of(leaf))
+    if n.out_form == OUTPUT_UNKNOWN or nr < 0 or nr >= max(n.n_inputs, 1):
+        return None
+    if n.out_form != OUTPUT_LIST:
+        return (size_of([n.out.inline_sizes[i] for i in range(n.out_form - 1)]), <int>n.out_dtype, place_number(n.out_device, n.out_index))
+    m = &n.out.list[nr]
+    if m.ndim < 0:
+        return None
+    return (size_of([m.sizes[i] for i in range(m.ndim)]), <int>m.dtype, place_number(m.device_type, m.device_index))
+
+
+cdef inline object size_of(list sizes):
+    return (<object>size_type)(sizes)
+
+
+cdef inline int place_number(int device_type, int device_index) noexcept:
+    """`place_of` a tensor with that device."""
+    return device_type if device_type != DEV_CUDA else DEV_CUDA | (device_index + 1) << 8
+
+
+cdef inline bint same_meta(TensorBase g, int ndim, const int64_t* sizes, int dtype, int device_type, int device_index) noexcept:
+    cdef int i
+    if g.ndim != ndim or g.dtype != dtype or place_of(g) != place_number(device_type, device_index):
+        return False
+    for i in range(ndim):
+        if g.sizes[i] != sizes[i]:
+            return False
+    return True
+
+
+cdef bint agrees_with_output(Node n, int nr, TensorBase g) noexcept:
+    """`gradient_agrees` for the rarer kinds: leaves, several outputs, many dimensions, devices with an index."""
+    cdef TensorBase leaf
+    cdef OutputMeta* m
+    cdef int64_t sizes[4]
+    cdef int i
+    if n.kind == NODE_LEAF:
+        leaf = (<AccumulateGrad>n).variable
+        return same_meta(g, leaf.ndim, leaf.sizes, leaf.dtype, leaf.device_type, leaf.device_index)
+    if n.out_form == OUTPUT_LIST:
+        if nr < 0 or nr >= max(n.n_inputs, 1):
+            return False
+        m = &n.out.list[nr]
+        return same_meta(g, m.ndim, m.sizes, m.dtype, m.device_type, m.device_index)
+    if n.out_form == OUTPUT_UNKNOWN:
+        return False
+    for i in range(n.out_form - 1):
+        sizes[i] = n.out.inline_sizes[i]
+    return same_meta(g, n.out_form - 1, sizes, n.out_dtype, n.out_device, n.out_index)
+
+
+cdef bint expandable(shape, got):
+    """Whether a tensor of `shape` broadcasts to `got`: then the gradient is summed."""
+    cdef int n = len(shape), m = len(got), i
+    if n > m:
+        return False
+    for i in range(n):
+        if shape[n - 1 - i] != 1 and shape[n - 1 - i] != got[m - 1 - i]:
+            return False
+    return True
+
+
+cdef TensorBase fit_gradient(Node source, int index, Node n, int nr, TensorBase g):
+    """Gradient `index` that `source` made, brought to the shape and type of the output `nr` of `n`. RuntimeError when it cannot be;
+    None where that output has no gradient."""
+    cdef tuple expected
+    if gradient_agrees(n, nr, g):
+        return g
+    expected = output_metadata(n, nr)
+    if expected is None:
+        return None
+    shape, code, place = expected
+    who = f"Function {source.name()} returned an invalid gradient at index {index} -"
+    g = private_gradient(g)
+    cdef trt_thread_state* state = tls()
+    cdef int modes = state.function_modes
+    state.function_modes = 0           # as everywhere in a backward pass: they see the calls of the program alone
+    try:
+        g = brought_to(who, shape, code, place, source.kind, g)
+    finally:
+        state.function_modes = modes
+    if not gradient_agrees(n, nr, g):
+        raise RuntimeError(f"{who} it cannot be brought to the metadata of the forward call")
+    return g
+
+
+cdef TensorBase brought_to(str who, object shape, int code, int place, int kind, TensorBase g):
+    if shape_of(g) != shape:
+        if not expandable(shape, shape_of(g)):
+            raise RuntimeError(f"{who} got {shape_text(g)} but expected shape compatible with {list(shape)}")
+        g = <TensorBase?>_ops.sum_to_size(g, shape)
+    if g.dtype != code:
+        if category[g.dtype] == CAT_COMPLEX and category[code] != CAT_COMPLEX:
+            if kind == NODE_FUNCTION:
+                raise RuntimeError(f"{who} got {dtype_of(g.dtype)!r} but expected {dtype_of(code)!r}")
+            g = <TensorBase?>_ops.real(g)
+        g = <TensorBase?>g.to(dtype_of(code))
+    if place_of(g) != place:
+        if g.ndim:
+            raise RuntimeError(f"{who} expected device {device_at(place)} but got {(<object>g).device}")
+        g = <TensorBase?>g.to(device_at(place))
+    return g
+
+
+cdef TensorBase private_gradient(TensorBase g):
+    """`g` as an object that no Python code knows, so that its geometry stays; a plain tensor with the same memory and history."""
+    cdef TensorBase r
+    if g.storage is None or g.storage.block == NULL and g.device_type != DEV_META:
+        raise RuntimeError("a gradient has no memory: the tensor was never initialised")
+    r = alias_of(g)
+    if g.requires_grad:
+        r.grad_fn_ = gradient_node(g)
+        r.output_nr = g.output_nr if grad_fn_of(g) is not None else 0
+        r.requires_grad = 1
+        r.keys |= K_AUTOGRAD
+    r.keys |= g.keys & K_FORWARD_AD
+    r.tangent = g.tangent
+    return r
+
+
+cdef TensorBase guarded(Node n, int nr, PyObject* p):
+    """p: a gradient that the executor holds once. Whoever else holds it could change its geometry."""
+    cdef TensorBase g = <TensorBase>p
+    if p.ob_refcnt > 2 or p.ob_type != tensor_type:
+        g = private_gradient(g)
+    if not gradient_agrees(n, nr, g):
+        expected = output_metadata(n, nr)
+        if expected is None:
+            return None
+        shape, code, place = expected
+        raise RuntimeError(
+            f"{n.name()}: the gradient of output {nr} must be a {dtype_of(code)!r} tensor of shape {list(shape)} on device {device_at(place)}, but code that "
+            f"ran in the backward pass has made it {dtype_of(g.dtype)!r} of shape {shape_text(g)} on {(<object>g).device}")
+    check_geometry(g.storage, g.ndim, g.sizes, g.strides, g.offset, ITEM_SIZE[g.dtype], "backward")
+    return g
+
+
+cdef object guard_gradients(Node n, object grad):
+    """The gradients that a Node runs with after Python code has run in the pass: they agree with the Node's outputs and stay as they are,
+    whatever a hook or another thread does with the tensors that it was given. None when there is none."""
+    cdef list given
+    cdef int i
+    cdef bint found = False
+    if grad is None:
+        return None
+    if n.n_inputs <= 1:
+        return guarded(n, 0, <PyObject*>grad)
+    given = <list>grad
+    for i in range(len(given)):
+        if given[i] is not None:
+            given[i] = guarded(n, i, PyList_GET_ITEM(given, i))
+            found = found or given[i] is not None
+    return given if found else None
 
 
 cdef Node gradient_node(TensorBase t):
@@ -766,6 +1023,7 @@ cdef Node regenerate(TensorBase t):
         take_notes(n)
     n.window = Window.of(t.base, t)
     n.set_edge(0, t.base)
+    record_output(n, 0, t)
     return n
 
 
@@ -920,3 +1178,11 @@ cdef int check_inplace(TensorBase t, str op) except -1:
     elif t.grad_fn_ is None:
         raise RuntimeError(f"a leaf Variable that requires grad is being used in an in-place operation. ({op})")
     return 0
+
+
+# Python makes no Nodes but those of custom Functions.
+trt_node_new = trt_take_new(<PyTypeObject*>PointwiseNode)
+trt_op_node_new = trt_take_new(<PyTypeObject*>OpNode)
+trt_take_new(<PyTypeObject*>AccumulateGrad)
+trt_take_new(<PyTypeObject*>AsStridedBackward0)
+trt_take_new(<PyTypeObject*>CopySlices)

@@ -11,6 +11,8 @@ cdef extern from "thread_state.h":
         int function_disabled
         int notes
         int in_backward
+        int python_ran
+        const int* cancelled
         const char* operator_name
     trt_thread_state* tls "trt_tls"() noexcept nogil
     int top_bit "trt_top_bit"(uint64_t) noexcept nogil

@@ -4,7 +4,7 @@ from tensorrt_lite._C.core.device import _custom_backend_name
 
 cdef extern from *:
     """
-    static __thread trt_thread_state trt_state __attribute__((tls_model("initial-exec"))) = {0, 0, 1, 0, 0, 0, 0, 0};
+    static __thread trt_thread_state trt_state __attribute__((tls_model("initial-exec"))) = {0, 0, 1};
     static trt_thread_state* trt_state_address(void) { return &trt_state; }
     """
     trt_thread_state* state_address "trt_state_address"() noexcept
@@ -63,6 +63,7 @@ cdef object boxed_call(const char* name, int key, tuple arguments):
     cdef str n = name.decode()
     cdef const char* before
     f = _python_kernels.get((n, key))
+    tls().python_ran = 1
     if f is not None:
         before = tls().operator_name
         tls().operator_name = name
@@ -118,7 +119,7 @@ def _set_inference_mode(bint mode):
 def _set_anomaly(int flags):
     """0: off, 1: Nodes remember where they were made, 3: and their gradients are searched for NaN. Returns the flags before."""
     cdef int before = tls().notes & 3
-    tls().notes = tls().notes & ~3 | flags
+    tls().notes = tls().notes & ~3 | flags & 3
     return before
 
 

@@ -6,6 +6,7 @@ classes; anything else (a subclass, a number on the left) takes the general slot
 Python put the general slot back by itself.
 """
 from cpython.object cimport PyObject, PyTypeObject
+from tensorrt_lite._C.core.tensor cimport TensorBase
 
 cdef extern from *:
     """
@@ -96,5 +97,8 @@ cdef extern from *:
 
 def install(tensor, parameter):
     """Give both classes, whose symbols are the same functions, direct slots."""
+    for given in (tensor, parameter):
+        if not isinstance(given, type) or not issubclass(given, TensorBase):
+            raise TypeError(f"install(): expected a subclass of TensorBase, got {given!r}")
     trt_install_symbols(<PyTypeObject*>tensor, 0)
     trt_install_symbols(<PyTypeObject*>parameter, 1)

@@ -141,6 +141,9 @@ _give_dict()
 def _register_types(tensor, parameter, size):
     """The Python classes that results are made of; called once by the package."""
     global tensor_type, parameter_type, size_type
+    for given, base in ((tensor, TensorBase), (parameter, TensorBase), (size, tuple)):
+        if given is not None and not (isinstance(given, type) and issubclass(given, base)):
+            raise TypeError(f"_register_types(): expected a subclass of {base.__name__}, got {given!r}")
     if tensor is not None:
         tensor_type = <PyTypeObject*>tensor
         trt_deallocate_directly(tensor_type, <PyTypeObject*>TensorBase)

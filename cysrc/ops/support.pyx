@@ -96,8 +96,6 @@ cdef int set_list_history(object result, OpNode node, bint views) except -1:
         if views:
             t.creation_meta = CREATED_MULTI_OUTPUT
         i += 1
-    if node.n_inputs == 1:
-        node.n_inputs = 1
     return 0
 
 

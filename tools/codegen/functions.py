@@ -8,6 +8,7 @@ takes two more arguments, `out` and the write mode.
 from __future__ import annotations
 
 import ast
+import re
 import zlib
 
 from .expression import names
@@ -268,8 +269,11 @@ def emit_autograd(op: Operator, text: list[str]) -> None:
     # --- backward function
     text.append(f"cdef object backward_{name}(OpNode node, object grad_):")
     if len(op.returns) > 1 or op.returns == ["Tensor[]"]:
-        text.append("    cdef object grads = grad_")
-        text.append("    cdef object grad = grad_[0]")
+        # a list of one comes as it is
+        text.append("    cdef object grads = grad_ if isinstance(grad_, list) else [grad_]")
+        text.append("    cdef object grad = grads[0]")
+        if op.returns != ["Tensor[]"] and not any(re.search(r"\bgrads\b", str(op.backward[a.name])) for a in differentiable):
+            text.append("    if grad is None:\n        return None")
     else:
         text.append("    cdef object grad = grad_")
     for i, t in enumerate(plan.tensors + plan.results):
