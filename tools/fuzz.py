@@ -1,9 +1,11 @@
 """Calls every operator with random arguments, good and bad: no call may crash or hang the process, and every refusal is
 an exception of a kind that PyTorch raises.
 
-    python -m tools.fuzz [--seconds 60] [--batch 4000] [--only REGEX] [--seed 0] [--jobs 1]
+    python -m tools.fuzz [--mode calls] [--seconds 60] [--batch 4000] [--only REGEX] [--seed 0] [--jobs 1]
     python -m tools.fuzz --replay SEED:NUMBER        # one program again, in this process, its calls printed first
     python -m tools.sanitize python -m tools.fuzz    # the same under the address and undefined-behaviour sanitizers
+
+The mode `calls` is described here, `gradients` in tools/fuzz_gradients.py.
 
 A program is one to four calls over shared tensors (tools/fuzz_arguments.py); what comes back is read, printed and
 differentiated. A batch of programs runs in a child process, which notes the number of each before it starts; a child that
@@ -32,6 +34,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Callable, Iterator
 
+from tools import fuzz_gradients
 from tools.fuzz_arguments import TENSOR_NAMES, Arguments, quiet
 
 ALLOWED = (TypeError, ValueError, RuntimeError, IndexError, NotImplementedError, OverflowError, MemoryError, AttributeError, BufferError, AssertionError)
@@ -49,6 +52,7 @@ LEFT_OUT = re.compile(
 )
 Table = list[tuple[str, Callable]]
 Call = tuple[str, Callable, list, dict]
+Program = Callable[..., "str | None"]
 current: Arguments | None = None  # of the program that runs
 
 
@@ -194,6 +198,10 @@ def run_program(trt: Any, table: Table, seed: int, number: int, show: Callable[[
                 return f"{name}: {type(error).__name__}: {error}"
 
 
+# What a program of each mode is: (the package, targets, seed, number, where to show its calls) -> what is wrong, or None.
+MODES: dict[str, Program] = {"calls": run_program, "gradients": fuzz_gradients.run_program}
+
+
 def limit_memory() -> None:
     """The sanitizer's own mappings are terabytes; it bounds requests itself (tools/sanitize.py)."""
     if not os.environ.get("TENSORRT_LITE_SANITIZED"):
@@ -211,7 +219,7 @@ def prepare(only: str) -> tuple[Any, Table]:
     return trt, selected(only)
 
 
-def child(seed: int, first: int, count: int, only: str, notes: Path) -> None:
+def child(seed: int, first: int, count: int, only: str, notes: Path, mode: str) -> None:
     """Run the programs `first` to `first + count - 1`, writing each number down before it starts."""
     trt, table = prepare(only)
     sys.setrecursionlimit(400)
@@ -221,7 +229,7 @@ def child(seed: int, first: int, count: int, only: str, notes: Path) -> None:
             faulthandler.dump_traceback_later(CALL_SECONDS, exit=True)
             if str(number) == os.environ.get("TENSORRT_LITE_FUZZ_DIE_AT"):  # for the test of this tool
                 os.abort()
-            error = run_program(trt, table, seed, number)
+            error = MODES[mode](trt, table, seed, number)
             if error is not None:
                 print(f"FAILURE {number} {error}".replace("\n", " ")[:300], flush=True)
     faulthandler.cancel_dump_traceback_later()
@@ -240,10 +248,10 @@ def describe(value: Any) -> str:
         return type(value).__name__
 
 
-def replay(seed: int, number: int, only: str) -> None:
+def replay(seed: int, number: int, only: str, mode: str = "calls") -> None:
     """Make the calls of a program in this process, each printed first."""
     trt, table = prepare(only)
-    error = run_program(trt, table, seed, number, lambda text: print(text, flush=True))
+    error = MODES[mode](trt, table, seed, number, lambda text: print(text, flush=True))
     if error is not None:
         print(f"FAILURE {error}")
 
@@ -260,7 +268,7 @@ def calls_of(seed: int, programs: int) -> int:
     return sum(random.Random(f"{seed}:{number}").choice(LENGTHS) for number in range(programs))
 
 
-def run_batch(seed: int, first: int, count: int, only: str) -> list[str]:
+def run_batch(seed: int, first: int, count: int, only: str, mode: str = "calls") -> list[str]:
     """Run the calls in children; a line for each failure. A child that dies is followed by one that takes up behind its call."""
     failures: list[str] = []
     end = first + count
@@ -268,7 +276,7 @@ def run_batch(seed: int, first: int, count: int, only: str) -> list[str]:
         notes = Path(folder) / "call"
         while first < end:
             notes.write_text("")
-            command = [sys.executable, "-m", "tools.fuzz", "--child", f"{seed}:{first}:{end - first}", "--only", only, "--notes", str(notes)]
+            command = [sys.executable, "-m", "tools.fuzz", "--child", f"{seed}:{first}:{end - first}", "--only", only, "--notes", str(notes), "--mode", mode]
             try:
                 done = subprocess.run(command, capture_output=True, text=True, timeout=CALL_SECONDS * 20, errors="replace")
                 status, output, errors = done.returncode, done.stdout, done.stderr
@@ -295,12 +303,12 @@ def report_of(errors: str) -> str:
     return "\n".join(lines[start : start + 25])[:3000]
 
 
-def fuzz(seconds: float, batch: int, only: str, seed: int, jobs: int = 1) -> tuple[int, list[str]]:
+def fuzz(seconds: float, batch: int, only: str, seed: int, jobs: int = 1, mode: str = "calls") -> tuple[int, list[str]]:
     """Batches until the time is up: how many programs were run, and the failures."""
     start, batches, failures = time.monotonic(), 0, []
     with ThreadPoolExecutor(jobs) as workers:
         while True:
-            for found in workers.map(lambda k: run_batch(seed, k * batch, batch, only), range(batches, batches + jobs)):
+            for found in workers.map(lambda k: run_batch(seed, k * batch, batch, only, mode), range(batches, batches + jobs)):
                 failures += found
                 for line in found:
                     print(line, file=sys.stderr, flush=True)
@@ -311,6 +319,7 @@ def fuzz(seconds: float, batch: int, only: str, seed: int, jobs: int = 1) -> tup
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument("--mode", choices=MODES, default="calls", help="what a program is")
     parser.add_argument("--seconds", type=float, default=60, help="no batch begins later")
     parser.add_argument("--batch", type=int, default=4000, help="programs of one child process")
     parser.add_argument("--jobs", type=int, default=1, help="child processes at a time")
@@ -321,14 +330,14 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--notes", type=Path, default=None, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     if options.replay is not None:
-        replay(*map(int, options.replay.split(":")), options.only)
+        replay(*map(int, options.replay.split(":")), options.only, options.mode)
         return 0
     if options.child is not None:
-        child(*map(int, options.child.split(":")), options.only, options.notes)
+        child(*map(int, options.child.split(":")), options.only, options.notes, options.mode)
         return 0
-    programs, failures = fuzz(options.seconds, options.batch, options.only, options.seed, options.jobs)
+    programs, failures = fuzz(options.seconds, options.batch, options.only, options.seed, options.jobs, options.mode)
     for failure in failures:
-        print(f"python -m tools.fuzz --replay {failure.splitlines()[0].split(' ')[0]}" + (f" --only '{options.only}'" if options.only else ""))
+        print(f"python -m tools.fuzz --replay {failure.splitlines()[0].split(' ')[0]}" + (f" --only '{options.only}'" if options.only else "") + f" --mode {options.mode}" * (options.mode != "calls"))
     print(f"{programs} programs, {calls_of(options.seed, programs)} calls, {len(failures)} failures")
     return 1 if failures else 0
 

@@ -65,6 +65,9 @@ cdef extern from "nested_thread.h" nogil:
     bint trt_nested_wait(trt_nested*, int milliseconds)
     void trt_nested_join(trt_nested*, pthread_t)
 
+cdef enum:
+    LONG = 4096                    # elements of a gradient beyond which a Node may take long enough for a look at pending signals
+
 cdef uint64_t _runs = 0            # numbers given out
 cdef int _active = 0               # runs in progress, in all threads
 cdef PyThread_type_lock _accumulate_lock = PyThread_allocate_lock()
@@ -409,6 +412,17 @@ cdef int mark_paths(GraphTask run, list targets, bint execute_targets) except -1
     return 0
 
 
+cdef inline void python_begins(trt_thread_state* state) noexcept:
+    """Before code of the program runs in a pass. Between such calls __torch_function__ is disabled: it sees the calls of the program, not
+    those of which Nodes consist. After an error run_here restores it."""
+    state.python_ran = 1
+    state.function_disabled -= 1
+
+
+cdef inline void python_ends(trt_thread_state* state) noexcept:
+    state.function_disabled += 1
+
+
 cdef object call_pre_hooks(Node n, object grad):
     """Run the hooks on the gradients of a Node's outputs: first the users', then those that keep `grad` of results."""
     cdef list grads = [grad] if n.n_inputs <= 1 else list(grad) if grad is not None else [None] * n.n_inputs
@@ -417,15 +431,14 @@ cdef object call_pre_hooks(Node n, object grad):
         if type(entry) is _Keep:
             keeps = True
             continue
-        tls().python_ran = 1
         nr, hook = entry.value
         if nr < 0:
-            r = hook(tuple(grads))
+            r = call_hook(hook, (tuple(grads),))
             if r is not None:
                 check_hook_results(hook, tuple(grads), r)
                 grads = list(r)
         elif grads[nr] is not None:
-            r = hook(grads[nr])
+            r = call_hook(hook, (grads[nr],))
             if r is not None:
                 check_hook_result(hook, grads[nr], r)
                 grads[nr] = r
@@ -437,6 +450,14 @@ cdef object call_pre_hooks(Node n, object grad):
                 if grads[nr] is not None:
                     hook(grads[nr])
     return grads[0] if n.n_inputs <= 1 else grads
+
+
+cdef object call_hook(object hook, tuple arguments):
+    cdef trt_thread_state* state = tls()
+    python_begins(state)
+    r = hook(*arguments)
+    python_ends(state)
+    return r
 
 
 cdef str name_of_hook(object hook):
@@ -476,9 +497,8 @@ cdef int check_hook_results(object hook, tuple given, object r) except -1:
 cdef object call_post_hooks(Node n, object out, object grad):
     cdef tuple outs = (None,) * n.n_edges if out is None else tuple(out) if isinstance(out, (tuple, list)) else (out,)
     cdef tuple ins = (None,) * n.n_inputs if grad is None else (grad,) if n.n_inputs <= 1 else tuple(grad)
-    tls().python_ran = 1
     for entry in list(n.post_hooks):
-        r = entry.value(outs, ins)
+        r = call_hook(entry.value, (outs, ins))
         if r is not None:
             check_hook_results(entry.value, outs, r)
             outs = <tuple>r
@@ -486,9 +506,8 @@ cdef object call_post_hooks(Node n, object out, object grad):
 
 
 cdef object leaf_hooks(TensorBase leaf, object g):
-    tls().python_ran = 1
     for entry in list(leaf.hooks):
-        r = entry.value(g)
+        r = call_hook(entry.value, (g,))
         if r is not None:
             check_hook_result(entry.value, g, r)
             g = r
@@ -610,9 +629,11 @@ cdef int run_post_accumulate(TensorBase leaf) except -1:
     cdef object entries = leaf.post_accumulate
     if entries is None:
         return 0
-    tls().python_ran = 1
     for entry in list(entries):
-        entry.value(leaf)
+        r = call_hook(entry.value, (leaf,))
+        if r is not None:
+            check_hook_result(entry.value, leaf, r)
+            raise RuntimeError("Tensor post accumulate grad hooks should return None.")
     return 0
 
 
@@ -655,19 +676,24 @@ cdef object apply_traced(Node n, object grad, int anomaly):
     return out
 
 
+cdef int answer_signals(trt_thread_state* state) except -1:
+    """Ctrl-C ends the pass here; in a thread that goes on for another when that one says so."""
+    PyErr_CheckSignals()
+    if state.cancelled != NULL and state.cancelled[0]:
+        raise KeyboardInterrupt
+    return 0
+
+
 cdef int execute(GraphTask run, bint keep_graph, bint create_graph, list captured) except -1:
     """Run tasks until the heap is empty."""
     cdef trt_thread_state* state = tls()
-    cdef int task, k, c, anomaly, modes = state.function_modes
+    cdef int task, k, c, anomaly, steps = 0
     cdef Node n
     cdef PyObject* m
     cdef PyObject* p
     cdef object grad, out
     cdef bint in_place = not create_graph
     while run.heap_count:
-        PyErr_CheckSignals()
-        if state.cancelled != NULL and is_cancelled():
-            raise KeyboardInterrupt
         task = run.pop()
         n = <Node>run.tasks[task].node
         if run.streams != NULL:
@@ -677,6 +703,9 @@ cdef int execute(GraphTask run, bint keep_graph, bint create_graph, list capture
             continue
         p = run.tasks[task].buffer
         run.tasks[task].buffer = NULL
+        steps += 1
+        if not steps & 15 or p != NULL and (n.n_inputs > 1 or (<TensorBase>p).numel > LONG):
+            answer_signals(state)  # that is a tenth of a small Node's time
         if p != NULL:
             grad = <object>p
             Py_DECREF(grad)
@@ -696,16 +725,13 @@ cdef int execute(GraphTask run, bint keep_graph, bint create_graph, list capture
             continue
         anomaly = state.notes & (NOTE_TRACEBACK | NOTE_CHECK_NAN)
         if n.kind == NODE_FUNCTION:
+            python_begins(state)
             out = n.apply(grad) if not anomaly else apply_traced(n, grad, anomaly)
+            python_ends(state)
         elif grad is None:
             out = None             # nothing arrived on any path; the Nodes behind still count this one
         else:
-            # __torch_function__ sees the calls of the program, not those of the Nodes; after an error run_backward restores both
-            state.function_modes = 0
-            state.function_disabled += 1
             out = n.apply(grad) if not anomaly else apply_traced(n, grad, anomaly)
-            state.function_disabled -= 1
-            state.function_modes = modes
         if grad is not None or n.kind == NODE_FUNCTION:
             if n.post_hooks is not None:
                 out = call_post_hooks(n, out, grad)
@@ -782,11 +808,12 @@ cdef object run_in_thread(tuple arguments):
     from contextvars import copy_context
     from functools import partial
     from sys import modules
+    cdef trt_thread_state* state = tls()
     cdef NestedPass nested = NestedPass()
     cdef pthread_t handle
     cdef bint done = False
     nested.arguments = arguments
-    nested.state = tls()[0]
+    nested.state = state[0]
     functions = modules.get("tensorrt_lite._C.autograd.function")
     if functions is not None:
         nested.hooks = functions._saved_hooks_for_thread()
@@ -807,7 +834,7 @@ cdef object run_in_thread(tuple arguments):
             PyErr_CheckSignals()
         except BaseException as error:
             interrupt = error
-        nested.thread.cancelled = interrupt is not None or is_cancelled()
+        nested.thread.cancelled = interrupt is not None or state.cancelled != NULL and state.cancelled[0]
     with nogil:
         trt_nested_join(&nested.thread, handle)
     if interrupt is not None:
@@ -815,10 +842,6 @@ cdef object run_in_thread(tuple arguments):
     if nested.error is not None:
         raise nested.error
     return nested.result
-
-
-cdef inline bint is_cancelled() noexcept:
-    return tls().cancelled != NULL and tls().cancelled[0]
 
 
 cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph, inputs, bint allow_unused, bint accumulate):
@@ -831,7 +854,7 @@ cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph,
     cdef list captured = None, targets
     cdef trt_thread_state* state = tls()
     cdef bint before = state.grad_mode
-    cdef int python_ran = state.python_ran, modes = state.function_modes, disabled = state.function_disabled
+    cdef int python_ran = state.python_ran, disabled = state.function_disabled
     cdef int collecting
     cdef list first = [gradient_node(<TensorBase?>t) for t in roots]
     if inputs is not None:
@@ -872,6 +895,7 @@ cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph,
     state.grad_mode = create_graph
     state.in_backward += 1
     state.python_ran = 0
+    state.function_disabled += 1
     _active += 1
     try:
         for i in range(len(first)):
@@ -902,7 +926,6 @@ cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph,
         state.in_backward -= 1
         state.grad_mode = before
         state.python_ran = python_ran
-        state.function_modes = modes
         state.function_disabled = disabled
     if captured is None:
         return None

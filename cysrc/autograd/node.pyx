@@ -12,7 +12,7 @@ from tensorrt_lite._C.core.dtype cimport Scalar, dtype_of, category, CAT_COMPLEX
 from tensorrt_lite._C.core.tensor cimport (
     TensorBase, tensor_type, size_type, K_AUTOGRAD, K_FORWARD_AD, alias_of, ITEM_SIZE, check_geometry, version_of, shape_of, same_sizes, shape_text, bump_version, data_of, shared_version, strides_of, place_of,
     CREATED_DEFAULT, CREATED_NO_GRAD, CREATED_MULTI_OUTPUT, CREATED_INFERENCE, CREATED_IN_FUNCTION)
-from tensorrt_lite._C.core.dispatch cimport tls, attach, trt_thread_state
+from tensorrt_lite._C.core.dispatch cimport tls, attach
 from tensorrt_lite._C.core.device cimport make_device, DEV_CUDA, DEV_META
 from tensorrt_lite._C.core.storage cimport installed_hooks
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, pointwise
@@ -467,42 +467,11 @@ cdef class PointwiseNode(Node):
 
     cdef object apply(self, object grad):
         cdef PyObject* slots[5]
-        cdef const PointwiseInfo* info = self.info
-        cdef TensorBase g = <TensorBase>grad
-        # held: another thread's pass may release this Node while a kernel runs
-        cdef TensorBase s1 = self.s1, s2 = self.s2, s3 = self.s3, result = self.s4
-        cdef object r0 = None, r1 = None, r2 = None
-        cdef int i
-        cdef bint composed = grad_mode()
-        if self.released:
-            raise_released(self)
-        if s1 is not None:
-            check_version(self, s1, self.v1)
-        if s2 is not None:
-            check_version(self, s2, self.v2)
-        if s3 is not None:
-            check_version(self, s3, self.v3)
-        if result is not None:
-            check_version(self, result, self.v4)
-            result = attach_output(self, result, 0)
-        slots[0] = <PyObject*>g
-        slots[1] = <PyObject*>s1
-        slots[2] = <PyObject*>s2
-        slots[3] = <PyObject*>s3
-        slots[4] = <PyObject*>result
-        for i in range(info.nin):
-            if (self.e0 if i == 0 else self.e1 if i == 1 else self.e2) is None:
-                continue
-            value = input_derivative(info, i, slots, self.params, composed)
-            if i == 0:
-                r0 = value if self.m1 is None else reduce_gradient(<TensorBase?>value, self.m1)
-            elif i == 1:
-                r1 = value if self.m2 is None else reduce_gradient(<TensorBase?>value, self.m2)
-            else:
-                r2 = value if self.m3 is None else reduce_gradient(<TensorBase?>value, self.m3)
-        if info.nin == 1:
-            return r0
-        return (r0, r1) if info.nin == 2 else (r0, r1, r2)
+        if self.info.save_mask:
+            return apply_saved(self, <TensorBase>grad)
+        slots[0] = <PyObject*>grad
+        slots[1] = slots[2] = slots[3] = slots[4] = <PyObject*>None
+        return input_gradients(self, slots)
 
     def __getattr__(self, str name):
         cdef TensorBase t = None
@@ -517,6 +486,50 @@ cdef class PointwiseNode(Node):
         if self.released:
             raise_released(self)
         return known[key][1]
+
+
+cdef object apply_saved(PointwiseNode n, TensorBase g):
+    # held here: another thread's pass may release the Node while a kernel of this one runs
+    cdef TensorBase s1 = n.s1, s2 = n.s2, s3 = n.s3, result = n.s4
+    cdef PyObject* slots[5]
+    if n.released:
+        raise_released(n)
+    if s1 is not None:
+        check_version(n, s1, n.v1)
+    if s2 is not None:
+        check_version(n, s2, n.v2)
+    if s3 is not None:
+        check_version(n, s3, n.v3)
+    if result is not None:
+        check_version(n, result, n.v4)
+        result = attach_output(n, result, 0)
+    slots[0] = <PyObject*>g
+    slots[1] = <PyObject*>s1
+    slots[2] = <PyObject*>s2
+    slots[3] = <PyObject*>s3
+    slots[4] = <PyObject*>result
+    return input_gradients(n, slots)
+
+
+cdef inline object input_gradients(PointwiseNode n, PyObject** slots):
+    """The gradients of a pointwise operator's inputs. slots: of the result, three inputs, the result."""
+    cdef const PointwiseInfo* info = n.info
+    cdef object r0 = None, r1 = None, r2 = None
+    cdef int i
+    cdef bint composed = grad_mode()
+    for i in range(info.nin):
+        if (n.e0 if i == 0 else n.e1 if i == 1 else n.e2) is None:
+            continue
+        value = input_derivative(info, i, slots, n.params, composed)
+        if i == 0:
+            r0 = value if n.m1 is None else reduce_gradient(<TensorBase?>value, n.m1)
+        elif i == 1:
+            r1 = value if n.m2 is None else reduce_gradient(<TensorBase?>value, n.m2)
+        else:
+            r2 = value if n.m3 is None else reduce_gradient(<TensorBase?>value, n.m3)
+    if info.nin == 1:
+        return r0
+    return (r0, r1) if info.nin == 2 else (r0, r1, r2)
 
 
 cdef inline bint has_loop(const PointwiseInfo* fused, int n, PyObject** inputs):
@@ -807,26 +820,13 @@ cdef TensorBase fit_gradient(Node source, int index, Node n, int nr, TensorBase 
     shape, code, place = expected
     who = f"Function {source.name()} returned an invalid gradient at index {index} -"
     g = private_gradient(g)
-    cdef trt_thread_state* state = tls()
-    cdef int modes = state.function_modes
-    state.function_modes = 0           # as everywhere in a backward pass: they see the calls of the program alone
-    try:
-        g = brought_to(who, shape, code, place, source.kind, g)
-    finally:
-        state.function_modes = modes
-    if not gradient_agrees(n, nr, g):
-        raise RuntimeError(f"{who} it cannot be brought to the metadata of the forward call")
-    return g
-
-
-cdef TensorBase brought_to(str who, object shape, int code, int place, int kind, TensorBase g):
     if shape_of(g) != shape:
         if not expandable(shape, shape_of(g)):
             raise RuntimeError(f"{who} got {shape_text(g)} but expected shape compatible with {list(shape)}")
         g = <TensorBase?>_ops.sum_to_size(g, shape)
     if g.dtype != code:
         if category[g.dtype] == CAT_COMPLEX and category[code] != CAT_COMPLEX:
-            if kind == NODE_FUNCTION:
+            if source.kind == NODE_FUNCTION:
                 raise RuntimeError(f"{who} got {dtype_of(g.dtype)!r} but expected {dtype_of(code)!r}")
             g = <TensorBase?>_ops.real(g)
         g = <TensorBase?>g.to(dtype_of(code))
@@ -834,6 +834,8 @@ cdef TensorBase brought_to(str who, object shape, int code, int place, int kind,
         if g.ndim:
             raise RuntimeError(f"{who} expected device {device_at(place)} but got {(<object>g).device}")
         g = <TensorBase?>g.to(device_at(place))
+    if not gradient_agrees(n, nr, g):
+        raise RuntimeError(f"{who} it cannot be brought to the metadata of the forward call")
     return g
 
 

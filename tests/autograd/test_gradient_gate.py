@@ -192,6 +192,14 @@ def test_gradients_of_functions_are_fitted_as_pytorch_does() -> None:
         Returns.make = staticmethod(lambda g: g)
 
 
+def test_hooks_behind_an_accumulation_return_nothing() -> None:
+    for value, error, text in ((3, TypeError, "expected Variable, but hook returned 'int'"), (trt.ones(3), RuntimeError, "should return None")):
+        x = leaf(3)
+        x.register_post_accumulate_grad_hook(lambda p, value=value: value)
+        with pytest.raises(error, match=text):
+            x.sum().backward()
+
+
 def test_what_hooks_may_return() -> None:
     def run(hook, kind: str) -> None:
         x = leaf(4)
