@@ -20,6 +20,12 @@ def test_random_calls_end_in_a_result_or_in_an_exception_of_the_usual_kinds(seed
     assert not failures, "\n".join(failures)
 
 
+def test_hostile_gradients_end_in_a_result_or_in_an_exception():
+    programs, failures = fuzz.fuzz(seconds=5, batch=1000, only="", seed=11, mode="gradients")
+    assert programs >= 1000
+    assert not failures, "\n".join(failures)
+
+
 def test_a_program_is_drawn_from_its_seed_and_number_alone():
     table = fuzz.targets()
     for number in range(30):

@@ -151,6 +151,7 @@ class Builder:
         link(base / "operators.pxd", self.generated / "operators.pxd")
         link(self.include / "kernels", ROOT / "cysrc" / "ops")
         link(self.include / "cuda", ROOT / "cysrc" / "cuda")
+        link(self.include / "autograd", ROOT / "cysrc" / "autograd")
 
     def c_path(self, name: str) -> Path:
         return self.build / "c" / ("_cyutility.c" if name.endswith("._cyutility") else name.replace(".", "_") + ".c")
@@ -198,7 +199,7 @@ class Builder:
         included = ROOT / "cysrc" / "ops" / source.name
         text = source.read_text()
         parts = [text, included.read_bytes() if included.exists() else b"", self.operators_pxd if "_C.operators cimport" in text else self.cuda_pxd if source.parent.name == "cuda" else self.pxd]
-        folder = "cuda" if source.parent.name == "cuda" else "ops"
+        folder = source.parent.name if source.parent.name in ("autograd", "cuda") else "ops"
         parts += [p.read_bytes() for p in sorted((ROOT / "cysrc" / folder).glob(f"{source.stem}_*.pxi"))]
         # boundscheck concerns Python's lists and tuples alone (kernels work on pointers): an index of what a caller passed must
         # raise, in every build.
@@ -206,7 +207,7 @@ class Builder:
                       "-X", "boundscheck=True", "-X", "cdivision=True", "-X", "initializedcheck=False", "-X", "emit_code_comments=False"]  # fmt: skip
         path = self.build / "pyx" / (name.replace(".", "_") + ".pyx")
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = re.sub(r'^include "', 'include "cuda/' if folder == "cuda" else 'include "kernels/', text, flags=re.M)
+        text = re.sub(r'^include "', f'include "{"kernels" if folder == "ops" else folder}/', text, flags=re.M)
         if not path.exists() or path.read_text() != text:
             path.write_text(text)
         self.cython("cython " + name, [*directives, "--module-name", name, "-I", str(self.include), f"--shared={PACKAGE}._cyutility", str(path), "-o", str(out)], out, digest(*parts, " ".join(directives)))

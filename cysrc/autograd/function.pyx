@@ -220,12 +220,16 @@ cdef object finish_output(FunctionNode ctx, object y, int i, tuple inputs, bint 
             t.grad_fn_ = None
             t.requires_grad = 0
             t.keys &= ~<uint64_t>K_AUTOGRAD
-        record_output(ctx, i, t)
         return t
     if is_input and modified:
         if t.requires_grad and t.grad_fn_ is None:
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
         rebase_history(t, ctx)
+        if i and t.base is None:
+            t.output_nr = i
+            if t.retains_grad:
+                entry = ctx.pre_hooks[len(ctx.pre_hooks) - 1]      # that keeps its gradient, of output 0 so far
+                entry.value = (i, entry.value[1])
     elif is_input:
         t = view_as_self(t)
         set_history(t, ctx, i)
@@ -236,7 +240,6 @@ cdef object finish_output(FunctionNode ctx, object y, int i, tuple inputs, bint 
         if t.base is not None:
             t.creation_meta = CREATED_IN_FUNCTION
         set_history(t, ctx, i)
-    record_output(ctx, i, t)
     return t
 
 
@@ -294,6 +297,8 @@ def apply(cls, *args, **kwargs):
         needs = [False] * n
     cdef list positions = [], outputs, tangents = None
     cdef uint64_t excluded = tls().excluded
+    if ctx.seq:
+        raise RuntimeError(f"{ctx.name()}: a ctx belongs to one call")
     for i in range(n):
         x = args[i]
         if isinstance(x, TensorBase):
@@ -343,6 +348,9 @@ def apply(cls, *args, **kwargs):
                 raise RuntimeError(
                     "If your Function modifies views inplace with mark_dirty, it must return a single Tensor, got {} outputs".format(len(outputs)))
     cdef list finished = [finish_output(ctx, outputs[i], i, args, record) for i in range(len(outputs))]
+    for i in range(len(outputs)):
+        if isinstance(finished[i], TensorBase):
+            record_output(ctx, i, <TensorBase>finished[i])
     if record:
         if ctx.to_save is not None:
             save_all(ctx, ctx.to_save, outputs, finished)

@@ -349,6 +349,27 @@ def test_several_outputs_and_all_kinds_of_arguments() -> None:
         Several.apply(3, x, "name")[0].grad_fn(trt.ones(5), None, None, None)
 
 
+def test_an_input_written_in_place_is_the_output_at_its_own_position() -> None:
+    class Writes(trt.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            ctx.mark_dirty(b.mul_(2))
+            return a * 3, b
+
+        @staticmethod
+        def backward(ctx, g, h):
+            return g * 3, h * 2
+
+    a, b = leaf(4), leaf(3)
+    written = b * 1
+    written.retain_grad()
+    first, second = Writes.apply(a, written)
+    assert (first.output_nr, second.output_nr) == (0, 1)
+    (second * 5).sum().backward()
+    assert b.grad.tolist() == [10.0] * 3
+    assert written.grad.tolist() == [5.0] * 3 and a.grad.tolist() == [0.0] * 4
+
+
 def test_retained_gradients_and_captures_agree_too() -> None:
     x = leaf(4)
     y = x.exp()
