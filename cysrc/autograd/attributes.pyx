@@ -419,7 +419,8 @@ def register_post_accumulate_grad_hook(TensorBase self not None, hook):
 
 
 def backward_hooks(TensorBase self not None):
-    return self.hooks
+    """{number: hook} of a leaf, None without: a copy, as the executor trusts its own list."""
+    return None if self.hooks is None else dict(enumerate([entry.value for entry in self.hooks]))
 
 
 # ---- other classes -------------------------------------------------------------------------------------------------

@@ -192,6 +192,22 @@ def test_gradients_of_functions_are_fitted_as_pytorch_does() -> None:
         Returns.make = staticmethod(lambda g: g)
 
 
+def test_lists_of_hooks_are_not_within_reach() -> None:
+    x = leaf(3)
+    handle = x.register_hook(lambda g: g * 2)
+    x._backward_hooks.clear()
+    assert not hasattr(handle, "_hooks") and not hasattr(handle, "hooks")
+    for make in (type(handle), lambda: type(handle).__new__(type(handle))):
+        with make() as empty:
+            empty.remove()
+    x.sum().backward()
+    assert x.grad.tolist() == [2.0] * 3
+    handle.remove()
+    handle.remove()
+    x.sum().backward()
+    assert x.grad.tolist() == [3.0] * 3
+
+
 def test_hooks_behind_an_accumulation_return_nothing() -> None:
     for value, error, text in ((3, TypeError, "expected Variable, but hook returned 'int'"), (trt.ones(3), RuntimeError, "should return None")):
         x = leaf(3)
