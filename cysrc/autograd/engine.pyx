@@ -66,7 +66,7 @@ cdef extern from "nested_thread.h" nogil:
     void trt_nested_join(trt_nested*, pthread_t)
 
 cdef enum:
-    LONG = 4096                    # elements of a gradient beyond which a Node may take long enough for a look at pending signals
+    LONG_GRADIENT = 4096           # elements of a gradient beyond which a Node may take long enough for a look at pending signals
 
 cdef uint64_t _runs = 0            # numbers given out
 cdef int _active = 0               # runs in progress, in all threads
@@ -443,7 +443,8 @@ cdef object call_pre_hooks(Node n, object grad):
                 check_hook_result(hook, grads[nr], r)
                 grads[nr] = r
     if keeps:
-        grads = [guard_gradients(n, grads[0])] if n.n_inputs <= 1 else guard_gradients(n, grads) or grads
+        if tls().python_ran:
+            grads = [guard_gradients(n, grads[0])] if n.n_inputs <= 1 else guard_gradients(n, grads) or grads
         for entry in list(n.pre_hooks):
             if type(entry) is _Keep:
                 nr, hook = entry.value
@@ -704,7 +705,7 @@ cdef int execute(GraphTask run, bint keep_graph, bint create_graph, list capture
         p = run.tasks[task].buffer
         run.tasks[task].buffer = NULL
         steps += 1
-        if not steps & 15 or p != NULL and (n.n_inputs > 1 or (<TensorBase>p).numel > LONG):
+        if not steps & 15 or p != NULL and (n.n_inputs > 1 or (<TensorBase>p).numel > LONG_GRADIENT):
             answer_signals(state)  # that is a tenth of a small Node's time
         if p != NULL:
             grad = <object>p
@@ -907,6 +908,8 @@ cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph,
             if p.ob_refcnt > 2 or p.ob_type != tensor_type:
                 t = private_gradient(t)
             t = fit_gradient(n, i, n, nr, t)
+            if t is None:
+                raise RuntimeError(f"{n.name()}: output {nr} has no gradient")
             if run.streams == NULL:
                 run.receive(task, nr, t, False)
             else:

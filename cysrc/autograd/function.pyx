@@ -8,10 +8,11 @@ from libc.stdint cimport int64_t, uint64_t
 from cpython.object cimport PyObject
 from tensorrt_lite._C.core.tensor cimport (
     TensorBase, K_AUTOGRAD, K_FORWARD_AD, alias_of, make_view, version_of, shape_of, shape_text, same_sizes, bump_version, CREATED_IN_FUNCTION, CREATED_DEFAULT)
-from tensorrt_lite._C.core.dtype cimport dtype_of, category, CAT_FLOAT, CAT_COMPLEX
+from tensorrt_lite._C.core.dtype cimport dtype_of, category, CAT_FLOAT
 from tensorrt_lite._C.core.dispatch cimport tls, attach
 from tensorrt_lite._C.autograd.node cimport (
-    Node, NODE_FUNCTION, set_history, rebase_history, check_version, raise_released, next_sequence, grad_fn_of, take_notes, record_output, output_metadata, device_at)
+    Node, NODE_FUNCTION, set_history, rebase_history, check_version, raise_released, next_sequence, grad_fn_of, take_notes, record_output, output_metadata,
+    device_at)
 from tensorrt_lite._C.autograd.forward cimport tangent_of, set_tangent, write_tangent
 from tensorrt_lite._C.autograd.node import refuse_inference
 from tensorrt_lite._C.ops.support cimport ops_namespace
@@ -147,8 +148,7 @@ cdef class FunctionNode(Node):
 
     cdef object apply(self, object grad):
         cdef list grads
-        cdef int i, n
-        cdef TensorBase g
+        cdef int i, k, n
         if self.n_inputs <= 1:
             grads = [grad]
         else:
