@@ -579,7 +579,7 @@ cdef int run_leaf(GraphTask run, int task, list captured) except -1:
     cdef AccumulateGrad a = <AccumulateGrad>t.node
     cdef TensorBase leaf = a.variable
     cdef PyObject* p = t.buffer
-    cdef object g
+    cdef object g, shown = None
     cdef int c = t.capture
     cdef bint execute = t.execute
     t.buffer = NULL
@@ -597,7 +597,11 @@ cdef int run_leaf(GraphTask run, int task, list captured) except -1:
                 Py_XDECREF(p)
                 p = <PyObject*>g
             g = None
-        if tls().python_ran and p != <PyObject*>None:
+        if p == <PyObject*>None:
+            return 0
+        if c >= 0:
+            shown = <object>p
+        if tls().python_ran:
             g = <object>p
             Py_DECREF(g)
             p = NULL
@@ -605,10 +609,8 @@ cdef int run_leaf(GraphTask run, int task, list captured) except -1:
             Py_INCREF(g)
             p = <PyObject*>g
             g = None
-        if p == <PyObject*>None:
-            return 0
         while c >= 0:
-            captured[run.captures[c].position] = <object>p
+            captured[run.captures[c].position] = shown
             if run.streams != NULL:
                 keep_for_caller(run, <object>p)
             c = run.captures[c].next
@@ -692,7 +694,7 @@ cdef int execute(GraphTask run, bint keep_graph, bint create_graph, list capture
     cdef Node n
     cdef PyObject* m
     cdef PyObject* p
-    cdef object grad, out
+    cdef object grad, out, shown = None
     cdef bint in_place = not create_graph
     while run.heap_count:
         task = run.pop()
@@ -714,14 +716,18 @@ cdef int execute(GraphTask run, bint keep_graph, bint create_graph, list capture
                 grad = call_pre_hooks(n, grad)
         else:
             grad = None
+        c = run.tasks[task].capture
+        if c >= 0:
+            shown = grad if n.n_inputs <= 1 or grad is None else list(grad)      # the caller gets what was sent, the Node a tensor of its own
         if state.python_ran and grad is not None:
             grad = guard_gradients(n, grad)
-        c = run.tasks[task].capture
         while c >= 0:
-            captured[run.captures[c].position] = grad if n.n_inputs <= 1 or grad is None else grad[run.captures[c].output_nr]
+            captured[run.captures[c].position] = None if grad is None else shown if n.n_inputs <= 1 else shown[run.captures[c].output_nr]
             if run.streams != NULL:
                 keep_for_caller(run, captured[run.captures[c].position])
             c = run.captures[c].next
+            if c < 0:
+                shown = None
         if not run.tasks[task].execute:
             continue
         anomaly = state.notes & (NOTE_TRACEBACK | NOTE_CHECK_NAN)
@@ -905,7 +911,8 @@ cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph,
             nr = (<TensorBase>roots[i]).output_nr if n.kind != NODE_LEAF else 0
             p = PyList_GET_ITEM(grads, i)
             t = <TensorBase?>grads[i]
-            if p.ob_refcnt > 2 or p.ob_type != tensor_type:
+            # one with a history is passed on as it is: the gradient of a sum is this very tensor
+            if (p.ob_refcnt > 2 or p.ob_type != tensor_type) and not (t.requires_grad and create_graph):
                 t = private_gradient(t)
             t = fit_gradient(n, i, n, nr, t)
             if t is None:
