@@ -66,8 +66,20 @@ cdef inline int refuse_out(PointwiseInfo* info) except -1:
         f"{info.name.decode()}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.")
 
 
-cdef inline int finish(PointwiseInfo* info, PointwiseNode n, TensorBase r, TensorBase out, int mode) except -1:
-    if slot(info.save_mask, 4):
+cdef inline unsigned slots_to_save(PointwiseInfo* info, PointwiseNode n) noexcept:
+    """Bit i: what slot i + 1 holds is read by a gradient that is wanted."""
+    cdef unsigned m = info.save_mask, wanted = 0
+    if n.e0 is not None:
+        wanted = m >> 8
+    if n.e1 is not None:
+        wanted |= m >> 16
+    if n.e2 is not None:
+        wanted |= m >> 24
+    return wanted
+
+
+cdef inline int finish(PointwiseNode n, unsigned wanted, TensorBase r, int mode) except -1:
+    if slot(wanted, 3):
         n.s4 = output_alias(r)
         n.v4 = version_of(r) + (1 if mode == INPLACE else 0)
     if mode == INPLACE:
@@ -116,7 +128,7 @@ cdef TensorBase autograd1(PointwiseInfo* info, TensorBase a, const Scalar* param
     if r.dtype != a.dtype:
         n.m1 = input_meta(a)
     if differentiable_result(r):
-        finish(info, n, r, out, mode)
+        finish(n, info.save_mask >> 8, r, mode)
     elif mode == INPLACE:
         bump_version(r)
     return r
@@ -125,6 +137,7 @@ cdef TensorBase autograd1(PointwiseInfo* info, TensorBase a, const Scalar* param
 cdef TensorBase autograd2(PointwiseInfo* info, TensorBase a, TensorBase b, const Scalar* params, TensorBase out, int mode):
     cdef TensorBase r, original = a
     cdef PointwiseNode n
+    cdef unsigned wanted
     cdef int i
     cdef fn2 below = <fn2>info.op.kernels[top_bit((a.keys | b.keys) & K_BACKENDS)]
     if not tls().grad_mode or not info.differentiable or not (a.requires_grad or b.requires_grad):
@@ -137,13 +150,13 @@ cdef TensorBase autograd2(PointwiseInfo* info, TensorBase a, TensorBase b, const
     n = new_pointwise_node(info)
     n.set_edge(0, a)
     n.set_edge(1, b)
-    # an input is saved only for the gradients that are wanted
-    if slot(info.save_mask, 1) and (slot(info.save_mask, 8) and n.e0 is not None or slot(info.save_mask, 16) and n.e1 is not None):
+    wanted = slots_to_save(info, n)
+    if slot(wanted, 0):
         if mode == INPLACE:
             original = a.clone()
         n.s1 = original
         n.v1 = version_to_save(original)
-    if slot(info.save_mask, 2) and (slot(info.save_mask, 9) and n.e0 is not None or slot(info.save_mask, 17) and n.e1 is not None):
+    if slot(wanted, 1):
         n.s2 = b
         n.v2 = version_to_save(b)
         if b is out:
@@ -158,13 +171,14 @@ cdef TensorBase autograd2(PointwiseInfo* info, TensorBase a, TensorBase b, const
         return r
     n.m1 = meta_of(a, r)
     n.m2 = meta_of(b, r)
-    finish(info, n, r, out, mode)
+    finish(n, wanted, r, mode)
     return r
 
 
 cdef TensorBase autograd3(PointwiseInfo* info, TensorBase a, TensorBase b, TensorBase c, const Scalar* params, TensorBase out, int mode):
     cdef TensorBase r, original = a
     cdef PointwiseNode n
+    cdef unsigned wanted
     cdef int i
     cdef fn3 below = <fn3>info.op.kernels[top_bit((a.keys | b.keys | c.keys) & K_BACKENDS)]
     if not tls().grad_mode or not info.differentiable or not (a.requires_grad or b.requires_grad or c.requires_grad):
@@ -178,15 +192,16 @@ cdef TensorBase autograd3(PointwiseInfo* info, TensorBase a, TensorBase b, Tenso
     n.set_edge(0, a)
     n.set_edge(1, b)
     n.set_edge(2, c)
-    if slot(info.save_mask, 1):
+    wanted = slots_to_save(info, n)
+    if slot(wanted, 0):
         if mode == INPLACE and a is out:
             original = a.clone()
         n.s1 = original
         n.v1 = version_to_save(original)
-    if slot(info.save_mask, 2):
+    if slot(wanted, 1):
         n.s2 = b.clone() if b is out else b
         n.v2 = version_to_save(n.s2)
-    if slot(info.save_mask, 3):
+    if slot(wanted, 2):
         n.s3 = c
         n.v3 = version_to_save(c)
     for i in range(info.nparams):
@@ -199,7 +214,7 @@ cdef TensorBase autograd3(PointwiseInfo* info, TensorBase a, TensorBase b, Tenso
     n.m1 = meta_of(a, r)
     n.m2 = meta_of(b, r)
     n.m3 = meta_of(c, r)
-    finish(info, n, r, out, mode)
+    finish(n, wanted, r, mode)
     return r
 
 

@@ -132,10 +132,33 @@ class Plan:
             raise DeclarationError(f"{op.family}.yaml: the derivative of {op.name} reads unknown names {sorted(unknown)}")
         if len(self.tensors) + len(self.results) > 6:
             raise DeclarationError(f"{op.family}.yaml: {op.name} saves more than six tensors")
+        stated = op.row.get("saved_for") or {}
+        readers = {t for value in stated.values() if isinstance(value, list) for t in value}
+        if unknown := (set(stated) - set(self.tensors + self.results)) | (readers - set(op.backward)):
+            raise DeclarationError(f"{op.family}.yaml: saved_for of {op.name} names {sorted(unknown)}, not a saved tensor or not differentiable")
+        self.read_by = {s: stated.get(s) or [t for t, f in op.backward.items() if s in names(f)] for s in self.tensors + self.results}
+
+    def saving(self, op: Operator, name: str, call: str) -> str:
+        """The line that saves a tensor where one of the gradients that read it is wanted."""
+        if isinstance(self.read_by[name], str):
+            return f"    if {self.read_by[name]}:\n        {call}"
+        readers = [a for a in op.arguments if a.name in self.read_by[name]]
+        if len(readers) == len(op.backward):
+            return f"    {call}"
+        return f"    if {' or '.join(wants_gradient(a) for a in readers)}:\n        {call}"
 
     @property
     def args(self) -> list[str]:
         return self.params + [f"{t}_shape" for t in self.shapes] + [f"{t}_meta" for t in self.metas] + [f"{t}_strided" for t in self.strided] + [f"{t}_shape" for t in self.list_shapes]
+
+
+def wants_gradient(a: Argument) -> str:
+    """The condition under which an argument requires grad."""
+    if a.type == "Tensor":
+        return f"{a.name}.requires_grad"
+    if a.type == "Tensor?":
+        return f"({a.name} is not None and {a.name}.requires_grad)"
+    return f"any_requires_grad({a.name})"
 
 
 def python_value(a: Argument) -> str:
@@ -181,7 +204,7 @@ def emit_operator(op: Operator, text: list[str], init: list[str]) -> None:
         emit_forward(op, text, init)
     if op.backward or op.row.get("view"):
         emit_autograd(op, text)
-        init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_AUTOGRAD, <void*><fn_{op.name}>autograd_{op.name})")
+        init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_AUTOGRAD, <void*><fn_{op.name}>{op.row.get('recorded', 'autograd_' + op.name)})")
     if op.row.get("entry") != "manual":
         emit_entry(op, text)
 
@@ -309,14 +332,7 @@ def emit_autograd(op: Operator, text: list[str]) -> None:
     text.append(f"    cdef {return_type(op)} result")
     text.append("    cdef OpNode node")
     text.append(f"    cdef fn_{name} below = <fn_{name}>OPS[{op.identifier}].kernels[top_bit(({keys_expression(op)}) & K_BACKENDS)]")
-    conditions = []
-    for a in differentiable:
-        if a.type == "Tensor":
-            conditions.append(f"{a.name}.requires_grad")
-        elif a.type == "Tensor?":
-            conditions.append(f"({a.name} is not None and {a.name}.requires_grad)")
-        else:
-            conditions.append(f"any_requires_grad({a.name})")
+    conditions = [wants_gradient(a) for a in differentiable]
     modes = takes_out(op)
     inplace = "inplace" in op.variants
     text.append(f"    if not tls().grad_mode or not ({' or '.join(conditions) or 'False'}):")
@@ -339,10 +355,8 @@ def emit_autograd(op: Operator, text: list[str]) -> None:
         for i, a in enumerate(differentiable):
             text.append(f"    node.set_edge({i}, {a.name})")
     for i, t in enumerate(plan.tensors):
-        if inplace and t == op.tensors[0].name:
-            text.append(f"    save(node, {i}, <TensorBase>_ops.clone({t}) if mode == INPLACE else {t})")
-        else:
-            text.append(f"    save(node, {i}, {t})")
+        value = f"<TensorBase>_ops.clone({t}) if mode == INPLACE else {t}" if inplace and t == op.tensors[0].name else t
+        text.append(plan.saving(op, t, f"save(node, {i}, {value})"))
     for t in plan.lists:
         text.append(f"    save_tensors(node, {t})")
     if plan.args:
@@ -358,7 +372,7 @@ def emit_autograd(op: Operator, text: list[str]) -> None:
         if modes:
             text.append("    if mode == INPLACE:\n        bump_version(result)")
         for i, r in enumerate(plan.results):
-            text.append(f"    save_output(node, {len(plan.tensors) + i}, result)")
+            text.append(plan.saving(op, r, f"save_output(node, {len(plan.tensors) + i}, result)"))
         if modes and inplace:
             text.append("    if mode == INPLACE:\n        rebase_history(result, node)\n    elif differentiable(result):\n        set_history(result, node, 0)")
         else:
@@ -368,7 +382,7 @@ def emit_autograd(op: Operator, text: list[str]) -> None:
     else:
         text.append("    set_tuple_history(result, node)")
         for i, r in enumerate(plan.results):
-            text.append(f"    save_output(node, {len(plan.tensors) + i}, <TensorBase>result[{int(r[6:])}])")
+            text.append(plan.saving(op, r, f"save_output(node, {len(plan.tensors) + i}, <TensorBase>result[{int(r[6:])}])"))
     text.append("    return result\n")
 
 
