@@ -242,14 +242,18 @@ cdef object shared_heads(object t, int64_t heads):
 
 
 cdef object composed_weights(object query, object key, object attn_mask, bint is_causal, object scale):
-    scores = _ops.matmul(query * scale, key.transpose(-2, -1))
+    # half of the scale in each operand: the products stay in range, and the graph holds neither query nor key themselves
+    root = abs(scale) ** 0.5
+    scores = _ops.matmul(query * (root if scale >= 0 else -root), (key * root).transpose(-2, -1))
     if is_causal:
         rows = _ops.arange(query.size(-2), device=query.device).unsqueeze(1)
-        scores = scores.masked_fill(_ops.arange(key.size(-2), device=query.device) > rows, float("-inf"))
-    elif attn_mask is not None:
-        scores = scores.masked_fill(~attn_mask, float("-inf")) if (<TensorBase?>attn_mask).dtype == BOOL else scores + attn_mask
+        attn_mask = _ops.arange(key.size(-2), device=query.device) <= rows
+    if attn_mask is not None:
+        if (<TensorBase?>attn_mask).dtype == BOOL:
+            attn_mask = _ops.zeros(attn_mask.shape, dtype=scores.dtype, device=scores.device).masked_fill_(~attn_mask, float("-inf"))
+        scores = scores + attn_mask
     empty_rows = None
-    if attn_mask is not None and scores.size(-1):
+    if attn_mask is not None and not is_causal and scores.size(-1):
         # a row without anything to attend to gives zeros, not NaN
         empty_rows = _ops.eq(scores.detach(), float("-inf")).all([-1], True)
         if (<TensorBase>query).device_type != DEV_META and not bool(empty_rows.any()):

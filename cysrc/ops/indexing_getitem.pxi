@@ -273,7 +273,7 @@ def getitem(TensorBase self not None, key):
     r = parse_key(self, key, indices)
     if not indices:
         return r
-    return op_index(r, expand_masks(r, dense_indices(indices)))
+    return op_index(r, checked_indices(r, dense_indices(indices)))
 
 
 cdef int assign_number(TensorBase v, object value) except -1:
@@ -347,7 +347,7 @@ def setitem(TensorBase self not None, key, value):
         finish_inplace(op_masked_fill(v, <TensorBase>indices[0][1], t, v, INPLACE), v.keys | t.keys)
         return
     whole = without_leading_ones(t, MAX_DIMS)
-    finish_inplace(op_index_put(v, expand_masks(v, dense_indices(indices)), <TensorBase>whole, False, v, INPLACE), v.keys | t.keys)
+    finish_inplace(op_index_put(v, checked_indices(v, dense_indices(indices)), <TensorBase>whole, False, v, INPLACE), v.keys | t.keys)
 
 
 cdef int check_expands(TensorBase value, TensorBase v) except -1:
@@ -410,6 +410,17 @@ cdef list expand_masks(TensorBase self, object given):
     if len(r) > self.ndim:
         raise IndexError(f"too many indices for tensor of dimension {self.ndim} (got {len(r)})")
     return r
+
+
+cdef list checked_indices(TensorBase self, object given):
+    """What a Node saves of the indices: masks as they are, a byte per element, where their coordinates may take many; others as int64."""
+    cdef object t
+    if isinstance(given, (list, tuple)):
+        for t in given:
+            if t is not None and (not isinstance(t, TensorBase) or (<TensorBase>t).dtype != BOOL):
+                return expand_masks(self, given)
+        return list(given)
+    return expand_masks(self, given)
 
 
 cdef struct IndexShape:
@@ -524,7 +535,7 @@ cdef int index_rows(RowArgs* r, TensorBase self, list indices, IndexShape* s, Te
     return 0
 
 
-cdef TensorBase index_cpu(TensorBase self, object indices):
+cdef TensorBase index_cpu(TensorBase self, list indices):
     cdef list full = expand_masks(self, indices)
     cdef IndexShape s
     cdef RowArgs r
@@ -541,7 +552,7 @@ cdef TensorBase index_cpu(TensorBase self, object indices):
     return result
 
 
-cdef TensorBase index_put_cpu(TensorBase self, object indices, TensorBase values, bint accumulate, TensorBase out, int mode):
+cdef TensorBase index_put_cpu(TensorBase self, list indices, TensorBase values, bint accumulate, TensorBase out, int mode):
     cdef list full = expand_masks(self, indices)
     cdef IndexShape s
     cdef RowArgs r
@@ -583,13 +594,13 @@ cdef str dims_text(int n, const int64_t* v):
 
 def index_put(TensorBase input not None, indices, TensorBase values not None, accumulate=False):
     """A copy of input with input[indices] = values (or += when accumulate)."""
-    return op_index_put(input, expand_masks(input, indices), values, parse_bool(accumulate, "index_put", "accumulate"), None, FRESH)
+    return op_index_put(input, checked_indices(input, indices), values, parse_bool(accumulate, "index_put", "accumulate"), None, FRESH)
 
 
 def index_put_(TensorBase self not None, indices, TensorBase values not None, accumulate=False):
     """self[indices] = values (or += when accumulate), in the order of the indices; returns self."""
     check_inplace(self, "index_put_")
-    return finish_inplace(op_index_put(self, expand_masks(self, indices), values, parse_bool(accumulate, "index_put_", "accumulate"), self, INPLACE), self.keys | values.keys)
+    return finish_inplace(op_index_put(self, checked_indices(self, indices), values, parse_bool(accumulate, "index_put_", "accumulate"), self, INPLACE), self.keys | values.keys)
 
 
 cdef object index_backward(object grad, object shape, object indices):
@@ -597,7 +608,7 @@ cdef object index_backward(object grad, object shape, object indices):
 
 
 cdef object put_values_backward(object grad, object indices, object meta):
-    cdef TensorBase g = op_index(<TensorBase>grad, indices)
+    cdef TensorBase g = op_index(<TensorBase>grad, <list>indices)
     cdef int extra = len(meta[0]) - g.ndim
     if extra > 0:
         return g.sum_to_size(tuple(meta[0])[extra:]).reshape(meta[0])

@@ -6,6 +6,9 @@ def take_along_dim(input, indices, dim=None, *, out=None):
     cdef int d, k
     if i.dtype != I64 and i.dtype != I32:
         raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {type_text(i)}")
+    if x.requires_grad and tls().grad_mode:
+        # the gradient reads a copy: the indices may be written to, as PyTorch's may
+        indices = indices.clone()
     if dim is None:
         return _ops.gather(input.reshape(-1), 0, indices.reshape(-1), out=out)
     if x.ndim != i.ndim:
@@ -236,7 +239,7 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=No
 
 def index_reduce_(self, dim, index, source, reduce, *, include_self=True):
     """index_reduce in place."""
-    return self.copy_(index_reduce(self, dim, index, source, reduce, include_self=include_self))
+    return self.copy_(index_reduce(self.clone(), dim, index, source, reduce, include_self=include_self))
 
 
 # ---- search ---------------------------------------------------------------------------------------------------------

@@ -209,10 +209,17 @@ def broadcast_pair(first, second):
 def polar(abs, angle, *, out=None):
     """abs (cos(angle) + i sin(angle))"""
     cdef TensorBase a = as_tensor_arg(abs, "polar", "abs"), b = as_tensor_arg(angle, "polar", "angle")
+    if out is None and (a.requires_grad or b.requires_grad) and a.dtype == b.dtype:
+        return op__polar(a, b)
     if a.dtype != b.dtype:
         raise RuntimeError(f"Expected object of scalar type {(<bytes>dtype_label(a.dtype)).decode()} but got scalar type "
                            f"{(<bytes>dtype_label(b.dtype)).decode()} for second argument")
     return complex(abs * _ops.cos(angle), abs * _ops.sin(angle), out=out)
+
+
+cdef TensorBase polar_impl(TensorBase self, TensorBase angle):
+    cdef object a = alias_of(self), b = alias_of(angle)
+    return <TensorBase?>complex(a * _ops.cos(b), a * _ops.sin(b))
 
 
 def float_power(input, exponent, *, out=None):

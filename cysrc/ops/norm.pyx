@@ -891,6 +891,10 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
         check_normalized(x, &d, w, None)
         scaled = input * ((input * input).mean(list(range(x.ndim - d.n, x.ndim)), True) + e).rsqrt()
         return scaled if weight is None else scaled * weight
+    if w is not None and w.requires_grad and not x.requires_grad and w.dtype == x.dtype and tls().grad_mode:
+        # the weight's gradient reads the normalised input alone, so that the input itself need not stay
+        check_normalized(x, &d, w, None)
+        return _ops.mul(op__rms_norm(x, &d, None, e)[0], w)
     return op__rms_norm(x, &d, w, e)[0]
 
 

@@ -537,14 +537,24 @@ def max_pool3d_with_indices(input, kernel_size, stride=None, padding=0, dilation
     count = 1
     for size in lead:
         count *= size
-    values, at = max_pool2d_with_indices(input.reshape(count, d, h, w), k[1:], st[1:], pad[1:], dil[1:], ceil_mode)
+    # which planes' windows, then which of the planes; neither pass is recorded, the places found say all that the gradient needs
+    plain = alias_of(input).reshape(count, d, h, w)
+    values, at = max_pool2d_with_indices(plain, k[1:], st[1:], pad[1:], dil[1:], ceil_mode)
     oh, ow = values.shape[-2:]
     values, deep = max_pool2d_with_indices(values.reshape(count, 1, d, oh * ow), [k[0], 1], [st[0], 1], [pad[0], 0], [dil[0], 1], ceil_mode)
-    od = values.size(-2)
-    # `deep` counts in planes of oh * ow positions: which plane, and the position found there
-    deep = deep.reshape(count, -1)
-    found = at.reshape(count, -1).gather(1, deep) + _ops.div(deep, oh * ow, rounding_mode="floor") * (h * w)
-    return values.reshape(lead + [od, oh, ow]), found.reshape(lead + [od, oh, ow])
+    return chosen(input, values, at, deep, lead + [values.size(-2), oh, ow])
+
+
+cdef object chosen(object input, object values, object at, object deep, list shape):
+    """(the maxima with their history, their places in the flattened volume) of the two passes over planes and depth."""
+    h, w = input.shape[-2:]
+    plane = shape[-2] * shape[-1]
+    # `deep` counts in planes of results: which plane, and the position found there
+    deep = deep.reshape(deep.shape[0], -1)
+    found = (at.reshape(at.shape[0], -1).gather(1, deep) + _ops.div(deep, plane, rounding_mode="floor") * (h * w)).reshape(shape)
+    if (<TensorBase>input).keys & K_DERIVATIVES:
+        return input.flatten(-3).gather(-1, found.flatten(-3)).reshape(shape), found
+    return values.reshape(shape), found
 
 
 def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
@@ -706,13 +716,11 @@ def adaptive_max_pool3d(input, output_size):
     count = 1
     for size in lead:
         count *= size
-    values, at = _adaptive_max_pool2d(input.reshape(count, d, h, w), [oh, ow])
+    values, at = _adaptive_max_pool2d(alias_of(input).reshape(count, d, h, w), [oh, ow])
     if od * oh * ow == 0:
         return input.new_zeros(lead + [od, oh, ow]), at.new_zeros(lead + [od, oh, ow])
     values, deep = _adaptive_max_pool2d(values.reshape(count, 1, d, oh * ow), [od, oh * ow])
-    deep = deep.reshape(count, -1)
-    found = at.reshape(count, -1).gather(1, deep) + _ops.div(deep, oh * ow, rounding_mode="floor") * (h * w)
-    return values.reshape(lead + [od, oh, ow]), found.reshape(lead + [od, oh, ow])
+    return chosen(input, values, at, deep, lead + [od, oh, ow])
 
 
 EXTRA_EXPORTS = {

@@ -336,11 +336,11 @@ cdef TensorBase rrelu_on_device(TensorBase x, TensorBase noise, double lower, do
     return r
 
 
-cdef object rrelu_gradient(object grad, object noise, object result, object lower, object upper, object training):
-    """The slope's sign is positive, so the result tells which elements were positive."""
+cdef object rrelu_gradient(object grad, object noise, object x, object lower, object upper, object training):
+    """x: the input, or what was written over it: the slope's sign is positive, so either tells which elements were positive."""
     if training:
         return _ops.mul(grad, noise)
-    slope = _ops.where(_ops.gt(result, 0), 1.0, (lower + upper) / 2).to(grad.dtype)
+    slope = _ops.where(_ops.gt(x, 0), 1.0, (lower + upper) / 2).to(grad.dtype)
     return _ops.mul(grad, slope)
 
 

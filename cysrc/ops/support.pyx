@@ -67,14 +67,15 @@ cdef int set_list_edges(OpNode node, list tensors) except -1:
 cdef int save_tensors(OpNode node, list tensors) except -1:
     if node.saved_list is None:
         node.saved_list = []
-    node.saved_list.append((tensors, [version_of(<TensorBase>t) for t in tensors]))
+    node.saved_list.append((tensors, [version_of(<TensorBase>t) if t is not None else 0 for t in tensors]))
     return 0
 
 
 cdef list saved_tensors(OpNode node, int i):
     tensors, versions = node.saved_list[i]
     for t, v in zip(tensors, versions):
-        check_version(node, <TensorBase>t, v)
+        if t is not None:
+            check_version(node, <TensorBase>t, v)
     return tensors
 
 

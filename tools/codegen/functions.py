@@ -1,6 +1,6 @@
 """Operators that are not pointwise: typed dispatchers, autograd wrappers, Nodes, entries.
 
-C types of arguments: Tensor TensorBase, Tensor[] list, int int64_t, bool bint, float double, Scalar const Scalar*, int[]
+C types of arguments: Tensor TensorBase, Tensor[] and Tensor?[] (of indices or None) list, int int64_t, bool bint, float double, Scalar const Scalar*, int[]
 const Dims*, ScalarType? int (-1: none), everything else a Python object. With the variants out or inplace a kernel
 takes two more arguments, `out` and the write mode.
 """
@@ -18,6 +18,7 @@ _C_TYPES = {
     "Tensor": "TensorBase",
     "Tensor?": "TensorBase",
     "Tensor[]": "list",
+    "Tensor?[]": "list",
     "int": "int64_t",
     "bool": "bint",
     "float": "double",
@@ -114,8 +115,8 @@ class Plan:
         for f in op.backward.values():
             used |= names(f)
         tensors = {a.name: a for a in op.arguments if a.type in ("Tensor", "Tensor?")}
-        lists = {a.name for a in op.arguments if a.type == "Tensor[]"}
-        params = {a.name: a for a in op.arguments if not a.is_tensor and a.type != "Tensor[]"}
+        lists = {a.name for a in op.arguments if a.type in ("Tensor[]", "Tensor?[]")}
+        params = {a.name: a for a in op.arguments if not a.is_tensor and a.name not in lists}
         results = ["result"] if len(op.returns) == 1 else [f"result{i}" for i in range(len(op.returns))]
         self.tensors = [t for t in tensors if t in used]
         self.results = [r for r in results if r in used]

@@ -93,7 +93,7 @@ class Operator:
         return "OP_" + self.name.upper()
 
 
-_ARGUMENT = re.compile(r"^(?P<type>[A-Za-z]+(\[\d*\])?\??)(\([a-z]!?\))?\s+(?P<name>\w+)(\s*=\s*(?P<default>.+))?$")
+_ARGUMENT = re.compile(r"^(?P<type>[A-Za-z]+(\??\[\d*\])?\??)(\([a-z]!?\))?\s+(?P<name>\w+)(\s*=\s*(?P<default>.+))?$")
 
 
 def split_commas(text: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import tensorrt_lite as trt
+from tensorrt_lite import _ops
 from tensorrt_lite._ops import pdist  # noqa: F401 (public as nn.functional.pdist)
 
 
@@ -25,16 +26,4 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
 
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     """x1' W_k x2 + b_k; input1 (*, H1), input2 (*, H2), weight (K, H1, H2), bias (K)."""
-    if input1.dim() != input2.dim():
-        raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.dim()} and {input2.dim()}")
-    if input1.size(-1) != weight.size(1) or input2.size(-1) != weight.size(2):
-        raise RuntimeError(
-            f"bilinear(): input sizes {tuple(input1.shape)} and {tuple(input2.shape)} do not match weight of shape "
-            f"{tuple(weight.shape)}"
-        )
-    left = input1.reshape(-1, input1.size(-1))
-    right = input2.reshape(-1, input2.size(-1))
-    # (N, H1) x (H1, K * H2) -> (N, K, H2), then a dot product with x2.
-    mixed = left.mm(weight.permute(1, 0, 2).reshape(weight.size(1), -1)).view(-1, weight.size(0), weight.size(2))
-    result = mixed.bmm(right.unsqueeze(-1)).squeeze(-1).view(*input1.shape[:-1], weight.size(0))
-    return result if bias is None else result + bias
+    return _ops.bilinear(input1, input2, weight, bias)

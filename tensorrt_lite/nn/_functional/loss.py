@@ -321,7 +321,7 @@ def soft_margin_loss(
     """log(1 + exp(-target * input))."""
     if size_average is not None or reduce is not None:
         reduction = legacy_string(size_average, reduce)
-    return reduced((-target * input).exp().log1p(), reduction)
+    return _ops.soft_margin_loss(input, target, ENUM[reduction])
 
 
 def multilabel_soft_margin_loss(
