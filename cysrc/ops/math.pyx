@@ -252,6 +252,11 @@ def float_power_(input, exponent):
 
 def ldexp(input, other, *, out=None):
     """input * 2 ** other"""
+    cdef TensorBase a, b
+    if out is None and is_plain(input) and is_plain(other) and not tls().function_modes:
+        a, b = input, other
+        if (a.requires_grad or b.requires_grad) and a.dtype == b.dtype and (a.dtype == F32 or a.dtype == F64):
+            return op__ldexp(a, b, NULL, None, FRESH)
     return _ops.mul(input, _ops.pow(2.0, other), out=out)
 
 

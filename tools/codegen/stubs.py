@@ -15,7 +15,7 @@ from .schema import Argument, Operator, load
 
 # Operators are called int, bool and float, too, so the types are spelled in full.
 _TYPES = {
-    "Tensor": "Tensor", "Tensor?": "Tensor | None", "Tensor[]": "Sequence[Tensor]", "int": "builtins.int", "int?": "builtins.int | None", "bool": "builtins.bool", "bool?": "builtins.bool | None",
+    "Tensor": "Tensor", "Tensor?": "Tensor | None", "Tensor[]": "Sequence[Tensor]", "Tensor?[]": "Sequence[Tensor | None]", "int": "builtins.int", "int?": "builtins.int | None", "bool": "builtins.bool", "bool?": "builtins.bool | None",
     "float": "builtins.float", "float?": "builtins.float | None", "Scalar": "Number", "Scalar?": "Number | None", "int[]": "builtins.int | Sequence[builtins.int]", "int[]?": "builtins.int | Sequence[builtins.int] | None",
     "ScalarType": "dtype", "ScalarType?": "dtype | None", "str": "builtins.str", "str?": "builtins.str | None", "Generator?": "Any", "Any": "Any",
 }  # fmt: skip
