@@ -412,15 +412,20 @@ cdef list expand_masks(TensorBase self, object given):
     return r
 
 
+cdef object copied(object indices):
+    """A sequence of the caller's as a list of its own."""
+    return list(indices) if isinstance(indices, (list, tuple)) else indices
+
+
 cdef list checked_indices(TensorBase self, object given):
     """What a Node saves of the indices: masks as they are, a byte per element, where their coordinates may take many; others as int64."""
     cdef object t
-    if isinstance(given, (list, tuple)):
-        for t in given:
-            if t is not None and (not isinstance(t, TensorBase) or (<TensorBase>t).dtype != BOOL):
-                return expand_masks(self, given)
-        return list(given)
-    return expand_masks(self, given)
+    if not isinstance(given, list):
+        return expand_masks(self, given)
+    for t in <list>given:
+        if t is not None and (not isinstance(t, TensorBase) or (<TensorBase>t).dtype != BOOL):
+            return expand_masks(self, given)
+    return <list>given
 
 
 cdef struct IndexShape:
@@ -594,16 +599,19 @@ cdef str dims_text(int n, const int64_t* v):
 
 def index_put(TensorBase input not None, indices, TensorBase values not None, accumulate=False):
     """A copy of input with input[indices] = values (or += when accumulate)."""
-    return op_index_put(input, checked_indices(input, indices), values, parse_bool(accumulate, "index_put", "accumulate"), None, FRESH)
+    return op_index_put(input, checked_indices(input, copied(indices)), values, parse_bool(accumulate, "index_put", "accumulate"), None, FRESH)
 
 
 def index_put_(TensorBase self not None, indices, TensorBase values not None, accumulate=False):
     """self[indices] = values (or += when accumulate), in the order of the indices; returns self."""
     check_inplace(self, "index_put_")
-    return finish_inplace(op_index_put(self, checked_indices(self, indices), values, parse_bool(accumulate, "index_put_", "accumulate"), self, INPLACE), self.keys | values.keys)
+    return finish_inplace(op_index_put(self, checked_indices(self, copied(indices)), values, parse_bool(accumulate, "index_put_", "accumulate"), self, INPLACE), self.keys | values.keys)
 
 
-cdef object index_backward(object grad, object shape, object indices):
+cdef object index_backward(object grad, object shape, list indices):
+    cdef TensorBase mask = indices[0] if len(indices) == 1 else None
+    if mask is not None and mask.dtype == BOOL and mask.ndim == len(shape):
+        return grad.new_zeros(shape).masked_scatter(mask, grad)
     return grad.new_zeros(shape).index_put_(indices, grad, True)
 
 

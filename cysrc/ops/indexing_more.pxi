@@ -6,11 +6,11 @@ def take_along_dim(input, indices, dim=None, *, out=None):
     cdef int d, k
     if i.dtype != I64 and i.dtype != I32:
         raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {type_text(i)}")
+    if dim is None:
+        return _ops.gather(input.reshape(-1), 0, indices.reshape(-1), out=out)
     if x.requires_grad and tls().grad_mode:
         # the gradient reads a copy: the indices may be written to, as PyTorch's may
         indices = indices.clone()
-    if dim is None:
-        return _ops.gather(input.reshape(-1), 0, indices.reshape(-1), out=out)
     if x.ndim != i.ndim:
         raise RuntimeError(f"torch.take_along_dim(): input and indices should have the same number of dimensions, but got {x.ndim} dimensions for input, and {i.ndim} dimensions for indices")
     d = wrap_dim(parse_int(dim, "take_along_dim", "dim"), x.ndim)

@@ -65,15 +65,26 @@ cdef int set_list_edges(OpNode node, list tensors) except -1:
 
 
 cdef int save_tensors(OpNode node, list tensors) except -1:
+    """Appends the list and its versions, of a single tensor the number itself."""
+    cdef object versions
+    if len(tensors) == 1 and tensors[0] is not None:
+        versions = version_of(<TensorBase>tensors[0])
+    else:
+        versions = [version_of(<TensorBase>t) if t is not None else 0 for t in tensors]
     if node.saved_list is None:
-        node.saved_list = []
-    node.saved_list.append((tensors, [version_of(<TensorBase>t) if t is not None else 0 for t in tensors]))
+        node.saved_list = [tensors, versions]
+    else:
+        node.saved_list += [tensors, versions]
     return 0
 
 
 cdef list saved_tensors(OpNode node, int i):
-    tensors, versions = node.saved_list[i]
-    for t, v in zip(tensors, versions):
+    cdef list tensors = node.saved_list[2 * i]
+    cdef object versions = node.saved_list[2 * i + 1]
+    if not isinstance(versions, list):
+        check_version(node, <TensorBase>tensors[0], versions)
+        return tensors
+    for t, v in zip(tensors, <list>versions):
         if t is not None:
             check_version(node, <TensorBase>t, v)
     return tensors
