@@ -3,11 +3,12 @@
 Small requests come from 64-byte size classes, medium ones from classes at quarter powers of two, large ones
 (1 MiB and up) from a bounded best-fit cache. Large blocks stay mapped because a fresh mapping costs a page fault for
 every 4 KiB: a 16M-element add took 38 ms into fresh pages against 8 ms into a reused block.
-The debug build gives every block its own allocation, so that the address sanitizer sees overruns.
+The debug build gives every block its own allocation, so that the address sanitizer sees overruns; so does the release build where
+the environment has TENSORRT_LITE_CPU_ALLOCATOR=system.
 All pools rely on the GIL; reference counts are atomic because kernels hold blocks without it.
 """
 from libc.stdlib cimport free, malloc, getenv, strtoll
-from libc.string cimport memset
+from libc.string cimport memset, strcmp
 
 
 cdef extern from "<stdlib.h>" nogil:
@@ -33,6 +34,9 @@ cdef extern from *:
     bint trt_unref(trt_block*) nogil
     int64_t trt_physical() nogil
 
+cdef inline bint is_system(const char* name) noexcept:
+    return name != NULL and strcmp(name, "system") == 0
+
 cdef enum:
     SMALL_LIMIT = 4096            # bytes; classes of 64
     SMALL_CLASSES = 65
@@ -42,6 +46,8 @@ cdef enum:
     HUGE_PAGE = 2097152
 
 cdef int64_t LARGE_LIMIT = 1 << 20
+# TENSORRT_LITE_CPU_ALLOCATOR=system: every block has its own allocation in the release build, too (tools/guard.py)
+cdef bint pooled = TRT_POOLED and not is_system(getenv("TENSORRT_LITE_CPU_ALLOCATOR"))
 cdef trt_block* pool[SMALL_CLASSES + MEDIUM_CLASSES]
 cdef int pool_count[SMALL_CLASSES + MEDIUM_CLASSES]
 cdef trt_block* large_cache = NULL
@@ -105,10 +111,11 @@ cdef trt_block* system_block(int64_t nbytes, int64_t align, int size_class) exce
     cdef char* p
     if nbytes > trt_physical():
         out_of_memory(nbytes)
-    p = <char*>aligned_alloc(align, (nbytes + align - 1) // align * align)
+    cdef int64_t wanted = (nbytes + align - 1) // align * align if pooled else nbytes     # to the byte: tools see what lies behind
+    p = <char*>aligned_alloc(align, wanted)
     if p == NULL:
         empty_cache()
-        p = <char*>aligned_alloc(align, (nbytes + align - 1) // align * align)
+        p = <char*>aligned_alloc(align, wanted)
         if p == NULL:
             out_of_memory(nbytes)
     b = new_header()
@@ -130,7 +137,7 @@ cdef trt_block* block_alloc(int64_t nbytes) except NULL:
     cdef int c
     cdef int64_t rounded
     stat_requests += 1
-    if not TRT_POOLED:
+    if not pooled:
         b = system_block(nbytes if nbytes > 0 else 1, 64, -1)
         stat_allocated += b.capacity
         return b

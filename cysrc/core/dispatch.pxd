@@ -1,5 +1,6 @@
 # The dispatcher: an operator is a row of typed C function pointers, one per key; the highest key of the arguments wins.
 from libc.stdint cimport int64_t, uint64_t
+from cpython.object cimport PyObject
 from tensorrt_lite._C.core.tensor cimport TensorBase, K_BACKENDS, K_AUTOGRAD
 
 cdef extern from "thread_state.h":
@@ -12,6 +13,7 @@ cdef extern from "thread_state.h":
         int notes
         int in_backward
         const char* operator_name
+        PyObject** late_warnings
     trt_thread_state* tls "trt_tls"() noexcept nogil
     int top_bit "trt_top_bit"(uint64_t) noexcept nogil
 

@@ -5,6 +5,7 @@ never falls, because tensors keep the geometry they have when their storage shri
 which read as zeros from then on. Growing swaps the block, so a kernel that holds the old one stays safe.
 """
 cimport cython
+from cpython.number cimport PyNumber_AsSsize_t
 from libc.string cimport memcpy, memmove, memset
 from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_alloc, block_drop, block_external
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, DEV_META, make_device
@@ -82,11 +83,13 @@ cdef class Storage:
         return self
 
     def __getitem__(self, index):
+        cdef Py_ssize_t i
         if isinstance(index, slice):
             return list(self.tobytes()[index])
-        if index < -self.length or index >= self.length:
-            raise IndexError(f"index {index} out of range for storage of size {self.length}")
-        return (<unsigned char*>bytes_of(self))[index % self.length]
+        i = PyNumber_AsSsize_t(index, IndexError)       # an object's own comparisons and remainders may lie
+        if i < -self.length or i >= self.length:
+            raise IndexError(f"index {i} out of range for storage of size {self.length}")
+        return (<unsigned char*>bytes_of(self))[i if i >= 0 else i + self.length]
 
     def tobytes(self):
         """Return a copy of the bytes."""

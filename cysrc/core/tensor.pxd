@@ -1,5 +1,6 @@
 # What a tensor is: geometry over a storage, a version counter, autograd fields.
 from libc.stdint cimport int64_t, uint64_t, int8_t, uint8_t
+from cpython.list cimport PyList_GET_SIZE
 from cpython.object cimport PyObject, PyTypeObject
 from tensorrt_lite._C.core.storage cimport Storage
 from tensorrt_lite._C.core.dtype cimport Scalar
@@ -90,6 +91,29 @@ cdef object size_type
 cdef inline char* data_of(TensorBase t) noexcept:
     return t.storage.block.data + t.offset * ITEM_SIZE[t.dtype]
 
+# The generated dispatch hands a kernel `held` operands when one of them has this many elements: copies of fewer keep the GIL.
+cdef enum:
+    HELD_NUMEL = 16384
+
+cdef extern from "Python.h":
+    PyObject* PyList_GET_ITEM(object, Py_ssize_t)     # borrowed
+
+cdef inline bint is_large(TensorBase t) noexcept:
+    return t is not None and t.numel >= HELD_NUMEL
+
+cdef inline bint any_large(list tensors) noexcept:
+    cdef Py_ssize_t i
+    for i in range(PyList_GET_SIZE(tensors)):
+        if is_large(<TensorBase>PyList_GET_ITEM(tensors, i)):
+            return True
+    return False
+
+cdef inline bint is_listed(object tensors, TensorBase t) noexcept:
+    for x in tensors:
+        if x is t:
+            return True
+    return False
+
 cdef inline int64_t version_of(TensorBase t) noexcept:
     return t.own_version if t.version == NULL else t.version.value
 
@@ -125,7 +149,8 @@ cdef TensorBase empty_tensor(int ndim, const int64_t* sizes, int dtype, int plac
 cdef TensorBase empty_strided_tensor(int ndim, const int64_t* sizes, const int64_t* strides, int dtype, int place)
 cdef TensorBase empty_like_tensor(TensorBase t, int dtype)
 cdef TensorBase alias_of(TensorBase t)
-cdef TensorBase pinned(TensorBase t)
+cdef TensorBase held(TensorBase t)
+cdef list held_list(list tensors)
 cdef TensorBase make_view(TensorBase t, int ndim, const int64_t* sizes, const int64_t* strides, int64_t offset)
 cdef TensorBase number_tensor(int dtype, const Scalar* value)
 cdef VersionCounter* shared_version(TensorBase t) except NULL

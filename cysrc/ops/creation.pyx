@@ -532,7 +532,7 @@ def from_numpy(ndarray):
     return finish_factory(t, False)
 
 
-def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
+def frombuffer(buffer, *, dtype, int64_t count=-1, int64_t offset=0, requires_grad=False):
     """A one-dimensional tensor over the memory of an object with the buffer protocol."""
     cdef Py_buffer view
     cdef int code = parse_dtype(dtype, "frombuffer")
@@ -593,7 +593,7 @@ def numpy(TensorBase self not None, *, force=False):
 class _ArrayView:
     """Gives NumPy an address and keeps the storage alive for as long as the array lives."""
 
-    def __init__(self, TensorBase t):
+    def __init__(self, TensorBase t not None):
         cdef int64_t item = ITEM_SIZE[t.dtype]
         import numpy
         self.storage = t.storage

@@ -280,7 +280,7 @@ cdef object _linalg_eig_cpu(TensorBase A, bint compute_v):
     cdef double size[2]
     cdef double real_size[2]
     cdef TensorBase values, vectors, info
-    A = pinned(A)   # asking LAPACK for its workspace gives up the GIL
+    A = held(A)   # asking LAPACK for its workspace gives up the GIL
     check_square("linalg.eig", A)
     start(&w, A, A.sizes[d], A.sizes[d], 0)
     n = w.n
@@ -337,7 +337,7 @@ cdef object _linalg_svd_cpu(TensorBase self, bint full_matrices, bint values_onl
     cdef int64_t m, n, k
     cdef double size[2]
     cdef TensorBase u, s, vh, info
-    self = pinned(self)
+    self = held(self)
     check_matrix("linalg.svd", self)
     start(&w, self, self.sizes[d], self.sizes[d + 1], 0)
     m = w.m
@@ -429,7 +429,7 @@ cdef object _linalg_lstsq_cpu(TensorBase self, TensorBase b, double rcond, objec
     check_same_type("torch.linalg.lstsq", self, b, "input", "other")
     if b.sizes[b.ndim - 2] != self.sizes[d - 2]:
         raise RuntimeError(f"torch.linalg.lstsq: input of shape {shape_text(self)} and other of shape {shape_text(b)} must have as many rows")
-    self, b = pinned(self), pinned(b)
+    self, b = held(self), held(b)
     batch_dims = joint_batch("torch.linalg.lstsq", self, 2, b, 2, sizes)
     start(&w, self, self.sizes[d - 2], self.sizes[d - 1], b.sizes[b.ndim - 1])
     m = w.m

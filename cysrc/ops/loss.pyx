@@ -258,7 +258,7 @@ cdef object _cross_entropy_cpu(TensorBase self, TensorBase target, TensorBase we
     if self.device_type == DEV_CUDA:
         return device_class_loss(self, class_indices(target, ""), class_weights(weight, self.sizes[1], code), reduction, ignore_index, label_smoothing, False)
     if self.numel >= 4096:
-        self, target, weight = pinned(self), pinned(target), pinned(weight)
+        self, target, weight = held(self), held(target), held(weight)
     n = target.numel
     loss = empty_tensor(target.ndim, target.sizes, code, self.device_type)
     lse = empty_tensor(1, &n, code, self.device_type)
@@ -301,7 +301,7 @@ cdef object cross_entropy_gradient(object grad, object self, object target, obje
         return device_class_gradient(grad, x, class_indices(target, ""), class_weights(weight, classes, code), lse, total_weight, reduction, ignore_index, smoothing)
     if not grad_mode():
         if x.numel >= 4096:
-            x, target, weight = pinned(x), pinned(target), pinned(weight)
+            x, target, weight = held(x), held(target), held(weight)
         if x.device_type == DEV_META or x.numel == 0:
             return empty_tensor(x.ndim, x.sizes, x.dtype, x.device_type)
         t = class_indices(target, "")

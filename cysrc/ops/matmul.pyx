@@ -139,13 +139,23 @@ cdef int add_product(str name, TensorBase r, const Mat* c, TensorBase self, Tens
     """r = alpha x y + beta self, which broadcasts to r's geometry; what it holds doesn't count when beta is zero."""
     cdef Gemm g
     cdef Mat d
+    cdef TensorBase temporary
     if r.device_type == DEV_CUDA and r is not self and r.numel and not is_zero(beta) and x.dtype != BOOL:
         g.dtype = x.dtype
         set_scalars(&g, alpha, beta)
         addend_of(self, r.ndim, &d)
         return device_product(name, r, c, x, a, y, b, alpha, beta, self, &d)
-    if r is not self and not is_zero(beta):
-        copy_elements(r, self)
+    if is_zero(beta):
+        return product(name, r, c, x, a, y, b, alpha, beta)
+    if r.storage.block == x.storage.block or r.storage.block == y.storage.block:
+        # the addend would overwrite a factor
+        temporary = empty_tensor(r.ndim, r.sizes, r.dtype, place_of(r))
+        copy_elements(temporary, self)
+        dense(&d, c.batch, c.rows, c.cols, c.flipped)
+        product(name, temporary, &d, x, a, y, b, alpha, beta)
+        copy_elements(r, temporary)
+        return 0
+    copy_elements(r, self)         # nothing where r is the addend
     return product(name, r, c, x, a, y, b, alpha, beta)
 
 
@@ -164,7 +174,7 @@ cdef int check_expandable(str name, TensorBase self, int ndim, const int64_t* si
 
 cdef TensorBase apart(TensorBase out, TensorBase self, int mode):
     """The addend, copied when it lies in `out` but differently from it: the result is written over it."""
-    if mode == OUT and out is not self and memory_overlap(out, self):
+    if mode == OUT and memory_overlap(out, self) > 1:
         return <TensorBase>self.clone()
     return self
 
@@ -434,6 +444,8 @@ cdef object linear_backward(OpNode node, object grad, object input, object weigh
     cdef int64_t rows, features, depth
     if grad_mode() or g.device_type != DEV_CPU or g.dtype > F64 or g.dtype < F32 or w.ndim != 2 or g.numel == 0 or x.numel == 0:
         return linear_backward_composed(node, grad, input, weight)
+    if is_large(g) or is_large(x) or is_large(w):
+        g, x, w = held(g), held(x), held(w)
     features = w.sizes[0]
     depth = w.sizes[1]
     rows = g.numel // features
@@ -571,6 +583,8 @@ cdef object times_adjoint(object grad, object other):
     cdef int d = g.ndim
     if not direct(g, b):
         return _ops.matmul(grad, conj_of(other).transpose(-2, -1))
+    if is_large(g) or is_large(b):
+        g, b = held(g), held(b)
     sizes[0] = g.sizes[0]
     sizes[d - 2] = g.sizes[d - 2]
     sizes[d - 1] = b.sizes[d - 2]
@@ -591,6 +605,8 @@ cdef object adjoint_times(object other, object grad):
     cdef int d = g.ndim
     if not direct(g, a):
         return _ops.matmul(conj_of(other).transpose(-2, -1), grad)
+    if is_large(g) or is_large(a):
+        g, a = held(g), held(a)
     sizes[0] = g.sizes[0]
     sizes[d - 2] = a.sizes[d - 1]
     sizes[d - 1] = g.sizes[d - 1]

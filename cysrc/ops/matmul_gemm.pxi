@@ -326,7 +326,7 @@ cdef int product(str name, TensorBase out, const Mat* mo, TensorBase a, const Ma
     settle(&g.ma)
     settle(&g.mb)
     settle(&g.mc)
-    if not unit_stride(&g.mc) and g.dtype >= F32 or out.storage is a.storage or out.storage is b.storage:
+    if not unit_stride(&g.mc) and g.dtype >= F32 or out.storage.block == a.storage.block or out.storage.block == b.storage.block:
         temporary = empty_tensor(out.ndim, out.sizes, out.dtype, DEV_CPU)
         if keep:
             copy_elements(temporary, out)

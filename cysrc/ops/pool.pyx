@@ -193,6 +193,8 @@ cdef TensorBase max_pool_backward_cpu(TensorBase grad, TensorBase self, TensorBa
     cdef TensorBase d = pool_result(self, self.sizes[self.ndim - 2], self.sizes[self.ndim - 1], grad.dtype, last), g, at
     if self.device_type == DEV_META or d.numel == 0:
         return d
+    if is_large(grad) or is_large(self):
+        grad, self, indices = held(grad), held(self), held(indices)
     r.maxima = max_pool_table(grad.dtype)
     r.last = last
     r.s.channels = self.sizes[self.ndim - 3]

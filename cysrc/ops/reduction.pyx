@@ -400,7 +400,7 @@ cdef TensorBase reduce_op(TensorBase self, const Dims* dim, bint keepdim, int op
     cdef TensorBase result
     dims_mask(self, dim, reduced, name)
     result = reduced_tensor(self, reduced, keepdim, dtype)
-    if mode != FRESH and out.dtype == dtype and out.contiguous and same_sizes(out, result) and out.storage is not self.storage:
+    if mode != FRESH and out.dtype == dtype and out.contiguous and same_sizes(out, result) and out.storage.block != self.storage.block:
         result = out
     reduce_into(self, reduced, op, params, result, None, name)
     if result is out:

@@ -376,7 +376,7 @@ cdef TensorBase grid_sampler_cpu(TensorBase input, TensorBase grid, int64_t inte
         a.x = data_of(x)
         a.grid = data_of(g)
         a.y = data_of(y)
-        run_held(trt_grid_task(0, x.dtype == F64), &a, blocks, 8 * y.numel, x, y)
+        run_held(trt_grid_task(0, x.dtype == F64), &a, blocks, 8 * y.numel, x, y, g)
     return cast_to(y, input.dtype)
 
 
@@ -409,7 +409,7 @@ cdef TensorBase _grid_sampler_backward_cpu(TensorBase grad_output, TensorBase in
         a.grid = data_of(g)
         a.gy = data_of(gy)
         a.gx = a.ggrid = data_of(r)
-        run_held(trt_grid_task(1 if of_input else 2, x.dtype == F64), &a, a.samples * a.channels if of_input else blocks, 8 * gy.numel, x, r)
+        run_held(trt_grid_task(1 if of_input else 2, x.dtype == F64), &a, a.samples * a.channels if of_input else blocks, 8 * gy.numel, x, r, g, gy)
     return cast_to(r, input.dtype)
 
 

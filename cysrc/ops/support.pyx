@@ -157,19 +157,23 @@ cdef str type_text(TensorBase t):
     return (<bytes>dtype_label(t.dtype)).decode()
 
 
-cdef int run_held(task_fn task, void* args, int64_t items, int64_t work, TensorBase a, TensorBase b) except -1:
-    """Run a kernel on the memory of a and b, without the GIL and in several threads when its items are `work` elements of enough work."""
-    cdef trt_block* ha = a.storage.block
-    cdef trt_block* hb = b.storage.block
+cdef int run_held(task_fn task, void* args, int64_t items, int64_t work, TensorBase a, TensorBase b, TensorBase c=None, TensorBase d=None) except -1:
+    """Run a kernel on the memory of a to d, without the GIL and in several threads when its items are `work` elements of enough work."""
+    cdef trt_block* blocks[4]
+    cdef int i
     if work < 8192:
         task(args, 0, items)
         return 0
-    trt_block_hold(ha)
-    trt_block_hold(hb)
+    blocks[0] = a.storage.block
+    blocks[1] = b.storage.block
+    blocks[2] = blocks[0] if c is None else c.storage.block
+    blocks[3] = blocks[0] if d is None else d.storage.block
+    for i in range(4):
+        trt_block_hold(blocks[i])
     with nogil:
         parallel_for(items, 1 + GRAIN // 2 * items // (work + 1), 1, task, args)
-    block_drop(ha)
-    block_drop(hb)
+    for i in range(4):
+        block_drop(blocks[i])
     return 0
 
 

@@ -169,6 +169,9 @@ def emit_operator(op: Operator, text: list[str], init: list[str]) -> None:
     if op.row.get("composite"):
         # made of other operators and of what the core does on every device
         kernels = {**kernels, "CUDA": kernels["CPU"]}
+    if op.row.get("held", bool(op.backward) and not op.row.get("view")):
+        emit_held(op, kernels["CPU"], text)
+        kernels = {**kernels, "CPU": f"held_{op.name}"}
     for key, function in kernels.items():
         init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_{key}, <void*><fn_{op.name}>{function})")
     if not op.row.get("view"):
@@ -184,6 +187,40 @@ def emit_operator(op: Operator, text: list[str], init: list[str]) -> None:
         init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_AUTOGRAD, <void*><fn_{op.name}>autograd_{op.name})")
     if op.row.get("entry") != "manual":
         emit_entry(op, text)
+
+
+def emit_held(op: Operator, kernel: str, text: list[str]) -> None:
+    """The CPU kernel on operands whose geometry and memory stay. A kernel of large operands may let other threads run between its
+    checks and its loops; `out` may be an operand, and the warning that it was resized runs Python, so that comes last."""
+    tensors = [a for a in op.arguments if a.is_tensor and not a.written]
+    lists = [a for a in op.arguments if a.type == "Tensor[]"]
+    if not tensors and not lists:
+        raise DeclarationError(f"{op.family}.yaml: {op.name} has no operand to hold")
+    single = takes_out(op) and return_type(op) == "TensorBase"
+    large = " or ".join([f"{a.name}.numel >= HELD_NUMEL" if a.type == "Tensor" else f"is_large({a.name})" for a in tensors] + [f"any_large({a.name})" for a in lists])
+    result, call = return_type(op), call_arguments(op)
+    # three functions: what assigns to arguments counts references to them, and the usual case should cost one call
+    text.append(f"cdef {result} large_{op.name}({parameters(op)}):")
+    if single:
+        text.append("    cdef TensorBase target = out")
+    if single and "inplace" in op.variants:
+        text.append("    if mode == INPLACE:\n        out = held(out)")
+        text += [f"    {a.name} = out if mode == INPLACE and {a.name} is target else held({a.name})" for a in tensors]
+    else:
+        text += [f"    {a.name} = held({a.name})" for a in tensors]
+    text += [f"    {a.name} = held_list({a.name})" for a in lists]
+    if single:
+        text.append(f"    if mode != FRESH:\n        {kernel}({call})\n        return target")
+    text.append(f"    return {kernel}({call})\n")
+    if "out" in op.variants:
+        same = [f"{a.name} is out" if single else f"is_listed(out, {a.name})" for a in tensors] + [f"is_listed({a.name}, out)" for a in lists if single]
+        text.append(f"cdef {result} out_{op.name}({parameters(op)}):\n    cdef LateWarnings late\n    cdef {result} r\n    begin_late_warnings(&late)\n    try:")
+        text.append(f"        r = large_{op.name}({call}) if {' or '.join([large, *same])} else {kernel}({call})")
+        text.append("    except:\n        drop_late_warnings(&late)\n        raise\n    end_late_warnings(&late)\n    return r\n")
+    text.append(f"cdef {result} held_{op.name}({parameters(op)}):")
+    if "out" in op.variants:
+        text.append(f"    if mode == OUT:\n        return out_{op.name}({call})")
+    text.append(f"    if {large}:\n        return large_{op.name}({call})\n    return {kernel}({call})\n")
 
 
 def emit_forward(op: Operator, text: list[str], init: list[str]) -> None:
