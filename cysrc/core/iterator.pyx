@@ -311,10 +311,10 @@ cdef int check_no_overlap(str name, TensorBase out, TensorBase x, bint same_is_f
 
 
 cdef int prepare_out(str name, TensorBase out, int ndim, const int64_t* shape, int result_dtype, int mode) except -1:
-    """Check a given output: type, sharing of elements, shape (resized under OUT, refused under INPLACE). 1 where it warned: a
-    filter of warnings is Python, after which geometry that was read before may be out of date."""
+    """Check a given output: type, sharing of elements, shape (resized under OUT, refused under INPLACE). Outside of LateWarnings it may
+    run a filter of warnings, which is Python: geometry that was read before may be out of date then."""
     cdef int i
-    cdef bint same = out.ndim == ndim, warned = False
+    cdef bint same = out.ndim == ndim
     if not can_cast(result_dtype, out.dtype):
         raise RuntimeError(f"result type {_type_name(result_dtype)} can't be cast to the desired output type {_type_name(out.dtype)} ({name})")
     if same:
@@ -325,7 +325,7 @@ cdef int prepare_out(str name, TensorBase out, int ndim, const int64_t* shape, i
         if mode == INPLACE:
             raise RuntimeError(f"output with shape {shape_text(out)} doesn't match the broadcast shape {_shape_list(ndim, shape)} ({name})")
         if out.numel != 0:
-            warned = warn_of_resize(
+            warn_of_resize(
                 f"An output with one or more elements was resized since it had shape {shape_text(out)}, which does not match the required output "
                 f"shape {_shape_list(ndim, shape)}. This behavior is deprecated, and in a future release outputs will not be resized unless they "
                 "have zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).")
@@ -334,22 +334,21 @@ cdef int prepare_out(str name, TensorBase out, int ndim, const int64_t* shape, i
         raise RuntimeError(
             f"{name}: unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation.")
-    return warned
+    return 0
 
 
-cdef bint warn_of_resize(str message) except -1:
-    """False where the warning waits for the end of the kernel."""
+cdef int warn_of_resize(str message) except -1:
     if tls().late_warnings == NULL:
         import warnings
         warnings.warn(message, UserWarning, stacklevel=2)
-        return True
+        return 0
     messages = [message]
     if tls().late_warnings[0] != NULL:
         (<list>tls().late_warnings[0]).append(message)
     else:
         Py_INCREF(messages)
         tls().late_warnings[0] = <PyObject*>messages
-    return False
+    return 0
 
 
 cdef void begin_late_warnings(LateWarnings* late) noexcept:
@@ -474,6 +473,20 @@ cdef inline int compute_code(const PointwiseInfo* info, int code) noexcept:
 
 cdef TensorBase pointwise(const PointwiseInfo* info, int nin, PyObject** inputs, const Scalar* params, TensorBase out, int mode):
     """The general path. inputs: nin tensors; out: None under FRESH."""
+    cdef LateWarnings late
+    if mode != OUT:
+        return iterate(info, nin, inputs, params, out, mode)
+    begin_late_warnings(&late)
+    try:
+        iterate(info, nin, inputs, params, out, mode)
+    except:
+        drop_late_warnings(&late)
+        raise
+    end_late_warnings(&late)
+    return out
+
+
+cdef TensorBase iterate(const PointwiseInfo* info, int nin, PyObject** inputs, const Scalar* params, TensorBase out, int mode):
     cdef Iter it
     cdef int64_t shape[MAX_DIMS]
     cdef int64_t stride[MAX_OPERANDS][MAX_DIMS]
@@ -510,8 +523,10 @@ cdef TensorBase pointwise(const PointwiseInfo* info, int nin, PyObject** inputs,
         # the absolute value of complex numbers is converted to any type, as PyTorch does
         if mode == OUT and info.exact_out and out.dtype != result and not (info.promote & PROMOTE_REAL_OUT and category[compute] == CAT_COMPLEX):
             raise RuntimeError(f"{info.name.decode()}(): Found dtype {_type_name(out.dtype)} but expected {_type_name(result)}")
-        if prepare_out(info.name.decode(), out, ndim, shape, result, mode):
-            check_unchanged(info, nin, inputs, ndim, shape)
+        for i in range(nin):
+            if <PyObject*>out == inputs[i]:
+                mode = INPLACE                     # what is read can't be resized before
+        prepare_out(info.name.decode(), out, ndim, shape, result, mode)
         for i in range(nin):
             check_no_overlap(info.name.decode(), out, <TensorBase>inputs[i], True)
     # strides in bytes by dimension of the result, operand 0 is the output
@@ -538,6 +553,8 @@ cdef TensorBase pointwise(const PointwiseInfo* info, int nin, PyObject** inputs,
             stride[0][k] = out.strides[k] * ITEM_SIZE[result]
     if out.numel == 0 or device == DEV_META:
         return out
+    if out.storage.block == NULL:
+        changed_meanwhile(info.name.decode())
     it.nop = nin + 1
     it.any_stride = 0
     it.on_host = 0
