@@ -40,6 +40,8 @@ def one_hot(tensor, num_classes=-1):
     check_device_data(t, "one_hot")
     if t.ndim == MAX_DIMS:
         raise RuntimeError(f"one_hot: a tensor has at most {MAX_DIMS} dimensions")
+    if t.device_type != DEV_CUDA and (is_large(t) or t.numel * <double>classes >= HELD_NUMEL or classes == -1):
+        t = held(t)
     x = index64(t)
     if classes == -1:
         low, high = extremes(x)
