@@ -215,6 +215,11 @@ def threads(trt: Any, table: Table, seed: int, number: int, show: Callable[[str]
 MODES: dict[str, Program] = {"calls": run_program, "filters": filters, "threads": threads}
 
 
+def seconds_of(mode: str) -> int:
+    """How long a program may take: of large tensors, beside other processes, much longer than its few calls need."""
+    return CALL_SECONDS * (5 if mode == "threads" else 1)
+
+
 def limit_memory() -> None:
     """The mappings of the sanitizer and of the guard are terabytes; they bound requests themselves."""
     if not os.environ.get("TENSORRT_LITE_SANITIZED") and not os.environ.get("TENSORRT_LITE_GUARDED"):
@@ -239,7 +244,7 @@ def child(seed: int, first: int, count: int, only: str, notes: Path, mode: str) 
     with open(notes, "w", buffering=1) as file:
         for number in range(first, first + count):
             os.pwrite(file.fileno(), f"{number:12d}\n".encode(), 0)
-            faulthandler.dump_traceback_later(CALL_SECONDS, exit=True)
+            faulthandler.dump_traceback_later(seconds_of(mode), exit=True)
             if str(number) == os.environ.get("TENSORRT_LITE_FUZZ_DIE_AT"):  # for the test of this tool
                 os.abort()
             error = MODES[mode](trt, table, seed, number)
@@ -291,7 +296,7 @@ def run_batch(seed: int, first: int, count: int, only: str, mode: str = "calls")
             notes.write_text("")
             command = [sys.executable, "-m", "tools.fuzz", "--child", f"{seed}:{first}:{end - first}", "--only", only, "--mode", mode, "--notes", str(notes)]
             try:
-                done = subprocess.run(command, capture_output=True, text=True, timeout=CALL_SECONDS * 20, errors="replace")
+                done = subprocess.run(command, capture_output=True, text=True, timeout=seconds_of(mode) * 20, errors="replace")
                 status, output, errors = done.returncode, done.stdout, done.stderr
             except subprocess.TimeoutExpired as expired:
                 status, output, errors = -signal.SIGKILL, str(expired.stdout or ""), "the batch hangs"
@@ -303,7 +308,7 @@ def run_batch(seed: int, first: int, count: int, only: str, mode: str = "calls")
                 failures.append(f"{seed}:{first} the child does not start: {errors[-600:]}")
                 break
             culprit = int(text.split()[0])
-            what = f"signal {signal.Signals(-status).name}" if status < 0 else f"overran {CALL_SECONDS} s" if "Timeout" in errors else f"exit {status}"
+            what = f"signal {signal.Signals(-status).name}" if status < 0 else f"overran {seconds_of(mode)} s" if "Timeout" in errors else f"exit {status}"
             failures.append(f"{seed}:{culprit} {names_of(seed, culprit, only, mode)}: {what}\n{report_of(errors)}")
             first = culprit + 1
     return failures

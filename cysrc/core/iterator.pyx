@@ -645,8 +645,11 @@ cdef int run_iteration(Iter* it, int cost, int64_t numel, TensorBase out, int ni
         rows *= it.sizes[k]
     it.tile_dim = choose_tile_dim(it)
     if numel < 4096 or numel * cost < HELD_NUMEL:
+        # too short for threads; what is not large (core/tensor.pxd) relies on the GIL
         if it.ndim == 1:
             run_span(it, 0, it.sizes[0])
+        elif it.tile_dim and numel >= 4096:
+            run_tiles(it, 0, rows // it.sizes[it.tile_dim] * ((it.sizes[it.tile_dim] + TILE_ROWS - 1) // TILE_ROWS))
         else:
             run_rows(it, 0, rows)
         return 0

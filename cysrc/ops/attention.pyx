@@ -193,7 +193,7 @@ cdef object attention_backward(OpNode node, object grad, object query, object ke
         return None, None, None
     if grad_mode():
         return composed_backward(grad, query, key, value, attn_mask, is_causal, scale, dropout_p, seed, offset, state)
-    if is_large(<TensorBase>grad) or is_large(<TensorBase>key):
+    if (<TensorBase>query).device_type == DEV_CPU and (is_large(<TensorBase>grad) or is_large(<TensorBase>key)):
         grad, query, key, value, attn_mask, out, lse = [held(<TensorBase>t) for t in (grad, query, key, value, attn_mask, out, lse)]
     q = rows_of(<TensorBase>query)
     k = rows_of(<TensorBase>key)
