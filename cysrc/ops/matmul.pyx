@@ -147,6 +147,8 @@ cdef int add_product(str name, TensorBase r, const Mat* c, TensorBase self, Tens
         return device_product(name, r, c, x, a, y, b, alpha, beta, self, &d)
     if is_zero(beta):
         return product(name, r, c, x, a, y, b, alpha, beta)
+    if is_large(r) or is_large(x) or is_large(y):
+        r = held(r)
     if r.storage.block == x.storage.block or r.storage.block == y.storage.block:
         # the addend would overwrite a factor
         temporary = empty_tensor(r.ndim, r.sizes, r.dtype, place_of(r))

@@ -313,6 +313,8 @@ cdef int product(str name, TensorBase out, const Mat* mo, TensorBase a, const Ma
     if out.device_type == DEV_CUDA:
         set_scalars(&g, alpha, beta)
         return device_product(name, out, mo, a, ma, b, mb, alpha, beta, out if keep else None, mo if keep else NULL)
+    if is_large(a) or is_large(b) or is_large(out):
+        out = held(out)            # the operands are; copies of them let others run
     if g.dtype == F16 or g.dtype == BF16:
         return product_half(name, out, mo, a, ma, b, mb, alpha, beta, keep)
     set_scalars(&g, alpha, beta)
@@ -469,6 +471,8 @@ cdef int dot_product(TensorBase out, TensorBase a, TensorBase b) except -1:
         column_of(b, &mb)
         dense(&mo, 1, 1, 1, False)
         return product("dot", out, &mo, a, &ma, b, &mb, NULL, NULL)
+    if is_large(a):
+        out = held(out)
     a = contiguous_of(a)
     b = contiguous_of(b)
     w.dtype = a.dtype

@@ -283,11 +283,11 @@ trt.mm(few, trt.rand(3, 10000), out=few)
 
 trt.set_num_threads(2)
 x, w, g = trt.rand(1, 3, 90, 90), trt.rand(300, 300), trt.rand(1, 90, 90, 2)
-i = trt.randint(1, 300, (300, 300))
+i, o = trt.randint(1, 300, (300, 300)), trt.zeros(300, 300)
 stop = False
 def meddle():
     while not stop:
-        for t, shapes in ((g, ((1, 2, 2, 2), (1, 90, 90, 2))), (w, ((10, 10), (300, 300))), (i, ((2, 2), (300, 300)))):
+        for t, shapes in ((g, ((1, 2, 2, 2), (1, 90, 90, 2))), (w, ((10, 10), (300, 300))), (i, ((2, 2), (300, 300))), (o, ((1,), (300, 300)))):
             for shape in shapes:
                 try: t.data = trt.ones(shape, dtype=t.dtype)
                 except RuntimeError: pass
@@ -297,7 +297,7 @@ thread.start()
 end, made = time.monotonic() + 3, 0
 leaf = trt.rand(1, 3, 90, 90, requires_grad=True)
 while time.monotonic() < end:
-    for function in (lambda: F.grid_sample(x, g), lambda: F.grid_sample(leaf, g).sum().backward(), lambda: w @ w.t(), lambda: trt.addmm(w, w.t(), w), lambda: i // i.t()):
+    for function in (lambda: F.grid_sample(x, g), lambda: F.grid_sample(leaf, g).sum().backward(), lambda: w @ w.t(), lambda: trt.addmm(w, w.t(), w), lambda: trt.mm(w[:1].expand(300, 300), w, out=o), lambda: i // i.t()):
         try:
             function()
             made += 1
