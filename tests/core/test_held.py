@@ -126,7 +126,7 @@ def test_results_of_large_operands_share_no_memory_with_them_unawares(kind):
     """A kernel sees held operands, which have storages of their own: what it returns must not be one of them or a view."""
     x = trt.rand(200, 200)
     functions = {
-        "linear": lambda: F.linear(x, x), "softmax": lambda: x.softmax(0), "sum": lambda: x.sum(()) if False else x.sum(0), "flip": lambda: x.flip(()),
+        "linear": lambda: F.linear(x, x), "softmax": lambda: x.softmax(0), "sum": lambda: x.sum(0), "flip": lambda: x.flip(()),
         "roll": lambda: x.roll(0, 0), "masked_fill": lambda: x.masked_fill(x > 2, 0.0), "dropout": lambda: F.dropout(x, 0.0), "pad": lambda: F.pad(x, (0, 0)),
         "cumsum": lambda: x.cumsum(0), "index_select": lambda: x.index_select(0, trt.arange(200)), "max_pool2d": lambda: F.max_pool2d(x[None, None], 1),
         "sort": lambda: x.sort().values, "to": lambda: x.to(trt.float32),
