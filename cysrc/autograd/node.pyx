@@ -14,6 +14,7 @@ from tensorrt_lite._C.core.dispatch cimport tls, attach
 from tensorrt_lite._C.core.device cimport make_device
 from tensorrt_lite._C.core.storage cimport installed_hooks
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, pointwise
+from tensorrt_lite._C.core.read_only cimport is_read_only, refuse_read_only
 from tensorrt_lite._C.core.args cimport scalar_object
 
 cdef extern from "../core/thread_state.h":
@@ -905,7 +906,9 @@ cdef int refuse_view(TensorBase t, bint indirect) except -1:
 
 
 cdef int check_inplace(TensorBase t, str op) except -1:
-    """Refuse writes that autograd can't follow; called before anything is written."""
+    """Refuse writes that autograd can't follow and writes to read-only memory; called before anything is written."""
+    if is_read_only(t.storage.block) and op not in ("view", "set_"):       # those change the geometry alone
+        refuse_read_only(op)
     if t.inference and not tls().inference_mode:
         raise RuntimeError(
             "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal tensor before doing inplace "

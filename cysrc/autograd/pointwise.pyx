@@ -6,6 +6,7 @@ dispatches on the keys of the tensors, and under the Autograd key records one Po
 from libc.stdint cimport int64_t, uint64_t
 from cpython.object cimport PyObject
 from tensorrt_lite._C.core.dtype cimport Scalar, category, dtype_of, CAT_FLOAT, CAT_BOOL, CAT_COMPLEX
+from tensorrt_lite._C.core.read_only cimport is_read_only, refuse_read_only
 from tensorrt_lite._C.core.tensor cimport (
     TensorBase, same_sizes, version_of, bump_version, shape_text, K_AUTOGRAD, K_FORWARD_AD, K_DERIVATIVES, K_BACKENDS, KEY_META, KEY_CPU, KEY_CUDA, KEY_AUTOGRAD, KEY_FORWARD_AD, KEY_CUSTOM, KEY_PYTHON, shape_of)
 from tensorrt_lite._C.core.dispatch cimport (
@@ -299,9 +300,18 @@ cdef TensorBase forward3(PointwiseInfo* info, TensorBase a, TensorBase b, Tensor
     return forward_pointwise(info, 3, inputs, params, out, mode)
 
 
+cdef inline int check_target(PointwiseInfo* info, TensorBase out) except -1:
+    """Refuse an output over read-only memory."""
+    if is_read_only(out.storage.block):
+        refuse_read_only(info.name.decode())
+    return 0
+
+
 cdef TensorBase call1(PointwiseInfo* info, TensorBase a, const Scalar* params, TensorBase out, int mode):
     cdef TensorBase r
     cdef uint64_t keys = a.keys | (out.keys if mode else 0)
+    if mode:
+        check_target(info, out)
     r = (<fn1>resolve(info.op, keys))(info, a, params, out, mode)
     if mode and not (keys & K_AUTOGRAD):
         bump_version(out)
@@ -317,6 +327,8 @@ cdef TensorBase call2(PointwiseInfo* info, TensorBase a, TensorBase b, const Sca
         keys = b.keys | (a.keys & K_DERIVATIVES) | (out.keys if mode else 0)
     elif b.wrapped_number or (b.ndim == 0 and a.ndim > 0 and a.device_type):
         keys = a.keys | (b.keys & K_DERIVATIVES) | (out.keys if mode else 0)
+    if mode:
+        check_target(info, out)
     r = (<fn2>resolve(info.op, keys))(info, a, b, params, out, mode)
     if mode and (mode == OUT or not (keys & K_AUTOGRAD)):
         bump_version(out)
@@ -335,6 +347,8 @@ cdef TensorBase call3(PointwiseInfo* info, TensorBase a, TensorBase b, TensorBas
     if keys == 0:
         keys = a.keys
     keys |= grad | (out.keys if mode else 0)
+    if mode:
+        check_target(info, out)
     r = (<fn3>resolve(info.op, keys))(info, a, b, c, params, out, mode)
     if mode and (mode == OUT or not (keys & K_AUTOGRAD)):
         bump_version(out)

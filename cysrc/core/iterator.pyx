@@ -9,6 +9,7 @@ than the output is transposed tile by tile, so that both sides touch whole cache
 from libc.string cimport memcmp, memcpy, memmove
 from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_drop
 from tensorrt_lite._C.core.parallel cimport parallel_for, num_threads, GRAIN
+from tensorrt_lite._C.core.read_only cimport check_writable
 from tensorrt_lite._C.core.tensor cimport (
     TensorBase, ITEM_SIZE, MAX_DIMS, data_of, place_of, same_sizes, empty_tensor, empty_strided_tensor, empty_like_tensor, shape_text, resize_tensor,
     has_internal_overlap, memory_overlap, alias_of, contiguous_strides, K_CPU, K_META, bump_version, new_tensor)
@@ -312,6 +313,7 @@ cdef int prepare_out(str name, TensorBase out, int ndim, const int64_t* shape, i
                 f"shape {_shape_list(ndim, shape)}. This behavior is deprecated, and in a future release outputs will not be resized unless they "
                 "have zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).", UserWarning, stacklevel=2)
         resize_tensor(out, ndim, shape, 0)
+    check_writable(out.storage.block, name)
     if has_internal_overlap(out):
         raise RuntimeError(
             f"{name}: unsupported operation: more than one element of the written-to tensor refers to a single memory location. "

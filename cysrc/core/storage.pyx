@@ -5,8 +5,10 @@ never falls, because tensors keep the geometry they have when their storage shri
 which read as zeros from then on. Growing swaps the block, so a kernel that holds the old one stays safe.
 """
 cimport cython
+from cpython.buffer cimport Py_buffer, PyBuffer_FillInfo
 from libc.string cimport memcpy, memmove, memset
 from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_alloc, block_drop, block_external
+from tensorrt_lite._C.core.read_only cimport check_writable
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, DEV_META, make_device
 
 cdef extern from *:
@@ -95,6 +97,22 @@ cdef class Storage:
     def tolist(self):
         return list(self.tobytes())
 
+    def __setitem__(self, index, value):
+        """Set a byte, or all bytes of a slice to one value."""
+        cdef int64_t i
+        cdef unsigned char byte = value
+        if isinstance(index, slice):
+            positions = range(*index.indices(self.length))
+        else:
+            i = index
+            if i < -self.length or i >= self.length:
+                raise IndexError(f"index {i} out of range for storage of size {self.length}")
+            positions = (i + self.length if i < 0 else i,)
+        check_writable(self.block, "storage")
+        for i in positions:
+            if i < self.length:                      # an index or a value may have run Python
+                (<unsigned char*>bytes_of(self))[i] = byte
+
     def clone(self):
         cdef Storage s
         if self.device_type == DEV_META:
@@ -107,15 +125,39 @@ cdef class Storage:
     def copy_(self, Storage other not None, non_blocking=None):
         if other.length != self.length:
             raise RuntimeError(f"copy_(): storage sizes do not match: {self.length} and {other.length}")
+        check_writable(self.block, "copy_")
         memmove(bytes_of(self), bytes_of(other), self.length)
         return self
 
     def fill_(self, int value):
+        check_writable(self.block, "fill_")
         memset(bytes_of(self), value, self.length)
         return self
 
     def __repr__(self):
         return f"UntypedStorage(device={self.device}) of size {self.length}"
+
+
+cdef class _Exporter:
+    """A storage's bytes as a buffer. It holds the block, so that a view of it stays valid when the storage is resized or gone."""
+    cdef Storage storage           # what keeps external memory alive
+    cdef Storage held
+    cdef bint writable
+
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        PyBuffer_FillInfo(view, self, self.held.block.data, self.held.length, not self.writable, flags)
+
+
+def exported(Storage storage not None, bint writable=False):
+    """A view of a storage's bytes in host memory, for files to read from or to fill. RuntimeError where they are not to be written to."""
+    cdef _Exporter e = _Exporter.__new__(_Exporter)
+    bytes_of(storage)
+    if writable:
+        check_writable(storage.block, "exported")
+    e.storage = storage
+    e.held = shared_storage(storage.block, storage.length)
+    e.writable = writable
+    return memoryview(e)
 
 
 cdef char* bytes_of(Storage s) except NULL:

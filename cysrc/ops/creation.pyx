@@ -3,6 +3,7 @@ from cpython.buffer cimport PyObject_GetBuffer, PyBuffer_Release, PyBUF_SIMPLE, 
 from tensorrt_lite._C.core.dtype import dtype as dtype_type
 from tensorrt_lite._C.core.device import strided
 from tensorrt_lite._C.core.storage cimport external_storage
+from tensorrt_lite._C.core.read_only cimport EXTERNAL_READ_ONLY, is_read_only
 from tensorrt_lite._C.core.device cimport memory_format as memory_format_type
 
 cdef extern from "stage.h" nogil:
@@ -13,6 +14,7 @@ cdef extern from "Python.h":
     bint PyLong_CheckExact(object)
     bint PyBool_Check(object)
     double PyFloat_AS_DOUBLE(object)
+    Py_buffer* PyMemoryView_GET_BUFFER(object)
     int Py_REFCNT(object)
 
 
@@ -377,7 +379,7 @@ cdef int numpy_code(object dt) except -1:
         raise ValueError("given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported.")
     code = _numpy_codes.get(text[1:])
     if code is None:
-        raise TypeError(f"can't convert np.ndarray of type numpy.{dt.name}. The only supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint8, and bool.")
+        raise TypeError(f"can't convert np.ndarray of type numpy.{dt.type.__name__}. The only supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint8, and bool.")
     return code
 
 
@@ -508,8 +510,8 @@ def from_numpy(ndarray):
     code = numpy_code(ndarray.dtype)
     if not ndarray.flags.writeable:
         import warnings
-        warnings.warn("The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to this tensor will "
-                      "result in undefined behavior.", UserWarning, stacklevel=2)
+        warnings.warn("The given NumPy array is not writable: writing to this tensor raises a RuntimeError. Copy the array, or clone() the tensor, to get "
+                      "one that can be written to.", UserWarning, stacklevel=2)
     n = ndarray.ndim
     if n > MAX_DIMS:
         raise ValueError(f"an array of {n} dimensions can't become a tensor (at most {MAX_DIMS})")
@@ -528,46 +530,66 @@ def from_numpy(ndarray):
     address = ndarray.__array_interface__["data"][0]
     t = empty_tensor(0, NULL, code, DEV_CPU)
     t.storage = external_storage(<void*>address, (span + 1) * item if ndarray.size else 0, ndarray)
+    if not ndarray.flags.writeable:
+        t.storage.block.external = EXTERNAL_READ_ONLY
     set_geometry(t, n, sizes, strides)
     return finish_factory(t, False)
 
 
+cdef bint holds_pointers(str format) except -1:
+    """Whether a buffer's format (PEP 3118) names elements that are addresses: of Python objects, data, functions or text."""
+    cdef Py_UCS4 c, before = 0
+    cdef bint in_name = False
+    for c in format:
+        if c == u":":
+            in_name = not in_name
+        elif not in_name and (c in u"OP&X" or before == u"Z" and c not in u"fdg"):
+            return True
+        before = 0 if in_name else c
+    return before == u"Z" or format == "z" or "<z" in format
+
+
 def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
-    """A one-dimensional tensor over the memory of an object with the buffer protocol."""
-    cdef Py_buffer view
+    """A one-dimensional tensor over the memory of an object with the buffer protocol. TypeError for elements that are Python objects or other
+    addresses; where the buffer is read-only, writing to the tensor raises a RuntimeError."""
+    cdef Py_buffer* view
     cdef int code = parse_dtype(dtype, "frombuffer")
     cdef int64_t item, n, skip = offset, one = 1, sizes[1]
     cdef TensorBase t
     if code < 0:
         raise TypeError("frombuffer(): argument 'dtype' must be torch.dtype, not NoneType")
     item = ITEM_SIZE[code]
-    PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE)
+    # one export, which the storage holds: an object may give out other memory the next time
     holder = memoryview(buffer)
-    try:
-        n = view.len
-        if view.readonly:
-            import warnings
-            warnings.warn("The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can write to the underlying "
-                          "(supposedly non-writable) buffer using the tensor.", UserWarning, stacklevel=2)
-        if n <= 0:
-            raise ValueError(f"both buffer length ({n}) and count ({count}) must not be 0")
-        if count == 0:
-            raise ValueError(f"both buffer length ({n}) and count (0) must not be 0")
-        if skip < 0 or skip >= n:
-            raise ValueError(f"offset ({skip} bytes) must be non-negative and no greater than buffer length ({n} bytes) minus 1")
-        if count < 0:
-            if (n - skip) % item:
-                raise ValueError(f"buffer length ({n - skip} bytes) after offset ({skip} bytes) must be a multiple of element size ({item})")
-            sizes[0] = (n - skip) // item
-        else:
-            sizes[0] = count
-            if count > (n - skip) // item:
-                raise ValueError(f"requested buffer length ({count} * {item} bytes) after offset ({skip} bytes) must not be greater than actual buffer length ({n} bytes)")
-        t = empty_tensor(0, NULL, code, DEV_CPU)
-        t.storage = external_storage(<char*>view.buf + skip, sizes[0] * item, holder)
-        set_geometry(t, 1, sizes, &one)
-    finally:
-        PyBuffer_Release(&view)
+    if not holder.c_contiguous:
+        raise ValueError("frombuffer(): the buffer is not C-contiguous")
+    if holds_pointers(holder.format):
+        raise TypeError(f"frombuffer(): can't make a tensor of a buffer of format {holder.format!r}, whose elements are addresses of objects")
+    view = PyMemoryView_GET_BUFFER(holder)
+    n = view.len
+    if view.readonly:
+        import warnings
+        warnings.warn("The given buffer is not writable: writing to this tensor raises a RuntimeError. Use a bytearray, or clone() the tensor, to get one "
+                      "that can be written to.", UserWarning, stacklevel=2)
+    if n <= 0:
+        raise ValueError(f"both buffer length ({n}) and count ({count}) must not be 0")
+    if count == 0:
+        raise ValueError(f"both buffer length ({n}) and count (0) must not be 0")
+    if skip < 0 or skip >= n:
+        raise ValueError(f"offset ({skip} bytes) must be non-negative and no greater than buffer length ({n} bytes) minus 1")
+    if count < 0:
+        if (n - skip) % item:
+            raise ValueError(f"buffer length ({n - skip} bytes) after offset ({skip} bytes) must be a multiple of element size ({item})")
+        sizes[0] = (n - skip) // item
+    else:
+        sizes[0] = count
+        if count > (n - skip) // item:
+            raise ValueError(f"requested buffer length ({count} * {item} bytes) after offset ({skip} bytes) must not be greater than actual buffer length ({n} bytes)")
+    t = empty_tensor(0, NULL, code, DEV_CPU)
+    t.storage = external_storage(<char*>view.buf + skip, sizes[0] * item, holder)
+    if view.readonly:
+        t.storage.block.external = EXTERNAL_READ_ONLY
+    set_geometry(t, 1, sizes, &one)
     return finish_factory(t, requires_grad)
 
 
@@ -600,7 +622,7 @@ class _ArrayView:
         t.storage.can_resize = False
         self.__array_interface__ = {
             "shape": tuple(shape_of(t)), "strides": tuple([s * item for s in strides_of(t)]), "typestr": numpy.dtype(_numpy_names[t.dtype]).str,
-            "data": (<size_t>data_of(t), False), "version": 3,
+            "data": (<size_t>data_of(t), bool(is_read_only(t.storage.block))), "version": 3,
         }
 
 

@@ -3,6 +3,7 @@
 from libc.math cimport sqrt
 from tensorrt_lite._C.core.kernels cimport *
 from tensorrt_lite._C.core.allocator cimport block_alloc
+from tensorrt_lite._C.core.read_only cimport check_writable
 
 # What cysrc/cuda/norm.pyx installs; its comments say what they return.
 ctypedef object (*device_row_fn)(TensorBase input, int64_t n, TensorBase weight, TensorBase bias, double eps, TensorBase mean, TensorBase rstd)
@@ -176,6 +177,7 @@ cdef int update_running(TensorBase running, const char* values, int64_t c, int c
     cdef TensorBase t = running
     cdef int64_t i
     cdef char* p
+    check_writable(running.storage.block, "batch_norm")
     if running.dtype != code or not running.contiguous:
         t = contiguous_of(cast_to(running, code))
     if t.numel != c:

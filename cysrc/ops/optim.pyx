@@ -5,6 +5,7 @@
 # another dtype, go through temporaries. The _foreach_ operators are loops over the operators themselves, so they record,
 # promote and check as those do.
 from libc.math cimport pow as power, sqrt as square_root
+from tensorrt_lite._C.core.read_only cimport check_writable
 
 cdef extern from "../loops/optim.c" nogil:
     ctypedef struct sgd_params:
@@ -178,7 +179,10 @@ cdef int add_update(Step* s, str op, TensorBase p, TensorBase g, list states, bi
     return 0
 
 
-cdef int finish_step(Step* s, list written, list write_back) except -1:
+cdef int finish_step(Step* s, str op, list written, list write_back) except -1:
+    for tensors in written:
+        for t in <list>tensors:
+            check_writable((<TensorBase>t).storage.block, op)
     run_step(s)
     for t, x in write_back:
         if t is not None:
@@ -265,7 +269,7 @@ def _fused_sgd_(
     try:
         for i in range(len(params)):
             add_update(&s, "_fused_sgd_", <TensorBase>params[i], <TensorBase>gradients[i], [buffers[i]] if has_momentum else [], c.scaled, write_back)
-        finish_step(&s, [params, buffers, gradients] if c.scaled else [params, buffers], write_back)
+        finish_step(&s, "_fused_sgd_", [params, buffers, gradients] if c.scaled else [params, buffers], write_back)
     finally:
         free(s.updates)
 
@@ -324,7 +328,7 @@ cdef int adam_step(
                 s.updates[before].step = counter
                 s.updates[before].bias1 = bias1
                 s.updates[before].bias2_sqrt = bias2
-        finish_step(&s, [params, first, second, largest, gradients if c.scaled else []], write_back)
+        finish_step(&s, op, [params, first, second, largest, gradients if c.scaled else []], write_back)
     finally:
         free(s.updates)
     return 0

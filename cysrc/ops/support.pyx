@@ -10,6 +10,7 @@ from tensorrt_lite._C.core.args cimport Dims, parse_dtype
 from tensorrt_lite._C.core.dispatch cimport tls, attach, OUT, INPLACE, FRESH
 from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_drop
 from tensorrt_lite._C.core.iterator cimport prepare_out, copy_elements
+from tensorrt_lite._C.core.read_only cimport check_writable
 from tensorrt_lite._C.core.parallel cimport parallel_for, GRAIN
 from tensorrt_lite._C.autograd.node cimport Node, OpNode, set_history, check_version
 from tensorrt_lite._C.autograd.node import set_namespace as _set_namespace
@@ -133,6 +134,7 @@ cdef int check_out(object out, str name) except -1:
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
     if (<TensorBase>out).requires_grad and tls().grad_mode:
         refuse_out(name)
+    check_writable((<TensorBase>out).storage.block, name)
     return 0
 
 
