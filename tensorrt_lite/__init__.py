@@ -77,6 +77,7 @@ _LAZY_NAMES = {
     "result_type": "_queries", "can_cast": "_queries",
     "cosine_similarity": "nn.functional", "pairwise_distance": "nn.functional", "embedding": "_ops",
     "finfo": "_info", "iinfo": "_info", "from_dlpack": "_dlpack", "to_dlpack": "_dlpack", "ops": "library",
+    "TypedStorage": "_typed_storage",
 }  # fmt: skip
 # Methods that are functions of the package, too.
 _METHODS = {
@@ -123,7 +124,7 @@ def is_tensor(obj) -> type(True):
 
 def is_storage(obj) -> type(True):
     """Whether obj is a storage."""
-    return isinstance(obj, UntypedStorage)
+    return isinstance(obj, UntypedStorage) or type(obj).__name__ == "TypedStorage" and isinstance(obj, __getattr__("TypedStorage"))
 
 
 def numel(input) -> type(0):

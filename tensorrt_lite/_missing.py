@@ -7,7 +7,7 @@ _NAMES = {
     "": """
         accelerator amp ao autocast classes compile compiler cond cpp distributed distributions export fft func functional fx hub jit masked monitor mps mtia nested
         overrides package profiler quantization quasirandom return_types signal sparse special types vmap while_loop xpu
-        Event Future GradScaler Storage Stream SymBool SymFloat SymInt Tag TypedStorage DisableTorchFunction DisableTorchFunctionSubclass
+        Event Future GradScaler Storage Stream SymBool SymFloat SymInt Tag DisableTorchFunction DisableTorchFunctionSubclass
         BFloat16Storage BFloat16Tensor BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage DoubleStorage FloatStorage HalfStorage
         IntStorage LongStorage ShortStorage
         bits16 bits1x8 bits2x4 bits4x2 bits8 chalf complex32 float4_e2m1fn_x2 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu

@@ -100,6 +100,7 @@ def load(
     *,
     weights_only: bool | None = None,
     mmap: bool | None = None,
+    memory_limit: int | None = None,
     **pickle_load_args: Any,
 ) -> Any:
     """Read an object from a path or a seekable binary file that `save`, here or in PyTorch, has written.
@@ -117,6 +118,7 @@ def load(
         use_mmap=bool(mmap),
         encoding=pickle_load_args.get("encoding", "utf-8"),
         explain_weights_only=weights_only is False,
+        memory_limit=memory_limit,
     )
 
 

@@ -14,6 +14,7 @@ from tensorrt_lite._C.core import args as _args
 from tensorrt_lite._C.core import dispatch as _dispatch
 from tensorrt_lite._C.core import symbols as _symbols
 from tensorrt_lite._C.core.storage import Storage as UntypedStorage  # noqa: F401 (the package's name for it)
+from tensorrt_lite._C.core.storage import exported as _exported
 from tensorrt_lite._C.core.tensor import TensorBase, _register_types, attributes_of
 from tensorrt_lite._size import Size
 
@@ -27,6 +28,16 @@ def _rebuild_tensor(data: bytes, dtype, size, stride, requires_grad: bool, devic
     else:
         t = _ops.empty_strided(size, stride, dtype=dtype, device=device)
     return t.requires_grad_(requires_grad)
+
+
+def _rebuild_with_type(kind, args, state):
+    """Unpickling of a subclass, or of a tensor with attributes."""
+    requires_grad = args[4]
+    t = _rebuild_tensor(*args[:4], False, *args[5:])
+    t = t.requires_grad_(requires_grad) if kind is Tensor else _attributes.make_subclass(kind, t, requires_grad)
+    if state:
+        t.__dict__.update(state)
+    return t
 
 
 def _ops_dtype(name: str):
@@ -140,18 +151,45 @@ class Tensor(TensorBase):
             copied.__dict__.update(deepcopy(self.__dict__, memo))
         return copied
 
+    def __copy__(self):
+        """A leaf over the same memory: what a history led to is a value like any other for `copy`, as it is for `pickle`."""
+        self._warn_of_hooks()
+        data = _attributes.data(self)
+        if type(self) is Tensor:
+            copied = data.requires_grad_() if self.requires_grad else data
+        else:
+            copied = _attributes.make_subclass(type(self), data.as_subclass(Tensor), self.requires_grad)
+        if state := getattr(self, "__dict__", None):
+            copied.__dict__.update(state)
+        return copied
+
+    def _warn_of_hooks(self):
+        if hooks := self._backward_hooks:
+            import warnings
+
+            for entry in hooks:
+                warnings.warn(
+                    f"backward hook {entry.value!r} on tensor will not be serialized.  If this is expected, you can decorate the function with "
+                    "@torch.utils.hooks.unserializable_hook to suppress this warning",
+                    stacklevel=3,
+                )
+
     def __reduce_ex__(self, protocol):
-        if not self.is_leaf:
-            raise RuntimeError("only leaf tensors can be pickled; call detach() first")
+        self._warn_of_hooks()
         t = self.detach() if type(self) is Tensor else self.detach().as_subclass(Tensor)
         place = () if t.is_cpu else (t.device,)
         if t.is_meta:
-            return _rebuild_tensor, (b"", self.dtype, tuple(self.shape), self.stride(), self.requires_grad, *place)
-        t = t.cpu()
-        span = 1 + sum((n - 1) * s for n, s in zip(t.shape, t.stride())) if t.numel() else 0
-        start = t.storage_offset() * t.element_size()
-        data = t.untyped_storage().tobytes()[start : start + span * t.element_size()] if span else b""
-        return _rebuild_tensor, (data, self.dtype, tuple(self.shape), t.stride(), self.requires_grad, *place)
+            args = (b"", self.dtype, tuple(self.shape), self.stride(), self.requires_grad, *place)
+        else:
+            t = t.cpu()
+            span = 1 + sum((n - 1) * s for n, s in zip(t.shape, t.stride())) if t.numel() else 0
+            start = t.storage_offset() * t.element_size()
+            data = bytes(_exported(t.untyped_storage())[start : start + span * t.element_size()]) if span else b""
+            args = (data, self.dtype, tuple(self.shape), t.stride(), self.requires_grad, *place)
+        state = getattr(self, "__dict__", None)
+        if type(self) is Tensor and not state:
+            return _rebuild_tensor, args
+        return _rebuild_with_type, (type(self), args, dict(state or {}))
 
     # ---- autograd
 
@@ -219,8 +257,11 @@ class Tensor(TensorBase):
         return self.to(dtype)
 
     def storage(self):
-        """The storage (untyped)."""
-        return self.untyped_storage()
+        """The storage as elements of the tensor's dtype (deprecated: use untyped_storage)."""
+        from tensorrt_lite._typed_storage import TypedStorage, warn_once
+
+        warn_once(2)
+        return TypedStorage._of(self.untyped_storage(), self.dtype)
 
     def dim_order(self) -> tuple[int, ...]:
         """Dimensions from the slowest to the fastest in memory."""
@@ -410,13 +451,18 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return parameter_repr(self)
 
     def __reduce_ex__(self, protocol):
-        return _rebuild_parameter, (self.data, self.requires_grad)
+        self._warn_of_hooks()
+        state = getattr(self, "__dict__", None)
+        return _rebuild_parameter, (self.data, self.requires_grad, *((dict(state),) if state else ()))
 
     __torch_function__ = classmethod(_run_without_overrides)
 
 
-def _rebuild_parameter(data, requires_grad):
-    return Parameter(data, requires_grad)
+def _rebuild_parameter(data, requires_grad, state=None):
+    parameter = Parameter(data, requires_grad)
+    if state:
+        parameter.__dict__.update(state)
+    return parameter
 
 
 _TYPE_NAMES: dict = {}

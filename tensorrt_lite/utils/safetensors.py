@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
+from tensorrt_lite._checkpoint.replace import replacing
 
 if TYPE_CHECKING:
     from tensorrt_lite import Tensor
@@ -129,7 +130,7 @@ def save_file(
     Raises SafetensorError for tensors that are not contiguous, share memory, or have a dtype the format lacks.
     """
     head, ordered = _encoded(tensors, metadata)
-    with open(filename, "wb") as file:
+    with replacing(filename) as file:
         file.write(head)
         file.writelines(map(_block, ordered))
 

@@ -269,12 +269,12 @@ def nested_tuple(depth):
 @pytest.mark.parametrize(
     "body",
     [
-        nested_tuple(1_000_000) + b"K\x01s.",
+        nested_tuple(100_000) + b"K\x01s.",
         b"\x80\x02})" + b"2\x86" * 60 + b"K\x01s.",
-        b"\x80\x04\x8f()" + b"\x85" * 1_000_000 + b"\x90.",
-        b"\x80\x04()" + b"\x85" * 1_000_000 + b"\x91.",
-        b"\x80\x02c__builtin__\nset\n](" + b")" + b"\x85" * 1_000_000 + b"e\x85R.",
-        b"\x80\x02ccollections\nOrderedDict\n](" + b")" + b"\x85" * 1_000_000 + b"K\x01\x86e\x85R.",
+        b"\x80\x04\x8f()" + b"\x85" * 100_000 + b"\x90.",
+        b"\x80\x04()" + b"\x85" * 100_000 + b"\x91.",
+        b"\x80\x02c__builtin__\nset\n](" + b")" + b"\x85" * 100_000 + b"e\x85R.",
+        b"\x80\x02ccollections\nOrderedDict\n](" + b")" + b"\x85" * 100_000 + b"K\x01\x86e\x85R.",
     ],
     ids=["dict", "shared", "set", "frozenset", "set call", "OrderedDict call"],
 )
