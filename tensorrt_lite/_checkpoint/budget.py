@@ -1,7 +1,7 @@
 """How much memory reading a file may take: twice the file's size and 16 MB, whatever the file says.
 
 Everything that a file causes to be built is counted before it is built, by the size of the objects, not by the bytes that
-ask for them: a pickle may use one argument a thousand times. Used by `archive`, `unpickler` and `reader`.
+ask for them: a pickle may use one argument a thousand times. Used by `archive`, `unpickler`, `reader` and `utils.safetensors`.
 """
 
 from __future__ import annotations
@@ -18,22 +18,23 @@ _FIXED = 16 << 20
 class Budget:
     """Bytes that may still be built. `left` is public for callers that count in a loop: they call `check` afterwards."""
 
-    __slots__ = ("left", "limit")
+    __slots__ = ("error", "left", "limit")
 
-    def __init__(self, file_size: int, limit: int | None = None) -> None:
+    def __init__(self, file_size: int, limit: int | None = None, error: type[Exception] = UnpicklingError) -> None:
+        self.error = error
         self.limit = 2 * file_size + _FIXED if limit is None else limit
         self.left = self.limit - _HEADROOM if limit is None else limit
 
     def spend(self, size: int) -> None:
-        """Count bytes that are about to be built. Raises UnpicklingError when they are too many."""
+        """Count bytes that are about to be built. Raises `error` when they are too many."""
         self.left -= size
         if self.left < 0:
             self.check()
 
     def check(self) -> None:
-        """Raise UnpicklingError when more was built than may be."""
+        """Raise `error` when more was built than may be."""
         if self.left < 0:
-            raise UnpicklingError(
+            raise self.error(
                 f"corrupt or hostile file: reading it would take more than {self.limit >> 20} MB, which is more than twice its size and 16 MB. "
                 "If it is known to hold very many small objects, give load the memory it may take in bytes: memory_limit="
             )

@@ -16,7 +16,7 @@ from tensorrt_lite._C.core.storage import exported
 from .archive import ArchiveReader, damaged, read_exactly
 from .budget import Budget
 from .names import DTYPE_NAMES, dtype_name, dtype_named, is_storage_name, storage_dtype
-from .unpickler import Allowed, Builder, Inert, Storage, Unpickler, UnpicklingError, plain_builders
+from .unpickler import Allowed, Builder, Inert, Layer, Storage, Unpickler, UnpicklingError, plain_builders
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,12 +41,18 @@ def read_checkpoint(
     map_location: Any,
     safe: dict[str, Any],
     use_mmap: bool,
-    encoding: str,
-    explain_weights_only: bool,
+    options: dict[str, Any],
+    layers: bool = False,
     memory_limit: int | None = None,
+    executing: Any = None,
 ) -> Any:
-    """The object in a path or binary file. Raises as `serialization.load` says."""
-    session = _Session(_restorer(map_location), safe, encoding, explain_weights_only, memory_limit)
+    """The object in a path or binary file. Raises as `serialization.load` says.
+
+    options: of the unpickler; layers: whole modules of this package's layers may be built; executing: the pickle module
+    whose unpickler may execute what the file names.
+    """
+    session = _Session(_restorer(map_location), safe, options, layers, memory_limit)
+    session.executing = executing
     if use_mmap and not isinstance(f, (str, os.PathLike)):
         raise ValueError("f must be a file path in order to use the mmap argument")
     with _opened(f) as file:
@@ -58,7 +64,7 @@ def read_checkpoint(
 
 def unknown_globals(f: Any, safe: dict[str, Any]) -> list[str]:
     """Names of the globals in a file that reading it would refuse."""
-    session = _Session(lambda storage, location: storage, safe, "utf-8", False)
+    session = _Session(lambda storage, location: storage, safe, {}, False)
     session.unknown = set()
     with _opened(f) as file:
         session.read(file, False)
@@ -249,7 +255,7 @@ def _rebuild_from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
     tensor = function.build(*args)
     if not isinstance(tensor, trt.Tensor):
         raise UnpicklingError(f"{function.name} does not build a tensor")
-    target = kind.kind if isinstance(kind, Builder) else getattr(kind, "target", None)
+    target = kind.kind if isinstance(kind, Builder) else kind if isinstance(kind, type) else getattr(kind, "target", None)
     if not (isinstance(target, type) and issubclass(target, trt.Tensor)):
         raise UnpicklingError("a tensor is given a type that is not a tensor's")
     if type(tensor) is not target:
@@ -312,12 +318,18 @@ class _Session:
     """One call of `load`: the table of globals, and the storages of the file that exist so far."""
 
     def __init__(
-        self, restore: Callable[[Any, str], Any], safe: dict[str, Any], encoding: str, explain: bool, memory_limit: int | None = None
+        self,
+        restore: Callable[[Any, str], Any],
+        safe: dict[str, Any],
+        options: dict[str, Any],
+        layers: bool,
+        memory_limit: int | None = None,
     ) -> None:
         self._restore = restore
         self._safe = safe
-        self._encoding = encoding
-        self._explain = explain
+        self._options = options
+        self._layers = layers
+        self.executing: Any = None
         self._memory_limit = memory_limit
         self._storages: dict[str, Storage] = {}
         self._size = 0
@@ -349,17 +361,41 @@ class _Session:
 
     def find_global(self, module: str, name: str) -> Any:
         full = f"{module}.{name}"
-        known = self.table.get(full)
+        known = self._known(module, name)
         if known is not None:
             return known
         if full in self._safe:
             return Allowed(self._safe[full])
+        layer = _layer(module, name) if self._layers else None
+        if layer is not None:
+            return layer
         home = _HOMES.get(module) or _HOMES.get(module.rpartition(".")[0])
         if home is not None:
             # PyTorch's name of a layer or function: this package's own of that name, where the user allowed it
             for target in self._safe.values():
                 if getattr(target, "__qualname__", None) == name and getattr(target, "__module__", "").startswith(home):
                     return Allowed(target)
+        if self.unknown is not None:
+            self.unknown.add(full)
+            return Inert()
+        why = (
+            "With weights_only=False whole modules of this package's layers are loaded as well, but nothing that a file names is executed: "
+            "allow_code=True does that, as PyTorch does."
+            if self._layers
+            else "Only tensors and plain data are loaded."
+        )
+        raise UnpicklingError(
+            f"Weights only load failed: GLOBAL {full} was not an allowed global by default. {why} If you trust the "
+            f"file, allow it to be called with serialization.add_safe_globals([{name}]) or the "
+            f"serialization.safe_globals([{name}]) context manager."
+        )
+
+    def _known(self, module: str, name: str) -> Any:
+        """What stands for a global that files of tensors and plain data name; None for others."""
+        full = f"{module}.{name}"
+        known = self.table.get(full)
+        if known is not None:
+            return known
         if module in ("torch", "torch.storage") and is_storage_name(name):
             return Builder(full, None)
         if module == "torch" and name in DTYPE_NAMES:
@@ -369,22 +405,14 @@ class _Session:
             return Builder(full, None, trt.nn.Parameter)
         if full == "torch.serialization._get_layout":
             return Builder(full, lambda text: _torch_constant(text, ("strided", "sparse_coo", "sparse_csr")))
-        if self.unknown is not None:
-            self.unknown.add(full)
-            return Inert()
-        why = (
-            "Loading never executes what a file names, with weights_only=False no more than with True."
-            if self._explain
-            else "Only tensors and plain data are loaded."
-        )
-        raise UnpicklingError(
-            f"Weights only load failed: GLOBAL {full} was not an allowed global by default. {why} If you trust the "
-            f"file, allow it to be called with serialization.add_safe_globals([{name}]) or the "
-            f"serialization.safe_globals([{name}]) context manager."
-        )
+        return None
 
-    def _unpickler(self, data: bytes, load_storage: Callable[[Any], Any]) -> Unpickler:
-        return Unpickler(data, self.find_global, load_storage, _set_state, self._budget, self._encoding)
+    def _unpickler(self, data: bytes, load_storage: Callable[[Any], Any]) -> Any:
+        if self.executing is not None:
+            from .executing import ExecutingUnpickler
+
+            return ExecutingUnpickler(data, self._known, load_storage, self.executing, **self._options)
+        return Unpickler(data, self.find_global, load_storage, _set_state, self._budget, self._options.get("encoding", "utf-8"))
 
     def _storage_record(self, identifier: Any, length: int) -> tuple[Any, str, str, int]:
         """dtype, key, location and element count of a persistent id. Raises UnpicklingError when it is malformed."""
@@ -520,6 +548,19 @@ class _Session:
             self._start_counting()
             result = self._unpickler(pickle, lambda identifier: self._storages[identifier[2]]).load()
         return result
+
+
+def _layer(module: str, name: str) -> Any:
+    """A class of `nn`'s own layers, under this package's name or PyTorch's, or a function of `nn.functional`, which a file may only name."""
+    own = module.replace("torch.", "tensorrt_lite.", 1) if module.startswith("torch.") else module
+    if own.startswith("tensorrt_lite.nn.modules."):
+        target = getattr(trt.nn, name, None) or getattr(sys.modules.get(own), name, None)
+        known = isinstance(target, type) and issubclass(target, trt.nn.Module) and target.__module__.startswith("tensorrt_lite.nn.modules.")
+        return Layer(target) if known else None
+    if own == "tensorrt_lite.nn.functional" or own.startswith("tensorrt_lite.nn._functional."):
+        function = getattr(trt.nn.functional, name, None)
+        return Builder(f"{module}.{name}", None, function) if callable(function) and not name.startswith("_") and not isinstance(function, type) else None
+    return None
 
 
 def _torch_constant(text: Any, allowed: tuple[str, ...]) -> Any:

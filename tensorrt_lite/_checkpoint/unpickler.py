@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from .budget import Budget
 
-__all__ = ["Builder", "Inert", "Unpickler", "UnpicklingError", "plain_builders"]
+__all__ = ["Builder", "Inert", "Layer", "Unpickler", "UnpicklingError", "plain_builders"]
 
 # Tuples are hashed by recursion without a limit, and without a cache where parts are shared: a key is bounded first.
 _MAX_KEY_DEPTH = 50
@@ -56,6 +56,15 @@ class Builder:
         self.cost = cost
 
 
+class Layer:
+    """A class of this package's layers: a file may make an instance without arguments and set its attributes."""
+
+    __slots__ = ("target",)
+
+    def __init__(self, target: Any) -> None:
+        self.target = target
+
+
 class Inert:
     """What an unknown global, or anything made with it, becomes while a file is only searched for globals."""
 
@@ -72,9 +81,9 @@ class Storage:
         self.dtype = dtype
         self.numel = numel
 
-    def plain(self) -> Any:
-        """The storage as a part of the result: bytes by themselves, elements with their dtype."""
-        if self.dtype.itemsize == 1:
+    def plain(self, typed: bool = False) -> Any:
+        """The storage as a part of the result: bytes by themselves (unless `typed`), elements with their dtype."""
+        if self.dtype.itemsize == 1 and not typed:
             return self.untyped
         from tensorrt_lite._typed_storage import TypedStorage
 
@@ -104,7 +113,7 @@ def _plain(value: Any) -> Any:
         if value.kind is None:
             raise UnpicklingError(f"{value.name} is not supported as a value")
         return value.kind
-    return value.target if isinstance(value, Allowed) else value
+    return value.target if isinstance(value, (Allowed, Layer)) else value
 
 
 class _Stop(Exception):
@@ -245,6 +254,8 @@ class Unpickler:
                     table[opcode](self)
             except _Stop as end:
                 return end.args[0]
+            if self._budget.left < 0:
+                self._budget.check()
             used = len(self._stack) + len(self._memo)
             if used > self._slots:
                 self._budget.spend(_SLOT * (used - self._slots))
@@ -423,6 +434,10 @@ class Unpickler:
             if function.cost:
                 self._budget.spend(function.cost)
             self._push(function.build(*args))
+        elif isinstance(function, Layer):
+            if not new or args or kwargs:
+                raise UnpicklingError(f"{function.target.__name__} is made with arguments in the file")
+            self._push_new(function.target.__new__(function.target), _ALLOWED_CALL)
         elif isinstance(function, Allowed):
             target = function.target
             self._budget.spend(_ALLOWED_CALL + 8 * len(args))
@@ -449,6 +464,9 @@ class Unpickler:
             self._set_state(target, state)
 
     def _persistent(self, identifier: Any) -> None:
+        if isinstance(identifier, tuple) and len(identifier) == 4 and identifier[0] == "module" and isinstance(identifier[1], (Layer, Allowed, Inert)):
+            self._push(identifier[1])  # the older format writes a class beside its source
+            return
         self._push(self._load_storage(identifier))
 
     # -- memo ---------------------------------------------------------------------------------------------------------
