@@ -37,7 +37,7 @@ _VERIFIED_SIZE = 1 << 20
 # What a file object written in Python is given to fill, and is given to write, at a time.
 _CHUNK = 1 << 20
 # A dict's entry for one record: its name's object beyond the text, its position, its slot, its offset.
-_ENTRY_COST = 250
+_ENTRY_COST = 200
 
 
 def damaged(why: object) -> RuntimeError:
@@ -166,7 +166,7 @@ class ArchiveReader:
             starts.append(min(offset, self._size + 1))
             # No record is shorter than its header, its name and its bytes.
             ends.append(min(offset + _LOCAL_HEADER.size + name_length + compressed, self._size + 1))
-            budget.left -= 4 * name_length
+            budget.left -= name_length if raw.isascii() else 4 * name_length
             position = end + extra_length + comment_length
         budget.check()
         if any(map(int.__gt__, starts, starts[1:])):

@@ -28,8 +28,8 @@ _LEGACY_PROTOCOL = 1001
 _MAX_DIMENSIONS = 64
 _MAX_INT64 = (1 << 63) - 1
 # What a rebuilt tensor and a storage take beyond the storage's bytes: the objects of Python and the header of the memory.
-_TENSOR_COST = 700
-_STORAGE_COST = 400
+_TENSOR_COST = 400
+_STORAGE_COST = 240
 # A mapping of a smaller file is not worth its pages, and memory that was read cannot be cut off by another process.
 _MAPPED_SIZE = 1 << 20
 # Where this package defines what PyTorch's modules of these names hold.
@@ -444,7 +444,7 @@ class _Session:
         def load_storage(identifier: Any) -> Storage:
             dtype, key, location, numel = self._storage_record(identifier, 5)
             known = self._storages.get(key)
-            self._budget.spend(_STORAGE_COST // 4)
+            self._budget.spend(_STORAGE_COST // 3)
             if known is not None:
                 if known.untyped.nbytes() < numel * dtype.itemsize:
                     raise RuntimeError(f"corrupt checkpoint: storage {key} is named with different sizes")
