@@ -119,10 +119,9 @@ class TypedStorage:
         self._flat().copy_(other._flat(), non_blocking)
         return self
 
-    def resize_(self, size: int) -> TypedStorage:
+    def resize_(self, size: int) -> None:
         """Another number of elements; those added are undefined."""
         self._untyped_storage.resize_(size * self.dtype.itemsize)
-        return self
 
     def clone(self) -> TypedStorage:
         return self._of(self._flat().clone().untyped_storage(), self.dtype)

@@ -158,7 +158,9 @@ class Tensor(TensorBase):
         if type(self) is Tensor:
             copied = data.requires_grad_() if self.requires_grad else data
         else:
-            copied = _attributes.make_subclass(type(self), data.as_subclass(Tensor), self.requires_grad)
+            # a subclass of Parameter comes out as Parameter, as from a pickle
+            kind = Parameter if issubclass(type(self), Parameter) else type(self)
+            copied = _attributes.make_subclass(kind, data.as_subclass(Tensor), self.requires_grad)
         if state := getattr(self, "__dict__", None):
             copied.__dict__.update(state)
         return copied

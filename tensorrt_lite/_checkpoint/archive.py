@@ -225,11 +225,8 @@ class ArchiveReader:
         check_record(name, data, expected)
         return data
 
-    def read_into(self, name: str, target: memoryview) -> None:
-        """Fill target with a record of its size. Raises RuntimeError when it is truncated, or small and damaged."""
-        start, size, expected = self.location(name)
-        if size != len(target):
-            raise damaged(f"record {name} has {size} bytes where {len(target)} are needed")
+    def fill(self, name: str, start: int, expected: int, target: memoryview) -> None:
+        """Fill target with the record whose offset and CRC `location` gave. Raises RuntimeError when it is truncated, or small and damaged."""
         self._file.seek(start)
         if not read_exactly(self._file, target):
             raise damaged(f"record {name} is truncated")

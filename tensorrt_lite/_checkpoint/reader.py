@@ -450,7 +450,7 @@ class _Session:
                     raise RuntimeError(f"corrupt checkpoint: storage {key} is named with different sizes")
                 return Storage(known.untyped, dtype, numel)
             name = f"data/{key}"
-            offset, size, _ = archive.location(name)
+            offset, size, crc = archive.location(name)
             if size != numel * dtype.itemsize:
                 raise RuntimeError(
                     f"corrupt checkpoint: storage {key} has {size} bytes where {numel} elements of {dtype} need "
@@ -464,7 +464,7 @@ class _Session:
             else:
                 flat = trt.empty(size, dtype=trt.uint8)
                 if size:
-                    archive.read_into(name, exported(flat.untyped_storage(), True))
+                    archive.fill(name, offset, crc, exported(flat.untyped_storage(), True))
                 if swap:
                     _swap_bytes(flat, dtype)
                 untyped = flat.untyped_storage()

@@ -141,6 +141,9 @@ class _PlainBuilders:
 
     def mapping(self, kind: Any, items: Any) -> Any:
         """An OrderedDict or Counter of a dict, or of pairs."""
+        if not items:  # as for every tensor
+            self._budget.spend(2 * _DICT)
+            return kind()
         before = 2 * _DICT + 3 * _DICT_ENTRY * len(items)
         self._budget.spend(before)
         result = kind()
