@@ -156,10 +156,10 @@ def load(
     map_location: Any = ...,
     pickle_module: Any = ...,
     *,
-    weights_only: bool | None = ...,
-    mmap: bool | None = ...,
-    allow_code: bool = ...,
-    memory_limit: int | None = ...,
+    weights_only: builtins.bool | None = ...,
+    mmap: builtins.bool | None = ...,
+    allow_code: builtins.bool = ...,
+    memory_limit: builtins.int | None = ...,
     **pickle_load_args: Any,
 ) -> Any: ...
 def set_printoptions(*args: Any, **kwargs: Any) -> None: ...

@@ -1,8 +1,8 @@
 """Loads mutated and hand-made hostile checkpoints: none may crash the process, raise an undocumented exception, or take more memory
 than twice the file's size and 16 MB.
 
-    python -m tools.fuzz_checkpoints [--count 50000] [--seed 0] [--only REGEX]
-    python -m tools.fuzz_checkpoints --hostile            # the 500 hand-made files, each in a process of its own
+    python -m tools.fuzz_checkpoints [--count 50000] [--first 0] [--seed 0]
+    python -m tools.fuzz_checkpoints --hostile [--only REGEX]   # the 500 hand-made files, each in a process of its own
     python -m tools.fuzz_checkpoints --replay 0:1818      # one mutated file again, in this process
 
 Mutated files start from valid ones of every kind (zip, zip with the pickle changed and packed again, mapped, PyTorch's older format,
@@ -408,6 +408,7 @@ def try_hostile(report: Report, only: str = "") -> Report:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--count", type=int, default=50_000)
+    parser.add_argument("--first", type=int, default=0, help="number of the first file, for runs that share the work")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--hostile", action="store_true")
     parser.add_argument("--only", default="", help="of the hand-made files those whose name matches")
@@ -421,7 +422,7 @@ def main() -> int:
             print(kind, len(data), *measured(kind, data, folder))
         return 0
     report = Report()
-    try_hostile(report, given.only) if given.hostile else fuzz(given.count, given.seed, report)
+    try_hostile(report, given.only) if given.hostile else fuzz(given.count, given.seed, report, given.first)
     print(report.text())
     return 1 if report.bad else 0
 
