@@ -541,12 +541,12 @@ cdef bint holds_pointers(str format) except -1:
     cdef Py_UCS4 c, before = 0
     cdef bint in_name = False
     for c in format:
+        if before == u"Z" and c not in u"fdg" or not in_name and c in u"OP&Xz":      # Z: text, or the first letter of a complex number
+            return True
         if c == u":":
             in_name = not in_name
-        elif not in_name and (c in u"OP&X" or before == u"Z" and c not in u"fdg"):
-            return True
         before = 0 if in_name else c
-    return before == u"Z" or format == "z" or "<z" in format
+    return before == u"Z"
 
 
 def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):

@@ -211,6 +211,10 @@ for make in (t.from_numpy, t.as_tensor, t.from_dlpack, lambda a: t.frombuffer(a,
 # ---- buffers of objects ----------------------------------------------------------------------------------------------
 
 
+class Texts(ctypes.Structure):
+    _fields_ = [("Z", ctypes.c_double), ("s", ctypes.c_wchar_p), ("x", ctypes.c_double)]
+
+
 class Pair(ctypes.Structure):
     _fields_ = [("o", ctypes.py_object), ("x", ctypes.c_double)]
 
@@ -226,8 +230,10 @@ class Pair(ctypes.Structure):
         (ctypes.POINTER(ctypes.c_int) * 2)(),
         (ctypes.CFUNCTYPE(None) * 2)(),
         (ctypes.c_void_p * 2)(),
+        (Texts * 2)(),
+        (ctypes.c_wchar_p * 2)(),
     ],
-    ids=["objects", "field", "ctypes", "structure", "text", "pointer", "function", "address"],
+    ids=["objects", "field", "ctypes", "structure", "text", "pointer", "function", "address", "texts", "wide text"],
 )
 def test_buffers_of_addresses_are_refused(buffer):
     with pytest.raises(TypeError, match="elements are addresses|can't make a tensor"):
