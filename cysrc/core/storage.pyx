@@ -6,7 +6,9 @@ which read as zeros from then on. Growing swaps the block, so a kernel that hold
 """
 cimport cython
 from libc.string cimport memcpy, memmove, memset
-from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_alloc, block_drop, block_external
+from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, trt_block_context, block_alloc, block_drop, block_external
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, DEV_META, make_device
 
 cdef extern from *:
@@ -24,7 +26,6 @@ cdef extern from *:
 
 
 @cython.freelist(256)
-@cython.no_gc_clear
 cdef class Storage:
     """An untyped storage: a resizable run of bytes on a device."""
 
@@ -75,7 +76,7 @@ cdef class Storage:
         return self
 
     def resizable(self):
-        return self.can_resize
+        return bool(self.can_resize)
 
     def resize_(self, int64_t nbytes):
         storage_resize(self, nbytes)
@@ -188,9 +189,14 @@ cdef Storage external_storage(void* data, int64_t nbytes, object owner):
     """A storage over memory that `owner` keeps alive; it can't be resized."""
     cdef Storage s = Storage.__new__(Storage)
     s.length = nbytes
-    s.owner = owner
-    s.block = block_external(data, nbytes, NULL, NULL)
+    s.block = block_external(data, nbytes, release_owner, <void*>owner)
+    Py_INCREF(owner)
     return s
+
+
+cdef void release_owner(trt_block* b) noexcept nogil:
+    with gil:
+        Py_XDECREF(<PyObject*>trt_block_context(b))
 
 
 cdef int storage_resize(Storage s, int64_t nbytes) except -1:

@@ -55,7 +55,8 @@ cdef class TensorBase:
     cdef int64_t numel
     cdef int64_t* sizes               # inline_geometry, or a heap block beyond 8 dimensions
     cdef int64_t* strides             # elements
-    cdef int ndim
+    cdef int output_nr
+    cdef int8_t ndim
     cdef int8_t dtype
     cdef int8_t device_type
     cdef int8_t device_index
@@ -66,7 +67,6 @@ cdef class TensorBase:
     cdef uint8_t retains_grad
     cdef uint8_t creation_meta
     cdef uint8_t conj_bit
-    cdef int output_nr
     cdef VersionCounter* version      # NULL until shared: then own_version counts
     cdef int64_t own_version
     cdef int64_t grad_fn_version      # version at which a view's grad_fn was made

@@ -5,7 +5,7 @@ its work is queued; nothing here waits for the device except copies to host memo
 """
 from libc.stdlib cimport calloc, realloc
 from libc.string cimport memcmp, memcpy
-from tensorrt_lite._C.core.allocator cimport trt_block, block_external
+from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_context, trt_block_returns_by, block_external
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, DEV_META
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype_label, C128
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, Iter, MAX_OPERANDS, copy_elements
@@ -262,7 +262,7 @@ cdef int join_streams(int producer, int consumer) except -1:
 
 cdef void release_block(trt_block* b) noexcept nogil:
     with gil:
-        free_block(<Block*>b.context)
+        free_block(<Block*>trt_block_context(b))
 
 
 cdef int free_block(Block* block) noexcept:
@@ -387,7 +387,7 @@ cdef bint is_pinned(TensorBase t) except -1:
     cdef size_t address
     if t.device_type != DEV_CPU or t.storage.block == NULL:
         return False
-    if t.storage.block.release == release_pinned:
+    if trt_block_returns_by(t.storage.block, release_pinned):
         return True
     address = <size_t>t.storage.block.data
     for start, end in registered:
@@ -417,9 +417,9 @@ cdef object pinned_storage(int64_t nbytes):
         host_calls[0] += 1
         count_host(1, 1)
         count_host(3, size)
-    s = external_storage(<void*>address, size, None)
+    s = Storage.__new__(Storage)
+    s.block = block_external(<void*>address, size, release_pinned, NULL)
     s.length = nbytes
-    s.block.release = release_pinned
     count_host(0, 1)
     count_host(2, size)
     return s
@@ -463,9 +463,9 @@ def _opened_storage(size_t address, int64_t nbytes, int index, owner):
 
 def _share_obstacle(Storage s not None):
     """Why the driver cannot share the storage's memory with other processes; None when it can."""
-    if s.block.release != release_block:
+    if not trt_block_returns_by(s.block, release_block):
         return "Attempted to send CUDA tensor received from another process (or library); this is not currently supported. Consider cloning before sending."
-    if (<Block*>s.block.context).arena != NULL:
+    if (<Block*>trt_block_context(s.block)).arena != NULL:
         return "Attempted to send a CUDA tensor of an expandable segment, which cannot be shared; set expandable_segments:False in PYTORCH_ALLOC_CONF."
     return None
 
@@ -486,8 +486,8 @@ def _record_stream(TensorBase t not None, size_t stream):
 
 cdef int record_use(TensorBase t, StreamHandle stream) except -1:
     # memory of other libraries has no block here
-    if t.storage.block != NULL and t.storage.block.release == release_block:
-        cached_record_stream(<Block*>t.storage.block.context, stream)
+    if t.storage.block != NULL and trt_block_returns_by(t.storage.block, release_block):
+        cached_record_stream(<Block*>trt_block_context(t.storage.block), stream)
     return 0
 
 
