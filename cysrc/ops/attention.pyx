@@ -57,7 +57,7 @@ def _set_device_kernels(size_t attention, size_t kept):
 cdef enum:
     DEVICE_WIDTH = 256           # of a head on CUDA at most, half of it for double
     HEADS_SHARED = 8             # heads from which on each is a task of the backward; fewer: two passes, over keys and queries
-    SERIAL_WORK = 16384          # multiplications of one product below which threads cost more than they bring
+    SERIAL_WORK = 1 << 21        # multiplications of one product worth another thread: some 50 us, with the softmax
 
 
 cdef void forward_task(void* context, int64_t begin, int64_t end) noexcept nogil:
@@ -227,10 +227,10 @@ cdef object attention_backward(OpNode node, object grad, object query, object ke
     else:
         if need_key or need_value:
             blocks = (a.keys + ATTENTION_KEYS - 1) // ATTENTION_KEYS
-            run(&a, tensors, a.batches * a.key_heads * blocks, 1, backward_keys_task)
+            run(&a, tensors, a.batches * a.key_heads * blocks, SERIAL_WORK // (work // blocks + 1) + 1, backward_keys_task)
         if need_query:
             blocks = (a.queries + ATTENTION_QUERIES - 1) // ATTENTION_QUERIES
-            run(&a, tensors, a.batches * a.heads * blocks, 1, backward_queries_task)
+            run(&a, tensors, a.batches * a.heads * blocks, SERIAL_WORK // (work // blocks + 1) + 1, backward_queries_task)
     return dq, dk, dv
 
 

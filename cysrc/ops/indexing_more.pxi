@@ -57,7 +57,7 @@ def one_hot(tensor, num_classes=-1):
     a.out = <int64_t*>data_of(r)
     a.classes = classes
     a.bad = 0
-    run_task(one_hot_task, &a, t.numel, r.numel, 32768 // classes, x, r, r)
+    run_task(one_hot_task, &a, t.numel, r.numel, GRAIN // 2 // classes, x, r, r)
     if a.bad:
         low, high = extremes(x)
         raise RuntimeError("Class values must be non-negative." if low < 0 else "Class values must be smaller than num_classes.")
@@ -293,7 +293,7 @@ cdef TensorBase searchsorted_cpu(TensorBase sorted_sequence, TensorBase self, bi
     if v.device_type == DEV_CUDA:
         device_search(&a, v)
         return finish_write("searchsorted", r, out, mode)
-    run_task(search_task, &a, v.numel, v.numel * 16, 4096, s, v, r)
+    run_task(search_task, &a, v.numel, v.numel * 16, 8192, s, v, r)
     return finish_write("searchsorted", r, out, mode)
 
 

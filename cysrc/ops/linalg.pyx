@@ -93,7 +93,7 @@ elif instruction_set() == 2:
     trt_small = &trt_linalg_avx512
 
 cdef enum:
-    THREAD_WORK = 65536          # multiplications worth another thread
+    THREAD_WORK = 1 << 18        # multiplications worth another thread: some 50 us
     # what a kernel reports besides LAPACK's own numbers
     NOT_FINITE = -1000
     BAD_PIVOTS = -1001

@@ -209,7 +209,7 @@ cdef void run_positions(CrossEntropy* r, int64_t n, bint backward) noexcept:
         task(context, 0, items)
         return
     with nogil:
-        parallel_for(items, 1 + GRAIN // 4 // (each * (r.a.classes + 1)), 1, task, context)
+        parallel_for(items, 1 + GRAIN // 8 // (each * (r.a.classes + 1)), 1, task, context)
 
 
 cdef TensorBase class_rows(TensorBase x):

@@ -492,7 +492,7 @@ cdef object sum_of_rows(OpNode node, TensorBase g, int64_t rows, int64_t feature
         first = g.storage.block
         trt_block_hold(first)
         with nogil:
-            parallel_for(features, THREAD_WORK // rows + 1, 64, row_sum_task, &w)
+            parallel_for(features, GRAIN // rows + 1, 64, row_sum_task, &w)
         block_drop(first)
     return r
 

@@ -108,7 +108,7 @@ cdef int run_step(Step* s) except -1:
             if s.updates[i].blocks[k] != NULL:
                 trt_block_hold(s.updates[i].blocks[k])
     with nogil:
-        parallel_for(s.chunks, 2, 1, run_chunks, s)
+        parallel_for(s.chunks, GRAIN // OPTIM_CHUNK // 2, 1, run_chunks, s)
     for i in range(s.count):
         for k in range(5):
             if s.updates[i].blocks[k] != NULL:

@@ -66,7 +66,7 @@ cdef TensorBase _masked_scale_cpu(TensorBase self, TensorBase mask, double scale
         for i in range(3):
             trt_block_hold(held[i])
         with nogil:
-            parallel_for(n, GRAIN, 64, scale_range, &task)
+            parallel_for(n, GRAIN // 4, 64, scale_range, &task)
         for i in range(3):
             block_drop(held[i])
     if mode == INPLACE and not direct:

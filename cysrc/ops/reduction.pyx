@@ -288,7 +288,7 @@ cdef int reduce_into(TensorBase self, const bint* reduced, int op, reduce_params
         r.partials = scratch.data
         hold_all(held, written, written2)
         with nogil:
-            parallel_for(chunks, 2, 1, run_reduce_chunks, &r)
+            parallel_for(chunks, GRAIN // REDUCE_CHUNK, 1, run_reduce_chunks, &r)
             r.kernels.combine(r.partials, chunks, r.n, r.out, &r.params)
         drop_all(held, written, written2)
         block_drop(scratch)

@@ -197,7 +197,7 @@ cdef int resample(TensorBase x, TensorBase y, int kind, object scales, bint alig
         axis_scale(scales, k - (3 - n), &rule.scale)
         held.append(make_axis(&a.axis[k], &rule, transposed))
     work = x.numel + y.numel
-    a.workers = min(<int64_t>num_threads(), a.planes) if work >= GRAIN else 1
+    a.workers = min(<int64_t>num_threads(), a.planes) if work >= GRAIN // 4 else 1
     a.worker_bytes = resize_scratch(&a)
     scratch = block_alloc(a.worker_bytes * a.workers)
     a.scratch = scratch.data

