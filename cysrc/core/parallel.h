@@ -101,6 +101,7 @@ static void trt_loop_body(void* p) {
 /* Split [0, n) in pieces that are multiples of `align`, at least `grain` long, one per thread. */
 static void trt_parallel_for(int64_t n, int64_t grain, int64_t align, trt_task task, void* context) {
   int threads = trt_usable_threads();
+  if (trt_cores.divisor) grain /= trt_cores.divisor;
   if (grain < 1) grain = 1;
   if (n < 2 * grain || threads == 1 || trt_cores_shared()) { if (n > 0) task(context, 0, n); return; }
   if (threads > n / grain) threads = (int)(n / grain);

@@ -14,7 +14,7 @@ cdef extern from "parallel.h" nogil:
     int64_t trt_now_ns()
     ctypedef struct trt_cores_figures:
         int64_t until, pause, split, serial, lost
-        int failures
+        int failures, divisor
     trt_cores_figures trt_cores
     void trt_judge_region(int64_t wall, int64_t lost)
 
@@ -113,6 +113,11 @@ def probe_cores(int regions):
 def _judge_region(int64_t wall, int64_t lost):
     """What happens after a split region of `wall` ns that lost `lost` of them; for tests."""
     trt_judge_region(wall, lost)
+
+
+def _split_small_work(int divisor):
+    """Split what is worth `divisor` threads less work than usual, and never pause; 0: as usual. For tests of what threads may not change."""
+    trt_cores.divisor = divisor
 
 
 def _end_pause():

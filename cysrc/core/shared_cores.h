@@ -22,6 +22,7 @@ typedef struct {
   int64_t until, pause;                 /* ns; until 0: no pause */
   int64_t split, serial, lost;          /* regions: run by several threads, by one because of a pause, and those that lost time */
   int failures, good;
+  int divisor;                          /* tests split small work, too, and whoever has the cores; 0: no */
 } trt_cores_figures;
 static trt_cores_figures trt_cores;
 
@@ -39,7 +40,7 @@ static inline int64_t trt_thread_ns(void) { return trt_clock_ns(CLOCK_THREAD_CPU
 /* Asked once for each region that would be split. */
 static int trt_cores_shared(void) {
   int64_t until = TRT_READ(trt_cores.until);
-  if (!until) return 0;
+  if (!until || trt_cores.divisor) return 0;
   if (trt_now_ns() < until) { TRT_WRITE(trt_cores.serial, TRT_READ(trt_cores.serial) + 1); return 1; }
   TRT_WRITE(trt_cores.until, 0);
   return 0;

@@ -34,6 +34,7 @@ import tensorrt_lite as trt
 from tensorrt_lite.nn import functional as F
 warnings.simplefilter("ignore")
 trt.set_num_threads(2)
+trt._C.core.parallel._split_small_work(64)
 kernel = {kernel}
 x, o, w = trt.randn(300, 300), trt.zeros(1), trt.randn(8, 3, 3, 3)
 i = trt.randint(0, 300, (300, 300))
