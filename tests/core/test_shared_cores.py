@@ -96,15 +96,11 @@ def test_pauses_grow_while_tries_fail(two_threads):
     assert parallel.shared_cores()["pause"] == 0.01
 
 
-def test_tests_can_split_what_is_small(two_threads):
+def test_tests_can_split_what_is_small(two_threads, split_small_work):
     parallel._judge_region(100_000_000, 90_000_000)
-    parallel._split_small_work(64)
-    try:
-        before = parallel.shared_cores()
-        SMALL["add"]()
-        assert parallel.shared_cores()["split"] > before["split"]
-    finally:
-        parallel._split_small_work(0)
+    before = parallel.shared_cores()
+    SMALL["add"]()
+    assert parallel.shared_cores()["split"] > before["split"]
 
 
 @pytest.mark.parametrize("wall, lost", [(100_000, -90_000), (100_000, 40_000), (10_000_000, 1_000_000)])

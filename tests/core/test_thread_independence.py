@@ -7,18 +7,9 @@ import pytest
 import tensorrt_lite as trt
 from tensorrt_lite import _ops
 from tensorrt_lite._C import SAMPLES
-from tensorrt_lite._C.core import parallel
 
 F = trt.nn.functional
-
-
-@pytest.fixture(autouse=True)
-def _split():
-    """Also work that is not worth a second thread is cut, whatever else runs on the machine."""
-    parallel._split_small_work(64)
-    yield
-    parallel._split_small_work(0)
-
+pytestmark = pytest.mark.usefixtures("split_small_work")
 
 # drawn so that every pointwise domain is met, large enough to be cut between threads
 _RANGES = {"unit": (-0.9, 0.9), "positive": (0.2, 5.0), "above": (1.2, 6.0), "nonzero": (0.5, 4.0)}

@@ -185,6 +185,7 @@ def test_repeated_indices_add_up_and_the_last_write_stays():
     assert x.index_put((i,), trt.tensor([1.0, 2.0, 4.0])).tolist() == [0, 2, 4]
 
 
+@pytest.mark.usefixtures("split_small_work")
 def test_sums_do_not_depend_on_the_number_of_threads():
     n = 200_000
     index = (trt.tensor(list(range(n))) * 7919) % 97

@@ -69,6 +69,7 @@ def test_cat_refuses_an_output_that_is_an_input():
         trt.cat([x[:2], x[2:]], out=x)
 
 
+@pytest.mark.usefixtures("split_small_work")
 def test_large_cat_is_the_same_with_any_number_of_threads():
     a, b = numbers(300, 700), numbers(300, 333)
     threads = trt.get_num_threads()

@@ -354,6 +354,7 @@ def listed(result: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.usefixtures("split_small_work")
 def test_results_do_not_depend_on_memory_order_or_threads(name: str) -> None:
     operator = OPERATORS[name]
     a = positive(6, 9, 9)

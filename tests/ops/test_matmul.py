@@ -121,6 +121,7 @@ def test_dot(n, dtype):
     close(trt.dot(tensor(a), tensor(b)), np.asarray(np.sum(a * b, dtype=dtype) if dtype == "int16" else a @ b), n)
 
 
+@pytest.mark.usefixtures("split_small_work")
 def test_large_vectors_and_skinny_products_do_not_depend_on_threads():
     before = trt.get_num_threads()
     rng = np.random.default_rng(5)

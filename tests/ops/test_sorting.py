@@ -122,6 +122,7 @@ def test_every_dimension_and_stride(shape, dim):
                 same(got[1], wanted[1], name)
 
 
+@pytest.mark.usefixtures("split_small_work")
 def test_results_do_not_depend_on_threads():
     x = trt.randn(200_000)
     m = x[:190_000].reshape(190, 1000)
