@@ -124,8 +124,10 @@ def shared_cores() -> dict[str, Any]:
 
     Work that was split and took longer than one thread would have is not split for a while; results are the same.
     """
+    from importlib import import_module
+
     try:
-        from tensorrt_lite._C.core import parallel
+        parallel = import_module("tensorrt_lite._C.core.parallel")
     except ImportError:
         return {}
     return dict(parallel.probe_cores(20)) if parallel.get_num_threads() > 1 else {}

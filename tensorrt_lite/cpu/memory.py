@@ -1,7 +1,8 @@
 """The allocator of CPU memory: its figures, its cache, and others in its place.
 
 The built-in one keeps free memory for the next tensors: at most a quarter of the recent peak plus 64 MB, or the bytes that the
-environment variable TENSORRT_LITE_CPU_CACHE gives; what was not needed for a second goes back to the operating system.
+environment variable TENSORRT_LITE_CPU_CACHE gives; what was not needed for a second goes back to the operating system, in an idle
+process as well where it is more than 16 MB (less waits for the next large request), and all of it when memory is short.
 TENSORRT_LITE_CPU_ALLOCATOR chooses another one for the whole process: ``system`` gives every tensor its own ``aligned_alloc`` of
 exactly its bytes, which guard allocators and sanitizers need; a path names a library that exports
 ``trt_allocator trt_cpu_allocator`` (the header is ``tensorrt_lite/_C/core/trt_allocator.h``).
