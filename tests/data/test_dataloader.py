@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import warnings
+from itertools import islice
 
 import pytest
 
@@ -253,3 +255,32 @@ def test_no_warning_without_reason():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         list(data.DataLoader(data.TensorDataset(trt.arange(4)), 2, shuffle=True))
+
+
+def test_replacement_is_drawn_as_it_is_asked_for():
+    """PyTorch's stream, 10**10 indices of which a few are read, in a few kilobytes."""
+    drawn = []
+    for lib, module in BOTH:
+        sampler = module.RandomSampler(range(10**6), replacement=True, num_samples=10**10, generator=lib.Generator().manual_seed(5))
+        drawn.append(list(islice(sampler, 100)))
+        assert len(sampler) == 10**10
+    assert drawn[0] == drawn[1]
+
+
+@pytest.mark.parametrize("make", [
+    lambda m, g: m.RandomSampler(range(300_000), generator=g), lambda m, g: m.RandomSampler(range(300_000), num_samples=700_000, generator=g),
+    lambda m, g: m.SubsetRandomSampler(range(300_000), generator=g), lambda m, g: m.WeightedRandomSampler(trt.ones(1000).tolist(), 300_000, generator=g),
+    lambda m, g: m.DistributedSampler(range(1_000_000), 3, 1), lambda m, g: m.DistributedSampler(range(1_000_000), 3, 1, shuffle=False),
+    lambda m, g: m.BatchSampler(m.RandomSampler(range(300_000), generator=g), 64, False), lambda m, g: m.SequentialSampler(range(10**12)),
+])  # fmt: skip
+def test_no_sampler_holds_a_list_of_its_indices(make):
+    """Beyond the tensor of the order, in which an index takes 8 bytes, only some thousands of ints live."""
+    expected = list(islice(make(reference, torch.Generator().manual_seed(5)), 5000))
+    sampler = make(data, trt.Generator().manual_seed(5))
+    tracemalloc.start()
+    try:
+        found = list(islice(sampler, 5000))
+        assert found == expected
+        assert tracemalloc.get_traced_memory()[1] < 4_000_000 + 100 * sum(len(f) if isinstance(f, list) else 1 for f in found)
+    finally:
+        tracemalloc.stop()
