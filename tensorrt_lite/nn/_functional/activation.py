@@ -42,6 +42,8 @@ def rrelu(
     input: Any, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
 ) -> Any:
     """Leaky ReLU whose slope is drawn from U(lower, upper) per element in training, its mean otherwise."""
+    if not lower <= upper:
+        raise RuntimeError(f"Lower bound should be less than or equal to the upper bound, got {lower} and {upper}")
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     return (_ops.rrelu_ if inplace else _ops.rrelu)(input, lower, upper, True)

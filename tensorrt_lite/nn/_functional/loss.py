@@ -341,6 +341,13 @@ def multilabel_soft_margin_loss(
     return reduced(loss.sum(-1) / input.size(-1), reduction)
 
 
+def _rows_of_classes(input: Any) -> Any:
+    """(N, C), (C) or () as (N, C); RuntimeError without classes."""
+    if input.dim() > 2 or input.dim() > 0 and input.size(-1) == 0:
+        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}")
+    return input if input.dim() == 2 else input.reshape(1, -1)
+
+
 def multi_margin_loss(
     input: Any,
     target: Any,
@@ -351,42 +358,52 @@ def multi_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Any:
-    """Mean over classes j != y of weight[y] * max(0, margin - x[y] + x[j]) ** p; input (N, C) or (C)."""
+    """Mean over classes j != y of weight[y] * max(0, margin - x[y] + x[j]) ** p; input (N, C), (C) or (), target (N) or ()."""
     if size_average is not None or reduce is not None:
         reduction = legacy_string(size_average, reduce)
+    ENUM[reduction]  # refuses what is none of them
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.dim() != 1:
         raise ValueError("weight must be one-dimensional")
-    classes = input.size(-1)
-    index = target.unsqueeze(-1)
-    hinge = (margin - input.gather(-1, index) + input).clamp_min(0)
+    rows = _rows_of_classes(input)
+    count, classes = rows.shape
+    if target.dim() > 1 or target.numel() != count:
+        raise RuntimeError(f"inconsistent target size, expected {count} but got {list(target.shape)}")
+    if weight is not None and weight.numel() != classes:
+        raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
+    index = target.reshape(-1, 1)
+    hinge = (margin - rows.gather(-1, index) + rows).clamp_min(0)
     if p == 2:
         hinge = hinge * hinge
     if weight is not None:
-        hinge = hinge * weight[target].unsqueeze(-1)
+        hinge = hinge * weight[index]
     # The true class itself would add margin ** p.
     loss = hinge.scatter(-1, index, 0).sum(-1) / classes
-    return reduced(loss, reduction)
+    return reduced(loss.reshape(target.shape), reduction)
 
 
 def multilabel_margin_loss(
     input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Any:
-    """Mean over true classes i and other classes j of max(0, 1 - (x[i] - x[j])); input (N, C) or (C), target the true
+    """Mean over true classes i and other classes j of max(0, 1 - (x[i] - x[j])); input (N, C), (C) or (), target the true
     classes followed by -1."""
     if size_average is not None or reduce is not None:
         reduction = legacy_string(size_average, reduce)
-    classes = input.size(-1)
+    ENUM[reduction]  # refuses what is none of them
+    rows = _rows_of_classes(input)
+    if not (target.shape == input.shape if input.dim() == 2 else target.dim() <= 1 and target.numel() == rows.size(-1)):
+        raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
+    classes, target = rows.size(-1), target.reshape(rows.shape)
     # A target row ends at its first negative entry.
     valid = (target >= 0).to(trt.int64).cumprod(-1)
     index = target * valid
     is_true = trt.zeros_like(index).scatter_add(-1, index, valid) > 0
-    scores = input.gather(-1, index)
-    hinge = (1 - scores.unsqueeze(-1) + input.unsqueeze(-2)).clamp_min(0)
+    scores = rows.gather(-1, index)
+    hinge = (1 - scores.unsqueeze(-1) + rows.unsqueeze(-2)).clamp_min(0)
     counted = valid.to(trt.bool).unsqueeze(-1) & ~is_true.unsqueeze(-2)
     loss = hinge.masked_fill(~counted, 0).sum((-1, -2)) / classes
-    return reduced(loss, reduction)
+    return reduced(loss.reshape(input.shape[:-1]), reduction)
 
 
 def triplet_margin_loss(

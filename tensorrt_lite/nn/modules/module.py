@@ -552,6 +552,10 @@ class Module(StateDictMixin):
         """Moves to `device` without copying values."""
         return self._apply(lambda t: trt.empty_like(t, device=device), recurse)
 
+    def share_memory(self: T) -> T:
+        """share_memory_ of all parameters and buffers: nothing on CUDA; NotImplementedError on the CPU (docs/gaps.md)."""
+        return self._apply(lambda t: t.share_memory_())
+
     def to(self: T, *args: Any, **kwargs: Any) -> T:
         """to(device, dtype, non_blocking), to(dtype, non_blocking), to(tensor, non_blocking), memory_format=: in
         place. Only floating-point and complex values change dtype; TypeError for another target dtype."""
