@@ -231,140 +231,7 @@ def new_empty_strided(TensorBase self not None, size, stride, *, dtype=None, dev
 
 # ---- from Python data ----------------------------------------------------------------------------------------------
 
-cdef struct Scan:
-    int kind                  # -1 nothing seen, else 0 bool, 1 int, 2 float, 3 complex
-    int tensor_code           # promoted dtype of tensors and NumPy scalars inside, -1: none
-
-
-cdef int infer_shape(object x, Dims* d) except -1:
-    """Sizes of a nested sequence, following the first elements."""
-    d.n = 0
-    while True:
-        if isinstance(x, TensorBase):
-            for s in (<object>x).shape:
-                if d.n == MAX_DIMS:
-                    raise ValueError(f"too many dimensions '{type(x).__name__}'")
-                d.v[d.n] = s
-                d.n += 1
-            return 0
-        if isinstance(x, (str, bytes)) or not is_sequence(x):
-            return 0
-        if d.n == MAX_DIMS:
-            raise ValueError(f"too many dimensions '{type(x).__name__}'")
-        d.v[d.n] = len(x)
-        d.n += 1
-        if len(x) == 0:
-            return 0
-        x = x[0]
-
-
-cdef inline bint is_sequence(object x) noexcept:
-    return isinstance(x, (list, tuple)) or (hasattr(type(x), "__len__") and hasattr(type(x), "__getitem__") and not isinstance(x, dict) and getattr(x, "ndim", 1) != 0)
-
-
-cdef int scan_kinds(object x, const Dims* d, int depth, Scan* s) except -1:
-    cdef int k
-    cdef TensorBase t
-    if depth < d.n and not isinstance(x, TensorBase):
-        if not is_sequence(x) or isinstance(x, (str, bytes)):
-            raise TypeError(f"expected sequence of length {d.v[depth]} at dim {depth}, got {type(x).__name__}")
-        if len(x) != d.v[depth]:
-            raise ValueError(f"expected sequence of length {d.v[depth]} at dim {depth} (got {len(x)})")
-        for v in x:
-            scan_kinds(v, d, depth + 1, s)
-        return 0
-    if PyFloat_CheckExact(x):
-        k = 2
-    elif PyBool_Check(x):
-        k = 0
-    elif PyLong_CheckExact(x):
-        k = 1
-    elif isinstance(x, TensorBase):
-        t = <TensorBase>x
-        if depth < d.n or t.numel != 1:
-            for k in range(t.ndim):
-                if t.ndim != d.n - depth or t.sizes[k] != d.v[depth + k]:
-                    raise ValueError(f"tensors in a sequence must have one element or equal sizes, got one of size {shape_text(t)} at dim {depth}")
-            if t.ndim != d.n - depth:
-                raise ValueError(f"expected sequence of length {d.v[depth]} at dim {depth}, got a tensor without dimensions")
-        s.tensor_code = t.dtype if s.tensor_code < 0 else promotion[s.tensor_code][t.dtype]
-        return 0
-    elif hasattr(type(x), "dtype") and hasattr(type(x), "item"):
-        code = numpy_code(x.dtype)
-        s.tensor_code = code if s.tensor_code < 0 else promotion[s.tensor_code][code]
-        return 0
-    elif isinstance(x, complex):
-        k = 3
-    elif isinstance(x, float):
-        k = 2
-    elif isinstance(x, int):
-        k = 1
-    elif hasattr(type(x), "__index__"):
-        k = 1
-    elif hasattr(type(x), "__float__"):
-        k = 2
-    elif isinstance(x, str):
-        raise TypeError(f"new(): invalid data type 'str'")
-    else:
-        raise RuntimeError(f"Could not infer dtype of {type(x).__name__}")
-    if k > s.kind:
-        s.kind = k
-    return 0
-
-
-cdef object too_many():
-    raise RuntimeError("tensor: a sequence has more elements than its length says")
-
-
-cdef char* store_nested(object x, const Dims* d, int depth, char* p, char* end, int code) except NULL:
-    """Write x from p on; never beyond `end`, whatever a sequence of the user's yields now."""
-    cdef Scalar s
-    cdef int item = ITEM_SIZE[code]
-    if isinstance(x, TensorBase):
-        flat = x.detach().reshape(-1).tolist()
-        for v in flat:
-            to_scalar(v, &s)
-            if p >= end:
-                too_many()
-            store_scalar(p, code, &s)
-            p += item
-        return p
-    if depth < d.n:
-        if depth == d.n - 1 and code == F32:
-            for v in x:
-                if PyFloat_CheckExact(v):
-                    if p >= end:
-                        too_many()
-                    (<float*>p)[0] = <float>PyFloat_AS_DOUBLE(v)
-                    p += 4
-                else:
-                    p = store_nested(v, d, depth + 1, p, end, code)
-            return p
-        for v in x:
-            p = store_nested(v, d, depth + 1, p, end, code)
-        return p
-    if not is_number(x):
-        x = x.__index__() if hasattr(type(x), "__index__") else float(x)
-    to_scalar(x, &s)
-    if category[code] == CAT_INT:
-        check_integer(&s, code, x)
-    elif category[code] != CAT_COMPLEX and s.kind == 3 and code != BOOL:
-        raise TypeError(f"can't convert complex to {'float' if category[code] == CAT_FLOAT else 'int'}")
-    if p >= end:
-        too_many()
-    store_scalar(p, code, &s)
-    return p + item
-
-
-cdef int check_integer(const Scalar* s, int code, object x) except -1:
-    if s.kind == 3:
-        raise TypeError("can't convert complex to int")
-    if s.kind == 2 and (s.d != s.d or s.d > 9.3e18 or s.d < -9.3e18):
-        raise RuntimeError(f"value cannot be converted to type int64_t without overflow")
-    if s.kind == 1:
-        if code == U8 and not -256 < s.i < 256 or code == I8 and not -129 < s.i < 128 or code == I16 and not -32769 < s.i < 32768 or code == I32 and not -2147483649 < s.i < 2147483648:
-            raise RuntimeError(f"value cannot be converted to type {('uint8_t', 'int8_t', 'int16_t', 'int')[code - 1]} without overflow")
-    return 0
+include "creation_sequence.pxi"
 
 
 cdef dict _numpy_codes = {"b1": BOOL, "u1": U8, "i1": I8, "i2": I16, "i4": I32, "i8": I64, "f2": F16, "f4": F32, "f8": F64, "c8": C64, "c16": C128}
@@ -385,36 +252,6 @@ def numpy_dtype_name(code):
     return _numpy_names[code]
 
 
-cdef TensorBase from_sequence(object data, int code):
-    cdef Dims d
-    cdef Scan s
-    cdef TensorBase t
-    cdef char* end
-    infer_shape(data, &d)
-    s.kind = -1
-    s.tensor_code = -1
-    scan_kinds(data, &d, 0, &s)
-    if code < 0:
-        if s.tensor_code >= 0 and s.kind <= 1:
-            code = s.tensor_code
-        elif s.kind == 0:
-            code = BOOL
-        elif s.kind == 1:
-            code = I64
-        elif s.kind == 3:
-            code = default_complex_code()
-        else:
-            code = default_float_code()
-            if s.tensor_code >= 0:
-                code = promotion[code][s.tensor_code]
-    t = empty_tensor(d.n, d.v, code, DEV_CPU)
-    if t.numel:
-        end = data_of(t) + t.numel * ITEM_SIZE[code]
-        if store_nested(data, &d, 0, data_of(t), end, code) != end:
-            raise RuntimeError("tensor: a sequence has fewer elements than its length says")
-    return t
-
-
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor that copies data: a number, nested sequences, a NumPy array, another tensor."""
     cdef int code = parse_dtype(dtype, "tensor")
@@ -426,7 +263,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         t = cast_to(<TensorBase>data, code if code >= 0 else (<TensorBase>data).dtype)
         if t is data:
             t = <TensorBase>data.detach().clone()
-    elif hasattr(type(data), "__array_interface__") and getattr(data, "ndim", 0) > 0:
+    elif hasattr(type(data), "__array_interface__") and getattr(data, "ndim", 0) > 0 or labelled_code(data) >= 0:
         t = <TensorBase>from_numpy(_writable_copy(data))
         t = cast_to(t, code) if code >= 0 else t
     elif hasattr(type(data), "__dlpack__") and not hasattr(type(data), "__array_interface__"):
@@ -463,12 +300,14 @@ def as_tensor(data, dtype=None, device=None):
     return tensor(data, dtype=dtype, device=device)
 
 
-def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
-    """A tensor over obj where possible; copy=True always copies, copy=False never does."""
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
+    """A tensor over obj where possible; copy=True always copies, copy=False never does. requires_grad: a tensor's own by default."""
     if isinstance(obj, TensorBase) or hasattr(type(obj), "__array_interface__"):
         t = as_tensor(obj, dtype=dtype, device=device)
         if copy:
             t = t.clone() if t is obj or not isinstance(obj, TensorBase) else t
+        if requires_grad is None or requires_grad and t.requires_grad:
+            return t
         t = t if requires_grad else t.detach()
     elif hasattr(type(obj), "__dlpack__"):
         t = _from_dlpack(obj).to(dtype=dtype, device=device)

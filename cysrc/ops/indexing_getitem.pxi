@@ -3,6 +3,7 @@
 # `parse_key` walks the key once. Without recording it only changes a Geometry; with recording it applies select, slice
 # and unsqueeze one after another, so that the graph has PyTorch's Nodes.
 
+from cpython.sequence cimport PySequence_Check
 cdef extern from "Python.h":
     bint PyLong_CheckExact(object)
     bint PyLong_Check(object)
@@ -52,6 +53,13 @@ cdef TensorBase index_of_sequence(object v):
         v = _ops.tensor(list(v) if not isinstance(v, list) else v)
         return <TensorBase>v
     return <TensorBase>_ops.as_tensor(v)
+
+
+cdef bint is_index_sequence(object v):
+    """Arrays, and what else has positions: a pandas Series, a deque."""
+    if hasattr(type(v), "__array_interface__"):
+        return getattr(v, "ndim", 0) > 0
+    return PySequence_Check(v) and not isinstance(v, (str, bytes))
 
 
 cdef object not_an_index(object v):
@@ -171,7 +179,7 @@ cdef TensorBase parse_key(TensorBase self, object key, list indices):
             for k in range(t.ndim if is_mask(t) else 1):
                 add_output(&g, x.sizes[source], x.strides[source])
                 source += 1
-        elif isinstance(v, (list, tuple, range)) or hasattr(v, "__array_interface__") and getattr(v, "ndim", 0) > 0:
+        elif isinstance(v, (list, tuple, range)) or is_index_sequence(v):
             t = index_of_sequence(v)
             indices.append((g.ndim, t))
             if is_mask(t) and t.ndim != 1 and source + t.ndim > x.ndim:
