@@ -77,6 +77,7 @@ _LAZY_NAMES = {
     "result_type": "_queries", "can_cast": "_queries",
     "cosine_similarity": "nn.functional", "pairwise_distance": "nn.functional", "embedding": "_ops",
     "finfo": "_info", "iinfo": "_info", "from_dlpack": "_dlpack", "to_dlpack": "_dlpack", "ops": "library",
+    "set_default_tensor_type": "_typed_tensors", "set_flush_denormal": "_C.core.parallel",
 }  # fmt: skip
 # Methods that are functions of the package, too.
 _METHODS = {
@@ -94,26 +95,16 @@ def __getattr__(name: str):
         value = import_module(f"tensorrt_lite.{name}")
     elif name in _METHODS:
         value = getattr(Tensor, name)
-    elif name in ("FloatTensor", "DoubleTensor", "LongTensor", "IntTensor", "BoolTensor", "HalfTensor", "ByteTensor", "ShortTensor", "CharTensor"):
-        value = _legacy_constructor(name)
+    elif name.endswith("Tensor") and name[:-6] in _type_names.values() and not name.startswith("Complex"):
+        from tensorrt_lite._typed_tensors import typed_class
+
+        value = typed_class(name)
     else:
         from tensorrt_lite._missing import error
 
         raise error("", name)
     globals()[name] = value
     return value
-
-
-def _legacy_constructor(name: str):
-    kind = next(d for d, n in _type_names.items() if n + "Tensor" == name)
-
-    def make(*args):
-        if len(args) == 1 and not isinstance(args[0], (type(0), Size)):
-            return _ops.tensor(args[0], dtype=kind)
-        return _ops.empty(*args, dtype=kind)
-
-    make.__name__ = name
-    return make
 
 
 def is_tensor(obj) -> type(True):

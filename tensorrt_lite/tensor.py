@@ -49,15 +49,15 @@ class Tensor(TensorBase):
     __slots__ = ()
     __dict__ = property(attributes_of)
 
-    def __init__(self, *args, device=None) -> None:
-        if not args:
+    def __init__(self, *args, **kwargs) -> None:
+        if not args and not kwargs:
             return
-        if len(args) == 1 and isinstance(args[0], TensorBase):
+        if len(args) == 1 and isinstance(args[0], TensorBase) and not kwargs:
             _attributes.assign_from(self, args[0])
-        elif len(args) == 1 and not isinstance(args[0], (int, Size)):
-            _attributes.assign_from(self, _ops.tensor(args[0], dtype=_ops_default()))
         else:
-            _attributes.assign_from(self, _ops.empty(*args))
+            from tensorrt_lite._typed_tensors import construct
+
+            _attributes.assign_from(self, construct(args, kwargs))
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -208,15 +208,10 @@ class Tensor(TensorBase):
         self.imag.copy_(value)
 
     def type(self, dtype=None, non_blocking=False):
-        """The type's name, or a copy converted to a dtype (or to a name such as 'torch.FloatTensor')."""
-        if dtype is None:
-            return f"torch.{_TYPE_NAMES[self.dtype]}Tensor"
-        if isinstance(dtype, str):
-            for d, name in _TYPE_NAMES.items():
-                if dtype in (f"torch.{name}Tensor", name):
-                    return self.to(d)
-            raise ValueError(f"invalid type: '{dtype}'")
-        return self.to(dtype)
+        """The type's name, or a copy converted to a dtype, a class such as `LongTensor`, or its name, 'torch.LongTensor'."""
+        from tensorrt_lite import _typed_tensors
+
+        return _typed_tensors.type_string(self) if dtype is None else _typed_tensors.converted(self, dtype, non_blocking)
 
     def storage(self):
         """The storage (untyped)."""
@@ -280,9 +275,9 @@ class Tensor(TensorBase):
 
     def new(self, *args) -> Tensor:
         """A tensor of the same dtype from sizes or data."""
-        if args and not isinstance(args[0], (int, Size)):
-            return _ops.tensor(args[0], dtype=self.dtype)
-        return self.new_empty(*args) if args else self.new_empty(0)
+        from tensorrt_lite._typed_tensors import construct
+
+        return construct(args, {}, self.dtype, self.device.type)
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         from tensorrt_lite._dlpack import export
@@ -357,12 +352,6 @@ def _convert(result, cls):
         converted = [_convert(r, cls) for r in result]
         return result._make(converted) if hasattr(result, "_make") else type(result)(converted)
     return result
-
-
-def _ops_default():
-    from tensorrt_lite._C.core.dtype import get_default_dtype
-
-    return get_default_dtype()
 
 
 def _run_without_overrides(cls, func, types, args=(), kwargs=None):

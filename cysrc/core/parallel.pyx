@@ -68,6 +68,26 @@ def get_num_threads():
     return 1 if trt_forked else chosen_threads or trt_threads
 
 
+cdef extern from *:
+    """
+    #if defined(__SSE2__)
+    #include <immintrin.h>
+    /* flush to zero (bit 15) and denormals are zero (bit 6) of this thread's MXCSR */
+    static int trt_flush_denormals(int on) { _mm_setcsr(on ? _mm_getcsr() | 0x8040u : _mm_getcsr() & ~0x8040u); return 1; }
+    #else
+    static int trt_flush_denormals(int on) { (void)on; return 0; }
+    #endif
+    """
+    bint trt_flush_denormals(bint on) nogil
+
+
+def set_flush_denormal(mode):
+    """Treat subnormal numbers as zero in the calling thread (mode: bool), as PyTorch does; False where the processor can't."""
+    if not isinstance(mode, bool):
+        raise TypeError(f"set_flush_denormal expects a bool, but got {type(mode).__name__}")
+    return trt_flush_denormals(mode)
+
+
 def runtime():
     """The file of the OpenMP runtime in use; opens it where no operator has needed it yet."""
     cdef const char* path = trt_omp_path()
