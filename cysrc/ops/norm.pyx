@@ -301,6 +301,8 @@ cdef object batch_norm_backward_cpu(TensorBase grad, TensorBase input, TensorBas
         rs = get_value(data_of(rstd), code, i)
         put_value(r.second, code, i, dot * rs)
         a = rs if w is None else rs * get_value(data_of(w), code, i)
+        if training and r.rows == 1:   # 0, not what the rounding of k leaves of it
+            a = 0
         put_value(r.a, code, i, a)
         put_value(r.b, code, i, -a * rs * rs * dot / r.rows if training else 0)
         put_value(r.k, code, i, -a * s / r.rows if training else 0)
