@@ -611,6 +611,8 @@ def avg_pool3d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
     if r is not NotImplemented:
         return r
     check_volume(input, "avg_pool3d")
+    if rounds_between((<TensorBase>input).dtype):
+        return avg_pool3d(input.float(), kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override).to(input.dtype)
     k = triple(kernel_size, "avg_pool3d", "kernel_size")
     st = triple(stride, "avg_pool3d", "stride") or k
     pad = triple(padding, "avg_pool3d", "padding")
@@ -619,10 +621,27 @@ def avg_pool3d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
     count = 1
     for size in lead:
         count *= size
-    planes = avg_pool2d(input.reshape(count, d, h, w), k[1:], st[1:], pad[1:], ceil_mode, count_include_pad, None if divisor_override is None else 1)
+    whole = (<TensorBase>input).dtype == I64   # whose quotient is taken once, of the whole sum
+    planes = avg_pool2d(input.reshape(count, d, h, w), k[1:], st[1:], pad[1:], ceil_mode, count_include_pad, None if divisor_override is None and not whole else 1)
     oh, ow = planes.shape[-2:]
-    r = avg_pool2d(planes.reshape(count, 1, d, oh * ow), [k[0], 1], [st[0], 1], [pad[0], 0], ceil_mode, count_include_pad, divisor_override)
-    return r.reshape(lead + [r.size(-2), oh, ow])
+    r = avg_pool2d(planes.reshape(count, 1, d, oh * ow), [k[0], 1], [st[0], 1], [pad[0], 0], ceil_mode, count_include_pad, 1 if whole else divisor_override)
+    r = r.reshape(lead + [r.size(-2), oh, ow])
+    if whole and divisor_override is None:
+        divisor_override = _ops.tensor([[[a * b * c for c in covered(ow, w, k[2], st[2], pad[2], count_include_pad)]
+                                         for b in covered(oh, h, k[1], st[1], pad[1], count_include_pad)]
+                                        for a in covered(r.size(-3), d, k[0], st[0], pad[0], count_include_pad)], device=r.device)
+    return _ops.div(r, divisor_override, rounding_mode="trunc") if whole else r
+
+
+cdef bint rounds_between(int dtype) noexcept:
+    """Whether a pass over planes and one over depth would round twice where PyTorch rounds once."""
+    return dtype == F16 or dtype == BF16
+
+
+cdef list covered(int64_t outputs, int64_t size, int64_t kernel, int64_t stride, int64_t pad, bint padded):
+    """How many elements of a dimension, its padding counted or not, each window covers."""
+    cdef int64_t o
+    return [min(o * stride - pad + kernel, size + (pad if padded else 0)) - (o * stride - pad if padded else max(o * stride - pad, 0)) for o in range(outputs)]
 
 
 cdef list sizes_of(object output_size, object input, int n, str op):
@@ -662,6 +681,8 @@ def adaptive_avg_pool3d(input, output_size):
     if r is not NotImplemented:
         return r
     check_volume(input, "adaptive_avg_pool3d")
+    if rounds_between((<TensorBase>input).dtype):
+        return adaptive_avg_pool3d(input.float(), output_size).to(input.dtype)
     od, oh, ow = sizes_of(output_size, input, 3, "adaptive_avg_pool3d")
     lead = list(input.shape[:-3])
     d, h, w = input.shape[-3:]
