@@ -291,7 +291,7 @@ cdef int set_scalars(Gemm* g, const Scalar* alpha, const Scalar* beta) except -1
         g.beta[0] = real_part(beta)
         g.beta[1] = beta.im if beta.kind == 3 else 0
         g.integer_beta = beta.i
-    if category[g.dtype] <= CAT_INT and (alpha != NULL and alpha.kind > 1 or beta != NULL and beta.kind > 1):
+    if g.dtype == BOOL and (alpha != NULL and alpha.kind > 1 or beta != NULL and beta.kind > 1):
         raise RuntimeError(f"For integral input tensors, argument {'alpha' if alpha != NULL and alpha.kind > 1 else 'beta'} must not be a floating point number.")
     if category[g.dtype] == CAT_FLOAT and (alpha != NULL and alpha.kind == 3 or beta != NULL and beta.kind == 3):
         raise RuntimeError(f"For non-complex input tensors, argument {'alpha' if alpha != NULL and alpha.kind == 3 else 'beta'} must not be a complex number.")
