@@ -260,7 +260,9 @@ def ravel(input):
 
 def narrow_copy(input, dim, start, length):
     """A copy of narrow."""
-    as_tensor_arg(input, "narrow_copy", "input")
+    cdef TensorBase x = as_tensor_arg(input, "narrow_copy", "input")
+    if x.ndim == 0 or parse_int(dim, "narrow_copy", "dim") >= x.ndim:
+        raise RuntimeError(f"narrow_copy: dimension {dim} of a tensor of {x.ndim} dimensions")
     return input.narrow(dim, start, length).clone()
 
 
@@ -422,7 +424,6 @@ def meshgrid(*tensors, indexing=None):
         view[k] = shape[k]
         grids.append(t.reshape(view).expand(shape))
     if swap:
-        grids = [g.transpose(0, 1) for g in grids]
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
 
