@@ -125,7 +125,7 @@ def lu(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = None) -> 
         for r, o in zip(results, out):
             o.resize_(r.shape).copy_(r)
         return out
-    return results
+    return result_type("_lu_with_info", ("LU", "pivots", "info"))(results) if get_infos else results
 
 
 def lu_solve(b: Any, LU_data: Any, LU_pivots: Any, *, out: Any = None) -> Any:

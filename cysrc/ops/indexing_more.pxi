@@ -1,7 +1,7 @@
 # Compositions over the indexing operators, and searching: their gradients follow from the parts.
 
 def take_along_dim(input, indices, dim=None, *, out=None):
-    """input's elements along dim at indices, broadcast in the other dimensions; over the flat input without dim."""
+    """input's elements along dim at indices (from the end where negative), broadcast in the other dimensions; over the flat input without dim."""
     cdef TensorBase x = as_tensor_arg(input, "take_along_dim", "input"), i = as_tensor_arg(indices, "take_along_dim", "indices")
     cdef int d, k
     if i.dtype != I64 and i.dtype != I32:
@@ -19,6 +19,8 @@ def take_along_dim(input, indices, dim=None, *, out=None):
         if shape_x[k] != shape_i[k] and shape_x[k] != 1 and shape_i[k] != 1:
             raise RuntimeError(f"The size of tensor a ({shape_x[k]}) must match the size of tensor b ({shape_i[k]}) at non-singleton dimension {k} (take_along_dim)")
         shape_x[k] = shape_i[k] = shape_i[k] if shape_x[k] == 1 else shape_x[k]
+    if i.device_type != DEV_CPU or i.numel and extremes(i)[0] < 0:
+        indices = _ops.where(_ops.lt(indices, 0), _ops.add(indices, shape_x[d]), indices)
     return _ops.gather(input.expand(shape_x), d, indices.expand(shape_i), out=out)
 
 
@@ -110,6 +112,7 @@ def unravel_index(indices, shape):
         low, high = extremes(i)
         if low < -total or high >= total:
             raise ValueError(f"unravel_index: indices from {low} to {high} are out of bounds for shape {tuple(sizes)}")
+    indices = indices.long()
     found, rest = [], _ops.remainder(indices, total) if total else indices
     for s in reversed(sizes):
         found.append(_ops.remainder(rest, s) if s else rest)

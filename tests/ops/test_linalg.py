@@ -533,3 +533,13 @@ def test_pivots_that_no_factorisation_returned_are_refused() -> None:
     for wrong in ([1, 2, -3], [1, 2, 9], [-1, 2, 3], [0, 1, 2]):
         with pytest.raises(RuntimeError, match="pivots"):
             linalg.ldl_solve(packed, trt.tensor(wrong, dtype=trt.int32), trt.ones(3, 1))
+
+
+def test_lu_names_its_results() -> None:
+    a = trt.randn(3, 3)
+    with_info = trt.lu(a, get_infos=True)
+    assert with_info.LU is with_info[0] and with_info.pivots is with_info[1] and with_info.info.tolist() == 0
+    assert type(with_info).__name__ == "_lu_with_info" and a.lu(get_infos=True).LU.shape == (3, 3)
+    assert type(trt.lu(a)) is tuple and len(trt.lu(a)) == 2
+    unpacked = trt.lu_unpack(*trt.lu(a))
+    trt.testing.assert_close(unpacked.P @ unpacked.L @ unpacked.U, a)
