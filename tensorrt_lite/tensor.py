@@ -43,6 +43,14 @@ def _is_of_pytorch(function) -> bool:
     return not issubclass(tensors, TensorBase) and module.partition(".")[0] == "torch"
 
 
+def _construct(*args):
+    """_typed_tensors.construct, which takes this name's place when it is first called."""
+    global _construct
+    from tensorrt_lite._typed_tensors import construct as _construct
+
+    return _construct(*args)
+
+
 class Tensor(TensorBase):
     """A multi-dimensional array of elements of one dtype on one device, with automatic differentiation."""
 
@@ -50,14 +58,12 @@ class Tensor(TensorBase):
     __dict__ = property(attributes_of)
 
     def __init__(self, *args, **kwargs) -> None:
-        if not args and not kwargs:
-            return
-        if len(args) == 1 and isinstance(args[0], TensorBase) and not kwargs:
+        if args and type(args[0]) is int and not kwargs:
+            _attributes.assign_from(self, _ops.empty(*args))
+        elif len(args) == 1 and isinstance(args[0], TensorBase) and not kwargs:
             _attributes.assign_from(self, args[0])
-        else:
-            from tensorrt_lite._typed_tensors import construct
-
-            _attributes.assign_from(self, construct(args, kwargs))
+        elif args or kwargs:
+            _attributes.assign_from(self, _construct(args, kwargs))
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -275,9 +281,7 @@ class Tensor(TensorBase):
 
     def new(self, *args) -> Tensor:
         """A tensor of the same dtype from sizes or data."""
-        from tensorrt_lite._typed_tensors import construct
-
-        return construct(args, {}, self.dtype, self.device.type)
+        return _construct(args, {}, self.dtype, self.device.type)
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         from tensorrt_lite._dlpack import export

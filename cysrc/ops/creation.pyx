@@ -263,6 +263,8 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         t = cast_to(<TensorBase>data, code if code >= 0 else (<TensorBase>data).dtype)
         if t is data:
             t = <TensorBase>data.detach().clone()
+    elif isinstance(data, (list, tuple, float, int)):
+        t = from_sequence(data, code)
     elif hasattr(type(data), "__array_interface__") and getattr(data, "ndim", 0) > 0 or labelled_code(data) >= 0:
         t = <TensorBase>from_numpy(_writable_copy(data))
         t = cast_to(t, code) if code >= 0 else t

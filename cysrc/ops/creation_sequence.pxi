@@ -60,6 +60,8 @@ cdef int infer_code(object x, int code, int depth) except -2:
         return promoted(code, BOOL)
     if PyLong_CheckExact(x):
         return promoted(code, I64)
+    if isinstance(x, (list, tuple)):
+        return infer_items(x, code, depth)
     if isinstance(x, TensorBase):
         return promoted(code, (<TensorBase>x).dtype)
     if is_array_or_scalar(x):
@@ -74,14 +76,20 @@ cdef int infer_code(object x, int code, int depth) except -2:
         raise TypeError(f"new(): invalid data type '{type(x).__name__}'")
     if not is_sequence(x):
         raise RuntimeError(f"Could not infer dtype of {type(x).__name__}")
-    if depth == MAX_DIMS:
-        raise ValueError(f"too many dimensions '{type(x).__name__}'")
     if labelled_code(x) >= 0:
         return promoted(code, labelled_code(x))
+    return infer_items(x, code, depth)
+
+
+cdef int infer_items(object x, int code, int depth) except -2:
+    cdef int float_code = default_float_code()
+    if depth == MAX_DIMS:
+        raise ValueError(f"too many dimensions '{type(x).__name__}'")
     if len(x) == 0:
-        return promoted(code, default_float_code())
+        return promoted(code, float_code)
     for v in x:
-        code = infer_code(v, code, depth + 1)
+        if not (code == float_code and PyFloat_CheckExact(v) or code == I64 and PyLong_CheckExact(v)):   # which would change nothing
+            code = infer_code(v, code, depth + 1)
     return code
 
 
@@ -109,6 +117,13 @@ cdef object number_from(object x, int code):
 cdef int element_of(object x, int code, Scalar* s) except -1:
     """The number that x is for a tensor of this dtype."""
     cdef int overflow = 0
+    if PyLong_CheckExact(x):
+        s.i = PyLong_AsLongLongAndOverflow(x, &overflow)
+        if not overflow:
+            s.kind = 1
+            s.d = <double>s.i
+            s.im = 0
+            return check_integer(s, code) if category[code] == CAT_INT else 0
     if isinstance(x, TensorBase):
         x = one_element(<TensorBase>x, code)
     elif not is_number(x):
@@ -154,7 +169,7 @@ cdef char* store_nested(object x, const Dims* d, int depth, char* p, int code) e
         return p + item
     expected = d.v[depth]
     flat = depth == d.n - 1 and code == F32
-    if isinstance(x, (TensorBase, str)) or not hasattr(type(x), "__iter__") and not PySequence_Check(x):
+    if not isinstance(x, (list, tuple)) and (isinstance(x, (TensorBase, str)) or not hasattr(type(x), "__iter__") and not PySequence_Check(x)):
         raise TypeError(f"expected sequence of length {expected} at dim {depth}, got {type(x).__name__}")
     for v in x:
         if n == expected:

@@ -1,5 +1,9 @@
 # Kernels of the view family: each computes sizes, strides and offset of a view, checks them, and never touches data.
 
+cdef extern from "Python.h":
+    bint PyLong_CheckExact(object)
+
+
 cdef str _dims_text(const Dims* d):
     return "[" + ", ".join([str(d.v[i]) for i in range(d.n)]) + "]"
 
@@ -468,23 +472,22 @@ def split(TensorBase tensor not None, split_size_or_sections, dim=0):
 
 
 cdef object split_with_sizes_cpu(TensorBase self, object split_sizes, int64_t dim):
+    cdef tuple sizes = <tuple?>split_sizes
     cdef list r = []
     cdef int d
     cdef int64_t start = 0, total = 0, n
     if self.ndim == 0:
         raise RuntimeError("split_with_sizes expects at least a 1-dimensional tensor")
     d = wrap_dim(dim, self.ndim)
-    for n in split_sizes:
+    for v in sizes:
+        n = v
         if n < 0:
-            raise RuntimeError(f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={list(split_sizes)}")
-    for n in split_sizes:
-        if n > self.sizes[d] - total:   # also what would overflow
-            total = -1
-            break
-        total += n
+            raise RuntimeError(f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={list(sizes)}")
+        total = total + n if n <= self.sizes[d] - total else self.sizes[d] + 1   # a sum that overflows is too large, too
     if total != self.sizes[d]:
-        raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {self.sizes[d]} (input tensor's size at dimension {d}), but got split_sizes={list(split_sizes)}")
-    for n in split_sizes:
+        raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {self.sizes[d]} (input tensor's size at dimension {d}), but got split_sizes={list(sizes)}")
+    for v in sizes:
+        n = v
         r.append(slice_cpu(self, d, start, start + n, 1))
         start += n
     return tuple(r)
@@ -492,14 +495,16 @@ cdef object split_with_sizes_cpu(TensorBase self, object split_sizes, int64_t di
 
 def split_with_sizes(TensorBase self not None, split_sizes, dim=0):
     """Views of the given sizes along `dim`, which they add up to."""
+    cdef tuple sizes
     if not is_plain(self) and has_function(self) or tls().function_modes:
         r = call_torch_function(split_with_sizes, (self, split_sizes, dim), {})
         if r is not NotImplemented:
             return r
-    if isinstance(split_sizes, (tuple, list)):
-        sizes = tuple([parse_int(n, "split_with_sizes", "split_sizes") for n in split_sizes])
-    else:
-        sizes = (parse_int(split_sizes, "split_with_sizes", "split_sizes"),)
+    sizes = tuple(split_sizes) if isinstance(split_sizes, (tuple, list)) else (split_sizes,)
+    for n in sizes:
+        if not PyLong_CheckExact(n):
+            sizes = tuple([parse_int(k, "split_with_sizes", "split_sizes") for k in sizes])
+            break
     return op_split_with_sizes(self, sizes, parse_int(dim, "split_with_sizes", "dim"))
 
 
