@@ -245,6 +245,7 @@ def float_power_(input, exponent):
 
 def ldexp(input, other, *, out=None):
     """input * 2 ** other"""
+    as_tensor_arg(input, "ldexp", "input")
     return _ops.mul(input, _ops.pow(2.0, other), out=out)
 
 
