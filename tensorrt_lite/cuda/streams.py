@@ -48,7 +48,7 @@ class Stream:
     def synchronize(self) -> None:
         """Wait on the host for all work submitted."""
         _driver.stream_synchronize(self.device_index, self.cuda_stream)
-        _backend()._waited(self.device_index)
+        _backend()._waited(self.device_index, self.cuda_stream)
 
     def record_event(self, event: Event | None = None) -> Event:
         """Record an event, a new one by default."""
