@@ -211,7 +211,7 @@ cdef inline void exchange_storage(TensorBase self, Storage s, uint64_t kept):
     self.storage = s
     self.device_type = s.device_type
     self.device_index = s.device_index
-    self.keys = (self.keys & kept) | backend_key(s.device_type)
+    self.keys = (self.keys & kept) | place_key(s.device_type, s.device_index)
 
 
 cdef int check_set(TensorBase self, Storage s) except -1:
@@ -266,7 +266,7 @@ def set_grad(TensorBase self not None, value):
             raise RuntimeError(
                 f"attempting to assign a gradient with dtype '{dtype_of(g.dtype)!r}' to a tensor with grad_dtype '{dtype_of(self.dtype)!r}'. The gradient must "
                 "match the tensor's dtype")
-        if g.device_type != self.device_type:
+        if g.device_type != self.device_type or g.device_index != self.device_index:
             raise RuntimeError("assigned grad has data located on a different device")
         if not same_sizes(g, self):
             raise RuntimeError(

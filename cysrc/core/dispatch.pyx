@@ -1,5 +1,5 @@
 """The dispatcher's operator table, thread-local key sets, and kernels registered from Python."""
-from tensorrt_lite._C.core.tensor cimport TensorBase, set_inference_flag, NUM_KEYS, KEY_CUSTOM, KEY_PYTHON, K_BACKENDS, K_AUTOGRAD
+from tensorrt_lite._C.core.tensor cimport TensorBase, set_inference_flag, NUM_KEYS, KEY_CUSTOM, KEY_PYTHON, K_BACKENDS, K_AUTOGRAD, mixed_indices
 from tensorrt_lite._C.core.device import _custom_backend_name
 
 cdef extern from *:
@@ -48,7 +48,11 @@ cdef str _backend_name(int key):
 
 
 cdef int mixed_devices(trt_operator* op, uint64_t keys) except -1:
+    cdef uint64_t differing = mixed_indices(keys), low = keys >> 40 & 63
     found = [_backend_name(k) for k in range(6) if keys >> k & 1]
+    if differing:
+        # exact for indices that differ in one bit; of others only a range is known
+        found = [f"cuda:{low & ~differing}", f"cuda:{low}" if differing & (differing - 1) == 0 else "another CUDA device"]
     raise RuntimeError(
         f"{op.name.decode()}: Expected all tensors to be on the same device, but found at least two devices, {found[0]} and {found[1]}!")
 

@@ -12,7 +12,7 @@ from cpython.pycapsule cimport PyCapsule_New, PyCapsule_IsValid, PyCapsule_GetPo
 from tensorrt_lite._C.core.dtype cimport *
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, make_device
 from tensorrt_lite._C.core.storage cimport Storage, external_storage, device_hooks
-from tensorrt_lite._C.core.tensor cimport TensorBase, empty_tensor, backend_key, set_geometry, checked_numel, contiguous_strides, data_of, ITEM_SIZE, MAX_DIMS
+from tensorrt_lite._C.core.tensor cimport TensorBase, empty_tensor, place_key, set_geometry, checked_numel, contiguous_strides, data_of, ITEM_SIZE, MAX_DIMS
 from tensorrt_lite._C.core.dispatch cimport attach
 
 cdef extern from "Python.h":
@@ -218,7 +218,7 @@ cdef TensorBase tensor_over(const trt_dl_tensor* d, Managed owner):
     if d.device.device_type == DL_CUDA:
         t.storage.device_type = t.device_type = DEV_CUDA
         t.storage.device_index = t.device_index = d.device.device_id
-        t.keys = backend_key(DEV_CUDA)
+        t.keys = place_key(DEV_CUDA, t.device_index)
     set_geometry(t, d.ndim, d.shape, strides)
     return t
 

@@ -244,6 +244,10 @@ cdef uint64_t backend_key(int device_type) noexcept:
     return K_CUDA if device_type == DEV_CUDA else K_CUSTOM
 
 
+cdef uint64_t place_key(int device_type, int index) noexcept:
+    return K_CUDA | index_keys(index) if device_type == DEV_CUDA else backend_key(device_type)
+
+
 cdef void contiguous_strides(int ndim, const int64_t* sizes, int64_t* strides) noexcept:
     cdef int i
     cdef int64_t n = 1
@@ -326,7 +330,7 @@ cdef inline void settle(TensorBase t, Storage s, int place):
     t.storage = s
     t.device_type = place & 0xFF
     t.device_index = s.device_index
-    t.keys = backend_key(place & 0xFF)
+    t.keys = place_key(place & 0xFF, s.device_index)
 
 
 cdef TensorBase empty_strided_tensor(int ndim, const int64_t* sizes, const int64_t* strides, int dtype, int place):

@@ -567,6 +567,7 @@ cdef object max_or_min(str name, bint largest, object input, object dim, object 
         return (_ops.maximum if largest else _ops.minimum)(self, dim, out=out)
     if out is not None:
         check_outs(out, name, 2)
+        resolve(&OPS[OP_MAX_DIM], self.keys | keys_of_list(list(out)))
         pair = (op_max_dim if largest else op_min_dim)(self, parse_int(dim, name, "dim"), parse_bool(keepdim, name, "keepdim"), out, OUT)
         bump_outs(out)
     else:

@@ -13,6 +13,7 @@ cdef object deliver(str name, object result, object out, bint exact=False):
         check_out_type(name, <TensorBase>out, (<TensorBase>result).dtype)
     else:
         check_out(out, name)
+    resolve(&OPS[OP_COPY], (<TensorBase>result).keys | (<TensorBase>out).keys)    # one device
     if (<TensorBase>result).requires_grad:
         refuse_out(name)
     into(name, result, out)
@@ -49,6 +50,7 @@ cdef object median_of(object function, str name, object input, object dim, objec
     keep = parse_bool(keepdim, name, "keepdim")
     if out is not None:
         check_outs(out, name, 2)
+        resolve(&OPS[OP_MEDIAN_DIM], self.keys | keys_of_list(list(out)))
     pair = (op_nanmedian_dim if skip_nan else op_median_dim)(self, along, keep, out, FRESH if out is None else OUT)
     if out is not None:
         bump_outs(out)

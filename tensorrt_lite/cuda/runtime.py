@@ -110,7 +110,7 @@ class nvtx:
 
         names = ("libnvToolsExt.so.1", "libnvtx3interop.so.1")
         folders = [folder for place in _toolchain.places() for part in ("lib64", "lib", "nvidia/*/lib") for folder in sorted(place.glob(part))]
-        for path in [*names, *(str(folder / name) for folder in folders for name in names if (folder / name).exists())]:
+        for path in [*(str(folder / name) for folder in folders for name in names if (folder / name).exists()), *names]:
             try:
                 return ctypes.CDLL(path)
             except OSError:

@@ -477,6 +477,9 @@ def emit_entry_form(op: Operator, inplace: bool, text: list[str]) -> None:
     text.append(f"    if out is None:\n        return {named(op, 'op_' + op.name + '(' + ', '.join(passed + ['None', 'FRESH']) + ')')}")
     checker = "check_outs" if multi else "check_out"
     text.append(f"    {checker}(out, \"{op.name}\"{', ' + str(len(op.returns)) if multi else ''})")
+    if multi:
+        # a dispatcher sees the keys of one result alone
+        text.append(f"    resolve(&OPS[{op.identifier}], {keys_expression_python(op)} | keys_of_list(list(out)))")
     cast = "out" if multi else "<TensorBase>out"
     text.append(f"    r = op_{op.name}({', '.join(passed + [cast, 'OUT'])})")
     text.append(f"    bump_{'outs' if multi else 'version'}({cast})\n    return {named(op, 'r')}\n")
