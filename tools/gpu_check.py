@@ -92,14 +92,15 @@ class Run:
     """One run's interpreter, tests, environment and limit, and whether anything has failed."""
 
     def __init__(self, given: argparse.Namespace) -> None:
-        self.end = time.monotonic() + 60 * given.minutes
-        self.out, self.jobs = given.out, given.jobs
+        self.end, self.jobs = time.monotonic() + 60 * given.minutes, given.jobs
+        given.out = given.out.resolve()
+        given.out.mkdir(parents=True, exist_ok=True)
         self.report = Report(given.out / "gpu_report.md")
         self.failed = False
         self.environment = {k: v for k, v in os.environ.items() if k not in ("TENSORRT_LITE_CUDA", "TENSORRT_LITE_LIBCUDA")}
-        if given.emulator:
-            self.environment["TENSORRT_LITE_CUDA"] = "emulate"
         self.environment["TENSORRT_LITE_CUDA_CACHE"] = str(given.out / "kernels")
+        if given.emulator:
+            self.environment |= {"TENSORRT_LITE_CUDA": "emulate", "TENSORRT_LITE_CUDA_CACHE": os.environ.get("TENSORRT_LITE_CUDA_CACHE", str(given.out / "kernels"))}
         if given.kernels:
             shutil.copytree(given.kernels, given.out / "kernels", dirs_exist_ok=True)
         if given.wheels:
@@ -150,20 +151,22 @@ def driver_says() -> str:
     return subprocess.run([tool], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False).stdout
 
 
+def parser() -> argparse.ArgumentParser:
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("--wheels", type=Path)
+    p.add_argument("--kernels", type=Path)
+    p.add_argument("--out", type=Path, default=ROOT / "out" / "gpu")
+    p.add_argument("--emulator", action="store_true", help="a rehearsal on the emulator")
+    p.add_argument("--sanitizer", action="store_true")
+    p.add_argument("--no-tests", action="store_true")
+    p.add_argument("--no-bench", action="store_true")
+    p.add_argument("--jobs", type=int, default=8, help="families at a time")
+    p.add_argument("--minutes", type=float, default=25.0, help="the whole run's limit")
+    return p
+
+
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--wheels", type=Path)
-    parser.add_argument("--kernels", type=Path)
-    parser.add_argument("--out", type=Path, default=ROOT / "out" / "gpu")
-    parser.add_argument("--emulator", action="store_true", help="a rehearsal on the emulator")
-    parser.add_argument("--sanitizer", action="store_true")
-    parser.add_argument("--no-tests", action="store_true")
-    parser.add_argument("--no-bench", action="store_true")
-    parser.add_argument("--jobs", type=int, default=8, help="families at a time")
-    parser.add_argument("--minutes", type=float, default=25.0, help="the whole run's limit")
-    given = parser.parse_args(arguments)
-    given.out = given.out.resolve()
-    given.out.mkdir(parents=True, exist_ok=True)
+    given = parser().parse_args(arguments)
     r = Run(given)
 
     r.report.add("Driver", f"```\n{driver_says()}\n```")

@@ -79,7 +79,7 @@ def check_mixtures_are_refused() -> None:
         lambda: nn.functional.linear(x, y), lambda: nn.functional.embedding(j, x), lambda: nn.functional.conv1d(x[None], y[:, :, None]), lambda: nn.functional.layer_norm(x, (4,), y[0]),
         lambda: nn.functional.batch_norm(x, y[0], y[0]), lambda: nn.functional.mse_loss(x, y), lambda: nn.functional.cross_entropy(x, torch.zeros(4, dtype=torch.int64, device=there)),
         lambda: nn.functional.scaled_dot_product_attention(x[None], y[None], x[None]), lambda: torch.linalg.solve(x, y), lambda: torch.equal(x, y), lambda: torch.allclose(x, y),
-        lambda: nn.functional.grid_sample(x[None, None], torch.zeros(1, 2, 2, 2, device=there)), lambda: nn.functional.binary_cross_entropy(x / 3, y / 3), lambda: torch.outer(x[0], y[0]),
+        lambda: nn.functional.grid_sample(x[None, None], torch.zeros(1, 2, 2, 2, device=there), align_corners=False), lambda: nn.functional.binary_cross_entropy(x / 3, y / 3), lambda: torch.outer(x[0], y[0]),
         lambda: x[bool_there], lambda: nn.functional.prelu(x, y[0]), lambda: torch.bucketize(x, y[0].sort()[0]),
     ]  # fmt: skip
     out: list[Callable[..., object]] = [
