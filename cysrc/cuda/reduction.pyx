@@ -240,9 +240,9 @@ def _load_all(int index):
 
 
 cdef set targets_of(str name, int source):
-    """The dtypes of the results that calls without an explicit dtype have, and the wider ones in which sums of halves are asked for."""
+    """The dtypes of the results that calls without an explicit dtype have, and of sums those that are usually named."""
     if name in ("Sum", "Prod"):
-        return {I64} if source <= I64 else {source, F32, F64} if source <= BF16 else {source}
+        return {I64, F32, F64} if source <= I64 else {source, F32, F64} if source < C64 else {source}
     if name in ("ArgMin", "ArgMax", "CountNonzero"):
         return {I64}
     if name in ("Any", "All"):
