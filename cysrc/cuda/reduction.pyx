@@ -247,6 +247,8 @@ cdef set targets_of(str name, int source):
         return {I64}
     if name in ("Any", "All"):
         return {BOOL, U8} if source == U8 else {BOOL}
+    if name == "Var" and source <= BF16:
+        return {source, F32}                    # the statistics of batch norm
     return {source - 2 if source >= C64 else source}
 
 
