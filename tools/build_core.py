@@ -68,6 +68,8 @@ class Builder:
         self.debug = bool(os.environ.get("TENSORRT_LITE_DEBUG", "") not in ("", "0") or self.sanitize) if debug is None else debug
         self.stamps_path = build / "stamps.json"
         self.stamps: dict[str, str] = json.loads(self.stamps_path.read_text()) if self.stamps_path.exists() else {}
+        # TENSORRT_LITE_TRACEBACK=full keeps the core's own frames in tracebacks; nobody but its developers has the sources they point to
+        self.tracebacks = self.debug or os.environ.get("TENSORRT_LITE_TRACEBACK", "") == "full"
         self.jobs = int(os.environ.get("TENSORRT_LITE_JOBS", "0")) or os.cpu_count() or 1
         self.times: dict[str, float] = {}
         self.workers: list[subprocess.Popen[str]] = []
@@ -161,9 +163,11 @@ class Builder:
     def cython(self, key: str, arguments: list[str], output: Path, inputs: str) -> None:
         stamp = digest(inputs, [self.relative(a) for a in arguments], False)  # debug builds differ in C alone
         if self.stamps.get(key) == stamp and output.exists():
+            make_tracebacks_optional(output)
             return
         output.parent.mkdir(parents=True, exist_ok=True)
         self.cached(stamp, output, key, lambda: self.translate(key, ["-3", *arguments]))
+        make_tracebacks_optional(output)
         self.stamps[key] = stamp
 
     def relative(self, text: str) -> str:
@@ -220,7 +224,7 @@ class Builder:
         return [f"-I{ROOT}/cysrc/{folder}" for folder in ("core", "autograd", "loops", "cuda")]
 
     def python_flags(self) -> list[str]:
-        return [f"-I{sysconfig.get_paths()['include']}", *self.include_flags()]
+        return [f"-I{sysconfig.get_paths()['include']}", *self.include_flags(), *["-DTRT_TRACEBACK=1"] * self.tracebacks]
 
     def included(self, source: Path) -> bytes:
         """Digest of a C source and all headers of ours that it includes, however deep."""
@@ -324,7 +328,7 @@ class Builder:
         # the kind of sample inputs of each public pointwise operator, for the benchmark
         public = [op for op in self.operators if op.kind == "pointwise" and op.variants & {"function", "nn"} and "samples" in op.row]
         samples = {op.name: op.row["samples"] for op in public}
-        return f"FAMILIES = {families!r}\nDEBUG = {self.debug!r}\nCOMPILER = {version!r}\nSAMPLES = {samples!r}\n"
+        return f"FAMILIES = {families!r}\nDEBUG = {self.debug!r}\nTRACEBACKS = {self.tracebacks!r}\nCOMPILER = {version!r}\nSAMPLES = {samples!r}\n"
 
     # ---- running commands
 
@@ -375,6 +379,23 @@ class Builder:
         finally:
             self.stamps_path.parent.mkdir(parents=True, exist_ok=True)
             self.stamps_path.write_text(json.dumps(self.stamps))
+
+
+def make_tracebacks_optional(module: Path) -> None:
+    """Let calls that add a frame of Cython code to a traceback compile to nothing, unless TRT_TRACEBACK is defined.
+
+    An error in an operator passes five to eight functions of the core, each of which would add a frame (and a code object, made
+    at run time) without a source to show. Frames of Python code are the interpreter's and stay.
+    """
+    text = module.read_text()
+    if "TRT_TRACEBACK" in text:
+        return
+    declaration = re.compile(r"(/\* AddTraceback\.proto \*/\nstatic void __Pyx_AddTraceback\([^;]*;\n)")
+    text, declared = declaration.subn(r"\1#ifndef TRT_TRACEBACK\n#define __Pyx_AddTraceback(function, c_line, line, file) ((void)0)\n#endif\n", text)
+    text, defined = re.subn(r"(/\* AddTraceback \*/\n)", r"#undef __Pyx_AddTraceback\n\1", text)
+    if (declared, defined) != (1, 1):
+        raise CompileError(f"{module}: no __Pyx_AddTraceback where Cython used to write it")
+    module.write_text(text)
 
 
 def link(path: Path, to: Path) -> None:
