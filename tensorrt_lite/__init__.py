@@ -11,7 +11,12 @@ from __future__ import annotations
 
 import builtins
 
-from tensorrt_lite import _ops
+try:
+    from tensorrt_lite import _ops
+except ImportError as _error:
+    from tensorrt_lite._missing import unbuilt
+
+    raise unbuilt(_error) from None
 from tensorrt_lite._C.core.device import (
     channels_last,
     channels_last_3d,

@@ -1,4 +1,5 @@
-"""Names that PyTorch has and this package has not: what a module's `__getattr__` says of them. Read when a look-up has failed, never before."""
+"""What is not there: names of PyTorch that this package does not have, and the compiled core where it is not built. Read when a
+look-up has failed, never before."""
 
 from __future__ import annotations
 
@@ -61,3 +62,29 @@ def error(module: str, name: str) -> AttributeError:
     owner = f"tensorrt_lite.{module}" if module else "tensorrt_lite"
     why = ": it is not implemented (docs/gaps.md)" if name in _NAMES.get(module, "").split() else ""
     return AttributeError(f"module '{owner}' has no attribute '{name}'{why}")
+
+
+def unbuilt(error: ImportError) -> ImportError:
+    """What to raise in place of `error`: how to build the core where it lacks a module (never built, for another Python, or from older
+    sources), the error itself where a module is there and does not load."""
+    import sys
+    import sysconfig
+    from pathlib import Path
+
+    if not (error.name or "").startswith("tensorrt_lite._C") or (error.path or "").endswith(".so"):
+        return error
+    package = Path(__file__).resolve().parent
+    root = package.parent
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    built = sorted({"." + path.name.partition(".")[2] for path in (package / "_C").glob("core/*.so")})
+    if not built:
+        why = "is not built"
+    elif suffix in built:
+        why = f"is older than the package ({error})"
+    else:
+        why = f"is for another Python ({', '.join(built)}; this one loads {suffix})"
+    if (root / "setup.py").exists():
+        how = f"Build it with `{sys.executable} -m pip install -e {root}` (needs gcc; takes minutes), or leave this folder to import an installed package"
+    else:
+        how = f"Install the package again with `{sys.executable} -m pip install --force-reinstall tensorrt-lite`"
+    return ImportError(f"tensorrt_lite: the compiled core in {package / '_C'} {why}. {how}.", name=error.name, path=str(package))
