@@ -131,3 +131,9 @@ def __getattr__(name: str) -> object:
     from tensorrt_lite._missing import error
 
     raise error("serialization", name)
+
+
+def __dir__() -> list[str]:
+    from tensorrt_lite._names import public
+
+    return public(globals())

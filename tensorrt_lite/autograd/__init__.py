@@ -38,6 +38,12 @@ def __getattr__(name: str):
     return value
 
 
+def __dir__() -> list[str]:
+    from tensorrt_lite._names import public
+
+    return public(globals(), [*_LAZY, *_LAZY_NAMES])
+
+
 def _first_gradient(output: _TensorBase, gradient, i: int) -> _TensorBase:
     """The gradient with which ``output`` enters the run: the caller's after checks, or ones for a single element."""
     if gradient is None:

@@ -51,6 +51,12 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def __dir__() -> list[str]:
+    from tensorrt_lite._names import public
+
+    return public(globals(), [*_LAZY, *_SUBMODULES])
+
+
 # ---- what there is
 
 
