@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import builtins
+import sys as _sys
 
 try:
     from tensorrt_lite import _ops
@@ -108,6 +109,20 @@ def __getattr__(name: str):
         raise error("", name)
     globals()[name] = value
     return value
+
+
+class _MissingModules:
+    """On `sys.meta_path` behind all others, which have failed: says why a module of PyTorch's is not here."""
+
+    @staticmethod
+    def find_spec(path: str, *details: object) -> None:
+        if path.startswith("tensorrt_lite."):
+            from tensorrt_lite._missing import refuse_import
+
+            refuse_import(path)
+
+
+_sys.meta_path.append(_MissingModules)
 
 
 def __dir__() -> list[str]:

@@ -3,6 +3,8 @@ look-up has failed, never before."""
 
 from __future__ import annotations
 
+import sys
+
 # Module (without the package's name): PyTorch's names in it that are planned or left out. docs/gaps.md says more.
 _NAMES = {
     "": """
@@ -57,17 +59,37 @@ _NAMES = {
 }  # fmt: skip
 
 
+_REASON = "it is not implemented (docs/gaps.md)"
+
+
+def _owner(module: str) -> str:
+    return f"tensorrt_lite.{module}" if module else "tensorrt_lite"
+
+
+def is_known(module: str, name: str) -> bool:
+    """Whether `name` is one of PyTorch's that a module (without the package's name; '' is the package) is known not to have."""
+    return name in _NAMES.get(module, "").split()
+
+
 def error(module: str, name: str) -> AttributeError:
     """The error for a name that a module (without the package's name; '' is the package) does not have."""
-    owner = f"tensorrt_lite.{module}" if module else "tensorrt_lite"
-    why = ": it is not implemented (docs/gaps.md)" if name in _NAMES.get(module, "").split() else ""
-    return AttributeError(f"module '{owner}' has no attribute '{name}'{why}")
+    text = f"module '{_owner(module)}' has no attribute '{name}'"
+    # the interpreter suggests similar names to an error that does not say whose attribute it is, and `complex` is no `compile`
+    return AttributeError(f"{text}: {_REASON}", name=name) if is_known(module, name) else AttributeError(text)
+
+
+def refuse_import(path: str) -> None:
+    """Called by the package's finder for a module of this package that does not exist. ModuleNotFoundError with the reason where it is one
+    of PyTorch's and an import statement wants it; `importlib.util.find_spec`, which only asks, gets its None."""
+    package, _, name = path.rpartition(".")
+    imports = sys._getframe(3).f_code.co_name == "_find_and_load_unlocked"  # below this function, the finder and importlib's search
+    if imports and is_known(package.removeprefix("tensorrt_lite").removeprefix("."), name):
+        raise ModuleNotFoundError(f"No module named '{path}': {_REASON}", name=path)
 
 
 def unbuilt(error: ImportError) -> ImportError:
     """What to raise in place of `error`: how to build the core where it lacks a module (never built, for another Python, or from older
     sources), the error itself where a module is there and does not load."""
-    import sys
     import sysconfig
     from pathlib import Path
 
