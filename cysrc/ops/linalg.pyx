@@ -64,6 +64,7 @@ cdef extern from "lapack.h" nogil:
     const char* trt_stack_item(const trt_stack* s, int64_t i, int size)
     void trt_copy_matrix(int size, int64_t rows, int64_t cols, char* to, int64_t trs, int64_t tcs, const char* frm, int64_t frs, int64_t fcs)
     int trt_all_finite(int t, int64_t n, const void* x)
+    int trt_any_nan(int t, int64_t n, const void* x)
     void trt_diagonal_item(int t, const void* a, int64_t n, int64_t i, double* value)
     void trt_put(int t, void* x, int64_t i, double re, double im)
     int trt_work_size(int t, const void* work)

@@ -325,6 +325,15 @@ cdef int svd_one(Job* w, int64_t i, char* scratch) noexcept nogil:
     cdef int64_t k = min(w.m, w.n), columns = 0 if w.flag == 0 else w.m if w.flag == 2 else k
     cdef int info
     take(w, &w.a, i, a)
+    if not trt_all_finite(w.t, <int64_t>w.m * w.n, a):
+        # LAPACK complains of infinities on stderr, or iterates on them without end
+        if trt_any_nan(w.t, <int64_t>w.m * w.n, a):
+            return NOT_FINITE
+        memset(result_item(w, 0, i), 0xFF, k * (w.size if w.t < 2 else w.size // 2))  # every bit set is a NaN
+        if w.flag:
+            memset(result_item(w, 1, i), 0xFF, columns * w.m * w.size)
+            memset(result_item(w, 2, i), 0xFF, (w.n if w.flag == 2 else k) * w.n * w.size)
+        return 0
     info = trt_gesdd(w.t, b"N" if w.flag == 0 else b"A" if w.flag == 2 else b"S", w.m, w.n, a, result_item(w, 0, i), result_item(w, 1, i),
                      result_item(w, 2, i), <int>(w.n if w.flag == 2 else k), scratch + w.part[1], w.lwork, scratch + w.part[2], <int*>(scratch + w.part[3]))
     return NOT_FINITE if info < 0 else info
