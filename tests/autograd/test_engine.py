@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import warnings
-from time import perf_counter
+from time import thread_time
 
 import pytest
 
@@ -25,9 +25,9 @@ def test_long_chain_neither_recurses_nor_leaks() -> None:
     y = x
     for _ in range(100_000):
         y = y * y
-    start = perf_counter()
+    start = thread_time()
     del y
-    assert perf_counter() - start < 5
+    assert thread_time() - start < 5
 
 
 def test_wide_graph_adds_everything() -> None:

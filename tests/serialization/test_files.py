@@ -404,13 +404,13 @@ def test_pytorch_maps_our_files(tmp_path):
     assert torch.load(path, mmap=True)["x"].tolist() == list(range(1000))
 
 
-def test_bad_targets():
+def test_bad_targets(tmp_path):
     with pytest.raises(AttributeError, match="'write' attribute"):
         serialization.save([1], 3)
     with pytest.raises(AttributeError, match="path or a binary file"):
         serialization.load(3)
     with pytest.raises(FileNotFoundError):
-        serialization.load("/nonexistent/model.pt")
+        serialization.load(tmp_path / "no such folder" / "model.pt")
     with pytest.raises(NotImplementedError, match="zip format only"):
         serialization.save([1], io.BytesIO(), _use_new_zipfile_serialization=False)
 
