@@ -6,6 +6,13 @@ from typing import Any
 
 from tensorrt_lite import autograd as autograd
 from tensorrt_lite import backends as backends
+from tensorrt_lite import accelerator as accelerator
+from tensorrt_lite import amp as amp
+from tensorrt_lite import compiler as compiler
+from tensorrt_lite import distributed as distributed
+from tensorrt_lite import jit as jit
+from tensorrt_lite import onnx as onnx
+from tensorrt_lite import profiler as profiler
 from tensorrt_lite import cpu as cpu
 from tensorrt_lite import cuda as cuda
 from tensorrt_lite import library as library

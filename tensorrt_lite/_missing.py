@@ -8,9 +8,9 @@ import sys
 # Module (without the package's name): PyTorch's names in it that are planned or left out. docs/gaps.md says more.
 _NAMES = {
     "": """
-        accelerator amp ao autocast classes compile compiler cond cpp distributed distributions export fft func functional fx hub jit masked monitor mps mtia nested
-        overrides package profiler quantization quasirandom return_types signal sparse special types vmap while_loop xpu
-        Event Future GradScaler Storage Stream SymBool SymFloat SymInt Tag TypedStorage DisableTorchFunction DisableTorchFunctionSubclass
+        ao classes compile cond cpp distributions export fft func functional fx hub masked monitor mps mtia nested
+        overrides package quantization quasirandom return_types signal sparse special types vmap while_loop xpu
+        Event Future Storage Stream SymBool SymFloat SymInt Tag TypedStorage DisableTorchFunction DisableTorchFunctionSubclass
         BFloat16Storage BFloat16Tensor BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage DoubleStorage FloatStorage HalfStorage
         IntStorage LongStorage ShortStorage
         bits16 bits1x8 bits2x4 bits4x2 bits8 chalf complex32 float4_e2m1fn_x2 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu
@@ -50,6 +50,24 @@ _NAMES = {
         amp comm gds green_contexts jiterator nccl sparse tunable GreenContext current_blas_handle current_solver_handle BFloat16Tensor BoolTensor ByteTensor
         CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor
     """,
+    "accelerator": """
+        Graph current_stream device_index empty_cache empty_host_cache get_device_capability get_memory_info max_memory_allocated max_memory_reserved memory_allocated
+        memory_reserved memory_stats reset_accumulated_memory_stats reset_peak_memory_stats set_stream
+    """,
+    "amp": "custom_bwd custom_fwd",
+    "compiler": "allow_in_graph assume_constant_result compile config cudagraph_mark_step_begin list_backends reset set_stance substitute_in_graph wrap_numpy",
+    "distributed": """
+        Backend DeviceMesh FileStore GradBucket HashStore P2POp PrefixStore ProcessGroup ReduceOp Store TCPStore Work algorithms all_gather all_gather_into_tensor
+        all_gather_object all_reduce all_to_all all_to_all_single barrier batch_isend_irecv broadcast broadcast_object_list destroy_process_group device_mesh elastic fsdp
+        gather gather_object get_backend get_rank get_world_size group init_device_mesh init_process_group irecv isend launch monitored_barrier new_group new_subgroups nn
+        optim pipelining recv reduce reduce_scatter reduce_scatter_tensor rpc scatter scatter_object_list send tensor
+    """,
+    "jit": """
+        Attribute CompilationUnit Error Future ScriptFunction ScriptModule fork freeze interface isinstance load optimize_for_inference save strict_fusion trace
+        trace_module wait
+    """,
+    "onnx": "ExportableModule ONNXProgram OnnxExporterError errors export ops",
+    "profiler": "ExecutionTraceObserver ProfilerAction ProfilerActivity kineto_available profile schedule supported_activities tensorboard_trace_handler",
     "multiprocessing": "get_all_sharing_strategies get_sharing_strategy set_sharing_strategy spawn start_processes",
     "serialization": """
         get_crc32_options get_default_load_endianness get_default_mmap_options register_package set_crc32_options set_default_load_endianness

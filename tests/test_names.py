@@ -13,7 +13,7 @@ import pytest
 import tensorrt_lite as trt
 
 MODULES = [
-    "", "autograd", "backends", "cuda", "library", "linalg", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "optim", "optim.lr_scheduler", "random",
+    "", "accelerator", "amp", "autograd", "backends", "compiler", "cuda", "distributed", "jit", "library", "linalg", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "onnx", "optim", "optim.lr_scheduler", "profiler", "random",
     "serialization", "testing", "utils", "utils.checkpoint", "utils.data",
 ]  # fmt: skip
 

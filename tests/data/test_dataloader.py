@@ -192,7 +192,6 @@ def test_worker_init_fn_is_not_called_in_process():
     ("options", "error", "match"),
     [
         ({"num_workers": -1}, ValueError, "should be non-negative"),
-        ({"num_workers": 2}, NotImplementedError, "num_workers=2 is not supported"),
         ({"timeout": -1}, ValueError, "timeout option should be non-negative"),
         ({"prefetch_factor": 2}, ValueError, "prefetch_factor"),
         ({"persistent_workers": True}, ValueError, "persistent_workers option needs num_workers > 0"),
@@ -230,6 +229,17 @@ def test_loader_is_fixed_once_made():
     for name in ("batch_size", "sampler", "dataset", "drop_last"):
         with pytest.raises(ValueError, match=f"{name} attribute should not be set"):
             setattr(loader, name, None)
+
+
+def test_workers_are_replaced_by_this_process_with_a_warning():
+    def batches(**options):
+        trt.manual_seed(3)
+        return as_lists(list(data.DataLoader(range(10), 4, shuffle=True, **options)))
+
+    with pytest.warns(UserWarning, match=r"num_workers=2\): there are no worker processes") as warned:
+        found = batches(num_workers=2, prefetch_factor=4, persistent_workers=True, multiprocessing_context="spawn", timeout=30, worker_init_fn=pytest.fail)
+    assert found == batches()
+    assert [w.filename for w in warned] == [__file__]
 
 
 def test_timeout_needs_workers():
