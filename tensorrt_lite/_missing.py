@@ -77,7 +77,7 @@ _NAMES = {
 }  # fmt: skip
 
 
-_REASON = "it is not implemented (docs/gaps.md)"
+_REASON = "it is not implemented (docs/gaps.md, or tensorrt-lite missing)"
 
 
 def _owner(module: str) -> str:

@@ -22,7 +22,7 @@ def of(package: str, module: str) -> object:
 
 def test_every_listed_name_is_missing_and_its_error_says_so():
     for module, name in NAMES:
-        with pytest.raises(AttributeError, match=rf"'{name}': it is not implemented \(docs/gaps.md\)"):
+        with pytest.raises(AttributeError, match=rf"'{name}': it is not implemented \(docs/gaps.md, or tensorrt-lite missing\)"):
             getattr(of("tensorrt_lite", module), name)
 
 
@@ -67,7 +67,7 @@ def said(statement: str) -> str:
 
 @pytest.mark.parametrize("name", ["compile", "fx", "hub", "stft"])
 def test_no_similar_name_is_suggested_for_a_known_one(name):
-    assert said(f"trt.{name}").endswith("it is not implemented (docs/gaps.md)")
+    assert said(f"trt.{name}").endswith("it is not implemented (docs/gaps.md, or tensorrt-lite missing)")
 
 
 def test_similar_names_are_suggested_for_a_typing_error():
@@ -77,7 +77,7 @@ def test_similar_names_are_suggested_for_a_typing_error():
 @pytest.mark.parametrize("module", ["distributions", "nn.parallel", "cuda.amp", "distributed.rpc", "distributions.normal"])
 def test_import_says_what_an_attribute_says(module):
     top = module.removesuffix(".normal")
-    expected = f"ModuleNotFoundError: No module named 'tensorrt_lite.{top}': it is not implemented (docs/gaps.md)"
+    expected = f"ModuleNotFoundError: No module named 'tensorrt_lite.{top}': it is not implemented (docs/gaps.md, or tensorrt-lite missing)"
     assert said(f"import tensorrt_lite.{module}") == expected
     assert said(f"from tensorrt_lite.{module} import Anything") == expected
 

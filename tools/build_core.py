@@ -297,6 +297,7 @@ class Builder:
         shutil.copytree(ROOT / "cuda_src", self.target / "cuda" / "src", dirs_exist_ok=True)
         # for those who have no GPU: the package brings the emulator's sources
         shutil.copytree(ROOT / "tools" / "cuda_emulator", self.target / "cuda" / "emulator", dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copyfile(ROOT / "docs" / "gaps.md", self.target / "gaps.md")  # for `tensorrt-lite missing`
         (self.target / "cuda" / "expressions.py").write_text(expressions_source(self.operators))
         bundled = self.target / "libgomp.so.1"
         bundled.unlink(missing_ok=True)
