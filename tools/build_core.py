@@ -318,7 +318,7 @@ class Builder:
     def write_stubs(self) -> None:
         """The stubs describe what the modules export, so they are made by importing them."""
         stamp = digest(*(self.stamps[k] for k in sorted(self.stamps) if k.startswith("link ")), (ROOT / "tools" / "codegen" / "stubs.py").read_bytes())
-        if self.stamps.get("stubs") == stamp and (self.target.parent / "_operators.pyi").exists():
+        if self.stamps.get("stubs") == stamp and all((self.target.parent / p).exists() for p in ("_operators.pyi", "_nn_operators.pyi", "linalg/__init__.pyi")):
             return
         self.command("stubs", [sys.executable, "-m", "tools.codegen", "stubs", str(self.target.parent.parent)], ROOT)
         self.stamps["stubs"] = stamp

@@ -148,9 +148,13 @@ class Module(StateDictMixin):
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
-    def forward(self, *input: Any) -> Any:
-        """The computation done at every call; each subclass defines it."""
-        raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+    if TYPE_CHECKING:
+        forward: Callable[..., Any]  # of a subclass: any signature
+    else:
+
+        def forward(self, *input: Any) -> Any:
+            """The computation done at every call; each subclass defines it."""
+            raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._has_hooks:
