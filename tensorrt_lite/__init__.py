@@ -80,7 +80,7 @@ _LAZY_NAMES = {
         "is_deterministic_algorithms_warn_only_enabled", "get_deterministic_debug_mode", "set_deterministic_debug_mode", "get_float32_matmul_precision",
         "set_float32_matmul_precision", "_build_info",
     ), "_config"),
-    "autocast": "amp", "GradScaler": "amp",
+    "autocast": "amp", "GradScaler": "amp", "is_autocast_enabled": "amp",
     "result_type": "_queries", "can_cast": "_queries",
     "cosine_similarity": "nn.functional", "pairwise_distance": "nn.functional", "embedding": "_ops",
     "finfo": "_info", "iinfo": "_info", "from_dlpack": "_dlpack", "to_dlpack": "_dlpack", "ops": "library",
@@ -116,11 +116,11 @@ class _MissingModules:
     """On `sys.meta_path` behind all others, which have failed: says why a module of PyTorch's is not here."""
 
     @staticmethod
-    def find_spec(path: str, *details: object) -> None:
-        if path.startswith("tensorrt_lite."):
+    def find_spec(fullname: str, *details: object) -> None:
+        if fullname.startswith("tensorrt_lite."):
             from tensorrt_lite._missing import refuse_import
 
-            refuse_import(path)
+            refuse_import(fullname)
 
 
 _sys.meta_path.append(_MissingModules)

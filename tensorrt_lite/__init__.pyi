@@ -32,6 +32,7 @@ from tensorrt_lite._operators import *
 from tensorrt_lite._size import Size as Size
 from tensorrt_lite.amp import GradScaler as GradScaler
 from tensorrt_lite.amp import autocast as autocast
+from tensorrt_lite.amp import is_autocast_enabled as is_autocast_enabled
 from tensorrt_lite.library import ops as ops
 from tensorrt_lite.nn.functional import cosine_similarity as cosine_similarity
 from tensorrt_lite.nn.functional import embedding as embedding

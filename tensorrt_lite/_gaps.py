@@ -15,7 +15,7 @@ def text() -> str:
     """The list of what is missing, as Markdown."""
     from tensorrt_lite import _C
 
-    return (Path(_C.__file__).parent / "gaps.md").read_text()
+    return (Path(_C.__file__).parent / "gaps.md").read_text(encoding="utf-8")
 
 
 def missing_paths(name: str) -> list[str]:
@@ -26,8 +26,9 @@ def missing_paths(name: str) -> list[str]:
 
 def exists(name: str) -> bool:
     """Whether a dotted name of the package leads to something."""
-    import tensorrt_lite as found
+    import tensorrt_lite
 
+    found: object = tensorrt_lite
     for part in name.split("."):
         try:
             found = getattr(found, part)

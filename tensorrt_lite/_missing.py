@@ -17,7 +17,7 @@ _NAMES = {
         int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7 uint16 uint32 uint64 qint32 qint8 quint2x4 quint4x2 quint8
         jagged sparse_bsc sparse_bsr sparse_csc sparse_csr
         binomial ctc_loss dequantize embedding_bag embedding_renorm_ empty_quantized fake_quantize_per_channel_affine fake_quantize_per_tensor_affine frexp from_file
-        frobenius_norm get_autocast_dtype get_device_module gru gru_cell hash_tensor igamma igammac is_autocast_enabled is_distributed
+        frobenius_norm get_autocast_dtype get_device_module gru gru_cell hash_tensor igamma igammac is_distributed
         is_warn_always_enabled istft lobpcg lstm lstm_cell native_channel_shuffle nuclear_norm pca_lowrank quantize_per_channel quantize_per_tensor
         rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell segment_reduce set_autocast_dtype set_autocast_enabled set_default_tensor_type set_flush_denormal
         set_warn_always smm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sspaddmm stft
@@ -96,13 +96,13 @@ def error(module: str, name: str) -> AttributeError:
     return AttributeError(f"{text}: {_REASON}", name=name) if is_known(module, name) else AttributeError(text)
 
 
-def refuse_import(path: str) -> None:
+def refuse_import(fullname: str) -> None:
     """Called by the package's finder for a module of this package that does not exist. ModuleNotFoundError with the reason where it is one
     of PyTorch's and an import statement wants it; `importlib.util.find_spec`, which only asks, gets its None."""
-    package, _, name = path.rpartition(".")
+    package, _, name = fullname.rpartition(".")
     imports = sys._getframe(3).f_code.co_name == "_find_and_load_unlocked"  # below this function, the finder and importlib's search
     if imports and is_known(package.removeprefix("tensorrt_lite").removeprefix("."), name):
-        raise ModuleNotFoundError(f"No module named '{path}': {_REASON}", name=path)
+        raise ModuleNotFoundError(f"No module named '{fullname}': {_REASON}", name=fullname)
 
 
 def unbuilt(error: ImportError) -> ImportError:

@@ -16,6 +16,11 @@ def is_autocast_available(device_type: str) -> bool:
     return False
 
 
+def is_autocast_enabled(device_type: str | None = None) -> bool:
+    """False, for every device."""
+    return False
+
+
 class autocast(ContextDecorator):
     """A context or decorator without effect. NotImplementedError unless enabled is False."""
 

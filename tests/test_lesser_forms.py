@@ -9,7 +9,7 @@ import tensorrt_lite as trt
 torch = pytest.importorskip("torch")
 
 QUESTIONS = [
-    "jit.is_scripting", "jit.is_tracing", "compiler.is_compiling", "compiler.is_dynamo_compiling", "compiler.is_exporting", "onnx.is_in_onnx_export",
+    "is_autocast_enabled", "jit.is_scripting", "jit.is_tracing", "compiler.is_compiling", "compiler.is_dynamo_compiling", "compiler.is_exporting", "onnx.is_in_onnx_export",
     "distributed.is_initialized", "distributed.is_torchelastic_launched", "accelerator.is_available", "accelerator.device_count",
 ]  # fmt: skip
 
