@@ -90,7 +90,6 @@ _METHODS = {
     "arccos_", "arccosh_", "arcsin_", "arcsinh_", "arctan_", "arctanh_", "clip_", "detach", "detach_", "fix_", "get_device", "is_conj", "is_inference", "is_neg",
     "is_nonzero", "is_same_size", "is_signed", "ldexp_", "negative_", "resize_as_", "resolve_conj", "resolve_neg", "zero_",
 }  # fmt: skip
-_LEGACY = {"FloatTensor", "DoubleTensor", "LongTensor", "IntTensor", "BoolTensor", "HalfTensor", "ByteTensor", "ShortTensor", "CharTensor"}
 
 
 def __getattr__(name: str):
@@ -102,7 +101,7 @@ def __getattr__(name: str):
         value = import_module(f"tensorrt_lite.{name}")
     elif name in _METHODS:
         value = getattr(Tensor, name)
-    elif name in _LEGACY:
+    elif name in ("FloatTensor", "DoubleTensor", "LongTensor", "IntTensor", "BoolTensor", "HalfTensor", "ByteTensor", "ShortTensor", "CharTensor"):
         value = _legacy_constructor(name)
     else:
         from tensorrt_lite._missing import error
@@ -127,9 +126,11 @@ _sys.meta_path.append(_MissingModules)
 
 
 def __dir__() -> list[str]:
+    from tensorrt_lite._missing import is_known
     from tensorrt_lite._names import public
 
-    return public(globals(), [*_LAZY, *_LAZY_NAMES, *_METHODS, *_LEGACY])
+    typed = {f"{kind}Tensor" for kind in _type_names.values() if not kind.startswith("Complex")}
+    return public(globals(), [*_LAZY, *_LAZY_NAMES, *_METHODS, *(name for name in typed if not is_known("", name))])
 
 
 def _legacy_constructor(name: str):
