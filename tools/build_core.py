@@ -44,6 +44,7 @@ ISA_FLAGS = {
 # runtime, parallel.h opens one.
 COMMON = ["-fPIC", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fwrapv", "-w", "-fno-plt"]
 PACKAGE = "tensorrt_lite._C"
+CIMPORT = re.compile(r"^\s*(?:from\s+|cimport\s+)(tensorrt_lite\._C\.[\w.]+)(?:\s+cimport\b|\s*(?:#.*)?$|\s+as\b)", re.M)
 
 
 class CompileError(RuntimeError):
@@ -83,11 +84,6 @@ class Builder:
         loops = self.generate()
         modules = self.modules()
         self.link_include_tree(modules)
-        pxds = sorted((ROOT / "cysrc").rglob("*.pxd"))
-        # nothing outside of cysrc/cuda reads its declarations
-        self.pxd = digest(*(p.read_bytes() for p in pxds if p.parent.name != "cuda"))
-        self.cuda_pxd = digest(self.pxd, *(p.read_bytes() for p in pxds if p.parent.name == "cuda"))
-        self.operators_pxd = digest(self.pxd, (self.generated / "operators.pxd").read_bytes())
         try:
             self.parallel([(self.cythonize, (name, source)) for name, source in modules.items()] + [(self.cythonize_shared, ())])
         finally:
@@ -197,9 +193,10 @@ class Builder:
         out = self.c_path(name)
         included = ROOT / "cysrc" / "ops" / source.name
         text = source.read_text()
-        parts = [text, included.read_bytes() if included.exists() else b"", self.operators_pxd if "_C.operators cimport" in text else self.cuda_pxd if source.parent.name == "cuda" else self.pxd]
         folder = "cuda" if source.parent.name == "cuda" else "ops"
-        parts += [p.read_bytes() for p in sorted((ROOT / "cysrc" / folder).glob(f"{source.stem}_*.pxi"))]
+        parts = [text, included.read_text() if included.exists() else ""]
+        parts += [p.read_text() for p in sorted((ROOT / "cysrc" / folder).glob(f"{source.stem}_*.pxi"))]
+        parts.append(self.declarations(name, parts))
         # boundscheck concerns Python's lists and tuples alone (kernels work on pointers): an index of what a caller passed must
         # raise, in every build.
         directives = ["-X", "language_level=3", "-X", "embedsignature=False", "-X", "auto_pickle=False", "-X", "binding=True", "-X", "wraparound=False",
@@ -210,6 +207,20 @@ class Builder:
         if not path.exists() or path.read_text() != text:
             path.write_text(text)
         self.cython("cython " + name, [*directives, "--module-name", name, "-I", str(self.include), f"--shared={PACKAGE}._cyutility", str(path), "-o", str(out)], out, digest(*parts, " ".join(directives)))
+
+    def declarations(self, module: str, texts: list[str]) -> str:
+        """Digest of all declarations that a module's texts cimport, however deep, and its own: others cannot change its translation."""
+        seen: dict[str, str] = {}
+        found = [module]
+        for text in texts:
+            found += CIMPORT.findall(text)
+        while found:
+            name = found.pop()
+            path = self.generated / "operators.pxd" if name == f"{PACKAGE}.operators" else ROOT / "cysrc" / (name.removeprefix(f"{PACKAGE}.").replace(".", "/") + ".pxd")
+            if name not in seen and path.exists():
+                seen[name] = path.read_text()
+                found += CIMPORT.findall(seen[name])
+        return digest(*(seen[name] for name in sorted(seen)))
 
     def cythonize_shared(self) -> None:
         out = self.c_path(f"{PACKAGE}._cyutility")  # the module's name is the file's
