@@ -62,7 +62,7 @@ globals().update(_ops.FUNCTIONS)
 
 # Packages that are imported when they are first used: `import tensorrt_lite` stays within 50 ms.
 _LAZY = {
-    "nn", "optim", "utils", "autograd", "cuda", "backend", "backends", "testing", "bench", "random", "serialization", "linalg", "cpu", "library", "multiprocessing", "version",
+    "nn", "optim", "utils", "autograd", "cuda", "backend", "backends", "testing", "bench", "random", "serialization", "linalg", "fft", "cpu", "library", "multiprocessing", "version",
     "__config__",
 }  # fmt: skip
 _LAZY_NAMES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 # Module (without the package's name): PyTorch's names in it that are planned or left out. docs/gaps.md says more.
 _NAMES = {
     "": """
-        accelerator amp ao autocast classes compile compiler cond cpp distributed distributions export fft func functional fx hub jit masked monitor mps mtia nested
+        accelerator amp ao autocast classes compile compiler cond cpp distributed distributions export func functional fx hub jit masked monitor mps mtia nested
         overrides package profiler quantization quasirandom return_types signal sparse special types vmap while_loop xpu
         Event Future GradScaler Storage Stream SymBool SymFloat SymInt Tag TypedStorage DisableTorchFunction DisableTorchFunctionSubclass
         BFloat16Storage BFloat16Tensor BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage DoubleStorage FloatStorage HalfStorage
@@ -15,9 +15,9 @@ _NAMES = {
         jagged sparse_bsc sparse_bsr sparse_csc sparse_csr
         binomial ctc_loss dequantize embedding_bag embedding_renorm_ empty_quantized fake_quantize_per_channel_affine fake_quantize_per_tensor_affine frexp from_file
         frobenius_norm get_autocast_dtype get_device_module gru gru_cell hash_tensor igamma igammac is_autocast_enabled is_distributed
-        is_warn_always_enabled istft lobpcg lstm lstm_cell native_channel_shuffle nuclear_norm pca_lowrank quantize_per_channel quantize_per_tensor
+        is_warn_always_enabled lobpcg lstm lstm_cell native_channel_shuffle nuclear_norm pca_lowrank quantize_per_channel quantize_per_tensor
         rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell segment_reduce set_autocast_dtype set_autocast_enabled set_default_tensor_type set_flush_denormal
-        set_warn_always smm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sspaddmm stft
+        set_warn_always smm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sspaddmm
         svd_lowrank unsafe_split_with_sizes
         cosine_embedding_loss hinge_embedding_loss margin_ranking_loss poisson_nll_loss triplet_margin_loss
     """,
