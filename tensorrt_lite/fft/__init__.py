@@ -9,7 +9,7 @@ the default dtype; half types raise RuntimeError, as on PyTorch's CPU. A wrong l
 from __future__ import annotations
 
 from tensorrt_lite import _ops
-from tensorrt_lite._C.core.dtype import get_default_dtype
+from tensorrt_lite._C.core.dtype import get_default_dtype as _default_dtype
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def _mode(norm: str | None, forward: bool) -> int:
 def _signal(x: Tensor, complex_only: bool) -> Tensor:
     """The tensor in a dtype that can be transformed."""
     if not x.is_floating_point() and not x.is_complex():
-        x = x.to(get_default_dtype())
+        x = x.to(_default_dtype())
     if x.element_size() == 2:
         raise RuntimeError(f"Unsupported dtype {'BFloat16' if str(x.dtype).endswith('bfloat16') else 'Half'}")
     if complex_only and not x.is_complex():
@@ -51,6 +51,15 @@ def _real_signal(name: str, x: Tensor) -> Tensor:
     if x.is_complex():
         raise RuntimeError(f"{name} expects a real input tensor, but got {x.dtype}")
     return _signal(x, False)
+
+
+def _numbers(name: str, value: Sizes) -> list[int] | None:
+    """A number or a sequence of numbers as a list."""
+    if value is None or isinstance(value, (tuple, list)) and all(isinstance(v, int) for v in value):
+        return None if value is None else list(value)
+    if isinstance(value, int):
+        return [value]
+    raise TypeError(f"argument '{name}' must be tuple of ints, not {type(value).__name__}")
 
 
 def _wrap(dim: int, ndim: int) -> int:
@@ -82,10 +91,12 @@ def _length(n: int | None, default: int) -> int:
 
 def _dims_and_lengths(x: Tensor, s: Sizes, dim: Sizes) -> tuple[list[int], list[int]]:
     """Dimensions, each once, and the lengths of the signal along them; -1 and None leave a length as it is."""
-    dims = None if dim is None else [_wrap(d, x.dim()) for d in ([dim] if isinstance(dim, int) else dim)]
-    if dims is not None and len(set(dims)) < len(dims):
-        raise RuntimeError("FFT dims must be unique")
-    lengths = None if s is None else [s] if isinstance(s, int) else list(s)
+    dims = _numbers("dim", dim)
+    if dims is not None:
+        dims = [_wrap(d, x.dim()) for d in dims]
+        if len(set(dims)) < len(dims):
+            raise RuntimeError("FFT dims must be unique")
+    lengths = _numbers("s", s)
     if lengths is not None:
         if dims is None:
             if len(lengths) > x.dim():
@@ -107,7 +118,7 @@ def _hermitian_dims(x: Tensor, s: Sizes, dim: Sizes) -> tuple[list[int], list[in
     dims, lengths = _dims_and_lengths(x, s, dim)
     if not dims:
         raise RuntimeError("the transform of a Hermitian signal must transform at least one axis")
-    if s is None or (s if isinstance(s, int) else s[-1]) == -1:
+    if s is None or (_numbers("s", s) or [-1])[-1] == -1:
         lengths[-1] = _length(None, 2 * (x.size(dims[-1]) - 1))
     return dims, lengths
 
@@ -258,7 +269,7 @@ def ihfft2(input: Tensor, s: Sizes = None, dim: Sizes = (-2, -1), norm: str | No
 
 def fftfreq(n: int, d: float = 1.0, *, out=None, dtype=None, layout=None, device=None, requires_grad: bool = False) -> Tensor:
     """Frequencies of fft's n results, in cycles per unit of the sample spacing d: 0, 1, ..., -2, -1 over n * d. -> (n,)"""
-    result = _ops.arange(n, dtype=dtype or get_default_dtype(), layout=layout, device=device)
+    result = _ops.arange(n, dtype=dtype or _default_dtype(), layout=layout, device=device)
     if n:
         result[(n + 1) // 2 :] -= n
     return _frequencies("fft_fftfreq", result, n * d, out, requires_grad)
@@ -266,7 +277,7 @@ def fftfreq(n: int, d: float = 1.0, *, out=None, dtype=None, layout=None, device
 
 def rfftfreq(n: int, d: float = 1.0, *, out=None, dtype=None, layout=None, device=None, requires_grad: bool = False) -> Tensor:
     """Frequencies of rfft's n // 2 + 1 results. -> (n // 2 + 1,)"""
-    result = _ops.arange(n // 2 + 1, dtype=dtype or get_default_dtype(), layout=layout, device=device)
+    result = _ops.arange(n // 2 + 1, dtype=dtype or _default_dtype(), layout=layout, device=device)
     return _frequencies("fft_rfftfreq", result, n * d, out, requires_grad)
 
 
@@ -278,7 +289,7 @@ def _frequencies(name: str, result: Tensor, span: float, out: Tensor | None, req
 
 
 def _shift(x: Tensor, dim: Sizes, inverse: bool) -> Tensor:
-    dims = list(range(x.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    dims = list(range(x.dim())) if dim is None else _numbers("dim", dim)
     if not dims:
         return x.clone()
     return x.roll([(x.size(d) + inverse) // 2 for d in dims], dims)
