@@ -2,7 +2,7 @@
 // the declarations' expressions. Products and quotients do not repair infinities, as the vector functions of the CPU don't.
 #pragma once
 
-#include <math.h>
+#include "c_math.cuh"
 
 namespace trt {
 

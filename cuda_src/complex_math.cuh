@@ -99,6 +99,16 @@ static __device__ __forceinline__ complex<T> pow(complex<T> z, complex<T> e) {
     return exp(e * log(z));
 }
 
+// By the one of larger real part, whose imaginary part is not reduced modulo 2 pi.
+template <class T>
+static __device__ __forceinline__ complex<T> logaddexp(complex<T> x, complex<T> y) {
+    const bool swap = x.re < y.re;
+    const complex<T> low = swap ? x : y, high = swap ? y : x;
+    if (isnan(x) || isnan(y)) return {static_cast<T>(NAN), static_cast<T>(NAN)};
+    if (low.re == high.re && isinf(low.re)) return low.re < 0 ? low : log(exp(low) + exp(high));
+    return high + log1p(exp(low - high));
+}
+
 // A power with one exponent for the whole tensor: small whole ones multiply out.
 template <class T>
 static __device__ __forceinline__ T pow_number(T x, T e) {

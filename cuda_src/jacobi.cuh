@@ -14,7 +14,7 @@ template <class R>
 constexpr R kEpsilon = sizeof(R) == 4 ? R(1.1920928955078125e-7) : R(2.220446049250313e-16);
 // Below the root of the smallest normal number (with a margin) a column's length says nothing about its angles.
 template <class R>
-constexpr R kVanishing = sizeof(R) == 4 ? R(1e-17) : R(1e-150);
+constexpr R kVanishing = R(sizeof(R) == 4 ? 1e-17 : 1e-150);
 
 // Pair number k of a round: all pairs of a tournament of n players, of an odd number one rests (q == n).
 __device__ __forceinline__ void pair_of(int round, int k, int n, int& p, int& q) {

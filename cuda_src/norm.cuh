@@ -107,10 +107,11 @@ __device__ __forceinline__ void row_norm_backward(const RowNorm& l, const T* gra
         }
         s = merge_threads<PairOp<A>>(s, thread, tx, pairs);
         const A sum = kCentre ? tell(s.first, tx, told[0]) / static_cast<A>(l.n) : A(0), dot = tell(s.second, tx, told[1]) / static_cast<A>(l.n);
+        const A outer = kCentre && n == 1 ? A(0) : scale;  // 0, not what a fused multiply-subtract leaves of it
         for (long long i = threadIdx.x; i < n; i += tx) {
             A g = convert<A>(grad[row * l.n + i]);
             if (weight) g *= convert<A>(weight[parameter_of<kGroups>(l, row, i)]);
-            out[row * l.n + i] = convert<T>(scale * (g - sum - (convert<A>(x[row * l.n + i]) - centre) * scale * dot));
+            out[row * l.n + i] = convert<T>(outer * (g - sum - (convert<A>(x[row * l.n + i]) - centre) * scale * dot));
         }
     }
 }

@@ -50,18 +50,39 @@ __device__ __forceinline__ double unit_double(unsigned low, unsigned high) {
     return static_cast<double>(bits) * kUnitDouble + kUnitDouble / 2.0;
 }
 
-// Box and Muller 1958: sine first.
+// Box and Muller 1958: sine first. By the functions that cuRAND's device code has, whose last digits PyTorch's numbers are made of.
+__device__ __forceinline__ void sine_and_cosine(float angle, float* sine, float* cosine) {
+#ifdef __CUDA_ARCH__
+    __sincosf(angle, sine, cosine);
+#else
+    *sine = sin(angle);
+    *cosine = cos(angle);
+#endif
+}
+// Of pi times a number.
+__device__ __forceinline__ void sine_and_cosine_pi(double turns, double* sine, double* cosine) {
+#ifdef __CUDA_ARCH__
+    ::sincospi(turns, sine, cosine);
+#else
+    *sine = sin(turns * 3.14159265358979323846);
+    *cosine = cos(turns * 3.14159265358979323846);
+#endif
+}
 __device__ __forceinline__ void normal_pair(unsigned x, unsigned y, float* out) {
     const float u = unit_float(x), v = static_cast<float>(y) * (kUnit * 6.2831855f) + kUnit * 6.2831855f / 2.0f, s = sqrt(-2.0f * log(u));
-    out[0] = sin(v) * s;
-    out[1] = cos(v) * s;
+    float sine, cosine;
+    sine_and_cosine(v, &sine, &cosine);
+    out[0] = sine * s;
+    out[1] = cosine * s;
 }
 __device__ __forceinline__ void normal_pair(Words w, double* out) {
     const double u = unit_double(w.x, w.y);
     const unsigned long long bits = w.z ^ static_cast<unsigned long long>(w.w) << 21;
     const double v = static_cast<double>(bits) * (kUnitDouble * 2.0) + kUnitDouble, s = sqrt(-2.0 * log(u));
-    out[0] = sin(v * 3.14159265358979323846) * s;
-    out[1] = cos(v * 3.14159265358979323846) * s;
+    double sine, cosine;
+    sine_and_cosine_pi(v, &sine, &cosine);
+    out[0] = sine * s;
+    out[1] = cosine * s;
 }
 
 // Draws(Philox&, float or double[4 or 2]): uniform or normal numbers; or words for integers.

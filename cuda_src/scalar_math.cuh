@@ -10,7 +10,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include <math.h>
+#include "c_math.cuh"
 
 namespace trt {
 

@@ -8,7 +8,7 @@
 namespace trt {
 
 template <class R>
-constexpr R kHuge = sizeof(R) == 4 ? R(1e15) : R(1e140);
+constexpr R kHuge = R(sizeof(R) == 4 ? 1e15 : 1e140);
 
 // Complex a from the real matrices b.
 template <class T>

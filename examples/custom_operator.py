@@ -82,6 +82,7 @@ def largest_error(device: str) -> float:
     expected, result = x * trt.tanh(F.softplus(x)), mish(own)
     expected.sum().backward()
     result.sum().backward()
+    assert own.grad is not None and x.grad is not None
     return max((result.cpu() - expected).abs().max().item(), (own.grad.cpu() - x.grad).abs().max().item())
 
 

@@ -10,6 +10,7 @@ import argparse
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from sklearn.datasets import load_digits
 from sklearn.metrics import confusion_matrix
@@ -65,7 +66,7 @@ class History:
 
 def load_data(seed: int) -> tuple[TensorDataset, TensorDataset]:
     """Training and held-out `(images: (N, 1, 8, 8) from 0 to 1, labels: (N,))`, each digit in proportion."""
-    digits = load_digits()
+    digits: Any = load_digits()
     parts = train_test_split(
         digits.images, digits.target, test_size=0.2, random_state=seed, shuffle=True, stratify=digits.target
     )

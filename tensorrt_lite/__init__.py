@@ -10,8 +10,14 @@
 from __future__ import annotations
 
 import builtins
+import sys as _sys
 
-from tensorrt_lite import _ops
+try:
+    from tensorrt_lite import _ops
+except ImportError as _error:
+    from tensorrt_lite._missing import unbuilt
+
+    raise unbuilt(_error) from None
 from tensorrt_lite._C.core.device import (
     channels_last,
     channels_last_3d,
@@ -62,8 +68,8 @@ globals().update(_ops.FUNCTIONS)
 
 # Packages that are imported when they are first used: `import tensorrt_lite` stays within 50 ms.
 _LAZY = {
-    "nn", "optim", "utils", "autograd", "cuda", "backend", "backends", "testing", "bench", "random", "serialization", "linalg", "cpu", "library", "multiprocessing", "version",
-    "__config__",
+    "nn", "optim", "utils", "autograd", "cuda", "backend", "backends", "testing", "bench", "random", "serialization", "linalg", "fft", "cpu", "library", "multiprocessing", "version",
+    "__config__", "accelerator", "amp", "compiler", "distributed", "jit", "onnx", "profiler",
 }  # fmt: skip
 _LAZY_NAMES = {
     "save": "serialization", "load": "serialization", "no_grad": "autograd.grad_mode", "enable_grad": "autograd.grad_mode",
@@ -74,15 +80,19 @@ _LAZY_NAMES = {
         "is_deterministic_algorithms_warn_only_enabled", "get_deterministic_debug_mode", "set_deterministic_debug_mode", "get_float32_matmul_precision",
         "set_float32_matmul_precision", "_build_info",
     ), "_config"),
+    "autocast": "amp", "GradScaler": "amp", "is_autocast_enabled": "amp",
     "result_type": "_queries", "can_cast": "_queries",
     "cosine_similarity": "nn.functional", "pairwise_distance": "nn.functional", "embedding": "_ops",
     "finfo": "_info", "iinfo": "_info", "from_dlpack": "_dlpack", "to_dlpack": "_dlpack", "ops": "library",
+    "TypedStorage": "_typed_storage",
+    "set_default_tensor_type": "_typed_tensors", "set_flush_denormal": "_C.core.parallel",
 }  # fmt: skip
 # Methods that are functions of the package, too.
 _METHODS = {
     "arccos_", "arccosh_", "arcsin_", "arcsinh_", "arctan_", "arctanh_", "clip_", "detach", "detach_", "fix_", "get_device", "is_conj", "is_inference", "is_neg",
     "is_nonzero", "is_same_size", "is_signed", "ldexp_", "negative_", "resize_as_", "resolve_conj", "resolve_neg", "zero_",
 }  # fmt: skip
+_TYPED = {f"{kind}Tensor" for kind in _type_names.values() if not kind.startswith("Complex")}  # FloatTensor and its kin
 
 
 def __getattr__(name: str):
@@ -94,8 +104,10 @@ def __getattr__(name: str):
         value = import_module(f"tensorrt_lite.{name}")
     elif name in _METHODS:
         value = getattr(Tensor, name)
-    elif name in ("FloatTensor", "DoubleTensor", "LongTensor", "IntTensor", "BoolTensor", "HalfTensor", "ByteTensor", "ShortTensor", "CharTensor"):
-        value = _legacy_constructor(name)
+    elif name in _TYPED:
+        from tensorrt_lite._typed_tensors import typed_class
+
+        value = typed_class(name)
     else:
         from tensorrt_lite._missing import error
 
@@ -104,16 +116,24 @@ def __getattr__(name: str):
     return value
 
 
-def _legacy_constructor(name: str):
-    kind = next(d for d, n in _type_names.items() if n + "Tensor" == name)
+class _MissingModules:
+    """On `sys.meta_path` behind all others, which have failed: says why a module of PyTorch's is not here."""
 
-    def make(*args):
-        if len(args) == 1 and not isinstance(args[0], (type(0), Size)):
-            return _ops.tensor(args[0], dtype=kind)
-        return _ops.empty(*args, dtype=kind)
+    @staticmethod
+    def find_spec(fullname: str, *details: object) -> None:
+        if fullname.startswith("tensorrt_lite."):
+            from tensorrt_lite._missing import refuse_import
 
-    make.__name__ = name
-    return make
+            refuse_import(fullname)
+
+
+_sys.meta_path.append(_MissingModules)
+
+
+def __dir__() -> list[str]:
+    from tensorrt_lite._names import public
+
+    return public(globals(), [*_LAZY, *_LAZY_NAMES, *_METHODS, *_TYPED])
 
 
 def is_tensor(obj) -> type(True):
@@ -123,7 +143,7 @@ def is_tensor(obj) -> type(True):
 
 def is_storage(obj) -> type(True):
     """Whether obj is a storage."""
-    return isinstance(obj, UntypedStorage)
+    return isinstance(obj, UntypedStorage) or type(obj).__name__ == "TypedStorage" and isinstance(obj, __getattr__("TypedStorage"))
 
 
 def numel(input) -> type(0):

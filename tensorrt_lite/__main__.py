@@ -1,4 +1,4 @@
-"""The command `tensorrt-lite`, also `python -m tensorrt_lite`: hands its arguments to `info` or `bench`."""
+"""The command `tensorrt-lite`, also `python -m tensorrt_lite`: hands its arguments to `info`, `bench` or `missing`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ _USAGE = """\
 usage: tensorrt-lite <command> [options]
 
 commands:
-  info    tell build, CPU features, BLAS, threads, CUDA and the environment variables that matter
-  bench   measure the library, alone or beside others (tensorrt-lite bench --help)
+  info      tell build, CPU features, BLAS, threads, CUDA and the environment variables that matter
+  bench     measure the library, alone or beside others (tensorrt-lite bench --help)
+  missing   tell what of PyTorch is not here, or what is known of one name (tensorrt-lite missing stft)
+
+tensorrt-lite --version prints the version.
 """
 
 
@@ -25,6 +28,15 @@ def main(argv: list[str] | None = None) -> int:
         from .bench.cli import main as bench
 
         return bench(rest)
+    if command == "missing":
+        from ._gaps import main as missing
+
+        return missing(rest)
+    if command in ("-V", "--version"):
+        from . import __version__
+
+        print(f"tensorrt-lite {__version__}")
+        return 0
     asked = command in ("-h", "--help", "help")
     print(_USAGE, end="", file=sys.stdout if asked else sys.stderr)
     if not asked and command:

@@ -50,6 +50,11 @@ class finfo:
         self.resolution = float(f"1e-{digits}")
         self.dtype = name
 
+    def __reduce__(self) -> tuple:
+        import tensorrt_lite
+
+        return finfo, (getattr(tensorrt_lite, self._name),)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, finfo) and self._name == other._name
 
@@ -76,6 +81,11 @@ class iinfo:
         self.max = (1 << (self.bits - signed)) - 1
         self.min = -self.max - 1 if signed else 0
         self.dtype = name
+
+    def __reduce__(self) -> tuple:
+        import tensorrt_lite
+
+        return iinfo, (getattr(tensorrt_lite, self.dtype),)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, iinfo) and self.dtype == other.dtype

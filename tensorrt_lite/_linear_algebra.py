@@ -125,7 +125,7 @@ def lu(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = None) -> 
         for r, o in zip(results, out):
             o.resize_(r.shape).copy_(r)
         return out
-    return results
+    return result_type("_lu_with_info", ("LU", "pivots", "info"))(results) if get_infos else results
 
 
 def lu_solve(b: Any, LU_data: Any, LU_pivots: Any, *, out: Any = None) -> Any:
@@ -595,7 +595,9 @@ def _check_distance(name: str, x: Any, p: float) -> None:
 
 def _row_norms(x: Any, p: float) -> Any:
     """p = 0 counts what is not zero; its derivative is zero, not absent."""
-    return x.sgn().abs().sum(-1) if p == 0 else _ops.linalg_vector_norm(x, p, -1)
+    if p == 0:
+        return (x.detach() != 0).to(x.dtype).sum(-1) + x.sign().sum(-1) * 0
+    return _ops.linalg_vector_norm(x, p, -1)
 
 
 def _matrix_distances(x1: Any, x2: Any) -> Any:

@@ -1,23 +1,26 @@
-"""Names that PyTorch has and this package has not: what a module's `__getattr__` says of them. Read when a look-up has failed, never before."""
+"""What is not there: names of PyTorch that this package does not have, and the compiled core where it is not built. Read when a
+look-up has failed, never before."""
 
 from __future__ import annotations
+
+import sys
 
 # Module (without the package's name): PyTorch's names in it that are planned or left out. docs/gaps.md says more.
 _NAMES = {
     "": """
-        accelerator amp ao autocast classes compile compiler cond cpp distributed distributions export fft func functional fx hub jit masked monitor mps mtia nested
-        overrides package profiler quantization quasirandom return_types signal sparse special types vmap while_loop xpu
-        Event Future GradScaler Storage Stream SymBool SymFloat SymInt Tag TypedStorage DisableTorchFunction DisableTorchFunctionSubclass
-        BFloat16Storage BFloat16Tensor BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage DoubleStorage FloatStorage HalfStorage
+        ao classes compile cond cpp distributions export func functional fx hub masked monitor mps mtia nested
+        overrides package quantization quasirandom return_types signal sparse special types vmap while_loop xpu
+        Event Future Storage Stream SymBool SymFloat SymInt Tag DisableTorchFunction DisableTorchFunctionSubclass
+        BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage DoubleStorage FloatStorage HalfStorage
         IntStorage LongStorage ShortStorage
         bits16 bits1x8 bits2x4 bits4x2 bits8 chalf complex32 float4_e2m1fn_x2 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu
         int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7 uint16 uint32 uint64 qint32 qint8 quint2x4 quint4x2 quint8
         jagged sparse_bsc sparse_bsr sparse_csc sparse_csr
         binomial ctc_loss dequantize embedding_bag embedding_renorm_ empty_quantized fake_quantize_per_channel_affine fake_quantize_per_tensor_affine frexp from_file
-        frobenius_norm get_autocast_dtype get_device_module gru gru_cell hash_tensor igamma igammac is_autocast_enabled is_distributed
-        is_warn_always_enabled istft lobpcg lstm lstm_cell native_channel_shuffle nuclear_norm pca_lowrank quantize_per_channel quantize_per_tensor
-        rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell segment_reduce set_autocast_dtype set_autocast_enabled set_default_tensor_type set_flush_denormal
-        set_warn_always smm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sspaddmm stft
+        frobenius_norm get_autocast_dtype get_device_module gru gru_cell hash_tensor igamma igammac is_distributed
+        is_warn_always_enabled lobpcg lstm lstm_cell native_channel_shuffle nuclear_norm pca_lowrank quantize_per_channel quantize_per_tensor
+        rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell segment_reduce set_autocast_dtype set_autocast_enabled set_warn_always smm sparse_bsc_tensor
+        sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sspaddmm
         svd_lowrank unsafe_split_with_sizes
         cosine_embedding_loss hinge_embedding_loss margin_ranking_loss poisson_nll_loss triplet_margin_loss
     """,
@@ -29,7 +32,7 @@ _NAMES = {
     "nn.functional": "grad grouped_mm linear_cross_entropy scaled_grouped_mm scaled_mm",
     "nn.utils": """
         convert_conv2d_weight_memory_format convert_conv3d_weight_memory_format fuse_conv_bn_eval fuse_conv_bn_weights fuse_linear_bn_eval fuse_linear_bn_weights
-        parametrizations parametrize prune remove_spectral_norm remove_weight_norm skip_init spectral_norm stateless weight_norm
+        parametrizations parametrize prune remove_spectral_norm remove_weight_norm spectral_norm weight_norm
     """,
     "optim": "Muon SparseAdam swap_in_optimizer_params_and_state",
     "utils": """
@@ -44,9 +47,26 @@ _NAMES = {
     "autograd": "profiler profiler_legacy SavedTensor kineto_available",
     "autograd.graph": "allow_mutation_on_saved_tensors disable_saved_tensors_hooks register_multi_grad_hook",
     "cuda": """
-        amp comm gds green_contexts jiterator nccl sparse tunable GreenContext current_blas_handle current_solver_handle BFloat16Tensor BoolTensor ByteTensor
-        CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor
+        amp comm gds green_contexts jiterator nccl sparse tunable GreenContext current_blas_handle current_solver_handle
     """,
+    "accelerator": """
+        Graph current_stream device_index empty_cache empty_host_cache get_device_capability get_memory_info max_memory_allocated max_memory_reserved memory_allocated
+        memory_reserved memory_stats reset_accumulated_memory_stats reset_peak_memory_stats set_stream
+    """,
+    "amp": "custom_bwd custom_fwd",
+    "compiler": "allow_in_graph assume_constant_result compile config cudagraph_mark_step_begin list_backends reset set_stance substitute_in_graph wrap_numpy",
+    "distributed": """
+        Backend DeviceMesh FileStore GradBucket HashStore P2POp PrefixStore ProcessGroup ReduceOp Store TCPStore Work algorithms all_gather all_gather_into_tensor
+        all_gather_object all_reduce all_to_all all_to_all_single barrier batch_isend_irecv broadcast broadcast_object_list destroy_process_group device_mesh elastic fsdp
+        gather gather_object get_backend get_rank get_world_size group init_device_mesh init_process_group irecv isend launch monitored_barrier new_group new_subgroups nn
+        optim pipelining recv reduce reduce_scatter reduce_scatter_tensor rpc scatter scatter_object_list send tensor
+    """,
+    "jit": """
+        Attribute CompilationUnit Error Future ScriptFunction ScriptModule fork freeze interface isinstance load optimize_for_inference save strict_fusion trace
+        trace_module wait
+    """,
+    "onnx": "ExportableModule ONNXProgram OnnxExporterError errors export ops",
+    "profiler": "ExecutionTraceObserver ProfilerAction ProfilerActivity kineto_available profile schedule supported_activities tensorboard_trace_handler",
     "multiprocessing": "get_all_sharing_strategies get_sharing_strategy set_sharing_strategy spawn start_processes",
     "serialization": """
         get_crc32_options get_default_load_endianness get_default_mmap_options register_package set_crc32_options set_default_load_endianness
@@ -56,8 +76,54 @@ _NAMES = {
 }  # fmt: skip
 
 
+_REASON = "it is not implemented (docs/gaps.md, or tensorrt-lite missing)"
+
+
+def _owner(module: str) -> str:
+    return f"tensorrt_lite.{module}" if module else "tensorrt_lite"
+
+
+def is_known(module: str, name: str) -> bool:
+    """Whether `name` is one of PyTorch's that a module (without the package's name; '' is the package) is known not to have."""
+    return name in _NAMES.get(module, "").split()
+
+
 def error(module: str, name: str) -> AttributeError:
     """The error for a name that a module (without the package's name; '' is the package) does not have."""
-    owner = f"tensorrt_lite.{module}" if module else "tensorrt_lite"
-    why = ": it is not implemented (docs/gaps.md)" if name in _NAMES.get(module, "").split() else ""
-    return AttributeError(f"module '{owner}' has no attribute '{name}'{why}")
+    text = f"module '{_owner(module)}' has no attribute '{name}'"
+    # the interpreter suggests similar names to an error that does not say whose attribute it is, and `complex` is no `compile`
+    return AttributeError(f"{text}: {_REASON}", name=name) if is_known(module, name) else AttributeError(text)
+
+
+def refuse_import(fullname: str) -> None:
+    """Called by the package's finder for a module of this package that does not exist. ModuleNotFoundError with the reason where it is one
+    of PyTorch's and an import statement wants it; `importlib.util.find_spec`, which only asks, gets its None."""
+    package, _, name = fullname.rpartition(".")
+    imports = sys._getframe(3).f_code.co_name == "_find_and_load_unlocked"  # below this function, the finder and importlib's search
+    if imports and is_known(package.removeprefix("tensorrt_lite").removeprefix("."), name):
+        raise ModuleNotFoundError(f"No module named '{fullname}': {_REASON}", name=fullname)
+
+
+def unbuilt(error: ImportError) -> ImportError:
+    """What to raise in place of `error`: how to build the core where it lacks a module (never built, for another Python, or from older
+    sources), the error itself where a module is there and does not load."""
+    import sysconfig
+    from pathlib import Path
+
+    if not (error.name or "").startswith("tensorrt_lite._C") or (error.path or "").endswith(".so"):
+        return error
+    package = Path(__file__).resolve().parent
+    root = package.parent
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    built = sorted({"." + path.name.partition(".")[2] for path in (package / "_C").glob("core/*.so")})
+    if not built:
+        why = "is not built"
+    elif suffix in built:
+        why = f"is older than the package ({error})"
+    else:
+        why = f"is for another Python ({', '.join(built)}; this one loads {suffix})"
+    if (root / "setup.py").exists():
+        how = f"Build it with `{sys.executable} -m pip install -e {root}` (needs gcc; takes minutes), or leave this folder to import an installed package"
+    else:
+        how = f"Install the package again with `{sys.executable} -m pip install --force-reinstall tensorrt-lite`"
+    return ImportError(f"tensorrt_lite: the compiled core in {package / '_C'} {why}. {how}.", name=error.name, path=str(package))

@@ -19,7 +19,7 @@ _namespace = _support.namespace()
 
 def _collect() -> None:
     space = globals()
-    for family in (*(f"_C.ops.{f}" for f in FAMILIES), "_linear_algebra"):
+    for family in (*(f"_C.ops.{f}" for f in FAMILIES), "_linear_algebra", "_spectral"):
         module = import_module(f"tensorrt_lite.{family}")
         contents = vars(module)
         for name, flags in contents["EXPORTS"].items():

@@ -1,6 +1,7 @@
 """What this installation is and what it runs on: the facts behind `tensorrt-lite info`.
 
-Reads the operating system's files and the compiled core's build record, computes nothing. The benchmark runner uses
+Reads the operating system's files and the compiled core's build record; computes nothing but a probe of some milliseconds, whether
+the cores are shared. The benchmark runner uses
 `blas_handicaps` and `openmp_runtimes` to judge whether a comparison is fair. Importing this module loads nothing heavy.
 
 The compiled core supplies `tensorrt_lite._build_info() -> dict`, every key optional: `compiler` (str), `debug` (bool),
@@ -118,6 +119,20 @@ def build() -> dict[str, Any]:
     return dict(supplied()) if callable(supplied) else {}
 
 
+def shared_cores() -> dict[str, Any]:
+    """Whether other processes have the cores that operators would use: what `core.parallel.shared_cores` counts, after a probe.
+
+    Work that was split and took longer than one thread would have is not split for a while; results are the same.
+    """
+    from importlib import import_module
+
+    try:
+        parallel = import_module("tensorrt_lite._C.core.parallel")
+    except ImportError:
+        return {}
+    return dict(parallel.probe_cores(20)) if parallel.get_num_threads() > 1 else {}
+
+
 def collect() -> dict[str, Any]:
     """Everything `tensorrt-lite info` tells, as one dictionary that JSON can hold."""
     record = build()
@@ -136,12 +151,21 @@ def collect() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}, {' '.join(platform.libc_ver()).strip()}",
         "cpu": cpu(),
         "blas": record.pop("blas", {}),
-        "openmp": {"threads": threads, "runtime": record.pop("openmp_runtime", None), "runtimes": openmp_runtimes()},
+        "openmp": {"threads": threads, "runtime": record.pop("openmp_runtime", None), "runtimes": openmp_runtimes(), "shared": shared_cores()},
         "cuda": cuda,
         "build": record,
         "environment": relevant_environment(),
         "handicaps": blas_handicaps(),
     }
+
+
+def _sharing(figures: Mapping[str, Any]) -> str:
+    if not figures:
+        return "one thread"
+    regions = figures["split"] + figures["serial"]
+    if not figures["lost"]:
+        return f"no ({figures['split']} of {regions} regions were split, none lost time)"
+    return f"yes ({figures['lost']} of {figures['split']} split regions lost time, {figures['serial']} ran in one thread; last pause {figures['pause'] * 1e3:.0f} ms)"
 
 
 def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
@@ -166,6 +190,7 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("openmp threads", joined(facts["openmp"]["threads"])),
         ("openmp runtime", joined(facts["openmp"]["runtime"])),
         ("openmp runtimes", joined(facts["openmp"]["runtimes"])),
+        ("shared cores", _sharing(facts["openmp"].get("shared", {}))),
         ("cuda", joined(facts["cuda"])),
     ]
     for name, value in facts["environment"].items():

@@ -624,3 +624,9 @@ def _check_fake(op: Operator, args: Any, kwargs: Any) -> None:
     for r, f in zip(*([t for part in (x if isinstance(x, tuple) else (x,)) for t in _tensors_of(part)] for x in (real, fake)), strict=True):
         if (r.shape, r.dtype, r.stride()) != (f.shape, f.dtype, f.stride()):
             raise RuntimeError(f"the fake kernel's result {tuple(f.shape)}, {f.dtype}, strides {f.stride()} differs from the real one {tuple(r.shape)}, {r.dtype}, strides {r.stride()}")
+
+
+def __dir__() -> list[str]:
+    from tensorrt_lite._names import public
+
+    return public(globals())

@@ -126,3 +126,9 @@ def fork_rng(devices: Any = None, enabled: bool = True, device_type: str = "cuda
         default_generator.set_state_bytes(state)
         for i, device_state in on_devices.items():
             default_generator_of(i).set_state_bytes(device_state)
+
+
+def __dir__() -> list[str]:
+    from tensorrt_lite._names import public
+
+    return public(globals())

@@ -100,14 +100,23 @@ def load(
     *,
     weights_only: bool | None = None,
     mmap: bool | None = None,
+    allow_code: bool = False,
+    memory_limit: int | None = None,
     **pickle_load_args: Any,
 ) -> Any:
     """Read an object from a path or a seekable binary file that `save`, here or in PyTorch, has written.
 
     map_location: device, name, dict of names, or `fn(storage, location)`; mmap: map the file's tensors instead of
-    reading them (path only). Nothing in the file is executed, whatever weights_only says: a global beyond tensors and
-    plain data raises `pickle.UnpicklingError` unless `add_safe_globals` allows it; a damaged file RuntimeError.
+    reading them (path only). A global beyond tensors and plain data raises `pickle.UnpicklingError` unless
+    `add_safe_globals` allows it; a damaged file RuntimeError, an empty one EOFError. weights_only=False also builds whole
+    modules of this package's layers, and still executes nothing. allow_code=True does what PyTorch's weights_only=False
+    does: it imports and calls whatever the file names, so it is for files whose writer you trust with your account.
+    memory_limit: bytes that reading may take, tensors included, instead of twice the file's size and 16 MB.
     """
+    if allow_code and weights_only:
+        raise ValueError("load(): weights_only=True and allow_code=True contradict each other")
+    import pickle
+
     from ._checkpoint.reader import read_checkpoint
 
     return read_checkpoint(
@@ -115,8 +124,10 @@ def load(
         map_location,
         safe=_safe_globals,
         use_mmap=bool(mmap),
-        encoding=pickle_load_args.get("encoding", "utf-8"),
-        explain_weights_only=weights_only is False,
+        options=pickle_load_args,
+        layers=weights_only is False,
+        memory_limit=memory_limit,
+        executing=(pickle_module or pickle) if allow_code else None,
     )
 
 
@@ -131,3 +142,9 @@ def __getattr__(name: str) -> object:
     from tensorrt_lite._missing import error
 
     raise error("serialization", name)
+
+
+def __dir__() -> list[str]:
+    from tensorrt_lite._names import public
+
+    return public(globals())

@@ -14,6 +14,7 @@ from tensorrt_lite._C.core import args as _args
 from tensorrt_lite._C.core import dispatch as _dispatch
 from tensorrt_lite._C.core import symbols as _symbols
 from tensorrt_lite._C.core.storage import Storage as UntypedStorage  # noqa: F401 (the package's name for it)
+from tensorrt_lite._C.core.storage import exported as _exported
 from tensorrt_lite._C.core.tensor import TensorBase, _register_types, attributes_of
 from tensorrt_lite._size import Size
 
@@ -27,6 +28,16 @@ def _rebuild_tensor(data: bytes, dtype, size, stride, requires_grad: bool, devic
     else:
         t = _ops.empty_strided(size, stride, dtype=dtype, device=device)
     return t.requires_grad_(requires_grad)
+
+
+def _rebuild_with_type(kind, args, state):
+    """Unpickling of a subclass, or of a tensor with attributes."""
+    requires_grad = args[4]
+    t = _rebuild_tensor(*args[:4], False, *args[5:])
+    t = t.requires_grad_(requires_grad) if kind is Tensor else _attributes.make_subclass(kind, t, requires_grad)
+    if state:
+        t.__dict__.update(state)
+    return t
 
 
 def _ops_dtype(name: str):
@@ -43,21 +54,27 @@ def _is_of_pytorch(function) -> bool:
     return not issubclass(tensors, TensorBase) and module.partition(".")[0] == "torch"
 
 
+def _construct(*args):
+    """_typed_tensors.construct, which takes this name's place when it is first called."""
+    global _construct
+    from tensorrt_lite._typed_tensors import construct as _construct
+
+    return _construct(*args)
+
+
 class Tensor(TensorBase):
     """A multi-dimensional array of elements of one dtype on one device, with automatic differentiation."""
 
     __slots__ = ()
     __dict__ = property(attributes_of)
 
-    def __init__(self, *args, device=None) -> None:
-        if not args:
-            return
-        if len(args) == 1 and isinstance(args[0], TensorBase):
-            _attributes.assign_from(self, args[0])
-        elif len(args) == 1 and not isinstance(args[0], (int, Size)):
-            _attributes.assign_from(self, _ops.tensor(args[0], dtype=_ops_default()))
-        else:
+    def __init__(self, *args, **kwargs) -> None:
+        if args and type(args[0]) is int and not kwargs:
             _attributes.assign_from(self, _ops.empty(*args))
+        elif len(args) == 1 and isinstance(args[0], TensorBase) and not kwargs:
+            _attributes.assign_from(self, args[0])
+        elif args or kwargs:
+            _attributes.assign_from(self, _construct(args, kwargs))
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -140,18 +157,47 @@ class Tensor(TensorBase):
             copied.__dict__.update(deepcopy(self.__dict__, memo))
         return copied
 
+    def __copy__(self):
+        """A leaf over the same memory: what a history led to is a value like any other for `copy`, as it is for `pickle`."""
+        self._warn_of_hooks()
+        data = _attributes.data(self)
+        if type(self) is Tensor:
+            copied = data.requires_grad_() if self.requires_grad else data
+        else:
+            # a subclass of Parameter comes out as Parameter, as from a pickle
+            kind = Parameter if issubclass(type(self), Parameter) else type(self)
+            copied = _attributes.make_subclass(kind, data.as_subclass(Tensor), self.requires_grad)
+        if state := getattr(self, "__dict__", None):
+            copied.__dict__.update(state)
+        return copied
+
+    def _warn_of_hooks(self):
+        if hooks := self._backward_hooks:
+            import warnings
+
+            for hook in hooks.values():
+                warnings.warn(
+                    f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the function with "
+                    "@torch.utils.hooks.unserializable_hook to suppress this warning",
+                    stacklevel=3,
+                )
+
     def __reduce_ex__(self, protocol):
-        if not self.is_leaf:
-            raise RuntimeError("only leaf tensors can be pickled; call detach() first")
+        self._warn_of_hooks()
         t = self.detach() if type(self) is Tensor else self.detach().as_subclass(Tensor)
         place = () if t.is_cpu else (t.device,)
         if t.is_meta:
-            return _rebuild_tensor, (b"", self.dtype, tuple(self.shape), self.stride(), self.requires_grad, *place)
-        t = t.cpu()
-        span = 1 + sum((n - 1) * s for n, s in zip(t.shape, t.stride())) if t.numel() else 0
-        start = t.storage_offset() * t.element_size()
-        data = t.untyped_storage().tobytes()[start : start + span * t.element_size()] if span else b""
-        return _rebuild_tensor, (data, self.dtype, tuple(self.shape), t.stride(), self.requires_grad, *place)
+            args = (b"", self.dtype, tuple(self.shape), self.stride(), self.requires_grad, *place)
+        else:
+            t = t.cpu()
+            span = 1 + sum((n - 1) * s for n, s in zip(t.shape, t.stride())) if t.numel() else 0
+            start = t.storage_offset() * t.element_size()
+            data = bytes(_exported(t.untyped_storage())[start : start + span * t.element_size()]) if span else b""
+            args = (data, self.dtype, tuple(self.shape), t.stride(), self.requires_grad, *place)
+        state = getattr(self, "__dict__", None)
+        if type(self) is Tensor and not state:
+            return _rebuild_tensor, args
+        return _rebuild_with_type, (type(self), args, dict(state or {}))
 
     # ---- autograd
 
@@ -208,19 +254,17 @@ class Tensor(TensorBase):
         self.imag.copy_(value)
 
     def type(self, dtype=None, non_blocking=False):
-        """The type's name, or a copy converted to a dtype (or to a name such as 'torch.FloatTensor')."""
-        if dtype is None:
-            return f"torch.{_TYPE_NAMES[self.dtype]}Tensor"
-        if isinstance(dtype, str):
-            for d, name in _TYPE_NAMES.items():
-                if dtype in (f"torch.{name}Tensor", name):
-                    return self.to(d)
-            raise ValueError(f"invalid type: '{dtype}'")
-        return self.to(dtype)
+        """The type's name, or a copy converted to a dtype, a class such as `LongTensor`, or its name, 'torch.LongTensor'."""
+        from tensorrt_lite import _typed_tensors
+
+        return _typed_tensors.type_string(self) if dtype is None else _typed_tensors.converted(self, dtype, non_blocking)
 
     def storage(self):
-        """The storage (untyped)."""
-        return self.untyped_storage()
+        """The storage as elements of the tensor's dtype (deprecated: use untyped_storage)."""
+        from tensorrt_lite._typed_storage import TypedStorage, warn_once
+
+        warn_once(2)
+        return TypedStorage._of(self.untyped_storage(), self.dtype)
 
     def dim_order(self) -> tuple[int, ...]:
         """Dimensions from the slowest to the fastest in memory."""
@@ -280,9 +324,7 @@ class Tensor(TensorBase):
 
     def new(self, *args) -> Tensor:
         """A tensor of the same dtype from sizes or data."""
-        if args and not isinstance(args[0], (int, Size)):
-            return _ops.tensor(args[0], dtype=self.dtype)
-        return self.new_empty(*args) if args else self.new_empty(0)
+        return _construct(args, {}, self.dtype, self.device.type)
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         from tensorrt_lite._dlpack import export
@@ -359,12 +401,6 @@ def _convert(result, cls):
     return result
 
 
-def _ops_default():
-    from tensorrt_lite._C.core.dtype import get_default_dtype
-
-    return get_default_dtype()
-
-
 def _run_without_overrides(cls, func, types, args=(), kwargs=None):
     """The __torch_function__ that stands for no override: results are plain tensors."""
     with DisableTorchFunctionSubclass():
@@ -410,13 +446,18 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return parameter_repr(self)
 
     def __reduce_ex__(self, protocol):
-        return _rebuild_parameter, (self.data, self.requires_grad)
+        self._warn_of_hooks()
+        state = getattr(self, "__dict__", None)
+        return _rebuild_parameter, (self.data, self.requires_grad, *((dict(state),) if state else ()))
 
     __torch_function__ = classmethod(_run_without_overrides)
 
 
-def _rebuild_parameter(data, requires_grad):
-    return Parameter(data, requires_grad)
+def _rebuild_parameter(data, requires_grad, state=None):
+    parameter = Parameter(data, requires_grad)
+    if state:
+        parameter.__dict__.update(state)
+    return parameter
 
 
 _TYPE_NAMES: dict = {}

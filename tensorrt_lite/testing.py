@@ -403,3 +403,9 @@ def _fill_uniform(tensor: Tensor, low: float, high: float) -> None:
         tensor.uniform_(low / 2, high / 2).mul_(2)
     else:
         tensor.uniform_(low, high)
+
+
+def __dir__() -> list[str]:
+    from tensorrt_lite._names import public
+
+    return public(globals())

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import sys
 from importlib import import_module
+from importlib.util import find_spec
 
 import pytest
 
@@ -18,7 +22,7 @@ def of(package: str, module: str) -> object:
 
 def test_every_listed_name_is_missing_and_its_error_says_so():
     for module, name in NAMES:
-        with pytest.raises(AttributeError, match=rf"'{name}': it is not implemented \(docs/gaps.md\)"):
+        with pytest.raises(AttributeError, match=rf"'{name}': it is not implemented \(docs/gaps.md, or tensorrt-lite missing\)"):
             getattr(of("tensorrt_lite", module), name)
 
 
@@ -47,3 +51,41 @@ def test_hasattr_and_import_of_missing_packages():
     assert not hasattr(trt.cuda, "amp")
     with pytest.raises(ImportError):
         from tensorrt_lite.cuda import amp  # noqa: F401
+
+
+def said(statement: str) -> str:
+    """The last line of what the interpreter prints for a statement that fails."""
+    try:
+        exec(statement, {"trt": trt})
+    except Exception as error:
+        printed = io.StringIO()
+        with contextlib.redirect_stderr(printed):
+            sys.__excepthook__(type(error), error, error.__traceback__)
+        return printed.getvalue().splitlines()[-1]
+    pytest.fail("nothing was raised")
+
+
+@pytest.mark.parametrize("name", ["compile", "fx", "hub", "lobpcg"])
+def test_no_similar_name_is_suggested_for_a_known_one(name):
+    assert said(f"trt.{name}").endswith("it is not implemented (docs/gaps.md, or tensorrt-lite missing)")
+
+
+def test_similar_names_are_suggested_for_a_typing_error():
+    assert said("trt.trilu").endswith("Did you mean: 'tril'?")
+
+
+@pytest.mark.parametrize("module", ["distributions", "nn.parallel", "cuda.amp", "distributed.rpc", "distributions.normal"])
+def test_import_says_what_an_attribute_says(module):
+    top = module.removesuffix(".normal")
+    expected = f"ModuleNotFoundError: No module named 'tensorrt_lite.{top}': it is not implemented (docs/gaps.md, or tensorrt-lite missing)"
+    assert said(f"import tensorrt_lite.{module}") == expected
+    assert said(f"from tensorrt_lite.{module} import Anything") == expected
+
+
+def test_other_modules_are_plain_errors():
+    assert said("import tensorrt_lite.no_such_module") == "ModuleNotFoundError: No module named 'tensorrt_lite.no_such_module'"
+    assert said("import tensorrt_lite.add") == "ModuleNotFoundError: No module named 'tensorrt_lite.add'"
+
+
+def test_asking_for_a_missing_module_finds_none():
+    assert find_spec("tensorrt_lite.distributions") is None

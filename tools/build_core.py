@@ -69,6 +69,8 @@ class Builder:
         self.debug = bool(os.environ.get("TENSORRT_LITE_DEBUG", "") not in ("", "0") or self.sanitize) if debug is None else debug
         self.stamps_path = build / "stamps.json"
         self.stamps: dict[str, str] = json.loads(self.stamps_path.read_text()) if self.stamps_path.exists() else {}
+        # TENSORRT_LITE_TRACEBACK=full keeps the core's own frames in tracebacks; nobody but its developers has the sources they point to
+        self.tracebacks = self.debug or os.environ.get("TENSORRT_LITE_TRACEBACK", "") == "full"
         self.jobs = int(os.environ.get("TENSORRT_LITE_JOBS", "0")) or os.cpu_count() or 1
         self.times: dict[str, float] = {}
         self.workers: list[subprocess.Popen[str]] = []
@@ -147,6 +149,7 @@ class Builder:
         link(base / "operators.pxd", self.generated / "operators.pxd")
         link(self.include / "kernels", ROOT / "cysrc" / "ops")
         link(self.include / "cuda", ROOT / "cysrc" / "cuda")
+        link(self.include / "autograd", ROOT / "cysrc" / "autograd")
 
     def c_path(self, name: str) -> Path:
         return self.build / "c" / ("_cyutility.c" if name.endswith("._cyutility") else name.replace(".", "_") + ".c")
@@ -157,9 +160,11 @@ class Builder:
     def cython(self, key: str, arguments: list[str], output: Path, inputs: str) -> None:
         stamp = digest(inputs, [self.relative(a) for a in arguments], False)  # debug builds differ in C alone
         if self.stamps.get(key) == stamp and output.exists():
+            make_tracebacks_optional(output)
             return
         output.parent.mkdir(parents=True, exist_ok=True)
         self.cached(stamp, output, key, lambda: self.translate(key, ["-3", *arguments]))
+        make_tracebacks_optional(output)
         self.stamps[key] = stamp
 
     def relative(self, text: str) -> str:
@@ -193,7 +198,7 @@ class Builder:
         out = self.c_path(name)
         included = ROOT / "cysrc" / "ops" / source.name
         text = source.read_text()
-        folder = "cuda" if source.parent.name == "cuda" else "ops"
+        folder = source.parent.name if source.parent.name in ("autograd", "cuda") else "ops"
         parts = [text, included.read_text() if included.exists() else ""]
         parts += [p.read_text() for p in sorted((ROOT / "cysrc" / folder).glob(f"{source.stem}_*.pxi"))]
         parts.append(self.declarations(name, parts))
@@ -203,7 +208,7 @@ class Builder:
                       "-X", "boundscheck=True", "-X", "cdivision=True", "-X", "initializedcheck=False", "-X", "emit_code_comments=False"]  # fmt: skip
         path = self.build / "pyx" / (name.replace(".", "_") + ".pyx")
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = re.sub(r'^include "', 'include "cuda/' if folder == "cuda" else 'include "kernels/', text, flags=re.M)
+        text = re.sub(r'^include "', f'include "{"kernels" if folder == "ops" else folder}/', text, flags=re.M)
         if not path.exists() or path.read_text() != text:
             path.write_text(text)
         self.cython("cython " + name, [*directives, "--module-name", name, "-I", str(self.include), f"--shared={PACKAGE}._cyutility", str(path), "-o", str(out)], out, digest(*parts, " ".join(directives)))
@@ -231,7 +236,7 @@ class Builder:
         return [f"-I{ROOT}/cysrc/{folder}" for folder in ("core", "autograd", "loops", "cuda")]
 
     def python_flags(self) -> list[str]:
-        return [f"-I{sysconfig.get_paths()['include']}", *self.include_flags()]
+        return [f"-I{sysconfig.get_paths()['include']}", *self.include_flags(), *["-DTRT_TRACEBACK=1"] * self.tracebacks]
 
     def included(self, source: Path) -> bytes:
         """Digest of a C source and all headers of ours that it includes, however deep."""
@@ -304,6 +309,7 @@ class Builder:
         shutil.copytree(ROOT / "cuda_src", self.target / "cuda" / "src", dirs_exist_ok=True)
         # for those who have no GPU: the package brings the emulator's sources
         shutil.copytree(ROOT / "tools" / "cuda_emulator", self.target / "cuda" / "emulator", dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copyfile(ROOT / "docs" / "gaps.md", self.target / "gaps.md")  # for `tensorrt-lite missing`
         (self.target / "cuda" / "expressions.py").write_text(expressions_source(self.operators))
         bundled = self.target / "libgomp.so.1"
         bundled.unlink(missing_ok=True)
@@ -324,7 +330,7 @@ class Builder:
     def write_stubs(self) -> None:
         """The stubs describe what the modules export, so they are made by importing them."""
         stamp = digest(*(self.stamps[k] for k in sorted(self.stamps) if k.startswith("link ")), (ROOT / "tools" / "codegen" / "stubs.py").read_bytes())
-        if self.stamps.get("stubs") == stamp and (self.target.parent / "_operators.pyi").exists():
+        if self.stamps.get("stubs") == stamp and all((self.target.parent / p).exists() for p in ("_operators.pyi", "_nn_operators.pyi", "linalg/__init__.pyi")):
             return
         self.command("stubs", [sys.executable, "-m", "tools.codegen", "stubs", str(self.target.parent.parent)], ROOT)
         self.stamps["stubs"] = stamp
@@ -335,7 +341,7 @@ class Builder:
         # the kind of sample inputs of each public pointwise operator, for the benchmark
         public = [op for op in self.operators if op.kind == "pointwise" and op.variants & {"function", "nn"} and "samples" in op.row]
         samples = {op.name: op.row["samples"] for op in public}
-        return f"FAMILIES = {families!r}\nDEBUG = {self.debug!r}\nCOMPILER = {version!r}\nSAMPLES = {samples!r}\n"
+        return f"FAMILIES = {families!r}\nDEBUG = {self.debug!r}\nTRACEBACKS = {self.tracebacks!r}\nCOMPILER = {version!r}\nSAMPLES = {samples!r}\n"
 
     # ---- running commands
 
@@ -386,6 +392,23 @@ class Builder:
         finally:
             self.stamps_path.parent.mkdir(parents=True, exist_ok=True)
             self.stamps_path.write_text(json.dumps(self.stamps))
+
+
+def make_tracebacks_optional(module: Path) -> None:
+    """Let calls that add a frame of Cython code to a traceback compile to nothing, unless TRT_TRACEBACK is defined.
+
+    An error in an operator passes five to eight functions of the core, each of which would add a frame (and a code object, made
+    at run time) without a source to show. Frames of Python code are the interpreter's and stay.
+    """
+    text = module.read_text()
+    if "TRT_TRACEBACK" in text:
+        return
+    declaration = re.compile(r"(/\* AddTraceback\.proto \*/\nstatic void __Pyx_AddTraceback\([^;]*;\n)")
+    text, declared = declaration.subn(r"\1#ifndef TRT_TRACEBACK\n#define __Pyx_AddTraceback(function, c_line, line, file) ((void)0)\n#endif\n", text)
+    text, defined = re.subn(r"(/\* AddTraceback \*/\n)", r"#undef __Pyx_AddTraceback\n\1", text)
+    if (declared, defined) != (1, 1):
+        raise CompileError(f"{module}: no __Pyx_AddTraceback where Cython used to write it")
+    module.write_text(text)
 
 
 def link(path: Path, to: Path) -> None:

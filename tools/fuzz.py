@@ -1,9 +1,12 @@
 """Calls every operator with random arguments, good and bad: no call may crash or hang the process, and every refusal is
 an exception of a kind that PyTorch raises.
 
-    python -m tools.fuzz [--seconds 60] [--batch 4000] [--only REGEX] [--seed 0] [--jobs 1]
+    python -m tools.fuzz [--mode calls] [--seconds 60] [--batch 4000] [--only REGEX] [--seed 0] [--jobs 1]
     python -m tools.fuzz --replay SEED:NUMBER        # one program again, in this process, its calls printed first
     python -m tools.sanitize python -m tools.fuzz    # the same under the address and undefined-behaviour sanitizers
+    python -m tools.guard python -m tools.fuzz       # with an allocator that makes overruns fault in the release build
+
+The mode `calls` is described here, `filters` and `threads` in tools/fuzz_hostile.py, `gradients` in tools/fuzz_gradients.py.
 
 A program is one to four calls over shared tensors (tools/fuzz_arguments.py); what comes back is read, printed and
 differentiated. A batch of programs runs in a child process, which notes the number of each before it starts; a child that
@@ -32,6 +35,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Callable, Iterator
 
+from tools import fuzz_gradients, fuzz_hostile
 from tools.fuzz_arguments import TENSOR_NAMES, Arguments, quiet
 
 ALLOWED = (TypeError, ValueError, RuntimeError, IndexError, NotImplementedError, OverflowError, MemoryError, AttributeError, BufferError, AssertionError)
@@ -49,6 +53,9 @@ LEFT_OUT = re.compile(
 )
 Table = list[tuple[str, Callable]]
 Call = tuple[str, Callable, list, dict]
+Around = Callable[[Any, Arguments, Callable[[], Any]], Any]  # makes a call of a program
+Program = Callable[..., "str | None"]
+tables_with_out: dict[int, Table] = {}
 current: Arguments | None = None  # of the program that runs
 
 
@@ -99,13 +106,13 @@ def selected(only: str) -> Table:
     return [row for row in targets() if re.search(only, row[0])]
 
 
-def program(trt: Any, table: Table, seed: int, number: int) -> Iterator[Call]:
+def program(trt: Any, table: Table, seed: int, number: int, kind: type[Arguments] = Arguments) -> Iterator[Call]:
     """The calls of this number. The arguments of a call are drawn when it is asked for, after the calls before it."""
     draw = random.Random(f"{seed}:{number}")
     names = [draw.choice(table) for _ in range(draw.choice(LENGTHS))]
     trt.manual_seed(draw.getrandbits(32))
     global current
-    arguments = current = Arguments(trt, draw)
+    arguments = current = kind(trt, draw)
     for name, function in names:
         yield make_call(name, function, arguments)
 
@@ -127,7 +134,7 @@ def make_call(name: str, function: Callable, arguments: Arguments) -> Call:
             continue
         else:
             optional = parameter.default is not parameter.empty
-            if optional and draw.random() < 0.6:
+            if optional and parameter.name not in arguments.always and draw.random() < 0.6:
                 if parameter.kind is not parameter.KEYWORD_ONLY and draw.random() < 0.3:
                     break
                 continue
@@ -167,9 +174,9 @@ def use(trt: Any, result: Any, pool: list | None = None, depth: int = 0) -> None
         loss.backward(create_graph=len(result.shape) % 2 == 1)
 
 
-def run_program(trt: Any, table: Table, seed: int, number: int, show: Callable[[str], None] | None = None) -> str | None:
-    """Make the calls; what is wrong if an exception is not of an allowed kind."""
-    calls = program(trt, table, seed, number)
+def run_program(trt: Any, table: Table, seed: int, number: int, show: Callable[[str], None] | None = None, kind: type[Arguments] = Arguments, around: Around | None = None) -> str | None:
+    """Make the calls, by `around` where it is given; what is wrong if an exception is not of an allowed kind."""
+    calls = program(trt, table, seed, number, kind)
     while True:
         # the arguments' own construction is made of calls as well
         try:
@@ -182,7 +189,7 @@ def run_program(trt: Any, table: Table, seed: int, number: int, show: Callable[[
             shown = [describe(a) for a in args] + [f"{k}={describe(v)}" for k, v in kwargs.items()]
             show(f"{name}({', '.join(shown)})")
         try:
-            result = function(*args, **kwargs)
+            result = around(trt, current, lambda: function(*args, **kwargs)) if around else function(*args, **kwargs)
             if show:
                 show(f"    returned {describe(result)}")
             use(trt, result, current.pool if current else None)
@@ -194,9 +201,28 @@ def run_program(trt: Any, table: Table, seed: int, number: int, show: Callable[[
                 return f"{name}: {type(error).__name__}: {error}"
 
 
+def filters(trt: Any, table: Table, seed: int, number: int, show: Callable[[str], None] | None = None) -> str | None:
+    if id(table) not in tables_with_out:
+        tables_with_out[id(table)] = fuzz_hostile.with_out(table)
+    return run_program(trt, tables_with_out[id(table)], seed, number, show, fuzz_hostile.FilterArguments)
+
+
+def threads(trt: Any, table: Table, seed: int, number: int, show: Callable[[str], None] | None = None) -> str | None:
+    return run_program(trt, table, seed, number, show, fuzz_hostile.LargeArguments, fuzz_hostile.beside_a_thread)
+
+
+# What a program of each mode is: (the package, targets, seed, number, where to show its calls) -> what is wrong, or None.
+MODES: dict[str, Program] = {"calls": run_program, "filters": filters, "threads": threads, "gradients": fuzz_gradients.run_program}
+
+
+def seconds_of(mode: str) -> int:
+    """How long a program may take: of large tensors, beside other processes, much longer than its few calls need."""
+    return CALL_SECONDS * (5 if mode == "threads" else 1)
+
+
 def limit_memory() -> None:
-    """The sanitizer's own mappings are terabytes; it bounds requests itself (tools/sanitize.py)."""
-    if not os.environ.get("TENSORRT_LITE_SANITIZED"):
+    """The mappings of the sanitizer and of the guard are terabytes; they bound requests themselves."""
+    if not os.environ.get("TENSORRT_LITE_SANITIZED") and not os.environ.get("TENSORRT_LITE_GUARDED"):
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
 
 
@@ -211,17 +237,17 @@ def prepare(only: str) -> tuple[Any, Table]:
     return trt, selected(only)
 
 
-def child(seed: int, first: int, count: int, only: str, notes: Path) -> None:
+def child(seed: int, first: int, count: int, only: str, notes: Path, mode: str) -> None:
     """Run the programs `first` to `first + count - 1`, writing each number down before it starts."""
     trt, table = prepare(only)
     sys.setrecursionlimit(400)
     with open(notes, "w", buffering=1) as file:
         for number in range(first, first + count):
             os.pwrite(file.fileno(), f"{number:12d}\n".encode(), 0)
-            faulthandler.dump_traceback_later(CALL_SECONDS, exit=True)
+            faulthandler.dump_traceback_later(seconds_of(mode), exit=True)
             if str(number) == os.environ.get("TENSORRT_LITE_FUZZ_DIE_AT"):  # for the test of this tool
                 os.abort()
-            error = run_program(trt, table, seed, number)
+            error = MODES[mode](trt, table, seed, number)
             if error is not None:
                 print(f"FAILURE {number} {error}".replace("\n", " ")[:300], flush=True)
     faulthandler.cancel_dump_traceback_later()
@@ -240,18 +266,18 @@ def describe(value: Any) -> str:
         return type(value).__name__
 
 
-def replay(seed: int, number: int, only: str) -> None:
+def replay(seed: int, number: int, only: str, mode: str = "calls") -> None:
     """Make the calls of a program in this process, each printed first."""
     trt, table = prepare(only)
-    error = run_program(trt, table, seed, number, lambda text: print(text, flush=True))
+    error = MODES[mode](trt, table, seed, number, lambda text: print(text, flush=True))
     if error is not None:
         print(f"FAILURE {error}")
 
 
-def names_of(seed: int, number: int, only: str) -> str:
+def names_of(seed: int, number: int, only: str, mode: str = "calls") -> str:
     """The operators that a program calls."""
     draw = random.Random(f"{seed}:{number}")
-    table = selected(only)
+    table = selected(only) if mode != "filters" else fuzz_hostile.with_out(selected(only))
     return " ".join(draw.choice(table)[0] for _ in range(draw.choice(LENGTHS)))
 
 
@@ -260,7 +286,7 @@ def calls_of(seed: int, programs: int) -> int:
     return sum(random.Random(f"{seed}:{number}").choice(LENGTHS) for number in range(programs))
 
 
-def run_batch(seed: int, first: int, count: int, only: str) -> list[str]:
+def run_batch(seed: int, first: int, count: int, only: str, mode: str = "calls") -> list[str]:
     """Run the calls in children; a line for each failure. A child that dies is followed by one that takes up behind its call."""
     failures: list[str] = []
     end = first + count
@@ -268,9 +294,9 @@ def run_batch(seed: int, first: int, count: int, only: str) -> list[str]:
         notes = Path(folder) / "call"
         while first < end:
             notes.write_text("")
-            command = [sys.executable, "-m", "tools.fuzz", "--child", f"{seed}:{first}:{end - first}", "--only", only, "--notes", str(notes)]
+            command = [sys.executable, "-m", "tools.fuzz", "--child", f"{seed}:{first}:{end - first}", "--only", only, "--notes", str(notes), "--mode", mode]
             try:
-                done = subprocess.run(command, capture_output=True, text=True, timeout=CALL_SECONDS * 20, errors="replace")
+                done = subprocess.run(command, capture_output=True, text=True, timeout=seconds_of(mode) * 20, errors="replace")
                 status, output, errors = done.returncode, done.stdout, done.stderr
             except subprocess.TimeoutExpired as expired:
                 status, output, errors = -signal.SIGKILL, str(expired.stdout or ""), "the batch hangs"
@@ -282,8 +308,8 @@ def run_batch(seed: int, first: int, count: int, only: str) -> list[str]:
                 failures.append(f"{seed}:{first} the child does not start: {errors[-600:]}")
                 break
             culprit = int(text.split()[0])
-            what = f"signal {signal.Signals(-status).name}" if status < 0 else f"overran {CALL_SECONDS} s" if "Timeout" in errors else f"exit {status}"
-            failures.append(f"{seed}:{culprit} {names_of(seed, culprit, only)}: {what}\n{report_of(errors)}")
+            what = f"signal {signal.Signals(-status).name}" if status < 0 else f"overran {seconds_of(mode)} s" if "Timeout" in errors else f"exit {status}"
+            failures.append(f"{seed}:{culprit} {names_of(seed, culprit, only, mode)}: {what}\n{report_of(errors)}")
             first = culprit + 1
     return failures
 
@@ -295,12 +321,12 @@ def report_of(errors: str) -> str:
     return "\n".join(lines[start : start + 25])[:3000]
 
 
-def fuzz(seconds: float, batch: int, only: str, seed: int, jobs: int = 1) -> tuple[int, list[str]]:
+def fuzz(seconds: float, batch: int, only: str, seed: int, jobs: int = 1, mode: str = "calls") -> tuple[int, list[str]]:
     """Batches until the time is up: how many programs were run, and the failures."""
     start, batches, failures = time.monotonic(), 0, []
     with ThreadPoolExecutor(jobs) as workers:
         while True:
-            for found in workers.map(lambda k: run_batch(seed, k * batch, batch, only), range(batches, batches + jobs)):
+            for found in workers.map(lambda k: run_batch(seed, k * batch, batch, only, mode), range(batches, batches + jobs)):
                 failures += found
                 for line in found:
                     print(line, file=sys.stderr, flush=True)
@@ -311,25 +337,28 @@ def fuzz(seconds: float, batch: int, only: str, seed: int, jobs: int = 1) -> tup
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument("--mode", choices=list(MODES), default="calls", help="what a program is")
     parser.add_argument("--seconds", type=float, default=60, help="no batch begins later")
     parser.add_argument("--batch", type=int, default=4000, help="programs of one child process")
     parser.add_argument("--jobs", type=int, default=1, help="child processes at a time")
     parser.add_argument("--only", default="", help="operators whose name holds this regular expression")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--replay", default=None, metavar="SEED:NUMBER", help="run one program again (with the same --only)")
+    parser.add_argument("--replay", default=None, metavar="SEED:NUMBER", help="run one program again (with the same --mode and --only)")
     parser.add_argument("--child", default=None, help=argparse.SUPPRESS)
     parser.add_argument("--notes", type=Path, default=None, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     if options.replay is not None:
-        replay(*map(int, options.replay.split(":")), options.only)
+        replay(*map(int, options.replay.split(":")), options.only, options.mode)
         return 0
     if options.child is not None:
-        child(*map(int, options.child.split(":")), options.only, options.notes)
+        child(*map(int, options.child.split(":")), options.only, options.notes, options.mode)
         return 0
-    programs, failures = fuzz(options.seconds, options.batch, options.only, options.seed, options.jobs)
+    start = time.monotonic()
+    programs, failures = fuzz(options.seconds, options.batch, options.only, options.seed, options.jobs, options.mode)
+    rate = programs / (time.monotonic() - start)
     for failure in failures:
-        print(f"python -m tools.fuzz --replay {failure.splitlines()[0].split(' ')[0]}" + (f" --only '{options.only}'" if options.only else ""))
-    print(f"{programs} programs, {calls_of(options.seed, programs)} calls, {len(failures)} failures")
+        print(f"python -m tools.fuzz --mode {options.mode} --replay {failure.splitlines()[0].split(' ')[0]}" + (f" --only '{options.only}'" if options.only else ""))
+    print(f"{options.mode}: {programs} programs ({rate:.0f} a second), {calls_of(options.seed, programs)} calls, {len(failures)} failures")
     return 1 if failures else 0
 
 

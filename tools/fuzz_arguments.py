@@ -38,6 +38,31 @@ class Number:
         return 1.5
 
 
+class Lying:
+    """Compares and calculates as suits it; where a check believes that, the kernel gets what was not checked."""
+
+    def __lt__(self, other: Any) -> bool:
+        return False
+
+    def __add__(self, other: Any) -> int:
+        return -(1 << 40)
+
+    __le__ = __gt__ = __ge__ = __lt__
+    __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __neg__ = __abs__ = __add__  # type: ignore[assignment]
+
+
+class LyingIndex(Lying):
+    def __index__(self) -> int:
+        return 3
+
+
+class LyingInt(int):
+    """An int whose value is not what its comparisons say."""
+
+    __lt__ = __le__ = __gt__ = __ge__ = Lying.__lt__  # type: ignore[assignment]
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __mod__ = __floordiv__ = __neg__ = Lying.__add__  # type: ignore[assignment]
+
+
 class Meddling:
     """A number that changes a tensor of the program while an operator converts its arguments."""
 
@@ -88,6 +113,9 @@ def failing(*values: object) -> None:
 
 class Arguments:
     """Draws arguments from one random state."""
+
+    always: frozenset[str] = frozenset()  # optional arguments that every call is given
+    meddling = 0.25  # how many warnings change a tensor
 
     def __init__(self, trt: Any, draw: random.Random) -> None:
         self.trt, self.draw = trt, draw
@@ -219,7 +247,7 @@ class Arguments:
         t = draw.choice(self.pool)
         try:
             with trt.no_grad():
-                kind = draw.randrange(5)
+                kind = draw.randrange(7)
                 if kind == 0:
                     t.detach().set_()
                     t.data = trt.zeros(draw.choice([0, 1, 3]), dtype=t.dtype)
@@ -229,6 +257,10 @@ class Arguments:
                     t.untyped_storage().resize_(draw.choice([0, 8, 4096]))
                 elif kind == 3:
                     t.data = trt.zeros(2, 2, dtype=draw.choice([trt.float32, trt.complex128, trt.uint8]))
+                elif kind == 4:
+                    t.transpose_(0, -1)
+                elif kind == 5:
+                    t.data = t.data.expand(3, *t.shape) if draw.random() < 0.5 else t.data.to("meta")
                 else:
                     t.fill_(draw.choice([0, 1, 100, -1]))
         except Exception:
@@ -240,7 +272,7 @@ class Arguments:
         draw = self.draw
         kind = draw.random()
         if kind < 0.01:
-            return Meddling(self)
+            return draw.choice([Meddling(self), Meddling(self), Lying(), LyingIndex(), LyingInt(draw.choice([3, 2**40, -(2**40)]))])
         if kind < 0.5:
             return draw.choice([0, 1, 1, 2, -1, *self.sizes])
         return draw.choice(INTEGERS[:10] if kind < 0.85 else INTEGERS)
@@ -282,7 +314,7 @@ class Arguments:
         return draw.choice(
             [
                 self.tensor, self.number, self.integers, self.dtype, self.index, lambda: None, lambda: "sum", lambda: "\x00\ud800", object, dict,
-                self.tensors, lambda: [[1, 2], [3]], lambda: b"bytes", lambda: trt.device("cpu"), Number, Refusing, lambda: [Number(), Refusing()], lambda: Meddling(self),
+                self.tensors, lambda: [[1, 2], [3]], lambda: b"bytes", lambda: trt.device("cpu"), Number, Refusing, Lying, LyingIndex, lambda: [Number(), Refusing()], lambda: Meddling(self),
                 lambda: [1, Meddling(self), Meddling(self)],
                 lambda: trt.device("meta"), lambda: "cuda", lambda: trt.strided, lambda: trt.channels_last, lambda: {1: 2}, lambda: failing,
                 lambda: range(3), lambda: trt.Generator(), lambda: type, lambda: self.tensor().to("meta"), lambda: float("nan"), lambda: 10**400,
@@ -346,11 +378,11 @@ RULES: list[tuple[str, Callable[[Arguments], Any]]] = [
 
 
 def quiet(current: Callable[[], Arguments | None]) -> None:
-    """Warnings are not printed; one in four meddles with the program's tensors, as a filter of a user's could."""
+    """Warnings are not printed; some meddle with the program's tensors, as a filter of a user's could."""
 
     def show(*_: Any, **__: Any) -> None:
         arguments = current()
-        if arguments is not None and arguments.draw.random() < 0.25:
+        if arguments is not None and arguments.draw.random() < arguments.meddling:
             arguments.meddle()
 
     warnings.simplefilter("always")

@@ -171,10 +171,8 @@ def set_(TensorBase self not None, source=None, storage_offset=0, size=None, str
             raise RuntimeError(f"set_(): the source has dtype {dtype_of(t.dtype)!r}, the tensor {dtype_of(self.dtype)!r}")
         if size is None:
             check_set(self, t.storage)
-            self.storage = t.storage
+            exchange_storage(self, t.storage, K_AUTOGRAD)
             self.offset = t.offset
-            self.device_type = t.device_type
-            self.keys = (self.keys & K_AUTOGRAD) | backend_key(t.device_type)
             set_geometry(self, t.ndim, t.sizes, t.strides)
             bump_version(self)
             return self
@@ -201,17 +199,23 @@ def set_(TensorBase self not None, source=None, storage_offset=0, size=None, str
         raise RuntimeError("set_(): the storage has not been initialised")
     check_geometry(s, sizes.n, sizes.v, strides.v, offset, ITEM_SIZE[self.dtype], "set_")
     check_set(self, s)
-    self.storage = s
+    exchange_storage(self, s, K_DERIVATIVES)
     self.offset = offset
-    self.device_type = s.device_type
-    self.keys = (self.keys & K_DERIVATIVES) | backend_key(s.device_type)
     set_geometry(self, sizes.n, sizes.v, strides.v)
     bump_version(self)
     return self
 
 
+cdef inline void exchange_storage(TensorBase self, Storage s, uint64_t kept):
+    """Put a storage under a tensor, and the device where it lies. kept: the keys that stay."""
+    self.storage = s
+    self.device_type = s.device_type
+    self.device_index = s.device_index
+    self.keys = (self.keys & kept) | place_key(s.device_type, s.device_index)
+
+
 cdef int check_set(TensorBase self, Storage s) except -1:
-    if s.device_type != self.device_type and s.device_type != DEV_META and self.device_type != DEV_META:
+    if (s.device_type != self.device_type or s.device_index != self.device_index) and s.device_type != DEV_META and self.device_type != DEV_META:
         raise RuntimeError(f"set_(): attempted to set the storage of a tensor on device \"{(<object>self).device}\" to a storage on a different device; the devices must match")
     if tls().grad_mode:
         check_inplace(self, "set_")
@@ -262,7 +266,7 @@ def set_grad(TensorBase self not None, value):
             raise RuntimeError(
                 f"attempting to assign a gradient with dtype '{dtype_of(g.dtype)!r}' to a tensor with grad_dtype '{dtype_of(self.dtype)!r}'. The gradient must "
                 "match the tensor's dtype")
-        if g.device_type != self.device_type:
+        if g.device_type != self.device_type or g.device_index != self.device_index:
             raise RuntimeError("assigned grad has data located on a different device")
         if not same_sizes(g, self):
             raise RuntimeError(
@@ -373,13 +377,11 @@ def set_data(TensorBase self not None, TensorBase value not None):
     if category[value.dtype] < CAT_FLOAT and self.requires_grad:
         raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
     cdef Storage old = self.storage
-    if value.dtype != self.dtype or value.device_type != self.device_type or not same_sizes(self, value):
+    if value.dtype != self.dtype or value.device_type != self.device_type or value.device_index != self.device_index or not same_sizes(self, value):
         bump_version(self)   # a graph that saved the tensor counts on its sizes
-    self.storage = value.storage
+    exchange_storage(self, value.storage, K_DERIVATIVES)
     self.offset = value.offset
     self.dtype = value.dtype
-    self.device_type = value.device_type
-    self.keys = (self.keys & K_DERIVATIVES) | backend_key(value.device_type)
     set_geometry(self, value.ndim, value.sizes, value.strides)
 
 
@@ -419,7 +421,8 @@ def register_post_accumulate_grad_hook(TensorBase self not None, hook):
 
 
 def backward_hooks(TensorBase self not None):
-    return self.hooks
+    """{number: hook} of a leaf, None without: a copy, as the executor trusts its own list."""
+    return None if self.hooks is None else dict(enumerate([entry.value for entry in self.hooks]))
 
 
 # ---- other classes -------------------------------------------------------------------------------------------------
@@ -436,12 +439,10 @@ def make_subclass(cls, TensorBase data not None, require_grad=False):
 
 cdef TensorBase instance_of(cls, TensorBase data):
     cdef TensorBase r = <TensorBase?>trt_new_as(TensorBase, cls, ())
-    r.storage = data.storage
+    exchange_storage(r, data.storage, 0)
+    r.keys = data.keys & ~<uint64_t>K_AUTOGRAD
     r.offset = data.offset
     r.dtype = data.dtype
-    r.device_type = data.device_type
-    r.device_index = data.device_index
-    r.keys = data.keys & ~<uint64_t>K_AUTOGRAD
     set_geometry(r, data.ndim, data.sizes, data.strides)
     return r
 
@@ -462,11 +463,10 @@ def as_subclass(TensorBase self not None, cls):
 def assign_from(TensorBase self not None, TensorBase other not None):
     """Take over another tensor's geometry, storage and type (the constructor of Tensor and unpickling use it)."""
     cdef Storage old = self.storage
-    self.storage = other.storage
+    exchange_storage(self, other.storage, 0)
+    self.keys = other.keys & ~<uint64_t>K_AUTOGRAD
     self.offset = other.offset
     self.dtype = other.dtype
-    self.device_type = other.device_type
-    self.keys = other.keys & ~<uint64_t>K_AUTOGRAD
     set_geometry(self, other.ndim, other.sizes, other.strides)
 
 

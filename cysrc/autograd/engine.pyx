@@ -16,15 +16,17 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_DECREF
 from cpython.list cimport PyList_GET_ITEM
 from tensorrt_lite._C.core.device cimport DEV_CUDA
 from tensorrt_lite._C.core.storage cimport DeviceHooks, installed_hooks
-from tensorrt_lite._C.core.tensor cimport TensorBase, K_FORWARD_AD, alias_of, shape_of, shape_text, same_sizes, strides_of, version_of
+from tensorrt_lite._C.core.tensor cimport TensorBase, K_FORWARD_AD, alias_of, place_of, shape_of, shape_text, same_sizes, set_inference_flag, strides_of, tensor_type
 from tensorrt_lite._C.core.dtype cimport Scalar
 from tensorrt_lite._C.core.dispatch cimport tls, attach, trt_thread_state, FRESH, INPLACE
 from tensorrt_lite._C.autograd.node cimport (
-    Node, AccumulateGrad, gradient_node, grad_fn_of, NODE_PLAIN, NODE_LEAF, NODE_FUNCTION, NOTE_TRACEBACK, NOTE_CHECK_NAN)
+    Node, AccumulateGrad, gradient_node, grad_fn_of, NODE_LEAF, NODE_FUNCTION, NOTE_TRACEBACK, NOTE_CHECK_NAN, gradient_agrees, fit_gradient, guard_gradients,
+    private_gradient)
 from tensorrt_lite._C.autograd.node import retain_grad, _Keep
 from tensorrt_lite._C.operators cimport op_add
 
 cdef extern from "Python.h":
+    int PyErr_CheckSignals() except -1
     int PyGC_Disable()
     int PyGC_Enable()
 
@@ -50,6 +52,21 @@ cdef struct Capture:
     int output_nr
     int position
     int next
+
+cdef enum:
+    NESTED_DEPTH = 20              # backward passes inside of each other that share a stack: each takes some ten Python frames of a thousand
+
+cdef extern from "nested_thread.h" nogil:
+    ctypedef unsigned long pthread_t
+    ctypedef struct trt_nested:
+        PyObject* work
+        int cancelled
+    int trt_nested_start(trt_nested*, pthread_t*)
+    bint trt_nested_wait(trt_nested*, int milliseconds)
+    void trt_nested_join(trt_nested*, pthread_t)
+
+cdef enum:
+    LONG_GRADIENT = 4096           # elements of a gradient beyond which a Node may take long enough for a look at pending signals
 
 cdef uint64_t _runs = 0            # numbers given out
 cdef int _active = 0               # runs in progress, in all threads
@@ -395,6 +412,17 @@ cdef int mark_paths(GraphTask run, list targets, bint execute_targets) except -1
     return 0
 
 
+cdef inline void python_begins(trt_thread_state* state) noexcept:
+    """Before code of the program runs in a pass. Between such calls __torch_function__ is disabled: it sees the calls of the program, not
+    those of which Nodes consist. After an error run_here restores it."""
+    state.python_ran = 1
+    state.function_disabled -= 1
+
+
+cdef inline void python_ends(trt_thread_state* state) noexcept:
+    state.function_disabled += 1
+
+
 cdef object call_pre_hooks(Node n, object grad):
     """Run the hooks on the gradients of a Node's outputs: first the users', then those that keep `grad` of results."""
     cdef list grads = [grad] if n.n_inputs <= 1 else list(grad) if grad is not None else [None] * n.n_inputs
@@ -405,17 +433,18 @@ cdef object call_pre_hooks(Node n, object grad):
             continue
         nr, hook = entry.value
         if nr < 0:
-            r = hook(tuple(grads))
+            r = call_hook(hook, (tuple(grads),))
             if r is not None:
-                grads = list(r) if isinstance(r, (tuple, list)) else [r]
-                if len(grads) != max(n.n_inputs, 1):
-                    raise RuntimeError(f"hook on {n.name()} returned {len(grads)} gradients, but {max(n.n_inputs, 1)} were expected")
+                check_hook_results(hook, tuple(grads), r)
+                grads = list(r)
         elif grads[nr] is not None:
-            r = hook(grads[nr])
+            r = call_hook(hook, (grads[nr],))
             if r is not None:
                 check_hook_result(hook, grads[nr], r)
                 grads[nr] = r
     if keeps:
+        if tls().python_ran:
+            grads = [guard_gradients(n, grads[0])] if n.n_inputs <= 1 else guard_gradients(n, grads) or grads
         for entry in list(n.pre_hooks):
             if type(entry) is _Keep:
                 nr, hook = entry.value
@@ -424,33 +453,62 @@ cdef object call_pre_hooks(Node n, object grad):
     return grads[0] if n.n_inputs <= 1 else grads
 
 
-cdef int check_hook_result(object hook, object g, object r) except -1:
-    name = getattr(hook, "__name__", repr(hook))
+cdef object call_hook(object hook, tuple arguments):
+    cdef trt_thread_state* state = tls()
+    python_begins(state)
+    r = hook(*arguments)
+    python_ends(state)
+    return r
+
+
+cdef str name_of_hook(object hook):
+    return str(getattr(hook, "__name__", "") or repr(hook))
+
+
+cdef int check_hook_result(object hook, object given, object r) except -1:
+    """What a hook may return for a gradient: None, or a tensor like it."""
+    cdef TensorBase g, value
+    if r is None:
+        return 0
     if not isinstance(r, TensorBase):
-        raise TypeError(f"hook '{name}' returned a value of type {type(r).__name__}, expected Tensor or None")
-    if not same_sizes(<TensorBase>g, <TensorBase>r):
-        raise RuntimeError(f"hook '{name}' has changed the size of value: {shape_text(<TensorBase>g)} became {shape_text(<TensorBase>r)}")
-    if (<TensorBase>g).dtype != (<TensorBase>r).dtype:
-        raise RuntimeError(f"hook '{name}' has changed the type of value (was {g.dtype} got {r.dtype})")
+        raise TypeError(f"expected Variable, but hook returned '{type(r).__name__}'")
+    if given is None:
+        raise RuntimeError("can't replace a None gradient with a non-None value")
+    g, value = given, r
+    if not same_sizes(g, value):
+        raise RuntimeError(f"hook '{name_of_hook(hook)}' has changed the size of value: {shape_text(g)} became {shape_text(value)}")
+    if g.dtype != value.dtype or place_of(g) != place_of(value):
+        raise RuntimeError(
+            f"hook '{name_of_hook(hook)}' has changed the type of value (was {(<object>g).dtype} on {(<object>g).device} got {r.dtype} on {r.device})")
+    return 0
+
+
+cdef int check_hook_results(object hook, tuple given, object r) except -1:
+    """The same for the hooks of Nodes, which see all gradients at once."""
+    cdef Py_ssize_t i
+    if not isinstance(r, tuple):
+        raise TypeError(f"expected tuple, but hook returned '{type(r).__name__}'")
+    if len(<tuple>r) != len(given):
+        raise RuntimeError(f"hook '{name_of_hook(hook)}' has returned an incorrect number of values (got {len(<tuple>r)}, but expected {len(given)})")
+    for i in range(len(given)):
+        check_hook_result(hook, given[i], (<tuple>r)[i])
     return 0
 
 
 cdef object call_post_hooks(Node n, object out, object grad):
-    cdef tuple outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
-    cdef tuple ins = (grad,) if n.n_inputs <= 1 else tuple(grad)
-    cdef Py_ssize_t expected = len(outs)
+    cdef tuple outs = (None,) * n.n_edges if out is None else tuple(out) if isinstance(out, (tuple, list)) else (out,)
+    cdef tuple ins = (None,) * n.n_inputs if grad is None else (grad,) if n.n_inputs <= 1 else tuple(grad)
     for entry in list(n.post_hooks):
-        r = entry.value(outs, ins)
+        r = call_hook(entry.value, (outs, ins))
         if r is not None:
-            outs = tuple(r) if isinstance(r, (tuple, list)) else (r,)
-            if len(outs) != expected:
-                raise RuntimeError(f"hook on {n.name()} returned {len(outs)} gradients, but {expected} were expected")
+            check_hook_results(entry.value, outs, r)
+            outs = <tuple>r
     return outs
 
 
 cdef object leaf_hooks(TensorBase leaf, object g):
     for entry in list(leaf.hooks):
-        r = entry.value(g)
+        r = call_hook(entry.value, (g,))
         if r is not None:
             check_hook_result(entry.value, g, r)
             g = r
@@ -521,7 +579,7 @@ cdef int run_leaf(GraphTask run, int task, list captured) except -1:
     cdef AccumulateGrad a = <AccumulateGrad>t.node
     cdef TensorBase leaf = a.variable
     cdef PyObject* p = t.buffer
-    cdef object g
+    cdef object g, shown = None
     cdef int c = t.capture
     cdef bint execute = t.execute
     t.buffer = NULL
@@ -539,8 +597,20 @@ cdef int run_leaf(GraphTask run, int task, list captured) except -1:
                 Py_XDECREF(p)
                 p = <PyObject*>g
             g = None
+        if p == <PyObject*>None:
+            return 0
+        if c >= 0:
+            shown = <object>p
+        if tls().python_ran:
+            g = <object>p
+            Py_DECREF(g)
+            p = NULL
+            g = guard_gradients(a, g)
+            Py_INCREF(g)
+            p = <PyObject*>g
+            g = None
         while c >= 0:
-            captured[run.captures[c].position] = <object>p
+            captured[run.captures[c].position] = shown
             if run.streams != NULL:
                 keep_for_caller(run, <object>p)
             c = run.captures[c].next
@@ -563,15 +633,20 @@ cdef int run_post_accumulate(TensorBase leaf) except -1:
     if entries is None:
         return 0
     for entry in list(entries):
-        entry.value(leaf)
+        r = call_hook(entry.value, (leaf,))
+        if r is not None:
+            check_hook_result(entry.value, leaf, r)
+            raise RuntimeError("Tensor post accumulate grad hooks should return None.")
     return 0
 
 
-cdef inline int send(GraphTask run, PyObject* m, int nr, object g, bint in_place) except -1:
-    """Give a gradient (or the news that there is none) to a Node; it becomes ready with the last one."""
+cdef inline int send(GraphTask run, Node source, int index, PyObject* m, int nr, object g, bint in_place) except -1:
+    """Give gradient `index` of `source` (or the news that there is none) to a Node; it becomes ready with the last one."""
     cdef int t = (<Node>m).task if (<Node>m).run == run.id else run.search(m)
     if not run.tasks[t].reached:
         return 0
+    if g is not None and not gradient_agrees(<Node>m, nr, <TensorBase>g):
+        g = fit_gradient(source, index, <Node>m, nr, <TensorBase>g)
     if g is not None:
         if run.streams == NULL:
             run.receive(t, nr, g, in_place)
@@ -604,13 +679,22 @@ cdef object apply_traced(Node n, object grad, int anomaly):
     return out
 
 
+cdef int answer_signals(trt_thread_state* state) except -1:
+    """Ctrl-C ends the pass here; in a thread that goes on for another when that one says so."""
+    PyErr_CheckSignals()
+    if state.cancelled != NULL and state.cancelled[0]:
+        raise KeyboardInterrupt
+    return 0
+
+
 cdef int execute(GraphTask run, bint keep_graph, bint create_graph, list captured) except -1:
     """Run tasks until the heap is empty."""
-    cdef int task, k, c, anomaly
+    cdef trt_thread_state* state = tls()
+    cdef int task, k, c, anomaly, steps = 0
     cdef Node n
     cdef PyObject* m
     cdef PyObject* p
-    cdef object grad, out
+    cdef object grad, out, shown = None
     cdef bint in_place = not create_graph
     while run.heap_count:
         task = run.pop()
@@ -622,6 +706,9 @@ cdef int execute(GraphTask run, bint keep_graph, bint create_graph, list capture
             continue
         p = run.tasks[task].buffer
         run.tasks[task].buffer = NULL
+        steps += 1
+        if not steps & 15 or p != NULL and (n.n_inputs > 1 or (<TensorBase>p).numel > LONG_GRADIENT):
+            answer_signals(state)  # that is a tenth of a small Node's time
         if p != NULL:
             grad = <object>p
             Py_DECREF(grad)
@@ -630,18 +717,29 @@ cdef int execute(GraphTask run, bint keep_graph, bint create_graph, list capture
         else:
             grad = None
         c = run.tasks[task].capture
+        if c >= 0:
+            shown = grad if n.n_inputs <= 1 or grad is None else list(grad)      # the caller gets what was sent, the Node a tensor of its own
+        if state.python_ran and grad is not None:
+            grad = guard_gradients(n, grad)
         while c >= 0:
-            captured[run.captures[c].position] = grad if n.n_inputs <= 1 or grad is None else grad[run.captures[c].output_nr]
+            captured[run.captures[c].position] = None if grad is None else shown if n.n_inputs <= 1 else shown[run.captures[c].output_nr]
             if run.streams != NULL:
                 keep_for_caller(run, captured[run.captures[c].position])
             c = run.captures[c].next
+            if c < 0:
+                shown = None
         if not run.tasks[task].execute:
             continue
-        if grad is None and n.kind == NODE_PLAIN:
+        anomaly = state.notes & (NOTE_TRACEBACK | NOTE_CHECK_NAN)
+        if n.kind == NODE_FUNCTION:
+            python_begins(state)
+            out = n.apply(grad) if not anomaly else apply_traced(n, grad, anomaly)
+            python_ends(state)
+        elif grad is None:
             out = None             # nothing arrived on any path; the Nodes behind still count this one
         else:
-            anomaly = tls().notes & (NOTE_TRACEBACK | NOTE_CHECK_NAN)
             out = n.apply(grad) if not anomaly else apply_traced(n, grad, anomaly)
+        if grad is not None or n.kind == NODE_FUNCTION:
             if n.post_hooks is not None:
                 out = call_post_hooks(n, out, grad)
             if not keep_graph:
@@ -652,7 +750,7 @@ cdef int execute(GraphTask run, bint keep_graph, bint create_graph, list capture
             if m != <PyObject*>None:
                 if out is not None and not isinstance(out, TensorBase):
                     raise TypeError(f"{n.name()}: expected a Tensor or None as gradient, got {type(out).__name__}")
-                send(run, m, n.nr0, out, in_place)
+                send(run, n, 0, m, n.nr0, out, in_place)
             out = None             # the buffer's reference is now the only one, so that a leaf may take it over
             continue
         if out is not None and len(out) < n.n_edges:
@@ -660,9 +758,19 @@ cdef int execute(GraphTask run, bint keep_graph, bint create_graph, list capture
         for k in range(n.n_edges):
             m = edge_of(n, k)
             if m != <PyObject*>None:
-                send(run, m, n.edge_nr(k), None if out is None or out[k] is None else <TensorBase?>out[k], in_place)
+                send(run, n, k, m, n.edge_nr(k), None if out is None or out[k] is None else <TensorBase?>out[k], in_place)
         out = None
     return 0
+
+
+def accumulate_gradient(TensorBase leaf not None, TensorBase g not None):
+    """Add a gradient to ``leaf.grad``: what a leaf's Node does when it is called by hand."""
+    cdef PyObject* p = <PyObject*>g
+    Py_INCREF(g)
+    try:
+        accumulate(leaf, &p)
+    finally:
+        Py_DECREF(<object>p)
 
 
 def run_backward(list roots, list grads, bint keep_graph, bint create_graph, inputs, bint allow_unused, bint accumulate):
@@ -670,14 +778,90 @@ def run_backward(list roots, list grads, bint keep_graph, bint create_graph, inp
 
     roots: tensors that require grad; grads: tensors of the same shapes; inputs: None or a list of tensors.
     """
+    cdef int depth = tls().in_backward
+    if depth and depth % NESTED_DEPTH == 0:
+        return run_in_thread((roots, grads, keep_graph, create_graph, inputs, allow_unused, accumulate))
+    return run_here(roots, grads, keep_graph, create_graph, inputs, allow_unused, accumulate)
+
+
+cdef class NestedPass:
+    """A backward pass that goes on in another thread with the state of the waiting one: dispatch keys, modes, hooks, device, streams."""
+    cdef trt_thread_state state
+    cdef trt_nested thread
+    cdef tuple arguments
+    cdef object hooks, cuda, device, result, error
+    cdef int streams
+
+    def __call__(self):
+        cdef trt_thread_state* state = tls()
+        try:
+            state[0] = self.state
+            state.cancelled = &self.thread.cancelled
+            set_inference_flag(state.inference_mode)
+            if self.hooks is not None:
+                self.hooks()
+            if self.cuda is not None:
+                self.cuda.set_device(self.device)
+                if self.streams:
+                    installed_hooks().use_streams(self.streams)
+            roots, grads, keep_graph, create_graph, inputs, allow_unused, accumulate = self.arguments
+            self.result = run_here(roots, grads, keep_graph, create_graph, inputs, allow_unused, accumulate)
+        except BaseException as error:
+            self.error = error
+
+
+cdef object run_in_thread(tuple arguments):
+    """`run_here` in another thread: with a stack for every few levels, passes nest however deeply. The exception travels."""
+    from contextvars import copy_context
+    from functools import partial
+    from sys import modules
+    cdef trt_thread_state* state = tls()
+    cdef NestedPass nested = NestedPass()
+    cdef pthread_t handle
+    cdef bint done = False
+    nested.arguments = arguments
+    nested.state = state[0]
+    functions = modules.get("tensorrt_lite._C.autograd.function")
+    if functions is not None:
+        nested.hooks = functions._saved_hooks_for_thread()
+    if installed_hooks().current_streams != NULL:
+        from tensorrt_lite import cuda
+        nested.cuda = cuda
+        nested.device = cuda.current_device()
+        nested.streams = installed_hooks().current_streams()
+    work = partial(copy_context().run, nested)
+    nested.thread.work = <PyObject*>work
+    if trt_nested_start(&nested.thread, &handle):
+        raise RuntimeError("autograd: no thread could be started for a nested backward pass")
+    interrupt = None
+    while not done:
+        with nogil:
+            done = trt_nested_wait(&nested.thread, 50)
+        try:
+            PyErr_CheckSignals()
+        except BaseException as error:
+            interrupt = error
+        nested.thread.cancelled = interrupt is not None or state.cancelled != NULL and state.cancelled[0]
+    with nogil:
+        trt_nested_join(&nested.thread, handle)
+    if interrupt is not None:
+        raise interrupt
+    if nested.error is not None:
+        raise nested.error
+    return nested.result
+
+
+cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph, inputs, bint allow_unused, bint accumulate):
     global _active
     cdef GraphTask run = GraphTask()
     cdef TensorBase t
     cdef Node n
+    cdef PyObject* p
     cdef int i, task, nr, n_roots, count = 0
     cdef list captured = None, targets
     cdef trt_thread_state* state = tls()
     cdef bint before = state.grad_mode
+    cdef int python_ran = state.python_ran, disabled = state.function_disabled
     cdef int collecting
     cdef list first = [gradient_node(<TensorBase?>t) for t in roots]
     if inputs is not None:
@@ -717,16 +901,27 @@ def run_backward(list roots, list grads, bint keep_graph, bint create_graph, inp
         assign_streams(run)
     state.grad_mode = create_graph
     state.in_backward += 1
+    state.python_ran = 0
+    state.function_disabled += 1
     _active += 1
     try:
         for i in range(len(first)):
             n = <Node>first[i]
             task = run.find(<PyObject*>n)
             nr = (<TensorBase>roots[i]).output_nr if n.kind != NODE_LEAF else 0
+            p = PyList_GET_ITEM(grads, i)
+            t = <TensorBase?>grads[i]
+            # one with a history is passed on as it is: the gradient of a sum is this very tensor
+            if (p.ob_refcnt > 2 or p.ob_type != tensor_type) and not (t.requires_grad and create_graph):
+                t = private_gradient(t)
+            t = fit_gradient(n, i, n, nr, t)
+            if t is None:
+                raise RuntimeError(f"{n.name()}: output {nr} has no gradient")
             if run.streams == NULL:
-                run.receive(task, nr, <TensorBase?>grads[i], False)
+                run.receive(task, nr, t, False)
             else:
-                receive_across(run, task, nr, <TensorBase?>grads[i], False)
+                receive_across(run, task, nr, t, False)
+            t = None
         first = None
         for i in range(n_roots):
             if run.tasks[i].dependencies == 0 and run.tasks[i].reached:
@@ -740,6 +935,8 @@ def run_backward(list roots, list grads, bint keep_graph, bint create_graph, inp
         _active -= 1
         state.in_backward -= 1
         state.grad_mode = before
+        state.python_ran = python_ran
+        state.function_disabled = disabled
     if captured is None:
         return None
     if not allow_unused:

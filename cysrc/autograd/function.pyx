@@ -8,10 +8,11 @@ from libc.stdint cimport int64_t, uint64_t
 from cpython.object cimport PyObject
 from tensorrt_lite._C.core.tensor cimport (
     TensorBase, K_AUTOGRAD, K_FORWARD_AD, alias_of, make_view, version_of, shape_of, shape_text, same_sizes, bump_version, CREATED_IN_FUNCTION, CREATED_DEFAULT)
-from tensorrt_lite._C.core.dtype cimport dtype_of, category, CAT_FLOAT, CAT_COMPLEX
+from tensorrt_lite._C.core.dtype cimport dtype_of, category, CAT_FLOAT
 from tensorrt_lite._C.core.dispatch cimport tls, attach
 from tensorrt_lite._C.autograd.node cimport (
-    Node, NODE_FUNCTION, set_history, rebase_history, check_version, raise_released, next_sequence, grad_fn_of, take_notes)
+    Node, NODE_FUNCTION, set_history, rebase_history, check_version, raise_released, next_sequence, grad_fn_of, take_notes, record_output, output_metadata,
+    device_at)
 from tensorrt_lite._C.autograd.forward cimport tangent_of, set_tangent, write_tangent
 from tensorrt_lite._C.autograd.node import refuse_inference
 from tensorrt_lite._C.ops.support cimport ops_namespace
@@ -19,6 +20,7 @@ from tensorrt_lite._C.ops.support cimport ops_namespace
 attach()
 cdef object _ops = ops_namespace()
 # Hooks on what is saved: (pack, unpack), the innermost last; one list per thread.
+import functools
 import threading as _threading
 _hooks = _threading.local()
 cdef int _hooked = 0               # contexts open in all threads: 0 spares the look-up
@@ -30,6 +32,12 @@ def _saved_hooks_push(pack, unpack):
         _hooks.stack = []
     _hooks.stack.append((pack, unpack))
     _hooked += 1
+
+
+def _saved_hooks_for_thread():
+    """What gives another thread, which goes on for this one, this one's hooks; None where there are none."""
+    stack = getattr(_hooks, "stack", None)
+    return functools.partial(setattr, _hooks, "stack", stack) if stack else None
 
 
 def _saved_hooks_pop():
@@ -49,8 +57,6 @@ cdef class FunctionNode(Node):
     cdef tuple dirty
     cdef tuple non_differentiable
     cdef tuple positions               # for each edge the number of its argument
-    cdef tuple input_meta              # for each edge (shape, dtype code)
-    cdef list output_meta              # for each output (shape, dtype code, device), None for what is no tensor
     cdef bint materialize
     cdef bint in_jvp
     cdef int n_arguments
@@ -59,6 +65,9 @@ cdef class FunctionNode(Node):
         self.kind = NODE_FUNCTION
         self.materialize = True
         self.n_inputs = 1
+
+    def __init__(self):
+        pass
 
     def name(self):
         return type(self).__name__
@@ -139,17 +148,17 @@ cdef class FunctionNode(Node):
 
     cdef object apply(self, object grad):
         cdef list grads
-        cdef int i, n
-        cdef TensorBase g
+        cdef int i, k, n
         if self.n_inputs <= 1:
             grads = [grad]
         else:
             grads = [None] * self.n_inputs if grad is None else list(grad)
         if self.materialize:
             for i in range(len(grads)):
-                if grads[i] is None and self.output_meta[i] is not None:
-                    shape, code, device = self.output_meta[i]
-                    grads[i] = _ops.zeros(shape, dtype=dtype_of(code), device=device)
+                if grads[i] is None and (expected := output_metadata(self, i)) is not None:
+                    shape, code, place = expected
+                    grads[i] = _ops.zeros(shape, dtype=dtype_of(code), device=device_at(place))
+        tls().python_ran = 1
         result = type(self)._forward_cls._backward_function()(self, *grads)
         if not isinstance(result, tuple):
             result = (result,)
@@ -160,49 +169,22 @@ cdef class FunctionNode(Node):
         if n != self.n_arguments:
             raise RuntimeError(
                 f"function {self.name()} returned an incorrect number of gradients (expected {self.n_arguments}, got {n})")
+        for k in range(n):
+            if result[k] is not None and not isinstance(result[k], TensorBase):
+                raise RuntimeError(f"function {self.name()} returned gradient {k}: expected Variable or None (got {type(result[k]).__name__})")
         if n == 1 and self.n_edges == 1:
-            return self.checked(result[0], 0, 0)
+            return result[0]
         out = []
         i = 0
         for k in range(n):
             if i < self.n_edges and <int>self.positions[i] == k:
-                out.append(self.checked(result[k], i, k))
+                out.append(result[k])
                 i += 1
             elif result[k] is not None:
                 raise RuntimeError(
                     f"function {self.name()} returned a gradient different than None at position {k + 1}, but the corresponding forward input was not a "
                     "Variable")
         return tuple(out)
-
-    cdef object checked(self, object g, int edge, int position):
-        """A gradient that backward returned, brought to its input's shape and dtype. RuntimeError when it cannot be."""
-        if g is None or self.input_meta[edge] is None:
-            return None
-        if not isinstance(g, TensorBase):
-            raise RuntimeError(f"function {self.name()} returned gradient {position}: expected Variable or None (got {type(g).__name__})")
-        shape, code = self.input_meta[edge]
-        cdef TensorBase t = <TensorBase>g
-        if shape_of(t) != shape:
-            if not expandable(shape, shape_of(t)):
-                raise RuntimeError(
-                    f"Function {self.name()} returned an invalid gradient at index {position} - got {shape_text(t)} but expected shape compatible with "
-                    f"{list(shape)}")
-            g = g.sum_to_size(shape)
-        if t.dtype != code:
-            if category[t.dtype] == CAT_COMPLEX and category[code] != CAT_COMPLEX:
-                g = g.real
-            g = g.to(dtype_of(code))
-        return g
-
-cdef bint expandable(shape, got):
-    """Whether a tensor of `shape` broadcasts to `got`: then the gradient is summed."""
-    cdef int n = len(shape), m = len(got), i
-    if n > m:
-        return False
-    for i in range(n):
-        if shape[n - 1 - i] != 1 and shape[n - 1 - i] != got[m - 1 - i]:
-            return False
-    return True
 
 
 cdef inline bint contains(tuple tensors, object t):
@@ -224,7 +206,6 @@ cdef object finish_output(FunctionNode ctx, object y, int i, tuple inputs, bint 
     cdef TensorBase t
     cdef bint is_input, modified, differentiable
     if not isinstance(y, TensorBase):
-        ctx.output_meta[i] = None
         return y
     t = <TensorBase>y
     is_input = contains(inputs, y)
@@ -239,12 +220,16 @@ cdef object finish_output(FunctionNode ctx, object y, int i, tuple inputs, bint 
             t.grad_fn_ = None
             t.requires_grad = 0
             t.keys &= ~<uint64_t>K_AUTOGRAD
-        ctx.output_meta[i] = _meta(t)
         return t
     if is_input and modified:
         if t.requires_grad and t.grad_fn_ is None:
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
         rebase_history(t, ctx)
+        if i and t.base is None:
+            t.output_nr = i
+            if t.retains_grad:
+                entry = ctx.pre_hooks[len(ctx.pre_hooks) - 1]      # that keeps its gradient, of output 0 so far
+                entry.value = (i, entry.value[1])
     elif is_input:
         t = view_as_self(t)
         set_history(t, ctx, i)
@@ -255,12 +240,7 @@ cdef object finish_output(FunctionNode ctx, object y, int i, tuple inputs, bint 
         if t.base is not None:
             t.creation_meta = CREATED_IN_FUNCTION
         set_history(t, ctx, i)
-    ctx.output_meta[i] = _meta(t)
     return t
-
-
-cdef tuple _meta(TensorBase t):
-    return (shape_of(t), <int>t.dtype, (<object>t).device)
 
 
 cdef int pass_tangents(FunctionNode ctx, object cls, tuple args, list tangents, list outputs, list finished) except -1:
@@ -315,8 +295,10 @@ def apply(cls, *args, **kwargs):
         args = cls._bind(args, kwargs)
         n = len(args)
         needs = [False] * n
-    cdef list positions = [], metas = [], outputs, tangents = None
+    cdef list positions = [], outputs, tangents = None
     cdef uint64_t excluded = tls().excluded
+    if ctx.seq:
+        raise RuntimeError(f"{ctx.name()}: a ctx belongs to one call")
     for i in range(n):
         x = args[i]
         if isinstance(x, TensorBase):
@@ -331,12 +313,10 @@ def apply(cls, *args, **kwargs):
             if before:
                 ctx.set_edge(len(positions), t)
                 positions.append(i)
-                metas.append((shape_of(t), <int>t.dtype))
     record = record and before
     ctx.needs_input_grad = tuple(needs)
     ctx.n_arguments = n
     ctx.positions = tuple(positions)
-    ctx.input_meta = tuple(metas)
     ctx.seq = next_sequence()
     if tls().notes:
         take_notes(ctx)
@@ -354,7 +334,6 @@ def apply(cls, *args, **kwargs):
     single = not isinstance(result, tuple)
     outputs = [result] if single else list(result)
     ctx.n_inputs = len(outputs)
-    ctx.output_meta = [None] * len(outputs)
     if ctx.dirty is not None:
         for x in ctx.dirty:
             if not contains(tuple(outputs), x):
@@ -369,6 +348,9 @@ def apply(cls, *args, **kwargs):
                 raise RuntimeError(
                     "If your Function modifies views inplace with mark_dirty, it must return a single Tensor, got {} outputs".format(len(outputs)))
     cdef list finished = [finish_output(ctx, outputs[i], i, args, record) for i in range(len(outputs))]
+    for i in range(len(outputs)):
+        if isinstance(finished[i], TensorBase):
+            record_output(ctx, i, <TensorBase>finished[i])
     if record:
         if ctx.to_save is not None:
             save_all(ctx, ctx.to_save, outputs, finished)

@@ -1,5 +1,5 @@
 # Nodes of the autograd graph: edges, saved tensors, and the generic Nodes of declared operators.
-from libc.stdint cimport int64_t, uint64_t, uint8_t
+from libc.stdint cimport int64_t, uint64_t, uint32_t, int8_t, uint8_t
 from cpython.object cimport PyObject, PyTypeObject
 from tensorrt_lite._C.core.dtype cimport Scalar
 from tensorrt_lite._C.core.tensor cimport TensorBase
@@ -15,6 +15,21 @@ cdef enum:
     NOTE_CHECK_NAN = 2                 # (gradients are searched for NaN)
     NOTE_STREAMS = 4                   # and the streams that were current
 
+cdef enum:
+    OUTPUT_UNKNOWN = 0                 # Node.out_form: nothing recorded yet,
+    OUTPUT_LIST = 255                  # out.list describes each output; else the dimensions of the only one, plus 1
+    OUTPUT_DIMS = 4                    # that a Node has room for itself
+
+# The metadata of one output of a forward call, with which a gradient that arrives for it must agree.
+cdef struct OutputMeta:
+    int64_t* sizes                     # owned
+    int ndim                           # -1: this output has no gradient
+    int8_t dtype, device_type, device_index
+
+cdef union OutputSizes:
+    uint32_t inline_sizes[4]
+    OutputMeta* list                   # one for each of n_inputs
+
 cdef class Node:
     cdef uint64_t seq
     cdef uint64_t run                  # the last run of the executor that met this Node,
@@ -26,6 +41,8 @@ cdef class Node:
     cdef uint8_t released
     cdef uint8_t kind
     cdef uint8_t leaf_edges            # bit i: e0 .. e3 holds the leaf itself, whose accumulator nobody asked for yet
+    cdef uint8_t out_form
+    cdef int8_t out_dtype, out_device, out_index
     cdef object e0, e1, e2, e3         # Node, leaf or None
     cdef list more                     # edges beyond four: (Node or None)
     cdef list more_nr
@@ -33,6 +50,7 @@ cdef class Node:
     cdef list post_hooks
     cdef dict meta
     cdef object __weakref__
+    cdef OutputSizes out
     cdef object apply(self, object grad)
     cdef void release(self) noexcept
     cdef object edge(self, int i)
@@ -100,3 +118,20 @@ cdef object input_derivative(const PointwiseInfo* info, int i, PyObject** slots,
 cdef int take_notes(Node node) except -1
 cdef int refuse_view(TensorBase t, bint indirect) except -1
 cdef int copy_edge(Node to, Node source, int i) except -1
+cdef int record_output(Node node, int nr, TensorBase t) except -1
+cdef tuple output_metadata(Node n, int nr)
+cdef object device_at(int place)
+cdef bint agrees_with_output(Node n, int nr, TensorBase g) noexcept
+cdef TensorBase fit_gradient(Node source, int index, Node n, int nr, TensorBase g)
+cdef object guard_gradients(Node n, object grad)
+cdef TensorBase private_gradient(TensorBase g)
+
+cdef inline bint gradient_agrees(Node n, int nr, TensorBase g) noexcept:
+    """Whether a gradient has the shape, type and device of the output that it belongs to. Run for every gradient of a backward pass."""
+    cdef int i
+    if n.out_form != g.ndim + 1 or n.out_dtype != g.dtype or n.out_device != g.device_type or n.out_device:
+        return agrees_with_output(n, nr, g)
+    for i in range(g.ndim):
+        if <int64_t>n.out.inline_sizes[i] != g.sizes[i]:
+            return False
+    return True

@@ -5,19 +5,39 @@ detached alias (block, geometry, version), leaves hold their accumulator weakly.
 their edges to a worklist when they die, because a chain of a million Nodes must not recurse.
 """
 cimport cython
+from libc.stdlib cimport malloc, calloc, free
 from cpython.object cimport PyObject, PyTypeObject
+from cpython.list cimport PyList_GET_ITEM
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype_of, category, CAT_COMPLEX, C64
 from tensorrt_lite._C.core.tensor cimport (
-    TensorBase, tensor_type, K_AUTOGRAD, K_FORWARD_AD, alias_of, version_of, shape_of, same_sizes, shape_text, bump_version, data_of, shared_version, strides_of, place_of,
+    TensorBase, tensor_type, size_type, K_AUTOGRAD, K_FORWARD_AD, alias_of, ITEM_SIZE, check_geometry, version_of, shape_of, same_sizes, shape_text, bump_version, data_of, shared_version, strides_of, place_of,
     CREATED_DEFAULT, CREATED_NO_GRAD, CREATED_MULTI_OUTPUT, CREATED_INFERENCE, CREATED_IN_FUNCTION)
 from tensorrt_lite._C.core.dispatch cimport tls, attach
-from tensorrt_lite._C.core.device cimport make_device
+from tensorrt_lite._C.core.device cimport make_device, DEV_CUDA, DEV_META
 from tensorrt_lite._C.core.storage cimport installed_hooks
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, pointwise
+from tensorrt_lite._C.core.read_only cimport is_read_only, refuse_read_only
 from tensorrt_lite._C.core.args cimport scalar_object
 
-cdef extern from "../core/thread_state.h":
-    object trt_new(PyTypeObject*, object)
+cdef extern from *:
+    """
+    /* Classes of Nodes have two constructors: the core's own, which fills in the tables right after, and Python's, which raises. */
+    static newfunc trt_node_new, trt_op_node_new;
+    static PyObject* trt_refuse_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+      PyErr_Format(PyExc_TypeError, "cannot create '%s' instances", type->tp_name);
+      return NULL;
+    }
+    static newfunc trt_take_new(PyTypeObject* type) {
+      newfunc own = type->tp_new;
+      type->tp_new = trt_refuse_new;
+      return own;
+    }
+    #define trt_make(own, type, args) (own)((type), (args), NULL)
+    """
+    ctypedef void* newfunc
+    newfunc trt_node_new, trt_op_node_new
+    newfunc trt_take_new(PyTypeObject*) noexcept
+    object trt_make(newfunc, PyTypeObject*, object)
 
 attach()
 
@@ -52,9 +72,14 @@ cdef bint grad_mode() noexcept:
 cdef class Node:
     """One step of a backward pass."""
 
+    def __init__(self):
+        raise TypeError(f"cannot create '{type(self).__name__}' instances")
+
     def __dealloc__(self):
         global _draining
         cdef bint outermost
+        if self.out_form == OUTPUT_LIST:
+            free_outputs(self)
         if (self.e0 is None or self.leaf_edges & 1) and (self.e1 is None or self.leaf_edges & 2) and self.e2 is None and self.more is None and self.e3 is None:
             return             # nothing that could start a long chain of deallocations: leaves have no edges
         # hand over the edges; whoever is outermost frees them one after another
@@ -191,21 +216,39 @@ cdef class Node:
         return _handle(self.pre_hooks, (-1, hook))
 
     def __call__(self, *grads):
-        g = grads[0] if self.n_inputs <= 1 else list(grads)
-        return self.apply(g)
+        """Run this Node alone: a gradient (or None) for each output of its forward call gives those of its inputs."""
+        cdef int expected = max(self.n_inputs, 1), i
+        cdef list given = []
+        if len(grads) != expected:
+            raise TypeError(f"expected {expected} arguments, got {len(grads)} instead")
+        for i in range(expected):
+            if grads[i] is not None and not isinstance(grads[i], TensorBase):
+                raise TypeError(f"argument {i} is not a Variable")
+            given.append(None if grads[i] is None else fit_gradient(self, i, self, i, private_gradient(<TensorBase>grads[i])))
+        grad = given[0] if self.n_inputs <= 1 else guard_gradients(self, given)
+        if self.kind == NODE_LEAF:
+            from tensorrt_lite._C.autograd.engine import accumulate_gradient
+            if grad is not None:
+                accumulate_gradient((<AccumulateGrad>self).variable, grad)
+            return ()
+        if grad is None and self.kind == NODE_PLAIN:
+            return None if self.n_edges <= 1 else (None,) * self.n_edges
+        out = self.apply(grad)
+        return tuple(out) if isinstance(out, list) else out
 
 
-class RemovableHandle:
+cdef class RemovableHandle:
     """Removes the hook it stands for; usable as a context manager."""
-
-    def __init__(self, hooks, entry):
-        self._hooks = hooks
-        self._entry = entry
+    cdef list hooks
+    cdef object entry
+    cdef object __weakref__
 
     def remove(self):
-        for i, e in enumerate(self._hooks):
-            if e is self._entry:
-                del self._hooks[i]
+        if self.hooks is None:
+            return
+        for i, e in enumerate(self.hooks):
+            if e is self.entry:
+                del self.hooks[i]
                 return
 
     def __enter__(self):
@@ -216,9 +259,11 @@ class RemovableHandle:
 
 
 cdef _handle(list hooks, entry):
-    entry = _Entry(entry)
-    hooks.append(entry)
-    return RemovableHandle(hooks, entry)
+    cdef RemovableHandle handle = RemovableHandle.__new__(RemovableHandle)
+    handle.hooks = hooks
+    handle.entry = _Entry(entry)
+    hooks.append(handle.entry)
+    return handle
 
 
 class _Entry:
@@ -324,7 +369,7 @@ cdef PointwiseNode new_pointwise_node(PointwiseInfo* info):
     cdef PointwiseNode n
     if info.node_type == NULL:
         info.node_type = node_class(info.node_name, PointwiseNode)
-    n = <PointwiseNode>trt_new(<PyTypeObject*>info.node_type, _no_arguments)
+    n = <PointwiseNode>trt_make(trt_node_new, <PyTypeObject*>info.node_type, _no_arguments)
     n.info = info
     n.n_inputs = 1
     n.n_edges = info.nin
@@ -338,7 +383,7 @@ cdef OpNode new_op_node(OpNodeInfo* info):
     cdef OpNode n
     if info.node_type == NULL:
         info.node_type = node_class(info.name, OpNode)
-    n = <OpNode>trt_new(<PyTypeObject*>info.node_type, _no_arguments)
+    n = <OpNode>trt_make(trt_op_node_new, <PyTypeObject*>info.node_type, _no_arguments)
     n.info = info
     n.n_inputs = 1
     n.seq = next_sequence()
@@ -423,41 +468,11 @@ cdef class PointwiseNode(Node):
 
     cdef object apply(self, object grad):
         cdef PyObject* slots[5]
-        cdef const PointwiseInfo* info = self.info
-        cdef TensorBase g = <TensorBase>grad, r
-        cdef TensorBase result = self.s4
-        cdef object r0 = None, r1 = None, r2 = None
-        cdef int i
-        cdef bint composed = grad_mode()
-        if self.released:
-            raise_released(self)
-        if self.s1 is not None:
-            check_version(self, self.s1, self.v1)
-        if self.s2 is not None:
-            check_version(self, self.s2, self.v2)
-        if self.s3 is not None:
-            check_version(self, self.s3, self.v3)
-        if result is not None:
-            check_version(self, result, self.v4)
-            result = attach_output(self, result, 0)
-        slots[0] = <PyObject*>g
-        slots[1] = <PyObject*>self.s1
-        slots[2] = <PyObject*>self.s2
-        slots[3] = <PyObject*>self.s3
-        slots[4] = <PyObject*>result
-        for i in range(info.nin):
-            if (self.e0 if i == 0 else self.e1 if i == 1 else self.e2) is None:
-                continue
-            value = input_derivative(info, i, slots, self.params, composed)
-            if i == 0:
-                r0 = value if self.m1 is None else reduce_gradient(<TensorBase?>value, self.m1)
-            elif i == 1:
-                r1 = value if self.m2 is None else reduce_gradient(<TensorBase?>value, self.m2)
-            else:
-                r2 = value if self.m3 is None else reduce_gradient(<TensorBase?>value, self.m3)
-        if info.nin == 1:
-            return r0
-        return (r0, r1) if info.nin == 2 else (r0, r1, r2)
+        if self.info.save_mask:
+            return apply_saved(self, <TensorBase>grad)
+        slots[0] = <PyObject*>grad
+        slots[1] = slots[2] = slots[3] = slots[4] = <PyObject*>None
+        return input_gradients(self, slots)
 
     def __getattr__(self, str name):
         cdef TensorBase t = None
@@ -472,6 +487,50 @@ cdef class PointwiseNode(Node):
         if self.released:
             raise_released(self)
         return known[key][1]
+
+
+cdef object apply_saved(PointwiseNode n, TensorBase g):
+    # held here: another thread's pass may release the Node while a kernel of this one runs
+    cdef TensorBase s1 = n.s1, s2 = n.s2, s3 = n.s3, result = n.s4
+    cdef PyObject* slots[5]
+    if n.released:
+        raise_released(n)
+    if s1 is not None:
+        check_version(n, s1, n.v1)
+    if s2 is not None:
+        check_version(n, s2, n.v2)
+    if s3 is not None:
+        check_version(n, s3, n.v3)
+    if result is not None:
+        check_version(n, result, n.v4)
+        result = attach_output(n, result, 0)
+    slots[0] = <PyObject*>g
+    slots[1] = <PyObject*>s1
+    slots[2] = <PyObject*>s2
+    slots[3] = <PyObject*>s3
+    slots[4] = <PyObject*>result
+    return input_gradients(n, slots)
+
+
+cdef inline object input_gradients(PointwiseNode n, PyObject** slots):
+    """The gradients of a pointwise operator's inputs. slots: of the result, three inputs, the result."""
+    cdef const PointwiseInfo* info = n.info
+    cdef object r0 = None, r1 = None, r2 = None
+    cdef int i
+    cdef bint composed = grad_mode()
+    for i in range(info.nin):
+        if (n.e0 if i == 0 else n.e1 if i == 1 else n.e2) is None:
+            continue
+        value = input_derivative(info, i, slots, n.params, composed)
+        if i == 0:
+            r0 = value if n.m1 is None else reduce_gradient(<TensorBase?>value, n.m1)
+        elif i == 1:
+            r1 = value if n.m2 is None else reduce_gradient(<TensorBase?>value, n.m2)
+        else:
+            r2 = value if n.m3 is None else reduce_gradient(<TensorBase?>value, n.m3)
+    if info.nin == 1:
+        return r0
+    return (r0, r1) if info.nin == 2 else (r0, r1, r2)
 
 
 cdef inline bint has_loop(const PointwiseInfo* fused, int n, PyObject** inputs):
@@ -628,7 +687,7 @@ cdef int set_history(TensorBase result, Node node, int output_nr) except -1:
     result.keys |= K_AUTOGRAD
     if result.version != NULL:
         result.grad_fn_version = result.version.value
-    return 0
+    return record_output(node, output_nr, result)
 
 
 cdef Node gradient_node(TensorBase t):
@@ -766,6 +825,7 @@ cdef Node regenerate(TensorBase t):
         take_notes(n)
     n.window = Window.of(t.base, t)
     n.set_edge(0, t.base)
+    record_output(n, 0, t)
     return n
 
 
@@ -905,7 +965,9 @@ cdef int refuse_view(TensorBase t, bint indirect) except -1:
 
 
 cdef int check_inplace(TensorBase t, str op) except -1:
-    """Refuse writes that autograd can't follow; called before anything is written."""
+    """Refuse writes that autograd can't follow and writes to read-only memory; called before anything is written."""
+    if is_read_only(t.storage.block) and op not in ("view", "set_"):       # those change the geometry alone
+        refuse_read_only(op)
     if t.inference and not tls().inference_mode:
         raise RuntimeError(
             "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal tensor before doing inplace "
@@ -920,3 +982,13 @@ cdef int check_inplace(TensorBase t, str op) except -1:
     elif t.grad_fn_ is None:
         raise RuntimeError(f"a leaf Variable that requires grad is being used in an in-place operation. ({op})")
     return 0
+
+
+include "node_gradients.pxi"
+
+# Python makes no Nodes but those of custom Functions.
+trt_node_new = trt_take_new(<PyTypeObject*>PointwiseNode)
+trt_op_node_new = trt_take_new(<PyTypeObject*>OpNode)
+trt_take_new(<PyTypeObject*>AccumulateGrad)
+trt_take_new(<PyTypeObject*>AsStridedBackward0)
+trt_take_new(<PyTypeObject*>CopySlices)

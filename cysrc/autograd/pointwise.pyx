@@ -6,6 +6,7 @@ dispatches on the keys of the tensors, and under the Autograd key records one Po
 from libc.stdint cimport int64_t, uint64_t
 from cpython.object cimport PyObject
 from tensorrt_lite._C.core.dtype cimport Scalar, category, dtype_of, CAT_FLOAT, CAT_BOOL, CAT_COMPLEX
+from tensorrt_lite._C.core.read_only cimport is_read_only, refuse_read_only
 from tensorrt_lite._C.core.tensor cimport (
     TensorBase, same_sizes, version_of, bump_version, shape_text, K_AUTOGRAD, K_FORWARD_AD, K_DERIVATIVES, K_BACKENDS, KEY_META, KEY_CPU, KEY_CUDA, KEY_AUTOGRAD, KEY_FORWARD_AD, KEY_CUSTOM, KEY_PYTHON, shape_of)
 from tensorrt_lite._C.core.dispatch cimport (
@@ -66,8 +67,20 @@ cdef inline int refuse_out(PointwiseInfo* info) except -1:
         f"{info.name.decode()}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.")
 
 
-cdef inline int finish(PointwiseInfo* info, PointwiseNode n, TensorBase r, TensorBase out, int mode) except -1:
-    if slot(info.save_mask, 4):
+cdef inline unsigned slots_to_save(PointwiseInfo* info, PointwiseNode n) noexcept:
+    """Bit i: what slot i + 1 holds is read by a gradient that is wanted."""
+    cdef unsigned m = info.save_mask, wanted = 0
+    if n.e0 is not None:
+        wanted = m >> 8
+    if n.e1 is not None:
+        wanted |= m >> 16
+    if n.e2 is not None:
+        wanted |= m >> 24
+    return wanted
+
+
+cdef inline int finish(PointwiseNode n, unsigned wanted, TensorBase r, int mode) except -1:
+    if slot(wanted, 3):
         n.s4 = output_alias(r)
         n.v4 = version_of(r) + (1 if mode == INPLACE else 0)
     if mode == INPLACE:
@@ -116,7 +129,7 @@ cdef TensorBase autograd1(PointwiseInfo* info, TensorBase a, const Scalar* param
     if r.dtype != a.dtype:
         n.m1 = input_meta(a)
     if differentiable_result(r):
-        finish(info, n, r, out, mode)
+        finish(n, info.save_mask >> 8, r, mode)
     elif mode == INPLACE:
         bump_version(r)
     return r
@@ -125,6 +138,7 @@ cdef TensorBase autograd1(PointwiseInfo* info, TensorBase a, const Scalar* param
 cdef TensorBase autograd2(PointwiseInfo* info, TensorBase a, TensorBase b, const Scalar* params, TensorBase out, int mode):
     cdef TensorBase r, original = a
     cdef PointwiseNode n
+    cdef unsigned wanted
     cdef int i
     cdef fn2 below = <fn2>info.op.kernels[top_bit((a.keys | b.keys) & K_BACKENDS)]
     if not tls().grad_mode or not info.differentiable or not (a.requires_grad or b.requires_grad):
@@ -137,13 +151,13 @@ cdef TensorBase autograd2(PointwiseInfo* info, TensorBase a, TensorBase b, const
     n = new_pointwise_node(info)
     n.set_edge(0, a)
     n.set_edge(1, b)
-    # an input is saved only for the gradients that are wanted
-    if slot(info.save_mask, 1) and (slot(info.save_mask, 8) and n.e0 is not None or slot(info.save_mask, 16) and n.e1 is not None):
+    wanted = slots_to_save(info, n)
+    if slot(wanted, 0):
         if mode == INPLACE:
             original = a.clone()
         n.s1 = original
         n.v1 = version_to_save(original)
-    if slot(info.save_mask, 2) and (slot(info.save_mask, 9) and n.e0 is not None or slot(info.save_mask, 17) and n.e1 is not None):
+    if slot(wanted, 1):
         n.s2 = b
         n.v2 = version_to_save(b)
         if b is out:
@@ -158,13 +172,14 @@ cdef TensorBase autograd2(PointwiseInfo* info, TensorBase a, TensorBase b, const
         return r
     n.m1 = meta_of(a, r)
     n.m2 = meta_of(b, r)
-    finish(info, n, r, out, mode)
+    finish(n, wanted, r, mode)
     return r
 
 
 cdef TensorBase autograd3(PointwiseInfo* info, TensorBase a, TensorBase b, TensorBase c, const Scalar* params, TensorBase out, int mode):
     cdef TensorBase r, original = a
     cdef PointwiseNode n
+    cdef unsigned wanted
     cdef int i
     cdef fn3 below = <fn3>info.op.kernels[top_bit((a.keys | b.keys | c.keys) & K_BACKENDS)]
     if not tls().grad_mode or not info.differentiable or not (a.requires_grad or b.requires_grad or c.requires_grad):
@@ -178,15 +193,16 @@ cdef TensorBase autograd3(PointwiseInfo* info, TensorBase a, TensorBase b, Tenso
     n.set_edge(0, a)
     n.set_edge(1, b)
     n.set_edge(2, c)
-    if slot(info.save_mask, 1):
+    wanted = slots_to_save(info, n)
+    if slot(wanted, 0):
         if mode == INPLACE and a is out:
             original = a.clone()
         n.s1 = original
         n.v1 = version_to_save(original)
-    if slot(info.save_mask, 2):
+    if slot(wanted, 1):
         n.s2 = b.clone() if b is out else b
         n.v2 = version_to_save(n.s2)
-    if slot(info.save_mask, 3):
+    if slot(wanted, 2):
         n.s3 = c
         n.v3 = version_to_save(c)
     for i in range(info.nparams):
@@ -199,7 +215,7 @@ cdef TensorBase autograd3(PointwiseInfo* info, TensorBase a, TensorBase b, Tenso
     n.m1 = meta_of(a, r)
     n.m2 = meta_of(b, r)
     n.m3 = meta_of(c, r)
-    finish(info, n, r, out, mode)
+    finish(n, wanted, r, mode)
     return r
 
 
@@ -299,9 +315,18 @@ cdef TensorBase forward3(PointwiseInfo* info, TensorBase a, TensorBase b, Tensor
     return forward_pointwise(info, 3, inputs, params, out, mode)
 
 
+cdef inline int check_target(PointwiseInfo* info, TensorBase out) except -1:
+    """Refuse an output over read-only memory."""
+    if is_read_only(out.storage.block):
+        refuse_read_only(info.name.decode())
+    return 0
+
+
 cdef TensorBase call1(PointwiseInfo* info, TensorBase a, const Scalar* params, TensorBase out, int mode):
     cdef TensorBase r
     cdef uint64_t keys = a.keys | (out.keys if mode else 0)
+    if mode:
+        check_target(info, out)
     r = (<fn1>resolve(info.op, keys))(info, a, params, out, mode)
     if mode and not (keys & K_AUTOGRAD):
         bump_version(out)
@@ -317,6 +342,8 @@ cdef TensorBase call2(PointwiseInfo* info, TensorBase a, TensorBase b, const Sca
         keys = b.keys | (a.keys & K_DERIVATIVES) | (out.keys if mode else 0)
     elif b.wrapped_number or (b.ndim == 0 and a.ndim > 0 and a.device_type):
         keys = a.keys | (b.keys & K_DERIVATIVES) | (out.keys if mode else 0)
+    if mode:
+        check_target(info, out)
     r = (<fn2>resolve(info.op, keys))(info, a, b, params, out, mode)
     if mode and (mode == OUT or not (keys & K_AUTOGRAD)):
         bump_version(out)
@@ -335,6 +362,8 @@ cdef TensorBase call3(PointwiseInfo* info, TensorBase a, TensorBase b, TensorBas
     if keys == 0:
         keys = a.keys
     keys |= grad | (out.keys if mode else 0)
+    if mode:
+        check_target(info, out)
     r = (<fn3>resolve(info.op, keys))(info, a, b, c, params, out, mode)
     if mode and (mode == OUT or not (keys & K_AUTOGRAD)):
         bump_version(out)
@@ -402,7 +431,8 @@ cdef object entry2(PointwiseInfo* info, object a, object b, const Scalar* params
                 return r
         x = operand(info, a, 1)
         y = operand(info, b, 2)
-        if x.wrapped_number and y.wrapped_number and not info.two_numbers:
+        # two numbers, not a number that a Node has saved
+        if x.wrapped_number and y.wrapped_number and not info.two_numbers and not isinstance(a, TensorBase) and not isinstance(b, TensorBase):
             x.wrapped_number = y.wrapped_number = 0
             bad_operand(info, a, 1)
     if inplace:

@@ -1,293 +1,171 @@
-"""The caching CPU allocator.
+"""The caching CPU allocator: slabs of small blocks over spans that split and join (allocator.h, heap.h), or one that replaces it.
 
-Small requests come from 64-byte size classes, medium ones from classes at quarter powers of two, large ones
-(1 MiB and up) from a bounded best-fit cache. Large blocks stay mapped because a fresh mapping costs a page fault for
-every 4 KiB: a 16M-element add took 38 ms into fresh pages against 8 ms into a reused block.
-The debug build gives every block its own allocation, so that the address sanitizer sees overruns.
-All pools rely on the GIL; reference counts are atomic because kernels hold blocks without it.
+The debug build gives every block its own allocation, as TENSORRT_LITE_CPU_ALLOCATOR=system does, so that the address
+sanitizer sees overruns. Slabs and figures rely on the GIL, the heaps have a mutex; reference counts are atomic because
+kernels hold blocks without the GIL.
 """
-from libc.stdlib cimport free, malloc, getenv, strtoll
-from libc.string cimport memset
+from libc.stdlib cimport getenv, malloc, strtoll
 
 
-cdef extern from "<stdlib.h>" nogil:
-    void* aligned_alloc(size_t, size_t)
-
-cdef extern from *:
+cdef extern from "allocator.h" nogil:
     """
-    #include <sys/mman.h>
-    #include <unistd.h>
-    #include "block.h"
     #ifdef TRT_DEBUG
     #define TRT_POOLED 0
     #else
     #define TRT_POOLED 1
     #endif
-    static inline void trt_advise(void* p, size_t n) { madvise(p, n, MADV_HUGEPAGE); }
-    static inline int trt_unref(trt_block* b) { return __atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) == 0; }
-    static int64_t trt_physical(void) { return (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE); }
     """
     enum:
         TRT_POOLED
-    void trt_advise(void*, size_t) nogil
-    bint trt_unref(trt_block*) nogil
-    int64_t trt_physical() nogil
+        TRT_EXTERNAL
+    ctypedef struct trt_heap:
+        int64_t cached
+    trt_heap* LARGE_HEAP
+    ctypedef struct trt_memory_figures:
+        int64_t live, live_peak, mapped, mapped_peak, segments, mappings, splits, joins, returned, returned_idle, returned_pressure
+    ctypedef struct trt_block_figures:
+        int64_t allocated, peak, requests, slab_bytes, replaced
+    trt_memory_figures trt_memory
+    trt_block_figures trt_stats
+    const trt_allocator trt_system_allocator
+    const trt_allocator* trt_replacement
+    void trt_heap_init()
+    const char* trt_choose_allocator(const char* name)
+    void trt_set_allocator(const trt_allocator* a)
+    trt_block* trt_block_alloc(int64_t nbytes)
+    void trt_block_drop(trt_block* b)
+    trt_external_block* trt_new_header()
+    int64_t trt_cached_bytes()
+    int64_t trt_cache_bound()
+    void trt_empty_cache()
+    void trt_set_cache_bound(int64_t nbytes)
+    void trt_reset_peaks()
+    int trt_lock()
+    void trt_unlock(int locked)
 
-cdef enum:
-    SMALL_LIMIT = 4096            # bytes; classes of 64
-    SMALL_CLASSES = 65
-    MEDIUM_CLASSES = 40           # quarter powers of two from 4 KiB to 1 MiB
-    POOL_DEPTH = 128
-    LARGE = -2                    # size class of cached large blocks
-    HUGE_PAGE = 2097152
 
-cdef int64_t LARGE_LIMIT = 1 << 20
-cdef trt_block* pool[SMALL_CLASSES + MEDIUM_CLASSES]
-cdef int pool_count[SMALL_CLASSES + MEDIUM_CLASSES]
-cdef trt_block* large_cache = NULL
-cdef trt_block* header_cache = NULL
-cdef int64_t large_cached = 0
-
-cdef int64_t stat_allocated = 0, stat_peak = 0, stat_reserved = 0, stat_requests = 0, stat_system = 0
-
-
-cdef int64_t _bound():
-    """Bytes that the large cache may hold: TENSORRT_LITE_CPU_CACHE (bytes), or a quarter of the physical memory."""
+def _start():
     cdef const char* text = getenv("TENSORRT_LITE_CPU_CACHE")
+    cdef const char* wrong
+    trt_heap_init()
     if text != NULL and text[0] != 0:
-        return max(0, strtoll(text, NULL, 10))
-    return trt_physical() // 4
+        trt_set_cache_bound(max(0, strtoll(text, NULL, 10)))
+    if not TRT_POOLED:
+        trt_set_allocator(&trt_system_allocator)
+    wrong = trt_choose_allocator(getenv("TENSORRT_LITE_CPU_ALLOCATOR"))
+    if wrong != NULL:
+        raise ImportError(f"TENSORRT_LITE_CPU_ALLOCATOR={getenv('TENSORRT_LITE_CPU_ALLOCATOR').decode()}: {wrong.decode()}")
 
-cdef int64_t cache_bound = _bound()
-
-
-cdef inline int medium_class(int64_t n, int64_t* rounded) noexcept:
-    cdef int shift = 12, c = 0
-    cdef int64_t step
-    while (<int64_t>1 << (shift + 1)) < n:
-        shift += 1
-        c += 4
-    step = <int64_t>1 << (shift - 2)
-    c += <int>((n - (<int64_t>1 << shift) + step - 1) // step)
-    rounded[0] = (<int64_t>1 << shift) + step * ((n - (<int64_t>1 << shift) + step - 1) // step)
-    return SMALL_CLASSES + c
-
-
-cdef trt_block* new_header() except NULL:
-    global header_cache
-    cdef trt_block* b = header_cache
-    if b != NULL:
-        header_cache = b.next
-    else:
-        b = <trt_block*>malloc(sizeof(trt_block))
-        if b == NULL:
-            raise MemoryError("out of memory for a block header")
-    memset(b, 0, sizeof(trt_block))
-    b.refs = 1
-    return b
-
-
-cdef inline void free_header(trt_block* b) noexcept:
-    global header_cache
-    b.next = header_cache
-    header_cache = b
+_start()
 
 
 cdef int out_of_memory(int64_t nbytes) except -1:
     raise RuntimeError(
         f"[enforce fail] CPUAllocator: can't allocate memory: you tried to allocate {nbytes} bytes "
-        f"({nbytes / 2.0**30:.2f} GiB); {stat_allocated} bytes are in use and {large_cached} bytes were cached")
-
-
-cdef trt_block* system_block(int64_t nbytes, int64_t align, int size_class) except NULL:
-    global stat_reserved, stat_system
-    cdef trt_block* b
-    cdef char* p
-    if nbytes > trt_physical():
-        out_of_memory(nbytes)
-    p = <char*>aligned_alloc(align, (nbytes + align - 1) // align * align)
-    if p == NULL:
-        empty_cache()
-        p = <char*>aligned_alloc(align, (nbytes + align - 1) // align * align)
-        if p == NULL:
-            out_of_memory(nbytes)
-    b = new_header()
-    b.data = p
-    b.capacity = nbytes
-    b.size_class = size_class
-    stat_reserved += nbytes
-    stat_system += 1
-    return b
+        f"({nbytes / 2.0**30:.2f} GiB); {trt_stats.allocated} bytes are in use and {trt_cached_bytes()} bytes were cached")
 
 
 cdef trt_block* block_alloc(int64_t nbytes) except NULL:
     """A block of at least ``nbytes`` bytes, reference count 1. RuntimeError when memory is exhausted."""
-    global stat_allocated, stat_peak, stat_requests, large_cache, large_cached
-    cdef trt_block* b
-    cdef trt_block* best
-    cdef trt_block* before
-    cdef trt_block* before_best
-    cdef int c
-    cdef int64_t rounded
-    stat_requests += 1
-    if not TRT_POOLED:
-        b = system_block(nbytes if nbytes > 0 else 1, 64, -1)
-        stat_allocated += b.capacity
-        return b
-    if nbytes <= LARGE_LIMIT:
-        if nbytes <= SMALL_LIMIT:
-            c = <int>((nbytes + 63) >> 6)
-            rounded = (c if c > 0 else 1) * 64
-        else:
-            c = medium_class(nbytes, &rounded)
-        b = pool[c]
-        if b != NULL:
-            pool[c] = b.next
-            pool_count[c] -= 1
-            b.refs = 1
-        else:
-            b = system_block(rounded, 64, c)
-    else:
-        # a block is reused for requests down to 4/5 of it, counted from the size that a fresh one would get
-        rounded = (nbytes + HUGE_PAGE - 1) // HUGE_PAGE * HUGE_PAGE
-        best = NULL
-        before = before_best = NULL
-        b = large_cache
-        while b != NULL:
-            if nbytes <= b.capacity <= rounded + (rounded >> 2) and (best == NULL or b.capacity < best.capacity):
-                best = b
-                before_best = before
-                if b.capacity <= rounded:
-                    break
-            before = b
-            b = b.next
-        if best != NULL:
-            if before_best == NULL:
-                large_cache = best.next
-            else:
-                before_best.next = best.next
-            large_cached -= best.capacity
-            best.refs = 1
-            b = best
-        else:
-            b = system_block(rounded, HUGE_PAGE, LARGE)
-            trt_advise(b.data, rounded)
-    stat_allocated += b.capacity
-    if stat_allocated > stat_peak:
-        stat_peak = stat_allocated
+    cdef trt_block* b = trt_block_alloc(nbytes)
+    if b == NULL:
+        out_of_memory(nbytes)
     return b
-
-
-cdef void system_free(trt_block* b) noexcept:
-    global stat_reserved
-    stat_reserved -= b.capacity
-    free(b.data)
-    free_header(b)
 
 
 cdef void block_drop(trt_block* b) noexcept:
     """Give back one reference; the last one returns the memory to its pool."""
-    global stat_allocated, large_cache, large_cached
-    cdef int c
-    if b == NULL or not trt_unref(b):
-        return
-    if b.external:
-        if b.release != NULL:
-            b.release(b)
-        free_header(b)
-        return
-    stat_allocated -= b.capacity
-    c = b.size_class
-    if c >= 0:
-        if pool_count[c] < POOL_DEPTH and pool_count[c] * b.capacity <= (LARGE_LIMIT << 4):
-            b.next = pool[c]
-            pool[c] = b
-            pool_count[c] += 1
-            return
-    elif c == LARGE and b.capacity <= cache_bound:
-        b.next = large_cache
-        large_cache = b
-        large_cached += b.capacity
-        if large_cached > cache_bound:
-            trim(cache_bound)
-        return
-    system_free(b)
-
-
-cdef void trim(int64_t bound) noexcept:
-    """Free the least recently returned large blocks until the cache is within ``bound`` bytes."""
-    global large_cache, large_cached
-    cdef trt_block* b = large_cache
-    cdef trt_block* keep_last = NULL
-    cdef trt_block* following
-    cdef int64_t kept = 0
-    while b != NULL and kept + b.capacity <= bound:
-        kept += b.capacity
-        keep_last = b
-        b = b.next
-    if keep_last == NULL:
-        large_cache = NULL
-    else:
-        keep_last.next = NULL
-    while b != NULL:
-        following = b.next
-        large_cached -= b.capacity
-        system_free(b)
-        b = following
+    trt_block_drop(b)
 
 
 cdef trt_block* block_external(void* data, int64_t nbytes, void (*release)(trt_block*) noexcept nogil, void* context) except NULL:
     """A block over memory that somebody else owns; ``release`` runs when the last reference goes (GIL held)."""
-    cdef trt_block* b = new_header()
-    b.data = <char*>data
-    b.capacity = nbytes
-    b.size_class = -1
-    b.external = 1
+    cdef trt_external_block* b = trt_new_header()
+    if b == NULL:
+        raise MemoryError("out of memory for a block header")
+    b.block.data = <char*>data
+    b.block.capacity = nbytes
+    b.block.size_class = TRT_EXTERNAL
+    b.block.external = 1
     b.release = release
     b.context = context
-    return b
+    return &b.block
+
+
+cdef void set_allocator(const trt_allocator* replacement) noexcept:
+    trt_set_allocator(&trt_system_allocator if replacement == NULL and not TRT_POOLED else replacement)
+
+
+def _use_allocator(size_t allocate, size_t release, size_t context):
+    """Take new blocks from two C functions (see trt_allocator.h), given by address; 0: the built-in allocator.
+
+    The structure lives as long as the process, since blocks point to it."""
+    cdef trt_allocator* a = NULL
+    if allocate:
+        a = <trt_allocator*>malloc(sizeof(trt_allocator))
+        if a == NULL:
+            raise MemoryError
+        a.allocate = <void* (*)(size_t, size_t, void*) noexcept>allocate
+        a.free = <void (*)(void*, size_t, void*) noexcept>release
+        a.context = <void*>context
+    set_allocator(a)
+
+
+def _allocator_kind():
+    """"caching", "system", or "replaced"."""
+    if trt_replacement == NULL:
+        return "caching"
+    return "system" if trt_replacement == &trt_system_allocator else "replaced"
 
 
 def empty_cache():
     """Return all cached CPU memory to the operating system."""
-    cdef int c
-    cdef trt_block* b
-    cdef trt_block* following
-    trim(0)
-    for c in range(SMALL_CLASSES + MEDIUM_CLASSES):
-        b = pool[c]
-        while b != NULL:
-            following = b.next
-            system_free(b)
-            b = following
-        pool[c] = NULL
-        pool_count[c] = 0
+    trt_empty_cache()
 
 
 def memory_stats():
-    """Return the CPU allocator's figures (bytes and counts) as a dict."""
+    """Return the CPU allocator's figures (bytes and counts) as a dict.
+
+    ``allocated``: blocks that storages and running operators hold. ``active``: what those blocks occupy, slabs with free slots
+    included. ``reserved``: what is mapped, so ``cached = reserved - active`` is free and whole. ``returned``: given back to the
+    kernel since the start, of that ``idle`` after a second without use and ``pressure`` because memory was short. ``segments``:
+    mappings held now, ``mappings`` those made so far; ``splits`` and ``joins`` of free spans.
+    """
+    cdef int locked = trt_lock()
+    cdef trt_memory_figures spans = trt_memory
+    cdef int64_t cached = trt_cached_bytes(), large = LARGE_HEAP.cached, bound = trt_cache_bound()
+    trt_unlock(locked)
     return {
-        "allocated_bytes.current": stat_allocated,
-        "allocated_bytes.peak": stat_peak,
-        "reserved_bytes.current": stat_reserved,
-        "cached_bytes.current": stat_reserved - stat_allocated,
-        "large_cached_bytes.current": large_cached,
-        "cache_bound_bytes": cache_bound,
-        "requests": stat_requests,
-        "system_allocations": stat_system,
+        "allocated_bytes.current": trt_stats.allocated,
+        "allocated_bytes.peak": trt_stats.peak,
+        "active_bytes.current": spans.live + trt_stats.replaced,
+        "active_bytes.peak": spans.live_peak,
+        "reserved_bytes.current": spans.mapped + trt_stats.replaced,
+        "reserved_bytes.peak": spans.mapped_peak,
+        "cached_bytes.current": cached,
+        "large_cached_bytes.current": large,
+        "slab_bytes.current": trt_stats.slab_bytes,
+        "cache_bound_bytes": bound,
+        "returned_bytes": spans.returned,
+        "returned_bytes.idle": spans.returned_idle,
+        "returned_bytes.pressure": spans.returned_pressure,
+        "segments": spans.segments,
+        "mappings": spans.mappings,
+        "splits": spans.splits,
+        "joins": spans.joins,
+        "requests": trt_stats.requests,
+        "allocator": _allocator_kind(),
     }
 
 
 def reset_peak_memory_stats():
     """Start a new peak measurement at the current use."""
-    global stat_peak
-    stat_peak = stat_allocated
+    trt_stats.peak = trt_stats.allocated
+    trt_reset_peaks()
 
 
-def set_cache_bound(int64_t nbytes):
-    """Bound the bytes that the cache of large blocks may hold."""
-    global cache_bound
-    if nbytes < 0:
+def set_cache_bound(nbytes):
+    """Bound the free bytes that the allocator keeps mapped; None: a quarter of the recent peak plus 64 MB."""
+    if nbytes is not None and nbytes < 0:
         raise ValueError(f"the cache bound must not be negative, got {nbytes}")
-    cache_bound = nbytes
-    trim(cache_bound)
+    trt_set_cache_bound(-1 if nbytes is None else nbytes)

@@ -5,6 +5,7 @@
 #define TRT_BLAS_H
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <stdint.h>
 #include <stddef.h>
 #include <limits.h>
@@ -26,10 +27,17 @@ static pthread_mutex_t trt_blas_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void trt_blas_prepare_fork(void) { pthread_mutex_lock(&trt_blas_lock); }
 static void trt_blas_parent(void) { pthread_mutex_unlock(&trt_blas_lock); }
+/* The library ends its pool and frees its memory in a destructor, and waits for ever for a thread that a product starts meanwhile.
+   Handlers of exit() run before destructors: this one waits for the running product and keeps the library, so that daemon threads
+   wait for it until the process is gone. */
+static void trt_blas_at_exit(void) { pthread_mutex_lock(&trt_blas_lock); }
 static void trt_blas_child(void) { trt_blas_threads = 0; pthread_mutex_unlock(&trt_blas_lock); }
 
-/* NULL, or the name of what is missing. */
+/* NULL, or the name of what is missing. Needs the GIL; several threads may have looked for the path before the first comes here,
+   and a handler that is registered twice would wait for the lock that it has. */
 static const char* trt_blas_open(const char* path, void* runner) {
+  static int opened = 0;
+  if (opened) return NULL;
   void* h = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!h) return dlerror();
 #define LOAD(field, symbol) if (!(*(void**)&trt_blas.field = dlsym(h, symbol))) return symbol
@@ -40,6 +48,8 @@ static const char* trt_blas_open(const char* path, void* runner) {
   trt_blas.set_callback(runner);
   /* Forking waits until no product runs: the child could not finish one, nor give the lock back. */
   pthread_atfork(trt_blas_prepare_fork, trt_blas_parent, trt_blas_child);
+  atexit(trt_blas_at_exit);
+  opened = 1;
   return NULL;
 }
 

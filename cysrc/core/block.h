@@ -1,6 +1,7 @@
 /* Memory blocks: a reference-counted header and the bytes behind it.
    Storages hold one reference; a kernel that runs without the GIL holds another, so that a resize in another
-   thread swaps blocks instead of freeing the one in use. Counts are atomic; the pools rely on the GIL. */
+   thread swaps blocks instead of freeing the one in use. Counts are atomic; the pools rely on the GIL.
+   The header is half a cache line, because a program of many small tensors pays it for each of them. */
 #ifndef TRT_BLOCK_H
 #define TRT_BLOCK_H
 #include <stdint.h>
@@ -10,13 +11,23 @@ typedef struct trt_block trt_block;
 struct trt_block {
   char* data;
   int64_t capacity;                     /* usable bytes at data */
-  int64_t refs;
-  int32_t size_class;                   /* pool to return to; -1: not pooled */
-  int32_t external;                     /* data belongs to somebody else */
-  void (*release)(trt_block*);          /* external memory: gives it back */
-  void* context;
-  trt_block* next;                      /* free list */
+  int32_t refs;
+  int16_t size_class;                   /* of a slab, or one of TRT_SPAN and its kin in allocator.h */
+  uint8_t external;                     /* data belongs to somebody else: a trt_external_block */
+  void* link;                           /* the next free block while it is free, the slab it belongs to while in use */
 };
+
+typedef struct {
+  trt_block block;
+  void (*release)(trt_block*);          /* gives the memory back; NULL: nothing to do */
+  void* context;
+} trt_external_block;
+
+/* Whether the block is external and goes back by this function; what it was given to find it by. */
+static inline int trt_block_returns_by(const trt_block* b, void (*release)(trt_block*)) {
+  return b->external && ((const trt_external_block*)b)->release == release;
+}
+static inline void* trt_block_context(const trt_block* b) { return ((const trt_external_block*)b)->context; }
 
 static inline void trt_block_hold(trt_block* b) { __atomic_add_fetch(&b->refs, 1, __ATOMIC_RELAXED); }
 #endif

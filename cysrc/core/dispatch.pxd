@@ -1,6 +1,7 @@
 # The dispatcher: an operator is a row of typed C function pointers, one per key; the highest key of the arguments wins.
 from libc.stdint cimport int64_t, uint64_t
-from tensorrt_lite._C.core.tensor cimport TensorBase, K_BACKENDS, K_AUTOGRAD
+from cpython.object cimport PyObject
+from tensorrt_lite._C.core.tensor cimport TensorBase, K_BACKENDS, K_AUTOGRAD, on_mixed_devices
 
 cdef extern from "thread_state.h":
     ctypedef struct trt_thread_state:
@@ -11,7 +12,10 @@ cdef extern from "thread_state.h":
         int function_disabled
         int notes
         int in_backward
+        int python_ran
+        const int* cancelled
         const char* operator_name
+        PyObject** late_warnings
     trt_thread_state* tls "trt_tls"() noexcept nogil
     int top_bit "trt_top_bit"(uint64_t) noexcept nogil
 
@@ -61,9 +65,8 @@ cdef inline void attach() noexcept:
 
 cdef inline void* resolve(trt_operator* op, uint64_t keys) except NULL:
     cdef trt_thread_state* state = tls()
-    cdef uint64_t backends = keys & K_BACKENDS
     cdef void* f
-    if backends & (backends - 1):
+    if on_mixed_devices(keys):
         mixed_devices(op, keys)
     f = op.kernels[top_bit((keys | state.included) & ~state.excluded & op.mask)]
     if f == NULL:

@@ -1,10 +1,10 @@
 """The dispatcher's operator table, thread-local key sets, and kernels registered from Python."""
-from tensorrt_lite._C.core.tensor cimport TensorBase, set_inference_flag, NUM_KEYS, KEY_CUSTOM, KEY_PYTHON, K_BACKENDS, K_AUTOGRAD
+from tensorrt_lite._C.core.tensor cimport TensorBase, set_inference_flag, NUM_KEYS, KEY_CUSTOM, KEY_PYTHON, K_BACKENDS, K_AUTOGRAD, mixed_indices
 from tensorrt_lite._C.core.device import _custom_backend_name
 
 cdef extern from *:
     """
-    static __thread trt_thread_state trt_state __attribute__((tls_model("initial-exec"))) = {0, 0, 1, 0, 0, 0, 0, 0};
+    static __thread trt_thread_state trt_state __attribute__((tls_model("initial-exec"))) = {0, 0, 1};
     static trt_thread_state* trt_state_address(void) { return &trt_state; }
     """
     trt_thread_state* state_address "trt_state_address"() noexcept
@@ -48,7 +48,11 @@ cdef str _backend_name(int key):
 
 
 cdef int mixed_devices(trt_operator* op, uint64_t keys) except -1:
+    cdef uint64_t differing = mixed_indices(keys), low = keys >> 40 & 63
     found = [_backend_name(k) for k in range(6) if keys >> k & 1]
+    if differing:
+        # exact for indices that differ in one bit; of others only a range is known
+        found = [f"cuda:{low & ~differing}", f"cuda:{low}" if differing & (differing - 1) == 0 else "another CUDA device"]
     raise RuntimeError(
         f"{op.name.decode()}: Expected all tensors to be on the same device, but found at least two devices, {found[0]} and {found[1]}!")
 
@@ -63,6 +67,7 @@ cdef object boxed_call(const char* name, int key, tuple arguments):
     cdef str n = name.decode()
     cdef const char* before
     f = _python_kernels.get((n, key))
+    tls().python_ran = 1
     if f is not None:
         before = tls().operator_name
         tls().operator_name = name
@@ -118,7 +123,7 @@ def _set_inference_mode(bint mode):
 def _set_anomaly(int flags):
     """0: off, 1: Nodes remember where they were made, 3: and their gradients are searched for NaN. Returns the flags before."""
     cdef int before = tls().notes & 3
-    tls().notes = tls().notes & ~3 | flags
+    tls().notes = tls().notes & ~3 | flags & 3
     return before
 
 

@@ -12,7 +12,8 @@ from cpython.pycapsule cimport PyCapsule_New, PyCapsule_IsValid, PyCapsule_GetPo
 from tensorrt_lite._C.core.dtype cimport *
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, make_device
 from tensorrt_lite._C.core.storage cimport Storage, external_storage, device_hooks
-from tensorrt_lite._C.core.tensor cimport TensorBase, empty_tensor, backend_key, set_geometry, checked_numel, contiguous_strides, data_of, ITEM_SIZE, MAX_DIMS
+from tensorrt_lite._C.core.read_only cimport EXTERNAL_READ_ONLY, is_read_only
+from tensorrt_lite._C.core.tensor cimport TensorBase, empty_tensor, place_key, set_geometry, checked_numel, contiguous_strides, data_of, ITEM_SIZE, MAX_DIMS
 from tensorrt_lite._C.core.dispatch cimport attach
 
 cdef extern from "Python.h":
@@ -145,12 +146,14 @@ def to_capsule(TensorBase t not None, bint versioned, bint copied):
             raise MemoryError
         v.version.major = 1
         v.version.minor = 0
-        v.flags = IS_COPIED if copied else 0
+        v.flags = (IS_COPIED if copied else 0) | (READ_ONLY if is_read_only(t.storage.block) else 0)
         v.deleter = delete_versioned
         v.context = <void*>t.storage
         describe(&v.tensor, t, <int64_t*>(v + 1))
         Py_INCREF(t.storage)
         return PyCapsule_New(v, "dltensor_versioned", drop_versioned_capsule)
+    if is_read_only(t.storage.block):
+        raise BufferError("Can't export a tensor over read-only memory to a consumer of DLPack before version 1, which cannot be told so: use clone()")
     m = <trt_dl_managed*>malloc(sizeof(trt_dl_managed) + 2 * t.ndim * sizeof(int64_t))
     if m == NULL:
         raise MemoryError
@@ -218,7 +221,7 @@ cdef TensorBase tensor_over(const trt_dl_tensor* d, Managed owner):
     if d.device.device_type == DL_CUDA:
         t.storage.device_type = t.device_type = DEV_CUDA
         t.storage.device_index = t.device_index = d.device.device_id
-        t.keys = backend_key(DEV_CUDA)
+        t.keys = place_key(DEV_CUDA, t.device_index)
     set_geometry(t, d.ndim, d.shape, strides)
     return t
 
@@ -244,8 +247,9 @@ def from_capsule(capsule):
         owner.versioned = v
         if v.flags & READ_ONLY:
             import warnings
-            warnings.warn("The given DLPack tensor is read-only, and PyTorch does not support non-writable tensors. This means writing to this tensor will "
-                          "result in undefined behavior.", UserWarning, stacklevel=3)
+            t.storage.block.external = EXTERNAL_READ_ONLY
+            warnings.warn("The given DLPack tensor is read-only: writing to this tensor raises a RuntimeError. Use clone() to get one that can be written to.",
+                          UserWarning, stacklevel=3)
         return t
     raise RuntimeError(
         "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might have already constructed a tensor from it once.")

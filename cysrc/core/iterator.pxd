@@ -83,6 +83,15 @@ cdef int fill_elements(TensorBase t, const Scalar* value) except -1
 cdef int result_code(int n, PyObject** tensors) except -1
 cdef int broadcast_shapes(str name, int n, PyObject** tensors, int64_t* shape) except -1
 cdef int prepare_out(str name, TensorBase out, int ndim, const int64_t* shape, int result_dtype, int mode) except -1
+
+# Around a kernel that may resize its output. Its warning is given afterwards: a filter of warnings is Python, which may change the operands.
+cdef struct LateWarnings:
+    PyObject** outer
+    PyObject* messages
+cdef void begin_late_warnings(LateWarnings* late) noexcept
+cdef void drop_late_warnings(LateWarnings* late) noexcept
+cdef int end_late_warnings(LateWarnings* late) except -1
+
 cdef int check_no_overlap(str name, TensorBase out, TensorBase x, bint same_is_fine) except -1
 cdef TensorBase cast_to(TensorBase t, int dtype)
 cdef TensorBase contiguous_of(TensorBase t)

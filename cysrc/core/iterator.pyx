@@ -6,18 +6,24 @@ that continue each other are merged, and rows go to the operator's contiguous lo
 another type passes through a staged block of STAGE elements; an operand that is contiguous along another dimension
 than the output is transposed tile by tile, so that both sides touch whole cache lines.
 """
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memmove
 from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_drop
 from tensorrt_lite._C.core.parallel cimport parallel_for, num_threads, GRAIN
+from tensorrt_lite._C.core.read_only cimport check_writable
 from tensorrt_lite._C.core.tensor cimport (
     TensorBase, ITEM_SIZE, MAX_DIMS, data_of, place_of, same_sizes, empty_tensor, empty_strided_tensor, empty_like_tensor, shape_text, resize_tensor,
-    has_internal_overlap, memory_overlap, alias_of, contiguous_strides, K_CPU, K_META, bump_version, new_tensor)
+    HELD_NUMEL, has_internal_overlap, memory_overlap, alias_of, contiguous_strides, K_CPU, K_META, bump_version, new_tensor)
 from tensorrt_lite._C.core.dtype cimport (
     Scalar, promotion, category, default_float_code, can_cast, to_real, to_complex, dtype_of, dtype_label, item_size, BOOL, F32, F64, U8, I64, C64, C128,
     CAT_BOOL, CAT_INT, CAT_FLOAT, CAT_COMPLEX)
-from tensorrt_lite._C.core.dispatch cimport FRESH, OUT, INPLACE
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
+from tensorrt_lite._C.core.dispatch cimport FRESH, OUT, INPLACE, attach, tls
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, DEV_META
-from tensorrt_lite._C.core.storage cimport device_hooks
+from tensorrt_lite._C.core.storage cimport Storage, device_hooks
+
+attach()
 
 cdef extern from *:
     """
@@ -138,31 +144,28 @@ cdef void run_span(void* context, int64_t begin, int64_t end) noexcept nogil:
         run_row(it, data, stride, end - begin)
 
 
-cdef void run_tile(Iter* it, char** origin, int64_t row0, int64_t rows, int64_t col0, int64_t cols) noexcept nogil:
-    """A tile of rows along `tile_dim` and columns along dimension 0: transposed operands are staged for all rows."""
-    cdef char stage[MAX_OPERANDS][TILE_ROWS * TILE_COLS * 8]
+cdef void run_tile(Iter* it, char** origin, int64_t row0, int64_t rows, int64_t col0, int64_t cols, char** stage) noexcept nogil:
+    """A tile of rows along `tile_dim` and columns along dimension 0: operands that have a `stage` are transposed there, all rows at once."""
     cdef char* data[MAX_OPERANDS]
     cdef int64_t stride[MAX_OPERANDS]
-    cdef bint staged[MAX_OPERANDS]
     cdef int i, item
     cdef int64_t r
     for i in range(it.nop):
         item = ITEM_SIZE[it.dtype[i]]
-        staged[i] = it.stride[i][it.tile_dim] == item and it.stride[i][0] != item and it.stride[i][0] != 0
         stride[i] = it.stride[i][0]
-        if staged[i]:
+        if stage[i] != NULL:
             stride[i] = item
             if i > 0:
                 transpose_block(stage[i], TILE_COLS * item, origin[i] + row0 * it.stride[i][it.tile_dim] + col0 * it.stride[i][0],
                                 it.stride[i][0], rows, cols, item)
     for r in range(rows):
         for i in range(it.nop):
-            if staged[i]:
+            if stage[i] != NULL:
                 data[i] = stage[i] + r * TILE_COLS * stride[i]
             else:
                 data[i] = origin[i] + (row0 + r) * it.stride[i][it.tile_dim] + col0 * stride[i]
         run_row(it, data, stride, cols)
-    if staged[0]:
+    if stage[0] != NULL:
         # the output itself is transposed: write it back with the roles of rows and columns exchanged
         item = ITEM_SIZE[it.dtype[0]]
         transpose_block(origin[0] + row0 * it.stride[0][it.tile_dim] + col0 * it.stride[0][0], it.stride[0][0], stage[0], TILE_COLS * item,
@@ -170,12 +173,29 @@ cdef void run_tile(Iter* it, char** origin, int64_t row0, int64_t rows, int64_t 
 
 
 cdef void run_tiles(void* context, int64_t begin, int64_t end) noexcept nogil:
-    """Bands of TILE_ROWS rows along `tile_dim`, numbered over the remaining dimensions."""
+    """Bands of TILE_ROWS rows along `tile_dim`, numbered over the remaining dimensions. The stages lie on the heap: a thread's stack may
+    have 128 KB. Where there is no memory for them the rows run one by one."""
     cdef Iter* it = <Iter*>context
     cdef char* origin[MAX_OPERANDS]
+    cdef char* stage[MAX_OPERANDS]
+    cdef int64_t room = 0
+    cdef int item
+    cdef char* memory
     cdef int64_t bands = (it.sizes[it.tile_dim] + TILE_ROWS - 1) // TILE_ROWS
     cdef int64_t band, q, row0, rows, col0, position
     cdef int i, k
+    for i in range(it.nop):
+        item = ITEM_SIZE[it.dtype[i]]
+        stage[i] = NULL
+        if it.stride[i][it.tile_dim] == item and it.stride[i][0] != item and it.stride[i][0] != 0:
+            stage[i] = <char*>1
+            room += TILE_ROWS * TILE_COLS * item
+    memory = <char*>malloc(room + 64)
+    room = 64 - <int64_t>(<size_t>memory & 63)
+    for i in range(it.nop):
+        if stage[i] != NULL:
+            stage[i] = NULL if memory == NULL else memory + room
+            room += TILE_ROWS * TILE_COLS * ITEM_SIZE[it.dtype[i]]
     for band in range(begin, end):
         q = band // bands
         row0 = (band % bands) * TILE_ROWS
@@ -191,8 +211,9 @@ cdef void run_tiles(void* context, int64_t begin, int64_t end) noexcept nogil:
                 origin[i] += position * it.stride[i][k]
         col0 = 0
         while col0 < it.sizes[0]:
-            run_tile(it, origin, row0, rows, col0, min(<int64_t>TILE_COLS, it.sizes[0] - col0))
+            run_tile(it, origin, row0, rows, col0, min(<int64_t>TILE_COLS, it.sizes[0] - col0), stage)
             col0 += TILE_COLS
+    free(memory)
 
 
 cdef int order_dimensions(int nop, int ndim, const int64_t* shape, int64_t (*stride)[MAX_DIMS], bint out_known, int* perm) noexcept:
@@ -291,10 +312,10 @@ cdef int check_no_overlap(str name, TensorBase out, TensorBase x, bint same_is_f
 
 
 cdef int prepare_out(str name, TensorBase out, int ndim, const int64_t* shape, int result_dtype, int mode) except -1:
-    """Check a given output: type, sharing of elements, shape (resized under OUT, refused under INPLACE). 1 where it warned: a
-    filter of warnings is Python, after which geometry that was read before may be out of date."""
+    """Check a given output: type, sharing of elements, shape (resized under OUT, refused under INPLACE). Outside of LateWarnings it may
+    run a filter of warnings, which is Python: geometry that was read before may be out of date then."""
     cdef int i
-    cdef bint same = out.ndim == ndim, warned = False
+    cdef bint same = out.ndim == ndim
     if not can_cast(result_dtype, out.dtype):
         raise RuntimeError(f"result type {_type_name(result_dtype)} can't be cast to the desired output type {_type_name(out.dtype)} ({name})")
     if same:
@@ -305,22 +326,66 @@ cdef int prepare_out(str name, TensorBase out, int ndim, const int64_t* shape, i
         if mode == INPLACE:
             raise RuntimeError(f"output with shape {shape_text(out)} doesn't match the broadcast shape {_shape_list(ndim, shape)} ({name})")
         if out.numel != 0:
-            import warnings
-            warned = True
-            warnings.warn(
+            warn_of_resize(
                 f"An output with one or more elements was resized since it had shape {shape_text(out)}, which does not match the required output "
                 f"shape {_shape_list(ndim, shape)}. This behavior is deprecated, and in a future release outputs will not be resized unless they "
-                "have zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).", UserWarning, stacklevel=2)
+                "have zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).")
         resize_tensor(out, ndim, shape, 0)
+    check_writable(out.storage.block, name)
     if has_internal_overlap(out):
         raise RuntimeError(
             f"{name}: unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation.")
-    return warned
+    return 0
+
+
+cdef int warn_of_resize(str message) except -1:
+    if tls().late_warnings == NULL:
+        import warnings
+        warnings.warn(message, UserWarning, stacklevel=2)
+        return 0
+    messages = [message]
+    if tls().late_warnings[0] != NULL:
+        (<list>tls().late_warnings[0]).append(message)
+    else:
+        Py_INCREF(messages)
+        tls().late_warnings[0] = <PyObject*>messages
+    return 0
+
+
+cdef void begin_late_warnings(LateWarnings* late) noexcept:
+    late.outer = tls().late_warnings
+    late.messages = NULL
+    tls().late_warnings = &late.messages
+
+
+cdef void drop_late_warnings(LateWarnings* late) noexcept:
+    """After a kernel that failed."""
+    tls().late_warnings = late.outer
+    Py_XDECREF(late.messages)
+
+
+cdef int end_late_warnings(LateWarnings* late) except -1:
+    tls().late_warnings = late.outer
+    if late.messages != NULL:
+        import warnings
+        messages = <list>late.messages
+        Py_DECREF(messages)
+        for message in messages:
+            warnings.warn(message, UserWarning, stacklevel=2)
+    return 0
 
 
 cdef int changed_meanwhile(str name) except -1:
     raise RuntimeError(f"{name}: an operand was changed by another thread or by a filter of warnings while the operator ran")
+
+
+cdef int check_unchanged(const PointwiseInfo* info, int nin, PyObject** inputs, int ndim, const int64_t* shape) except -1:
+    """After something that may have let others run: the operands still broadcast to `shape`."""
+    cdef int64_t now[MAX_DIMS]
+    if broadcast_shapes(info.name.decode(), nin, inputs, now) != ndim or memcmp(now, shape, ndim * sizeof(int64_t)):
+        changed_meanwhile(info.name.decode())
+    return 0
 
 
 cdef str _shape_list(int n, const int64_t* v):
@@ -410,6 +475,20 @@ cdef inline int compute_code(const PointwiseInfo* info, int code) noexcept:
 
 cdef TensorBase pointwise(const PointwiseInfo* info, int nin, PyObject** inputs, const Scalar* params, TensorBase out, int mode):
     """The general path. inputs: nin tensors; out: None under FRESH."""
+    cdef LateWarnings late
+    if mode != OUT:
+        return iterate(info, nin, inputs, params, out, mode)
+    begin_late_warnings(&late)
+    try:
+        iterate(info, nin, inputs, params, out, mode)
+    except:
+        drop_late_warnings(&late)
+        raise
+    end_late_warnings(&late)
+    return out
+
+
+cdef TensorBase iterate(const PointwiseInfo* info, int nin, PyObject** inputs, const Scalar* params, TensorBase out, int mode):
     cdef Iter it
     cdef int64_t shape[MAX_DIMS]
     cdef int64_t stride[MAX_OPERANDS][MAX_DIMS]
@@ -440,13 +519,16 @@ cdef TensorBase pointwise(const PointwiseInfo* info, int nin, PyObject** inputs,
     ndim = broadcast_shapes(info.name.decode(), nin, inputs, shape)
     if info.checks and nin > 1:
         check_operands(info, inputs, params, compute)
+        if info.checks & (CHECK_ZERO_DIVISOR | CHECK_NEGATIVE_EXPONENT):       # a divisor was converted, maybe without the GIL
+            check_unchanged(info, nin, inputs, ndim, shape)
     if out is not None:
         # the absolute value of complex numbers is converted to any type, as PyTorch does
         if mode == OUT and info.exact_out and out.dtype != result and not (info.promote & PROMOTE_REAL_OUT and category[compute] == CAT_COMPLEX):
             raise RuntimeError(f"{info.name.decode()}(): Found dtype {_type_name(out.dtype)} but expected {_type_name(result)}")
-        if prepare_out(info.name.decode(), out, ndim, shape, result, mode) and (
-                broadcast_shapes(info.name.decode(), nin, inputs, fresh) != ndim or memcmp(fresh, shape, ndim * sizeof(int64_t))):
-            changed_meanwhile(info.name.decode())
+        for i in range(nin):
+            if <PyObject*>out == inputs[i]:
+                mode = INPLACE                     # what is read can't be resized before
+        prepare_out(info.name.decode(), out, ndim, shape, result, mode)
         for i in range(nin):
             check_no_overlap(info.name.decode(), out, <TensorBase>inputs[i], True)
     # strides in bytes by dimension of the result, operand 0 is the output
@@ -473,6 +555,8 @@ cdef TensorBase pointwise(const PointwiseInfo* info, int nin, PyObject** inputs,
             stride[0][k] = out.strides[k] * ITEM_SIZE[result]
     if out.numel == 0 or device == DEV_META:
         return out
+    if out.storage.block == NULL:
+        changed_meanwhile(info.name.decode())
     it.nop = nin + 1
     it.any_stride = 0
     it.on_host = 0
@@ -484,13 +568,13 @@ cdef TensorBase pointwise(const PointwiseInfo* info, int nin, PyObject** inputs,
     it.base[0] = data_of(out)
     for i in range(nin):
         x = <TensorBase>inputs[i]
+        if x.storage.block == NULL:
+            raise NotImplementedError(f"{info.name.decode()}: Cannot copy out of meta tensor; no data!")
         it.dtype[i + 1] = x.dtype
         it.need[i + 1] = BOOL if info.in_type[i] == IN_BOOL else compute
         it.base[i + 1] = data_of(x)
         if on_device and x.device_type == DEV_CPU:
             it.on_host |= 2 << i
-        if x.storage.block == NULL:
-            raise NotImplementedError(f"{info.name.decode()}: Cannot copy out of meta tensor; no data!")
     # drop dimensions of size 1, merge neighbours that continue each other
     d = -1
     for k in range(ndim):
@@ -561,9 +645,12 @@ cdef int run_iteration(Iter* it, int cost, int64_t numel, TensorBase out, int ni
     for k in range(1, it.ndim):
         rows *= it.sizes[k]
     it.tile_dim = choose_tile_dim(it)
-    if numel < 4096:
+    if numel < 4096 or numel * cost < HELD_NUMEL:
+        # too short for threads; what is not large (core/tensor.pxd) relies on the GIL
         if it.ndim == 1:
             run_span(it, 0, it.sizes[0])
+        elif it.tile_dim and numel >= 4096:
+            run_tiles(it, 0, rows // it.sizes[it.tile_dim] * ((it.sizes[it.tile_dim] + TILE_ROWS - 1) // TILE_ROWS))
         else:
             run_rows(it, 0, rows)
         return 0
@@ -640,21 +727,19 @@ cdef void run_contiguous(void* context, int64_t begin, int64_t end) noexcept nog
     s.loop(data, s.stride, end - begin, s.params)
 
 
-cdef int run_large(const PointwiseInfo* info, Span* s, int64_t n, trt_block* h0, trt_block* h1, trt_block* h2, trt_block* h3) except -1:
-    trt_block_hold(h0)
-    trt_block_hold(h1)
-    if h2 != NULL:
-        trt_block_hold(h2)
-    if h3 != NULL:
-        trt_block_hold(h3)
+cdef int run_large(const PointwiseInfo* info, Span* s, int64_t n, Storage s0, Storage s1, Storage s2) except -1:
+    """Without the GIL on memory that is held: a block may be swapped by a resize, or its last tensor go."""
+    cdef trt_block* held[3]
+    cdef int i
+    held[0] = s0.block
+    held[1] = s1.block
+    held[2] = held[0] if s2 is None else s2.block
+    for i in range(3):
+        trt_block_hold(held[i])
     with nogil:
         parallel_for(n, max(<int64_t>1, GRAIN // max(info.cost, 1)), 1024, run_contiguous, s)
-    block_drop(h0)
-    block_drop(h1)
-    if h2 != NULL:
-        block_drop(h2)
-    if h3 != NULL:
-        block_drop(h3)
+    for i in range(3):
+        block_drop(held[i])
     return 0
 
 
@@ -681,7 +766,7 @@ cdef TensorBase pointwise1(const PointwiseInfo* info, TensorBase a, const Scalar
             s.loop = info.loops[a.dtype]
             s.params = params
             s.nop = 2
-            run_large(info, &s, a.numel, r.storage.block, a.storage.block, NULL, NULL)
+            run_large(info, &s, a.numel, r.storage, a.storage, None)
             return r
     inputs[0] = <PyObject*>a
     return pointwise(info, 1, inputs, params, out, mode)
@@ -730,7 +815,7 @@ cdef TensorBase run_binary(const PointwiseInfo* info, TensorBase r, TensorBase a
     s.loop = info.loops[a.dtype]
     s.params = params
     s.nop = 3
-    run_large(info, &s, a.numel, r.storage.block, a.storage.block, b.storage.block, NULL)
+    run_large(info, &s, a.numel, r.storage, a.storage, b.storage)
     return r
 
 
@@ -781,7 +866,7 @@ cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
         return 0
     if memory_overlap(destination, source) == 1:
         return 0
-    if memory_overlap(destination, source) >= 2 and destination.storage is source.storage:
+    if memory_overlap(destination, source) >= 2 and destination.storage.block == source.storage.block:
         source = contiguous_copy(source)
         return copy_elements(destination, source)
     order_dimensions(2, ndim, destination.sizes, stride, True, perm)

@@ -248,6 +248,18 @@ static int trt_all_finite(int t, int64_t n, const void* x) {
   return 1;
 }
 
+static int trt_any_nan(int t, int64_t n, const void* x) {
+  n *= t >= 2 ? 2 : 1;
+  if (t & 1) {
+    const double* d = (const double*)x;
+    for (int64_t i = 0; i < n; i++) if (d[i] != d[i]) return 1;
+  } else {
+    const float* f = (const float*)x;
+    for (int64_t i = 0; i < n; i++) if (f[i] != f[i]) return 1;
+  }
+  return 0;
+}
+
 /* A diagonal element of a dense (n, n) matrix as (real, imaginary). */
 static inline void trt_diagonal_item(int t, const void* a, int64_t n, int64_t i, double* value) {
   int64_t at = i * (n + 1);

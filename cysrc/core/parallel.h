@@ -1,10 +1,12 @@
-/* The OpenMP pool: thread count, parallel loop, fork handler, and OpenBLAS's jobs on the same pool.
+/* The OpenMP pool: thread count, parallel loop, fork handler, and OpenBLAS's jobs on the same pool. Regions are split only while
+   the cores are this process's own (shared_cores.h).
    Two pools that take turns on 2 cores cost 44 ms a pair (one GEMM, one loop); one pool 0.16 ms. Therefore the runtime is not
    linked but opened when threads are first used: the one that another package has loaded by then under whatever name, else
    the system's, else the copy that a wheel brings. Later packages find ours, where they need it by its soname. */
 #ifndef TRT_PARALLEL_H
 #define TRT_PARALLEL_H
 #include <dlfcn.h>
+#include "shared_cores.h"
 #include <limits.h>
 #include <link.h>
 #include <pthread.h>
@@ -85,46 +87,62 @@ static inline int trt_usable_threads(void) {
 static inline int trt_in_parallel(void) { return !trt_forked && trt_omp_open() && trt_omp.in_parallel(); }
 
 typedef void (*trt_task)(void* context, int64_t begin, int64_t end);
-typedef struct { trt_task task; void* context; int64_t n, piece; } trt_loop;
+typedef struct { trt_task task; void* context; int64_t n, piece; trt_region* region; } trt_loop;
 
 static void trt_loop_body(void* p) {
   const trt_loop l = *(const trt_loop*)p;
+  int64_t began = trt_thread_ns();
   int64_t step = (int64_t)trt_omp.num_threads() * l.piece;
   for (int64_t begin = trt_omp.thread_num() * l.piece; begin < l.n; begin += step)
     l.task(l.context, begin, begin + l.piece < l.n ? begin + l.piece : l.n);
+  __atomic_add_fetch(&l.region->work, trt_thread_ns() - began, __ATOMIC_RELAXED);
 }
 
 /* Split [0, n) in pieces that are multiples of `align`, at least `grain` long, one per thread. */
 static void trt_parallel_for(int64_t n, int64_t grain, int64_t align, trt_task task, void* context) {
   int threads = trt_usable_threads();
+  if (trt_cores.divisor) grain /= trt_cores.divisor;
   if (grain < 1) grain = 1;
-  if (n < 2 * grain || threads == 1) { if (n > 0) task(context, 0, n); return; }
+  if (n < 2 * grain || threads == 1 || trt_cores_shared()) { if (n > 0) task(context, 0, n); return; }
   if (threads > n / grain) threads = (int)(n / grain);
   int64_t piece = (n + threads - 1) / threads;
   piece = (piece + align - 1) / align * align;
-  trt_loop loop = {task, context, n, piece};
+  trt_region region = {0};
+  trt_loop loop = {task, context, n, piece, &region};
+  int64_t began = trt_now_ns();
   trt_omp.parallel(trt_loop_body, &loop, threads, 0);
+  int64_t wall = trt_now_ns() - began;
+  trt_judge_region(wall, wall - region.work);
 }
 
 /* OpenBLAS hands over jobs that wait for each other: all of them must run at once or none. The caller (blas.pyx) sets
    one BLAS thread where fewer threads than jobs would be granted. */
 typedef void (*trt_blas_job)(int thread, void* data, int arg);
-typedef struct { trt_blas_job job; char* data; size_t size; int count, arg; } trt_blas_jobs;
+typedef struct { trt_blas_job job; char* data; size_t size; int count, arg; int64_t began; trt_region* region; } trt_blas_jobs;
 
 static void trt_blas_body(void* p) {
   const trt_blas_jobs b = *(const trt_blas_jobs*)p;
+  int64_t worked = trt_thread_ns();
   for (int i = trt_omp.thread_num(); i < b.count; i += trt_omp.num_threads()) b.job(i, b.data + b.size * i, b.arg);
+  worked = trt_thread_ns() - worked;
+  if (trt_omp.thread_num() == 0) return;
+  /* Jobs spin while they wait for each other, so their processor time says nothing; that a thread had no processor does. */
+  int64_t idle = trt_now_ns() - b.began - worked, most = __atomic_load_n(&b.region->idle, __ATOMIC_RELAXED);
+  while (idle > most && !__atomic_compare_exchange_n(&b.region->idle, &most, idle, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
 }
 
 static void trt_blas_run(int sync, trt_blas_job job, int count, size_t size, void* data, int arg) {
   (void)sync;
-  trt_blas_jobs jobs = {job, data, size, count, arg};
+  trt_region region = {0};
+  trt_blas_jobs jobs = {job, data, size, count, arg, trt_now_ns(), &region};
   trt_omp.parallel(trt_blas_body, &jobs, count, 0);
+  int64_t wall = trt_now_ns() - jobs.began;
+  trt_judge_region(wall, 2 * region.idle - wall);
 }
 
 /* How many threads a region asking for `wanted` gets for certain. */
 static int trt_granted_threads(int wanted) {
-  if (trt_forked || !trt_omp_open() || trt_omp.in_parallel() || trt_omp.dynamic() || trt_omp.max_active_levels() < 1) return 1;
+  if (trt_forked || !trt_omp_open() || trt_omp.in_parallel() || trt_omp.dynamic() || trt_omp.max_active_levels() < 1 || trt_cores_shared()) return 1;
   int limit = trt_omp.thread_limit();
   return wanted < limit ? wanted : limit;
 }

@@ -3,8 +3,10 @@ from libc.stdint cimport int64_t
 
 ctypedef void (*task_fn)(void* context, int64_t begin, int64_t end) noexcept nogil
 
-cdef enum:
-    GRAIN = 32768            # elements of cheap work below which threads cost more than they bring (measured)
+cdef extern from "grain.h" nogil:
+    enum:
+        GRAIN                # elements of cheap work that a thread gets at least
+        COPY_GRAIN           # bytes copied
 
 cdef int num_threads() noexcept nogil
 cdef void parallel_for(int64_t n, int64_t grain, int64_t align, task_fn task, void* context) noexcept nogil

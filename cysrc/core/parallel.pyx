@@ -11,6 +11,12 @@ cdef extern from "parallel.h" nogil:
     void trt_parallel_for(int64_t n, int64_t grain, int64_t align, task_fn task, void* context)
     int trt_granted_threads(int wanted)
     void trt_blas_run()
+    int64_t trt_now_ns()
+    ctypedef struct trt_cores_figures:
+        int64_t until, pause, split, serial, lost
+        int failures, divisor
+    trt_cores_figures trt_cores
+    void trt_judge_region(int64_t wall, int64_t lost)
 
 
 def _default_threads():
@@ -66,6 +72,76 @@ def set_num_threads(int n):
 def get_num_threads():
     """Return the number of threads that operators use."""
     return 1 if trt_forked else chosen_threads or trt_threads
+
+
+def shared_cores():
+    """How often split work lost time to other processes on this machine, as a dict.
+
+    ``split``: regions that several threads ran; ``lost``: those of them that took longer than one thread would have; ``serial``:
+    regions that one thread ran because of that; ``pause``: seconds that the last such phase lasts, ``pausing``: whether it does now.
+    """
+    return {
+        "split": trt_cores.split,
+        "lost": trt_cores.lost,
+        "serial": trt_cores.serial,
+        "pause": trt_cores.pause / 1e9,
+        "pausing": trt_cores.until != 0 and trt_now_ns() < trt_cores.until,
+    }
+
+
+cdef void spin_task(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef double* sums = <double*>context
+    cdef int64_t i, k
+    cdef double x
+    for i in range(begin, end):
+        x = 1.0
+        for k in range(1000):
+            x = x * 0.999 + 0.001 * k            # each step waits for the last: about 4 us
+        sums[i & 63] = x
+
+
+def probe_cores(int regions):
+    """Run some split regions of a quarter of a millisecond each; what ``shared_cores`` reports afterwards."""
+    cdef double sums[64]
+    cdef int i
+    with nogil:
+        for i in range(regions):
+            parallel_for(64, 1, 1, spin_task, sums)
+    return shared_cores()
+
+
+def _judge_region(int64_t wall, int64_t lost):
+    """What happens after a split region of `wall` ns that lost `lost` of them; for tests."""
+    trt_judge_region(wall, lost)
+
+
+def _split_small_work(int divisor):
+    """Split what is worth `divisor` threads less work than usual, and never pause; 0: as usual. For tests of what threads may not change."""
+    trt_cores.divisor = divisor
+
+
+def _end_pause():
+    """Split regions again now, as if none had lost time yet; for tests."""
+    trt_cores.until = 0
+    trt_cores.failures = 0
+cdef extern from *:
+    """
+    #if defined(__SSE2__)
+    #include <immintrin.h>
+    /* flush to zero (bit 15) and denormals are zero (bit 6) of this thread's MXCSR */
+    static int trt_flush_denormals(int on) { _mm_setcsr(on ? _mm_getcsr() | 0x8040u : _mm_getcsr() & ~0x8040u); return 1; }
+    #else
+    static int trt_flush_denormals(int on) { (void)on; return 0; }
+    #endif
+    """
+    bint trt_flush_denormals(bint on) nogil
+
+
+def set_flush_denormal(mode):
+    """Treat subnormal numbers as zero in the calling thread (mode: bool), as PyTorch does; False where the processor can't."""
+    if not isinstance(mode, bool):
+        raise TypeError(f"set_flush_denormal expects a bool, but got {type(mode).__name__}")
+    return trt_flush_denormals(mode)
 
 
 def runtime():

@@ -1,14 +1,14 @@
 # Storage: the bytes that tensors view. The address is always read from the block, never kept elsewhere.
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, int8_t, uint8_t
 from tensorrt_lite._C.core.allocator cimport trt_block
 
 cdef class Storage:
+    # 48 bytes with Python's header, and nothing that the garbage collector has to see: the owner of external memory is held by its block
     cdef trt_block* block
     cdef int64_t length
-    cdef int device_type
-    cdef int device_index
-    cdef bint can_resize
-    cdef object owner              # what keeps external memory alive
+    cdef int8_t device_type
+    cdef int8_t device_index
+    cdef uint8_t can_resize
     cdef object __weakref__
 
 # What a device with memory of its own does for the core; its module fills them in when it is first needed. Addresses on the device

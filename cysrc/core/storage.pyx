@@ -5,8 +5,13 @@ never falls, because tensors keep the geometry they have when their storage shri
 which read as zeros from then on. Growing swaps the block, so a kernel that holds the old one stays safe.
 """
 cimport cython
+from cpython.number cimport PyNumber_AsSsize_t
+from cpython.buffer cimport Py_buffer, PyBuffer_FillInfo
 from libc.string cimport memcpy, memmove, memset
-from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_alloc, block_drop, block_external
+from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, trt_block_context, block_alloc, block_drop, block_external
+from tensorrt_lite._C.core.read_only cimport check_writable
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, DEV_META, make_device
 
 cdef extern from *:
@@ -24,7 +29,6 @@ cdef extern from *:
 
 
 @cython.freelist(256)
-@cython.no_gc_clear
 cdef class Storage:
     """An untyped storage: a resizable run of bytes on a device."""
 
@@ -75,18 +79,20 @@ cdef class Storage:
         return self
 
     def resizable(self):
-        return self.can_resize
+        return bool(self.can_resize)
 
     def resize_(self, int64_t nbytes):
         storage_resize(self, nbytes)
         return self
 
     def __getitem__(self, index):
+        cdef Py_ssize_t i
         if isinstance(index, slice):
             return list(self.tobytes()[index])
-        if index < -self.length or index >= self.length:
-            raise IndexError(f"index {index} out of range for storage of size {self.length}")
-        return (<unsigned char*>bytes_of(self))[index % self.length]
+        i = PyNumber_AsSsize_t(index, IndexError)       # an object's own comparisons and remainders may lie
+        if i < -self.length or i >= self.length:
+            raise IndexError(f"index {i} out of range for storage of size {self.length}")
+        return (<unsigned char*>bytes_of(self))[i if i >= 0 else i + self.length]
 
     def tobytes(self):
         """Return a copy of the bytes."""
@@ -94,6 +100,22 @@ cdef class Storage:
 
     def tolist(self):
         return list(self.tobytes())
+
+    def __setitem__(self, index, value):
+        """Set a byte, or all bytes of a slice to one value."""
+        cdef int64_t i
+        cdef unsigned char byte = value
+        if isinstance(index, slice):
+            positions = range(*index.indices(self.length))
+        else:
+            i = index
+            if i < -self.length or i >= self.length:
+                raise IndexError(f"index {i} out of range for storage of size {self.length}")
+            positions = (i + self.length if i < 0 else i,)
+        check_writable(self.block, "storage")
+        for i in positions:
+            if i < self.length:                      # an index or a value may have run Python
+                (<unsigned char*>bytes_of(self))[i] = byte
 
     def clone(self):
         cdef Storage s
@@ -107,15 +129,39 @@ cdef class Storage:
     def copy_(self, Storage other not None, non_blocking=None):
         if other.length != self.length:
             raise RuntimeError(f"copy_(): storage sizes do not match: {self.length} and {other.length}")
+        check_writable(self.block, "copy_")
         memmove(bytes_of(self), bytes_of(other), self.length)
         return self
 
     def fill_(self, int value):
+        check_writable(self.block, "fill_")
         memset(bytes_of(self), value, self.length)
         return self
 
     def __repr__(self):
         return f"UntypedStorage(device={self.device}) of size {self.length}"
+
+
+cdef class _Exporter:
+    """A storage's bytes as a buffer. It holds the block, so that a view of it stays valid when the storage is resized or gone."""
+    cdef Storage storage           # what keeps external memory alive
+    cdef Storage held
+    cdef bint writable
+
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        PyBuffer_FillInfo(view, self, self.held.block.data, self.held.length, not self.writable, flags)
+
+
+def exported(Storage storage not None, bint writable=False):
+    """A view of a storage's bytes in host memory, for files to read from or to fill. RuntimeError where they are not to be written to."""
+    cdef _Exporter e = _Exporter.__new__(_Exporter)
+    bytes_of(storage)
+    if writable:
+        check_writable(storage.block, "exported")
+    e.storage = storage
+    e.held = shared_storage(storage.block, storage.length)
+    e.writable = writable
+    return memoryview(e)
 
 
 cdef char* bytes_of(Storage s) except NULL:
@@ -188,9 +234,14 @@ cdef Storage external_storage(void* data, int64_t nbytes, object owner):
     """A storage over memory that `owner` keeps alive; it can't be resized."""
     cdef Storage s = Storage.__new__(Storage)
     s.length = nbytes
-    s.owner = owner
-    s.block = block_external(data, nbytes, NULL, NULL)
+    s.block = block_external(data, nbytes, release_owner, <void*>owner)
+    Py_INCREF(owner)
     return s
+
+
+cdef void release_owner(trt_block* b) noexcept nogil:
+    with gil:
+        Py_XDECREF(<PyObject*>trt_block_context(b))
 
 
 cdef int storage_resize(Storage s, int64_t nbytes) except -1:

@@ -6,6 +6,7 @@ classes; anything else (a subclass, a number on the left) takes the general slot
 Python put the general slot back by itself.
 """
 from cpython.object cimport PyObject, PyTypeObject
+from tensorrt_lite._C.core.tensor cimport TensorBase
 
 cdef extern from *:
     """
@@ -96,5 +97,7 @@ cdef extern from *:
 
 def install(tensor, parameter):
     """Give both classes, whose symbols are the same functions, direct slots."""
+    if not (isinstance(tensor, type) and isinstance(parameter, type) and issubclass(tensor, TensorBase) and tensor is not TensorBase and issubclass(parameter, tensor)):
+        raise TypeError("install() takes the class of tensors and a subclass of it")
     trt_install_symbols(<PyTypeObject*>tensor, 0)
     trt_install_symbols(<PyTypeObject*>parameter, 1)

@@ -1,5 +1,6 @@
 # What a tensor is: geometry over a storage, a version counter, autograd fields.
 from libc.stdint cimport int64_t, uint64_t, int8_t, uint8_t
+from cpython.list cimport PyList_GET_SIZE
 from cpython.object cimport PyObject, PyTypeObject
 from tensorrt_lite._C.core.storage cimport Storage
 from tensorrt_lite._C.core.dtype cimport Scalar
@@ -35,6 +36,19 @@ cdef enum:
     K_DERIVATIVES = 768           # either of the two
     K_BACKENDS = 63
 
+cdef extern from *:
+    """
+    /* A CUDA tensor's keys hold its device's index in six bits and the index's complement in six more: in the union of several
+       tensors' keys a pair of these bits is set where two indices differ. */
+    #define trt_index_keys(index) (((uint64_t)(index) & 63) << 40 | (~(uint64_t)(index) & 63) << 46)
+    #define trt_mixed_indices(keys) ((keys) >> 40 & (keys) >> 46 & 63)
+    /* Whether tensors with these keys lie on several devices. */
+    #define trt_mixed_devices(keys) (((keys) & 63 & (((keys) & 63) - 1)) | trt_mixed_indices(keys))
+    """
+    uint64_t index_keys "trt_index_keys"(int index) noexcept nogil
+    uint64_t mixed_indices "trt_mixed_indices"(uint64_t keys) noexcept nogil
+    uint64_t on_mixed_devices "trt_mixed_devices"(uint64_t keys) noexcept nogil
+
 cdef enum:
     CREATED_DEFAULT = 0
     CREATED_NO_GRAD = 1
@@ -55,7 +69,8 @@ cdef class TensorBase:
     cdef int64_t numel
     cdef int64_t* sizes               # inline_geometry, or a heap block beyond 8 dimensions
     cdef int64_t* strides             # elements
-    cdef int ndim
+    cdef int output_nr
+    cdef int8_t ndim
     cdef int8_t dtype
     cdef int8_t device_type
     cdef int8_t device_index
@@ -66,7 +81,6 @@ cdef class TensorBase:
     cdef uint8_t retains_grad
     cdef uint8_t creation_meta
     cdef uint8_t conj_bit
-    cdef int output_nr
     cdef VersionCounter* version      # NULL until shared: then own_version counts
     cdef int64_t own_version
     cdef int64_t grad_fn_version      # version at which a view's grad_fn was made
@@ -89,6 +103,29 @@ cdef object size_type
 
 cdef inline char* data_of(TensorBase t) noexcept:
     return t.storage.block.data + t.offset * ITEM_SIZE[t.dtype]
+
+# The generated dispatch hands a kernel `held` operands when one of them has this many elements: copies of fewer keep the GIL.
+cdef enum:
+    HELD_NUMEL = 16384
+
+cdef extern from "Python.h":
+    PyObject* PyList_GET_ITEM(object, Py_ssize_t)     # borrowed
+
+cdef inline bint is_large(TensorBase t) noexcept:
+    return t is not None and t.numel >= HELD_NUMEL
+
+cdef inline bint any_large(list tensors) noexcept:
+    cdef Py_ssize_t i
+    for i in range(PyList_GET_SIZE(tensors)):
+        if is_large(<TensorBase>PyList_GET_ITEM(tensors, i)):
+            return True
+    return False
+
+cdef inline bint is_listed(object tensors, TensorBase t) noexcept:
+    for x in tensors:
+        if x is t:
+            return True
+    return False
 
 cdef inline int64_t version_of(TensorBase t) noexcept:
     return t.own_version if t.version == NULL else t.version.value
@@ -125,7 +162,8 @@ cdef TensorBase empty_tensor(int ndim, const int64_t* sizes, int dtype, int plac
 cdef TensorBase empty_strided_tensor(int ndim, const int64_t* sizes, const int64_t* strides, int dtype, int place)
 cdef TensorBase empty_like_tensor(TensorBase t, int dtype)
 cdef TensorBase alias_of(TensorBase t)
-cdef TensorBase pinned(TensorBase t)
+cdef TensorBase held(TensorBase t)
+cdef list held_list(list tensors)
 cdef TensorBase make_view(TensorBase t, int ndim, const int64_t* sizes, const int64_t* strides, int64_t offset)
 cdef TensorBase number_tensor(int dtype, const Scalar* value)
 cdef VersionCounter* shared_version(TensorBase t) except NULL
@@ -143,3 +181,4 @@ cdef bint non_overlapping_dense(TensorBase t) noexcept
 cdef void channels_last_strides(int ndim, const int64_t* sizes, int64_t* strides) noexcept
 cdef void contiguous_strides(int ndim, const int64_t* sizes, int64_t* strides) noexcept
 cdef uint64_t backend_key(int device_type) noexcept
+cdef uint64_t place_key(int device_type, int index) noexcept       # with the bits of a CUDA device's index

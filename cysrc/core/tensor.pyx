@@ -141,6 +141,11 @@ _give_dict()
 def _register_types(tensor, parameter, size):
     """The Python classes that results are made of; called once by the package."""
     global tensor_type, parameter_type, size_type
+    for given, base in ((tensor, TensorBase), (parameter, TensorBase), (size, tuple)):
+        if given is not None and not (isinstance(given, type) and issubclass(given, base)):
+            raise TypeError(f"_register_types() takes subclasses of Tensor's base and of tuple, got {given}")
+    if tensor_type != NULL and tensor is not None:
+        raise RuntimeError("the classes of tensors have been registered")
     if tensor is not None:
         tensor_type = <PyTypeObject*>tensor
         trt_deallocate_directly(tensor_type, <PyTypeObject*>TensorBase)
@@ -244,6 +249,10 @@ cdef uint64_t backend_key(int device_type) noexcept:
     return K_CUDA if device_type == DEV_CUDA else K_CUSTOM
 
 
+cdef uint64_t place_key(int device_type, int index) noexcept:
+    return K_CUDA | index_keys(index) if device_type == DEV_CUDA else backend_key(device_type)
+
+
 cdef void contiguous_strides(int ndim, const int64_t* sizes, int64_t* strides) noexcept:
     cdef int i
     cdef int64_t n = 1
@@ -283,6 +292,7 @@ cdef int place_of_device(object d) except -1:
 
 cdef Storage storage_for(int64_t nbytes, int place):
     cdef int device_type = place & 0xFF
+    cdef Storage s
     if place == PLACE_PINNED:
         return device_hooks().allocate_pinned(nbytes)
     if device_type == DEV_CPU:
@@ -290,7 +300,10 @@ cdef Storage storage_for(int64_t nbytes, int place):
     if device_type == DEV_META:
         return meta_storage(nbytes)
     if device_type == DEV_CUSTOM and custom_allocate is not None:
-        return custom_allocate(nbytes)
+        s = <Storage?>custom_allocate(nbytes)
+        if s.length < nbytes or s.block == NULL and nbytes:
+            raise RuntimeError(f"the custom backend's allocator returned a storage of {s.length} bytes where {nbytes} were asked for")
+        return s
     if device_type == DEV_CUDA:
         return device_hooks().allocate(nbytes, (place >> 8) - 1)
     raise RuntimeError("the custom backend has no allocator: register one with tensorrt_lite.backend.register_backend")
@@ -326,7 +339,7 @@ cdef inline void settle(TensorBase t, Storage s, int place):
     t.storage = s
     t.device_type = place & 0xFF
     t.device_index = s.device_index
-    t.keys = backend_key(place & 0xFF)
+    t.keys = place_key(place & 0xFF, s.device_index)
 
 
 cdef TensorBase empty_strided_tensor(int ndim, const int64_t* sizes, const int64_t* strides, int dtype, int place):
@@ -465,9 +478,9 @@ cdef TensorBase make_view(TensorBase t, int ndim, const int64_t* sizes, const in
     return r
 
 
-cdef TensorBase pinned(TensorBase t):
-    """`t` as a kernel that gives up the GIL must see it: its geometry and its memory stay although another thread resizes
-    `t`, sets it or shrinks its storage. Known to nobody else, detached, for the length of a call. None stays None."""
+cdef TensorBase held(TensorBase t):
+    """`t` as a kernel must see it that releases the GIL or lets Python run before it has read everything: geometry and memory stay
+    although somebody resizes `t`, sets it or shrinks its storage. Known to nobody else, detached, for the length of a call. None stays None."""
     cdef TensorBase r
     cdef Storage s
     if t is None or t.storage.block == NULL:
@@ -479,8 +492,13 @@ cdef TensorBase pinned(TensorBase t):
     settle(r, s, place_of(t))
     r.dtype = t.dtype
     r.wrapped_number = t.wrapped_number
+    r.conj_bit = t.conj_bit
     copy_geometry(r, t)
     return r
+
+
+cdef list held_list(list tensors):
+    return [held(<TensorBase>t) for t in tensors]
 
 
 cdef inline void link_view(TensorBase r) noexcept:

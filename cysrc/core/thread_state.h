@@ -14,7 +14,10 @@ typedef struct {
   int function_disabled;           /* DisableTorchFunction depth */
   int notes;                       /* what new Nodes write down: NOTE_TRACEBACK and its kin in node.pxd */
   int in_backward;
+  int python_ran;                  /* in a backward pass: Python code may hold gradients of it */
+  const volatile int* cancelled;   /* in a thread that goes on with a nested backward pass: the waiting thread's word to stop */
   const char* operator_name;       /* whose boxed kernel runs, for errors of a device that are reported later */
+  PyObject** late_warnings;        /* where a resized output's warning waits until the kernel has run: a list or NULL; NULL: it is given at once */
 } trt_thread_state;
 
 static trt_thread_state* (*trt_state_getter)(void);

@@ -78,6 +78,17 @@ cdef FunctionHandle load(int index, int dtype, int size, bint dropout, int which
     return slot[0]
 
 
+def _load_all(int index):
+    """Ask for every kernel of the family on a device."""
+    cdef int dtype, size, dropout, which
+    load(index, BOOL, 0, True, KEPT)
+    for dtype in (F16, BF16, F32, F64):
+        for size in range(3 if dtype == F64 else 4):
+            for which in (FORWARD, DELTA, KEYS, QUERIES):
+                for dropout in range(2):
+                    load(index, dtype, size, dropout, which)
+
+
 cdef void describe(Operand* x, TensorBase t) noexcept:
     if t is not None:
         x.data = data_of(t)

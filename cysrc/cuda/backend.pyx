@@ -5,7 +5,7 @@ its work is queued; nothing here waits for the device except copies to host memo
 """
 from libc.stdlib cimport calloc, realloc
 from libc.string cimport memcmp, memcpy
-from tensorrt_lite._C.core.allocator cimport trt_block, block_external
+from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_context, trt_block_returns_by, block_external
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, DEV_META
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype_label, C128
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, Iter, MAX_OPERANDS, copy_elements
@@ -16,8 +16,8 @@ from tensorrt_lite._C.autograd.node cimport NOTE_STREAMS
 from tensorrt_lite._C.cuda.caching cimport Block, MemoryPool, captures, cached_allocate, cached_free, cached_record_stream
 from tensorrt_lite._C.cuda.driver cimport (
     Module, Function, FunctionHandle, StreamHandle, DevicePointer, MAX_DEVICES, enter_device, check_device, device_count_of, launch, copy_to_device, copy_to_host,
-    copy_on_device, copy_between, synchronize_stream, host_free, event_create, event_record, event_done, event_destroy, stream_wait)
-from tensorrt_lite._C.cuda.driver import host_allocate, kernel_names
+    copy_on_device, copy_between, exchange_capture_mode, synchronize_stream, try_allocate, host_free, event_create, event_record, event_done, event_destroy, stream_wait)
+from tensorrt_lite._C.cuda.driver import host_allocate, kernel_names, stream_create
 
 attach()
 
@@ -112,6 +112,7 @@ cdef extern from *:
 cdef enum:
     THREADS = 256
     MAX_BLOCKS = 1 << 16
+    CAPTURE_RELAXED = 2
     FORM_CONTIGUOUS = 0
     FORM_STRIDED = 1
     FORM_ANY = 2
@@ -262,7 +263,7 @@ cdef int join_streams(int producer, int consumer) except -1:
 
 cdef void release_block(trt_block* b) noexcept nogil:
     with gil:
-        free_block(<Block*>b.context)
+        free_block(<Block*>trt_block_context(b))
 
 
 cdef int free_block(Block* block) noexcept:
@@ -292,6 +293,59 @@ cdef int move(char* to, const char* source, int64_t nbytes, int index) except -1
     if nbytes:
         enter_device(index)
         copy_on_device(<DevicePointer><size_t>to, <DevicePointer><size_t>source, nbytes, tls_streams[index])
+    return 0
+
+
+cdef void* side_streams[64]              # of each device one for work that no graph shall record
+
+
+cdef StreamHandle side_stream(int index) except NULL:
+    if side_streams[index] == NULL:
+        side_streams[index] = <void*><size_t>stream_create(index)
+    return side_streams[index]
+
+
+cdef DevicePointer zeroed_memory(int index, size_t size) except 0:
+    cdef DevicePointer pointer
+    cdef int mode
+    cdef bytes zeros = bytes(size)
+    enter_device(index)
+    mode = exchange_capture_mode(CAPTURE_RELAXED)
+    try:
+        pointer = try_allocate(size)
+        if pointer == 0:
+            raise RuntimeError(f"CUDA error: no memory for {size} bytes on cuda:{index}")
+        copy_to_device(pointer, <const char*>zeros, size, side_stream(index))
+        synchronize_stream(side_stream(index))
+    finally:
+        exchange_capture_mode(mode)
+    return pointer
+
+
+cdef TensorBase constant_on_device(TensorBase host, int index):
+    global tls_pool
+    cdef TensorBase t
+    cdef void* stream = tls_streams[index]
+    cdef void* pool = tls_pool
+    cdef int mode
+    enter_device(index)
+    mode = exchange_capture_mode(CAPTURE_RELAXED)
+    try:
+        tls_streams[index] = side_stream(index)
+        tls_pool = NULL
+        t = empty_tensor(host.ndim, host.sizes, host.dtype, DEV_CUDA | (index + 1) << 8)
+        copy_to_device(<DevicePointer><size_t>data_of(t), data_of(host), t.numel * ITEM_SIZE[t.dtype], side_stream(index))
+        synchronize_stream(side_stream(index))
+    finally:
+        tls_streams[index] = stream
+        tls_pool = pool
+        exchange_capture_mode(mode)
+    return t
+
+
+cdef int keep_for_recording(object tables) except -1:
+    if captures and tls_pool != NULL:
+        (<MemoryPool>tls_pool).kept.append(tables)
     return 0
 
 
@@ -387,7 +441,7 @@ cdef bint is_pinned(TensorBase t) except -1:
     cdef size_t address
     if t.device_type != DEV_CPU or t.storage.block == NULL:
         return False
-    if t.storage.block.release == release_pinned:
+    if trt_block_returns_by(t.storage.block, release_pinned):
         return True
     address = <size_t>t.storage.block.data
     for start, end in registered:
@@ -417,9 +471,9 @@ cdef object pinned_storage(int64_t nbytes):
         host_calls[0] += 1
         count_host(1, 1)
         count_host(3, size)
-    s = external_storage(<void*>address, size, None)
+    s = Storage.__new__(Storage)
+    s.block = block_external(<void*>address, size, release_pinned, NULL)
     s.length = nbytes
-    s.block.release = release_pinned
     count_host(0, 1)
     count_host(2, size)
     return s
@@ -463,9 +517,9 @@ def _opened_storage(size_t address, int64_t nbytes, int index, owner):
 
 def _share_obstacle(Storage s not None):
     """Why the driver cannot share the storage's memory with other processes; None when it can."""
-    if s.block.release != release_block:
+    if not trt_block_returns_by(s.block, release_block):
         return "Attempted to send CUDA tensor received from another process (or library); this is not currently supported. Consider cloning before sending."
-    if (<Block*>s.block.context).arena != NULL:
+    if (<Block*>trt_block_context(s.block)).arena != NULL:
         return "Attempted to send a CUDA tensor of an expandable segment, which cannot be shared; set expandable_segments:False in PYTORCH_ALLOC_CONF."
     return None
 
@@ -486,8 +540,8 @@ def _record_stream(TensorBase t not None, size_t stream):
 
 cdef int record_use(TensorBase t, StreamHandle stream) except -1:
     # memory of other libraries has no block here
-    if t.storage.block != NULL and t.storage.block.release == release_block:
-        cached_record_stream(<Block*>t.storage.block.context, stream)
+    if t.storage.block != NULL and trt_block_returns_by(t.storage.block, release_block):
+        cached_record_stream(<Block*>trt_block_context(t.storage.block), stream)
     return 0
 
 
@@ -499,7 +553,20 @@ cdef dict _modules = {}            # (device, source) -> Module
 cdef dict _functions = {}          # (device, source, entry) -> Function; keeps handles alive
 
 
+cdef list _recorded = None         # where `kernel_of` notes texts instead of compiling them
+
+
+def _record_units(list into):
+    """From here on every kernel asked for is only noted: its unit's text is appended to `into`. For processes that launch nothing
+    (tools/compile_kernels.py): a family's handles are no kernels then."""
+    global _recorded
+    _recorded = into
+
+
 cdef FunctionHandle kernel_of(str source, str entry, int index) except NULL:
+    if _recorded is not None:
+        _recorded.append(source)
+        return <FunctionHandle>1
     key = (index, source, entry)
     f = _functions.get(key)
     if f is None:
@@ -715,7 +782,7 @@ cdef int transfer(TensorBase destination, TensorBase source, int64_t nbytes, bin
             with nogil:
                 synchronize_stream(stream)
             if after_wait != NULL:
-                after_wait(index)
+                after_wait(index, stream, False)
     elif destination.device_index == source.device_index:
         copy_on_device(<DevicePointer><size_t>to, <DevicePointer><size_t>origin, nbytes, stream)
     else:
@@ -750,18 +817,18 @@ cdef int tell_of_wait() except -1:
     return 0
 
 
-# what families look at when the host has waited for a device: 0, or an exception for what kernels found
-cdef int (*after_wait)(int index) except -1
+# what families look at when the host has waited for a stream, or for all of a device: 0, or an exception for what kernels found
+cdef int (*after_wait)(int index, StreamHandle stream, bint all) except -1
 
 
 def _set_after_wait(size_t function):
     (<void**>&after_wait)[0] = <void*>function
 
 
-def _waited(int index):
-    """The host has waited for this device: raises what kernels found meanwhile."""
+def _waited(int index, stream=None):
+    """The host has waited for a stream of this device, or for all of its work: raises what kernels found meanwhile."""
     if after_wait != NULL:
-        after_wait(index)
+        after_wait(index, tls_streams[index] if stream is None else <void*><size_t>stream, stream is None)
 
 
 cdef DeviceHooks hooks

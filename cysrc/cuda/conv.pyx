@@ -97,6 +97,17 @@ cdef FunctionHandle load(int index, int dtype, int what, bint last, int form) ex
     return slot[0]
 
 
+def _load_all(int index):
+    """Ask for every kernel of the family on a device."""
+    cdef int dtype, what, last, form
+    capability[index] = device_attribute(75, index)
+    for dtype in range(U8, C128 + 1):
+        for what in range(3):
+            for last in range(2):
+                for form in range(4):
+                    load(index, dtype, what, last, form)
+
+
 cdef void dense_strides(bint last, int64_t channels, const int64_t* size, int64_t* sample, int64_t* channel, int64_t* stride) noexcept:
     """Of a tensor (N, channels, *size) in one of the two orders."""
     cdef int64_t unit = channels if last else 1

@@ -3,6 +3,8 @@
 Nothing is linked: `tensorrt_lite.cuda._libraries` says where the library is, and without one `is_available()` is False. Scratch memory comes from the
 caching allocator on the current stream.
 """
+from os import environ
+
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint64_t
 from tensorrt_lite._C.core.dtype cimport U8
@@ -44,6 +46,8 @@ cdef extern from "cublaslt.h":
         size_t (*version)() noexcept
     const char** symbols "trt_lt_symbols"
     enum:
+        NOT_INITIALIZED "TRT_CUBLAS_STATUS_NOT_INITIALIZED"
+        ARCH_MISMATCH "TRT_CUBLAS_STATUS_ARCH_MISMATCH"
         NOT_SUPPORTED "TRT_CUBLAS_STATUS_NOT_SUPPORTED"
         INVALID_VALUE "TRT_CUBLAS_STATUS_INVALID_VALUE"
         DESC_TRANSA "TRT_CUBLASLT_MATMUL_DESC_TRANSA"
@@ -63,6 +67,7 @@ cdef enum:
 
 cdef Library library
 cdef bint opened = False, found = False
+cdef set ABSENT = {NOT_INITIALIZED, ARCH_MISMATCH}     # of a library that does not go with the driver or the card
 cdef void* handles[64]           # by device
 cdef dict _plans = {}
 
@@ -86,6 +91,8 @@ cdef int open_library() except -1:
         return 0
     path = name.encode()
     opened_library = dlopen(path, RTLD_NOW | RTLD_LOCAL)
+    if opened_library == NULL and not environ.get("TENSORRT_LITE_CUBLASLT"):
+        return 0
     if opened_library == NULL:
         raise RuntimeError(f"cuBLASLt cannot be opened: {(<bytes>dlerror()).decode()}")
     for i in range(sizeof(Library) // sizeof(void*)):
@@ -183,12 +190,18 @@ cdef bint multiply(const Shape* shape, TensorBase like, const void* alpha, const
     cdef int64_t size
     cdef int mode, status
     cdef bytes key = PyBytes_FromStringAndSize(<const char*>shape, sizeof(Shape))
+    global found
     enter(shape.device)
     if handles[shape.device] == NULL:
         # it loads code and takes memory, also beside the recording of a graph
         mode = exchange_capture_mode(2)
         status = library.create(&handles[shape.device])
         exchange_capture_mode(mode)
+        if status in ABSENT:
+            # the kernels of gemm.cuh take this product and all that follow
+            handles[shape.device] = NULL
+            found = False
+            return False
         check(status, "cublasLtCreate")
     found_plan = _plans.get(key)
     if found_plan is None:

@@ -14,7 +14,7 @@
   X(CUBLAS_COMPUTE_32F_FAST_TF32, 77)                                                                                         \
   X(CUBLAS_OP_N, 0) X(CUBLAS_OP_T, 1)                                                                                         \
   X(CUBLAS_STATUS_SUCCESS, 0) X(CUBLAS_STATUS_NOT_INITIALIZED, 1) X(CUBLAS_STATUS_INVALID_VALUE, 7)                           \
-  X(CUBLAS_STATUS_EXECUTION_FAILED, 13) X(CUBLAS_STATUS_NOT_SUPPORTED, 15)                                                    \
+  X(CUBLAS_STATUS_ARCH_MISMATCH, 8) X(CUBLAS_STATUS_EXECUTION_FAILED, 13) X(CUBLAS_STATUS_NOT_SUPPORTED, 15)                  \
   X(CUBLASLT_MATMUL_DESC_COMPUTE_TYPE, 0) X(CUBLASLT_MATMUL_DESC_SCALE_TYPE, 1) X(CUBLASLT_MATMUL_DESC_TRANSA, 3)             \
   X(CUBLASLT_MATMUL_DESC_TRANSB, 4) X(CUBLASLT_MATMUL_DESC_EPILOGUE, 7) X(CUBLASLT_MATMUL_DESC_BIAS_POINTER, 8)               \
   X(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, 5) X(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, 6)                                  \

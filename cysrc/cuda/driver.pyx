@@ -418,15 +418,21 @@ cdef int release_addresses(DevicePointer pointer, size_t size) except -1:
 
 cdef uint64_t map_memory(DevicePointer pointer, size_t size, int device) except? 0:
     cdef AllocationProperties properties = pinned_on(device)
-    cdef AccessDescription access = access_of(device)
+    cdef AccessDescription access[MAX_DEVICES]
     cdef unsigned long long handle = 0
-    cdef int mode = CAPTURE_RELAXED, status
+    cdef int mode = CAPTURE_RELAXED, status, other, count = 1, can = 0
+    access[0] = access_of(device)
+    # copies between cards need the other one's access, which enabling peer access does not give to mapped memory
+    for other in range(devices):
+        if other != device and driver.peer_access(&can, other, device) == CUDA_SUCCESS and can:
+            access[count] = access_of(other)
+            count += 1
     driver.exchange_capture_mode(&mode)
     status = driver.memory_create(&handle, size, &properties, 0)
     if status == CUDA_SUCCESS:
         status = driver.memory_map(pointer, size, 0, handle, 0)
         if status == CUDA_SUCCESS:
-            status = driver.memory_access(pointer, size, &access, 1)
+            status = driver.memory_access(pointer, size, access, count)
         if status != CUDA_SUCCESS:
             driver.memory_release(handle)
     driver.exchange_capture_mode(&mode)
@@ -747,8 +753,13 @@ cdef class Module:
         """The kernel of this name. Raises RuntimeError when the module has none."""
         cdef Function function = Function.__new__(Function)
         cdef bytes encoded = name.encode()
+        cdef int mode, status
         ensure_context()
-        _check(driver.module_function(&function.handle, self.handle, PyBytes_AS_STRING(encoded)))
+        # the driver may load the code only now (CUDA_MODULE_LOADING=LAZY)
+        mode = exchange_capture_mode(CAPTURE_RELAXED)
+        status = driver.module_function(&function.handle, self.handle, PyBytes_AS_STRING(encoded))
+        exchange_capture_mode(mode)
+        _check(status)
         function.module = self
         kernel_names[<uintptr_t>function.handle] = name
         function.name = name

@@ -9,9 +9,9 @@ from tensorrt_lite._C.core.dtype cimport Scalar, BOOL, U8, I32, I64, F16, BF16, 
 from tensorrt_lite._C.core.iterator cimport fill_elements
 from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor
 from tensorrt_lite._C.core.dispatch cimport attach
-from tensorrt_lite._C.cuda.backend cimport kernel_of, run, blocks_for, stream_of, enter
+from tensorrt_lite._C.cuda.backend cimport kernel_of, run, blocks_for, stream_of, enter, zeroed_memory
 from tensorrt_lite._C.cuda.backend import _set_after_wait
-from tensorrt_lite._C.cuda.driver cimport FunctionHandle, DevicePointer, copy_to_host, synchronize_stream
+from tensorrt_lite._C.cuda.driver cimport FunctionHandle, StreamHandle, DevicePointer, copy_to_host, launch, synchronize_stream
 from tensorrt_lite._C.cuda.radix cimport sort_pairs, scan_rows
 from tensorrt_lite._C.ops import creation as _creation, indexing as _indexing, joining as _joining
 from tensorrt_lite.cuda import _source
@@ -71,13 +71,15 @@ cdef extern from "../loops/joining.h" nogil:
         char constant[16]
 
 cdef enum:
+    NOTED = 2                    # kNoted
+    WATCHED = 16                 # streams of a device that are told apart
     DIMS = 12                    # kRowDims
     RUN = 256                    # kRun
     FLAGS_TILE = 2048            # kFlagsTile
 
 # the structures of cuda_src/indexing.cuh
 cdef struct Fault:
-    int happened, code
+    int state, code
     int64_t index, size
 
 cdef struct Rows:
@@ -125,25 +127,66 @@ cdef struct Shape:
 
 # ---- faults --------------------------------------------------------------------------------------------------------
 
-cdef bint looked_at[64]          # nothing that could note a fault was launched since
+# The streams that were given kernels which may note a fault and that nobody has waited for since; of more than WATCHED, `n` alone tells.
+cdef struct Watch:
+    StreamHandle streams[WATCHED]
+    int n
+
+cdef Watch watches[64]
+cdef DevicePointer faults[64]    # of each device a Fault, and behind it the one that take_fault writes
+cdef int64_t uses[64]
 cdef list fault_names = []
 cdef dict fault_codes = {}
 
 
+cdef int prepare(int index) except -1:
+    """Make the device's Fault, from memory that belongs to no pool and is zero before any stream's work: graphs and streams share it."""
+    if faults[index] == 0:
+        faults[index] = zeroed_memory(index, 2 * sizeof(Fault))
+    return 0
+
+
+cdef void watch(int index, StreamHandle stream) noexcept:
+    cdef Watch* w = &watches[index]
+    cdef int i
+    for i in range(min(w.n, WATCHED)):
+        if w.streams[i] == stream:
+            return
+    if w.n < WATCHED:
+        w.streams[w.n] = stream
+    w.n = min(w.n, WATCHED) + 1
+
+
+cdef void unwatch(int index, StreamHandle stream, bint all) noexcept:
+    cdef Watch* w = &watches[index]
+    cdef int i
+    if all:
+        w.n = 0
+    elif w.n <= WATCHED:
+        for i in range(w.n):
+            if w.streams[i] == stream:
+                w.n -= 1
+                w.streams[i] = w.streams[w.n]
+                break
+
+
 cdef char* fault_of(int index) except NULL:
     """Where kernels of this device note their first index out of range."""
-    cdef int64_t words = 3
-    cdef Scalar zero
-    if _faults[index] is None:
-        memset(&zero, 0, sizeof(zero))
-        t = empty_tensor(1, &words, I64, 1 | (index + 1) << 8)
-        fill_elements(<TensorBase>t, &zero)
-        _faults[index] = t
-    looked_at[index] = False
-    return data_of(<TensorBase>_faults[index])
+    prepare(index)
+    watch(index, stream_of(index))
+    uses[index] += 1
+    return <char*><size_t>faults[index]
 
 
-cdef list _faults = [None] * 64
+def _prepare(int index):
+    """Before a graph is recorded; how often kernels were told of the device's Fault by now."""
+    prepare(index)
+    return uses[index]
+
+
+def _watch(int index, size_t stream):
+    """A graph with such kernels was launched on this stream."""
+    watch(index, <StreamHandle>stream)
 
 
 cdef int code_of(str name) except -1:
@@ -154,20 +197,24 @@ cdef int code_of(str name) except -1:
     return code
 
 
-cdef int after_wait(int index) except -1:
-    """IndexError for an index that a kernel found out of range."""
+cdef int after_wait(int index, StreamHandle stream, bint all) except -1:
+    """IndexError for an index that a kernel found out of range. The host has waited for the stream, or for all of the device's."""
     cdef Fault fault
-    cdef Scalar zero
-    cdef TensorBase t
-    if looked_at[index] or _faults[index] is None:
+    cdef DevicePointer noted = faults[index], taken = noted + sizeof(Fault)
+    cdef void* arguments[2]
+    if watches[index].n == 0:
         return 0
-    looked_at[index] = True
-    t = <TensorBase>_faults[index]
-    copy_to_host(&fault, <DevicePointer><size_t>data_of(t), sizeof(fault), stream_of(index))
-    synchronize_stream(stream_of(index))
-    if fault.happened:
-        memset(&zero, 0, sizeof(zero))
-        fill_elements(t, &zero)
+    enter(index)
+    copy_to_host(&fault, noted, sizeof(fault), stream)
+    synchronize_stream(stream)
+    unwatch(index, stream, all)
+    if fault.state != NOTED:
+        return 0
+    arguments[0], arguments[1] = &noted, &taken
+    launch(load("take_fault", index, None, None), 1, 1, 1, 1, 1, 1, 0, stream, arguments)
+    copy_to_host(&fault, taken, sizeof(fault), stream)
+    synchronize_stream(stream)
+    if fault.state == NOTED:
         raise IndexError(f"{fault_names[fault.code]}(): index {fault.index} is out of bounds for a dimension of size {fault.size} (on cuda:{index}, where indices are "
                          "checked while kernels run)")
     return 0
@@ -177,16 +224,73 @@ cdef int after_wait(int index) except -1:
 
 MOVED = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "unsigned long long", 16: "trt::Vector<long long, 2>"}
 COMBINATIONS = ("", "trt::kAdd", "trt::kMultiply", "trt::kLeast", "trt::kGreatest")
+cdef str COMBINED = "const trt::Rows r, const unsigned* key, const int* position, unsigned beyond, trt::kept_t<{t}, {u}>* pieces"
+# parameters and call; {t} and {u} are types, or a type and a combination
+cdef dict KERNELS = {
+    "offsets_along": ("long long* offset, const long long* index, long long n, long long size, long long wrap, long long stride, int add, long long skipped, "
+                      "trt::Fault* fault, int code", "offsets_along(offset, index, n, size, wrap, stride, add, skipped, fault, code)"),
+    "take_fault": ("trt::Fault* fault, trt::Fault* taken", "take_fault(fault, taken)"),
+    "gather_rows": ("const trt::Rows r", "gather_rows<{t}>(r)"),
+    "claim": ("int* owner, const long long* offset, long long m, long long unit", "claim(owner, offset, m, unit)"),
+    "put_claimed": ("const trt::Rows r, const int* owner", "put_claimed<{t}>(r, owner)"),
+    "sort_keys": ("unsigned* key, const long long* offset, long long m, long long unit, unsigned beyond", "sort_keys(key, offset, m, unit, beyond)"),
+    "combine_pieces": (COMBINED, "combine_pieces<{t}, {u}>(r, key, position, beyond, pieces)"),
+    "combine_runs": (COMBINED, "combine_runs<{t}, {u}>(r, key, position, beyond, pieces)"),
+    "gather_lines": ("const trt::Lines a, trt::Fault* fault, int code", "gather_lines<{t}>(a, fault, code)"),
+    "line_offsets": ("const trt::Lines a, long long* offset, long long* source, trt::Fault* fault, int code", "line_offsets(a, offset, source, fault, code)"),
+    "nonzero_count": ("const {t}* x, long long n, long long* counts", "nonzero_count(x, n, counts)"),
+    "nonzero_write": ("const {t}* x, long long n, const long long* counts, long long* position", "nonzero_write(x, n, counts, position)"),
+    "unravel": ("const long long* position, long long n, const trt::Shape shape, long long* out, long long step, long long dim_step",
+                "unravel(position, n, shape, out, step, dim_step)"),
+    "search_sorted": ("const {t}* sorted, const {t}* values, const long long* sorter, {u}* result, long long total, long long count, long long n, long long row_step, int right",
+                      "search_sorted(sorted, values, sorter, result, total, count, n, row_step, right)"),
+    "triangle": ("const {t}* x, {t}* out, long long n, long long rows, long long cols, long long diagonal, int upper", "triangle(x, out, n, rows, cols, diagonal, upper)"),
+    "copy_pieces": ("const trt::Pieces p", "copy_pieces<{t}>(p)"),
+    "sum_pieces": ("const trt::Pieces p", "sum_pieces<{t}>(p)"),
+    "sequence": ("{t}* out, long long n, {u} start, {u} stop, {u} step, int both_ends", "sequence(out, n, start, stop, step, both_ends)"),
+    "powers": ("{t}* out, long long n, double base, double start, double stop, double step", "powers(out, n, base, start, stop, step)"),
+}
 cdef dict handles = {}
 
 
-cdef FunctionHandle load(str key, int index, str parameters, str call) except NULL:
-    """The kernel of one call into indexing.cuh. `key` names the call and its types."""
-    h = handles.get((key, index))
+cdef FunctionHandle load(str name, int index, str t, str u) except NULL:
+    """The kernel of one function of indexing.cuh for its types."""
+    key = (name, t, u, index)
+    h = handles.get(key)
     if h is None:
-        text = f"#include \"indexing.cuh\"\n\nextern \"C\" __global__ void __launch_bounds__(256) kernel({parameters}) {{ {call}; }}\n"
-        h = handles[key, index] = <size_t>kernel_of(text, "kernel", index)
+        parameters, call = KERNELS[name]
+        text = f"#include \"indexing.cuh\"\n\nextern \"C\" __global__ void __launch_bounds__(256) kernel({parameters.format(t=t, u=u)}) {{ trt::{call.format(t=t, u=u)}; }}\n"
+        h = handles[key] = <size_t>kernel_of(text, "kernel", index)
     return <FunctionHandle><size_t>h
+
+
+def _load_all(int index):
+    """Ask for every kernel of the family on a device."""
+    cdef int dtype, op
+    for name in ("take_fault", "offsets_along", "claim", "sort_keys", "line_offsets", "unravel"):
+        load(name, index, None, None)
+    for t in MOVED.values():
+        for name in ("gather_rows", "put_claimed", "gather_lines", "triangle", "copy_pieces"):
+            load(name, index, t, None)
+    for dtype in range(12):
+        t = type_of(dtype)
+        for op in range(1, 5 if dtype < C64 else 3):
+            load("combine_pieces", index, t, COMBINATIONS[op])
+            load("combine_runs", index, t, COMBINATIONS[op])
+        for name in ("nonzero_count", "nonzero_write", "sum_pieces"):
+            load(name, index, t, None)
+        if dtype < C64:
+            load("search_sorted", index, t, "int")
+            load("search_sorted", index, t, "long long")
+        if dtype > BOOL and dtype < C64:
+            # integers count in integers, or in double where the ends are given (linspace); halves in double as well as in float
+            if dtype <= I64:
+                load("sequence", index, t, type_of(I64))
+            elif dtype != F64:
+                load("sequence", index, t, type_of(F32))
+            if dtype != F32:
+                load("sequence", index, t, type_of(F64))
+            load("powers", index, t, None)
 
 
 cdef str type_of(int dtype):
@@ -205,10 +309,7 @@ cdef int offsets_along(str name, TensorBase offsets, TensorBase index, int64_t s
     p[0], p[1], p[2] = data_of(offsets), data_of(index), fault_of(device)
     arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5] = &p[0], &p[1], &n, &size, &wrap, &stride
     arguments[6], arguments[7], arguments[8], arguments[9] = &add, &skipped, &p[2], &code
-    cdef FunctionHandle kernel = load(
-        "offsets", device, "long long* offset, const long long* index, long long n, long long size, long long wrap, long long stride, int add, long long skipped, "
-        "trt::Fault* fault, int code", "trt::offsets_along(offset, index, n, size, wrap, stride, add, skipped, fault, code)")
-    return run(kernel, device, blocks_for(n, 256), 256, 0, arguments)
+    return run(load("offsets_along", device, None, None), device, blocks_for(n, 256), 256, 0, arguments)
 
 
 cdef int fill_rows(Rows* q, const RowArgs* r, TensorBase table) except -1:
@@ -256,8 +357,7 @@ cdef int gather_rows(RowArgs* r, TensorBase table, TensorBase dense) except -1:
     fill_rows(&q, r, table)
     item = widen(&q, r.item)
     arguments[0] = &q
-    return run(load(f"gather_rows {item}", device, "const trt::Rows r", f"trt::gather_rows<{MOVED[item]}>(r)"), device,
-               blocks_for(q.outers * q.m * q.inner, 256), 256, 0, arguments)
+    return run(load("gather_rows", device, MOVED[item], None), device, blocks_for(q.outers * q.m * q.inner, 256), 256, 0, arguments)
 
 
 cdef int scatter_rows(RowArgs* r, int64_t span, TensorBase table, TensorBase dense, int op) except -1:
@@ -289,22 +389,19 @@ cdef int scatter(Rows* q, int64_t span, TensorBase table, int op) except -1:
         fill_elements(owner, &none)
         p[0], p[1] = data_of(owner), <const char*>q.offset
         arguments[0], arguments[1], arguments[2], arguments[3] = &p[0], &p[1], &q.m, &q.unit
-        run(load("claim", device, "int* owner, const long long* offset, long long m, long long unit", "trt::claim(owner, offset, m, unit)"), device,
-            blocks_for(q.m, 256), 256, 0, arguments)
+        run(load("claim", device, None, None), device, blocks_for(q.m, 256), 256, 0, arguments)
         if q.source == NULL:
             n = q.unit
             item = widen(q, item)
             q.unit = n
         arguments[0], arguments[1] = q, &p[0]
-        return run(load(f"put_claimed {item}", device, "const trt::Rows r, const int* owner", f"trt::put_claimed<{MOVED[item]}>(r, owner)"), device,
-                   blocks_for(q.outers * q.m * q.inner, 256), 256, 0, arguments)
+        return run(load("put_claimed", device, MOVED[item], None), device, blocks_for(q.outers * q.m * q.inner, 256), 256, 0, arguments)
     if op >= PUT_MIN and category[table.dtype] == CAT_COMPLEX:
         raise RuntimeError("scatter_reduce: amin and amax are not defined for complex tensors")
     keys = empty_tensor(1, &q.m, I32, place_of(table))
     p[0], p[1] = data_of(keys), <const char*>q.offset
     arguments[0], arguments[1], arguments[2], arguments[3], arguments[4] = &p[0], &p[1], &q.m, &q.unit, &beyond
-    run(load("keys", device, "unsigned* key, const long long* offset, long long m, long long unit, unsigned beyond",
-             "trt::sort_keys(key, offset, m, unit, beyond)"), device, blocks_for(q.m, 256), 256, 0, arguments)
+    run(load("sort_keys", device, None, None), device, blocks_for(q.m, 256), 256, 0, arguments)
     while bits < 32 and <int64_t>beyond >> bits:
         bits += 1
     sorted_keys, position = sort_pairs(keys, None, bits)
@@ -313,12 +410,9 @@ cdef int scatter(Rows* q, int64_t span, TensorBase table, int op) except -1:
     p[0], p[1], p[2] = data_of(<TensorBase>sorted_keys), data_of(<TensorBase>position), data_of(pieces)
     arguments[0], arguments[1], arguments[2], arguments[3], arguments[4] = q, &p[0], &p[1], &beyond, &p[2]
     t = type_of(table.dtype)
-    parameters = f"const trt::Rows r, const unsigned* key, const int* position, unsigned beyond, trt::kept_t<{t}, {COMBINATIONS[op]}>* pieces"
     if n:
-        run(load(f"pieces {t} {op}", device, parameters, f"trt::combine_pieces<{t}, {COMBINATIONS[op]}>(r, key, position, beyond, pieces)"), device,
-            blocks_for((q.m - 1) // RUN * q.outers * q.inner, 128), 128, 0, arguments)
-    return run(load(f"runs {t} {op}", device, parameters, f"trt::combine_runs<{t}, {COMBINATIONS[op]}>(r, key, position, beyond, pieces)"), device,
-               blocks_for(q.m * q.outers * q.inner, 256), 256, 0, arguments)
+        run(load("combine_pieces", device, t, COMBINATIONS[op]), device, blocks_for((q.m - 1) // RUN * q.outers * q.inner, 128), 128, 0, arguments)
+    return run(load("combine_runs", device, t, COMBINATIONS[op]), device, blocks_for(q.m * q.outers * q.inner, 256), 256, 0, arguments)
 
 
 cdef int lines(str name, LineArgs* a, TensorBase table, TensorBase dense, TensorBase index, bint gather) except -1:
@@ -349,14 +443,12 @@ cdef int lines(str name, LineArgs* a, TensorBase table, TensorBase dense, Tensor
     p[2] = fault_of(device)
     arguments[0], arguments[1], arguments[2] = &q, &p[2], &code
     if gather:
-        return run(load(f"gather_lines {a.item}", device, "const trt::Lines a, trt::Fault* fault, int code", f"trt::gather_lines<{MOVED[a.item]}>(a, fault, code)"),
-                   device, blocks_for(q.numel, 256), 256, 0, arguments)
+        return run(load("gather_lines", device, MOVED[a.item], None), device, blocks_for(q.numel, 256), 256, 0, arguments)
     offset = empty_tensor(1, &q.numel, I64, place_of(table))
     source = empty_tensor(1, &q.numel, I64, place_of(table))
     p[0], p[1] = data_of(offset), data_of(source)
     arguments[1], arguments[2], arguments[3], arguments[4] = &p[0], &p[1], &p[2], &code
-    run(load("line_offsets", device, "const trt::Lines a, long long* offset, long long* source, trt::Fault* fault, int code",
-             "trt::line_offsets(a, offset, source, fault, code)"), device, blocks_for(q.numel, 256), 256, 0, arguments)
+    run(load("line_offsets", device, None, None), device, blocks_for(q.numel, 256), 256, 0, arguments)
     memset(&rows, 0, sizeof(rows))
     rows.table, rows.dense, rows.offset, rows.source = a.table, a.dense, <const int64_t*>p[0], <const int64_t*>p[1]
     rows.m = q.numel
@@ -383,15 +475,14 @@ cdef object nonzero(TensorBase x):
     p[0], p[1] = data_of(x), data_of(counts)
     arguments[0], arguments[1], arguments[2] = &p[0], &n, &p[1]
     t = type_of(x.dtype)
-    run(load(f"nonzero_count {t}", device, f"const {t}* x, long long n, long long* counts", "trt::nonzero_count(x, n, counts)"), device, blocks, 256, 0, arguments)
+    run(load("nonzero_count", device, t, None), device, blocks, 256, 0, arguments)
     totals = scan_rows(counts, 1, blocks)
     total = totals.item()
     r = empty_tensor(1, &total, I64, place_of(x))
     if total:
         p[2] = data_of(r)
         arguments[2], arguments[3] = &p[1], &p[2]
-        run(load(f"nonzero_write {t}", device, f"const {t}* x, long long n, const long long* counts, long long* position",
-                 "trt::nonzero_write(x, n, counts, position)"), device, blocks, 256, 0, arguments)
+        run(load("nonzero_write", device, t, None), device, blocks, 256, 0, arguments)
     return r
 
 
@@ -407,8 +498,7 @@ cdef int unravel(TensorBase flat, int ndim, const int64_t* sizes, TensorBase out
         shape.size[k] = sizes[k]
     p[0], p[1] = data_of(flat), data_of(out)
     arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5] = &p[0], &n, &shape, &p[1], &step, &dim_step
-    return run(load("unravel", flat.device_index, "const long long* position, long long n, const trt::Shape shape, long long* out, long long step, long long dim_step",
-                    "trt::unravel(position, n, shape, out, step, dim_step)"), flat.device_index, blocks_for(n, 256), 256, 0, arguments)
+    return run(load("unravel", flat.device_index, None, None), flat.device_index, blocks_for(n, 256), 256, 0, arguments)
 
 
 cdef int search(SearchArgs* a, TensorBase values) except -1:
@@ -418,9 +508,7 @@ cdef int search(SearchArgs* a, TensorBase values) except -1:
     arguments[0], arguments[1], arguments[2], arguments[3], arguments[4] = &a.sorted, &a.values, &a.sorter, &a.out, &total
     arguments[5], arguments[6], arguments[7], arguments[8] = &a.count, &a.n, &a.row_step, &a.right
     t, out = type_of(a.dtype), "int" if a.out_int32 else "long long"
-    return run(load(f"search {t} {out}", device, f"const {t}* sorted, const {t}* values, const long long* sorter, {out}* result, long long total, long long count, "
-                    "long long n, long long row_step, int right", "trt::search_sorted(sorted, values, sorter, result, total, count, n, row_step, right)"),
-               device, blocks_for(total, 256), 256, 0, arguments)
+    return run(load("search_sorted", device, t, out), device, blocks_for(total, 256), 256, 0, arguments)
 
 
 # ---- triangles and sequences ---------------------------------------------------------------------------------------
@@ -433,9 +521,7 @@ cdef int triangle(TensorBase x, TensorBase r, int64_t diagonal, bint upper) exce
     cdef void* arguments[7]
     p[0], p[1] = data_of(x), data_of(r)
     arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5], arguments[6] = &p[0], &p[1], &n, &rows, &cols, &diagonal, &is_upper
-    t = MOVED[item]
-    return run(load(f"triangle {item}", x.device_index, f"const {t}* x, {t}* out, long long n, long long rows, long long cols, long long diagonal, int upper",
-                    "trt::triangle(x, out, n, rows, cols, diagonal, upper)"), x.device_index, blocks_for(n, 256), 256, 0, arguments)
+    return run(load("triangle", x.device_index, MOVED[item], None), x.device_index, blocks_for(n, 256), 256, 0, arguments)
 
 
 cdef int pieces(PieceArgs* a, TensorBase result, bint sums) except -1:
@@ -454,10 +540,8 @@ cdef int pieces(PieceArgs* a, TensorBase result, bint sums) except -1:
             q.dim[d].count[k], q.dim[d].at[k], q.dim[d].step[k] = a.piece[d][k].count, a.piece[d][k].at, a.piece[d][k].step
     arguments[0] = &q
     if sums:
-        t = type_of(result.dtype)
-        return run(load(f"piece sums {t}", result.device_index, "const trt::Pieces p", f"trt::sum_pieces<{t}>(p)"), result.device_index, blocks_for(q.numel, 256), 256, 0, arguments)
-    return run(load(f"pieces {item}", result.device_index, "const trt::Pieces p", f"trt::copy_pieces<{MOVED[item]}>(p)"), result.device_index,
-               blocks_for(q.numel, 256), 256, 0, arguments)
+        return run(load("sum_pieces", result.device_index, type_of(result.dtype), None), result.device_index, blocks_for(q.numel, 256), 256, 0, arguments)
+    return run(load("copy_pieces", result.device_index, MOVED[item], None), result.device_index, blocks_for(q.numel, 256), 256, 0, arguments)
 
 
 cdef int sequence(TensorBase r, int kind, double start, double stop, double step, int64_t istart, int64_t istep, int both_ends) except -1:
@@ -475,9 +559,7 @@ cdef int sequence(TensorBase r, int kind, double start, double stop, double step
         arguments[2], arguments[3], arguments[4] = &f[0], &f[1], &f[2]
     else:
         arguments[2], arguments[3], arguments[4] = &start, &stop, &step
-    t, a = type_of(r.dtype), type_of(kind)
-    return run(load(f"sequence {t} {a}", r.device_index, f"{t}* out, long long n, {a} start, {a} stop, {a} step, int both_ends",
-                    "trt::sequence(out, n, start, stop, step, both_ends)"), r.device_index, blocks_for(n, 256), 256, 0, arguments)
+    return run(load("sequence", r.device_index, type_of(r.dtype), type_of(kind)), r.device_index, blocks_for(n, 256), 256, 0, arguments)
 
 
 cdef int powers(TensorBase r, double base, double start, double stop, double step) except -1:
@@ -487,9 +569,7 @@ cdef int powers(TensorBase r, double base, double start, double stop, double ste
     cdef void* arguments[6]
     p[0] = data_of(r)
     arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5] = &p[0], &n, &base, &start, &stop, &step
-    t = type_of(r.dtype)
-    return run(load(f"powers {t}", r.device_index, f"{t}* out, long long n, double base, double start, double stop, double step",
-                    "trt::powers(out, n, base, start, stop, step)"), r.device_index, blocks_for(n, 256), 256, 0, arguments)
+    return run(load("powers", r.device_index, type_of(r.dtype), None), r.device_index, blocks_for(n, 256), 256, 0, arguments)
 
 
 _set_after_wait(<size_t>&after_wait)

@@ -7,7 +7,7 @@ cuSOLVER would stand behind `run_job`: a routine that it has, for sizes where it
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 from tensorrt_lite._C.core.allocator cimport block_external
-from tensorrt_lite._C.core.dtype cimport Scalar, U8, I32, F32, F64, C64
+from tensorrt_lite._C.core.dtype cimport Scalar, U8, I32, F32, F64, C64, C128
 from tensorrt_lite._C.core.storage cimport device_storage
 from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor
 from tensorrt_lite._C.core.dispatch cimport attach
@@ -176,6 +176,18 @@ cdef FunctionHandle load(Call c, int kernel) except NULL:
                 text += f"\nextern \"C\" __global__ void __launch_bounds__({threads}) {name}({parameters}) {{ trt::{call}; }}\n"
         handles[c.index][c.t][kernel] = kernel_of(text, wanted, c.index)
     return handles[c.index][c.t][kernel]
+
+
+def _load_all(int index):
+    """Ask for every kernel of the family on a device."""
+    cdef Call c = Call.__new__(Call)
+    cdef int dtype, kernel
+    c.index = index
+    for dtype in range(F32, C128 + 1):
+        c.dtype, c.t = dtype, dtype - F32
+        for kernel in range(KERNELS):
+            if dtype >= C64 or SOURCES[kernel][0] != "eig":         # real matrices are widened first
+                load(c, kernel)
 
 
 # ---- parts and scratch memory --------------------------------------------------------------------------------------

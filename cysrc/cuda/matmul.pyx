@@ -67,6 +67,7 @@ cdef enum:
     VARIANTS = 4                 # the four transpositions, or 1, 2, 4, 8 columns
     FEW = 8                      # columns up to which A is streamed
     LARGEST_GRID = 65535
+    BIAS_ALIGNMENT = 16          # of the vectors in which an epilogue may load it: the heuristic has no way to ask for less
 
 # rows, columns and depth of a tile, rows and columns of a thread's part: by bytes of a sum (4, 8, 16), large and small
 TILES = {4: ((128, 128, 16, 8, 8), (64, 64, 16, 4, 4)), 8: ((64, 64, 16, 4, 4), (32, 32, 16, 2, 2)), 16: ((64, 64, 8, 4, 4), (32, 32, 8, 2, 2))}
@@ -125,6 +126,16 @@ cdef FunctionHandle load(int index, int dtype, int form, int variant) except NUL
             text += f"__launch_bounds__(256) product(const trt::Gemm p) {{ trt::gemv_{'rows' if form == ROWS else 'columns'}<{t}, {total}, {1 << variant}>(p); }}\n"
         handle[0] = kernel_of(text, "product", index)
     return handle[0]
+
+
+def _load_all(int index):
+    """Ask for every kernel of the family on a device."""
+    cdef int dtype, form, variant
+    processors(index)
+    for dtype in range(U8, C128 + 1):
+        for form in range(FORMS):
+            for variant in range(1 if form == SUM else VARIANTS):
+                load(index, dtype, form, variant)
 
 
 cdef TensorBase dense(TensorBase t, Mat* x):
@@ -244,7 +255,7 @@ cdef bint by_library(TensorBase out, const Mat* mo, TensorBase a, const Mat* ma_
     s.align_b = alignment(data_of(a), s.ldb, s.batch_b, ITEM_SIZE[dtype])
     s.align_c = s.align_d = alignment(data_of(out), s.ldd, s.batch_d, size)
     if md_ != NULL:
-        if md.rs == 0 and md.cs == 1 and mc.rows > 1 and (md.bs == 0 or mc.batch == 1) and beta.d == 1 and (beta.kind < 3 or beta.im == 0) and dtype <= F64 and dtype != I8:
+        if md.rs == 0 and md.cs == 1 and mc.rows > 1 and (md.bs == 0 or mc.batch == 1) and beta.d == 1 and (beta.kind < 3 or beta.im == 0) and dtype <= F64 and dtype != I8 and <size_t>data_of(d) % BIAS_ALIGNMENT == 0:
             bias = data_of(d)
             s.epilogue = (0 if activation == 0 else s.epilogue) | EPILOGUE_BIAS
             if multiply(&s, out, numbers, numbers + 2, data_of(b), data_of(a), c, data_of(out), bias):

@@ -1,8 +1,9 @@
 """Normalisations on CUDA: launches of cuda_src/norm.cuh beneath the checks of ops/norm.pyx."""
 from libc.stdint cimport int64_t
 from libc.string cimport memset
-from tensorrt_lite._C.core.dtype cimport F32, F64
+from tensorrt_lite._C.core.dtype cimport F16, BF16, F32, F64
 from tensorrt_lite._C.core.iterator cimport cast_to, contiguous_of, copy_elements
+from tensorrt_lite._C.core.read_only cimport check_writable
 from tensorrt_lite._C.core.kernels cimport reduce_params, REDUCE_VAR
 from tensorrt_lite._C.core.tensor cimport TensorBase, MAX_DIMS, data_of, place_of, empty_tensor, empty_strided_tensor, bump_version
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run3, blocks_for
@@ -78,6 +79,15 @@ cdef FunctionHandle kernel(str entry, int kind, int dtype, int parameters, int i
 
 cdef inline int compute_type(int dtype) noexcept:
     return F64 if dtype == F64 else F32
+
+
+def _load_all(int index):
+    """Ask for every kernel of the family on a device."""
+    cdef int dtype, parameters, kind
+    for dtype in (F16, BF16, F32, F64):
+        for parameters in sorted({dtype, compute_type(dtype)}):
+            for kind in range(-1, 3):
+                kernel("planes" if kind < 0 else "forward", kind, dtype, parameters, index)
 
 
 cdef int parameter_type(TensorBase x, TensorBase weight, TensorBase bias) noexcept:
@@ -275,6 +285,7 @@ cdef TensorBase running_in(TensorBase running, int code):
 
 cdef int write_back(TensorBase running, TensorBase t) except -1:
     if running is not None:
+        check_writable(running.storage.block, "batch_norm")
         if t is not running:
             copy_elements(running, t)
         bump_version(running)

@@ -109,6 +109,25 @@ cdef int step(const Step* s) except -1:
     return 0
 
 
+cdef FunctionHandle load_counters(int device) except NULL:
+    if counters[device] == NULL:
+        counters[device] = kernel_of(f"""#include "optim.cuh"
+
+struct Counters {{ float* at[{<int>COUNTERS}]; }};
+extern "C" __global__ void __launch_bounds__({<int>COUNTERS}) count(const Counters counters, int n, const float* found_inf) {{ trt::count_steps(counters.at, n, found_inf); }}
+""", "count", device)
+    return counters[device]
+
+
+def _load_all(int index):
+    """Ask for every kernel of the family on a device."""
+    cdef int adam, code
+    load_counters(index)
+    for code in range(4):
+        for adam in range(2):
+            load(index, adam, code)
+
+
 def count_steps(list steps, found_inf=None):
     """Add one to float32 counters of one device, unless found_inf (float32 there) is not zero."""
     cdef Counters c
@@ -117,12 +136,6 @@ def count_steps(list steps, found_inf=None):
     cdef int index = t.device_index, n = 0
     cdef Py_ssize_t i
     cdef void* arguments[3]
-    if counters[index] == NULL:
-        counters[index] = kernel_of(f"""#include "optim.cuh"
-
-struct Counters {{ float* at[{<int>COUNTERS}]; }};
-extern "C" __global__ void __launch_bounds__({<int>COUNTERS}) count(const Counters counters, int n, const float* found_inf) {{ trt::count_steps(counters.at, n, found_inf); }}
-""", "count", index)
     arguments[0], arguments[1], arguments[2] = &c, &n, &skipped
     for i in range(len(steps)):
         t = <TensorBase?>steps[i]
@@ -131,7 +144,7 @@ extern "C" __global__ void __launch_bounds__({<int>COUNTERS}) count(const Counte
         c.at[n] = <float*>data_of(t)
         n += 1
         if n == COUNTERS or i + 1 == len(steps):
-            run(counters[index], index, 1, COUNTERS, 0, arguments)
+            run(load_counters(index), index, 1, COUNTERS, 0, arguments)
             n = 0
         bump_version(t)
 

@@ -1,12 +1,14 @@
 """Pooling and resampling on CUDA, beneath the checks of cysrc/ops/pool.pyx and resize.pyx."""
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
-from tensorrt_lite._C.core.dtype cimport F64, C64, I32, F32
+from tensorrt_lite._C.core.dtype cimport U8, I32, F16, F32, F64, C64, C128
 from tensorrt_lite._C.core.kernels cimport pool_shape
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, place_of, empty_tensor
 from tensorrt_lite._C.core.dispatch cimport attach
-from tensorrt_lite._C.cuda.backend cimport kernel_of, run, blocks_for
+from tensorrt_lite._C.cuda.backend cimport constant_on_device, keep_for_recording, kernel_of, run, blocks_for
+from tensorrt_lite._C.cuda.caching cimport captures
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
+from tensorrt_lite._C.cuda.driver import synchronize_on
 from tensorrt_lite._C.cuda.radix cimport sort_pairs
 from tensorrt_lite._C.ops import pool as _pool, resize as _resize
 from tensorrt_lite.cuda import _source
@@ -92,16 +94,34 @@ cdef int pool(int which, const pool_shape* s, bint last, bint adaptive, TensorBa
     return run(load(x.device_index, x.dtype, which), x.device_index, blocks_for(p.numel, 256), 256, 0, arguments)
 
 
-cdef int resample(TensorBase x, TensorBase y, bint last, list tables) except -1:
-    """tables: of each dimension (start, index, weight) on the device, or None for one of size 1."""
+cdef dict _tables = {}           # (device, arguments of _axis_table): (start, index, weight) on the device
+
+
+cdef tuple table_of(int index, tuple axis):
+    """The taps of one dimension, uploaded once, also while a graph is recorded, which keeps them."""
+    found = _tables.get((index, axis))
+    if found is None:
+        if len(_tables) >= TABLES and captures == 0:
+            for used in {device for device, _ in _tables}:
+                synchronize_on(used)            # kernels may still read them
+            _tables.clear()
+        found = _tables[index, axis] = tuple([constant_on_device(t, index) for t in _resize._axis_table(*axis)])
+    keep_for_recording(found)
+    return found
+
+
+cdef int resample(TensorBase x, TensorBase y, bint last, list axes) except -1:
+    """axes: of each dimension the arguments of _axis_table."""
     cdef Resample p
     cdef int k, d
+    cdef list held = []
     cdef void* arguments[1]
     p.x, p.y, p.numel, p.inner = data_of(x), data_of(y), y.numel, x.sizes[1] if last else 1
     for k in range(3):
         d = k - 3 + x.ndim
         p.sources[k], p.out[k] = x.sizes[d] if d >= 2 else 1, y.sizes[d] if d >= 2 else 1
-        start, index, weight = tables[k]
+        start, index, weight = table_of(x.device_index, axes[k])
+        held.append((start, index, weight))
         p.taps[k].start, p.taps[k].index = <const int64_t*>data_of(<TensorBase>start), <const int32_t*>data_of(<TensorBase>index)
         p.taps[k].weight = data_of(<TensorBase>weight)
     arguments[0] = &p
@@ -121,6 +141,7 @@ cdef int windows(bint images, const int64_t* given, TensorBase x, TensorBase y) 
 
 
 cdef enum:
+    TABLES = 1024                # of interpolation that stay on the device; then all are made anew
     GRID_CHANNELS = 8            # kGridChannels
 
 GRID_KERNELS = ("grid_forward", "grid_keys", "grid_backward_input", "grid_backward_grid")
@@ -136,6 +157,19 @@ cdef FunctionHandle load_grid(int index, int dtype, int dims, int mode, int whic
             text += f"\nextern \"C\" __global__ void __launch_bounds__(256) {name}(const trt::Grid p) {{ trt::{name}<{t}, {numbers}>(p); }}"
         slot[0] = kernel_of(text + "\n", GRID_KERNELS[which], index)
     return slot[0]
+
+
+def _load_all(int index):
+    """Ask for every kernel of the family on a device."""
+    cdef int dtype, which, dims, mode
+    for dtype in range(U8, C128 + 1):
+        for which in range(7):
+            if dtype < C64 or which > 4:
+                load(index, dtype, which)
+        if dtype >= F16 and dtype < C64:
+            for dims in range(2, 4):
+                for mode in range(3 if dims == 2 else 2):
+                    load_grid(index, dtype, dims, mode, 0)
 
 
 cdef int sample_grid(const GridShape* s, TensorBase x, TensorBase grid, TensorBase gy, TensorBase result, bint of_input) except -1:

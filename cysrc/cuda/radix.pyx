@@ -68,17 +68,29 @@ cdef tuple sort_pairs(TensorBase keys, TensorBase values, int bits):
     return keys, values
 
 
-cdef TensorBase scan_rows(TensorBase counts, int64_t rows, int64_t length):
-    cdef TensorBase totals = empty_tensor(1, &rows, I64, place_of(counts))
-    cdef int index = counts.device_index
-    cdef char* p[2]
-    cdef void* arguments[3]
+cdef FunctionHandle load_scan(int index) except NULL:
     if scans[index] == NULL:
         scans[index] = kernel_of("""#include "radix.cuh"
 
 extern "C" __global__ void __launch_bounds__(1024) scan(long long* counts, long long* totals, long long length) { trt::scan_rows(counts, totals, length); }
 """, "scan", index)
+    return scans[index]
+
+
+def _load_all(int index):
+    """Ask for every kernel of the family on a device."""
+    cdef int form
+    for form in range(4):
+        load(index, form >> 1, form & 1, COUNT)
+    load_scan(index)
+
+
+cdef TensorBase scan_rows(TensorBase counts, int64_t rows, int64_t length):
+    cdef TensorBase totals = empty_tensor(1, &rows, I64, place_of(counts))
+    cdef int index = counts.device_index
+    cdef char* p[2]
+    cdef void* arguments[3]
     p[0], p[1] = data_of(counts), data_of(totals)
     arguments[0], arguments[1], arguments[2] = &p[0], &p[1], &length
-    run(scans[index], index, rows, 1024 if length > 256 else 256, 0, arguments)
+    run(load_scan(index), index, rows, 1024 if length > 256 else 256, 0, arguments)
     return totals

@@ -1,6 +1,6 @@
 """Random numbers on CUDA: launches of cuda_src/random.cuh on PyTorch's grids."""
 from libc.stdint cimport int64_t, uint64_t
-from tensorrt_lite._C.core.dtype cimport I64, I32, F16, F32, F64
+from tensorrt_lite._C.core.dtype cimport BOOL, I64, I32, F16, F32, F64, C64
 from tensorrt_lite._C.core.iterator cimport copy_elements
 from tensorrt_lite._C.core.random cimport (
     rs_fill, RS_FILL_UNIFORM, RS_FILL_NORMAL, RS_FILL_LOG_NORMAL, RS_FILL_CAUCHY, RS_FILL_EXPONENTIAL, RS_FILL_GEOMETRIC, RS_FILL_BERNOULLI, RS_FILL_RANDOM,
@@ -67,6 +67,27 @@ cdef FunctionHandle kernel(str name, int dtype, int index) except NULL:
         text = f'#include "random.cuh"\nextern "C" __global__ void __launch_bounds__(512) kernel({parameters.format(t=t)}) {{ trt::{call}; }}\n'
         found = _handles[key] = <size_t>kernel_of(text, "kernel", index)
     return <FunctionHandle><size_t>found
+
+
+def _load_all(int index):
+    """Ask for every kernel of the family on a device."""
+    cdef int dtype
+    for dtype in range(12):
+        kernel("masked_scale", dtype, index)
+        if dtype < C64:
+            for name in ("fill_bernoulli", "fill_random_words", "fill_random_wide", "fill_between", "fill_between_wide", "bernoulli_of_float"):
+                kernel(name, dtype, index)
+        if dtype >= F16 and dtype < C64:
+            for name in ("fill_uniform", "fill_normal", "fill_log_normal", "fill_cauchy", "fill_exponential", "sample_rows", "random_slopes", "poisson"):
+                kernel(name, dtype, index)
+        if dtype > 0 and dtype < C64:
+            kernel("fill_geometric", dtype, index)
+    kernel("bernoulli_of_double", F64, index)
+    for dtype in (I32, I64):
+        kernel("shuffle_equal", dtype, index)
+    for name in MASKS:
+        if name:
+            kernel(name, BOOL, index)
 
 
 cdef int64_t largest_grid(int index) except -1:

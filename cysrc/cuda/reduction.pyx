@@ -3,7 +3,7 @@ are made of many elements."""
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc
 from libc.string cimport memset
-from tensorrt_lite._C.core.dtype cimport U8
+from tensorrt_lite._C.core.dtype cimport BOOL, U8, I64, F16, BF16, F32, F64, C64
 from tensorrt_lite._C.core.kernels cimport reduce_params
 from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run3
@@ -15,6 +15,8 @@ from tensorrt_lite.cuda._source import storage_type
 cdef tuple OPERATORS = (
     "Sum", "Prod", "Min", "Max", "ArgMin", "ArgMax", "Any", "All", "CountNonzero", "AbsSum", "SquareSum", "NormP", "AbsMax", "AbsMin", "Var", "LogSumExp")
 cdef tuple ENTRIES = ("inner", "outer", "combine")
+cdef tuple COMPLEX = ("Sum", "Prod", "Any", "All", "CountNonzero", "AbsSum", "SquareSum", "NormP", "AbsMax", "AbsMin")
+cdef tuple FLOATING = ("AbsSum", "SquareSum", "NormP", "AbsMax", "AbsMin", "Var", "LogSumExp")
 cdef str UNIT = """#include "reduce.cuh"
 using Op = trt::Reduce%s<%s, %s>;
 extern "C" __global__ void __launch_bounds__(512) inner(const trt::ReduceLayout l, const trt::ReduceParams p, const Op::In* in, Op::Out* out, Op::Second* second, Op::State* partials) {
@@ -222,6 +224,32 @@ cdef int reduce(TensorBase self, const bint* reduced, int op, const reduce_param
         arguments[4] = &extra
         run3(handle_of(op, self.dtype, result.dtype, COMBINE, index), index, smaller(l.outputs, 1 << 20), 1, 1, 128, 1, 1, 0, arguments)
     return 0
+
+
+def _load_all(int index):
+    """Ask for every kernel of the family on a device."""
+    cdef int op, source, target
+    for op, name in enumerate(OPERATORS):
+        for source in range(12):
+            if source >= C64 and name not in COMPLEX:
+                continue
+            if source < F16 and name in FLOATING:
+                continue
+            for target in sorted(targets_of(name, source)):
+                handle_of(op, source, target, INNER, index)
+
+
+cdef set targets_of(str name, int source):
+    """The dtypes of the results that calls without an explicit dtype have, and of sums those that are usually named."""
+    if name in ("Sum", "Prod"):
+        return {I64, F32, F64} if source <= I64 else {source, F32, F64} if source < C64 else {source}
+    if name in ("ArgMin", "ArgMax", "CountNonzero"):
+        return {I64}
+    if name in ("Any", "All"):
+        return {BOOL, U8} if source == U8 else {BOOL}
+    if name == "Var" and source <= BF16:
+        return {source, F32}                    # the statistics of batch norm
+    return {source - 2 if source >= C64 else source}
 
 
 from tensorrt_lite._C.ops.reduction import _install_device_kernel

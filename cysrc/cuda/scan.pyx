@@ -1,7 +1,7 @@
 """Scans on CUDA: launches of cuda_src/scan.cuh, one where there are rows enough for the device, three where they are cut."""
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc
-from tensorrt_lite._C.core.dtype cimport U8
+from tensorrt_lite._C.core.dtype cimport U8, I64, C64
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, place_of, empty_tensor
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run3
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
@@ -118,6 +118,14 @@ cdef int scan(TensorBase x, int dim, int op, TensorBase result, TensorBase indic
         run3(handle_of(op, x.dtype, result.dtype, TOTALS, index), index, min(l.lines, (<int64_t>1 << 31) - 1), 1, 1, 256, 1, 1, 0, arguments)
     run3(handle_of(op, x.dtype, result.dtype, form, index), index, blocks, l.pieces, 1, tx, 1, 1, 0, arguments)
     return 0
+
+
+def _load_all(int index):
+    """Ask for every kernel of the family on a device."""
+    cdef int op, source
+    for op in range(4):
+        for source in range(12 if op < 2 else C64):
+            handle_of(op, source, I64 if op < 2 and source <= I64 else source, ROWS, index)
 
 
 from tensorrt_lite._C.ops.reduction import _install_device_kernel

@@ -1,6 +1,6 @@
 """softmax, log_softmax and the losses over class indices on CUDA: launches of cuda_src/softmax.cuh."""
 from libc.stdint cimport int64_t
-from tensorrt_lite._C.core.dtype cimport F64, F32
+from tensorrt_lite._C.core.dtype cimport F16, BF16, F32, F64
 from tensorrt_lite._C.core.iterator cimport cast_to, contiguous_of
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, place_of, empty_tensor
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run3
@@ -27,6 +27,7 @@ cdef enum:
     LONG = 1
     COLUMNS = 2
     MAX_BLOCKS = 1 << 20
+    LONGEST_ROW = 1 << 14          # that a block keeps in registers
     ONE_BLOCK = 1 << 15            # losses that one block adds up
 
 cdef dict _handles = {}
@@ -68,6 +69,11 @@ cdef int power_above(int64_t n) noexcept:
     return p
 
 
+cdef int row_threads(int64_t n) noexcept:
+    """The threads of a row of n elements."""
+    return power_above(n) if n < 32 else 32 if n <= 512 else 128 if n <= 2048 else 256 if n <= 4096 else 1024
+
+
 cdef int launch(TensorBase grad, TensorBase x, int dim, bint log, TensorBase result) except -1:
     cdef int64_t outer = 1, n = x.sizes[dim] if x.ndim else 1, inner = 1, rows
     cdef int i, threads = 0, items = 0, form, tx, ty, index = x.device_index, short_n, k = 0
@@ -89,11 +95,9 @@ cdef int launch(TensorBase grad, TensorBase x, int dim, bint log, TensorBase res
     arguments[k + 2] = &outer
     arguments[k + 3] = &n
     arguments[k + 4] = &inner
-    if inner == 1 and n <= 16384:
+    if inner == 1 and n <= LONGEST_ROW:
         form = ROWS
-        threads = 32 if n <= 512 else 128 if n <= 2048 else 256 if n <= 4096 else 1024
-        if n < 32:
-            threads = power_above(n)
+        threads = row_threads(n)
         items = power_above((n + threads - 1) // threads)
         tx = threads
         ty = 128 // threads if threads < 128 else 1
@@ -151,6 +155,21 @@ extern "C" __global__ void __launch_bounds__(256) nll_gradient(const trt::ClassL
 }
 """
 cdef FunctionHandle loss_handles[12][64][6]
+
+
+def _load_all(int index):
+    """Ask for every kernel of the family on a device."""
+    cdef int dtype, threads
+    cdef int64_t n
+    for dtype in (F16, BF16, F32, F64):
+        loss_kernel(0, dtype, index)
+        softmax_kernel(LONG, dtype, 0, 0, 0, index)
+        softmax_kernel(COLUMNS, dtype, 0, 0, 0, index)
+        n = 1
+        while n <= LONGEST_ROW:
+            threads = row_threads(n)
+            softmax_kernel(ROWS, dtype, 0, threads, power_above((n + threads - 1) // threads), index)
+            n *= 2
 
 
 cdef FunctionHandle loss_kernel(int which, int dtype, int index) except NULL:

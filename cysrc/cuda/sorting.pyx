@@ -21,12 +21,52 @@ cdef enum:
 cdef dict handles = {}
 
 
-cdef FunctionHandle load(str key, int index, str parameters, str call) except NULL:
-    h = handles.get((key, index))
+# parameters and call; {t} is the dtype's type, {u} a number or a type
+cdef dict KERNELS = {
+    "sort_short": ("const {t}* x, int* position, long long lines, long long n, long long keep, int descending", "sort_short<{t}, {u}>(x, position, lines, n, keep, descending)"),
+    "sort_keys_of": ("const {t}* x, {u}* keys, long long n, int descending", "sort_keys_of<{u}>(x, keys, n, descending)"),
+    "line_keys": ("const int* position, unsigned* keys, long long total, long long n", "line_keys(position, keys, total, n)"),
+    "take_sorted": ("const {t}* x, const int* position, {t}* values, long long* indices, long long lines, long long n, long long stride, long long keep",
+                    "take_sorted(x, position, values, indices, lines, n, stride, keep)"),
+    "take_mode": ("const {t}* x, const int* position, {t}* values, long long* indices, long long lines, long long n", "take_mode(x, position, values, indices, lines, n)"),
+    "take_one": ("const {t}* x, const int* position, {t}* values, long long* indices, long long lines, long long n, long long kth, int kind",
+                 "take_one(x, position, values, indices, lines, n, kth, kind)"),
+    "number_bins": ("const {t}* x, const double* edges, long long* flat, long long n, long long bins, int uniform, int adjust",
+                    "number_bins(x, edges, flat, n, bins, uniform, adjust)"),
+    "count_bins": ("const long long* flat, unsigned long long* counts, long long n, long long bins", "count_bins<{u}>(flat, counts, n, bins)"),
+}
+
+
+cdef FunctionHandle load(str name, int index, str t, str u) except NULL:
+    """The kernel of one function of sort.cuh for its types."""
+    key = (name, t, u, index)
+    h = handles.get(key)
     if h is None:
-        text = f"#include \"sort.cuh\"\n\nextern \"C\" __global__ void __launch_bounds__(512) kernel({parameters}) {{ trt::{call}; }}\n"
-        h = handles[key, index] = <size_t>kernel_of(text, "kernel", index)
+        parameters, call = KERNELS[name]
+        text = f"#include \"sort.cuh\"\n\nextern \"C\" __global__ void __launch_bounds__(512) kernel({parameters.format(t=t, u=u)}) {{ trt::{call.format(t=t, u=u)}; }}\n"
+        h = handles[key] = <size_t>kernel_of(text, "kernel", index)
     return <FunctionHandle><size_t>h
+
+
+cdef str key_type(int dtype):
+    return "unsigned long long" if ITEM_SIZE[dtype] == 8 else "unsigned"
+
+
+def _load_all(int index):
+    """Ask for every kernel of the family on a device."""
+    cdef int dtype, size
+    load("line_keys", index, None, None)
+    for flag in ("true", "false"):
+        load("count_bins", index, None, flag)
+    for dtype in range(F64 + 1):
+        t = "unsigned char" if dtype == BOOL else _source.TYPES[dtype][1]
+        size = 32
+        while size <= SHORT:
+            load("sort_short", index, t, f"{key_type(dtype)}, {size}")
+            size *= 2
+        load("sort_keys_of", index, t, key_type(dtype))
+        for name in ("take_sorted", "take_mode", "take_one", "number_bins"):
+            load(name, index, t, None)
 
 
 cdef object sorted_lines(TensorBase x, int64_t lines, int64_t n, int kind, int64_t keep, int64_t kth, bint descending):
@@ -39,7 +79,7 @@ cdef object sorted_lines(TensorBase x, int64_t lines, int64_t n, int kind, int64
     cdef void* arguments[8]
     if total >= (<int64_t>1 << 31):
         raise NotImplementedError(f"sorting {total} elements on CUDA: positions have 31 bits")
-    t, key = "unsigned char" if x.dtype == BOOL else _source.TYPES[x.dtype][1], "unsigned long long" if wide else "unsigned"
+    t, key = "unsigned char" if x.dtype == BOOL else _source.TYPES[x.dtype][1], key_type(x.dtype)
     p[0] = data_of(x)
     if n <= SHORT:
         size = 32
@@ -50,22 +90,19 @@ cdef object sorted_lines(TensorBase x, int64_t lines, int64_t n, int kind, int64
         position = empty_tensor(1, &count, I32, place_of(x))
         p[1] = data_of(position)
         arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5] = &p[0], &p[1], &lines, &n, &wanted, &is_descending
-        run(load(f"short {t} {size}", index, f"const {t}* x, int* position, long long lines, long long n, long long keep, int descending",
-                 f"sort_short<{t}, {key}, {size}>(x, position, lines, n, keep, descending)"), index, min(lines, <int64_t>1 << 30), min(max(size // 2, 32), 512), 0, arguments)
+        run(load("sort_short", index, t, f"{key}, {size}"), index, min(lines, <int64_t>1 << 30), min(max(size // 2, 32), 512), 0, arguments)
     else:
         keys = empty_tensor(1, &total, I64 if wide else I32, place_of(x))
         p[1] = data_of(keys)
         arguments[0], arguments[1], arguments[2], arguments[3] = &p[0], &p[1], &total, &is_descending
-        run(load(f"keys {t}", index, f"const {t}* x, {key}* keys, long long n, int descending", f"sort_keys_of<{key}>(x, keys, n, descending)"), index,
-            blocks_for(total, 256), 256, 0, arguments)
+        run(load("sort_keys_of", index, t, key), index, blocks_for(total, 256), 256, 0, arguments)
         # half types are compared as float
         position = <TensorBase>sort_pairs(keys, None, 32 if x.dtype == F16 or x.dtype == BF16 else 8 * ITEM_SIZE[x.dtype])[1]
         if lines > 1:
             keys = empty_tensor(1, &total, I32, place_of(x))
             p[1], p[2] = data_of(position), data_of(keys)
             arguments[0], arguments[1], arguments[2], arguments[3] = &p[1], &p[2], &total, &n
-            run(load("lines", index, "const int* position, unsigned* keys, long long total, long long n", "line_keys(position, keys, total, n)"), index,
-                blocks_for(total, 256), 256, 0, arguments)
+            run(load("line_keys", index, None, None), index, blocks_for(total, 256), 256, 0, arguments)
             while lines >> bits:
                 bits += 1
             position = <TensorBase>sort_pairs(keys, position, bits)[1]
@@ -78,15 +115,12 @@ cdef object sorted_lines(TensorBase x, int64_t lines, int64_t n, int kind, int64
     arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5] = &p[0], &p[1], &p[2], &p[3], &lines, &n
     if kind < 0:
         arguments[6], arguments[7] = &stride, &keep
-        run(load(f"take {t}", index, f"const {t}* x, const int* position, {t}* values, long long* indices, long long lines, long long n, long long stride, long long keep",
-                 "take_sorted(x, position, values, indices, lines, n, stride, keep)"), index, blocks_for(count, 256), 256, 0, arguments)
+        run(load("take_sorted", index, t, None), index, blocks_for(count, 256), 256, 0, arguments)
     elif kind == MODE:
-        run(load(f"mode {t}", index, f"const {t}* x, const int* position, {t}* values, long long* indices, long long lines, long long n",
-                 "take_mode(x, position, values, indices, lines, n)"), index, min(lines, <int64_t>1 << 20), 32 if n <= 256 else 256, 0, arguments)
+        run(load("take_mode", index, t, None), index, min(lines, <int64_t>1 << 20), 32 if n <= 256 else 256, 0, arguments)
     else:
         arguments[6], arguments[7] = &kth, &kind
-        run(load(f"one {t}", index, f"const {t}* x, const int* position, {t}* values, long long* indices, long long lines, long long n, long long kth, int kind",
-                 "take_one(x, position, values, indices, lines, n, kth, kind)"), index, blocks_for(count, 256), 256, 0, arguments)
+        run(load("take_one", index, t, None), index, blocks_for(count, 256), 256, 0, arguments)
     return values, indices
 
 
@@ -99,8 +133,7 @@ cdef int number_bins(TensorBase x, TensorBase edges, TensorBase flat, bint unifo
     t = _source.TYPES[x.dtype][1]
     p[0], p[1], p[2] = data_of(x), data_of(edges), data_of(flat)
     arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5], arguments[6] = &p[0], &p[1], &p[2], &n, &bins, &uniform, &adjust
-    return run(load(f"number {t}", x.device_index, f"const {t}* x, const double* edges, long long* flat, long long n, long long bins, int uniform, int adjust",
-                    "number_bins(x, edges, flat, n, bins, uniform, adjust)"), x.device_index, blocks_for(n, 256), 256, 0, arguments)
+    return run(load("number_bins", x.device_index, t, None), x.device_index, blocks_for(n, 256), 256, 0, arguments)
 
 
 cdef int count_bins(TensorBase flat, TensorBase counts) except -1:
@@ -112,8 +145,7 @@ cdef int count_bins(TensorBase flat, TensorBase counts) except -1:
     p[0], p[1] = data_of(flat), data_of(counts)
     arguments[0], arguments[1], arguments[2], arguments[3] = &p[0], &p[1], &n, &bins
     # a block that counts in shared memory has many elements for each bin that it adds up at its end
-    return run(load(f"count {shared}", flat.device_index, "const long long* flat, unsigned long long* counts, long long n, long long bins",
-                    f"count_bins<{'true' if shared else 'false'}>(flat, counts, n, bins)"), flat.device_index, blocks_for(n, 4096 if shared else 256), 256, 0, arguments)
+    return run(load("count_bins", flat.device_index, None, "true" if shared else "false"), flat.device_index, blocks_for(n, 4096 if shared else 256), 256, 0, arguments)
 
 
 _sorting._set_device_kernels(<size_t>&sorted_lines, <size_t>&number_bins, <size_t>&count_bins)

@@ -78,6 +78,7 @@
                     dot += block_dev_dot_##C(x, product, mean, m);                                  \
                 }                                                                                   \
                 C mean_g = (C)(sum / (f64)n), slope = (C)(dot / (f64)n * rstd * rstd);              \
+                C scale = CENTER && n == 1 ? 0 : rstd; /* 0, not what mean_g's rounding leaves of it */ \
                 for (int64_t i = 0; i < n; i += REDUCE_BLOCK) {                                     \
                     int64_t m = min_i64(REDUCE_BLOCK, n - i), at = i * (int64_t)sizeof(T);          \
                     if (!whole) {                                                                   \
@@ -96,9 +97,9 @@
                     C* d = OUT_RUN(T, C, DIRECT, out + r * out_row_stride + at, dbuf);              \
                     if (weight) {                                                                   \
                         VECTORIZE for (int64_t j = 0; j < m; j++)                                   \
-                            d[j] = rstd * (g[j] * w[j] - mean_g - (x[j] - mean) * slope);           \
+                            d[j] = scale * (g[j] * w[j] - mean_g - (x[j] - mean) * slope);          \
                     } else {                                                                        \
-                        VECTORIZE for (int64_t j = 0; j < m; j++) d[j] = rstd * (g[j] - mean_g - (x[j] - mean) * slope); \
+                        VECTORIZE for (int64_t j = 0; j < m; j++) d[j] = scale * (g[j] - mean_g - (x[j] - mean) * slope); \
                     }                                                                               \
                     OUT_DONE(T, DIRECT, out + r * out_row_stride + at, d, m);                       \
                 }                                                                                   \
@@ -182,7 +183,7 @@
                 sum_g += w * sum;                                                                   \
             }                                                                                       \
             if (!out) continue;                                                                     \
-            C mean_g = (C)(sum_g / (f64)n), slope = (C)(sum_gx / (f64)n * rstd);                    \
+            C mean_g = (C)(sum_g / (f64)n), slope = (C)(sum_gx / (f64)n * rstd), scale = n == 1 ? 0 : rstd; \
             for (int64_t c = 0; c < per_group; c++) {                                               \
                 C w = weight ? load_##T(weight + (item % groups * per_group + c) * (int64_t)sizeof(T)) : 1; \
                 for (int64_t i = 0; i < hw; i += REDUCE_BLOCK) {                                    \
@@ -190,7 +191,7 @@
                     const C *g = stage_##T(grad + at, sizeof(T), m, gbuf), *x = stage_##T(in + at, sizeof(T), \
                             m, xbuf);                                                               \
                     C* d = OUT_RUN(T, C, DIRECT, out + at, dbuf);                                   \
-                    VECTORIZE for (int64_t j = 0; j < m; j++) d[j] = rstd * (g[j]                   \
+                    VECTORIZE for (int64_t j = 0; j < m; j++) d[j] = scale * (g[j]                  \
                             * w - mean_g - (x[j] - mean) * slope);                                  \
                     OUT_DONE(T, DIRECT, out + at, d, m);                                            \
                 }                                                                                   \

@@ -13,6 +13,9 @@ enum { SOFTMAX_STAGED_ROW = 4096, SOFTMAX_CACHED_ROW = 65536, SOFTMAX_CACHED_ROW
 /* Rows of at most SOFTMAX_SHORT elements go SOFTMAX_LANES at a time, one row a lane. Fewer than SOFTMAX_NARROW columns
  * fill no vectors: each is gathered and taken for a row; eight are a vector's copy, worth lanes up to SOFTMAX_FEW elements. */
 enum { SOFTMAX_SHORT = 24, SOFTMAX_FEW = 64, SOFTMAX_LANES = 64, SOFTMAX_NARROW = 16 };
+/* A kernel keeps at most this on its stack: a thread may have 128 KB in all. */
+enum { SOFTMAX_STACK = 32768 };
+_Static_assert(SOFTMAX_FEW * SOFTMAX_LANES <= SOFTMAX_STAGED_ROW && SOFTMAX_STAGED_ROW * 8 <= SOFTMAX_STACK, "one buffer serves rows and lanes");
 
 #define DEFINE_SOFTMAX_ROW(C)                                                                       \
     /* e[i] = exp(x[i] - max), returns the sum; e may be x */                                       \
@@ -92,10 +95,9 @@ KERNEL_INLINE f64 softmax_sum(const logsumexp_state* s) { return isinf(s->max) ?
             OUT_DONE(T, DIRECT, out + at, y, m);                                                    \
         }                                                                                           \
     }                                                                                               \
-    /* w short rows at once, each n elements a stride apart; `together` of them lie side by side */ \
+    /* w short rows at once, each n elements a stride apart; `together` of them lie side by side. lanes: room for (n, SOFTMAX_LANES) */ \
     KERNEL_INLINE void OP##_##T##_lanes(const char** from, int64_t in_stride, char** to, int64_t out_stride, int64_t n, int64_t w, \
-                                        int64_t together) {                                         \
-        C lanes[SOFTMAX_FEW * SOFTMAX_LANES];                                                       \
+                                        int64_t together, C* lanes) {                               \
         if (w < SOFTMAX_LANES) memset(lanes, 0, (size_t)n * SOFTMAX_LANES * sizeof(C));             \
         for (int64_t c = 0; c < w; c += together)                                                   \
             for (int64_t i = 0; i < n; i++)                                                         \
@@ -114,7 +116,8 @@ KERNEL_INLINE f64 softmax_sum(const logsumexp_state* s) { return isinf(s->max) ?
             const char* from[SOFTMAX_LANES];                                                        \
             char* to[SOFTMAX_LANES];                                                                \
             for (int64_t c = 0; c < w; c++) from[c] = in + (r + c) * in_row_stride, to[c] = out + (r + c) * out_row_stride; \
-            OP##_##T##_lanes(from, sizeof(T), to, sizeof(T), n, w, 1);                                 \
+            C lanes[SOFTMAX_SHORT * SOFTMAX_LANES];                                                 \
+            OP##_##T##_lanes(from, sizeof(T), to, sizeof(T), n, w, 1, lanes);                       \
         }                                                                                           \
         for (int64_t r = rows_begin; n > SOFTMAX_SHORT && r < rows_end; r++) {                                           \
             const char* p = in + r * in_row_stride;                                                 \
@@ -147,8 +150,8 @@ KERNEL_INLINE f64 softmax_sum(const logsumexp_state* s) { return isinf(s->max) ?
                 from[c] = in + outer * in_outer_stride + column;                                    \
                 to[c] = out + outer * out_outer_stride + column;                                    \
             }                                                                                       \
-            if (n <= SOFTMAX_FEW && inner == 8) OP##_##T##_lanes(from, in_stride, to, out_stride, n, w, 8); \
-            else if (n <= SOFTMAX_SHORT) OP##_##T##_lanes(from, in_stride, to, out_stride, n, w, 1); \
+            if (n <= SOFTMAX_FEW && inner == 8) OP##_##T##_lanes(from, in_stride, to, out_stride, n, w, 8, row); \
+            else if (n <= SOFTMAX_SHORT) OP##_##T##_lanes(from, in_stride, to, out_stride, n, w, 1, row); \
             else for (int64_t c = 0; c < w; c++) {                                                  \
                 for (int64_t i = 0; i < n; i++) row[i] = load_##T(from[c] + i * in_stride);         \
                 OP##_run_##C(row, row, n);                                                          \
@@ -226,8 +229,9 @@ KERNEL_INLINE f64 softmax_sum(const logsumexp_state* s) { return isinf(s->max) ?
                                             const char* result, int64_t result_outer_stride, int64_t result_stride, \
                                             char* out, int64_t out_outer_stride, int64_t out_stride, int64_t n, \
                                             int64_t inner, int64_t items_begin, int64_t items_end) { \
-        if (inner < SOFTMAX_NARROW && n <= SOFTMAX_STAGED_ROW) {                                    \
-            T g[SOFTMAX_STAGED_ROW], y[SOFTMAX_STAGED_ROW];                                         \
+        enum { MOST = SOFTMAX_STACK / 2 / sizeof(T) < SOFTMAX_STAGED_ROW ? SOFTMAX_STACK / 2 / sizeof(T) : SOFTMAX_STAGED_ROW }; \
+        if (inner < SOFTMAX_NARROW && n <= MOST) {                                                  \
+            T g[MOST], y[MOST];                                                                     \
             int64_t bytes = n * (int64_t)sizeof(T);                                                 \
             for (int64_t column = items_begin * inner; column < items_end * inner; column++) {      \
                 int64_t outer = column / inner, at = column % inner * (int64_t)sizeof(T);           \

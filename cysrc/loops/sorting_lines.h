@@ -272,15 +272,106 @@ static i64 F(position)(const KEY *keys, i64 n, KEY wanted)
     return i;
 }
 
-/* The most frequent element, the smallest of several; the position of its last occurrence. */
+/* A line with NaN in the order that std::sort gives it where no comparison with NaN holds: PyTorch takes the mode of that. The
+ * guards (k > first, i < last) stand where std::sort trusts the comparison. */
+static int F(precedes)(ELEMENT x, ELEMENT y, KEY nan) { return KEY_OF(x) < KEY_OF(y) && KEY_OF(y) != nan; }
+
+static void F(insert)(ELEMENT *a, i64 k, KEY nan)
+{
+    ELEMENT v = a[k];
+    for (; k > 0 && F(precedes)(v, a[k - 1], nan); k--)
+        a[k] = a[k - 1];
+    a[k] = v;
+}
+
+static void F(heap_sort)(ELEMENT *a, i64 n, KEY nan)
+{
+    for (i64 start = n / 2, end = n; end > 1;) {
+        if (start)
+            start--;
+        else {
+            ELEMENT v = a[--end];
+            a[end] = a[0];
+            a[0] = v;
+        }
+        for (i64 root = start, child; (child = 2 * root + 1) < end; root = child) {
+            child += child + 1 < end && F(precedes)(a[child], a[child + 1], nan);
+            if (!F(precedes)(a[root], a[child], nan))
+                break;
+            ELEMENT v = a[root];
+            a[root] = a[child];
+            a[child] = v;
+        }
+    }
+}
+
+#define SWAP(x, y)                                                                                                   \
+    do {                                                                                                             \
+        ELEMENT swapped = a[x];                                                                                      \
+        a[x] = a[y];                                                                                                 \
+        a[y] = swapped;                                                                                              \
+    } while (0)
+
+/* quicksort by the median of the second, middle and last element, down to pieces of 16 */
+static void F(quick_sort)(ELEMENT *a, i64 n, int depth, KEY nan)
+{
+    while (n > 16) {
+        if (depth-- == 0) {
+            F(heap_sort)(a, n, nan);
+            return;
+        }
+        i64 x = 1, y = n / 2, z = n - 1, median, i = 1, j = n;
+        if (F(precedes)(a[x], a[y], nan))
+            median = F(precedes)(a[y], a[z], nan) ? y : F(precedes)(a[x], a[z], nan) ? z : x;
+        else
+            median = F(precedes)(a[x], a[z], nan) ? x : F(precedes)(a[y], a[z], nan) ? z : y;
+        SWAP(0, median);
+        for (;; i++) {
+            while (i < n - 1 && F(precedes)(a[i], a[0], nan))
+                i++;
+            for (j--; j > 0 && F(precedes)(a[0], a[j], nan);)
+                j--;
+            if (i >= j)
+                break;
+            SWAP(i, j);
+        }
+        F(quick_sort)(a + i, n - i, depth, nan);
+        n = i;
+    }
+}
+
+static void F(sort_with_nan)(ELEMENT *a, const KEY *keys, i64 n, KEY nan)
+{
+    for (i64 i = 0; i < n; i++)
+        a[i] = PACK(keys[i], i);
+    F(quick_sort)(a, n, 2 * (bit_length((u64)n) - 1), nan);
+    for (i64 i = 1; i < n; i++) {
+        if (i < 16 && F(precedes)(a[i], a[0], nan)) {
+            ELEMENT v = a[i]; /* to the front, whatever NaN are on the way */
+            memmove(a + 1, a, (size_t)i * sizeof *a);
+            a[0] = v;
+        } else
+            F(insert)(a, i, nan);
+    }
+}
+#undef SWAP
+
+/* The most frequent element, the first of several in the order of the line's sort (the smallest where there is no NaN, which
+ * equals nothing); the position of its last occurrence. */
 static i64 F(mode)(Line *l)
 {
-    const ELEMENT *a = (const ELEMENT *)l->a;
+    ELEMENT *a = (ELEMENT *)l->a;
     i64 best = 0, run = 0, at = 0;
-    int nan = is_nan_key(l->s->dtype, l->high + l->subtracted);
-    KEY last = KEY_OF(a[l->n - 1]);
+    int has_nan = is_nan_key(l->s->dtype, l->high + l->subtracted);
+    KEY nan = (KEY)l->high;
+    if (has_nan)
+        F(sort_with_nan)(a, (const KEY *)l->keys, l->n, nan);
+    else {
+        F(sort_line)(l);
+        a = (ELEMENT *)l->a;
+    }
     for (i64 i = 0; i < l->n; i++) {
-        run = i && KEY_OF(a[i]) == KEY_OF(a[i - 1]) && !(nan && KEY_OF(a[i]) == last) ? run + 1 : 1;
+        run = i && KEY_OF(a[i]) == KEY_OF(a[i - 1]) && !(has_nan && KEY_OF(a[i]) == nan) ? run + 1 : 1;
         if (run > best) {
             best = run;
             at = AT(a[i]);
@@ -334,7 +425,6 @@ static void F(one_line)(Line *l)
         F(emit_blocks)(l, 0, 1);
         return;
     case SORT_MODE:
-        F(sort_line)(l);
         at = F(mode)(l);
         break;
     default:

@@ -130,6 +130,18 @@ INL c128 xlogy_c128(c128 x, c128 y)
     return __real__ x == 0 && __imag__ x == 0 && !isnan_c128(y) ? make_c128(0, 0) : mul_c128(x, clog(y));
 }
 
+/* log(e^x + e^y) by the one of larger real part, whose imaginary part is not reduced modulo 2 pi */
+INL c128 logaddexp_c128(c128 x, c128 y)
+{
+    b8 swap = __real__ x < __real__ y;
+    c128 low = swap ? x : y, high = swap ? y : x;
+    if (isnan_c128(x) || isnan_c128(y))
+        return make_c128(NAN_f64, NAN_f64);
+    if (__real__ low == __real__ high && isinf(__real__ low))
+        return __real__ low < 0 ? low : clog(add_c128(cexp(low), cexp(high)));
+    return add_c128(high, log1p_c128(cexp(sub_c128(low, high))));
+}
+
 #define COMPLEX_FLOAT_VIA_DOUBLE(name)                                                                               \
     INL c64 name##_c64(c64 z)                                                                                        \
     {                                                                                                                \
@@ -164,6 +176,11 @@ COMPLEX_FLOAT_VIA_DOUBLE(sinc)
 INL c64 pow_c64(c64 a, c64 b)
 {
     c128 w = pow_c128(make_c128(__real__ a, __imag__ a), make_c128(__real__ b, __imag__ b));
+    return make_c64((f32)__real__ w, (f32)__imag__ w);
+}
+INL c64 logaddexp_c64(c64 x, c64 y)
+{
+    c128 w = logaddexp_c128(make_c128(__real__ x, __imag__ x), make_c128(__real__ y, __imag__ y));
     return make_c64((f32)__real__ w, (f32)__imag__ w);
 }
 INL c64 xlogy_c64(c64 x, c64 y)

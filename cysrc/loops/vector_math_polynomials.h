@@ -539,29 +539,29 @@ INL f64 poly_erfinv_tail_f64(f64 x)
     return p;
 }
 
-/* error 2^-57.3 */
+/* error 2^-64.6 */
 INL f64 poly_erfinv_end_f64(f64 x)
 {
-    f64 p = -0x1.2a26c52b892c0p-35;
-    p = fma_f64(p, x, -0x1.ad05862aeae0cp-35);
-    p = fma_f64(p, x, 0x1.33c9297ac0c6ep-33);
-    p = fma_f64(p, x, 0x1.8e598cd6868e5p-33);
-    p = fma_f64(p, x, -0x1.0a3c6869416d6p-32);
-    p = fma_f64(p, x, -0x1.2e32935d207fep-32);
-    p = fma_f64(p, x, -0x1.32b8b70a4cae5p-34);
-    p = fma_f64(p, x, 0x1.8339b4e55c48ap-30);
-    p = fma_f64(p, x, -0x1.8b0fb313aadb4p-29);
-    p = fma_f64(p, x, 0x1.7f56c8e87bb45p-28);
-    p = fma_f64(p, x, -0x1.7cc94fa360112p-27);
-    p = fma_f64(p, x, 0x1.7872656d58698p-26);
-    p = fma_f64(p, x, -0x1.d839f6b796c6bp-25);
-    p = fma_f64(p, x, 0x1.b0ed280730c1fp-23);
-    p = fma_f64(p, x, -0x1.e6fbb72fff1e8p-21);
-    p = fma_f64(p, x, 0x1.1971e979450dap-18);
-    p = fma_f64(p, x, -0x1.3446095606183p-16);
-    p = fma_f64(p, x, 0x1.2acdb4bb8e342p-14);
-    p = fma_f64(p, x, -0x1.a415b08eb9014p-13);
-    p = fma_f64(p, x, -0x1.6437de553050cp-13);
+    f64 p = -0x1.9d6666aa0d082p-44;
+    p = fma_f64(p, x, -0x1.f245278d40bf6p-41);
+    p = fma_f64(p, x, 0x1.86018276d769fp-38);
+    p = fma_f64(p, x, -0x1.7c1c923b0c3dbp-37);
+    p = fma_f64(p, x, 0x1.79beb5fa8230fp-40);
+    p = fma_f64(p, x, 0x1.27b0cdd9a0be2p-34);
+    p = fma_f64(p, x, -0x1.67a9e3e0d9fa4p-32);
+    p = fma_f64(p, x, 0x1.238cc2266dd74p-30);
+    p = fma_f64(p, x, -0x1.736d72399bc82p-29);
+    p = fma_f64(p, x, 0x1.8e5f136405b7bp-28);
+    p = fma_f64(p, x, -0x1.7f5648201362dp-27);
+    p = fma_f64(p, x, 0x1.76f63e084cdf6p-26);
+    p = fma_f64(p, x, -0x1.d80cff95d675ep-25);
+    p = fma_f64(p, x, 0x1.b0f8b76ed9258p-23);
+    p = fma_f64(p, x, -0x1.e6fc3002600b1p-21);
+    p = fma_f64(p, x, 0x1.1971dc736a370p-18);
+    p = fma_f64(p, x, -0x1.344608fbc45acp-16);
+    p = fma_f64(p, x, 0x1.2acdb4ca873c0p-14);
+    p = fma_f64(p, x, -0x1.a415b08f35dccp-13);
+    p = fma_f64(p, x, -0x1.6437de5565dbfp-13);
     p = fma_f64(p, x, 0x1.02a209f638a15p+0);
     p = fma_f64(p, x, 0x1.39a07f9e2524cp+2);
     return p;

@@ -98,7 +98,7 @@ INL REAL FN(exp2)(REAL x)
  * goes in with the polynomial: the result may be smaller than r. */
 INL REAL FN(expm1)(REAL x)
 {
-    REAL v = x > K(89.5f, 710.5) ? K(89.5f, 710.5) : x;
+    REAL v = x > K(89.0f, 710.0) ? K(89.0f, 710.0) : x; /* overflows already, and n stays 128 (1024): beyond, half_scale would be inf */
     v = v < K(-20.0f, -40.0) ? K(-20.0f, -40.0) : v;
     REAL t = FN(fma)(v, LOG2E_REAL, FN(SHIFTER)), n = t - FN(SHIFTER);
     REAL high = FN(fma)(n, -LN2_HI_REAL, v), low = (n * -LN2_LO_REAL);
@@ -166,18 +166,29 @@ INL REAL FN(times_sigmoid)(REAL factor, b8 positive, FN(scaled) e)
 }
 
 #if PRECISION == 32
-/* e^(x + lo) + 1 for |x| < 88.4; beyond, 1 or infinity. One scale of 2^n, which itself overflows to infinity. */
-INL REAL exp_plus_one_f32(REAL x, REAL lo)
+/* y / (1 + e^(x + lo)) as y / (c + c e^(x + lo)) * c with c = 2^-30: e^x may exceed the largest number by that much, so the
+ * quotient underflows gradually (n = 158 makes it 0). In float the plain quotient stays within 2.9 ulp and is twice as fast as
+ * the one that repairs what sum and division lost (docs/decisions.md). */
+#define LOGISTIC_C 0x1p-30f
+INL REAL scaled_exp_plus_one_f32(REAL x, REAL lo)
 {
-    x = x > 89.0f ? 89.0f : x;
-    x = x < -80.0f ? -80.0f : x;
-    return exp_normal_f32(x, lo) + 1;
+    x = x > 109.6f ? 109.6f : x;
+    x = x < -60.0f ? -60.0f : x;
+    REAL t = fma_f32(x, LOG2E_REAL, SHIFTER_f32), n = t - SHIFTER_f32;
+    REAL r = fma_f32(n, -LN2_HI_REAL, x) + fma_f32(n, -LN2_LO_REAL, lo);
+    return fma_f32(1 + fma_f32((r * r), poly_exp_f32(r), r), power_of_two_f32(t - 30), LOGISTIC_C);
 }
 
-/* In float the plain quotient stays within 2.9 ulp where the result is a normal number, and is twice as fast as the one
- * that repairs what sum and division lost (docs/decisions.md); below -88.4 it is 0. */
-INL REAL sigmoid_f32(REAL x) { return 1 / exp_plus_one_f32(-x, 0); }
-INL REAL silu_f32(REAL x) { return x / exp_plus_one_f32(-x, 0); }
+INL REAL sigmoid_f32(REAL x) { return LOGISTIC_C / scaled_exp_plus_one_f32(-x, 0); }
+
+/* x sigmoid(-minus_x - lo); where sigmoid is 1 the quotient by c may overflow, and is x */
+INL REAL gate_f32(REAL x, REAL minus_x, REAL lo)
+{
+    REAL y = x / scaled_exp_plus_one_f32(minus_x, lo) * LOGISTIC_C;
+    return x > 100.0f ? x : y;
+}
+
+INL REAL silu_f32(REAL x) { return gate_f32(x, -x, 0); }
 #else
 INL REAL FN(sigmoid)(REAL x)
 {
@@ -319,7 +330,7 @@ INL REAL FN(gelu_tanh)(REAL x)
     f64 w = wide * (-1.5957691216057308 + wide * wide * -0.07135481627260025);
     w = x < 0 ? -w : w;
     REAL hi = (f32)w, lo = (f32)(w - (f64)hi);
-    return x / exp_plus_one_f32(hi, lo);
+    return gate_f32(x, hi, lo);
 #else
     REAL z = (a * a), z_lo = product_error_f64(a, a, z);
     REAL cubic = (z * -0.07135481627260025), cubic_lo = product_error_f64(z, -0.07135481627260025, cubic);

@@ -20,12 +20,65 @@ def hardtanh_(input, min_val=-1, max_val=1):
     return clipped(input, min_val, max_val, None, True)
 
 
+cdef bint reads_result(object input, double slope) noexcept:
+    """Whether a write in place can do without a copy of its input: the result's sign is the input's, from which the derivative follows."""
+    return slope > 0 and is_plain(input) and not tls().function_modes
+
+
+cdef object leaky_relu_of(object input, object negative_slope, object out, bint inplace):
+    cdef Scalar p[1]
+    param(negative_slope, &p[0], "leaky_relu", "negative_slope")
+    return entry1(&pw_activation[PW__LEAKY_RELU_WRITTEN if inplace and reads_result(input, p[0].d) else PW_LEAKY_RELU], input, p, out, inplace,
+                  (("negative_slope", negative_slope),))
+
+
+def leaky_relu(input, negative_slope=0.01, *, out=None):
+    """x where it is positive, else negative_slope * x"""
+    return leaky_relu_of(input, negative_slope, out, False)
+
+
+def leaky_relu_(input, negative_slope=0.01):
+    """leaky_relu in place."""
+    return leaky_relu_of(input, negative_slope, None, True)
+
+
+cdef object elu_of(object input, object alpha, object scale, object input_scale, object out, bint inplace):
+    cdef Scalar p[3]
+    cdef bint written
+    param(alpha, &p[0], "elu", "alpha")
+    param(scale, &p[1], "elu", "scale")
+    param(input_scale, &p[2], "elu", "input_scale")
+    written = inplace and reads_result(input, p[0].d) and p[1].d > 0 and p[2].d > 0
+    return entry1(&pw_activation[PW__ELU_WRITTEN if written else PW_ELU], input, p, out, inplace,
+                  (("alpha", alpha), ("scale", scale), ("input_scale", input_scale)))
+
+
+def elu(input, alpha=1, scale=1, input_scale=1, *, out=None):
+    """scale * x where it is positive, else scale * alpha * (exp(input_scale * x) - 1)"""
+    return elu_of(input, alpha, scale, input_scale, out, False)
+
+
+def elu_(input, alpha=1, scale=1, input_scale=1):
+    """elu in place."""
+    return elu_of(input, alpha, scale, input_scale, None, True)
+
+
+def selu(input):
+    """elu with the constants of self-normalising networks."""
+    return entry1(&pw_activation[PW_SELU], input, NULL, None, False, ())
+
+
+def selu_(input):
+    """selu in place."""
+    return entry1(&pw_activation[PW__SELU_WRITTEN if reads_result(input, 1) else PW_SELU], input, NULL, None, True, ())
+
+
 cdef object celu_of(object input, object alpha, bint inplace):
     cdef Scalar p[1]
     param(alpha, &p[0], "celu", "alpha")
     if p[0].d == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    return entry1(&pw_activation[PW_CELU], input, p, None, inplace, (("alpha", alpha),))
+    return entry1(&pw_activation[PW__CELU_WRITTEN if inplace and reads_result(input, p[0].d) else PW_CELU], input, p, None, inplace, (("alpha", alpha),))
 
 
 def celu(input, alpha=1.0):

@@ -57,7 +57,7 @@ def _set_device_kernels(size_t attention, size_t kept):
 cdef enum:
     DEVICE_WIDTH = 256           # of a head on CUDA at most, half of it for double
     HEADS_SHARED = 8             # heads from which on each is a task of the backward; fewer: two passes, over keys and queries
-    SERIAL_WORK = 16384          # multiplications of one product below which threads cost more than they bring
+    SERIAL_WORK = 1 << 21        # multiplications of one product worth another thread: some 50 us, with the softmax
 
 
 cdef void forward_task(void* context, int64_t begin, int64_t end) noexcept nogil:
@@ -193,6 +193,8 @@ cdef object attention_backward(OpNode node, object grad, object query, object ke
         return None, None, None
     if grad_mode():
         return composed_backward(grad, query, key, value, attn_mask, is_causal, scale, dropout_p, seed, offset, state)
+    if (<TensorBase>query).device_type == DEV_CPU and (is_large(<TensorBase>grad) or is_large(<TensorBase>key)):
+        grad, query, key, value, attn_mask, out, lse = [held(<TensorBase>t) for t in (grad, query, key, value, attn_mask, out, lse)]
     q = rows_of(<TensorBase>query)
     k = rows_of(<TensorBase>key)
     v = rows_of(<TensorBase>value)
@@ -227,10 +229,10 @@ cdef object attention_backward(OpNode node, object grad, object query, object ke
     else:
         if need_key or need_value:
             blocks = (a.keys + ATTENTION_KEYS - 1) // ATTENTION_KEYS
-            run(&a, tensors, a.batches * a.key_heads * blocks, 1, backward_keys_task)
+            run(&a, tensors, a.batches * a.key_heads * blocks, SERIAL_WORK // (work // blocks + 1) + 1, backward_keys_task)
         if need_query:
             blocks = (a.queries + ATTENTION_QUERIES - 1) // ATTENTION_QUERIES
-            run(&a, tensors, a.batches * a.heads * blocks, 1, backward_queries_task)
+            run(&a, tensors, a.batches * a.heads * blocks, SERIAL_WORK // (work // blocks + 1) + 1, backward_queries_task)
     return dq, dk, dv
 
 
@@ -242,14 +244,18 @@ cdef object shared_heads(object t, int64_t heads):
 
 
 cdef object composed_weights(object query, object key, object attn_mask, bint is_causal, object scale):
-    scores = _ops.matmul(query * scale, key.transpose(-2, -1))
+    # half of the scale in each operand: the products stay in range, and the graph holds neither query nor key themselves
+    root = abs(scale) ** 0.5
+    scores = _ops.matmul(query * (root if scale >= 0 else -root), (key * root).transpose(-2, -1))
     if is_causal:
         rows = _ops.arange(query.size(-2), device=query.device).unsqueeze(1)
-        scores = scores.masked_fill(_ops.arange(key.size(-2), device=query.device) > rows, float("-inf"))
-    elif attn_mask is not None:
-        scores = scores.masked_fill(~attn_mask, float("-inf")) if (<TensorBase?>attn_mask).dtype == BOOL else scores + attn_mask
+        attn_mask = _ops.arange(key.size(-2), device=query.device) <= rows
+    if attn_mask is not None:
+        if (<TensorBase?>attn_mask).dtype == BOOL:
+            attn_mask = _ops.zeros(attn_mask.shape, dtype=scores.dtype, device=scores.device).masked_fill_(~attn_mask, float("-inf"))
+        scores = scores + attn_mask
     empty_rows = None
-    if attn_mask is not None and scores.size(-1):
+    if attn_mask is not None and not is_causal and scores.size(-1):
         # a row without anything to attend to gives zeros, not NaN
         empty_rows = _ops.eq(scores.detach(), float("-inf")).all([-1], True)
         if (<TensorBase>query).device_type != DEV_META and not bool(empty_rows.any()):

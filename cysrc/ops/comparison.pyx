@@ -17,6 +17,8 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
         return close
     if category[a.dtype] <= CAT_INT:
         other = other.to(dtype_of(default_float_code()))
+    if a.dtype == BOOL:
+        input = input.to(dtype_of(default_float_code()))
     allowed = _ops.add(_ops.abs(_ops.mul(other, rtol)), atol)
     difference = _ops.abs(_ops.sub(input, other))
     near = _ops.le(difference, allowed)

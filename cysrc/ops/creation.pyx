@@ -3,6 +3,7 @@ from cpython.buffer cimport PyObject_GetBuffer, PyBuffer_Release, PyBUF_SIMPLE, 
 from tensorrt_lite._C.core.dtype import dtype as dtype_type
 from tensorrt_lite._C.core.device import strided
 from tensorrt_lite._C.core.storage cimport external_storage
+from tensorrt_lite._C.core.read_only cimport EXTERNAL_READ_ONLY, is_read_only
 from tensorrt_lite._C.core.device cimport memory_format as memory_format_type
 
 cdef extern from "stage.h" nogil:
@@ -13,6 +14,7 @@ cdef extern from "Python.h":
     bint PyLong_CheckExact(object)
     bint PyBool_Check(object)
     double PyFloat_AS_DOUBLE(object)
+    Py_buffer* PyMemoryView_GET_BUFFER(object)
     int Py_REFCNT(object)
 
 
@@ -231,140 +233,7 @@ def new_empty_strided(TensorBase self not None, size, stride, *, dtype=None, dev
 
 # ---- from Python data ----------------------------------------------------------------------------------------------
 
-cdef struct Scan:
-    int kind                  # -1 nothing seen, else 0 bool, 1 int, 2 float, 3 complex
-    int tensor_code           # promoted dtype of tensors and NumPy scalars inside, -1: none
-
-
-cdef int infer_shape(object x, Dims* d) except -1:
-    """Sizes of a nested sequence, following the first elements."""
-    d.n = 0
-    while True:
-        if isinstance(x, TensorBase):
-            for s in (<object>x).shape:
-                if d.n == MAX_DIMS:
-                    raise ValueError(f"too many dimensions '{type(x).__name__}'")
-                d.v[d.n] = s
-                d.n += 1
-            return 0
-        if isinstance(x, (str, bytes)) or not is_sequence(x):
-            return 0
-        if d.n == MAX_DIMS:
-            raise ValueError(f"too many dimensions '{type(x).__name__}'")
-        d.v[d.n] = len(x)
-        d.n += 1
-        if len(x) == 0:
-            return 0
-        x = x[0]
-
-
-cdef inline bint is_sequence(object x) noexcept:
-    return isinstance(x, (list, tuple)) or (hasattr(type(x), "__len__") and hasattr(type(x), "__getitem__") and not isinstance(x, dict) and getattr(x, "ndim", 1) != 0)
-
-
-cdef int scan_kinds(object x, const Dims* d, int depth, Scan* s) except -1:
-    cdef int k
-    cdef TensorBase t
-    if depth < d.n and not isinstance(x, TensorBase):
-        if not is_sequence(x) or isinstance(x, (str, bytes)):
-            raise TypeError(f"expected sequence of length {d.v[depth]} at dim {depth}, got {type(x).__name__}")
-        if len(x) != d.v[depth]:
-            raise ValueError(f"expected sequence of length {d.v[depth]} at dim {depth} (got {len(x)})")
-        for v in x:
-            scan_kinds(v, d, depth + 1, s)
-        return 0
-    if PyFloat_CheckExact(x):
-        k = 2
-    elif PyBool_Check(x):
-        k = 0
-    elif PyLong_CheckExact(x):
-        k = 1
-    elif isinstance(x, TensorBase):
-        t = <TensorBase>x
-        if depth < d.n or t.numel != 1:
-            for k in range(t.ndim):
-                if t.ndim != d.n - depth or t.sizes[k] != d.v[depth + k]:
-                    raise ValueError(f"tensors in a sequence must have one element or equal sizes, got one of size {shape_text(t)} at dim {depth}")
-            if t.ndim != d.n - depth:
-                raise ValueError(f"expected sequence of length {d.v[depth]} at dim {depth}, got a tensor without dimensions")
-        s.tensor_code = t.dtype if s.tensor_code < 0 else promotion[s.tensor_code][t.dtype]
-        return 0
-    elif hasattr(type(x), "dtype") and hasattr(type(x), "item"):
-        code = numpy_code(x.dtype)
-        s.tensor_code = code if s.tensor_code < 0 else promotion[s.tensor_code][code]
-        return 0
-    elif isinstance(x, complex):
-        k = 3
-    elif isinstance(x, float):
-        k = 2
-    elif isinstance(x, int):
-        k = 1
-    elif hasattr(type(x), "__index__"):
-        k = 1
-    elif hasattr(type(x), "__float__"):
-        k = 2
-    elif isinstance(x, str):
-        raise TypeError(f"new(): invalid data type 'str'")
-    else:
-        raise RuntimeError(f"Could not infer dtype of {type(x).__name__}")
-    if k > s.kind:
-        s.kind = k
-    return 0
-
-
-cdef object too_many():
-    raise RuntimeError("tensor: a sequence has more elements than its length says")
-
-
-cdef char* store_nested(object x, const Dims* d, int depth, char* p, char* end, int code) except NULL:
-    """Write x from p on; never beyond `end`, whatever a sequence of the user's yields now."""
-    cdef Scalar s
-    cdef int item = ITEM_SIZE[code]
-    if isinstance(x, TensorBase):
-        flat = x.detach().reshape(-1).tolist()
-        for v in flat:
-            to_scalar(v, &s)
-            if p >= end:
-                too_many()
-            store_scalar(p, code, &s)
-            p += item
-        return p
-    if depth < d.n:
-        if depth == d.n - 1 and code == F32:
-            for v in x:
-                if PyFloat_CheckExact(v):
-                    if p >= end:
-                        too_many()
-                    (<float*>p)[0] = <float>PyFloat_AS_DOUBLE(v)
-                    p += 4
-                else:
-                    p = store_nested(v, d, depth + 1, p, end, code)
-            return p
-        for v in x:
-            p = store_nested(v, d, depth + 1, p, end, code)
-        return p
-    if not is_number(x):
-        x = x.__index__() if hasattr(type(x), "__index__") else float(x)
-    to_scalar(x, &s)
-    if category[code] == CAT_INT:
-        check_integer(&s, code, x)
-    elif category[code] != CAT_COMPLEX and s.kind == 3 and code != BOOL:
-        raise TypeError(f"can't convert complex to {'float' if category[code] == CAT_FLOAT else 'int'}")
-    if p >= end:
-        too_many()
-    store_scalar(p, code, &s)
-    return p + item
-
-
-cdef int check_integer(const Scalar* s, int code, object x) except -1:
-    if s.kind == 3:
-        raise TypeError("can't convert complex to int")
-    if s.kind == 2 and (s.d != s.d or s.d > 9.3e18 or s.d < -9.3e18):
-        raise RuntimeError(f"value cannot be converted to type int64_t without overflow")
-    if s.kind == 1:
-        if code == U8 and not -256 < s.i < 256 or code == I8 and not -129 < s.i < 128 or code == I16 and not -32769 < s.i < 32768 or code == I32 and not -2147483649 < s.i < 2147483648:
-            raise RuntimeError(f"value cannot be converted to type {('uint8_t', 'int8_t', 'int16_t', 'int')[code - 1]} without overflow")
-    return 0
+include "creation_sequence.pxi"
 
 
 cdef dict _numpy_codes = {"b1": BOOL, "u1": U8, "i1": I8, "i2": I16, "i4": I32, "i8": I64, "f2": F16, "f4": F32, "f8": F64, "c8": C64, "c16": C128}
@@ -377,42 +246,12 @@ cdef int numpy_code(object dt) except -1:
         raise ValueError("given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported.")
     code = _numpy_codes.get(text[1:])
     if code is None:
-        raise TypeError(f"can't convert np.ndarray of type numpy.{dt.name}. The only supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint8, and bool.")
+        raise TypeError(f"can't convert np.ndarray of type numpy.{dt.type.__name__}. The only supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint8, and bool.")
     return code
 
 
 def numpy_dtype_name(code):
     return _numpy_names[code]
-
-
-cdef TensorBase from_sequence(object data, int code):
-    cdef Dims d
-    cdef Scan s
-    cdef TensorBase t
-    cdef char* end
-    infer_shape(data, &d)
-    s.kind = -1
-    s.tensor_code = -1
-    scan_kinds(data, &d, 0, &s)
-    if code < 0:
-        if s.tensor_code >= 0 and s.kind <= 1:
-            code = s.tensor_code
-        elif s.kind == 0:
-            code = BOOL
-        elif s.kind == 1:
-            code = I64
-        elif s.kind == 3:
-            code = default_complex_code()
-        else:
-            code = default_float_code()
-            if s.tensor_code >= 0:
-                code = promotion[code][s.tensor_code]
-    t = empty_tensor(d.n, d.v, code, DEV_CPU)
-    if t.numel:
-        end = data_of(t) + t.numel * ITEM_SIZE[code]
-        if store_nested(data, &d, 0, data_of(t), end, code) != end:
-            raise RuntimeError("tensor: a sequence has fewer elements than its length says")
-    return t
 
 
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
@@ -426,7 +265,9 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         t = cast_to(<TensorBase>data, code if code >= 0 else (<TensorBase>data).dtype)
         if t is data:
             t = <TensorBase>data.detach().clone()
-    elif hasattr(type(data), "__array_interface__") and getattr(data, "ndim", 0) > 0:
+    elif isinstance(data, (list, tuple, float, int)):
+        t = from_sequence(data, code)
+    elif hasattr(type(data), "__array_interface__") and getattr(data, "ndim", 0) > 0 or labelled_code(data) >= 0:
         t = <TensorBase>from_numpy(_writable_copy(data))
         t = cast_to(t, code) if code >= 0 else t
     elif hasattr(type(data), "__dlpack__") and not hasattr(type(data), "__array_interface__"):
@@ -463,12 +304,14 @@ def as_tensor(data, dtype=None, device=None):
     return tensor(data, dtype=dtype, device=device)
 
 
-def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
-    """A tensor over obj where possible; copy=True always copies, copy=False never does."""
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
+    """A tensor over obj where possible; copy=True always copies, copy=False never does. requires_grad: a tensor's own by default."""
     if isinstance(obj, TensorBase) or hasattr(type(obj), "__array_interface__"):
         t = as_tensor(obj, dtype=dtype, device=device)
         if copy:
             t = t.clone() if t is obj or not isinstance(obj, TensorBase) else t
+        if requires_grad is None or requires_grad and t.requires_grad:
+            return t
         t = t if requires_grad else t.detach()
     elif hasattr(type(obj), "__dlpack__"):
         t = _from_dlpack(obj).to(dtype=dtype, device=device)
@@ -508,8 +351,8 @@ def from_numpy(ndarray):
     code = numpy_code(ndarray.dtype)
     if not ndarray.flags.writeable:
         import warnings
-        warnings.warn("The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to this tensor will "
-                      "result in undefined behavior.", UserWarning, stacklevel=2)
+        warnings.warn("The given NumPy array is not writable: writing to this tensor raises a RuntimeError. Copy the array, or clone() the tensor, to get "
+                      "one that can be written to.", UserWarning, stacklevel=2)
     n = ndarray.ndim
     if n > MAX_DIMS:
         raise ValueError(f"an array of {n} dimensions can't become a tensor (at most {MAX_DIMS})")
@@ -528,46 +371,66 @@ def from_numpy(ndarray):
     address = ndarray.__array_interface__["data"][0]
     t = empty_tensor(0, NULL, code, DEV_CPU)
     t.storage = external_storage(<void*>address, (span + 1) * item if ndarray.size else 0, ndarray)
+    if not ndarray.flags.writeable:
+        t.storage.block.external = EXTERNAL_READ_ONLY
     set_geometry(t, n, sizes, strides)
     return finish_factory(t, False)
 
 
-def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
-    """A one-dimensional tensor over the memory of an object with the buffer protocol."""
-    cdef Py_buffer view
+cdef bint holds_pointers(str format) except -1:
+    """Whether a buffer's format (PEP 3118) names elements that are addresses: of Python objects, data, functions or text."""
+    cdef Py_UCS4 c, before = 0
+    cdef bint in_name = False
+    for c in format:
+        if before == u"Z" and c not in u"fdg" or not in_name and c in u"OP&Xz":      # Z: text, or the first letter of a complex number
+            return True
+        if c == u":":
+            in_name = not in_name
+        before = 0 if in_name else c
+    return before == u"Z"
+
+
+def frombuffer(buffer, *, dtype, int64_t count=-1, int64_t offset=0, requires_grad=False):
+    """A one-dimensional tensor over the memory of an object with the buffer protocol. TypeError for elements that are Python objects or other
+    addresses; where the buffer is read-only, writing to the tensor raises a RuntimeError."""
+    cdef Py_buffer* view
     cdef int code = parse_dtype(dtype, "frombuffer")
     cdef int64_t item, n, skip = offset, one = 1, sizes[1]
     cdef TensorBase t
     if code < 0:
         raise TypeError("frombuffer(): argument 'dtype' must be torch.dtype, not NoneType")
     item = ITEM_SIZE[code]
-    PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE)
+    # one export, which the storage holds: an object may give out other memory the next time
     holder = memoryview(buffer)
-    try:
-        n = view.len
-        if view.readonly:
-            import warnings
-            warnings.warn("The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can write to the underlying "
-                          "(supposedly non-writable) buffer using the tensor.", UserWarning, stacklevel=2)
-        if n <= 0:
-            raise ValueError(f"both buffer length ({n}) and count ({count}) must not be 0")
-        if count == 0:
-            raise ValueError(f"both buffer length ({n}) and count (0) must not be 0")
-        if skip < 0 or skip >= n:
-            raise ValueError(f"offset ({skip} bytes) must be non-negative and no greater than buffer length ({n} bytes) minus 1")
-        if count < 0:
-            if (n - skip) % item:
-                raise ValueError(f"buffer length ({n - skip} bytes) after offset ({skip} bytes) must be a multiple of element size ({item})")
-            sizes[0] = (n - skip) // item
-        else:
-            sizes[0] = count
-            if count > (n - skip) // item:
-                raise ValueError(f"requested buffer length ({count} * {item} bytes) after offset ({skip} bytes) must not be greater than actual buffer length ({n} bytes)")
-        t = empty_tensor(0, NULL, code, DEV_CPU)
-        t.storage = external_storage(<char*>view.buf + skip, sizes[0] * item, holder)
-        set_geometry(t, 1, sizes, &one)
-    finally:
-        PyBuffer_Release(&view)
+    if not holder.c_contiguous:
+        raise ValueError("frombuffer(): the buffer is not C-contiguous")
+    if holds_pointers(holder.format):
+        raise TypeError(f"frombuffer(): can't make a tensor of a buffer of format {holder.format!r}, whose elements are addresses of objects")
+    view = PyMemoryView_GET_BUFFER(holder)
+    n = view.len
+    if view.readonly:
+        import warnings
+        warnings.warn("The given buffer is not writable: writing to this tensor raises a RuntimeError. Use a bytearray, or clone() the tensor, to get one "
+                      "that can be written to.", UserWarning, stacklevel=2)
+    if n <= 0:
+        raise ValueError(f"both buffer length ({n}) and count ({count}) must not be 0")
+    if count == 0:
+        raise ValueError(f"both buffer length ({n}) and count (0) must not be 0")
+    if skip < 0 or skip >= n:
+        raise ValueError(f"offset ({skip} bytes) must be non-negative and no greater than buffer length ({n} bytes) minus 1")
+    if count < 0:
+        if (n - skip) % item:
+            raise ValueError(f"buffer length ({n - skip} bytes) after offset ({skip} bytes) must be a multiple of element size ({item})")
+        sizes[0] = (n - skip) // item
+    else:
+        sizes[0] = count
+        if count > (n - skip) // item:
+            raise ValueError(f"requested buffer length ({count} * {item} bytes) after offset ({skip} bytes) must not be greater than actual buffer length ({n} bytes)")
+    t = empty_tensor(0, NULL, code, DEV_CPU)
+    t.storage = external_storage(<char*>view.buf + skip, sizes[0] * item, holder)
+    if view.readonly:
+        t.storage.block.external = EXTERNAL_READ_ONLY
+    set_geometry(t, 1, sizes, &one)
     return finish_factory(t, requires_grad)
 
 
@@ -593,14 +456,14 @@ def numpy(TensorBase self not None, *, force=False):
 class _ArrayView:
     """Gives NumPy an address and keeps the storage alive for as long as the array lives."""
 
-    def __init__(self, TensorBase t):
+    def __init__(self, TensorBase t not None):
         cdef int64_t item = ITEM_SIZE[t.dtype]
         import numpy
         self.storage = t.storage
         t.storage.can_resize = False
         self.__array_interface__ = {
             "shape": tuple(shape_of(t)), "strides": tuple([s * item for s in strides_of(t)]), "typestr": numpy.dtype(_numpy_names[t.dtype]).str,
-            "data": (<size_t>data_of(t), False), "version": 3,
+            "data": (<size_t>data_of(t), bool(is_read_only(t.storage.block))), "version": 3,
         }
 
 

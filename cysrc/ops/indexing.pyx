@@ -255,7 +255,7 @@ cdef TensorBase gather_cpu(TensorBase self, int64_t dim, TensorBase index, bint 
         return finish_write("gather", result, out, mode)
     if mode == OUT and out.dtype == self.dtype and not same_sizes(out, index):
         # resized, it may come to lie over what is read
-        x, i64 = pinned(x), pinned(i64)
+        x, i64 = held(x), held(i64)
         prepare_out("gather", out, index.ndim, index.sizes, self.dtype, mode)
         check_apart("gather", out, mode, self, index)
     i64 = one_dimensional(i64)

@@ -3,6 +3,7 @@
 # `parse_key` walks the key once. Without recording it only changes a Geometry; with recording it applies select, slice
 # and unsqueeze one after another, so that the graph has PyTorch's Nodes.
 
+from cpython.sequence cimport PySequence_Check
 cdef extern from "Python.h":
     bint PyLong_CheckExact(object)
     bint PyLong_Check(object)
@@ -52,6 +53,13 @@ cdef TensorBase index_of_sequence(object v):
         v = _ops.tensor(list(v) if not isinstance(v, list) else v)
         return <TensorBase>v
     return <TensorBase>_ops.as_tensor(v)
+
+
+cdef bint is_index_sequence(object v):
+    """Arrays, and what else has positions: a pandas Series, a deque."""
+    if hasattr(type(v), "__array_interface__"):
+        return getattr(v, "ndim", 0) > 0
+    return PySequence_Check(v) and not isinstance(v, (str, bytes))
 
 
 cdef object not_an_index(object v):
@@ -171,7 +179,7 @@ cdef TensorBase parse_key(TensorBase self, object key, list indices):
             for k in range(t.ndim if is_mask(t) else 1):
                 add_output(&g, x.sizes[source], x.strides[source])
                 source += 1
-        elif isinstance(v, (list, tuple, range)) or hasattr(v, "__array_interface__") and getattr(v, "ndim", 0) > 0:
+        elif isinstance(v, (list, tuple, range)) or is_index_sequence(v):
             t = index_of_sequence(v)
             indices.append((g.ndim, t))
             if is_mask(t) and t.ndim != 1 and source + t.ndim > x.ndim:
@@ -273,7 +281,7 @@ def getitem(TensorBase self not None, key):
     r = parse_key(self, key, indices)
     if not indices:
         return r
-    return op_index(r, expand_masks(r, dense_indices(indices)))
+    return op_index(r, checked_indices(r, dense_indices(indices)))
 
 
 cdef int assign_number(TensorBase v, object value) except -1:
@@ -347,7 +355,7 @@ def setitem(TensorBase self not None, key, value):
         finish_inplace(op_masked_fill(v, <TensorBase>indices[0][1], t, v, INPLACE), v.keys | t.keys)
         return
     whole = without_leading_ones(t, MAX_DIMS)
-    finish_inplace(op_index_put(v, expand_masks(v, dense_indices(indices)), <TensorBase>whole, False, v, INPLACE), v.keys | t.keys)
+    finish_inplace(op_index_put(v, checked_indices(v, dense_indices(indices)), <TensorBase>whole, False, v, INPLACE), v.keys | t.keys)
 
 
 cdef int check_expands(TensorBase value, TensorBase v) except -1:
@@ -410,6 +418,22 @@ cdef list expand_masks(TensorBase self, object given):
     if len(r) > self.ndim:
         raise IndexError(f"too many indices for tensor of dimension {self.ndim} (got {len(r)})")
     return r
+
+
+cdef object copied(object indices):
+    """A sequence of the caller's as a list of its own."""
+    return list(indices) if isinstance(indices, (list, tuple)) else indices
+
+
+cdef list checked_indices(TensorBase self, object given):
+    """What a Node saves of the indices: masks as they are, a byte per element, where their coordinates may take many; others as int64."""
+    cdef object t
+    if not isinstance(given, list):
+        return expand_masks(self, given)
+    for t in <list>given:
+        if t is not None and (not isinstance(t, TensorBase) or (<TensorBase>t).dtype != BOOL):
+            return expand_masks(self, given)
+    return <list>given
 
 
 cdef struct IndexShape:
@@ -524,7 +548,7 @@ cdef int index_rows(RowArgs* r, TensorBase self, list indices, IndexShape* s, Te
     return 0
 
 
-cdef TensorBase index_cpu(TensorBase self, object indices):
+cdef TensorBase index_cpu(TensorBase self, list indices):
     cdef list full = expand_masks(self, indices)
     cdef IndexShape s
     cdef RowArgs r
@@ -541,7 +565,7 @@ cdef TensorBase index_cpu(TensorBase self, object indices):
     return result
 
 
-cdef TensorBase index_put_cpu(TensorBase self, object indices, TensorBase values, bint accumulate, TensorBase out, int mode):
+cdef TensorBase index_put_cpu(TensorBase self, list indices, TensorBase values, bint accumulate, TensorBase out, int mode):
     cdef list full = expand_masks(self, indices)
     cdef IndexShape s
     cdef RowArgs r
@@ -583,21 +607,24 @@ cdef str dims_text(int n, const int64_t* v):
 
 def index_put(TensorBase input not None, indices, TensorBase values not None, accumulate=False):
     """A copy of input with input[indices] = values (or += when accumulate)."""
-    return op_index_put(input, expand_masks(input, indices), values, parse_bool(accumulate, "index_put", "accumulate"), None, FRESH)
+    return op_index_put(input, checked_indices(input, copied(indices)), values, parse_bool(accumulate, "index_put", "accumulate"), None, FRESH)
 
 
 def index_put_(TensorBase self not None, indices, TensorBase values not None, accumulate=False):
     """self[indices] = values (or += when accumulate), in the order of the indices; returns self."""
     check_inplace(self, "index_put_")
-    return finish_inplace(op_index_put(self, expand_masks(self, indices), values, parse_bool(accumulate, "index_put_", "accumulate"), self, INPLACE), self.keys | values.keys)
+    return finish_inplace(op_index_put(self, checked_indices(self, copied(indices)), values, parse_bool(accumulate, "index_put_", "accumulate"), self, INPLACE), self.keys | values.keys)
 
 
-cdef object index_backward(object grad, object shape, object indices):
+cdef object index_backward(object grad, object shape, list indices):
+    cdef TensorBase mask = indices[0] if len(indices) == 1 else None
+    if mask is not None and mask.dtype == BOOL and mask.ndim == len(shape):
+        return grad.new_zeros(shape).masked_scatter(mask, grad)
     return grad.new_zeros(shape).index_put_(indices, grad, True)
 
 
 cdef object put_values_backward(object grad, object indices, object meta):
-    cdef TensorBase g = op_index(<TensorBase>grad, indices)
+    cdef TensorBase g = op_index(<TensorBase>grad, <list>indices)
     cdef int extra = len(meta[0]) - g.ndim
     if extra > 0:
         return g.sum_to_size(tuple(meta[0])[extra:]).reshape(meta[0])

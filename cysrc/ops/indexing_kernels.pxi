@@ -225,7 +225,7 @@ cdef int run_gather(RowArgs* r, TensorBase table, TensorBase dense, TensorBase o
     r.item = ITEM_SIZE[table.dtype]
     r.dtype = table.dtype
     r.op = PUT_SET
-    return run_task(gather_rows_task, r, outers * r.m, dense.numel, 32768 // (inner + 3), table, dense, offsets)
+    return run_task(gather_rows_task, r, outers * r.m, dense.numel, GRAIN // (inner + 3), table, dense, offsets)
 
 
 cdef int run_scatter(RowArgs* r, int64_t low, int64_t span, TensorBase table, TensorBase dense, TensorBase offsets, int op) except -1:
@@ -270,8 +270,8 @@ cdef int run_scatter(RowArgs* r, int64_t low, int64_t span, TensorBase table, Te
         a.item = r.item
         a.op = op
         a.dtype = r.dtype
-        return run_task(scatter_lines_task, &a, inner, r.m * inner, 16384 // (r.m + 1), table, dense, offsets)
-    return run_task(scatter_rows_task, r, span, r.m * inner, span if r.m * inner < 32768 else span // 64 + 1, table, dense, offsets)
+        return run_task(scatter_lines_task, &a, inner, r.m * inner, GRAIN // 4 // (r.m + 1), table, dense, offsets)
+    return run_task(scatter_rows_task, r, span, r.m * inner, span if r.m * inner < GRAIN else span // 64 + 1, table, dense, offsets)
 
 
 cdef int dimension_rows(RowArgs* r, TensorBase table, TensorBase dense, int dim) except -1:
@@ -372,5 +372,5 @@ cdef int run_lines(str name, TensorBase table, TensorBase dense, TensorBase inde
     if table.device_type == DEV_CUDA:
         device_lines(name, &a, table, dense, index, gather)
         return 0
-    run_task(gather_lines_task if gather else scatter_lines_task, &a, lines, index.numel, 16384 // (a.n + 1), table, dense, index)
+    run_task(gather_lines_task if gather else scatter_lines_task, &a, lines, index.numel, GRAIN // 4 // (a.n + 1), table, dense, index)
     return a.bad

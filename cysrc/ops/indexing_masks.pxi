@@ -83,7 +83,7 @@ cdef TensorBase masked_fill_cpu(TensorBase self, TensorBase mask, TensorBase val
     a.mask = data_of(m)
     a.item = <int>item
     memcpy(a.value, data_of(v), item)
-    run_task(masked_fill_task, &a, r.numel, r.numel, 32768, r, s, m)
+    run_task(masked_fill_task, &a, r.numel, r.numel, GRAIN // 2, r, s, m)
     return r
 
 

@@ -1,13 +1,16 @@
 # Compositions over the indexing operators, and searching: their gradients follow from the parts.
 
 def take_along_dim(input, indices, dim=None, *, out=None):
-    """input's elements along dim at indices, broadcast in the other dimensions; over the flat input without dim."""
+    """input's elements along dim at indices (from the end where negative), broadcast in the other dimensions; over the flat input without dim."""
     cdef TensorBase x = as_tensor_arg(input, "take_along_dim", "input"), i = as_tensor_arg(indices, "take_along_dim", "indices")
     cdef int d, k
     if i.dtype != I64 and i.dtype != I32:
         raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {type_text(i)}")
     if dim is None:
         return _ops.gather(input.reshape(-1), 0, indices.reshape(-1), out=out)
+    if x.requires_grad and tls().grad_mode:
+        # the gradient reads a copy: the indices may be written to, as PyTorch's may
+        indices = indices.clone()
     if x.ndim != i.ndim:
         raise RuntimeError(f"torch.take_along_dim(): input and indices should have the same number of dimensions, but got {x.ndim} dimensions for input, and {i.ndim} dimensions for indices")
     d = wrap_dim(parse_int(dim, "take_along_dim", "dim"), x.ndim)
@@ -19,6 +22,8 @@ def take_along_dim(input, indices, dim=None, *, out=None):
         if shape_x[k] != shape_i[k] and shape_x[k] != 1 and shape_i[k] != 1:
             raise RuntimeError(f"The size of tensor a ({shape_x[k]}) must match the size of tensor b ({shape_i[k]}) at non-singleton dimension {k} (take_along_dim)")
         shape_x[k] = shape_i[k] = shape_i[k] if shape_x[k] == 1 else shape_x[k]
+    if i.device_type != DEV_CPU or i.numel and extremes(i)[0] < 0:
+        indices = _ops.where(_ops.lt(indices, 0), _ops.add(indices, shape_x[d]), indices)
     return _ops.gather(input.expand(shape_x), d, indices.expand(shape_i), out=out)
 
 
@@ -40,6 +45,8 @@ def one_hot(tensor, num_classes=-1):
     check_device_data(t, "one_hot")
     if t.ndim == MAX_DIMS:
         raise RuntimeError(f"one_hot: a tensor has at most {MAX_DIMS} dimensions")
+    if t.device_type != DEV_CUDA and (is_large(t) or t.numel * <double>classes >= HELD_NUMEL or classes == -1):
+        t = held(t)
     x = index64(t)
     if classes == -1:
         low, high = extremes(x)
@@ -57,7 +64,7 @@ def one_hot(tensor, num_classes=-1):
     a.out = <int64_t*>data_of(r)
     a.classes = classes
     a.bad = 0
-    run_task(one_hot_task, &a, t.numel, r.numel, 32768 // classes, x, r, r)
+    run_task(one_hot_task, &a, t.numel, r.numel, GRAIN // 2 // classes, x, r, r)
     if a.bad:
         low, high = extremes(x)
         raise RuntimeError("Class values must be non-negative." if low < 0 else "Class values must be smaller than num_classes.")
@@ -110,6 +117,7 @@ def unravel_index(indices, shape):
         low, high = extremes(i)
         if low < -total or high >= total:
             raise ValueError(f"unravel_index: indices from {low} to {high} are out of bounds for shape {tuple(sizes)}")
+    indices = indices.long()
     found, rest = [], _ops.remainder(indices, total) if total else indices
     for s in reversed(sizes):
         found.append(_ops.remainder(rest, s) if s else rest)
@@ -236,7 +244,7 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=No
 
 def index_reduce_(self, dim, index, source, reduce, *, include_self=True):
     """index_reduce in place."""
-    return self.copy_(index_reduce(self, dim, index, source, reduce, include_self=include_self))
+    return self.copy_(index_reduce(self.clone(), dim, index, source, reduce, include_self=include_self))
 
 
 # ---- search ---------------------------------------------------------------------------------------------------------
@@ -293,7 +301,7 @@ cdef TensorBase searchsorted_cpu(TensorBase sorted_sequence, TensorBase self, bi
     if v.device_type == DEV_CUDA:
         device_search(&a, v)
         return finish_write("searchsorted", r, out, mode)
-    run_task(search_task, &a, v.numel, v.numel * 16, 4096, s, v, r)
+    run_task(search_task, &a, v.numel, v.numel * 16, 8192, s, v, r)
     return finish_write("searchsorted", r, out, mode)
 
 

@@ -47,9 +47,9 @@ cdef int run_cat(TensorBase out, list pieces, int64_t outer) except -1:
     trt_block_hold(target)
     with nogil:
         if words:
-            parallel_for(outer, 262144 // a.row, 64, interleave_parts, &a)
+            parallel_for(outer, 1 + COPY_GRAIN // a.row, 64, interleave_parts, &a)
         else:
-            parallel_for(nbytes, 262144, 4096, cat_rows, &a)
+            parallel_for(nbytes, COPY_GRAIN, 4096, cat_rows, &a)
     for k in range(n):
         block_drop(held[k])
     block_drop(target)
@@ -373,7 +373,7 @@ cdef TensorBase triangle(str name, TensorBase self, int64_t diagonal, bint upper
             trt_block_hold(held[0])
             trt_block_hold(held[1])
             with nogil:
-                parallel_for(rows, max(<int64_t>1, 65536 // job.cols), 1, triangle_task, &job)
+                parallel_for(rows, max(<int64_t>1, GRAIN // job.cols), 1, triangle_task, &job)
             block_drop(held[0])
             block_drop(held[1])
     if mode == INPLACE and r is not self:

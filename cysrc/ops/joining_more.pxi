@@ -260,7 +260,9 @@ def ravel(input):
 
 def narrow_copy(input, dim, start, length):
     """A copy of narrow."""
-    as_tensor_arg(input, "narrow_copy", "input")
+    cdef TensorBase x = as_tensor_arg(input, "narrow_copy", "input")
+    if x.ndim == 0 or parse_int(dim, "narrow_copy", "dim") >= x.ndim:
+        raise RuntimeError(f"narrow_copy: dimension {dim} of a tensor of {x.ndim} dimensions")
     return input.narrow(dim, start, length).clone()
 
 
@@ -339,6 +341,7 @@ cdef object into(object r, object out, str name):
     if out is None:
         return r
     check_out(out, name)
+    resolve(&OPS[OP_COPY], (<TensorBase>r).keys | (<TensorBase>out).keys)    # one device
     if (<TensorBase>r).requires_grad:
         refuse_out(name)
     joined(name, <TensorBase>r, <TensorBase>out, OUT)
@@ -422,7 +425,6 @@ def meshgrid(*tensors, indexing=None):
         view[k] = shape[k]
         grids.append(t.reshape(view).expand(shape))
     if swap:
-        grids = [g.transpose(0, 1) for g in grids]
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
 

@@ -64,6 +64,7 @@ cdef extern from "lapack.h" nogil:
     const char* trt_stack_item(const trt_stack* s, int64_t i, int size)
     void trt_copy_matrix(int size, int64_t rows, int64_t cols, char* to, int64_t trs, int64_t tcs, const char* frm, int64_t frs, int64_t fcs)
     int trt_all_finite(int t, int64_t n, const void* x)
+    int trt_any_nan(int t, int64_t n, const void* x)
     void trt_diagonal_item(int t, const void* a, int64_t n, int64_t i, double* value)
     void trt_put(int t, void* x, int64_t i, double re, double im)
     int trt_work_size(int t, const void* work)
@@ -93,7 +94,7 @@ elif instruction_set() == 2:
     trt_small = &trt_linalg_avx512
 
 cdef enum:
-    THREAD_WORK = 65536          # multiplications worth another thread
+    THREAD_WORK = 1 << 18        # multiplications worth another thread: some 50 us
     # what a kernel reports besides LAPACK's own numbers
     NOT_FINITE = -1000
     BAD_PIVOTS = -1001
@@ -312,6 +313,7 @@ cdef TensorBase place(str name, TensorBase result, TensorBase out, int mode, bin
 def _linalg_into(name, result, out, exact=False):
     """`out` filled with the result of a composition."""
     check_out(out, name)
+    resolve(&OPS[OP_COPY], (<TensorBase>result).keys | (<TensorBase>out).keys)    # one device
     place(name, <TensorBase?>result, <TensorBase>out, OUT, exact)
     bump_version(<TensorBase>out)
     return out

@@ -280,7 +280,7 @@ cdef object _linalg_eig_cpu(TensorBase A, bint compute_v):
     cdef double size[2]
     cdef double real_size[2]
     cdef TensorBase values, vectors, info
-    A = pinned(A)   # asking LAPACK for its workspace gives up the GIL
+    A = held(A)   # asking LAPACK for its workspace gives up the GIL
     check_square("linalg.eig", A)
     start(&w, A, A.sizes[d], A.sizes[d], 0)
     n = w.n
@@ -325,6 +325,15 @@ cdef int svd_one(Job* w, int64_t i, char* scratch) noexcept nogil:
     cdef int64_t k = min(w.m, w.n), columns = 0 if w.flag == 0 else w.m if w.flag == 2 else k
     cdef int info
     take(w, &w.a, i, a)
+    if not trt_all_finite(w.t, <int64_t>w.m * w.n, a):
+        # LAPACK complains of infinities on stderr, or iterates on them without end
+        if trt_any_nan(w.t, <int64_t>w.m * w.n, a):
+            return NOT_FINITE
+        memset(result_item(w, 0, i), 0xFF, k * (w.size if w.t < 2 else w.size // 2))  # every bit set is a NaN
+        if w.flag:
+            memset(result_item(w, 1, i), 0xFF, columns * w.m * w.size)
+            memset(result_item(w, 2, i), 0xFF, (w.n if w.flag == 2 else k) * w.n * w.size)
+        return 0
     info = trt_gesdd(w.t, b"N" if w.flag == 0 else b"A" if w.flag == 2 else b"S", w.m, w.n, a, result_item(w, 0, i), result_item(w, 1, i),
                      result_item(w, 2, i), <int>(w.n if w.flag == 2 else k), scratch + w.part[1], w.lwork, scratch + w.part[2], <int*>(scratch + w.part[3]))
     return NOT_FINITE if info < 0 else info
@@ -337,7 +346,7 @@ cdef object _linalg_svd_cpu(TensorBase self, bint full_matrices, bint values_onl
     cdef int64_t m, n, k
     cdef double size[2]
     cdef TensorBase u, s, vh, info
-    self = pinned(self)
+    self = held(self)
     check_matrix("linalg.svd", self)
     start(&w, self, self.sizes[d], self.sizes[d + 1], 0)
     m = w.m
@@ -429,7 +438,7 @@ cdef object _linalg_lstsq_cpu(TensorBase self, TensorBase b, double rcond, objec
     check_same_type("torch.linalg.lstsq", self, b, "input", "other")
     if b.sizes[b.ndim - 2] != self.sizes[d - 2]:
         raise RuntimeError(f"torch.linalg.lstsq: input of shape {shape_text(self)} and other of shape {shape_text(b)} must have as many rows")
-    self, b = pinned(self), pinned(b)
+    self, b = held(self), held(b)
     batch_dims = joint_batch("torch.linalg.lstsq", self, 2, b, 2, sizes)
     start(&w, self, self.sizes[d - 2], self.sizes[d - 1], b.sizes[b.ndim - 1])
     m = w.m

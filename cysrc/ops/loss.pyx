@@ -209,7 +209,7 @@ cdef void run_positions(CrossEntropy* r, int64_t n, bint backward) noexcept:
         task(context, 0, items)
         return
     with nogil:
-        parallel_for(items, 1 + GRAIN // 4 // (each * (r.a.classes + 1)), 1, task, context)
+        parallel_for(items, 1 + GRAIN // 8 // (each * (r.a.classes + 1)), 1, task, context)
 
 
 cdef TensorBase class_rows(TensorBase x):
@@ -258,7 +258,7 @@ cdef object _cross_entropy_cpu(TensorBase self, TensorBase target, TensorBase we
     if self.device_type == DEV_CUDA:
         return device_class_loss(self, class_indices(target, ""), class_weights(weight, self.sizes[1], code), reduction, ignore_index, label_smoothing, False)
     if self.numel >= 4096:
-        self, target, weight = pinned(self), pinned(target), pinned(weight)
+        self, target, weight = held(self), held(target), held(weight)
     n = target.numel
     loss = empty_tensor(target.ndim, target.sizes, code, self.device_type)
     lse = empty_tensor(1, &n, code, self.device_type)
@@ -301,7 +301,7 @@ cdef object cross_entropy_gradient(object grad, object self, object target, obje
         return device_class_gradient(grad, x, class_indices(target, ""), class_weights(weight, classes, code), lse, total_weight, reduction, ignore_index, smoothing)
     if not grad_mode():
         if x.numel >= 4096:
-            x, target, weight = pinned(x), pinned(target), pinned(weight)
+            x, target, weight = held(x), held(target), held(weight)
         if x.device_type == DEV_META or x.numel == 0:
             return empty_tensor(x.ndim, x.sizes, x.dtype, x.device_type)
         t = class_indices(target, "")
@@ -361,17 +361,23 @@ def mse_loss(input, target, reduction=1):
 
 def l1_loss(input, target, reduction=1):
     """|input - target|, reduced."""
-    cdef TensorBase a, b
     if overridden(input, target):
         r = call_torch_function(l1_loss, (input, target, reduction), {})
         if r is not NotImplemented:
             return r
     check_reduction(reduction)
-    a = as_tensor_arg(input, "l1_loss", "input")
-    b = as_tensor_arg(target, "l1_loss", "target")
-    if category[a.dtype] != CAT_FLOAT or category[b.dtype] != CAT_FLOAT:
-        return reduced(<TensorBase>_ops.abs(_ops.sub(a, b)), reduction)
-    return reduced(op__absolute_error(a, b, NULL, None, FRESH), reduction)
+    # the difference is kept for the backward pass, so that either operand may be written to before it
+    return reduced(<TensorBase>_ops.abs(_ops.sub(as_tensor_arg(input, "l1_loss", "input"), as_tensor_arg(target, "l1_loss", "target"))), reduction)
+
+
+def soft_margin_loss(input, target, reduction=1):
+    """log(1 + exp(-target * input)), reduced."""
+    if overridden(input, target):
+        r = call_torch_function(soft_margin_loss, (input, target, reduction), {})
+        if r is not NotImplemented:
+            return r
+    check_reduction(reduction)
+    return reduced(op__soft_margin(as_tensor_arg(input, "soft_margin_loss", "input"), as_tensor_arg(target, "soft_margin_loss", "target"), NULL, None, FRESH), reduction)
 
 
 cdef inline void real_param(Scalar* s, double v) noexcept:
@@ -463,7 +469,7 @@ def kl_div(input, target, reduction=1, *, log_target=False):
     t = as_tensor_arg(target, "kl_div", "target")
     if x.dtype >= C64 or t.dtype >= C64:
         raise RuntimeError("kl_div: Complex inputs not supported.")
-    r = op__log_divergence(x, t, NULL, None, FRESH) if log_target else op__divergence(x, t, NULL, None, FRESH)
+    r = <TensorBase>_ops.mul(_ops.exp(t), _ops.sub(t, x)) if log_target else op__divergence(x, t, NULL, None, FRESH)
     return reduced(r, reduction)
 
 
@@ -562,6 +568,6 @@ def cross_entropy_loss(input, target, weight=None, reduction=1, ignore_index=-10
 
 
 EXTRA_EXPORTS = {
-    "mse_loss": "", "l1_loss": "", "smooth_l1_loss": "", "huber_loss": "", "binary_cross_entropy": "", "binary_cross_entropy_with_logits": "f",
+    "mse_loss": "", "l1_loss": "", "soft_margin_loss": "", "smooth_l1_loss": "", "huber_loss": "", "binary_cross_entropy": "", "binary_cross_entropy_with_logits": "f",
     "kl_div": "f", "nll_loss_nd": "", "nll_loss": "", "cross_entropy_loss": "",
 }

@@ -14,6 +14,7 @@ cdef object deliver(object result, object out, str name):
     if out is None:
         return result
     check_out(out, name)
+    resolve(&OPS[OP_COPY], (<TensorBase>result).keys | (<TensorBase>out).keys)    # one device
     if not can_cast((<TensorBase>result).dtype, (<TensorBase>out).dtype):
         raise RuntimeError(f"result type {(<bytes>dtype_label((<TensorBase>result).dtype)).decode()} can't be cast to the desired output type "
                            f"{(<bytes>dtype_label((<TensorBase>out).dtype)).decode()} ({name})")
@@ -209,10 +210,17 @@ def broadcast_pair(first, second):
 def polar(abs, angle, *, out=None):
     """abs (cos(angle) + i sin(angle))"""
     cdef TensorBase a = as_tensor_arg(abs, "polar", "abs"), b = as_tensor_arg(angle, "polar", "angle")
+    if out is None and (a.requires_grad or b.requires_grad) and a.dtype == b.dtype:
+        return op__polar(a, b)
     if a.dtype != b.dtype:
         raise RuntimeError(f"Expected object of scalar type {(<bytes>dtype_label(a.dtype)).decode()} but got scalar type "
                            f"{(<bytes>dtype_label(b.dtype)).decode()} for second argument")
     return complex(abs * _ops.cos(angle), abs * _ops.sin(angle), out=out)
+
+
+cdef TensorBase polar_impl(TensorBase self, TensorBase angle):
+    cdef object a = alias_of(self), b = alias_of(angle)
+    return <TensorBase?>complex(a * _ops.cos(b), a * _ops.sin(b))
 
 
 def float_power(input, exponent, *, out=None):
@@ -245,6 +253,11 @@ def float_power_(input, exponent):
 
 def ldexp(input, other, *, out=None):
     """input * 2 ** other"""
+    cdef TensorBase a = as_tensor_arg(input, "ldexp", "input"), b
+    if out is None and is_plain(input) and is_plain(other) and not tls().function_modes:
+        b = other
+        if (a.requires_grad or b.requires_grad) and a.dtype == b.dtype and (a.dtype == F32 or a.dtype == F64):
+            return op__ldexp(a, b, NULL, None, FRESH)
     return _ops.mul(input, _ops.pow(2.0, other), out=out)
 
 

@@ -139,13 +139,25 @@ cdef int add_product(str name, TensorBase r, const Mat* c, TensorBase self, Tens
     """r = alpha x y + beta self, which broadcasts to r's geometry; what it holds doesn't count when beta is zero."""
     cdef Gemm g
     cdef Mat d
+    cdef TensorBase temporary
     if r.device_type == DEV_CUDA and r is not self and r.numel and not is_zero(beta) and x.dtype != BOOL:
         g.dtype = x.dtype
         set_scalars(&g, alpha, beta)
         addend_of(self, r.ndim, &d)
         return device_product(name, r, c, x, a, y, b, alpha, beta, self, &d)
-    if r is not self and not is_zero(beta):
-        copy_elements(r, self)
+    if is_zero(beta):
+        return product(name, r, c, x, a, y, b, alpha, beta)
+    if is_large(r) or is_large(x) or is_large(y):
+        r = held(r)
+    if r.storage.block == x.storage.block or r.storage.block == y.storage.block:
+        # the addend would overwrite a factor
+        temporary = empty_tensor(r.ndim, r.sizes, r.dtype, place_of(r))
+        copy_elements(temporary, self)
+        dense(&d, c.batch, c.rows, c.cols, c.flipped)
+        product(name, temporary, &d, x, a, y, b, alpha, beta)
+        copy_elements(r, temporary)
+        return 0
+    copy_elements(r, self)         # nothing where r is the addend
     return product(name, r, c, x, a, y, b, alpha, beta)
 
 
@@ -164,7 +176,7 @@ cdef int check_expandable(str name, TensorBase self, int ndim, const int64_t* si
 
 cdef TensorBase apart(TensorBase out, TensorBase self, int mode):
     """The addend, copied when it lies in `out` but differently from it: the result is written over it."""
-    if mode == OUT and out is not self and memory_overlap(out, self):
+    if mode == OUT and memory_overlap(out, self) > 1:
         return <TensorBase>self.clone()
     return self
 
@@ -383,6 +395,18 @@ cdef TensorBase linear_cpu(TensorBase input, TensorBase weight, TensorBase bias,
     return out
 
 
+cdef TensorBase linear_recorded(TensorBase input, TensorBase weight, TensorBase bias, TensorBase out, int mode):
+    """Left to operators that reduce their gradients: a vector in the weight's place, and a bias that is broadcast."""
+    cdef TensorBase r
+    if mode != FRESH or not tls().grad_mode or weight.ndim == 2 and (bias is None or bias.ndim == 1 and bias.sizes[0] == weight.sizes[0]):
+        return autograd_linear(input, weight, bias, out, mode)
+    r = <TensorBase?>_ops.matmul(input, weight if weight.ndim == 1 else weight.t())
+    if bias is None:
+        return r
+    check_expandable("linear", bias, r.ndim, r.sizes)
+    return <TensorBase?>_ops.add(r, bias)
+
+
 cdef int linear_product(TensorBase r, TensorBase input, TensorBase weight, TensorBase bias, int64_t rows, int64_t features) except -1:
     """r: contiguous (rows, features); the shapes were checked."""
     cdef Mat a, b, c, d
@@ -427,20 +451,25 @@ cdef int repeat_row(TensorBase r, TensorBase bias, int64_t rows, int64_t feature
 
 
 cdef object linear_backward(OpNode node, object grad, object input, object weight):
-    """(grad_input, grad_weight, grad_bias), each only where it is wanted."""
-    cdef TensorBase g = <TensorBase?>grad, x = <TensorBase?>input, w = <TensorBase?>weight, r
+    """(grad_input, grad_weight, grad_bias), each only where it is wanted; input and weight are there for each other's gradient."""
+    cdef TensorBase g = <TensorBase?>grad, x = input, w = weight, r
     cdef object gi = None, gw = None, gb = None
     cdef Mat mg, mx, mw, mr
     cdef int64_t rows, features, depth
-    if grad_mode() or g.device_type != DEV_CPU or g.dtype > F64 or g.dtype < F32 or w.ndim != 2 or g.numel == 0 or x.numel == 0:
+    cdef int64_t sizes[MAX_DIMS]
+    if grad_mode() or g.device_type != DEV_CPU or g.dtype > F64 or g.dtype < F32 or g.numel == 0 or x is not None and x.numel == 0 or w is not None and w.numel == 0:
         return linear_backward_composed(node, grad, input, weight)
-    features = w.sizes[0]
-    depth = w.sizes[1]
+    features = g.sizes[g.ndim - 1]
+    depth = w.sizes[1] if w is not None else x.sizes[x.ndim - 1] if x is not None else 0
+    if is_large(g) or is_large(x) or is_large(w):
+        g, x, w = held(g), None if x is None else held(x), None if w is None else held(w)
     rows = g.numel // features
     if not g.contiguous:
         g = contiguous_of(g)
     if node.edge(0) is not None:
-        r = empty_tensor(x.ndim, x.sizes, g.dtype, DEV_CPU)
+        memcpy(sizes, g.sizes, g.ndim * sizeof(int64_t))
+        sizes[g.ndim - 1] = depth
+        r = empty_tensor(g.ndim, sizes, g.dtype, DEV_CPU)
         dense(&mg, 1, rows, features, False)
         matrix_of(w, &mw)
         dense(&mr, 1, rows, depth, False)
@@ -449,7 +478,9 @@ cdef object linear_backward(OpNode node, object grad, object input, object weigh
     if node.edge(1) is not None:
         if not x.contiguous:
             x = contiguous_of(x)
-        r = empty_tensor(2, w.sizes, g.dtype, DEV_CPU)
+        sizes[0] = features
+        sizes[1] = depth
+        r = empty_tensor(2, sizes, g.dtype, DEV_CPU)
         dense(&mg, 1, rows, features, False)
         transpose_mat(&mg)
         dense(&mx, 1, rows, depth, False)
@@ -492,30 +523,25 @@ cdef object sum_of_rows(OpNode node, TensorBase g, int64_t rows, int64_t feature
         first = g.storage.block
         trt_block_hold(first)
         with nogil:
-            parallel_for(features, THREAD_WORK // rows + 1, 64, row_sum_task, &w)
+            parallel_for(features, GRAIN // rows + 1, 64, row_sum_task, &w)
         block_drop(first)
     return r
 
 
 cdef object linear_backward_composed(OpNode node, object grad, object input, object weight):
     """The same out of operators that record."""
-    cdef object gi = None, gw = None, gb = None, g2, x2
-    if weight.dim() == 1:
-        if node.edge(0) is not None:
-            gi = grad.unsqueeze(-1) * conj_of(weight)
-        if node.edge(1) is not None:
-            gw = (grad.unsqueeze(-1) * conj_of(input)).reshape(-1, weight.shape[0]).sum(0)
-        if node.edge(2) is not None:
-            gb = grad.sum()
-        return (gi, gw, gb)
+    cdef object gi = None, gw = None, gb = None, g2
+    cdef int64_t rows = 1
     if node.edge(0) is not None:
         gi = _ops.matmul(grad, conj_of(weight))
-    g2 = grad.reshape(-1, weight.shape[0]) if weight.shape[0] else grad.reshape(input.numel() // max(weight.shape[1], 1), 0)
-    if node.edge(1) is not None:
-        x2 = input.reshape(g2.shape[0], weight.shape[1])
-        gw = _ops.mm(g2.t(), conj_of(x2))
-    if node.edge(2) is not None:
-        gb = g2.sum(0)
+    if node.edge(1) is not None or node.edge(2) is not None:
+        for size in grad.shape[:-1]:
+            rows *= size
+        g2 = grad.reshape(rows, grad.shape[-1])
+        if node.edge(1) is not None:
+            gw = _ops.mm(g2.t(), conj_of(input.reshape(rows, input.shape[-1])))
+        if node.edge(2) is not None:
+            gb = g2.sum(0)
     return (gi, gw, gb)
 
 
@@ -571,6 +597,8 @@ cdef object times_adjoint(object grad, object other):
     cdef int d = g.ndim
     if not direct(g, b):
         return _ops.matmul(grad, conj_of(other).transpose(-2, -1))
+    if is_large(g) or is_large(b):
+        g, b = held(g), held(b)
     sizes[0] = g.sizes[0]
     sizes[d - 2] = g.sizes[d - 2]
     sizes[d - 1] = b.sizes[d - 2]
@@ -591,6 +619,8 @@ cdef object adjoint_times(object other, object grad):
     cdef int d = g.ndim
     if not direct(g, a):
         return _ops.matmul(conj_of(other).transpose(-2, -1), grad)
+    if is_large(g) or is_large(a):
+        g, a = held(g), held(a)
     sizes[0] = g.sizes[0]
     sizes[d - 2] = a.sizes[d - 1]
     sizes[d - 1] = g.sizes[d - 1]

@@ -17,6 +17,7 @@ cdef object into(str name, object result, object out):
     if out is None:
         return result
     check_out(out, name)
+    resolve(&OPS[OP_COPY], (<TensorBase>result).keys | (<TensorBase>out).keys)    # one device
     if r.requires_grad and grad_mode():
         refuse_out(name)
     if tangent_of(r) is not None:
@@ -325,12 +326,19 @@ def bilinear(input1, input2, weight, bias=None):
             raise RuntimeError(f"bilinear(): input{i + 1} size does not match weight size: got {x.shape[-1]} but expected {weight.shape[i + 1]}")
     if bias is not None and bias.shape[0] != weight.shape[0]:
         raise RuntimeError(f"bilinear(): bias size does not match weight size: got {bias.shape[0]} but expected {weight.shape[0]}")
-    n_out, n1, n2 = weight.shape
     shape = input1.shape[:-1]
     n = count(shape, list(range(len(shape))))
-    rows = _ops.mm(input1.reshape((n, n1)), weight.permute(1, 0, 2).reshape((n1, n_out * n2))).reshape((n, n_out, n2))
-    result = _ops.bmm(rows, input2.reshape((n, n2, 1))).reshape(tuple(shape) + (n_out,))
+    result = op__bilinear(<TensorBase?>input1.reshape((n, input1.shape[-1])), <TensorBase?>input2.reshape((n, input2.shape[-1])), <TensorBase?>weight)
+    result = (<object>result).reshape(tuple(shape) + (weight.shape[0],))
     return result if bias is None else result + bias
+
+
+cdef TensorBase bilinear_impl(TensorBase input1, TensorBase input2, TensorBase weight):
+    """input1: (n, in1), input2: (n, in2), weight: (out, in1, in2) -> (n, out)."""
+    cdef object a = alias_of(input1), b = alias_of(input2), w = alias_of(weight)
+    n_out, n1, n2 = w.shape
+    rows = _ops.mm(a, w.permute(1, 0, 2).reshape((n1, n_out * n2))).reshape((a.shape[0], n_out, n2))
+    return <TensorBase?>_ops.bmm(rows, b.unsqueeze(-1)).squeeze(-1)
 
 
 # ---- batches, chains, powers ---------------------------------------------------------------------------------------
@@ -386,7 +394,10 @@ def linalg_multi_dot(tensors, *, out=None):
     for span in range(1, n):
         for i in range(n - span):
             j = i + span
-            best[i, j] = min([(best[i, k][0] + best[k + 1, j][0] + dims[i] * dims[k + 1] * dims[j + 1], k) for k in range(i, j)])
+            costs = [(best[i, k][0] + best[k + 1, j][0] + dims[i] * dims[k + 1] * dims[j + 1], k) for k in range(i, j)]
+            # of equal costs PyTorch takes the first split, but of three matrices the left product
+            least = min([cost for cost, k in costs])
+            best[i, j] = [split for split in costs if split[0] == least][-1 if n == 3 else 0]
     result = chain_product(ts, best, 0, n - 1)
     if first == 1:
         result = result.squeeze(0)

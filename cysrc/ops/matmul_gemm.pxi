@@ -25,7 +25,8 @@ cdef enum:
     TILES_WORK = 1 << 19          # multiplications up to which tiles of registers beat a library call, which packs both operands
     TINY_COMPLEX_WORK = 1024     # the same for complex64, whose own loop is plain
     HELD_WORK = 100000           # multiplications that take about 10 µs: beyond, the GIL is released
-    THREAD_WORK = 65536          # multiplications worth another thread
+    THREAD_WORK = 1 << 20        # multiplications worth another thread: some 50 us
+    BLAS_WORK = 1 << 24          # the same for OpenBLAS, in multiplications times bytes of an element
     SKINNY = 12                  # rows (or columns) up to which streaming the other operand, four at a time, beats packing it
     DEEP_SIDE = 128              # rows and columns up to which a deep product is cut along its depth
     DEEP = 4096                  # the depth from which on it is, and that of a piece: fixed, so that threads don't change the result
@@ -249,14 +250,14 @@ cdef void integer_task(void* context, int64_t begin, int64_t end) noexcept nogil
 
 cdef void execute(Gemm* g) noexcept nogil:
     cdef int64_t work = g.m * g.n * (g.k if g.k > 0 else 1), i
-    cdef int64_t grain = THREAD_WORK // work + 1
+    cdef int64_t grain = THREAD_WORK // work + 1, blas_grain = BLAS_WORK // (work * ITEM_SIZE[g.dtype]) + 1
     if g.way == WAY_BLAS:
         if g.batch == 1 or g.batch < num_threads() or num_threads() == 1:
-            blas_begin(num_threads() if work > THREAD_WORK else 1)
+            blas_begin(num_threads() if blas_grain == 1 else 1)
             batch_task(g, 0, g.batch)
         else:
             blas_begin(1)
-            parallel_for(g.batch, grain, 1, batch_task, g)
+            parallel_for(g.batch, blas_grain, 1, batch_task, g)
         blas_end()
     elif g.batch > 1:
         parallel_for(g.batch, grain, 1, batch_task, g)
@@ -266,7 +267,7 @@ cdef void execute(Gemm* g) noexcept nogil:
         parallel_for(g.m, THREAD_WORK // (g.k * g.n + 1) + 1, 1, integer_task, g)
     elif g.way == WAY_DEEP:
         i = (g.k + DEEP - 1) // DEEP
-        parallel_for(i, 1, 1, deep_task, g)
+        parallel_for(i, THREAD_WORK // (DEEP * g.m * g.n) + 1, 1, deep_task, g)
         add_pieces(g, i)
     elif work > 2 * THREAD_WORK and g.way == WAY_TILES and g.dtype != C64:
         if g.m >= g.n:
@@ -291,7 +292,7 @@ cdef int set_scalars(Gemm* g, const Scalar* alpha, const Scalar* beta) except -1
         g.beta[0] = real_part(beta)
         g.beta[1] = beta.im if beta.kind == 3 else 0
         g.integer_beta = beta.i
-    if category[g.dtype] <= CAT_INT and (alpha != NULL and alpha.kind > 1 or beta != NULL and beta.kind > 1):
+    if g.dtype == BOOL and (alpha != NULL and alpha.kind > 1 or beta != NULL and beta.kind > 1):
         raise RuntimeError(f"For integral input tensors, argument {'alpha' if alpha != NULL and alpha.kind > 1 else 'beta'} must not be a floating point number.")
     if category[g.dtype] == CAT_FLOAT and (alpha != NULL and alpha.kind == 3 or beta != NULL and beta.kind == 3):
         raise RuntimeError(f"For non-complex input tensors, argument {'alpha' if alpha != NULL and alpha.kind == 3 else 'beta'} must not be a complex number.")
@@ -313,6 +314,8 @@ cdef int product(str name, TensorBase out, const Mat* mo, TensorBase a, const Ma
     if out.device_type == DEV_CUDA:
         set_scalars(&g, alpha, beta)
         return device_product(name, out, mo, a, ma, b, mb, alpha, beta, out if keep else None, mo if keep else NULL)
+    if is_large(a) or is_large(b) or is_large(out):
+        out = held(out)            # the operands are; copies of them let others run
     if g.dtype == F16 or g.dtype == BF16:
         return product_half(name, out, mo, a, ma, b, mb, alpha, beta, keep)
     set_scalars(&g, alpha, beta)
@@ -326,7 +329,7 @@ cdef int product(str name, TensorBase out, const Mat* mo, TensorBase a, const Ma
     settle(&g.ma)
     settle(&g.mb)
     settle(&g.mc)
-    if not unit_stride(&g.mc) and g.dtype >= F32 or out.storage is a.storage or out.storage is b.storage:
+    if not unit_stride(&g.mc) and g.dtype >= F32 or out.storage.block == a.storage.block or out.storage.block == b.storage.block:
         temporary = empty_tensor(out.ndim, out.sizes, out.dtype, DEV_CPU)
         if keep:
             copy_elements(temporary, out)
@@ -469,6 +472,8 @@ cdef int dot_product(TensorBase out, TensorBase a, TensorBase b) except -1:
         column_of(b, &mb)
         dense(&mo, 1, 1, 1, False)
         return product("dot", out, &mo, a, &ma, b, &mb, NULL, NULL)
+    if is_large(a):
+        out = held(out)
     a = contiguous_of(a)
     b = contiguous_of(b)
     w.dtype = a.dtype
@@ -487,7 +492,7 @@ cdef int dot_product(TensorBase out, TensorBase a, TensorBase b) except -1:
         trt_block_hold(first)
         trt_block_hold(second)
         with nogil:
-            parallel_for(pieces, 1, 1, dot_task, &w)
+            parallel_for(pieces, GRAIN // DOT_PIECE, 1, dot_task, &w)
             for i in range(pieces):
                 total += w.sums[i]
         block_drop(first)

@@ -3,6 +3,7 @@
 from libc.math cimport sqrt
 from tensorrt_lite._C.core.kernels cimport *
 from tensorrt_lite._C.core.allocator cimport block_alloc
+from tensorrt_lite._C.core.read_only cimport check_writable
 
 # What cysrc/cuda/norm.pyx installs; its comments say what they return.
 ctypedef object (*device_row_fn)(TensorBase input, int64_t n, TensorBase weight, TensorBase bias, double eps, TensorBase mean, TensorBase rstd)
@@ -176,6 +177,7 @@ cdef int update_running(TensorBase running, const char* values, int64_t c, int c
     cdef TensorBase t = running
     cdef int64_t i
     cdef char* p
+    check_writable(running.storage.block, "batch_norm")
     if running.dtype != code or not running.contiguous:
         t = contiguous_of(cast_to(running, code))
     if t.numel != c:
@@ -213,7 +215,7 @@ cdef object _batch_norm_cpu(TensorBase input, TensorBase weight, TensorBase bias
         last = lies_last(input)
         return device_batch(dense_as(input, last), last, weight, bias, running_mean, running_var, training, momentum, eps)
     if input.numel >= 4096:
-        input, weight, bias = pinned(input), pinned(weight), pinned(bias)
+        input, weight, bias = held(input), held(weight), held(bias)
         if c != input.sizes[1]:
             raise RuntimeError("batch_norm: the input was changed by another thread")
     last = lies_last(input)
@@ -272,7 +274,7 @@ cdef object batch_norm_backward_cpu(TensorBase grad, TensorBase input, TensorBas
     if input.device_type == DEV_CUDA:
         return device_batch_backward(dense_as(cast_to(grad, input.dtype), last), dense_as(input, last), last, weight, mean, rstd, training, want_input)
     if input.numel >= 4096:
-        grad, input, weight, mean, rstd = pinned(grad), pinned(input), pinned(weight), pinned(mean), pinned(rstd)
+        grad, input, weight, mean, rstd = held(grad), held(input), held(weight), held(mean), held(rstd)
     dw = vector_of(c, code, input.device_type)
     db = vector_of(c, code, input.device_type)
     if input.device_type == DEV_META:
@@ -301,6 +303,8 @@ cdef object batch_norm_backward_cpu(TensorBase grad, TensorBase input, TensorBas
         rs = get_value(data_of(rstd), code, i)
         put_value(r.second, code, i, dot * rs)
         a = rs if w is None else rs * get_value(data_of(w), code, i)
+        if training and r.rows == 1:   # 0, not what the rounding of k leaves of it
+            a = 0
         put_value(r.a, code, i, a)
         put_value(r.b, code, i, -a * rs * rs * dot / r.rows if training else 0)
         put_value(r.k, code, i, -a * s / r.rows if training else 0)
@@ -482,7 +486,7 @@ cdef object _layer_norm_cpu(TensorBase input, const Dims* normalized_shape, Tens
     cdef int type_, code
     cdef TensorBase x, y, mean, rstd, w, b
     if input.numel >= 4096 and input.device_type == DEV_CPU:
-        input, weight, bias = pinned(input), pinned(weight), pinned(bias)
+        input, weight, bias = held(input), held(weight), held(bias)
     check_normalized(input, normalized_shape, weight, bias)
     type_ = row_type(input, weight, bias, "LayerNormKernelImpl")
     code = F64 if type_ == F64 else F32
@@ -514,7 +518,7 @@ cdef object _rms_norm_cpu(TensorBase input, const Dims* normalized_shape, Tensor
     cdef int type_, code
     cdef TensorBase x, y, rstd, w
     if input.numel >= 4096 and input.device_type == DEV_CPU:
-        input, weight = pinned(input), pinned(weight)
+        input, weight = held(input), held(weight)
     check_normalized(input, normalized_shape, weight, None)
     type_ = row_type(input, weight, None, "rms_norm")
     code = F64 if type_ == F64 else F32
@@ -557,7 +561,7 @@ cdef object row_norm_backward_cpu(const row_norm_kernels* kernels, int type_, Te
         db = empty_tensor(dims, shape, F64 if type_ == F64 else F32, place_of(input)) if want_bias else None
         return device_row_backward(grad, input, n, weight, mean, rstd, want_input, dw, db), dw, db
     if input.numel >= 4096:
-        grad, input, weight, mean, rstd = pinned(grad), pinned(input), pinned(weight), pinned(mean), pinned(rstd)
+        grad, input, weight, mean, rstd = held(grad), held(input), held(weight), held(mean), held(rstd)
     shape = input.sizes + (input.ndim - dims)
     if want_input:
         dx = empty_tensor(input.ndim, input.sizes, type_, place_of(input))
@@ -703,7 +707,7 @@ cdef object _group_norm_cpu(TensorBase input, TensorBase weight, TensorBase bias
     cdef int64_t items
     cdef TensorBase x, y, mean, rstd, w, b
     if input.numel >= 4096 and input.device_type == DEV_CPU:
-        input, weight, bias = pinned(input), pinned(weight), pinned(bias)
+        input, weight, bias = held(input), held(weight), held(bias)
     if num_groups <= 0:
         raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
     if input.ndim < 2:
@@ -761,7 +765,7 @@ cdef object group_norm_backward(OpNode node, object grad, object input, object w
         dx, dw, db = device_group_backward(grad, input, weight, mean, rstd, num_groups, need_input, need_weight or need_bias)
         return dx, in_type_of(dw, weight) if need_weight else None, in_type_of(db, weight) if need_bias else None
     if not grad_mode() and input.numel() and (<TensorBase>input).device_type != DEV_META:
-        grad, input, weight, mean, rstd = pinned(grad), pinned(input), pinned(weight), pinned(mean), pinned(rstd)
+        grad, input, weight, mean, rstd = held(grad), held(input), held(weight), held(mean), held(rstd)
         type_ = row_type(input, weight, None, "group_norm_backward")
         x = contiguous_of(cast_to(input, type_))
         g = contiguous_of(cast_to(grad, type_))
@@ -891,6 +895,10 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
         check_normalized(x, &d, w, None)
         scaled = input * ((input * input).mean(list(range(x.ndim - d.n, x.ndim)), True) + e).rsqrt()
         return scaled if weight is None else scaled * weight
+    if w is not None and w.requires_grad and not x.requires_grad and w.dtype == x.dtype and tls().grad_mode:
+        # the weight's gradient reads the normalised input alone, so that the input itself need not stay
+        check_normalized(x, &d, w, None)
+        return _ops.mul(op__rms_norm(x, &d, None, e)[0], w)
     return op__rms_norm(x, &d, w, e)[0]
 
 

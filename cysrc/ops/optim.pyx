@@ -5,6 +5,7 @@
 # another dtype, go through temporaries. The _foreach_ operators are loops over the operators themselves, so they record,
 # promote and check as those do.
 from libc.math cimport pow as power, sqrt as square_root
+from tensorrt_lite._C.core.read_only cimport check_writable
 
 cdef extern from "../loops/optim.c" nogil:
     ctypedef struct sgd_params:
@@ -90,7 +91,7 @@ cdef void run_chunks(void* context, int64_t begin, int64_t end) noexcept nogil:
 
 
 cdef int run_step(Step* s) except -1:
-    cdef int i, k
+    cdef int i
     cdef int64_t total = 0
     if s.count and s.updates[0].device >= 0:
         return device_step(s)
@@ -103,17 +104,17 @@ cdef int run_step(Step* s) except -1:
         for i in range(s.count):
             run_update(s, &s.updates[i], 0, s.updates[i].n)
         return 0
-    for i in range(s.count):
-        for k in range(5):
-            if s.updates[i].blocks[k] != NULL:
-                trt_block_hold(s.updates[i].blocks[k])
     with nogil:
-        parallel_for(s.chunks, 2, 1, run_chunks, s)
+        parallel_for(s.chunks, GRAIN // OPTIM_CHUNK // 2, 1, run_chunks, s)
+    return 0
+
+
+cdef void free_updates(Step* s) noexcept:
+    cdef int i, k
     for i in range(s.count):
         for k in range(5):
-            if s.updates[i].blocks[k] != NULL:
-                block_drop(s.updates[i].blocks[k])
-    return 0
+            block_drop(s.updates[i].blocks[k])
+    free(s.updates)
 
 
 cdef bint lies_like(TensorBase t, TensorBase p) noexcept:
@@ -128,9 +129,11 @@ cdef bint lies_like(TensorBase t, TensorBase p) noexcept:
 
 
 cdef int add_update(Step* s, str op, TensorBase p, TensorBase g, list states, bint write_gradient, list write_back) except -1:
-    """Fill the next update; tensors that lie otherwise are replaced by contiguous temporaries and noted in `write_back`."""
+    """Fill the next update; tensors that lie otherwise are replaced by contiguous temporaries and noted in `write_back`. Blocks are held
+    from here to free_updates: the copies of this and the following updates may let other threads run, a counter's `item` any Python."""
     cdef Update* u = &s.updates[s.count]
     cdef TensorBase t, x
+    cdef int64_t n = p.numel
     cdef int k = 0
     cdef bint direct = non_overlapping_dense(p)
     cdef list tensors = [p, g] + states
@@ -150,35 +153,40 @@ cdef int add_update(Step* s, str op, TensorBase p, TensorBase g, list states, bi
         return 0
     if p.device_type != DEV_CPU and (p.device_type != DEV_CUDA or device_step == NULL):
         raise NotImplementedError(f"Could not run '{op}' with parameters on {make_device(p.device_type, None)}: it has no kernel there")
+    u.step = NULL
+    u.n = n
+    u.code = p.dtype - F16
     u.device = p.device_index if p.device_type == DEV_CUDA else -1
     if s.count and (s.updates[0].device >= 0) != (u.device >= 0):
         raise RuntimeError(f"{op}: Expected all parameters to be on the CPU or all on CUDA")
-    for y in tensors:
-        u.data[k] = NULL
-        u.blocks[k] = NULL
-        if y is not None:
-            t = <TensorBase>y
-            if not direct:
-                x = contiguous_of(cast_to(t, p.dtype))
-                if x is not t:
-                    # kept alive until the step is done, and copied back unless it was only read
-                    write_back.append((t if k != 1 or write_gradient else None, x))
-                    t = x
-            u.data[k] = data_of(t)
-            u.blocks[k] = t.storage.block
-        k += 1
     while k < 5:
         u.data[k] = NULL
         u.blocks[k] = NULL
         k += 1
-    u.step = NULL
-    u.n = p.numel
-    u.code = p.dtype - F16
     s.count += 1
+    k = 0
+    for y in tensors:
+        if y is not None:
+            t = <TensorBase>y
+            if not direct:
+                x = contiguous_of(cast_to(t, u.code + F16))
+                if x is not t:
+                    # kept alive until the step is done, and copied back unless it was only read
+                    write_back.append((t if k != 1 or write_gradient else None, x))
+                    t = x
+            if t.numel != n or t.dtype != u.code + F16:
+                raise RuntimeError(f"{op}: a tensor was changed by another thread")
+            u.data[k] = data_of(t)
+            u.blocks[k] = t.storage.block
+            trt_block_hold(u.blocks[k])
+        k += 1
     return 0
 
 
-cdef int finish_step(Step* s, list written, list write_back) except -1:
+cdef int finish_step(Step* s, str op, list written, list write_back) except -1:
+    for tensors in written:
+        for t in <list>tensors:
+            check_writable((<TensorBase>t).storage.block, op)
     run_step(s)
     for t, x in write_back:
         if t is not None:
@@ -265,9 +273,9 @@ def _fused_sgd_(
     try:
         for i in range(len(params)):
             add_update(&s, "_fused_sgd_", <TensorBase>params[i], <TensorBase>gradients[i], [buffers[i]] if has_momentum else [], c.scaled, write_back)
-        finish_step(&s, [params, buffers, gradients] if c.scaled else [params, buffers], write_back)
+        finish_step(&s, "_fused_sgd_", [params, buffers, gradients] if c.scaled else [params, buffers], write_back)
     finally:
-        free(s.updates)
+        free_updates(&s)
 
 
 cdef int adam_step(
@@ -324,9 +332,9 @@ cdef int adam_step(
                 s.updates[before].step = counter
                 s.updates[before].bias1 = bias1
                 s.updates[before].bias2_sqrt = bias2
-        finish_step(&s, [params, first, second, largest, gradients if c.scaled else []], write_back)
+        finish_step(&s, op, [params, first, second, largest, gradients if c.scaled else []], write_back)
     finally:
-        free(s.updates)
+        free_updates(&s)
     return 0
 
 

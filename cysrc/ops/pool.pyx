@@ -193,6 +193,8 @@ cdef TensorBase max_pool_backward_cpu(TensorBase grad, TensorBase self, TensorBa
     cdef TensorBase d = pool_result(self, self.sizes[self.ndim - 2], self.sizes[self.ndim - 1], grad.dtype, last), g, at
     if self.device_type == DEV_META or d.numel == 0:
         return d
+    if is_large(grad) or is_large(self):
+        grad, self, indices = held(grad), held(self), held(indices)
     r.maxima = max_pool_table(grad.dtype)
     r.last = last
     r.s.channels = self.sizes[self.ndim - 3]
@@ -537,14 +539,24 @@ def max_pool3d_with_indices(input, kernel_size, stride=None, padding=0, dilation
     count = 1
     for size in lead:
         count *= size
-    values, at = max_pool2d_with_indices(input.reshape(count, d, h, w), k[1:], st[1:], pad[1:], dil[1:], ceil_mode)
+    # which planes' windows, then which of the planes; neither pass is recorded, the places found say all that the gradient needs
+    plain = alias_of(input).reshape(count, d, h, w)
+    values, at = max_pool2d_with_indices(plain, k[1:], st[1:], pad[1:], dil[1:], ceil_mode)
     oh, ow = values.shape[-2:]
     values, deep = max_pool2d_with_indices(values.reshape(count, 1, d, oh * ow), [k[0], 1], [st[0], 1], [pad[0], 0], [dil[0], 1], ceil_mode)
-    od = values.size(-2)
-    # `deep` counts in planes of oh * ow positions: which plane, and the position found there
-    deep = deep.reshape(count, -1)
-    found = at.reshape(count, -1).gather(1, deep) + _ops.div(deep, oh * ow, rounding_mode="floor") * (h * w)
-    return values.reshape(lead + [od, oh, ow]), found.reshape(lead + [od, oh, ow])
+    return chosen(input, values, at, deep, lead + [values.size(-2), oh, ow])
+
+
+cdef object chosen(object input, object values, object at, object deep, list shape):
+    """(the maxima with their history, their places in the flattened volume) of the two passes over planes and depth."""
+    h, w = input.shape[-2:]
+    plane = shape[-2] * shape[-1]
+    # `deep` counts in planes of results: which plane, and the position found there
+    deep = deep.reshape(deep.shape[0], -1)
+    found = (at.reshape(at.shape[0], -1).gather(1, deep) + _ops.div(deep, plane, rounding_mode="floor") * (h * w)).reshape(shape)
+    if (<TensorBase>input).keys & K_DERIVATIVES:
+        return input.flatten(-3).gather(-1, found.flatten(-3)).reshape(shape), found
+    return values.reshape(shape), found
 
 
 def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
@@ -611,6 +623,8 @@ def avg_pool3d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
     if r is not NotImplemented:
         return r
     check_volume(input, "avg_pool3d")
+    if rounds_between((<TensorBase>input).dtype):
+        return avg_pool3d(input.float(), kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override).to(input.dtype)
     k = triple(kernel_size, "avg_pool3d", "kernel_size")
     st = triple(stride, "avg_pool3d", "stride") or k
     pad = triple(padding, "avg_pool3d", "padding")
@@ -619,10 +633,27 @@ def avg_pool3d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
     count = 1
     for size in lead:
         count *= size
-    planes = avg_pool2d(input.reshape(count, d, h, w), k[1:], st[1:], pad[1:], ceil_mode, count_include_pad, None if divisor_override is None else 1)
+    whole = (<TensorBase>input).dtype == I64   # whose quotient is taken once, of the whole sum
+    planes = avg_pool2d(input.reshape(count, d, h, w), k[1:], st[1:], pad[1:], ceil_mode, count_include_pad, None if divisor_override is None and not whole else 1)
     oh, ow = planes.shape[-2:]
-    r = avg_pool2d(planes.reshape(count, 1, d, oh * ow), [k[0], 1], [st[0], 1], [pad[0], 0], ceil_mode, count_include_pad, divisor_override)
-    return r.reshape(lead + [r.size(-2), oh, ow])
+    r = avg_pool2d(planes.reshape(count, 1, d, oh * ow), [k[0], 1], [st[0], 1], [pad[0], 0], ceil_mode, count_include_pad, 1 if whole else divisor_override)
+    r = r.reshape(lead + [r.size(-2), oh, ow])
+    if whole and divisor_override is None:
+        divisor_override = _ops.tensor([[[a * b * c for c in covered(ow, w, k[2], st[2], pad[2], count_include_pad)]
+                                         for b in covered(oh, h, k[1], st[1], pad[1], count_include_pad)]
+                                        for a in covered(r.size(-3), d, k[0], st[0], pad[0], count_include_pad)], device=r.device)
+    return _ops.div(r, divisor_override, rounding_mode="trunc") if whole else r
+
+
+cdef bint rounds_between(int dtype) noexcept:
+    """Whether a pass over planes and one over depth would round twice where PyTorch rounds once."""
+    return dtype == F16 or dtype == BF16
+
+
+cdef list covered(int64_t outputs, int64_t size, int64_t kernel, int64_t stride, int64_t pad, bint padded):
+    """How many elements of a dimension, its padding counted or not, each window covers."""
+    cdef int64_t o
+    return [min(o * stride - pad + kernel, size + (pad if padded else 0)) - (o * stride - pad if padded else max(o * stride - pad, 0)) for o in range(outputs)]
 
 
 cdef list sizes_of(object output_size, object input, int n, str op):
@@ -662,6 +693,8 @@ def adaptive_avg_pool3d(input, output_size):
     if r is not NotImplemented:
         return r
     check_volume(input, "adaptive_avg_pool3d")
+    if rounds_between((<TensorBase>input).dtype):
+        return adaptive_avg_pool3d(input.float(), output_size).to(input.dtype)
     od, oh, ow = sizes_of(output_size, input, 3, "adaptive_avg_pool3d")
     lead = list(input.shape[:-3])
     d, h, w = input.shape[-3:]
@@ -706,13 +739,11 @@ def adaptive_max_pool3d(input, output_size):
     count = 1
     for size in lead:
         count *= size
-    values, at = _adaptive_max_pool2d(input.reshape(count, d, h, w), [oh, ow])
+    values, at = _adaptive_max_pool2d(alias_of(input).reshape(count, d, h, w), [oh, ow])
     if od * oh * ow == 0:
         return input.new_zeros(lead + [od, oh, ow]), at.new_zeros(lead + [od, oh, ow])
     values, deep = _adaptive_max_pool2d(values.reshape(count, 1, d, oh * ow), [od, oh * ow])
-    deep = deep.reshape(count, -1)
-    found = at.reshape(count, -1).gather(1, deep) + _ops.div(deep, oh * ow, rounding_mode="floor") * (h * w)
-    return values.reshape(lead + [od, oh, ow]), found.reshape(lead + [od, oh, ow])
+    return chosen(input, values, at, deep, lead + [od, oh, ow])
 
 
 EXTRA_EXPORTS = {

@@ -66,7 +66,7 @@ cdef TensorBase _masked_scale_cpu(TensorBase self, TensorBase mask, double scale
         for i in range(3):
             trt_block_hold(held[i])
         with nogil:
-            parallel_for(n, GRAIN, 64, scale_range, &task)
+            parallel_for(n, GRAIN // 4, 64, scale_range, &task)
         for i in range(3):
             block_drop(held[i])
     if mode == INPLACE and not direct:
@@ -336,11 +336,11 @@ cdef TensorBase rrelu_on_device(TensorBase x, TensorBase noise, double lower, do
     return r
 
 
-cdef object rrelu_gradient(object grad, object noise, object result, object lower, object upper, object training):
-    """The slope's sign is positive, so the result tells which elements were positive."""
+cdef object rrelu_gradient(object grad, object noise, object x, object lower, object upper, object training):
+    """x: the input, or what was written over it: the slope's sign is positive, so either tells which elements were positive."""
     if training:
         return _ops.mul(grad, noise)
-    slope = _ops.where(_ops.gt(result, 0), 1.0, (lower + upper) / 2).to(grad.dtype)
+    slope = _ops.where(_ops.gt(x, 0), 1.0, (lower + upper) / 2).to(grad.dtype)
     return _ops.mul(grad, slope)
 
 

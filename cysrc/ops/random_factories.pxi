@@ -364,6 +364,8 @@ def multinomial(TensorBase input not None, num_samples, replacement=False, *, ge
         raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {label(input)}")
     if k <= 0:
         raise RuntimeError("cannot sample n_sample <= 0 samples")
+    if is_large(input):
+        input = held(input)
     n = input.sizes[input.ndim - 1]
     rows = input.sizes[0] if input.ndim == 2 else 1
     if not again and k > n:

@@ -288,7 +288,7 @@ cdef int reduce_into(TensorBase self, const bint* reduced, int op, reduce_params
         r.partials = scratch.data
         hold_all(held, written, written2)
         with nogil:
-            parallel_for(chunks, 2, 1, run_reduce_chunks, &r)
+            parallel_for(chunks, GRAIN // REDUCE_CHUNK, 1, run_reduce_chunks, &r)
             r.kernels.combine(r.partials, chunks, r.n, r.out, &r.params)
         drop_all(held, written, written2)
         block_drop(scratch)
@@ -400,7 +400,7 @@ cdef TensorBase reduce_op(TensorBase self, const Dims* dim, bint keepdim, int op
     cdef TensorBase result
     dims_mask(self, dim, reduced, name)
     result = reduced_tensor(self, reduced, keepdim, dtype)
-    if mode != FRESH and out.dtype == dtype and out.contiguous and same_sizes(out, result) and out.storage is not self.storage:
+    if mode != FRESH and out.dtype == dtype and out.contiguous and same_sizes(out, result) and out.storage.block != self.storage.block:
         result = out
     reduce_into(self, reduced, op, params, result, None, name)
     if result is out:
@@ -567,6 +567,7 @@ cdef object max_or_min(str name, bint largest, object input, object dim, object 
         return (_ops.maximum if largest else _ops.minimum)(self, dim, out=out)
     if out is not None:
         check_outs(out, name, 2)
+        resolve(&OPS[OP_MAX_DIM], self.keys | keys_of_list(list(out)))
         pair = (op_max_dim if largest else op_min_dim)(self, parse_int(dim, name, "dim"), parse_bool(keepdim, name, "keepdim"), out, OUT)
         bump_outs(out)
     else:
@@ -809,15 +810,25 @@ def sum_to_size(TensorBase self not None, *size):
             dims.append(lead + i)
         elif d.v[i] != self.sizes[lead + i]:
             raise RuntimeError(f"size {{{list(dims_tuple(&d))}}} is not expandable to size {{{shape_text(self)}}}.")
+    if d.n == 0:
+        return sum(self)
     if not dims:
         return self
     r = sum(self, dims, True)
     return r.reshape(dims_tuple(&d)) if lead else r
 
 
-def aminmax(input, *, dim=None, keepdim=False):
-    """(min, max) over one dimension or all."""
+def aminmax(input, *, dim=None, keepdim=False, out=None):
+    """(min, max) over one dimension or all. out: a tensor for each."""
     as_tensor_arg(input, "aminmax", "input")
+    if out is not None:
+        if not isinstance(out, (tuple, list)) or len(out) != 2:
+            raise TypeError(f"aminmax(): argument 'out' must be tuple of Tensors, not {type(out).__name__}")
+        for o in out:
+            if as_tensor_arg(o, "aminmax", "out").dtype != (<TensorBase>input).dtype:
+                raise RuntimeError(f"Expected out tensor to have dtype {dtype_of((<TensorBase>input).dtype)}, but got {o.dtype} instead")
+        dims = list(range((<TensorBase>input).ndim)) if dim is None else dim
+        return named_result("aminmax", (amin(input, dims, keepdim, out=out[0]), amax(input, dims, keepdim, out=out[1])), ("min", "max"))
     if dim is None and keepdim:
         shape = (1,) * input.dim()
         return named_result("aminmax", (amin(input).reshape(shape), amax(input).reshape(shape)), ("min", "max"))
@@ -859,12 +870,18 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
 
 def logcumsumexp(input, dim):
     """log of the running sum of exponentials. Sums of 1, 2, 4, ... elements join by logaddexp: each is shifted by its own largest term, so that
-    neither a large nor a not finite element reaches those before it."""
-    cdef int64_t n, reach = 1
+    neither a large nor a not finite element reaches those before it. Of complex numbers they join one by one: the multiple of 2 pi in the
+    imaginary part depends on the order, and PyTorch's is that one."""
+    cdef int64_t n, i, reach = 1
     as_tensor_arg(input, "logcumsumexp", "input")
     if category[(<TensorBase>input).dtype] < CAT_FLOAT:
         raise NotImplementedError(f"\"logcumsumexp\" not implemented for '{type_text(input)}'")
     n = (input if input.ndim else input.unsqueeze(0)).size(dim)
+    if category[(<TensorBase>input).dtype] == CAT_COMPLEX and n > 1:
+        sums = list(input.unbind(dim))
+        for i in range(1, n):
+            sums[i] = sums[i].logaddexp(sums[i - 1])
+        return _ops.stack(sums, dim)
     r = input.float() if input.dtype.itemsize == 2 else input
     while reach < n:
         r = _ops.cat((r.narrow(dim, 0, reach), r.narrow(dim, reach, n - reach).logaddexp(r.narrow(dim, 0, n - reach))), dim)

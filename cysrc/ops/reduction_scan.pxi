@@ -53,9 +53,9 @@ cdef TensorBase scan(TensorBase self, int64_t dim, int dtype, int op, TensorBase
         trt_block_hold(held)
         with nogil:
             if s.inner == 1:
-                parallel_for(outer, (GRAIN + s.n - 1) // s.n, 1, run_scan_rows, &s)
+                parallel_for(outer, (GRAIN // 4 + s.n - 1) // s.n, 1, run_scan_rows, &s)
             else:
-                parallel_for(outer, (GRAIN + s.n * s.inner - 1) // (s.n * s.inner), 1, run_scan_blocks, &s)
+                parallel_for(outer, (GRAIN // 4 + s.n * s.inner - 1) // (s.n * s.inner), 1, run_scan_blocks, &s)
         block_drop(held)
     if r.dtype != target:
         r = cast_to(r, target)

@@ -93,9 +93,9 @@ cdef TensorBase softmax_forward(TensorBase self, int64_t dim, int dtype, int op,
                 s.partials = scratch.data
                 with nogil:
                     while outer > 0:
-                        parallel_for(chunks, 2, 1, run_softmax_stats, &s)
+                        parallel_for(chunks, GRAIN // 4 // REDUCE_CHUNK, 1, run_softmax_stats, &s)
                         softmax_combiner()(s.partials, chunks, &s.maximum, &s.total)
-                        parallel_for(s.n, GRAIN, 1024, run_softmax_apply, &s)
+                        parallel_for(s.n, GRAIN // 4, 1024, run_softmax_apply, &s)
                         s.data += s.n * s.item
                         s.out += s.n * s.item
                         outer -= 1

@@ -92,8 +92,8 @@ cdef task_fn window_columns = trt_window_columns
 cdef task_fn window_images = trt_window_images
 
 
-# of (x, y, channels_last, tables of the dimensions) on CUDA, set by cysrc/cuda/pool.pyx
-cdef int (*device_resample)(TensorBase x, TensorBase y, bint last, list tables) except -1
+# of (x, y, channels_last, the arguments of _axis_table for three dimensions) on CUDA, set by cysrc/cuda/pool.pyx
+cdef int (*device_resample)(TensorBase x, TensorBase y, bint last, list axes) except -1
 # y from x: columns of images, or the images of which `columns` are the sums; `given`: twelve numbers from height to lw
 cdef int (*device_windows)(bint images, const int64_t* given, TensorBase x, TensorBase y) except -1
 
@@ -197,7 +197,7 @@ cdef int resample(TensorBase x, TensorBase y, int kind, object scales, bint alig
         axis_scale(scales, k - (3 - n), &rule.scale)
         held.append(make_axis(&a.axis[k], &rule, transposed))
     work = x.numel + y.numel
-    a.workers = min(<int64_t>num_threads(), a.planes) if work >= GRAIN else 1
+    a.workers = min(<int64_t>num_threads(), a.planes) if work >= GRAIN // 4 else 1
     a.worker_bytes = resize_scratch(&a)
     scratch = block_alloc(a.worker_bytes * a.workers)
     a.scratch = scratch.data
@@ -207,26 +207,25 @@ cdef int resample(TensorBase x, TensorBase y, int kind, object scales, bint alig
 
 
 cdef int resample_on_device(TensorBase x, TensorBase y, int kind, object scales, bint align_corners, bint antialias, bint transposed) except -1:
-    """The tables are made here, a few numbers for each position along a dimension; the device applies those of all dimensions at once."""
-    cdef ResizeRule rule
-    cdef ResizeAxis axis
+    """The device applies the tables of all dimensions at once; it keeps them, by what they are made of."""
     cdef int k, n = x.ndim - 2
-    cdef list tables = []
+    cdef double scale
+    cdef list axes = [(RESIZE_NEAREST, False, False, x.dtype == F64, 0.0, 1, 1, False)] * (3 - n)
     if category[x.dtype] != CAT_FLOAT and not (x.dtype == U8 and kind <= RESIZE_NEAREST_EXACT):
         raise NotImplementedError(f"\"upsample_cuda\" not implemented for '{type_text(x)}'")
-    rule.kind = kind
-    rule.align_corners = align_corners
-    rule.antialias = antialias
-    rule.is_double = x.dtype == F64
     for k in range(n):
-        rule.sources = (y if transposed else x).sizes[2 + k]
-        rule.out = (x if transposed else y).sizes[2 + k]
-        axis_scale(scales, k, &rule.scale)
-        tables.append(tuple([t.to((<object>x).device) for t in make_axis(&axis, &rule, transposed)[:3]]))
-    if n < 3:
-        one = _ops.tensor([0, 1], dtype=dtype_of(I64), device=(<object>x).device), _ops.zeros(1, dtype=dtype_of(I32), device=(<object>x).device), _ops.ones(1, dtype=dtype_of(F64 if rule.is_double else F32), device=(<object>x).device)
-        tables = [one] * (3 - n) + tables
-    return device_resample(x, y, not y.contiguous, tables)
+        axis_scale(scales, k, &scale)
+        axes.append((kind, align_corners, antialias, x.dtype == F64, scale, (y if transposed else x).sizes[2 + k], (x if transposed else y).sizes[2 + k], transposed))
+    return device_resample(x, y, not y.contiguous, axes)
+
+
+def _axis_table(int kind, bint align_corners, bint antialias, bint is_double, double scale, int64_t sources, int64_t out, bint transposed):
+    """(start, index, weight) of one dimension, on the host."""
+    cdef ResizeRule rule
+    cdef ResizeAxis axis
+    rule.kind, rule.align_corners, rule.antialias, rule.is_double = kind, align_corners, antialias, is_double
+    rule.scale, rule.sources, rule.out = scale, sources, out
+    return make_axis(&axis, &rule, transposed)[:3]
 
 
 cdef inline bint lies_last(TensorBase x) noexcept:
@@ -376,7 +375,7 @@ cdef TensorBase grid_sampler_cpu(TensorBase input, TensorBase grid, int64_t inte
         a.x = data_of(x)
         a.grid = data_of(g)
         a.y = data_of(y)
-        run_held(trt_grid_task(0, x.dtype == F64), &a, blocks, 8 * y.numel, x, y)
+        run_held(trt_grid_task(0, x.dtype == F64), &a, blocks, 8 * y.numel, x, y, g)
     return cast_to(y, input.dtype)
 
 
@@ -409,7 +408,7 @@ cdef TensorBase _grid_sampler_backward_cpu(TensorBase grad_output, TensorBase in
         a.grid = data_of(g)
         a.gy = data_of(gy)
         a.gx = a.ggrid = data_of(r)
-        run_held(trt_grid_task(1 if of_input else 2, x.dtype == F64), &a, a.samples * a.channels if of_input else blocks, 8 * gy.numel, x, r)
+        run_held(trt_grid_task(1 if of_input else 2, x.dtype == F64), &a, a.samples * a.channels if of_input else blocks, 8 * gy.numel, x, r, g, gy)
     return cast_to(r, input.dtype)
 
 

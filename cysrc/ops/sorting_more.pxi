@@ -13,6 +13,7 @@ cdef object deliver(str name, object result, object out, bint exact=False):
         check_out_type(name, <TensorBase>out, (<TensorBase>result).dtype)
     else:
         check_out(out, name)
+    resolve(&OPS[OP_COPY], (<TensorBase>result).keys | (<TensorBase>out).keys)    # one device
     if (<TensorBase>result).requires_grad:
         refuse_out(name)
     into(name, result, out)
@@ -49,6 +50,7 @@ cdef object median_of(object function, str name, object input, object dim, objec
     keep = parse_bool(keepdim, name, "keepdim")
     if out is not None:
         check_outs(out, name, 2)
+        resolve(&OPS[OP_MEDIAN_DIM], self.keys | keys_of_list(list(out)))
     pair = (op_nanmedian_dim if skip_nan else op_median_dim)(self, along, keep, out, FRESH if out is None else OUT)
     if out is not None:
         bump_outs(out)
@@ -153,7 +155,7 @@ cdef int number_bins(TensorBase flat, object x, object edges, bint uniform, bint
     cdef TensorBase v, e
     if flat.device_type == DEV_CUDA:
         return device_number_bins(contiguous_of(<TensorBase>x.detach()), <TensorBase>double_vector(edges), flat, uniform, adjust) if flat.numel else 0
-    v, e = pinned(double_vector(x)), pinned(double_vector(edges))
+    v, e = held(double_vector(x)), held(double_vector(edges))
     if v.numel != flat.numel:
         raise RuntimeError(f"histogram: {v.numel} elements where there were {flat.numel} before")
     b.x = <const double*>data_of(v)
@@ -187,7 +189,7 @@ cdef object tally(TensorBase flat, object weight, int64_t bins):
     total = data_of(counts)
     memset(total, 0, bins * 8)
     if weight is not None:
-        w = pinned(double_vector(weight))
+        w = held(double_vector(weight))
         if w.numel != n:
             raise RuntimeError(f"{w.numel} weights of {n} elements")
         p = <const double*>data_of(w)
@@ -220,7 +222,7 @@ def bincount(input, weights=None, minlength=0):
             return tally(flat, weights, max(n, high + 1))
         return _ops.zeros(max(n, high + 1), dtype=weights.dtype, device=input.device).index_add_(0, flat, weights.detach())
     # where another thread raises a value between the two passes, the second leaves it out
-    flat = pinned(contiguous_of(cast_to(x, I64)))
+    flat = held(contiguous_of(cast_to(x, I64)))
     cdef const int64_t* p = <const int64_t*>data_of(flat)
     if x.numel:
         with nogil:

@@ -24,7 +24,7 @@ cdef object finish_inplace(TensorBase result, uint64_t keys)
 cdef object absent_argument()
 cdef TensorBase write_out(str name, TensorBase out, TensorBase r)
 cdef str type_text(TensorBase t)
-cdef int run_held(task_fn task, void* args, int64_t items, int64_t work, TensorBase a, TensorBase b) except -1
+cdef int run_held(task_fn task, void* args, int64_t items, int64_t work, TensorBase a, TensorBase b, TensorBase c=*, TensorBase d=*) except -1
 cdef int check_out_type(str name, TensorBase out, int dtype) except -1
 cdef TensorBase new_like(TensorBase t, int ndim, const int64_t* sizes, int dtype)
 cdef TensorBase result_tensor(str name, TensorBase out, int mode, int ndim, const int64_t* sizes, int dtype, TensorBase like)

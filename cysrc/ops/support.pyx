@@ -10,6 +10,7 @@ from tensorrt_lite._C.core.args cimport Dims, parse_dtype
 from tensorrt_lite._C.core.dispatch cimport tls, attach, OUT, INPLACE, FRESH
 from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_drop
 from tensorrt_lite._C.core.iterator cimport prepare_out, copy_elements
+from tensorrt_lite._C.core.read_only cimport check_writable
 from tensorrt_lite._C.core.parallel cimport parallel_for, GRAIN
 from tensorrt_lite._C.autograd.node cimport Node, OpNode, set_history, check_version
 from tensorrt_lite._C.autograd.node import set_namespace as _set_namespace
@@ -65,16 +66,28 @@ cdef int set_list_edges(OpNode node, list tensors) except -1:
 
 
 cdef int save_tensors(OpNode node, list tensors) except -1:
+    """Appends the list and its versions, of a single tensor the number itself."""
+    cdef object versions
+    if len(tensors) == 1 and tensors[0] is not None:
+        versions = version_of(<TensorBase>tensors[0])
+    else:
+        versions = [version_of(<TensorBase>t) if t is not None else 0 for t in tensors]
     if node.saved_list is None:
-        node.saved_list = []
-    node.saved_list.append((tensors, [version_of(<TensorBase>t) for t in tensors]))
+        node.saved_list = [tensors, versions]
+    else:
+        node.saved_list += [tensors, versions]
     return 0
 
 
 cdef list saved_tensors(OpNode node, int i):
-    tensors, versions = node.saved_list[i]
-    for t, v in zip(tensors, versions):
-        check_version(node, <TensorBase>t, v)
+    cdef list tensors = node.saved_list[2 * i]
+    cdef object versions = node.saved_list[2 * i + 1]
+    if not isinstance(versions, list):
+        check_version(node, <TensorBase>tensors[0], versions)
+        return tensors
+    for t, v in zip(tensors, <list>versions):
+        if t is not None:
+            check_version(node, <TensorBase>t, v)
     return tensors
 
 
@@ -96,8 +109,6 @@ cdef int set_list_history(object result, OpNode node, bint views) except -1:
         if views:
             t.creation_meta = CREATED_MULTI_OUTPUT
         i += 1
-    if node.n_inputs == 1:
-        node.n_inputs = 1
     return 0
 
 
@@ -133,6 +144,7 @@ cdef int check_out(object out, str name) except -1:
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
     if (<TensorBase>out).requires_grad and tls().grad_mode:
         refuse_out(name)
+    check_writable((<TensorBase>out).storage.block, name)
     return 0
 
 
@@ -157,19 +169,23 @@ cdef str type_text(TensorBase t):
     return (<bytes>dtype_label(t.dtype)).decode()
 
 
-cdef int run_held(task_fn task, void* args, int64_t items, int64_t work, TensorBase a, TensorBase b) except -1:
-    """Run a kernel on the memory of a and b, without the GIL and in several threads when its items are `work` elements of enough work."""
-    cdef trt_block* ha = a.storage.block
-    cdef trt_block* hb = b.storage.block
+cdef int run_held(task_fn task, void* args, int64_t items, int64_t work, TensorBase a, TensorBase b, TensorBase c=None, TensorBase d=None) except -1:
+    """Run a kernel on the memory of a to d, without the GIL and in several threads when its items are `work` elements of enough work."""
+    cdef trt_block* blocks[4]
+    cdef int i
     if work < 8192:
         task(args, 0, items)
         return 0
-    trt_block_hold(ha)
-    trt_block_hold(hb)
+    blocks[0] = a.storage.block
+    blocks[1] = b.storage.block
+    blocks[2] = blocks[0] if c is None else c.storage.block
+    blocks[3] = blocks[0] if d is None else d.storage.block
+    for i in range(4):
+        trt_block_hold(blocks[i])
     with nogil:
-        parallel_for(items, 1 + GRAIN // 2 * items // (work + 1), 1, task, args)
-    block_drop(ha)
-    block_drop(hb)
+        parallel_for(items, 1 + GRAIN // 4 * items // (work + 1), 1, task, args)
+    for i in range(4):
+        block_drop(blocks[i])
     return 0
 
 

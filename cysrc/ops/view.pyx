@@ -1,5 +1,9 @@
 # Kernels of the view family: each computes sizes, strides and offset of a view, checks them, and never touches data.
 
+cdef extern from "Python.h":
+    bint PyLong_CheckExact(object)
+
+
 cdef str _dims_text(const Dims* d):
     return "[" + ", ".join([str(d.v[i]) for i in range(d.n)]) + "]"
 
@@ -467,23 +471,41 @@ def split(TensorBase tensor not None, split_size_or_sections, dim=0):
     return op_split(tensor, parse_int(split_size_or_sections, "split", "split_size"), parse_int(dim, "split", "dim"))
 
 
-cdef object split_with_sizes_cpu(TensorBase self, const Dims* split_sizes, int64_t dim):
-    cdef int d, i
-    cdef int64_t start = 0, total = 0
+cdef object split_with_sizes_cpu(TensorBase self, object split_sizes, int64_t dim):
+    cdef tuple sizes = <tuple?>split_sizes
     cdef list r = []
+    cdef int d
+    cdef int64_t start = 0, total = 0, n
     if self.ndim == 0:
         raise RuntimeError("split_with_sizes expects at least a 1-dimensional tensor")
     d = wrap_dim(dim, self.ndim)
-    for i in range(split_sizes.n):
-        if split_sizes.v[i] < 0:
-            raise RuntimeError(f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={_dims_text(split_sizes)}")
-        total += split_sizes.v[i]
+    for v in sizes:
+        n = v
+        if n < 0:
+            raise RuntimeError(f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={list(sizes)}")
+        total = total + n if n <= self.sizes[d] - total else self.sizes[d] + 1   # a sum that overflows is too large, too
     if total != self.sizes[d]:
-        raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {self.sizes[d]} (input tensor's size at dimension {d}), but got split_sizes={_dims_text(split_sizes)}")
-    for i in range(split_sizes.n):
-        r.append(slice_cpu(self, d, start, start + split_sizes.v[i], 1))
-        start += split_sizes.v[i]
+        raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {self.sizes[d]} (input tensor's size at dimension {d}), but got split_sizes={list(sizes)}")
+    for v in sizes:
+        n = v
+        r.append(slice_cpu(self, d, start, start + n, 1))
+        start += n
     return tuple(r)
+
+
+def split_with_sizes(TensorBase self not None, split_sizes, dim=0):
+    """Views of the given sizes along `dim`, which they add up to."""
+    cdef tuple sizes
+    if not is_plain(self) and has_function(self) or tls().function_modes:
+        r = call_torch_function(split_with_sizes, (self, split_sizes, dim), {})
+        if r is not NotImplemented:
+            return r
+    sizes = tuple(split_sizes) if isinstance(split_sizes, (tuple, list)) else (split_sizes,)
+    for n in sizes:
+        if not PyLong_CheckExact(n):
+            sizes = tuple([parse_int(k, "split_with_sizes", "split_sizes") for k in sizes])
+            break
+    return op_split_with_sizes(self, sizes, parse_int(dim, "split_with_sizes", "dim"))
 
 
 def chunk(TensorBase input not None, chunks, dim=0):
@@ -567,6 +589,8 @@ cdef TensorBase view_as_complex_cpu(TensorBase self):
     cdef int i
     cdef TensorBase r
     if self.dtype != F32 and self.dtype != F64:
+        if self.dtype == F16:
+            raise NotImplementedError("view_as_complex: half numbers would make the dtype complex32, which is not implemented (docs/gaps.md)")
         raise RuntimeError(f"view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: {dtype_label(self.dtype).decode()}")
     if self.ndim == 0 or self.sizes[self.ndim - 1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
@@ -630,7 +654,8 @@ cdef object as_strided_backward(object grad, object geometry, object size, objec
     flat = flat.index_add(0, target, grad.reshape(-1))
     # elements that the input itself reads several times share their gradient
     source = positions.as_strided(in_size, in_stride, in_offset - low)
-    counts = grad.new_zeros((span,)).index_add(0, source.reshape(-1), grad.new_ones((1,)).expand(source.numel()))
+    real = grad.real if grad.is_complex() else grad
+    counts = real.new_zeros((span,)).index_add(0, source.reshape(-1), real.new_ones((1,)).expand(source.numel()))
     return (flat / counts.clamp(min=1)).index_select(0, source.reshape(-1)).reshape(in_size)
 
 
@@ -811,7 +836,7 @@ def _copying(name):
 
 EXTRA_EXPORTS = {
     "view": "m", "reshape": "fm", "as_strided": "fm", "expand": "m", "expand_as": "m", "broadcast_to": "fm", "permute": "fm", "narrow": "fm",
-    "split": "fm", "chunk": "fm", "tensor_split": "fm", "flatten": "fm", "unflatten": "fm", "movedim": "fm", "view_as": "m", "reshape_as": "m",
+    "split": "fm", "split_with_sizes": "fm", "chunk": "fm", "tensor_split": "fm", "flatten": "fm", "unflatten": "fm", "movedim": "fm", "view_as": "m", "reshape_as": "m",
     "squeeze_": "m", "unsqueeze_": "m", "transpose_": "m", "t_": "m",
 }
 for _name in ("alias", "as_strided", "detach", "diagonal", "expand", "permute", "select", "slice", "split", "split_with_sizes", "squeeze", "t", "transpose",

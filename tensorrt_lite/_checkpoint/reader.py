@@ -1,22 +1,22 @@
 """Checkpoint files to objects: storages from records, tensors from their checked geometry, devices by map_location.
 
 Reads the zip format and the older one of consecutive pickles. The only calls a file can cause are the builders of
-`_Session.table` and what the user allowed. Called by `serialization.load`.
+`_Session.table` and what the user allowed, and what it makes is counted (see `budget`). Called by `serialization.load`.
 """
 
 from __future__ import annotations
 
-import ctypes
-import io
 import os
 import sys
 from typing import IO, TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
+from tensorrt_lite._C.core.storage import exported
 
-from .archive import ArchiveReader, damaged
+from .archive import ArchiveReader, damaged, read_exactly
+from .budget import Budget
 from .names import DTYPE_NAMES, dtype_name, dtype_named, is_storage_name, storage_dtype
-from .unpickler import Allowed, Builder, Inert, Storage, Unpickler, UnpicklingError, plain_builders
+from .unpickler import Allowed, Builder, Inert, Layer, Storage, Unpickler, UnpicklingError, plain_builders
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +27,11 @@ _LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _LEGACY_PROTOCOL = 1001
 _MAX_DIMENSIONS = 64
 _MAX_INT64 = (1 << 63) - 1
+# What a rebuilt tensor and a storage take beyond the storage's bytes: the objects of Python and the header of the memory.
+_TENSOR_COST = 400
+_STORAGE_COST = 240
+# A mapping of a smaller file is not worth its pages, and memory that was read cannot be cut off by another process.
+_MAPPED_SIZE = 1 << 20
 # Where this package defines what PyTorch's modules of these names hold.
 _HOMES = {"torch.nn.modules": "tensorrt_lite.nn.modules.", "torch.nn.functional": "tensorrt_lite.nn._functional."}
 
@@ -36,24 +41,42 @@ def read_checkpoint(
     map_location: Any,
     safe: dict[str, Any],
     use_mmap: bool,
-    encoding: str,
-    explain_weights_only: bool,
+    options: dict[str, Any],
+    layers: bool = False,
+    memory_limit: int | None = None,
+    executing: Any = None,
 ) -> Any:
-    """The object in a path or binary file. Raises as `serialization.load` says."""
-    session = _Session(_restorer(map_location), safe, encoding, explain_weights_only)
+    """The object in a path or binary file. Raises as `serialization.load` says.
+
+    options: of the unpickler; layers: whole modules of this package's layers may be built; executing: the pickle module
+    whose unpickler may execute what the file names.
+    """
+    session = _Session(_restorer(map_location), safe, options, layers, memory_limit)
+    session.executing = executing
     if use_mmap and not isinstance(f, (str, os.PathLike)):
         raise ValueError("f must be a file path in order to use the mmap argument")
     with _opened(f) as file:
-        return session.read(file, os.fspath(f) if use_mmap else None)
+        try:
+            return session.read(file, use_mmap)
+        except _CallersError as error:
+            raise error.error from None
 
 
 def unknown_globals(f: Any, safe: dict[str, Any]) -> list[str]:
     """Names of the globals in a file that reading it would refuse."""
-    session = _Session(lambda storage, location: storage, safe, "utf-8", False)
+    session = _Session(lambda storage, location: storage, safe, {}, False)
     session.unknown = set()
     with _opened(f) as file:
-        session.read(file, None)
+        session.read(file, False)
     return sorted(session.unknown)
+
+
+class _CallersError(Exception):
+    """Carries what a function of the caller raised through the handlers that take an error for a sign of a damaged file."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
 
 
 class _Kept:
@@ -116,8 +139,15 @@ def _restorer(map_location: Any) -> Callable[[Any, str], Any]:
     if callable(map_location):
 
         def restore(storage: Any, location: str) -> Any:
-            chosen = map_location(storage, location)
-            return _default_restore(storage, location) if chosen is None else chosen
+            try:
+                chosen = map_location(storage, location)
+            except Exception as error:
+                raise _CallersError(error) from error
+            if chosen is None:
+                return _default_restore(storage, location)
+            if not isinstance(chosen, trt.UntypedStorage):
+                raise RuntimeError(f"map_location must return a storage or None, but it returned a {type(chosen).__name__}")
+            return chosen
 
         return restore
     device = trt.device(map_location)
@@ -135,24 +165,32 @@ def _is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value <= _MAX_INT64
 
 
+def _geometry_text(size: Any, stride: Any, offset: Any) -> str:
+    """What a file gives as a tensor's geometry, of which anything may be anything."""
+
+    def shown(value: Any) -> Any:
+        if isinstance(value, (tuple, list)):
+            return tuple(shown(part) if type(part) is int else type(part).__name__ for part in value[:_MAX_DIMENSIONS])
+        return value if type(value) is int and abs(value) < 1 << 70 else type(value).__name__
+
+    return f"a tensor of size {shown(size)}, stride {shown(stride)} and storage offset {shown(offset)}"
+
+
 def _check_geometry(available: int, offset: Any, size: Any, stride: Any) -> None:
     """Raise RuntimeError unless all elements of such a tensor lie within a storage of so many elements."""
-    what = f"a tensor of size {size}, stride {stride} and storage offset {offset}"
-    fits_types = isinstance(size, (tuple, list)) and isinstance(stride, (tuple, list)) and _is_count(offset)
-    if not fits_types or len(size) != len(stride) or len(size) > _MAX_DIMENSIONS:
-        raise RuntimeError(f"corrupt checkpoint: {what} is not a valid geometry")
-    if not all(map(_is_count, size)) or not all(map(_is_count, stride)):
-        raise RuntimeError(f"corrupt checkpoint: {what} is not a valid geometry")
+    fits_types = isinstance(size, (tuple, list)) and isinstance(stride, (tuple, list)) and max(len(size), len(stride)) <= _MAX_DIMENSIONS
+    if not fits_types or len(size) != len(stride) or not _is_count(offset) or not all(map(_is_count, size)) or not all(map(_is_count, stride)):
+        raise RuntimeError(f"corrupt checkpoint: {_geometry_text(size, stride, offset)} is not a valid geometry")
     numel = 1
     for extent in size:
         numel *= extent
         if numel > _MAX_INT64:
-            raise RuntimeError(f"corrupt checkpoint: {what} overflows a 64-bit element count")
+            raise RuntimeError(f"corrupt checkpoint: {_geometry_text(size, stride, offset)} overflows a 64-bit element count")
     end = offset
     if 0 not in size:
         end += 1 + sum((extent - 1) * step for extent, step in zip(size, stride, strict=True))
     if end > available:
-        raise RuntimeError(f"corrupt checkpoint: {what} does not fit its storage of {available} elements")
+        raise RuntimeError(f"corrupt checkpoint: {_geometry_text(size, stride, offset)} does not fit its storage of {available} elements")
 
 
 def _rebuild(storage: Any, offset: Any, size: Any, stride: Any, dtype: Any) -> Any:
@@ -212,10 +250,12 @@ def _rebuild_parameter_with_state(data: Any, requires_grad: Any, hooks: Any, sta
 def _rebuild_from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
     if not isinstance(function, Builder) or function.build is None or not isinstance(args, tuple):
         raise UnpicklingError("a tensor is rebuilt by something that is not known to build tensors")
+    if len(args) > 16:
+        raise UnpicklingError("a tensor is rebuilt with too many arguments")
     tensor = function.build(*args)
     if not isinstance(tensor, trt.Tensor):
         raise UnpicklingError(f"{function.name} does not build a tensor")
-    target = kind.kind if isinstance(kind, Builder) else getattr(kind, "target", None)
+    target = kind.kind if isinstance(kind, Builder) else kind if isinstance(kind, type) else getattr(kind, "target", None)
     if not (isinstance(target, type) and issubclass(target, trt.Tensor)):
         raise UnpicklingError("a tensor is given a type that is not a tensor's")
     if type(tensor) is not target:
@@ -250,6 +290,11 @@ def _set_state(target: Any, state: Any) -> None:
 
 
 def _tensor_builders() -> dict[str, Builder]:
+    def size(items: Any = ()) -> Any:
+        if not isinstance(items, (tuple, list)) or len(items) > _MAX_DIMENSIONS:
+            raise UnpicklingError("corrupt checkpoint: a torch.Size is made of something that is not a size")
+        return trt.Size(items)
+
     entries = [
         ("torch._utils._rebuild_tensor", _rebuild_v1, None),
         ("torch._utils._rebuild_tensor_v2", _rebuild_v2, None),
@@ -260,64 +305,97 @@ def _tensor_builders() -> dict[str, Builder]:
         ("torch._tensor._rebuild_from_type_v2", _rebuild_from_type, None),
         ("torch.Tensor", None, trt.Tensor),
         ("torch._tensor.Tensor", None, trt.Tensor),
-        ("torch.Size", lambda size=(): trt.Size(size), trt.Size),
+        ("torch.Size", size, trt.Size),
         ("torch.device", lambda *args: trt.device(*args), trt.device),
     ]
-    return {name: Builder(name, build, kind) for name, build, kind in entries}
+    return {name: Builder(name, build, kind, _TENSOR_COST) for name, build, kind in entries}
 
 
 # -- files ------------------------------------------------------------------------------------------------------------
 
 
-def _writable_view(tensor: Any) -> memoryview:
-    """The memory of a contiguous uint8 tensor, for filling it."""
-    return memoryview((ctypes.c_ubyte * tensor.numel()).from_address(tensor.data_ptr())).cast("B")
-
-
 class _Session:
     """One call of `load`: the table of globals, and the storages of the file that exist so far."""
 
-    def __init__(self, restore: Callable[[Any, str], Any], safe: dict[str, Any], encoding: str, explain: bool) -> None:
+    def __init__(
+        self,
+        restore: Callable[[Any, str], Any],
+        safe: dict[str, Any],
+        options: dict[str, Any],
+        layers: bool,
+        memory_limit: int | None = None,
+    ) -> None:
         self._restore = restore
         self._safe = safe
-        self._encoding = encoding
-        self._explain = explain
+        self._options = options
+        self._layers = layers
+        self.executing: Any = None
+        self._memory_limit = memory_limit
         self._storages: dict[str, Storage] = {}
-        self.table = plain_builders()
-        self.table.update(_tensor_builders())
+        self._size = 0
+        self._start_counting()
         # Collects names instead of refusing them, when not None.
         self.unknown: set[str] | None = None
 
-    def read(self, file: IO[bytes], mmap_path: str | None) -> Any:
+    def _start_counting(self) -> None:
+        self._budget = Budget(self._size, self._memory_limit)
+        self.table = plain_builders(self._budget)
+        self.table.update(_tensor_builders())
+
+    def read(self, file: IO[bytes], use_mmap: bool) -> Any:
         start = file.tell()
+        self._size = file.seek(0, 2) - start
+        self._start_counting()
+        file.seek(start)
         magic = file.read(4)
         file.seek(start)
         if not magic:
             raise EOFError("Ran out of input: the file is empty")
         if magic.startswith(b"PK"):
-            if start:
-                # The archive's offsets count from its own first byte.
-                file = io.BytesIO(file.read())
-            return self._read_zip(file, mmap_path)
-        if mmap_path is not None:
+            return self._read_zip(file, start, use_mmap)
+        if use_mmap:
             raise RuntimeError("mmap can only be used with files saved in the zip format")
-        return self._read_legacy(file)
+        return self._read_legacy(file, start)
 
     # -- globals --
 
     def find_global(self, module: str, name: str) -> Any:
         full = f"{module}.{name}"
-        known = self.table.get(full)
+        known = self._known(module, name)
         if known is not None:
             return known
         if full in self._safe:
             return Allowed(self._safe[full])
+        layer = _layer(module, name) if self._layers else None
+        if layer is not None:
+            return layer
         home = _HOMES.get(module) or _HOMES.get(module.rpartition(".")[0])
         if home is not None:
             # PyTorch's name of a layer or function: this package's own of that name, where the user allowed it
             for target in self._safe.values():
                 if getattr(target, "__qualname__", None) == name and getattr(target, "__module__", "").startswith(home):
                     return Allowed(target)
+        if self.unknown is not None:
+            self.unknown.add(full)
+            return Inert()
+        why = (
+            "With weights_only=False whole modules of this package's layers are loaded as well, but nothing that a file names is executed: "
+            "allow_code=True does that, as PyTorch does."
+            if self._layers
+            else "Only tensors and plain data are loaded."
+        )
+        raise UnpicklingError(
+            f"Weights only load failed: GLOBAL {full} was not an allowed global by default. {why} If you trust the "
+            f"file, allow it to be called with serialization.add_safe_globals([{name}]) or the "
+            f"serialization.safe_globals([{name}]) context manager."
+        )
+
+    def _known(self, module: str, name: str) -> Any:
+        """What stands for a global that files of tensors and plain data name; None for others."""
+        full = f"{module}.{name}"
+        known = self.table.get(full)
+        if known is not None:
+            return known
         if module in ("torch", "torch.storage") and is_storage_name(name):
             return Builder(full, None)
         if module == "torch" and name in DTYPE_NAMES:
@@ -327,27 +405,19 @@ class _Session:
             return Builder(full, None, trt.nn.Parameter)
         if full == "torch.serialization._get_layout":
             return Builder(full, lambda text: _torch_constant(text, ("strided", "sparse_coo", "sparse_csr")))
-        if self.unknown is not None:
-            self.unknown.add(full)
-            return Inert()
-        why = (
-            "Loading never executes what a file names, with weights_only=False no more than with True."
-            if self._explain
-            else "Only tensors and plain data are loaded."
-        )
-        raise UnpicklingError(
-            f"Weights only load failed: GLOBAL {full} was not an allowed global by default. {why} If you trust the "
-            f"file, allow it to be called with serialization.add_safe_globals([{name}]) or the "
-            f"serialization.safe_globals([{name}]) context manager."
-        )
+        return None
 
-    def _unpickler(self, data: bytes, load_storage: Callable[[Any], Any]) -> Unpickler:
-        return Unpickler(data, self.find_global, load_storage, _set_state, self._encoding)
+    def _unpickler(self, data: bytes, load_storage: Callable[[Any], Any]) -> Any:
+        if self.executing is not None:
+            from .executing import ExecutingUnpickler
+
+            return ExecutingUnpickler(data, self._known, load_storage, self.executing, **self._options)
+        return Unpickler(data, self.find_global, load_storage, _set_state, self._budget, self._options.get("encoding", "utf-8"))
 
     def _storage_record(self, identifier: Any, length: int) -> tuple[Any, str, str, int]:
         """dtype, key, location and element count of a persistent id. Raises UnpicklingError when it is malformed."""
         if not isinstance(identifier, tuple) or len(identifier) != length or identifier[0] != "storage":
-            raise UnpicklingError(f"unknown persistent id {identifier!r:.80}")
+            raise UnpicklingError(f"unknown persistent id: a {type(identifier).__name__} that does not name a storage")
         kind, key, location, numel = identifier[1:5]
         if not isinstance(kind, Builder) or not isinstance(key, str) or not isinstance(location, str):
             raise UnpicklingError("a persistent id does not name a storage")
@@ -357,8 +427,8 @@ class _Session:
 
     # -- the zip format --
 
-    def _read_zip(self, file: IO[bytes], mmap_path: str | None) -> Any:
-        archive = ArchiveReader(file)
+    def _read_zip(self, file: IO[bytes], start: int, use_mmap: bool) -> Any:
+        archive = ArchiveReader(file, start, self._size, self._budget)
         if "data.pkl" not in archive:
             raise damaged("there is no data.pkl: the file is not a checkpoint")
         if "constants.pkl" in archive:
@@ -367,24 +437,26 @@ class _Session:
         if order not in (b"little", b"big"):
             raise RuntimeError(f"corrupt checkpoint: byteorder is {order[:16]!r}, neither little nor big")
         swap = order.decode() != sys.byteorder
-        if swap and mmap_path is not None:
+        if swap and use_mmap:
             raise RuntimeError("mmap cannot be used with a file of the other byte order")
-        mapped = _mapped(mmap_path) if mmap_path is not None else None
+        mapped = _mapped(file, self._size) if use_mmap else None
 
         def load_storage(identifier: Any) -> Storage:
             dtype, key, location, numel = self._storage_record(identifier, 5)
             known = self._storages.get(key)
+            self._budget.spend(_STORAGE_COST // 3)
             if known is not None:
                 if known.untyped.nbytes() < numel * dtype.itemsize:
                     raise RuntimeError(f"corrupt checkpoint: storage {key} is named with different sizes")
                 return Storage(known.untyped, dtype, numel)
             name = f"data/{key}"
-            offset, size, _ = archive.location(name)
+            offset, size, crc = archive.location(name)
             if size != numel * dtype.itemsize:
                 raise RuntimeError(
                     f"corrupt checkpoint: storage {key} has {size} bytes where {numel} elements of {dtype} need "
                     f"{numel * dtype.itemsize}"
                 )
+            self._budget.spend(size + _STORAGE_COST)
             if self.unknown is not None:
                 untyped = trt.empty(size, dtype=trt.uint8, device="meta").untyped_storage()
             elif mapped is not None and size:
@@ -392,7 +464,7 @@ class _Session:
             else:
                 flat = trt.empty(size, dtype=trt.uint8)
                 if size:
-                    archive.read_into(name, _writable_view(flat))
+                    archive.fill(name, offset, crc, exported(flat.untyped_storage(), True))
                 if swap:
                     _swap_bytes(flat, dtype)
                 untyped = flat.untyped_storage()
@@ -400,13 +472,17 @@ class _Session:
             self._storages[key] = storage
             return storage
 
+        self._budget.spend(archive.location("data.pkl")[1])
         return self._unpickler(archive.read("data.pkl"), load_storage).load()
 
     # -- the format before PyTorch 1.6 --
 
-    def _read_legacy(self, file: IO[bytes]) -> Any:
+    def _read_legacy(self, file: IO[bytes], start: int) -> Any:
         """Pickles of magic number, protocol, system, object, and storage keys; then the storages' sizes and bytes."""
+        # The whole file, of which only the pickles are kept: the memory of storages is touched when they are filled.
         data = file.read()
+        if type(data) is not bytes or len(data) > self._size:
+            raise RuntimeError(f"a {type(file).__name__} read something else than the {self._size} bytes of the file")
         pending: dict[str, tuple[Any, Any]] = {}
         claimed = 0
 
@@ -420,8 +496,9 @@ class _Session:
                 return known
             size = numel * dtype.itemsize
             claimed += size
-            if claimed > len(data):
-                raise RuntimeError(f"corrupt checkpoint: storages of {claimed} bytes in a file of {len(data)}")
+            if claimed > self._size:
+                raise RuntimeError(f"corrupt checkpoint: storages of {claimed} bytes in a file of {self._size}")
+            self._budget.spend(size + _STORAGE_COST)
             flat = trt.empty(size, dtype=trt.uint8)
             pending[key] = (flat, location)
             storage = Storage(flat.untyped_storage(), dtype, numel)
@@ -441,48 +518,66 @@ class _Session:
         little = system.get("little_endian", True)
         body = unpickler.position
         result = unpickler.load()
+        body_end = unpickler.position
         keys = unpickler.load()
-        if not isinstance(keys, list) or set(map(str, keys)) != set(pending):
+        if not isinstance(keys, list) or not all(type(key) is str for key in keys) or set(keys) != set(pending):
             raise RuntimeError("corrupt checkpoint: the list of storages does not match the tensors")
+        pickle = data[body:body_end]
         position = unpickler.position
+        del data, unpickler
         order = "little" if little else "big"
         moved = False
+        file.seek(start + position)
         for key in keys:
             flat, location = pending[key]
-            count = int.from_bytes(data[position : position + 8], order, signed=True)
-            size = flat.numel()
-            position += 8
-            if count != self._storages[key].numel or position + size > len(data):
-                raise RuntimeError(f"corrupt checkpoint: storage {key} is truncated or has another size")
-            if size:
-                _writable_view(flat)[:] = data[position : position + size]
-            position += size
-            if order != sys.byteorder:
-                _swap_bytes(flat, self._storages[key].dtype)
             storage = self._storages[key]
-            storage.untyped = self._restore(storage.untyped, location)
-            moved = moved or storage.untyped.device.type != "cpu"
+            size = flat.numel()
+            position += 8 + size
+            count = int.from_bytes(file.read(8), order, signed=True)
+            complete = count == storage.numel and position <= self._size
+            if not complete or size and not read_exactly(file, exported(flat.untyped_storage(), True)):
+                raise RuntimeError(f"corrupt checkpoint: storage {key[:80]} is truncated or has another size")
+            if order != sys.byteorder:
+                _swap_bytes(flat, storage.dtype)
+            given = flat.untyped_storage()
+            storage.untyped = self._restore(given, location)
+            moved = moved or storage.untyped is not given
         if moved:
-            # The tensors stand on the CPU storages of the first pass: build them again on the ones restored.
-            again = self._unpickler(data, lambda identifier: self._storages[identifier[2]])
-            again.position = body
-            result = again.load()
+            # The tensors stand on the storages of the first pass: build them again on the ones restored.
+            del result
+            self._start_counting()
+            result = self._unpickler(pickle, lambda identifier: self._storages[identifier[2]]).load()
         return result
+
+
+def _layer(module: str, name: str) -> Any:
+    """A class of `nn`'s own layers, under this package's name or PyTorch's, or a function of `nn.functional`, which a file may only name."""
+    own = module.replace("torch.", "tensorrt_lite.", 1) if module.startswith("torch.") else module
+    if own.startswith("tensorrt_lite.nn.modules."):
+        target = getattr(trt.nn, name, None) or getattr(sys.modules.get(own), name, None)
+        known = isinstance(target, type) and issubclass(target, trt.nn.Module) and target.__module__.startswith("tensorrt_lite.nn.modules.")
+        return Layer(target) if known else None
+    if own == "tensorrt_lite.nn.functional" or own.startswith("tensorrt_lite.nn._functional."):
+        function = getattr(trt.nn.functional, name, None)
+        return Builder(f"{module}.{name}", None, function) if callable(function) and not name.startswith("_") and not isinstance(function, type) else None
+    return None
 
 
 def _torch_constant(text: Any, allowed: tuple[str, ...]) -> Any:
     name = text.rpartition(".")[2] if isinstance(text, str) else ""
     if name not in allowed:
-        raise UnpicklingError(f"unknown constant {text!r}")
+        raise UnpicklingError(f"unknown constant {name[:80]!r}")
     return getattr(trt, name)
 
 
-def _mapped(path: str) -> Any:
+def _mapped(file: IO[bytes], size: int) -> Any:
     """The file as private memory: writing to a loaded tensor does not change the file."""
     import mmap
 
-    with open(path, "rb") as file:
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    if size < _MAPPED_SIZE:
+        file.seek(0)
+        return bytearray(file.read(size))
+    return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY)
 
 
 def _swap_bytes(flat: Any, dtype: Any) -> None:
@@ -491,4 +586,4 @@ def _swap_bytes(flat: Any, dtype: Any) -> None:
     if width > 1 and flat.numel():
         import numpy
 
-        numpy.frombuffer(_writable_view(flat), dtype=f"u{width}").byteswap(inplace=True)
+        numpy.frombuffer(exported(flat.untyped_storage(), True), dtype=f"u{width}").byteswap(inplace=True)

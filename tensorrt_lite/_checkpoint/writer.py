@@ -6,7 +6,6 @@ size identify a storage, so that views keep sharing it. Called by `serialization
 
 from __future__ import annotations
 
-import ctypes
 import io
 import os
 import pickle
@@ -16,7 +15,10 @@ from typing import IO, Any
 
 import tensorrt_lite as trt
 
+from tensorrt_lite._C.core.storage import exported
+
 from .archive import ALIGNMENT, ArchiveWriter
+from .replace import replacing
 from .names import STORAGE_OF_DTYPE, dtype_name
 
 __all__ = ["write_checkpoint"]
@@ -47,7 +49,7 @@ def write_checkpoint(obj: object, f: Any, protocol: int) -> None:
     """Write obj to a path or a binary file. Raises AttributeError for anything else."""
     if isinstance(f, (str, os.PathLike)):
         stem = os.path.splitext(os.path.basename(os.fspath(f)))[0]
-        with open(f, "wb") as file:
+        with replacing(f) as file:
             _write(obj, file, stem if stem and stem.isascii() else "archive", protocol)
     elif hasattr(f, "write"):
         _write(obj, f, "archive", protocol)
@@ -79,13 +81,7 @@ def _bytes_of(storage: Any) -> bytes | memoryview:
         size = storage.nbytes()
         flat = trt.empty(0, dtype=trt.uint8, device=storage.device).set_(storage, 0, (size,), (1,))
         storage = flat.cpu().untyped_storage()
-    size = storage.nbytes()
-    if size == 0:
-        return b""
-    block = (ctypes.c_ubyte * size).from_address(storage.data_ptr())
-    # The view keeps the block alive, and the block must keep the storage whose memory it shows.
-    block.owner = storage
-    return memoryview(block).cast("B")
+    return exported(storage) if storage.nbytes() else b""
 
 
 def _int(value: int) -> bytes:
@@ -127,6 +123,8 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
             return obj.identifier
         if isinstance(obj, trt.UntypedStorage):
             return self._storage_id(obj, None).identifier
+        if kind.__name__ == "TypedStorage" and isinstance(obj, trt.TypedStorage):
+            return self._storage_id(obj.untyped(), dtype_name(obj.dtype)).identifier
         return None
 
     def reducer_override(self, obj: Any) -> Any:

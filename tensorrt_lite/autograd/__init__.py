@@ -6,6 +6,8 @@ are made. Parts that few programs use (functional, anomaly mode, graph) are impo
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from tensorrt_lite import _ops
 from tensorrt_lite._C.autograd.engine import run_backward as _run_backward
 from tensorrt_lite._C.core.tensor import TensorBase as _TensorBase
@@ -23,7 +25,14 @@ _LAZY_NAMES = {
 }  # fmt: skip
 
 
-def __getattr__(name: str):
+if TYPE_CHECKING:
+    from tensorrt_lite.autograd import anomaly_mode, forward_ad, function, functional, grad_mode, graph, variable
+    from tensorrt_lite.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
+    from tensorrt_lite.autograd.function import Function, NestedIOFunction
+    from tensorrt_lite.autograd.variable import Variable
+
+
+def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     if name in _LAZY_NAMES:
@@ -36,6 +45,12 @@ def __getattr__(name: str):
         raise error("autograd", name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    from tensorrt_lite._names import public
+
+    return public(globals(), [*_LAZY, *_LAZY_NAMES])
 
 
 def _first_gradient(output: _TensorBase, gradient, i: int) -> _TensorBase:

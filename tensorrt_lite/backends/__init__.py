@@ -73,3 +73,9 @@ def __getattr__(name: str) -> object:
     from tensorrt_lite._missing import error
 
     raise error("backends", name)
+
+
+def __dir__() -> list[str]:
+    from tensorrt_lite._names import public
+
+    return public(globals())

@@ -1,4 +1,4 @@
-"""From CUDA C++ text to loadable code: by NVRTC, by nvcc, or for the emulator; kept on disk and shared between processes.
+"""From CUDA C++ text to loadable code, by the compiler that _toolchain.py finds or for the emulator; kept on disk and shared between processes.
 
 `TENSORRT_LITE_CUDA_CACHE` names the folder (~/.cache/tensorrt_lite/cuda otherwise). A file's name is a digest of the text, the headers, the
 architecture and the compiler; it is put in place by a rename, so that processes may share the folder.
@@ -6,14 +6,11 @@ architecture and the compiler; it is put in place by a rename, so that processes
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import hashlib
 import os
-import shutil
-import subprocess
 import tempfile
-from collections.abc import Callable
+import time
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +18,7 @@ import tensorrt_lite
 
 HEADERS = Path(tensorrt_lite.__file__).parent / "_C" / "cuda" / "src"
 _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
+_TEMPORARY = ".unfinished-"
 
 
 def cache_folder() -> Path:
@@ -58,11 +56,19 @@ def is_emulated() -> bool:
 
 
 @functools.cache
-def architecture(device: int) -> str:
-    """The device's architecture as compilers name it: sm_90."""
+def _capability(device: int) -> int:
+    """90 for a device of capability 9.0."""
     from tensorrt_lite._C.cuda.driver import device_attribute
 
-    return f"sm_{device_attribute(_MAJOR, device)}{device_attribute(_MINOR, device)}"
+    return 10 * device_attribute(_MAJOR, device) + device_attribute(_MINOR, device)
+
+
+@functools.cache
+def _device_compiler() -> Any:
+    from tensorrt_lite._C.cuda.driver import driver_version
+    from tensorrt_lite.cuda import _toolchain
+
+    return _toolchain.find(driver_version())
 
 
 @functools.cache
@@ -81,94 +87,52 @@ def compile_unit(source: str, device: int, include: tuple[Path, ...] = ()) -> by
     if is_emulated():
         path = _emulator().compile_module(source, cache_folder(), [*include, HEADERS])
         return Path(path).read_bytes()
-    arch = architecture(device)
-    label, compile_ = _device_compiler()
-    own = [file.read_bytes() for folder in include for file in sorted(folder.glob("*")) if file.suffix in (".h", ".hpp", ".cuh")]
-    key = hashlib.sha256(b"\0".join([source.encode(), _headers_digest(), arch.encode(), label.encode(), *own])).hexdigest()[:32]
-    kept = cache_folder() / f"{key}.cubin"
-    if kept.exists():
+    from tensorrt_lite.cuda._toolchain import target
+
+    compiler = _device_compiler()
+    arch = target(compiler, _capability(device))
+    kept = cache_folder() / image_name(source, arch, compiler.label, include)
+    try:
         return kept.read_bytes()
-    image = compile_(source, arch, [*include, HEADERS])
-    with tempfile.NamedTemporaryFile(dir=kept.parent, delete=False) as file:
-        file.write(image)
-    os.replace(file.name, kept)
+    except OSError:  # absent, or another user's and closed to this one
+        image: bytes = compiler.compile(source, arch, [*include, HEADERS])
+    store(kept, image)
     return image
 
 
-@functools.cache
-def _device_compiler() -> tuple[str, Callable[[str, str, list[Path]], bytes]]:
-    nvrtc = _open_nvrtc()
-    if nvrtc is not None:
-        major, minor = ctypes.c_int(), ctypes.c_int()
-        nvrtc.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
-        return f"nvrtc {major.value}.{minor.value}", functools.partial(_compile_nvrtc, nvrtc)
-    nvcc = shutil.which("nvcc") or next((str(p) for p in [Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "bin" / "nvcc"] if p.exists()), None)
-    if nvcc is None:
-        raise RuntimeError("CUDA kernels are compiled at first use, and neither NVRTC (pip install nvidia-cuda-nvrtc) nor nvcc was found")
-    version = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[-1]
-    return f"nvcc {version}", functools.partial(_compile_nvcc, nvcc)
+def image_name(source: str, arch: str, label: str, include: tuple[Path, ...] = ()) -> str:
+    """The file in the cache of a unit compiled for an architecture by the compiler of this label."""
+    own = [file.read_bytes() for folder in include for file in sorted(folder.glob("*")) if file.suffix in (".h", ".hpp", ".cuh")]
+    key = hashlib.sha256(b"\0".join([source.encode(), _headers_digest(), arch.encode(), label.encode(), *own])).hexdigest()[:32]
+    return f"{key}.{'cubin' if arch.startswith('sm_') else 'ptx'}"
 
 
-def _open_nvrtc() -> Any:
-    """NVRTC from NVIDIA's wheel or the toolkit; None without one."""
-    import sys
-
-    names = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"]
-    folders = [Path(p) / "nvidia" for p in sys.path if (Path(p) / "nvidia").is_dir()]
-    found = [str(f) for folder in folders for name in names for f in sorted(folder.glob(f"*/lib/{name}"))]
-    home = os.environ.get("CUDA_HOME", "/usr/local/cuda")
-    for candidate in [*found, *names, *(f"{home}/lib64/{name}" for name in names)]:
-        try:
-            return ctypes.CDLL(candidate)
-        except OSError:
-            continue
-    return None
-
-
-def _toolkit_includes() -> list[str]:
-    """Folders with cuda_fp16.h: of NVIDIA's wheels or the toolkit."""
-    import sys
-
-    found = [str(f) for p in sys.path for f in sorted((Path(p) / "nvidia").glob("*/include")) if (f / "cuda_fp16.h").exists()]
-    home = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "include"
-    return found or ([str(home)] if home.exists() else [])
-
-
-def _compile_nvrtc(nvrtc: Any, source: str, arch: str, include: list[Path]) -> bytes:
-    program = ctypes.c_void_p()
-
-    def check(status: int) -> None:
-        if status:
-            size = ctypes.c_size_t()
-            nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
-            log = ctypes.create_string_buffer(size.value)
-            nvrtc.nvrtcGetProgramLog(program, log)
-            raise RuntimeError(f"NVRTC error {status}:\n{log.value.decode(errors='replace')}")
-
-    check(nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"unit.cu", 0, None, None))
+def store(path: Path, image: bytes) -> None:
+    """Put a file into a cache that processes and users may share. A folder that cannot be written is no error: the image is compiled again next time."""
+    _remove_leftovers(path.parent)
     try:
-        options = [f"-arch={arch}", "-std=c++17", *(f"-I{folder}" for folder in include), *(f"-I{folder}" for folder in _toolkit_includes())]
-        array = (ctypes.c_char_p * len(options))(*(o.encode() for o in options))
-        check(nvrtc.nvrtcCompileProgram(program, len(options), array))
-        size = ctypes.c_size_t()
-        check(nvrtc.nvrtcGetCUBINSize(program, ctypes.byref(size)))
-        image = ctypes.create_string_buffer(size.value)
-        check(nvrtc.nvrtcGetCUBIN(program, image))
-        return image.raw
-    finally:
-        nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=_TEMPORARY, delete=False) as file:
+            try:
+                file.write(image)
+                file.flush()
+                os.chmod(file.name, 0o644)  # not the 0600 of temporary files: other users read it
+                os.replace(file.name, path)
+            except BaseException:
+                os.unlink(file.name)
+                raise
+    except OSError:
+        pass
 
 
-def _compile_nvcc(nvcc: str, source: str, arch: str, include: list[Path]) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        unit, image = Path(folder) / "unit.cu", Path(folder) / "unit.cubin"
-        unit.write_text(source)
-        result = subprocess.run(
-            [nvcc, "-cubin", f"-arch={arch}", "-std=c++17", "-O3", *(f"-I{folder}" for folder in include), "-o", str(image), str(unit)], capture_output=True, text=True, check=False
-        )
-        if result.returncode:
-            raise RuntimeError(f"nvcc refused a kernel:\n{result.stderr}")
-        return image.read_bytes()
+@functools.cache
+def _remove_leftovers(folder: Path) -> None:
+    """Temporary files of processes that were killed: those that nobody has written for an hour."""
+    for file in folder.glob(f"{_TEMPORARY}*"):
+        try:
+            if time.time() - file.stat().st_mtime > 3600:
+                file.unlink()
+        except OSError:  # another process was faster, or it is another user's
+            continue
 
 
 def note_launch(source: str, entry: str) -> None:

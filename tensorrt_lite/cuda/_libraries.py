@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
 from pathlib import Path
-
-_CUBLASLT = ("libcublasLt.so.13", "libcublasLt.so.12")
 
 
 @functools.cache
@@ -21,8 +18,18 @@ def cublaslt() -> str | None:
     named = os.environ.get("TENSORRT_LITE_CUBLASLT")
     if named is not None or is_emulated():
         return named or None
-    folders = [folder for p in sys.path for folder in sorted((Path(p) / "nvidia").glob("*/lib"))]
-    folders += [Path(home) / part for home in (os.environ.get("CUDA_HOME"), "/usr/local/cuda") if home for part in ("lib64", "targets/x86_64-linux/lib")]
+    from tensorrt_lite._C.cuda.driver import driver_version
+    from tensorrt_lite.cuda._toolchain import places
+
+    folders = [folder for place in places() for part in ("nvidia/*/lib", "lib64", "targets/x86_64-linux/lib", "lib/x86_64-linux-gnu", "lib") for folder in sorted(place.glob(part))]
     folders += [Path(p) for p in os.environ.get("LD_LIBRARY_PATH", "").split(":") if p]
-    folders.append(Path("/usr/lib/x86_64-linux-gnu"))
-    return next((str(folder / name) for name in _CUBLASLT for folder in folders if (folder / name).exists()), None)
+    return find("cublasLt", folders, driver_version())
+
+
+def find(library: str, folders: list[Path], driver_version: int) -> str | None:
+    """The library's path for a driver (1000 * major + 10 * minor): of its major version or of an older one, never of a newer one, whose code it refuses."""
+    for major in range(driver_version // 1000, 11, -1):
+        for folder in folders:
+            if (folder / f"lib{library}.so.{major}").exists():
+                return str(folder / f"lib{library}.so.{major}")
+    return None

@@ -47,6 +47,8 @@ class CUDAGraph:
         self._keep = keep_graph
         self._generators: dict[Any, Any] = {}  # generator: its seed and offset on the device
         self._drawn: dict[Any, int] = {}  # words of each that a replay takes
+        self._checked = 0  # calls of kernels that check indices, before the capture
+        self._watch: Callable[[int, int], None] | None = None  # what is told of a replay of such kernels
 
     def register_generator_state(self, generator: Any) -> None:
         """Let the capture draw from this generator of the device, beside the default one: each replay then draws the numbers that follow."""
@@ -77,6 +79,9 @@ class CUDAGraph:
         self._pool = _caching.pool_of(_caching.new_number() if pool is None else pool[0])
         self._pool.hold(1)
         self._device = s.device_index
+        from tensorrt_lite._C.cuda import indexing
+
+        self._checked = indexing._prepare(self._device)
         _caching._note_captures(1)
         try:
             _driver.capture_begin(s.device_index, s.cuda_stream, _MODES[capture_error_mode])
@@ -97,6 +102,9 @@ class CUDAGraph:
         captures -= 1
         self._drawn = {generator: generator._end_recording(before) for generator, before in self._drawn.items()}
         _backend()._use_pool(*self._before)
+        from tensorrt_lite._C.cuda import indexing
+
+        self._watch = indexing._watch if indexing._prepare(self._device) > self._checked else None
         try:
             try:
                 self._graph = _driver.capture_end(s.device_index, s.cuda_stream)
@@ -125,6 +133,8 @@ class CUDAGraph:
             if drawn:
                 generator._replay(self._generators[generator], drawn)
         _driver.graph_launch(self._device, self._instance, s.cuda_stream)
+        if self._watch is not None:
+            self._watch(self._device, s.cuda_stream)
 
     def reset(self) -> None:
         """Delete the recorded graph; its memory is cached like any other once its tensors are gone."""

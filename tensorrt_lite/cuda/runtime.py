@@ -103,13 +103,24 @@ class nvtx:
 
     _library: Any = None
 
+    @staticmethod
+    def _open() -> Any:
+        """NVTX: a library of its own up to CUDA 12, then the interoperation library of NVTX 3, which has the same functions."""
+        from tensorrt_lite.cuda import _toolchain
+
+        names = ("libnvToolsExt.so.1", "libnvtx3interop.so.1")
+        folders = [folder for place in _toolchain.places() for part in ("lib64", "lib", "nvidia/*/lib") for folder in sorted(place.glob(part))]
+        for path in [*(str(folder / name) for folder in folders for name in names if (folder / name).exists()), *names]:
+            try:
+                return ctypes.CDLL(path)
+            except OSError:
+                continue
+        raise RuntimeError(f"NVTX functions not installed: neither {' nor '.join(names)} can be opened (pip install nvidia-nvtx)")
+
     @classmethod
     def _call(cls, name: str, *arguments: Any) -> int:
         if cls._library is None:
-            try:
-                cls._library = ctypes.CDLL("libnvToolsExt.so.1")
-            except OSError:
-                raise RuntimeError("NVTX functions not installed: libnvToolsExt.so.1 cannot be opened") from None
+            cls._library = cls._open()
         return getattr(cls._library, name)(*arguments)
 
     @classmethod

@@ -48,7 +48,7 @@ class Stream:
     def synchronize(self) -> None:
         """Wait on the host for all work submitted."""
         _driver.stream_synchronize(self.device_index, self.cuda_stream)
-        _backend()._waited(self.device_index)
+        _backend()._waited(self.device_index, self.cuda_stream)
 
     def record_event(self, event: Event | None = None) -> Event:
         """Record an event, a new one by default."""
@@ -115,10 +115,11 @@ def _from_pool(device: int, priority: int) -> int:
 class Event:
     """A mark in a stream. enable_timing: it can be asked for times; blocking: waiting for it gives up the processor."""
 
+    _options = (False, False, False)
+    _event, _device = 0, -1  # of an object that was made without __init__, too
+
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
         self._options = (enable_timing, blocking, interprocess)
-        self._event = 0
-        self._device = -1
         if enable_timing and interprocess:
             raise ValueError("an event for other processes cannot record time: enable_timing and interprocess exclude each other")
 

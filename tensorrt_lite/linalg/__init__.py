@@ -22,3 +22,9 @@ globals().update({name: getattr(_ops, f"linalg_{name}") for name in _NAMES})
 matrix_power = _ops.matrix_power
 matmul = _ops.matmul
 __all__ = ["LinAlgError", "matmul", "matrix_power", *_NAMES]
+
+
+def __dir__() -> list[str]:
+    from tensorrt_lite._names import public
+
+    return public(globals())

@@ -12,3 +12,9 @@ def __getattr__(name: str) -> object:
     from tensorrt_lite._missing import error
 
     raise error("nn", name)
+
+
+def __dir__() -> list[str]:
+    from tensorrt_lite._names import public
+
+    return public(globals())

@@ -119,7 +119,7 @@ from ._functional.vision import (
 native_channel_shuffle = channel_shuffle
 
 if TYPE_CHECKING:
-    from tensorrt_lite._ops import (
+    from tensorrt_lite._nn_operators import (
         adaptive_avg_pool1d,
         avg_pool1d,
         avg_pool2d,
@@ -138,6 +138,7 @@ if TYPE_CHECKING:
         hardtanh_,
         leaky_relu_,
         linear,
+        logsigmoid,
         one_hot,
         pad,
         prelu,
@@ -148,7 +149,6 @@ if TYPE_CHECKING:
         softshrink,
         threshold_,
     )
-    from tensorrt_lite._ops import log_sigmoid as logsigmoid
 
 # Compiled operators that need no Python in front: public name -> schema name where the two differ.
 _RENAMED = {"logsigmoid": "log_sigmoid"}
@@ -297,4 +297,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    from tensorrt_lite._names import public
+
+    return public(globals())

@@ -70,4 +70,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    from tensorrt_lite._names import public
+
+    return public(globals())

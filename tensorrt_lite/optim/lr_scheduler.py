@@ -530,3 +530,9 @@ class ReduceLROnPlateau(LRScheduler):
         """Take over what `state_dict` returned."""
         self.__dict__.update(state_dict)
         self._init_is_better(self.mode, self.threshold, self.threshold_mode)
+
+
+def __dir__() -> list[str]:
+    from tensorrt_lite._names import public
+
+    return public(globals())

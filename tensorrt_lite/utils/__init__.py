@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+__all__ = ["checkpoint", "data", "dlpack", "safetensors"]
+
 
 def __getattr__(name: str) -> Any:
     from importlib import import_module
-    from importlib.util import find_spec
 
-    if not name.startswith("_") and find_spec(f"{__name__}.{name}") is not None:
+    if name in __all__:
         return import_module(f"{__name__}.{name}")
     from tensorrt_lite._missing import error
 
     raise error("utils", name)
+
+
+def __dir__() -> list[str]:
+    from tensorrt_lite._names import public
+
+    return public(globals())

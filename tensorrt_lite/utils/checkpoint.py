@@ -391,3 +391,9 @@ def checkpoint_sequential(
     for start in range(0, last, size) if size else ():
         input = checkpoint(part(start, start + size), input, use_reentrant=use_reentrant, preserve_rng_state=preserve_rng_state)
     return part(last, len(functions))(input)
+
+
+def __dir__() -> list[str]:
+    from tensorrt_lite._names import public
+
+    return public(globals())

@@ -12,6 +12,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
+from tensorrt_lite._checkpoint.budget import Budget
+from tensorrt_lite._checkpoint.replace import replacing
 
 if TYPE_CHECKING:
     from tensorrt_lite import Tensor
@@ -37,6 +39,9 @@ _NAMES = {
     "F8_E5M2": "float8_e5m2",
 }
 _MAX_HEADER = 100_000_000
+# What a tensor takes beyond its bytes, and at most what stands behind each of these characters of a header.
+_TENSOR_COST = 800
+_COSTS = {b"[": 90, b"{": 240, b'"': 28, b":": 160, b",": 40}
 _MAX_INT64 = (1 << 63) - 1
 
 
@@ -129,12 +134,12 @@ def save_file(
     Raises SafetensorError for tensors that are not contiguous, share memory, or have a dtype the format lacks.
     """
     head, ordered = _encoded(tensors, metadata)
-    with open(filename, "wb") as file:
+    with replacing(filename) as file:
         file.write(head)
         file.writelines(map(_block, ordered))
 
 
-def _header_of(data: Any, size: int) -> tuple[dict[str, Any], int]:
+def _header_of(data: Any, size: int, budget: Budget) -> tuple[dict[str, Any], int]:
     """The checked header of a file of `size` bytes that begins with data, and where the tensors' bytes start."""
     import json
 
@@ -145,10 +150,13 @@ def _header_of(data: Any, size: int) -> tuple[dict[str, Any], int]:
         raise SafetensorError(f"header too large: {length} bytes")
     if 8 + length > size:
         raise SafetensorError(f"invalid header length: {length} bytes in a file of {size}")
+    raw = bytes(data[8 : 8 + length])
+    # The bytes and their text, of which one character that is not ASCII makes each take four bytes.
+    budget.spend(length * (6 if b"\\u" in raw or not raw.isascii() else 3) + sum(cost * raw.count(mark) for mark, cost in _COSTS.items()))
     try:
-        header = json.loads(bytes(data[8 : 8 + length]).decode(), object_pairs_hook=_unique)
+        header = json.loads(raw.decode(), object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
-        raise SafetensorError(f"invalid header: {error}") from error
+        raise SafetensorError(f"invalid header: {str(error)[:200]}") from error
     if not isinstance(header, dict):
         raise SafetensorError("invalid header: not an object")
     return header, 8 + length
@@ -165,6 +173,13 @@ def _is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value <= _MAX_INT64
 
 
+def _shown(value: Any) -> str:
+    """A part of a header in an error: it may be anything, of any size."""
+    if isinstance(value, list):
+        return repr([part if isinstance(part, (int, float)) else type(part).__name__ for part in value[:64]])
+    return repr(value[:80]) if isinstance(value, str) else type(value).__name__
+
+
 def _checked_entries(header: dict[str, Any], available: int) -> list[tuple[str, Any, list[int], int, int]]:
     """Name, dtype, shape, start and end of each tensor in the file's order. Raises SafetensorError otherwise."""
     entries = []
@@ -174,31 +189,31 @@ def _checked_entries(header: dict[str, Any], available: int) -> list[tuple[str, 
                 raise SafetensorError("invalid header: metadata must map text to text")
             continue
         if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
-            raise SafetensorError(f"invalid header: tensor {name!r} needs dtype, shape and data_offsets")
+            raise SafetensorError(f"invalid header: tensor {name[:80]!r} needs dtype, shape and data_offsets")
         dtype = (
             getattr(trt, _NAMES[entry["dtype"]], None)
             if isinstance(entry["dtype"], str) and entry["dtype"] in _NAMES
             else None
         )
         if dtype is None:
-            raise SafetensorError(f"tensor {name!r} has the unsupported dtype {entry['dtype']!r}")
+            raise SafetensorError(f"tensor {name[:80]!r} has the unsupported dtype {_shown(entry['dtype'])}")
         shape, offsets = entry["shape"], entry["data_offsets"]
         if not isinstance(shape, list) or len(shape) > 64 or not all(map(_is_count, shape)):
-            raise SafetensorError(f"invalid header: tensor {name!r} has the shape {shape!r}")
+            raise SafetensorError(f"invalid header: tensor {name[:80]!r} has the shape {_shown(shape)}")
         if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(_is_count, offsets)):
-            raise SafetensorError(f"invalid header: tensor {name!r} has the offsets {offsets!r}")
+            raise SafetensorError(f"invalid header: tensor {name[:80]!r} has the offsets {_shown(offsets)}")
         size = dtype.itemsize
         for extent in shape:
             size *= extent
         start, end = offsets
         if size != end - start:
-            raise SafetensorError(f"tensor {name!r} of shape {shape} needs {size} bytes, its offsets are {offsets}")
+            raise SafetensorError(f"tensor {name[:80]!r} of shape {shape} needs {size} bytes, its offsets are {offsets}")
         entries.append((name, dtype, shape, start, end))
     position = 0
     for name, _, _, start, end in sorted(entries, key=lambda entry: entry[3:]):
         if start != position:
             raise SafetensorError(
-                f"invalid offsets: tensor {name!r} starts at {start}, the one before ends at {position}"
+                f"invalid offsets: tensor {name[:80]!r} starts at {start}, the one before ends at {position}"
             )
         position = end
     if position != available:
@@ -218,26 +233,35 @@ def _tensor(source: Any, offset: int, dtype: Any, shape: list[int]) -> Tensor:
     return trt.frombuffer(source, dtype=dtype, count=count, offset=offset).reshape(shape)
 
 
-def load(data: bytes) -> dict[str, Tensor]:
-    """Named tensors from a file's bytes. Raises SafetensorError for anything that is not a whole, valid file."""
-    header, start = _header_of(data, len(data))
+def load(data: bytes, memory_limit: int | None = None) -> dict[str, Tensor]:
+    """Named tensors from a file's bytes. Raises SafetensorError for anything that is not a whole, valid file.
+
+    memory_limit: bytes that the result may take instead of twice the file's size and 16 MB.
+    """
+    budget = Budget(len(data), memory_limit, SafetensorError)
+    header, start = _header_of(data, len(data), budget)
     entries = _checked_entries(header, len(data) - start)
+    budget.spend(len(entries) * _TENSOR_COST + len(data) - start)
+    view = memoryview(data)
     # A tensor of its own each, since views of one block would keep all of it alive.
     return {
-        name: _tensor(bytearray(data[start + first : start + last]), 0, dtype, shape)
+        name: _tensor(bytearray(view[start + first : start + last]), 0, dtype, shape)
         for name, dtype, shape, first, last in entries
     }
 
 
-def load_file(filename: str | os.PathLike[str], device: Any = "cpu") -> dict[str, Tensor]:
-    """Named tensors from a file, moved to device. Raises SafetensorError as `load` does."""
+def load_file(filename: str | os.PathLike[str], device: Any = "cpu", memory_limit: int | None = None) -> dict[str, Tensor]:
+    """Named tensors from a file, moved to device. Raises SafetensorError as `load` does, and takes no more memory."""
     size = os.path.getsize(filename)
+    budget = Budget(size, memory_limit, SafetensorError)
     with open(filename, "rb") as file:
         head = file.read(8)
         head += file.read(min(int.from_bytes(head, "little"), _MAX_HEADER, size))
-        header, start = _header_of(head, size)
+        header, start = _header_of(head, size, budget)
+        del head
         result = {}
         for name, dtype, shape, first, last in _checked_entries(header, size - start):
+            budget.spend(_TENSOR_COST + last - first)
             block = bytearray(last - first)
             file.seek(start + first)
             if file.readinto(block) != len(block):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import threading
 import warnings
-from time import perf_counter
+from pathlib import Path
+from time import thread_time
 
 import pytest
 
@@ -25,9 +28,9 @@ def test_long_chain_neither_recurses_nor_leaks() -> None:
     y = x
     for _ in range(100_000):
         y = y * y
-    start = perf_counter()
+    start = thread_time()
     del y
-    assert perf_counter() - start < 5
+    assert thread_time() - start < 5
 
 
 def test_wide_graph_adds_everything() -> None:
@@ -88,6 +91,37 @@ def test_two_threads_run_one_graph() -> None:
     for t in threads:
         t.join()
     assert results == [1.0] * 10
+
+
+FREES = """
+import threading
+import tensorrt_lite as trt
+
+trt.set_num_threads(1)
+
+def work(keep):
+    try:
+        z.backward(retain_graph=keep)
+    except RuntimeError as error:
+        assert "a second time" in str(error)
+
+for _ in range(60):
+    x, w = (trt.rand(200_000, requires_grad=True) for _ in range(2))
+    y = x.exp()
+    z = trt.addcmul((y * w).sin() * (y / (w + 1)), y * 2, w * 3).sum()
+    del y
+    threads = [threading.Thread(target=work, args=(keep,)) for keep in (True, False, True, False)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+"""
+
+
+def test_a_thread_frees_the_graph_that_others_run() -> None:
+    """What a Node has saved stays for the length of its own run. In a process of its own: it was a crash."""
+    done = subprocess.run([sys.executable, "-c", FREES], cwd=Path(__file__).resolve().parents[2], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 def test_an_error_leaves_a_usable_state() -> None:

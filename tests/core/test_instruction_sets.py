@@ -17,7 +17,7 @@ import tensorrt_lite as trt
 
 ROOT = Path(trt.__file__).resolve().parents[1]
 LEVELS = ("base", "avx2", "avx512")
-SLICE = ("tests/ops/test_conv.py", "tests/ops/test_norm.py", "tests/ops/test_pool.py")  # 20 s of processor time
+SLICE = ("tests/ops/test_conv.py", "tests/ops/test_norm.py", "tests/ops/test_pool.py", "tests/ops/test_fft.py")  # 30 s of processor time
 TELL = "import tensorrt_lite as trt; print(trt._build_info()['instruction_set'])"
 
 

@@ -9,6 +9,7 @@ from tensorrt_lite import _ops
 from tensorrt_lite._C import SAMPLES
 
 F = trt.nn.functional
+pytestmark = pytest.mark.usefixtures("split_small_work")
 
 # drawn so that every pointwise domain is met, large enough to be cut between threads
 _RANGES = {"unit": (-0.9, 0.9), "positive": (0.2, 5.0), "above": (1.2, 6.0), "nonzero": (0.5, 4.0)}

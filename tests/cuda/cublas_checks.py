@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 from tools.cuda_emulator import compiler
 
+EMULATOR_ONLY = True
 os.environ["TENSORRT_LITE_CUBLASLT"] = str(compiler.build_cublaslt(Path(os.environ["TENSORRT_LITE_CUDA_CACHE"]), ROOT / "cysrc" / "cuda" / "cublaslt.h"))
 os.environ["CUBLASLT_CALLS"] = CALLS = tempfile.mkstemp()[1]
 
@@ -40,6 +41,16 @@ def check_types() -> None:
         by_library(1, torch.mm, (randn(35, 70) / 4).to(dtype), (randn(70, 37) / 4).to(dtype))
     for dtype in (torch.int8, torch.int64):
         by_library(0, torch.mm, torch.randint(0, 9, (35, 40)).to(dtype), torch.randint(0, 9, (40, 37)).to(dtype))
+
+
+def check_bias_alignment() -> None:
+    """A bias whose address is no multiple of 16 is no epilogue's: the library may load it in vectors."""
+    rows = randn(100)
+    for start, epilogue in ((0, 4), (4, 4), (33, 1), (2, 1)):
+        calls()
+        a, b, bias = randn(20, 70), randn(70, 33), rows.cuda()[start : start + 33]
+        assert torch.allclose(torch.addmm(bias, a.cuda(), b.cuda()).cpu(), torch.addmm(rows[start : start + 33], a, b), atol=1e-5)
+        assert f" epilogue {epilogue} " in calls()[0], start
 
 
 def check_layouts() -> None:

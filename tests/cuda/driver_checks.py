@@ -32,6 +32,7 @@ class Driver:
         self.library = ctypes.CDLL(os.environ["TENSORRT_LITE_LIBCUDA"])
         self.cuInit(0)
         self.contexts: dict[int, c_void_p] = {}
+        self.functions: dict[tuple[int | None, str], c_void_p] = {}
         self.use(0)
 
     def __getattr__(self, name: str) -> Callable[..., None]:
@@ -93,9 +94,16 @@ class Driver:
         """The module of kernels.cu."""
         return self.make("cuModuleLoad", path.encode())
 
+    def function(self, module: c_void_p, name: str) -> c_void_p:
+        """A kernel of the module. Found once: a capture refuses its first use."""
+        key = (module.value, name)
+        if key not in self.functions:
+            self.functions[key] = self.make("cuModuleGetFunction", module, name.encode())
+        return self.functions[key]
+
     def launch(self, module: c_void_p, name: str, stream: c_void_p | None, *arguments: Any) -> None:
         """One block of N threads."""
-        function = self.make("cuModuleGetFunction", module, name.encode())
+        function = self.function(module, name)
         values = [c_int(a) if isinstance(a, int) else a for a in arguments]
         pointers = (c_void_p * len(values))(*(ctypes.cast(byref(a), c_void_p) for a in values))
         self.cuLaunchKernel(function, 1, 1, 1, N, 1, 1, 0, stream, pointers, None)
@@ -516,6 +524,7 @@ def graphs(path: str) -> None:
     """Capture, replay with new contents, forks and joins, updates, graphs in graphs."""
     driver = Driver()
     module, a, b = driver.load(path), driver.stream(), driver.stream(0)
+    driver.function(module, "multiply_add")
     x, y, z = driver.memory([1] * N), driver.memory([0] * N), driver.memory([0] * N)
     host, size = driver.pinned(), c_size_t(4 * N)
 
@@ -604,6 +613,7 @@ def capture_errors(path: str) -> None:
 
     driver = Driver()
     module, a, b, blocking = driver.load(path), driver.stream(), driver.stream(), driver.stream(0)
+    driver.function(module, "set_value")
     x, out, graph, status = driver.memory([1] * N), c_uint64(), c_void_p(), c_int()
     event, earlier = driver.event(), driver.event()
     driver.cuEventRecord(earlier, b)

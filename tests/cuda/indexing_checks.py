@@ -156,3 +156,57 @@ def check_faults() -> None:
         raises(IndexError, "gather(): index 7", wait)
         wait()
     assert x.cpu().tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def out_of_bounds(call: object) -> str:
+    """What the IndexError says that a call raises."""
+    try:
+        call()
+    except IndexError as error:
+        return str(error)
+    raise AssertionError("no IndexError was raised")
+
+
+def check_faults_in_graphs() -> None:
+    """The first checked index of a process may be recorded: other work is not accused, replays are checked and take nothing from others' notes."""
+    x, i, graph = torch.arange(10.0).cuda(), torch.tensor([1, 2]).cuda(), torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = x[i]
+    assert x.sum().item() == 45
+    graph.replay()
+    assert y.tolist() == [1, 2]
+    i.copy_(torch.tensor([3, 77]))
+    graph.replay()
+    assert "index 77 is out of bounds" in out_of_bounds(torch.cuda.synchronize)
+    i.copy_(torch.tensor([3, 4]))
+    x[torch.tensor([88]).cuda()]
+    graph.replay()
+    assert "index 88 is out of bounds" in out_of_bounds(y.tolist)
+    assert y.tolist() == [3, 4]
+
+
+def check_faults_of_streams() -> None:
+    """A stream's fault is raised to whoever waits for that stream, and waiting for another one loses nothing."""
+    x, i = torch.arange(10.0).cuda(), torch.tensor([55]).cuda()
+    streams = [torch.cuda.Stream() for _ in range(18)]
+    torch.cuda.synchronize()
+    with torch.cuda.stream(streams[0]):
+        x[i - 55]
+        y = x[i]
+    # the note may be seen by now or not (late streams): exactly one of the two waits raises
+    raised = 0
+    for wait in (torch.cuda.current_stream().synchronize, streams[0].synchronize):
+        try:
+            wait()
+        except IndexError as error:
+            assert "index 55" in str(error)
+            raised += 1
+    assert raised == 1
+    for stream in streams:  # more than are told apart
+        with torch.cuda.stream(stream):
+            x[i - 55]
+    with torch.cuda.stream(streams[3]):
+        y = x[i + 1]
+    assert "index 56" in out_of_bounds(torch.cuda.synchronize)
+    torch.cuda.synchronize()
+    assert y.tolist() == [0]

@@ -1,12 +1,26 @@
-"""What tests/cuda/test_emulator_mma.py runs in a process of its own: mma_kernels.cu against NumPy."""
+"""mma_kernels.cu against NumPy: what tests/cuda/test_emulator_mma.py runs in a process of its own on the emulator, and tools/gpu_check.py on a card,
+where `compile` stands for a module's path."""
 
 from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import numpy as np
-from emulated_checks import ORDERS, DeviceArray, launch, load
+from emulated_checks import ORDERS, DeviceArray, driver, launch
+from emulated_checks import load as load_file
+
+ON_A_CARD = len(sys.argv) > 2 and sys.argv[2] == "compile"
+
+
+def load(path: str) -> driver.Module:
+    """The module of a file, or mma_kernels.cu compiled for the device."""
+    if path != "compile":
+        return load_file(path)
+    from tensorrt_lite.cuda._compiler import compile_unit
+
+    return driver.Module(compile_unit((Path(__file__).parent / "mma_kernels.cu").read_text(), 0))
 
 
 def products(path: str) -> None:
@@ -63,7 +77,7 @@ def async_copies(path: str) -> None:
     expected = (x * (np.arange(5)[:, None, None] * 64 + np.arange(64)[:, None] < 4 * 64 + 50)).sum((0, 2))[::-1]
     for order in ORDERS:
         os.environ["CUEMU_ORDER"] = order
-        for mistake in range(4):
+        for mistake in range(1 if ON_A_CARD else 4):  # a race shows on the emulator every time
             out = DeviceArray(np.zeros(64, np.float32))
             launch(module, "staged_sum", (1,), (64,), out, DeviceArray(x), 5, 50, mistake)
             assert np.allclose(out.get(), expected, atol=1e-4) == (mistake == 0), (order, mistake)

@@ -55,6 +55,25 @@ def check_resampling() -> None:
     agree(lambda x: F.interpolate(x, size=(4, 5, 6), mode="trilinear"), images(1, 2, 3, 7, 5))
 
 
+def check_resampling_in_a_graph() -> None:
+    """The first call of a shape may be recorded, and a table that is kept serves other tensors; an upload would be refused."""
+    x = torch.randn(2, 3, 7, 9)
+    moved, graph = x.cuda(), torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = F.interpolate(moved, size=(13, 5), mode="bilinear")
+    for _ in range(2):
+        moved.copy_(x)
+        graph.replay()
+        assert torch.allclose(y.cpu(), F.interpolate(x, size=(13, 5), mode="bilinear"), atol=1e-6)
+        x = torch.randn(2, 3, 7, 9)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        y = F.interpolate(moved, size=(13, 5), mode="bilinear")
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert torch.allclose(y.cpu(), F.interpolate(moved.cpu(), size=(13, 5), mode="bilinear"), atol=1e-6)
+
+
 def check_windows() -> None:
     """unfold and fold with their gradients."""
     agree(lambda x: F.unfold(x, (3, 2), dilation=(1, 2), padding=1, stride=(2, 1)), images(2, 3, 7, 8))

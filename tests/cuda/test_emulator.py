@@ -124,7 +124,7 @@ def test_nvcc_compiles_the_same_text(tmp_path: Path, unit: str) -> None:
     assert (tmp_path / "out.cubin").read_bytes()[:4] == b"\x7fELF"
 
 
-def test_without_a_driver_cuda_is_absent_quietly(emulator: EmulatorProcess) -> None:
+def test_without_a_driver_cuda_is_absent_quietly(emulator: EmulatorProcess, tmp_path: Path) -> None:
     """available() answers False, every call raises one clear error, nothing is printed."""
-    result = emulator.run("absent_driver", TENSORRT_LITE_LIBCUDA="/nonexistent/libcuda.so.1")
+    result = emulator.run("absent_driver", TENSORRT_LITE_LIBCUDA=str(tmp_path / "libcuda.so.1"))
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")

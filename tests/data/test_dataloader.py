@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import warnings
+from itertools import islice
 
 import pytest
 
@@ -192,7 +194,6 @@ def test_worker_init_fn_is_not_called_in_process():
     ("options", "error", "match"),
     [
         ({"num_workers": -1}, ValueError, "should be non-negative"),
-        ({"num_workers": 2}, NotImplementedError, "num_workers=2 is not supported"),
         ({"timeout": -1}, ValueError, "timeout option should be non-negative"),
         ({"prefetch_factor": 2}, ValueError, "prefetch_factor"),
         ({"persistent_workers": True}, ValueError, "persistent_workers option needs num_workers > 0"),
@@ -232,6 +233,17 @@ def test_loader_is_fixed_once_made():
             setattr(loader, name, None)
 
 
+def test_workers_are_replaced_by_this_process_with_a_warning():
+    def batches(**options):
+        trt.manual_seed(3)
+        return as_lists(list(data.DataLoader(range(10), 4, shuffle=True, **options)))
+
+    with pytest.warns(UserWarning, match=r"num_workers=2\): there are no worker processes") as warned:
+        found = batches(num_workers=2, prefetch_factor=4, persistent_workers=True, multiprocessing_context="spawn", timeout=30, worker_init_fn=pytest.fail)
+    assert found == batches()
+    assert [w.filename for w in warned] == [__file__]
+
+
 def test_timeout_needs_workers():
     with pytest.raises(AssertionError, match="timeout"):
         iter(data.DataLoader([1], timeout=3))
@@ -253,3 +265,32 @@ def test_no_warning_without_reason():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         list(data.DataLoader(data.TensorDataset(trt.arange(4)), 2, shuffle=True))
+
+
+def test_replacement_is_drawn_as_it_is_asked_for():
+    """PyTorch's stream, 10**10 indices of which a few are read, in a few kilobytes."""
+    drawn = []
+    for lib, module in BOTH:
+        sampler = module.RandomSampler(range(10**6), replacement=True, num_samples=10**10, generator=lib.Generator().manual_seed(5))
+        drawn.append(list(islice(sampler, 100)))
+        assert len(sampler) == 10**10
+    assert drawn[0] == drawn[1]
+
+
+@pytest.mark.parametrize("make", [
+    lambda m, g: m.RandomSampler(range(300_000), generator=g), lambda m, g: m.RandomSampler(range(300_000), num_samples=700_000, generator=g),
+    lambda m, g: m.SubsetRandomSampler(range(300_000), generator=g), lambda m, g: m.WeightedRandomSampler(trt.ones(1000).tolist(), 300_000, generator=g),
+    lambda m, g: m.DistributedSampler(range(1_000_000), 3, 1), lambda m, g: m.DistributedSampler(range(1_000_000), 3, 1, shuffle=False),
+    lambda m, g: m.BatchSampler(m.RandomSampler(range(300_000), generator=g), 64, False), lambda m, g: m.SequentialSampler(range(10**12)),
+])  # fmt: skip
+def test_no_sampler_holds_a_list_of_its_indices(make):
+    """Beyond the tensor of the order, in which an index takes 8 bytes, only some thousands of ints live."""
+    expected = list(islice(make(reference, torch.Generator().manual_seed(5)), 5000))
+    sampler = make(data, trt.Generator().manual_seed(5))
+    tracemalloc.start()
+    try:
+        found = list(islice(sampler, 5000))
+        assert found == expected
+        assert tracemalloc.get_traced_memory()[1] < 4_000_000 + 100 * sum(len(f) if isinstance(f, list) else 1 for f in found)
+    finally:
+        tracemalloc.stop()

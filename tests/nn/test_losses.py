@@ -143,3 +143,47 @@ def test_wrong_arguments_raise_as_in_pytorch(call, error, message):
     for functional, zeros in ((torch.nn.functional, torch.zeros(3, 4)), (trt.nn.functional, trt.zeros(3, 4))):
         with pytest.raises(error, match=message):
             call(functional, zeros)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize(("shape", "target"), [((), ()), ((), (1,)), ((5,), ()), ((5,), (1,)), ((1, 5), (1,)), ((3, 5), (3,)), ((3, 1), (3,))])
+def test_multi_margin_loss_of_any_dimension(shape, target, reduction):
+    torch.manual_seed(0)
+    x, y, weight = torch.randn(shape), torch.randint(0, shape[-1] if shape else 1, target), torch.rand(shape[-1] if shape else 1)
+    for options in ({}, {"p": 2, "margin": 0.3}, {"weight": weight}):
+        expected = torch.nn.functional.multi_margin_loss(x, y, reduction=reduction, **options)
+        assert_same(trt.nn.functional.multi_margin_loss(ours(x), ours(y), reduction=reduction, **{k: ours(v) for k, v in options.items()}), expected)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize(("shape", "target"), [((), ()), ((), (1,)), ((5,), (5,)), ((1, 5), (1, 5)), ((3, 5), (3, 5))])
+def test_multilabel_margin_loss_of_any_dimension(shape, target, reduction):
+    torch.manual_seed(0)
+    x, y = torch.randn(shape), torch.randint(-1, shape[-1] if shape else 1, target)
+    expected = torch.nn.functional.multilabel_margin_loss(x, y, reduction=reduction)
+    assert_same(trt.nn.functional.multilabel_margin_loss(ours(x), ours(y), reduction=reduction), expected)
+
+
+MARGIN_ERRORS = [
+    lambda F, m: F.multi_margin_loss(m.zeros(5, 4), m.zeros(5), reduction="abc"),
+    lambda F, m: F.multi_margin_loss(m.zeros(5, 4), m.zeros(5, dtype=m.int64), p=3),
+    lambda F, m: F.multi_margin_loss(m.zeros(5, 4), m.zeros(4, dtype=m.int64)),
+    lambda F, m: F.multi_margin_loss(m.zeros(5, 4), m.zeros(5, 4, dtype=m.int64)),
+    lambda F, m: F.multi_margin_loss(m.zeros(5, 4), m.zeros(5, dtype=m.int64), weight=m.zeros(3)),
+    lambda F, m: F.multi_margin_loss(m.zeros(5, 0), m.zeros(5, dtype=m.int64)),
+    lambda F, m: F.multi_margin_loss(m.zeros(0), m.zeros(0, dtype=m.int64)),
+    lambda F, m: F.multilabel_margin_loss(m.zeros(5, 4), m.zeros(5, 4), reduction="abc"),
+    lambda F, m: F.multilabel_margin_loss(m.zeros(5, 4), m.zeros(4, dtype=m.int64)),
+    lambda F, m: F.multilabel_margin_loss(m.zeros(4), m.zeros(1, 4, dtype=m.int64)),
+    lambda F, m: F.multilabel_margin_loss(m.zeros(0), m.zeros(0)),
+    lambda F, m: F.rrelu(m.ones(2), 0.3, 0.1),
+    lambda F, m: F.rrelu(m.ones(2), 0.3, 0.1, True),
+]
+
+
+@pytest.mark.parametrize("call", MARGIN_ERRORS)
+def test_margins_raise_pytorchs_types(call):
+    with pytest.raises((RuntimeError, ValueError)) as expected:
+        call(torch.nn.functional, torch)
+    with pytest.raises(expected.type):
+        call(trt.nn.functional, trt)

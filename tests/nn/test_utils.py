@@ -150,3 +150,72 @@ def test_recurrent_layers_take_packed_sequences(kind, bidirectional):
     for (name, a), (_, e) in zip(layer.named_parameters(), reference.named_parameters(), strict=True):
         assert_same(a.grad, e.grad, rtol=1e-3, what=name)
     assert array(actual.data).shape == (11, 8 if bidirectional else 4)
+
+
+def tied(lib):
+    """Two layers with one weight, and a buffer that counts the calls."""
+
+    class Module(lib.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = lib.nn.Linear(2, 2), lib.nn.Linear(2, 2)
+            self.b.weight = self.a.weight
+            self.register_buffer("calls", lib.zeros(1))
+
+        def forward(self, x, scale=1):
+            self.calls = self.calls + 1
+            return self.b(self.a(x)) * scale * getattr(self, "extra", 1)
+
+    module = Module()
+    for p in module.parameters():
+        p.data.fill_(0.5)
+    return module
+
+
+CALLS = {
+    "tied": lambda m: {"a.weight": m.ones(2, 2)},
+    "untied": lambda m: {"a.weight": m.ones(2, 2), "b.weight": m.zeros(2, 2)},
+    "buffer": lambda m: {"calls": m.ones(1)},
+    "new attribute": lambda m: {"extra": m.ones(1) * 3},
+    "no module": lambda m: {"q.weight": m.ones(1)},
+    "no tensor": lambda m: {"a.bias": 3},
+    "all": lambda m: {"a.weight": m.ones(2, 2), "a.bias": m.zeros(2), "b.bias": m.zeros(2), "calls": m.zeros(1)},
+}
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("options", [{}, {"tie_weights": False}, {"strict": True}])
+@pytest.mark.parametrize("name", CALLS)
+def test_functional_call(name, options):
+    def outcome(lib):
+        module = tied(lib)
+        given = CALLS[name](lib)
+        try:
+            y = lib.nn.utils.stateless.functional_call(module, given, lib.ones(1, 2), {"scale": 2}, **options)
+        except Exception as error:
+            return type(error).__name__
+        assert not hasattr(module, "extra") and module.b.weight is module.a.weight
+        return y.tolist(), module.calls.tolist(), {k: v.tolist() for k, v in given.items()}
+
+    assert outcome(trt) == outcome(torch)
+
+
+def test_functional_call_differentiates_by_what_was_given():
+    module = tied(trt)
+    w = trt.ones(2, 2, requires_grad=True)
+    trt.nn.utils.stateless.functional_call(module, {"a.weight": w}, trt.ones(1, 2)).sum().backward()
+    assert w.grad is not None and module.a.weight.grad is None
+
+
+def test_skip_init():
+    module = trt.nn.utils.skip_init(trt.nn.Linear, 3, 2, dtype=trt.float64)
+    assert module.weight.shape == (2, 3) and module.weight.dtype == trt.float64 and module.weight.is_cpu and module.weight.requires_grad
+    assert trt.nn.utils.skip_init(trt.nn.Linear, 3, 2, device="meta").weight.is_meta
+    for wrong, text in ((int, "Expected a Module"), (trt.nn.ReLU, "must support a 'device' arg")):
+        with pytest.raises(RuntimeError, match=text):
+            trt.nn.utils.skip_init(wrong)
+
+
+def test_share_memory_says_what_is_missing():
+    with pytest.raises(NotImplementedError, match="docs/gaps.md"):
+        trt.nn.Linear(1, 1).share_memory()

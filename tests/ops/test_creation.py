@@ -111,6 +111,7 @@ def test_last_value_of_linspace_is_the_end():
         assert trt.linspace(start, end, n, dtype=trt.float64)[n - 1].item() == end
 
 
+@pytest.mark.usefixtures("split_small_work")
 def test_results_do_not_depend_on_threads():
     before = trt.get_num_threads()
     try:

@@ -185,6 +185,7 @@ def test_repeated_indices_add_up_and_the_last_write_stays():
     assert x.index_put((i,), trt.tensor([1.0, 2.0, 4.0])).tolist() == [0, 2, 4]
 
 
+@pytest.mark.usefixtures("split_small_work")
 def test_sums_do_not_depend_on_the_number_of_threads():
     n = 200_000
     index = (trt.tensor(list(range(n))) * 7919) % 97
@@ -258,3 +259,27 @@ def test_searching_sorted_rows_matches_bisect():
     values = [0.0, 1.0, 3.0, 4.0, 9.0]
     assert trt.searchsorted(trt.tensor(edges), trt.tensor(values)).tolist() == [bisect.bisect_left(edges, v) for v in values]
     assert trt.bucketize(trt.tensor(values), trt.tensor(edges), right=True).tolist() == [bisect.bisect_right(edges, v) for v in values]
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_take_along_dim_counts_from_the_end(dim):
+    torch = pytest.importorskip("torch")
+    x = torch.arange(12.0).reshape(3, 4)
+    n = x.size(dim)
+    places = torch.randint(-n, n, (3, 4))
+    mine = trt.tensor(x.tolist(), requires_grad=True)
+    found = trt.take_along_dim(mine, trt.tensor(places.tolist()), dim)
+    assert found.tolist() == torch.take_along_dim(x, places, dim).tolist()
+    found.sum().backward()
+    assert mine.grad.sum().item() == 12
+    for wrong in (n, -n - 1):
+        with pytest.raises((RuntimeError, IndexError), match="out of bounds"):
+            trt.take_along_dim(mine, trt.full((3, 4), wrong), dim)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
+def test_unravelled_positions_are_int64(dtype):
+    torch = pytest.importorskip("torch")
+    found = trt.unravel_index(trt.tensor([1, 2, 5], dtype=getattr(trt, dtype)), (2, 3))
+    expected = torch.unravel_index(torch.tensor([1, 2, 5], dtype=getattr(torch, dtype)), (2, 3))
+    assert [(str(f.dtype).rpartition(".")[2], f.tolist()) for f in found] == [(str(e.dtype).rpartition(".")[2], e.tolist()) for e in expected]

@@ -69,6 +69,7 @@ def test_cat_refuses_an_output_that_is_an_input():
         trt.cat([x[:2], x[2:]], out=x)
 
 
+@pytest.mark.usefixtures("split_small_work")
 def test_large_cat_is_the_same_with_any_number_of_threads():
     a, b = numbers(300, 700), numbers(300, 333)
     threads = trt.get_num_threads()
@@ -235,3 +236,45 @@ def test_windows_and_their_adjoint_agree_with_pytorch():
     assert ours.tolist() == theirs.tolist()
     back = _ops.col2im(ours, (5, 6), (2, 3), (1, 2), (1, 0), (2, 1))
     assert back.tolist() == torch.nn.functional.fold(theirs, (5, 6), (2, 3), (1, 2), (1, 0), (2, 1)).tolist()
+
+
+@pytest.mark.parametrize("sizes", [(3, 2), (3,), (3, None), (None, 3), (3, None, 2), (2, 3, 4), (None, None)])
+@pytest.mark.parametrize("indexing", ["ij", "xy"])
+def test_meshgrid(sizes, indexing):
+    torch = pytest.importorskip("torch")
+    from torch_compare import compare
+
+    given = [torch.tensor(7) if n is None else torch.arange(n) for n in sizes]
+    compare(lambda *ts: trt.meshgrid(*ts, indexing=indexing), lambda *ts: torch.meshgrid(*ts, indexing=indexing), *given)
+
+
+@pytest.mark.parametrize("parts", [1, 65, 400])
+def test_lists_of_any_length(parts):
+    """Nothing that takes a list is limited to the number of dimensions."""
+    torch = pytest.importorskip("torch")
+    from torch_compare import ours, same
+
+    x = torch.arange(2.0 * parts).reshape(parts, 2)
+    mine = ours(x)
+    sizes = [1] * (parts - 1) + [1]
+    for call in (
+        lambda m, t: m.split(t, sizes), lambda m, t: t.split_with_sizes(sizes), lambda m, t: m.split(t, 1), lambda m, t: t.chunk(parts), lambda m, t: t.unbind(),
+        lambda m, t: t.tensor_split(parts), lambda m, t: t.tensor_split(list(range(1, parts))), lambda m, t: m.vsplit(t, parts),
+        lambda m, t: m.cat(t.unbind()), lambda m, t: m.stack(t.unbind()), lambda m, t: m.hstack(t.unbind()), lambda m, t: m.vstack(t.unbind()),
+        lambda m, t: m.dstack(t.unbind()), lambda m, t: m.column_stack(t.unbind()), lambda m, t: m.block_diag(*t.unbind()),
+        lambda m, t: m.split_with_sizes_copy(t, sizes),
+    ):  # fmt: skip
+        same(call(trt, mine), call(torch, x))
+    mine = mine.clone().requires_grad_()
+    sum(k * p.sum() for k, p in enumerate(mine.split(sizes))).backward()
+    assert mine.grad.tolist() == [[float(k)] * 2 for k in range(parts)]
+
+
+def test_sizes_of_splits_are_checked():
+    x = trt.arange(4)
+    for sizes, text in (([1, 2], "sum exactly to 4"), ([5, -1], "non-negative"), ([2**63 - 1, 2**63 - 1, 6], "sum exactly to 4"), ([1, 1, 3], "sum exactly to 4")):
+        with pytest.raises(RuntimeError, match=text):
+            x.split_with_sizes(sizes)
+    with pytest.raises(TypeError):
+        x.split_with_sizes(None)
+    assert [p.tolist() for p in x.split_with_sizes((0, 4))] == [[], [0, 1, 2, 3]] and len(x.split_with_sizes(4)) == 1

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -354,6 +357,7 @@ def listed(result: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.usefixtures("split_small_work")
 def test_results_do_not_depend_on_memory_order_or_threads(name: str) -> None:
     operator = OPERATORS[name]
     a = positive(6, 9, 9)
@@ -508,6 +512,46 @@ def test_non_finite_matrices_return_or_raise(name: str, value: float) -> None:
         assert "failed" in str(error) or "infs or NaNs" in str(error) or "could not be" in str(error) or "singular" in str(error) or "is zero" in str(error)
 
 
+NOT_FINITE = """
+import itertools
+import math
+import subprocess
+import sys
+import tensorrt_lite as trt
+from tests.ops.test_linalg import OPERATORS
+
+for name, dtype, value, at, n in itertools.product(OPERATORS, (trt.float32, trt.complex128), (math.nan, math.inf), ((0, 0), (1, 2), (-1, -1)), (1, 4)):
+    a = trt.eye(n, dtype=dtype) * 3 + trt.arange(n * n).reshape(n, n) / 7
+    a[tuple(i % n if i >= 0 else i for i in at)] = value
+    try:
+        OPERATORS[name](a)
+    except RuntimeError:
+        pass
+"""
+
+
+def test_lapack_neither_hangs_on_numbers_that_are_not_finite_nor_writes_to_stderr() -> None:
+    done = subprocess.run([sys.executable, "-c", NOT_FINITE], cwd=Path(__file__).parent.parent.parent, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (4, 4), (5, 3), (2, 3, 5)])
+@pytest.mark.parametrize("dtype", [trt.float32, trt.float64, trt.complex64, trt.complex128])
+def test_singular_values_of_an_infinite_matrix_are_nan_as_pytorchs(shape: tuple[int, ...], dtype: Any) -> None:
+    a = trt.arange(math.prod(shape)).reshape(shape).to(dtype)
+    a[..., 0, 0] = math.inf
+    assert linalg.svdvals(a).isnan().all()
+    for factor in linalg.svd(a, full_matrices=False):
+        assert factor.abs().isnan().all()
+    u, s, vh = linalg.svd(a)
+    assert (u.shape[-1], vh.shape[-1]) == shape[-2:] and s.isnan().all()
+    one_of_two = trt.stack([a, trt.zeros_like(a)])
+    assert linalg.svdvals(one_of_two)[1].count_nonzero() == 0
+    a[..., 0, 0] = math.nan
+    with pytest.raises(linalg.LinAlgError, match="contained non-finite values"):
+        linalg.svdvals(a)
+
+
 def test_wrong_shapes_and_types_are_named() -> None:
     with pytest.raises(RuntimeError, match="linalg.inv: A must be batches of square matrices, but they are 2 by 3 matrices"):
         linalg.inv(trt.ones(2, 3))
@@ -533,3 +577,13 @@ def test_pivots_that_no_factorisation_returned_are_refused() -> None:
     for wrong in ([1, 2, -3], [1, 2, 9], [-1, 2, 3], [0, 1, 2]):
         with pytest.raises(RuntimeError, match="pivots"):
             linalg.ldl_solve(packed, trt.tensor(wrong, dtype=trt.int32), trt.ones(3, 1))
+
+
+def test_lu_names_its_results() -> None:
+    a = trt.randn(3, 3)
+    with_info = trt.lu(a, get_infos=True)
+    assert with_info.LU is with_info[0] and with_info.pivots is with_info[1] and with_info.info.tolist() == 0
+    assert type(with_info).__name__ == "_lu_with_info" and a.lu(get_infos=True).LU.shape == (3, 3)
+    assert type(trt.lu(a)) is tuple and len(trt.lu(a)) == 2
+    unpacked = trt.lu_unpack(*trt.lu(a))
+    trt.testing.assert_close(unpacked.P @ unpacked.L @ unpacked.U, a)

@@ -145,6 +145,7 @@ def test_cross_entropy_of_many_positions(dtype, shape, options, last):
         TF.cross_entropy(ours(x), ours(target))
 
 
+@pytest.mark.usefixtures("split_small_work")
 def test_cross_entropy_does_not_depend_on_threads():
     x, t = trt.randn(20_000, 10).requires_grad_(), trt.randint(0, 10, (20_000,))
     y, u = trt.randn(2, 7, 30_001).requires_grad_(), trt.randint(0, 7, (2, 30_001))

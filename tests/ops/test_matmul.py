@@ -121,6 +121,7 @@ def test_dot(n, dtype):
     close(trt.dot(tensor(a), tensor(b)), np.asarray(np.sum(a * b, dtype=dtype) if dtype == "int16" else a @ b), n)
 
 
+@pytest.mark.usefixtures("split_small_work")
 def test_large_vectors_and_skinny_products_do_not_depend_on_threads():
     before = trt.get_num_threads()
     rng = np.random.default_rng(5)
@@ -160,11 +161,20 @@ def test_products_with_an_addend(name, shapes):
     assert gradgradcheck(lambda *a: f(*a, beta=2, alpha=-0.5), inputs)
 
 
-def test_integer_addmm_wraps_and_refuses_fractions():
+def test_integer_addmm_wraps():
     a = trt.full((2, 2), 100, dtype=trt.int8)
     assert trt.addmm(a, a, a, beta=3, alpha=2).tolist() == [[((300 + 2 * 20000) + 128) % 256 - 128] * 2] * 2
-    with pytest.raises(RuntimeError, match="alpha"):
-        trt.addmm(a, a, a, alpha=0.5)
+
+
+@pytest.mark.parametrize("factors", [(2.0, 3.0), (1.0, -1.0), (0.2, 0.6), (1.7, -2.9), (0.0, 1.0), (True, 2)])
+def test_factors_of_integer_products_lose_their_fractions(factors):
+    torch = pytest.importorskip("torch")
+    beta, alpha = factors
+    for name, shapes in (("addmv", ((2,), (2, 3), (3,))), ("addmm", ((2, 2), (2, 3), (3, 2))), ("addbmm", ((2, 2), (4, 2, 3), (4, 3, 2))),
+                         ("baddbmm", ((4, 2, 2), (4, 2, 3), (4, 3, 2)))):  # fmt: skip
+        operands = [torch.randint(-9, 9, shape) for shape in shapes]
+        got = getattr(trt, name)(*(trt.tensor(x.tolist()) for x in operands), beta=beta, alpha=alpha)
+        assert got.tolist() == getattr(torch, name)(*operands, beta=beta, alpha=alpha).tolist(), name
 
 
 @pytest.mark.parametrize("shape", [(16,), (4, 16), (2, 3, 16), (300, 16), (0, 16)])

@@ -132,3 +132,21 @@ def test_native_forms():
 def test_errors(call, text):
     with pytest.raises(RuntimeError, match=text):
         call(trt.zeros(2, 3, 5))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_the_gradient_of_one_element_is_zero(dtype):
+    """Each element is its own mean: nothing may be left of the rounding of products that cancel."""
+    kind = getattr(trt, str(dtype).rpartition(".")[2])
+    trt.manual_seed(0)
+    weight, bias = (trt.randn(7).to(kind).requires_grad_() for _ in "wb")
+    for call in (
+        lambda x: trt.layer_norm(x.reshape(-1, 1), (1,), weight[:1], bias[:1]),
+        lambda x: trt.group_norm(x, 7, weight, bias),
+        lambda x: trt.batch_norm(x[:1], weight, bias, None, None, True, 0.1, 1e-5, False),
+        lambda x: trt.native_batch_norm(x[:1], weight, bias, None, None, True, 0.1, 1e-5)[0],
+    ):
+        x = trt.randn(40, 7).to(kind).requires_grad_()
+        y = call(x)
+        y.backward(trt.randn(y.shape).to(kind))
+        assert not x.grad.count_nonzero()

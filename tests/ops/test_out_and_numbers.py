@@ -277,3 +277,38 @@ def test_a_gradient_that_passes_unchanged_is_passed_on() -> None:
 def test_the_gradient_of_a_count_is_none() -> None:
     x = trt.tensor([1.0, 0.0], requires_grad=True)
     assert trt.autograd.grad(trt.norm(x, 0), x, allow_unused=True) == [None] or trt.autograd.grad(trt.norm(x, 0), x, allow_unused=True) == (None,)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int64", "float32"])
+def test_sums_to_a_size_and_closeness(dtype):
+    torch = pytest.importorskip("torch")
+    values = [[1, 0, 1], [1, 1, 0]]
+
+    def both(call):
+        ours, theirs = (call(m, m.tensor(values, dtype=getattr(m, dtype))) for m in (trt, torch))
+        assert (str(ours.dtype).rpartition(".")[2], ours.tolist()) == (str(theirs.dtype).rpartition(".")[2], theirs.tolist())
+
+    for size in ((2, 3), (1, 3), (3,), (2, 1), (1,), ()):
+        both(lambda m, x: x.sum_to_size(size))
+    both(lambda m, x: x[0, 0].sum_to_size(()))
+    both(lambda m, x: m.isclose(x, x.flip(0)))
+    both(lambda m, x: m.isclose(x, x, rtol=0, atol=0.5))
+
+
+def test_aminmax_into_given_tensors():
+    x = trt.arange(6.0).reshape(2, 3)
+    low, high = trt.zeros(3), trt.zeros(3)
+    result = trt.aminmax(x, dim=0, out=(low, high))
+    assert result.min is low and result.max is high and low.tolist() == [0, 1, 2] and high.tolist() == [3, 4, 5]
+    assert trt.aminmax(x, out=(trt.zeros(()), trt.zeros(()))).max.item() == 5
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype"):
+        trt.aminmax(x, dim=0, out=(trt.zeros(3), trt.zeros(3, dtype=trt.float64)))
+
+
+def test_names_of_what_is_missing_or_wrong():
+    with pytest.raises(NotImplementedError, match="complex32"):
+        trt.view_as_complex(trt.ones(2, dtype=trt.float16))
+    with pytest.raises(TypeError, match=r"ldexp\(\): argument 'input'"):
+        trt.ldexp(2, trt.tensor([1, 2, 3]))
+    with pytest.raises(RuntimeError, match="narrow_copy: dimension 3"):
+        trt.narrow_copy(trt.ones(2, 3, 4), 3, 0, 0)

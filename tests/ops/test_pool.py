@@ -97,6 +97,19 @@ def test_errors(call, text):
         call(trt.zeros(1, 2, 5, 5))
 
 
+@pytest.mark.parametrize("options", [
+    {"kernel_size": 2}, {"kernel_size": (2, 3, 4), "stride": (1, 2, 2), "padding": (0, 1, 2)}, {"kernel_size": 3, "padding": 1, "count_include_pad": False},
+    {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True}, {"kernel_size": 2, "divisor_override": 3},
+])  # fmt: skip
+def test_volumes_are_rounded_once(options):
+    x = torch.randint(-999, 999, (2, 3, 5, 6, 7))
+    assert TF.avg_pool3d(trt.tensor(x.tolist()), **options).tolist() == F.avg_pool3d(x, **options).tolist()
+    for dtype in (torch.bfloat16, torch.float16):
+        x = torch.randn(2, 3, 5, 6, 7).to(dtype)
+        same(TF.avg_pool3d(ours(x), **options), F.avg_pool3d(x.double(), **options).to(dtype), tolerance=0.008 if dtype == torch.bfloat16 else 0.001)
+    same(TF.adaptive_avg_pool3d(ours(x), (2, 3, 4)), torch.nn.functional.adaptive_avg_pool3d(x.double(), (2, 3, 4)).to(dtype), tolerance=0.001)
+
+
 def test_average_of_integers_is_refused():
     with pytest.raises(NotImplementedError, match="not implemented for 'Bool'"):
         TF.avg_pool2d(trt.zeros(1, 1, 4, 4, dtype=trt.bool), 2)

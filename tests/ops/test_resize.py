@@ -69,6 +69,7 @@ def test_the_backward_pass_is_the_adjoint():
         assert abs((y.detach() * g).sum().item() - (x.detach() * back).sum().item()) < 1e-10
 
 
+@pytest.mark.usefixtures("split_small_work")
 def test_results_do_not_depend_on_threads():
     before = trt.get_num_threads()
     x, grid = trt.randn(3, 8, 64, 64), trt.rand(3, 70, 50, 2) * 2.2 - 1.1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tensorrt_lite as trt
+from tensorrt_lite.autograd import gradcheck, gradgradcheck
 
 INF, NAN = float("inf"), float("nan")
 
@@ -33,3 +34,18 @@ def test_any_length_along_any_dimension():
         by_hand = trt.stack([x[:, : i + 1].logsumexp(1) for i in range(n)], 1)
         trt.testing.assert_close(x.logcumsumexp(1), by_hand)
     assert trt.autograd.gradcheck(lambda x: x.logcumsumexp(-1), trt.randn(2, 5, dtype=trt.float64, requires_grad=True))
+
+
+def test_complex_sums_agree_with_pytorch():
+    torch = pytest.importorskip("torch")
+    from torch_compare import ours, same
+
+    torch.manual_seed(0)
+    for dtype in (torch.complex64, torch.complex128):
+        x = torch.randn(5, 40, dtype=dtype) * 3
+        x[1, 3], x[2, 5:] = complex(-INF, 1), complex(-INF, 2)
+        for dim in (0, 1, -1):
+            same(ours(x).logcumsumexp(dim), x.logcumsumexp(dim))
+    assert trt.tensor(1j).logcumsumexp(0).item() == 1j
+    x = ours(torch.randn(3, 4, dtype=torch.complex128)).requires_grad_()
+    assert gradcheck(lambda x: x.logcumsumexp(1), (x,)) and gradgradcheck(lambda x: x.logcumsumexp(1), (x,))

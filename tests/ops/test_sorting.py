@@ -122,6 +122,7 @@ def test_every_dimension_and_stride(shape, dim):
                 same(got[1], wanted[1], name)
 
 
+@pytest.mark.usefixtures("split_small_work")
 def test_results_do_not_depend_on_threads():
     x = trt.randn(200_000)
     m = x[:190_000].reshape(190, 1000)
@@ -312,3 +313,18 @@ def test_running_extremes(name, dtype, shape):
         assert str(mine[0].tolist()) == str(theirs[0].tolist()) and mine[1].tolist() == theirs[1].tolist()
         theirs, mine = getattr(torch, name)(x.transpose(0, 1), dim), getattr(trt, name)(ours(x).transpose(0, 1), dim)
         assert str(mine[0].tolist()) == str(theirs[0].tolist()) and mine[1].tolist() == theirs[1].tolist()
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 16, 17, 40, 300, 3000])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+def test_mode_of_lines_with_nan(n, dtype):
+    """NaN equals nothing, and lies where PyTorch's sort leaves it: values and positions."""
+    for many in (0.1, 0.5, 0.95):
+        for values in (3, 50):
+            x = torch.randint(0, values, (8, n)).to(dtype)
+            x[torch.rand(8, n) < many] = float("nan")
+            x = x[torch.isnan(x).any(1)]
+            expected = x.mode(1)
+            found, places = ours(x).mode(1)
+            same(found, expected.values)
+            assert places.tolist() == expected.indices.tolist()

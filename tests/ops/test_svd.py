@@ -58,6 +58,7 @@ def test_the_layout_of_the_matrix_does_not_matter() -> None:
     assert a.tolist() == before
 
 
+@pytest.mark.usefixtures("split_small_work")
 def test_bits_do_not_depend_on_threads() -> None:
     a = drawn((3, 90, 70))
     threads = trt.get_num_threads()

@@ -89,6 +89,7 @@ def test_half_types_compute_in_float(dtype) -> None:
     close(half, [p.detach().double().reshape(-1).tolist() for p in params], unit)
 
 
+@pytest.mark.usefixtures("split_small_work")
 def test_strided_parameters_and_many_chunks() -> None:
     def build(lib, params):
         return lib.optim.Adam(params, lr=0.01, weight_decay=0.1)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import pickle
+import subprocess
 import sys
 import zipfile
 from collections import Counter, OrderedDict
@@ -404,13 +406,13 @@ def test_pytorch_maps_our_files(tmp_path):
     assert torch.load(path, mmap=True)["x"].tolist() == list(range(1000))
 
 
-def test_bad_targets():
+def test_bad_targets(tmp_path):
     with pytest.raises(AttributeError, match="'write' attribute"):
         serialization.save([1], 3)
     with pytest.raises(AttributeError, match="path or a binary file"):
         serialization.load(3)
     with pytest.raises(FileNotFoundError):
-        serialization.load("/nonexistent/model.pt")
+        serialization.load(tmp_path / "no such folder" / "model.pt")
     with pytest.raises(NotImplementedError, match="zip format only"):
         serialization.save([1], io.BytesIO(), _use_new_zipfile_serialization=False)
 
@@ -450,3 +452,250 @@ def test_modules_whose_classes_are_not_allowed_are_refused(save):
     file = save(small_network(trt if save is saved_here else torch))
     with serialization.safe_globals(LAYERS[:-1]), pytest.raises(pickle.UnpicklingError, match="LSTM was not an allowed global"):
         serialization.load(file)
+
+
+class Network(trt.nn.Module):
+    """A class of the user's own, which a file names as tests.serialization.test_files.Network."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = trt.nn.Linear(3, 2)
+        self.activation = trt.nn.functional.relu
+
+    def forward(self, x):
+        return self.activation(self.layer(x))
+
+
+class Marked(trt.Tensor):
+    pass
+
+
+@pytest.mark.parametrize(("library", "save"), [(trt, saved_here), (torch, saved_there)], ids=["here", "there"])
+def test_whole_modules_of_layers_load_with_weights_only_false(library, save):
+    module = small_network(library).eval()
+    file = save({"model": module, "epoch": 3})
+    with pytest.raises(pickle.UnpicklingError, match="was not an allowed global"):
+        serialization.load(file)
+    file.seek(0)
+    loaded = serialization.load(file, weights_only=False)["model"]
+    x = torch.randn(5, 3)
+    expected = module(x if library is torch else trt.from_dlpack(x))[0]
+    torch.testing.assert_close(torch.tensor(loaded(trt.from_dlpack(x))[0].tolist()), torch.tensor(expected.tolist()))
+    if library is torch:
+        older = io.BytesIO()
+        torch.save(module, older, _use_new_zipfile_serialization=False)
+        older.seek(0)
+        assert type(serialization.load(older, weights_only=False)[0]) is trt.nn.Linear
+    encoder = library.nn.TransformerEncoderLayer(8, 2, dropout=0.0).eval()
+    loaded = serialization.load(save(encoder), weights_only=False)
+    assert loaded.activation is trt.nn.functional.relu
+    assert loaded(trt.ones(2, 1, 8)).shape == (2, 1, 8)
+
+
+def test_only_allow_code_executes_what_a_file_names(tmp_path):
+    class Evil:
+        def __reduce__(self):
+            return exec, (f"open({str(tmp_path / 'ran')!r}, 'w').close()",)
+
+    for obj in (Evil(), Network()):
+        with pytest.raises(pickle.UnpicklingError, match="allow_code=True"):
+            serialization.load(saved_here(obj), weights_only=False)
+        with pytest.raises(pickle.UnpicklingError):
+            serialization.load(saved_here(obj))
+    assert not (tmp_path / "ran").exists()
+    with pytest.raises(ValueError, match="contradict"):
+        serialization.load(saved_here(Evil()), weights_only=True, allow_code=True)
+    serialization.load(saved_here(Evil()), allow_code=True)
+    assert (tmp_path / "ran").exists()
+
+
+def test_allow_code_loads_what_pytorch_loads():
+    model, optimizer = Network(), {}
+    model.hook = [trt.ones(2).as_subclass(Marked), trt.arange(4).untyped_storage(), trt.Size([2]), trt.float16, trt.device("cpu"), None, {1, 2}]
+    model.shared = model.layer.weight
+    for protocol in (2, 4):
+        loaded = serialization.load(saved_here({"m": model, "o": optimizer}, pickle_protocol=protocol), allow_code=True, weights_only=False)["m"]
+        assert type(loaded) is Network
+        assert loaded.shared is loaded.layer.weight
+        assert type(loaded.hook[0]) is Marked
+        assert loaded.hook[0].tolist() == [1, 1]
+        assert loaded.hook[2:] == model.hook[2:]
+        x = trt.randn(4, 3)
+        assert loaded(x).tolist() == model(x).tolist()
+    for new in (True, False):
+        file = io.BytesIO()
+        torch.save(small_network(torch), file, _use_new_zipfile_serialization=new)
+        file.seek(0)
+        assert type(serialization.load(file, allow_code=True)[0]) is trt.nn.Linear
+    with pytest.raises(pickle.UnpicklingError, match="does not have"):
+        serialization.load(saved_there(torch.nn.LazyLinear(3)), allow_code=True)
+
+
+# ---- files that are replaced -------------------------------------------------------------------------------------------
+
+
+def test_a_mapped_checkpoint_is_saved_under_its_own_name(tmp_path):
+    path = tmp_path / "model.pt"
+    for numel in (4, 400_000):
+        serialization.save({"x": trt.arange(numel)}, path)
+        loaded = serialization.load(path, mmap=True)
+        serialization.save({"x": trt.zeros(2)}, path)
+        assert loaded["x"].sum().item() == numel * (numel - 1) // 2
+        serialization.save(loaded, path)
+        assert serialization.load(path)["x"].tolist() == loaded["x"].tolist()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["model.pt"]
+
+
+def failing():
+    raise OSError("the disk is full")
+
+
+class Unpicklable:
+    def __reduce__(self):
+        failing()
+
+
+def test_a_save_that_fails_leaves_the_old_file(tmp_path):
+    path = tmp_path / "model.pt"
+    serialization.save([1], path)
+    before = path.read_bytes()
+    with pytest.raises(OSError, match="disk is full"):
+        serialization.save([trt.ones(3), Unpicklable()], path)
+    assert path.read_bytes() == before
+    program = f"""
+import os, tensorrt_lite as t
+from tensorrt_lite._checkpoint import archive
+archive.ArchiveWriter.close = lambda self: os._exit(7)
+t.save([t.ones(1000)], {str(path)!r})
+"""
+    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=60).returncode == 7
+    assert path.read_bytes() == before
+
+
+def test_permissions_and_links_stay(tmp_path):
+    path, link = tmp_path / "model.pt", tmp_path / "link.pt"
+    mask = os.umask(0o027)
+    try:
+        serialization.save([1], path)
+    finally:
+        os.umask(mask)
+    assert path.stat().st_mode & 0o777 == 0o640
+    path.chmod(0o604)
+    link.symlink_to("model.pt")
+    serialization.save([2], link)
+    assert link.is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o604
+    assert serialization.load(path) == [2]
+    (tmp_path / "dangling").symlink_to("new.pt")
+    serialization.save([3], tmp_path / "dangling")
+    assert serialization.load(tmp_path / "new.pt") == [3]
+    for missing in (tmp_path / "none" / "model.pt", tmp_path):
+        with pytest.raises(OSError, match="No such file|Is a directory"):
+            serialization.save([1], missing)
+
+
+def test_pipes_are_written_to_directly(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE)
+    serialization.save({"x": trt.ones(3)}, pipe)
+    assert serialization.load(io.BytesIO(reader.communicate(timeout=60)[0]))["x"].tolist() == [1, 1, 1]
+    program = "import tensorrt_lite as t; t.save([1], '/dev/stdout')"
+    done = subprocess.run([sys.executable, "-c", program], check=True, timeout=60, stdout=subprocess.PIPE)
+    assert serialization.load(io.BytesIO(done.stdout)) == [1]
+
+
+# ---- file objects of the caller ----------------------------------------------------------------------------------------
+
+
+class Keeps(io.BytesIO):
+    """Keeps every buffer that it was given to fill or to write."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.kept = []
+
+    def readinto(self, buffer):
+        self.kept.append(buffer)
+        return super().readinto(buffer)
+
+    def write(self, data):
+        self.kept.append(data)
+        return super().write(data)
+
+
+@pytest.mark.parametrize("numel", [16, 600_000])
+@pytest.mark.parametrize("legacy", [False, True])
+def test_buffers_of_a_load_show_no_tensor(numel, legacy):
+    source = io.BytesIO()
+    torch.save({"a": torch.full((numel,), 7.0)}, source, _use_new_zipfile_serialization=not legacy)
+    file = Keeps(source.getvalue())
+    loaded = serialization.load(file)
+    for view in file.kept:
+        try:
+            view[:] = b"\xff" * len(view)
+        except ValueError:
+            pass  # released
+    assert bool((loaded["a"] == 7).all())
+
+
+def test_what_a_save_hands_out_does_not_change_with_the_tensor():
+    x = trt.full((400_000,), 7.0)
+    file = Keeps()
+    serialization.save({"x": x}, file)
+    x.fill_(8)
+    x.untyped_storage().resize_(10**7)
+    assert b"".join(file.kept) == file.getvalue()
+    assert bool((serialization.load(io.BytesIO(b"".join(file.kept)))["x"] == 7).all())
+
+
+class Answers(io.BytesIO):
+    def __init__(self, data, answer):
+        super().__init__(data)
+        self.answer = answer
+
+    def readinto(self, buffer):
+        return self.answer
+
+
+@pytest.mark.parametrize("answer", [-1, 1 << 40, None, "x", 0])
+def test_files_that_answer_nonsense(answer):
+    data = saved_here({"x": trt.ones(1000)}).getvalue()
+    with pytest.raises(RuntimeError):
+        serialization.load(Answers(data, answer))
+
+
+def test_an_archive_after_other_bytes_is_read_in_place():
+    data = saved_here({"x": trt.arange(5)}).getvalue()
+    file = io.BytesIO(b"header " + data)
+    file.seek(7)
+    assert serialization.load(file)["x"].tolist() == [0, 1, 2, 3, 4]
+
+
+# ---- map_location --------------------------------------------------------------------------------------------------------
+
+
+class OwnError(Exception):
+    pass
+
+
+def raising(storage, location):
+    raise OwnError
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+def test_functions_of_map_location(legacy):
+    file = io.BytesIO()
+    torch.save({"a": torch.arange(3.0)}, file, _use_new_zipfile_serialization=not legacy)
+
+    def load(function):
+        file.seek(0)
+        return serialization.load(file, map_location=function)["a"]
+
+    for junk in (5, "cpu", trt.ones(3), object()):
+        with pytest.raises(RuntimeError, match="map_location must return a storage"):
+            load(lambda storage, location, junk=junk: junk)
+    with pytest.raises(OwnError):
+        load(raising)
+    assert load(lambda storage, location: storage.clone().fill_(0)).tolist() == [0, 0, 0]
+    assert load(lambda storage, location: None).tolist() == [0, 1, 2]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import re
 import random
 import struct
 import sys
@@ -173,11 +174,14 @@ DANGEROUS = [
 @pytest.mark.parametrize("name", DANGEROUS)
 def test_globals_are_refused_by_name(name, weights_only):
     call = emitted(Call(name, "echo hacked"))
-    with pytest.raises(
-        pickle.UnpicklingError, match=f"GLOBAL {name} was not an allowed global.*add_safe_globals"
-    ) as info:
+    with pytest.raises(pickle.UnpicklingError) as info:
         serialization.load(with_pickle(call), weights_only=weights_only)
-    assert ("never executes" in str(info.value)) == (weights_only is False)
+    if weights_only is False and name == "torch.nn.modules.linear.Linear":
+        # a layer may be made there, but not called
+        assert "Linear is made with arguments in the file" in str(info.value)
+    else:
+        assert re.search(f"GLOBAL {name} was not an allowed global.*add_safe_globals", str(info.value))
+        assert ("allow_code=True" in str(info.value)) == (weights_only is False)
     assert serialization.get_unsafe_globals_in_checkpoint(with_pickle(call)) == [name]
 
 
@@ -269,12 +273,12 @@ def nested_tuple(depth):
 @pytest.mark.parametrize(
     "body",
     [
-        nested_tuple(1_000_000) + b"K\x01s.",
+        nested_tuple(100_000) + b"K\x01s.",
         b"\x80\x02})" + b"2\x86" * 60 + b"K\x01s.",
-        b"\x80\x04\x8f()" + b"\x85" * 1_000_000 + b"\x90.",
-        b"\x80\x04()" + b"\x85" * 1_000_000 + b"\x91.",
-        b"\x80\x02c__builtin__\nset\n](" + b")" + b"\x85" * 1_000_000 + b"e\x85R.",
-        b"\x80\x02ccollections\nOrderedDict\n](" + b")" + b"\x85" * 1_000_000 + b"K\x01\x86e\x85R.",
+        b"\x80\x04\x8f()" + b"\x85" * 100_000 + b"\x90.",
+        b"\x80\x04()" + b"\x85" * 100_000 + b"\x91.",
+        b"\x80\x02c__builtin__\nset\n](" + b")" + b"\x85" * 100_000 + b"e\x85R.",
+        b"\x80\x02ccollections\nOrderedDict\n](" + b")" + b"\x85" * 100_000 + b"K\x01\x86e\x85R.",
     ],
     ids=["dict", "shared", "set", "frozenset", "set call", "OrderedDict call"],
 )

@@ -1,6 +1,6 @@
 """Operators that are not pointwise: typed dispatchers, autograd wrappers, Nodes, entries.
 
-C types of arguments: Tensor TensorBase, Tensor[] list, int int64_t, bool bint, float double, Scalar const Scalar*, int[]
+C types of arguments: Tensor TensorBase, Tensor[] and Tensor?[] (of indices or None) list, int int64_t, bool bint, float double, Scalar const Scalar*, int[]
 const Dims*, ScalarType? int (-1: none), everything else a Python object. With the variants out or inplace a kernel
 takes two more arguments, `out` and the write mode.
 """
@@ -8,6 +8,7 @@ takes two more arguments, `out` and the write mode.
 from __future__ import annotations
 
 import ast
+import re
 import zlib
 
 from .expression import names
@@ -18,6 +19,7 @@ _C_TYPES = {
     "Tensor": "TensorBase",
     "Tensor?": "TensorBase",
     "Tensor[]": "list",
+    "Tensor?[]": "list",
     "int": "int64_t",
     "bool": "bint",
     "float": "double",
@@ -114,8 +116,8 @@ class Plan:
         for f in op.backward.values():
             used |= names(f)
         tensors = {a.name: a for a in op.arguments if a.type in ("Tensor", "Tensor?")}
-        lists = {a.name for a in op.arguments if a.type == "Tensor[]"}
-        params = {a.name: a for a in op.arguments if not a.is_tensor and a.type != "Tensor[]"}
+        lists = {a.name for a in op.arguments if a.type in ("Tensor[]", "Tensor?[]")}
+        params = {a.name: a for a in op.arguments if not a.is_tensor and a.name not in lists}
         results = ["result"] if len(op.returns) == 1 else [f"result{i}" for i in range(len(op.returns))]
         self.tensors = [t for t in tensors if t in used]
         self.results = [r for r in results if r in used]
@@ -132,10 +134,33 @@ class Plan:
             raise DeclarationError(f"{op.family}.yaml: the derivative of {op.name} reads unknown names {sorted(unknown)}")
         if len(self.tensors) + len(self.results) > 6:
             raise DeclarationError(f"{op.family}.yaml: {op.name} saves more than six tensors")
+        stated = op.row.get("saved_for") or {}
+        readers = {t for value in stated.values() if isinstance(value, list) for t in value}
+        if unknown := (set(stated) - set(self.tensors + self.results)) | (readers - set(op.backward)):
+            raise DeclarationError(f"{op.family}.yaml: saved_for of {op.name} names {sorted(unknown)}, not a saved tensor or not differentiable")
+        self.read_by = {s: stated.get(s) or [t for t, f in op.backward.items() if s in names(f)] for s in self.tensors + self.results}
+
+    def saving(self, op: Operator, name: str, call: str) -> str:
+        """The line that saves a tensor where one of the gradients that read it is wanted."""
+        if isinstance(self.read_by[name], str):
+            return f"    if {self.read_by[name]}:\n        {call}"
+        readers = [a for a in op.arguments if a.name in self.read_by[name]]
+        if len(readers) == len(op.backward):
+            return f"    {call}"
+        return f"    if {' or '.join(wants_gradient(a) for a in readers)}:\n        {call}"
 
     @property
     def args(self) -> list[str]:
         return self.params + [f"{t}_shape" for t in self.shapes] + [f"{t}_meta" for t in self.metas] + [f"{t}_strided" for t in self.strided] + [f"{t}_shape" for t in self.list_shapes]
+
+
+def wants_gradient(a: Argument) -> str:
+    """The condition under which an argument requires grad."""
+    if a.type == "Tensor":
+        return f"{a.name}.requires_grad"
+    if a.type == "Tensor?":
+        return f"({a.name} is not None and {a.name}.requires_grad)"
+    return f"any_requires_grad({a.name})"
 
 
 def python_value(a: Argument) -> str:
@@ -169,6 +194,9 @@ def emit_operator(op: Operator, text: list[str], init: list[str]) -> None:
     if op.row.get("composite"):
         # made of other operators and of what the core does on every device
         kernels = {**kernels, "CUDA": kernels["CPU"]}
+    if op.row.get("held", bool(op.backward) and not op.row.get("view")):
+        emit_held(op, kernels["CPU"], text)
+        kernels = {**kernels, "CPU": f"held_{op.name}"}
     for key, function in kernels.items():
         init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_{key}, <void*><fn_{op.name}>{function})")
     if not op.row.get("view"):
@@ -181,9 +209,43 @@ def emit_operator(op: Operator, text: list[str], init: list[str]) -> None:
         emit_forward(op, text, init)
     if op.backward or op.row.get("view"):
         emit_autograd(op, text)
-        init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_AUTOGRAD, <void*><fn_{op.name}>autograd_{op.name})")
+        init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_AUTOGRAD, <void*><fn_{op.name}>{op.row.get('recorded', 'autograd_' + op.name)})")
     if op.row.get("entry") != "manual":
         emit_entry(op, text)
+
+
+def emit_held(op: Operator, kernel: str, text: list[str]) -> None:
+    """The CPU kernel on operands whose geometry and memory stay. A kernel of large operands may let other threads run between its
+    checks and its loops; `out` may be an operand, and the warning that it was resized runs Python, so that comes last."""
+    tensors = [a for a in op.arguments if a.is_tensor and not a.written]
+    lists = [a for a in op.arguments if a.type == "Tensor[]"]
+    if not tensors and not lists:
+        raise DeclarationError(f"{op.family}.yaml: {op.name} has no operand to hold")
+    single = takes_out(op) and return_type(op) == "TensorBase"
+    large = " or ".join([f"{a.name}.numel >= HELD_NUMEL" if a.type == "Tensor" else f"is_large({a.name})" for a in tensors] + [f"any_large({a.name})" for a in lists])
+    result, call = return_type(op), call_arguments(op)
+    # three functions: what assigns to arguments counts references to them, and the usual case should cost one call
+    text.append(f"cdef {result} large_{op.name}({parameters(op)}):")
+    if single:
+        text.append("    cdef TensorBase target = out")
+    if single and "inplace" in op.variants:
+        text.append("    if mode == INPLACE:\n        out = held(out)")
+        text += [f"    {a.name} = out if mode == INPLACE and {a.name} is target else held({a.name})" for a in tensors]
+    else:
+        text += [f"    {a.name} = held({a.name})" for a in tensors]
+    text += [f"    {a.name} = held_list({a.name})" for a in lists]
+    if single:
+        text.append(f"    if mode != FRESH:\n        {kernel}({call})\n        return target")
+    text.append(f"    return {kernel}({call})\n")
+    if "out" in op.variants:
+        same = [f"{a.name} is out" if single else f"is_listed(out, {a.name})" for a in tensors] + [f"is_listed({a.name}, out)" for a in lists if single]
+        text.append(f"cdef {result} out_{op.name}({parameters(op)}):\n    cdef LateWarnings late\n    cdef {result} r\n    begin_late_warnings(&late)\n    try:")
+        text.append(f"        r = large_{op.name}({call}) if {' or '.join([large, *same])} else {kernel}({call})")
+        text.append("    except:\n        drop_late_warnings(&late)\n        raise\n    end_late_warnings(&late)\n    return r\n")
+    text.append(f"cdef {result} held_{op.name}({parameters(op)}):")
+    if "out" in op.variants:
+        text.append(f"    if mode == OUT:\n        return out_{op.name}({call})")
+    text.append(f"    if {large}:\n        return large_{op.name}({call})\n    return {kernel}({call})\n")
 
 
 def emit_forward(op: Operator, text: list[str], init: list[str]) -> None:
@@ -268,8 +330,11 @@ def emit_autograd(op: Operator, text: list[str]) -> None:
     # --- backward function
     text.append(f"cdef object backward_{name}(OpNode node, object grad_):")
     if len(op.returns) > 1 or op.returns == ["Tensor[]"]:
-        text.append("    cdef object grads = grad_")
-        text.append("    cdef object grad = grad_[0]")
+        # a list of one comes as it is
+        text.append("    cdef object grads = grad_ if isinstance(grad_, list) else [grad_]")
+        text.append("    cdef object grad = grads[0]")
+        if op.returns != ["Tensor[]"] and not any(re.search(r"\bgrads\b", str(op.backward[a.name])) for a in differentiable):
+            text.append("    if grad is None:\n        return None")
     else:
         text.append("    cdef object grad = grad_")
     for i, t in enumerate(plan.tensors + plan.results):
@@ -309,14 +374,7 @@ def emit_autograd(op: Operator, text: list[str]) -> None:
     text.append(f"    cdef {return_type(op)} result")
     text.append("    cdef OpNode node")
     text.append(f"    cdef fn_{name} below = <fn_{name}>OPS[{op.identifier}].kernels[top_bit(({keys_expression(op)}) & K_BACKENDS)]")
-    conditions = []
-    for a in differentiable:
-        if a.type == "Tensor":
-            conditions.append(f"{a.name}.requires_grad")
-        elif a.type == "Tensor?":
-            conditions.append(f"({a.name} is not None and {a.name}.requires_grad)")
-        else:
-            conditions.append(f"any_requires_grad({a.name})")
+    conditions = [wants_gradient(a) for a in differentiable]
     modes = takes_out(op)
     inplace = "inplace" in op.variants
     text.append(f"    if not tls().grad_mode or not ({' or '.join(conditions) or 'False'}):")
@@ -339,10 +397,8 @@ def emit_autograd(op: Operator, text: list[str]) -> None:
         for i, a in enumerate(differentiable):
             text.append(f"    node.set_edge({i}, {a.name})")
     for i, t in enumerate(plan.tensors):
-        if inplace and t == op.tensors[0].name:
-            text.append(f"    save(node, {i}, <TensorBase>_ops.clone({t}) if mode == INPLACE else {t})")
-        else:
-            text.append(f"    save(node, {i}, {t})")
+        value = f"<TensorBase>_ops.clone({t}) if mode == INPLACE else {t}" if inplace and t == op.tensors[0].name else t
+        text.append(plan.saving(op, t, f"save(node, {i}, {value})"))
     for t in plan.lists:
         text.append(f"    save_tensors(node, {t})")
     if plan.args:
@@ -358,7 +414,7 @@ def emit_autograd(op: Operator, text: list[str]) -> None:
         if modes:
             text.append("    if mode == INPLACE:\n        bump_version(result)")
         for i, r in enumerate(plan.results):
-            text.append(f"    save_output(node, {len(plan.tensors) + i}, result)")
+            text.append(plan.saving(op, r, f"save_output(node, {len(plan.tensors) + i}, result)"))
         if modes and inplace:
             text.append("    if mode == INPLACE:\n        rebase_history(result, node)\n    elif differentiable(result):\n        set_history(result, node, 0)")
         else:
@@ -368,7 +424,7 @@ def emit_autograd(op: Operator, text: list[str]) -> None:
     else:
         text.append("    set_tuple_history(result, node)")
         for i, r in enumerate(plan.results):
-            text.append(f"    save_output(node, {len(plan.tensors) + i}, <TensorBase>result[{int(r[6:])}])")
+            text.append(plan.saving(op, r, f"save_output(node, {len(plan.tensors) + i}, <TensorBase>result[{int(r[6:])}])"))
     text.append("    return result\n")
 
 
@@ -477,6 +533,9 @@ def emit_entry_form(op: Operator, inplace: bool, text: list[str]) -> None:
     text.append(f"    if out is None:\n        return {named(op, 'op_' + op.name + '(' + ', '.join(passed + ['None', 'FRESH']) + ')')}")
     checker = "check_outs" if multi else "check_out"
     text.append(f"    {checker}(out, \"{op.name}\"{', ' + str(len(op.returns)) if multi else ''})")
+    if multi:
+        # a dispatcher sees the keys of one result alone
+        text.append(f"    resolve(&OPS[{op.identifier}], {keys_expression_python(op)} | keys_of_list(list(out)))")
     cast = "out" if multi else "<TensorBase>out"
     text.append(f"    r = op_{op.name}({', '.join(passed + [cast, 'OUT'])})")
     text.append(f"    bump_{'outs' if multi else 'version'}({cast})\n    return {named(op, 'r')}\n")

@@ -271,9 +271,8 @@ def emit_operator(family: str, op: Operator, forward: Loop, fused: dict[str, Loo
                 continue
             for used in names(formula):
                 if used in slots and used != "grad":
-                    mask |= 1 << slots[used]
-                    if slots[used] in (1, 2) and i < 2:
-                        mask |= 1 << (8 + 8 * i + slots[used] - 1)
+                    # any derivative reads it, and that of operand i
+                    mask |= 1 << slots[used] | 1 << (8 + 8 * i + slots[used] - 1)
             emit_formula(family, op, t, formula, slots, py)
             init.append(f"{info}.formula[{i}] = formula_{op.name}_{t}")
             if t in fused:

@@ -4,7 +4,10 @@ Row keys: op, signature, kind (pointwise, function, composite), variants (functi
 pointwise rows expr, promote, dtypes, backward, scalar (operands that get a scalar loop), checks, cost, tensor_only (operands
 that are no Python numbers, or true), two_numbers (both may be), exact_out (out= must have the result's dtype), flat (true: second derivatives by what
 was saved are zeros, not absent, as those of PyTorch's relu and others are); for function
-rows kernel, backward, view, entry, nondiff, out_needs (an argument that must be given beside out=), doc (the entry's docstring), forward (how tangents pass: `linear`
+rows kernel, backward, view, entry, nondiff, held (whether the CPU kernel sees held operands, see core/tensor.pyx: as a rule that of an operator with
+a derivative does, because one without may be composed of operators that record), out_needs (an argument that must be given beside out=),
+saved_for (by saved tensor the arguments whose gradients read it, or a condition over the arguments, where the formulas do not tell; what was not saved is None),
+recorded (a function that takes calls with gradients in the place of the generated one and may hand them on to `autograd_<op>`), doc (the entry's docstring), forward (how tangents pass: `linear`
 in all differentiable arguments together, or by argument `linear` or a formula over the arguments, `<argument>_t` and `result`; without it the
 derivative comes from the Node's; of a pointwise row `self_adjoint` where the function of complex numbers is not holomorphic). `samples` names what the tests draw, `reference` PyTorch's function.
 """
@@ -36,7 +39,7 @@ KNOWN_KEYS = {
     "op", "signature", "kind", "variants", "expr", "int_expr", "complex_expr", "bool_expr", "promote", "dtypes", "backward", "scalar", "checks",
     "cost", "kernel", "view", "entry", "samples", "reference", "aliases", "method_name", "defaults", "doc", "composite", "first_bool", "nondiff", "backward_dtypes", "node",
     "multi_view", "cuda", "bool_error", "int_error", "tensor_only", "symbol", "cases",
-    "two_numbers", "exact_out", "out_needs", "forward", "flat",
+    "two_numbers", "exact_out", "out_needs", "forward", "flat", "saved_for", "recorded", "held",
 }  # fmt: skip
 
 
@@ -50,6 +53,7 @@ class Argument:
     name: str
     default: str | None = None
     keyword: bool = False
+    written: bool = False  # `Tensor(a!)`: an argument that the operator changes beside its result
 
     @property
     def is_tensor(self) -> bool:
@@ -91,7 +95,7 @@ class Operator:
         return "OP_" + self.name.upper()
 
 
-_ARGUMENT = re.compile(r"^(?P<type>[A-Za-z]+(\[\d*\])?\??)(\([a-z]!?\))?\s+(?P<name>\w+)(\s*=\s*(?P<default>.+))?$")
+_ARGUMENT = re.compile(r"^(?P<type>[A-Za-z]+(\??\[\d*\])?\??)(\([a-z]!?\))?\s+(?P<name>\w+)(\s*=\s*(?P<default>.+))?$")
 
 
 def split_commas(text: str) -> list[str]:
@@ -123,7 +127,7 @@ def parse_signature(text: str) -> tuple[str | None, list[Argument], list[str], l
         a = _ARGUMENT.match(part)
         if not a:
             raise DeclarationError(f"not an argument: {part!r} in {text!r}")
-        arguments.append(Argument(re.sub(r"\[\d+\]", "[]", a["type"]), a["name"], a["default"], keyword))
+        arguments.append(Argument(re.sub(r"\[\d+\]", "[]", a["type"]), a["name"], a["default"], keyword, "!" in (a[3] or "")))
     ret = m["ret"].strip()
     returns = split_commas(ret[1:-1]) if ret.startswith("(") else [ret]
     parts = [r.split() for r in returns]

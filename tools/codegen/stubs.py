@@ -1,4 +1,5 @@
-"""Stubs and the operator table: `tensorrt_lite/_operators.pyi` for type checkers, docs/operators.md for readers.
+"""Stubs and the operator table: `_operators.pyi`, `_nn_operators.pyi` and `linalg/__init__.pyi` of the package for type checkers,
+docs/operators.md for readers.
 
 A stub line has PyTorch's signature with Python types; the table says per operator which variants exist, which dtypes its
 CPU kernel takes, whether it is differentiable and which backends have a kernel.
@@ -15,11 +16,36 @@ from .schema import Argument, Operator, load
 
 # Operators are called int, bool and float, too, so the types are spelled in full.
 _TYPES = {
-    "Tensor": "Tensor", "Tensor?": "Tensor | None", "Tensor[]": "Sequence[Tensor]", "int": "builtins.int", "int?": "builtins.int | None", "bool": "builtins.bool", "bool?": "builtins.bool | None",
+    "Tensor": "Tensor", "Tensor?": "Tensor | None", "Tensor[]": "Sequence[Tensor]", "Tensor?[]": "Sequence[Tensor | None]", "int": "builtins.int", "int?": "builtins.int | None", "bool": "builtins.bool", "bool?": "builtins.bool | None",
     "float": "builtins.float", "float?": "builtins.float | None", "Scalar": "Number", "Scalar?": "Number | None", "int[]": "builtins.int | Sequence[builtins.int]", "int[]?": "builtins.int | Sequence[builtins.int] | None",
     "ScalarType": "dtype", "ScalarType?": "dtype | None", "str": "builtins.str", "str?": "builtins.str | None", "Generator?": "Any", "Any": "Any",
 }  # fmt: skip
 _RESULT = {"Tensor": "Tensor", "Tensor[]": "tuple[Tensor, ...]"}
+
+# Results of operators written by hand that are not one tensor.
+_TUPLES = (
+    "chunk dsplit gradient hsplit meshgrid split split_copy split_with_sizes_copy tensor_split unbind_copy unravel_index unsafe_chunk unsafe_split "
+    "vsplit"
+).split()
+_BY_HAND = {
+    **dict.fromkeys(_TUPLES, "tuple[Tensor, ...]"),
+    **dict.fromkeys("atleast_1d atleast_2d atleast_3d histogramdd lu numpy tolist unique unique_consecutive".split(), "Any"),
+    **dict.fromkeys(("allclose", "equal"), "builtins.bool"),
+    **dict.fromkeys("adaptive_max_pool1d max_pool1d_with_indices std_mean var_mean".split(), "tuple[Tensor, Tensor]"),
+    **dict.fromkeys("lu_unpack native_batch_norm native_group_norm native_layer_norm".split(), "tuple[Tensor, Tensor, Tensor]"),
+    "item": "builtins.bool | builtins.int | builtins.float",  # of complex tensors complex, which would make every use of the others an error
+}
+# Results with names, by operator; the operators of _ALSO_TENSOR return one tensor where no dimension is given.
+_NAMED = {
+    **dict.fromkeys("cummax cummin kthvalue max median min mode nanmedian sort topk".split(), ("values", "indices")),
+    "aminmax": ("min", "max"), "geqrf": ("a", "tau"), "histogram": ("hist", "bin_edges"), "qr": ("Q", "R"), "slogdet": ("sign", "logabsdet"), "svd": ("U", "S", "V"),
+    "triangular_solve": ("solution", "cloned_coefficient"),
+    "linalg_cholesky_ex": ("L", "info"), "linalg_eig": ("eigenvalues", "eigenvectors"), "linalg_eigh": ("eigenvalues", "eigenvectors"), "linalg_inv_ex": ("inverse", "info"),
+    "linalg_ldl_factor": ("LD", "pivots"), "linalg_ldl_factor_ex": ("LD", "pivots", "info"), "linalg_lstsq": ("solution", "residuals", "rank", "singular_values"),
+    "linalg_lu": ("P", "L", "U"), "linalg_lu_factor": ("LU", "pivots"), "linalg_lu_factor_ex": ("LU", "pivots", "info"), "linalg_qr": ("Q", "R"),
+    "linalg_slogdet": ("sign", "logabsdet"), "linalg_solve_ex": ("result", "info"), "linalg_svd": ("U", "S", "Vh"),
+}  # fmt: skip
+_ALSO_TENSOR = ("max", "median", "min", "nanmedian")
 
 
 def python_type(a: Argument, first: bool, pointwise: bool) -> str:
@@ -49,14 +75,46 @@ def stub_line(op: Operator, method: bool, inplace: bool = False) -> str:
     return f"def {op.name}{'_' if inplace else ''}({', '.join(parts)}) -> {result_type(op)}: ..."
 
 
+def result_class(fields: tuple[str, ...]) -> str:
+    return "_" + "_".join(fields)
+
+
+def result_classes() -> list[str]:
+    """The classes of results with names."""
+    lines = []
+    for fields in sorted(set(_NAMED.values())):
+        lines += [f"class {result_class(fields)}(NamedTuple):", *(f"    {field}: Tensor" for field in fields), ""]
+    return lines
+
+
 def result_type(op: Operator) -> str:
+    if op.name in _NAMED:
+        return result_class(_NAMED[op.name])
     return _RESULT.get(op.returns[0], "Any") if len(op.returns) == 1 else f"tuple[{', '.join(_RESULT.get(r, 'Any') for r in op.returns)}]"
+
+
+def overloads(name: str, method: bool) -> list[str]:
+    """max(input), max(input, dim, keepdim) and max(input, other)."""
+    first = "self" if method else "input: Tensor"
+    named = result_class(_NAMED[name])
+    lines = [
+        "@overload", f"def {name}({first}, *, out: Any = ...) -> Tensor: ...",
+        "@overload", f"def {name}({first}, dim: builtins.int, keepdim: builtins.bool = ..., *, out: Any = ...) -> {named}: ...",
+    ]  # fmt: skip
+    if name in ("max", "min"):
+        lines += ["@overload", f"def {name}({first}, other: Tensor, *, out: Any = ...) -> Tensor: ..."]
+    return lines
+
+
+def result_by_hand(name: str) -> str:
+    """The result of an operator written by hand; most return one tensor."""
+    if name in _NAMED:
+        return result_class(_NAMED[name])
+    return _BY_HAND.get(name, "Any" if name.startswith("_") else "Tensor")
 
 
 def inspected_line(name: str, function: object, method: bool, result: str) -> str:
     """A `def` line for a function written by hand: its own parameters, of any type."""
-    if getattr(function, "__module__", "").endswith(("ops.creation", "ops.random")) and name not in ("numpy", "result_type"):
-        result = "Tensor"
     try:
         parameters = list(inspect.signature(function).parameters.values())  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -94,45 +152,79 @@ def symbol_line(name: str) -> str:
     return f"def {name}(self, other: Any) -> Tensor: ..."
 
 
+_IMPORTS = [
+    "# Generated from cysrc/ops/*.yaml and from the functions written by hand.", "import builtins", "from collections.abc import Sequence",
+    "from typing import Any, NamedTuple, overload", "", "from tensorrt_lite import dtype", "from tensorrt_lite.tensor import Tensor", "",
+    "Number = builtins.bool | builtins.int | builtins.float | builtins.complex", "",
+]  # fmt: skip
+
+
+class StubLines:
+    """The lines of functions and methods: declared rows have their declared signature, the others are inspected."""
+
+    def __init__(self, operators: list[Operator]) -> None:
+        self.declared: dict[str, tuple[Operator, bool]] = {}
+        for op in operators:
+            if op.row.get("entry") != "manual":
+                self.declared[op.name] = (op, False)
+                if "inplace" in op.variants:
+                    self.declared[op.name + "_"] = (op, True)
+
+    def of(self, name: str, function: object, method: bool = False) -> list[str]:
+        if name.startswith("__"):
+            return [symbol_line(name)]
+        if name in _ALSO_TENSOR:
+            return overloads(name, method)
+        if name in self.declared and self.declared[name][0].arguments:
+            op, inplace = self.declared[name]
+            return [stub_line(op, method, inplace)]
+        return [inspected_line(name, function, method, result_by_hand(name))]
+
+
 def stub_module(operators: list[Operator], functions: dict[str, object], methods: dict[str, object], symbols: Iterable[str]) -> str:
     """The text of `_operators.pyi`: a class with the methods and symbols, and the functions.
 
-    functions, methods: what the built package exports. Declared rows have their declared signature, the others are inspected.
+    functions, methods: what the built package exports.
     """
-    declared: dict[str, tuple[Operator, bool]] = {}
-    results = {op.name: result_type(op) for op in operators if op.row.get("entry") == "manual" and op.returns == ["Tensor"]}
-    for op in operators:
-        if op.row.get("entry") != "manual":
-            declared[op.name] = (op, False)
-            if "inplace" in op.variants:
-                declared[op.name + "_"] = (op, True)
-
-    def line(name: str, function: object, method: bool) -> str:
-        if name.startswith("__"):
-            return symbol_line(name)
-        if name in declared and declared[name][0].arguments:
-            op, inplace = declared[name]
-            return stub_line(op, method, inplace)
-        return inspected_line(name, function, method, results.get(name.removesuffix("_"), "Any"))
-
-    lines = [
-        "# Generated from cysrc/ops/*.yaml and from the functions written by hand.", "import builtins", "from collections.abc import Sequence", "from typing import Any", "",
-        "from tensorrt_lite import dtype", "from tensorrt_lite.tensor import Tensor", "", "Number = builtins.bool | builtins.int | builtins.float | builtins.complex", "",
-        "class TensorOperators:", "    __hash__: None  # type: ignore[assignment]",
-    ]  # fmt: skip
-    names = sorted({**methods, **dict.fromkeys(symbols)})
-    lines += [f"    {line(n, methods.get(n), True)}" for n in names if n not in ("__delitem__",)] + [""]
-    lines += [line(n, functions[n], False) for n in sorted(functions)]
+    stubs = StubLines(operators)
+    lines = [*_IMPORTS, *result_classes(), "class TensorOperators:", "    __hash__: None  # type: ignore[assignment]"]
+    for name in sorted({*methods, *symbols} - {"__delitem__"}):
+        lines += [f"    {line}" for line in stubs.of(name, methods.get(name), method=True)]
+    lines.append("")
+    for name in sorted(functions):
+        lines += stubs.of(name, functions[name])
     return "\n".join(lines) + "\n"
 
 
-def write_stubs(root: Path, folder: Path) -> Path:
-    """Write <folder>/tensorrt_lite/_operators.pyi from the declarations and the package built there."""
-    sys.path.insert(0, str(folder))
-    from tensorrt_lite import _ops
+def stub_renamed(operators: list[Operator], functions: dict[str, tuple[str, object]], also: Iterable[str] = ()) -> str:
+    """A module of operators under other names than their own. functions: {public name: (operator's name, function)}."""
+    stubs = StubLines(operators)
+    lines = [*_IMPORTS, *also, *result_classes()]
+    for public, (name, function) in sorted(functions.items()):
+        lines += [line.replace(f"def {name}(", f"def {public}(", 1) for line in stubs.of(name, function)]
+    return "\n".join(lines) + "\n"
 
-    path = folder / "tensorrt_lite" / "_operators.pyi"
-    path.write_text(stub_module(load(root / "cysrc" / "ops"), _ops.FUNCTIONS, _ops.METHODS, _ops.SYMBOLS))
+
+_LINALG_ERROR = ["class LinAlgError(RuntimeError): ...", ""]
+
+
+def write_stubs(root: Path, folder: Path) -> Path:
+    """Write the stubs of operators in <folder>/tensorrt_lite from the declarations and the package built there."""
+    sys.path.insert(0, str(folder))
+    from tensorrt_lite import _ops, linalg
+    from tensorrt_lite.nn import functional
+
+    operators = load(root / "cysrc" / "ops")
+    package = folder / "tensorrt_lite"
+    path = package / "_operators.pyi"
+    path.write_text(stub_module(operators, _ops.FUNCTIONS, _ops.METHODS, _ops.SYMBOLS))
+    # what nn.functional takes from the operators on first use
+    compiled = {n: functional._RENAMED.get(n, n) for n in functional.__all__ if n not in vars(functional)}
+    text = stub_renamed(operators, {n: (name, getattr(_ops, name)) for n, name in compiled.items()})
+    (package / "_nn_operators.pyi").write_text(text)
+    own = {n: f"linalg_{n}" if hasattr(_ops, f"linalg_{n}") else n for n in linalg.__all__ if n != "LinAlgError"}
+    text = stub_renamed(operators, {n: (name, getattr(_ops, name)) for n, name in own.items()}, _LINALG_ERROR)
+    (package / "linalg" / "__init__.pyi").write_text(text)
     return path
 
 

@@ -219,10 +219,11 @@ DIGAMMA_ROOT = mp.findroot(mp.digamma, 1.46)
 
 
 def erfcinv_small(t: mpf) -> mpf:
-    """The y with erfc(y) = t for small t."""
+    """The y with erfc(y) = t for small t: Newton's steps on log(erfc(y)), which is nearly a parabola."""
     y = mp.sqrt(-mp.log(t))
-    for _ in range(12):
-        y += (erfc(y) - t) * mp.sqrt(mp.pi) / 2 * mp.exp(y * y)
+    for _ in range(8):
+        e = erfc(y)
+        y += mp.log(e / t) * e * mp.sqrt(mp.pi) / 2 * mp.exp(y * y)
     return y
 
 

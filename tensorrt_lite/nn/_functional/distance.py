@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
+from tensorrt_lite import _ops
 from tensorrt_lite._ops import pdist  # noqa: F401 (public as nn.functional.pdist)
 
+if TYPE_CHECKING:
+    from tensorrt_lite import Tensor
 
-def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
+
+def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The p-norm of x1 - x2 + eps over the last dimension; x1, x2: (N, D) or (D)."""
     return (x1 - x2 + eps).norm(p, -1, keepdim)
 
 
-def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """x1 . x2 / (max(|x1|, eps) * max(|x2|, eps)) along `dim`."""
     x1, x2 = trt.broadcast_tensors(x1, x2)
     if not x1.is_floating_point() and not x1.is_complex():
@@ -23,18 +27,6 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     return ((x1 / norm1) * (x2 / norm2)).sum(dim)
 
 
-def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
+def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
     """x1' W_k x2 + b_k; input1 (*, H1), input2 (*, H2), weight (K, H1, H2), bias (K)."""
-    if input1.dim() != input2.dim():
-        raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.dim()} and {input2.dim()}")
-    if input1.size(-1) != weight.size(1) or input2.size(-1) != weight.size(2):
-        raise RuntimeError(
-            f"bilinear(): input sizes {tuple(input1.shape)} and {tuple(input2.shape)} do not match weight of shape "
-            f"{tuple(weight.shape)}"
-        )
-    left = input1.reshape(-1, input1.size(-1))
-    right = input2.reshape(-1, input2.size(-1))
-    # (N, H1) x (H1, K * H2) -> (N, K, H2), then a dot product with x2.
-    mixed = left.mm(weight.permute(1, 0, 2).reshape(weight.size(1), -1)).view(-1, weight.size(0), weight.size(2))
-    result = mixed.bmm(right.unsqueeze(-1)).squeeze(-1).view(*input1.shape[:-1], weight.size(0))
-    return result if bias is None else result + bias
+    return _ops.bilinear(input1, input2, weight, bias)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
 from tensorrt_lite import _ops
+
+if TYPE_CHECKING:
+    from tensorrt_lite import Tensor
 
 
 def _check_probability(p: float) -> None:
@@ -13,7 +16,7 @@ def _check_probability(p: float) -> None:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zeroes each element with probability p and scales the rest by 1 / (1 - p); the input itself in evaluation."""
     if p < 0.0 or p > 1.0:
         _check_probability(p)
@@ -52,19 +55,19 @@ def _alpha_dropout(input: Any, p: float, training: bool, inplace: bool, by_chann
     return input.mul_(noise).add_(shift) if inplace else input * noise + shift
 
 
-def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Any:
+def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Dropout that keeps mean and variance of SELU networks (Klambauer et al. 2017, section 3)."""
     _check_probability(p)
     return _alpha_dropout(input, p, training, inplace, by_channel=False)
 
 
-def feature_alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Any:
+def feature_alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """alpha_dropout of whole channels: input (N, C, *)."""
     _check_probability(p)
     return _alpha_dropout(input, p, training, inplace, by_channel=True)
 
 
-def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Drops whole channels of input (N, C, L) or (C, L)."""
     _check_probability(p)
     ndim = input.dim()
@@ -81,7 +84,7 @@ def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     return result.squeeze_(0) if inplace else result.squeeze(0)
 
 
-def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Drops whole channels of input (N, C, H, W)."""
     _check_probability(p)
     ndim = input.dim()
@@ -100,7 +103,7 @@ def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     return _feature_dropout(input, p, training, inplace)
 
 
-def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Drops whole channels of input (N, C, D, H, W) or (C, D, H, W)."""
     _check_probability(p)
     ndim = input.dim()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
 from tensorrt_lite import _ops
+
+if TYPE_CHECKING:
+    from tensorrt_lite import Tensor
 
 
 def _renormalize(weight: Any, input: Any, max_norm: float, norm_type: float) -> None:
@@ -35,7 +38,7 @@ def embedding(
     norm_type: float = 2.0,
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
-) -> Any:
+) -> Tensor:
     """Rows of weight (V, D) named by integer input (*), as (*, D); row padding_idx gets no gradient."""
     padding = -1 if padding_idx is None else _row_index(padding_idx, weight)
     if max_norm is not None:

@@ -6,12 +6,15 @@ Every function takes the deprecated flags size_average and reduce, which overrid
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
 from tensorrt_lite import _ops
 
 from .reduction import ENUM, legacy_string, reduced
+
+if TYPE_CHECKING:
+    from tensorrt_lite import Tensor
 
 
 def cross_entropy(
@@ -23,7 +26,7 @@ def cross_entropy(
     reduce: bool | None = None,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
-) -> Any:
+) -> Tensor:
     """Negative log-likelihood of softmax(input); input (N, C, *) or (C), target class indices (N, *) or
     probabilities (N, C, *)."""
     if size_average is not None or reduce is not None:
@@ -39,7 +42,7 @@ def nll_loss(
     ignore_index: int = -100,
     reduce: bool | None = None,
     reduction: str = "mean",
-) -> Any:
+) -> Tensor:
     """-weight[target] * input[target]; input log-probabilities (N, C, *), target class indices (N, *)."""
     if size_average is not None or reduce is not None:
         reduction = legacy_string(size_average, reduce)
@@ -76,7 +79,7 @@ def mse_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
     weight: Any = None,
-) -> Any:
+) -> Tensor:
     """(input - target) ** 2; with `weight` the mean is weighted."""
     if size_average is not None or reduce is not None:
         reduction = legacy_string(size_average, reduce)
@@ -93,7 +96,7 @@ def l1_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
     weight: Any = None,
-) -> Any:
+) -> Tensor:
     """|input - target|; with `weight` the mean is weighted."""
     if size_average is not None or reduce is not None:
         reduction = legacy_string(size_average, reduce)
@@ -110,7 +113,7 @@ def smooth_l1_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
     beta: float = 1.0,
-) -> Any:
+) -> Tensor:
     """d ** 2 / (2 beta) where d = |input - target| < beta, else d - beta / 2."""
     if size_average is not None or reduce is not None:
         reduction = legacy_string(size_average, reduce)
@@ -120,7 +123,7 @@ def smooth_l1_loss(
     return _ops.smooth_l1_loss(input, target, ENUM[reduction], beta)
 
 
-def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
+def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Tensor:
     """d ** 2 / 2 where d = |input - target| < delta, else delta * (d - delta / 2)."""
     input, target = _same_size(input, target)
     if weight is not None:
@@ -138,7 +141,7 @@ def binary_cross_entropy(
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
-) -> Any:
+) -> Tensor:
     """-(t * log(p) + (1 - t) * log(1 - p)), logarithms clamped at -100; ValueError when the sizes differ."""
     if size_average is not None or reduce is not None:
         reduction = legacy_string(size_average, reduce)
@@ -160,7 +163,7 @@ def binary_cross_entropy_with_logits(
     reduce: bool | None = None,
     reduction: str = "mean",
     pos_weight: Any = None,
-) -> Any:
+) -> Tensor:
     """binary_cross_entropy of sigmoid(input), computed without overflow; pos_weight multiplies the positive part."""
     if size_average is not None or reduce is not None:
         reduction = legacy_string(size_average, reduce)
@@ -176,7 +179,7 @@ def kl_div(
     reduce: bool | None = None,
     reduction: str = "mean",
     log_target: bool = False,
-) -> Any:
+) -> Tensor:
     """t * (log(t) - input); reduction "batchmean" divides the sum by the batch size."""
     if size_average is not None or reduce is not None:
         reduction = legacy_string(size_average, reduce)
@@ -204,7 +207,7 @@ def poisson_nll_loss(
     eps: float = 1e-8,
     reduce: bool | None = None,
     reduction: str = "mean",
-) -> Any:
+) -> Tensor:
     """exp(input) - target * input (of a log rate), or input - target * log(input + eps); `full` adds Stirling's
     approximation of log(target!)."""
     if size_average is not None or reduce is not None:
@@ -219,7 +222,7 @@ def poisson_nll_loss(
 
 def gaussian_nll_loss(
     input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
-) -> Any:
+) -> Tensor:
     """(log(var) + (input - target) ** 2 / var) / 2, var clamped at eps without touching its gradient.
 
     var: a float, the input's shape, or the input's shape with the last dimension 1 or missing.
@@ -255,7 +258,7 @@ def hinge_embedding_loss(
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
-) -> Any:
+) -> Tensor:
     """x where target is 1, max(0, margin - x) where it is -1."""
     if size_average is not None or reduce is not None:
         reduction = legacy_string(size_average, reduce)
@@ -273,7 +276,7 @@ def margin_ranking_loss(
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
-) -> Any:
+) -> Tensor:
     """max(0, -target * (input1 - input2) + margin)."""
     if size_average is not None or reduce is not None:
         reduction = legacy_string(size_average, reduce)
@@ -293,7 +296,7 @@ def cosine_embedding_loss(
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
-) -> Any:
+) -> Tensor:
     """1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1; inputs (N, D) or (D)."""
     if size_average is not None or reduce is not None:
         reduction = legacy_string(size_average, reduce)
@@ -317,11 +320,11 @@ def cosine_embedding_loss(
 
 def soft_margin_loss(
     input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
-) -> Any:
+) -> Tensor:
     """log(1 + exp(-target * input))."""
     if size_average is not None or reduce is not None:
         reduction = legacy_string(size_average, reduce)
-    return reduced((-target * input).exp().log1p(), reduction)
+    return _ops.soft_margin_loss(input, target, ENUM[reduction])
 
 
 def multilabel_soft_margin_loss(
@@ -331,7 +334,7 @@ def multilabel_soft_margin_loss(
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
-) -> Any:
+) -> Tensor:
     """Mean over classes of binary cross entropy with logits; input and target (N, C)."""
     if size_average is not None or reduce is not None:
         reduction = legacy_string(size_average, reduce)
@@ -339,6 +342,13 @@ def multilabel_soft_margin_loss(
     if weight is not None:
         loss = loss * weight
     return reduced(loss.sum(-1) / input.size(-1), reduction)
+
+
+def _rows_of_classes(input: Any) -> Any:
+    """(N, C), (C) or () as (N, C); RuntimeError without classes."""
+    if input.dim() > 2 or input.dim() > 0 and input.size(-1) == 0:
+        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}")
+    return input if input.dim() == 2 else input.reshape(1, -1)
 
 
 def multi_margin_loss(
@@ -350,43 +360,53 @@ def multi_margin_loss(
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
-) -> Any:
-    """Mean over classes j != y of weight[y] * max(0, margin - x[y] + x[j]) ** p; input (N, C) or (C)."""
+) -> Tensor:
+    """Mean over classes j != y of weight[y] * max(0, margin - x[y] + x[j]) ** p; input (N, C), (C) or (), target (N) or ()."""
     if size_average is not None or reduce is not None:
         reduction = legacy_string(size_average, reduce)
+    ENUM[reduction]  # refuses what is none of them
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.dim() != 1:
         raise ValueError("weight must be one-dimensional")
-    classes = input.size(-1)
-    index = target.unsqueeze(-1)
-    hinge = (margin - input.gather(-1, index) + input).clamp_min(0)
+    rows = _rows_of_classes(input)
+    count, classes = rows.shape
+    if target.dim() > 1 or target.numel() != count:
+        raise RuntimeError(f"inconsistent target size, expected {count} but got {list(target.shape)}")
+    if weight is not None and weight.numel() != classes:
+        raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
+    index = target.reshape(-1, 1)
+    hinge = (margin - rows.gather(-1, index) + rows).clamp_min(0)
     if p == 2:
         hinge = hinge * hinge
     if weight is not None:
-        hinge = hinge * weight[target].unsqueeze(-1)
+        hinge = hinge * weight[index]
     # The true class itself would add margin ** p.
     loss = hinge.scatter(-1, index, 0).sum(-1) / classes
-    return reduced(loss, reduction)
+    return reduced(loss.reshape(target.shape), reduction)
 
 
 def multilabel_margin_loss(
     input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
-) -> Any:
-    """Mean over true classes i and other classes j of max(0, 1 - (x[i] - x[j])); input (N, C) or (C), target the true
+) -> Tensor:
+    """Mean over true classes i and other classes j of max(0, 1 - (x[i] - x[j])); input (N, C), (C) or (), target the true
     classes followed by -1."""
     if size_average is not None or reduce is not None:
         reduction = legacy_string(size_average, reduce)
-    classes = input.size(-1)
+    ENUM[reduction]  # refuses what is none of them
+    rows = _rows_of_classes(input)
+    if not (target.shape == input.shape if input.dim() == 2 else target.dim() <= 1 and target.numel() == rows.size(-1)):
+        raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
+    classes, target = rows.size(-1), target.reshape(rows.shape)
     # A target row ends at its first negative entry.
     valid = (target >= 0).to(trt.int64).cumprod(-1)
     index = target * valid
     is_true = trt.zeros_like(index).scatter_add(-1, index, valid) > 0
-    scores = input.gather(-1, index)
-    hinge = (1 - scores.unsqueeze(-1) + input.unsqueeze(-2)).clamp_min(0)
+    scores = rows.gather(-1, index)
+    hinge = (1 - scores.unsqueeze(-1) + rows.unsqueeze(-2)).clamp_min(0)
     counted = valid.to(trt.bool).unsqueeze(-1) & ~is_true.unsqueeze(-2)
     loss = hinge.masked_fill(~counted, 0).sum((-1, -2)) / classes
-    return reduced(loss, reduction)
+    return reduced(loss.reshape(input.shape[:-1]), reduction)
 
 
 def triplet_margin_loss(
@@ -400,7 +420,7 @@ def triplet_margin_loss(
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
-) -> Any:
+) -> Tensor:
     """max(0, d(anchor, positive) - d(anchor, negative) + margin); `swap` uses the harder of the two negatives."""
     from .distance import pairwise_distance
 
@@ -429,7 +449,7 @@ def triplet_margin_with_distance_loss(
     margin: float = 1.0,
     swap: bool = False,
     reduction: str = "mean",
-) -> Any:
+) -> Tensor:
     """triplet_margin_loss with any distance function of two tensors."""
     from .distance import pairwise_distance
 
@@ -458,6 +478,6 @@ def ctc_loss(
     blank: int = 0,
     reduction: str = "mean",
     zero_infinity: bool = False,
-) -> Any:
+) -> Tensor:
     """Connectionist temporal classification (Graves et al. 2006); log_probs (T, N, C) or (T, C)."""
     return _ops.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, ENUM[reduction], zero_infinity)

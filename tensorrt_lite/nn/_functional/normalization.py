@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
 from tensorrt_lite import _ops
+
+if TYPE_CHECKING:
+    from tensorrt_lite import Tensor
 
 
 def batch_norm(
@@ -17,7 +20,7 @@ def batch_norm(
     training: bool = False,
     momentum: float = 0.1,
     eps: float = 1e-5,
-) -> Any:
+) -> Tensor:
     """Normalises each channel of input (N, C, *) over the rest; updates the running statistics in training.
 
     Raises ValueError in training when a channel has a single value.
@@ -41,7 +44,7 @@ def instance_norm(
     use_input_stats: bool = True,
     momentum: float = 0.1,
     eps: float = 1e-5,
-) -> Any:
+) -> Tensor:
     """Normalises each channel of each sample of input (N, C, *): batch normalisation with N * C channels."""
     shape = input.shape
     if use_input_stats:
@@ -76,17 +79,17 @@ def instance_norm(
     return output.view(shape)
 
 
-def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
     """Normalises over the trailing dimensions `normalized_shape`."""
     return _ops.layer_norm(input, normalized_shape, weight, bias, eps)
 
 
-def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
+def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Tensor:
     """x / sqrt(mean(x ** 2) + eps) over the trailing dimensions; eps None is the dtype's machine epsilon."""
     return _ops.rms_norm(input, normalized_shape, weight, eps)
 
 
-def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
     """Normalises each group of channels of each sample of input (N, C, *)."""
     if input.dim() < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
@@ -101,7 +104,7 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
     return _ops.group_norm(input, num_groups, weight, bias, eps)
 
 
-def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:
+def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """x / (k + alpha * mean of x ** 2 over `size` neighbouring channels) ** beta; input (N, C, *)."""
     if input.dim() < 3:
         raise ValueError(f"Expected 3D or higher dimensionality input (got {input.dim()} dimensions)")
@@ -114,7 +117,7 @@ def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float 
     return input / (mean * alpha + k).pow(beta)
 
 
-def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Any = None) -> Any:
+def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Any = None) -> Tensor:
     """x / max(norm_p(x), eps) along `dim`."""
     norm = input.norm(p, dim, keepdim=True).clamp_min(eps)
     return _ops.div(input, norm.expand_as(input), out=out) if out is not None else input / norm.expand_as(input)

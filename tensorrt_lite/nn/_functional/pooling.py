@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
 from tensorrt_lite import _ops
+
+if TYPE_CHECKING:
+    from tensorrt_lite import Tensor
 
 
 def max_pool1d_with_indices(
@@ -135,21 +138,21 @@ def _max_unpool(n: int, input: Any, indices: Any, kernel_size: Any, stride: Any,
 
 def max_unpool1d(
     input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
-) -> Any:
+) -> Tensor:
     """Puts the maxima of max_pool1d back where they were, zero elsewhere."""
     return _max_unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
 
 def max_unpool2d(
     input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
-) -> Any:
+) -> Tensor:
     """Puts the maxima of max_pool2d back where they were, zero elsewhere."""
     return _max_unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
 
 def max_unpool3d(
     input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
-) -> Any:
+) -> Tensor:
     """Puts the maxima of max_pool3d back where they were, zero elsewhere."""
     return _max_unpool(3, input, indices, kernel_size, stride, padding, output_size)
 
@@ -164,17 +167,17 @@ def _lp_pool(n: int, input: Any, norm_type: float, kernel_size: Any, stride: Any
     return (mean.sign() * mean.abs().relu()).mul(volume).pow(1.0 / norm_type)
 
 
-def lp_pool1d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
+def lp_pool1d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     """(sum of x ** p over each window) ** (1 / p); input (N, C, L)."""
     return _lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-def lp_pool2d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
+def lp_pool2d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     """(sum of x ** p over each window) ** (1 / p); input (N, C, H, W)."""
     return _lp_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-def lp_pool3d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
+def lp_pool3d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     """(sum of x ** p over each window) ** (1 / p); input (N, C, D, H, W)."""
     return _lp_pool(3, input, norm_type, kernel_size, stride, ceil_mode)
 
@@ -190,12 +193,12 @@ def _filled(output_size: Any, shape: Any, n: int) -> Any:
     ]
 
 
-def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
+def adaptive_avg_pool2d(input: Any, output_size: Any) -> Tensor:
     """Means of windows sized so that the output is (N, C, *output_size); None keeps a size."""
     return _ops.adaptive_avg_pool2d(input, _filled(output_size, input.shape, 2))
 
 
-def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any:
+def adaptive_avg_pool3d(input: Any, output_size: Any) -> Tensor:
     """Means of windows sized so that the output is (N, C, *output_size); None keeps a size."""
     return _ops.adaptive_avg_pool3d(input, _filled(output_size, input.shape, 3))
 

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
 from tensorrt_lite import _ops
+
+if TYPE_CHECKING:
+    from tensorrt_lite import Tensor
 
 
 def _pair(value: Any) -> Any:
     return [value, value] if isinstance(value, int) else value
 
 
-def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
+def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
     """Sliding blocks of input (N, C, H, W) as columns (N, C * kH * kW, L)."""
     return _ops.im2col(input, _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))
 
 
-def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
+def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
     """Sums columns (N, C * kH * kW, L) back into images (N, C, *output_size); the adjoint of unfold."""
     return _ops.col2im(input, _pair(output_size), _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))
 
 
-def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
+def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
     """(*, C * r * r, H, W) to (*, C, H * r, W * r)."""
     r = upscale_factor
     if input.dim() < 3:
@@ -46,7 +49,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
     return blocks.permute(order).reshape(*lead, channels // (r * r), height * r, width * r)
 
 
-def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
+def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
     """(*, C, H * r, W * r) to (*, C * r * r, H, W); undoes pixel_shuffle."""
     r = downscale_factor
     if input.dim() < 3:
@@ -71,7 +74,7 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
     return blocks.permute(order).reshape(*lead, channels * r * r, height // r, width // r)
 
 
-def channel_shuffle(input: Any, groups: int) -> Any:
+def channel_shuffle(input: Any, groups: int) -> Tensor:
     """Interleaves `groups` groups of channels of input (N, C, *) (Zhang et al. 2018)."""
     if input.dim() < 3:
         raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(input.shape)}")
@@ -97,7 +100,7 @@ def interpolate(
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
-) -> Any:
+) -> Tensor:
     """Resizes the spatial dimensions of input (N, C, *) to `size` or by `scale_factor`.
 
     mode: nearest, nearest-exact, linear (3-D), bilinear and bicubic (4-D), trilinear (5-D), area. Raises ValueError
@@ -181,19 +184,19 @@ def _resample(
 
 def upsample(
     input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: Any = None
-) -> Any:
+) -> Tensor:
     """The old name of interpolate."""
     _warn_upsample("upsample", "")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
-def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
+def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Tensor:
     """The old name of interpolate(mode="nearest")."""
     _warn_upsample("upsample_nearest", "")
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
-def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
+def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Tensor:
     """The old name of interpolate(mode="bilinear", align_corners=True)."""
     _warn_upsample("upsample_bilinear", "")
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
@@ -213,7 +216,7 @@ _GRID_PADDING = {"zeros": 0, "border": 1, "reflection": 2}
 
 def grid_sample(
     input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
-) -> Any:
+) -> Tensor:
     """Samples input (N, C, H, W) at positions grid (N, h, w, 2) in [-1, 1], or (N, C, D, H, W) at (N, d, h, w, 3)."""
     if mode not in _GRID_MODES:
         raise ValueError(
@@ -247,7 +250,7 @@ def _base_axis(steps: int, align_corners: bool, like: Any) -> Any:
     return axis if align_corners else axis * ((steps - 1) / steps)
 
 
-def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any:
+def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Tensor:
     """Sampling positions of affine maps theta (N, 2, 3) for size (N, C, H, W), or (N, 3, 4) for (N, C, D, H, W)."""
     if not theta.is_floating_point():
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")

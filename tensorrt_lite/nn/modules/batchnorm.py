@@ -17,7 +17,7 @@ class _NormBase(Module):
 
     _version = 2
     __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]
-    weight: Any
+    weight: Parameter
     bias: Any
     running_mean: Any
     running_var: Any

@@ -13,6 +13,7 @@ from .module import Module, _addindent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import Self, overload
 
 
 def _index(position: Any, length: int, name: str = "index") -> int:
@@ -48,6 +49,13 @@ class _Numbered(Module):
         self._modules.clear()
         for position, module in enumerate(modules):
             self._modules[str(position)] = module
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __getitem__(self, position: int) -> Module: ...
+        @overload
+        def __getitem__(self, position: slice) -> Self: ...
 
     def __getitem__(self, position: Any) -> Any:
         if isinstance(position, slice):

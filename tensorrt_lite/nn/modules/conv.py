@@ -30,7 +30,7 @@ class _ConvNd(Module):
         "out_channels",
         "kernel_size",
     ]
-    weight: Any
+    weight: Parameter
     bias: Any
 
     def __init__(

@@ -29,7 +29,7 @@ class Linear(Module):
     __constants__ = ["in_features", "out_features"]
     in_features: int
     out_features: int
-    weight: Any
+    weight: Parameter
     bias: Any
 
     def __init__(

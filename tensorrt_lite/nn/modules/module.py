@@ -148,9 +148,13 @@ class Module(StateDictMixin):
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
-    def forward(self, *input: Any) -> Any:
-        """The computation done at every call; each subclass defines it."""
-        raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+    if TYPE_CHECKING:
+        forward: Callable[..., Any]  # of a subclass: any signature
+    else:
+
+        def forward(self, *input: Any) -> Any:
+            """The computation done at every call; each subclass defines it."""
+            raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._has_hooks:
@@ -551,6 +555,10 @@ class Module(StateDictMixin):
     def to_empty(self: T, *, device: Any, recurse: bool = True) -> T:
         """Moves to `device` without copying values."""
         return self._apply(lambda t: trt.empty_like(t, device=device), recurse)
+
+    def share_memory(self: T) -> T:
+        """share_memory_ of all parameters and buffers: nothing on CUDA; NotImplementedError on the CPU (docs/gaps.md)."""
+        return self._apply(lambda t: t.share_memory_())
 
     def to(self: T, *args: Any, **kwargs: Any) -> T:
         """to(device, dtype, non_blocking), to(dtype, non_blocking), to(tensor, non_blocking), memory_format=: in

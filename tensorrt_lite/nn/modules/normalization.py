@@ -52,7 +52,7 @@ class LayerNorm(Module):
     """Normalises over the trailing dimensions. input: (N, *normalized_shape), weight and bias: normalized_shape."""
 
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
-    weight: Any
+    weight: Parameter
     bias: Any
 
     def __init__(
@@ -94,7 +94,7 @@ class GroupNorm(Module):
     """Normalises each group of channels of each sample. input: (N, C, *), weight and bias: (C)."""
 
     __constants__ = ["num_groups", "num_channels", "eps", "affine"]
-    weight: Any
+    weight: Parameter
     bias: Any
 
     def __init__(
@@ -141,7 +141,7 @@ class RMSNorm(Module):
     """x / sqrt(mean(x ** 2) + eps) * weight over the trailing dimensions. input: (N, *normalized_shape)."""
 
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
-    weight: Any
+    weight: Parameter
 
     def __init__(
         self,

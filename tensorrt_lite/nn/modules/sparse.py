@@ -23,7 +23,7 @@ def _checked_padding(padding_idx: int | None, num_embeddings: int) -> int | None
 class _Table(Module):
     """The weight (num_embeddings, embedding_dim) and its initialisation."""
 
-    weight: Any
+    weight: Parameter
     padding_idx: int | None
 
     def _make_weight(

@@ -170,3 +170,9 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
     """The sequences of a packed sequence, in the caller's order: undoes pack_sequence."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)
+
+
+def __dir__() -> list[str]:
+    from tensorrt_lite._names import public
+
+    return public(globals())

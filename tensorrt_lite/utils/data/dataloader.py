@@ -44,7 +44,8 @@ class DataLoader:
     """Batches of a dataset: `for batch in DataLoader(dataset, batch_size, shuffle)`.
 
     batch_size None passes single samples on; sampler or batch_sampler replace the order; collate_fn turns a list of
-    samples into a batch. Raises ValueError for options that exclude each other, NotImplementedError for workers.
+    samples into a batch. With num_workers the same batches are loaded here, with a warning; worker_init_fn is not called, and random
+    numbers of the dataset are this process's. Raises ValueError for options that exclude each other.
     """
 
     __class_getitem__ = classmethod(GenericAlias)
@@ -148,9 +149,10 @@ def _check_workers(
     if timeout < 0:
         raise ValueError("timeout option should be non-negative")
     if num_workers > 0:
-        raise NotImplementedError(
-            f"DataLoader loads in the process itself: num_workers={num_workers} is not supported, use num_workers=0"
+        warnings.warn(
+            f"DataLoader(num_workers={num_workers}): there are no worker processes, samples are loaded in this one (docs/gaps.md)", stacklevel=3
         )
+        return
     if prefetch_factor is not None:
         raise ValueError(
             "prefetch_factor option could only be specified in multiprocessing. "
@@ -169,7 +171,7 @@ class _LoaderIterator:
     """One pass over a loader."""
 
     def __init__(self, loader: DataLoader) -> None:
-        if loader.timeout != 0:
+        if loader.timeout != 0 and loader.num_workers == 0:
             raise AssertionError("timeout option needs worker processes: it must be 0 with num_workers=0")
         self._loader = loader
         self._indices = iter(loader.batch_sampler if loader._auto_collation else loader.sampler)  # type: ignore[arg-type]

@@ -37,6 +37,10 @@ class Dataset:
     def __getitem__(self, index: Any) -> Any:
         raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
 
+    if TYPE_CHECKING:
+
+        def __iter__(self) -> Iterator[Any]: ...  # by __getitem__, which checkers do not take for iteration
+
     def __add__(self, other: Dataset) -> ConcatDataset:
         return ConcatDataset([self, other])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import islice
+from itertools import chain, islice, repeat
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,12 @@ __all__ = [
     "SubsetRandomSampler",
     "WeightedRandomSampler",
 ]
+
+
+def _each(indices: Any) -> Iterator[int]:
+    """The elements of a tensor as ints, some thousands at a time: a list of all would take five times its memory."""
+    for start in range(0, len(indices), 4096):
+        yield from indices[start : start + 4096].tolist()
 
 
 def _check_positive(name: str, value: Any) -> None:
@@ -89,12 +95,12 @@ class RandomSampler(Sampler):
             generator.manual_seed(seed)
         if self.replacement:
             # PyTorch draws in chunks of 32, which is visible in the numbers that follow.
-            for size in [32] * (wanted // 32) + [wanted % 32]:
+            for size in chain(repeat(32, wanted // 32), (wanted % 32,)):
                 yield from trt.randint(high=count, size=(size,), dtype=trt.int64, generator=generator).tolist()
         else:
             for _ in range(wanted // count):
-                yield from trt.randperm(count, generator=generator).tolist()
-            yield from trt.randperm(count, generator=generator).tolist()[: wanted % count]
+                yield from _each(trt.randperm(count, generator=generator))
+            yield from _each(trt.randperm(count, generator=generator)[: wanted % count])
 
     def __len__(self) -> int:
         return self.num_samples
@@ -108,7 +114,7 @@ class SubsetRandomSampler(Sampler):
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
-        for position in trt.randperm(len(self.indices), generator=self.generator).tolist():
+        for position in _each(trt.randperm(len(self.indices), generator=self.generator)):
             yield self.indices[position]
 
     def __len__(self) -> int:
@@ -142,7 +148,7 @@ class WeightedRandomSampler(Sampler):
 
     def __iter__(self) -> Iterator[int]:
         drawn = trt.multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator)
-        yield from drawn.tolist()
+        yield from _each(drawn)
 
     def __len__(self) -> int:
         return self.num_samples
@@ -208,15 +214,14 @@ class DistributedSampler(Sampler):
 
     def __iter__(self) -> Iterator[int]:
         length = len(self.dataset)
-        if self.shuffle:
-            generator = trt.Generator()
-            generator.manual_seed(self.seed + self.epoch)
-            order = trt.randperm(length, generator=generator).tolist()
-        else:
-            order = list(range(length))
+        if not self.shuffle:
+            return (position % length for position in range(self.rank, self.total_size, self.num_replicas))
+        generator = trt.Generator()
+        generator.manual_seed(self.seed + self.epoch)
+        order = trt.randperm(length, generator=generator)
         if self.total_size > length:
-            order *= math.ceil(self.total_size / length)
-        return iter(order[self.rank : self.total_size : self.num_replicas])
+            order = order.repeat(math.ceil(self.total_size / length))
+        return _each(order[self.rank : self.total_size : self.num_replicas])
 
     def __len__(self) -> int:
         return self.num_samples

@@ -239,7 +239,10 @@ CUEMU_API cuModuleGetFunction(CUfunction* function, CUmodule module, const char*
     void* symbol = dlsym(module->library, (std::string("cuemu_kernel_") + name).c_str());
     if (!symbol) return error(CUDA_ERROR_NOT_FOUND, std::string("no kernel named ") + name + " in the module");
     auto& entry = module->functions[name];
-    if (!entry) entry.reset(new CUfunc_st{static_cast<const Kernel*>(symbol), module, kDefaultSharedLimit, -1});
+    if (!entry) {  // code is loaded when it is first asked for, as with CUDA_MODULE_LOADING=LAZY
+        if (CUresult status = refuse_during_capture("cuModuleGetFunction")) return status;
+        entry.reset(new CUfunc_st{static_cast<const Kernel*>(symbol), module, kDefaultSharedLimit, -1});
+    }
     *function = entry.get();
     return CUDA_SUCCESS;
 }

@@ -8,16 +8,21 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
-from tensorrt_lite._C.core import allocator as _allocator
-from tensorrt_lite._C.core.allocator import (
+from tensorrt_lite.cpu import memory
+from tensorrt_lite.cpu.memory import (
     empty_cache,
+    max_memory_allocated,
+    max_memory_reserved,
+    memory_allocated,
+    memory_reserved,
     memory_stats,
     reset_peak_memory_stats,
 )
 
 __all__ = [
     "Event", "Stream", "StreamContext", "current_device", "current_stream", "device_count", "empty_cache", "is_available", "is_initialized",
-    "max_memory_allocated", "memory_allocated", "memory_stats", "reset_peak_memory_stats", "set_device", "stream", "synchronize",
+    "max_memory_allocated", "max_memory_reserved", "memory", "memory_allocated", "memory_reserved", "memory_stats", "reset_peak_memory_stats",
+    "set_device", "stream", "synchronize",
 ]  # fmt: skip
 
 
@@ -115,13 +120,3 @@ def current_stream(device: Any = None) -> Stream:
 def stream(stream: Stream | None) -> StreamContext:
     """A context in which the given stream is the current one."""
     return StreamContext(stream)
-
-
-def memory_allocated(device: Any = None) -> int:
-    """Bytes that tensors hold now."""
-    return _allocator.memory_stats()["allocated_bytes.current"]
-
-
-def max_memory_allocated(device: Any = None) -> int:
-    """The most bytes that tensors held since the start or since ``reset_peak_memory_stats``."""
-    return _allocator.memory_stats()["allocated_bytes.peak"]

@@ -1,0 +1,275 @@
+/* Blocks: 64-byte aligned size classes carved from slabs, spans above them, memory of others, and a replaced allocator.
+
+   A slab is a span: its head, one header per slot, then the slots. Headers and slots are first touched when they are first used,
+   so a slab of a rare size costs a page or two. Taking a slot is a pop from the slab's list; a slab that has no slot left is
+   taken off its class's list when it is next looked at, an empty one goes back to its heap unless it is its class's only one.
+   Slabs rely on the GIL. Included by allocator.pyx alone. */
+#ifndef TRT_CPU_ALLOCATOR_H
+#define TRT_CPU_ALLOCATOR_H
+#include <dlfcn.h>
+#include "heap.h"
+#include "trt_allocator.h"
+
+enum {
+  FINE_LIMIT = 1024, FINE_CLASSES = 16,             /* steps of 64 bytes */
+  SLOT_LIMIT = 32768, SLOT_CLASSES = FINE_CLASSES + 5 * 8,   /* then eight per doubling */
+  TRT_EXTERNAL = -1, TRT_SPAN = -2, TRT_REPLACED = -3,
+};
+
+typedef struct trt_slab trt_slab;
+struct trt_slab {
+  trt_block* free;
+  int32_t used, carved, slots;
+  int16_t size_class;
+  int16_t listed;
+  trt_slab *next, *previous;
+  trt_span* span;
+  char* slot;                           /* the first slot */
+};
+
+static trt_slab* trt_slabs[SLOT_CLASSES + 1];     /* those that may have a slot left, by class */
+static trt_external_block* trt_header_pool = NULL;
+static const trt_allocator* trt_replacement = NULL;
+
+typedef struct {
+  int64_t allocated, peak, requests;
+  int64_t slab_bytes;
+  int64_t replaced;                     /* bytes in use of other allocators than the built-in one */
+} trt_block_figures;
+static trt_block_figures trt_stats;
+
+static inline int trt_slot_class(int64_t n) {
+  if (n <= FINE_LIMIT) return n <= 64 ? 1 : (int)((n + 63) >> 6);
+  int e = 63 - __builtin_clzll((uint64_t)n - 1);  /* 2^e < n <= 2^(e + 1) */
+  return FINE_CLASSES + (e - 10) * 8 + (int)((n - 1 - ((int64_t)1 << e)) >> (e - 3)) + 1;
+}
+
+static int64_t trt_class_size(int c) {
+  if (c <= FINE_CLASSES) return 64 * c;
+  int e = 10 + (c - FINE_CLASSES - 1) / 8;
+  return ((int64_t)1 << e) + ((int64_t)((c - FINE_CLASSES - 1) % 8 + 1) << (e - 3));
+}
+
+static void trt_slab_unlist(trt_slab* s) {
+  if (s->previous) s->previous->next = s->next; else trt_slabs[s->size_class] = s->next;
+  if (s->next) s->next->previous = s->previous;
+  s->listed = 0;
+}
+
+static void trt_slab_list(trt_slab* s) {
+  s->previous = NULL;
+  s->next = trt_slabs[s->size_class];
+  if (s->next) s->next->previous = s;
+  trt_slabs[s->size_class] = s;
+  s->listed = 1;
+}
+
+static trt_slab* trt_new_slab(int c) {
+  int64_t size = trt_class_size(c);
+  int64_t bytes = size <= 2048 ? 65536 : 262144;
+  trt_span* span = trt_span_take(bytes);
+  if (!span) return NULL;
+  trt_slab* s = (trt_slab*)span->block.data;
+  memset(s, 0, sizeof *s);
+  s->span = span;
+  s->size_class = (int16_t)c;
+  s->slots = (int32_t)((span->block.capacity - (int64_t)sizeof *s - 63) / (size + (int64_t)sizeof(trt_block)));
+  s->slot = (char*)trt_round_up((intptr_t)((trt_block*)(s + 1) + s->slots), 64);
+  trt_slab_list(s);
+  trt_stats.slab_bytes += span->block.capacity;
+  return s;
+}
+
+static void trt_free_slab(trt_slab* s) {
+  if (s->listed) trt_slab_unlist(s);
+  trt_stats.slab_bytes -= s->span->block.capacity;
+  trt_span_give(s->span);
+}
+
+/* A slot where the first slab of the class has none on its list: one that was never used, of another slab, or of a fresh one. */
+static __attribute__((noinline)) trt_block* trt_slot_slow(int c) {
+  trt_slab* s;
+  while ((s = trt_slabs[c]) && !s->free && s->carved == s->slots) trt_slab_unlist(s);
+  if (!s && !(s = trt_new_slab(c))) return NULL;
+  trt_block* b = s->free;
+  if (b) {
+    s->free = (trt_block*)b->link;
+  } else {
+    b = (trt_block*)(s + 1) + s->carved;
+    b->capacity = trt_class_size(c);
+    b->data = s->slot + b->capacity * s->carved++;
+    b->size_class = (int16_t)c;
+    b->external = 0;
+  }
+  s->used++;
+  b->link = s;
+  return b;
+}
+
+static inline trt_block* trt_slot(int c) {
+  trt_slab* s = trt_slabs[c];
+  trt_block* b;
+  if (__builtin_expect(!s || !(b = s->free), 0)) return trt_slot_slow(c);
+  s->free = (trt_block*)b->link;
+  s->used++;
+  b->link = s;
+  return b;
+}
+
+static inline void trt_slot_give(trt_block* b) {
+  trt_slab* s = (trt_slab*)b->link;
+  b->link = s->free;
+  s->free = b;
+  if (__builtin_expect(--s->used == 0 || !s->listed, 0)) {
+    if (!s->listed) trt_slab_list(s);
+    if (s->used == 0 && (s->next || s->previous)) trt_free_slab(s);
+  }
+}
+
+/* Slabs without a block in use, which their classes keep for the next one. */
+static void trt_free_empty_slabs(void) {
+  for (int c = 1; c <= SLOT_CLASSES; c++) {
+    trt_slab* following;
+    for (trt_slab* s = trt_slabs[c]; s; s = following) {
+      following = s->next;
+      if (s->used == 0) trt_free_slab(s);
+    }
+  }
+}
+
+static void trt_empty_cache(void) {
+  trt_free_empty_slabs();
+  int locked = trt_lock();
+  trt_release(INT64_MAX / 2, trt_milliseconds());
+  trt_unlock(locked);
+}
+
+static void trt_set_cache_bound(int64_t nbytes) {
+  int locked = trt_lock();
+  trt_memory.bound = nbytes;
+  int64_t excess = trt_cached_bytes() - trt_cache_bound();
+  if (excess > 0) trt_release(excess, trt_milliseconds());
+  trt_unlock(locked);
+}
+
+/* The figures' peaks; the peak that fresh pages are held to is the process's and stays. */
+static void trt_reset_peaks(void) {
+  int locked = trt_lock();
+  trt_memory.live_peak = trt_memory.live;
+  trt_memory.mapped_peak = trt_memory.mapped;
+  trt_unlock(locked);
+}
+
+/* ---- headers of memory from elsewhere ---- */
+
+static trt_external_block* trt_new_header(void) {
+  trt_external_block* b = trt_header_pool;
+  if (b) trt_header_pool = (trt_external_block*)b->block.link;
+  else if (!(b = malloc(sizeof *b))) return NULL;
+  memset(b, 0, sizeof *b);
+  b->block.refs = 1;
+  return b;
+}
+
+static void trt_drop_header(trt_external_block* b) {
+  b->block.link = trt_header_pool;
+  trt_header_pool = b;
+}
+
+static trt_block* trt_replaced_alloc(const trt_allocator* a, int64_t nbytes) {
+  trt_external_block* b = trt_new_header();
+  if (!b) return NULL;
+  if (nbytes == 0) nbytes = 1;
+  b->block.data = a->allocate((size_t)nbytes, 64, a->context);
+  if (!b->block.data) { trt_drop_header(b); return NULL; }
+  b->block.capacity = nbytes;
+  b->block.size_class = TRT_REPLACED;
+  b->context = (void*)a;
+  trt_stats.replaced += nbytes;
+  return &b->block;
+}
+
+/* Every block its own allocation of exactly its bytes, so that sanitizers and guard allocators see overruns. */
+static void* trt_system_allocate(size_t bytes, size_t alignment, void* context) {
+  void* p = aligned_alloc(alignment, bytes);
+  (void)context;
+  if (p) return p;
+  return posix_memalign(&p, alignment, bytes) ? NULL : p;    /* the address sanitizer refuses other sizes than multiples to aligned_alloc */
+}
+static void trt_system_free(void* address, size_t bytes, void* context) { (void)bytes; (void)context; free(address); }
+static const trt_allocator trt_system_allocator = {trt_system_allocate, trt_system_free, NULL};
+
+/* ---- blocks ---- */
+
+static int64_t trt_physical(void) {
+  static int64_t bytes = 0;
+  if (!bytes) bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+  return bytes;
+}
+
+static __attribute__((noinline)) trt_block* trt_block_slow(int64_t nbytes) {
+  if (nbytes > trt_physical()) return NULL;         /* overcommitted, it would end in the kernel's out-of-memory killer */
+  if (trt_replacement) return trt_replaced_alloc(trt_replacement, nbytes);
+  trt_span* span = trt_span_take(nbytes);
+  if (!span && (trt_free_empty_slabs(), !(span = trt_span_take(nbytes)))) return NULL;
+  span->block.size_class = TRT_SPAN;
+  span->block.external = 0;
+  return &span->block;
+}
+
+static int64_t trt_slot_limit = SLOT_LIMIT;         /* -1 while another allocator is the current one */
+
+static inline trt_block* trt_block_alloc(int64_t nbytes) {
+  trt_block* b = __builtin_expect(nbytes <= trt_slot_limit, 1) ? trt_slot(trt_slot_class(nbytes)) : trt_block_slow(nbytes);
+  if (__builtin_expect(!b, 0)) return NULL;
+  b->refs = 1;
+  trt_stats.requests++;
+  trt_stats.allocated += b->capacity;
+  if (trt_stats.allocated > trt_stats.peak) trt_stats.peak = trt_stats.allocated;
+  return b;
+}
+
+static __attribute__((noinline)) void trt_block_free_slow(trt_block* b) {
+  trt_external_block* e = (trt_external_block*)b;
+  switch (b->size_class) {
+    case TRT_SPAN: trt_span_give((trt_span*)b); break;
+    case TRT_REPLACED: {
+      const trt_allocator* a = e->context;
+      trt_stats.replaced -= b->capacity;
+      a->free(b->data, (size_t)b->capacity, a->context);
+      trt_drop_header(e);
+      break;
+    }
+    default:
+      if (e->release) e->release(b);
+      trt_drop_header(e);
+  }
+}
+
+static inline void trt_block_drop(trt_block* b) {
+  if (!b || __atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL)) return;
+  if (!b->external) trt_stats.allocated -= b->capacity;
+  if (__builtin_expect(b->size_class > 0, 1)) trt_slot_give(b);
+  else trt_block_free_slow(b);
+}
+
+/* ---- choosing the allocator ---- */
+
+static void trt_set_allocator(const trt_allocator* a) {
+  trt_replacement = a;
+  trt_slot_limit = a ? -1 : SLOT_LIMIT;
+}
+
+/* NULL, or why what TENSORRT_LITE_CPU_ALLOCATOR names can't be used. */
+static const char* trt_choose_allocator(const char* name) {
+  if (!name || !*name || !strcmp(name, "caching")) return NULL;
+  if (!strcmp(name, "system")) { trt_set_allocator(&trt_system_allocator); return NULL; }
+  if (!strchr(name, '/')) return "it is none of caching, system and the path of a shared library";
+  void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (!library) return dlerror();
+  const trt_allocator* a = dlsym(library, "trt_cpu_allocator");
+  if (!a || !a->allocate || !a->free) return "the library exports no complete `trt_allocator trt_cpu_allocator`";
+  trt_set_allocator(a);
+  return NULL;
+}
+#endif

@@ -1,0 +1,679 @@
+/* Fourier transforms of one real type: REAL, F(name), LANES numbers a vector. Included by fft.c.
+ *
+ * Everything rests on one kernel: V lines at once, one per lane of a vector, by Stockham's self-sorting passes (Stockham 1966; Van Loan,
+ * "Computational Frameworks for the FFT", 1.7) of radix 2, 3, 4, 5, 8 and odd primes to 31. A long line by itself becomes such
+ * a batch: as a matrix of n1 rows and n2 columns, columns first, then twiddle factors, then rows (Bailey's four steps). A length with a larger prime
+ * factor is a convolution with a chirp of a convenient length (Bluestein). The inverse swaps real and imaginary parts on both ends. */
+
+typedef REAL F(vec) __attribute__((vector_size(LANES * sizeof(REAL))));
+typedef INDEX F(ivec) __attribute__((vector_size(LANES * sizeof(REAL))));
+typedef REAL F(uvec) __attribute__((vector_size(LANES * sizeof(REAL)), aligned(sizeof(REAL)), may_alias));
+typedef struct { F(vec) re, im; } F(cell);
+#define vec F(vec)
+#define ivec F(ivec)
+#define uvec F(uvec)
+#define cell F(cell)
+#define V LANES
+
+/* ---- lanes ----------------------------------------------------------------------------------------------------------------- */
+
+/* One stage of a transposition of V vectors of V numbers: exchange the off-diagonal quarters of squares of 2 * H. */
+#define TURN(v, H)                                                                                                \
+    _Pragma("GCC unroll 16") for (int i = 0; i < V; i++)                                                           \
+        if (!(i & (H))) {                                                                                         \
+            vec a = (v)[i], b = (v)[i + (H)];                                                                     \
+            (v)[i] = __builtin_shuffle(a, b, (ivec){EACH_LANE(LOW_OF, H)});                                       \
+            (v)[i + (H)] = __builtin_shuffle(a, b, (ivec){EACH_LANE(HIGH_OF, H)});                                \
+        }
+
+INL void F(transpose)(vec *v)
+{
+#if LANES >= 16
+    TURN(v, 8)
+#endif
+#if LANES >= 8
+    TURN(v, 4)
+#endif
+#if LANES >= 4
+    TURN(v, 2)
+#endif
+    TURN(v, 1)
+}
+
+/* V complex numbers in memory <-> real and imaginary parts. */
+INL cell F(load_cell)(const REAL *p)
+{
+    vec a = *(const uvec *)p, b = *(const uvec *)(p + V);
+    return (cell){__builtin_shuffle(a, b, (ivec){EACH_LANE(EVEN_OF, 0)}), __builtin_shuffle(a, b, (ivec){EACH_LANE(ODD_OF, 0)})};
+}
+
+INL void F(store_cell)(cell c, REAL *p)
+{
+    *(uvec *)p = __builtin_shuffle(c.re, c.im, (ivec){EACH_LANE(FIRST_OF, 0)});
+    *(uvec *)(p + V) = __builtin_shuffle(c.re, c.im, (ivec){EACH_LANE(SECOND_OF, 0)});
+}
+
+INL cell F(swap)(cell c, int on) { return on ? (cell){c.im, c.re} : c; }
+INL cell F(add)(cell a, cell b) { return (cell){a.re + b.re, a.im + b.im}; }
+INL cell F(sub)(cell a, cell b) { return (cell){a.re - b.re, a.im - b.im}; }
+INL cell F(times)(cell a, REAL re, REAL im) { return (cell){a.re * re - a.im * im, a.re * im + a.im * re}; }
+INL cell F(turned)(cell a) { return (cell){a.im, -a.re}; } /* by -i */
+#define add F(add)
+#define sub F(sub)
+#define times F(times)
+#define turned F(turned)
+
+/* ---- passes ---------------------------------------------------------------------------------------------------------------- */
+
+/* x: r blocks of m rows of s cells; y: m rows of r by s. w: r - 1 twiddle factors a row; the first row's are 1. */
+#define PASS(NAME, R, BODY)                                                                                       \
+    KERNEL_FN void F(NAME)(const cell *restrict x, cell *restrict y, i64 m, i64 s, const REAL *w)                 \
+    {                                                                                                             \
+        for (i64 p = 0; p < m; p++, w += 2 * (R - 1)) {                                                           \
+            const cell *from = x + s * p;                                                                         \
+            cell *to = y + s * (R) * p;                                                                           \
+            if (p == 0)                                                                                           \
+                for (i64 q = 0; q < s; q++) { BODY(UNIT) }                                                        \
+            else                                                                                                  \
+                for (i64 q = 0; q < s; q++) { BODY(TWIDDLE) }                                                     \
+        }                                                                                                         \
+    }
+#define IN(j) from[q + s * m * (j)]
+#define UNIT(k, value) to[q + s * (k)] = value;
+#define TWIDDLE(k, value) to[q + s * (k)] = times(value, w[2 * (k) - 2], w[2 * (k) - 1]);
+
+#define RADIX2(OUT)                                                                                               \
+    cell a = IN(0), b = IN(1);                                                                                    \
+    UNIT(0, add(a, b)) OUT(1, sub(a, b))
+PASS(pass2, 2, RADIX2)
+
+#define RADIX3(OUT)                                                                                               \
+    cell a = IN(0), b = IN(1), c = IN(2), t = add(b, c), u = sub(b, c);                                           \
+    cell h = {a.re - (REAL)0.5 * t.re, a.im - (REAL)0.5 * t.im};                                                  \
+    const REAL k3 = (REAL)0.86602540378443864676;                                                                 \
+    cell g = {k3 * u.im, -k3 * u.re};                                                                             \
+    UNIT(0, add(a, t)) OUT(1, add(h, g)) OUT(2, sub(h, g))
+PASS(pass3, 3, RADIX3)
+
+#define RADIX4(OUT)                                                                                               \
+    cell a = IN(0), b = IN(1), c = IN(2), d = IN(3);                                                              \
+    cell t = add(a, c), u = sub(a, c), v = add(b, d), z = turned(sub(b, d));                                      \
+    UNIT(0, add(t, v)) OUT(1, add(u, z)) OUT(2, sub(t, v)) OUT(3, sub(u, z))
+PASS(pass4, 4, RADIX4)
+
+#define RADIX5(OUT)                                                                                               \
+    const REAL c1 = (REAL)0.30901699437494742410, c2 = (REAL)-0.80901699437494742410;                             \
+    const REAL s1 = (REAL)0.95105651629515357212, s2 = (REAL)0.58778525229247312917;                              \
+    cell a = IN(0), b = IN(1), c = IN(2), d = IN(3), e = IN(4);                                                   \
+    cell t1 = add(b, e), t2 = add(c, d), t3 = sub(b, e), t4 = sub(c, d);                                          \
+    cell h1 = {a.re + c1 * t1.re + c2 * t2.re, a.im + c1 * t1.im + c2 * t2.im};                                   \
+    cell h2 = {a.re + c2 * t1.re + c1 * t2.re, a.im + c2 * t1.im + c1 * t2.im};                                   \
+    cell g1 = {s1 * t3.im + s2 * t4.im, -(s1 * t3.re + s2 * t4.re)};                                              \
+    cell g2 = {s2 * t3.im - s1 * t4.im, -(s2 * t3.re - s1 * t4.re)};                                              \
+    UNIT(0, add(add(a, t1), t2)) OUT(1, add(h1, g1)) OUT(2, add(h2, g2)) OUT(3, sub(h2, g2)) OUT(4, sub(h1, g1))
+PASS(pass5, 5, RADIX5)
+
+#define RADIX8(OUT)                                                                                               \
+    const REAL k8 = (REAL)0.70710678118654752440;                                                                 \
+    cell a0 = IN(0), a1 = IN(1), a2 = IN(2), a3 = IN(3), a4 = IN(4), a5 = IN(5), a6 = IN(6), a7 = IN(7);          \
+    cell b0 = add(a0, a4), b4 = sub(a0, a4), b1 = add(a1, a5), b5 = sub(a1, a5);                                  \
+    cell b2 = add(a2, a6), b6 = turned(sub(a2, a6)), b3 = add(a3, a7), b7 = sub(a3, a7);                          \
+    cell c0 = add(b0, b2), c2 = sub(b0, b2), c1 = add(b1, b3), c3 = turned(sub(b1, b3));                          \
+    cell d5 = {k8 * (b5.re + b5.im), k8 * (b5.im - b5.re)}, d7 = {k8 * (b7.im - b7.re), -k8 * (b7.re + b7.im)};   \
+    cell e4 = add(b4, b6), e6 = sub(b4, b6), e5 = add(d5, d7), e7 = turned(sub(d5, d7));                          \
+    UNIT(0, add(c0, c1)) OUT(1, add(e4, e5)) OUT(2, add(c2, c3)) OUT(3, add(e6, e7))                              \
+    OUT(4, sub(c0, c1)) OUT(5, sub(e4, e5)) OUT(6, sub(c2, c3)) OUT(7, sub(e6, e7))
+PASS(pass8, 8, RADIX8)
+
+/* An odd prime r: sums and differences of the inputs j and r - j meet cosines and sines, so that two outputs share their products.
+ * w: r cosines, r sines, then the twiddle factors. */
+KERNEL_FN void F(pass_odd)(const cell *restrict x, cell *restrict y, i64 m, i64 s, int r, const REAL *w)
+{
+    const REAL *cosine = w, *sine = w + r;
+    int half = (r - 1) / 2;
+    cell sum[16], difference[16];
+    w += 2 * r;
+    for (i64 p = 0; p < m; p++, w += 2 * (r - 1)) {
+        for (i64 q = 0; q < s; q++) {
+            const cell *from = x + s * p;
+            cell *to = y + s * r * p;
+            cell first = IN(0), total = first;
+            for (int j = 1; j <= half; j++) {
+                cell a = IN(j), b = IN(r - j);
+                sum[j] = add(a, b);
+                difference[j] = sub(a, b);
+                total = add(total, sum[j]);
+            }
+            UNIT(0, total)
+            for (int k = 1; k <= half; k++) {
+                cell h = first;
+                vec re = {0}, im = {0};
+                int at = 0;
+                for (int j = 1; j <= half; j++) {
+                    at += k;
+                    if (at >= r)
+                        at -= r;
+                    h.re += sum[j].re * cosine[at];
+                    h.im += sum[j].im * cosine[at];
+                    re += difference[j].im * sine[at];
+                    im -= difference[j].re * sine[at];
+                }
+                TWIDDLE(k, ((cell){h.re + re, h.im + im}))
+                TWIDDLE(r - k, ((cell){h.re - re, h.im - im}))
+            }
+        }
+    }
+}
+
+/* V lines of plan's length in `a`; `b` is room of the same size. Returns whichever of the two holds the result. */
+KERNEL_FN cell *F(run_passes)(const FftPlan *plan, cell *a, cell *b)
+{
+    i64 m = plan->n, s = 1;
+    for (int i = 0; i < plan->passes; i++) {
+        int r = plan->radix[i];
+        const REAL *w = plan->twiddles[i];
+        m /= r;
+        switch (r) {
+        case 2: F(pass2)(a, b, m, s, w); break;
+        case 3: F(pass3)(a, b, m, s, w); break;
+        case 4: F(pass4)(a, b, m, s, w); break;
+        case 5: F(pass5)(a, b, m, s, w); break;
+        case 8: F(pass8)(a, b, m, s, w); break;
+        default: F(pass_odd)(a, b, m, s, r, w);
+        }
+        s *= r;
+        cell *t = a;
+        a = b;
+        b = t;
+    }
+    return a;
+}
+
+INL cell F(conjugate)(cell a) { return (cell){a.re, -a.im}; }
+
+/* The same for any length: Bluestein's convolution where a prime factor is too large. `a` and `b` hold plan->room cells. */
+KERNEL_FN cell *F(run_lanes)(const FftPlan *plan, cell *a, cell *b)
+{
+    const FftPlan *wide = plan->wide;
+    if (!wide)
+        return F(run_passes)(plan, a, b);
+    const REAL *chirp = plan->chirp, *spectrum = plan->spectrum;
+    for (i64 k = 0; k < plan->n; k++)
+        a[k] = times(a[k], chirp[2 * k], chirp[2 * k + 1]);
+    memset(a + plan->n, 0, (wide->n - plan->n) * sizeof(cell));
+    cell *c = F(run_passes)(wide, a, b), *d = c == a ? b : a;
+    for (i64 k = 0; k < wide->n; k++) /* conjugated, so that the second transform is an inverse one */
+        c[k] = F(conjugate)(times(c[k], spectrum[2 * k], spectrum[2 * k + 1]));
+    c = F(run_passes)(wide, c, d);
+    for (i64 k = 0; k < plan->n; k++)
+        c[k] = times(F(conjugate)(c[k]), chirp[2 * k], chirp[2 * k + 1]);
+    return c;
+}
+
+/* ---- real lines ------------------------------------------------------------------------------------------------------------ */
+
+/* The spectrum of a real line of even length n = 2m from that of its m pairs: Z = E + i O, X[k] = E[k] + w^k O[k]. z: m cells; x: m + 1. */
+KERNEL_FN void F(unpack_real)(const cell *z, cell *x, i64 m, const REAL *w)
+{
+    for (i64 k = 0; k <= m; k++) {
+        cell a = z[k == m ? 0 : k], b = F(conjugate)(z[k == 0 ? 0 : m - k]);
+        cell e = add(a, b), o = turned(sub(a, b)), t = times(o, w[2 * k], w[2 * k + 1]);
+        x[k] = (cell){(REAL)0.5 * (e.re + t.re), (REAL)0.5 * (e.im + t.im)};
+    }
+}
+
+/* The reverse, for the inverse transform: twice Z from X. */
+KERNEL_FN void F(pack_real)(const cell *x, cell *z, i64 m, const REAL *w)
+{
+    for (i64 k = 0; k < m; k++) {
+        cell a = x[k], b = F(conjugate)(x[m - k]);
+        cell e = add(a, b), t = times(sub(a, b), w[2 * k], -w[2 * k + 1]);
+        z[k] = (cell){e.re - t.im, e.im + t.re};
+    }
+}
+
+/* ---- groups of lines ------------------------------------------------------------------------------------------------------- */
+
+typedef struct { i64 x[LANES], y[LANES]; int count, x_adjacent, y_adjacent; } F(Lines);
+
+/* Offsets of `count` lines from number `first` on; lanes beyond repeat the first line. Adjacent: line i begins one element after line i - 1. */
+KERNEL_FN void F(locate)(const FftArgs *a, i64 first, int count, F(Lines) *at)
+{
+    i64 index[FFT_MAX_DIMS], rest = first, x = 0, y = 0;
+    for (int d = a->dims - 1; d >= 0; d--) {
+        index[d] = rest % a->size[d];
+        rest /= a->size[d];
+        x += index[d] * a->x_strides[d];
+        y += index[d] * a->y_strides[d];
+    }
+    at->count = count;
+    at->x_adjacent = at->y_adjacent = count == V;
+    for (int lane = 0; lane < V; lane++) {
+        at->x[lane] = lane < count ? x : at->x[0];
+        at->y[lane] = lane < count ? y : at->y[0];
+        at->x_adjacent &= x == at->x[0] + lane;
+        at->y_adjacent &= y == at->y[0] + lane;
+        for (int d = a->dims - 1; d >= 0; d--) { /* the next line: count up from the innermost dimension */
+            x += a->x_strides[d];
+            y += a->y_strides[d];
+            if (++index[d] < a->size[d])
+                break;
+            x -= index[d] * a->x_strides[d];
+            y -= index[d] * a->y_strides[d];
+            index[d] = 0;
+        }
+    }
+}
+
+/* n complex numbers of V lines, `stride` apart, into cells. */
+KERNEL_FN void F(load_complex)(const REAL *x, const i64 *offset, int adjacent, i64 n, i64 stride, int swapped, cell *c)
+{
+    if (adjacent) {
+        for (i64 k = 0; k < n; k++)
+            c[k] = F(swap)(F(load_cell)(x + 2 * (offset[0] + k * stride)), swapped);
+    } else if (stride == 1) {
+        i64 k = 0;
+        for (; k + V <= n; k += V) {
+            vec re[V], im[V];
+            _Pragma("GCC unroll 16") for (int lane = 0; lane < V; lane++) {
+                cell t = F(swap)(F(load_cell)(x + 2 * (offset[lane] + k)), swapped);
+                re[lane] = t.re;
+                im[lane] = t.im;
+            }
+            F(transpose)(re);
+            F(transpose)(im);
+            for (int i = 0; i < V; i++)
+                c[k + i] = (cell){re[i], im[i]};
+        }
+        for (; k < n; k++)
+            for (int lane = 0; lane < V; lane++) {
+                const REAL *p = x + 2 * (offset[lane] + k);
+                c[k].re[lane] = p[swapped];
+                c[k].im[lane] = p[!swapped];
+            }
+    } else {
+        for (i64 k = 0; k < n; k++)
+            for (int lane = 0; lane < V; lane++) {
+                const REAL *p = x + 2 * (offset[lane] + k * stride);
+                c[k].re[lane] = p[swapped];
+                c[k].im[lane] = p[!swapped];
+            }
+    }
+}
+
+KERNEL_FN void F(store_complex)(const cell *c, REAL *y, const i64 *offset, int adjacent, int count, i64 n, i64 stride, int swapped, REAL scale)
+{
+    if (adjacent) {
+        for (i64 k = 0; k < n; k++)
+            F(store_cell)(F(swap)((cell){c[k].re * scale, c[k].im * scale}, swapped), y + 2 * (offset[0] + k * stride));
+    } else if (stride == 1 && count > V / 2) {
+        i64 k = 0;
+        for (; k + V <= n; k += V) {
+            vec re[V], im[V];
+            for (int i = 0; i < V; i++) {
+                cell t = F(swap)((cell){c[k + i].re * scale, c[k + i].im * scale}, swapped);
+                re[i] = t.re;
+                im[i] = t.im;
+            }
+            F(transpose)(re);
+            F(transpose)(im);
+            for (int lane = 0; lane < count; lane++)
+                F(store_cell)((cell){re[lane], im[lane]}, y + 2 * (offset[lane] + k));
+        }
+        for (; k < n; k++)
+            for (int lane = 0; lane < count; lane++) {
+                REAL *p = y + 2 * (offset[lane] + k);
+                p[swapped] = c[k].re[lane] * scale;
+                p[!swapped] = c[k].im[lane] * scale;
+            }
+    } else {
+        for (i64 k = 0; k < n; k++)
+            for (int lane = 0; lane < count; lane++) {
+                REAL *p = y + 2 * (offset[lane] + k * stride);
+                p[swapped] = c[k].re[lane] * scale;
+                p[!swapped] = c[k].im[lane] * scale;
+            }
+    }
+}
+
+/* n real numbers of V lines: every second one (`pairs`) as the imaginary part of the one before it, or alone. */
+KERNEL_FN void F(load_real)(const REAL *x, const F(Lines) *at, i64 n, i64 stride, int pairs, cell *c)
+{
+    i64 count = pairs ? n / 2 : n, step = pairs ? 2 * stride : stride;
+    if (at->x_adjacent)
+        for (i64 k = 0; k < count; k++) {
+            const REAL *p = x + at->x[0] + k * step;
+            c[k].re = *(const uvec *)p;
+            c[k].im = pairs ? (vec) * (const uvec *)(p + stride) : (vec){0};
+        }
+    else
+        for (i64 k = 0; k < count; k++) {
+            c[k].im = (vec){0};
+            for (int lane = 0; lane < V; lane++) {
+                const REAL *p = x + at->x[lane] + k * step;
+                c[k].re[lane] = p[0];
+                if (pairs)
+                    c[k].im[lane] = p[stride];
+            }
+        }
+}
+
+KERNEL_FN void F(store_real)(const cell *c, REAL *y, const F(Lines) *at, i64 n, i64 stride, int pairs, REAL scale)
+{
+    i64 count = pairs ? n / 2 : n, step = pairs ? 2 * stride : stride;
+    for (i64 k = 0; k < count; k++) {
+        vec re = c[k].re * scale, im = c[k].im * scale;
+        if (at->y_adjacent) {
+            REAL *p = y + at->y[0] + k * step;
+            *(uvec *)p = re;
+            if (pairs)
+                *(uvec *)(p + stride) = im;
+        } else
+            for (int lane = 0; lane < at->count; lane++) {
+                REAL *p = y + at->y[lane] + k * step;
+                p[0] = re[lane];
+                if (pairs)
+                    p[stride] = im[lane];
+            }
+    }
+}
+
+/* Offsets in complex numbers of lines whose elements are reals lying side by side: usable where all are even. */
+INL int F(halved)(const i64 *offset, i64 *half)
+{
+    i64 odd = 0;
+    for (int lane = 0; lane < V; lane++) {
+        half[lane] = offset[lane] / 2;
+        odd |= offset[lane] & 1;
+    }
+    return !odd;
+}
+
+KERNEL_FN void F(run_group)(const FftArgs *a, i64 first, int count)
+{
+    const FftPlan *plan = a->plan, *half = plan->half;
+    const REAL *x = (const REAL *)a->x;
+    REAL *y = (REAL *)a->y;
+    cell *c = (cell *)a->scratch, *d = c + plan->room, *r;
+    i64 n = a->n, spectrum = n / 2 + 1, offset[LANES];
+    F(Lines) at;
+    F(locate)(a, first, count, &at);
+    if (a->kind == FFT_C2C) {
+        F(load_complex)(x, at.x, at.x_adjacent, n, a->x_stride, a->inverse, c);
+        r = F(run_lanes)(plan, c, d);
+        F(store_complex)(r, y, at.y, at.y_adjacent, count, n, a->y_stride, a->inverse, a->scale);
+    } else if (a->kind == FFT_R2C) {
+        if (half && a->x_stride == 1 && F(halved)(at.x, offset))
+            F(load_complex)(x, offset, 0, n / 2, 1, 0, c);
+        else
+            F(load_real)(x, &at, n, a->x_stride, half != NULL, c);
+        r = F(run_lanes)(half ? half : plan, c, d);
+        if (half) {
+            cell *to = r == c ? d : c;
+            F(unpack_real)(r, to, n / 2, plan->quarter);
+            r = to;
+        }
+        if (a->inverse)
+            for (i64 k = 0; k < spectrum; k++)
+                r[k] = F(conjugate)(r[k]);
+        F(store_complex)(r, y, at.y, at.y_adjacent, count, spectrum, a->y_stride, 0, a->scale);
+        if (a->twosided && n > 2) {
+            cell *to = r == c ? d : c;
+            for (i64 k = spectrum; k < n; k++)
+                to[k - spectrum] = F(conjugate)(r[n - k]);
+            F(store_complex)(to, y + 2 * spectrum * a->y_stride, at.y, at.y_adjacent, count, n - spectrum, a->y_stride, 0, a->scale);
+        }
+    } else {
+        /* conjugated for the forward direction: the passes run the inverse by swapped parts */
+        F(load_complex)(x, at.x, at.x_adjacent, spectrum, a->x_stride, 0, c);
+        if (!a->inverse)
+            for (i64 k = 0; k < spectrum; k++)
+                c[k] = F(conjugate)(c[k]);
+        c[0].im = (vec){0}; /* of a Hermitian spectrum these are zero; what is given there is ignored */
+        if (n % 2 == 0)
+            c[n / 2].im = (vec){0};
+        if (half) {
+            F(pack_real)(c, d, n / 2, plan->quarter);
+            cell *t = c;
+            c = d;
+            d = t;
+        } else
+            for (i64 k = spectrum; k < n; k++)
+                c[k] = F(conjugate)(c[n - k]);
+        i64 length = half ? n / 2 : n;
+        for (i64 k = 0; k < length; k++)
+            c[k] = F(swap)(c[k], 1);
+        r = F(run_lanes)(half ? half : plan, c, d);
+        for (i64 k = 0; k < length; k++)
+            r[k] = F(swap)(r[k], 1);
+        if (half && a->y_stride == 1 && F(halved)(at.y, offset))
+            F(store_complex)(r, y, offset, 0, count, n / 2, 1, 0, a->scale);
+        else
+            F(store_real)(r, y, &at, n, a->y_stride, half != NULL, a->scale);
+    }
+}
+
+/* ---- one long line --------------------------------------------------------------------------------------------------------- */
+
+/* Columns [begin, end) in groups of V of the n1 x n2 matrix x: transformed, twiddled, each group's n1 cells stored one after another in `t`. */
+KERNEL_FN void F(run_columns)(const FftPlan *plan, const REAL *x, cell *t, i64 begin, i64 end, int swapped, cell *c)
+{
+    const FftPlan *p1 = plan->columns;
+    i64 n1 = p1->n, n2 = plan->rows->n;
+    cell *d = c + p1->room;
+    for (i64 g = begin; g < end; g++) {
+        i64 first = g * V;
+        int count = n2 - first < V ? (int)(n2 - first) : V;
+        if (count == V)
+            for (i64 k = 0; k < n1; k++)
+                c[k] = F(swap)(F(load_cell)(x + 2 * (k * n2 + first)), swapped);
+        else
+            for (i64 k = 0; k < n1; k++) {
+                REAL padded[2 * LANES] = {0};
+                memcpy(padded, x + 2 * (k * n2 + first), 2 * count * sizeof(REAL));
+                c[k] = F(swap)(F(load_cell)(padded), swapped);
+            }
+        cell *r = F(run_passes)(p1, c, d);
+        const cell *w = (const cell *)plan->twist + g * n1;
+        for (i64 k = 0; k < n1; k++)
+            t[g * n1 + k] = (cell){r[k].re * w[k].re - r[k].im * w[k].im, r[k].re * w[k].im + r[k].im * w[k].re};
+    }
+}
+
+/* Rows [begin, end) in groups of V from `t`: transformed and stored in order, y[k2 * n1 + k1]. */
+KERNEL_FN void F(run_rows)(const FftPlan *plan, const cell *t, REAL *y, i64 begin, i64 end, int swapped, REAL scale, cell *c)
+{
+    const FftPlan *p2 = plan->rows;
+    i64 n1 = plan->columns->n, n2 = p2->n;
+    cell *d = c + p2->room;
+    for (i64 g = begin; g < end; g++) {
+        i64 first = g * V;
+        int count = n1 - first < V ? (int)(n1 - first) : V;
+        for (i64 j = 0; j * V < n2; j++) {
+            const cell *from = t + j * n1 + first;
+            vec re[V], im[V];
+            for (int i = 0; i < V; i++) {
+                int at = i < count ? i : 0;
+                re[i] = from[at].re;
+                im[i] = from[at].im;
+            }
+            F(transpose)(re);
+            F(transpose)(im);
+            for (int i = 0; i < V && j * V + i < n2; i++)
+                c[j * V + i] = (cell){re[i], im[i]};
+        }
+        cell *r = F(run_passes)(p2, c, d);
+        for (i64 k = 0; k < n2; k++) {
+            cell v = F(swap)((cell){r[k].re * scale, r[k].im * scale}, swapped);
+            REAL *to = y + 2 * (k * n1 + first);
+            if (count == V)
+                F(store_cell)(v, to);
+            else {
+                REAL padded[2 * LANES];
+                F(store_cell)(v, padded);
+                memcpy(to, padded, 2 * count * sizeof(REAL));
+            }
+        }
+    }
+}
+
+/* A contiguous line of any length to another (x and y may be one). `room`: fft_line_room cells. */
+KERNEL_FN void F(run_line)(const FftPlan *plan, const REAL *x, REAL *y, int swapped, REAL scale, cell *room)
+{
+    i64 n = plan->n;
+    if (plan->wide) {
+        const FftPlan *wide = plan->wide;
+        const REAL *chirp = plan->chirp, *spectrum = plan->spectrum;
+        REAL *z = (REAL *)room;
+        room += (2 * wide->n + 2 * V - 1) / (2 * V) + 1;
+        for (i64 k = 0; k < n; k++) {
+            REAL re = x[2 * k + swapped], im = x[2 * k + !swapped];
+            z[2 * k] = re * chirp[2 * k] - im * chirp[2 * k + 1];
+            z[2 * k + 1] = re * chirp[2 * k + 1] + im * chirp[2 * k];
+        }
+        memset(z + 2 * n, 0, 2 * (wide->n - n) * sizeof(REAL));
+        F(run_line)(wide, z, z, 0, 1, room);
+        for (i64 k = 0; k < wide->n; k++) {
+            REAL re = z[2 * k], im = z[2 * k + 1];
+            z[2 * k] = re * spectrum[2 * k] - im * spectrum[2 * k + 1];
+            z[2 * k + 1] = -(re * spectrum[2 * k + 1] + im * spectrum[2 * k]);
+        }
+        F(run_line)(wide, z, z, 0, 1, room);
+        for (i64 k = 0; k < n; k++) {
+            REAL re = z[2 * k] * scale, im = -z[2 * k + 1] * scale;
+            y[2 * k + swapped] = re * chirp[2 * k] - im * chirp[2 * k + 1];
+            y[2 * k + !swapped] = re * chirp[2 * k + 1] + im * chirp[2 * k];
+        }
+    } else if (plan->columns) {
+        i64 n1 = plan->columns->n, n2 = plan->rows->n, groups = (n2 + V - 1) / V;
+        cell *t = room, *c = room + groups * n1 + V;
+        F(run_columns)(plan, x, t, 0, groups, swapped, c);
+        F(run_rows)(plan, t, y, 0, (n1 + V - 1) / V, swapped, scale, c);
+    } else {
+        /* one lane: lengths that do not split */
+        for (i64 k = 0; k < n; k++)
+            room[k] = (cell){(vec){x[2 * k + swapped]}, (vec){x[2 * k + !swapped]}};
+        cell *r = F(run_passes)(plan, room, room + n);
+        for (i64 k = 0; k < n; k++) {
+            y[2 * k + swapped] = r[k].re[0] * scale;
+            y[2 * k + !swapped] = r[k].im[0] * scale;
+        }
+    }
+}
+
+KERNEL_FN void F(run_by_line)(const FftArgs *a, i64 line)
+{
+    const FftPlan *plan = a->plan, *half = plan->half, *core = a->kind != FFT_C2C && half ? half : plan;
+    F(Lines) at;
+    F(locate)(a, line, 1, &at);
+    const REAL *x = (const REAL *)a->x;
+    REAL *y = (REAL *)a->y, scale = (REAL)a->scale;
+    /* the line in order, then the transform's own room */
+    REAL *z = (REAL *)a->scratch;
+    cell *room = (cell *)a->scratch + (2 * a->n + 2 + 2 * V - 1) / V;
+    i64 n = a->n, m = n / 2, spectrum = m + 1, xs = a->x_stride, ys = a->y_stride;
+    if (a->kind == FFT_C2C) {
+        x += 2 * at.x[0];
+        y += 2 * at.y[0];
+        const REAL *from = x;
+        if (xs != 1) {
+            for (i64 k = 0; k < n; k++) {
+                z[2 * k] = x[2 * k * xs];
+                z[2 * k + 1] = x[2 * k * xs + 1];
+            }
+            from = z;
+        }
+        F(run_line)(plan, from, ys == 1 ? y : z, a->inverse, scale, room);
+        if (ys != 1)
+            for (i64 k = 0; k < n; k++) {
+                y[2 * k * ys] = z[2 * k];
+                y[2 * k * ys + 1] = z[2 * k + 1];
+            }
+    } else if (a->kind == FFT_R2C) {
+        x += at.x[0];
+        y += 2 * at.y[0];
+        if (half) {
+            const REAL *w = plan->quarter;
+            if (xs != 1) {
+                for (i64 k = 0; k < n; k++)
+                    z[k] = x[k * xs];
+                x = z;
+            }
+            F(run_line)(core, x, z, 0, 1, room);
+            for (i64 k = 0; k <= m / 2; k++) { /* k and m - k read the same two */
+                i64 j = m - k;
+                REAL ar = z[2 * k], ai = z[2 * k + 1], br = k ? z[2 * j] : ar, bi = k ? z[2 * j + 1] : ai;
+                REAL er = (REAL)0.5 * (ar + br), ei = (REAL)0.5 * (ai - bi), or_ = (REAL)0.5 * (ai + bi), oi = (REAL)0.5 * (br - ar);
+                REAL tr = or_ * w[2 * k] - oi * w[2 * k + 1], ti = or_ * w[2 * k + 1] + oi * w[2 * k];
+                REAL im = a->inverse ? -scale : scale;
+                y[2 * k * ys] = scale * (er + tr);
+                y[2 * k * ys + 1] = im * (ei + ti);
+                y[2 * j * ys] = scale * (er - tr);
+                y[2 * j * ys + 1] = im * (ti - ei);
+            }
+        } else {
+            for (i64 k = 0; k < n; k++) {
+                z[2 * k] = x[k * xs];
+                z[2 * k + 1] = 0;
+            }
+            F(run_line)(core, z, z, 0, scale, room);
+            for (i64 k = 0; k < spectrum; k++) {
+                y[2 * k * ys] = z[2 * k];
+                y[2 * k * ys + 1] = a->inverse ? -z[2 * k + 1] : z[2 * k + 1];
+            }
+        }
+        if (a->twosided)
+            for (i64 k = spectrum; k < n; k++) {
+                y[2 * k * ys] = y[2 * (n - k) * ys];
+                y[2 * k * ys + 1] = -y[2 * (n - k) * ys + 1];
+            }
+    } else {
+        REAL sign = a->inverse ? 1 : -1;
+        x += 2 * at.x[0];
+        y += at.y[0];
+        if (half) {
+            const REAL *w = plan->quarter;
+            for (i64 k = 0; k < m; k++) {
+                i64 j = m - k;
+                REAL ar = x[2 * k * xs], ai = k ? sign * x[2 * k * xs + 1] : 0, br = x[2 * j * xs], bi = j < m ? -sign * x[2 * j * xs + 1] : 0;
+                REAL dr = ar - br, di = ai - bi;
+                REAL tr = dr * w[2 * k] + di * w[2 * k + 1], ti = di * w[2 * k] - dr * w[2 * k + 1];
+                z[2 * k] = ar + br - ti;
+                z[2 * k + 1] = ai + bi + tr;
+            }
+            F(run_line)(core, z, ys == 1 ? y : z, 1, scale, room);
+            if (ys != 1)
+                for (i64 k = 0; k < n; k++)
+                    y[k * ys] = z[k];
+        } else {
+            for (i64 k = 0; k < spectrum; k++) {
+                i64 j = n - k;
+                REAL re = x[2 * k * xs], im = k && 2 * k != n ? sign * x[2 * k * xs + 1] : 0;
+                z[2 * k] = re;
+                z[2 * k + 1] = im;
+                if (k && j != k) {
+                    z[2 * j] = re;
+                    z[2 * j + 1] = -im;
+                }
+            }
+            F(run_line)(core, z, z, 1, scale, room);
+            for (i64 k = 0; k < n; k++)
+                y[k * ys] = z[2 * k];
+        }
+    }
+}
+
+#undef vec
+#undef ivec
+#undef uvec
+#undef cell
+#undef add
+#undef sub
+#undef times
+#undef turned
+#undef V
+#undef REAL
+#undef F
+#undef LANES
+#undef INDEX
+#undef EACH_LANE

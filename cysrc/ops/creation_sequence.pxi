@@ -1,0 +1,199 @@
+# Tensors from Python numbers and nested sequences: sizes follow the first elements, the dtype is promoted over all of them,
+# values are stored in a third pass. Each pass runs the caller's code (`__len__`, `__iter__`), so the last one counts what it
+# writes. A tensor inside a sequence is a number: it has one element, whatever its dimensions.
+from cpython.sequence cimport PySequence_Check
+
+cdef extern from "Python.h":
+    bint PyLong_Check(object)
+    long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
+
+
+cdef bint is_array_or_scalar(object x):
+    """Whether x is a NumPy array or scalar; a pandas object, which has a dtype, too, is neither."""
+    return hasattr(type(x), "__array_interface__") and hasattr(type(x), "dtype")
+
+
+cdef bint is_sequence(object x):
+    if isinstance(x, (list, tuple)):
+        return True
+    if isinstance(x, TensorBase) or not PySequence_Check(x):
+        return False
+    return not (is_array_or_scalar(x) and x.ndim == 0)
+
+
+cdef int infer_shape(object x, Dims* d) except -1:
+    """Sizes of a nested sequence, following the first elements."""
+    d.n = 0
+    while is_sequence(x):
+        if d.n == MAX_DIMS:
+            raise ValueError(f"too many dimensions '{type(x).__name__}'")
+        d.v[d.n] = len(x)
+        d.n += 1
+        if d.v[d.n - 1] == 0:
+            return 0
+        if isinstance(x, (list, tuple)):
+            x = x[0]
+        elif getattr(x, "ndim", 1) != 1 and not is_array_or_scalar(x):
+            raise ValueError(f"could not determine the shape of object type '{type(x).__name__}'")  # a table: its keys are not its rows
+        else:
+            x = next(iter(x))  # by position: [0] of a pandas Series asks for a label
+    return 0
+
+
+cdef int labelled_code(object x) except -2:
+    """The dtype of a pandas Series or Index that holds NumPy's numbers, -1 otherwise."""
+    if not hasattr(type(x), "__array__") or not hasattr(type(x), "dtype") or is_array_or_scalar(x) or x.ndim != 1:
+        return -1
+    text = getattr(x.dtype, "str", "")
+    return _numpy_codes.get(text[1:], -1) if isinstance(text, str) else -1
+
+
+cdef int promoted(int code, int other) noexcept:
+    return other if code < 0 else promotion[code][other]
+
+
+cdef int infer_code(object x, int code, int depth) except -2:
+    """`code` (-1: none yet) promoted with the dtypes of what x holds."""
+    if PyFloat_CheckExact(x):
+        return promoted(code, default_float_code())
+    if PyBool_Check(x):
+        return promoted(code, BOOL)
+    if PyLong_CheckExact(x):
+        return promoted(code, I64)
+    if isinstance(x, (list, tuple)):
+        return infer_items(x, code, depth)
+    if isinstance(x, TensorBase):
+        return promoted(code, (<TensorBase>x).dtype)
+    if is_array_or_scalar(x):
+        return promoted(code, numpy_code(x.dtype))
+    if isinstance(x, complex):
+        return promoted(code, default_complex_code())
+    if isinstance(x, float):
+        return promoted(code, default_float_code())
+    if isinstance(x, int):
+        return promoted(code, I64)
+    if isinstance(x, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(x).__name__}'")
+    if not is_sequence(x):
+        raise RuntimeError(f"Could not infer dtype of {type(x).__name__}")
+    if labelled_code(x) >= 0:
+        return promoted(code, labelled_code(x))
+    return infer_items(x, code, depth)
+
+
+cdef int infer_items(object x, int code, int depth) except -2:
+    cdef int float_code = default_float_code()
+    if depth == MAX_DIMS:
+        raise ValueError(f"too many dimensions '{type(x).__name__}'")
+    if len(x) == 0:
+        return promoted(code, float_code)
+    for v in x:
+        if not (code == float_code and PyFloat_CheckExact(v) or code == I64 and PyLong_CheckExact(v)):   # which would change nothing
+            code = infer_code(v, code, depth + 1)
+    return code
+
+
+cdef object one_element(TensorBase t, int code):
+    if t.numel != 1:
+        if category[code] <= CAT_INT:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    return t.item()
+
+
+cdef object number_from(object x, int code):
+    """The Python number that an object stands for in a tensor of this dtype."""
+    if category[code] <= CAT_INT:
+        if not hasattr(type(x), "__index__"):
+            raise TypeError(f"'{type(x).__name__}' object cannot be interpreted as an integer")
+        return x.__index__()
+    if category[code] == CAT_COMPLEX and hasattr(type(x), "__complex__"):
+        return complex(x)
+    if not hasattr(type(x), "__float__") and not hasattr(type(x), "__index__"):
+        raise TypeError(f"must be real number, not {type(x).__name__}")
+    return float(x)
+
+
+cdef int element_of(object x, int code, Scalar* s) except -1:
+    """The number that x is for a tensor of this dtype."""
+    cdef int overflow = 0
+    if PyLong_CheckExact(x):
+        s.i = PyLong_AsLongLongAndOverflow(x, &overflow)
+        if not overflow:
+            s.kind = 1
+            s.d = <double>s.i
+            s.im = 0
+            return check_integer(s, code) if category[code] == CAT_INT else 0
+    if isinstance(x, TensorBase):
+        x = one_element(<TensorBase>x, code)
+    elif not is_number(x):
+        x = number_from(x, code)
+    if PyLong_Check(x):
+        PyLong_AsLongLongAndOverflow(x, &overflow)
+        if overflow:
+            if category[code] == CAT_INT:
+                raise ValueError("Overflow when unpacking long long")
+            x = float(x) if code != BOOL else True
+    to_scalar(x, s)
+    if category[code] == CAT_INT:
+        check_integer(s, code)
+    elif category[code] != CAT_COMPLEX and s.kind == 3 and code != BOOL:
+        raise TypeError("can't convert complex to float")
+    return 0
+
+
+cdef int check_integer(const Scalar* s, int code) except -1:
+    if s.kind == 3:
+        raise TypeError("can't convert complex to int")
+    if s.kind == 2 and (s.d != s.d or s.d > 9.3e18 or s.d < -9.3e18):
+        raise RuntimeError("value cannot be converted to type int64_t without overflow")
+    if s.kind == 1:
+        if code == U8 and not -256 < s.i < 256 or code == I8 and not -129 < s.i < 128 or code == I16 and not -32769 < s.i < 32768 or code == I32 and not -2147483649 < s.i < 2147483648:
+            raise RuntimeError(f"value cannot be converted to type {('uint8_t', 'int8_t', 'int16_t', 'int')[code - 1]} without overflow")
+    return 0
+
+
+cdef object wrong_length(int64_t expected, int depth, int64_t found):
+    raise ValueError(f"expected sequence of length {expected} at dim {depth} (got {found})")
+
+
+cdef char* store_nested(object x, const Dims* d, int depth, char* p, int code) except NULL:
+    """Write x from p on: at each depth exactly as many elements as the sizes say, whatever a sequence of the caller's yields now."""
+    cdef Scalar s
+    cdef int item = ITEM_SIZE[code]
+    cdef int64_t n = 0, expected
+    cdef bint flat
+    if depth == d.n:
+        element_of(x, code, &s)
+        store_scalar(p, code, &s)
+        return p + item
+    expected = d.v[depth]
+    flat = depth == d.n - 1 and code == F32
+    if not isinstance(x, (list, tuple)) and (isinstance(x, (TensorBase, str)) or not hasattr(type(x), "__iter__") and not PySequence_Check(x)):
+        raise TypeError(f"expected sequence of length {expected} at dim {depth}, got {type(x).__name__}")
+    for v in x:
+        if n == expected:
+            wrong_length(expected, depth, max(len(x), n + 1) if hasattr(type(x), "__len__") else n + 1)
+        n += 1
+        if flat and PyFloat_CheckExact(v):
+            (<float*>p)[0] = <float>PyFloat_AS_DOUBLE(v)
+            p += 4
+        else:
+            p = store_nested(v, d, depth + 1, p, code)
+    if n != expected:
+        wrong_length(expected, depth, n)
+    return p
+
+
+cdef TensorBase from_sequence(object data, int code):
+    cdef Dims d
+    cdef TensorBase t
+    if isinstance(data, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+    infer_shape(data, &d)
+    if code < 0:
+        code = infer_code(data, -1, 0)
+    t = empty_tensor(d.n, d.v, code, DEV_CPU)
+    if t.numel:
+        store_nested(data, &d, 0, data_of(t), code)
+    return t

@@ -1,0 +1,67 @@
+"""The command `tensorrt-lite missing`: docs/gaps.md, which the build puts beside the core, and what it says of one name."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from tensorrt_lite import _missing
+
+_USAGE = "usage: tensorrt-lite missing [NAME]\n\nWhat of PyTorch is not here: everything, or what is known of NAME (stft, nn.utils.prune, torch.distributions).\n"
+
+
+def text() -> str:
+    """The list of what is missing, as Markdown."""
+    from tensorrt_lite import _C
+
+    return (Path(_C.__file__).parent / "gaps.md").read_text(encoding="utf-8")
+
+
+def missing_paths(name: str) -> list[str]:
+    """The dotted names that are known to be missing and end in `name`."""
+    paths = [f"{module}.{n}".lstrip(".") for module, names in _missing._NAMES.items() for n in names.split()]
+    return sorted(path for path in paths if f".{path}".endswith(f".{name}"))
+
+
+def exists(name: str) -> bool:
+    """Whether a dotted name of the package leads to something."""
+    import tensorrt_lite
+
+    found: object = tensorrt_lite
+    for part in name.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            return False
+    return True
+
+
+def paragraphs(name: str) -> list[str]:
+    """The items and rows of the list that name the last part of `name`."""
+    word = re.compile(rf"`[^`]*\b{re.escape(name.rpartition('.')[2])}\b[^`]*`")
+    return [part for part in re.split(r"\n(?=- |\||\n)", text()) if word.search(part) and part.startswith(("- ", "|"))]
+
+
+def main(arguments: list[str]) -> int:
+    """Print; the exit status: 0, or 1 for a name of which nothing is known."""
+    if len(arguments) > 1 or arguments[:1] in (["-h"], ["--help"]):
+        print(_USAGE, end="", file=sys.stderr if len(arguments) > 1 else sys.stdout)
+        return 2 if len(arguments) > 1 else 0
+    if not arguments:
+        print(text(), end="")
+        return 0
+    name = re.sub(r"^(torch|tensorrt_lite|trt)\.", "", arguments[0])
+    known = missing_paths(name)
+    here = not known and exists(name)
+    for path in known:
+        print(f"{path}: not implemented")
+    if here:
+        print(f"{name}: is here")
+    said = paragraphs(name)
+    if said:
+        print(*said, sep="\n")
+    if not (known or here or said):
+        print(f"tensorrt-lite: nothing is known of {arguments[0]!r}", file=sys.stderr)
+        return 1
+    return 0

@@ -1,0 +1,125 @@
+"""The typed tensor classes (`FloatTensor`, `LongTensor`, `cuda.HalfTensor`, ...) and the constructor that they share with Tensor.
+
+They are names of a dtype on a kind of device: `isinstance(x, trt.LongTensor)` asks for those, `x.type(trt.LongTensor)` converts,
+calling one makes an ordinary Tensor. Nothing is an instance by class, and none can be a base class.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorrt_lite as trt
+from tensorrt_lite import _ops
+from tensorrt_lite._C.core.tensor import TensorBase
+from tensorrt_lite._size import Size
+
+# "ComplexFloatTensor" and "ComplexDoubleTensor" are names of types, not of classes.
+NAMES = {f"{name}Tensor": dtype for dtype, name in trt._type_names.items() if not name.startswith("Complex")}
+
+
+def _is_sequence(x: Any) -> bool:
+    """Whether instances, and not only their class (an Enum's), have items."""
+    return any("__getitem__" in c.__dict__ for c in type(x).__mro__)
+
+
+def construct(args: tuple, kwargs: dict, dtype: Any = None, device: str = "cpu") -> Any:
+    """What `FloatTensor(...)` or, without a dtype, `Tensor(...)` makes of a tensor, a storage, a sequence or sizes.
+
+    A tensor and a storage are shared, sizes give undefined contents. TypeError for other data and for a tensor of another dtype.
+    """
+    place = kwargs.pop("device", None)
+    if place is not None and trt.device(place).type != device:
+        raise RuntimeError(f"legacy constructor expects device type: {device} but device type: {trt.device(place).type} was passed")
+    if len(kwargs) == 1 and not args and next(iter(kwargs)) in ("data", "size", "other", "storage"):
+        args = (Size(kwargs["size"]),) if "size" in kwargs else tuple(kwargs.values())
+    elif kwargs:
+        raise TypeError(f"new() received an invalid combination of arguments - got ({', '.join(kwargs)})")
+    wanted = trt.get_default_dtype() if dtype is None else dtype
+    if not args:
+        return _ops.empty(0, dtype=wanted, device=device)
+    data = args[0]
+    if len(args) > 1 or isinstance(data, Size) or type(data) is int:
+        return _ops.empty(*args, dtype=wanted, device=device)
+    if isinstance(data, TensorBase):
+        if dtype is not None and (data.dtype != dtype or data.device.type != device):
+            raise TypeError(f"expected a tensor of {dtype} on {device} (got {data.dtype} on {data.device})")
+        return data.view_as(data)
+    if isinstance(data, trt.UntypedStorage) or hasattr(data, "untyped"):
+        return _ops.empty(0, dtype=wanted, device=device).set_(data)
+    if _is_sequence(data) and not getattr(data, "ndim", 1) == 0:
+        return _ops.tensor(data, dtype=wanted, device=device)
+    if isinstance(data, bool) or not hasattr(type(data), "__index__"):
+        raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
+    return _ops.empty(data.__index__(), dtype=wanted, device=device)
+
+
+class tensortype(type):  # noqa: N801 (PyTorch's name)
+    """The class of the typed tensor classes."""
+
+    dtype: Any
+    is_cuda: bool
+    is_sparse = False
+    layout = trt.strided
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if cls.is_cuda and not trt.cuda.is_available():
+            raise TypeError(f"type {cls.__module__}.{cls.__name__} not available: there is no CUDA device.")
+        return construct(args, kwargs, cls.dtype, "cuda" if cls.is_cuda else "cpu")
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, TensorBase) and instance.dtype == cls.dtype and instance.device.type == ("cuda" if cls.is_cuda else "cpu")
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return subclass is cls
+
+
+def _not_a_base(cls: type, **kwargs: Any) -> None:
+    raise TypeError("type 'torch.tensortype' is not an acceptable base type")
+
+
+def typed_class(name: str, cuda: bool = False) -> tensortype:
+    """The class of a name in NAMES."""
+    body = {"dtype": NAMES[name], "is_cuda": cuda, "__module__": "torch.cuda" if cuda else "torch", "__init_subclass__": classmethod(_not_a_base)}
+    return tensortype(name, (), body)
+
+
+def class_named(name: str) -> tensortype | None:
+    """The class that a type's string ("torch.cuda.FloatTensor") names, None for what is no such string."""
+    package, _, last = name.rpartition(".")
+    if last not in NAMES or package not in ("torch", "torch.cuda", "tensorrt_lite", "tensorrt_lite.cuda"):
+        return None
+    return getattr(trt.cuda if package.endswith("cuda") else trt, last)
+
+
+def type_string(t: Any) -> str:
+    """`x.type()`: PyTorch's name of the tensor's type."""
+    kind = "" if t.device.type == "cpu" else f"{t.device.type}."
+    return f"torch.{kind}{trt._type_names[t.dtype]}Tensor"
+
+
+def converted(t: Any, dtype: Any, non_blocking: bool) -> Any:
+    """`x.type(dtype)` for a dtype, a typed tensor class, its string, or Tensor, which stands for the default type."""
+    wanted = dtype
+    if isinstance(dtype, str):
+        dtype = class_named(dtype)
+        if dtype is None:
+            raise ValueError(f"invalid type: '{wanted}'")
+    if isinstance(dtype, tensortype):
+        return t.to(device="cuda" if dtype.is_cuda else "cpu", dtype=dtype.dtype, non_blocking=non_blocking)
+    if dtype is trt.Tensor:
+        return t.to(device="cpu", dtype=trt.get_default_dtype(), non_blocking=non_blocking)
+    if isinstance(dtype, trt.dtype):
+        return t.to(dtype=dtype, non_blocking=non_blocking)
+    if isinstance(dtype, type):
+        raise ValueError(f"invalid type: '{dtype.__name__}'")
+    raise TypeError("dtype must be a type, str, or dtype object")
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """The default dtype and device of new tensors by a typed tensor class of floating-point numbers, or its string."""
+    kind = class_named(t) if isinstance(t, str) else t
+    if not isinstance(kind, tensortype) or not kind.dtype.is_floating_point:
+        raise TypeError("only floating-point types are supported as the default type" if isinstance(kind, tensortype)
+                        else f"invalid type object {t!r}: only floating-point types are supported as the default type")
+    trt.set_default_dtype(kind.dtype)
+    trt.set_default_device("cuda" if kind.is_cuda else None)

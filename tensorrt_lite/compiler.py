@@ -1,0 +1,40 @@
+"""torch.compiler without a compiler: nothing is ever being compiled, and what is to be left out of compilation is left as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["disable", "is_compiling", "is_dynamo_compiling", "is_exporting"]
+
+
+def is_compiling() -> bool:
+    """False: operators run as they are called."""
+    return False
+
+
+def is_dynamo_compiling() -> bool:
+    """False: operators run as they are called."""
+    return False
+
+
+def is_exporting() -> bool:
+    """False: there is no export."""
+    return False
+
+
+def disable(fn: Callable[..., Any] | None = None, recursive: bool = True, *, reason: str | None = None) -> Any:
+    """The function itself; as `@disable()` a decorator that returns it. What is never compiled needs no exception."""
+    return (lambda function: function) if fn is None else fn
+
+
+def __getattr__(name: str) -> Any:
+    from tensorrt_lite._missing import error
+
+    raise error("compiler", name)
+
+
+def __dir__() -> list[str]:
+    from tensorrt_lite._names import public
+
+    return public(globals())

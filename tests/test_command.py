@@ -1,0 +1,55 @@
+"""The command `tensorrt-lite`: version, usage, and what it knows of missing names."""
+
+from __future__ import annotations
+
+import pytest
+
+import tensorrt_lite as trt
+from tensorrt_lite import _gaps, _missing
+from tensorrt_lite.__main__ import main
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"tensorrt-lite {trt.__version__}\n"
+
+
+def test_usage_names_every_command(capsys):
+    assert main(["--help"]) == 0
+    printed = capsys.readouterr().out
+    assert [command for command in ("info", "bench", "missing") if f"\n  {command} " not in printed] == []
+    assert main(["no-such-command"]) == 2
+
+
+def test_the_whole_list(capsys):
+    assert main(["missing"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("# What is missing\n")
+    assert printed == _gaps.text()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("lobpcg", "lobpcg: not implemented\n"),
+        ("torch.nn.utils.prune", "nn.utils.prune: not implemented\n"),
+        ("prune", "nn.utils.prune: not implemented\n"),
+        ("distributions", "distributions: not implemented\n"),
+        ("nn.Linear", "nn.Linear: is here\n"),
+        ("DataLoader", "num_workers"),
+    ],
+)
+def test_one_name(name, said, capsys):
+    assert main(["missing", name]) == 0
+    assert said in capsys.readouterr().out
+
+
+def test_a_name_of_nothing(capsys):
+    assert main(["missing", "no_such_name"]) == 1
+    assert "nothing is known of 'no_such_name'" in capsys.readouterr().err
+
+
+def test_every_missing_name_is_found():
+    for module, names in _missing._NAMES.items():
+        for name in names.split():
+            assert f"{module}.{name}".lstrip(".") in _gaps.missing_paths(name)

@@ -1,0 +1,104 @@
+"""What programs ask for and this package has in a lesser form only: it does what PyTorch does where the feature is switched off or absent."""
+
+from __future__ import annotations
+
+import pytest
+
+import tensorrt_lite as trt
+
+torch = pytest.importorskip("torch")
+
+QUESTIONS = [
+    "is_autocast_enabled", "jit.is_scripting", "jit.is_tracing", "compiler.is_compiling", "compiler.is_dynamo_compiling", "compiler.is_exporting", "onnx.is_in_onnx_export",
+    "distributed.is_initialized", "distributed.is_torchelastic_launched", "accelerator.is_available", "accelerator.device_count",
+]  # fmt: skip
+
+
+def named(library, path: str):
+    for part in path.split("."):
+        library = getattr(library, part)
+    return library
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_questions_have_the_answer_of_an_eager_program(question):
+    if question.startswith("accelerator") and (trt.cuda.is_available() or torch.accelerator.is_available()):
+        pytest.skip("the libraries may see different devices")
+    __import__("torch.onnx")
+    assert named(trt, question)() == named(torch, question)()
+
+
+def test_no_process_groups():
+    assert trt.distributed.is_available() is False
+    assert trt.distributed.is_nccl_available() is False
+    with pytest.raises(AttributeError, match="'init_process_group': it is not implemented"):
+        trt.distributed.init_process_group("gloo")
+
+
+def test_the_accelerator_is_cuda_where_there_is_a_device():
+    available = trt.cuda.is_available()
+    assert trt.accelerator.is_available() is available
+    assert trt.accelerator.current_accelerator(check_available=True) == (trt.device("cuda") if available else None)
+    assert trt.accelerator.current_accelerator().type == "cuda"
+
+
+def network(library):
+    library.manual_seed(0)
+    return library.nn.Linear(3, 2)
+
+
+def trained(library, scaler, autocast):
+    model = network(library)
+    optimizer = library.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        with autocast:
+            loss = model(library.ones(4, 3)).square().sum()
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        scaler.step(optimizer)
+        scaler.update()
+    return loss.item(), scaler.get_scale(), scaler.is_enabled(), scaler.state_dict()
+
+
+def test_mixed_precision_that_is_switched_off():
+    ours = trained(trt, trt.amp.GradScaler("cpu", enabled=False), trt.autocast("cpu", enabled=False))
+    theirs = trained(torch, torch.amp.GradScaler("cpu", enabled=False), torch.autocast("cpu", enabled=False))
+    assert ours[0] == pytest.approx(theirs[0])
+    assert ours[1:] == theirs[1:]
+
+    @trt.autocast("cpu", dtype=trt.bfloat16, enabled=False)
+    def product(x):
+        return x @ x
+
+    assert product(trt.ones(2, 2)).dtype is trt.float32
+
+
+@pytest.mark.parametrize("make", [lambda: trt.autocast("cpu"), lambda: trt.amp.autocast("cuda", trt.float16), lambda: trt.GradScaler()])
+def test_mixed_precision_is_refused(make):
+    with pytest.raises(NotImplementedError, match=r"except with enabled=False \(docs/gaps.md\)"):
+        make()
+
+
+def test_ranges_of_a_profiler_have_no_effect():
+    @trt.profiler.record_function("twice")
+    def twice(x):
+        return x * 2
+
+    with trt.profiler.record_function("step") as step:
+        assert twice(trt.ones(2)).tolist() == [2.0, 2.0]
+    assert step.name == "step"
+    with pytest.raises(AttributeError, match="'profile': it is not implemented"):
+        trt.profiler.profile()
+
+
+def test_scripted_functions_stay_python():
+    def f(x):
+        return x * 2
+
+    with pytest.warns(UserWarning, match="there is no TorchScript") as warned:
+        assert trt.jit.script(f) is f
+    assert [w.filename for w in warned] == [__file__]
+    assert [mark(f) for mark in (trt.jit.ignore, trt.jit.unused, trt.jit.export, trt.jit.script_if_tracing, trt.compiler.disable)] == [f] * 5
+    assert trt.jit.ignore(drop=True)(f) is trt.jit.ignore()(f) is trt.compiler.disable(reason="slow")(f) is f
+    assert trt.jit.annotate(list, [1]) == [1]
