@@ -231,6 +231,7 @@ def prepare(only: str) -> tuple[Any, Table]:
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     trt.set_num_threads(2)
+    trt._C.core.parallel._split_small_work(64)  # threads on programs' small tensors, too
     quiet(lambda: current)
     limit_memory()
     faulthandler.enable()
