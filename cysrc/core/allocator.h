@@ -7,6 +7,7 @@
 #ifndef TRT_CPU_ALLOCATOR_H
 #define TRT_CPU_ALLOCATOR_H
 #include <dlfcn.h>
+#include <errno.h>
 #include "heap.h"
 #include "trt_allocator.h"
 
@@ -191,9 +192,12 @@ static trt_block* trt_replaced_alloc(const trt_allocator* a, int64_t nbytes) {
 
 /* Every block its own allocation of exactly its bytes, so that sanitizers and guard allocators see overruns. */
 static void* trt_system_allocate(size_t bytes, size_t alignment, void* context) {
-  void* p = aligned_alloc(alignment, bytes);
+  /* a pointer, because gcc takes the allocation functions that it knows for not setting errno (-fno-math-errno) */
+  static void* (*volatile allocate)(size_t, size_t) = aligned_alloc;
   (void)context;
-  if (p) return p;
+  errno = 0;
+  void* p = allocate(alignment, bytes);
+  if (p || errno != EINVAL) return p;
   return posix_memalign(&p, alignment, bytes) ? NULL : p;    /* the address sanitizer refuses other sizes than multiples to aligned_alloc */
 }
 static void trt_system_free(void* address, size_t bytes, void* context) { (void)bytes; (void)context; free(address); }
