@@ -16,6 +16,7 @@ from tensorrt_lite import cpu as cpu
 from tensorrt_lite import cuda as cuda
 from tensorrt_lite import distributed as distributed
 from tensorrt_lite import fft as fft
+from tensorrt_lite import info as info
 from tensorrt_lite import jit as jit
 from tensorrt_lite import library as library
 from tensorrt_lite import linalg as linalg

@@ -144,18 +144,27 @@ class Tensor(TensorBase):
             )
         if id(self) in memo:
             return memo[id(self)]
-        copied = self.detach().clone()
+        copied = self._over_copied_storage(memo) if self.is_cpu else self.detach().clone()
         if type(self) is not Tensor:
             copied = copied.as_subclass(type(self))
         copied.requires_grad_(self.requires_grad)
         memo[id(self)] = copied
         if self.grad is not None:
             copied.grad = self.grad.__deepcopy__(memo)
-        if type(self) is not Tensor and getattr(self, "__dict__", None):
+        if state := getattr(self, "__dict__", None):
             from copy import deepcopy
 
-            copied.__dict__.update(deepcopy(self.__dict__, memo))
+            copied.__dict__.update(deepcopy(state, memo))
         return copied
+
+    def _over_copied_storage(self, memo):
+        """The same geometry over a copy of the storage; tensors that share one share its copy, too."""
+        storage = self.untyped_storage()
+        key = ("storage", id(storage))
+        if key not in memo:
+            memo[key] = storage, storage.clone()  # the original with it, so that nothing else gets its identity
+        values = self.detach().new_empty(0)
+        return values.set_(memo[key][1], self.storage_offset(), self.size(), self.stride())
 
     def __copy__(self):
         """A leaf over the same memory: what a history led to is a value like any other for `copy`, as it is for `pickle`."""

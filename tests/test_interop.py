@@ -51,3 +51,12 @@ def test_tensors_of_pytorch_are_converted(make):
     for theirs in (torch.arange(4.0).reshape(2, 2), torch.tensor(3), torch.ones(2, dtype=torch.bfloat16)):
         made = make(theirs)
         assert type(made) is trt.Tensor and made.tolist() == theirs.tolist() and str(made.dtype) == str(theirs.dtype)
+
+
+def test_arrays_compare_elementwise_from_both_sides() -> None:
+    np = pytest.importorskip("numpy")
+
+    t, a = trt.arange(3), np.array([0, 5, 2])
+    for made, expected in ((t == a, [True, False, True]), (a == t, [True, False, True]), (t != a, [False, True, False]), (a != t, [False, True, False])):
+        assert isinstance(made, trt.Tensor) and made.tolist() == expected
+    assert (t == np.array(["a"], dtype=object)) is False and (t == None) is False  # noqa: E711

@@ -1,6 +1,18 @@
 # Comparisons of whole tensors, composed of declared operators.
 
 
+cdef object array_operand(object other):
+    """A NumPy array as a tensor over its memory, for `==` and `!=`, which NumPy leaves to us; None for anything else."""
+    from sys import modules
+    numpy = modules.get("numpy")
+    if numpy is None or not isinstance(other, numpy.ndarray):
+        return None
+    try:
+        return _ops.as_tensor(other)
+    except TypeError:
+        return None
+
+
 def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     """|input - other| <= atol + rtol * |other|, elementwise; equal values and, on demand, NaNs are close."""
     cdef TensorBase a = as_tensor_arg(input, "isclose", "input"), b = as_tensor_arg(other, "isclose", "other")

@@ -350,6 +350,9 @@ def setitem(TensorBase self not None, key, value):
         _ops.copy_(v, value)
         return
     t = assigned_value(v, value)
+    if t.numel == 1 and t.dtype != v.dtype and len(indices) == 1 and (<TensorBase>indices[0][1]).dtype == BOOL and (category[t.dtype] != CAT_COMPLEX or category[v.dtype] == CAT_COMPLEX):
+        # one value for a mask is converted, as a number is; other values must have the tensor's dtype
+        t = <TensorBase?>_ops.to(t, dtype_of(v.dtype))
     if len(indices) == 1 and indices[0][0] == 0 and (<TensorBase>indices[0][1]).dtype == BOOL and t.ndim == 0 and same_sizes(<TensorBase>indices[0][1], v) \
             and t.dtype == v.dtype and not has_internal_overlap(v):
         finish_inplace(op_masked_fill(v, <TensorBase>indices[0][1], t, v, INPLACE), v.keys | t.keys)

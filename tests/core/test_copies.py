@@ -105,3 +105,18 @@ def test_a_pickle_holds_the_elements_of_a_view_alone():
 def test_conversion_to_numpy_names_detach(convert):
     with pytest.raises(RuntimeError, match=r"Can't call numpy\(\) on Tensor that requires grad. Use tensor.detach\(\).numpy\(\) instead"):
         convert(trt.ones(2, requires_grad=True) * 2)
+
+
+def test_tensors_that_share_memory_share_its_copy() -> None:
+    a = trt.arange(6.0)
+    whole, part = copy.deepcopy([a, a[2:]])
+    part.zero_()
+    assert whole.tolist() == [0, 1, 0, 0, 0, 0] and a.tolist() == [0, 1, 2, 3, 4, 5]
+    strided = copy.deepcopy(trt.arange(10.0)[1::2])
+    assert strided.stride() == (2,) and strided.storage_offset() == 1 and strided.tolist() == [1, 3, 5, 7, 9]
+    tagged = trt.ones(2)
+    tagged.tag = ["x"]
+    copied = copy.deepcopy(tagged)
+    assert copied.tag == ["x"] and copied.tag is not tagged.tag
+    empty, twin = copy.deepcopy([trt.empty(0), trt.empty(0)])
+    assert empty.shape == twin.shape == (0,)

@@ -283,3 +283,12 @@ def test_unravelled_positions_are_int64(dtype):
     found = trt.unravel_index(trt.tensor([1, 2, 5], dtype=getattr(trt, dtype)), (2, 3))
     expected = torch.unravel_index(torch.tensor([1, 2, 5], dtype=getattr(torch, dtype)), (2, 3))
     assert [(str(f.dtype).rpartition(".")[2], f.tolist()) for f in found] == [(str(e.dtype).rpartition(".")[2], e.tolist()) for e in expected]
+
+
+def test_one_value_for_a_mask_is_converted():
+    for kind, value, expected in ((trt.float32, trt.tensor(1), [1, 0, 1]), (trt.int64, trt.tensor(1.5), [1, 0, 1]), (trt.float64, trt.tensor([2.0]), [2, 0, 2])):
+        x = trt.zeros(3, dtype=kind)
+        x[trt.tensor([True, False, True])] = value
+        assert x.tolist() == expected
+    with pytest.raises(RuntimeError, match="dtypes match"):
+        trt.zeros(3)[trt.tensor([0, 1])] = trt.tensor([1, 2])

@@ -344,7 +344,11 @@ def emit_symbols(op: Operator, info: str, py: list[str]) -> None:
         if op.params:
             py.append("    cdef Scalar p[1]")
             py.append("    unit_scalar(&p[0])")
-        py.append("    if not is_operand(other):\n        return NotImplemented")
+        if symbol in ("__eq__", "__ne__"):
+            # Python would answer for two that both decline; comparison.pyx
+            py.append("    if not is_operand(other):\n        other = array_operand(other)\n        if other is None:\n            return NotImplemented")
+        else:
+            py.append("    if not is_operand(other):\n        return NotImplemented")
         order = "other, self" if symbol.startswith("__r") and symbol != "__rshift__" else "self, other"
         inplace = symbol.startswith("__i")
         py.append(f"    return entry2(&{info}, {order}, {'p' if op.params else 'NULL'}, None, {inplace}, ())\n")
