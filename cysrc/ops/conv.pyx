@@ -767,6 +767,12 @@ cdef object transposed(int n, str name, object input, object weight, object bias
         raise RuntimeError(f"Given transposed=1, weight of size {size_text(w.ndim, w.sizes)}, expected bias to be 1-dimensional with {size.v[1]} elements, but got bias of size {list(bias.shape)} instead")
     if bias is not None:
         check_types(x, <TensorBase?>bias, "bias")
+    # on the CPU half types are computed in float32 anyway: the bias joins the sum before it is rounded
+    if bias is not None and x.dtype in (F16, BF16) and w.dtype == x.dtype and x.device_type == DEV_CPU:
+        wide = dtype_of(F32)
+        r = op__conv_input(<TensorBase?>_ops.to(x, wide), <TensorBase?>_ops.to(w, wide), &size, &st, &pad, &dil, g)
+        r = _ops.to(_ops.add(r, _ops.to(bias, wide).reshape((-1,) + (1,) * n)), dtype_of(x.dtype))
+        return r.squeeze(0) if unbatched else r
     r = op__conv_input(x, w, &size, &st, &pad, &dil, g)
     if bias is not None:
         r = _ops.add(r, bias.reshape((-1,) + (1,) * n))
