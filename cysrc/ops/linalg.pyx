@@ -313,7 +313,7 @@ cdef TensorBase place(str name, TensorBase result, TensorBase out, int mode, bin
 def _linalg_into(name, result, out, exact=False):
     """`out` filled with the result of a composition."""
     check_out(out, name)
-    resolve(&OPS[OP_COPY], (<TensorBase>result).keys | (<TensorBase>out).keys)    # one device
+    resolve(&OPS[OP_COPY], (<TensorBase?>result).keys | (<TensorBase>out).keys)    # one device
     place(name, <TensorBase?>result, <TensorBase>out, OUT, exact)
     bump_version(<TensorBase>out)
     return out

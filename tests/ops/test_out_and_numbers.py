@@ -312,3 +312,9 @@ def test_names_of_what_is_missing_or_wrong():
         trt.ldexp(2, trt.tensor([1, 2, 3]))
     with pytest.raises(RuntimeError, match="narrow_copy: dimension 3"):
         trt.narrow_copy(trt.ones(2, 3, 4), 3, 0, 0)
+
+
+def test_what_is_delivered_must_be_a_tensor():
+    for result in (-1.0, None, [1]):
+        with pytest.raises(TypeError):
+            trt._ops._linalg_into("name", result, trt.zeros(1))
