@@ -341,7 +341,7 @@ cdef object into(object r, object out, str name):
     if out is None:
         return r
     check_out(out, name)
-    resolve(&OPS[OP_COPY], (<TensorBase>r).keys | (<TensorBase>out).keys)    # one device
+    resolve(&OPS[OP_COPY], (<TensorBase?>r).keys | (<TensorBase>out).keys)    # one device
     if (<TensorBase>r).requires_grad:
         refuse_out(name)
     joined(name, <TensorBase>r, <TensorBase>out, OUT)

@@ -14,7 +14,7 @@ cdef object deliver(object result, object out, str name):
     if out is None:
         return result
     check_out(out, name)
-    resolve(&OPS[OP_COPY], (<TensorBase>result).keys | (<TensorBase>out).keys)    # one device
+    resolve(&OPS[OP_COPY], (<TensorBase?>result).keys | (<TensorBase>out).keys)    # one device
     if not can_cast((<TensorBase>result).dtype, (<TensorBase>out).dtype):
         raise RuntimeError(f"result type {(<bytes>dtype_label((<TensorBase>result).dtype)).decode()} can't be cast to the desired output type "
                            f"{(<bytes>dtype_label((<TensorBase>out).dtype)).decode()} ({name})")

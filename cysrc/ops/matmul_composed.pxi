@@ -17,7 +17,7 @@ cdef object into(str name, object result, object out):
     if out is None:
         return result
     check_out(out, name)
-    resolve(&OPS[OP_COPY], (<TensorBase>result).keys | (<TensorBase>out).keys)    # one device
+    resolve(&OPS[OP_COPY], (<TensorBase?>result).keys | (<TensorBase>out).keys)    # one device
     if r.requires_grad and grad_mode():
         refuse_out(name)
     if tangent_of(r) is not None:

@@ -13,7 +13,7 @@ cdef object deliver(str name, object result, object out, bint exact=False):
         check_out_type(name, <TensorBase>out, (<TensorBase>result).dtype)
     else:
         check_out(out, name)
-    resolve(&OPS[OP_COPY], (<TensorBase>result).keys | (<TensorBase>out).keys)    # one device
+    resolve(&OPS[OP_COPY], (<TensorBase?>result).keys | (<TensorBase>out).keys)    # one device
     if (<TensorBase>result).requires_grad:
         refuse_out(name)
     into(name, result, out)
