@@ -58,7 +58,7 @@ def _set_device_kernels(size_t convolve_):
 
 
 cdef enum:
-    FLOPS_PER_THREAD = 4000000     # multiply-adds worth another thread: some 50 us
+    FLOPS_PER_THREAD = 1000000     # multiply-adds worth another thread: some 15 us of small images, whose passes have other work as well
     EXACT_WORK = 20000             # multiply-adds up to which float32 is summed in double: the time goes elsewhere there (see is_short)
 
 
