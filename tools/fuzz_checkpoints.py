@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import gc
 import io
 import json
 import os
@@ -356,6 +357,7 @@ def in_child(files: Callable[[], Iterator[tuple[str, str, bytes]]], report: Repo
         os.close(read)
         try:
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+            gc.collect()  # touches the pages of every module here, not while a file is read
             with tempfile.TemporaryDirectory() as folder, open(write, "w", buffering=1) as notes:
                 total = 0
                 for name, kind, data in files():

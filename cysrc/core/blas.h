@@ -38,7 +38,12 @@ static void trt_blas_child(void) { trt_blas_threads = 0; pthread_mutex_unlock(&t
 static const char* trt_blas_open(const char* path, void* runner) {
   static int opened = 0;
   if (opened) return NULL;
+  /* The library reads its environment when it is loaded. Its own threads never work here, but each spins for some 30 ms when it is made,
+     on a core that the pool's threads need; 4 is the shortest time that it takes. */
+  int unset = !getenv("OPENBLAS_THREAD_TIMEOUT");
+  if (unset) setenv("OPENBLAS_THREAD_TIMEOUT", "4", 0);
   void* h = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (unset) unsetenv("OPENBLAS_THREAD_TIMEOUT");
   if (!h) return dlerror();
 #define LOAD(field, symbol) if (!(*(void**)&trt_blas.field = dlsym(h, symbol))) return symbol
   LOAD(sgemm, "scipy_cblas_sgemm"); LOAD(dgemm, "scipy_cblas_dgemm"); LOAD(cgemm, "scipy_cblas_cgemm"); LOAD(zgemm, "scipy_cblas_zgemm");

@@ -87,15 +87,15 @@ static inline int trt_usable_threads(void) {
 static inline int trt_in_parallel(void) { return !trt_forked && trt_omp_open() && trt_omp.in_parallel(); }
 
 typedef void (*trt_task)(void* context, int64_t begin, int64_t end);
-typedef struct { trt_task task; void* context; int64_t n, piece; trt_region* region; } trt_loop;
+typedef struct { trt_task task; void* context; int64_t n, piece; trt_region* region; } trt_loop;      /* region: NULL where nobody watches */
 
 static void trt_loop_body(void* p) {
   const trt_loop l = *(const trt_loop*)p;
-  int64_t began = trt_thread_ns();
+  int64_t began = l.region ? trt_thread_ns() : 0;
   int64_t step = (int64_t)trt_omp.num_threads() * l.piece;
   for (int64_t begin = trt_omp.thread_num() * l.piece; begin < l.n; begin += step)
     l.task(l.context, begin, begin + l.piece < l.n ? begin + l.piece : l.n);
-  __atomic_add_fetch(&l.region->work, trt_thread_ns() - began, __ATOMIC_RELAXED);
+  if (l.region) __atomic_add_fetch(&l.region->work, trt_thread_ns() - began, __ATOMIC_RELAXED);
 }
 
 /* Split [0, n) in pieces that are multiples of `align`, at least `grain` long, one per thread. */
@@ -108,9 +108,10 @@ static void trt_parallel_for(int64_t n, int64_t grain, int64_t align, trt_task t
   int64_t piece = (n + threads - 1) / threads;
   piece = (piece + align - 1) / align * align;
   trt_region region = {0};
-  trt_loop loop = {task, context, n, piece, &region};
-  int64_t began = trt_now_ns();
+  trt_loop loop = {task, context, n, piece, trt_watch_region() ? &region : NULL};
+  int64_t began = loop.region ? trt_now_ns() : 0;
   trt_omp.parallel(trt_loop_body, &loop, threads, 0);
+  if (!loop.region) return;
   int64_t wall = trt_now_ns() - began;
   trt_judge_region(wall, wall - region.work);
 }
@@ -122,10 +123,10 @@ typedef struct { trt_blas_job job; char* data; size_t size; int count, arg; int6
 
 static void trt_blas_body(void* p) {
   const trt_blas_jobs b = *(const trt_blas_jobs*)p;
-  int64_t worked = trt_thread_ns();
+  int64_t worked = b.region ? trt_thread_ns() : 0;
   for (int i = trt_omp.thread_num(); i < b.count; i += trt_omp.num_threads()) b.job(i, b.data + b.size * i, b.arg);
+  if (!b.region || trt_omp.thread_num() == 0) return;
   worked = trt_thread_ns() - worked;
-  if (trt_omp.thread_num() == 0) return;
   /* Jobs spin while they wait for each other, so their processor time says nothing; that a thread had no processor does. */
   int64_t idle = trt_now_ns() - b.began - worked, most = __atomic_load_n(&b.region->idle, __ATOMIC_RELAXED);
   while (idle > most && !__atomic_compare_exchange_n(&b.region->idle, &most, idle, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
@@ -134,8 +135,9 @@ static void trt_blas_body(void* p) {
 static void trt_blas_run(int sync, trt_blas_job job, int count, size_t size, void* data, int arg) {
   (void)sync;
   trt_region region = {0};
-  trt_blas_jobs jobs = {job, data, size, count, arg, trt_now_ns(), &region};
+  trt_blas_jobs jobs = {job, data, size, count, arg, trt_now_ns(), trt_watch_region() ? &region : NULL};
   trt_omp.parallel(trt_blas_body, &jobs, count, 0);
+  if (!jobs.region) return;
   int64_t wall = trt_now_ns() - jobs.began;
   trt_judge_region(wall, 2 * region.idle - wall);
 }

@@ -14,7 +14,7 @@ cdef extern from "parallel.h" nogil:
     int64_t trt_now_ns()
     ctypedef struct trt_cores_figures:
         int64_t until, pause, split, serial, lost
-        int failures, divisor
+        int failures, suspicion, waking, divisor
     trt_cores_figures trt_cores
     void trt_judge_region(int64_t wall, int64_t lost)
 
@@ -120,10 +120,12 @@ def _split_small_work(int divisor):
     trt_cores.divisor = divisor
 
 
-def _end_pause():
+def _end_pause(bint waking=False):
     """Split regions again now, as if none had lost time yet; for tests."""
     trt_cores.until = 0
     trt_cores.failures = 0
+    trt_cores.suspicion = 0
+    trt_cores.waking = waking
 cdef extern from *:
     """
     #if defined(__SSE2__)

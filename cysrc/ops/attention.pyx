@@ -57,7 +57,7 @@ def _set_device_kernels(size_t attention, size_t kept):
 cdef enum:
     DEVICE_WIDTH = 256           # of a head on CUDA at most, half of it for double
     HEADS_SHARED = 8             # heads from which on each is a task of the backward; fewer: two passes, over keys and queries
-    SERIAL_WORK = 1 << 21        # multiplications of one product worth another thread: some 50 us, with the softmax
+    SERIAL_WORK = 1 << 17        # multiplications of one product worth another thread: some 10 us, with the softmax
 
 
 cdef void forward_task(void* context, int64_t begin, int64_t end) noexcept nogil:

@@ -58,7 +58,7 @@ def _set_device_kernels(size_t convolve_):
 
 
 cdef enum:
-    FLOPS_PER_THREAD = 1000000     # multiply-adds worth another thread: some 15 us of small images, whose passes have other work as well
+    FLOPS_PER_THREAD = 400000      # multiply-adds worth another thread: some 5 us of small images, whose passes have other work as well
     EXACT_WORK = 20000             # multiply-adds up to which float32 is summed in double: the time goes elsewhere there (see is_short)
 
 
@@ -299,7 +299,7 @@ cdef TensorBase gathered(Plan* p, TensorBase x):
     g.plane = p.s.in_h * p.s.in_w * ITEM_SIZE[x.dtype]
     trt_block_hold(held)
     with nogil:
-        parallel_for(p.s.samples, 1 + GRAIN // (p.s.c_in * g.plane + 1), 1, gather_planes, &g)
+        parallel_for(p.s.samples, 1 + GRAIN * 4 // (p.s.c_in * g.plane + 1), 1, gather_planes, &g)
     block_drop(held)
     return r
 
@@ -313,7 +313,7 @@ cdef int scattered(Plan* p, TensorBase planes, TensorBase volume) except -1:
     g.plane = p.s.in_h * p.s.in_w * ITEM_SIZE[volume.dtype]
     g.double_precision = volume.dtype == F64
     with nogil:
-        parallel_for(volume.sizes[0] * g.channels, 1 + GRAIN // (g.plane * p.depth * p.kernel_d + 1), 1, scatter_planes, &g)
+        parallel_for(volume.sizes[0] * g.channels, 1 + GRAIN * 4 // (g.plane * p.depth * p.kernel_d + 1), 1, scatter_planes, &g)
     return 0
 
 

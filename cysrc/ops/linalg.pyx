@@ -94,7 +94,7 @@ elif instruction_set() == 2:
     trt_small = &trt_linalg_avx512
 
 cdef enum:
-    THREAD_WORK = 1 << 18        # multiplications worth another thread: some 50 us
+    THREAD_WORK = 1 << 16        # multiplications worth another thread: some 10 us
     # what a kernel reports besides LAPACK's own numbers
     NOT_FINITE = -1000
     BAD_PIVOTS = -1001

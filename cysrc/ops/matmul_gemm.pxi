@@ -25,8 +25,8 @@ cdef enum:
     TILES_WORK = 1 << 19          # multiplications up to which tiles of registers beat a library call, which packs both operands
     TINY_COMPLEX_WORK = 1024     # the same for complex64, whose own loop is plain
     HELD_WORK = 100000           # multiplications that take about 10 µs: beyond, the GIL is released
-    THREAD_WORK = 1 << 20        # multiplications worth another thread: some 50 us
-    BLAS_WORK = 1 << 24          # the same for OpenBLAS, in multiplications times bytes of an element
+    THREAD_WORK = 1 << 18        # multiplications worth another thread: some 10 us
+    BLAS_WORK = 1 << 22          # the same for OpenBLAS, in multiplications times bytes of an element
     SKINNY = 12                  # rows (or columns) up to which streaming the other operand, four at a time, beats packing it
     DEEP_SIDE = 128              # rows and columns up to which a deep product is cut along its depth
     DEEP = 4096                  # the depth from which on it is, and that of a piece: fixed, so that threads don't change the result
