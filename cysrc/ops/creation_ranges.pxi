@@ -123,7 +123,7 @@ cdef object sequence(str op, const Scalar* start, const Scalar* stop, const Scal
         check_out(out, op)
         o.dtype = (<TensorBase>out).dtype
     if o.dtype == BOOL or category[o.dtype] == CAT_COMPLEX:
-        raise NotImplementedError(f"\"{op}_cpu\" not implemented for '{dtype_label(o.dtype).decode()}'")
+        raise NotImplementedError(f"\"{op}_cpu\" not implemented for '{dtype_text(o.dtype)}'")
     t.both_ends = False
     t.start = start.d
     t.step = step.d
@@ -161,7 +161,7 @@ cdef TensorBase sized_out(object out, str op, const Dims* d, object dtype):
     """factory_out, with PyTorch's warning when elements are lost."""
     cdef TensorBase t = <TensorBase>out
     if dtype is not None and parse_dtype(dtype, op) != t.dtype:
-        raise RuntimeError(f"dtype {dtype_label(parse_dtype(dtype, op)).decode()} does not match dtype of out parameter ({dtype_label(t.dtype).decode()})")
+        raise RuntimeError(f"dtype {dtype_text(parse_dtype(dtype, op))} does not match dtype of out parameter ({dtype_text(t.dtype)})")
     if t.numel != d.v[0]:
         if t.numel > 0:
             import warnings
@@ -236,7 +236,7 @@ cdef TensorBase spaced(str op, object start, object end, object steps, Scalar* s
         raise RuntimeError("number of steps must be non-negative")
     factory_options(&o, op, dtype, device, layout, pin_memory, default_complex_code() if s.kind == 3 or e.kind == 3 else default_float_code())
     if (s.kind == 3 or e.kind == 3) and category[o.dtype] != CAT_COMPLEX:
-        raise RuntimeError(f"torch.{op}(): inferred dtype c10::complex<float> can't be safely cast to passed dtype {dtype_label(o.dtype).decode()}")
+        raise RuntimeError(f"torch.{op}(): inferred dtype c10::complex<float> can't be safely cast to passed dtype {dtype_text(o.dtype)}")
     if out is not None:
         check_out(out, op)
         o.dtype = (<TensorBase>out).dtype

@@ -26,20 +26,6 @@ cdef TensorBase begin_write(str name, TensorBase self, TensorBase out, int mode)
     return r
 
 
-cdef TensorBase finish_write(str name, TensorBase r, TensorBase out, int mode):
-    if mode != OUT:
-        return r
-    if out.dtype != r.dtype:
-        raise RuntimeError(f"Expected out tensor to have dtype {dtype_of(r.dtype).name}, but got {dtype_of(out.dtype).name} instead ({name})")
-    if has_internal_overlap(out):
-        raise RuntimeError(
-            f"{name}: unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-            "Please clone() the tensor before performing the operation.")
-    prepare_out(name, out, r.ndim, r.sizes, r.dtype, mode)
-    copy_elements(out, r)
-    return out
-
-
 cdef int check_apart(str name, TensorBase out, int mode, TensorBase a, TensorBase b) except -1:
     """Refuse an `out` that shares memory with what the operator reads."""
     if mode == OUT:
@@ -51,9 +37,9 @@ cdef int check_apart(str name, TensorBase out, int mode, TensorBase a, TensorBas
 cdef TensorBase vector_index(str name, TensorBase index):
     """A 0- or 1-dimensional integer index as contiguous int64."""
     if index.ndim > 1:
-        raise IndexError(f"{name}(): Index is supposed to be a vector" + ("" if name == "index_select" else f", but got dim: {index.ndim} with type: {type_text(index)} and size: {shape_text(index)}"))
+        raise IndexError(f"{name}(): Index is supposed to be a vector" + ("" if name == "index_select" else f", but got dim: {index.ndim} with type: {dtype_text(index.dtype)} and size: {shape_text(index)}"))
     if index.dtype != I64 and index.dtype != I32:
-        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index but got: {type_text(index)}")
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index but got: {dtype_text(index.dtype)}")
     return index64(index)
 
 
@@ -84,13 +70,13 @@ cdef TensorBase index_select_cpu(TensorBase self, int64_t dim, TensorBase index,
         raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {i64.numel} value(s)")
     result = empty_tensor(self.ndim, sizes, self.dtype, place_of(self))
     if self.device_type == DEV_META:
-        return finish_write("index_select", result, out, mode)
+        return write_to_out("index_select", result, out, mode, True)
     offsets = vector_offsets("index_select", i64, x.sizes[d], x.strides[d] * ITEM_SIZE[x.dtype], d, False, None)
     dimension_rows(&r, x, one_dimensional(result), d)
     r.m = i64.numel
     r.offset = <const int64_t*>data_of(offsets)
     run_gather(&r, x, result, offsets)
-    return finish_write("index_select", result, out, mode)
+    return write_to_out("index_select", result, out, mode, True)
 
 
 cdef int put_along(str name, TensorBase target, int d, TensorBase index, TensorBase source, int op, bint negative, object error) except -1:
@@ -119,7 +105,7 @@ cdef int check_source(str name, TensorBase self, int d, TensorBase index, Tensor
     cdef TensorBase t = one_dimensional(self), s = one_dimensional(source)
     cdef int k
     if s.dtype != t.dtype:
-        raise RuntimeError(f"{name}(): self and source expected to have the same dtype, but got (self) {type_text(t)} and (source) {type_text(s)}")
+        raise RuntimeError(f"{name}(): self and source expected to have the same dtype, but got (self) {dtype_text(t.dtype)} and (source) {dtype_text(s.dtype)}")
     if s.ndim != t.ndim and source.ndim != 0 and self.ndim != 0:
         raise error(f"{name}(): When source and destination are not scalars, their dimensionality must match. Source dimensionality ({source.ndim}), destination dimensionality ({self.ndim})")
     if (s.sizes[d] if d < s.ndim else 1) != index.numel:
@@ -143,19 +129,19 @@ cdef TensorBase index_add_cpu(TensorBase self, int64_t dim, TensorBase index, Te
         check_no_overlap("index_add_", self, source, False)
     r = begin_write("index_add", self, out, mode)
     put_along("index_add", r, d, i64, s, PUT_ADD, False, RuntimeError)
-    return finish_write("index_add", r, out, mode)
+    return write_to_out("index_add", r, out, mode, True)
 
 
 cdef TensorBase index_copy_cpu(TensorBase self, int64_t dim, TensorBase index, TensorBase source, TensorBase out, int mode):
     cdef int d = wrap_dim(dim, self.ndim)
     cdef TensorBase i64, r
     if index.dtype != I64:
-        raise IndexError(f"index_copy_(): Expected a long tensor for index, but got {type_text(index)}")
+        raise IndexError(f"index_copy_(): Expected a long tensor for index, but got {dtype_text(index.dtype)}")
     i64 = vector_index("index_copy_", index)
     check_source("index_copy_", self, d, i64, source, IndexError)
     r = begin_write("index_copy", self, out, mode)
     put_along("index_copy_", r, d, i64, source, PUT_SET, True, IndexError)
-    return finish_write("index_copy", r, out, mode)
+    return write_to_out("index_copy", r, out, mode, True)
 
 
 cdef TensorBase scalar_value(TensorBase self, object value, str name):
@@ -252,7 +238,7 @@ cdef TensorBase gather_cpu(TensorBase self, int64_t dim, TensorBase index, bint 
     check_apart("gather", out, mode, self, index)
     result = empty_tensor(index.ndim, index.sizes, self.dtype, place_of(self))
     if index.numel == 0:
-        return finish_write("gather", result, out, mode)
+        return write_to_out("gather", result, out, mode, True)
     if mode == OUT and out.dtype == self.dtype and not same_sizes(out, index):
         # resized, it may come to lie over what is read
         x, i64 = held(x), held(i64)
@@ -267,7 +253,7 @@ cdef TensorBase gather_cpu(TensorBase self, int64_t dim, TensorBase index, bint 
     if self.device_type != DEV_META:
         if run_lines("gather", x, one_dimensional(result), i64, d, PUT_SET, True, False, False):
             check_lines("gather", i64, x.sizes[d], d)
-    return finish_write("gather", result, out, mode)
+    return write_to_out("gather", result, out, mode, True)
 
 
 cdef enum:
@@ -320,13 +306,13 @@ cdef TensorBase scatter_cpu(TensorBase self, int64_t dim, TensorBase index, Tens
     cdef int op = reduction_code(reduce)
     cdef TensorBase r = begin_write("scatter", self, out, mode)
     put_lines("scatter", r, dim, index, src, op, mode)
-    return finish_write("scatter", r, out, mode)
+    return write_to_out("scatter", r, out, mode, True)
 
 
 cdef TensorBase scatter_add_cpu(TensorBase self, int64_t dim, TensorBase index, TensorBase src, TensorBase out, int mode):
     cdef TensorBase r = begin_write("scatter_add", self, out, mode)
     put_lines("scatter", r, dim, index, src, PUT_ADD, mode)
-    return finish_write("scatter_add", r, out, mode)
+    return write_to_out("scatter_add", r, out, mode, True)
 
 
 cdef TensorBase scatter_source(TensorBase self, object src, object value):
@@ -446,7 +432,7 @@ cdef TensorBase scatter_reduce_cpu(TensorBase self, int64_t dim, TensorBase inde
         count = <TensorBase>_ops.masked_fill(count, _ops.eq(count, 0), 1)
         start = alias_of(r)
         copy_elements(r, <TensorBase>(_ops.div(start, count) if category[r.dtype] >= CAT_FLOAT else _ops.div(start, count, rounding_mode="floor")))
-    return finish_write("scatter_reduce", r, out, mode)
+    return write_to_out("scatter_reduce", r, out, mode, True)
 
 
 cdef object scatter_reduce_backward(object grad, object self, int64_t dim, object index, object source, object reduce, bint include_self, object result, bint to_self):
@@ -569,7 +555,7 @@ cdef int check_flat(TensorBase index, TensorBase self) except -1:
 cdef TensorBase take_cpu(TensorBase self, TensorBase index, TensorBase out, int mode):
     cdef TensorBase i64, r
     if index.dtype != I64:
-        raise RuntimeError(f"take(): Expected a long tensor for index, but got {type_text(index)}")
+        raise RuntimeError(f"take(): Expected a long tensor for index, but got {dtype_text(index.dtype)}")
     if self.numel == 0 and index.numel != 0:
         raise IndexError("take(): tried to take from an empty tensor")
     check_apart("take", out, mode, self, index)
@@ -577,16 +563,16 @@ cdef TensorBase take_cpu(TensorBase self, TensorBase index, TensorBase out, int 
     r = empty_tensor(index.ndim, index.sizes, self.dtype, place_of(self))
     if self.device_type != DEV_META:
         take_flat(self, i64, r)
-    return finish_write("take", r, out, mode)
+    return write_to_out("take", r, out, mode, True)
 
 
 cdef TensorBase put_cpu(TensorBase self, TensorBase index, TensorBase source, bint accumulate, TensorBase out, int mode):
     cdef TensorBase i64, r, offsets, s
     cdef RowArgs rows
     if index.dtype != I64:
-        raise RuntimeError(f"put_(): Expected a long tensor for index, but got {type_text(index)}")
+        raise RuntimeError(f"put_(): Expected a long tensor for index, but got {dtype_text(index.dtype)}")
     if self.dtype != source.dtype:
-        raise RuntimeError(f"put_(): self and source expected to have the same dtype, but got self.dtype = {type_text(self)} and source.dtype = {type_text(source)}")
+        raise RuntimeError(f"put_(): self and source expected to have the same dtype, but got self.dtype = {dtype_text(self.dtype)} and source.dtype = {dtype_text(source.dtype)}")
     if source.numel != index.numel:
         raise RuntimeError(f"put_(): Expected source and index to have the same number of elements, but got source.numel() = {source.numel}, index.numel() = {index.numel}")
     if self.numel == 0 and index.numel != 0:
@@ -611,7 +597,7 @@ cdef TensorBase embedding_cpu(TensorBase weight, TensorBase indices, int64_t pad
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     if indices.dtype != I64 and indices.dtype != I32:
-        raise RuntimeError(f"Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got torch.{type_text(indices)}Tensor instead (while checking arguments for embedding)")
+        raise RuntimeError(f"Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got torch.{dtype_text(indices.dtype)}Tensor instead (while checking arguments for embedding)")
     if indices.ndim >= MAX_DIMS:
         raise RuntimeError(f"embedding: a tensor has at most {MAX_DIMS} dimensions")
     for k in range(indices.ndim):

@@ -5,19 +5,10 @@ include "kernels/matmul_einsum.pxi"
 include "kernels/matmul_composed.pxi"
 
 
-cdef str _cpp_name(int code):
-    return ("bool", "unsigned char", "signed char", "short", "int", "long", "c10::Half", "c10::BFloat16", "float", "double", "c10::complex<float>",
-            "c10::complex<double>")[code]
-
-
-cdef str _scalar_type(int code):
-    return (<bytes>dtype_label(code)).decode()
-
-
 cdef TensorBase destination(str name, TensorBase out, int mode, int ndim, const int64_t* sizes, TensorBase like):
     """Where a product goes; unlike pointwise results it is never converted on the way."""
     if mode == OUT and out.dtype != like.dtype:
-        raise RuntimeError(f"Expected out tensor to have dtype {_cpp_name(like.dtype)}, but got {_cpp_name(out.dtype)} instead ({name})")
+        raise RuntimeError(f"Expected out tensor to have dtype {cpp_type_text(like.dtype)}, but got {cpp_type_text(out.dtype)} instead ({name})")
     return result_tensor(name, out, mode, ndim, sizes, like.dtype, like)
 
 
@@ -42,7 +33,7 @@ cdef TensorBase mm_cpu(TensorBase self, TensorBase mat2, TensorBase out, int mod
     if self.sizes[1] != mat2.sizes[0]:
         raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({self.sizes[0]}x{self.sizes[1]} and {mat2.sizes[0]}x{mat2.sizes[1]})")
     if self.dtype != mat2.dtype:
-        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {_cpp_name(self.dtype)} != {_cpp_name(mat2.dtype)}")
+        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {cpp_type_text(self.dtype)} != {cpp_type_text(mat2.dtype)}")
     sizes[0] = self.sizes[0]
     sizes[1] = mat2.sizes[1]
     r = destination("mm", out, mode, 2, sizes, self)
@@ -82,7 +73,7 @@ cdef int check_batches(str first, TensorBase a, str second, TensorBase b) except
         raise RuntimeError(
             f"Expected size for first two dimensions of batch2 tensor to be: [{a.sizes[0]}, {a.sizes[2]}] but got: [{b.sizes[0]}, {b.sizes[1]}].")
     if a.dtype != b.dtype:
-        raise RuntimeError(f"expected scalar type {_scalar_type(a.dtype)} but found {_scalar_type(b.dtype)}")
+        raise RuntimeError(f"expected scalar type {dtype_text(a.dtype)} but found {dtype_text(b.dtype)}")
     return 0
 
 
@@ -95,7 +86,7 @@ cdef TensorBase dot_cpu(TensorBase self, TensorBase tensor, TensorBase out, int 
     if self.ndim != 1 or tensor.ndim != 1:
         raise RuntimeError(f"1D tensors expected, but got {self.ndim}D and {tensor.ndim}D tensors")
     if self.dtype != tensor.dtype:
-        raise RuntimeError(f"dot : expected both vectors to have same dtype, but found {_scalar_type(self.dtype)} and {_scalar_type(tensor.dtype)}")
+        raise RuntimeError(f"dot : expected both vectors to have same dtype, but found {dtype_text(self.dtype)} and {dtype_text(tensor.dtype)}")
     if self.numel != tensor.numel:
         raise RuntimeError(
             f"inconsistent tensor size, expected tensor [{self.numel}] and src [{tensor.numel}] to have the same number of elements, but got "
@@ -170,7 +161,7 @@ cdef int check_expandable(str name, TensorBase self, int ndim, const int64_t* si
         if self.sizes[i] != sizes[j] and self.sizes[i] != 1:
             raise RuntimeError(
                 f"The expanded size of the tensor ({sizes[j]}) must match the existing size ({self.sizes[i]}) at non-singleton dimension {j}.  "
-                f"Target sizes: [{', '.join([str(sizes[i]) for i in range(ndim)])}].  Tensor sizes: {shape_text(self)}")
+                f"Target sizes: {sizes_text(ndim, sizes)}.  Tensor sizes: {shape_text(self)}")
     return 0
 
 
@@ -192,9 +183,9 @@ cdef TensorBase addmm_cpu(TensorBase self, TensorBase mat1, TensorBase mat2, con
     if mat1.sizes[1] != mat2.sizes[0]:
         raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({mat1.sizes[0]}x{mat1.sizes[1]} and {mat2.sizes[0]}x{mat2.sizes[1]})")
     if mat1.dtype != mat2.dtype:
-        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {_cpp_name(mat1.dtype)} != {_cpp_name(mat2.dtype)}")
+        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {cpp_type_text(mat1.dtype)} != {cpp_type_text(mat2.dtype)}")
     if self.dtype != mat1.dtype:
-        raise RuntimeError(f"self and mat2 must have the same dtype, but got {_scalar_type(self.dtype)} and {_scalar_type(mat2.dtype)}")
+        raise RuntimeError(f"self and mat2 must have the same dtype, but got {dtype_text(self.dtype)} and {dtype_text(mat2.dtype)}")
     sizes[0] = mat1.sizes[0]
     sizes[1] = mat2.sizes[1]
     check_expandable("addmm", self, 2, sizes)
@@ -215,7 +206,7 @@ cdef TensorBase _addmm_activation_cpu(TensorBase self, TensorBase mat1, TensorBa
     cdef Mat a, b, c, d
     cdef TensorBase r
     if category[mat1.dtype] != CAT_FLOAT:
-        raise RuntimeError(f"_addmm_activation: expected floating point matrices, but got {_scalar_type(mat1.dtype)}")
+        raise RuntimeError(f"_addmm_activation: expected floating point matrices, but got {dtype_text(mat1.dtype)}")
     if mat1.device_type == DEV_CUDA and mat1.ndim == 2 and mat2.ndim == 2 and self.ndim <= 2 and mat1.sizes[1] == mat2.sizes[0] and mat1.dtype == mat2.dtype and \
             self.dtype == mat1.dtype and mat1.sizes[0] and mat2.sizes[1]:
         sizes[0] = mat1.sizes[0]
@@ -242,15 +233,15 @@ cdef TensorBase _int_mm_cpu(TensorBase self, TensorBase mat2, TensorBase out, in
     if self.ndim != 2 or mat2.ndim != 2:
         raise RuntimeError(f"_int_mm: Expected self and mat2 to be of dimension 2 but got {self.ndim} and {mat2.ndim}")
     if self.dtype != I8 and self.dtype != U8:
-        raise RuntimeError(f"_int_mm: Expected self dtype to be int8 or uint8 but got {_scalar_type(self.dtype)}")
+        raise RuntimeError(f"_int_mm: Expected self dtype to be int8 or uint8 but got {dtype_text(self.dtype)}")
     if mat2.dtype != I8:
-        raise RuntimeError(f"_int_mm: Expected mat2 dtype to be int8 but got {_scalar_type(mat2.dtype)}")
+        raise RuntimeError(f"_int_mm: Expected mat2 dtype to be int8 but got {dtype_text(mat2.dtype)}")
     if self.sizes[1] != mat2.sizes[0]:
         raise RuntimeError(f"_int_mm: self.size(1) needs to match mat2.size(0) but got {self.sizes[1]} and {mat2.sizes[0]}")
     sizes[0] = self.sizes[0]
     sizes[1] = mat2.sizes[1]
     if mode == OUT and out.dtype != I32:
-        raise RuntimeError(f"_int_mm: Expected result dtype to be int32 but got {_scalar_type(out.dtype)}")
+        raise RuntimeError(f"_int_mm: Expected result dtype to be int32 but got {dtype_text(out.dtype)}")
     r = result_tensor("_int_mm", out, mode, 2, sizes, I32, self)
     if self.device_type == DEV_META or not r.numel:
         return r
@@ -290,7 +281,7 @@ cdef TensorBase baddbmm_cpu(TensorBase self, TensorBase batch1, TensorBase batch
         beta = &whole_beta
         alpha = &whole_alpha
     if self.dtype != batch1.dtype:
-        raise RuntimeError(f"Input dtypes must be the same, got: input: {_scalar_type(self.dtype)}, batch1: {_scalar_type(batch1.dtype)}, batch2: {_scalar_type(batch2.dtype)}")
+        raise RuntimeError(f"Input dtypes must be the same, got: input: {dtype_text(self.dtype)}, batch1: {dtype_text(batch1.dtype)}, batch2: {dtype_text(batch2.dtype)}")
     sizes[0] = batch1.sizes[0]
     sizes[1] = batch1.sizes[1]
     sizes[2] = batch2.sizes[2]
@@ -308,7 +299,7 @@ cdef TensorBase baddbmm_cpu(TensorBase self, TensorBase batch1, TensorBase batch
 
 cdef TensorBase addmv_cpu(TensorBase self, TensorBase mat, TensorBase vec, const Scalar* beta, const Scalar* alpha, TensorBase out, int mode):
     if self.dtype != mat.dtype:
-        raise RuntimeError(f"addmv: expected scalar type {_scalar_type(mat.dtype)} but found {_scalar_type(self.dtype)}")
+        raise RuntimeError(f"addmv: expected scalar type {dtype_text(mat.dtype)} but found {dtype_text(self.dtype)}")
     return add_mv("addmv", self, mat, vec, beta, alpha, out, mode)
 
 
@@ -321,7 +312,7 @@ cdef TensorBase add_mv(str name, TensorBase self, TensorBase mat, TensorBase vec
         raise RuntimeError(
             f"size mismatch, got input ({mat.sizes[0] if self is None else self.numel}), mat ({mat.sizes[0]}x{mat.sizes[1]}), vec ({vec.sizes[0]})")
     if mat.dtype != vec.dtype:
-        raise RuntimeError(f"{name}: expected scalar type {_scalar_type(mat.dtype)} but found {_scalar_type(vec.dtype)}")
+        raise RuntimeError(f"{name}: expected scalar type {dtype_text(mat.dtype)} but found {dtype_text(vec.dtype)}")
     if self is not None:
         self = apart(out, self, mode)
     r = destination(name, out, mode, 1, mat.sizes, mat)
@@ -376,7 +367,7 @@ cdef TensorBase linear_cpu(TensorBase input, TensorBase weight, TensorBase bias,
     if input.sizes[ndim - 1] != weight.sizes[weight.ndim - 1]:
         raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({rows}x{input.sizes[ndim - 1]} and {weight.sizes[weight.ndim - 1]}x{features})")
     if input.dtype != weight.dtype or bias is not None and bias.dtype != input.dtype:
-        raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {_scalar_type(input.dtype)} and {_scalar_type(weight.dtype if weight.dtype != input.dtype else bias.dtype)}")
+        raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {dtype_text(input.dtype)} and {dtype_text(weight.dtype if weight.dtype != input.dtype else bias.dtype)}")
     if weight.ndim == 2:
         sizes[ndim - 1] = features
     else:
