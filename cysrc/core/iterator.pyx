@@ -312,6 +312,14 @@ cdef int check_no_overlap(str name, TensorBase out, TensorBase x, bint same_is_f
     return 0
 
 
+cdef int check_internal_overlap(str name, TensorBase out) except -1:
+    if has_internal_overlap(out):
+        raise RuntimeError(
+            f"{name}: unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation.")
+    return 0
+
+
 cdef int prepare_out(str name, TensorBase out, int ndim, const int64_t* shape, int result_dtype, int mode) except -1:
     """Check a given output: type, sharing of elements, shape (resized under OUT, refused under INPLACE). Outside of LateWarnings it may
     run a filter of warnings, which is Python: geometry that was read before may be out of date then."""
@@ -333,10 +341,7 @@ cdef int prepare_out(str name, TensorBase out, int ndim, const int64_t* shape, i
                 "have zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).")
         resize_tensor(out, ndim, shape, 0)
     check_writable(out.storage.block, name)
-    if has_internal_overlap(out):
-        raise RuntimeError(
-            f"{name}: unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-            "Please clone() the tensor before performing the operation.")
+    check_internal_overlap(name, out)
     return 0
 
 

@@ -169,8 +169,7 @@ cdef TensorBase sized_out(object out, str op, const Dims* d, object dtype):
                 f"The number of elements in the out tensor of shape {shape_text(t)} is {t.numel} which does not match the computed number of elements {d.v[0]}. "
                 f"Note that this may occur as a result of rounding error. The out tensor will be resized to a tensor of shape ({d.v[0]},).", UserWarning, stacklevel=2)
         resize_tensor(t, d.n, d.v, -1)
-    if has_internal_overlap(t):
-        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the operation.")
+    check_internal_overlap(op, t)
     bump_version(t)
     return t
 

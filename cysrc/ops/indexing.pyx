@@ -16,14 +16,18 @@ cdef TensorBase begin_write(str name, TensorBase self, TensorBase out, int mode)
     """What a writing operator changes: the tensor itself in place, otherwise a contiguous copy."""
     cdef TensorBase r
     if mode == INPLACE:
-        if has_internal_overlap(self):
-            raise RuntimeError(
-                f"{name}: unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-                "Please clone() the tensor before performing the operation.")
+        check_internal_overlap(name, self)
         return self
     r = empty_tensor(self.ndim, self.sizes, self.dtype, place_of(self))
     copy_elements(r, self)
     return r
+
+
+cdef TensorBase finish_write(str name, TensorBase result, TensorBase out, int mode):
+    """The result, or `out` with it. An `out` whose elements share memory is refused although resizing would part them, as in PyTorch."""
+    if mode == OUT:
+        check_internal_overlap(name, out)
+    return write_to_out(name, result, out, mode, True)
 
 
 cdef int check_apart(str name, TensorBase out, int mode, TensorBase a, TensorBase b) except -1:
@@ -70,13 +74,13 @@ cdef TensorBase index_select_cpu(TensorBase self, int64_t dim, TensorBase index,
         raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {i64.numel} value(s)")
     result = empty_tensor(self.ndim, sizes, self.dtype, place_of(self))
     if self.device_type == DEV_META:
-        return write_to_out("index_select", result, out, mode, True)
+        return finish_write("index_select", result, out, mode)
     offsets = vector_offsets("index_select", i64, x.sizes[d], x.strides[d] * ITEM_SIZE[x.dtype], d, False, None)
     dimension_rows(&r, x, one_dimensional(result), d)
     r.m = i64.numel
     r.offset = <const int64_t*>data_of(offsets)
     run_gather(&r, x, result, offsets)
-    return write_to_out("index_select", result, out, mode, True)
+    return finish_write("index_select", result, out, mode)
 
 
 cdef int put_along(str name, TensorBase target, int d, TensorBase index, TensorBase source, int op, bint negative, object error) except -1:
@@ -129,7 +133,7 @@ cdef TensorBase index_add_cpu(TensorBase self, int64_t dim, TensorBase index, Te
         check_no_overlap("index_add_", self, source, False)
     r = begin_write("index_add", self, out, mode)
     put_along("index_add", r, d, i64, s, PUT_ADD, False, RuntimeError)
-    return write_to_out("index_add", r, out, mode, True)
+    return finish_write("index_add", r, out, mode)
 
 
 cdef TensorBase index_copy_cpu(TensorBase self, int64_t dim, TensorBase index, TensorBase source, TensorBase out, int mode):
@@ -141,7 +145,7 @@ cdef TensorBase index_copy_cpu(TensorBase self, int64_t dim, TensorBase index, T
     check_source("index_copy_", self, d, i64, source, IndexError)
     r = begin_write("index_copy", self, out, mode)
     put_along("index_copy_", r, d, i64, source, PUT_SET, True, IndexError)
-    return write_to_out("index_copy", r, out, mode, True)
+    return finish_write("index_copy", r, out, mode)
 
 
 cdef TensorBase scalar_value(TensorBase self, object value, str name):
@@ -238,7 +242,7 @@ cdef TensorBase gather_cpu(TensorBase self, int64_t dim, TensorBase index, bint 
     check_apart("gather", out, mode, self, index)
     result = empty_tensor(index.ndim, index.sizes, self.dtype, place_of(self))
     if index.numel == 0:
-        return write_to_out("gather", result, out, mode, True)
+        return finish_write("gather", result, out, mode)
     if mode == OUT and out.dtype == self.dtype and not same_sizes(out, index):
         # resized, it may come to lie over what is read
         x, i64 = held(x), held(i64)
@@ -253,7 +257,7 @@ cdef TensorBase gather_cpu(TensorBase self, int64_t dim, TensorBase index, bint 
     if self.device_type != DEV_META:
         if run_lines("gather", x, one_dimensional(result), i64, d, PUT_SET, True, False, False):
             check_lines("gather", i64, x.sizes[d], d)
-    return write_to_out("gather", result, out, mode, True)
+    return finish_write("gather", result, out, mode)
 
 
 cdef enum:
@@ -306,13 +310,13 @@ cdef TensorBase scatter_cpu(TensorBase self, int64_t dim, TensorBase index, Tens
     cdef int op = reduction_code(reduce)
     cdef TensorBase r = begin_write("scatter", self, out, mode)
     put_lines("scatter", r, dim, index, src, op, mode)
-    return write_to_out("scatter", r, out, mode, True)
+    return finish_write("scatter", r, out, mode)
 
 
 cdef TensorBase scatter_add_cpu(TensorBase self, int64_t dim, TensorBase index, TensorBase src, TensorBase out, int mode):
     cdef TensorBase r = begin_write("scatter_add", self, out, mode)
     put_lines("scatter", r, dim, index, src, PUT_ADD, mode)
-    return write_to_out("scatter_add", r, out, mode, True)
+    return finish_write("scatter_add", r, out, mode)
 
 
 cdef TensorBase scatter_source(TensorBase self, object src, object value):
@@ -432,7 +436,7 @@ cdef TensorBase scatter_reduce_cpu(TensorBase self, int64_t dim, TensorBase inde
         count = <TensorBase>_ops.masked_fill(count, _ops.eq(count, 0), 1)
         start = alias_of(r)
         copy_elements(r, <TensorBase>(_ops.div(start, count) if category[r.dtype] >= CAT_FLOAT else _ops.div(start, count, rounding_mode="floor")))
-    return write_to_out("scatter_reduce", r, out, mode, True)
+    return finish_write("scatter_reduce", r, out, mode)
 
 
 cdef object scatter_reduce_backward(object grad, object self, int64_t dim, object index, object source, object reduce, bint include_self, object result, bint to_self):
@@ -563,7 +567,7 @@ cdef TensorBase take_cpu(TensorBase self, TensorBase index, TensorBase out, int 
     r = empty_tensor(index.ndim, index.sizes, self.dtype, place_of(self))
     if self.device_type != DEV_META:
         take_flat(self, i64, r)
-    return write_to_out("take", r, out, mode, True)
+    return finish_write("take", r, out, mode)
 
 
 cdef TensorBase put_cpu(TensorBase self, TensorBase index, TensorBase source, bint accumulate, TensorBase out, int mode):

@@ -292,8 +292,7 @@ cdef int assign_number(TensorBase v, object value) except -1:
     if v.keys & K_DERIVATIVES:
         finish_inplace(op_fill(v, &s, v, INPLACE), v.keys)
         return 0
-    if has_internal_overlap(v):
-        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the operation.")
+    check_internal_overlap("__setitem__", v)
     if v.device_type <= DEV_CUDA or v.device_type == DEV_META:
         fill_elements(v, &s)
         bump_version(v)

@@ -44,8 +44,7 @@ cdef TensorBase masked_fill_cpu(TensorBase self, TensorBase mask, TensorBase val
     if mode == INPLACE:
         if not same_shape_as(self, ndim, shape):
             raise RuntimeError(f"output with shape {shape_text(self)} doesn't match the broadcast shape {sizes_text(ndim, shape)} (masked_fill_)")
-        if has_internal_overlap(self):
-            raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the operation.")
+        check_internal_overlap("masked_fill", self)
         check_no_overlap("masked_fill_", self, mask, True)
         r = self
     elif same_shape_as(self, ndim, shape):
@@ -174,7 +173,7 @@ cdef TensorBase nonzero_cpu(TensorBase self, TensorBase out, int mode):
         unravel(<const int64_t*>data_of(flat), flat.numel, self.ndim, self.sizes, <int64_t*>data_of(r), self.ndim, 1)
     if mode == OUT and (<TensorBase>out).dtype != I64:
         raise RuntimeError(f"nonzero: Expected out tensor to have scalar type Long but got scalar type {dtype_text(out.dtype)}")
-    return write_to_out("nonzero", r, out, mode, True)
+    return finish_write("nonzero", r, out, mode)
 
 
 def nonzero(TensorBase input not None, *, out=None, as_tuple=False):
@@ -215,7 +214,7 @@ cdef TensorBase masked_select_cpu(TensorBase self, TensorBase mask, TensorBase o
     x = contiguous_of(expanded(self, ndim, shape))
     r = empty_tensor(1, &flat.numel, self.dtype, place_of(self))
     take_flat(x, flat, r)
-    return write_to_out("masked_select", r, out, mode, True)
+    return finish_write("masked_select", r, out, mode)
 
 
 cdef object masked_select_backward(object grad, object shape, object mask):

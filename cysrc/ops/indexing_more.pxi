@@ -97,7 +97,7 @@ def nonzero_static(input, *, size, fill_value=-1, out=None):
         return r
     check_out(out, "nonzero_static")
     check_out_type("nonzero_static", <TensorBase>out, I64)
-    write_to_out("nonzero_static", <TensorBase>r, <TensorBase>out, OUT, True)
+    finish_write("nonzero_static", <TensorBase>r, <TensorBase>out, OUT)
     bump_version(<TensorBase>out)
     return out
 
@@ -271,7 +271,7 @@ cdef TensorBase searchsorted_cpu(TensorBase sorted_sequence, TensorBase self, bi
     if mode == OUT and out.dtype != r.dtype:
         raise RuntimeError(f"torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending on whether out_int32 flag is True, but we got output tensor's dtype {dtype_text(out.dtype)} and out_int32 flag is {'True' if out_int32 else 'False'}")
     if v.device_type == DEV_META or v.numel == 0:
-        return write_to_out("searchsorted", r, out, mode, True)
+        return finish_write("searchsorted", r, out, mode)
     a.sorter = NULL
     if sorter is not None:
         order = <TensorBase?>sorter
@@ -300,9 +300,9 @@ cdef TensorBase searchsorted_cpu(TensorBase sorted_sequence, TensorBase self, bi
     a.dtype = s.dtype
     if v.device_type == DEV_CUDA:
         device_search(&a, v)
-        return write_to_out("searchsorted", r, out, mode, True)
+        return finish_write("searchsorted", r, out, mode)
     run_task(search_task, &a, v.numel, v.numel * 16, 8192, s, v, r)
-    return write_to_out("searchsorted", r, out, mode, True)
+    return finish_write("searchsorted", r, out, mode)
 
 
 cdef object search(object boundaries, object values, bint out_int32, bint right, object sorter, object out, str name):

@@ -51,8 +51,6 @@ def _install_device_kernels(size_t fill, size_t masked_scale, size_t dropout_mas
 # The instruction set of the loops: reading it anew costs a call of getenv.
 cdef int LEVEL = instruction_set()
 
-cdef str OVERLAP = ("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-                    "Please clone() the tensor before performing the operation.")
 cdef int* DIGITS = [1, 8, 7, 15, 31, 63, 11, 8, 24, 53, 0, 0]
 cdef double* MAXIMUM = [1, 255, 127, 32767, 2147483647, 9223372036854775807.0, 65504.0, 3.3895313892515355e38, 3.4028234663852886e38, 1.7976931348623157e308, 0, 0]
 
@@ -68,8 +66,7 @@ cdef str number_text(double v):
 cdef TensorBase run_fill(TensorBase t, const rs_fill* fill, object generator):
     """Draw into a tensor of a dtype that the fill supports; complex tensors are filled as their real views."""
     cdef rs_state* state = state_of(generator)
-    if has_internal_overlap(t):
-        raise RuntimeError(OVERLAP)
+    check_internal_overlap("random fill", t)
     if t.numel == 0 or t.device_type == DEV_META:
         return t
     if category[t.dtype] == CAT_COMPLEX:
@@ -203,8 +200,7 @@ cdef TensorBase _bernoulli_tensor_cpu(TensorBase self, TensorBase p, object gene
     cdef int i
     if category[self.dtype] == CAT_COMPLEX:
         refuse_dtype("bernoulli_tensor_cpu_self_", self)
-    if has_internal_overlap(self):
-        raise RuntimeError(OVERLAP)
+    check_internal_overlap("bernoulli_", self)
     if category[p.dtype] != CAT_FLOAT:
         refuse_dtype("bernoulli_tensor_cpu_p_", p)
     if p.device_type != self.device_type and self.device_type != DEV_META:
