@@ -872,7 +872,7 @@ cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph,
             if accumulate and grad_fn_of(t) is not None:
                 retain_grad(t)
             targets.append(gradient_node(t))
-    # from here to the end of discover() nothing may run Python code or let go of the GIL
+    # from here to the end of discover() nothing may run Python code or release the GIL
     for node in first:
         run.add(<PyObject*>node)
     n_roots = run.count

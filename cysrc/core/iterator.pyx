@@ -315,8 +315,8 @@ cdef int check_no_overlap(str name, TensorBase out, TensorBase x, bint same_is_f
 cdef int check_internal_overlap(str name, TensorBase out) except -1:
     if has_internal_overlap(out):
         raise RuntimeError(
-            f"{name}: unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-            "Please clone() the tensor before performing the operation.")
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            f"Please clone() the tensor before performing the operation. ({name})")
     return 0
 
 

@@ -313,7 +313,7 @@ cdef int offsets_along(str name, TensorBase offsets, TensorBase index, int64_t s
 
 
 cdef int fill_rows(Rows* q, const RowArgs* r, TensorBase table) except -1:
-    """The geometry, with elements of several items where rows of both operands lie dense."""
+    """The geometry, with elements of several items where rows of both operands are contiguous."""
     cdef int k
     cdef int64_t run_bytes
     if r.n_outer > DIMS or r.n_inner > DIMS:

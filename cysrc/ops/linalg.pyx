@@ -400,7 +400,7 @@ cdef tuple _failures = (
 
 
 cdef int raise_info(str name, int failure, TensorBase info) except -1:
-    """LinAlgError when any matrix of the batch failed. Of a device's results it waits for the codes."""
+    """LinAlgError when any matrix of the batch failed. Of a device's results it waits for the info codes."""
     cdef int64_t i
     cdef int code
     if info.device_type == DEV_META:

@@ -114,7 +114,7 @@ cdef TensorBase linalg_lu_solve_cpu(TensorBase LU, TensorBase pivots, TensorBase
         reserve(&w, 0, <int64_t>w.n * 4)
         reserve(&w, 1, <int64_t>w.n * w.n * w.size)
         run(&w, LU_SOLVE, lu_solve_one, info, <double>w.n * w.n * w.k, LU, B, pivots)
-        if LU.device_type == DEV_CPU:  # a device does not wait for the codes: wrong pivots make NaN
+        if LU.device_type == DEV_CPU:  # a device does not wait for the info codes: wrong pivots make NaN
             raise_info("linalg.lu_solve", FAIL_LU, info)
     return finish_output("linalg_lu_solve", r, out, mode)
 

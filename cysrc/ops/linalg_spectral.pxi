@@ -280,7 +280,7 @@ cdef object _linalg_eig_cpu(TensorBase A, bint compute_v):
     cdef double size[2]
     cdef double real_size[2]
     cdef TensorBase values, vectors, info
-    A = held(A)   # asking LAPACK for its workspace gives up the GIL
+    A = held(A)   # the workspace query of LAPACK releases the GIL
     check_square("linalg.eig", A)
     start(&w, A, A.sizes[d], A.sizes[d], 0)
     n = w.n

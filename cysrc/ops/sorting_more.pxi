@@ -3,6 +3,16 @@ import builtins as _builtins
 
 cdef object range_of = _builtins.range          # `range` and `sorted` are names of parameters here
 
+cdef object deliver_counts(str name, object counts, object out):
+    """Into an `out` that may require gradients: PyTorch refuses that of differentiable operators alone."""
+    cdef int recording = tls().grad_mode
+    tls().grad_mode = 0
+    try:
+        return deliver_result(name, counts, out, True)
+    finally:
+        tls().grad_mode = recording
+
+
 def argsort(input, dim=-1, descending=False, *, stable=False):
     """The positions that sort input along dim; equal elements keep their order."""
     as_tensor_arg(input, "argsort", "input")
@@ -243,7 +253,7 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
     low, high = outer_edges(x, parse_double(min, "histc", "min"), parse_double(max, "histc", "max"), "histc")
     flat = _ops.zeros(x.numel, dtype=dtype_of(I64), device=input.device)
     number_bins(flat, input, _ops.linspace(low, high, n + 1, dtype=dtype_of(F64), device=input.device), True, False)
-    return deliver_result("histc", cast_to(tally(flat, None, n), x.dtype), out, True)
+    return deliver_counts("histc", cast_to(tally(flat, None, n), x.dtype), out)
 
 
 cdef object histogram_edges(TensorBase x, object bins, object range, str name, int dimension):
@@ -314,8 +324,8 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
         edges[0] = edges[0].clone()
     if out is not None:
         check_outs(out, "histogram", 2)
-        deliver_result("histogram", counts, out[0], True)
-        deliver_result("histogram", edges[0], out[1], True)
+        deliver_counts("histogram", counts, out[0])
+        deliver_counts("histogram", edges[0], out[1])
         return out
     return result_type("histogram", ("hist", "bin_edges"))((counts, edges[0]))
 
