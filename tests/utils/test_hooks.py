@@ -16,7 +16,7 @@ def handles() -> list[RemovableHandle]:
     y = x * 2
     layer = nn.Linear(2, 2)
     optimizer = trt.optim.SGD(layer.parameters(), lr=0.1)
-    nothing = lambda *args: None  # noqa: E731
+    nothing = lambda *args: None
     return [
         x.register_hook(nothing),
         x.register_post_accumulate_grad_hook(nothing),
@@ -50,7 +50,7 @@ def test_a_handle_removes_its_own_hook():
     assert seen == ["first", "second", "first"]
 
     x = trt.ones(1, requires_grad=True)
-    hook = lambda grad: seen.append("gradient")  # noqa: E731
+    hook = lambda grad: seen.append("gradient")
     one, two = x.register_hook(hook), x.register_hook(hook)
     one.remove()
     one.remove()
