@@ -13,7 +13,7 @@ from tensorrt_lite._C.core.args cimport *
 from tensorrt_lite._C.core.iterator cimport contiguous_of
 from tensorrt_lite._C.autograd.node cimport *
 from tensorrt_lite._C.core.python_key import dispatches
-from tensorrt_lite._C.autograd.node import add_hook
+from tensorrt_lite._C.autograd.hooks import add_hook
 from tensorrt_lite._C.autograd.node import retain_grad as _retain_grad
 from tensorrt_lite._C.core.device import strided, contiguous_format, channels_last, channels_last_3d
 from cpython.object cimport PyObject

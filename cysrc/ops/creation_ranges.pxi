@@ -123,7 +123,7 @@ cdef object sequence(str op, const Scalar* start, const Scalar* stop, const Scal
         check_out(out, op)
         o.dtype = (<TensorBase>out).dtype
     if o.dtype == BOOL or category[o.dtype] == CAT_COMPLEX:
-        raise NotImplementedError(f"\"{op}_cpu\" not implemented for '{dtype_label(o.dtype).decode()}'")
+        raise NotImplementedError(f"\"{op}_cpu\" not implemented for '{dtype_text(o.dtype)}'")
     t.both_ends = False
     t.start = start.d
     t.step = step.d
@@ -161,7 +161,7 @@ cdef TensorBase sized_out(object out, str op, const Dims* d, object dtype):
     """factory_out, with PyTorch's warning when elements are lost."""
     cdef TensorBase t = <TensorBase>out
     if dtype is not None and parse_dtype(dtype, op) != t.dtype:
-        raise RuntimeError(f"dtype {dtype_label(parse_dtype(dtype, op)).decode()} does not match dtype of out parameter ({dtype_label(t.dtype).decode()})")
+        raise RuntimeError(f"dtype {dtype_text(parse_dtype(dtype, op))} does not match dtype of out parameter ({dtype_text(t.dtype)})")
     if t.numel != d.v[0]:
         if t.numel > 0:
             import warnings
@@ -169,8 +169,7 @@ cdef TensorBase sized_out(object out, str op, const Dims* d, object dtype):
                 f"The number of elements in the out tensor of shape {shape_text(t)} is {t.numel} which does not match the computed number of elements {d.v[0]}. "
                 f"Note that this may occur as a result of rounding error. The out tensor will be resized to a tensor of shape ({d.v[0]},).", UserWarning, stacklevel=2)
         resize_tensor(t, d.n, d.v, -1)
-    if has_internal_overlap(t):
-        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the operation.")
+    check_internal_overlap(op, t)
     bump_version(t)
     return t
 
@@ -236,7 +235,7 @@ cdef TensorBase spaced(str op, object start, object end, object steps, Scalar* s
         raise RuntimeError("number of steps must be non-negative")
     factory_options(&o, op, dtype, device, layout, pin_memory, default_complex_code() if s.kind == 3 or e.kind == 3 else default_float_code())
     if (s.kind == 3 or e.kind == 3) and category[o.dtype] != CAT_COMPLEX:
-        raise RuntimeError(f"torch.{op}(): inferred dtype c10::complex<float> can't be safely cast to passed dtype {dtype_label(o.dtype).decode()}")
+        raise RuntimeError(f"torch.{op}(): inferred dtype c10::complex<float> can't be safely cast to passed dtype {dtype_text(o.dtype)}")
     if out is not None:
         check_out(out, op)
         o.dtype = (<TensorBase>out).dtype

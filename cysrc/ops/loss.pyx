@@ -43,7 +43,7 @@ cdef TensorBase scalar_of(int code, int device_type, double v):
 
 cdef int real_type(TensorBase x, str name) except -1:
     if category[x.dtype] != CAT_FLOAT:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{dtype_label(x.dtype).decode()}'")
+        raise NotImplementedError(f"\"{name}\" not implemented for '{dtype_text(x.dtype)}'")
     return F64 if x.dtype == F64 else F32
 
 
@@ -51,7 +51,7 @@ cdef TensorBase class_indices(TensorBase target, str name):
     if target.dtype == U8:
         target = cast_to(target, I64)
     if target.dtype != I64:
-        raise RuntimeError(f"expected scalar type Long but found {dtype_label(target.dtype).decode()}" if name == "" else f"{name}: expected scalar type Long but found {dtype_label(target.dtype).decode()}")
+        raise RuntimeError(f"expected scalar type Long but found {dtype_text(target.dtype)}" if name == "" else f"{name}: expected scalar type Long but found {dtype_text(target.dtype)}")
     return contiguous_of(target)
 
 

@@ -114,7 +114,7 @@ cdef int check_dropout_dtype(TensorBase x) except -1:
     if category[x.dtype] == CAT_COMPLEX:
         refuse_dtype("bernoulli_scalar_cpu_", x)
     if category[x.dtype] != CAT_FLOAT:
-        raise RuntimeError(f"result type Float can't be cast to the desired output type {label(x)}")
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {dtype_text(x.dtype)}")
     return 0
 
 
