@@ -150,8 +150,7 @@ def c_loop(loop: Loop, dtype: str, scalar_forms: list[int]) -> str:
 
 def loops_source(family: str, part: int, loops: list[Loop]) -> str:
     """One C file of loops; compiled once per instruction set with -DISA=<name>."""
-    text = ['#include "../loops/vector_math.h"', '#include "../core/pointwise.h"', '#define IVDEP _Pragma("GCC ivdep")',
-            "#define CAT_(a, b) a##_##b", "#define CAT(a, b) CAT_(a, b)"]  # fmt: skip
+    text = ['#include "../core/isa.h"', '#include "../loops/vector_math.h"', '#include "../core/pointwise.h"', '#define IVDEP _Pragma("GCC ivdep")']
     table = []
     for loop in loops:
         seen = set()
@@ -166,7 +165,7 @@ def loops_source(family: str, part: int, loops: list[Loop]) -> str:
             text.append(c_loop(loop, t, forms))
         cells = ", ".join(f"[{DTYPES.index(t)}] = k_{loop.name}_{t}" for t in loop.dtypes)
         table.append(f"  {{{cells}}},")
-    text.append(f"const loop_t CAT(loops_{family}_{part}, ISA)[][12] = {{")
+    text.append(f"const loop_t ISA_NAME(loops_{family}_{part})[][12] = {{")
     text += table + ["};"]
     return "\n".join(text) + "\n"
 
@@ -209,16 +208,15 @@ def emit(family: str, ops: list[Operator], loops_per_file: int = 40) -> tuple[st
         planned.append((op, forward, fused))
     for i, loop in enumerate(loops):
         loop.index = i
-    files = [loops_source(family, k, loops[k * loops_per_file:(k + 1) * loops_per_file]) for k in range((len(loops) + loops_per_file - 1) // loops_per_file)]
+    parts = [loops[i:i + loops_per_file] for i in range(0, len(loops), loops_per_file)]
+    files = [loops_source(family, k, part) for k, part in enumerate(parts)]
     c: list[str] = ['#include "pointwise.h"']
-    for isa in ("base", "avx2", "avx512"):
-        c += [f"extern const loop_t loops_{family}_{k}_{isa}[][12];" for k in range(len(files))]
+    c += [f"ISA_ROWS(loop_t, loops_{family}_{k}, {12 * len(part)})" for k, part in enumerate(parts)]
     c.append(f"static PointwiseInfo pw_{family}[{max(len(loops), 1)}];")
-    c.append(f"static void trt_fill_loops_{family}(int level) {{")
-    for k in range(len(files)):
-        count = len(loops[k * loops_per_file:(k + 1) * loops_per_file])
-        c.append(f"  {{ const loop_t (*t)[12] = level == 0 ? loops_{family}_{k}_base : level == 1 ? loops_{family}_{k}_avx2 : loops_{family}_{k}_avx512;")
-        c.append(f"    for (int i = 0; i < {count}; i++) memcpy(pw_{family}[{k * loops_per_file} + i].loops, t[i], sizeof t[i]); }}")
+    c.append(f"static void trt_fill_loops_{family}(void) {{")
+    for k, part in enumerate(parts):
+        c.append(f"  {{ const loop_t* t = loops_{family}_{k}();")
+        c.append(f"    for (int i = 0; i < {len(part)}; i++) memcpy(pw_{family}[{k * loops_per_file} + i].loops, t + 12 * i, 12 * sizeof *t); }}")
     c.append("}")
     py: list[str] = [FLAT_IN] if any(op.row.get("flat") for op in ops) else []
     init: list[str] = []
@@ -226,9 +224,9 @@ def emit(family: str, ops: list[Operator], loops_per_file: int = 40) -> tuple[st
         emit_operator(family, op, forward, fused, py, init)
     constants = ["    enum:"] + [f"        PW_{op.name.upper()} \"{forward.index}\"" for op, forward, _ in planned] if planned else []
     text = ['cdef extern from *:', '    """'] + ["    " + line for line in c] + ['    """',
-            f"    PointwiseInfo* pw_{family}", *constants, f"    void trt_fill_loops_{family}(int level)", ""]  # fmt: skip
+            f"    PointwiseInfo* pw_{family}", *constants, f"    void trt_fill_loops_{family}()", ""]  # fmt: skip
     text += py
-    text += [f"cdef int _register_pointwise_{family}() except -1:", "    cdef dict g = globals()", f"    trt_fill_loops_{family}(instruction_set())"]
+    text += [f"cdef int _register_pointwise_{family}() except -1:", "    cdef dict g = globals()", f"    trt_fill_loops_{family}()"]
     text += ["    " + line for line in init] + ["    return 0", "", f"_register_pointwise_{family}()", ""]
     return "\n".join(text), files
 
