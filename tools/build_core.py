@@ -236,24 +236,23 @@ class Builder:
         self.cython("cython shared", [f"--generate-shared={out}"], out, "")
 
     def sets_of(self, source: Path) -> list[str]:
-        """The instruction sets that a source of loops is compiled for: all, or those of the line `instruction sets: ...` in its head. The
-        native build takes the own one whatever a source lists."""
-        if self.native:
-            return [self.own_isa]
-        listed = re.search(r"^ ?/?\* instruction sets: ([\w, ]+)", source.read_text(), re.M)
-        if listed is None:
-            return list(ISA_FLAGS)
-        sets = [name.strip() for name in listed[1].split(",")]
+        """The instruction sets that a source of loops is compiled for: all, or those that its head lists by `Instruction sets: ...`. The
+        native build takes the one of them that this machine would choose."""
+        listed = re.search(r"^[ /]\* Instruction sets: ([\w, ]+)", source.read_text(), re.M)
+        sets = [name.strip() for name in listed[1].split(",")] if listed else list(ISA_FLAGS)
         if sets != [name for name in ISA_FLAGS if name in sets] or sets[0] != "base":
             raise SystemExit(f"{source}: instruction sets {', '.join(sets)}: choose from {', '.join(ISA_FLAGS)}, base first")
-        return sets
+        able = list(ISA_FLAGS)[:list(ISA_FLAGS).index(self.own_isa) + 1] if self.native else []
+        return [name for name in sets if name in able][-1:] if self.native else sets
 
     def loop_flags(self, source: Path, isa: str) -> list[str]:
+        """What gcc is told of a source of loops; rows that gain nothing by a set are left out (ISA_HAS) unless it is the only one."""
         vectorised = source.stem.startswith(("loops_", "kernels_reduce", "kernels_softmax", "kernels_norm", "conv"))
         level = ["-O1"] if isa == "base" or source.stem == "iterator_casts" else VECTORISE + SELECTIONS * source.stem.startswith("loops_") if vectorised else ["-O3"]
         # at another offset in a cache line the same convolution took a tenth longer
         aligned = ["-falign-functions=64"] * source.stem.startswith(("conv", "matmul", "kernels_", "attention"))
-        return [*level, *aligned, f"-DISA={isa}", *ISA_FLAGS[isa], *self.include_flags()]
+        rows = [f"-DISA_LEVEL={list(ISA_FLAGS).index(isa)}"] * (not self.native and "ISA_HAS" in source.read_text())
+        return [*level, *aligned, f"-DISA={isa}", *rows, *ISA_FLAGS[isa], *self.include_flags()]
 
     def include_flags(self) -> list[str]:
         """Of the loops, which know nothing of Python: what they compile to serves the wheels of all its versions."""

@@ -12,11 +12,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ISA_BASE, ISA_AVX2, ISA_AVX512, ISA_COUNT };
+#define ISA_BASE 0
+#define ISA_AVX2 1
+#define ISA_AVX512 2
+#define ISA_COUNT 3
 
 #define ISA_JOIN_(name, isa) name##_##isa
 #define ISA_JOIN(name, isa) ISA_JOIN_(name, isa)
 #define ISA_NAME(name) ISA_JOIN(name, ISA)      /* -DISA=avx2 */
+/* Whether a row of a table that gains nothing beyond `set` is compiled here: in a build for one set alone, which passes no ISA_LEVEL,
+   all are. */
+#ifdef ISA_LEVEL
+#define ISA_HAS(set) (ISA_LEVEL <= (set))
+#else
+#define ISA_HAS(set) 1
+#endif
 
 /* The highest set of this processor. A set asks for all that its loops are compiled with (x86-64-v3, x86-64-v4): a virtual machine may
    hide any part. */

@@ -1,5 +1,6 @@
 /* Results that consist of pieces of their source, the adjoint (sums into the source), and interleaved parts. Ranges are
- * elements of the result, so that one long line is shared out as well as many. Compiled once per instruction set. */
+ * elements of the result, so that one long line is shared out as well as many.
+ * Instruction sets: base, avx2 (tools/measure_isa.py: others gain nothing). */
 #include "../core/isa.h"
 #include "joining.h"
 #include "scalar_types.h"

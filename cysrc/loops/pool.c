@@ -1,7 +1,7 @@
 /* Adaptive maximum over planes: output o takes the inputs [floor(o in / out), ceil((o + 1) in / out)). The first of equals
  * in scan order wins, as does the last NaN. In planes the maximum of a large window is computed without branches and then
- * looked for, unless the window is not finite (0 * x is not 0). Work items and layouts as in pool.h. Compiled once per
- * instruction set. */
+ * looked for, unless the window is not finite (0 * x is not 0). Work items and layouts as in pool.h.
+ * Instruction sets: base, avx2 (tools/measure_isa.py: others gain nothing). */
 #include <math.h>
 #include "../core/isa.h"
 #include "kernels.h"

@@ -1,5 +1,6 @@
 /* Running extremes and where they were: equal values move the index on, NaN stays. Rows (inner 1) one by one, as their
- * extremes change seldom; otherwise EXTREME_COLUMNS columns side by side. Compiled once per instruction set. */
+ * extremes change seldom; otherwise EXTREME_COLUMNS columns side by side.
+ * Instruction sets: base, avx2 (tools/measure_isa.py: others gain nothing). */
 #include "../core/isa.h"
 #include "reduction_scan.h"
 #include "scalar_types.h"
