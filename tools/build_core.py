@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -61,6 +62,16 @@ def digest(*parts: object) -> str:
     return h.hexdigest()
 
 
+OPERATOR_NAME = re.compile(r"\b(?:op|below|OP)_\w+")
+
+
+def used_declarations(declarations: str, text: str) -> str:
+    """Of operators.pxd or operators.h the lines whose operators a text names: a new row changes nothing for the modules that do not."""
+    used = {name.partition("_")[2].lower() for name in OPERATOR_NAME.findall(text)}
+    lines = ((line, OPERATOR_NAME.search(line)) for line in declarations.splitlines())
+    return "\n".join(line for line, found in lines if found is None or found[0].partition("_")[2].lower() in used)
+
+
 class Builder:
     def __init__(self, build: Path, target: Path, debug: bool | None = None, cache: Path | None = None):
         self.build = build
@@ -76,7 +87,7 @@ class Builder:
         # TENSORRT_LITE_TRACEBACK=full keeps the core's own frames in tracebacks; nobody but its developers has the sources they point to
         self.tracebacks = self.debug or os.environ.get("TENSORRT_LITE_TRACEBACK", "") == "full"
         self.jobs = int(os.environ.get("TENSORRT_LITE_JOBS", "0")) or os.cpu_count() or 1
-        self.times: dict[str, float] = {}
+        self.times: dict[str, float] = {}  # processor time of each step that was not skipped
         self.workers: list[subprocess.Popen[str]] = []
         self.idle_workers: queue.SimpleQueue[subprocess.Popen[str]] = queue.SimpleQueue()
         self.extra = os.environ.get("CFLAGS", "").split()
@@ -122,7 +133,7 @@ class Builder:
             write_documentation(ROOT, self.operators)
         self.stamps_path.write_text(json.dumps(self.stamps))
         (self.build / "times.json").write_text(json.dumps(dict(sorted(self.times.items(), key=lambda kv: -kv[1])), indent=0))
-        print(f"tensorrt_lite: core built in {time.time() - start:.1f} s", file=sys.stderr)
+        print(f"tensorrt_lite: core built in {time.time() - start:.1f} s ({sum(self.times.values()):.1f} s of processor time)", file=sys.stderr)
 
     def generate(self) -> dict[str, list[Path]]:
         self.generated = self.build / "generated"
@@ -228,6 +239,8 @@ class Builder:
             path = self.generated / "operators.pxd" if name == f"{PACKAGE}.operators" else ROOT / "cysrc" / (name.removeprefix(f"{PACKAGE}.").replace(".", "/") + ".pxd")
             if name not in seen and path.exists():
                 seen[name] = path.read_text()
+                if path.name == "operators.pxd":
+                    seen[name] = used_declarations(seen[name], "\n".join(texts))
                 found += CIMPORT.findall(seen[name])
         return digest(*(seen[name] for name in sorted(seen)))
 
@@ -259,7 +272,7 @@ class Builder:
         return [f"-I{ROOT}/cysrc/{folder}" for folder in ("core", "autograd", "loops", "cuda")]
 
     def python_flags(self) -> list[str]:
-        return [f"-I{sysconfig.get_paths()['include']}", *self.include_flags(), *["-DTRT_TRACEBACK=1"] * self.tracebacks]
+        return [f"-I{sysconfig.get_paths()['include']}", f"-I{self.generated}/include", *self.include_flags(), *["-DTRT_TRACEBACK=1"] * self.tracebacks]
 
     def included(self, source: Path) -> bytes:
         """Digest of a C source and all headers of ours that it includes, however deep."""
@@ -270,8 +283,10 @@ class Builder:
             if path in seen:
                 continue
             seen[path] = path.read_bytes()
+            if path.name == "operators.h":
+                seen[path] = used_declarations(seen[path].decode(), seen[source].decode()).encode()
             for name in re.findall(rb'^\s*#\s*include\s+"([^"]+)"', seen[path], re.M):
-                folders = [path.parent, *(ROOT / "cysrc" / f for f in ("core", "autograd", "loops", "cuda"))]
+                folders = [path.parent, self.generated / "include", *(ROOT / "cysrc" / f for f in ("core", "autograd", "loops", "cuda"))]
                 open_files += [p for p in [(f / name.decode()).resolve() for f in folders] if p.exists()][:1]
         return digest(*(seen[p] for p in sorted(seen, key=lambda p: p.name))).encode()
 
@@ -372,15 +387,17 @@ class Builder:
     # ---- running commands
 
     def command(self, label: str, command: list[str], folder: Path | None = None) -> None:
-        start = time.time()
-        r = subprocess.run(command, capture_output=True, text=True, cwd=folder or self.build)
-        self.times[label] = time.time() - start
-        if r.returncode:
-            raise CompileError(f"{label} failed: {' '.join(command)}\n{r.stdout[-4000:]}\n{r.stderr[-4000:]}")
+        with tempfile.TemporaryFile() as output:
+            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=folder or self.build)
+            _, status, usage = os.wait4(process.pid, 0)  # processor time: others may be using the machine
+            process.returncode = os.waitstatus_to_exitcode(status)
+            self.times[label] = usage.ru_utime + usage.ru_stime
+            if process.returncode:
+                output.seek(0)
+                raise CompileError(f"{label} failed: {' '.join(command)}\n{output.read().decode(errors='replace')[-8000:]}")
 
     def translate(self, label: str, arguments: list[str]) -> None:
         """Run Cython in one of at most `jobs` worker processes."""
-        start = time.time()
         try:
             worker = self.idle_workers.get_nowait()
         except queue.Empty:
@@ -390,7 +407,7 @@ class Builder:
         worker.stdin.write(json.dumps(arguments) + "\n")
         worker.stdin.flush()
         answer = json.loads(worker.stdout.readline() or '{"ok": false, "text": "the Cython process ended"}')
-        self.times[label] = time.time() - start
+        self.times[label] = answer.get("seconds", 0.0)
         if not answer["ok"]:
             raise CompileError(f"{label} failed: cython {' '.join(arguments)}\n{answer['text']}")
         self.idle_workers.put(worker)
