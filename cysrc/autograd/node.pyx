@@ -10,7 +10,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.list cimport PyList_GET_ITEM
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype_of, category, CAT_COMPLEX, C64
 from tensorrt_lite._C.core.tensor cimport (
-    TensorBase, tensor_type, size_type, K_AUTOGRAD, K_FORWARD_AD, alias_of, ITEM_SIZE, check_geometry, version_of, shape_of, same_sizes, shape_text, bump_version, data_of, shared_version, strides_of, place_of,
+    K_PYTHON, K_DERIVATIVES,    TensorBase, tensor_type, size_type, K_AUTOGRAD, K_FORWARD_AD, alias_of, ITEM_SIZE, check_geometry, version_of, shape_of, same_sizes, shape_text, bump_version, data_of, shared_version, strides_of, place_of,
     CREATED_DEFAULT, CREATED_NO_GRAD, CREATED_MULTI_OUTPUT, CREATED_INFERENCE, CREATED_IN_FUNCTION)
 from tensorrt_lite._C.core.dispatch cimport tls, attach
 from tensorrt_lite._C.core.device cimport make_device, DEV_CUDA, DEV_META
@@ -393,7 +393,17 @@ cdef str _tensor_label(TensorBase t):
 
 cdef TensorBase output_alias(TensorBase t):
     """What a Node keeps of its own output: no grad_fn, so no cycle."""
-    return alias_of(t)
+    return alias_of(t) if not t.keys & K_PYTHON else unrecorded_alias(t)
+
+
+cdef TensorBase unrecorded_alias(TensorBase t):
+    """What the class of a tensor with __torch_dispatch__ takes for its alias."""
+    cdef uint64_t before = tls().excluded
+    tls().excluded = before | K_DERIVATIVES
+    try:
+        return <TensorBase?>_ops.alias(t)
+    finally:
+        tls().excluded = before
 
 
 cdef TensorBase attach_output(Node node, TensorBase alias, int output_nr):
@@ -401,7 +411,7 @@ cdef TensorBase attach_output(Node node, TensorBase alias, int output_nr):
     cdef TensorBase r
     if not tls().grad_mode:
         return alias
-    r = alias_of(alias)
+    r = output_alias(alias)
     r.grad_fn_ = node
     r.output_nr = output_nr
     r.requires_grad = 1
@@ -505,6 +515,8 @@ cdef inline bint has_loop(const PointwiseInfo* fused, int n, PyObject** inputs):
     """A fused kernel exists in the types where its formula means the same; elsewhere operators compute it."""
     cdef int i
     for i in range(n):
+        if ((<TensorBase>inputs[i]).keys | tls().included) & ~tls().excluded & K_PYTHON:
+            return False
         if (<TensorBase>inputs[i]).dtype >= C64:
             return fused.loops[C64] != NULL
     return True

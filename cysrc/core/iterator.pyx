@@ -28,20 +28,20 @@ attach()
 
 cdef extern from *:
     """
-    #include "cpu_level.h"
+    #include "isa.h"
     typedef void (*trt_cast_fn)(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t n);
     typedef trt_cast_fn trt_cast_row[12];
-    extern const trt_cast_row *const trt_cast_table_base, *const trt_cast_table_avx2, *const trt_cast_table_avx512;
-    static const trt_cast_row* trt_cast_table(void) {
-      int level = trt_cpu_level();
-      return level == 2 ? trt_cast_table_avx512 : level == 1 ? trt_cast_table_avx2 : trt_cast_table_base;
-    }
+    typedef const trt_cast_row* trt_cast_rows;
+    ISA_TABLE(trt_cast_rows, trt_cast_table)
     """
     ctypedef void (*cast_fn "trt_cast_fn")(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t n) noexcept nogil
     ctypedef cast_fn cast_row "trt_cast_row"[12]
-    const cast_row* load_casts "trt_cast_table"() noexcept nogil
+    ctypedef const cast_row* cast_rows "trt_cast_rows"
+    const cast_rows* load_casts "trt_cast_table"() noexcept nogil
 
-cdef const cast_row* cast_table = load_casts()   # of this processor's instruction set
+cdef const cast_row* cast_table = NULL
+if load_casts() != NULL:
+    cast_table = load_casts()[0]
 
 cdef extern from "stage.h" nogil:
     void transpose_block(char* dst, int64_t dst_row, const char* src, int64_t src_col_stride, int64_t rows, int64_t cols, int item)

@@ -399,7 +399,7 @@ cdef inline void copy_header(TensorBase r, TensorBase t):
     r.dtype = t.dtype
     r.device_type = t.device_type
     r.device_index = t.device_index
-    r.keys = t.keys & ~<uint64_t>K_DERIVATIVES
+    r.keys = t.keys & ~<uint64_t>(K_DERIVATIVES | K_PYTHON)
     r.inference = t.inference      # a view of a normal tensor is a normal tensor, in inference mode too
     if not t.inference and inference_flag:
         r.creation_meta = CREATED_INFERENCE
@@ -437,7 +437,21 @@ cdef VersionCounter* shared_version(TensorBase t) except NULL:
     return t.version
 
 
+cdef extern from *:
+    """
+    static __thread int trt_versions_held __attribute__((tls_model("initial-exec")));
+    """
+    int versions_held "trt_versions_held"
+
+
+cdef void hold_versions(int change) noexcept:
+    global versions_held
+    versions_held += change
+
+
 cdef int bump_version(TensorBase t) except -1:
+    if versions_held:
+        return 0
     if t.version == NULL:
         t.own_version += 1
     else:

@@ -11,5 +11,4 @@ typedef struct {
   int (*cholesky[4])(int n, void* a);                                           /* the lower triangle; potrf's info */
 } trt_linalg_table;
 
-extern const trt_linalg_table trt_linalg_base, trt_linalg_avx2, trt_linalg_avx512;
 #endif

@@ -3,11 +3,10 @@
    the caller splits columns or rows, and no result depends on how it does. */
 #include <stdint.h>
 #include <string.h>
+#include "../core/isa.h"
 #include "matmul.h"
 #include "gemm_tile.h"
 
-#define JOIN_(a, b) a##_##b
-#define JOIN(a, b) JOIN_(a, b)
 #define INLINE static inline __attribute__((always_inline))
 
 DEFINE_TILED_PRODUCT(float, f)
@@ -213,7 +212,7 @@ static void c_tiny(int64_t m, int64_t n, int64_t k, const void* a_, int64_t ars,
     }
 }
 
-const trt_matmul_table JOIN(trt_matmul, ISA) = {
+const trt_matmul_table ISA_NAME(trt_matmul) = {
     {f_tiled, d_tiled}, {f_rows_by_rows, d_rows_by_rows}, {f_rows_by_cols, d_rows_by_cols}, c_tiny, {f_dot, d_dot}, {f_sum_rows, d_sum_rows},
     {u8_product, u16_product, u32_product, u64_product},
 };

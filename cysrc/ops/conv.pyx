@@ -31,15 +31,14 @@ cdef extern from "conv.h" nogil:
         void (*plan)(conv_work*) noexcept nogil
         int64_t (*items)(const conv_work*, int64_t) noexcept nogil
         void (*run)(const conv_work*, int64_t, char*, int64_t, int64_t) noexcept nogil
-    const conv_kernels conv_table_base[2]
-    const conv_kernels conv_table_avx2[2]
-    const conv_kernels conv_table_avx512[2]
 
-cdef const conv_kernels* TABLE = conv_table_base
-if instruction_set() == 1:
-    TABLE = conv_table_avx2
-elif instruction_set() == 2:
-    TABLE = conv_table_avx512
+cdef extern from *:
+    """
+    ISA_TABLE(conv_kernels, conv_table)
+    """
+    const conv_kernels* conv_table()
+
+cdef const conv_kernels* TABLE = conv_table()      # float, double
 
 cdef extern from *:
     """

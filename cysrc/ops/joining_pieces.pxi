@@ -26,26 +26,20 @@ cdef extern from "joining.h" nogil:
 
 cdef extern from *:
     """
-    #define TRT_PIECE_TASK(NAME) void NAME##_base(void*, int64_t, int64_t); void NAME##_avx2(void*, int64_t, int64_t); void NAME##_avx512(void*, int64_t, int64_t);
-    #define TRT_PIECE_SELECT(NAME) (trt_cpu_level() == 2 ? NAME##_avx512 : trt_cpu_level() == 1 ? NAME##_avx2 : NAME##_base)
-    TRT_PIECE_TASK(piece_copies)
-    TRT_PIECE_TASK(piece_sums)
-    TRT_PIECE_TASK(cat_rows)
-    TRT_PIECE_TASK(interleave_parts)
-    #define trt_piece_copies TRT_PIECE_SELECT(piece_copies)
-    #define trt_piece_sums TRT_PIECE_SELECT(piece_sums)
-    #define trt_cat_rows TRT_PIECE_SELECT(cat_rows)
-    #define trt_interleave_parts TRT_PIECE_SELECT(interleave_parts)
+    ISA_TASK(piece_copies)
+    ISA_TASK(piece_sums)
+    ISA_TASK(cat_rows)
+    ISA_TASK(interleave_parts)
     """
-    task_fn trt_piece_copies
-    task_fn trt_piece_sums
-    task_fn trt_cat_rows
-    task_fn trt_interleave_parts
+    task_fn trt_piece_copies "piece_copies"()
+    task_fn trt_piece_sums "piece_sums"()
+    task_fn trt_cat_rows "cat_rows"()
+    task_fn trt_interleave_parts "interleave_parts"()
 
-cdef task_fn piece_copies = trt_piece_copies
-cdef task_fn piece_sums = trt_piece_sums
-cdef task_fn cat_rows = trt_cat_rows
-cdef task_fn interleave_parts = trt_interleave_parts
+cdef task_fn piece_copies = trt_piece_copies()
+cdef task_fn piece_sums = trt_piece_sums()
+cdef task_fn cat_rows = trt_cat_rows()
+cdef task_fn interleave_parts = trt_interleave_parts()
 
 
 # on CUDA, set by cysrc/cuda/indexing.pyx

@@ -56,9 +56,6 @@ cdef extern from "lapack.h" nogil:
         GELSS
     ctypedef struct trt_linalg_table:
         pass
-    const trt_linalg_table trt_linalg_base
-    const trt_linalg_table trt_linalg_avx2
-    const trt_linalg_table trt_linalg_avx512
     const trt_linalg_table* trt_small
     const char* trt_lapack_open(const char* path)
     const char* trt_stack_item(const trt_stack* s, int64_t i, int size)
@@ -87,11 +84,13 @@ cdef extern from "lapack.h" nogil:
     int trt_ldl_factor(int t, int hermitian, int n, void* a, int* pivots, void* work, int lwork)
     int trt_ldl_solve(int t, int hermitian, int n, int k, const void* a, const int* pivots, void* b)
 
-trt_small = &trt_linalg_base
-if instruction_set() == 1:
-    trt_small = &trt_linalg_avx2
-elif instruction_set() == 2:
-    trt_small = &trt_linalg_avx512
+cdef extern from *:
+    """
+    ISA_TABLE(trt_linalg_table, trt_linalg)
+    """
+    const trt_linalg_table* trt_linalg()
+
+trt_small = trt_linalg()
 
 cdef enum:
     THREAD_WORK = 1 << 16        # multiplications worth another thread: some 10 us

@@ -11,15 +11,14 @@ cdef extern from "matmul.h" nogil:
         double (*dot[2])(int64_t, const void*, const void*) noexcept nogil
         void (*sum_rows[2])(int64_t, int64_t, const void*, int64_t, void*) noexcept nogil
         void (*integer[4])(int64_t, int64_t, int64_t, const void*, int64_t, int64_t, const void*, int64_t, int64_t, void*, int64_t, int64_t, int64_t, int64_t) noexcept nogil
-    const trt_matmul_table trt_matmul_base
-    const trt_matmul_table trt_matmul_avx2
-    const trt_matmul_table trt_matmul_avx512
 
-cdef const trt_matmul_table* LOOPS = &trt_matmul_base
-if instruction_set() == 1:
-    LOOPS = &trt_matmul_avx2
-elif instruction_set() == 2:
-    LOOPS = &trt_matmul_avx512
+cdef extern from *:
+    """
+    ISA_TABLE(trt_matmul_table, trt_matmul)
+    """
+    const trt_matmul_table* trt_matmul()
+
+cdef const trt_matmul_table* LOOPS = trt_matmul()
 
 cdef enum:
     TILES_WORK = 1 << 19          # multiplications up to which tiles of registers beat a library call, which packs both operands

@@ -389,18 +389,20 @@ cdef TensorBase _adaptive_avg_pool2d_backward_cpu(TensorBase grad_output, const 
     return d
 
 
+ctypedef void (*adaptive_max_fn)(int dtype, int last, const char* x, char* y, int64_t* indices, const pool_shape* s, int64_t begin, int64_t end) noexcept nogil
+
 cdef extern from *:
     """
-    #define TRT_ADAPTIVE_MAX(ISA) void adaptive_max_##ISA(int, int, const char*, char*, int64_t*, const pool_shape*, int64_t, int64_t);
-    TRT_ADAPTIVE_MAX(base) TRT_ADAPTIVE_MAX(avx2) TRT_ADAPTIVE_MAX(avx512)
-    #define trt_adaptive_max (trt_cpu_level() == 2 ? adaptive_max_avx512 : trt_cpu_level() == 1 ? adaptive_max_avx2 : adaptive_max_base)
+    ISA_FUNCTION(void, adaptive_max, (int, int, const char*, char*, int64_t*, const pool_shape*, int64_t, int64_t))
     """
-    void trt_adaptive_max(int dtype, bint last, const char* x, char* y, int64_t* indices, const pool_shape* s, int64_t begin, int64_t end) noexcept nogil
+    adaptive_max_fn adaptive_max()
+
+cdef adaptive_max_fn adaptive_max_loop = adaptive_max()
 
 
 cdef void run_adaptive_max(void* context, int64_t begin, int64_t end) noexcept nogil:
     cdef PoolRun* r = <PoolRun*>context
-    trt_adaptive_max(r.dtype, r.last, r.x, r.y, r.indices, &r.s, begin, end)
+    adaptive_max_loop(r.dtype, r.last, r.x, r.y, r.indices, &r.s, begin, end)
 
 
 cdef object _adaptive_max_pool2d_cpu(TensorBase self, const Dims* output_size):

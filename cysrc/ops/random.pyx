@@ -6,21 +6,11 @@ from tensorrt_lite._C.core.random cimport *
 
 cdef extern from *:
     """
-    #define TRT_DECLARE(name, type) \\
-        void name##_base(const type*, const uint8_t*, type*, int64_t, double); \\
-        void name##_avx2(const type*, const uint8_t*, type*, int64_t, double); \\
-        void name##_avx512(const type*, const uint8_t*, type*, int64_t, double);
-    TRT_DECLARE(trt_masked_scale_f16, void)
-    TRT_DECLARE(trt_masked_scale_bf16, void)
-    TRT_DECLARE(trt_masked_scale_f32, float)
-    TRT_DECLARE(trt_masked_scale_f64, double)
     typedef void (*trt_masked_scale_fn)(const void*, const uint8_t*, void*, int64_t, double);
-    #define TRT_LEVELS(name) {(trt_masked_scale_fn)name##_base, (trt_masked_scale_fn)name##_avx2, (trt_masked_scale_fn)name##_avx512}
-    static const trt_masked_scale_fn trt_masked_scale[4][3] = {
-        TRT_LEVELS(trt_masked_scale_f16), TRT_LEVELS(trt_masked_scale_bf16), TRT_LEVELS(trt_masked_scale_f32), TRT_LEVELS(trt_masked_scale_f64)};
+    ISA_TABLE(trt_masked_scale_fn, trt_masked_scale)
     """
     ctypedef void (*trt_masked_scale_fn)(const void*, const uint8_t*, void*, int64_t, double) noexcept nogil
-    const trt_masked_scale_fn trt_masked_scale[4][3]
+    const trt_masked_scale_fn* trt_masked_scale() nogil
 
 # What cysrc/cuda/random.pyx installs: fills of real tensors, dropout's product and its mask, draws by probabilities, the positions of
 # random keys, draws from rows of running sums, rrelu's slopes, Poisson counts.
@@ -49,7 +39,7 @@ def _install_device_kernels(size_t fill, size_t masked_scale, size_t dropout_mas
 
 
 # The instruction set of the loops: reading it anew costs a call of getenv.
-cdef int LEVEL = instruction_set()
+cdef const trt_masked_scale_fn* MASKED_SCALE = trt_masked_scale()      # by dtype, from float16 on
 
 cdef int* DIGITS = [1, 8, 7, 15, 31, 63, 11, 8, 24, 53, 0, 0]
 cdef double* MAXIMUM = [1, 255, 127, 32767, 2147483647, 9223372036854775807.0, 65504.0, 3.3895313892515355e38, 3.4028234663852886e38, 1.7976931348623157e308, 0, 0]

@@ -50,7 +50,7 @@ cdef TensorBase _masked_scale_cpu(TensorBase self, TensorBase mask, double scale
             copy_elements(self, r)
             return self
         return r
-    task.function = trt_masked_scale[self.dtype - F16][LEVEL]
+    task.function = MASKED_SCALE[self.dtype - F16]
     task.x = data_of(x)
     task.mask = data_of(mask)
     task.result = data_of(r)

@@ -85,10 +85,11 @@ cdef extern from "reduction_scan.h" nogil:
 
 cdef extern from *:
     """
-    void extreme_scan_base(void*, int64_t, int64_t); void extreme_scan_avx2(void*, int64_t, int64_t); void extreme_scan_avx512(void*, int64_t, int64_t);
-    #define trt_extreme_scan (trt_cpu_level() == 2 ? extreme_scan_avx512 : trt_cpu_level() == 1 ? extreme_scan_avx2 : extreme_scan_base)
+    ISA_TASK(extreme_scan)
     """
-    task_fn trt_extreme_scan
+    task_fn extreme_scan()
+
+cdef task_fn extreme_scan_task = extreme_scan()
 
 cdef enum:
     DEVICE_CUMMAX = 2              # the scan's number on a device, after SCAN_CUMSUM and SCAN_CUMPROD
@@ -121,7 +122,7 @@ cdef object cumulative_extreme(TensorBase self, int64_t dim, bint largest, objec
         a.indices = <int64_t*>data_of(indices)
         a.largest = largest
         a.dtype = x.dtype
-        run_held(trt_extreme_scan, &a, outer if a.inner == 1 else outer * ((a.inner + EXTREME_COLUMNS - 1) // EXTREME_COLUMNS), x.numel, x, x)
+        run_held(extreme_scan_task, &a, outer if a.inner == 1 else outer * ((a.inner + EXTREME_COLUMNS - 1) // EXTREME_COLUMNS), x.numel, x, x)
     if mode == OUT:
         values = write_to_out(name, values, <TensorBase>out[0], OUT)
         indices = write_to_out(name, indices, <TensorBase>out[1], OUT)

@@ -46,50 +46,36 @@ cdef extern from "resize.h" nogil:
         int64_t height, width, kh, kw, dh, dw, ph, pw, sh, sw, lh, lw
         int item, dtype
 
-cdef extern from *:
-    """
-    #define TRT_RESIZE_KERNEL(R, NAME, ARGS) R NAME##_base ARGS; R NAME##_avx2 ARGS; R NAME##_avx512 ARGS;
-    #define TRT_RESIZE_SELECT(NAME) (trt_cpu_level() == 2 ? NAME##_avx512 : trt_cpu_level() == 1 ? NAME##_avx2 : NAME##_base)
-    #define TRT_RESIZE_TASK(NAME) TRT_RESIZE_KERNEL(void, NAME, (void*, int64_t, int64_t))
-    TRT_RESIZE_KERNEL(int64_t, resize_taps, (const ResizeRule*))
-    TRT_RESIZE_KERNEL(int64_t, resize_table, (const ResizeRule*, int, int64_t*, int32_t*, void*))
-    TRT_RESIZE_KERNEL(int64_t, resize_scratch, (const ResizeArgs*))
-    TRT_RESIZE_TASK(resize_planes)
-    TRT_RESIZE_TASK(grid_forward_f32)
-    TRT_RESIZE_TASK(grid_forward_f64)
-    TRT_RESIZE_TASK(grid_backward_input_f32)
-    TRT_RESIZE_TASK(grid_backward_input_f64)
-    TRT_RESIZE_TASK(grid_backward_grid_f32)
-    TRT_RESIZE_TASK(grid_backward_grid_f64)
-    TRT_RESIZE_TASK(window_columns)
-    TRT_RESIZE_TASK(window_images)
-    #define trt_resize_taps TRT_RESIZE_SELECT(resize_taps)
-    #define trt_resize_table TRT_RESIZE_SELECT(resize_table)
-    #define trt_resize_scratch TRT_RESIZE_SELECT(resize_scratch)
-    #define trt_resize_planes TRT_RESIZE_SELECT(resize_planes)
-    #define trt_grid_task(KIND, DOUBLE) (KIND == 0 ? (DOUBLE ? TRT_RESIZE_SELECT(grid_forward_f64) : TRT_RESIZE_SELECT(grid_forward_f32)) \\
-        : KIND == 1 ? (DOUBLE ? TRT_RESIZE_SELECT(grid_backward_input_f64) : TRT_RESIZE_SELECT(grid_backward_input_f32)) \\
-        : (DOUBLE ? TRT_RESIZE_SELECT(grid_backward_grid_f64) : TRT_RESIZE_SELECT(grid_backward_grid_f32)))
-    #define trt_window_columns TRT_RESIZE_SELECT(window_columns)
-    #define trt_window_images TRT_RESIZE_SELECT(window_images)
-    """
-    int64_t (*trt_resize_taps)(const ResizeRule*) noexcept nogil
-    int64_t (*trt_resize_table)(const ResizeRule*, int, int64_t*, int32_t*, void*) noexcept nogil
-    int64_t (*trt_resize_scratch)(const ResizeArgs*) noexcept nogil
-    task_fn trt_resize_planes
-    task_fn trt_grid_task(int kind, bint is_double) noexcept nogil
-    task_fn trt_window_columns
-    task_fn trt_window_images
-
 ctypedef int64_t (*taps_fn)(const ResizeRule*) noexcept nogil
 ctypedef int64_t (*table_fn)(const ResizeRule*, int, int64_t*, int32_t*, void*) noexcept nogil
 ctypedef int64_t (*resize_scratch_fn)(const ResizeArgs*) noexcept nogil
-cdef taps_fn resize_taps = trt_resize_taps
-cdef table_fn resize_table = trt_resize_table
-cdef resize_scratch_fn resize_scratch = trt_resize_scratch
-cdef task_fn resize_planes = trt_resize_planes
-cdef task_fn window_columns = trt_window_columns
-cdef task_fn window_images = trt_window_images
+
+cdef extern from *:
+    """
+    ISA_FUNCTION(int64_t, resize_taps, (const ResizeRule*))
+    ISA_FUNCTION(int64_t, resize_table, (const ResizeRule*, int, int64_t*, int32_t*, void*))
+    ISA_FUNCTION(int64_t, resize_scratch, (const ResizeArgs*))
+    ISA_TASK(resize_planes)
+    typedef void (*trt_grid_fn)(void*, int64_t, int64_t);
+    ISA_TABLE(trt_grid_fn, trt_grid_tasks)
+    ISA_TASK(window_columns)
+    ISA_TASK(window_images)
+    """
+    taps_fn trt_resize_taps "resize_taps"()
+    table_fn trt_resize_table "resize_table"()
+    resize_scratch_fn trt_resize_scratch "resize_scratch"()
+    task_fn trt_resize_planes "resize_planes"()
+    const task_fn* trt_grid_tasks()
+    task_fn trt_window_columns "window_columns"()
+    task_fn trt_window_images "window_images"()
+
+cdef taps_fn resize_taps = trt_resize_taps()
+cdef table_fn resize_table = trt_resize_table()
+cdef resize_scratch_fn resize_scratch = trt_resize_scratch()
+cdef task_fn resize_planes = trt_resize_planes()
+cdef const task_fn* GRID_TASKS = trt_grid_tasks()     # forward, gradient of the input, of the grid; each float, double
+cdef task_fn window_columns = trt_window_columns()
+cdef task_fn window_images = trt_window_images()
 
 
 # of (x, y, channels_last, the arguments of _axis_table for three dimensions) on CUDA, set by cysrc/cuda/pool.pyx
@@ -375,7 +361,7 @@ cdef TensorBase grid_sampler_cpu(TensorBase input, TensorBase grid, int64_t inte
         a.x = data_of(x)
         a.grid = data_of(g)
         a.y = data_of(y)
-        run_held(trt_grid_task(0, x.dtype == F64), &a, blocks, 8 * y.numel, x, y, g)
+        run_held(GRID_TASKS[x.dtype == F64], &a, blocks, 8 * y.numel, x, y, g)
     return cast_to(y, input.dtype)
 
 
@@ -408,7 +394,7 @@ cdef TensorBase _grid_sampler_backward_cpu(TensorBase grad_output, TensorBase in
         a.grid = data_of(g)
         a.gy = data_of(gy)
         a.gx = a.ggrid = data_of(r)
-        run_held(trt_grid_task(1 if of_input else 2, x.dtype == F64), &a, a.samples * a.channels if of_input else blocks, 8 * gy.numel, x, r, g, gy)
+        run_held(GRID_TASKS[(2 if of_input else 4) + (x.dtype == F64)], &a, a.samples * a.channels if of_input else blocks, 8 * gy.numel, x, r, g, gy)
     return cast_to(r, input.dtype)
 
 

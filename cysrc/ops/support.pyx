@@ -16,9 +16,6 @@ from tensorrt_lite._C.core.parallel cimport parallel_for, GRAIN
 from tensorrt_lite._C.autograd.node cimport Node, OpNode, set_history, check_version, ops_namespace
 from tensorrt_lite._C.autograd.forward cimport tangent_of, refuse_forward_out
 
-cdef extern from "cpu_level.h":
-    int trt_cpu_level() nogil
-
 cdef extern from "numpy_names.h":
     int trt_take_numpy_names(object function) except -1
 
@@ -232,11 +229,6 @@ cdef TensorBase result_tensor(str name, TensorBase out, int mode, int ndim, cons
         return empty_tensor(ndim, sizes, dtype, place_of(like))
     prepare_out(name, out, ndim, sizes, dtype, mode)
     return out
-
-
-def instruction_set():
-    """The instruction set of the loops in use: 0 baseline, 1 AVX2, 2 AVX-512."""
-    return trt_cpu_level()
 
 
 class _Absent:

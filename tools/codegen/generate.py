@@ -32,8 +32,8 @@ from tensorrt_lite._C.autograd.forward cimport *
 from tensorrt_lite._C.ops.support cimport *
 from tensorrt_lite._C.operators cimport *
 
-cdef extern from "cpu_level.h":
-    int instruction_set "trt_cpu_level"() noexcept nogil
+cdef extern from "isa.h":
+    pass
 
 attach()
 cdef object _ops = ops_namespace()
