@@ -130,9 +130,8 @@ def test_names_resolve_and_pickle():
 
 def beside_torch():
     torch = pytest.importorskip("torch")
-    import torch.nn.functional
-
-    return torch, {"trt": torch, "F": torch.nn.functional, "Tensor": torch.Tensor, "linalg": torch.linalg, "fft": torch.fft, "init": torch.nn.init}
+    functional = pytest.importorskip("torch.nn.functional")
+    return torch, {"trt": torch, "F": functional, "Tensor": torch.Tensor, "linalg": torch.linalg, "fft": torch.fft, "init": torch.nn.init}
 
 
 def test_what_pytorch_overrides_is_overridable_here():

@@ -20,15 +20,15 @@ def hardtanh_(input, min_val=-1, max_val=1):
     return clipped(input, min_val, max_val, None, True)
 
 
-cdef bint reads_result(object input, double slope) noexcept:
+cdef bint reads_result(double slope) noexcept:
     """Whether a write in place can do without a copy of its input: the result's sign is the input's, from which the derivative follows."""
-    return slope > 0 and is_plain(input) and not tls().function_modes
+    return slope > 0
 
 
 cdef object leaky_relu_of(object input, object negative_slope, object out, bint inplace):
     cdef Scalar p[1]
     param(negative_slope, &p[0], "leaky_relu", "negative_slope")
-    return entry1(&pw_activation[PW__LEAKY_RELU_WRITTEN if inplace and reads_result(input, p[0].d) else PW_LEAKY_RELU], input, p, out, inplace,
+    return entry1(&pw_activation[PW__LEAKY_RELU_WRITTEN if inplace and reads_result(p[0].d) else PW_LEAKY_RELU], input, p, out, inplace,
                   (("negative_slope", negative_slope),))
 
 
@@ -48,7 +48,7 @@ cdef object elu_of(object input, object alpha, object scale, object input_scale,
     param(alpha, &p[0], "elu", "alpha")
     param(scale, &p[1], "elu", "scale")
     param(input_scale, &p[2], "elu", "input_scale")
-    written = inplace and reads_result(input, p[0].d) and p[1].d > 0 and p[2].d > 0
+    written = inplace and reads_result(p[0].d) and p[1].d > 0 and p[2].d > 0
     return entry1(&pw_activation[PW__ELU_WRITTEN if written else PW_ELU], input, p, out, inplace,
                   (("alpha", alpha), ("scale", scale), ("input_scale", input_scale)))
 
@@ -70,7 +70,7 @@ def selu(input):
 
 def selu_(input):
     """selu in place."""
-    return entry1(&pw_activation[PW__SELU_WRITTEN if reads_result(input, 1) else PW_SELU], input, NULL, None, True, ())
+    return entry1(&pw_activation[PW__SELU_WRITTEN if reads_result(1) else PW_SELU], input, NULL, None, True, ())
 
 
 cdef object celu_of(object input, object alpha, bint inplace):
@@ -78,7 +78,7 @@ cdef object celu_of(object input, object alpha, bint inplace):
     param(alpha, &p[0], "celu", "alpha")
     if p[0].d == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    return entry1(&pw_activation[PW__CELU_WRITTEN if inplace and reads_result(input, p[0].d) else PW_CELU], input, p, None, inplace, (("alpha", alpha),))
+    return entry1(&pw_activation[PW__CELU_WRITTEN if inplace and reads_result(p[0].d) else PW_CELU], input, p, None, inplace, (("alpha", alpha),))
 
 
 def celu(input, alpha=1.0):

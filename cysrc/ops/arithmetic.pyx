@@ -38,7 +38,7 @@ def where(condition, input=None, other=None, *, out=None):
     """input where condition holds, other elsewhere, broadcast; with condition alone the indices where it holds, per dimension."""
     if input is None and other is None:
         return _ops.nonzero(condition, as_tuple=True)
-    if not isinstance(condition, TensorBase) and not has_function(condition):
+    if not isinstance(condition, TensorBase):
         raise TypeError(f"where(): argument 'condition' (position 1) must be Tensor, not {type(condition).__name__}")
     return entry3(&pw_arithmetic[PW_WHERE], condition, input, other, NULL, out, False, ())
 
@@ -127,7 +127,7 @@ def symbol_ipow(self, exponent, modulo=None):
 
 cdef object interpolated(object input, object end, object weight, object out, bint inplace):
     cdef Scalar p[1]
-    if isinstance(weight, TensorBase) or has_function(weight):
+    if isinstance(weight, TensorBase):
         return entry3(&pw_arithmetic[PW__LERP_TENSOR], input, end, weight, NULL, out, inplace, ())
     param(weight, &p[0], "lerp", "weight")
     return entry2(&pw_arithmetic[PW_LERP], input, end, p, out, inplace, (("weight", weight),))

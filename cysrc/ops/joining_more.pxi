@@ -80,10 +80,6 @@ def repeat(self, *repeats):
     cdef Dims d
     cdef int k, extra
     cdef list sizes = [], shape = [], final = []
-    if not is_plain(self) and has_function(self):
-        r = call_torch_function(repeat, (self, *repeats), {})
-        if r is not NotImplemented:
-            return r
     parse_size(repeats, &d, "repeat", "repeats")
     if d.n < x.ndim:
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
