@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import sys
 
-from tensorrt_lite import _ops, _public
+from tensorrt_lite import _C, _ops, _public
 from tensorrt_lite._C.autograd import attributes as _attributes
 from tensorrt_lite._C.core import args as _args
 from tensorrt_lite._C.core import overrides as _overrides
 from tensorrt_lite._C.core import symbols as _symbols
-from tensorrt_lite._C.core.overrides import DisableTorchFunctionSubclass, PublicProperty
+from tensorrt_lite._C.core.overrides import DisableTorchFunction, DisableTorchFunctionSubclass, PublicProperty
 from tensorrt_lite._C.core.storage import Storage as UntypedStorage  # noqa: F401 (the package's name for it)
 from tensorrt_lite._C.core.storage import exported as _exported
 from tensorrt_lite._C.core.tensor import TensorBase, _register_types, attributes_of
@@ -495,6 +495,7 @@ def _attach() -> None:
     for symbol, name in _SYMBOL_METHODS.items():
         Tensor.__dict__[symbol].handed = Tensor.__dict__[name]
     _KEEP_TYPE.update((Tensor._base.__get__, Tensor.grad.__get__))
+    _C.DisableTorchFunction, _C.DisableTorchFunctionSubclass = DisableTorchFunction, DisableTorchFunctionSubclass  # their place in PyTorch
     _args._set_disabled_function(_run_without_overrides)
     _overrides.install(Tensor, Parameter, Parameter.__dict__["__torch_function__"])
     _register_types(Tensor, Parameter, Size)

@@ -197,8 +197,9 @@ cdef int collect(object x, list found, list types, bint plain, bint nested) exce
     return 0
 
 
-cdef object consult(object function, list found, list types, tuple args, dict kwargs):
-    """The answer of the top mode or else of the arguments' classes; NotImplemented when there is nobody to ask."""
+cdef object consult(object function, list found, list types, tuple args, dict kwargs, bint symbol=False):
+    """The answer of the top mode or else of the arguments' classes; NotImplemented when there is nobody to ask. A symbol that all
+    decline is NotImplemented, too: Python tries the other operand's."""
     cdef tuple given = tuple(types)
     cdef bint asked = False
     if tls().function_modes:
@@ -220,13 +221,12 @@ cdef object consult(object function, list found, list types, tuple args, dict kw
             result = type(x).__torch_function__(function, given, args, kwargs)
             if result is not NotImplemented:
                 return result
-    if not asked or getattr(function, "__name__", "") in SYMBOLS:
+    if not asked or symbol:
         return NotImplemented
     message = f"no implementation found for '{full_name(function)}' on types that implement __torch_function__: {list(types)}"
     raise TypeError(message if mode is None else message + f" nor in mode {mode}")
 
 
-# What Python tries in another way when it is NotImplemented.
 cdef frozenset SYMBOLS = frozenset([f"__{p}{s}__" for s in (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "matmul", "pow", "and", "or", "xor", "lshift", "rshift") for p in ("", "r", "i")]
     + ["__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"])
@@ -267,7 +267,7 @@ cdef object ask(PyObject* f, PyObject** args, Py_ssize_t n, PyObject* keywords):
         return NotImplemented
     if function.manner == 1:
         given, named = by_name(function, given, named)
-    return consult(function if function.handed is None else function.handed, found, types, given, named)
+    return consult(function if function.handed is None else function.handed, found, types, given, named, function.name_ in SYMBOLS)
 
 
 cdef object call_respelled(PyObject* f, PyObject** args, Py_ssize_t n, PyObject* keywords):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["checkpoint", "data", "dlpack", "safetensors"]
+__all__ = ["_pytree", "checkpoint", "data", "dlpack", "safetensors"]
 
 
 def __getattr__(name: str) -> Any:
