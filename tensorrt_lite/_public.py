@@ -62,6 +62,13 @@ def method(impl: Callable[..., Any], name: str, owner: type, by_name: bool = Fal
     return PublicFunction(impl, name, owner, manner=manner, opaque=name in OPAQUE, spellings=SPELLINGS.get(name))
 
 
+def signature_of(impl: Callable[..., Any], name: str, method: bool, spellings: dict[str, str] | None) -> Any:
+    """The signature of a public function; the module that computes it is imported by the first that is asked for."""
+    from tensorrt_lite._signatures import signature_of
+
+    return signature_of(impl, name, method, spellings)
+
+
 def publish(namespace: dict[str, Any], names: Iterable[str], compiled: Iterable[str] = ()) -> None:
     """Make a module's functions of these names public in place. `compiled` are those that PyTorch has compiled."""
     for name in names:

@@ -30,7 +30,7 @@ UNASKED = {
         calculate_gain constant dirac dirac_ eye eye_ kaiming_normal kaiming_normal_ kaiming_uniform normal ones_ orthogonal orthogonal_ sparse sparse_
         trunc_normal_ uniform xavier_normal xavier_normal_ xavier_uniform xavier_uniform_ zeros_
     """,
-    "Tensor": "__iter__ as_subclass _make_subclass _over_copied_storage _warn_of_hooks",
+    "Tensor": "__iter__ as_subclass _make_subclass _make_wrapper_subclass _over_copied_storage _warn_of_hooks",
 }
 
 

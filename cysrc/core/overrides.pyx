@@ -25,7 +25,7 @@ cdef extern from *:
       PyObject* spellings;             /* {keyword: name that impl knows it by, or "*"}, or NULL */
     } trt_public;
     static PyTypeObject *trt_plain_tensor, *trt_plain_parameter;
-    static PyObject *trt_name_of_function, *trt_disabled_function;
+    static PyObject *trt_name_of_function, *trt_disabled_method, *trt_disabled_function;
     static PyObject* (*trt_ask)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
     static PyObject* (*trt_call_respelled)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
 
@@ -36,7 +36,7 @@ cdef extern from *:
     /* Whether the class has a __torch_function__ that is neither Tensor's for plain tensors nor the disabled one. */
     static int trt_class_overrides(PyTypeObject* t) {
       PyObject* f = _PyType_Lookup(t, trt_name_of_function);
-      return f && f != trt_disabled_function;
+      return f && f != trt_disabled_method && f != trt_disabled_function;
     }
     static __attribute__((noinline)) int trt_may_override(PyObject* x, int opaque) {
       if (!PyTuple_Check(x) && !PyList_Check(x)) return trt_class_overrides(Py_TYPE(x));
@@ -88,6 +88,7 @@ cdef extern from *:
     PyTypeObject* trt_plain_tensor
     PyTypeObject* trt_plain_parameter
     PyObject* trt_name_of_function
+    PyObject* trt_disabled_method
     PyObject* trt_disabled_function
     void* trt_ask
     void* trt_call_respelled
@@ -429,8 +430,7 @@ cdef class PublicFunction:
     @property
     def __signature__(self):
         if self.signature is None:
-            from tensorrt_lite._signatures import signature_of
-            self.signature = signature_of(self.impl, self.name_, isinstance(self.owner, type), self.spellings)
+            self.signature = _signature_of(self.impl, self.name_, isinstance(self.owner, type), self.spellings)
         return self.signature
 
     def __reduce__(self):
@@ -536,17 +536,21 @@ cdef object consulted(PublicProperty self, str access, tuple args):
     return consult(getattr(self, access), found, types, args, {})
 
 
-def install(tensor, parameter, disabled):
-    """Tell the quick path which classes are plain; `disabled` is Parameter's __torch_function__, which stands for no override."""
-    global trt_plain_tensor, trt_plain_parameter, trt_disabled_function, trt_name_of_function
+def install(tensor, parameter, disabled, signature_of):
+    """Tell the quick path which classes are plain. disabled: Parameter's __torch_function__, which stands for no override, as its class has
+    it; signature_of(impl, name, is a method, spellings) makes signatures."""
+    global trt_plain_tensor, trt_plain_parameter, trt_disabled_method, trt_disabled_function, trt_name_of_function, _signature_of
     trt_plain_tensor = <PyTypeObject*>tensor
     trt_plain_parameter = <PyTypeObject*>parameter
-    trt_disabled_function = <PyObject*>disabled
-    _kept.extend([tensor, parameter, disabled, "__torch_function__"])
+    trt_disabled_method = <PyObject*>disabled
+    trt_disabled_function = <PyObject*>disabled.__func__
+    _signature_of = signature_of
+    _kept.extend([tensor, parameter, disabled, disabled.__func__, "__torch_function__"])
     trt_name_of_function = <PyObject*>_kept[-1]
 
 
 cdef list _kept = []
+cdef object _signature_of = None
 trt_ask = <void*>ask
 trt_call_respelled = <void*>call_respelled
 trt_prepare_public_type(<PyTypeObject*>PublicFunction)
