@@ -10,6 +10,7 @@ from typing import Any
 
 from tensorrt_lite import _ops
 from tensorrt_lite._C.core import python_key
+from tensorrt_lite._public import FACTORIES
 
 Operator = python_key.Operator
 _FRESH, _OUT, _INPLACE = 0, 1, 2
@@ -26,6 +27,11 @@ class OperatorPacket:
             self._row, self._mode = name[:-1], _INPLACE
 
     def _form(self, overload: str) -> Any:
+        if self.__name__ in FACTORIES:
+            import tensorrt_lite
+
+            function = getattr(tensorrt_lite, self.__name__, None) or getattr(tensorrt_lite.Tensor, self.__name__, None)
+            return None if function is None else python_key.factory_object(function)
         written = overload == "out" or overload.endswith("_out")
         return python_key.operator_object(self._row, _OUT if written and self._mode == _FRESH else self._mode)
 
@@ -66,7 +72,7 @@ def packet(name: str) -> OperatorPacket | None:
     found = _packets.get(name)
     if found is None:
         made = OperatorPacket(name)
-        if python_key.operator_object(made._row) is None and name not in _ops.FUNCTIONS:
+        if python_key.operator_object(made._row) is None and name not in _ops.FUNCTIONS and name not in FACTORIES:
             return None
         found = _packets.setdefault(name, made)
     return found

@@ -25,6 +25,14 @@ BY_NAME_METHODS = {
 # Their lists are data: a sequence of a million numbers is not searched for objects that override.
 OPAQUE = {"tensor", "as_tensor", "asarray", "new_tensor", "scalar_tensor", "new"}
 
+# They make tensors out of none, or like their first argument.
+FACTORIES = {
+    "arange", "as_tensor", "asarray", "bartlett_window", "blackman_window", "empty", "empty_like", "empty_permuted", "empty_strided", "eye", "frombuffer",
+    "from_numpy", "full", "full_like", "hamming_window", "hann_window", "kaiser_window", "linspace", "logspace", "new_empty", "new_empty_strided", "new_full",
+    "new_ones", "new_tensor", "new_zeros", "normal", "ones", "ones_like", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "range",
+    "scalar_tensor", "tensor", "tril_indices", "triu_indices", "zeros", "zeros_like",
+}  # fmt: skip
+
 # {name: {keyword of PyTorch's: the argument here, or "*" for what stands for all positional arguments}}
 _SECTIONS = {"sections": "indices_or_sections", "indices": "indices_or_sections", "tensor_indices_or_sections": "indices_or_sections"}
 _MATRIX = {"input": "A"}
@@ -48,7 +56,7 @@ def function(impl: Callable[..., Any], name: str, module: str, by_name: bool = F
     if isinstance(impl, PublicFunction):
         return impl
     spellings = (SPELLINGS_OF_LINALG if module == "tensorrt_lite.linalg" else SPELLINGS).get(name)
-    return PublicFunction(impl, name, module, manner=BY_NAME if by_name else AS_CALLED, opaque=name in OPAQUE, spellings=spellings)
+    return PublicFunction(impl, name, module, manner=BY_NAME if by_name else AS_CALLED, opaque=name in OPAQUE, spellings=spellings, factory=name in FACTORIES and module == "tensorrt_lite")
 
 
 def functions(table: dict[str, Callable[..., Any]], module: str) -> dict[str, PublicFunction]:
@@ -59,7 +67,7 @@ def functions(table: dict[str, Callable[..., Any]], module: str) -> dict[str, Pu
 def method(impl: Callable[..., Any], name: str, owner: type, by_name: bool = False) -> PublicFunction:
     """A public method of a class."""
     manner = BY_NAME if by_name or name in BY_NAME_METHODS else AS_CALLED
-    return PublicFunction(impl, name, owner, manner=manner, opaque=name in OPAQUE, spellings=SPELLINGS.get(name))
+    return PublicFunction(impl, name, owner, manner=manner, opaque=name in OPAQUE, spellings=SPELLINGS.get(name), factory=name in FACTORIES)
 
 
 def signature_of(impl: Callable[..., Any], name: str, method: bool, spellings: dict[str, str] | None) -> Any:

@@ -9,12 +9,13 @@ from cpython.object cimport PyObject, PyTypeObject
 from tensorrt_lite._C.core.tensor cimport TensorBase, tensor_type, parameter_type
 from tensorrt_lite._C.core.dispatch cimport tls, attach
 from tensorrt_lite._C.core.args cimport has_function
+from tensorrt_lite._C.core.python_key import dispatch_factory
 
 attach()
 
 cdef extern from *:
     """
-    #include "thread_state.h"
+    #include "dispatch.h"
     /* PublicFunction's first members */
     typedef struct {
       PyObject_HEAD
@@ -22,11 +23,13 @@ cdef extern from *:
       vectorcallfunc run;              /* of impl */
       PyObject* impl;
       int opaque;                      /* lists among the arguments are data, not arguments */
+      int factory;                     /* makes tensors out of none, or like its first argument: no kernel stands under the key Python */
       PyObject* spellings;             /* {keyword: name that impl knows it by, or "*"}, or NULL */
     } trt_public;
     static PyTypeObject *trt_plain_tensor, *trt_plain_parameter;
     static PyObject *trt_name_of_function, *trt_disabled_method, *trt_disabled_function;
     static PyObject* (*trt_ask)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
+    static PyObject* (*trt_make_in_python)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
     static PyObject* (*trt_call_respelled)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
 
     static inline int trt_is_basic(PyTypeObject* t) {
@@ -47,6 +50,12 @@ cdef extern from *:
       }
       return 0;
     }
+    /* Whether a factory's call goes to a TorchDispatchMode or to the __torch_dispatch__ of what it is to make something like. */
+    static inline int trt_makes_in_python(PyObject* const* args, Py_ssize_t n) {
+      uint64_t keys = trt_tls()->included;
+      if (n && PyObject_TypeCheck(args[0], trt_core->tensor_base)) keys |= TRT_KEYS(args[0]);
+      return (keys & ~trt_tls()->excluded & 64) != 0;
+    }
     static PyObject* trt_call_public(PyObject* f, PyObject* const* args, size_t nargsf, PyObject* keywords) {
       trt_public* s = (trt_public*)f;
       Py_ssize_t n = PyVectorcall_NARGS(nargsf), all = n + (keywords ? PyTuple_GET_SIZE(keywords) : 0);
@@ -58,6 +67,7 @@ cdef extern from *:
         if (r != Py_NotImplemented) return r;
         Py_DECREF(r);
       }
+      if (s->factory && trt_makes_in_python(args, n)) return trt_make_in_python(f, args, n, keywords);
       if (s->spellings && keywords)
         for (Py_ssize_t i = 0; i < all - n; i++)
           if (PyDict_GetItemWithError(s->spellings, PyTuple_GET_ITEM(keywords, i))) return trt_call_respelled(f, args, n, keywords);
@@ -92,6 +102,7 @@ cdef extern from *:
     PyObject* trt_disabled_function
     void* trt_ask
     void* trt_call_respelled
+    void* trt_make_in_python
     void trt_set_public_call(object f, object impl)
     void trt_prepare_public_type(PyTypeObject* t)
     bint trt_is_quick(object o) noexcept
@@ -354,11 +365,13 @@ cdef class PublicFunction:
 
     manner: how overrides get the arguments, AS_CALLED or BY_NAME; handed: what they get as `func`, this object when None
     (`a + b` hands over `Tensor.add`); opaque: lists among the arguments are data; spellings: {keyword: the name that impl has for
-    it, or "*" for one that becomes the last positional argument, as `dims` of `permute(*dims)`}."""
-    cdef void* vectorcall          # the first five as in trt_public: no cdef method may be added, its table would come before them
+    it, or "*" for one that becomes the last positional argument, as `dims` of `permute(*dims)`}; factory: it makes tensors out of none, or like
+    its first argument."""
+    cdef void* vectorcall          # the first six as in trt_public: no cdef method may be added, its table would come before them
     cdef void* run
     cdef PyObject* called
     cdef int opaque
+    cdef readonly int factory
     cdef PyObject* spelled
     cdef readonly object impl
     cdef readonly object spellings
@@ -370,7 +383,7 @@ cdef class PublicFunction:
     cdef dict __dict__
     cdef object __weakref__
 
-    def __init__(self, impl, str name not None, owner, *, manner=AS_CALLED, handed=None, opaque=False, dict spellings=None):
+    def __init__(self, impl, str name not None, owner, *, manner=AS_CALLED, handed=None, opaque=False, dict spellings=None, factory=False):
         if not callable(impl):
             raise TypeError(f"{impl!r} is not callable")
         self.impl = impl
@@ -380,6 +393,7 @@ cdef class PublicFunction:
         self.handed = handed
         trt_set_public_call(self, impl)
         self.opaque = opaque
+        self.factory = factory
         self.spellings = spellings
         self.spelled = NULL if spellings is None else <PyObject*>spellings
 
@@ -551,6 +565,16 @@ def install(tensor, parameter, disabled, signature_of):
 
 cdef list _kept = []
 cdef object _signature_of = None
+cdef object make_in_python(PyObject* f, PyObject** args, Py_ssize_t n, PyObject* keywords):
+    cdef dict named = {}
+    cdef Py_ssize_t i
+    if keywords != NULL:
+        for i in range(PyTuple_Size(keywords)):
+            named[<object>PyTuple_GET_ITEM(keywords, i)] = <object>args[n + i]
+    return dispatch_factory(<object>f, tuple([<object>args[i] for i in range(n)]), named)
+
+
 trt_ask = <void*>ask
+trt_make_in_python = <void*>make_in_python
 trt_call_respelled = <void*>call_respelled
 trt_prepare_public_type(<PyTypeObject*>PublicFunction)

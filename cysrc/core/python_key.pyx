@@ -216,21 +216,13 @@ cdef int collect_types(object x, list types) except -1:
     return 0
 
 
-cdef object run_in_python(trt_operator* op, const trt_value* v, PyObject* out, int mode):
+cdef object ask(object func, list types, tuple args, dict kwargs):
+    """The answer of the innermost mode, or else of the arguments' classes, with what stands above the key excluded."""
     cdef trt_thread_state* state = tls()
     cdef uint64_t included = state.included, excluded = state.excluded
-    cdef tuple arguments = box_arguments(op, v, True)
-    cdef Operator func = operator_object(op.name.decode(), FRESH if mode == NO_OUT else mode)
-    cdef list types = [], modes = None
-    cdef object target = <object>out if out != NULL else None, result = NotImplemented, active
-    args, kwargs = func.split(arguments)
-    if mode == INPLACE and not args:
-        args = arguments[:1]
-    if mode == OUT:
-        kwargs["out"] = target
-    collect_types(arguments, types)
-    collect_types(target, types)
-    handed = tuple(types)
+    cdef tuple handed = tuple(types)
+    cdef list modes
+    cdef object result = NotImplemented, active
     state.excluded = excluded | ABOVE_PYTHON
     hold_versions(1)
     try:
@@ -256,6 +248,23 @@ cdef object run_in_python(trt_operator* op, const trt_value* v, PyObject* out, i
         raise TypeError(
             f"Multiple dispatch failed for '{func}'; all __torch_dispatch__ handlers returned NotImplemented:\n\n"
             f"  - tensor subclasses {types}\n\nFor more information, try re-running with TORCH_LOGS=not_implemented")
+    return result
+
+
+cdef object run_in_python(trt_operator* op, const trt_value* v, PyObject* out, int mode):
+    """The boxed kernel under the key."""
+    cdef tuple arguments = box_arguments(op, v, True)
+    cdef Operator func = operator_object(op.name.decode(), FRESH if mode == NO_OUT else mode)
+    cdef list types = []
+    cdef object target = <object>out if out != NULL else None, result
+    args, kwargs = func.split(arguments)
+    if mode == INPLACE and not args:
+        args = arguments[:1]
+    if mode == OUT:
+        kwargs["out"] = target
+    collect_types(arguments, types)
+    collect_types(target, types)
+    result = ask(func, types, args, kwargs)
     if mode == INPLACE:
         return target
     if isinstance(result, TensorBase) and mode != OUT and not op.row.view and not (<TensorBase>result).keys & K_PYTHON:
@@ -267,6 +276,60 @@ cdef object run_in_python(trt_operator* op, const trt_value* v, PyObject* out, i
 
 
 register_boxed(KEY_PYTHON, run_in_python)
+
+
+# ---- factories -----------------------------------------------------------------------------------------------------
+
+class Factory:
+    """A function that makes tensors out of none, or like its first argument, as modes receive it: `ops.aten.zeros.default`."""
+
+    namespace = "aten"
+    overload = "default"
+    mode = FRESH
+    is_view = False
+
+    def __init__(self, function):
+        self.function = function
+        self._name = function.__name__
+        self.__name__ = f"{self._name}.default"
+
+    def name(self):
+        """``aten::zeros``"""
+        return f"aten::{self._name}"
+
+    def __repr__(self):
+        return f"<OpOverload(op='aten.{self._name}', overload='default')>"
+
+    def __str__(self):
+        return f"aten.{self._name}.default"
+
+    def __call__(self, *args, **kwargs):
+        cdef uint64_t keys = tls().included
+        if args and isinstance(args[0], TensorBase):
+            keys |= (<TensorBase>args[0]).keys
+        if keys & ~tls().excluded & K_PYTHON:
+            return dispatch_factory(self.function, args, kwargs)
+        return self.function.impl(*args, **kwargs)
+
+
+cdef dict _factories = {}
+
+
+def factory_object(function):
+    """The object that stands for a public factory; one in a process."""
+    found = _factories.get(function.__name__)
+    return _factories.setdefault(function.__name__, Factory(function)) if found is None else found
+
+
+def dispatch_factory(function, tuple args, dict kwargs):
+    """A factory's call under the key Python."""
+    cdef list types = []
+    collect_types(args, types)
+    requires_grad = kwargs.pop("requires_grad", False)
+    result = ask(factory_object(function), types, args, kwargs)
+    if not isinstance(result, TensorBase):
+        raise TypeError(f"{function.__name__}: a kernel must return a Tensor, not {type(result).__name__}")
+    return result.requires_grad_() if requires_grad else result
 
 
 # ---- modes ---------------------------------------------------------------------------------------------------------
