@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
 from tensorrt_lite import _schema
+from tensorrt_lite._C.core import dispatch as _dispatch
+from tensorrt_lite._C.core import python_key as _python_key
 from tensorrt_lite._schema import Schema
 
 if TYPE_CHECKING:
@@ -27,7 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["CustomOpDef", "Library", "custom_op", "define", "impl", "infer_schema", "opcheck", "register_autograd", "register_fake", "register_kernel"]
 
 _KEYS = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta", "default": "CompositeExplicitAutograd"}
-_DISPATCH_KEYS = {"CPU", "CUDA", "Meta", "CompositeImplicitAutograd", "CompositeExplicitAutograd", "Autograd", "AutogradCPU", "AutogradCUDA"}
+_DISPATCH_KEYS = {"PrivateUse1", "CPU", "CUDA", "Meta", "CompositeImplicitAutograd", "CompositeExplicitAutograd", "Autograd", "AutogradCPU", "AutogradCUDA"}
+_ROW_KEYS = {"Meta": 0, "CPU": 1, "CUDA": 2, "PrivateUse1": 5}  # of the library's own operators
 _operators: dict[str, dict[str, dict[str, Operator]]] = {}  # namespace, name, overload
 
 
@@ -63,7 +66,7 @@ class Operator:
             elif value is not None:
                 tensors.extend(t for t in value if t is not None)
         key = self._key(tensors)
-        recording = trt.is_grad_enabled()
+        recording = _python_key.records()
         if recording:
             own = self._kernels.get("Autograd" + key) or self._kernels.get("Autograd")
             if own is not None:
@@ -99,8 +102,10 @@ class Operator:
 
     def _compute(self, key: str, values: list[Any], stop_recording: bool) -> Any:
         schema = self._schema
-        kernel = self._kernel(key)
         args, kwargs = self._given(values)
+        if _python_key.is_active(values):
+            return self._checked(_python_key.dispatch_object(self, tuple(args), kwargs), values)
+        kernel = self._kernel(key)
         if schema.written and trt.is_grad_enabled():
             for i in schema.written:
                 for t in _tensors_of(values[i]):
@@ -366,6 +371,13 @@ def impl(qualname: Any, types: str | Sequence[str], func: Callable[..., Any] | N
             raise ValueError(f"impl: expected a device of {sorted(_KEYS)} or a dispatch key of {sorted(_DISPATCH_KEYS)}, got {key!r}")
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        row = _row_named(qualname)
+        if row is not None:
+            for key in keys:
+                _replace_row_kernel(row, _KEYS.get(key, key), function)
+                if lib is not None:
+                    lib._implemented.append((row, _KEYS.get(key, key), function))
+            return function
         op = _find(qualname)
         for key in keys:
             key = _KEYS.get(key, key)
@@ -378,6 +390,35 @@ def impl(qualname: Any, types: str | Sequence[str], func: Callable[..., Any] | N
         return register
     register(func)
     return None
+
+
+def _row_named(qualname: Any) -> Any:
+    """The library's own operator of a name like "aten::add.Tensor", None of others."""
+    if isinstance(qualname, _python_key.Operator):
+        return qualname
+    if not isinstance(qualname, str) or not qualname.startswith("aten::"):
+        return None
+    from tensorrt_lite import _aten
+
+    _, name, overload = _split_name(qualname)
+    packet = _aten.packet(name)
+    form = None if packet is None else packet._form(overload)
+    return form if isinstance(form, _python_key.Operator) else None
+
+
+def _replace_row_kernel(row: Any, key: str, function: Callable[..., Any] | None) -> None:
+    """Put a kernel in the place of the library's own, None: back. It gets the schema's arguments; results that are given are copied to."""
+    if key not in _ROW_KEYS:
+        raise NotImplementedError(f"impl: a kernel of {row.name()} for {key} is not implemented, only for {sorted(_ROW_KEYS)} (docs/gaps.md)")
+
+    def kernel(*arguments: Any) -> Any:
+        out = arguments[count] if len(arguments) > count else None
+        args, kwargs = row.split_arguments(arguments[:count])
+        result = function(*args, **kwargs)  # type: ignore[misc]
+        return result if out is None or result is out else out.copy_(result)
+
+    count = len(row.argument_names)
+    _dispatch.register_row_kernel(row.schema.partition("(")[0].partition(".")[0], _ROW_KEYS[key], None if function is None else kernel)
 
 
 class Library:
@@ -422,7 +463,9 @@ class Library:
     def _destroy(self) -> None:
         """Take back what was defined and registered."""
         for op, key, function in self._implemented:
-            if op._kernels.get(key) is function:
+            if isinstance(op, _python_key.Operator):
+                _replace_row_kernel(op, key, None)
+            elif op._kernels.get(key) is function:
                 del op._kernels[key]
         for op in self._defined:
             namespace, name, overload = _split_name(op.name())

@@ -9,7 +9,7 @@ from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport strlen
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype_of
-from tensorrt_lite._C.core.tensor cimport TensorBase, KEY_CUSTOM, KEY_CUDA, KEY_META, KEY_CPU, NUM_KEYS
+from tensorrt_lite._C.core.tensor cimport TensorBase, KEY_CUSTOM, KEY_CUDA, KEY_META, KEY_CPU, hold_versions
 from tensorrt_lite._C.core.dispatch cimport attach, tls, trt_operator, trt_value, boxed_call, CORE, OPS, FRESH, INPLACE, NO_OUT
 from tensorrt_lite._C.core.args cimport (
     Dims, parse_dims, parse_bool, parse_int, parse_double, parse_dtype, to_scalar, scalar_object, dims_tuple, is_number, wrap_number)
@@ -54,7 +54,15 @@ cdef object run_backend_kernel(trt_operator* op, const trt_value* v, PyObject* o
     """A kernel that Python registered for a device, or its fallback."""
     cdef int key = tls().key
     cdef tuple arguments = box_arguments(op, v, False)
-    return boxed_call(op.name, key, arguments if mode == NO_OUT else arguments + (<object>out if out != NULL else None,))
+    if mode == NO_OUT:
+        return boxed_call(op.name, key, arguments)
+    if out == NULL or <object>out is None:
+        return boxed_call(op.name, key, arguments + (None,))
+    hold_versions(1)                       # the write is the operator's, which counts it
+    try:
+        return boxed_call(op.name, key, arguments + (<object>out,))
+    finally:
+        hold_versions(-1)
 
 
 for _key in (KEY_META, KEY_CPU, KEY_CUDA, KEY_CUSTOM):

@@ -113,6 +113,7 @@ cdef int mixed_devices(trt_operator* op, uint64_t keys) except -1:
 # Kernels that Python registered: {(operator name, key): callable}
 cdef dict _python_kernels = {}
 cdef dict _fallbacks = {}
+cdef dict _replaced = {}           # {(operator name, key): address of the compiled kernel that a Python one stands for}
 
 
 cdef object boxed_call(const char* name, int key, tuple arguments):
@@ -138,6 +139,22 @@ cdef object boxed_call(const char* name, int key, tuple arguments):
 
 def _register_python_kernel(str name, int key, kernel):
     _python_kernels[name, key] = kernel
+
+
+def register_row_kernel(str name, int key, kernel):
+    """Put a Python kernel in the place of a row's own under a backend's key; None puts the own one back. Called with the row's arguments and, where
+    a result may be given, `out`. Raises ValueError where no loaded row has the name."""
+    cdef trt_operator* op = operator_named(name)
+    if op == NULL or op.kernels[KEY_PYTHON] == NULL:
+        raise ValueError(f"there is no operator '{name}'")
+    if (name, key) not in _replaced:
+        _replaced[name, key] = <size_t>op.kernels[key]
+    if kernel is None:
+        op.kernels[key] = <void*><size_t>_replaced.pop((name, key))
+        _python_kernels.pop((name, key), None)
+    else:
+        _python_kernels[name, key] = kernel
+        op.kernels[key] = op.kernels[KEY_PYTHON]        # the packer: one boxed kernel stands under every key
 
 
 def _register_fallback(int key, kernel):

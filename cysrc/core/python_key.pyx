@@ -9,7 +9,7 @@ from cpython.list cimport PyList_GET_SIZE
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uint64_t
-from tensorrt_lite._C.core.tensor cimport TensorBase, K_PYTHON, KEY_PYTHON, NUM_KEYS, hold_versions, alias_of
+from tensorrt_lite._C.core.tensor cimport TensorBase, K_PYTHON, K_AUTOGRAD, KEY_PYTHON, NUM_KEYS, hold_versions, alias_of
 from tensorrt_lite._C.core.dispatch cimport attach, tls, trt_operator, trt_thread_state, trt_value, operator_named, FRESH, OUT, INPLACE, NO_OUT
 from tensorrt_lite._C.core.boxing cimport box_arguments, call_boxed, register_boxed
 
@@ -111,6 +111,10 @@ cdef class Operator:
         if mode == INPLACE:
             out = given[0]
         return call_boxed(self.op, given, out, mode)
+
+    def split_arguments(self, tuple arguments not None):
+        """(positional arguments without trailing defaults, keyword arguments that are no defaults) of a call with all arguments."""
+        return self.split(arguments)
 
     cdef tuple bind(self, tuple args, dict kwargs):
         cdef Py_ssize_t i, n = len(self.argument_names)
@@ -276,6 +280,30 @@ cdef object run_in_python(trt_operator* op, const trt_value* v, PyObject* out, i
 
 
 register_boxed(KEY_PYTHON, run_in_python)
+
+
+def is_active(arguments):
+    """Whether a call with these arguments goes to Python: a mode is active, or one of them is of a class with __torch_dispatch__."""
+    cdef list types = []
+    if tls().excluded & K_PYTHON:
+        return False
+    if tls().included & K_PYTHON:
+        return True
+    collect_types(arguments, types)
+    return bool(types)
+
+
+def dispatch_object(func, tuple args, dict kwargs):
+    """The call of an operator that is no row, under the key Python."""
+    cdef list types = []
+    collect_types(args, types)
+    collect_types(list(kwargs.values()), types)
+    return ask(func, types, args, kwargs)
+
+
+def records():
+    """Whether operators record gradients in this thread: not below Autograd."""
+    return bool(tls().grad_mode) and not tls().excluded & K_AUTOGRAD
 
 
 # ---- factories -----------------------------------------------------------------------------------------------------

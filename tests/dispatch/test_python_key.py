@@ -100,11 +100,12 @@ def test_modes_nest_and_the_innermost_is_asked_first():
             order.append(self.name)
             return func(*args, **(kwargs or {}))
 
+    x = trt.ones(1)
     with Named("outer"), Named("inner"):
-        trt.ones(1).neg()
+        x.neg()
         assert len(_get_current_dispatch_mode_stack()) == 2
         with _disable_current_modes():
-            trt.ones(1).neg()
+            x.neg()
     assert order == ["inner", "outer"]
     assert _get_current_dispatch_mode_stack() == []
 
@@ -129,28 +130,30 @@ def test_a_write_counts_one_version_under_a_mode():
 
 
 def test_results_may_be_given_under_a_mode():
-    out = trt.empty(2)
+    out, x, y = trt.empty(2), trt.ones(2), trt.ones(2, 2)
     with Log() as log:
-        assert trt.add(trt.ones(2), 1, out=out) is out
-        trt.sum(trt.ones(2, 2), 0, out=out)
+        assert trt.add(x, 1, out=out) is out
+        trt.sum(y, 0, out=out)
     assert log.seen == ["aten.add.out", "aten.sum.dim_IntList_out"]
     assert out.tolist() == [2, 2]
 
 
 def test_numbers_arrive_as_numbers():
+    x, y = trt.ones(2), trt.ones(2, 3)
+
     class Arguments(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             self.got = (args[1:], kwargs)
             return func(*args, **(kwargs or {}))
 
     with Arguments() as mode:
-        trt.ones(2) + 2
+        x + 2
         assert mode.got == ((2,), {})
-        trt.add(trt.ones(2), 2.5, alpha=2)
+        trt.add(x, 2.5, alpha=2)
         assert mode.got == ((2.5,), {"alpha": 2})
-        trt.ones(2, 3).sum(1)
+        y.sum(1)
         assert mode.got == (((1,),), {})
-        trt.ones(2, 3).sum(dtype=trt.float64)
+        y.sum(dtype=trt.float64)
         assert mode.got == ((), {"dtype": trt.float64})
 
 
