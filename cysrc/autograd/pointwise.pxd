@@ -10,7 +10,7 @@ cdef object entry3(PointwiseInfo* info, object a, object b, object c, const Scal
 cdef TensorBase call1(PointwiseInfo* info, TensorBase a, const Scalar* params, TensorBase out, int mode)
 cdef TensorBase call2(PointwiseInfo* info, TensorBase a, TensorBase b, const Scalar* params, TensorBase out, int mode)
 cdef TensorBase call3(PointwiseInfo* info, TensorBase a, TensorBase b, TensorBase c, const Scalar* params, TensorBase out, int mode)
-cdef int register_pointwise(PointwiseInfo* info, dict names, int operator_id) except -1
+cdef int register_pointwise(PointwiseInfo* info, dict names, int operator_id, str tensors, str params) except -1
 cdef int param(object x, Scalar* s, str op, str name) except -1
 cdef bint is_operand(object x) noexcept
 cdef void unit_scalar(Scalar* s) noexcept

@@ -13,8 +13,9 @@ from tensorrt_lite._C.core.dispatch cimport (
     tls, attach, resolve, trt_operator, operator_table, register_kernel, boxed_call, FRESH, OUT, INPLACE, top_bit, OPS)
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, PROMOTE_REAL_OUT, pointwise1, pointwise2, pointwise3, result_code
 from tensorrt_lite._C.core.args cimport is_plain, is_number, to_scalar, wrap_number, has_function, call_torch_function, scalar_object
-from tensorrt_lite._C.autograd.node cimport (
-    PointwiseNode, new_pointwise_node, set_history, rebase_history, check_inplace, output_alias, input_meta, Node)
+from tensorrt_lite._C.autograd.node cimport set_history, rebase_history, check_inplace, Node
+from tensorrt_lite._C.autograd.operator_nodes cimport PointwiseNode, new_pointwise_node, output_alias, input_meta, pack_inputs, name_saved
+from tensorrt_lite._C.autograd.saved_tensors cimport pack_saved
 from tensorrt_lite._C.autograd.forward cimport (
     tangent_of, fitting, give_tangent, write_tangent, tangent_of_pointwise, refuse_forward, refuse_forward_out)
 
@@ -81,7 +82,7 @@ cdef inline unsigned slots_to_save(PointwiseInfo* info, PointwiseNode n) noexcep
 
 cdef inline int finish(PointwiseNode n, unsigned wanted, TensorBase r, int mode) except -1:
     if slot(wanted, 3):
-        n.s4 = output_alias(r)
+        n.s4 = output_alias(r) if not n.saved_state else pack_saved(output_alias(r), True, False)
         n.v4 = version_of(r) + (1 if mode == INPLACE else 0)
     if mode == INPLACE:
         bump_version(r)
@@ -123,6 +124,8 @@ cdef TensorBase autograd1(PointwiseInfo* info, TensorBase a, const Scalar* param
         n.s1 = original
         n.v1 = version_to_save(original)
     n.set_edge(0, a)
+    if n.saved_state:
+        pack_inputs(n)
     for i in range(info.nparams):
         n.params[i] = params[i]
     r = (<fn1>info.op.kernels[top_bit(a.keys & K_BACKENDS)])(info, a, params, out, mode)
@@ -140,9 +143,8 @@ cdef TensorBase autograd2(PointwiseInfo* info, TensorBase a, TensorBase b, const
     cdef PointwiseNode n
     cdef unsigned wanted
     cdef int i
-    cdef fn2 below = <fn2>info.op.kernels[top_bit((a.keys | b.keys) & K_BACKENDS)]
     if not tls().grad_mode or not info.differentiable or not (a.requires_grad or b.requires_grad):
-        r = below(info, a, b, params, out, mode)
+        r = (<fn2>info.op.kernels[top_bit((a.keys | b.keys) & K_BACKENDS)])(info, a, b, params, out, mode)
         if mode == INPLACE:
             bump_version(r)
         return r
@@ -165,7 +167,9 @@ cdef TensorBase autograd2(PointwiseInfo* info, TensorBase a, TensorBase b, const
             n.v2 = version_to_save(original)
     for i in range(info.nparams):
         n.params[i] = params[i]
-    r = below(info, a, b, params, out, mode)
+    if n.saved_state:
+        pack_inputs(n)
+    r = (<fn2>info.op.kernels[top_bit((a.keys | b.keys) & K_BACKENDS)])(info, a, b, params, out, mode)
     if not differentiable_result(r):
         if mode == INPLACE:
             bump_version(r)
@@ -181,9 +185,8 @@ cdef TensorBase autograd3(PointwiseInfo* info, TensorBase a, TensorBase b, Tenso
     cdef PointwiseNode n
     cdef unsigned wanted
     cdef int i
-    cdef fn3 below = <fn3>info.op.kernels[top_bit((a.keys | b.keys | c.keys) & K_BACKENDS)]
     if not tls().grad_mode or not info.differentiable or not (a.requires_grad or b.requires_grad or c.requires_grad):
-        r = below(info, a, b, c, params, out, mode)
+        r = (<fn3>info.op.kernels[top_bit((a.keys | b.keys | c.keys) & K_BACKENDS)])(info, a, b, c, params, out, mode)
         if mode == INPLACE:
             bump_version(r)
         return r
@@ -201,13 +204,15 @@ cdef TensorBase autograd3(PointwiseInfo* info, TensorBase a, TensorBase b, Tenso
         n.v1 = version_to_save(original)
     if slot(wanted, 1):
         n.s2 = b.clone() if b is out else b
-        n.v2 = version_to_save(n.s2)
+        n.v2 = version_to_save(<TensorBase>n.s2)
     if slot(wanted, 2):
         n.s3 = c
         n.v3 = version_to_save(c)
     for i in range(info.nparams):
         n.params[i] = params[i]
-    r = below(info, a, b, c, params, out, mode)
+    if n.saved_state:
+        pack_inputs(n)
+    r = (<fn3>info.op.kernels[top_bit((a.keys | b.keys | c.keys) & K_BACKENDS)])(info, a, b, c, params, out, mode)
     if not differentiable_result(r):
         if mode == INPLACE:
             bump_version(r)
@@ -485,11 +490,12 @@ cdef int bad_operand(PointwiseInfo* info, object x, int position) except -1:
     raise TypeError(f"{info.name.decode()}(): argument '{name}' (position {position}) must be Tensor, not {type(x).__name__}")
 
 
-cdef int register_pointwise(PointwiseInfo* info, dict names, int operator_id) except -1:
-    """Fill the operator's row; `names` is the module dict that holds its public functions."""
+cdef int register_pointwise(PointwiseInfo* info, dict names, int operator_id, str tensors, str params) except -1:
+    """Fill the operator's row; `names` is the module dict that holds its public functions, the others name what its Node saves."""
     cdef str name = info.name.decode()
     info.op = &OPS[operator_id]
     info.id = operator_id
+    name_saved(info, tensors, params)
     OPS[operator_id].info = info
     if info.nin == 1:
         register_kernel(operator_id, info.name, KEY_CPU, <void*>cpu1)

@@ -87,6 +87,11 @@ def _register_python_kernel(str name, int key, kernel):
     _python_kernels[name, key] = kernel
 
 
+def _python_kernel(str name, int key):
+    """The kernel that Python registered for an operator under a key, or None."""
+    return _python_kernels.get((name, key))
+
+
 def _register_fallback(int key, kernel):
     _fallbacks[key] = kernel
 

@@ -4,13 +4,12 @@ from tensorrt_lite._C.core.args cimport Dims
 from tensorrt_lite._C.core.dtype cimport Scalar
 from tensorrt_lite._C.core.parallel cimport task_fn
 from tensorrt_lite._C.core.tensor cimport TensorBase
-from tensorrt_lite._C.autograd.node cimport Node, OpNode
+from tensorrt_lite._C.autograd.node cimport Node
+from tensorrt_lite._C.autograd.operator_nodes cimport OpNode
 
 cdef object ops_namespace()
 cdef bint any_requires_grad(list tensors) noexcept
 cdef int set_list_edges(OpNode node, list tensors) except -1
-cdef int save_tensors(OpNode node, list tensors) except -1
-cdef list saved_tensors(OpNode node, int i)
 cdef object shapes_of_list(list tensors)
 cdef bint differentiable(TensorBase t) noexcept
 cdef int set_list_history(object result, OpNode node, bint views) except -1

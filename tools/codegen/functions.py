@@ -12,7 +12,7 @@ import re
 import zlib
 
 from .expression import names
-from .pointwise import camel, default_text
+from .pointwise import camel, default_text, derivative_identifier, loops_of
 from .schema import Argument, DeclarationError, Operator
 
 _C_TYPES = {
@@ -70,12 +70,12 @@ def keys_expression(op: Operator) -> str:
     return " | ".join(parts) if parts else "K_CPU"
 
 
-def operator_ids(operators: list[Operator]) -> list[int]:
+def operator_ids(names: list[str]) -> list[int]:
     """Rows in the dispatcher's table, by name: a new operator does not move the others, so their modules stay as they are."""
     taken: set[int] = set()
     ids = []
-    for op in operators:
-        i = zlib.crc32(op.name.encode()) % TABLE_SIZE
+    for name in names:
+        i = zlib.crc32(name.encode()) % TABLE_SIZE
         while i in taken:
             i = (i + 1) % TABLE_SIZE
         taken.add(i)
@@ -91,7 +91,10 @@ def operators_pxd(operators: list[Operator]) -> str:
             "from tensorrt_lite._C.core.iterator cimport PointwiseInfo",
             "from tensorrt_lite._C.autograd.pointwise cimport call1, call2, call3", "",
             "cdef enum:"]  # fmt: skip
-    text += [f"    {op.identifier} = {i}" for op, i in zip(operators, operator_ids(operators))]
+    identifiers = {op.name: op.identifier for op in operators}
+    # after the declared ones, which they do not move: the fused derivatives of pointwise operators
+    identifiers |= {loop.name: derivative_identifier(loop) for op in operators if op.kind == "pointwise" for loop in loops_of(op)[1].values()}
+    text += [f"    {identifier} = {i}" for identifier, i in zip(identifiers.values(), operator_ids(list(identifiers)))]
     text += ["", "cdef inline uint64_t keys_of_list(list tensors):", "    cdef uint64_t k = 0", "    for t in tensors:",
              "        k |= (<TensorBase?>t).keys if t is not None else 0", "    return k if k else K_CPU", ""]  # fmt: skip
     for op in operators:
@@ -325,7 +328,7 @@ def emit_autograd(op: Operator, text: list[str]) -> None:
     name = op.name
     view = bool(op.row.get("view"))
     differentiable = [a for a in op.arguments if a.name in op.backward]
-    saved_names = plan.tensors + plan.results + plan.args
+    saved_names = plan.tensors + plan.results + [re.sub("_shape$", "_sym_sizes", a) for a in plan.args] + plan.lists
     node = op.row.get("node", camel(name) + "Backward0")
     # --- backward function
     text.append(f"cdef object backward_{name}(OpNode node, object grad_):")
@@ -337,7 +340,7 @@ def emit_autograd(op: Operator, text: list[str]) -> None:
             text.append("    if grad is None:\n        return None")
     else:
         text.append("    cdef object grad = grad_")
-    for i, t in enumerate(plan.tensors + plan.results):
+    for t, i in sorted((t, i) for i, t in enumerate(plan.tensors + plan.results)):
         text.append(f"    cdef object {t} = saved(node, {i})")
     for i, t in enumerate(plan.lists):
         text.append(f"    cdef list {t} = saved_tensors(node, {i})")
@@ -396,7 +399,8 @@ def emit_autograd(op: Operator, text: list[str]) -> None:
     else:
         for i, a in enumerate(differentiable):
             text.append(f"    node.set_edge({i}, {a.name})")
-    for i, t in enumerate(plan.tensors):
+    # hooks on saved tensors see them in the order of their names, as in PyTorch
+    for t, i in sorted((t, i) for i, t in enumerate(plan.tensors)):
         value = f"<TensorBase>_ops.clone({t}) if mode == INPLACE else {t}" if inplace and t == op.tensors[0].name else t
         text.append(plan.saving(op, t, f"save(node, {i}, {value})"))
     for t in plan.lists:

@@ -78,6 +78,10 @@ def loops_of(op: Operator) -> tuple[Loop, dict[str, Loop]]:
     return forward, fused
 
 
+def derivative_identifier(loop: Loop) -> str:
+    return f"OP_{loop.name.upper()}"
+
+
 def c_function(loop: Loop, dtype: str, exact: bool = False) -> str:
     """The scalar function of one compute type; `exact` for angles and quotients beyond the vector functions' range."""
     c = compute_type(dtype)
@@ -285,10 +289,13 @@ def emit_operator(family: str, op: Operator, forward: Loop, fused: dict[str, Loo
                 init.append(f"{b}.name = b\"{loop.name}\"; {b}.nin = {len(loop.operands)}; {b}.nparams = {len(params)}; {b}.cost = {row.get('cost', 1)}")
                 if row.get("first_bool") and tensors[0] in loop.operands:
                     init.append(f"{b}.in_type[{loop.operands.index(tensors[0])}] = IN_BOOL")
+                init.append(f"register_derivative(&{b}, &{info}, {i}, {derivative_identifier(loop)})")
         init.append(f"{info}.save_mask = {mask}")
     emit_entry(family, op, info, py)
     emit_symbols(op, info, py)
-    init.append(f"register_pointwise(&{info}, g, {op.identifier})")
+    read = set().union(*(names(formula) for formula in op.backward.values()))
+    saved_params = ",".join(a.name if a.name in read else "" for a in params)
+    init.append(f"register_pointwise(&{info}, g, {op.identifier}, \"{','.join(tensors)}\", \"{saved_params}\")")
 
 
 def emit_formula(family: str, op: Operator, target: str, formula: str, slots: dict[str, int], py: list[str]) -> None:
