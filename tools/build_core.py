@@ -59,6 +59,16 @@ def digest(*parts: object) -> str:
     return h.hexdigest()
 
 
+OPERATOR_NAME = re.compile(r"\b(?:op|below|OP)_\w+")
+
+
+def used_declarations(declarations: str, text: str) -> str:
+    """Of operators.pxd or operators.h the lines whose operators a text names: a new row changes nothing for the modules that do not."""
+    used = {name.partition("_")[2].lower() for name in OPERATOR_NAME.findall(text)}
+    lines = ((line, OPERATOR_NAME.search(line)) for line in declarations.splitlines())
+    return "\n".join(line for line, found in lines if found is None or found[0].partition("_")[2].lower() in used)
+
+
 class Builder:
     def __init__(self, build: Path, target: Path, debug: bool | None = None, cache: Path | None = None):
         self.build = build
@@ -226,6 +236,8 @@ class Builder:
             path = self.generated / "operators.pxd" if name == f"{PACKAGE}.operators" else ROOT / "cysrc" / (name.removeprefix(f"{PACKAGE}.").replace(".", "/") + ".pxd")
             if name not in seen and path.exists():
                 seen[name] = path.read_text()
+                if path.name == "operators.pxd":
+                    seen[name] = used_declarations(seen[name], "\n".join(texts))
                 found += CIMPORT.findall(seen[name])
         return digest(*(seen[name] for name in sorted(seen)))
 
@@ -238,7 +250,7 @@ class Builder:
         return [f"-I{ROOT}/cysrc/{folder}" for folder in ("core", "autograd", "loops", "cuda")]
 
     def python_flags(self) -> list[str]:
-        return [f"-I{sysconfig.get_paths()['include']}", *self.include_flags(), *["-DTRT_TRACEBACK=1"] * self.tracebacks]
+        return [f"-I{sysconfig.get_paths()['include']}", f"-I{self.generated}/include", *self.include_flags(), *["-DTRT_TRACEBACK=1"] * self.tracebacks]
 
     def included(self, source: Path) -> bytes:
         """Digest of a C source and all headers of ours that it includes, however deep."""
@@ -249,8 +261,10 @@ class Builder:
             if path in seen:
                 continue
             seen[path] = path.read_bytes()
+            if path.name == "operators.h":
+                seen[path] = used_declarations(seen[path].decode(), seen[source].decode()).encode()
             for name in re.findall(rb'^\s*#\s*include\s+"([^"]+)"', seen[path], re.M):
-                folders = [path.parent, *(ROOT / "cysrc" / f for f in ("core", "autograd", "loops", "cuda"))]
+                folders = [path.parent, self.generated / "include", *(ROOT / "cysrc" / f for f in ("core", "autograd", "loops", "cuda"))]
                 open_files += [p for p in [(f / name.decode()).resolve() for f in folders] if p.exists()][:1]
         return digest(*(seen[p] for p in sorted(seen, key=lambda p: p.name))).encode()
 

@@ -8,13 +8,14 @@ from tensorrt_lite._C.core.tensor cimport *
 from tensorrt_lite._C.core.storage cimport Storage, external_storage
 from tensorrt_lite._C.core.dtype cimport *
 from tensorrt_lite._C.core.device cimport *
-from tensorrt_lite._C.core.dispatch cimport tls, attach
+from tensorrt_lite._C.core.dispatch cimport tls, attach, intercepted
 from tensorrt_lite._C.core.args cimport *
 from tensorrt_lite._C.core.iterator cimport contiguous_of
 from tensorrt_lite._C.autograd.node cimport *
 from tensorrt_lite._C.autograd.node import add_hook
 from tensorrt_lite._C.autograd.node import retain_grad as _retain_grad
 from tensorrt_lite._C.core.device import strided, contiguous_format, channels_last, channels_last_3d
+from tensorrt_lite._C.operators cimport op_detach
 from cpython.object cimport PyObject
 
 cdef extern from *:
@@ -340,7 +341,7 @@ def is_view(TensorBase self not None):
 
 def detach(TensorBase self not None):
     """A tensor that shares this one's memory and version counter and has no history."""
-    return alias_of(self)
+    return op_detach(self) if intercepted(self.keys) else alias_of(self)
 
 
 def detach_(TensorBase self not None):

@@ -13,9 +13,7 @@ cdef class Tangent:
 cdef enum:
     WRITES_ONLY = 1                    # the operator exists in place only
     READS_RESULT = 2                   # a formula reads the result
-    NO_OUT = -1                        # in place of a write mode: the operator takes no output
 
-ctypedef object (*boxed_function)(tuple arguments, object out, int mode)
 ctypedef object (*forward_formula)(tuple arguments, tuple tangents, object result)
 
 cdef TensorBase tangent_of(TensorBase t)
@@ -27,6 +25,5 @@ cdef int refuse_forward_out(const char* name) except -1
 cdef int refuse_forward(const char* name) except -1
 cdef object added(object total, object value)
 cdef object tangent_of_pointwise(const PointwiseInfo* info, TensorBase result, PyObject** slots, const Scalar* params, list tangents)
-cdef int register_forward(int operator_id, const char* kinds, const char* rules, int flags, boxed_function call, forward_formula formula) except -1
-cdef object boxed(trt_operator* op, tuple arguments, object out, int mode)
+cdef int register_forward(int operator_id, const char* rules, int flags, forward_formula formula) except -1
 cdef object underived(trt_operator* op, object result)

@@ -17,9 +17,10 @@ from libc.stdint cimport int64_t, uint64_t
 from cpython.object cimport PyObject
 from tensorrt_lite._C.core.dtype cimport Scalar, category, dtype_of, CAT_FLOAT, CAT_COMPLEX
 from tensorrt_lite._C.core.tensor cimport (
-    TensorBase, K_AUTOGRAD, K_FORWARD_AD, K_CUDA, KEY_FORWARD_AD, KEY_CUDA, KEY_CUSTOM, alias_of, same_sizes, shape_of, shape_text, strides_of, has_internal_overlap,
+    TensorBase, K_AUTOGRAD, K_FORWARD_AD, KEY_FORWARD_AD, alias_of, same_sizes, shape_of, shape_text, strides_of, has_internal_overlap,
     version_of)
-from tensorrt_lite._C.core.dispatch cimport tls, attach, trt_thread_state, trt_operator, register_kernel, boxed_call, FRESH, OUT, INPLACE, OPS
+from tensorrt_lite._C.core.dispatch cimport tls, attach, trt_thread_state, trt_operator, trt_value, FRESH, OUT, INPLACE, NO_OUT, OPS
+from tensorrt_lite._C.core.boxing cimport box_arguments, call_boxed, register_boxed
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, PROMOTE_REAL_OUT
 cimport tensorrt_lite._C.autograd.node as _node
 from tensorrt_lite._C.autograd.node cimport Node, set_history
@@ -336,57 +337,39 @@ cdef object tangent_of_pointwise(const PointwiseInfo* info, TensorBase result, P
 # ---- other operators -----------------------------------------------------------------------------------------------
 
 cdef struct ForwardInfo:
-    const char* kinds              # by argument: t tensor or None, l list of tensors, . anything else
+    const char* kinds              # by argument, see core/dispatch.h
     const char* rules              # by argument: - constant, z zero, j joint, f formula, d twice
     int flags
-    boxed_function call
+    trt_operator* op
     forward_formula formula
 
 
-cdef int register_forward(int operator_id, const char* kinds, const char* rules, int flags, boxed_function call, forward_formula formula) except -1:
+cdef int register_forward(int operator_id, const char* rules, int flags, forward_formula formula) except -1:
     cdef ForwardInfo* info = <ForwardInfo*>malloc(sizeof(ForwardInfo))
     if info == NULL:
         raise MemoryError
-    info.kinds = kinds
+    info.op = &OPS[operator_id]
+    info.kinds = info.op.row.kinds
     info.rules = rules
     info.flags = flags
-    info.call = call
     info.formula = formula
-    OPS[operator_id].forward = info
+    info.op.forward = info
     return 0
 
 
-cdef bint has_key(object x) noexcept:
-    if isinstance(x, TensorBase):
-        return (<TensorBase>x).keys & K_FORWARD_AD != 0
-    if isinstance(x, (list, tuple)):
-        for y in x:
-            if has_key(y):
-                return True
-    return False
-
-
-cdef bint on_cuda(object x) noexcept:
-    if isinstance(x, TensorBase):
-        return (<TensorBase>x).keys & K_CUDA != 0
-    if isinstance(x, (list, tuple)):
-        for y in x:
-            if on_cuda(y):
-                return True
-    return False
-
-
-cdef object boxed(trt_operator* op, tuple arguments, object out, int mode):
-    """A call whose arguments were made Python objects: to the rule for tangents, or to a custom backend's kernel."""
+cdef object run_with_tangents(trt_operator* op, const trt_value* v, PyObject* out, int mode):
+    """The boxed kernel of ForwardAD."""
     cdef trt_thread_state* state = tls()
     cdef uint64_t before = state.excluded
-    if op.forward != NULL and not before & K_FORWARD_AD and (has_key(arguments) or has_key(out)):
-        state.excluded = before | K_FORWARD_AD
-        try:
-            return with_tangents(op, arguments, out, FRESH if mode == NO_OUT else mode)
-        finally:
-            state.excluded = before
-    return boxed_call(op.name, KEY_CUDA if on_cuda(arguments) or on_cuda(out) else KEY_CUSTOM, arguments if mode == NO_OUT else arguments + (out,))
+    cdef tuple arguments = box_arguments(op, v, False)
+    state.excluded = before | K_FORWARD_AD
+    try:
+        return with_tangents(op, arguments, <object>out if out != NULL else None, FRESH if mode == NO_OUT else mode)
+    finally:
+        state.excluded = before
+
+
+register_boxed(KEY_FORWARD_AD, run_with_tangents)
 
 
 cdef object underived(trt_operator* op, object result):
@@ -424,7 +407,7 @@ cdef object with_tangents(trt_operator* op, tuple arguments, object out, int mod
     if mode == OUT:
         refuse_forward_out(op.name)
     if not any_tangent:
-        result = info.call(arguments, out, mode)
+        result = call_boxed(info.op, arguments, out, mode)
         if mode == INPLACE:
             write_tangent(<TensorBase>result, None)
         return result
@@ -451,7 +434,7 @@ cdef object with_tangents(trt_operator* op, tuple arguments, object out, int mod
                 refuse_forward(op.name)
             value = rule_value(info, arguments, tangents, None, joint, formula)
             value = None if value is None else fitting(<TensorBase>value, <TensorBase>out, flat)
-            result = info.call(arguments, out, mode)
+            result = call_boxed(info.op, arguments, out, mode)
         write_tangent(<TensorBase>result, <TensorBase>value)
         return result
     result, value = derive(info, op, arguments, tangents, twice, joint, formula)
@@ -468,7 +451,7 @@ cdef object derive(ForwardInfo* info, trt_operator* op, tuple arguments, list ta
     """(result, its derivative: a tensor, or one per result; None for zero)."""
     if twice:
         return by_double_backward(info, op, arguments, tangents)
-    result = info.call(arguments, None, FRESH)
+    result = call_boxed(info.op, arguments, None, FRESH)
     return result, rule_value(info, arguments, tangents, result, joint, formula)
 
 
@@ -481,7 +464,7 @@ cdef object rule_value(ForwardInfo* info, tuple arguments, list tangents, object
         for i in range(len(given)):
             if info.rules[i] == c'j':
                 given[i] = tangents_or_zeros(arguments[i], tangents[i])
-        value = info.call(tuple(given), None, FRESH)
+        value = call_boxed(info.op, tuple(given), None, FRESH)
     if formula:
         value = added(value, info.formula(arguments, tuple(tangents), result))
     return value
@@ -558,7 +541,7 @@ cdef object by_double_backward(ForwardInfo* info, trt_operator* op, tuple argume
         given[i] = changed if info.kinds[i] == c'l' else changed[0]
     state.grad_mode = 1
     try:
-        result = info.call(tuple(given), None, FRESH)
+        result = call_boxed(info.op, tuple(given), None, FRESH)
         outputs = [result] if isinstance(result, TensorBase) else list(result)
         for x in outputs:
             if x is not None and (<TensorBase>x).grad_fn_ is not None:

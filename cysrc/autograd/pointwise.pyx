@@ -8,9 +8,10 @@ from cpython.object cimport PyObject
 from tensorrt_lite._C.core.dtype cimport Scalar, category, dtype_of, CAT_FLOAT, CAT_BOOL, CAT_COMPLEX
 from tensorrt_lite._C.core.read_only cimport is_read_only, refuse_read_only
 from tensorrt_lite._C.core.tensor cimport (
-    TensorBase, same_sizes, version_of, bump_version, shape_text, K_AUTOGRAD, K_FORWARD_AD, K_DERIVATIVES, K_BACKENDS, KEY_META, KEY_CPU, KEY_CUDA, KEY_AUTOGRAD, KEY_FORWARD_AD, KEY_CUSTOM, KEY_PYTHON, shape_of)
+    TensorBase, same_sizes, version_of, bump_version, shape_text, K_AUTOGRAD, K_FORWARD_AD, K_DERIVATIVES, K_BACKENDS, K_PYTHON, KEY_META, KEY_CPU, KEY_CUDA, KEY_AUTOGRAD, KEY_FORWARD_AD, KEY_CUSTOM, KEY_PYTHON, shape_of)
 from tensorrt_lite._C.core.dispatch cimport (
-    tls, attach, resolve, trt_operator, operator_table, register_kernel, boxed_call, FRESH, OUT, INPLACE, top_bit, OPS)
+    tls, attach, resolve, redispatch, BELOW, trt_operator, trt_row, trt_value, register_kernel, FRESH, OUT, INPLACE, OPS, CORE)
+from tensorrt_lite._C.core.boxing cimport box
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, PROMOTE_REAL_OUT, pointwise1, pointwise2, pointwise3, result_code
 from tensorrt_lite._C.core.args cimport is_plain, is_number, to_scalar, wrap_number, has_function, call_torch_function, scalar_object
 from tensorrt_lite._C.autograd.node cimport set_history, rebase_history, check_inplace, Node
@@ -29,6 +30,9 @@ cdef extern from *:
 
 attach()
 
+cdef enum:
+    BOXED = 8                      # most arguments of a pointwise operator
+
 ctypedef TensorBase (*fn1)(PointwiseInfo* info, TensorBase a, const Scalar* params, TensorBase out, int mode)
 ctypedef TensorBase (*fn2)(PointwiseInfo* info, TensorBase a, TensorBase b, const Scalar* params, TensorBase out, int mode)
 ctypedef TensorBase (*fn3)(PointwiseInfo* info, TensorBase a, TensorBase b, TensorBase c, const Scalar* params, TensorBase out, int mode)
@@ -46,21 +50,47 @@ cdef TensorBase cpu3(PointwiseInfo* info, TensorBase a, TensorBase b, TensorBase
     return pointwise3(info, a, b, c, params, out, mode)
 
 
-cdef tuple params_of(PointwiseInfo* info, const Scalar* params):
+# Boxed: tensors, then parameters.
+cdef TensorBase boxed1(PointwiseInfo* info, TensorBase a, const Scalar* params, TensorBase out, int mode):
+    cdef trt_value v[BOXED]
+    v[0].p = <void*>a
+    return box_pointwise(info, v, 1, params, out, mode)
+
+
+cdef TensorBase boxed2(PointwiseInfo* info, TensorBase a, TensorBase b, const Scalar* params, TensorBase out, int mode):
+    cdef trt_value v[BOXED]
+    v[0].p = <void*>a
+    v[1].p = <void*>b
+    return box_pointwise(info, v, 2, params, out, mode)
+
+
+cdef TensorBase boxed3(PointwiseInfo* info, TensorBase a, TensorBase b, TensorBase c, const Scalar* params, TensorBase out, int mode):
+    cdef trt_value v[BOXED]
+    v[0].p = <void*>a
+    v[1].p = <void*>b
+    v[2].p = <void*>c
+    return box_pointwise(info, v, 3, params, out, mode)
+
+
+cdef TensorBase box_pointwise(PointwiseInfo* info, trt_value* v, int n, const Scalar* params, TensorBase out, int mode):
     cdef int i
-    return tuple([scalar_object(&params[i]) for i in range(info.nparams)])
+    for i in range(info.nparams):
+        v[n + i].p = <void*>&params[i]
+    return <TensorBase>box(info.op, v, <PyObject*>out, mode)
 
 
-cdef TensorBase custom1(PointwiseInfo* info, TensorBase a, const Scalar* params, TensorBase out, int mode):
-    return boxed_call(info.name, KEY_CUSTOM, (a,) + params_of(info, params) + (out,))
-
-
-cdef TensorBase custom2(PointwiseInfo* info, TensorBase a, TensorBase b, const Scalar* params, TensorBase out, int mode):
-    return boxed_call(info.name, KEY_CUSTOM, (a, b) + params_of(info, params) + (out,))
-
-
-cdef TensorBase custom3(PointwiseInfo* info, TensorBase a, TensorBase b, TensorBase c, const Scalar* params, TensorBase out, int mode):
-    return boxed_call(info.name, KEY_CUSTOM, (a, b, c) + params_of(info, params) + (out,))
+cdef object unpack_pointwise(trt_operator* op, const trt_value* v, void* out, int mode):
+    """The call of a pointwise operator from boxed arguments."""
+    cdef PointwiseInfo* info = <PointwiseInfo*>op.info
+    cdef Scalar params[4]
+    cdef int i
+    for i in range(info.nparams):
+        params[i] = (<const Scalar*>v[info.nin + i].p)[0]
+    if info.nin == 1:
+        return call1(info, <TensorBase>v[0].p, params, <TensorBase>out, mode)
+    if info.nin == 2:
+        return call2(info, <TensorBase>v[0].p, <TensorBase>v[1].p, params, <TensorBase>out, mode)
+    return call3(info, <TensorBase>v[0].p, <TensorBase>v[1].p, <TensorBase>v[2].p, params, <TensorBase>out, mode)
 
 
 cdef inline int refuse_out(PointwiseInfo* info) except -1:
@@ -111,7 +141,7 @@ cdef TensorBase autograd1(PointwiseInfo* info, TensorBase a, const Scalar* param
     cdef PointwiseNode n
     cdef int i
     if not tls().grad_mode or not info.differentiable or not a.requires_grad:
-        r = (<fn1>info.op.kernels[top_bit(a.keys & K_BACKENDS)])(info, a, params, out, mode)
+        r = (<fn1>redispatch(info.op, a.keys, BELOW(KEY_AUTOGRAD)))(info, a, params, out, mode)
         if mode == INPLACE:
             bump_version(r)
         return r
@@ -128,7 +158,7 @@ cdef TensorBase autograd1(PointwiseInfo* info, TensorBase a, const Scalar* param
         pack_inputs(n)
     for i in range(info.nparams):
         n.params[i] = params[i]
-    r = (<fn1>info.op.kernels[top_bit(a.keys & K_BACKENDS)])(info, a, params, out, mode)
+    r = (<fn1>redispatch(info.op, a.keys, BELOW(KEY_AUTOGRAD)))(info, a, params, out, mode)
     if r.dtype != a.dtype:
         n.m1 = input_meta(a)
     if differentiable_result(r):
@@ -144,7 +174,7 @@ cdef TensorBase autograd2(PointwiseInfo* info, TensorBase a, TensorBase b, const
     cdef unsigned wanted
     cdef int i
     if not tls().grad_mode or not info.differentiable or not (a.requires_grad or b.requires_grad):
-        r = (<fn2>info.op.kernels[top_bit((a.keys | b.keys) & K_BACKENDS)])(info, a, b, params, out, mode)
+        r = (<fn2>redispatch(info.op, a.keys | b.keys, BELOW(KEY_AUTOGRAD)))(info, a, b, params, out, mode)
         if mode == INPLACE:
             bump_version(r)
         return r
@@ -169,7 +199,7 @@ cdef TensorBase autograd2(PointwiseInfo* info, TensorBase a, TensorBase b, const
         n.params[i] = params[i]
     if n.saved_state:
         pack_inputs(n)
-    r = (<fn2>info.op.kernels[top_bit((a.keys | b.keys) & K_BACKENDS)])(info, a, b, params, out, mode)
+    r = (<fn2>redispatch(info.op, a.keys | b.keys, BELOW(KEY_AUTOGRAD)))(info, a, b, params, out, mode)
     if not differentiable_result(r):
         if mode == INPLACE:
             bump_version(r)
@@ -186,7 +216,7 @@ cdef TensorBase autograd3(PointwiseInfo* info, TensorBase a, TensorBase b, Tenso
     cdef unsigned wanted
     cdef int i
     if not tls().grad_mode or not info.differentiable or not (a.requires_grad or b.requires_grad or c.requires_grad):
-        r = (<fn3>info.op.kernels[top_bit((a.keys | b.keys | c.keys) & K_BACKENDS)])(info, a, b, c, params, out, mode)
+        r = (<fn3>redispatch(info.op, a.keys | b.keys | c.keys, BELOW(KEY_AUTOGRAD)))(info, a, b, c, params, out, mode)
         if mode == INPLACE:
             bump_version(r)
         return r
@@ -212,7 +242,7 @@ cdef TensorBase autograd3(PointwiseInfo* info, TensorBase a, TensorBase b, Tenso
         n.params[i] = params[i]
     if n.saved_state:
         pack_inputs(n)
-    r = (<fn3>info.op.kernels[top_bit((a.keys | b.keys | c.keys) & K_BACKENDS)])(info, a, b, c, params, out, mode)
+    r = (<fn3>redispatch(info.op, a.keys | b.keys | c.keys, BELOW(KEY_AUTOGRAD)))(info, a, b, c, params, out, mode)
     if not differentiable_result(r):
         if mode == INPLACE:
             bump_version(r)
@@ -235,10 +265,10 @@ cdef TensorBase run_below(PointwiseInfo* info, int n, PyObject** inputs, const S
         grad |= t.keys & K_AUTOGRAD
         # neither a number nor, of two, a scalar beside something on a device says where to compute
         if not t.wrapped_number and not (n == 2 and t.ndim == 0 and (<TensorBase>inputs[1 - i]).ndim and (<TensorBase>inputs[1 - i]).device_type):
-            keys |= t.keys & K_BACKENDS
+            keys |= t.keys & (K_BACKENDS | K_PYTHON)
     if keys == 0:
-        keys = (<TensorBase>inputs[0]).keys & K_BACKENDS
-    f = resolve(info.op, keys | grad | (out.keys & (K_AUTOGRAD | K_BACKENDS) if mode else 0))
+        keys = (<TensorBase>inputs[0]).keys & (K_BACKENDS | K_PYTHON)
+    f = resolve(info.op, keys | grad | (out.keys & (K_AUTOGRAD | K_BACKENDS | K_PYTHON) if mode else 0))
     if n == 1:
         return (<fn1>f)(info, <TensorBase>inputs[0], params, out, mode)
     if n == 2:
@@ -490,7 +520,18 @@ cdef int bad_operand(PointwiseInfo* info, object x, int position) except -1:
     raise TypeError(f"{info.name.decode()}(): argument '{name}' (position {position}) must be Tensor, not {type(x).__name__}")
 
 
-cdef int register_pointwise(PointwiseInfo* info, dict names, int operator_id, str tensors, str params) except -1:
+cdef int register_kernels(PointwiseInfo* info, void* iterated, void* boxed, void* recorded, void* dual) except -1:
+    cdef int key
+    for key in (KEY_CPU, KEY_META, KEY_CUDA):
+        register_kernel(info.id, info.name, key, iterated)
+    for key in (KEY_CUSTOM, KEY_PYTHON):
+        register_kernel(info.id, info.name, key, boxed)
+    register_kernel(info.id, info.name, KEY_AUTOGRAD, recorded)
+    register_kernel(info.id, info.name, KEY_FORWARD_AD, dual)
+    return 0
+
+
+cdef int register_pointwise(PointwiseInfo* info, dict names, int operator_id, const trt_row* row, str tensors, str params) except -1:
     """Fill the operator's row; `names` is the module dict that holds its public functions, the others name what its Node saves."""
     cdef str name = info.name.decode()
     info.op = &OPS[operator_id]
@@ -498,28 +539,19 @@ cdef int register_pointwise(PointwiseInfo* info, dict names, int operator_id, st
     name_saved(info, tensors, params)
     OPS[operator_id].info = info
     if info.nin == 1:
-        register_kernel(operator_id, info.name, KEY_CPU, <void*>cpu1)
-        register_kernel(operator_id, info.name, KEY_META, <void*>cpu1)
-        register_kernel(operator_id, info.name, KEY_CUDA, <void*>cpu1)
-        register_kernel(operator_id, info.name, KEY_CUSTOM, <void*>custom1)
-        register_kernel(operator_id, info.name, KEY_AUTOGRAD, <void*>autograd1)
-        register_kernel(operator_id, info.name, KEY_FORWARD_AD, <void*>forward1)
+        register_kernels(info, <void*>cpu1, <void*>boxed1, <void*>autograd1, <void*>forward1)
     elif info.nin == 2:
-        register_kernel(operator_id, info.name, KEY_CPU, <void*>cpu2)
-        register_kernel(operator_id, info.name, KEY_META, <void*>cpu2)
-        register_kernel(operator_id, info.name, KEY_CUDA, <void*>cpu2)
-        register_kernel(operator_id, info.name, KEY_CUSTOM, <void*>custom2)
-        register_kernel(operator_id, info.name, KEY_AUTOGRAD, <void*>autograd2)
-        register_kernel(operator_id, info.name, KEY_FORWARD_AD, <void*>forward2)
+        register_kernels(info, <void*>cpu2, <void*>boxed2, <void*>autograd2, <void*>forward2)
     else:
-        register_kernel(operator_id, info.name, KEY_CPU, <void*>cpu3)
-        register_kernel(operator_id, info.name, KEY_META, <void*>cpu3)
-        register_kernel(operator_id, info.name, KEY_CUDA, <void*>cpu3)
-        register_kernel(operator_id, info.name, KEY_CUSTOM, <void*>custom3)
-        register_kernel(operator_id, info.name, KEY_AUTOGRAD, <void*>autograd3)
-        register_kernel(operator_id, info.name, KEY_FORWARD_AD, <void*>forward3)
+        register_kernels(info, <void*>cpu3, <void*>boxed3, <void*>autograd3, <void*>forward3)
+    OPS[operator_id].row = row
     if name in names:
         info.function = <PyObject*>names[name]
     if name + "_" in names:
         info.function_inplace = <PyObject*>names[name + "_"]
     return 0
+
+
+CORE.call1 = <void*>call1
+CORE.call2 = <void*>call2
+CORE.call3 = <void*>call3

@@ -1,5 +1,6 @@
 """The dispatcher's operator table, thread-local key sets, and kernels registered from Python."""
-from tensorrt_lite._C.core.tensor cimport TensorBase, set_inference_flag, NUM_KEYS, KEY_CUSTOM, KEY_PYTHON, K_BACKENDS, K_AUTOGRAD, mixed_indices
+from cpython.object cimport PyTypeObject
+from tensorrt_lite._C.core.tensor cimport TensorBase, set_inference_flag, NUM_KEYS, KEY_CUSTOM, KEY_PYTHON, K_BACKENDS, K_AUTOGRAD, K_PYTHON, mixed_indices
 from tensorrt_lite._C.core.device import _custom_backend_name
 
 cdef extern from *:
@@ -13,23 +14,58 @@ cdef enum:
     MAX_OPERATORS = 4096
 
 cdef trt_operator table[MAX_OPERATORS]
+cdef trt_core_table core
 cdef tuple key_names = ("Meta", "CPU", "CUDA", "Sparse", "Quantized", "PrivateUse1", "Python", "ADInplaceOrView", "Autograd",
                         "ForwardAD", "Tracer", "Autocast", "FuncTorch")
+core.operators = table
+core.thread_state = <void*>state_address
+core.tensor_base = <PyTypeObject*>TensorBase
+core.missing = <void*>missing_kernel
+core.mixed = <void*>mixed_devices
+core.no_tensor = <void*>element_is_no_tensor
+
+
+cdef trt_core_table* core_table() noexcept:
+    return &core
+
+
 attach()
 
 
-cdef trt_operator* operator_table() noexcept:
-    return table
+cdef extern from *:
+    """
+    #define TRT_KEYS_OFFSET offsetof(trt_tensor_head, keys)
+    """
+    Py_ssize_t KEYS_OFFSET "TRT_KEYS_OFFSET"
 
 
-cdef void* thread_state_getter() noexcept:
-    return <void*>state_address
+cdef int check_layout(TensorBase t) except -1:
+    """dispatch.h reads keys by the first fields of TensorBase."""
+    if <char*>&t.keys - <char*><void*>t != KEYS_OFFSET:
+        raise SystemError("dispatch.h: trt_tensor_head is not what TensorBase begins with")
+    return 0
+
+
+check_layout(TensorBase.__new__(TensorBase))
 
 
 cdef void register_kernel(int operator_id, const char* name, int key, void* kernel) noexcept:
     table[operator_id].name = name
     table[operator_id].kernels[key] = kernel
     table[operator_id].mask |= (<uint64_t>1 << key) | K_BACKENDS
+
+
+cdef void register_row(int operator_id, const char* name, const trt_row* row, uint64_t boxed) noexcept:
+    """What the row says, and the boxed kernel under the keys of `boxed` and Python's."""
+    cdef int key
+    table[operator_id].row = row
+    for key in range(NUM_KEYS):
+        if (boxed | K_PYTHON) >> key & 1:
+            register_kernel(operator_id, name, key, row.pack)
+
+
+cdef int element_is_no_tensor(trt_operator* op, void* element) except -1:
+    raise TypeError(f"{op.name.decode()}(): expected a list of tensors, but an element is {type(<object>element).__name__}")
 
 
 cdef str _keys_text(uint64_t keys):
@@ -48,6 +84,8 @@ cdef str _backend_name(int key):
 
 
 cdef int mixed_devices(trt_operator* op, uint64_t keys) except -1:
+    if (keys | tls().included) & ~tls().excluded & op.mask & K_PYTHON:
+        return 0                                  # whoever dispatches in Python says what goes together
     cdef uint64_t differing = mixed_indices(keys), low = keys >> 40 & 63
     found = [_backend_name(k) for k in range(6) if keys >> k & 1]
     if differing:

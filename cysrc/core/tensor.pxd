@@ -36,15 +36,7 @@ cdef enum:
     K_DERIVATIVES = 768           # either of the two
     K_BACKENDS = 63
 
-cdef extern from *:
-    """
-    /* A CUDA tensor's keys hold its device's index in six bits and the index's complement in six more: in the union of several
-       tensors' keys a pair of these bits is set where two indices differ. */
-    #define trt_index_keys(index) (((uint64_t)(index) & 63) << 40 | (~(uint64_t)(index) & 63) << 46)
-    #define trt_mixed_indices(keys) ((keys) >> 40 & (keys) >> 46 & 63)
-    /* Whether tensors with these keys lie on several devices. */
-    #define trt_mixed_devices(keys) (((keys) & 63 & (((keys) & 63) - 1)) | trt_mixed_indices(keys))
-    """
+cdef extern from "dispatch.h":
     uint64_t index_keys "trt_index_keys"(int index) noexcept nogil
     uint64_t mixed_indices "trt_mixed_indices"(uint64_t keys) noexcept nogil
     uint64_t on_mixed_devices "trt_mixed_devices"(uint64_t keys) noexcept nogil

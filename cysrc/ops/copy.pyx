@@ -102,9 +102,10 @@ def copy_(TensorBase self not None, src, non_blocking=False):
     check_inplace(self, "copy_")
     if s is self:
         return self
-    keys = (self.keys | s.keys) & K_DERIVATIVES & ~tls().excluded
+    keys = ((self.keys | s.keys) & (K_DERIVATIVES | K_PYTHON) | tls().included) & ~tls().excluded
     if keys:
-        return finish_inplace((<fn_copy>OPS[OP_COPY].kernels[top_bit(keys)])(self, s, self, INPLACE), keys)
+        # the devices may differ
+        return finish_inplace(below_copy(self, s, self, INPLACE, ~<uint64_t>0), keys)
     copy_cpu(self, s, self, INPLACE)
     bump_version(self)
     return self

@@ -3,9 +3,16 @@ from libc.stdint cimport int64_t, uint64_t
 from tensorrt_lite._C.core.args cimport Dims
 from tensorrt_lite._C.core.dtype cimport Scalar
 from tensorrt_lite._C.core.parallel cimport task_fn
-from tensorrt_lite._C.core.tensor cimport TensorBase
+from tensorrt_lite._C.core.tensor cimport TensorBase, K_CPU
 from tensorrt_lite._C.autograd.node cimport Node
 from tensorrt_lite._C.autograd.operator_nodes cimport OpNode
+
+cdef inline uint64_t keys_of_list(list tensors):
+    """The keys of a list's tensors, of the CPU where there is none."""
+    cdef uint64_t k = 0
+    for t in tensors:
+        k |= (<TensorBase?>t).keys if t is not None else 0
+    return k if k else K_CPU
 
 cdef object ops_namespace()
 cdef bint any_requires_grad(list tensors) noexcept

@@ -12,8 +12,8 @@ import re
 import zlib
 
 from .expression import names
-from .pointwise import camel, default_text, derivative_identifier, loops_of
-from .schema import Argument, DeclarationError, Operator
+from .pointwise import camel, default_text, derivative_identifier, derivatives
+from .schema import Argument, DeclarationError, Operator, schema_text
 
 _C_TYPES = {
     "Tensor": "TensorBase",
@@ -56,20 +56,6 @@ def call_arguments(op: Operator) -> str:
     return ", ".join([a.name for a in op.arguments] + (["out", "mode"] if takes_out(op) else []))
 
 
-def keys_expression(op: Operator) -> str:
-    parts = []
-    for a in op.arguments:
-        if a.type == "Tensor":
-            parts.append(f"{a.name}.keys")
-        elif a.type == "Tensor?":
-            parts.append(f"({a.name}.keys if {a.name} is not None else 0)")
-        elif a.type == "Tensor[]":
-            parts.append(f"keys_of_list({a.name})")
-    if takes_out(op) and return_type(op) == "TensorBase":
-        parts.append("(out.keys if mode else 0)")
-    return " | ".join(parts) if parts else "K_CPU"
-
-
 def operator_ids(names: list[str]) -> list[int]:
     """Rows in the dispatcher's table, by name: a new operator does not move the others, so their modules stay as they are."""
     taken: set[int] = set()
@@ -83,32 +69,85 @@ def operator_ids(names: list[str]) -> list[int]:
     return ids
 
 
-def operators_pxd(operators: list[Operator]) -> str:
-    """Inline dispatchers of every operator, for use between families: `op_sum(...)`."""
-    text = ["# Generated: typed dispatchers of all operators.", "from libc.stdint cimport int64_t, uint64_t",
-            "from tensorrt_lite._C.core.dtype cimport Scalar", "from tensorrt_lite._C.core.tensor cimport TensorBase, K_CPU",
-            "from tensorrt_lite._C.core.dispatch cimport OPS, resolve", "from tensorrt_lite._C.core.args cimport Dims",
-            "from tensorrt_lite._C.core.iterator cimport PointwiseInfo",
-            "from tensorrt_lite._C.autograd.pointwise cimport call1, call2, call3", "",
-            "cdef enum:"]  # fmt: skip
-    identifiers = {op.name: op.identifier for op in operators}
-    # after the declared ones, which they do not move: the fused derivatives of pointwise operators
-    identifiers |= {loop.name: derivative_identifier(loop) for op in operators if op.kind == "pointwise" for loop in loops_of(op)[1].values()}
-    text += [f"    {identifier} = {i}" for identifier, i in zip(identifiers.values(), operator_ids(list(identifiers)))]
-    text += ["", "cdef inline uint64_t keys_of_list(list tensors):", "    cdef uint64_t k = 0", "    for t in tensors:",
-             "        k |= (<TensorBase?>t).keys if t is not None else 0", "    return k if k else K_CPU", ""]  # fmt: skip
+def c_parameters(op: Operator) -> list[tuple[str, str]]:
+    """(C type, name) of a kernel's parameters; objects and structures are void pointers there."""
+    parts = [({"int64_t": "int64_t", "bint": "int", "int": "int", "double": "double"}.get(c_type(a), "const void*" if "*" in c_type(a) else "void*"), a.name) for a in op.arguments]
+    return parts + ([("void*", "out"), ("int", "mode")] if takes_out(op) else [])
+
+
+def operators_header(operators: list[Operator]) -> str:
+    """One C header: the rows' places in the table, `op_sum(...)`, which dispatches, and `below_sum(..., below)`, which goes on below a key."""
+    text = ["/* Generated: typed dispatchers of all operators. */", "#ifndef TRT_OPERATORS_H", "#define TRT_OPERATORS_H", '#include "dispatch.h"']
+    # the fused derivatives of pointwise operators come last, so that they do not move the declared ones
+    identifiers = {op.name: op.identifier for op in operators} | {loop.name: derivative_identifier(loop) for op in operators for loop in derivatives(op)}
+    text += [f"enum {{ {identifier} = {i} }};" for identifier, i in zip(identifiers.values(), operator_ids(list(identifiers)))]
     for op in operators:
         if op.kind == "pointwise":
             n = len(op.tensors)
-            args = ", ".join(f"TensorBase {x}" for x in "abc"[:n])
             passed = ", ".join("abc"[:n])
-            text.append(f"cdef inline TensorBase op_{op.name}({args}, const Scalar* params, TensorBase out, int mode):")
-            text.append(f"    return call{n}(<PointwiseInfo*>OPS[{op.identifier}].info, {passed}, params, out, mode)\n")
-        elif op.kind == "function":
-            text.append(f"ctypedef {return_type(op)} (*fn_{op.name})({parameters(op, False)})")
-            text.append(f"cdef inline {return_type(op)} op_{op.name}({parameters(op)}):")
-            text.append(f"    return (<fn_{op.name}>resolve(&OPS[{op.identifier}], {keys_expression(op)}))({call_arguments(op)})\n")
-    return "\n".join(text)
+            text.append(f"static inline void* op_{op.name}({', '.join('void* ' + x for x in 'abc'[:n])}, const void* params, void* out, int mode) {{ return trt_core->call{n}(trt_ops[{op.identifier}].info, {passed}, params, out, mode); }}")
+            continue
+        typed = c_parameters(op)
+        declared = ", ".join(f"{t} {name}" for t, name in typed)
+        keys = [f"TRT_KEYS({a.name})" if a.type == "Tensor" else f"TRT_OPTIONAL_KEYS({a.name})" for a in op.arguments if a.is_tensor]
+        if takes_out(op) and return_type(op) == "TensorBase":
+            keys.append("(mode ? TRT_KEYS(out) : 0)")
+        lists = [f" if (trt_keys_of_list(op, {a.name}, &keys) < 0) return NULL;" for a in op.arguments if a.type == "Tensor[]"]
+        prepare = f"trt_operator* op = &trt_ops[{op.identifier}]; uint64_t keys = {' | '.join(keys) or ('0' if lists else '2')};{''.join(lists)}"
+        function = f"void* (*f)({', '.join(t for t, _ in typed)})"
+        call = f"return f ? f({', '.join(name for _, name in typed)}) : NULL;"
+        text.append(f"static inline void* op_{op.name}({declared}) {{ {prepare} {function} = trt_resolve(op, keys); {call} }}")
+        text.append(f"static inline void* below_{op.name}({declared}, uint64_t below) {{ {prepare} {function} = trt_redispatch(op, keys, below); {call} }}")
+    return "\n".join([*text, "#endif", ""])
+
+
+def operators_pxd(operators: list[Operator]) -> str:
+    """What Cython knows of `operators.h`."""
+    text = ["# Generated: typed dispatchers of all operators.", "from libc.stdint cimport int64_t, uint64_t",
+            "from tensorrt_lite._C.core.dtype cimport Scalar", "from tensorrt_lite._C.core.tensor cimport TensorBase",
+            "from tensorrt_lite._C.core.args cimport Dims", "", 'cdef extern from "operators.h":']  # fmt: skip
+    for op in operators:
+        text += [f"    enum: {identifier}" for identifier in (op.identifier, *map(derivative_identifier, derivatives(op)))]
+        if op.kind == "pointwise":
+            args = ", ".join(f"TensorBase {x}" for x in "abc"[: len(op.tensors)])
+            text.append(f"    TensorBase op_{op.name}({args}, const Scalar* params, TensorBase out, int mode)")
+        else:
+            text.append(f"    {return_type(op)} op_{op.name}({parameters(op)})")
+            text.append(f"    {return_type(op)} below_{op.name}({parameters(op)}, uint64_t below)")
+    return "\n".join(text) + "\n"
+
+
+def kernel_types(ops: list[Operator]) -> str:
+    """The types of a family's kernels."""
+    return "".join(f"ctypedef {return_type(op)} (*fn_{op.name})({parameters(op, False)})\n" for op in ops if op.kind == "function")
+
+
+KINDS = {"TensorBase": "t", "int64_t": "i", "bint": "b", "double": "d", "const Scalar*": "s", "const Dims*": "v", "int": "y", "object": "o"}
+
+
+def kind_letters(op: Operator) -> str:
+    """A letter per argument, see core/dispatch.h."""
+    return "".join("l" if a.type == "Tensor[]" else KINDS.get(c_type(a), "o") for a in op.arguments)
+
+
+def emit_row(op: Operator) -> str:
+    """The operator's row, its packer and its unpacker, in C."""
+    typed = c_parameters(op)
+    slot = {"t": "p", "l": "p", "o": "p", "s": "p", "v": "p", "i": "i", "b": "i", "y": "i", "d": "d"}
+    letters = kind_letters(op)
+    arguments = [name for _, name in typed[: len(op.arguments)]]
+    stores = " ".join(f"v[{i}].{slot[k]} = {'(void*)' if slot[k] == 'p' else ''}{name};" for i, (k, name) in enumerate(zip(letters, arguments)))
+    loads = [f"{'(int)' if k in 'by' else ''}v[{i}].{slot[k]}" for i, k in enumerate(letters)]
+    if takes_out(op):
+        loads += ["out", "mode"]
+    returned = "t" if return_type(op) == "TensorBase" else "l" if op.returns == ["Tensor[]"] else "o"
+    escaped = schema_text(op).replace("\\", "\\\\").replace('"', '\\"')
+    lines = [
+        f"static void* pack_{op.name}({', '.join(f'{t} {name}' for t, name in typed)}) {{ trt_value v[{max(len(letters), 1)}]; {stores} return trt_core->box(&trt_ops[{op.identifier}], v, {'out, mode' if takes_out(op) else 'NULL, TRT_NO_OUT'}); }}",
+        f"static void* unpack_{op.name}(trt_operator* op, const trt_value* v, void* out, int mode) {{ return op_{op.name}({', '.join(loads)}); }}",
+        f"static const trt_row row_{op.name} = {{\"{escaped}\", \"{letters}\", '{returned}', {int(takes_out(op))}, {int(bool(op.row.get('view')))}, (void*)pack_{op.name}, unpack_{op.name}}};",
+    ]
+    return "\n".join("    " + line for line in lines)
 
 
 class Plan:
@@ -183,6 +222,8 @@ def emit(family: str, ops: list[Operator]) -> str:
     init: list[str] = []
     if any(op.result_names for op in ops):
         text.append("from tensorrt_lite._return_types import result_type\n")
+    if ops:
+        text += ["cdef extern from *:", '    """', *(emit_row(op) for op in ops), '    """', *(f"    const trt_row row_{op.name}" for op in ops), ""]
     for op in ops:
         emit_operator(op, text, init)
     text += [f"cdef int _register_functions_{family}() except -1:"] + ["    " + line for line in init] + ["    return 0", "", f"_register_functions_{family}()", ""]
@@ -202,13 +243,9 @@ def emit_operator(op: Operator, text: list[str], init: list[str]) -> None:
         kernels = {**kernels, "CPU": f"held_{op.name}"}
     for key, function in kernels.items():
         init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_{key}, <void*><fn_{op.name}>{function})")
+    boxed = ["FORWARD_AD"] * bool(op.backward and not op.row.get("view")) + [key for key in ("CUSTOM", "CUDA") if key not in kernels]
+    init.append(f"register_row({op.identifier}, b\"{op.name}\", &row_{op.name}, {' | '.join('K_' + key for key in boxed) or '0'})")
     if not op.row.get("view"):
-        text.append(f"cdef {return_type(op)} boxed_{op.name}({parameters(op)}):")
-        values = "".join(python_value(a) + ", " for a in op.arguments)
-        text.append(f"    return boxed(&OPS[{op.identifier}], ({values}), {'out, mode' if takes_out(op) else 'None, NO_OUT'})\n")
-        init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_CUSTOM, <void*><fn_{op.name}>boxed_{op.name})")
-        if "CUDA" not in kernels:
-            init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_CUDA, <void*><fn_{op.name}>boxed_{op.name})")
         emit_forward(op, text, init)
     if op.backward or op.row.get("view"):
         emit_autograd(op, text)
@@ -259,32 +296,14 @@ def emit_forward(op: Operator, text: list[str], init: list[str]) -> None:
     if not op.backward:
         if op.returns == ["Tensor"]:
             text.append(f"cdef TensorBase underived_{name}({parameters(op)}):")
-            text.append(f"    return underived(&OPS[{op.identifier}], (<fn_{name}>OPS[{op.identifier}].kernels[top_bit(({keys_expression(op)}) & K_BACKENDS)])({call_arguments(op)}))\n")
+            text.append(f"    return underived(&OPS[{op.identifier}], below_{name}({', '.join(filter(None, [call_arguments(op), 'BELOW(KEY_FORWARD_AD)']))}))\n")
             init.append(f"register_kernel({op.identifier}, b\"{name}\", KEY_FORWARD_AD, <void*><fn_{name}>underived_{name})")
         return
-    text.append(f"cdef object call_{name}(tuple a, object out, int mode):")
-    passed = []
-    for i, a in enumerate(op.arguments):
-        t, value = c_type(a), f"a[{i}]"
-        if t == "const Scalar*":
-            text.append(f"    cdef Scalar scalar_{a.name}\n    if {value} is not None:\n        to_scalar({value}, &scalar_{a.name})")
-            value = f"(NULL if {value} is None else &scalar_{a.name})"
-        elif t == "const Dims*":
-            text.append(f"    cdef Dims dims_{a.name}\n    if {value} is not None:\n        parse_dims({value}, &dims_{a.name}, \"{name}\", \"{a.name}\")")
-            value = f"(NULL if {value} is None else &dims_{a.name})"
-        elif a.type in ("ScalarType", "ScalarType?"):
-            value = f"parse_dtype({value}, \"{name}\")"
-        elif t != "object":
-            value = f"<{t}>{value}"
-        passed.append(value)
-    if takes_out(op):
-        passed += ["<TensorBase>out" if return_type(op) == "TensorBase" else "out", "mode"]
-    text.append(f"    return op_{name}({', '.join(passed)})\n")
     rules, formulas = forward_rules(op)
     results = {"result"} if len(op.returns) == 1 else {f"result{i}" for i in range(len(op.returns))}
     used = set().union(*(names(f) for f in formulas.values()))
     known = {a.name for a in op.arguments} | {f"{t}_t" for t in op.backward} | results | {"True", "False", "None", "FRESH"}
-    if unknown := {u for u in used if u not in known and not u.startswith("_ops")}:
+    if unknown := {u for u in used if u not in known and not u.startswith(("_ops", "OP_"))}:
         raise DeclarationError(f"{op.family}.yaml: the forward rule of {name} reads unknown names {sorted(unknown)}")
     if formulas:
         text.append(f"cdef object jvp_{name}(tuple a, tuple t, object result):")
@@ -296,9 +315,7 @@ def emit_forward(op: Operator, text: list[str], init: list[str]) -> None:
                 text.append(f"    cdef object {a.name}_t = t[{i}]\n    if {a.name}_t is not None:\n        value = added(value, {formulas[a.name]})")
         text.append("    return value\n")
     flags = " | ".join((["WRITES_ONLY"] if op.variants == {"inplace"} else []) + (["READS_RESULT"] if used & results else [])) or "0"
-    kinds = "".join("t" if a.is_tensor else "l" if a.type == "Tensor[]" else "." for a in op.arguments)
-    init.append(f"register_forward({op.identifier}, b\"{kinds}\", b\"{rules}\", {flags}, call_{name}, {'jvp_' + name if formulas else 'NULL'})")
-    init.append(f"register_kernel({op.identifier}, b\"{name}\", KEY_FORWARD_AD, <void*><fn_{name}>boxed_{name})")
+    init.append(f"register_forward({op.identifier}, b\"{rules}\", {flags}, {'jvp_' + name if formulas else 'NULL'})")
 
 
 def forward_rules(op: Operator) -> tuple[str, dict[str, str]]:
@@ -314,7 +331,7 @@ def forward_rules(op: Operator) -> tuple[str, dict[str, str]]:
             rules += "f"
             formula = str(declared[a.name])
             if formula == "linear":
-                formula = f"call_{op.name}(({''.join((b.name + '_t' if b is a else b.name) + ', ' for b in op.arguments)}), None, FRESH)"
+                formula = f"recall({op.identifier}, ({''.join((b.name + '_t' if b is a else b.name) + ', ' for b in op.arguments)}), None, FRESH)"
             formulas[a.name] = formula
         else:
             rules += "z" if op.backward[a.name] == "_ops.zeros_like(grad)" else "d"
@@ -376,12 +393,12 @@ def emit_autograd(op: Operator, text: list[str]) -> None:
     text.append(f"cdef {return_type(op)} autograd_{name}({parameters(op)}):")
     text.append(f"    cdef {return_type(op)} result")
     text.append("    cdef OpNode node")
-    text.append(f"    cdef fn_{name} below = <fn_{name}>OPS[{op.identifier}].kernels[top_bit(({keys_expression(op)}) & K_BACKENDS)]")
+    below = f"below_{name}({', '.join(filter(None, [call_arguments(op), 'BELOW(KEY_AUTOGRAD)']))})"
     conditions = [wants_gradient(a) for a in differentiable]
     modes = takes_out(op)
     inplace = "inplace" in op.variants
     text.append(f"    if not tls().grad_mode or not ({' or '.join(conditions) or 'False'}):")
-    text.append(f"        result = below({call_arguments(op)})")
+    text.append(f"        result = {below}")
     if modes:
         text.append("        if mode == INPLACE:\n            bump_version(<TensorBase>out)")
     if view:
@@ -413,7 +430,7 @@ def emit_autograd(op: Operator, text: list[str]) -> None:
         values += [f"(shape_of({t}), strides_of({t}), {t}.offset)" for t in plan.strided]
         values += [f"shapes_of_list({t})" for t in plan.list_shapes]
         text.append(f"    node.args = ({', '.join(values)},)")
-    text.append(f"    result = below({call_arguments(op)})")
+    text.append(f"    result = {below}")
     if op.returns == ["Tensor"]:
         if modes:
             text.append("    if mode == INPLACE:\n        bump_version(result)")

@@ -22,6 +22,7 @@ from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_dr
 from tensorrt_lite._C.core.tensor cimport *
 from tensorrt_lite._C.core.dispatch cimport *
 from tensorrt_lite._C.core.args cimport *
+from tensorrt_lite._C.core.boxing cimport recall
 from tensorrt_lite._C.core.iterator cimport *
 from tensorrt_lite._C.core.parallel cimport *
 from tensorrt_lite._C.autograd.node cimport *
@@ -84,10 +85,11 @@ def generate(root: Path, out: Path) -> dict[str, list[Path]]:
     source = root / "cysrc" / "ops"
     operators = [op for op in load(source) if op.kind != "composite"]
     write(out / "operators.pxd", functions.operators_pxd(operators))
+    write(out / "include" / "operators.h", functions.operators_header(operators))
     loops: dict[str, list[Path]] = {}
     for family in sorted({p.stem for p in source.glob("*.yaml")}):
         mine = [op for op in operators if op.family == family]
-        text = PRELUDE.format(family=family)
+        text = PRELUDE.format(family=family) + functions.kernel_types(mine)
         kernels = source / f"{family}.pyx"
         if kernels.exists():
             text += f'include "{kernels.name}"\n\n'

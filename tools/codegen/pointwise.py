@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .expression import angles, compute_type, divisions, names, to_c, to_composed
-from .schema import COMPLEX, DTYPES, FLOATS, DeclarationError, Operator
+from .schema import COMPLEX, DTYPES, FLOATS, DeclarationError, Operator, schema_text
 
 _PROMOTE = {
     "same": "PROMOTE_SAME",
@@ -76,6 +76,11 @@ def loops_of(op: Operator) -> tuple[Loop, dict[str, Loop]]:
             continue
         fused[target] = Loop(f"{op.name}_backward_{target}", order, params, op, dtypes, False, False, formula)
     return forward, fused
+
+
+def derivatives(op: Operator) -> list[Loop]:
+    """The fused backward loops, each an operator of its own."""
+    return list(loops_of(op)[1].values()) if op.kind == "pointwise" else []
 
 
 def derivative_identifier(loop: Loop) -> str:
@@ -224,17 +229,25 @@ def emit(family: str, ops: list[Operator], loops_per_file: int = 40) -> tuple[st
         c.append(f"  {{ const loop_t (*t)[12] = level == 0 ? loops_{family}_{k}_base : level == 1 ? loops_{family}_{k}_avx2 : loops_{family}_{k}_avx512;")
         c.append(f"    for (int i = 0; i < {count}; i++) memcpy(pw_{family}[{k * loops_per_file} + i].loops, t[i], sizeof t[i]); }}")
     c.append("}")
+    c += [row_of(op) for op, _, _ in planned]
     py: list[str] = [FLAT_IN] if any(op.row.get("flat") for op in ops) else []
     init: list[str] = []
     for op, forward, fused in planned:
         emit_operator(family, op, forward, fused, py, init)
     constants = ["    enum:"] + [f"        PW_{op.name.upper()} \"{forward.index}\"" for op, forward, _ in planned] if planned else []
     text = ['cdef extern from *:', '    """'] + ["    " + line for line in c] + ['    """',
-            f"    PointwiseInfo* pw_{family}", *constants, f"    void trt_fill_loops_{family}(int level)", ""]  # fmt: skip
+            f"    PointwiseInfo* pw_{family}", *(f"    trt_row row_{op.name}" for op, _, _ in planned), *constants, f"    void trt_fill_loops_{family}(int level)", ""]  # fmt: skip
     text += py
     text += [f"cdef int _register_pointwise_{family}() except -1:", "    cdef dict g = globals()", f"    trt_fill_loops_{family}(instruction_set())"]
     text += ["    " + line for line in init] + ["    return 0", "", f"_register_pointwise_{family}()", ""]
     return "\n".join(text), files
+
+
+def row_of(op: Operator) -> str:
+    """The row of core/dispatch.h: tensors first, then parameters."""
+    if [a for a in op.arguments if a.is_tensor] != op.arguments[: len(op.tensors)]:
+        raise DeclarationError(f"{op.family}.yaml: {op.name} has a tensor behind a parameter")
+    return f'static trt_row row_{op.name} = {{"{schema_text(op)}", "{"t" * len(op.tensors)}{"s" * len(op.params)}", \'t\', 1, 0, NULL, NULL}};'
 
 
 def emit_operator(family: str, op: Operator, forward: Loop, fused: dict[str, Loop], py: list[str], init: list[str]) -> None:
@@ -295,7 +308,7 @@ def emit_operator(family: str, op: Operator, forward: Loop, fused: dict[str, Loo
     emit_symbols(op, info, py)
     read = set().union(*(names(formula) for formula in op.backward.values()))
     saved_params = ",".join(a.name if a.name in read else "" for a in params)
-    init.append(f"register_pointwise(&{info}, g, {op.identifier}, \"{','.join(tensors)}\", \"{saved_params}\")")
+    init.append(f"row_{op.name}.unpack = unpack_pointwise; register_pointwise(&{info}, g, {op.identifier}, &row_{op.name}, \"{','.join(tensors)}\", \"{saved_params}\")")
 
 
 def emit_formula(family: str, op: Operator, target: str, formula: str, slots: dict[str, int], py: list[str]) -> None:

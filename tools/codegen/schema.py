@@ -134,6 +134,17 @@ def parse_signature(text: str) -> tuple[str | None, list[Argument], list[str], l
     return m["name"], arguments, [r[0] for r in parts], [r[1] for r in parts] if all(len(r) == 2 for r in parts) else []
 
 
+def schema_text(op: Operator) -> str:
+    """PyTorch's notation, with defaults."""
+    parts: list[str] = []
+    for a in op.arguments:
+        if a.keyword and "*" not in parts:
+            parts.append("*")
+        parts.append(f"{a.type} {a.name}" + ("" if a.default is None else f"={a.default}"))
+    returned = op.returns[0] if len(op.returns) == 1 and not op.result_names else "(" + ", ".join(" ".join(x) for x in zip(op.returns, op.result_names or [""] * len(op.returns))).replace(" ,", ",").strip() + ")"
+    return f"{op.name}({', '.join(parts)}) -> {returned}"
+
+
 def parse_row(row: dict[str, Any], family: str) -> Operator:
     name = row.get("op")
     unknown = set(row) - KNOWN_KEYS

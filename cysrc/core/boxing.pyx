@@ -1,0 +1,172 @@
+"""Boxed calls: one C function stands under every key whose kernels are Python's, of every operator.
+
+An operator's packer (core/dispatch.h) stores its arguments as `trt_value`s and comes here; what is done depends on the dispatch key that
+was looked up. `call_boxed` is the way back: from Python objects to the operator's unpacker, which dispatches.
+"""
+from cpython.object cimport PyObject
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport strlen
+from tensorrt_lite._C.core.dtype cimport Scalar, dtype_of
+from tensorrt_lite._C.core.tensor cimport TensorBase, KEY_CUSTOM, KEY_CUDA, KEY_META, KEY_CPU, NUM_KEYS
+from tensorrt_lite._C.core.dispatch cimport attach, tls, trt_operator, trt_value, boxed_call, CORE, OPS, FRESH, INPLACE, NO_OUT
+from tensorrt_lite._C.core.args cimport (
+    Dims, parse_dims, parse_bool, parse_int, parse_double, parse_dtype, to_scalar, scalar_object, dims_tuple, is_number, wrap_number)
+
+attach()
+
+cdef enum:
+    MOST_ARGUMENTS = 24
+    MOST_DIMS = 8                  # arguments of one kind
+    MOST_SCALARS = 8
+
+cdef struct Room:
+    Dims dims[MOST_DIMS]
+    Scalar scalars[MOST_SCALARS]
+    int n_dims, n_scalars
+
+cdef boxed_kernel kernels[16]
+
+
+cdef void register_boxed(int key, boxed_kernel kernel) noexcept:
+    kernels[key] = kernel
+
+
+cdef object box(trt_operator* op, const trt_value* v, PyObject* out, int mode):
+    """Run the boxed kernel of the key that was looked up, and check what it returns: callers read it as the type in the schema."""
+    cdef boxed_kernel kernel = kernels[tls().key]
+    cdef object result
+    result = kernel(op, v, out, mode)
+    if op.row.returned == c't':
+        if not isinstance(result, TensorBase):
+            raise TypeError(f"{op.name.decode()}: a kernel must return a Tensor, not {type(result).__name__}")
+    elif isinstance(result, (tuple, list)):
+        for x in result:
+            if x is not None and not isinstance(x, (TensorBase, int, float, tuple, list)):
+                raise TypeError(f"{op.name.decode()}: a kernel must return tensors, not {type(x).__name__}")
+        if op.row.returned == c'l' and not isinstance(result, list):
+            return list(result)
+    return result
+
+
+cdef object run_backend_kernel(trt_operator* op, const trt_value* v, PyObject* out, int mode):
+    """A kernel that Python registered for a device, or its fallback."""
+    cdef int key = tls().key
+    cdef tuple arguments = box_arguments(op, v, False)
+    return boxed_call(op.name, key, arguments if mode == NO_OUT else arguments + (<object>out if out != NULL else None,))
+
+
+for _key in (KEY_META, KEY_CPU, KEY_CUDA, KEY_CUSTOM):
+    register_boxed(_key, run_backend_kernel)
+
+
+cdef object boxed_value(char kind, const trt_value* v, bint numbers):
+    cdef object x
+    if kind == c't':
+        x = <object>v.p
+        if numbers and x is not None and (<TensorBase>x).wrapped_number:
+            return x.item()
+        return x
+    if kind == c'l' or kind == c'o':
+        return <object>v.p
+    if kind == c'i':
+        return v.i
+    if kind == c'b':
+        return v.i != 0
+    if kind == c'd':
+        return v.d
+    if kind == c'y':
+        return None if v.i < 0 else dtype_of(<int>v.i)
+    if v.p == NULL:
+        return None
+    return scalar_object(<const Scalar*>v.p) if kind == c's' else dims_tuple(<const Dims*>v.p)
+
+
+cdef tuple box_arguments(trt_operator* op, const trt_value* v, bint numbers):
+    """The arguments as a tuple. numbers: tensors made from Python numbers become those again."""
+    cdef const char* kinds = op.row.kinds
+    cdef Py_ssize_t i, n = strlen(kinds)
+    cdef tuple arguments = PyTuple_New(n)
+    for i in range(n):
+        x = boxed_value(kinds[i], &v[i], numbers)
+        Py_INCREF(x)
+        PyTuple_SET_ITEM(arguments, i, x)
+    return arguments
+
+
+cdef int unbox_value(trt_operator* op, Py_ssize_t i, object x, trt_value* v, Room* room) except -1:
+    """`x` as the operator's argument i; the structures that v points to lie in the room."""
+    cdef char kind = op.row.kinds[i]
+    cdef str name
+    if kind == c't':
+        # who gives a number for a tensor keeps the tensor made of it alive
+        if x is not None and not isinstance(x, TensorBase):
+            raise TypeError(f"{op.name.decode()}(): argument {i + 1} must be Tensor, not {type(x).__name__}")
+        v.p = <void*>x
+    elif kind == c'l':
+        if not isinstance(x, list):
+            raise TypeError(f"{op.name.decode()}(): argument {i + 1} must be a list of Tensors, not {type(x).__name__}")
+        v.p = <void*>x
+    elif kind == c'o':
+        v.p = <void*>x
+    elif kind == c's' or kind == c'v':
+        v.p = NULL
+        if x is None:
+            return 0
+        name = op.name.decode()
+        if kind == c's':
+            if room.n_scalars == MOST_SCALARS:
+                raise SystemError(f"{name}: more than {MOST_SCALARS} Scalars")
+            v.p = &room.scalars[room.n_scalars]
+            room.n_scalars += 1
+            to_scalar(x, <Scalar*>v.p)
+        else:
+            if room.n_dims == MOST_DIMS:
+                raise SystemError(f"{name}: more than {MOST_DIMS} lists of ints")
+            v.p = &room.dims[room.n_dims]
+            room.n_dims += 1
+            parse_dims(x, <Dims*>v.p, name, f"of position {i + 1}")
+    else:
+        name = op.name.decode()
+        if kind == c'i':
+            v.i = parse_int(x, name, f"of position {i + 1}")
+        elif kind == c'b':
+            v.i = parse_bool(x, name, f"of position {i + 1}")
+        elif kind == c'd':
+            v.d = parse_double(x, name, f"of position {i + 1}")
+        else:
+            v.i = parse_dtype(x, name)
+    return 0
+
+
+cdef object call_boxed(trt_operator* op, tuple arguments, object out, int mode):
+    """Call an operator, through the dispatcher, with all its arguments in a tuple."""
+    cdef trt_value v[MOST_ARGUMENTS]
+    cdef Room room
+    cdef list kept = None
+    cdef Py_ssize_t i, n = strlen(op.row.kinds)
+    if len(arguments) != n or n > MOST_ARGUMENTS:
+        raise TypeError(f"{op.name.decode()}: expected {n} arguments, got {len(arguments)}")
+    if out is not None and op.row.returned == c't' and not isinstance(out, TensorBase):
+        raise TypeError(f"{op.name.decode()}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    room.n_dims = room.n_scalars = 0
+    for i in range(n):
+        x = arguments[i]
+        if op.row.kinds[i] == c't' and is_number(x) or op.row.kinds[i] == c'l' and isinstance(x, tuple):
+            x = list(x) if isinstance(x, tuple) else wrap_number(x)
+            if kept is None:
+                kept = []
+            kept.append(x)
+        unbox_value(op, i, x, &v[i], &room)
+    if op.row.returned == c't' and op.row.written:
+        # the unpacker reads `out` as a tensor
+        mode = FRESH if out is None else mode
+    return op.row.unpack(op, v, <void*>out, mode)
+
+
+cdef object recall(int operator_id, tuple arguments, object out, int mode):
+    return call_boxed(&OPS[operator_id], arguments, out, mode)
+
+
+CORE.box = <void*>box

@@ -1,0 +1,97 @@
+/* The dispatcher: an operator is a row of typed C function pointers, one per dispatch key; the highest key of its arguments that the
+   thread allows wins. A kernel goes on below its own key by `trt_redispatch`. Kernels that are not typed (Python's, a custom
+   backend's, forward mode) share one entry, `trt_core->box`, behind a small packer per operator. */
+#ifndef TRT_DISPATCH_H
+#define TRT_DISPATCH_H
+#include <Python.h>
+#include <stdint.h>
+#include "thread_state.h"
+
+/* An argument of any kind: p a tensor, a list, another object, Dims or Scalar (NULL: none); i an int, a bool, a dtype (-1: none); d a float. */
+typedef union { void* p; int64_t i; double d; } trt_value;
+
+typedef struct trt_operator trt_operator;
+
+/* What callers need that do not know an operator's C type. Kinds of arguments: t tensor or None, l list of tensors, i int, b bool, d float,
+   s Scalar, v Dims, y dtype, o another object; returned: t, l, or o. */
+typedef struct {
+  const char *schema, *kinds;
+  char returned, written;               /* written: a result may be given, as `out` and a write mode after the arguments */
+  char view;
+  void* pack;                           /* a kernel of the operator's C type that boxes its arguments */
+  void* (*unpack)(trt_operator*, const trt_value*, void* out, int mode);
+} trt_row;
+
+struct trt_operator {
+  const char* name;
+  uint64_t mask;                /* keys that have a kernel, and all backends (whose absence is an error) */
+  void* info;                   /* PointwiseInfo of a pointwise operator */
+  void* forward;                /* ForwardInfo of the others: how tangents go through it */
+  const trt_row* row;
+  void* kernels[16];
+};
+
+enum { TRT_NO_OUT = -1 };       /* in place of a write mode: the operator takes no output */
+
+/* What modules call across their borders, filled by the modules that define it. */
+typedef struct {
+  trt_operator* operators;
+  trt_thread_state* (*thread_state)(void);
+  PyTypeObject* tensor_base;
+  int (*missing)(trt_operator*, uint64_t keys);         /* set the error: no kernel */
+  int (*mixed)(trt_operator*, uint64_t keys);           /* -1 and an error: tensors on several devices; 0: no matter */
+  int (*no_tensor)(trt_operator*, void* element);       /* set the error: an element of a list is no tensor */
+  void* (*box)(trt_operator*, const trt_value*, void* out, int mode);
+  void* (*call1)(void* info, void* a, const void* params, void* out, int mode);
+  void* (*call2)(void* info, void* a, void* b, const void* params, void* out, int mode);
+  void* (*call3)(void* info, void* a, void* b, void* c, const void* params, void* out, int mode);
+} trt_core_table;
+
+static trt_core_table* trt_core;
+static trt_operator* trt_ops;
+#define trt_attach(table) (trt_core = (trt_core_table*)(table), trt_ops = trt_core->operators, trt_state_getter = trt_core->thread_state)
+
+/* The first fields of TensorBase; core/dispatch.pyx compares them with the class. */
+typedef struct { PyObject_HEAD void* storage; int64_t offset; uint64_t keys; } trt_tensor_head;
+#define TRT_KEYS(t) (((trt_tensor_head*)(t))->keys)
+#define TRT_OPTIONAL_KEYS(t) ((void*)(t) == (void*)Py_None ? 0 : TRT_KEYS(t))
+
+/* A CUDA tensor's keys hold its device's index in six bits and the index's complement in six more: in the union of several
+   tensors' keys a pair of these bits is set where two indices differ. */
+#define trt_index_keys(index) (((uint64_t)(index) & 63) << 40 | (~(uint64_t)(index) & 63) << 46)
+#define trt_mixed_indices(keys) ((keys) >> 40 & (keys) >> 46 & 63)
+/* Whether tensors with these keys lie on several devices. */
+#define trt_mixed_devices(keys) (((keys) & 63 & (((keys) & 63) - 1)) | trt_mixed_indices(keys))
+
+/* Keys below one: what a kernel under it goes on with. */
+#define TRT_BELOW(key) (((uint64_t)1 << (key)) - 1)
+
+/* The kernel for the highest of `keys` that is below, not excluded and has one. NULL: an error is set. Look up immediately before the call:
+   the key that was chosen stays in the thread's state, for a boxed kernel that stands under several. */
+static inline void* trt_redispatch(trt_operator* op, uint64_t keys, uint64_t below) {
+  trt_thread_state* state = trt_tls();
+  int key = trt_top_bit((keys | state->included) & ~state->excluded & op->mask & below);
+  void* kernel = op->kernels[key];
+  state->key = key;
+  if (__builtin_expect(!kernel, 0)) trt_core->missing(op, (keys | state->included) & ~state->excluded & below);
+  return kernel;
+}
+
+static inline void* trt_resolve(trt_operator* op, uint64_t keys) {
+  if (__builtin_expect(trt_mixed_devices(keys) != 0, 0) && trt_core->mixed(op, keys) < 0) return NULL;
+  return trt_redispatch(op, keys, ~(uint64_t)0);
+}
+
+/* The keys of a list's tensors, of the CPU where there is none. None stands for no tensor. -1: an error is set. */
+static inline int trt_keys_of_list(trt_operator* op, void* list, uint64_t* keys) {
+  uint64_t found = 0;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE((PyObject*)list); i++) {
+    PyObject* x = PyList_GET_ITEM((PyObject*)list, i);
+    if (x == Py_None) continue;
+    if (!PyObject_TypeCheck(x, trt_core->tensor_base)) return trt_core->no_tensor(op, x);
+    found |= TRT_KEYS(x);
+  }
+  *keys |= found ? found : 2;
+  return 0;
+}
+#endif
