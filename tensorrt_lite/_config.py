@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-_LEVELS = ("base", "avx2", "avx512")
 _PRECISIONS = ("highest", "high", "medium")
 _DEBUG_MODES = ("default", "warn", "error")
 
@@ -100,13 +99,13 @@ def _build_info() -> dict[str, Any]:
     """What was compiled and what runs: the facts that `tensorrt_lite.info` prints."""
     from tensorrt_lite import _C
     from tensorrt_lite._C.core.parallel import get_num_threads, runtime
-    from tensorrt_lite._C.ops.support import instruction_set
+    from tensorrt_lite._C.core.kernels import COMPILED, instruction_set
 
     record: dict[str, Any] = {
         "compiler": _C.COMPILER,
         "debug": _C.DEBUG,
-        "instruction_set": _LEVELS[instruction_set()],
-        "instruction_sets": list(_LEVELS),
+        "instruction_set": instruction_set(),
+        "instruction_sets": list(COMPILED),
         "openmp_threads": get_num_threads(),
         "openmp_runtime": runtime(),
         "cuda": {"available": False, "driver": None, "devices": []},

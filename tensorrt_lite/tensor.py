@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import sys
 
-from tensorrt_lite import _ops
+from tensorrt_lite import _C, _ops
 from tensorrt_lite._C.autograd import attributes as _attributes
 from tensorrt_lite._C.core import args as _args
 from tensorrt_lite._C.core import dispatch as _dispatch
+from tensorrt_lite._C.core import python_key as _python_key
 from tensorrt_lite._C.core import symbols as _symbols
 from tensorrt_lite._C.core.storage import Storage as UntypedStorage  # noqa: F401 (the package's name for it)
 from tensorrt_lite._C.core.storage import exported as _exported
@@ -38,6 +39,13 @@ def _rebuild_with_type(kind, args, state):
     if state:
         t.__dict__.update(state)
     return t
+
+
+def _device_of(device):
+    """The device of an argument; the CPU where it is left out."""
+    from tensorrt_lite._C.core.device import device as kind
+
+    return device if isinstance(device, kind) else kind("cpu" if device is None else device)
 
 
 def _ops_dtype(name: str):
@@ -349,6 +357,18 @@ class Tensor(TensorBase):
     def _make_subclass(cls, data, require_grad=False):
         return _attributes.make_subclass(cls, data, require_grad)
 
+    @staticmethod
+    def _make_wrapper_subclass(cls, size, strides=None, storage_offset=0, memory_format=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, **kwargs):
+        """A tensor of a class with ``__torch_dispatch__`` that has a shape, a dtype and a device, but no memory: the class keeps what it is made of."""
+        options = {"dtype": dtype, "device": "meta"}
+        if strides is not None:
+            like = _ops.empty_strided(size, strides, **options)
+        else:
+            like = _ops.empty(size, memory_format=memory_format, **options)
+        if storage_offset:
+            like = _ops.empty(storage_offset + like.untyped_storage().nbytes() // like.element_size(), **options).as_strided(size, like.stride(), storage_offset)
+        return _attributes.make_wrapper_subclass(cls, like, _device_of(device), requires_grad)
+
     @property
     def __cuda_array_interface__(self):
         """Version 2 of the interface: other libraries read and write the memory in place, on the current stream."""
@@ -408,6 +428,11 @@ def _convert(result, cls):
         converted = [_convert(r, cls) for r in result]
         return result._make(converted) if hasattr(result, "_make") else type(result)(converted)
     return result
+
+
+def _run_without_dispatch(cls, func, types, args=(), kwargs=None):
+    """The __torch_dispatch__ that stands for none."""
+    return NotImplemented
 
 
 def _run_without_overrides(cls, func, types, args=(), kwargs=None):
@@ -484,6 +509,10 @@ def _attach() -> None:
     for symbol, function in _ops.SYMBOLS.items():
         setattr(Tensor, symbol, function)
     _args._set_disabled_function(_run_without_overrides)
+    _C._disabled_torch_function_impl = _run_without_overrides
+    _C._disabled_torch_dispatch_impl = _run_without_dispatch
+    _python_key._set_disabled_dispatch(_run_without_dispatch)
+    Tensor.__torch_dispatch__ = classmethod(_run_without_dispatch)
     _register_types(Tensor, Parameter, Size)
     _symbols.install(Tensor, Parameter)
 

@@ -1,4 +1,5 @@
-"""Builds the compiled core: generate, Cython, gcc (loops once per instruction set), link. Used by setup.py.
+"""Builds the compiled core: generate, Cython, gcc (loops once per instruction set, or with TENSORRT_LITE_NATIVE=1 for this machine's own
+alone), link. Used by setup.py.
 
 Every step is skipped when the text of its inputs and its flags are those of the last build, so a changed kernel costs
 one module. Results lie in <build>/; the extension modules go to <target>/tensorrt_lite/_C/.
@@ -7,6 +8,7 @@ one module. Results lie in <build>/; the extension modules go to <target>/tensor
 from __future__ import annotations
 
 import fcntl
+import functools
 import hashlib
 import json
 import os
@@ -16,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -79,10 +82,12 @@ class Builder:
         self.debug = bool(os.environ.get("TENSORRT_LITE_DEBUG", "") not in ("", "0") or self.sanitize) if debug is None else debug
         self.stamps_path = build / "stamps.json"
         self.stamps: dict[str, str] = json.loads(self.stamps_path.read_text()) if self.stamps_path.exists() else {}
+        # TENSORRT_LITE_NATIVE=1: loops for the instruction set that this machine would choose, in half the time
+        self.native = os.environ.get("TENSORRT_LITE_NATIVE", "") not in ("", "0")
         # TENSORRT_LITE_TRACEBACK=full keeps the core's own frames in tracebacks; nobody but its developers has the sources they point to
         self.tracebacks = self.debug or os.environ.get("TENSORRT_LITE_TRACEBACK", "") == "full"
         self.jobs = int(os.environ.get("TENSORRT_LITE_JOBS", "0")) or os.cpu_count() or 1
-        self.times: dict[str, float] = {}
+        self.times: dict[str, float] = {}  # processor time of each step that was not skipped
         self.workers: list[subprocess.Popen[str]] = []
         self.idle_workers: queue.SimpleQueue[subprocess.Popen[str]] = queue.SimpleQueue()
         self.extra = os.environ.get("CFLAGS", "").split()
@@ -102,6 +107,7 @@ class Builder:
             self.end_workers()
         jobs = []
         objects: dict[str, list[Path]] = {}
+        loops_of: dict[Path, tuple[Path, Path, list[str]]] = {}  # an object may belong to two modules
         for name in [*modules, f"{PACKAGE}._cyutility"]:
             objects[name] = [self.object_path(name)]
             optimise = "-O3" if name.endswith("core.iterator") else "-O2" if name.startswith(EVERY_CALL) else "-O1"
@@ -112,14 +118,11 @@ class Builder:
                 folder = ROOT / "cysrc" / "loops"
                 sources += [p for p in sorted(folder.glob("*.c")) if p.stem == family or p.stem.startswith(f"{family}_")]
                 for source in sources:
-                    vectorised = source.stem.startswith(("loops_", "kernels_reduce", "kernels_softmax", "kernels_norm", "conv"))
-                    for isa, flags in ISA_FLAGS.items():
-                        level = ["-O1"] if isa == "base" or source.stem == "iterator_casts" else VECTORISE + SELECTIONS * source.stem.startswith("loops_") if vectorised else ["-O3"]
+                    for isa in self.sets_of(source):
                         o = self.build / "objects" / f"{source.stem}_{isa}.o"
                         objects[name].append(o)
-                        # at another offset in a cache line the same convolution took a tenth longer
-                        aligned = ["-falign-functions=64"] * source.stem.startswith(("conv", "matmul", "kernels_", "attention"))
-                        jobs.append((self.compile, (source, o, [*level, *aligned, f"-DISA={isa}", *flags, *self.include_flags()])))
+                        loops_of[o] = (source, o, self.loop_flags(source, isa))
+        jobs += [(self.compile, arguments) for arguments in loops_of.values()]
         jobs.sort(key=lambda j: -j[1][0].stat().st_size if j[1][0].exists() else 0)
         self.parallel(jobs)
         self.parallel([(self.link, (name, objects[name])) for name in objects])
@@ -130,7 +133,7 @@ class Builder:
             write_documentation(ROOT, self.operators)
         self.stamps_path.write_text(json.dumps(self.stamps))
         (self.build / "times.json").write_text(json.dumps(dict(sorted(self.times.items(), key=lambda kv: -kv[1])), indent=0))
-        print(f"tensorrt_lite: core built in {time.time() - start:.1f} s", file=sys.stderr)
+        print(f"tensorrt_lite: core built in {time.time() - start:.1f} s ({sum(self.times.values()):.1f} s of processor time)", file=sys.stderr)
 
     def generate(self) -> dict[str, list[Path]]:
         self.generated = self.build / "generated"
@@ -245,8 +248,27 @@ class Builder:
         out = self.c_path(f"{PACKAGE}._cyutility")  # the module's name is the file's
         self.cython("cython shared", [f"--generate-shared={out}"], out, "")
 
+    def sets_of(self, source: Path) -> list[str]:
+        """The instruction sets that a source of loops is compiled for: all, or those that its head lists by `Instruction sets: ...`. The
+        native build takes the one of them that this machine would choose."""
+        listed = re.search(r"^[ /]\* Instruction sets: ([\w, ]+)", source.read_text(), re.M)
+        sets = [name.strip() for name in listed[1].split(",")] if listed else list(ISA_FLAGS)
+        if sets != [name for name in ISA_FLAGS if name in sets] or sets[0] != "base":
+            raise SystemExit(f"{source}: instruction sets {', '.join(sets)}: choose from {', '.join(ISA_FLAGS)}, base first")
+        able = list(ISA_FLAGS)[:list(ISA_FLAGS).index(self.own_isa) + 1] if self.native else []
+        return [name for name in sets if name in able][-1:] if self.native else sets
+
+    def loop_flags(self, source: Path, isa: str) -> list[str]:
+        """What gcc is told of a source of loops; rows that gain nothing by a set are left out (ISA_HAS) unless it is the only one."""
+        vectorised = source.stem.startswith(("loops_", "kernels_reduce", "kernels_softmax", "kernels_norm", "conv"))
+        level = ["-O1"] if isa == "base" or source.stem == "iterator_casts" else VECTORISE + SELECTIONS * source.stem.startswith("loops_") if vectorised else ["-O3"]
+        # at another offset in a cache line the same convolution took a tenth longer
+        aligned = ["-falign-functions=64"] * source.stem.startswith(("conv", "matmul", "kernels_", "attention"))
+        rows = [f"-DISA_LEVEL={list(ISA_FLAGS).index(isa)}"] * (not self.native and "ISA_HAS" in source.read_text())
+        return [*level, *aligned, f"-DISA={isa}", *rows, *ISA_FLAGS[isa], *self.include_flags()]
+
     def include_flags(self) -> list[str]:
-        """Of the loops, which know nothing of Python: what they compile to serves the wheels of all its versions."""
+        """Of the loops, which are Python-free: what they compile to serves the wheels of all its versions."""
         return [f"-I{ROOT}/cysrc/{folder}" for folder in ("core", "autograd", "loops", "cuda")]
 
     def python_flags(self) -> list[str]:
@@ -287,17 +309,20 @@ class Builder:
         seventh without optimisation, with calls as checks and the address sanitizer alone (undefined behaviour is the loops')."""
         isa = output.stem.rpartition("_")[2]
         if isa in ISA_FLAGS:
-            return ["-O1", "-g1", "-fno-omit-frame-pointer", f"-fsanitize={self.sanitize}", "-fno-sanitize=alignment", "-fno-sanitize-recover=all"] if isa == self.own_isa() else []
+            return ["-O1", "-g1", "-fno-omit-frame-pointer", f"-fsanitize={self.sanitize}", "-fno-sanitize=alignment", "-fno-sanitize-recover=all"] if isa == self.own_isa else []
         flags = ["-O0", "-g1", "-DTRT_DEBUG=1"]
         if "address" in self.sanitize:
             flags += ["-fsanitize=address", "--param=asan-instrumentation-with-call-threshold=0"]
         return flags
 
+    @functools.cached_property
     def own_isa(self) -> str:
-        cpu = Path("/proc/cpuinfo")
-        features = set(re.search(r"^flags\s*:(.*)$", cpu.read_text(), re.M)[1].split()) if cpu.exists() else set()
-        best = "avx512" if {"avx512f", "avx512vl", "avx512bw", "avx512dq"} <= features else "avx2" if {"avx2", "fma"} <= features else "base"
-        return os.environ.get("TENSORRT_LITE_ISA") or best
+        """The instruction set that this process would choose (TENSORRT_LITE_ISA lowers it)."""
+        program = self.build / "own_isa"
+        program.parent.mkdir(parents=True, exist_ok=True)
+        text = "#include \"isa.h\"\nint main(void) { return isa_level(); }\n"
+        subprocess.run([*self.compiler, f"-I{ROOT}/cysrc/core", "-x", "c", "-", "-o", str(program)], input=text, text=True, check=True)
+        return list(ISA_FLAGS)[subprocess.run([str(program)]).returncode]
 
     def link(self, name: str, objects: list[Path]) -> None:
         relative = name.removeprefix(PACKAGE + ".").replace(".", "/")
@@ -362,15 +387,17 @@ class Builder:
     # ---- running commands
 
     def command(self, label: str, command: list[str], folder: Path | None = None) -> None:
-        start = time.time()
-        r = subprocess.run(command, capture_output=True, text=True, cwd=folder or self.build)
-        self.times[label] = time.time() - start
-        if r.returncode:
-            raise CompileError(f"{label} failed: {' '.join(command)}\n{r.stdout[-4000:]}\n{r.stderr[-4000:]}")
+        with tempfile.TemporaryFile() as output:
+            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=folder or self.build)
+            _, status, usage = os.wait4(process.pid, 0)  # processor time: others may be using the machine
+            process.returncode = os.waitstatus_to_exitcode(status)
+            self.times[label] = usage.ru_utime + usage.ru_stime
+            if process.returncode:
+                output.seek(0)
+                raise CompileError(f"{label} failed: {' '.join(command)}\n{output.read().decode(errors='replace')[-8000:]}")
 
     def translate(self, label: str, arguments: list[str]) -> None:
         """Run Cython in one of at most `jobs` worker processes."""
-        start = time.time()
         try:
             worker = self.idle_workers.get_nowait()
         except queue.Empty:
@@ -380,7 +407,7 @@ class Builder:
         worker.stdin.write(json.dumps(arguments) + "\n")
         worker.stdin.flush()
         answer = json.loads(worker.stdout.readline() or '{"ok": false, "text": "the Cython process ended"}')
-        self.times[label] = time.time() - start
+        self.times[label] = answer.get("seconds", 0.0)
         if not answer["ok"]:
             raise CompileError(f"{label} failed: cython {' '.join(arguments)}\n{answer['text']}")
         self.idle_workers.put(worker)

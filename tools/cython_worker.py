@@ -1,6 +1,6 @@
 """A process that translates Cython modules one after another, so that the compiler is imported once and not per module.
 
-Reads one JSON list of `cython` arguments per line and answers one JSON object {"ok": bool, "text": diagnostics}.
+Reads one JSON list of `cython` arguments per line and answers one JSON object {"ok": bool, "text": diagnostics, "seconds": processor time}.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import contextlib
 import io
 import json
 import sys
+import time
 import traceback
 
 from Cython.Compiler.Main import main as cython_main
@@ -16,6 +17,7 @@ from Cython.Compiler.Main import main as cython_main
 
 def translate(arguments: list[str]) -> dict[str, object]:
     text = io.StringIO()
+    start = time.process_time()
     sys.argv = ["cython", *arguments]
     try:
         with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):
@@ -26,7 +28,7 @@ def translate(arguments: list[str]) -> dict[str, object]:
     except Exception:
         ok = False
         text.write(traceback.format_exc())
-    return {"ok": ok, "text": text.getvalue()[-8000:]}
+    return {"ok": ok, "text": text.getvalue()[-8000:], "seconds": time.process_time() - start}
 
 
 if __name__ == "__main__":

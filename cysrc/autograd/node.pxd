@@ -81,6 +81,8 @@ cdef Node gradient_node(TensorBase t)
 cdef Node grad_fn_of(TensorBase t)
 cdef int raise_released(Node node) except -1
 cdef int dual_levels                # open levels of forward mode: 0 spares the look for tangents
+cdef object ops_namespace()
+cdef TensorBase output_alias(TensorBase t)
 cdef int take_notes(Node node) except -1
 cdef int refuse_view(TensorBase t, bint indirect) except -1
 cdef int copy_edge(Node to, Node source, int i) except -1

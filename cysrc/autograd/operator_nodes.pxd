@@ -51,7 +51,6 @@ cdef int save_output(OpNode node, int slot, TensorBase t) except -1
 cdef TensorBase saved(OpNode node, int slot)
 cdef int save_tensors(OpNode node, list tensors) except -1
 cdef list saved_tensors(OpNode node, int i)
-cdef TensorBase output_alias(TensorBase t)
 cdef TensorBase reduce_gradient(TensorBase g, object meta)
 cdef object input_meta(TensorBase t)
 cdef object input_derivative(const PointwiseInfo* info, int i, PyObject** slots, const Scalar* params, bint composed)

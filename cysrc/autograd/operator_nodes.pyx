@@ -13,7 +13,7 @@ from tensorrt_lite._C.core.dispatch cimport tls, attach, top_bit, register_kerne
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, pointwise
 from tensorrt_lite._C.core.args cimport scalar_object
 from tensorrt_lite._C.autograd.node cimport (
-    Node, SAVED_HOOKED, SAVED_RELEASED, attach_output, check_version, device_at, grad_mode, next_sequence, node_class, raise_released, set_history, take_notes)
+    Node, SAVED_HOOKED, SAVED_RELEASED, attach_output, check_version, device_at, grad_mode, next_sequence, node_class, output_alias, raise_released, set_history, take_notes)
 from tensorrt_lite._C.autograd.saved_tensors cimport PackedTensor, pack_saved, unpack_saved, raw_saved
 from tensorrt_lite._C.autograd.node import refuse_inference
 from tensorrt_lite._C.core.dispatch import _python_kernel
@@ -67,11 +67,6 @@ cdef OpNode new_op_node(OpNodeInfo* info):
     if tls().notes:
         take_notes(n)
     return n
-
-
-cdef TensorBase output_alias(TensorBase t):
-    """What a Node keeps of its own output: no grad_fn, so no cycle."""
-    return alias_of(t)
 
 
 # ---- fused derivatives as operators
@@ -471,7 +466,7 @@ cdef int save_output(OpNode node, int slot, TensorBase t) except -1:
     cdef TensorBase a
     if t is None:
         return 0
-    a = alias_of(t)
+    a = output_alias(t)
     a.output_nr = t.output_nr
     node.outputs |= 1 << slot
     return save(node, slot, a)

@@ -8,14 +8,14 @@ from cpython.object cimport PyObject
 from tensorrt_lite._C.core.dtype cimport Scalar, category, dtype_of, CAT_FLOAT, CAT_BOOL, CAT_COMPLEX
 from tensorrt_lite._C.core.read_only cimport is_read_only, refuse_read_only
 from tensorrt_lite._C.core.tensor cimport (
-    TensorBase, same_sizes, version_of, bump_version, shape_text, K_AUTOGRAD, K_FORWARD_AD, K_DERIVATIVES, K_BACKENDS, K_PYTHON, KEY_META, KEY_CPU, KEY_CUDA, KEY_AUTOGRAD, KEY_FORWARD_AD, KEY_CUSTOM, KEY_PYTHON, shape_of)
+    TensorBase, same_sizes, version_of, bump_version, shape_text, K_AUTOGRAD, K_FORWARD_AD, K_DERIVATIVES, K_BACKENDS, K_PYTHON, KEY_META, KEY_CPU, KEY_CUDA, KEY_AUTOGRAD, KEY_FORWARD_AD, KEY_CUSTOM, KEY_PYTHON, KEY_AUTOCAST, shape_of)
 from tensorrt_lite._C.core.dispatch cimport (
     tls, attach, resolve, redispatch, BELOW, trt_operator, trt_row, trt_value, register_kernel, FRESH, OUT, INPLACE, OPS, CORE)
 from tensorrt_lite._C.core.boxing cimport box
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, PROMOTE_REAL_OUT, pointwise1, pointwise2, pointwise3, result_code
 from tensorrt_lite._C.core.args cimport is_plain, is_number, to_scalar, wrap_number, has_function, call_torch_function, scalar_object
-from tensorrt_lite._C.autograd.node cimport set_history, rebase_history, check_inplace, Node
-from tensorrt_lite._C.autograd.operator_nodes cimport PointwiseNode, new_pointwise_node, output_alias, input_meta, pack_inputs, name_saved
+from tensorrt_lite._C.autograd.node cimport set_history, rebase_history, check_inplace, output_alias, Node
+from tensorrt_lite._C.autograd.operator_nodes cimport PointwiseNode, new_pointwise_node, input_meta, pack_inputs, name_saved
 from tensorrt_lite._C.autograd.saved_tensors cimport pack_saved
 from tensorrt_lite._C.autograd.forward cimport (
     tangent_of, fitting, give_tangent, write_tangent, tangent_of_pointwise, refuse_forward, refuse_forward_out)
@@ -520,12 +520,14 @@ cdef int bad_operand(PointwiseInfo* info, object x, int position) except -1:
     raise TypeError(f"{info.name.decode()}(): argument '{name}' (position {position}) must be Tensor, not {type(x).__name__}")
 
 
-cdef int register_kernels(PointwiseInfo* info, void* iterated, void* boxed, void* recorded, void* dual) except -1:
+cdef int register_kernels(PointwiseInfo* info, const trt_row* row, void* iterated, void* boxed, void* recorded, void* dual) except -1:
     cdef int key
     for key in (KEY_CPU, KEY_META, KEY_CUDA):
         register_kernel(info.id, info.name, key, iterated)
     for key in (KEY_CUSTOM, KEY_PYTHON):
         register_kernel(info.id, info.name, key, boxed)
+    if row.autocast != NULL:
+        register_kernel(info.id, info.name, KEY_AUTOCAST, boxed)
     register_kernel(info.id, info.name, KEY_AUTOGRAD, recorded)
     register_kernel(info.id, info.name, KEY_FORWARD_AD, dual)
     return 0
@@ -539,11 +541,11 @@ cdef int register_pointwise(PointwiseInfo* info, dict names, int operator_id, co
     name_saved(info, tensors, params)
     OPS[operator_id].info = info
     if info.nin == 1:
-        register_kernels(info, <void*>cpu1, <void*>boxed1, <void*>autograd1, <void*>forward1)
+        register_kernels(info, row, <void*>cpu1, <void*>boxed1, <void*>autograd1, <void*>forward1)
     elif info.nin == 2:
-        register_kernels(info, <void*>cpu2, <void*>boxed2, <void*>autograd2, <void*>forward2)
+        register_kernels(info, row, <void*>cpu2, <void*>boxed2, <void*>autograd2, <void*>forward2)
     else:
-        register_kernels(info, <void*>cpu3, <void*>boxed3, <void*>autograd3, <void*>forward3)
+        register_kernels(info, row, <void*>cpu3, <void*>boxed3, <void*>autograd3, <void*>forward3)
     OPS[operator_id].row = row
     if name in names:
         info.function = <PyObject*>names[name]

@@ -5,11 +5,11 @@ returned, and the history that the tensor had. Each reading calls the unpack hoo
 derivatives come out right. The hooks run with recording off, as in PyTorch; an output is packed without its grad_fn, which would
 make a reference cycle.
 """
-from tensorrt_lite._C.core.tensor cimport TensorBase, K_AUTOGRAD, K_FORWARD_AD, alias_of, version_of, shape_of, place_of
+from tensorrt_lite._C.core.tensor cimport TensorBase, K_AUTOGRAD, K_FORWARD_AD, version_of, shape_of, place_of
 from tensorrt_lite._C.core.dtype cimport dtype_of
 from tensorrt_lite._C.core.dispatch cimport tls, attach
 from tensorrt_lite._C.autograd.node cimport (
-    Node, NODE_FUNCTION, NOTE_SAVED_HOOKS, SAVED_HOOKED, SAVED_RELEASED, device_at, gradient_node, grad_fn_of, raise_released)
+    Node, NODE_FUNCTION, NOTE_SAVED_HOOKS, SAVED_HOOKED, SAVED_RELEASED, device_at, gradient_node, grad_fn_of, output_alias, raise_released)
 import functools
 import threading
 
@@ -139,7 +139,7 @@ cdef TensorBase unpack_saved(Node node, object x):
             f"{dtype_of(code)!r} tensor of shape {list(shape)} on device {device_at(place)}")
     if not p.requires_grad and not t.requires_grad and p.tangent is None:
         return t
-    r = alias_of(t)
+    r = output_alias(t)
     if p.requires_grad:
         r.grad_fn_ = node if p.is_output else p.source
         r.output_nr = p.output_nr

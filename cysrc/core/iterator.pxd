@@ -93,5 +93,6 @@ cdef void drop_late_warnings(LateWarnings* late) noexcept
 cdef int end_late_warnings(LateWarnings* late) except -1
 
 cdef int check_no_overlap(str name, TensorBase out, TensorBase x, bint same_is_fine) except -1
+cdef int check_internal_overlap(str name, TensorBase out) except -1
 cdef TensorBase cast_to(TensorBase t, int dtype)
 cdef TensorBase contiguous_of(TensorBase t)

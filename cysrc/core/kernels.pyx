@@ -1,101 +1,136 @@
-"""Chooses the table of raw kernels for this processor's instruction set (loops/kernels_*.c are linked in, once per set)."""
+"""Chooses the tables of raw kernels (loops/kernels_*.c) for this processor, and refuses what cannot run on it.
 
-cdef extern from "cpu_level.h":
-    int instruction_set "trt_cpu_level"() noexcept nogil
+Imported before any loop runs, as every family of operators needs it."""
 
 cdef extern from *:
     """
+    #include "isa.h"
     #include "../loops/kernels.h"
-    static int trt_level;
-    #define TRT_PICK(name) (trt_level == 0 ? (const void*)&name##_base : trt_level == 1 ? (const void*)&name##_avx2 : (const void*)&name##_avx512)
-    static const reduce_kernels* trt_reduce(int op, int t) { return (const reduce_kernels*)TRT_PICK(reduce_table) + op * KERNEL_DTYPES + t; }
-    static const scan_kernels* trt_scan(int op, int t) { return (const scan_kernels*)TRT_PICK(scan_table) + op * KERNEL_DTYPES + t; }
-    static const softmax_kernels* trt_softmax(int op, int t) { return (const softmax_kernels*)TRT_PICK(softmax_table) + op * KERNEL_DTYPES + t; }
-    static softmax_combine_fn trt_softmax_combine(void) { return *(const softmax_combine_fn*)TRT_PICK(softmax_combine); }
-    #define TRT_BY_TYPE(TYPE, NAME) static const TYPE* trt_##NAME(int t) { return (const TYPE*)TRT_PICK(NAME##_table) + t; }
-    TRT_BY_TYPE(cross_entropy_kernels, cross_entropy)
-    TRT_BY_TYPE(row_norm_kernels, layer_norm)
-    TRT_BY_TYPE(row_norm_kernels, rms_norm)
-    TRT_BY_TYPE(group_norm_kernels, group_norm)
-    TRT_BY_TYPE(batch_norm_kernels, batch_norm)
-    TRT_BY_TYPE(max_pool_kernels, max_pool)
-    TRT_BY_TYPE(avg_pool_kernels, avg_pool)
-    TRT_BY_TYPE(avg_pool_kernels, adaptive_avg_pool)
+    ISA_WEAK const char isa_compiled_base, isa_compiled_avx2, isa_compiled_avx512;
+    static int isa_compiled(int set) { return (set == ISA_BASE ? &isa_compiled_base : set == ISA_AVX2 ? &isa_compiled_avx2 : &isa_compiled_avx512) != NULL; }
+    ISA_ROWS(reduce_kernels, reduce_table, REDUCE_OP_COUNT * KERNEL_DTYPES)
+    ISA_ROWS(scan_kernels, scan_table, SCAN_OP_COUNT * KERNEL_DTYPES)
+    ISA_TABLE(softmax_kernels, softmax_table)
+    ISA_TABLE(softmax_combine_fn, softmax_combine)
+    ISA_TABLE(cross_entropy_kernels, cross_entropy_table)
+    ISA_TABLE(row_norm_kernels, layer_norm_table)
+    ISA_TABLE(row_norm_kernels, rms_norm_table)
+    ISA_TABLE(group_norm_kernels, group_norm_table)
+    ISA_TABLE(batch_norm_kernels, batch_norm_table)
+    ISA_TABLE(max_pool_kernels, max_pool_table)
+    ISA_TABLE(avg_pool_kernels, avg_pool_table)
+    ISA_TABLE(avg_pool_kernels, adaptive_avg_pool_table)
     """
-    int trt_level
-    const reduce_kernels* trt_reduce(int op, int t) noexcept
-    const scan_kernels* trt_scan(int op, int t) noexcept
-    const softmax_kernels* trt_softmax(int op, int t) noexcept
-    softmax_combine_fn trt_softmax_combine() noexcept nogil
-    const cross_entropy_kernels* trt_cross_entropy(int t) noexcept
-    const row_norm_kernels* trt_layer_norm(int t) noexcept
-    const row_norm_kernels* trt_rms_norm(int t) noexcept
-    const group_norm_kernels* trt_group_norm(int t) noexcept
-    const batch_norm_kernels* trt_batch_norm(int t) noexcept
-    const max_pool_kernels* trt_max_pool(int t) noexcept
-    const avg_pool_kernels* trt_avg_pool(int t) noexcept
-    const avg_pool_kernels* trt_adaptive_avg_pool(int t) noexcept
+    enum:
+        KERNEL_DTYPES
+    int isa_processor()
+    int isa_level()
+    bint isa_compiled(int set)
+    const reduce_kernels* trt_reduce "reduce_table"()
+    const scan_kernels* trt_scan "scan_table"()
+    const softmax_kernels* trt_softmax "softmax_table"()
+    const softmax_combine_fn* trt_softmax_combine "softmax_combine"()
+    const cross_entropy_kernels* trt_cross_entropy "cross_entropy_table"()
+    const row_norm_kernels* trt_layer_norm "layer_norm_table"()
+    const row_norm_kernels* trt_rms_norm "rms_norm_table"()
+    const group_norm_kernels* trt_group_norm "group_norm_table"()
+    const batch_norm_kernels* trt_batch_norm "batch_norm_table"()
+    const max_pool_kernels* trt_max_pool "max_pool_table"()
+    const avg_pool_kernels* trt_avg_pool "avg_pool_table"()
+    const avg_pool_kernels* trt_adaptive_avg_pool "adaptive_avg_pool_table"()
 
-trt_level = instruction_set()
+SETS = ("base", "avx2", "avx512")       # in ascending order
+COMPILED = tuple([SETS[i] for i in range(len(SETS)) if isa_compiled(i)])
+
+
+def refusal(wanted, highest, compiled):
+    """Why loops compiled for the sets `compiled` cannot run as TENSORRT_LITE_ISA=`wanted` says (empty: unset) on a processor whose highest set
+    is `highest`; None if they can. Fewer instructions than asked for would be silent, more would end the process."""
+    able = SETS[:SETS.index(highest) + 1]
+    if wanted and wanted not in SETS:
+        return f"TENSORRT_LITE_ISA={wanted}: there is no such instruction set; choose from {', '.join([s for s in able if s in compiled])}"
+    if wanted and wanted not in able:
+        return f"TENSORRT_LITE_ISA={wanted}: this processor has no more than {highest}"
+    if wanted and wanted not in compiled:
+        return (f"TENSORRT_LITE_ISA={wanted}: this core was compiled for {', '.join(compiled)} alone (TENSORRT_LITE_NATIVE=1); build it without "
+                "TENSORRT_LITE_NATIVE to choose")
+    if not set(able) & set(compiled):
+        return (f"this core was compiled for {', '.join(compiled)} alone (TENSORRT_LITE_NATIVE=1 on another machine), and this processor has no more than "
+                f"{highest}; build it here, or without TENSORRT_LITE_NATIVE")
+    return None
+
+
+def instruction_set():
+    """The highest instruction set of the loops in use: base, avx2 or avx512."""
+    return [s for s in SETS[:isa_level() + 1] if s in COMPILED][-1]
 
 
 def _refuse_unsupported():
-    """Fewer instructions than asked for would be silent, more would end the process."""
     import os
-    cdef tuple levels = ("base", "avx2", "avx512")
-    wanted = os.environ.get("TENSORRT_LITE_ISA", "")
-    if wanted and wanted != levels[trt_level]:
-        highest = levels[trt_level]
-        raise ImportError(f"TENSORRT_LITE_ISA={wanted}: " + (f"this processor has no more than {highest}" if wanted in levels else
-                          f"there is no such instruction set; choose from {', '.join(levels[:trt_level + 1])}"))
+    message = refusal(os.environ.get("TENSORRT_LITE_ISA", ""), SETS[isa_processor()], COMPILED)
+    if message is not None:
+        raise ImportError(message)
 
 
 _refuse_unsupported()
 
+cdef const reduce_kernels* REDUCE = trt_reduce()
+cdef const scan_kernels* SCAN = trt_scan()
+cdef const softmax_kernels* SOFTMAX_ROWS = trt_softmax()
+cdef softmax_combine_fn SOFTMAX_COMBINE = trt_softmax_combine()[0]
+cdef const cross_entropy_kernels* CROSS_ENTROPY = trt_cross_entropy()
+cdef const row_norm_kernels* LAYER_NORM = trt_layer_norm()
+cdef const row_norm_kernels* RMS_NORM = trt_rms_norm()
+cdef const group_norm_kernels* GROUP_NORM = trt_group_norm()
+cdef const batch_norm_kernels* BATCH_NORM = trt_batch_norm()
+cdef const max_pool_kernels* MAX_POOL = trt_max_pool()
+cdef const avg_pool_kernels* AVG_POOL = trt_avg_pool()
+cdef const avg_pool_kernels* ADAPTIVE_AVG_POOL = trt_adaptive_avg_pool()
+
 
 cdef const reduce_kernels* reduce_table(int op, int dtype) noexcept:
-    return trt_reduce(op, dtype)
+    return REDUCE + op * KERNEL_DTYPES + dtype
 
 
 cdef const scan_kernels* scan_table(int op, int dtype) noexcept:
-    return trt_scan(op, dtype)
+    return SCAN + op * KERNEL_DTYPES + dtype
 
 
 cdef const softmax_kernels* softmax_table(int op, int dtype) noexcept:
-    return trt_softmax(op, dtype)
+    return SOFTMAX_ROWS + op * KERNEL_DTYPES + dtype
 
 
 cdef softmax_combine_fn softmax_combiner() noexcept nogil:
-    return trt_softmax_combine()
+    return SOFTMAX_COMBINE
 
 
 cdef const cross_entropy_kernels* cross_entropy_table(int dtype) noexcept:
-    return trt_cross_entropy(dtype)
+    return CROSS_ENTROPY + dtype
 
 
 cdef const row_norm_kernels* layer_norm_table(int dtype) noexcept:
-    return trt_layer_norm(dtype)
+    return LAYER_NORM + dtype
 
 
 cdef const row_norm_kernels* rms_norm_table(int dtype) noexcept:
-    return trt_rms_norm(dtype)
+    return RMS_NORM + dtype
 
 
 cdef const group_norm_kernels* group_norm_table(int dtype) noexcept:
-    return trt_group_norm(dtype)
+    return GROUP_NORM + dtype
 
 
 cdef const batch_norm_kernels* batch_norm_table(int dtype) noexcept:
-    return trt_batch_norm(dtype)
+    return BATCH_NORM + dtype
 
 
 cdef const max_pool_kernels* max_pool_table(int dtype) noexcept:
-    return trt_max_pool(dtype)
+    return MAX_POOL + dtype
 
 
 cdef const avg_pool_kernels* avg_pool_table(int dtype) noexcept:
-    return trt_avg_pool(dtype)
+    return AVG_POOL + dtype
 
 
 cdef const avg_pool_kernels* adaptive_avg_pool_table(int dtype) noexcept:
-    return trt_adaptive_avg_pool(dtype)
+    return ADAPTIVE_AVG_POOL + dtype

@@ -2,7 +2,7 @@
 #ifndef TRT_POINTWISE_H
 #define TRT_POINTWISE_H
 #include <stdint.h>
-#include "../loops/scalar_types.h"
+#include "scalar_types.h"
 
 typedef struct _object PyObject; /* Python's: the loops are compiled without its headers */
 

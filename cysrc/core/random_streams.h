@@ -1,12 +1,12 @@
 /* PyTorch's CPU random streams, number for number: the engine, its state and every fill that draws from it.
  *
- * Plain C, header only, no Python. A fill writes n consecutive values of one dtype to `out`; a caller with a strided
+ * Plain C, no Python; all but loops/random_kernels.c is in this header. A fill writes n consecutive values of one dtype to `out`; a caller with a strided
  * tensor fills a staged block in its iteration order and scatters it. All fills but rs_normal_fill give the same
  * values however a tensor is cut into blocks. Integers and masks equal PyTorch's, and so do the float32 values of
  * rs_normal_fill; other floats are within 2 ulp.
  *
  * Note [libm for float64 normals]
- * float32 and half results come from the vectorised logarithm, sine and exponential of random_kernels.h. Where the
+ * float32 and half results come from the vectorised logarithm, sine and exponential of random_kernels.c. Where the
  * result itself is float64, an ulp in the logarithm and one in the sine add up to 4 ulp against PyTorch (exp of such a
  * value to more), so the rows with more than one such step call libm, as PyTorch does, and agree to the bit.
  *
@@ -37,13 +37,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-#define RS_BIG_ENDIAN 1
-#else
-#define RS_BIG_ENDIAN 0
-#endif
+#include "random_kernels.h"
 
-enum { RS_WORDS = 624, RS_STAGE = 256, RS_STATE_BYTES = 5056 };
+enum { RS_STATE_BYTES = 5056 };
 
 /* Element types a fill can write. Half types are IEEE binary16 and bfloat16 bit patterns in uint16_t. */
 typedef enum {
@@ -62,79 +58,11 @@ typedef struct {
     uint8_t has_next_normal, has_next_normal_float;
 } rs_state;
 
-typedef struct {
-    void (*next_block)(uint32_t *, uint32_t *);
-    void (*pair_words)(const uint32_t *, uint64_t *, int);
-    void (*uniform_f32)(const uint32_t *, float *, int, float, float);
-    void (*u53)(const uint64_t *, double *, int);
-    void (*uniform_f64)(const uint64_t *, double *, int, double, double);
-    void (*below)(const uint64_t *, uint8_t *, int, int64_t);
-    void (*remainder)(const uint32_t *, uint32_t *, int, uint32_t);
-    void (*normal_blocks_f32)(float *, int, float, float);
-    void (*normal_pairs)(const uint64_t *, double *, int);
-    void (*scale_f64)(double *, int, double, double);
-    void (*exp_block)(double *, int);
-    void (*exponential)(const uint64_t *, double *, int, double);
-    void (*geometric)(const uint64_t *, double *, int, double);
-    void (*cauchy)(const uint64_t *, double *, int, double, double);
-} rs_kernels;
+ISA_TABLE(rs_kernels, rs_kernel_table)
 
-/* The kernels spell out every fused operation themselves. Build with -fno-math-errno too, or the loops that hold a
- * square root stay scalar: gcc ignores that option in a pragma. */
-#if defined(__GNUC__) && !defined(__clang__)
-#define RS_OPTIONS_BEGIN \
-    _Pragma("GCC push_options") _Pragma("GCC optimize(\"O3,no-trapping-math,fp-contract=off\")")
-#define RS_OPTIONS_END _Pragma("GCC pop_options")
-#else
-#define RS_OPTIONS_BEGIN
-#define RS_OPTIONS_END
-#endif
-
-/* The most that is compiled in: 0 baseline, 1 AVX2, 2 AVX-512. The tests lower it to see every copy. */
-#ifndef RS_INSTRUCTION_SETS
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define RS_INSTRUCTION_SETS 2
-#else
-#define RS_INSTRUCTION_SETS 0
-#endif
-#endif
-
-RS_OPTIONS_BEGIN
-#define RS_NAME(x) x##_baseline
-#include "random_kernels.h"
-#undef RS_NAME
-RS_OPTIONS_END
-
-#if RS_INSTRUCTION_SETS >= 1
-RS_OPTIONS_BEGIN
-#pragma GCC target("avx2,fma")
-#define RS_NAME(x) x##_avx2
-#include "random_kernels.h"
-#undef RS_NAME
-#if RS_INSTRUCTION_SETS >= 2
-#pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl")
-#define RS_NAME(x) x##_avx512
-#include "random_kernels.h"
-#undef RS_NAME
-#endif
-RS_OPTIONS_END
-#endif
-
-/* Racing threads store the same value. */
 static inline const rs_kernels *rs_best_kernels(void) {
-    static const rs_kernels *best;
-    if (best == NULL) {
-        const rs_kernels *chosen = &rs_kernels_baseline;
-#if RS_INSTRUCTION_SETS >= 1
-        if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) chosen = &rs_kernels_avx2;
-#endif
-#if RS_INSTRUCTION_SETS >= 2
-        if (chosen == &rs_kernels_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
-            chosen = &rs_kernels_avx512;
-#endif
-        best = chosen;
-    }
+    static const rs_kernels *best; /* racing threads store the same value */
+    if (best == NULL) best = rs_kernel_table();
     return best;
 }
 

@@ -31,5 +31,4 @@ typedef struct {
   void (*backward_queries)(attention_args*, int64_t begin, int64_t end); /* tasks: batch x head x block of queries; dq */
 } attention_kernels;
 
-extern const attention_kernels attention_base, attention_avx2, attention_avx512;
 #endif

@@ -62,5 +62,4 @@ static void plan(conv_work* work, const conv_kernels* methods, int winograd) {
 TABLE_OF(f32, 1)
 TABLE_OF(f64, 0)
 
-#define JOIN_ISA(name, isa) JOIN_EXPANDED(name, isa)
-const conv_kernels JOIN_ISA(conv_table_, ISA)[2] = {{plan_f32, items_f32, run_f32}, {plan_f64, items_f64, run_f64}};
+const conv_kernels ISA_NAME(conv_table)[2] = {{plan_f32, items_f32, run_f32}, {plan_f64, items_f64, run_f64}};

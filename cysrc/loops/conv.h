@@ -32,5 +32,4 @@ typedef struct {
     void (*run)(const conv_work* work, int64_t phase, char* workspace, int64_t begin, int64_t end);
 } conv_kernels;
 
-extern const conv_kernels conv_table_base[2], conv_table_avx2[2], conv_table_avx512[2]; /* float, double */
 #endif

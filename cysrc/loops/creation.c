@@ -1,12 +1,9 @@
 /* Number sequences: start + step * i, the values computed in double (integers: in 64 bits) and rounded once, so that a
  * sequence does not depend on how threads or vectors cut it. [begin, end) are indices of the whole sequence. */
+#include "../core/isa.h"
 #include "scalar_types.h"
 
-#define NAME2(name, isa) name##_##isa
-#define NAME1(name, isa) NAME2(name, isa)
-#define EXPORT(name) NAME1(name, ISA)
-
-void EXPORT(trt_range_i64)(void *out, i64 begin, i64 end, i64 start, i64 step)
+static void range_i64(void *out, i64 begin, i64 end, i64 start, i64 step)
 {
     u64 v = (u64)start + (u64)begin * (u64)step, s = (u64)step;
     u64 *p = (u64 *)out + begin;
@@ -15,7 +12,7 @@ void EXPORT(trt_range_i64)(void *out, i64 begin, i64 end, i64 start, i64 step)
 
 /* Indices are converted in blocks whose offsets fit 32 bits: those conversions vectorise everywhere. */
 #define FLOATS(type) \
-    void EXPORT(trt_range_##type)(void *out, i64 begin, i64 end, f64 start, f64 step) \
+    static void range_##type(void *out, i64 begin, i64 end, f64 start, f64 step) \
     { \
         type *p = (type *)out; \
         for (i64 at = begin; at < end; at += 1024) { \
@@ -25,11 +22,11 @@ void EXPORT(trt_range_i64)(void *out, i64 begin, i64 end, i64 start, i64 step)
         } \
     } \
     /* From both ends towards the middle, so that the last value is exactly `stop`. */ \
-    void EXPORT(trt_linspace_##type)(void *out, i64 begin, i64 end, i64 n, f64 start, f64 stop, f64 step) \
+    static void linspace_##type(void *out, i64 begin, i64 end, i64 n, f64 start, f64 stop, f64 step) \
     { \
         type *p = (type *)out; \
         i64 half = n / 2, first = end < half ? end : half; \
-        if (begin < first) EXPORT(trt_range_##type)(out, begin, first, start, step); \
+        if (begin < first) range_##type(out, begin, first, start, step); \
         for (i64 at = begin > half ? begin : half; at < end; at += 1024) { \
             int k = end - at < 1024 ? (int)(end - at) : 1024; \
             f64 left = (f64)(n - 1 - at); \
@@ -38,3 +35,9 @@ void EXPORT(trt_range_i64)(void *out, i64 begin, i64 end, i64 start, i64 step)
     }
 FLOATS(f32)
 FLOATS(f64)
+
+const struct {
+    void (*range_int)(void *, i64, i64, i64, i64);
+    void (*range[2])(void *, i64, i64, f64, f64);
+    void (*linspace[2])(void *, i64, i64, i64, f64, f64, f64);
+} ISA_NAME(trt_sequences) = {range_i64, {range_f32, range_f64}, {linspace_f32, linspace_f64}};

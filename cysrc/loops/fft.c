@@ -5,10 +5,6 @@
 #include "fft.h"
 #include "kernel_base.h"
 
-#define JOIN2(a, b) a##_##b
-#define JOIN(a, b) JOIN2(a, b)
-#define EXPORT(name) JOIN(name, ISA)
-
 enum {
     FFT_LARGEST_PRIME = 31, /* of a pass; beyond, Bluestein's convolution is cheaper */
     FFT_SHORTEST_SPLIT = 64,
@@ -137,7 +133,7 @@ static int64_t convenient_length(int64_t n)
     return best;
 }
 
-void EXPORT(fft_plan_free)(FftPlan *plan)
+void ISA_NAME(fft_plan_free)(FftPlan *plan)
 {
     if (!plan)
         return;
@@ -147,10 +143,10 @@ void EXPORT(fft_plan_free)(FftPlan *plan)
     free(plan->spectrum);
     free(plan->quarter);
     free(plan->twist);
-    EXPORT(fft_plan_free)(plan->wide);
-    EXPORT(fft_plan_free)(plan->half);
-    EXPORT(fft_plan_free)(plan->columns);
-    EXPORT(fft_plan_free)(plan->rows);
+    ISA_NAME(fft_plan_free)(plan->wide);
+    ISA_NAME(fft_plan_free)(plan->half);
+    ISA_NAME(fft_plan_free)(plan->columns);
+    ISA_NAME(fft_plan_free)(plan->rows);
     free(plan);
 }
 
@@ -240,7 +236,7 @@ static int add_chirp(FftPlan *plan, int by_lines)
         for (int64_t k = 0; k < length; k++)
             put_root(plan, plan->spectrum, k, b[2 * k], b[2 * k + 1]);
     }
-    EXPORT(fft_plan_free)(exact);
+    ISA_NAME(fft_plan_free)(exact);
     free(b);
     free(room);
     return made;
@@ -305,18 +301,18 @@ static FftPlan *make_plan(int64_t n, int is_double, int is_real, int by_lines)
     } else
         made = add_passes(plan) && (!by_lines || add_split(plan));
     if (!made) {
-        EXPORT(fft_plan_free)(plan);
+        ISA_NAME(fft_plan_free)(plan);
         return NULL;
     }
     return plan;
 }
 
-FftPlan *EXPORT(fft_plan)(int64_t n, int is_double, int is_real, int by_lines) { return make_plan(n, is_double, is_real, by_lines); }
+FftPlan *ISA_NAME(fft_plan)(int64_t n, int is_double, int is_real, int by_lines) { return make_plan(n, is_double, is_real, by_lines); }
 
 /* ---- runs ------------------------------------------------------------------------------------------------------------------ */
 
 /* Chooses how the lines are run (by shape and strides alone, so that bits depend on nothing else) and counts the groups. */
-void EXPORT(fft_prepare)(FftArgs *a)
+void ISA_NAME(fft_prepare)(FftArgs *a)
 {
     int lanes = fft_lanes(a->is_double);
     int contiguous = a->x_stride == 1 || a->y_stride == 1;
@@ -327,7 +323,7 @@ void EXPORT(fft_prepare)(FftArgs *a)
 }
 
 /* Bytes of scratch a worker. */
-int64_t EXPORT(fft_scratch)(const FftArgs *a)
+int64_t ISA_NAME(fft_scratch)(const FftArgs *a)
 {
     const FftPlan *plan = a->plan, *core = a->kind != FFT_C2C && plan->half ? plan->half : plan;
     int64_t lanes = fft_lanes(a->is_double);
@@ -336,7 +332,7 @@ int64_t EXPORT(fft_scratch)(const FftArgs *a)
 }
 
 /* Workers [begin, end), each its share of the groups. */
-void EXPORT(fft_lines)(void *context, int64_t begin, int64_t end)
+void ISA_NAME(fft_lines)(void *context, int64_t begin, int64_t end)
 {
     FftArgs a = *(const FftArgs *)context;
     char *scratch = a.scratch;

@@ -1,13 +1,11 @@
-/* Indexing kernels: rows and lines named by indices, masked writes, positions of non-zeros, search in sorted rows.
+/* Indexing kernels: rows and lines named by indices, positions of non-zeros, search in sorted rows.
  *
  * Writers own a range of destinations, never a range of indices: each element gets its contributions in the order of
- * the indices whatever the number of threads. Compiled once per instruction set (ISA); names carry its suffix. */
+ * the indices whatever the number of threads.
+ * Instruction sets: base, avx2 (tools/measure_isa.py: others gain nothing). */
+#include "../core/isa.h"
 #include "indexing.h"
 #include "scalar_types.h"
-
-#define JOIN2(a, b) a##_##b
-#define JOIN(a, b) JOIN2(a, b)
-#define EXPORT(name) JOIN(name, ISA)
 
 typedef struct { u64 a, b; } w16;
 
@@ -147,7 +145,7 @@ static void outer_position(const RowArgs *a, i64 q, char **t, char **d)
             *(T *)(d + i * step) = *(const T *)(t + offset[i]);
 
 /* dense <- table for the flattened (outer, m) positions [begin, end). */
-void EXPORT(index_gather_rows)(void *context, int64_t begin, int64_t end)
+void ISA_NAME(index_gather_rows)(void *context, int64_t begin, int64_t end)
 {
     const RowArgs *a = context;
     row_fn f = row_table[PUT_SET][a->dtype];
@@ -177,7 +175,7 @@ void EXPORT(index_gather_rows)(void *context, int64_t begin, int64_t end)
 }
 
 /* table <op>= dense for the positions whose offset lies in [begin, end), in the order of the indices. */
-void EXPORT(index_scatter_rows)(void *context, int64_t begin, int64_t end)
+void ISA_NAME(index_scatter_rows)(void *context, int64_t begin, int64_t end)
 {
     const RowArgs *a = context;
     row_fn f = row_table[a->op][a->dtype];
@@ -194,7 +192,7 @@ void EXPORT(index_scatter_rows)(void *context, int64_t begin, int64_t end)
 }
 
 /* The first position whose index is outside of [low, high), or -1. */
-int64_t EXPORT(index_out_of_range)(const int64_t *x, int64_t n, int64_t low, int64_t high)
+int64_t ISA_NAME(index_out_of_range)(const int64_t *x, int64_t n, int64_t low, int64_t high)
 {
     for (i64 at = 0; at < n; at += 1024) {
         i64 stop = at + 1024 < n ? at + 1024 : n;
@@ -210,7 +208,7 @@ int64_t EXPORT(index_out_of_range)(const int64_t *x, int64_t n, int64_t low, int
 }
 
 /* offset[i] (+)= byte position of index x[i], negative ones with `wrap` added; whether one was outside of [0, size) */
-int64_t EXPORT(index_offsets)(int64_t *offset, const int64_t *x, int64_t n, int64_t size, int64_t wrap, int64_t stride, int add)
+int64_t ISA_NAME(index_offsets)(int64_t *offset, const int64_t *x, int64_t n, int64_t size, int64_t wrap, int64_t stride, int add)
 {
     u64 bad = 0;
     for (i64 i = 0; i < n; i++)
@@ -292,7 +290,7 @@ static const line_fn line_table[PUT_OPS][DT_COUNT] = {
     [PUT_MAX] = {max_lines_b8, max_lines_u8, max_lines_i8, max_lines_i16, max_lines_i32, max_lines_i64, max_lines_f16, max_lines_bf16, max_lines_f32, max_lines_f64},
 };
 
-void EXPORT(index_gather_lines)(void *context, int64_t begin, int64_t end)
+void ISA_NAME(index_gather_lines)(void *context, int64_t begin, int64_t end)
 {
     LineArgs *a = context;
     switch (a->item) {
@@ -304,55 +302,10 @@ void EXPORT(index_gather_lines)(void *context, int64_t begin, int64_t end)
     }
 }
 
-void EXPORT(index_scatter_lines)(void *context, int64_t begin, int64_t end)
+void ISA_NAME(index_scatter_lines)(void *context, int64_t begin, int64_t end)
 {
     LineArgs *a = context;
     line_table[a->op][a->dtype](a, begin, end);
-}
-
-/* ---- masks ------------------------------------------------------------------------------------------------------ */
-
-#define MASK_ROW(T)                                                                                                  \
-    static void mask_row_##T(char *d, i64 sd, const char *s, i64 ss, const char *m, i64 sm, i64 n, const char *v)    \
-    {                                                                                                                \
-        T value;                                                                                                     \
-        memcpy(&value, v, sizeof value);                                                                             \
-        if (sd == (i64)sizeof(T) && ss == (i64)sizeof(T) && sm == 1) {                                               \
-            T *p = (T *)d;                                                                                           \
-            const T *q = (const T *)s;                                                                               \
-            for (i64 i = 0; i < n; i++)                                                                              \
-                p[i] = m[i] ? value : q[i];                                                                          \
-            return;                                                                                                  \
-        }                                                                                                            \
-        for (i64 i = 0; i < n; i++)                                                                                  \
-            *(T *)(d + i * sd) = m[i * sm] ? value : *(const T *)(s + i * ss);                                       \
-    }
-MASK_ROW(u8) MASK_ROW(i16) MASK_ROW(u32) MASK_ROW(u64) MASK_ROW(w16)
-
-typedef void (*mask_fn)(char *, i64, const char *, i64, const char *, i64, i64, const char *);
-
-/* Flattened elements [begin, end). */
-void EXPORT(index_masked_fill)(void *context, int64_t begin, int64_t end)
-{
-    const MaskArgs *a = context;
-    mask_fn f = a->item == 1 ? mask_row_u8 : a->item == 2 ? mask_row_i16 : a->item == 4 ? mask_row_u32 : a->item == 8 ? mask_row_u64 : mask_row_w16;
-    int last = a->nd - 1;
-    i64 at = begin;
-    while (at < end) {
-        i64 q = at, first = at % a->size[last], n = a->size[last] - first;
-        char *d = a->dst, *s = a->src, *m = a->mask;
-        if (n > end - at)
-            n = end - at;
-        for (int k = last; k >= 0; k--) {
-            i64 p = q % a->size[k];
-            q /= a->size[k];
-            d += p * a->d[k];
-            s += p * a->s[k];
-            m += p * a->m[k];
-        }
-        f(d, a->d[last], s, a->s[last], m, a->m[last], n, a->value);
-        at += n;
-    }
 }
 
 /* ---- positions of non-zeros ------------------------------------------------------------------------------------- */
@@ -370,7 +323,7 @@ void EXPORT(index_masked_fill)(void *context, int64_t begin, int64_t end)
     default: M(c128, v != 0) break;                                                                                  \
     }
 
-int64_t EXPORT(index_count_nonzero)(const char *data, int dtype, int64_t n)
+int64_t ISA_NAME(index_count_nonzero)(const char *data, int dtype, int64_t n)
 {
     i64 count = 0;
 #define COUNT(T, TEST)                                                                                               \
@@ -383,7 +336,7 @@ int64_t EXPORT(index_count_nonzero)(const char *data, int dtype, int64_t n)
 }
 
 /* The positions of the first `count` non-zeros of n elements; 0 for those that another thread cleared since they were counted. */
-void EXPORT(index_write_nonzero)(const char *data, int dtype, int64_t n, int64_t count, int64_t *out)
+void ISA_NAME(index_write_nonzero)(const char *data, int dtype, int64_t n, int64_t count, int64_t *out)
 {
     i64 k = 0;
 #define WRITE(T, TEST)                                                                                               \
@@ -398,7 +351,7 @@ void EXPORT(index_write_nonzero)(const char *data, int dtype, int64_t n, int64_t
 }
 
 /* Flat positions to coordinates: out[i * row + k * column] along dimension k. */
-void EXPORT(index_unravel)(const int64_t *flat, int64_t n, int nd, const int64_t *sizes, int64_t *out, int64_t row, int64_t column)
+void ISA_NAME(index_unravel)(const int64_t *flat, int64_t n, int nd, const int64_t *sizes, int64_t *out, int64_t row, int64_t column)
 {
     for (i64 i = 0; i < n; i++) {
         i64 q = flat[i];
@@ -458,7 +411,7 @@ enum { SEARCHED = 8 }; /* values whose steps through the boundaries are interlea
     }
 SEARCH(i32) SEARCH(i64) SEARCH(f32) SEARCH(f64)
 
-void EXPORT(index_search_sorted)(void *context, int64_t begin, int64_t end)
+void ISA_NAME(index_search_sorted)(void *context, int64_t begin, int64_t end)
 {
     const SearchArgs *a = context;
     (a->dtype == DT_i32 ? search_i32 : a->dtype == DT_i64 ? search_i64 : a->dtype == DT_f32 ? search_f32 : search_f64)(a, begin, end);
@@ -466,7 +419,7 @@ void EXPORT(index_search_sorted)(void *context, int64_t begin, int64_t end)
 
 /* ---- classes as rows of zeros with a one ------------------------------------------------------------------------ */
 
-void EXPORT(index_one_hot)(void *context, int64_t begin, int64_t end)
+void ISA_NAME(index_one_hot)(void *context, int64_t begin, int64_t end)
 {
     OneHotArgs *a = context;
     u64 bad = 0;

@@ -1,7 +1,5 @@
 /* The table of conversions for TensorIterator. */
+#include "../core/isa.h"
 #include "casts.h"
 
-#define JOIN2(a, b) a##_##b
-#define JOIN(a, b) JOIN2(a, b)
-
-const cast_loop (*const JOIN(trt_cast_table, ISA))[DT_COUNT] = cast_table;
+const cast_loop (*const ISA_NAME(trt_cast_table))[DT_COUNT] = cast_table;

@@ -1,11 +1,9 @@
 /* Results that consist of pieces of their source, the adjoint (sums into the source), and interleaved parts. Ranges are
- * elements of the result, so that one long line is shared out as well as many. Compiled once per instruction set. */
+ * elements of the result, so that one long line is shared out as well as many.
+ * Instruction sets: base, avx2 (tools/measure_isa.py: others gain nothing). */
+#include "../core/isa.h"
 #include "joining.h"
 #include "scalar_types.h"
-
-#define JOIN2(a, b) a##_##b
-#define JOIN(a, b) JOIN2(a, b)
-#define EXPORT(name) JOIN(name, ISA)
 
 typedef struct { u64 a, b; } w16;
 
@@ -163,7 +161,7 @@ INL void walk_pieces(PieceArgs *a, run_fn run, i64 begin, i64 end)
 }
 
 /* Elements [begin, end) of the result. */
-void EXPORT(piece_copies)(void *context, int64_t begin, int64_t end)
+void ISA_NAME(piece_copies)(void *context, int64_t begin, int64_t end)
 {
     PieceArgs *a = context;
     switch (a->item) {
@@ -176,7 +174,7 @@ void EXPORT(piece_copies)(void *context, int64_t begin, int64_t end)
 }
 
 /* The adjoint: the source's elements grow by what was taken from them, for groups [begin, end) of the result. */
-void EXPORT(piece_sums)(void *context, int64_t begin, int64_t end)
+void ISA_NAME(piece_sums)(void *context, int64_t begin, int64_t end)
 {
     PieceArgs *a = context;
     walk_pieces(a, add_runs[a->dtype], begin * a->group, end * a->group);
@@ -185,7 +183,7 @@ void EXPORT(piece_sums)(void *context, int64_t begin, int64_t end)
 /* ---- parts one after another ------------------------------------------------------------------------------------ */
 
 /* Bytes [begin, end) of the result. */
-void EXPORT(cat_rows)(void *context, int64_t begin, int64_t end)
+void ISA_NAME(cat_rows)(void *context, int64_t begin, int64_t end)
 {
     const CatArgs *a = context;
     i64 outer = begin / a->row, within = begin % a->row, k = 0;
@@ -233,7 +231,7 @@ void EXPORT(cat_rows)(void *context, int64_t begin, int64_t end)
 INTERLEAVE(u8) INTERLEAVE(i16) INTERLEAVE(u32) INTERLEAVE(u64) INTERLEAVE(w16)
 
 /* Rows [begin, end) of the result. */
-void EXPORT(interleave_parts)(void *context, int64_t begin, int64_t end)
+void ISA_NAME(interleave_parts)(void *context, int64_t begin, int64_t end)
 {
     const CatArgs *a = context;
     switch (a->bytes[0]) {

@@ -13,18 +13,9 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "../core/isa.h"
 #include "scalar_types.h"
 #include "vector_math.h"
-
-#ifndef ISA_NAME
-#if defined(__AVX512F__)
-#define ISA_NAME(fn) fn##_avx512
-#elif defined(__AVX2__)
-#define ISA_NAME(fn) fn##_avx2
-#else
-#define ISA_NAME(fn) fn##_base
-#endif
-#endif
 
 #if defined(__AVX512F__)
 #define VECTOR_BYTES 64

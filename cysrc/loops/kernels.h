@@ -192,22 +192,4 @@ typedef struct {
     avg_pool_fn planes, last, backward_planes, backward_last; /* backward: (grad, grad_in, ...) */
 } avg_pool_kernels;
 
-#define KERNEL_TABLES(ISA)                                                                          \
-    extern const reduce_kernels reduce_table_##ISA[REDUCE_OP_COUNT][KERNEL_DTYPES];                 \
-    extern const scan_kernels scan_table_##ISA[SCAN_OP_COUNT][KERNEL_DTYPES];                       \
-    extern const softmax_kernels softmax_table_##ISA[SOFTMAX_OP_COUNT][KERNEL_DTYPES];              \
-    extern const softmax_combine_fn softmax_combine_##ISA;                                          \
-    extern const cross_entropy_kernels cross_entropy_table_##ISA[KERNEL_DTYPES];                    \
-    extern const row_norm_kernels layer_norm_table_##ISA[KERNEL_DTYPES];                            \
-    extern const row_norm_kernels rms_norm_table_##ISA[KERNEL_DTYPES];                              \
-    extern const group_norm_kernels group_norm_table_##ISA[KERNEL_DTYPES];                          \
-    extern const batch_norm_kernels batch_norm_table_##ISA[KERNEL_DTYPES];                          \
-    extern const max_pool_kernels max_pool_table_##ISA[KERNEL_DTYPES];                              \
-    extern const avg_pool_kernels avg_pool_table_##ISA[KERNEL_DTYPES];                              \
-    extern const avg_pool_kernels adaptive_avg_pool_table_##ISA[KERNEL_DTYPES];
-
-KERNEL_TABLES(base)
-KERNEL_TABLES(avx2)
-KERNEL_TABLES(avx512)
-
 #endif

@@ -1,12 +1,11 @@
 /* Factorisations of matrices of few rows: LU with partial pivoting, the solution of systems, Cholesky. A call of LAPACK
-   costs 3 µs before its first operation, an LU of 8 rows 0.3 µs. Compiled once per instruction set; linalg.pyx chooses. */
+   costs 3 µs before its first operation, an LU of 8 rows 0.3 µs.
+ * Instruction sets: base (tools/measure_isa.py: others gain nothing). */
 #include <complex.h>
 #include <math.h>
 #include <string.h>
+#include "../core/isa.h"
 #include "linalg.h"
-
-#define JOIN_(a, b) a##_##b
-#define JOIN(a, b) JOIN_(a, b)
 
 /* T: element, R: its real type, SIZE: what pivots are chosen by (|re| + |im|, as in LAPACK), CONJ, REAL, ROOT. */
 #define DEFINE_SMALL(T, R, S, SIZE, CONJ, REAL, ROOT)                                             \
@@ -71,5 +70,5 @@ DEFINE_SMALL(double, double, d, fabs, SAME, SAME, sqrt)
 DEFINE_SMALL(float complex, float, c, SIZE_C, conjf, crealf, sqrtf)
 DEFINE_SMALL(double complex, double, z, SIZE_Z, conj, creal, sqrt)
 
-const trt_linalg_table JOIN(trt_linalg, ISA) = {
+const trt_linalg_table ISA_NAME(trt_linalg) = {
     {s_lu, d_lu, c_lu, z_lu}, {s_solve, d_solve, c_solve, z_solve}, {s_cholesky, d_cholesky, c_cholesky, z_cholesky}};

@@ -1,5 +1,5 @@
 /* The table of linalg.c's kernels for small matrices, by LAPACK's types: float, double, complex float, complex double.
-   Matrices are dense and column-major. Used by core/lapack.h in LAPACK's place. */
+   Matrices are dense and column-major. Used by lapack.h in LAPACK's place. */
 #ifndef TRT_LINALG_H
 #define TRT_LINALG_H
 
@@ -11,5 +11,4 @@ typedef struct {
   int (*cholesky[4])(int n, void* a);                                           /* the lower triangle; potrf's info */
 } trt_linalg_table;
 
-extern const trt_linalg_table trt_linalg_base, trt_linalg_avx2, trt_linalg_avx512;
 #endif

@@ -4,10 +4,6 @@
 #include "kernel_base.h"
 #include "loss.h"
 
-#define JOIN2(a, b) a##_##b
-#define JOIN(a, b) JOIN2(a, b)
-#define EXPORT(name) JOIN(name, ISA)
-
 enum { LANES = ENTROPY_LANES, GROUP = 32 };
 
 /* First position and number of positions of a block. */
@@ -153,20 +149,20 @@ INL i64 block_at(const EntropyArgs *a, i64 block, i64 *count)
 DEFINE_LANES(f32)
 DEFINE_LANES(f64)
 
-void EXPORT(entropy_lanes)(void *context, int64_t begin, int64_t end)
+void ISA_NAME(entropy_lanes)(void *context, int64_t begin, int64_t end)
 {
     EntropyArgs *a = context;
     (a->is_double ? entropy_f64 : entropy_f32)(a, begin, end);
 }
 
-void EXPORT(entropy_lanes_backward)(void *context, int64_t begin, int64_t end)
+void ISA_NAME(entropy_lanes_backward)(void *context, int64_t begin, int64_t end)
 {
     EntropyArgs *a = context;
     (a->is_double ? entropy_backward_f64 : entropy_backward_f32)(a, begin, end);
 }
 
 /* The sum in float64, in an order that n alone decides. */
-double EXPORT(loss_total)(const char *x, int is_double, int64_t n)
+double ISA_NAME(loss_total)(const char *x, int is_double, int64_t n)
 {
     return is_double ? total_f64((const f64 *)x, n) : total_f32((const f32 *)x, n);
 }

@@ -18,5 +18,4 @@ typedef struct {
                      void* c, int64_t crs, int64_t ccs, int64_t alpha, int64_t beta);       /* by log2 of the element size */
 } trt_matmul_table;
 
-extern const trt_matmul_table trt_matmul_base, trt_matmul_avx2, trt_matmul_avx512;
 #endif

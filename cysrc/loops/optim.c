@@ -50,15 +50,13 @@ typedef struct {
     const float *lr, *grad_scale, *found_inf; /* on a device: numbers there in place of the parameters', or NULL */
 } optim_step;
 
-extern const optim_kernels optim_table_base, optim_table_avx2, optim_table_avx512;
 #endif
 
 #ifdef ISA
 #include <math.h>
+#include "../core/isa.h"
 #include "scalar_types.h"
 
-#define JOIN_(a, b) a##_##b
-#define JOIN(a, b) JOIN_(a, b)
 #define SQRT_f32 sqrtf
 #define SQRT_f64 sqrt
 #define MAX(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
@@ -194,7 +192,7 @@ DEFINE_ADAM(f64)
 DEFINE_HALF(f16)
 DEFINE_HALF(bf16)
 
-const optim_kernels JOIN(optim_table, ISA) = {
+const optim_kernels ISA_NAME(optim_table) = {
     {sgd_f16, sgd_bf16, sgd_f32, sgd_f64},
     {adam_f16, adam_bf16, adam_f32, adam_f64},
 };

@@ -1,14 +1,11 @@
 /* Adaptive maximum over planes: output o takes the inputs [floor(o in / out), ceil((o + 1) in / out)). The first of equals
  * in scan order wins, as does the last NaN. In planes the maximum of a large window is computed without branches and then
- * looked for, unless the window is not finite (0 * x is not 0). Work items and layouts as in pool.h. Compiled once per
- * instruction set. */
+ * looked for, unless the window is not finite (0 * x is not 0). Work items and layouts as in pool.h.
+ * Instruction sets: base, avx2 (tools/measure_isa.py: others gain nothing). */
 #include <math.h>
+#include "../core/isa.h"
 #include "kernels.h"
 #include "scalar_types.h"
-
-#define JOIN2(a, b) a##_##b
-#define JOIN(a, b) JOIN2(a, b)
-#define EXPORT(name) JOIN(name, ISA)
 
 enum { CHANNEL_BLOCK = 256, LARGE = 48 /* elements of a window from which two passes are faster */ };
 #define SAME(x) (x)
@@ -105,7 +102,7 @@ ADAPTIVE_MAX(bf16, f32, i32, ld_bf16, st_bf16)
 ADAPTIVE_MAX(f32, f32, i32, SAME, SAME)
 ADAPTIVE_MAX(f64, f64, i64, SAME, SAME)
 
-void EXPORT(adaptive_max)(int dtype, int last, const char *in, char *out, int64_t *indices, const pool_shape *s, int64_t begin, int64_t end)
+void ISA_NAME(adaptive_max)(int dtype, int last, const char *in, char *out, int64_t *indices, const pool_shape *s, int64_t begin, int64_t end)
 {
     switch (dtype) {
 #define CASE(T) case DT_##T: (last ? adaptive_max_last_##T : adaptive_max_planes_##T)(in, out, indices, s, begin, end); break;

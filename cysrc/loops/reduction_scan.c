@@ -1,11 +1,10 @@
 /* Running extremes and where they were: equal values move the index on, NaN stays. Rows (inner 1) one by one, as their
- * extremes change seldom; otherwise EXTREME_COLUMNS columns side by side. Compiled once per instruction set. */
+ * extremes change seldom; otherwise EXTREME_COLUMNS columns side by side.
+ * Instruction sets: base, avx2 (tools/measure_isa.py: others gain nothing). */
+#include "../core/isa.h"
 #include "reduction_scan.h"
 #include "scalar_types.h"
 
-#define JOIN2(a, b) a##_##b
-#define JOIN(a, b) JOIN2(a, b)
-#define EXPORT(name) JOIN(name, ISA)
 #define SAME(x) (x)
 
 #define EXTREME_SCAN(NAME, T, C, LD, BEYOND)                                                                         \
@@ -61,7 +60,7 @@
 BOTH(u8, u8, SAME) BOTH(i8, i8, SAME) BOTH(i16, i16, SAME) BOTH(i32, i32, SAME) BOTH(i64, i64, SAME)
 BOTH(f16, f32, ld_f16) BOTH(bf16, f32, ld_bf16) BOTH(f32, f32, SAME) BOTH(f64, f64, SAME)
 
-void EXPORT(extreme_scan)(void *context, int64_t begin, int64_t end)
+void ISA_NAME(extreme_scan)(void *context, int64_t begin, int64_t end)
 {
     const ExtremeScanArgs *a = context;
 #define RUN(T)                                                                                                       \

@@ -1,12 +1,10 @@
 /* Resampling of images: interpolation as a sparse matrix per dimension (its transpose is the backward pass), sampling at a
- * grid of positions, windows as columns. Compiled once per instruction set (ISA); names carry its suffix. */
+ * grid of positions, windows as columns.
+ * Instruction sets: base, avx2 (tools/measure_isa.py: others gain nothing). */
 #include <math.h>
+#include "../core/isa.h"
 #include "resize.h"
 #include "scalar_types.h"
-
-#define JOIN2(a, b) a##_##b
-#define JOIN(a, b) JOIN2(a, b)
-#define EXPORT(name) JOIN(name, ISA)
 
 enum { GRID_BLOCK = 64, GRID_TAPS = 16 };
 
@@ -39,14 +37,14 @@ static i64 resize_room(const ResizeRule *r)
 #include "resize_real.h"
 
 /* Room that a table needs in index and weight, with one result's beyond it. */
-int64_t EXPORT(resize_taps)(const ResizeRule *r) { return (r->out + 1) * resize_room(r); }
+int64_t ISA_NAME(resize_taps)(const ResizeRule *r) { return (r->out + 1) * resize_room(r); }
 
-int64_t EXPORT(resize_table)(const ResizeRule *r, int transposed, int64_t *start, int32_t *index, void *weight)
+int64_t ISA_NAME(resize_table)(const ResizeRule *r, int transposed, int64_t *start, int32_t *index, void *weight)
 {
     return r->is_double ? table_f64(r, transposed, start, index, weight) : table_f32(r, transposed, start, index, weight);
 }
 
-int64_t EXPORT(resize_scratch)(const ResizeArgs *a)
+int64_t ISA_NAME(resize_scratch)(const ResizeArgs *a)
 {
     i64 in_row = a->axis[2].in * a->inner, out_row = a->axis[2].out * a->inner, plane = out_row * a->axis[1].out;
 #ifdef __AVX2__
@@ -58,7 +56,7 @@ int64_t EXPORT(resize_scratch)(const ResizeArgs *a)
 }
 
 /* Workers [begin, end), each its share of the planes. */
-void EXPORT(resize_planes)(void *context, int64_t begin, int64_t end)
+void ISA_NAME(resize_planes)(void *context, int64_t begin, int64_t end)
 {
     const ResizeArgs *a = context;
     void (*lines)(const ResizeArgs *, i64, i64, char *) = a->dtype == DT_f64 ? resize_lines_f64 : resize_lines_f32;
@@ -72,11 +70,14 @@ void EXPORT(resize_planes)(void *context, int64_t begin, int64_t end)
 
 /* Items: blocks of GRID_BLOCK positions of a sample, or planes (sample, channel) for the gradient of the input. */
 #define GRID(NAME)                                                                                                   \
-    void EXPORT(NAME##_f32)(void *a, int64_t begin, int64_t end) { NAME##_f32(a, begin, end); }                      \
-    void EXPORT(NAME##_f64)(void *a, int64_t begin, int64_t end) { NAME##_f64(a, begin, end); }
+    void ISA_NAME(NAME##_f32)(void *a, int64_t begin, int64_t end) { NAME##_f32(a, begin, end); }                      \
+    void ISA_NAME(NAME##_f64)(void *a, int64_t begin, int64_t end) { NAME##_f64(a, begin, end); }
 GRID(grid_forward)
 GRID(grid_backward_input)
 GRID(grid_backward_grid)
+
+void (*const ISA_NAME(trt_grid_tasks)[])(void *, i64, i64) = {
+    grid_forward_f32, grid_forward_f64, grid_backward_input_f32, grid_backward_input_f64, grid_backward_grid_f32, grid_backward_grid_f64};
 
 /* ---- windows ------------------------------------------------------------------------------------------------------ */
 
@@ -96,7 +97,7 @@ INL void window_range(i64 offset, i64 stride, i64 size, i64 count, i64 *first, i
 typedef struct { u64 a, b; } Pair;
 
 /* Items are rows (plane, tap): lh * lw elements of the columns. */
-void EXPORT(window_columns)(void *context, int64_t begin, int64_t end)
+void ISA_NAME(window_columns)(void *context, int64_t begin, int64_t end)
 {
     const WindowArgs *a = context;
     for (i64 r = begin; r < end; r++) {
@@ -140,7 +141,7 @@ void EXPORT(window_columns)(void *context, int64_t begin, int64_t end)
     }
 
 /* Items are planes, of zeros before: columns add up in the order of taps. */
-void EXPORT(window_images)(void *context, int64_t begin, int64_t end)
+void ISA_NAME(window_images)(void *context, int64_t begin, int64_t end)
 {
     const WindowArgs *a = context;
     for (i64 plane = begin; plane < end; plane++)

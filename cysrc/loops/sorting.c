@@ -2,13 +2,11 @@
  *
  * Elements become unsigned keys that order as they do: NaN last, -0 and 0 equal. Keys of a line span max - min, so few bits
  * are sorted; a 64-bit type whose keys span 32 bits is sorted as a 32-bit one. Short lines are ranked by comparing all
- * pairs, longer ones sorted by radix passes. Compiled once per instruction set (ISA); names carry its suffix. */
+ * pairs, longer ones sorted by radix passes.
+ * Instruction sets: base, avx2 (tools/measure_isa.py: others gain nothing). */
+#include "../core/isa.h"
 #include "sorting.h"
 #include "scalar_types.h"
-
-#define JOIN2(a, b) a##_##b
-#define JOIN(a, b) JOIN2(a, b)
-#define EXPORT(name) JOIN(name, ISA)
 
 enum { DIGITS = 2048, TILE = 16, MERGED = 2048 }; /* up to MERGED elements merging is faster than radix passes */
 
@@ -188,7 +186,7 @@ static i64 tile_of(const SortArgs *s, int item)
 }
 
 /* Bytes of scratch a worker needs; s->values and s->indices say which results are staged. */
-int64_t EXPORT(sort_scratch)(const SortArgs *s, int item, int64_t blocks)
+int64_t ISA_NAME(sort_scratch)(const SortArgs *s, int item, int64_t blocks)
 {
     i64 element = item == 8 ? 16 : 8, key = item == 8 ? 8 : 4, tile = tile_of(s, item);
     i64 staged = s->xs == item ? 0 : tile * aligned(s->n * item + 64) + tile * (aligned(s->keep * item + 64) + aligned(s->keep * 8 + 64));
@@ -208,7 +206,7 @@ static void line_offsets(const SortArgs *s, i64 line, i64 *x, i64 *v, i64 *i)
 }
 
 /* Workers [begin, end): each its share of the lines, a tile of neighbours at a time where lines are strided. */
-void EXPORT(sort_lines)(void *context, int64_t begin, int64_t end)
+void ISA_NAME(sort_lines)(void *context, int64_t begin, int64_t end)
 {
     const SortArgs *s = context;
     static const int items[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8};
@@ -289,7 +287,7 @@ void EXPORT(sort_lines)(void *context, int64_t begin, int64_t end)
     }
 
 /* The number of runs. Every output has room for n; each NaN is a run of its own. */
-int64_t EXPORT(sort_runs)(const RunArgs *r)
+int64_t ISA_NAME(sort_runs)(const RunArgs *r)
 {
     i64 n = r->n, m = 0;
     if (n == 0)
@@ -330,7 +328,7 @@ static int compare_rows(const RowsArgs *r, i64 a, i64 b)
 }
 
 /* Keys of all rows, and, when `sorted`, a stable merge sort of their numbers. order receives numbers in either case. */
-void EXPORT(sort_rows)(const RowsArgs *r, int sorted)
+void ISA_NAME(sort_rows)(const RowsArgs *r, int sorted)
 {
     u64 low, high;
     u32 *from = r->order, *to = r->spare;
@@ -362,7 +360,7 @@ static int holds_nan(const RowsArgs *r, i64 a)
 }
 
 /* Which run of equal rows (no row with a NaN equals another) each ordered row is in; returns the number of runs. starts and inverse hold n numbers. */
-int64_t EXPORT(sort_row_runs)(const RowsArgs *r, int64_t *starts, int64_t *inverse)
+int64_t ISA_NAME(sort_row_runs)(const RowsArgs *r, int64_t *starts, int64_t *inverse)
 {
     i64 m = -1;
     for (i64 i = 0; i < r->n; i++) {
@@ -375,7 +373,7 @@ int64_t EXPORT(sort_row_runs)(const RowsArgs *r, int64_t *starts, int64_t *inver
 
 /* ---- histograms --------------------------------------------------------------------------------------------------- */
 
-void EXPORT(sort_bins)(const BinArgs *h)
+void ISA_NAME(sort_bins)(const BinArgs *h)
 {
     const double *edges = h->edges;
     i64 bins = h->bins;
@@ -412,7 +410,7 @@ void EXPORT(sort_bins)(const BinArgs *h)
 
 /* Count ones (int64), or add up weights (double), at the numbered places; numbers outside of 0 .. bins - 1 count nowhere. Few bins
  * are counted in four tables in turn: in one, a number that repeats would wait for its own last store. */
-void EXPORT(sort_count)(const i64 *flat, const double *weight, i64 n, i64 bins, void *counts)
+void ISA_NAME(sort_count)(const i64 *flat, const double *weight, i64 n, i64 bins, void *counts)
 {
     enum { FEW = 2048, TABLES = 4, PART = 1 << 30 };
     i64 *total = counts;
@@ -441,7 +439,7 @@ void EXPORT(sort_count)(const i64 *flat, const double *weight, i64 n, i64 bins, 
     }
 }
 
-void EXPORT(sort_range)(const i64 *x, i64 n, i64 *low, i64 *high)
+void ISA_NAME(sort_range)(const i64 *x, i64 n, i64 *low, i64 *high)
 {
     i64 least = INT64_MAX, most = INT64_MIN;
     for (i64 i = 0; i < n; i++) {

@@ -25,13 +25,14 @@ cdef extern from "../loops/attention.h" nogil:
         void (*backward)(attention_args*, int64_t, int64_t) noexcept nogil
         void (*backward_keys)(attention_args*, int64_t, int64_t) noexcept nogil
         void (*backward_queries)(attention_args*, int64_t, int64_t) noexcept nogil
-    const attention_kernels attention_base, attention_avx2, attention_avx512
 
-cdef const attention_kernels* KERNELS = &attention_base
-if instruction_set() == 1:
-    KERNELS = &attention_avx2
-elif instruction_set() == 2:
-    KERNELS = &attention_avx512
+cdef extern from *:
+    """
+    ISA_TABLE(attention_kernels, attention)
+    """
+    const attention_kernels* attention_loops "attention"()
+
+cdef const attention_kernels* KERNELS = attention_loops()
 
 # on CUDA, set by cysrc/cuda/attention.pyx: forward, or with `grad` those of the gradients that are given
 cdef int (*device_attention)(TensorBase q, TensorBase k, TensorBase v, TensorBase mask, TensorBase out, TensorBase lse, bint causal, double scale, double dropout_p,

@@ -77,8 +77,7 @@ cdef TensorBase copy_cpu(TensorBase self, TensorBase src, TensorBase out, int mo
     if self.device_type == DEV_CUSTOM or src.device_type == DEV_CUSTOM and self.device_type != DEV_META:
         boxed_call(b"_copy_across", KEY_CUSTOM, (self, src))
         return self
-    if has_internal_overlap(self):
-        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the operation.")
+    check_internal_overlap("copy_", self)
     copy_elements(self, src)
     return self
 
@@ -115,8 +114,8 @@ cdef TensorBase fill_cpu(TensorBase self, const Scalar* value, TensorBase out, i
     cdef TensorBase r = self
     if mode == FRESH:
         r = empty_like_tensor(self, self.dtype)
-    elif has_internal_overlap(self):
-        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the operation.")
+    else:
+        check_internal_overlap("fill_", self)
     check_number(value, r.dtype)
     fill_elements(r, value)
     return r

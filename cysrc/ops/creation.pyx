@@ -161,12 +161,18 @@ def empty_like(TensorBase input not None, *, dtype=None, layout=None, device=Non
     return r if r is not NotImplemented else finish_factory(factory_like(input, "empty_like", dtype, layout, device, memory_format, pin_memory), requires_grad)
 
 
+cdef TensorBase filled_like(TensorBase t, str op, const Scalar* value, object dtype, object layout, object device, object memory_format, object pin_memory):
+    if (t.keys | tls().included) & ~tls().excluded & K_PYTHON and dtype is None and device is None and memory_format is None:
+        return op_fill(t, value, None, FRESH)
+    return fill_new(factory_like(t, op, dtype, layout, device, memory_format, pin_memory), value)
+
+
 def zeros_like(TensorBase input not None, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False):
     """Zeros of the same sizes, dtype and device."""
     cdef Scalar s
     set_number(&s, 0)
     r = overridden(zeros_like, input)
-    return r if r is not NotImplemented else finish_factory(fill_new(factory_like(input, "zeros_like", dtype, layout, device, memory_format, pin_memory), &s), requires_grad)
+    return r if r is not NotImplemented else finish_factory(filled_like(input, "zeros_like", &s, dtype, layout, device, memory_format, pin_memory), requires_grad)
 
 
 def ones_like(TensorBase input not None, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False):
@@ -174,7 +180,7 @@ def ones_like(TensorBase input not None, *, dtype=None, layout=None, device=None
     cdef Scalar s
     set_number(&s, 1)
     r = overridden(ones_like, input)
-    return r if r is not NotImplemented else finish_factory(fill_new(factory_like(input, "ones_like", dtype, layout, device, memory_format, pin_memory), &s), requires_grad)
+    return r if r is not NotImplemented else finish_factory(filled_like(input, "ones_like", &s, dtype, layout, device, memory_format, pin_memory), requires_grad)
 
 
 def full_like(TensorBase input not None, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False):
@@ -182,7 +188,7 @@ def full_like(TensorBase input not None, fill_value, *, dtype=None, layout=None,
     cdef Scalar s
     fill_number(fill_value, &s, "full_like")
     r = overridden(full_like, input)
-    return r if r is not NotImplemented else finish_factory(fill_new(factory_like(input, "full_like", dtype, layout, device, memory_format, pin_memory), &s), requires_grad)
+    return r if r is not NotImplemented else finish_factory(filled_like(input, "full_like", &s, dtype, layout, device, memory_format, pin_memory), requires_grad)
 
 
 cdef object make_new(TensorBase self, tuple size, str op, const Scalar* value, object dtype, object device, object requires_grad, object pin_memory):

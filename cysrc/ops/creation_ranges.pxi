@@ -5,29 +5,21 @@ cdef extern from *:
     """
     #include "scalar_types.h"
     static inline float trt_round_half(float x, int code) { return code == DT_f16 ? ld_f16(st_f16(x)) : ld_bf16(st_bf16(x)); }
-    #define TRT_DECLARE(name, ...) void name##_base(__VA_ARGS__); void name##_avx2(__VA_ARGS__); void name##_avx512(__VA_ARGS__);
-    #define TRT_LEVELS(name) {name##_base, name##_avx2, name##_avx512}
-    TRT_DECLARE(trt_range_i64, void*, int64_t, int64_t, int64_t, int64_t)
-    TRT_DECLARE(trt_range_f32, void*, int64_t, int64_t, double, double)
-    TRT_DECLARE(trt_range_f64, void*, int64_t, int64_t, double, double)
-    TRT_DECLARE(trt_linspace_f32, void*, int64_t, int64_t, int64_t, double, double, double)
-    TRT_DECLARE(trt_linspace_f64, void*, int64_t, int64_t, int64_t, double, double, double)
-    typedef void (*trt_range_int_fn)(void*, int64_t, int64_t, int64_t, int64_t);
-    typedef void (*trt_range_fn)(void*, int64_t, int64_t, double, double);
-    typedef void (*trt_linspace_fn)(void*, int64_t, int64_t, int64_t, double, double, double);
-    static const trt_range_int_fn trt_range_int[3] = TRT_LEVELS(trt_range_i64);
-    static const trt_range_fn trt_range_float[2][3] = {TRT_LEVELS(trt_range_f32), TRT_LEVELS(trt_range_f64)};
-    static const trt_linspace_fn trt_linspace_float[2][3] = {TRT_LEVELS(trt_linspace_f32), TRT_LEVELS(trt_linspace_f64)};
+    typedef struct {
+      void (*range_int)(void*, int64_t, int64_t, int64_t, int64_t);
+      void (*range[2])(void*, int64_t, int64_t, double, double);
+      void (*linspace[2])(void*, int64_t, int64_t, int64_t, double, double, double);
+    } trt_sequence_loops;
+    ISA_TABLE(trt_sequence_loops, trt_sequences)
     """
-    ctypedef void (*trt_range_int_fn)(void*, int64_t, int64_t, int64_t, int64_t) noexcept nogil
-    ctypedef void (*trt_range_fn)(void*, int64_t, int64_t, double, double) noexcept nogil
-    ctypedef void (*trt_linspace_fn)(void*, int64_t, int64_t, int64_t, double, double, double) noexcept nogil
+    ctypedef struct trt_sequence_loops:      # of two functions, float's and double's
+        void (*range_int)(void*, int64_t, int64_t, int64_t, int64_t) noexcept nogil
+        void (*range[2])(void*, int64_t, int64_t, double, double) noexcept nogil
+        void (*linspace[2])(void*, int64_t, int64_t, int64_t, double, double, double) noexcept nogil
     float trt_round_half(float, int) nogil
-    const trt_range_int_fn trt_range_int[3]
-    const trt_range_fn trt_range_float[2][3]
-    const trt_linspace_fn trt_linspace_float[2][3]
+    const trt_sequence_loops* trt_sequences() nogil
 
-cdef int LEVEL = instruction_set()
+cdef const trt_sequence_loops* SEQUENCES = trt_sequences()
 
 # on CUDA, set by cysrc/cuda/indexing.pyx
 cdef int (*device_sequence)(TensorBase r, int kind, double start, double stop, double step, int64_t istart, int64_t istep, int both_ends) except -1
@@ -56,11 +48,11 @@ cdef struct SequenceTask:
 cdef void sequence_range(void* context, int64_t begin, int64_t end) noexcept nogil:
     cdef SequenceTask* t = <SequenceTask*>context
     if t.code == I64:
-        trt_range_int[LEVEL](t.data, begin, end, t.istart, t.istep)
+        SEQUENCES.range_int(t.data, begin, end, t.istart, t.istep)
     elif t.both_ends:
-        trt_linspace_float[t.code - F32][LEVEL](t.data, begin, end, t.n, t.start, t.stop, t.step)
+        SEQUENCES.linspace[t.code - F32](t.data, begin, end, t.n, t.start, t.stop, t.step)
     else:
-        trt_range_float[t.code - F32][LEVEL](t.data, begin, end, t.start, t.step)
+        SEQUENCES.range[t.code - F32](t.data, begin, end, t.start, t.step)
 
 
 cdef int fill_sequence(TensorBase r, SequenceTask* t) except -1:
@@ -123,7 +115,7 @@ cdef object sequence(str op, const Scalar* start, const Scalar* stop, const Scal
         check_out(out, op)
         o.dtype = (<TensorBase>out).dtype
     if o.dtype == BOOL or category[o.dtype] == CAT_COMPLEX:
-        raise NotImplementedError(f"\"{op}_cpu\" not implemented for '{dtype_label(o.dtype).decode()}'")
+        raise NotImplementedError(f"\"{op}_cpu\" not implemented for '{dtype_text(o.dtype)}'")
     t.both_ends = False
     t.start = start.d
     t.step = step.d
@@ -161,7 +153,7 @@ cdef TensorBase sized_out(object out, str op, const Dims* d, object dtype):
     """factory_out, with PyTorch's warning when elements are lost."""
     cdef TensorBase t = <TensorBase>out
     if dtype is not None and parse_dtype(dtype, op) != t.dtype:
-        raise RuntimeError(f"dtype {dtype_label(parse_dtype(dtype, op)).decode()} does not match dtype of out parameter ({dtype_label(t.dtype).decode()})")
+        raise RuntimeError(f"dtype {dtype_text(parse_dtype(dtype, op))} does not match dtype of out parameter ({dtype_text(t.dtype)})")
     if t.numel != d.v[0]:
         if t.numel > 0:
             import warnings
@@ -169,8 +161,7 @@ cdef TensorBase sized_out(object out, str op, const Dims* d, object dtype):
                 f"The number of elements in the out tensor of shape {shape_text(t)} is {t.numel} which does not match the computed number of elements {d.v[0]}. "
                 f"Note that this may occur as a result of rounding error. The out tensor will be resized to a tensor of shape ({d.v[0]},).", UserWarning, stacklevel=2)
         resize_tensor(t, d.n, d.v, -1)
-    if has_internal_overlap(t):
-        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the operation.")
+    check_internal_overlap(op, t)
     bump_version(t)
     return t
 
@@ -236,7 +227,7 @@ cdef TensorBase spaced(str op, object start, object end, object steps, Scalar* s
         raise RuntimeError("number of steps must be non-negative")
     factory_options(&o, op, dtype, device, layout, pin_memory, default_complex_code() if s.kind == 3 or e.kind == 3 else default_float_code())
     if (s.kind == 3 or e.kind == 3) and category[o.dtype] != CAT_COMPLEX:
-        raise RuntimeError(f"torch.{op}(): inferred dtype c10::complex<float> can't be safely cast to passed dtype {dtype_label(o.dtype).decode()}")
+        raise RuntimeError(f"torch.{op}(): inferred dtype c10::complex<float> can't be safely cast to passed dtype {dtype_text(o.dtype)}")
     if out is not None:
         check_out(out, op)
         o.dtype = (<TensorBase>out).dtype

@@ -37,7 +37,7 @@ cdef object window(function, str op, object window_length, object periodic, int 
     d.n = 1
     n = d.v[0] = parse_int(window_length, op, "window_length")
     if category[o.dtype] != CAT_FLOAT:
-        raise RuntimeError(f"{op} expects floating point dtypes, got: {dtype_label(o.dtype).decode()}")
+        raise RuntimeError(f"{op} expects floating point dtypes, got: {dtype_text(o.dtype)}")
     if n < 0:
         raise RuntimeError(f"{op} requires non-negative window_length, got window_length={n}")
     r = factory_tensor(&d, &o)

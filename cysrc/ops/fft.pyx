@@ -24,36 +24,30 @@ cdef extern from "fft.h" nogil:
         int64_t worker_bytes, workers, groups, group_lines
         int by_lines
 
-cdef extern from *:
-    """
-    #define TRT_FFT_KERNEL(R, NAME, ARGS) R NAME##_base ARGS; R NAME##_avx2 ARGS; R NAME##_avx512 ARGS;
-    #define TRT_FFT_SELECT(NAME) (trt_cpu_level() == 2 ? NAME##_avx512 : trt_cpu_level() == 1 ? NAME##_avx2 : NAME##_base)
-    TRT_FFT_KERNEL(FftPlan*, fft_plan, (int64_t, int, int, int))
-    TRT_FFT_KERNEL(void, fft_plan_free, (FftPlan*))
-    TRT_FFT_KERNEL(void, fft_prepare, (FftArgs*))
-    TRT_FFT_KERNEL(int64_t, fft_scratch, (const FftArgs*))
-    TRT_FFT_KERNEL(void, fft_lines, (void*, int64_t, int64_t))
-    #define trt_fft_plan TRT_FFT_SELECT(fft_plan)
-    #define trt_fft_plan_free TRT_FFT_SELECT(fft_plan_free)
-    #define trt_fft_prepare TRT_FFT_SELECT(fft_prepare)
-    #define trt_fft_scratch TRT_FFT_SELECT(fft_scratch)
-    #define trt_fft_lines TRT_FFT_SELECT(fft_lines)
-    """
-    FftPlan* (*trt_fft_plan)(int64_t, int, int, int) noexcept nogil
-    void (*trt_fft_plan_free)(FftPlan*) noexcept nogil
-    void (*trt_fft_prepare)(FftArgs*) noexcept nogil
-    int64_t (*trt_fft_scratch)(const FftArgs*) noexcept nogil
-    task_fn trt_fft_lines
-
 ctypedef FftPlan* (*plan_fn)(int64_t, int, int, int) noexcept nogil
 ctypedef void (*free_fn)(FftPlan*) noexcept nogil
 ctypedef void (*prepare_fn)(FftArgs*) noexcept nogil
 ctypedef int64_t (*scratch_fn)(const FftArgs*) noexcept nogil
-cdef plan_fn make_plan = trt_fft_plan
-cdef free_fn free_plan = trt_fft_plan_free
-cdef prepare_fn prepare = trt_fft_prepare
-cdef scratch_fn scratch_bytes = trt_fft_scratch
-cdef task_fn run_lines = trt_fft_lines
+
+cdef extern from *:
+    """
+    ISA_FUNCTION(FftPlan*, fft_plan, (int64_t, int, int, int))
+    ISA_FUNCTION(void, fft_plan_free, (FftPlan*))
+    ISA_FUNCTION(void, fft_prepare, (FftArgs*))
+    ISA_FUNCTION(int64_t, fft_scratch, (const FftArgs*))
+    ISA_TASK(fft_lines)
+    """
+    plan_fn fft_plan()
+    free_fn fft_plan_free()
+    prepare_fn fft_prepare()
+    scratch_fn fft_scratch()
+    task_fn fft_lines()
+
+cdef plan_fn make_plan = fft_plan()
+cdef free_fn free_plan = fft_plan_free()
+cdef prepare_fn prepare = fft_prepare()
+cdef scratch_fn scratch_bytes = fft_scratch()
+cdef task_fn run_lines = fft_lines()
 
 cdef enum:
     KEPT_PLANS = 64
@@ -148,7 +142,7 @@ cdef int transform_dim(TensorBase x, TensorBase y, int dim, int64_t n, int kind,
 cdef int check_signal(TensorBase t, const Dims* dim, int64_t normalization, bint is_complex, str op, int* dims) except -1:
     cdef int i, k
     if t.dtype not in ((C64, C128) if is_complex else (F32, F64)):
-        raise RuntimeError(f"{op}: expected a {'complex' if is_complex else 'real floating point'} tensor of 32 or 64 bit numbers, but got {type_text(t)}")
+        raise RuntimeError(f"{op}: expected a {'complex' if is_complex else 'real floating point'} tensor of 32 or 64 bit numbers, but got {dtype_text(t.dtype)}")
     if t.device_type not in (DEV_CPU, DEV_META):
         raise NotImplementedError(f"{op}: there is no kernel for tensors on {t.device} (docs/gaps.md)")
     if normalization < 0 or normalization > 2:

@@ -66,58 +66,44 @@ ctypedef void (*unravel_fn)(const int64_t* flat, int64_t n, int nd, const int64_
 
 cdef extern from *:
     """
-    #define TRT_INDEX_KERNEL(R, NAME, ARGS) R NAME##_base ARGS; R NAME##_avx2 ARGS; R NAME##_avx512 ARGS;
-    #define TRT_INDEX_SELECT(NAME) (trt_cpu_level() == 2 ? NAME##_avx512 : trt_cpu_level() == 1 ? NAME##_avx2 : NAME##_base)
-    TRT_INDEX_KERNEL(void, index_gather_rows, (void*, int64_t, int64_t))
-    TRT_INDEX_KERNEL(void, index_scatter_rows, (void*, int64_t, int64_t))
-    TRT_INDEX_KERNEL(void, index_gather_lines, (void*, int64_t, int64_t))
-    TRT_INDEX_KERNEL(void, index_scatter_lines, (void*, int64_t, int64_t))
-    TRT_INDEX_KERNEL(void, index_masked_fill, (void*, int64_t, int64_t))
-    TRT_INDEX_KERNEL(void, index_search_sorted, (void*, int64_t, int64_t))
-    TRT_INDEX_KERNEL(void, index_one_hot, (void*, int64_t, int64_t))
-    TRT_INDEX_KERNEL(int64_t, index_out_of_range, (const int64_t*, int64_t, int64_t, int64_t))
-    TRT_INDEX_KERNEL(int64_t, index_offsets, (int64_t*, const int64_t*, int64_t, int64_t, int64_t, int64_t, int))
-    TRT_INDEX_KERNEL(int64_t, index_count_nonzero, (const char*, int, int64_t))
-    TRT_INDEX_KERNEL(void, index_write_nonzero, (const char*, int, int64_t, int64_t, int64_t*))
-    TRT_INDEX_KERNEL(void, index_unravel, (const int64_t*, int64_t, int, const int64_t*, int64_t*, int64_t, int64_t))
-    #define trt_gather_rows TRT_INDEX_SELECT(index_gather_rows)
-    #define trt_scatter_rows TRT_INDEX_SELECT(index_scatter_rows)
-    #define trt_gather_lines TRT_INDEX_SELECT(index_gather_lines)
-    #define trt_scatter_lines TRT_INDEX_SELECT(index_scatter_lines)
-    #define trt_masked_fill TRT_INDEX_SELECT(index_masked_fill)
-    #define trt_search_sorted TRT_INDEX_SELECT(index_search_sorted)
-    #define trt_one_hot TRT_INDEX_SELECT(index_one_hot)
-    #define trt_out_of_range TRT_INDEX_SELECT(index_out_of_range)
-    #define trt_byte_offsets TRT_INDEX_SELECT(index_offsets)
-    #define trt_count_nonzero TRT_INDEX_SELECT(index_count_nonzero)
-    #define trt_write_nonzero TRT_INDEX_SELECT(index_write_nonzero)
-    #define trt_unravel TRT_INDEX_SELECT(index_unravel)
+    ISA_TASK(index_gather_rows)
+    ISA_TASK(index_scatter_rows)
+    ISA_TASK(index_gather_lines)
+    ISA_TASK(index_scatter_lines)
+    ISA_TASK(index_masked_fill)
+    ISA_TASK(index_search_sorted)
+    ISA_TASK(index_one_hot)
+    ISA_FUNCTION(int64_t, index_out_of_range, (const int64_t*, int64_t, int64_t, int64_t))
+    ISA_FUNCTION(int64_t, index_offsets, (int64_t*, const int64_t*, int64_t, int64_t, int64_t, int64_t, int))
+    ISA_FUNCTION(int64_t, index_count_nonzero, (const char*, int, int64_t))
+    ISA_FUNCTION(void, index_write_nonzero, (const char*, int, int64_t, int64_t, int64_t*))
+    ISA_FUNCTION(void, index_unravel, (const int64_t*, int64_t, int, const int64_t*, int64_t*, int64_t, int64_t))
     """
-    task_fn trt_gather_rows
-    task_fn trt_scatter_rows
-    task_fn trt_gather_lines
-    task_fn trt_scatter_lines
-    task_fn trt_masked_fill
-    task_fn trt_search_sorted
-    task_fn trt_one_hot
-    range_fn trt_out_of_range
-    offsets_fn trt_byte_offsets
-    count_fn trt_count_nonzero
-    write_fn trt_write_nonzero
-    unravel_fn trt_unravel
+    task_fn trt_gather_rows "index_gather_rows"()
+    task_fn trt_scatter_rows "index_scatter_rows"()
+    task_fn trt_gather_lines "index_gather_lines"()
+    task_fn trt_scatter_lines "index_scatter_lines"()
+    task_fn trt_masked_fill "index_masked_fill"()
+    task_fn trt_search_sorted "index_search_sorted"()
+    task_fn trt_one_hot "index_one_hot"()
+    range_fn trt_out_of_range "index_out_of_range"()
+    offsets_fn trt_byte_offsets "index_offsets"()
+    count_fn trt_count_nonzero "index_count_nonzero"()
+    write_fn trt_write_nonzero "index_write_nonzero"()
+    unravel_fn trt_unravel "index_unravel"()
 
-cdef task_fn gather_rows_task = trt_gather_rows
-cdef task_fn scatter_rows_task = trt_scatter_rows
-cdef task_fn gather_lines_task = trt_gather_lines
-cdef task_fn scatter_lines_task = trt_scatter_lines
-cdef task_fn masked_fill_task = trt_masked_fill
-cdef task_fn search_task = trt_search_sorted
-cdef task_fn one_hot_task = trt_one_hot
-cdef range_fn out_of_range = trt_out_of_range
-cdef offsets_fn byte_offsets = trt_byte_offsets
-cdef count_fn count_nonzero_in = trt_count_nonzero
-cdef write_fn write_nonzero = trt_write_nonzero
-cdef unravel_fn unravel = trt_unravel
+cdef task_fn gather_rows_task = trt_gather_rows()
+cdef task_fn scatter_rows_task = trt_scatter_rows()
+cdef task_fn gather_lines_task = trt_gather_lines()
+cdef task_fn scatter_lines_task = trt_scatter_lines()
+cdef task_fn masked_fill_task = trt_masked_fill()
+cdef task_fn search_task = trt_search_sorted()
+cdef task_fn one_hot_task = trt_one_hot()
+cdef range_fn out_of_range = trt_out_of_range()
+cdef offsets_fn byte_offsets = trt_byte_offsets()
+cdef count_fn count_nonzero_in = trt_count_nonzero()
+cdef write_fn write_nonzero = trt_write_nonzero()
+cdef unravel_fn unravel = trt_unravel()
 
 
 # ---- kernels on CUDA, set by cysrc/cuda/indexing.pyx ------------------------------------------------------------------

@@ -188,8 +188,8 @@ cdef TensorBase joined(str name, TensorBase r, TensorBase out, int mode):
     if mode == FRESH or r is out:
         return r
     if not can_cast(r.dtype, out.dtype):
-        raise TypeError(f"torch.{name}(): input types can't be cast to the desired output type {dtype_label(out.dtype).decode()}")
-    return write_out(name, out, r)
+        raise TypeError(f"torch.{name}(): input types can't be cast to the desired output type {dtype_text(out.dtype)}")
+    return write_to_out(name, r, out, mode)
 
 
 cdef object cat_backward(object grad, object shapes, int64_t dim):

@@ -333,20 +333,7 @@ def diag(input, diagonal=0, *, out=None):
         r = input.diagonal(diagonal).clone()
     else:
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {x.ndim}D")
-    return into(r, out, "diag")
-
-
-cdef object into(object r, object out, str name):
-    """The result, or `out` with its values."""
-    if out is None:
-        return r
-    check_out(out, name)
-    resolve(&OPS[OP_COPY], (<TensorBase?>r).keys | (<TensorBase>out).keys)    # one device
-    if (<TensorBase>r).requires_grad:
-        refuse_out(name)
-    joined(name, <TensorBase>r, <TensorBase>out, OUT)
-    bump_version(<TensorBase>out)
-    return out
+    return deliver_result("diag", r, out)
 
 
 def diagflat(input, offset=0):

@@ -26,26 +26,20 @@ cdef extern from "joining.h" nogil:
 
 cdef extern from *:
     """
-    #define TRT_PIECE_TASK(NAME) void NAME##_base(void*, int64_t, int64_t); void NAME##_avx2(void*, int64_t, int64_t); void NAME##_avx512(void*, int64_t, int64_t);
-    #define TRT_PIECE_SELECT(NAME) (trt_cpu_level() == 2 ? NAME##_avx512 : trt_cpu_level() == 1 ? NAME##_avx2 : NAME##_base)
-    TRT_PIECE_TASK(piece_copies)
-    TRT_PIECE_TASK(piece_sums)
-    TRT_PIECE_TASK(cat_rows)
-    TRT_PIECE_TASK(interleave_parts)
-    #define trt_piece_copies TRT_PIECE_SELECT(piece_copies)
-    #define trt_piece_sums TRT_PIECE_SELECT(piece_sums)
-    #define trt_cat_rows TRT_PIECE_SELECT(cat_rows)
-    #define trt_interleave_parts TRT_PIECE_SELECT(interleave_parts)
+    ISA_TASK(piece_copies)
+    ISA_TASK(piece_sums)
+    ISA_TASK(cat_rows)
+    ISA_TASK(interleave_parts)
     """
-    task_fn trt_piece_copies
-    task_fn trt_piece_sums
-    task_fn trt_cat_rows
-    task_fn trt_interleave_parts
+    task_fn trt_piece_copies "piece_copies"()
+    task_fn trt_piece_sums "piece_sums"()
+    task_fn trt_cat_rows "cat_rows"()
+    task_fn trt_interleave_parts "interleave_parts"()
 
-cdef task_fn piece_copies = trt_piece_copies
-cdef task_fn piece_sums = trt_piece_sums
-cdef task_fn cat_rows = trt_cat_rows
-cdef task_fn interleave_parts = trt_interleave_parts
+cdef task_fn piece_copies = trt_piece_copies()
+cdef task_fn piece_sums = trt_piece_sums()
+cdef task_fn cat_rows = trt_cat_rows()
+cdef task_fn interleave_parts = trt_interleave_parts()
 
 
 # on CUDA, set by cysrc/cuda/indexing.pyx
@@ -347,18 +341,14 @@ cdef int check_margin(int ndim, const int64_t* sizes, int dim, int64_t before, i
     cdef int64_t n = sizes[dim], kept = n + min(before, <int64_t>0) + min(after, <int64_t>0)
     cdef int64_t most = n - 1 if kind == REFLECT else kept if kind == CIRCULAR else <int64_t>1 << 60
     if n == 0:
-        raise RuntimeError(f"Expected non-zero size along dimension {dim} for {list(margin_kinds)[kind]} padding, but got input of shape {dims_text(ndim, sizes)}")
+        raise RuntimeError(f"Expected non-zero size along dimension {dim} for {list(margin_kinds)[kind]} padding, but got input of shape {sizes_text(ndim, sizes)}")
     if before > most or after > most:
         if kind == CIRCULAR:
             raise RuntimeError("Padding value causes wrapping around more than once.")
-        raise RuntimeError(f"Argument #{4 + 2 * (ndim - 1 - dim)}: Padding size should be less than the corresponding input dimension, but got: padding ({before}, {after}) at dimension {dim} of input {dims_text(ndim, sizes)}")
+        raise RuntimeError(f"Argument #{4 + 2 * (ndim - 1 - dim)}: Padding size should be less than the corresponding input dimension, but got: padding ({before}, {after}) at dimension {dim} of input {sizes_text(ndim, sizes)}")
     if before < -n or after < -n or n + before + after < 0 or n + before + after == 0 and kind != CIRCULAR:
         raise RuntimeError(f"input (size {n}) is too small: padding ({before}, {after}) at dimension {dim} gives size {n + before + after}")
     return 0
-
-
-cdef str dims_text(int n, const int64_t* v):
-    return "[" + ", ".join([str(v[k]) for k in range(n)]) + "]"
 
 
 cdef TensorBase _pad_margins_cpu(TensorBase self, const Dims* pad, int64_t kind):
@@ -382,7 +372,7 @@ cdef TensorBase _pad_margins_backward_cpu(TensorBase grad_output, const Dims* si
         if grad_output.ndim != size.n or grad_output.sizes[d] != sizes[d]:
             raise RuntimeError(f"pad: a gradient of shape {shape_text(grad_output)} does not fit an input of {list(dims_tuple(size))}")
     if category[grad_output.dtype] < CAT_FLOAT:
-        raise NotImplementedError(f"pad: there is no gradient of type {type_text(grad_output)}")
+        raise NotImplementedError(f"pad: there is no gradient of type {dtype_text(grad_output.dtype)}")
     r = padded_result(grad_output, size.v, kind != CIRCULAR)
     if r.device_type != DEV_META:
         (<object>r).zero_()

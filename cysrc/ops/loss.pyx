@@ -43,7 +43,7 @@ cdef TensorBase scalar_of(int code, int device_type, double v):
 
 cdef int real_type(TensorBase x, str name) except -1:
     if category[x.dtype] != CAT_FLOAT:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{dtype_label(x.dtype).decode()}'")
+        raise NotImplementedError(f"\"{name}\" not implemented for '{dtype_text(x.dtype)}'")
     return F64 if x.dtype == F64 else F32
 
 
@@ -51,7 +51,7 @@ cdef TensorBase class_indices(TensorBase target, str name):
     if target.dtype == U8:
         target = cast_to(target, I64)
     if target.dtype != I64:
-        raise RuntimeError(f"expected scalar type Long but found {dtype_label(target.dtype).decode()}" if name == "" else f"{name}: expected scalar type Long but found {dtype_label(target.dtype).decode()}")
+        raise RuntimeError(f"expected scalar type Long but found {dtype_text(target.dtype)}" if name == "" else f"{name}: expected scalar type Long but found {dtype_text(target.dtype)}")
     return contiguous_of(target)
 
 
@@ -162,19 +162,21 @@ cdef extern from "loss.h" nogil:
         double smoothing, scale
         int is_double, bad
 
+ctypedef double (*total_fn)(const char* x, int is_double, int64_t n) noexcept nogil
+
 cdef extern from *:
     """
-    #define TRT_LOSS_TASKS(ISA) void entropy_lanes_##ISA(void*, int64_t, int64_t); void entropy_lanes_backward_##ISA(void*, int64_t, int64_t); \\
-        double loss_total_##ISA(const char*, int, int64_t);
-    TRT_LOSS_TASKS(base) TRT_LOSS_TASKS(avx2) TRT_LOSS_TASKS(avx512)
-    #define TRT_LOSS_SELECT(NAME) (trt_cpu_level() == 2 ? NAME##_avx512 : trt_cpu_level() == 1 ? NAME##_avx2 : NAME##_base)
-    #define trt_entropy_lanes TRT_LOSS_SELECT(entropy_lanes)
-    #define trt_entropy_lanes_backward TRT_LOSS_SELECT(entropy_lanes_backward)
-    #define trt_loss_total TRT_LOSS_SELECT(loss_total)
+    ISA_TASK(entropy_lanes)
+    ISA_TASK(entropy_lanes_backward)
+    ISA_FUNCTION(double, loss_total, (const char*, int, int64_t))
     """
-    task_fn trt_entropy_lanes
-    task_fn trt_entropy_lanes_backward
-    double trt_loss_total(const char* x, bint is_double, int64_t n) noexcept nogil
+    task_fn entropy_lanes()
+    task_fn entropy_lanes_backward()
+    total_fn loss_total()
+
+cdef task_fn entropy_task = entropy_lanes()
+cdef task_fn entropy_backward_task = entropy_lanes_backward()
+cdef total_fn total_of = loss_total()
 
 
 cdef struct CrossEntropy:
@@ -198,7 +200,7 @@ cdef void run_cross_entropy_backward(void* context, int64_t begin, int64_t end) 
 cdef void run_positions(CrossEntropy* r, int64_t n, bint backward) noexcept:
     """All n positions: as lanes side by side, or, of many classes in a row, row by row. Operands are pinned or small."""
     cdef bint lanes = r.a.inner > 1 or r.a.classes <= ENTROPY_FEW
-    cdef task_fn task = (trt_entropy_lanes_backward if backward else trt_entropy_lanes) if lanes else run_cross_entropy_backward if backward else run_cross_entropy
+    cdef task_fn task = (entropy_backward_task if backward else entropy_task) if lanes else run_cross_entropy_backward if backward else run_cross_entropy
     cdef void* context = <void*>&r.a if lanes else <void*>r
     cdef int64_t items = n, each = 1
     r.a.span = r.a.inner if r.a.inner > 1 else n
@@ -279,8 +281,8 @@ cdef object _cross_entropy_cpu(TensorBase self, TensorBase target, TensorBase we
     for i in range(n if r.a.bad else 0):
         if r.a.target[i] != ignore_index and not 0 <= r.a.target[i] < r.a.classes:
             raise IndexError(f"Target {r.a.target[i]} is out of bounds.")
-    total = trt_loss_total(r.a.loss, code == F64, n)
-    total_weight = trt_loss_total(r.a.row_weight, code == F64, n)
+    total = total_of(r.a.loss, code == F64, n)
+    total_weight = total_of(r.a.row_weight, code == F64, n)
     if reduction == MEAN:
         loss = scalar_of(code, DEV_CPU, total / total_weight)
     elif reduction == SUM:

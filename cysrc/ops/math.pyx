@@ -9,23 +9,6 @@ cdef extern from "float.h":
 cdef double* _largest = [0, 0, 0, 0, 0, 0, 65504.0, 3.3895313892515355e38, FLT_MAX, DBL_MAX, FLT_MAX, DBL_MAX]
 
 
-cdef object deliver(object result, object out, str name):
-    """A composition's result, or that result written to `out`."""
-    if out is None:
-        return result
-    check_out(out, name)
-    resolve(&OPS[OP_COPY], (<TensorBase?>result).keys | (<TensorBase>out).keys)    # one device
-    if not can_cast((<TensorBase>result).dtype, (<TensorBase>out).dtype):
-        raise RuntimeError(f"result type {(<bytes>dtype_label((<TensorBase>result).dtype)).decode()} can't be cast to the desired output type "
-                           f"{(<bytes>dtype_label((<TensorBase>out).dtype)).decode()} ({name})")
-    if (<TensorBase>result).requires_grad and grad_mode():
-        refuse_out(name)
-    if tangent_of(<TensorBase>result) is not None:
-        refuse_forward_out(name.encode())
-    prepare_out(name, <TensorBase>out, (<TensorBase>result).ndim, (<TensorBase>result).sizes, (<TensorBase>result).dtype, OUT)
-    return out.copy_(result)
-
-
 def square(input, *, out=None):
     """input * input; a bool tensor becomes int64."""
     if isinstance(input, TensorBase) and (<TensorBase>input).dtype == BOOL:
@@ -131,7 +114,7 @@ cdef object numbers_for_nan(object input, object nan, object posinf, object negi
     param(-largest if neginf is None else neginf, &p[2], "nan_to_num", "neginf")
     if isinstance(input, TensorBase) and category[(<TensorBase>input).dtype] == CAT_COMPLEX:
         parts = numbers_for_nan(_ops.view_as_real(input), nan, posinf, neginf, None, inplace)
-        return input if inplace else deliver(_ops.view_as_complex(parts), out, "nan_to_num")
+        return input if inplace else deliver_result("nan_to_num", _ops.view_as_complex(parts), out)
     return entry1(&pw_math[PW_NAN_TO_NUM], input, p, out, inplace, (("nan", nan), ("posinf", posinf), ("neginf", neginf)))
 
 
@@ -183,16 +166,16 @@ def complex(real, imag, *, out=None):
     """real + i imag, of two tensors of the same floating type."""
     cdef TensorBase a = as_tensor_arg(real, "complex", "real"), b = as_tensor_arg(imag, "complex", "imag")
     if a.dtype not in (F16, F32, F64) or b.dtype not in (F16, F32, F64):
-        raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {(<bytes>dtype_label(a.dtype)).decode()} and "
-                           f"{(<bytes>dtype_label(b.dtype)).decode()}")
+        raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {dtype_text(a.dtype)} and "
+                           f"{dtype_text(b.dtype)}")
     if a.dtype != b.dtype:
-        raise RuntimeError(f"Expected object of scalar type {(<bytes>dtype_label(a.dtype)).decode()} but got scalar type "
-                           f"{(<bytes>dtype_label(b.dtype)).decode()} for second argument")
+        raise RuntimeError(f"Expected object of scalar type {dtype_text(a.dtype)} but got scalar type "
+                           f"{dtype_text(b.dtype)} for second argument")
     first, second = _ops.broadcast_pair(real, imag)
     if out is not None and isinstance(out, TensorBase) and (<TensorBase>out).dtype != to_complex(a.dtype):
-        raise RuntimeError(f"Expected object of scalar type {(<bytes>dtype_label(to_complex(a.dtype))).decode()} but got scalar type "
-                           f"{(<bytes>dtype_label((<TensorBase>out).dtype)).decode()} for argument 'out'")
-    return deliver(_ops.view_as_complex(_ops.stack((first, second), -1)), out, "complex")
+        raise RuntimeError(f"Expected object of scalar type {dtype_text(to_complex(a.dtype))} but got scalar type "
+                           f"{dtype_text((<TensorBase>out).dtype)} for argument 'out'")
+    return deliver_result("complex", _ops.view_as_complex(_ops.stack((first, second), -1)), out)
 
 
 def broadcast_pair(first, second):
@@ -213,8 +196,8 @@ def polar(abs, angle, *, out=None):
     if out is None and (a.requires_grad or b.requires_grad) and a.dtype == b.dtype:
         return op__polar(a, b)
     if a.dtype != b.dtype:
-        raise RuntimeError(f"Expected object of scalar type {(<bytes>dtype_label(a.dtype)).decode()} but got scalar type "
-                           f"{(<bytes>dtype_label(b.dtype)).decode()} for second argument")
+        raise RuntimeError(f"Expected object of scalar type {dtype_text(a.dtype)} but got scalar type "
+                           f"{dtype_text(b.dtype)} for second argument")
     return complex(abs * _ops.cos(angle), abs * _ops.sin(angle), out=out)
 
 
@@ -276,7 +259,7 @@ def mvlgamma(input, p, *, out=None):
         input = input.to(dtype_of(default_float_code()))
     # One tensor of all terms, so that a p beyond memory is refused at once.
     total = _ops.lgamma(input.unsqueeze(-1) - 0.5 * _ops.arange(p, dtype=input.dtype, device=input.device)).sum(-1)
-    return deliver(total + p * (p - 1) / 4.0 * _math.log(_math.pi), out, "mvlgamma")
+    return deliver_result("mvlgamma", total + p * (p - 1) / 4.0 * _math.log(_math.pi), out)
 
 
 EXTRA_EXPORTS = {

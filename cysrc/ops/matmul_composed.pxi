@@ -11,27 +11,6 @@ cdef object overridden(object function, tuple tensors, tuple args, dict kwargs):
     return NotImplemented
 
 
-cdef object into(str name, object result, object out):
-    """`result` itself, or copied into `out`."""
-    cdef TensorBase r = <TensorBase?>result, o
-    if out is None:
-        return result
-    check_out(out, name)
-    resolve(&OPS[OP_COPY], (<TensorBase?>result).keys | (<TensorBase>out).keys)    # one device
-    if r.requires_grad and grad_mode():
-        refuse_out(name)
-    if tangent_of(r) is not None:
-        refuse_forward_out(name.encode())
-    o = <TensorBase>out
-    if o.dtype != r.dtype:
-        raise RuntimeError(f"Expected out tensor to have dtype {_cpp_name(r.dtype)}, but got {_cpp_name(o.dtype)} instead ({name})")
-    prepare_out(name, o, r.ndim, r.sizes, r.dtype, OUT)
-    if o.device_type != DEV_META:
-        copy_elements(o, r)
-    bump_version(o)
-    return out
-
-
 cdef object shaped(TensorBase t, const Dims* d):
     """view where strides allow it without a look, otherwise reshape."""
     if t.contiguous:
@@ -140,7 +119,7 @@ def matmul(input, other, *, out=None):
         return matmul_tensors(a, b)
     if a.ndim == 2 and b.ndim == 2:
         return _ops.mm(a, b, out=out)
-    return into("matmul", matmul_tensors(a, b), out)
+    return deliver_result("matmul", matmul_tensors(a, b), out, True)
 
 
 def matmul_symbol(self, other):
@@ -213,7 +192,7 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
     r = overridden(addr, (input, vec1, vec2), (input, vec1, vec2), {"beta": beta, "alpha": alpha, "out": out})
     if r is not NotImplemented:
         return r
-    return into("addr", addr_value(input, vec1, vec2, beta, alpha), out)
+    return deliver_result("addr", addr_value(input, vec1, vec2, beta, alpha), out, True)
 
 
 def addr_(input, vec1, vec2, *, beta=1, alpha=1):
@@ -223,7 +202,7 @@ def addr_(input, vec1, vec2, *, beta=1, alpha=1):
     if not same_sizes(r, s):
         raise RuntimeError(f"The input tensor must be a matrix with size {shape_text(r)}, but got a {s.ndim}-D tensor with size {shape_text(s)}")
     if not can_cast(r.dtype, s.dtype):
-        raise RuntimeError(f"result type {_scalar_type(r.dtype)} can't be cast to the desired output type {_scalar_type(s.dtype)}")
+        raise RuntimeError(f"result type {dtype_text(r.dtype)} can't be cast to the desired output type {dtype_text(s.dtype)}")
     return input.copy_(r)
 
 
@@ -241,7 +220,7 @@ def kron(input, other, *, out=None):
     b = (1,) * (n - other.dim()) + tuple(other.shape)
     left = input.reshape([s for x in a for s in (x, 1)])
     right = other.reshape([s for x in b for s in (1, x)])
-    return into("kron", _ops.mul(left, right).reshape([x * y for x, y in zip(a, b)]), out)
+    return deliver_result("kron", _ops.mul(left, right).reshape([x * y for x, y in zip(a, b)]), out, True)
 
 
 # ---- sums of products over dimensions ------------------------------------------------------------------------------------
@@ -285,7 +264,7 @@ def tensordot(a, b, dims=2, out=None):
     pa = a.permute(keep_a + left).reshape((rows, inner_size))
     pb = b.permute(right + keep_b).reshape((inner_size, cols))
     result = _ops.mm(pa, pb).reshape([a.shape[d] for d in keep_a] + [b.shape[d] for d in keep_b])
-    return into("tensordot", result, out)
+    return deliver_result("tensordot", result, out, True)
 
 
 @cython.wraparound(True)
@@ -298,7 +277,7 @@ def inner(input, other, *, out=None):
     as_tensor_arg(input, "inner", "input")
     as_tensor_arg(other, "inner", "other")
     if input.dim() == 0 or other.dim() == 0:
-        return into("inner", _ops.mul(input, other), out)
+        return deliver_result("inner", _ops.mul(input, other), out, True)
     if input.shape[-1] != other.shape[-1]:
         raise RuntimeError(f"inner() the last dimension must match on both input tensors but got shapes {list(input.shape)} and {list(other.shape)}")
     return tensordot(input, other, ([-1], [-1]), out)
@@ -403,7 +382,7 @@ def linalg_multi_dot(tensors, *, out=None):
         result = result.squeeze(0)
     if last == 1:
         result = result.squeeze(-1)
-    return into("multi_dot", result, out)
+    return deliver_result("multi_dot", result, out, True)
 
 
 @cython.wraparound(True)
@@ -426,7 +405,7 @@ def chain_matmul(*matrices, out=None):
         if t.dim() != 2:
             raise RuntimeError(f"Tensor dimension is {t.dim()}, expected 2 instead. (chain_matmul)")
     if len(matrices) == 1:
-        return into("chain_matmul", matrices[0], out)
+        return deliver_result("chain_matmul", matrices[0], out, True)
     return linalg_multi_dot(list(matrices), out=out)
 
 
@@ -460,12 +439,12 @@ def matrix_power(input, n, *, out=None):
             base = _ops.matmul(base, base)
         if result is input:
             result = input.clone()
-    return result if out is None else _ops._linalg_into("matrix_power", result, out, exact)
+    return deliver_result("matrix_power", result, out, exact)
 
 
 def linalg_vecdot(x, y, *, dim=-1, out=None):
     """Dot products along a dimension, x conjugated; other dimensions broadcast."""
-    return into("linalg_vecdot", _ops.mul(conj_of(x), y).sum(dim), out)
+    return deliver_result("linalg_vecdot", _ops.mul(conj_of(x), y).sum(dim), out, True)
 
 
 @cython.wraparound(True)
@@ -485,7 +464,7 @@ def linalg_cross(input, other, *, dim=-1, out=None):
     a = input.unbind(dim)
     b = other.unbind(dim)
     parts = [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
-    return into("linalg_cross", _ops.stack(parts, dim), out)
+    return deliver_result("linalg_cross", _ops.stack(parts, dim), out, True)
 
 
 @cython.wraparound(True)

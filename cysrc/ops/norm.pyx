@@ -52,7 +52,7 @@ cdef int compute_of(TensorBase x, str name) except -1:
         return F64
     if x.dtype == F32 or x.dtype == F16 or x.dtype == BF16:
         return F32
-    raise NotImplementedError(f"\"{name}\" not implemented for '{dtype_label(x.dtype).decode()}'")
+    raise NotImplementedError(f"\"{name}\" not implemented for '{dtype_text(x.dtype)}'")
 
 
 cdef TensorBase vector_of(int64_t n, int dtype, int device_type):
@@ -416,10 +416,6 @@ cdef TensorBase row_statistics(TensorBase x, int dims, int code):
     return empty_tensor(x.ndim, sizes, code, place_of(x))
 
 
-cdef str shape_list(const Dims* d):
-    return "[" + ", ".join([str(d.v[i]) for i in range(d.n)]) + "]"
-
-
 cdef bint has_sizes(TensorBase t, const Dims* shape) noexcept:
     cdef int i
     if t.ndim != shape.n:
@@ -435,17 +431,17 @@ cdef int check_normalized(TensorBase input, const Dims* shape, TensorBase weight
     cdef TensorBase t
     cdef bint fits = input.ndim >= shape.n
     if shape.n < 1:
-        raise RuntimeError(f"Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = {shape_list(shape)}")
+        raise RuntimeError(f"Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = {sizes_text(shape.n, shape.v)}")
     for i in range(2):
         t = bias if i else weight
         if t is not None and not has_sizes(t, shape):
             name = "bias" if i else "weight"
-            raise RuntimeError(f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {shape_text(t)} and normalized_shape = {shape_list(shape)}")
+            raise RuntimeError(f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {shape_text(t)} and normalized_shape = {sizes_text(shape.n, shape.v)}")
     if fits:
         for i in range(shape.n):
             fits = fits and input.sizes[input.ndim - shape.n + i] == shape.v[i]
     if not fits:
-        raise RuntimeError(f"Given normalized_shape={shape_list(shape)}, expected input with shape [*, {shape_list(shape)[1:-1]}], but got input of size{shape_text(input)}")
+        raise RuntimeError(f"Given normalized_shape={sizes_text(shape.n, shape.v)}, expected input with shape [*, {sizes_text(shape.n, shape.v)[1:-1]}], but got input of size{shape_text(input)}")
     return 0
 
 
@@ -460,7 +456,7 @@ cdef int row_type(TensorBase input, TensorBase weight, TensorBase bias, str name
             if t.dtype == F32 and (input.dtype == F16 or input.dtype == BF16):
                 code = F32
             else:
-                raise RuntimeError(f"{name}: mixed dtype (CPU): expect parameter to have scalar type of {dtype_label(input.dtype).decode()}, got {dtype_label(t.dtype).decode()}")
+                raise RuntimeError(f"{name}: mixed dtype (CPU): expect parameter to have scalar type of {dtype_text(input.dtype)}, got {dtype_text(t.dtype)}")
     return code
 
 

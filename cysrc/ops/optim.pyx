@@ -19,7 +19,6 @@ cdef extern from "../loops/optim.c" nogil:
     ctypedef struct optim_kernels:
         sgd_fn sgd[4]
         adam_fn adam[4]
-    const optim_kernels optim_table_base, optim_table_avx2, optim_table_avx512
     ctypedef struct Update "optim_update":
         char* data[5]
         trt_block* blocks[5]
@@ -41,7 +40,7 @@ cdef extern from "../loops/optim.c" nogil:
 
 cdef enum:
     OPTIM_CHUNK = 16384            # elements of a task
-    OPTIM_RELEASE = 32768          # elements from which a step lets go of the GIL
+    OPTIM_RELEASE = 32768          # elements from which a step releases the GIL
 
 # A step on CUDA; cysrc/cuda/optim.pyx sets it.
 ctypedef int (*step_function)(const Step*) except -1
@@ -53,22 +52,25 @@ def _set_device_kernels(size_t step):
     device_step = <step_function>step
 
 
-cdef const optim_kernels* optim_table() noexcept nogil:
-    cdef int level = instruction_set()
-    return &optim_table_avx512 if level == 2 else &optim_table_avx2 if level == 1 else &optim_table_base
+cdef extern from *:
+    """
+    ISA_TABLE(optim_kernels, optim_table)
+    """
+    const optim_kernels* optim_table()
+
+cdef const optim_kernels* TABLE = optim_table()
 
 
 cdef void run_update(Step* s, Update* u, int64_t begin, int64_t end) noexcept nogil:
     cdef int64_t at = begin * (2 if u.code < 2 else 4 if u.code == 2 else 8)
-    cdef const optim_kernels* table = optim_table()
     cdef adam_params adam
     if s.sgd != NULL:
-        table.sgd[u.code](u.data[0] + at, u.data[1] + at, u.data[2] + at if u.data[2] != NULL else NULL, end - begin, s.sgd)
+        TABLE.sgd[u.code](u.data[0] + at, u.data[1] + at, u.data[2] + at if u.data[2] != NULL else NULL, end - begin, s.sgd)
     else:
         adam = s.adam[0]
         adam.bias1 = u.bias1
         adam.bias2_sqrt = u.bias2_sqrt
-        table.adam[u.code](u.data[0] + at, u.data[1] + at, u.data[2] + at, u.data[3] + at, u.data[4] + at if u.data[4] != NULL else NULL, end - begin, &adam)
+        TABLE.adam[u.code](u.data[0] + at, u.data[1] + at, u.data[2] + at, u.data[3] + at, u.data[4] + at if u.data[4] != NULL else NULL, end - begin, &adam)
 
 
 cdef void run_chunks(void* context, int64_t begin, int64_t end) noexcept nogil:

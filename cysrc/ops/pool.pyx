@@ -78,7 +78,7 @@ cdef int pool_shape_of(pool_shape* s, str op, int ndim, const int64_t* sizes, co
     if ndim != 3 and ndim != 4:
         raise RuntimeError(f"{op}: Expected 3D (unbatched) or 4D (batched) input, got {ndim} dimensions")
     if sizes[ndim - 1] <= 0 or sizes[ndim - 2] <= 0 or sizes[ndim - 3] <= 0:
-        raise RuntimeError(f"Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got: [{', '.join([str(sizes[i]) for i in range(ndim)])}]")
+        raise RuntimeError(f"Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got: {sizes_text(ndim, sizes)}")
     pool_pair(kernel, k, op, "kernel_size")
     if stride.n == 0:
         st[0] = k[0]
@@ -167,7 +167,7 @@ cdef object max_pool2d_with_indices_cpu(TensorBase self, const Dims* kernel_size
     pool_shape_of(&r.s, "max_pool2d", self.ndim, self.sizes, kernel_size, stride, padding, dilation, ceil_mode)
     r.maxima = max_pool_table(self.dtype)
     if r.maxima.planes == NULL or self.dtype == BOOL:
-        raise NotImplementedError(f"\"max_pool2d\" not implemented for '{dtype_label(self.dtype).decode()}'")
+        raise NotImplementedError(f"\"max_pool2d\" not implemented for '{dtype_text(self.dtype)}'")
     y = pool_result(self, r.s.out_h, r.s.out_w, self.dtype, last)
     indices = pool_result(self, r.s.out_h, r.s.out_w, I64, last)
     if self.device_type == DEV_META or y.numel == 0:
@@ -252,7 +252,7 @@ cdef TensorBase _avg_pool2d_cpu(TensorBase self, const Dims* kernel_size, const 
     cdef TensorBase x, y
     pool_shape_of(&r.s, "avg_pool2d", self.ndim, self.sizes, kernel_size, stride, padding, NULL, ceil_mode)
     if kernels.planes == NULL:
-        raise NotImplementedError(f"\"avg_pool2d\" not implemented for '{dtype_label(self.dtype).decode()}'")
+        raise NotImplementedError(f"\"avg_pool2d\" not implemented for '{dtype_text(self.dtype)}'")
     r.s.count_include_pad = count_include_pad
     r.s.divisor_override = divisor_override
     y = pool_result(self, r.s.out_h, r.s.out_w, self.dtype, last)
@@ -294,7 +294,7 @@ cdef TensorBase _avg_pool2d_backward_cpu(TensorBase grad_output, const Dims* siz
     pool_shape_of(&r.s, "avg_pool2d_backward", size.n, size.v, kernel_size, stride, padding, NULL, ceil_mode)
     check_gradient(grad_output, size, r.s.out_h, r.s.out_w, "avg_pool2d_backward")
     if kernels.planes == NULL:
-        raise NotImplementedError(f"\"avg_pool2d_backward\" not implemented for '{dtype_label(grad_output.dtype).decode()}'")
+        raise NotImplementedError(f"\"avg_pool2d_backward\" not implemented for '{dtype_text(grad_output.dtype)}'")
     r.s.count_include_pad = count_include_pad
     r.s.divisor_override = divisor_override
     d = shaped_like(grad_output, size, last)
@@ -315,7 +315,7 @@ cdef TensorBase _avg_pool2d_backward_cpu(TensorBase grad_output, const Dims* siz
 
 cdef int adaptive_shape(pool_shape* s, str op, int ndim, const int64_t* sizes, int64_t out_h, int64_t out_w) except -1:
     if ndim != 3 and ndim != 4:
-        raise RuntimeError(f"{op}(): Expected 3D or 4D tensor, but got [{', '.join([str(sizes[i]) for i in range(ndim)])}]")
+        raise RuntimeError(f"{op}(): Expected 3D or 4D tensor, but got {sizes_text(ndim, sizes)}")
     if out_h < 0 or out_w < 0:
         raise RuntimeError(f"{op}: elements of output_size must be greater than or equal to 0 but received [{out_h}, {out_w}]")
     s.channels = sizes[ndim - 3]
@@ -324,7 +324,7 @@ cdef int adaptive_shape(pool_shape* s, str op, int ndim, const int64_t* sizes, i
     s.out_h = out_h
     s.out_w = out_w
     if s.channels == 0 or s.in_h == 0 or s.in_w == 0:
-        raise RuntimeError(f"{op}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes [{', '.join([str(sizes[i]) for i in range(ndim)])}]")
+        raise RuntimeError(f"{op}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes {sizes_text(ndim, sizes)}")
     return 0
 
 
@@ -342,7 +342,7 @@ cdef TensorBase _adaptive_avg_pool2d_cpu(TensorBase self, const Dims* output_siz
     check_output_size(output_size, "adaptive_avg_pool2d")
     adaptive_shape(&r.s, "adaptive_avg_pool2d", self.ndim, self.sizes, output_size.v[0], output_size.v[1])
     if kernels.planes == NULL:
-        raise NotImplementedError(f"\"adaptive_avg_pool2d\" not implemented for '{dtype_label(self.dtype).decode()}'")
+        raise NotImplementedError(f"\"adaptive_avg_pool2d\" not implemented for '{dtype_text(self.dtype)}'")
     y = pool_result(self, r.s.out_h, r.s.out_w, self.dtype, last)
     if self.device_type == DEV_META or y.numel == 0:
         return y
@@ -368,7 +368,7 @@ cdef TensorBase _adaptive_avg_pool2d_backward_cpu(TensorBase grad_output, const 
     adaptive_shape(&r.s, "adaptive_avg_pool2d_backward", size.n, size.v, grad_output.sizes[grad_output.ndim - 2], grad_output.sizes[grad_output.ndim - 1])
     check_gradient(grad_output, size, r.s.out_h, r.s.out_w, "adaptive_avg_pool2d_backward")
     if kernels.planes == NULL:
-        raise NotImplementedError(f"\"adaptive_avg_pool2d_backward\" not implemented for '{dtype_label(grad_output.dtype).decode()}'")
+        raise NotImplementedError(f"\"adaptive_avg_pool2d_backward\" not implemented for '{dtype_text(grad_output.dtype)}'")
     d = shaped_like(grad_output, size, last)
     if d.device_type == DEV_META or d.numel == 0:
         return d
@@ -389,18 +389,20 @@ cdef TensorBase _adaptive_avg_pool2d_backward_cpu(TensorBase grad_output, const 
     return d
 
 
+ctypedef void (*adaptive_max_fn)(int dtype, int last, const char* x, char* y, int64_t* indices, const pool_shape* s, int64_t begin, int64_t end) noexcept nogil
+
 cdef extern from *:
     """
-    #define TRT_ADAPTIVE_MAX(ISA) void adaptive_max_##ISA(int, int, const char*, char*, int64_t*, const pool_shape*, int64_t, int64_t);
-    TRT_ADAPTIVE_MAX(base) TRT_ADAPTIVE_MAX(avx2) TRT_ADAPTIVE_MAX(avx512)
-    #define trt_adaptive_max (trt_cpu_level() == 2 ? adaptive_max_avx512 : trt_cpu_level() == 1 ? adaptive_max_avx2 : adaptive_max_base)
+    ISA_FUNCTION(void, adaptive_max, (int, int, const char*, char*, int64_t*, const pool_shape*, int64_t, int64_t))
     """
-    void trt_adaptive_max(int dtype, bint last, const char* x, char* y, int64_t* indices, const pool_shape* s, int64_t begin, int64_t end) noexcept nogil
+    adaptive_max_fn adaptive_max()
+
+cdef adaptive_max_fn adaptive_max_loop = adaptive_max()
 
 
 cdef void run_adaptive_max(void* context, int64_t begin, int64_t end) noexcept nogil:
     cdef PoolRun* r = <PoolRun*>context
-    trt_adaptive_max(r.dtype, r.last, r.x, r.y, r.indices, &r.s, begin, end)
+    adaptive_max_loop(r.dtype, r.last, r.x, r.y, r.indices, &r.s, begin, end)
 
 
 cdef object _adaptive_max_pool2d_cpu(TensorBase self, const Dims* output_size):
@@ -409,7 +411,7 @@ cdef object _adaptive_max_pool2d_cpu(TensorBase self, const Dims* output_size):
     check_output_size(output_size, "adaptive_max_pool2d")
     adaptive_shape(&r.s, "adaptive_max_pool2d", self.ndim, self.sizes, output_size.v[0], output_size.v[1])
     if category[self.dtype] != CAT_FLOAT:
-        raise NotImplementedError(f"\"adaptive_max_pool2d\" not implemented for '{dtype_label(self.dtype).decode()}'")
+        raise NotImplementedError(f"\"adaptive_max_pool2d\" not implemented for '{dtype_text(self.dtype)}'")
     if r.s.in_h * r.s.in_w >= <int64_t>1 << 31:
         raise RuntimeError(f"adaptive_max_pool2d: planes of {r.s.in_h} x {r.s.in_w} elements are too large")
     r.last = lies_last(self)

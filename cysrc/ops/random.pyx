@@ -6,21 +6,11 @@ from tensorrt_lite._C.core.random cimport *
 
 cdef extern from *:
     """
-    #define TRT_DECLARE(name, type) \\
-        void name##_base(const type*, const uint8_t*, type*, int64_t, double); \\
-        void name##_avx2(const type*, const uint8_t*, type*, int64_t, double); \\
-        void name##_avx512(const type*, const uint8_t*, type*, int64_t, double);
-    TRT_DECLARE(trt_masked_scale_f16, void)
-    TRT_DECLARE(trt_masked_scale_bf16, void)
-    TRT_DECLARE(trt_masked_scale_f32, float)
-    TRT_DECLARE(trt_masked_scale_f64, double)
     typedef void (*trt_masked_scale_fn)(const void*, const uint8_t*, void*, int64_t, double);
-    #define TRT_LEVELS(name) {(trt_masked_scale_fn)name##_base, (trt_masked_scale_fn)name##_avx2, (trt_masked_scale_fn)name##_avx512}
-    static const trt_masked_scale_fn trt_masked_scale[4][3] = {
-        TRT_LEVELS(trt_masked_scale_f16), TRT_LEVELS(trt_masked_scale_bf16), TRT_LEVELS(trt_masked_scale_f32), TRT_LEVELS(trt_masked_scale_f64)};
+    ISA_TABLE(trt_masked_scale_fn, trt_masked_scale)
     """
     ctypedef void (*trt_masked_scale_fn)(const void*, const uint8_t*, void*, int64_t, double) noexcept nogil
-    const trt_masked_scale_fn trt_masked_scale[4][3]
+    const trt_masked_scale_fn* trt_masked_scale() nogil
 
 # What cysrc/cuda/random.pyx installs: fills of real tensors, dropout's product and its mask, draws by probabilities, the positions of
 # random keys, draws from rows of running sums, rrelu's slopes, Poisson counts.
@@ -49,22 +39,14 @@ def _install_device_kernels(size_t fill, size_t masked_scale, size_t dropout_mas
 
 
 # The instruction set of the loops: reading it anew costs a call of getenv.
-cdef int LEVEL = instruction_set()
+cdef const trt_masked_scale_fn* MASKED_SCALE = trt_masked_scale()      # by dtype, from float16 on
 
-cdef str OVERLAP = ("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-                    "Please clone() the tensor before performing the operation.")
-cdef tuple C_NAMES = ("bool", "unsigned char", "signed char", "short int", "int", "long int", "c10::Half", "c10::BFloat16", "float", "double",
-                      "c10::complex<float>", "c10::complex<double>")
 cdef int* DIGITS = [1, 8, 7, 15, 31, 63, 11, 8, 24, 53, 0, 0]
 cdef double* MAXIMUM = [1, 255, 127, 32767, 2147483647, 9223372036854775807.0, 65504.0, 3.3895313892515355e38, 3.4028234663852886e38, 1.7976931348623157e308, 0, 0]
 
 
-cdef str label(TensorBase t):
-    return dtype_label(t.dtype).decode()
-
-
 cdef int refuse_dtype(str kernel, TensorBase t) except -1:
-    raise NotImplementedError(f"\"{kernel}\" not implemented for '{label(t)}'")
+    raise NotImplementedError(f"\"{kernel}\" not implemented for '{dtype_text(t.dtype)}'")
 
 
 cdef str number_text(double v):
@@ -74,8 +56,7 @@ cdef str number_text(double v):
 cdef TensorBase run_fill(TensorBase t, const rs_fill* fill, object generator):
     """Draw into a tensor of a dtype that the fill supports; complex tensors are filled as their real views."""
     cdef rs_state* state = state_of(generator)
-    if has_internal_overlap(t):
-        raise RuntimeError(OVERLAP)
+    check_internal_overlap("random fill", t)
     if t.numel == 0 or t.device_type == DEV_META:
         return t
     if category[t.dtype] == CAT_COMPLEX:
@@ -98,14 +79,14 @@ cdef TensorBase uniform_cpu(TensorBase self, double low, double high, object gen
     if category[self.dtype] < CAT_FLOAT:
         refuse_dtype("check_uniform_bounds", self)
     if not -MAXIMUM[real] <= low <= MAXIMUM[real]:
-        raise RuntimeError(f"from is out of bounds for {C_NAMES[real]}")
+        raise RuntimeError(f"from is out of bounds for {cpp_type_text(real)}")
     if not -MAXIMUM[real] <= high <= MAXIMUM[real]:
-        raise RuntimeError(f"to is out of bounds for {C_NAMES[real]}")
+        raise RuntimeError(f"to is out of bounds for {cpp_type_text(real)}")
     if low > high:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={number_text(low)} > to={number_text(high)}")
     if high - low > MAXIMUM[real]:
         raise RuntimeError(
-            f"uniform_ expects to-from <= std::numeric_limits<{label(self)}>::max(), but found to={number_text(high)} and from={number_text(low)} "
+            f"uniform_ expects to-from <= std::numeric_limits<{dtype_text(self.dtype)}>::max(), but found to={number_text(high)} and from={number_text(low)} "
             "which result in to-from to exceed the limit")
     f.kind = RS_FILL_UNIFORM
     f.a = low
@@ -131,14 +112,14 @@ cdef int check_random_bound(TensorBase t, str name, int64_t bound) except -1:
     cdef double v = <double>bound
     if category[code] == CAT_FLOAT:
         if not -MAXIMUM[code] <= v <= MAXIMUM[code]:
-            raise RuntimeError(f"{name} is out of bounds for {C_NAMES[code]}")
+            raise RuntimeError(f"{name} is out of bounds for {cpp_type_text(code)}")
         if v > <double>(<int64_t>1 << DIGITS[code]) or v < -<double>(<int64_t>1 << DIGITS[code]):
             import warnings
             warnings.warn(
-                f"{name} is out of bounds [-(2^{DIGITS[code]}), 2^{DIGITS[code]}]. Due to precision limitations {C_NAMES[code]} can support discrete uniform "
+                f"{name} is out of bounds [-(2^{DIGITS[code]}), 2^{DIGITS[code]}]. Due to precision limitations {cpp_type_text(code)} can support discrete uniform "
                 "distribution only within this range. This warning will become an error in version 1.7 release, please fix the code in advance", UserWarning, stacklevel=2)
     elif code <= U8 and bound < 0 or code != I64 and bound >> DIGITS[code] != (-1 if bound < 0 else 0):
-        raise RuntimeError(f"{name} is out of bounds for {C_NAMES[code]}")
+        raise RuntimeError(f"{name} is out of bounds for {cpp_type_text(code)}")
     return 0
 
 
@@ -209,8 +190,7 @@ cdef TensorBase _bernoulli_tensor_cpu(TensorBase self, TensorBase p, object gene
     cdef int i
     if category[self.dtype] == CAT_COMPLEX:
         refuse_dtype("bernoulli_tensor_cpu_self_", self)
-    if has_internal_overlap(self):
-        raise RuntimeError(OVERLAP)
+    check_internal_overlap("bernoulli_", self)
     if category[p.dtype] != CAT_FLOAT:
         refuse_dtype("bernoulli_tensor_cpu_p_", p)
     if p.device_type != self.device_type and self.device_type != DEV_META:
@@ -256,7 +236,7 @@ cdef int check_probabilities(TensorBase p) except -1:
 cdef TensorBase exponential_cpu(TensorBase self, double lambd, object generator, TensorBase out, int mode):
     cdef rs_fill f
     if category[self.dtype] != CAT_FLOAT:
-        raise RuntimeError(f"Exponential distribution is a continuous probability distribution. dtype must be a floating point but you specified {label(self)}")
+        raise RuntimeError(f"Exponential distribution is a continuous probability distribution. dtype must be a floating point but you specified {dtype_text(self.dtype)}")
     if not lambd > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={number_text(lambd)}")
     f.kind = RS_FILL_EXPONENTIAL
@@ -280,7 +260,7 @@ cdef TensorBase cauchy_cpu(TensorBase self, double median, double sigma, object 
     if not sigma > 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={number_text(sigma)}")
     if category[self.dtype] != CAT_FLOAT:
-        raise RuntimeError(f"Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you specified {C_NAMES[self.dtype]}")
+        raise RuntimeError(f"Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you specified {cpp_type_text(self.dtype)}")
     f.kind = RS_FILL_CAUCHY
     f.a = median
     f.b = sigma

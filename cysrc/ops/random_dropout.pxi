@@ -50,7 +50,7 @@ cdef TensorBase _masked_scale_cpu(TensorBase self, TensorBase mask, double scale
             copy_elements(self, r)
             return self
         return r
-    task.function = trt_masked_scale[self.dtype - F16][LEVEL]
+    task.function = MASKED_SCALE[self.dtype - F16]
     task.x = data_of(x)
     task.mask = data_of(mask)
     task.result = data_of(r)
@@ -114,7 +114,7 @@ cdef int check_dropout_dtype(TensorBase x) except -1:
     if category[x.dtype] == CAT_COMPLEX:
         refuse_dtype("bernoulli_scalar_cpu_", x)
     if category[x.dtype] != CAT_FLOAT:
-        raise RuntimeError(f"result type Float can't be cast to the desired output type {label(x)}")
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {dtype_text(x.dtype)}")
     return 0
 
 

@@ -131,7 +131,7 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
     if d.v[0] < 0:
         factory_tensor(&d, &o)
     if category[code] == CAT_FLOAT and d.v[0] > (<int64_t>1 << DIGITS[code]) + 1:
-        raise RuntimeError(f"n cannot be greater than {(<int64_t>1 << DIGITS[code]) + 1} for {dtype_label(code).decode()} type.")
+        raise RuntimeError(f"n cannot be greater than {(<int64_t>1 << DIGITS[code]) + 1} for {dtype_text(code)} type.")
     if category[code] == CAT_INT and code != I64 and d.v[0] >> DIGITS[code]:
         raise RuntimeError(f"value cannot be converted to type {('uint8_t', 'int8_t', 'int16_t', 'int')[code - 1]} without overflow")
     t = factory_tensor(&d, &o) if out is None else factory_out(out, "randperm", &d, dtype)
@@ -330,12 +330,7 @@ cdef object multinomial_on_device(object p, int64_t k, bint again, object genera
     else:
         quotients = p / _ops.empty_like(p).exponential_(1, generator=generator)
         result = quotients.argmax(-1, keepdim=True) if k == 1 else quotients.topk(k, -1)[1]
-    return result if out is None else deliver_drawn(out, result)
-
-
-cdef object deliver_drawn(object out, object result):
-    prepare_out("multinomial", <TensorBase>out, (<TensorBase>result).ndim, (<TensorBase>result).sizes, I64, OUT)
-    return out.copy_(result)
+    return deliver_result("multinomial", result, out, True)
 
 
 def multinomial(TensorBase input not None, num_samples, replacement=False, *, generator=None, out=None):
@@ -357,11 +352,11 @@ def multinomial(TensorBase input not None, num_samples, replacement=False, *, ge
     if out is not None:
         check_out(out, "multinomial")
         if (<TensorBase>out).dtype != I64:
-            raise RuntimeError(f"multinomial expects Long tensor out, got: {label(<TensorBase>out)}")
+            raise RuntimeError(f"multinomial expects Long tensor out, got: {dtype_text((<TensorBase>out).dtype)}")
     if not 1 <= input.ndim <= 2:
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if category[input.dtype] != CAT_FLOAT:
-        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {label(input)}")
+        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {dtype_text(input.dtype)}")
     if k <= 0:
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     if is_large(input):

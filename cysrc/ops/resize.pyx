@@ -46,50 +46,36 @@ cdef extern from "resize.h" nogil:
         int64_t height, width, kh, kw, dh, dw, ph, pw, sh, sw, lh, lw
         int item, dtype
 
-cdef extern from *:
-    """
-    #define TRT_RESIZE_KERNEL(R, NAME, ARGS) R NAME##_base ARGS; R NAME##_avx2 ARGS; R NAME##_avx512 ARGS;
-    #define TRT_RESIZE_SELECT(NAME) (trt_cpu_level() == 2 ? NAME##_avx512 : trt_cpu_level() == 1 ? NAME##_avx2 : NAME##_base)
-    #define TRT_RESIZE_TASK(NAME) TRT_RESIZE_KERNEL(void, NAME, (void*, int64_t, int64_t))
-    TRT_RESIZE_KERNEL(int64_t, resize_taps, (const ResizeRule*))
-    TRT_RESIZE_KERNEL(int64_t, resize_table, (const ResizeRule*, int, int64_t*, int32_t*, void*))
-    TRT_RESIZE_KERNEL(int64_t, resize_scratch, (const ResizeArgs*))
-    TRT_RESIZE_TASK(resize_planes)
-    TRT_RESIZE_TASK(grid_forward_f32)
-    TRT_RESIZE_TASK(grid_forward_f64)
-    TRT_RESIZE_TASK(grid_backward_input_f32)
-    TRT_RESIZE_TASK(grid_backward_input_f64)
-    TRT_RESIZE_TASK(grid_backward_grid_f32)
-    TRT_RESIZE_TASK(grid_backward_grid_f64)
-    TRT_RESIZE_TASK(window_columns)
-    TRT_RESIZE_TASK(window_images)
-    #define trt_resize_taps TRT_RESIZE_SELECT(resize_taps)
-    #define trt_resize_table TRT_RESIZE_SELECT(resize_table)
-    #define trt_resize_scratch TRT_RESIZE_SELECT(resize_scratch)
-    #define trt_resize_planes TRT_RESIZE_SELECT(resize_planes)
-    #define trt_grid_task(KIND, DOUBLE) (KIND == 0 ? (DOUBLE ? TRT_RESIZE_SELECT(grid_forward_f64) : TRT_RESIZE_SELECT(grid_forward_f32)) \\
-        : KIND == 1 ? (DOUBLE ? TRT_RESIZE_SELECT(grid_backward_input_f64) : TRT_RESIZE_SELECT(grid_backward_input_f32)) \\
-        : (DOUBLE ? TRT_RESIZE_SELECT(grid_backward_grid_f64) : TRT_RESIZE_SELECT(grid_backward_grid_f32)))
-    #define trt_window_columns TRT_RESIZE_SELECT(window_columns)
-    #define trt_window_images TRT_RESIZE_SELECT(window_images)
-    """
-    int64_t (*trt_resize_taps)(const ResizeRule*) noexcept nogil
-    int64_t (*trt_resize_table)(const ResizeRule*, int, int64_t*, int32_t*, void*) noexcept nogil
-    int64_t (*trt_resize_scratch)(const ResizeArgs*) noexcept nogil
-    task_fn trt_resize_planes
-    task_fn trt_grid_task(int kind, bint is_double) noexcept nogil
-    task_fn trt_window_columns
-    task_fn trt_window_images
-
 ctypedef int64_t (*taps_fn)(const ResizeRule*) noexcept nogil
 ctypedef int64_t (*table_fn)(const ResizeRule*, int, int64_t*, int32_t*, void*) noexcept nogil
 ctypedef int64_t (*resize_scratch_fn)(const ResizeArgs*) noexcept nogil
-cdef taps_fn resize_taps = trt_resize_taps
-cdef table_fn resize_table = trt_resize_table
-cdef resize_scratch_fn resize_scratch = trt_resize_scratch
-cdef task_fn resize_planes = trt_resize_planes
-cdef task_fn window_columns = trt_window_columns
-cdef task_fn window_images = trt_window_images
+
+cdef extern from *:
+    """
+    ISA_FUNCTION(int64_t, resize_taps, (const ResizeRule*))
+    ISA_FUNCTION(int64_t, resize_table, (const ResizeRule*, int, int64_t*, int32_t*, void*))
+    ISA_FUNCTION(int64_t, resize_scratch, (const ResizeArgs*))
+    ISA_TASK(resize_planes)
+    typedef void (*trt_grid_fn)(void*, int64_t, int64_t);
+    ISA_TABLE(trt_grid_fn, trt_grid_tasks)
+    ISA_TASK(window_columns)
+    ISA_TASK(window_images)
+    """
+    taps_fn trt_resize_taps "resize_taps"()
+    table_fn trt_resize_table "resize_table"()
+    resize_scratch_fn trt_resize_scratch "resize_scratch"()
+    task_fn trt_resize_planes "resize_planes"()
+    const task_fn* trt_grid_tasks()
+    task_fn trt_window_columns "window_columns"()
+    task_fn trt_window_images "window_images"()
+
+cdef taps_fn resize_taps = trt_resize_taps()
+cdef table_fn resize_table = trt_resize_table()
+cdef resize_scratch_fn resize_scratch = trt_resize_scratch()
+cdef task_fn resize_planes = trt_resize_planes()
+cdef const task_fn* GRID_TASKS = trt_grid_tasks()     # forward, gradient of the input, of the grid; each float, double
+cdef task_fn window_columns = trt_window_columns()
+cdef task_fn window_images = trt_window_images()
 
 
 # of (x, y, channels_last, the arguments of _axis_table for three dimensions) on CUDA, set by cysrc/cuda/pool.pyx
@@ -212,7 +198,7 @@ cdef int resample_on_device(TensorBase x, TensorBase y, int kind, object scales,
     cdef double scale
     cdef list axes = [(RESIZE_NEAREST, False, False, x.dtype == F64, 0.0, 1, 1, False)] * (3 - n)
     if category[x.dtype] != CAT_FLOAT and not (x.dtype == U8 and kind <= RESIZE_NEAREST_EXACT):
-        raise NotImplementedError(f"\"upsample_cuda\" not implemented for '{type_text(x)}'")
+        raise NotImplementedError(f"\"upsample_cuda\" not implemented for '{dtype_text(x.dtype)}'")
     for k in range(n):
         axis_scale(scales, k, &scale)
         axes.append((kind, align_corners, antialias, x.dtype == F64, scale, (y if transposed else x).sizes[2 + k], (x if transposed else y).sizes[2 + k], transposed))
@@ -267,7 +253,7 @@ cdef int check_sizes(TensorBase x, int n, const int64_t* size, str name) except 
 
 cdef int check_image_type(TensorBase x, int kind, bint antialias, str name) except -1:
     if category[x.dtype] != CAT_FLOAT and not (x.dtype == U8 and (kind <= RESIZE_NEAREST_EXACT or x.ndim == 4)):
-        raise NotImplementedError(f"\"{name}\" not implemented for '{type_text(x)}'")
+        raise NotImplementedError(f"\"{name}\" not implemented for '{dtype_text(x.dtype)}'")
     return 0
 
 
@@ -295,7 +281,7 @@ cdef TensorBase _resize_backward_cpu(TensorBase grad_output, const Dims* input_s
         raise RuntimeError(f"upsample_backward: a gradient of shape {shape_text(grad_output)} does not fit an input of {list(dims_tuple(input_size))}")
     check_sizes(grad_output, grad_output.ndim - 2, input_size.v + 2, "upsample_backward")
     if category[grad_output.dtype] != CAT_FLOAT:
-        raise NotImplementedError(f"\"upsample_backward\" not implemented for '{type_text(grad_output)}'")
+        raise NotImplementedError(f"\"upsample_backward\" not implemented for '{dtype_text(grad_output.dtype)}'")
     gx = fresh_image(grad_output, input_size.v, last)
     if gx.device_type != DEV_META and gx.numel:
         resample(laid(grad_output, last), gx, kind, scales, align_corners, antialias, True)
@@ -314,7 +300,7 @@ cdef int check_grid(TensorBase x, TensorBase grid, int64_t mode, int64_t padding
     if x.ndim != 4 and x.ndim != 5 or grid.ndim != x.ndim:
         raise RuntimeError(f"grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got input with sizes {shape_text(x)} and grid with sizes {shape_text(grid)}")
     if x.dtype != grid.dtype:
-        raise RuntimeError(f"grid_sampler(): expected input and grid to have the same dtype, but input has {type_text(x)} and grid has {type_text(grid)}")
+        raise RuntimeError(f"grid_sampler(): expected input and grid to have the same dtype, but input has {dtype_text(x.dtype)} and grid has {dtype_text(grid.dtype)}")
     if x.sizes[0] != grid.sizes[0]:
         raise RuntimeError(f"grid_sampler(): expected grid and input to have same batch size, but got input with sizes {shape_text(x)} and grid with sizes {shape_text(grid)}")
     if grid.sizes[grid.ndim - 1] != x.ndim - 2:
@@ -327,7 +313,7 @@ cdef int check_grid(TensorBase x, TensorBase grid, int64_t mode, int64_t padding
     if mode == GRID_BICUBIC and x.ndim == 5:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
     if category[x.dtype] != CAT_FLOAT:
-        raise NotImplementedError(f"\"grid_sampler\" not implemented for '{type_text(x)}'")
+        raise NotImplementedError(f"\"grid_sampler\" not implemented for '{dtype_text(x.dtype)}'")
     if x.numel // max(x.sizes[0] * x.sizes[1], <int64_t>1) >= (<int64_t>1 << 31):
         raise RuntimeError("grid_sampler(): planes of 2**31 elements and more are not supported")
     return 0
@@ -375,7 +361,7 @@ cdef TensorBase grid_sampler_cpu(TensorBase input, TensorBase grid, int64_t inte
         a.x = data_of(x)
         a.grid = data_of(g)
         a.y = data_of(y)
-        run_held(trt_grid_task(0, x.dtype == F64), &a, blocks, 8 * y.numel, x, y, g)
+        run_held(GRID_TASKS[x.dtype == F64], &a, blocks, 8 * y.numel, x, y, g)
     return cast_to(y, input.dtype)
 
 
@@ -408,7 +394,7 @@ cdef TensorBase _grid_sampler_backward_cpu(TensorBase grad_output, TensorBase in
         a.grid = data_of(g)
         a.gy = data_of(gy)
         a.gx = a.ggrid = data_of(r)
-        run_held(trt_grid_task(1 if of_input else 2, x.dtype == F64), &a, a.samples * a.channels if of_input else blocks, 8 * gy.numel, x, r, g, gy)
+        run_held(GRID_TASKS[(2 if of_input else 4) + (x.dtype == F64)], &a, a.samples * a.channels if of_input else blocks, 8 * gy.numel, x, r, g, gy)
     return cast_to(r, input.dtype)
 
 
@@ -472,7 +458,7 @@ cdef TensorBase im2col_cpu(TensorBase self, const Dims* kernel_size, const Dims*
     if a.lh < 1 or a.lw < 1:
         raise RuntimeError(f"Given input with spatial size ({a.height}, {a.width}), kernel_size=({a.kh}, {a.kw}), dilation=({a.dh}, {a.dw}), padding=({a.ph}, {a.pw}), stride=({a.sh}, {a.sw}), calculated shape of the array of sliding blocks as ({a.lh}, {a.lw}), but its components must be at least one.")
     if category[self.dtype] < CAT_FLOAT and self.dtype != BOOL:
-        raise NotImplementedError(f"\"im2col_out_cpu\" not implemented for '{type_text(self)}'")
+        raise NotImplementedError(f"\"im2col_out_cpu\" not implemented for '{dtype_text(self.dtype)}'")
     sizes[0] = self.sizes[0]
     sizes[n - 3] = self.sizes[n - 3]
     sizes[n - 2] = a.lh
@@ -512,7 +498,7 @@ cdef TensorBase col2im_cpu(TensorBase self, const Dims* output_size, const Dims*
     if a.lh < 1 or a.lw < 1 or self.sizes[n - 1] != a.lh * a.lw:
         raise RuntimeError(f"Given output_size=({a.height}, {a.width}), kernel_size=({a.kh}, {a.kw}), dilation=({a.dh}, {a.dw}), padding=({a.ph}, {a.pw}), stride=({a.sh}, {a.sw}), expected size of input's dimension 2 to match the calculated number of sliding blocks {a.lh} * {a.lw} = {a.lh * a.lw}, but got input.size(2)={self.sizes[n - 1]}.")
     if category[code] < CAT_FLOAT:
-        raise NotImplementedError(f"\"col2im_out_cpu\" not implemented for '{type_text(self)}'")
+        raise NotImplementedError(f"\"col2im_out_cpu\" not implemented for '{dtype_text(self.dtype)}'")
     sizes[0] = self.sizes[0]
     sizes[n - 2] = self.sizes[n - 2] // taps
     sizes[n - 1] = a.height

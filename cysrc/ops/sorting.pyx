@@ -49,37 +49,6 @@ cdef extern from "sorting.h" nogil:
         int64_t n, bins
         int uniform, adjust
 
-cdef extern from *:
-    """
-    #define TRT_SORT_KERNEL(R, NAME, ARGS) R NAME##_base ARGS; R NAME##_avx2 ARGS; R NAME##_avx512 ARGS;
-    #define TRT_SORT_SELECT(NAME) (trt_cpu_level() == 2 ? NAME##_avx512 : trt_cpu_level() == 1 ? NAME##_avx2 : NAME##_base)
-    TRT_SORT_KERNEL(void, sort_lines, (void*, int64_t, int64_t))
-    TRT_SORT_KERNEL(int64_t, sort_scratch, (const SortArgs*, int, int64_t))
-    TRT_SORT_KERNEL(int64_t, sort_runs, (const RunArgs*))
-    TRT_SORT_KERNEL(void, sort_rows, (const RowsArgs*, int))
-    TRT_SORT_KERNEL(int64_t, sort_row_runs, (const RowsArgs*, int64_t*, int64_t*))
-    TRT_SORT_KERNEL(void, sort_bins, (const BinArgs*))
-    TRT_SORT_KERNEL(void, sort_count, (const int64_t*, const double*, int64_t, int64_t, void*))
-    TRT_SORT_KERNEL(void, sort_range, (const int64_t*, int64_t, int64_t*, int64_t*))
-    #define trt_sort_lines TRT_SORT_SELECT(sort_lines)
-    #define trt_sort_scratch TRT_SORT_SELECT(sort_scratch)
-    #define trt_sort_runs TRT_SORT_SELECT(sort_runs)
-    #define trt_sort_rows TRT_SORT_SELECT(sort_rows)
-    #define trt_sort_row_runs TRT_SORT_SELECT(sort_row_runs)
-    #define trt_sort_bins TRT_SORT_SELECT(sort_bins)
-    #define trt_sort_count TRT_SORT_SELECT(sort_count)
-    #define trt_sort_range TRT_SORT_SELECT(sort_range)
-    """
-    task_fn trt_sort_lines
-    int64_t (*trt_sort_scratch)(const SortArgs*, int, int64_t) noexcept nogil
-    int64_t (*trt_sort_runs)(const RunArgs*) noexcept nogil
-    void (*trt_sort_rows)(const RowsArgs*, int) noexcept nogil
-    int64_t (*trt_sort_row_runs)(const RowsArgs*, int64_t*, int64_t*) noexcept nogil
-    void (*trt_sort_bins)(const BinArgs*) noexcept nogil
-    void (*trt_sort_count)(const int64_t*, const double*, int64_t, int64_t, void*) noexcept nogil
-    void (*trt_sort_range)(const int64_t*, int64_t, int64_t*, int64_t*) noexcept nogil
-
-cdef task_fn sort_lines = trt_sort_lines
 ctypedef int64_t (*scratch_fn)(const SortArgs*, int, int64_t) noexcept nogil
 ctypedef int64_t (*runs_fn)(const RunArgs*) noexcept nogil
 ctypedef void (*rows_fn)(const RowsArgs*, int) noexcept nogil
@@ -87,13 +56,35 @@ ctypedef int64_t (*row_runs_fn)(const RowsArgs*, int64_t*, int64_t*) noexcept no
 ctypedef void (*bins_fn)(const BinArgs*) noexcept nogil
 ctypedef void (*tally_fn)(const int64_t*, const double*, int64_t, int64_t, void*) noexcept nogil
 ctypedef void (*extent_fn)(const int64_t*, int64_t, int64_t*, int64_t*) noexcept nogil
-cdef scratch_fn sort_scratch = trt_sort_scratch
-cdef runs_fn sort_runs = trt_sort_runs
-cdef rows_fn sort_rows = trt_sort_rows
-cdef row_runs_fn sort_row_runs = trt_sort_row_runs
-cdef bins_fn sort_bins = trt_sort_bins
-cdef tally_fn sort_count = trt_sort_count
-cdef extent_fn sort_range = trt_sort_range
+
+cdef extern from *:
+    """
+    ISA_TASK(sort_lines)
+    ISA_FUNCTION(int64_t, sort_scratch, (const SortArgs*, int, int64_t))
+    ISA_FUNCTION(int64_t, sort_runs, (const RunArgs*))
+    ISA_FUNCTION(void, sort_rows, (const RowsArgs*, int))
+    ISA_FUNCTION(int64_t, sort_row_runs, (const RowsArgs*, int64_t*, int64_t*))
+    ISA_FUNCTION(void, sort_bins, (const BinArgs*))
+    ISA_FUNCTION(void, sort_count, (const int64_t*, const double*, int64_t, int64_t, void*))
+    ISA_FUNCTION(void, sort_range, (const int64_t*, int64_t, int64_t*, int64_t*))
+    """
+    task_fn trt_sort_lines "sort_lines"()
+    scratch_fn trt_sort_scratch "sort_scratch"()
+    runs_fn trt_sort_runs "sort_runs"()
+    rows_fn trt_sort_rows "sort_rows"()
+    row_runs_fn trt_sort_row_runs "sort_row_runs"()
+    bins_fn trt_sort_bins "sort_bins"()
+    tally_fn trt_sort_count "sort_count"()
+    extent_fn trt_sort_range "sort_range"()
+
+cdef task_fn sort_lines = trt_sort_lines()
+cdef scratch_fn sort_scratch = trt_sort_scratch()
+cdef runs_fn sort_runs = trt_sort_runs()
+cdef rows_fn sort_rows = trt_sort_rows()
+cdef row_runs_fn sort_row_runs = trt_sort_row_runs()
+cdef bins_fn sort_bins = trt_sort_bins()
+cdef tally_fn sort_count = trt_sort_count()
+cdef extent_fn sort_range = trt_sort_range()
 
 cdef enum:
     SHARED_LINE = 65536           # elements from which one line is sorted by several threads
@@ -199,21 +190,15 @@ cdef int run_lines(SortArgs* a, TensorBase x, TensorBase values, TensorBase indi
     return 0
 
 
-cdef TensorBase into(str name, TensorBase computed, TensorBase out):
-    prepare_out(name, out, computed.ndim, computed.sizes, computed.dtype, OUT)
-    copy_elements(out, computed)
-    return out
-
-
 cdef object finish_pair(str name, TensorBase values, TensorBase indices, object out, int mode):
     if mode == OUT:
-        values, indices = into(name, values, <TensorBase>out[0]), into(name, indices, <TensorBase>out[1])
+        values, indices = write_to_out(name, values, <TensorBase>out[0], OUT), write_to_out(name, indices, <TensorBase>out[1], OUT)
     return result_type(name, ("values", "indices"))((values, indices))
 
 
 cdef int check_pair(str name, TensorBase self, object out, int mode) except -1:
     if category[self.dtype] == CAT_COMPLEX:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{type_text(self)}'")
+        raise NotImplementedError(f"\"{name}\" not implemented for '{dtype_text(self.dtype)}'")
     if mode == OUT:
         check_out_type(name, <TensorBase>out[0], self.dtype)
         check_out_type(name, <TensorBase>out[1], I64)
@@ -225,7 +210,7 @@ cdef object sort_cpu(TensorBase self, int64_t dim, bint descending, object stabl
     cdef SortArgs a
     cdef TensorBase values, indices
     if category[self.dtype] == CAT_COMPLEX:
-        raise RuntimeError(f"Sort does not support {type_text(self)} dtypes on CPU")
+        raise RuntimeError(f"Sort does not support {dtype_text(self.dtype)} dtypes on CPU")
     check_pair("sort", self, out, mode)
     values = empty_like_tensor(self, self.dtype)
     indices = empty_like_tensor(self, I64)
@@ -246,7 +231,7 @@ cdef object topk_cpu(TensorBase self, int64_t k, int64_t dim, bint largest, bint
     if k < 0 or k > (self.sizes[d] if self.ndim else 1):
         raise RuntimeError(f"selected index k out of range (topk: k is {k}, the dimension {d} of {shape_text(self)} has fewer elements)")
     if category[self.dtype] == CAT_COMPLEX or self.dtype == BOOL:
-        raise RuntimeError(f"topk does not support {type_text(self)} dtypes on CPU")
+        raise RuntimeError(f"topk does not support {dtype_text(self.dtype)} dtypes on CPU")
     check_pair("topk", self, out, mode)
     for i in range(self.ndim):
         sizes[i] = self.sizes[i]

@@ -138,7 +138,7 @@ cdef object distinct_on_device(TensorBase self, object dim, bint ordered, bint i
 cdef object distinct_cpu(TensorBase self, object dim, bint ordered, bint inverse, bint counts):
     cdef str name = "unique" if ordered else "unique_consecutive"
     if category[self.dtype] == CAT_COMPLEX:
-        raise NotImplementedError(f"\"unique\" not implemented for '{type_text(self)}'")
+        raise NotImplementedError(f"\"unique\" not implemented for '{dtype_text(self.dtype)}'")
     if self.device_type == DEV_META:
         raise NotImplementedError(f"{name}(): the result's shape depends on the data, which meta tensors do not have")
     if self.device_type == DEV_CUDA:

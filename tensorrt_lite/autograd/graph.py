@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorrt_lite._C.autograd import saved_tensors as _saved
-from tensorrt_lite._C.autograd.node import Node, RemovableHandle
+from tensorrt_lite._C.autograd.hooks import RemovableHandle
+from tensorrt_lite._C.autograd.node import Node
 from tensorrt_lite._C.autograd.node import _bump_version, _gradient_node
 
 if TYPE_CHECKING:

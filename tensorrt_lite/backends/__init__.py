@@ -7,8 +7,6 @@ import sys
 from types import ModuleType
 from typing import Any
 
-_LEVELS = ("DEFAULT", "AVX2", "AVX512")
-
 
 def _module(name: str, **contents: Any) -> ModuleType:
     """A namespace that `import tensorrt_lite.backends.name` finds too."""
@@ -30,9 +28,9 @@ def _true() -> bool:
 
 def _cpu_capability() -> str:
     """The instruction set of the loops in use: DEFAULT, AVX2 or AVX512."""
-    from tensorrt_lite._C.ops.support import instruction_set
+    from tensorrt_lite._C.core.kernels import instruction_set
 
-    return _LEVELS[instruction_set()]
+    return instruction_set().upper().replace("BASE", "DEFAULT")
 
 
 cpu = _module("cpu", get_cpu_capability=_cpu_capability)

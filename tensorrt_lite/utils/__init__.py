@@ -1,10 +1,10 @@
-"""Utilities beside the operators, imported on first use: `utils.data` (datasets and loaders), `utils.checkpoint`, `utils.safetensors`."""
+"""Utilities beside the operators, imported on first use: `utils.data` (datasets and loaders), `utils.checkpoint`, `utils.hooks`, `utils.safetensors`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["checkpoint", "data", "dlpack", "safetensors"]
+__all__ = ["checkpoint", "data", "dlpack", "hooks", "safetensors"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,6 +1,6 @@
-"""The C fills of cysrc/core/random_streams.h against PyTorch itself.
+"""The C fills of cysrc/core/random_streams.h and loops/random_kernels.c against PyTorch itself.
 
-The header is compiled here as it stands, once per instruction set, and called through ctypes: no part of the package
+The header and its kernels are compiled here, once per instruction set, and called through ctypes: no part of the package
 is needed. Integers and masks must be equal, floats within 2 ulp of PyTorch's.
 """
 
@@ -100,10 +100,13 @@ class Streams:
         return out
 
 
-@pytest.fixture(scope="module", params=[0, 1, 2], ids=["baseline", "avx2", "avx512"])
+MACHINES = {"base": "x86-64", "avx2": "x86-64-v3", "avx512": "x86-64-v4"}
+
+
+@pytest.fixture(scope="module", params=list(MACHINES))
 def streams(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Streams:
     flags = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
-    if request.param and ("avx2", "avx512dq")[request.param - 1] not in flags:
+    if {"base": "", "avx2": "avx2", "avx512": "avx512dq"}[request.param] not in flags:
         pytest.skip("the processor lacks this instruction set")
     folder = tmp_path_factory.mktemp("streams")
     source = folder / "shim.c"
@@ -113,8 +116,8 @@ def streams(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     )
     library = folder / "shim.so"
     subprocess.run(
-        [COMPILER, "-O2", "-fno-math-errno", "-shared", "-fPIC", f"-DRS_INSTRUCTION_SETS={request.param}", f"-I{CORE}", source,
-         "-o", library, "-lm"],
+        [COMPILER, "-O2", "-fno-math-errno", "-shared", "-fPIC", f"-DISA={request.param}", f"-march={MACHINES[request.param]}",
+         "-ffp-contract=off", f"-I{CORE}", source, CORE.parent / "loops" / "random_kernels.c", "-o", library, "-lm"],
         check=True,
     )  # fmt: skip
     return Streams(ctypes.CDLL(str(library)))

@@ -13,7 +13,7 @@ import zlib
 
 from .expression import names
 from .pointwise import camel, default_text, derivative_identifier, derivatives
-from .schema import Argument, DeclarationError, Operator, schema_text
+from .schema import Argument, DeclarationError, Operator, autocast_letters, schema_text
 
 _C_TYPES = {
     "Tensor": "TensorBase",
@@ -145,7 +145,7 @@ def emit_row(op: Operator) -> str:
     lines = [
         f"static void* pack_{op.name}({', '.join(f'{t} {name}' for t, name in typed)}) {{ trt_value v[{max(len(letters), 1)}]; {stores} return trt_core->box(&trt_ops[{op.identifier}], v, {'out, mode' if takes_out(op) else 'NULL, TRT_NO_OUT'}); }}",
         f"static void* unpack_{op.name}(trt_operator* op, const trt_value* v, void* out, int mode) {{ return op_{op.name}({', '.join(loads)}); }}",
-        f"static const trt_row row_{op.name} = {{\"{escaped}\", \"{letters}\", '{returned}', {int(takes_out(op))}, {int(bool(op.row.get('view')))}, (void*)pack_{op.name}, unpack_{op.name}}};",
+        f"static const trt_row row_{op.name} = {{\"{escaped}\", \"{letters}\", '{returned}', {int(takes_out(op))}, {int(bool(op.row.get('view')))}, {autocast_letters(op)}, (void*)pack_{op.name}, unpack_{op.name}}};",
     ]
     return "\n".join("    " + line for line in lines)
 
@@ -243,7 +243,7 @@ def emit_operator(op: Operator, text: list[str], init: list[str]) -> None:
         kernels = {**kernels, "CPU": f"held_{op.name}"}
     for key, function in kernels.items():
         init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_{key}, <void*><fn_{op.name}>{function})")
-    boxed = ["FORWARD_AD"] * bool(op.backward and not op.row.get("view")) + [key for key in ("CUSTOM", "CUDA") if key not in kernels]
+    boxed = ["AUTOCAST"] * ("autocast" in op.row) + ["FORWARD_AD"] * bool(op.backward and not op.row.get("view")) + [key for key in ("CUSTOM", "CUDA") if key not in kernels]
     init.append(f"register_row({op.identifier}, b\"{op.name}\", &row_{op.name}, {' | '.join('K_' + key for key in boxed) or '0'})")
     if not op.row.get("view"):
         emit_forward(op, text, init)

@@ -24,6 +24,7 @@ from tensorrt_lite._C.core.dispatch cimport *
 from tensorrt_lite._C.core.args cimport *
 from tensorrt_lite._C.core.boxing cimport recall
 from tensorrt_lite._C.core.iterator cimport *
+from tensorrt_lite._C.core.text cimport dtype_text, cpp_type_text, sizes_text
 from tensorrt_lite._C.core.parallel cimport *
 from tensorrt_lite._C.autograd.node cimport *
 from tensorrt_lite._C.autograd.operator_nodes cimport *
@@ -32,8 +33,8 @@ from tensorrt_lite._C.autograd.forward cimport *
 from tensorrt_lite._C.ops.support cimport *
 from tensorrt_lite._C.operators cimport *
 
-cdef extern from "cpu_level.h":
-    int instruction_set "trt_cpu_level"() noexcept nogil
+cdef extern from "isa.h":
+    pass
 
 attach()
 cdef object _ops = ops_namespace()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from pathlib import Path
+
+import yaml
 
 from .expression import angles, compute_type, divisions, names, to_c, to_composed
-from .schema import COMPLEX, DTYPES, FLOATS, DeclarationError, Operator, schema_text
+from .schema import COMPLEX, DTYPES, FLOATS, DeclarationError, Operator, autocast_letters, schema_text
 
 _PROMOTE = {
     "same": "PROMOTE_SAME",
@@ -157,10 +161,22 @@ def c_loop(loop: Loop, dtype: str, scalar_forms: list[int]) -> str:
     return "\n".join(lines)
 
 
+@functools.cache
+def highest_sets() -> dict[str, dict[str, str]]:
+    """{loop: {dtype: the highest instruction set that it gains by}} where that is not the last one: the measured list of loops/sets.yaml."""
+    listed = yaml.safe_load((Path(__file__).resolve().parents[2] / "cysrc" / "loops" / "sets.yaml").read_text())
+    return {name: {t: s for s, types in sets.items() for t in types.split()} for name, sets in listed.items()}
+
+
+def when(loop: Loop, dtype: str, text: str) -> list[str]:
+    """C text of a loop that is left out of the builds for instruction sets by which it gains nothing."""
+    highest = highest_sets().get(loop.name, {}).get(dtype)
+    return [text] if highest is None else [f"#if ISA_HAS(ISA_{highest.upper()})", text, "#endif"]
+
+
 def loops_source(family: str, part: int, loops: list[Loop]) -> str:
     """One C file of loops; compiled once per instruction set with -DISA=<name>."""
-    text = ['#include "../loops/vector_math.h"', '#include "../core/pointwise.h"', '#define IVDEP _Pragma("GCC ivdep")',
-            "#define CAT_(a, b) a##_##b", "#define CAT(a, b) CAT_(a, b)"]  # fmt: skip
+    text = ['#include "../core/isa.h"', '#include "../loops/vector_math.h"', '#include "../core/pointwise.h"', '#define IVDEP _Pragma("GCC ivdep")']
     table = []
     for loop in loops:
         seen = set()
@@ -172,10 +188,9 @@ def loops_source(family: str, part: int, loops: list[Loop]) -> str:
                 text.append(c_function(loop, t))
                 if compute_type(t) in GUARDED and (angles(loop.expression(t)) or divisions(loop.expression(t))):
                     text.append(c_function(loop, t, True))
-            text.append(c_loop(loop, t, forms))
-        cells = ", ".join(f"[{DTYPES.index(t)}] = k_{loop.name}_{t}" for t in loop.dtypes)
-        table.append(f"  {{{cells}}},")
-    text.append(f"const loop_t CAT(loops_{family}_{part}, ISA)[][12] = {{")
+            text += when(loop, t, c_loop(loop, t, forms))
+        table += ["  {", *(line for t in loop.dtypes for line in when(loop, t, f"    [{DTYPES.index(t)}] = k_{loop.name}_{t},")), "  },"]
+    text.append(f"const loop_t ISA_NAME(loops_{family}_{part})[][12] = {{")
     text += table + ["};"]
     return "\n".join(text) + "\n"
 
@@ -207,27 +222,33 @@ def default_text(a) -> str:
     return "=" + {"None": "None"}.get(a.default, a.default)
 
 
-def emit(family: str, ops: list[Operator], loops_per_file: int = 40) -> tuple[str, list[str]]:
+LOOPS_PER_FILE = 40
+
+
+def in_files(loops: list[Loop]) -> list[list[Loop]]:
+    return [loops[i:i + LOOPS_PER_FILE] for i in range(0, len(loops), LOOPS_PER_FILE)]
+
+
+def loops_of_family(ops: list[Operator]) -> list[list[Loop]]:
+    """The loops of a family's pointwise operators as they lie in its C files."""
+    return in_files([loop for op in ops for forward, fused in [loops_of(op)] for loop in (forward, *fused.values())])
+
+
+def emit(family: str, ops: list[Operator]) -> tuple[str, list[str]]:
     """Cython text of a family's pointwise operators and its C loop files."""
-    loops: list[Loop] = []
-    planned = []
-    for op in ops:
-        forward, fused = loops_of(op)
-        loops.append(forward)
-        loops += fused.values()
-        planned.append((op, forward, fused))
+    planned = [(op, *loops_of(op)) for op in ops]
+    loops = [loop for _, forward, fused in planned for loop in (forward, *fused.values())]
     for i, loop in enumerate(loops):
         loop.index = i
-    files = [loops_source(family, k, loops[k * loops_per_file:(k + 1) * loops_per_file]) for k in range((len(loops) + loops_per_file - 1) // loops_per_file)]
+    parts = in_files(loops)
+    files = [loops_source(family, k, part) for k, part in enumerate(parts)]
     c: list[str] = ['#include "pointwise.h"']
-    for isa in ("base", "avx2", "avx512"):
-        c += [f"extern const loop_t loops_{family}_{k}_{isa}[][12];" for k in range(len(files))]
+    c += [f"ISA_ROWS(loop_t, loops_{family}_{k}, {12 * len(part)})" for k, part in enumerate(parts)]
     c.append(f"static PointwiseInfo pw_{family}[{max(len(loops), 1)}];")
-    c.append(f"static void trt_fill_loops_{family}(int level) {{")
-    for k in range(len(files)):
-        count = len(loops[k * loops_per_file:(k + 1) * loops_per_file])
-        c.append(f"  {{ const loop_t (*t)[12] = level == 0 ? loops_{family}_{k}_base : level == 1 ? loops_{family}_{k}_avx2 : loops_{family}_{k}_avx512;")
-        c.append(f"    for (int i = 0; i < {count}; i++) memcpy(pw_{family}[{k * loops_per_file} + i].loops, t[i], sizeof t[i]); }}")
+    c.append(f"static void trt_fill_loops_{family}(void) {{")
+    for k, part in enumerate(parts):
+        c.append(f"  {{ const loop_t* t = loops_{family}_{k}();")
+        c.append(f"    for (int i = 0; i < {len(part)}; i++) memcpy(pw_{family}[{k * LOOPS_PER_FILE} + i].loops, t + 12 * i, 12 * sizeof *t); }}")
     c.append("}")
     c += [row_of(op) for op, _, _ in planned]
     py: list[str] = [FLAT_IN] if any(op.row.get("flat") for op in ops) else []
@@ -236,9 +257,9 @@ def emit(family: str, ops: list[Operator], loops_per_file: int = 40) -> tuple[st
         emit_operator(family, op, forward, fused, py, init)
     constants = ["    enum:"] + [f"        PW_{op.name.upper()} \"{forward.index}\"" for op, forward, _ in planned] if planned else []
     text = ['cdef extern from *:', '    """'] + ["    " + line for line in c] + ['    """',
-            f"    PointwiseInfo* pw_{family}", *(f"    trt_row row_{op.name}" for op, _, _ in planned), *constants, f"    void trt_fill_loops_{family}(int level)", ""]  # fmt: skip
+            f"    PointwiseInfo* pw_{family}", *(f"    trt_row row_{op.name}" for op, _, _ in planned), *constants, f"    void trt_fill_loops_{family}()", ""]  # fmt: skip
     text += py
-    text += [f"cdef int _register_pointwise_{family}() except -1:", "    cdef dict g = globals()", f"    trt_fill_loops_{family}(instruction_set())"]
+    text += [f"cdef int _register_pointwise_{family}() except -1:", "    cdef dict g = globals()", f"    trt_fill_loops_{family}()"]
     text += ["    " + line for line in init] + ["    return 0", "", f"_register_pointwise_{family}()", ""]
     return "\n".join(text), files
 
@@ -247,7 +268,7 @@ def row_of(op: Operator) -> str:
     """The row of core/dispatch.h: tensors first, then parameters."""
     if [a for a in op.arguments if a.is_tensor] != op.arguments[: len(op.tensors)]:
         raise DeclarationError(f"{op.family}.yaml: {op.name} has a tensor behind a parameter")
-    return f'static trt_row row_{op.name} = {{"{schema_text(op)}", "{"t" * len(op.tensors)}{"s" * len(op.params)}", \'t\', 1, 0, NULL, NULL}};'
+    return f'static trt_row row_{op.name} = {{"{schema_text(op)}", "{"t" * len(op.tensors)}{"s" * len(op.params)}", \'t\', 1, 0, {autocast_letters(op)}, NULL, NULL}};'
 
 
 def emit_operator(family: str, op: Operator, forward: Loop, fused: dict[str, Loop], py: list[str], init: list[str]) -> None:

@@ -47,7 +47,7 @@ def copy(file: Path, folder: Path) -> Path:
 
 def build_wheel(python: str, sdist: Path, out: Path) -> Path:
     """A repaired wheel for one interpreter, built from the source distribution."""
-    environment = {**os.environ, "TENSORRT_LITE_BUNDLE_OPENMP": "1", "PYTHONPATH": ""}
+    environment = {**os.environ, "TENSORRT_LITE_BUNDLE_OPENMP": "1", "TENSORRT_LITE_NATIVE": "0", "PYTHONPATH": ""}
     with tempfile.TemporaryDirectory() as folder:
         run(python, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", folder, sdist, env=environment)
         [made] = Path(folder).glob("*.whl")
