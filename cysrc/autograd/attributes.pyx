@@ -16,7 +16,6 @@ from tensorrt_lite._C.core.python_key import dispatches
 from tensorrt_lite._C.autograd.hooks import add_hook
 from tensorrt_lite._C.autograd.node import retain_grad as _retain_grad
 from tensorrt_lite._C.core.device import strided, contiguous_format, channels_last, channels_last_3d
-from tensorrt_lite._C.operators cimport op_detach
 from cpython.object cimport PyObject
 
 cdef extern from *:
@@ -351,7 +350,7 @@ def is_view(TensorBase self not None):
 
 def detach(TensorBase self not None):
     """A tensor that shares this one's memory and version counter and has no history."""
-    return op_detach(self) if intercepted(self.keys) else alias_of(self)
+    return ops_namespace().detach(self) if intercepted(self.keys) else alias_of(self)
 
 
 def detach_(TensorBase self not None):
