@@ -856,7 +856,7 @@ cdef TensorBase private_gradient(TensorBase g):
     cdef TensorBase r
     if g.storage is None or g.storage.block == NULL and g.device_type != DEV_META:
         raise RuntimeError("a gradient has no memory: the tensor was never initialised")
-    r = alias_of(g)
+    r = output_alias(g)
     if g.requires_grad:
         r.grad_fn_ = gradient_node(g)
         r.output_nr = g.output_nr if grad_fn_of(g) is not None else 0

@@ -229,7 +229,7 @@ cdef int pack_inputs(PointwiseNode node) except -1:
     cdef int slot
     for slot in _hook_orders[node.info.id]:
         if slot != 4:
-            node.set_saved(slot, -1, pack_saved(<TensorBase?>node.get_saved(slot, -1), False, False))
+            node.set_saved(slot, -1, pack_saved(<TensorBase>node.get_saved(slot, -1), False, False))
     return 0
 
 

@@ -249,6 +249,17 @@ def _fused_sgd_(
         params, checked_list(grads, "_fused_sgd_", "grads", len(params)),
         checked_list(momentum_buffer_list, "_fused_sgd_", "momentum_buffer_list", len(params)) if momentum != 0 else [],
         weight_decay, momentum, lr, dampening, nesterov, maximize, is_first_step, grad_scale, found_inf)
+    count_writes(params, [momentum_buffer_list] if momentum != 0 else [])
+
+
+cdef int count_writes(list params, list states) except -1:
+    """Where a mode or a subclass has run a step, what the step's kernel counted is held back, as for every operator, and counted by its entry."""
+    if not params or not intercepted((<TensorBase>params[0]).keys):
+        return 0
+    for tensors in (params, *states):
+        for t in tensors:
+            bump_version(<TensorBase?>t)
+    return 0
 
 
 cdef object _fused_sgd__cpu(
@@ -353,6 +364,7 @@ def _fused_adam_(
         params, checked_list(grads, "_fused_adam_", "grads", n), checked_list(exp_avgs, "_fused_adam_", "exp_avgs", n),
         checked_list(exp_avg_sqs, "_fused_adam_", "exp_avg_sqs", n), checked_list(max_exp_avg_sqs, "_fused_adam_", "max_exp_avg_sqs", n) if amsgrad else [],
         checked_list(state_steps, "_fused_adam_", "state_steps", n), lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, grad_scale, found_inf)
+    count_writes(params, [exp_avgs, exp_avg_sqs, max_exp_avg_sqs] if amsgrad else [exp_avgs, exp_avg_sqs])
 
 
 cdef object _fused_adam__cpu(
@@ -374,6 +386,7 @@ def _fused_adamw_(
         params, checked_list(grads, "_fused_adamw_", "grads", n), checked_list(exp_avgs, "_fused_adamw_", "exp_avgs", n),
         checked_list(exp_avg_sqs, "_fused_adamw_", "exp_avg_sqs", n), checked_list(max_exp_avg_sqs, "_fused_adamw_", "max_exp_avg_sqs", n) if amsgrad else [],
         checked_list(state_steps, "_fused_adamw_", "state_steps", n), lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, grad_scale, found_inf)
+    count_writes(params, [exp_avgs, exp_avg_sqs, max_exp_avg_sqs] if amsgrad else [exp_avgs, exp_avg_sqs])
 
 
 cdef object _fused_adamw__cpu(
