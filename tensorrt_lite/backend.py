@@ -63,7 +63,7 @@ def register_kernel(operator: str, function: Callable[..., Any]) -> None:
     The function is called with the arguments of the operator's declaration (docs/operators.md), in order, and ``out``: a
     tensor to write to and return, or None. Raises ValueError for an operator that does not exist.
     """
-    if operator not in _dispatch.operator_kernels():
+    if operator not in _dispatch.operator_kernels() and operator not in _MOVES:
         raise ValueError(f"register_kernel: there is no operator '{operator}'")
     _dispatch._register_python_kernel(operator, _KEY, function)
 

@@ -35,7 +35,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # take -O1, which vectorises the loops marked for it and takes half of -O2's compile time.
 VECTORISE = ["-O2", "-ftree-loop-vectorize", "-fvect-cost-model=dynamic"]
 # Modules that every call passes through; -O1 takes half of -O2's time for the others.
-EVERY_CALL = tuple(f"tensorrt_lite._C.{name}" for name in ("core.", "autograd.node", "autograd.engine", "autograd.pointwise", "ops.arithmetic", "ops.matmul", "ops.norm", "ops.random", "ops.indexing", "ops.reduction"))
+EVERY_CALL = tuple(f"tensorrt_lite._C.{name}" for name in ("core.", "autograd.node", "autograd.operator_nodes", "autograd.engine", "autograd.pointwise", "ops.arithmetic", "ops.matmul", "ops.norm", "ops.random", "ops.indexing", "ops.reduction"))
 # These passes turn one selection after another (clamp: a minimum of a maximum) into branches, which are not vectorised.
 SELECTIONS = ["-fno-thread-jumps", "-fno-tree-dominator-opts", "-fno-tree-pre"]
 ISA_FLAGS = {

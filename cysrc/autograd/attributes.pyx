@@ -8,7 +8,7 @@ from tensorrt_lite._C.core.tensor cimport *
 from tensorrt_lite._C.core.storage cimport Storage, external_storage
 from tensorrt_lite._C.core.dtype cimport *
 from tensorrt_lite._C.core.device cimport *
-from tensorrt_lite._C.core.dispatch cimport tls, attach
+from tensorrt_lite._C.core.dispatch cimport tls, attach, intercepted
 from tensorrt_lite._C.core.args cimport *
 from tensorrt_lite._C.core.iterator cimport contiguous_of
 from tensorrt_lite._C.autograd.node cimport *
@@ -350,7 +350,7 @@ def is_view(TensorBase self not None):
 
 def detach(TensorBase self not None):
     """A tensor that shares this one's memory and version counter and has no history."""
-    return alias_of(self)
+    return ops_namespace().detach(self) if intercepted(self.keys) else alias_of(self)
 
 
 def detach_(TensorBase self not None):

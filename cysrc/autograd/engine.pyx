@@ -24,6 +24,7 @@ from tensorrt_lite._C.autograd.node cimport (
     private_gradient)
 from tensorrt_lite._C.autograd.node import retain_grad
 from tensorrt_lite._C.autograd.hooks import RetainGrad
+from tensorrt_lite._C.autograd.saved_tensors import stack_for_thread
 from tensorrt_lite._C.operators cimport op_add
 
 cdef extern from "Python.h":
@@ -815,16 +816,13 @@ cdef object run_in_thread(tuple arguments):
     """`run_here` in another thread: with a stack for every few levels, passes nest however deeply. The exception travels."""
     from contextvars import copy_context
     from functools import partial
-    from sys import modules
     cdef trt_thread_state* state = tls()
     cdef NestedPass nested = NestedPass()
     cdef pthread_t handle
     cdef bint done = False
     nested.arguments = arguments
     nested.state = state[0]
-    functions = modules.get("tensorrt_lite._C.autograd.function")
-    if functions is not None:
-        nested.hooks = functions._saved_hooks_for_thread()
+    nested.hooks = stack_for_thread()
     if installed_hooks().current_streams != NULL:
         from tensorrt_lite import cuda
         nested.cuda = cuda

@@ -23,7 +23,9 @@ from tensorrt_lite._C.core.dispatch cimport tls, attach, trt_thread_state, trt_o
 from tensorrt_lite._C.core.boxing cimport box_arguments, call_boxed, register_boxed
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, PROMOTE_REAL_OUT
 cimport tensorrt_lite._C.autograd.node as _node
-from tensorrt_lite._C.autograd.node cimport Node, OpNode, PointwiseNode, input_derivative, set_history, ops_namespace
+from tensorrt_lite._C.autograd.node cimport Node, set_history, ops_namespace
+from tensorrt_lite._C.autograd.operator_nodes cimport OpNode, PointwiseNode, input_derivative
+from tensorrt_lite._C.autograd.saved_tensors cimport PackedTensor
 
 attach()
 cdef object _ops = ops_namespace()
@@ -262,13 +264,24 @@ cdef int give_tangent(TensorBase result, object value, list tangents) except -1:
     set_tangent(result, t)
     if isinstance(result.grad_fn_, PointwiseNode):
         if (<PointwiseNode>result.grad_fn_).s4 is not None:
-            set_tangent((<PointwiseNode>result.grad_fn_).s4, t)
+            give_saved((<PointwiseNode>result.grad_fn_).s4, result, t)
     elif isinstance(result.grad_fn_, OpNode):
         node = <OpNode>result.grad_fn_
         for i, s in enumerate((node.s0, node.s1, node.s2, node.s3, node.s4, node.s5)):
-            if node.outputs >> i & 1 and s is not None and (<TensorBase>s).output_nr == result.output_nr:
-                set_tangent(<TensorBase>s, t)
+            if node.outputs >> i & 1 and s is not None and output_nr_of(s) == result.output_nr:
+                give_saved(s, result, t)
     return 0
+
+
+cdef inline int output_nr_of(object saved) noexcept:
+    return (<PackedTensor>saved).output_nr if type(saved) is PackedTensor else (<TensorBase>saved).output_nr
+
+
+cdef int give_saved(object saved, TensorBase result, TensorBase tangent) except -1:
+    if type(saved) is PackedTensor:
+        (<PackedTensor>saved).tangent = result.tangent
+        return 0
+    return set_tangent(<TensorBase>saved, tangent)
 
 
 cdef object added(object total, object value):

@@ -11,39 +11,14 @@ from tensorrt_lite._C.core.tensor cimport (
 from tensorrt_lite._C.core.dtype cimport dtype_of, category, CAT_FLOAT
 from tensorrt_lite._C.core.dispatch cimport tls, attach
 from tensorrt_lite._C.autograd.node cimport (
-    ops_namespace, Node, NODE_FUNCTION, set_history, rebase_history, check_version, raise_released, next_sequence, grad_fn_of, take_notes, record_output, output_metadata,
+    ops_namespace, Node, NODE_FUNCTION, SAVED_HOOKED, SAVED_RELEASED, attach_output, set_history, rebase_history, check_version, raise_released, next_sequence, grad_fn_of, take_notes, record_output, output_metadata,
     device_at)
 from tensorrt_lite._C.autograd.forward cimport tangent_of, set_tangent, write_tangent
+from tensorrt_lite._C.autograd.saved_tensors cimport PackedTensor, pack_saved, raw_saved, unpack_saved
 from tensorrt_lite._C.autograd.node import refuse_inference
 
 attach()
 cdef object _ops = ops_namespace()
-# Hooks on what is saved: (pack, unpack), the innermost last; one list per thread.
-import functools
-import threading as _threading
-_hooks = _threading.local()
-cdef int _hooked = 0               # contexts open in all threads: 0 spares the look-up
-
-
-def _saved_hooks_push(pack, unpack):
-    global _hooked
-    if not hasattr(_hooks, "stack"):
-        _hooks.stack = []
-    _hooks.stack.append((pack, unpack))
-    _hooked += 1
-
-
-def _saved_hooks_for_thread():
-    """What gives another thread, which goes on for this one, this one's hooks; None where there are none."""
-    stack = getattr(_hooks, "stack", None)
-    return functools.partial(setattr, _hooks, "stack", stack) if stack else None
-
-
-def _saved_hooks_pop():
-    global _hooked
-    _hooks.stack.pop()
-    _hooked -= 1
-
 
 @cython.no_gc_clear
 cdef class FunctionNode(Node):
@@ -104,15 +79,15 @@ cdef class FunctionNode(Node):
         """The tensors given to save_for_backward. RuntimeError when they were freed or modified in place since."""
         cdef TensorBase t, r
         cdef list result = []
-        if self.released:
+        if self.saved_state & SAVED_RELEASED:
             raise_released(self)
         if self.in_jvp:
             return self.saved_for_forward or self.to_save or ()
         if self.saved is None:
             return ()
         for entry in self.saved:
-            if len(<tuple>entry) == 4:
-                result.append((<tuple>entry)[3]((<tuple>entry)[0]))
+            if type((<tuple>entry)[0]) is PackedTensor:
+                result.append(unpack_saved(self, (<tuple>entry)[0]))
                 continue
             t = <TensorBase>(<tuple>entry)[0]
             if t is None:
@@ -132,6 +107,26 @@ cdef class FunctionNode(Node):
             result.append(t)
         return tuple(result)
 
+    cdef object get_saved(self, int slot, int position):
+        return None if self.saved is None else (<tuple>self.saved[position])[0]
+
+    cdef int set_saved(self, int slot, int position, object value) except -1:
+        self.saved[position] = (value,) + (<tuple>self.saved[position])[1:]
+        return 0
+
+    cdef object read_saved(self, int slot, int position):
+        return self.saved_tensors[position]
+
+    cdef bint saves_output(self, int slot, int position) noexcept:
+        return self.saved is not None and (<tuple>self.saved[position])[2] >= 0
+
+    @property
+    def _raw_saved_tensors(self):
+        """A SavedTensor for each tensor given to save_for_backward, to register hooks on."""
+        if self.saved_state & SAVED_RELEASED:
+            raise_released(self)
+        return tuple([raw_saved(self, 0, i) for i in range(0 if self.saved is None else len(self.saved))])
+
     @property
     def saved_variables(self):
         return self.saved_tensors
@@ -142,7 +137,7 @@ cdef class FunctionNode(Node):
 
     cdef void release(self) noexcept:
         if self.saved:
-            self.released = 1
+            self.saved_state |= SAVED_RELEASED
             self.saved = None
 
     cdef object apply(self, object grad):
@@ -278,7 +273,9 @@ cdef int pass_tangents(FunctionNode ctx, object cls, tuple args, list tangents, 
             set_tangent(t, <TensorBase>g)
             if ctx.saved is not None:
                 for entry in ctx.saved:
-                    if len(<tuple>entry) == 3 and (<tuple>entry)[2] == i:
+                    if (<tuple>entry)[2] == i and type((<tuple>entry)[0]) is PackedTensor:
+                        (<PackedTensor>(<tuple>entry)[0]).tangent = t.tangent
+                    elif (<tuple>entry)[2] == i:
                         set_tangent(<TensorBase>(<tuple>entry)[0], <TensorBase>g)
     return 0
 
@@ -367,9 +364,6 @@ cdef int save_all(FunctionNode ctx, tuple tensors, list outputs, list finished) 
     cdef list saved = []
     cdef TensorBase t
     cdef int i, k, nr
-    cdef object hooks = None
-    if _hooked and getattr(_hooks, "stack", None):
-        hooks = _hooks.stack[len(_hooks.stack) - 1]
     for i in range(len(tensors)):
         x = tensors[i]
         if x is None:
@@ -384,11 +378,9 @@ cdef int save_all(FunctionNode ctx, tuple tensors, list outputs, list finished) 
         for k in range(len(outputs)):
             if outputs[k] is x and isinstance(finished[k], TensorBase) and (<TensorBase>finished[k]).grad_fn_ is ctx:
                 nr = k
-        if hooks is not None:
-            saved.append((hooks[0](alias_of(t) if nr >= 0 else t), 0, -1, hooks[1]))
-            continue
         if nr >= 0:
             t = alias_of(t)
-        saved.append((t, version_of(t), nr))
+            t.output_nr = nr
+        saved.append((pack_saved(t, nr >= 0, False) if ctx.saved_state & SAVED_HOOKED else t, version_of(t), nr))
     ctx.saved = saved
     return 0

@@ -1,9 +1,8 @@
-# Nodes of the autograd graph: edges, saved tensors, and the generic Nodes of declared operators.
+# Nodes of the autograd graph: edges, histories of tensors, what gradients must look like.
 from libc.stdint cimport int64_t, uint64_t, uint32_t, int8_t, uint8_t
 from cpython.object cimport PyObject, PyTypeObject
-from tensorrt_lite._C.core.dtype cimport Scalar
 from tensorrt_lite._C.core.tensor cimport TensorBase
-from tensorrt_lite._C.core.iterator cimport PointwiseInfo
+from tensorrt_lite._C.core.dispatch cimport tls
 
 cdef enum:
     NODE_PLAIN = 0                     # of an operator: does not run when no gradient arrived
@@ -13,7 +12,12 @@ cdef enum:
 cdef enum:
     NOTE_TRACEBACK = 1                 # new Nodes remember where they were made,
     NOTE_CHECK_NAN = 2                 # (gradients are searched for NaN)
-    NOTE_STREAMS = 4                   # and the streams that were current
+    NOTE_STREAMS = 4                   # and the streams that were current;
+    NOTE_SAVED_HOOKS = 8               # what they save goes through hooks
+
+cdef enum:
+    SAVED_RELEASED = 1                 # Node.saved_state: what was saved is gone;
+    SAVED_HOOKED = 2                   # a slot may hold a PackedTensor (saved_tensors.pxd) in a tensor's place
 
 cdef enum:
     OUTPUT_UNKNOWN = 0                 # Node.out_form: nothing recorded yet,
@@ -38,7 +42,7 @@ cdef class Node:
     cdef int n_inputs                  # outputs of the forward call
     cdef int nr0, nr1, nr2, nr3        # which output of the next node an edge belongs to
     cdef int streams                   # the number of the streams that were current in the forward call (DeviceHooks)
-    cdef uint8_t released
+    cdef uint8_t saved_state           # SAVED_*
     cdef uint8_t kind
     cdef uint8_t leaf_edges            # bit i: e0 .. e3 holds the leaf itself, whose accumulator nobody asked for yet
     cdef uint8_t out_form
@@ -53,6 +57,11 @@ cdef class Node:
     cdef OutputSizes out
     cdef object apply(self, object grad)
     cdef void release(self) noexcept
+    # what a slot holds, or element `position` (else -1) of the list in it: as it is, changed, read by a formula
+    cdef object get_saved(self, int slot, int position)
+    cdef int set_saved(self, int slot, int position, object value) except -1
+    cdef object read_saved(self, int slot, int position)
+    cdef bint saves_output(self, int slot, int position) noexcept
     cdef object edge(self, int i)
     cdef int edge_nr(self, int i) noexcept
     cdef int set_edge(self, int i, TensorBase t) except -1
@@ -60,62 +69,20 @@ cdef class Node:
 cdef class AccumulateGrad(Node):
     cdef TensorBase variable
 
-cdef class PointwiseNode(Node):
-    cdef const PointwiseInfo* info
-    cdef TensorBase s1, s2, s3, s4     # inputs and result
-    cdef int64_t v1, v2, v3, v4
-    cdef object m1, m2, m3             # (shape, dtype code) of an input that was broadcast or converted, else None
-    cdef Scalar params[3]
-
-cdef extern from *:
-    """
-    typedef struct OpNodeInfo {
-      const char* name;
-      const char* saved_names;      /* comma separated, in slot order; '' ends */
-      int n_saved;
-      void* node_type;
-      void* apply;
-    } OpNodeInfo;
-    """
-    ctypedef struct OpNodeInfo:
-        const char* name
-        const char* saved_names
-        int n_saved
-        void* node_type
-        void* apply
-
-cdef class OpNode(Node)
-ctypedef object (*op_apply)(OpNode node, object grad)
-
-cdef class OpNode(Node):
-    cdef OpNodeInfo* info
-    cdef TensorBase s0, s1, s2, s3, s4, s5
-    cdef int64_t v0, v1, v2, v3, v4, v5
-    cdef uint8_t outputs               # bit i: slot i holds an output of this node
-    cdef list saved_list               # saved tensor lists
-    cdef object args                   # tuple of saved numbers, shapes, flags
-
-cdef OpNode new_op_node(OpNodeInfo* info)
-cdef PointwiseNode new_pointwise_node(PointwiseInfo* info)
-cdef int save(OpNode node, int slot, TensorBase t) except -1
-cdef int save_output(OpNode node, int slot, TensorBase t) except -1
-cdef TensorBase saved(OpNode node, int slot)
 cdef object needs(Node node, int i)
-cdef TensorBase output_alias(TensorBase t)
+cdef TensorBase attach_output(Node node, TensorBase alias, int output_nr)
 cdef int check_version(Node node, TensorBase t, int64_t version) except -1
-cdef uint64_t next_sequence() noexcept
+cdef PyTypeObject* node_class(const char* name, object base) except NULL
+cdef uint64_t newest_sequence
 cdef int set_history(TensorBase result, Node node, int output_nr) except -1
 cdef int rebase_history(TensorBase t, Node node) except -1
 cdef int check_inplace(TensorBase t, str op) except -1
 cdef Node gradient_node(TensorBase t)
 cdef Node grad_fn_of(TensorBase t)
 cdef int raise_released(Node node) except -1
-cdef TensorBase reduce_gradient(TensorBase g, object meta)
-cdef object input_meta(TensorBase t)
-cdef bint grad_mode() noexcept
 cdef int dual_levels                # open levels of forward mode: 0 spares the look for tangents
-cdef object input_derivative(const PointwiseInfo* info, int i, PyObject** slots, const Scalar* params, bint composed)
 cdef object ops_namespace()
+cdef TensorBase output_alias(TensorBase t)
 cdef int take_notes(Node node) except -1
 cdef int refuse_view(TensorBase t, bint indirect) except -1
 cdef int copy_edge(Node to, Node source, int i) except -1
@@ -126,6 +93,17 @@ cdef bint agrees_with_output(Node n, int nr, TensorBase g) noexcept
 cdef TensorBase fit_gradient(Node source, int index, Node n, int nr, TensorBase g)
 cdef object guard_gradients(Node n, object grad)
 cdef TensorBase private_gradient(TensorBase g)
+
+cdef inline uint64_t next_sequence() noexcept:
+    global newest_sequence
+    newest_sequence += 1
+    return newest_sequence
+
+
+cdef inline bint grad_mode() noexcept:
+    """Whether formulas must be made of operators: gradients are recorded, or a backward pass may meet tangents."""
+    return tls().grad_mode or dual_levels and tls().in_backward
+
 
 cdef inline bint gradient_agrees(Node n, int nr, TensorBase g) noexcept:
     """Whether a gradient has the shape, type and device of the output that it belongs to. Run for every gradient of a backward pass."""

@@ -8,42 +8,23 @@ cimport cython
 from libc.stdlib cimport malloc, calloc, free
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.list cimport PyList_GET_ITEM
-from tensorrt_lite._C.core.dtype cimport Scalar, dtype_of, category, CAT_COMPLEX, C64
+from tensorrt_lite._C.core.dtype cimport dtype_of, category, CAT_COMPLEX
 from tensorrt_lite._C.core.tensor cimport (
     K_PYTHON, K_DERIVATIVES,    TensorBase, tensor_type, size_type, K_AUTOGRAD, K_FORWARD_AD, alias_of, ITEM_SIZE, check_geometry, version_of, shape_of, same_sizes, shape_text, bump_version, data_of, shared_version, strides_of, place_of,
     CREATED_DEFAULT, CREATED_NO_GRAD, CREATED_MULTI_OUTPUT, CREATED_INFERENCE, CREATED_IN_FUNCTION)
 from tensorrt_lite._C.core.dispatch cimport tls, attach
 from tensorrt_lite._C.core.device cimport make_device, DEV_CUDA, DEV_META
 from tensorrt_lite._C.core.storage cimport installed_hooks
-from tensorrt_lite._C.core.iterator cimport PointwiseInfo, pointwise
 from tensorrt_lite._C.core.read_only cimport is_read_only, refuse_read_only
-from tensorrt_lite._C.core.args cimport scalar_object
 from tensorrt_lite._C.autograd.hooks import add_hook, RetainGrad
 
-cdef extern from *:
-    """
-    /* Classes of Nodes have two constructors: the core's own, which fills in the tables right after, and Python's, which raises. */
-    static newfunc trt_node_new, trt_op_node_new;
-    static PyObject* trt_refuse_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-      PyErr_Format(PyExc_TypeError, "cannot create '%s' instances", type->tp_name);
-      return NULL;
-    }
-    static newfunc trt_take_new(PyTypeObject* type) {
-      newfunc own = type->tp_new;
-      type->tp_new = trt_refuse_new;
-      return own;
-    }
-    #define trt_make(own, type, args) (own)((type), (args), NULL)
-    """
+cdef extern from "node_class.h":
     ctypedef void* newfunc
-    newfunc trt_node_new, trt_op_node_new
     newfunc trt_take_new(PyTypeObject*) noexcept
-    object trt_make(newfunc, PyTypeObject*, object)
 
 attach()
 
-cdef uint64_t _sequence = 0
-cdef tuple _no_arguments = ()
+cdef uint64_t newest_sequence = 0
 cdef list _dying = []
 cdef bint _draining = False
 
@@ -68,18 +49,7 @@ def namespace():
     return _ops
 
 
-cdef uint64_t next_sequence() noexcept:
-    global _sequence
-    _sequence += 1
-    return _sequence
-
-
 cdef int dual_levels = 0
-
-
-cdef bint grad_mode() noexcept:
-    """Whether formulas must be made of operators: gradients are recorded, or a backward pass may meet tangents."""
-    return tls().grad_mode or dual_levels and tls().in_backward
 
 
 @cython.no_gc_clear
@@ -123,7 +93,19 @@ cdef class Node:
         raise NotImplementedError(f"{type(self).__name__} has no backward")
 
     cdef void release(self) noexcept:
-        self.released = 1
+        self.saved_state |= SAVED_RELEASED
+
+    cdef object get_saved(self, int slot, int position):
+        return None
+
+    cdef int set_saved(self, int slot, int position, object value) except -1:
+        return 0
+
+    cdef object read_saved(self, int slot, int position):
+        return None
+
+    cdef bint saves_output(self, int slot, int position) noexcept:
+        return False
 
     cdef object edge(self, int i):
         """The Node that edge i leads to. A leaf is replaced by its accumulator, which the graph then keeps alive."""
@@ -333,33 +315,6 @@ cdef PyTypeObject* node_class(const char* name, object base) except NULL:
     return <PyTypeObject*>t
 
 
-cdef PointwiseNode new_pointwise_node(PointwiseInfo* info):
-    cdef PointwiseNode n
-    if info.node_type == NULL:
-        info.node_type = node_class(info.node_name, PointwiseNode)
-    n = <PointwiseNode>trt_make(trt_node_new, <PyTypeObject*>info.node_type, _no_arguments)
-    n.info = info
-    n.n_inputs = 1
-    n.n_edges = info.nin
-    n.seq = next_sequence()
-    if tls().notes:
-        take_notes(n)
-    return n
-
-
-cdef OpNode new_op_node(OpNodeInfo* info):
-    cdef OpNode n
-    if info.node_type == NULL:
-        info.node_type = node_class(info.name, OpNode)
-    n = <OpNode>trt_make(trt_op_node_new, <PyTypeObject*>info.node_type, _no_arguments)
-    n.info = info
-    n.n_inputs = 1
-    n.seq = next_sequence()
-    if tls().notes:
-        take_notes(n)
-    return n
-
-
 cdef int take_notes(Node node) except -1:
     """What new Nodes remember of their forward call when that is asked for: its streams, and where it stood."""
     cdef int notes = tls().notes
@@ -368,6 +323,8 @@ cdef int take_notes(Node node) except -1:
     if notes & NOTE_TRACEBACK:
         import traceback
         node.metadata["traceback_"] = traceback.format_stack()
+    if notes & NOTE_SAVED_HOOKS:
+        node.saved_state |= SAVED_HOOKED
     return 0
 
 
@@ -389,6 +346,10 @@ cdef int check_version(Node node, TensorBase t, int64_t version) except -1:
 
 cdef str _tensor_label(TensorBase t):
     return repr(dtype_of(t.dtype))
+
+
+cdef object device_at(int place):
+    return make_device(place & 0xFF, (place >> 8) - 1 if place >> 8 else None)
 
 
 cdef TensorBase output_alias(TensorBase t):
@@ -420,240 +381,12 @@ cdef TensorBase attach_output(Node node, TensorBase alias, int output_nr):
     return r
 
 
-cdef object input_derivative(const PointwiseInfo* info, int i, PyObject** slots, const Scalar* params, bint composed):
-    """The derivative of input i for what stands in slot 0: by the fused kernel in one pass, or composed of operators."""
-    cdef PyObject* inputs[5]
-    cdef int j
-    for j in range(info.n_used[i]):
-        inputs[j] = slots[<int>info.used[i][j]]
-    if info.unit_pass >> i & 1 and params[0].kind == 1 and params[0].i == 1:
-        return <object>slots[0]
-    if composed or info.fused[i] == NULL or not has_loop(info.fused[i], info.n_used[i], inputs):
-        if info.formula[i] == NULL:
-            raise RuntimeError(f"derivative for {info.name.decode()} with respect to argument {i} is not implemented")
-        return info.formula[i](slots, params)
-    return pointwise(info.fused[i], info.n_used[i], inputs, params, None, 0)
-
-
-cdef class PointwiseNode(Node):
-    """The Node of every declared pointwise operator; the static description says what it saved and which kernels run."""
-
-    cdef void release(self) noexcept:
-        # a Node that saved nothing may run again
-        if self.s1 is not None or self.s2 is not None or self.s3 is not None or self.s4 is not None:
-            self.released = 1
-            self.s1 = self.s2 = self.s3 = self.s4 = None
-
-    cdef object apply(self, object grad):
-        cdef PyObject* slots[5]
-        if self.info.save_mask:
-            return apply_saved(self, <TensorBase>grad)
-        slots[0] = <PyObject*>grad
-        slots[1] = slots[2] = slots[3] = slots[4] = <PyObject*>None
-        return input_gradients(self, slots)
-
-    def __getattr__(self, str name):
-        cdef TensorBase t = None
-        if not name.startswith("_saved_"):
-            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-        key = name[7:]
-        known = {"self": (1, self.s1), "other": (2, self.s2), "result": (4, self.s4), "third": (3, self.s3)}
-        if key not in known or not (self.info.save_mask >> <int>known[key][0] & 1):
-            if key in ("alpha", "value", "weight"):
-                return scalar_object(&self.params[0])
-            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-        if self.released:
-            raise_released(self)
-        return known[key][1]
-
-
-cdef object apply_saved(PointwiseNode n, TensorBase g):
-    # held here: another thread's pass may release the Node while a kernel of this one runs
-    cdef TensorBase s1 = n.s1, s2 = n.s2, s3 = n.s3, result = n.s4
-    cdef PyObject* slots[5]
-    if n.released:
-        raise_released(n)
-    if s1 is not None:
-        check_version(n, s1, n.v1)
-    if s2 is not None:
-        check_version(n, s2, n.v2)
-    if s3 is not None:
-        check_version(n, s3, n.v3)
-    if result is not None:
-        check_version(n, result, n.v4)
-        result = attach_output(n, result, 0)
-    slots[0] = <PyObject*>g
-    slots[1] = <PyObject*>s1
-    slots[2] = <PyObject*>s2
-    slots[3] = <PyObject*>s3
-    slots[4] = <PyObject*>result
-    return input_gradients(n, slots)
-
-
-cdef inline object input_gradients(PointwiseNode n, PyObject** slots):
-    """The gradients of a pointwise operator's inputs. slots: of the result, three inputs, the result."""
-    cdef const PointwiseInfo* info = n.info
-    cdef object r0 = None, r1 = None, r2 = None
-    cdef int i
-    cdef bint composed = grad_mode()
-    for i in range(info.nin):
-        if (n.e0 if i == 0 else n.e1 if i == 1 else n.e2) is None:
-            continue
-        value = input_derivative(info, i, slots, n.params, composed)
-        if i == 0:
-            r0 = value if n.m1 is None else reduce_gradient(<TensorBase?>value, n.m1)
-        elif i == 1:
-            r1 = value if n.m2 is None else reduce_gradient(<TensorBase?>value, n.m2)
-        else:
-            r2 = value if n.m3 is None else reduce_gradient(<TensorBase?>value, n.m3)
-    if info.nin == 1:
-        return r0
-    return (r0, r1) if info.nin == 2 else (r0, r1, r2)
-
-
-cdef inline bint has_loop(const PointwiseInfo* fused, int n, PyObject** inputs):
-    """A fused kernel exists in the types where its formula means the same; elsewhere operators compute it."""
-    cdef int i
-    for i in range(n):
-        if ((<TensorBase>inputs[i]).keys | tls().included) & ~tls().excluded & K_PYTHON:
-            return False
-        if (<TensorBase>inputs[i]).dtype >= C64:
-            return fused.loops[C64] != NULL
-    return True
-
-
-cdef object input_meta(TensorBase t):
-    """What `reduce_gradient` needs to bring a gradient back to an input's shape and type."""
-    return (shape_of(t), <int>t.dtype, place_of(t))
-
-
-cdef TensorBase reduce_gradient(TensorBase g, object meta):
-    """Sum over broadcast dimensions and convert; differentiable."""
-    cdef int code = meta[1]
-    cdef object r = g
-    if g is None:
-        return None
-    if category[g.dtype] == CAT_COMPLEX and category[code] != CAT_COMPLEX:
-        r = r.real
-    if shape_of(<TensorBase>r) != meta[0]:
-        r = r.sum_to_size(meta[0])
-    if (<TensorBase>r).dtype != code:
-        r = r.to(dtype_of(code))
-    if place_of(<TensorBase>r) != <int>meta[2]:
-        r = r.to(device_at(meta[2]))
-    return <TensorBase>r
-
-
-cdef object device_at(int place):
-    return make_device(place & 0xFF, (place >> 8) - 1 if place >> 8 else None)
-
-
-cdef class OpNode(Node):
-    """The Node of a declared operator that is not pointwise; a static table names its backward function and slots."""
-
-    cdef void release(self) noexcept:
-        if (
-            self.s0 is not None or self.s1 is not None or self.s2 is not None or self.s3 is not None or self.s4 is not None
-            or self.s5 is not None or self.saved_list is not None
-        ):
-            self.released = 1
-            self.s0 = self.s1 = self.s2 = self.s3 = self.s4 = self.s5 = None
-            self.saved_list = None
-
-    cdef object apply(self, object grad):
-        if self.released:
-            raise_released(self)
-        return (<op_apply>self.info.apply)(self, grad)
-
-    def __getattr__(self, str name):
-        if name.startswith("_saved_"):
-            names = (<bytes>self.info.saved_names).decode().split(",")
-            if name[7:] in names:
-                if self.released:
-                    raise_released(self)
-                i = names.index(name[7:])
-                if i < self.info.n_saved:
-                    return saved(self, i)
-                return self.args[i - self.info.n_saved]
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-
-
 def refuse_inference():
     """Raise: an inference tensor would have to be saved."""
     raise RuntimeError(
         "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked by autograd. To "
         "work around this, you can make a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
         "`torch.inference_mode()`.")
-
-
-cdef int save(OpNode node, int slot, TensorBase t) except -1:
-    cdef int64_t v
-    if t is None:
-        return 0
-    if t.inference:
-        refuse_inference()
-    v = version_of(t)
-    if slot == 0:
-        node.s0 = t
-        node.v0 = v
-    elif slot == 1:
-        node.s1 = t
-        node.v1 = v
-    elif slot == 2:
-        node.s2 = t
-        node.v2 = v
-    elif slot == 3:
-        node.s3 = t
-        node.v3 = v
-    elif slot == 4:
-        node.s4 = t
-        node.v4 = v
-    else:
-        node.s5 = t
-        node.v5 = v
-    return 0
-
-
-cdef int save_output(OpNode node, int slot, TensorBase t) except -1:
-    """Save an output of the node itself (output number: t.output_nr)."""
-    cdef TensorBase a
-    if t is None:
-        return 0
-    a = alias_of(t)
-    a.output_nr = t.output_nr
-    save(node, slot, a)
-    node.outputs |= 1 << slot
-    return 0
-
-
-cdef TensorBase saved(OpNode node, int slot):
-    """The saved tensor, its version checked; None when nothing was saved."""
-    cdef TensorBase t
-    cdef int64_t v
-    if slot == 0:
-        t = node.s0
-        v = node.v0
-    elif slot == 1:
-        t = node.s1
-        v = node.v1
-    elif slot == 2:
-        t = node.s2
-        v = node.v2
-    elif slot == 3:
-        t = node.s3
-        v = node.v3
-    elif slot == 4:
-        t = node.s4
-        v = node.v4
-    else:
-        t = node.s5
-        v = node.v5
-    if t is None:
-        return None
-    check_version(node, t, v)
-    if node.outputs >> slot & 1:
-        return attach_output(node, t, t.output_nr)
-    return t
 
 
 cdef object needs(Node node, int i):
@@ -964,11 +697,213 @@ cdef int check_inplace(TensorBase t, str op) except -1:
     return 0
 
 
-include "node_gradients.pxi"
+# The gate for gradients: what a Node records of its outputs, and how gradients are brought to it. The executor compares every gradient with
+# the output that it belongs to (`gradient_agrees`) when it is sent; once code of the program has run in a pass, which may hold gradients that
+# wait at other Nodes, again at the Node itself (`guard_gradients`). Kernels trust what comes through.
+
+cdef int record_output(Node node, int nr, TensorBase t) except -1:
+    """Write down what a gradient for output `nr` must look like: the shape, type and device of `t`."""
+    cdef int i
+    if node.n_inputs <= 1 and t.ndim <= OUTPUT_DIMS and node.out_form != OUTPUT_LIST:
+        for i in range(t.ndim):
+            if t.sizes[i] >> 32:
+                return record_in_list(node, nr, t)
+            node.out.inline_sizes[i] = <uint32_t>t.sizes[i]
+        node.out_form = t.ndim + 1
+        node.out_dtype = t.dtype
+        node.out_device = t.device_type
+        node.out_index = t.device_index
+        return 0
+    return record_in_list(node, nr, t)
+
+
+cdef int record_in_list(Node node, int nr, TensorBase t) except -1:
+    cdef OutputMeta* m
+    cdef int i, n = max(node.n_inputs, 1)
+    if node.out_form != OUTPUT_LIST:
+        m = <OutputMeta*>calloc(n, sizeof(OutputMeta))
+        if m == NULL:
+            raise MemoryError("autograd: no memory for the metadata of outputs")
+        for i in range(n):
+            m[i].ndim = -1
+        node.out.list = m
+        node.out_form = OUTPUT_LIST
+    m = &node.out.list[nr]
+    free(m.sizes)
+    m.ndim = -1
+    m.sizes = <int64_t*>malloc(max(t.ndim, 1) * sizeof(int64_t))
+    if m.sizes == NULL:
+        raise MemoryError("autograd: no memory for the metadata of outputs")
+    for i in range(t.ndim):
+        m.sizes[i] = t.sizes[i]
+    m.ndim = t.ndim
+    m.dtype = t.dtype
+    m.device_type = t.device_type
+    m.device_index = t.device_index
+    return 0
+
+
+cdef void free_outputs(Node node) noexcept:
+    cdef int i
+    for i in range(max(node.n_inputs, 1)):
+        free(node.out.list[i].sizes)
+    free(node.out.list)
+    node.out_form = OUTPUT_UNKNOWN
+
+
+cdef tuple output_metadata(Node n, int nr):
+    """(shape, dtype code, place) of an output; None when it has no gradient. Of a leaf's accumulator: the leaf as it is now."""
+    cdef TensorBase leaf
+    cdef OutputMeta* m
+    cdef int i
+    if n.kind == NODE_LEAF:
+        leaf = (<AccumulateGrad>n).variable
+        return (shape_of(leaf), <int>leaf.dtype, place_of(leaf))
+    if n.out_form == OUTPUT_UNKNOWN or nr < 0 or nr >= max(n.n_inputs, 1):
+        return None
+    if n.out_form != OUTPUT_LIST:
+        return (size_of([n.out.inline_sizes[i] for i in range(n.out_form - 1)]), <int>n.out_dtype, place_number(n.out_device, n.out_index))
+    m = &n.out.list[nr]
+    if m.ndim < 0:
+        return None
+    return (size_of([m.sizes[i] for i in range(m.ndim)]), <int>m.dtype, place_number(m.device_type, m.device_index))
+
+
+cdef inline object size_of(list sizes):
+    return (<object>size_type)(sizes)
+
+
+cdef inline int place_number(int device_type, int device_index) noexcept:
+    """`place_of` a tensor with that device."""
+    return device_type if device_type != DEV_CUDA else DEV_CUDA | (device_index + 1) << 8
+
+
+cdef inline bint same_meta(TensorBase g, int ndim, const int64_t* sizes, int dtype, int device_type, int device_index) noexcept:
+    cdef int i
+    if g.ndim != ndim or g.dtype != dtype or place_of(g) != place_number(device_type, device_index):
+        return False
+    for i in range(ndim):
+        if g.sizes[i] != sizes[i]:
+            return False
+    return True
+
+
+cdef bint agrees_with_output(Node n, int nr, TensorBase g) noexcept:
+    """`gradient_agrees` for the rarer kinds: leaves, several outputs, many dimensions, devices with an index."""
+    cdef TensorBase leaf
+    cdef OutputMeta* m
+    cdef int64_t sizes[4]
+    cdef int i
+    if n.kind == NODE_LEAF:
+        leaf = (<AccumulateGrad>n).variable
+        return same_meta(g, leaf.ndim, leaf.sizes, leaf.dtype, leaf.device_type, leaf.device_index)
+    if n.out_form == OUTPUT_LIST:
+        if nr < 0 or nr >= max(n.n_inputs, 1):
+            return False
+        m = &n.out.list[nr]
+        return same_meta(g, m.ndim, m.sizes, m.dtype, m.device_type, m.device_index)
+    if n.out_form == OUTPUT_UNKNOWN:
+        return False
+    for i in range(n.out_form - 1):
+        sizes[i] = n.out.inline_sizes[i]
+    return same_meta(g, n.out_form - 1, sizes, n.out_dtype, n.out_device, n.out_index)
+
+
+cdef bint expandable(shape, got):
+    """Whether a tensor of `shape` broadcasts to `got`: then the gradient is summed."""
+    cdef int n = len(shape), m = len(got), i
+    if n > m:
+        return False
+    for i in range(n):
+        if shape[n - 1 - i] != 1 and shape[n - 1 - i] != got[m - 1 - i]:
+            return False
+    return True
+
+
+cdef TensorBase fit_gradient(Node source, int index, Node n, int nr, TensorBase g):
+    """Gradient `index` that `source` made, brought to the shape and type of the output `nr` of `n`. RuntimeError when it cannot be;
+    None where that output has no gradient."""
+    cdef tuple expected
+    if gradient_agrees(n, nr, g):
+        return g
+    expected = output_metadata(n, nr)
+    if expected is None:
+        return None
+    shape, code, place = expected
+    who = f"Function {source.name()} returned an invalid gradient at index {index} -"
+    g = private_gradient(g)
+    if shape_of(g) != shape:
+        if not expandable(shape, shape_of(g)):
+            raise RuntimeError(f"{who} got {shape_text(g)} but expected shape compatible with {list(shape)}")
+        g = <TensorBase?>_ops.sum_to_size(g, shape)
+    if g.dtype != code:
+        if category[g.dtype] == CAT_COMPLEX and category[code] != CAT_COMPLEX:
+            if source.kind == NODE_FUNCTION:
+                raise RuntimeError(f"{who} got {dtype_of(g.dtype)!r} but expected {dtype_of(code)!r}")
+            g = <TensorBase?>_ops.real(g)
+        g = <TensorBase?>g.to(dtype_of(code))
+    if place_of(g) != place:
+        if g.ndim:
+            raise RuntimeError(f"{who} expected device {device_at(place)} but got {(<object>g).device}")
+        g = <TensorBase?>g.to(device_at(place))
+    if not gradient_agrees(n, nr, g):
+        raise RuntimeError(f"{who} it cannot be brought to the metadata of the forward call")
+    return g
+
+
+cdef TensorBase private_gradient(TensorBase g):
+    """`g` as an object that no Python code knows, so that its geometry stays; a plain tensor with the same memory and history."""
+    cdef TensorBase r
+    if g.storage is None or g.storage.block == NULL and g.device_type != DEV_META:
+        raise RuntimeError("a gradient has no memory: the tensor was never initialised")
+    r = output_alias(g)
+    if g.requires_grad:
+        r.grad_fn_ = gradient_node(g)
+        r.output_nr = g.output_nr if grad_fn_of(g) is not None else 0
+        r.requires_grad = 1
+        r.keys |= K_AUTOGRAD
+    r.keys |= g.keys & K_FORWARD_AD
+    r.tangent = g.tangent
+    return r
+
+
+cdef TensorBase guarded(Node n, int nr, PyObject* p):
+    """p: a gradient that the executor holds once. Whoever else holds it could change its geometry."""
+    cdef TensorBase g = <TensorBase>p
+    if p.ob_refcnt > 2 or p.ob_type != tensor_type:
+        g = private_gradient(g)
+    if not gradient_agrees(n, nr, g):
+        expected = output_metadata(n, nr)
+        if expected is None:
+            return None
+        shape, code, place = expected
+        raise RuntimeError(
+            f"{n.name()}: the gradient of output {nr} must be a {dtype_of(code)!r} tensor of shape {list(shape)} on device {device_at(place)}, but code that "
+            f"ran in the backward pass has made it {dtype_of(g.dtype)!r} of shape {shape_text(g)} on {(<object>g).device}")
+    if not g.contiguous or (g.offset + g.numel) * ITEM_SIZE[g.dtype] > g.storage.length:
+        check_geometry(g.storage, g.ndim, g.sizes, g.strides, g.offset, ITEM_SIZE[g.dtype], "backward")
+    return g
+
+
+cdef object guard_gradients(Node n, object grad):
+    """The gradients that a Node runs with after Python code has run in the pass: they agree with the Node's outputs and stay as they are,
+    whatever a hook or another thread does with the tensors that it was given. None when there is none."""
+    cdef list given
+    cdef int i
+    cdef bint found = False
+    if grad is None:
+        return None
+    if n.n_inputs <= 1:
+        return guarded(n, 0, <PyObject*>grad)
+    given = <list>grad
+    for i in range(len(given)):
+        if given[i] is not None:
+            given[i] = guarded(n, i, PyList_GET_ITEM(given, i))
+            found = found or given[i] is not None
+    return given if found else None
+
 
 # Python makes no Nodes but those of custom Functions.
-trt_node_new = trt_take_new(<PyTypeObject*>PointwiseNode)
-trt_op_node_new = trt_take_new(<PyTypeObject*>OpNode)
 trt_take_new(<PyTypeObject*>AccumulateGrad)
 trt_take_new(<PyTypeObject*>AsStridedBackward0)
 trt_take_new(<PyTypeObject*>CopySlices)

@@ -14,8 +14,9 @@ from tensorrt_lite._C.core.dispatch cimport (
 from tensorrt_lite._C.core.boxing cimport box
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, PROMOTE_REAL_OUT, pointwise1, pointwise2, pointwise3, result_code
 from tensorrt_lite._C.core.args cimport is_plain, is_number, to_scalar, wrap_number, scalar_object
-from tensorrt_lite._C.autograd.node cimport (
-    PointwiseNode, new_pointwise_node, set_history, rebase_history, check_inplace, output_alias, input_meta, Node)
+from tensorrt_lite._C.autograd.node cimport set_history, rebase_history, check_inplace, output_alias, Node
+from tensorrt_lite._C.autograd.operator_nodes cimport PointwiseNode, new_pointwise_node, input_meta, pack_inputs, name_saved
+from tensorrt_lite._C.autograd.saved_tensors cimport pack_saved
 from tensorrt_lite._C.autograd.forward cimport (
     tangent_of, fitting, give_tangent, write_tangent, tangent_of_pointwise, refuse_forward, refuse_forward_out)
 
@@ -111,7 +112,7 @@ cdef inline unsigned slots_to_save(PointwiseInfo* info, PointwiseNode n) noexcep
 
 cdef inline int finish(PointwiseNode n, unsigned wanted, TensorBase r, int mode) except -1:
     if slot(wanted, 3):
-        n.s4 = output_alias(r)
+        n.s4 = output_alias(r) if not n.saved_state else pack_saved(output_alias(r), True, False)
         n.v4 = version_of(r) + (1 if mode == INPLACE else 0)
     if mode == INPLACE:
         bump_version(r)
@@ -153,6 +154,8 @@ cdef TensorBase autograd1(PointwiseInfo* info, TensorBase a, const Scalar* param
         n.s1 = original
         n.v1 = version_to_save(original)
     n.set_edge(0, a)
+    if n.saved_state:
+        pack_inputs(n)
     for i in range(info.nparams):
         n.params[i] = params[i]
     r = (<fn1>redispatch(info.op, a.keys, BELOW(KEY_AUTOGRAD)))(info, a, params, out, mode)
@@ -194,6 +197,8 @@ cdef TensorBase autograd2(PointwiseInfo* info, TensorBase a, TensorBase b, const
             n.v2 = version_to_save(original)
     for i in range(info.nparams):
         n.params[i] = params[i]
+    if n.saved_state:
+        pack_inputs(n)
     r = (<fn2>redispatch(info.op, a.keys | b.keys, BELOW(KEY_AUTOGRAD)))(info, a, b, params, out, mode)
     if not differentiable_result(r):
         if mode == INPLACE:
@@ -229,12 +234,14 @@ cdef TensorBase autograd3(PointwiseInfo* info, TensorBase a, TensorBase b, Tenso
         n.v1 = version_to_save(original)
     if slot(wanted, 1):
         n.s2 = b.clone() if b is out else b
-        n.v2 = version_to_save(n.s2)
+        n.v2 = version_to_save(<TensorBase>n.s2)
     if slot(wanted, 2):
         n.s3 = c
         n.v3 = version_to_save(c)
     for i in range(info.nparams):
         n.params[i] = params[i]
+    if n.saved_state:
+        pack_inputs(n)
     r = (<fn3>redispatch(info.op, a.keys | b.keys | c.keys, BELOW(KEY_AUTOGRAD)))(info, a, b, c, params, out, mode)
     if not differentiable_result(r):
         if mode == INPLACE:
@@ -502,10 +509,11 @@ cdef int register_kernels(PointwiseInfo* info, const trt_row* row, void* iterate
     return 0
 
 
-cdef int register_pointwise(PointwiseInfo* info, int operator_id, const trt_row* row) except -1:
-    """Fill the operator's row."""
+cdef int register_pointwise(PointwiseInfo* info, int operator_id, const trt_row* row, str tensors, str params) except -1:
+    """Fill the operator's row; tensors and params name what its Node saves."""
     info.op = &OPS[operator_id]
     info.id = operator_id
+    name_saved(info, tensors, params)
     OPS[operator_id].info = info
     if info.nin == 1:
         register_kernels(info, row, <void*>cpu1, <void*>boxed1, <void*>autograd1, <void*>forward1)

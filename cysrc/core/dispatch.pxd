@@ -1,7 +1,7 @@
 # The dispatcher: an operator is a row of typed C function pointers, one per key; the highest key of the arguments wins.
 from libc.stdint cimport int64_t, uint64_t
 from cpython.object cimport PyObject, PyTypeObject
-from tensorrt_lite._C.core.tensor cimport TensorBase, K_BACKENDS, K_AUTOGRAD
+from tensorrt_lite._C.core.tensor cimport TensorBase, K_BACKENDS, K_AUTOGRAD, K_PYTHON
 
 cdef extern from "thread_state.h":
     ctypedef struct trt_thread_state:
@@ -76,3 +76,9 @@ cdef void register_row(int operator_id, const char* name, const trt_row* row, ui
 cdef inline void attach() noexcept:
     """Give this module its pointers to the operator table and the thread state; called at import of each module."""
     attach_core(core_table())
+
+cdef inline bint intercepted(uint64_t keys) noexcept:
+    """Whether something besides autograd and the backend takes calls of tensors with these keys: a mode, a subclass. Fast paths then give way to the
+    dispatcher."""
+    cdef trt_thread_state* state = tls()
+    return ((keys & K_PYTHON) | state.included) & ~state.excluded != 0

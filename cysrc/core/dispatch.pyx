@@ -157,6 +157,11 @@ def register_row_kernel(str name, int key, kernel):
         op.kernels[key] = op.kernels[KEY_PYTHON]        # the packer: one boxed kernel stands under every key
 
 
+def _python_kernel(str name, int key):
+    """The kernel that Python registered for an operator under a key, or None."""
+    return _python_kernels.get((name, key))
+
+
 def _register_fallback(int key, kernel):
     _fallbacks[key] = kernel
 

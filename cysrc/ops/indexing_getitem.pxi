@@ -1,7 +1,7 @@
 # x[key] and x[key] = value: basic indexing as geometry of one view, tensors and masks as index and index_put.
 #
-# `parse_key` walks the key once. Without recording it only changes a Geometry; with recording it applies select, slice
-# and unsqueeze one after another, so that the graph has PyTorch's Nodes.
+# `parse_key` walks the key once. Where nothing records and no mode or subclass looks on it only changes a Geometry; else it applies
+# select, slice and unsqueeze one after another, so that the graph has PyTorch's Nodes and modes see PyTorch's operators.
 
 from cpython.sequence cimport PySequence_Check
 cdef extern from "Python.h":
@@ -82,7 +82,7 @@ cdef TensorBase parse_key(TensorBase self, object key, list indices):
     cdef Geometry g
     cdef TensorBase t, current = self
     cdef TensorBase x = self   # whose geometry counts: a copy of it where a key runs Python, which may change the tensor
-    cdef bint record = self.requires_grad and grad_mode(), changed = False
+    cdef bint record = self.requires_grad and grad_mode() or intercepted(self.keys), changed = False
     cdef int source = 0, specified = 0, k, overflow = 0
     cdef int64_t i, n
     cdef Py_ssize_t start, stop, step
@@ -266,7 +266,7 @@ def getitem(TensorBase self not None, key):
             raise IndexError(f"index {key} is out of bounds for dimension 0 with size {n}")
         if i < 0:
             i += n
-        if self.requires_grad and grad_mode():
+        if self.requires_grad and grad_mode() or intercepted(self.keys):
             return op_select(self, 0, i)
         r = make_view(self, self.ndim - 1, self.sizes + 1, self.strides + 1, self.offset + i * self.strides[0])
         if self.requires_grad:
@@ -284,7 +284,7 @@ cdef int assign_number(TensorBase v, object value) except -1:
     to_scalar(value, &s)
     if s.kind == 3 and category[v.dtype] != CAT_COMPLEX:
         raise RuntimeError(f"value cannot be converted to type {dtype_text(v.dtype)} without overflow")
-    if v.keys & K_DERIVATIVES:
+    if v.keys & K_DERIVATIVES or intercepted(v.keys):
         finish_inplace(op_fill(v, &s, v, INPLACE), v.keys)
         return 0
     check_internal_overlap("__setitem__", v)

@@ -245,18 +245,37 @@ def _fused_sgd_(
 ):
     """One step of SGD over lists of parameters, gradients and momentum buffers (empty without momentum), in place."""
     cdef list params = tensor_list(self, "_fused_sgd_", "self")
-    cdef list gradients = checked_list(grads, "_fused_sgd_", "grads", len(params))
+    op__fused_sgd_(
+        params, checked_list(grads, "_fused_sgd_", "grads", len(params)),
+        checked_list(momentum_buffer_list, "_fused_sgd_", "momentum_buffer_list", len(params)) if momentum != 0 else [],
+        weight_decay, momentum, lr, dampening, nesterov, maximize, is_first_step, grad_scale, found_inf)
+    count_writes(params, [momentum_buffer_list] if momentum != 0 else [])
+
+
+cdef int count_writes(list params, list states) except -1:
+    """Where a mode or a subclass has run a step, what the step's kernel counted is held back, as for every operator, and counted by its entry."""
+    if not params or not intercepted((<TensorBase>params[0]).keys):
+        return 0
+    for tensors in (params, *states):
+        for t in tensors:
+            bump_version(<TensorBase?>t)
+    return 0
+
+
+cdef object _fused_sgd__cpu(
+    list params, list gradients, object momentum_buffers, double weight_decay, double momentum, object lr, double dampening, bint nesterov, bint maximize,
+    bint is_first_step, object grad_scale, object found_inf,
+):
     cdef bint has_momentum = momentum != 0
-    cdef list buffers = checked_list(momentum_buffer_list, "_fused_sgd_", "momentum_buffer_list", len(params)) if has_momentum else []
-    cdef list write_back = []
+    cdef list buffers = <list?>momentum_buffers, write_back = []
     cdef sgd_params c
     cdef Step s
     cdef int i, device = common_device(params)
     if not params:
-        return
+        return None
     s.lr, s.grad_scale, s.found_inf = number_there(lr, device), number_there(grad_scale, device), number_there(found_inf, device)
     if s.found_inf == NULL and overflowed(found_inf):
-        return
+        return None
     c.lr = float(lr) if s.lr == NULL else 0.0
     c.weight_decay = weight_decay
     c.momentum = momentum
@@ -281,16 +300,10 @@ def _fused_sgd_(
 
 
 cdef int adam_step(
-    str op, object self, object grads, object exp_avgs, object exp_avg_sqs, object max_exp_avg_sqs, object state_steps, object lr, double beta1, double beta2,
-    double weight_decay, double eps, bint amsgrad, bint maximize, object grad_scale, object found_inf, bint decoupled,
+    str op, list params, list gradients, list first, list second, list largest, list steps, object lr, double beta1, double beta2, double weight_decay,
+    double eps, bint amsgrad, bint maximize, object grad_scale, object found_inf, bint decoupled,
 ) except -1:
-    cdef list params = tensor_list(self, op, "self")
     cdef Py_ssize_t n = len(params)
-    cdef list gradients = checked_list(grads, op, "grads", n)
-    cdef list first = checked_list(exp_avgs, op, "exp_avgs", n)
-    cdef list second = checked_list(exp_avg_sqs, op, "exp_avg_sqs", n)
-    cdef list largest = checked_list(max_exp_avg_sqs, op, "max_exp_avg_sqs", n) if amsgrad else []
-    cdef list steps = checked_list(state_steps, op, "state_steps", n)
     cdef list write_back = []
     cdef adam_params c
     cdef Step s
@@ -345,9 +358,21 @@ def _fused_adam_(
     bint maximize, grad_scale=None, found_inf=None,
 ):
     """One step of Adam over lists of parameters, gradients and states, in place. state_steps: counters already incremented."""
+    cdef list params = tensor_list(self, "_fused_adam_", "self")
+    cdef Py_ssize_t n = len(params)
+    op__fused_adam_(
+        params, checked_list(grads, "_fused_adam_", "grads", n), checked_list(exp_avgs, "_fused_adam_", "exp_avgs", n),
+        checked_list(exp_avg_sqs, "_fused_adam_", "exp_avg_sqs", n), checked_list(max_exp_avg_sqs, "_fused_adam_", "max_exp_avg_sqs", n) if amsgrad else [],
+        checked_list(state_steps, "_fused_adam_", "state_steps", n), lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, grad_scale, found_inf)
+    count_writes(params, [exp_avgs, exp_avg_sqs, max_exp_avg_sqs] if amsgrad else [exp_avgs, exp_avg_sqs])
+
+
+cdef object _fused_adam__cpu(
+    list params, list gradients, object first, object second, object largest, object steps, object lr, double beta1, double beta2, double weight_decay,
+    double eps, bint amsgrad, bint maximize, object grad_scale, object found_inf,
+):
     adam_step(
-        "_fused_adam_", self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, grad_scale,
-        found_inf, False)
+        "_fused_adam_", params, gradients, <list?>first, <list?>second, <list?>largest, <list?>steps, lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, grad_scale, found_inf, False)
 
 
 def _fused_adamw_(
@@ -355,9 +380,21 @@ def _fused_adamw_(
     bint maximize, grad_scale=None, found_inf=None,
 ):
     """One step of AdamW (decoupled weight decay) over lists of parameters, gradients and states, in place."""
+    cdef list params = tensor_list(self, "_fused_adamw_", "self")
+    cdef Py_ssize_t n = len(params)
+    op__fused_adamw_(
+        params, checked_list(grads, "_fused_adamw_", "grads", n), checked_list(exp_avgs, "_fused_adamw_", "exp_avgs", n),
+        checked_list(exp_avg_sqs, "_fused_adamw_", "exp_avg_sqs", n), checked_list(max_exp_avg_sqs, "_fused_adamw_", "max_exp_avg_sqs", n) if amsgrad else [],
+        checked_list(state_steps, "_fused_adamw_", "state_steps", n), lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, grad_scale, found_inf)
+    count_writes(params, [exp_avgs, exp_avg_sqs, max_exp_avg_sqs] if amsgrad else [exp_avgs, exp_avg_sqs])
+
+
+cdef object _fused_adamw__cpu(
+    list params, list gradients, object first, object second, object largest, object steps, object lr, double beta1, double beta2, double weight_decay,
+    double eps, bint amsgrad, bint maximize, object grad_scale, object found_inf,
+):
     adam_step(
-        "_fused_adamw_", self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, grad_scale,
-        found_inf, True)
+        "_fused_adamw_", params, gradients, <list?>first, <list?>second, <list?>largest, <list?>steps, lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, grad_scale, found_inf, True)
 
 
 # ---- _foreach_ -----------------------------------------------------------------------------------------------------

@@ -207,8 +207,10 @@ def bincount(input, weights=None, minlength=0):
             raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
         flat = contiguous_of(cast_to(x, I64))
         if weights is None or (<TensorBase>weights).dtype != F32:
-            return tally(flat, weights, max(n, high + 1))
-        return _ops.zeros(max(n, high + 1), dtype=weights.dtype, device=input.device).index_add_(0, flat, weights.detach())
+            counts = tally(flat, weights, max(n, high + 1))
+        else:
+            counts = _ops.zeros(max(n, high + 1), dtype=weights.dtype, device=input.device).index_add_(0, flat, weights.detach())
+        return without_derivative(counts, "aten::bincount", (weights,))
     # where another thread raises a value between the two passes, the second leaves it out
     flat = held(contiguous_of(cast_to(x, I64)))
     cdef const int64_t* p = <const int64_t*>data_of(flat)
@@ -221,7 +223,7 @@ def bincount(input, weights=None, minlength=0):
             raise RuntimeError(f"bincount(): a value of {high} would need as many bins")
     n = max(n, high + 1)
     counts = tally(flat, weights, n)
-    return counts.float() if weights is not None and (<TensorBase>weights).dtype == F32 else counts
+    return without_derivative(counts.float() if weights is not None and (<TensorBase>weights).dtype == F32 else counts, "aten::bincount", (weights,))
 
 
 cdef object outer_edges(TensorBase x, object low, object high, str name):
@@ -323,6 +325,7 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
         deliver_counts("histogram", counts, out[0])
         deliver_counts("histogram", edges[0], out[1])
         return out
+    without_derivative((counts, edges[0]), "aten::histogram", (input, weight, bins if isinstance(bins, TensorBase) else None))
     return result_type("histogram", ("hist", "bin_edges"))((counts, edges[0]))
 
 
@@ -338,6 +341,7 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):
     if range is not None and len(range) != 2 * dimensions:
         raise RuntimeError(f"torch.histogramdd: for a {dimensions}-dimensional histogram range should have {2 * dimensions} elements, but got {len(range)}")
     counts, edges = histogram_of(input.detach().reshape(-1, dimensions), wanted, range, None if weight is None else (<object>as_tensor_arg(weight, "histogramdd", "weight")).detach().reshape(-1), density, "histogramdd")
+    without_derivative(counts, "aten::_histogramdd_from_bin_cts", (input, weight))
     return result_type("histogramdd", ("hist", "bin_edges"))((counts, tuple(edges)))
 
 

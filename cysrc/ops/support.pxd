@@ -4,7 +4,8 @@ from tensorrt_lite._C.core.args cimport Dims
 from tensorrt_lite._C.core.dtype cimport Scalar
 from tensorrt_lite._C.core.parallel cimport task_fn
 from tensorrt_lite._C.core.tensor cimport TensorBase, K_CPU
-from tensorrt_lite._C.autograd.node cimport Node, OpNode
+from tensorrt_lite._C.autograd.node cimport Node
+from tensorrt_lite._C.autograd.operator_nodes cimport OpNode
 
 cdef inline uint64_t keys_of_list(list tensors):
     """The keys of a list's tensors, of the CPU where there is none."""
@@ -15,8 +16,6 @@ cdef inline uint64_t keys_of_list(list tensors):
 
 cdef bint any_requires_grad(list tensors) noexcept
 cdef int set_list_edges(OpNode node, list tensors) except -1
-cdef int save_tensors(OpNode node, list tensors) except -1
-cdef list saved_tensors(OpNode node, int i)
 cdef object shapes_of_list(list tensors)
 cdef bint differentiable(TensorBase t) noexcept
 cdef int set_list_history(object result, OpNode node, bint views) except -1

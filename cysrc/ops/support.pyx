@@ -13,7 +13,8 @@ from tensorrt_lite._C.core.iterator cimport prepare_out, copy_elements
 from tensorrt_lite._C.core.text cimport dtype_text, cpp_type_text
 from tensorrt_lite._C.core.read_only cimport check_writable
 from tensorrt_lite._C.core.parallel cimport parallel_for, GRAIN
-from tensorrt_lite._C.autograd.node cimport Node, OpNode, set_history, check_version, ops_namespace
+from tensorrt_lite._C.autograd.node cimport Node, set_history, ops_namespace
+from tensorrt_lite._C.autograd.operator_nodes cimport OpNode
 from tensorrt_lite._C.autograd.forward cimport tangent_of, refuse_forward_out
 
 cdef extern from "numpy_names.h":
@@ -43,32 +44,6 @@ cdef int set_list_edges(OpNode node, list tensors) except -1:
         node.set_edge(i, <TensorBase>t)
         i += 1
     return 0
-
-
-cdef int save_tensors(OpNode node, list tensors) except -1:
-    """Appends the list and its versions, of a single tensor the number itself."""
-    cdef object versions
-    if len(tensors) == 1 and tensors[0] is not None:
-        versions = version_of(<TensorBase>tensors[0])
-    else:
-        versions = [version_of(<TensorBase>t) if t is not None else 0 for t in tensors]
-    if node.saved_list is None:
-        node.saved_list = [tensors, versions]
-    else:
-        node.saved_list += [tensors, versions]
-    return 0
-
-
-cdef list saved_tensors(OpNode node, int i):
-    cdef list tensors = node.saved_list[2 * i]
-    cdef object versions = node.saved_list[2 * i + 1]
-    if not isinstance(versions, list):
-        check_version(node, <TensorBase>tensors[0], versions)
-        return tensors
-    for t, v in zip(tensors, <list>versions):
-        if t is not None:
-            check_version(node, <TensorBase>t, v)
-    return tensors
 
 
 cdef object shapes_of_list(list tensors):

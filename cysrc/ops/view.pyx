@@ -88,7 +88,12 @@ cdef bint parse_is_dtype(object x):
 
 
 cdef TensorBase view_dtype(TensorBase self, object target):
-    cdef int code = parse_dtype(target, "view"), i
+    cdef int code = parse_dtype(target, "view")
+    return op_view_dtype(self, code) if intercepted(self.keys) else view_dtype_cpu(self, code)
+
+
+cdef TensorBase view_dtype_cpu(TensorBase self, int code):
+    cdef int i
     cdef int64_t a = ITEM_SIZE[self.dtype], b = ITEM_SIZE[code]
     cdef int64_t sizes[MAX_DIMS]
     cdef int64_t strides[MAX_DIMS]
@@ -123,6 +128,10 @@ cdef TensorBase view_dtype(TensorBase self, object target):
     r = make_view(self, self.ndim, sizes, strides, offset)
     r.dtype = code
     return r
+
+
+cdef TensorBase detach_cpu(TensorBase self):
+    return alias_of(self)
 
 
 cdef TensorBase alias_cpu(TensorBase self):

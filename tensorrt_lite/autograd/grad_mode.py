@@ -29,9 +29,20 @@ def _is_generator_function(function) -> bool:
 def _decorate(make_context, function):
     """Run every call of ``function`` inside a fresh context; a generator only while its own code runs."""
     if isinstance(function, type):
-        raise TypeError(
-            f"Cannot decorate the class {function.__name__}: decorate its methods (for example __init__) with the context manager instead"
+        import warnings
+
+        warnings.warn(
+            "Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions or methods. To preserve the "
+            "current behavior of class decoration, you can directly decorate the `__init__` method and nothing else.",
+            FutureWarning,
+            stacklevel=3,
         )
+
+        def make_instance(*args, **kwargs):
+            with make_context():
+                return function(*args, **kwargs)
+
+        return make_instance
     if not _is_generator_function(function):
 
         @wraps(function)

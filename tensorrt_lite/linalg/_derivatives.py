@@ -13,6 +13,11 @@ from tensorrt_lite._C.autograd.forward import get_tangent
 from tensorrt_lite._C.core.dispatch import is_grad_enabled
 
 
+def not_implemented(name: str) -> Any:
+    """Stands where an operator has no derivative."""
+    raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+
+
 def differentiated(a: Any) -> bool:
     """Whether a derivative of a derivative may be wanted, recorded or forward: it must know A, not A's factors alone."""
     return is_grad_enabled() or get_tangent(a) is not None

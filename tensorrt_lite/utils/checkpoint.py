@@ -16,6 +16,7 @@ import tensorrt_lite as trt
 from tensorrt_lite import autograd
 from tensorrt_lite._C.autograd.node import AccumulateGrad
 from tensorrt_lite.autograd.function import Function
+from tensorrt_lite.autograd.graph import _no_saved_tensors_hooks
 from tensorrt_lite.random import default_generator, fork_rng
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ class _Call:
         versions = [t._version for t in tensors]
         edges = {_edge(t) for t in tensors if t.grad_fn is not None}
         start = _sequence_number()
-        with self.forward_context:
+        with self.forward_context, _no_saved_tensors_hooks():
             result = self.function(*args, **kwargs)
         outputs = [t for t in _tensors(result) if t.requires_grad]
         if not outputs:
@@ -221,7 +222,7 @@ class _Call:
         ]
         args, kwargs = _fill(self.arguments, inputs)
         start = _sequence_number()
-        with trt.enable_grad(), self.random.restored() if self.random else nullcontext(), self.again_context:
+        with trt.enable_grad(), self.random.restored() if self.random else nullcontext(), self.again_context, _no_saved_tensors_hooks():
             outputs = [t for t in _tensors(self.function(*args, **kwargs)) if t.requires_grad]
         self._compare(outputs, start)
         pairs = [(output, gradient) for output, gradient in zip(outputs, gradients, strict=True) if gradient is not None]

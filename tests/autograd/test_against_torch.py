@@ -324,6 +324,27 @@ def assigned_gradients(lib):
     )  # fmt: skip
 
 
+def decorated_classes(lib):
+    """The class is warned about and made a function that constructs in the mode; its methods are as they were."""
+
+    class Plain:
+        def __init__(self, value):
+            self.value, self.inside = value, (lib.is_grad_enabled(), lib.is_inference_mode_enabled())
+
+        def later(self):
+            return lib.is_grad_enabled()
+
+    log = []
+    for decorate in (lib.no_grad(), lib.no_grad, lib.enable_grad(), lib.set_grad_enabled(False), lib.inference_mode()):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            made = decorate(Plain)
+        instance = made(3)
+        log.append((isinstance(made, type), type(instance) is Plain, instance.value, instance.inside, instance.later()))
+        log += [(w.category, str(w.message)) for w in caught]
+    return log
+
+
 def modes(lib):
     log = [lib.is_grad_enabled()]
 

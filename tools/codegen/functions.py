@@ -12,7 +12,7 @@ import re
 import zlib
 
 from .expression import names
-from .pointwise import camel, default_text
+from .pointwise import camel, default_text, derivative_identifier, derivatives
 from .schema import Argument, DeclarationError, Operator, autocast_letters, schema_text
 
 _C_TYPES = {
@@ -56,12 +56,12 @@ def call_arguments(op: Operator) -> str:
     return ", ".join([a.name for a in op.arguments] + (["out", "mode"] if takes_out(op) else []))
 
 
-def operator_ids(operators: list[Operator]) -> list[int]:
+def operator_ids(names: list[str]) -> list[int]:
     """Rows in the dispatcher's table, by name: a new operator does not move the others, so their modules stay as they are."""
     taken: set[int] = set()
     ids = []
-    for op in operators:
-        i = zlib.crc32(op.name.encode()) % TABLE_SIZE
+    for name in names:
+        i = zlib.crc32(name.encode()) % TABLE_SIZE
         while i in taken:
             i = (i + 1) % TABLE_SIZE
         taken.add(i)
@@ -78,8 +78,10 @@ def c_parameters(op: Operator) -> list[tuple[str, str]]:
 def operators_header(operators: list[Operator]) -> str:
     """One C header: the rows' places in the table, `op_sum(...)`, which dispatches, and `below_sum(..., below)`, which goes on below a key."""
     text = ["/* Generated: typed dispatchers of all operators. */", "#ifndef TRT_OPERATORS_H", "#define TRT_OPERATORS_H", '#include "dispatch.h"']
-    for op, i in zip(operators, operator_ids(operators)):
-        text.append(f"enum {{ {op.identifier} = {i} }};")
+    # the fused derivatives of pointwise operators come last, so that they do not move the declared ones
+    identifiers = {op.name: op.identifier for op in operators} | {loop.name: derivative_identifier(loop) for op in operators for loop in derivatives(op)}
+    text += [f"enum {{ {identifier} = {i} }};" for identifier, i in zip(identifiers.values(), operator_ids(list(identifiers)))]
+    for op in operators:
         if op.kind == "pointwise":
             n = len(op.tensors)
             passed = ", ".join("abc"[:n])
@@ -105,7 +107,7 @@ def operators_pxd(operators: list[Operator]) -> str:
             "from tensorrt_lite._C.core.dtype cimport Scalar", "from tensorrt_lite._C.core.tensor cimport TensorBase",
             "from tensorrt_lite._C.core.args cimport Dims", "", 'cdef extern from "operators.h":']  # fmt: skip
     for op in operators:
-        text.append(f"    enum: {op.identifier}")
+        text += [f"    enum: {identifier}" for identifier in (op.identifier, *map(derivative_identifier, derivatives(op)))]
         if op.kind == "pointwise":
             args = ", ".join(f"TensorBase {x}" for x in "abc"[: len(op.tensors)])
             text.append(f"    TensorBase op_{op.name}({args}, const Scalar* params, TensorBase out, int mode)")
@@ -343,7 +345,7 @@ def emit_autograd(op: Operator, text: list[str]) -> None:
     name = op.name
     view = bool(op.row.get("view"))
     differentiable = [a for a in op.arguments if a.name in op.backward]
-    saved_names = plan.tensors + plan.results + plan.args
+    saved_names = plan.tensors + plan.results + [re.sub("_shape$", "_sym_sizes", a) for a in plan.args] + plan.lists
     node = op.row.get("node", camel(name) + "Backward0")
     # --- backward function
     text.append(f"cdef object backward_{name}(OpNode node, object grad_):")
@@ -355,7 +357,7 @@ def emit_autograd(op: Operator, text: list[str]) -> None:
             text.append("    if grad is None:\n        return None")
     else:
         text.append("    cdef object grad = grad_")
-    for i, t in enumerate(plan.tensors + plan.results):
+    for t, i in sorted((t, i) for i, t in enumerate(plan.tensors + plan.results)):
         text.append(f"    cdef object {t} = saved(node, {i})")
     for i, t in enumerate(plan.lists):
         text.append(f"    cdef list {t} = saved_tensors(node, {i})")
@@ -414,7 +416,8 @@ def emit_autograd(op: Operator, text: list[str]) -> None:
     else:
         for i, a in enumerate(differentiable):
             text.append(f"    node.set_edge({i}, {a.name})")
-    for i, t in enumerate(plan.tensors):
+    # hooks on saved tensors see them in the order of their names, as in PyTorch
+    for t, i in sorted((t, i) for i, t in enumerate(plan.tensors)):
         value = f"<TensorBase>_ops.clone({t}) if mode == INPLACE else {t}" if inplace and t == op.tensors[0].name else t
         text.append(plan.saving(op, t, f"save(node, {i}, {value})"))
     for t in plan.lists:

@@ -27,6 +27,7 @@ from tensorrt_lite._C.core.iterator cimport *
 from tensorrt_lite._C.core.text cimport dtype_text, cpp_type_text, sizes_text
 from tensorrt_lite._C.core.parallel cimport *
 from tensorrt_lite._C.autograd.node cimport *
+from tensorrt_lite._C.autograd.operator_nodes cimport *
 from tensorrt_lite._C.autograd.pointwise cimport *
 from tensorrt_lite._C.autograd.forward cimport *
 from tensorrt_lite._C.ops.support cimport *

@@ -82,6 +82,15 @@ def loops_of(op: Operator) -> tuple[Loop, dict[str, Loop]]:
     return forward, fused
 
 
+def derivatives(op: Operator) -> list[Loop]:
+    """The fused backward loops, each an operator of its own."""
+    return list(loops_of(op)[1].values()) if op.kind == "pointwise" else []
+
+
+def derivative_identifier(loop: Loop) -> str:
+    return f"OP_{loop.name.upper()}"
+
+
 def c_function(loop: Loop, dtype: str, exact: bool = False) -> str:
     """The scalar function of one compute type; `exact` for angles and quotients beyond the vector functions' range."""
     c = compute_type(dtype)
@@ -314,10 +323,13 @@ def emit_operator(family: str, op: Operator, forward: Loop, fused: dict[str, Loo
                 init.append(f"{b}.name = b\"{loop.name}\"; {b}.nin = {len(loop.operands)}; {b}.nparams = {len(params)}; {b}.cost = {row.get('cost', 1)}")
                 if row.get("first_bool") and tensors[0] in loop.operands:
                     init.append(f"{b}.in_type[{loop.operands.index(tensors[0])}] = IN_BOOL")
+                init.append(f"register_derivative(&{b}, &{info}, {i}, {derivative_identifier(loop)})")
         init.append(f"{info}.save_mask = {mask}")
     emit_entry(family, op, info, py)
     emit_symbols(op, info, py)
-    init.append(f"row_{op.name}.unpack = unpack_pointwise; register_pointwise(&{info}, {op.identifier}, &row_{op.name})")
+    read = set().union(*(names(formula) for formula in op.backward.values()))
+    saved_params = ",".join(a.name if a.name in read else "" for a in params)
+    init.append(f"row_{op.name}.unpack = unpack_pointwise; register_pointwise(&{info}, {op.identifier}, &row_{op.name}, \"{','.join(tensors)}\", \"{saved_params}\")")
 
 
 def emit_formula(family: str, op: Operator, target: str, formula: str, slots: dict[str, int], py: list[str]) -> None:

@@ -234,7 +234,7 @@ def documentation_row(op: Operator) -> str:
     dtypes = op.row.get("dtypes") or ("all" if len(op.dtypes) == 12 else " ".join(op.dtypes)) if op.kind == "pointwise" else "see kernel"
     if isinstance(dtypes, list):
         dtypes = " ".join(dtypes)
-    gradient = "yes" if op.backward else "no"
+    gradient = "yes" if any(not formula.startswith(("missing_derivative", "formulas().not_implemented")) for formula in op.backward.values()) else "no"
     cuda = "yes" if op.kind == "pointwise" or op.row.get("view") or op.row.get("composite") else "none"
     return f"| `{op.name}` | {op.family} | {op.kind} | {variants} | {dtypes} | {gradient} | {cuda} |"
 
