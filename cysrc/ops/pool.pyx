@@ -160,13 +160,21 @@ cdef int64_t sample_count(TensorBase x) noexcept:
     return x.sizes[0] if x.ndim == 4 else 1
 
 
+cdef bint computes_in_int32(TensorBase x) noexcept:
+    """Integers of one and two bytes are seldom pooled: on the CPU they are converted, instead of having loops of their own."""
+    return x.device_type == DEV_CPU and category[x.dtype] == CAT_INT and ITEM_SIZE[x.dtype] <= 2
+
+
 cdef object max_pool2d_with_indices_cpu(TensorBase self, const Dims* kernel_size, const Dims* stride, const Dims* padding, const Dims* dilation, bint ceil_mode):
     cdef PoolRun r
     cdef bint last = lies_last(self)
     cdef TensorBase x, y, indices
     pool_shape_of(&r.s, "max_pool2d", self.ndim, self.sizes, kernel_size, stride, padding, dilation, ceil_mode)
+    if computes_in_int32(self):
+        y, indices = max_pool2d_with_indices_cpu(cast_to(self, I32), kernel_size, stride, padding, dilation, ceil_mode)
+        return cast_to(y, self.dtype), indices
     r.maxima = max_pool_table(self.dtype)
-    if r.maxima.planes == NULL or self.dtype == BOOL:
+    if r.maxima.planes == NULL and category[self.dtype] != CAT_INT or self.dtype == BOOL:
         raise NotImplementedError(f"\"max_pool2d\" not implemented for '{dtype_text(self.dtype)}'")
     y = pool_result(self, r.s.out_h, r.s.out_w, self.dtype, last)
     indices = pool_result(self, r.s.out_h, r.s.out_w, I64, last)
@@ -193,6 +201,8 @@ cdef TensorBase max_pool_backward_cpu(TensorBase grad, TensorBase self, TensorBa
     cdef TensorBase d = pool_result(self, self.sizes[self.ndim - 2], self.sizes[self.ndim - 1], grad.dtype, last), g, at
     if self.device_type == DEV_META or d.numel == 0:
         return d
+    if computes_in_int32(grad):
+        return cast_to(max_pool_backward_cpu(cast_to(grad, I32), self, indices), grad.dtype)
     if is_large(grad) or is_large(self):
         grad, self, indices = held(grad), held(self), held(indices)
     r.maxima = max_pool_table(grad.dtype)
