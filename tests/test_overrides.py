@@ -218,6 +218,11 @@ def test_autograd_runs_under_a_mode():
         (x * 2).sum().backward()
     assert x.grad.tolist() == [2, 2, 2]
     assert log.names == ["Tensor.mul", "Tensor.sum", "Tensor.backward"]
+    y = (x * 2).sum()
+    with Log() as log:
+        trt.autograd.backward(y)
+        trt.ones(1)
+    assert log.names[-1] == "ones" and not {"Tensor.expand", "Tensor.to", "Tensor.mul"} & set(log.names)  # what Nodes do is not the program's
 
 
 # ---- disabling -----------------------------------------------------------------------------------------------------

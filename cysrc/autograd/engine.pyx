@@ -860,7 +860,7 @@ cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph,
     cdef list captured = None, targets
     cdef trt_thread_state* state = tls()
     cdef bint before = state.grad_mode
-    cdef int python_ran = state.python_ran, disabled = state.function_disabled
+    cdef int python_ran = state.python_ran, disabled = state.function_disabled, modes = state.function_modes
     cdef int collecting
     cdef list first = [gradient_node(<TensorBase?>t) for t in roots]
     if inputs is not None:
@@ -902,6 +902,7 @@ cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph,
     state.in_backward += 1
     state.python_ran = 0
     state.function_disabled += 1
+    state.function_modes = 0
     _active += 1
     try:
         for i in range(len(first)):
@@ -936,6 +937,7 @@ cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph,
         state.grad_mode = before
         state.python_ran = python_ran
         state.function_disabled = disabled
+        state.function_modes = modes
     if captured is None:
         return None
     if not allow_unused:

@@ -32,6 +32,8 @@ cdef extern from *:
     static PyObject* (*trt_make_in_python)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
     static PyObject* (*trt_call_respelled)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
 
+    /* Modes to ask; -1 (some) in a thread whose state this module has not met. */
+    static inline int trt_cached_modes(void) { return trt_state_cached ? trt_state_cached->function_modes : -1; }
     static inline int trt_is_basic(PyTypeObject* t) {
       return t == trt_plain_tensor || t == &PyLong_Type || t == trt_plain_parameter || t == Py_TYPE(Py_None) || t == &PyBool_Type ||
              t == &PyFloat_Type || t == &PyUnicode_Type;
@@ -56,7 +58,7 @@ cdef extern from *:
       if (n && PyObject_TypeCheck(args[0], trt_core->tensor_base)) keys |= TRT_KEYS(args[0]);
       return (keys & ~trt_tls()->excluded & 64) != 0;
     }
-    static PyObject* trt_call_public(PyObject* f, PyObject* const* args, size_t nargsf, PyObject* keywords) {
+    static __attribute__((noinline)) PyObject* trt_call_public_general(PyObject* f, PyObject* const* args, size_t nargsf, PyObject* keywords) {
       trt_public* s = (trt_public*)f;
       Py_ssize_t n = PyVectorcall_NARGS(nargsf), all = n + (keywords ? PyTuple_GET_SIZE(keywords) : 0);
       int asks = trt_tls()->function_modes;
@@ -73,12 +75,20 @@ cdef extern from *:
           if (PyDict_GetItemWithError(s->spellings, PyTuple_GET_ITEM(keywords, i))) return trt_call_respelled(f, args, n, keywords);
       return s->run(s->impl, args, nargsf, keywords);
     }
+    /* Calls without keywords and with plain arguments; it needs no frame, as what it calls takes its place. */
+    static PyObject* trt_call_public(PyObject* f, PyObject* const* args, size_t nargsf, PyObject* keywords) {
+      trt_public* s = (trt_public*)f;
+      Py_ssize_t n = PyVectorcall_NARGS(nargsf);
+      int asks = keywords || trt_cached_modes();
+      for (Py_ssize_t i = 0; i < n && !asks; i++) asks = !trt_is_basic(Py_TYPE(args[i]));
+      return __builtin_expect(asks, 0) ? trt_call_public_general(f, args, nargsf, keywords) : s->run(s->impl, args, nargsf, keywords);
+    }
     static PyObject* trt_call_without_vectorcall(PyObject* f, PyObject* const* args, size_t nargsf, PyObject* keywords) {
       return _PyObject_MakeTpCall(PyThreadState_Get(), f, args, PyVectorcall_NARGS(nargsf), keywords);
     }
     static void trt_set_public_call(PyObject* f, PyObject* impl) {
       trt_public* s = (trt_public*)f;
-      s->vectorcall = trt_call_public;
+      s->vectorcall = s->factory ? trt_call_public_general : trt_call_public;
       s->run = PyVectorcall_Function(impl);
       if (!s->run) s->run = trt_call_without_vectorcall;
       s->impl = impl;                  /* the object holds it */
@@ -391,9 +401,9 @@ cdef class PublicFunction:
         self.owner = owner
         self.manner = manner
         self.handed = handed
-        trt_set_public_call(self, impl)
         self.opaque = opaque
         self.factory = factory
+        trt_set_public_call(self, impl)
         self.spellings = spellings
         self.spelled = NULL if spellings is None else <PyObject*>spellings
 
