@@ -14,7 +14,7 @@ namespace trt {
 
 struct Operand {
     const void* data;
-    long long batch, head, row;  // strides in elements; a row lies dense
+    long long batch, head, row;  // strides in elements; a row is contiguous
 };
 
 // Mirrored by the host.

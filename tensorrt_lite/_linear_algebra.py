@@ -7,9 +7,10 @@ its prefix, in `tensorrt_lite.linalg`).
 from __future__ import annotations
 
 from tensorrt_lite._C.autograd.forward import get_tangent
+from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.core.dtype import _dtype_by_name
 from tensorrt_lite._C.core.tensor import TensorBase
-from tensorrt_lite._C.ops import support
+from tensorrt_lite._C.ops.support import deliver_result
 from tensorrt_lite._return_types import result_type
 
 TYPE_CHECKING = False  # `typing` and what it imports would be a quarter of the package's import time
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-_ops = support.namespace()
+_ops = namespace()
 inf = float("inf")
 _EPSILON = {"float32": 2.0**-23, "complex64": 2.0**-23, "float64": 2.0**-52, "complex128": 2.0**-52}
 
@@ -38,15 +39,11 @@ def _adjoint(x: Any) -> Any:
     return _conj(x).transpose(-2, -1)
 
 
-def _into(name: str, result: Any, out: Any, exact: bool = False) -> Any:
-    return result if out is None else _ops._linalg_into(name, result, out, exact)
-
-
 def _all_into(name: str, fields: tuple[str, ...], results: Sequence[Any], out: Any, exact: bool = False) -> Any:
     if out is not None:
         if not isinstance(out, (tuple, list)) or len(out) != len(results):
             raise TypeError(f"{name}(): argument 'out' must be tuple of {len(results)} Tensors, not {type(out).__name__}")
-        results = [_ops._linalg_into(name, r, o, exact) for r, o in zip(results, out)]
+        results = [deliver_result(name, r, o, exact) for r, o in zip(results, out)]
     return result_type(name, fields)(results)
 
 
@@ -194,7 +191,7 @@ def linalg_matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: b
     elif ord not in (1, -1, 2, -2, inf, -inf):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     if ord == "fro":
-        return _into("linalg_matrix_norm", _ops.linalg_vector_norm(A, 2, (first, second), keepdim, dtype=dtype), out, True)
+        return deliver_result("linalg_matrix_norm", _ops.linalg_vector_norm(A, 2, (first, second), keepdim, dtype=dtype), out, True)
     if ord in (2, -2, "nuc"):
         _refuse_low_precision("linalg.matrix_norm", A)
         if dtype is not None:
@@ -214,7 +211,7 @@ def linalg_matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: b
         result = sums.amax((other,), True) if ord > 0 else sums.amin((other,), True)
         if not keepdim:
             result = result.squeeze((first, second))
-    return _into("linalg_matrix_norm", result, out, True)
+    return deliver_result("linalg_matrix_norm", result, out, True)
 
 
 def _refuse_low_precision(name: str, x: Any) -> None:
@@ -256,11 +253,11 @@ def linalg_cond(A: Any, p: Any = None, *, out: Any = None) -> Any:
         if A.shape[-1] != A.shape[-2]:
             raise RuntimeError(f"linalg.cond: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices")
         if not A.numel():
-            return _into("linalg_cond", A.new_zeros(A.shape[:-2], dtype=_real_type(A)), out)
+            return deliver_result("linalg_cond", A.new_zeros(A.shape[:-2], dtype=_real_type(A)), out)
         inverse, info = _ops.linalg_inv_ex(A)
         result = linalg_matrix_norm(A, p) * linalg_matrix_norm(inverse, p)
         result = _ops.where(info == 0, result, inf)
-    return _into("linalg_cond", result.to(real), out)
+    return deliver_result("linalg_cond", result.to(real), out)
 
 
 def _tolerances(name: str, A: Any, atol: Any, rtol: Any) -> tuple[Any, Any]:
@@ -293,9 +290,9 @@ def linalg_matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, atol
     int64 = _dtype_by_name("int64")
     atol, rtol = _tolerances("torch.linalg.matrix_rank", A, atol, rtol)
     if not A.numel():
-        return _into("linalg_matrix_rank", A.new_zeros(A.shape[:-2], dtype=int64), out)
+        return deliver_result("linalg_matrix_rank", A.new_zeros(A.shape[:-2], dtype=int64), out)
     s = _ops.linalg_eigvalsh(A).abs() if hermitian else _ops.linalg_svdvals(A)
-    return _into("linalg_matrix_rank", (s > _threshold(s.amax(-1, True), atol, rtol)).sum(-1), out)
+    return deliver_result("linalg_matrix_rank", (s > _threshold(s.amax(-1, True), atol, rtol)).sum(-1), out)
 
 
 def _pinv_value(A: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
@@ -329,7 +326,7 @@ def linalg_pinv(A: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any
         result = Pinv.apply(A, atol, rtol, hermitian)
     else:
         result = _pinv_value(A, atol, rtol, hermitian)
-    return _into("linalg_pinv", result, out)
+    return deliver_result("linalg_pinv", result, out)
 
 
 def _grad_enabled() -> bool:
@@ -482,7 +479,7 @@ def linalg_tensorinv(A: Any, ind: int = 2, *, out: Any = None) -> Any:
             f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {_product(rest)} != {_product(first)}"
         )
     result = _ops.linalg_inv(A.reshape((_product(first), _product(rest)))).reshape(rest + first)
-    return _into("linalg_tensorinv", result, out)
+    return deliver_result("linalg_tensorinv", result, out)
 
 
 def linalg_tensorsolve(A: Any, B: Any, dims: Any = None, *, out: Any = None) -> Any:
@@ -499,7 +496,7 @@ def linalg_tensorsolve(A: Any, B: Any, dims: Any = None, *, out: Any = None) -> 
         )
     n = _product(shape)
     result = _ops.linalg_solve(A.reshape((n, n)), B.reshape((n,))).reshape(shape)
-    return _into("linalg_tensorsolve", result, out)
+    return deliver_result("linalg_tensorsolve", result, out)
 
 
 def linalg_diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
@@ -611,7 +608,7 @@ def _matrix_distances(x1: Any, x2: Any) -> Any:
     return _ops.where(apart, _ops.where(apart, squares, 1.0).sqrt(), 0.0)
 
 
-def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = None) -> Any:
+def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary") -> Any:
     """The p-norms of the differences of all rows. x1: (*, n, d), x2: (*, m, d), batches broadcast -> (*, n, m).
 
     compute_mode: 'use_mm_for_euclid_dist_if_necessary' (default: with more than 25 rows), 'use_mm_for_euclid_dist' or

@@ -9,12 +9,13 @@ from __future__ import annotations
 from importlib import import_module
 
 from tensorrt_lite._C import FAMILIES
+from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.ops import support as _support
 
 FUNCTIONS: dict = {}
 METHODS: dict = {}
 SYMBOLS: dict = {}
-_namespace = _support.namespace()
+_namespace = namespace()
 
 
 def _collect() -> None:

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from tensorrt_lite._C.ops import support
+from tensorrt_lite._C.autograd.node import namespace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tensorrt_lite import Tensor
 
-_ops = support.namespace()
+_ops = namespace()
 
 
 def _pad_window(window: Tensor, n_fft: int) -> Tensor:

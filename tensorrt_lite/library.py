@@ -284,8 +284,12 @@ class _Namespace:
         self.__name__ = name
 
     def __getattr__(self, name: str) -> Any:
-        if self.__name__ == "aten" and not name.startswith("__") and name in trt._ops.FUNCTIONS:
-            return trt._ops.FUNCTIONS[name]
+        if self.__name__ == "aten" and not name.startswith("__"):
+            from tensorrt_lite import _aten
+
+            found = _aten.packet(name)
+            if found is not None:
+                return found
         overloads = _operators.get(self.__name__, {}).get(name)
         if not overloads:
             raise AttributeError(f"'_OpNamespace' '{self.__name__}' object has no attribute '{name}'")

@@ -24,7 +24,7 @@ def test_usage_names_every_command(capsys):
 def test_the_whole_list(capsys):
     assert main(["missing"]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith("# What is missing\n")
+    assert printed.startswith("# What is missing, different or slower\n")
     assert printed == _gaps.text()
 
 

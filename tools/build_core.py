@@ -268,7 +268,7 @@ class Builder:
         return [*level, *aligned, f"-DISA={isa}", *rows, *ISA_FLAGS[isa], *self.include_flags()]
 
     def include_flags(self) -> list[str]:
-        """Of the loops, which know nothing of Python: what they compile to serves the wheels of all its versions."""
+        """Of the loops, which are Python-free: what they compile to serves the wheels of all its versions."""
         return [f"-I{ROOT}/cysrc/{folder}" for folder in ("core", "autograd", "loops", "cuda")]
 
     def python_flags(self) -> list[str]:

@@ -12,7 +12,8 @@ from tensorrt_lite._C.core.dispatch cimport tls, attach
 from tensorrt_lite._C.core.args cimport *
 from tensorrt_lite._C.core.iterator cimport contiguous_of
 from tensorrt_lite._C.autograd.node cimport *
-from tensorrt_lite._C.autograd.node import add_hook
+from tensorrt_lite._C.core.python_key import dispatches
+from tensorrt_lite._C.autograd.hooks import add_hook
 from tensorrt_lite._C.autograd.node import retain_grad as _retain_grad
 from tensorrt_lite._C.core.device import strided, contiguous_format, channels_last, channels_last_3d
 from cpython.object cimport PyObject
@@ -98,7 +99,16 @@ def dtype_property(TensorBase self not None):
     return dtype_of(self.dtype)
 
 
+cdef object wrapper_device(TensorBase t):
+    """The device that a wrapper without memory claims, None of other tensors."""
+    return (<dict>t.attributes).get("_wrapper_device") if t.keys & K_PYTHON and t.attributes != NULL else None
+
+
 def device_property(TensorBase self not None):
+    if self.keys & K_PYTHON:
+        claimed = wrapper_device(self)
+        if claimed is not None:
+            return claimed
     return make_device(self.device_type, self.device_index if self.device_type == DEV_CUDA else None)
 
 
@@ -119,15 +129,15 @@ def is_signed(TensorBase self not None):
 
 
 def is_cpu(TensorBase self not None):
-    return self.device_type == DEV_CPU
+    return self.device_type == DEV_CPU if wrapper_device(self) is None else wrapper_device(self).type == "cpu"
 
 
 def is_cuda(TensorBase self not None):
-    return self.device_type == DEV_CUDA
+    return self.device_type == DEV_CUDA if wrapper_device(self) is None else wrapper_device(self).type == "cuda"
 
 
 def is_meta(TensorBase self not None):
-    return self.device_type == DEV_META
+    return self.device_type == DEV_META if wrapper_device(self) is None else wrapper_device(self).type == "meta"
 
 
 def get_device(TensorBase self not None):
@@ -440,10 +450,23 @@ def make_subclass(cls, TensorBase data not None, require_grad=False):
 cdef TensorBase instance_of(cls, TensorBase data):
     cdef TensorBase r = <TensorBase?>trt_new_as(TensorBase, cls, ())
     exchange_storage(r, data.storage, 0)
-    r.keys = data.keys & ~<uint64_t>K_AUTOGRAD
+    r.keys = data.keys & ~<uint64_t>(K_AUTOGRAD | K_PYTHON) | (K_PYTHON if dispatches(cls) else 0)
     r.offset = data.offset
     r.dtype = data.dtype
     set_geometry(r, data.ndim, data.sizes, data.strides)
+    return r
+
+
+def make_wrapper_subclass(cls, TensorBase like not None, device, require_grad=False):
+    """An instance of a class with __torch_dispatch__ that has the geometry and type of the meta tensor `like`, no memory, and claims a device."""
+    cdef TensorBase r
+    if not isinstance(cls, type) or not issubclass(cls, TensorBase):
+        raise TypeError(f"_make_wrapper_subclass(): cls must be a subclass of Tensor, got {cls!r}")
+    if not dispatches(cls):
+        raise RuntimeError(f"_make_wrapper_subclass(): {cls.__name__} has no __torch_dispatch__: nothing could run on its instances")
+    r = instance_of(cls, like)
+    (<object>r)._wrapper_device = device
+    set_requires_grad(r, require_grad)
     return r
 
 
@@ -464,7 +487,7 @@ def assign_from(TensorBase self not None, TensorBase other not None):
     """Take over another tensor's geometry, storage and type (the constructor of Tensor and unpickling use it)."""
     cdef Storage old = self.storage
     exchange_storage(self, other.storage, 0)
-    self.keys = other.keys & ~<uint64_t>K_AUTOGRAD
+    self.keys = other.keys & ~<uint64_t>(K_AUTOGRAD | K_PYTHON) | (K_PYTHON if dispatches(type(self)) else 0)
     self.offset = other.offset
     self.dtype = other.dtype
     set_geometry(self, other.ndim, other.sizes, other.strides)

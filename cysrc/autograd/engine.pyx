@@ -22,7 +22,8 @@ from tensorrt_lite._C.core.dispatch cimport tls, attach, trt_thread_state, FRESH
 from tensorrt_lite._C.autograd.node cimport (
     Node, AccumulateGrad, gradient_node, grad_fn_of, NODE_LEAF, NODE_FUNCTION, NOTE_TRACEBACK, NOTE_CHECK_NAN, gradient_agrees, fit_gradient, guard_gradients,
     private_gradient)
-from tensorrt_lite._C.autograd.node import retain_grad, _Keep
+from tensorrt_lite._C.autograd.node import retain_grad
+from tensorrt_lite._C.autograd.hooks import RetainGrad
 from tensorrt_lite._C.operators cimport op_add
 
 cdef extern from "Python.h":
@@ -428,7 +429,7 @@ cdef object call_pre_hooks(Node n, object grad):
     cdef list grads = [grad] if n.n_inputs <= 1 else list(grad) if grad is not None else [None] * n.n_inputs
     cdef bint keeps = False
     for entry in list(n.pre_hooks):
-        if type(entry) is _Keep:
+        if type(entry) is RetainGrad:
             keeps = True
             continue
         nr, hook = entry.value
@@ -446,7 +447,7 @@ cdef object call_pre_hooks(Node n, object grad):
         if tls().python_ran:
             grads = [guard_gradients(n, grads[0])] if n.n_inputs <= 1 else guard_gradients(n, grads) or grads
         for entry in list(n.pre_hooks):
-            if type(entry) is _Keep:
+            if type(entry) is RetainGrad:
                 nr, hook = entry.value
                 if grads[nr] is not None:
                     hook(grads[nr])
@@ -871,7 +872,7 @@ cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph,
             if accumulate and grad_fn_of(t) is not None:
                 retain_grad(t)
             targets.append(gradient_node(t))
-    # from here to the end of discover() nothing may run Python code or let go of the GIL
+    # from here to the end of discover() nothing may run Python code or release the GIL
     for node in first:
         run.add(<PyObject*>node)
     n_roots = run.count

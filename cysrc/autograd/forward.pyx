@@ -23,8 +23,7 @@ from tensorrt_lite._C.core.dispatch cimport tls, attach, trt_thread_state, trt_o
 from tensorrt_lite._C.core.boxing cimport box_arguments, call_boxed, register_boxed
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, PROMOTE_REAL_OUT
 cimport tensorrt_lite._C.autograd.node as _node
-from tensorrt_lite._C.autograd.node cimport Node, OpNode, PointwiseNode, input_derivative, set_history
-from tensorrt_lite._C.ops.support cimport ops_namespace
+from tensorrt_lite._C.autograd.node cimport Node, OpNode, PointwiseNode, input_derivative, set_history, ops_namespace
 
 attach()
 cdef object _ops = ops_namespace()

@@ -115,6 +115,7 @@ cdef object input_meta(TensorBase t)
 cdef bint grad_mode() noexcept
 cdef int dual_levels                # open levels of forward mode: 0 spares the look for tangents
 cdef object input_derivative(const PointwiseInfo* info, int i, PyObject** slots, const Scalar* params, bint composed)
+cdef object ops_namespace()
 cdef int take_notes(Node node) except -1
 cdef int refuse_view(TensorBase t, bint indirect) except -1
 cdef int copy_edge(Node to, Node source, int i) except -1

@@ -10,7 +10,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.list cimport PyList_GET_ITEM
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype_of, category, CAT_COMPLEX, C64
 from tensorrt_lite._C.core.tensor cimport (
-    TensorBase, tensor_type, size_type, K_AUTOGRAD, K_FORWARD_AD, alias_of, ITEM_SIZE, check_geometry, version_of, shape_of, same_sizes, shape_text, bump_version, data_of, shared_version, strides_of, place_of,
+    K_PYTHON, K_DERIVATIVES,    TensorBase, tensor_type, size_type, K_AUTOGRAD, K_FORWARD_AD, alias_of, ITEM_SIZE, check_geometry, version_of, shape_of, same_sizes, shape_text, bump_version, data_of, shared_version, strides_of, place_of,
     CREATED_DEFAULT, CREATED_NO_GRAD, CREATED_MULTI_OUTPUT, CREATED_INFERENCE, CREATED_IN_FUNCTION)
 from tensorrt_lite._C.core.dispatch cimport tls, attach
 from tensorrt_lite._C.core.device cimport make_device, DEV_CUDA, DEV_META
@@ -18,6 +18,7 @@ from tensorrt_lite._C.core.storage cimport installed_hooks
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, pointwise
 from tensorrt_lite._C.core.read_only cimport is_read_only, refuse_read_only
 from tensorrt_lite._C.core.args cimport scalar_object
+from tensorrt_lite._C.autograd.hooks import add_hook, RetainGrad
 
 cdef extern from *:
     """
@@ -43,15 +44,28 @@ attach()
 
 cdef uint64_t _sequence = 0
 cdef tuple _no_arguments = ()
-cdef object _ops = None           # the flat namespace of operators, set by the package through set_namespace
 cdef list _dying = []
 cdef bint _draining = False
 
 
-def set_namespace(namespace):
-    """The flat namespace of operators, which Nodes call when they run."""
-    global _ops
-    _ops = namespace
+class _Namespace:
+    """The flat namespace of compiled operators, filled by the package; derivatives and compositions call operators through it."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NotImplementedError(f"{name} is not implemented (docs/gaps.md)")
+
+
+cdef object _ops = _Namespace()
+
+
+cdef object ops_namespace():
+    return _ops
+
+
+def namespace():
+    return _ops
 
 
 cdef uint64_t next_sequence() noexcept:
@@ -207,13 +221,13 @@ cdef class Node:
         """Call ``hook(grad_inputs, grad_outputs)`` after this Node ran; it may return new grad_inputs."""
         if self.post_hooks is None:
             self.post_hooks = []
-        return _handle(self.post_hooks, hook)
+        return add_hook(self.post_hooks, hook)
 
     def register_prehook(self, hook):
         """Call ``hook(grad_outputs)`` before this Node runs; it may return new grad_outputs."""
         if self.pre_hooks is None:
             self.pre_hooks = []
-        return _handle(self.pre_hooks, (-1, hook))
+        return add_hook(self.pre_hooks, (-1, hook))
 
     def __call__(self, *grads):
         """Run this Node alone: a gradient (or None) for each output of its forward call gives those of its inputs."""
@@ -235,52 +249,6 @@ cdef class Node:
             return None if self.n_edges <= 1 else (None,) * self.n_edges
         out = self.apply(grad)
         return tuple(out) if isinstance(out, list) else out
-
-
-cdef class RemovableHandle:
-    """Removes the hook it stands for; usable as a context manager."""
-    cdef list hooks
-    cdef object entry
-    cdef object __weakref__
-
-    def remove(self):
-        if self.hooks is None:
-            return
-        for i, e in enumerate(self.hooks):
-            if e is self.entry:
-                del self.hooks[i]
-                return
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc):
-        self.remove()
-
-
-cdef _handle(list hooks, entry):
-    cdef RemovableHandle handle = RemovableHandle.__new__(RemovableHandle)
-    handle.hooks = hooks
-    handle.entry = _Entry(entry)
-    hooks.append(handle.entry)
-    return handle
-
-
-class _Entry:
-    """A hook in a list, found again by identity."""
-    __slots__ = ("value",)
-
-    def __init__(self, value):
-        self.value = value
-
-
-class _Keep(_Entry):
-    """The hook behind retain_grad(): runs after all others and follows its tensor through writes in place."""
-    __slots__ = ("ref",)
-
-
-def add_hook(list hooks, hook):
-    return _handle(hooks, hook)
 
 
 @cython.no_gc_clear
@@ -314,7 +282,7 @@ cdef int _keep_at(TensorBase t, Node n) except -1:
         if kept is not None:
             keep_gradient(<TensorBase>kept, <TensorBase>g)
 
-    entry = _Keep((t.output_nr, keep))
+    entry = RetainGrad((t.output_nr, keep))
     entry.ref = ref
     if n.pre_hooks is None:
         n.pre_hooks = []
@@ -342,7 +310,7 @@ cdef int move_keep(TensorBase t, Node before) except -1:
     """After a write in place the gradient to keep is that of the new value."""
     if before is not None and before.pre_hooks is not None:
         for entry in before.pre_hooks:
-            if type(entry) is _Keep and entry.ref() is t:
+            if type(entry) is RetainGrad and entry.ref() is t:
                 before.pre_hooks.remove(entry)
                 break
     _keep_at(t, <Node>t.grad_fn_)
@@ -425,7 +393,17 @@ cdef str _tensor_label(TensorBase t):
 
 cdef TensorBase output_alias(TensorBase t):
     """What a Node keeps of its own output: no grad_fn, so no cycle."""
-    return alias_of(t)
+    return alias_of(t) if not t.keys & K_PYTHON else unrecorded_alias(t)
+
+
+cdef TensorBase unrecorded_alias(TensorBase t):
+    """What the class of a tensor with __torch_dispatch__ takes for its alias."""
+    cdef uint64_t before = tls().excluded
+    tls().excluded = before | K_DERIVATIVES
+    try:
+        return <TensorBase?>_ops.alias(t)
+    finally:
+        tls().excluded = before
 
 
 cdef TensorBase attach_output(Node node, TensorBase alias, int output_nr):
@@ -433,7 +411,7 @@ cdef TensorBase attach_output(Node node, TensorBase alias, int output_nr):
     cdef TensorBase r
     if not tls().grad_mode:
         return alias
-    r = alias_of(alias)
+    r = output_alias(alias)
     r.grad_fn_ = node
     r.output_nr = output_nr
     r.requires_grad = 1
@@ -537,6 +515,8 @@ cdef inline bint has_loop(const PointwiseInfo* fused, int n, PyObject** inputs):
     """A fused kernel exists in the types where its formula means the same; elsewhere operators compute it."""
     cdef int i
     for i in range(n):
+        if ((<TensorBase>inputs[i]).keys | tls().included) & ~tls().excluded & K_PYTHON:
+            return False
         if (<TensorBase>inputs[i]).dtype >= C64:
             return fused.loops[C64] != NULL
     return True

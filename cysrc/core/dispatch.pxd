@@ -32,6 +32,7 @@ cdef extern from "dispatch.h":
         char returned
         char written
         char view
+        const char* autocast
         void* pack
         object (*unpack)(trt_operator* op, const trt_value* v, void* out, int mode)
     ctypedef struct trt_operator:
@@ -68,6 +69,7 @@ cdef enum:
 
 cdef trt_core_table* core_table() noexcept
 cdef void register_kernel(int operator_id, const char* name, int key, void* kernel) noexcept
+cdef trt_operator* operator_named(str name)
 cdef object boxed_call(const char* name, int key, tuple arguments)
 cdef void register_row(int operator_id, const char* name, const trt_row* row, uint64_t boxed) noexcept
 

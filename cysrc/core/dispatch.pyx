@@ -64,6 +64,21 @@ cdef void register_row(int operator_id, const char* name, const trt_row* row, ui
             register_kernel(operator_id, name, key, row.pack)
 
 
+cdef dict _by_name = {}            # {name: place in the table}, made as names are asked for
+
+
+cdef trt_operator* operator_named(str name):
+    """The row of a loaded operator, or NULL."""
+    cdef int i
+    at = _by_name.get(name)
+    if at is None:
+        for i in range(MAX_OPERATORS):
+            if table[i].name != NULL:
+                _by_name[table[i].name.decode()] = i
+        at = _by_name.get(name)
+    return NULL if at is None else &table[<int>at]
+
+
 cdef int element_is_no_tensor(trt_operator* op, void* element) except -1:
     raise TypeError(f"{op.name.decode()}(): expected a list of tensors, but an element is {type(<object>element).__name__}")
 
@@ -163,18 +178,6 @@ def _set_anomaly(int flags):
     cdef int before = tls().notes & 3
     tls().notes = tls().notes & ~3 | flags & 3
     return before
-
-
-def _set_function_modes(int depth):
-    tls().function_modes = depth
-
-
-def _set_function_disabled(int depth):
-    tls().function_disabled = depth
-
-
-def _get_function_disabled():
-    return tls().function_disabled
 
 
 def _exclude_keys(uint64_t keys):

@@ -1,7 +1,7 @@
 # Element types: codes 0..11 have kernels in every operator, the rest are storage types so far.
 from libc.stdint cimport int64_t, uint64_t, uint32_t
 
-cdef extern from "../loops/scalar_types.h" nogil:
+cdef extern from "scalar_types.h" nogil:
     ctypedef struct Scalar:
         int kind          # 0 bool, 1 int, 2 float, 3 complex
         double d

@@ -22,8 +22,6 @@ cdef extern from "pointwise.h" nogil:
         signed char in_type[6]
         trt_operator* op
         void* on_device[12]
-        PyObject* function
-        PyObject* function_inplace
         const PointwiseInfo* fused[3]
         int n_used[3]
         signed char used[3][6]
@@ -93,5 +91,6 @@ cdef void drop_late_warnings(LateWarnings* late) noexcept
 cdef int end_late_warnings(LateWarnings* late) except -1
 
 cdef int check_no_overlap(str name, TensorBase out, TensorBase x, bint same_is_fine) except -1
+cdef int check_internal_overlap(str name, TensorBase out) except -1
 cdef TensorBase cast_to(TensorBase t, int dtype)
 cdef TensorBase contiguous_of(TensorBase t)

@@ -15,13 +15,14 @@ from tensorrt_lite._C.core.tensor cimport (
     TensorBase, ITEM_SIZE, MAX_DIMS, data_of, place_of, same_sizes, empty_tensor, empty_strided_tensor, empty_like_tensor, shape_text, resize_tensor,
     HELD_NUMEL, has_internal_overlap, memory_overlap, alias_of, contiguous_strides, K_CPU, K_META, bump_version, new_tensor)
 from tensorrt_lite._C.core.dtype cimport (
-    Scalar, promotion, category, default_float_code, can_cast, to_real, to_complex, dtype_of, dtype_label, item_size, BOOL, F32, F64, U8, I64, C64, C128,
+    Scalar, promotion, category, default_float_code, can_cast, to_real, to_complex, dtype_of, item_size, BOOL, F32, F64, U8, I64, C64, C128,
     CAT_BOOL, CAT_INT, CAT_FLOAT, CAT_COMPLEX)
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from tensorrt_lite._C.core.dispatch cimport FRESH, OUT, INPLACE, attach, tls
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, DEV_META
 from tensorrt_lite._C.core.storage cimport Storage, device_hooks
+from tensorrt_lite._C.core.text cimport dtype_text, sizes_text
 
 attach()
 
@@ -311,31 +312,36 @@ cdef int check_no_overlap(str name, TensorBase out, TensorBase x, bint same_is_f
     return 0
 
 
+cdef int check_internal_overlap(str name, TensorBase out) except -1:
+    if has_internal_overlap(out):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            f"Please clone() the tensor before performing the operation. ({name})")
+    return 0
+
+
 cdef int prepare_out(str name, TensorBase out, int ndim, const int64_t* shape, int result_dtype, int mode) except -1:
     """Check a given output: type, sharing of elements, shape (resized under OUT, refused under INPLACE). Outside of LateWarnings it may
     run a filter of warnings, which is Python: geometry that was read before may be out of date then."""
     cdef int i
     cdef bint same = out.ndim == ndim
     if not can_cast(result_dtype, out.dtype):
-        raise RuntimeError(f"result type {_type_name(result_dtype)} can't be cast to the desired output type {_type_name(out.dtype)} ({name})")
+        raise RuntimeError(f"result type {dtype_text(result_dtype)} can't be cast to the desired output type {dtype_text(out.dtype)} ({name})")
     if same:
         for i in range(ndim):
             if out.sizes[i] != shape[i]:
                 same = False
     if not same:
         if mode == INPLACE:
-            raise RuntimeError(f"output with shape {shape_text(out)} doesn't match the broadcast shape {_shape_list(ndim, shape)} ({name})")
+            raise RuntimeError(f"output with shape {shape_text(out)} doesn't match the broadcast shape {sizes_text(ndim, shape)} ({name})")
         if out.numel != 0:
             warn_of_resize(
                 f"An output with one or more elements was resized since it had shape {shape_text(out)}, which does not match the required output "
-                f"shape {_shape_list(ndim, shape)}. This behavior is deprecated, and in a future release outputs will not be resized unless they "
+                f"shape {sizes_text(ndim, shape)}. This behavior is deprecated, and in a future release outputs will not be resized unless they "
                 "have zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).")
         resize_tensor(out, ndim, shape, 0)
     check_writable(out.storage.block, name)
-    if has_internal_overlap(out):
-        raise RuntimeError(
-            f"{name}: unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-            "Please clone() the tensor before performing the operation.")
+    check_internal_overlap(name, out)
     return 0
 
 
@@ -388,20 +394,12 @@ cdef int check_unchanged(const PointwiseInfo* info, int nin, PyObject** inputs, 
     return 0
 
 
-cdef str _shape_list(int n, const int64_t* v):
-    return "[" + ", ".join([str(v[i]) for i in range(n)]) + "]"
-
-
-cdef str _type_name(int code):
-    return (<bytes>dtype_label(code)).decode()
-
-
 cdef int not_implemented(const PointwiseInfo* info, int code) except -1:
     if code == BOOL and info.bool_error != NULL:
         raise RuntimeError(info.bool_error.decode())
     if category[code] <= CAT_INT and info.int_error != NULL:
         raise RuntimeError(info.int_error.decode())
-    raise NotImplementedError(f"\"{info.name.decode()}_cpu\" not implemented for '{_type_name(code)}'")
+    raise NotImplementedError(f"\"{info.name.decode()}_cpu\" not implemented for '{dtype_text(code)}'")
 
 
 cdef int check_integers(const PointwiseInfo* info, TensorBase divisor, int compute) except -1:
@@ -435,7 +433,7 @@ cdef int check_operands(const PointwiseInfo* info, PyObject** inputs, const Scal
             "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` "
             "operator instead.")
     if info.checks & CHECK_SAME_DTYPE and a.dtype != b.dtype and not b.wrapped_number:
-        raise RuntimeError(f"{info.name.decode()}: expected dtype {_type_name(a.dtype)} for the second tensor but got dtype {_type_name(b.dtype)}")
+        raise RuntimeError(f"{info.name.decode()}: expected dtype {dtype_text(a.dtype)} for the second tensor but got dtype {dtype_text(b.dtype)}")
     if info.checks & CHECK_ALPHA:
         if params[0].kind == 0 and compute != BOOL:
             raise RuntimeError("Boolean alpha only supported for Boolean results.")
@@ -500,7 +498,7 @@ cdef TensorBase iterate(const PointwiseInfo* info, int nin, PyObject** inputs, c
     if info.promote & PROMOTE_FIRST_BOOL:
         first = 1
         if (<TensorBase>inputs[0]).dtype != BOOL and (<TensorBase>inputs[0]).dtype != U8:
-            raise RuntimeError(f"{info.name.decode()} expected condition to be a boolean tensor, but got a tensor with dtype {_type_name((<TensorBase>inputs[0]).dtype)}")
+            raise RuntimeError(f"{info.name.decode()} expected condition to be a boolean tensor, but got a tensor with dtype {dtype_text((<TensorBase>inputs[0]).dtype)}")
     compute = compute_code(info, result_code(nin - first, inputs + first))
     for i in range(nin):
         x = <TensorBase>inputs[i]
@@ -524,7 +522,7 @@ cdef TensorBase iterate(const PointwiseInfo* info, int nin, PyObject** inputs, c
     if out is not None:
         # the absolute value of complex numbers is converted to any type, as PyTorch does
         if mode == OUT and info.exact_out and out.dtype != result and not (info.promote & PROMOTE_REAL_OUT and category[compute] == CAT_COMPLEX):
-            raise RuntimeError(f"{info.name.decode()}(): Found dtype {_type_name(out.dtype)} but expected {_type_name(result)}")
+            raise RuntimeError(f"{info.name.decode()}(): Found dtype {dtype_text(out.dtype)} but expected {dtype_text(result)}")
         for i in range(nin):
             if <PyObject*>out == inputs[i]:
                 mode = INPLACE                     # what is read can't be resized before

@@ -3,7 +3,7 @@
 #define TRT_STAGE_H
 #include <stdint.h>
 #include <string.h>
-#include "../loops/scalar_types.h"
+#include "scalar_types.h"
 
 /* dst[r][c] = src[r * item + c * src_col_stride]: rows run along memory in src, columns in dst. Squares of 16 bytes a
  * side turn in registers; PANEL columns at a time, because columns a power of two apart share the sets of a cache. */

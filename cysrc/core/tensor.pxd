@@ -35,6 +35,8 @@ cdef enum:
     K_FORWARD_AD = 512
     K_DERIVATIVES = 768           # either of the two
     K_BACKENDS = 63
+    K_INPLACE_OR_VIEW = 128
+    K_AUTOCAST = 2048
 
 cdef extern from "dispatch.h":
     uint64_t index_keys "trt_index_keys"(int index) noexcept nogil
@@ -89,6 +91,7 @@ cdef class TensorBase:
     cdef object __weakref__
     cdef int64_t inline_geometry[16]
 
+cdef void hold_versions(int change) noexcept        # while held, writes of this thread count no version: whoever holds does
 cdef PyTypeObject* tensor_type
 cdef PyTypeObject* parameter_type
 cdef object size_type

@@ -11,7 +11,8 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF, Py_CLEAR
 from cpython.tuple cimport PyTuple_SET_ITEM
 from tensorrt_lite._C.core.storage cimport Storage, new_storage, meta_storage, shared_storage, storage_resize, device_hooks
-from tensorrt_lite._C.core.dtype cimport Scalar, dtype_label, BOOL, F32, F64, I64, C64, C128, F16, BF16
+from tensorrt_lite._C.core.dtype cimport Scalar, BOOL, F32, F64, I64, C64, C128, F16, BF16
+from tensorrt_lite._C.core.text cimport sizes_text
 from tensorrt_lite._C.core.device cimport device, DEV_CPU, DEV_META, DEV_CUDA, DEV_CUSTOM, MF_CONTIGUOUS, MF_CHANNELS_LAST, MF_CHANNELS_LAST_3D, MF_PRESERVE
 
 
@@ -218,10 +219,6 @@ cdef int update_flags(TensorBase t) except -1:
     return 0
 
 
-cdef str _list_text(int n, const int64_t* v):
-    return "[" + ", ".join([str(v[i]) for i in range(n)]) + "]"
-
-
 cdef int64_t checked_numel(int ndim, const int64_t* sizes) except -1:
     """The number of elements; RuntimeError for negative sizes and for products beyond 63 bits."""
     cdef int64_t n = 1
@@ -229,7 +226,7 @@ cdef int64_t checked_numel(int ndim, const int64_t* sizes) except -1:
     cdef bint overflow = False, empty = False
     for i in range(ndim):
         if sizes[i] < 0:
-            raise RuntimeError(f"Trying to create tensor with negative dimension {sizes[i]}: {_list_text(ndim, sizes)}")
+            raise RuntimeError(f"Trying to create tensor with negative dimension {sizes[i]}: {sizes_text(ndim, sizes)}")
         if sizes[i] == 0:
             empty = True
         if not overflow and mul_overflow(n, sizes[i] if sizes[i] > 0 else 1, &n):
@@ -237,7 +234,7 @@ cdef int64_t checked_numel(int ndim, const int64_t* sizes) except -1:
     if empty:
         return 0
     if overflow or n > (<int64_t>1 << 58):
-        raise RuntimeError(f"Storage size calculation overflowed with sizes={_list_text(ndim, sizes)}")
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={sizes_text(ndim, sizes)}")
     return n
 
 
@@ -349,11 +346,11 @@ cdef TensorBase empty_strided_tensor(int ndim, const int64_t* sizes, const int64
     cdef TensorBase t
     for i in range(ndim):
         if strides[i] < 0:
-            raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {_list_text(ndim, strides)}")
+            raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {sizes_text(ndim, strides)}")
         if n > 0 and (mul_overflow(sizes[i] - 1, strides[i], &step) or add_overflow(last, step, &last)):
-            raise RuntimeError(f"Storage size calculation overflowed with sizes={_list_text(ndim, sizes)} and strides={_list_text(ndim, strides)}")
+            raise RuntimeError(f"Storage size calculation overflowed with sizes={sizes_text(ndim, sizes)} and strides={sizes_text(ndim, strides)}")
     if last > (<int64_t>1 << 58):
-        raise RuntimeError(f"Storage size calculation overflowed with sizes={_list_text(ndim, sizes)} and strides={_list_text(ndim, strides)}")
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={sizes_text(ndim, sizes)} and strides={sizes_text(ndim, strides)}")
     t = new_tensor()
     t.dtype = dtype
     settle(t, storage_for((last + 1) * ITEM_SIZE[dtype] if n > 0 else 0, place), place)
@@ -402,7 +399,7 @@ cdef inline void copy_header(TensorBase r, TensorBase t):
     r.dtype = t.dtype
     r.device_type = t.device_type
     r.device_index = t.device_index
-    r.keys = t.keys & ~<uint64_t>K_DERIVATIVES
+    r.keys = t.keys & ~<uint64_t>(K_DERIVATIVES | K_PYTHON)
     r.inference = t.inference      # a view of a normal tensor is a normal tensor, in inference mode too
     if not t.inference and inference_flag:
         r.creation_meta = CREATED_INFERENCE
@@ -440,7 +437,21 @@ cdef VersionCounter* shared_version(TensorBase t) except NULL:
     return t.version
 
 
+cdef extern from *:
+    """
+    static __thread int trt_versions_held __attribute__((tls_model("initial-exec")));
+    """
+    int versions_held "trt_versions_held"
+
+
+cdef void hold_versions(int change) noexcept:
+    global versions_held
+    versions_held += change
+
+
 cdef int bump_version(TensorBase t) except -1:
+    if versions_held:
+        return 0
     if t.version == NULL:
         t.own_version += 1
     else:
@@ -547,7 +558,7 @@ cdef object strides_of(TensorBase t):
 
 
 cdef str shape_text(TensorBase t):
-    return _list_text(t.ndim, t.sizes)
+    return sizes_text(t.ndim, t.sizes)
 
 
 cdef int check_geometry(Storage s, int ndim, const int64_t* sizes, const int64_t* strides, int64_t offset, int itemsize, str op) except -1:
@@ -558,19 +569,19 @@ cdef int check_geometry(Storage s, int ndim, const int64_t* sizes, const int64_t
         raise RuntimeError(f"{op}: Tensor: invalid storage offset {offset}")
     for i in range(ndim):
         if strides[i] < 0:
-            raise RuntimeError(f"{op}: Negative strides are not supported at the moment, got strides: {_list_text(ndim, strides)}")
+            raise RuntimeError(f"{op}: Negative strides are not supported at the moment, got strides: {sizes_text(ndim, strides)}")
     if n == 0:
         if offset > (<int64_t>1 << 58):
             raise RuntimeError(f"{op}: storage offset {offset} is out of range")
         return 0
     for i in range(ndim):
         if mul_overflow(sizes[i] - 1, strides[i], &step) or add_overflow(last, step, &last):
-            raise RuntimeError(f"Storage size calculation overflowed with sizes={_list_text(ndim, sizes)} and strides={_list_text(ndim, strides)}")
+            raise RuntimeError(f"Storage size calculation overflowed with sizes={sizes_text(ndim, sizes)} and strides={sizes_text(ndim, strides)}")
     if add_overflow(last, 1, &last) or mul_overflow(last, itemsize, &nbytes):
-        raise RuntimeError(f"Storage size calculation overflowed with sizes={_list_text(ndim, sizes)} and strides={_list_text(ndim, strides)}")
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={sizes_text(ndim, sizes)} and strides={sizes_text(ndim, strides)}")
     if nbytes > s.length:
         raise RuntimeError(
-            f"{op}: setStorage: sizes {_list_text(ndim, sizes)}, strides {_list_text(ndim, strides)}, storage offset {offset}, and itemsize "
+            f"{op}: setStorage: sizes {sizes_text(ndim, sizes)}, strides {sizes_text(ndim, strides)}, storage offset {offset}, and itemsize "
             f"{itemsize} requiring a storage size of {nbytes} are out of bounds for storage of size {s.length}")
     return 0
 
@@ -599,7 +610,7 @@ cdef int resize_tensor(TensorBase t, int ndim, const int64_t* sizes, int memory_
         contiguous_strides(ndim, sizes, strides)
     needed = 0
     if n > 0 and (add_overflow(n, t.offset, &needed) or mul_overflow(needed, ITEM_SIZE[t.dtype], &needed)):
-        raise RuntimeError(f"Storage size calculation overflowed with sizes={_list_text(ndim, sizes)} and storage offset {t.offset}")
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={sizes_text(ndim, sizes)} and storage offset {t.offset}")
     if needed > t.storage.length:
         if t.storage is _no_storage:
             t.storage = new_storage(0)

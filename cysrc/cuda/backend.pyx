@@ -7,10 +7,11 @@ from libc.stdlib cimport calloc, realloc
 from libc.string cimport memcmp, memcpy
 from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_context, trt_block_returns_by, block_external
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, DEV_META
-from tensorrt_lite._C.core.dtype cimport Scalar, dtype_label, C128
+from tensorrt_lite._C.core.dtype cimport Scalar, C128
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, Iter, MAX_OPERANDS, copy_elements
 from tensorrt_lite._C.core.storage cimport Storage, DeviceHooks, device_storage, external_storage, install_device_hooks, installed_hooks
 from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor, non_overlapping_dense, same_sizes
+from tensorrt_lite._C.core.text cimport dtype_text
 from tensorrt_lite._C.core.dispatch cimport attach, tls
 from tensorrt_lite._C.autograd.node cimport NOTE_STREAMS
 from tensorrt_lite._C.cuda.caching cimport Block, MemoryPool, captures, cached_allocate, cached_free, cached_record_stream
@@ -630,7 +631,7 @@ cdef FunctionHandle load(const PointwiseInfo* info, int source, int compute, int
             try:
                 text = _source.pointwise_source(info.name.decode(), compute)
             except KeyError:
-                raise NotImplementedError(f"\"{info.name.decode()}_cuda\" not implemented for '{dtype_label(compute).decode()}'") from None
+                raise NotImplementedError(f"\"{info.name.decode()}_cuda\" not implemented for '{dtype_text(compute)}'") from None
         k.form[index][form] = kernel_of(text, FORMS[form], index)
     return k.form[index][form]
 

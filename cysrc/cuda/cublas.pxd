@@ -1,4 +1,4 @@
-# Matrix products by NVIDIA's cuBLASLt, opened by path at first use.
+# GEMMs by NVIDIA's cuBLASLt, opened by path at first use.
 from libc.stdint cimport int64_t
 from tensorrt_lite._C.core.tensor cimport TensorBase
 

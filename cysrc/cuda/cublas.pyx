@@ -1,4 +1,4 @@
-"""cuBLASLt under matrix products: the library opened by path at first use, a plan (descriptors and the algorithm its heuristics choose) kept per shape.
+"""cuBLASLt under GEMMs: the library opened by path at first use, a plan (descriptors and the algorithm its heuristics choose) kept per shape.
 
 Nothing is linked: `tensorrt_lite.cuda._libraries` says where the library is, and without one `is_available()` is False. Scratch memory comes from the
 caching allocator on the current stream.
@@ -173,7 +173,7 @@ cdef Plan make_plan(const Shape* s, const char* bias):
         status = library.heuristic(handles[s.device], plan.desc, plan.layouts[0], plan.layouts[1], plan.layouts[2], plan.layouts[3], preference, 1, &result, &count)
     finally:
         library.preference_destroy(preference)
-    # refused in either way, the product goes to the kernels of gemm.cuh
+    # refused in either way, the GEMM goes to the kernels of gemm.cuh
     if status != NOT_SUPPORTED and status != INVALID_VALUE:
         check(status, "cublasLtMatmulAlgoGetHeuristic")
     if status == 0 and count > 0 and result.state == 0:
@@ -198,7 +198,7 @@ cdef bint multiply(const Shape* shape, TensorBase like, const void* alpha, const
         status = library.create(&handles[shape.device])
         exchange_capture_mode(mode)
         if status in ABSENT:
-            # the kernels of gemm.cuh take this product and all that follow
+            # the kernels of gemm.cuh take this GEMM and all that follow
             handles[shape.device] = NULL
             found = False
             return False

@@ -5,7 +5,7 @@ the device (a copy to the host, `item`) raises IndexError naming the operator. N
 """
 from libc.stdint cimport int64_t
 from libc.string cimport memset
-from tensorrt_lite._C.core.dtype cimport Scalar, BOOL, U8, I32, I64, F16, BF16, F32, F64, C64, C128, category, CAT_COMPLEX, dtype_label
+from tensorrt_lite._C.core.dtype cimport Scalar, BOOL, U8, I32, I64, F16, BF16, F32, F64, C64, C128, category, CAT_COMPLEX
 from tensorrt_lite._C.core.iterator cimport fill_elements
 from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor
 from tensorrt_lite._C.core.dispatch cimport attach
@@ -313,7 +313,7 @@ cdef int offsets_along(str name, TensorBase offsets, TensorBase index, int64_t s
 
 
 cdef int fill_rows(Rows* q, const RowArgs* r, TensorBase table) except -1:
-    """The geometry, with elements of several items where rows of both operands lie dense."""
+    """The geometry, with elements of several items where rows of both operands are contiguous."""
     cdef int k
     cdef int64_t run_bytes
     if r.n_outer > DIMS or r.n_inner > DIMS:

@@ -1,6 +1,6 @@
-"""Matrix products on CUDA: which kernel of cuda_src/gemm.cuh takes a product, its tiles, its slices of a deep one, and their memory.
+"""Matrix products on CUDA: which kernel of cuda_src/gemm.cuh takes a GEMM, its tiles, its split-K slices, and their memory.
 
-mm, bmm, addmm, linear and their kin check their arguments in cysrc/ops/matmul.pyx and end in `product` here. It asks cuBLASLt first, where there is one and
+mm, bmm, addmm, linear and their kin check their arguments in cysrc/ops/matmul.pyx and end in `gemm` here. It asks cuBLASLt first, where there is one and
 `backends.cuda.preferred_blas_library` allows it, for matrices with a dense dimension.
 """
 from libc.stdint cimport int64_t
@@ -114,17 +114,17 @@ cdef FunctionHandle load(int index, int dtype, int form, int variant) except NUL
         if form <= SMALL and on_tensor_cores(index, dtype):
             sizes = MMA_TILES[F32 if dtype == F32 else F16][form]
             numbers = ", ".join([str(x) for x in sizes])
-            text += f"__launch_bounds__({sizes[0] * sizes[1] * 32}) product(const trt::Gemm p) {{ trt::gemm_mma<{t}, {numbers}, {variant & 1}, {variant >> 1}>(p); }}\n"
+            text += f"__launch_bounds__({sizes[0] * sizes[1] * 32}) gemm(const trt::Gemm p) {{ trt::gemm_mma<{t}, {numbers}, {variant & 1}, {variant >> 1}>(p); }}\n"
         elif form <= SMALL:
             sizes = TILES[BYTES_OF_SUM[kind]][form]
             threads = sizes[0] // sizes[3] * (sizes[1] // sizes[4])
             numbers = ", ".join([str(x) for x in sizes])
-            text += f"__launch_bounds__({threads}) product(const trt::Gemm p) {{ trt::gemm_tiles<{t}, {total}, {numbers}, {variant & 1}, {variant >> 1}>(p); }}\n"
+            text += f"__launch_bounds__({threads}) gemm(const trt::Gemm p) {{ trt::gemm_tiles<{t}, {total}, {numbers}, {variant & 1}, {variant >> 1}>(p); }}\n"
         elif form == SUM:
-            text += f"__launch_bounds__(256) product(const trt::Gemm p) {{ trt::gemm_sum<{t}, {total}>(p); }}\n"
+            text += f"__launch_bounds__(256) gemm(const trt::Gemm p) {{ trt::gemm_sum<{t}, {total}>(p); }}\n"
         else:
-            text += f"__launch_bounds__(256) product(const trt::Gemm p) {{ trt::gemv_{'rows' if form == ROWS else 'columns'}<{t}, {total}, {1 << variant}>(p); }}\n"
-        handle[0] = kernel_of(text, "product", index)
+            text += f"__launch_bounds__(256) gemm(const trt::Gemm p) {{ trt::gemv_{'rows' if form == ROWS else 'columns'}<{t}, {total}, {1 << variant}>(p); }}\n"
+        handle[0] = kernel_of(text, "gemm", index)
     return handle[0]
 
 
@@ -200,7 +200,7 @@ cdef TensorBase factor(TensorBase t, Mat* x, int* transposed, int64_t* ld, bint 
 
 cdef bint by_library(TensorBase out, const Mat* mo, TensorBase a, const Mat* ma_, TensorBase b, const Mat* mb_, const Scalar* alpha, const Scalar* beta,
                      TensorBase d, const Mat* md_, int activation) except -1:
-    """The product by cuBLASLt; False where it does not take it, with nothing done to `out`'s addend. Read by columns, all matrices are transposed: it
+    """The GEMM by cuBLASLt; False where it does not take it, with nothing done to `out`'s addend. Read by columns, all matrices are transposed: it
     computes b^T a^T."""
     cdef Shape s
     cdef Mat ma = ma_[0], mb = mb_[0], mc = mo[0], md
@@ -278,7 +278,7 @@ cdef bint by_library(TensorBase out, const Mat* mo, TensorBase a, const Mat* ma_
     return multiply(&s, out, numbers, numbers + 2, data_of(b), data_of(a), c, data_of(out), NULL)
 
 
-cdef bint product_activated(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma, TensorBase b, const Mat* mb, const Scalar* alpha, const Scalar* beta,
+cdef bint gemm_activated(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma, TensorBase b, const Mat* mb, const Scalar* alpha, const Scalar* beta,
                             TensorBase d, const Mat* md, int activation) except -1:
     """activation(alpha a b + beta d), 1: relu, 2: gelu by tanh, in one kernel; False where there is none."""
     if out.storage is a.storage or out.storage is b.storage or not same_device(out, a, b, d):
@@ -292,7 +292,7 @@ cdef inline bint same_device(TensorBase out, TensorBase a, TensorBase b, TensorB
     return a.device_index == out.device_index and b.device_index == out.device_index and (d is None or d.device_index == out.device_index)
 
 
-cdef int product(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma_, TensorBase b, const Mat* mb_, const Scalar* alpha, const Scalar* beta,
+cdef int gemm(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma_, TensorBase b, const Mat* mb_, const Scalar* alpha, const Scalar* beta,
                  TensorBase d, const Mat* md) except -1:
     """out = alpha a b + beta d. Sizes and dtypes were checked; `out` is not empty."""
     cdef Gemm g
@@ -311,7 +311,7 @@ cdef int product(str name, TensorBase out, const Mat* mo, TensorBase a, const Ma
         mt.bs = mo.rows * mo.cols
         mt.rs = 1 if mo.flipped else mo.cols
         mt.cs = mo.rows if mo.flipped else 1
-        product(name, temporary, &mt, a, ma_, b, mb_, alpha, beta, d, md)
+        gemm(name, temporary, &mt, a, ma_, b, mb_, alpha, beta, d, md)
         return copy_elements(out, temporary)
     if by_library(out, mo, a, ma_, b, mb_, alpha, beta, d, md, 0):
         return 0
@@ -319,7 +319,7 @@ cdef int product(str name, TensorBase out, const Mat* mo, TensorBase a, const Ma
         # _int_mm: bytes summed as int32
         a = <TensorBase>(<object>dense(a, &ma)).to((<object>out).dtype)
         b = <TensorBase>(<object>dense(b, &mb)).to((<object>out).dtype)
-        return product(name, out, mo, a, &ma, b, &mb, alpha, beta, d, md)
+        return gemm(name, out, mo, a, &ma, b, &mb, alpha, beta, d, md)
     if not lies_in_lines(&ma):
         a = dense(a, &ma)
     if not lies_in_lines(&mb):
@@ -329,7 +329,7 @@ cdef int product(str name, TensorBase out, const Mat* mo, TensorBase a, const Ma
     if md != NULL:
         g.d = data_of(d)
         g.d_row, g.d_col, g.d_batch = md.rs, md.cs, md.bs
-    # the transposed product where C has few rows, or else lies by columns
+    # the transposed GEMM where C has few rows, or else lies by columns
     if mo.rows <= FEW if (mo.rows <= FEW) != (mo.cols <= FEW) else mo.rs == 1 and mo.cs != 1:
         a, b = b, a
         ma, mb = mb, ma
@@ -399,4 +399,4 @@ cdef void plan_slices(Gemm* g, int64_t blocks, int64_t least, int64_t wanted) no
         g.slices = (g.k + g.depth - 1) // g.depth
 
 
-_matmul._set_device_product(<size_t>&product, <size_t>&product_activated)
+_matmul._set_device_gemm(<size_t>&gemm, <size_t>&gemm_activated)

@@ -10,7 +10,7 @@ from tensorrt_lite._C.cuda.backend cimport kernel_of, run3, blocks_for
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
 from tensorrt_lite._C.cuda.driver import device_attribute
 from tensorrt_lite._C.cuda.reduction cimport reduce
-from tensorrt_lite._C.ops.support cimport ops_namespace
+from tensorrt_lite._C.autograd.node cimport ops_namespace
 from tensorrt_lite.cuda._source import storage_type
 
 cdef object _ops = ops_namespace()

@@ -6,7 +6,7 @@ from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, place_of, empty_t
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run3
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
 from tensorrt_lite._C.cuda.indexing cimport fault_of, code_of
-from tensorrt_lite._C.ops.support cimport ops_namespace
+from tensorrt_lite._C.autograd.node cimport ops_namespace
 from tensorrt_lite.cuda._source import storage_type
 
 cdef object _ops = ops_namespace()

@@ -1,6 +1,6 @@
 /* Convolution of channels_last images, for an element type T (included once per type).
  *
- * Rows of the product are output positions, columns output channels: the input under one kernel row is a contiguous stretch of
+ * Rows of the GEMM are output positions, columns output channels: the input under one kernel row is a contiguous stretch of
  * kernel_w * channels elements, which gemm_by_row reads in place. Only padding needs a copy, tile by tile. */
 
 KERNEL_INLINE int64_t FN(last_panels)(const conv_problem* s) { return conv_blocks(conv_group_out(s), GEMM_COLS); }

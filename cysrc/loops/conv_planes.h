@@ -1,6 +1,6 @@
 /* Convolution of NCHW images, for an element type T (included once per type).
  *
- * Rows of the product are output channels, columns output positions: packed weights are broadcast against panels of the input
+ * Rows of the GEMM are output channels, columns output positions: packed weights are broadcast against panels of the input
  * under the kernel, which are packed tile by tile and never for a whole image; a 1x1 convolution reads the input itself. */
 
 enum { FN(PLANES_TILE_BYTES) = 1 << 18, FN(PLANES_PANELS) = 8, FN(PLANES_ROWS) = 144 };

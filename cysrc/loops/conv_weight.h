@@ -1,5 +1,5 @@
 /* Gradient of the weight, for an element type T (included once per type): dw[k][o] = sum over output positions of the input under
- * kernel element k times the output gradient o. Rows of the product are kernel elements, columns output channels.
+ * kernel element k times the output gradient o. Rows of the GEMM are kernel elements, columns output channels.
  *
  * An item of phase 0 is (group, block of input channels, block of output channels, chunk of units), a unit being CONV_PIXELS
  * output positions of a sample; its sums go to `shared`. An item of phase 1 adds up the chunks of one block, in their order. */

@@ -1,4 +1,4 @@
-/* A register-blocked product for matrices that are packed, or blocked so that they stay in cache:
+/* A register-blocked GEMM for matrices that are packed, or blocked so that they stay in cache:
  *
  *     C[r][j] (+)= sum_k A[r][k] B[k][j]     for one tile of up to GEMM_ROWS rows and two vectors of columns.
  *

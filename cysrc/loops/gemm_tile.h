@@ -1,6 +1,6 @@
-/* C = alpha A B + beta C by tiles of C in registers, for products too small for a library that packs both operands: the panels
+/* C = alpha A B + beta C by tiles of C in registers, for GEMMs too small for a library that packs both operands: the panels
    of B are packed where they are not contiguous, A is read as it lies. Any strides of A and B, in elements; C has unit column
-   stride. Each element is summed in the order of the depth, so a product may be cut by rows and columns at will.
+   stride. Each element is summed in the order of the depth, so a GEMM may be cut by rows and columns at will.
    DEFINE_TILED_PRODUCT(T, S) makes S_tiled(m, n, k, a, ars, acs, b, brs, bcs, c, crs, alpha, beta). */
 #ifndef TRT_GEMM_TILE_H
 #define TRT_GEMM_TILE_H
@@ -31,12 +31,12 @@ enum { PANEL_DEPTH = 256 };   /* of a packed panel, which stays in L1 */
 
 enum { PACK_ROWS = 32, FAR_ROWS = 256 };   /* rows of C from which a panel of B with such far rows is packed */
 
-/* What the tiles of one product share; strides in elements. */
+/* What the tiles of one GEMM share; strides in elements. */
 #define DEFINE_PRODUCT(T, S)                                                                                                              \
   typedef struct { int64_t k, ars, acs, ldb, crs; int cols; T alpha, beta; } S##_product_shape;
 
 /* KIND: the name of a tile of V vectors of BYTES bytes a row. Tiles are calls: inlined, their address arithmetic would be set
-   up for all of them before the first, which takes longer than a product of 4x4. */
+   up for all of them before the first, which takes longer than a GEMM of 4x4. */
 #define DEFINE_TILE(T, S, KIND, ROWS, BYTES, V)                                                                                           \
   OUTLINE void S##KIND##_tile_##ROWS(const S##_product_shape* s, const T* a, const T* b, T* c) {                                          \
     typedef T vec __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias));                                                     \
@@ -104,7 +104,7 @@ enum { PACK_ROWS = 32, FAR_ROWS = 256 };   /* rows of C from which a panel of B 
     const T *a = a_, *b = b_;                                                                                                             \
     T *c = c_, pack[TWO * PANEL_DEPTH] __attribute__((aligned(64)));                                                                      \
     S##_product_shape s = {k, ars, acs, brs, crs, 0, (T)alpha, (T)beta};                                                                  \
-    for (int64_t p = 0; p < k || p == 0; p += PANEL_DEPTH) {          /* later parts of a deep product add to C */                        \
+    for (int64_t p = 0; p < k || p == 0; p += PANEL_DEPTH) {          /* later parts of a deep GEMM add to C */                        \
       s.k = k - p < PANEL_DEPTH ? k - p : PANEL_DEPTH;                                                                                    \
       for (int64_t j = 0; j < n; j += TWO) {                                                                                              \
         s.cols = n - j < TWO ? (int)(n - j) : TWO;                                                                                        \

@@ -1,5 +1,5 @@
 /* The table of linalg.c's kernels for small matrices, by LAPACK's types: float, double, complex float, complex double.
-   Matrices are dense and column-major. Used by core/lapack.h in LAPACK's place. */
+   Matrices are dense and column-major. Used by lapack.h in LAPACK's place. */
 #ifndef TRT_LINALG_H
 #define TRT_LINALG_H
 

@@ -1,4 +1,4 @@
-/* Matrix products that BLAS does slowly or not at all: tiny ones, few rows or columns, integers; dot products and column
+/* GEMMs that BLAS does slowly or not at all: tiny ones, few rows or columns, integers; dot products and column
    sums. Compiled once per instruction set; matmul.pyx chooses a table. Plain pointers, strides in elements, no threads:
    the caller splits columns or rows, and no result depends on how it does. */
 #include <stdint.h>
@@ -181,7 +181,7 @@ DEFINE_INTEGER(uint16_t, u16)
 DEFINE_INTEGER(uint32_t, u32)
 DEFINE_INTEGER(uint64_t, u64)
 
-/* ---- small products of complex64: summed in double and rounded once; a library call would take as long ---- */
+/* ---- small GEMMs of complex64: summed in double and rounded once; a library call would take as long ---- */
 
 static void c_tiny(int64_t m, int64_t n, int64_t k, const void* a_, int64_t ars, int64_t acs, const void* b_, int64_t brs, int64_t bcs, void* c_,
                    int64_t crs, const double* alpha, const double* beta) {

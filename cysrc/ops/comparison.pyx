@@ -17,7 +17,7 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     """|input - other| <= atol + rtol * |other|, elementwise; equal values and, on demand, NaNs are close."""
     cdef TensorBase a = as_tensor_arg(input, "isclose", "input"), b = as_tensor_arg(other, "isclose", "other")
     if a.dtype != b.dtype:
-        raise RuntimeError(f"{(<bytes>dtype_label(a.dtype)).decode()} did not match {(<bytes>dtype_label(b.dtype)).decode()}")
+        raise RuntimeError(f"{dtype_text(a.dtype)} did not match {dtype_text(b.dtype)}")
     if rtol < 0:
         raise RuntimeError(f"rtol must be greater than or equal to zero, but got {rtol}")
     if atol < 0:

@@ -83,15 +83,11 @@ cdef void run_items(void* context, int64_t begin, int64_t end) noexcept nogil:
     r.kernels.run(&r.work, r.phase, r.workspace + slot * r.workspace_bytes, begin, end)
 
 
-cdef str size_text(int n, const int64_t* sizes):
-    return "[" + ", ".join([str(sizes[i]) for i in range(n)]) + "]"
-
-
 cdef int spatial(const Dims* d, int n, int64_t* out, str name, int64_t least, str complaint) except -1:
     """`n` values from one or `n`, each at least `least`."""
     cdef int i
     if d.n != 1 and d.n != n:
-        raise RuntimeError(f"expected {name} to be a single integer value or a list of {n} values to match the convolution dimensions, but got {name}={size_text(d.n, d.v)}")
+        raise RuntimeError(f"expected {name} to be a single integer value or a list of {n} values to match the convolution dimensions, but got {name}={sizes_text(d.n, d.v)}")
     for i in range(n):
         out[i] = d.v[i] if d.n == n else d.v[0]
         if out[i] < least:
@@ -126,18 +122,18 @@ cdef int plan_convolution(Plan* p, int ndim, const int64_t* x, const int64_t* w,
         in_[lead + i] = x[2 + i]
         k[lead + i] = w[2 + i]
     if w[0] < groups:
-        raise RuntimeError(f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size {size_text(ndim, w)} instead")
+        raise RuntimeError(f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size {sizes_text(ndim, w)} instead")
     if w[0] % groups:
-        raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of size {size_text(ndim, w)} instead")
+        raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of size {sizes_text(ndim, w)} instead")
     if x[1] != w[1] * groups:
-        raise RuntimeError(f"Given groups={groups}, weight of size {size_text(ndim, w)}, expected input{size_text(ndim, x)} to have {w[1] * groups} channels, but got {x[1]} channels instead")
+        raise RuntimeError(f"Given groups={groups}, weight of size {sizes_text(ndim, w)}, expected input{sizes_text(ndim, x)} to have {w[1] * groups} channels, but got {x[1]} channels instead")
     for i in range(3):
         if k[i] > 0 and in_[i] + 2 * pad[i] < dil[i] * (k[i] - 1) + 1:
             padded = " x ".join([str(in_[j] + 2 * pad[j]) for j in range(lead, 3)])
             kernel = " x ".join([str(dil[j] * (k[j] - 1) + 1) for j in range(lead, 3)])
             raise RuntimeError(f"Calculated padded input size per channel: ({padded}). Kernel size: ({kernel}). Kernel size can't be greater than actual input size")
         if k[i] <= 0:
-            raise RuntimeError(f"convolution: kernel sizes must be positive, got weight of size {size_text(ndim, w)}")
+            raise RuntimeError(f"convolution: kernel sizes must be positive, got weight of size {sizes_text(ndim, w)}")
         out[i] = (in_[i] + 2 * pad[i] - dil[i] * (k[i] - 1) - 1) // st[i] + 1
     p.n = n
     p.out[0] = x[0]
@@ -578,12 +574,12 @@ cdef TensorBase without_work(int ndim, const int64_t* sizes, TensorBase like, Te
 cdef TensorBase _conv_forward_cpu(TensorBase input, TensorBase weight, TensorBase bias, const Dims* stride, const Dims* padding, const Dims* dilation, int64_t groups):
     cdef Plan p
     if weight.ndim != input.ndim:
-        raise RuntimeError(f"expected stride to be a single integer value or a list of {input.ndim - 2} values to match the convolution dimensions: weight of size {size_text(weight.ndim, weight.sizes)}, input of size {size_text(input.ndim, input.sizes)}")
+        raise RuntimeError(f"expected stride to be a single integer value or a list of {input.ndim - 2} values to match the convolution dimensions: weight of size {sizes_text(weight.ndim, weight.sizes)}, input of size {sizes_text(input.ndim, input.sizes)}")
     plan_convolution(&p, input.ndim, input.sizes, weight.sizes, stride, padding, dilation, groups)
     check_types(input, weight, "weight")
     if bias is not None:
         if bias.ndim != 1 or bias.sizes[0] != weight.sizes[0]:
-            raise RuntimeError(f"Given weight of size {size_text(weight.ndim, weight.sizes)}, expected bias to be 1-dimensional with {weight.sizes[0]} elements, but got bias of size {size_text(bias.ndim, bias.sizes)} instead")
+            raise RuntimeError(f"Given weight of size {sizes_text(weight.ndim, weight.sizes)}, expected bias to be 1-dimensional with {weight.sizes[0]} elements, but got bias of size {sizes_text(bias.ndim, bias.sizes)} instead")
         check_types(input, bias, "bias")
     checked_numel(input.ndim, p.out)
     if input.device_type == DEV_META:
@@ -601,7 +597,7 @@ cdef int check_output(Plan* p, TensorBase grad, str name) except -1:
     for i in range(p.n):
         fits = fits and grad.sizes[2 + i] <= p.out[2 + i] and (grad.sizes[2 + i] > 0 or p.out[2 + i] == 0)
     if not fits:
-        raise RuntimeError(f"{name}: expected a gradient of size {size_text(p.n + 2, p.out)}, but got {size_text(grad.ndim, grad.sizes)}")
+        raise RuntimeError(f"{name}: expected a gradient of size {sizes_text(p.n + 2, p.out)}, but got {sizes_text(grad.ndim, grad.sizes)}")
     out[0], out[1], out[2] = &p.out_d, &p.s.out_h, &p.s.out_w
     for i in range(p.n):
         p.out[2 + i] = out[lead + i][0] = grad.sizes[2 + i]
@@ -613,7 +609,7 @@ cdef int check_output(Plan* p, TensorBase grad, str name) except -1:
 cdef TensorBase _conv_input_cpu(TensorBase grad_output, TensorBase weight, const Dims* size, const Dims* stride, const Dims* padding, const Dims* dilation, int64_t groups):
     cdef Plan p
     if weight.ndim != size.n:
-        raise RuntimeError(f"convolution: weight of size {size_text(weight.ndim, weight.sizes)} does not fit an input of size {size_text(size.n, size.v)}")
+        raise RuntimeError(f"convolution: weight of size {sizes_text(weight.ndim, weight.sizes)} does not fit an input of size {sizes_text(size.n, size.v)}")
     checked_numel(size.n, size.v)
     plan_convolution(&p, size.n, size.v, weight.sizes, stride, padding, dilation, groups)
     check_output(&p, grad_output, "convolution")
@@ -628,7 +624,7 @@ cdef TensorBase _conv_input_cpu(TensorBase grad_output, TensorBase weight, const
 cdef TensorBase _conv_weight_cpu(TensorBase grad_output, TensorBase input, const Dims* size, const Dims* stride, const Dims* padding, const Dims* dilation, int64_t groups):
     cdef Plan p
     if input.ndim != size.n:
-        raise RuntimeError(f"convolution: input of size {size_text(input.ndim, input.sizes)} does not fit a weight of size {size_text(size.n, size.v)}")
+        raise RuntimeError(f"convolution: input of size {sizes_text(input.ndim, input.sizes)} does not fit a weight of size {sizes_text(size.n, size.v)}")
     checked_numel(size.n, size.v)
     plan_convolution(&p, size.n, input.sizes, size.v, stride, padding, dilation, groups)
     check_output(&p, grad_output, "convolution")
@@ -704,9 +700,9 @@ cdef object convolve(int n, str name, object input, object weight, object bias, 
     parse_dims(stride, &st, name, "stride")
     parse_dims(dilation, &dil, name, "dilation")
     if not unbatched and x.ndim != n + 2:
-        raise RuntimeError(f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: {size_text(x.ndim, x.sizes)}")
+        raise RuntimeError(f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: {sizes_text(x.ndim, x.sizes)}")
     if w.ndim != n + 2:
-        raise RuntimeError(f"{name}: expected weight of {n + 2} dimensions, but got weight of size {size_text(w.ndim, w.sizes)}")
+        raise RuntimeError(f"{name}: expected weight of {n + 2} dimensions, but got weight of size {sizes_text(w.ndim, w.sizes)}")
     if unbatched:
         x = <TensorBase>_ops.unsqueeze(x, 0)
     if isinstance(padding, str):
@@ -738,9 +734,9 @@ cdef object transposed(int n, str name, object input, object weight, object bias
     parse_dims(dilation, &dil, name, "dilation")
     parse_dims(output_padding, &extra, name, "output_padding")
     if not unbatched and x.ndim != n + 2:
-        raise RuntimeError(f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: {size_text(x.ndim, x.sizes)}")
+        raise RuntimeError(f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: {sizes_text(x.ndim, x.sizes)}")
     if w.ndim != n + 2:
-        raise RuntimeError(f"{name}: expected weight of {n + 2} dimensions, but got weight of size {size_text(w.ndim, w.sizes)}")
+        raise RuntimeError(f"{name}: expected weight of {n + 2} dimensions, but got weight of size {sizes_text(w.ndim, w.sizes)}")
     if unbatched:
         x = <TensorBase>_ops.unsqueeze(x, 0)
     spatial(&st, n, s, "stride", 1, "non-positive stride is not supported")
@@ -750,20 +746,20 @@ cdef object transposed(int n, str name, object input, object weight, object bias
     if g <= 0:
         raise RuntimeError("non-positive groups is not supported")
     if w.sizes[0] < g or w.sizes[0] % g:
-        raise RuntimeError(f"Given groups={g}, expected weight to be divisible by {g} at dimension 0, but got weight of size {size_text(w.ndim, w.sizes)} instead")
+        raise RuntimeError(f"Given groups={g}, expected weight to be divisible by {g} at dimension 0, but got weight of size {sizes_text(w.ndim, w.sizes)} instead")
     if x.sizes[1] != w.sizes[0]:
-        raise RuntimeError(f"Given transposed=1, weight of size {size_text(w.ndim, w.sizes)}, expected input{size_text(x.ndim, x.sizes)} to have {w.sizes[0]} channels, but got {x.sizes[1]} channels instead")
+        raise RuntimeError(f"Given transposed=1, weight of size {sizes_text(w.ndim, w.sizes)}, expected input{sizes_text(x.ndim, x.sizes)} to have {w.sizes[0]} channels, but got {x.sizes[1]} channels instead")
     size.n = n + 2
     size.v[0] = x.sizes[0]
     size.v[1] = w.sizes[1] * g
     for i in range(n):
         if o[i] >= s[i] and o[i] >= d[i]:
-            raise RuntimeError(f"output padding must be smaller than either stride or dilation, but got output_padding={size_text(n, o)}, stride={size_text(n, s)}, dilation={size_text(n, d)}")
+            raise RuntimeError(f"output padding must be smaller than either stride or dilation, but got output_padding={sizes_text(n, o)}, stride={sizes_text(n, s)}, dilation={sizes_text(n, d)}")
         size.v[2 + i] = (x.sizes[2 + i] - 1) * s[i] - 2 * p[i] + d[i] * (w.sizes[2 + i] - 1) + o[i] + 1
         if size.v[2 + i] < 1:
-            raise RuntimeError(f"Given input size per channel: {size_text(n, x.sizes + 2)}. Calculated output size per channel: {size_text(i + 1, size.v + 2)}. Output size is too small")
+            raise RuntimeError(f"Given input size per channel: {sizes_text(n, x.sizes + 2)}. Calculated output size per channel: {sizes_text(i + 1, size.v + 2)}. Output size is too small")
     if bias is not None and (bias.dim() != 1 or bias.size(0) != size.v[1]):
-        raise RuntimeError(f"Given transposed=1, weight of size {size_text(w.ndim, w.sizes)}, expected bias to be 1-dimensional with {size.v[1]} elements, but got bias of size {list(bias.shape)} instead")
+        raise RuntimeError(f"Given transposed=1, weight of size {sizes_text(w.ndim, w.sizes)}, expected bias to be 1-dimensional with {size.v[1]} elements, but got bias of size {list(bias.shape)} instead")
     if bias is not None:
         check_types(x, <TensorBase?>bias, "bias")
     # on the CPU half types are computed in float32 anyway: the bias joins the sum before it is rounded
@@ -778,63 +774,33 @@ cdef object transposed(int n, str name, object input, object weight, object bias
     return r.squeeze(0) if unbatched else r
 
 
-cdef inline bint overridden(object input, object weight, object bias):
-    if is_plain(input) and is_plain(weight) and (bias is None or is_plain(bias)) and not tls().function_modes:
-        return False
-    return has_function(input) or has_function(weight) or has_function(bias) or tls().function_modes
-
-
 def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Convolution of `input: (N, C, L)` or (C, L) with `weight: (O, C / groups, K)`; padding may be 'same' or 'valid'."""
-    if overridden(input, weight, bias):
-        r = call_torch_function(conv1d, (input, weight, bias, stride, padding, dilation, groups), {})
-        if r is not NotImplemented:
-            return r
     return convolve(1, "conv1d", input, weight, bias, stride, padding, dilation, groups)
 
 
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Convolution of `input: (N, C, H, W)` or (C, H, W) with `weight: (O, C / groups, KH, KW)`; padding may be 'same' or 'valid'."""
-    if overridden(input, weight, bias):
-        r = call_torch_function(conv2d, (input, weight, bias, stride, padding, dilation, groups), {})
-        if r is not NotImplemented:
-            return r
     return convolve(2, "conv2d", input, weight, bias, stride, padding, dilation, groups)
 
 
 def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Convolution of `input: (N, C, D, H, W)` or (C, D, H, W) with `weight: (O, C / groups, KD, KH, KW)`."""
-    if overridden(input, weight, bias):
-        r = call_torch_function(conv3d, (input, weight, bias, stride, padding, dilation, groups), {})
-        if r is not NotImplemented:
-            return r
     return convolve(3, "conv3d", input, weight, bias, stride, padding, dilation, groups)
 
 
 def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """The adjoint of conv1d: `input: (N, C, L)`, `weight: (C, O / groups, K)`."""
-    if overridden(input, weight, bias):
-        r = call_torch_function(conv_transpose1d, (input, weight, bias, stride, padding, output_padding, groups, dilation), {})
-        if r is not NotImplemented:
-            return r
     return transposed(1, "conv_transpose1d", input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """The adjoint of conv2d: `input: (N, C, H, W)`, `weight: (C, O / groups, KH, KW)`."""
-    if overridden(input, weight, bias):
-        r = call_torch_function(conv_transpose2d, (input, weight, bias, stride, padding, output_padding, groups, dilation), {})
-        if r is not NotImplemented:
-            return r
     return transposed(2, "conv_transpose2d", input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """The adjoint of conv3d: `input: (N, C, D, H, W)`, `weight: (C, O / groups, KD, KH, KW)`."""
-    if overridden(input, weight, bias):
-        r = call_torch_function(conv_transpose3d, (input, weight, bias, stride, padding, output_padding, groups, dilation), {})
-        if r is not NotImplemented:
-            return r
     return transposed(3, "conv_transpose3d", input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 

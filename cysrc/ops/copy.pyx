@@ -77,8 +77,7 @@ cdef TensorBase copy_cpu(TensorBase self, TensorBase src, TensorBase out, int mo
     if self.device_type == DEV_CUSTOM or src.device_type == DEV_CUSTOM and self.device_type != DEV_META:
         boxed_call(b"_copy_across", KEY_CUSTOM, (self, src))
         return self
-    if has_internal_overlap(self):
-        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the operation.")
+    check_internal_overlap("copy_", self)
     copy_elements(self, src)
     return self
 
@@ -94,10 +93,6 @@ def copy_(TensorBase self not None, src, non_blocking=False):
             return copy_(self, src)
         finally:
             backend._set_non_blocking(False)
-    if not is_plain(self) and has_function(self) or has_function(src):
-        r = call_torch_function(copy_, (self, src), {})
-        if r is not NotImplemented:
-            return r
     s = as_operand(src, "copy_", "other")
     check_inplace(self, "copy_")
     if s is self:
@@ -115,8 +110,8 @@ cdef TensorBase fill_cpu(TensorBase self, const Scalar* value, TensorBase out, i
     cdef TensorBase r = self
     if mode == FRESH:
         r = empty_like_tensor(self, self.dtype)
-    elif has_internal_overlap(self):
-        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the operation.")
+    else:
+        check_internal_overlap("fill_", self)
     check_number(value, r.dtype)
     fill_elements(r, value)
     return r
@@ -148,10 +143,6 @@ cdef bint lies_in(TensorBase self, object memory_format) except -1:
 def to(TensorBase self not None, *args, dtype=None, device=None, non_blocking=False, copy=False, memory_format=None):
     """to(dtype), to(device), to(other), to(device, dtype): a converted copy, or the tensor itself when nothing changes."""
     cdef int code, target, flags = 0
-    if not is_plain(self) and has_function(self):
-        r = call_torch_function(to, (self,) + args, {"dtype": dtype, "device": device, "memory_format": memory_format})
-        if r is not NotImplemented:
-            return r
     for a in args:
         if isinstance(a, dtype_type) or a in (float, int, bool, complex):
             dtype = a

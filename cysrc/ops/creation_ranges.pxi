@@ -115,7 +115,7 @@ cdef object sequence(str op, const Scalar* start, const Scalar* stop, const Scal
         check_out(out, op)
         o.dtype = (<TensorBase>out).dtype
     if o.dtype == BOOL or category[o.dtype] == CAT_COMPLEX:
-        raise NotImplementedError(f"\"{op}_cpu\" not implemented for '{dtype_label(o.dtype).decode()}'")
+        raise NotImplementedError(f"\"{op}_cpu\" not implemented for '{dtype_text(o.dtype)}'")
     t.both_ends = False
     t.start = start.d
     t.step = step.d
@@ -153,7 +153,7 @@ cdef TensorBase sized_out(object out, str op, const Dims* d, object dtype):
     """factory_out, with PyTorch's warning when elements are lost."""
     cdef TensorBase t = <TensorBase>out
     if dtype is not None and parse_dtype(dtype, op) != t.dtype:
-        raise RuntimeError(f"dtype {dtype_label(parse_dtype(dtype, op)).decode()} does not match dtype of out parameter ({dtype_label(t.dtype).decode()})")
+        raise RuntimeError(f"dtype {dtype_text(parse_dtype(dtype, op))} does not match dtype of out parameter ({dtype_text(t.dtype)})")
     if t.numel != d.v[0]:
         if t.numel > 0:
             import warnings
@@ -161,8 +161,7 @@ cdef TensorBase sized_out(object out, str op, const Dims* d, object dtype):
                 f"The number of elements in the out tensor of shape {shape_text(t)} is {t.numel} which does not match the computed number of elements {d.v[0]}. "
                 f"Note that this may occur as a result of rounding error. The out tensor will be resized to a tensor of shape ({d.v[0]},).", UserWarning, stacklevel=2)
         resize_tensor(t, d.n, d.v, -1)
-    if has_internal_overlap(t):
-        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the operation.")
+    check_internal_overlap(op, t)
     bump_version(t)
     return t
 
@@ -171,10 +170,6 @@ def arange(*args, start=None, end=None, step=None, out=None, dtype=None, layout=
     """arange(end), arange(start, end, step=1): numbers from [start, end); int64 when all arguments are integers."""
     cdef Scalar s, e, p
     cdef int code, n = len(args)
-    if tls().function_modes:
-        r = by_mode(arange, args, {"start": start, "end": end, "step": step, "out": out, "dtype": dtype, "device": device, "requires_grad": requires_grad})
-        if r is not NotImplemented:
-            return r
     if n == 1 and end is None:
         end = args[0]
     elif n == 1 and start is None:
@@ -228,7 +223,7 @@ cdef TensorBase spaced(str op, object start, object end, object steps, Scalar* s
         raise RuntimeError("number of steps must be non-negative")
     factory_options(&o, op, dtype, device, layout, pin_memory, default_complex_code() if s.kind == 3 or e.kind == 3 else default_float_code())
     if (s.kind == 3 or e.kind == 3) and category[o.dtype] != CAT_COMPLEX:
-        raise RuntimeError(f"torch.{op}(): inferred dtype c10::complex<float> can't be safely cast to passed dtype {dtype_label(o.dtype).decode()}")
+        raise RuntimeError(f"torch.{op}(): inferred dtype c10::complex<float> can't be safely cast to passed dtype {dtype_text(o.dtype)}")
     if out is not None:
         check_out(out, op)
         o.dtype = (<TensorBase>out).dtype
@@ -275,10 +270,6 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
     cdef Scalar s, e
     cdef SequenceTask t
     cdef TensorBase r
-    if tls().function_modes:
-        r_ = by_mode(linspace, (start, end, steps), {"out": out, "dtype": dtype, "device": device, "requires_grad": requires_grad})
-        if r_ is not NotImplemented:
-            return r_
     r = spaced("linspace", start, end, steps, &s, &e, out, dtype, layout, device, pin_memory)
     if category[r.dtype] == CAT_COMPLEX:
         fill_complex(r, &s, &e, 0, False)
@@ -335,10 +326,6 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
     cdef double b = parse_double(base, "logspace", "base"), step
     cdef double* p
     cdef int64_t i, n
-    if tls().function_modes:
-        r_ = by_mode(logspace, (start, end, steps, base), {"out": out, "dtype": dtype, "device": device, "requires_grad": requires_grad})
-        if r_ is not NotImplemented:
-            return r_
     r = spaced("logspace", start, end, steps, &s, &e, out, dtype, layout, device, pin_memory)
     if category[r.dtype] == CAT_COMPLEX:
         fill_complex(r, &s, &e, b, True)
@@ -377,10 +364,6 @@ def eye(n, m=_no_columns, *, out=None, dtype=None, layout=None, device=None, pin
     cdef Options o
     cdef TensorBase r
     cdef int64_t k, step[1]
-    if tls().function_modes:
-        r_ = by_mode(eye, (n,) if m is _no_columns else (n, m), {"out": out, "dtype": dtype, "device": device, "requires_grad": requires_grad})
-        if r_ is not NotImplemented:
-            return r_
     d.n = 2
     d.v[0] = parse_int(n, "eye", "n")
     if d.v[0] < 0:
@@ -436,9 +419,6 @@ def empty_permuted(size, physical_layout, *, dtype=None, layout=None, device=Non
 def vander(TensorBase x not None, N=None, increasing=False):
     """The Vandermonde matrix of x: (n,): columns of powers, (n, N), highest first unless increasing."""
     cdef int64_t n
-    r = overridden(vander, x)
-    if r is not NotImplemented:
-        return r
     if x.ndim != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")
     n = x.sizes[0] if N is None else parse_int(N, "vander", "N")

@@ -142,7 +142,7 @@ cdef int transform_dim(TensorBase x, TensorBase y, int dim, int64_t n, int kind,
 cdef int check_signal(TensorBase t, const Dims* dim, int64_t normalization, bint is_complex, str op, int* dims) except -1:
     cdef int i, k
     if t.dtype not in ((C64, C128) if is_complex else (F32, F64)):
-        raise RuntimeError(f"{op}: expected a {'complex' if is_complex else 'real floating point'} tensor of 32 or 64 bit numbers, but got {type_text(t)}")
+        raise RuntimeError(f"{op}: expected a {'complex' if is_complex else 'real floating point'} tensor of 32 or 64 bit numbers, but got {dtype_text(t.dtype)}")
     if t.device_type not in (DEV_CPU, DEV_META):
         raise NotImplementedError(f"{op}: there is no kernel for tensors on {t.device} (docs/gaps.md)")
     if normalization < 0 or normalization > 2:

@@ -16,28 +16,18 @@ cdef TensorBase begin_write(str name, TensorBase self, TensorBase out, int mode)
     """What a writing operator changes: the tensor itself in place, otherwise a contiguous copy."""
     cdef TensorBase r
     if mode == INPLACE:
-        if has_internal_overlap(self):
-            raise RuntimeError(
-                f"{name}: unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-                "Please clone() the tensor before performing the operation.")
+        check_internal_overlap(name, self)
         return self
     r = empty_tensor(self.ndim, self.sizes, self.dtype, place_of(self))
     copy_elements(r, self)
     return r
 
 
-cdef TensorBase finish_write(str name, TensorBase r, TensorBase out, int mode):
-    if mode != OUT:
-        return r
-    if out.dtype != r.dtype:
-        raise RuntimeError(f"Expected out tensor to have dtype {dtype_of(r.dtype).name}, but got {dtype_of(out.dtype).name} instead ({name})")
-    if has_internal_overlap(out):
-        raise RuntimeError(
-            f"{name}: unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-            "Please clone() the tensor before performing the operation.")
-    prepare_out(name, out, r.ndim, r.sizes, r.dtype, mode)
-    copy_elements(out, r)
-    return out
+cdef TensorBase finish_write(str name, TensorBase result, TensorBase out, int mode):
+    """The result, or `out` with it. An `out` whose elements share memory is refused although resizing would part them, as in PyTorch."""
+    if mode == OUT:
+        check_internal_overlap(name, out)
+    return write_to_out(name, result, out, mode, True)
 
 
 cdef int check_apart(str name, TensorBase out, int mode, TensorBase a, TensorBase b) except -1:
@@ -51,9 +41,9 @@ cdef int check_apart(str name, TensorBase out, int mode, TensorBase a, TensorBas
 cdef TensorBase vector_index(str name, TensorBase index):
     """A 0- or 1-dimensional integer index as contiguous int64."""
     if index.ndim > 1:
-        raise IndexError(f"{name}(): Index is supposed to be a vector" + ("" if name == "index_select" else f", but got dim: {index.ndim} with type: {type_text(index)} and size: {shape_text(index)}"))
+        raise IndexError(f"{name}(): Index is supposed to be a vector" + ("" if name == "index_select" else f", but got dim: {index.ndim} with type: {dtype_text(index.dtype)} and size: {shape_text(index)}"))
     if index.dtype != I64 and index.dtype != I32:
-        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index but got: {type_text(index)}")
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index but got: {dtype_text(index.dtype)}")
     return index64(index)
 
 
@@ -119,7 +109,7 @@ cdef int check_source(str name, TensorBase self, int d, TensorBase index, Tensor
     cdef TensorBase t = one_dimensional(self), s = one_dimensional(source)
     cdef int k
     if s.dtype != t.dtype:
-        raise RuntimeError(f"{name}(): self and source expected to have the same dtype, but got (self) {type_text(t)} and (source) {type_text(s)}")
+        raise RuntimeError(f"{name}(): self and source expected to have the same dtype, but got (self) {dtype_text(t.dtype)} and (source) {dtype_text(s.dtype)}")
     if s.ndim != t.ndim and source.ndim != 0 and self.ndim != 0:
         raise error(f"{name}(): When source and destination are not scalars, their dimensionality must match. Source dimensionality ({source.ndim}), destination dimensionality ({self.ndim})")
     if (s.sizes[d] if d < s.ndim else 1) != index.numel:
@@ -150,7 +140,7 @@ cdef TensorBase index_copy_cpu(TensorBase self, int64_t dim, TensorBase index, T
     cdef int d = wrap_dim(dim, self.ndim)
     cdef TensorBase i64, r
     if index.dtype != I64:
-        raise IndexError(f"index_copy_(): Expected a long tensor for index, but got {type_text(index)}")
+        raise IndexError(f"index_copy_(): Expected a long tensor for index, but got {dtype_text(index.dtype)}")
     i64 = vector_index("index_copy_", index)
     check_source("index_copy_", self, d, i64, source, IndexError)
     r = begin_write("index_copy", self, out, mode)
@@ -343,10 +333,6 @@ cdef TensorBase scatter_source(TensorBase self, object src, object value):
 def scatter(TensorBase input not None, dim, TensorBase index not None, src=None, *, value=None, reduce=None, out=None):
     """A copy with src (or a number) written to the positions that index names along dim; reduce: "add" or "multiply"."""
     cdef TensorBase s
-    if not is_plain(input) and has_function(input) or has_function(src) or tls().function_modes:
-        r = call_torch_function(scatter, (input, dim, index, src), {"value": value, "reduce": reduce, "out": out})
-        if r is not NotImplemented:
-            return r
     s = scatter_source(input, src, value)
     if out is None:
         return op_scatter(input, parse_int(dim, "scatter", "dim"), index, s, reduce, None, FRESH)
@@ -569,7 +555,7 @@ cdef int check_flat(TensorBase index, TensorBase self) except -1:
 cdef TensorBase take_cpu(TensorBase self, TensorBase index, TensorBase out, int mode):
     cdef TensorBase i64, r
     if index.dtype != I64:
-        raise RuntimeError(f"take(): Expected a long tensor for index, but got {type_text(index)}")
+        raise RuntimeError(f"take(): Expected a long tensor for index, but got {dtype_text(index.dtype)}")
     if self.numel == 0 and index.numel != 0:
         raise IndexError("take(): tried to take from an empty tensor")
     check_apart("take", out, mode, self, index)
@@ -584,9 +570,9 @@ cdef TensorBase put_cpu(TensorBase self, TensorBase index, TensorBase source, bi
     cdef TensorBase i64, r, offsets, s
     cdef RowArgs rows
     if index.dtype != I64:
-        raise RuntimeError(f"put_(): Expected a long tensor for index, but got {type_text(index)}")
+        raise RuntimeError(f"put_(): Expected a long tensor for index, but got {dtype_text(index.dtype)}")
     if self.dtype != source.dtype:
-        raise RuntimeError(f"put_(): self and source expected to have the same dtype, but got self.dtype = {type_text(self)} and source.dtype = {type_text(source)}")
+        raise RuntimeError(f"put_(): self and source expected to have the same dtype, but got self.dtype = {dtype_text(self.dtype)} and source.dtype = {dtype_text(source.dtype)}")
     if source.numel != index.numel:
         raise RuntimeError(f"put_(): Expected source and index to have the same number of elements, but got source.numel() = {source.numel}, index.numel() = {index.numel}")
     if self.numel == 0 and index.numel != 0:
@@ -611,7 +597,7 @@ cdef TensorBase embedding_cpu(TensorBase weight, TensorBase indices, int64_t pad
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     if indices.dtype != I64 and indices.dtype != I32:
-        raise RuntimeError(f"Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got torch.{type_text(indices)}Tensor instead (while checking arguments for embedding)")
+        raise RuntimeError(f"Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got torch.{dtype_text(indices.dtype)}Tensor instead (while checking arguments for embedding)")
     if indices.ndim >= MAX_DIMS:
         raise RuntimeError(f"embedding: a tensor has at most {MAX_DIMS} dimensions")
     for k in range(indices.ndim):

@@ -259,11 +259,6 @@ def getitem(TensorBase self not None, key):
     cdef int overflow = 0
     cdef TensorBase r
     cdef list indices
-    if not is_plain(self) or tls().function_modes:
-        if has_function(self) or tls().function_modes:
-            x = call_torch_function(getitem, (self, key), {})
-            if x is not NotImplemented:
-                return x
     if PyLong_CheckExact(key) and self.ndim > 0 and self.ndim <= INLINE_DIMS:
         i = PyLong_AsLongLongAndOverflow(key, &overflow)
         n = self.sizes[0]
@@ -288,12 +283,11 @@ cdef int assign_number(TensorBase v, object value) except -1:
     cdef Scalar s
     to_scalar(value, &s)
     if s.kind == 3 and category[v.dtype] != CAT_COMPLEX:
-        raise RuntimeError(f"value cannot be converted to type {dtype_label(v.dtype).decode()} without overflow")
+        raise RuntimeError(f"value cannot be converted to type {dtype_text(v.dtype)} without overflow")
     if v.keys & K_DERIVATIVES:
         finish_inplace(op_fill(v, &s, v, INPLACE), v.keys)
         return 0
-    if has_internal_overlap(v):
-        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the operation.")
+    check_internal_overlap("__setitem__", v)
     if v.device_type <= DEV_CUDA or v.device_type == DEV_META:
         fill_elements(v, &s)
         bump_version(v)
@@ -319,9 +313,9 @@ cdef TensorBase assigned_value(TensorBase self, object value):
     if is_number(value):
         to_scalar(value, &s)
         if s.kind == 3 and category[self.dtype] != CAT_COMPLEX:
-            raise RuntimeError(f"value cannot be converted to type {dtype_label(self.dtype).decode()} without overflow")
+            raise RuntimeError(f"value cannot be converted to type {dtype_text(self.dtype)} without overflow")
         return number_beside(self, self.dtype, &s)
-    raise TypeError(f"can't assign a {type(value).__module__ + '.' if type(value).__module__ != 'builtins' else ''}{type(value).__name__} to a torch.{dtype_label(self.dtype).decode()}Tensor")
+    raise TypeError(f"can't assign a {type(value).__module__ + '.' if type(value).__module__ != 'builtins' else ''}{type(value).__name__} to a torch.{dtype_text(self.dtype)}Tensor")
 
 
 def setitem(TensorBase self not None, key, value):
@@ -329,10 +323,6 @@ def setitem(TensorBase self not None, key, value):
     cdef TensorBase v, t
     cdef list indices = []
     cdef object whole
-    if not is_plain(self) and has_function(self) or has_function(value) or tls().function_modes:
-        x = call_torch_function(setitem, (self, key, value), {})
-        if x is not NotImplemented:
-            return
     if not isinstance(value, TensorBase) and not is_number(value):
         assigned_value(self, value)
     if key is False:
@@ -576,7 +566,7 @@ cdef TensorBase index_put_cpu(TensorBase self, list indices, TensorBase values, 
     cdef int64_t strides[MAX_DIMS]
     cdef int k, j
     if values.dtype != self.dtype:
-        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {type_text(self)} for the destination and {type_text(values)} for the source.")
+        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {dtype_text(self.dtype)} for the destination and {dtype_text(values.dtype)} for the source.")
     index_shape(self, full, &s)
     j = values.ndim - s.ndim
     for k in range(s.ndim):
@@ -588,7 +578,7 @@ cdef TensorBase index_put_cpu(TensorBase self, list indices, TensorBase values, 
         elif values.sizes[k] == 1 or values.sizes[k] == s.result[k - j]:
             strides[k - j] = 0 if values.sizes[k] == 1 else values.strides[k]
             continue
-        raise RuntimeError(f"shape mismatch: value tensor of shape {shape_text(values)} cannot be broadcast to indexing result of shape {dims_text(s.ndim, s.result)}")
+        raise RuntimeError(f"shape mismatch: value tensor of shape {shape_text(values)} cannot be broadcast to indexing result of shape {sizes_text(s.ndim, s.result)}")
     if self.device_type == DEV_META:
         return self if mode == INPLACE else empty_like_tensor(self, self.dtype)
     target = self if mode == INPLACE else clone_of(self)
@@ -602,10 +592,6 @@ cdef TensorBase index_put_cpu(TensorBase self, list indices, TensorBase values, 
     index_rows(&r, target, full, &s, dense, offsets)
     run_scatter(&r, 0, span_of(target), target, dense, offsets, PUT_ADD if accumulate else PUT_SET)
     return target
-
-
-cdef str dims_text(int n, const int64_t* v):
-    return "[" + ", ".join([str(v[k]) for k in range(n)]) + "]"
 
 
 def index_put(TensorBase input not None, indices, TensorBase values not None, accumulate=False):

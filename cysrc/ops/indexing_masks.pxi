@@ -38,14 +38,13 @@ cdef TensorBase masked_fill_cpu(TensorBase self, TensorBase mask, TensorBase val
     if value.ndim:
         raise RuntimeError(f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s).")
     if category[value.dtype] == CAT_COMPLEX and category[self.dtype] != CAT_COMPLEX:
-        raise RuntimeError(f"value cannot be converted to type {type_text(self)} without overflow")
+        raise RuntimeError(f"value cannot be converted to type {dtype_text(self.dtype)} without overflow")
     v = cast_to(value, self.dtype)
     ndim = broadcast_pair("masked_fill", self, mask, shape)
     if mode == INPLACE:
         if not same_shape_as(self, ndim, shape):
-            raise RuntimeError(f"output with shape {shape_text(self)} doesn't match the broadcast shape {dims_text(ndim, shape)} (masked_fill_)")
-        if has_internal_overlap(self):
-            raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the operation.")
+            raise RuntimeError(f"output with shape {shape_text(self)} doesn't match the broadcast shape {sizes_text(ndim, shape)} (masked_fill_)")
+        check_internal_overlap("masked_fill", self)
         check_no_overlap("masked_fill_", self, mask, True)
         r = self
     elif same_shape_as(self, ndim, shape):
@@ -95,18 +94,13 @@ cdef TensorBase fill_value(TensorBase self, object value):
         raise TypeError(f"masked_fill(): argument 'value' must be Number or Tensor, not {type(value).__name__}")
     to_scalar(value, &s)
     if s.kind == 3 and category[self.dtype] != CAT_COMPLEX:
-        raise RuntimeError(f"value cannot be converted to type {type_text(self)} without overflow")
+        raise RuntimeError(f"value cannot be converted to type {dtype_text(self.dtype)} without overflow")
     return number_beside(self, self.dtype, &s)
 
 
 def masked_fill(input, mask, value):
     """A copy of input with value where mask is true. mask: bool, broadcast with input; value: a number or 0-dimensional tensor."""
     cdef TensorBase x, m
-    if not is_plain(input) or not is_plain(mask) or tls().function_modes:
-        if has_function(input) or has_function(mask) or tls().function_modes:
-            r = call_torch_function(masked_fill, (input, mask, value), {})
-            if r is not NotImplemented:
-                return r
     x = as_tensor_arg(input, "masked_fill", "input")
     m = as_tensor_arg(mask, "masked_fill", "mask")
     return op_masked_fill(x, m, fill_value(x, value), None, FRESH)
@@ -173,16 +167,12 @@ cdef TensorBase nonzero_cpu(TensorBase self, TensorBase out, int mode):
     else:
         unravel(<const int64_t*>data_of(flat), flat.numel, self.ndim, self.sizes, <int64_t*>data_of(r), self.ndim, 1)
     if mode == OUT and (<TensorBase>out).dtype != I64:
-        raise RuntimeError(f"nonzero: Expected out tensor to have scalar type Long but got scalar type {type_text(out)}")
+        raise RuntimeError(f"nonzero: Expected out tensor to have scalar type Long but got scalar type {dtype_text(out.dtype)}")
     return finish_write("nonzero", r, out, mode)
 
 
 def nonzero(TensorBase input not None, *, out=None, as_tuple=False):
     """The coordinates of the non-zero elements: (n, input.dim()), or with as_tuple one vector (n) per dimension."""
-    if not is_plain(input) and has_function(input):
-        r = call_torch_function(nonzero, (input,), {"out": out, "as_tuple": as_tuple})
-        if r is not NotImplemented:
-            return r
     if as_tuple:
         if out is not None:
             check_out(out, "nonzero")
@@ -235,12 +225,12 @@ cdef TensorBase masked_scatter_cpu(TensorBase self, TensorBase mask, TensorBase 
     cdef TensorBase flat, r, s, offsets
     cdef RowArgs rows
     if self.dtype != source.dtype:
-        raise RuntimeError(f"masked_scatter: expected self and source to have same dtypes but got {type_text(self)} and {type_text(source)}")
+        raise RuntimeError(f"masked_scatter: expected self and source to have same dtypes but got {dtype_text(self.dtype)} and {dtype_text(source.dtype)}")
     if mask.dtype != BOOL:
         raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {dtype_of(mask.dtype).name}")
     ndim = broadcast_pair("masked_scatter", self, mask, shape)
     if mode == INPLACE and not same_shape_as(self, ndim, shape):
-        raise RuntimeError(f"output with shape {shape_text(self)} doesn't match the broadcast shape {dims_text(ndim, shape)} (masked_scatter_)")
+        raise RuntimeError(f"output with shape {shape_text(self)} doesn't match the broadcast shape {sizes_text(ndim, shape)} (masked_scatter_)")
     if self.device_type == DEV_META:
         return self if mode == INPLACE else empty_tensor(ndim, shape, self.dtype, DEV_META)
     flat = flat_nonzero(expanded(mask, ndim, shape))

@@ -5,7 +5,7 @@ def take_along_dim(input, indices, dim=None, *, out=None):
     cdef TensorBase x = as_tensor_arg(input, "take_along_dim", "input"), i = as_tensor_arg(indices, "take_along_dim", "indices")
     cdef int d, k
     if i.dtype != I64 and i.dtype != I32:
-        raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {type_text(i)}")
+        raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {dtype_text(i.dtype)}")
     if dim is None:
         return _ops.gather(input.reshape(-1), 0, indices.reshape(-1), out=out)
     if x.requires_grad and tls().grad_mode:
@@ -159,7 +159,7 @@ def renorm(input, p, dim, maxnorm, *, out=None):
     if x.ndim < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {x.ndim} dimensions")
     if category[x.dtype] < CAT_FLOAT:
-        raise RuntimeError(f"renorm: expected a floating point or complex tensor, got {type_text(x)}")
+        raise RuntimeError(f"renorm: expected a floating point or complex tensor, got {dtype_text(x.dtype)}")
     d = wrap_dim(parse_int(dim, "renorm", "dim"), x.ndim)
     if out is not None:
         check_out(out, "renorm")
@@ -262,14 +262,14 @@ cdef TensorBase searchsorted_cpu(TensorBase sorted_sequence, TensorBase self, bi
             if s.sizes[k] != v.sizes[k]:
                 raise RuntimeError(f"torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value tensor must match, but we got boundaries tensor {shape_text(s)} and input value tensor {shape_text(v)}")
     if s.dtype != v.dtype:
-        raise RuntimeError(f"torch.searchsorted(): boundary tensor and input value tensor should have same dtype, but got boundary tensor dtype {type_text(s)} and input value tensor dtype {type_text(v)}")
+        raise RuntimeError(f"torch.searchsorted(): boundary tensor and input value tensor should have same dtype, but got boundary tensor dtype {dtype_text(s.dtype)} and input value tensor dtype {dtype_text(v.dtype)}")
     if category[s.dtype] == CAT_COMPLEX:
-        raise NotImplementedError(f"\"searchsorted_out_cpu\" not implemented for '{type_text(s)}'")
+        raise NotImplementedError(f"\"searchsorted_out_cpu\" not implemented for '{dtype_text(s.dtype)}'")
     r = empty_tensor(v.ndim, v.sizes, I32 if out_int32 else I64, place_of(v))
     if out_int32 and a.n > 0x7fffffff:
         raise RuntimeError(f"torch.searchsorted(): the size of boundaries' last dimension should be less than INT_MAX, but we got {a.n}")
     if mode == OUT and out.dtype != r.dtype:
-        raise RuntimeError(f"torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending on whether out_int32 flag is True, but we got output tensor's dtype {type_text(out)} and out_int32 flag is {'True' if out_int32 else 'False'}")
+        raise RuntimeError(f"torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending on whether out_int32 flag is True, but we got output tensor's dtype {dtype_text(out.dtype)} and out_int32 flag is {'True' if out_int32 else 'False'}")
     if v.device_type == DEV_META or v.numel == 0:
         return finish_write("searchsorted", r, out, mode)
     a.sorter = NULL
@@ -280,7 +280,7 @@ cdef TensorBase searchsorted_cpu(TensorBase sorted_sequence, TensorBase self, bi
         if not same_sizes(order, s):
             raise RuntimeError(f"torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor {shape_text(s)} and got sorter tensor {shape_text(order)}")
         if order.dtype != I64:
-            raise RuntimeError(f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {type_text(order)}")
+            raise RuntimeError(f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {dtype_text(order.dtype)}")
         order = clone_of(order)  # the search believes what was checked here; another thread could change the sorter
         bad = first_bad(order, 0, a.n)
         if bad >= 0:
@@ -344,16 +344,6 @@ def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
     return search(boundaries, input, out_int32, right, None, out, "bucketize")
 
 
-cdef object found_in(object result, object out):
-    if out is None:
-        return result
-    check_out(out, "isin")
-    check_out_type("isin", <TensorBase>out, BOOL)
-    finish_write("isin", <TensorBase>result, <TensorBase>out, OUT)
-    bump_version(<TensorBase>out)
-    return out
-
-
 def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None):
     """Whether each of elements is among test_elements, as a bool tensor of its shape."""
     cdef TensorBase e, t
@@ -365,7 +355,7 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None
     t = flat
     if t.numel == 0:
         r = _ops.zeros(shape_of(<TensorBase>elements), dtype=dtype_of(BOOL), device=elements.device)
-        return found_in(_ops.logical_not(r) if invert else r, out)
+        return deliver_result("isin", _ops.logical_not(r) if invert else r, out, True)
     r = None
     e = elements
     if t.numel <= 4:
@@ -376,4 +366,4 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None
         ordered = _ops.sort(flat)[0].to(elements.dtype)
         at = searchsorted(ordered, elements).clamp(max=t.numel - 1)
         r = _ops.eq(ordered[at], elements)
-    return found_in(_ops.logical_not(r) if invert else r, out)
+    return deliver_result("isin", _ops.logical_not(r) if invert else r, out, True)

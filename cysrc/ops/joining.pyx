@@ -188,8 +188,8 @@ cdef TensorBase joined(str name, TensorBase r, TensorBase out, int mode):
     if mode == FRESH or r is out:
         return r
     if not can_cast(r.dtype, out.dtype):
-        raise TypeError(f"torch.{name}(): input types can't be cast to the desired output type {dtype_label(out.dtype).decode()}")
-    return write_out(name, out, r)
+        raise TypeError(f"torch.{name}(): input types can't be cast to the desired output type {dtype_text(out.dtype)}")
+    return write_to_out(name, r, out, mode)
 
 
 cdef object cat_backward(object grad, object shapes, int64_t dim):
@@ -225,10 +225,6 @@ cdef list promoted(list tensors):
 
 cdef object join(object function, str name, object tensors, object dim, object out, bint stacking):
     cdef list given
-    if list_has_function(tensors) or tls().function_modes:
-        r = call_torch_function(function, (tensors, dim), {"out": out})
-        if r is not NotImplemented:
-            return r
     given = tensor_list(tensors, name, "tensors")
     if not stacking:
         if not given:

@@ -80,10 +80,6 @@ def repeat(self, *repeats):
     cdef Dims d
     cdef int k, extra
     cdef list sizes = [], shape = [], final = []
-    if not is_plain(self) and has_function(self):
-        r = call_torch_function(repeat, (self, *repeats), {})
-        if r is not NotImplemented:
-            return r
     parse_size(repeats, &d, "repeat", "repeats")
     if d.n < x.ndim:
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
@@ -333,20 +329,7 @@ def diag(input, diagonal=0, *, out=None):
         r = input.diagonal(diagonal).clone()
     else:
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {x.ndim}D")
-    return into(r, out, "diag")
-
-
-cdef object into(object r, object out, str name):
-    """The result, or `out` with its values."""
-    if out is None:
-        return r
-    check_out(out, name)
-    resolve(&OPS[OP_COPY], (<TensorBase?>r).keys | (<TensorBase>out).keys)    # one device
-    if (<TensorBase>r).requires_grad:
-        refuse_out(name)
-    joined(name, <TensorBase>r, <TensorBase>out, OUT)
-    bump_version(<TensorBase>out)
-    return out
+    return deliver_result("diag", r, out)
 
 
 def diagflat(input, offset=0):
@@ -465,15 +448,15 @@ def combinations(input, r=2, with_replacement=False):
 def pixel_shuffle(input, upscale_factor):
     """(*, C * r * r, H, W) to (*, C, H * r, W * r)."""
     as_tensor_arg(input, "pixel_shuffle", "input")
-    from tensorrt_lite.nn import functional
-    return functional.pixel_shuffle(input, parse_int(upscale_factor, "pixel_shuffle", "upscale_factor"))
+    from tensorrt_lite.nn._functional.vision import pixel_shuffle as composed
+    return composed(input, parse_int(upscale_factor, "pixel_shuffle", "upscale_factor"))
 
 
 def pixel_unshuffle(input, downscale_factor):
     """(*, C, H * r, W * r) to (*, C * r * r, H, W)."""
     as_tensor_arg(input, "pixel_unshuffle", "input")
-    from tensorrt_lite.nn import functional
-    return functional.pixel_unshuffle(input, parse_int(downscale_factor, "pixel_unshuffle", "downscale_factor"))
+    from tensorrt_lite.nn._functional.vision import pixel_unshuffle as composed
+    return composed(input, parse_int(downscale_factor, "pixel_unshuffle", "downscale_factor"))
 
 
 def channel_shuffle(input, groups):

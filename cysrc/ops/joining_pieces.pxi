@@ -183,10 +183,6 @@ def flip(input, *positions, dims=None):
         raise TypeError("flip() got multiple values for argument 'dims'")
     elif isinstance(dims, int):
         raise TypeError("flip(): argument 'dims' must be tuple of ints, not int")
-    if not is_plain(input) and has_function(input):
-        r = call_torch_function(flip, (input, *dims), {})
-        if r is not NotImplemented:
-            return r
     parse_size(tuple(dims), &d, "flip", "dims")
     return op_flip(x, &d)
 
@@ -219,10 +215,6 @@ def roll(input, shifts, dims=None):
     """The elements moved by shifts along dims (over the flat tensor without dims); what leaves at the end enters at the start."""
     cdef TensorBase x = as_tensor_arg(input, "roll", "input")
     cdef Dims s, d
-    if not is_plain(input) and has_function(input):
-        r = call_torch_function(roll, (input, shifts, dims), {})
-        if r is not NotImplemented:
-            return r
     parse_dims(shifts, &s, "roll", "shifts")
     d.n = 0
     if dims is not None:
@@ -341,18 +333,14 @@ cdef int check_margin(int ndim, const int64_t* sizes, int dim, int64_t before, i
     cdef int64_t n = sizes[dim], kept = n + min(before, <int64_t>0) + min(after, <int64_t>0)
     cdef int64_t most = n - 1 if kind == REFLECT else kept if kind == CIRCULAR else <int64_t>1 << 60
     if n == 0:
-        raise RuntimeError(f"Expected non-zero size along dimension {dim} for {list(margin_kinds)[kind]} padding, but got input of shape {dims_text(ndim, sizes)}")
+        raise RuntimeError(f"Expected non-zero size along dimension {dim} for {list(margin_kinds)[kind]} padding, but got input of shape {sizes_text(ndim, sizes)}")
     if before > most or after > most:
         if kind == CIRCULAR:
             raise RuntimeError("Padding value causes wrapping around more than once.")
-        raise RuntimeError(f"Argument #{4 + 2 * (ndim - 1 - dim)}: Padding size should be less than the corresponding input dimension, but got: padding ({before}, {after}) at dimension {dim} of input {dims_text(ndim, sizes)}")
+        raise RuntimeError(f"Argument #{4 + 2 * (ndim - 1 - dim)}: Padding size should be less than the corresponding input dimension, but got: padding ({before}, {after}) at dimension {dim} of input {sizes_text(ndim, sizes)}")
     if before < -n or after < -n or n + before + after < 0 or n + before + after == 0 and kind != CIRCULAR:
         raise RuntimeError(f"input (size {n}) is too small: padding ({before}, {after}) at dimension {dim} gives size {n + before + after}")
     return 0
-
-
-cdef str dims_text(int n, const int64_t* v):
-    return "[" + ", ".join([str(v[k]) for k in range(n)]) + "]"
 
 
 cdef TensorBase _pad_margins_cpu(TensorBase self, const Dims* pad, int64_t kind):
@@ -376,7 +364,7 @@ cdef TensorBase _pad_margins_backward_cpu(TensorBase grad_output, const Dims* si
         if grad_output.ndim != size.n or grad_output.sizes[d] != sizes[d]:
             raise RuntimeError(f"pad: a gradient of shape {shape_text(grad_output)} does not fit an input of {list(dims_tuple(size))}")
     if category[grad_output.dtype] < CAT_FLOAT:
-        raise NotImplementedError(f"pad: there is no gradient of type {type_text(grad_output)}")
+        raise NotImplementedError(f"pad: there is no gradient of type {dtype_text(grad_output.dtype)}")
     r = padded_result(grad_output, size.v, kind != CIRCULAR)
     if r.device_type != DEV_META:
         (<object>r).zero_()
@@ -389,11 +377,6 @@ def pad(input, pad, mode="constant", value=None):
     cdef TensorBase x = as_tensor_arg(input, "pad", "input")
     cdef Dims d
     cdef int k, n
-    if not is_plain(input) and has_function(input):
-        from tensorrt_lite.nn import functional
-        r = call_torch_function(functional.pad, (input, pad, mode, value), {})
-        if r is not NotImplemented:
-            return r
     parse_dims(pad, &d, "pad", "pad")
     n = d.n // 2
     if d.n % 2:

@@ -294,43 +294,20 @@ cdef inline char* result_item(Job* w, int j, int64_t i) noexcept nogil:
     return w.out[j] + i * w.step[j]
 
 
-cdef TensorBase place(str name, TensorBase result, TensorBase out, int mode, bint exact=True):
+cdef TensorBase finish_output(str name, TensorBase result, TensorBase out, int mode, bint exact=True):
     """The result, or `out` filled with it."""
     if mode == FRESH:
         return result
-    if result.requires_grad and grad_mode():
-        refuse_out(name)
-    if tangent_of(result) is not None:
-        refuse_forward_out(name.encode())
-    if exact and out.dtype != result.dtype:
-        raise RuntimeError(f"Expected out tensor to have dtype {_cpp_name(result.dtype)}, but got {_cpp_name(out.dtype)} instead ({name})")
-    if not can_cast(result.dtype, out.dtype):
-        raise RuntimeError(f"{name}: Expected result to be safely castable from {_scalar_type(result.dtype)} dtype, but got result with dtype {_scalar_type(out.dtype)}")
-    return write_out(name, out, result)
+    refuse_history(name, result)
+    if not exact and not can_cast(result.dtype, out.dtype):
+        raise RuntimeError(f"{name}: Expected result to be safely castable from {dtype_text(result.dtype)} dtype, but got result with dtype {dtype_text(out.dtype)}")
+    return write_to_out(name, result, out, OUT, exact)
 
 
-def _linalg_into(name, result, out, exact=False):
-    """`out` filled with the result of a composition."""
-    check_out(out, name)
-    resolve(&OPS[OP_COPY], (<TensorBase?>result).keys | (<TensorBase>out).keys)    # one device
-    place(name, <TensorBase?>result, <TensorBase>out, OUT, exact)
-    bump_version(<TensorBase>out)
-    return out
-
-
-cdef object place_all(str name, tuple results, object out, int mode, bint exact=True):
+cdef object finish_outputs(str name, tuple results, object out, int mode, bint exact=True):
     if mode == FRESH:
         return results
-    return tuple([place(name, r, <TensorBase>o, OUT, exact) for r, o in zip(results, out)])
-
-
-cdef str _cpp_name(int code):
-    return ("bool", "unsigned char", "signed char", "short", "int", "long", "c10::Half", "c10::BFloat16", "float", "double", "c10::complex<float>",
-            "c10::complex<double>")[code]
-
-
-cdef str _scalar_type(int code):
-    return (<bytes>dtype_label(code)).decode()
+    return tuple([finish_output(name, r, <TensorBase>o, OUT, exact) for r, o in zip(results, out)])
 
 
 # ---- checks --------------------------------------------------------------------------------------------------------
@@ -366,9 +343,9 @@ cdef int check_matrix(str name, TensorBase a, str label="A") except -1:
 
 cdef int check_number_type(str name, TensorBase a) except -1:
     if category[a.dtype] < CAT_FLOAT:
-        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {_scalar_type(a.dtype)}")
+        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {dtype_text(a.dtype)}")
     if a.dtype == F16 or a.dtype == BF16:
-        raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {_scalar_type(a.dtype)}")
+        raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {dtype_text(a.dtype)}")
     return 0
 
 
@@ -381,7 +358,7 @@ cdef int check_square(str name, TensorBase a, str label="A") except -1:
 
 cdef int check_same_type(str name, TensorBase a, TensorBase b, str first="A", str second="B") except -1:
     if a.dtype != b.dtype:
-        raise RuntimeError(f"{name}: Expected {first} and {second} to have the same dtype, but found {first} of type {_scalar_type(a.dtype)} and {second} of type {_scalar_type(b.dtype)} instead")
+        raise RuntimeError(f"{name}: Expected {first} and {second} to have the same dtype, but found {first} of type {dtype_text(a.dtype)} and {second} of type {dtype_text(b.dtype)} instead")
     return 0
 
 
@@ -422,7 +399,7 @@ cdef tuple _failures = (
 
 
 cdef int raise_info(str name, int failure, TensorBase info) except -1:
-    """LinAlgError when any matrix of the batch failed. Of a device's results it waits for the codes."""
+    """LinAlgError when any matrix of the batch failed. Of a device's results it waits for the info codes."""
     cdef int64_t i
     cdef int code
     if info.device_type == DEV_META:
@@ -441,4 +418,3 @@ cdef int raise_info(str name, int failure, TensorBase info) except -1:
     return 0
 
 
-EXTRA_EXPORTS = {"_linalg_into": "n"}

@@ -35,13 +35,13 @@ cdef object linalg_lu_factor_ex_cpu(TensorBase A, bint pivot, bint check_errors,
     r = factored("linalg.lu_factor_ex", A, pivot)
     if check_errors:
         raise_info("linalg.lu_factor_ex", FAIL_LU, <TensorBase>r[2])
-    return place_all("linalg_lu_factor_ex", r, out, mode)
+    return finish_outputs("linalg_lu_factor_ex", r, out, mode)
 
 
 cdef object linalg_lu_factor_cpu(TensorBase A, bint pivot, object out, int mode):
     lu, pivots, info = op_linalg_lu_factor_ex(A, pivot, False, None, FRESH)
     raise_info("torch.linalg.lu_factor", FAIL_LU, <TensorBase>info)
-    return place_all("linalg_lu_factor", (lu, pivots), out, mode)
+    return finish_outputs("linalg_lu_factor", (lu, pivots), out, mode)
 
 
 cdef int lu_solve_one(Job* w, int64_t i, char* scratch) noexcept nogil:
@@ -114,9 +114,9 @@ cdef TensorBase linalg_lu_solve_cpu(TensorBase LU, TensorBase pivots, TensorBase
         reserve(&w, 0, <int64_t>w.n * 4)
         reserve(&w, 1, <int64_t>w.n * w.n * w.size)
         run(&w, LU_SOLVE, lu_solve_one, info, <double>w.n * w.n * w.k, LU, B, pivots)
-        if LU.device_type == DEV_CPU:  # a device does not wait for the codes: wrong pivots make NaN
+        if LU.device_type == DEV_CPU:  # a device does not wait for the info codes: wrong pivots make NaN
             raise_info("linalg.lu_solve", FAIL_LU, info)
-    return place("linalg_lu_solve", r, out, mode)
+    return finish_output("linalg_lu_solve", r, out, mode)
 
 
 cdef bint batch_differs(TensorBase a, TensorBase b, int n) noexcept:
@@ -219,13 +219,13 @@ cdef object _linalg_solve_ex_cpu(TensorBase A, TensorBase B, bint left, bint che
 
 cdef object linalg_solve_ex_cpu(TensorBase A, TensorBase B, bint left, bint check_errors, object out, int mode):
     r = op__linalg_solve_ex(A, B, left, check_errors)
-    return place_all("linalg_solve_ex", (r[0], r[3]), out, mode)
+    return finish_outputs("linalg_solve_ex", (r[0], r[3]), out, mode)
 
 
 cdef TensorBase linalg_solve_cpu(TensorBase A, TensorBase B, bint left, TensorBase out, int mode):
     r = op__linalg_solve_ex(A, B, left, False)
     raise_info("torch.linalg.solve", FAIL_SOLVE, <TensorBase>r[3])
-    return place("linalg_solve", <TensorBase>r[0], out, mode)
+    return finish_output("linalg_solve", <TensorBase>r[0], out, mode)
 
 
 cdef int inverse_one(Job* w, int64_t i, char* scratch) noexcept nogil:
@@ -255,13 +255,13 @@ cdef object linalg_inv_ex_cpu(TensorBase A, bint check_errors, object out, int m
         run(&w, INVERSE, inverse_one, info, 2.0 * w.n * w.n * w.n, A)
         if check_errors:
             raise_info("linalg.inv_ex", FAIL_INVERSE, info)
-    return place_all("linalg_inv_ex", (r, info), out, mode)
+    return finish_outputs("linalg_inv_ex", (r, info), out, mode)
 
 
 cdef TensorBase inverse_of(str name, TensorBase A, TensorBase out, int mode):
     r = op_linalg_inv_ex(A, False, None, FRESH)
     raise_info("linalg.inv", FAIL_INVERSE, <TensorBase>r[1])
-    return place(name, <TensorBase>r[0], out, mode)
+    return finish_output(name, <TensorBase>r[0], out, mode)
 
 
 cdef TensorBase linalg_inv_cpu(TensorBase A, TensorBase out, int mode):
@@ -334,7 +334,7 @@ cdef object _linalg_slogdet_cpu(TensorBase A):
 
 
 cdef TensorBase linalg_det_cpu(TensorBase A, TensorBase out, int mode):
-    return place("linalg_det", <TensorBase>op__linalg_det(A)[0], out, mode)
+    return finish_output("linalg_det", <TensorBase>op__linalg_det(A)[0], out, mode)
 
 
 cdef TensorBase det_cpu(TensorBase self):
@@ -343,7 +343,7 @@ cdef TensorBase det_cpu(TensorBase self):
 
 cdef object linalg_slogdet_cpu(TensorBase A, object out, int mode):
     r = op__linalg_slogdet(A)
-    return place_all("linalg_slogdet", (r[0], r[1]), out, mode)
+    return finish_outputs("linalg_slogdet", (r[0], r[1]), out, mode)
 
 
 cdef object slogdet_cpu(TensorBase self, object out, int mode):
@@ -381,13 +381,13 @@ cdef object linalg_cholesky_ex_cpu(TensorBase self, bint upper, bint check_error
         run(&w, CHOLESKY, cholesky_one, info, <double>w.n * w.n * w.n / 3, self)
         if check_errors:
             raise_info("torch.linalg.cholesky_ex", FAIL_CHOLESKY, info)
-    return place_all("linalg_cholesky_ex", (r, info), out, mode)
+    return finish_outputs("linalg_cholesky_ex", (r, info), out, mode)
 
 
 cdef TensorBase cholesky_of(str name, TensorBase self, bint upper, TensorBase out, int mode, bint exact):
     r = op_linalg_cholesky_ex(self, upper, False, None, FRESH)
     raise_info("linalg.cholesky" if exact else "cholesky", FAIL_CHOLESKY, <TensorBase>r[1])
-    return place(name, <TensorBase>r[0], out, mode, exact)
+    return finish_output(name, <TensorBase>r[0], out, mode, exact)
 
 
 cdef TensorBase linalg_cholesky_cpu(TensorBase self, bint upper, TensorBase out, int mode):
@@ -428,7 +428,7 @@ cdef TensorBase cholesky_solve_cpu(TensorBase self, TensorBase input2, bint uppe
         w.uplo = b"U" if upper else b"L"
         w.scratch = <int64_t>w.n * w.n * w.size + 1
         run(&w, CHOLESKY_SOLVE, cholesky_solve_one, info, <double>w.n * w.n * w.k, input2, self)
-    return place("cholesky_solve", r, out, mode, False)
+    return finish_output("cholesky_solve", r, out, mode, False)
 
 
 cdef int cholesky_inverse_one(Job* w, int64_t i, char* scratch) noexcept nogil:
@@ -470,7 +470,7 @@ cdef TensorBase cholesky_inverse_cpu(TensorBase self, bint upper, TensorBase out
         w.uplo = b"U" if upper else b"L"
         run(&w, CHOLESKY_INVERSE, cholesky_inverse_one, info, <double>w.n * w.n * w.n, self)
         raise_info("cholesky_inverse", FAIL_INVERSE, info)
-    return place("cholesky_inverse", r, out, mode, False)
+    return finish_output("cholesky_inverse", r, out, mode, False)
 
 
 # ---- triangular systems --------------------------------------------------------------------------------------------
@@ -515,7 +515,7 @@ cdef TensorBase linalg_solve_triangular_cpu(TensorBase self, TensorBase B, bint 
             w.trans = b"T"
         w.scratch = <int64_t>w.n * w.n * w.size
         run(&w, TRIANGULAR, triangular_one, info, <double>w.n * w.m * w.k, self, B)
-    return place("linalg_solve_triangular", r, out, mode)
+    return finish_output("linalg_solve_triangular", r, out, mode)
 
 
 # ---- LDL -----------------------------------------------------------------------------------------------------------
@@ -548,13 +548,13 @@ cdef object linalg_ldl_factor_ex_cpu(TensorBase self, bint hermitian, bint check
     r = ldl_factored(self, hermitian)
     if check_errors:
         raise_info("torch.linalg.ldl_factor_ex", FAIL_LDL, <TensorBase>r[2])
-    return place_all("linalg_ldl_factor_ex", r, out, mode)
+    return finish_outputs("linalg_ldl_factor_ex", r, out, mode)
 
 
 cdef object linalg_ldl_factor_cpu(TensorBase self, bint hermitian, object out, int mode):
     ld, pivots, info = op_linalg_ldl_factor_ex(self, hermitian, False, None, FRESH)
     raise_info("torch.linalg.ldl_factor", FAIL_LDL, <TensorBase>info)
-    return place_all("linalg_ldl_factor", (ld, pivots), out, mode)
+    return finish_outputs("linalg_ldl_factor", (ld, pivots), out, mode)
 
 
 cdef int ldl_solve_one(Job* w, int64_t i, char* scratch) noexcept nogil:
@@ -586,7 +586,7 @@ cdef TensorBase linalg_ldl_solve_cpu(TensorBase LD, TensorBase pivots, TensorBas
     check_matrix("torch.linalg.ldl_solve", B, "B")
     check_same_type("torch.linalg.ldl_solve", LD, B, "LD", "B")
     if pivots.dtype != I32:
-        raise RuntimeError(f"torch.linalg.ldl_solve: Expected pivots to be integers. Got {_scalar_type(pivots.dtype)}")
+        raise RuntimeError(f"torch.linalg.ldl_solve: Expected pivots to be integers. Got {dtype_text(pivots.dtype)}")
     if B.sizes[B.ndim - 2] != LD.sizes[d - 1]:
         raise RuntimeError(f"torch.linalg.ldl_solve: Incompatible shapes of LD ({LD.sizes[d - 1]}x{LD.sizes[d - 1]}) and B ({B.sizes[B.ndim - 2]}x{B.sizes[B.ndim - 1]})")
     if pivots.ndim != d - 1 or batch_differs(pivots, LD, d - 1):
@@ -606,4 +606,4 @@ cdef TensorBase linalg_ldl_solve_cpu(TensorBase LD, TensorBase pivots, TensorBas
         run(&w, LDL_SOLVE, ldl_solve_one, info, <double>w.n * w.n * w.k, LD, B, pivots)
         if LD.device_type == DEV_CPU:
             raise_info("torch.linalg.ldl_solve", FAIL_LDL, info)
-    return place("linalg_ldl_solve", r, out, mode)
+    return finish_output("linalg_ldl_solve", r, out, mode)

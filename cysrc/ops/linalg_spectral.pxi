@@ -88,7 +88,7 @@ cdef object geqrf_cpu(TensorBase self, object out, int mode):
         w.lwork = workspace(w.n)
         w.scratch = <int64_t>w.lwork * w.size
         run(&w, GEQRF, geqrf_one, info, 2.0 * w.m * w.n * min(w.m, w.n), self)
-    return place_all("geqrf", (a, tau), out, mode, False)
+    return finish_outputs("geqrf", (a, tau), out, mode, False)
 
 
 cdef int householder_one(Job* w, int64_t i, char* scratch) noexcept nogil:
@@ -115,7 +115,7 @@ cdef TensorBase linalg_householder_product_cpu(TensorBase input, TensorBase tau,
         raise RuntimeError(f"torch.linalg.householder_product: Expected batch dimensions of tau to be equal to input.shape[:-2], but got {shape_text(tau)} for input of shape {shape_text(input)}")
     check_number_type("torch.linalg.householder_product", input)
     if input.dtype != tau.dtype:
-        raise RuntimeError(f"torch.linalg.householder_product: tau dtype {_scalar_type(tau.dtype)} does not match input dtype {_scalar_type(input.dtype)}")
+        raise RuntimeError(f"torch.linalg.householder_product: tau dtype {dtype_text(tau.dtype)} does not match input dtype {dtype_text(input.dtype)}")
     start(&w, input, input.sizes[d], input.sizes[d + 1], tau.sizes[d])
     info = info_of(&w, input, d, input.sizes)
     r = result_of(&w, 0, input, input.dtype, d, input.sizes, 2, w.m, w.n)
@@ -126,7 +126,7 @@ cdef TensorBase linalg_householder_product_cpu(TensorBase input, TensorBase tau,
         reserve(&w, 0, <int64_t>w.lwork * w.size)
         reserve(&w, 1, <int64_t>w.k * w.size)
         run(&w, HOUSEHOLDER, householder_one, info, 2.0 * w.m * w.n * w.k, input, tau)
-    return place("linalg_householder_product", r, out, mode, False)
+    return finish_output("linalg_householder_product", r, out, mode, False)
 
 
 cdef TensorBase orgqr_cpu(TensorBase self, TensorBase input2, TensorBase out, int mode):
@@ -165,7 +165,7 @@ cdef TensorBase ormqr_cpu(TensorBase self, TensorBase input2, TensorBase input3,
         raise RuntimeError(f"torch.ormqr: Expected batch dimensions of other to be equal to input.shape[:-2], but got {shape_text(input3)}")
     check_number_type("torch.ormqr", self)
     if input2.dtype != self.dtype or input3.dtype != self.dtype:
-        raise RuntimeError(f"torch.ormqr: Expected input, tau and other to have the same dtype, but got {_scalar_type(self.dtype)}, {_scalar_type(input2.dtype)} and {_scalar_type(input3.dtype)}")
+        raise RuntimeError(f"torch.ormqr: Expected input, tau and other to have the same dtype, but got {dtype_text(self.dtype)}, {dtype_text(input2.dtype)} and {dtype_text(input3.dtype)}")
     start(&w, self, input3.sizes[d], input3.sizes[d + 1], input2.sizes[d])
     info = info_of(&w, self, d, self.sizes)
     r = result_of(&w, 0, self, self.dtype, d, self.sizes, 2, w.m, w.n)
@@ -181,7 +181,7 @@ cdef TensorBase ormqr_cpu(TensorBase self, TensorBase input2, TensorBase input3,
         reserve(&w, 1, <int64_t>w.k * w.size)
         reserve(&w, 2, input3.sizes[side] * w.k * w.size)
         run(&w, ORMQR, ormqr_one, info, 2.0 * w.m * w.n * w.k, self, input2, input3)
-    return place("ormqr", r, out, mode)
+    return finish_output("ormqr", r, out, mode)
 
 
 # ---- eigenvalues ---------------------------------------------------------------------------------------------------
@@ -227,12 +227,12 @@ cdef object _linalg_eigh_cpu(TensorBase A, object UPLO, bint compute_v):
 
 
 cdef object linalg_eigh_cpu(TensorBase A, object UPLO, object out, int mode):
-    return place_all("linalg_eigh", op__linalg_eigh(A, UPLO, True), out, mode)
+    return finish_outputs("linalg_eigh", op__linalg_eigh(A, UPLO, True), out, mode)
 
 
 cdef TensorBase linalg_eigvalsh_cpu(TensorBase A, object UPLO, TensorBase out, int mode):
     # the derivative needs the vectors
-    return place("linalg_eigvalsh", <TensorBase>op__linalg_eigh(A, UPLO, vectors_needed(A))[0], out, mode)
+    return finish_output("linalg_eigvalsh", <TensorBase>op__linalg_eigh(A, UPLO, vectors_needed(A))[0], out, mode)
 
 
 cdef int eig_one(Job* w, int64_t i, char* scratch) noexcept nogil:
@@ -280,7 +280,7 @@ cdef object _linalg_eig_cpu(TensorBase A, bint compute_v):
     cdef double size[2]
     cdef double real_size[2]
     cdef TensorBase values, vectors, info
-    A = held(A)   # asking LAPACK for its workspace gives up the GIL
+    A = held(A)   # the workspace query of LAPACK releases the GIL
     check_square("linalg.eig", A)
     start(&w, A, A.sizes[d], A.sizes[d], 0)
     n = w.n
@@ -311,11 +311,11 @@ cdef object _linalg_eig_cpu(TensorBase A, bint compute_v):
 
 
 cdef object linalg_eig_cpu(TensorBase A, object out, int mode):
-    return place_all("linalg_eig", op__linalg_eig(A, True), out, mode, False)
+    return finish_outputs("linalg_eig", op__linalg_eig(A, True), out, mode, False)
 
 
 cdef TensorBase linalg_eigvals_cpu(TensorBase A, TensorBase out, int mode):
-    return place("linalg_eigvals", <TensorBase>op__linalg_eig(A, vectors_needed(A))[0], out, mode, False)
+    return finish_output("linalg_eigvals", <TensorBase>op__linalg_eig(A, vectors_needed(A))[0], out, mode, False)
 
 
 # ---- singular values -----------------------------------------------------------------------------------------------
@@ -393,12 +393,12 @@ cdef int check_driver(TensorBase A, object driver) except -1:
 
 cdef object linalg_svd_cpu(TensorBase A, bint full_matrices, object driver, object out, int mode):
     check_driver(A, driver)
-    return place_all("linalg_svd", op__linalg_svd(A, full_matrices, False), out, mode)
+    return finish_outputs("linalg_svd", op__linalg_svd(A, full_matrices, False), out, mode)
 
 
 cdef TensorBase linalg_svdvals_cpu(TensorBase A, object driver, TensorBase out, int mode):
     check_driver(A, driver)
-    return place("linalg_svdvals", <TensorBase>op__linalg_svd(A, False, not vectors_needed(A))[1], out, mode)
+    return finish_output("linalg_svdvals", <TensorBase>op__linalg_svd(A, False, not vectors_needed(A))[1], out, mode)
 
 
 # ---- least squares -------------------------------------------------------------------------------------------------

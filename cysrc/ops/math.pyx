@@ -9,57 +9,40 @@ cdef extern from "float.h":
 cdef double* _largest = [0, 0, 0, 0, 0, 0, 65504.0, 3.3895313892515355e38, FLT_MAX, DBL_MAX, FLT_MAX, DBL_MAX]
 
 
-cdef object deliver(object result, object out, str name):
-    """A composition's result, or that result written to `out`."""
-    if out is None:
-        return result
-    check_out(out, name)
-    resolve(&OPS[OP_COPY], (<TensorBase?>result).keys | (<TensorBase>out).keys)    # one device
-    if not can_cast((<TensorBase>result).dtype, (<TensorBase>out).dtype):
-        raise RuntimeError(f"result type {(<bytes>dtype_label((<TensorBase>result).dtype)).decode()} can't be cast to the desired output type "
-                           f"{(<bytes>dtype_label((<TensorBase>out).dtype)).decode()} ({name})")
-    if (<TensorBase>result).requires_grad and grad_mode():
-        refuse_out(name)
-    if tangent_of(<TensorBase>result) is not None:
-        refuse_forward_out(name.encode())
-    prepare_out(name, <TensorBase>out, (<TensorBase>result).ndim, (<TensorBase>result).sizes, (<TensorBase>result).dtype, OUT)
-    return out.copy_(result)
-
-
 def square(input, *, out=None):
     """input * input; a bool tensor becomes int64."""
     if isinstance(input, TensorBase) and (<TensorBase>input).dtype == BOOL:
         return _ops.pow(input, 2, out=out)
-    return entry1(&pw_math[PW_SQUARE], input, NULL, out, False, ())
+    return entry1(&pw_math[PW_SQUARE], input, NULL, out, False)
 
 
 def square_(input):
     """square in place."""
     if isinstance(input, TensorBase) and (<TensorBase>input).dtype == BOOL:
         return _ops.pow_(input, 2)
-    return entry1(&pw_math[PW_SQUARE], input, NULL, None, True, ())
+    return entry1(&pw_math[PW_SQUARE], input, NULL, None, True)
 
 
 def conj_physical(input, *, out=None):
     """The complex conjugate; a real tensor is returned as it is."""
-    if out is None and isinstance(input, TensorBase) and category[(<TensorBase>input).dtype] <= CAT_FLOAT and is_plain(input) and not tls().function_modes:
+    if out is None and isinstance(input, TensorBase) and category[(<TensorBase>input).dtype] <= CAT_FLOAT:
         return input
-    return entry1(&pw_math[PW_CONJ_PHYSICAL], input, NULL, out, False, ())
+    return entry1(&pw_math[PW_CONJ_PHYSICAL], input, NULL, out, False)
 
 
 def conj_physical_(input):
     """conj_physical in place."""
-    return entry1(&pw_math[PW_CONJ_PHYSICAL], input, NULL, None, True, ())
+    return entry1(&pw_math[PW_CONJ_PHYSICAL], input, NULL, None, True)
 
 
 cdef object rounded(object input, object decimals, object out, bint inplace):
     cdef Scalar p[2]
     cdef int64_t d = parse_int(decimals, "round", "decimals")
     if d == 0:
-        return entry1(&pw_math[PW_ROUND], input, NULL, out, inplace, ())
+        return entry1(&pw_math[PW_ROUND], input, NULL, out, inplace)
     param(d, &p[0], "round", "decimals")
     param(10.0 ** (-d if d < 0 else d), &p[1], "round", "decimals")
-    return entry1(&pw_math[PW__ROUND_DECIMALS], input, p, out, inplace, (("decimals", decimals),))
+    return entry1(&pw_math[PW__ROUND_DECIMALS], input, p, out, inplace)
 
 
 def round(input, *, decimals=0, out=None):
@@ -75,11 +58,11 @@ def round_(input, *, decimals=0):
 cdef object logit_of(object input, object eps, object out, bint inplace):
     cdef Scalar p[1]
     if eps is None:
-        return entry1(&pw_math[PW_LOGIT], input, NULL, out, inplace, ())
+        return entry1(&pw_math[PW_LOGIT], input, NULL, out, inplace)
     param(eps, &p[0], "logit", "eps")
     if p[0].d < 0:
-        return entry1(&pw_math[PW_LOGIT], input, NULL, out, inplace, ())
-    return entry1(&pw_math[PW__LOGIT_EPS], input, p, out, inplace, (("eps", eps),))
+        return entry1(&pw_math[PW_LOGIT], input, NULL, out, inplace)
+    return entry1(&pw_math[PW__LOGIT_EPS], input, p, out, inplace)
 
 
 def logit(input, eps=None, *, out=None):
@@ -102,7 +85,7 @@ def polygamma(n, input, *, out=None):
     if n == 0:
         return _ops.digamma(input, out=out)
     param(n, &p[0], "polygamma", "n")
-    return entry1(&pw_math[PW_POLYGAMMA], input, p, out, False, (("n", n),))
+    return entry1(&pw_math[PW_POLYGAMMA], input, p, out, False)
 
 
 def polygamma_(input, n):
@@ -113,7 +96,7 @@ def polygamma_(input, n):
     if n == 0:
         return _ops.digamma_(input)
     param(n, &p[0], "polygamma", "n")
-    return entry1(&pw_math[PW_POLYGAMMA], input, p, None, True, (("n", n),))
+    return entry1(&pw_math[PW_POLYGAMMA], input, p, None, True)
 
 
 def polygamma_method(self, n):
@@ -131,8 +114,8 @@ cdef object numbers_for_nan(object input, object nan, object posinf, object negi
     param(-largest if neginf is None else neginf, &p[2], "nan_to_num", "neginf")
     if isinstance(input, TensorBase) and category[(<TensorBase>input).dtype] == CAT_COMPLEX:
         parts = numbers_for_nan(_ops.view_as_real(input), nan, posinf, neginf, None, inplace)
-        return input if inplace else deliver(_ops.view_as_complex(parts), out, "nan_to_num")
-    return entry1(&pw_math[PW_NAN_TO_NUM], input, p, out, inplace, (("nan", nan), ("posinf", posinf), ("neginf", neginf)))
+        return input if inplace else deliver_result("nan_to_num", _ops.view_as_complex(parts), out)
+    return entry1(&pw_math[PW_NAN_TO_NUM], input, p, out, inplace)
 
 
 def nan_to_num(input, nan=0.0, posinf=None, neginf=None, *, out=None):
@@ -164,7 +147,7 @@ def conj(input):
     """The complex conjugate; input itself where it is real."""
     if isinstance(input, TensorBase) and category[(<TensorBase>input).dtype] != CAT_COMPLEX:
         return input
-    return entry1(&pw_math[PW_CONJ_PHYSICAL], input, NULL, None, False, ())
+    return entry1(&pw_math[PW_CONJ_PHYSICAL], input, NULL, None, False)
 
 
 def real(input):
@@ -183,16 +166,16 @@ def complex(real, imag, *, out=None):
     """real + i imag, of two tensors of the same floating type."""
     cdef TensorBase a = as_tensor_arg(real, "complex", "real"), b = as_tensor_arg(imag, "complex", "imag")
     if a.dtype not in (F16, F32, F64) or b.dtype not in (F16, F32, F64):
-        raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {(<bytes>dtype_label(a.dtype)).decode()} and "
-                           f"{(<bytes>dtype_label(b.dtype)).decode()}")
+        raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {dtype_text(a.dtype)} and "
+                           f"{dtype_text(b.dtype)}")
     if a.dtype != b.dtype:
-        raise RuntimeError(f"Expected object of scalar type {(<bytes>dtype_label(a.dtype)).decode()} but got scalar type "
-                           f"{(<bytes>dtype_label(b.dtype)).decode()} for second argument")
+        raise RuntimeError(f"Expected object of scalar type {dtype_text(a.dtype)} but got scalar type "
+                           f"{dtype_text(b.dtype)} for second argument")
     first, second = _ops.broadcast_pair(real, imag)
     if out is not None and isinstance(out, TensorBase) and (<TensorBase>out).dtype != to_complex(a.dtype):
-        raise RuntimeError(f"Expected object of scalar type {(<bytes>dtype_label(to_complex(a.dtype))).decode()} but got scalar type "
-                           f"{(<bytes>dtype_label((<TensorBase>out).dtype)).decode()} for argument 'out'")
-    return deliver(_ops.view_as_complex(_ops.stack((first, second), -1)), out, "complex")
+        raise RuntimeError(f"Expected object of scalar type {dtype_text(to_complex(a.dtype))} but got scalar type "
+                           f"{dtype_text((<TensorBase>out).dtype)} for argument 'out'")
+    return deliver_result("complex", _ops.view_as_complex(_ops.stack((first, second), -1)), out)
 
 
 def broadcast_pair(first, second):
@@ -213,8 +196,8 @@ def polar(abs, angle, *, out=None):
     if out is None and (a.requires_grad or b.requires_grad) and a.dtype == b.dtype:
         return op__polar(a, b)
     if a.dtype != b.dtype:
-        raise RuntimeError(f"Expected object of scalar type {(<bytes>dtype_label(a.dtype)).decode()} but got scalar type "
-                           f"{(<bytes>dtype_label(b.dtype)).decode()} for second argument")
+        raise RuntimeError(f"Expected object of scalar type {dtype_text(a.dtype)} but got scalar type "
+                           f"{dtype_text(b.dtype)} for second argument")
     return complex(abs * _ops.cos(angle), abs * _ops.sin(angle), out=out)
 
 
@@ -254,7 +237,7 @@ def float_power_(input, exponent):
 def ldexp(input, other, *, out=None):
     """input * 2 ** other"""
     cdef TensorBase a = as_tensor_arg(input, "ldexp", "input"), b
-    if out is None and is_plain(input) and is_plain(other) and not tls().function_modes:
+    if out is None and isinstance(other, TensorBase):
         b = other
         if (a.requires_grad or b.requires_grad) and a.dtype == b.dtype and (a.dtype == F32 or a.dtype == F64):
             return op__ldexp(a, b, NULL, None, FRESH)
@@ -276,7 +259,7 @@ def mvlgamma(input, p, *, out=None):
         input = input.to(dtype_of(default_float_code()))
     # One tensor of all terms, so that a p beyond memory is refused at once.
     total = _ops.lgamma(input.unsqueeze(-1) - 0.5 * _ops.arange(p, dtype=input.dtype, device=input.device)).sum(-1)
-    return deliver(total + p * (p - 1) / 4.0 * _math.log(_math.pi), out, "mvlgamma")
+    return deliver_result("mvlgamma", total + p * (p - 1) / 4.0 * _math.log(_math.pi), out)
 
 
 EXTRA_EXPORTS = {

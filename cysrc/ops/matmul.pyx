@@ -1,23 +1,14 @@
-# Matrix products: kernels over `product` (matmul_gemm.pxi), their derivatives, and the operators composed of them.
+# Matrix products: kernels over `gemm` (matmul_gemm.pxi), their derivatives, and the operators composed of them.
 # Kernels check shapes and dtypes, serve meta tensors, and honour any strides of `out`.
 include "kernels/matmul_gemm.pxi"
 include "kernels/matmul_einsum.pxi"
 include "kernels/matmul_composed.pxi"
 
 
-cdef str _cpp_name(int code):
-    return ("bool", "unsigned char", "signed char", "short", "int", "long", "c10::Half", "c10::BFloat16", "float", "double", "c10::complex<float>",
-            "c10::complex<double>")[code]
-
-
-cdef str _scalar_type(int code):
-    return (<bytes>dtype_label(code)).decode()
-
-
-cdef TensorBase destination(str name, TensorBase out, int mode, int ndim, const int64_t* sizes, TensorBase like):
-    """Where a product goes; unlike pointwise results it is never converted on the way."""
+cdef TensorBase gemm_result(str name, TensorBase out, int mode, int ndim, const int64_t* sizes, TensorBase like):
+    """Where a GEMM's result goes; unlike pointwise results it is never converted on the way."""
     if mode == OUT and out.dtype != like.dtype:
-        raise RuntimeError(f"Expected out tensor to have dtype {_cpp_name(like.dtype)}, but got {_cpp_name(out.dtype)} instead ({name})")
+        raise RuntimeError(f"Expected out tensor to have dtype {cpp_type_text(like.dtype)}, but got {cpp_type_text(out.dtype)} instead ({name})")
     return result_tensor(name, out, mode, ndim, sizes, like.dtype, like)
 
 
@@ -42,16 +33,16 @@ cdef TensorBase mm_cpu(TensorBase self, TensorBase mat2, TensorBase out, int mod
     if self.sizes[1] != mat2.sizes[0]:
         raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({self.sizes[0]}x{self.sizes[1]} and {mat2.sizes[0]}x{mat2.sizes[1]})")
     if self.dtype != mat2.dtype:
-        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {_cpp_name(self.dtype)} != {_cpp_name(mat2.dtype)}")
+        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {cpp_type_text(self.dtype)} != {cpp_type_text(mat2.dtype)}")
     sizes[0] = self.sizes[0]
     sizes[1] = mat2.sizes[1]
-    r = destination("mm", out, mode, 2, sizes, self)
+    r = gemm_result("mm", out, mode, 2, sizes, self)
     if self.device_type == DEV_META:
         return r
     matrix_of(self, &a)
     matrix_of(mat2, &b)
     matrix_of(r, &c)
-    product("mm", r, &c, self, &a, mat2, &b, NULL, NULL)
+    gemm("mm", r, &c, self, &a, mat2, &b, NULL, NULL)
     return r
 
 
@@ -63,13 +54,13 @@ cdef TensorBase bmm_cpu(TensorBase self, TensorBase mat2, TensorBase out, int mo
     sizes[0] = self.sizes[0]
     sizes[1] = self.sizes[1]
     sizes[2] = mat2.sizes[2]
-    r = destination("bmm", out, mode, 3, sizes, self)
+    r = gemm_result("bmm", out, mode, 3, sizes, self)
     if self.device_type == DEV_META:
         return r
     matrix_of(self, &a)
     matrix_of(mat2, &b)
     matrix_of(r, &c)
-    product("bmm", r, &c, self, &a, mat2, &b, NULL, NULL)
+    gemm("bmm", r, &c, self, &a, mat2, &b, NULL, NULL)
     return r
 
 
@@ -82,7 +73,7 @@ cdef int check_batches(str first, TensorBase a, str second, TensorBase b) except
         raise RuntimeError(
             f"Expected size for first two dimensions of batch2 tensor to be: [{a.sizes[0]}, {a.sizes[2]}] but got: [{b.sizes[0]}, {b.sizes[1]}].")
     if a.dtype != b.dtype:
-        raise RuntimeError(f"expected scalar type {_scalar_type(a.dtype)} but found {_scalar_type(b.dtype)}")
+        raise RuntimeError(f"expected scalar type {dtype_text(a.dtype)} but found {dtype_text(b.dtype)}")
     return 0
 
 
@@ -95,14 +86,14 @@ cdef TensorBase dot_cpu(TensorBase self, TensorBase tensor, TensorBase out, int 
     if self.ndim != 1 or tensor.ndim != 1:
         raise RuntimeError(f"1D tensors expected, but got {self.ndim}D and {tensor.ndim}D tensors")
     if self.dtype != tensor.dtype:
-        raise RuntimeError(f"dot : expected both vectors to have same dtype, but found {_scalar_type(self.dtype)} and {_scalar_type(tensor.dtype)}")
+        raise RuntimeError(f"dot : expected both vectors to have same dtype, but found {dtype_text(self.dtype)} and {dtype_text(tensor.dtype)}")
     if self.numel != tensor.numel:
         raise RuntimeError(
             f"inconsistent tensor size, expected tensor [{self.numel}] and src [{tensor.numel}] to have the same number of elements, but got "
             f"{self.numel} and {tensor.numel} elements respectively")
     if self.dtype == BOOL:
         raise RuntimeError("\"dot\" not implemented for 'Bool'")
-    r = destination("dot", out, mode, 0, NULL, self)
+    r = gemm_result("dot", out, mode, 0, NULL, self)
     if self.device_type == DEV_META:
         return r
     if self.numel == 0:
@@ -134,7 +125,7 @@ cdef void addend_of(TensorBase self, int ndim, Mat* d) noexcept:
     d.bs = self.strides[0] if i > 2 and self.sizes[0] > 1 else 0
 
 
-cdef int add_product(str name, TensorBase r, const Mat* c, TensorBase self, TensorBase x, const Mat* a, TensorBase y, const Mat* b, const Scalar* alpha,
+cdef int add_gemm(str name, TensorBase r, const Mat* c, TensorBase self, TensorBase x, const Mat* a, TensorBase y, const Mat* b, const Scalar* alpha,
                      const Scalar* beta) except -1:
     """r = alpha x y + beta self, which broadcasts to r's geometry; what it holds doesn't count when beta is zero."""
     cdef Gemm g
@@ -144,9 +135,9 @@ cdef int add_product(str name, TensorBase r, const Mat* c, TensorBase self, Tens
         g.dtype = x.dtype
         set_scalars(&g, alpha, beta)
         addend_of(self, r.ndim, &d)
-        return device_product(name, r, c, x, a, y, b, alpha, beta, self, &d)
+        return device_gemm(name, r, c, x, a, y, b, alpha, beta, self, &d)
     if is_zero(beta):
-        return product(name, r, c, x, a, y, b, alpha, beta)
+        return gemm(name, r, c, x, a, y, b, alpha, beta)
     if is_large(r) or is_large(x) or is_large(y):
         r = held(r)
     if r.storage.block == x.storage.block or r.storage.block == y.storage.block:
@@ -154,11 +145,11 @@ cdef int add_product(str name, TensorBase r, const Mat* c, TensorBase self, Tens
         temporary = empty_tensor(r.ndim, r.sizes, r.dtype, place_of(r))
         copy_elements(temporary, self)
         dense(&d, c.batch, c.rows, c.cols, c.flipped)
-        product(name, temporary, &d, x, a, y, b, alpha, beta)
+        gemm(name, temporary, &d, x, a, y, b, alpha, beta)
         copy_elements(r, temporary)
         return 0
     copy_elements(r, self)         # nothing where r is the addend
-    return product(name, r, c, x, a, y, b, alpha, beta)
+    return gemm(name, r, c, x, a, y, b, alpha, beta)
 
 
 cdef int check_expandable(str name, TensorBase self, int ndim, const int64_t* sizes) except -1:
@@ -170,7 +161,7 @@ cdef int check_expandable(str name, TensorBase self, int ndim, const int64_t* si
         if self.sizes[i] != sizes[j] and self.sizes[i] != 1:
             raise RuntimeError(
                 f"The expanded size of the tensor ({sizes[j]}) must match the existing size ({self.sizes[i]}) at non-singleton dimension {j}.  "
-                f"Target sizes: [{', '.join([str(sizes[i]) for i in range(ndim)])}].  Tensor sizes: {shape_text(self)}")
+                f"Target sizes: {sizes_text(ndim, sizes)}.  Tensor sizes: {shape_text(self)}")
     return 0
 
 
@@ -192,30 +183,30 @@ cdef TensorBase addmm_cpu(TensorBase self, TensorBase mat1, TensorBase mat2, con
     if mat1.sizes[1] != mat2.sizes[0]:
         raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({mat1.sizes[0]}x{mat1.sizes[1]} and {mat2.sizes[0]}x{mat2.sizes[1]})")
     if mat1.dtype != mat2.dtype:
-        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {_cpp_name(mat1.dtype)} != {_cpp_name(mat2.dtype)}")
+        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {cpp_type_text(mat1.dtype)} != {cpp_type_text(mat2.dtype)}")
     if self.dtype != mat1.dtype:
-        raise RuntimeError(f"self and mat2 must have the same dtype, but got {_scalar_type(self.dtype)} and {_scalar_type(mat2.dtype)}")
+        raise RuntimeError(f"self and mat2 must have the same dtype, but got {dtype_text(self.dtype)} and {dtype_text(mat2.dtype)}")
     sizes[0] = mat1.sizes[0]
     sizes[1] = mat2.sizes[1]
     check_expandable("addmm", self, 2, sizes)
     self = apart(out, self, mode)
-    r = destination("addmm", out, mode, 2, sizes, mat1)
+    r = gemm_result("addmm", out, mode, 2, sizes, mat1)
     if mat1.device_type == DEV_META:
         return r
     matrix_of(mat1, &a)
     matrix_of(mat2, &b)
     matrix_of(r, &c)
-    add_product("addmm", r, &c, self, mat1, &a, mat2, &b, alpha, beta)
+    add_gemm("addmm", r, &c, self, mat1, &a, mat2, &b, alpha, beta)
     return r
 
 
 cdef TensorBase _addmm_activation_cpu(TensorBase self, TensorBase mat1, TensorBase mat2, const Scalar* beta, const Scalar* alpha, bint use_gelu):
-    """relu or gelu of addmm: on CUDA in the product's own kernel where cuBLASLt has one, and gelu by its tanh form there."""
+    """relu or gelu of addmm: on CUDA in the GEMM's epilogue where cuBLASLt has one, and gelu by its tanh form there."""
     cdef int64_t sizes[2]
     cdef Mat a, b, c, d
     cdef TensorBase r
     if category[mat1.dtype] != CAT_FLOAT:
-        raise RuntimeError(f"_addmm_activation: expected floating point matrices, but got {_scalar_type(mat1.dtype)}")
+        raise RuntimeError(f"_addmm_activation: expected floating point matrices, but got {dtype_text(mat1.dtype)}")
     if mat1.device_type == DEV_CUDA and mat1.ndim == 2 and mat2.ndim == 2 and self.ndim <= 2 and mat1.sizes[1] == mat2.sizes[0] and mat1.dtype == mat2.dtype and \
             self.dtype == mat1.dtype and mat1.sizes[0] and mat2.sizes[1]:
         sizes[0] = mat1.sizes[0]
@@ -242,15 +233,15 @@ cdef TensorBase _int_mm_cpu(TensorBase self, TensorBase mat2, TensorBase out, in
     if self.ndim != 2 or mat2.ndim != 2:
         raise RuntimeError(f"_int_mm: Expected self and mat2 to be of dimension 2 but got {self.ndim} and {mat2.ndim}")
     if self.dtype != I8 and self.dtype != U8:
-        raise RuntimeError(f"_int_mm: Expected self dtype to be int8 or uint8 but got {_scalar_type(self.dtype)}")
+        raise RuntimeError(f"_int_mm: Expected self dtype to be int8 or uint8 but got {dtype_text(self.dtype)}")
     if mat2.dtype != I8:
-        raise RuntimeError(f"_int_mm: Expected mat2 dtype to be int8 but got {_scalar_type(mat2.dtype)}")
+        raise RuntimeError(f"_int_mm: Expected mat2 dtype to be int8 but got {dtype_text(mat2.dtype)}")
     if self.sizes[1] != mat2.sizes[0]:
         raise RuntimeError(f"_int_mm: self.size(1) needs to match mat2.size(0) but got {self.sizes[1]} and {mat2.sizes[0]}")
     sizes[0] = self.sizes[0]
     sizes[1] = mat2.sizes[1]
     if mode == OUT and out.dtype != I32:
-        raise RuntimeError(f"_int_mm: Expected result dtype to be int32 but got {_scalar_type(out.dtype)}")
+        raise RuntimeError(f"_int_mm: Expected result dtype to be int32 but got {dtype_text(out.dtype)}")
     r = result_tensor("_int_mm", out, mode, 2, sizes, I32, self)
     if self.device_type == DEV_META or not r.numel:
         return r
@@ -258,13 +249,13 @@ cdef TensorBase _int_mm_cpu(TensorBase self, TensorBase mat2, TensorBase out, in
         matrix_of(self, &a)
         matrix_of(mat2, &b)
         matrix_of(r, &c)
-        device_product("_int_mm", r, &c, self, &a, mat2, &b, NULL, NULL, None, NULL)
+        device_gemm("_int_mm", r, &c, self, &a, mat2, &b, NULL, NULL, None, NULL)
         return r
     self, mat2 = <TensorBase>(<object>self).to((<object>r).dtype), <TensorBase>(<object>mat2).to((<object>r).dtype)
     matrix_of(self, &a)
     matrix_of(mat2, &b)
     matrix_of(r, &c)
-    product("_int_mm", r, &c, self, &a, mat2, &b, NULL, NULL)
+    gemm("_int_mm", r, &c, self, &a, mat2, &b, NULL, NULL)
     return r
 
 
@@ -290,25 +281,25 @@ cdef TensorBase baddbmm_cpu(TensorBase self, TensorBase batch1, TensorBase batch
         beta = &whole_beta
         alpha = &whole_alpha
     if self.dtype != batch1.dtype:
-        raise RuntimeError(f"Input dtypes must be the same, got: input: {_scalar_type(self.dtype)}, batch1: {_scalar_type(batch1.dtype)}, batch2: {_scalar_type(batch2.dtype)}")
+        raise RuntimeError(f"Input dtypes must be the same, got: input: {dtype_text(self.dtype)}, batch1: {dtype_text(batch1.dtype)}, batch2: {dtype_text(batch2.dtype)}")
     sizes[0] = batch1.sizes[0]
     sizes[1] = batch1.sizes[1]
     sizes[2] = batch2.sizes[2]
     check_expandable("baddbmm", self, 3, sizes)
     self = apart(out, self, mode)
-    r = destination("baddbmm", out, mode, 3, sizes, batch1)
+    r = gemm_result("baddbmm", out, mode, 3, sizes, batch1)
     if batch1.device_type == DEV_META:
         return r
     matrix_of(batch1, &a)
     matrix_of(batch2, &b)
     matrix_of(r, &c)
-    add_product("baddbmm", r, &c, self, batch1, &a, batch2, &b, alpha, beta)
+    add_gemm("baddbmm", r, &c, self, batch1, &a, batch2, &b, alpha, beta)
     return r
 
 
 cdef TensorBase addmv_cpu(TensorBase self, TensorBase mat, TensorBase vec, const Scalar* beta, const Scalar* alpha, TensorBase out, int mode):
     if self.dtype != mat.dtype:
-        raise RuntimeError(f"addmv: expected scalar type {_scalar_type(mat.dtype)} but found {_scalar_type(self.dtype)}")
+        raise RuntimeError(f"addmv: expected scalar type {dtype_text(mat.dtype)} but found {dtype_text(self.dtype)}")
     return add_mv("addmv", self, mat, vec, beta, alpha, out, mode)
 
 
@@ -321,19 +312,19 @@ cdef TensorBase add_mv(str name, TensorBase self, TensorBase mat, TensorBase vec
         raise RuntimeError(
             f"size mismatch, got input ({mat.sizes[0] if self is None else self.numel}), mat ({mat.sizes[0]}x{mat.sizes[1]}), vec ({vec.sizes[0]})")
     if mat.dtype != vec.dtype:
-        raise RuntimeError(f"{name}: expected scalar type {_scalar_type(mat.dtype)} but found {_scalar_type(vec.dtype)}")
+        raise RuntimeError(f"{name}: expected scalar type {dtype_text(mat.dtype)} but found {dtype_text(vec.dtype)}")
     if self is not None:
         self = apart(out, self, mode)
-    r = destination(name, out, mode, 1, mat.sizes, mat)
+    r = gemm_result(name, out, mode, 1, mat.sizes, mat)
     if mat.device_type == DEV_META:
         return r
     matrix_of(mat, &a)
     column_of(vec, &b)
     column_of(r, &c)
     if self is None:
-        product(name, r, &c, mat, &a, vec, &b, alpha, beta)
+        gemm(name, r, &c, mat, &a, vec, &b, alpha, beta)
     else:
-        add_product(name, r, &c, self, mat, &a, vec, &b, alpha, beta)
+        add_gemm(name, r, &c, self, mat, &a, vec, &b, alpha, beta)
     return r
 
 
@@ -376,7 +367,7 @@ cdef TensorBase linear_cpu(TensorBase input, TensorBase weight, TensorBase bias,
     if input.sizes[ndim - 1] != weight.sizes[weight.ndim - 1]:
         raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({rows}x{input.sizes[ndim - 1]} and {weight.sizes[weight.ndim - 1]}x{features})")
     if input.dtype != weight.dtype or bias is not None and bias.dtype != input.dtype:
-        raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {_scalar_type(input.dtype)} and {_scalar_type(weight.dtype if weight.dtype != input.dtype else bias.dtype)}")
+        raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {dtype_text(input.dtype)} and {dtype_text(weight.dtype if weight.dtype != input.dtype else bias.dtype)}")
     if weight.ndim == 2:
         sizes[ndim - 1] = features
     else:
@@ -384,11 +375,11 @@ cdef TensorBase linear_cpu(TensorBase input, TensorBase weight, TensorBase bias,
     if bias is not None:
         check_expandable("linear", bias, ndim, sizes)
     if mode == OUT:
-        destination("linear", out, mode, ndim, sizes, input)
+        gemm_result("linear", out, mode, ndim, sizes, input)
     r = empty_tensor(ndim, sizes, input.dtype, place_of(input))
     if input.device_type == DEV_META or r.numel == 0:
         return r if mode == FRESH else out
-    linear_product(r, input, weight, bias, rows, features)
+    linear_gemm(r, input, weight, bias, rows, features)
     if mode == FRESH:
         return r
     copy_elements(out, r)
@@ -407,7 +398,7 @@ cdef TensorBase linear_recorded(TensorBase input, TensorBase weight, TensorBase 
     return <TensorBase?>_ops.add(r, bias)
 
 
-cdef int linear_product(TensorBase r, TensorBase input, TensorBase weight, TensorBase bias, int64_t rows, int64_t features) except -1:
+cdef int linear_gemm(TensorBase r, TensorBase input, TensorBase weight, TensorBase bias, int64_t rows, int64_t features) except -1:
     """r: contiguous (rows, features); the shapes were checked."""
     cdef Mat a, b, c, d
     cdef Scalar one
@@ -423,7 +414,7 @@ cdef int linear_product(TensorBase r, TensorBase input, TensorBase weight, Tenso
     weight_of(weight, &b)
     dense(&c, 1, rows, features, False)
     if bias is None:
-        return product("linear", r, &c, input, &a, weight, &b, NULL, NULL)
+        return gemm("linear", r, &c, input, &a, weight, &b, NULL, NULL)
     one.kind = 1
     one.i = 1
     one.d = 1
@@ -431,9 +422,9 @@ cdef int linear_product(TensorBase r, TensorBase input, TensorBase weight, Tenso
     if r.device_type == DEV_CUDA and bias.ndim <= 1:
         d.bs = d.rs = 0
         d.cs = bias.strides[0] if bias.numel > 1 else 0
-        return device_product("linear", r, &c, input, &a, weight, &b, &one, &one, bias, &d)
+        return device_gemm("linear", r, &c, input, &a, weight, &b, &one, &one, bias, &d)
     repeat_row(r, bias, rows, features)
-    return product("linear", r, &c, input, &a, weight, &b, &one, &one)
+    return gemm("linear", r, &c, input, &a, weight, &b, &one, &one)
 
 
 cdef int repeat_row(TensorBase r, TensorBase bias, int64_t rows, int64_t features) except -1:
@@ -473,7 +464,7 @@ cdef object linear_backward(OpNode node, object grad, object input, object weigh
         dense(&mg, 1, rows, features, False)
         matrix_of(w, &mw)
         dense(&mr, 1, rows, depth, False)
-        product("linear", r, &mr, g, &mg, w, &mw, NULL, NULL)
+        gemm("linear", r, &mr, g, &mg, w, &mw, NULL, NULL)
         gi = r
     if node.edge(1) is not None:
         if not x.contiguous:
@@ -485,7 +476,7 @@ cdef object linear_backward(OpNode node, object grad, object input, object weigh
         transpose_mat(&mg)
         dense(&mx, 1, rows, depth, False)
         dense(&mr, 1, features, depth, False)
-        product("linear", r, &mr, g, &mg, x, &mx, NULL, NULL)
+        gemm("linear", r, &mr, g, &mg, x, &mx, NULL, NULL)
         gw = r
     if node.edge(2) is not None:
         gb = sum_of_rows(node, g, rows, features)
@@ -563,7 +554,7 @@ cdef object reduced_scaled(object grad, object meta, object factor):
 
 
 cdef object activated_backward(OpNode node, object grad, object self, object mat1, object mat2, object beta, object alpha, bint use_gelu, object result):
-    """Of _addmm_activation; gelu's takes the product again."""
+    """Of _addmm_activation; gelu's computes the GEMM again."""
     cdef object g, gs = None, g1 = None, g2 = None
     if use_gelu:
         x = _ops.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
@@ -607,7 +598,7 @@ cdef object times_adjoint(object grad, object other):
     matrix_of(b, &mb)
     transpose_mat(&mb)
     matrix_of(r, &mr)
-    product("mm", r, &mr, g, &mg, b, &mb, NULL, NULL)
+    gemm("mm", r, &mr, g, &mg, b, &mb, NULL, NULL)
     return r
 
 
@@ -629,7 +620,7 @@ cdef object adjoint_times(object other, object grad):
     transpose_mat(&ma)
     matrix_of(g, &mg)
     matrix_of(r, &mr)
-    product("mm", r, &mr, a, &ma, g, &mg, NULL, NULL)
+    gemm("mm", r, &mr, a, &ma, g, &mg, NULL, NULL)
     return r
 
 

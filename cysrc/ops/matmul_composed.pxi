@@ -1,36 +1,6 @@
 # Operators composed of mm, bmm, mv and dot; they record through those, so that they need no derivatives of their own.
 # Modules of operators are compiled without index checks; functions over Python lists and shapes here turn them on.
 
-cdef object overridden(object function, tuple tensors, tuple args, dict kwargs):
-    """NotImplemented, or what a tensor subclass's __torch_function__ made of the call."""
-    if tls().function_modes:
-        return call_torch_function(function, args, kwargs)
-    for t in tensors:
-        if t is not None and not is_plain(t) and has_function(t):
-            return call_torch_function(function, args, kwargs)
-    return NotImplemented
-
-
-cdef object into(str name, object result, object out):
-    """`result` itself, or copied into `out`."""
-    cdef TensorBase r = <TensorBase?>result, o
-    if out is None:
-        return result
-    check_out(out, name)
-    resolve(&OPS[OP_COPY], (<TensorBase?>result).keys | (<TensorBase>out).keys)    # one device
-    if r.requires_grad and grad_mode():
-        refuse_out(name)
-    if tangent_of(r) is not None:
-        refuse_forward_out(name.encode())
-    o = <TensorBase>out
-    if o.dtype != r.dtype:
-        raise RuntimeError(f"Expected out tensor to have dtype {_cpp_name(r.dtype)}, but got {_cpp_name(o.dtype)} instead ({name})")
-    prepare_out(name, o, r.ndim, r.sizes, r.dtype, OUT)
-    if o.device_type != DEV_META:
-        copy_elements(o, r)
-    bump_version(o)
-    return out
-
 
 cdef object shaped(TensorBase t, const Dims* d):
     """view where strides allow it without a look, otherwise reshape."""
@@ -130,24 +100,18 @@ cdef TensorBase matmul_tensors(TensorBase a, TensorBase b):
 def matmul(input, other, *, out=None):
     """The matrix product of the last two dimensions, batch dimensions broadcast; vectors as a row or a column."""
     cdef TensorBase a, b
-    if not is_plain(input) or not is_plain(other) or tls().function_modes:
-        r = overridden(matmul, (input, other), (input, other), {} if out is None else {"out": out})
-        if r is not NotImplemented:
-            return r
     a = <TensorBase>input if isinstance(input, TensorBase) else as_tensor_arg(input, "matmul", "input")
     b = <TensorBase>other if isinstance(other, TensorBase) else as_tensor_arg(other, "matmul", "other")
     if out is None:
         return matmul_tensors(a, b)
     if a.ndim == 2 and b.ndim == 2:
         return _ops.mm(a, b, out=out)
-    return into("matmul", matmul_tensors(a, b), out)
+    return deliver_result("matmul", matmul_tensors(a, b), out, True)
 
 
 def matmul_symbol(self, other):
     """self @ other."""
     if not isinstance(self, TensorBase) or not isinstance(other, TensorBase):
-        if has_function(other):
-            return matmul(self, other)
         return NotImplemented
     return matmul(self, other)
 
@@ -170,9 +134,6 @@ cdef int check_vectors(str name, TensorBase a, TensorBase b) except -1:
 
 def outer(input, vec2, *, out=None):
     """input: (n,), vec2: (m,) -> (n, m), the products of all pairs."""
-    r = overridden(outer, (input, vec2), (input, vec2), {} if out is None else {"out": out})
-    if r is not NotImplemented:
-        return r
     check_vectors("outer", tensor_of(input, "outer", "input"), tensor_of(vec2, "outer", "vec2"))
     column = _ops.unsqueeze(input, 1)
     return _ops.mul(column, vec2) if out is None else _ops.mul(column, vec2, out=out)
@@ -210,10 +171,7 @@ cdef object addr_value(object input, object vec1, object vec2, object beta, obje
 
 def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
     """beta input + alpha outer(vec1, vec2). input: broadcasts to (n, m); vec1: (n,), vec2: (m,)."""
-    r = overridden(addr, (input, vec1, vec2), (input, vec1, vec2), {"beta": beta, "alpha": alpha, "out": out})
-    if r is not NotImplemented:
-        return r
-    return into("addr", addr_value(input, vec1, vec2, beta, alpha), out)
+    return deliver_result("addr", addr_value(input, vec1, vec2, beta, alpha), out, True)
 
 
 def addr_(input, vec1, vec2, *, beta=1, alpha=1):
@@ -223,7 +181,7 @@ def addr_(input, vec1, vec2, *, beta=1, alpha=1):
     if not same_sizes(r, s):
         raise RuntimeError(f"The input tensor must be a matrix with size {shape_text(r)}, but got a {s.ndim}-D tensor with size {shape_text(s)}")
     if not can_cast(r.dtype, s.dtype):
-        raise RuntimeError(f"result type {_scalar_type(r.dtype)} can't be cast to the desired output type {_scalar_type(s.dtype)}")
+        raise RuntimeError(f"result type {dtype_text(r.dtype)} can't be cast to the desired output type {dtype_text(s.dtype)}")
     return input.copy_(r)
 
 
@@ -231,9 +189,6 @@ def addr_(input, vec1, vec2, *, beta=1, alpha=1):
 @cython.boundscheck(True)
 def kron(input, other, *, out=None):
     """The Kronecker product: sizes multiply, missing leading dimensions count 1."""
-    r = overridden(kron, (input, other), (input, other), {} if out is None else {"out": out})
-    if r is not NotImplemented:
-        return r
     as_tensor_arg(input, "kron", "input")
     as_tensor_arg(other, "kron", "other")
     n = max(input.dim(), other.dim())
@@ -241,7 +196,7 @@ def kron(input, other, *, out=None):
     b = (1,) * (n - other.dim()) + tuple(other.shape)
     left = input.reshape([s for x in a for s in (x, 1)])
     right = other.reshape([s for x in b for s in (1, x)])
-    return into("kron", _ops.mul(left, right).reshape([x * y for x, y in zip(a, b)]), out)
+    return deliver_result("kron", _ops.mul(left, right).reshape([x * y for x, y in zip(a, b)]), out, True)
 
 
 # ---- sums of products over dimensions ------------------------------------------------------------------------------------
@@ -250,9 +205,6 @@ def kron(input, other, *, out=None):
 @cython.boundscheck(True)
 def tensordot(a, b, dims=2, out=None):
     """Sum over dims (a number: the last of a with the first of b; or two lists) of the products of a and b."""
-    r = overridden(tensordot, (a, b), (a, b), {"dims": dims, "out": out})
-    if r is not NotImplemented:
-        return r
     as_tensor_arg(a, "tensordot", "a")
     as_tensor_arg(b, "tensordot", "b")
     if isinstance(dims, TensorBase):
@@ -285,20 +237,17 @@ def tensordot(a, b, dims=2, out=None):
     pa = a.permute(keep_a + left).reshape((rows, inner_size))
     pb = b.permute(right + keep_b).reshape((inner_size, cols))
     result = _ops.mm(pa, pb).reshape([a.shape[d] for d in keep_a] + [b.shape[d] for d in keep_b])
-    return into("tensordot", result, out)
+    return deliver_result("tensordot", result, out, True)
 
 
 @cython.wraparound(True)
 @cython.boundscheck(True)
 def inner(input, other, *, out=None):
     """Dot products of the last dimensions: (..., n) and (..., n) -> all pairs; with a number, its multiple."""
-    r = overridden(inner, (input, other), (input, other), {} if out is None else {"out": out})
-    if r is not NotImplemented:
-        return r
     as_tensor_arg(input, "inner", "input")
     as_tensor_arg(other, "inner", "other")
     if input.dim() == 0 or other.dim() == 0:
-        return into("inner", _ops.mul(input, other), out)
+        return deliver_result("inner", _ops.mul(input, other), out, True)
     if input.shape[-1] != other.shape[-1]:
         raise RuntimeError(f"inner() the last dimension must match on both input tensors but got shapes {list(input.shape)} and {list(other.shape)}")
     return tensordot(input, other, ([-1], [-1]), out)
@@ -308,9 +257,6 @@ def inner(input, other, *, out=None):
 @cython.boundscheck(True)
 def bilinear(input1, input2, weight, bias=None):
     """input1: (..., in1), input2: (..., in2), weight: (out, in1, in2), bias: (out,) -> (..., out)."""
-    r = overridden(bilinear, (input1, input2, weight, bias), (input1, input2, weight, bias), {})
-    if r is not NotImplemented:
-        return r
     as_tensor_arg(input1, "bilinear", "input1")
     as_tensor_arg(input2, "bilinear", "input2")
     as_tensor_arg(weight, "bilinear", "weight")
@@ -352,9 +298,6 @@ cdef tuple joined_batches(object batch1, object batch2):
 
 def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
     """beta input + alpha (the sum over the batch of batch1 @ batch2). batch1: (b, n, m), batch2: (b, m, p) -> (n, p)."""
-    r = overridden(addbmm, (input, batch1, batch2), (input, batch1, batch2), {"beta": beta, "alpha": alpha, "out": out})
-    if r is not NotImplemented:
-        return r
     a, b = joined_batches(batch1, batch2)
     return _ops.addmm(input, a, b, beta=beta, alpha=alpha) if out is None else _ops.addmm(input, a, b, beta=beta, alpha=alpha, out=out)
 
@@ -403,7 +346,7 @@ def linalg_multi_dot(tensors, *, out=None):
         result = result.squeeze(0)
     if last == 1:
         result = result.squeeze(-1)
-    return into("multi_dot", result, out)
+    return deliver_result("multi_dot", result, out, True)
 
 
 @cython.wraparound(True)
@@ -426,16 +369,13 @@ def chain_matmul(*matrices, out=None):
         if t.dim() != 2:
             raise RuntimeError(f"Tensor dimension is {t.dim()}, expected 2 instead. (chain_matmul)")
     if len(matrices) == 1:
-        return into("chain_matmul", matrices[0], out)
+        return deliver_result("chain_matmul", matrices[0], out, True)
     return linalg_multi_dot(list(matrices), out=out)
 
 
 def matrix_power(input, n, *, out=None):
     """input: (..., m, m) multiplied n times with itself; a negative n powers the inverse."""
     cdef TensorBase t = tensor_of(input, "matrix_power", "input")
-    r = overridden(matrix_power, (input,), (input, n), {} if out is None else {"out": out})
-    if r is not NotImplemented:
-        return r
     if t.ndim < 2:
         raise RuntimeError(f"linalg.matrix_power: The input tensor A must have at least 2 dimensions, but got shape {shape_text(t)}")
     if t.sizes[t.ndim - 1] != t.sizes[t.ndim - 2]:
@@ -460,21 +400,18 @@ def matrix_power(input, n, *, out=None):
             base = _ops.matmul(base, base)
         if result is input:
             result = input.clone()
-    return result if out is None else _ops._linalg_into("matrix_power", result, out, exact)
+    return deliver_result("matrix_power", result, out, exact)
 
 
 def linalg_vecdot(x, y, *, dim=-1, out=None):
     """Dot products along a dimension, x conjugated; other dimensions broadcast."""
-    return into("linalg_vecdot", _ops.mul(conj_of(x), y).sum(dim), out)
+    return deliver_result("linalg_vecdot", _ops.mul(conj_of(x), y).sum(dim), out, True)
 
 
 @cython.wraparound(True)
 @cython.boundscheck(True)
 def linalg_cross(input, other, *, dim=-1, out=None):
     """The cross product along a dimension of size 3; other dimensions broadcast."""
-    r = overridden(linalg_cross, (input, other), (input, other), {"dim": dim, "out": out})
-    if r is not NotImplemented:
-        return r
     as_tensor_arg(input, "linalg_cross", "input")
     as_tensor_arg(other, "linalg_cross", "other")
     if input.dim() != other.dim():
@@ -485,7 +422,7 @@ def linalg_cross(input, other, *, dim=-1, out=None):
     a = input.unbind(dim)
     b = other.unbind(dim)
     parts = [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
-    return into("linalg_cross", _ops.stack(parts, dim), out)
+    return deliver_result("linalg_cross", _ops.stack(parts, dim), out, True)
 
 
 @cython.wraparound(True)

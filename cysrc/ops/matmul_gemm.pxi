@@ -1,5 +1,5 @@
 # C = alpha A B + beta C for all dtypes and strides: which loop or library call does it, with which threads, without the GIL
-# where it takes long. `product` is what the kernels of the family call.
+# where it takes long. `gemm` is what the kernels of the family call.
 from tensorrt_lite._C.core.blas cimport blas_load, blas_fits, blas_begin, blas_end, blas_gemm_raw
 
 cdef extern from "matmul.h" nogil:
@@ -27,27 +27,27 @@ cdef enum:
     THREAD_WORK = 1 << 18        # multiplications worth another thread: some 10 us
     BLAS_WORK = 1 << 22          # the same for OpenBLAS, in multiplications times bytes of an element
     SKINNY = 12                  # rows (or columns) up to which streaming the other operand, four at a time, beats packing it
-    DEEP_SIDE = 128              # rows and columns up to which a deep product is cut along its depth
+    DEEP_SIDE = 128              # rows and columns up to which a deep GEMM is cut along its depth (split-K)
     DEEP = 4096                  # the depth from which on it is, and that of a piece: fixed, so that threads don't change the result
 
-cdef extern from "product.h" nogil:
+cdef extern from "device_gemm.h" nogil:
     ctypedef struct Mat "trt_mat":
         int64_t batch, rows, cols, bs, rs, cs
         bint flipped
 
 # out = alpha a b + beta d on CUDA, set by cysrc/cuda/matmul.pyx; md: d with the strides that repeat it, NULL: no addend
-ctypedef int (*device_product_t)(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma, TensorBase b, const Mat* mb, const Scalar* alpha,
+ctypedef int (*device_gemm_t)(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma, TensorBase b, const Mat* mb, const Scalar* alpha,
                                  const Scalar* beta, TensorBase d, const Mat* md) except -1
 
-cdef device_product_t device_product = NULL
+cdef device_gemm_t device_gemm = NULL
 # the same with an activation applied, 1: relu, 2: gelu by tanh; False where no kernel does both
 cdef bint (*device_activated)(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma, TensorBase b, const Mat* mb, const Scalar* alpha,
                               const Scalar* beta, TensorBase d, const Mat* md, int activation) except -1
 
 
-def _set_device_product(size_t function, size_t activated):
-    global device_product
-    device_product = <device_product_t>function
+def _set_device_gemm(size_t function, size_t activated):
+    global device_gemm
+    device_gemm = <device_gemm_t>function
     (<void**>&device_activated)[0] = <void*>activated
 
 cdef struct Gemm:
@@ -61,7 +61,7 @@ cdef struct Gemm:
     double alpha[2]
     double beta[2]
     int64_t integer_alpha, integer_beta
-    char* pieces                 # WAY_DEEP: one dense (m, n) product for each DEEP of k
+    char* splits                 # WAY_DEEP (split-K): one dense (m, n) product for each DEEP of k
 
 cdef enum:
     WAY_TILES = 0
@@ -135,7 +135,7 @@ cdef inline bint unit_stride(const Mat* x) noexcept nogil:
 
 
 cdef inline void turn(Gemm* g) noexcept nogil:
-    """The same product transposed: C' = B' A'."""
+    """The same GEMM transposed: C' = B' A'."""
     g.a, g.b = g.b, g.a
     g.ma, g.mb = g.mb, g.ma
     g.m, g.n = g.n, g.m
@@ -151,7 +151,7 @@ cdef inline void blas_item(Gemm* g, char* a, char* b, char* c) noexcept nogil:
 
 
 cdef void batch_task(void* context, int64_t begin, int64_t end) noexcept nogil:
-    """The products begin..end of a batch, each by one thread."""
+    """The GEMMs begin..end of a batch, each by one thread."""
     cdef Gemm* g = <Gemm*>context
     cdef int64_t i, size = ITEM_SIZE[g.dtype]
     cdef char* a
@@ -179,7 +179,7 @@ cdef inline int log2_size(int dtype) noexcept nogil:
 
 
 cdef inline void skinny(Gemm* g, char* a, char* b, char* c, int64_t begin, int64_t end) noexcept nogil:
-    """The columns begin..end of a product of few rows, four rows at a time."""
+    """The columns begin..end of a GEMM of few rows (GEMV-like), four rows at a time."""
     cdef int64_t size = ITEM_SIZE[g.dtype], i, m
     cdef bint by_cols = g.mb.cs == 1 and (g.mb.rs != 1 or g.n > 1)
     b += begin * g.mb.cs * size
@@ -214,29 +214,29 @@ cdef void tile_columns_task(void* context, int64_t begin, int64_t end) noexcept 
 
 
 cdef void deep_task(void* context, int64_t begin, int64_t end) noexcept nogil:
-    """The products of the pieces begin..end of the depth, each into its own matrix."""
+    """The GEMMs of the splits begin..end of the depth (split-K), each into its own matrix."""
     cdef Gemm* g = <Gemm*>context
     cdef int64_t size = ITEM_SIZE[g.dtype], i, depth
     for i in range(begin, end):
         depth = g.k - i * DEEP
         LOOPS.tiled[g.dtype - F32](g.m, g.n, depth if depth < DEEP else DEEP, g.a + i * DEEP * g.ma.cs * size, g.ma.rs, g.ma.cs,
-                                  g.b + i * DEEP * g.mb.rs * size, g.mb.rs, g.mb.cs, g.pieces + i * g.m * g.n * size, g.n, g.alpha[0], 0)
+                                  g.b + i * DEEP * g.mb.rs * size, g.mb.rs, g.mb.cs, g.splits + i * g.m * g.n * size, g.n, g.alpha[0], 0)
 
 
-cdef void add_pieces(Gemm* g, int64_t pieces) noexcept nogil:
+cdef void add_pieces(Gemm* g, int64_t splits) noexcept nogil:
     cdef int64_t i, row, j
     cdef float* f
     cdef double* d
-    for i in range(pieces):
+    for i in range(splits):
         for row in range(g.m):
             if g.dtype == F32:
                 f = <float*>g.c + row * g.mc.rs
                 for j in range(g.n):
-                    f[j] = (<float>g.beta[0] * f[j] if g.beta[0] != 0 else 0) + (<float*>g.pieces)[(i * g.m + row) * g.n + j]
+                    f[j] = (<float>g.beta[0] * f[j] if g.beta[0] != 0 else 0) + (<float*>g.splits)[(i * g.m + row) * g.n + j]
             else:
                 d = <double*>g.c + row * g.mc.rs
                 for j in range(g.n):
-                    d[j] = (g.beta[0] * d[j] if g.beta[0] != 0 else 0) + (<double*>g.pieces)[(i * g.m + row) * g.n + j]
+                    d[j] = (g.beta[0] * d[j] if g.beta[0] != 0 else 0) + (<double*>g.splits)[(i * g.m + row) * g.n + j]
         g.beta[0] = 1
 
 
@@ -298,7 +298,7 @@ cdef int set_scalars(Gemm* g, const Scalar* alpha, const Scalar* beta) except -1
     return 0
 
 
-cdef int product(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma, TensorBase b, const Mat* mb, const Scalar* alpha, const Scalar* beta) except -1:
+cdef int gemm(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma, TensorBase b, const Mat* mb, const Scalar* alpha, const Scalar* beta) except -1:
     """out = alpha a b + beta out (beta NULL or zero: what `out` held doesn't count). Sizes agree; all dtypes are equal."""
     cdef Gemm g
     cdef TensorBase temporary
@@ -312,11 +312,11 @@ cdef int product(str name, TensorBase out, const Mat* mo, TensorBase a, const Ma
         return 0
     if out.device_type == DEV_CUDA:
         set_scalars(&g, alpha, beta)
-        return device_product(name, out, mo, a, ma, b, mb, alpha, beta, out if keep else None, mo if keep else NULL)
+        return device_gemm(name, out, mo, a, ma, b, mb, alpha, beta, out if keep else None, mo if keep else NULL)
     if is_large(a) or is_large(b) or is_large(out):
         out = held(out)            # the operands are; copies of them let others run
     if g.dtype == F16 or g.dtype == BF16:
-        return product_half(name, out, mo, a, ma, b, mb, alpha, beta, keep)
+        return gemm_half(name, out, mo, a, ma, b, mb, alpha, beta, keep)
     set_scalars(&g, alpha, beta)
     g.batch = mo.batch
     g.m = mo.rows
@@ -333,7 +333,7 @@ cdef int product(str name, TensorBase out, const Mat* mo, TensorBase a, const Ma
         if keep:
             copy_elements(temporary, out)
         dense(&mt, g.batch, g.m, g.n, mo.flipped)
-        product(name, temporary, &mt, a, ma, b, mb, alpha, beta)
+        gemm(name, temporary, &mt, a, ma, b, mb, alpha, beta)
         copy_elements(out, temporary)
         return 0
     work = g.m * g.n * g.k
@@ -364,18 +364,18 @@ cdef int product(str name, TensorBase out, const Mat* mo, TensorBase a, const Ma
             if g.m > SKINNY:
                 turn(&g)
             if g.ma.cs != 1 and g.k > 1:            # the few rows have to lie one after the other
-                return product_packed(name, &g, a, b, out)
+                return gemm_packed(name, &g, a, b, out)
         elif g.way == WAY_BLAS:
             blas_load()
             if not blas_fits(g.m, g.n, g.k, g.ma.rs if g.ma.cs == 1 else g.ma.cs, g.mb.rs if g.mb.cs == 1 else g.mb.cs, g.mc.rs):
                 raise RuntimeError(f"{name}: matrices ({g.m}, {g.k}) and ({g.k}, {g.n}) are too large for 32-bit BLAS")
-    g.pieces = NULL
+    g.splits = NULL
     if g.way == WAY_DEEP:
-        g.pieces = <char*>malloc((g.k + DEEP - 1) // DEEP * g.m * g.n * ITEM_SIZE[g.dtype])
-        if g.pieces == NULL:
+        g.splits = <char*>malloc((g.k + DEEP - 1) // DEEP * g.m * g.n * ITEM_SIZE[g.dtype])
+        if g.splits == NULL:
             raise MemoryError(f"{name}: no memory for {(g.k + DEEP - 1) // DEEP} partial products of {g.m} x {g.n}")
     run(&g, work, a, b, out)
-    free(g.pieces)
+    free(g.splits)
     return 0
 
 
@@ -397,8 +397,8 @@ cdef int run(Gemm* g, int64_t work, TensorBase a, TensorBase b, TensorBase out) 
     return 0
 
 
-cdef int product_packed(str name, Gemm* g, TensorBase a, TensorBase b, TensorBase out) except -1:
-    """A skinny product whose few rows (in g.a) are a transposed operand: they are copied, the other is not."""
+cdef int gemm_packed(str name, Gemm* g, TensorBase a, TensorBase b, TensorBase out) except -1:
+    """A skinny GEMM whose few rows (in g.a) are a transposed operand: they are copied, the other is not."""
     cdef bint first = g.a == data_of(a)
     cdef TensorBase few = a if first else b
     cdef TensorBase rows
@@ -417,7 +417,7 @@ cdef int product_packed(str name, Gemm* g, TensorBase a, TensorBase b, TensorBas
     return 0
 
 
-cdef int product_half(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma, TensorBase b, const Mat* mb, const Scalar* alpha,
+cdef int gemm_half(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma, TensorBase b, const Mat* mb, const Scalar* alpha,
                       const Scalar* beta, bint keep) except -1:
     """float16 and bfloat16: products and sums in float32, rounded once."""
     cdef TensorBase wide = empty_tensor(out.ndim, out.sizes, F32, DEV_CPU)
@@ -430,7 +430,7 @@ cdef int product_half(str name, TensorBase out, const Mat* mo, TensorBase a, con
     dense(&na, ma.batch, ma.rows, ma.cols, ma.flipped)
     dense(&nb, mb.batch, mb.rows, mb.cols, mb.flipped)
     dense(&no, mo.batch, mo.rows, mo.cols, mo.flipped)
-    product(name, wide, &no, wa, &na, wb, &nb, alpha, beta)
+    gemm(name, wide, &no, wa, &na, wb, &nb, alpha, beta)
     copy_elements(out, wide)
     return 0
 
@@ -461,7 +461,7 @@ cdef int dot_product(TensorBase out, TensorBase a, TensorBase b) except -1:
     cdef DotWork w
     cdef Mat ma, mb, mo
     cdef double total = 0
-    cdef int64_t i, pieces
+    cdef int64_t i, splits
     cdef trt_block* first
     cdef trt_block* second
     if a.dtype != F32 and a.dtype != F64 or a.device_type == DEV_CUDA:
@@ -470,7 +470,7 @@ cdef int dot_product(TensorBase out, TensorBase a, TensorBase b) except -1:
         ma.rs = a.numel
         column_of(b, &mb)
         dense(&mo, 1, 1, 1, False)
-        return product("dot", out, &mo, a, &ma, b, &mb, NULL, NULL)
+        return gemm("dot", out, &mo, a, &ma, b, &mb, NULL, NULL)
     if is_large(a):
         out = held(out)
     a = contiguous_of(a)
@@ -482,8 +482,8 @@ cdef int dot_product(TensorBase out, TensorBase a, TensorBase b) except -1:
     if w.n <= DOT_PIECE:
         total = LOOPS.dot[w.dtype - F32](w.n, w.a, w.b)
     else:
-        pieces = (w.n + DOT_PIECE - 1) // DOT_PIECE
-        w.sums = <double*>malloc(pieces * sizeof(double))
+        splits = (w.n + DOT_PIECE - 1) // DOT_PIECE
+        w.sums = <double*>malloc(splits * sizeof(double))
         if w.sums == NULL:
             raise MemoryError("dot: no memory for partial sums")
         first = a.storage.block
@@ -491,8 +491,8 @@ cdef int dot_product(TensorBase out, TensorBase a, TensorBase b) except -1:
         trt_block_hold(first)
         trt_block_hold(second)
         with nogil:
-            parallel_for(pieces, GRAIN // DOT_PIECE, 1, dot_task, &w)
-            for i in range(pieces):
+            parallel_for(splits, GRAIN // DOT_PIECE, 1, dot_task, &w)
+            for i in range(splits):
                 total += w.sums[i]
         block_drop(first)
         block_drop(second)

@@ -52,7 +52,7 @@ cdef int compute_of(TensorBase x, str name) except -1:
         return F64
     if x.dtype == F32 or x.dtype == F16 or x.dtype == BF16:
         return F32
-    raise NotImplementedError(f"\"{name}\" not implemented for '{dtype_label(x.dtype).decode()}'")
+    raise NotImplementedError(f"\"{name}\" not implemented for '{dtype_text(x.dtype)}'")
 
 
 cdef TensorBase vector_of(int64_t n, int dtype, int device_type):
@@ -416,10 +416,6 @@ cdef TensorBase row_statistics(TensorBase x, int dims, int code):
     return empty_tensor(x.ndim, sizes, code, place_of(x))
 
 
-cdef str shape_list(const Dims* d):
-    return "[" + ", ".join([str(d.v[i]) for i in range(d.n)]) + "]"
-
-
 cdef bint has_sizes(TensorBase t, const Dims* shape) noexcept:
     cdef int i
     if t.ndim != shape.n:
@@ -435,17 +431,17 @@ cdef int check_normalized(TensorBase input, const Dims* shape, TensorBase weight
     cdef TensorBase t
     cdef bint fits = input.ndim >= shape.n
     if shape.n < 1:
-        raise RuntimeError(f"Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = {shape_list(shape)}")
+        raise RuntimeError(f"Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = {sizes_text(shape.n, shape.v)}")
     for i in range(2):
         t = bias if i else weight
         if t is not None and not has_sizes(t, shape):
             name = "bias" if i else "weight"
-            raise RuntimeError(f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {shape_text(t)} and normalized_shape = {shape_list(shape)}")
+            raise RuntimeError(f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {shape_text(t)} and normalized_shape = {sizes_text(shape.n, shape.v)}")
     if fits:
         for i in range(shape.n):
             fits = fits and input.sizes[input.ndim - shape.n + i] == shape.v[i]
     if not fits:
-        raise RuntimeError(f"Given normalized_shape={shape_list(shape)}, expected input with shape [*, {shape_list(shape)[1:-1]}], but got input of size{shape_text(input)}")
+        raise RuntimeError(f"Given normalized_shape={sizes_text(shape.n, shape.v)}, expected input with shape [*, {sizes_text(shape.n, shape.v)[1:-1]}], but got input of size{shape_text(input)}")
     return 0
 
 
@@ -460,7 +456,7 @@ cdef int row_type(TensorBase input, TensorBase weight, TensorBase bias, str name
             if t.dtype == F32 and (input.dtype == F16 or input.dtype == BF16):
                 code = F32
             else:
-                raise RuntimeError(f"{name}: mixed dtype (CPU): expect parameter to have scalar type of {dtype_label(input.dtype).decode()}, got {dtype_label(t.dtype).decode()}")
+                raise RuntimeError(f"{name}: mixed dtype (CPU): expect parameter to have scalar type of {dtype_text(input.dtype)}, got {dtype_text(t.dtype)}")
     return code
 
 
@@ -814,22 +810,12 @@ cdef object group_norm_backward(OpNode node, object grad, object input, object w
 
 # ---- entries -------------------------------------------------------------------------------------------------------
 
-cdef inline bint overridden(object input, object weight, object bias):
-    if is_plain(input) and (weight is None or is_plain(weight)) and (bias is None or is_plain(bias)) and not tls().function_modes:
-        return False
-    return has_function(input) or has_function(weight) or has_function(bias) or tls().function_modes
-
-
 cdef inline TensorBase given(object x, str op, str name):
     return None if x is None else as_tensor_arg(x, op, name)
 
 
 def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled=False):
     """Normalise each channel of `input: (N, C, *)`, with the batch's statistics (training) or the running ones."""
-    if overridden(input, weight, bias):
-        r = call_torch_function(batch_norm, (input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled), {})
-        if r is not NotImplemented:
-            return r
     return op__batch_norm(as_tensor_arg(input, "batch_norm", "input"), given(weight, "batch_norm", "weight"), given(bias, "batch_norm", "bias"),
                           given(running_mean, "batch_norm", "running_mean"), given(running_var, "batch_norm", "running_var"),
                           parse_bool(training, "batch_norm", "training"), parse_double(momentum, "batch_norm", "momentum"),
@@ -849,10 +835,6 @@ def native_batch_norm(input, weight, bias, running_mean, running_var, training, 
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
     """Normalise over the trailing dimensions `normalized_shape`, then scale and shift."""
     cdef Dims d
-    if overridden(input, weight, bias):
-        r = call_torch_function(layer_norm, (input, normalized_shape, weight, bias, eps, cudnn_enable), {})
-        if r is not NotImplemented:
-            return r
     parse_dims(normalized_shape, &d, "layer_norm", "normalized_shape")
     return op__layer_norm(as_tensor_arg(input, "layer_norm", "input"), &d, given(weight, "layer_norm", "weight"), given(bias, "layer_norm", "bias"),
                           parse_double(eps, "layer_norm", "eps"))[0]
@@ -883,10 +865,6 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     cdef Dims d
     cdef TensorBase x, w
     cdef double e
-    if overridden(input, weight, None):
-        r = call_torch_function(rms_norm, (input, normalized_shape, weight, eps), {})
-        if r is not NotImplemented:
-            return r
     parse_dims(normalized_shape, &d, "rms_norm", "normalized_shape")
     x = as_tensor_arg(input, "rms_norm", "input")
     w = given(weight, "rms_norm", "weight")
@@ -904,10 +882,6 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
 
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
     """Normalise each group of channels of each sample of `input: (N, C, *)`."""
-    if overridden(input, weight, bias):
-        r = call_torch_function(group_norm, (input, num_groups, weight, bias, eps, cudnn_enabled), {})
-        if r is not NotImplemented:
-            return r
     return op__group_norm(as_tensor_arg(input, "group_norm", "input"), given(weight, "group_norm", "weight"), given(bias, "group_norm", "bias"),
                           parse_int(num_groups, "group_norm", "num_groups"), parse_double(eps, "group_norm", "eps"))[0]
 

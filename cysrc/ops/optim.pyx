@@ -40,7 +40,7 @@ cdef extern from "../loops/optim.c" nogil:
 
 cdef enum:
     OPTIM_CHUNK = 16384            # elements of a task
-    OPTIM_RELEASE = 32768          # elements from which a step lets go of the GIL
+    OPTIM_RELEASE = 32768          # elements from which a step releases the GIL
 
 # A step on CUDA; cysrc/cuda/optim.pyx sets it.
 ctypedef int (*step_function)(const Step*) except -1

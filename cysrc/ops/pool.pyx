@@ -78,7 +78,7 @@ cdef int pool_shape_of(pool_shape* s, str op, int ndim, const int64_t* sizes, co
     if ndim != 3 and ndim != 4:
         raise RuntimeError(f"{op}: Expected 3D (unbatched) or 4D (batched) input, got {ndim} dimensions")
     if sizes[ndim - 1] <= 0 or sizes[ndim - 2] <= 0 or sizes[ndim - 3] <= 0:
-        raise RuntimeError(f"Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got: [{', '.join([str(sizes[i]) for i in range(ndim)])}]")
+        raise RuntimeError(f"Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got: {sizes_text(ndim, sizes)}")
     pool_pair(kernel, k, op, "kernel_size")
     if stride.n == 0:
         st[0] = k[0]
@@ -174,8 +174,8 @@ cdef object max_pool2d_with_indices_cpu(TensorBase self, const Dims* kernel_size
         y, indices = max_pool2d_with_indices_cpu(cast_to(self, I32), kernel_size, stride, padding, dilation, ceil_mode)
         return cast_to(y, self.dtype), indices
     r.maxima = max_pool_table(self.dtype)
-    if r.maxima.planes == NULL and category[self.dtype] != CAT_INT:
-        raise NotImplementedError(f"\"max_pool2d\" not implemented for '{dtype_label(self.dtype).decode()}'")
+    if r.maxima.planes == NULL and category[self.dtype] != CAT_INT or self.dtype == BOOL:
+        raise NotImplementedError(f"\"max_pool2d\" not implemented for '{dtype_text(self.dtype)}'")
     y = pool_result(self, r.s.out_h, r.s.out_w, self.dtype, last)
     indices = pool_result(self, r.s.out_h, r.s.out_w, I64, last)
     if self.device_type == DEV_META or y.numel == 0:
@@ -262,7 +262,7 @@ cdef TensorBase _avg_pool2d_cpu(TensorBase self, const Dims* kernel_size, const 
     cdef TensorBase x, y
     pool_shape_of(&r.s, "avg_pool2d", self.ndim, self.sizes, kernel_size, stride, padding, NULL, ceil_mode)
     if kernels.planes == NULL:
-        raise NotImplementedError(f"\"avg_pool2d\" not implemented for '{dtype_label(self.dtype).decode()}'")
+        raise NotImplementedError(f"\"avg_pool2d\" not implemented for '{dtype_text(self.dtype)}'")
     r.s.count_include_pad = count_include_pad
     r.s.divisor_override = divisor_override
     y = pool_result(self, r.s.out_h, r.s.out_w, self.dtype, last)
@@ -304,7 +304,7 @@ cdef TensorBase _avg_pool2d_backward_cpu(TensorBase grad_output, const Dims* siz
     pool_shape_of(&r.s, "avg_pool2d_backward", size.n, size.v, kernel_size, stride, padding, NULL, ceil_mode)
     check_gradient(grad_output, size, r.s.out_h, r.s.out_w, "avg_pool2d_backward")
     if kernels.planes == NULL:
-        raise NotImplementedError(f"\"avg_pool2d_backward\" not implemented for '{dtype_label(grad_output.dtype).decode()}'")
+        raise NotImplementedError(f"\"avg_pool2d_backward\" not implemented for '{dtype_text(grad_output.dtype)}'")
     r.s.count_include_pad = count_include_pad
     r.s.divisor_override = divisor_override
     d = shaped_like(grad_output, size, last)
@@ -325,7 +325,7 @@ cdef TensorBase _avg_pool2d_backward_cpu(TensorBase grad_output, const Dims* siz
 
 cdef int adaptive_shape(pool_shape* s, str op, int ndim, const int64_t* sizes, int64_t out_h, int64_t out_w) except -1:
     if ndim != 3 and ndim != 4:
-        raise RuntimeError(f"{op}(): Expected 3D or 4D tensor, but got [{', '.join([str(sizes[i]) for i in range(ndim)])}]")
+        raise RuntimeError(f"{op}(): Expected 3D or 4D tensor, but got {sizes_text(ndim, sizes)}")
     if out_h < 0 or out_w < 0:
         raise RuntimeError(f"{op}: elements of output_size must be greater than or equal to 0 but received [{out_h}, {out_w}]")
     s.channels = sizes[ndim - 3]
@@ -334,7 +334,7 @@ cdef int adaptive_shape(pool_shape* s, str op, int ndim, const int64_t* sizes, i
     s.out_h = out_h
     s.out_w = out_w
     if s.channels == 0 or s.in_h == 0 or s.in_w == 0:
-        raise RuntimeError(f"{op}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes [{', '.join([str(sizes[i]) for i in range(ndim)])}]")
+        raise RuntimeError(f"{op}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes {sizes_text(ndim, sizes)}")
     return 0
 
 
@@ -352,7 +352,7 @@ cdef TensorBase _adaptive_avg_pool2d_cpu(TensorBase self, const Dims* output_siz
     check_output_size(output_size, "adaptive_avg_pool2d")
     adaptive_shape(&r.s, "adaptive_avg_pool2d", self.ndim, self.sizes, output_size.v[0], output_size.v[1])
     if kernels.planes == NULL:
-        raise NotImplementedError(f"\"adaptive_avg_pool2d\" not implemented for '{dtype_label(self.dtype).decode()}'")
+        raise NotImplementedError(f"\"adaptive_avg_pool2d\" not implemented for '{dtype_text(self.dtype)}'")
     y = pool_result(self, r.s.out_h, r.s.out_w, self.dtype, last)
     if self.device_type == DEV_META or y.numel == 0:
         return y
@@ -378,7 +378,7 @@ cdef TensorBase _adaptive_avg_pool2d_backward_cpu(TensorBase grad_output, const 
     adaptive_shape(&r.s, "adaptive_avg_pool2d_backward", size.n, size.v, grad_output.sizes[grad_output.ndim - 2], grad_output.sizes[grad_output.ndim - 1])
     check_gradient(grad_output, size, r.s.out_h, r.s.out_w, "adaptive_avg_pool2d_backward")
     if kernels.planes == NULL:
-        raise NotImplementedError(f"\"adaptive_avg_pool2d_backward\" not implemented for '{dtype_label(grad_output.dtype).decode()}'")
+        raise NotImplementedError(f"\"adaptive_avg_pool2d_backward\" not implemented for '{dtype_text(grad_output.dtype)}'")
     d = shaped_like(grad_output, size, last)
     if d.device_type == DEV_META or d.numel == 0:
         return d
@@ -421,7 +421,7 @@ cdef object _adaptive_max_pool2d_cpu(TensorBase self, const Dims* output_size):
     check_output_size(output_size, "adaptive_max_pool2d")
     adaptive_shape(&r.s, "adaptive_max_pool2d", self.ndim, self.sizes, output_size.v[0], output_size.v[1])
     if category[self.dtype] != CAT_FLOAT:
-        raise NotImplementedError(f"\"adaptive_max_pool2d\" not implemented for '{dtype_label(self.dtype).decode()}'")
+        raise NotImplementedError(f"\"adaptive_max_pool2d\" not implemented for '{dtype_text(self.dtype)}'")
     if r.s.in_h * r.s.in_w >= <int64_t>1 << 31:
         raise RuntimeError(f"adaptive_max_pool2d: planes of {r.s.in_h} x {r.s.in_w} elements are too large")
     r.last = lies_last(self)
@@ -443,15 +443,6 @@ cdef object _adaptive_max_pool2d_cpu(TensorBase self, const Dims* output_size):
 
 # ---- entries -------------------------------------------------------------------------------------------------------
 
-cdef object taken_over(object function, tuple args):
-    """The result of a subclass's __torch_function__, or NotImplemented."""
-    if is_plain(args[0]) and not tls().function_modes:
-        return NotImplemented
-    if not has_function(args[0]) and not tls().function_modes:
-        return NotImplemented
-    return call_torch_function(function, args, {})
-
-
 cdef int given_dims(object x, Dims* d, str op, str name) except -1:
     """Dims of an optional argument: None and () mean left out."""
     if x is None:
@@ -463,9 +454,6 @@ cdef int given_dims(object x, Dims* d, str op, str name) except -1:
 def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     """Maxima of windows of `input: (N, C, H, W)` or (C, H, W), and where they were in the flattened plane."""
     cdef Dims k, st, pad, dil
-    r = taken_over(max_pool2d_with_indices, (input, kernel_size, stride, padding, dilation, ceil_mode))
-    if r is not NotImplemented:
-        return r
     parse_dims(kernel_size, &k, "max_pool2d", "kernel_size")
     given_dims(stride, &st, "max_pool2d", "stride")
     parse_dims(padding, &pad, "max_pool2d", "padding")
@@ -475,9 +463,6 @@ def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation
 
 def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     """Maxima of windows of `input: (N, C, H, W)` or (C, H, W)."""
-    r = taken_over(max_pool2d, (input, kernel_size, stride, padding, dilation, ceil_mode))
-    if r is not NotImplemented:
-        return r
     return max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)[0]
 
 
@@ -499,9 +484,6 @@ cdef int check_line(object input, str op) except -1:
 
 def max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     """Maxima of windows of `input: (N, C, L)` or (C, L), and where they were."""
-    r = taken_over(max_pool1d_with_indices, (input, kernel_size, stride, padding, dilation, ceil_mode))
-    if r is not NotImplemented:
-        return r
     check_line(input, "max_pool1d")
     k = flat_line(kernel_size, "max_pool1d", "kernel_size")
     st = flat_line(stride, "max_pool1d", "stride") or k
@@ -512,9 +494,6 @@ def max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation
 
 def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     """Maxima of windows of `input: (N, C, L)` or (C, L)."""
-    r = taken_over(max_pool1d, (input, kernel_size, stride, padding, dilation, ceil_mode))
-    if r is not NotImplemented:
-        return r
     return max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)[0]
 
 
@@ -538,9 +517,6 @@ cdef int check_volume(object input, str op) except -1:
 
 def max_pool3d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     """Maxima of windows of `input: (N, C, D, H, W)` or (C, D, H, W), and where they were in the flattened volume."""
-    r = taken_over(max_pool3d_with_indices, (input, kernel_size, stride, padding, dilation, ceil_mode))
-    if r is not NotImplemented:
-        return r
     check_volume(input, "max_pool3d")
     k = triple(kernel_size, "max_pool3d", "kernel_size")
     st = triple(stride, "max_pool3d", "stride") or k
@@ -573,9 +549,6 @@ cdef object chosen(object input, object values, object at, object deep, list sha
 
 def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     """Maxima of windows of `input: (N, C, D, H, W)` or (C, D, H, W)."""
-    r = taken_over(max_pool3d, (input, kernel_size, stride, padding, dilation, ceil_mode))
-    if r is not NotImplemented:
-        return r
     return max_pool3d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)[0]
 
 
@@ -593,9 +566,6 @@ def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
     """Means of windows of `input: (N, C, H, W)` or (C, H, W)."""
     cdef Dims k, st, pad
     cdef TensorBase x, y
-    r = taken_over(avg_pool2d, (input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override))
-    if r is not NotImplemented:
-        return r
     parse_dims(kernel_size, &k, "avg_pool2d", "kernel_size")
     given_dims(stride, &st, "avg_pool2d", "stride")
     parse_dims(padding, &pad, "avg_pool2d", "padding")
@@ -620,9 +590,6 @@ def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
 
 def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
     """Means of windows of `input: (N, C, L)` or (C, L)."""
-    r = taken_over(avg_pool1d, (input, kernel_size, stride, padding, ceil_mode, count_include_pad))
-    if r is not NotImplemented:
-        return r
     check_line(input, "avg_pool1d")
     k = flat_line(kernel_size, "avg_pool1d", "kernel_size")
     st = flat_line(stride, "avg_pool1d", "stride") or k
@@ -631,9 +598,6 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
 
 def avg_pool3d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
     """Means of windows of `input: (N, C, D, H, W)` or (C, D, H, W)."""
-    r = taken_over(avg_pool3d, (input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override))
-    if r is not NotImplemented:
-        return r
     check_volume(input, "avg_pool3d")
     if rounds_between((<TensorBase>input).dtype):
         return avg_pool3d(input.float(), kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override).to(input.dtype)
@@ -682,17 +646,11 @@ cdef list sizes_of(object output_size, object input, int n, str op):
 
 def adaptive_avg_pool2d(input, output_size):
     """Means of windows sized so that the result is (N, C, *output_size)."""
-    r = taken_over(adaptive_avg_pool2d, (input, output_size))
-    if r is not NotImplemented:
-        return r
     return _adaptive_avg_pool2d(input, sizes_of(output_size, input, 2, "adaptive_avg_pool2d"))
 
 
 def adaptive_avg_pool1d(input, output_size):
     """Means of windows sized so that the result is (N, C, output_size)."""
-    r = taken_over(adaptive_avg_pool1d, (input, output_size))
-    if r is not NotImplemented:
-        return r
     as_tensor_arg(input, "adaptive_avg_pool1d", "input")
     if input.dim() not in (2, 3):
         raise RuntimeError(f"adaptive_avg_pool1d(): Expected 2D or 3D tensor, but got {list(input.shape)}")
@@ -701,9 +659,6 @@ def adaptive_avg_pool1d(input, output_size):
 
 def adaptive_avg_pool3d(input, output_size):
     """Means of windows sized so that the result is (N, C, *output_size)."""
-    r = taken_over(adaptive_avg_pool3d, (input, output_size))
-    if r is not NotImplemented:
-        return r
     check_volume(input, "adaptive_avg_pool3d")
     if rounds_between((<TensorBase>input).dtype):
         return adaptive_avg_pool3d(input.float(), output_size).to(input.dtype)
@@ -721,17 +676,11 @@ def adaptive_avg_pool3d(input, output_size):
 
 def adaptive_max_pool2d(input, output_size):
     """Maxima of windows sized so that the result is (N, C, *output_size), and where they were."""
-    r = taken_over(adaptive_max_pool2d, (input, output_size))
-    if r is not NotImplemented:
-        return r
     return _adaptive_max_pool2d(input, sizes_of(output_size, input, 2, "adaptive_max_pool2d"))
 
 
 def adaptive_max_pool1d(input, output_size):
     """Maxima of windows sized so that the result is (N, C, output_size), and where they were."""
-    r = taken_over(adaptive_max_pool1d, (input, output_size))
-    if r is not NotImplemented:
-        return r
     as_tensor_arg(input, "adaptive_max_pool1d", "input")
     if input.dim() not in (2, 3):
         raise RuntimeError(f"adaptive_max_pool1d(): Expected 2D or 3D tensor, but got {list(input.shape)}")
@@ -741,9 +690,6 @@ def adaptive_max_pool1d(input, output_size):
 
 def adaptive_max_pool3d(input, output_size):
     """Maxima of windows sized so that the result is (N, C, *output_size), and where they were."""
-    r = taken_over(adaptive_max_pool3d, (input, output_size))
-    if r is not NotImplemented:
-        return r
     check_volume(input, "adaptive_max_pool3d")
     od, oh, ow = sizes_of(output_size, input, 3, "adaptive_max_pool3d")
     lead = list(input.shape[:-3])

@@ -41,20 +41,12 @@ def _install_device_kernels(size_t fill, size_t masked_scale, size_t dropout_mas
 # The instruction set of the loops: reading it anew costs a call of getenv.
 cdef const trt_masked_scale_fn* MASKED_SCALE = trt_masked_scale()      # by dtype, from float16 on
 
-cdef str OVERLAP = ("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-                    "Please clone() the tensor before performing the operation.")
-cdef tuple C_NAMES = ("bool", "unsigned char", "signed char", "short int", "int", "long int", "c10::Half", "c10::BFloat16", "float", "double",
-                      "c10::complex<float>", "c10::complex<double>")
 cdef int* DIGITS = [1, 8, 7, 15, 31, 63, 11, 8, 24, 53, 0, 0]
 cdef double* MAXIMUM = [1, 255, 127, 32767, 2147483647, 9223372036854775807.0, 65504.0, 3.3895313892515355e38, 3.4028234663852886e38, 1.7976931348623157e308, 0, 0]
 
 
-cdef str label(TensorBase t):
-    return dtype_label(t.dtype).decode()
-
-
 cdef int refuse_dtype(str kernel, TensorBase t) except -1:
-    raise NotImplementedError(f"\"{kernel}\" not implemented for '{label(t)}'")
+    raise NotImplementedError(f"\"{kernel}\" not implemented for '{dtype_text(t.dtype)}'")
 
 
 cdef str number_text(double v):
@@ -64,8 +56,7 @@ cdef str number_text(double v):
 cdef TensorBase run_fill(TensorBase t, const rs_fill* fill, object generator):
     """Draw into a tensor of a dtype that the fill supports; complex tensors are filled as their real views."""
     cdef rs_state* state = state_of(generator)
-    if has_internal_overlap(t):
-        raise RuntimeError(OVERLAP)
+    check_internal_overlap("random fill", t)
     if t.numel == 0 or t.device_type == DEV_META:
         return t
     if category[t.dtype] == CAT_COMPLEX:
@@ -88,14 +79,14 @@ cdef TensorBase uniform_cpu(TensorBase self, double low, double high, object gen
     if category[self.dtype] < CAT_FLOAT:
         refuse_dtype("check_uniform_bounds", self)
     if not -MAXIMUM[real] <= low <= MAXIMUM[real]:
-        raise RuntimeError(f"from is out of bounds for {C_NAMES[real]}")
+        raise RuntimeError(f"from is out of bounds for {cpp_type_text(real)}")
     if not -MAXIMUM[real] <= high <= MAXIMUM[real]:
-        raise RuntimeError(f"to is out of bounds for {C_NAMES[real]}")
+        raise RuntimeError(f"to is out of bounds for {cpp_type_text(real)}")
     if low > high:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={number_text(low)} > to={number_text(high)}")
     if high - low > MAXIMUM[real]:
         raise RuntimeError(
-            f"uniform_ expects to-from <= std::numeric_limits<{label(self)}>::max(), but found to={number_text(high)} and from={number_text(low)} "
+            f"uniform_ expects to-from <= std::numeric_limits<{dtype_text(self.dtype)}>::max(), but found to={number_text(high)} and from={number_text(low)} "
             "which result in to-from to exceed the limit")
     f.kind = RS_FILL_UNIFORM
     f.a = low
@@ -121,14 +112,14 @@ cdef int check_random_bound(TensorBase t, str name, int64_t bound) except -1:
     cdef double v = <double>bound
     if category[code] == CAT_FLOAT:
         if not -MAXIMUM[code] <= v <= MAXIMUM[code]:
-            raise RuntimeError(f"{name} is out of bounds for {C_NAMES[code]}")
+            raise RuntimeError(f"{name} is out of bounds for {cpp_type_text(code)}")
         if v > <double>(<int64_t>1 << DIGITS[code]) or v < -<double>(<int64_t>1 << DIGITS[code]):
             import warnings
             warnings.warn(
-                f"{name} is out of bounds [-(2^{DIGITS[code]}), 2^{DIGITS[code]}]. Due to precision limitations {C_NAMES[code]} can support discrete uniform "
+                f"{name} is out of bounds [-(2^{DIGITS[code]}), 2^{DIGITS[code]}]. Due to precision limitations {cpp_type_text(code)} can support discrete uniform "
                 "distribution only within this range. This warning will become an error in version 1.7 release, please fix the code in advance", UserWarning, stacklevel=2)
     elif code <= U8 and bound < 0 or code != I64 and bound >> DIGITS[code] != (-1 if bound < 0 else 0):
-        raise RuntimeError(f"{name} is out of bounds for {C_NAMES[code]}")
+        raise RuntimeError(f"{name} is out of bounds for {cpp_type_text(code)}")
     return 0
 
 
@@ -199,8 +190,7 @@ cdef TensorBase _bernoulli_tensor_cpu(TensorBase self, TensorBase p, object gene
     cdef int i
     if category[self.dtype] == CAT_COMPLEX:
         refuse_dtype("bernoulli_tensor_cpu_self_", self)
-    if has_internal_overlap(self):
-        raise RuntimeError(OVERLAP)
+    check_internal_overlap("bernoulli_", self)
     if category[p.dtype] != CAT_FLOAT:
         refuse_dtype("bernoulli_tensor_cpu_p_", p)
     if p.device_type != self.device_type and self.device_type != DEV_META:
@@ -246,7 +236,7 @@ cdef int check_probabilities(TensorBase p) except -1:
 cdef TensorBase exponential_cpu(TensorBase self, double lambd, object generator, TensorBase out, int mode):
     cdef rs_fill f
     if category[self.dtype] != CAT_FLOAT:
-        raise RuntimeError(f"Exponential distribution is a continuous probability distribution. dtype must be a floating point but you specified {label(self)}")
+        raise RuntimeError(f"Exponential distribution is a continuous probability distribution. dtype must be a floating point but you specified {dtype_text(self.dtype)}")
     if not lambd > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={number_text(lambd)}")
     f.kind = RS_FILL_EXPONENTIAL
@@ -270,7 +260,7 @@ cdef TensorBase cauchy_cpu(TensorBase self, double median, double sigma, object 
     if not sigma > 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={number_text(sigma)}")
     if category[self.dtype] != CAT_FLOAT:
-        raise RuntimeError(f"Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you specified {C_NAMES[self.dtype]}")
+        raise RuntimeError(f"Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you specified {cpp_type_text(self.dtype)}")
     f.kind = RS_FILL_CAUCHY
     f.a = median
     f.b = sigma
@@ -292,13 +282,6 @@ cdef TensorBase log_normal_cpu(TensorBase self, double mean, double std, object 
 # ---- methods that fill ---------------------------------------------------------------------------------------------
 # `from` is a Python keyword, so bounds named from= and to= arrive in **bounds.
 
-cdef object overridden(function, tuple args, dict kwargs):
-    """What a subclass or an active mode makes of the call, or NotImplemented."""
-    if tls().function_modes or has_function(args[0]):
-        return call_torch_function(function, args, kwargs)
-    return NotImplemented
-
-
 cdef tuple two_bounds(str op, tuple args, dict bounds, object first, object second):
     cdef int n = len(args)
     if n > 2:
@@ -319,10 +302,6 @@ cdef tuple two_bounds(str op, tuple args, dict bounds, object first, object seco
 
 def uniform_(TensorBase self not None, *args, generator=None, **bounds):
     """uniform_(from=0, to=1): fill with numbers drawn uniformly from [from, to)."""
-    if not is_plain(self) or tls().function_modes:
-        r = overridden(uniform_, (self,) + args, {"generator": generator, **bounds})
-        if r is not NotImplemented:
-            return r
     low, high = two_bounds("uniform_", args, bounds, 0.0, 1.0)
     check_inplace(self, "uniform_")
     return finish_inplace(op_uniform(self, parse_double(low, "uniform_", "from"), parse_double(high, "uniform_", "to"), generator, self, INPLACE), self.keys)
@@ -330,20 +309,12 @@ def uniform_(TensorBase self not None, *args, generator=None, **bounds):
 
 def normal_(TensorBase self not None, mean=0.0, std=1.0, *, generator=None):
     """Fill with normally distributed numbers."""
-    if not is_plain(self) or tls().function_modes:
-        r = overridden(normal_, (self, mean, std), {"generator": generator})
-        if r is not NotImplemented:
-            return r
     check_inplace(self, "normal_")
     return finish_inplace(op_normal(self, parse_double(mean, "normal_", "mean"), parse_double(std, "normal_", "std"), generator, self, INPLACE), self.keys)
 
 
 def random_(TensorBase self not None, *args, generator=None, **bounds):
     """random_(), random_(to), random_(from, to): fill with integers from [from, to), or from all that the dtype holds."""
-    if not is_plain(self) or tls().function_modes:
-        r = overridden(random_, (self,) + args, {"generator": generator, **bounds})
-        if r is not NotImplemented:
-            return r
     if len(args) == 1 and not bounds:
         low, high = 0, args[0]
     else:
@@ -364,10 +335,6 @@ def _bernoulli_tensor_(TensorBase self not None, TensorBase p not None, generato
 
 def bernoulli_(TensorBase self not None, p=0.5, *, generator=None):
     """Fill with zeros and ones, a one with probability p (a number or a tensor that broadcasts)."""
-    if not is_plain(self) or tls().function_modes or isinstance(p, TensorBase) and not is_plain(p):
-        r = overridden(bernoulli_, (self, p), {"generator": generator}) if not has_function(p) else call_torch_function(bernoulli_, (self, p), {"generator": generator})
-        if r is not NotImplemented:
-            return r
     check_inplace(self, "bernoulli_")
     if isinstance(p, TensorBase):
         return _bernoulli_tensor_(self, <TensorBase>p, generator)
@@ -376,40 +343,24 @@ def bernoulli_(TensorBase self not None, p=0.5, *, generator=None):
 
 def exponential_(TensorBase self not None, lambd=1.0, *, generator=None):
     """Fill with exponentially distributed numbers of rate lambd."""
-    if not is_plain(self) or tls().function_modes:
-        r = overridden(exponential_, (self, lambd), {"generator": generator})
-        if r is not NotImplemented:
-            return r
     check_inplace(self, "exponential_")
     return finish_inplace(op_exponential(self, parse_double(lambd, "exponential_", "lambd"), generator, self, INPLACE), self.keys)
 
 
 def geometric_(TensorBase self not None, p, *, generator=None):
     """Fill with the number of trials up to the first success, each with probability p."""
-    if not is_plain(self) or tls().function_modes:
-        r = overridden(geometric_, (self, p), {"generator": generator})
-        if r is not NotImplemented:
-            return r
     check_inplace(self, "geometric_")
     return finish_inplace(op_geometric(self, parse_double(p, "geometric_", "p"), generator, self, INPLACE), self.keys)
 
 
 def cauchy_(TensorBase self not None, median=0.0, sigma=1.0, *, generator=None):
     """Fill with Cauchy distributed numbers."""
-    if not is_plain(self) or tls().function_modes:
-        r = overridden(cauchy_, (self, median, sigma), {"generator": generator})
-        if r is not NotImplemented:
-            return r
     check_inplace(self, "cauchy_")
     return finish_inplace(op_cauchy(self, parse_double(median, "cauchy_", "median"), parse_double(sigma, "cauchy_", "sigma"), generator, self, INPLACE), self.keys)
 
 
 def log_normal_(TensorBase self not None, mean=1.0, std=2.0, *, generator=None):
     """Fill with numbers whose logarithm is normally distributed."""
-    if not is_plain(self) or tls().function_modes:
-        r = overridden(log_normal_, (self, mean, std), {"generator": generator})
-        if r is not NotImplemented:
-            return r
     check_inplace(self, "log_normal_")
     return finish_inplace(op_log_normal(self, parse_double(mean, "log_normal_", "mean"), parse_double(std, "log_normal_", "std"), generator, self, INPLACE), self.keys)
 

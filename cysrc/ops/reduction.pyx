@@ -213,7 +213,7 @@ cdef int reduce_into(TensorBase self, const bint* reduced, int op, reduce_params
     cdef int64_t shares = 0
     r.kernels = reduce_table(op, self.dtype)
     if r.kernels.rows == NULL:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{dtype_label(self.dtype).decode()}'")
+        raise NotImplementedError(f"\"{name}\" not implemented for '{dtype_text(self.dtype)}'")
     if self.device_type == DEV_META or result.numel == 0:
         return 0
     if self.device_type == DEV_CUDA:
@@ -386,15 +386,6 @@ cdef int reduce_permuted(TensorBase self, const bint* reduced, int op, reduce_pa
     return reduce_into(copy, mask, op, params, result, second, name)
 
 
-cdef TensorBase to_result(TensorBase computed, TensorBase out, int mode, str name):
-    """Hand over a computed result: as it is, or into `out` with its checks."""
-    if mode == FRESH:
-        return computed
-    prepare_out(name, out, computed.ndim, computed.sizes, computed.dtype, mode)
-    copy_elements(out, computed)
-    return out
-
-
 cdef TensorBase reduce_op(TensorBase self, const Dims* dim, bint keepdim, int op, reduce_params* params, int dtype, TensorBase out, int mode, str name):
     cdef bint reduced[MAX_DIMS]
     cdef TensorBase result
@@ -405,7 +396,7 @@ cdef TensorBase reduce_op(TensorBase self, const Dims* dim, bint keepdim, int op
     reduce_into(self, reduced, op, params, result, None, name)
     if result is out:
         return out
-    return to_result(result, out, mode, name)
+    return write_to_out(name, result, out, mode)
 
 
 cdef inline int clear(reduce_params* p) noexcept:
@@ -436,7 +427,7 @@ cdef TensorBase sum_cpu(TensorBase self, const Dims* dim, bint keepdim, int dtyp
         t = cast_to(self, target)
     r = reduce_op(t, dim, keepdim, REDUCE_SUM, &p, I64, None if target != I64 else out, FRESH if target != I64 else mode, "sum")
     if target != I64:
-        return to_result(cast_to(r, target), out, mode, "sum")
+        return write_to_out("sum", cast_to(r, target), out, mode)
     return r
 
 
@@ -445,12 +436,12 @@ cdef TensorBase mean_cpu(TensorBase self, const Dims* dim, bint keepdim, int dty
     cdef int target = self.dtype if dtype < 0 else dtype
     clear(&p)
     if category[target] < CAT_FLOAT:
-        raise RuntimeError(f"mean(): could not infer output dtype. {'Input' if dtype < 0 else 'Optional'} dtype must be either a floating point or complex dtype. Got: {dtype_label(target).decode()}")
+        raise RuntimeError(f"mean(): could not infer output dtype. {'Input' if dtype < 0 else 'Optional'} dtype must be either a floating point or complex dtype. Got: {dtype_text(target)}")
     p.flags = REDUCE_MEAN
     if mode == OUT and dim != NULL and category[target] == CAT_COMPLEX and category[out.dtype] == CAT_FLOAT:
         import warnings
         warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=2)
-        return to_result(cast_to(mean_cpu(self, dim, keepdim, dtype, None, FRESH), out.dtype), out, mode, "mean")
+        return write_to_out("mean", cast_to(mean_cpu(self, dim, keepdim, dtype, None, FRESH), out.dtype), out, mode)
     return reduce_op(converted(self, target), dim, keepdim, REDUCE_SUM, &p, target, out, mode, "mean")
 
 
@@ -467,7 +458,7 @@ cdef TensorBase prod_cpu(TensorBase self, const Dims* dim, bint keepdim, int dty
         t = cast_to(self, target)
     if category[target] >= CAT_FLOAT:
         return reduce_op(t, dim, keepdim, REDUCE_PROD, &p, target, out, mode, "prod")
-    return to_result(cast_to(reduce_op(t, dim, keepdim, REDUCE_PROD, &p, I64, None, FRESH, "prod"), target), out, mode, "prod")
+    return write_to_out("prod", cast_to(reduce_op(t, dim, keepdim, REDUCE_PROD, &p, I64, None, FRESH, "prod"), target), out, mode)
 
 
 cdef int check_not_empty(TensorBase self, const Dims* dim, str name) except -1:
@@ -487,7 +478,7 @@ cdef TensorBase amax_cpu(TensorBase self, const Dims* dim, bint keepdim, TensorB
     clear(&p)
     check_not_empty(self, dim, "amax")
     if mode == OUT and out.dtype != self.dtype:
-        raise RuntimeError(f"Expected the dtype for input and out to match, but got {dtype_label(self.dtype).decode()} for input's dtype and {dtype_label(out.dtype).decode()} for out's dtype.")
+        raise RuntimeError(f"Expected the dtype for input and out to match, but got {dtype_text(self.dtype)} for input's dtype and {dtype_text(out.dtype)} for out's dtype.")
     return reduce_op(self, dim, keepdim, REDUCE_MAX, &p, self.dtype, out, mode, "amax")
 
 
@@ -496,7 +487,7 @@ cdef TensorBase amin_cpu(TensorBase self, const Dims* dim, bint keepdim, TensorB
     clear(&p)
     check_not_empty(self, dim, "amin")
     if mode == OUT and out.dtype != self.dtype:
-        raise RuntimeError(f"Expected the dtype for input and out to match, but got {dtype_label(self.dtype).decode()} for input's dtype and {dtype_label(out.dtype).decode()} for out's dtype.")
+        raise RuntimeError(f"Expected the dtype for input and out to match, but got {dtype_text(self.dtype)} for input's dtype and {dtype_text(out.dtype)} for out's dtype.")
     return reduce_op(self, dim, keepdim, REDUCE_MIN, &p, self.dtype, out, mode, "amin")
 
 
@@ -522,8 +513,8 @@ cdef object extreme_dim(TensorBase self, int64_t dim, bint keepdim, int op, str 
     indices = reduced_tensor(self, reduced, keepdim, I64)
     reduce_into(self, reduced, op, &p, indices, values, name)
     if mode == OUT:
-        values = to_result(values, <TensorBase>out[0], OUT, name)
-        indices = to_result(indices, <TensorBase>out[1], OUT, name)
+        values = write_to_out(name, values, <TensorBase>out[0], OUT)
+        indices = write_to_out(name, indices, <TensorBase>out[1], OUT)
     return (values, indices)
 
 
@@ -544,10 +535,6 @@ cdef object max_or_min(str name, bint largest, object input, object dim, object 
     """max(input), max(input, dim, keepdim), max(input, other)."""
     cdef TensorBase self
     cdef object pair
-    if has_function(input) or has_function(dim):
-        r = call_torch_function(max if largest else min, (input, dim, keepdim), {"out": out})
-        if r is not NotImplemented:
-            return r
     self = as_tensor_arg(input, name, "input")
     if dim is None:
         if not self.numel:
@@ -559,7 +546,7 @@ cdef object max_or_min(str name, bint largest, object input, object dim, object 
             check_out(out, name)
             if self.requires_grad and grad_mode():
                 refuse_out(name)
-            to_result(<TensorBase>(_ops.amax(self.detach()) if largest else _ops.amin(self.detach())), <TensorBase>out, OUT, name)
+            write_to_out(name, <TensorBase>(_ops.amax(self.detach()) if largest else _ops.amin(self.detach())), <TensorBase>out, OUT)
             bump_version(<TensorBase>out)
             return out
         return _ops.amax(self, out=out) if largest else _ops.amin(self, out=out)
@@ -590,7 +577,7 @@ cdef TensorBase arg_extreme(TensorBase self, object dim, bint keepdim, int op, s
     cdef Dims d
     clear(&p)
     if category[self.dtype] == CAT_COMPLEX or self.dtype == BOOL:
-        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dtype_label(self.dtype).decode()}'")
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dtype_text(self.dtype)}'")
     if mode == OUT:
         check_out_type(name, out, I64)
     if dim is None:
@@ -615,9 +602,9 @@ cdef TensorBase truth(TensorBase self, const Dims* dim, bint keepdim, int op, st
     cdef reduce_params p
     clear(&p)
     if mode == OUT and out.dtype != BOOL and out.dtype != U8:
-        raise RuntimeError(f"{name} only supports bool tensor for result, got: {dtype_label(out.dtype).decode()}")
+        raise RuntimeError(f"{name} only supports bool tensor for result, got: {dtype_text(out.dtype)}")
     if self.dtype == U8 and mode != OUT:
-        return to_result(cast_to(reduce_op(self, dim, keepdim, op, &p, BOOL, None, FRESH, name), U8), out, mode, name)
+        return write_to_out(name, cast_to(reduce_op(self, dim, keepdim, op, &p, BOOL, None, FRESH, name), U8), out, mode)
     return reduce_op(self, dim, keepdim, op, &p, BOOL, out, mode, name)
 
 
@@ -650,7 +637,7 @@ cdef TensorBase var_kernel_cpu(TensorBase self, const Dims* dim, double correcti
         re = var_kernel_cpu(<TensorBase>parts.select(-1, 0), dim, correction, keepdim, False, None, FRESH)
         im = var_kernel_cpu(<TensorBase>parts.select(-1, 1), dim, correction, keepdim, False, None, FRESH)
         total = re + im
-        return to_result(<TensorBase>(total.sqrt() if root else total), out, mode, name)
+        return write_to_out(name, <TensorBase>(total.sqrt() if root else total), out, mode)
     p.correction = correction
     p.flags = REDUCE_SQRT if root else 0
     if mode == OUT and category[out.dtype] == CAT_FLOAT and promotion[self.dtype][out.dtype] == out.dtype:
@@ -708,9 +695,9 @@ cdef TensorBase logsumexp_cpu(TensorBase self, const Dims* dim, bint keepdim, Te
     cdef reduce_params p
     clear(&p)
     if mode == OUT and category[out.dtype] < CAT_FLOAT:
-        raise RuntimeError(f"logsumexp(): Expected floating point type for result tensor, but got: {dtype_label(out.dtype).decode()}")
+        raise RuntimeError(f"logsumexp(): Expected floating point type for result tensor, but got: {dtype_text(out.dtype)}")
     if category[self.dtype] == CAT_COMPLEX:
-        return to_result(<TensorBase>complex_logsumexp(self.detach(), dims_tuple(dim), keepdim), out, mode, "logsumexp")
+        return write_to_out("logsumexp", <TensorBase>complex_logsumexp(self.detach(), dims_tuple(dim), keepdim), out, mode)
     if category[self.dtype] < CAT_FLOAT:
         self = cast_to(self, default_float_code())
     if mode == OUT and category[out.dtype] == CAT_FLOAT and promotion[self.dtype][out.dtype] == out.dtype:
@@ -737,7 +724,7 @@ cdef TensorBase vector_norm_cpu(TensorBase self, double ord, const Dims* dim, bi
     if dtype >= 0:
         self = cast_to(self, dtype if category[dtype] == CAT_COMPLEX or category[self.dtype] != CAT_COMPLEX else to_complex(dtype))
     if category[self.dtype] < CAT_FLOAT:
-        raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {dtype_label(self.dtype).decode()}")
+        raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {dtype_text(self.dtype)}")
     target = to_real(self.dtype)
     if mode == OUT:
         check_out_type("linalg.vector_norm", out, target)
@@ -748,7 +735,7 @@ cdef TensorBase vector_norm_cpu(TensorBase self, double ord, const Dims* dim, bi
     elif ord == 1.0:
         op = REDUCE_ABS_SUM
     elif ord == 0.0:
-        return to_result(cast_to(reduce_op(self, dim, keepdim, REDUCE_COUNT_NONZERO, &p, I64, None, FRESH, "linalg.vector_norm"), target), out, mode, "linalg.vector_norm")
+        return write_to_out("linalg.vector_norm", cast_to(reduce_op(self, dim, keepdim, REDUCE_COUNT_NONZERO, &p, I64, None, FRESH, "linalg.vector_norm"), target), out, mode)
     elif ord == INFINITY:
         op = REDUCE_ABS_MAX
     elif ord == -INFINITY:
@@ -776,11 +763,11 @@ def linalg_vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=Non
         dims = &d
     if code >= 0:
         if category[code] < CAT_FLOAT:
-            raise RuntimeError(f"linalg.vector_norm: dtype should be floating point or complex. Got {dtype_label(code).decode()}")
+            raise RuntimeError(f"linalg.vector_norm: dtype should be floating point or complex. Got {dtype_text(code)}")
         if category[self.dtype] == CAT_COMPLEX and category[code] != CAT_COMPLEX:
-            raise RuntimeError(f"linalg.vector_norm: dtype should be complex for complex inputs. Got {dtype_label(code).decode()}")
+            raise RuntimeError(f"linalg.vector_norm: dtype should be complex for complex inputs. Got {dtype_text(code)}")
         if promotion[self.dtype][code] != code:
-            raise RuntimeError(f"linalg.vector_norm: the dtype of the input ({dtype_label(self.dtype).decode()}) should be convertible without narrowing to the specified dtype ({dtype_label(code).decode()})")
+            raise RuntimeError(f"linalg.vector_norm: the dtype of the input ({dtype_text(self.dtype)}) should be convertible without narrowing to the specified dtype ({dtype_text(code)})")
     if out is None:
         return op_vector_norm(self, parse_double(ord, "linalg.vector_norm", "ord"), dims, keepdim, code, None, FRESH)
     check_out(out, "linalg.vector_norm")
@@ -875,7 +862,7 @@ def logcumsumexp(input, dim):
     cdef int64_t n, i, reach = 1
     as_tensor_arg(input, "logcumsumexp", "input")
     if category[(<TensorBase>input).dtype] < CAT_FLOAT:
-        raise NotImplementedError(f"\"logcumsumexp\" not implemented for '{type_text(input)}'")
+        raise NotImplementedError(f"\"logcumsumexp\" not implemented for '{dtype_text(input.dtype)}'")
     n = (input if input.ndim else input.unsqueeze(0)).size(dim)
     if category[(<TensorBase>input).dtype] == CAT_COMPLEX and n > 1:
         sums = list(input.unbind(dim))

@@ -37,7 +37,7 @@ cdef TensorBase scan(TensorBase self, int64_t dim, int dtype, int op, TensorBase
     elif x.device_type != DEV_META and x.numel:
         s.kernels = scan_table(op, x.dtype)
         if s.kernels.rows == NULL:
-            raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dtype_label(x.dtype).decode()}'")
+            raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dtype_text(x.dtype)}'")
         s.data = data_of(x)
         s.out = data_of(r)
         s.item = ITEM_SIZE[x.dtype]
@@ -62,7 +62,7 @@ cdef TensorBase scan(TensorBase self, int64_t dim, int dtype, int op, TensorBase
     if mode == INPLACE:
         copy_elements(out, r)
         return out
-    return to_result(r, out, mode, name)
+    return write_to_out(name, r, out, mode)
 
 
 cdef TensorBase cumsum_cpu(TensorBase self, int64_t dim, int dtype, TensorBase out, int mode):
@@ -103,7 +103,7 @@ cdef object cumulative_extreme(TensorBase self, int64_t dim, bint largest, objec
     cdef TensorBase x, values, indices
     cdef ExtremeScanArgs a
     if category[self.dtype] == CAT_COMPLEX:
-        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dtype_label(self.dtype).decode()}'")
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dtype_text(self.dtype)}'")
     values = empty_tensor(self.ndim, self.sizes, self.dtype, place_of(self))
     indices = empty_tensor(self.ndim, self.sizes, I64, place_of(self))
     if self.numel and self.device_type == DEV_CUDA:
@@ -124,8 +124,8 @@ cdef object cumulative_extreme(TensorBase self, int64_t dim, bint largest, objec
         a.dtype = x.dtype
         run_held(extreme_scan_task, &a, outer if a.inner == 1 else outer * ((a.inner + EXTREME_COLUMNS - 1) // EXTREME_COLUMNS), x.numel, x, x)
     if mode == OUT:
-        values = to_result(values, <TensorBase>out[0], OUT, name)
-        indices = to_result(indices, <TensorBase>out[1], OUT, name)
+        values = write_to_out(name, values, <TensorBase>out[0], OUT)
+        indices = write_to_out(name, indices, <TensorBase>out[1], OUT)
     return named_result(name, (values, indices))
 
 

@@ -72,7 +72,7 @@ cdef TensorBase softmax_forward(TensorBase self, int64_t dim, int dtype, int op,
     r = empty_tensor(x.ndim, x.sizes, x.dtype, place_of(x))
     s.kernels = softmax_table(op, x.dtype)
     if s.kernels.rows == NULL:
-        raise NotImplementedError(f"\"{name}_lastdim_kernel_impl\" not implemented for '{dtype_label(x.dtype).decode()}'")
+        raise NotImplementedError(f"\"{name}_lastdim_kernel_impl\" not implemented for '{dtype_text(x.dtype)}'")
     if x.numel and x.device_type == DEV_CUDA:
         device_softmax(x, d, op == LOG_SOFTMAX, r)
     elif x.numel and x.device_type != DEV_META:
@@ -110,7 +110,7 @@ cdef TensorBase softmax_forward(TensorBase self, int64_t dim, int dtype, int op,
             with nogil:
                 parallel_for(outer * blocks, 1 + GRAIN // 4 // (s.n * (s.inner if s.inner < SOFTMAX_COLUMNS else SOFTMAX_COLUMNS)), 1, run_softmax_cols, &s)
         block_drop(held)
-    return to_result(r, out, mode, name)
+    return write_to_out(name, r, out, mode)
 
 
 cdef TensorBase _softmax_cpu(TensorBase self, int64_t dim, int dtype, TensorBase out, int mode):
@@ -124,7 +124,7 @@ cdef TensorBase _log_softmax_cpu(TensorBase self, int64_t dim, int dtype, Tensor
 cdef TensorBase _softmax_backward_cpu(TensorBase grad_output, TensorBase output, int64_t dim, bint log):
     cdef SoftmaxRun s
     if category[output.dtype] != CAT_FLOAT:
-        raise NotImplementedError(f"\"_softmax_backward\" not implemented for '{dtype_label(output.dtype).decode()}'")
+        raise NotImplementedError(f"\"_softmax_backward\" not implemented for '{dtype_text(output.dtype)}'")
     cdef TensorBase g = contiguous_of(cast_to(grad_output, output.dtype)), y = contiguous_of(output)
     cdef TensorBase r = empty_tensor(y.ndim, y.sizes, y.dtype, place_of(y))
     cdef int64_t outer, blocks
@@ -184,10 +184,6 @@ cdef object log_softmax_tangent(object tangent, object result, int64_t dim):
 
 cdef object softmax_entry(object function, object input, object dim, object dtype, object out, bint log):
     cdef str name = "log_softmax" if log else "softmax"
-    if not is_plain(input) and has_function(input):
-        r = call_torch_function(function, (input, dim), {"dtype": dtype, "out": out})
-        if r is not NotImplemented:
-            return r
     self = as_tensor_arg(input, name, "input")
     if dim is None:
         raise TypeError(f"{name}() missing 1 required positional arguments: \"dim\"")

@@ -198,7 +198,7 @@ cdef int resample_on_device(TensorBase x, TensorBase y, int kind, object scales,
     cdef double scale
     cdef list axes = [(RESIZE_NEAREST, False, False, x.dtype == F64, 0.0, 1, 1, False)] * (3 - n)
     if category[x.dtype] != CAT_FLOAT and not (x.dtype == U8 and kind <= RESIZE_NEAREST_EXACT):
-        raise NotImplementedError(f"\"upsample_cuda\" not implemented for '{type_text(x)}'")
+        raise NotImplementedError(f"\"upsample_cuda\" not implemented for '{dtype_text(x.dtype)}'")
     for k in range(n):
         axis_scale(scales, k, &scale)
         axes.append((kind, align_corners, antialias, x.dtype == F64, scale, (y if transposed else x).sizes[2 + k], (x if transposed else y).sizes[2 + k], transposed))
@@ -253,7 +253,7 @@ cdef int check_sizes(TensorBase x, int n, const int64_t* size, str name) except 
 
 cdef int check_image_type(TensorBase x, int kind, bint antialias, str name) except -1:
     if category[x.dtype] != CAT_FLOAT and not (x.dtype == U8 and (kind <= RESIZE_NEAREST_EXACT or x.ndim == 4)):
-        raise NotImplementedError(f"\"{name}\" not implemented for '{type_text(x)}'")
+        raise NotImplementedError(f"\"{name}\" not implemented for '{dtype_text(x.dtype)}'")
     return 0
 
 
@@ -281,7 +281,7 @@ cdef TensorBase _resize_backward_cpu(TensorBase grad_output, const Dims* input_s
         raise RuntimeError(f"upsample_backward: a gradient of shape {shape_text(grad_output)} does not fit an input of {list(dims_tuple(input_size))}")
     check_sizes(grad_output, grad_output.ndim - 2, input_size.v + 2, "upsample_backward")
     if category[grad_output.dtype] != CAT_FLOAT:
-        raise NotImplementedError(f"\"upsample_backward\" not implemented for '{type_text(grad_output)}'")
+        raise NotImplementedError(f"\"upsample_backward\" not implemented for '{dtype_text(grad_output.dtype)}'")
     gx = fresh_image(grad_output, input_size.v, last)
     if gx.device_type != DEV_META and gx.numel:
         resample(laid(grad_output, last), gx, kind, scales, align_corners, antialias, True)
@@ -300,7 +300,7 @@ cdef int check_grid(TensorBase x, TensorBase grid, int64_t mode, int64_t padding
     if x.ndim != 4 and x.ndim != 5 or grid.ndim != x.ndim:
         raise RuntimeError(f"grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got input with sizes {shape_text(x)} and grid with sizes {shape_text(grid)}")
     if x.dtype != grid.dtype:
-        raise RuntimeError(f"grid_sampler(): expected input and grid to have the same dtype, but input has {type_text(x)} and grid has {type_text(grid)}")
+        raise RuntimeError(f"grid_sampler(): expected input and grid to have the same dtype, but input has {dtype_text(x.dtype)} and grid has {dtype_text(grid.dtype)}")
     if x.sizes[0] != grid.sizes[0]:
         raise RuntimeError(f"grid_sampler(): expected grid and input to have same batch size, but got input with sizes {shape_text(x)} and grid with sizes {shape_text(grid)}")
     if grid.sizes[grid.ndim - 1] != x.ndim - 2:
@@ -313,7 +313,7 @@ cdef int check_grid(TensorBase x, TensorBase grid, int64_t mode, int64_t padding
     if mode == GRID_BICUBIC and x.ndim == 5:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
     if category[x.dtype] != CAT_FLOAT:
-        raise NotImplementedError(f"\"grid_sampler\" not implemented for '{type_text(x)}'")
+        raise NotImplementedError(f"\"grid_sampler\" not implemented for '{dtype_text(x.dtype)}'")
     if x.numel // max(x.sizes[0] * x.sizes[1], <int64_t>1) >= (<int64_t>1 << 31):
         raise RuntimeError("grid_sampler(): planes of 2**31 elements and more are not supported")
     return 0
@@ -458,7 +458,7 @@ cdef TensorBase im2col_cpu(TensorBase self, const Dims* kernel_size, const Dims*
     if a.lh < 1 or a.lw < 1:
         raise RuntimeError(f"Given input with spatial size ({a.height}, {a.width}), kernel_size=({a.kh}, {a.kw}), dilation=({a.dh}, {a.dw}), padding=({a.ph}, {a.pw}), stride=({a.sh}, {a.sw}), calculated shape of the array of sliding blocks as ({a.lh}, {a.lw}), but its components must be at least one.")
     if category[self.dtype] < CAT_FLOAT and self.dtype != BOOL:
-        raise NotImplementedError(f"\"im2col_out_cpu\" not implemented for '{type_text(self)}'")
+        raise NotImplementedError(f"\"im2col_out_cpu\" not implemented for '{dtype_text(self.dtype)}'")
     sizes[0] = self.sizes[0]
     sizes[n - 3] = self.sizes[n - 3]
     sizes[n - 2] = a.lh
@@ -498,7 +498,7 @@ cdef TensorBase col2im_cpu(TensorBase self, const Dims* output_size, const Dims*
     if a.lh < 1 or a.lw < 1 or self.sizes[n - 1] != a.lh * a.lw:
         raise RuntimeError(f"Given output_size=({a.height}, {a.width}), kernel_size=({a.kh}, {a.kw}), dilation=({a.dh}, {a.dw}), padding=({a.ph}, {a.pw}), stride=({a.sh}, {a.sw}), expected size of input's dimension 2 to match the calculated number of sliding blocks {a.lh} * {a.lw} = {a.lh * a.lw}, but got input.size(2)={self.sizes[n - 1]}.")
     if category[code] < CAT_FLOAT:
-        raise NotImplementedError(f"\"col2im_out_cpu\" not implemented for '{type_text(self)}'")
+        raise NotImplementedError(f"\"col2im_out_cpu\" not implemented for '{dtype_text(self.dtype)}'")
     sizes[0] = self.sizes[0]
     sizes[n - 2] = self.sizes[n - 2] // taps
     sizes[n - 1] = a.height

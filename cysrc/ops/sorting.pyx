@@ -190,21 +190,15 @@ cdef int run_lines(SortArgs* a, TensorBase x, TensorBase values, TensorBase indi
     return 0
 
 
-cdef TensorBase into(str name, TensorBase computed, TensorBase out):
-    prepare_out(name, out, computed.ndim, computed.sizes, computed.dtype, OUT)
-    copy_elements(out, computed)
-    return out
-
-
 cdef object finish_pair(str name, TensorBase values, TensorBase indices, object out, int mode):
     if mode == OUT:
-        values, indices = into(name, values, <TensorBase>out[0]), into(name, indices, <TensorBase>out[1])
+        values, indices = write_to_out(name, values, <TensorBase>out[0], OUT), write_to_out(name, indices, <TensorBase>out[1], OUT)
     return result_type(name, ("values", "indices"))((values, indices))
 
 
 cdef int check_pair(str name, TensorBase self, object out, int mode) except -1:
     if category[self.dtype] == CAT_COMPLEX:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{type_text(self)}'")
+        raise NotImplementedError(f"\"{name}\" not implemented for '{dtype_text(self.dtype)}'")
     if mode == OUT:
         check_out_type(name, <TensorBase>out[0], self.dtype)
         check_out_type(name, <TensorBase>out[1], I64)
@@ -216,7 +210,7 @@ cdef object sort_cpu(TensorBase self, int64_t dim, bint descending, object stabl
     cdef SortArgs a
     cdef TensorBase values, indices
     if category[self.dtype] == CAT_COMPLEX:
-        raise RuntimeError(f"Sort does not support {type_text(self)} dtypes on CPU")
+        raise RuntimeError(f"Sort does not support {dtype_text(self.dtype)} dtypes on CPU")
     check_pair("sort", self, out, mode)
     values = empty_like_tensor(self, self.dtype)
     indices = empty_like_tensor(self, I64)
@@ -237,7 +231,7 @@ cdef object topk_cpu(TensorBase self, int64_t k, int64_t dim, bint largest, bint
     if k < 0 or k > (self.sizes[d] if self.ndim else 1):
         raise RuntimeError(f"selected index k out of range (topk: k is {k}, the dimension {d} of {shape_text(self)} has fewer elements)")
     if category[self.dtype] == CAT_COMPLEX or self.dtype == BOOL:
-        raise RuntimeError(f"topk does not support {type_text(self)} dtypes on CPU")
+        raise RuntimeError(f"topk does not support {dtype_text(self.dtype)} dtypes on CPU")
     check_pair("topk", self, out, mode)
     for i in range(self.ndim):
         sizes[i] = self.sizes[i]

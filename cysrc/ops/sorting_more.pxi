@@ -3,22 +3,14 @@ import builtins as _builtins
 
 cdef object range_of = _builtins.range          # `range` and `sorted` are names of parameters here
 
-cdef object deliver(str name, object result, object out, bint exact=False):
-    """A composed result, into `out` where one is given; `exact`: which must have its type."""
-    if out is None:
-        return result
-    if exact:
-        if not isinstance(out, TensorBase):
-            check_out(out, name)
-        check_out_type(name, <TensorBase>out, (<TensorBase>result).dtype)
-    else:
-        check_out(out, name)
-    resolve(&OPS[OP_COPY], (<TensorBase?>result).keys | (<TensorBase>out).keys)    # one device
-    if (<TensorBase>result).requires_grad:
-        refuse_out(name)
-    into(name, result, out)
-    bump_version(<TensorBase>out)
-    return out
+cdef object deliver_counts(str name, object counts, object out):
+    """Into an `out` that may require gradients: PyTorch refuses that of differentiable operators alone."""
+    cdef int recording = tls().grad_mode
+    tls().grad_mode = 0
+    try:
+        return deliver_result(name, counts, out, True)
+    finally:
+        tls().grad_mode = recording
 
 
 def argsort(input, dim=-1, descending=False, *, stable=False):
@@ -32,19 +24,15 @@ def msort(input, *, out=None):
     as_tensor_arg(input, "msort", "input")
     if out is not None:
         check_out(out, "msort")
-    return deliver("msort", _ops.sort(input, 0)[0], out, True)
+    return deliver_result("msort", _ops.sort(input, 0)[0], out, True)
 
 
 cdef object median_of(object function, str name, object input, object dim, object keepdim, object out, bint skip_nan):
     cdef TensorBase self
-    if not is_plain(input) and has_function(input):
-        r = call_torch_function(function, (input,) if dim is None else (input, dim, keepdim), {} if out is None else {"out": out})
-        if r is not NotImplemented:
-            return r
     self = as_tensor_arg(input, name, "input")
     if dim is None:
         if out is not None:
-            return deliver(name, op_median_all(self, skip_nan), out)
+            return deliver_result(name, op_median_all(self, skip_nan), out)
         return op_median_all(self, skip_nan)
     along = parse_int(dim, name, "dim")
     keep = parse_bool(keepdim, name, "keepdim")
@@ -124,7 +112,7 @@ cdef object quantile_of(str name, object input, object q, object dim, object kee
         elif x.ndim:
             result = result.unsqueeze(d)
     result = result.movedim(-1, 0) if q.dim() else result.squeeze(-1)
-    return deliver(name, result, out)
+    return deliver_result(name, result, out)
 
 
 def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
@@ -253,7 +241,7 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
     cdef TensorBase x = as_tensor_arg(input, "histc", "input"), flat
     n = parse_int(bins, "histc", "bins")
     if category[x.dtype] != CAT_FLOAT and not (x.device_type == DEV_CUDA and category[x.dtype] == CAT_INT and x.dtype != BOOL):
-        raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{type_text(x)}'")
+        raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{dtype_text(x.dtype)}'")
     if n <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {n} for dimension 0")
     if x.device_type == DEV_META:
@@ -261,7 +249,7 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
     low, high = outer_edges(x, parse_double(min, "histc", "min"), parse_double(max, "histc", "max"), "histc")
     flat = _ops.zeros(x.numel, dtype=dtype_of(I64), device=input.device)
     number_bins(flat, input, _ops.linspace(low, high, n + 1, dtype=dtype_of(F64), device=input.device), True, False)
-    return deliver("histc", cast_to(tally(flat, None, n), x.dtype), out, True)
+    return deliver_counts("histc", cast_to(tally(flat, None, n), x.dtype), out)
 
 
 cdef object histogram_edges(TensorBase x, object bins, object range, str name, int dimension):
@@ -271,7 +259,7 @@ cdef object histogram_edges(TensorBase x, object bins, object range, str name, i
             raise RuntimeError(f"torch.{name}(): bins tensor should have one dimension, but got {(<TensorBase>bins).ndim} dimensions in the bins tensor for dimension {dimension}")
         check_same_device(name, x, <TensorBase>bins, "bins")
         if (<TensorBase>bins).dtype != x.dtype:
-            raise RuntimeError(f"torch.{name}(): input tensor and bins tensors should have the same dtype, but got input with dtype {type_text(x)} and bins for dimension {dimension} with dtype {type_text(bins)}")
+            raise RuntimeError(f"torch.{name}(): input tensor and bins tensors should have the same dtype, but got input with dtype {dtype_text(x.dtype)} and bins for dimension {dimension} with dtype {dtype_text(bins.dtype)}")
         return bins, False
     n = parse_int(bins, name, "bins")
     if n <= 0:
@@ -294,13 +282,13 @@ cdef object histogram_of(object samples, list bins, object range, object weight,
     cdef TensorBase x = samples, flat
     cdef int k
     if x.dtype != F32 and x.dtype != F64:
-        raise NotImplementedError(f"\"histogramdd\" not implemented for '{type_text(x)}'")
+        raise NotImplementedError(f"\"histogramdd\" not implemented for '{dtype_text(x.dtype)}'")
     if x.device_type == DEV_META:
         raise NotImplementedError(f"{name}(): the edges depend on the data, which meta tensors do not have")
     if weight is not None:
         check_same_device(name, x, <TensorBase?>weight, "weight")
         if (<TensorBase?>weight).dtype != x.dtype:
-            raise RuntimeError(f"torch.{name}(): if weight tensor is provided, input tensor and weight tensor should have the same dtype, but got input({type_text(x)}), and weight({type_text(weight)})")
+            raise RuntimeError(f"torch.{name}(): if weight tensor is provided, input tensor and weight tensor should have the same dtype, but got input({dtype_text(x.dtype)}), and weight({dtype_text(weight.dtype)})")
         if (<TensorBase>weight).numel != x.sizes[0]:
             raise RuntimeError(f"torch.{name}(): if weight tensor is provided it should have the same shape as the input tensor excluding its innermost dimension, but got input with shape {shape_text(x)} and weight with shape {shape_text(weight)}")
     flat = _ops.zeros(x.sizes[0], dtype=dtype_of(I64), device=samples.device)
@@ -332,8 +320,8 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
         edges[0] = edges[0].clone()
     if out is not None:
         check_outs(out, "histogram", 2)
-        deliver("histogram", counts, out[0], True)
-        deliver("histogram", edges[0], out[1], True)
+        deliver_counts("histogram", counts, out[0])
+        deliver_counts("histogram", edges[0], out[1])
         return out
     return result_type("histogram", ("hist", "bin_edges"))((counts, edges[0]))
 
@@ -372,7 +360,7 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
     if order == 0:
         if out is not None:
             check_out(out, "diff")
-        return deliver("diff", input.clone(), out, True)
+        return deliver_result("diff", input.clone(), out, True)
     if prepend is not None or append is not None:
         r = _ops.cat([t for t in (prepend, input, append) if t is not None], d)
     size = r.size(d)

@@ -13,7 +13,6 @@ cdef inline uint64_t keys_of_list(list tensors):
         k |= (<TensorBase?>t).keys if t is not None else 0
     return k if k else K_CPU
 
-cdef object ops_namespace()
 cdef bint any_requires_grad(list tensors) noexcept
 cdef int set_list_edges(OpNode node, list tensors) except -1
 cdef int save_tensors(OpNode node, list tensors) except -1
@@ -29,8 +28,9 @@ cdef int check_outs(object out, str name, int n) except -1
 cdef int bump_outs(object out) except -1
 cdef object finish_inplace(TensorBase result, uint64_t keys)
 cdef object absent_argument()
-cdef TensorBase write_out(str name, TensorBase out, TensorBase r)
-cdef str type_text(TensorBase t)
+cdef TensorBase write_to_out(str name, TensorBase result, TensorBase out, int mode, bint exact=*)
+cdef int refuse_history(str name, TensorBase result) except -1
+cpdef object deliver_result(str name, object result, object out, bint exact=*)
 cdef int run_held(task_fn task, void* args, int64_t items, int64_t work, TensorBase a, TensorBase b, TensorBase c=*, TensorBase d=*) except -1
 cdef int check_out_type(str name, TensorBase out, int dtype) except -1
 cdef TensorBase new_like(TensorBase t, int ndim, const int64_t* sizes, int dtype)

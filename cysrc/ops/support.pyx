@@ -3,17 +3,18 @@ from tensorrt_lite._C.core.storage cimport device_hooks
 from tensorrt_lite._C.core.tensor cimport (
     PLACE_PINNED,     TensorBase, bump_version, version_of, shape_of, K_AUTOGRAD, empty_tensor, empty_strided_tensor, empty_like_tensor, non_overlapping_dense,
     channels_last_strides, checked_numel, resize_tensor, CREATED_NO_GRAD, CREATED_MULTI_OUTPUT, shape_text, place_of, place_of_device, MAX_DIMS)
-from tensorrt_lite._C.core.dtype cimport category, CAT_INT, CAT_FLOAT, CAT_COMPLEX, dtype_label, Scalar, F16, F32, F64, BF16, C64, U8, I64, BOOL, to_real
+from tensorrt_lite._C.core.dtype cimport category, CAT_INT, CAT_FLOAT, CAT_COMPLEX, Scalar, F16, F32, F64, BF16, C64, U8, I64, BOOL, to_real
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_META, parse_device, memory_format, MF_CONTIGUOUS, MF_PRESERVE, MF_CHANNELS_LAST
 from tensorrt_lite._C.core.device import strided
 from tensorrt_lite._C.core.args cimport Dims, parse_dtype
 from tensorrt_lite._C.core.dispatch cimport tls, attach, OUT, INPLACE, FRESH
 from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_drop
 from tensorrt_lite._C.core.iterator cimport prepare_out, copy_elements
+from tensorrt_lite._C.core.text cimport dtype_text, cpp_type_text
 from tensorrt_lite._C.core.read_only cimport check_writable
 from tensorrt_lite._C.core.parallel cimport parallel_for, GRAIN
-from tensorrt_lite._C.autograd.node cimport Node, OpNode, set_history, check_version
-from tensorrt_lite._C.autograd.node import set_namespace as _set_namespace
+from tensorrt_lite._C.autograd.node cimport Node, OpNode, set_history, check_version, ops_namespace
+from tensorrt_lite._C.autograd.forward cimport tangent_of, refuse_forward_out
 
 cdef extern from "numpy_names.h":
     int trt_take_numpy_names(object function) except -1
@@ -21,25 +22,7 @@ cdef extern from "numpy_names.h":
 attach()
 
 
-class _Namespace:
-    """The flat namespace of compiled operators, filled by the package; formulas call operators through it."""
-
-    def __getattr__(self, name):
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise NotImplementedError(f"{name} is not implemented (docs/gaps.md)")
-
-
-_namespace = _Namespace()
-_set_namespace(_namespace)
-
-
-cdef object ops_namespace():
-    return _namespace
-
-
-def namespace():
-    return _namespace
+cdef object _ops = ops_namespace()
 
 
 def take_numpy_names(function):
@@ -149,21 +132,49 @@ cdef int check_out_type(str name, TensorBase out, int dtype) except -1:
     """For operators whose result is never converted on the way to `out`."""
     if out.dtype != dtype:
         raise RuntimeError(
-            f"Expected out tensor to have dtype {(<bytes>dtype_label(dtype)).decode()}, but got {(<bytes>dtype_label(out.dtype)).decode()} instead ({name})")
+            f"Expected out tensor to have dtype {cpp_type_text(dtype)}, but got {cpp_type_text(out.dtype)} instead ({name})")
     return 0
 
 
-cdef TensorBase write_out(str name, TensorBase out, TensorBase r):
-    """`out`, resized where it has another shape, with the values of r."""
-    prepare_out(name, out, r.ndim, r.sizes, r.dtype, OUT)
-    if out.device_type != DEV_META:
-        copy_elements(out, r)
+cdef TensorBase write_to_out(str name, TensorBase result, TensorBase out, int mode, bint exact=False):
+    """What a kernel returns that computed its result apart from `out`: the result, or `out` resized to it and filled. `exact` refuses to convert."""
+    if mode == FRESH or result is out:
+        return result
+    if exact:
+        check_out_type(name, out, result.dtype)
+    prepare_out(name, out, result.ndim, result.sizes, result.dtype, mode)
+    copy_elements(out, result)
     return out
 
 
-cdef str type_text(TensorBase t):
-    """The type's name in PyTorch's C++ API, as in Float."""
-    return (<bytes>dtype_label(t.dtype)).decode()
+cdef int refuse_history(str name, TensorBase result) except -1:
+    """A result that is recorded, or has a tangent, cannot go to `out`."""
+    if result.requires_grad and tls().grad_mode:
+        refuse_out(name)
+    if tangent_of(result) is not None:
+        refuse_forward_out(name.encode())
+    return 0
+
+
+cpdef object deliver_result(str name, object result, object out, bint exact=False):
+    """What a composition returns: its result, or a checked `out` that copy_ fills, so that custom devices and versions see the write.
+
+    Raises TypeError where `out` or the result is no tensor, RuntimeError where devices differ, where the result is recorded, and where its dtype
+    differs (`exact`) or cannot be cast.
+    """
+    cdef TensorBase r, o
+    if out is None:
+        return result
+    check_out(out, name)
+    r = <TensorBase?>result
+    o = <TensorBase>out
+    if place_of(r) != place_of(o):
+        raise RuntimeError(f"{name}: Expected all tensors to be on the same device, but found at least two devices, {(<object>r).device} and {(<object>o).device}!")
+    refuse_history(name, r)
+    if exact:
+        check_out_type(name, o, r.dtype)
+    prepare_out(name, o, r.ndim, r.sizes, r.dtype, OUT)
+    return _ops.copy_(o, r)
 
 
 cdef int run_held(task_fn task, void* args, int64_t items, int64_t work, TensorBase a, TensorBase b, TensorBase c=None, TensorBase d=None) except -1:
@@ -282,7 +293,7 @@ cdef TensorBase factory_out(object out, str op, const Dims* d, object dtype):
     check_out(out, op)
     t = <TensorBase>out
     if dtype is not None and parse_dtype(dtype, op) != t.dtype:
-        raise RuntimeError(f"dtype {dtype_label(parse_dtype(dtype, op)).decode()} does not match dtype of out parameter ({dtype_label(t.dtype).decode()})")
+        raise RuntimeError(f"dtype {dtype_text(parse_dtype(dtype, op))} does not match dtype of out parameter ({dtype_text(t.dtype)})")
     checked_numel(d.n, d.v)
     resize_tensor(t, d.n, d.v, -1)
     bump_version(t)

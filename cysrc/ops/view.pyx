@@ -4,10 +4,6 @@ cdef extern from "Python.h":
     bint PyLong_CheckExact(object)
 
 
-cdef str _dims_text(const Dims* d):
-    return "[" + ", ".join([str(d.v[i]) for i in range(d.n)]) + "]"
-
-
 cdef int infer_size(const Dims* size, int64_t numel, Dims* out) except -1:
     """Replace one -1 so that the product is `numel`; RuntimeError with PyTorch's text otherwise."""
     cdef int i, inferred = -1
@@ -22,17 +18,17 @@ cdef int infer_size(const Dims* size, int64_t numel, Dims* out) except -1:
         elif size.v[i] < 0:
             raise RuntimeError(f"invalid shape dimension {size.v[i]}")
         elif size.v[i] != 0 and product > (<int64_t>1 << 62) // size.v[i]:
-            raise RuntimeError(f"shape '{_dims_text(size)}' is invalid for input of size {numel}")
+            raise RuntimeError(f"shape '{sizes_text(size.n, size.v)}' is invalid for input of size {numel}")
         else:
             product *= size.v[i]
     if inferred >= 0:
         if product == 0:
-            raise RuntimeError(f"cannot reshape tensor of {numel} elements into shape {_dims_text(size)} because the unspecified dimension size -1 can be any value and is ambiguous")
+            raise RuntimeError(f"cannot reshape tensor of {numel} elements into shape {sizes_text(size.n, size.v)} because the unspecified dimension size -1 can be any value and is ambiguous")
         if numel % product:
-            raise RuntimeError(f"shape '{_dims_text(size)}' is invalid for input of size {numel}")
+            raise RuntimeError(f"shape '{sizes_text(size.n, size.v)}' is invalid for input of size {numel}")
         out.v[inferred] = numel // product
     elif product != numel:
-        raise RuntimeError(f"shape '{_dims_text(size)}' is invalid for input of size {numel}")
+        raise RuntimeError(f"shape '{sizes_text(size.n, size.v)}' is invalid for input of size {numel}")
     return 0
 
 
@@ -82,10 +78,6 @@ def view(TensorBase self not None, *size, dtype=None):
         return view_dtype(self, dtype)
     if len(size) == 1 and not isinstance(size[0], (int, tuple, list)) and parse_is_dtype(size[0]):
         return view_dtype(self, size[0])
-    if not is_plain(self) and has_function(self):
-        r = call_torch_function(view, (self,) + size, {})
-        if r is not NotImplemented:
-            return r
     parse_size(size, &d, "view", "size")
     return op_view(self, &d)
 
@@ -141,10 +133,6 @@ def reshape(TensorBase input not None, *shape):
     """The same elements in another shape: a view where strides allow it, otherwise a copy. One size may be -1."""
     cdef Dims d, full
     cdef int64_t strides[MAX_DIMS]
-    if not is_plain(input) and has_function(input):
-        r = call_torch_function(reshape, (input,) + shape, {})
-        if r is not NotImplemented:
-            return r
     parse_size(shape, &d, "reshape", "shape")
     infer_size(&d, input.numel, &full)
     if view_strides(input, &full, strides):
@@ -159,7 +147,7 @@ def reshape_keyword(TensorBase input not None, shape):
 cdef TensorBase as_strided_cpu(TensorBase self, const Dims* size, const Dims* stride, object storage_offset):
     cdef int64_t offset = self.offset if storage_offset is None else parse_int(storage_offset, "as_strided", "storage_offset")
     if size.n != stride.n:
-        raise RuntimeError(f"mismatch in length of strides and shape: as_strided got sizes {_dims_text(size)} and strides {_dims_text(stride)}")
+        raise RuntimeError(f"mismatch in length of strides and shape: as_strided got sizes {sizes_text(size.n, size.v)} and strides {sizes_text(stride.n, stride.v)}")
     check_geometry(self.storage, size.n, size.v, stride.v, offset, ITEM_SIZE[self.dtype], "as_strided")
     return make_view(self, size.n, size.v, stride.v, offset)
 
@@ -170,7 +158,7 @@ cdef TensorBase expand_cpu(TensorBase self, const Dims* size):
     cdef int i, j
     cdef int64_t want
     if size.n < self.ndim:
-        raise RuntimeError(f"expand({self_label(self)}, size={_dims_text(size)}): the number of sizes provided ({size.n}) must be greater or equal to the number of dimensions in the tensor ({self.ndim})")
+        raise RuntimeError(f"expand({self_label(self)}, size={sizes_text(size.n, size.v)}): the number of sizes provided ({size.n}) must be greater or equal to the number of dimensions in the tensor ({self.ndim})")
     for i in range(size.n):
         j = i - (size.n - self.ndim)
         want = size.v[i]
@@ -187,7 +175,7 @@ cdef TensorBase expand_cpu(TensorBase self, const Dims* size):
         if self.sizes[j] != want and self.sizes[j] != 1:
             raise RuntimeError(
                 f"The expanded size of the tensor ({want}) must match the existing size ({self.sizes[j]}) at non-singleton dimension {i}.  "
-                f"Target sizes: {_dims_text(size)}.  Tensor sizes: {shape_text(self)}")
+                f"Target sizes: {sizes_text(size.n, size.v)}.  Tensor sizes: {shape_text(self)}")
         sizes[i] = want
         strides[i] = self.strides[j] if self.sizes[j] == want else 0
     checked_numel(size.n, sizes)
@@ -195,7 +183,7 @@ cdef TensorBase expand_cpu(TensorBase self, const Dims* size):
 
 
 cdef str self_label(TensorBase t):
-    return f"torch.{dtype_label(t.dtype).decode()}Tensor{{{shape_text(t)}}}"
+    return f"torch.{dtype_text(t.dtype)}Tensor{{{shape_text(t)}}}"
 
 
 def expand(TensorBase self not None, *size, implicit=False):
@@ -462,10 +450,6 @@ cdef object split_view(TensorBase self, int64_t split_size, int64_t dim):
 
 def split(TensorBase tensor not None, split_size_or_sections, dim=0):
     """Views of pieces along `dim`: equal pieces of a size (the last may be smaller), or a list of sizes."""
-    if not is_plain(tensor) and has_function(tensor):
-        r = call_torch_function(split, (tensor, split_size_or_sections, dim), {})
-        if r is not NotImplemented:
-            return r
     if isinstance(split_size_or_sections, (tuple, list)):
         return split_with_sizes(tensor, split_size_or_sections, dim)
     return op_split(tensor, parse_int(split_size_or_sections, "split", "split_size"), parse_int(dim, "split", "dim"))
@@ -496,10 +480,6 @@ cdef object split_with_sizes_cpu(TensorBase self, object split_sizes, int64_t di
 def split_with_sizes(TensorBase self not None, split_sizes, dim=0):
     """Views of the given sizes along `dim`, which they add up to."""
     cdef tuple sizes
-    if not is_plain(self) and has_function(self) or tls().function_modes:
-        r = call_torch_function(split_with_sizes, (self, split_sizes, dim), {})
-        if r is not NotImplemented:
-            return r
     sizes = tuple(split_sizes) if isinstance(split_sizes, (tuple, list)) else (split_sizes,)
     for n in sizes:
         if not PyLong_CheckExact(n):
@@ -591,7 +571,7 @@ cdef TensorBase view_as_complex_cpu(TensorBase self):
     if self.dtype != F32 and self.dtype != F64:
         if self.dtype == F16:
             raise NotImplementedError("view_as_complex: half numbers would make the dtype complex32, which is not implemented (docs/gaps.md)")
-        raise RuntimeError(f"view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: {dtype_label(self.dtype).decode()}")
+        raise RuntimeError(f"view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: {dtype_text(self.dtype)}")
     if self.ndim == 0 or self.sizes[self.ndim - 1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
     if self.strides[self.ndim - 1] != 1:

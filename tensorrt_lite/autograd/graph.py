@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tensorrt_lite._C.autograd import function as _compiled
-from tensorrt_lite._C.autograd.node import Node, RemovableHandle
+from tensorrt_lite._C.autograd.hooks import RemovableHandle
+from tensorrt_lite._C.autograd.node import Node
 from tensorrt_lite._C.autograd.node import _bump_version, _gradient_node
 
 __all__ = ["Node", "GradientEdge", "get_gradient_edge", "increment_version", "saved_tensors_hooks", "save_on_cpu", "RemovableHandle"]

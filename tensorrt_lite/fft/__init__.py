@@ -8,8 +8,9 @@ the default dtype; half types raise RuntimeError, as on PyTorch's CPU. A wrong l
 
 from __future__ import annotations
 
-from tensorrt_lite import _ops
+from tensorrt_lite import _ops, _public
 from tensorrt_lite._C.core.dtype import get_default_dtype as _default_dtype
+from tensorrt_lite._C.ops.support import deliver_result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -123,18 +124,14 @@ def _hermitian_dims(x: Tensor, s: Sizes, dim: Sizes) -> tuple[list[int], list[in
     return dims, lengths
 
 
-def _deliver(name: str, result: Tensor, out: Tensor | None, exact: bool = True) -> Tensor:
-    return result if out is None else _ops._linalg_into(name, result, out, exact)
-
-
 def _transform(name: str, x: Tensor, dims: list[int], lengths: list[int], norm: str | None, forward: bool, out: Tensor | None) -> Tensor:
     mode = _mode(norm, forward)
     x = _signal(x, len(dims) != 1)
     x = _resized(x, dims, lengths)
     if x.is_complex():
-        return _deliver(name, _ops._fft_c2c(x, dims, mode, forward), out)
+        return deliver_result(name, _ops._fft_c2c(x, dims, mode, forward), out, True)
     spectrum = _ops._fft_r2c(x, dims, mode, False)
-    return _deliver(name, spectrum if forward else spectrum.conj(), out)
+    return deliver_result(name, spectrum if forward else spectrum.conj(), out, True)
 
 
 def _real_transform(name: str, x: Tensor, dims: list[int], lengths: list[int], norm: str | None, forward: bool, out: Tensor | None) -> Tensor:
@@ -143,9 +140,9 @@ def _real_transform(name: str, x: Tensor, dims: list[int], lengths: list[int], n
         raise RuntimeError(f"{name} must transform at least one axis")
     x = _resized(x, dims, lengths)
     if forward:
-        return _deliver(name, _ops._fft_r2c(x, dims, mode, True), out)
+        return deliver_result(name, _ops._fft_r2c(x, dims, mode, True), out, True)
     spectrum = _ops._fft_r2c(x, dims[-1:], mode, True).conj()
-    return _deliver(name, _ops._fft_c2c(spectrum, dims[:-1], mode, False) if len(dims) > 1 else spectrum, out)
+    return deliver_result(name, _ops._fft_c2c(spectrum, dims[:-1], mode, False) if len(dims) > 1 else spectrum, out, True)
 
 
 def _hermitian_transform(name: str, x: Tensor, dims: list[int], lengths: list[int], norm: str | None, forward: bool, out: Tensor | None) -> Tensor:
@@ -154,8 +151,8 @@ def _hermitian_transform(name: str, x: Tensor, dims: list[int], lengths: list[in
     if forward:
         if len(dims) > 1:
             x = _ops._fft_c2c(x, dims[:-1], mode, True)
-        return _deliver(name, _ops._fft_c2r(x.conj(), dims[-1:], mode, lengths[-1]), out, False)
-    return _deliver(name, _ops._fft_c2r(x, dims, mode, lengths[-1]), out, False)
+        return deliver_result(name, _ops._fft_c2r(x.conj(), dims[-1:], mode, lengths[-1]), out)
+    return deliver_result(name, _ops._fft_c2r(x, dims, mode, lengths[-1]), out)
 
 
 # ---- one dimension -------------------------------------------------------------------------------------------------
@@ -284,7 +281,7 @@ def rfftfreq(n: int, d: float = 1.0, *, out=None, dtype=None, layout=None, devic
 def _frequencies(name: str, result: Tensor, span: float, out: Tensor | None, requires_grad: bool) -> Tensor:
     if not result.is_floating_point() and not result.is_complex():
         raise RuntimeError(f"{name} requires a floating point or complex dtype")
-    result = _deliver(name, result.mul_(1.0 / span if span else float("inf")), out)
+    result = deliver_result(name, result.mul_(1.0 / span if span else float("inf")), out, True)
     return result.requires_grad_() if requires_grad else result
 
 
@@ -307,3 +304,6 @@ def ifftshift(input: Tensor, dim: Sizes = None) -> Tensor:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+_public.publish(globals(), __all__, compiled=__all__)

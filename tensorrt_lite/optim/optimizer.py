@@ -18,6 +18,7 @@ from operator import is_
 from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
+from tensorrt_lite._C.autograd.hooks import RemovableHandle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -39,31 +40,10 @@ class _RequiredParameter:
 required = _RequiredParameter()
 
 
-class _HookHandle:
-    """Handle of a registered hook: `remove()` unregisters it; usable as a context manager."""
-
-    _next_id = 0
-
-    def __init__(self, hooks: OrderedDict[int, Callable[..., Any]]) -> None:
-        self.id = _HookHandle._next_id
-        _HookHandle._next_id += 1
-        self._hooks = hooks
-
-    def remove(self) -> None:
-        """Unregister the hook; a second call does nothing."""
-        self._hooks.pop(self.id, None)
-
-    def __enter__(self) -> _HookHandle:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.remove()
-
-
 def _register(
     hooks: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any], first: bool = False
-) -> _HookHandle:
-    handle = _HookHandle(hooks)
+) -> RemovableHandle:
+    handle = RemovableHandle(hooks)
     hooks[handle.id] = hook
     if first:
         hooks.move_to_end(handle.id, last=False)
@@ -74,12 +54,12 @@ _global_step_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 _global_step_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 
 
-def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> _HookHandle:
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(optimizer, args, kwargs)` before the step of every optimizer."""
     return _register(_global_step_pre_hooks, hook)
 
 
-def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> _HookHandle:
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(optimizer, args, kwargs)` after the step of every optimizer."""
     return _register(_global_step_post_hooks, hook)
 
@@ -289,27 +269,27 @@ class Optimizer:
             hooked.hooked = True  # type: ignore[attr-defined]
             cls.step = hooked  # type: ignore[method-assign]
 
-    def register_step_pre_hook(self, hook: Callable[..., Any]) -> _HookHandle:
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(optimizer, args, kwargs)` before a step; it may return new `(args, kwargs)`."""
         return _register(self._optimizer_step_pre_hooks, hook)
 
-    def register_step_post_hook(self, hook: Callable[..., Any]) -> _HookHandle:
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(optimizer, args, kwargs)` after a step."""
         return _register(self._optimizer_step_post_hooks, hook)
 
-    def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> _HookHandle:
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(optimizer)` before `state_dict`."""
         return _register(self._optimizer_state_dict_pre_hooks, hook, prepend)
 
-    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> _HookHandle:
+    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(optimizer, state_dict)` after `state_dict`; what it returns, if not None, replaces the dict."""
         return _register(self._optimizer_state_dict_post_hooks, hook, prepend)
 
-    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> _HookHandle:
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(optimizer, state_dict)` before loading; what it returns, if not None, is loaded instead."""
         return _register(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
 
-    def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> _HookHandle:
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(optimizer)` after `load_state_dict`."""
         return _register(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 

@@ -1,16 +1,16 @@
-"""Utilities beside the operators, imported on first use: `utils.data` (datasets and loaders), `utils.checkpoint`, `utils.safetensors`."""
+"""Utilities beside the operators, imported on first use: `utils.data` (datasets and loaders), `utils.checkpoint`, `utils.hooks`, `utils.safetensors`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["checkpoint", "data", "dlpack", "safetensors"]
+__all__ = ["checkpoint", "data", "dlpack", "hooks", "safetensors"]
 
 
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name in __all__:
+    if name in __all__ or name in ("_pytree", "_python_dispatch"):
         return import_module(f"{__name__}.{name}")
     from tensorrt_lite._missing import error
 

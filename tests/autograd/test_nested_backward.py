@@ -123,6 +123,8 @@ def test_threads_nest_side_by_side() -> None:
 
 
 INTERRUPTED = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs without it
 import tensorrt_lite as trt
 trt.set_num_threads(1)
 

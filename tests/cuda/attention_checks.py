@@ -13,7 +13,7 @@ def heads(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
 
 
 def check_lengths(order: str) -> None:
-    """Tiles with edges, every width, causal, values of another width, heads that lie last in memory."""
+    """Tiles with edges, every width, causal, values of another width, heads last in memory."""
     for queries, keys, width in ((1, 1, 1), (33, 70, 16), (65, 40, 64), (17, 33, 128)):
         agree(F.scaled_dot_product_attention, heads(2, 2, queries, width), heads(2, 2, keys, width), heads(2, 2, keys, width))
         agree(F.scaled_dot_product_attention, heads(2, queries, width), heads(2, keys, width), heads(2, keys, width), is_causal=True)

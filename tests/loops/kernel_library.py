@@ -45,7 +45,7 @@ def library() -> ctypes.CDLL:
     """Builds the kernels into a temporary shared object, once per process."""
     with tempfile.TemporaryDirectory() as folder:
         target = os.path.join(folder, "kernels.so")
-        flags = [*FLAGS, *MACHINE[instruction_set()], f"-I{LOOPS}"]
+        flags = [*FLAGS, *MACHINE[instruction_set()], f"-I{LOOPS}", f"-I{LOOPS.parent / 'core'}"]
         running = []
         for source in [*sorted(LOOPS.glob("kernels_*.c")), LOOPS / "conv.c"]:
             made = os.path.join(folder, source.stem + ".o")

@@ -41,7 +41,7 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         pytest.skip(f"this CPU has no {request.param}")
     folder = tmp_path_factory.mktemp("casts")
     (folder / "casts.c").write_text(SOURCE)
-    command = ["gcc", *FLAGS, *MARCH[request.param], f"-I{LOOPS}", str(folder / "casts.c"), "-o", str(folder / "c.so")]
+    command = ["gcc", *FLAGS, *MARCH[request.param], f"-I{LOOPS}", f"-I{LOOPS.parent / 'core'}", str(folder / "casts.c"), "-o", str(folder / "c.so")]
     subprocess.run(command, check=True)
     lib = ctypes.CDLL(str(folder / "c.so"))
     i64, ptr = ctypes.c_int64, ctypes.c_void_p

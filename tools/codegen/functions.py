@@ -13,7 +13,7 @@ import zlib
 
 from .expression import names
 from .pointwise import camel, default_text
-from .schema import Argument, DeclarationError, Operator, schema_text
+from .schema import Argument, DeclarationError, Operator, autocast_letters, schema_text
 
 _C_TYPES = {
     "Tensor": "TensorBase",
@@ -143,7 +143,7 @@ def emit_row(op: Operator) -> str:
     lines = [
         f"static void* pack_{op.name}({', '.join(f'{t} {name}' for t, name in typed)}) {{ trt_value v[{max(len(letters), 1)}]; {stores} return trt_core->box(&trt_ops[{op.identifier}], v, {'out, mode' if takes_out(op) else 'NULL, TRT_NO_OUT'}); }}",
         f"static void* unpack_{op.name}(trt_operator* op, const trt_value* v, void* out, int mode) {{ return op_{op.name}({', '.join(loads)}); }}",
-        f"static const trt_row row_{op.name} = {{\"{escaped}\", \"{letters}\", '{returned}', {int(takes_out(op))}, {int(bool(op.row.get('view')))}, (void*)pack_{op.name}, unpack_{op.name}}};",
+        f"static const trt_row row_{op.name} = {{\"{escaped}\", \"{letters}\", '{returned}', {int(takes_out(op))}, {int(bool(op.row.get('view')))}, {autocast_letters(op)}, (void*)pack_{op.name}, unpack_{op.name}}};",
     ]
     return "\n".join("    " + line for line in lines)
 
@@ -241,7 +241,7 @@ def emit_operator(op: Operator, text: list[str], init: list[str]) -> None:
         kernels = {**kernels, "CPU": f"held_{op.name}"}
     for key, function in kernels.items():
         init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_{key}, <void*><fn_{op.name}>{function})")
-    boxed = ["FORWARD_AD"] * bool(op.backward and not op.row.get("view")) + [key for key in ("CUSTOM", "CUDA") if key not in kernels]
+    boxed = ["AUTOCAST"] * ("autocast" in op.row) + ["FORWARD_AD"] * bool(op.backward and not op.row.get("view")) + [key for key in ("CUSTOM", "CUDA") if key not in kernels]
     init.append(f"register_row({op.identifier}, b\"{op.name}\", &row_{op.name}, {' | '.join('K_' + key for key in boxed) or '0'})")
     if not op.row.get("view"):
         emit_forward(op, text, init)
@@ -474,8 +474,6 @@ def emit_entry(op: Operator, text: list[str]) -> None:
 def emit_entry_form(op: Operator, inplace: bool, text: list[str]) -> None:
     name = op.name + ("_" if inplace else "")
     rename = {"self": "input"}
-    tensors = [a for a in op.arguments if a.type in ("Tensor", "Tensor?")]
-    lists = [a for a in op.arguments if a.type == "Tensor[]"]
     out_named = "out" in op.variants and not inplace
     needed = None if inplace else op.row.get("out_needs")
     text.append(f"def {name}({entry_parameters(op, inplace)}):")
@@ -492,22 +490,6 @@ def emit_entry_form(op: Operator, inplace: bool, text: list[str]) -> None:
     if needed:
         text.append(f"    if {needed} is absent:\n        {needed} = None\n        if out is not None:")
         text.append(f"            raise TypeError(\"{op.name}(): out= needs {needed}, which may be None\")")
-    # __torch_function__: any argument that is not plainly a tensor
-    tests = []
-    for a in tensors:
-        py = rename.get(a.name, a.name)
-        tests.append(f"not is_plain({py})" if a.type == "Tensor" else f"({py} is not None and not is_plain({py}))")
-    tests += [f"list_has_function({a.name})" for a in lists]
-    tests.append("tls().function_modes")
-    text.append(f"    if {' or '.join(tests)}:")
-    checks = [f"has_function({rename.get(a.name, a.name)})" for a in tensors] + [f"list_has_function({a.name})" for a in lists] + ["tls().function_modes"]
-    positional = ", ".join(rename.get(a.name, a.name) for a in op.arguments if not a.keyword)
-    keyword = ", ".join(f"\"{a.name}\": {a.name}" for a in op.arguments if a.keyword)
-    if out_named:
-        keyword += (", " if keyword else "") + "\"out\": out"
-    text.append(f"        if {' or '.join(checks)}:")
-    text.append(f"            r = call_torch_function({name}, ({positional}{',' if positional else ''}), {{{keyword}}})")
-    text.append("            if r is not NotImplemented:\n                return r")
     passed = []
     for a in op.arguments:
         py = rename.get(a.name, a.name)

@@ -24,6 +24,7 @@ from tensorrt_lite._C.core.dispatch cimport *
 from tensorrt_lite._C.core.args cimport *
 from tensorrt_lite._C.core.boxing cimport recall
 from tensorrt_lite._C.core.iterator cimport *
+from tensorrt_lite._C.core.text cimport dtype_text, cpp_type_text, sizes_text
 from tensorrt_lite._C.core.parallel cimport *
 from tensorrt_lite._C.autograd.node cimport *
 from tensorrt_lite._C.autograd.pointwise cimport *

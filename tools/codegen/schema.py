@@ -9,7 +9,8 @@ a derivative does, because one without may be composed of operators that record)
 saved_for (by saved tensor the arguments whose gradients read it, or a condition over the arguments, where the formulas do not tell; what was not saved is None),
 recorded (a function that takes calls with gradients in the place of the generated one and may hand them on to `autograd_<op>`), doc (the entry's docstring), forward (how tangents pass: `linear`
 in all differentiable arguments together, or by argument `linear` or a formula over the arguments, `<argument>_t` and `result`; without it the
-derivative comes from the Node's; of a pointwise row `self_adjoint` where the function of complex numbers is not holomorphic). `samples` names what the tests draw, `reference` PyTorch's function.
+derivative comes from the Node's; of a pointwise row `self_adjoint` where the function of complex numbers is not holomorphic), autocast (how arguments are cast
+under autocast, see autograd/autocast.pyx: lower, float32, promote, float32_sum or banned, also by device), overload (PyTorch's name of the overload that the schema is closest to). `samples` names what the tests draw, `reference` PyTorch's function.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ KNOWN_KEYS = {
     "op", "signature", "kind", "variants", "expr", "int_expr", "complex_expr", "bool_expr", "promote", "dtypes", "backward", "scalar", "checks",
     "cost", "kernel", "view", "entry", "samples", "reference", "aliases", "method_name", "defaults", "doc", "composite", "first_bool", "nondiff", "backward_dtypes", "node",
     "multi_view", "cuda", "bool_error", "int_error", "tensor_only", "symbol", "cases",
-    "two_numbers", "exact_out", "out_needs", "forward", "flat", "saved_for", "recorded", "held",
+    "overload", "autocast", "two_numbers", "exact_out", "out_needs", "forward", "flat", "saved_for", "recorded", "held",
 }  # fmt: skip
 
 
@@ -142,7 +143,22 @@ def schema_text(op: Operator) -> str:
             parts.append("*")
         parts.append(f"{a.type} {a.name}" + ("" if a.default is None else f"={a.default}"))
     returned = op.returns[0] if len(op.returns) == 1 and not op.result_names else "(" + ", ".join(" ".join(x) for x in zip(op.returns, op.result_names or [""] * len(op.returns))).replace(" ,", ",").strip() + ")"
-    return f"{op.name}({', '.join(parts)}) -> {returned}"
+    return f"{op.name}{'.' + op.row['overload'] if 'overload' in op.row else ''}({', '.join(parts)}) -> {returned}"
+
+
+AUTOCAST_POLICIES = {"lower": "l", "float32": "f", "promote": "p", "float32_sum": "s", "banned": "b"}
+
+
+def autocast_letters(op: Operator) -> str:
+    """`autocast: lower` for both devices, or `{cpu: float32, cuda: lower}`, as a C string of two letters."""
+    declared = op.row.get("autocast")
+    if declared is None:
+        return "NULL"
+    by_device = declared if isinstance(declared, dict) else {"cpu": declared, "cuda": declared}
+    unknown = set(by_device) - {"cpu", "cuda"} | set(by_device.values()) - set(AUTOCAST_POLICIES)
+    if unknown:
+        raise DeclarationError(f"{op.family}.yaml: autocast of {op.name} has unknown devices or policies {sorted(unknown)}")
+    return '"' + "".join(AUTOCAST_POLICIES.get(by_device.get(device, ""), "-") for device in ("cpu", "cuda")) + '"'
 
 
 def parse_row(row: dict[str, Any], family: str) -> Operator:

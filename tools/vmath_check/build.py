@@ -32,7 +32,7 @@ class Functions:
 
     def __init__(self, level: str, folder: Path, compiler: str = "gcc") -> None:
         library = folder / f"vmath_{level}.so"
-        command = [compiler, *FLAGS, *MARCH[level], f"-I{LOOPS}", str(HERE / "functions.c"), "-o", str(library), "-lm"]
+        command = [compiler, *FLAGS, *MARCH[level], f"-I{LOOPS}", f"-I{LOOPS.parent / 'core'}", str(HERE / "functions.c"), "-o", str(library), "-lm"]
         subprocess.run(command, check=True)
         self.library = ctypes.CDLL(str(library))
 

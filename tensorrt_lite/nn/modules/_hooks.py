@@ -7,11 +7,11 @@ of the outputs, the other those of the inputs.
 
 from __future__ import annotations
 
-import weakref
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
+from tensorrt_lite._C.autograd.hooks import RemovableHandle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,34 +49,6 @@ global_registration: dict[str, OrderedDict[int, Any]] = {
 }
 _global_with_kwargs: dict[int, bool] = {}
 _global_always_called: dict[int, bool] = {}
-
-
-class RemovableHandle:
-    """Returned by every register_*hook: remove() takes the hook out; usable as a context manager."""
-
-    next_id: int = 0
-
-    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
-        # An OrderedDict supports weak references, so a handle does not keep a dead module's tables alive.
-        self.hooks_dict_ref = weakref.ref(hooks_dict)
-        extra = [] if extra_dict is None else extra_dict if isinstance(extra_dict, list) else [extra_dict]
-        self._extra = tuple(extra)
-        self.id = RemovableHandle.next_id
-        RemovableHandle.next_id += 1
-
-    def remove(self) -> None:
-        """Takes the hook out; harmless when it is gone already."""
-        hooks = self.hooks_dict_ref()
-        if hooks is not None:
-            hooks.pop(self.id, None)
-        for table in self._extra:
-            table.pop(self.id, None)
-
-    def __enter__(self) -> RemovableHandle:
-        return self
-
-    def __exit__(self, *exc: Any) -> None:
-        self.remove()
 
 
 def global_registrar(kind: str, module_class: type) -> Callable[..., RemovableHandle]:

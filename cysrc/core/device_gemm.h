@@ -1,6 +1,6 @@
-/* How the products of cysrc/ops/matmul.pyx reach a device: matrices by strides, one function that multiplies them. */
-#ifndef TRT_PRODUCT_H
-#define TRT_PRODUCT_H
+/* How the GEMMs of cysrc/ops/matmul.pyx reach a device: matrices by strides, one function that multiplies them. */
+#ifndef TRT_DEVICE_GEMM_H
+#define TRT_DEVICE_GEMM_H
 #include <stdint.h>
 
 typedef struct {                      /* a batch of matrices inside a tensor; strides in elements */

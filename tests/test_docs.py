@@ -1,0 +1,64 @@
+"""The documents hold together: links lead somewhere, decisions are listed, and what docs/architecture.md names exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENTS = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md", *(ROOT / "cysrc").glob("*/README.md"), *(ROOT / "tools").glob("*/README.md")])
+
+
+def anchor(heading: str) -> str:
+    """As GitHub makes it of a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def headings(text: str) -> list[str]:
+    return re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", text, flags=re.S), re.M)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_lead_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"```.*?```|`[^`]*`", "", document.read_text(), flags=re.S)):
+        if "://" in target:
+            continue
+        path, _, name = target.partition("#")
+        other = document.parent / path if path else document
+        assert other.exists(), target
+        assert not name or name in map(anchor, headings(other.read_text())), target
+
+
+def test_every_decision_has_a_date_and_a_status_and_is_in_the_table() -> None:
+    text = (ROOT / "docs" / "decisions.md").read_text()
+    table, _, rest = text.partition("\n\n## ")
+    decisions = re.findall(r"^### (.*)\n\n(.*)\n", rest, re.M)
+    assert len(decisions) > 70
+    for title, line in decisions:
+        status = re.fullmatch(r"\*(\d{4}-\d\d-\d\d) · (accepted|superseded by [^;*]+)(;[^*]*)?\*", line)
+        assert status, f"{title}: no date and status below the heading"
+        assert f"| [{title}](#{anchor(title)}) | {status[1]} | {status[2]} |\n" in table + "\n", title
+        if status[2] != "accepted":
+            assert status[2].removeprefix("superseded by ") in (t for t, _ in decisions), title
+    assert len(re.findall(r"^\| \[", table, re.M)) == len(decisions)
+    assert len({anchor(t) for t, _ in decisions}) == len(decisions)
+
+
+def test_files_and_functions_of_the_architecture_exist() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    paths = {p for p in re.findall(r"`([\w./-]+)`", text) if "/" in p}
+    assert len(paths) > 30
+    built = ("build/", "tensorrt_lite/_C")
+    assert [p for p in sorted(paths) if not p.startswith(built) and not (ROOT / p).exists()] == []
+    walked = re.findall(r"^\| `([^`]+)` \| `([^`]+)` \|", text, re.M)
+    assert len(walked) > 15
+    assert [(p, f) for p, f in walked if not re.search(rf"\b{re.escape(f)}", (ROOT / p).read_text())] == []
+
+
+def test_what_is_missing_different_and_slower_has_no_times() -> None:
+    """Times are one machine's of one day: docs/benchmarks has them."""
+    text = (ROOT / "docs" / "gaps.md").read_text()
+    assert [h for h in headings(text) if h in ("Missing", "Different", "Slower")] == ["Missing", "Different", "Slower"]
+    assert re.findall(r"\d (?:ms|µs|ns|s)\b", text) == []

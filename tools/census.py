@@ -1,0 +1,131 @@
+"""Counts of what the house wants less of: `python -m tools.census` prints them beside the saved ones, `--save` writes docs/census.json.
+
+tests/test_census.py fails where a count is above the saved one. Save after mending, so that what was won stays.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from tools import arrows
+from tools.codegen.schema import load
+
+ROOT = Path(__file__).resolve().parent.parent
+SAVED = ROOT / "docs" / "census.json"
+LONG = 1000  # lines
+# A kernel that looks at the device: what a step per device would do without.
+_DEVICE_TEST = re.compile(r"device_type\s*(?:[=!]=|<=?|>=?)\s*DEV_|device_type\s+in\b")
+_FUNCTION = re.compile(r"^(?:cdef|cpdef|def)\s[^\n]*?\b(\w+)\((?:[^\n]*\n)(?:(?:[ \t][^\n]*)?\n)*", re.M)
+
+
+def _text(pattern: str) -> Iterable[tuple[Path, str]]:
+    for path in sorted((ROOT / "cysrc").rglob(pattern)):
+        yield path, path.read_text(encoding="utf-8")
+
+
+def bodies(text: str) -> dict[str, str]:
+    """{name: its definition} of the functions at the margin of a Cython source."""
+    return {m[1]: m[0] for m in _FUNCTION.finditer(text)}
+
+
+def rows_that_choose_a_device() -> list[str]:
+    """Function rows whose kernel, or a function of its family that the kernel calls, tests the device."""
+    chosen = []
+    rows = [op for op in load(ROOT / "cysrc" / "ops") if op.kind == "function"]
+    for family in sorted({op.family for op in rows}):
+        functions: dict[str, str] = {}
+        for path, text in _text(f"ops/{family}*.p*"):
+            if path.suffix != ".pxd" and (path.stem == family or path.stem.startswith(f"{family}_")):
+                functions |= bodies(text)
+        testing = {name for name, body in functions.items() if _DEVICE_TEST.search(body)}
+        called = {name: set(re.findall(r"\b(\w+)\(", body)) & functions.keys() for name, body in functions.items()}
+        for op in rows:
+            kernel = op.row.get("kernel", f"{op.name}_cpu")
+            if op.family != family:
+                continue
+            seen, waiting = set(), [kernel]
+            while waiting:
+                if (name := waiting.pop()) not in seen:
+                    seen.add(name)
+                    waiting += called.get(name, ())
+            if seen & testing:
+                chosen.append(op.name)
+    return chosen
+
+
+def untyped_installers() -> list[str]:
+    """Functions that take C pointers as Python integers."""
+    return [f"{p.relative_to(ROOT)}: {m}" for p, text in _text("ops/*.p*") for m in re.findall(r"^def (_\w+)\([^)]*\bsize_t\b", text, re.M)]
+
+
+def public_functions() -> dict[str, object]:
+    """{name: callable} of the package, of Tensor and of nn.functional and linalg."""
+    import tensorrt_lite as trt
+    from tensorrt_lite import linalg
+    from tensorrt_lite.nn import functional
+
+    found: dict[str, object] = {}
+    for prefix, space in (("", trt), ("Tensor.", trt.Tensor), ("nn.functional.", functional), ("linalg.", linalg)):
+        for name in dir(space):
+            value = getattr(space, name, None) if not name.startswith("_") else None
+            if callable(value) and not isinstance(value, type):
+                found[prefix + name] = value
+    return found
+
+
+def without_docstring() -> list[str]:
+    """Public functions and methods of which help() says no word."""
+    return [name for name, f in public_functions().items() if not (getattr(f, "__doc__", None) or "").strip()]
+
+
+def dispatchers() -> list[str]:
+    """Places that look up an operator's kernel by a key: the C table, Python kernels by name, `library`'s own table."""
+    marks = {"cysrc/core/dispatch.h": "trt_redispatch", "cysrc/core/dispatch.pyx": "_python_kernels", "tensorrt_lite/library.py": "class Operator"}
+    return [path for path, mark in marks.items() if mark in (ROOT / path).read_text(encoding="utf-8")]
+
+
+def long_files() -> list[str]:
+    """Sources and tests of more lines than one job needs."""
+    folders = ("cysrc", "cuda_src", "tensorrt_lite", "tools", "tests")
+    endings = {".py", ".pyx", ".pxd", ".pxi", ".h", ".c", ".cuh", ".yaml"}
+    paths = [p for f in folders for p in (ROOT / f).rglob("*") if p.suffix in endings and "_C" not in p.parts]
+    return [str(p.relative_to(ROOT)) for p in sorted(paths) if p.read_bytes().count(b"\n") > LONG]
+
+
+COUNTS = {
+    "function rows that choose a device by if": rows_that_choose_a_device,
+    "untyped installers": untyped_installers,
+    ".pxi files": lambda: [str(p.relative_to(ROOT)) for p, _ in _text("**/*.pxi")],
+    "arrows up": lambda: [f"{source}: {target}" for source, targets in arrows.up().items() for target in targets],
+    f"files over {LONG} lines": long_files,
+    "dispatchers": dispatchers,
+    "rows with entry: manual": lambda: [op.name for op in load(ROOT / "cysrc" / "ops") if op.row.get("entry") == "manual"],
+    "public functions without a docstring": without_docstring,
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the table; exit status 1 where a count grew."""
+    parser = argparse.ArgumentParser(prog="python -m tools.census", description=__doc__)
+    parser.add_argument("--save", action="store_true", help="write the counts to docs/census.json")
+    parser.add_argument("--names", metavar="WORD", help="what is counted, of the counts whose name has WORD in it")
+    options = parser.parse_args(arguments)
+    found = {name: list(count()) for name, count in COUNTS.items()}
+    saved = json.loads(SAVED.read_text()) if SAVED.exists() else {}
+    for name, things in found.items():
+        print(f"{len(things):5} {name}" + (f" (saved: {saved[name]})" if saved.get(name, len(things)) != len(things) else ""))
+        if options.names and options.names in name:
+            print(*(f"      {thing}" for thing in things), sep="\n")
+    if options.save:
+        SAVED.write_text(json.dumps({name: len(things) for name, things in found.items()}, indent=1) + "\n")
+        return 0
+    return int(any(len(things) > saved.get(name, len(things)) for name, things in found.items()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
