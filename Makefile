@@ -11,7 +11,7 @@ BENCH ?= --against torch,numpy --threads 1,2
 # PIP_FLAGS passes options to pip, for example an index with PyTorch's CPU build, which suffices for the comparison.
 PIP_FLAGS ?=
 WHEELS ?=
-# 1: the core's loops for this machine's instruction set alone, in half the time; 0: for all sets, as in wheels.
+# 1: the core's loops for this machine's instruction set alone, in less time; 0: for all sets, as in wheels.
 TENSORRT_LITE_NATIVE ?= 1
 export TENSORRT_LITE_NATIVE
 

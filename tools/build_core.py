@@ -82,7 +82,7 @@ class Builder:
         self.debug = bool(os.environ.get("TENSORRT_LITE_DEBUG", "") not in ("", "0") or self.sanitize) if debug is None else debug
         self.stamps_path = build / "stamps.json"
         self.stamps: dict[str, str] = json.loads(self.stamps_path.read_text()) if self.stamps_path.exists() else {}
-        # TENSORRT_LITE_NATIVE=1: loops for the instruction set that this machine would choose, in half the time
+        # TENSORRT_LITE_NATIVE=1: loops for the instruction set that this machine would choose
         self.native = os.environ.get("TENSORRT_LITE_NATIVE", "") not in ("", "0")
         # TENSORRT_LITE_TRACEBACK=full keeps the core's own frames in tracebacks; nobody but its developers has the sources they point to
         self.tracebacks = self.debug or os.environ.get("TENSORRT_LITE_TRACEBACK", "") == "full"

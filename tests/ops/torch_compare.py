@@ -12,7 +12,7 @@ import tensorrt_lite as trt
 torch = pytest.importorskip("torch")
 
 KINDS = {torch.float32: "float32", torch.float64: "float64", torch.int64: "int64", torch.bool: "bool", torch.uint8: "uint8", torch.int32: "int32",
-         torch.float16: "float16", torch.bfloat16: "bfloat16", torch.complex64: "complex64", torch.complex128: "complex128"}  # fmt: skip
+         torch.int8: "int8", torch.int16: "int16", torch.float16: "float16", torch.bfloat16: "bfloat16", torch.complex64: "complex64", torch.complex128: "complex128"}  # fmt: skip
 TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-10, torch.float16: 2e-2, torch.bfloat16: 4e-2, torch.complex64: 1e-4, torch.complex128: 1e-10}
 
 
