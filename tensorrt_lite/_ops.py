@@ -9,8 +9,10 @@ from __future__ import annotations
 from importlib import import_module
 
 from tensorrt_lite._C import FAMILIES
+from tensorrt_lite._C.core.overrides import PublicFunction
 from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.ops import support as _support
+from tensorrt_lite._public import FACTORIES
 
 FUNCTIONS: dict = {}
 METHODS: dict = {}
@@ -26,8 +28,10 @@ def _collect() -> None:
         for name, flags in contents["EXPORTS"].items():
             function = contents[name]
             _support.take_numpy_names(function)
-            space[name] = function
-            setattr(_namespace, name, function)
+            # the package's own calls are no calls of the user's: overrides are not asked, modes below autograd are
+            called = PublicFunction(function, name, "tensorrt_lite", opaque=2, factory=True) if name in FACTORIES else function
+            space[name] = called
+            setattr(_namespace, name, called)
             if "f" in flags:
                 FUNCTIONS[name] = function
             if "m" in flags:

@@ -200,10 +200,12 @@ def tensor_repr(tensor: Tensor) -> str:
     """The text of `repr(tensor)` and `str(tensor)`."""
     import tensorrt_lite as trt
     from tensorrt_lite._C.autograd.forward import get_tangent
+    from tensorrt_lite._C.core.python_key import has_key
 
     plain = type(tensor) is trt.Tensor or type(tensor) is trt.nn.Parameter
     prefix = "tensor(" if plain else f"{type(tensor).__name__}("
-    values = tensor.detach()
+    foreign = has_key(tensor)  # its class runs its operators and knows its elements
+    values = tensor if foreign else tensor.detach()
     dtype, default = values.dtype, trt.get_default_dtype()
     default_complex = trt.complex128 if default == trt.float64 else trt.complex64
     size = f"size={tuple(values.shape)}"
@@ -211,8 +213,8 @@ def tensor_repr(tensor: Tensor) -> str:
     suffixes = []
     if values.device.type != "cpu":
         suffixes.append(f"device='{values.device}'")
-    if values.device.type == "meta" or values.numel() == 0:
-        text = "..." if values.device.type == "meta" else "[]"
+    if foreign or values.device.type == "meta" or values.numel() == 0:
+        text = "..." if foreign or values.device.type == "meta" else "[]"
         if text == "..." or values.dim() != 1:
             suffixes.append(size)
         # Without elements nothing else tells the dtype, so int64 and bool are named too.

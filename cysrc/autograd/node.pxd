@@ -101,8 +101,9 @@ cdef inline uint64_t next_sequence() noexcept:
 
 
 cdef inline bint grad_mode() noexcept:
-    """Whether formulas must be made of operators: gradients are recorded, or a backward pass may meet tangents."""
-    return tls().grad_mode or dual_levels and tls().in_backward
+    """Whether formulas must be made of operators: gradients are recorded, a backward pass may meet tangents, or a mode, a subclass or a custom
+    device sees to the operators."""
+    return tls().grad_mode or tls().composed or dual_levels and tls().in_backward
 
 
 cdef inline bint gradient_agrees(Node n, int nr, TensorBase g) noexcept:

@@ -780,7 +780,8 @@ cdef inline int place_number(int device_type, int device_index) noexcept:
 
 cdef inline bint same_meta(TensorBase g, int ndim, const int64_t* sizes, int dtype, int device_type, int device_index) noexcept:
     cdef int i
-    if g.ndim != ndim or g.dtype != dtype or place_of(g) != place_number(device_type, device_index):
+    # the class of a tensor with __torch_dispatch__ says where it is
+    if g.ndim != ndim or g.dtype != dtype or place_of(g) != place_number(device_type, device_index) and not g.keys & K_PYTHON:
         return False
     for i in range(ndim):
         if g.sizes[i] != sizes[i]:
@@ -842,7 +843,7 @@ cdef TensorBase fit_gradient(Node source, int index, Node n, int nr, TensorBase 
                 raise RuntimeError(f"{who} got {dtype_of(g.dtype)!r} but expected {dtype_of(code)!r}")
             g = <TensorBase?>_ops.real(g)
         g = <TensorBase?>g.to(dtype_of(code))
-    if place_of(g) != place:
+    if place_of(g) != place and not g.keys & K_PYTHON:
         if g.ndim:
             raise RuntimeError(f"{who} expected device {device_at(place)} but got {(<object>g).device}")
         g = <TensorBase?>g.to(device_at(place))

@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t, uint64_t
 from cpython.object cimport PyObject, PyTypeObject
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype_of, category, CAT_FLOAT, CAT_COMPLEX, C64
 from tensorrt_lite._C.core.tensor cimport (
-    TensorBase, K_BACKENDS, K_DERIVATIVES, KEY_META, KEY_CPU, KEY_CUDA, KEY_CUSTOM, KEY_PYTHON, KEY_AUTOGRAD, KEY_FORWARD_AD, KEY_TRACER,
+    TensorBase, K_BACKENDS, K_PYTHON, K_CUSTOM, K_DERIVATIVES, KEY_META, KEY_CPU, KEY_CUDA, KEY_CUSTOM, KEY_PYTHON, KEY_AUTOGRAD, KEY_FORWARD_AD, KEY_TRACER,
     KEY_TRANSFORM, alias_of, place_of, shape_of, version_of)
 from tensorrt_lite._C.core.dispatch cimport tls, attach, top_bit, register_kernel, trt_operator, trt_thread_state, OPS
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, pointwise
@@ -312,6 +312,28 @@ cdef TensorBase reduce_gradient(TensorBase g, object meta):
     return <TensorBase>r
 
 
+cdef inline bint is_foreign(object grad) noexcept:
+    """Whether a gradient is not for kernels to read: a mode or a subclass sees to its operators, or it lies on a custom device."""
+    cdef trt_thread_state* state = tls()
+    if state.included & ~state.excluded & K_PYTHON:
+        return True
+    if isinstance(grad, list):
+        for g in <list>grad:
+            if g is not None:
+                return (<TensorBase>g).keys & (K_PYTHON | K_CUSTOM) != 0
+        return False
+    return grad is not None and (<TensorBase>grad).keys & (K_PYTHON | K_CUSTOM) != 0
+
+
+cdef object apply_composed(OpNode n, object grad):
+    cdef trt_thread_state* state = tls()
+    state.composed += 1
+    try:
+        return (<op_apply>n.info.apply)(n, grad)
+    finally:
+        state.composed -= 1
+
+
 cdef class OpNode(Node):
     """The Node of a declared operator that is not pointwise; a static table names its backward function and slots."""
 
@@ -327,6 +349,8 @@ cdef class OpNode(Node):
     cdef object apply(self, object grad):
         if self.saved_state & SAVED_RELEASED:
             raise_released(self)
+        if is_foreign(grad):
+            return apply_composed(self, grad)
         return (<op_apply>self.info.apply)(self, grad)
 
     cdef object get_saved(self, int slot, int position):

@@ -13,6 +13,7 @@ cdef extern from "thread_state.h":
         int notes
         int in_backward
         int python_ran
+        int composed
         int key
         PyObject* dispatch_modes
         const int* cancelled

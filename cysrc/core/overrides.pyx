@@ -26,6 +26,7 @@ cdef extern from *:
       int factory;                     /* makes tensors out of none, or like its first argument: no kernel stands under the key Python */
       PyObject* spellings;             /* {keyword: name that impl knows it by, or "*"}, or NULL */
     } trt_public;
+    enum { INTERNAL = 2 };             /* of opaque: overrides are not asked */
     static PyTypeObject *trt_plain_tensor, *trt_plain_parameter;
     static PyObject *trt_name_of_function, *trt_disabled_method, *trt_disabled_function;
     static PyObject* (*trt_ask)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
@@ -61,8 +62,8 @@ cdef extern from *:
     static __attribute__((noinline)) PyObject* trt_call_public_general(PyObject* f, PyObject* const* args, size_t nargsf, PyObject* keywords) {
       trt_public* s = (trt_public*)f;
       Py_ssize_t n = PyVectorcall_NARGS(nargsf), all = n + (keywords ? PyTuple_GET_SIZE(keywords) : 0);
-      int asks = trt_tls()->function_modes;
-      for (Py_ssize_t i = 0; i < all && !asks; i++)
+      int asks = s->opaque == INTERNAL ? 0 : trt_tls()->function_modes;
+      for (Py_ssize_t i = 0; i < all && !asks && s->opaque != INTERNAL; i++)
         if (!trt_is_basic(Py_TYPE(args[i]))) asks = trt_may_override(args[i], s->opaque);
       if (__builtin_expect(asks, 0)) {
         PyObject* r = trt_ask(f, args, n, keywords);
@@ -374,7 +375,8 @@ cdef class PublicFunction:
     """A public function (`owner` is the name of its module) or method (`owner` is its class) over `impl`, which does the work.
 
     manner: how overrides get the arguments, AS_CALLED or BY_NAME; handed: what they get as `func`, this object when None
-    (`a + b` hands over `Tensor.add`); opaque: lists among the arguments are data; spellings: {keyword: the name that impl has for
+    (`a + b` hands over `Tensor.add`); opaque: lists among the arguments are data (1), or overrides are not asked
+    at all, as the package itself calls it (2); spellings: {keyword: the name that impl has for
     it, or "*" for one that becomes the last positional argument, as `dims` of `permute(*dims)`}; factory: it makes tensors out of none, or like
     its first argument."""
     cdef void* vectorcall          # the first six as in trt_public: no cdef method may be added, its table would come before them

@@ -17,6 +17,7 @@ typedef struct {
   int python_ran;                  /* in a backward pass: Python code may hold gradients of it */
   const volatile int* cancelled;   /* in a thread that goes on with a nested backward pass: the waiting thread's word to stop */
   const char* operator_name;       /* whose boxed kernel runs, for errors of a device that are reported later */
+  int composed;                    /* a backward function runs whose tensors no kernel may read: formulas are made of operators */
   int key;                         /* the dispatch key whose kernel was looked up last */
   PyObject* dispatch_modes;        /* the stack of TorchDispatchModes, a list; NULL: there were none yet */
   PyObject** late_warnings;        /* where a resized output's warning waits until the kernel has run: a list or NULL; NULL: it is given at once */

@@ -87,7 +87,7 @@ def test_stub_and_documentation(declared: schema.Operator) -> None:
     [
         ("", "dd-z", {}),
         ("forward: linear", "jj-j", {}),
-        ("forward: {a: linear, b: b_t * k}", "ff-z", {"a": "call_mixed((a_t, b, k, c, ), None, FRESH)", "b": "b_t * k"}),
+        ("forward: {a: linear, b: b_t * k}", "ff-z", {"a": "recall(OP_MIXED, (a_t, b, k, c, ), None, FRESH)", "b": "b_t * k"}),
     ],
 )
 def test_how_tangents_pass_is_derived_or_declared(forward: str, rules: str, formulas: dict[str, str]) -> None:
