@@ -36,7 +36,10 @@ PACKS_MORE = {
     "renorm": "made of smaller operators",
 }
 # Saved tensors of a Node of PyTorch's name that PyTorch does not have under that name.
-OTHER_NAMES = {"nn.functional.margin_ranking_loss": "clamp_min takes its bound as a tensor, whatever was given"}
+OTHER_NAMES = {
+    "nn.functional.glu": "the halves in place of the input",
+    "nn.functional.margin_ranking_loss": "clamp_min takes its bound as a tensor, whatever was given",
+}
 
 
 @pytest.fixture(autouse=True, scope="module")
