@@ -23,9 +23,23 @@ OPERATORS = saved.operators(trt)
 SAMPLES = 3
 
 # Operators of which more tensors are packed than in PyTorch.
-PACKS_MORE: dict[str, str] = {}
+PACKS_MORE = {
+    "aminmax": "the results of amin and amax, of which it is made",
+    "cov": "made of smaller operators",
+    "cross": "made of products and rolls",
+    "linalg.cond": "made of smaller operators",
+    "linalg.cross": "as cross",
+    "logcumsumexp": "the partial sums of a logarithmic number of passes",
+    "nn.functional.cosine_similarity": "made of smaller operators",
+    "nn.functional.glu": "both halves",
+    "nn.functional.multi_margin_loss": "made of smaller operators",
+    "renorm": "made of smaller operators",
+}
 # Saved tensors of a Node of PyTorch's name that PyTorch does not have under that name.
-OTHER_NAMES: dict[str, str] = {}
+OTHER_NAMES = {
+    "nn.functional.glu": "the halves in place of the input",
+    "nn.functional.margin_ranking_loss": "clamp_min takes its bound as a tensor, whatever was given",
+}
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -95,7 +109,7 @@ def test_hooks(name: str) -> None:
         try:
             _, expected, wanted = gradients(Library(torch), theirs, True)
             plain, _, _ = gradients(Library(trt), mine, False)
-        except (RuntimeError, NotImplementedError, trt.linalg.LinAlgError):  # a sample without gradient: the other tests' matter
+        except (RuntimeError, TypeError, AttributeError):  # a sample without gradient, a reference that takes PyTorch's tensors alone: the other tests' matter
             continue
         hooked, count, call = gradients(Library(trt), mine, True)
         assert len(plain) == len(hooked) and all(equal(a, b) for a, b in zip(plain, hooked)), f"the hooks change the gradient of {what}"

@@ -345,7 +345,9 @@ def emit_autograd(op: Operator, text: list[str]) -> None:
     name = op.name
     view = bool(op.row.get("view"))
     differentiable = [a for a in op.arguments if a.name in op.backward]
-    saved_names = plan.tensors + plan.results + [re.sub("_shape$", "_sym_sizes", a) for a in plan.args] + plan.lists
+    stated = op.row.get("saved_as", {})
+    results = [stated.get(r) or (op.result_names[int(r[6:])] if op.result_names else r) for r in plan.results]
+    saved_names = plan.tensors + results + [re.sub("_shape$", "_sym_sizes", a) for a in plan.args] + plan.lists
     node = op.row.get("node", camel(name) + "Backward0")
     # --- backward function
     text.append(f"cdef object backward_{name}(OpNode node, object grad_):")

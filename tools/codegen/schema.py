@@ -6,7 +6,7 @@ that are no Python numbers, or true), two_numbers (both may be), exact_out (out=
 was saved are zeros, not absent, as those of PyTorch's relu and others are); for function
 rows kernel, backward, view, entry, nondiff, held (whether the CPU kernel sees held operands, see core/tensor.pyx: as a rule that of an operator with
 a derivative does, because one without may be composed of operators that record), out_needs (an argument that must be given beside out=),
-saved_for (by saved tensor the arguments whose gradients read it, or a condition over the arguments, where the formulas do not tell; what was not saved is None),
+saved_for (by saved tensor the arguments whose gradients read it, or a condition over the arguments, where the formulas do not tell; what was not saved is None), saved_as (by result PyTorch's name of it in `_saved_*`),
 recorded (a function that takes calls with gradients in the place of the generated one and may hand them on to `autograd_<op>`), doc (the entry's docstring), forward (how tangents pass: `linear`
 in all differentiable arguments together, or by argument `linear` or a formula over the arguments, `<argument>_t` and `result`; without it the
 derivative comes from the Node's; of a pointwise row `self_adjoint` where the function of complex numbers is not holomorphic), autocast (how arguments are cast
@@ -40,7 +40,7 @@ KNOWN_KEYS = {
     "op", "signature", "kind", "variants", "expr", "int_expr", "complex_expr", "bool_expr", "promote", "dtypes", "backward", "scalar", "checks",
     "cost", "kernel", "view", "entry", "samples", "reference", "aliases", "method_name", "defaults", "doc", "composite", "first_bool", "nondiff", "backward_dtypes", "node",
     "multi_view", "cuda", "bool_error", "int_error", "tensor_only", "symbol", "cases",
-    "overload", "autocast", "two_numbers", "exact_out", "out_needs", "forward", "flat", "saved_for", "recorded", "held",
+    "overload", "autocast", "two_numbers", "exact_out", "out_needs", "forward", "flat", "saved_for", "saved_as", "recorded", "held",
 }  # fmt: skip
 
 
