@@ -59,6 +59,12 @@ def test_functions_that_pytorch_has_in_python_hand_over_defaults_by_name():
     assert F.pad(f, (1, 1))[2:] == ((f, (1, 1)), {"mode": "constant", "value": None})
 
 
+def test_a_call_that_does_not_fit_is_handed_over_as_it_is():
+    f = Foreign()
+    assert F.relu(f, True, 3)[2:] == ((f, True, 3), {}) and F.relu(f, other=1)[2:] == ((f,), {"other": 1})
+    assert F.cross_entropy(f)[2:] == ((f,), {}) and F.cross_entropy(target=1, input=f)[2] == (f, 1)
+
+
 def test_handed_over_arguments_are_pytorchs():
     torch = pytest.importorskip("torch")
     import torch.nn.functional as TF

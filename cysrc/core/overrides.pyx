@@ -392,6 +392,7 @@ cdef class PublicFunction:
     cdef public int manner
     cdef object name_
     cdef object signature
+    cdef tuple plan
     cdef dict __dict__
     cdef object __weakref__
 
@@ -468,8 +469,51 @@ cdef class PublicFunction:
         return f"<function {self.owner}.{self.name_}>"
 
 
+cdef object MISSING = object()
+
+
+cdef tuple plan_of(PublicFunction function):
+    """(names, defaults or MISSING, how many may be positional) of the parameters; empty where some are `*` or `**`."""
+    from inspect import Parameter
+    parameters = list(function.__signature__.parameters.values())
+    if any([p.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD) for p in parameters]):
+        return ()
+    defaults = tuple([MISSING if p.default is Parameter.empty else p.default for p in parameters])
+    return tuple([p.name for p in parameters]), defaults, sum([p.kind is not Parameter.KEYWORD_ONLY for p in parameters])
+
+
 cdef tuple by_name(PublicFunction function, tuple args, dict kwargs):
     """The call as PyTorch's Python functions hand it over. A call that does not fit is handed over as it is: it fails when it runs."""
+    cdef tuple names, defaults
+    cdef list required = []
+    cdef dict named = {}
+    cdef Py_ssize_t i, given = len(args), used = 0
+    if function.plan is None:
+        function.plan = plan_of(function)
+    if not function.plan:
+        return starred_by_name(function, args, kwargs)
+    names, defaults, positional = function.plan
+    if given > <Py_ssize_t>positional:
+        return args, kwargs
+    for i in range(len(names)):
+        if i < given:
+            value = args[i]
+        elif names[i] in kwargs:
+            value = kwargs[names[i]]
+            used += 1
+        elif defaults[i] is MISSING:
+            return args, kwargs
+        else:
+            value = defaults[i]
+        if defaults[i] is MISSING and i < <Py_ssize_t>positional:
+            required.append(value)
+        else:
+            named[names[i]] = value
+    return (tuple(required), named) if used == len(kwargs) else (args, kwargs)
+
+
+cdef tuple starred_by_name(PublicFunction function, tuple args, dict kwargs):
+    """The same where the signature has `*operands` or `**options`."""
     from inspect import Parameter
     try:
         bound = function.__signature__.bind(*args, **kwargs)

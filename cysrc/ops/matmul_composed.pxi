@@ -381,6 +381,7 @@ def matrix_power(input, n, *, out=None):
     if t.sizes[t.ndim - 1] != t.sizes[t.ndim - 2]:
         raise RuntimeError(f"linalg.matrix_power: A must be batches of square matrices, but they are {t.sizes[t.ndim - 2]} by {t.sizes[t.ndim - 1]} matrices")
     base = input
+    n = parse_int(n, "matrix_power", "n")    # a plain int: what answers comparisons by code of its own may never become 0 below
     if n < 0:
         base = _ops.linalg_inv(input)
         n = -n

@@ -392,3 +392,13 @@ def test_einsum_of_many_operands(operands):
         expected = np.einsum(equation, *arrays, optimize=True)
         got = trt.einsum(equation, *(trt.tensor(x) for x in arrays)).numpy()
         assert got.shape == expected.shape and np.allclose(got, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max(initial=1)), equation
+
+
+def test_an_exponent_that_lies_about_its_sign_is_its_value():
+    class Liar(int):
+        def __lt__(self, other):
+            return False
+
+    x = trt.tensor([[2.0, 0.0], [0.0, 4.0]])
+    assert trt.linalg.matrix_power(x, Liar(-2)).tolist() == [[0.25, 0], [0, 0.0625]]
+    assert trt.linalg.matrix_power(x, Liar(3)).tolist() == [[8, 0], [0, 64]]
