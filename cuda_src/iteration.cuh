@@ -11,6 +11,7 @@
 #pragma once
 
 #include "complex_math.cuh"
+#include "dtype_table.h"
 
 namespace trt {
 
@@ -208,7 +209,7 @@ __device__ __forceinline__ void iterate_strided(const StridedLayout<sizeof...(In
 
 // ---- any dtypes --------------------------------------------------------------------------------------------------
 
-// As StridedLayout; strides count bytes, dtypes are the codes of core/dtype.pxd.
+// As StridedLayout; strides count bytes, dtypes are the codes of core/dtype_table.h.
 template <int Operands>
 struct AnyLayout {
     long long numel;
@@ -218,17 +219,18 @@ struct AnyLayout {
     long long stride[Operands][kMaxAnyDims];
 };
 
-#define TRT_DTYPES(CASE)                                                                                       \
-    CASE(0, bool) CASE(1, unsigned char) CASE(2, signed char) CASE(3, short) CASE(4, int) CASE(5, long long)   \
-    CASE(6, __half) CASE(7, __nv_bfloat16) CASE(8, float) CASE(9, double) CASE(10, complex<float>)             \
-    CASE(11, complex<double>)
+enum {
+#define TRT_CODE(type, ...) DT_##type,
+    TRT_KERNEL_DTYPES(TRT_CODE)
+#undef TRT_CODE
+};
 
 template <class To>
 __device__ __forceinline__ To fetch(const char* pointer, int dtype) {
     switch (dtype) {
-#define TRT_FETCH(code, type) \
-    case code: return convert<To>(*reinterpret_cast<const type*>(pointer));
-        TRT_DTYPES(TRT_FETCH)
+#define TRT_FETCH(type, name, label, cpp, size, category, compute, real, complex_, digits, largest, properties, dlpack, cuda) \
+    case DT_##type: return convert<To>(*reinterpret_cast<const cuda*>(pointer));
+        TRT_KERNEL_DTYPES(TRT_FETCH)
 #undef TRT_FETCH
     }
     return To();
@@ -237,9 +239,9 @@ __device__ __forceinline__ To fetch(const char* pointer, int dtype) {
 template <class From>
 __device__ __forceinline__ void store(char* pointer, int dtype, From value) {
     switch (dtype) {
-#define TRT_STORE(code, type) \
-    case code: *reinterpret_cast<type*>(pointer) = convert<type>(value); break;
-        TRT_DTYPES(TRT_STORE)
+#define TRT_STORE(type, name, label, cpp, size, category, compute, real, complex_, digits, largest, properties, dlpack, cuda) \
+    case DT_##type: *reinterpret_cast<cuda*>(pointer) = convert<cuda>(value); break;
+        TRT_KERNEL_DTYPES(TRT_STORE)
 #undef TRT_STORE
     }
 }

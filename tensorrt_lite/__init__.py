@@ -54,6 +54,11 @@ float32 = float = _by_name("float32")
 float64 = double = _by_name("float64")
 complex64 = cfloat = _by_name("complex64")
 complex128 = cdouble = _by_name("complex128")
+uint16 = _by_name("uint16")
+uint32 = _by_name("uint32")
+uint64 = _by_name("uint64")
+float8_e4m3fn = _by_name("float8_e4m3fn")
+float8_e5m2 = _by_name("float8_e5m2")
 inf = 1e400
 nan = inf - inf
 pi = 3.141592653589793
@@ -63,6 +68,7 @@ newaxis = None
 _type_names.update({
     bool: "Bool", uint8: "Byte", int8: "Char", int16: "Short", int32: "Int", int64: "Long", float16: "Half", bfloat16: "BFloat16", float32: "Float",
     float64: "Double", complex64: "ComplexFloat", complex128: "ComplexDouble",
+    uint16: "UInt16", uint32: "UInt32", uint64: "UInt64", float8_e4m3fn: "Float8_e4m3fn", float8_e5m2: "Float8_e5m2",
 })  # fmt: skip
 globals().update(_public.functions(_ops.FUNCTIONS, "tensorrt_lite"))
 
@@ -94,7 +100,7 @@ _METHODS = {
     "arccos_", "arccosh_", "arcsin_", "arcsinh_", "arctan_", "arctanh_", "clip_", "detach", "detach_", "fix_", "get_device", "is_conj", "is_inference", "is_neg",
     "is_nonzero", "is_same_size", "is_signed", "ldexp_", "negative_", "resize_as_", "resolve_conj", "resolve_neg", "zero_",
 }  # fmt: skip
-_TYPED = {f"{kind}Tensor" for kind in _type_names.values() if not kind.startswith("Complex")}  # FloatTensor and its kin
+_TYPED = {f"{kind}Tensor" for kind in _type_names.values() if not kind.startswith(("Complex", "UInt", "Float8"))}  # FloatTensor and its kin
 
 
 def __getattr__(name: str):

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorrt_lite._C.core.dtype import _dtype_by_name
 from tensorrt_lite._C.core.dtype import dtype as _dtype
 from tensorrt_lite._C.core.dtype import get_default_dtype
 
 if TYPE_CHECKING:
     from tensorrt_lite import dtype
 
-# name: (mantissa bits without the leading one, smallest normal exponent, largest exponent, decimal digits that survive)
+# name: (mantissa bits without the leading one, smallest normal exponent, largest exponent, decimal digits that survive). float8_e4m3fn gives
+# the exponent of an infinity to numbers, all but the largest mantissa.
 _FLOATS = {
     "float16": (10, -14, 15, 3),
     "bfloat16": (7, -126, 127, 2),
     "float32": (23, -126, 127, 6),
     "float64": (52, -1022, 1023, 15),
+    "float8_e4m3fn": (3, -6, 8, 0),
+    "float8_e5m2": (2, -14, 15, 0),
 }
 _REAL = {"complex64": "float32", "complex128": "float64"}
-_INTEGERS = {"uint8": (0, 8), "int8": (1, 8), "int16": (1, 16), "int32": (1, 32), "int64": (1, 64)}
+_INTEGERS = {"uint8": (0, 8), "int8": (1, 8), "int16": (1, 16), "int32": (1, 32), "int64": (1, 64), "uint16": (0, 16), "uint32": (0, 32), "uint64": (0, 64)}
 
 
 def _name(kind: object, owner: str) -> str:
@@ -42,9 +46,9 @@ class finfo:
             raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
         mantissa, lowest, highest, digits = _FLOATS[name]
         self._name = name
-        self.bits = {"float64": 64, "float32": 32}.get(name, 16)
+        self.bits = 8 * _dtype_by_name(name).itemsize
         self.eps = 2.0**-mantissa
-        self.max = (2.0 - self.eps) * 2.0**highest
+        self.max = (2.0 - self.eps * (2 if name == "float8_e4m3fn" else 1)) * 2.0**highest
         self.min = -self.max
         self.tiny = self.smallest_normal = 2.0**lowest
         self.resolution = float(f"1e-{digits}")

@@ -14,7 +14,7 @@ from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._size import Size
 
 # "ComplexFloatTensor" and "ComplexDoubleTensor" are names of types, not of classes.
-NAMES = {f"{name}Tensor": dtype for dtype, name in trt._type_names.items() if not name.startswith("Complex")}
+NAMES = {f"{name}Tensor": dtype for dtype, name in trt._type_names.items() if not name.startswith(("Complex", "UInt", "Float8"))}
 
 
 def _is_sequence(x: Any) -> bool:

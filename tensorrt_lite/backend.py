@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from tensorrt_lite import _ops
 from tensorrt_lite._C.core import device as _device
 from tensorrt_lite._C.core import dispatch as _dispatch
+from tensorrt_lite._C.core import storage as _storage
 from tensorrt_lite._C.core import tensor as _tensor
 from tensorrt_lite._C.core.dtype import _dtype_by_name
 
@@ -81,7 +82,7 @@ def kernel(operator: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 def as_cpu(t: Tensor) -> Tensor:
     """A CPU tensor over the same memory as a tensor of the custom device, which must lie in host memory."""
     r = _ops.empty(0, dtype=t.dtype)
-    return r.set_(t.untyped_storage(), t.storage_offset(), tuple(t.shape), t.stride())
+    return r.set_(_storage.host_alias(t.untyped_storage()), t.storage_offset(), tuple(t.shape), t.stride())
 
 
 def _copy_across(destination: Tensor, source: Tensor) -> Tensor:

@@ -348,6 +348,7 @@ class Builder:
             shutil.copyfile(p, destination)
         shutil.copyfile(self.generated / "operators.pxd", self.target / "operators.pxd")
         shutil.copytree(ROOT / "cuda_src", self.target / "cuda" / "src", dirs_exist_ok=True)
+        shutil.copyfile(ROOT / "cysrc" / "core" / "dtype_table.h", self.target / "cuda" / "src" / "dtype_table.h")
         # for those who have no GPU: the package brings the emulator's sources
         shutil.copytree(ROOT / "tools" / "cuda_emulator", self.target / "cuda" / "emulator", dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copyfile(ROOT / "docs" / "gaps.md", self.target / "gaps.md")  # for `tensorrt-lite missing`

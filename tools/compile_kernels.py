@@ -70,11 +70,11 @@ def _recorded() -> Iterator[Unit]:
             trt.backends.cuda.matmul.allow_tf32 = tf32
             family._load_all(0)
         yield from new(name)
-    codes = {row[0]: code for code, row in enumerate(_source.TYPES)}
+    codes = {_source.TYPES[code][0]: code for code in _source.LOOPS}
     for operator in sorted(EXPRESSIONS):
         texts += [_source.pointwise_source(operator, codes[suffix]) for dtypes in EXPRESSIONS[operator][3] for suffix in dtypes]
     yield from new("pointwise")
-    texts += [_source.copy_source(source, destination) for source in range(12) for destination in range(12)]
+    texts += [_source.copy_source(source, destination) for source in codes.values() for destination in codes.values()]
     yield from new("copy")
 
 

@@ -12,7 +12,7 @@ import re
 import warnings
 from typing import Any, Callable
 
-DTYPES = ["uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128", "bool"]
+DTYPES = ["uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128", "bool", "float8_e4m3fn", "uint16"]
 SHAPES: list[tuple[int, ...]] = [
     (), (0,), (1,), (2,), (3,), (17,), (2, 3), (3, 2), (3, 3), (1, 3), (3, 1), (2, 0), (0, 3), (4, 4), (2, 3, 4), (2, 4, 3), (3, 1, 5), (2, 0, 3),
     (1, 2, 5, 5), (2, 3, 5, 5), (2, 2, 3, 3), (2, 1, 4, 6), (1, 2, 4, 4, 4), (2, 2, 3, 3, 3), (1, 1, 1, 1, 1, 1), (300,), (40, 30), (1, 1, 70, 9),
@@ -154,7 +154,7 @@ class Arguments:
         elif what < 0.04:
             with self.trt.inference_mode():
                 made = made.clone()
-        if made.is_floating_point() and not made.is_inference() and draw.random() < 0.3:
+        if made.is_floating_point() and made.itemsize > 1 and not made.is_inference() and draw.random() < 0.3:
             made.requires_grad_()
             if draw.random() < 0.5:
                 made = made * 1

@@ -5,7 +5,7 @@ Plain functions; the package attaches them to ``Tensor`` (properties are those l
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 from tensorrt_lite._C.core.tensor cimport *
-from tensorrt_lite._C.core.storage cimport Storage, external_storage
+from tensorrt_lite._C.core.storage cimport Storage, expose
 from tensorrt_lite._C.core.dtype cimport *
 from tensorrt_lite._C.core.device cimport *
 from tensorrt_lite._C.core.dispatch cimport tls, attach, intercepted
@@ -29,6 +29,8 @@ cdef extern from "Python.h":
     bint PyType_IsSubtype(PyTypeObject*, PyTypeObject*)
 
 attach()
+
+cdef tuple layouts = (strided,)           # by LAYOUT_*
 
 
 # ---- geometry ------------------------------------------------------------------------------------------------------
@@ -113,19 +115,19 @@ def device_property(TensorBase self not None):
 
 
 def layout_property(TensorBase self not None):
-    return strided
+    return layouts[self.layout]
 
 
 def is_floating_point(TensorBase self not None):
-    return category[self.dtype] == CAT_FLOAT
+    return is_floating_type(self.dtype)
 
 
 def is_complex(TensorBase self not None):
-    return category[self.dtype] == CAT_COMPLEX
+    return is_complex_type(self.dtype)
 
 
 def is_signed(TensorBase self not None):
-    return self.dtype >= I8
+    return is_signed_type(self.dtype)
 
 
 def is_cpu(TensorBase self not None):
@@ -154,6 +156,7 @@ def data_ptr(TensorBase self not None):
     """The address of the first element; 0 for empty and meta tensors."""
     if self.storage.block == NULL or self.numel == 0:
         return 0
+    expose(self.storage)
     return <size_t>data_of(self)
 
 
@@ -181,7 +184,7 @@ def set_(TensorBase self not None, source=None, storage_offset=0, size=None, str
             raise RuntimeError(f"set_(): the source has dtype {dtype_of(t.dtype)!r}, the tensor {dtype_of(self.dtype)!r}")
         if size is None:
             check_set(self, t.storage)
-            exchange_storage(self, t.storage, K_AUTOGRAD)
+            set_storage(self, t.storage)
             self.offset = t.offset
             set_geometry(self, t.ndim, t.sizes, t.strides)
             bump_version(self)
@@ -209,19 +212,11 @@ def set_(TensorBase self not None, source=None, storage_offset=0, size=None, str
         raise RuntimeError("set_(): the storage has not been initialised")
     check_geometry(s, sizes.n, sizes.v, strides.v, offset, ITEM_SIZE[self.dtype], "set_")
     check_set(self, s)
-    exchange_storage(self, s, K_DERIVATIVES)
+    set_storage(self, s)
     self.offset = offset
     set_geometry(self, sizes.n, sizes.v, strides.v)
     bump_version(self)
     return self
-
-
-cdef inline void exchange_storage(TensorBase self, Storage s, uint64_t kept):
-    """Put a storage under a tensor, and the device where it lies. kept: the keys that stay."""
-    self.storage = s
-    self.device_type = s.device_type
-    self.device_index = s.device_index
-    self.keys = (self.keys & kept) | place_key(s.device_type, s.device_index)
 
 
 cdef int check_set(TensorBase self, Storage s) except -1:
@@ -389,9 +384,9 @@ def set_data(TensorBase self not None, TensorBase value not None):
     cdef Storage old = self.storage
     if value.dtype != self.dtype or value.device_type != self.device_type or value.device_index != self.device_index or not same_sizes(self, value):
         bump_version(self)   # a graph that saved the tensor counts on its sizes
-    exchange_storage(self, value.storage, K_DERIVATIVES)
+    set_storage(self, value.storage)
     self.offset = value.offset
-    self.dtype = value.dtype
+    set_dtype(self, value.dtype)
     set_geometry(self, value.ndim, value.sizes, value.strides)
 
 
@@ -449,10 +444,10 @@ def make_subclass(cls, TensorBase data not None, require_grad=False):
 
 cdef TensorBase instance_of(cls, TensorBase data):
     cdef TensorBase r = <TensorBase?>trt_new_as(TensorBase, cls, ())
-    exchange_storage(r, data.storage, 0)
+    set_storage(r, data.storage)
     r.keys = data.keys & ~<uint64_t>(K_AUTOGRAD | K_PYTHON) | (K_PYTHON if dispatches(cls) else 0)
     r.offset = data.offset
-    r.dtype = data.dtype
+    set_dtype(r, data.dtype)
     set_geometry(r, data.ndim, data.sizes, data.strides)
     return r
 
@@ -486,10 +481,10 @@ def as_subclass(TensorBase self not None, cls):
 def assign_from(TensorBase self not None, TensorBase other not None):
     """Take over another tensor's geometry, storage and type (the constructor of Tensor and unpickling use it)."""
     cdef Storage old = self.storage
-    exchange_storage(self, other.storage, 0)
+    set_storage(self, other.storage)
     self.keys = other.keys & ~<uint64_t>(K_AUTOGRAD | K_PYTHON) | (K_PYTHON if dispatches(type(self)) else 0)
     self.offset = other.offset
-    self.dtype = other.dtype
+    set_dtype(self, other.dtype)
     set_geometry(self, other.ndim, other.sizes, other.strides)
 
 

@@ -559,7 +559,7 @@ cdef int accumulate(TensorBase leaf, PyObject** owned) except -1:
             if record:
                 leaf.grad_ = clone_like(g, leaf)
             elif (
-                p.ob_refcnt == 2 and (<PyObject*>g.storage).ob_refcnt == 1 and g.storage.block != NULL and g.storage.block.external == 0
+                p.ob_refcnt == 2 and (<PyObject*>g.storage).ob_refcnt == 1 and g.storage.block != NULL and g.storage.block.flags == 0
                 and not g.wrapped_number and not g.requires_grad and same_layout(g, leaf)
             ):
                 leaf.grad_ = g

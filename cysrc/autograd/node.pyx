@@ -10,12 +10,12 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.list cimport PyList_GET_ITEM
 from tensorrt_lite._C.core.dtype cimport dtype_of, category, CAT_COMPLEX
 from tensorrt_lite._C.core.tensor cimport (
-    K_PYTHON, K_DERIVATIVES,    TensorBase, tensor_type, size_type, K_AUTOGRAD, K_FORWARD_AD, alias_of, ITEM_SIZE, check_geometry, version_of, shape_of, same_sizes, shape_text, bump_version, data_of, shared_version, strides_of, place_of,
+    K_PYTHON, K_DERIVATIVES, TensorBase, tensor_type, size_type, K_AUTOGRAD, K_FORWARD_AD, alias_of, ITEM_SIZE, check_geometry, version_of, shape_of, same_sizes, shape_text, bump_version, data_of, shared_version, strides_of, place_of,
     CREATED_DEFAULT, CREATED_NO_GRAD, CREATED_MULTI_OUTPUT, CREATED_INFERENCE, CREATED_IN_FUNCTION)
 from tensorrt_lite._C.core.dispatch cimport tls, attach
 from tensorrt_lite._C.core.device cimport make_device, DEV_CUDA, DEV_META
 from tensorrt_lite._C.core.storage cimport installed_hooks
-from tensorrt_lite._C.core.read_only cimport is_read_only, refuse_read_only
+from tensorrt_lite._C.core.storage cimport is_writable, make_writable
 from tensorrt_lite._C.autograd.hooks import add_hook, RetainGrad
 
 cdef extern from "node_class.h":
@@ -678,9 +678,9 @@ cdef int refuse_view(TensorBase t, bint indirect) except -1:
 
 
 cdef int check_inplace(TensorBase t, str op) except -1:
-    """Refuse writes that autograd can't follow and writes to read-only memory; called before anything is written."""
-    if is_read_only(t.storage.block) and op not in ("view", "set_"):       # those change the geometry alone
-        refuse_read_only(op)
+    """Refuse writes that autograd can't follow and writes to read-only memory, take a copy of what lazy clones share; called before anything is written."""
+    if not is_writable(t.storage) and op not in ("view", "set_"):       # those change the geometry alone
+        make_writable(t.storage, op)
     if t.inference and not tls().inference_mode:
         raise RuntimeError(
             "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal tensor before doing inplace "

@@ -5,7 +5,7 @@ operator of its own in the dispatcher's table (`mul_backward_self`) with a kerne
 """
 from libc.stdint cimport int64_t, uint64_t
 from cpython.object cimport PyObject, PyTypeObject
-from tensorrt_lite._C.core.dtype cimport Scalar, dtype_of, category, CAT_FLOAT, CAT_COMPLEX, C64
+from tensorrt_lite._C.core.dtype cimport Scalar, dtype_of, category, is_complex_type, CAT_FLOAT, CAT_COMPLEX, C64
 from tensorrt_lite._C.core.tensor cimport (
     TensorBase, K_BACKENDS, K_PYTHON, K_CUSTOM, K_DERIVATIVES, KEY_META, KEY_CPU, KEY_CUDA, KEY_CUSTOM, KEY_PYTHON, KEY_AUTOGRAD, KEY_FORWARD_AD, KEY_TRACER,
     KEY_TRANSFORM, alias_of, place_of, shape_of, version_of)
@@ -78,7 +78,7 @@ cdef object run_fused(const PointwiseInfo* fused, PyObject** inputs, const Scala
     """One pass over the operands. A loop exists in the types where the formula means the same; elsewhere operators compute it."""
     cdef int i
     for i in range(fused.nin):
-        if (<TensorBase>inputs[i]).dtype >= C64:
+        if is_complex_type((<TensorBase>inputs[i]).dtype):
             if fused.loops[C64] == NULL:
                 return run_composed(fused, inputs, params)
             break

@@ -6,9 +6,9 @@ dispatches on the keys of the tensors, and under the Autograd key records one Po
 from libc.stdint cimport int64_t, uint64_t
 from cpython.object cimport PyObject
 from tensorrt_lite._C.core.dtype cimport Scalar, category, dtype_of, CAT_FLOAT, CAT_BOOL, CAT_COMPLEX
-from tensorrt_lite._C.core.read_only cimport is_read_only, refuse_read_only
+from tensorrt_lite._C.core.storage cimport is_writable, make_writable
 from tensorrt_lite._C.core.tensor cimport (
-    TensorBase, same_sizes, version_of, bump_version, shape_text, K_AUTOGRAD, K_FORWARD_AD, K_DERIVATIVES, K_BACKENDS, K_PYTHON, KEY_META, KEY_CPU, KEY_CUDA, KEY_AUTOGRAD, KEY_FORWARD_AD, KEY_CUSTOM, KEY_PYTHON, KEY_AUTOCAST, shape_of)
+    TensorBase, same_sizes, version_of, bump_version, shape_text, K_AUTOGRAD, K_FORWARD_AD, K_DERIVATIVES, K_STORAGE_ONLY, K_BACKENDS, K_PYTHON, KEY_META, KEY_CPU, KEY_CUDA, KEY_AUTOGRAD, KEY_FORWARD_AD, KEY_CUSTOM, KEY_PYTHON, KEY_AUTOCAST, shape_of)
 from tensorrt_lite._C.core.dispatch cimport (
     tls, attach, resolve, redispatch, BELOW, trt_operator, trt_row, trt_value, register_kernel, FRESH, OUT, INPLACE, OPS, CORE)
 from tensorrt_lite._C.core.boxing cimport box
@@ -351,9 +351,9 @@ cdef TensorBase forward3(PointwiseInfo* info, TensorBase a, TensorBase b, Tensor
 
 
 cdef inline int check_target(PointwiseInfo* info, TensorBase out) except -1:
-    """Refuse an output over read-only memory."""
-    if is_read_only(out.storage.block):
-        refuse_read_only(info.name.decode())
+    """prepare_write of an output; the operator's name is made where it is needed."""
+    if not is_writable(out.storage):
+        make_writable(out.storage, info.name.decode())
     return 0
 
 
@@ -374,9 +374,9 @@ cdef TensorBase call2(PointwiseInfo* info, TensorBase a, TensorBase b, const Sca
     cdef TensorBase r
     cdef uint64_t keys = a.keys | b.keys | (out.keys if mode else 0)
     if a.wrapped_number or (a.ndim == 0 and b.ndim > 0 and b.device_type):
-        keys = b.keys | (a.keys & K_DERIVATIVES) | (out.keys if mode else 0)
+        keys = b.keys | (a.keys & (K_DERIVATIVES | K_STORAGE_ONLY)) | (out.keys if mode else 0)
     elif b.wrapped_number or (b.ndim == 0 and a.ndim > 0 and a.device_type):
-        keys = a.keys | (b.keys & K_DERIVATIVES) | (out.keys if mode else 0)
+        keys = a.keys | (b.keys & (K_DERIVATIVES | K_STORAGE_ONLY)) | (out.keys if mode else 0)
     if mode:
         check_target(info, out)
     r = (<fn2>resolve(info.op, keys))(info, a, b, params, out, mode)

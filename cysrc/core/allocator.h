@@ -100,7 +100,7 @@ static __attribute__((noinline)) trt_block* trt_slot_slow(int c) {
     b->capacity = trt_class_size(c);
     b->data = s->slot + b->capacity * s->carved++;
     b->size_class = (int16_t)c;
-    b->external = 0;
+    b->flags = 0;
   }
   s->used++;
   b->link = s;
@@ -217,7 +217,7 @@ static __attribute__((noinline)) trt_block* trt_block_slow(int64_t nbytes) {
   trt_span* span = trt_span_take(nbytes);
   if (!span && (trt_free_empty_slabs(), !(span = trt_span_take(nbytes)))) return NULL;
   span->block.size_class = TRT_SPAN;
-  span->block.external = 0;
+  span->block.flags = 0;
   return &span->block;
 }
 
@@ -252,7 +252,8 @@ static __attribute__((noinline)) void trt_block_free_slow(trt_block* b) {
 
 static inline void trt_block_drop(trt_block* b) {
   if (!b || __atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL)) return;
-  if (!b->external) trt_stats.allocated -= b->capacity;
+  if (__builtin_expect(b->flags, 0)) b->flags &= TRT_BLOCK_EXTERNAL;      /* marks end with the last reference */
+  if (!b->flags) trt_stats.allocated -= b->capacity;
   if (__builtin_expect(b->size_class > 0, 1)) trt_slot_give(b);
   else trt_block_free_slow(b);
 }

@@ -7,11 +7,17 @@ cdef extern from "block.h" nogil:
         int64_t capacity
         int refs
         short size_class
-        unsigned char external
+        unsigned char flags
     ctypedef struct trt_external_block:
         trt_block block
         void (*release)(trt_block*) noexcept nogil
         void* context
+    enum:
+        TRT_BLOCK_EXTERNAL
+        TRT_BLOCK_READ_ONLY
+        TRT_BLOCK_LAZY
+        TRT_BLOCK_EXPOSED
+        TRT_BLOCK_NOT_WRITABLE
     void trt_block_hold(trt_block* b)
     bint trt_block_returns_by(const trt_block* b, void (*release)(trt_block*) noexcept nogil)
     void* trt_block_context(const trt_block* b)             # of an external block

@@ -86,7 +86,7 @@ cdef trt_block* block_external(void* data, int64_t nbytes, void (*release)(trt_b
     b.block.data = <char*>data
     b.block.capacity = nbytes
     b.block.size_class = TRT_EXTERNAL
-    b.block.external = 1
+    b.block.flags = TRT_BLOCK_EXTERNAL
     b.release = release
     b.context = context
     return &b.block

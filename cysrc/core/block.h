@@ -13,8 +13,16 @@ struct trt_block {
   int64_t capacity;                     /* usable bytes at data */
   int32_t refs;
   int16_t size_class;                   /* of a slab, or one of TRT_SPAN and its kin in allocator.h */
-  uint8_t external;                     /* data belongs to somebody else: a trt_external_block */
+  uint8_t flags;                        /* TRT_BLOCK_*; 0 for most */
   void* link;                           /* the next free block while it is free, the slab it belongs to while in use */
+};
+
+enum {
+  TRT_BLOCK_EXTERNAL = 1,               /* data belongs to somebody else: a trt_external_block */
+  TRT_BLOCK_READ_ONLY = 2,              /* who lent the memory says that it is not to be written to */
+  TRT_BLOCK_LAZY = 4,                   /* several storages may hold it, each as a copy of its own: who writes takes its copy first */
+  TRT_BLOCK_EXPOSED = 8,                /* its address has been given away: writes may come that nobody is told of */
+  TRT_BLOCK_NOT_WRITABLE = TRT_BLOCK_READ_ONLY | TRT_BLOCK_LAZY
 };
 
 typedef struct {
@@ -25,7 +33,7 @@ typedef struct {
 
 /* Whether the block is external and goes back by this function; what it was given to find it by. */
 static inline int trt_block_returns_by(const trt_block* b, void (*release)(trt_block*)) {
-  return b->external && ((const trt_external_block*)b)->release == release;
+  return b->flags & TRT_BLOCK_EXTERNAL && ((const trt_external_block*)b)->release == release;
 }
 static inline void* trt_block_context(const trt_block* b) { return ((const trt_external_block*)b)->context; }
 

@@ -63,6 +63,8 @@ typedef struct { PyObject_HEAD void* storage; int64_t offset; uint64_t keys; } t
 #define trt_mixed_indices(keys) ((keys) >> 40 & (keys) >> 46 & 63)
 /* Whether tensors with these keys lie on several devices. */
 #define trt_mixed_devices(keys) (((keys) & 63 & (((keys) & 63) - 1)) | trt_mixed_indices(keys))
+/* The keys that say where a tensor lies: its backend and the bits of its device's index. */
+#define trt_place_mask ((uint64_t)47 | (uint64_t)0xFFF << 40)
 
 /* Keys below one: what a kernel under it goes on with. */
 #define TRT_BELOW(key) (((uint64_t)1 << (key)) - 1)

@@ -69,6 +69,7 @@ cdef enum:
     INPLACE = 2                     # into `out`, which is also the first input
 
 cdef trt_core_table* core_table() noexcept
+cdef void take_storage_only(int operator_id) noexcept
 cdef void register_kernel(int operator_id, const char* name, int key, void* kernel) noexcept
 cdef trt_operator* operator_named(str name)
 cdef object boxed_call(const char* name, int key, tuple arguments)

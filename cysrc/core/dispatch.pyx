@@ -1,6 +1,6 @@
 """The dispatcher's operator table, thread-local key sets, and kernels registered from Python."""
 from cpython.object cimport PyTypeObject
-from tensorrt_lite._C.core.tensor cimport TensorBase, set_inference_flag, NUM_KEYS, KEY_CUSTOM, KEY_PYTHON, K_BACKENDS, K_AUTOGRAD, K_PYTHON, mixed_indices
+from tensorrt_lite._C.core.tensor cimport TensorBase, set_inference_flag, NUM_KEYS, KEY_CUSTOM, KEY_PYTHON, KEY_STORAGE_ONLY, K_STORAGE_ONLY, K_BACKENDS, K_AUTOGRAD, K_PYTHON, mixed_indices
 from tensorrt_lite._C.core.device import _custom_backend_name
 
 cdef extern from *:
@@ -14,8 +14,9 @@ cdef enum:
     MAX_OPERATORS = 4096
 
 cdef trt_operator table[MAX_OPERATORS]
+cdef char moves_elements[MAX_OPERATORS]
 cdef trt_core_table core
-cdef tuple key_names = ("Meta", "CPU", "CUDA", "Sparse", "Quantized", "PrivateUse1", "Python", "ADInplaceOrView", "Autograd",
+cdef tuple key_names = ("Meta", "CPU", "CUDA", "Sparse", "StorageOnly", "PrivateUse1", "Python", "ADInplaceOrView", "Autograd",
                         "ForwardAD", "Tracer", "Autocast", "FuncTorch")
 core.operators = table
 core.thread_state = <void*>state_address
@@ -52,7 +53,13 @@ check_layout(TensorBase.__new__(TensorBase))
 cdef void register_kernel(int operator_id, const char* name, int key, void* kernel) noexcept:
     table[operator_id].name = name
     table[operator_id].kernels[key] = kernel
-    table[operator_id].mask |= (<uint64_t>1 << key) | K_BACKENDS
+    table[operator_id].mask |= (<uint64_t>1 << key) | (K_BACKENDS & ~K_STORAGE_ONLY if moves_elements[operator_id] else K_BACKENDS)
+
+
+cdef void take_storage_only(int operator_id) noexcept:
+    """The operator moves elements and computes with none: it takes types without loops."""
+    moves_elements[operator_id] = 1
+    table[operator_id].mask &= ~<uint64_t>K_STORAGE_ONLY
 
 
 cdef void register_row(int operator_id, const char* name, const trt_row* row, uint64_t boxed) noexcept:
@@ -89,20 +96,26 @@ cdef str _keys_text(uint64_t keys):
 
 cdef int missing_kernel(trt_operator* op, uint64_t keys) except -1:
     cdef int key = top_bit(keys & op.mask)
+    if key == KEY_STORAGE_ONLY:
+        raise NotImplementedError(
+            f"\"{op.name.decode()}\" not implemented for the types that are only stored, copied and cast (float8_e4m3fn, float8_e5m2, uint16, uint32, uint64): "
+            "convert the tensor with .to() first")
     raise NotImplementedError(
         f"Could not run '{op.name.decode()}' with arguments from the '{key_names[key]}' backend: no kernel is registered for that "
         f"key (argument keys: {_keys_text(keys)})")
 
 
 cdef str _backend_name(int key):
-    return ("meta", "cpu", "cuda", "sparse", "quantized", _custom_backend_name())[key]
+    return ("meta", "cpu", "cuda", "sparse", "storage_only", _custom_backend_name())[key]
 
 
 cdef int mixed_devices(trt_operator* op, uint64_t keys) except -1:
     if (keys | tls().included) & ~tls().excluded & op.mask & K_PYTHON:
         return 0                                  # whoever dispatches in Python says what goes together
-    cdef uint64_t differing = mixed_indices(keys), low = keys >> 40 & 63
-    found = [_backend_name(k) for k in range(6) if keys >> k & 1]
+    cdef uint64_t differing = mixed_indices(keys), low = keys >> 40 & 63, backends = keys & K_BACKENDS & ~K_STORAGE_ONLY
+    if not differing and not backends & (backends - 1):
+        return 0                                  # one device: the kernel's key speaks for types without loops
+    found = [_backend_name(k) for k in range(6) if backends >> k & 1]
     if differing:
         # exact for indices that differ in one bit; of others only a range is known
         found = [f"cuda:{low & ~differing}", f"cuda:{low}" if differing & (differing - 1) == 0 else "another CUDA device"]

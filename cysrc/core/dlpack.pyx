@@ -11,9 +11,8 @@ from cpython.ref cimport Py_INCREF, Py_DECREF
 from cpython.pycapsule cimport PyCapsule_New, PyCapsule_IsValid, PyCapsule_GetPointer, PyCapsule_SetName
 from tensorrt_lite._C.core.dtype cimport *
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, make_device
-from tensorrt_lite._C.core.storage cimport Storage, external_storage, device_hooks
-from tensorrt_lite._C.core.read_only cimport EXTERNAL_READ_ONLY, is_read_only
-from tensorrt_lite._C.core.tensor cimport TensorBase, empty_tensor, place_key, set_geometry, checked_numel, contiguous_strides, data_of, ITEM_SIZE, MAX_DIMS
+from tensorrt_lite._C.core.storage cimport Storage, external_storage, device_hooks, expose, is_read_only, set_read_only
+from tensorrt_lite._C.core.tensor cimport TensorBase, empty_tensor, set_storage, set_geometry, checked_numel, contiguous_strides, data_of, ITEM_SIZE, MAX_DIMS
 from tensorrt_lite._C.core.dispatch cimport attach
 
 cdef extern from "Python.h":
@@ -74,8 +73,6 @@ cdef enum:
 
 attach()
 
-cdef int* _type_codes = [DL_BOOL, DL_UINT, DL_INT, DL_INT, DL_INT, DL_INT, DL_FLOAT, DL_BFLOAT, DL_FLOAT, DL_FLOAT, DL_COMPLEX, DL_COMPLEX]
-
 
 # ---- out -----------------------------------------------------------------------------------------------------------
 
@@ -118,7 +115,7 @@ cdef int describe(trt_dl_tensor* d, TensorBase t, int64_t* geometry) except -1:
     d.device.device_type = DL_CUDA if t.device_type == DEV_CUDA else DL_CPU
     d.device.device_id = t.device_index if t.device_type == DEV_CUDA else 0
     d.ndim = t.ndim
-    d.dtype.code = <uint8_t>_type_codes[t.dtype]
+    d.dtype.code = <uint8_t>DLPACK_CODE[t.dtype]
     d.dtype.bits = <uint8_t>(8 * ITEM_SIZE[t.dtype])
     d.dtype.lanes = 1
     d.byte_offset = 0
@@ -139,6 +136,7 @@ def to_capsule(TensorBase t not None, bint versioned, bint copied):
         raise BufferError(f"Cannot pack tensors on {make_device(t.device_type, None)}")
     if t.conj_bit:
         raise BufferError("Can't export tensors with the conjugate bit set")
+    expose(t.storage)
     t.storage.can_resize = False
     if versioned:
         v = <trt_dl_versioned*>malloc(sizeof(trt_dl_versioned) + 2 * t.ndim * sizeof(int64_t))
@@ -146,13 +144,13 @@ def to_capsule(TensorBase t not None, bint versioned, bint copied):
             raise MemoryError
         v.version.major = 1
         v.version.minor = 0
-        v.flags = (IS_COPIED if copied else 0) | (READ_ONLY if is_read_only(t.storage.block) else 0)
+        v.flags = (IS_COPIED if copied else 0) | (READ_ONLY if is_read_only(t.storage) else 0)
         v.deleter = delete_versioned
         v.context = <void*>t.storage
         describe(&v.tensor, t, <int64_t*>(v + 1))
         Py_INCREF(t.storage)
         return PyCapsule_New(v, "dltensor_versioned", drop_versioned_capsule)
-    if is_read_only(t.storage.block):
+    if is_read_only(t.storage):
         raise BufferError("Can't export a tensor over read-only memory to a consumer of DLPack before version 1, which cannot be told so: use clone()")
     m = <trt_dl_managed*>malloc(sizeof(trt_dl_managed) + 2 * t.ndim * sizeof(int64_t))
     if m == NULL:
@@ -181,8 +179,8 @@ cdef class Managed:
 cdef int dtype_code(const trt_dl_type* d) except -1:
     cdef int code
     if d.lanes == 1:
-        for code in range(NUM_TYPES):
-            if _type_codes[code] == d.code and 8 * ITEM_SIZE[code] == d.bits:
+        for code in range(<int>NUM_DTYPES):
+            if DLPACK_CODE[code] == d.code and 8 * ITEM_SIZE[code] == d.bits:
                 return code
     raise BufferError(f"Unsupported dtype in DLTensor: code {d.code}, {d.bits} bits, {d.lanes} lanes")
 
@@ -217,11 +215,8 @@ cdef TensorBase tensor_over(const trt_dl_tensor* d, Managed owner):
         if d.data == NULL:
             raise BufferError("from_dlpack: a tensor with elements has no data")
     t = empty_tensor(0, NULL, code, DEV_CPU)
-    t.storage = external_storage(<char*>d.data + d.byte_offset if n > 0 else NULL, (last + 1) * ITEM_SIZE[code] if n > 0 else 0, owner)
-    if d.device.device_type == DL_CUDA:
-        t.storage.device_type = t.device_type = DEV_CUDA
-        t.storage.device_index = t.device_index = d.device.device_id
-        t.keys = place_key(DEV_CUDA, t.device_index)
+    set_storage(t, external_storage(<char*>d.data + d.byte_offset if n > 0 else NULL, (last + 1) * ITEM_SIZE[code] if n > 0 else 0, owner,
+                                    DEV_CUDA if d.device.device_type == DL_CUDA else DEV_CPU, d.device.device_id if d.device.device_type == DL_CUDA else 0))
     set_geometry(t, d.ndim, d.shape, strides)
     return t
 
@@ -247,7 +242,7 @@ def from_capsule(capsule):
         owner.versioned = v
         if v.flags & READ_ONLY:
             import warnings
-            t.storage.block.external = EXTERNAL_READ_ONLY
+            set_read_only(t.storage)
             warnings.warn("The given DLPack tensor is read-only: writing to this tensor raises a RuntimeError. Use clone() to get one that can be written to.",
                           UserWarning, stacklevel=3)
         return t

@@ -1,16 +1,27 @@
 """Element types and PyTorch's promotion table.
 
-A dtype is one of twelve immutable singletons; kernels index tables by its code. Categories order as
-bool < int < float < complex; promotion inside a category follows PyTorch's lattice.
+A dtype is an immutable singleton, one for each row of dtype_table.h; kernels index tables by its code. Categories order as
+bool < int < float < complex; promotion inside a category follows PyTorch's lattice. Types without loops are stored, copied and
+cast: no operator computes with them.
 """
 
-cdef int item_size[12]
-cdef int category[12]
-cdef int promotion[12][12]
-item_size[:] = [1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16]
-category[:] = [0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3]
-cdef tuple _labels = (b"Bool", b"Byte", b"Char", b"Short", b"Int", b"Long", b"Half", b"BFloat16", b"Float", b"Double",
-                      b"ComplexFloat", b"ComplexDouble")
+cdef extern from *:
+    """
+    typedef struct { const char *type, *name, *label, *cpp, *cuda; int numpy; } trt_dtype_names;
+    #define TRT_ROW_NAMES(type, name, label, cpp, size, category, compute, real, complex_, digits, largest, properties, dlpack, cuda) \
+      {#type, name, label, cpp, #cuda, ((properties) & TRT_NUMPY) != 0},
+    static const trt_dtype_names trt_names[NUM_DTYPES] = {TRT_DTYPES(TRT_ROW_NAMES)};
+    """
+    ctypedef struct trt_dtype_names:
+        const char* type
+        const char* name
+        const char* label
+        const char* cpp
+        const char* cuda
+        bint numpy
+    const trt_dtype_names* names "trt_names"
+
+cdef int promotion[NUM_DTYPES][NUM_DTYPES]
 
 
 cdef class dtype:
@@ -29,7 +40,7 @@ cdef class dtype:
 
     @property
     def is_signed(self):
-        return self.code >= I8
+        return is_signed_type(self.code)
 
     def to_real(self):
         return dtype_of(to_real(self.code))
@@ -57,17 +68,22 @@ def _dtype_by_name(str name):
     raise ValueError(f"unknown dtype {name}")
 
 
-cdef dtype _make(int code, str name):
+cdef dtype _make(int code):
     cdef dtype t = dtype.__new__(dtype)
     t.code = code
-    t.name = name
-    t.itemsize = item_size[code]
+    t.name = names[code].name.decode()
+    t.itemsize = ITEM_SIZE[code]
     return t
 
 
-cdef list dtypes = [_make(i, n) for i, n in enumerate(
-    ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64",
-     "complex128"))]
+cdef list dtypes = [_make(i) for i in range(<int>NUM_DTYPES)]
+
+
+def table():
+    """The descriptors by code: (the loops' name, Python's, CUDA's storage type, the code of the type it computes in, that of its real part,
+    whether operators compute with it, whether NumPy has it)."""
+    return tuple([(names[i].type.decode(), names[i].name.decode(), names[i].cuda.decode(), <int>compute_type[i], <int>real_type[i],
+                   bool(has_loops(i)), bool(names[i].numpy)) for i in range(<int>NUM_DTYPES)])
 
 
 cdef dtype dtype_of(int code):
@@ -75,26 +91,36 @@ cdef dtype dtype_of(int code):
 
 
 cdef const char* dtype_label(int code) noexcept:
-    return <const char*>(<bytes>_labels[code])
+    return names[code].label
+
+
+cdef const char* dtype_cpp_name(int code) noexcept:
+    return names[code].cpp
 
 
 cdef int _promote(int a, int b):
-    if a > b:
-        a, b = b, a
-    if a == b:
+    """PyTorch's lattice. Types without loops promote with themselves alone; the operators that meet others raise."""
+    if a == b or not has_loops(a):
         return a
-    if category[b] == CAT_COMPLEX:
-        return C128 if (a == F64 or b == C128) else C64
-    if category[b] == CAT_FLOAT:
-        return F32 if (a == F16 and b == BF16) else b
-    if a == U8 and b == I8:
-        return I16
-    return b
+    if not has_loops(b):
+        return b
+    if category[a] > category[b]:
+        a, b = b, a
+    if is_complex_type(b):
+        return C128 if (real_type[a] == F64 or real_type[b] == F64) else C64
+    if category[a] != category[b]:
+        return b
+    if is_floating_type(a):
+        if ITEM_SIZE[a] == ITEM_SIZE[b]:
+            return F32                                  # float16 and bfloat16
+    elif ITEM_SIZE[a] == ITEM_SIZE[b]:
+        return I16                                      # uint8 and int8
+    return a if ITEM_SIZE[a] > ITEM_SIZE[b] else b
 
 
 cdef int _i, _j
-for _i in range(12):
-    for _j in range(12):
+for _i in range(<int>NUM_DTYPES):
+    for _j in range(<int>NUM_DTYPES):
         promotion[_i][_j] = _promote(_i, _j)
 
 cdef int _default_float = F32
@@ -109,11 +135,11 @@ cdef int default_complex_code() noexcept:
 
 
 cdef int to_real(int code) noexcept:
-    return F32 if code == C64 else F64 if code == C128 else code
+    return real_type[code]
 
 
 cdef int to_complex(int code) noexcept:
-    return C128 if (code == F64 or code == C128) else C64
+    return complex_type[code]
 
 
 cdef bint can_cast(int source, int target) noexcept:
@@ -124,8 +150,8 @@ cdef bint can_cast(int source, int target) noexcept:
 def set_default_dtype(dtype d not None):
     """Set the floating point type of new tensors; raises TypeError for other types."""
     global _default_float
-    if category[d.code] != CAT_FLOAT:
-        raise TypeError(f"only floating-point types are supported as the default type, but got {d!r}")
+    if category[d.code] != CAT_FLOAT or not has_loops(d.code):
+        raise TypeError(f"only floating-point types that operators compute with are supported as the default type, but got {d!r}")
     _default_float = d.code
 
 
@@ -135,7 +161,9 @@ def get_default_dtype():
 
 
 def promote_types(dtype type1 not None, dtype type2 not None):
-    """Return the smallest dtype both types convert to safely (PyTorch's lattice)."""
+    """Return the smallest dtype both types convert to safely (PyTorch's lattice). RuntimeError for two of which one is only stored."""
+    if type1 is not type2 and not (has_loops(type1.code) and has_loops(type2.code)):
+        raise RuntimeError(f"Promotion for types that are only stored is not supported, attempted to promote {names[type1.code].label.decode()} and {names[type2.code].label.decode()}")
     return dtype_of(promotion[type1.code][type2.code])
 
 

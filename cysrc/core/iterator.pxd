@@ -1,7 +1,7 @@
 # TensorIterator for pointwise operators: PointwiseInfo describes an operator, pointwise1..3 run it.
 from libc.stdint cimport int64_t, uint64_t, uint32_t
 from cpython.object cimport PyObject
-from tensorrt_lite._C.core.dtype cimport Scalar
+from tensorrt_lite._C.core.dtype cimport Scalar, NUM_DTYPES
 from tensorrt_lite._C.core.tensor cimport TensorBase, MAX_DIMS
 from tensorrt_lite._C.core.dispatch cimport trt_operator
 
@@ -18,10 +18,10 @@ cdef extern from "pointwise.h" nogil:
         int scalar_forms
         int checks
         int cost
-        loop_t loops[12]
+        loop_t loops[NUM_DTYPES]
         signed char in_type[6]
         trt_operator* op
-        void* on_device[12]
+        void* on_device[NUM_DTYPES]
         const PointwiseInfo* fused[3]
         int n_used[3]
         signed char used[3][6]

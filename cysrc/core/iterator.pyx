@@ -10,12 +10,12 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memmove
 from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_drop
 from tensorrt_lite._C.core.parallel cimport parallel_for, num_threads, GRAIN
-from tensorrt_lite._C.core.read_only cimport check_writable
+from tensorrt_lite._C.core.storage cimport prepare_write
 from tensorrt_lite._C.core.tensor cimport (
     TensorBase, ITEM_SIZE, MAX_DIMS, data_of, place_of, same_sizes, empty_tensor, empty_strided_tensor, empty_like_tensor, shape_text, resize_tensor,
-    HELD_NUMEL, has_internal_overlap, memory_overlap, alias_of, contiguous_strides, K_CPU, K_META, bump_version, new_tensor)
+    HELD_NUMEL, has_internal_overlap, memory_overlap, alias_of, contiguous_strides, K_CPU, K_META, bump_version, new_tensor, set_dtype)
 from tensorrt_lite._C.core.dtype cimport (
-    Scalar, promotion, category, default_float_code, can_cast, to_real, to_complex, dtype_of, item_size, BOOL, F32, F64, U8, I64, C64, C128,
+    Scalar, promotion, category, default_float_code, can_cast, to_real, to_complex, dtype_of, is_integral_or_bool_type, has_loops, NUM_DTYPES, BOOL, F32, F64, U8, I16, I32, I64, C64, C128,
     CAT_BOOL, CAT_INT, CAT_FLOAT, CAT_COMPLEX)
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
@@ -30,12 +30,12 @@ cdef extern from *:
     """
     #include "isa.h"
     typedef void (*trt_cast_fn)(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t n);
-    typedef trt_cast_fn trt_cast_row[12];
+    typedef trt_cast_fn trt_cast_row[NUM_DTYPES];
     typedef const trt_cast_row* trt_cast_rows;
     ISA_TABLE(trt_cast_rows, trt_cast_table)
     """
     ctypedef void (*cast_fn "trt_cast_fn")(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t n) noexcept nogil
-    ctypedef cast_fn cast_row "trt_cast_row"[12]
+    ctypedef cast_fn cast_row "trt_cast_row"[NUM_DTYPES]
     ctypedef const cast_row* cast_rows "trt_cast_rows"
     const cast_rows* load_casts "trt_cast_table"() noexcept nogil
 
@@ -288,7 +288,13 @@ cdef int result_code(int n, PyObject** tensors) except -1:
             dim_result = code if dim_result < 0 else promotion[dim_result][code]
         else:
             zero_result = code if zero_result < 0 else promotion[zero_result][code]
-    return combine(combine(dim_result, zero_result), wrapped_result)
+    code = combine(combine(dim_result, zero_result), wrapped_result)
+    if not has_loops(code):
+        for i in range(n):
+            x = <TensorBase>tensors[i]
+            if x.dtype != code:
+                raise RuntimeError(f"Promotion for types that are only stored is not supported, attempted to promote {dtype_text(code)} and {dtype_text(x.dtype)}")
+    return code
 
 
 cdef inline int combine(int higher, int lower) noexcept:
@@ -340,7 +346,7 @@ cdef int prepare_out(str name, TensorBase out, int ndim, const int64_t* shape, i
                 f"shape {sizes_text(ndim, shape)}. This behavior is deprecated, and in a future release outputs will not be resized unless they "
                 "have zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).")
         resize_tensor(out, ndim, shape, 0)
-    check_writable(out.storage.block, name)
+    prepare_write(out.storage, name)
     check_internal_overlap(name, out)
     return 0
 
@@ -466,7 +472,7 @@ cdef inline int output_code(const PointwiseInfo* info, int compute) noexcept:
 
 
 cdef inline int compute_code(const PointwiseInfo* info, int code) noexcept:
-    if info.promote & PROMOTE_FLOAT and code <= 5:
+    if info.promote & PROMOTE_FLOAT and is_integral_or_bool_type(code):
         return default_float_code()
     return code
 
@@ -845,6 +851,11 @@ cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
         return 0
     if source.storage.block == NULL:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    if not (has_loops(destination.dtype) and has_loops(source.dtype)):
+        if destination.dtype == source.dtype:
+            return copy_elements(as_bits(destination), as_bits(source))
+        if on_device or source.device_type == DEV_CUDA:
+            return copy_elements(destination, cast_to(on_host(source), destination.dtype))
     if source.ndim > ndim and source.numel != 1:
         raise RuntimeError(f"copy_(): the source of shape {shape_text(source)} can't be broadcast to {shape_text(destination)}")
     for k in range(ndim):
@@ -905,6 +916,23 @@ cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
     inputs[0] = <PyObject*>source
     run_iteration(&it, 1, destination.numel, destination, 1, inputs)
     return 0
+
+
+cdef TensorBase as_bits(TensorBase t):
+    """A tensor of a type without loops as one of integers, which are moved everywhere."""
+    cdef TensorBase r = alias_of(t)
+    cdef int size = ITEM_SIZE[t.dtype]
+    set_dtype(r, U8 if size == 1 else I16 if size == 2 else I32 if size == 4 else I64)
+    return r
+
+
+cdef TensorBase on_host(TensorBase t):
+    cdef TensorBase r
+    if t.device_type == DEV_CPU:
+        return t
+    r = empty_tensor(t.ndim, t.sizes, t.dtype, DEV_CPU)
+    copy_elements(r, t)
+    return r
 
 
 cdef inline void memcpy_safe(char* d, const char* s, int64_t n) noexcept:

@@ -8,8 +8,8 @@ cdef extern from *:
     #include "../loops/kernels.h"
     ISA_WEAK const char isa_compiled_base, isa_compiled_avx2, isa_compiled_avx512;
     static int isa_compiled(int set) { return (set == ISA_BASE ? &isa_compiled_base : set == ISA_AVX2 ? &isa_compiled_avx2 : &isa_compiled_avx512) != NULL; }
-    ISA_ROWS(reduce_kernels, reduce_table, REDUCE_OP_COUNT * KERNEL_DTYPES)
-    ISA_ROWS(scan_kernels, scan_table, SCAN_OP_COUNT * KERNEL_DTYPES)
+    ISA_ROWS(reduce_kernels, reduce_table, REDUCE_OP_COUNT * NUM_DTYPES)
+    ISA_ROWS(scan_kernels, scan_table, SCAN_OP_COUNT * NUM_DTYPES)
     ISA_TABLE(softmax_kernels, softmax_table)
     ISA_TABLE(softmax_combine_fn, softmax_combine)
     ISA_TABLE(cross_entropy_kernels, cross_entropy_table)
@@ -22,7 +22,7 @@ cdef extern from *:
     ISA_TABLE(avg_pool_kernels, adaptive_avg_pool_table)
     """
     enum:
-        KERNEL_DTYPES
+        NUM_DTYPES
     int isa_processor()
     int isa_level()
     bint isa_compiled(int set)
@@ -89,15 +89,15 @@ cdef const avg_pool_kernels* ADAPTIVE_AVG_POOL = trt_adaptive_avg_pool()
 
 
 cdef const reduce_kernels* reduce_table(int op, int dtype) noexcept:
-    return REDUCE + op * KERNEL_DTYPES + dtype
+    return REDUCE + op * NUM_DTYPES + dtype
 
 
 cdef const scan_kernels* scan_table(int op, int dtype) noexcept:
-    return SCAN + op * KERNEL_DTYPES + dtype
+    return SCAN + op * NUM_DTYPES + dtype
 
 
 cdef const softmax_kernels* softmax_table(int op, int dtype) noexcept:
-    return SOFTMAX_ROWS + op * KERNEL_DTYPES + dtype
+    return SOFTMAX_ROWS + op * NUM_DTYPES + dtype
 
 
 cdef softmax_combine_fn softmax_combiner() noexcept nogil:

@@ -20,10 +20,10 @@ struct PointwiseInfo {
   int scalar_forms;
   int checks;                  /* CHECK_*: what integer inputs are examined for before the loop */
   int cost;                    /* work per element in units of an addition: scales the grain size */
-  loop_t loops[12];            /* by compute type */
+  loop_t loops[NUM_DTYPES];    /* by compute type */
   signed char in_type[6];      /* IN_*: which type an input is converted to */
   struct trt_operator* op;
-  void* on_device[12];         /* its kernels on CUDA by compute type, once loaded */
+  void* on_device[NUM_DTYPES]; /* its kernels on CUDA by compute type, once loaded */
   const PointwiseInfo* fused[3];       /* backward kernel of each input */
   int n_used[3];
   signed char used[3][6];              /* slots it reads: 0 grad, 1..3 inputs, 4 result */

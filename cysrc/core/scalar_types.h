@@ -7,6 +7,7 @@
 #include <complex.h>
 #include <stdint.h>
 #include <string.h>
+#include "dtype.h"
 #undef I /* complex.h's macro would swallow a common template parameter name; use _Complex_I */
 
 typedef uint8_t b8;
@@ -15,19 +16,19 @@ typedef int8_t i8;
 typedef int16_t i16;
 typedef int32_t i32;
 typedef int64_t i64;
+typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
 typedef struct { uint16_t v; } f16;
 typedef struct { uint16_t v; } bf16;
+typedef struct { uint8_t v; } f8e4m3;
+typedef struct { uint8_t v; } f8e5m2;
 typedef float f32;
 typedef double f64;
 typedef float _Complex c64;
 typedef double _Complex c128;
 
 #define INL static inline __attribute__((always_inline, unused))
-
-/* dtype codes, the order of every table indexed by dtype */
-enum { DT_b8, DT_u8, DT_i8, DT_i16, DT_i32, DT_i64, DT_f16, DT_bf16, DT_f32, DT_f64, DT_c64, DT_c128, DT_COUNT };
 
 INL u32 bits_f32(f32 x) { u32 u; memcpy(&u, &x, sizeof u); return u; }
 INL f32 from_bits_f32(u32 u) { f32 x; memcpy(&x, &u, sizeof x); return x; }
@@ -74,6 +75,50 @@ INL bf16 st_bf16(f32 x)
     bf16 h = {(uint16_t)rounded};
     return h;
 }
+
+/* ---- eight bits ---------------------------------------------------------------------------------------------- */
+
+/* Formats of Micikevicius et al., "FP8 Formats for Deep Learning" (2022). E4M3 has no infinity, and one NaN of each sign: what
+ * lies above 448 becomes 448, infinity too, as in PyTorch. E5M2 is the upper byte of a half. The steps are those of the halves. */
+INL f32 ld_f8e4m3(f8e4m3 x)
+{
+    u32 magnitude = (u32)(x.v & 0x7fu) << 20;
+    u32 bits = magnitude == 0x07f00000u ? 0x7ff00000u : bits_f32(from_bits_f32(magnitude) * 0x1p120f);
+    return from_bits_f32(bits | (u32)(x.v & 0x80u) << 24);
+}
+
+INL f8e4m3 st_f8e4m3(f32 x)
+{
+    u32 bits = bits_f32(x), magnitude = bits & 0x7fffffffu;
+    u32 normal = (magnitude - 0x3c000000u + 0x7ffffu + ((magnitude >> 20) & 1u)) >> 20;
+    u32 subnormal = bits_f32(from_bits_f32(magnitude) + 0x1p14f) - 0x46800000u;
+    u32 byte = magnitude < 0x3c800000u ? subnormal : normal;
+    byte = magnitude > 0x43e00000u ? 0x7eu : byte;
+    byte = magnitude > 0x7f800000u ? 0x7fu : byte;
+    f8e4m3 r = {(uint8_t)(byte | (bits >> 24 & 0x80u))};
+    return r;
+}
+
+INL f32 ld_f8e5m2(f8e5m2 x)
+{
+    f16 h = {(uint16_t)(x.v << 8)};
+    return ld_f16(h);
+}
+
+INL f8e5m2 st_f8e5m2(f32 x)
+{
+    u32 bits = bits_f32(x), magnitude = bits & 0x7fffffffu;
+    u32 normal = (magnitude - 0x38000000u + 0xfffffu + ((magnitude >> 21) & 1u)) >> 21;
+    u32 subnormal = bits_f32(from_bits_f32(magnitude) + 0x1p7f) - 0x43000000u;
+    u32 byte = magnitude < 0x38800000u ? subnormal : normal;
+    byte = magnitude >= 0x47800000u ? 0x7cu : byte; /* 65536 and above; from 61440 on the rounding ends there by itself */
+    byte = magnitude > 0x7f800000u ? 0x7fu : byte;
+    f8e5m2 r = {(uint8_t)(byte | (bits >> 24 & 0x80u))};
+    return r;
+}
+
+/* A float as uint64: from 2^63 on without its highest bit, which no conversion to int64 can hold; negative numbers wrap. */
+INL u64 real_as_u64(f64 x) { return x >= 0x1p63 ? (u64)(i64)(x - 0x1p63) ^ (u64)1 << 63 : (u64)(i64)x; }
 
 /* Blocks of contiguous halves: the conversion instructions where there are any, the same bits either way. The compiler's
  * builtins name them, not immintrin.h, which takes every unit a third of a second to read. */

@@ -79,20 +79,27 @@ static void fill_block(char* dst, const char* value, int64_t n, int item) {
 
 static void store_scalar(char* d, int dtype, const Scalar* v) {
   switch (dtype) {
-    case 0: *(uint8_t*)d = v->kind <= 1 ? v->i != 0 : (v->d != 0 || v->im != 0); break;
-    case 1: *(uint8_t*)d = (uint8_t)(v->kind <= 1 ? v->i : (int64_t)v->d); break;
-    case 2: *(int8_t*)d = (int8_t)(v->kind <= 1 ? v->i : (int64_t)v->d); break;
-    case 3: *(int16_t*)d = (int16_t)(v->kind <= 1 ? v->i : (int64_t)v->d); break;
-    case 4: *(int32_t*)d = (int32_t)(v->kind <= 1 ? v->i : (int64_t)v->d); break;
-    case 5: *(int64_t*)d = v->kind <= 1 ? v->i : (int64_t)v->d; break;
-    case 6: { f16 h = st_f16((float)v->d); memcpy(d, &h, 2); break; }
-    case 7: { bf16 h = st_bf16((float)v->d); memcpy(d, &h, 2); break; }
-    case 8: *(float*)d = (float)v->d; break;
-    case 9: *(double*)d = v->d; break;
-    case 10: ((float*)d)[0] = (float)v->d; ((float*)d)[1] = (float)v->im; break;
-    case 11: ((double*)d)[0] = v->d; ((double*)d)[1] = v->im; break;
+    case DT_b8: *(uint8_t*)d = v->kind <= 1 ? v->i != 0 : (v->d != 0 || v->im != 0); break;
+    case DT_u8: *(uint8_t*)d = (uint8_t)(v->kind <= 1 ? v->i : (int64_t)v->d); break;
+    case DT_i8: *(int8_t*)d = (int8_t)(v->kind <= 1 ? v->i : (int64_t)v->d); break;
+    case DT_i16: *(int16_t*)d = (int16_t)(v->kind <= 1 ? v->i : (int64_t)v->d); break;
+    case DT_i32: *(int32_t*)d = (int32_t)(v->kind <= 1 ? v->i : (int64_t)v->d); break;
+    case DT_i64: *(int64_t*)d = v->kind <= 1 ? v->i : (int64_t)v->d; break;
+    case DT_f16: { f16 h = st_f16((float)v->d); memcpy(d, &h, 2); break; }
+    case DT_bf16: { bf16 h = st_bf16((float)v->d); memcpy(d, &h, 2); break; }
+    case DT_f32: *(float*)d = (float)v->d; break;
+    case DT_f64: *(double*)d = v->d; break;
+    case DT_c64: ((float*)d)[0] = (float)v->d; ((float*)d)[1] = (float)v->im; break;
+    case DT_c128: ((double*)d)[0] = v->d; ((double*)d)[1] = v->im; break;
+    case DT_u16: *(uint16_t*)d = (uint16_t)(v->kind <= 1 ? v->i : (int64_t)v->d); break;
+    case DT_u32: *(uint32_t*)d = (uint32_t)(v->kind <= 1 ? v->i : (int64_t)v->d); break;
+    case DT_u64: *(uint64_t*)d = v->kind <= 1 ? (uint64_t)v->i : real_as_u64(v->d); break;
+    case DT_f8e4m3: { f8e4m3 x = st_f8e4m3((float)v->d); memcpy(d, &x, 1); break; }
+    case DT_f8e5m2: { f8e5m2 x = st_f8e5m2((float)v->d); memcpy(d, &x, 1); break; }
   }
 }
 static inline float trt_read_f16(const char* p) { f16 h; memcpy(&h, p, 2); return ld_f16(h); }
+static inline float trt_read_f8e4m3(const char* p) { f8e4m3 x; memcpy(&x, p, 1); return ld_f8e4m3(x); }
+static inline float trt_read_f8e5m2(const char* p) { f8e5m2 x; memcpy(&x, p, 1); return ld_f8e5m2(x); }
 static inline float trt_read_bf16(const char* p) { bf16 h; memcpy(&h, p, 2); return ld_bf16(h); }
 #endif

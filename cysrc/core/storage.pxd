@@ -1,12 +1,12 @@
 # Storage: the bytes that tensors view. The address is always read from the block, never kept elsewhere.
 from libc.stdint cimport int64_t, int8_t, uint8_t
-from tensorrt_lite._C.core.allocator cimport trt_block
+from tensorrt_lite._C.core.allocator cimport trt_block, TRT_BLOCK_NOT_WRITABLE, TRT_BLOCK_READ_ONLY
 
 cdef class Storage:
     # 48 bytes with Python's header, and nothing that the garbage collector has to see: the owner of external memory is held by its block
     cdef trt_block* block
     cdef int64_t length
-    cdef int8_t device_type
+    cdef int8_t device_type       # set once, where the storage is made (storage.pyx): tensors keep a copy
     cdef int8_t device_index
     cdef uint8_t can_resize
     cdef object __weakref__
@@ -28,12 +28,34 @@ cdef struct DeviceHooks:
     int (*keep_for)(object tensor, int consumer) except -1              # its memory is not reused before that set's work has run
     int (*join)(int producer, int consumer) except -1                   # one set waits for all that another has been given
 
+# Whether a block may be written to is its own mark, so that views, `.data` and `set_` carry it along. Each operator asks before it
+# writes: memory that others declared read-only (arrays and maps that are not writeable, bytes, DLPack's flag) is refused, because a
+# write would end the process or change an object that Python takes for immutable; memory that lazy clones share is copied first.
+cdef int make_writable(Storage s, str op) except -1
+
+cdef inline bint is_writable(Storage s) noexcept:
+    return s.block == NULL or not s.block.flags & TRT_BLOCK_NOT_WRITABLE
+
+cdef inline int prepare_write(Storage s, str op) except -1:
+    """Before anything of a storage is written, and before the address to write to is read from its block."""
+    if not is_writable(s):
+        make_writable(s, op)
+    return 0
+
+cdef inline bint is_read_only(Storage s) noexcept:
+    return s.block != NULL and s.block.flags & TRT_BLOCK_READ_ONLY
+
+cdef int set_read_only(Storage s) except -1
+cdef int expose(Storage s) except -1                                    # before an address is given away that may be written to later
+cdef Storage lazy_clone_of(Storage s)                                   # None where the bytes have to be copied at once
+
 cdef DeviceHooks* device_hooks() except NULL
 cdef DeviceHooks* installed_hooks() noexcept                            # the same without loading anything: zeros until then
 cdef void install_device_hooks(const DeviceHooks* given) noexcept
 cdef Storage device_storage(trt_block* block, int64_t nbytes, int index)
 cdef Storage new_storage(int64_t nbytes)
 cdef Storage meta_storage(int64_t nbytes)
-cdef Storage shared_storage(trt_block* block, int64_t nbytes)
-cdef Storage external_storage(void* data, int64_t nbytes, object owner)
+cdef Storage alias_storage(Storage s)
+cdef int set_custom_device(Storage s) except -1
+cdef Storage external_storage(void* data, int64_t nbytes, object owner, int device_type=*, int device_index=*)
 cdef int storage_resize(Storage s, int64_t nbytes) except -1

@@ -3,16 +3,20 @@
 Invariants: `length` never exceeds the block's capacity on CPU; a meta storage has a size and no block. A block's capacity
 never falls, because tensors keep the geometry they have when their storage shrinks: what shrinking gives back is pages,
 which read as zeros from then on. Growing swaps the block, so a kernel that holds the old one stays safe.
+
+Copy-on-write: a lazy clone is a storage that holds another one's block, which is marked TRT_BLOCK_LAZY. Whoever of them writes takes a
+block of its own first (`make_writable`), and the last one that is left keeps the block. Only memory that nobody else can write to is
+shared so: not what a kernel or an exporter holds, nor what has an owner or an address outside. Marks are read and set under the GIL.
 """
 cimport cython
 from cpython.number cimport PyNumber_AsSsize_t
 from cpython.buffer cimport Py_buffer, PyBuffer_FillInfo
 from libc.string cimport memcpy, memmove, memset
-from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, trt_block_context, block_alloc, block_drop, block_external
-from tensorrt_lite._C.core.read_only cimport check_writable
+from tensorrt_lite._C.core.allocator cimport (
+    trt_block, trt_block_hold, trt_block_context, block_alloc, block_drop, block_external, TRT_BLOCK_READ_ONLY, TRT_BLOCK_LAZY, TRT_BLOCK_EXPOSED)
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
-from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, DEV_META, make_device
+from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, DEV_CUSTOM, DEV_META, make_device
 
 cdef extern from *:
     """
@@ -61,6 +65,7 @@ cdef class Storage:
         return 1
 
     def data_ptr(self):
+        expose(self)
         return <size_t>(self.block.data) if self.block != NULL else 0
 
     @property
@@ -112,7 +117,7 @@ cdef class Storage:
             if i < -self.length or i >= self.length:
                 raise IndexError(f"index {i} out of range for storage of size {self.length}")
             positions = (i + self.length if i < 0 else i,)
-        check_writable(self.block, "storage")
+        prepare_write(self, "storage")
         for i in positions:
             if i < self.length:                      # an index or a value may have run Python
                 (<unsigned char*>bytes_of(self))[i] = byte
@@ -129,12 +134,12 @@ cdef class Storage:
     def copy_(self, Storage other not None, non_blocking=None):
         if other.length != self.length:
             raise RuntimeError(f"copy_(): storage sizes do not match: {self.length} and {other.length}")
-        check_writable(self.block, "copy_")
+        prepare_write(self, "copy_")
         memmove(bytes_of(self), bytes_of(other), self.length)
         return self
 
     def fill_(self, int value):
-        check_writable(self.block, "fill_")
+        prepare_write(self, "fill_")
         memset(bytes_of(self), value, self.length)
         return self
 
@@ -157,9 +162,9 @@ def exported(Storage storage not None, bint writable=False):
     cdef _Exporter e = _Exporter.__new__(_Exporter)
     bytes_of(storage)
     if writable:
-        check_writable(storage.block, "exported")
+        prepare_write(storage, "exported")
     e.storage = storage
-    e.held = shared_storage(storage.block, storage.length)
+    e.held = alias_storage(storage)
     e.writable = writable
     return memoryview(e)
 
@@ -221,19 +226,81 @@ cdef Storage meta_storage(int64_t nbytes):
     return s
 
 
-cdef Storage shared_storage(trt_block* block, int64_t nbytes):
-    """A second storage over a block, with a reference of its own; it can't be resized."""
-    cdef Storage s = Storage.__new__(Storage)
-    s.length = nbytes
-    s.block = block
-    trt_block_hold(block)
-    return s
+cdef Storage alias_storage(Storage s):
+    """A second storage over the same memory, with a reference of its own to the block; it can't be resized."""
+    cdef Storage r = Storage.__new__(Storage)
+    r.length = s.length
+    r.device_type = s.device_type
+    r.device_index = s.device_index
+    r.block = s.block
+    trt_block_hold(s.block)
+    return r
 
 
-cdef Storage external_storage(void* data, int64_t nbytes, object owner):
+def host_alias(Storage storage not None):
+    """The memory of a custom device that lies in host memory, as a storage of the CPU."""
+    cdef Storage r = alias_storage(storage)
+    r.device_type = DEV_CPU
+    r.device_index = 0
+    return r
+
+
+cdef int set_custom_device(Storage s) except -1:
+    """What a custom backend's allocator has just made lies on its device."""
+    s.device_type = DEV_CUSTOM
+    return 0
+
+
+# ---- marks of blocks -----------------------------------------------------------------------------------------------
+
+cdef int set_read_only(Storage s) except -1:
+    s.block.flags |= TRT_BLOCK_READ_ONLY
+    return 0
+
+
+cdef int make_writable(Storage s, str op) except -1:
+    """Give a storage a block that it may write to; RuntimeError over read-only memory."""
+    cdef trt_block* fresh
+    cdef trt_block* old = s.block
+    if old.flags & TRT_BLOCK_READ_ONLY:
+        raise RuntimeError(
+            f"{op}: the memory to write to is read-only (an array that is not writeable, a file mapped for reading, bytes, or a DLPack tensor exported as "
+            "read-only). Use clone() to get a tensor that can be written to.")
+    if old.refs == 1:
+        old.flags &= ~TRT_BLOCK_LAZY                    # the other clones are gone
+        return 0
+    fresh = block_alloc(old.capacity)                   # all of it: tensors may reach beyond a storage that has shrunk
+    memcpy(fresh.data, old.data, old.capacity)
+    s.block = fresh
+    block_drop(old)
+    return 0
+
+
+cdef int expose(Storage s) except -1:
+    """Whoever gets the address may write to it at any time: the block is this storage's own, and no lazy clone shares it from now on."""
+    if s.block != NULL and not s.block.flags & TRT_BLOCK_READ_ONLY:
+        prepare_write(s, "data_ptr")
+        s.block.flags |= TRT_BLOCK_EXPOSED
+    return 0
+
+
+cdef Storage lazy_clone_of(Storage s):
+    cdef trt_block* b = s.block
+    cdef Storage r
+    if b == NULL or s.device_type != DEV_CPU or b.flags & ~TRT_BLOCK_LAZY or not b.flags and b.refs > 1:
+        return None
+    b.flags |= TRT_BLOCK_LAZY
+    r = alias_storage(s)
+    r.can_resize = True
+    return r
+
+
+cdef Storage external_storage(void* data, int64_t nbytes, object owner, int device_type=DEV_CPU, int device_index=0):
     """A storage over memory that `owner` keeps alive; it can't be resized."""
     cdef Storage s = Storage.__new__(Storage)
     s.length = nbytes
+    s.device_type = device_type
+    s.device_index = device_index
     s.block = block_external(data, nbytes, release_owner, <void*>owner)
     Py_INCREF(owner)
     return s
@@ -242,6 +309,11 @@ cdef Storage external_storage(void* data, int64_t nbytes, object owner):
 cdef void release_owner(trt_block* b) noexcept nogil:
     with gil:
         Py_XDECREF(<PyObject*>trt_block_context(b))
+
+
+def is_lazy(Storage storage not None):
+    """Whether the next write to the storage copies it, because lazy clones share its memory."""
+    return storage.block != NULL and bool(storage.block.flags & TRT_BLOCK_LAZY)
 
 
 cdef int storage_resize(Storage s, int64_t nbytes) except -1:
@@ -263,7 +335,7 @@ cdef int storage_resize(Storage s, int64_t nbytes) except -1:
         s.length = nbytes
         block_drop(old)
         return 0
-    if nbytes < s.length and old.capacity >= (1 << 20):
+    if nbytes < s.length and old.capacity >= (1 << 20) and not old.flags & TRT_BLOCK_LAZY:
         trt_give_back_pages(old.data + nbytes, old.data + old.capacity)
     s.length = nbytes
     return 0

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint64_t, int8_t, uint8_t
 from cpython.list cimport PyList_GET_SIZE
 from cpython.object cimport PyObject, PyTypeObject
 from tensorrt_lite._C.core.storage cimport Storage
-from tensorrt_lite._C.core.dtype cimport Scalar
+from tensorrt_lite._C.core.dtype cimport Scalar, ITEM_SIZE, has_loops
 
 cdef enum:
     MAX_DIMS = 64
@@ -14,7 +14,7 @@ cdef enum:
     KEY_CPU = 1
     KEY_CUDA = 2
     KEY_SPARSE = 3
-    KEY_QUANTIZED = 4
+    KEY_STORAGE_ONLY = 4          # of tensors of a type without loops: no operator has a kernel under it, those that move elements alone skip it
     KEY_CUSTOM = 5
     KEY_PYTHON = 6
     KEY_INPLACE_OR_VIEW = 7
@@ -29,6 +29,7 @@ cdef enum:
     K_META = 1
     K_CPU = 2
     K_CUDA = 4
+    K_STORAGE_ONLY = 16
     K_CUSTOM = 32
     K_PYTHON = 64
     K_AUTOGRAD = 256
@@ -42,6 +43,10 @@ cdef extern from "dispatch.h":
     uint64_t index_keys "trt_index_keys"(int index) noexcept nogil
     uint64_t mixed_indices "trt_mixed_indices"(uint64_t keys) noexcept nogil
     uint64_t on_mixed_devices "trt_mixed_devices"(uint64_t keys) noexcept nogil
+    const uint64_t K_PLACE "trt_place_mask"
+
+cdef enum:
+    LAYOUT_STRIDED = 0            # the only layout so far
 
 cdef enum:
     CREATED_DEFAULT = 0
@@ -57,7 +62,7 @@ cdef struct VersionCounter:
     PyObject* views               # borrowed: head of the list of differentiable views
 
 cdef class TensorBase:
-    cdef Storage storage
+    cdef Storage storage              # changed by set_storage alone: device_type, device_index and keys are copies of where it lies
     cdef int64_t offset               # elements
     cdef uint64_t keys
     cdef int64_t numel
@@ -68,6 +73,7 @@ cdef class TensorBase:
     cdef int8_t dtype
     cdef int8_t device_type
     cdef int8_t device_index
+    cdef uint8_t layout               # LAYOUT_*
     cdef uint8_t contiguous
     cdef uint8_t requires_grad        # a leaf that wants a gradient, or has a grad_fn
     cdef uint8_t wrapped_number       # made from a Python number: weak in type promotion
@@ -134,11 +140,10 @@ cdef inline bint same_sizes(TensorBase a, TensorBase b) noexcept:
             return False
     return True
 
-cdef extern from *:
-    """
-    static const int trt_item_size[12] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
-    """
-    const int* ITEM_SIZE "trt_item_size"
+cdef inline void set_dtype(TensorBase t, int dtype) noexcept:
+    """The one way to change a tensor's element type: the key that keeps operators away from types without loops goes with it."""
+    t.dtype = dtype
+    t.keys = t.keys & ~<uint64_t>K_STORAGE_ONLY | (0 if has_loops(dtype) else K_STORAGE_ONLY)
 
 # Where a new tensor goes, as one number: the device's type, and for CUDA its index plus one in the bits above 8 (0: the current one).
 cdef enum:
@@ -146,6 +151,7 @@ cdef enum:
 cdef inline int place_of(TensorBase t) noexcept:
     return t.device_type if t.device_type != 1 else 1 | (<int>t.device_index + 1) << 8
 
+cdef int set_storage(TensorBase t, Storage s) except -1
 cdef int place_of_device(object device) except -1
 cdef void set_inference_flag(bint on) noexcept
 cdef TensorBase new_tensor()

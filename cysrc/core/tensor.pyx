@@ -10,7 +10,7 @@ from libc.string cimport memcpy
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF, Py_CLEAR
 from cpython.tuple cimport PyTuple_SET_ITEM
-from tensorrt_lite._C.core.storage cimport Storage, new_storage, meta_storage, shared_storage, storage_resize, device_hooks
+from tensorrt_lite._C.core.storage cimport Storage, new_storage, meta_storage, alias_storage, set_custom_device, storage_resize, device_hooks
 from tensorrt_lite._C.core.dtype cimport Scalar, BOOL, F32, F64, I64, C64, C128, F16, BF16
 from tensorrt_lite._C.core.text cimport sizes_text
 from tensorrt_lite._C.core.device cimport device, DEV_CPU, DEV_META, DEV_CUDA, DEV_CUSTOM, MF_CONTIGUOUS, MF_CHANNELS_LAST, MF_CHANNELS_LAST_3D, MF_PRESERVE
@@ -300,6 +300,7 @@ cdef Storage storage_for(int64_t nbytes, int place):
         s = <Storage?>custom_allocate(nbytes)
         if s.length < nbytes or s.block == NULL and nbytes:
             raise RuntimeError(f"the custom backend's allocator returned a storage of {s.length} bytes where {nbytes} were asked for")
+        set_custom_device(s)
         return s
     if device_type == DEV_CUDA:
         return device_hooks().allocate(nbytes, (place >> 8) - 1)
@@ -323,20 +324,23 @@ cdef TensorBase empty_tensor(int ndim, const int64_t* sizes, int dtype, int plac
         t.sizes[i] = sizes[i]
     contiguous_strides(ndim, sizes, t.strides)
     t.numel = n
-    t.dtype = dtype
+    set_dtype(t, dtype)
     t.contiguous = 1
     if place == DEV_CPU:
         t.storage = new_storage(n * ITEM_SIZE[dtype])
     else:
-        settle(t, storage_for(n * ITEM_SIZE[dtype], place), place)
+        set_storage(t, storage_for(n * ITEM_SIZE[dtype], place))
     return t
 
 
-cdef inline void settle(TensorBase t, Storage s, int place):
+cdef int set_storage(TensorBase t, Storage s) except -1:
+    """Put a storage under a tensor, and with it the device. The one way to change it: what assigns `storage` elsewhere in this file does so to a
+    new tensor on the CPU. Other keys stay. The old storage's owner may run Python when it goes: who calls keeps it until the geometry fits."""
     t.storage = s
-    t.device_type = place & 0xFF
+    t.device_type = s.device_type
     t.device_index = s.device_index
-    t.keys = place_key(place & 0xFF, s.device_index)
+    t.keys = t.keys & ~K_PLACE | place_key(s.device_type, s.device_index)
+    return 0
 
 
 cdef TensorBase empty_strided_tensor(int ndim, const int64_t* sizes, const int64_t* strides, int dtype, int place):
@@ -352,8 +356,8 @@ cdef TensorBase empty_strided_tensor(int ndim, const int64_t* sizes, const int64
     if last > (<int64_t>1 << 58):
         raise RuntimeError(f"Storage size calculation overflowed with sizes={sizes_text(ndim, sizes)} and strides={sizes_text(ndim, strides)}")
     t = new_tensor()
-    t.dtype = dtype
-    settle(t, storage_for((last + 1) * ITEM_SIZE[dtype] if n > 0 else 0, place), place)
+    set_dtype(t, dtype)
+    set_storage(t, storage_for((last + 1) * ITEM_SIZE[dtype] if n > 0 else 0, place))
     set_geometry(t, ndim, sizes, strides)
     return t
 
@@ -370,7 +374,7 @@ cdef TensorBase empty_like_tensor(TensorBase t, int dtype):
         r.storage = new_storage(t.numel * ITEM_SIZE[dtype])
         r.numel = t.numel
         r.ndim = t.ndim
-        r.dtype = dtype
+        set_dtype(r, dtype)
         for i in range(t.ndim):
             r.sizes[i] = t.sizes[i]
             r.strides[i] = t.strides[i]
@@ -399,6 +403,7 @@ cdef inline void copy_header(TensorBase r, TensorBase t):
     r.dtype = t.dtype
     r.device_type = t.device_type
     r.device_index = t.device_index
+    r.layout = t.layout
     r.keys = t.keys & ~<uint64_t>(K_DERIVATIVES | K_PYTHON)
     r.inference = t.inference      # a view of a normal tensor is a normal tensor, in inference mode too
     if not t.inference and inference_flag:
@@ -493,15 +498,11 @@ cdef TensorBase held(TensorBase t):
     """`t` as a kernel must see it that releases the GIL or lets Python run before it has read everything: geometry and memory stay
     although somebody resizes `t`, sets it or shrinks its storage. Known to nobody else, detached, for the length of a call. None stays None."""
     cdef TensorBase r
-    cdef Storage s
     if t is None or t.storage.block == NULL:
         return t
     r = new_tensor()
-    s = shared_storage(t.storage.block, t.storage.length)
-    s.device_type = t.storage.device_type
-    s.device_index = t.storage.device_index
-    settle(r, s, place_of(t))
-    r.dtype = t.dtype
+    set_storage(r, alias_storage(t.storage))
+    set_dtype(r, t.dtype)
     r.wrapped_number = t.wrapped_number
     r.conj_bit = t.conj_bit
     copy_geometry(r, t)
@@ -535,7 +536,7 @@ cdef TensorBase number_tensor(int dtype, const Scalar* value):
     cdef TensorBase t = new_tensor()
     t.ndim = 0
     t.numel = 1
-    t.dtype = dtype
+    set_dtype(t, dtype)
     t.storage = new_storage(ITEM_SIZE[dtype])
     store_scalar(t.storage.block.data, dtype, value)
     return t

@@ -4,8 +4,10 @@ from tensorrt_lite._C.core.dtype cimport dtype_label
 
 cdef extern from *:
     """
-    static const char *const trt_cpp_types[] = {"bool", "unsigned char", "signed char", "short int", "int", "long int", "c10::Half", "c10::BFloat16",
-                                                "float", "double", "c10::complex<float>", "c10::complex<double>"};
+    #include "dtype.h"
+    static const char *const trt_cpp_types[NUM_DTYPES] = {"bool", "unsigned char", "signed char", "short int", "int", "long int", "c10::Half", "c10::BFloat16",
+                                                "float", "double", "c10::complex<float>", "c10::complex<double>", "unsigned short",
+                                                          "unsigned int", "unsigned long", "c10::Float8_e4m3fn", "c10::Float8_e5m2"};
     """
     const char* const* cpp_types "trt_cpp_types"
 

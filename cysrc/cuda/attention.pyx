@@ -1,7 +1,7 @@
 """Attention on CUDA in memory linear in the length, beneath scaled_dot_product_attention of cysrc/ops/attention.pyx."""
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memset
-from tensorrt_lite._C.core.dtype cimport BOOL, F16, BF16, F32, F64
+from tensorrt_lite._C.core.dtype cimport BOOL, F16, BF16, F32, F64, NUM_DTYPES
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, place_of, empty_tensor
 from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run, run3, blocks_for
@@ -30,7 +30,7 @@ cdef struct Attention:
     unsigned keep_below
 
 KERNELS = ("forward", "delta", "keys", "queries", "kept")
-cdef FunctionHandle handles[64][12][4][2][5]
+cdef FunctionHandle handles[64][NUM_DTYPES][4][2][5]
 # by width, 32 to 256, of float and of double sums: rows and columns of a tile forward, both backward, as 48 KB hold them
 cdef int forward_rows[2][4]
 cdef int forward_columns[2][4]

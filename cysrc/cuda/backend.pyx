@@ -7,7 +7,7 @@ from libc.stdlib cimport calloc, realloc
 from libc.string cimport memcmp, memcpy
 from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_context, trt_block_returns_by, block_external
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, DEV_META
-from tensorrt_lite._C.core.dtype cimport Scalar, C128
+from tensorrt_lite._C.core.dtype cimport Scalar, C128, NUM_DTYPES
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, Iter, MAX_OPERANDS, copy_elements
 from tensorrt_lite._C.core.storage cimport Storage, DeviceHooks, device_storage, external_storage, install_device_hooks, installed_hooks
 from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor, non_overlapping_dense, same_sizes
@@ -68,22 +68,22 @@ cdef extern from *:
     static long long trt_atomic_add(long long* p, long long change) { return __atomic_add_fetch(p, change, __ATOMIC_SEQ_CST); }
 
     static void trt_read_scalar(const char* p, int dtype, Scalar* s) {
-      s->kind = dtype == 0 ? 0 : dtype <= 5 ? 1 : dtype <= 9 ? 2 : 3;
+      s->kind = trt_category[dtype];         /* SCALAR_BOOL and so on are the categories */
       s->im = 0;
       s->i = 0;
       switch (dtype) {
-        case 0: s->i = *p != 0; break;
-        case 1: s->i = *(const uint8_t*)p; break;
-        case 2: s->i = *(const int8_t*)p; break;
-        case 3: s->i = *(const int16_t*)p; break;
-        case 4: s->i = *(const int32_t*)p; break;
-        case 5: s->i = *(const int64_t*)p; break;
-        case 6: s->d = trt_read_f16(p); return;
-        case 7: s->d = trt_read_bf16(p); return;
-        case 8: s->d = *(const float*)p; return;
-        case 9: s->d = *(const double*)p; return;
-        case 10: s->d = ((const float*)p)[0]; s->im = ((const float*)p)[1]; return;
-        case 11: s->d = ((const double*)p)[0]; s->im = ((const double*)p)[1]; return;
+        case DT_b8: s->i = *p != 0; break;
+        case DT_u8: s->i = *(const uint8_t*)p; break;
+        case DT_i8: s->i = *(const int8_t*)p; break;
+        case DT_i16: s->i = *(const int16_t*)p; break;
+        case DT_i32: s->i = *(const int32_t*)p; break;
+        case DT_i64: s->i = *(const int64_t*)p; break;
+        case DT_f16: s->d = trt_read_f16(p); return;
+        case DT_bf16: s->d = trt_read_bf16(p); return;
+        case DT_f32: s->d = *(const float*)p; return;
+        case DT_f64: s->d = *(const double*)p; return;
+        case DT_c64: s->d = ((const float*)p)[0]; s->im = ((const float*)p)[1]; return;
+        case DT_c128: s->d = ((const double*)p)[0]; s->im = ((const double*)p)[1]; return;
       }
       s->d = (double)s->i;
     }
@@ -510,10 +510,7 @@ cdef int keep_until_done(Storage s, StreamHandle stream) except -1:
 
 def _opened_storage(size_t address, int64_t nbytes, int index, owner):
     """A storage over device memory that `owner` keeps open."""
-    cdef Storage s = external_storage(<void*>address, nbytes, owner)
-    s.device_type = DEV_CUDA
-    s.device_index = index
-    return s
+    return external_storage(<void*>address, nbytes, owner, DEV_CUDA, index)
 
 
 def _share_obstacle(Storage s not None):
@@ -609,7 +606,7 @@ cdef int run3(FunctionHandle kernel, int index, int64_t x, int64_t y, int64_t z,
 cdef struct Kernels:
     FunctionHandle form[64][3]
 
-cdef Kernels* copies[12][12]            # by source, destination
+cdef Kernels* copies[NUM_DTYPES][NUM_DTYPES]            # by source, destination
 
 
 cdef Kernels* kernels_for(const PointwiseInfo* info, int source, int compute) except NULL:

@@ -1,7 +1,8 @@
 """Convolutions on CUDA beneath the checks of cysrc/ops/conv.pyx: the geometry of each pass, tiles, slices of deep products."""
 from libc.stdint cimport int64_t
 from libc.string cimport memset
-from tensorrt_lite._C.core.dtype cimport U8, I32, I64, F16, BF16, F32, F64, C64, C128
+from tensorrt_lite._C.core.dtype cimport BOOL, U8, I32, I64, F16, BF16, F32, F64, C64, C128, NUM_DTYPES, has_loops, compute_type, is_complex_type, is_integral_or_bool_type
+from tensorrt_lite._C.cuda.matmul cimport kernel_type
 from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor
 from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run, run3, blocks_for
@@ -60,7 +61,7 @@ OPERANDS = (
 SUMS = {U8: "unsigned", I64: "unsigned long long", F16: "float", BF16: "float", F32: "float", F64: "double", C64: "trt::complex<float>", C128: "trt::complex<double>"}
 BYTES_OF_SUM = {U8: 4, I64: 8, F16: 4, BF16: 4, F32: 4, F64: 8, C64: 8, C128: 16}
 
-cdef FunctionHandle handles[64][12][3][2][4]
+cdef FunctionHandle handles[64][NUM_DTYPES][3][2][4]
 cdef int processors[64]
 cdef int capability[64]
 
@@ -74,15 +75,15 @@ cdef tuple tile_of(int index, int dtype, int form):
     if on_tensor_cores(index, dtype):
         t = MMA_TILES[form]
         return t[0] * t[2], t[1] * t[3]
-    return TILES[BYTES_OF_SUM[dtype if dtype >= I64 else U8]][form][:2]
+    return TILES[BYTES_OF_SUM[kernel_type(dtype)]][form][:2]
 
 
 cdef FunctionHandle load(int index, int dtype, int what, bint last, int form) except NULL:
     cdef FunctionHandle* slot = &handles[index][dtype][what][last][form]
     if slot[0] == NULL:
         t = _source.TYPES[dtype][1]
-        t = f"trt::{t}" if dtype >= C64 else t
-        kind = dtype if dtype >= I64 else U8
+        t = f"trt::{t}" if is_complex_type(dtype) else t
+        kind = kernel_type(dtype)
         total, of_weight = SUMS[kind], int(what == WEIGHT)
         a, b, fast_a, fast_b, channels_are_rows = OPERANDS[what][last]
         if form == SUM:
@@ -101,7 +102,9 @@ def _load_all(int index):
     """Ask for every kernel of the family on a device."""
     cdef int dtype, what, last, form
     capability[index] = device_attribute(75, index)
-    for dtype in range(U8, C128 + 1):
+    for dtype in range(<int>NUM_DTYPES):
+        if not has_loops(dtype) or dtype == BOOL:
+            continue
         for what in range(3):
             for last in range(2):
                 for form in range(4):
@@ -186,7 +189,7 @@ cdef int convolve(int what, bint last, int64_t samples, int64_t c_in, int64_t c_
         p.slice_depth = ((depth + wanted - 1) // wanted + 63) // 64 * 64
         p.slices = (depth + p.slice_depth - 1) // p.slice_depth
         sizes[0] = groups * p.slices * m * n
-        partial = empty_tensor(1, sizes, I32 if dtype < I64 else I64 if dtype == I64 else F32 if dtype <= F32 else dtype, place_of(out))
+        partial = empty_tensor(1, sizes, I64 if dtype == I64 else I32 if is_integral_or_bool_type(dtype) else compute_type[dtype], place_of(out))
         p.partial = data_of(partial)
     run3(load(index, dtype, what, last, form), index, blocks, 1, min(groups * p.slices, <int64_t>65535), 256, 1, 1, 0, arguments)
     if p.partial != NULL:

@@ -5,7 +5,7 @@ the device (a copy to the host, `item`) raises IndexError naming the operator. N
 """
 from libc.stdint cimport int64_t
 from libc.string cimport memset
-from tensorrt_lite._C.core.dtype cimport Scalar, BOOL, U8, I32, I64, F16, BF16, F32, F64, C64, C128, category, CAT_COMPLEX
+from tensorrt_lite._C.core.dtype cimport Scalar, BOOL, U8, I32, I64, F16, BF16, F32, F64, C64, C128, category, CAT_COMPLEX, NUM_DTYPES, has_loops, is_complex_type, is_integral_type
 from tensorrt_lite._C.core.iterator cimport fill_elements
 from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor
 from tensorrt_lite._C.core.dispatch cimport attach
@@ -272,19 +272,21 @@ def _load_all(int index):
     for t in MOVED.values():
         for name in ("gather_rows", "put_claimed", "gather_lines", "triangle", "copy_pieces"):
             load(name, index, t, None)
-    for dtype in range(12):
+    for dtype in range(<int>NUM_DTYPES):
+        if not has_loops(dtype):
+            continue
         t = type_of(dtype)
-        for op in range(1, 5 if dtype < C64 else 3):
+        for op in range(1, 3 if is_complex_type(dtype) else 5):
             load("combine_pieces", index, t, COMBINATIONS[op])
             load("combine_runs", index, t, COMBINATIONS[op])
         for name in ("nonzero_count", "nonzero_write", "sum_pieces"):
             load(name, index, t, None)
-        if dtype < C64:
+        if not is_complex_type(dtype):
             load("search_sorted", index, t, "int")
             load("search_sorted", index, t, "long long")
-        if dtype > BOOL and dtype < C64:
+        if dtype != BOOL and not is_complex_type(dtype):
             # integers count in integers, or in double where the ends are given (linspace); halves in double as well as in float
-            if dtype <= I64:
+            if is_integral_type(dtype):
                 load("sequence", index, t, type_of(I64))
             elif dtype != F64:
                 load("sequence", index, t, type_of(F32))
@@ -295,7 +297,7 @@ def _load_all(int index):
 
 cdef str type_of(int dtype):
     t = _source.TYPES[dtype][1]
-    return f"trt::{t}" if dtype >= C64 else t
+    return f"trt::{t}" if is_complex_type(dtype) else t
 
 
 cdef int offsets_along(str name, TensorBase offsets, TensorBase index, int64_t size, int64_t stride, bint negative, bint add, int64_t skipped) except -1:

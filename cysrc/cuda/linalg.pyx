@@ -7,9 +7,9 @@ cuSOLVER would stand behind `run_job`: a routine that it has, for sizes where it
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 from tensorrt_lite._C.core.allocator cimport block_external
-from tensorrt_lite._C.core.dtype cimport Scalar, U8, I32, F32, F64, C64, C128
+from tensorrt_lite._C.core.dtype cimport Scalar, U8, I32, F32, F64, C64, C128, is_complex_type
 from tensorrt_lite._C.core.storage cimport device_storage
-from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor
+from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor, set_storage
 from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run, run3, blocks_for, stream_of, enter
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle, StreamHandle, DevicePointer, copy_to_host, synchronize_stream
@@ -186,7 +186,7 @@ def _load_all(int index):
     for dtype in range(F32, C128 + 1):
         c.dtype, c.t = dtype, dtype - F32
         for kernel in range(KERNELS):
-            if dtype >= C64 or SOURCES[kernel][0] != "eig":         # real matrices are widened first
+            if is_complex_type(dtype) or SOURCES[kernel][0] != "eig":         # real matrices are widened first
                 load(c, kernel)
 
 
@@ -243,7 +243,7 @@ cdef int gather(Call c, Part to, const Stack* s, int form=ALL, bint conjugated=F
         return 0
     g.to = to
     g.form = form
-    g.conjugated = conjugated and c.dtype >= C64
+    g.conjugated = conjugated and is_complex_type(c.dtype)
     g.batch = c.count
     g.source = NULL
     g.rs = g.cs = g.batch_dims = 0
@@ -266,7 +266,7 @@ cdef int copy(Call c, Part to, Part x, int form=ALL, bint conjugated=False) exce
 cdef Part conjugate_of(Call c, Part x) except *:
     """conj(x), which real matrices are themselves."""
     cdef Part r
-    if c.dtype < C64:
+    if not is_complex_type(c.dtype):
         return x
     r = scratch(c, x.rows, x.cols)
     copy(c, r, x, ALL, True)
@@ -277,7 +277,7 @@ cdef TensorBase window(Call c, char* at):
     """Device memory as a tensor, for what asks for one."""
     cdef int64_t nothing = 0
     cdef TensorBase t = empty_tensor(1, &nothing, c.dtype, c.place)
-    t.storage = device_storage(block_external(at, 0, NULL, NULL), 0, c.index)
+    set_storage(t, device_storage(block_external(at, 0, NULL, NULL), 0, c.index))
     return t
 
 
@@ -327,7 +327,7 @@ cdef int solve_triangle(Call c, Part t, Part b, bint upper, bint unit, bint conj
     cdef Part first, last
     if t.rows == 0 or b.cols == 0:
         return 0
-    conjugated = conjugated and c.dtype >= C64
+    conjugated = conjugated and is_complex_type(c.dtype)
     if t.rows <= TRIANGLE:
         clear(&p)
         p.a, p.b, p.upper, p.unit, p.conjugated = t, b, upper, unit, conjugated
@@ -810,7 +810,7 @@ cdef int run_svd(Call c, Job* w) except -1:
 cdef int run_eig(Call c, Job* w) except -1:
     """flag: with vectors. Results are complex, and so is the arithmetic."""
     cdef int64_t n = w.n, size
-    cdef bint is_real = c.dtype < C64
+    cdef bint is_real = not is_complex_type(c.dtype)
     cdef Part a = scratch(c, n, n), z, x
     cdef char* scales
     cdef int* partners = <int*>memory(c, c.count * n * 4)

@@ -5,7 +5,7 @@ mm, bmm, addmm, linear and their kin check their arguments in cysrc/ops/matmul.p
 """
 from libc.stdint cimport int64_t
 from libc.string cimport memset
-from tensorrt_lite._C.core.dtype cimport Scalar, U8, I8, I32, I64, F16, BF16, F32, F64, C64, C128
+from tensorrt_lite._C.core.dtype cimport Scalar, U8, I8, I32, I64, BOOL, F16, BF16, F32, F64, C64, C128, NUM_DTYPES, compute_type, has_loops, is_complex_type, is_integral_or_bool_type
 from tensorrt_lite._C.core.iterator cimport copy_elements, contiguous_of
 from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor, empty_strided_tensor, make_view
 from tensorrt_lite._C.core.dispatch cimport attach
@@ -77,17 +77,17 @@ BYTES_OF_SUM = {U8: 4, I64: 8, F16: 4, BF16: 4, F32: 4, F64: 8, C64: 8, C128: 16
 # warps down and across, rows and columns of a warp, depth: on tensor cores, large and small
 MMA_TILES = {F16: ((2, 4, 64, 32, 32), (2, 2, 32, 32, 32)), F32: ((2, 4, 64, 32, 16), (2, 2, 32, 32, 32))}
 
-cdef FunctionHandle handles[64][12][5][4]
+cdef FunctionHandle handles[64][NUM_DTYPES][5][4]
 cdef FunctionHandle tf32_handles[64][2][4]
 # what backends.cuda says; `_set_options` tells
 cdef bint allow_tf32 = False, reduce_f16 = True, reduce_bf16 = True, accumulate_f16 = False, use_cublaslt = True
 cdef int64_t workspace_size = 0
 cdef int processors_[64]
 cdef int capability[64]              # the device's major number
-cdef int64_t tile_side[12][2]
-for _dtype in range(U8, 12):
-    for _form in range(2):
-        tile_side[_dtype][_form] = TILES[BYTES_OF_SUM[_dtype if _dtype >= I64 else U8]][_form][0]
+cdef int64_t tile_side[NUM_DTYPES][2]
+for _dtype in range(<int>NUM_DTYPES):
+    for _form in range(2 if has_loops(_dtype) else 0):
+        tile_side[_dtype][_form] = TILES[BYTES_OF_SUM[kernel_type(_dtype)]][_form][0]
 
 
 cdef int processors(int index) except -1:
@@ -107,8 +107,8 @@ cdef FunctionHandle load(int index, int dtype, int form, int variant) except NUL
         handle = &tf32_handles[index][form][variant]
     if handle[0] == NULL:
         t = _source.TYPES[dtype][1]
-        t = f"trt::{t}" if dtype >= C64 else t
-        kind = dtype if dtype >= I64 else U8
+        t = f"trt::{t}" if is_complex_type(dtype) else t
+        kind = kernel_type(dtype)
         total = SUMS[kind]
         text = "#include \"gemm.cuh\"\n\nextern \"C\" __global__ void "
         if form <= SMALL and on_tensor_cores(index, dtype):
@@ -237,7 +237,7 @@ cdef bint by_library(TensorBase out, const Mat* mo, TensorBase a, const Mat* ma_
     s.compute = COMPUTE_64F if dtype == F64 or dtype == C128 else COMPUTE_32I if dtype == I8 else COMPUTE_16F if dtype == F16 and accumulate_f16 else COMPUTE_32F
     if allow_tf32 and (dtype == F32 or dtype == C64):
         s.compute = COMPUTE_TF32
-    kind = F16 if s.compute == COMPUTE_16F else F32 if dtype <= F32 and dtype != I8 else I32 if dtype == I8 else dtype
+    kind = F16 if s.compute == COMPUTE_16F else I32 if dtype == I8 else F32 if is_integral_or_bool_type(dtype) else compute_type[dtype]
     s.scale = R_32I if dtype == I8 else library_type[kind]
     s.reduction_mask = REDUCE_IN_COMPUTE_TYPE if dtype == F16 and not reduce_f16 or dtype == BF16 and not reduce_bf16 else REDUCE_ANY
     s.workspace = workspace_size
@@ -255,7 +255,7 @@ cdef bint by_library(TensorBase out, const Mat* mo, TensorBase a, const Mat* ma_
     s.align_b = alignment(data_of(a), s.ldb, s.batch_b, ITEM_SIZE[dtype])
     s.align_c = s.align_d = alignment(data_of(out), s.ldd, s.batch_d, size)
     if md_ != NULL:
-        if md.rs == 0 and md.cs == 1 and mc.rows > 1 and (md.bs == 0 or mc.batch == 1) and beta.d == 1 and (beta.kind < 3 or beta.im == 0) and dtype <= F64 and dtype != I8 and <size_t>data_of(d) % BIAS_ALIGNMENT == 0:
+        if md.rs == 0 and md.cs == 1 and mc.rows > 1 and (md.bs == 0 or mc.batch == 1) and beta.d == 1 and (beta.kind < 3 or beta.im == 0) and not is_complex_type(dtype) and dtype != I8 and <size_t>data_of(d) % BIAS_ALIGNMENT == 0:
             bias = data_of(d)
             s.epilogue = (0 if activation == 0 else s.epilogue) | EPILOGUE_BIAS
             if multiply(&s, out, numbers, numbers + 2, data_of(b), data_of(a), c, data_of(out), bias):
@@ -365,7 +365,7 @@ cdef int gemm(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* 
         side = tile_side[dtype][form]
         blocks = (g.m + side - 1) // side * ((g.n + side - 1) // side)
     plan_slices(&g, blocks * g.batch, 2048 if form == ROWS else 256, 2 * processors(index) if form <= SMALL else 4 * processors(index))
-    kind = I64 if dtype <= I64 else F32 if dtype <= F32 else dtype
+    kind = I64 if is_integral_or_bool_type(dtype) else compute_type[dtype]
     one.kind = 1
     one.i = 1
     one.d = 1
@@ -376,7 +376,7 @@ cdef int gemm(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* 
     if g.slices > 1:
         # sums are kept in 4 bytes at least
         sizes[0] = g.batch * g.slices * g.m * g.n
-        partial = empty_tensor(1, sizes, I32 if dtype < I64 else kind, place_of(out))
+        partial = empty_tensor(1, sizes, I32 if is_integral_or_bool_type(dtype) and dtype != I64 else kind, place_of(out))
         g.partial = data_of(partial)
     arguments[0] = &g
     if form <= SMALL:

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 from tensorrt_lite._C.core.dtype cimport F16, BF16, F32, F64
 from tensorrt_lite._C.core.iterator cimport cast_to, contiguous_of, copy_elements
-from tensorrt_lite._C.core.read_only cimport check_writable
+from tensorrt_lite._C.core.storage cimport prepare_write
 from tensorrt_lite._C.core.kernels cimport reduce_params, REDUCE_VAR
 from tensorrt_lite._C.core.tensor cimport TensorBase, MAX_DIMS, data_of, place_of, empty_tensor, empty_strided_tensor, bump_version
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run3, blocks_for
@@ -285,7 +285,7 @@ cdef TensorBase running_in(TensorBase running, int code):
 
 cdef int write_back(TensorBase running, TensorBase t) except -1:
     if running is not None:
-        check_writable(running.storage.block, "batch_norm")
+        prepare_write(running.storage, "batch_norm")
         if t is not running:
             copy_elements(running, t)
         bump_version(running)

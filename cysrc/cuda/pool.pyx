@@ -1,7 +1,7 @@
 """Pooling and resampling on CUDA, beneath the checks of cysrc/ops/pool.pyx and resize.pyx."""
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
-from tensorrt_lite._C.core.dtype cimport U8, I32, F16, F32, F64, C64, C128
+from tensorrt_lite._C.core.dtype cimport BOOL, U8, I32, F16, F32, F64, C64, C128, NUM_DTYPES, has_loops, is_complex_type, is_floating_type
 from tensorrt_lite._C.core.kernels cimport pool_shape
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, place_of, empty_tensor
 from tensorrt_lite._C.core.dispatch cimport attach
@@ -63,14 +63,14 @@ cdef struct Grid:
     int padding, align_corners
 
 KERNELS = ("pool_max", "pool_max_backward", "pool_average", "pool_average_backward", "resample", "window_columns", "window_images")
-cdef FunctionHandle handles[64][12][7]
+cdef FunctionHandle handles[64][NUM_DTYPES][7]
 
 
 cdef FunctionHandle load(int index, int dtype, int which) except NULL:
     cdef FunctionHandle* slot = &handles[index][dtype][which]
     if slot[0] == NULL:
         t = _source.TYPES[dtype][1]
-        t = f"trt::{t}" if dtype >= C64 else t
+        t = f"trt::{t}" if is_complex_type(dtype) else t
         text = "#include \"pool.cuh\"\n\nextern \"C\" __global__ void __launch_bounds__(256) kernel("
         if which < 4:
             text += f"const trt::Pool p) {{ trt::{KERNELS[which]}<{t}>(p); }}\n"
@@ -145,7 +145,7 @@ cdef enum:
     GRID_CHANNELS = 8            # kGridChannels
 
 GRID_KERNELS = ("grid_forward", "grid_keys", "grid_backward_input", "grid_backward_grid")
-cdef FunctionHandle grid_handles[64][12][2][3][4]
+cdef FunctionHandle grid_handles[64][NUM_DTYPES][2][3][4]
 
 
 cdef FunctionHandle load_grid(int index, int dtype, int dims, int mode, int which) except NULL:
@@ -162,11 +162,13 @@ cdef FunctionHandle load_grid(int index, int dtype, int dims, int mode, int whic
 def _load_all(int index):
     """Ask for every kernel of the family on a device."""
     cdef int dtype, which, dims, mode
-    for dtype in range(U8, C128 + 1):
+    for dtype in range(<int>NUM_DTYPES):
+        if not has_loops(dtype) or dtype == BOOL:
+            continue
         for which in range(7):
-            if dtype < C64 or which > 4:
+            if not is_complex_type(dtype) or which > 4:
                 load(index, dtype, which)
-        if dtype >= F16 and dtype < C64:
+        if is_floating_type(dtype):
             for dims in range(2, 4):
                 for mode in range(3 if dims == 2 else 2):
                     load_grid(index, dtype, dims, mode, 0)

@@ -1,6 +1,6 @@
 """Random numbers on CUDA: launches of cuda_src/random.cuh on PyTorch's grids."""
 from libc.stdint cimport int64_t, uint64_t
-from tensorrt_lite._C.core.dtype cimport BOOL, I64, I32, F16, F32, F64, C64
+from tensorrt_lite._C.core.dtype cimport BOOL, I64, I32, F16, F32, F64, DIGITS, NUM_DTYPES, has_loops, is_complex_type, is_floating_type, is_integral_or_bool_type
 from tensorrt_lite._C.core.iterator cimport copy_elements
 from tensorrt_lite._C.core.random cimport (
     rs_fill, RS_FILL_UNIFORM, RS_FILL_NORMAL, RS_FILL_LOG_NORMAL, RS_FILL_CAUCHY, RS_FILL_EXPONENTIAL, RS_FILL_GEOMETRIC, RS_FILL_BERNOULLI, RS_FILL_RANDOM,
@@ -32,8 +32,6 @@ cdef enum:
 cdef dict _generators = generators_in_use()
 cdef dict _handles = {}
 cdef dict _grids = {}
-# Bits of the integers that a floating type holds exactly, by dtype code.
-cdef int* DIGITS = [1, 8, 7, 15, 31, 63, 11, 8, 24, 53]
 
 
 # parameters and call of the kernels that are no fills; {t} is the dtype's type
@@ -72,15 +70,17 @@ cdef FunctionHandle kernel(str name, int dtype, int index) except NULL:
 def _load_all(int index):
     """Ask for every kernel of the family on a device."""
     cdef int dtype
-    for dtype in range(12):
+    for dtype in range(<int>NUM_DTYPES):
+        if not has_loops(dtype):
+            continue
         kernel("masked_scale", dtype, index)
-        if dtype < C64:
+        if not is_complex_type(dtype):
             for name in ("fill_bernoulli", "fill_random_words", "fill_random_wide", "fill_between", "fill_between_wide", "bernoulli_of_float"):
                 kernel(name, dtype, index)
-        if dtype >= F16 and dtype < C64:
+        if is_floating_type(dtype):
             for name in ("fill_uniform", "fill_normal", "fill_log_normal", "fill_cauchy", "fill_exponential", "sample_rows", "random_slopes", "poisson"):
                 kernel(name, dtype, index)
-        if dtype > 0 and dtype < C64:
+        if dtype != BOOL and not is_complex_type(dtype):
             kernel("fill_geometric", dtype, index)
     kernel("bernoulli_of_double", F64, index)
     for dtype in (I32, I64):
@@ -131,7 +131,7 @@ cdef int fill(TensorBase t, const rs_fill* f, object generator) except -1:
     elif f.kind == RS_FILL_RANDOM:
         count = 2 if t.dtype == I64 or t.dtype == F64 else 4
         name = "fill_random_wide" if count == 2 else "fill_random_words"
-        p.range = (<uint64_t>1 << digits) + (1 if t.dtype >= F16 else 0)
+        p.range = (<uint64_t>1 << digits) + (0 if is_integral_or_bool_type(t.dtype) else 1)
     else:
         count = 2 if f.kind == RS_FILL_RANDOM_FULL64 or f.range >= (1 << 28) or f.range == 0 else 4
         if f.kind == RS_FILL_RANDOM_FULL64:

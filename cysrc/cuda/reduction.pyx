@@ -3,7 +3,7 @@ are made of many elements."""
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc
 from libc.string cimport memset
-from tensorrt_lite._C.core.dtype cimport BOOL, U8, I64, F16, BF16, F32, F64, C64
+from tensorrt_lite._C.core.dtype cimport BOOL, U8, I64, F32, F64, NUM_DTYPES, real_type, has_loops, is_blas_type, is_complex_type, is_integral_or_bool_type
 from tensorrt_lite._C.core.kernels cimport reduce_params
 from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run3
@@ -67,7 +67,7 @@ cdef enum:
 cdef struct Handles:
     FunctionHandle entry[64][3]
 
-cdef Handles* handles[16][12][12]
+cdef Handles* handles[16][NUM_DTYPES][NUM_DTYPES]
 cdef int multiprocessors[64]
 
 
@@ -230,10 +230,12 @@ def _load_all(int index):
     """Ask for every kernel of the family on a device."""
     cdef int op, source, target
     for op, name in enumerate(OPERATORS):
-        for source in range(12):
-            if source >= C64 and name not in COMPLEX:
+        for source in range(<int>NUM_DTYPES):
+            if not has_loops(source):
                 continue
-            if source < F16 and name in FLOATING:
+            if is_complex_type(source) and name not in COMPLEX:
+                continue
+            if is_integral_or_bool_type(source) and name in FLOATING:
                 continue
             for target in sorted(targets_of(name, source)):
                 handle_of(op, source, target, INNER, index)
@@ -242,14 +244,14 @@ def _load_all(int index):
 cdef set targets_of(str name, int source):
     """The dtypes of the results that calls without an explicit dtype have, and of sums those that are usually named."""
     if name in ("Sum", "Prod"):
-        return {I64, F32, F64} if source <= I64 else {source, F32, F64} if source < C64 else {source}
+        return {I64, F32, F64} if is_integral_or_bool_type(source) else {source} if is_complex_type(source) else {source, F32, F64}
     if name in ("ArgMin", "ArgMax", "CountNonzero"):
         return {I64}
     if name in ("Any", "All"):
         return {BOOL, U8} if source == U8 else {BOOL}
-    if name == "Var" and source <= BF16:
+    if name == "Var" and not is_blas_type(source):
         return {source, F32}                    # the statistics of batch norm
-    return {source - 2 if source >= C64 else source}
+    return {<int>real_type[source]}
 
 
 from tensorrt_lite._C.ops.reduction import _install_device_kernel

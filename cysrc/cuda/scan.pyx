@@ -1,7 +1,7 @@
 """Scans on CUDA: launches of cuda_src/scan.cuh, one where there are rows enough for the device, three where they are cut."""
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc
-from tensorrt_lite._C.core.dtype cimport U8, I64, C64
+from tensorrt_lite._C.core.dtype cimport U8, I64, NUM_DTYPES, has_loops, is_complex_type, is_integral_or_bool_type
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, place_of, empty_tensor
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run3
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
@@ -52,7 +52,7 @@ extern "C" __global__ void __launch_bounds__(256) totals{ARGUMENTS} {{
 cdef struct Handles:
     FunctionHandle entry[64][5]
 
-cdef Handles* handles[4][12][12]
+cdef Handles* handles[4][NUM_DTYPES][NUM_DTYPES]
 
 
 cdef FunctionHandle handle_of(int op, int source, int target, int entry, int index) except NULL:
@@ -124,8 +124,9 @@ def _load_all(int index):
     """Ask for every kernel of the family on a device."""
     cdef int op, source
     for op in range(4):
-        for source in range(12 if op < 2 else C64):
-            handle_of(op, source, I64 if op < 2 and source <= I64 else source, ROWS, index)
+        for source in range(<int>NUM_DTYPES):
+            if has_loops(source) and (op < 2 or not is_complex_type(source)):
+                handle_of(op, source, I64 if op < 2 and is_integral_or_bool_type(source) else source, ROWS, index)
 
 
 from tensorrt_lite._C.ops.reduction import _install_device_kernel

@@ -1,6 +1,6 @@
 """softmax, log_softmax and the losses over class indices on CUDA: launches of cuda_src/softmax.cuh."""
 from libc.stdint cimport int64_t
-from tensorrt_lite._C.core.dtype cimport F16, BF16, F32, F64
+from tensorrt_lite._C.core.dtype cimport F16, BF16, F32, F64, NUM_DTYPES
 from tensorrt_lite._C.core.iterator cimport cast_to, contiguous_of
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, place_of, empty_tensor
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run3
@@ -154,7 +154,7 @@ extern "C" __global__ void __launch_bounds__(256) nll_gradient(const trt::ClassL
     trt::class_loss_backward<T, true>(l, grad, x, target, weight, lse, total_weight, weights, out);
 }
 """
-cdef FunctionHandle loss_handles[12][64][6]
+cdef FunctionHandle loss_handles[NUM_DTYPES][64][6]
 
 
 def _load_all(int index):

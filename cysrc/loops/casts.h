@@ -20,6 +20,11 @@
 #define LOAD_f64(x) (x)
 #define LOAD_c64(x) (x)
 #define LOAD_c128(x) (x)
+#define LOAD_u16(x) (x)
+#define LOAD_u32(x) (x)
+#define LOAD_u64(x) (x)
+#define LOAD_f8e4m3(x) ld_f8e4m3(x)
+#define LOAD_f8e5m2(x) ld_f8e5m2(x)
 
 /* from an integer or bool (any width) */
 #define FROM_INT_b8(x) ((b8)((x) != 0))
@@ -34,6 +39,11 @@
 #define FROM_INT_f64(x) ((f64)(x))
 #define FROM_INT_c64(x) make_c64((f32)(x), 0.0f)
 #define FROM_INT_c128(x) make_c128((f64)(x), 0.0)
+#define FROM_INT_u16(x) ((u16)(x))
+#define FROM_INT_u32(x) ((u32)(x))
+#define FROM_INT_u64(x) ((u64)(x))
+#define FROM_INT_f8e4m3(x) st_f8e4m3((f32)(x))
+#define FROM_INT_f8e5m2(x) st_f8e5m2((f32)(x))
 
 /* From a real float. The narrow integers go through i32: -1.0 becomes 255 as uint8, and the loop vectorises. */
 #define FROM_REAL_b8(x) ((b8)((x) != 0))
@@ -48,6 +58,11 @@
 #define FROM_REAL_f64(x) ((f64)(x))
 #define FROM_REAL_c64(x) make_c64((f32)(x), 0.0f)
 #define FROM_REAL_c128(x) make_c128((f64)(x), 0.0)
+#define FROM_REAL_u16(x) ((u16)(i32)(x))
+#define FROM_REAL_u32(x) ((u32)(i64)(x))
+#define FROM_REAL_u64(x) real_as_u64((f64)(x))
+#define FROM_REAL_f8e4m3(x) st_f8e4m3((f32)(x))
+#define FROM_REAL_f8e5m2(x) st_f8e5m2((f32)(x))
 
 /* from a complex number */
 #define FROM_COMPLEX_b8(x) ((b8)((__real__(x) != 0) | (__imag__(x) != 0)))
@@ -60,6 +75,11 @@
 #define FROM_COMPLEX_bf16(x) FROM_REAL_bf16(__real__(x))
 #define FROM_COMPLEX_f32(x) FROM_REAL_f32(__real__(x))
 #define FROM_COMPLEX_f64(x) FROM_REAL_f64(__real__(x))
+#define FROM_COMPLEX_u16(x) FROM_REAL_u16(__real__(x))
+#define FROM_COMPLEX_u32(x) FROM_REAL_u32(__real__(x))
+#define FROM_COMPLEX_u64(x) FROM_REAL_u64(__real__(x))
+#define FROM_COMPLEX_f8e4m3(x) FROM_REAL_f8e4m3(__real__(x))
+#define FROM_COMPLEX_f8e5m2(x) FROM_REAL_f8e5m2(__real__(x))
 #define FROM_COMPLEX_c64(x) make_c64((f32)__real__(x), (f32)__imag__(x))
 #define FROM_COMPLEX_c128(x) make_c128((f64)__real__(x), (f64)__imag__(x))
 
@@ -104,7 +124,12 @@ typedef void (*cast_loop)(char *dst, int64_t dst_stride, const char *src, int64_
     DEFINE_CAST(KIND, FROM, f32)                                                                                     \
     DEFINE_CAST(KIND, FROM, f64)                                                                                     \
     DEFINE_CAST(KIND, FROM, c64)                                                                                     \
-    DEFINE_CAST(KIND, FROM, c128)
+    DEFINE_CAST(KIND, FROM, c128)                                                                                    \
+    DEFINE_CAST(KIND, FROM, u16)                                                                                     \
+    DEFINE_CAST(KIND, FROM, u32)                                                                                     \
+    DEFINE_CAST(KIND, FROM, u64)                                                                                     \
+    DEFINE_CAST(KIND, FROM, f8e4m3)                                                                                  \
+    DEFINE_CAST(KIND, FROM, f8e5m2)
 
 DEFINE_CASTS_FROM(INT, b8)
 DEFINE_CASTS_FROM(INT, u8)
@@ -118,6 +143,11 @@ DEFINE_CASTS_FROM(REAL, f32)
 DEFINE_CASTS_FROM(REAL, f64)
 DEFINE_CASTS_FROM(COMPLEX, c64)
 DEFINE_CASTS_FROM(COMPLEX, c128)
+DEFINE_CASTS_FROM(INT, u16)
+DEFINE_CASTS_FROM(INT, u32)
+DEFINE_CASTS_FROM(INT, u64)
+DEFINE_CASTS_FROM(REAL, f8e4m3)
+DEFINE_CASTS_FROM(REAL, f8e5m2)
 
 /* Copies, by size of the element: what no conversion changes is moved as bits. */
 typedef struct { u64 low, high; } cast_bits_16;
@@ -160,22 +190,24 @@ static void cast_loop_f32_f16_block(char *dst, int64_t dst_stride, const char *s
         cast_loop_f32_f16(dst, dst_stride, src, src_stride, n);
 }
 
-#define CAST_ROW(FROM, F16_LOOP, F32_LOOP)                                                                           \
-    {                                                                                                                \
-        cast_loop_##FROM##_b8, cast_loop_##FROM##_u8, cast_loop_##FROM##_i8, cast_loop_##FROM##_i16,                 \
-        cast_loop_##FROM##_i32, cast_loop_##FROM##_i64, F16_LOOP, cast_loop_##FROM##_bf16, F32_LOOP,                 \
-        cast_loop_##FROM##_f64, cast_loop_##FROM##_c64, cast_loop_##FROM##_c128                                      \
-    }
-#define CAST_ROW_OF(FROM) CAST_ROW(FROM, cast_loop_##FROM##_f16, cast_loop_##FROM##_f32)
+#define CAST_CELL(FROM, TO) [DT_##FROM][DT_##TO] = cast_loop_##FROM##_##TO
+#define CAST_ROW_OF(FROM)                                                                                            \
+    CAST_CELL(FROM, b8), CAST_CELL(FROM, u8), CAST_CELL(FROM, i8), CAST_CELL(FROM, i16), CAST_CELL(FROM, i32),       \
+        CAST_CELL(FROM, i64), CAST_CELL(FROM, f16), CAST_CELL(FROM, bf16), CAST_CELL(FROM, f32), CAST_CELL(FROM, f64), \
+        CAST_CELL(FROM, c64), CAST_CELL(FROM, c128), CAST_CELL(FROM, u16), CAST_CELL(FROM, u32), CAST_CELL(FROM, u64), \
+        CAST_CELL(FROM, f8e4m3), CAST_CELL(FROM, f8e5m2)
 
-__attribute__((unused)) static const cast_loop cast_table[DT_COUNT][DT_COUNT] = {
+__attribute__((unused)) static const cast_loop cast_table[NUM_DTYPES][NUM_DTYPES] = {
     CAST_ROW_OF(b8), CAST_ROW_OF(u8), CAST_ROW_OF(i8), CAST_ROW_OF(i16), CAST_ROW_OF(i32), CAST_ROW_OF(i64),
-    CAST_ROW(f16, cast_loop_f16_f16, cast_loop_f16_f32_block), CAST_ROW_OF(bf16),
-    CAST_ROW(f32, cast_loop_f32_f16_block, cast_loop_f32_f32), CAST_ROW_OF(f64), CAST_ROW_OF(c64), CAST_ROW_OF(c128),
+    CAST_ROW_OF(f16), CAST_ROW_OF(bf16), CAST_ROW_OF(f32), CAST_ROW_OF(f64), CAST_ROW_OF(c64), CAST_ROW_OF(c128),
+    CAST_ROW_OF(u16), CAST_ROW_OF(u32), CAST_ROW_OF(u64), CAST_ROW_OF(f8e4m3), CAST_ROW_OF(f8e5m2),
+    [DT_f16][DT_f32] = cast_loop_f16_f32_block, [DT_f32][DT_f16] = cast_loop_f32_f16_block,
     [DT_b8][DT_b8] = cast_move_1, [DT_u8][DT_u8] = cast_move_1, [DT_i8][DT_i8] = cast_move_1,
     [DT_i16][DT_i16] = cast_move_2, [DT_f16][DT_f16] = cast_move_2, [DT_bf16][DT_bf16] = cast_move_2,
     [DT_i32][DT_i32] = cast_move_4, [DT_f32][DT_f32] = cast_move_4, [DT_i64][DT_i64] = cast_move_8,
     [DT_f64][DT_f64] = cast_move_8, [DT_c64][DT_c64] = cast_move_8, [DT_c128][DT_c128] = cast_move_16,
+    [DT_u16][DT_u16] = cast_move_2, [DT_u32][DT_u32] = cast_move_4, [DT_u64][DT_u64] = cast_move_8,
+    [DT_f8e4m3][DT_f8e4m3] = cast_move_1, [DT_f8e5m2][DT_f8e5m2] = cast_move_1,
 };
 
 #endif

@@ -2,4 +2,4 @@
 #include "../core/isa.h"
 #include "casts.h"
 
-const cast_loop (*const ISA_NAME(trt_cast_table))[DT_COUNT] = cast_table;
+const cast_loop (*const ISA_NAME(trt_cast_table))[NUM_DTYPES] = cast_table;

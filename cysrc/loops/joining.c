@@ -79,7 +79,7 @@ COPY_RUN(u8) COPY_RUN(i16) COPY_RUN(u32) COPY_RUN(u64) COPY_RUN(w16)
 ADD_RUN(f16, ld_f16, st_f16) ADD_RUN(bf16, ld_bf16, st_bf16) ADD_RUN(f32, SAME, SAME)
 ADD_RUN(f64, SAME, SAME) ADD_RUN(c64, SAME, SAME) ADD_RUN(c128, SAME, SAME)
 
-static const run_fn add_runs[DT_COUNT] = {
+static const run_fn add_runs[NUM_DTYPES] = {
     [DT_f16] = add_run_f16, [DT_bf16] = add_run_bf16, [DT_f32] = add_run_f32,
     [DT_f64] = add_run_f64, [DT_c64] = add_run_c64, [DT_c128] = add_run_c128,
 };

@@ -1,14 +1,13 @@
 /* Public face of the kernel headers: function-pointer types, parameter blocks and the tables that kernels_*.c
  * export once per instruction set (suffix _base, _avx2, _avx512). Cython declares these and nothing else.
  *
- * Tables are indexed by operator and by dtype code (b8 u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128 = 0..11);
+ * Tables are indexed by operator and by dtype code;
  * a null pointer means that the combination has no kernel. Strides are in bytes. */
 #ifndef TRT_KERNELS_H
 #define TRT_KERNELS_H
 
 #include <stdint.h>
-
-enum { KERNEL_DTYPES = 12 };
+#include "../core/dtype.h"
 
 /* ---- reductions ---- */
 typedef enum {

@@ -27,7 +27,7 @@
 #define FOR_INEXACT(OP)                                                                              \
     { [DT_f16] = FOR_FLOATS_LIST(OP), SELDOM(OP, c64), SELDOM(OP, c128) }
 
-const reduce_kernels ISA_NAME(reduce_table)[REDUCE_OP_COUNT][KERNEL_DTYPES] = {
+const reduce_kernels ISA_NAME(reduce_table)[REDUCE_OP_COUNT][NUM_DTYPES] = {
     [REDUCE_SUM] = FOR_ALL(sum),
     [REDUCE_PROD] = FOR_ALL(prod),
     [REDUCE_MIN] = FOR_REALS(min),
@@ -52,7 +52,7 @@ const reduce_kernels ISA_NAME(reduce_table)[REDUCE_OP_COUNT][KERNEL_DTYPES] = {
         SELDOM_SCAN(OP, u8), SELDOM_SCAN(OP, u8), SELDOM_SCAN(OP, i8), SELDOM_SCAN(OP, i16), SELDOM_SCAN(OP, i32), SCAN(OP, i64), \
             SCAN(OP, f16), SCAN(OP, bf16), SCAN(OP, f32), SCAN(OP, f64), SELDOM_SCAN(OP, c64), SELDOM_SCAN(OP, c128)              \
     }
-const scan_kernels ISA_NAME(scan_table)[SCAN_OP_COUNT][KERNEL_DTYPES] = {
+const scan_kernels ISA_NAME(scan_table)[SCAN_OP_COUNT][NUM_DTYPES] = {
     [SCAN_CUMSUM] = SCANS(cumsum),
     [SCAN_CUMPROD] = SCANS(cumprod),
 };

@@ -55,7 +55,7 @@ INL u64 nan_key(int dtype)
 {
     return dtype == DT_f64 ? ~(u64)0 : dtype == DT_f32 ? 0xffffffffu : dtype == DT_f16 || dtype == DT_bf16 ? 0xffffu : 0;
 }
-INL int is_nan_key(int dtype, u64 key) { return dtype >= DT_f16 && key == nan_key(dtype); }
+INL int is_nan_key(int dtype, u64 key) { return trt_is_floating_type(dtype) && key == nan_key(dtype); }
 
 #define KEYS(S, K, EXPR)                                                                                             \
     do {                                                                                                             \
@@ -77,7 +77,7 @@ static void load_keys(int dtype, const char *x, i64 n, int descending, void *key
 {
     u64 down = 0;
     if (descending)
-        down = dtype == DT_i64 || dtype == DT_f64 ? ~(u64)0 : dtype == DT_i32 || dtype == DT_f32 ? 0xffffffffu : dtype <= DT_i8 ? 0xffu : 0xffffu;
+        down = ~(u64)0 >> (64 - 8 * trt_item_size[dtype]);
     switch (dtype) {
     case DT_b8:
     case DT_u8: KEYS(u8, u32, u); break;

@@ -464,7 +464,7 @@ cdef TensorBase part_of(TensorBase z, int which):
     for i in range(z.ndim):
         strides[i] = 2 * z.strides[i]
     v = make_view(z, z.ndim, z.sizes, strides, 2 * z.offset + which)
-    v.dtype = to_real(z.dtype)
+    set_dtype(v, to_real(z.dtype))
     r = empty_tensor(z.ndim, z.sizes, v.dtype, DEV_CPU)
     copy_elements(r, v)
     return r
@@ -639,7 +639,7 @@ cdef TensorBase _conv_weight_cpu(TensorBase grad_output, TensorBase input, const
 # ---- derivatives ---------------------------------------------------------------------------------------------------
 
 cdef object conjugated(object x):
-    return x.conj() if (<TensorBase>x).dtype >= C64 else x
+    return x.conj() if is_complex_type((<TensorBase>x).dtype) else x
 
 
 cdef object in_format(object r, object input, object weight):

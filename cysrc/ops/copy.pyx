@@ -1,6 +1,7 @@
 # Copies, conversions and fills; reading tensors out into Python numbers.
 from tensorrt_lite._C.core.device import contiguous_format, preserve_format, channels_last, channels_last_3d
 from tensorrt_lite._C.core.dtype import dtype as dtype_type
+from tensorrt_lite._C.core.storage cimport Storage, lazy_clone_of
 from tensorrt_lite._C.core.device cimport memory_format as memory_format_type
 
 
@@ -34,6 +35,22 @@ cdef TensorBase clone_cpu(TensorBase self, object memory_format):
     cdef TensorBase r = empty_formatted(self, self.dtype, place_of(self), format_code(memory_format, "clone"))
     if self.device_type != DEV_META:
         copy_elements(r, self)
+    return r
+
+
+cdef TensorBase lazy_clone_kernel(TensorBase self):
+    cdef Storage s = lazy_clone_of(self.storage)
+    cdef TensorBase r
+    if s is None:
+        r = empty_like_tensor(self, self.dtype)
+        copy_elements(r, self)
+        return r
+    r = new_tensor()
+    set_storage(r, s)
+    set_dtype(r, self.dtype)
+    r.conj_bit = self.conj_bit
+    r.offset = self.offset
+    set_geometry(r, self.ndim, self.sizes, self.strides)
     return r
 
 
@@ -243,9 +260,13 @@ def cuda(TensorBase self not None, device=None, non_blocking=False, memory_forma
 
 # ---- out into Python -----------------------------------------------------------------------------------------------
 
+from libc.stdint cimport uint16_t
+
 cdef extern from "stage.h" nogil:
     float ld_f16_bits "trt_read_f16"(const char*)
     float ld_bf16_bits "trt_read_bf16"(const char*)
+    float ld_f8e4m3_bits "trt_read_f8e4m3"(const char*)
+    float ld_f8e5m2_bits "trt_read_f8e5m2"(const char*)
 
 
 cdef object read_element(const char* p, int code):
@@ -271,7 +292,15 @@ cdef object read_element(const char* p, int code):
         return (<const double*>p)[0]
     if code == C64:
         return complex((<const float*>p)[0], (<const float*>p)[1])
-    return complex((<const double*>p)[0], (<const double*>p)[1])
+    if code == C128:
+        return complex((<const double*>p)[0], (<const double*>p)[1])
+    if code == U16:
+        return (<const uint16_t*>p)[0]
+    if code == U32:
+        return (<const uint32_t*>p)[0]
+    if code == U64:
+        return (<const uint64_t*>p)[0]
+    return <double>(ld_f8e4m3_bits(p) if code == F8E4M3 else ld_f8e5m2_bits(p))
 
 
 cdef TensorBase readable(TensorBase t, str op):

@@ -2,9 +2,9 @@
 from cpython.buffer cimport PyObject_GetBuffer, PyBuffer_Release, PyBUF_SIMPLE, PyBUF_WRITABLE, Py_buffer, PyBUF_ANY_CONTIGUOUS
 from tensorrt_lite._C.core.dtype import dtype as dtype_type
 from tensorrt_lite._C.core.device import strided
-from tensorrt_lite._C.core.storage cimport external_storage
-from tensorrt_lite._C.core.read_only cimport EXTERNAL_READ_ONLY, is_read_only
+from tensorrt_lite._C.core.storage cimport external_storage, expose, is_read_only, set_read_only
 from tensorrt_lite._C.core.device cimport memory_format as memory_format_type
+from tensorrt_lite._C.core.dtype import table as dtype_table
 
 cdef extern from "stage.h" nogil:
     void store_scalar(char* destination, int dtype, const Scalar* value)
@@ -205,8 +205,8 @@ def new_empty_strided(TensorBase self not None, size, stride, *, dtype=None, dev
 include "creation_sequence.pxi"
 
 
-cdef dict _numpy_codes = {"b1": BOOL, "u1": U8, "i1": I8, "i2": I16, "i4": I32, "i8": I64, "f2": F16, "f4": F32, "f8": F64, "c8": C64, "c16": C128}
-cdef tuple _numpy_names = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", None, "float32", "float64", "complex64", "complex128")
+cdef dict _numpy_codes = {"b1": BOOL, "u1": U8, "i1": I8, "i2": I16, "i4": I32, "i8": I64, "f2": F16, "f4": F32, "f8": F64, "c8": C64, "c16": C128, "u2": U16, "u4": U32, "u8": U64}
+cdef tuple _numpy_names = tuple([row[1] if row[6] else None for row in dtype_table()])
 
 
 cdef int numpy_code(object dt) except -1:
@@ -215,7 +215,7 @@ cdef int numpy_code(object dt) except -1:
         raise ValueError("given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported.")
     code = _numpy_codes.get(text[1:])
     if code is None:
-        raise TypeError(f"can't convert np.ndarray of type numpy.{dt.type.__name__}. The only supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint8, and bool.")
+        raise TypeError(f"can't convert np.ndarray of type numpy.{dt.type.__name__}. The only supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool.")
     return code
 
 
@@ -339,9 +339,9 @@ def from_numpy(ndarray):
             span += (sizes[i] - 1) * strides[i]
     address = ndarray.__array_interface__["data"][0]
     t = empty_tensor(0, NULL, code, DEV_CPU)
-    t.storage = external_storage(<void*>address, (span + 1) * item if ndarray.size else 0, ndarray)
+    set_storage(t, external_storage(<void*>address, (span + 1) * item if ndarray.size else 0, ndarray))
     if not ndarray.flags.writeable:
-        t.storage.block.external = EXTERNAL_READ_ONLY
+        set_read_only(t.storage)
     set_geometry(t, n, sizes, strides)
     return finish_factory(t, False)
 
@@ -396,9 +396,9 @@ def frombuffer(buffer, *, dtype, int64_t count=-1, int64_t offset=0, requires_gr
         if count > (n - skip) // item:
             raise ValueError(f"requested buffer length ({count} * {item} bytes) after offset ({skip} bytes) must not be greater than actual buffer length ({n} bytes)")
     t = empty_tensor(0, NULL, code, DEV_CPU)
-    t.storage = external_storage(<char*>view.buf + skip, sizes[0] * item, holder)
+    set_storage(t, external_storage(<char*>view.buf + skip, sizes[0] * item, holder))
     if view.readonly:
-        t.storage.block.external = EXTERNAL_READ_ONLY
+        set_read_only(t.storage)
     set_geometry(t, 1, sizes, &one)
     return finish_factory(t, requires_grad)
 
@@ -417,7 +417,7 @@ def numpy(TensorBase self not None, *, force=False):
             raise TypeError(f"can't convert {make_device(t.device_type, None)} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
         t = <TensorBase>t.cpu()
     if _numpy_names[t.dtype] is None:
-        raise TypeError(f"Got unsupported ScalarType BFloat16")
+        raise TypeError(f"Got unsupported ScalarType {dtype_label(t.dtype).decode()}")
     import numpy
     return numpy.asarray(_ArrayView(t))
 
@@ -428,11 +428,12 @@ class _ArrayView:
     def __init__(self, TensorBase t not None):
         cdef int64_t item = ITEM_SIZE[t.dtype]
         import numpy
+        expose(t.storage)
         self.storage = t.storage
         t.storage.can_resize = False
         self.__array_interface__ = {
             "shape": tuple(shape_of(t)), "strides": tuple([s * item for s in strides_of(t)]), "typestr": numpy.dtype(_numpy_names[t.dtype]).str,
-            "data": (<size_t>data_of(t), bool(is_read_only(t.storage.block))), "version": 3,
+            "data": (<size_t>data_of(t), bool(is_read_only(t.storage))), "version": 3,
         }
 
 

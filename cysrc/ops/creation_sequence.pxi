@@ -131,6 +131,11 @@ cdef int element_of(object x, int code, Scalar* s) except -1:
     if PyLong_Check(x):
         PyLong_AsLongLongAndOverflow(x, &overflow)
         if overflow:
+            if code == U64 and 0 <= x < 1 << 64:
+                s.kind = 1
+                s.i = <int64_t><uint64_t>x
+                s.d = <double><uint64_t>x
+                return 0
             if category[code] == CAT_INT:
                 raise ValueError("Overflow when unpacking long long")
             x = float(x) if code != BOOL else True
@@ -148,8 +153,8 @@ cdef int check_integer(const Scalar* s, int code) except -1:
     if s.kind == 2 and (s.d != s.d or s.d > 9.3e18 or s.d < -9.3e18):
         raise RuntimeError("value cannot be converted to type int64_t without overflow")
     if s.kind == 1:
-        if code == U8 and not -256 < s.i < 256 or code == I8 and not -129 < s.i < 128 or code == I16 and not -32769 < s.i < 32768 or code == I32 and not -2147483649 < s.i < 2147483648:
-            raise RuntimeError(f"value cannot be converted to type {('uint8_t', 'int8_t', 'int16_t', 'int')[code - 1]} without overflow")
+        if ITEM_SIZE[code] < 8 and not (-LARGEST[code] - (1 if is_signed_type(code) else 0)) <= <double>s.i <= LARGEST[code]:
+            raise RuntimeError(f"value cannot be converted to type {dtype_cpp_name(code).decode()} without overflow")
     return 0
 
 

@@ -567,6 +567,8 @@ cdef TensorBase index_put_cpu(TensorBase self, list indices, TensorBase values, 
     cdef int k, j
     if values.dtype != self.dtype:
         raise RuntimeError(f"Index put requires the source and destination dtypes match, got {dtype_text(self.dtype)} for the destination and {dtype_text(values.dtype)} for the source.")
+    if accumulate and not has_loops(self.dtype):
+        raise NotImplementedError(f"\"index_put\" with accumulate=True is not implemented for '{dtype_text(self.dtype)}'")
     index_shape(self, full, &s)
     j = values.ndim - s.ndim
     for k in range(s.ndim):

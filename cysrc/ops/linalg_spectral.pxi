@@ -2,7 +2,7 @@
 
 cdef TensorBase computed_in(TensorBase t, TensorBase out):
     """A factorisation is computed in the precision of `out` where that is the higher one."""
-    if out.dtype > t.dtype and category[t.dtype] == category[out.dtype] and t.dtype >= F32:
+    if ITEM_SIZE[out.dtype] > ITEM_SIZE[t.dtype] and category[t.dtype] == category[out.dtype] and is_blas_type(t.dtype):
         return <TensorBase?>t.to(dtype_of(out.dtype))
     return t
 

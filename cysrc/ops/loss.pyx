@@ -41,7 +41,7 @@ cdef TensorBase scalar_of(int code, int device_type, double v):
     return r
 
 
-cdef int real_type(TensorBase x, str name) except -1:
+cdef int real_code(TensorBase x, str name) except -1:
     if category[x.dtype] != CAT_FLOAT:
         raise NotImplementedError(f"\"{name}\" not implemented for '{dtype_text(x.dtype)}'")
     return F64 if x.dtype == F64 else F32
@@ -92,7 +92,7 @@ cdef int64_t nll_rows(const char* x, const int64_t* target, const char* weight, 
 
 cdef object _nll_loss_cpu(TensorBase self, TensorBase target, TensorBase weight, int64_t reduction, int64_t ignore_index):
     """self (N, C, inner), target (N, inner)."""
-    cdef int code = real_type(self, "nll_loss")
+    cdef int code = real_code(self, "nll_loss")
     cdef TensorBase x, t, w, loss
     cdef double total = 0, total_weight = 0
     cdef int64_t bad
@@ -250,7 +250,7 @@ cdef void fill_entropy(CrossEntropy* r, TensorBase logits, bint rows, TensorBase
 cdef object _cross_entropy_cpu(TensorBase self, TensorBase target, TensorBase weight, int64_t reduction, int64_t ignore_index, double label_smoothing):
     """self (N, C), target (N), or self (N, C, inner), target (N, inner): loss, logsumexp of the rows, sum of the weights."""
     cdef CrossEntropy r
-    cdef int code = real_type(self, "cross_entropy_loss")
+    cdef int code = real_code(self, "cross_entropy_loss")
     cdef TensorBase x, t, w, loss, lse, row_weight
     cdef double total, total_weight
     cdef int64_t n, i
@@ -431,7 +431,7 @@ def kl_div(input, target, reduction=1, *, log_target=False):
     check_reduction(reduction)
     x = as_tensor_arg(input, "kl_div", "input")
     t = as_tensor_arg(target, "kl_div", "target")
-    if x.dtype >= C64 or t.dtype >= C64:
+    if is_complex_type(x.dtype) or is_complex_type(t.dtype):
         raise RuntimeError("kl_div: Complex inputs not supported.")
     r = <TensorBase>_ops.mul(_ops.exp(t), _ops.sub(t, x)) if log_target else op__divergence(x, t, NULL, None, FRESH)
     return reduced(r, reduction)

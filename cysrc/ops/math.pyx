@@ -2,12 +2,6 @@
 import builtins as _builtins
 import math as _math
 
-cdef extern from "float.h":
-    double FLT_MAX
-    double DBL_MAX
-
-cdef double* _largest = [0, 0, 0, 0, 0, 0, 65504.0, 3.3895313892515355e38, FLT_MAX, DBL_MAX, FLT_MAX, DBL_MAX]
-
 
 def square(input, *, out=None):
     """input * input; a bool tensor becomes int64."""
@@ -107,8 +101,8 @@ def polygamma_method(self, n):
 cdef object numbers_for_nan(object input, object nan, object posinf, object neginf, object out, bint inplace):
     cdef Scalar p[3]
     cdef double largest = 0
-    if isinstance(input, TensorBase):
-        largest = _largest[(<TensorBase>input).dtype]
+    if isinstance(input, TensorBase) and category[(<TensorBase>input).dtype] >= CAT_FLOAT:
+        largest = LARGEST[real_type[(<TensorBase>input).dtype]]
     param(0.0 if nan is None else nan, &p[0], "nan_to_num", "nan")
     param(largest if posinf is None else posinf, &p[1], "nan_to_num", "posinf")
     param(-largest if neginf is None else neginf, &p[2], "nan_to_num", "neginf")

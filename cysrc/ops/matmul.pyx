@@ -448,7 +448,7 @@ cdef object linear_backward(OpNode node, object grad, object input, object weigh
     cdef Mat mg, mx, mw, mr
     cdef int64_t rows, features, depth
     cdef int64_t sizes[MAX_DIMS]
-    if grad_mode() or g.device_type != DEV_CPU or g.dtype > F64 or g.dtype < F32 or g.numel == 0 or x is not None and x.numel == 0 or w is not None and w.numel == 0:
+    if grad_mode() or g.device_type != DEV_CPU or not is_blas_type(g.dtype) or is_complex_type(g.dtype) or g.numel == 0 or x is not None and x.numel == 0 or w is not None and w.numel == 0:
         return linear_backward_composed(node, grad, input, weight)
     features = g.sizes[g.ndim - 1]
     depth = w.sizes[1] if w is not None else x.sizes[x.ndim - 1] if x is not None else 0
@@ -630,7 +630,7 @@ cdef TensorBase trace_cpu(TensorBase self):
     if self.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
     if self.device_type == DEV_META:
-        return empty_tensor(0, NULL, I64 if self.dtype <= I64 else self.dtype, DEV_META)
+        return empty_tensor(0, NULL, I64 if is_integral_or_bool_type(self.dtype) else self.dtype, DEV_META)
     return <TensorBase?>_ops.sum(_ops.diagonal(self))
 
 

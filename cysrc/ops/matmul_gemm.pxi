@@ -328,7 +328,7 @@ cdef int gemm(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* 
     settle(&g.ma)
     settle(&g.mb)
     settle(&g.mc)
-    if not unit_stride(&g.mc) and g.dtype >= F32 or out.storage.block == a.storage.block or out.storage.block == b.storage.block:
+    if not unit_stride(&g.mc) and is_blas_type(g.dtype) or out.storage.block == a.storage.block or out.storage.block == b.storage.block:
         temporary = empty_tensor(out.ndim, out.sizes, out.dtype, DEV_CPU)
         if keep:
             copy_elements(temporary, out)
@@ -337,13 +337,13 @@ cdef int gemm(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* 
         copy_elements(out, temporary)
         return 0
     work = g.m * g.n * g.k
-    if g.dtype < F32:
+    if not is_blas_type(g.dtype):
         g.way = WAY_INTEGER
     else:
-        g.way = WAY_TILES if work <= TILES_WORK and g.dtype <= F64 else WAY_SKINNY if (g.m <= SKINNY or g.n <= SKINNY) and g.dtype <= F64 else WAY_BLAS
-        if g.dtype == C64 and work <= TINY_COMPLEX_WORK or g.k == 0 and g.dtype <= F64:
+        g.way = WAY_TILES if work <= TILES_WORK and not is_complex_type(g.dtype) else WAY_SKINNY if (g.m <= SKINNY or g.n <= SKINNY) and not is_complex_type(g.dtype) else WAY_BLAS
+        if g.dtype == C64 and work <= TINY_COMPLEX_WORK or g.k == 0 and not is_complex_type(g.dtype):
             g.way = WAY_TILES
-        if g.way == WAY_BLAS and g.k >= 2 * DEEP and g.m <= DEEP_SIDE and g.n <= DEEP_SIDE and g.batch == 1 and g.dtype <= F64:
+        if g.way == WAY_BLAS and g.k >= 2 * DEEP and g.m <= DEEP_SIDE and g.n <= DEEP_SIDE and g.batch == 1 and not is_complex_type(g.dtype):
             g.way = WAY_DEEP
         elif g.way != WAY_TILES:
             if not unit_stride(&g.ma):
@@ -357,7 +357,7 @@ cdef int gemm(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* 
     g.a = data_of(a)
     g.b = data_of(b)
     g.c = data_of(out)
-    if g.dtype >= F32:
+    if is_blas_type(g.dtype):
         if g.mc.cs != 1 or g.mc.rs < g.n:
             turn(&g)
         if g.way == WAY_SKINNY:

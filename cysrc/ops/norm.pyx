@@ -3,7 +3,7 @@
 from libc.math cimport sqrt
 from tensorrt_lite._C.core.kernels cimport *
 from tensorrt_lite._C.core.allocator cimport block_alloc
-from tensorrt_lite._C.core.read_only cimport check_writable
+from tensorrt_lite._C.core.storage cimport prepare_write
 
 # What cysrc/cuda/norm.pyx installs; its comments say what they return.
 ctypedef object (*device_row_fn)(TensorBase input, int64_t n, TensorBase weight, TensorBase bias, double eps, TensorBase mean, TensorBase rstd)
@@ -177,7 +177,7 @@ cdef int update_running(TensorBase running, const char* values, int64_t c, int c
     cdef TensorBase t = running
     cdef int64_t i
     cdef char* p
-    check_writable(running.storage.block, "batch_norm")
+    prepare_write(running.storage, "batch_norm")
     if running.dtype != code or not running.contiguous:
         t = contiguous_of(cast_to(running, code))
     if t.numel != c:
@@ -869,7 +869,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     x = as_tensor_arg(input, "rms_norm", "input")
     w = given(weight, "rms_norm", "weight")
     e = epsilon_of(x.dtype) if eps is None else parse_double(eps, "rms_norm", "eps")
-    if x.dtype >= C64:
+    if is_complex_type(x.dtype):
         check_normalized(x, &d, w, None)
         scaled = input * ((input * input).mean(list(range(x.ndim - d.n, x.ndim)), True) + e).rsqrt()
         return scaled if weight is None else scaled * weight

@@ -5,7 +5,7 @@
 # another dtype, go through temporaries. The _foreach_ operators are loops over the operators themselves, so they record,
 # promote and check as those do.
 from libc.math cimport pow as power, sqrt as square_root
-from tensorrt_lite._C.core.read_only cimport check_writable
+from tensorrt_lite._C.core.storage cimport prepare_write
 
 cdef extern from "../loops/optim.c" nogil:
     ctypedef struct sgd_params:
@@ -139,7 +139,7 @@ cdef int add_update(Step* s, str op, TensorBase p, TensorBase g, list states, bi
     cdef int k = 0
     cdef bint direct = non_overlapping_dense(p)
     cdef list tensors = [p, g] + states
-    if p.dtype < F16 or p.dtype > F64:
+    if not (is_floating_type(p.dtype) and has_loops(p.dtype)):
         raise RuntimeError(f"{op}: expected parameters of a floating point dtype, got {dtype_of(p.dtype)!r}")
     for y in tensors:
         if y is None:
@@ -178,6 +178,8 @@ cdef int add_update(Step* s, str op, TensorBase p, TensorBase g, list states, bi
                     t = x
             if t.numel != n or t.dtype != u.code + F16:
                 raise RuntimeError(f"{op}: a tensor was changed by another thread")
+            if k != 1 or write_gradient:
+                prepare_write(t.storage, op)
             u.data[k] = data_of(t)
             u.blocks[k] = t.storage.block
             trt_block_hold(u.blocks[k])
@@ -188,7 +190,7 @@ cdef int add_update(Step* s, str op, TensorBase p, TensorBase g, list states, bi
 cdef int finish_step(Step* s, str op, list written, list write_back) except -1:
     for tensors in written:
         for t in <list>tensors:
-            check_writable((<TensorBase>t).storage.block, op)
+            prepare_write((<TensorBase>t).storage, op)
     run_step(s)
     for t, x in write_back:
         if t is not None:

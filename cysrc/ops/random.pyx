@@ -41,8 +41,6 @@ def _install_device_kernels(size_t fill, size_t masked_scale, size_t dropout_mas
 # The instruction set of the loops: reading it anew costs a call of getenv.
 cdef const trt_masked_scale_fn* MASKED_SCALE = trt_masked_scale()      # by dtype, from float16 on
 
-cdef int* DIGITS = [1, 8, 7, 15, 31, 63, 11, 8, 24, 53, 0, 0]
-cdef double* MAXIMUM = [1, 255, 127, 32767, 2147483647, 9223372036854775807.0, 65504.0, 3.3895313892515355e38, 3.4028234663852886e38, 1.7976931348623157e308, 0, 0]
 
 
 cdef int refuse_dtype(str kernel, TensorBase t) except -1:
@@ -78,13 +76,13 @@ cdef TensorBase uniform_cpu(TensorBase self, double low, double high, object gen
     cdef int real = to_real(self.dtype)
     if category[self.dtype] < CAT_FLOAT:
         refuse_dtype("check_uniform_bounds", self)
-    if not -MAXIMUM[real] <= low <= MAXIMUM[real]:
+    if not -LARGEST[real] <= low <= LARGEST[real]:
         raise RuntimeError(f"from is out of bounds for {cpp_type_text(real)}")
-    if not -MAXIMUM[real] <= high <= MAXIMUM[real]:
+    if not -LARGEST[real] <= high <= LARGEST[real]:
         raise RuntimeError(f"to is out of bounds for {cpp_type_text(real)}")
     if low > high:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={number_text(low)} > to={number_text(high)}")
-    if high - low > MAXIMUM[real]:
+    if high - low > LARGEST[real]:
         raise RuntimeError(
             f"uniform_ expects to-from <= std::numeric_limits<{dtype_text(self.dtype)}>::max(), but found to={number_text(high)} and from={number_text(low)} "
             "which result in to-from to exceed the limit")
@@ -111,14 +109,14 @@ cdef int check_random_bound(TensorBase t, str name, int64_t bound) except -1:
     cdef int code = t.dtype
     cdef double v = <double>bound
     if category[code] == CAT_FLOAT:
-        if not -MAXIMUM[code] <= v <= MAXIMUM[code]:
+        if not -LARGEST[code] <= v <= LARGEST[code]:
             raise RuntimeError(f"{name} is out of bounds for {cpp_type_text(code)}")
         if v > <double>(<int64_t>1 << DIGITS[code]) or v < -<double>(<int64_t>1 << DIGITS[code]):
             import warnings
             warnings.warn(
                 f"{name} is out of bounds [-(2^{DIGITS[code]}), 2^{DIGITS[code]}]. Due to precision limitations {cpp_type_text(code)} can support discrete uniform "
                 "distribution only within this range. This warning will become an error in version 1.7 release, please fix the code in advance", UserWarning, stacklevel=2)
-    elif code <= U8 and bound < 0 or code != I64 and bound >> DIGITS[code] != (-1 if bound < 0 else 0):
+    elif not is_signed_type(code) and bound < 0 or code != I64 and bound >> DIGITS[code] != (-1 if bound < 0 else 0):
         raise RuntimeError(f"{name} is out of bounds for {cpp_type_text(code)}")
     return 0
 

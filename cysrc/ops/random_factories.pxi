@@ -100,7 +100,7 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
     if category[code] == CAT_FLOAT and d.v[0] > (<int64_t>1 << DIGITS[code]) + 1:
         raise RuntimeError(f"n cannot be greater than {(<int64_t>1 << DIGITS[code]) + 1} for {dtype_text(code)} type.")
     if category[code] == CAT_INT and code != I64 and d.v[0] >> DIGITS[code]:
-        raise RuntimeError(f"value cannot be converted to type {('uint8_t', 'int8_t', 'int16_t', 'int')[code - 1]} without overflow")
+        raise RuntimeError(f"value cannot be converted to type {dtype_cpp_name(code).decode()} without overflow")
     t = factory_tensor(&d, &o) if out is None else factory_out(out, "randperm", &d, dtype)
     if code == BOOL or category[code] == CAT_COMPLEX:
         refuse_dtype("randperm", t)

@@ -346,8 +346,8 @@ cdef int reduce_permuted(TensorBase self, const bint* reduced, int op, reduce_pa
     cdef int i, n = 0, kept = 0, last = -1
     cdef TensorBase view, copy, partial
     cdef reduce_params plain
-    cdef bint stepwise = (op == REDUCE_SUM or op == REDUCE_PROD or op == REDUCE_MIN or op == REDUCE_MAX) and self.dtype >= F32 and params.flags == 0
-    if op == REDUCE_SUM and self.dtype >= F32 and self.dtype <= F64 and params.flags == REDUCE_MEAN:
+    cdef bint stepwise = (op == REDUCE_SUM or op == REDUCE_PROD or op == REDUCE_MIN or op == REDUCE_MAX) and is_blas_type(self.dtype) and params.flags == 0
+    if op == REDUCE_SUM and is_blas_type(self.dtype) and is_floating_type(self.dtype) and params.flags == REDUCE_MEAN:
         stepwise = True
     if stepwise:
         # the outermost reduced dimension first (columns), the rest by another pass
@@ -419,7 +419,7 @@ cdef TensorBase sum_cpu(TensorBase self, const Dims* dim, bint keepdim, int dtyp
     cdef int target = dtype
     clear(&p)
     if target < 0:
-        target = out.dtype if mode == OUT else (I64 if self.dtype <= I64 else self.dtype)
+        target = out.dtype if mode == OUT else (I64 if is_integral_or_bool_type(self.dtype) else self.dtype)
     if category[target] >= CAT_FLOAT:
         t = converted(self, target)
         return reduce_op(t, dim, keepdim, REDUCE_SUM, &p, target, out, mode, "sum")
@@ -451,7 +451,7 @@ cdef TensorBase prod_cpu(TensorBase self, const Dims* dim, bint keepdim, int dty
     cdef int target = dtype
     clear(&p)
     if target < 0:
-        target = out.dtype if mode == OUT else (I64 if self.dtype <= I64 else self.dtype)
+        target = out.dtype if mode == OUT else (I64 if is_integral_or_bool_type(self.dtype) else self.dtype)
     if category[target] >= CAT_FLOAT:
         t = converted(self, target)
     elif category[self.dtype] >= CAT_FLOAT:

@@ -29,9 +29,9 @@ cdef TensorBase scan(TensorBase self, int64_t dim, int dtype, int op, TensorBase
     if target >= 0 and mode == OUT:
         check_out_type(name, out, target)
     if target < 0:
-        target = self.dtype if mode == INPLACE else out.dtype if mode == OUT else (I64 if self.dtype <= I64 else self.dtype)
+        target = self.dtype if mode == INPLACE else out.dtype if mode == OUT else (I64 if is_integral_or_bool_type(self.dtype) else self.dtype)
     x = contiguous_of(cast_to(self, target) if category[target] >= CAT_FLOAT or category[self.dtype] >= CAT_FLOAT else self)
-    r = empty_tensor(x.ndim, x.sizes, I64 if x.dtype <= I64 else x.dtype, place_of(x))
+    r = empty_tensor(x.ndim, x.sizes, I64 if is_integral_or_bool_type(x.dtype) else x.dtype, place_of(x))
     if x.device_type == DEV_CUDA and x.numel:
         device_scan(x, d, op, r, None)
     elif x.device_type != DEV_META and x.numel:

@@ -3,7 +3,7 @@ from tensorrt_lite._C.core.storage cimport device_hooks
 from tensorrt_lite._C.core.tensor cimport (
     PLACE_PINNED,     TensorBase, bump_version, version_of, shape_of, K_AUTOGRAD, empty_tensor, empty_strided_tensor, empty_like_tensor, non_overlapping_dense,
     channels_last_strides, checked_numel, resize_tensor, CREATED_NO_GRAD, CREATED_MULTI_OUTPUT, shape_text, place_of, place_of_device, MAX_DIMS)
-from tensorrt_lite._C.core.dtype cimport category, CAT_INT, CAT_FLOAT, CAT_COMPLEX, Scalar, F16, F32, F64, BF16, C64, U8, I64, BOOL, to_real
+from tensorrt_lite._C.core.dtype cimport category, CAT_INT, CAT_FLOAT, CAT_COMPLEX, Scalar, F16, F32, F64, BF16, C64, I64, BOOL, LARGEST, real_type, is_signed_type, dtype_cpp_name
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_META, parse_device, memory_format, MF_CONTIGUOUS, MF_PRESERVE, MF_CHANNELS_LAST
 from tensorrt_lite._C.core.device import strided
 from tensorrt_lite._C.core.args cimport Dims, parse_dtype
@@ -11,7 +11,7 @@ from tensorrt_lite._C.core.dispatch cimport tls, attach, OUT, INPLACE, FRESH
 from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_drop
 from tensorrt_lite._C.core.iterator cimport prepare_out, copy_elements
 from tensorrt_lite._C.core.text cimport dtype_text, cpp_type_text
-from tensorrt_lite._C.core.read_only cimport check_writable
+from tensorrt_lite._C.core.storage cimport prepare_write
 from tensorrt_lite._C.core.parallel cimport parallel_for, GRAIN
 from tensorrt_lite._C.autograd.node cimport Node, set_history, ops_namespace
 from tensorrt_lite._C.autograd.operator_nodes cimport OpNode
@@ -99,7 +99,7 @@ cdef int check_out(object out, str name) except -1:
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
     if (<TensorBase>out).requires_grad and tls().grad_mode:
         refuse_out(name)
-    check_writable((<TensorBase>out).storage.block, name)
+    prepare_write((<TensorBase>out).storage, name)
     return 0
 
 
@@ -297,13 +297,10 @@ cdef TensorBase factory_like(TensorBase t, str op, object dtype, object layout, 
     return empty_like_tensor(t, code)
 
 
-cdef double* _largest = [1, 255, 127, 32767, 2147483647, 9223372036854775807.0, 65504.0, 3.3895313892515355e38, 3.4028234663852886e38, 1.7976931348623157e308]
-cdef tuple _c_names = ("bool", "uint8_t", "int8_t", "int16_t", "int", "int64_t", "c10::Half", "c10::BFloat16", "float", "double", "c10::complex<float>", "c10::complex<double>")
-
 
 cdef int check_number(const Scalar* value, int code) except -1:
-    """Refuse to store a number in a dtype that can't hold it; uint8 takes the negatives that wrap."""
-    cdef int kind = category[code]
+    """Refuse to store a number in a dtype that can't hold it; unsigned types take the negatives that wrap."""
+    cdef int kind = category[code], real = real_type[code]
     cdef bint good = True
     cdef double low
     if code == BOOL or value.kind == 0 or code == F64 and value.kind < 3:
@@ -311,20 +308,19 @@ cdef int check_number(const Scalar* value, int code) except -1:
     if value.kind == 3 and kind != CAT_COMPLEX:
         good = value.im == 0
     if kind == CAT_INT:
-        low = -_largest[code] if code == U8 else -_largest[code] - 1
+        low = -LARGEST[code] - 1 if is_signed_type(code) else -LARGEST[code]
         if value.kind == 1:
-            good = code == I64 or low <= value.i <= _largest[code]
+            good = code == I64 or low <= value.i <= LARGEST[code]
         elif code == I64:
             good = good and -9223372036854775808.0 <= value.d < 9223372036854775808.0
         else:
-            good = good and low <= value.d <= _largest[code]
+            good = good and low <= value.d <= LARGEST[code]
     else:
-        code = to_real(code)
-        low = _largest[code]
+        low = LARGEST[real]
         good = good and (not (value.d > low or value.d < -low) or value.d - value.d != 0)
         if kind == CAT_COMPLEX and value.kind == 3:
             good = good and (not (value.im > low or value.im < -low) or value.im - value.im != 0)
-            code += 2
+            real = code
     if not good:
-        raise RuntimeError(f"value cannot be converted to type {_c_names[code]} without overflow")
+        raise RuntimeError(f"value cannot be converted to type {dtype_cpp_name(code if kind == CAT_INT else real).decode()} without overflow")
     return 0

@@ -126,7 +126,7 @@ cdef TensorBase view_dtype_cpu(TensorBase self, int code):
             sizes[self.ndim - 1] //= ratio
             offset //= ratio
     r = make_view(self, self.ndim, sizes, strides, offset)
-    r.dtype = code
+    set_dtype(r, code)
     return r
 
 
@@ -569,7 +569,7 @@ cdef TensorBase view_as_real_cpu(TensorBase self):
     sizes[self.ndim] = 2
     strides[self.ndim] = 1
     r = make_view(self, self.ndim + 1, sizes, strides, self.offset * 2)
-    r.dtype = to_real(self.dtype)
+    set_dtype(r, to_real(self.dtype))
     return r
 
 
@@ -592,7 +592,7 @@ cdef TensorBase view_as_complex_cpu(TensorBase self):
     if self.offset % 2:
         raise RuntimeError("Tensor must have a storage_offset divisible by 2")
     r = make_view(self, self.ndim - 1, self.sizes, strides, self.offset // 2)
-    r.dtype = to_complex(self.dtype)
+    set_dtype(r, to_complex(self.dtype))
     return r
 
 

@@ -3,14 +3,13 @@ points over the bodies of iteration.cuh (`contiguous`, `strided`, `any`)."""
 
 from __future__ import annotations
 
-# suffix, storage type and compute type by dtype code (core/dtype.pxd)
-TYPES = (
-    ("b8", "bool", "bool"), ("u8", "unsigned char", "unsigned char"), ("i8", "signed char", "signed char"), ("i16", "short", "short"),
-    ("i32", "int", "int"), ("i64", "long long", "long long"), ("f16", "__half", "float"), ("bf16", "__nv_bfloat16", "float"), ("f32", "float", "float"),
-    ("f64", "double", "double"), ("c64", "complex<float>", "complex<float>"), ("c128", "complex<double>", "complex<double>"),
-)  # fmt: skip
+from tensorrt_lite._C.core.dtype import table
+
+_ROWS = table()
+# suffix, storage type and compute type by dtype code (core/dtype_table.h)
+TYPES = tuple((suffix, cuda, _ROWS[compute][2]) for suffix, _, cuda, compute, *_ in _ROWS)
+LOOPS = [code for code, row in enumerate(_ROWS) if row[5]]
 BOOL = 0
-_REAL_PART = {10: 8, 11: 9}
 
 
 def pointwise_source(name: str, dtype: int) -> str:
@@ -23,7 +22,7 @@ def pointwise_source(name: str, dtype: int) -> str:
     if expression is None:
         raise KeyError(f"{name}: no expression for {suffix}")
     inputs = [(f"v_{operand}", BOOL if operand in conditions else dtype) for operand in operands]
-    out = BOOL if output == "bool" else _REAL_PART.get(dtype, dtype) if output == "real" else dtype
+    out = BOOL if output == "bool" else _ROWS[dtype][4] if output == "real" else dtype
     return _render(name, dtype, out, inputs, [f"v_{p}" for p in parameters], expression)
 
 

@@ -60,6 +60,95 @@ def check_exchanged_storages() -> None:
         assert str(loaded.device) == place and loaded.tolist() == [0, 1, 2, 3]
 
 
+def where(t: torch.Tensor) -> set[str]:
+    """The device by all that knows it: the tensor's fields, its storage, and its dispatch keys, by which an operator chooses."""
+    plain = t.detach()
+    says = {str(t.device), str(t.untyped_storage().device), str((plain + 1).device), str(torch.empty_like(t).device)}
+    return says | {{"cpu": "cpu", "meta": "meta"}.get(t.device.type, f"cuda:{t.get_device()}")}
+
+
+def check_every_way_to_change_a_storage() -> None:
+    """Whatever exchanges, replaces or grows a tensor's storage leaves one answer to where the tensor lies."""
+    file = io.BytesIO()
+    torch.save(torch.arange(3.0, device="cuda:1"), file)
+
+    def loaded(place: str) -> torch.Tensor:
+        file.seek(0)
+        return torch.load(file, map_location=place)
+
+    def data(t: torch.Tensor, place: str) -> torch.Tensor:
+        t.data = torch.ones(5, device=place)
+        return t
+
+    def moved(t: torch.Tensor, place: str) -> torch.Tensor:
+        module = nn.Module()
+        module.p = nn.Parameter(t)
+        return module.to(place).p
+
+    def loaded_module(t: torch.Tensor, place: str) -> torch.Tensor:
+        module = nn.Linear(2, 2, bias=False, device=place)
+        module.load_state_dict({"weight": torch.ones(2, 2)}, assign=False)
+        return module.weight
+
+    def assigned_module(t: torch.Tensor, place: str) -> torch.Tensor:
+        module = nn.Linear(2, 2, bias=False, device="cpu" if place != "cpu" else "cuda:0")
+        module.load_state_dict({"weight": torch.ones(2, 2, device=place)}, assign=True)
+        return module.weight
+
+    ways: dict[str, Callable[[torch.Tensor, str], torch.Tensor]] = {
+        "data": data, "module.to": moved, "load_state_dict": loaded_module, "load_state_dict(assign)": assigned_module, "load": lambda t, place: loaded(place),
+        "set_ from meta": lambda t, place: torch.empty(5, device="meta").set_(torch.ones(5, device=place)),
+        "set_ to meta": lambda t, place: torch.ones(5, device=place).set_(torch.empty(5, device="meta")),
+        "set_(storage)": lambda t, place: torch.empty(0, device=place).set_(torch.ones(5, device=place).untyped_storage(), 1, (2,)),
+        "resize_": lambda t, place: torch.ones(2, device=place).resize_(5000),
+        "storage.resize_": lambda t, place: storage_resized(torch.ones(2, device=place)),
+        "out=": lambda t, place: torch.add(torch.ones(9, device=place), 1, out=torch.empty(0, device=place)),
+        "lazy clone": lambda t, place: torch._lazy_clone(torch.ones(4, device=place)),
+        "lazy clone, written": lambda t, place: torch._lazy_clone(torch.ones(4, device=place)).add_(1),
+        "subclass": lambda t, place: torch.ones(4, device=place).as_subclass(nn.Parameter),
+        "parameter": lambda t, place: nn.Parameter(torch.ones(4, device=place)),
+        "pickle": lambda t, place: pickle.loads(pickle.dumps(torch.ones(4, device=place))),
+        "deepcopy": lambda t, place: copy.deepcopy(torch.ones(4, device=place)),
+        "copy": lambda t, place: copy.copy(torch.ones(4, device=place)),
+        "dlpack": lambda t, place: torch.from_dlpack(torch.ones(4, device=place)) if place != "meta" else torch.empty(1, device="meta"),
+        "dtype": lambda t, place: torch.ones(4, device=place).view(torch.int32),
+    }  # fmt: skip
+    for way, change in ways.items():
+        for first in ("cpu", "cuda:0", "cuda:1", "meta"):
+            for place in ("cuda:1", "cuda:0", "cpu", "meta"):
+                if place == "meta" and way.startswith(("load", "module")) or first == "meta" and way == "module.to":
+                    continue
+                t = change(torch.ones(5, device=first), place)
+                expected = "meta" if way == "set_ to meta" else place
+                assert where(t) == {expected}, (way, first, place, where(t))
+                assert t.layout is torch.strided
+    for place in ("cuda:0", "cuda:1"):
+        assert torch.ones(2, device=place).share_memory_().device == torch.device(place)
+
+
+def storage_resized(t: torch.Tensor) -> torch.Tensor:
+    t.untyped_storage().resize_(100000)
+    return t
+
+
+def check_types_without_loops() -> None:
+    """Types that are stored, copied and cast alone: moved as bits on the device, cast by way of the host."""
+    for name in ("float8_e4m3fn", "float8_e5m2", "uint16", "uint32", "uint64"):
+        dtype = getattr(torch, name)
+        host = torch.arange(24).view(4, 6).to(dtype)
+        there = host.to("cuda:1")
+        assert there.dtype is dtype and str(there.device) == "cuda:1" and there.tolist() == host.tolist()
+        assert there.t().contiguous().cpu().tolist() == host.t().tolist() and there[1:, ::2].clone().tolist() == host[1:, ::2].tolist()
+        assert there.float().tolist() == host.float().tolist() and there.float().to(dtype).tolist() == host.tolist()
+        assert there[torch.tensor([2, 0], device="cuda:1")].tolist() == host[torch.tensor([2, 0])].tolist()
+        assert there.to("cuda:0").tolist() == host.tolist() and torch.cat((there, there)).tolist() == torch.cat((host, host)).tolist()
+        there[0] = 3
+        there.view(-1)[20:].fill_(2)
+        assert there[0].tolist() == [3] * 6 and there[3, 2:].tolist() == [2] * 4
+        raises(NotImplementedError, "not implemented", lambda: there + there)
+        raises(NotImplementedError, "not implemented", lambda: there.sum())
+
+
 def check_mixtures_are_refused() -> None:
     """Operands, results and indices on another device: RuntimeError and nothing written, in place and with `out`."""
     here, there = torch.device("cuda:0"), torch.device("cuda:1")

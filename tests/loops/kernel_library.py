@@ -15,12 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
+from tools.codegen import dtypes, schema
+
 LOOPS = Path(__file__).resolve().parents[2] / "cysrc" / "loops"
 FLAGS = "-O2 -ftree-loop-vectorize -fvect-cost-model=dynamic -fopenmp -fno-math-errno -fno-trapping-math -ffp-contract=fast -fPIC".split()
 MACHINE = {"base": ["-march=x86-64"], "avx2": ["-march=x86-64-v3"]}
 MACHINE["avx512"] = ["-march=x86-64-v4", "-mprefer-vector-width=512"]
 
-DTYPES = ["b8", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "c64", "c128"]
+DTYPES = schema.DTYPES
 NUMPY = dict(zip(DTYPES, "bool uint8 int8 int16 int32 int64 float16 uint16 float32 float64 complex64 complex128".split()))
 FLOATS = ["f16", "bf16", "f32", "f64"]
 REALS = DTYPES[1:10]
@@ -59,8 +61,8 @@ def library() -> ctypes.CDLL:
 
 def table(name: str, rows: int, fields: int) -> list[list[list[int]]]:
     """Function addresses of an exported table: [operator][dtype][field]; 0 stands for no kernel."""
-    flat = (ctypes.c_size_t * (rows * 12 * fields)).in_dll(library(), f"{name}_{instruction_set()}")
-    return np.array(flat, dtype=np.uint64).reshape(rows, 12, fields).astype(object).tolist()
+    flat = (ctypes.c_size_t * (rows * len(dtypes.ALL) * fields)).in_dll(library(), f"{name}_{instruction_set()}")
+    return np.array(flat, dtype=np.uint64).reshape(rows, len(dtypes.ALL), fields).astype(object).tolist()
 
 
 def flat_table(name: str, fields: int) -> list[int]:

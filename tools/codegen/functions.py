@@ -250,6 +250,8 @@ def emit_operator(op: Operator, text: list[str], init: list[str]) -> None:
     if op.backward or op.row.get("view"):
         emit_autograd(op, text)
         init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_AUTOGRAD, <void*><fn_{op.name}>{op.row.get('recorded', 'autograd_' + op.name)})")
+    if op.row.get("view") or op.row.get("moves"):
+        init.append(f"take_storage_only({op.identifier})")
     if op.row.get("entry") != "manual":
         emit_entry(op, text)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from .expression import angles, compute_type, divisions, names, to_c, to_composed
-from .schema import COMPLEX, DTYPES, FLOATS, DeclarationError, Operator, autocast_letters, schema_text
+from .schema import COMPLEX, FLOATS, DeclarationError, Operator, autocast_letters, schema_text
 
 _PROMOTE = {
     "same": "PROMOTE_SAME",
@@ -189,8 +189,8 @@ def loops_source(family: str, part: int, loops: list[Loop]) -> str:
                 if compute_type(t) in GUARDED and (angles(loop.expression(t)) or divisions(loop.expression(t))):
                     text.append(c_function(loop, t, True))
             text += when(loop, t, c_loop(loop, t, forms))
-        table += ["  {", *(line for t in loop.dtypes for line in when(loop, t, f"    [{DTYPES.index(t)}] = k_{loop.name}_{t},")), "  },"]
-    text.append(f"const loop_t ISA_NAME(loops_{family}_{part})[][12] = {{")
+        table += ["  {", *(line for t in loop.dtypes for line in when(loop, t, f"    [DT_{t}] = k_{loop.name}_{t},")), "  },"]
+    text.append(f"const loop_t ISA_NAME(loops_{family}_{part})[][NUM_DTYPES] = {{")
     text += table + ["};"]
     return "\n".join(text) + "\n"
 
@@ -243,12 +243,12 @@ def emit(family: str, ops: list[Operator]) -> tuple[str, list[str]]:
     parts = in_files(loops)
     files = [loops_source(family, k, part) for k, part in enumerate(parts)]
     c: list[str] = ['#include "pointwise.h"']
-    c += [f"ISA_ROWS(loop_t, loops_{family}_{k}, {12 * len(part)})" for k, part in enumerate(parts)]
+    c += [f"ISA_ROWS(loop_t, loops_{family}_{k}, {len(part)} * NUM_DTYPES)" for k, part in enumerate(parts)]
     c.append(f"static PointwiseInfo pw_{family}[{max(len(loops), 1)}];")
     c.append(f"static void trt_fill_loops_{family}(void) {{")
     for k, part in enumerate(parts):
         c.append(f"  {{ const loop_t* t = loops_{family}_{k}();")
-        c.append(f"    for (int i = 0; i < {len(part)}; i++) memcpy(pw_{family}[{k * LOOPS_PER_FILE} + i].loops, t + 12 * i, 12 * sizeof *t); }}")
+        c.append(f"    for (int i = 0; i < {len(part)}; i++) memcpy(pw_{family}[{k * LOOPS_PER_FILE} + i].loops, t + NUM_DTYPES * i, NUM_DTYPES * sizeof *t); }}")
     c.append("}")
     c += [row_of(op) for op, _, _ in planned]
     py: list[str] = [FLAT_IN] if any(op.row.get("flat") for op in ops) else []

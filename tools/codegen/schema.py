@@ -10,7 +10,8 @@ saved_for (by saved tensor the arguments whose gradients read it, or a condition
 recorded (a function that takes calls with gradients in the place of the generated one and may hand them on to `autograd_<op>`), doc (the entry's docstring), forward (how tangents pass: `linear`
 in all differentiable arguments together, or by argument `linear` or a formula over the arguments, `<argument>_t` and `result`; without it the
 derivative comes from the Node's; of a pointwise row `self_adjoint` where the function of complex numbers is not holomorphic), autocast (how arguments are cast
-under autocast, see autograd/autocast.pyx: lower, float32, promote, float32_sum or banned, also by device), overload (PyTorch's name of the overload that the schema is closest to). `samples` names what the tests draw, `reference` PyTorch's function.
+under autocast, see autograd/autocast.pyx: lower, float32, promote, float32_sum or banned, also by device), overload (PyTorch's name of the overload that the schema is closest to). `moves: true` of an operator that moves elements and computes with none, which takes types without loops as
+views do. `samples` names what the tests draw, `reference` PyTorch's function.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-DTYPES = ["b8", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "c64", "c128"]
-FLOATS = ["f16", "bf16", "f32", "f64"]
-INTS = ["u8", "i8", "i16", "i32", "i64"]
-COMPLEX = ["c64", "c128"]
+from . import dtypes
+
+DTYPES = [row.type for row in dtypes.ALL if row.has_loops]
+FLOATS = [row.type for row in dtypes.ALL if row.has_loops and row.category == "FLOAT"]
+INTS = [row.type for row in dtypes.ALL if row.has_loops and row.category == "INT"]
+COMPLEX = [row.type for row in dtypes.ALL if row.has_loops and row.category == "COMPLEX"]
 DTYPE_SETS = {
     "all": DTYPES,
     "number": INTS + FLOATS + COMPLEX,
@@ -40,7 +43,7 @@ KNOWN_KEYS = {
     "op", "signature", "kind", "variants", "expr", "int_expr", "complex_expr", "bool_expr", "promote", "dtypes", "backward", "scalar", "checks",
     "cost", "kernel", "view", "entry", "samples", "reference", "aliases", "method_name", "defaults", "doc", "composite", "first_bool", "nondiff", "backward_dtypes", "node",
     "multi_view", "cuda", "bool_error", "int_error", "tensor_only", "symbol", "cases",
-    "overload", "autocast", "two_numbers", "exact_out", "out_needs", "forward", "flat", "saved_for", "saved_as", "recorded", "held",
+    "overload", "autocast", "two_numbers", "exact_out", "out_needs", "forward", "flat", "saved_for", "saved_as", "recorded", "held", "moves",
 }  # fmt: skip
 
 

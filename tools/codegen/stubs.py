@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from .schema import Argument, Operator, load
+from .schema import DTYPES, Argument, Operator, load
 
 # Operators are called int, bool and float, too, so the types are spelled in full.
 _TYPES = {
@@ -231,7 +231,7 @@ def write_stubs(root: Path, folder: Path) -> Path:
 def documentation_row(op: Operator) -> str:
     """One row of docs/operators.md."""
     variants = ", ".join(v for v in ("function", "method", "inplace", "out", "nn") if v in op.variants) or "internal"
-    dtypes = op.row.get("dtypes") or ("all" if len(op.dtypes) == 12 else " ".join(op.dtypes)) if op.kind == "pointwise" else "see kernel"
+    dtypes = op.row.get("dtypes") or ("all" if len(op.dtypes) == len(DTYPES) else " ".join(op.dtypes)) if op.kind == "pointwise" else "see kernel"
     if isinstance(dtypes, list):
         dtypes = " ".join(dtypes)
     gradient = "yes" if any(not formula.startswith(("missing_derivative", "formulas().not_implemented")) for formula in op.backward.values()) else "no"
