@@ -11,7 +11,7 @@ from tensorrt_lite._C.core.tensor cimport (
 from tensorrt_lite._C.core.dtype cimport dtype_of, category, CAT_FLOAT
 from tensorrt_lite._C.core.dispatch cimport tls, attach
 from tensorrt_lite._C.autograd.node cimport (
-    ops_namespace, Node, NODE_FUNCTION, SAVED_HOOKED, SAVED_RELEASED, attach_output, set_history, rebase_history, check_version, raise_released, next_sequence, grad_fn_of, take_notes, record_output, output_metadata,
+    ops_namespace, Node, NODE_FUNCTION, SAVED_HOOKED, SAVED_RELEASED, set_history, rebase_history, check_version, raise_released, next_sequence, grad_fn_of, take_notes, record_output, output_metadata,
     device_at)
 from tensorrt_lite._C.autograd.forward cimport tangent_of, set_tangent, write_tangent
 from tensorrt_lite._C.autograd.saved_tensors cimport PackedTensor, pack_saved, raw_saved, unpack_saved

@@ -8,7 +8,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype_of, category, is_complex_type, CAT_FLOAT, CAT_COMPLEX, C64
 from tensorrt_lite._C.core.tensor cimport (
     TensorBase, K_BACKENDS, K_PYTHON, K_CUSTOM, K_DERIVATIVES, KEY_META, KEY_CPU, KEY_CUDA, KEY_CUSTOM, KEY_PYTHON, KEY_AUTOGRAD, KEY_FORWARD_AD, KEY_TRACER,
-    KEY_TRANSFORM, alias_of, place_of, shape_of, version_of)
+    KEY_TRANSFORM, place_of, shape_of, version_of)
 from tensorrt_lite._C.core.dispatch cimport tls, attach, top_bit, register_kernel, trt_operator, trt_thread_state, OPS
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, pointwise
 from tensorrt_lite._C.core.args cimport scalar_object
