@@ -166,15 +166,6 @@ def modes():
     return list(mode_stack())
 
 
-def is_enabled():
-    """Whether overrides of arguments' classes are asked in this thread."""
-    return tls().function_disabled == 0
-
-
-def all_disabled():
-    return tls().function_disabled >= ALL_DISABLED
-
-
 class DisableTorchFunctionSubclass:
     """Inside, the __torch_function__ of arguments is not asked; modes are."""
 
@@ -358,15 +349,6 @@ def has_overrides(relevant):
             if has_function(x):
                 return True
     return False
-
-
-def overloaded(relevant):
-    """The relevant arguments that override, in the order in which they are asked."""
-    cdef list found = [], types = []
-    if not tls().function_disabled:
-        for x in relevant:
-            collect(x, found, types, True, True)
-    return found
 
 
 # ---- the objects ---------------------------------------------------------------------------------------------------
