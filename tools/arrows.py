@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-# From the bottom up. cuda_src stands at the bottom: its files are text for the CUDA compiler and include nothing of the others.
+# From the bottom up. cuda_src stands on core alone: its files are text for the CUDA compiler, which reads the table of element types (dtype_table.h).
 ROOMS = ("core", "loops", "autograd", "ops", "cuda", "tensorrt_lite", "tools")
 
 _CYTHON = re.compile(r"^\s*(?:from\s+([\w.]+)\s+c?import\b\s*(.*)|c?import\s+([\w.]+))")
@@ -109,7 +109,7 @@ def arrows() -> list[Arrow]:
 
 def points_up(arrow: Arrow) -> bool:
     """Whether the target's room is not below the source's."""
-    below = {room: i for i, room in enumerate(("cuda_src", *ROOMS))}
+    below = {room: i for i, room in enumerate((ROOMS[0], "cuda_src", *ROOMS[1:]))}
     return below[arrow.lower] > below[arrow.upper]
 
 
