@@ -7,6 +7,8 @@ says that the operator has them.
 
 from __future__ import annotations
 
+import functools
+import itertools
 import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -104,8 +106,8 @@ def _label(dtype: torch.dtype, sample: SampleInput, prefix: str = "") -> str:
     return f"{str(dtype).removeprefix('torch.')}: {prefix}({opinfo.describe(sample)})"
 
 
-def forward(op: OpInfo) -> Iterator[Case]:
-    for dtype in opinfo.dtypes(op):
+def forward(op: OpInfo, dtypes: list[torch.dtype] | None = None) -> Iterator[Case]:
+    for dtype in opinfo.dtypes(op) if dtypes is None else dtypes:
         for sample in opinfo.samples(op, dtype):
             yield _call_case(op, _label(dtype, sample), sample, lambda library: library.function(op))
 
@@ -427,6 +429,21 @@ def _cotangents(library: Library, tensors: list[Any], random: torch.Generator, r
     return list(library.arguments(*drawn))
 
 
+def dispatch(op: OpInfo) -> Iterator[Case]:
+    """Forward in double precision and gradients with a TorchDispatchMode that issues every operator again, forward, backward and in between."""
+    for case in itertools.chain(forward(op, [torch.float64]) if op.supports_dtype(torch.float64, "cpu") else (), grad(op) if applies(op, "grad") else ()):
+        yield Case(case.label, functools.partial(_reissued, case), case.exact)
+
+
+def _reissued(case: Case, library: Library) -> Observed:
+    if library.module is torch:
+        return case.run(library)
+    from tensorrt_lite.utils._python_dispatch import BaseTorchDispatchMode
+
+    with BaseTorchDispatchMode():
+        return case.run(library)
+
+
 KINDS: dict[str, Callable[[OpInfo], Iterator[Case]]] = {
     "forward": forward,
     "method": method,
@@ -438,6 +455,7 @@ KINDS: dict[str, Callable[[OpInfo], Iterator[Case]]] = {
     "gradgrad": gradgrad,
     "forward_ad": forward_ad,
     "errors": errors,
+    "dispatch": dispatch,
 }
 
 

@@ -25,7 +25,8 @@ def allocated():
     return trt.cpu.memory.memory_stats()["allocated_bytes.current"]
 
 
-@pytest.mark.parametrize("view", [lambda x: x, lambda x: x[1:], lambda x: x.t(), lambda x: x[:, ::2], lambda x: x[0, 0], lambda x: x.expand(2, 3, 4)], ids=str)
+@pytest.mark.parametrize("view", [lambda x: x, lambda x: x[1:], lambda x: x.t(), lambda x: x[:, ::2], lambda x: x[0, 0], lambda x: x.expand(2, 3, 4)],
+                         ids=["whole", "rows", "transposed", "strided", "element", "expanded"])  # fmt: skip
 def test_values_and_geometry_are_pytorchs(view):
     ours, theirs = (view(m.arange(12.0).reshape(3, 4)) for m in (trt, torch))
     ours, theirs = trt._lazy_clone(ours), torch._lazy_clone(theirs)

@@ -144,7 +144,8 @@ def schema_text(op: Operator) -> str:
     for a in op.arguments:
         if a.keyword and "*" not in parts:
             parts.append("*")
-        parts.append(f"{a.type} {a.name}" + ("" if a.default is None else f"={a.default}"))
+        default = "" if a.default is None else "=" + a.default.replace('"', "'")  # stands in a C string
+        parts.append(f"{a.type} {a.name}{default}")
     returned = op.returns[0] if len(op.returns) == 1 and not op.result_names else "(" + ", ".join(" ".join(x) for x in zip(op.returns, op.result_names or [""] * len(op.returns))).replace(" ,", ",").strip() + ")"
     return f"{op.name}{'.' + op.row['overload'] if 'overload' in op.row else ''}({', '.join(parts)}) -> {returned}"
 
