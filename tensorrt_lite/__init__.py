@@ -80,7 +80,12 @@ _LAZY_NAMES = {
         "is_deterministic_algorithms_warn_only_enabled", "get_deterministic_debug_mode", "set_deterministic_debug_mode", "get_float32_matmul_precision",
         "set_float32_matmul_precision", "_build_info",
     ), "_config"),
-    "autocast": "amp", "GradScaler": "amp", "is_autocast_enabled": "amp",
+    "autocast": "amp", "GradScaler": "amp",
+    **dict.fromkeys((
+        "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache", "get_autocast_cpu_dtype", "get_autocast_dtype",
+        "get_autocast_gpu_dtype", "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled", "set_autocast_cache_enabled",
+        "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype",
+    ), "amp._state"),
     "result_type": "_queries", "can_cast": "_queries",
     "cosine_similarity": "nn.functional", "pairwise_distance": "nn.functional", "embedding": "_ops",
     "finfo": "_info", "iinfo": "_info", "from_dlpack": "_dlpack", "to_dlpack": "_dlpack", "ops": "library",

@@ -25,7 +25,7 @@ def _collect() -> None:
         contents = vars(module)
         for name, flags in contents["EXPORTS"].items():
             function = contents[name]
-            _support.take_numpy_names(function)
+            _support.take_numpy_names(getattr(function, "impl", function))
             space[name] = function
             setattr(_namespace, name, function)
             if "f" in flags:

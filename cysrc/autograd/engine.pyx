@@ -790,7 +790,7 @@ cdef class NestedPass:
     cdef trt_thread_state state
     cdef trt_nested thread
     cdef tuple arguments
-    cdef object hooks, cuda, device, result, error
+    cdef object hooks, autocast, cuda, device, result, error
     cdef int streams
 
     def __call__(self):
@@ -801,6 +801,8 @@ cdef class NestedPass:
             set_inference_flag(state.inference_mode)
             if self.hooks is not None:
                 self.hooks()
+            if self.autocast is not None:
+                self.autocast()
             if self.cuda is not None:
                 self.cuda.set_device(self.device)
                 if self.streams:
@@ -825,6 +827,9 @@ cdef object run_in_thread(tuple arguments):
     functions = modules.get("tensorrt_lite._C.autograd.function")
     if functions is not None:
         nested.hooks = functions._saved_hooks_for_thread()
+    autocast = modules.get("tensorrt_lite._C.autograd.autocast")
+    if autocast is not None:
+        nested.autocast = autocast.ThreadState()
     if installed_hooks().current_streams != NULL:
         from tensorrt_lite import cuda
         nested.cuda = cuda

@@ -6,6 +6,7 @@
 # height of 1. Three are two with planes gathered along the depth: (N, C, D, H, W) becomes (N * OD, C * KD, H, W), whose weight
 # has the same memory.
 from tensorrt_lite._C.core.kernels cimport *
+from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.core.allocator cimport block_alloc
 from tensorrt_lite._C.core.device import channels_last
 
@@ -780,6 +781,7 @@ cdef inline bint overridden(object input, object weight, object bias):
     return has_function(input) or has_function(weight) or has_function(bias) or tls().function_modes
 
 
+@autocast_policy(cpu="lower", cuda="lower")
 def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Convolution of `input: (N, C, L)` or (C, L) with `weight: (O, C / groups, K)`; padding may be 'same' or 'valid'."""
     if overridden(input, weight, bias):
@@ -789,6 +791,7 @@ def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     return convolve(1, "conv1d", input, weight, bias, stride, padding, dilation, groups)
 
 
+@autocast_policy(cpu="lower", cuda="lower")
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Convolution of `input: (N, C, H, W)` or (C, H, W) with `weight: (O, C / groups, KH, KW)`; padding may be 'same' or 'valid'."""
     if overridden(input, weight, bias):
@@ -798,6 +801,7 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     return convolve(2, "conv2d", input, weight, bias, stride, padding, dilation, groups)
 
 
+@autocast_policy(cpu="lower", cuda="lower")
 def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Convolution of `input: (N, C, D, H, W)` or (C, D, H, W) with `weight: (O, C / groups, KD, KH, KW)`."""
     if overridden(input, weight, bias):
@@ -807,6 +811,7 @@ def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     return convolve(3, "conv3d", input, weight, bias, stride, padding, dilation, groups)
 
 
+@autocast_policy(cpu="lower", cuda="lower")
 def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """The adjoint of conv1d: `input: (N, C, L)`, `weight: (C, O / groups, K)`."""
     if overridden(input, weight, bias):
@@ -816,6 +821,7 @@ def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_paddi
     return transposed(1, "conv_transpose1d", input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
+@autocast_policy(cpu="lower", cuda="lower")
 def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """The adjoint of conv2d: `input: (N, C, H, W)`, `weight: (C, O / groups, KH, KW)`."""
     if overridden(input, weight, bias):
@@ -825,6 +831,7 @@ def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_paddi
     return transposed(2, "conv_transpose2d", input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
+@autocast_policy(cpu="lower", cuda="lower")
 def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """The adjoint of conv3d: `input: (N, C, D, H, W)`, `weight: (C, O / groups, KD, KH, KW)`."""
     if overridden(input, weight, bias):
