@@ -13,7 +13,7 @@ import builtins
 import sys as _sys
 
 try:
-    from tensorrt_lite import _ops
+    from tensorrt_lite import _ops, _public
 except ImportError as _error:
     from tensorrt_lite._missing import unbuilt
 
@@ -64,12 +64,12 @@ _type_names.update({
     bool: "Bool", uint8: "Byte", int8: "Char", int16: "Short", int32: "Int", int64: "Long", float16: "Half", bfloat16: "BFloat16", float32: "Float",
     float64: "Double", complex64: "ComplexFloat", complex128: "ComplexDouble",
 })  # fmt: skip
-globals().update(_ops.FUNCTIONS)
+globals().update(_public.functions(_ops.FUNCTIONS, "tensorrt_lite"))
 
 # Packages that are imported when they are first used: `import tensorrt_lite` stays within 50 ms.
 _LAZY = {
     "nn", "optim", "utils", "autograd", "cuda", "backend", "backends", "testing", "bench", "random", "serialization", "linalg", "fft", "cpu", "library", "multiprocessing", "version",
-    "__config__", "accelerator", "amp", "compiler", "distributed", "jit", "onnx", "profiler",
+    "__config__", "accelerator", "amp", "compiler", "distributed", "jit", "onnx", "overrides", "profiler",
 }  # fmt: skip
 _LAZY_NAMES = {
     "save": "serialization", "load": "serialization", "no_grad": "autograd.grad_mode", "enable_grad": "autograd.grad_mode",
@@ -86,12 +86,14 @@ _LAZY_NAMES = {
         "get_autocast_gpu_dtype", "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled", "set_autocast_cache_enabled",
         "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype",
     ), "amp._state"),
+    "DisableTorchFunction": "_C.core.overrides", "DisableTorchFunctionSubclass": "_C.core.overrides",
     "result_type": "_queries", "can_cast": "_queries",
     "cosine_similarity": "nn.functional", "pairwise_distance": "nn.functional", "embedding": "_ops",
     "finfo": "_info", "iinfo": "_info", "from_dlpack": "_dlpack", "to_dlpack": "_dlpack", "ops": "library",
     "TypedStorage": "_typed_storage",
     "set_default_tensor_type": "_typed_tensors", "set_flush_denormal": "_C.core.parallel",
 }  # fmt: skip
+_ASKING = {"result_type", "can_cast", "embedding"}  # of them, those that ask overrides
 # Methods that are functions of the package, too.
 _METHODS = {
     "arccos_", "arccosh_", "arcsin_", "arcsinh_", "arctan_", "arctanh_", "clip_", "detach", "detach_", "fix_", "get_device", "is_conj", "is_inference", "is_neg",
@@ -105,10 +107,12 @@ def __getattr__(name: str):
 
     if name in _LAZY_NAMES:
         value = getattr(import_module(f"tensorrt_lite.{_LAZY_NAMES[name]}"), name)
+        if name in _ASKING:
+            value = _public.function(value, name, "tensorrt_lite")
     elif name in _LAZY:
         value = import_module(f"tensorrt_lite.{name}")
     elif name in _METHODS:
-        value = getattr(Tensor, name)
+        value = _public.function(Tensor.__dict__[name].impl, name, "tensorrt_lite")
     elif name in _TYPED:
         from tensorrt_lite._typed_tensors import typed_class
 
@@ -192,3 +196,6 @@ def broadcast_tensors(*tensors):
         tensors = tuple(tensors[0])
     shape = broadcast_shapes(*(t.shape for t in tensors))
     return tuple(t.expand(shape) for t in tensors)
+
+
+_public.publish(globals(), ("numel", "is_floating_point", "is_complex", "broadcast_tensors"), compiled=("numel", "is_floating_point", "is_complex"))

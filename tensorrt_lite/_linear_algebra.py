@@ -622,7 +622,7 @@ def _matrix_distances(x1: Any, x2: Any) -> Any:
 
 
 @autocast_policy(cpu="float32", cuda="float32")
-def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = None) -> Any:
+def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary") -> Any:
     """The p-norms of the differences of all rows. x1: (*, n, d), x2: (*, m, d), batches broadcast -> (*, n, m).
 
     compute_mode: 'use_mm_for_euclid_dist_if_necessary' (default: with more than 25 rows), 'use_mm_for_euclid_dist' or

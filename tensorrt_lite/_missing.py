@@ -9,8 +9,8 @@ import sys
 _NAMES = {
     "": """
         ao classes compile cond cpp distributions export func functional fx hub masked monitor mps mtia nested
-        overrides package quantization quasirandom return_types signal sparse special types vmap while_loop xpu
-        Event Future Storage Stream SymBool SymFloat SymInt Tag DisableTorchFunction DisableTorchFunctionSubclass
+        package quantization quasirandom return_types signal sparse special types vmap while_loop xpu
+        Event Future Storage Stream SymBool SymFloat SymInt Tag
         BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage DoubleStorage FloatStorage HalfStorage
         IntStorage LongStorage ShortStorage
         bits16 bits1x8 bits2x4 bits4x2 bits8 chalf complex32 float4_e2m1fn_x2 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu

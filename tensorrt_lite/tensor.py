@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import sys
 
-from tensorrt_lite import _C, _ops
+from tensorrt_lite import _C, _ops, _public
 from tensorrt_lite._C.autograd import attributes as _attributes
 from tensorrt_lite._C.core import args as _args
-from tensorrt_lite._C.core import dispatch as _dispatch
+from tensorrt_lite._C.core import overrides as _overrides
 from tensorrt_lite._C.core import python_key as _python_key
 from tensorrt_lite._C.core import symbols as _symbols
+from tensorrt_lite._C.core.overrides import DisableTorchFunction, DisableTorchFunctionSubclass, PublicProperty
 from tensorrt_lite._C.core.storage import Storage as UntypedStorage  # noqa: F401 (the package's name for it)
 from tensorrt_lite._C.core.storage import exported as _exported
 from tensorrt_lite._C.core.tensor import TensorBase, _register_types, attributes_of
@@ -104,10 +105,10 @@ class Tensor(TensorBase):
     def __str__(self) -> str:
         return repr(self)
 
-    def __format__(self, spec: str) -> str:
+    def __format__(self, format_spec: str) -> str:
         if self.dim() == 0 and type(self) is Tensor:
-            return format(self.item(), spec)
-        return object.__format__(self, spec)
+            return format(self.item(), format_spec)
+        return object.__format__(self, format_spec)
 
     def __hash__(self) -> int:
         return id(self)
@@ -199,7 +200,7 @@ class Tensor(TensorBase):
                     stacklevel=3,
                 )
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, proto):
         self._warn_of_hooks()
         t = self.detach() if type(self) is Tensor else self.detach().as_subclass(Tensor)
         place = () if t.is_cpu else (t.device,)
@@ -408,17 +409,6 @@ class Tensor(TensorBase):
         return self
 
 
-class DisableTorchFunctionSubclass:
-    """Inside, tensor subclasses' __torch_function__ is not asked."""
-
-    def __enter__(self) -> None:
-        self._before = _dispatch._get_function_disabled()
-        _dispatch._set_function_disabled(self._before + 1)
-
-    def __exit__(self, *exc) -> None:
-        _dispatch._set_function_disabled(self._before)
-
-
 def _convert(result, cls):
     if cls is Tensor:
         return result
@@ -479,7 +469,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
         return parameter_repr(self)
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, proto):
         self._warn_of_hooks()
         state = getattr(self, "__dict__", None)
         return _rebuild_parameter, (self.data, self.requires_grad, *((dict(state),) if state else ()))
@@ -498,17 +488,41 @@ _TYPE_NAMES: dict = {}
 _KEEP_TYPE: set = set()
 
 
+# Methods of the class body that run without asking, as PyTorch's; `__iter__` asks by what it calls.
+_UNASKED = {
+    "__init__", "__new__", "__hash__", "__iter__", "__torch_function__", "__init_subclass__", "__module__", "__doc__", "__dict__", "__slots__",
+    "__array_priority__", "as_subclass", "_make_subclass", "_over_copied_storage", "_warn_of_hooks",
+}  # fmt: skip
+# What overrides get for a symbol where it is not the symbol's own method.
+_SYMBOL_METHODS = {
+    "__add__": "add", "__radd__": "add", "__iadd__": "add_", "__sub__": "sub", "__isub__": "sub_", "__mul__": "mul", "__rmul__": "mul", "__imul__": "mul_",
+    "__truediv__": "div", "__itruediv__": "div_", "__ifloordiv__": "floor_divide_", "__mod__": "remainder", "__imod__": "remainder_",
+    "__matmul__": "matmul", "__rand__": "bitwise_and", "__ror__": "bitwise_or", "__rxor__": "bitwise_xor", "__abs__": "abs", "__neg__": "neg",
+    "__pos__": "positive", "__eq__": "eq", "__ne__": "ne", "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge",
+}  # fmt: skip
+
+
 def _attach() -> None:
-    """Give Tensor its operators, attributes and symbols."""
+    """Give Tensor its operators, attributes and symbols, each asking overrides first."""
+    for name, value in list(Tensor.__dict__.items()):
+        if name in _UNASKED:
+            continue
+        if isinstance(value, property):
+            setattr(Tensor, name, PublicProperty(name, Tensor, value.fget, value.fset, value.fdel))
+        elif callable(value) and not isinstance(value, (staticmethod, classmethod, type)):
+            setattr(Tensor, name, _public.method(value, name, Tensor, by_name=True))
     for name, accessors in _attributes.PROPERTIES.items():
-        setattr(Tensor, name, property(*accessors))
-    for name, method in _attributes.METHODS.items():
-        setattr(Tensor, name, method)
-    for name, method in _ops.METHODS.items():
-        setattr(Tensor, name, method)
+        setattr(Tensor, name, PublicProperty(name, Tensor, *accessors))
+    for name, method in (_attributes.METHODS | _ops.METHODS).items():
+        setattr(Tensor, name, method if name in _UNASKED else _public.method(method, name, Tensor))
     for symbol, function in _ops.SYMBOLS.items():
-        setattr(Tensor, symbol, function)
+        setattr(Tensor, symbol, _public.method(function, symbol, Tensor))
+    for symbol, name in _SYMBOL_METHODS.items():
+        Tensor.__dict__[symbol].handed = Tensor.__dict__[name]
+    _KEEP_TYPE.update((Tensor._base.__get__, Tensor.grad.__get__))
+    _C.DisableTorchFunction, _C.DisableTorchFunctionSubclass = DisableTorchFunction, DisableTorchFunctionSubclass  # their place in PyTorch
     _args._set_disabled_function(_run_without_overrides)
+    _overrides.install(Tensor, Parameter, Parameter.__dict__["__torch_function__"], _public.signature_of)
     _C._disabled_torch_function_impl = _run_without_overrides
     _C._disabled_torch_dispatch_impl = _run_without_dispatch
     _python_key._set_disabled_dispatch(_run_without_dispatch)

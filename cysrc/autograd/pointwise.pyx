@@ -13,7 +13,7 @@ from tensorrt_lite._C.core.dispatch cimport (
     tls, attach, resolve, redispatch, BELOW, trt_operator, trt_row, trt_value, register_kernel, FRESH, OUT, INPLACE, OPS, CORE)
 from tensorrt_lite._C.core.boxing cimport box
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, PROMOTE_REAL_OUT, pointwise1, pointwise2, pointwise3, result_code
-from tensorrt_lite._C.core.args cimport is_plain, is_number, to_scalar, wrap_number, has_function, call_torch_function, scalar_object
+from tensorrt_lite._C.core.args cimport is_plain, is_number, to_scalar, wrap_number, scalar_object
 from tensorrt_lite._C.autograd.node cimport (
     PointwiseNode, new_pointwise_node, set_history, rebase_history, check_inplace, output_alias, input_meta, Node)
 from tensorrt_lite._C.autograd.forward cimport (
@@ -416,25 +416,10 @@ cdef inline int out_mode(PointwiseInfo* info, object out) except -1:
     return OUT
 
 
-cdef object overridden(PointwiseInfo* info, tuple args, tuple extra, object out, bint inplace):
-    """Hand over to __torch_function__; NotImplemented when no argument overrides it."""
-    kwargs = {}
-    for name, value in extra:
-        kwargs[name] = value
-    if out is not None:
-        kwargs["out"] = out
-    return call_torch_function(<object>(info.function_inplace if inplace else info.function), args, kwargs)
-
-
-cdef object entry1(PointwiseInfo* info, object a, const Scalar* params, object out, bint inplace, tuple extra):
+cdef object entry1(PointwiseInfo* info, object a, const Scalar* params, object out, bint inplace):
     cdef int mode
-    if not is_plain(a) or tls().function_modes:
-        if has_function(a) or tls().function_modes:
-            r = overridden(info, (a,), extra, out, inplace)
-            if r is not NotImplemented:
-                return r
-        if not isinstance(a, TensorBase):
-            raise TypeError(f"{info.name.decode()}(): argument 'input' (position 1) must be Tensor, not {type(a).__name__}")
+    if not isinstance(a, TensorBase):
+        raise TypeError(f"{info.name.decode()}(): argument 'input' (position 1) must be Tensor, not {type(a).__name__}")
     if inplace:
         check_inplace(<TensorBase>a, info.name.decode())
         if info.promote & PROMOTE_REAL_OUT and category[(<TensorBase>a).dtype] == CAT_COMPLEX:
@@ -446,17 +431,13 @@ cdef object entry1(PointwiseInfo* info, object a, const Scalar* params, object o
     return call1(info, <TensorBase>a, params, <TensorBase>out, mode)
 
 
-cdef object entry2(PointwiseInfo* info, object a, object b, const Scalar* params, object out, bint inplace, tuple extra):
+cdef object entry2(PointwiseInfo* info, object a, object b, const Scalar* params, object out, bint inplace):
     cdef int mode
     cdef TensorBase x, y
-    if is_plain(a) and is_plain(b) and not tls().function_modes:
+    if is_plain(a) and is_plain(b):
         x = <TensorBase>a
         y = <TensorBase>b
     else:
-        if has_function(a) or has_function(b) or tls().function_modes:
-            r = overridden(info, (a, b), extra, out, inplace)
-            if r is not NotImplemented:
-                return r
         x = operand(info, a, 1)
         y = operand(info, b, 2)
         # two numbers, not a number that a Node has saved
@@ -470,14 +451,9 @@ cdef object entry2(PointwiseInfo* info, object a, object b, const Scalar* params
     return call2(info, x, y, params, <TensorBase>out, mode)
 
 
-cdef object entry3(PointwiseInfo* info, object a, object b, object c, const Scalar* params, object out, bint inplace, tuple extra):
+cdef object entry3(PointwiseInfo* info, object a, object b, object c, const Scalar* params, object out, bint inplace):
     cdef int mode
     cdef TensorBase x, y, z
-    if not (is_plain(a) and is_plain(b) and is_plain(c)) or tls().function_modes:
-        if has_function(a) or has_function(b) or has_function(c) or tls().function_modes:
-            r = overridden(info, (a, b, c), extra, out, inplace)
-            if r is not NotImplemented:
-                return r
     x = operand(info, a, 1)
     y = operand(info, b, 2)
     z = operand(info, c, 3)
@@ -489,8 +465,8 @@ cdef object entry3(PointwiseInfo* info, object a, object b, object c, const Scal
 
 
 cdef bint is_operand(object x) noexcept:
-    """What stands beside a tensor in `a + b`: a tensor, a number, or something with its own __torch_function__."""
-    return is_plain(x) or isinstance(x, TensorBase) or is_number(x) or has_function(x)
+    """What stands next to a tensor in `a + b`: a tensor or a number."""
+    return is_plain(x) or isinstance(x, TensorBase) or is_number(x)
 
 
 cdef void unit_scalar(Scalar* s) noexcept:
@@ -526,9 +502,8 @@ cdef int register_kernels(PointwiseInfo* info, const trt_row* row, void* iterate
     return 0
 
 
-cdef int register_pointwise(PointwiseInfo* info, dict names, int operator_id, const trt_row* row) except -1:
-    """Fill the operator's row; `names` is the module dict that holds its public functions."""
-    cdef str name = info.name.decode()
+cdef int register_pointwise(PointwiseInfo* info, int operator_id, const trt_row* row) except -1:
+    """Fill the operator's row."""
     info.op = &OPS[operator_id]
     info.id = operator_id
     OPS[operator_id].info = info
@@ -539,10 +514,6 @@ cdef int register_pointwise(PointwiseInfo* info, dict names, int operator_id, co
     else:
         register_kernels(info, row, <void*>cpu3, <void*>boxed3, <void*>autograd3, <void*>forward3)
     OPS[operator_id].row = row
-    if name in names:
-        info.function = <PyObject*>names[name]
-    if name + "_" in names:
-        info.function_inplace = <PyObject*>names[name + "_"]
     return 0
 
 

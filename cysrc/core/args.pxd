@@ -29,5 +29,3 @@ cdef object dims_tuple(const Dims* d)
 cdef int wrap_dim(int64_t dim, int ndim) except -1
 cdef list tensor_list(object x, str op, str name)
 cdef bint has_function(object x) noexcept
-cdef bint list_has_function(object x) noexcept
-cdef object call_torch_function(object function, tuple args, dict kwargs)

@@ -1,9 +1,9 @@
-"""Conversion of Python arguments to what kernels take, with PyTorch's errors; and the hand-over to __torch_function__."""
+"""Conversion of Python arguments to what kernels take, with PyTorch's errors; and who overrides __torch_function__."""
 import sys
 from cpython.object cimport PyObject, PyTypeObject
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype, BOOL, I64, F64, F32, C128, CAT_COMPLEX, category
 from tensorrt_lite._C.core.tensor cimport TensorBase, number_tensor, data_of, MAX_DIMS, shape_text
-from tensorrt_lite._C.core.dispatch cimport tls, attach
+from tensorrt_lite._C.core.dispatch cimport attach
 
 cdef extern from "Python.h":
     bint PyFloat_Check(object)
@@ -245,69 +245,10 @@ cdef bint has_function(object x) noexcept:
     return getattr(f, "__func__", f) is not _disabled and f is not _disabled
 
 
-cdef bint list_has_function(object x) noexcept:
-    if isinstance(x, (tuple, list)):
-        for v in x:
-            if has_function(v):
-                return True
-    return False
-
-
 cdef object _disabled = None
-cdef list _modes = []
 
 
 def _set_disabled_function(f):
     """The function that stands for 'no override' in subclasses."""
     global _disabled
     _disabled = f
-
-
-def _function_mode_stack():
-    return _modes
-
-
-cdef _collect(object x, list found, list types, int depth=0):
-    if isinstance(x, (tuple, list)):
-        if depth > 100:   # a list that holds itself
-            return
-        for v in x:
-            _collect(v, found, types, depth + 1)
-    elif has_function(x) and type(x) not in types:
-        # subclasses before their bases
-        at = len(types)
-        for i, t in enumerate(types):
-            if issubclass(type(x), t):
-                at = i
-                break
-        types.insert(at, type(x))
-        found.insert(at, x)
-
-
-cdef object call_torch_function(object function, tuple args, dict kwargs):
-    """Ask modes, then the arguments' classes; NotImplemented when nobody overrides."""
-    cdef list found = [], types = []
-    cdef int depth
-    kwargs = {k: v for k, v in kwargs.items() if v is not None}
-    for a in args:
-        _collect(a, found, types)
-    for a in kwargs.values():
-        _collect(a, found, types)
-    if _modes and tls().function_modes > 0:
-        mode = _modes.pop()
-        tls().function_modes = len(_modes)
-        try:
-            result = mode.__torch_function__(function, tuple(types), args, kwargs)
-        finally:
-            _modes.append(mode)
-            tls().function_modes = len(_modes)
-        if result is not NotImplemented:
-            return result
-    if not found or tls().function_disabled:
-        return NotImplemented
-    for x in found:
-        result = type(x).__torch_function__(function, tuple(types), args, kwargs)
-        if result is not NotImplemented:
-            return result
-    name = getattr(function, "__name__", str(function))
-    raise TypeError(f"no implementation found for '{name}' on types that implement __torch_function__: {types}")

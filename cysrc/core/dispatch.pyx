@@ -180,18 +180,6 @@ def _set_anomaly(int flags):
     return before
 
 
-def _set_function_modes(int depth):
-    tls().function_modes = depth
-
-
-def _set_function_disabled(int depth):
-    tls().function_disabled = depth
-
-
-def _get_function_disabled():
-    return tls().function_disabled
-
-
 def _exclude_keys(uint64_t keys):
     """Exclude dispatch keys in this thread; returns the previous set."""
     cdef uint64_t before = tls().excluded

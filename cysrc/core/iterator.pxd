@@ -22,8 +22,6 @@ cdef extern from "pointwise.h" nogil:
         signed char in_type[6]
         trt_operator* op
         void* on_device[12]
-        PyObject* function
-        PyObject* function_inplace
         const PointwiseInfo* fused[3]
         int n_used[3]
         signed char used[3][6]

@@ -24,8 +24,6 @@ struct PointwiseInfo {
   signed char in_type[6];      /* IN_*: which type an input is converted to */
   struct trt_operator* op;
   void* on_device[12];         /* its kernels on CUDA by compute type, once loaded */
-  PyObject* function;          /* the public function, for __torch_function__ */
-  PyObject* function_inplace;
   const PointwiseInfo* fused[3];       /* backward kernel of each input */
   int n_used[3];
   signed char used[3][6];              /* slots it reads: 0 grad, 1..3 inputs, 4 result */

@@ -10,8 +10,8 @@ typedef struct {
   uint64_t included, excluded;     /* dispatch keys forced on and off in this thread */
   int grad_mode;                   /* record Nodes */
   int inference_mode;
-  int function_modes;              /* depth of the __torch_function__ mode stack */
-  int function_disabled;           /* DisableTorchFunction depth */
+  int function_modes;              /* __torch_function__ modes to ask: the stack's depth, 0 while all are disabled */
+  int function_disabled;           /* whether subclasses are asked (core/overrides.pyx) */
   int notes;                       /* what new Nodes write down: NOTE_TRACEBACK and its kin in node.pxd */
   int in_backward;
   int python_ran;                  /* in a backward pass: Python code may hold gradients of it */

@@ -13,7 +13,7 @@ from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_
 from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run, run3, blocks_for, stream_of, enter
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle, StreamHandle, DevicePointer, copy_to_host, synchronize_stream
-from tensorrt_lite._C.cuda.matmul cimport Mat, product
+from tensorrt_lite._C.cuda.matmul cimport Mat, gemm
 from tensorrt_lite._C.ops import linalg as _linalg
 from tensorrt_lite.cuda import _source
 
@@ -299,7 +299,7 @@ cdef int multiply(Call c, Part to, Part a, Part b, int alpha, int beta) except -
     factor.i, keep.i = alpha, beta
     factor.d, keep.d = alpha, beta
     out = window(c, to.at)
-    return product("linalg", out, &mo, window(c, a.at), &ma, window(c, b.at), &mb, &factor, &keep, out if beta else None, &mo if beta else NULL)
+    return gemm("linalg", out, &mo, window(c, a.at), &ma, window(c, b.at), &mb, &factor, &keep, out if beta else None, &mo if beta else NULL)
 
 
 cdef inline bint fits(Call c, Part a) noexcept:

@@ -390,9 +390,6 @@ KERNEL_INLINE void adaptive_advance(adaptive_cover* c, int64_t i, int64_t in, in
     }
 
 /* 32-bit compute types carry 32-bit indices, so that one vector shape serves both: in_h * in_w < 2^31. */
-DEFINE_MAX_POOL(u8, u8, int64_t, IDENTITY, IDENTITY, 0)
-DEFINE_MAX_POOL(i8, i8, int64_t, IDENTITY, IDENTITY, INT8_MIN)
-DEFINE_MAX_POOL(i16, i16, int64_t, IDENTITY, IDENTITY, INT16_MIN)
 DEFINE_MAX_POOL(i32, i32, int32_t, IDENTITY, IDENTITY, INT32_MIN)
 DEFINE_MAX_POOL(i64, i64, int64_t, IDENTITY, IDENTITY, INT64_MIN)
 DEFINE_MAX_POOL(f16, f32, int32_t, ld_f16, st_f16, -INFINITY)

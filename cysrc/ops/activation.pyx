@@ -7,7 +7,7 @@ cdef object clipped(object input, object min_val, object max_val, object out, bi
     param(max_val, &p[1], "hardtanh", "max_val")
     if isinstance(input, TensorBase) and (<TensorBase>input).dtype == U8 and (p[0].d < 0 or p[1].d < 0):
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
-    return entry1(&pw_activation[PW_HARDTANH], input, p, out, inplace, (("min_val", min_val), ("max_val", max_val)))
+    return entry1(&pw_activation[PW_HARDTANH], input, p, out, inplace)
 
 
 def hardtanh(input, min_val=-1, max_val=1, *, out=None):
@@ -20,16 +20,15 @@ def hardtanh_(input, min_val=-1, max_val=1):
     return clipped(input, min_val, max_val, None, True)
 
 
-cdef bint reads_result(object input, double slope) noexcept:
+cdef bint reads_result(double slope) noexcept:
     """Whether a write in place can do without a copy of its input: the result's sign is the input's, from which the derivative follows."""
-    return slope > 0 and is_plain(input) and not tls().function_modes
+    return slope > 0
 
 
 cdef object leaky_relu_of(object input, object negative_slope, object out, bint inplace):
     cdef Scalar p[1]
     param(negative_slope, &p[0], "leaky_relu", "negative_slope")
-    return entry1(&pw_activation[PW__LEAKY_RELU_WRITTEN if inplace and reads_result(input, p[0].d) else PW_LEAKY_RELU], input, p, out, inplace,
-                  (("negative_slope", negative_slope),))
+    return entry1(&pw_activation[PW__LEAKY_RELU_WRITTEN if inplace and reads_result(p[0].d) else PW_LEAKY_RELU], input, p, out, inplace)
 
 
 def leaky_relu(input, negative_slope=0.01, *, out=None):
@@ -48,9 +47,8 @@ cdef object elu_of(object input, object alpha, object scale, object input_scale,
     param(alpha, &p[0], "elu", "alpha")
     param(scale, &p[1], "elu", "scale")
     param(input_scale, &p[2], "elu", "input_scale")
-    written = inplace and reads_result(input, p[0].d) and p[1].d > 0 and p[2].d > 0
-    return entry1(&pw_activation[PW__ELU_WRITTEN if written else PW_ELU], input, p, out, inplace,
-                  (("alpha", alpha), ("scale", scale), ("input_scale", input_scale)))
+    written = inplace and reads_result(p[0].d) and p[1].d > 0 and p[2].d > 0
+    return entry1(&pw_activation[PW__ELU_WRITTEN if written else PW_ELU], input, p, out, inplace)
 
 
 def elu(input, alpha=1, scale=1, input_scale=1, *, out=None):
@@ -65,12 +63,12 @@ def elu_(input, alpha=1, scale=1, input_scale=1):
 
 def selu(input):
     """elu with the constants of self-normalising networks."""
-    return entry1(&pw_activation[PW_SELU], input, NULL, None, False, ())
+    return entry1(&pw_activation[PW_SELU], input, NULL, None, False)
 
 
 def selu_(input):
     """selu in place."""
-    return entry1(&pw_activation[PW__SELU_WRITTEN if reads_result(input, 1) else PW_SELU], input, NULL, None, True, ())
+    return entry1(&pw_activation[PW__SELU_WRITTEN if reads_result(1) else PW_SELU], input, NULL, None, True)
 
 
 cdef object celu_of(object input, object alpha, bint inplace):
@@ -78,7 +76,7 @@ cdef object celu_of(object input, object alpha, bint inplace):
     param(alpha, &p[0], "celu", "alpha")
     if p[0].d == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    return entry1(&pw_activation[PW__CELU_WRITTEN if inplace and reads_result(input, p[0].d) else PW_CELU], input, p, None, inplace, (("alpha", alpha),))
+    return entry1(&pw_activation[PW__CELU_WRITTEN if inplace and reads_result(p[0].d) else PW_CELU], input, p, None, inplace)
 
 
 def celu(input, alpha=1.0):
@@ -93,9 +91,9 @@ def celu_(input, alpha=1.0):
 
 cdef object gelu_of(object input, object approximate, object out, bint inplace):
     if approximate == "none":
-        return entry1(&pw_activation[PW_GELU], input, NULL, out, inplace, ())
+        return entry1(&pw_activation[PW_GELU], input, NULL, out, inplace)
     if approximate == "tanh":
-        return entry1(&pw_activation[PW__GELU_TANH], input, NULL, out, inplace, (("approximate", approximate),))
+        return entry1(&pw_activation[PW__GELU_TANH], input, NULL, out, inplace)
     raise RuntimeError("approximate argument must be either none or tanh.")
 
 
@@ -115,7 +113,7 @@ def softshrink(input, lambd=0.5, *, out=None):
     param(lambd, &p[0], "softshrink", "lambd")
     if not scalar_as_f64(&p[0]) >= 0:
         raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
-    return entry1(&pw_activation[PW_SOFTSHRINK], input, p, out, False, (("lambd", lambd),))
+    return entry1(&pw_activation[PW_SOFTSHRINK], input, p, out, False)
 
 
 def prelu(input, weight):

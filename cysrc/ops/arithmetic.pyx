@@ -6,11 +6,11 @@ cdef TensorBase operand_of(object x, str op, str name):
 
 cdef object divided(object input, object other, object rounding_mode, object out, bint inplace):
     if rounding_mode is None:
-        return entry2(&pw_arithmetic[PW_DIV], input, other, NULL, out, inplace, ())
+        return entry2(&pw_arithmetic[PW_DIV], input, other, NULL, out, inplace)
     if rounding_mode == "floor":
-        return entry2(&pw_arithmetic[PW_FLOOR_DIVIDE], input, other, NULL, out, inplace, ())
+        return entry2(&pw_arithmetic[PW_FLOOR_DIVIDE], input, other, NULL, out, inplace)
     if rounding_mode == "trunc":
-        return entry2(&pw_arithmetic[PW_DIV_TRUNC], input, other, NULL, out, inplace, ())
+        return entry2(&pw_arithmetic[PW_DIV_TRUNC], input, other, NULL, out, inplace)
     raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
 
 
@@ -38,9 +38,9 @@ def where(condition, input=None, other=None, *, out=None):
     """input where condition holds, other elsewhere, broadcast; with condition alone the indices where it holds, per dimension."""
     if input is None and other is None:
         return _ops.nonzero(condition, as_tuple=True)
-    if not isinstance(condition, TensorBase) and not has_function(condition):
+    if not isinstance(condition, TensorBase):
         raise TypeError(f"where(): argument 'condition' (position 1) must be Tensor, not {type(condition).__name__}")
-    return entry3(&pw_arithmetic[PW_WHERE], condition, input, other, NULL, out, False, ())
+    return entry3(&pw_arithmetic[PW_WHERE], condition, input, other, NULL, out, False)
 
 
 def where_method(self, condition, other):
@@ -56,16 +56,16 @@ cdef object clamped(object input, object min, object max, object out, bint inpla
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if max is None:
-        return entry2(&pw_arithmetic[PW_CLAMP_MIN], input, min, NULL, out, inplace, ())
+        return entry2(&pw_arithmetic[PW_CLAMP_MIN], input, min, NULL, out, inplace)
     if min is None:
-        return entry2(&pw_arithmetic[PW_CLAMP_MAX], input, max, NULL, out, inplace, ())
+        return entry2(&pw_arithmetic[PW_CLAMP_MAX], input, max, NULL, out, inplace)
     if min_number and max_number:
         to_scalar(min, &p[0])
         to_scalar(max, &p[1])
         kind = p[0].kind if p[0].kind > p[1].kind else p[1].kind
         if not isinstance(input, TensorBase) or kind <= category[(<TensorBase>input).dtype]:
-            return entry1(&pw_arithmetic[PW_CLAMP], input, p, out, inplace, (("min", min), ("max", max)))
-    return entry3(&pw_arithmetic[PW__CLAMP_TENSOR], input, min, max, NULL, out, inplace, ())
+            return entry1(&pw_arithmetic[PW_CLAMP], input, p, out, inplace)
+    return entry3(&pw_arithmetic[PW__CLAMP_TENSOR], input, min, max, NULL, out, inplace)
 
 
 def clamp(input, min=None, max=None, *, out=None):
@@ -96,11 +96,11 @@ cdef object power(object input, object exponent, object out, bint inplace):
         if p[0].kind <= category[x.dtype] and x.dtype != BOOL and (p[0].d != 0 or p[0].kind == 3):
             if category[x.dtype] <= CAT_INT and p[0].i < 0:
                 raise RuntimeError("Integers to negative integer powers are not allowed.")
-            return entry1(&pw_arithmetic[PW__POW_NUMBER], input, p, out, inplace, (("exponent", exponent),))
+            return entry1(&pw_arithmetic[PW__POW_NUMBER], input, p, out, inplace)
     if not isinstance(input, TensorBase) and not isinstance(exponent, TensorBase) and is_number(input) and is_number(exponent):
         raise TypeError(f"pow() received an invalid combination of arguments - got ({type(input).__name__}, {type(exponent).__name__}), but expected "
                         "a Tensor as input or exponent")
-    return entry2(&pw_arithmetic[PW_POW], input, exponent, NULL, out, inplace, ())
+    return entry2(&pw_arithmetic[PW_POW], input, exponent, NULL, out, inplace)
 
 
 def pow(input, exponent, *, out=None):
@@ -127,10 +127,10 @@ def symbol_ipow(self, exponent, modulo=None):
 
 cdef object interpolated(object input, object end, object weight, object out, bint inplace):
     cdef Scalar p[1]
-    if isinstance(weight, TensorBase) or has_function(weight):
-        return entry3(&pw_arithmetic[PW__LERP_TENSOR], input, end, weight, NULL, out, inplace, ())
+    if isinstance(weight, TensorBase):
+        return entry3(&pw_arithmetic[PW__LERP_TENSOR], input, end, weight, NULL, out, inplace)
     param(weight, &p[0], "lerp", "weight")
-    return entry2(&pw_arithmetic[PW_LERP], input, end, p, out, inplace, (("weight", weight),))
+    return entry2(&pw_arithmetic[PW_LERP], input, end, p, out, inplace)
 
 
 def lerp(input, end, weight, *, out=None):

@@ -334,10 +334,6 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
     the keys 0..i. enable_gqa: neighbouring heads (dimension -3) of the query share a head of key and value. Memory is linear in L
     and S for float32 and halves without dropout, on CUDA for all types and with dropout up to heads of 256 (double: 128). RuntimeError for disagreeing dtypes or shapes, or a mask beside is_causal.
     """
-    if has_function(query) or has_function(key) or has_function(value) or tls().function_modes:
-        r = call_torch_function(scaled_dot_product_attention, (query, key, value, attn_mask, dropout_p, is_causal), {"scale": scale, "enable_gqa": enable_gqa})
-        if r is not NotImplemented:
-            return r
     as_tensor_arg(query, "scaled_dot_product_attention", "query")
     as_tensor_arg(key, "scaled_dot_product_attention", "key")
     as_tensor_arg(value, "scaled_dot_product_attention", "value")

@@ -775,69 +775,39 @@ cdef object transposed(int n, str name, object input, object weight, object bias
     return r.squeeze(0) if unbatched else r
 
 
-cdef inline bint overridden(object input, object weight, object bias):
-    if is_plain(input) and is_plain(weight) and (bias is None or is_plain(bias)) and not tls().function_modes:
-        return False
-    return has_function(input) or has_function(weight) or has_function(bias) or tls().function_modes
-
-
 @autocast_policy(cpu="lower", cuda="lower")
 def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Convolution of `input: (N, C, L)` or (C, L) with `weight: (O, C / groups, K)`; padding may be 'same' or 'valid'."""
-    if overridden(input, weight, bias):
-        r = call_torch_function(conv1d, (input, weight, bias, stride, padding, dilation, groups), {})
-        if r is not NotImplemented:
-            return r
     return convolve(1, "conv1d", input, weight, bias, stride, padding, dilation, groups)
 
 
 @autocast_policy(cpu="lower", cuda="lower")
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Convolution of `input: (N, C, H, W)` or (C, H, W) with `weight: (O, C / groups, KH, KW)`; padding may be 'same' or 'valid'."""
-    if overridden(input, weight, bias):
-        r = call_torch_function(conv2d, (input, weight, bias, stride, padding, dilation, groups), {})
-        if r is not NotImplemented:
-            return r
     return convolve(2, "conv2d", input, weight, bias, stride, padding, dilation, groups)
 
 
 @autocast_policy(cpu="lower", cuda="lower")
 def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Convolution of `input: (N, C, D, H, W)` or (C, D, H, W) with `weight: (O, C / groups, KD, KH, KW)`."""
-    if overridden(input, weight, bias):
-        r = call_torch_function(conv3d, (input, weight, bias, stride, padding, dilation, groups), {})
-        if r is not NotImplemented:
-            return r
     return convolve(3, "conv3d", input, weight, bias, stride, padding, dilation, groups)
 
 
 @autocast_policy(cpu="lower", cuda="lower")
 def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """The adjoint of conv1d: `input: (N, C, L)`, `weight: (C, O / groups, K)`."""
-    if overridden(input, weight, bias):
-        r = call_torch_function(conv_transpose1d, (input, weight, bias, stride, padding, output_padding, groups, dilation), {})
-        if r is not NotImplemented:
-            return r
     return transposed(1, "conv_transpose1d", input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 @autocast_policy(cpu="lower", cuda="lower")
 def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """The adjoint of conv2d: `input: (N, C, H, W)`, `weight: (C, O / groups, KH, KW)`."""
-    if overridden(input, weight, bias):
-        r = call_torch_function(conv_transpose2d, (input, weight, bias, stride, padding, output_padding, groups, dilation), {})
-        if r is not NotImplemented:
-            return r
     return transposed(2, "conv_transpose2d", input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 @autocast_policy(cpu="lower", cuda="lower")
 def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """The adjoint of conv3d: `input: (N, C, D, H, W)`, `weight: (C, O / groups, KD, KH, KW)`."""
-    if overridden(input, weight, bias):
-        r = call_torch_function(conv_transpose3d, (input, weight, bias, stride, padding, output_padding, groups, dilation), {})
-        if r is not NotImplemented:
-            return r
     return transposed(3, "conv_transpose3d", input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 

@@ -32,11 +32,6 @@ cdef TensorBase fill_new(TensorBase t, const Scalar* s):
     return t
 
 
-cdef object by_mode(function, tuple args, dict kwargs):
-    """What an active __torch_function__ mode makes of a factory call, or NotImplemented."""
-    return call_torch_function(function, args, {k: v for k, v in kwargs.items() if v is not None and v is not False})
-
-
 cdef int sizes_of(tuple args, object size, Dims* d, str op) except -1:
     """Sizes as separate ints, as one sequence, or as size=."""
     if size is not None:
@@ -57,10 +52,6 @@ def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_
     cdef Options o
     cdef int64_t strides[MAX_DIMS]
     cdef TensorBase t
-    if tls().function_modes:
-        r = by_mode(empty, args, {"size": size, "out": out, "dtype": dtype, "device": device, "requires_grad": requires_grad, "memory_format": memory_format})
-        if r is not NotImplemented:
-            return r
     sizes_of(args, size, &d, "empty")
     factory_options(&o, "empty", dtype, device, layout, pin_memory, default_float_code())
     if out is not None:
@@ -101,10 +92,6 @@ cdef object filled(tuple args, object size, str op, const Scalar* value, object 
 def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
     """A tensor of zeros. size: ints or one sequence."""
     cdef Scalar s
-    if tls().function_modes:
-        r = by_mode(zeros, args, {"size": size, "out": out, "dtype": dtype, "device": device, "requires_grad": requires_grad})
-        if r is not NotImplemented:
-            return r
     set_number(&s, 0)
     return filled(args, size, "zeros", &s, out, dtype, layout, device, pin_memory, requires_grad, default_float_code())
 
@@ -112,10 +99,6 @@ def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_
 def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
     """A tensor of ones. size: ints or one sequence."""
     cdef Scalar s
-    if tls().function_modes:
-        r = by_mode(ones, args, {"size": size, "out": out, "dtype": dtype, "device": device, "requires_grad": requires_grad})
-        if r is not NotImplemented:
-            return r
     set_number(&s, 1)
     return filled(args, size, "ones", &s, out, dtype, layout, device, pin_memory, requires_grad, default_float_code())
 
@@ -138,10 +121,6 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pi
     """A tensor filled with one number; its kind gives the dtype when none is named (a tensor's dtype gives it too)."""
     cdef Scalar s
     cdef int code
-    if tls().function_modes:
-        r = by_mode(full, (size, fill_value), {"out": out, "dtype": dtype, "device": device, "requires_grad": requires_grad})
-        if r is not NotImplemented:
-            return r
     if not isinstance(size, (tuple, list)):
         raise TypeError(f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
     fill_number(fill_value, &s, "full")
@@ -149,16 +128,9 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pi
     return filled((), size, "full", &s, out, dtype, layout, device, pin_memory, requires_grad, code)
 
 
-cdef object overridden(function, TensorBase t):
-    if not is_plain(t) and has_function(t) or tls().function_modes:
-        return call_torch_function(function, (t,), {})
-    return NotImplemented
-
-
 def empty_like(TensorBase input not None, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False):
     """An uninitialised tensor of the same sizes (and strides, when dense), dtype and device."""
-    r = overridden(empty_like, input)
-    return r if r is not NotImplemented else finish_factory(factory_like(input, "empty_like", dtype, layout, device, memory_format, pin_memory), requires_grad)
+    return finish_factory(factory_like(input, "empty_like", dtype, layout, device, memory_format, pin_memory), requires_grad)
 
 
 cdef TensorBase filled_like(TensorBase t, str op, const Scalar* value, object dtype, object layout, object device, object memory_format, object pin_memory):
@@ -171,24 +143,21 @@ def zeros_like(TensorBase input not None, *, dtype=None, layout=None, device=Non
     """Zeros of the same sizes, dtype and device."""
     cdef Scalar s
     set_number(&s, 0)
-    r = overridden(zeros_like, input)
-    return r if r is not NotImplemented else finish_factory(filled_like(input, "zeros_like", &s, dtype, layout, device, memory_format, pin_memory), requires_grad)
+    return finish_factory(filled_like(input, "zeros_like", &s, dtype, layout, device, memory_format, pin_memory), requires_grad)
 
 
 def ones_like(TensorBase input not None, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False):
     """Ones of the same sizes, dtype and device."""
     cdef Scalar s
     set_number(&s, 1)
-    r = overridden(ones_like, input)
-    return r if r is not NotImplemented else finish_factory(filled_like(input, "ones_like", &s, dtype, layout, device, memory_format, pin_memory), requires_grad)
+    return finish_factory(filled_like(input, "ones_like", &s, dtype, layout, device, memory_format, pin_memory), requires_grad)
 
 
 def full_like(TensorBase input not None, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False):
     """One number in a tensor of the same sizes, dtype and device."""
     cdef Scalar s
     fill_number(fill_value, &s, "full_like")
-    r = overridden(full_like, input)
-    return r if r is not NotImplemented else finish_factory(filled_like(input, "full_like", &s, dtype, layout, device, memory_format, pin_memory), requires_grad)
+    return finish_factory(filled_like(input, "full_like", &s, dtype, layout, device, memory_format, pin_memory), requires_grad)
 
 
 cdef object make_new(TensorBase self, tuple size, str op, const Scalar* value, object dtype, object device, object requires_grad, object pin_memory):

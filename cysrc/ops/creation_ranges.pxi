@@ -170,10 +170,6 @@ def arange(*args, start=None, end=None, step=None, out=None, dtype=None, layout=
     """arange(end), arange(start, end, step=1): numbers from [start, end); int64 when all arguments are integers."""
     cdef Scalar s, e, p
     cdef int code, n = len(args)
-    if tls().function_modes:
-        r = by_mode(arange, args, {"start": start, "end": end, "step": step, "out": out, "dtype": dtype, "device": device, "requires_grad": requires_grad})
-        if r is not NotImplemented:
-            return r
     if n == 1 and end is None:
         end = args[0]
     elif n == 1 and start is None:
@@ -274,10 +270,6 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
     cdef Scalar s, e
     cdef SequenceTask t
     cdef TensorBase r
-    if tls().function_modes:
-        r_ = by_mode(linspace, (start, end, steps), {"out": out, "dtype": dtype, "device": device, "requires_grad": requires_grad})
-        if r_ is not NotImplemented:
-            return r_
     r = spaced("linspace", start, end, steps, &s, &e, out, dtype, layout, device, pin_memory)
     if category[r.dtype] == CAT_COMPLEX:
         fill_complex(r, &s, &e, 0, False)
@@ -334,10 +326,6 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
     cdef double b = parse_double(base, "logspace", "base"), step
     cdef double* p
     cdef int64_t i, n
-    if tls().function_modes:
-        r_ = by_mode(logspace, (start, end, steps, base), {"out": out, "dtype": dtype, "device": device, "requires_grad": requires_grad})
-        if r_ is not NotImplemented:
-            return r_
     r = spaced("logspace", start, end, steps, &s, &e, out, dtype, layout, device, pin_memory)
     if category[r.dtype] == CAT_COMPLEX:
         fill_complex(r, &s, &e, b, True)
@@ -376,10 +364,6 @@ def eye(n, m=_no_columns, *, out=None, dtype=None, layout=None, device=None, pin
     cdef Options o
     cdef TensorBase r
     cdef int64_t k, step[1]
-    if tls().function_modes:
-        r_ = by_mode(eye, (n,) if m is _no_columns else (n, m), {"out": out, "dtype": dtype, "device": device, "requires_grad": requires_grad})
-        if r_ is not NotImplemented:
-            return r_
     d.n = 2
     d.v[0] = parse_int(n, "eye", "n")
     if d.v[0] < 0:
@@ -435,9 +419,6 @@ def empty_permuted(size, physical_layout, *, dtype=None, layout=None, device=Non
 def vander(TensorBase x not None, N=None, increasing=False):
     """The Vandermonde matrix of x: (n,): columns of powers, (n, N), highest first unless increasing."""
     cdef int64_t n
-    r = overridden(vander, x)
-    if r is not NotImplemented:
-        return r
     if x.ndim != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")
     n = x.sizes[0] if N is None else parse_int(N, "vander", "N")

@@ -29,10 +29,6 @@ cdef object window(function, str op, object window_length, object periodic, int 
     cdef double* p
     cdef int64_t i, n, last
     cdef double x, top
-    if tls().function_modes:
-        result = by_mode(function, (window_length,), {"dtype": dtype, "device": device, "requires_grad": requires_grad})
-        if result is not NotImplemented:
-            return result
     factory_options(&o, op, dtype, device, layout, pin_memory, default_float_code())
     d.n = 1
     n = d.v[0] = parse_int(window_length, op, "window_length")

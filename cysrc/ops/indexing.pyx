@@ -334,10 +334,6 @@ cdef TensorBase scatter_source(TensorBase self, object src, object value):
 def scatter(TensorBase input not None, dim, TensorBase index not None, src=None, *, value=None, reduce=None, out=None):
     """A copy with src (or a number) written to the positions that index names along dim; reduce: "add" or "multiply"."""
     cdef TensorBase s
-    if not is_plain(input) and has_function(input) or has_function(src) or tls().function_modes:
-        r = call_torch_function(scatter, (input, dim, index, src), {"value": value, "reduce": reduce, "out": out})
-        if r is not NotImplemented:
-            return r
     s = scatter_source(input, src, value)
     if out is None:
         return op_scatter(input, parse_int(dim, "scatter", "dim"), index, s, reduce, None, FRESH)

@@ -259,11 +259,6 @@ def getitem(TensorBase self not None, key):
     cdef int overflow = 0
     cdef TensorBase r
     cdef list indices
-    if not is_plain(self) or tls().function_modes:
-        if has_function(self) or tls().function_modes:
-            x = call_torch_function(getitem, (self, key), {})
-            if x is not NotImplemented:
-                return x
     if PyLong_CheckExact(key) and self.ndim > 0 and self.ndim <= INLINE_DIMS:
         i = PyLong_AsLongLongAndOverflow(key, &overflow)
         n = self.sizes[0]
@@ -328,10 +323,6 @@ def setitem(TensorBase self not None, key, value):
     cdef TensorBase v, t
     cdef list indices = []
     cdef object whole
-    if not is_plain(self) and has_function(self) or has_function(value) or tls().function_modes:
-        x = call_torch_function(setitem, (self, key, value), {})
-        if x is not NotImplemented:
-            return
     if not isinstance(value, TensorBase) and not is_number(value):
         assigned_value(self, value)
     if key is False:

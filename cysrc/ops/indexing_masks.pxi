@@ -101,11 +101,6 @@ cdef TensorBase fill_value(TensorBase self, object value):
 def masked_fill(input, mask, value):
     """A copy of input with value where mask is true. mask: bool, broadcast with input; value: a number or 0-dimensional tensor."""
     cdef TensorBase x, m
-    if not is_plain(input) or not is_plain(mask) or tls().function_modes:
-        if has_function(input) or has_function(mask) or tls().function_modes:
-            r = call_torch_function(masked_fill, (input, mask, value), {})
-            if r is not NotImplemented:
-                return r
     x = as_tensor_arg(input, "masked_fill", "input")
     m = as_tensor_arg(mask, "masked_fill", "mask")
     return op_masked_fill(x, m, fill_value(x, value), None, FRESH)
@@ -178,10 +173,6 @@ cdef TensorBase nonzero_cpu(TensorBase self, TensorBase out, int mode):
 
 def nonzero(TensorBase input not None, *, out=None, as_tuple=False):
     """The coordinates of the non-zero elements: (n, input.dim()), or with as_tuple one vector (n) per dimension."""
-    if not is_plain(input) and has_function(input):
-        r = call_torch_function(nonzero, (input,), {"out": out, "as_tuple": as_tuple})
-        if r is not NotImplemented:
-            return r
     if as_tuple:
         if out is not None:
             check_out(out, "nonzero")

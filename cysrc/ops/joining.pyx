@@ -226,10 +226,6 @@ cdef list promoted(list tensors):
 
 cdef object join(object function, str name, object tensors, object dim, object out, bint stacking):
     cdef list given
-    if list_has_function(tensors) or tls().function_modes:
-        r = call_torch_function(function, (tensors, dim), {"out": out})
-        if r is not NotImplemented:
-            return r
     given = tensor_list(tensors, name, "tensors")
     if not stacking:
         if not given:

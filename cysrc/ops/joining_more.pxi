@@ -80,10 +80,6 @@ def repeat(self, *repeats):
     cdef Dims d
     cdef int k, extra
     cdef list sizes = [], shape = [], final = []
-    if not is_plain(self) and has_function(self):
-        r = call_torch_function(repeat, (self, *repeats), {})
-        if r is not NotImplemented:
-            return r
     parse_size(repeats, &d, "repeat", "repeats")
     if d.n < x.ndim:
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
@@ -452,15 +448,15 @@ def combinations(input, r=2, with_replacement=False):
 def pixel_shuffle(input, upscale_factor):
     """(*, C * r * r, H, W) to (*, C, H * r, W * r)."""
     as_tensor_arg(input, "pixel_shuffle", "input")
-    from tensorrt_lite.nn import functional
-    return functional.pixel_shuffle(input, parse_int(upscale_factor, "pixel_shuffle", "upscale_factor"))
+    from tensorrt_lite.nn._functional.vision import pixel_shuffle as composed
+    return composed(input, parse_int(upscale_factor, "pixel_shuffle", "upscale_factor"))
 
 
 def pixel_unshuffle(input, downscale_factor):
     """(*, C, H * r, W * r) to (*, C * r * r, H, W)."""
     as_tensor_arg(input, "pixel_unshuffle", "input")
-    from tensorrt_lite.nn import functional
-    return functional.pixel_unshuffle(input, parse_int(downscale_factor, "pixel_unshuffle", "downscale_factor"))
+    from tensorrt_lite.nn._functional.vision import pixel_unshuffle as composed
+    return composed(input, parse_int(downscale_factor, "pixel_unshuffle", "downscale_factor"))
 
 
 def channel_shuffle(input, groups):

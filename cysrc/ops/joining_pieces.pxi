@@ -183,10 +183,6 @@ def flip(input, *positions, dims=None):
         raise TypeError("flip() got multiple values for argument 'dims'")
     elif isinstance(dims, int):
         raise TypeError("flip(): argument 'dims' must be tuple of ints, not int")
-    if not is_plain(input) and has_function(input):
-        r = call_torch_function(flip, (input, *dims), {})
-        if r is not NotImplemented:
-            return r
     parse_size(tuple(dims), &d, "flip", "dims")
     return op_flip(x, &d)
 
@@ -219,10 +215,6 @@ def roll(input, shifts, dims=None):
     """The elements moved by shifts along dims (over the flat tensor without dims); what leaves at the end enters at the start."""
     cdef TensorBase x = as_tensor_arg(input, "roll", "input")
     cdef Dims s, d
-    if not is_plain(input) and has_function(input):
-        r = call_torch_function(roll, (input, shifts, dims), {})
-        if r is not NotImplemented:
-            return r
     parse_dims(shifts, &s, "roll", "shifts")
     d.n = 0
     if dims is not None:
@@ -385,11 +377,6 @@ def pad(input, pad, mode="constant", value=None):
     cdef TensorBase x = as_tensor_arg(input, "pad", "input")
     cdef Dims d
     cdef int k, n
-    if not is_plain(input) and has_function(input):
-        from tensorrt_lite.nn import functional
-        r = call_torch_function(functional.pad, (input, pad, mode, value), {})
-        if r is not NotImplemented:
-            return r
     parse_dims(pad, &d, "pad", "pad")
     n = d.n // 2
     if d.n % 2:

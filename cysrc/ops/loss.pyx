@@ -332,12 +332,6 @@ cdef object cross_entropy_gradient(object grad, object self, object target, obje
 
 # ---- entries -------------------------------------------------------------------------------------------------------
 
-cdef inline bint overridden(object input, object target):
-    if is_plain(input) and is_plain(target) and not tls().function_modes:
-        return False
-    return has_function(input) or has_function(target) or tls().function_modes
-
-
 cdef TensorBase reduced(TensorBase elements, int64_t reduction):
     if reduction == MEAN:
         return op_mean(elements, NULL, False, -1, None, FRESH)
@@ -355,10 +349,6 @@ cdef int check_reduction(int64_t reduction) except -1:
 @autocast_policy(cpu="float32", cuda="float32")
 def mse_loss(input, target, reduction=1):
     """(input - target) ** 2, reduced: 0 none, 1 mean, 2 sum."""
-    if overridden(input, target):
-        r = call_torch_function(mse_loss, (input, target, reduction), {})
-        if r is not NotImplemented:
-            return r
     check_reduction(reduction)
     return reduced(op__squared_error(as_tensor_arg(input, "mse_loss", "input"), as_tensor_arg(target, "mse_loss", "target"), NULL, None, FRESH), reduction)
 
@@ -366,10 +356,6 @@ def mse_loss(input, target, reduction=1):
 @autocast_policy(cpu="float32", cuda="float32")
 def l1_loss(input, target, reduction=1):
     """|input - target|, reduced."""
-    if overridden(input, target):
-        r = call_torch_function(l1_loss, (input, target, reduction), {})
-        if r is not NotImplemented:
-            return r
     check_reduction(reduction)
     # the difference is kept for the backward pass, so that either operand may be written to before it
     return reduced(<TensorBase>_ops.abs(_ops.sub(as_tensor_arg(input, "l1_loss", "input"), as_tensor_arg(target, "l1_loss", "target"))), reduction)
@@ -378,10 +364,6 @@ def l1_loss(input, target, reduction=1):
 @autocast_policy(cpu="float32", cuda="float32")
 def soft_margin_loss(input, target, reduction=1):
     """log(1 + exp(-target * input)), reduced."""
-    if overridden(input, target):
-        r = call_torch_function(soft_margin_loss, (input, target, reduction), {})
-        if r is not NotImplemented:
-            return r
     check_reduction(reduction)
     return reduced(op__soft_margin(as_tensor_arg(input, "soft_margin_loss", "input"), as_tensor_arg(target, "soft_margin_loss", "target"), NULL, None, FRESH), reduction)
 
@@ -398,10 +380,6 @@ def smooth_l1_loss(input, target, reduction=1, beta=1.0):
     """d ** 2 / (2 beta) where d = |input - target| < beta, else d - beta / 2, reduced."""
     cdef Scalar s
     cdef double b = parse_double(beta, "smooth_l1_loss", "beta")
-    if overridden(input, target):
-        r = call_torch_function(smooth_l1_loss, (input, target, reduction, beta), {})
-        if r is not NotImplemented:
-            return r
     check_reduction(reduction)
     if b < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
@@ -416,10 +394,6 @@ def huber_loss(input, target, reduction=1, delta=1.0):
     """d ** 2 / 2 where d = |input - target| <= delta, else delta (d - delta / 2), reduced."""
     cdef Scalar s
     cdef double b = parse_double(delta, "huber_loss", "delta")
-    if overridden(input, target):
-        r = call_torch_function(huber_loss, (input, target, reduction, delta), {})
-        if r is not NotImplemented:
-            return r
     check_reduction(reduction)
     if b <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
@@ -432,10 +406,6 @@ def binary_cross_entropy(input, target, weight=None, reduction=1):
     """-(t log(p) + (1 - t) log(1 - p)) with logarithms clamped at -100, weighted and reduced."""
     cdef TensorBase x = as_tensor_arg(input, "binary_cross_entropy", "input"), r
     check_reduction(reduction)
-    if overridden(input, target):
-        r_ = call_torch_function(binary_cross_entropy, (input, target, weight, reduction), {})
-        if r_ is not NotImplemented:
-            return r_
     if x.numel and x.device_type != DEV_META:
         detached = input.detach()
         if not (bool((detached >= 0).all()) and bool((detached <= 1).all())):
@@ -451,10 +421,6 @@ def binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None
     """binary_cross_entropy of sigmoid(input) without overflow; pos_weight multiplies the positive part."""
     cdef TensorBase r
     check_reduction(reduction)
-    if overridden(input, target):
-        r_ = call_torch_function(binary_cross_entropy_with_logits, (input, target, weight, pos_weight, reduction), {})
-        if r_ is not NotImplemented:
-            return r_
     if pos_weight is None:
         r = op__logits_cross_entropy(as_tensor_arg(input, "binary_cross_entropy_with_logits", "input"),
                                      as_tensor_arg(target, "binary_cross_entropy_with_logits", "target"), NULL, None, FRESH)
@@ -472,10 +438,6 @@ def kl_div(input, target, reduction=1, *, log_target=False):
     """target * (log(target) - input), reduced; with log_target the target holds logarithms."""
     cdef TensorBase r, x, t
     check_reduction(reduction)
-    if overridden(input, target):
-        r_ = call_torch_function(kl_div, (input, target, reduction), {"log_target": log_target})
-        if r_ is not NotImplemented:
-            return r_
     x = as_tensor_arg(input, "kl_div", "input")
     t = as_tensor_arg(target, "kl_div", "target")
     if x.dtype >= C64 or t.dtype >= C64:
@@ -538,10 +500,6 @@ def cross_entropy_loss(input, target, weight=None, reduction=1, ignore_index=-10
     """-log(softmax(input))[target]: `input: (N, C, *)` or (C), target class indices (N, *) or () or probabilities like input."""
     cdef TensorBase x, t, w
     cdef double smoothing
-    if overridden(input, target):
-        r = call_torch_function(cross_entropy_loss, (input, target, weight, reduction, ignore_index, label_smoothing), {})
-        if r is not NotImplemented:
-            return r
     check_reduction(reduction)
     x = as_tensor_arg(input, "cross_entropy_loss", "input")
     t = as_tensor_arg(target, "cross_entropy_loss", "target")

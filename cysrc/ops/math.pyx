@@ -13,36 +13,36 @@ def square(input, *, out=None):
     """input * input; a bool tensor becomes int64."""
     if isinstance(input, TensorBase) and (<TensorBase>input).dtype == BOOL:
         return _ops.pow(input, 2, out=out)
-    return entry1(&pw_math[PW_SQUARE], input, NULL, out, False, ())
+    return entry1(&pw_math[PW_SQUARE], input, NULL, out, False)
 
 
 def square_(input):
     """square in place."""
     if isinstance(input, TensorBase) and (<TensorBase>input).dtype == BOOL:
         return _ops.pow_(input, 2)
-    return entry1(&pw_math[PW_SQUARE], input, NULL, None, True, ())
+    return entry1(&pw_math[PW_SQUARE], input, NULL, None, True)
 
 
 def conj_physical(input, *, out=None):
     """The complex conjugate; a real tensor is returned as it is."""
-    if out is None and isinstance(input, TensorBase) and category[(<TensorBase>input).dtype] <= CAT_FLOAT and is_plain(input) and not tls().function_modes:
+    if out is None and isinstance(input, TensorBase) and category[(<TensorBase>input).dtype] <= CAT_FLOAT:
         return input
-    return entry1(&pw_math[PW_CONJ_PHYSICAL], input, NULL, out, False, ())
+    return entry1(&pw_math[PW_CONJ_PHYSICAL], input, NULL, out, False)
 
 
 def conj_physical_(input):
     """conj_physical in place."""
-    return entry1(&pw_math[PW_CONJ_PHYSICAL], input, NULL, None, True, ())
+    return entry1(&pw_math[PW_CONJ_PHYSICAL], input, NULL, None, True)
 
 
 cdef object rounded(object input, object decimals, object out, bint inplace):
     cdef Scalar p[2]
     cdef int64_t d = parse_int(decimals, "round", "decimals")
     if d == 0:
-        return entry1(&pw_math[PW_ROUND], input, NULL, out, inplace, ())
+        return entry1(&pw_math[PW_ROUND], input, NULL, out, inplace)
     param(d, &p[0], "round", "decimals")
     param(10.0 ** (-d if d < 0 else d), &p[1], "round", "decimals")
-    return entry1(&pw_math[PW__ROUND_DECIMALS], input, p, out, inplace, (("decimals", decimals),))
+    return entry1(&pw_math[PW__ROUND_DECIMALS], input, p, out, inplace)
 
 
 def round(input, *, decimals=0, out=None):
@@ -58,11 +58,11 @@ def round_(input, *, decimals=0):
 cdef object logit_of(object input, object eps, object out, bint inplace):
     cdef Scalar p[1]
     if eps is None:
-        return entry1(&pw_math[PW_LOGIT], input, NULL, out, inplace, ())
+        return entry1(&pw_math[PW_LOGIT], input, NULL, out, inplace)
     param(eps, &p[0], "logit", "eps")
     if p[0].d < 0:
-        return entry1(&pw_math[PW_LOGIT], input, NULL, out, inplace, ())
-    return entry1(&pw_math[PW__LOGIT_EPS], input, p, out, inplace, (("eps", eps),))
+        return entry1(&pw_math[PW_LOGIT], input, NULL, out, inplace)
+    return entry1(&pw_math[PW__LOGIT_EPS], input, p, out, inplace)
 
 
 def logit(input, eps=None, *, out=None):
@@ -85,7 +85,7 @@ def polygamma(n, input, *, out=None):
     if n == 0:
         return _ops.digamma(input, out=out)
     param(n, &p[0], "polygamma", "n")
-    return entry1(&pw_math[PW_POLYGAMMA], input, p, out, False, (("n", n),))
+    return entry1(&pw_math[PW_POLYGAMMA], input, p, out, False)
 
 
 def polygamma_(input, n):
@@ -96,7 +96,7 @@ def polygamma_(input, n):
     if n == 0:
         return _ops.digamma_(input)
     param(n, &p[0], "polygamma", "n")
-    return entry1(&pw_math[PW_POLYGAMMA], input, p, None, True, (("n", n),))
+    return entry1(&pw_math[PW_POLYGAMMA], input, p, None, True)
 
 
 def polygamma_method(self, n):
@@ -115,7 +115,7 @@ cdef object numbers_for_nan(object input, object nan, object posinf, object negi
     if isinstance(input, TensorBase) and category[(<TensorBase>input).dtype] == CAT_COMPLEX:
         parts = numbers_for_nan(_ops.view_as_real(input), nan, posinf, neginf, None, inplace)
         return input if inplace else deliver_result("nan_to_num", _ops.view_as_complex(parts), out)
-    return entry1(&pw_math[PW_NAN_TO_NUM], input, p, out, inplace, (("nan", nan), ("posinf", posinf), ("neginf", neginf)))
+    return entry1(&pw_math[PW_NAN_TO_NUM], input, p, out, inplace)
 
 
 def nan_to_num(input, nan=0.0, posinf=None, neginf=None, *, out=None):
@@ -147,7 +147,7 @@ def conj(input):
     """The complex conjugate; input itself where it is real."""
     if isinstance(input, TensorBase) and category[(<TensorBase>input).dtype] != CAT_COMPLEX:
         return input
-    return entry1(&pw_math[PW_CONJ_PHYSICAL], input, NULL, None, False, ())
+    return entry1(&pw_math[PW_CONJ_PHYSICAL], input, NULL, None, False)
 
 
 def real(input):
@@ -237,7 +237,7 @@ def float_power_(input, exponent):
 def ldexp(input, other, *, out=None):
     """input * 2 ** other"""
     cdef TensorBase a = as_tensor_arg(input, "ldexp", "input"), b
-    if out is None and is_plain(input) and is_plain(other) and not tls().function_modes:
+    if out is None and isinstance(other, TensorBase):
         b = other
         if (a.requires_grad or b.requires_grad) and a.dtype == b.dtype and (a.dtype == F32 or a.dtype == F64):
             return op__ldexp(a, b, NULL, None, FRESH)

@@ -1,15 +1,6 @@
 # Operators composed of mm, bmm, mv and dot; they record through those, so that they need no derivatives of their own.
 # Modules of operators are compiled without index checks; functions over Python lists and shapes here turn them on.
 
-cdef object overridden(object function, tuple tensors, tuple args, dict kwargs):
-    """NotImplemented, or what a tensor subclass's __torch_function__ made of the call."""
-    if tls().function_modes:
-        return call_torch_function(function, args, kwargs)
-    for t in tensors:
-        if t is not None and not is_plain(t) and has_function(t):
-            return call_torch_function(function, args, kwargs)
-    return NotImplemented
-
 
 cdef object shaped(TensorBase t, const Dims* d):
     """view where strides allow it without a look, otherwise reshape."""
@@ -113,10 +104,6 @@ cdef TensorBase matmul_tensors(TensorBase a, TensorBase b):
 def matmul(input, other, *, out=None):
     """The matrix product of the last two dimensions, batch dimensions broadcast; vectors as a row or a column."""
     cdef TensorBase a, b
-    if not is_plain(input) or not is_plain(other) or tls().function_modes:
-        r = overridden(matmul, (input, other), (input, other), {} if out is None else {"out": out})
-        if r is not NotImplemented:
-            return r
     a = <TensorBase>input if isinstance(input, TensorBase) else as_tensor_arg(input, "matmul", "input")
     b = <TensorBase>other if isinstance(other, TensorBase) else as_tensor_arg(other, "matmul", "other")
     if out is None:
@@ -129,8 +116,6 @@ def matmul(input, other, *, out=None):
 def matmul_symbol(self, other):
     """self @ other."""
     if not isinstance(self, TensorBase) or not isinstance(other, TensorBase):
-        if has_function(other):
-            return matmul(self, other)
         return NotImplemented
     return matmul(self, other)
 
@@ -153,9 +138,6 @@ cdef int check_vectors(str name, TensorBase a, TensorBase b) except -1:
 
 def outer(input, vec2, *, out=None):
     """input: (n,), vec2: (m,) -> (n, m), the products of all pairs."""
-    r = overridden(outer, (input, vec2), (input, vec2), {} if out is None else {"out": out})
-    if r is not NotImplemented:
-        return r
     check_vectors("outer", tensor_of(input, "outer", "input"), tensor_of(vec2, "outer", "vec2"))
     column = _ops.unsqueeze(input, 1)
     return _ops.mul(column, vec2) if out is None else _ops.mul(column, vec2, out=out)
@@ -194,9 +176,6 @@ cdef object addr_value(object input, object vec1, object vec2, object beta, obje
 @autocast_policy(cuda="lower")
 def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
     """beta input + alpha outer(vec1, vec2). input: broadcasts to (n, m); vec1: (n,), vec2: (m,)."""
-    r = overridden(addr, (input, vec1, vec2), (input, vec1, vec2), {"beta": beta, "alpha": alpha, "out": out})
-    if r is not NotImplemented:
-        return r
     return deliver_result("addr", addr_value(input, vec1, vec2, beta, alpha), out, True)
 
 
@@ -215,9 +194,6 @@ def addr_(input, vec1, vec2, *, beta=1, alpha=1):
 @cython.boundscheck(True)
 def kron(input, other, *, out=None):
     """The Kronecker product: sizes multiply, missing leading dimensions count 1."""
-    r = overridden(kron, (input, other), (input, other), {} if out is None else {"out": out})
-    if r is not NotImplemented:
-        return r
     as_tensor_arg(input, "kron", "input")
     as_tensor_arg(other, "kron", "other")
     n = max(input.dim(), other.dim())
@@ -235,9 +211,6 @@ def kron(input, other, *, out=None):
 @autocast_policy(cuda="promote")
 def tensordot(a, b, dims=2, out=None):
     """Sum over dims (a number: the last of a with the first of b; or two lists) of the products of a and b."""
-    r = overridden(tensordot, (a, b), (a, b), {"dims": dims, "out": out})
-    if r is not NotImplemented:
-        return r
     as_tensor_arg(a, "tensordot", "a")
     as_tensor_arg(b, "tensordot", "b")
     if isinstance(dims, TensorBase):
@@ -277,9 +250,6 @@ def tensordot(a, b, dims=2, out=None):
 @cython.boundscheck(True)
 def inner(input, other, *, out=None):
     """Dot products of the last dimensions: (..., n) and (..., n) -> all pairs; with a number, its multiple."""
-    r = overridden(inner, (input, other), (input, other), {} if out is None else {"out": out})
-    if r is not NotImplemented:
-        return r
     as_tensor_arg(input, "inner", "input")
     as_tensor_arg(other, "inner", "other")
     if input.dim() == 0 or other.dim() == 0:
@@ -294,9 +264,6 @@ def inner(input, other, *, out=None):
 @autocast_policy(cuda="promote")
 def bilinear(input1, input2, weight, bias=None):
     """input1: (..., in1), input2: (..., in2), weight: (out, in1, in2), bias: (out,) -> (..., out)."""
-    r = overridden(bilinear, (input1, input2, weight, bias), (input1, input2, weight, bias), {})
-    if r is not NotImplemented:
-        return r
     as_tensor_arg(input1, "bilinear", "input1")
     as_tensor_arg(input2, "bilinear", "input2")
     as_tensor_arg(weight, "bilinear", "weight")
@@ -338,9 +305,6 @@ cdef tuple joined_batches(object batch1, object batch2):
 
 def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
     """beta input + alpha (the sum over the batch of batch1 @ batch2). batch1: (b, n, m), batch2: (b, m, p) -> (n, p)."""
-    r = overridden(addbmm, (input, batch1, batch2), (input, batch1, batch2), {"beta": beta, "alpha": alpha, "out": out})
-    if r is not NotImplemented:
-        return r
     a, b = joined_batches(batch1, batch2)
     return _ops.addmm(input, a, b, beta=beta, alpha=alpha) if out is None else _ops.addmm(input, a, b, beta=beta, alpha=alpha, out=out)
 
@@ -421,9 +385,6 @@ def chain_matmul(*matrices, out=None):
 def matrix_power(input, n, *, out=None):
     """input: (..., m, m) multiplied n times with itself; a negative n powers the inverse."""
     cdef TensorBase t = tensor_of(input, "matrix_power", "input")
-    r = overridden(matrix_power, (input,), (input, n), {} if out is None else {"out": out})
-    if r is not NotImplemented:
-        return r
     if t.ndim < 2:
         raise RuntimeError(f"linalg.matrix_power: The input tensor A must have at least 2 dimensions, but got shape {shape_text(t)}")
     if t.sizes[t.ndim - 1] != t.sizes[t.ndim - 2]:
@@ -461,9 +422,6 @@ def linalg_vecdot(x, y, *, dim=-1, out=None):
 @cython.boundscheck(True)
 def linalg_cross(input, other, *, dim=-1, out=None):
     """The cross product along a dimension of size 3; other dimensions broadcast."""
-    r = overridden(linalg_cross, (input, other), (input, other), {"dim": dim, "out": out})
-    if r is not NotImplemented:
-        return r
     as_tensor_arg(input, "linalg_cross", "input")
     as_tensor_arg(other, "linalg_cross", "other")
     if input.dim() != other.dim():

@@ -120,9 +120,6 @@ def einsum(*args):
         operands = list(args[1:])
         if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
             operands = list(operands[0])
-        r = overridden(einsum, tuple(operands), (equation, *operands), {})
-        if r is not NotImplemented:
-            return r
         before, arrow, after = equation.partition("->")
         position = 0
         for part in before.split(","):
@@ -132,9 +129,6 @@ def einsum(*args):
             output = parse_labels(after, equation, len(before) + 2)
     else:
         operands = list(args[0::2]) if len(args) % 2 == 0 else list(args[0:-1:2])
-        r = overridden(einsum, tuple(operands), args, {})
-        if r is not NotImplemented:
-            return r
         inputs = [sublist_labels(x) for x in args[1::2]]
         if len(args) % 2:
             output = sublist_labels(args[-1])

@@ -810,22 +810,12 @@ cdef object group_norm_backward(OpNode node, object grad, object input, object w
 
 # ---- entries -------------------------------------------------------------------------------------------------------
 
-cdef inline bint overridden(object input, object weight, object bias):
-    if is_plain(input) and (weight is None or is_plain(weight)) and (bias is None or is_plain(bias)) and not tls().function_modes:
-        return False
-    return has_function(input) or has_function(weight) or has_function(bias) or tls().function_modes
-
-
 cdef inline TensorBase given(object x, str op, str name):
     return None if x is None else as_tensor_arg(x, op, name)
 
 
 def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled=False):
     """Normalise each channel of `input: (N, C, *)`, with the batch's statistics (training) or the running ones."""
-    if overridden(input, weight, bias):
-        r = call_torch_function(batch_norm, (input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled), {})
-        if r is not NotImplemented:
-            return r
     return op__batch_norm(as_tensor_arg(input, "batch_norm", "input"), given(weight, "batch_norm", "weight"), given(bias, "batch_norm", "bias"),
                           given(running_mean, "batch_norm", "running_mean"), given(running_var, "batch_norm", "running_var"),
                           parse_bool(training, "batch_norm", "training"), parse_double(momentum, "batch_norm", "momentum"),
@@ -845,10 +835,6 @@ def native_batch_norm(input, weight, bias, running_mean, running_var, training, 
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
     """Normalise over the trailing dimensions `normalized_shape`, then scale and shift."""
     cdef Dims d
-    if overridden(input, weight, bias):
-        r = call_torch_function(layer_norm, (input, normalized_shape, weight, bias, eps, cudnn_enable), {})
-        if r is not NotImplemented:
-            return r
     parse_dims(normalized_shape, &d, "layer_norm", "normalized_shape")
     return op__layer_norm(as_tensor_arg(input, "layer_norm", "input"), &d, given(weight, "layer_norm", "weight"), given(bias, "layer_norm", "bias"),
                           parse_double(eps, "layer_norm", "eps"))[0]
@@ -879,10 +865,6 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     cdef Dims d
     cdef TensorBase x, w
     cdef double e
-    if overridden(input, weight, None):
-        r = call_torch_function(rms_norm, (input, normalized_shape, weight, eps), {})
-        if r is not NotImplemented:
-            return r
     parse_dims(normalized_shape, &d, "rms_norm", "normalized_shape")
     x = as_tensor_arg(input, "rms_norm", "input")
     w = given(weight, "rms_norm", "weight")
@@ -900,10 +882,6 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
 
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
     """Normalise each group of channels of each sample of `input: (N, C, *)`."""
-    if overridden(input, weight, bias):
-        r = call_torch_function(group_norm, (input, num_groups, weight, bias, eps, cudnn_enabled), {})
-        if r is not NotImplemented:
-            return r
     return op__group_norm(as_tensor_arg(input, "group_norm", "input"), given(weight, "group_norm", "weight"), given(bias, "group_norm", "bias"),
                           parse_int(num_groups, "group_norm", "num_groups"), parse_double(eps, "group_norm", "eps"))[0]
 

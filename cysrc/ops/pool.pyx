@@ -161,13 +161,21 @@ cdef int64_t sample_count(TensorBase x) noexcept:
     return x.sizes[0] if x.ndim == 4 else 1
 
 
+cdef bint computes_in_int32(TensorBase x) noexcept:
+    """Integers of one and two bytes are seldom pooled: on the CPU they are converted, instead of having loops of their own."""
+    return x.device_type == DEV_CPU and category[x.dtype] == CAT_INT and ITEM_SIZE[x.dtype] <= 2
+
+
 cdef object max_pool2d_with_indices_cpu(TensorBase self, const Dims* kernel_size, const Dims* stride, const Dims* padding, const Dims* dilation, bint ceil_mode):
     cdef PoolRun r
     cdef bint last = lies_last(self)
     cdef TensorBase x, y, indices
     pool_shape_of(&r.s, "max_pool2d", self.ndim, self.sizes, kernel_size, stride, padding, dilation, ceil_mode)
+    if computes_in_int32(self):
+        y, indices = max_pool2d_with_indices_cpu(cast_to(self, I32), kernel_size, stride, padding, dilation, ceil_mode)
+        return cast_to(y, self.dtype), indices
     r.maxima = max_pool_table(self.dtype)
-    if r.maxima.planes == NULL or self.dtype == BOOL:
+    if r.maxima.planes == NULL and category[self.dtype] != CAT_INT or self.dtype == BOOL:
         raise NotImplementedError(f"\"max_pool2d\" not implemented for '{dtype_text(self.dtype)}'")
     y = pool_result(self, r.s.out_h, r.s.out_w, self.dtype, last)
     indices = pool_result(self, r.s.out_h, r.s.out_w, I64, last)
@@ -194,6 +202,8 @@ cdef TensorBase max_pool_backward_cpu(TensorBase grad, TensorBase self, TensorBa
     cdef TensorBase d = pool_result(self, self.sizes[self.ndim - 2], self.sizes[self.ndim - 1], grad.dtype, last), g, at
     if self.device_type == DEV_META or d.numel == 0:
         return d
+    if computes_in_int32(grad):
+        return cast_to(max_pool_backward_cpu(cast_to(grad, I32), self, indices), grad.dtype)
     if is_large(grad) or is_large(self):
         grad, self, indices = held(grad), held(self), held(indices)
     r.maxima = max_pool_table(grad.dtype)
@@ -434,15 +444,6 @@ cdef object _adaptive_max_pool2d_cpu(TensorBase self, const Dims* output_size):
 
 # ---- entries -------------------------------------------------------------------------------------------------------
 
-cdef object taken_over(object function, tuple args):
-    """The result of a subclass's __torch_function__, or NotImplemented."""
-    if is_plain(args[0]) and not tls().function_modes:
-        return NotImplemented
-    if not has_function(args[0]) and not tls().function_modes:
-        return NotImplemented
-    return call_torch_function(function, args, {})
-
-
 cdef int given_dims(object x, Dims* d, str op, str name) except -1:
     """Dims of an optional argument: None and () mean left out."""
     if x is None:
@@ -454,9 +455,6 @@ cdef int given_dims(object x, Dims* d, str op, str name) except -1:
 def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     """Maxima of windows of `input: (N, C, H, W)` or (C, H, W), and where they were in the flattened plane."""
     cdef Dims k, st, pad, dil
-    r = taken_over(max_pool2d_with_indices, (input, kernel_size, stride, padding, dilation, ceil_mode))
-    if r is not NotImplemented:
-        return r
     parse_dims(kernel_size, &k, "max_pool2d", "kernel_size")
     given_dims(stride, &st, "max_pool2d", "stride")
     parse_dims(padding, &pad, "max_pool2d", "padding")
@@ -466,9 +464,6 @@ def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation
 
 def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     """Maxima of windows of `input: (N, C, H, W)` or (C, H, W)."""
-    r = taken_over(max_pool2d, (input, kernel_size, stride, padding, dilation, ceil_mode))
-    if r is not NotImplemented:
-        return r
     return max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)[0]
 
 
@@ -490,9 +485,6 @@ cdef int check_line(object input, str op) except -1:
 
 def max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     """Maxima of windows of `input: (N, C, L)` or (C, L), and where they were."""
-    r = taken_over(max_pool1d_with_indices, (input, kernel_size, stride, padding, dilation, ceil_mode))
-    if r is not NotImplemented:
-        return r
     check_line(input, "max_pool1d")
     k = flat_line(kernel_size, "max_pool1d", "kernel_size")
     st = flat_line(stride, "max_pool1d", "stride") or k
@@ -503,9 +495,6 @@ def max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation
 
 def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     """Maxima of windows of `input: (N, C, L)` or (C, L)."""
-    r = taken_over(max_pool1d, (input, kernel_size, stride, padding, dilation, ceil_mode))
-    if r is not NotImplemented:
-        return r
     return max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)[0]
 
 
@@ -530,9 +519,6 @@ cdef int check_volume(object input, str op) except -1:
 @autocast_policy(cpu="float32")
 def max_pool3d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     """Maxima of windows of `input: (N, C, D, H, W)` or (C, D, H, W), and where they were in the flattened volume."""
-    r = taken_over(max_pool3d_with_indices, (input, kernel_size, stride, padding, dilation, ceil_mode))
-    if r is not NotImplemented:
-        return r
     check_volume(input, "max_pool3d")
     k = triple(kernel_size, "max_pool3d", "kernel_size")
     st = triple(stride, "max_pool3d", "stride") or k
@@ -566,9 +552,6 @@ cdef object chosen(object input, object values, object at, object deep, list sha
 @autocast_policy(cpu="float32")
 def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     """Maxima of windows of `input: (N, C, D, H, W)` or (C, D, H, W)."""
-    r = taken_over(max_pool3d, (input, kernel_size, stride, padding, dilation, ceil_mode))
-    if r is not NotImplemented:
-        return r
     return max_pool3d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)[0]
 
 
@@ -586,9 +569,6 @@ def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
     """Means of windows of `input: (N, C, H, W)` or (C, H, W)."""
     cdef Dims k, st, pad
     cdef TensorBase x, y
-    r = taken_over(avg_pool2d, (input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override))
-    if r is not NotImplemented:
-        return r
     parse_dims(kernel_size, &k, "avg_pool2d", "kernel_size")
     given_dims(stride, &st, "avg_pool2d", "stride")
     parse_dims(padding, &pad, "avg_pool2d", "padding")
@@ -613,9 +593,6 @@ def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
 
 def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
     """Means of windows of `input: (N, C, L)` or (C, L)."""
-    r = taken_over(avg_pool1d, (input, kernel_size, stride, padding, ceil_mode, count_include_pad))
-    if r is not NotImplemented:
-        return r
     check_line(input, "avg_pool1d")
     k = flat_line(kernel_size, "avg_pool1d", "kernel_size")
     st = flat_line(stride, "avg_pool1d", "stride") or k
@@ -625,9 +602,6 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
 @autocast_policy(cpu="float32")
 def avg_pool3d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
     """Means of windows of `input: (N, C, D, H, W)` or (C, D, H, W)."""
-    r = taken_over(avg_pool3d, (input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override))
-    if r is not NotImplemented:
-        return r
     check_volume(input, "avg_pool3d")
     if rounds_between((<TensorBase>input).dtype):
         return avg_pool3d(input.float(), kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override).to(input.dtype)
@@ -676,17 +650,11 @@ cdef list sizes_of(object output_size, object input, int n, str op):
 
 def adaptive_avg_pool2d(input, output_size):
     """Means of windows sized so that the result is (N, C, *output_size)."""
-    r = taken_over(adaptive_avg_pool2d, (input, output_size))
-    if r is not NotImplemented:
-        return r
     return _adaptive_avg_pool2d(input, sizes_of(output_size, input, 2, "adaptive_avg_pool2d"))
 
 
 def adaptive_avg_pool1d(input, output_size):
     """Means of windows sized so that the result is (N, C, output_size)."""
-    r = taken_over(adaptive_avg_pool1d, (input, output_size))
-    if r is not NotImplemented:
-        return r
     as_tensor_arg(input, "adaptive_avg_pool1d", "input")
     if input.dim() not in (2, 3):
         raise RuntimeError(f"adaptive_avg_pool1d(): Expected 2D or 3D tensor, but got {list(input.shape)}")
@@ -696,9 +664,6 @@ def adaptive_avg_pool1d(input, output_size):
 @autocast_policy(cpu="float32")
 def adaptive_avg_pool3d(input, output_size):
     """Means of windows sized so that the result is (N, C, *output_size)."""
-    r = taken_over(adaptive_avg_pool3d, (input, output_size))
-    if r is not NotImplemented:
-        return r
     check_volume(input, "adaptive_avg_pool3d")
     if rounds_between((<TensorBase>input).dtype):
         return adaptive_avg_pool3d(input.float(), output_size).to(input.dtype)
@@ -716,17 +681,11 @@ def adaptive_avg_pool3d(input, output_size):
 
 def adaptive_max_pool2d(input, output_size):
     """Maxima of windows sized so that the result is (N, C, *output_size), and where they were."""
-    r = taken_over(adaptive_max_pool2d, (input, output_size))
-    if r is not NotImplemented:
-        return r
     return _adaptive_max_pool2d(input, sizes_of(output_size, input, 2, "adaptive_max_pool2d"))
 
 
 def adaptive_max_pool1d(input, output_size):
     """Maxima of windows sized so that the result is (N, C, output_size), and where they were."""
-    r = taken_over(adaptive_max_pool1d, (input, output_size))
-    if r is not NotImplemented:
-        return r
     as_tensor_arg(input, "adaptive_max_pool1d", "input")
     if input.dim() not in (2, 3):
         raise RuntimeError(f"adaptive_max_pool1d(): Expected 2D or 3D tensor, but got {list(input.shape)}")
@@ -737,9 +696,6 @@ def adaptive_max_pool1d(input, output_size):
 @autocast_policy(cpu="float32")
 def adaptive_max_pool3d(input, output_size):
     """Maxima of windows sized so that the result is (N, C, *output_size), and where they were."""
-    r = taken_over(adaptive_max_pool3d, (input, output_size))
-    if r is not NotImplemented:
-        return r
     check_volume(input, "adaptive_max_pool3d")
     od, oh, ow = sizes_of(output_size, input, 3, "adaptive_max_pool3d")
     lead = list(input.shape[:-3])

@@ -282,13 +282,6 @@ cdef TensorBase log_normal_cpu(TensorBase self, double mean, double std, object 
 # ---- methods that fill ---------------------------------------------------------------------------------------------
 # `from` is a Python keyword, so bounds named from= and to= arrive in **bounds.
 
-cdef object overridden(function, tuple args, dict kwargs):
-    """What a subclass or an active mode makes of the call, or NotImplemented."""
-    if tls().function_modes or has_function(args[0]):
-        return call_torch_function(function, args, kwargs)
-    return NotImplemented
-
-
 cdef tuple two_bounds(str op, tuple args, dict bounds, object first, object second):
     cdef int n = len(args)
     if n > 2:
@@ -309,10 +302,6 @@ cdef tuple two_bounds(str op, tuple args, dict bounds, object first, object seco
 
 def uniform_(TensorBase self not None, *args, generator=None, **bounds):
     """uniform_(from=0, to=1): fill with numbers drawn uniformly from [from, to)."""
-    if not is_plain(self) or tls().function_modes:
-        r = overridden(uniform_, (self,) + args, {"generator": generator, **bounds})
-        if r is not NotImplemented:
-            return r
     low, high = two_bounds("uniform_", args, bounds, 0.0, 1.0)
     check_inplace(self, "uniform_")
     return finish_inplace(op_uniform(self, parse_double(low, "uniform_", "from"), parse_double(high, "uniform_", "to"), generator, self, INPLACE), self.keys)
@@ -320,20 +309,12 @@ def uniform_(TensorBase self not None, *args, generator=None, **bounds):
 
 def normal_(TensorBase self not None, mean=0.0, std=1.0, *, generator=None):
     """Fill with normally distributed numbers."""
-    if not is_plain(self) or tls().function_modes:
-        r = overridden(normal_, (self, mean, std), {"generator": generator})
-        if r is not NotImplemented:
-            return r
     check_inplace(self, "normal_")
     return finish_inplace(op_normal(self, parse_double(mean, "normal_", "mean"), parse_double(std, "normal_", "std"), generator, self, INPLACE), self.keys)
 
 
 def random_(TensorBase self not None, *args, generator=None, **bounds):
     """random_(), random_(to), random_(from, to): fill with integers from [from, to), or from all that the dtype holds."""
-    if not is_plain(self) or tls().function_modes:
-        r = overridden(random_, (self,) + args, {"generator": generator, **bounds})
-        if r is not NotImplemented:
-            return r
     if len(args) == 1 and not bounds:
         low, high = 0, args[0]
     else:
@@ -354,10 +335,6 @@ def _bernoulli_tensor_(TensorBase self not None, TensorBase p not None, generato
 
 def bernoulli_(TensorBase self not None, p=0.5, *, generator=None):
     """Fill with zeros and ones, a one with probability p (a number or a tensor that broadcasts)."""
-    if not is_plain(self) or tls().function_modes or isinstance(p, TensorBase) and not is_plain(p):
-        r = overridden(bernoulli_, (self, p), {"generator": generator}) if not has_function(p) else call_torch_function(bernoulli_, (self, p), {"generator": generator})
-        if r is not NotImplemented:
-            return r
     check_inplace(self, "bernoulli_")
     if isinstance(p, TensorBase):
         return _bernoulli_tensor_(self, <TensorBase>p, generator)
@@ -366,40 +343,24 @@ def bernoulli_(TensorBase self not None, p=0.5, *, generator=None):
 
 def exponential_(TensorBase self not None, lambd=1.0, *, generator=None):
     """Fill with exponentially distributed numbers of rate lambd."""
-    if not is_plain(self) or tls().function_modes:
-        r = overridden(exponential_, (self, lambd), {"generator": generator})
-        if r is not NotImplemented:
-            return r
     check_inplace(self, "exponential_")
     return finish_inplace(op_exponential(self, parse_double(lambd, "exponential_", "lambd"), generator, self, INPLACE), self.keys)
 
 
 def geometric_(TensorBase self not None, p, *, generator=None):
     """Fill with the number of trials up to the first success, each with probability p."""
-    if not is_plain(self) or tls().function_modes:
-        r = overridden(geometric_, (self, p), {"generator": generator})
-        if r is not NotImplemented:
-            return r
     check_inplace(self, "geometric_")
     return finish_inplace(op_geometric(self, parse_double(p, "geometric_", "p"), generator, self, INPLACE), self.keys)
 
 
 def cauchy_(TensorBase self not None, median=0.0, sigma=1.0, *, generator=None):
     """Fill with Cauchy distributed numbers."""
-    if not is_plain(self) or tls().function_modes:
-        r = overridden(cauchy_, (self, median, sigma), {"generator": generator})
-        if r is not NotImplemented:
-            return r
     check_inplace(self, "cauchy_")
     return finish_inplace(op_cauchy(self, parse_double(median, "cauchy_", "median"), parse_double(sigma, "cauchy_", "sigma"), generator, self, INPLACE), self.keys)
 
 
 def log_normal_(TensorBase self not None, mean=1.0, std=2.0, *, generator=None):
     """Fill with numbers whose logarithm is normally distributed."""
-    if not is_plain(self) or tls().function_modes:
-        r = overridden(log_normal_, (self, mean, std), {"generator": generator})
-        if r is not NotImplemented:
-            return r
     check_inplace(self, "log_normal_")
     return finish_inplace(op_log_normal(self, parse_double(mean, "log_normal_", "mean"), parse_double(std, "log_normal_", "std"), generator, self, INPLACE), self.keys)
 

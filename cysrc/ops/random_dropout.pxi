@@ -149,10 +149,6 @@ def dropout(input, p, train):
     """Zero each element with probability p and scale the rest by 1 / (1 - p); the input itself outside of training."""
     cdef TensorBase x
     cdef double q
-    if not is_plain(input) or tls().function_modes:
-        r = overridden(dropout, (input, p, train), {})
-        if r is not NotImplemented:
-            return r
     x = as_tensor_arg(input, "dropout", "input")
     q = parse_double(p, "dropout", "p")
     check_dropout(x, q)
@@ -165,10 +161,6 @@ def dropout_(input, p, train):
     """dropout in place."""
     cdef TensorBase x
     cdef double q
-    if not is_plain(input) or tls().function_modes:
-        r = overridden(dropout_, (input, p, train), {})
-        if r is not NotImplemented:
-            return r
     x = as_tensor_arg(input, "dropout_", "input")
     q = parse_double(p, "dropout_", "p")
     check_dropout(x, q)
@@ -185,10 +177,6 @@ def native_dropout(input, p, train):
     cdef TensorBase x, mask
     cdef double q
     cdef Scalar one
-    if not is_plain(input) or tls().function_modes:
-        r = overridden(native_dropout, (input, p, train), {})
-        if r is not NotImplemented:
-            return r
     x = as_tensor_arg(input, "native_dropout", "input")
     q = parse_double(p, "native_dropout", "p")
     check_dropout(x, q)
@@ -216,10 +204,6 @@ cdef object composed_dropout(object function, str name, object input, object p, 
     cdef double q, a
     cdef int i
     cdef Dims d
-    if not is_plain(input) or tls().function_modes:
-        r = overridden(function, (input, p, train), {})
-        if r is not NotImplemented:
-            return r
     x = as_tensor_arg(input, name, "input")
     q = parse_double(p, name, "p")
     check_dropout(x, q)
@@ -357,15 +341,9 @@ def rrelu_with_noise_(TensorBase input not None, TensorBase noise not None, lowe
 
 def rrelu(TensorBase input not None, lower=0.125, upper=0.3333333333333333, training=False, generator=None):
     """Leaky ReLU whose slope is drawn from [lower, upper) per element in training, its mean otherwise."""
-    r = overridden(rrelu, (input, lower, upper, training), {})
-    if r is not NotImplemented:
-        return r
     return rrelu_with_noise(input, empty_like_tensor(input, input.dtype), lower, upper, training, generator)
 
 
 def rrelu_(TensorBase input not None, lower=0.125, upper=0.3333333333333333, training=False, generator=None):
     """rrelu in place."""
-    r = overridden(rrelu_, (input, lower, upper, training), {})
-    if r is not NotImplemented:
-        return r
     return rrelu_with_noise_(input, empty_like_tensor(input, input.dtype), lower, upper, training, generator)

@@ -1,9 +1,4 @@
 # New tensors of random numbers, and sampling from distributions that tensors describe. Part of random.pyx.
-cdef object by_mode(function, tuple args, dict kwargs):
-    """What an active __torch_function__ mode makes of a factory call, or NotImplemented."""
-    return call_torch_function(function, args, {k: v for k, v in kwargs.items() if v is not None and v is not False})
-
-
 cdef TensorBase new_random(str op, tuple size, object named_size, object out, object dtype, object layout, object device, object pin_memory, int default_code):
     """The tensor that a factory fills: fresh, or `out` resized."""
     cdef Dims d
@@ -24,10 +19,6 @@ cdef TensorBase new_random(str op, tuple size, object named_size, object out, ob
 def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, names=None):
     """Numbers drawn uniformly from [0, 1). size: ints or one sequence."""
     cdef TensorBase t
-    if tls().function_modes:
-        r = by_mode(rand, args, {"size": size, "generator": generator, "out": out, "dtype": dtype, "device": device, "requires_grad": requires_grad})
-        if r is not NotImplemented:
-            return r
     t = new_random("rand", args, size, out, dtype, layout, device, pin_memory, default_float_code())
     return finish_factory(op_uniform(t, 0.0, 1.0, generator, t, INPLACE), requires_grad)
 
@@ -35,10 +26,6 @@ def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, de
 def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, names=None):
     """Normally distributed numbers of mean 0 and variance 1. size: ints or one sequence."""
     cdef TensorBase t
-    if tls().function_modes:
-        r = by_mode(randn, args, {"size": size, "generator": generator, "out": out, "dtype": dtype, "device": device, "requires_grad": requires_grad})
-        if r is not NotImplemented:
-            return r
     t = new_random("randn", args, size, out, dtype, layout, device, pin_memory, default_float_code())
     return finish_factory(op_normal(t, 0.0, 1.0, generator, t, INPLACE), requires_grad)
 
@@ -48,10 +35,6 @@ def randint(*args, low=None, high=None, size=None, generator=None, out=None, dty
     cdef TensorBase t
     cdef list given = list(args)
     cdef int64_t a = 0, b
-    if tls().function_modes:
-        r = by_mode(randint, args, {"low": low, "high": high, "size": size, "generator": generator, "out": out, "dtype": dtype, "device": device})
-        if r is not NotImplemented:
-            return r
     if size is None and given:
         size = given.pop()
     if high is None and given:
@@ -72,10 +55,6 @@ def randint(*args, low=None, high=None, size=None, generator=None, out=None, dty
 def rand_like(TensorBase input not None, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False, generator=None):
     """rand of the sizes, dtype and device of another tensor."""
     cdef TensorBase t
-    if not is_plain(input) or tls().function_modes:
-        r = overridden(rand_like, (input,), {"dtype": dtype, "device": device, "generator": generator})
-        if r is not NotImplemented:
-            return r
     t = factory_like(input, "rand_like", dtype, layout, device, memory_format, pin_memory)
     return finish_factory(op_uniform(t, 0.0, 1.0, generator, t, INPLACE), requires_grad)
 
@@ -83,10 +62,6 @@ def rand_like(TensorBase input not None, *, dtype=None, layout=None, device=None
 def randn_like(TensorBase input not None, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False, generator=None):
     """randn of the sizes, dtype and device of another tensor."""
     cdef TensorBase t
-    if not is_plain(input) or tls().function_modes:
-        r = overridden(randn_like, (input,), {"dtype": dtype, "device": device, "generator": generator})
-        if r is not NotImplemented:
-            return r
     t = factory_like(input, "randn_like", dtype, layout, device, memory_format, pin_memory)
     return finish_factory(op_normal(t, 0.0, 1.0, generator, t, INPLACE), requires_grad)
 
@@ -95,10 +70,6 @@ def randint_like(TensorBase input not None, *bounds, low=None, high=None, dtype=
     """randint_like(input, high), randint_like(input, low, high): integers in the dtype of another tensor."""
     cdef TensorBase t
     cdef list given = list(bounds)
-    if not is_plain(input) or tls().function_modes:
-        r = overridden(randint_like, (input,) + bounds, {"low": low, "high": high, "dtype": dtype, "device": device, "generator": generator})
-        if r is not NotImplemented:
-            return r
     if high is None and given:
         high = given.pop()
     if low is None and given:
@@ -116,10 +87,6 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
     cdef TensorBase t, order
     cdef rs_state* state = state_of(generator)
     cdef int code
-    if tls().function_modes:
-        r = by_mode(randperm, (n,), {"generator": generator, "out": out, "dtype": dtype, "device": device})
-        if r is not NotImplemented:
-            return r
     d.n = 1
     d.v[0] = parse_int(n, "randperm", "n")
     factory_options(&o, "randperm", dtype, device, layout, pin_memory, I64)
@@ -198,10 +165,6 @@ def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, la
     """Normal numbers: normal(tensor, tensor), normal(tensor, float), normal(float, tensor), normal(float, float, size)."""
     cdef TensorBase t, m = None, s = None
     cdef double mean_value = 0, std_value = 1
-    if tls().function_modes or has_function(mean) or has_function(std):
-        r = call_torch_function(normal, (mean, std) if size is None else (mean, std, size), {"generator": generator, "out": out, "dtype": dtype})
-        if r is not NotImplemented:
-            return r
     if isinstance(mean, TensorBase):
         m = <TensorBase>mean
     else:
@@ -238,10 +201,6 @@ def bernoulli(TensorBase input not None, p=None, *, generator=None, out=None):
     """Zeros and ones drawn with the probabilities in input, or all with probability p."""
     cdef TensorBase t
     cdef Dims d
-    if not is_plain(input) or tls().function_modes:
-        r = overridden(bernoulli, (input,) if p is None else (input, p), {"generator": generator, "out": out})
-        if r is not NotImplemented:
-            return r
     if out is not None:
         check_out(out, "bernoulli")
         if input.requires_grad and tls().grad_mode:
@@ -344,10 +303,6 @@ def multinomial(TensorBase input not None, num_samples, replacement=False, *, ge
     cdef double largest_value, smallest_value, total, x
     cdef bint half, again = parse_bool(replacement, "multinomial", "replacement")
     cdef rs_row_status status
-    if not is_plain(input) or tls().function_modes:
-        r = overridden(multinomial, (input, num_samples, replacement), {"generator": generator, "out": out})
-        if r is not NotImplemented:
-            return r
     k = parse_int(num_samples, "multinomial", "num_samples")
     if out is not None:
         check_out(out, "multinomial")

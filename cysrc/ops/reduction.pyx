@@ -535,10 +535,6 @@ cdef object max_or_min(str name, bint largest, object input, object dim, object 
     """max(input), max(input, dim, keepdim), max(input, other)."""
     cdef TensorBase self
     cdef object pair
-    if has_function(input) or has_function(dim):
-        r = call_torch_function(max if largest else min, (input, dim, keepdim), {"out": out})
-        if r is not NotImplemented:
-            return r
     self = as_tensor_arg(input, name, "input")
     if dim is None:
         if not self.numel:

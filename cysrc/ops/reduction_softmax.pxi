@@ -184,10 +184,6 @@ cdef object log_softmax_tangent(object tangent, object result, int64_t dim):
 
 cdef object softmax_entry(object function, object input, object dim, object dtype, object out, bint log):
     cdef str name = "log_softmax" if log else "softmax"
-    if not is_plain(input) and has_function(input):
-        r = call_torch_function(function, (input, dim), {"dtype": dtype, "out": out})
-        if r is not NotImplemented:
-            return r
     self = as_tensor_arg(input, name, "input")
     if dim is None:
         raise TypeError(f"{name}() missing 1 required positional arguments: \"dim\"")

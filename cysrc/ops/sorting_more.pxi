@@ -29,10 +29,6 @@ def msort(input, *, out=None):
 
 cdef object median_of(object function, str name, object input, object dim, object keepdim, object out, bint skip_nan):
     cdef TensorBase self
-    if not is_plain(input) and has_function(input):
-        r = call_torch_function(function, (input,) if dim is None else (input, dim, keepdim), {} if out is None else {"out": out})
-        if r is not NotImplemented:
-            return r
     self = as_tensor_arg(input, name, "input")
     if dim is None:
         if out is not None:

@@ -159,17 +159,9 @@ cdef object chosen_results(tuple found):
 
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     """The distinct elements (or slices along dim) in order; with return_inverse where each element went, with counts how many there were."""
-    if not is_plain(input) and has_function(input):
-        r = call_torch_function(unique, (input, sorted, return_inverse, return_counts, dim), {})
-        if r is not NotImplemented:
-            return r
     return chosen_results(op_distinct(as_tensor_arg(input, "unique", "input"), dim, True, return_inverse, return_counts))
 
 
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
     """The first of each run of equal elements (or slices along dim), where each element went and how long the runs are."""
-    if not is_plain(input) and has_function(input):
-        r = call_torch_function(unique_consecutive, (input, return_inverse, return_counts, dim), {})
-        if r is not NotImplemented:
-            return r
     return chosen_results(op_distinct(as_tensor_arg(input, "unique_consecutive", "input"), dim, False, return_inverse, return_counts))

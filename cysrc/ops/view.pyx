@@ -78,10 +78,6 @@ def view(TensorBase self not None, *size, dtype=None):
         return view_dtype(self, dtype)
     if len(size) == 1 and not isinstance(size[0], (int, tuple, list)) and parse_is_dtype(size[0]):
         return view_dtype(self, size[0])
-    if not is_plain(self) and has_function(self):
-        r = call_torch_function(view, (self,) + size, {})
-        if r is not NotImplemented:
-            return r
     parse_size(size, &d, "view", "size")
     return op_view(self, &d)
 
@@ -137,10 +133,6 @@ def reshape(TensorBase input not None, *shape):
     """The same elements in another shape: a view where strides allow it, otherwise a copy. One size may be -1."""
     cdef Dims d, full
     cdef int64_t strides[MAX_DIMS]
-    if not is_plain(input) and has_function(input):
-        r = call_torch_function(reshape, (input,) + shape, {})
-        if r is not NotImplemented:
-            return r
     parse_size(shape, &d, "reshape", "shape")
     infer_size(&d, input.numel, &full)
     if view_strides(input, &full, strides):
@@ -458,10 +450,6 @@ cdef object split_view(TensorBase self, int64_t split_size, int64_t dim):
 
 def split(TensorBase tensor not None, split_size_or_sections, dim=0):
     """Views of pieces along `dim`: equal pieces of a size (the last may be smaller), or a list of sizes."""
-    if not is_plain(tensor) and has_function(tensor):
-        r = call_torch_function(split, (tensor, split_size_or_sections, dim), {})
-        if r is not NotImplemented:
-            return r
     if isinstance(split_size_or_sections, (tuple, list)):
         return split_with_sizes(tensor, split_size_or_sections, dim)
     return op_split(tensor, parse_int(split_size_or_sections, "split", "split_size"), parse_int(dim, "split", "dim"))
@@ -492,10 +480,6 @@ cdef object split_with_sizes_cpu(TensorBase self, object split_sizes, int64_t di
 def split_with_sizes(TensorBase self not None, split_sizes, dim=0):
     """Views of the given sizes along `dim`, which they add up to."""
     cdef tuple sizes
-    if not is_plain(self) and has_function(self) or tls().function_modes:
-        r = call_torch_function(split_with_sizes, (self, split_sizes, dim), {})
-        if r is not NotImplemented:
-            return r
     sizes = tuple(split_sizes) if isinstance(split_sizes, (tuple, list)) else (split_sizes,)
     for n in sizes:
         if not PyLong_CheckExact(n):

@@ -8,7 +8,7 @@ the default dtype; half types raise RuntimeError, as on PyTorch's CPU. A wrong l
 
 from __future__ import annotations
 
-from tensorrt_lite import _ops
+from tensorrt_lite import _ops, _public
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.core.dtype import get_default_dtype as _default_dtype
 from tensorrt_lite._C.ops.support import deliver_result
@@ -319,3 +319,6 @@ def ifftshift(input: Tensor, dim: Sizes = None) -> Tensor:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+_public.publish(globals(), __all__, compiled=__all__)

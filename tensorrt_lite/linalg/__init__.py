@@ -5,7 +5,7 @@ Compiled operators are declared in cysrc/ops/linalg.yaml, compositions are in `t
 
 from __future__ import annotations
 
-from tensorrt_lite import _ops
+from tensorrt_lite import _ops, _public
 
 
 class LinAlgError(RuntimeError):
@@ -18,9 +18,9 @@ _NAMES = (
     "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "tensorinv", "tensorsolve", "vander",
     "vecdot", "vector_norm",
 )  # fmt: skip
-globals().update({name: getattr(_ops, f"linalg_{name}") for name in _NAMES})
-matrix_power = _ops.matrix_power
-matmul = _ops.matmul
+globals().update({name: _public.function(getattr(_ops, f"linalg_{name}"), name, __name__) for name in _NAMES})
+matrix_power = _public.function(_ops.matrix_power, "matrix_power", __name__)
+matmul = _public.function(_ops.matmul, "matmul", __name__)
 __all__ = ["LinAlgError", "matmul", "matrix_power", *_NAMES]
 
 

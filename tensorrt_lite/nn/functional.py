@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tensorrt_lite import _public
+
 from ._functional.activation import (
     celu,
     elu,
@@ -285,6 +287,33 @@ __all__ = [
 ]
 
 
+# What PyTorch has in C++ (the others get their arguments by name), and of it what is the package's function of the same name.
+_COMPILED = {
+    "avg_pool2d", "avg_pool3d", "elu_", "gelu", "hardtanh_", "leaky_relu_", "linear", "logsigmoid", "one_hot", "scaled_dot_product_attention", "softplus",
+    "softshrink",
+}  # fmt: skip
+_SHARED = {
+    "adaptive_avg_pool1d", "avg_pool1d", "bilinear", "celu_", "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d",
+    "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "hardshrink", "native_channel_shuffle", "pairwise_distance", "pdist", "pixel_shuffle",
+    "pixel_unshuffle", "prelu", "relu_", "rrelu_", "selu_", "threshold_",
+}  # fmt: skip
+# These ask by what they call.
+_UNASKED = {"sigmoid", "tanh", "upsample", "upsample_bilinear", "upsample_nearest"}
+
+
+def _publish() -> None:
+    import tensorrt_lite as trt
+
+    for name in _SHARED & globals().keys():
+        module = "tensorrt_lite" if name in vars(trt) or name in trt._LAZY_NAMES else __name__
+        shared = vars(trt).get(name) or _public.function(globals()[name], name, module)
+        globals()[name] = shared
+    _public.publish(globals(), set(__all__) - _UNASKED, _COMPILED)
+
+
+_publish()
+
+
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         from tensorrt_lite._missing import error
@@ -292,7 +321,13 @@ def __getattr__(name: str) -> Any:
         raise error("nn.functional", name)
     from tensorrt_lite import _ops
 
-    value = globals()[name] = getattr(_ops, _RENAMED.get(name, name))
+    if name in _SHARED and name in _ops.FUNCTIONS:
+        import tensorrt_lite as trt
+
+        value = getattr(trt, name)
+    else:
+        value = _public.function(getattr(_ops, _RENAMED.get(name, name)), name, __name__, name not in _COMPILED)
+    globals()[name] = value
     return value
 
 

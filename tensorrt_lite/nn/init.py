@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 import tensorrt_lite as trt
+from tensorrt_lite import _public
 
 _LINEAR = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
 
@@ -255,6 +256,8 @@ def _deprecated(function: Any) -> Any:
     deprecated_init.__doc__ = f"Deprecated name of {new}."
     return deprecated_init
 
+
+_public.publish(globals(), ("uniform_", "normal_", "constant_", "kaiming_uniform_"))  # the others ask by what they call
 
 uniform = _deprecated(uniform_)
 normal = _deprecated(normal_)

@@ -10,7 +10,7 @@ __all__ = ["checkpoint", "data", "dlpack", "hooks", "safetensors"]
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name in __all__:
+    if name in __all__ or name in ("_pytree", "_python_dispatch"):
         return import_module(f"{__name__}.{name}")
     from tensorrt_lite._missing import error
 

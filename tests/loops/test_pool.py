@@ -60,7 +60,7 @@ def call(table, dtype, field, arrays, s, items, parts=None):
 CASES = [(2, 2, 0, 1, False), (3, 2, 1, 1, False), (3, 1, 1, 2, False), (3, 2, 1, 1, True), (2, 3, 1, 1, True), (1, 1, 0, 1, False)]
 
 
-@pytest.mark.parametrize("dtype", kl.REALS)
+@pytest.mark.parametrize("dtype", kl.REALS[3:])  # smaller integers are converted
 @pytest.mark.parametrize("layout", [PLANES, LAST])
 @pytest.mark.parametrize("case", CASES)
 def test_max_pool(dtype, layout, case):

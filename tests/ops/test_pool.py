@@ -60,10 +60,13 @@ def test_channels_last_and_halves(name, args, dtype):
         compare(getattr(TF, name), getattr(F, name), normal(2, 5, 9, 8, dtype=dtype, last=last), *args)
 
 
-@pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.int32])
+@pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.int8, torch.int16, torch.int32])
 def test_integer_maxima(dtype):
     x = (torch.arange(2 * 3 * 6 * 7) * 37 % 101).reshape(2, 3, 6, 7).to(dtype)
-    same(trt.max_pool2d(ours(x), 2), F.max_pool2d(x, 2))
+    for layout in (torch.contiguous_format, torch.channels_last):
+        x = x.contiguous(memory_format=layout)
+        compare(TF.max_pool2d, F.max_pool2d, x, 2, return_indices=True)
+    assert trt.max_pool2d(ours(x).to("meta"), 2).dtype == ours(x).dtype
 
 
 def test_ties_and_nan():

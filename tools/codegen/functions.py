@@ -474,8 +474,6 @@ def emit_entry(op: Operator, text: list[str]) -> None:
 def emit_entry_form(op: Operator, inplace: bool, text: list[str]) -> None:
     name = op.name + ("_" if inplace else "")
     rename = {"self": "input"}
-    tensors = [a for a in op.arguments if a.type in ("Tensor", "Tensor?")]
-    lists = [a for a in op.arguments if a.type == "Tensor[]"]
     out_named = "out" in op.variants and not inplace
     needed = None if inplace else op.row.get("out_needs")
     text.append(f"def {name}({entry_parameters(op, inplace)}):")
@@ -492,22 +490,6 @@ def emit_entry_form(op: Operator, inplace: bool, text: list[str]) -> None:
     if needed:
         text.append(f"    if {needed} is absent:\n        {needed} = None\n        if out is not None:")
         text.append(f"            raise TypeError(\"{op.name}(): out= needs {needed}, which may be None\")")
-    # __torch_function__: any argument that is not plainly a tensor
-    tests = []
-    for a in tensors:
-        py = rename.get(a.name, a.name)
-        tests.append(f"not is_plain({py})" if a.type == "Tensor" else f"({py} is not None and not is_plain({py}))")
-    tests += [f"list_has_function({a.name})" for a in lists]
-    tests.append("tls().function_modes")
-    text.append(f"    if {' or '.join(tests)}:")
-    checks = [f"has_function({rename.get(a.name, a.name)})" for a in tensors] + [f"list_has_function({a.name})" for a in lists] + ["tls().function_modes"]
-    positional = ", ".join(rename.get(a.name, a.name) for a in op.arguments if not a.keyword)
-    keyword = ", ".join(f"\"{a.name}\": {a.name}" for a in op.arguments if a.keyword)
-    if out_named:
-        keyword += (", " if keyword else "") + "\"out\": out"
-    text.append(f"        if {' or '.join(checks)}:")
-    text.append(f"            r = call_torch_function({name}, ({positional}{',' if positional else ''}), {{{keyword}}})")
-    text.append("            if r is not NotImplemented:\n                return r")
     passed = []
     for a in op.arguments:
         py = rename.get(a.name, a.name)

@@ -250,7 +250,7 @@ def emit(family: str, ops: list[Operator]) -> tuple[str, list[str]]:
     text = ['cdef extern from *:', '    """'] + ["    " + line for line in c] + ['    """',
             f"    PointwiseInfo* pw_{family}", *(f"    trt_row row_{op.name}" for op, _, _ in planned), *constants, f"    void trt_fill_loops_{family}()", ""]  # fmt: skip
     text += py
-    text += [f"cdef int _register_pointwise_{family}() except -1:", "    cdef dict g = globals()", f"    trt_fill_loops_{family}()"]
+    text += [f"cdef int _register_pointwise_{family}() except -1:", f"    trt_fill_loops_{family}()"]
     text += ["    " + line for line in init] + ["    return 0", "", f"_register_pointwise_{family}()", ""]
     return "\n".join(text), files
 
@@ -317,7 +317,7 @@ def emit_operator(family: str, op: Operator, forward: Loop, fused: dict[str, Loo
         init.append(f"{info}.save_mask = {mask}")
     emit_entry(family, op, info, py)
     emit_symbols(op, info, py)
-    init.append(f"row_{op.name}.unpack = unpack_pointwise; register_pointwise(&{info}, g, {op.identifier}, &row_{op.name})")
+    init.append(f"row_{op.name}.unpack = unpack_pointwise; register_pointwise(&{info}, {op.identifier}, &row_{op.name})")
 
 
 def emit_formula(family: str, op: Operator, target: str, formula: str, slots: dict[str, int], py: list[str]) -> None:
@@ -361,7 +361,7 @@ def emit_symbols(op: Operator, info: str, py: list[str]) -> None:
     """`a + b`, `2 + b`, `a += b`: NotImplemented where the other side is nothing that the operator takes, as Python expects."""
     for symbol, function in symbols([op]).items():
         if len(op.tensors) == 1:
-            py += [f"def {function}(self):", f"    return entry1(&{info}, self, NULL, None, False, ())\n"]
+            py += [f"def {function}(self):", f"    return entry1(&{info}, self, NULL, None, False)\n"]
             continue
         py.append(f"def {function}(self, other):")
         py.append("    if not isinstance(self, TensorBase):")
@@ -380,7 +380,7 @@ def emit_symbols(op: Operator, info: str, py: list[str]) -> None:
             py.append("    if not is_operand(other):\n        return NotImplemented")
         order = "other, self" if symbol.startswith("__r") and symbol != "__rshift__" else "self, other"
         inplace = symbol.startswith("__i")
-        py.append(f"    return entry2(&{info}, {order}, {'p' if op.params else 'NULL'}, None, {inplace}, ())\n")
+        py.append(f"    return entry2(&{info}, {order}, {'p' if op.params else 'NULL'}, None, {inplace})\n")
 
 
 def emit_entry(family: str, op: Operator, info: str, py: list[str]) -> None:
@@ -401,8 +401,7 @@ def emit_entry(family: str, op: Operator, info: str, py: list[str]) -> None:
             for i, a in enumerate(params):
                 out.append(f"    param({a.name}, &p[{i}], \"{op.name}\", \"{a.name}\")")
         p = "p" if params else "NULL"
-        extra = "(" + "".join(f"(\"{a.name}\", {a.name}), " for a in params) + ")" if params else "()"
-        out.append(f"    return entry{n}(&{info}, {passed}, {p}, {'None' if inplace or 'out' not in op.variants else 'out'}, {inplace}, {extra})\n")
+        out.append(f"    return entry{n}(&{info}, {passed}, {p}, {'None' if inplace or 'out' not in op.variants else 'out'}, {inplace})\n")
         return out
 
     forward_keyword = keyword + (["out=None"] if "out" in op.variants else [])

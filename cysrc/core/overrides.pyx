@@ -1,0 +1,556 @@
+"""Public functions, methods and properties as objects that ask `__torch_function__` before they run.
+
+A `PublicFunction` stands in front of what does the work (a compiled function or one in Python) and is what the user sees:
+`trt.add`, `Tensor.add` and `F.relu` are such objects. A call with plain arguments and no mode costs a look at each argument's
+type; otherwise modes and the arguments' classes get the public object itself with what the caller wrote. The stack of modes
+is the thread's own; `function_modes` in the thread state says whether there is one to ask.
+"""
+from cpython.object cimport PyObject, PyTypeObject
+from tensorrt_lite._C.core.tensor cimport TensorBase, tensor_type, parameter_type
+from tensorrt_lite._C.core.dispatch cimport tls, attach
+from tensorrt_lite._C.core.args cimport has_function
+
+attach()
+
+cdef extern from *:
+    """
+    #include "thread_state.h"
+    /* PublicFunction's first members */
+    typedef struct {
+      PyObject_HEAD
+      vectorcallfunc vectorcall;
+      vectorcallfunc run;              /* of impl */
+      PyObject* impl;
+      int opaque;                      /* lists among the arguments are data, not arguments */
+      PyObject* spellings;             /* {keyword: name that impl knows it by, or "*"}, or NULL */
+    } trt_public;
+    static PyTypeObject *trt_plain_tensor, *trt_plain_parameter;
+    static PyObject *trt_name_of_function, *trt_disabled_method, *trt_disabled_function;
+    static PyObject* (*trt_ask)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
+    static PyObject* (*trt_call_respelled)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
+
+    static inline int trt_is_basic(PyTypeObject* t) {
+      return t == trt_plain_tensor || t == &PyLong_Type || t == trt_plain_parameter || t == Py_TYPE(Py_None) || t == &PyBool_Type ||
+             t == &PyFloat_Type || t == &PyUnicode_Type;
+    }
+    /* Whether the class has a __torch_function__ that is neither Tensor's for plain tensors nor the disabled one. */
+    static int trt_class_overrides(PyTypeObject* t) {
+      PyObject* f = _PyType_Lookup(t, trt_name_of_function);
+      return f && f != trt_disabled_method && f != trt_disabled_function;
+    }
+    static __attribute__((noinline)) int trt_may_override(PyObject* x, int opaque) {
+      if (!PyTuple_Check(x) && !PyList_Check(x)) return trt_class_overrides(Py_TYPE(x));
+      if (opaque) return 0;
+      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(x); i++) {
+        PyTypeObject* t = Py_TYPE(PySequence_Fast_GET_ITEM(x, i));
+        if (!trt_is_basic(t) && trt_class_overrides(t)) return 1;
+      }
+      return 0;
+    }
+    static PyObject* trt_call_public(PyObject* f, PyObject* const* args, size_t nargsf, PyObject* keywords) {
+      trt_public* s = (trt_public*)f;
+      Py_ssize_t n = PyVectorcall_NARGS(nargsf), all = n + (keywords ? PyTuple_GET_SIZE(keywords) : 0);
+      int asks = trt_tls()->function_modes;
+      for (Py_ssize_t i = 0; i < all && !asks; i++)
+        if (!trt_is_basic(Py_TYPE(args[i]))) asks = trt_may_override(args[i], s->opaque);
+      if (__builtin_expect(asks, 0)) {
+        PyObject* r = trt_ask(f, args, n, keywords);
+        if (r != Py_NotImplemented) return r;
+        Py_DECREF(r);
+      }
+      if (s->spellings && keywords)
+        for (Py_ssize_t i = 0; i < all - n; i++)
+          if (PyDict_GetItemWithError(s->spellings, PyTuple_GET_ITEM(keywords, i))) return trt_call_respelled(f, args, n, keywords);
+      return s->run(s->impl, args, nargsf, keywords);
+    }
+    static PyObject* trt_call_without_vectorcall(PyObject* f, PyObject* const* args, size_t nargsf, PyObject* keywords) {
+      return _PyObject_MakeTpCall(PyThreadState_Get(), f, args, PyVectorcall_NARGS(nargsf), keywords);
+    }
+    static void trt_set_public_call(PyObject* f, PyObject* impl) {
+      trt_public* s = (trt_public*)f;
+      s->vectorcall = trt_call_public;
+      s->run = PyVectorcall_Function(impl);
+      if (!s->run) s->run = trt_call_without_vectorcall;
+      s->impl = impl;                  /* the object holds it */
+    }
+    static void trt_prepare_public_type(PyTypeObject* t) {
+      t->tp_vectorcall_offset = offsetof(trt_public, vectorcall);
+      t->tp_call = PyVectorcall_Call;
+      t->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR;
+      PyType_Modified(t);
+    }
+    static inline int trt_is_quick(PyObject* o) {
+      return (Py_TYPE(o) == trt_plain_tensor || Py_TYPE(o) == trt_plain_parameter) && !trt_tls()->function_modes;
+    }
+    static inline PyObject* trt_call_one(PyObject* f, PyObject* x) { return PyObject_Vectorcall(f, &x, 1, NULL); }
+    """
+    ctypedef PyObject* (*vectorcallfunc)(PyObject*, PyObject**, size_t, PyObject*)
+    PyTypeObject* trt_plain_tensor
+    PyTypeObject* trt_plain_parameter
+    PyObject* trt_name_of_function
+    PyObject* trt_disabled_method
+    PyObject* trt_disabled_function
+    void* trt_ask
+    void* trt_call_respelled
+    void trt_set_public_call(object f, object impl)
+    void trt_prepare_public_type(PyTypeObject* t)
+    bint trt_is_quick(object o) noexcept
+    object trt_call_one(object f, object x)
+
+cdef extern from "Python.h":
+    PyObject* PyThreadState_GetDict()
+    object PyMethod_New(object, object)
+    PyObject* PyTuple_GET_ITEM(PyObject*, Py_ssize_t)
+    Py_ssize_t PyTuple_Size(PyObject*) except -1
+
+AS_CALLED = 0      # what the caller wrote
+BY_NAME = 1        # required arguments by position, all others by name with their defaults: as PyTorch's functions in Python do
+
+
+# ---- the thread's stack of modes -----------------------------------------------------------------------------------
+
+cdef enum:
+    ALL_DISABLED = 1 << 16          # in function_disabled: the units of DisableTorchFunction, above those of ...Subclass
+
+cdef list mode_stack():
+    cdef dict state = <dict>PyThreadState_GetDict()
+    stack = state.get("tensorrt_lite.function_modes")
+    if stack is None:
+        stack = state["tensorrt_lite.function_modes"] = []
+    return <list>stack
+
+
+cdef void update_modes(list stack) noexcept:
+    tls().function_modes = <int>len(stack) if tls().function_disabled < ALL_DISABLED else 0
+
+
+def push_mode(mode):
+    """Put a mode on top of this thread's stack."""
+    stack = mode_stack()
+    stack.append(mode)
+    update_modes(stack)
+
+
+def pop_mode():
+    """Take the top mode off this thread's stack. IndexError when there is none."""
+    stack = mode_stack()
+    mode = stack.pop()
+    update_modes(stack)
+    return mode
+
+
+def modes():
+    """This thread's modes, the outermost first."""
+    return list(mode_stack())
+
+
+def is_enabled():
+    """Whether overrides of arguments' classes are asked in this thread."""
+    return tls().function_disabled == 0
+
+
+def all_disabled():
+    return tls().function_disabled >= ALL_DISABLED
+
+
+class DisableTorchFunctionSubclass:
+    """Inside, the __torch_function__ of arguments is not asked; modes are."""
+
+    _units = 1
+
+    def __enter__(self):
+        tls().function_disabled += <int>self._units
+        update_modes(mode_stack())
+
+    def __exit__(self, *exc):
+        tls().function_disabled -= <int>self._units
+        update_modes(mode_stack())
+
+
+class DisableTorchFunction(DisableTorchFunctionSubclass):
+    """Inside, neither modes nor the __torch_function__ of arguments are asked."""
+
+    _units = ALL_DISABLED
+
+
+# ---- asking --------------------------------------------------------------------------------------------------------
+
+cdef int collect(object x, list found, list types, bint plain, bint nested) except -1:
+    """The first argument of each class that overrides, subclasses before their bases; `plain` lists plain tensors, too."""
+    cdef int at, i
+    if isinstance(x, (tuple, list)):
+        if not nested:
+            for v in x:
+                collect(v, found, types, plain, True)
+        return 0
+    if not has_function(x) and not (plain and type(x) is <object>tensor_type):
+        return 0
+    for t in types:
+        if t is type(x):
+            return 0
+    at = <int>len(types)
+    for i in range(at):
+        if issubclass(type(x), types[i]):
+            at = i
+            break
+    types.insert(at, type(x))
+    found.insert(at, x)
+    return 0
+
+
+cdef object consult(object function, list found, list types, tuple args, dict kwargs, bint symbol=False):
+    """The answer of the top mode or else of the arguments' classes; NotImplemented when there is nobody to ask. A symbol that all
+    decline is NotImplemented, too: Python tries the other operand's."""
+    cdef tuple given = tuple(types)
+    cdef bint asked = False
+    if tls().function_modes:
+        mode = pop_mode()
+        try:
+            result = mode.__torch_function__(function, given, args, kwargs)
+        finally:
+            push_mode(mode)
+        if result is not NotImplemented:
+            return result
+        asked = True
+    else:
+        mode = None
+    if not tls().function_disabled:
+        for x in found:
+            if type(x) is <object>tensor_type:
+                continue
+            asked = True
+            result = type(x).__torch_function__(function, given, args, kwargs)
+            if result is not NotImplemented:
+                return result
+    if not asked or symbol:
+        return NotImplemented
+    message = f"no implementation found for '{full_name(function)}' on types that implement __torch_function__: {list(types)}"
+    raise TypeError(message if mode is None else message + f" nor in mode {mode}")
+
+
+cdef frozenset SYMBOLS = frozenset([f"__{p}{s}__" for s in (
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "matmul", "pow", "and", "or", "xor", "lshift", "rshift") for p in ("", "r", "i")]
+    + ["__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"])
+
+
+def full_name(function):
+    """`tensorrt_lite.nn.functional.relu`, `tensorrt_lite.Tensor.grad.__get__`."""
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, PublicProperty):
+        return f"{owner.__objclass__.__module__.partition('.')[0]}.{owner.__qualname__}.{function.__name__}"
+    name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None) or str(function)
+    module = getattr(function, "__module__", None)
+    return f"{module}.{name}" if module else name
+
+
+cdef object ask(PyObject* f, PyObject** args, Py_ssize_t n, PyObject* keywords):
+    """Off the quick path of a PublicFunction: NotImplemented when the call is to run as it stands."""
+    cdef PublicFunction function = <PublicFunction>f
+    cdef list found = [], types = []
+    cdef Py_ssize_t i
+    cdef tuple given
+    cdef dict named
+    cdef bint plain
+    if not tls().function_modes and tls().function_disabled or (<dict>PyThreadState_GetDict()).pop(SKIP, False):
+        return NotImplemented
+    given = tuple([<object>args[i] for i in range(n)])
+    named = {}
+    if keywords != NULL:
+        for i in range(PyTuple_Size(keywords)):
+            named[<object>PyTuple_GET_ITEM(keywords, i)] = <object>args[n + i]
+    plain = function.manner == 1
+    if not tls().function_disabled:
+        for x in given:
+            collect(x, found, types, plain, function.opaque)
+        for x in named.values():
+            collect(x, found, types, plain, function.opaque)
+    if not tls().function_modes and not any_overrides(found):
+        return NotImplemented
+    if function.manner == 1:
+        given, named = by_name(function, given, named)
+    return consult(function if function.handed is None else function.handed, found, types, given, named, function.name_ in SYMBOLS)
+
+
+cdef object call_respelled(PyObject* f, PyObject** args, Py_ssize_t n, PyObject* keywords):
+    """A call with a keyword that the implementation knows by another name or position."""
+    cdef PublicFunction function = <PublicFunction>f
+    cdef Py_ssize_t i
+    cdef list given = [<object>args[i] for i in range(n)]
+    cdef dict named = {}
+    rest = ()
+    for i in range(PyTuple_Size(keywords)):
+        keyword = <object>PyTuple_GET_ITEM(keywords, i)
+        name = function.spellings.get(keyword, keyword)
+        if name == "*":
+            rest = (<object>args[n + i],)
+        elif name in named:
+            raise TypeError(f"{function.name_}() got multiple values for argument '{keyword}'")
+        else:
+            named[name] = <object>args[n + i]
+    if rest and not given:
+        for first in ("input", "self"):
+            if first in named:
+                given.append(named.pop(first))
+                break
+    if rest and len(given) > 1:
+        raise TypeError(f"{function.name_}() got positional and keyword values for the same argument")
+    return function.impl(*given, *rest, **named)
+
+
+cdef bint any_overrides(list found):
+    for x in found:
+        if type(x) is not <object>tensor_type:
+            return True
+    return False
+
+
+def call_overrides(function, relevant, tuple args, dict kwargs):
+    """`handle_torch_function`: ask this thread's modes, then the classes of the relevant arguments. NotImplemented without any."""
+    cdef list found = [], types = []
+    for x in relevant:
+        collect(x, found, types, True, True)
+    return consult(function, found, types, args, kwargs)
+
+
+cdef object SKIP = "tensorrt_lite.skip_one_override"
+
+
+class skip_one:
+    """Inside, the first question whether a call is overridden is answered with no."""
+
+    def __enter__(self):
+        (<dict>PyThreadState_GetDict())[SKIP] = True
+
+    def __exit__(self, *exc):
+        (<dict>PyThreadState_GetDict()).pop(SKIP, None)
+
+
+def has_overrides(relevant):
+    """Whether a mode is active or one of the arguments overrides."""
+    if (<dict>PyThreadState_GetDict()).pop(SKIP, False):
+        return False
+    if tls().function_modes:
+        return True
+    if not tls().function_disabled:
+        for x in relevant:
+            if has_function(x):
+                return True
+    return False
+
+
+def overloaded(relevant):
+    """The relevant arguments that override, in the order in which they are asked."""
+    cdef list found = [], types = []
+    if not tls().function_disabled:
+        for x in relevant:
+            collect(x, found, types, True, True)
+    return found
+
+
+# ---- the objects ---------------------------------------------------------------------------------------------------
+
+cdef class PublicFunction:
+    """A public function (`owner` is the name of its module) or method (`owner` is its class) over `impl`, which does the work.
+
+    manner: how overrides get the arguments, AS_CALLED or BY_NAME; handed: what they get as `func`, this object when None
+    (`a + b` hands over `Tensor.add`); opaque: lists among the arguments are data; spellings: {keyword: the name that impl has for
+    it, or "*" for one that becomes the last positional argument, as `dims` of `permute(*dims)`}."""
+    cdef void* vectorcall          # the first five as in trt_public: no cdef method may be added, its table would come before them
+    cdef void* run
+    cdef PyObject* called
+    cdef int opaque
+    cdef PyObject* spelled
+    cdef readonly object impl
+    cdef readonly object spellings
+    cdef object owner
+    cdef public object handed
+    cdef public int manner
+    cdef object name_
+    cdef object signature
+    cdef dict __dict__
+    cdef object __weakref__
+
+    def __init__(self, impl, str name not None, owner, *, manner=AS_CALLED, handed=None, opaque=False, dict spellings=None):
+        if not callable(impl):
+            raise TypeError(f"{impl!r} is not callable")
+        self.impl = impl
+        self.name_ = name
+        self.owner = owner
+        self.manner = manner
+        self.handed = handed
+        trt_set_public_call(self, impl)
+        self.opaque = opaque
+        self.spellings = spellings
+        self.spelled = NULL if spellings is None else <PyObject*>spellings
+
+    def __call__(self, *args, **kwargs):
+        return self.impl(*args, **kwargs)   # never run: the type's slot is a vectorcall's; here for `__call__` in dir()
+
+    def __get__(self, instance, owner):
+        return self if instance is None else PyMethod_New(self, instance)
+
+    @property
+    def __name__(self):
+        return self.name_
+
+    @property
+    def __qualname__(self):
+        return f"{self.owner.__qualname__}.{self.name_}" if isinstance(self.owner, type) else self.name_
+
+    @property
+    def __module__(self):
+        return "tensorrt_lite" if isinstance(self.owner, type) else self.owner
+
+    @property
+    def __objclass__(self):
+        if not isinstance(self.owner, type):
+            raise AttributeError("__objclass__")
+        return self.owner
+
+    @property
+    def __doc__(self):
+        return self.impl.__doc__
+
+    @property
+    def __wrapped__(self):
+        return self.impl
+
+    @property
+    def __defaults__(self):
+        return getattr(self.impl, "__defaults__", None)
+
+    @property
+    def __kwdefaults__(self):
+        return getattr(self.impl, "__kwdefaults__", None)
+
+    @property
+    def __annotations__(self):
+        return getattr(self.impl, "__annotations__", {})
+
+    @property
+    def __signature__(self):
+        if self.signature is None:
+            self.signature = _signature_of(self.impl, self.name_, isinstance(self.owner, type), self.spellings)
+        return self.signature
+
+    def __reduce__(self):
+        return self.__qualname__
+
+    def __repr__(self):
+        if isinstance(self.owner, type):
+            return f"<method '{self.name_}' of '{self.owner.__module__.partition('.')[0]}.{self.owner.__qualname__}' objects>"
+        return f"<function {self.owner}.{self.name_}>"
+
+
+cdef tuple by_name(PublicFunction function, tuple args, dict kwargs):
+    """The call as PyTorch's Python functions hand it over. A call that does not fit is handed over as it is: it fails when it runs."""
+    from inspect import Parameter
+    try:
+        bound = function.__signature__.bind(*args, **kwargs)
+    except TypeError:
+        return args, kwargs
+    bound.apply_defaults()
+    required, named = [], {}
+    for name, parameter in function.__signature__.parameters.items():
+        value = bound.arguments[name]
+        if parameter.kind is Parameter.VAR_POSITIONAL:
+            required += value
+        elif parameter.kind is Parameter.VAR_KEYWORD:
+            named.update(value)
+        elif parameter.default is Parameter.empty and parameter.kind is not Parameter.KEYWORD_ONLY:
+            required.append(value)
+        else:
+            named[name] = value
+    return tuple(required), named
+
+
+cdef class PublicProperty:
+    """A property of tensors whose access asks overrides; they get `Tensor.grad.__get__`, `__set__` or `__delete__`."""
+    cdef readonly object fget, fset, fdel
+    cdef object name_, owner
+
+    def __init__(self, str name not None, owner, fget, fset=None, fdel=None):
+        self.name_ = name
+        self.owner = owner
+        self.fget = fget
+        self.fset = fset
+        self.fdel = fdel
+
+    def __get__(self, instance, owner):
+        if instance is None:
+            return self
+        if not trt_is_quick(instance):
+            r = consulted(self, "__get__", (instance,))
+            if r is not NotImplemented:
+                return r
+        return trt_call_one(self.fget, instance)
+
+    def __set__(self, instance, value):
+        if not trt_is_quick(instance) or has_function(value):
+            if consulted(self, "__set__", (instance, value)) is not NotImplemented:
+                return
+        if self.fset is None:
+            raise AttributeError(f"attribute '{self.name_}' of '{self.owner.__qualname__}' objects is not writable")
+        self.fset(instance, value)
+
+    def __delete__(self, instance):
+        if not trt_is_quick(instance):
+            if consulted(self, "__delete__", (instance,)) is not NotImplemented:
+                return
+        if self.fdel is None:
+            raise AttributeError(f"attribute '{self.name_}' of '{self.owner.__qualname__}' objects cannot be deleted")
+        self.fdel(instance)
+
+    @property
+    def __name__(self):
+        return self.name_
+
+    @property
+    def __objclass__(self):
+        return self.owner
+
+    @property
+    def __qualname__(self):
+        return f"{self.owner.__qualname__}.{self.name_}"
+
+    @property
+    def __doc__(self):
+        return self.fget.__doc__
+
+    def __reduce__(self):
+        return self.__qualname__
+
+    def __repr__(self):
+        return f"<attribute '{self.name_}' of '{self.owner.__module__.partition('.')[0]}.{self.owner.__qualname__}' objects>"
+
+
+cdef object consulted(PublicProperty self, str access, tuple args):
+    cdef list found = [], types = []
+    if tls().function_disabled and not tls().function_modes:
+        return NotImplemented
+    if not tls().function_disabled:
+        for x in args:
+            collect(x, found, types, True, True)
+        if not tls().function_modes and not any_overrides(found):
+            return NotImplemented
+    return consult(getattr(self, access), found, types, args, {})
+
+
+def install(tensor, parameter, disabled, signature_of):
+    """Tell the quick path which classes are plain. disabled: Parameter's __torch_function__, which stands for no override, as its class has
+    it; signature_of(impl, name, is a method, spellings) makes signatures."""
+    global trt_plain_tensor, trt_plain_parameter, trt_disabled_method, trt_disabled_function, trt_name_of_function, _signature_of
+    trt_plain_tensor = <PyTypeObject*>tensor
+    trt_plain_parameter = <PyTypeObject*>parameter
+    trt_disabled_method = <PyObject*>disabled
+    trt_disabled_function = <PyObject*>disabled.__func__
+    _signature_of = signature_of
+    _kept.extend([tensor, parameter, disabled, disabled.__func__, "__torch_function__"])
+    trt_name_of_function = <PyObject*>_kept[-1]
+
+
+cdef list _kept = []
+cdef object _signature_of = None
+trt_ask = <void*>ask
+trt_call_respelled = <void*>call_respelled
+trt_prepare_public_type(<PyTypeObject*>PublicFunction)
