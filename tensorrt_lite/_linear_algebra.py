@@ -108,6 +108,7 @@ def linalg_lu(A: Any, *, pivot: bool = True, out: Any = None) -> Any:
     return _all_into("linalg_lu", ("P", "L", "U"), lu_unpack(packed, pivots, unpack_pivots=pivot), out, True)
 
 
+@autocast_policy(cpu="float32")
 def lu(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
     """(LU, pivots) of linalg.lu_factor, with get_infos and the error codes. A: (*, m, n)."""
     results = tuple(_ops.linalg_lu_factor_ex(A, pivot=pivot))

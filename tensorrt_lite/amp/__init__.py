@@ -5,7 +5,7 @@
 >>> with trt.autocast("cpu"):
 ...     y = model(x)
 >>> y.dtype
-tensorrt_lite.bfloat16
+torch.bfloat16
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class autocast:
     >>> with trt.autocast("cpu", dtype=trt.bfloat16):
     ...     product = x @ x
     >>> product.dtype, (x + x).dtype
-    (tensorrt_lite.bfloat16, tensorrt_lite.float32)
+    (torch.bfloat16, torch.float32)
     """
 
     def __init__(self, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: bool | None = None) -> None:

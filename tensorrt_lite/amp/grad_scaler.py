@@ -39,7 +39,7 @@ class _MultiDeviceReplicator:
         return self._per_device_tensors[device]
 
 
-def amp_foreach_non_finite_check_and_unscale_(self: Iterable[Any], found_inf: Any, inv_scale: Any) -> None:
+def _amp_foreach_non_finite_check_and_unscale_(self: Iterable[Any], found_inf: Any, inv_scale: Any) -> None:
     """Multiply gradients by `inv_scale` in place; `found_inf` becomes 1 where one of them holds an infinity or NaN. Both: one float32 number on the
     gradients' device. Nothing waits for the device."""
     if found_inf.numel() != 1 or inv_scale.numel() != 1:
@@ -54,7 +54,7 @@ def amp_foreach_non_finite_check_and_unscale_(self: Iterable[Any], found_inf: An
             grad.mul_(inv_scale.to(grad.dtype) if grad.dtype is trt.float64 else inv_scale)
 
 
-def amp_update_scale_(
+def _amp_update_scale_(
     self: Any, growth_tracker: Any, found_inf: Any, scale_growth_factor: float, scale_backoff_factor: float, growth_interval: int
 ) -> Any:
     """Shrink the scale where an infinity was found; grow it after `growth_interval` steps without one, unless it would become infinite itself.
@@ -170,7 +170,7 @@ class GradScaler:
                     raise ValueError("Attempting to unscale FP16 gradients.")
                 by_device[param.grad.device].append(param.grad)
         for device, grads in by_device.items():
-            amp_foreach_non_finite_check_and_unscale_(grads, found.get(device), scales.get(device))
+            _amp_foreach_non_finite_check_and_unscale_(grads, found.get(device), scales.get(device))
         return found._per_device_tensors
 
     def unscale_(self, optimizer: Any) -> None:
@@ -269,7 +269,7 @@ class GradScaler:
             ]
             if not found:
                 raise AssertionError("No inf checks were recorded prior to update.")
-            amp_update_scale_(scale, growth_tracker, sum(found[1:], found[0]), self._growth_factor, self._backoff_factor, self._growth_interval)
+            _amp_update_scale_(scale, growth_tracker, sum(found[1:], found[0]), self._growth_factor, self._backoff_factor, self._growth_interval)
         elif isinstance(new_scale, float):
             scale.fill_(new_scale)
         else:

@@ -100,6 +100,37 @@ def _doubled(value: Any) -> Any:
     return value.detach().to(torch.complex128 if value.is_complex() else torch.float64)
 
 
+def autocast(op: OpInfo) -> Iterator[Case]:
+    """Samples of float32, and the same rounded to bfloat16, under autocast("cpu") with bfloat16: the dtypes of all results, and their values within
+    bfloat16's precision of the largest of them."""
+    for low in (False, True):
+        if not op.supports_dtype(torch.float32, "cpu"):
+            return
+        for sample in opinfo.samples(op, torch.float32):
+            given = sample.transform(_rounded) if low else sample
+            case = _autocast_case(op, _label(torch.bfloat16 if low else torch.float32, given), given)
+            # what has no kernel of bfloat16 and casts nothing is no matter of autocast
+            if not low or case.run(Library(torch)).error is None:
+                yield case
+
+
+def _rounded(value: Any) -> Any:
+    return value.detach().to(torch.bfloat16) if isinstance(value, torch.Tensor) and value.dtype is torch.float32 else value
+
+
+def _autocast_case(op: OpInfo, label: str, sample: SampleInput) -> Case:
+    def resolve(library: Library) -> Callable[..., Any]:
+        function = library.function(op)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with library.module.autocast("cpu", dtype=library.module.bfloat16):
+                return function(*args, **kwargs)
+
+        return call
+
+    return _call_case(op, label, sample, resolve)
+
+
 def _label(dtype: torch.dtype, sample: SampleInput, prefix: str = "") -> str:
     return f"{str(dtype).removeprefix('torch.')}: {prefix}({opinfo.describe(sample)})"
 
@@ -438,6 +469,7 @@ KINDS: dict[str, Callable[[OpInfo], Iterator[Case]]] = {
     "gradgrad": gradgrad,
     "forward_ad": forward_ad,
     "errors": errors,
+    "autocast": autocast,
 }
 
 
@@ -458,6 +490,8 @@ def applies(op: OpInfo, kind: str) -> bool:
         return differentiable and (kind == "grad" or op.supports_gradgrad)
     if kind == "forward_ad":
         return op.supports_autograd and op.supports_dtype(torch.float64, "cpu")
+    if kind == "autocast":
+        return op.supports_dtype(torch.float32, "cpu")
     if kind == "errors":
         # Some state a function that yields nothing.
         return op.error_inputs_func is not None and any(True for _ in opinfo.error_samples(op))
