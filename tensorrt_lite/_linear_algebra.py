@@ -328,7 +328,7 @@ def linalg_pinv(A: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any
     atol, rtol = _tolerances("torch.linalg.pinv", A, atol, rtol)
     A = _computed_in(A, out)
     if not A.numel():
-        result = A.new_zeros((*A.shape[:-2], A.shape[-1], A.shape[-2])) + 0 * A.transpose(-2, -1)
+        result = A.transpose(-2, -1) @ A.new_zeros((*A.shape[:-1], A.shape[-2]))
     elif A.requires_grad and _grad_enabled() or get_tangent(A) is not None:
         from tensorrt_lite.linalg._functions import Pinv
 

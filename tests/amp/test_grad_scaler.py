@@ -13,9 +13,9 @@ import tensorrt_lite as trt
 BOTH = pytest.mark.parametrize("library", [trt, torch], ids=["ours", "theirs"])
 
 
-def setting(library, optimizer="SGD", **options):
+def setting(library, optimizer="SGD", fused=None, **options):
     parameter = library.nn.Parameter(library.tensor([1.0, 2.0, 3.0]))
-    return parameter, getattr(library.optim, optimizer)([parameter], lr=0.1), library.amp.GradScaler("cpu", **options)
+    return parameter, getattr(library.optim, optimizer)([parameter], lr=0.1, fused=fused), library.amp.GradScaler("cpu", **options)
 
 
 def iterations(library, bad, **options):
@@ -34,9 +34,11 @@ def iterations(library, bad, **options):
 
 @pytest.mark.parametrize("bad", [{}, {2: float("inf")}, {0: float("nan"), 1: float("-inf"), 7: float("inf")}])
 @pytest.mark.parametrize("options", [{}, {"growth_interval": 3}, {"init_scale": 4.0, "growth_factor": 1.5, "backoff_factor": 0.25, "growth_interval": 1}])
-@pytest.mark.parametrize("optimizer", ["SGD", "Adam"])
-def test_the_scale_follows_pytorch(bad, options, optimizer):
-    np.testing.assert_allclose(iterations(trt, bad, optimizer=optimizer, **options), iterations(torch, bad, optimizer=optimizer, **options), rtol=1e-6)
+@pytest.mark.parametrize("fused", [None, True])
+@pytest.mark.parametrize("optimizer", ["SGD", "Adam", "AdamW", "Adagrad"])
+def test_the_scale_follows_pytorch(bad, options, optimizer, fused):
+    ours, theirs = (iterations(library, bad, optimizer=optimizer, fused=fused, **options) for library in (trt, torch))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6)
 
 
 @BOTH
@@ -176,17 +178,16 @@ def test_optimizers_that_unscale_themselves_get_the_scale(library):
     seen = []
 
     class Own(library.optim.SGD):
-        _step_supports_amp_scaling = True
-
         def step(self, closure=None):
             seen.append((self.grad_scale.item(), self.found_inf.item()))
 
     parameter = library.nn.Parameter(library.ones(2))
     optimizer, scaler = Own([parameter], lr=0.1), library.amp.GradScaler("cpu", init_scale=8.0)
+    optimizer._step_supports_amp_scaling = True
     scaler.scale((parameter * float("inf")).sum()).backward()
     scaler.step(optimizer)
     scaler.update()
-    assert seen == [(8.0, 1.0)] and not hasattr(optimizer, "grad_scale") and scaler.get_scale() == 4.0
+    assert seen == [(8.0, 1.0)] and "grad_scale" not in vars(optimizer) and scaler.get_scale() == 4.0
 
 
 @BOTH
