@@ -16,9 +16,8 @@ from weakref import ref
 from tensorrt_lite._C.core.dtype cimport dtype, dtype_of, category, CAT_FLOAT, F16, BF16, F32, F64
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA
 from tensorrt_lite._C.core.tensor cimport TensorBase, KEY_AUTOCAST, version_of
-from tensorrt_lite._C.core.dispatch cimport attach, trt_operator, trt_value, FRESH, NO_OUT
+from tensorrt_lite._C.core.dispatch cimport attach, operator_named, trt_operator, trt_value, FRESH, NO_OUT
 from tensorrt_lite._C.core.boxing cimport register_boxed
-from tensorrt_lite._C.operators cimport op__to_copy
 
 attach()
 
@@ -77,6 +76,20 @@ cdef inline bint eligible(TensorBase t, int device) noexcept:
     return t.device_type == device and category[t.dtype] == CAT_FLOAT and t.dtype != F64 and not t.wrapped_number
 
 
+cdef trt_operator* _to_copy = NULL
+
+cdef TensorBase converted(TensorBase t, int code):
+    """`t.to(dtype)`, recorded."""
+    global _to_copy
+    cdef trt_value v[4]
+    if _to_copy == NULL:
+        _to_copy = operator_named("_to_copy")
+    v[0].p = <void*>t
+    v[1].i = code
+    v[2].p = v[3].p = <void*>None
+    return <TensorBase>_to_copy.row.unpack(_to_copy, v, NULL, NO_OUT)
+
+
 cdef TensorBase cached_cast(TensorBase t, int code, int device):
     """The tensor in another dtype. The cast of a leaf that requires gradients is kept while gradients are recorded, so that all uses share its Node."""
     cdef trt_autocast_state* state = &state_of_thread
@@ -86,7 +99,7 @@ cdef TensorBase cached_cast(TensorBase t, int code, int device):
         return t
     if not (t.requires_grad and t.grad_fn_ is None and t.base is None and t.dtype == F32 and tls().grad_mode and not state.cache_off
             and code == state.device[device].dtype and state.nesting):
-        return op__to_copy(t, code, None, None)
+        return converted(t, code)
     if state.cache == NULL:
         fresh = {}
         Py_INCREF(fresh)               # cleared when the outermost context ends
@@ -95,7 +108,7 @@ cdef TensorBase cached_cast(TensorBase t, int code, int device):
     # the address may be another tensor's by now, and the weight may have been written to
     if entry is not None and entry[0]() is t and entry[1] == version_of(t) and (<TensorBase>entry[2]).dtype == code:
         return <TensorBase>entry[2]
-    result = op__to_copy(t, code, None, None)
+    result = converted(t, code)
     if state.cache != NULL:
         (<dict>state.cache)[id(t)] = (ref(t), version_of(t), result)
     return result
