@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, binding=True, auto_pickle=False
 """Handles of hooks: of tensors and Nodes, whose hooks are lists that the executor walks, and of modules and optimizers, whose hooks are dicts by number."""
 from libc.stdint cimport int64_t
-from weakref import ref as _ref
+from _weakref import ref as _ref      # `weakref` itself would cost half a millisecond at import
 
 cdef int64_t _next_id = 0
 
