@@ -35,11 +35,12 @@ class autocast:
     """A context, or decorator, in which this thread's operators choose their precision: products and convolutions run in `dtype`, losses, norms and
     what needs float32's range in float32, the rest in the dtype of their arguments.
 
-    device_type: "cpu" or "cuda"; tensors of other devices are untouched. dtype: bfloat16 or float16; None: the thread's (`get_autocast_dtype`), at
+    device_type: "cpu" or "cuda"; tensors of other devices are untouched. dtype: bfloat16 or float16, on CUDA any; None: the thread's (`get_autocast_dtype`), at
     first bfloat16 on the CPU and float16 on CUDA. enabled: False turns it off inside. cache_enabled: whether the cast of a weight is kept until the
     outermost context ends; one that is written to meanwhile is cast again. Forms with out=, in-place forms and float64 are left as they are.
 
-    Warns, and is off, where a dtype is not supported or there is no GPU. RuntimeError for another device type.
+    Warns, and is off, for another dtype on the CPU or where there is no GPU. RuntimeError for another device type, and for bfloat16 on a
+    GPU without it.
 
     >>> import tensorrt_lite as trt
     >>> x = trt.ones(2, 2)
@@ -60,7 +61,9 @@ class autocast:
         if enabled and device_type == "cuda" and not trt.cuda.is_available():
             warnings.warn("CUDA is not available. Disabling autocast.", stacklevel=2)
             enabled = False
-        elif enabled and self.fast_dtype not in _LOWER:
+        elif enabled and device_type == "cuda" and self.fast_dtype is trt.bfloat16 and not trt.cuda.is_bf16_supported():
+            raise RuntimeError("Current CUDA Device does not support bfloat16. Please switch dtype to float16.")
+        elif enabled and device_type != "cuda" and self.fast_dtype not in _LOWER:
             name = device_type.upper()
             warnings.warn(
                 f"In {name} autocast, but the target dtype is not supported. Disabling autocast.\n"

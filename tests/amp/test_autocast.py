@@ -399,3 +399,70 @@ def test_training_a_network_follows_pytorch():
     assert found[0][1] == found[1][1]
     np.testing.assert_allclose(found[0][0], found[1][0], rtol=0.03, atol=0.02)
     assert found[0][0][-1] < 0.8 * found[0][0][0]
+
+
+def block(library):
+    nn = library.nn
+
+    class Model(nn.Module):
+        """A language model of one block: embedding, causal attention, two layers, tied logits."""
+
+        def __init__(self):
+            super().__init__()
+            self.tokens = nn.Embedding(12, 16)
+            self.norm, self.last = nn.LayerNorm(16), nn.LayerNorm(16)
+            self.qkv, self.out = nn.Linear(16, 48), nn.Linear(16, 16)
+            self.up, self.down = nn.Linear(16, 32), nn.Linear(32, 16)
+
+        def forward(self, index):
+            x = self.tokens(index)
+            b, n, c = x.shape
+            q, k, v = (t.reshape(b, n, 2, 8).transpose(1, 2) for t in self.qkv(self.norm(x)).split(16, dim=2))
+            y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = x + self.out(y.transpose(1, 2).reshape(b, n, c))
+            x = x + self.down(nn.functional.gelu(self.up(self.last(x))))
+            return x @ self.tokens.weight.t()
+
+    return Model()
+
+
+def test_training_a_language_model_follows_pytorch():
+    random = np.random.default_rng(1)
+    values = [random.normal(size=tuple(p.shape)) * 0.3 for p in block(torch).parameters()]
+    text = (np.arange(40)[:, None] + np.arange(9)) % 12
+    found = []
+    for library in (trt, torch):
+        model = block(library)
+        with library.no_grad():
+            for parameter, value in zip(model.parameters(), values, strict=True):
+                parameter.copy_(library.tensor(value.tolist()))
+        optimizer = library.optim.AdamW(model.parameters(), lr=0.01, fused=True)
+        scaler = library.amp.GradScaler("cpu", init_scale=256.0)
+        tokens = library.tensor(text.tolist())
+        losses = []
+        for _ in range(12):
+            with library.autocast("cpu", dtype=library.bfloat16):
+                logits = model(tokens[:, :-1])
+                loss = library.nn.functional.cross_entropy(logits.reshape(-1, 12), tokens[:, 1:].reshape(-1))
+            assert (name(logits.dtype), name(loss.dtype)) == ("bfloat16", "float32")
+            optimizer.zero_grad()
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            losses.append(loss.item())
+        assert {name(p.grad.dtype) for p in model.parameters()} == {"float32"}
+        found.append(losses)
+    np.testing.assert_allclose(found[0], found[1], rtol=0.03)
+    assert found[0][-1] < 0.6 * found[0][0]
+
+
+def test_operators_off_the_lists_have_no_kernel_of_autocast():
+    """What keeps them at their usual speed while autocast is on."""
+    from pathlib import Path
+
+    from tensorrt_lite._C.core.dispatch import operator_kernels
+    from tools.codegen.schema import load
+
+    listed = {op.name for op in load(Path(__file__).parents[2] / "cysrc" / "ops") if "autocast" in op.row}
+    assert {operator for operator, keys in operator_kernels().items() if "Autocast" in keys} == listed
+    assert {"mm", "exp", "sum"} <= listed and not {"add", "relu", "view"} & listed
