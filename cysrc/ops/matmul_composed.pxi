@@ -242,7 +242,9 @@ def tensordot(a, b, dims=2, out=None):
     rows, cols = count(a.shape, keep_a), count(b.shape, keep_b)
     pa = a.permute(keep_a + left).reshape((rows, inner_size))
     pb = b.permute(right + keep_b).reshape((inner_size, cols))
-    result = _ops.mm(pa, pb).reshape([a.shape[d] for d in keep_a] + [b.shape[d] for d in keep_b])
+    # one number is PyTorch's dot product, too: autocast on the CPU casts products of matrices alone
+    result = _ops.dot(pa.reshape(-1), pb.reshape(-1)) if left and rows == cols == 1 else _ops.mm(pa, pb)
+    result = result.reshape([a.shape[d] for d in keep_a] + [b.shape[d] for d in keep_b])
     return deliver_result("tensordot", result, out, True)
 
 

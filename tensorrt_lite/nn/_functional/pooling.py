@@ -137,6 +137,7 @@ def _max_unpool(n: int, input: Any, indices: Any, kernel_size: Any, stride: Any,
     return flat.scatter(-1, indices.flatten(-n), input.flatten(-n)).view(*lead, *size)
 
 
+@autocast_policy(cpu="float32")
 def max_unpool1d(
     input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
