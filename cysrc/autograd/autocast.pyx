@@ -13,7 +13,7 @@ from cpython.ref cimport Py_INCREF, Py_DECREF
 from libc.stdint cimport uint64_t
 from libc.string cimport strlen
 from weakref import ref
-from tensorrt_lite._C.core.dtype cimport dtype, dtype_of, category, CAT_FLOAT, F16, BF16, F32, F64
+from tensorrt_lite._C.core.dtype cimport dtype, dtype_of, category, CAT_FLOAT, F32, F64
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA
 from tensorrt_lite._C.core.tensor cimport TensorBase, KEY_AUTOCAST, version_of
 from tensorrt_lite._C.core.dispatch cimport attach, operator_named, trt_operator, trt_value, FRESH, NO_OUT
@@ -33,12 +33,14 @@ cdef extern from *:
     } trt_autocast_state;
     static __thread trt_autocast_state trt_autocast = {{{0, 7}, {0, 6}}, 0, 0, NULL};   /* BF16, F16 */
 
+    enum { TRT_KEY_AUTOCAST = 11 };    /* compared with the core's when the module is loaded */
+
     /* A function with policies, in front of `impl`; the first members of PolicyFunction. */
     typedef struct { PyObject_HEAD vectorcallfunc vectorcall; PyObject* impl; } trt_policy_function;
     static PyObject* (*trt_call_cast)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
     static PyObject* trt_call_policy(PyObject* f, PyObject* const* args, size_t nargsf, PyObject* keywords) {
       trt_thread_state* state = trt_tls();
-      if (__builtin_expect((state->included & ~state->excluded) >> 11 & 1, 0)) return trt_call_cast(f, args, PyVectorcall_NARGS(nargsf), keywords);
+      if (__builtin_expect((state->included & ~state->excluded) >> TRT_KEY_AUTOCAST & 1, 0)) return trt_call_cast(f, args, PyVectorcall_NARGS(nargsf), keywords);
       return PyObject_Vectorcall(((trt_policy_function*)f)->impl, args, nargsf, keywords);
     }
     static void trt_prepare_policy_type(PyTypeObject* t) {
@@ -57,6 +59,8 @@ cdef extern from *:
         int cache_off
         PyObject* cache
     trt_autocast_state state_of_thread "trt_autocast"
+    enum:
+        TRT_KEY_AUTOCAST
     void* trt_call_policy
     void* trt_call_cast
     void trt_prepare_policy_type(object t)
@@ -68,6 +72,9 @@ cdef extern from "Python.h":
 
 cdef enum:
     MOST_ARGUMENTS = 24
+
+if TRT_KEY_AUTOCAST != KEY_AUTOCAST:
+    raise SystemError("autocast.pyx: TRT_KEY_AUTOCAST is not the key Autocast")
 
 
 # ---- casts ---------------------------------------------------------------------------------------------------------

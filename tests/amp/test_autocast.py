@@ -1,4 +1,4 @@
-"""The context autocast beside PyTorch's on the CPU: dtypes, the cache of weights, nesting, threads, backward, checkpoints, custom Functions."""
+"""The context autocast beside PyTorch on the CPU: dtypes, the cache of weights, nesting, threads, backward, checkpoints, custom Functions."""
 
 from __future__ import annotations
 
@@ -282,6 +282,29 @@ def test_custom_functions_follow_the_forward_pass(library, cast):
     assert seen == [(not cast, "float32" if cast else "bfloat16"), not cast]
     with pytest.raises(ValueError, match="Expected `device_type` of type `str`"):
         library.amp.custom_fwd(device_type=3)
+
+
+@BOTH
+def test_custom_operators_cast_by_their_registration(library):
+    seen = []
+
+    @library.library.custom_op(f"amptest::product_{library.__name__}", mutates_args=(), schema="(Tensor x, Tensor w) -> Tensor")
+    def product(x, w):
+        seen.append((name(x.dtype), name(w.dtype), library.is_autocast_enabled("cpu")))
+        return x @ w
+
+    product.register_autograd(lambda ctx, g: (g, g))
+    library.library.register_autocast(product, "cpu", library.bfloat16)
+    x = square(library).detach().requires_grad_()
+    product(x, x.detach())
+    with library.autocast("cpu"):
+        y = product(x, x.detach().double().float())
+        product(x.detach().double(), x.detach().double())
+    y.float().sum().backward()
+    assert seen == [("float32", "float32", False), ("bfloat16", "bfloat16", False), ("float64", "float64", False)]
+    assert (name(y.dtype), name(x.grad.dtype)) == ("bfloat16", "float32")
+    with pytest.raises(ValueError, match="device type"):
+        library.library.register_autocast(product, "meta", library.bfloat16)
 
 
 @BOTH
