@@ -578,7 +578,7 @@ def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Li
     The operator's kernels and its gradient then run with autocast off. ValueError for another device type.
     """
     if not isinstance(device_type, str) or device_type not in ("cpu", "cuda"):
-        raise ValueError(f"Unknown device type: {device_type}")
+        raise ValueError(f"Device type '{device_type}' does not support autocast.")
     _find(op)._autocast[device_type.upper()] = cast_inputs
 
 
