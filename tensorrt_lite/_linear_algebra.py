@@ -6,6 +6,7 @@ its prefix, in `tensorrt_lite.linalg`).
 
 from __future__ import annotations
 
+from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.forward import get_tangent
 from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.core.dtype import _dtype_by_name
@@ -107,6 +108,7 @@ def linalg_lu(A: Any, *, pivot: bool = True, out: Any = None) -> Any:
     return _all_into("linalg_lu", ("P", "L", "U"), lu_unpack(packed, pivots, unpack_pivots=pivot), out, True)
 
 
+@autocast_policy(cpu="float32")
 def lu(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
     """(LU, pivots) of linalg.lu_factor, with get_infos and the error codes. A: (*, m, n)."""
     results = tuple(_ops.linalg_lu_factor_ex(A, pivot=pivot))
@@ -125,11 +127,13 @@ def lu(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = None) -> 
     return result_type("_lu_with_info", ("LU", "pivots", "info"))(results) if get_infos else results
 
 
+@autocast_policy(cpu="float32")
 def lu_solve(b: Any, LU_data: Any, LU_pivots: Any, *, out: Any = None) -> Any:
     """linalg.lu_solve with the right-hand side first."""
     return _ops.linalg_lu_solve(LU_data, LU_pivots, b) if out is None else _ops.linalg_lu_solve(LU_data, LU_pivots, b, out=out)
 
 
+@autocast_policy(cpu="float32")
 def triangular_solve(b: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False, *, out: Any = None) -> Any:
     """(X, a copy of A) with A X = b or, with transpose, A^T X = b (A^H of complex A). b: (*, m, k), A: (*, m, m)."""
     _check_matrix("triangular_solve", b, "b")
@@ -148,11 +152,13 @@ def linalg_qr(A: Any, mode: str = "reduced", *, out: Any = None) -> Any:
     return _all_into("linalg_qr", ("Q", "R"), _ops._linalg_qr(A, mode), out, True)
 
 
+@autocast_policy(cpu="float32")
 def qr(input: Any, some: bool = True, *, out: Any = None) -> Any:
     """linalg.qr, reduced or, without some, complete."""
     return _all_into("qr", ("Q", "R"), _ops._linalg_qr(input, "reduced" if some else "complete"), out, True)
 
 
+@autocast_policy(cpu="float32")
 def svd(input: Any, some: bool = True, compute_uv: bool = True, *, out: Any = None) -> Any:
     """(U, S, V) with input = U diag(S) V^H; linalg.svd is the form to prefer. Without compute_uv U and V are zero."""
     if compute_uv:
@@ -172,6 +178,7 @@ def _dims_of(dim: Any) -> tuple[int, ...]:
     return (dim,) if isinstance(dim, int) else tuple(dim)
 
 
+@autocast_policy(cuda="float32")
 def linalg_matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:
     """The norm of matrices over two dimensions: 'fro', 1, -1, inf or -inf, or of singular values: 2, -2 or 'nuc'."""
     _check_matrix("linalg.matrix_norm", A)
@@ -233,6 +240,7 @@ def linalg_norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False,
     return _ops.linalg_vector_norm(A, 2 if ord is None else ord, dims, keepdim, dtype=dtype, out=out)
 
 
+@autocast_policy(cpu="float32")
 def linalg_cond(A: Any, p: Any = None, *, out: Any = None) -> Any:
     """The condition number: the largest singular value by the smallest (p None or 2; -2: the inverse), or norm(A, p) norm(A^-1, p)."""
     _check_matrix("linalg.cond", A)
@@ -281,6 +289,7 @@ def _threshold(largest: Any, atol: Any, rtol: Any) -> Any:
     return _ops.maximum(atol.to(largest.dtype), rtol * largest)
 
 
+@autocast_policy(cpu="float32")
 def linalg_matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None, out: Any = None) -> Any:
     """How many singular values (hermitian: absolute eigenvalues) are above max(atol, rtol * the largest). A: (*, m, n) -> (*)."""
     _check_matrix("linalg.matrix_rank", A)
@@ -319,7 +328,7 @@ def linalg_pinv(A: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any
     atol, rtol = _tolerances("torch.linalg.pinv", A, atol, rtol)
     A = _computed_in(A, out)
     if not A.numel():
-        result = A.new_zeros((*A.shape[:-2], A.shape[-1], A.shape[-2])) + 0 * A.transpose(-2, -1)
+        result = A.transpose(-2, -1) @ A.new_zeros((*A.shape[:-1], A.shape[-2]))
     elif A.requires_grad and _grad_enabled() or get_tangent(A) is not None:
         from tensorrt_lite.linalg._functions import Pinv
 
@@ -335,11 +344,13 @@ def _grad_enabled() -> bool:
     return is_grad_enabled()
 
 
+@autocast_policy(cpu="float32")
 def pinverse(input: Any, rcond: float = 1e-15) -> Any:
     """linalg.pinv with a relative tolerance."""
     return linalg_pinv(input, rcond)
 
 
+@autocast_policy(cpu="float32")
 def linalg_lstsq(A: Any, B: Any, rcond: Any = None, *, driver: str | None = None, out: Any = None) -> Any:
     """(solution, residuals, rank, singular_values) of the least squares problem A X = B. A: (*, m, n), B: (*, m, k) or (*, m).
 
@@ -468,6 +479,7 @@ def _product(sizes: Sequence[int]) -> int:
     return n
 
 
+@autocast_policy(cpu="float32")
 def linalg_tensorinv(A: Any, ind: int = 2, *, out: Any = None) -> Any:
     """The inverse with respect to tensordot over the first `ind` dimensions, whose sizes multiply to the others'."""
     if ind <= 0:
@@ -482,6 +494,7 @@ def linalg_tensorinv(A: Any, ind: int = 2, *, out: Any = None) -> Any:
     return deliver_result("linalg_tensorinv", result, out)
 
 
+@autocast_policy(cpu="float32")
 def linalg_tensorsolve(A: Any, B: Any, dims: Any = None, *, out: Any = None) -> Any:
     """X with tensordot(A, X, X.dim()) = B; `dims` of A are moved to its end first."""
     A, B = _computed_in(A, out), _computed_in(B, out)
@@ -572,6 +585,7 @@ def corrcoef(input: Any) -> Any:
     return c.clamp(-1, 1)
 
 
+@autocast_policy(cuda="float32")
 def dist(input: Any, other: Any, p: float = 2) -> Any:
     """The p-norm of input - other, as a number."""
     return _ops.norm(input - other, p)
@@ -608,6 +622,7 @@ def _matrix_distances(x1: Any, x2: Any) -> Any:
     return _ops.where(apart, _ops.where(apart, squares, 1.0).sqrt(), 0.0)
 
 
+@autocast_policy(cpu="float32", cuda="float32")
 def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary") -> Any:
     """The p-norms of the differences of all rows. x1: (*, n, d), x2: (*, m, d), batches broadcast -> (*, n, m).
 
@@ -633,6 +648,7 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = "use_mm_f
     return parts[0] if len(parts) == 1 else _ops.cat(parts, -2)
 
 
+@autocast_policy(cuda="float32")
 def pdist(input: Any, p: float = 2.0) -> Any:
     """The p-norms of the differences of all pairs of rows, first with second, first with third, ... input: (n, d) -> (n (n - 1) / 2,)."""
     if input.dim() != 2:

@@ -27,7 +27,7 @@ def _collect() -> None:
         contents = vars(module)
         for name, flags in contents["EXPORTS"].items():
             function = contents[name]
-            _support.take_numpy_names(function)
+            _support.take_numpy_names(getattr(function, "impl", function))
             # the package's own calls are no calls of the user's: overrides are not asked, modes below autograd are
             called = PublicFunction(function, name, "tensorrt_lite", opaque=2, factory=True) if name in FACTORIES else function
             space[name] = called

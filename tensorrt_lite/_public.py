@@ -29,7 +29,7 @@ OPAQUE = {"tensor", "as_tensor", "asarray", "new_tensor", "scalar_tensor", "new"
 FACTORIES = {
     "arange", "as_tensor", "asarray", "bartlett_window", "blackman_window", "empty", "empty_like", "empty_permuted", "empty_strided", "eye", "frombuffer",
     "from_numpy", "full", "full_like", "hamming_window", "hann_window", "kaiser_window", "linspace", "logspace", "new_empty", "new_empty_strided", "new_full",
-    "new_ones", "new_tensor", "new_zeros", "normal", "ones", "ones_like", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "range",
+    "new_ones", "new_tensor", "new_zeros", "ones", "ones_like", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "range",
     "scalar_tensor", "tensor", "tril_indices", "triu_indices", "zeros", "zeros_like",
 }  # fmt: skip
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.node import namespace
 
 TYPE_CHECKING = False
@@ -27,6 +28,7 @@ def _warn_without_window(name: str, window: Tensor | None, advice: str) -> None:
         warnings.warn(f"{name}: A window was not provided. A rectangular window will be applied, {advice}", UserWarning, stacklevel=3)
 
 
+@autocast_policy(cpu="float32")
 def stft(
     input: Tensor,
     n_fft: int,

@@ -26,7 +26,8 @@ from tensorrt_lite._schema import Schema
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-__all__ = ["CustomOpDef", "Library", "custom_op", "define", "impl", "infer_schema", "opcheck", "register_autograd", "register_fake", "register_kernel"]
+__all__ = ["CustomOpDef", "Library", "custom_op", "define", "impl", "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake",
+           "register_kernel"]  # fmt: skip
 
 _KEYS = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta", "default": "CompositeExplicitAutograd"}
 _DISPATCH_KEYS = {"PrivateUse1", "CPU", "CUDA", "Meta", "CompositeImplicitAutograd", "CompositeExplicitAutograd", "Autograd", "AutogradCPU", "AutogradCUDA"}
@@ -45,6 +46,7 @@ class Operator:
         self._function: Any = None
         self._opaque = False  # of custom_op: gradients need a formula, results are no views
         self._disabled: set[str] = set()
+        self._autocast: dict[str, Any] = {}  # {key of a device: the dtype that autocast casts to}
         self.__name__ = self.name().split("::")[1]
 
     def name(self) -> str:
@@ -66,6 +68,8 @@ class Operator:
             elif value is not None:
                 tensors.extend(t for t in value if t is not None)
         key = self._key(tensors)
+        if key in self._autocast and trt.is_autocast_enabled(key.lower()):
+            return self._call_cast(key.lower(), values)
         recording = _python_key.records()
         if recording:
             own = self._kernels.get("Autograd" + key) or self._kernels.get("Autograd")
@@ -75,6 +79,14 @@ class Operator:
             if any(t.requires_grad for t in tensors) and (self._opaque or self._backward is not None):
                 return self._record(key, values)
         return self._compute(key, values, recording and self._opaque)
+
+    def _call_cast(self, device_type: str, values: list[Any]) -> Any:
+        """The call with autocast off, floating-point tensors of the device in the registered dtype."""
+        from tensorrt_lite.amp.autocast_mode import _cast, autocast
+
+        with autocast(device_type, enabled=False):
+            positional, keywords = self._given(_cast(values, device_type, self._autocast[device_type.upper()]))
+            return self(*positional, **keywords)
 
     @staticmethod
     def _key(tensors: list[Any]) -> str:
@@ -543,6 +555,10 @@ class CustomOpDef:
         """The gradient; see `library.register_autograd`."""
         register_autograd(self, backward, setup_context=setup_context)
 
+    def register_autocast(self, device_type: str, cast_inputs: Any) -> None:
+        """What autocast casts to; see `library.register_autocast`."""
+        register_autocast(self, device_type, cast_inputs)
+
     def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> _Restore:
         """Switch a device's kernel off or on; also a context manager that restores it. Without it the one for all devices is used."""
         key = _KEYS.get(device_type, device_type)
@@ -597,6 +613,16 @@ def register_autograd(op: Any, backward: Callable[..., Any], /, *, setup_context
         if argument.kwarg_only and argument.type.is_tensor:
             raise NotImplementedError(f"register_autograd with kwarg-only Tensor args: {argument.name} of {found.name()}")
     found._backward, found._setup = backward, setup_context
+
+
+def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Library | None = None) -> None:
+    """Have autocast on a device type, "cpu" or "cuda", call the operator with its floating-point tensors (no float64) cast to the dtype `cast_inputs`.
+
+    The operator's kernels and its gradient then run with autocast off. ValueError for another device type.
+    """
+    if not isinstance(device_type, str) or device_type not in ("cpu", "cuda"):
+        raise ValueError(f"Device type '{device_type}' does not support autocast.")
+    _find(op)._autocast[device_type.upper()] = cast_inputs
 
 
 # ---- checks

@@ -42,44 +42,6 @@ def test_the_accelerator_is_cuda_where_there_is_a_device():
     assert trt.accelerator.current_accelerator().type == "cuda"
 
 
-def network(library):
-    library.manual_seed(0)
-    return library.nn.Linear(3, 2)
-
-
-def trained(library, scaler, autocast):
-    model = network(library)
-    optimizer = library.optim.SGD(model.parameters(), lr=0.1)
-    for _ in range(3):
-        with autocast:
-            loss = model(library.ones(4, 3)).square().sum()
-        optimizer.zero_grad()
-        scaler.scale(loss).backward()
-        scaler.unscale_(optimizer)
-        scaler.step(optimizer)
-        scaler.update()
-    return loss.item(), scaler.get_scale(), scaler.is_enabled(), scaler.state_dict()
-
-
-def test_mixed_precision_that_is_switched_off():
-    ours = trained(trt, trt.amp.GradScaler("cpu", enabled=False), trt.autocast("cpu", enabled=False))
-    theirs = trained(torch, torch.amp.GradScaler("cpu", enabled=False), torch.autocast("cpu", enabled=False))
-    assert ours[0] == pytest.approx(theirs[0])
-    assert ours[1:] == theirs[1:]
-
-    @trt.autocast("cpu", dtype=trt.bfloat16, enabled=False)
-    def product(x):
-        return x @ x
-
-    assert product(trt.ones(2, 2)).dtype is trt.float32
-
-
-@pytest.mark.parametrize("make", [lambda: trt.autocast("cpu"), lambda: trt.amp.autocast("cuda", trt.float16), lambda: trt.GradScaler()])
-def test_mixed_precision_is_refused(make):
-    with pytest.raises(NotImplementedError, match=r"except with enabled=False \(docs/gaps.md\)"):
-        make()
-
-
 def test_ranges_of_a_profiler_have_no_effect():
     @trt.profiler.record_function("twice")
     def twice(x):

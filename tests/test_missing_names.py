@@ -48,9 +48,9 @@ def test_other_names_are_plain_errors():
 
 
 def test_hasattr_and_import_of_missing_packages():
-    assert not hasattr(trt.cuda, "amp")
+    assert not hasattr(trt.cuda, "nccl")
     with pytest.raises(ImportError):
-        from tensorrt_lite.cuda import amp  # noqa: F401
+        from tensorrt_lite.cuda import nccl  # noqa: F401
 
 
 def said(statement: str) -> str:
@@ -74,7 +74,7 @@ def test_similar_names_are_suggested_for_a_typing_error():
     assert said("trt.trilu").endswith("Did you mean: 'tril'?")
 
 
-@pytest.mark.parametrize("module", ["distributions", "nn.parallel", "cuda.amp", "distributed.rpc", "distributions.normal"])
+@pytest.mark.parametrize("module", ["distributions", "nn.parallel", "cuda.nccl", "distributed.rpc", "distributions.normal"])
 def test_import_says_what_an_attribute_says(module):
     top = module.removesuffix(".normal")
     expected = f"ModuleNotFoundError: No module named 'tensorrt_lite.{top}': it is not implemented (docs/gaps.md, or tensorrt-lite missing)"

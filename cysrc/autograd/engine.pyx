@@ -791,7 +791,7 @@ cdef class NestedPass:
     cdef trt_thread_state state
     cdef trt_nested thread
     cdef tuple arguments
-    cdef object hooks, cuda, device, result, error
+    cdef object hooks, autocast, cuda, device, result, error
     cdef int streams
 
     def __call__(self):
@@ -802,6 +802,8 @@ cdef class NestedPass:
             set_inference_flag(state.inference_mode)
             if self.hooks is not None:
                 self.hooks()
+            if self.autocast is not None:
+                self.autocast()
             if self.cuda is not None:
                 self.cuda.set_device(self.device)
                 if self.streams:
@@ -816,6 +818,7 @@ cdef object run_in_thread(tuple arguments):
     """`run_here` in another thread: with a stack for every few levels, passes nest however deeply. The exception travels."""
     from contextvars import copy_context
     from functools import partial
+    from sys import modules
     cdef trt_thread_state* state = tls()
     cdef NestedPass nested = NestedPass()
     cdef pthread_t handle
@@ -823,6 +826,9 @@ cdef object run_in_thread(tuple arguments):
     nested.arguments = arguments
     nested.state = state[0]
     nested.hooks = stack_for_thread()
+    autocast = modules.get("tensorrt_lite._C.autograd.autocast")
+    if autocast is not None:
+        nested.autocast = autocast.ThreadState()
     if installed_hooks().current_streams != NULL:
         from tensorrt_lite import cuda
         nested.cuda = cuda

@@ -63,11 +63,11 @@ cdef void take_storage_only(int operator_id) noexcept:
 
 
 cdef void register_row(int operator_id, const char* name, const trt_row* row, uint64_t boxed) noexcept:
-    """What the row says, and the boxed kernel under the keys of `boxed` and Python's."""
+    """What the row says, and the boxed kernel under the keys of `boxed`."""
     cdef int key
     table[operator_id].row = row
     for key in range(NUM_KEYS):
-        if (boxed | K_PYTHON) >> key & 1:
+        if boxed >> key & 1:
             register_kernel(operator_id, name, key, row.pack)
 
 
@@ -158,7 +158,7 @@ def register_row_kernel(str name, int key, kernel):
     """Put a Python kernel in the place of a row's own under a backend's key; None puts the own one back. Called with the row's arguments and, where
     a result may be given, `out`. Raises ValueError where no loaded row has the name."""
     cdef trt_operator* op = operator_named(name)
-    if op == NULL or op.kernels[KEY_PYTHON] == NULL:
+    if op == NULL or op.row == NULL:
         raise ValueError(f"there is no operator '{name}'")
     if (name, key) not in _replaced:
         _replaced[name, key] = <size_t>op.kernels[key]
@@ -167,7 +167,7 @@ def register_row_kernel(str name, int key, kernel):
         _python_kernels.pop((name, key), None)
     else:
         _python_kernels[name, key] = kernel
-        op.kernels[key] = op.kernels[KEY_PYTHON]        # the packer: one boxed kernel stands under every key
+        op.kernels[key] = op.kernels[KEY_PYTHON] if op.row.pack == NULL else op.row.pack        # one boxed kernel stands under every key
 
 
 def _python_kernel(str name, int key):

@@ -352,6 +352,8 @@ def factory_object(function):
 def dispatch_factory(function, tuple args, dict kwargs):
     """A factory's call under the key Python."""
     cdef list types = []
+    if args and isinstance(args[0], TensorBase) and function.__name__ in ("tensor", "as_tensor", "asarray"):
+        return function.impl(*args, **kwargs)          # a copy or a conversion, which is made of operators
     collect_types(args, types)
     requires_grad = kwargs.pop("requires_grad", False)
     result = ask(factory_object(function), types, args, kwargs)

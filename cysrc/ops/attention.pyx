@@ -1,6 +1,8 @@
 # scaled_dot_product_attention: float32 (and halves, in float32) over loops/attention.c in memory linear in the length, on CUDA also double
 # and dropout; the rest and masks that need a gradient by composition, which holds the (L, S) weights.
 
+from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
+
 cdef extern from "../loops/attention.h" nogil:
     enum:
         ATTENTION_UNMASKED
@@ -324,6 +326,7 @@ cdef bint broadcasts(TensorBase mask, TensorBase query, TensorBase key) noexcept
     return True
 
 
+@autocast_policy(cpu="lower", cuda="lower")
 def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
     """softmax(query key^T scale + mask) value: `query: (..., L, E)`, `key: (..., S, E)`, `value: (..., S, EV)`; scale is 1 / sqrt(E).
 

@@ -147,6 +147,7 @@ def fill_diagonal_(self, fill_value, wrap=False):
     return self
 
 
+@autocast_policy(cuda="float32")
 def renorm(input, p, dim, maxnorm, *, out=None):
     """input with each slice along dim scaled down to a p-norm of at most maxnorm."""
     cdef TensorBase x = as_tensor_arg(input, "renorm", "input")

@@ -1,4 +1,5 @@
 # Kernels of cat, stack, tril and triu; flip, roll and padding are in joining_pieces.pxi, compositions in joining_more.pxi.
+from tensorrt_lite._C.autograd.autocast cimport autocasting, cast_operand
 include "joining_pieces.pxi"
 include "joining_more.pxi"
 

@@ -394,6 +394,8 @@ def pad(input, pad, mode="constant", value=None):
     for k in range(x.ndim - n):
         if x.sizes[k] == 0 and (k > 0 or x.ndim == n + 1):
             raise RuntimeError(f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: {shape_text(x)}")
+    if autocasting() and (mode == "replicate" or mode == "reflect" and n < 3):
+        x = cast_operand(x, "f-")
     return op__pad_margins(x, &d, margin_kinds[mode])
 
 

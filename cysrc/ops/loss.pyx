@@ -1,6 +1,7 @@
 # Losses over class indices, and the entries of all losses. The kernels see rows: (N, C) logits, or (N, C, inner)
 # log-probabilities; other shapes are brought to these by recorded views. reduction: 0 none, 1 mean, 2 sum.
 from tensorrt_lite._C.core.kernels cimport *
+from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.core.allocator cimport block_alloc
 
 cdef enum:
@@ -345,12 +346,14 @@ cdef int check_reduction(int64_t reduction) except -1:
     return 0
 
 
+@autocast_policy(cpu="float32", cuda="float32")
 def mse_loss(input, target, reduction=1):
     """(input - target) ** 2, reduced: 0 none, 1 mean, 2 sum."""
     check_reduction(reduction)
     return reduced(op__squared_error(as_tensor_arg(input, "mse_loss", "input"), as_tensor_arg(target, "mse_loss", "target"), NULL, None, FRESH), reduction)
 
 
+@autocast_policy(cpu="float32", cuda="float32")
 def l1_loss(input, target, reduction=1):
     """|input - target|, reduced."""
     check_reduction(reduction)
@@ -358,6 +361,7 @@ def l1_loss(input, target, reduction=1):
     return reduced(<TensorBase>_ops.abs(_ops.sub(as_tensor_arg(input, "l1_loss", "input"), as_tensor_arg(target, "l1_loss", "target"))), reduction)
 
 
+@autocast_policy(cpu="float32", cuda="float32")
 def soft_margin_loss(input, target, reduction=1):
     """log(1 + exp(-target * input)), reduced."""
     check_reduction(reduction)
@@ -371,6 +375,7 @@ cdef inline void real_param(Scalar* s, double v) noexcept:
     s.i = <int64_t>v
 
 
+@autocast_policy(cpu="float32", cuda="float32")
 def smooth_l1_loss(input, target, reduction=1, beta=1.0):
     """d ** 2 / (2 beta) where d = |input - target| < beta, else d - beta / 2, reduced."""
     cdef Scalar s
@@ -384,6 +389,7 @@ def smooth_l1_loss(input, target, reduction=1, beta=1.0):
     return reduced(op__smooth_error(as_tensor_arg(input, "smooth_l1_loss", "input"), as_tensor_arg(target, "smooth_l1_loss", "target"), &s, None, FRESH), reduction)
 
 
+@autocast_policy(cpu="float32", cuda="float32")
 def huber_loss(input, target, reduction=1, delta=1.0):
     """d ** 2 / 2 where d = |input - target| <= delta, else delta (d - delta / 2), reduced."""
     cdef Scalar s
@@ -395,6 +401,7 @@ def huber_loss(input, target, reduction=1, delta=1.0):
     return reduced(op__huber_error(as_tensor_arg(input, "huber_loss", "input"), as_tensor_arg(target, "huber_loss", "target"), &s, None, FRESH), reduction)
 
 
+@autocast_policy(cpu="float32", cuda="banned")
 def binary_cross_entropy(input, target, weight=None, reduction=1):
     """-(t log(p) + (1 - t) log(1 - p)) with logarithms clamped at -100, weighted and reduced."""
     cdef TensorBase x = as_tensor_arg(input, "binary_cross_entropy", "input"), r
@@ -409,6 +416,7 @@ def binary_cross_entropy(input, target, weight=None, reduction=1):
     return reduced(r, reduction)
 
 
+@autocast_policy(cpu="float32", cuda="float32")
 def binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None, reduction=1):
     """binary_cross_entropy of sigmoid(input) without overflow; pos_weight multiplies the positive part."""
     cdef TensorBase r
@@ -425,6 +433,7 @@ def binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None
     return reduced(r, reduction)
 
 
+@autocast_policy(cpu="float32", cuda="float32")
 def kl_div(input, target, reduction=1, *, log_target=False):
     """target * (log(target) - input), reduced; with log_target the target holds logarithms."""
     cdef TensorBase r, x, t
@@ -486,6 +495,7 @@ cdef object probabilities_loss(object input, object target, object weight, int64
     return -product.sum() / (input.numel() / classes) if input.numel() else -product.sum() / 0.0
 
 
+@autocast_policy(cpu="float32", cuda="float32")
 def cross_entropy_loss(input, target, weight=None, reduction=1, ignore_index=-100, label_smoothing=0.0):
     """-log(softmax(input))[target]: `input: (N, C, *)` or (C), target class indices (N, *) or () or probabilities like input."""
     cdef TensorBase x, t, w

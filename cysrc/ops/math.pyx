@@ -1,6 +1,7 @@
 # Entries of functions with optional arguments, and functions that are compositions of declared operators.
 import builtins as _builtins
 import math as _math
+from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 
 
 def square(input, *, out=None):
@@ -184,6 +185,7 @@ def broadcast_pair(first, second):
     return _ops.expand(first, sizes), _ops.expand(second, sizes)
 
 
+@autocast_policy(cpu="float32")
 def polar(abs, angle, *, out=None):
     """abs (cos(angle) + i sin(angle))"""
     cdef TensorBase a = as_tensor_arg(abs, "polar", "abs"), b = as_tensor_arg(angle, "polar", "angle")

@@ -1,5 +1,7 @@
 # Matrix products: kernels over `gemm` (matmul_gemm.pxi), their derivatives, and the operators composed of them.
 # Kernels check shapes and dtypes, serve meta tensors, and honour any strides of `out`.
+from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
+from tensorrt_lite._C.autograd.autocast cimport autocasting, cast_operand
 include "kernels/matmul_gemm.pxi"
 include "kernels/matmul_einsum.pxi"
 include "kernels/matmul_composed.pxi"

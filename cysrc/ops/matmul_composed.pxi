@@ -60,9 +60,13 @@ cdef TensorBase matmul_tensors(TensorBase a, TensorBase b):
     cdef Dims d
     cdef int i
     cdef object r
+    if a.ndim == 2 and b.ndim == 2:
+        return op_mm(a, b, None, FRESH)
+    if autocasting():
+        # a matrix with a vector is op_mv, which casts on CUDA alone
+        a = cast_operand(a, "ll")
+        b = cast_operand(b, "ll")
     if a.ndim == 2:
-        if b.ndim == 2:
-            return op_mm(a, b, None, FRESH)
         if b.ndim == 1:
             return op_mv(a, b, None, FRESH)
     if a.ndim == 1 and b.ndim == 1:
@@ -169,6 +173,7 @@ cdef object addr_value(object input, object vec1, object vec2, object beta, obje
     return _ops.add(input if beta == 1 else input * beta, pairs)
 
 
+@autocast_policy(cuda="lower")
 def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
     """beta input + alpha outer(vec1, vec2). input: broadcasts to (n, m); vec1: (n,), vec2: (m,)."""
     return deliver_result("addr", addr_value(input, vec1, vec2, beta, alpha), out, True)
@@ -203,6 +208,7 @@ def kron(input, other, *, out=None):
 
 @cython.wraparound(True)
 @cython.boundscheck(True)
+@autocast_policy(cuda="promote")
 def tensordot(a, b, dims=2, out=None):
     """Sum over dims (a number: the last of a with the first of b; or two lists) of the products of a and b."""
     as_tensor_arg(a, "tensordot", "a")
@@ -236,7 +242,9 @@ def tensordot(a, b, dims=2, out=None):
     rows, cols = count(a.shape, keep_a), count(b.shape, keep_b)
     pa = a.permute(keep_a + left).reshape((rows, inner_size))
     pb = b.permute(right + keep_b).reshape((inner_size, cols))
-    result = _ops.mm(pa, pb).reshape([a.shape[d] for d in keep_a] + [b.shape[d] for d in keep_b])
+    # one number is PyTorch's dot product, too: autocast on the CPU casts products of matrices alone
+    result = _ops.dot(pa.reshape(-1), pb.reshape(-1)) if left and rows == cols == 1 else _ops.mm(pa, pb)
+    result = result.reshape([a.shape[d] for d in keep_a] + [b.shape[d] for d in keep_b])
     return deliver_result("tensordot", result, out, True)
 
 
@@ -255,6 +263,7 @@ def inner(input, other, *, out=None):
 
 @cython.wraparound(True)
 @cython.boundscheck(True)
+@autocast_policy(cuda="promote")
 def bilinear(input1, input2, weight, bias=None):
     """input1: (..., in1), input2: (..., in2), weight: (out, in1, in2), bias: (out,) -> (..., out)."""
     as_tensor_arg(input1, "bilinear", "input1")
@@ -310,6 +319,7 @@ def addbmm_(input, batch1, batch2, *, beta=1, alpha=1):
 
 @cython.wraparound(True)
 @cython.boundscheck(True)
+@autocast_policy(cuda="lower")
 def linalg_multi_dot(tensors, *, out=None):
     """The product of two or more matrices (the first and the last may be vectors) in the cheapest order."""
     cdef list ts = tensor_list(tensors, "multi_dot", "tensors")
@@ -360,6 +370,7 @@ cdef object chain_product(list ts, dict best, int i, int j):
 
 @cython.wraparound(True)
 @cython.boundscheck(True)
+@autocast_policy(cuda="lower")
 def chain_matmul(*matrices, out=None):
     """The product of matrices in the cheapest order (older name of linalg.multi_dot)."""
     if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)):
@@ -404,6 +415,7 @@ def matrix_power(input, n, *, out=None):
     return deliver_result("matrix_power", result, out, exact)
 
 
+@autocast_policy(cpu="lower", cuda="lower")
 def linalg_vecdot(x, y, *, dim=-1, out=None):
     """Dot products along a dimension, x conjugated; other dimensions broadcast."""
     return deliver_result("linalg_vecdot", _ops.mul(conj_of(x), y).sum(dim), out, True)
@@ -428,6 +440,7 @@ def linalg_cross(input, other, *, dim=-1, out=None):
 
 @cython.wraparound(True)
 @cython.boundscheck(True)
+@autocast_policy(cuda="promote")
 def cross(input, other, dim=None, *, out=None):
     """linalg.cross along dim, by default the first dimension of size 3."""
     as_tensor_arg(input, "cross", "input")

@@ -108,6 +108,7 @@ cdef list sublist_labels(object sublist):
 
 @cython.wraparound(True)
 @cython.boundscheck(True)
+@autocast_policy(cuda="lower")
 def einsum(*args):
     """einsum(equation, *operands) or einsum(op1, sublist1, ..., [out]): sums of products over labelled dimensions."""
     cdef list inputs = [], operands

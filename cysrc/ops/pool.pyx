@@ -3,6 +3,7 @@
 # is a product over dimensions).
 from tensorrt_lite._C.core.device import channels_last
 from tensorrt_lite._C.core.kernels cimport *
+from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 
 # on CUDA, set by cysrc/cuda/pool.pyx
 cdef enum:
@@ -515,6 +516,7 @@ cdef int check_volume(object input, str op) except -1:
     return 0
 
 
+@autocast_policy(cpu="float32")
 def max_pool3d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     """Maxima of windows of `input: (N, C, D, H, W)` or (C, D, H, W), and where they were in the flattened volume."""
     check_volume(input, "max_pool3d")
@@ -547,6 +549,7 @@ cdef object chosen(object input, object values, object at, object deep, list sha
     return values.reshape(shape), found
 
 
+@autocast_policy(cpu="float32")
 def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     """Maxima of windows of `input: (N, C, D, H, W)` or (C, D, H, W)."""
     return max_pool3d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)[0]
@@ -596,6 +599,7 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
     return avg_pool2d(input.unsqueeze(-2), [1] + k, [1] + st, [0] + flat_line(padding, "avg_pool1d", "padding"), ceil_mode, count_include_pad).squeeze(-2)
 
 
+@autocast_policy(cpu="float32")
 def avg_pool3d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
     """Means of windows of `input: (N, C, D, H, W)` or (C, D, H, W)."""
     check_volume(input, "avg_pool3d")
@@ -657,6 +661,7 @@ def adaptive_avg_pool1d(input, output_size):
     return _adaptive_avg_pool2d(input.unsqueeze(-2), [1] + sizes_of(output_size, input, 1, "adaptive_avg_pool1d")).squeeze(-2)
 
 
+@autocast_policy(cpu="float32")
 def adaptive_avg_pool3d(input, output_size):
     """Means of windows sized so that the result is (N, C, *output_size)."""
     check_volume(input, "adaptive_avg_pool3d")
@@ -688,6 +693,7 @@ def adaptive_max_pool1d(input, output_size):
     return values.squeeze(-2), indices.squeeze(-2)
 
 
+@autocast_policy(cpu="float32")
 def adaptive_max_pool3d(input, output_size):
     """Maxima of windows sized so that the result is (N, C, *output_size), and where they were."""
     check_volume(input, "adaptive_max_pool3d")

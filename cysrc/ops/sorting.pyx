@@ -1,5 +1,6 @@
 # Kernels of the sorting family over loops/sorting.h: lines along a dimension are shared between workers, each with its own
 # scratch memory. Equal elements keep their order, so no result depends on the number of threads.
+from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._return_types import result_type
 
 cdef extern from "sorting.h" nogil:

@@ -115,11 +115,13 @@ cdef object quantile_of(str name, object input, object q, object dim, object kee
     return deliver_result(name, result, out)
 
 
+@autocast_policy(cpu="float32")
 def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
     """The q-th quantiles (a number or a vector in [0, 1], whose dimension leads) of all elements or along dim."""
     return quantile_of("quantile", input, q, dim, keepdim, interpolation, out, False)
 
 
+@autocast_policy(cpu="float32")
 def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
     """quantile of the elements that are not NaN."""
     return quantile_of("nanquantile", input, q, dim, keepdim, interpolation, out, True)

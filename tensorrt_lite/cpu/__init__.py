@@ -20,7 +20,7 @@ from tensorrt_lite.cpu.memory import (
 )
 
 __all__ = [
-    "Event", "Stream", "StreamContext", "current_device", "current_stream", "device_count", "empty_cache", "is_available", "is_initialized",
+    "Event", "Stream", "StreamContext", "amp", "current_device", "current_stream", "device_count", "empty_cache", "is_available", "is_initialized",
     "max_memory_allocated", "max_memory_reserved", "memory", "memory_allocated", "memory_reserved", "memory_stats", "reset_peak_memory_stats",
     "set_device", "stream", "synchronize",
 ]  # fmt: skip
@@ -120,3 +120,13 @@ def current_stream(device: Any = None) -> Stream:
 def stream(stream: Stream | None) -> StreamContext:
     """A context in which the given stream is the current one."""
     return StreamContext(stream)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "amp":
+        from importlib import import_module
+
+        return import_module("tensorrt_lite.cpu.amp")
+    from tensorrt_lite._missing import error
+
+    raise error("cpu", name)

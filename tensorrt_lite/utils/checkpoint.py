@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import tensorrt_lite as trt
 from tensorrt_lite import autograd
 from tensorrt_lite._C.autograd.node import AccumulateGrad
+from tensorrt_lite.amp.autocast_mode import autocasts
 from tensorrt_lite.autograd.function import Function
 from tensorrt_lite.autograd.graph import _no_saved_tensors_hooks
 from tensorrt_lite.random import default_generator, fork_rng
@@ -70,6 +71,19 @@ class _RandomState:
             default_generator.set_state_bytes(self._cpu)
             for i, state in self._devices.items():
                 default_generator_of(i).set_state_bytes(state)
+            yield
+
+
+class _Precision:
+    """The state of autocast at the forward pass."""
+
+    def __init__(self) -> None:
+        self._contexts = autocasts()
+
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        """Inside, autocast is as it was at that moment."""
+        with self._contexts[0], self._contexts[1]:
             yield
 
 
@@ -180,6 +194,7 @@ class _Call:
         # tensors give way to their numbers, so that Node and hooks on saved tensors alone decide how they are kept
         self.arguments = _map((args, kwargs), lambda _: _Slot(next(numbers)))
         self.random = _RandomState() if preserve else None
+        self.precision = _Precision()
         self.forward_context, self.again_context = contexts
         self.check = check
 
@@ -222,7 +237,7 @@ class _Call:
         ]
         args, kwargs = _fill(self.arguments, inputs)
         start = _sequence_number()
-        with trt.enable_grad(), self.random.restored() if self.random else nullcontext(), self.again_context, _no_saved_tensors_hooks():
+        with trt.enable_grad(), self.precision.restored(), self.random.restored() if self.random else nullcontext(), self.again_context, _no_saved_tensors_hooks():
             outputs = [t for t in _tensors(self.function(*args, **kwargs)) if t.requires_grad]
         self._compare(outputs, start)
         pairs = [(output, gradient) for output, gradient in zip(outputs, gradients, strict=True) if gradient is not None]
@@ -291,6 +306,7 @@ class CheckpointFunction(Function):
     def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
         ctx.run_function = run_function
         ctx.random = _RandomState() if preserve_rng_state else None
+        ctx.precision = _Precision()
         ctx.places = [i for i, a in enumerate(args) if isinstance(a, trt.Tensor)]
         ctx.rest = [None if isinstance(a, trt.Tensor) else a for a in args]
         ctx.save_for_backward(*(args[i] for i in ctx.places))
@@ -306,7 +322,7 @@ class CheckpointFunction(Function):
         args = list(ctx.rest)
         for i, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
             args[i] = tensor.detach().requires_grad_(tensor.requires_grad)
-        with trt.enable_grad(), ctx.random.restored() if ctx.random else nullcontext():
+        with trt.enable_grad(), ctx.precision.restored(), ctx.random.restored() if ctx.random else nullcontext():
             outputs = ctx.run_function(*args)
         outputs = (outputs,) if isinstance(outputs, trt.Tensor) else outputs
         pairs = [(o, g) for o, g in zip(outputs, gradients, strict=True) if isinstance(o, trt.Tensor) and o.requires_grad]

@@ -96,11 +96,13 @@ def rank_positions(observed: Observed, dim: int) -> None:
 
 
 class Judge:
-    """Compares two Observed of one operator; `values=False` leaves values out (uninitialised memory)."""
+    """Compares two Observed of one operator; `values=False` leaves values out (uninitialised memory). precision: the difference that is allowed
+    of numbers whose operands were rounded on the way, relative to the largest one."""
 
-    def __init__(self, tolerances: dict[torch.dtype, tuple[float, float]], values: bool = True) -> None:
+    def __init__(self, tolerances: dict[torch.dtype, tuple[float, float]], values: bool = True, precision: float = 0.0) -> None:
         self.tolerances = tolerances
         self.values = values
+        self.precision = precision
 
     def __call__(self, actual: Observed, expected: Observed, exact: Observed | None = None) -> list[Mismatch]:
         """`exact` is PyTorch's outcome in double precision: with it, elements as near to that as PyTorch's are right."""
@@ -168,6 +170,8 @@ class Judge:
         if torch.equal(actual, expected):
             return None
         rtol, atol = self.tolerances.get(expected.dtype, (0.0, 0.0))
+        if self.precision and (finite := expected[expected.isfinite()]).numel() and not expected.dtype == torch.bool:
+            rtol, atol = max(rtol, self.precision), max(atol, self.precision * float(finite.abs().max()))
         close = torch.isclose(actual, expected, rtol=rtol, atol=atol, equal_nan=True)
         if exact is not None and exact.shape == expected.shape and exact.dtype in (torch.float64, torch.complex128):
             mine, theirs = (actual - exact).abs(), (expected - exact).abs()

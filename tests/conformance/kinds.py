@@ -102,6 +102,45 @@ def _doubled(value: Any) -> Any:
     return value.detach().to(torch.complex128 if value.is_complex() else torch.float64)
 
 
+def autocast(op: OpInfo) -> Iterator[Case]:
+    """Samples of float32, and the same rounded to bfloat16, under autocast("cpu") with bfloat16: the dtypes of all results, and their values within
+    bfloat16's precision of the largest of them."""
+    for low in (False, True):
+        if not op.supports_dtype(torch.float32, "cpu"):
+            return
+        for sample in opinfo.samples(op, torch.float32):
+            given = sample.transform(_rounded) if low else sample
+            label = _label(torch.bfloat16 if low else torch.float32, given)
+            case = _autocast_case(op, label, given)
+            if not low or _speaks_of_autocast(op, given, case):
+                yield case
+
+
+def _speaks_of_autocast(op: OpInfo, sample: SampleInput, case: Case) -> bool:
+    """Whether a sample in bfloat16 is the operator's, or PyTorch computes it under autocast alone: empty tensors pass where there is no kernel."""
+    reference = Library(torch)
+    if case.run(reference).error is not None:
+        return False
+    return op.supports_dtype(torch.bfloat16, "cpu") or _plain_result(op, sample, reference).error is not None
+
+
+def _rounded(value: Any) -> Any:
+    return value.detach().to(torch.bfloat16) if isinstance(value, torch.Tensor) and value.dtype is torch.float32 else value
+
+
+def _autocast_case(op: OpInfo, label: str, sample: SampleInput) -> Case:
+    def resolve(library: Library) -> Callable[..., Any]:
+        function = library.function(op)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with library.module.autocast("cpu", dtype=library.module.bfloat16):
+                return function(*args, **kwargs)
+
+        return call
+
+    return _call_case(op, label, sample, resolve)
+
+
 def _label(dtype: torch.dtype, sample: SampleInput, prefix: str = "") -> str:
     return f"{str(dtype).removeprefix('torch.')}: {prefix}({opinfo.describe(sample)})"
 
@@ -456,6 +495,7 @@ KINDS: dict[str, Callable[[OpInfo], Iterator[Case]]] = {
     "forward_ad": forward_ad,
     "errors": errors,
     "dispatch": dispatch,
+    "autocast": autocast,
 }
 
 
@@ -476,6 +516,8 @@ def applies(op: OpInfo, kind: str) -> bool:
         return differentiable and (kind == "grad" or op.supports_gradgrad)
     if kind == "forward_ad":
         return op.supports_autograd and op.supports_dtype(torch.float64, "cpu")
+    if kind == "autocast":
+        return op.supports_dtype(torch.float32, "cpu")
     if kind == "errors":
         # Some state a function that yields nothing.
         return op.error_inputs_func is not None and any(True for _ in opinfo.error_samples(op))

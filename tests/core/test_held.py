@@ -242,7 +242,7 @@ def test_an_event_that_was_never_initialised_is_destroyed_quietly(recwarn):
 # Without a derivative an operator may be composed of operators that record, which held operands would not; these are.
 COMPOSED = {
     "linalg_lu_factor", "linalg_solve_ex", "linalg_solve", "linalg_inv", "inverse", "linalg_det", "det", "linalg_slogdet", "slogdet", "logdet",
-    "linalg_cholesky", "cholesky", "linalg_ldl_factor", "orgqr", "linalg_eigh", "linalg_eigvalsh", "linalg_eig", "linalg_eigvals", "linalg_svd", "linalg_svdvals",
+    "linalg_cholesky", "cholesky", "orgqr", "linalg_eigh", "linalg_eigvalsh", "linalg_eig", "linalg_eigvals", "linalg_svd", "linalg_svdvals",
 }  # fmt: skip
 # Their kernels read all geometry before anything else may run; `contiguous` may return its operand.
 AT_ONCE = {"clone", "contiguous", "_lazy_clone", "_to_copy", "copy", "fill", "zero"}

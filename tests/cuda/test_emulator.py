@@ -118,7 +118,7 @@ def test_nvcc_compiles_the_same_text(tmp_path: Path, unit: str) -> None:
     }  # fmt: skip
     source = tmp_path / "unit.cu"
     source.write_text(texts[unit]())
-    command = [nvcc, "-std=c++17", "-arch=sm_80", "-cubin", f"-I{ROOT / 'cuda_src'}", "-o", str(tmp_path / "out.cubin")]
+    command = [nvcc, "-std=c++17", "-arch=sm_80", "-cubin", f"-I{ROOT / 'cuda_src'}", f"-I{ROOT / 'cysrc' / 'core'}", "-o", str(tmp_path / "out.cubin")]
     result = subprocess.run([*command, str(source)], check=False, capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stderr
     assert (tmp_path / "out.cubin").read_bytes()[:4] == b"\x7fELF"

@@ -242,7 +242,7 @@ def emit_operator(op: Operator, text: list[str], init: list[str]) -> None:
         kernels = {**kernels, "CPU": f"held_{op.name}"}
     for key, function in kernels.items():
         init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_{key}, <void*><fn_{op.name}>{function})")
-    boxed = ["AUTOCAST"] * ("autocast" in op.row) + ["FORWARD_AD"] * bool(op.backward and not op.row.get("view")) + [key for key in ("CUSTOM", "CUDA") if key not in kernels]
+    boxed = ["PYTHON"] * (not op.row.get("composed")) + ["AUTOCAST"] * ("autocast" in op.row) + ["FORWARD_AD"] * bool(op.backward and not op.row.get("view")) + [key for key in ("CUSTOM", "CUDA") if key not in kernels]
     init.append(f"register_row({op.identifier}, b\"{op.name}\", &row_{op.name}, {' | '.join('K_' + key for key in boxed) or '0'})")
     if not op.row.get("view"):
         emit_forward(op, text, init)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
 from tensorrt_lite import _ops
+from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._ops import pdist  # noqa: F401 (public as nn.functional.pdist)
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepd
     return (x1 - x2 + eps).norm(p, -1, keepdim)
 
 
+@autocast_policy(cuda="float32")
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """x1 . x2 / (max(|x1|, eps) * max(|x2|, eps)) along `dim`."""
     x1, x2 = trt.broadcast_tensors(x1, x2)

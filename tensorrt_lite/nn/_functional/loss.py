@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
 from tensorrt_lite import _ops
+from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 
 from .reduction import ENUM, legacy_string, reduced
 
@@ -198,6 +199,7 @@ def kl_div(
     return _ops.kl_div(input, target, ENUM[reduction], log_target=log_target)
 
 
+@autocast_policy(cpu="float32", cuda="float32")
 def poisson_nll_loss(
     input: Any,
     target: Any,
@@ -251,6 +253,7 @@ def gaussian_nll_loss(
     return reduced(loss, reduction)
 
 
+@autocast_policy(cpu="float32", cuda="float32")
 def hinge_embedding_loss(
     input: Any,
     target: Any,
@@ -268,6 +271,7 @@ def hinge_embedding_loss(
     return reduced(negative + positive, reduction)
 
 
+@autocast_policy(cpu="float32", cuda="float32")
 def margin_ranking_loss(
     input1: Any,
     input2: Any,
@@ -288,6 +292,7 @@ def margin_ranking_loss(
     return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
 
 
+@autocast_policy(cpu="float32", cuda="float32")
 def cosine_embedding_loss(
     input1: Any,
     input2: Any,
@@ -351,6 +356,7 @@ def _rows_of_classes(input: Any) -> Any:
     return input if input.dim() == 2 else input.reshape(1, -1)
 
 
+@autocast_policy(cpu="float32", cuda="float32")
 def multi_margin_loss(
     input: Any,
     target: Any,
@@ -386,6 +392,7 @@ def multi_margin_loss(
     return reduced(loss.reshape(target.shape), reduction)
 
 
+@autocast_policy(cpu="float32", cuda="float32")
 def multilabel_margin_loss(
     input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
@@ -409,6 +416,7 @@ def multilabel_margin_loss(
     return reduced(loss.reshape(input.shape[:-1]), reduction)
 
 
+@autocast_policy(cpu="float32", cuda="float32")
 def triplet_margin_loss(
     anchor: Any,
     positive: Any,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
 from tensorrt_lite import _ops
+from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 
 if TYPE_CHECKING:
     from tensorrt_lite import Tensor
@@ -136,6 +137,7 @@ def _max_unpool(n: int, input: Any, indices: Any, kernel_size: Any, stride: Any,
     return flat.scatter(-1, indices.flatten(-n), input.flatten(-n)).view(*lead, *size)
 
 
+@autocast_policy(cpu="float32")
 def max_unpool1d(
     input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
@@ -143,6 +145,7 @@ def max_unpool1d(
     return _max_unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
 
+@autocast_policy(cpu="float32")
 def max_unpool2d(
     input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
@@ -150,6 +153,7 @@ def max_unpool2d(
     return _max_unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
 
+@autocast_policy(cpu="float32")
 def max_unpool3d(
     input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:

@@ -164,8 +164,6 @@ def _resample(
         return op(input, output_size, factors)
     if mode == "area":
         op = (_ops.adaptive_avg_pool1d, _ops.adaptive_avg_pool2d, _ops.adaptive_avg_pool3d)[n - 1]
-        if n == 3 and input.dtype in (trt.float16, trt.bfloat16):
-            return op(input.float(), output_size).to(input.dtype)  # pooled in two steps, rounded once
         return op(input, output_size)
     if mode == "bicubic" and n == 2:
         op = _ops._upsample_bicubic2d_aa if antialias else _ops.upsample_bicubic2d

@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 import tensorrt_lite as trt
+from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 
 from .. import functional as F
 from .. import init
@@ -37,6 +38,18 @@ def _rnn_step(mode: str, x: Any, state: tuple[Any, ...], w_hh: Any, b_hh: Any, w
         return ((state[0] - new) * update + new,)
     total = x + projected
     return (total.tanh() if mode == "RNN_TANH" else total.relu(),)
+
+
+@autocast_policy(cpu="lower", cuda="lower")
+def _lower_state(*state: Any) -> tuple[Any, ...]:
+    """The initial state as PyTorch's fused LSTM has it under autocast: the lower precision, in which the loop then stays."""
+    return state
+
+
+@autocast_policy(cuda="lower")
+def _lower_state_on_cuda(*state: Any) -> tuple[Any, ...]:
+    """The same for layers that are fused on CUDA alone."""
+    return state
 
 
 class RNNBase(Module):
@@ -252,6 +265,7 @@ class RNNBase(Module):
         if sequence.size(0) == 0:
             raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
         initial = self._initial_state(sequence, hx, batched, sequence.size(1))
+        initial = (_lower_state if self.mode == "LSTM" else _lower_state_on_cuda)(*initial)
         sequence, last = self._run_layers(sequence, None, initial)
         if not batched:
             sequence = sequence.squeeze(1)
@@ -270,6 +284,7 @@ class RNNBase(Module):
         initial = self._initial_state(data, hx, True, sizes[0])
         if hx is not None and order is not None:
             initial = tuple(part.index_select(1, order) for part in initial)
+        initial = _lower_state_on_cuda(*initial)
         output, last = self._run_layers(data, sizes, initial)
         if inverse is not None:
             last = tuple(part.index_select(1, inverse) for part in last)

@@ -1,0 +1,30 @@
+"""Automatic mixed precision: `autocast` runs operators in the dtype that suits them, `GradScaler` keeps small gradients of float16 above zero.
+
+>>> import tensorrt_lite as trt
+>>> model, x = trt.nn.Linear(4, 2), trt.ones(3, 4)
+>>> with trt.autocast("cpu"):
+...     y = model(x)
+>>> y.dtype
+torch.bfloat16
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorrt_lite.amp.autocast_mode import autocast, custom_bwd, custom_fwd, is_autocast_available
+from tensorrt_lite.amp.grad_scaler import GradScaler
+
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
+
+
+def __getattr__(name: str) -> Any:
+    from tensorrt_lite._missing import error
+
+    raise error("amp", name)
+
+
+def __dir__() -> list[str]:
+    from tensorrt_lite._names import public
+
+    return public(globals())

@@ -1,0 +1,109 @@
+"""The thread's autocast state by functions, as PyTorch has them at the package's top level."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+from tensorrt_lite._C.autograd import autocast as _autocast
+from tensorrt_lite._C.autograd.autocast import autocast_decrement_nesting, autocast_increment_nesting, clear_autocast_cache
+from tensorrt_lite._C.core.dtype import dtype as _dtype
+
+if TYPE_CHECKING:
+    from tensorrt_lite import dtype
+
+__all__ = [
+    "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache", "get_autocast_cpu_dtype", "get_autocast_dtype",
+    "get_autocast_gpu_dtype", "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled", "set_autocast_cache_enabled",
+    "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype",
+]  # fmt: skip
+
+DEVICES = {"cpu": 0, "cuda": 1}
+
+
+def is_available(device_type: str) -> bool:
+    return device_type in DEVICES
+
+
+def _index(function: str, device_type: object) -> int:
+    if not isinstance(device_type, str):
+        raise TypeError(f"{function}(): argument 'device_type' (position 1) must be str, not {type(device_type).__name__}")
+    if device_type not in DEVICES:
+        raise RuntimeError(f"unknown device type for autocast: {device_type!r} is none of {', '.join(DEVICES)}")
+    return DEVICES[device_type]
+
+
+def _deprecated(old: str, new: str) -> None:
+    warnings.warn(f"{old} is deprecated. Please use {new} instead.", DeprecationWarning, stacklevel=3)
+
+
+def is_autocast_enabled(device_type: str | None = None) -> bool:
+    """Whether autocast is on in this thread for a device type; without one for CUDA."""
+    return bool(_autocast.is_enabled(1 if device_type is None else _index("is_autocast_enabled", device_type)))
+
+
+def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -> None:
+    """Turn autocast on or off in this thread; ``set_autocast_enabled(enabled)`` means CUDA."""
+    if enabled is None:
+        device_type, enabled = "cuda", device_type  # type: ignore[assignment]
+    if not isinstance(enabled, bool):
+        raise TypeError(f"set_autocast_enabled(): argument 'enabled' must be bool, not {type(enabled).__name__}")
+    _autocast.set_enabled(_index("set_autocast_enabled", device_type), enabled)
+
+
+def get_autocast_dtype(device_type: str) -> dtype:
+    """The lower precision of a device type: bfloat16 on the CPU, float16 on CUDA, unless this thread has set another."""
+    return _autocast.get_dtype(_index("get_autocast_dtype", device_type))  # type: ignore[no-any-return]
+
+
+def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
+    """Set the lower precision of a device type in this thread."""
+    if not isinstance(dtype, _dtype):
+        raise TypeError(f"set_autocast_dtype(): argument 'dtype' (position 2) must be tensorrt_lite.dtype, not {type(dtype).__name__}")
+    _autocast.set_dtype(_index("set_autocast_dtype", device_type), dtype)
+
+
+def is_autocast_cache_enabled() -> bool:
+    """Whether casts of weights are kept until the outermost context ends."""
+    return bool(_autocast.is_cache_enabled())
+
+
+def set_autocast_cache_enabled(enabled: bool) -> None:
+    """Whether casts of weights are kept until the outermost context ends."""
+    _autocast.set_cache_enabled(enabled)
+
+
+def is_autocast_cpu_enabled() -> bool:
+    """Deprecated: ``is_autocast_enabled('cpu')``."""
+    _deprecated("is_autocast_cpu_enabled()", "is_autocast_enabled('cpu')")
+    return is_autocast_enabled("cpu")
+
+
+def set_autocast_cpu_enabled(enabled: bool) -> None:
+    """Deprecated: ``set_autocast_enabled('cpu', enabled)``."""
+    _deprecated("set_autocast_cpu_enabled(enabled)", "set_autocast_enabled('cpu', enabled)")
+    set_autocast_enabled("cpu", enabled)
+
+
+def get_autocast_cpu_dtype() -> dtype:
+    """Deprecated: ``get_autocast_dtype('cpu')``."""
+    _deprecated("get_autocast_cpu_dtype()", "get_autocast_dtype('cpu')")
+    return get_autocast_dtype("cpu")
+
+
+def set_autocast_cpu_dtype(dtype: dtype) -> None:
+    """Deprecated: ``set_autocast_dtype('cpu', dtype)``."""
+    _deprecated("set_autocast_cpu_dtype(dtype)", "set_autocast_dtype('cpu', dtype)")
+    set_autocast_dtype("cpu", dtype)
+
+
+def get_autocast_gpu_dtype() -> dtype:
+    """Deprecated: ``get_autocast_dtype('cuda')``."""
+    _deprecated("get_autocast_gpu_dtype()", "get_autocast_dtype('cuda')")
+    return get_autocast_dtype("cuda")
+
+
+def set_autocast_gpu_dtype(dtype: dtype) -> None:
+    """Deprecated: ``set_autocast_dtype('cuda', dtype)``."""
+    _deprecated("set_autocast_gpu_dtype(dtype)", "set_autocast_dtype('cuda', dtype)")
+    set_autocast_dtype("cuda", dtype)

@@ -1,0 +1,23 @@
+"""Deprecated spellings of what `tensorrt_lite.amp` has for every device type."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import tensorrt_lite as trt
+from tensorrt_lite import amp
+
+__all__ = ["autocast"]
+
+
+class autocast(amp.autocast):
+    """Deprecated: ``tensorrt_lite.autocast("cpu", ...)``."""
+
+    def __init__(self, enabled: bool = True, dtype: Any = trt.bfloat16, cache_enabled: bool = True) -> None:
+        warnings.warn(
+            "`tensorrt_lite.cpu.amp.autocast(args...)` is deprecated. Please use `tensorrt_lite.amp.autocast('cpu', args...)` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        super().__init__("cpu", enabled=enabled, dtype=dtype, cache_enabled=cache_enabled)
