@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import threading
+from collections import OrderedDict
 
 import pytest
 
@@ -197,7 +198,7 @@ def test_lists_of_hooks_are_not_within_reach() -> None:
     handle = x.register_hook(lambda g: g * 2)
     x._backward_hooks.clear()
     assert not hasattr(handle, "_hooks") and not hasattr(handle, "hooks")
-    for make in (type(handle), lambda: type(handle).__new__(type(handle))):
+    for make in (lambda: type(handle)(OrderedDict()), lambda: type(handle).__new__(type(handle))):
         with make() as empty:
             empty.remove()
     x.sum().backward()
