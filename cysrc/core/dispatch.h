@@ -18,6 +18,7 @@ typedef struct {
   const char *schema, *kinds;
   char returned, written;               /* written: a result may be given, as `out` and a write mode after the arguments */
   char view;
+  char checked;                         /* the kernel takes arguments of any shape and type; others rely on what their entry has checked */
   const char* autocast;                 /* a letter for the CPU and one for CUDA, see autograd/autocast.pyx; NULL: nothing is cast */
   void* pack;                           /* a kernel of the operator's C type that boxes its arguments */
   void* (*unpack)(trt_operator*, const trt_value*, void* out, int mode);

@@ -15,6 +15,7 @@ cdef extern from "thread_state.h":
         int python_ran
         int composed
         int key
+        PyObject* handled_calls
         PyObject* dispatch_modes
         const int* cancelled
         const char* operator_name
@@ -33,6 +34,7 @@ cdef extern from "dispatch.h":
         char returned
         char written
         char view
+        char checked
         const char* autocast
         void* pack
         object (*unpack)(trt_operator* op, const trt_value* v, void* out, int mode)

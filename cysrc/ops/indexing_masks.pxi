@@ -140,10 +140,14 @@ cdef TensorBase flat_nonzero(TensorBase t):
 
 cdef list coordinates_of(TensorBase t):
     """One int64 vector per dimension: the coordinates of the non-zero elements."""
-    cdef TensorBase flat = flat_nonzero(t), r
+    cdef TensorBase flat, r
     cdef int64_t sizes[2]
     cdef int64_t stride = 1
     cdef int k
+    if intercepted(t.keys):
+        return list(_ops.unbind(op_nonzero(t, None, FRESH), 1))
+    resolve(&OPS[OP_NONZERO], t.keys)              # raises where there is no kernel
+    flat = flat_nonzero(t)
     if t.ndim == 1:
         return [flat]
     sizes[0] = t.ndim

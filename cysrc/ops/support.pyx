@@ -6,6 +6,7 @@ from tensorrt_lite._C.core.tensor cimport (
 from tensorrt_lite._C.core.dtype cimport category, CAT_INT, CAT_FLOAT, CAT_COMPLEX, Scalar, F16, F32, F64, BF16, C64, I64, BOOL, LARGEST, real_type, is_signed_type, dtype_cpp_name
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_META, parse_device, memory_format, MF_CONTIGUOUS, MF_PRESERVE, MF_CHANNELS_LAST
 from tensorrt_lite._C.core.device import strided
+from tensorrt_lite._C.core.python_key import _set_write_check
 from tensorrt_lite._C.core.args cimport Dims, parse_dtype
 from tensorrt_lite._C.core.dispatch cimport tls, attach, OUT, INPLACE, FRESH
 from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_drop
@@ -13,7 +14,7 @@ from tensorrt_lite._C.core.iterator cimport prepare_out, copy_elements
 from tensorrt_lite._C.core.text cimport dtype_text, cpp_type_text
 from tensorrt_lite._C.core.storage cimport prepare_write
 from tensorrt_lite._C.core.parallel cimport parallel_for, GRAIN
-from tensorrt_lite._C.autograd.node cimport Node, set_history, ops_namespace
+from tensorrt_lite._C.autograd.node cimport Node, check_inplace, set_history, ops_namespace
 from tensorrt_lite._C.autograd.operator_nodes cimport OpNode
 from tensorrt_lite._C.autograd.forward cimport tangent_of, refuse_forward_out
 
@@ -178,6 +179,19 @@ cdef int check_outs(object out, str name, int n) except -1:
     for t in out:
         check_out(t, name)
     return 0
+
+
+def check_target(target, str name not None, int mode, int count):
+    """What entries check of a tensor that an operator is to write to, for operators that are called as objects."""
+    if mode == INPLACE:
+        check_inplace(<TensorBase?>target, name)
+    elif count == 1:
+        check_out(target, name)
+    else:
+        check_outs(target, name, count)
+
+
+_set_write_check(check_target)
 
 
 cdef int bump_outs(object out) except -1:

@@ -232,3 +232,11 @@ def test_gradients_pass_through_a_cast():
     for m, x in ((trt, ours), (torch, theirs)):
         (x.to(m.float8_e5m2).to(m.float32) * m.tensor([1.0, 2.0, 3.0])).sum().backward()
     assert ours.grad.tolist() == theirs.grad.tolist()
+
+
+@pytest.mark.parametrize("name", ["float8_e5m2", "uint16"])
+def test_searches_for_elements_have_no_kernel(name):
+    x = trt.ones(2, 2).to(getattr(trt, name))
+    for search in (lambda: trt.where(x), lambda: x.nonzero(as_tuple=True), lambda: x.nonzero()):
+        with pytest.raises(NotImplementedError, match="nonzero"):
+            search()

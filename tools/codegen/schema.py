@@ -10,7 +10,8 @@ saved_for (by saved tensor the arguments whose gradients read it, or a condition
 recorded (a function that takes calls with gradients in the place of the generated one and may hand them on to `autograd_<op>`), doc (the entry's docstring), forward (how tangents pass: `linear`
 in all differentiable arguments together, or by argument `linear` or a formula over the arguments, `<argument>_t` and `result`; without it the
 derivative comes from the Node's; of a pointwise row `self_adjoint` where the function of complex numbers is not holomorphic), composed (true: its gradients are those of the operators
-that its kernel calls, so modes and subclasses see those in its place), autocast (how arguments are cast
+that its kernel calls, so modes and subclasses see those in its place), checked (true: the kernel of a private row checks its arguments
+itself, so the operator may be called by name), autocast (how arguments are cast
 under autocast, see autograd/autocast.pyx: lower, float32, promote, float32_sum or banned, also by device), overload (PyTorch's name of the overload that the schema is closest to). `moves: true` of an operator that moves elements and computes with none, which takes types without loops as
 views do. `samples` names what the tests draw, `reference` PyTorch's function.
 """
@@ -44,7 +45,7 @@ KNOWN_KEYS = {
     "op", "signature", "kind", "variants", "expr", "int_expr", "complex_expr", "bool_expr", "promote", "dtypes", "backward", "scalar", "checks",
     "cost", "kernel", "view", "entry", "samples", "reference", "aliases", "method_name", "defaults", "doc", "composite", "first_bool", "nondiff", "backward_dtypes", "node",
     "multi_view", "cuda", "bool_error", "int_error", "tensor_only", "symbol", "cases",
-    "overload", "autocast", "two_numbers", "exact_out", "out_needs", "forward", "flat", "saved_for", "saved_as", "recorded", "held", "moves", "composed",
+    "overload", "autocast", "two_numbers", "exact_out", "out_needs", "forward", "flat", "saved_for", "saved_as", "recorded", "held", "moves", "composed", "checked",
 }  # fmt: skip
 
 
