@@ -222,7 +222,7 @@ def linalg_matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: b
 
 
 def _refuse_low_precision(name: str, x: Any) -> None:
-    if x.is_floating_point() and x.element_size() == 2:
+    if x.is_floating_point() and x.element_size() <= 2:
         raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {x.dtype}")
 
 

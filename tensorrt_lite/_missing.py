@@ -36,7 +36,7 @@ _NAMES = {
     """,
     "optim": "Muon SparseAdam swap_in_optimizer_params_and_state",
     "utils": """
-        ThroughputBenchmark benchmark bottleneck bundled_inputs collect_env cpp_extension cpp_backtrace deterministic flop_counter mobile_optimizer
+        ThroughputBenchmark benchmark bottleneck bundled_inputs collect_env cpp_extension cpp_backtrace deterministic mobile_optimizer
         model_zoo module_tracker swap_tensors tensorboard
     """,
     "utils.checkpoint": """

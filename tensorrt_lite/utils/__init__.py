@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["checkpoint", "data", "dlpack", "hooks", "safetensors"]
+__all__ = ["checkpoint", "data", "dlpack", "flop_counter", "hooks", "safetensors"]
 
 
 def __getattr__(name: str) -> Any:
