@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from tensorrt_lite._C import FAMILIES
-from tensorrt_lite._C.core.overrides import PublicFunction
+from tensorrt_lite._C.core.overrides import NOT_ASKED, PublicFunction
 from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.ops import support as _support
 from tensorrt_lite._public import FACTORIES
@@ -29,7 +29,7 @@ def _collect() -> None:
             function = contents[name]
             _support.take_numpy_names(getattr(function, "impl", function))
             # the package's own calls are no calls of the user's: overrides are not asked, modes below autograd are
-            called = PublicFunction(function, name, "tensorrt_lite", opaque=2, factory=True) if name in FACTORIES else function
+            called = PublicFunction(function, name, "tensorrt_lite", opaque=NOT_ASKED, factory=True) if name in FACTORIES else function
             space[name] = called
             setattr(_namespace, name, called)
             if "f" in flags:

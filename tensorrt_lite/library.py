@@ -425,7 +425,7 @@ def _replace_row_kernel(row: Any, key: str, function: Callable[..., Any] | None)
 
     def kernel(*arguments: Any) -> Any:
         out = arguments[count] if len(arguments) > count else None
-        args, kwargs = row.split_arguments(arguments[:count])
+        args, kwargs = row.split(arguments[:count])
         result = function(*args, **kwargs)  # type: ignore[misc]
         return result if out is None or result is out else out.copy_(result)
 

@@ -10,7 +10,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport strlen
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype_of
 from tensorrt_lite._C.core.tensor cimport TensorBase, KEY_CUSTOM, KEY_CUDA, KEY_META, KEY_CPU, hold_versions
-from tensorrt_lite._C.core.dispatch cimport attach, tls, trt_operator, trt_value, boxed_call, CORE, OPS, FRESH, INPLACE, NO_OUT
+from tensorrt_lite._C.core.dispatch cimport attach, tls, trt_operator, trt_value, boxed_call, CORE, OPS, FRESH, NO_OUT
 from tensorrt_lite._C.core.args cimport (
     Dims, parse_dims, parse_bool, parse_int, parse_double, parse_dtype, to_scalar, scalar_object, dims_tuple, is_number, wrap_number)
 

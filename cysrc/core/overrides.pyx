@@ -27,6 +27,7 @@ cdef extern from *:
       PyObject* spellings;             /* {keyword: name that impl knows it by, or "*"}, or NULL */
     } trt_public;
     enum { INTERNAL = 2 };             /* of opaque: overrides are not asked */
+    enum { TRT_K_PYTHON = 64 };        /* K_PYTHON of tensor.pxd */
     static PyTypeObject *trt_plain_tensor, *trt_plain_parameter;
     static PyObject *trt_name_of_function, *trt_disabled_method, *trt_disabled_function;
     static PyObject* (*trt_ask)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
@@ -57,7 +58,7 @@ cdef extern from *:
     static inline int trt_makes_in_python(PyObject* const* args, Py_ssize_t n) {
       uint64_t keys = trt_tls()->included;
       if (n && PyObject_TypeCheck(args[0], trt_core->tensor_base)) keys |= TRT_KEYS(args[0]);
-      return (keys & ~trt_tls()->excluded & 64) != 0;
+      return (keys & ~trt_tls()->excluded & TRT_K_PYTHON) != 0;
     }
     static __attribute__((noinline)) PyObject* trt_call_public_general(PyObject* f, PyObject* const* args, size_t nargsf, PyObject* keywords) {
       trt_public* s = (trt_public*)f;
@@ -127,6 +128,8 @@ cdef extern from "Python.h":
 
 AS_CALLED = 0      # what the caller wrote
 BY_NAME = 1        # required arguments by position, all others by name with their defaults: as PyTorch's functions in Python do
+
+NOT_ASKED = 2      # `opaque` of functions that the package itself calls
 
 
 # ---- the thread's stack of modes -----------------------------------------------------------------------------------

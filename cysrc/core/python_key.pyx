@@ -138,10 +138,6 @@ cdef class Operator:
                 raise TypeError(f"{self}: argument '{self.argument_names[i]}' must be Tensor, not {type(x).__name__}")
         return 0
 
-    def split_arguments(self, tuple arguments not None):
-        """(positional arguments without trailing defaults, keyword arguments that are no defaults) of a call with all arguments."""
-        return self.split(arguments)
-
     cdef tuple bind(self, tuple args, dict kwargs):
         cdef Py_ssize_t i, n = len(self.argument_names)
         cdef list values
@@ -160,8 +156,8 @@ cdef class Operator:
             raise TypeError(f"{self}: unexpected arguments {sorted(kwargs)}. Schema: {self.schema}")
         return tuple(values)
 
-    cdef tuple split(self, tuple arguments):
-        """(positional arguments without trailing defaults, keyword arguments that are no defaults)."""
+    cpdef tuple split(self, tuple arguments):
+        """(positional arguments without trailing defaults, keyword arguments that are no defaults) of a call with all arguments."""
         cdef Py_ssize_t i, n = self.positional
         cdef dict kwargs = {}
         while n > 0 and is_default(arguments[n - 1], self.defaults[n - 1]):
@@ -198,12 +194,16 @@ cdef int check_target(Operator func, tuple given, object out) except -1:
 # Kernels of private rows rely on what public functions have checked. Such an operator may be issued again inside __torch_dispatch__, with tensors of
 # the same shapes and types; this thread's calls that are being handled.
 cdef list handled_calls():
-    cdef trt_thread_state* state = tls()
-    if state.handled_calls == NULL:
+    return list_of_thread(&tls().handled_calls)
+
+
+cdef list list_of_thread(PyObject** place):
+    """The list in a field of the thread's state, made when it is first asked for; it stays for as long as the process."""
+    if place[0] == NULL:
         fresh = []
         Py_INCREF(fresh)
-        state.handled_calls = <PyObject*>fresh
-    return <list>state.handled_calls
+        place[0] = <PyObject*>fresh
+    return <list>place[0]
 
 
 cdef bint is_same(object a, object b) except -1:
@@ -467,12 +467,7 @@ def dispatch_factory(function, tuple args, dict kwargs):
 # ---- modes ---------------------------------------------------------------------------------------------------------
 
 cdef list modes_of_thread():
-    cdef trt_thread_state* state = tls()
-    if state.dispatch_modes == NULL:
-        fresh = []
-        Py_INCREF(fresh)           # one list for each thread that used a mode
-        state.dispatch_modes = <PyObject*>fresh
-    return <list>state.dispatch_modes
+    return list_of_thread(&tls().dispatch_modes)
 
 
 cdef int note_modes(list modes) except -1:
@@ -501,16 +496,6 @@ def pop_mode():
 def mode_stack():
     """The active modes of this thread, outermost first."""
     return tuple(modes_of_thread())
-
-
-def exclude_python(bint excluded):
-    """Whether this thread's operators pass the key Python over; returns what was before."""
-    cdef bint before = tls().excluded & K_PYTHON != 0
-    if excluded:
-        tls().excluded |= K_PYTHON
-    else:
-        tls().excluded &= ~<uint64_t>K_PYTHON
-    return before
 
 
 def has_key(TensorBase t not None):
