@@ -24,14 +24,14 @@ KNOWN: dict[str, list[str]] = {
     "cysrc/cuda/scan.pyx": ["tensorrt_lite.cuda._source"],
     "cysrc/cuda/softmax.pyx": ["tensorrt_lite.cuda._source"],
     "cysrc/cuda/sorting.pyx": ["tensorrt_lite.cuda"],
-    "cysrc/ops/attention.pyx": ["tensorrt_lite.cuda.random"],
-    "cysrc/ops/copy.pyx": ["tensorrt_lite._C.cuda"],
-    "cysrc/ops/creation.pyx": ["tensorrt_lite._dlpack"],
-    "cysrc/ops/joining_more.pxi": ["tensorrt_lite.nn._functional.vision"],
-    "cysrc/ops/linalg.pyx": ["tensorrt_lite.linalg"],
-    "cysrc/ops/matmul_einsum.pxi": ["tensorrt_lite.backends"],
-    "cysrc/ops/reduction.pyx": ["tensorrt_lite._return_types", "tensorrt_lite.linalg"],
-    "cysrc/ops/sorting.pyx": ["tensorrt_lite._return_types"],
+    "cysrc/ops/attention/attention.pyx": ["tensorrt_lite.cuda.random"],
+    "cysrc/ops/copy/copy.pyx": ["tensorrt_lite._C.cuda"],
+    "cysrc/ops/creation/creation.pyx": ["tensorrt_lite._dlpack"],
+    "cysrc/ops/joining/more.pxi": ["tensorrt_lite.nn._functional.vision"],
+    "cysrc/ops/linalg/linalg.pyx": ["tensorrt_lite.linalg"],
+    "cysrc/ops/matmul/einsum.pxi": ["tensorrt_lite.backends"],
+    "cysrc/ops/reduction/reduction.pyx": ["tensorrt_lite._return_types", "tensorrt_lite.linalg"],
+    "cysrc/ops/sorting/sorting.pyx": ["tensorrt_lite._return_types"],
 }
 
 

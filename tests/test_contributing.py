@@ -25,7 +25,7 @@ def test_the_generator_takes_the_blocks(tmp_path: Path) -> None:
     for name in added:
         assert f"\ndef {name}(" in written, name
     # what the blocks call is there
-    kernels = (tmp_path / "cysrc" / "ops" / "reduction.pyx").read_text()
+    kernels = (tmp_path / "cysrc" / "ops" / "reduction" / "reduction.pyx").read_text()
     for called in re.findall(r"\b(\w+_cpu)\(", TEXT):
         assert f"cdef TensorBase {called}(" in kernels
 

@@ -45,8 +45,8 @@ def room_of_module(name: str) -> str | None:
         return None
     if parts[1:2] != ["_C"]:
         return "tensorrt_lite"
-    if parts[2:3] == ["operators"]:
-        return "ops"  # operators.pxd, which the generator writes from the rows of ops
+    if parts[2:3] in (["operators"], ["steps"]):
+        return "ops"  # operators.pxd and steps/<family>.pxd, which the generator writes from the declarations of ops
     return parts[2] if parts[2:3] and parts[2] in ROOMS else None  # else names of the package itself: its version, its families
 
 

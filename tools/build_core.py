@@ -26,7 +26,7 @@ from pathlib import Path
 
 from tools.codegen.cuda import expressions_source
 from tools.codegen.generate import generate
-from tools.codegen.schema import load
+from tools.codegen.schema import families, load
 from tools.codegen.stubs import write_documentation
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -108,16 +108,13 @@ class Builder:
         jobs = []
         objects: dict[str, list[Path]] = {}
         loops_of: dict[Path, tuple[Path, Path, list[str]]] = {}  # an object may belong to two modules
+        own_loops = self.own_loops(modules)
         for name in [*modules, f"{PACKAGE}._cyutility"]:
             objects[name] = [self.object_path(name)]
             optimise = "-O3" if name.endswith("core.iterator") else "-O2" if name.startswith(EVERY_CALL) else "-O1"
             jobs.append((self.compile, (self.c_path(name), self.object_path(name), [optimise, *self.python_flags()])))
-            family = name.rpartition(".")[2]
             if name.startswith((f"{PACKAGE}.ops.", f"{PACKAGE}.core.")):
-                sources = list(loops.get(family, [])) if ".ops." in name else []
-                folder = ROOT / "cysrc" / "loops"
-                sources += [p for p in sorted(folder.glob("*.c")) if p.stem == family or p.stem.startswith(f"{family}_")]
-                for source in sources:
+                for source in [*loops.get(name.removeprefix(f"{PACKAGE}.ops."), []), *own_loops.get(name, [])]:
                     for isa in self.sets_of(source):
                         o = self.build / "objects" / f"{source.stem}_{isa}.o"
                         objects[name].append(o)
@@ -141,15 +138,29 @@ class Builder:
         return generate(ROOT, self.generated)
 
     def modules(self) -> dict[str, Path]:
-        """{module name: source}: core and autograd by hand, one per operator family generated."""
+        """{module name: source}. Of an operator family ops/<family>/: the generated module, which takes in <family>.pyx, and the others of the folder."""
         found = {}
         for folder in ("core", "autograd", "cuda", "ops"):
-            for p in sorted((ROOT / "cysrc" / folder).glob("*.pyx")):
-                if folder != "ops" or p.stem == "support":
-                    found[f"{PACKAGE}.{folder}.{p.stem}"] = p
-        for p in sorted((self.generated / "ops").glob("*.pyx")):
-            if (ROOT / "cysrc" / "ops" / f"{p.stem}.yaml").exists():
-                found[f"{PACKAGE}.ops.{p.stem}"] = p
+            found |= {f"{PACKAGE}.{folder}.{p.stem}": p for p in sorted((ROOT / "cysrc" / folder).glob("*.pyx"))}
+        for folder in self.family_folders():
+            found[f"{PACKAGE}.ops.{folder.name}"] = self.generated / "ops" / f"{folder.name}.pyx"
+            found |= {f"{PACKAGE}.ops.{folder.name}.{p.stem}": p for p in sorted(folder.glob("*.pyx")) if p.stem != folder.name}
+        return found
+
+    @staticmethod
+    def family_folders() -> list[Path]:
+        return [ROOT / "cysrc" / "ops" / name for name in families(ROOT / "cysrc" / "ops")]
+
+    @staticmethod
+    def own_loops(modules: dict[str, Path]) -> dict[str, list[Path]]:
+        """{module: sources below cysrc/loops} by the words of their names: sorting_bins.c is of ops.sorting.bins where there is such a module, else of ops.sorting."""
+        owners = {"_".join(name.removeprefix(f"{PACKAGE}.").split(".")[1:]): name for name in modules if name.startswith((f"{PACKAGE}.ops.", f"{PACKAGE}.core."))}
+        found: dict[str, list[Path]] = {}
+        for p in sorted((ROOT / "cysrc" / "loops").glob("*.c")):
+            words = p.stem.split("_")
+            owner = next((owners[stem] for n in range(len(words), 0, -1) if (stem := "_".join(words[:n])) in owners), None)
+            if owner is not None:
+                found.setdefault(owner, []).append(p)
         return found
 
     def link_include_tree(self, modules: dict[str, Path]) -> None:
@@ -162,6 +173,7 @@ class Builder:
         for folder in ("core", "autograd", "cuda", "ops"):
             link(base / folder, ROOT / "cysrc" / folder)
         link(base / "operators.pxd", self.generated / "operators.pxd")
+        link(base / "steps", self.generated / "steps")
         link(self.include / "kernels", ROOT / "cysrc" / "ops")
         link(self.include / "cuda", ROOT / "cysrc" / "cuda")
         link(self.include / "autograd", ROOT / "cysrc" / "autograd")
@@ -211,11 +223,8 @@ class Builder:
 
     def cythonize(self, name: str, source: Path) -> None:
         out = self.c_path(name)
-        included = ROOT / "cysrc" / "ops" / source.name
         text = source.read_text()
-        folder = source.parent.name if source.parent.name in ("autograd", "cuda") else "ops"
-        parts = [text, included.read_text() if included.exists() else ""]
-        parts += [p.read_text() for p in sorted((ROOT / "cysrc" / folder).glob(f"{source.stem}_*.pxi"))]
+        parts = [text, *(p.read_text() for p in self.included_text(source))]
         parts.append(self.declarations(name, parts))
         # boundscheck concerns Python's lists and tuples alone (kernels work on pointers): an index of what a caller passed must
         # raise, in every build.
@@ -223,10 +232,17 @@ class Builder:
                       "-X", "boundscheck=True", "-X", "cdivision=True", "-X", "initializedcheck=False", "-X", "emit_code_comments=False"]  # fmt: skip
         path = self.build / "pyx" / (name.replace(".", "_") + ".pyx")
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = re.sub(r'^include "', f'include "{"kernels" if folder == "ops" else folder}/', text, flags=re.M)
+        text = re.sub(r'^include "(?!kernels/)', f'include "{source.parent.name}/', text, flags=re.M)
         if not path.exists() or path.read_text() != text:
             path.write_text(text)
         self.cython("cython " + name, [*directives, "--module-name", name, "-I", str(self.include), f"--shared={PACKAGE}._cyutility", str(path), "-o", str(out)], out, digest(*parts, " ".join(directives)))
+
+    def included_text(self, source: Path) -> list[Path]:
+        """What a module includes: a generated one the family's <family>.pyx."""
+        if source.parent != self.generated / "ops":
+            return sorted(source.parent.glob(f"{source.stem}_*.pxi"))
+        folder = ROOT / "cysrc" / "ops" / source.stem
+        return [p for p in (folder / source.name, *sorted(folder.glob("*.pxi"))) if p.exists()]
 
     def declarations(self, module: str, texts: list[str]) -> str:
         """Digest of all declarations that a module's texts cimport, however deep, and its own: others cannot change its translation."""
@@ -236,7 +252,8 @@ class Builder:
             found += CIMPORT.findall(text)
         while found:
             name = found.pop()
-            path = self.generated / "operators.pxd" if name == f"{PACKAGE}.operators" else ROOT / "cysrc" / (name.removeprefix(f"{PACKAGE}.").replace(".", "/") + ".pxd")
+            relative = name.removeprefix(f"{PACKAGE}.").replace(".", "/") + ".pxd"
+            path = (self.generated if name.startswith((f"{PACKAGE}.operators", f"{PACKAGE}.steps.")) else ROOT / "cysrc") / relative
             if name not in seen and path.exists():
                 seen[name] = path.read_text()
                 if path.name == "operators.pxd":
@@ -325,8 +342,7 @@ class Builder:
         return list(ISA_FLAGS)[subprocess.run([str(program)]).returncode]
 
     def link(self, name: str, objects: list[Path]) -> None:
-        relative = name.removeprefix(PACKAGE + ".").replace(".", "/")
-        output = self.target / (relative + self.suffix)
+        output = self.extension_path(name)
         stamp = digest(*(self.stamps[o.name] for o in objects), str(output), self.sanitize)
         if self.stamps.get("link " + name) == stamp and output.exists():
             return
@@ -334,6 +350,12 @@ class Builder:
         strip = [f"-fsanitize={self.sanitize}"] if self.sanitize else [] if self.debug else ["-s"]
         self.command("link " + name, [*self.compiler, "-shared", *strip, *self.extra, *map(str, objects), "-o", str(output), "-lm", "-ldl"])
         self.stamps["link " + name] = stamp
+
+    def extension_path(self, name: str) -> Path:
+        """Where a module goes; that of an operator family is the package of the family's others."""
+        path = self.target / name.removeprefix(PACKAGE + ".").replace(".", "/")
+        package = path.parent == self.target / "ops" and (ROOT / "cysrc" / "ops" / path.name).is_dir()
+        return (path / "__init__" if package else path).with_suffix(self.suffix)
 
     def package_files(self, modules: dict[str, Path]) -> None:
         """__init__ files, the list of operator families, and the .pxd files for users' own Cython modules."""
@@ -346,7 +368,10 @@ class Builder:
             destination = self.target / p.relative_to(ROOT / "cysrc")
             destination.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(p, destination)
+        for folder in self.family_folders():
+            (self.target / "ops" / folder.name / "__init__.pxd").touch()
         shutil.copyfile(self.generated / "operators.pxd", self.target / "operators.pxd")
+        shutil.copytree(self.generated / "steps", self.target / "steps", dirs_exist_ok=True)
         shutil.copytree(ROOT / "cuda_src", self.target / "cuda" / "src", dirs_exist_ok=True)
         shutil.copyfile(ROOT / "cysrc" / "core" / "dtype_table.h", self.target / "cuda" / "src" / "dtype_table.h")
         # for those who have no GPU: the package brings the emulator's sources
@@ -357,9 +382,10 @@ class Builder:
         bundled.unlink(missing_ok=True)
         if os.environ.get("TENSORRT_LITE_BUNDLE_OPENMP", "") not in ("", "0"):
             shutil.copyfile(self.openmp_runtime(), bundled)
-        # modules of families that no longer exist must not be imported
-        for p in (self.target / "ops").glob("*.so"):
-            if f"{PACKAGE}.ops.{p.name.split('.')[0]}" not in modules:
+        # modules that no longer exist must not be imported
+        wanted = {self.extension_path(name) for name in modules}
+        for p in (self.target / "ops").rglob("*.so"):
+            if p not in wanted:
                 p.unlink()
 
     def openmp_runtime(self) -> str:
@@ -378,7 +404,7 @@ class Builder:
         self.stamps["stubs"] = stamp
 
     def init_text(self, modules: dict[str, Path]) -> str:
-        families = [n.rpartition(".")[2] for n in modules if ".ops." in n and not n.endswith(".support")]
+        families = [folder.name for folder in self.family_folders()]
         version = subprocess.run([*self.compiler, "--version"], capture_output=True, text=True).stdout.splitlines()[0]
         # the kind of sample inputs of each public pointwise operator, for the benchmark
         public = [op for op in self.operators if op.kind == "pointwise" and op.variants & {"function", "nn"} and "samples" in op.row]

@@ -39,8 +39,8 @@ def rows_that_choose_a_device() -> list[str]:
     rows = [op for op in load(ROOT / "cysrc" / "ops") if op.kind == "function"]
     for family in sorted({op.family for op in rows}):
         functions: dict[str, str] = {}
-        for path, text in _text(f"ops/{family}*.p*"):
-            if path.suffix != ".pxd" and (path.stem == family or path.stem.startswith(f"{family}_")):
+        for path, text in _text(f"ops/{family}/*.p*"):
+            if path.suffix != ".pxd":
                 functions |= bodies(text)
         testing = {name for name, body in functions.items() if _DEVICE_TEST.search(body)}
         called = {name: set(re.findall(r"\b(\w+)\(", body)) & functions.keys() for name, body in functions.items()}
@@ -60,7 +60,7 @@ def rows_that_choose_a_device() -> list[str]:
 
 def untyped_installers() -> list[str]:
     """Functions that take C pointers as Python integers."""
-    return [f"{p.relative_to(ROOT)}: {m}" for p, text in _text("ops/*.p*") for m in re.findall(r"^def (_\w+)\([^)]*\bsize_t\b", text, re.M)]
+    return [f"{p.relative_to(ROOT)}: {m}" for p, text in _text("ops/**/*.p*") for m in re.findall(r"^def (_\w+)\([^)]*\bsize_t\b", text, re.M)]
 
 
 def public_functions() -> dict[str, object]:

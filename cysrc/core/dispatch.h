@@ -35,6 +35,10 @@ struct trt_operator {
 
 enum { TRT_NO_OUT = -1 };       /* in place of a write mode: the operator takes no output */
 
+/* A step of a family (cysrc/ops/<family>/steps.yaml): one typed function per device type. */
+enum { TRT_STEPS = 1024, TRT_DEVICE_TYPES = 4 };
+typedef struct { const char* name; void* functions[TRT_DEVICE_TYPES]; } trt_step;
+
 /* What modules call across their borders, filled by the modules that define it. */
 typedef struct {
   trt_operator* operators;
@@ -44,6 +48,8 @@ typedef struct {
   int (*mixed)(trt_operator*, uint64_t keys);           /* -1 and an error: tensors on several devices; 0: no matter */
   int (*no_tensor)(trt_operator*, void* element);       /* set the error: an element of a list is no tensor */
   void* (*box)(trt_operator*, const trt_value*, void* out, int mode);
+  trt_step* steps;
+  int (*missing_step)(const char* step, int device_type);  /* set the error: the device has no such step */
   void* (*call1)(void* info, void* a, const void* params, void* out, int mode);
   void* (*call2)(void* info, void* a, void* b, const void* params, void* out, int mode);
   void* (*call3)(void* info, void* a, void* b, void* c, const void* params, void* out, int mode);
@@ -79,6 +85,18 @@ static inline void* trt_redispatch(trt_operator* op, uint64_t keys, uint64_t bel
   state->key = key;
   if (__builtin_expect(!kernel, 0)) trt_core->missing(op, (keys | state->included) & ~state->excluded & below);
   return kernel;
+}
+
+static inline void trt_set_step(int place, const char* name, int device_type, void* function) {
+  trt_core->steps[place].name = name;
+  trt_core->steps[place].functions[device_type] = function;
+}
+
+/* A device's step. NULL: an error is set. */
+static inline void* trt_step_of(int place, const char* name, int device_type) {
+  void* function = trt_core->steps[place].functions[device_type];
+  if (__builtin_expect(!function, 0)) trt_core->missing_step(name, device_type);
+  return function;
 }
 
 static inline void* trt_resolve(trt_operator* op, uint64_t keys) {

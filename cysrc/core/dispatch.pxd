@@ -45,6 +45,9 @@ cdef extern from "dispatch.h":
         void* forward
         const trt_row* row
         void* kernels[16]
+    ctypedef struct trt_step:
+        const char* name
+        void* functions[4]
     ctypedef struct trt_core_table:
         trt_operator* operators
         void* thread_state
@@ -53,6 +56,8 @@ cdef extern from "dispatch.h":
         void* mixed
         void* no_tensor
         void* box
+        trt_step* steps
+        void* missing_step
         void* call1
         void* call2
         void* call3
@@ -62,6 +67,8 @@ cdef extern from "dispatch.h":
         NO_OUT "TRT_NO_OUT"
     void attach_core "trt_attach"(void*)
     uint64_t BELOW "TRT_BELOW"(int key) noexcept nogil
+    void set_step "trt_set_step"(int place, const char* name, int device_type, void* function) noexcept
+    void* step_of "trt_step_of"(int place, const char* name, int device_type) except NULL
     void* redispatch "trt_redispatch"(trt_operator* op, uint64_t keys, uint64_t below) except NULL
     void* resolve "trt_resolve"(trt_operator* op, uint64_t keys) except NULL
 

@@ -9,16 +9,21 @@ cdef extern from *:
     static trt_thread_state* trt_state_address(void) { return &trt_state; }
     """
     trt_thread_state* state_address "trt_state_address"() noexcept
+    enum:
+        TRT_STEPS
 
 cdef enum:
     MAX_OPERATORS = 4096
 
 cdef trt_operator table[MAX_OPERATORS]
+cdef trt_step steps[TRT_STEPS]
 cdef char moves_elements[MAX_OPERATORS]
 cdef trt_core_table core
 cdef tuple key_names = ("Meta", "CPU", "CUDA", "Sparse", "StorageOnly", "PrivateUse1", "Python", "ADInplaceOrView", "Autograd",
                         "ForwardAD", "Tracer", "Autocast", "FuncTorch")
 core.operators = table
+core.steps = steps
+core.missing_step = <void*>missing_step
 core.thread_state = <void*>state_address
 core.tensor_base = <PyTypeObject*>TensorBase
 core.missing = <void*>missing_kernel
@@ -103,6 +108,24 @@ cdef int missing_kernel(trt_operator* op, uint64_t keys) except -1:
     raise NotImplementedError(
         f"Could not run '{op.name.decode()}' with arguments from the '{key_names[key]}' backend: no kernel is registered for that "
         f"key (argument keys: {_keys_text(keys)})")
+
+
+cdef tuple device_names = ("cpu", "cuda", "meta")
+
+
+cdef int missing_step(const char* step, int device_type) except -1:
+    name = device_names[device_type] if device_type < 3 else _custom_backend_name()
+    raise NotImplementedError(f"'{step.decode()}' is not implemented for the device '{name}': no step is registered for it")
+
+
+def step_devices():
+    """Return {step: [device types that have it]} of the loaded families; a step that returns nothing is nothing on meta tensors."""
+    cdef int i, d
+    cdef dict found = {}
+    for i in range(TRT_STEPS):
+        if steps[i].name != NULL:
+            found[steps[i].name.decode()] = [device_names[d] if d < 3 else _custom_backend_name() for d in range(4) if steps[i].functions[d] != NULL]
+    return found
 
 
 cdef str _backend_name(int key):

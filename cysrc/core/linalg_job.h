@@ -1,4 +1,4 @@
-/* A call of linear algebra, as cysrc/ops/linalg.pyx prepares it: stacks of matrices with any strides come in, dense column-major
+/* A call of linear algebra, as cysrc/ops/linalg/linalg.pyx prepares it: stacks of matrices with any strides come in, dense column-major
    results leave. The CPU hands each matrix to `one`; a device runs the routine on the whole batch (cysrc/cuda/linalg.pyx). */
 #ifndef TRT_LINALG_JOB_H
 #define TRT_LINALG_JOB_H

@@ -1,4 +1,4 @@
-"""Attention on CUDA in memory linear in the length, beneath scaled_dot_product_attention of cysrc/ops/attention.pyx."""
+"""Attention on CUDA in memory linear in the length, beneath scaled_dot_product_attention of cysrc/ops/attention/attention.pyx."""
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memset
 from tensorrt_lite._C.core.dtype cimport BOOL, F16, BF16, F32, F64, NUM_DTYPES

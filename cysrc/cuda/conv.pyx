@@ -1,4 +1,4 @@
-"""Convolutions on CUDA beneath the checks of cysrc/ops/conv.pyx: the geometry of each pass, tiles, slices of deep products."""
+"""Convolutions on CUDA beneath the checks of cysrc/ops/conv/conv.pyx: the geometry of each pass, tiles, slices of deep products."""
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 from tensorrt_lite._C.core.dtype cimport BOOL, U8, I32, I64, F16, BF16, F32, F64, C64, C128, NUM_DTYPES, has_loops, compute_type, is_complex_type, is_integral_or_bool_type

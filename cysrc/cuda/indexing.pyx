@@ -1,4 +1,4 @@
-"""Indexing on CUDA: what cysrc/ops/indexing.pyx, joining.pyx and creation.pyx call once arguments are checked and dimensions merged.
+"""Indexing on CUDA: what cysrc/ops/indexing/indexing.pyx, joining.pyx and creation.pyx call once arguments are checked and dimensions merged.
 
 Indices are checked by the kernels: an element whose index is out of range is read as 0 and not written, and the call that next waits for
 the device (a copy to the host, `item`) raises IndexError naming the operator. Nothing waits for that check alone.

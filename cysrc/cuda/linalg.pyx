@@ -1,4 +1,4 @@
-"""Linear algebra on CUDA: the Jobs of cysrc/ops/linalg.pyx, run on a whole batch by the kernels of cuda_src/linalg.cuh.
+"""Linear algebra on CUDA: the Jobs of cysrc/ops/linalg/linalg.pyx, run on a whole batch by the kernels of cuda_src/linalg.cuh.
 
 A matrix that fits into a block's shared memory takes one launch. Larger ones are cut: recursively for LU, Cholesky and triangular
 systems, in panels of reflections for QR, so that nearly all arithmetic is products (cuda/matmul.pyx), which use the whole device.

@@ -1,6 +1,6 @@
 """Matrix products on CUDA: which kernel of cuda_src/gemm.cuh takes a GEMM, its tiles, its split-K slices, and their memory.
 
-mm, bmm, addmm, linear and their kin check their arguments in cysrc/ops/matmul.pyx and end in `gemm` here. It asks cuBLASLt first, where there is one and
+mm, bmm, addmm, linear and their kin check their arguments in cysrc/ops/matmul/matmul.pyx and end in `gemm` here. It asks cuBLASLt first, where there is one and
 `backends.cuda.preferred_blas_library` allows it, for matrices with a dense dimension.
 """
 from libc.stdint cimport int64_t

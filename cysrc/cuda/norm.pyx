@@ -1,4 +1,4 @@
-"""Normalisations on CUDA: launches of cuda_src/norm.cuh beneath the checks of ops/norm.pyx."""
+"""Normalisations on CUDA: launches of cuda_src/norm.cuh beneath the checks of ops/norm/norm.pyx."""
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 from tensorrt_lite._C.core.dtype cimport F16, BF16, F32, F64

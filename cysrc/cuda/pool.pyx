@@ -1,4 +1,4 @@
-"""Pooling and resampling on CUDA, beneath the checks of cysrc/ops/pool.pyx and resize.pyx."""
+"""Pooling and resampling on CUDA, beneath the checks of cysrc/ops/pool/pool.pyx and resize.pyx."""
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 from tensorrt_lite._C.core.dtype cimport BOOL, U8, I32, F16, F32, F64, C64, C128, NUM_DTYPES, has_loops, is_complex_type, is_floating_type

@@ -1,4 +1,4 @@
-"""Reductions on CUDA: what ops/reduction.pyx has checked becomes a layout for cuda_src/reduce.cuh, one launch, or two where few outputs
+"""Reductions on CUDA: what ops/reduction/reduction.pyx has checked becomes a layout for cuda_src/reduce.cuh, one launch, or two where few outputs
 are made of many elements."""
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc

@@ -1,4 +1,4 @@
-"""Sorting along a dimension and histograms on CUDA, beneath the checks of cysrc/ops/sorting.pyx."""
+"""Sorting along a dimension and histograms on CUDA, beneath the checks of cysrc/ops/sorting/sorting.pyx."""
 from libc.stdint cimport int64_t
 from tensorrt_lite._C.core.dtype cimport BOOL, U8, I8, I16, I32, I64, F16, BF16, F32, F64
 from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor
@@ -6,7 +6,8 @@ from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run, blocks_for
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
 from tensorrt_lite._C.cuda.radix cimport sort_pairs
-from tensorrt_lite._C.ops import sorting as _sorting
+from tensorrt_lite._C.core.device cimport DEV_CUDA
+from tensorrt_lite._C.steps.sorting cimport set_count_bins, set_number_bins, set_sorted_lines
 from tensorrt_lite.cuda import _source
 
 attach()
@@ -148,4 +149,6 @@ cdef int count_bins(TensorBase flat, TensorBase counts) except -1:
     return run(load("count_bins", flat.device_index, None, "true" if shared else "false"), flat.device_index, blocks_for(n, 4096 if shared else 256), 256, 0, arguments)
 
 
-_sorting._set_device_kernels(<size_t>&sorted_lines, <size_t>&number_bins, <size_t>&count_bins)
+set_sorted_lines(DEV_CUDA, sorted_lines)
+set_number_bins(DEV_CUDA, number_bins)
+set_count_bins(DEV_CUDA, count_bins)

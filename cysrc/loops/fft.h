@@ -1,4 +1,4 @@
-/* Argument blocks of the Fourier transforms, declared again in ops/fft.pyx and defined in fft.c. */
+/* Argument blocks of the Fourier transforms, declared again in ops/fft/fft.pyx and defined in fft.c. */
 #ifndef TRT_FFT_H
 #define TRT_FFT_H
 #include <stdint.h>

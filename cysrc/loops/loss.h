@@ -1,4 +1,4 @@
-/* Argument block of the cross entropy kernels in loss.c, declared again in ops/loss.pyx. */
+/* Argument block of the cross entropy kernels in loss.c, declared again in ops/loss/loss.pyx. */
 #ifndef TRT_LOSS_H
 #define TRT_LOSS_H
 #include <stdint.h>

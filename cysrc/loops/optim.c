@@ -1,7 +1,7 @@
 /* Loops of the fused optimizer steps. Every element is independent, so results do not depend on how a run is cut.
  * The order of operations is that of PyTorch's plain implementation (one tensor operation after the other); half types
  * compute in float, block by block. Compiled once per instruction set; without one (ISA undefined) this file is its own header,
- * which ops/optim.pyx includes. */
+ * which ops/optim/optim.pyx includes. */
 #ifndef TRT_OPTIM
 #define TRT_OPTIM
 #include <stdint.h>
@@ -29,7 +29,7 @@ typedef struct {
     adam_fn adam[4];
 } optim_kernels;
 
-/* One tensor of a step, and a step: what ops/optim.pyx prepares and a device's kernels take over. */
+/* One tensor of a step, and a step: what ops/optim/optim.pyx prepares and a device's kernels take over. */
 typedef struct {
     char *data[5]; /* parameter, gradient, state */
     struct trt_block *blocks[5];

@@ -1,4 +1,4 @@
-/* Argument block of the running extremes, declared again in ops/reduction_scan.pxi. */
+/* Argument block of the running extremes, declared again in ops/reduction/scan.pxi. */
 #ifndef TRT_REDUCTION_SCAN_H
 #define TRT_REDUCTION_SCAN_H
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* Argument blocks of the resampling kernels, declared again in ops/resize.pyx and defined in resize.c. */
+/* Argument blocks of the resampling kernels, declared again in ops/resize/resize.pyx and defined in resize.c. */
 #ifndef TRT_RESIZE_H
 #define TRT_RESIZE_H
 #include <stdint.h>

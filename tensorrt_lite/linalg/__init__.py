@@ -1,6 +1,6 @@
 """torch.linalg: factorisations, systems of equations, eigenvalues, norms. Operators work on the last two dimensions.
 
-Compiled operators are declared in cysrc/ops/linalg.yaml, compositions are in `tensorrt_lite._linear_algebra`.
+Compiled operators are declared in cysrc/ops/linalg/linalg.yaml, compositions are in `tensorrt_lite._linear_algebra`.
 """
 
 from __future__ import annotations

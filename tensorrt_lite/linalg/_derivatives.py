@@ -1,7 +1,7 @@
 """Derivatives of linear algebra, written with differentiable operators, so that derivatives of derivatives follow.
 
 A gradient g of a result x stands for dL = Re sum(conj(g) dx). `H` is the conjugate transpose. The compiled operators of
-cysrc/ops/linalg.yaml call these functions; a gradient that did not arrive is None, and so is one that is not wanted.
+cysrc/ops/linalg/linalg.yaml call these functions; a gradient that did not arrive is None, and so is one that is not wanted.
 """
 
 from __future__ import annotations

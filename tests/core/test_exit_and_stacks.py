@@ -136,7 +136,7 @@ def test_frames_of_compiled_functions_are_small():
     folder = Path(tensorrt_lite.__file__).parent / "_C"
     frame = r"/sub +\$0x[0-9a-f]{5,7},%rsp|lea +-0x[0-9a-f]{5,7}\(%rsp\),%r11/"
     large = []
-    for library in [*folder.glob("core/*.so"), *folder.glob("ops/*.so")]:
+    for library in [*folder.glob("core/*.so"), *folder.glob("ops/**/*.so")]:
         lines = subprocess.run(["sh", "-c", f"objdump -d --no-show-raw-insn '{library}' | awk '{frame}'"], capture_output=True, text=True, check=True).stdout
         sizes = [int(line.split("0x")[1].split(",")[0].split("(")[0], 16) for line in lines.splitlines()]
         large += [f"{library.name}: {size}" for size in sizes if size > 48 * 1024]

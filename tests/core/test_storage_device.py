@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCES = [p for p in sorted((ROOT / "cysrc").rglob("*")) if p.suffix in {".pyx", ".pxi", ".pxd"}]
 # what may assign the field, and who else has a field of that name
 OWNERS = {
-    "storage": {"core/tensor.pyx", "core/storage.pyx", "ops/creation.pyx"},            # creation: NumPy's view of a tensor
+    "storage": {"core/tensor.pyx", "core/storage.pyx", "ops/creation/creation.pyx"},            # creation: NumPy's view of a tensor
     "device_type": {"core/tensor.pyx", "core/storage.pyx", "autograd/node.pyx", "core/dlpack.pyx"},     # what a Node and DLPack write down
     "device_index": {"core/tensor.pyx", "core/storage.pyx", "autograd/node.pyx"},
     "layout": {"core/tensor.pyx"},

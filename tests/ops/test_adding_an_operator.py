@@ -29,7 +29,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sources generated from a declaration folder that holds one row more."""
     root = tmp_path_factory.mktemp("package")
     shutil.copytree(ROOT / "cysrc" / "ops", root / "cysrc" / "ops")
-    with open(root / "cysrc" / "ops" / "math.yaml", "a") as f:
+    with open(root / "cysrc" / "ops" / "math" / "math.yaml", "a") as f:
         f.write(ROW)
     generate.generate(root, root / "out")
     return root / "out"
@@ -119,6 +119,7 @@ def test_a_forward_rule_with_a_mistake_is_refused() -> None:
     ],
 )
 def test_a_row_with_a_mistake_is_refused(tmp_path: Path, row: str, message: str) -> None:
-    (tmp_path / "family.yaml").write_text(row)
+    (tmp_path / "family").mkdir()
+    (tmp_path / "family" / "family.yaml").write_text(row)
     with pytest.raises(schema.DeclarationError, match=message):
         schema.load(tmp_path)

@@ -1,1 +1,1 @@
-"""The generator: declarations (cysrc/ops/*.yaml) in, entries, dispatch, loops, Nodes, stubs and documentation out."""
+"""The generator: declarations (cysrc/ops/*/*.yaml) in, entries, dispatch, loops, Nodes, stubs and documentation out."""

@@ -26,4 +26,4 @@ def expressions_source(operators: Iterable[Operator]) -> str:
             conditions = tuple(n for n in loop.operands if loop.operand_type(n, "f32") == "b8")
             table[loop.name] = (tuple(loop.operands), tuple(loop.params), conditions, {tuple(v): k for k, v in texts.items()}, output)
     text = pprint.pformat(table, width=160, compact=True, sort_dicts=False)
-    return f'"""Generated from cysrc/ops/*.yaml: the scalar expressions of pointwise operators in CUDA C++."""\n\nEXPRESSIONS = {text}\n'
+    return f'"""Generated from cysrc/ops/*/*.yaml: the scalar expressions of pointwise operators in CUDA C++."""\n\nEXPRESSIONS = {text}\n'

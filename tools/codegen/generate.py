@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from . import functions, pointwise
-from .schema import Operator, load
+from . import functions, pointwise, steps
+from .schema import Operator, families, load
 
-PRELUDE = """# Generated from cysrc/ops/{family}.yaml and {family}.pyx: entries, dispatch, Nodes.
+PRELUDE = """# Generated from {family}.yaml and {family}.pyx of cysrc/ops/{family}: entries, dispatch, Nodes.
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, auto_pickle=False, binding=True, initializedcheck=False
 cimport cython
 from libc.stdint cimport int64_t, uint64_t, int32_t, int16_t, int8_t, uint8_t, uint32_t
@@ -87,13 +87,16 @@ def generate(root: Path, out: Path) -> dict[str, list[Path]]:
     operators = [op for op in load(source) if op.kind != "composite"]
     write(out / "operators.pxd", functions.operators_pxd(operators))
     write(out / "include" / "operators.h", functions.operators_header(operators))
+    for declared_steps in steps.load(source):
+        write(out / "steps" / f"{declared_steps.name}.pxd", steps.pxd(declared_steps))
+    write(out / "steps" / "__init__.pxd", "")
     loops: dict[str, list[Path]] = {}
-    for family in sorted({p.stem for p in source.glob("*.yaml")}):
+    for family in families(source):
         mine = [op for op in operators if op.family == family]
         text = PRELUDE.format(family=family) + functions.kernel_types(mine)
-        kernels = source / f"{family}.pyx"
+        kernels = source / family / f"{family}.pyx"
         if kernels.exists():
-            text += f'include "{kernels.name}"\n\n'
+            text += f'include "kernels/{family}/{kernels.name}"\n\n'
         loops[family] = []
         declared = [op for op in mine if op.kind == "pointwise"]
         if declared:

@@ -188,13 +188,19 @@ def parse_row(row: dict[str, Any], family: str) -> Operator:
     return Operator(name, family, kind, arguments, returns, chosen, row, result_names)
 
 
+def families(folder: str | Path) -> list[str]:
+    """The operator families below ``folder``: <family>/<family>.yaml declares each."""
+    return sorted(p.stem for p in Path(folder).glob("*/*.yaml") if p.stem == p.parent.name)
+
+
 def load(folder: str | Path) -> list[Operator]:
     """All declarations below ``folder``, in a fixed order."""
     import yaml
 
     operators: list[Operator] = []
     seen: dict[str, str] = {}
-    for path in sorted(Path(folder).glob("*.yaml")):
+    for family in families(folder):
+        path = Path(folder) / family / f"{family}.yaml"
         for row in yaml.safe_load(path.read_text()) or []:
             op = parse_row(row, path.stem)
             if op.name in seen:

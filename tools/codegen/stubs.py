@@ -153,7 +153,7 @@ def symbol_line(name: str) -> str:
 
 
 _IMPORTS = [
-    "# Generated from cysrc/ops/*.yaml and from the functions written by hand.", "import builtins", "from collections.abc import Sequence",
+    "# Generated from cysrc/ops/*/*.yaml and from the functions written by hand.", "import builtins", "from collections.abc import Sequence",
     "from typing import Any, NamedTuple, overload", "", "from tensorrt_lite import dtype", "from tensorrt_lite.tensor import Tensor", "",
     "Number = builtins.bool | builtins.int | builtins.float | builtins.complex", "",
 ]  # fmt: skip

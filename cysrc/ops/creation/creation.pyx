@@ -202,7 +202,7 @@ def new_empty_strided(TensorBase self not None, size, stride, *, dtype=None, dev
 
 # ---- from Python data ----------------------------------------------------------------------------------------------
 
-include "creation_sequence.pxi"
+include "sequence.pxi"
 
 
 cdef dict _numpy_codes = {"b1": BOOL, "u1": U8, "i1": I8, "i2": I16, "i4": I32, "i8": I64, "f2": F16, "f4": F32, "f8": F64, "c8": C64, "c16": C128, "u2": U16, "u4": U32, "u8": U64}
@@ -437,8 +437,8 @@ class _ArrayView:
         }
 
 
-include "creation_ranges.pxi"
-include "creation_windows.pxi"
+include "ranges.pxi"
+include "windows.pxi"
 
 EXTRA_EXPORTS = {n: "f" for n in (
     "empty", "empty_strided", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like", "full_like", "tensor", "as_tensor", "asarray",

@@ -111,8 +111,8 @@ def _set_device_routine(size_t function):
     global device_routine
     device_routine = <device_routine_t>function
 
-include "kernels/linalg_solve.pxi"
-include "kernels/linalg_spectral.pxi"
+include "solve.pxi"
+include "spectral.pxi"
 
 cdef bint lapack_loaded = False
 

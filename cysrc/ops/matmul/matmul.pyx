@@ -2,9 +2,9 @@
 # Kernels check shapes and dtypes, serve meta tensors, and honour any strides of `out`.
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.autocast cimport autocasting, cast_operand
-include "kernels/matmul_gemm.pxi"
-include "kernels/matmul_einsum.pxi"
-include "kernels/matmul_composed.pxi"
+include "gemm.pxi"
+include "einsum.pxi"
+include "composed.pxi"
 
 
 cdef TensorBase gemm_result(str name, TensorBase out, int mode, int ndim, const int64_t* sizes, TensorBase like):

@@ -1,6 +1,7 @@
 # Kernels of the sorting family over loops/sorting.h: lines along a dimension are shared between workers, each with its own
 # scratch memory. Equal elements keep their order, so no result depends on the number of threads.
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
+from tensorrt_lite._C.steps.sorting cimport run_count_bins, run_number_bins, run_sorted_lines
 from tensorrt_lite._return_types import result_type
 
 cdef extern from "sorting.h" nogil:
@@ -92,18 +93,6 @@ cdef enum:
     SERIAL_WORK = 16384           # elements below which all lines are one worker's
 
 
-# (values, indices) of sorted lines on CUDA, set by cysrc/cuda/sorting.pyx; kind -1: of the first `keep`, otherwise of one element
-cdef object (*device_sort)(TensorBase x, int64_t lines, int64_t n, int kind, int64_t keep, int64_t kth, bint descending)
-cdef int (*device_number_bins)(TensorBase x, TensorBase edges, TensorBase flat, bint uniform, bint adjust) except -1
-cdef int (*device_count_bins)(TensorBase flat, TensorBase counts) except -1
-
-
-def _set_device_kernels(size_t sort_, size_t number_bins_, size_t count_bins):
-    (<void**>&device_sort)[0] = <void*>sort_
-    (<void**>&device_number_bins)[0] = <void*>number_bins_
-    (<void**>&device_count_bins)[0] = <void*>count_bins
-
-
 cdef int copy_lines(TensorBase to, int d, TensorBase lines) except -1:
     """lines (all elements, with dimension d the fastest) into a tensor."""
     cdef int64_t strides[MAX_DIMS]
@@ -122,7 +111,7 @@ cdef int sort_on_device(SortArgs* a, TensorBase x, TensorBase values, TensorBase
     cdef int kind = -1 if a.what <= SORT_FIRST else a.what - SORT_KTH
     cdef TensorBase lines = contiguous_of(<TensorBase>(<object>x).detach().movedim(d, -1)) if x.ndim > 1 else contiguous_of(x)
     a.n = x.sizes[d] if x.ndim else 1
-    found, places = device_sort(lines, x.numel // a.n, a.n, kind, a.keep, a.kth, a.descending)
+    found, places = run_sorted_lines(x.device_type, lines, x.numel // a.n, a.n, kind, a.keep, a.kth, a.descending)
     if values is not None:
         copy_lines(values, d, <TensorBase>found)
     if indices is not None:
@@ -357,8 +346,8 @@ cdef object shared_gradient(object grad, object self, object result):
     return grad * mask / mask.sum()
 
 
-include "sorting_unique.pxi"
-include "sorting_more.pxi"
+include "unique.pxi"
+include "more.pxi"
 
 EXTRA_EXPORTS = {
     "argsort": "fm", "msort": "fm", "median": "fm", "nanmedian": "fm", "unique": "fm", "unique_consecutive": "fm", "histc": "fm", "histogram": "fm",

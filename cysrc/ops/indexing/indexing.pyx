@@ -1,10 +1,10 @@
 # Indexing: x[...] and x[...] = v in indexing_getitem.pxi, operators on rows and lines here and in indexing_masks.pxi.
 # Every index is checked before anything is written; contributions to one element add up in the order of the indices.
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
-include "indexing_kernels.pxi"
-include "indexing_getitem.pxi"
-include "indexing_masks.pxi"
-include "indexing_more.pxi"
+include "kernels.pxi"
+include "getitem.pxi"
+include "masks.pxi"
+include "more.pxi"
 
 
 cdef TensorBase one_dimensional(TensorBase t):

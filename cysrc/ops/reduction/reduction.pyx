@@ -776,9 +776,9 @@ def linalg_vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=Non
     return r
 
 
-include "reduction_scan.pxi"
-include "reduction_softmax.pxi"
-include "reduction_backward.pxi"
+include "scan.pxi"
+include "softmax.pxi"
+include "backward.pxi"
 
 
 # ---- compositions --------------------------------------------------------------------------------------------------

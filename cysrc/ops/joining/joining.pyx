@@ -1,7 +1,7 @@
 # Kernels of cat, stack, tril and triu; flip, roll and padding are in joining_pieces.pxi, compositions in joining_more.pxi.
 from tensorrt_lite._C.autograd.autocast cimport autocasting, cast_operand
-include "joining_pieces.pxi"
-include "joining_more.pxi"
+include "pieces.pxi"
+include "more.pxi"
 
 
 cdef int run_cat(TensorBase out, list pieces, int64_t outer) except -1:

@@ -144,7 +144,7 @@ cdef int number_bins(TensorBase flat, object x, object edges, bint uniform, bint
     cdef BinArgs b
     cdef TensorBase v, e
     if flat.device_type == DEV_CUDA:
-        return device_number_bins(contiguous_of(<TensorBase>x.detach()), <TensorBase>double_vector(edges), flat, uniform, adjust) if flat.numel else 0
+        return run_number_bins(DEV_CUDA, contiguous_of(<TensorBase>x.detach()), <TensorBase>double_vector(edges), flat, uniform, adjust) if flat.numel else 0
     v, e = held(double_vector(x)), held(double_vector(edges))
     if v.numel != flat.numel:
         raise RuntimeError(f"histogram: {v.numel} elements where there were {flat.numel} before")
@@ -171,7 +171,7 @@ cdef object tally(TensorBase flat, object weight, int64_t bins):
         counts = _ops.zeros(bins + (weight is not None), dtype=dtype_of(I64 if weight is None else F64), device=(<object>flat).device)
         if weight is None:
             if n:
-                device_count_bins(flat, counts)
+                run_count_bins(DEV_CUDA, flat, counts)
             return counts
         # a bin more for what lies in none
         return (<object>counts).index_add_(0, _ops.where((<object>flat).lt(0), bins, flat), double_vector(weight))[:bins]

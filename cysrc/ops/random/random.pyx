@@ -363,8 +363,8 @@ def log_normal_(TensorBase self not None, mean=1.0, std=2.0, *, generator=None):
     return finish_inplace(op_log_normal(self, parse_double(mean, "log_normal_", "mean"), parse_double(std, "log_normal_", "std"), generator, self, INPLACE), self.keys)
 
 
-include "random_factories.pxi"
-include "random_dropout.pxi"
+include "factories.pxi"
+include "dropout.pxi"
 
 EXTRA_EXPORTS = {n: "m" for n in ("uniform_", "normal_", "random_", "exponential_", "geometric_", "cauchy_", "log_normal_", "bernoulli_")}
 EXTRA_EXPORTS.update({n: "f" for n in (
