@@ -396,4 +396,4 @@ EXTRA_EXPORTS = {
     "_pad_circular": "", "swapaxes_": "m", "trace": "fm",
 }
 METHOD_ALIASES = {"swapdims": swapaxes, "moveaxis": moveaxis, "swapdims_": swapaxes_, "adjoint": adjoint}
-FUNCTION_ALIASES = {"concat": cat, "concatenate": cat, "row_stack": vstack, "swapdims": swapaxes, "moveaxis": moveaxis, "adjoint": adjoint}
+FUNCTION_ALIASES = {"row_stack": vstack, "swapdims": swapaxes, "moveaxis": moveaxis, "adjoint": adjoint}
