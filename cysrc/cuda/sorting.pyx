@@ -8,7 +8,7 @@ from tensorrt_lite._C.cuda.driver cimport FunctionHandle
 from tensorrt_lite._C.cuda.radix cimport sort_pairs
 from tensorrt_lite._C.core.device cimport DEV_CUDA
 from tensorrt_lite._C.steps.sorting cimport set_count_bins, set_number_bins, set_sorted_lines
-from tensorrt_lite.cuda import _source
+from tensorrt_lite._C.cuda import source as _source
 
 attach()
 

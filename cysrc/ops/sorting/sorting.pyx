@@ -2,7 +2,7 @@
 # scratch memory. Equal elements keep their order, so no result depends on the number of threads.
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.steps.sorting cimport run_count_bins, run_number_bins, run_sorted_lines
-from tensorrt_lite._return_types import result_type
+from tensorrt_lite._C.core.return_types import result_type
 
 cdef extern from "sorting.h" nogil:
     enum:
