@@ -14,7 +14,7 @@ from tensorrt_lite._C.cuda.backend import _set_after_wait
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle, StreamHandle, DevicePointer, copy_to_host, launch, synchronize_stream
 from tensorrt_lite._C.cuda.radix cimport sort_pairs, scan_rows
 from tensorrt_lite._C.ops import creation as _creation, indexing as _indexing, joining as _joining
-from tensorrt_lite.cuda import _source
+from tensorrt_lite._C.cuda import source as _source
 
 attach()
 
