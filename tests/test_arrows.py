@@ -27,7 +27,6 @@ KNOWN: dict[str, list[str]] = {
     "cysrc/ops/attention/attention.pyx": ["tensorrt_lite.cuda.random"],
     "cysrc/ops/copy/copy.pyx": ["tensorrt_lite._C.cuda"],
     "cysrc/ops/creation/creation.pyx": ["tensorrt_lite._dlpack"],
-    "cysrc/ops/joining/more.pxi": ["tensorrt_lite.nn._functional.vision"],
     "cysrc/ops/linalg/linalg.pyx": ["tensorrt_lite.linalg"],
     "cysrc/ops/matmul/einsum.pxi": ["tensorrt_lite.backends"],
     "cysrc/ops/reduction/reduction.pyx": ["tensorrt_lite._return_types", "tensorrt_lite.linalg"],
