@@ -18,7 +18,7 @@ from tensorrt_lite._C.ops import creation as _creation, indexing as _indexing
 from tensorrt_lite._C.ops.joining.loops cimport PieceArgs
 from tensorrt_lite._C.ops.joining.parts cimport copy_parts
 from tensorrt_lite._C.steps.joining cimport set_join, set_pieces, set_triangle
-from tensorrt_lite.cuda import _source
+from tensorrt_lite._C.cuda import source as _source
 
 attach()
 

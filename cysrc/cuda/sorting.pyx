@@ -11,7 +11,7 @@ from tensorrt_lite._C.cuda.radix cimport sort_pairs
 from tensorrt_lite._C.core.device cimport DEV_CUDA
 from tensorrt_lite._C.ops.sorting.loops cimport SORT_FIRST, SORT_KTH, SORT_MODE
 from tensorrt_lite._C.steps.sorting cimport set_count_numbers, set_number_bins, set_sort_lines, set_unique
-from tensorrt_lite.cuda import _source
+from tensorrt_lite._C.cuda import source as _source
 
 attach()
 cdef object _ops = ops_namespace()

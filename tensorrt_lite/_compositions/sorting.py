@@ -21,7 +21,7 @@ from tensorrt_lite._C.ops.support import (
     without_derivative,
     wrapped_dim,
 )
-from tensorrt_lite._return_types import result_type
+from tensorrt_lite._C.core.return_types import result_type
 
 TYPE_CHECKING = False  # `typing` and what it imports would be a quarter of the package's import time
 if TYPE_CHECKING:

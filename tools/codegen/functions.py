@@ -220,7 +220,7 @@ def emit(family: str, ops: list[Operator]) -> str:
     text: list[str] = []
     init: list[str] = []
     if any(op.result_names for op in ops):
-        text.append("from tensorrt_lite._return_types import result_type\n")
+        text.append("from tensorrt_lite._C.core.return_types import result_type\n")
     if ops:
         text += ["cdef extern from *:", '    """', *(emit_row(op) for op in ops), '    """', *(f"    const trt_row row_{op.name}" for op in ops), ""]
     for op in ops:

@@ -3,7 +3,7 @@
 from tensorrt_lite._C.ops.sorting import cpu as _cpu_steps
 from tensorrt_lite._C.ops.sorting.loops cimport SORT_ALL, SORT_FIRST, SORT_KTH, SORT_MEDIAN, SORT_MODE, SORT_NANMEDIAN
 from tensorrt_lite._C.steps.sorting cimport run_count_numbers, run_number_bins, run_sort_lines, run_unique
-from tensorrt_lite._return_types import result_type
+from tensorrt_lite._C.core.return_types import result_type
 
 
 cdef object finish_pair(str name, TensorBase values, TensorBase indices, object out, int mode):
