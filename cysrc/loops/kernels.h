@@ -67,23 +67,4 @@ typedef struct {
     batch_norm_backward_apply_last_fn backward_apply_last;
 } batch_norm_kernels;
 
-/* ---- pooling; pool_shape counts elements, dilation is for max, the last two fields for average ---- */
-typedef struct {
-    int64_t channels, in_h, in_w, out_h, out_w;
-    int64_t kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w;
-    int64_t count_include_pad, divisor_override; /* divisor_override 0: none */
-} pool_shape;
-typedef void (*max_pool_fn)(const char* in, char* out, int64_t* indices, const pool_shape* shape, int64_t items_begin,
-                            int64_t items_end);
-typedef void (*max_pool_backward_fn)(const char* grad, const int64_t* indices, char* grad_in, const pool_shape* shape,
-                                     int64_t items_begin, int64_t items_end);
-typedef void (*avg_pool_fn)(const char* in, char* out, const pool_shape* shape, int64_t items_begin, int64_t items_end);
-typedef struct {
-    max_pool_fn planes, last;
-    max_pool_backward_fn backward_planes, backward_last;
-} max_pool_kernels;
-typedef struct {
-    avg_pool_fn planes, last, backward_planes, backward_last; /* backward: (grad, grad_in, ...) */
-} avg_pool_kernels;
-
 #endif

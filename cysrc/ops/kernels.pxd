@@ -41,24 +41,8 @@ cdef extern from "../loops/kernels.h" nogil:
         void (*backward_apply_last)(const char* grad, int64_t grad_row_stride, const char* data, int64_t row_stride, char* out,
                                     int64_t out_row_stride, int64_t channels, const char* mean, const char* a, const char* b, const char* k,
                                     int64_t rows_begin, int64_t rows_end) noexcept nogil
-    ctypedef struct pool_shape:
-        int64_t channels, in_h, in_w, out_h, out_w
-        int64_t kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w
-        int64_t count_include_pad, divisor_override
-    ctypedef void (*max_pool_fn)(const char* data, char* out, int64_t* indices, const pool_shape* shape, int64_t begin, int64_t end) noexcept nogil
-    ctypedef void (*max_pool_backward_fn)(const char* grad, const int64_t* indices, char* grad_in, const pool_shape* shape, int64_t begin,
-                                          int64_t end) noexcept nogil
-    ctypedef void (*avg_pool_fn)(const char* data, char* out, const pool_shape* shape, int64_t begin, int64_t end) noexcept nogil
-    ctypedef struct max_pool_kernels:
-        max_pool_fn planes, last
-        max_pool_backward_fn backward_planes, backward_last
-    ctypedef struct avg_pool_kernels:
-        avg_pool_fn planes, last, backward_planes, backward_last
 
 cdef const row_norm_kernels* layer_norm_table(int dtype) noexcept
 cdef const row_norm_kernels* rms_norm_table(int dtype) noexcept
 cdef const group_norm_kernels* group_norm_table(int dtype) noexcept
 cdef const batch_norm_kernels* batch_norm_table(int dtype) noexcept
-cdef const max_pool_kernels* max_pool_table(int dtype) noexcept
-cdef const avg_pool_kernels* avg_pool_table(int dtype) noexcept
-cdef const avg_pool_kernels* adaptive_avg_pool_table(int dtype) noexcept
