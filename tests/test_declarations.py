@@ -97,6 +97,26 @@ def test_in_place_forms_and_methods_speak_of_self() -> None:
     assert "add()" in trt.Tensor.__radd__.__doc__
 
 
+def test_composed_rows_are_operators() -> None:
+    """`ops.aten.<name>` and its overloads exist, and a call is the public function's."""
+    import pickle
+
+    wrong = []
+    for row in COMPOSED:
+        if "." not in row.name:
+            packet = getattr(trt.ops.aten, row.name)
+            wrong += [f"{row.name}.{o}" for o in packet.overloads() if getattr(packet, o, None) is None]
+    assert not wrong
+    x = trt.arange(6.0)
+    op = trt.ops.aten.chunk.default
+    assert [part.tolist() for part in op(x, 2)] == [[0, 1, 2], [3, 4, 5]] and trt.ops.aten.linalg_norm(x).item() == trt.linalg.norm(x).item()
+    assert (op.name(), str(op), repr(op)) == ("aten::chunk", "aten.chunk.default", "<OpOverload(op='aten.chunk', overload='default')>")
+    assert pickle.loads(pickle.dumps(op)).overload == "default" and op.overloadpacket is trt.ops.aten.chunk
+    assert trt.ops.aten.to.overloads()[:3] == ["device", "dtype", "other"] and trt.ops.aten.max.other(x, x).tolist() == x.tolist()
+    with pytest.raises(AttributeError):
+        trt.ops.aten.chunk.other
+
+
 # ---- beside PyTorch ------------------------------------------------------------------------------------------------
 
 # Signatures that differ on purpose. At most 1 % of all.
