@@ -20,7 +20,7 @@ FUNCTION, METHOD, INPLACE = "function", "method", "inplace"
 class Declaration:
     """A row. Attributes that it does not have are empty.
 
-    name, family; kind: pointwise, function, composed or factory; schema: in PyTorch's notation; overloads: PyTorch's schemas where they are
+    name, family; kind: pointwise, structured, function, composed or factory; schema: in PyTorch's notation; overloads: PyTorch's schemas where they are
     several; variants; aliases: other public names; doc: the docstring of the function, None where the body has it; view: whether results
     share memory. Of pointwise rows dtypes; expressions: {"": Python's syntax over the arguments, or "integer", "complex", "bool" for those
     dtypes}; promote. derivatives: {argument: formula}; forward: how tangents pass; autocast; samples: what the tests draw; symbol: `add`

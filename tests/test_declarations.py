@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import types
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,8 @@ from tensorrt_lite import _declarations as declarations
 from tensorrt_lite._C.core.overrides import BY_NAME, PublicFunction
 from tensorrt_lite._declarations import find
 from tools import census
+from tools.codegen.schema import load
+from tools.codegen.stubs import documentation
 
 PUBLIC = {path: f for path, f in census.public_functions().items() if isinstance(f, PublicFunction) and find(path) is not None}
 COMPOSED = [row for name in declarations.names() if (row := declarations.of(name)).kind in ("composed", "factory")]
@@ -95,6 +98,13 @@ def test_in_place_forms_and_methods_speak_of_self() -> None:
     assert trt.absolute.__doc__.startswith("The same as abs().")
     assert trt.permute_copy.__doc__.startswith("permute() with copies")
     assert "add()" in trt.Tensor.__radd__.__doc__
+
+
+def test_the_table_of_operators_has_every_row() -> None:
+    operators = load(Path(__file__).resolve().parent.parent / "cysrc" / "ops")
+    table = documentation(operators)
+    assert [op.public_name for op in operators if f"| `{op.public_name}` |" not in table] == []
+    assert set(declarations.names()) == {op.public_name for op in operators}
 
 
 def test_composed_rows_are_operators() -> None:
