@@ -25,6 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tools.codegen.cuda import expressions_source
+from tools.codegen.declarations import declarations_source, public_source
 from tools.codegen.generate import generate
 from tools.codegen.schema import families, load
 from tools.codegen.stubs import write_documentation
@@ -379,6 +380,8 @@ class Builder:
         shutil.copytree(ROOT / "tools" / "cuda_emulator", self.target / "cuda" / "emulator", dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copyfile(ROOT / "docs" / "gaps.md", self.target / "gaps.md")  # for `tensorrt-lite missing`
         (self.target / "cuda" / "expressions.py").write_text(expressions_source(self.operators))
+        (self.target / "declarations.py").write_text(declarations_source(self.operators))
+        (self.target / "public.py").write_text(public_source(self.operators))
         bundled = self.target / "libgomp.so.1"
         bundled.unlink(missing_ok=True)
         if os.environ.get("TENSORRT_LITE_BUNDLE_OPENMP", "") not in ("", "0"):
@@ -398,7 +401,7 @@ class Builder:
 
     def write_stubs(self) -> None:
         """The stubs describe what the modules export, so they are made by importing them."""
-        stamp = digest(*(self.stamps[k] for k in sorted(self.stamps) if k.startswith("link ")), (ROOT / "tools" / "codegen" / "stubs.py").read_bytes())
+        stamp = digest(*(self.stamps[k] for k in sorted(self.stamps) if k.startswith("link ")), (ROOT / "tools" / "codegen" / "stubs.py").read_bytes(), declarations_source(self.operators))
         if self.stamps.get("stubs") == stamp and all((self.target.parent / p).exists() for p in ("_operators.pyi", "_nn_operators.pyi", "linalg/__init__.pyi")):
             return
         self.command("stubs", [sys.executable, "-m", "tools.codegen", "stubs", str(self.target.parent.parent)], ROOT)

@@ -106,19 +106,14 @@ from ._functional.pooling import (
 )
 from ._functional.vision import (
     affine_grid,
-    channel_shuffle,
     fold,
     grid_sample,
     interpolate,
-    pixel_shuffle,
-    pixel_unshuffle,
     unfold,
     upsample,
     upsample_bilinear,
     upsample_nearest,
 )
-
-native_channel_shuffle = channel_shuffle
 
 if TYPE_CHECKING:
     from tensorrt_lite._nn_operators import (
@@ -127,6 +122,7 @@ if TYPE_CHECKING:
         avg_pool2d,
         avg_pool3d,
         celu_,
+        channel_shuffle,
         conv1d,
         conv2d,
         conv3d,
@@ -141,8 +137,11 @@ if TYPE_CHECKING:
         leaky_relu_,
         linear,
         logsigmoid,
+        native_channel_shuffle,
         one_hot,
         pad,
+        pixel_shuffle,
+        pixel_unshuffle,
         prelu,
         relu_,
         scaled_dot_product_attention,
@@ -153,7 +152,7 @@ if TYPE_CHECKING:
     )
 
 # Compiled operators that need no Python in front: public name -> schema name where the two differ.
-_RENAMED = {"logsigmoid": "log_sigmoid"}
+_RENAMED = {"logsigmoid": "log_sigmoid", "native_channel_shuffle": "channel_shuffle"}
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -287,11 +286,7 @@ __all__ = [
 ]
 
 
-# What PyTorch has in C++ (the others get their arguments by name), and of it what is the package's function of the same name.
-_COMPILED = {
-    "avg_pool2d", "avg_pool3d", "elu_", "gelu", "hardtanh_", "leaky_relu_", "linear", "logsigmoid", "one_hot", "scaled_dot_product_attention", "softplus",
-    "softshrink",
-}  # fmt: skip
+# What is the package's function of the same name.
 _SHARED = {
     "adaptive_avg_pool1d", "avg_pool1d", "bilinear", "celu_", "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d",
     "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "hardshrink", "native_channel_shuffle", "pairwise_distance", "pdist", "pixel_shuffle",
@@ -308,7 +303,7 @@ def _publish() -> None:
         module = "tensorrt_lite" if name in vars(trt) or name in trt._LAZY_NAMES else __name__
         shared = vars(trt).get(name) or _public.function(globals()[name], name, module)
         globals()[name] = shared
-    _public.publish(globals(), set(__all__) - _UNASKED, _COMPILED)
+    _public.publish(globals(), set(__all__) - _UNASKED)
 
 
 _publish()
@@ -326,7 +321,7 @@ def __getattr__(name: str) -> Any:
 
         value = getattr(trt, name)
     else:
-        value = _public.function(getattr(_ops, _RENAMED.get(name, name)), name, __name__, name not in _COMPILED)
+        value = _public.function(getattr(_ops, _RENAMED.get(name, name)), name, __name__)
     globals()[name] = value
     return value
 

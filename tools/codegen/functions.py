@@ -483,8 +483,6 @@ def emit_entry_form(op: Operator, inplace: bool, text: list[str]) -> None:
     out_named = "out" in op.variants and not inplace
     needed = None if inplace else op.row.get("out_needs")
     text.append(f"def {name}({entry_parameters(op, inplace)}):")
-    if "doc" in op.row:
-        text.append(f'    """{op.row["doc"]}"""')
     for a in op.arguments:
         t = c_type(a)
         if t == "const Scalar*":

@@ -84,7 +84,7 @@ def write(path: Path, text: str) -> None:
 def generate(root: Path, out: Path) -> dict[str, list[Path]]:
     """Generate everything below ``out``; returns {family: [C loop files]}."""
     source = root / "cysrc" / "ops"
-    operators = [op for op in load(source) if op.kind != "composite"]
+    operators = [op for op in load(source) if op.kind in ("pointwise", "function")]
     write(out / "operators.pxd", functions.operators_pxd(operators))
     write(out / "include" / "operators.h", functions.operators_header(operators))
     for declared_steps in steps.load(source):
