@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.node import namespace
-from tensorrt_lite._C.core.dtype import _dtype_by_name, promote_types
+from tensorrt_lite._C.core.dtype import _dtype_by_name, can_cast_types, promote_types
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._C.ops.support import deliver_result, int_argument, tensor_argument, tensor_list_argument, type_name, wrapped_dim
 
@@ -91,7 +91,7 @@ def addr_(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) ->
     r = _addr_value(input, vec1, vec2, beta, alpha)
     if r.shape != input.shape:
         raise RuntimeError(f"The input tensor must be a matrix with size {list(r.shape)}, but got a {input.dim()}-D tensor with size {list(input.shape)}")
-    if not _ops.can_cast(r.dtype, input.dtype):
+    if not can_cast_types(r.dtype, input.dtype):
         raise RuntimeError(f"result type {type_name(r.dtype)} can't be cast to the desired output type {type_name(input.dtype)}")
     return input.copy_(r)
 
