@@ -37,7 +37,7 @@ def bodies(text: str) -> dict[str, str]:
 def rows_that_choose_a_device() -> list[str]:
     """Function rows whose kernel, or a function of its family that the kernel calls, tests the device."""
     chosen = []
-    rows = [op for op in load(ROOT / "cysrc" / "ops") if op.kind == "function"]
+    rows = [op for op in load(ROOT / "cysrc" / "ops") if op.kind in ("structured", "function")]
     for family in sorted({op.family for op in rows}):
         functions: dict[str, str] = {}
         for path, text in _text(f"ops/{family}/*.p*"):
@@ -46,7 +46,7 @@ def rows_that_choose_a_device() -> list[str]:
         testing = {name for name, body in functions.items() if _DEVICE_TEST.search(body)}
         called = {name: set(re.findall(r"\b(\w+)\(", body)) & functions.keys() for name, body in functions.items()}
         for op in rows:
-            kernel = op.row.get("kernel", f"{op.name}_cpu")
+            kernel = op.row.get("meta") or op.row.get("kernel", f"{op.name}_cpu")
             if op.family != family:
                 continue
             seen, waiting = set(), [kernel]

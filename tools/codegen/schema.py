@@ -1,6 +1,6 @@
 """Reads declarations. One `Operator` per yaml row; signatures are in PyTorch's schema language.
 
-Row keys: op, signature, kind (pointwise, function, composed, factory), doc (the docstring of all forms: first what the result is; `input` stands for the
+Row keys: op, signature, kind (pointwise, structured, function, composed, factory), doc (the docstring of all forms: first what the result is; `input` stands for the
 first argument), variants (function, method, inplace, out, nn), overloads (PyTorch's schemas where they are several, or others than signature), spellings
 ({PyTorch's keyword: the argument here, or "*" for what stands for all positional arguments}), by_name (overrides get required arguments by position and
 all others by name, as from PyTorch's functions in Python; `method`: of the method alone), starred (the argument that may be written as several), and for pointwise rows expr, promote, dtypes, backward, scalar (operands that get a scalar loop), checks, cost, tensor_only (operands
@@ -14,7 +14,10 @@ in all differentiable arguments together, or by argument `linear` or a formula o
 derivative comes from the Node's; of a pointwise row `self_adjoint` where the function of complex numbers is not holomorphic), composed (true: its gradients are those of the operators
 that its kernel calls, so modes and subclasses see those in its place), checked (true: the kernel of a private row checks its arguments
 itself, so the operator may be called by name), autocast (how arguments are cast
-under autocast, see autograd/autocast.pyx: lower, float32, promote, float32_sum or banned, also by device), overload (PyTorch's name of the overload that the schema is closest to). `moves: true` of an operator that moves elements and computes with none, which takes types without loops as
+under autocast, see autograd/autocast.pyx: lower, float32, promote, float32_sum or banned, also by device), overload (PyTorch's name of the overload that the schema is closest to). A structured row has step (of the family's
+steps.yaml), operation (of the enumerations there: one, or those among which the meta function chooses), meta (the function that checks, fills in the step's
+struct and makes the result, for all devices; it may compute the result itself and leave <PREFIX>_DONE as the operation), called (the name in messages, where it is not the row's), and
+says `backward: none` where it has no gradient; steps.py writes its kernel. `moves: true` of an operator that moves elements and computes with none, which takes types without loops as
 views do. `samples` names what the tests draw, `reference` PyTorch's function.
 
 <family>/composed.yaml has the rows of public functions that are written by hand over these: `composed` (a body in Cython or Python) and `factory` (makes
@@ -54,6 +57,7 @@ KNOWN_KEYS = {
     "cost", "kernel", "view", "entry", "samples", "reference", "aliases", "method_name", "defaults", "doc", "composite", "first_bool", "nondiff", "backward_dtypes", "node",
     "multi_view", "cuda", "bool_error", "int_error", "tensor_only", "symbol", "cases",
     "overload", "autocast", "two_numbers", "exact_out", "out_needs", "forward", "flat", "saved_for", "saved_as", "recorded", "held", "moves", "composed", "checked",
+    "step", "operation", "meta", "called",
     "overloads", "spellings", "by_name", "starred",
 }  # fmt: skip
 COMPOSED_KEYS = {
@@ -99,7 +103,8 @@ class Operator:
 
     @property
     def backward(self) -> dict[str, str]:
-        return {k: str(v) for k, v in (self.row.get("backward") or {}).items()}
+        declared = self.row.get("backward")
+        return {k: str(v) for k, v in declared.items()} if isinstance(declared, dict) else {}
 
     @property
     def dtypes(self) -> list[str]:
@@ -198,12 +203,15 @@ def parse_row(row: dict[str, Any], family: str, composed: bool = False) -> Opera
     chosen = {v.strip() for v in variants.split(",")} if isinstance(variants, str) else set(variants)
     if not chosen <= VARIANTS | {""} | (MODULES if composed else set()):
         raise DeclarationError(f"{family}.yaml: {name} has unknown variants {sorted(chosen - VARIANTS)}")
-    kind = row.get("kind", "composed" if composed else "pointwise" if "expr" in row else "function")
+    kind = row.get("kind", "composed" if composed else "pointwise" if "expr" in row else "structured" if "step" in row else "function")
     if (kind in ("composed", "factory")) != composed:
         raise DeclarationError(f"{family}: {name} of kind {kind} is in the wrong file: composed.yaml has composed rows and factories, the others are the family's")
     for overload in row.get("overloads", ()):
         parse_signature(overload)
-    for target in row.get("backward") or {}:
+    derivatives = row.get("backward") or {}
+    if not isinstance(derivatives, dict) and derivatives != "none":
+        raise DeclarationError(f"{family}.yaml: {name}: backward is 'none' or has a formula by argument")
+    for target in derivatives if isinstance(derivatives, dict) else ():
         if target not in {a.name for a in arguments}:
             raise DeclarationError(f"{family}.yaml: {name} has a derivative for {target!r}, which is not an argument")
     return Operator(name, family, kind, arguments, returns, chosen, row, result_names)
