@@ -24,7 +24,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tools.codegen.cuda import expressions_source
 from tools.codegen.declarations import declarations_source, public_source
 from tools.codegen.generate import generate
 from tools.codegen.schema import families, load
@@ -279,10 +278,10 @@ class Builder:
 
     def loop_flags(self, source: Path, isa: str) -> list[str]:
         """What gcc is told of a source of loops; rows that gain nothing by a set are left out (ISA_HAS) unless it is the only one."""
-        vectorised = source.stem.startswith(("loops_", "reduction_reduce", "reduction_scan_sums", "reduction_softmax", "loss_cross_entropy", "kernels_norm", "conv"))
+        vectorised = source.stem.startswith(("loops_", "reduction_reduce", "reduction_scan_sums", "reduction_softmax", "loss_cross_entropy", "norm_tables", "conv"))
         level = ["-O1"] if isa == "base" or source.stem == "iterator_casts" else VECTORISE + SELECTIONS * source.stem.startswith("loops_") if vectorised else ["-O3"]
         # at another offset in a cache line the same convolution took a tenth longer
-        aligned = ["-falign-functions=64"] * source.stem.startswith(("conv", "matmul", "kernels_", "pool_tables", "reduction_reduce", "reduction_scan_sums", "reduction_softmax", "loss_cross_entropy", "attention"))
+        aligned = ["-falign-functions=64"] * source.stem.startswith(("conv", "matmul", "norm_tables", "pool_tables", "reduction_reduce", "reduction_scan_sums", "reduction_softmax", "loss_cross_entropy", "attention"))
         rows = [f"-DISA_LEVEL={list(ISA_FLAGS).index(isa)}"] * (not self.native and "ISA_HAS" in source.read_text())
         declared = [f"-I{self.build}/generated/include"] * self.reads_declarations(source)
         return [*level, *aligned, f"-DISA={isa}", *rows, *ISA_FLAGS[isa], *declared, *self.include_flags()]
@@ -394,9 +393,8 @@ class Builder:
         # for those who have no GPU: the package brings the emulator's sources
         shutil.copytree(ROOT / "tools" / "cuda_emulator", self.target / "cuda" / "emulator", dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copyfile(ROOT / "docs" / "gaps.md", self.target / "gaps.md")  # for `tensorrt-lite missing`
-        (self.target / "cuda" / "expressions.py").write_text(expressions_source(self.operators))
         (self.target / "declarations.py").write_text(declarations_source(self.operators))
-        (self.target / "public.py").write_text(public_source(self.operators))
+        shutil.copyfile(ROOT / "tools" / "codegen" / "expression.py", self.target / "expression.py")
         bundled = self.target / "libgomp.so.1"
         bundled.unlink(missing_ok=True)
         if os.environ.get("TENSORRT_LITE_BUNDLE_OPENMP", "") not in ("", "0"):
@@ -425,10 +423,7 @@ class Builder:
     def init_text(self, modules: dict[str, Path]) -> str:
         families = [folder.name for folder in self.family_folders()]
         version = subprocess.run([*self.compiler, "--version"], capture_output=True, text=True).stdout.splitlines()[0]
-        # the kind of sample inputs of each public pointwise operator, for the benchmark
-        public = [op for op in self.operators if op.kind == "pointwise" and op.variants & {"function", "nn"} and "samples" in op.row]
-        samples = {op.name: op.row["samples"] for op in public}
-        return f"FAMILIES = {families!r}\nDEBUG = {self.debug!r}\nTRACEBACKS = {self.tracebacks!r}\nCOMPILER = {version!r}\nSAMPLES = {samples!r}\n"
+        return f"FAMILIES = {families!r}\nDEBUG = {self.debug!r}\nTRACEBACKS = {self.tracebacks!r}\nCOMPILER = {version!r}\n" + public_source(self.operators)
 
     # ---- running commands
 

@@ -59,7 +59,7 @@ OPERATORS = {
     "reduction_scan_sums": ["m.cumsum(1)", "m.cumsum(0)"],
     "reduction_softmax": ["m.softmax(1)", "m.log_softmax(1)", "m.softmax(0)", "h.softmax(1)"],
     "loss_cross_entropy": ["F.cross_entropy(m, target)"],
-    "kernels_norm": ["F.layer_norm(m, (256,))", "F.rms_norm(m, (256,))", "F.group_norm(image, 4)", "F.batch_norm(image, None, None, training=True)", "F.batch_norm(last, None, None, training=True)"],
+    "norm_tables": ["F.layer_norm(m, (256,))", "F.rms_norm(m, (256,))", "F.group_norm(image, 4)", "F.batch_norm(image, None, None, training=True)", "F.batch_norm(last, None, None, training=True)"],
     "pool_tables": ["F.max_pool2d(image, 2)", "F.max_pool2d(last, 2)", "F.avg_pool2d(image, 2)", "F.avg_pool2d(last, 2)", "F.max_pool2d(image, 3, 1, 1)", "F.adaptive_avg_pool2d(image, 7)"],
     "pool": ["F.adaptive_max_pool2d(image, 7)"],
     "iterator_casts": ["m.double()", "d.float()", "m.half()", "h.float()", "k.float()", "u.float()", "m.to(trt.int32)", "n.int()", "w.float()", "c.real.to(trt.float64)"],
