@@ -203,30 +203,31 @@ cdef int row_type(TensorBase input, TensorBase weight, TensorBase bias, str name
     return code
 
 
-cdef object row_norm_impl(TensorBase input, const Dims* shape, TensorBase weight, TensorBase bias, double eps, bint centred, str name):
-    """(result, means or None, reciprocal deviations) of layer_norm (centred) or rms_norm."""
+cdef TensorBase normalized_rows(TensorBase input, int dims, TensorBase weight, TensorBase bias, double eps, TensorBase mean, TensorBase rstd):
+    """The result of layer_norm, or of rms_norm where `mean` is None; the statistics are written."""
     cdef row_shape call
-    cdef int type_, code
-    cdef TensorBase y, mean, rstd
-    check_normalized(input, shape, weight, bias)
-    type_ = row_type(input, weight, bias, name)
-    code = F64 if type_ == F64 else F32
-    mean = row_statistics(input, shape.n, code) if centred else None
-    rstd = row_statistics(input, shape.n, code)
-    y = empty_tensor(input.ndim, input.sizes, input.dtype, place_of(input))
+    cdef TensorBase y = empty_tensor(input.ndim, input.sizes, input.dtype, place_of(input))
     if y.numel:
-        fill_rows(&call, input, shape.n, eps)
+        fill_rows(&call, input, dims, eps)
         run_row_norm(input.device_type, &call, input, weight, bias, y, mean, rstd)
-    return y, mean, rstd
+    return y
 
 
 cdef object layer_norm_impl(TensorBase input, const Dims* normalized_shape, TensorBase weight, TensorBase bias, double eps):
-    return row_norm_impl(input, normalized_shape, weight, bias, eps, True, "LayerNormKernelImpl")
+    cdef TensorBase mean, rstd
+    cdef int code
+    check_normalized(input, normalized_shape, weight, bias)
+    code = F64 if row_type(input, weight, bias, "LayerNormKernelImpl") == F64 else F32
+    mean = row_statistics(input, normalized_shape.n, code)
+    rstd = row_statistics(input, normalized_shape.n, code)
+    return normalized_rows(input, normalized_shape.n, weight, bias, eps, mean, rstd), mean, rstd
 
 
 cdef object rms_norm_impl(TensorBase input, const Dims* normalized_shape, TensorBase weight, double eps):
-    y, _, rstd = row_norm_impl(input, normalized_shape, weight, None, eps, False, "rms_norm")
-    return y, rstd
+    cdef TensorBase rstd
+    check_normalized(input, normalized_shape, weight, None)
+    rstd = row_statistics(input, normalized_shape.n, F64 if row_type(input, weight, None, "rms_norm") == F64 else F32)
+    return normalized_rows(input, normalized_shape.n, weight, None, eps, None, rstd), rstd
 
 
 cdef TensorBase filled_with_zeros(TensorBase t):
