@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from .entries import has_entry
 from .schema import DTYPES, Argument, Operator, load
 
 # Operators are called int, bool and float, too, so the types are spelled in full.
@@ -165,7 +166,7 @@ class StubLines:
     def __init__(self, operators: list[Operator]) -> None:
         self.declared: dict[str, tuple[Operator, bool]] = {}
         for op in operators:
-            if op.row.get("entry") != "manual":
+            if has_entry(op):
                 self.declared[op.name] = (op, False)
                 if "inplace" in op.variants:
                     self.declared[op.name + "_"] = (op, True)

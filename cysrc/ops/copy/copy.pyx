@@ -79,7 +79,7 @@ cdef TensorBase to_copy_cpu(TensorBase self, int dtype, object device, object me
     if target == DEV_META:
         return r
     if target == DEV_CUSTOM or self.device_type == DEV_CUSTOM:
-        boxed_call(b"_copy_across", KEY_CUSTOM, (r, self))
+        boxed_call(existing_operator("_copy_across"), KEY_CUSTOM, (r, self))
         return r
     copy_elements(r, self)
     return r
@@ -92,7 +92,7 @@ cdef object to_meta(object grad, object meta):
 
 cdef TensorBase copy_cpu(TensorBase self, TensorBase src, TensorBase out, int mode):
     if self.device_type == DEV_CUSTOM or src.device_type == DEV_CUSTOM and self.device_type != DEV_META:
-        boxed_call(b"_copy_across", KEY_CUSTOM, (self, src))
+        boxed_call(existing_operator("_copy_across"), KEY_CUSTOM, (self, src))
         return self
     check_internal_overlap("copy_", self)
     copy_elements(self, src)
