@@ -99,7 +99,7 @@ def _build_info() -> dict[str, Any]:
     """What was compiled and what runs: the facts that `tensorrt_lite.info` prints."""
     from tensorrt_lite import _C
     from tensorrt_lite._C.core.parallel import get_num_threads, runtime
-    from tensorrt_lite._C.core.kernels import COMPILED, instruction_set
+    from tensorrt_lite._C.core.isa import COMPILED, instruction_set
 
     record: dict[str, Any] = {
         "compiler": _C.COMPILER,

@@ -12,7 +12,7 @@ from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.core.dtype import _dtype_by_name
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._C.ops.support import deliver_result
-from tensorrt_lite._return_types import result_type
+from tensorrt_lite._C.core.return_types import result_type
 
 TYPE_CHECKING = False  # `typing` and what it imports would be a quarter of the package's import time
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The flat namespace of compiled operators, collected from the extension modules of all families.
+"""The flat namespace of operators, collected from the extension modules of all families and from the modules of compositions.
 
 ``FUNCTIONS`` are public as ``trt.name``, ``METHODS`` on Tensor, ``SYMBOLS`` its operators (``__add__``); an operator that PyTorch has only under
 ``torch.nn.functional`` is here and nowhere else.
@@ -12,9 +12,9 @@ from tensorrt_lite._C import FAMILIES
 from tensorrt_lite._C.core.overrides import NOT_ASKED, PublicFunction
 from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.ops import support as _support
-from tensorrt_lite._C.ops.entry import Entry, set_result_type
+from tensorrt_lite._C.ops.entry import Entry
+from tensorrt_lite._compositions import FAMILIES as COMPOSED
 from tensorrt_lite._public import FACTORIES
-from tensorrt_lite._return_types import result_type
 
 FUNCTIONS: dict = {}
 METHODS: dict = {}
@@ -24,7 +24,7 @@ _namespace = namespace()
 
 def _collect() -> None:
     space = globals()
-    for family in (*(f"_C.ops.{f}" for f in FAMILIES), "_linear_algebra", "_spectral"):
+    for family in (*(f"_C.ops.{f}" for f in FAMILIES), *(f"_compositions.{f}" for f in COMPOSED), "_linear_algebra", "_spectral"):
         module = import_module(f"tensorrt_lite.{family}")
         contents = vars(module)
         for name, flags in contents["EXPORTS"].items():
@@ -46,7 +46,6 @@ def _collect() -> None:
             space.setdefault(name, function)
 
 
-set_result_type(result_type)
 _collect()
 
 

@@ -11,14 +11,32 @@ import sys
 from tensorrt_lite import _C, _ops, _public
 from tensorrt_lite._C.autograd import attributes as _attributes
 from tensorrt_lite._C.core import args as _args
+from tensorrt_lite._C.core import dlpack as _dlpack_core
 from tensorrt_lite._C.core import overrides as _overrides
 from tensorrt_lite._C.core import python_key as _python_key
 from tensorrt_lite._C.core import symbols as _symbols
 from tensorrt_lite._C.core.overrides import DisableTorchFunction, DisableTorchFunctionSubclass, PublicProperty
 from tensorrt_lite._C.core.storage import Storage as UntypedStorage  # noqa: F401 (the package's name for it)
+from tensorrt_lite._C.core.storage import _set_device_loader
 from tensorrt_lite._C.core.storage import exported as _exported
 from tensorrt_lite._C.core.tensor import TensorBase, _register_types, attributes_of
 from tensorrt_lite._size import Size
+
+
+def _load_cuda() -> None:
+    """Fills in the core's hooks of CUDA."""
+    import tensorrt_lite.cuda._kernels  # noqa: F401
+
+
+def _read_dlpack(array):
+    """A tensor over the memory of an object with ``__dlpack__``."""
+    from tensorrt_lite._dlpack import from_dlpack
+
+    return from_dlpack(array)
+
+
+_set_device_loader(_load_cuda)
+_dlpack_core._set_reader(_read_dlpack)
 
 
 def _rebuild_tensor(data: bytes, dtype, size, stride, requires_grad: bool, device=None):

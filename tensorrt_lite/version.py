@@ -15,7 +15,7 @@ def __getattr__(name: str) -> str | None:
     """`cuda`: the CUDA version of the driver, None without one; kernels are compiled on the machine that runs them, so the build has none."""
     if name != "cuda":
         raise AttributeError(f"module 'tensorrt_lite.version' has no attribute '{name}'")
-    from tensorrt_lite._C.cuda import driver
+    from tensorrt_lite.cuda import _driver as driver
 
     if not driver.available():
         return None

@@ -5,33 +5,7 @@ from __future__ import annotations
 from tools import arrows
 
 KNOWN: dict[str, list[str]] = {
-    "cysrc/autograd/engine.pyx": ["tensorrt_lite._C.operators", "tensorrt_lite.autograd.anomaly_mode", "tensorrt_lite.cuda"],
-    "cysrc/core/kernels.pxd": ["cysrc/loops/kernels.h"],
-    "cysrc/core/kernels.pyx": ["cysrc/loops/kernels.h"],
-    "cysrc/core/storage.pyx": ["tensorrt_lite.cuda._kernels"],
-    "cysrc/cuda/attention.pyx": ["tensorrt_lite.cuda"],
-    "cysrc/cuda/backend.pyx": ["tensorrt_lite.cuda", "tensorrt_lite.cuda._compiler"],
-    "cysrc/cuda/conv.pyx": ["tensorrt_lite.cuda"],
-    "cysrc/cuda/cublas.pyx": ["tensorrt_lite.cuda._libraries"],
-    "cysrc/cuda/driver.pyx": ["tensorrt_lite.cuda._compiler"],
-    "cysrc/cuda/indexing.pyx": ["tensorrt_lite.cuda"],
-    "cysrc/cuda/linalg.pyx": ["tensorrt_lite.cuda", "tensorrt_lite.linalg"],
-    "cysrc/cuda/matmul.pyx": ["tensorrt_lite.cuda"],
-    "cysrc/cuda/norm.pyx": ["tensorrt_lite.cuda._source"],
-    "cysrc/cuda/pool.pyx": ["tensorrt_lite.cuda"],
-    "cysrc/cuda/random.pyx": ["tensorrt_lite.cuda._source", "tensorrt_lite.cuda.random"],
-    "cysrc/cuda/reduction.pyx": ["tensorrt_lite.cuda._source"],
-    "cysrc/cuda/scan.pyx": ["tensorrt_lite.cuda._source"],
-    "cysrc/cuda/softmax.pyx": ["tensorrt_lite.cuda._source"],
-    "cysrc/cuda/sorting.pyx": ["tensorrt_lite.cuda"],
-    "cysrc/ops/attention/attention.pyx": ["tensorrt_lite.cuda.random"],
-    "cysrc/ops/copy/copy.pyx": ["tensorrt_lite._C.cuda"],
-    "cysrc/ops/creation/creation.pyx": ["tensorrt_lite._dlpack"],
-    "cysrc/ops/joining/more.pxi": ["tensorrt_lite.nn._functional.vision"],
-    "cysrc/ops/linalg/linalg.pyx": ["tensorrt_lite.linalg"],
     "cysrc/ops/matmul/einsum.pxi": ["tensorrt_lite.backends"],
-    "cysrc/ops/reduction/reduction.pyx": ["tensorrt_lite._return_types", "tensorrt_lite.linalg"],
-    "cysrc/ops/sorting/sorting.pyx": ["tensorrt_lite._return_types"],
 }
 
 

@@ -153,14 +153,15 @@ class Builder:
 
     @staticmethod
     def own_loops(modules: dict[str, Path]) -> dict[str, list[Path]]:
-        """{module: sources below cysrc/loops} by the words of their names: sorting_bins.c is of ops.sorting.bins where there is such a module, else of ops.sorting."""
+        """{module: sources below cysrc/loops} by the words of their names: sorting_bins.c is of ops.sorting.bins where there is such a module, else of ops.sorting:
+        of its module `cpu`, which has the CPU's steps, where there is one."""
         owners = {"_".join(name.removeprefix(f"{PACKAGE}.").split(".")[1:]): name for name in modules if name.startswith((f"{PACKAGE}.ops.", f"{PACKAGE}.core."))}
         found: dict[str, list[Path]] = {}
         for p in sorted((ROOT / "cysrc" / "loops").glob("*.c")):
             words = p.stem.split("_")
             owner = next((owners[stem] for n in range(len(words), 0, -1) if (stem := "_".join(words[:n])) in owners), None)
             if owner is not None:
-                found.setdefault(owner, []).append(p)
+                found.setdefault(f"{owner}.cpu" if f"{owner}.cpu" in modules else owner, []).append(p)
         return found
 
     def link_include_tree(self, modules: dict[str, Path]) -> None:

@@ -51,7 +51,8 @@ def _recorded() -> Iterator[Unit]:
 
     import tensorrt_lite as trt
     from tensorrt_lite._C.cuda.expressions import EXPRESSIONS
-    from tensorrt_lite.cuda import _kernels, _source
+    from tensorrt_lite._C.cuda import source as _source
+    from tensorrt_lite.cuda import _kernels
 
     texts: list[str] = []
     seen: set[str] = set()

@@ -64,7 +64,7 @@ import json, sys, tensorrt_lite as trt
 c = trt.cuda
 facts = {"python": sys.version.split()[0], "tensorrt_lite": trt.__version__, "available": c.is_available()}
 if c.is_available():
-    from tensorrt_lite._C.cuda import driver
+    from tensorrt_lite.cuda import _driver as driver
     from tensorrt_lite.cuda import _compiler, _libraries
     p = c.get_device_properties(0)
     facts.update(card=p.name, capability=f"{p.major}.{p.minor}", memory_gib=round(p.total_memory / 2**30, 1), driver=driver.driver_version())

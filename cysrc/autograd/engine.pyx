@@ -18,14 +18,15 @@ from tensorrt_lite._C.core.device cimport DEV_CUDA
 from tensorrt_lite._C.core.storage cimport DeviceHooks, installed_hooks
 from tensorrt_lite._C.core.tensor cimport TensorBase, K_FORWARD_AD, alias_of, place_of, shape_of, shape_text, same_sizes, set_inference_flag, strides_of, tensor_type
 from tensorrt_lite._C.core.dtype cimport Scalar
-from tensorrt_lite._C.core.dispatch cimport tls, attach, trt_thread_state, FRESH, INPLACE
+from tensorrt_lite._C.core.dispatch cimport tls, attach, operator_named, trt_operator, trt_thread_state, FRESH, INPLACE
+from tensorrt_lite._C.core.iterator cimport PointwiseInfo
 from tensorrt_lite._C.autograd.node cimport (
     Node, AccumulateGrad, gradient_node, grad_fn_of, NODE_LEAF, NODE_FUNCTION, NOTE_TRACEBACK, NOTE_CHECK_NAN, gradient_agrees, fit_gradient, guard_gradients,
     private_gradient)
 from tensorrt_lite._C.autograd.node import retain_grad
 from tensorrt_lite._C.autograd.hooks import RetainGrad
 from tensorrt_lite._C.autograd.saved_tensors import stack_for_thread
-from tensorrt_lite._C.operators cimport op_add
+from tensorrt_lite._C.autograd.pointwise cimport call2
 
 cdef extern from "Python.h":
     int PyErr_CheckSignals() except -1
@@ -78,6 +79,15 @@ _one.kind = 1
 _one.i = 1
 _one.d = 1.0
 _one.im = 0.0
+cdef trt_operator* _add = NULL     # the operator that sums gradients: of a family above, looked up by the first sum
+
+
+cdef inline TensorBase sum_gradients(TensorBase a, TensorBase b, TensorBase out, int mode):
+    """a + b, dispatched and recorded like any call."""
+    global _add
+    if _add == NULL:
+        _add = operator_named("add")
+    return call2(<PointwiseInfo*>_add.info, a, b, &_one, out, mode)
 
 
 cdef inline PyObject* edge_of(Node n, int i) noexcept:
@@ -256,9 +266,9 @@ cdef class GraphTask:
                 return 0
             old = <TensorBase>t.buffer
             if in_place and t.owned and old.dtype == (<TensorBase>g).dtype:
-                op_add(old, <TensorBase>g, &_one, old, INPLACE)
+                sum_gradients(old, <TensorBase>g, old, INPLACE)
                 return 0
-            total = op_add(old, <TensorBase>g, &_one, None, FRESH)
+            total = sum_gradients(old, <TensorBase>g, None, FRESH)
             t = &self.tasks[task]
             t.owned = 1
             Py_INCREF(total)
@@ -272,7 +282,7 @@ cdef class GraphTask:
         several = <list>t.buffer
         if nr >= n.n_inputs:
             raise RuntimeError(f"{n.name()}: a gradient arrived for output {nr} of {n.n_inputs}")
-        several[nr] = g if several[nr] is None else op_add(<TensorBase>several[nr], <TensorBase>g, &_one, None, FRESH)
+        several[nr] = g if several[nr] is None else sum_gradients(<TensorBase>several[nr], <TensorBase>g, None, FRESH)
         return 0
 
 
@@ -566,9 +576,9 @@ cdef int accumulate(TensorBase leaf, PyObject** owned) except -1:
             else:
                 leaf.grad_ = clone_like(g, leaf)
         elif record:
-            leaf.grad_ = op_add(<TensorBase>leaf.grad_, <TensorBase>p, &_one, None, FRESH)
+            leaf.grad_ = sum_gradients(<TensorBase>leaf.grad_, <TensorBase>p, None, FRESH)
         else:
-            op_add(<TensorBase>leaf.grad_, <TensorBase>p, &_one, <TensorBase>leaf.grad_, INPLACE)
+            sum_gradients(<TensorBase>leaf.grad_, <TensorBase>p, <TensorBase>leaf.grad_, INPLACE)
     finally:
         if locked:
             PyThread_release_lock(_accumulate_lock)
@@ -668,6 +678,15 @@ cdef int check_nan(Node n, object out) except -1:
     return 0
 
 
+cdef object _print_forward_trace = None
+
+
+def _set_trace_printer(function not None):
+    """What anomaly mode calls with a Node whose backward has failed."""
+    global _print_forward_trace
+    _print_forward_trace = function
+
+
 cdef object apply_traced(Node n, object grad, int anomaly):
     """Anomaly mode: print where the forward call stood when its backward fails or makes NaN."""
     try:
@@ -675,8 +694,8 @@ cdef object apply_traced(Node n, object grad, int anomaly):
         if anomaly & NOTE_CHECK_NAN:
             check_nan(n, out)
     except Exception:
-        from tensorrt_lite.autograd.anomaly_mode import print_forward_trace
-        print_forward_trace(n)
+        if _print_forward_trace is not None:
+            _print_forward_trace(n)
         raise
     return out
 
@@ -791,7 +810,7 @@ cdef class NestedPass:
     cdef trt_thread_state state
     cdef trt_nested thread
     cdef tuple arguments
-    cdef object hooks, autocast, cuda, device, result, error
+    cdef object hooks, autocast, result, error
     cdef int streams
 
     def __call__(self):
@@ -804,10 +823,8 @@ cdef class NestedPass:
                 self.hooks()
             if self.autocast is not None:
                 self.autocast()
-            if self.cuda is not None:
-                self.cuda.set_device(self.device)
-                if self.streams:
-                    installed_hooks().use_streams(self.streams)
+            if self.streams:
+                installed_hooks().use_streams(self.streams)  # and the current device, which belongs to the set
             roots, grads, keep_graph, create_graph, inputs, allow_unused, accumulate = self.arguments
             self.result = run_here(roots, grads, keep_graph, create_graph, inputs, allow_unused, accumulate)
         except BaseException as error:
@@ -830,9 +847,6 @@ cdef object run_in_thread(tuple arguments):
     if autocast is not None:
         nested.autocast = autocast.ThreadState()
     if installed_hooks().current_streams != NULL:
-        from tensorrt_lite import cuda
-        nested.cuda = cuda
-        nested.device = cuda.current_device()
         nested.streams = installed_hooks().current_streams()
     work = partial(copy_context().run, nested)
     nested.thread.work = <PyObject*>work

@@ -3,6 +3,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_XDECREF, Py_XINCREF
 from libc.stdlib cimport calloc, free
 from tensorrt_lite._C.core.tensor cimport TensorBase, set_inference_flag, NUM_KEYS, KEY_CUSTOM, KEY_PYTHON, KEY_STORAGE_ONLY, K_STORAGE_ONLY, K_BACKENDS, K_AUTOGRAD, K_PYTHON, K_CPU, K_META, mixed_indices
+from tensorrt_lite._C.core.device cimport DEV_META
 from tensorrt_lite._C.core.device import _custom_backend_name
 
 cdef extern from *:
@@ -116,6 +117,8 @@ cdef tuple device_names = ("cpu", "cuda", "meta")
 
 
 cdef int missing_step(const char* step, int device_type) except -1:
+    if device_type == DEV_META:
+        raise NotImplementedError(f"{step.decode()}(): the result depends on the data, which meta tensors do not have")
     name = device_names[device_type] if device_type < 3 else _custom_backend_name()
     raise NotImplementedError(f"'{step.decode()}' is not implemented for the device '{name}': no step is registered for it")
 

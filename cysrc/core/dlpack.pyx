@@ -73,6 +73,19 @@ cdef enum:
 
 attach()
 
+cdef object _read = None           # the package's from_dlpack, which knows streams
+
+
+def _set_reader(function not None):
+    """What makes a tensor of an object with `__dlpack__`."""
+    global _read
+    _read = function
+
+
+def read(array):
+    """A tensor over the memory of an object with `__dlpack__`."""
+    return _read(array)
+
 
 # ---- out -----------------------------------------------------------------------------------------------------------
 

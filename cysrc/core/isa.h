@@ -4,7 +4,7 @@
 
    Which sets a source is compiled for is the builder's choice (tools/build_core.py): all, those that it lists in its head, or with
    TENSORRT_LITE_NATIVE=1 the building machine's own alone. The references are weak, so a set that was left out is a null address, and
-   the C of a module does not depend on the choice. kernels.pyx refuses at import what cannot run here. */
+   the C of a module does not depend on the choice. isa.pyx refuses at import what cannot run here. */
 #ifndef TRT_ISA_H
 #define TRT_ISA_H
 #include <stdint.h>

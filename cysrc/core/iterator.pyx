@@ -23,6 +23,7 @@ from tensorrt_lite._C.core.dispatch cimport FRESH, OUT, INPLACE, attach, tls
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, DEV_META
 from tensorrt_lite._C.core.storage cimport Storage, device_hooks
 from tensorrt_lite._C.core.text cimport dtype_text, sizes_text
+from tensorrt_lite._C.core import isa  # noqa: F401 (refuses what the loops cannot run on before they are chosen)
 
 attach()
 

@@ -9,7 +9,8 @@ enum { TRT_NUMPY_NAMES = 6 };
 static const char* const trt_numpy_spelling[TRT_NUMPY_NAMES][2] = {
     {"axis", "dim"}, {"keepdims", "keepdim"}, {"x", "input"}, {"a", "input"}, {"x1", "input"}, {"x2", "other"}};
 static PyObject *trt_numpy_name[TRT_NUMPY_NAMES], *trt_torch_name[TRT_NUMPY_NAMES];
-static vectorcallfunc trt_entry; /* of every function that takes keywords */
+static vectorcallfunc trt_entry; /* of every compiled function that takes keywords */
+static vectorcallfunc trt_python_entry; /* of functions written in Python */
 
 /* Which of the names this is, or -1. Names written in a call are interned, so that pointers tell. */
 static inline int trt_numpy_index(PyObject* name) {
@@ -61,13 +62,21 @@ static PyObject* trt_renamed(PyObject* function, PyObject* keywords) {
     return names;
 }
 
-static PyObject* trt_renaming_entry(PyObject* function, PyObject* const* arguments, size_t count, PyObject* keywords) {
-    if (keywords == NULL) return trt_entry(function, arguments, count, NULL);
+static inline PyObject* trt_call_renamed(vectorcallfunc entry, PyObject* function, PyObject* const* arguments, size_t count, PyObject* keywords) {
+    if (keywords == NULL) return entry(function, arguments, count, NULL);
     PyObject* names = trt_renamed(function, keywords);
     if (names == NULL) return NULL;
-    PyObject* result = trt_entry(function, arguments, count, names);
+    PyObject* result = entry(function, arguments, count, names);
     Py_DECREF(names);
     return result;
+}
+
+static PyObject* trt_renaming_entry(PyObject* function, PyObject* const* arguments, size_t count, PyObject* keywords) {
+    return trt_call_renamed(trt_entry, function, arguments, count, keywords);
+}
+
+static PyObject* trt_python_renaming_entry(PyObject* function, PyObject* const* arguments, size_t count, PyObject* keywords) {
+    return trt_call_renamed(trt_python_entry, function, arguments, count, keywords);
 }
 
 /* Let a function take NumPy's names, too. The first that has a `dim` shows the entry of those that take keywords; functions with
@@ -81,6 +90,11 @@ static int trt_take_numpy_names(PyObject* function) {
         if (!trt_numpy_name[k] || !trt_torch_name[k]) return -1;
     }
     vectorcallfunc* entry = (vectorcallfunc*)((char*)function + type->tp_vectorcall_offset);
+    if (type == &PyFunction_Type) {
+        if (*entry != trt_python_renaming_entry) trt_python_entry = *entry;
+        *entry = trt_python_renaming_entry;
+        return 0;
+    }
     if (!trt_entry) {
         int dim = trt_has_argument(function, trt_torch_name[0]);
         if (dim <= 0) return dim;

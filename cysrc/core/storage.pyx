@@ -181,12 +181,19 @@ cdef char* bytes_of(Storage s) except NULL:
 
 
 cdef DeviceHooks hooks
+cdef object _load_device = None    # the package's function that has the hooks filled in
+
+
+def _set_device_loader(function not None):
+    """What is called when tensors on CUDA are first wanted: it ends with `install_device_hooks`, or with RuntimeError."""
+    global _load_device
+    _load_device = function
 
 
 cdef DeviceHooks* device_hooks() except NULL:
     """The hooks of CUDA; RuntimeError where there is no driver."""
     if hooks.allocate == NULL:
-        import tensorrt_lite.cuda._kernels  # noqa: F401 (its import fills them in)
+        _load_device()
     return &hooks
 
 

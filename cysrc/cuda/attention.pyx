@@ -7,8 +7,10 @@ from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run, run3, blocks_for
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
 from tensorrt_lite._C.cuda.driver import device_attribute
-from tensorrt_lite._C.ops import attention as _attention
-from tensorrt_lite.cuda import _source
+from tensorrt_lite._C.core.device cimport DEV_CUDA
+from tensorrt_lite._C.cuda.random import advance
+from tensorrt_lite._C.steps.attention cimport set_attend, set_attend_backward, set_attention_draw, set_attention_kept, set_attention_takes
+from tensorrt_lite._C.cuda import source as _source
 
 attach()
 
@@ -45,6 +47,7 @@ cdef enum:
     QUERIES = 3
     KEPT = 4
     LARGEST_GRID = 65535
+    MOST_WIDTH = 256             # of a head, half of it for double
     MMA_ROWS = 64                # of a tile on tensor cores: queries, backward also keys
 
 cdef int capability[64]
@@ -115,9 +118,22 @@ cdef int kept(TensorBase to, double dropout_p, int64_t seed, int64_t offset, int
     return run(load(to.device_index, BOOL, 0, True, KEPT), to.device_index, blocks_for(to.numel, 256), 256, 0, arguments)
 
 
-cdef int attention(TensorBase q, TensorBase k, TensorBase v, TensorBase mask, TensorBase out, TensorBase lse, bint causal, double scale, double dropout_p,
-                   int64_t seed, int64_t offset, int64_t state, TensorBase grad, TensorBase dq, TensorBase dk, TensorBase dv) except -1:
-    """Forward where `grad` is None, otherwise those of dq, dk, dv that are given. All (batch, heads, length, width) with dense rows."""
+cdef int takes(int dtype, int64_t width, double dropout_p) except -1:
+    return dtype in (F16, BF16, F32, F64) and 0 <= dropout_p < 1 and width <= (MOST_WIDTH // 2 if dtype == F64 else MOST_WIDTH)
+
+
+cdef object draw(int device_index):
+    return advance(device_index, 4)
+
+
+cdef int attend(TensorBase q, TensorBase k, TensorBase v, TensorBase mask, TensorBase out, TensorBase lse, bint causal, double scale, double dropout_p,
+                int64_t seed, int64_t offset, int64_t state) except -1:
+    return attend_backward(q, k, v, mask, out, lse, None, causal, scale, dropout_p, seed, offset, state, None, None, None)
+
+
+cdef int attend_backward(TensorBase q, TensorBase k, TensorBase v, TensorBase mask, TensorBase out, TensorBase lse, TensorBase grad, bint causal, double scale,
+                         double dropout_p, int64_t seed, int64_t offset, int64_t state, TensorBase dq, TensorBase dk, TensorBase dv) except -1:
+    """Forward where `grad` is None."""
     cdef Attention p
     cdef TensorBase delta
     cdef int index = q.device_index, dtype = q.dtype, size = 0, tile, threads = 256
@@ -160,4 +176,8 @@ cdef int attention(TensorBase q, TensorBase k, TensorBase v, TensorBase mask, Te
     return 0
 
 
-_attention._set_device_kernels(<size_t>&attention, <size_t>&kept)
+set_attention_takes(DEV_CUDA, takes)
+set_attention_draw(DEV_CUDA, draw)
+set_attention_kept(DEV_CUDA, kept)
+set_attend(DEV_CUDA, attend)
+set_attend_backward(DEV_CUDA, attend_backward)

@@ -17,7 +17,8 @@ from tensorrt_lite._C.autograd.node cimport NOTE_STREAMS
 from tensorrt_lite._C.cuda.caching cimport Block, MemoryPool, captures, cached_allocate, cached_free, cached_record_stream
 from tensorrt_lite._C.cuda.driver cimport (
     Module, Function, FunctionHandle, StreamHandle, DevicePointer, MAX_DEVICES, enter_device, check_device, device_count_of, launch, copy_to_device, copy_to_host,
-    copy_on_device, copy_between, exchange_capture_mode, synchronize_stream, try_allocate, host_free, event_create, event_record, event_done, event_destroy, stream_wait)
+    copy_on_device, copy_between, exchange_capture_mode, synchronize_stream, try_allocate, host_free, event_create, event_record, event_done, event_destroy, service, stream_wait)
+from tensorrt_lite._C.steps.copy cimport set_non_blocking
 from tensorrt_lite._C.cuda.driver import host_allocate, kernel_names, stream_create
 
 attach()
@@ -359,10 +360,14 @@ def _use_pool(MemoryPool pool, int index):
     return before
 
 
-def _set_non_blocking(bint on):
+cdef int use_non_blocking(bint on) except -1:
     """Copies between host and device in this thread do not wait, where the host's memory is pinned."""
     global tls_non_blocking
     tls_non_blocking = on
+    return 0
+
+
+set_non_blocking(DEV_CUDA, use_non_blocking)
 
 
 # ---- pinned memory -------------------------------------------------------------------------------------------------
@@ -570,8 +575,7 @@ cdef FunctionHandle kernel_of(str source, str entry, int index) except NULL:
     if f is None:
         module = _modules.get((index, source))
         if module is None:
-            from tensorrt_lite.cuda._compiler import compile_unit
-            image = compile_unit(source, index)
+            image = service("compile_unit")(source, index)
             enter_device(index)
             module = _modules[(index, source)] = Module(image)
         enter_device(index)
@@ -579,8 +583,7 @@ cdef FunctionHandle kernel_of(str source, str entry, int index) except NULL:
         header, dot, _ = source.partition('#include "')[2].partition(".cuh")
         kernel_names[<size_t>(<Function>f).handle] = f"{header}.{entry}" if dot else entry
         if "TENSORRT_LITE_CUDA_TRACE" in environ:
-            from tensorrt_lite.cuda._compiler import note_launch
-            note_launch(source, entry)
+            service("note_launch")(source, entry)
     return (<Function>f).handle
 
 
@@ -621,7 +624,7 @@ cdef Kernels* kernels_for(const PointwiseInfo* info, int source, int compute) ex
 cdef FunctionHandle load(const PointwiseInfo* info, int source, int compute, int form, int index) except NULL:
     cdef Kernels* k = kernels_for(info, source, compute)
     if k.form[index][form] == NULL:
-        from tensorrt_lite.cuda import _source
+        from tensorrt_lite._C.cuda import source as _source
         if info == NULL:
             text = _source.copy_source(source, compute)
         else:

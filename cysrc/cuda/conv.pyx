@@ -3,13 +3,17 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 from tensorrt_lite._C.core.dtype cimport BOOL, U8, I32, I64, F16, BF16, F32, F64, C64, C128, NUM_DTYPES, has_loops, compute_type, is_complex_type, is_integral_or_bool_type
 from tensorrt_lite._C.cuda.matmul cimport kernel_type
-from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor
+from tensorrt_lite._C.core.tensor cimport (
+    TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor, empty_strided_tensor, channels_last_strides, is_channels_last, is_channels_last_3d)
 from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run, run3, blocks_for
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
 from tensorrt_lite._C.cuda.driver import device_attribute
-from tensorrt_lite._C.ops import conv as _conv
-from tensorrt_lite.cuda import _source
+from tensorrt_lite._C.core.device cimport DEV_CUDA
+from tensorrt_lite._C.core.iterator cimport contiguous_of, copy_elements
+from tensorrt_lite._C.ops.conv.problem cimport ConvProblem
+from tensorrt_lite._C.steps.conv cimport set_convolve
+from tensorrt_lite._C.cuda import source as _source
 
 attach()
 
@@ -121,15 +125,39 @@ cdef void dense_strides(bint last, int64_t channels, const int64_t* size, int64_
     sample[0] = channels * size[0] * size[1] * size[2]
 
 
-cdef int convolve(int what, bint last, int64_t samples, int64_t c_in, int64_t c_out, int64_t groups, const int64_t* inputs, const int64_t* outputs, const int64_t* taps,
-                  const int64_t* stride, const int64_t* padding, const int64_t* dilation, TensorBase a, TensorBase b, TensorBase bias, TensorBase out) except -1:
-    """One pass: forward: a = x, b = w; input: a = dy, b = w; weight: a = dy, b = x. All dense in one order; sizes run over d, h, w."""
+cdef TensorBase in_order(TensorBase t, bint last):
+    """t contiguous or in channels_last: itself, or a copy."""
+    cdef int64_t strides[5]
+    cdef TensorBase r
+    if not last:
+        return contiguous_of(t)
+    if is_channels_last(t) or t.ndim == 5 and is_channels_last_3d(t):
+        return t
+    channels_last_strides(t.ndim, t.sizes, strides)
+    r = empty_strided_tensor(t.ndim, t.sizes, strides, t.dtype, place_of(t))
+    copy_elements(r, t)
+    return r
+
+
+cdef int convolve(int what, const ConvProblem* given, bint last, TensorBase a, TensorBase b, TensorBase bias, TensorBase out) except -1:
     cdef Conv p
     cdef int index = out.device_index, dtype = a.dtype, d, form
+    cdef int64_t samples = given.samples, c_in = given.c_in, c_out = given.c_out, groups = given.groups
+    cdef const int64_t* inputs = given.inputs
+    cdef const int64_t* outputs = given.outputs
+    cdef const int64_t* taps = given.taps
+    cdef const int64_t* stride = given.stride
+    cdef const int64_t* padding = given.padding
+    cdef const int64_t* dilation = given.dilation
     cdef int64_t per_in = c_in // groups, per_out = c_out // groups, tap_count = taps[0] * taps[1] * taps[2], m, n, depth, blocks, wanted, sizes[1]
     cdef int64_t kernel_channel = 1 if last else tap_count, kernel_tap = per_in if last else 1, y_channel
     cdef TensorBase partial
     cdef void* arguments[1]
+    if b.device_index != a.device_index or bias is not None and bias.device_index != a.device_index:
+        raise RuntimeError("convolution: Expected all tensors to be on the same device")
+    a, b = in_order(a, last), in_order(b, last)
+    if bias is not None:
+        bias = contiguous_of(bias)
     if processors[index] == 0:
         processors[index] = device_attribute(16, index)
         capability[index] = device_attribute(75, index)
@@ -197,4 +225,4 @@ cdef int convolve(int what, bint last, int64_t samples, int64_t c_in, int64_t c_
     return 0
 
 
-_conv._set_device_kernels(<size_t>&convolve)
+set_convolve(DEV_CUDA, convolve)

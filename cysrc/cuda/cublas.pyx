@@ -1,6 +1,6 @@
 """cuBLASLt under GEMMs: the library opened by path at first use, a plan (descriptors and the algorithm its heuristics choose) kept per shape.
 
-Nothing is linked: `tensorrt_lite.cuda._libraries` says where the library is, and without one `is_available()` is False. Scratch memory comes from the
+Nothing is linked: the package says where the library is, and without one `is_available()` is False. Scratch memory comes from the
 caching allocator on the current stream.
 """
 from os import environ
@@ -11,7 +11,7 @@ from tensorrt_lite._C.core.dtype cimport U8
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, place_of, empty_tensor
 from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.cuda.backend cimport enter, stream_of
-from tensorrt_lite._C.cuda.driver cimport exchange_capture_mode
+from tensorrt_lite._C.cuda.driver cimport exchange_capture_mode, service
 
 attach()
 
@@ -84,9 +84,8 @@ cdef int open_library() except -1:
     cdef void* opened_library
     cdef bytes path
     cdef size_t i
-    from tensorrt_lite.cuda._libraries import cublaslt
     opened = True
-    name = cublaslt()
+    name = service("cublaslt")()
     if name is None:
         return 0
     path = name.encode()

@@ -12,6 +12,9 @@ ctypedef void* EventHandle
 cdef enum:
     MAX_DEVICES = 64
 
+# A function of tensorrt_lite.cuda by name: emulator_library, cublaslt, compile_unit, note_launch.
+cdef object service(str name)
+
 # Makes a context current on this thread: the primary context of the device set last, of device 0 at first.
 cdef int ensure_context() except -1 nogil
 

@@ -229,6 +229,23 @@ cdef const char* switch_ = getenv(b"CUDA_LAUNCH_BLOCKING")
 cdef bint blocking = switch_ != NULL and switch_[0] != 0 and strcmp(switch_, b"0") != 0      # wait for each kernel
 
 
+cdef object _services = None       # what finds the package's functions, see `service`
+
+
+def _set_services(find not None):
+    """`find(name)` returns a function of tensorrt_lite.cuda: emulator_library() and cublaslt() give paths of libraries, compile_unit(source,
+    device) the image of CUDA C++ text, note_launch(source, entry) keeps the tests' list of launches."""
+    global _services
+    _services = find
+
+
+cdef object service(str name):
+    """A function of the package, found when it is needed: compilers and folders are Python's business."""
+    if _services is None:
+        raise RuntimeError(f"CUDA: {name} is asked for before tensorrt_lite.cuda is imported")
+    return _services(name)
+
+
 cdef int _open() except -1:
     """Opens the driver once; afterwards `unavailable_reason` is None if it can be used."""
     global opened, unavailable_reason, devices
@@ -245,8 +262,7 @@ cdef int _open() except -1:
     assert sizeof(Driver) == len(ENTRY_POINTS) * sizeof(void*)
     opened = True
     if (path == NULL or path[0] == 0) and wanted != NULL and strcmp(wanted, b"emulate") == 0:
-        from tensorrt_lite.cuda._compiler import emulator_library
-        emulated = emulator_library().encode()
+        emulated = service("emulator_library")().encode()
         path = emulated
     if path == NULL or path[0] == 0:
         path = "libcuda.so.1"

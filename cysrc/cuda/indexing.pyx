@@ -13,8 +13,12 @@ from tensorrt_lite._C.cuda.backend cimport kernel_of, run, blocks_for, stream_of
 from tensorrt_lite._C.cuda.backend import _set_after_wait
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle, StreamHandle, DevicePointer, copy_to_host, launch, synchronize_stream
 from tensorrt_lite._C.cuda.radix cimport sort_pairs, scan_rows
-from tensorrt_lite._C.ops import creation as _creation, indexing as _indexing, joining as _joining
-from tensorrt_lite.cuda import _source
+from tensorrt_lite._C.core.device cimport DEV_CUDA
+from tensorrt_lite._C.ops import creation as _creation, indexing as _indexing
+from tensorrt_lite._C.ops.joining.loops cimport PieceArgs
+from tensorrt_lite._C.ops.joining.parts cimport copy_parts
+from tensorrt_lite._C.steps.joining cimport set_join, set_pieces, set_triangle
+from tensorrt_lite._C.cuda import source as _source
 
 attach()
 
@@ -54,21 +58,6 @@ cdef extern from "../loops/indexing.h" nogil:
         char* out
         int64_t n, count, row_step
         int right, out_int32, dtype
-
-cdef extern from "../loops/joining.h" nogil:
-    ctypedef struct Piece:
-        int64_t count, at
-        int step
-    ctypedef struct PieceArgs:
-        int nd
-        int64_t size[64]
-        int64_t result[64]
-        int64_t source[64]
-        int pieces[64]
-        Piece piece[64][3]
-        char* to
-        char* source_data "from"
-        char constant[16]
 
 cdef enum:
     NOTED = 2                    # kNoted
@@ -526,11 +515,25 @@ cdef int triangle(TensorBase x, TensorBase r, int64_t diagonal, bint upper) exce
     return run(load("triangle", x.device_index, MOVED[item], None), x.device_index, blocks_for(n, 256), 256, 0, arguments)
 
 
-cdef int pieces(PieceArgs* a, TensorBase result, bint sums) except -1:
+cdef int join(TensorBase result, list tensors, int d, bint stacked, int layout) except -1:
+    return copy_parts(result, tensors, d, stacked)
+
+
+cdef int pieces(PieceArgs* merged, PieceArgs* given, TensorBase source, TensorBase result, const Scalar* margin, bint sums) except -1:
     """A result of pieces of its source: flips, rolls, margins; or the sums over where each element went."""
     cdef Pieces q
+    cdef PieceArgs* a = given if sums else merged
     cdef int d, k, item = ITEM_SIZE[result.dtype]
     cdef void* arguments[1]
+    if sums:
+        # each element of the source gathers the positions it went to: dimension by dimension
+        given.nd = result.ndim
+        given.to = data_of(source)
+        given.source_data = data_of(result)
+        for d in range(result.ndim):
+            given.size[d] = source.sizes[d]
+            given.result[d] = result.strides[d] * item
+            given.source[d] = source.strides[d] * item
     if a.nd > DIMS:
         raise NotImplementedError(f"tensors of more than {DIMS} dimensions that cannot be merged, on CUDA")
     memset(&q, 0, sizeof(q))
@@ -576,5 +579,7 @@ cdef int powers(TensorBase r, double base, double start, double stop, double ste
 
 _set_after_wait(<size_t>&after_wait)
 _indexing._set_device_kernels(<size_t>&offsets_along, <size_t>&gather_rows, <size_t>&scatter_rows, <size_t>&lines, <size_t>&nonzero, <size_t>&unravel, <size_t>&search)
-_joining._set_device_kernels(<size_t>&triangle, <size_t>&pieces)
+set_join(DEV_CUDA, join)
+set_triangle(DEV_CUDA, triangle)
+set_pieces(DEV_CUDA, pieces)
 _creation._set_device_kernels(<size_t>&sequence, <size_t>&powers)

@@ -15,7 +15,7 @@ from tensorrt_lite._C.cuda.backend cimport kernel_of, run, run3, blocks_for, str
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle, StreamHandle, DevicePointer, copy_to_host, synchronize_stream
 from tensorrt_lite._C.cuda.matmul cimport Mat, gemm
 from tensorrt_lite._C.ops import linalg as _linalg
-from tensorrt_lite.cuda import _source
+from tensorrt_lite._C.cuda import source as _source
 
 attach()
 
@@ -714,7 +714,7 @@ cdef int sweeps(Call c, int whole, int find, int turn, Part a, Part v, char* sca
                 launch(c, turn, &p, min(pairs, MAX_GRID), c.count, 128)
         if read_largest(c, p.counter, 1) == 0:
             return 0
-    from tensorrt_lite.linalg import LinAlgError
+    from tensorrt_lite._C.ops.linalg import LinAlgError
     raise LinAlgError(f"linear algebra: the rotations did not converge in {MOST_SWEEPS} sweeps")
 
 

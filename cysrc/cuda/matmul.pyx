@@ -14,7 +14,7 @@ from tensorrt_lite._C.cuda.cublas cimport Shape, is_available, multiply
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
 from tensorrt_lite._C.cuda.driver import device_attribute
 from tensorrt_lite._C.ops import matmul as _matmul
-from tensorrt_lite.cuda import _source
+from tensorrt_lite._C.cuda import source as _source
 
 attach()
 

@@ -4,14 +4,14 @@ from libc.string cimport memset
 from tensorrt_lite._C.core.dtype cimport F16, BF16, F32, F64
 from tensorrt_lite._C.core.iterator cimport cast_to, contiguous_of, copy_elements
 from tensorrt_lite._C.core.storage cimport prepare_write
-from tensorrt_lite._C.core.kernels cimport reduce_params, REDUCE_VAR
+from tensorrt_lite._C.ops.kernels cimport reduce_params, REDUCE_VAR
 from tensorrt_lite._C.core.tensor cimport TensorBase, MAX_DIMS, data_of, place_of, empty_tensor, empty_strided_tensor, bump_version
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run3, blocks_for
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
 from tensorrt_lite._C.cuda.driver import device_attribute
 from tensorrt_lite._C.cuda.reduction cimport reduce
 from tensorrt_lite._C.autograd.node cimport ops_namespace
-from tensorrt_lite.cuda._source import storage_type
+from tensorrt_lite._C.cuda.source import storage_type
 
 cdef object _ops = ops_namespace()
 

@@ -2,24 +2,27 @@
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 from tensorrt_lite._C.core.dtype cimport BOOL, U8, I32, F16, F32, F64, C64, C128, NUM_DTYPES, has_loops, is_complex_type, is_floating_type
-from tensorrt_lite._C.core.kernels cimport pool_shape
+from tensorrt_lite._C.ops.kernels cimport pool_shape
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, place_of, empty_tensor
+from tensorrt_lite._C.core.device cimport DEV_CUDA
 from tensorrt_lite._C.core.dispatch cimport attach
+from tensorrt_lite._C.core.text cimport dtype_text
+from tensorrt_lite._C.ops.resize.shapes cimport GridArgs, WindowArgs
+from tensorrt_lite._C.steps.resize cimport set_resample, set_sample_grid, set_window_columns, set_window_images
 from tensorrt_lite._C.cuda.backend cimport constant_on_device, keep_for_recording, kernel_of, run, blocks_for
 from tensorrt_lite._C.cuda.caching cimport captures
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
 from tensorrt_lite._C.cuda.driver import synchronize_on
 from tensorrt_lite._C.cuda.radix cimport sort_pairs
 from tensorrt_lite._C.ops import pool as _pool, resize as _resize
-from tensorrt_lite.cuda import _source
+from tensorrt_lite._C.cuda import source as _source
 
 attach()
 
-cdef extern from "../loops/resize.h" nogil:
-    ctypedef struct GridShape "GridArgs":
-        int64_t samples, channels, positions
-        int64_t size[3]
-        int dims, mode, padding, align_corners
+cdef extern from "resize.h" nogil:
+    enum:
+        RESIZE_NEAREST
+        RESIZE_NEAREST_EXACT
 
 # the structures of cuda_src/pool.cuh
 cdef struct Pool:
@@ -110,13 +113,18 @@ cdef tuple table_of(int index, tuple axis):
     return found
 
 
-cdef int resample(TensorBase x, TensorBase y, bint last, list axes) except -1:
-    """axes: of each dimension the arguments of _axis_table."""
+cdef int resample(TensorBase x, TensorBase y, int kind, object scales, bint align_corners, bint antialias, bint transposed) except -1:
+    """The tables of all dimensions are applied at once."""
     cdef Resample p
-    cdef int k, d
-    cdef list held = []
+    cdef int k, d, n = x.ndim - 2
+    cdef list held = [], axes = [(RESIZE_NEAREST, False, False, x.dtype == F64, 0.0, 1, 1, False)] * (3 - n)
     cdef void* arguments[1]
-    p.x, p.y, p.numel, p.inner = data_of(x), data_of(y), y.numel, x.sizes[1] if last else 1
+    if not is_floating_type(x.dtype) and not (x.dtype == U8 and kind <= RESIZE_NEAREST_EXACT):
+        raise NotImplementedError(f"\"upsample_cuda\" not implemented for '{dtype_text(x.dtype)}'")
+    for k in range(n):
+        scale = 0.0 if scales is None or scales[k] is None else scales[k]
+        axes.append((kind, align_corners, antialias, x.dtype == F64, scale, (y if transposed else x).sizes[2 + k], (x if transposed else y).sizes[2 + k], transposed))
+    p.x, p.y, p.numel, p.inner = data_of(x), data_of(y), y.numel, 1 if y.contiguous else x.sizes[1]
     for k in range(3):
         d = k - 3 + x.ndim
         p.sources[k], p.out[k] = x.sizes[d] if d >= 2 else 1, y.sizes[d] if d >= 2 else 1
@@ -128,8 +136,15 @@ cdef int resample(TensorBase x, TensorBase y, bint last, list axes) except -1:
     return run(load(x.device_index, x.dtype, 4), x.device_index, blocks_for(p.numel, 256), 256, 0, arguments)
 
 
-cdef int windows(bint images, const int64_t* given, TensorBase x, TensorBase y) except -1:
-    """Columns of contiguous images, or images from columns."""
+cdef int window_columns(const WindowArgs* shape, TensorBase x, TensorBase y) except -1:
+    return windows(5, &shape.height, x, y)
+
+
+cdef int window_images(const WindowArgs* shape, TensorBase x, TensorBase y) except -1:
+    return windows(6, &shape.height, x, y)
+
+
+cdef int windows(int which, const int64_t* given, TensorBase x, TensorBase y) except -1:
     cdef Windows p
     cdef int k
     cdef void* arguments[1]
@@ -137,7 +152,7 @@ cdef int windows(bint images, const int64_t* given, TensorBase x, TensorBase y) 
     for k in range(12):
         p.given[k] = given[k]
     arguments[0] = &p
-    return run(load(x.device_index, x.dtype, 6 if images else 5), x.device_index, blocks_for(p.numel, 256), 256, 0, arguments)
+    return run(load(x.device_index, x.dtype, which), x.device_index, blocks_for(p.numel, 256), 256, 0, arguments)
 
 
 cdef enum:
@@ -174,7 +189,7 @@ def _load_all(int index):
                     load_grid(index, dtype, dims, mode, 0)
 
 
-cdef int sample_grid(const GridShape* s, TensorBase x, TensorBase grid, TensorBase gy, TensorBase result, bint of_input) except -1:
+cdef int sample_grid(const GridArgs* s, TensorBase x, TensorBase grid, TensorBase gy, TensorBase result, bint of_input) except -1:
     """result: what is sampled where gy is None, otherwise the gradient of x or of the grid. All contiguous, of x's type."""
     cdef Grid p
     cdef int k, bits = 1, index = x.device_index, dtype = x.dtype
@@ -205,4 +220,7 @@ cdef int sample_grid(const GridShape* s, TensorBase x, TensorBase grid, TensorBa
 
 
 _pool._set_device_kernels(<size_t>&pool)
-_resize._set_device_kernels(<size_t>&resample, <size_t>&windows, <size_t>&sample_grid)
+set_resample(DEV_CUDA, resample)
+set_sample_grid(DEV_CUDA, sample_grid)
+set_window_columns(DEV_CUDA, window_columns)
+set_window_images(DEV_CUDA, window_images)

@@ -10,8 +10,7 @@ from tensorrt_lite._C.cuda.backend cimport kernel_of, run, run3, blocks_for
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
 from tensorrt_lite._C.cuda.driver import device_attribute
 from tensorrt_lite._C.cuda.radix cimport sort_pairs
-from tensorrt_lite.cuda._source import storage_type
-from tensorrt_lite.cuda.random import DeviceGenerator, generator_for, generators_in_use
+from tensorrt_lite._C.cuda.source import storage_type
 
 cdef extern from *:
     """
@@ -29,9 +28,18 @@ cdef enum:
     MULTIPROCESSOR_COUNT = 16      # CU_DEVICE_ATTRIBUTE_*
     THREADS_PER_MULTIPROCESSOR = 39
 
-cdef dict _generators = generators_in_use()
+# The devices' generators, objects of the package: their class, what finds one, those in use by device.
+cdef type _generator_type = None
+cdef object _generator_for = None
+cdef dict _generators = None
 cdef dict _handles = {}
 cdef dict _grids = {}
+
+
+def _use_generators(type kind not None, find not None, dict in_use not None):
+    """Objects of class `kind` have `advance(words)`; find(index, generator) checks the one that a caller gave, or returns the device's."""
+    global _generator_type, _generator_for, _generators
+    _generator_type, _generator_for, _generators = kind, find, in_use
 
 
 # parameters and call of the kernels that are no fills; {t} is the dtype's type
@@ -50,10 +58,17 @@ cdef int take(Params* p, int index, object generator, int64_t words) except -1:
     """Seed and offset of the next `words` of each thread, of the device's generator where none is given."""
     if generator is None:
         generator = _generators.get(index)
-    if type(generator) is not DeviceGenerator:
-        generator = generator_for(index, generator)
+    if type(generator) is not _generator_type:
+        generator = _generator_for(index, generator)
     p.seed, p.offset, p.state = generator.advance(words)
     return 0
+
+
+def advance(int index, int64_t words):
+    """(seed, offset, state), as signed numbers, of the next `words` of each thread of the device's generator."""
+    cdef Params p
+    take(&p, index, None, words)
+    return <int64_t>p.seed, <int64_t>p.offset, <int64_t>p.state
 
 
 cdef FunctionHandle kernel(str name, int dtype, int index) except NULL:

@@ -4,12 +4,12 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc
 from libc.string cimport memset
 from tensorrt_lite._C.core.dtype cimport BOOL, U8, I64, F32, F64, NUM_DTYPES, real_type, has_loops, is_blas_type, is_complex_type, is_integral_or_bool_type
-from tensorrt_lite._C.core.kernels cimport reduce_params
+from tensorrt_lite._C.ops.kernels cimport reduce_params
 from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run3
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
 from tensorrt_lite._C.cuda.driver import device_attribute
-from tensorrt_lite.cuda._source import storage_type
+from tensorrt_lite._C.cuda.source import storage_type
 
 # In the order of reduce_op (loops/kernels.h).
 cdef tuple OPERATORS = (

@@ -6,7 +6,7 @@ from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, place_of, empty_t
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run3
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
 from tensorrt_lite._C.cuda.driver import device_attribute
-from tensorrt_lite.cuda._source import storage_type
+from tensorrt_lite._C.cuda.source import storage_type
 
 cdef extern from *:
     """

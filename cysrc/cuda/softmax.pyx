@@ -7,7 +7,7 @@ from tensorrt_lite._C.cuda.backend cimport kernel_of, run3
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
 from tensorrt_lite._C.cuda.indexing cimport fault_of, code_of
 from tensorrt_lite._C.autograd.node cimport ops_namespace
-from tensorrt_lite.cuda._source import storage_type
+from tensorrt_lite._C.cuda.source import storage_type
 
 cdef object _ops = ops_namespace()
 

@@ -1,21 +1,22 @@
 """Sorting along a dimension and histograms on CUDA, beneath the checks of cysrc/ops/sorting/sorting.pyx."""
 from libc.stdint cimport int64_t
-from tensorrt_lite._C.core.dtype cimport BOOL, U8, I8, I16, I32, I64, F16, BF16, F32, F64
-from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor
-from tensorrt_lite._C.core.dispatch cimport attach
+from tensorrt_lite._C.autograd.node cimport ops_namespace
+from tensorrt_lite._C.core.dtype cimport BOOL, U8, I8, I16, I32, I64, F16, BF16, F32, F64, dtype_of
+from tensorrt_lite._C.core.iterator cimport cast_to, contiguous_of, copy_elements
+from tensorrt_lite._C.core.tensor cimport MAX_DIMS, TensorBase, ITEM_SIZE, data_of, make_view, place_of, empty_tensor
+from tensorrt_lite._C.core.dispatch cimport attach, tls, trt_thread_state
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run, blocks_for
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
 from tensorrt_lite._C.cuda.radix cimport sort_pairs
 from tensorrt_lite._C.core.device cimport DEV_CUDA
-from tensorrt_lite._C.steps.sorting cimport set_count_bins, set_number_bins, set_sorted_lines
-from tensorrt_lite.cuda import _source
+from tensorrt_lite._C.ops.sorting.loops cimport SORT_FIRST, SORT_KTH, SORT_MODE
+from tensorrt_lite._C.steps.sorting cimport set_count_numbers, set_number_bins, set_sort_lines, set_unique
+from tensorrt_lite._C.cuda import source as _source
 
 attach()
+cdef object _ops = ops_namespace()
 
 cdef enum:
-    SORT_ALL = 0                 # loops/sorting.h
-    SORT_FIRST = 1
-    MODE = 3                     # SORT_MODE - SORT_KTH
     SHARED_BINS = 4096           # kSharedBins
     SHORT = 2048                 # elements of a line that a block sorts
 
@@ -117,7 +118,7 @@ cdef object sorted_lines(TensorBase x, int64_t lines, int64_t n, int kind, int64
     if kind < 0:
         arguments[6], arguments[7] = &stride, &keep
         run(load("take_sorted", index, t, None), index, blocks_for(count, 256), 256, 0, arguments)
-    elif kind == MODE:
+    elif kind == SORT_MODE - SORT_KTH:
         run(load("take_mode", index, t, None), index, min(lines, <int64_t>1 << 20), 32 if n <= 256 else 256, 0, arguments)
     else:
         arguments[6], arguments[7] = &kth, &kind
@@ -125,8 +126,70 @@ cdef object sorted_lines(TensorBase x, int64_t lines, int64_t n, int kind, int64
     return values, indices
 
 
-cdef int number_bins(TensorBase x, TensorBase edges, TensorBase flat, bint uniform_, bint adjust_) except -1:
-    """flat = flat * bins + the bin of each element; all contiguous, edges float64."""
+cdef int copy_lines(TensorBase to, int d, TensorBase lines) except -1:
+    """lines (all elements, with dimension d the fastest) into a tensor."""
+    cdef int64_t strides[MAX_DIMS]
+    cdef int64_t step = to.sizes[d] if to.ndim else 1
+    cdef int i
+    if to.ndim:
+        strides[d] = 1
+    for i in range(to.ndim - 1, -1, -1):
+        if i != d:
+            strides[i] = step
+            step *= to.sizes[i]
+    return copy_elements(to, make_view(lines, to.ndim, to.sizes, strides, lines.offset))
+
+cdef int sort_lines(TensorBase x, int d, TensorBase values, TensorBase indices, int what, int64_t keep, int64_t kth, bint descending, bint ordered) except -1:
+    """The first elements of a line are sorted whether that is asked for or not."""
+    cdef int kind = -1 if what <= SORT_FIRST else what - SORT_KTH
+    cdef TensorBase lines = contiguous_of(<TensorBase>(<object>x).detach().movedim(d, -1)) if x.ndim > 1 else contiguous_of(x)
+    cdef int64_t n = x.sizes[d] if x.ndim else 1
+    found, places = sorted_lines(lines, x.numel // n, n, kind, keep, kth, descending)
+    if values is not None:
+        copy_lines(values, d, <TensorBase>found)
+    if indices is not None:
+        copy_lines(indices, d, <TensorBase>places)
+    return 0
+
+
+cdef object unique(TensorBase self, object dim, bint ordered, bint inverse, bint counts):
+    """Out of sorts, comparisons of neighbours and sums. Rows are ordered by stable sorts from their last column to the first."""
+    cdef trt_thread_state* state = tls()
+    cdef int saved_mode = state.grad_mode
+    cdef object x = (<object>self).detach(), rows, order = None
+    state.grad_mode = 0
+    try:
+        rows = x.reshape(-1, 1) if dim is None else x.movedim(dim, 0)
+        n = rows.shape[0]
+        rows = rows.reshape(n, -1 if self.numel else 1)
+        if ordered and n:
+            for c in range(rows.shape[1] - 1, -1, -1):
+                column = rows.select(1, c)
+                found = _ops.sort(column if order is None else column.index_select(0, order), 0, stable=True)[1]
+                order = found if order is None else order.index_select(0, found)
+            rows = rows.index_select(0, order)
+        if n:
+            starts_run = _ops.cat([_ops.ones(1, dtype=dtype_of(BOOL), device=x.device), _ops.ne(rows[1:], rows[:-1]).any(1)])
+        else:
+            starts_run = _ops.zeros(0, dtype=dtype_of(BOOL), device=x.device)
+        starts = _ops.nonzero(starts_run).reshape(-1)
+        values = rows.index_select(0, starts).reshape(-1) if dim is None else x.index_select(dim, starts if order is None else order.index_select(0, starts))
+        places = numbers = None
+        if inverse:
+            places = _ops.cumsum(starts_run.to(dtype_of(I64)), 0) - 1
+            if order is not None:
+                places = _ops.empty_like(places).index_copy_(0, order, places)
+            if dim is None:
+                places = places.reshape(x.shape)
+        if counts:
+            numbers = _ops.cat([starts[1:], _ops.full((1 if n else 0,), n, dtype=dtype_of(I64), device=x.device)]) - starts
+        return values, places, numbers
+    finally:
+        state.grad_mode = saved_mode
+
+
+cdef int number_bins(TensorBase given, TensorBase given_edges, TensorBase flat, bint uniform_, bint adjust_) except -1:
+    cdef TensorBase x = contiguous_of(given), edges = contiguous_of(cast_to(given_edges, F64))
     cdef int64_t n = x.numel, bins = edges.numel - 1
     cdef int uniform = uniform_, adjust = adjust_
     cdef char* p[3]
@@ -137,18 +200,25 @@ cdef int number_bins(TensorBase x, TensorBase edges, TensorBase flat, bint unifo
     return run(load("number_bins", x.device_index, t, None), x.device_index, blocks_for(n, 256), 256, 0, arguments)
 
 
-cdef int count_bins(TensorBase flat, TensorBase counts) except -1:
-    """counts (int64, zeros) of the numbers in flat (contiguous int64); those outside of it do not count."""
+cdef int count_numbers(TensorBase given, TensorBase weights, TensorBase counts) except -1:
+    cdef TensorBase flat = contiguous_of(cast_to(given, I64))
     cdef int64_t n = flat.numel, bins = counts.numel
     cdef bint shared = bins <= SHARED_BINS
     cdef char* p[2]
     cdef void* arguments[4]
+    if weights is not None:
+        # a bin more for what lies in none
+        total = _ops.zeros(bins + 1, dtype=dtype_of(F64), device=(<object>flat).device)
+        inside = _ops.where((<object>flat).lt(0).logical_or_((<object>flat).ge(bins)), bins, flat)
+        copy_elements(counts, <TensorBase>total.index_add_(0, inside, cast_to(weights, F64))[:bins])
+        return 0
     p[0], p[1] = data_of(flat), data_of(counts)
     arguments[0], arguments[1], arguments[2], arguments[3] = &p[0], &p[1], &n, &bins
     # a block that counts in shared memory has many elements for each bin that it adds up at its end
     return run(load("count_bins", flat.device_index, None, "true" if shared else "false"), flat.device_index, blocks_for(n, 4096 if shared else 256), 256, 0, arguments)
 
 
-set_sorted_lines(DEV_CUDA, sorted_lines)
+set_sort_lines(DEV_CUDA, sort_lines)
+set_unique(DEV_CUDA, unique)
 set_number_bins(DEV_CUDA, number_bins)
-set_count_bins(DEV_CUDA, count_bins)
+set_count_numbers(DEV_CUDA, count_numbers)

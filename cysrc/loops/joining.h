@@ -1,5 +1,5 @@
 /* A result whose every dimension consists of pieces of its source's: runs forward, backward, of one element repeated, or
- * of a constant. Flips, rolls and margins are such results. Strides in bytes. Defined in joining.c. */
+ * of a constant. Flips, rolls and margins are such results. Strides in bytes. Defined in joining.c, declared for Cython in ops/joining/loops.pxd. */
 #ifndef TRT_JOINING_H
 #define TRT_JOINING_H
 #include <stdint.h>

@@ -438,14 +438,3 @@ void ISA_NAME(sort_count)(const i64 *flat, const double *weight, i64 n, i64 bins
         }
     }
 }
-
-void ISA_NAME(sort_range)(const i64 *x, i64 n, i64 *low, i64 *high)
-{
-    i64 least = INT64_MAX, most = INT64_MIN;
-    for (i64 i = 0; i < n; i++) {
-        least = x[i] < least ? x[i] : least;
-        most = x[i] > most ? x[i] : most;
-    }
-    *low = least;
-    *high = most;
-}

@@ -1,4 +1,4 @@
-/* Argument blocks of the sorting kernels, declared again in ops/sorting/sorting.pyx and defined in sorting.c. Strides are in bytes. */
+/* Argument blocks of the sorting kernels, declared again in ops/sorting/loops.pxd and defined in sorting.c. Strides are in bytes. */
 #ifndef TRT_SORTING_H
 #define TRT_SORTING_H
 #include <stdint.h>

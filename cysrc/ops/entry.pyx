@@ -11,6 +11,7 @@ from tensorrt_lite._C.core.tensor cimport TensorBase, tensor_type, parameter_typ
 from tensorrt_lite._C.core.dispatch cimport attach, tls, trt_operator, trt_value, resolve, OPS, FRESH, OUT, INPLACE
 from tensorrt_lite._C.core.args cimport Dims, as_tensor_arg, tensor_list, parse_int, parse_double, parse_bool, parse_dims, parse_dtype
 from tensorrt_lite._C.core.overrides cimport set_entry_call, general_call
+from tensorrt_lite._C.core.return_types import result_type
 from tensorrt_lite._C.core.row_schema cimport Schema, schema_of, REQUIRED
 from tensorrt_lite._C.autograd.node cimport check_inplace
 from tensorrt_lite._C.autograd.pointwise cimport entry1, entry2, entry3, param
@@ -292,21 +293,12 @@ cdef uint64_t keys_of(Entry e, trt_value* v) except? 0:
     return keys
 
 
-_result_type = None
-
-
-def set_result_type(f):
-    """f(name, fields) makes the class of an operator's named results."""
-    global _result_type
-    _result_type = f
-
-
 cdef object named(Entry e, object result):
     """Several results with names come as a named tuple."""
     if not e.spec.flags & TRT_ENTRY_NAMED:
         return result
     fields = tuple([r.rpartition(" ")[2] for r in schema_of(e.op.row.schema).results])
-    return _result_type(e.op.name.decode(), fields)(result)
+    return result_type(e.op.name.decode(), fields)(result)
 
 
 cdef object finish(object entry, trt_value* v, PyObject* given_out, unsigned given):

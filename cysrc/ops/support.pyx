@@ -3,11 +3,11 @@ from tensorrt_lite._C.core.storage cimport device_hooks
 from tensorrt_lite._C.core.tensor cimport (
     PLACE_PINNED,     TensorBase, bump_version, version_of, shape_of, K_AUTOGRAD, empty_tensor, empty_strided_tensor, empty_like_tensor, non_overlapping_dense,
     channels_last_strides, checked_numel, resize_tensor, CREATED_NO_GRAD, CREATED_MULTI_OUTPUT, shape_text, place_of, place_of_device, MAX_DIMS)
-from tensorrt_lite._C.core.dtype cimport category, CAT_INT, CAT_FLOAT, CAT_COMPLEX, Scalar, F16, F32, F64, BF16, C64, I64, BOOL, LARGEST, real_type, is_signed_type, dtype_cpp_name
+from tensorrt_lite._C.core.dtype cimport dtype as dtype_type, category, CAT_INT, CAT_FLOAT, CAT_COMPLEX, Scalar, F16, F32, F64, BF16, C64, I64, BOOL, LARGEST, real_type, is_signed_type, dtype_cpp_name
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_META, parse_device, memory_format, MF_CONTIGUOUS, MF_PRESERVE, MF_CHANNELS_LAST
 from tensorrt_lite._C.core.device import strided
 from tensorrt_lite._C.core.python_key import _set_write_check
-from tensorrt_lite._C.core.args cimport Dims, parse_dtype
+from tensorrt_lite._C.core.args cimport Dims, parse_dtype, parse_int, parse_double, parse_bool, parse_dims, parse_size, as_tensor_arg, tensor_list, dims_tuple, wrap_dim
 from tensorrt_lite._C.core.dispatch cimport tls, attach, OUT, INPLACE, FRESH
 from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_drop
 from tensorrt_lite._C.core.iterator cimport prepare_out, copy_elements
@@ -15,7 +15,7 @@ from tensorrt_lite._C.core.text cimport dtype_text, cpp_type_text
 from tensorrt_lite._C.core.storage cimport prepare_write
 from tensorrt_lite._C.core.parallel cimport parallel_for, GRAIN
 from tensorrt_lite._C.autograd.node cimport Node, check_inplace, set_history, ops_namespace
-from tensorrt_lite._C.autograd.operator_nodes cimport OpNode
+from tensorrt_lite._C.autograd.operator_nodes cimport OpNode, without_derivative as without_derivative_of
 from tensorrt_lite._C.autograd.forward cimport tangent_of, refuse_forward_out
 
 cdef extern from "numpy_names.h":
@@ -338,3 +338,75 @@ cdef int check_number(const Scalar* value, int code) except -1:
     if not good:
         raise RuntimeError(f"value cannot be converted to type {dtype_cpp_name(code if kind == CAT_INT else real).decode()} without overflow")
     return 0
+
+
+# ---- for compositions written in Python (tensorrt_lite/_compositions): arguments as compiled entries take them, with their errors --------------------
+
+def tensor_argument(x, str function not None, str name not None):
+    """x, which must be a tensor."""
+    return as_tensor_arg(x, function, name)
+
+
+def tensor_list_argument(x, str function not None, str name not None):
+    """A list of the tensors of a sequence."""
+    return tensor_list(x, function, name)
+
+
+def int_argument(x, str function not None, str name not None):
+    return parse_int(x, function, name)
+
+
+def float_argument(x, str function not None, str name not None):
+    return parse_double(x, function, name)
+
+
+def bool_argument(x, str function not None, str name not None):
+    return parse_bool(x, function, name)
+
+
+def dims_argument(x, str function not None, str name not None):
+    """One int or a sequence of ints, as a tuple."""
+    cdef Dims d
+    parse_dims(x, &d, function, name)
+    return dims_tuple(&d)
+
+
+def size_argument(tuple given not None, str function not None, str name not None):
+    """Separate ints or one sequence of them, as a tuple."""
+    cdef Dims d
+    parse_size(given, &d, function, name)
+    return dims_tuple(&d)
+
+
+def wrapped_dim(int64_t dim, int ndim):
+    """A dimension that may count from the end, in [0, ndim); IndexError."""
+    return wrap_dim(dim, ndim)
+
+
+def type_name(dtype_type d not None):
+    """How errors name a dtype: Float, Long, ..."""
+    return dtype_text(d.code)
+
+
+def check_output(out, str name not None):
+    """What entries check of `out`: a tensor that is not recorded and may be written to."""
+    check_out(out, name)
+
+
+def check_outputs(out, str name not None, int n):
+    check_outs(out, name, n)
+
+
+def without_derivative(results, str operator not None, tuple inputs not None):
+    """Results computed out of autograd's sight: their backward pass raises, naming PyTorch's operator."""
+    return without_derivative_of(results, operator, inputs)
+
+
+def deliver_unrecorded(str name not None, object result, object out):
+    """Into an `out` that may require gradients: PyTorch refuses that of differentiable operators alone."""
+    cdef int recording = tls().grad_mode
+    tls().grad_mode = 0
+    try:
+        return deliver_result(name, result, out, True)
+    finally:
+        tls().grad_mode = recording

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 
+from tensorrt_lite._C.autograd.engine import _set_trace_printer
 from tensorrt_lite._C.core.dispatch import _set_anomaly
 
 __all__ = ["detect_anomaly", "set_detect_anomaly", "is_anomaly_enabled", "is_anomaly_check_nan_enabled"]
@@ -69,3 +70,6 @@ def print_forward_trace(node) -> None:
         )
         return
     warnings.warn(f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(trace)}", stacklevel=2)
+
+
+_set_trace_printer(print_forward_trace)

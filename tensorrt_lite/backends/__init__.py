@@ -28,7 +28,7 @@ def _true() -> bool:
 
 def _cpu_capability() -> str:
     """The instruction set of the loops in use: DEFAULT, AVX2 or AVX512."""
-    from tensorrt_lite._C.core.kernels import instruction_set
+    from tensorrt_lite._C.core.isa import instruction_set
 
     return instruction_set().upper().replace("BASE", "DEFAULT")
 

@@ -34,6 +34,17 @@ _LAZY = {
     **dict.fromkeys(("clock_rate", "device_memory_used", "memory_usage", "power_draw", "temperature", "utilization"), "nvml"),
 }  # fmt: skip
 _SUBMODULES = {"amp", "streams", "memory", "graphs", "random", "modules", "nvml"}
+_SERVICES = {"emulator_library": "_compiler", "compile_unit": "_compiler", "note_launch": "_compiler", "cublaslt": "_libraries"}
+
+
+def _service(name: str) -> Any:
+    """What the compiled backend needs of this package, by name and when it needs it."""
+    from importlib import import_module
+
+    return getattr(import_module(f"tensorrt_lite.cuda.{_SERVICES[name]}"), name)
+
+
+_driver._set_services(_service)
 
 
 def __getattr__(name: str) -> Any:

@@ -11,7 +11,8 @@ from tensorrt_lite.cuda import _settings  # noqa: E402
 
 _settings.configure()
 os.register_at_fork(after_in_child=driver._after_fork)
-from tensorrt_lite._C.cuda import backend  # noqa: E402
+from tensorrt_lite._C.cuda import backend, random  # noqa: E402
+from tensorrt_lite.cuda.random import DeviceGenerator, generator_for, generators_in_use  # noqa: E402
 
 _FAMILIES: tuple[str, ...] = (
     "attention",
@@ -31,6 +32,7 @@ _FAMILIES: tuple[str, ...] = (
 
 for _name in _FAMILIES:
     __import__(f"tensorrt_lite._C.cuda.{_name}")
+random._use_generators(DeviceGenerator, generator_for, generators_in_use())
 backend._install()
 
 from tensorrt_lite.backends import cuda as _flags  # noqa: E402

@@ -6,11 +6,7 @@ Compiled operators are declared in cysrc/ops/linalg/linalg.yaml, compositions ar
 from __future__ import annotations
 
 from tensorrt_lite import _ops, _public
-
-
-class LinAlgError(RuntimeError):
-    """A matrix for which the asked-for result does not exist: singular, not positive-definite, or without convergence."""
-
+from tensorrt_lite._C.ops.linalg import LinAlgError
 
 _NAMES = (
     "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "householder_product", "inv", "inv_ex",

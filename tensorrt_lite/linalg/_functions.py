@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tensorrt_lite import _linear_algebra, _ops
+from tensorrt_lite._C.ops.linalg import derivatives as _derivatives
 from tensorrt_lite.autograd import Function
-
-from . import _derivatives
 
 
 class Pinv(Function):

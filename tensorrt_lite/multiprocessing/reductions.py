@@ -43,12 +43,12 @@ class _Mapping:
     """Another process's allocation, open in this one while a tensor lies in it."""
 
     def __init__(self, device: int, handle: bytes) -> None:
-        from tensorrt_lite._C.cuda import driver
+        from tensorrt_lite.cuda import _driver as driver
 
         self.device, self.address = device, driver.open_memory(device, handle)
 
     def __del__(self) -> None:
-        from tensorrt_lite._C.cuda import driver
+        from tensorrt_lite.cuda import _driver as driver
 
         if hasattr(self, "address"):
             driver.close_memory(self.device, self.address)
@@ -126,7 +126,7 @@ def reduce_tensor(tensor: Any) -> tuple[Any, ...]:
             "just want to transfer the data, call detach() on the tensor before serializing (e.g., putting it on the queue).")  # fmt: skip
     if not tensor.is_cuda:
         return tensor.__reduce_ex__(2)
-    from tensorrt_lite._C.cuda import driver
+    from tensorrt_lite.cuda import _driver as driver
 
     storage, device = tensor.untyped_storage(), tensor.get_device()
     layout = (tensor.dtype, device, tuple(tensor.shape), tensor.stride(), tensor.storage_offset(), tensor.requires_grad)

@@ -106,19 +106,14 @@ from ._functional.pooling import (
 )
 from ._functional.vision import (
     affine_grid,
-    channel_shuffle,
     fold,
     grid_sample,
     interpolate,
-    pixel_shuffle,
-    pixel_unshuffle,
     unfold,
     upsample,
     upsample_bilinear,
     upsample_nearest,
 )
-
-native_channel_shuffle = channel_shuffle
 
 if TYPE_CHECKING:
     from tensorrt_lite._nn_operators import (
@@ -127,6 +122,7 @@ if TYPE_CHECKING:
         avg_pool2d,
         avg_pool3d,
         celu_,
+        channel_shuffle,
         conv1d,
         conv2d,
         conv3d,
@@ -141,8 +137,11 @@ if TYPE_CHECKING:
         leaky_relu_,
         linear,
         logsigmoid,
+        native_channel_shuffle,
         one_hot,
         pad,
+        pixel_shuffle,
+        pixel_unshuffle,
         prelu,
         relu_,
         scaled_dot_product_attention,
@@ -153,7 +152,7 @@ if TYPE_CHECKING:
     )
 
 # Compiled operators that need no Python in front: public name -> schema name where the two differ.
-_RENAMED = {"logsigmoid": "log_sigmoid"}
+_RENAMED = {"logsigmoid": "log_sigmoid", "native_channel_shuffle": "channel_shuffle"}
 
 __all__ = [
     "adaptive_avg_pool1d",

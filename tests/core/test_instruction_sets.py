@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 import tensorrt_lite as trt
-from tensorrt_lite._C.core.kernels import refusal
+from tensorrt_lite._C.core.isa import refusal
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 LEVELS = ("base", "avx2", "avx512")

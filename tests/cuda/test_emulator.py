@@ -109,7 +109,7 @@ def test_nvcc_compiles_the_same_text(tmp_path: Path, unit: str) -> None:
     nvcc = shutil.which("nvcc")
     if nvcc is None:
         pytest.skip("nvcc is not on PATH")
-    from tensorrt_lite.cuda import _source
+    from tensorrt_lite._C.cuda import source as _source
 
     f32, bf16, f64, i64, c64 = 8, 7, 9, 5, 10
     texts = {

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tensorrt_lite.cuda import _compiler, _source, _toolchain
+from tensorrt_lite._C.cuda import source as _source
+from tensorrt_lite.cuda import _compiler, _toolchain
 from tools import compile_kernels
 
 pytestmark = pytest.mark.skipif(not shutil.which("g++") or os.uname().machine != "x86_64", reason="the units are listed on the emulator, which needs g++ on x86-64")

@@ -30,7 +30,7 @@ def test_listed_loops_exist():
 
 
 def test_every_source_is_measured():
-    assert {p.stem for p in SOURCES} - {"kernels_sets", "indexing_fill"} == set(OPERATORS)
+    assert {p.stem for p in SOURCES} - {"isa_sets", "indexing_fill"} == set(OPERATORS)
 
 
 def test_a_row_ends_at_the_last_set_that_takes_a_fifth_off():

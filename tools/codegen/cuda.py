@@ -1,4 +1,4 @@
-"""The CUDA C++ of declared pointwise operators: their scalar expressions, from which tensorrt_lite/cuda/_source.py renders kernels at first use."""
+"""The CUDA C++ of declared pointwise operators: their scalar expressions, from which cysrc/cuda/source.pyx renders kernels at first use."""
 
 from __future__ import annotations
 

@@ -82,10 +82,10 @@ def load(folder: Path) -> list[Family]:
 
 
 def pxd(family: Family) -> str:
-    """Of each step its type, the function that puts a device's in its place, and the one that calls it."""
+    """Of each step its type, the function that puts a device's in its place, the one that calls it, and whether a device has one."""
     text = [f"# Generated from cysrc/ops/{family.name}/steps.yaml: the steps of the family, one typed function per device.", "from libc.stdint cimport int64_t, uint64_t",
             "from tensorrt_lite._C.core.tensor cimport TensorBase", "from tensorrt_lite._C.core.device cimport DEV_META",
-            "from tensorrt_lite._C.core.dispatch cimport set_step, step_of", *family.cimports, ""]  # fmt: skip
+            "from tensorrt_lite._C.core.dispatch cimport CORE, set_step, step_of", *family.cimports, ""]  # fmt: skip
     for step in family.steps:
         failing = " except -1" if step.returns == "int" else ""
         types = ", ".join(t for t, _ in step.arguments)
@@ -94,6 +94,8 @@ def pxd(family: Family) -> str:
                  f"ctypedef {step.returns} (*{step.name}_step)({types}){failing}",
                  f"cdef inline void set_{step.name}(int device_type, {step.name}_step function) noexcept:",
                  f"    set_step({step.place}, b\"{step.name}\", device_type, <void*>function)",
+                 f"cdef inline bint has_{step.name}(int device_type) noexcept:",
+                 f"    return CORE.steps[{step.place}].functions[device_type] != NULL",
                  f"cdef inline {step.returns} run_{step.name}(int device_type, {step.parameters}){failing}:"]  # fmt: skip
         if step.returns == "int":
             text += ["    if device_type == DEV_META:", "        return 0"]

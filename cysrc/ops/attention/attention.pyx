@@ -2,6 +2,8 @@
 # and dropout; the rest and masks that need a gradient by composition, which holds the (L, S) weights.
 
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
+from tensorrt_lite._C.steps.attention cimport (
+    has_attend, run_attend, run_attend_backward, run_attention_draw, run_attention_kept, run_attention_takes, set_attend, set_attend_backward, set_attention_takes)
 
 cdef extern from "../loops/attention.h" nogil:
     enum:
@@ -36,13 +38,6 @@ cdef extern from *:
 
 cdef const attention_kernels* KERNELS = attention_loops()
 
-# on CUDA, set by cysrc/cuda/attention.pyx: forward, or with `grad` those of the gradients that are given
-cdef int (*device_attention)(TensorBase q, TensorBase k, TensorBase v, TensorBase mask, TensorBase out, TensorBase lse, bint causal, double scale, double dropout_p,
-                             int64_t seed, int64_t offset, int64_t state, TensorBase grad, TensorBase dq, TensorBase dk, TensorBase dv) except -1
-# the mask of dropout: bool (batch, heads, queries, keys)
-cdef int (*device_kept)(TensorBase to, double dropout_p, int64_t seed, int64_t offset, int64_t state) except -1
-
-
 cdef bint tiled_enabled = True, composed_enabled = True
 
 
@@ -52,13 +47,7 @@ def _enable_kernels(bint tiled, bint composed):
     tiled_enabled, composed_enabled = tiled, composed
 
 
-def _set_device_kernels(size_t attention, size_t kept):
-    (<void**>&device_attention)[0] = <void*>attention
-    (<void**>&device_kept)[0] = <void*>kept
-
-
 cdef enum:
-    DEVICE_WIDTH = 256           # of a head on CUDA at most, half of it for double
     HEADS_SHARED = 8             # heads from which on each is a task of the backward; fewer: two passes, over keys and queries
     SERIAL_WORK = 1 << 17        # multiplications of one product worth another thread: some 10 us, with the softmax
 
@@ -115,8 +104,8 @@ cdef TensorBase expanded_mask(TensorBase mask, TensorBase query, TensorBase key)
     return None if mask is None else <TensorBase>_ops.expand(mask, (query.sizes[0], query.sizes[1], query.sizes[2], key.sizes[2]))
 
 
-cdef TensorBase describe(attention_args* a, TensorBase query, TensorBase key, TensorBase value, TensorBase mask, bint causal, double scale):
-    """Everything but the outputs; the mask as the kernel reads it, which the caller keeps alive."""
+cdef void describe(attention_args* a, TensorBase query, TensorBase key, TensorBase value, TensorBase mask, TensorBase lse, bint causal, double scale) noexcept:
+    """Everything but the outputs."""
     a.batches = query.sizes[0]
     a.heads = query.sizes[1]
     a.key_heads = key.sizes[1]
@@ -135,35 +124,71 @@ cdef TensorBase describe(attention_args* a, TensorBase query, TensorBase key, Te
     operand(&a.dq, None)
     operand(&a.dk, None)
     operand(&a.dv, None)
+    a.lse = <float*>data_of(lse)
     if mask is None:
-        return None
-    mask = expanded_mask(mask, query, key)
+        return
     a.mask = data_of(mask)
     a.mask_kind = ATTENTION_ALLOWED if mask.dtype == BOOL else ATTENTION_ADDED
     a.mask_batch = mask.strides[0]
     a.mask_head = mask.strides[1]
     a.mask_row = mask.strides[2]
     a.mask_column = mask.strides[3]
-    return mask
 
 
-cdef object _attention_cpu(TensorBase query, TensorBase key, TensorBase value, TensorBase attn_mask, bint is_causal, double scale, double dropout_p, int64_t seed, int64_t offset, int64_t state):
-    """(output, log of each row's sum of exponentials) of float32 (batch, heads, length, width) operands without empty dimensions;
-    attn_mask: bool or float32, broadcast to (batch, heads, L, S). On CUDA other floating types too, and dropout by its stream."""
-    cdef attention_args a
-    cdef TensorBase q = rows_of(query), k = rows_of(key), v = rows_of(value), mask, out = heads_last(query, value.sizes[3])
+cdef object attention_impl(TensorBase query, TensorBase key, TensorBase value, TensorBase attn_mask, bint is_causal, double scale, double dropout_p, int64_t seed, int64_t offset, int64_t state):
+    """(output, log of each row's sum of exponentials) of (batch, heads, length, width) operands without empty dimensions that the device's
+    kernel takes; attn_mask: bool or of their type, broadcast to (batch, heads, L, S)."""
+    cdef TensorBase q = rows_of(query), k = rows_of(key), v = rows_of(value), out = heads_last(query, value.sizes[3])
     cdef TensorBase lse = empty_tensor(3, query.sizes, F64 if query.dtype == F64 else F32, place_of(query))
-    cdef int64_t tasks
-    if query.device_type == DEV_CUDA:
-        device_attention(q, k, v, expanded_mask(attn_mask, q, k), out, lse, is_causal, scale, dropout_p, seed, offset, state, None, None, None, None)
-        return out, lse
-    mask = describe(&a, q, k, v, attn_mask, is_causal, scale)
-    operand(&a.out, out)
-    a.lse = <float*>data_of(lse)
-    tasks = a.batches * a.heads * ((a.queries + ATTENTION_QUERIES - 1) // ATTENTION_QUERIES)
-    cdef int64_t work = (a.queries if a.queries < ATTENTION_QUERIES else ATTENTION_QUERIES) * a.keys * a.width
-    run(&a, [q, k, v, mask, out, lse], tasks, SERIAL_WORK // (work + 1) + 1, forward_task)
+    run_attend(q.device_type, q, k, v, expanded_mask(attn_mask, q, k), out, lse, is_causal, scale, dropout_p, seed, offset, state)
     return out, lse
+
+
+cdef int takes_cpu(int dtype, int64_t width, double dropout_p) except -1:
+    return dtype == F32 and dropout_p == 0
+
+
+cdef int attend_cpu(TensorBase q, TensorBase k, TensorBase v, TensorBase mask, TensorBase out, TensorBase lse, bint causal, double scale, double dropout_p,
+                    int64_t seed, int64_t offset, int64_t state) except -1:
+    cdef attention_args a
+    cdef int64_t tasks, work
+    describe(&a, q, k, v, mask, lse, causal, scale)
+    operand(&a.out, out)
+    tasks = a.batches * a.heads * ((a.queries + ATTENTION_QUERIES - 1) // ATTENTION_QUERIES)
+    work = (a.queries if a.queries < ATTENTION_QUERIES else ATTENTION_QUERIES) * a.keys * a.width
+    return run(&a, [q, k, v, mask, out, lse], tasks, SERIAL_WORK // (work + 1) + 1, forward_task)
+
+
+cdef int attend_backward_cpu(TensorBase q, TensorBase k, TensorBase v, TensorBase mask, TensorBase out, TensorBase lse, TensorBase grad, bint causal, double scale,
+                             double dropout_p, int64_t seed, int64_t offset, int64_t state, TensorBase dq, TensorBase dk, TensorBase dv) except -1:
+    cdef attention_args a
+    cdef int64_t blocks, work
+    cdef list tensors = [q, k, v, mask, out, lse, grad, dq, dk, dv]
+    describe(&a, q, k, v, mask, lse, causal, scale)
+    operand(&a.out, out)
+    operand(&a.grad, grad)
+    operand(&a.dq, dq)
+    operand(&a.dk, dk)
+    operand(&a.dv, dv)
+    # sums over blocks of keys and queries
+    for t in (dq, dk, dv):
+        if t is not None:
+            memset(data_of(<TensorBase>t), 0, (<TensorBase>t).numel * ITEM_SIZE[(<TensorBase>t).dtype])
+    work = a.queries * a.keys * a.width
+    if a.batches * a.key_heads >= HEADS_SHARED or work < SERIAL_WORK:
+        return run(&a, tensors, a.batches * a.key_heads, SERIAL_WORK // (work + 1) + 1, backward_task)
+    if dk is not None or dv is not None:
+        blocks = (a.keys + ATTENTION_KEYS - 1) // ATTENTION_KEYS
+        run(&a, tensors, a.batches * a.key_heads * blocks, SERIAL_WORK // (work // blocks + 1) + 1, backward_keys_task)
+    if dq is not None:
+        blocks = (a.queries + ATTENTION_QUERIES - 1) // ATTENTION_QUERIES
+        run(&a, tensors, a.batches * a.heads * blocks, SERIAL_WORK // (work // blocks + 1) + 1, backward_queries_task)
+    return 0
+
+
+set_attention_takes(DEV_CPU, takes_cpu)
+set_attend(DEV_CPU, attend_cpu)
+set_attend_backward(DEV_CPU, attend_backward_cpu)
 
 
 cdef int run(attention_args* a, list tensors, int64_t tasks, int64_t grain, task_fn task) except -1:
@@ -187,55 +212,25 @@ cdef int run(attention_args* a, list tensors, int64_t tasks, int64_t grain, task
 
 cdef object attention_backward(OpNode node, object grad, object query, object key, object value, object attn_mask, object out, object lse, bint is_causal, double scale,
                                double dropout_p, int64_t seed, int64_t offset, int64_t state):
-    cdef bint need_query = node.edge(0) is not None, need_key = node.edge(1) is not None, need_value = node.edge(2) is not None
-    cdef attention_args a
-    cdef TensorBase q, k, v, g, o, mask, dq = None, dk = None, dv = None
-    cdef int64_t blocks, work
-    cdef list tensors
+    cdef TensorBase q, k, v, g, dq = None, dk = None, dv = None
     if grad is None:
         return None, None, None
     if grad_mode():
         return composed_backward(grad, query, key, value, attn_mask, is_causal, scale, dropout_p, seed, offset, state)
-    if (<TensorBase>query).device_type == DEV_CPU and (is_large(<TensorBase>grad) or is_large(<TensorBase>key)):
+    if is_large(<TensorBase>grad) or is_large(<TensorBase>key):
         grad, query, key, value, attn_mask, out, lse = [held(<TensorBase>t) for t in (grad, query, key, value, attn_mask, out, lse)]
     q = rows_of(<TensorBase>query)
     k = rows_of(<TensorBase>key)
     v = rows_of(<TensorBase>value)
     g = rows_of(<TensorBase>grad)
-    o = <TensorBase>out
-    if q.device_type == DEV_CUDA:
-        dq = heads_last(q, q.sizes[3]) if need_query else None
-        dk = heads_last(k, k.sizes[3]) if need_key else None
-        dv = heads_last(v, v.sizes[3]) if need_value else None
-        device_attention(q, k, v, expanded_mask(<TensorBase>attn_mask, q, k), o, <TensorBase>lse, is_causal, scale, dropout_p, seed, offset, state, g, dq, dk, dv)
-        return dq, dk, dv
-    mask = describe(&a, q, k, v, <TensorBase>attn_mask, is_causal, scale)
-    operand(&a.out, o)
-    operand(&a.grad, g)
-    a.lse = <float*>data_of(<TensorBase>lse)
-    if need_query:
-        dq = heads_last(q, a.width)
-        dq.zero_()
-        operand(&a.dq, dq)
-    if need_key:
-        dk = heads_last(k, a.width)
-        dk.zero_()
-        operand(&a.dk, dk)
-    if need_value:
-        dv = heads_last(v, a.value_width)
-        dv.zero_()
-        operand(&a.dv, dv)
-    tensors = [q, k, v, g, o, lse, mask, dq, dk, dv]
-    work = a.queries * a.keys * a.width
-    if a.batches * a.key_heads >= HEADS_SHARED or work < SERIAL_WORK:
-        run(&a, tensors, a.batches * a.key_heads, SERIAL_WORK // (work + 1) + 1, backward_task)
-    else:
-        if need_key or need_value:
-            blocks = (a.keys + ATTENTION_KEYS - 1) // ATTENTION_KEYS
-            run(&a, tensors, a.batches * a.key_heads * blocks, SERIAL_WORK // (work // blocks + 1) + 1, backward_keys_task)
-        if need_query:
-            blocks = (a.queries + ATTENTION_QUERIES - 1) // ATTENTION_QUERIES
-            run(&a, tensors, a.batches * a.heads * blocks, SERIAL_WORK // (work // blocks + 1) + 1, backward_queries_task)
+    if node.edge(0) is not None:
+        dq = heads_last(q, q.sizes[3])
+    if node.edge(1) is not None:
+        dk = heads_last(k, k.sizes[3])
+    if node.edge(2) is not None:
+        dv = heads_last(v, v.sizes[3])
+    run_attend_backward(q.device_type, q, k, v, expanded_mask(<TensorBase>attn_mask, q, k), <TensorBase>out, <TensorBase>lse, g, is_causal, scale, dropout_p, seed,
+                        offset, state, dq, dk, dv)
     return dq, dk, dv
 
 
@@ -261,7 +256,7 @@ cdef object composed_weights(object query, object key, object attn_mask, bint is
     if attn_mask is not None and not is_causal and scores.size(-1):
         # a row without anything to attend to gives zeros, not NaN
         empty_rows = _ops.eq(scores.detach(), float("-inf")).all([-1], True)
-        if (<TensorBase>query).device_type != DEV_META and not bool(empty_rows.any()):
+        if not empty_rows.is_meta and not bool(empty_rows.any()):
             empty_rows = None
     if empty_rows is not None:
         scores = scores.masked_fill(empty_rows, 0)
@@ -277,7 +272,7 @@ cdef object composed_backward(object grad, object query, object key, object valu
     dp = _ops.matmul(grad, shared_heads(value, heads).transpose(-2, -1))
     if dropout_p > 0:
         kept = _ops.empty((query.size(0), heads, query.size(2), key.size(2)), dtype=dtype_of(BOOL), device=query.device)
-        device_kept(<TensorBase>kept, dropout_p, seed, offset, state)
+        run_attention_kept((<TensorBase>kept).device_type, <TensorBase>kept, dropout_p, seed, offset, state)
         used, dp = weights * kept / (1 - dropout_p), dp * kept / (1 - dropout_p)
     dv = _ops.matmul(used.transpose(-2, -1), grad)
     ds = weights * (dp - (dp * weights).sum(-1, True)) * scale
@@ -289,16 +284,12 @@ cdef object composed_backward(object grad, object query, object key, object valu
 
 
 cdef bint has_kernel(TensorBase query, TensorBase key, TensorBase value, object attn_mask, double dropout_p) except -1:
-    """Whether operands, float32 already (on CUDA any floating type), can go to the kernel: equal batches, no empty dimension, a mask without gradient."""
+    """Whether operands can go to the device's kernel: equal batches, no empty dimension, a mask without gradient."""
     cdef int i, d = query.ndim, device = query.device_type
     cdef TensorBase mask
-    if not tiled_enabled:
+    if not tiled_enabled or not has_attend(device) or d > 4 or key.ndim != d or value.ndim != d:
         return False
-    if query.dtype != F32 and not (device == DEV_CUDA and category[query.dtype] == CAT_FLOAT):
-        return False
-    if device != DEV_CPU and device != DEV_CUDA or not (0 <= dropout_p < 1 and (dropout_p == 0 or device == DEV_CUDA)) or d > 4 or key.ndim != d or value.ndim != d:
-        return False
-    if device == DEV_CUDA and max(query.sizes[d - 1], value.sizes[d - 1]) > (DEVICE_WIDTH // 2 if query.dtype == F64 else DEVICE_WIDTH):
+    if not run_attention_takes(device, query.dtype, max(query.sizes[d - 1], value.sizes[d - 1]), dropout_p):
         return False
     if key.device_type != device or value.device_type != device or key.device_index != query.device_index or value.device_index != query.device_index or not query.numel or not key.numel or not value.numel:
         return False
@@ -349,8 +340,7 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
     if enable_gqa and key.dim() >= 3 and (key.size(-3) == 0 or heads % key.size(-3) or heads % value.size(-3)):
         raise RuntimeError(f"scaled_dot_product_attention: number of heads in key ({key.size(-3)}) and value ({value.size(-3)}) must divide the number of heads in query ({heads})")
     kind = None
-    if ((<TensorBase>query).dtype == F16 or (<TensorBase>query).dtype == BF16) and not (
-            (<TensorBase>query).device_type == DEV_CUDA and has_kernel(<TensorBase>query, <TensorBase>key, <TensorBase>value, attn_mask, dropout_p)):
+    if ((<TensorBase>query).dtype == F16 or (<TensorBase>query).dtype == BF16) and not has_kernel(<TensorBase>query, <TensorBase>key, <TensorBase>value, attn_mask, dropout_p):
         # scores and weights in float32: one rounding, at the end
         kind = query.dtype
         query, key, value = query.float(), key.float(), value.float()
@@ -365,9 +355,7 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
             query, key, value = query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0)
         seed = offset = state = 0
         if dropout_p > 0:
-            from tensorrt_lite.cuda.random import generator_for
-            seed, offset, state = generator_for((<TensorBase>query).device_index, None).advance(4)
-            seed -= seed >> 63 << 64
+            seed, offset, state = run_attention_draw((<TensorBase>query).device_type, (<TensorBase>query).device_index)
         r = op__attention(<TensorBase>query, <TensorBase>key, <TensorBase>value, <TensorBase>attn_mask, is_causal, factor, dropout_p, seed, offset, state)[0]
         for _ in range(added):
             r = r.squeeze(0)

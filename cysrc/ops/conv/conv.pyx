@@ -5,10 +5,11 @@
 # float32, complex numbers through four real convolutions, integers through a direct loop. One spatial dimension is two with a
 # height of 1. Three are two with planes gathered along the depth: (N, C, D, H, W) becomes (N * OD, C * KD, H, W), whose weight
 # has the same memory.
-from tensorrt_lite._C.core.kernels cimport *
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.core.allocator cimport block_alloc
 from tensorrt_lite._C.core.device import channels_last
+from tensorrt_lite._C.ops.conv.problem cimport ConvProblem
+from tensorrt_lite._C.steps.conv cimport run_convolve, set_convolve
 
 cdef extern from "conv.h" nogil:
     enum:
@@ -47,24 +48,14 @@ cdef extern from *:
     """
     int next_slot "trt_next_slot"(int* n) noexcept nogil
 
-# on CUDA, set by cysrc/cuda/conv.pyx; sizes run over d, h, w
-cdef int (*device_convolve)(int what, bint last, int64_t samples, int64_t c_in, int64_t c_out, int64_t groups, const int64_t* inputs, const int64_t* outputs,
-                            const int64_t* taps, const int64_t* stride, const int64_t* padding, const int64_t* dilation, TensorBase a, TensorBase b, TensorBase bias,
-                            TensorBase out) except -1
-
-
-def _set_device_kernels(size_t convolve_):
-    (<void**>&device_convolve)[0] = <void*>convolve_
-
-
 cdef enum:
     FLOPS_PER_THREAD = 400000      # multiply-adds worth another thread: some 5 us of small images, whose passes have other work as well
     EXACT_WORK = 20000             # multiply-adds up to which float32 is summed in double: the time goes elsewhere there (see is_short)
 
 
-cdef struct Plan:
+cdef struct Plan:                  # a ConvProblem as planes
     int n                          # spatial dimensions
-    conv_problem s                 # of one image; samples is the batch
+    conv_problem s                 # of one image; samples is the batch, of three dimensions times the depth of y
     int64_t depth, kernel_d, stride_d, pad_d, dilation_d, out_d
     int64_t out[5]                 # sizes of y
 
@@ -98,30 +89,25 @@ cdef int spatial(const Dims* d, int n, int64_t* out, str name, int64_t least, st
     return 0
 
 
-cdef int plan_convolution(Plan* p, int ndim, const int64_t* x, const int64_t* w, const Dims* stride, const Dims* padding, const Dims* dilation,
-                          int64_t groups) except -1:
-    """Check sizes x (N, C, ...) and w (C_out, C / groups, ...) and fill the plan, with y's sizes."""
-    cdef int64_t st[3]
-    cdef int64_t pad[3]
-    cdef int64_t dil[3]
-    cdef int64_t in_[3]
-    cdef int64_t k[3]
-    cdef int64_t out[3]
+cdef int set_problem(ConvProblem* p, int ndim, const int64_t* x, const int64_t* w, const Dims* stride, const Dims* padding, const Dims* dilation,
+                     int64_t groups, int64_t* y) except -1:
+    """Check sizes x (N, C, ...) and w (C_out, C / groups, ...); fill in the problem and y's sizes."""
     cdef int n = ndim - 2, i, lead
     if n < 1 or n > 3:
         raise RuntimeError(f"convolution: expected tensors of 3, 4 or 5 dimensions, got {ndim}")
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
     lead = 3 - n
+    p.n = n
     for i in range(3):
-        st[i] = dil[i] = in_[i] = k[i] = 1
-        pad[i] = 0
-    spatial(stride, n, st + lead, "stride", 1, "non-positive stride is not supported")
-    spatial(padding, n, pad + lead, "padding", 0, "negative padding is not supported")
-    spatial(dilation, n, dil + lead, "dilation", 1, "dilation should be greater than zero")
+        p.stride[i] = p.dilation[i] = p.inputs[i] = p.taps[i] = 1
+        p.padding[i] = 0
+    spatial(stride, n, p.stride + lead, "stride", 1, "non-positive stride is not supported")
+    spatial(padding, n, p.padding + lead, "padding", 0, "negative padding is not supported")
+    spatial(dilation, n, p.dilation + lead, "dilation", 1, "dilation should be greater than zero")
     for i in range(n):
-        in_[lead + i] = x[2 + i]
-        k[lead + i] = w[2 + i]
+        p.inputs[lead + i] = x[2 + i]
+        p.taps[lead + i] = w[2 + i]
     if w[0] < groups:
         raise RuntimeError(f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size {sizes_text(ndim, w)} instead")
     if w[0] % groups:
@@ -129,33 +115,37 @@ cdef int plan_convolution(Plan* p, int ndim, const int64_t* x, const int64_t* w,
     if x[1] != w[1] * groups:
         raise RuntimeError(f"Given groups={groups}, weight of size {sizes_text(ndim, w)}, expected input{sizes_text(ndim, x)} to have {w[1] * groups} channels, but got {x[1]} channels instead")
     for i in range(3):
-        if k[i] > 0 and in_[i] + 2 * pad[i] < dil[i] * (k[i] - 1) + 1:
-            padded = " x ".join([str(in_[j] + 2 * pad[j]) for j in range(lead, 3)])
-            kernel = " x ".join([str(dil[j] * (k[j] - 1) + 1) for j in range(lead, 3)])
+        if p.taps[i] > 0 and p.inputs[i] + 2 * p.padding[i] < p.dilation[i] * (p.taps[i] - 1) + 1:
+            padded = " x ".join([str(p.inputs[j] + 2 * p.padding[j]) for j in range(lead, 3)])
+            kernel = " x ".join([str(p.dilation[j] * (p.taps[j] - 1) + 1) for j in range(lead, 3)])
             raise RuntimeError(f"Calculated padded input size per channel: ({padded}). Kernel size: ({kernel}). Kernel size can't be greater than actual input size")
-        if k[i] <= 0:
+        if p.taps[i] <= 0:
             raise RuntimeError(f"convolution: kernel sizes must be positive, got weight of size {sizes_text(ndim, w)}")
-        out[i] = (in_[i] + 2 * pad[i] - dil[i] * (k[i] - 1) - 1) // st[i] + 1
-    p.n = n
-    p.out[0] = x[0]
-    p.out[1] = w[0]
+        p.outputs[i] = (p.inputs[i] + 2 * p.padding[i] - p.dilation[i] * (p.taps[i] - 1) - 1) // p.stride[i] + 1
+    p.samples, p.c_in, p.c_out, p.groups = x[0], x[1], w[0], groups
+    y[0], y[1] = x[0], w[0]
     for i in range(n):
-        p.out[2 + i] = out[lead + i]
-    p.depth, p.kernel_d, p.stride_d, p.pad_d, p.dilation_d, p.out_d = in_[0], k[0], st[0], pad[0], dil[0], out[0]
-    p.s.samples = x[0]
-    p.s.c_in = x[1]
-    p.s.in_h, p.s.in_w = in_[1], in_[2]
-    p.s.c_out = w[0]
-    p.s.out_h, p.s.out_w = out[1], out[2]
-    p.s.kernel_h, p.s.kernel_w = k[1], k[2]
-    p.s.stride_h, p.s.stride_w = st[1], st[2]
-    p.s.pad_h, p.s.pad_w = pad[1], pad[2]
-    p.s.dilation_h, p.s.dilation_w = dil[1], dil[2]
-    p.s.groups = groups
-    if p.n == 3:
-        p.s.samples *= p.out_d
-        p.s.c_in *= p.kernel_d
+        y[2 + i] = p.outputs[lead + i]
     return 0
+
+
+cdef void make_plan(Plan* p, const ConvProblem* c) noexcept:
+    cdef int i
+    p.n = c.n
+    p.out[0], p.out[1] = c.samples, c.c_out
+    for i in range(c.n):
+        p.out[2 + i] = c.outputs[3 - c.n + i]
+    p.depth, p.kernel_d, p.stride_d, p.pad_d, p.dilation_d, p.out_d = c.inputs[0], c.taps[0], c.stride[0], c.padding[0], c.dilation[0], c.outputs[0]
+    p.s.samples = c.samples * c.outputs[0]
+    p.s.c_in = c.c_in * c.taps[0]
+    p.s.in_h, p.s.in_w = c.inputs[1], c.inputs[2]
+    p.s.c_out = c.c_out
+    p.s.out_h, p.s.out_w = c.outputs[1], c.outputs[2]
+    p.s.kernel_h, p.s.kernel_w = c.taps[1], c.taps[2]
+    p.s.stride_h, p.s.stride_w = c.stride[1], c.stride[2]
+    p.s.pad_h, p.s.pad_w = c.padding[1], c.padding[2]
+    p.s.dilation_h, p.s.dilation_w = c.dilation[1], c.dilation[2]
+    p.s.groups = c.groups
 
 
 # ---- two dimensions ------------------------------------------------------------------------------------------------
@@ -365,40 +355,52 @@ cdef TensorBase in_order(TensorBase t, bint last):
     return r
 
 
-cdef TensorBase run_float(int what, Plan* p, TensorBase a, TensorBase b, TensorBase bias, int ndim, const int64_t* sizes):
+cdef int run_float(int what, Plan* p, bint last, TensorBase a, TensorBase b, TensorBase bias, TensorBase out) except -1:
     """float32: short sums in double, rounded once."""
-    if is_short(p):
-        return cast_to(run_real(what, p, cast_to(a, F64), cast_to(b, F64), None if bias is None else cast_to(bias, F64), ndim, sizes), F32)
-    return run_real(what, p, a, b, bias, ndim, sizes)
+    cdef TensorBase wide
+    if not is_short(p):
+        return run_real(what, p, last, a, b, bias, out)
+    wide = empty_like_tensor(out, F64)
+    run_real(what, p, last, cast_to(a, F64), cast_to(b, F64), None if bias is None else cast_to(bias, F64), wide)
+    return copy_elements(out, wide)
 
 
-cdef TensorBase run_real(int what, Plan* p, TensorBase a, TensorBase b, TensorBase bias, int ndim, const int64_t* sizes):
-    """float32 and float64: a result of the given sizes, contiguous or (of two dimensions) in channels_last."""
-    cdef bint last = p.n == 2 and wants_last(a, b)
-    cdef TensorBase out = empty_last(ndim, sizes, a.dtype, DEV_CPU) if last else empty_tensor(ndim, sizes, a.dtype, DEV_CPU), planes
+cdef int run_real(int what, Plan* p, bint last, TensorBase a, TensorBase b, TensorBase bias, TensorBase out) except -1:
+    """float32 and float64; last: out lies in channels_last. Volumes are computed contiguous."""
+    cdef TensorBase planes, to = out
+    last = last and p.n == 2
+    if not last and not out.contiguous:
+        to = empty_tensor(out.ndim, out.sizes, out.dtype, DEV_CPU)
     a = in_order(a, last)
     b = in_order(b, last)
     if bias is not None:
         bias = contiguous_of(bias)
     if p.n < 3:
-        run_planes(what, p, a, b, bias, out, last)
+        run_planes(what, p, a, b, bias, to, last)
     elif what == CONV_FORWARD:
         planes = planes_tensor(p, a.dtype, p.s.c_out, p.s.out_h, p.s.out_w)
         run_planes(what, p, gathered(p, a), b, bias, planes, False)
-        copy_elements(out, depth_view(p, planes))
+        return copy_elements(out, depth_view(p, planes))
     elif what == CONV_INPUT:
         planes = planes_tensor(p, a.dtype, p.s.c_in, p.s.in_h, p.s.in_w)
         run_planes(what, p, outputs_by_plane(p, a), b, None, planes, False)
-        scattered(p, planes, out)
+        scattered(p, planes, to)
     else:
-        run_planes(what, p, outputs_by_plane(p, a), gathered(p, b), None, out, False)
-    return out
+        run_planes(what, p, outputs_by_plane(p, a), gathered(p, b), None, to, False)
+    return 0 if to is out else copy_elements(out, to)
+
+
+cdef TensorBase real_of(int what, Plan* p, bint last, TensorBase a, TensorBase b, TensorBase out):
+    """The same as a new tensor that lies as `out` does."""
+    cdef TensorBase r = empty_like_tensor(out, a.dtype)
+    run_real(what, p, last, a, b, None, r)
+    return r
 
 
 cdef void direct_i64(int what, const Plan* p, const int64_t* y, const int64_t* x, const int64_t* w, int64_t* result) noexcept nogil:
     """The trilinear sum over all (output position, kernel position) pairs, into y, x or w (zeroed before)."""
-    cdef int64_t kd_ = p.kernel_d if p.n == 3 else 1
-    cdef int64_t samples = p.s.samples // p.out_d if p.n == 3 else p.s.samples
+    cdef int64_t kd_ = p.kernel_d
+    cdef int64_t samples = p.s.samples // p.out_d
     cdef int64_t c_in = p.s.c_in // kd_, per_in = c_in // p.s.groups, per_out = p.s.c_out // p.s.groups
     cdef int64_t n, o, i, od, oh, ow, kd, kh, kw, d, h, v, at_y, at_x, at_w
     for n in range(samples):
@@ -430,8 +432,8 @@ cdef void direct_i64(int what, const Plan* p, const int64_t* y, const int64_t* x
                                             result[at_w] += y[at_y] * x[at_x]
 
 
-cdef TensorBase run_integer(int what, Plan* p, TensorBase a, TensorBase b, int ndim, const int64_t* sizes):
-    cdef TensorBase out = empty_tensor(ndim, sizes, I64, DEV_CPU)
+cdef TensorBase run_integer(int what, Plan* p, TensorBase a, TensorBase b, TensorBase like):
+    cdef TensorBase out = empty_tensor(like.ndim, like.sizes, I64, DEV_CPU)
     cdef const int64_t* pa
     cdef const int64_t* pb
     cdef int64_t* po = <int64_t*>data_of(out)
@@ -471,71 +473,59 @@ cdef TensorBase part_of(TensorBase z, int which):
     return r
 
 
-cdef object run_complex(int what, Plan* p, TensorBase a, TensorBase b, int ndim, const int64_t* sizes):
+cdef object run_complex(int what, Plan* p, bint last, TensorBase a, TensorBase b, TensorBase out):
     cdef TensorBase ar = part_of(a, 0), ai = part_of(a, 1), br = part_of(b, 0), bi = part_of(b, 1)
-    cdef int code = a.dtype
-    if code == C64 and is_short(p):
+    if a.dtype == C64 and is_short(p):
         ar, ai, br, bi = cast_to(ar, F64), cast_to(ai, F64), cast_to(br, F64), cast_to(bi, F64)
-    re = _ops.sub(run_real(what, p, ar, br, None, ndim, sizes), run_real(what, p, ai, bi, None, ndim, sizes))
-    im = _ops.add(run_real(what, p, ar, bi, None, ndim, sizes), run_real(what, p, ai, br, None, ndim, sizes))
-    return cast_to(<TensorBase>_ops.view_as_complex(_ops.stack([re, im], -1)), code)
+    re = _ops.sub(real_of(what, p, last, ar, br, out), real_of(what, p, last, ai, bi, out))
+    im = _ops.add(real_of(what, p, last, ar, bi, out), real_of(what, p, last, ai, br, out))
+    return _ops.view_as_complex(_ops.stack([re, im], -1))
 
 
-cdef TensorBase run_on_device(int what, Plan* p, TensorBase a, TensorBase b, TensorBase bias, int ndim, const int64_t* sizes):
-    """Any type but bool, of one to three dimensions, contiguous or in channels_last."""
-    cdef bint last = wants_last(a, b)
-    cdef TensorBase out = empty_last(ndim, sizes, a.dtype, place_of(a)) if last else empty_tensor(ndim, sizes, a.dtype, place_of(a))
-    cdef int64_t x[3], y[3], k[3], st[3], pad[3], dil[3]
-    x[0], x[1], x[2] = p.depth, p.s.in_h, p.s.in_w
-    y[0], y[1], y[2] = p.out_d, p.s.out_h, p.s.out_w
-    k[0], k[1], k[2] = p.kernel_d, p.s.kernel_h, p.s.kernel_w
-    st[0], st[1], st[2] = p.stride_d, p.s.stride_h, p.s.stride_w
-    pad[0], pad[1], pad[2] = p.pad_d, p.s.pad_h, p.s.pad_w
-    dil[0], dil[1], dil[2] = p.dilation_d, p.s.dilation_h, p.s.dilation_w
-    if b.device_index != a.device_index or bias is not None and bias.device_index != a.device_index:
-        raise RuntimeError("convolution: Expected all tensors to be on the same device")
-    device_convolve(what, last, p.out[0], p.s.c_in // p.kernel_d if p.n == 3 else p.s.c_in, p.s.c_out, p.s.groups, x, y, k, st, pad, dil, in_order(a, last), in_order(b, last),
-                    None if bias is None else contiguous_of(bias), out)
-    return out
-
-
-cdef TensorBase run_typed(int what, Plan* p, TensorBase a, TensorBase b, TensorBase bias, int ndim, const int64_t* sizes):
-    """Any element type; grad mode is off around the operators that the rare types are composed of."""
+cdef int convolve_cpu(int what, const ConvProblem* problem, bint last, TensorBase a, TensorBase b, TensorBase bias, TensorBase out) except -1:
+    """grad mode is off around the operators that the rare types are composed of."""
     cdef int code = a.dtype
     cdef trt_thread_state* state = tls()
     cdef int saved_mode = state.grad_mode
-    cdef TensorBase r
-    cdef int i
-    if a.device_type == DEV_CUDA and code != BOOL:
-        return run_on_device(what, p, a, b, bias, ndim, sizes)
+    cdef TensorBase wide
+    cdef Plan plan
+    cdef Plan* p = &plan
+    make_plan(p, problem)
     if code == F32:
-        return run_float(what, p, a, b, bias, ndim, sizes)
+        return run_float(what, p, last, a, b, bias, out)
     if code == F64:
-        return run_real(what, p, a, b, bias, ndim, sizes)
+        return run_real(what, p, last, a, b, bias, out)
     if code == F16 or code == BF16:
-        return cast_to(run_real(what, p, cast_to(a, F32), cast_to(b, F32), None if bias is None else cast_to(bias, F32), ndim, sizes), code)
-    if code == BOOL:
-        raise NotImplementedError("\"convolution\" not implemented for 'Bool'")
+        wide = empty_like_tensor(out, F32)
+        run_real(what, p, last, cast_to(a, F32), cast_to(b, F32), None if bias is None else cast_to(bias, F32), wide)
+        return copy_elements(out, wide)
     state.grad_mode = 0
     try:
         if code == C64 or code == C128:
-            result = run_complex(what, p, a, b, ndim, sizes)
+            result = run_complex(what, p, last, a, b, out)
         else:
-            result = cast_to(run_integer(what, p, a, b, ndim, sizes), code)
+            result = run_integer(what, p, a, b, out)
         if bias is not None:
-            result = _ops.add(result, bias.detach().reshape((-1,) + (1,) * (ndim - 2)))
-        return <TensorBase?>result
+            # rounded to the type before the bias is added, as a sum of tensors is
+            result = _ops.add(cast_to(<TensorBase?>result, code), bias.detach().reshape((-1,) + (1,) * (out.ndim - 2)))
+        return copy_elements(out, <TensorBase?>result)
     finally:
         state.grad_mode = saved_mode
 
 
-cdef TensorBase formatted(TensorBase r, TensorBase a, TensorBase b):
-    """r, in channels_last when one of the operands is."""
+set_convolve(DEV_CPU, convolve_cpu)
+
+
+cdef TensorBase run(int what, const ConvProblem* p, TensorBase a, TensorBase b, TensorBase bias, int ndim, const int64_t* sizes):
+    """The result of a pass, in channels_last when one of the operands is."""
+    cdef bint last = wants_last(a, b)
     cdef TensorBase out
-    if not wants_last(a, b) or (r.ndim == 4 and is_channels_last(r)) or (r.ndim == 5 and is_channels_last_3d(r)):
-        return r
-    out = empty_last(r.ndim, r.sizes, r.dtype, place_of(r))
-    copy_elements(out, r)
+    if a.dtype == BOOL:
+        raise NotImplementedError("\"convolution\" not implemented for 'Bool'")
+    if product(ndim, sizes) == 0 or a.numel == 0 or b.numel == 0:
+        return without_work(ndim, sizes, a, bias)
+    out = empty_last(ndim, sizes, a.dtype, place_of(a)) if last else empty_tensor(ndim, sizes, a.dtype, place_of(a))
+    run_convolve(a.device_type, what, p, last, a, b, bias, out)
     return out
 
 
@@ -572,69 +562,56 @@ cdef TensorBase without_work(int ndim, const int64_t* sizes, TensorBase like, Te
     return r
 
 
-cdef TensorBase _conv_forward_cpu(TensorBase input, TensorBase weight, TensorBase bias, const Dims* stride, const Dims* padding, const Dims* dilation, int64_t groups):
-    cdef Plan p
+cdef TensorBase conv_forward_impl(TensorBase input, TensorBase weight, TensorBase bias, const Dims* stride, const Dims* padding, const Dims* dilation, int64_t groups):
+    cdef ConvProblem p
+    cdef int64_t y[5]
     if weight.ndim != input.ndim:
         raise RuntimeError(f"expected stride to be a single integer value or a list of {input.ndim - 2} values to match the convolution dimensions: weight of size {sizes_text(weight.ndim, weight.sizes)}, input of size {sizes_text(input.ndim, input.sizes)}")
-    plan_convolution(&p, input.ndim, input.sizes, weight.sizes, stride, padding, dilation, groups)
+    set_problem(&p, input.ndim, input.sizes, weight.sizes, stride, padding, dilation, groups, y)
     check_types(input, weight, "weight")
     if bias is not None:
         if bias.ndim != 1 or bias.sizes[0] != weight.sizes[0]:
             raise RuntimeError(f"Given weight of size {sizes_text(weight.ndim, weight.sizes)}, expected bias to be 1-dimensional with {weight.sizes[0]} elements, but got bias of size {sizes_text(bias.ndim, bias.sizes)} instead")
         check_types(input, bias, "bias")
-    checked_numel(input.ndim, p.out)
-    if input.device_type == DEV_META:
-        return formatted(empty_tensor(input.ndim, p.out, input.dtype, DEV_META), input, weight)
-    if product(input.ndim, p.out) == 0 or weight.numel == 0 or input.numel == 0:
-        return without_work(input.ndim, p.out, input, bias)
-    return formatted(run_typed(CONV_FORWARD, &p, input, weight, bias, input.ndim, p.out), input, weight)
+    checked_numel(input.ndim, y)
+    return run(CONV_FORWARD, &p, input, weight, bias, input.ndim, y)
 
 
-cdef int check_output(Plan* p, TensorBase grad, str name) except -1:
+cdef int check_output(ConvProblem* p, TensorBase grad, const int64_t* y) except -1:
     """Take y's sizes from its gradient: a transposed convolution whose output_padding reaches its stride has fewer than the convolution would."""
-    cdef int i, lead = 3 - p.n
-    cdef int64_t* out[3]
-    cdef bint fits = grad.ndim == p.n + 2 and grad.sizes[0] == p.out[0] and grad.sizes[1] == p.out[1]
+    cdef int i
+    cdef bint fits = grad.ndim == p.n + 2 and grad.sizes[0] == y[0] and grad.sizes[1] == y[1]
     for i in range(p.n):
-        fits = fits and grad.sizes[2 + i] <= p.out[2 + i] and (grad.sizes[2 + i] > 0 or p.out[2 + i] == 0)
+        fits = fits and grad.sizes[2 + i] <= y[2 + i] and (grad.sizes[2 + i] > 0 or y[2 + i] == 0)
     if not fits:
-        raise RuntimeError(f"{name}: expected a gradient of size {sizes_text(p.n + 2, p.out)}, but got {sizes_text(grad.ndim, grad.sizes)}")
-    out[0], out[1], out[2] = &p.out_d, &p.s.out_h, &p.s.out_w
+        raise RuntimeError(f"convolution: expected a gradient of size {sizes_text(p.n + 2, y)}, but got {sizes_text(grad.ndim, grad.sizes)}")
     for i in range(p.n):
-        p.out[2 + i] = out[lead + i][0] = grad.sizes[2 + i]
-    if p.n == 3:
-        p.s.samples = p.out[0] * p.out_d
+        p.outputs[3 - p.n + i] = grad.sizes[2 + i]
     return 0
 
 
-cdef TensorBase _conv_input_cpu(TensorBase grad_output, TensorBase weight, const Dims* size, const Dims* stride, const Dims* padding, const Dims* dilation, int64_t groups):
-    cdef Plan p
+cdef TensorBase conv_input_impl(TensorBase grad_output, TensorBase weight, const Dims* size, const Dims* stride, const Dims* padding, const Dims* dilation, int64_t groups):
+    cdef ConvProblem p
+    cdef int64_t y[5]
     if weight.ndim != size.n:
         raise RuntimeError(f"convolution: weight of size {sizes_text(weight.ndim, weight.sizes)} does not fit an input of size {sizes_text(size.n, size.v)}")
     checked_numel(size.n, size.v)
-    plan_convolution(&p, size.n, size.v, weight.sizes, stride, padding, dilation, groups)
-    check_output(&p, grad_output, "convolution")
+    set_problem(&p, size.n, size.v, weight.sizes, stride, padding, dilation, groups, y)
+    check_output(&p, grad_output, y)
     check_types(grad_output, weight, "weight")
-    if grad_output.device_type == DEV_META:
-        return formatted(empty_tensor(size.n, size.v, weight.dtype, DEV_META), grad_output, weight)
-    if product(size.n, size.v) == 0 or grad_output.numel == 0 or weight.numel == 0:
-        return without_work(size.n, size.v, weight, None)
-    return formatted(run_typed(CONV_INPUT, &p, grad_output, weight, None, size.n, size.v), grad_output, weight)
+    return run(CONV_INPUT, &p, grad_output, weight, None, size.n, size.v)
 
 
-cdef TensorBase _conv_weight_cpu(TensorBase grad_output, TensorBase input, const Dims* size, const Dims* stride, const Dims* padding, const Dims* dilation, int64_t groups):
-    cdef Plan p
+cdef TensorBase conv_weight_impl(TensorBase grad_output, TensorBase input, const Dims* size, const Dims* stride, const Dims* padding, const Dims* dilation, int64_t groups):
+    cdef ConvProblem p
+    cdef int64_t y[5]
     if input.ndim != size.n:
         raise RuntimeError(f"convolution: input of size {sizes_text(input.ndim, input.sizes)} does not fit a weight of size {sizes_text(size.n, size.v)}")
     checked_numel(size.n, size.v)
-    plan_convolution(&p, size.n, input.sizes, size.v, stride, padding, dilation, groups)
-    check_output(&p, grad_output, "convolution")
+    set_problem(&p, size.n, input.sizes, size.v, stride, padding, dilation, groups, y)
+    check_output(&p, grad_output, y)
     check_types(grad_output, input, "input")
-    if input.device_type == DEV_META:
-        return formatted(empty_tensor(size.n, size.v, input.dtype, DEV_META), input, grad_output)
-    if product(size.n, size.v) == 0 or grad_output.numel == 0 or input.numel == 0:
-        return without_work(size.n, size.v, input, None)
-    return formatted(run_typed(CONV_WEIGHT, &p, grad_output, input, None, size.n, size.v), input, grad_output)
+    return run(CONV_WEIGHT, &p, grad_output, input, None, size.n, size.v)
 
 
 # ---- derivatives ---------------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 # Copies, conversions and fills; reading tensors out into Python numbers.
 from tensorrt_lite._C.core.device import contiguous_format, preserve_format, channels_last, channels_last_3d
 from tensorrt_lite._C.core.dtype import dtype as dtype_type
-from tensorrt_lite._C.core.storage cimport Storage, lazy_clone_of
+from tensorrt_lite._C.core.storage cimport Storage, device_hooks, lazy_clone_of
+from tensorrt_lite._C.steps.copy cimport run_non_blocking
 from tensorrt_lite._C.core.device cimport memory_format as memory_format_type
 
 
@@ -104,12 +105,11 @@ def copy_(TensorBase self not None, src, non_blocking=False):
     cdef TensorBase s
     cdef uint64_t keys
     if non_blocking and isinstance(src, TensorBase) and (self.device_type == DEV_CUDA) != ((<TensorBase>src).device_type == DEV_CUDA):
-        from tensorrt_lite._C.cuda import backend
-        backend._set_non_blocking(True)
+        run_non_blocking(DEV_CUDA, True)
         try:
             return copy_(self, src)
         finally:
-            backend._set_non_blocking(False)
+            run_non_blocking(DEV_CUDA, False)
     s = as_operand(src, "copy_", "other")
     check_inplace(self, "copy_")
     if s is self:
@@ -182,12 +182,12 @@ def to(TensorBase self not None, *args, dtype=None, device=None, non_blocking=Fa
     if code == self.dtype and target == place_of(self) and not copy and lies_in(self, memory_format):
         return self
     if non_blocking and (self.device_type == DEV_CUDA or target & 0xFF == DEV_CUDA):
-        from tensorrt_lite._C.cuda import backend
-        backend._set_non_blocking(True)
+        device_hooks()
+        run_non_blocking(DEV_CUDA, True)
         try:
             return op__to_copy(self, code, None if target == place_of(self) else device, memory_format)
         finally:
-            backend._set_non_blocking(False)
+            run_non_blocking(DEV_CUDA, False)
     return op__to_copy(self, code, None if target == place_of(self) else device, memory_format)
 
 

@@ -253,8 +253,8 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
 
 
 cdef object _from_dlpack(object a):
-    from tensorrt_lite._dlpack import from_dlpack
-    return from_dlpack(a)
+    from tensorrt_lite._C.core.dlpack import read
+    return read(a)
 
 
 cdef object _writable_copy(object a):

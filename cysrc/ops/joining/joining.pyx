@@ -1,66 +1,10 @@
-# Kernels of cat, stack, tril and triu; flip, roll and padding are in joining_pieces.pxi, compositions in joining_more.pxi.
+# Kernels of the joining family: cat, stack, triangles, and results whose every dimension consists of pieces of the input's (flip, roll, margins).
+# What writes elements are steps: cpu.pyx has the CPU's, cysrc/cuda/indexing.pyx CUDA's.
 from tensorrt_lite._C.autograd.autocast cimport autocasting, cast_operand
-include "pieces.pxi"
-include "more.pxi"
-
-
-cdef int run_cat(TensorBase out, list pieces, int64_t outer) except -1:
-    """Fill `out` (contiguous) with rows that consist of one part of each piece (contiguous, of out's type)."""
-    cdef CatArgs a
-    cdef int n = 0, k, total = len(pieces)
-    cdef TensorBase t
-    cdef int64_t nbytes = out.numel * ITEM_SIZE[out.dtype]
-    cdef char* memory
-    cdef trt_block** held
-    cdef trt_block* target
-    cdef bint words
-    if nbytes == 0:
-        return 0
-    memory = <char*>malloc(total * 3 * sizeof(void*))
-    if memory == NULL:
-        raise MemoryError
-    a.part = <const char**>memory
-    held = <trt_block**>(memory + 2 * total * sizeof(void*))
-    a.bytes = <const int64_t*>(memory + total * sizeof(void*))
-    for x in pieces:
-        t = <TensorBase>x
-        if t.numel:
-            a.part[n] = data_of(t)
-            (<int64_t*>a.bytes)[n] = t.numel // outer * ITEM_SIZE[t.dtype]
-            held[n] = t.storage.block
-            n += 1
-    a.n = n
-    a.out = data_of(out)
-    a.row = nbytes // outer
-    words = n > 1 and a.bytes[0] in (1, 2, 4, 8, 16)
-    for k in range(1, n):
-        words = words and a.bytes[k] == a.bytes[0]
-    if nbytes < 65536:
-        if words:
-            interleave_parts(&a, 0, outer)
-        else:
-            cat_rows(&a, 0, nbytes)
-        free(memory)
-        return 0
-    target = out.storage.block
-    for k in range(n):
-        trt_block_hold(held[k])
-    trt_block_hold(target)
-    with nogil:
-        if words:
-            parallel_for(outer, 1 + COPY_GRAIN // a.row, 64, interleave_parts, &a)
-        else:
-            parallel_for(nbytes, COPY_GRAIN, 4096, cat_rows, &a)
-    for k in range(n):
-        block_drop(held[k])
-    block_drop(target)
-    free(memory)
-    return 0
-
-
-cdef bint is_nothing(TensorBase t) noexcept:
-    """A tensor of shape (0), which cat skips whatever the other shapes are."""
-    return t.ndim == 1 and t.sizes[0] == 0
+from tensorrt_lite._C.ops.joining import cpu as _cpu_steps
+from tensorrt_lite._C.ops.joining.loops cimport PIECE_CONSTANT, PieceArgs
+from tensorrt_lite._C.ops.joining.parts cimport ANY_PARTS, CHANNELS_LAST_PARTS, CONTIGUOUS_PARTS, is_nothing
+from tensorrt_lite._C.steps.joining cimport run_join, run_pieces, run_triangle
 
 
 cdef int common_type(list tensors) except -1:
@@ -76,27 +20,12 @@ cdef int common_type(list tensors) except -1:
     return code
 
 
-cdef TensorBase channels_first_view(TensorBase t):
-    """A channels-last tensor with its dimensions in the order they lie in memory: N, spatial..., C."""
-    cdef int64_t sizes[5]
-    cdef int64_t strides[5]
-    cdef int k
-    sizes[0] = t.sizes[0]
-    strides[0] = t.strides[0]
-    for k in range(2, t.ndim):
-        sizes[k - 1] = t.sizes[k]
-        strides[k - 1] = t.strides[k]
-    sizes[t.ndim - 1] = t.sizes[1]
-    strides[t.ndim - 1] = t.strides[1]
-    return make_view(t, t.ndim, sizes, strides, t.offset)
-
-
 cdef TensorBase cat_cpu(list tensors, int64_t dim, TensorBase out, int mode):
-    cdef TensorBase first = None, t, r, target
+    cdef TensorBase first = None, t, r
     cdef int64_t sizes[MAX_DIMS]
     cdef int64_t strides[MAX_DIMS]
-    cdef int64_t total = 0, outer = 1, start
-    cdef int d, k, i = 0, code, last_format = 0
+    cdef int64_t total = 0
+    cdef int d, k, i = 0, code
     cdef bint direct = True, channels_last = True
     if not tensors:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
@@ -150,27 +79,7 @@ cdef TensorBase cat_cpu(list tensors, int64_t dim, TensorBase out, int mode):
             r = out
         else:
             r = empty_tensor(first.ndim, sizes, code, place_of(first))
-    if r.device_type == DEV_META:
-        return joined("cat", r, out, mode)
-    if channels_last and r.device_type == DEV_CPU:
-        d = 0 if d == 0 else first.ndim - 1 if d == 1 else d - 1
-        target = channels_first_view(r)
-        for k in range(d):
-            outer *= target.sizes[k]
-        run_cat(target, [channels_first_view(<TensorBase>x) for x in tensors], outer)
-    elif direct and r.contiguous and r.device_type == DEV_CPU:
-        for k in range(d):
-            outer *= sizes[k]
-        run_cat(r, tensors, outer)
-    else:
-        start = 0
-        for x in tensors:
-            t = <TensorBase>x
-            if is_nothing(t):
-                continue
-            sizes[d] = t.sizes[d]
-            copy_elements(make_view(r, r.ndim, sizes, r.strides, r.offset + start * r.strides[d]), t)
-            start += t.sizes[d]
+    run_join(r.device_type, r, tensors, d, False, CHANNELS_LAST_PARTS if channels_last else CONTIGUOUS_PARTS if direct and r.contiguous else ANY_PARTS)
     return joined("cat", r, out, mode)
 
 
@@ -258,8 +167,6 @@ def stack(tensors, dim=0, *, out=None):
 cdef TensorBase stack_cpu(list tensors, int64_t dim, TensorBase out, int mode):
     cdef TensorBase first, t, r
     cdef int64_t sizes[MAX_DIMS + 1]
-    cdef int64_t strides[MAX_DIMS + 1]
-    cdef int64_t outer = 1
     cdef int d, k, i = 0
     cdef bint direct = True
     if not tensors:
@@ -285,59 +192,14 @@ cdef TensorBase stack_cpu(list tensors, int64_t dim, TensorBase out, int mode):
         r = out
     if r is None:
         r = empty_tensor(first.ndim + 1, sizes, common_type(tensors), place_of(first))
-    if r.device_type == DEV_META:
-        return joined("stack", r, out, mode)
-    if direct and r.contiguous and r.device_type == DEV_CPU:
-        for k in range(d):
-            outer *= sizes[k]
-        run_cat(r, tensors, outer)
-    else:
-        for k in range(first.ndim):
-            strides[k] = r.strides[k] if k < d else r.strides[k + 1]
-        i = 0
-        for x in tensors:
-            copy_elements(make_view(r, first.ndim, first.sizes, strides, r.offset + i * r.strides[d]), <TensorBase>x)
-            i += 1
+    run_join(r.device_type, r, tensors, d, True, CONTIGUOUS_PARTS if direct and r.contiguous else ANY_PARTS)
     return joined("stack", r, out, mode)
 
 
 # ---- triangles ------------------------------------------------------------------------------------------------------
 
-cdef struct TriangleJob:
-    char* dst
-    const char* src
-    int64_t rows, cols, diagonal
-    bint upper
-    int item
-
-
-cdef void triangle_task(void* context, int64_t begin, int64_t end) noexcept nogil:
-    """Rows [begin, end) of the stacked matrices."""
-    cdef TriangleJob* job = <TriangleJob*>context
-    cdef int64_t row, edge, width = job.cols * job.item
-    cdef char* d
-    cdef const char* s
-    for row in range(begin, end):
-        d = job.dst + row * width
-        s = job.src + row * width
-        # columns before `edge` belong to the lower part
-        edge = row % job.rows + job.diagonal + (0 if job.upper else 1)
-        edge = max(<int64_t>0, min(edge, job.cols)) * job.item
-        if job.upper:
-            memset(d, 0, edge)
-            if d != s:
-                memcpy(d + edge, s + edge, width - edge)
-        else:
-            if d != s:
-                memcpy(d, s, edge)
-            memset(d + edge, 0, width - edge)
-
-
 cdef TensorBase triangle(str name, TensorBase self, int64_t diagonal, bint upper, TensorBase out, int mode):
-    cdef TriangleJob job
-    cdef TensorBase x, r
-    cdef trt_block* held[2]
-    cdef int64_t rows
+    cdef TensorBase r
     if self.ndim < 2:
         raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
     if mode == INPLACE:
@@ -345,34 +207,8 @@ cdef TensorBase triangle(str name, TensorBase self, int64_t diagonal, bint upper
     elif mode == OUT:
         check_out_type(name, out, self.dtype)
     r = self if mode == INPLACE and self.contiguous else empty_tensor(self.ndim, self.sizes, self.dtype, place_of(self))
-    if self.device_type != DEV_META and self.numel:
-        x = contiguous_of(self)
-        if x.device_type == DEV_CUDA:
-            device_triangle(x, r, diagonal, upper)
-            if mode == INPLACE and r is not self:
-                copy_elements(self, r)
-                return self
-            return r if mode == INPLACE else joined(name, r, out, mode)
-        job.rows = self.sizes[self.ndim - 2]
-        job.cols = self.sizes[self.ndim - 1]
-        # clamped so that adding a row number can't overflow
-        job.diagonal = max(-job.rows - 1, min(diagonal, job.cols + 1))
-        job.upper = upper
-        job.item = ITEM_SIZE[self.dtype]
-        job.dst = data_of(r)
-        job.src = data_of(x)
-        rows = self.numel // job.cols
-        if self.numel < 8192:
-            triangle_task(&job, 0, rows)
-        else:
-            held[0] = x.storage.block
-            held[1] = r.storage.block
-            trt_block_hold(held[0])
-            trt_block_hold(held[1])
-            with nogil:
-                parallel_for(rows, max(<int64_t>1, GRAIN // job.cols), 1, triangle_task, &job)
-            block_drop(held[0])
-            block_drop(held[1])
+    if self.numel:
+        run_triangle(self.device_type, contiguous_of(self), r, diagonal, upper)
     if mode == INPLACE and r is not self:
         copy_elements(self, r)
         return self
@@ -387,13 +223,348 @@ cdef TensorBase triu_cpu(TensorBase self, int64_t diagonal, TensorBase out, int 
     return triangle("triu", self, diagonal, True, out, mode)
 
 
-EXTRA_EXPORTS = {
-    "cat": "f", "stack": "f", "flip": "fm", "hstack": "f", "vstack": "f", "dstack": "f", "column_stack": "f", "repeat": "m", "tile": "fm",
-    "repeat_interleave": "fm", "fliplr": "fm", "flipud": "fm", "roll": "fm", "rot90": "fm", "tril_indices": "f", "triu_indices": "f", "diag": "fm",
-    "diag_embed": "fm", "diagflat": "fm", "block_diag": "f", "meshgrid": "f", "cartesian_prod": "f", "combinations": "f", "pad": "",
-    "pixel_shuffle": "f", "pixel_unshuffle": "f", "channel_shuffle": "f", "swapaxes": "fm", "atleast_1d": "f", "atleast_2d": "f",
-    "atleast_3d": "f", "ravel": "fm", "unsafe_chunk": "fm", "unsafe_split": "fm", "hsplit": "fm", "vsplit": "fm", "dsplit": "fm", "narrow_copy": "fm",
-    "_pad_circular": "", "swapaxes_": "m", "trace": "fm",
-}
-METHOD_ALIASES = {"swapdims": swapaxes, "moveaxis": moveaxis, "swapdims_": swapaxes_, "adjoint": adjoint}
-FUNCTION_ALIASES = {"concat": cat, "concatenate": cat, "row_stack": vstack, "swapdims": swapaxes, "moveaxis": moveaxis, "adjoint": adjoint}
+# ---- pieces: what each dimension of a result consists of ---------------------------------------------------------------
+
+cdef void add_piece(PieceArgs* given, int d, int64_t count, int64_t at, int step) noexcept:
+    cdef int k = given.pieces[d]
+    if count > 0:
+        given.piece[d][k].count = count
+        given.piece[d][k].at = at
+        given.piece[d][k].step = step
+        given.pieces[d] = k + 1
+
+
+cdef void arrange_pieces(PieceArgs* a, PieceArgs* given, TensorBase source, TensorBase result) noexcept:
+    """Geometry for the kernels from the pieces of each dimension: in the order in which result lies, dimensions joined where both sides allow."""
+    cdef int order[MAX_DIMS]
+    cdef int d, k, j, n = 0
+    cdef int64_t item = ITEM_SIZE[result.dtype], size, offset = 0
+    cdef bint whole, forward
+    for d in range(result.ndim):
+        k = d
+        while k > 0 and result.strides[order[k - 1]] < result.strides[d]:
+            order[k] = order[k - 1]
+            k -= 1
+        order[k] = d
+    a.group = 1
+    for j in range(result.ndim):
+        d = order[j]
+        size = result.sizes[d]
+        if size == 1 and given.piece[d][0].step != PIECE_CONSTANT:
+            offset += given.piece[d][0].at * source.strides[d] * item
+            continue
+        whole = given.pieces[d] == 1 and given.piece[d][0].step == 1 and size == source.sizes[d]
+        forward = True
+        for k in range(a.pieces[n - 1] if n else 0):
+            forward = forward and (a.piece[n - 1][k].step == 1 or a.piece[n - 1][k].step == PIECE_CONSTANT)
+        if n and whole and forward and a.result[n - 1] == result.strides[d] * size * item and a.source[n - 1] == source.strides[d] * size * item:
+            n -= 1
+            for k in range(a.pieces[n]):
+                a.piece[n][k].count *= size
+                a.piece[n][k].at *= size
+            a.size[n] *= size
+        else:
+            a.size[n] = size
+            a.pieces[n] = given.pieces[d]
+            for k in range(given.pieces[d]):
+                a.piece[n][k] = given.piece[d][k]
+        a.result[n] = result.strides[d] * item
+        a.source[n] = source.strides[d] * item
+        n += 1
+    if n == 0:
+        a.size[0] = 1
+        a.result[0] = a.source[0] = item
+        a.pieces[0] = 0
+        add_piece(a, 0, 1, 0, 1)
+        n = 1
+    k = 0
+    while k < n and a.pieces[k] == 1 and a.piece[k][0].step == 1:
+        k += 1
+    for j in range(k, n):
+        a.group *= a.size[j]
+    a.nd = n
+    a.item = <int>item
+    a.dtype = result.dtype
+    a.to = data_of(result)
+    a.source_data = data_of(source) + offset
+
+
+cdef int write_pieces(PieceArgs* given, TensorBase source, TensorBase result, const Scalar* margin=NULL, bint sums=False) except -1:
+    """result <- pieces of source, margins of a number, or the adjoint: source += the pieces of result."""
+    cdef PieceArgs a
+    if result.numel == 0:
+        return 0
+    a.constant = given.constant
+    a.filled = 0
+    arrange_pieces(&a, given, source, result)
+    return run_pieces(result.device_type, &a, given, source, result, margin, sums)
+
+
+cdef void no_pieces(PieceArgs* given, int ndim) noexcept:
+    cdef int d
+    for d in range(ndim):
+        given.pieces[d] = 0
+
+
+# ---- flip and roll --------------------------------------------------------------------------------------------------
+
+cdef TensorBase flip_cpu(TensorBase self, const Dims* dims):
+    cdef bint flipped[MAX_DIMS]
+    cdef PieceArgs given
+    cdef TensorBase r
+    cdef int k, d
+    for k in range(MAX_DIMS):
+        flipped[k] = False
+    for k in range(dims.n):
+        d = wrap_dim(dims.v[k], self.ndim)
+        if flipped[d]:
+            raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
+        flipped[d] = True
+    r = empty_like_tensor(self, self.dtype)
+    no_pieces(&given, self.ndim)
+    for d in range(self.ndim):
+        add_piece(&given, d, self.sizes[d], self.sizes[d] - 1 if flipped[d] else 0, -1 if flipped[d] else 1)
+    write_pieces(&given, self, r)
+    return r
+
+
+def flip(input, *positions, dims=None):
+    """A copy with the order of the elements reversed along dims: flip(0, 1), flip((0, 1)) or flip(dims=(0, 1))."""
+    cdef Dims d
+    cdef TensorBase x = as_tensor_arg(input, "flip", "input")
+    if dims is None:
+        dims = positions
+    elif positions:
+        raise TypeError("flip() got multiple values for argument 'dims'")
+    elif isinstance(dims, int):
+        raise TypeError("flip(): argument 'dims' must be tuple of ints, not int")
+    parse_size(tuple(dims), &d, "flip", "dims")
+    return op_flip(x, &d)
+
+
+cdef TensorBase roll_cpu(TensorBase self, const Dims* shifts, const Dims* dims):
+    cdef int64_t shift[MAX_DIMS]
+    cdef PieceArgs given
+    cdef TensorBase r = empty_like_tensor(self, self.dtype)
+    cdef int k, d
+    if shifts.n != dims.n:
+        raise RuntimeError(f"shifts and dimensions must align. shifts: {shifts.n}, dims:{dims.n}")
+    memset(shift, 0, sizeof(shift))
+    for k in range(dims.n):
+        if self.ndim == 0:
+            raise IndexError(f"Dimension specified as {dims.v[k]} but tensor has no dimensions")
+        d = wrap_dim(dims.v[k], self.ndim)
+        if self.sizes[d]:
+            shift[d] = (shift[d] + shifts.v[k] % self.sizes[d] + self.sizes[d]) % self.sizes[d]
+    no_pieces(&given, self.ndim)
+    for d in range(self.ndim):
+        add_piece(&given, d, shift[d], self.sizes[d] - shift[d], 1)
+        add_piece(&given, d, self.sizes[d] - shift[d], 0, 1)
+    write_pieces(&given, self, r)
+    return r
+
+
+def roll(input, shifts, dims=None):
+    """The elements moved by shifts along dims (over the flat tensor without dims); what leaves at the end enters at the start."""
+    cdef TensorBase x = as_tensor_arg(input, "roll", "input")
+    cdef Dims s, d
+    parse_dims(shifts, &s, "roll", "shifts")
+    d.n = 0
+    if dims is not None:
+        parse_dims(dims, &d, "roll", "dims")
+    if s.n == 0:
+        raise RuntimeError("`shifts` required")
+    if d.n == 0 and s.n == 1:
+        d.n = 1
+        d.v[0] = 0
+        return op_roll(x.reshape(-1), &s, &d).reshape(shape_of(x)) if x.ndim != 1 else op_roll(x, &s, &d)
+    if d.n != s.n:
+        raise RuntimeError(f"shifts and dimensions must align. shifts: {s.n}, dims:{d.n}")
+    return op_roll(x, &s, &d)
+
+
+# ---- margins --------------------------------------------------------------------------------------------------------
+
+cdef enum Margin:
+    REFLECT
+    REPLICATE
+    CIRCULAR
+
+cdef dict margin_kinds = {"reflect": REFLECT, "replicate": REPLICATE, "circular": CIRCULAR}
+
+
+cdef TensorBase padded_result(TensorBase self, const int64_t* sizes, bint keep_format):
+    """Contiguous, or in the channels_last format that self has."""
+    cdef int64_t strides[MAX_DIMS]
+    if keep_format and not self.contiguous and (is_channels_last(self) or is_channels_last_3d(self)):
+        checked_numel(self.ndim, sizes)
+        channels_last_strides(self.ndim, sizes, strides)
+        return empty_strided_tensor(self.ndim, sizes, strides, self.dtype, place_of(self))
+    return empty_tensor(self.ndim, sizes, self.dtype, place_of(self))
+
+
+cdef TensorBase constant_pad_nd_cpu(TensorBase self, const Dims* pad, const Scalar* value):
+    """Margins of a value (or, where negative, cuts) at both ends of the last dimensions."""
+    cdef int64_t sizes[MAX_DIMS]
+    cdef int64_t before, after, inner
+    cdef PieceArgs given
+    cdef TensorBase r, v
+    cdef int k, d, n = pad.n // 2
+    if pad.n % 2:
+        raise RuntimeError(f"Length of pad must be even but instead it equals {pad.n}")
+    if n > self.ndim:
+        raise RuntimeError(f"Length of pad should be no more than twice the number of dimensions of the input. Pad length is {pad.n} while the input has {self.ndim} dimensions.")
+    no_pieces(&given, self.ndim)
+    for d in range(self.ndim):
+        k = self.ndim - 1 - d
+        before = pad.v[2 * k] if k < n else 0
+        after = pad.v[2 * k + 1] if k < n else 0
+        if before > (<int64_t>1 << 60) or after > (<int64_t>1 << 60) or before < -(<int64_t>1 << 60) or after < -(<int64_t>1 << 60):
+            raise RuntimeError(f"constant_pad_nd: padding ({before}, {after}) is out of range")
+        sizes[d] = self.sizes[d] + before + after
+        if sizes[d] < 0:
+            raise RuntimeError(f"The input size {self.sizes[d]}, plus negative padding {before} and {after} resulted in a negative output size, which is invalid. Check dimension {d} of your input.")
+        inner = max(<int64_t>0, self.sizes[d] + min(before, <int64_t>0) + min(after, <int64_t>0))
+        add_piece(&given, d, before if inner else sizes[d], 0, PIECE_CONSTANT)
+        add_piece(&given, d, inner, max(-before, <int64_t>0), 1)
+        add_piece(&given, d, after if inner else 0, 0, PIECE_CONSTANT)
+    r = padded_result(self, sizes, True)
+    check_number(value, r.dtype)
+    v = number_tensor(self.dtype, value)          # in host memory
+    memcpy(given.constant, data_of(v), ITEM_SIZE[v.dtype])
+    write_pieces(&given, self, r, value)
+    return r
+
+
+cdef object negated(object values):
+    return [-v for v in values]
+
+
+cdef int margin_pieces(PieceArgs* given, int ndim, const int64_t* sizes, const Dims* pad, int64_t kind, int64_t* padded) except -1:
+    """Check the margins of the last dimensions, fill in their pieces and the padded sizes."""
+    cdef int64_t n, before, after, at, kept
+    cdef int d, k
+    if pad.n % 2 or pad.n > 2 * ndim or kind < REFLECT or kind > CIRCULAR:
+        raise RuntimeError(f"pad: {pad.n} margins of kind {kind} do not fit {ndim} dimensions")
+    no_pieces(given, ndim)
+    for d in range(ndim):
+        k = ndim - 1 - d
+        n = sizes[d]
+        before = pad.v[2 * k] if 2 * k < pad.n else 0
+        after = pad.v[2 * k + 1] if 2 * k < pad.n else 0
+        if before or after:
+            check_margin(ndim, sizes, d, before, after, kind)
+        at = max(-before, <int64_t>0)
+        kept = n - at - max(-after, <int64_t>0)
+        if kind == REFLECT:
+            add_piece(given, d, before, before, -1)
+            add_piece(given, d, kept, at, 1)
+            add_piece(given, d, after, n - 2, -1)
+        elif kind == REPLICATE:
+            add_piece(given, d, before, 0, 0)
+            add_piece(given, d, kept, at, 1)
+            add_piece(given, d, after, n - 1, 0)
+        else:
+            # what negative margins cut off does not come back at the other end
+            add_piece(given, d, before, at + kept - before, 1)
+            add_piece(given, d, kept, at, 1)
+            add_piece(given, d, after, at, 1)
+        padded[d] = n + before + after
+    return 0
+
+
+cdef int check_margin(int ndim, const int64_t* sizes, int dim, int64_t before, int64_t after, int64_t kind) except -1:
+    cdef int64_t n = sizes[dim], kept = n + min(before, <int64_t>0) + min(after, <int64_t>0)
+    cdef int64_t most = n - 1 if kind == REFLECT else kept if kind == CIRCULAR else <int64_t>1 << 60
+    if n == 0:
+        raise RuntimeError(f"Expected non-zero size along dimension {dim} for {list(margin_kinds)[kind]} padding, but got input of shape {sizes_text(ndim, sizes)}")
+    if before > most or after > most:
+        if kind == CIRCULAR:
+            raise RuntimeError("Padding value causes wrapping around more than once.")
+        raise RuntimeError(f"Argument #{4 + 2 * (ndim - 1 - dim)}: Padding size should be less than the corresponding input dimension, but got: padding ({before}, {after}) at dimension {dim} of input {sizes_text(ndim, sizes)}")
+    if before < -n or after < -n or n + before + after < 0 or n + before + after == 0 and kind != CIRCULAR:
+        raise RuntimeError(f"input (size {n}) is too small: padding ({before}, {after}) at dimension {dim} gives size {n + before + after}")
+    return 0
+
+
+cdef TensorBase _pad_margins_cpu(TensorBase self, const Dims* pad, int64_t kind):
+    cdef int64_t sizes[MAX_DIMS]
+    cdef PieceArgs given
+    cdef TensorBase r
+    margin_pieces(&given, self.ndim, self.sizes, pad, kind, sizes)
+    r = padded_result(self, sizes, kind != CIRCULAR)
+    write_pieces(&given, self, r)
+    return r
+
+
+cdef TensorBase _pad_margins_backward_cpu(TensorBase grad_output, const Dims* size, const Dims* pad, int64_t kind):
+    cdef int64_t sizes[MAX_DIMS]
+    cdef PieceArgs given
+    cdef TensorBase r
+    cdef int d
+    margin_pieces(&given, size.n, size.v, pad, kind, sizes)
+    for d in range(grad_output.ndim):
+        if grad_output.ndim != size.n or grad_output.sizes[d] != sizes[d]:
+            raise RuntimeError(f"pad: a gradient of shape {shape_text(grad_output)} does not fit an input of {list(dims_tuple(size))}")
+    if category[grad_output.dtype] < CAT_FLOAT:
+        raise NotImplementedError(f"pad: there is no gradient of type {dtype_text(grad_output.dtype)}")
+    r = padded_result(grad_output, size.v, kind != CIRCULAR)
+    (<object>r).zero_()
+    write_pieces(&given, r, grad_output, NULL, True)
+    return r
+
+
+def pad(input, pad, mode="constant", value=None):
+    """Margins around the last dimensions, given from the last backwards: constant, reflect, replicate or circular."""
+    cdef TensorBase x = as_tensor_arg(input, "pad", "input")
+    cdef Dims d
+    cdef int k, n
+    parse_dims(pad, &d, "pad", "pad")
+    n = d.n // 2
+    if d.n % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
+    if d.n > 2 * x.ndim:
+        raise RuntimeError(f"Padding length should be less than or equal to two times the input dimension but got padding length {d.n} and input of dimension {x.ndim}")
+    if mode == "constant":
+        return _ops.constant_pad_nd(input, dims_tuple(&d), 0 if value is None else value)
+    if value is not None and value != 0:
+        raise RuntimeError(f"Padding mode \"{mode}\" doesn't take in value argument")
+    if mode not in margin_kinds:
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    if not (n <= 3 and (x.ndim == n + 1 or x.ndim == n + 2)):
+        raise NotImplementedError("Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now")
+    for k in range(x.ndim - n):
+        if x.sizes[k] == 0 and (k > 0 or x.ndim == n + 1):
+            raise RuntimeError(f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: {shape_text(x)}")
+    if autocasting() and (mode == "replicate" or mode == "reflect" and n < 3):
+        x = cast_operand(x, "f-")
+    return op__pad_margins(x, &d, margin_kinds[mode])
+
+
+# ---- for repeat_interleave (tensorrt_lite/_compositions/joining.py) ----------------------------------------------------
+
+def _interleave_index(TensorBase counts not None, output_size):
+    """i repeated counts[i] times, int64. counts: int64, in host memory."""
+    cdef TensorBase c = contiguous_of(counts), r
+    cdef int64_t total = 0, i, j, k = 0
+    cdef const int64_t* p = <const int64_t*>data_of(c)
+    cdef int64_t* q
+    for i in range(c.numel):
+        if p[i] < 0:
+            raise RuntimeError("repeats can not be negative")
+        if p[i] > (<int64_t>1 << 50) or total > (<int64_t>1 << 55):
+            raise RuntimeError("repeat_interleave: the result is too large")
+        total += p[i]
+    if output_size is not None and output_size != total:
+        raise RuntimeError(f"allocated size does not match required size: output_size is {output_size}, repeats sum to {total}")
+    r = empty_tensor(1, &total, I64, DEV_CPU)
+    q = <int64_t*>data_of(r)
+    for i in range(c.numel):
+        for j in range(p[i]):
+            q[k] = i
+            k += 1
+    return r
+
+
+EXTRA_EXPORTS = {"cat": "f", "stack": "f", "flip": "fm", "roll": "fm", "pad": ""}
+FUNCTION_ALIASES = {"concat": cat, "concatenate": cat}

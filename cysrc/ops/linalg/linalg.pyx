@@ -312,15 +312,10 @@ cdef object finish_outputs(str name, tuple results, object out, int mode, bint e
 
 # ---- checks --------------------------------------------------------------------------------------------------------
 
-cdef object _linalg_error = None
+class LinAlgError(RuntimeError):
+    """A matrix for which the asked-for result does not exist: singular, not positive-definite, or without convergence."""
 
-
-cdef object linalg_error(str text):
-    global _linalg_error
-    if _linalg_error is None:
-        from tensorrt_lite.linalg import LinAlgError
-        _linalg_error = LinAlgError
-    return _linalg_error(text)
+    __module__ = "tensorrt_lite.linalg"
 
 
 cdef object _formulas = None
@@ -330,8 +325,8 @@ cdef object formulas():
     """The module of derivatives, imported when the first is asked for."""
     global _formulas
     if _formulas is None:
-        from tensorrt_lite.linalg import _derivatives
-        _formulas = _derivatives
+        from tensorrt_lite._C.ops.linalg import derivatives
+        _formulas = derivatives
     return _formulas
 
 
@@ -413,8 +408,8 @@ cdef int raise_info(str name, int failure, TensorBase info) except -1:
             raise RuntimeError(f"{name}: the pivots must be between 1 and the number of rows, as the factorization returns them")
         where = f"(Batch element {i}): " if info.ndim else ""
         if code < 0:
-            raise linalg_error(f"{name}: {where}The algorithm failed to converge because the input matrix contained non-finite values.")
-        raise linalg_error(f"{name}: {where}{_failures[failure].format(code)}")
+            raise LinAlgError(f"{name}: {where}The algorithm failed to converge because the input matrix contained non-finite values.")
+        raise LinAlgError(f"{name}: {where}{_failures[failure].format(code)}")
     return 0
 
 

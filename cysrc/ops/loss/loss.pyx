@@ -1,6 +1,6 @@
 # Losses over class indices, and the entries of all losses. The kernels see rows: (N, C) logits, or (N, C, inner)
 # log-probabilities; other shapes are brought to these by recorded views. reduction: 0 none, 1 mean, 2 sum.
-from tensorrt_lite._C.core.kernels cimport *
+from tensorrt_lite._C.ops.kernels cimport *
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.core.allocator cimport block_alloc
 

@@ -1,7 +1,7 @@
 # Kernels of the normalisations over loops/norm.h: layouts are found here, statistics and per-channel factors are small
 # arrays in the compute type (float32 for halves). Work is shared by channels, rows or planes, never inside a sum.
 from libc.math cimport sqrt
-from tensorrt_lite._C.core.kernels cimport *
+from tensorrt_lite._C.ops.kernels cimport *
 from tensorrt_lite._C.core.allocator cimport block_alloc
 from tensorrt_lite._C.core.storage cimport prepare_write
 

@@ -2,7 +2,7 @@
 # planes first and then the depth, which is exact for maxima (first of equals in scan order) and for averages (the divisor
 # is a product over dimensions).
 from tensorrt_lite._C.core.device import channels_last
-from tensorrt_lite._C.core.kernels cimport *
+from tensorrt_lite._C.ops.kernels cimport *
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 
 # on CUDA, set by cysrc/cuda/pool.pyx

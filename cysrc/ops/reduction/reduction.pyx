@@ -5,7 +5,7 @@
 # (many short rows, turned block by block into columns: a vector then serves several rows).
 # Which one is taken depends on shape and strides only, never on the number of threads.
 from libc.math cimport INFINITY, NAN, fabs
-from tensorrt_lite._C.core.kernels cimport *
+from tensorrt_lite._C.ops.kernels cimport *
 
 cdef inline int64_t at_least_one(int64_t n) noexcept nogil:
     return n if n > 1 else 1
@@ -527,7 +527,7 @@ cdef object min_dim_cpu(TensorBase self, int64_t dim, bint keepdim, object out, 
 
 
 cdef object named_result(str kind, object pair, tuple fields=("values", "indices")):
-    from tensorrt_lite._return_types import result_type
+    from tensorrt_lite._C.core.return_types import result_type
     return result_type(kind, fields)(pair)
 
 
@@ -842,12 +842,11 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     """The p-norm over dimensions, 'fro' for the 2-norm, 'nuc' for the sum of the singular values of matrices."""
     if p == "nuc":
-        from tensorrt_lite.linalg import matrix_norm
         if dim is None:
             if input.dim() != 2:
                 raise RuntimeError(f"norm: p='nuc' needs a matrix or two dimensions dim, got shape {list(input.shape)}")
             dim = (0, 1)
-        return matrix_norm(input, "nuc", dim, keepdim, dtype=dtype, out=out)
+        return _ops.linalg_matrix_norm(input, "nuc", dim, keepdim, dtype=dtype, out=out)
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(f"norm: unknown order {p!r}")
     if p is None or p == "fro":

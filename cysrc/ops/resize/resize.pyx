@@ -1,5 +1,8 @@
 # Kernels of resampling over loops/resize.h: interpolation in one to three dimensions, grid sampling, sliding windows.
 from tensorrt_lite._C.core.device import channels_last
+from tensorrt_lite._C.ops.resize.shapes cimport GridArgs, WindowArgs
+from tensorrt_lite._C.steps.resize cimport (
+    run_resample, run_sample_grid, run_window_columns, run_window_images, set_resample, set_sample_grid, set_window_columns, set_window_images)
 
 cdef extern from "resize.h" nogil:
     enum:
@@ -30,21 +33,6 @@ cdef extern from "resize.h" nogil:
         int64_t worker_bytes, workers, planes, inner
         ResizeAxis axis[3]
         int dtype
-    ctypedef struct GridArgs:
-        const char* x
-        const char* grid
-        const char* gy
-        char* y
-        char* gx
-        char* ggrid
-        int64_t samples, channels, positions
-        int64_t size[3]
-        int dims, mode, padding, align_corners
-    ctypedef struct WindowArgs:
-        const char* source "from"
-        char* to
-        int64_t height, width, kh, kw, dh, dw, ph, pw, sh, sw, lh, lw
-        int item, dtype
 
 ctypedef int64_t (*taps_fn)(const ResizeRule*) noexcept nogil
 ctypedef int64_t (*table_fn)(const ResizeRule*, int, int64_t*, int32_t*, void*) noexcept nogil
@@ -76,21 +64,6 @@ cdef task_fn resize_planes = trt_resize_planes()
 cdef const task_fn* GRID_TASKS = trt_grid_tasks()     # forward, gradient of the input, of the grid; each float, double
 cdef task_fn window_columns = trt_window_columns()
 cdef task_fn window_images = trt_window_images()
-
-
-# of (x, y, channels_last, the arguments of _axis_table for three dimensions) on CUDA, set by cysrc/cuda/pool.pyx
-cdef int (*device_resample)(TensorBase x, TensorBase y, bint last, list axes) except -1
-# y from x: columns of images, or the images of which `columns` are the sums; `given`: twelve numbers from height to lw
-cdef int (*device_windows)(bint images, const int64_t* given, TensorBase x, TensorBase y) except -1
-
-# result: samples of x where gy is None, otherwise the gradient of x or of the grid
-cdef int (*device_grid)(const GridArgs* shape, TensorBase x, TensorBase grid, TensorBase gy, TensorBase result, bint of_input) except -1
-
-
-def _set_device_kernels(size_t resample_, size_t windows, size_t grid):
-    (<void**>&device_resample)[0] = <void*>resample_
-    (<void**>&device_windows)[0] = <void*>windows
-    (<void**>&device_grid)[0] = <void*>grid
 
 
 # ---- interpolation -------------------------------------------------------------------------------------------------
@@ -146,8 +119,7 @@ cdef int64_t axis_scale(object scales, int k, double* scale) except -1:
     return 0
 
 
-cdef int resample(TensorBase x, TensorBase y, int kind, object scales, bint align_corners, bint antialias, bint transposed) except -1:
-    """Fill y (N, C, *) from x; transposed: x is the gradient of what the rule makes, y becomes that of what it reads."""
+cdef int resample_cpu(TensorBase x, TensorBase y, int kind, object scales, bint align_corners, bint antialias, bint transposed) except -1:
     cdef ResizeArgs a
     cdef ResizeRule rule
     cdef int k, n = x.ndim - 2
@@ -155,8 +127,6 @@ cdef int resample(TensorBase x, TensorBase y, int kind, object scales, bint alig
     cdef int64_t ones_size = 5, work
     cdef TensorBase ones = empty_tensor(1, &ones_size, I64, DEV_CPU)
     cdef trt_block* scratch
-    if x.device_type == DEV_CUDA:
-        return resample_on_device(x, y, kind, scales, align_corners, antialias, transposed)
     cdef list held = []
     memset(data_of(ones), 0, 40)
     (<int64_t*>data_of(ones))[1] = 1
@@ -192,17 +162,7 @@ cdef int resample(TensorBase x, TensorBase y, int kind, object scales, bint alig
     return 0
 
 
-cdef int resample_on_device(TensorBase x, TensorBase y, int kind, object scales, bint align_corners, bint antialias, bint transposed) except -1:
-    """The device applies the tables of all dimensions at once; it keeps them, by what they are made of."""
-    cdef int k, n = x.ndim - 2
-    cdef double scale
-    cdef list axes = [(RESIZE_NEAREST, False, False, x.dtype == F64, 0.0, 1, 1, False)] * (3 - n)
-    if category[x.dtype] != CAT_FLOAT and not (x.dtype == U8 and kind <= RESIZE_NEAREST_EXACT):
-        raise NotImplementedError(f"\"upsample_cuda\" not implemented for '{dtype_text(x.dtype)}'")
-    for k in range(n):
-        axis_scale(scales, k, &scale)
-        axes.append((kind, align_corners, antialias, x.dtype == F64, scale, (y if transposed else x).sizes[2 + k], (x if transposed else y).sizes[2 + k], transposed))
-    return device_resample(x, y, not y.contiguous, axes)
+set_resample(DEV_CPU, resample_cpu)
 
 
 def _axis_table(int kind, bint align_corners, bint antialias, bint is_double, double scale, int64_t sources, int64_t out, bint transposed):
@@ -257,7 +217,7 @@ cdef int check_image_type(TensorBase x, int kind, bint antialias, str name) exce
     return 0
 
 
-cdef TensorBase _resize_cpu(TensorBase self, int64_t kind, const Dims* size, object scales, bint align_corners, bint antialias):
+cdef TensorBase resize_impl(TensorBase self, int64_t kind, const Dims* size, object scales, bint align_corners, bint antialias):
     cdef int64_t sizes[MAX_DIMS]
     cdef int k
     cdef bint last = lies_last(self)
@@ -269,12 +229,12 @@ cdef TensorBase _resize_cpu(TensorBase self, int64_t kind, const Dims* size, obj
     for k in range(self.ndim):
         sizes[k] = self.sizes[k] if k < 2 else size.v[k - 2]
     y = fresh_image(self, sizes, last)
-    if self.device_type != DEV_META and y.numel:
-        resample(laid(self, last), y, kind, scales, align_corners, antialias, False)
+    if y.numel:
+        run_resample(self.device_type, laid(self, last), y, kind, scales, align_corners, antialias, False)
     return y
 
 
-cdef TensorBase _resize_backward_cpu(TensorBase grad_output, const Dims* input_size, int64_t kind, object scales, bint align_corners, bint antialias):
+cdef TensorBase resize_backward_impl(TensorBase grad_output, const Dims* input_size, int64_t kind, object scales, bint align_corners, bint antialias):
     cdef bint last = lies_last(grad_output)
     cdef TensorBase gx
     if input_size.n != grad_output.ndim or grad_output.ndim < 3 or grad_output.ndim > 5 or grad_output.sizes[0] != input_size.v[0] or grad_output.sizes[1] != input_size.v[1]:
@@ -283,8 +243,8 @@ cdef TensorBase _resize_backward_cpu(TensorBase grad_output, const Dims* input_s
     if category[grad_output.dtype] != CAT_FLOAT:
         raise NotImplementedError(f"\"upsample_backward\" not implemented for '{dtype_text(grad_output.dtype)}'")
     gx = fresh_image(grad_output, input_size.v, last)
-    if gx.device_type != DEV_META and gx.numel:
-        resample(laid(grad_output, last), gx, kind, scales, align_corners, antialias, True)
+    if gx.numel:
+        run_resample(gx.device_type, laid(grad_output, last), gx, kind, scales, align_corners, antialias, True)
     return gx
 
 
@@ -319,7 +279,7 @@ cdef int check_grid(TensorBase x, TensorBase grid, int64_t mode, int64_t padding
     return 0
 
 
-cdef int64_t fill_grid(GridArgs* a, TensorBase x, TensorBase grid, int64_t mode, int64_t padding, bint align_corners) noexcept:
+cdef void set_grid(GridArgs* a, TensorBase x, TensorBase grid, int64_t mode, int64_t padding, bint align_corners) noexcept:
     cdef int k
     a.dims = x.ndim - 2
     a.samples = x.sizes[0]
@@ -333,69 +293,66 @@ cdef int64_t fill_grid(GridArgs* a, TensorBase x, TensorBase grid, int64_t mode,
     a.mode = mode
     a.padding = padding
     a.align_corners = align_corners
-    return a.samples * ((a.positions + 63) // 64)
 
 
-cdef TensorBase grid_sampler_cpu(TensorBase input, TensorBase grid, int64_t interpolation_mode, int64_t padding_mode, bint align_corners):
+cdef int sample_grid_cpu(const GridArgs* shape, TensorBase x, TensorBase grid, TensorBase gy, TensorBase result, bint of_input) except -1:
+    cdef GridArgs a = shape[0]
+    cdef int64_t blocks = a.samples * ((a.positions + 63) // 64)
+    cdef TensorBase source = compute_typed(x), at = compute_typed(grid), to = result, g
+    cdef bint wide = source.dtype == F64
+    if result.dtype != source.dtype:
+        to = empty_tensor(result.ndim, result.sizes, source.dtype, DEV_CPU)
+    a.x, a.grid, a.y = data_of(source), data_of(at), data_of(to)
+    if gy is None:
+        run_held(GRID_TASKS[wide], &a, blocks, 8 * to.numel, source, to, at)
+    else:
+        g = compute_typed(gy)
+        a.gy = data_of(g)
+        a.gx = a.ggrid = data_of(to)
+        memset(data_of(to), 0, to.numel * ITEM_SIZE[to.dtype])
+        run_held(GRID_TASKS[(2 if of_input else 4) + wide], &a, a.samples * a.channels if of_input else blocks, 8 * g.numel, source, to, at, g)
+    return 0 if to is result else copy_elements(result, to)
+
+
+set_sample_grid(DEV_CPU, sample_grid_cpu)
+
+
+cdef TensorBase grid_sampler_impl(TensorBase input, TensorBase grid, int64_t interpolation_mode, int64_t padding_mode, bint align_corners):
     cdef GridArgs a
     cdef int64_t sizes[MAX_DIMS]
-    cdef int64_t blocks
     cdef int k
-    cdef TensorBase x, g, y
+    cdef TensorBase y
     check_grid(input, grid, interpolation_mode, padding_mode)
     for k in range(input.ndim):
         sizes[k] = input.sizes[k] if k < 2 else grid.sizes[k - 1]
     checked_numel(input.ndim, sizes)
-    if input.device_type == DEV_META:
-        return empty_tensor(input.ndim, sizes, input.dtype, place_of(input))
-    if input.device_type == DEV_CUDA:
-        y = empty_tensor(input.ndim, sizes, input.dtype, place_of(input))
-        fill_grid(&a, input, grid, interpolation_mode, padding_mode, align_corners)
-        if y.numel:
-            device_grid(&a, contiguous_of(input), contiguous_of(grid), None, y, False)
-        return y
-    x, g = compute_typed(input), compute_typed(grid)
-    y = empty_tensor(input.ndim, sizes, x.dtype, DEV_CPU)
-    blocks = fill_grid(&a, input, grid, interpolation_mode, padding_mode, align_corners)
+    y = empty_tensor(input.ndim, sizes, input.dtype, place_of(input))
+    set_grid(&a, input, grid, interpolation_mode, padding_mode, align_corners)
     if y.numel:
-        a.x = data_of(x)
-        a.grid = data_of(g)
-        a.y = data_of(y)
-        run_held(GRID_TASKS[x.dtype == F64], &a, blocks, 8 * y.numel, x, y, g)
-    return cast_to(y, input.dtype)
+        run_sample_grid(input.device_type, &a, contiguous_of(input), contiguous_of(grid), None, y, False)
+    return y
 
 
-cdef TensorBase _grid_sampler_backward_cpu(TensorBase grad_output, TensorBase input, TensorBase grid, int64_t interpolation_mode, int64_t padding_mode,
+cdef TensorBase grid_sampler_backward_impl(TensorBase grad_output, TensorBase input, TensorBase grid, int64_t interpolation_mode, int64_t padding_mode,
                                            bint align_corners, bint of_input):
     cdef GridArgs a
-    cdef int64_t blocks
+    cdef Scalar zero
     cdef int k
-    cdef TensorBase x, g, gy, r
+    cdef TensorBase r
     check_grid(input, grid, interpolation_mode, padding_mode)
     for k in range(input.ndim):
         if grad_output.ndim != input.ndim or grad_output.dtype != input.dtype or grad_output.sizes[k] != (input.sizes[k] if k < 2 else grid.sizes[k - 1]):
             raise RuntimeError(f"grid_sampler_backward: a gradient of shape {shape_text(grad_output)} does not fit an input of {shape_text(input)} and a grid of {shape_text(grid)}")
-    if input.device_type == DEV_META:
-        return empty_like_tensor(input if of_input else grid, input.dtype)
-    if input.device_type == DEV_CUDA:
-        r = empty_tensor(input.ndim, (input if of_input else grid).sizes, input.dtype, place_of(input))
-        fill_grid(&a, input, grid, interpolation_mode, padding_mode, align_corners)
-        if r.numel and grad_output.numel:
-            device_grid(&a, contiguous_of(input), contiguous_of(grid), contiguous_of(grad_output), r, of_input)
-        elif r.numel:
-            _ops.zero_(r)
-        return r
-    x, g, gy = compute_typed(input), compute_typed(grid), compute_typed(grad_output)
-    r = empty_tensor(input.ndim, (input if of_input else grid).sizes, x.dtype, DEV_CPU)
-    blocks = fill_grid(&a, input, grid, interpolation_mode, padding_mode, align_corners)
-    memset(data_of(r), 0, r.numel * ITEM_SIZE[r.dtype])
-    if r.numel and gy.numel:
-        a.x = data_of(x)
-        a.grid = data_of(g)
-        a.gy = data_of(gy)
-        a.gx = a.ggrid = data_of(r)
-        run_held(GRID_TASKS[(2 if of_input else 4) + (x.dtype == F64)], &a, a.samples * a.channels if of_input else blocks, 8 * gy.numel, x, r, g, gy)
-    return cast_to(r, input.dtype)
+    r = empty_tensor(input.ndim, (input if of_input else grid).sizes, input.dtype, place_of(input))
+    set_grid(&a, input, grid, interpolation_mode, padding_mode, align_corners)
+    if r.numel and grad_output.numel:
+        run_sample_grid(input.device_type, &a, contiguous_of(input), contiguous_of(grid), contiguous_of(grad_output), r, of_input)
+    elif r.numel:
+        zero.kind = 1
+        zero.i = 0
+        zero.d = zero.im = 0
+        fill_elements(r, &zero)
+    return r
 
 
 cdef object no_second_derivative():
@@ -445,13 +402,35 @@ cdef int64_t windows_of(int64_t span, int64_t stride) noexcept:
     return 0 if span < 0 else span // stride + 1
 
 
-cdef TensorBase im2col_cpu(TensorBase self, const Dims* kernel_size, const Dims* dilation, const Dims* padding, const Dims* stride):
+cdef int window_columns_cpu(const WindowArgs* shape, TensorBase x, TensorBase y) except -1:
+    cdef WindowArgs a = shape[0]
+    a.source, a.to, a.item, a.dtype = data_of(x), data_of(y), ITEM_SIZE[x.dtype], x.dtype
+    return run_held(window_columns, &a, x.numel // (a.height * a.width) * a.kh * a.kw, y.numel, x, y)
+
+
+cdef int window_images_cpu(const WindowArgs* shape, TensorBase x, TensorBase y) except -1:
+    """Half types are added up in float32."""
+    cdef WindowArgs a = shape[0]
+    cdef TensorBase to = y
+    x = compute_typed(x)
+    if y.dtype != x.dtype:
+        to = empty_tensor(y.ndim, y.sizes, x.dtype, DEV_CPU)
+    memset(data_of(to), 0, to.numel * ITEM_SIZE[to.dtype])
+    a.source, a.to, a.item, a.dtype = data_of(x), data_of(to), ITEM_SIZE[x.dtype], x.dtype
+    run_held(window_images, &a, to.numel // (a.height * a.width), x.numel, x, to)
+    return 0 if to is y else copy_elements(y, to)
+
+
+set_window_columns(DEV_CPU, window_columns_cpu)
+set_window_images(DEV_CPU, window_images_cpu)
+
+
+cdef TensorBase im2col_impl(TensorBase self, const Dims* kernel_size, const Dims* dilation, const Dims* padding, const Dims* stride):
     """Sliding windows of images (N, C, H, W) or (C, H, W) as columns (N, C * kh * kw, lh * lw)."""
     cdef WindowArgs a
     cdef int64_t sizes[3]
-    cdef int64_t planes
     cdef int n = self.ndim
-    cdef TensorBase x, y
+    cdef TensorBase y
     if n != 3 and n != 4 or self.sizes[n - 1] == 0 or self.sizes[n - 2] == 0 or self.sizes[n - 3] == 0:
         raise RuntimeError(f"Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: {shape_text(self)}")
     fill_windows(&a, "im2col", self.sizes[n - 2], self.sizes[n - 1], kernel_size, dilation, padding, stride)
@@ -465,28 +444,18 @@ cdef TensorBase im2col_cpu(TensorBase self, const Dims* kernel_size, const Dims*
     if mul_overflow(sizes[n - 3], a.kh * a.kw, &sizes[n - 3]) or mul_overflow(a.lh, a.lw, &sizes[n - 2]):
         raise RuntimeError("im2col: the result is too large")
     y = empty_tensor(n - 1, sizes, self.dtype, place_of(self))
-    if self.device_type == DEV_META or y.numel == 0:
-        return y
-    x = contiguous_of(self)
-    if x.device_type == DEV_CUDA:
-        device_windows(False, &a.height, x, y)
-        return y
-    planes = x.numel // (a.height * a.width)
-    a.source = data_of(x)
-    a.to = data_of(y)
-    a.item = ITEM_SIZE[x.dtype]
-    a.dtype = x.dtype
-    run_held(window_columns, &a, planes * a.kh * a.kw, y.numel, x, y)
+    if y.numel:
+        run_window_columns(self.device_type, &a, contiguous_of(self), y)
     return y
 
 
-cdef TensorBase col2im_cpu(TensorBase self, const Dims* output_size, const Dims* kernel_size, const Dims* dilation, const Dims* padding, const Dims* stride):
+cdef TensorBase col2im_impl(TensorBase self, const Dims* output_size, const Dims* kernel_size, const Dims* dilation, const Dims* padding, const Dims* stride):
     """The adjoint of im2col: columns (N, C * kh * kw, L) added up into images (N, C, H, W)."""
     cdef WindowArgs a
     cdef int64_t sizes[4]
     cdef int64_t taps
     cdef int n = self.ndim, code = self.dtype
-    cdef TensorBase x, y
+    cdef TensorBase y
     if output_size.n != 2:
         raise RuntimeError(f"It is expected output_size equals to 2, but got size {output_size.n} (col2im)")
     if n != 2 and n != 3 or self.sizes[n - 1] == 0 or self.sizes[n - 2] == 0:
@@ -504,23 +473,10 @@ cdef TensorBase col2im_cpu(TensorBase self, const Dims* output_size, const Dims*
     sizes[n - 1] = a.height
     sizes[n] = a.width
     checked_numel(n + 1, sizes)
-    if self.device_type == DEV_META:
-        return empty_tensor(n + 1, sizes, code, place_of(self))
-    if self.device_type == DEV_CUDA:
-        y = empty_tensor(n + 1, sizes, code, place_of(self))
-        if y.numel:
-            device_windows(True, &a.height, contiguous_of(self), y)
-        return y
-    x = compute_typed(self)
-    y = empty_tensor(n + 1, sizes, x.dtype, DEV_CPU)
-    memset(data_of(y), 0, y.numel * ITEM_SIZE[y.dtype])
+    y = empty_tensor(n + 1, sizes, code, place_of(self))
     if y.numel:
-        a.source = data_of(x)
-        a.to = data_of(y)
-        a.item = ITEM_SIZE[x.dtype]
-        a.dtype = x.dtype
-        run_held(window_images, &a, y.numel // (a.height * a.width), x.numel, x, y)
-    return cast_to(y, code)
+        run_window_images(self.device_type, &a, contiguous_of(self), y)
+    return y
 
 
 cdef extern from *:

@@ -1,183 +1,9 @@
-# Kernels of the sorting family over loops/sorting.h: lines along a dimension are shared between workers, each with its own
-# scratch memory. Equal elements keep their order, so no result depends on the number of threads.
-from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
-from tensorrt_lite._C.steps.sorting cimport run_count_bins, run_number_bins, run_sorted_lines
-from tensorrt_lite._return_types import result_type
-
-cdef extern from "sorting.h" nogil:
-    enum:
-        SORT_ALL
-        SORT_FIRST
-        SORT_KTH
-        SORT_MEDIAN
-        SORT_NANMEDIAN
-        SORT_MODE
-        SORT_BLOCKS
-    ctypedef struct SortArgs:
-        const char* x
-        char* values
-        char* indices
-        char* scratch
-        int64_t worker_bytes, workers, lines
-        int64_t n, keep, kth
-        int64_t xs, vs
-        int64_t along_indices "is"
-        int nd
-        int64_t size[64]
-        int64_t xo[64]
-        int64_t vo[64]
-        int64_t io[64]
-        int dtype, what, descending, ordered
-        void* run
-    ctypedef struct RunArgs:
-        const char* x
-        const int64_t* order
-        char* values
-        int64_t* inverse
-        int64_t* counts
-        int64_t n
-        int dtype
-    ctypedef struct RowsArgs:
-        const char* x
-        char* keys
-        uint32_t* order
-        uint32_t* spare
-        int64_t n, c
-        int dtype
-    ctypedef struct BinArgs:
-        const double* x
-        const double* edges
-        int64_t* flat
-        int64_t n, bins
-        int uniform, adjust
-
-ctypedef int64_t (*scratch_fn)(const SortArgs*, int, int64_t) noexcept nogil
-ctypedef int64_t (*runs_fn)(const RunArgs*) noexcept nogil
-ctypedef void (*rows_fn)(const RowsArgs*, int) noexcept nogil
-ctypedef int64_t (*row_runs_fn)(const RowsArgs*, int64_t*, int64_t*) noexcept nogil
-ctypedef void (*bins_fn)(const BinArgs*) noexcept nogil
-ctypedef void (*tally_fn)(const int64_t*, const double*, int64_t, int64_t, void*) noexcept nogil
-ctypedef void (*extent_fn)(const int64_t*, int64_t, int64_t*, int64_t*) noexcept nogil
-
-cdef extern from *:
-    """
-    ISA_TASK(sort_lines)
-    ISA_FUNCTION(int64_t, sort_scratch, (const SortArgs*, int, int64_t))
-    ISA_FUNCTION(int64_t, sort_runs, (const RunArgs*))
-    ISA_FUNCTION(void, sort_rows, (const RowsArgs*, int))
-    ISA_FUNCTION(int64_t, sort_row_runs, (const RowsArgs*, int64_t*, int64_t*))
-    ISA_FUNCTION(void, sort_bins, (const BinArgs*))
-    ISA_FUNCTION(void, sort_count, (const int64_t*, const double*, int64_t, int64_t, void*))
-    ISA_FUNCTION(void, sort_range, (const int64_t*, int64_t, int64_t*, int64_t*))
-    """
-    task_fn trt_sort_lines "sort_lines"()
-    scratch_fn trt_sort_scratch "sort_scratch"()
-    runs_fn trt_sort_runs "sort_runs"()
-    rows_fn trt_sort_rows "sort_rows"()
-    row_runs_fn trt_sort_row_runs "sort_row_runs"()
-    bins_fn trt_sort_bins "sort_bins"()
-    tally_fn trt_sort_count "sort_count"()
-    extent_fn trt_sort_range "sort_range"()
-
-cdef task_fn sort_lines = trt_sort_lines()
-cdef scratch_fn sort_scratch = trt_sort_scratch()
-cdef runs_fn sort_runs = trt_sort_runs()
-cdef rows_fn sort_rows = trt_sort_rows()
-cdef row_runs_fn sort_row_runs = trt_sort_row_runs()
-cdef bins_fn sort_bins = trt_sort_bins()
-cdef tally_fn sort_count = trt_sort_count()
-cdef extent_fn sort_range = trt_sort_range()
-
-cdef enum:
-    SHARED_LINE = 65536           # elements from which one line is sorted by several threads
-    SERIAL_WORK = 16384           # elements below which all lines are one worker's
-
-
-cdef int copy_lines(TensorBase to, int d, TensorBase lines) except -1:
-    """lines (all elements, with dimension d the fastest) into a tensor."""
-    cdef int64_t strides[MAX_DIMS]
-    cdef int64_t step = to.sizes[d] if to.ndim else 1
-    cdef int i
-    if to.ndim:
-        strides[d] = 1
-    for i in range(to.ndim - 1, -1, -1):
-        if i != d:
-            strides[i] = step
-            step *= to.sizes[i]
-    return copy_elements(to, make_view(lines, to.ndim, to.sizes, strides, lines.offset))
-
-
-cdef int sort_on_device(SortArgs* a, TensorBase x, TensorBase values, TensorBase indices, int d) except -1:
-    cdef int kind = -1 if a.what <= SORT_FIRST else a.what - SORT_KTH
-    cdef TensorBase lines = contiguous_of(<TensorBase>(<object>x).detach().movedim(d, -1)) if x.ndim > 1 else contiguous_of(x)
-    a.n = x.sizes[d] if x.ndim else 1
-    found, places = run_sorted_lines(x.device_type, lines, x.numel // a.n, a.n, kind, a.keep, a.kth, a.descending)
-    if values is not None:
-        copy_lines(values, d, <TensorBase>found)
-    if indices is not None:
-        copy_lines(indices, d, <TensorBase>places)
-    return 0
-
-
-cdef int run_lines(SortArgs* a, TensorBase x, TensorBase values, TensorBase indices, int d) except -1:
-    """Fill in the geometry and do the work. `values` or `indices` may be None; both have keep (or 1) elements along d."""
-    cdef int order[MAX_DIMS]
-    cdef int i, j, k, n = 0, item = ITEM_SIZE[x.dtype]
-    cdef int64_t threads = num_threads()
-    cdef trt_block* scratch
-    cdef trt_block* held = x.storage.block
-    if x.device_type == DEV_CUDA:
-        return sort_on_device(a, x, values, indices, d)
-    a.n = x.sizes[d] if x.ndim else 1
-    if a.n >= (<int64_t>1 << 32):
-        raise RuntimeError(f"sorting: dimensions of 2**32 elements and more are not supported, got shape {shape_text(x)}")
-    a.x = data_of(x)
-    a.dtype = x.dtype
-    a.xs = x.strides[d] * item if x.ndim else item
-    a.vs = values.strides[d] * item if values is not None and values.ndim else item
-    a.along_indices = indices.strides[d] * 8 if indices is not None and indices.ndim else 8
-    a.values = data_of(values) if values is not None else NULL
-    a.indices = data_of(indices) if indices is not None else NULL
-    # the dimension whose neighbours lie closest together is the fastest, so that tiles of lines share cache lines
-    for i in range(x.ndim):
-        if i == d or x.sizes[i] == 1:
-            continue
-        k = n
-        while k > 0 and x.strides[order[k - 1]] < x.strides[i]:
-            order[k] = order[k - 1]
-            k -= 1
-        order[k] = i
-        n += 1
-    a.nd = n
-    a.lines = 1
-    for i in range(n):
-        j = order[i]
-        a.size[i] = x.sizes[j]
-        a.lines *= x.sizes[j]
-        a.xo[i] = x.strides[j] * item
-        a.vo[i] = values.strides[j] * item if values is not None else 0
-        a.io[i] = indices.strides[j] * 8 if indices is not None else 0
-    a.workers = 1
-    if a.lines > 1 and a.n * a.lines >= SERIAL_WORK:
-        a.workers = min(threads, a.lines)
-    elif a.what == SORT_ALL and a.n >= SHARED_LINE:
-        a.workers = min(threads, <int64_t>SORT_BLOCKS)
-    a.run = <void*>parallel_for
-    a.worker_bytes = sort_scratch(a, item, a.workers if a.lines == 1 else 1)
-    scratch = block_alloc(a.worker_bytes * a.workers)
-    a.scratch = scratch.data
-    if a.n * a.lines < 1024:
-        sort_lines(a, 0, a.workers)
-    else:
-        trt_block_hold(held)
-        with nogil:
-            if a.lines == 1:
-                sort_lines(a, 0, 1)
-            else:
-                parallel_for(a.workers, 1, 1, sort_lines, a)
-        block_drop(held)
-    block_drop(scratch)
-    return 0
+# Kernels of the sorting family: sorted lines along a dimension or one element of each, distinct elements, bins and counts. What touches elements
+# are steps: cpu.pyx has the CPU's, cysrc/cuda/sorting.pyx CUDA's.
+from tensorrt_lite._C.ops.sorting import cpu as _cpu_steps
+from tensorrt_lite._C.ops.sorting.loops cimport SORT_ALL, SORT_FIRST, SORT_KTH, SORT_MEDIAN, SORT_MODE, SORT_NANMEDIAN
+from tensorrt_lite._C.steps.sorting cimport run_count_numbers, run_number_bins, run_sort_lines, run_unique
+from tensorrt_lite._C.core.return_types import result_type
 
 
 cdef object finish_pair(str name, TensorBase values, TensorBase indices, object out, int mode):
@@ -197,25 +23,19 @@ cdef int check_pair(str name, TensorBase self, object out, int mode) except -1:
 
 cdef object sort_cpu(TensorBase self, int64_t dim, bint descending, object stable, object out, int mode):
     cdef int d = wrap_dim(dim, self.ndim)
-    cdef SortArgs a
     cdef TensorBase values, indices
     if category[self.dtype] == CAT_COMPLEX:
         raise RuntimeError(f"Sort does not support {dtype_text(self.dtype)} dtypes on CPU")
     check_pair("sort", self, out, mode)
     values = empty_like_tensor(self, self.dtype)
     indices = empty_like_tensor(self, I64)
-    if self.device_type != DEV_META and self.numel:
-        a.what = SORT_ALL
-        a.descending = descending
-        a.ordered = 1
-        a.keep = self.sizes[d] if self.ndim else 1
-        run_lines(&a, self, values, indices, d)
+    if self.numel:
+        run_sort_lines(self.device_type, self, d, values, indices, SORT_ALL, self.sizes[d] if self.ndim else 1, 0, descending, True)
     return finish_pair("sort", values, indices, out, mode)
 
 
 cdef object topk_cpu(TensorBase self, int64_t k, int64_t dim, bint largest, bint sorted, object out, int mode):
     cdef int d = wrap_dim(dim, self.ndim), i
-    cdef SortArgs a
     cdef int64_t sizes[MAX_DIMS]
     cdef TensorBase values, indices
     if k < 0 or k > (self.sizes[d] if self.ndim else 1):
@@ -229,19 +49,14 @@ cdef object topk_cpu(TensorBase self, int64_t k, int64_t dim, bint largest, bint
         sizes[d] = k
     values = empty_tensor(self.ndim, sizes, self.dtype, place_of(self))
     indices = empty_tensor(self.ndim, sizes, I64, place_of(self))
-    if self.device_type != DEV_META and values.numel and k:
-        a.what = SORT_FIRST
-        a.descending = largest
-        a.ordered = sorted
-        a.keep = k
-        run_lines(&a, self, values, indices, d)
+    if values.numel:
+        run_sort_lines(self.device_type, self, d, values, indices, SORT_FIRST, k, 0, largest, sorted)
     return finish_pair("topk", values, indices, out, mode)
 
 
 cdef object one_of_line(str name, TensorBase self, int64_t dim, bint keepdim, int what, int64_t kth, object out, int mode):
     """(value, position) of one element of each line."""
     cdef int d = wrap_dim(dim, self.ndim), i, n = 0
-    cdef SortArgs a
     cdef int64_t sizes[MAX_DIMS]
     cdef int64_t strides[MAX_DIMS]
     cdef TensorBase values, indices
@@ -254,13 +69,8 @@ cdef object one_of_line(str name, TensorBase self, int64_t dim, bint keepdim, in
         raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
     values = empty_tensor(self.ndim, sizes, self.dtype, place_of(self))
     indices = empty_tensor(self.ndim, sizes, I64, place_of(self))
-    if self.device_type != DEV_META and self.numel:
-        a.what = what
-        a.descending = 0
-        a.ordered = 1
-        a.keep = 1
-        a.kth = kth
-        run_lines(&a, self, values, indices, d)
+    if self.numel:
+        run_sort_lines(self.device_type, self, d, values, indices, what, 1, kth, False, True)
     if self.ndim and not keepdim:
         for i in range(self.ndim):
             if i != d:
@@ -298,15 +108,12 @@ cdef object nanmedian_dim_cpu(TensorBase self, int64_t dim, bint keepdim, object
 
 cdef TensorBase median_all_cpu(TensorBase self, bint skip_nan):
     cdef TensorBase x, r
-    cdef SortArgs a
     cdef Scalar nan
     cdef int64_t one = 1
     if self.dtype == BOOL:
         raise NotImplementedError("\"median_cpu\" not implemented for 'Bool'")
     check_pair("nanmedian" if skip_nan else "median", self, None, FRESH)
     r = empty_tensor(0, NULL, self.dtype, place_of(self))
-    if self.device_type == DEV_META:
-        return r
     if self.numel == 0:
         nan.kind = 2
         nan.d = float("nan")
@@ -319,12 +126,45 @@ cdef TensorBase median_all_cpu(TensorBase self, bint skip_nan):
         return r
     x = contiguous_of(self)
     x = make_view(x, 1, &x.numel, &one, x.offset)
-    a.what = SORT_NANMEDIAN if skip_nan else SORT_MEDIAN
-    a.descending = 0
-    a.ordered = 1
-    a.keep = 1
-    run_lines(&a, x, r, None, 0)
+    run_sort_lines(self.device_type, x, 0, r, None, SORT_NANMEDIAN if skip_nan else SORT_MEDIAN, 1, 0, False, True)
     return r
+
+
+cdef object distinct_cpu(TensorBase self, object dim, bint ordered, bint inverse, bint counts):
+    cdef str name = "unique" if ordered else "unique_consecutive"
+    cdef int d, k
+    if category[self.dtype] == CAT_COMPLEX:
+        raise NotImplementedError(f"\"unique\" not implemented for '{dtype_text(self.dtype)}'")
+    if dim is None:
+        return run_unique(self.device_type, self, None, ordered, inverse, counts)
+    if self.ndim == 0:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    d = wrap_dim(parse_int(dim, name, "dim"), self.ndim)
+    for k in range(self.ndim):
+        if k != d and self.sizes[k] == 0:
+            raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
+    return run_unique(self.device_type, self, d, ordered, inverse, counts)
+
+
+# ---- bins and counts, for the histograms of tensorrt_lite/_compositions/sorting.py -----------------------------------
+
+def _number_bins(TensorBase flat not None, TensorBase x not None, TensorBase edges not None, bint uniform, bint adjust):
+    """flat = flat * bins + the bin between edges of each element of x, -1 outside of all. flat: int64, contiguous, as many elements as x."""
+    if x.numel != flat.numel:
+        raise RuntimeError(f"histogram: {x.numel} elements where there were {flat.numel} before")
+    if flat.numel:
+        run_number_bins(flat.device_type, alias_of(x), alias_of(edges), flat, uniform, adjust)
+    return flat
+
+
+def _count_numbers(TensorBase flat not None, TensorBase weights, int64_t bins):
+    """How often each number below `bins` occurs in the vector flat (int64), or with what total weight (float64)."""
+    cdef TensorBase counts = _ops.zeros(bins, dtype=dtype_of(I64 if weights is None else F64), device=(<object>flat).device)
+    if weights is not None and weights.numel != flat.numel:
+        raise RuntimeError(f"{weights.numel} weights of {flat.numel} elements")
+    if flat.numel:
+        run_count_numbers(flat.device_type, alias_of(flat), None if weights is None else alias_of(weights), counts)
+    return counts
 
 
 # ---- gradients -----------------------------------------------------------------------------------------------------
@@ -346,10 +186,53 @@ cdef object shared_gradient(object grad, object self, object result):
     return grad * mask / mask.sum()
 
 
-include "unique.pxi"
-include "more.pxi"
+cdef object no_derivative(str name):
+    raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
 
-EXTRA_EXPORTS = {
-    "argsort": "fm", "msort": "fm", "median": "fm", "nanmedian": "fm", "unique": "fm", "unique_consecutive": "fm", "histc": "fm", "histogram": "fm",
-    "histogramdd": "f", "bincount": "fm", "quantile": "fm", "nanquantile": "fm", "diff": "fm", "gradient": "f",
-}
+
+# ---- entries ---------------------------------------------------------------------------------------------------------
+
+cdef object median_of(object function, str name, object input, object dim, object keepdim, object out, bint skip_nan):
+    cdef TensorBase self
+    self = as_tensor_arg(input, name, "input")
+    if dim is None:
+        if out is not None:
+            return deliver_result(name, op_median_all(self, skip_nan), out)
+        return op_median_all(self, skip_nan)
+    along = parse_int(dim, name, "dim")
+    keep = parse_bool(keepdim, name, "keepdim")
+    if out is not None:
+        check_outs(out, name, 2)
+        resolve(&OPS[OP_MEDIAN_DIM], self.keys | keys_of_list(list(out)))
+    pair = (op_nanmedian_dim if skip_nan else op_median_dim)(self, along, keep, out, FRESH if out is None else OUT)
+    if out is not None:
+        bump_outs(out)
+    return pair
+
+
+def median(input, dim=None, keepdim=False, *, out=None):
+    """The lower median of all elements, or (values, indices) along dim; NaN where there is one."""
+    return median_of(median, "median", input, dim, keepdim, out, False)
+
+
+def nanmedian(input, dim=None, keepdim=False, *, out=None):
+    """The lower median of the elements that are not NaN, of all or as (values, indices) along dim."""
+    return median_of(nanmedian, "nanmedian", input, dim, keepdim, out, True)
+
+
+cdef object chosen_results(tuple found):
+    found = tuple([t for t in found if t is not None])
+    return found if len(found) > 1 else found[0]
+
+
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    """The distinct elements (or slices along dim) in order; with return_inverse where each element went, with counts how many there were."""
+    return chosen_results(op_distinct(as_tensor_arg(input, "unique", "input"), dim, True, return_inverse, return_counts))
+
+
+def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+    """The first of each run of equal elements (or slices along dim), where each element went and how long the runs are."""
+    return chosen_results(op_distinct(as_tensor_arg(input, "unique_consecutive", "input"), dim, False, return_inverse, return_counts))
+
+
+EXTRA_EXPORTS = {"median": "fm", "nanmedian": "fm", "unique": "fm", "unique_consecutive": "fm"}

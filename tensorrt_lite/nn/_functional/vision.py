@@ -1,4 +1,4 @@
-"""Rearranging and resampling images: interpolation, grids, sliding blocks, pixel and channel shuffles."""
+"""Rearranging and resampling images: interpolation, grids, sliding blocks."""
 
 from __future__ import annotations
 
@@ -24,68 +24,6 @@ def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, st
 def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
     """Sums columns (N, C * kH * kW, L) back into images (N, C, *output_size); the adjoint of unfold."""
     return _ops.col2im(input, _pair(output_size), _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))
-
-
-def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
-    """(*, C * r * r, H, W) to (*, C, H * r, W * r)."""
-    r = upscale_factor
-    if input.dim() < 3:
-        raise RuntimeError(
-            f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {input.dim()} dimension(s)"
-        )
-    if r <= 0:
-        raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
-    *lead, channels, height, width = input.shape
-    if channels % (r * r):
-        raise RuntimeError(
-            f"pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, "
-            f"but input.size(-3)={channels} is not divisible by {r * r}"
-        )
-    if r == 1:
-        return input.clone()
-    n = len(lead)
-    blocks = input.reshape(*lead, channels // (r * r), r, r, height, width)
-    order = [*range(n), n, n + 3, n + 1, n + 4, n + 2]
-    return blocks.permute(order).reshape(*lead, channels // (r * r), height * r, width * r)
-
-
-def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
-    """(*, C, H * r, W * r) to (*, C * r * r, H, W); undoes pixel_shuffle."""
-    r = downscale_factor
-    if input.dim() < 3:
-        raise RuntimeError(
-            f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {input.dim()} "
-            "dimension(s)"
-        )
-    if r <= 0:
-        raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
-    *lead, channels, height, width = input.shape
-    for name, size in (("height", height), ("width", width)):
-        if size % r:
-            raise RuntimeError(
-                f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but "
-                f"input.size({-2 if name == 'height' else -1})={size} is not divisible by {r}"
-            )
-    if r == 1:
-        return input.clone()
-    n = len(lead)
-    blocks = input.reshape(*lead, channels, height // r, r, width // r, r)
-    order = [*range(n), n, n + 2, n + 4, n + 1, n + 3]
-    return blocks.permute(order).reshape(*lead, channels * r * r, height // r, width // r)
-
-
-def channel_shuffle(input: Any, groups: int) -> Tensor:
-    """Interleaves `groups` groups of channels of input (N, C, *) (Zhang et al. 2018)."""
-    if input.dim() < 3:
-        raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(input.shape)}")
-    if groups <= 0:
-        raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
-    batch, channels, *spatial = input.shape
-    if channels % groups:
-        raise RuntimeError(
-            f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups."
-        )
-    return input.reshape(batch, groups, channels // groups, *spatial).transpose(1, 2).reshape(input.shape)
 
 
 _NO_ALIGN = ("nearest", "area", "nearest-exact")

@@ -1,16 +1,13 @@
 """Named tuples that operators with several results return, printed as PyTorch prints them."""
+from operator import itemgetter
 
-from __future__ import annotations
-
-_types: dict = {}
+cdef dict _types = {}
 
 
 def result_type(name: str, fields: tuple[str, ...]):
     """The class of an operator's results: ``result_type('max', ('values', 'indices'))((v, i)).values``."""
     key = (name, fields)
     if key not in _types:
-        from operator import itemgetter
-
         body = {f: property(itemgetter(i)) for i, f in enumerate(fields)}
         body.update(__slots__=(), __module__="torch.return_types", _fields=fields, __repr__=_repr)
         _types[key] = type(name, (tuple,), body)

@@ -1,8 +1,6 @@
 """The CUDA C++ of declared pointwise operators, rendered at first use: a functor that holds the operator's expression, and three entry
 points over the bodies of iteration.cuh (`contiguous`, `strided`, `any`)."""
 
-from __future__ import annotations
-
 from tensorrt_lite._C.core.dtype import table
 
 _ROWS = table()

@@ -4,59 +4,57 @@ A gradient g of a result x stands for dL = Re sum(conj(g) dx). `H` is the conjug
 cysrc/ops/linalg/linalg.yaml call these functions; a gradient that did not arrive is None, and so is one that is not wanted.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
-from tensorrt_lite import _ops
 from tensorrt_lite._C.autograd.forward import get_tangent
+from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.core.dispatch import is_grad_enabled
 
+cdef object _ops = namespace()
 
-def not_implemented(name: str) -> Any:
+
+def not_implemented(name: str):
     """Stands where an operator has no derivative."""
     raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
 
 
-def differentiated(a: Any) -> bool:
+def differentiated(a) -> bool:
     """Whether a derivative of a derivative may be wanted, recorded or forward: it must know A, not A's factors alone."""
     return is_grad_enabled() or get_tangent(a) is not None
 
 
-def conj(x: Any) -> Any:
+def conj(x):
     return x.conj() if x.is_complex() else x
 
 
-def H(x: Any) -> Any:
+def H(x):
     return conj(x).transpose(-2, -1)
 
 
-def eye(n: int, like: Any) -> Any:
+def eye(n: int, like):
     return _ops.eye(n, dtype=like.dtype, device=like.device)
 
 
-def real_of(x: Any) -> Any:
+def real_of(x):
     return x.real if x.is_complex() else x
 
 
-def real_diagonal(x: Any) -> Any:
+def real_diagonal(x):
     """A diagonal matrix of the real parts of x's diagonal."""
     d = _ops.diag_embed(real_of(x.diagonal(0, -2, -1)))
     return d.to(x.dtype) if x.is_complex() else d
 
 
-def solve_left(a: Any, b: Any, upper: bool, unit: bool = False) -> Any:
+def solve_left(a, b, upper: bool, unit: bool = False):
     return _ops.linalg_solve_triangular(a, b, upper=upper, left=True, unitriangular=unit)
 
 
-def solve_right(a: Any, b: Any, upper: bool, unit: bool = False) -> Any:
+def solve_right(a, b, upper: bool, unit: bool = False):
     return _ops.linalg_solve_triangular(a, b, upper=upper, left=False, unitriangular=unit)
 
 
 # ---- LU, systems, determinants
 
 
-def permuted(pivots: Any, x: Any, inverse: bool = False) -> Any:
+def permuted(pivots, x, inverse: bool = False):
     """P x (or P^H x), P from LAPACK's row swaps."""
     order = _ops._lu_permutation(pivots, x.shape[-2])
     # row i of P^H x is row order[i] of x
@@ -66,7 +64,7 @@ def permuted(pivots: Any, x: Any, inverse: bool = False) -> Any:
     return x.gather(-2, order.unsqueeze(-1).expand(x.shape))
 
 
-def lu_factor(g: Any, lu: Any, pivots: Any) -> Any:
+def lu_factor(g, lu, pivots):
     """The gradient of A = P L U from that of the packed L and U."""
     if g is None:
         return None
@@ -93,7 +91,7 @@ def lu_factor(g: Any, lu: Any, pivots: Any) -> Any:
     return permuted(pivots, result)
 
 
-def lu_solve(g: Any, lu: Any, pivots: Any, x: Any, lu_shape: Any, b_shape: Any, left: bool, adjoint: bool, wants_lu: bool, wants_b: bool) -> tuple:
+def lu_solve(g, lu, pivots, x, lu_shape, b_shape, left: bool, adjoint: bool, wants_lu: bool, wants_b: bool):
     gb = _ops.linalg_lu_solve(lu, pivots, g, left=left, adjoint=not adjoint)
     result = None
     if wants_lu:
@@ -109,7 +107,7 @@ def lu_solve(g: Any, lu: Any, pivots: Any, x: Any, lu_shape: Any, b_shape: Any, 
     return result, gb.sum_to_size(b_shape) if wants_b else None
 
 
-def solve(g: Any, a: Any, x: Any, lu: Any, pivots: Any, b_shape: Any, left: bool, wants_a: bool, wants_b: bool) -> tuple:
+def solve(g, a, x, lu, pivots, b_shape, left: bool, wants_a: bool, wants_b: bool):
     if g is None:
         return None, None
     vector = len(b_shape) == 1 or tuple(b_shape) == tuple(a.shape[:-1])
@@ -124,14 +122,14 @@ def solve(g: Any, a: Any, x: Any, lu: Any, pivots: Any, b_shape: Any, left: bool
     return ga, gb.sum_to_size(b_shape) if wants_b else None
 
 
-def inverse(g: Any, result: Any) -> Any:
+def inverse(g, result):
     if g is None:
         return None
     adjoint = H(result)
     return -(adjoint @ (g @ adjoint))
 
 
-def det(g: Any, a: Any, result: Any, lu: Any, pivots: Any) -> Any:
+def det(g, a, result, lu, pivots):
     """det(A) g A^-H; where A is singular the adjugate takes the place of det(A) A^-1."""
     if g is None:
         return None
@@ -151,7 +149,7 @@ def det(g: Any, a: Any, result: Any, lu: Any, pivots: Any) -> Any:
     return (g * phase).unsqueeze(-1).unsqueeze(-1) * ((u * others.unsqueeze(-2)) @ vh)
 
 
-def slogdet(gsign: Any, glog: Any, a: Any, sign: Any, lu: Any, pivots: Any) -> Any:
+def slogdet(gsign, glog, a, sign, lu, pivots):
     z = glog
     if a.is_complex():
         # only the angle of the sign can move
@@ -169,7 +167,7 @@ def slogdet(gsign: Any, glog: Any, a: Any, sign: Any, lu: Any, pivots: Any) -> A
 # ---- Cholesky, triangular systems
 
 
-def cholesky(g: Any, factor: Any, upper: bool) -> Any:
+def cholesky(g, factor, upper: bool):
     if g is None:
         return None
     lower, gl = (H(factor), H(g)) if upper else (factor, g)
@@ -179,7 +177,7 @@ def cholesky(g: Any, factor: Any, upper: bool) -> Any:
     return (ga + H(ga)) / 2
 
 
-def cholesky_solve(g: Any, factor: Any, x: Any, b_shape: Any, upper: bool, wants_b: bool, wants_factor: bool) -> tuple:
+def cholesky_solve(g, factor, x, b_shape, upper: bool, wants_b: bool, wants_factor: bool):
     gb = _ops.cholesky_solve(g, factor, upper)
     gf = None
     if wants_factor:
@@ -190,14 +188,14 @@ def cholesky_solve(g: Any, factor: Any, x: Any, b_shape: Any, upper: bool, wants
     return gb.sum_to_size(b_shape) if wants_b else None, gf
 
 
-def cholesky_inverse(g: Any, factor: Any, result: Any, upper: bool) -> Any:
+def cholesky_inverse(g, factor, result, upper: bool):
     ga = -(result @ ((g + H(g)) @ result))
     return factor @ ga if upper else ga @ factor
 
 
 def solve_triangular(
-    g: Any, a: Any, x: Any, a_shape: Any, b_shape: Any, upper: bool, left: bool, unit: bool, wants_a: bool, wants_b: bool
-) -> tuple:
+    g, a, x, a_shape, b_shape, upper: bool, left: bool, unit: bool, wants_a: bool, wants_b: bool
+):
     gb = _ops.linalg_solve_triangular(H(a), g, upper=not upper, left=left, unitriangular=unit)
     ga = None
     if wants_a:
@@ -209,7 +207,7 @@ def solve_triangular(
 # ---- QR and reflections
 
 
-def qr(gq: Any, gr: Any, q: Any, r: Any, kind: str) -> Any:
+def qr(gq, gr, q, r, kind: str):
     """Roberts and Roberts, QR and LQ decomposition matrix backpropagation algorithms, 2020."""
     if kind == "r":
         raise RuntimeError("The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use linalg.qr(A, mode='reduced')")
@@ -232,7 +230,7 @@ def qr(gq: Any, gr: Any, q: Any, r: Any, kind: str) -> Any:
     return result if rest is None else _ops.cat((result, rest), -1)
 
 
-def _reflections(g: Any, a: Any, tau: Any, x: Any) -> tuple:
+def _reflections(g, a, tau, x):
     """Gradients of H_1 ... H_k x with H_i = I - tau_i v_i v_i^H, v_i the i-th column of `a` below a leading one."""
     k = tau.shape[-1]
     a = a.narrow(-1, 0, k)
@@ -252,7 +250,7 @@ def _reflections(g: Any, a: Any, tau: Any, x: Any) -> tuple:
     return _ops.cat(gv, -1).tril(-1), _ops.cat(gt, -1)
 
 
-def householder_product(g: Any, a: Any, tau: Any) -> tuple:
+def householder_product(g, a, tau):
     if not a.numel() or not tau.numel():
         return None, None
     start = _ops.eye(a.shape[-2], a.shape[-1], dtype=a.dtype, device=a.device).expand(a.shape)
@@ -261,7 +259,7 @@ def householder_product(g: Any, a: Any, tau: Any) -> tuple:
     return _ops.cat((ga, ga.new_zeros((*ga.shape[:-1], missing))), -1) if missing else ga, gt
 
 
-def ormqr(g: Any, a: Any, tau: Any, other: Any, left: bool, transpose: bool, wants_q: bool, wants_other: bool) -> tuple:
+def ormqr(g, a, tau, other, left: bool, transpose: bool, wants_q: bool, wants_other: bool):
     ga = gt = None
     if wants_q and a.numel() and tau.numel():
         x, turned, y = other, transpose, g
@@ -281,7 +279,7 @@ def ormqr(g: Any, a: Any, tau: Any, other: Any, left: bool, transpose: bool, wan
 # ---- eigenvalues, singular values, least squares
 
 
-def eigh(gw: Any, gv: Any, w: Any, v: Any) -> Any:
+def eigh(gw, gv, w, v):
     if gw is None and gv is None:
         return None
     if gv is None:
@@ -299,7 +297,7 @@ def eigh(gw: Any, gv: Any, w: Any, v: Any) -> Any:
     return (result + H(result)) / 2
 
 
-def _check_phase(name: str, what: str, turn: Any) -> None:
+def _check_phase(name: str, what: str, turn) -> None:
     """A loss must not depend on the phase of complex vectors."""
     if turn.numel() and bool((turn.detach().abs() > 1e-2).any()):
         raise RuntimeError(
@@ -308,7 +306,7 @@ def _check_phase(name: str, what: str, turn: Any) -> None:
         )
 
 
-def eig(gw: Any, gv: Any, w: Any, v: Any, meta: Any) -> Any:
+def eig(gw, gv, w, v, meta):
     if gw is None and gv is None:
         return None
     if gv is None:
@@ -328,11 +326,11 @@ def eig(gw: Any, gv: Any, w: Any, v: Any, meta: Any) -> Any:
     return result if _is_complex_code(meta) else result.real
 
 
-def _is_complex_code(meta: Any) -> bool:
+def _is_complex_code(meta) -> bool:
     return meta[1] >= 10
 
 
-def svd(gu: Any, gs: Any, gvh: Any, u: Any, s: Any, vh: Any, full_matrices: bool) -> Any:
+def svd(gu, gs, gvh, u, s, vh, full_matrices: bool):
     """The derivative where singular values differ; through the vectors it has no value where they are equal."""
     k = s.shape[-1]
     if gu is None and gvh is None:
@@ -375,7 +373,7 @@ def svd(gu: Any, gs: Any, gvh: Any, u: Any, s: Any, vh: Any, full_matrices: bool
     return result
 
 
-def pinv(g: Any, a: Any, p: Any) -> Any:
+def pinv(g, a, p):
     """Golub and Pereyra 1973: the differential of a pseudoinverse of constant rank."""
     gh, ph = H(g), H(p)
     result = -(ph @ g @ ph)
@@ -384,7 +382,7 @@ def pinv(g: Any, a: Any, p: Any) -> Any:
     return result + right - a @ (p @ right) + left - (left @ p) @ a
 
 
-def lstsq(g: Any, a: Any, b: Any, wants_a: bool, wants_b: bool) -> tuple:
+def lstsq(g, a, b, wants_a: bool, wants_b: bool):
     """X = pinv(A) B."""
     if g is None:
         return None, None

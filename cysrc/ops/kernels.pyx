@@ -1,13 +1,9 @@
-"""Chooses the tables of raw kernels (loops/kernels_*.c) for this processor, and refuses what cannot run on it.
-
-Imported before any loop runs, as every family of operators needs it."""
+"""Chooses the tables of kernels that several families share (loops/kernels_*.c) for this processor."""
 
 cdef extern from *:
     """
     #include "isa.h"
     #include "../loops/kernels.h"
-    ISA_WEAK const char isa_compiled_base, isa_compiled_avx2, isa_compiled_avx512;
-    static int isa_compiled(int set) { return (set == ISA_BASE ? &isa_compiled_base : set == ISA_AVX2 ? &isa_compiled_avx2 : &isa_compiled_avx512) != NULL; }
     ISA_ROWS(reduce_kernels, reduce_table, REDUCE_OP_COUNT * NUM_DTYPES)
     ISA_ROWS(scan_kernels, scan_table, SCAN_OP_COUNT * NUM_DTYPES)
     ISA_TABLE(softmax_kernels, softmax_table)
@@ -23,9 +19,6 @@ cdef extern from *:
     """
     enum:
         NUM_DTYPES
-    int isa_processor()
-    int isa_level()
-    bint isa_compiled(int set)
     const reduce_kernels* trt_reduce "reduce_table"()
     const scan_kernels* trt_scan "scan_table"()
     const softmax_kernels* trt_softmax "softmax_table"()
@@ -38,41 +31,6 @@ cdef extern from *:
     const max_pool_kernels* trt_max_pool "max_pool_table"()
     const avg_pool_kernels* trt_avg_pool "avg_pool_table"()
     const avg_pool_kernels* trt_adaptive_avg_pool "adaptive_avg_pool_table"()
-
-SETS = ("base", "avx2", "avx512")       # in ascending order
-COMPILED = tuple([SETS[i] for i in range(len(SETS)) if isa_compiled(i)])
-
-
-def refusal(wanted, highest, compiled):
-    """Why loops compiled for the sets `compiled` cannot run as TENSORRT_LITE_ISA=`wanted` says (empty: unset) on a processor whose highest set
-    is `highest`; None if they can. Fewer instructions than asked for would be silent, more would end the process."""
-    able = SETS[:SETS.index(highest) + 1]
-    if wanted and wanted not in SETS:
-        return f"TENSORRT_LITE_ISA={wanted}: there is no such instruction set; choose from {', '.join([s for s in able if s in compiled])}"
-    if wanted and wanted not in able:
-        return f"TENSORRT_LITE_ISA={wanted}: this processor has no more than {highest}"
-    if wanted and wanted not in compiled:
-        return (f"TENSORRT_LITE_ISA={wanted}: this core was compiled for {', '.join(compiled)} alone (TENSORRT_LITE_NATIVE=1); build it without "
-                "TENSORRT_LITE_NATIVE to choose")
-    if not set(able) & set(compiled):
-        return (f"this core was compiled for {', '.join(compiled)} alone (TENSORRT_LITE_NATIVE=1 on another machine), and this processor has no more than "
-                f"{highest}; build it here, or without TENSORRT_LITE_NATIVE")
-    return None
-
-
-def instruction_set():
-    """The highest instruction set of the loops in use: base, avx2 or avx512."""
-    return [s for s in SETS[:isa_level() + 1] if s in COMPILED][-1]
-
-
-def _refuse_unsupported():
-    import os
-    message = refusal(os.environ.get("TENSORRT_LITE_ISA", ""), SETS[isa_processor()], COMPILED)
-    if message is not None:
-        raise ImportError(message)
-
-
-_refuse_unsupported()
 
 cdef const reduce_kernels* REDUCE = trt_reduce()
 cdef const scan_kernels* SCAN = trt_scan()
