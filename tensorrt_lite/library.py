@@ -49,9 +49,8 @@ class Operator:
         self._disabled: set[str] = set()
         self._autocast: dict[str, Any] = {}  # {key of a device: the dtype that autocast casts to}
         self._row = _dispatch.DefinedOperator(schema.name)
-        for key, number in _ROW_KEYS.items():
-            self._row.set_kernel(number, functools.partial(self._compute, key))
-        for number, kernel in ((_PYTHON, self._run_in_python), (_AUTOGRAD, self._run_autograd), (_AUTOCAST, self._run_autocast)):
+        self._fill_backends()
+        for number, kernel in ((_PYTHON, self._run_in_python), (_AUTOGRAD, self._run_autograd)):
             self._row.set_kernel(number, kernel)
         self.__name__ = self.name().split("::")[1]
 
@@ -119,23 +118,23 @@ class Operator:
         count = len(self._schema.positional)
         return values[:count], {a.name: v for a, v in zip(self._schema.arguments[count:], values[count:])}
 
-    def _kernel(self, key: str) -> Callable[..., Any]:
-        candidates = (key, "CompositeExplicitAutograd", "CompositeImplicitAutograd")
-        if key == "Meta" and self._opaque:
-            candidates = ("Meta",)
-        for candidate in candidates:
-            if candidate in self._kernels and candidate not in self._disabled:
-                return self._kernels[candidate]
+    def _fill_backends(self) -> None:
+        """Put what was registered under the backends' keys: a device's own kernel, or else one for all devices. A custom_op has no such for meta tensors."""
+        for key, number in _ROW_KEYS.items():
+            candidates = (key,) if key == "Meta" and self._opaque else (key, "CompositeExplicitAutograd", "CompositeImplicitAutograd")
+            found = [self._kernels[c] for c in candidates if c in self._kernels and c not in self._disabled]
+            self._row.set_kernel(number, functools.partial(self._compute, found[0]) if found else functools.partial(self._refuse, key))
+
+    def _refuse(self, key: str, values: list[Any]) -> Any:
         if key == "Meta":
             raise RuntimeError(f"There was no fake impl registered for {self.name()}: meta tensors need one. Please use register_fake to add it.")
         there = ", ".join(sorted(k for k in self._kernels if k not in self._disabled)) or "none"
         raise NotImplementedError(f"Could not run '{self.name()}' with arguments from the '{key}' backend: no kernel is registered for it. Registered: {there}.")
 
-    def _compute(self, key: str, values: list[Any]) -> Any:
-        """The kernel of a backend, which finds versions counted and its results checked. That of a custom_op records nothing."""
+    def _compute(self, kernel: Callable[..., Any], values: list[Any]) -> Any:
+        """A backend's kernel, which finds versions counted and its results checked. That of a custom_op records nothing."""
         schema = self._schema
         args, kwargs = self._given(values)
-        kernel = self._kernel(key)
         stop_recording = self._opaque and _python_key.records()
         if schema.written and trt.is_grad_enabled():
             for i in schema.written:
@@ -415,6 +414,7 @@ def impl(qualname: Any, types: str | Sequence[str], func: Callable[..., Any] | N
             op._kernels[key] = function
             if lib is not None:
                 lib._implemented.append((op, key, function))
+        op._fill_backends()
         return function
 
     if func is None:
@@ -498,6 +498,7 @@ class Library:
                 _replace_row_kernel(op, key, None)
             elif op._kernels.get(key) is function:
                 del op._kernels[key]
+                op._fill_backends()
         for op in self._defined:
             namespace, name, overload = _split_name(op.name())
             overloads = _operators.get(namespace, {}).get(name, {})
@@ -584,6 +585,7 @@ class CustomOpDef:
         key = _KEYS.get(device_type, device_type)
         before = key not in self._op._disabled
         (self._op._disabled.discard if enabled else self._op._disabled.add)(key)
+        self._op._fill_backends()
         return _Restore(self, device_type, before)
 
 
@@ -642,7 +644,9 @@ def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Li
     """
     if not isinstance(device_type, str) or device_type not in ("cpu", "cuda"):
         raise ValueError(f"Device type '{device_type}' does not support autocast.")
-    _find(op)._autocast[device_type.upper()] = cast_inputs
+    found = _find(op)
+    found._autocast[device_type.upper()] = cast_inputs
+    found._row.set_kernel(_AUTOCAST, found._run_autocast)
 
 
 # ---- checks

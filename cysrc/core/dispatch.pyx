@@ -211,6 +211,11 @@ def register_python_kernel(str name not None, int key, kernel):
     set_python_kernel(existing_operator(name), key, kernel)
 
 
+def _python_kernel(str name not None, int key):
+    """The kernel that Python registered for an operator under a key, or None."""
+    return python_kernel(existing_operator(name), key)
+
+
 def register_row_kernel(str name not None, int key, kernel):
     """Put a Python kernel in the place of a row's own under a backend's key; None puts the own one back. Called with the row's arguments and, where
     a result may be given, `out`. Raises ValueError where no loaded row has the name."""
