@@ -45,7 +45,6 @@ typedef struct {
   int needed;                   /* the argument that must be given beside out=, or -1 */
   const char* name;
   const char* aliases;          /* other public names, separated by spaces, or NULL */
-  const char* doc;              /* or NULL */
   const char* schema;           /* of the public function where it is not the operator's, or NULL */
   PyObject* (*body)(const trt_value*, PyObject* out, int inplace);      /* of a public function that is made of several operators, or NULL */
 } trt_entry_spec;

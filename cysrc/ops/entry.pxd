@@ -6,7 +6,6 @@ cdef extern from "dispatch.h":
         int needed
         const char* name
         const char* aliases
-        const char* doc
         const char* schema
         void* body
 

@@ -106,10 +106,6 @@ cdef class Entry:
         return "tensorrt_lite"
 
     @property
-    def __doc__(self):
-        return None if self.spec.doc == NULL else self.spec.doc.decode()
-
-    @property
     def schema(self):
         """The schema, in PyTorch's notation."""
         return public_schema(self).decode()

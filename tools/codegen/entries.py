@@ -40,8 +40,8 @@ def spec(op: Operator, inplace: bool) -> str:
                                      ("varargs", bool(op.row.get("varargs"))), ("named", bool(op.result_names) and not inplace)) if set_]  # fmt: skip
     suffix = "_" if inplace else ""
     others = " ".join(name + suffix for name in aliases(op))
-    doc, public = op.row.get("doc"), op.row.get("public")
-    return f"{{{op.identifier}, {' | '.join(_FLAGS[f] for f in flags) or '0'}, {-1 if inplace else needed_place(op)}, \"{op.name}{suffix}\", {c_string(others) if others else 'NULL'}, {c_string(doc) if doc else 'NULL'}, {c_string(public) if public else 'NULL'}}},"
+    public = op.row.get("public")
+    return f"{{{op.identifier}, {' | '.join(_FLAGS[f] for f in flags) or '0'}, {-1 if inplace else needed_place(op)}, \"{op.name}{suffix}\", {c_string(others) if others else 'NULL'}, {c_string(public) if public else 'NULL'}}},"
 
 
 def emit(family: str, ops: list[Operator], kernels: str) -> str:
