@@ -9,6 +9,7 @@ import pprint
 from collections.abc import Iterable
 from typing import Any
 
+from .entries import has_entry
 from .schema import COMPLEX, DTYPES, Operator, schema_text
 
 _EXPRESSIONS = {"expr": "", "int_expr": "integer", "complex_expr": "complex", "bool_expr": "bool"}
@@ -73,7 +74,7 @@ def declaration(op: Operator) -> dict[str, Any]:
         found["aliases"] = tuple(a.strip() for a in op.row["aliases"].split(","))
     if text := documentation(op):
         found["doc"] = text
-    if op.row.get("entry") == "manual":
+    if op.kind not in ("composed", "factory") and not has_entry(op):
         found["manual"] = True
     if op.row.get("view"):
         found["view"] = True

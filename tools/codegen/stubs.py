@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from .entries import has_entry
 from .schema import DTYPES, Argument, Operator, aliases, load
 
 # Operators are called int, bool and float, too, so the types are spelled in full.
@@ -164,8 +165,6 @@ class StubLines:
     def __init__(self, operators: list[Operator]) -> None:
         self.declared: dict[str, tuple[Operator, bool]] = {}
         for op in operators:
-            if op.row.get("entry") == "none":
-                continue
             for name in (op.name, *aliases(op)):
                 if op.variants != {"inplace"}:
                     self.declared[name] = (op, False)
@@ -180,7 +179,7 @@ class StubLines:
         op, inplace = self.declared.get(name, (None, False))
         if op is None:
             return [inspected_line(name, function, method, "Any")]
-        if op.row.get("entry") == "manual" or "public" in op.row:
+        if not has_entry(op) or "public" in op.row:
             return [inspected_line(name, function, method, result_type(op))]
         return [line.replace(f"def {op.name}", f"def {name.removesuffix('_') if inplace else name}", 1) for line in stub_lines(op, method, inplace)]
 
