@@ -1,5 +1,6 @@
 """Schemas of rows, read once for all that ask: entries, operator objects, signatures."""
 import sys
+from tensorrt_lite._C.core.device import contiguous_format, preserve_format
 
 cdef object REQUIRED = type("Required", (), {"__slots__": (), "__repr__": lambda self: "required"})()
 cdef dict _schemas = {}
@@ -65,7 +66,8 @@ cdef list split_arguments(str text):
     return parts
 
 
-cdef dict CONSTANTS = {"None": None, "True": True, "False": False, "inf": float("inf"), "nan": float("nan")}
+cdef dict CONSTANTS = {"None": None, "True": True, "False": False, "inf": float("inf"), "nan": float("nan"),
+                       "torch.contiguous_format": contiguous_format, "torch.preserve_format": preserve_format}
 
 
 cdef object parse_default(str text):

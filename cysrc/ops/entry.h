@@ -156,9 +156,8 @@ static __attribute__((noinline)) int trt_convert_rest(trt_entry* e, PyObject* co
   PyObject* rest = PyTuple_New(n - at);
   if (!rest) return -1;
   for (Py_ssize_t i = at; i < n; i++) { Py_INCREF(args[i]); PyTuple_SET_ITEM(rest, i - at, args[i]); }
-  int failed = trt_convert_argument((PyObject*)e, at, rest, &v[at], room);
-  Py_DECREF(rest);
-  return failed;
+  room->kept[room->n_kept++] = rest;           /* the value may be the sequence itself */
+  return trt_convert_argument((PyObject*)e, at, rest, &v[at], room);
 }
 
 /* A pointwise operator: its entries take operands as they are. */
