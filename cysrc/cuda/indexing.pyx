@@ -6,7 +6,7 @@ the device (a copy to the host, `item`) raises IndexError naming the operator. N
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 from tensorrt_lite._C.core.dtype cimport Scalar, BOOL, U8, I32, I64, F16, BF16, F32, F64, C64, C128, category, CAT_COMPLEX, NUM_DTYPES, has_loops, is_complex_type, is_integral_type
-from tensorrt_lite._C.core.iterator cimport fill_elements
+from tensorrt_lite._C.core.iterator cimport copy_elements, fill_elements
 from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor
 from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run, blocks_for, stream_of, enter, zeroed_memory
@@ -14,7 +14,9 @@ from tensorrt_lite._C.cuda.backend import _set_after_wait
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle, StreamHandle, DevicePointer, copy_to_host, launch, synchronize_stream
 from tensorrt_lite._C.cuda.radix cimport sort_pairs, scan_rows
 from tensorrt_lite._C.core.device cimport DEV_CUDA
-from tensorrt_lite._C.ops import creation as _creation, indexing as _indexing
+from tensorrt_lite._C.ops import indexing as _indexing
+from tensorrt_lite._C.ops.creation.cpu cimport complex_sequence, half_sequence, window
+from tensorrt_lite._C.steps.creation cimport set_complex_sequence, set_half_sequence, set_powers, set_sequence, set_window
 from tensorrt_lite._C.ops.joining.loops cimport PieceArgs
 from tensorrt_lite._C.ops.joining.parts cimport copy_parts
 from tensorrt_lite._C.steps.joining cimport set_join, set_pieces, set_triangle
@@ -549,9 +551,11 @@ cdef int pieces(PieceArgs* merged, PieceArgs* given, TensorBase source, TensorBa
     return run(load("copy_pieces", result.device_index, MOVED[item], None), result.device_index, blocks_for(q.numel, 256), 256, 0, arguments)
 
 
-cdef int sequence(TensorBase r, int kind, double start, double stop, double step, int64_t istart, int64_t istep, int both_ends) except -1:
-    """start + i * step in the arithmetic of `kind` (I64, F32, F64). r: contiguous, of any real type."""
+cdef int sequence(TensorBase given, int kind, double start, double stop, double step, int64_t istart, int64_t istep, bint both) except -1:
+    """start + i * step in the arithmetic of `kind` (I64, F32, F64)."""
+    cdef TensorBase r = given if given.contiguous else empty_tensor(given.ndim, given.sizes, given.dtype, place_of(given))
     cdef int64_t n = r.numel, izero = 0
+    cdef int both_ends = both
     cdef float f[3]
     cdef char* p[1]
     cdef void* arguments[6]
@@ -564,17 +568,19 @@ cdef int sequence(TensorBase r, int kind, double start, double stop, double step
         arguments[2], arguments[3], arguments[4] = &f[0], &f[1], &f[2]
     else:
         arguments[2], arguments[3], arguments[4] = &start, &stop, &step
-    return run(load("sequence", r.device_index, type_of(r.dtype), type_of(kind)), r.device_index, blocks_for(n, 256), 256, 0, arguments)
+    run(load("sequence", r.device_index, type_of(r.dtype), type_of(kind)), r.device_index, blocks_for(n, 256), 256, 0, arguments)
+    return 0 if r is given else copy_elements(given, r)
 
 
-cdef int powers(TensorBase r, double base, double start, double stop, double step) except -1:
-    """base to the powers of a sequence. r: contiguous, real."""
+cdef int powers(TensorBase given, double base, double start, double stop, double step) except -1:
+    cdef TensorBase r = given if given.contiguous else empty_tensor(given.ndim, given.sizes, given.dtype, place_of(given))
     cdef int64_t n = r.numel
     cdef char* p[1]
     cdef void* arguments[6]
     p[0] = data_of(r)
     arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5] = &p[0], &n, &base, &start, &stop, &step
-    return run(load("powers", r.device_index, type_of(r.dtype), None), r.device_index, blocks_for(n, 256), 256, 0, arguments)
+    run(load("powers", r.device_index, type_of(r.dtype), None), r.device_index, blocks_for(n, 256), 256, 0, arguments)
+    return 0 if r is given else copy_elements(given, r)
 
 
 _set_after_wait(<size_t>&after_wait)
@@ -582,4 +588,8 @@ _indexing._set_device_kernels(<size_t>&offsets_along, <size_t>&gather_rows, <siz
 set_join(DEV_CUDA, join)
 set_triangle(DEV_CUDA, triangle)
 set_pieces(DEV_CUDA, pieces)
-_creation._set_device_kernels(<size_t>&sequence, <size_t>&powers)
+set_sequence(DEV_CUDA, sequence)
+set_powers(DEV_CUDA, powers)
+set_half_sequence(DEV_CUDA, half_sequence)
+set_complex_sequence(DEV_CUDA, complex_sequence)
+set_window(DEV_CUDA, window)
