@@ -11,26 +11,12 @@
 #pragma once
 
 #include "iteration.cuh"
+#include "reduction_steps.h"
 
 namespace trt {
 
-constexpr int kReduceDims = 12;
 constexpr int kReduceThreads = 512;  // at most, of a block
 constexpr int kLanes = 4;            // independent states of a thread
-
-// Dimension 0 is the fastest; strides count elements. Kept dimensions say where an output goes, too.
-struct ReduceLayout {
-    long long outputs, n, chunk;
-    int kept_ndim, reduced_ndim, splits, vectors;
-    long long kept_size[kReduceDims], kept_stride[kReduceDims], out_stride[kReduceDims];
-    long long reduced_size[kReduceDims], reduced_stride[kReduceDims];
-};
-
-struct ReduceParams {
-    double p, correction;
-    long long flags;
-};
-constexpr long long kReduceMean = 1, kReduceSqrt = 2;
 
 // ---- indices -----------------------------------------------------------------------------------------------------
 
@@ -102,20 +88,20 @@ __device__ __forceinline__ typename Op::State merge_lanes(typename Op::State (&l
     S* const name = reinterpret_cast<S*>(name##_bytes)
 
 template <class Op, class Second>
-__device__ __forceinline__ void put_result(const ReduceLayout& l, const ReduceParams& params, typename Op::State state, long long output, int split,
+__device__ __forceinline__ void put_result(const reduce_layout& l, const reduce_call& call, typename Op::State state, long long output, int split,
                                            typename Op::State* partials, typename Op::Out* out, Second* second) {
     if (l.splits > 1) {
         partials[split * l.outputs + output] = state;
     } else {
         const long long at = offset_of(output, l.kept_ndim, l.kept_size, l.out_stride);
-        Op::finish(state, l.n, params, out + at, second ? second + at : nullptr);
+        Op::finish(state, l.n, call, out + at, second ? second + at : nullptr);
     }
 }
 
 // ---- kernels -----------------------------------------------------------------------------------------------------
 
 template <class Op>
-__device__ __forceinline__ void reduce_inner(const ReduceLayout& l, const ReduceParams& params, const typename Op::In* in, typename Op::Out* out,
+__device__ __forceinline__ void reduce_inner(const reduce_layout& l, const reduce_call& call, const typename Op::In* in, typename Op::Out* out,
                                              typename Op::Second* second, typename Op::State* partials) {
     using In = typename Op::In;
     using State = typename Op::State;
@@ -138,9 +124,9 @@ __device__ __forceinline__ void reduce_inner(const ReduceLayout& l, const Reduce
                 for (long long v = begin / kVector + threadIdx.x; v < last; v += tx) {
                     const Vector<In, kVector> value = vectors[v];
 #pragma unroll
-                    for (int i = 0; i < kVector; i++) Op::absorb(lane[i % kLanes], value.at[i], v * kVector + i, params);
+                    for (int i = 0; i < kVector; i++) Op::absorb(lane[i % kLanes], value.at[i], v * kVector + i, call);
                 }
-                for (long long i = last * kVector + threadIdx.x; i < end; i += tx) Op::absorb(lane[0], run[i], i, params);
+                for (long long i = last * kVector + threadIdx.x; i < end; i += tx) Op::absorb(lane[0], run[i], i, call);
             } else if (l.reduced_ndim == 1) {
                 const long long stride = l.reduced_stride[0];
                 long long i = begin + threadIdx.x;
@@ -149,22 +135,22 @@ __device__ __forceinline__ void reduce_inner(const ReduceLayout& l, const Reduce
 #pragma unroll
                     for (int k = 0; k < kLanes; k++) value[k] = run[(i + k * tx) * stride];
 #pragma unroll
-                    for (int k = 0; k < kLanes; k++) Op::absorb(lane[k], value[k], i + k * tx, params);
+                    for (int k = 0; k < kLanes; k++) Op::absorb(lane[k], value[k], i + k * tx, call);
                 }
-                for (; i < end; i += tx) Op::absorb(lane[0], run[i * stride], i, params);
+                for (; i < end; i += tx) Op::absorb(lane[0], run[i * stride], i, call);
             } else {
                 for (long long i = begin + threadIdx.x; i < end; i += tx) {
-                    Op::absorb(lane[0], run[offset_of(i, l.reduced_ndim, l.reduced_size, l.reduced_stride)], i, params);
+                    Op::absorb(lane[0], run[offset_of(i, l.reduced_ndim, l.reduced_size, l.reduced_stride)], i, call);
                 }
             }
         }
         const State state = merge_threads<Op>(merge_lanes<Op>(lane), thread, tx, shared);
-        if (threadIdx.x == 0 && output < l.outputs) put_result<Op>(l, params, state, output, blockIdx.y, partials, out, second);
+        if (threadIdx.x == 0 && output < l.outputs) put_result<Op>(l, call, state, output, blockIdx.y, partials, out, second);
     }
 }
 
 template <class Op>
-__device__ __forceinline__ void reduce_outer(const ReduceLayout& l, const ReduceParams& params, const typename Op::In* in, typename Op::Out* out,
+__device__ __forceinline__ void reduce_outer(const reduce_layout& l, const reduce_call& call, const typename Op::In* in, typename Op::Out* out,
                                              typename Op::Second* second, typename Op::State* partials) {
     using In = typename Op::In;
     using State = typename Op::State;
@@ -186,11 +172,11 @@ __device__ __forceinline__ void reduce_outer(const ReduceLayout& l, const Reduce
 #pragma unroll
                     for (int k = 0; k < kLanes; k++) value[k] = run[(i + k * ty) * stride];
 #pragma unroll
-                    for (int k = 0; k < kLanes; k++) Op::absorb(lane[k], value[k], i + k * ty, params);
+                    for (int k = 0; k < kLanes; k++) Op::absorb(lane[k], value[k], i + k * ty, call);
                 }
-                for (; i < end; i += ty) Op::absorb(lane[0], run[i * stride], i, params);
+                for (; i < end; i += ty) Op::absorb(lane[0], run[i * stride], i, call);
             } else {
-                for (; i < end; i += ty) Op::absorb(lane[0], run[offset_of(i, l.reduced_ndim, l.reduced_size, l.reduced_stride)], i, params);
+                for (; i < end; i += ty) Op::absorb(lane[0], run[offset_of(i, l.reduced_ndim, l.reduced_size, l.reduced_stride)], i, call);
             }
         }
         State state = merge_lanes<Op>(lane);
@@ -205,13 +191,13 @@ __device__ __forceinline__ void reduce_outer(const ReduceLayout& l, const Reduce
                 }
             }
         }
-        if (threadIdx.y == 0 && output < l.outputs) put_result<Op>(l, params, state, output, blockIdx.y, partials, out, second);
+        if (threadIdx.y == 0 && output < l.outputs) put_result<Op>(l, call, state, output, blockIdx.y, partials, out, second);
     }
 }
 
 // One block of 128 threads per output merges the states of its pieces.
 template <class Op>
-__device__ __forceinline__ void reduce_combine(const ReduceLayout& l, const ReduceParams& params, const typename Op::State* partials,
+__device__ __forceinline__ void reduce_combine(const reduce_layout& l, const reduce_call& call, const typename Op::State* partials,
                                                typename Op::Out* out, typename Op::Second* second) {
     using State = typename Op::State;
     TRT_SHARED_STATES(State, shared, 4);
@@ -221,7 +207,7 @@ __device__ __forceinline__ void reduce_combine(const ReduceLayout& l, const Redu
         state = merge_threads<Op>(state, threadIdx.x, 128, shared);
         if (threadIdx.x == 0) {
             const long long at = offset_of(output, l.kept_ndim, l.kept_size, l.out_stride);
-            Op::finish(state, l.n, params, out + at, second ? second + at : nullptr);
+            Op::finish(state, l.n, call, out + at, second ? second + at : nullptr);
         }
     }
 }
@@ -262,10 +248,10 @@ struct ReduceTypes {
 };
 
 template <class A>
-__device__ __forceinline__ A scaled(A total, long long n, const ReduceParams& params) {
-    if (params.flags & kReduceMean) total = total / A(static_cast<real_t<A>>(n));
+__device__ __forceinline__ A scaled(A total, long long n, const reduce_call& call) {
+    if (call.flags & REDUCE_MEAN) total = total / A(static_cast<real_t<A>>(n));
     if constexpr (!is_complex<A>) {
-        if (params.flags & kReduceSqrt) total = static_cast<A>(sqrt(total));
+        if (call.flags & REDUCE_SQRT) total = static_cast<A>(sqrt(total));
     }
     return total;
 }
@@ -274,10 +260,10 @@ template <class I, class O>
 struct ReduceSum : ReduceTypes<I, O, accumulator_t<O>> {
     using A = accumulator_t<O>;
     static __device__ __forceinline__ A identity() { return A(0); }
-    static __device__ __forceinline__ void absorb(A& s, I x, long long, const ReduceParams&) { s = s + Widen<A>::from(x); }
+    static __device__ __forceinline__ void absorb(A& s, I x, long long, const reduce_call&) { s = s + Widen<A>::from(x); }
     static __device__ __forceinline__ void merge(A& s, A o) { s = s + o; }
-    static __device__ __forceinline__ void finish(A s, long long n, const ReduceParams& params, O* out, O*) {
-        if constexpr (is_real<A> || is_complex<A>) s = scaled(s, n, params);
+    static __device__ __forceinline__ void finish(A s, long long n, const reduce_call& call, O* out, O*) {
+        if constexpr (is_real<A> || is_complex<A>) s = scaled(s, n, call);
         *out = convert<O>(s);
     }
 };
@@ -286,9 +272,9 @@ template <class I, class O>
 struct ReduceProd : ReduceTypes<I, O, accumulator_t<O>> {
     using A = accumulator_t<O>;
     static __device__ __forceinline__ A identity() { return A(1); }
-    static __device__ __forceinline__ void absorb(A& s, I x, long long, const ReduceParams&) { s = s * Widen<A>::from(x); }
+    static __device__ __forceinline__ void absorb(A& s, I x, long long, const reduce_call&) { s = s * Widen<A>::from(x); }
     static __device__ __forceinline__ void merge(A& s, A o) { s = s * o; }
-    static __device__ __forceinline__ void finish(A s, long long, const ReduceParams&, O* out, O*) { *out = convert<O>(s); }
+    static __device__ __forceinline__ void finish(A s, long long, const reduce_call&, O* out, O*) { *out = convert<O>(s); }
 };
 
 // Extremes: the first of equal values, and of NaN, which wins. index < 0: no element yet.
@@ -320,16 +306,16 @@ struct ReduceArg : ReduceTypes<I, long long, Extreme<compute_t<I>>>, ExtremeOf<c
     using Second = I;
     using V = compute_t<I>;
     using State = Extreme<V>;
-    static __device__ __forceinline__ void absorb(State& s, I x, long long i, const ReduceParams&) { ExtremeOf<V, kLargest>::take(s, convert<V>(x), i); }
-    static __device__ __forceinline__ void finish(const State& s, long long, const ReduceParams&, long long* out, I* value) {
+    static __device__ __forceinline__ void absorb(State& s, I x, long long i, const reduce_call&) { ExtremeOf<V, kLargest>::take(s, convert<V>(x), i); }
+    static __device__ __forceinline__ void finish(const State& s, long long, const reduce_call&, long long* out, I* value) {
         *out = s.index;
         if (value) *value = convert<I>(s.value);
     }
 };
 template <class I, class O>
-using ReduceArgMax = ReduceArg<I, true>;
+using ReduceArgmax = ReduceArg<I, true>;
 template <class I, class O>
-using ReduceArgMin = ReduceArg<I, false>;
+using ReduceArgmin = ReduceArg<I, false>;
 
 // Without the index: the state is a value, and whether there is one.
 template <class V>
@@ -346,14 +332,14 @@ struct ReduceBound : ReduceTypes<I, O, Bound<compute_t<O>>> {
         if (!s.any || v != v || (kLargest ? s.value < v : v < s.value)) s.value = v;
         s.any = 1;
     }
-    static __device__ __forceinline__ void absorb(State& s, I x, long long, const ReduceParams&) {
+    static __device__ __forceinline__ void absorb(State& s, I x, long long, const reduce_call&) {
         if constexpr (kAbsolute) take(s, convert<V>(abs(convert<compute_t<I>>(x))));
         else take(s, convert<V>(x));
     }
     static __device__ __forceinline__ void merge(State& s, const State& o) {
         if (o.any) take(s, o.value);
     }
-    static __device__ __forceinline__ void finish(const State& s, long long, const ReduceParams&, O* out, O*) { *out = convert<O>(s.value); }
+    static __device__ __forceinline__ void finish(const State& s, long long, const reduce_call&, O* out, O*) { *out = convert<O>(s.value); }
 };
 template <class I, class O>
 using ReduceMax = ReduceBound<I, O, true, false>;
@@ -368,9 +354,9 @@ using ReduceAbsMin = ReduceBound<I, O, false, true>;
 template <class I, class O, bool kAll>
 struct ReduceCounted : ReduceTypes<I, O, long long> {
     static __device__ __forceinline__ long long identity() { return 0; }
-    static __device__ __forceinline__ void absorb(long long& s, I x, long long, const ReduceParams&) { s += truth(convert<compute_t<I>>(x)) != kAll; }
+    static __device__ __forceinline__ void absorb(long long& s, I x, long long, const reduce_call&) { s += truth(convert<compute_t<I>>(x)) != kAll; }
     static __device__ __forceinline__ void merge(long long& s, long long o) { s += o; }
-    static __device__ __forceinline__ void finish(long long s, long long, const ReduceParams&, O* out, O*) { *out = kAll ? O(s == 0) : O(s); }
+    static __device__ __forceinline__ void finish(long long s, long long, const reduce_call&, O* out, O*) { *out = kAll ? O(s == 0) : O(s); }
 };
 template <class I, class O>
 using ReduceAny = ReduceCounted<I, O, false>;
@@ -384,7 +370,7 @@ template <class I, class O, int kPower>
 struct ReduceNorm : ReduceTypes<I, O, compute_t<O>> {
     using A = compute_t<O>;
     static __device__ __forceinline__ A identity() { return A(0); }
-    static __device__ __forceinline__ void absorb(A& s, I x, long long, const ReduceParams& params) {
+    static __device__ __forceinline__ void absorb(A& s, I x, long long, const reduce_call& call) {
         const compute_t<I> v = convert<compute_t<I>>(x);
         if constexpr (kPower == 1) {
             s += convert<A>(abs(v));
@@ -392,18 +378,18 @@ struct ReduceNorm : ReduceTypes<I, O, compute_t<O>> {
             if constexpr (is_complex<compute_t<I>>) s += convert<A>(v.re) * convert<A>(v.re) + convert<A>(v.im) * convert<A>(v.im);
             else s += convert<A>(v) * convert<A>(v);
         } else {
-            s += pow(convert<A>(abs(v)), static_cast<A>(params.p));
+            s += pow(convert<A>(abs(v)), static_cast<A>(call.p));
         }
     }
     static __device__ __forceinline__ void merge(A& s, A o) { s += o; }
-    static __device__ __forceinline__ void finish(A s, long long n, const ReduceParams& params, O* out, O*) {
-        *out = convert<O>(kPower ? scaled(s, n, params) : static_cast<A>(pow(s, static_cast<A>(1 / params.p))));
+    static __device__ __forceinline__ void finish(A s, long long n, const reduce_call& call, O* out, O*) {
+        *out = convert<O>(kPower ? scaled(s, n, call) : static_cast<A>(pow(s, static_cast<A>(1 / call.p))));
     }
 };
 template <class I, class O>
 using ReduceAbsSum = ReduceNorm<I, O, 1>;
 template <class I, class O>
-using ReduceSquareSum = ReduceNorm<I, O, 2>;
+using ReduceSqSum = ReduceNorm<I, O, 2>;
 template <class I, class O>
 using ReduceNormP = ReduceNorm<I, O, 0>;
 
@@ -434,12 +420,12 @@ struct ReduceVar : ReduceTypes<I, O, Moments<compute_t<I>>> {
     using A = compute_t<I>;
     using State = Moments<A>;
     static __device__ __forceinline__ State identity() { return State{A(0), A(0), A(0)}; }
-    static __device__ __forceinline__ void absorb(State& s, I x, long long, const ReduceParams&) { s.add(convert<A>(x)); }
+    static __device__ __forceinline__ void absorb(State& s, I x, long long, const reduce_call&) { s.add(convert<A>(x)); }
     static __device__ __forceinline__ void merge(State& s, const State& o) { s.merge(o); }
-    static __device__ __forceinline__ void finish(const State& s, long long n, const ReduceParams& params, O* out, O* mean) {
-        const double divisor = static_cast<double>(n) - params.correction;
+    static __device__ __forceinline__ void finish(const State& s, long long n, const reduce_call& call, O* out, O* mean) {
+        const double divisor = static_cast<double>(n) - call.correction;
         A var = n == 0 ? static_cast<A>(NAN) : s.m2 / static_cast<A>(divisor > 0 ? divisor : 0);
-        if (params.flags & kReduceSqrt) var = sqrt(var);
+        if (call.flags & REDUCE_SQRT) var = sqrt(var);
         *out = convert<O>(var);
         if (mean) *mean = convert<O>(n == 0 ? static_cast<A>(NAN) : s.mean);
     }
@@ -467,13 +453,13 @@ struct ExpSum {
     }
 };
 template <class I, class O>
-struct ReduceLogSumExp : ReduceTypes<I, O, ExpSum<compute_t<I>>> {
+struct ReduceLogsumexp : ReduceTypes<I, O, ExpSum<compute_t<I>>> {
     using A = compute_t<I>;
     using State = ExpSum<A>;
     static __device__ __forceinline__ State identity() { return State{-static_cast<A>(INFINITY), A(0)}; }
-    static __device__ __forceinline__ void absorb(State& s, I x, long long, const ReduceParams&) { s.add(convert<A>(x)); }
+    static __device__ __forceinline__ void absorb(State& s, I x, long long, const reduce_call&) { s.add(convert<A>(x)); }
     static __device__ __forceinline__ void merge(State& s, const State& o) { s.merge(o); }
-    static __device__ __forceinline__ void finish(const State& s, long long, const ReduceParams&, O* out, O*) {
+    static __device__ __forceinline__ void finish(const State& s, long long, const reduce_call&, O* out, O*) {
         *out = convert<O>(isinf(s.top) ? s.top : log(s.sum) + s.top);
     }
 };

@@ -13,11 +13,6 @@ namespace trt {
 constexpr int kScanThreads = 256;
 constexpr int kScanItems = 4;
 
-struct ScanLayout {
-    long long lines, n, inner, chunk;  // lines: rows or columns; chunk: elements of a piece
-    int pieces;
-};
-
 // ---- operators: combine(earlier, later) --------------------------------------------------------------------------
 
 template <class I, class O>
@@ -101,7 +96,7 @@ __device__ __forceinline__ typename Op::State scan_block(typename Op::State stat
 }
 
 template <class Op, bool kTotals>
-__device__ __forceinline__ void scan_rows(const ScanLayout& l, const typename Op::In* in, typename Op::Out* out, long long* index, typename Op::State* totals) {
+__device__ __forceinline__ void scan_rows(const scan_layout& l, const typename Op::In* in, typename Op::Out* out, long long* index, typename Op::State* totals) {
     using State = typename Op::State;
     TRT_SHARED_STATES(State, shared, kScanThreads / 32);
     const int piece = blockIdx.y;
@@ -131,7 +126,7 @@ __device__ __forceinline__ void scan_rows(const ScanLayout& l, const typename Op
 }
 
 template <class Op, bool kTotals>
-__device__ __forceinline__ void scan_columns(const ScanLayout& l, const typename Op::In* in, typename Op::Out* out, long long* index,
+__device__ __forceinline__ void scan_columns(const scan_layout& l, const typename Op::In* in, typename Op::Out* out, long long* index,
                                              typename Op::State* totals) {
     using State = typename Op::State;
     const int piece = blockIdx.y;
@@ -150,7 +145,7 @@ __device__ __forceinline__ void scan_columns(const ScanLayout& l, const typename
 
 // Each line's totals become what comes before each piece.
 template <class Op>
-__device__ __forceinline__ void scan_totals(const ScanLayout& l, typename Op::State* totals) {
+__device__ __forceinline__ void scan_totals(const scan_layout& l, typename Op::State* totals) {
     using State = typename Op::State;
     TRT_SHARED_STATES(State, shared, kScanThreads / 32);
     for (long long line = blockIdx.x; line < l.lines; line += gridDim.x) {

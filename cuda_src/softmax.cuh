@@ -85,7 +85,7 @@ __device__ __forceinline__ void softmax_rows(const T* in, T* out, long long rows
 template <class T, bool kLog>
 __device__ __forceinline__ void softmax_long(const T* in, T* out, long long rows, long long n) {
     using A = compute_t<T>;
-    using Op = ReduceLogSumExp<T, T>;
+    using Op = ReduceLogsumexp<T, T>;
     TRT_SHARED_STATES(ExpSum<A>, shared, 32);
     __shared__ A statistics[2];
     for (long long row = blockIdx.x; row < rows; row += gridDim.x) {

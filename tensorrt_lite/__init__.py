@@ -176,6 +176,7 @@ def is_complex(input) -> type(True):
 
 
 def typename(obj) -> str:
+    """A tensor's type as type() names it ("torch.FloatTensor"), the qualified name of other objects' class."""
     return obj.type() if isinstance(obj, Tensor) else f"{type(obj).__module__}.{type(obj).__qualname__}"
 
 
@@ -205,4 +206,4 @@ def broadcast_tensors(*tensors):
     return tuple(t.expand(shape) for t in tensors)
 
 
-_public.publish(globals(), ("numel", "is_floating_point", "is_complex", "broadcast_tensors"), compiled=("numel", "is_floating_point", "is_complex"))
+_public.publish(globals(), ("numel", "is_floating_point", "is_complex", "broadcast_tensors"))

@@ -146,18 +146,18 @@ def parse(text: str) -> Schema:
         raise RuntimeError(f"expected a schema such as \"name(Tensor x) -> Tensor\", got {text!r}")
     arguments: list[Argument] = []
     only_keywords = False
-    for part in _split(match["arguments"]):
+    for part in split(match["arguments"]):
         if part == "*":
             only_keywords = True
             continue
         arguments.append(_argument(part, only_keywords, text))
     returns = match["returns"]
     inside = returns[1:-1] if returns.startswith("(") and returns.endswith(")") else None
-    types_ = [_type(part.split()[0], text) for part in _split(inside)] if inside is not None else [_type(returns.split()[0], text)]
+    types_ = [_type(part.split()[0], text) for part in split(inside)] if inside is not None else [_type(returns.split()[0], text)]
     return Schema(match["name"], arguments, types_)
 
 
-def _split(text: str) -> list[str]:
+def split(text: str) -> list[str]:
     """At commas outside of brackets and quotes."""
     parts, depth, start, quote = [], 0, 0, ""
     for i, c in enumerate(text):

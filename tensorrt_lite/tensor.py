@@ -302,8 +302,19 @@ class Tensor(TensorBase):
         warn_once(2)
         return TypedStorage._of(self.untyped_storage(), self.dtype)
 
-    def dim_order(self) -> tuple[int, ...]:
-        """Dimensions from the slowest to the fastest in memory."""
+    def dim_order(self, *, ambiguity_check: bool | list[object] = False) -> tuple[int, ...]:
+        """Dimensions from the slowest to the fastest in memory.
+
+        Where a dimension has size 1, or the strides of two are equal, there are several such orders: ambiguity_check refuses that (RuntimeError),
+        a list of memory formats unless the tensor is contiguous in exactly one of them. TypeError for what is neither bool nor such a list.
+        """
+        formats = ambiguity_check if isinstance(ambiguity_check, list) else []
+        if not isinstance(ambiguity_check, (bool, list)) or not all(isinstance(f, _C.core.device.memory_format) for f in formats):
+            raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+        strides = self.stride()
+        several = 1 in self.shape or any(a == b for a, b in zip(strides, strides[1:]))
+        if ambiguity_check and several and sum(self.is_contiguous(memory_format=f) for f in formats) != 1:
+            raise RuntimeError("The tensor does not have unique dim order, or cannot map to exact one of the given memory formats.")
         return tuple(sorted(range(self.dim()), key=lambda d: -self.stride(d)))
 
     def is_shared(self) -> bool:
@@ -528,7 +539,7 @@ def _attach() -> None:
         if isinstance(value, property):
             setattr(Tensor, name, PublicProperty(name, Tensor, value.fget, value.fset, value.fdel))
         elif callable(value) and not isinstance(value, (staticmethod, classmethod, type)):
-            setattr(Tensor, name, _public.method(value, name, Tensor, by_name=True))
+            setattr(Tensor, name, _public.method(value, name, Tensor, by_name=name.startswith("_")))
     for name, accessors in _attributes.PROPERTIES.items():
         setattr(Tensor, name, PublicProperty(name, Tensor, *accessors))
     for name, method in (_attributes.METHODS | _ops.METHODS).items():
@@ -540,7 +551,7 @@ def _attach() -> None:
     _KEEP_TYPE.update((Tensor._base.__get__, Tensor.grad.__get__))
     _C.DisableTorchFunction, _C.DisableTorchFunctionSubclass = DisableTorchFunction, DisableTorchFunctionSubclass  # their place in PyTorch
     _args._set_disabled_function(_run_without_overrides)
-    _overrides.install(Tensor, Parameter, Parameter.__dict__["__torch_function__"], _public.signature_of)
+    _overrides.install(Tensor, Parameter, Parameter.__dict__["__torch_function__"], _public.signature_of, _public.documentation_of)
     _C._disabled_torch_function_impl = _run_without_overrides
     _C._disabled_torch_dispatch_impl = _run_without_dispatch
     _python_key._set_disabled_dispatch(_run_without_dispatch)

@@ -15,19 +15,20 @@ TEXT = (ROOT / "docs" / "contributing.md").read_text()
 
 
 def test_the_generator_takes_the_blocks(tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "cysrc", tmp_path / "cysrc")
+    for folder in ("cysrc", "cuda_src"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
     before = {op.name for op in load(tmp_path / "cysrc" / "ops")}
     changed = try_contributing.apply(tmp_path)
     added = {op.name for op in load(tmp_path / "cysrc" / "ops")} - before
-    assert len(changed) == 3 and added == set(re.findall(r"^- op: (\w+)", TEXT, re.M))
+    assert len(changed) == 5 and added == set(re.findall(r"^- op: (\w+)", TEXT, re.M))
     generate(tmp_path, tmp_path / "out")
     written = "".join(p.read_text() for p in (tmp_path / "out" / "ops").glob("*.pyx"))
     for name in added:
         assert f"\ndef {name}(" in written, name
-    # what the blocks call is there
+    # what the rows name is there
     kernels = (tmp_path / "cysrc" / "ops" / "reduction" / "reduction.pyx").read_text()
-    for called in re.findall(r"\b(\w+_cpu)\(", TEXT):
-        assert f"cdef TensorBase {called}(" in kernels
+    for named in re.findall(r"^  meta: (\w+)", TEXT, re.M):
+        assert f"cdef TensorBase {named}(" in kernels
 
 
 def test_the_files_it_names_exist() -> None:
@@ -37,5 +38,5 @@ def test_the_files_it_names_exist() -> None:
 
 
 def test_a_program_has_expectations() -> None:
-    assert all(re.findall(r"^print\(.*\)  # ", p, re.M) for p in try_contributing.programs(TEXT))
+    assert all(re.findall(r"^print\(.*\)  # ", p, re.M) for _, p in try_contributing.programs(TEXT))
     assert try_contributing.programs(TEXT)

@@ -25,6 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tools.codegen.cuda import expressions_source
+from tools.codegen.declarations import declarations_source, public_source
 from tools.codegen.generate import generate
 from tools.codegen.schema import families, load
 from tools.codegen.stubs import write_documentation
@@ -278,12 +279,25 @@ class Builder:
 
     def loop_flags(self, source: Path, isa: str) -> list[str]:
         """What gcc is told of a source of loops; rows that gain nothing by a set are left out (ISA_HAS) unless it is the only one."""
-        vectorised = source.stem.startswith(("loops_", "kernels_reduce", "kernels_softmax", "kernels_norm", "conv"))
+        vectorised = source.stem.startswith(("loops_", "reduction_reduce", "reduction_scan_sums", "reduction_softmax", "loss_cross_entropy", "kernels_norm", "conv"))
         level = ["-O1"] if isa == "base" or source.stem == "iterator_casts" else VECTORISE + SELECTIONS * source.stem.startswith("loops_") if vectorised else ["-O3"]
         # at another offset in a cache line the same convolution took a tenth longer
-        aligned = ["-falign-functions=64"] * source.stem.startswith(("conv", "matmul", "kernels_", "attention"))
+        aligned = ["-falign-functions=64"] * source.stem.startswith(("conv", "matmul", "kernels_", "reduction_reduce", "reduction_scan_sums", "reduction_softmax", "loss_cross_entropy", "attention"))
         rows = [f"-DISA_LEVEL={list(ISA_FLAGS).index(isa)}"] * (not self.native and "ISA_HAS" in source.read_text())
-        return [*level, *aligned, f"-DISA={isa}", *rows, *ISA_FLAGS[isa], *self.include_flags()]
+        declared = [f"-I{self.build}/generated/include"] * self.reads_declarations(source)
+        return [*level, *aligned, f"-DISA={isa}", *rows, *ISA_FLAGS[isa], *declared, *self.include_flags()]
+
+    def reads_declarations(self, source: Path) -> bool:
+        """Whether a source of loops includes a <family>_steps.h, which the generator writes."""
+        found, seen = [source], {source}
+        while found:
+            text = found.pop().read_text()
+            if re.search(r'^\s*#\s*include\s+"\w+_steps\.h"', text, re.M):
+                return True
+            included = {source.parent / name for name in re.findall(r'^\s*#\s*include\s+"(\w+\.h)"', text, re.M)}
+            found += [p for p in included - seen if p.exists()]
+            seen |= included
+        return False
 
     def include_flags(self) -> list[str]:
         """Of the loops, which are Python-free: what they compile to serves the wheels of all its versions."""
@@ -375,10 +389,14 @@ class Builder:
         shutil.copytree(self.generated / "steps", self.target / "steps", dirs_exist_ok=True)
         shutil.copytree(ROOT / "cuda_src", self.target / "cuda" / "src", dirs_exist_ok=True)
         shutil.copyfile(ROOT / "cysrc" / "core" / "dtype_table.h", self.target / "cuda" / "src" / "dtype_table.h")
+        for declared in sorted((self.generated / "include").glob("*_steps.h")):
+            shutil.copyfile(declared, self.target / "cuda" / "src" / declared.name)
         # for those who have no GPU: the package brings the emulator's sources
         shutil.copytree(ROOT / "tools" / "cuda_emulator", self.target / "cuda" / "emulator", dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copyfile(ROOT / "docs" / "gaps.md", self.target / "gaps.md")  # for `tensorrt-lite missing`
         (self.target / "cuda" / "expressions.py").write_text(expressions_source(self.operators))
+        (self.target / "declarations.py").write_text(declarations_source(self.operators))
+        (self.target / "public.py").write_text(public_source(self.operators))
         bundled = self.target / "libgomp.so.1"
         bundled.unlink(missing_ok=True)
         if os.environ.get("TENSORRT_LITE_BUNDLE_OPENMP", "") not in ("", "0"):
@@ -398,7 +416,7 @@ class Builder:
 
     def write_stubs(self) -> None:
         """The stubs describe what the modules export, so they are made by importing them."""
-        stamp = digest(*(self.stamps[k] for k in sorted(self.stamps) if k.startswith("link ")), (ROOT / "tools" / "codegen" / "stubs.py").read_bytes())
+        stamp = digest(*(self.stamps[k] for k in sorted(self.stamps) if k.startswith("link ")), (ROOT / "tools" / "codegen" / "stubs.py").read_bytes(), declarations_source(self.operators))
         if self.stamps.get("stubs") == stamp and all((self.target.parent / p).exists() for p in ("_operators.pyi", "_nn_operators.pyi", "linalg/__init__.pyi")):
             return
         self.command("stubs", [sys.executable, "-m", "tools.codegen", "stubs", str(self.target.parent.parent)], ROOT)

@@ -6,6 +6,7 @@ tests/test_census.py fails where a count is above the saved one. Save after mend
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import re
 import sys
@@ -36,7 +37,7 @@ def bodies(text: str) -> dict[str, str]:
 def rows_that_choose_a_device() -> list[str]:
     """Function rows whose kernel, or a function of its family that the kernel calls, tests the device."""
     chosen = []
-    rows = [op for op in load(ROOT / "cysrc" / "ops") if op.kind == "function"]
+    rows = [op for op in load(ROOT / "cysrc" / "ops") if op.kind in ("structured", "function")]
     for family in sorted({op.family for op in rows}):
         functions: dict[str, str] = {}
         for path, text in _text(f"ops/{family}/*.p*"):
@@ -45,7 +46,7 @@ def rows_that_choose_a_device() -> list[str]:
         testing = {name for name, body in functions.items() if _DEVICE_TEST.search(body)}
         called = {name: set(re.findall(r"\b(\w+)\(", body)) & functions.keys() for name, body in functions.items()}
         for op in rows:
-            kernel = op.row.get("kernel", f"{op.name}_cpu")
+            kernel = op.row.get("meta") or op.row.get("kernel", f"{op.name}_cpu")
             if op.family != family:
                 continue
             seen, waiting = set(), [kernel]
@@ -63,14 +64,38 @@ def untyped_installers() -> list[str]:
     return [f"{p.relative_to(ROOT)}: {m}" for p, text in _text("ops/**/*.p*") for m in re.findall(r"^def (_\w+)\([^)]*\bsize_t\b", text, re.M)]
 
 
+# Public names that are no operators, and why.
+NO_ROW = {
+    "settings of the process or the thread, which take and make no tensors": """
+        are_deterministic_algorithms_enabled autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype
+        get_autocast_dtype get_autocast_gpu_dtype get_default_device get_default_dtype get_deterministic_debug_mode get_float32_matmul_precision
+        get_num_interop_threads get_num_threads get_printoptions is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled
+        is_deterministic_algorithms_warn_only_enabled is_grad_enabled is_inference_mode_enabled printoptions set_autocast_cache_enabled
+        set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype set_default_device
+        set_default_dtype set_default_tensor_type set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal
+        set_num_interop_threads set_num_threads set_printoptions use_deterministic_algorithms
+    """,
+    "state of the default generator": "get_rng_state initial_seed manual_seed seed set_rng_state",
+    "questions about dtypes, shapes and any Python object": "broadcast_shapes can_cast is_storage is_tensor promote_types typename",
+    "files": "load save",
+}  # fmt: skip
+
+
+# Public names that take any keyword, and why.
+NO_SIGNATURE = {
+    "a keyword of Python's is one of PyTorch's arguments (`from`)": "Tensor.random_ Tensor.uniform_",
+    "keywords are handed on, as in PyTorch": "load printoptions",
+}
+
+
 def public_functions() -> dict[str, object]:
-    """{name: callable} of the package, of Tensor and of nn.functional and linalg."""
+    """{name: callable} of the package, of Tensor and of nn.functional, linalg and fft."""
     import tensorrt_lite as trt
-    from tensorrt_lite import linalg
+    from tensorrt_lite import fft, linalg
     from tensorrt_lite.nn import functional
 
     found: dict[str, object] = {}
-    for prefix, space in (("", trt), ("Tensor.", trt.Tensor), ("nn.functional.", functional), ("linalg.", linalg)):
+    for prefix, space in (("", trt), ("Tensor.", trt.Tensor), ("nn.functional.", functional), ("linalg.", linalg), ("fft.", fft)):
         for name in dir(space):
             value = getattr(space, name, None) if not name.startswith("_") else None
             if callable(value) and not isinstance(value, type):
@@ -81,6 +106,30 @@ def public_functions() -> dict[str, object]:
 def without_docstring() -> list[str]:
     """Public functions and methods of which help() says no word."""
     return [name for name, f in public_functions().items() if not (getattr(f, "__doc__", None) or "").strip()]
+
+
+def without_row() -> list[str]:
+    """Public functions and methods that no row declares, but for those that need none."""
+    from tensorrt_lite._declarations import find
+
+    excused = {name for names in NO_ROW.values() for name in names.split()}
+    return [name for name in public_functions() if find(name) is None and name not in excused]
+
+
+def without_signature() -> list[str]:
+    """Public functions and methods whose parameters cannot be inspected, or take any keyword."""
+    excused = {name for names in NO_SIGNATURE.values() for name in names.split()}
+    found = []
+    for name, function in public_functions().items():
+        if name in excused:
+            continue
+        try:
+            kinds = [p.kind for p in inspect.signature(function).parameters.values()]  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            kinds = [inspect.Parameter.VAR_KEYWORD]
+        if inspect.Parameter.VAR_KEYWORD in kinds:
+            found.append(name)
+    return found
 
 
 def dispatchers() -> list[str]:
@@ -106,6 +155,8 @@ COUNTS = {
     "dispatchers": dispatchers,
     "rows with entry: manual": lambda: [op.name for op in load(ROOT / "cysrc" / "ops") if op.row.get("entry") == "manual"],
     "public functions without a docstring": without_docstring,
+    "public functions without a row": without_row,
+    "public functions without a signature": without_signature,
 }
 
 

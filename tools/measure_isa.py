@@ -54,9 +54,11 @@ q = trt.randn(1, 4, 128, 64); grid = trt.rand(4, 32, 32, 2) * 2 - 1; p = trt.ran
 adam = trt.optim.Adam([p], fused=True) if "fused" in trt.optim.Adam.__init__.__code__.co_varnames else trt.optim.Adam([p])
 """
 OPERATORS = {
-    "kernels_reduce": ["m.sum()", "m.sum(1)", "m.sum(0)", "d.sum(0)", "h.sum(1)", "m.amax(1)", "m.argmax(1)", "m.var(1)", "m.logsumexp(1)", "m.norm()", "w.any(1)", "w.sum()",
-                       "n.sum(0)", "k.sum(1)", "k.amax(0)", "s.sum(1)", "s.amax(0)", "u.sum()", "u.sum(0)", "u.amax(1)", "n.argmax(0)", "c.sum(1)", "m.cumsum(1)", "m.cumsum(0)"],
-    "kernels_softmax": ["m.softmax(1)", "m.log_softmax(1)", "m.softmax(0)", "h.softmax(1)", "F.cross_entropy(m, target)"],
+    "reduction_reduce": ["m.sum()", "m.sum(1)", "m.sum(0)", "d.sum(0)", "h.sum(1)", "m.amax(1)", "m.argmax(1)", "m.var(1)", "m.logsumexp(1)", "m.norm()", "w.any(1)", "w.sum()",
+                       "n.sum(0)", "k.sum(1)", "k.amax(0)", "s.sum(1)", "s.amax(0)", "u.sum()", "u.sum(0)", "u.amax(1)", "n.argmax(0)", "c.sum(1)"],
+    "reduction_scan_sums": ["m.cumsum(1)", "m.cumsum(0)"],
+    "reduction_softmax": ["m.softmax(1)", "m.log_softmax(1)", "m.softmax(0)", "h.softmax(1)"],
+    "loss_cross_entropy": ["F.cross_entropy(m, target)"],
     "kernels_norm": ["F.layer_norm(m, (256,))", "F.rms_norm(m, (256,))", "F.group_norm(image, 4)", "F.batch_norm(image, None, None, training=True)", "F.batch_norm(last, None, None, training=True)"],
     "kernels_pool": ["F.max_pool2d(image, 2)", "F.max_pool2d(last, 2)", "F.avg_pool2d(image, 2)", "F.avg_pool2d(last, 2)", "F.max_pool2d(image, 3, 1, 1)", "F.adaptive_avg_pool2d(image, 7)"],
     "pool": ["F.adaptive_max_pool2d(image, 7)"],

@@ -1,11 +1,12 @@
 """Does what docs/contributing.md says, in a copy of the checkout: `python -m tools.try_contributing FOLDER`.
 
 Blocks whose first line names a file are appended to it, the core is built there (from this checkout's objects where it was built), and the programs
-run with what they print compared with their comments.
+run with what they print compared with their comments; those marked `cuda` run on the emulator.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -22,9 +23,9 @@ def additions(text: str) -> list[tuple[str, str]]:
     return re.findall(r"^```\w+ (\S+/\S+)\n(.*?)^```$", text, re.S | re.M)
 
 
-def programs(text: str) -> list[str]:
-    """The Python programs of the text."""
-    return re.findall(r"^```python\n(.*?)^```$", text, re.S | re.M)
+def programs(text: str) -> list[tuple[str, str]]:
+    """(device, Python program) of the text; the device is empty or `cuda`."""
+    return re.findall(r"^```python ?(cuda)?\n(.*?)^```$", text, re.S | re.M)
 
 
 def apply(folder: Path) -> list[str]:
@@ -65,9 +66,10 @@ def main(arguments: list[str]) -> int:
     print("changed:", *apply(folder))
     subprocess.run([sys.executable, "-m", "tools.build_core"], cwd=folder, check=True)
     print(f"built after {time.monotonic() - start:.0f} s")
-    for program in programs(DOCUMENT.read_text(encoding="utf-8")):
+    for device, program in programs(DOCUMENT.read_text(encoding="utf-8")):
+        environment = os.environ | ({"TENSORRT_LITE_CUDA": "emulate"} if device else {})
         expected = re.findall(r"^print\(.*\)  # (.*)$", program, re.M)
-        done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True)
+        done = subprocess.run([sys.executable, "-c", program], cwd=folder, env=environment, capture_output=True, text=True)
         if done.stdout.splitlines() != expected:
             print(f"expected {expected}, printed {done.stdout.splitlines()}\n{done.stderr}", file=sys.stderr)
             return 1

@@ -421,7 +421,7 @@ cdef class PublicFunction:
 
     @property
     def __doc__(self):
-        return self.impl.__doc__
+        return _documentation_of(self)
 
     @property
     def __wrapped__(self):
@@ -442,7 +442,7 @@ cdef class PublicFunction:
     @property
     def __signature__(self):
         if self.signature is None:
-            self.signature = _signature_of(self.impl, self.name_, isinstance(self.owner, type), self.spellings)
+            self.signature = _signature_of(self)
         return self.signature
 
     def __reduce__(self):
@@ -591,21 +591,22 @@ cdef object consulted(PublicProperty self, str access, tuple args):
     return consult(getattr(self, access), found, types, args, {})
 
 
-def install(tensor, parameter, disabled, signature_of):
+def install(tensor, parameter, disabled, signature_of, documentation_of):
     """Tell the quick path which classes are plain. disabled: Parameter's __torch_function__, which stands for no override, as its class has
-    it; signature_of(impl, name, is a method, spellings) makes signatures."""
-    global trt_plain_tensor, trt_plain_parameter, trt_disabled_method, trt_disabled_function, trt_name_of_function, _signature_of
+    it; signature_of and documentation_of answer for a public function, from its row where it has one."""
+    global trt_plain_tensor, trt_plain_parameter, trt_disabled_method, trt_disabled_function, trt_name_of_function, _signature_of, _documentation_of
     trt_plain_tensor = <PyTypeObject*>tensor
     trt_plain_parameter = <PyTypeObject*>parameter
     trt_disabled_method = <PyObject*>disabled
     trt_disabled_function = <PyObject*>disabled.__func__
     _signature_of = signature_of
+    _documentation_of = documentation_of
     _kept.extend([tensor, parameter, disabled, disabled.__func__, "__torch_function__"])
     trt_name_of_function = <PyObject*>_kept[-1]
 
 
 cdef list _kept = []
-cdef object _signature_of = None
+cdef object _signature_of = None, _documentation_of = None
 cdef object make_in_python(PyObject* f, PyObject** args, Py_ssize_t n, PyObject* keywords):
     cdef dict named = {}
     cdef Py_ssize_t i

@@ -4,15 +4,16 @@ from libc.string cimport memset
 from tensorrt_lite._C.core.dtype cimport F16, BF16, F32, F64
 from tensorrt_lite._C.core.iterator cimport cast_to, contiguous_of, copy_elements
 from tensorrt_lite._C.core.storage cimport prepare_write
-from tensorrt_lite._C.ops.kernels cimport reduce_params, REDUCE_VAR
-from tensorrt_lite._C.core.tensor cimport TensorBase, MAX_DIMS, data_of, place_of, empty_tensor, empty_strided_tensor, bump_version
+from tensorrt_lite._C.core.dispatch cimport attach
+from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, place_of, empty_tensor, empty_strided_tensor, bump_version
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run3, blocks_for
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
 from tensorrt_lite._C.cuda.driver import device_attribute
-from tensorrt_lite._C.cuda.reduction cimport reduce
+from tensorrt_lite._C.steps.reduction cimport REDUCE_VAR, reduce_call, run_reduce
 from tensorrt_lite._C.autograd.node cimport ops_namespace
 from tensorrt_lite._C.cuda.source import storage_type
 
+attach()
 cdef object _ops = ops_namespace()
 
 cdef extern from *:
@@ -298,8 +299,7 @@ cdef object batch_norm(TensorBase x, bint last, TensorBase weight, TensorBase bi
     cdef long long channels = x.sizes[1], numel = x.numel, count = numel // channels if channels else 0, inner = 1 if last else count // x.sizes[0] if x.sizes[0] else 1
     cdef TensorBase mean = vector(channels, code, x), rstd = vector(channels, code, x), scale = vector(channels, code, x), shift = vector(channels, code, x)
     cdef TensorBase y = dense_like(x), w = parameter(weight, parameters), b = parameter(bias, parameters), new_mean = None, new_var = None
-    cdef bint reduced[MAX_DIMS]
-    cdef reduce_params p
+    cdef reduce_call call
     cdef char* pointers[8]
     cdef void* arguments[12]
     check_places(x, (weight, bias, running_mean, running_var))
@@ -309,10 +309,11 @@ cdef object batch_norm(TensorBase x, bint last, TensorBase weight, TensorBase bi
         copy_elements(mean, running_mean)
         copy_elements(rstd, running_var)
     elif numel:
-        memset(&p, 0, sizeof(p))
+        memset(&call, 0, sizeof(call))
+        call.operation = REDUCE_VAR
         for i in range(x.ndim):
-            reduced[i] = i != 1
-        reduce(x, reduced, REDUCE_VAR, &p, rstd, mean)
+            call.reduced[i] = i != 1
+        run_reduce(x.device_type, &call, x, rstd, mean)
         new_mean = running_in(running_mean, code)
         new_var = running_in(running_var, code)
     else:

@@ -3,58 +3,36 @@ are made of many elements."""
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc
 from libc.string cimport memset
-from tensorrt_lite._C.core.dtype cimport BOOL, U8, I64, F32, F64, NUM_DTYPES, real_type, has_loops, is_blas_type, is_complex_type, is_integral_or_bool_type
-from tensorrt_lite._C.ops.kernels cimport reduce_params
+from tensorrt_lite._C.core.device cimport DEV_CUDA
+from tensorrt_lite._C.core.dispatch cimport attach
+from tensorrt_lite._C.core.dtype cimport BOOL, U8, I64, F32, F64, NUM_DTYPES, real_type, is_blas_type, is_complex_type, is_integral_or_bool_type
 from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run3
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
 from tensorrt_lite._C.cuda.driver import device_attribute
+from tensorrt_lite._C.steps.reduction cimport (
+    REDUCE_ALL, REDUCE_ANY, REDUCE_ARGMAX, REDUCE_ARGMIN, REDUCE_COUNT, REDUCE_COUNT_NONZERO, REDUCE_DIMS, REDUCE_PROD, REDUCE_SUM, REDUCE_VAR,
+    reduce_call, reduce_functors, reduce_layout, reduce_takes, set_reduce)
 from tensorrt_lite._C.cuda.source import storage_type
 
-# In the order of reduce_op (loops/kernels.h).
-cdef tuple OPERATORS = (
-    "Sum", "Prod", "Min", "Max", "ArgMin", "ArgMax", "Any", "All", "CountNonzero", "AbsSum", "SquareSum", "NormP", "AbsMax", "AbsMin", "Var", "LogSumExp")
+attach()
+
 cdef tuple ENTRIES = ("inner", "outer", "combine")
-cdef tuple COMPLEX = ("Sum", "Prod", "Any", "All", "CountNonzero", "AbsSum", "SquareSum", "NormP", "AbsMax", "AbsMin")
-cdef tuple FLOATING = ("AbsSum", "SquareSum", "NormP", "AbsMax", "AbsMin", "Var", "LogSumExp")
+# an operation of steps.yaml that has no functor compiles in no unit
 cdef str UNIT = """#include "reduce.cuh"
+#define ROW(OPERATION, LOOPS, FUNCTOR, TYPES) template <class I, class O> using reduce_##LOOPS = trt::Reduce##FUNCTOR<I, O>;
+REDUCE_FOR_EACH(ROW)
 using Op = trt::Reduce%s<%s, %s>;
-extern "C" __global__ void __launch_bounds__(512) inner(const trt::ReduceLayout l, const trt::ReduceParams p, const Op::In* in, Op::Out* out, Op::Second* second, Op::State* partials) {
+extern "C" __global__ void __launch_bounds__(512) inner(const reduce_layout l, const reduce_call p, const Op::In* in, Op::Out* out, Op::Second* second, Op::State* partials) {
     trt::reduce_inner<Op>(l, p, in, out, second, partials);
 }
-extern "C" __global__ void __launch_bounds__(512) outer(const trt::ReduceLayout l, const trt::ReduceParams p, const Op::In* in, Op::Out* out, Op::Second* second, Op::State* partials) {
+extern "C" __global__ void __launch_bounds__(512) outer(const reduce_layout l, const reduce_call p, const Op::In* in, Op::Out* out, Op::Second* second, Op::State* partials) {
     trt::reduce_outer<Op>(l, p, in, out, second, partials);
 }
-extern "C" __global__ void __launch_bounds__(128) combine(const trt::ReduceLayout l, const trt::ReduceParams p, const Op::State* partials, Op::Out* out, Op::Second* second) {
+extern "C" __global__ void __launch_bounds__(128) combine(const reduce_layout l, const reduce_call p, const Op::State* partials, Op::Out* out, Op::Second* second) {
     trt::reduce_combine<Op>(l, p, partials, out, second);
 }
 """
-
-cdef extern from *:
-    """
-    /* As reduce.cuh declares it. */
-    enum { TRT_REDUCE_DIMS = 12 };
-    typedef struct {
-      long long outputs, n, chunk;
-      int kept_ndim, reduced_ndim, splits, vectors;
-      long long kept_size[TRT_REDUCE_DIMS], kept_stride[TRT_REDUCE_DIMS], out_stride[TRT_REDUCE_DIMS];
-      long long reduced_size[TRT_REDUCE_DIMS], reduced_stride[TRT_REDUCE_DIMS];
-    } trt_reduce_layout;
-    typedef struct { double p, correction; long long flags; } trt_reduce_params;
-    """
-    enum:
-        REDUCE_DIMS "TRT_REDUCE_DIMS"
-    ctypedef struct Layout "trt_reduce_layout":
-        long long outputs, n, chunk
-        int kept_ndim, reduced_ndim, splits, vectors
-        long long kept_size[12]
-        long long kept_stride[12]
-        long long out_stride[12]
-        long long reduced_size[12]
-        long long reduced_stride[12]
-    ctypedef struct Params "trt_reduce_params":
-        double p, correction
-        long long flags
 
 cdef enum:
     INNER = 0
@@ -67,7 +45,7 @@ cdef enum:
 cdef struct Handles:
     FunctionHandle entry[64][3]
 
-cdef Handles* handles[16][NUM_DTYPES][NUM_DTYPES]
+cdef Handles* handles[REDUCE_COUNT][NUM_DTYPES][NUM_DTYPES]
 cdef int multiprocessors[64]
 
 
@@ -78,7 +56,7 @@ cdef FunctionHandle handle_of(int op, int source, int target, int entry, int ind
         if h == NULL:
             raise MemoryError
     if h.entry[index][entry] == NULL:
-        text = UNIT % (OPERATORS[op], storage_type(source), storage_type(target))
+        text = UNIT % (reduce_functors[op].decode(), storage_type(source), storage_type(target))
         h.entry[index][entry] = kernel_of(text, ENTRIES[entry], index)
     return h.entry[index][entry]
 
@@ -143,9 +121,9 @@ cdef int merge(int ndim, long long* size, long long* stride, long long* out) noe
     return n + 1 if ndim else 0
 
 
-cdef int reduce(TensorBase self, const bint* reduced, int op, const reduce_params* params, TensorBase result, TensorBase second) except -1:
-    cdef Layout l
-    cdef Params p
+cdef int reduce(reduce_call* call, TensorBase self, TensorBase result, TensorBase second) except -1:
+    cdef reduce_layout l
+    cdef int op = call.operation
     cdef int index = self.device_index, i, form, item = ITEM_SIZE[self.dtype]
     cdef int64_t out_step = 1, vector = 16 // item if item < 16 else 1, tx, ty, blocks, per_block, wanted, nbytes
     cdef char* source = data_of(self)
@@ -160,12 +138,12 @@ cdef int reduce(TensorBase self, const bint* reduced, int op, const reduce_param
     l.outputs = result.numel
     l.n = 1
     for i in range(self.ndim - 1, -1, -1):
-        if reduced[i]:
+        if call.reduced[i]:
             l.n *= self.sizes[i]
     for i in range(self.ndim - 1, -1, -1):
         if self.sizes[i] == 1:
             continue
-        if not reduced[i]:
+        if not call.reduced[i]:
             l.kept_ndim = append(l.kept_ndim, l.kept_size, l.kept_stride, l.out_stride, self.sizes[i], self.strides[i], out_step)
             out_step *= self.sizes[i]
         elif l.n:
@@ -173,9 +151,6 @@ cdef int reduce(TensorBase self, const bint* reduced, int op, const reduce_param
             l.reduced_ndim = append(l.reduced_ndim, l.reduced_size, l.reduced_stride, NULL, self.sizes[i], self.strides[i], 0)
     l.kept_ndim = merge(l.kept_ndim, l.kept_size, l.kept_stride, l.out_stride)
     l.reduced_ndim = merge(l.reduced_ndim, l.reduced_size, l.reduced_stride, NULL)
-    p.p = params.p
-    p.correction = params.correction
-    p.flags = params.flags
     l.splits = 1
     if l.kept_ndim and (l.n <= 1 or magnitude(l.kept_stride[0]) < magnitude(l.reduced_stride[0])):
         form = OUTER
@@ -212,7 +187,7 @@ cdef int reduce(TensorBase self, const bint* reduced, int op, const reduce_param
         scratch = empty_tensor(1, &nbytes, U8, place_of(self))
         partials = data_of(scratch)
     arguments[0] = &l
-    arguments[1] = &p
+    arguments[1] = call
     arguments[2] = &source
     arguments[3] = &target
     arguments[4] = &extra
@@ -229,30 +204,24 @@ cdef int reduce(TensorBase self, const bint* reduced, int op, const reduce_param
 def _load_all(int index):
     """Ask for every kernel of the family on a device."""
     cdef int op, source, target
-    for op, name in enumerate(OPERATORS):
+    for op in range(<int>REDUCE_COUNT):
         for source in range(<int>NUM_DTYPES):
-            if not has_loops(source):
-                continue
-            if is_complex_type(source) and name not in COMPLEX:
-                continue
-            if is_integral_or_bool_type(source) and name in FLOATING:
-                continue
-            for target in sorted(targets_of(name, source)):
-                handle_of(op, source, target, INNER, index)
+            if reduce_takes(op, source):
+                for target in sorted(targets_of(op, source)):
+                    handle_of(op, source, target, INNER, index)
 
 
-cdef set targets_of(str name, int source):
+cdef set targets_of(int op, int source):
     """The dtypes of the results that calls without an explicit dtype have, and of sums those that are usually named."""
-    if name in ("Sum", "Prod"):
+    if op in (REDUCE_SUM, REDUCE_PROD):
         return {I64, F32, F64} if is_integral_or_bool_type(source) else {source} if is_complex_type(source) else {source, F32, F64}
-    if name in ("ArgMin", "ArgMax", "CountNonzero"):
+    if op in (REDUCE_ARGMIN, REDUCE_ARGMAX, REDUCE_COUNT_NONZERO):
         return {I64}
-    if name in ("Any", "All"):
+    if op in (REDUCE_ANY, REDUCE_ALL):
         return {BOOL, U8} if source == U8 else {BOOL}
-    if name == "Var" and not is_blas_type(source):
+    if op == REDUCE_VAR and not is_blas_type(source):
         return {source, F32}                    # the statistics of batch norm
     return {<int>real_type[source]}
 
 
-from tensorrt_lite._C.ops.reduction import _install_device_kernel
-_install_device_kernel("reduce", <size_t><void*>reduce)
+set_reduce(DEV_CUDA, reduce)

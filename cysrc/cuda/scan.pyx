@@ -1,21 +1,18 @@
 """Scans on CUDA: launches of cuda_src/scan.cuh, one where there are rows enough for the device, three where they are cut."""
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc
-from tensorrt_lite._C.core.dtype cimport U8, I64, NUM_DTYPES, has_loops, is_complex_type, is_integral_or_bool_type
+from tensorrt_lite._C.core.device cimport DEV_CUDA
+from tensorrt_lite._C.core.dispatch cimport attach
+from tensorrt_lite._C.core.dtype cimport CAT_FLOAT, I64, NUM_DTYPES, U8, category, is_integral_or_bool_type
+from tensorrt_lite._C.core.iterator cimport cast_to, contiguous_of
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, place_of, empty_tensor
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run3
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
 from tensorrt_lite._C.cuda.driver import device_attribute
+from tensorrt_lite._C.steps.reduction cimport SCAN_COUNT, SCAN_PROD, SCAN_SUM, line_call, scan_functors, scan_layout, scan_takes, set_scan
 from tensorrt_lite._C.cuda.source import storage_type
 
-cdef extern from *:
-    """
-    /* As scan.cuh declares it. */
-    typedef struct { long long lines, n, inner, chunk; int pieces; } trt_scan_layout;
-    """
-    ctypedef struct Layout "trt_scan_layout":
-        long long lines, n, inner, chunk
-        int pieces
+attach()
 
 cdef enum:
     ROWS = 0
@@ -27,9 +24,8 @@ cdef enum:
     STATE_BYTES = 16               # the largest state: a value and an index, or a complex number
     MULTIPROCESSOR_COUNT = 16      # CU_DEVICE_ATTRIBUTE_*
 
-cdef tuple OPERATORS = ("Sum", "Prod", "Max", "Min")
 cdef tuple ENTRIES = ("rows", "row_totals", "columns", "column_totals", "totals")
-cdef str ARGUMENTS = "(const trt::ScanLayout l, const Op::In* in, Op::Out* out, long long* index, Op::State* totals)"
+cdef str ARGUMENTS = "(const scan_layout l, const Op::In* in, Op::Out* out, long long* index, Op::State* totals)"
 cdef str UNIT = f"""#include "scan.cuh"
 using Op = trt::Scan%s<%s, %s>;
 extern "C" __global__ void __launch_bounds__(256) rows{ARGUMENTS} {{
@@ -52,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(256) totals{ARGUMENTS} {{
 cdef struct Handles:
     FunctionHandle entry[64][5]
 
-cdef Handles* handles[4][NUM_DTYPES][NUM_DTYPES]
+cdef Handles* handles[SCAN_COUNT][NUM_DTYPES][NUM_DTYPES]
 
 
 cdef FunctionHandle handle_of(int op, int source, int target, int entry, int index) except NULL:
@@ -62,29 +58,24 @@ cdef FunctionHandle handle_of(int op, int source, int target, int entry, int ind
         if h == NULL:
             raise MemoryError
     if h.entry[index][entry] == NULL:
-        h.entry[index][entry] = kernel_of(UNIT % (OPERATORS[op], storage_type(source), storage_type(target)), ENTRIES[entry], index)
+        h.entry[index][entry] = kernel_of(UNIT % (scan_functors[op].decode(), storage_type(source), storage_type(target)), ENTRIES[entry], index)
     return h.entry[index][entry]
 
 
-cdef int scan(TensorBase x, int dim, int op, TensorBase result, TensorBase indices) except -1:
-    """x and the results contiguous, not empty; op: sum, product, maximum, minimum."""
-    cdef Layout l
-    cdef int64_t outer = 1, blocks, wanted, most, nbytes
-    cdef int i, index = x.device_index, form, tx = 256
+cdef int scan(line_call* call, TensorBase self, TensorBase result, TensorBase indices) except -1:
+    cdef scan_layout l
+    cdef TensorBase x = contiguous_of(cast_to(self, result.dtype) if category[result.dtype] >= CAT_FLOAT else self)
+    cdef int64_t blocks, wanted, most, nbytes
+    cdef int op = call.operation, index = x.device_index, form, tx = 256
     cdef char* source = data_of(x)
     cdef char* target = data_of(result)
     cdef char* positions = NULL if indices is None else data_of(indices)
     cdef char* totals = NULL
     cdef TensorBase scratch
     cdef void* arguments[5]
-    l.n = x.sizes[dim] if x.ndim else 1
-    l.inner = 1
-    for i in range(x.ndim):
-        if i < dim:
-            outer *= x.sizes[i]
-        elif i > dim:
-            l.inner *= x.sizes[i]
-    l.lines = outer * l.inner
+    l.n = call.n
+    l.inner = call.inner
+    l.lines = call.outer * l.inner
     if l.inner == 1:
         form = ROWS
         blocks = l.lines
@@ -123,11 +114,10 @@ cdef int scan(TensorBase x, int dim, int op, TensorBase result, TensorBase indic
 def _load_all(int index):
     """Ask for every kernel of the family on a device."""
     cdef int op, source
-    for op in range(4):
+    for op in range(<int>SCAN_COUNT):
         for source in range(<int>NUM_DTYPES):
-            if has_loops(source) and (op < 2 or not is_complex_type(source)):
-                handle_of(op, source, I64 if op < 2 and is_integral_or_bool_type(source) else source, ROWS, index)
+            if scan_takes(op, source):
+                handle_of(op, source, I64 if op in (SCAN_SUM, SCAN_PROD) and is_integral_or_bool_type(source) else source, ROWS, index)
 
 
-from tensorrt_lite._C.ops.reduction import _install_device_kernel
-_install_device_kernel("scan", <size_t><void*>scan)
+set_scan(DEV_CUDA, scan)

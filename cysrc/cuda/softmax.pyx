@@ -1,5 +1,7 @@
 """softmax, log_softmax and the losses over class indices on CUDA: launches of cuda_src/softmax.cuh."""
 from libc.stdint cimport int64_t
+from tensorrt_lite._C.core.device cimport DEV_CUDA
+from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.core.dtype cimport F16, BF16, F32, F64, NUM_DTYPES
 from tensorrt_lite._C.core.iterator cimport cast_to, contiguous_of
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, place_of, empty_tensor
@@ -7,8 +9,10 @@ from tensorrt_lite._C.cuda.backend cimport kernel_of, run3
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
 from tensorrt_lite._C.cuda.indexing cimport fault_of, code_of
 from tensorrt_lite._C.autograd.node cimport ops_namespace
+from tensorrt_lite._C.steps.reduction cimport SOFTMAX_LOG_SOFTMAX, line_call, set_softmax, set_softmax_backward
 from tensorrt_lite._C.cuda.source import storage_type
 
+attach()
 cdef object _ops = ops_namespace()
 
 cdef extern from *:
@@ -74,19 +78,15 @@ cdef int row_threads(int64_t n) noexcept:
     return power_above(n) if n < 32 else 32 if n <= 512 else 128 if n <= 2048 else 256 if n <= 4096 else 1024
 
 
-cdef int launch(TensorBase grad, TensorBase x, int dim, bint log, TensorBase result) except -1:
-    cdef int64_t outer = 1, n = x.sizes[dim] if x.ndim else 1, inner = 1, rows
-    cdef int i, threads = 0, items = 0, form, tx, ty, index = x.device_index, short_n, k = 0
+cdef int launch(line_call* call, TensorBase grad, TensorBase x, TensorBase result) except -1:
+    cdef int64_t outer = call.outer, n = call.n, inner = call.inner, rows
+    cdef bint log = call.operation == SOFTMAX_LOG_SOFTMAX
+    cdef int threads = 0, items = 0, form, tx, ty, index = x.device_index, short_n, k = 0
     cdef int64_t blocks
     cdef char* g = NULL if grad is None else data_of(grad)
     cdef char* source = data_of(x)
     cdef char* target = data_of(result)
     cdef void* arguments[6]
-    for i in range(x.ndim):
-        if i < dim:
-            outer *= x.sizes[i]
-        elif i > dim:
-            inner *= x.sizes[i]
     if grad is not None:
         arguments[k] = &g
         k += 1
@@ -121,12 +121,12 @@ cdef int launch(TensorBase grad, TensorBase x, int dim, bint log, TensorBase res
     return 0
 
 
-cdef int softmax(TensorBase x, int dim, bint log, TensorBase result) except -1:
-    return launch(None, x, dim, log, result)
+cdef int softmax(line_call* call, TensorBase self, TensorBase result) except -1:
+    return launch(call, None, self, result)
 
 
-cdef int softmax_backward(TensorBase grad, TensorBase y, int dim, bint log, TensorBase result) except -1:
-    return launch(grad, y, dim, log, result)
+cdef int softmax_backward(line_call* call, TensorBase grad, TensorBase output, TensorBase result) except -1:
+    return launch(call, grad, output, result)
 
 
 # ---- losses over class indices -------------------------------------------------------------------------------------
@@ -282,8 +282,7 @@ cdef object class_gradient(TensorBase grad, TensorBase like, TensorBase target, 
     return out
 
 
-from tensorrt_lite._C.ops.reduction import _install_device_kernel
 from tensorrt_lite._C.ops.loss import _install_device_kernels
-_install_device_kernel("softmax", <size_t><void*>softmax)
-_install_device_kernel("softmax_backward", <size_t><void*>softmax_backward)
+set_softmax(DEV_CUDA, softmax)
+set_softmax_backward(DEV_CUDA, softmax_backward)
 _install_device_kernels(<size_t><void*>class_loss, <size_t><void*>class_gradient)

@@ -7,7 +7,8 @@
 #ifndef TRT_NORM_H
 #define TRT_NORM_H
 
-#include "reduce_cols.h"
+#include "kernels.h"
+#include "reduce_operations.h"
 
 /* ---- layer_norm and rms_norm ---- */
 /* CENTER 1: subtract the mean (layer_norm); 0: rms_norm, whose mean output may be null. */

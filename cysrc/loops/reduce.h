@@ -2,60 +2,58 @@
  *
  * An operator is a state S with four parts: init, absorb (a block of at most REDUCE_BLOCK contiguous elements
  * of the compute type), merge (two states), finish (store one result). DEFINE_REDUCE makes the three entry
- * points of kernels.h from them. Halves compute in f32, integers in i64; floating states are f64, so only the
+ * points of reduction.h from them. Halves compute in f32, integers in i64; floating states are f64, so only the
  * fixed tree inside a block rounds in the compute type. bool (0 or 1) runs the u8 kernels. Columns are in
  * reduce_cols.h. */
 #ifndef TRT_REDUCE_H
 #define TRT_REDUCE_H
 
 #include "kernel_base.h"
-#include "kernels.h"
+#include "reduction.h"
 
 /* NAME: operator and dtype; T: storage; C: compute type; OP_C: operator and compute type; STAGE: row -> C run. */
 #define DEFINE_REDUCE(NAME, T, C, S, OP_C, STAGE, FINISH)                                           \
     KERNEL_ONCE void NAME##_absorb_run(S* s, const char* p, int64_t es, int64_t n, int64_t first,   \
-                                     const reduce_params* params) {                                 \
+                                     const reduce_call* call) {                                     \
         C buf[REDUCE_BLOCK];                                                                        \
         for (int64_t i = 0; i < n; i += REDUCE_BLOCK) {                                             \
             int64_t m = min_i64(REDUCE_BLOCK, n - i);                                               \
-            OP_C##_absorb(s, STAGE(p + i * es, es, m, buf), m, first + i, params);                  \
+            OP_C##_absorb(s, STAGE(p + i * es, es, m, buf), m, first + i, call);                    \
         }                                                                                           \
     }                                                                                               \
     KERNEL_FN void NAME##_rows(const char* in, int64_t row_stride, int64_t elem_stride, int64_t n, char* out, \
-                               int64_t out_stride, int64_t rows_begin, int64_t rows_end, const void* params_) { \
-        const reduce_params* params = params_;                                                      \
+                               int64_t out_stride, int64_t rows_begin, int64_t rows_end, const reduce_call* call) { \
         for (int64_t r = rows_begin; r < rows_end; r++) {                                           \
             S s = OP_C##_init();                                                                    \
-            NAME##_absorb_run(&s, in + r * row_stride, elem_stride, n, 0, params);                  \
-            FINISH(&s, n, out + r * out_stride, params && params->out2 ? params->out2 + r * params->out2_stride : 0, \
-                   params);                                                                         \
+            NAME##_absorb_run(&s, in + r * row_stride, elem_stride, n, 0, call);                    \
+            FINISH(&s, n, out + r * out_stride, call && call->second ? call->second + r * call->second_stride : 0, \
+                   call);                                                                           \
         }                                                                                           \
     }                                                                                               \
     KERNEL_FN void NAME##_chunks(const char* in, int64_t elem_stride, int64_t n, int64_t chunk, char* partials, \
-                                 int64_t chunks_begin, int64_t chunks_end, const void* params) {    \
+                                 int64_t chunks_begin, int64_t chunks_end, const reduce_call* call) { \
         _Static_assert(sizeof(S) <= REDUCE_PARTIAL_BYTES, "a partial must fit its slot");           \
         for (int64_t k = chunks_begin; k < chunks_end; k++) {                                       \
             S s = OP_C##_init();                                                                    \
             int64_t first = k * chunk;                                                              \
-            NAME##_absorb_run(&s, in + first * elem_stride, elem_stride, min_i64(chunk, n - first), first, params); \
+            NAME##_absorb_run(&s, in + first * elem_stride, elem_stride, min_i64(chunk, n - first), first, call); \
             memcpy(partials + k * REDUCE_PARTIAL_BYTES, &s, sizeof s);                              \
         }                                                                                           \
     }                                                                                               \
-    KERNEL_FN void NAME##_combine(const char* partials, int64_t count, int64_t n, char* out, const void* params_) { \
-        const reduce_params* params = params_;                                                      \
+    KERNEL_FN void NAME##_combine(const char* partials, int64_t count, int64_t n, char* out, const reduce_call* call) { \
         S s = OP_C##_init();                                                                        \
         for (int64_t k = 0; k < count; k++) {                                                       \
             S other;                                                                                \
             memcpy(&other, partials + k * REDUCE_PARTIAL_BYTES, sizeof other);                      \
             OP_C##_merge(&s, &other);                                                               \
         }                                                                                           \
-        FINISH(&s, n, out, params ? params->out2 : 0, params);                                      \
+        FINISH(&s, n, out, call ? call->second : 0, call);                                          \
     }
 
-#define ABSORB_ARGS(S, C) S *s, const C *x, int64_t n, int64_t first, const reduce_params *params
-#define FINISH_ARGS(S) const S *s, int64_t n, char *out, char *out2, const reduce_params *params
+#define ABSORB_ARGS(S, C) S *s, const C *x, int64_t n, int64_t first, const reduce_call *call
+#define FINISH_ARGS(S) const S *s, int64_t n, char *out, char *second, const reduce_call *call
 
-KERNEL_INLINE int has_flag(const reduce_params* params, int64_t flag) { return params && (params->flags & flag); }
+KERNEL_INLINE int has_flag(const reduce_call* call, int flag) { return call && (call->flags & flag); }
 
 /* ---- sum, sum of |x|, sum of squares, sum of |x|^p: one compensated f64 (Neumaier 1974) over block sums ---- */
 typedef struct {
@@ -84,8 +82,8 @@ KERNEL_INLINE void float_sum_merge(float_sum* s, const float_sum* o) {
 
 #define DEFINE_FLOAT_SUM_STATE(OP_C, C, BLOCK_EXPR)                                                 \
     KERNEL_INLINE float_sum OP_C##_init(void) { return (float_sum){0, 0}; }                         \
-    KERNEL_ONCE void OP_C##_absorb(ABSORB_ARGS(float_sum, C)) {                                   \
-        (void)first; (void)params;                                                                  \
+    KERNEL_ONCE void OP_C##_absorb(ABSORB_ARGS(float_sum, C)) {                                     \
+        (void)first; (void)call;                                                                    \
         float_sum_add(s, BLOCK_EXPR);                                                               \
     }                                                                                               \
     KERNEL_INLINE void OP_C##_merge(float_sum* s, const float_sum* o) { float_sum_merge(s, o); }
@@ -111,13 +109,13 @@ DEFINE_FLOAT_SUM_STATE(sq_sum_c128, c128, block_sq_sum_f64((const f64*)x, (const
     }
 DEFINE_BLOCK_POW_SUM(f32)
 DEFINE_BLOCK_POW_SUM(f64)
-DEFINE_FLOAT_SUM_STATE(norm_p_f32, f32, block_pow_sum_f32(x, n, params->p))
-DEFINE_FLOAT_SUM_STATE(norm_p_f64, f64, block_pow_sum_f64(x, n, params->p))
+DEFINE_FLOAT_SUM_STATE(norm_p_f32, f32, block_pow_sum_f32(x, n, call->p))
+DEFINE_FLOAT_SUM_STATE(norm_p_f64, f64, block_pow_sum_f64(x, n, call->p))
 
 #define DEFINE_COMPLEX_SUM_STATE(C, R)                                                              \
     KERNEL_INLINE complex_sum sum_##C##_init(void) { return (complex_sum){{0, 0}, {0, 0}}; }        \
-    KERNEL_ONCE void sum_##C##_absorb(ABSORB_ARGS(complex_sum, C)) {                              \
-        (void)first; (void)params;                                                                  \
+    KERNEL_ONCE void sum_##C##_absorb(ABSORB_ARGS(complex_sum, C)) {                                \
+        (void)first; (void)call;                                                                    \
         R pair[2];                                                                                  \
         block_pair_sum_##R##_fold((const R*)x, (const R*)x, 0, 2 * n, pair);                        \
         float_sum_add(&s->re, pair[0]);                                                             \
@@ -128,8 +126,8 @@ DEFINE_FLOAT_SUM_STATE(norm_p_f64, f64, block_pow_sum_f64(x, n, params->p))
         float_sum_merge(&s->im, &o->im);                                                            \
     }                                                                                               \
     KERNEL_INLINE void sum_finish_##C(FINISH_ARGS(complex_sum)) {                                   \
-        (void)out2;                                                                                 \
-        f64 scale = has_flag(params, REDUCE_MEAN) ? (f64)n : 1.0;                                   \
+        (void)second;                                                                               \
+        f64 scale = has_flag(call, REDUCE_MEAN) ? (f64)n : 1.0;                                     \
         ((R*)out)[0] = (R)(float_sum_value(&s->re) / scale);                                        \
         ((R*)out)[1] = (R)(float_sum_value(&s->im) / scale);                                        \
     }
@@ -138,8 +136,8 @@ DEFINE_COMPLEX_SUM_STATE(c128, f64)
 
 #define DEFINE_INT_SUM_STATE(C)                                                                     \
     KERNEL_INLINE int_sum sum_##C##_init(void) { return (int_sum){0}; }                             \
-    KERNEL_ONCE void sum_##C##_absorb(ABSORB_ARGS(int_sum, C)) {                                  \
-        (void)first; (void)params;                                                                  \
+    KERNEL_ONCE void sum_##C##_absorb(ABSORB_ARGS(int_sum, C)) {                                    \
+        (void)first; (void)call;                                                                    \
         uint64_t block = 0;                                                                         \
         if (sizeof(C) <= 2) { /* a block of 1024 16-bit values cannot overflow 32 bits */           \
             i32 narrow = 0;                                                                         \
@@ -158,7 +156,7 @@ DEFINE_INT_SUM_STATE(i32)
 DEFINE_INT_SUM_STATE(i64)
 
 KERNEL_INLINE void int_sum_finish(FINISH_ARGS(int_sum)) {
-    (void)n; (void)out2; (void)params;
+    (void)n; (void)second; (void)call;
     *(i64*)out = (i64)s->sum;
 }
 
@@ -168,23 +166,23 @@ KERNEL_INLINE void int_sum_finish(FINISH_ARGS(int_sum)) {
 #define COMPUTE_f64 f64
 #define DEFINE_FLOAT_SUM_FINISH(T)                                                                  \
     KERNEL_INLINE void sum_finish_##T(FINISH_ARGS(float_sum)) {                                     \
-        (void)out2;                                                                                 \
+        (void)second;                                                                               \
         f64 v = float_sum_value(s);                                                                 \
-        if (has_flag(params, REDUCE_MEAN)) v /= (f64)n;                                             \
-        if (has_flag(params, REDUCE_SQRT)) v = sqrt(v);                                             \
+        if (has_flag(call, REDUCE_MEAN)) v /= (f64)n;                                               \
+        if (has_flag(call, REDUCE_SQRT)) v = sqrt(v);                                               \
         store_##T(out, v);                                                                          \
     }                                                                                               \
     KERNEL_INLINE void norm_p_finish_##T(FINISH_ARGS(float_sum)) {                                  \
-        (void)n; (void)out2;                                                                        \
-        store_##T(out, pow(float_sum_value(s), 1.0 / params->p));                                   \
+        (void)n; (void)second;                                                                      \
+        store_##T(out, pow(float_sum_value(s), 1.0 / call->p));                                     \
     }                                                                                               \
     /* the same for sums that lie side by side, through `run` of their compute type */              \
     KERNEL_INLINE void sum_finish_##T##_run(const f64* sum, int64_t n, COMPUTE_##T* run, char* out, int64_t count, \
-                                            const reduce_params* params) {                          \
-        f64 divisor = has_flag(params, REDUCE_MEAN) ? (f64)n : 1;                                   \
-        if (divisor == 1 && !has_flag(params, REDUCE_SQRT)) {                                       \
+                                            const reduce_call* call) {                              \
+        f64 divisor = has_flag(call, REDUCE_MEAN) ? (f64)n : 1;                                     \
+        if (divisor == 1 && !has_flag(call, REDUCE_SQRT)) {                                         \
             VECTORIZE for (int64_t c = 0; c < count; c++) run[c] = (COMPUTE_##T)sum[c];             \
-        } else if (!has_flag(params, REDUCE_SQRT)) {                                                \
+        } else if (!has_flag(call, REDUCE_SQRT)) {                                                  \
             VECTORIZE for (int64_t c = 0; c < count; c++) run[c] = (COMPUTE_##T)(sum[c] / divisor); \
         } else {                                                                                    \
             VECTORIZE for (int64_t c = 0; c < count; c++) run[c] = (COMPUTE_##T)__builtin_sqrt(sum[c] / divisor); \
@@ -192,9 +190,9 @@ KERNEL_INLINE void int_sum_finish(FINISH_ARGS(int_sum)) {
         unstage_##T(run, out, sizeof(T), count);                                                    \
     }                                                                                               \
     KERNEL_INLINE void norm_p_finish_##T##_run(const f64* sum, int64_t n, COMPUTE_##T* run, char* out, int64_t count, \
-                                               const reduce_params* params) {                       \
+                                               const reduce_call* call) {                           \
         (void)n;                                                                                    \
-        for (int64_t c = 0; c < count; c++) run[c] = (COMPUTE_##T)pow(sum[c], 1.0 / params->p);     \
+        for (int64_t c = 0; c < count; c++) run[c] = (COMPUTE_##T)pow(sum[c], 1.0 / call->p);       \
         unstage_##T(run, out, sizeof(T), count);                                                    \
     }
 DEFINE_FLOAT_SUM_FINISH(f16)
@@ -225,8 +223,8 @@ typedef struct {
 
 #define DEFINE_FLOAT_PROD_STATE(C)                                                                  \
     KERNEL_INLINE product_state prod_##C##_init(void) { return (product_state){1, 0}; }             \
-    KERNEL_ONCE void prod_##C##_absorb(ABSORB_ARGS(product_state, C)) {                           \
-        (void)first; (void)params;                                                                  \
+    KERNEL_ONCE void prod_##C##_absorb(ABSORB_ARGS(product_state, C)) {                             \
+        (void)first; (void)call;                                                                    \
         f64 lane[32];                                                                               \
         int64_t i = 0;                                                                              \
         for (int j = 0; j < 32; j++) lane[j] = 1;                                                   \
@@ -248,15 +246,15 @@ KERNEL_INLINE void complex_multiply(product_state* s, f64 re, f64 im) {
 }
 #define DEFINE_COMPLEX_PROD_STATE(C, R)                                                             \
     KERNEL_INLINE product_state prod_##C##_init(void) { return (product_state){1, 0}; }             \
-    KERNEL_ONCE void prod_##C##_absorb(ABSORB_ARGS(product_state, C)) {                           \
-        (void)first; (void)params;                                                                  \
+    KERNEL_ONCE void prod_##C##_absorb(ABSORB_ARGS(product_state, C)) {                             \
+        (void)first; (void)call;                                                                    \
         const R* z = (const R*)x;                                                                   \
         for (int64_t i = 0; i < n; i++) complex_multiply(s, z[2 * i], z[2 * i + 1]);                \
     }                                                                                               \
     KERNEL_INLINE void prod_##C##_merge(product_state* s, const product_state* o) { complex_multiply(s, o->re, \
             o->im); }                                                                               \
     KERNEL_INLINE void prod_finish_##C(FINISH_ARGS(product_state)) {                                \
-        (void)n; (void)out2; (void)params;                                                          \
+        (void)n; (void)second; (void)call;                                                          \
         ((R*)out)[0] = (R)s->re;                                                                    \
         ((R*)out)[1] = (R)s->im;                                                                    \
     }
@@ -265,7 +263,7 @@ DEFINE_COMPLEX_PROD_STATE(c128, f64)
 
 #define DEFINE_FLOAT_PROD_FINISH(T)                                                                 \
     KERNEL_INLINE void prod_finish_##T(FINISH_ARGS(product_state)) {                                \
-        (void)n; (void)out2; (void)params;                                                          \
+        (void)n; (void)second; (void)call;                                                          \
         store_##T(out, s->re);                                                                      \
     }
 DEFINE_FLOAT_PROD_FINISH(f16)
@@ -275,8 +273,8 @@ DEFINE_FLOAT_PROD_FINISH(f64)
 
 #define DEFINE_INT_PROD_STATE(C)                                                                    \
     KERNEL_INLINE int_product prod_##C##_init(void) { return (int_product){1}; }                    \
-    KERNEL_ONCE void prod_##C##_absorb(ABSORB_ARGS(int_product, C)) {                             \
-        (void)first; (void)params;                                                                  \
+    KERNEL_ONCE void prod_##C##_absorb(ABSORB_ARGS(int_product, C)) {                               \
+        (void)first; (void)call;                                                                    \
         for (int64_t i = 0; i < n; i++) s->product *= (uint64_t)(int64_t)x[i];                      \
     }                                                                                               \
     KERNEL_INLINE void prod_##C##_merge(int_product* s, const int_product* o) { s->product *= o->product; }
@@ -286,7 +284,7 @@ DEFINE_INT_PROD_STATE(i16)
 DEFINE_INT_PROD_STATE(i32)
 DEFINE_INT_PROD_STATE(i64)
 KERNEL_INLINE void int_prod_finish(FINISH_ARGS(int_product)) {
-    (void)n; (void)out2; (void)params;
+    (void)n; (void)second; (void)call;
     *(i64*)out = (i64)s->product;
 }
 
@@ -323,8 +321,8 @@ DEFINE_BLOCK_ABS_EXTREME(f64, min)
 
 #define DEFINE_EXTREME_STATE(NAME, C, CMP, LESS, BLOCK)                                             \
     KERNEL_INLINE extreme_##C NAME##_##C##_init(void) { return (extreme_##C){0, -1}; }              \
-    KERNEL_ONCE void NAME##_##C##_absorb(ABSORB_ARGS(extreme_##C, C)) {                           \
-        (void)params;                                                                               \
+    KERNEL_ONCE void NAME##_##C##_absorb(ABSORB_ARGS(extreme_##C, C)) {                             \
+        (void)call;                                                                                 \
         C m = BLOCK(x, n);                                                                          \
         if (s->index < 0 || s->value LESS m || (m != m && s->value == s->value)) *s = (extreme_##C){m, first}; \
     }                                                                                               \
@@ -334,8 +332,8 @@ DEFINE_BLOCK_ABS_EXTREME(f64, min)
     }
 #define DEFINE_ARG_STATE(NAME, C, CMP, LESS)                                                        \
     KERNEL_INLINE extreme_##C NAME##_##C##_init(void) { return (extreme_##C){0, -1}; }              \
-    KERNEL_ONCE void NAME##_##C##_absorb(ABSORB_ARGS(extreme_##C, C)) {                           \
-        (void)params;                                                                               \
+    KERNEL_ONCE void NAME##_##C##_absorb(ABSORB_ARGS(extreme_##C, C)) {                             \
+        (void)call;                                                                                 \
         C m = block_##CMP##_##C(x, n);                                                              \
         if (s->index < 0 || s->value LESS m || (m != m && s->value == s->value))                    \
             *s = (extreme_##C){m, first + find_first_##C(x, m, n)};                                 \
@@ -370,13 +368,13 @@ DEFINE_EXTREME_STATE(abs_min, f64, min, >, block_abs_min_f64)
 
 #define DEFINE_EXTREME_FINISH(T, C, STORE)                                                          \
     KERNEL_INLINE void extreme_finish_##T(FINISH_ARGS(extreme_##C)) {                               \
-        (void)n; (void)out2; (void)params;                                                          \
+        (void)n; (void)second; (void)call;                                                          \
         *(T*)out = STORE(s->value);                                                                 \
     }                                                                                               \
     KERNEL_INLINE void arg_finish_##T(FINISH_ARGS(extreme_##C)) {                                   \
-        (void)n; (void)params;                                                                      \
+        (void)n; (void)call;                                                                        \
         *(i64*)out = s->index;                                                                      \
-        if (out2) *(T*)out2 = STORE(s->value);                                                      \
+        if (second) *(T*)second = STORE(s->value);                                                  \
     }
 DEFINE_EXTREME_FINISH(u8, u8, IDENTITY)
 DEFINE_EXTREME_FINISH(i8, i8, IDENTITY)
@@ -395,22 +393,22 @@ typedef struct {
 
 #define DEFINE_COUNT_STATES(C, NONZERO)                                                             \
     KERNEL_INLINE count_state count_##C##_init(void) { return (count_state){0}; }                   \
-    KERNEL_ONCE void count_##C##_absorb(ABSORB_ARGS(count_state, C)) {                            \
-        (void)first; (void)params;                                                                  \
+    KERNEL_ONCE void count_##C##_absorb(ABSORB_ARGS(count_state, C)) {                              \
+        (void)first; (void)call;                                                                    \
         i32 block = 0;                                                                              \
         for (int64_t i = 0; i < n; i++) block += NONZERO;                                           \
         s->count += block;                                                                          \
     }                                                                                               \
     KERNEL_INLINE void count_##C##_merge(count_state* s, const count_state* o) { s->count += o->count; } \
     KERNEL_INLINE count_state any_##C##_init(void) { return (count_state){0}; }                     \
-    KERNEL_ONCE void any_##C##_absorb(ABSORB_ARGS(count_state, C)) {                              \
-        if (!s->count) count_##C##_absorb(s, x, n, first, params);                                  \
+    KERNEL_ONCE void any_##C##_absorb(ABSORB_ARGS(count_state, C)) {                                \
+        if (!s->count) count_##C##_absorb(s, x, n, first, call);                                    \
     }                                                                                               \
     KERNEL_INLINE void any_##C##_merge(count_state* s, const count_state* o) { s->count |= o->count; } \
     KERNEL_INLINE count_state all_##C##_init(void) { return (count_state){0}; }                     \
-    KERNEL_ONCE void all_##C##_absorb(ABSORB_ARGS(count_state, C)) {                              \
+    KERNEL_ONCE void all_##C##_absorb(ABSORB_ARGS(count_state, C)) {                                \
         if (s->count) return;                                                                       \
-        count_##C##_absorb(s, x, n, first, params);                                                 \
+        count_##C##_absorb(s, x, n, first, call);                                                   \
         s->count = n - s->count;                                                                    \
     }                                                                                               \
     KERNEL_INLINE void all_##C##_merge(count_state* s, const count_state* o) { s->count |= o->count; }
@@ -425,15 +423,15 @@ DEFINE_COUNT_STATES(c64, ((((const f32*)x)[2 * i] != 0) | (((const f32*)x)[2 * i
 DEFINE_COUNT_STATES(c128, ((((const f64*)x)[2 * i] != 0) | (((const f64*)x)[2 * i + 1] != 0)))
 
 KERNEL_INLINE void count_finish(FINISH_ARGS(count_state)) {
-    (void)n; (void)out2; (void)params;
+    (void)n; (void)second; (void)call;
     *(i64*)out = s->count;
 }
 KERNEL_INLINE void any_finish(FINISH_ARGS(count_state)) {
-    (void)n; (void)out2; (void)params;
+    (void)n; (void)second; (void)call;
     *(uint8_t*)out = s->count != 0;
 }
 KERNEL_INLINE void all_finish(FINISH_ARGS(count_state)) {
-    (void)n; (void)out2; (void)params;
+    (void)n; (void)second; (void)call;
     *(uint8_t*)out = s->count == 0;
 }
 
@@ -454,14 +452,14 @@ KERNEL_INLINE void logsumexp_merge(logsumexp_state* s, const logsumexp_state* o)
 
 #define DEFINE_VAR_LOGSUMEXP_STATES(C)                                                              \
     KERNEL_INLINE moments var_##C##_init(void) { return (moments){0, 0, 0}; }                       \
-    KERNEL_ONCE void var_##C##_absorb(ABSORB_ARGS(moments, C)) {                                  \
-        (void)first; (void)params;                                                                  \
+    KERNEL_ONCE void var_##C##_absorb(ABSORB_ARGS(moments, C)) {                                    \
+        (void)first; (void)call;                                                                    \
         block_moments_##C(s, x, n);                                                                 \
     }                                                                                               \
     KERNEL_INLINE void var_##C##_merge(moments* s, const moments* o) { moments_merge(s, o->count, o->mean, o->m2); } \
     KERNEL_INLINE logsumexp_state logsumexp_##C##_init(void) { return (logsumexp_state){-INFINITY, 0}; } \
-    KERNEL_ONCE void logsumexp_##C##_absorb(ABSORB_ARGS(logsumexp_state, C)) {                    \
-        (void)first; (void)params;                                                                  \
+    KERNEL_ONCE void logsumexp_##C##_absorb(ABSORB_ARGS(logsumexp_state, C)) {                      \
+        (void)first; (void)call;                                                                    \
         C e[REDUCE_BLOCK], max = block_max_##C(x, n), shift = (C)finite_shift(max);                 \
         VECTORIZE for (int64_t i = 0; i < n; i++) e[i] = exp_below_zero_##C(x[i] - shift);          \
         logsumexp_state block = {max, block_sum_##C(e, e, 0, n)};                                   \
@@ -474,65 +472,17 @@ DEFINE_VAR_LOGSUMEXP_STATES(f64)
 /* A divisor below zero counts as zero, as in PyTorch: one element with correction 1 gives NaN. */
 #define DEFINE_VAR_LOGSUMEXP_FINISH(T)                                                              \
     KERNEL_INLINE void var_finish_##T(FINISH_ARGS(moments)) {                                       \
-        f64 divisor = (f64)n - params->correction, var = n == 0 ? NAN : s->m2 / (divisor > 0 ? divisor : 0); \
-        store_##T(out, has_flag(params, REDUCE_SQRT) ? sqrt(var) : var);                            \
-        if (out2) store_##T(out2, n == 0 ? NAN : s->mean);                                          \
+        f64 divisor = (f64)n - call->correction, var = n == 0 ? NAN : s->m2 / (divisor > 0 ? divisor : 0); \
+        store_##T(out, has_flag(call, REDUCE_SQRT) ? sqrt(var) : var);                              \
+        if (second) store_##T(second, n == 0 ? NAN : s->mean);                                      \
     }                                                                                               \
     KERNEL_INLINE void logsumexp_finish_##T(FINISH_ARGS(logsumexp_state)) {                         \
-        (void)n; (void)out2; (void)params;                                                          \
+        (void)n; (void)second; (void)call;                                                          \
         store_##T(out, isinf(s->max) ? s->max : log(s->sum) + s->max);                              \
     }
 DEFINE_VAR_LOGSUMEXP_FINISH(f16)
 DEFINE_VAR_LOGSUMEXP_FINISH(bf16)
 DEFINE_VAR_LOGSUMEXP_FINISH(f32)
 DEFINE_VAR_LOGSUMEXP_FINISH(f64)
-
-/* ---- instances ---- */
-#define DEFINE_COUNT_REDUCTIONS(T, C)                                                               \
-    DEFINE_REDUCE(any_##T, T, C, count_state, any_##C, stage_##T, any_finish)                       \
-    DEFINE_REDUCE(all_##T, T, C, count_state, all_##C, stage_##T, all_finish)                       \
-    DEFINE_REDUCE(count_##T, T, C, count_state, count_##C, stage_##T, count_finish)
-#define DEFINE_ORDER_REDUCTIONS(T, C)                                                               \
-    DEFINE_REDUCE(min_##T, T, C, extreme_##C, min_##C, stage_##T, extreme_finish_##T)               \
-    DEFINE_REDUCE(max_##T, T, C, extreme_##C, max_##C, stage_##T, extreme_finish_##T)               \
-    DEFINE_REDUCE(argmin_##T, T, C, extreme_##C, argmin_##C, stage_##T, arg_finish_##T)             \
-    DEFINE_REDUCE(argmax_##T, T, C, extreme_##C, argmax_##C, stage_##T, arg_finish_##T)             \
-    DEFINE_COUNT_REDUCTIONS(T, C)
-#define DEFINE_INT_REDUCTIONS(T)                                                                    \
-    DEFINE_REDUCE(sum_##T, T, T, int_sum, sum_##T, stage_##T, int_sum_finish)                       \
-    DEFINE_REDUCE(prod_##T, T, T, int_product, prod_##T, stage_##T, int_prod_finish)                \
-    DEFINE_ORDER_REDUCTIONS(T, T)
-#define DEFINE_FLOAT_REDUCTIONS(T, C)                                                               \
-    DEFINE_REDUCE(sum_##T, T, C, float_sum, sum_##C, stage_##T, sum_finish_##T)                     \
-    DEFINE_REDUCE(prod_##T, T, C, product_state, prod_##C, stage_##T, prod_finish_##T)              \
-    DEFINE_REDUCE(abs_sum_##T, T, C, float_sum, abs_sum_##C, stage_##T, sum_finish_##T)             \
-    DEFINE_REDUCE(sq_sum_##T, T, C, float_sum, sq_sum_##C, stage_##T, sum_finish_##T)               \
-    DEFINE_REDUCE(norm_p_##T, T, C, float_sum, norm_p_##C, stage_##T, norm_p_finish_##T)            \
-    DEFINE_REDUCE(abs_max_##T, T, C, extreme_##C, abs_max_##C, stage_##T, extreme_finish_##T)       \
-    DEFINE_REDUCE(abs_min_##T, T, C, extreme_##C, abs_min_##C, stage_##T, extreme_finish_##T)       \
-    DEFINE_REDUCE(var_##T, T, C, moments, var_##C, stage_##T, var_finish_##T)                       \
-    DEFINE_REDUCE(logsumexp_##T, T, C, logsumexp_state, logsumexp_##C, stage_##T, logsumexp_finish_##T) \
-    DEFINE_ORDER_REDUCTIONS(T, C)
-#define DEFINE_COMPLEX_REDUCTIONS(T, R)                                                             \
-    DEFINE_REDUCE(sum_##T, T, T, complex_sum, sum_##T, stage_##T, sum_finish_##T)                   \
-    DEFINE_REDUCE(prod_##T, T, T, product_state, prod_##T, stage_##T, prod_finish_##T)              \
-    DEFINE_REDUCE(abs_sum_##T, T, R, float_sum, abs_sum_##R, stage_abs_##T, sum_finish_##R)         \
-    DEFINE_REDUCE(sq_sum_##T, T, T, float_sum, sq_sum_##T, stage_##T, sum_finish_##R)               \
-    DEFINE_REDUCE(norm_p_##T, T, R, float_sum, norm_p_##R, stage_abs_##T, norm_p_finish_##R)        \
-    DEFINE_REDUCE(abs_max_##T, T, R, extreme_##R, abs_max_##R, stage_abs_##T, extreme_finish_##R)   \
-    DEFINE_REDUCE(abs_min_##T, T, R, extreme_##R, abs_min_##R, stage_abs_##T, extreme_finish_##R)   \
-    DEFINE_COUNT_REDUCTIONS(T, T)
-
-DEFINE_INT_REDUCTIONS(u8)
-DEFINE_INT_REDUCTIONS(i8)
-DEFINE_INT_REDUCTIONS(i16)
-DEFINE_INT_REDUCTIONS(i32)
-DEFINE_INT_REDUCTIONS(i64)
-DEFINE_FLOAT_REDUCTIONS(f16, f32)
-DEFINE_FLOAT_REDUCTIONS(bf16, f32)
-DEFINE_FLOAT_REDUCTIONS(f32, f32)
-DEFINE_FLOAT_REDUCTIONS(f64, f64)
-DEFINE_COMPLEX_REDUCTIONS(c64, f32)
-DEFINE_COMPLEX_REDUCTIONS(c128, f64)
 
 #endif

@@ -1,4 +1,4 @@
-/* Reductions over an outer dimension with contiguous inner columns, vectorised over the columns, and scans.
+/* Reductions over an outer dimension with contiguous inner columns, vectorised over the columns.
  *
  * Columns are independent, so any cut of the column range gives the same bits. Rows are read in groups of
  * GROUP_ROWS: inside a group the compute type accumulates, groups add up in f64 (sums) or merge by the
@@ -12,12 +12,11 @@ enum { COLUMN_BLOCK = 1024, MOMENT_COLUMNS = 256, GROUP_ROWS = 64 };
 
 #define COLS_ARGS                                                                                   \
     const char *in, int64_t reduce_stride, int64_t n, char *out, int64_t cols_begin, int64_t cols_end, \
-        const void *params_
+        const reduce_call *call
 
 /* ---- sums: EXPR(v) of four rows at a time, so that the accumulator is loaded once for four elements ---- */
 #define DEFINE_SUM_COLS(NAME, T, C, EXPR, FINISH)                                                   \
     KERNEL_FN void NAME##_cols(COLS_ARGS) {                                                         \
-        const reduce_params* params = params_;                                                      \
         C buf[4][COLUMN_BLOCK], part[COLUMN_BLOCK];                                                 \
         f64 total[COLUMN_BLOCK];                                                                    \
         for (int64_t c0 = cols_begin; c0 < cols_end; c0 += COLUMN_BLOCK) {                          \
@@ -42,14 +41,14 @@ enum { COLUMN_BLOCK = 1024, MOMENT_COLUMNS = 256, GROUP_ROWS = 64 };
                 }                                                                                   \
                 VECTORIZE for (int64_t c = 0; c < w; c++) total[c] += part[c];                      \
             }                                                                                       \
-            FINISH##_run(total, n, part, out + c0 * (int64_t)sizeof(T), w, params);                 \
+            FINISH##_run(total, n, part, out + c0 * (int64_t)sizeof(T), w, call);                   \
         }                                                                                           \
     }
 
 #define SQUARE(v) ((v) * (v))
 #define ABSOLUTE(v) ((v) < 0 ? -(v) : (v))
-#define POWER_f32(v) pow_f32(ABSOLUTE(v), (f32)params->p)
-#define POWER_f64(v) pow_f64(ABSOLUTE(v), params->p)
+#define POWER_f32(v) pow_f32(ABSOLUTE(v), (f32)call->p)
+#define POWER_f64(v) pow_f64(ABSOLUTE(v), call->p)
 
 /* ---- one accumulator per column, four rows at a time as above. STEP(acc[c], x[c]) takes in an element ---- */
 #define FOLD_ROWS(T, C, STEP, BEGIN)                                                                \
@@ -73,7 +72,6 @@ enum { COLUMN_BLOCK = 1024, MOMENT_COLUMNS = 256, GROUP_ROWS = 64 };
     }
 #define DEFINE_FOLD_COLS(NAME, T, C, A, START, STEP, O, STORE)                                      \
     KERNEL_FN void NAME##_cols(COLS_ARGS) {                                                         \
-        (void)params_;                                                                              \
         C buf[4][COLUMN_BLOCK];                                                                     \
         A acc[COLUMN_BLOCK];                                                                        \
         for (int64_t c0 = cols_begin; c0 < cols_end; c0 += COLUMN_BLOCK) {                          \
@@ -99,7 +97,6 @@ enum { COLUMN_BLOCK = 1024, MOMENT_COLUMNS = 256, GROUP_ROWS = 64 };
 /* ---- min, max, argmin, argmax: the first row starts the accumulator; n >= 1 ---- */
 #define DEFINE_EXTREME_COLS(NAME, T, C, FIRST, STEP, STORE)                                         \
     KERNEL_FN void NAME##_cols(COLS_ARGS) {                                                         \
-        (void)params_;                                                                              \
         C buf[4][COLUMN_BLOCK], acc[COLUMN_BLOCK];                                                  \
         for (int64_t c0 = cols_begin; c0 < cols_end; c0 += COLUMN_BLOCK) {                          \
             int64_t w = min_i64(COLUMN_BLOCK, cols_end - c0);                                       \
@@ -112,7 +109,6 @@ enum { COLUMN_BLOCK = 1024, MOMENT_COLUMNS = 256, GROUP_ROWS = 64 };
     }
 #define DEFINE_ARG_COLS(NAME, T, C, BETTER, STORE)                                                  \
     KERNEL_FN void NAME##_cols(COLS_ARGS) {                                                         \
-        const reduce_params* params = params_;                                                      \
         C buf[COLUMN_BLOCK], acc[COLUMN_BLOCK];                                                     \
         int64_t index[COLUMN_BLOCK];                                                                \
         for (int64_t c0 = cols_begin; c0 < cols_end; c0 += COLUMN_BLOCK) {                          \
@@ -130,7 +126,7 @@ enum { COLUMN_BLOCK = 1024, MOMENT_COLUMNS = 256, GROUP_ROWS = 64 };
             }                                                                                       \
             for (int64_t c = 0; c < w; c++) {                                                       \
                 ((i64*)out)[c0 + c] = index[c];                                                     \
-                if (params && params->out2) ((T*)params->out2)[c0 + c] = STORE(acc[c]);             \
+                if (call && call->second) ((T*)call->second)[c0 + c] = STORE(acc[c]);               \
             }                                                                                       \
         }                                                                                           \
     }
@@ -164,14 +160,13 @@ enum { COLUMN_BLOCK = 1024, MOMENT_COLUMNS = 256, GROUP_ROWS = 64 };
         }                                                                                           \
     }                                                                                               \
     KERNEL_FN void var_##T##_cols(COLS_ARGS) {                                                      \
-        const reduce_params* params = params_;                                                      \
         moments s[MOMENT_COLUMNS];                                                                  \
         for (int64_t c0 = cols_begin; c0 < cols_end; c0 += MOMENT_COLUMNS) {                        \
             int64_t w = min_i64(MOMENT_COLUMNS, cols_end - c0);                                     \
             column_moments_##T(in + c0 * (int64_t)sizeof(T), reduce_stride, n, w, s);               \
             for (int64_t c = 0; c < w; c++)                                                         \
                 var_finish_##T(&s[c], n, out + (c0 + c) * (int64_t)sizeof(T),                       \
-                               params->out2 ? params->out2 + (c0 + c) * (int64_t)sizeof(T) : 0, params); \
+                               call->second ? call->second + (c0 + c) * (int64_t)sizeof(T) : 0, call); \
         }                                                                                           \
     }
 
@@ -203,7 +198,6 @@ enum { COLUMN_BLOCK = 1024, MOMENT_COLUMNS = 256, GROUP_ROWS = 64 };
         }                                                                                           \
     }                                                                                               \
     KERNEL_FN void logsumexp_##T##_cols(COLS_ARGS) {                                                \
-        (void)params_;                                                                              \
         C max[MOMENT_COLUMNS], sum[MOMENT_COLUMNS];                                                 \
         for (int64_t c0 = cols_begin; c0 < cols_end; c0 += MOMENT_COLUMNS) {                        \
             int64_t w = min_i64(MOMENT_COLUMNS, cols_end - c0);                                     \
@@ -218,135 +212,35 @@ enum { COLUMN_BLOCK = 1024, MOMENT_COLUMNS = 256, GROUP_ROWS = 64 };
 /* ---- complex columns: pairs of reals ---- */
 #define DEFINE_COMPLEX_COLS(T, R)                                                                   \
     KERNEL_FN void sum_##T##_cols(COLS_ARGS) {                                                      \
-        reduce_params flags = {.flags = params_ ? ((const reduce_params*)params_)->flags : 0};      \
+        reduce_call flags = {.flags = call ? call->flags : 0};                                      \
         sum_##R##_cols(in, reduce_stride, n, out, 2 * cols_begin, 2 * cols_end, &flags);            \
     }                                                                                               \
     KERNEL_FN void prod_##T##_cols(COLS_ARGS) {                                                     \
-        prod_##T##_rows(in, sizeof(T), reduce_stride, n, out, sizeof(T), cols_begin, cols_end, params_); \
+        prod_##T##_rows(in, sizeof(T), reduce_stride, n, out, sizeof(T), cols_begin, cols_end, call); \
     }
 /* The rest of the complex reductions are rare: each column is a strided row. */
 #define DEFINE_COLS_BY_ROWS(NAME, T, OUT_BYTES)                                                     \
     KERNEL_FN void NAME##_cols(COLS_ARGS) {                                                         \
-        NAME##_rows(in, sizeof(T), reduce_stride, n, out, OUT_BYTES, cols_begin, cols_end, params_); \
+        NAME##_rows(in, sizeof(T), reduce_stride, n, out, OUT_BYTES, cols_begin, cols_end, call);   \
     }
 
-/* ---- instances ---- */
-#define DEFINE_COUNT_COLS(T, C)                                                                     \
-    DEFINE_FOLD_COLS(any_##T, T, C, uint8_t, 0, STEP_ANY, uint8_t, IDENTITY)                        \
-    DEFINE_FOLD_COLS(all_##T, T, C, uint8_t, 1, STEP_ALL, uint8_t, IDENTITY)                        \
-    DEFINE_FOLD_COLS(count_##T, T, C, i64, 0, STEP_COUNT, i64, IDENTITY)
-#define DEFINE_ORDER_COLS(T, C, STORE)                                                              \
-    DEFINE_EXTREME_COLS(max_##T, T, C, IDENTITY, STEP_MAX, STORE)                                   \
-    DEFINE_EXTREME_COLS(min_##T, T, C, IDENTITY, STEP_MIN, STORE)                                   \
-    DEFINE_ARG_COLS(argmax_##T, T, C, >, STORE)                                                     \
-    DEFINE_ARG_COLS(argmin_##T, T, C, <, STORE)                                                     \
-    DEFINE_COUNT_COLS(T, C)
-#define DEFINE_INT_COLS(T)                                                                          \
-    DEFINE_FOLD_COLS(sum_##T, T, T, uint64_t, 0, STEP_ADD, uint64_t, IDENTITY)                      \
-    DEFINE_FOLD_COLS(prod_##T, T, T, uint64_t, 1, STEP_INT_MULTIPLY, uint64_t, IDENTITY)            \
-    DEFINE_ORDER_COLS(T, T, IDENTITY)
-#define DEFINE_FLOAT_COLS(T, C, STORE)                                                              \
-    DEFINE_SUM_COLS(sum_##T, T, C, IDENTITY, sum_finish_##T)                                        \
-    DEFINE_SUM_COLS(abs_sum_##T, T, C, ABSOLUTE, sum_finish_##T)                                    \
-    DEFINE_SUM_COLS(sq_sum_##T, T, C, SQUARE, sum_finish_##T)                                       \
-    DEFINE_SUM_COLS(norm_p_##T, T, C, POWER_##C, norm_p_finish_##T)                                 \
-    DEFINE_FOLD_COLS(prod_##T, T, C, f64, 1, STEP_MULTIPLY, T, STORE)                               \
-    DEFINE_EXTREME_COLS(abs_max_##T, T, C, ABSOLUTE, STEP_ABS_MAX, STORE)                           \
-    DEFINE_EXTREME_COLS(abs_min_##T, T, C, ABSOLUTE, STEP_ABS_MIN, STORE)                           \
-    DEFINE_VAR_COLS(T, C)                                                                           \
-    DEFINE_LOGSUMEXP_COLS(T, C)                                                                     \
-    DEFINE_ORDER_COLS(T, C, STORE)
-#define DEFINE_COMPLEX_COLS_ALL(T, R)                                                               \
-    DEFINE_COMPLEX_COLS(T, R)                                                                       \
-    DEFINE_COLS_BY_ROWS(abs_sum_##T, T, sizeof(R))                                                  \
-    DEFINE_COLS_BY_ROWS(sq_sum_##T, T, sizeof(R))                                                   \
-    DEFINE_COLS_BY_ROWS(norm_p_##T, T, sizeof(R))                                                   \
-    DEFINE_COLS_BY_ROWS(abs_max_##T, T, sizeof(R))                                                  \
-    DEFINE_COLS_BY_ROWS(abs_min_##T, T, sizeof(R))                                                  \
-    DEFINE_COLS_BY_ROWS(any_##T, T, 1)                                                              \
-    DEFINE_COLS_BY_ROWS(all_##T, T, 1)                                                              \
-    DEFINE_COLS_BY_ROWS(count_##T, T, 8)
-
-DEFINE_INT_COLS(u8)
-DEFINE_INT_COLS(i8)
-DEFINE_INT_COLS(i16)
-DEFINE_INT_COLS(i32)
-DEFINE_INT_COLS(i64)
-DEFINE_FLOAT_COLS(f16, f32, st_f16)
-DEFINE_FLOAT_COLS(bf16, f32, st_bf16)
-DEFINE_FLOAT_COLS(f32, f32, IDENTITY)
-DEFINE_FLOAT_COLS(f64, f64, IDENTITY)
-DEFINE_COMPLEX_COLS_ALL(c64, f32)
-DEFINE_COMPLEX_COLS_ALL(c128, f64)
-
-/* ---- scans: f64 carries for real floats, u64 for integers. Four rows side by side hide the latency of an addition ---- */
-#define DEFINE_SCAN(NAME, T, A, O, START, STEP, LOAD, STORE)                                        \
-    KERNEL_FN void NAME##_scan_rows(const char* in, int64_t in_row_stride, int64_t in_elem_stride, char* out, \
-                                    int64_t out_row_stride, int64_t out_elem_stride, int64_t n, int64_t rows_begin, \
-                                    int64_t rows_end) {                                             \
-        int64_t r = rows_begin;                                                                     \
-        for (; r + 4 <= rows_end; r += 4) {                                                         \
-            const char* p = in + r * in_row_stride;                                                 \
-            char* q = out + r * out_row_stride;                                                     \
-            A acc[4] = {START, START, START, START};                                                \
-            for (int64_t i = 0; i < n; i++, p += in_elem_stride, q += out_elem_stride)              \
-                UNROLL for (int k = 0; k < 4; k++) {                                                \
-                    acc[k] = STEP(acc[k], LOAD(*(const T*)(p + k * in_row_stride)));                \
-                    *(O*)(q + k * out_row_stride) = STORE(acc[k]);                                  \
-                }                                                                                   \
-        }                                                                                           \
-        for (; r < rows_end; r++) {                                                                 \
-            const char* p = in + r * in_row_stride;                                                 \
-            char* q = out + r * out_row_stride;                                                     \
-            A acc = START;                                                                          \
-            for (int64_t i = 0; i < n; i++) {                                                       \
-                acc = STEP(acc, LOAD(*(const T*)(p + i * in_elem_stride)));                         \
-                *(O*)(q + i * out_elem_stride) = STORE(acc);                                        \
-            }                                                                                       \
-        }                                                                                           \
+/* ---- a whole operation: the sum of EXPR(v) over real floating types, by rows, chunks and columns ---- */
+#define DEFINE_SUM_OF_STATE(NAME, C, EXPR)                                                          \
+    KERNEL_INLINE C block_##NAME##_##C(const C* x, int64_t n) {                                     \
+        C values[REDUCE_BLOCK];                                                                     \
+        VECTORIZE for (int64_t i = 0; i < n; i++) values[i] = EXPR(x[i]);                           \
+        return block_sum_##C(values, values, 0, n);                                                 \
     }                                                                                               \
-    KERNEL_FN void NAME##_scan_cols(const char* in, int64_t in_stride, char* out, int64_t out_stride, int64_t n, \
-                                    int64_t cols_begin, int64_t cols_end) {                         \
-        A acc[MOMENT_COLUMNS];                                                                      \
-        for (int64_t c0 = cols_begin; c0 < cols_end; c0 += MOMENT_COLUMNS) {                        \
-            int64_t w = min_i64(MOMENT_COLUMNS, cols_end - c0);                                     \
-            for (int64_t c = 0; c < w; c++) acc[c] = START;                                         \
-            for (int64_t r = 0; r < n; r++) {                                                       \
-                const T* x = (const T*)(in + r * in_stride) + c0;                                   \
-                O* y = (O*)(out + r * out_stride) + c0;                                             \
-                VECTORIZE for (int64_t c = 0; c < w; c++) {                                         \
-                    acc[c] = STEP(acc[c], LOAD(x[c]));                                              \
-                    y[c] = STORE(acc[c]);                                                           \
-                }                                                                                   \
-            }                                                                                       \
-        }                                                                                           \
-    }
-#define STEP_FLOAT_ADD(a, v) ((a) + (v))
-#define CAST_c64(v) ((c64)(v))
-/* Written out: C's complex product calls a library function to repair infinities. */
-KERNEL_INLINE c128 complex_product(c128 a, c128 b) {
-    const f64 *x = (const f64*)&a, *y = (const f64*)&b;
-    return make_c128(x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]);
-}
-#define DEFINE_FLOAT_SCANS(T, LOAD, STORE)                                                          \
-    DEFINE_SCAN(cumsum_##T, T, f64, T, 0, STEP_FLOAT_ADD, LOAD, STORE)                              \
-    DEFINE_SCAN(cumprod_##T, T, f64, T, 1, STEP_MULTIPLY, LOAD, STORE)
-#define DEFINE_INT_SCANS(T)                                                                         \
-    DEFINE_SCAN(cumsum_##T, T, uint64_t, uint64_t, 0, STEP_ADD, IDENTITY, IDENTITY)                 \
-    DEFINE_SCAN(cumprod_##T, T, uint64_t, uint64_t, 1, STEP_INT_MULTIPLY, IDENTITY, IDENTITY)
-#define DEFINE_COMPLEX_SCANS(T, STORE)                                                              \
-    DEFINE_SCAN(cumsum_##T, T, c128, T, 0, STEP_FLOAT_ADD, IDENTITY, STORE)                         \
-    DEFINE_SCAN(cumprod_##T, T, c128, T, 1, complex_product, IDENTITY, STORE)
-DEFINE_INT_SCANS(u8)
-DEFINE_INT_SCANS(i8)
-DEFINE_INT_SCANS(i16)
-DEFINE_INT_SCANS(i32)
-DEFINE_INT_SCANS(i64)
-DEFINE_FLOAT_SCANS(f16, ld_f16, st_f16)
-DEFINE_FLOAT_SCANS(bf16, ld_bf16, st_bf16)
-DEFINE_FLOAT_SCANS(f32, IDENTITY, IDENTITY)
-DEFINE_FLOAT_SCANS(f64, IDENTITY, IDENTITY)
-DEFINE_COMPLEX_SCANS(c64, CAST_c64)
-DEFINE_COMPLEX_SCANS(c128, IDENTITY)
+    DEFINE_FLOAT_SUM_STATE(NAME##_##C, C, block_##NAME##_##C(x, n))
+#define DEFINE_SUM_OF_TYPE(NAME, T, C, EXPR)                                                        \
+    DEFINE_REDUCE(NAME##_##T, T, C, float_sum, NAME##_##C, stage_##T, sum_finish_##T)               \
+    DEFINE_SUM_COLS(NAME##_##T, T, C, EXPR, sum_finish_##T)
+#define DEFINE_SUM_OF(NAME, EXPR)                                                                   \
+    DEFINE_SUM_OF_STATE(NAME, f32, EXPR)                                                            \
+    DEFINE_SUM_OF_STATE(NAME, f64, EXPR)                                                            \
+    DEFINE_SUM_OF_TYPE(NAME, f16, f32, EXPR)                                                        \
+    DEFINE_SUM_OF_TYPE(NAME, bf16, f32, EXPR)                                                       \
+    DEFINE_SUM_OF_TYPE(NAME, f32, f32, EXPR)                                                        \
+    DEFINE_SUM_OF_TYPE(NAME, f64, f64, EXPR)
 
 #endif

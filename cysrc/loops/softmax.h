@@ -7,7 +7,7 @@
 #ifndef TRT_SOFTMAX_H
 #define TRT_SOFTMAX_H
 
-#include "reduce_cols.h"
+#include "reduce_operations.h"
 
 enum { SOFTMAX_STAGED_ROW = 4096, SOFTMAX_CACHED_ROW = 65536, SOFTMAX_CACHED_ROWS = 256 };
 /* Rows of at most SOFTMAX_SHORT elements go SOFTMAX_LANES at a time, one row a lane. Fewer than SOFTMAX_NARROW columns

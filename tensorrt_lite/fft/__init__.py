@@ -279,17 +279,17 @@ def ihfft2(input: Tensor, s: Sizes = None, dim: Sizes = (-2, -1), norm: str | No
 # ---- frequencies and their order -----------------------------------------------------------------------------------
 
 
-def fftfreq(n: int, d: float = 1.0, *, out=None, dtype=None, layout=None, device=None, requires_grad: bool = False) -> Tensor:
+def fftfreq(n: int, d: float = 1.0, *, out=None, dtype=None, layout=None, device=None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """Frequencies of fft's n results, in cycles per unit of the sample spacing d: 0, 1, ..., -2, -1 over n * d. -> (n,)"""
-    result = _ops.arange(n, dtype=dtype or _default_dtype(), layout=layout, device=device)
+    result = _ops.arange(n, dtype=dtype or _default_dtype(), layout=layout, device=device, pin_memory=pin_memory)
     if n:
         result[(n + 1) // 2 :] -= n
     return _frequencies("fft_fftfreq", result, n * d, out, requires_grad)
 
 
-def rfftfreq(n: int, d: float = 1.0, *, out=None, dtype=None, layout=None, device=None, requires_grad: bool = False) -> Tensor:
+def rfftfreq(n: int, d: float = 1.0, *, out=None, dtype=None, layout=None, device=None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """Frequencies of rfft's n // 2 + 1 results. -> (n // 2 + 1,)"""
-    result = _ops.arange(n // 2 + 1, dtype=dtype or _default_dtype(), layout=layout, device=device)
+    result = _ops.arange(n // 2 + 1, dtype=dtype or _default_dtype(), layout=layout, device=device, pin_memory=pin_memory)
     return _frequencies("fft_rfftfreq", result, n * d, out, requires_grad)
 
 
@@ -321,4 +321,4 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-_public.publish(globals(), __all__, compiled=__all__)
+_public.publish(globals(), __all__)

@@ -286,11 +286,7 @@ __all__ = [
 ]
 
 
-# What PyTorch has in C++ (the others get their arguments by name), and of it what is the package's function of the same name.
-_COMPILED = {
-    "avg_pool2d", "avg_pool3d", "elu_", "gelu", "hardtanh_", "leaky_relu_", "linear", "logsigmoid", "one_hot", "scaled_dot_product_attention", "softplus",
-    "softshrink",
-}  # fmt: skip
+# What is the package's function of the same name.
 _SHARED = {
     "adaptive_avg_pool1d", "avg_pool1d", "bilinear", "celu_", "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d",
     "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "hardshrink", "native_channel_shuffle", "pairwise_distance", "pdist", "pixel_shuffle",
@@ -307,7 +303,7 @@ def _publish() -> None:
         module = "tensorrt_lite" if name in vars(trt) or name in trt._LAZY_NAMES else __name__
         shared = vars(trt).get(name) or _public.function(globals()[name], name, module)
         globals()[name] = shared
-    _public.publish(globals(), set(__all__) - _UNASKED, _COMPILED)
+    _public.publish(globals(), set(__all__) - _UNASKED)
 
 
 _publish()
@@ -325,7 +321,7 @@ def __getattr__(name: str) -> Any:
 
         value = getattr(trt, name)
     else:
-        value = _public.function(getattr(_ops, _RENAMED.get(name, name)), name, __name__, name not in _COMPILED)
+        value = _public.function(getattr(_ops, _RENAMED.get(name, name)), name, __name__)
     globals()[name] = value
     return value
 

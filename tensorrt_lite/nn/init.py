@@ -257,7 +257,7 @@ def _deprecated(function: Any) -> Any:
     return deprecated_init
 
 
-_public.publish(globals(), ("uniform_", "normal_", "constant_", "kaiming_uniform_"))  # the others ask by what they call
+_public.publish(globals(), ("uniform_", "normal_", "constant_", "kaiming_uniform_"), by_name=True)  # the others ask by what they call
 
 uniform = _deprecated(uniform_)
 normal = _deprecated(normal_)

@@ -1,4 +1,4 @@
-"""Compiles cysrc/loops/kernels_*.c and conv.c with gcc and opens it through ctypes, for the kernel tests.
+"""Compiles the tables of cysrc/loops with gcc and opens it through ctypes, for the kernel tests.
 
 The instruction set is the machine's best one, or what KERNEL_TEST_ISA names (base, avx2, avx512). The kernels are
 reached exactly as the core reaches them: through the exported tables.
@@ -15,9 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from tools.codegen import dtypes, schema
+from tools.codegen import dtypes, schema, steps
 
 LOOPS = Path(__file__).resolve().parents[2] / "cysrc" / "loops"
+SOURCES = [*sorted(LOOPS.glob("kernels_*.c")), *(LOOPS / f"{name}.c" for name in ("reduction_reduce", "reduction_scan_sums", "reduction_softmax", "loss_cross_entropy", "conv"))]
 FLAGS = "-O2 -ftree-loop-vectorize -fvect-cost-model=dynamic -fopenmp -fno-math-errno -fno-trapping-math -ffp-contract=fast -fPIC".split()
 MACHINE = {"base": ["-march=x86-64"], "avx2": ["-march=x86-64-v3"]}
 MACHINE["avx512"] = ["-march=x86-64-v4", "-mprefer-vector-width=512"]
@@ -47,9 +48,12 @@ def library() -> ctypes.CDLL:
     """Builds the kernels into a temporary shared object, once per process."""
     with tempfile.TemporaryDirectory() as folder:
         target = os.path.join(folder, "kernels.so")
-        flags = [*FLAGS, *MACHINE[instruction_set()], f"-I{LOOPS}", f"-I{LOOPS.parent / 'core'}"]
+        flags = [*FLAGS, *MACHINE[instruction_set()], f"-I{LOOPS}", f"-I{LOOPS.parent / 'core'}", f"-I{folder}"]
+        for family in steps.load(LOOPS.parent / "ops"):
+            if family.has_header:
+                Path(folder, f"{family.name}_steps.h").write_text(steps.header(family))
         running = []
-        for source in [*sorted(LOOPS.glob("kernels_*.c")), LOOPS / "conv.c"]:
+        for source in SOURCES:
             made = os.path.join(folder, source.stem + ".o")
             running.append((made, subprocess.Popen(["gcc", *flags, f"-DISA={instruction_set()}", "-c", str(source), "-o", made])))
         failed = [made for made, compiler in running if compiler.wait()]
@@ -63,6 +67,13 @@ def table(name: str, rows: int, fields: int) -> list[list[list[int]]]:
     """Function addresses of an exported table: [operator][dtype][field]; 0 stands for no kernel."""
     flat = (ctypes.c_size_t * (rows * len(dtypes.ALL) * fields)).in_dll(library(), f"{name}_{instruction_set()}")
     return np.array(flat, dtype=np.uint64).reshape(rows, len(dtypes.ALL), fields).astype(object).tolist()
+
+
+@functools.cache
+def operations(family: str, prefix: str) -> list[str]:
+    """The loops' names of a family's operations, in the order of their table."""
+    declared = next(f for f in steps.load(LOOPS.parent / "ops") if f.name == family)
+    return [name.lower() for o in declared.operations if o.prefix == prefix for name in o.names]
 
 
 def flat_table(name: str, fields: int) -> list[int]:

@@ -9,9 +9,8 @@ import pytest
 
 import kernel_library as kl
 
-OPS = (
-    "sum prod min max argmin argmax any all count_nonzero abs_sum sq_sum norm_p abs_max abs_min var logsumexp"
-).split()
+OPS = kl.operations("reduction", "REDUCE")
+SCANS = kl.operations("reduction", "SCAN")
 MEAN, SQRT = 1, 2
 ROWS = (kl.pointer, kl.i64, kl.i64, kl.i64, kl.pointer, kl.i64, kl.i64, kl.i64, kl.pointer)
 COLS = (kl.pointer, kl.i64, kl.i64, kl.pointer, kl.i64, kl.i64, kl.pointer)
@@ -24,14 +23,16 @@ class Params(ctypes.Structure):
     _fields_ = [
         ("p", ctypes.c_double),
         ("correction", ctypes.c_double),
-        ("flags", ctypes.c_int64),
-        ("out2", ctypes.c_void_p),
-        ("out2_stride", ctypes.c_int64),
+        ("second", ctypes.c_void_p),
+        ("second_stride", ctypes.c_int64),
+        ("operation", ctypes.c_int),
+        ("flags", ctypes.c_int),
+        ("reduced", ctypes.c_uint8 * 64),
     ]
 
 
-def params(p=3.0, correction=1.0, flags=0, out2=None):
-    block = Params(p, correction, flags, kl.address(out2), out2.itemsize if out2 is not None else 0)
+def params(p=3.0, correction=1.0, flags=0, second=None):
+    block = Params(p, correction, kl.address(second), second.itemsize if second is not None else 0, 0, flags)
     return ctypes.byref(block)
 
 
@@ -45,7 +46,7 @@ def out_dtype(op: str, dtype: str) -> str:
         return "b8"
     if op in ("argmin", "argmax", "count_nonzero") or (op in ("sum", "prod") and dtype in kl.DTYPES[:6]):
         return "i64"
-    return REAL_OF.get(dtype, dtype) if op in OPS[9:14] else dtype
+    return REAL_OF.get(dtype, dtype) if op in ("abs_sum", "sq_sum", "norm_p", "abs_max", "abs_min") else dtype
 
 
 def logsumexp(x, axis):
@@ -227,7 +228,7 @@ def test_nan_wins_every_order_reduction(dtype):
     for op in ("argmin", "argmax"):
         for reduce, source in ((reduce_rows, x), (reduce_cols, np.ascontiguousarray(x.T))):
             values2 = np.zeros(4, x.dtype)
-            assert (reduce(op, dtype, source, out2=values2)[1:] == where).all()
+            assert (reduce(op, dtype, source, second=values2)[1:] == where).all()
             assert np.isnan(kl.decode(values2, dtype)).tolist() == [False, True, True, True]
     assert reduce_rows("argmax", dtype, x)[0] == 17
     assert reduce_all("argmax", dtype, x[1], chunk=128)[0] == 2500
@@ -263,7 +264,7 @@ def test_mean_std_and_norm_flags(dtype):
         kl.assert_close(kl.decode(reduce("sum", dtype, source, flags=MEAN), dtype), wide.mean(1), dtype, 4)
         kl.assert_close(kl.decode(reduce("sq_sum", dtype, source, flags=SQRT), dtype), np.sqrt((wide**2).sum(1)), dtype, 4)
         mean = np.zeros(3, x.dtype)
-        std = reduce("var", dtype, source, flags=SQRT, correction=0.0, out2=mean)
+        std = reduce("var", dtype, source, flags=SQRT, correction=0.0, second=mean)
         kl.assert_close(kl.decode(std, dtype), wide.std(1), dtype, 4)
         kl.assert_close(kl.decode(mean, dtype), wide.mean(1), dtype, 4)
 
@@ -291,7 +292,7 @@ SCAN_COLS = (kl.pointer, kl.i64, kl.pointer, kl.i64, kl.i64, kl.i64, kl.i64)
 @pytest.mark.parametrize("op", ["cumsum", "cumprod"])
 def test_scans(op, dtype):
     rng = np.random.default_rng(9)
-    kernels = kl.table("scan_table", 2, 2)[op == "cumprod"][kl.DTYPES.index(dtype)]
+    kernels = kl.table("scan_table", len(SCANS), 2)[SCANS.index(op.removeprefix("cum"))][kl.DTYPES.index(dtype)]
     out_type = "i64" if dtype in kl.DTYPES[:6] else dtype
     for rows, n in ((3, 0), (2, 1), (5, 40), (300, 7)):
         x = small(rng, (rows, n), "prod", dtype)

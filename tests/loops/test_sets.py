@@ -51,6 +51,6 @@ def test_wheels_take_the_listed_sets_and_native_builds_one(tmp_path, monkeypatch
 
 
 def test_rows_are_left_out_of_wheels_alone(tmp_path, monkeypatch):
-    source = ROOT / "cysrc" / "loops" / "kernels_reduce.c"
+    source = ROOT / "cysrc" / "loops" / "reduction_reduce.c"
     assert "-DISA_LEVEL=2" in builder(tmp_path, monkeypatch, "0").loop_flags(source, "avx512")
     assert not any("ISA_LEVEL" in flag for flag in builder(tmp_path, monkeypatch, "1").loop_flags(source, "avx512"))

@@ -14,7 +14,8 @@ COLS = (kl.pointer, kl.i64, kl.i64, kl.pointer) + (kl.i64,) * 6
 APPLY = (kl.pointer, kl.pointer, kl.i64, kl.i64, ctypes.c_double, ctypes.c_double)
 BACKWARD_ROWS = (kl.pointer, kl.i64) * 3 + (kl.i64,) * 3
 BACKWARD_COLS = (kl.pointer, kl.i64, kl.i64) * 3 + (kl.i64,) * 4
-OPS = ["softmax", "log_softmax"]
+OPS = kl.operations("reduction", "SOFTMAX")
+REDUCTIONS = kl.operations("reduction", "REDUCE")
 CASES = [(op, dtype) for op in OPS for dtype in kl.FLOATS]
 COLUMNS = 256
 
@@ -99,7 +100,7 @@ def test_columns(op, dtype):
 @pytest.mark.parametrize("op,dtype", CASES)
 def test_one_row_cut_between_threads(op, dtype):
     x = kl.sample(np.random.default_rng(2), (50_000,), dtype)
-    reductions = kl.table("reduce_table", 16, 4)[15][kl.DTYPES.index(dtype)]
+    reductions = kl.table("reduce_table", len(REDUCTIONS), 4)[REDUCTIONS.index("logsumexp")][kl.DTYPES.index(dtype)]
     partials, out, chunk = np.zeros(32 * 13, np.uint8), np.empty_like(x), 4096
     chunks = kl.function(reductions[2], kl.pointer, *[kl.i64] * 3, kl.pointer, kl.i64, kl.i64, kl.pointer)
     chunks(kl.address(x), x.itemsize, x.size, chunk, kl.address(partials), 0, 13, None)

@@ -79,7 +79,7 @@ def test_the_row_carries_its_own_tests_and_benchmark(declared: schema.Operator) 
 def test_stub_and_documentation(declared: schema.Operator) -> None:
     assert stubs.stub_line(declared, method=True, inplace=True) == "def bent_identity_(self) -> Tensor: ..."
     assert "def bent_identity(input: Tensor, *, out: Any = ...) -> Tensor: ..." in stubs.stub_module([declared], {"bent_identity": None}, {}, ())
-    assert "| `bent_identity` | math | pointwise | function, method, inplace, out | float | yes |" in stubs.documentation([declared])
+    assert "| `bent_identity` | math | function, method, inplace, out | float | yes |" in stubs.documentation([declared])
 
 
 @pytest.mark.parametrize(

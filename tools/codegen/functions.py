@@ -14,6 +14,7 @@ import zlib
 from .expression import names
 from .pointwise import camel, default_text, derivative_identifier, derivatives
 from .schema import Argument, DeclarationError, Operator, autocast_letters, schema_text
+from .steps import Family, structured_kernel
 
 _C_TYPES = {
     "Tensor": "TensorBase",
@@ -119,7 +120,7 @@ def operators_pxd(operators: list[Operator]) -> str:
 
 def kernel_types(ops: list[Operator]) -> str:
     """The types of a family's kernels."""
-    return "".join(f"ctypedef {return_type(op)} (*fn_{op.name})({parameters(op, False)})\n" for op in ops if op.kind == "function")
+    return "".join(f"ctypedef {return_type(op)} (*fn_{op.name})({parameters(op, False)})\n" for op in ops if op.kind != "pointwise")
 
 
 KINDS = {"TensorBase": "t", "int64_t": "i", "bint": "b", "double": "d", "const Scalar*": "s", "const Dims*": "v", "int": "y", "object": "o"}
@@ -216,7 +217,7 @@ def python_value(a: Argument) -> str:
     return a.name
 
 
-def emit(family: str, ops: list[Operator]) -> str:
+def emit(family: str, ops: list[Operator], steps: Family | None = None) -> str:
     text: list[str] = []
     init: list[str] = []
     if any(op.result_names for op in ops):
@@ -224,17 +225,20 @@ def emit(family: str, ops: list[Operator]) -> str:
     if ops:
         text += ["cdef extern from *:", '    """', *(emit_row(op) for op in ops), '    """', *(f"    const trt_row row_{op.name}" for op in ops), ""]
     for op in ops:
-        emit_operator(op, text, init)
+        emit_operator(op, text, init, steps)
     text += [f"cdef int _register_functions_{family}() except -1:"] + ["    " + line for line in init] + ["    return 0", "", f"_register_functions_{family}()", ""]
     return "\n".join(text)
 
 
-def emit_operator(op: Operator, text: list[str], init: list[str]) -> None:
+def emit_operator(op: Operator, text: list[str], init: list[str], family: Family | None = None) -> None:
     kernel = op.row.get("kernel", f"{op.name}_cpu")
+    if op.kind == "structured":
+        kernel = f"structured_{op.name}"
+        text.append(structured_kernel(op, parameters(op), op.arguments, family))
     kernels = kernel if isinstance(kernel, dict) else {"CPU": kernel, "META": kernel}
     if op.row.get("view"):
         kernels = {key: kernel for key in ("CPU", "META", "CUDA", "CUSTOM")}
-    if op.row.get("composite"):
+    if op.row.get("composite") or op.kind == "structured":
         # made of other operators and of what the core does on every device
         kernels = {**kernels, "CUDA": kernels["CPU"]}
     if op.row.get("held", bool(op.backward) and not op.row.get("view")):
@@ -483,8 +487,6 @@ def emit_entry_form(op: Operator, inplace: bool, text: list[str]) -> None:
     out_named = "out" in op.variants and not inplace
     needed = None if inplace else op.row.get("out_needs")
     text.append(f"def {name}({entry_parameters(op, inplace)}):")
-    if "doc" in op.row:
-        text.append(f'    """{op.row["doc"]}"""')
     for a in op.arguments:
         t = c_type(a)
         if t == "const Scalar*":

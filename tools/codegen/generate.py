@@ -84,11 +84,15 @@ def write(path: Path, text: str) -> None:
 def generate(root: Path, out: Path) -> dict[str, list[Path]]:
     """Generate everything below ``out``; returns {family: [C loop files]}."""
     source = root / "cysrc" / "ops"
-    operators = [op for op in load(source) if op.kind != "composite"]
+    operators = [op for op in load(source) if op.kind in ("pointwise", "structured", "function")]
     write(out / "operators.pxd", functions.operators_pxd(operators))
     write(out / "include" / "operators.h", functions.operators_header(operators))
-    for declared_steps in steps.load(source):
-        write(out / "steps" / f"{declared_steps.name}.pxd", steps.pxd(declared_steps))
+    declared_steps = {declared.name: declared for declared in steps.load(source)}
+    steps.check_structured(list(declared_steps.values()), operators)
+    for name, of_family in declared_steps.items():
+        write(out / "steps" / f"{name}.pxd", steps.pxd(of_family))
+        if of_family.has_header:
+            write(out / "include" / f"{name}_steps.h", steps.header(of_family))
     write(out / "steps" / "__init__.pxd", "")
     loops: dict[str, list[Path]] = {}
     for family in families(source):
@@ -106,7 +110,7 @@ def generate(root: Path, out: Path) -> dict[str, list[Path]]:
                 path = out / "loops" / f"loops_{family}_{k}.c"
                 write(path, body)
                 loops[family].append(path)
-        text += functions.emit(family, [op for op in mine if op.kind == "function"])
+        text += functions.emit(family, [op for op in mine if op.kind != "pointwise"], declared_steps.get(family))
         text += alias_assignments(mine)
         if declared:
             text += "SYMBOLS = {" + ", ".join(f"\"{s}\": {f}" for s, f in pointwise.symbols(declared).items()) + "}\n"

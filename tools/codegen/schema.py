@@ -1,19 +1,29 @@
 """Reads declarations. One `Operator` per yaml row; signatures are in PyTorch's schema language.
 
-Row keys: op, signature, kind (pointwise, function, composite), variants (function, method, inplace, out, nn), and for
-pointwise rows expr, promote, dtypes, backward, scalar (operands that get a scalar loop), checks, cost, tensor_only (operands
+Row keys: op, signature, kind (pointwise, structured, function, composed, factory), doc (the docstring of all forms: first what the result is; `input` stands for the
+first argument), variants (function, method, inplace, out, nn), overloads (PyTorch's schemas where they are several, or others than signature), spellings
+({PyTorch's keyword: the argument here, or "*" for what stands for all positional arguments}), by_name (overrides get required arguments by position and
+all others by name, as from PyTorch's functions in Python; `method`: of the method alone), starred (the argument that may be written as several), and for pointwise rows expr, promote, dtypes, backward, scalar (operands that get a scalar loop), checks, cost, tensor_only (operands
 that are no Python numbers, or true), two_numbers (both may be), exact_out (out= must have the result's dtype), flat (true: second derivatives by what
 was saved are zeros, not absent, as those of PyTorch's relu and others are); for function
 rows kernel, backward, view, entry, nondiff, held (whether the CPU kernel sees held operands, see core/tensor.pyx: as a rule that of an operator with
 a derivative does, because one without may be composed of operators that record), out_needs (an argument that must be given beside out=),
 saved_for (by saved tensor the arguments whose gradients read it, or a condition over the arguments, where the formulas do not tell; what was not saved is None), saved_as (by result PyTorch's name of it in `_saved_*`),
-recorded (a function that takes calls with gradients in the place of the generated one and may hand them on to `autograd_<op>`), doc (the entry's docstring), forward (how tangents pass: `linear`
+recorded (a function that takes calls with gradients in the place of the generated one and may hand them on to `autograd_<op>`), forward (how tangents pass: `linear`
 in all differentiable arguments together, or by argument `linear` or a formula over the arguments, `<argument>_t` and `result`; without it the
 derivative comes from the Node's; of a pointwise row `self_adjoint` where the function of complex numbers is not holomorphic), composed (true: its gradients are those of the operators
 that its kernel calls, so modes and subclasses see those in its place), checked (true: the kernel of a private row checks its arguments
 itself, so the operator may be called by name), autocast (how arguments are cast
-under autocast, see autograd/autocast.pyx: lower, float32, promote, float32_sum or banned, also by device), overload (PyTorch's name of the overload that the schema is closest to). `moves: true` of an operator that moves elements and computes with none, which takes types without loops as
+under autocast, see autograd/autocast.pyx: lower, float32, promote, float32_sum or banned, also by device), overload (PyTorch's name of the overload that the schema is closest to). A structured row has step (of the family's
+steps.yaml), operation (of the enumerations there: one, or those among which the meta function chooses), meta (the function that checks, fills in the step's
+struct and makes the result, for all devices; it may compute the result itself and leave <PREFIX>_DONE as the operation), called (the name in messages, where it is not the row's), and
+says `backward: none` where it has no gradient; steps.py writes its kernel. `moves: true` of an operator that moves elements and computes with none, which takes types without loops as
 views do. `samples` names what the tests draw, `reference` PyTorch's function.
+
+<family>/composed.yaml has the rows of public functions that are written by hand over these: `composed` (a body in Cython or Python) and `factory` (makes
+tensors out of none, or like its first argument). Their `op` is PyTorch's name of the operator, or the dotted path of what PyTorch has no operator for
+(nn.functional.relu); variants may name the modules `linalg` and `fft`; `opaque` says that lists
+among the arguments are data, which are not searched for objects that override. Without `doc` the body has the docstring.
 """
 
 from __future__ import annotations
@@ -41,11 +51,17 @@ DTYPE_SETS = {
     "complex": COMPLEX,
 }
 VARIANTS = {"function", "method", "inplace", "out", "nn"}
+MODULES = {"linalg", "fft"}  # variants of composed rows
 KNOWN_KEYS = {
     "op", "signature", "kind", "variants", "expr", "int_expr", "complex_expr", "bool_expr", "promote", "dtypes", "backward", "scalar", "checks",
     "cost", "kernel", "view", "entry", "samples", "reference", "aliases", "method_name", "defaults", "doc", "composite", "first_bool", "nondiff", "backward_dtypes", "node",
     "multi_view", "cuda", "bool_error", "int_error", "tensor_only", "symbol", "cases",
     "overload", "autocast", "two_numbers", "exact_out", "out_needs", "forward", "flat", "saved_for", "saved_as", "recorded", "held", "moves", "composed", "checked",
+    "step", "operation", "meta", "called",
+    "overloads", "spellings", "by_name", "starred",
+}  # fmt: skip
+COMPOSED_KEYS = {
+    "op", "kind", "signature", "overload", "overloads", "starred", "variants", "aliases", "doc", "by_name", "opaque", "spellings",
 }  # fmt: skip
 
 
@@ -87,7 +103,8 @@ class Operator:
 
     @property
     def backward(self) -> dict[str, str]:
-        return {k: str(v) for k, v in (self.row.get("backward") or {}).items()}
+        declared = self.row.get("backward")
+        return {k: str(v) for k, v in declared.items()} if isinstance(declared, dict) else {}
 
     @property
     def dtypes(self) -> list[str]:
@@ -95,6 +112,11 @@ class Operator:
         if isinstance(text, list):
             return text
         return DTYPE_SETS[text]
+
+    @property
+    def public_name(self) -> str:
+        """`normal_` of a row that has an in-place form alone."""
+        return self.name + "_" if self.variants == {"inplace"} else self.name
 
     @property
     def identifier(self) -> str:
@@ -121,7 +143,7 @@ def split_commas(text: str) -> list[str]:
 
 def parse_signature(text: str) -> tuple[str | None, list[Argument], list[str], list[str]]:
     """`name(Tensor self, *, Scalar alpha=1) -> Tensor` into its name, arguments, results and the results' names, where all have one."""
-    m = re.match(r"^\s*(?P<name>\w+)?\s*\((?P<args>.*)\)\s*->\s*(?P<ret>.+)$", text.strip(), re.S)
+    m = re.match(r"^\s*(?P<name>\w+(?:\.\w+)?)?\s*\((?P<args>.*)\)\s*->\s*(?P<ret>.+)$", text.strip(), re.S)
     if not m:
         raise DeclarationError(f"not a signature: {text!r}")
     arguments: list[Argument] = []
@@ -167,22 +189,29 @@ def autocast_letters(op: Operator) -> str:
     return '"' + "".join(AUTOCAST_POLICIES.get(by_device.get(device, ""), "-") for device in ("cpu", "cuda")) + '"'
 
 
-def parse_row(row: dict[str, Any], family: str) -> Operator:
+def parse_row(row: dict[str, Any], family: str, composed: bool = False) -> Operator:
     name = row.get("op")
-    unknown = set(row) - KNOWN_KEYS
+    unknown = set(row) - (COMPOSED_KEYS if composed else KNOWN_KEYS)
     if not name or unknown:
         raise DeclarationError(f"{family}.yaml: row {name!r} has unknown keys {sorted(unknown)}" if name else f"{family}.yaml: a row has no 'op'")
     if "signature" not in row:
         raise DeclarationError(f"{family}.yaml: {name} has no signature")
     declared, arguments, returns, result_names = parse_signature(row["signature"])
-    if declared not in (None, name):
+    if declared not in (None, name.rpartition(".")[2]):
         raise DeclarationError(f"{family}.yaml: {name} has the signature of {declared}")
-    variants = row.get("variants", "function, method")
+    variants = row.get("variants", "" if "." in name else "function, method")
     chosen = {v.strip() for v in variants.split(",")} if isinstance(variants, str) else set(variants)
-    if not chosen <= VARIANTS | {""}:
+    if not chosen <= VARIANTS | {""} | (MODULES if composed else set()):
         raise DeclarationError(f"{family}.yaml: {name} has unknown variants {sorted(chosen - VARIANTS)}")
-    kind = row.get("kind", "pointwise" if "expr" in row else "function")
-    for target in row.get("backward") or {}:
+    kind = row.get("kind", "composed" if composed else "pointwise" if "expr" in row else "structured" if "step" in row else "function")
+    if (kind in ("composed", "factory")) != composed:
+        raise DeclarationError(f"{family}: {name} of kind {kind} is in the wrong file: composed.yaml has composed rows and factories, the others are the family's")
+    for overload in row.get("overloads", ()):
+        parse_signature(overload)
+    derivatives = row.get("backward") or {}
+    if not isinstance(derivatives, dict) and derivatives != "none":
+        raise DeclarationError(f"{family}.yaml: {name}: backward is 'none' or has a formula by argument")
+    for target in derivatives if isinstance(derivatives, dict) else ():
         if target not in {a.name for a in arguments}:
             raise DeclarationError(f"{family}.yaml: {name} has a derivative for {target!r}, which is not an argument")
     return Operator(name, family, kind, arguments, returns, chosen, row, result_names)
@@ -194,17 +223,18 @@ def families(folder: str | Path) -> list[str]:
 
 
 def load(folder: str | Path) -> list[Operator]:
-    """All declarations below ``folder``, in a fixed order."""
+    """All declarations below ``folder``, in a fixed order: those with generated code, then the composed ones."""
     import yaml
 
     operators: list[Operator] = []
     seen: dict[str, str] = {}
-    for family in families(folder):
-        path = Path(folder) / family / f"{family}.yaml"
+    generated = [Path(folder) / family / f"{family}.yaml" for family in families(folder)]
+    for path in [*generated, *sorted(Path(folder).glob("*/composed.yaml"))]:
         for row in yaml.safe_load(path.read_text()) or []:
-            op = parse_row(row, path.stem)
-            if op.name in seen:
-                raise DeclarationError(f"{op.name} is declared in {seen[op.name]}.yaml and in {path.name}")
-            seen[op.name] = path.stem
+            op = parse_row(row, path.parent.name, path.name == "composed.yaml")
+            here = f"{path.parent.name}/{path.name}"
+            if op.public_name in seen:
+                raise DeclarationError(f"{op.name} is declared in {seen[op.public_name]} and in {here}")
+            seen[op.public_name] = here
             operators.append(op)
     return operators

@@ -3,16 +3,23 @@
 A row's kernel is the same for all devices: it checks, makes the result and calls `run_<step>(device_type, ...)`. A module of a device puts its own function
 in the place by `set_<step>(DEV_CUDA, f)`, which Cython checks against the declared type. Meta tensors have no elements, so a step that returns nothing is
 nothing there; a device without the step is an error that names both (core/dispatch.pyx).
+
+What a step takes besides tensors is declared here too, once for the loops in C, the Cython modules and the text of the CUDA units: `structs`, `constants`,
+and `operations`, the enumerations that choose a loop or a functor. They become <family>_steps.h and part of steps/<family>.pxd. Of an operation X
+the header has X_SUM, X_COUNT and X_FOR_EACH(ROW), over which a table of loops and the check of the functors are written: an operation that one of
+them lacks does not compile. A row of the kind `structured` (schema.py) names a step and an operation; its kernel is written by `structured_kernel`.
 """
 
 from __future__ import annotations
 
 import re
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from .schema import DeclarationError
+from . import dtypes
+from .schema import DTYPE_SETS, Argument, DeclarationError, Operator
 
 STEP_PLACES = 1021  # TRT_STEPS in core/dispatch.h is at least this
 _KEYS = {"step", "arguments", "returns", "doc"}
@@ -31,16 +38,58 @@ class Step:
 
     @property
     def parameters(self) -> str:
-        return ", ".join(f"{t}{'' if t.endswith('*') else ' '}{n}" for t, n in self.arguments)
+        return ", ".join(f"{t} {n}" for t, n in self.arguments)
+
+
+@dataclass
+class Operations:
+    """An enumeration: (name, types that it takes, what it computes) in the order of the kernels' tables."""
+
+    prefix: str
+    rows: list[tuple[str, str, str]]
+    doc: str
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name, _, _ in self.rows]
+
+
+@dataclass
+class Field:
+    """A member of a struct, `count` of them side by side where that is not 0."""
+
+    type: str
+    name: str
+    count: str
+    doc: str
+
+
+@dataclass
+class Struct:
+    """What a step, a loop or a CUDA kernel takes, with its size in bytes."""
+
+    name: str
+    fields: list[Field]
+    doc: str
+    size: int
+    align: int
+    offsets: list[int]
 
 
 @dataclass
 class Family:
-    """The steps of one family, and the cimport lines of the types that they take."""
+    """The steps of one family, what they take, and the cimport lines of types from elsewhere."""
 
     name: str
     cimports: list[str]
     steps: list[Step]
+    constants: list[tuple[str, int, str]] = field(default_factory=list)
+    operations: list[Operations] = field(default_factory=list)
+    structs: list[Struct] = field(default_factory=list)
+
+    @property
+    def has_header(self) -> bool:
+        return bool(self.constants or self.operations or self.structs)
 
 
 def parse_step(row: dict[str, str], family: str) -> Step:
@@ -59,6 +108,79 @@ def parse_step(row: dict[str, str], family: str) -> Step:
     return Step(name, arguments, returns, " ".join(row["doc"].split()))
 
 
+# (bytes, what C calls it): int64_t is 'long long' for every compiler, so that pointers to it are of one type
+_MEMBERS = {"double": (8, "double"), "float": (4, "float"), "int": (4, "int"), "int32_t": (4, "int"), "int64_t": (8, "long long"), "uint8_t": (1, "unsigned char")}
+_FIELD = re.compile(r"^(?P<type>[\w ]+?[\s*]+)(?P<name>\w+)(?:\[(?P<count>\w+)\])?$")
+
+
+def described(entry: Any, where: str) -> list[tuple[str, str]]:
+    """[(name, text)] of a list of names and of `name: text`."""
+    found = []
+    for item in entry or []:
+        pairs = item.items() if isinstance(item, dict) else [(item, "")]
+        found += [(str(name), " ".join(str(text or "").split())) for name, text in pairs]
+    if len({name for name, _ in found}) != len(found):
+        raise DeclarationError(f"{where}: a name is declared twice")
+    return found
+
+
+def parse_operations(prefix: str, declared: dict[str, Any], family: str) -> Operations:
+    rows = []
+    for name, text in described(declared.get("names"), f"{family}/steps.yaml: operations of {prefix}"):
+        types, _, doc = text.partition(";")
+        types = types.strip() or "all"
+        if types not in DTYPE_SETS or not re.fullmatch(r"[A-Z][A-Z0-9_]*", name):
+            raise DeclarationError(f"{family}/steps.yaml: {prefix}_{name}: an operation is 'NAME: types; what it computes', with types of {', '.join(DTYPE_SETS)}")
+        rows.append((name, types, doc.strip()))
+    return Operations(prefix, rows, " ".join(str(declared.get("doc", "")).split()))
+
+
+def parse_struct(declared: dict[str, Any], family: str, constants: dict[str, int], structs: dict[str, Struct]) -> Struct:
+    """A struct without holes, so that its size tells whether two compilers agree on it."""
+    name = declared.get("struct")
+    where = f"{family}/steps.yaml: {name or declared}"
+    if not name or set(declared) - {"struct", "doc", "fields"} or not declared.get("doc"):
+        raise DeclarationError(f"{where}: a struct has 'struct', 'doc' and 'fields'")
+    fields, offsets, size, align = [], [], 0, 1
+    for text, doc in described(declared.get("fields"), where):
+        found = _FIELD.match(text)
+        kind = found["type"].strip() if found else ""
+        if found and kind.endswith("*"):
+            each, alignment = 8, 8
+        elif kind in _MEMBERS:
+            each = alignment = _MEMBERS[kind][0]
+        elif kind in structs:
+            each, alignment = structs[kind].size, structs[kind].align
+        else:
+            raise DeclarationError(f"{where}: not a member: {text!r}; types are {', '.join(_MEMBERS)}, structs from above and pointers")
+        count = found["count"] or ""
+        if count and not count.isdigit() and count not in constants:
+            raise DeclarationError(f"{where}: {found['name']}[{count}]: not a number nor a constant of the file")
+        if size % alignment:
+            raise DeclarationError(f"{where}: {found['name']} would leave a hole after {size} bytes: order the members by size")
+        fields.append(Field(kind, found["name"], count, doc))
+        offsets.append(size)
+        size += each * (int(constants.get(count, count)) if count else 1)
+        align = max(align, alignment)
+    return Struct(name, fields, " ".join(declared["doc"].split()), -(-size // align) * align, align, offsets)
+
+
+def parse_family(name: str, declared: dict[str, Any]) -> Family:
+    if unknown := set(declared) - {"cimport", "steps", "constants", "operations", "structs"}:
+        raise DeclarationError(f"{name}/steps.yaml: unknown keys {sorted(unknown)}")
+    constants = []
+    for constant, text in described(declared.get("constants"), f"{name}/steps.yaml: constants"):
+        value, _, doc = text.partition(";")
+        constants.append((constant, int(value), doc.strip()))
+    values = {constant: value for constant, value, _ in constants}
+    structs: dict[str, Struct] = {}
+    for row in declared.get("structs", []):
+        struct = parse_struct(row, name, values, structs)
+        structs[struct.name] = struct
+    operations = [parse_operations(prefix, row, name) for prefix, row in declared.get("operations", {}).items()]
+    return Family(name, declared.get("cimport", []), [parse_step(row, name) for row in declared.get("steps", [])], constants, operations, list(structs.values()))
+
+
 def load(folder: Path) -> list[Family]:
     """The steps of all families below `folder`, each with its place in the table: by name, so that a new one does not move the others."""
     import yaml
@@ -67,8 +189,7 @@ def load(folder: Path) -> list[Family]:
     taken: set[int] = set()
     names: set[str] = set()
     for path in sorted(folder.glob("*/steps.yaml")):
-        declared = yaml.safe_load(path.read_text())
-        family = Family(path.parent.name, declared.get("cimport", []), [parse_step(row, path.parent.name) for row in declared["steps"]])
+        family = parse_family(path.parent.name, yaml.safe_load(path.read_text()))
         for step in family.steps:
             if step.name in names:
                 raise DeclarationError(f"{path.parent.name}/steps.yaml: the step {step.name} is declared twice")
@@ -86,6 +207,7 @@ def pxd(family: Family) -> str:
     text = [f"# Generated from cysrc/ops/{family.name}/steps.yaml: the steps of the family, one typed function per device.", "from libc.stdint cimport int64_t, uint64_t",
             "from tensorrt_lite._C.core.tensor cimport TensorBase", "from tensorrt_lite._C.core.device cimport DEV_META",
             "from tensorrt_lite._C.core.dispatch cimport CORE, set_step, step_of", *family.cimports, ""]  # fmt: skip
+    text += pxd_of_header(family)
     for step in family.steps:
         failing = " except -1" if step.returns == "int" else ""
         types = ", ".join(t for t, _ in step.arguments)
@@ -101,3 +223,121 @@ def pxd(family: Family) -> str:
             text += ["    if device_type == DEV_META:", "        return 0"]
         text += [f"    return (<{step.name}_step>step_of({step.place}, b\"{step.name}\", device_type))({passed})", ""]
     return "\n".join(text)
+
+
+def pxd_of_header(family: Family) -> list[str]:
+    """What Cython knows of <family>_steps.h."""
+    if not family.has_header:
+        return []
+    text = [f'cdef extern from "{family.name}_steps.h" nogil:']
+    enumerators = [constant for constant, _, _ in family.constants]
+    for o in family.operations:
+        enumerators += [f"{o.prefix}_DONE", *(f"{o.prefix}_{name}" for name in o.names), f"{o.prefix}_COUNT"]
+    if enumerators:
+        text += ["    enum:", *(f"        {name}" for name in enumerators)]
+    for o in family.operations:
+        text += [f"    const char* const* {o.prefix.lower()}_functors", f"    bint {o.prefix.lower()}_takes(int operation, int dtype)"]
+    for struct in family.structs:
+        text.append(f"    ctypedef struct {struct.name}:")
+        text += [f"        {member(f, {'int64_t': 'long long', 'uint8_t': 'unsigned char'})}" for f in struct.fields]
+    return [*text, ""]
+
+
+def member(f: Field, types: dict[str, str]) -> str:
+    """`const char* x`, `long long size[12]`: a member as C and Cython write it, with `types` in the place of those of the declaration."""
+    kind = re.sub(r"\w+", lambda word: types.get(word[0], word[0]), f.type).replace(" *", "*")
+    return f"{kind} {f.name}" + (f"[{f.count}]" if f.count else "")
+
+
+def camel(name: str) -> str:
+    return "".join(word.capitalize() for word in name.split("_"))
+
+
+def header(family: Family) -> str:
+    """<family>_steps.h: for C, and for the CUDA compiler, which has no headers of the system."""
+    guard = f"TRT_{family.name.upper()}_STEPS_H"
+    text = [f"/* Generated from cysrc/ops/{family.name}/steps.yaml: what the family's steps, loops and CUDA kernels take. */", f"#ifndef {guard}", f"#define {guard}",
+            "#ifdef __cplusplus", "#define TRT_SAME_LAYOUT(CONDITION, TEXT) static_assert(CONDITION, TEXT)", "#else", "#include <stddef.h>",
+            "#define TRT_SAME_LAYOUT(CONDITION, TEXT) _Static_assert(CONDITION, TEXT)", "#endif", ""]  # fmt: skip
+    text += [f"enum {{ {name} = {value} }};" + (f" /* {doc} */" if doc else "") for name, value, doc in family.constants]
+    for o in family.operations:
+        lower = o.prefix.lower()
+        text += ["", f"/* {o.doc or lower}. {o.prefix}_DONE: there is nothing left for a step to do. */", "enum {", f"  {o.prefix}_DONE = -1,"]
+        text += [f"  {o.prefix}_{name}," + (f" /* {doc} */" if doc else "") for name, _, doc in o.rows]
+        text += [f"  {o.prefix}_COUNT", "};", "/* ROW(OPERATION, loops, Functor, TYPES) of each, in this order. */"]
+        text += [f"#define {o.prefix}_FOR_EACH(ROW) " + " ".join(f"ROW({name}, {name.lower()}, {camel(name)}, {types.upper()})" for name, types, _ in o.rows)]
+        masks = [sum(1 << row.code for row in dtypes.ALL if row.type in DTYPE_SETS[types]) for _, types, _ in o.rows]
+        text += ["#ifndef __cplusplus", f"static const char *const {lower}_functors[] = {{{', '.join(chr(34) + camel(name) + chr(34) for name in o.names)}}};",
+                 f"static inline int {lower}_takes(int operation, int dtype) {{ /* bits by the code of the type */",
+                 f"  static const unsigned types[] = {{{', '.join(map(hex, masks))}}};", "  return types[operation] >> dtype & 1;", "}", "#endif"]  # fmt: skip
+    for struct in family.structs:
+        text += ["", f"/* {struct.doc} */", "typedef struct {"]
+        for f in struct.fields:
+            text.append(f"  {member(f, {name: c for name, (_, c) in _MEMBERS.items()})};" + (f" /* {f.doc} */" if f.doc else ""))
+        text += [f"}} {struct.name};", f'TRT_SAME_LAYOUT(sizeof({struct.name}) == {struct.size}, "{struct.name} differs from its declaration");', "#ifndef __cplusplus"]
+        text += [f'TRT_SAME_LAYOUT(offsetof({struct.name}, {f.name}) == {at}, "{struct.name}.{f.name} lies elsewhere than declared");' for f, at in zip(struct.fields, struct.offsets)]
+        text.append("#endif")
+    return "\n".join([*text, "", "#undef TRT_SAME_LAYOUT", "#endif", ""])
+
+
+# ---- structured rows -------------------------------------------------------------------------------------------------
+
+
+def check_structured(families: list[Family], operators: list[Operator]) -> None:
+    """Each structured row names a step and operations that are declared, each operation has a row, and what has no gradient says so."""
+    by_name = {family.name: family for family in families}
+    used: dict[str, set[str]] = {family.name: set() for family in families}
+    for op in (op for op in operators if op.kind == "structured"):
+        where = f"{op.family}.yaml: {op.name}"
+        family = by_name.get(op.family)
+        step = next((s for s in family.steps if s.name == op.row.get("step")), None) if family else None
+        if family is None or step is None:
+            raise DeclarationError(f"{where} has the step {op.row.get('step')!r}, which {op.family}/steps.yaml does not declare")
+        if not step.arguments or not step.arguments[0][0].endswith("*") or [t for t, _ in step.arguments[1:3]] != ["TensorBase", "TensorBase"]:
+            raise DeclarationError(f"{where}: the step {step.name} of a structured row takes (its struct*, TensorBase self, TensorBase result, ...)")
+        if op.returns != ["Tensor"] or not op.arguments or op.arguments[0].type != "Tensor":
+            raise DeclarationError(f"{where}: a structured row has a tensor first and returns one; rows of other forms have kernels of their own")
+        declared = {f"{o.prefix}_{name}" for o in family.operations for name in o.names}
+        for operation in operations_of(op):
+            if operation not in declared:
+                raise DeclarationError(f"{where} has the operation {operation}, which {op.family}/steps.yaml does not declare")
+            used[op.family].add(operation)
+        if not op.backward and op.row.get("backward") != "none":
+            raise DeclarationError(f"{where} has no backward; a row without a gradient says 'backward: none'")
+        if not op.row.get("meta"):
+            raise DeclarationError(f"{where} has no meta: the function that checks, chooses the dtype and makes the result")
+    for op in (op for op in operators if op.kind == "function"):
+        used.setdefault(op.family, set()).update(operations_of(op))
+    for family in families:
+        for o in family.operations:
+            for name in o.names:
+                if f"{o.prefix}_{name}" not in used[family.name]:
+                    raise DeclarationError(f"{family.name}/steps.yaml: no row of {family.name}.yaml has the operation {o.prefix}_{name}")
+
+
+def operations_of(op: Operator) -> list[str]:
+    """`operation: REDUCE_SUM`, or a list of those among which the meta function chooses."""
+    stated = op.row.get("operation", [])
+    return [stated] if isinstance(stated, str) else list(stated)
+
+
+def structured_kernel(op: Operator, parameters: str, arguments: list[Argument], family: Family) -> str:
+    """The kernel of a structured row, for all devices: the meta function fills in the call and makes the result, the device's step computes."""
+    step = next(s for s in family.steps if s.name == op.row["step"])
+    struct = step.arguments[0][0].removesuffix("*").strip()
+    first, *others = operations_of(op)
+    prefix = next(o.prefix for o in family.operations if any(f"{o.prefix}_{name}" == first for name in o.names))
+    self_, takes_out = arguments[0].name, bool(op.variants & {"out", "inplace"})
+    passed = ", ".join([a.name for a in arguments] + ["out", "mode"] * takes_out)
+    absent = ", None" * (len(step.arguments) - 3)
+    text = [f"cdef TensorBase structured_{op.name}({parameters}):",
+            f"    cdef {struct} call", "    cdef TensorBase result",
+            f"    call.operation = {first if not others else prefix + '_DONE'}",
+            f"    result = {op.row['meta']}(&call, \"{op.row.get('called', op.name)}\", {passed})",
+            f"    if call.operation == {prefix}_DONE:", "        return result",
+            "    if result.numel:", f"        run_{step.name}({self_}.device_type, &call, {self_}, result{absent})"]  # fmt: skip
+    if "inplace" in op.variants:
+        text += ["    if mode == INPLACE:", "        copy_elements(out, result)", "        return out"]
+    if takes_out:
+        text += ["    if mode == OUT and result is not out:", f"        return write_to_out(\"{op.row.get('called', op.name)}\", result, out, mode)"]
+    return "\n".join([*text, "    return result", ""])

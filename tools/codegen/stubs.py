@@ -12,29 +12,19 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from .generate import aliases
 from .schema import DTYPES, Argument, Operator, load
 
 # Operators are called int, bool and float, too, so the types are spelled in full.
 _TYPES = {
     "Tensor": "Tensor", "Tensor?": "Tensor | None", "Tensor[]": "Sequence[Tensor]", "Tensor?[]": "Sequence[Tensor | None]", "int": "builtins.int", "int?": "builtins.int | None", "bool": "builtins.bool", "bool?": "builtins.bool | None",
     "float": "builtins.float", "float?": "builtins.float | None", "Scalar": "Number", "Scalar?": "Number | None", "int[]": "builtins.int | Sequence[builtins.int]", "int[]?": "builtins.int | Sequence[builtins.int] | None",
-    "ScalarType": "dtype", "ScalarType?": "dtype | None", "str": "builtins.str", "str?": "builtins.str | None", "Generator?": "Any", "Any": "Any",
+    "ScalarType": "dtype", "ScalarType?": "dtype | None", "str": "builtins.str", "str?": "builtins.str | None", "Generator?": "Any", "Any": "Any", "float[]": "Sequence[builtins.float]", "float[]?": "Sequence[builtins.float] | None",
 }  # fmt: skip
-_RESULT = {"Tensor": "Tensor", "Tensor[]": "tuple[Tensor, ...]"}
-
-# Results of operators written by hand that are not one tensor.
-_TUPLES = (
-    "chunk dsplit gradient hsplit meshgrid split split_copy split_with_sizes_copy tensor_split unbind_copy unravel_index unsafe_chunk unsafe_split "
-    "vsplit"
-).split()
-_BY_HAND = {
-    **dict.fromkeys(_TUPLES, "tuple[Tensor, ...]"),
-    **dict.fromkeys("atleast_1d atleast_2d atleast_3d histogramdd lu numpy tolist unique unique_consecutive".split(), "Any"),
-    **dict.fromkeys(("allclose", "equal"), "builtins.bool"),
-    **dict.fromkeys("adaptive_max_pool1d max_pool1d_with_indices std_mean var_mean".split(), "tuple[Tensor, Tensor]"),
-    **dict.fromkeys("lu_unpack native_batch_norm native_group_norm native_layer_norm".split(), "tuple[Tensor, Tensor, Tensor]"),
-    "item": "builtins.bool | builtins.int | builtins.float",  # of complex tensors complex, which would make every use of the others an error
-}
+_RESULT = {
+    "Tensor": "Tensor", "Tensor[]": "tuple[Tensor, ...]", "bool": "builtins.bool", "int": "builtins.int", "ScalarType": "dtype",
+    "Scalar": "builtins.bool | builtins.int | builtins.float",  # of complex tensors complex, which would make every use of the others an error
+}  # fmt: skip
 # Results with names, by operator; the operators of _ALSO_TENSOR return one tensor where no dimension is given.
 _NAMED = {
     **dict.fromkeys("cummax cummin kthvalue max median min mode nanmedian sort topk".split(), ("values", "indices")),
@@ -58,20 +48,35 @@ def default(a: Argument) -> str:
     return "" if a.default is None else " = ..."
 
 
-def stub_line(op: Operator, method: bool, inplace: bool = False) -> str:
+_STARRED = {"Tensor[]": "Tensor | Sequence[Tensor]", "int[]": "builtins.int"}
+
+
+def stub_lines(op: Operator, method: bool, inplace: bool = False) -> list[str]:
+    """The `def` line; two where an argument may be written as several."""
+    starred = op.row.get("starred")
+    if starred and op.row.get("spellings", {}).get(starred) == "*" or op.kind == "factory" and starred:
+        return ["@overload", stub_line(op, method, inplace, starred), "@overload", stub_line(op, method, inplace)]
+    return [stub_line(op, method, inplace, starred)]
+
+
+def stub_line(op: Operator, method: bool, inplace: bool = False, starred: str | None = None) -> str:
     """One `def` line."""
-    parts, keyword = [], []
+    parts: list[str] = []
+    keyword: list[str] = []
     for i, a in enumerate(op.arguments):
         if method and i == 0:
             parts.append("self")
             continue
         name = "input" if a.name == "self" else a.name
+        if a.name == starred:
+            parts.append(f"*{name}: {_STARRED.get(a.type, 'Any')}")
+            continue
         text = f"{name}: {python_type(a, i == 0, op.kind == 'pointwise')}{default(a)}"
         (keyword if a.keyword else parts).append(text)
     if "out" in op.variants and not inplace:
         keyword.append("out: Any = ...")
     if keyword:
-        parts += ["*", *keyword]
+        parts += [*([] if starred else ["*"]), *keyword]
     return f"def {op.name}{'_' if inplace else ''}({', '.join(parts)}) -> {result_type(op)}: ..."
 
 
@@ -90,6 +95,8 @@ def result_classes() -> list[str]:
 def result_type(op: Operator) -> str:
     if op.name in _NAMED:
         return result_class(_NAMED[op.name])
+    if not op.returns:
+        return "None"
     return _RESULT.get(op.returns[0], "Any") if len(op.returns) == 1 else f"tuple[{', '.join(_RESULT.get(r, 'Any') for r in op.returns)}]"
 
 
@@ -104,13 +111,6 @@ def overloads(name: str, method: bool) -> list[str]:
     if name in ("max", "min"):
         lines += ["@overload", f"def {name}({first}, other: Tensor, *, out: Any = ...) -> Tensor: ..."]
     return lines
-
-
-def result_by_hand(name: str) -> str:
-    """The result of an operator written by hand; most return one tensor."""
-    if name in _NAMED:
-        return result_class(_NAMED[name])
-    return _BY_HAND.get(name, "Any" if name.startswith("_") else "Tensor")
 
 
 def inspected_line(name: str, function: object, method: bool, result: str) -> str:
@@ -165,20 +165,23 @@ class StubLines:
     def __init__(self, operators: list[Operator]) -> None:
         self.declared: dict[str, tuple[Operator, bool]] = {}
         for op in operators:
-            if op.row.get("entry") != "manual":
-                self.declared[op.name] = (op, False)
+            for name in (op.name, *aliases(op)):
+                if op.variants != {"inplace"}:
+                    self.declared[name] = (op, False)
                 if "inplace" in op.variants:
-                    self.declared[op.name + "_"] = (op, True)
+                    self.declared[name + "_"] = (op, True)
 
     def of(self, name: str, function: object, method: bool = False) -> list[str]:
         if name.startswith("__"):
             return [symbol_line(name)]
         if name in _ALSO_TENSOR:
             return overloads(name, method)
-        if name in self.declared and self.declared[name][0].arguments:
-            op, inplace = self.declared[name]
-            return [stub_line(op, method, inplace)]
-        return [inspected_line(name, function, method, result_by_hand(name))]
+        op, inplace = self.declared.get(name, (None, False))
+        if op is None:
+            return [inspected_line(name, function, method, "Any")]
+        if op.row.get("entry") == "manual":
+            return [inspected_line(name, function, method, result_type(op))]
+        return [line.replace(f"def {op.name}", f"def {name.removesuffix('_') if inplace else name}", 1) for line in stub_lines(op, method, inplace)]
 
 
 def stub_module(operators: list[Operator], functions: dict[str, object], methods: dict[str, object], symbols: Iterable[str]) -> str:
@@ -230,25 +233,41 @@ def write_stubs(root: Path, folder: Path) -> Path:
 
 def documentation_row(op: Operator) -> str:
     """One row of docs/operators.md."""
-    variants = ", ".join(v for v in ("function", "method", "inplace", "out", "nn") if v in op.variants) or "internal"
+    variants = ", ".join(v for v in ("function", "method", "inplace", "out", "nn", "linalg", "fft") if v in op.variants) or ("function" if "." in op.name else "internal")
+    if op.kind in ("composed", "factory"):
+        return f"| `{op.name}` | {op.family} | {variants} |"
     dtypes = op.row.get("dtypes") or ("all" if len(op.dtypes) == len(DTYPES) else " ".join(op.dtypes)) if op.kind == "pointwise" else "see kernel"
     if isinstance(dtypes, list):
         dtypes = " ".join(dtypes)
     gradient = "yes" if any(not formula.startswith(("missing_derivative", "formulas().not_implemented")) for formula in op.backward.values()) else "no"
-    cuda = "yes" if op.kind == "pointwise" or op.row.get("view") or op.row.get("composite") else "none"
-    return f"| `{op.name}` | {op.family} | {op.kind} | {variants} | {dtypes} | {gradient} | {cuda} |"
+    cuda = "yes" if op.kind in ("pointwise", "structured") or op.row.get("view") or op.row.get("composite") else "none"
+    return f"| `{op.public_name}` | {op.family} | {variants} | {dtypes} | {gradient} | {cuda} |"
+
+
+_KERNEL = ("| operator | family | variants | dtypes | gradient | CUDA kernel |", "|---|---|---|---|---|---|")
+_BODY = ("| function | family | variants |", "|---|---|---|")
+_KINDS = (
+    ("Pointwise", "pointwise", "An expression over elements: one row gives the loops of all devices, gradients and tests.", _KERNEL),
+    ("Views", "view", "New geometry over the same memory.", _KERNEL),
+    ("Structured", "structured", "A meta function for all devices and a step per device.", _KERNEL),
+    ("With kernels", "function", "Kernels written by hand behind generated dispatch.", _KERNEL),
+    ("Factories", "factory", "They make tensors out of none, or like their first argument.", _BODY),
+    ("Composed", "composed", "Written over the operators above, whose dtypes, gradients and devices they have.", _BODY),
+)  # fmt: skip
 
 
 def documentation(operators: list[Operator]) -> str:
     """The text of docs/operators.md."""
-    head = [
+    lines = [
         "# Operators", "",
-        "Written by the build, or by `python -m tools.codegen docs`, from the declarations in `cysrc/ops`. Functions that are written by hand over these (factories, `max`, `einsum`,",
-        "`__getitem__`, …) are not rows. Every operator has a CPU and a Meta kernel; the last column says whether it runs on CUDA. Calling an operator on a device without",
-        "a kernel raises NotImplementedError with the operator's name and the key.", "",
-        "| operator | family | kind | variants | dtypes | gradient | CUDA kernel |", "|---|---|---|---|---|---|---|",
+        "Written by the build, or by `python -m tools.codegen docs`, from the declarations in `cysrc/ops`; `help()` of each has its docstring. Every operator with a",
+        "kernel has a CPU and a Meta kernel; the last column says whether it runs on CUDA. Calling an operator on a device without a kernel raises",
+        "NotImplementedError with the operator's name and the key.", "",
     ]  # fmt: skip
-    return "\n".join(head + [documentation_row(op) for op in sorted(operators, key=lambda op: op.name)]) + "\n"
+    for title, kind, what, head in _KINDS:
+        rows = [op for op in operators if ("view" if op.kind == "function" and op.row.get("view") else op.kind) == kind]
+        lines += [f"## {title}", "", what, "", *head, *(documentation_row(op) for op in sorted(rows, key=lambda op: op.public_name)), ""]
+    return "\n".join(lines)
 
 
 def write_documentation(root: Path, operators: list[Operator]) -> Path:

@@ -78,11 +78,7 @@ def clamp_(input, min=None, max=None):
     return clamped(input, min, max, None, True)
 
 
-EXTRA_EXPORTS = {"true_divide": "fm", "true_divide_": "m", "divide": "fm", "divide_": "m", "clip": "fm", "clip_": "m"}
-divide = div
-divide_ = div_
-clip = clamp
-clip_ = clamp_
+EXTRA_EXPORTS = {"true_divide": "fm", "true_divide_": "m"}
 METHOD_ALIASES = {"where": where_method}
 
 

@@ -567,4 +567,3 @@ def _interleave_index(TensorBase counts not None, output_size):
 
 
 EXTRA_EXPORTS = {"cat": "f", "stack": "f", "flip": "fm", "roll": "fm", "pad": ""}
-FUNCTION_ALIASES = {"concat": cat, "concatenate": cat}

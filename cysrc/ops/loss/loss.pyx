@@ -1,6 +1,5 @@
 # Losses over class indices, and the entries of all losses. The kernels see rows: (N, C) logits, or (N, C, inner)
 # log-probabilities; other shapes are brought to these by recorded views. reduction: 0 none, 1 mean, 2 sum.
-from tensorrt_lite._C.ops.kernels cimport *
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.core.allocator cimport block_alloc
 
@@ -162,6 +161,12 @@ cdef extern from "loss.h" nogil:
         int64_t classes, inner, span, ignore_index, grad_stride
         double smoothing, scale
         int is_double, bad
+    ctypedef struct cross_entropy_kernels:
+        int64_t (*forward)(const char* logits, int64_t row_stride, int64_t classes, const int64_t* target, const char* weight, int64_t ignore_index,
+                           double smoothing, char* loss, char* lse, char* row_weight, int64_t rows_begin, int64_t rows_end) noexcept nogil
+        int64_t (*backward)(const char* logits, int64_t row_stride, int64_t classes, const int64_t* target, const char* weight, int64_t ignore_index,
+                            double smoothing, const char* lse, const char* grad, int64_t grad_stride, double grad_scale, char* out,
+                            int64_t out_row_stride, int64_t rows_begin, int64_t rows_end) noexcept nogil
 
 ctypedef double (*total_fn)(const char* x, int is_double, int64_t n) noexcept nogil
 
@@ -170,7 +175,9 @@ cdef extern from *:
     ISA_TASK(entropy_lanes)
     ISA_TASK(entropy_lanes_backward)
     ISA_FUNCTION(double, loss_total, (const char*, int, int64_t))
+    ISA_TABLE(cross_entropy_kernels, cross_entropy_table)
     """
+    const cross_entropy_kernels* cross_entropy_table()
     task_fn entropy_lanes()
     task_fn entropy_lanes_backward()
     total_fn loss_total()
@@ -178,6 +185,7 @@ cdef extern from *:
 cdef task_fn entropy_task = entropy_lanes()
 cdef task_fn entropy_backward_task = entropy_lanes_backward()
 cdef total_fn total_of = loss_total()
+cdef const cross_entropy_kernels* CROSS_ENTROPY = cross_entropy_table()
 
 
 cdef struct CrossEntropy:
@@ -236,7 +244,7 @@ cdef TensorBase entropy_logits(TensorBase x, int code, bint* rows):
 
 
 cdef void fill_entropy(CrossEntropy* r, TensorBase logits, bint rows, TensorBase t, TensorBase w, int64_t ignore_index, double smoothing) noexcept:
-    r.kernels = cross_entropy_table(logits.dtype)
+    r.kernels = CROSS_ENTROPY + logits.dtype
     r.item = ITEM_SIZE[logits.dtype]
     r.a.x = data_of(logits)
     r.a.target = <const int64_t*>data_of(t)

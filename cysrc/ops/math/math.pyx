@@ -113,12 +113,12 @@ cdef object numbers_for_nan(object input, object nan, object posinf, object negi
     return entry1(&pw_math[PW_NAN_TO_NUM], input, p, out, inplace)
 
 
-def nan_to_num(input, nan=0.0, posinf=None, neginf=None, *, out=None):
+def nan_to_num(input, nan=None, posinf=None, neginf=None, *, out=None):
     """NaN replaced by nan, infinities by posinf and neginf (default: the largest and smallest finite numbers of the dtype)."""
     return numbers_for_nan(input, nan, posinf, neginf, out, False)
 
 
-def nan_to_num_(input, nan=0.0, posinf=None, neginf=None):
+def nan_to_num_(input, nan=None, posinf=None, neginf=None):
     """nan_to_num in place."""
     return numbers_for_nan(input, nan, posinf, neginf, None, True)
 

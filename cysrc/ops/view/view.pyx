@@ -795,11 +795,18 @@ cdef object _regeometry(TensorBase self, TensorBase v):
     return self
 
 
+def slice_bounds(dim=0, start=None, end=None, step=1):
+    """The arguments of `slice`, of which all may be left out."""
+    return dim, 0 if start is None else start, 0x7fffffffffffffff if end is None else end, step
+
+
 def _copying(name):
     """The function that copies what the view of that name shows."""
     def copied(input, *args, out=None, **kwargs):
         if name == "view" and not (args and isinstance(args[0], dtype)):
             r = _ops.reshape(input, *args, **kwargs)       # a copy needs no strides that a view could have
+        elif name == "slice":
+            r = _ops.slice(input, *slice_bounds(*args, **kwargs))
         elif hasattr(_ops, name):
             r = getattr(_ops, name)(input, *args, **kwargs)
         else:

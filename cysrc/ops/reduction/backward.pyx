@@ -1,4 +1,13 @@
-# Derivatives of reductions and scans, as compositions of differentiable operators.
+"""Derivatives of reductions and scans, as compositions of differentiable operators. `meta` is (shape, dtype code) of an operand, `dim` a tuple or None."""
+from libc.math cimport INFINITY
+from libc.stdint cimport int64_t
+from tensorrt_lite._C.autograd.node cimport grad_mode, ops_namespace
+from tensorrt_lite._C.core.dispatch cimport attach
+from tensorrt_lite._C.core.dtype cimport dtype_of
+
+attach()
+cdef object _ops = ops_namespace()
+
 
 cdef object restore_dims(object g, object shape, object dim, bint keepdim):
     """Put back reduced dimensions as size 1."""

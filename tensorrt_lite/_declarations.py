@@ -1,0 +1,146 @@
+"""What the rows of all operators say, for those who ask at run time: names, schemas, expressions, derivatives, docstrings.
+
+The table is `_C/declarations.py`, generated from cysrc/ops; nothing imports it before the first question. `of("add")` is a row by its
+name, `find("Tensor.add_")` by a public path with the form that stands there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+FUNCTION, METHOD, INPLACE = "function", "method", "inplace"
+
+
+class Declaration:
+    """A row. Attributes that it does not have are empty.
+
+    name, family; kind: pointwise, function, composed or factory; schema: in PyTorch's notation; overloads: PyTorch's schemas where they are
+    several; variants; aliases: other public names; doc: the docstring of the function, None where the body has it; view: whether results
+    share memory. Of pointwise rows dtypes; expressions: {"": Python's syntax over the arguments, or "integer", "complex", "bool" for those
+    dtypes}; promote. derivatives: {argument: formula}; forward: how tangents pass; autocast; samples: what the tests draw; symbol: `add`
+    of `+`. by_name, opaque, spellings, starred: how calls are written and handed to overrides; manual: the entry is written by hand.
+    """
+
+    name: str
+    kind: str
+    family: str
+    schema: str
+    overloads: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    doc: str | None = None
+    view = manual = by_name = opaque = False
+    starred: str | None = None
+    dtypes: tuple[str, ...] = ()
+    promote: str = "same"
+    symbol = samples = node = ""
+    autocast: str | dict[str, str] | None = None
+
+    def __init__(self, name: str, what: dict[str, Any]) -> None:
+        self.name = name
+        self.expressions: dict[str, str] = {}
+        self.derivatives: dict[str, str] = {}
+        self.forward: str | dict[str, str] = {}
+        self.spellings: dict[str, str] = {}
+        self.__dict__.update(what)
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.schema}>"
+
+    @property
+    def tags(self) -> frozenset[str]:
+        """`pointwise`, `view`, `inplace`, `out`, `factory`, `composed`, `nondeterministic_seeded`: what a pass over operators asks first."""
+        found = {self.kind} - {FUNCTION} | {INPLACE, "out"} & set(self.variants)
+        if self.name.endswith("_") and not self.name.startswith("_"):
+            found.add(INPLACE)
+        return frozenset(found | ({"view"} if self.view else set()) | ({"nondeterministic_seeded"} if "generator" in self.schema else set()))
+
+
+@cache
+def _table() -> dict[str, Declaration]:
+    from tensorrt_lite._C.declarations import ROWS
+
+    return {name: Declaration(name, what) for name, what in ROWS.items()}
+
+
+def names() -> Iterator[str]:
+    """The names of all rows."""
+    return iter(_table())
+
+
+def of(name: str) -> Declaration:
+    """The row of this name. KeyError without one."""
+    return _table()[name]
+
+
+@cache
+def _by_alias() -> dict[str, str]:
+    found = {alias: row.name for row in _table().values() for alias in row.aliases}
+    return found | {"logsigmoid": "log_sigmoid"}  # nn.functional calls it so
+
+
+@cache
+def _by_symbol() -> dict[str, str]:
+    return {row.symbol: row.name for row in _table().values() if row.symbol}
+
+
+def find(path: str) -> tuple[Declaration, str] | None:
+    """The row behind a public path and the form that stands there: function, method or inplace. None without a row."""
+    table, aliases = _table(), _by_alias()
+    space, _, name = path.rpartition(".")
+    form = METHOD if space == "Tensor" else FUNCTION
+    for candidate in (path, f"{space}_{name}", name):
+        row = table.get(candidate) or table.get(aliases.get(candidate, ""))
+        if row is not None:
+            return row, form
+    base = name[:-1] if name.endswith("_") else ""
+    row = table.get(base) or table.get(aliases.get(base, ""))
+    return (row, INPLACE) if row is not None and INPLACE in row.variants else None
+
+
+def path_of(function: Any) -> str:
+    """The public path of a PublicFunction: `Tensor.add`, `linalg.norm`."""
+    owner = getattr(function, "__objclass__", None)
+    space = owner.__name__ if owner is not None else function.__module__.removeprefix("tensorrt_lite").removeprefix(".")
+    return f"{space}.{function.__name__}" if space else function.__name__
+
+
+def documentation_of(function: Any) -> str | None:
+    """The docstring of a public function: its row's, or that of its body."""
+    found = find(path_of(function))
+    if found is None:
+        symbol = function.__name__.strip("_")
+        operator = _by_symbol().get(symbol) or _by_symbol().get(symbol[1:], "")
+        return f"The operator of {operator}() in Python's notation." if operator else function.impl.__doc__
+    row, form = found
+    name = function.__name__
+    text, head, own = row.doc, "", row.doc is not None
+    if text is None:
+        text = function.impl.__doc__
+        base = re.sub("_copy$|_$", "", row.name)
+        if not text and base != row.name and base in _table():
+            text, own = of(base).doc or _body_doc(base), True
+            head = f"{base}() with copies in place of views." if row.name.endswith("_copy") else _in_place(base, of(base))
+    elif form == INPLACE:
+        head = _in_place(row.name, row)
+    if not text:
+        return head or None
+    if name != row.name and name.rstrip("_") in row.aliases and not head:
+        head = f"The same as {row.name}()."
+    if own and hasattr(function, "__objclass__"):
+        text = re.sub(r"\binput\b", "self", text)
+    return f"{head}\n\n{text}" if head else text
+
+
+def _in_place(base: str, row: Declaration) -> str:
+    what = "the tensor's shape and strides change, its memory stays" if row.view else "the result is written into the tensor, RuntimeError where it does not fit"
+    return f"In-place form of {base}(): {what}. Returns the tensor."
+
+
+def _body_doc(name: str) -> str | None:
+    from tensorrt_lite import _ops
+
+    return getattr(getattr(_ops, name, None), "__doc__", None)

@@ -1,0 +1,106 @@
+"""Structured rows: what a step takes is declared once, and the generator names what a row or an operation lacks."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+yaml = pytest.importorskip("yaml")
+
+import tensorrt_lite as trt
+from tools.codegen import generate, schema, steps
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ROOT / "cysrc" / "ops"
+ROW = """
+- op: cube_sum
+  step: reduce
+  operation: REDUCE_CUBE_SUM
+  meta: meta_same
+  signature: "cube_sum(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"
+  variants: function, method, out
+  backward: none
+"""
+OPERATION = "    - LOGSUMEXP: float; log of the sum of exponentials\n"
+
+
+def refusal(folder: Path, row: str = ROW, operation: str = "    - CUBE_SUM: float; of cubes\n", struct: str = "") -> str:
+    """What the generator says of the declarations with a row and an operation more."""
+    shutil.copytree(SOURCES, folder / "cysrc" / "ops")
+    reduction = folder / "cysrc" / "ops" / "reduction"
+    with open(reduction / "reduction.yaml", "a") as f:
+        f.write(row)
+    text = (reduction / "steps.yaml").read_text()
+    assert OPERATION in text
+    (reduction / "steps.yaml").write_text(text.replace(OPERATION, OPERATION + operation).replace("steps:\n", struct + "steps:\n"))
+    try:
+        generate.generate(folder, folder / "out")
+    except schema.DeclarationError as error:
+        return str(error)
+    return ""
+
+
+def test_a_whole_declaration_becomes_a_kernel(tmp_path: Path) -> None:
+    assert refusal(tmp_path) == ""
+    text = (tmp_path / "out" / "ops" / "reduction.pyx").read_text()
+    assert "call.operation = REDUCE_CUBE_SUM" in text and "meta_same(&call, \"cube_sum\", self, dim, keepdim, out, mode)" in text
+    assert "ROW(CUBE_SUM, cube_sum, CubeSum, FLOAT)" in (tmp_path / "out" / "include" / "reduction_steps.h").read_text()
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"operation": ""}, "cube_sum has the operation REDUCE_CUBE_SUM, which reduction/steps.yaml does not declare"),
+        ({"row": ""}, "no row of reduction.yaml has the operation REDUCE_CUBE_SUM"),
+        ({"row": ROW.replace("  backward: none\n", "")}, "cube_sum has no backward; a row without a gradient says 'backward: none'"),
+        ({"row": ROW.replace("  meta: meta_same\n", "")}, "cube_sum has no meta"),
+        ({"row": ROW.replace("step: reduce", "step: reduction")}, "cube_sum has the step 'reduction', which reduction/steps.yaml does not declare"),
+        ({"row": ROW.replace("-> Tensor\"", "-> (Tensor, Tensor)\"")}, "cube_sum: a structured row has a tensor first and returns one"),
+        ({"row": ROW.replace("backward: none", "backward: nothing")}, "cube_sum: backward is 'none' or has a formula by argument"),
+        ({"operation": "    - CUBE_SUM: floats; of cubes\n"}, "REDUCE_CUBE_SUM: an operation is 'NAME: types; what it computes'"),
+        ({"struct": '- struct: holed\n  doc: x\n  fields:\n  - "int a": one\n  - "double b": two\n'}, "holed: b would leave a hole after 4 bytes"),
+    ],
+)
+def test_what_is_left_out_is_named(tmp_path: Path, changes: dict[str, str], says: str) -> None:
+    assert says in refusal(tmp_path, **changes)
+
+
+def test_a_forgotten_loop_does_not_compile(tmp_path: Path) -> None:
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    assert refusal(tmp_path) == ""
+    include = [f"-I{tmp_path / 'out' / 'include'}", f"-I{ROOT / 'cysrc' / 'core'}", f"-I{ROOT / 'cysrc' / 'loops'}"]
+    source = ROOT / "cysrc" / "loops" / "reduction_reduce.c"
+    done = subprocess.run([compiler, "-fsyntax-only", "-fopenmp", "-DISA=base", *include, str(source)], check=False, capture_output=True, text=True)
+    assert done.returncode != 0 and "cube_sum_f32_rows" in done.stderr and "undeclared" in done.stderr
+
+
+def test_the_header_and_ctypes_agree_on_a_struct() -> None:
+    family = next(f for f in steps.load(SOURCES) if f.name == "reduction")
+    types = {"double": ctypes.c_double, "int": ctypes.c_int, "int64_t": ctypes.c_longlong, "uint8_t": ctypes.c_ubyte}
+    values = {name: value for name, value, _ in family.constants}
+    for struct in family.structs:
+        members = []
+        for f in struct.fields:
+            kind = ctypes.c_void_p if f.type.endswith("*") else types[f.type]
+            members.append((f.name, kind * int(values.get(f.count, f.count)) if f.count else kind))
+        made = type(struct.name, (ctypes.Structure,), {"_fields_": members})
+        assert ctypes.sizeof(made) == struct.size and [getattr(made, f.name).offset for f in struct.fields] == struct.offsets
+
+
+def test_steps_of_loaded_families_have_the_cpu() -> None:
+    from tensorrt_lite._C.core.dispatch import step_devices
+
+    assert all("cpu" in step_devices()[step] for step in ("reduce", "scan", "softmax", "softmax_backward"))
+
+
+def test_meta_tensors_have_no_step_and_the_same_checks() -> None:
+    x = trt.empty(2, 3, dtype=trt.complex64, device="meta")
+    with pytest.raises(NotImplementedError, match="amax"):
+        x.amax(1)
+    assert x.real.sum(1).shape == (2,) and x.sum(0, keepdim=True).dtype == trt.complex64

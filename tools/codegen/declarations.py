@@ -1,0 +1,128 @@
+"""The declarations that the built package brings: `_C/declarations.py`, imported by the first that asks, and `_C/public.py`, which the package reads at start.
+
+Text that can be told from a row (dtypes, promotion, broadcasting) is added to its docstring here.
+"""
+
+from __future__ import annotations
+
+import pprint
+from collections.abc import Iterable
+from typing import Any
+
+from .schema import COMPLEX, DTYPES, Operator, schema_text
+
+_EXPRESSIONS = {"expr": "", "int_expr": "integer", "complex_expr": "complex", "bool_expr": "bool"}
+_KEPT = ("overloads", "starred", "by_name", "opaque", "spellings", "promote", "autocast", "forward", "samples", "symbol", "node")
+
+
+def listed(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def types_of(op: Operator) -> str:
+    """The dtypes that a pointwise operator takes, in words; "" where it takes all."""
+    types = set(op.dtypes)
+    if types == set(DTYPES) or "float" in str(op.row.get("promote", "")):  # integers and bools are converted
+        return ""
+    if types <= {"f32", "f64"}:
+        return "float32 and float64"
+    kinds = (("bool", "b8"), ("integers", "i32"), ("floats", "f32"), ("complex numbers", "c64"))
+    return listed([word for word, some in kinds if some in types])
+
+
+def facts(op: Operator) -> str:
+    """What the row of a pointwise operator says about shapes and dtypes."""
+    tensors = ["input" if a.name == "self" else a.name for a in op.tensors]
+    promote, only, types = str(op.row.get("promote", "")), op.row.get("tensor_only"), types_of(op)
+    said = []
+    if len(tensors) == 1:
+        said.append(f"input: (*), of {types.replace(' and', ' or') or 'any dtype'}; the result has its shape")
+    else:
+        result = "bool" if promote == "bool" else "" if op.row.get("first_bool") or "same_dtype" in str(op.row.get("checks", "")) else "of their promoted dtype"
+        said.append(f"{listed(tensors)} broadcast, RuntimeError where they cannot; the result is {result}" if result else f"{listed(tensors)} broadcast, RuntimeError where they cannot")
+        numbers = [n for n, a in zip(tensors, op.tensors) if a.name not in str(only or "").split(", ")]
+        if only is not True and numbers and op.row.get("entry") != "manual":
+            said.append(f"{' or '.join(numbers)} may be a number")
+    if len(tensors) == 1 and promote == "bool":
+        said.append("The result is bool")
+    if "float" in promote:
+        said.append("Integers and bools give the default floating dtype")
+        if not set(op.dtypes) & set(COMPLEX):
+            said.append("NotImplementedError for complex numbers")
+    if "real" in promote:
+        said.append("Complex numbers give real ones")
+    if types and not (op.row.get("bool_error") or op.row.get("int_error") or "subtraction" in str(op.row.get("checks", ""))):
+        said.append("NotImplementedError for other dtypes" if len(tensors) == 1 else f"NotImplementedError for other dtypes than {types}")
+    return ". ".join(said) + "."
+
+
+def documentation(op: Operator) -> str | None:
+    """A row's docstring, None where the body has it."""
+    text = op.row.get("doc")
+    if text is None:
+        return None
+    public = op.variants and not op.name.startswith("_")
+    return "\n".join([text.strip(), *([facts(op)] if op.kind == "pointwise" and public else [])])
+
+
+def declaration(op: Operator) -> dict[str, Any]:
+    """What stands in the table: only what the row has."""
+    found: dict[str, Any] = {"kind": op.kind, "family": op.family, "schema": schema_text(op).replace(op.name, op.name.rpartition(".")[2], 1)}
+    found["variants"] = tuple(sorted(op.variants - {""}))
+    if op.row.get("aliases"):
+        found["aliases"] = tuple(a.strip() for a in op.row["aliases"].split(","))
+    if text := documentation(op):
+        found["doc"] = text
+    if op.row.get("entry") == "manual":
+        found["manual"] = True
+    if op.row.get("view"):
+        found["view"] = True
+    if op.kind == "pointwise":
+        found["dtypes"] = tuple(op.dtypes)
+        found["expressions"] = {kind: str(op.row[key]) for key, kind in _EXPRESSIONS.items() if key in op.row}
+    if op.backward:
+        found["derivatives"] = op.backward
+    for key in _KEPT:
+        if op.row.get(key):
+            value = op.row[key]
+            found[key] = tuple(value) if isinstance(value, list) else value
+    return found
+
+
+def declarations_source(operators: Iterable[Operator]) -> str:
+    """`_C/declarations.py`: {name: what the row says}."""
+    table = {op.public_name: declaration(op) for op in operators}
+    lines = [f"    {name!r}: {what!r}," for name, what in sorted(table.items())]
+    return '"""Generated from cysrc/ops: what the rows say. Read it by tensorrt_lite._declarations."""\n\nROWS = {\n' + "\n".join(lines) + "\n}\n"
+
+
+def public_paths(op: Operator) -> list[str]:
+    """Where users find the operator: `add`, `Tensor.add`, `linalg.norm`, `nn.functional.relu`."""
+    if "." in op.name:
+        return [op.name]
+    names = [op.public_name, *(a.strip() for a in op.row.get("aliases", "").split(",") if a.strip())]
+    paths = [*names, *(f"Tensor.{n}" for n in names)] if op.variants & {"function", "method", "inplace", ""} or not op.variants else []
+    for module in ("linalg", "fft"):
+        if module in op.variants or op.name.startswith(f"{module}_"):
+            paths += [f"{module}.{n.removeprefix(module + '_')}" for n in names]
+    return paths + [f"nn.functional.{n}" for n in names] if "nn" in op.variants else paths
+
+
+def public_source(operators: Iterable[Operator]) -> str:
+    """`_C/public.py`: by public path what calls need to know before anybody asks for a declaration."""
+    manners: dict[str, set[str]] = {"BY_NAME": set(), "OPAQUE": set()}
+    spellings = {}
+    factories = set()
+    for op in operators:
+        paths = public_paths(op)
+        if op.kind == "factory":
+            factories.add(op.name)
+        for key, found in manners.items():
+            said = op.row.get(key.lower())
+            found.update(p for p in paths if said is True or said == "method" and p.startswith("Tensor."))
+        if "spellings" in op.row:
+            spellings.update(dict.fromkeys(paths, op.row["spellings"]))
+    text = '"""Generated from cysrc/ops: what the calls of public functions need to know at start; by path, factories by name."""\n\n'
+    for name, found in (*manners.items(), ("FACTORIES", factories)):
+        text += f"{name} = {pprint.pformat(set(sorted(found)), width=160, compact=True)}\n"
+    return text + f"SPELLINGS = {pprint.pformat(spellings, width=160, compact=True)}\n"
