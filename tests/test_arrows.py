@@ -5,7 +5,6 @@ from __future__ import annotations
 from tools import arrows
 
 KNOWN: dict[str, list[str]] = {
-    "cysrc/ops/matmul/einsum.pxi": ["tensorrt_lite.backends"],
 }
 
 

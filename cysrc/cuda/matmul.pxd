@@ -3,10 +3,7 @@ from tensorrt_lite._C.core.dtype cimport Scalar, I64, U8, is_integral_or_bool_ty
 from tensorrt_lite._C.core.tensor cimport TensorBase
 from libc.stdint cimport int64_t
 
-cdef extern from "device_gemm.h" nogil:
-    ctypedef struct Mat "trt_mat":
-        int64_t batch, rows, cols, bs, rs, cs
-        bint flipped
+from tensorrt_lite._C.ops.matmul.mat cimport Mat
 
 cdef int gemm(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma_, TensorBase b, const Mat* mb_, const Scalar* alpha, const Scalar* beta,
                  TensorBase d, const Mat* md) except -1

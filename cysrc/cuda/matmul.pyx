@@ -6,17 +6,22 @@ mm, bmm, addmm, linear and their kin check their arguments in cysrc/ops/matmul/m
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 from tensorrt_lite._C.core.dtype cimport Scalar, U8, I8, I32, I64, BOOL, F16, BF16, F32, F64, C64, C128, NUM_DTYPES, compute_type, has_loops, is_complex_type, is_integral_or_bool_type
-from tensorrt_lite._C.core.iterator cimport copy_elements, contiguous_of
+from tensorrt_lite._C.core.iterator cimport cast_to, copy_elements, contiguous_of
 from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor, empty_strided_tensor, make_view
 from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run, run3, blocks_for
 from tensorrt_lite._C.cuda.cublas cimport Shape, is_available, multiply
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
 from tensorrt_lite._C.cuda.driver import device_attribute
-from tensorrt_lite._C.ops import matmul as _matmul
+from tensorrt_lite._C.autograd.node cimport ops_namespace
+from tensorrt_lite._C.core.device cimport DEV_CUDA
+from tensorrt_lite._C.ops.matmul.mat cimport column_of, matrix_of, row_of
+from tensorrt_lite._C.ops.matmul.mat cimport dense as dense_mat
+from tensorrt_lite._C.steps.matmul cimport set_dot, set_gemm, set_gemm_activated, set_int_mm
 from tensorrt_lite._C.cuda import source as _source
 
 attach()
+cdef object _ops = ops_namespace()
 
 cdef extern from "stage.h":
     void store_scalar(char* destination, int dtype, const Scalar* value) noexcept
@@ -278,12 +283,34 @@ cdef bint by_library(TensorBase out, const Mat* mo, TensorBase a, const Mat* ma_
     return multiply(&s, out, numbers, numbers + 2, data_of(b), data_of(a), c, data_of(out), NULL)
 
 
-cdef bint gemm_activated(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma, TensorBase b, const Mat* mb, const Scalar* alpha, const Scalar* beta,
-                            TensorBase d, const Mat* md, int activation) except -1:
-    """activation(alpha a b + beta d), 1: relu, 2: gelu by tanh, in one kernel; False where there is none."""
-    if out.storage is a.storage or out.storage is b.storage or not same_device(out, a, b, d):
-        return False
-    return by_library(out, mo, a, ma, b, mb, alpha, beta, d, md, activation)
+cdef int gemm_activated(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma, TensorBase b, const Mat* mb, const Scalar* alpha, const Scalar* beta,
+                        TensorBase d, const Mat* md, bint gelu) except -1:
+    """gelu by tanh, as PyTorch's: in the epilogue of cuBLASLt's kernel where it takes the GEMM, otherwise apart."""
+    if same_device(out, a, b, d) and by_library(out, mo, a, ma, b, mb, alpha, beta, d, md, 2 if gelu else 1):
+        return 0
+    gemm(name, out, mo, a, ma, b, mb, alpha, beta, d, md)
+    if gelu:
+        return copy_elements(out, <TensorBase?>_ops._gelu_tanh(out))
+    _ops.relu_(out)
+    return 0
+
+
+cdef int int_mm(TensorBase out, TensorBase a, TensorBase b) except -1:
+    cdef Mat ma, mb, mo
+    if a.dtype != I8 or a.sizes[1] == 0:
+        a, b = cast_to(a, I32), cast_to(b, I32)
+    matrix_of(a, &ma)
+    matrix_of(b, &mb)
+    matrix_of(out, &mo)
+    return gemm("_int_mm", out, &mo, a, &ma, b, &mb, NULL, NULL, None, NULL)
+
+
+cdef int dot(TensorBase out, TensorBase a, TensorBase b) except -1:
+    cdef Mat ma, mb, mo
+    row_of(a, &ma)
+    column_of(b, &mb)
+    dense_mat(&mo, 1, 1, 1, False)
+    return gemm("dot", out, &mo, a, &ma, b, &mb, NULL, NULL, None, NULL)
 
 
 # ---- kernels of gemm.cuh -------------------------------------------------------------------------------------------------
@@ -294,7 +321,6 @@ cdef inline bint same_device(TensorBase out, TensorBase a, TensorBase b, TensorB
 
 cdef int gemm(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma_, TensorBase b, const Mat* mb_, const Scalar* alpha, const Scalar* beta,
                  TensorBase d, const Mat* md) except -1:
-    """out = alpha a b + beta d. Sizes and dtypes were checked; `out` is not empty."""
     cdef Gemm g
     cdef Mat ma = ma_[0], mb = mb_[0], mt
     cdef TensorBase temporary, partial
@@ -303,6 +329,10 @@ cdef int gemm(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* 
     cdef int64_t sizes[1]
     cdef int64_t tiles, side, blocks
     cdef void* arguments[1]
+    if dtype == BOOL:
+        raise RuntimeError(f"\"{name}_cuda\" not implemented for 'Bool'")
+    if mo.rows == 0 or mo.cols == 0 or mo.batch == 0:
+        return 0
     if not same_device(out, a, b, d):
         raise RuntimeError(f"{name}: Expected all tensors to be on the same device, but found cuda:{a.device_index}, cuda:{b.device_index} and cuda:{index}")
     if out.storage is a.storage or out.storage is b.storage:
@@ -399,4 +429,7 @@ cdef void plan_slices(Gemm* g, int64_t blocks, int64_t least, int64_t wanted) no
         g.slices = (g.k + g.depth - 1) // g.depth
 
 
-_matmul._set_device_gemm(<size_t>&gemm, <size_t>&gemm_activated)
+set_gemm(DEV_CUDA, gemm)
+set_gemm_activated(DEV_CUDA, gemm_activated)
+set_int_mm(DEV_CUDA, int_mm)
+set_dot(DEV_CUDA, dot)

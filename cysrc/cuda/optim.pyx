@@ -4,29 +4,13 @@ from libc.string cimport memset
 from tensorrt_lite._C.core.device cimport DEV_CUDA
 from tensorrt_lite._C.core.dtype cimport F32
 from tensorrt_lite._C.core.tensor cimport TensorBase, bump_version, data_of
+from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
+from tensorrt_lite._C.ops.optim.updates cimport Step, Update
+from tensorrt_lite._C.steps.optim cimport set_fused_update
 
-cdef extern from "../loops/optim.c" nogil:
-    ctypedef struct sgd_params:
-        int nesterov
-    ctypedef struct adam_params:
-        int amsgrad
-    ctypedef struct Update "optim_update":
-        char* data[5]
-        int64_t n
-        int code
-        int device
-        double bias1, bias2_sqrt
-        const float* step
-    ctypedef struct Step "optim_step":
-        Update* updates
-        int count
-        const sgd_params* sgd
-        const adam_params* adam
-        const float* lr
-        const float* grad_scale
-        const float* found_inf
+attach()
 
 cdef enum:
     TENSORS = 32
@@ -79,7 +63,7 @@ cdef int launch_step(const Step* s, const StepTensors* tensors, int blocks, int 
     return run(load(device, s.sgd == NULL, code), device, blocks, THREADS, 0, arguments)
 
 
-cdef int step(const Step* s) except -1:
+cdef int step(Step* s) except -1:
     cdef StepTensors tensors
     cdef const Update* u
     cdef int i, k, device, code, blocks
@@ -149,5 +133,4 @@ def count_steps(list steps, found_inf=None):
         bump_version(t)
 
 
-from tensorrt_lite._C.ops import optim as _optim
-_optim._set_device_kernels(<size_t>&step)
+set_fused_update(DEV_CUDA, step)

@@ -1,5 +1,5 @@
 /* GEMMs that BLAS does slowly or not at all: tiny ones, few rows or columns, integers; dot products and column
-   sums. Compiled once per instruction set; matmul.pyx chooses a table. Plain pointers, strides in elements, no threads:
+   sums. Compiled once per instruction set; ops/matmul/cpu.pyx chooses a table. Plain pointers, strides in elements, no threads:
    the caller splits columns or rows, and no result depends on how it does. */
 #include <stdint.h>
 #include <string.h>

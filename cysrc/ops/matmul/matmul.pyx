@@ -1,10 +1,10 @@
-# Matrix products: kernels over `gemm` (matmul_gemm.pxi), their derivatives, and the operators composed of them.
-# Kernels check shapes and dtypes, serve meta tensors, and honour any strides of `out`.
+# Matrix products: kernels over the step `gemm` (cpu.pyx, cysrc/cuda/matmul.pyx) and their derivatives. Kernels check shapes and dtypes and honour
+# any strides of `out`.
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.autocast cimport autocasting, cast_operand
-include "gemm.pxi"
-include "einsum.pxi"
-include "composed.pxi"
+from tensorrt_lite._C.ops.matmul import cpu as _cpu_steps
+from tensorrt_lite._C.ops.matmul.mat cimport Mat, column_of, dense, matrix_of, transpose_mat
+from tensorrt_lite._C.steps.matmul cimport run_dot, run_gemm, run_gemm_activated, run_int_mm, run_sum_rows
 
 
 cdef TensorBase gemm_result(str name, TensorBase out, int mode, int ndim, const int64_t* sizes, TensorBase like):
@@ -14,17 +14,9 @@ cdef TensorBase gemm_result(str name, TensorBase out, int mode, int ndim, const 
     return result_tensor(name, out, mode, ndim, sizes, like.dtype, like)
 
 
-cdef int clear_element(TensorBase t) except -1:
-    if t.device_type == DEV_CUDA:
-        (<object>t).zero_()
-    else:
-        memset(data_of(t), 0, ITEM_SIZE[t.dtype])
-    return 0
-
-
 # ---- mm, bmm, mv, dot ----------------------------------------------------------------------------------------------
 
-cdef TensorBase mm_cpu(TensorBase self, TensorBase mat2, TensorBase out, int mode):
+cdef TensorBase mm_impl(TensorBase self, TensorBase mat2, TensorBase out, int mode):
     cdef int64_t sizes[2]
     cdef Mat a, b, c
     cdef TensorBase r
@@ -39,16 +31,14 @@ cdef TensorBase mm_cpu(TensorBase self, TensorBase mat2, TensorBase out, int mod
     sizes[0] = self.sizes[0]
     sizes[1] = mat2.sizes[1]
     r = gemm_result("mm", out, mode, 2, sizes, self)
-    if self.device_type == DEV_META:
-        return r
     matrix_of(self, &a)
     matrix_of(mat2, &b)
     matrix_of(r, &c)
-    gemm("mm", r, &c, self, &a, mat2, &b, NULL, NULL)
+    run_gemm(self.device_type, "mm", r, &c, self, &a, mat2, &b, NULL, NULL, None, NULL)
     return r
 
 
-cdef TensorBase bmm_cpu(TensorBase self, TensorBase mat2, TensorBase out, int mode):
+cdef TensorBase bmm_impl(TensorBase self, TensorBase mat2, TensorBase out, int mode):
     cdef int64_t sizes[3]
     cdef Mat a, b, c
     cdef TensorBase r
@@ -57,12 +47,10 @@ cdef TensorBase bmm_cpu(TensorBase self, TensorBase mat2, TensorBase out, int mo
     sizes[1] = self.sizes[1]
     sizes[2] = mat2.sizes[2]
     r = gemm_result("bmm", out, mode, 3, sizes, self)
-    if self.device_type == DEV_META:
-        return r
     matrix_of(self, &a)
     matrix_of(mat2, &b)
     matrix_of(r, &c)
-    gemm("bmm", r, &c, self, &a, mat2, &b, NULL, NULL)
+    run_gemm(self.device_type, "bmm", r, &c, self, &a, mat2, &b, NULL, NULL, None, NULL)
     return r
 
 
@@ -79,11 +67,12 @@ cdef int check_batches(str first, TensorBase a, str second, TensorBase b) except
     return 0
 
 
-cdef TensorBase mv_cpu(TensorBase self, TensorBase vec, TensorBase out, int mode):
+cdef TensorBase mv_impl(TensorBase self, TensorBase vec, TensorBase out, int mode):
     return add_mv("mv", None, self, vec, NULL, NULL, out, mode)
 
 
-cdef TensorBase dot_cpu(TensorBase self, TensorBase tensor, TensorBase out, int mode):
+cdef TensorBase dot_impl(TensorBase self, TensorBase tensor, TensorBase out, int mode):
+    cdef Scalar zero
     cdef TensorBase r
     if self.ndim != 1 or tensor.ndim != 1:
         raise RuntimeError(f"1D tensors expected, but got {self.ndim}D and {tensor.ndim}D tensors")
@@ -96,19 +85,20 @@ cdef TensorBase dot_cpu(TensorBase self, TensorBase tensor, TensorBase out, int 
     if self.dtype == BOOL:
         raise RuntimeError("\"dot\" not implemented for 'Bool'")
     r = gemm_result("dot", out, mode, 0, NULL, self)
-    if self.device_type == DEV_META:
-        return r
-    if self.numel == 0:
-        clear_element(r)
+    if self.numel:
+        run_dot(self.device_type, r, self, tensor)
     else:
-        dot_product(r, self, tensor)
+        zero.kind = 1
+        zero.i = 0
+        zero.d = zero.im = 0
+        fill_elements(r, &zero)
     return r
 
 
-cdef TensorBase vdot_cpu(TensorBase self, TensorBase other, TensorBase out, int mode):
-    if self.ndim == 1 and category[self.dtype] == CAT_COMPLEX and self.device_type != DEV_META:
+cdef TensorBase vdot_impl(TensorBase self, TensorBase other, TensorBase out, int mode):
+    if self.ndim == 1 and category[self.dtype] == CAT_COMPLEX:
         self = <TensorBase?>_ops.conj(self)
-    return dot_cpu(self, other, out, mode)
+    return dot_impl(self, other, out, mode)
 
 
 # ---- with an addend ------------------------------------------------------------------------------------------------
@@ -127,31 +117,21 @@ cdef void addend_of(TensorBase self, int ndim, Mat* d) noexcept:
     d.bs = self.strides[0] if i > 2 and self.sizes[0] > 1 else 0
 
 
+cdef int check_scalars(int dtype, const Scalar* alpha, const Scalar* beta) except -1:
+    if category[dtype] == CAT_FLOAT and (alpha != NULL and alpha.kind == 3 or beta != NULL and beta.kind == 3):
+        raise RuntimeError(f"For non-complex input tensors, argument {'alpha' if alpha != NULL and alpha.kind == 3 else 'beta'} must not be a complex number.")
+    return 0
+
+
 cdef int add_gemm(str name, TensorBase r, const Mat* c, TensorBase self, TensorBase x, const Mat* a, TensorBase y, const Mat* b, const Scalar* alpha,
-                     const Scalar* beta) except -1:
+                  const Scalar* beta) except -1:
     """r = alpha x y + beta self, which broadcasts to r's geometry; what it holds doesn't count when beta is zero."""
-    cdef Gemm g
     cdef Mat d
-    cdef TensorBase temporary
-    if r.device_type == DEV_CUDA and r is not self and r.numel and not is_zero(beta) and x.dtype != BOOL:
-        g.dtype = x.dtype
-        set_scalars(&g, alpha, beta)
-        addend_of(self, r.ndim, &d)
-        return device_gemm(name, r, c, x, a, y, b, alpha, beta, self, &d)
+    check_scalars(x.dtype, alpha, beta)
     if is_zero(beta):
-        return gemm(name, r, c, x, a, y, b, alpha, beta)
-    if is_large(r) or is_large(x) or is_large(y):
-        r = held(r)
-    if r.storage.block == x.storage.block or r.storage.block == y.storage.block:
-        # the addend would overwrite a factor
-        temporary = empty_tensor(r.ndim, r.sizes, r.dtype, place_of(r))
-        copy_elements(temporary, self)
-        dense(&d, c.batch, c.rows, c.cols, c.flipped)
-        gemm(name, temporary, &d, x, a, y, b, alpha, beta)
-        copy_elements(r, temporary)
-        return 0
-    copy_elements(r, self)         # nothing where r is the addend
-    return gemm(name, r, c, x, a, y, b, alpha, beta)
+        return run_gemm(x.device_type, name, r, c, x, a, y, b, alpha, NULL, None, NULL)
+    addend_of(self, r.ndim, &d)
+    return run_gemm(x.device_type, name, r, c, x, a, y, b, alpha, beta, self, &d)
 
 
 cdef int check_expandable(str name, TensorBase self, int ndim, const int64_t* sizes) except -1:
@@ -174,10 +154,7 @@ cdef TensorBase apart(TensorBase out, TensorBase self, int mode):
     return self
 
 
-cdef TensorBase addmm_cpu(TensorBase self, TensorBase mat1, TensorBase mat2, const Scalar* beta, const Scalar* alpha, TensorBase out, int mode):
-    cdef int64_t sizes[2]
-    cdef Mat a, b, c
-    cdef TensorBase r
+cdef int check_addmm(str name, TensorBase self, TensorBase mat1, TensorBase mat2, int64_t* sizes) except -1:
     if mat1.ndim != 2:
         raise RuntimeError(f"mat1 must be a matrix, got {mat1.ndim}-D tensor")
     if mat2.ndim != 2:
@@ -190,11 +167,16 @@ cdef TensorBase addmm_cpu(TensorBase self, TensorBase mat1, TensorBase mat2, con
         raise RuntimeError(f"self and mat2 must have the same dtype, but got {dtype_text(self.dtype)} and {dtype_text(mat2.dtype)}")
     sizes[0] = mat1.sizes[0]
     sizes[1] = mat2.sizes[1]
-    check_expandable("addmm", self, 2, sizes)
+    return check_expandable(name, self, 2, sizes)
+
+
+cdef TensorBase addmm_impl(TensorBase self, TensorBase mat1, TensorBase mat2, const Scalar* beta, const Scalar* alpha, TensorBase out, int mode):
+    cdef int64_t sizes[2]
+    cdef Mat a, b, c
+    cdef TensorBase r
+    check_addmm("addmm", self, mat1, mat2, sizes)
     self = apart(out, self, mode)
     r = gemm_result("addmm", out, mode, 2, sizes, mat1)
-    if mat1.device_type == DEV_META:
-        return r
     matrix_of(mat1, &a)
     matrix_of(mat2, &b)
     matrix_of(r, &c)
@@ -202,35 +184,29 @@ cdef TensorBase addmm_cpu(TensorBase self, TensorBase mat1, TensorBase mat2, con
     return r
 
 
-cdef TensorBase _addmm_activation_cpu(TensorBase self, TensorBase mat1, TensorBase mat2, const Scalar* beta, const Scalar* alpha, bint use_gelu):
-    """relu or gelu of addmm: on CUDA in the GEMM's epilogue where cuBLASLt has one, and gelu by its tanh form there."""
+cdef TensorBase addmm_activation_impl(TensorBase self, TensorBase mat1, TensorBase mat2, const Scalar* beta, const Scalar* alpha, bint use_gelu):
+    """relu or gelu of addmm, where the device can in the GEMM's epilogue."""
     cdef int64_t sizes[2]
     cdef Mat a, b, c, d
+    cdef bint added = not is_zero(beta)
     cdef TensorBase r
     if category[mat1.dtype] != CAT_FLOAT:
         raise RuntimeError(f"_addmm_activation: expected floating point matrices, but got {dtype_text(mat1.dtype)}")
-    if mat1.device_type == DEV_CUDA and mat1.ndim == 2 and mat2.ndim == 2 and self.ndim <= 2 and mat1.sizes[1] == mat2.sizes[0] and mat1.dtype == mat2.dtype and \
-            self.dtype == mat1.dtype and mat1.sizes[0] and mat2.sizes[1]:
-        sizes[0] = mat1.sizes[0]
-        sizes[1] = mat2.sizes[1]
-        check_expandable("_addmm_activation", self, 2, sizes)
-        r = empty_tensor(2, sizes, mat1.dtype, place_of(mat1))
-        matrix_of(mat1, &a)
-        matrix_of(mat2, &b)
-        matrix_of(r, &c)
-        addend_of(self, 2, &d)
-        if device_activated("_addmm_activation", r, &c, mat1, &a, mat2, &b, alpha, beta, self, NULL if is_zero(beta) else &d, 2 if use_gelu else 1):
-            return r
-    r = addmm_cpu(self, mat1, mat2, beta, alpha, None, FRESH)
-    if not use_gelu:
-        return <TensorBase>(<object>r).relu_()
-    return <TensorBase?>(_ops._gelu_tanh(r) if r.device_type == DEV_CUDA else _ops.gelu(r))
+    check_addmm("_addmm_activation", self, mat1, mat2, sizes)
+    check_scalars(mat1.dtype, alpha, beta)
+    r = empty_tensor(2, sizes, mat1.dtype, place_of(mat1))
+    matrix_of(mat1, &a)
+    matrix_of(mat2, &b)
+    matrix_of(r, &c)
+    addend_of(self, 2, &d)
+    if r.numel:
+        run_gemm_activated(r.device_type, "_addmm_activation", r, &c, mat1, &a, mat2, &b, alpha, beta, self if added else None, &d if added else NULL, use_gelu)
+    return r
 
 
-cdef TensorBase _int_mm_cpu(TensorBase self, TensorBase mat2, TensorBase out, int mode):
+cdef TensorBase int_mm_impl(TensorBase self, TensorBase mat2, TensorBase out, int mode):
     """The product of 8-bit integers, summed in int32."""
     cdef int64_t sizes[2]
-    cdef Mat a, b, c
     cdef TensorBase r
     if self.ndim != 2 or mat2.ndim != 2:
         raise RuntimeError(f"_int_mm: Expected self and mat2 to be of dimension 2 but got {self.ndim} and {mat2.ndim}")
@@ -245,19 +221,8 @@ cdef TensorBase _int_mm_cpu(TensorBase self, TensorBase mat2, TensorBase out, in
     if mode == OUT and out.dtype != I32:
         raise RuntimeError(f"_int_mm: Expected result dtype to be int32 but got {dtype_text(out.dtype)}")
     r = result_tensor("_int_mm", out, mode, 2, sizes, I32, self)
-    if self.device_type == DEV_META or not r.numel:
-        return r
-    if self.device_type == DEV_CUDA and self.dtype == I8 and self.sizes[1]:
-        matrix_of(self, &a)
-        matrix_of(mat2, &b)
-        matrix_of(r, &c)
-        device_gemm("_int_mm", r, &c, self, &a, mat2, &b, NULL, NULL, None, NULL)
-        return r
-    self, mat2 = <TensorBase>(<object>self).to((<object>r).dtype), <TensorBase>(<object>mat2).to((<object>r).dtype)
-    matrix_of(self, &a)
-    matrix_of(mat2, &b)
-    matrix_of(r, &c)
-    gemm("_int_mm", r, &c, self, &a, mat2, &b, NULL, NULL)
+    if r.numel:
+        run_int_mm(r.device_type, r, self, mat2)
     return r
 
 
@@ -271,7 +236,7 @@ cdef inline Scalar whole_number(const Scalar* s) noexcept:
     return r
 
 
-cdef TensorBase baddbmm_cpu(TensorBase self, TensorBase batch1, TensorBase batch2, const Scalar* beta, const Scalar* alpha, TensorBase out, int mode):
+cdef TensorBase baddbmm_impl(TensorBase self, TensorBase batch1, TensorBase batch2, const Scalar* beta, const Scalar* alpha, TensorBase out, int mode):
     cdef int64_t sizes[3]
     cdef Mat a, b, c
     cdef Scalar whole_beta, whole_alpha
@@ -290,8 +255,6 @@ cdef TensorBase baddbmm_cpu(TensorBase self, TensorBase batch1, TensorBase batch
     check_expandable("baddbmm", self, 3, sizes)
     self = apart(out, self, mode)
     r = gemm_result("baddbmm", out, mode, 3, sizes, batch1)
-    if batch1.device_type == DEV_META:
-        return r
     matrix_of(batch1, &a)
     matrix_of(batch2, &b)
     matrix_of(r, &c)
@@ -299,7 +262,7 @@ cdef TensorBase baddbmm_cpu(TensorBase self, TensorBase batch1, TensorBase batch
     return r
 
 
-cdef TensorBase addmv_cpu(TensorBase self, TensorBase mat, TensorBase vec, const Scalar* beta, const Scalar* alpha, TensorBase out, int mode):
+cdef TensorBase addmv_impl(TensorBase self, TensorBase mat, TensorBase vec, const Scalar* beta, const Scalar* alpha, TensorBase out, int mode):
     if self.dtype != mat.dtype:
         raise RuntimeError(f"addmv: expected scalar type {dtype_text(mat.dtype)} but found {dtype_text(self.dtype)}")
     return add_mv("addmv", self, mat, vec, beta, alpha, out, mode)
@@ -318,13 +281,11 @@ cdef TensorBase add_mv(str name, TensorBase self, TensorBase mat, TensorBase vec
     if self is not None:
         self = apart(out, self, mode)
     r = gemm_result(name, out, mode, 1, mat.sizes, mat)
-    if mat.device_type == DEV_META:
-        return r
     matrix_of(mat, &a)
     column_of(vec, &b)
     column_of(r, &c)
     if self is None:
-        gemm(name, r, &c, mat, &a, vec, &b, alpha, beta)
+        run_gemm(mat.device_type, name, r, &c, mat, &a, vec, &b, NULL, NULL, None, NULL)
     else:
         add_gemm(name, r, &c, self, mat, &a, vec, &b, alpha, beta)
     return r
@@ -352,7 +313,7 @@ cdef inline void weight_of(TensorBase weight, Mat* x) noexcept:
         column_of(weight, x)
 
 
-cdef TensorBase linear_cpu(TensorBase input, TensorBase weight, TensorBase bias, TensorBase out, int mode):
+cdef TensorBase linear_impl(TensorBase input, TensorBase weight, TensorBase bias, TensorBase out, int mode):
     """input: (..., in), weight: (out, in) or (in,), bias: (out,) or () -> (..., out)."""
     cdef int64_t sizes[MAX_DIMS]
     cdef TensorBase r
@@ -379,7 +340,7 @@ cdef TensorBase linear_cpu(TensorBase input, TensorBase weight, TensorBase bias,
     if mode == OUT:
         gemm_result("linear", out, mode, ndim, sizes, input)
     r = empty_tensor(ndim, sizes, input.dtype, place_of(input))
-    if input.device_type == DEV_META or r.numel == 0:
+    if r.numel == 0:
         return r if mode == FRESH else out
     linear_gemm(r, input, weight, bias, rows, features)
     if mode == FRESH:
@@ -416,31 +377,22 @@ cdef int linear_gemm(TensorBase r, TensorBase input, TensorBase weight, TensorBa
     weight_of(weight, &b)
     dense(&c, 1, rows, features, False)
     if bias is None:
-        return gemm("linear", r, &c, input, &a, weight, &b, NULL, NULL)
+        return run_gemm(r.device_type, "linear", r, &c, input, &a, weight, &b, NULL, NULL, None, NULL)
     one.kind = 1
     one.i = 1
     one.d = 1
     one.im = 0
-    if r.device_type == DEV_CUDA and bias.ndim <= 1:
-        d.bs = d.rs = 0
-        d.cs = bias.strides[0] if bias.numel > 1 else 0
-        return device_gemm("linear", r, &c, input, &a, weight, &b, &one, &one, bias, &d)
-    repeat_row(r, bias, rows, features)
-    return gemm("linear", r, &c, input, &a, weight, &b, &one, &one)
-
-
-cdef int repeat_row(TensorBase r, TensorBase bias, int64_t rows, int64_t features) except -1:
-    """Every row of r = bias."""
-    cdef int64_t i, size = features * ITEM_SIZE[r.dtype]
-    cdef char* to = data_of(r)
-    cdef char* source
-    if bias.ndim != 1 or bias.numel != features or not bias.contiguous or r.numel > 65536 or r.device_type == DEV_CUDA:
+    if bias.ndim > 1:
+        # its strides are none of a matrix
         copy_elements(r, bias)
-        return 0
-    source = data_of(bias)
-    for i in range(rows):
-        memcpy(to + i * size, source, size)
-    return 0
+        return run_gemm(r.device_type, "linear", r, &c, input, &a, weight, &b, NULL, &one, r, &c)
+    d.batch = 1
+    d.rows = rows
+    d.cols = features
+    d.bs = d.rs = 0
+    d.cs = bias.strides[0] if bias.numel > 1 else 0
+    d.flipped = False
+    return run_gemm(r.device_type, "linear", r, &c, input, &a, weight, &b, NULL, &one, bias, &d)
 
 
 cdef object linear_backward(OpNode node, object grad, object input, object weight):
@@ -450,7 +402,7 @@ cdef object linear_backward(OpNode node, object grad, object input, object weigh
     cdef Mat mg, mx, mw, mr
     cdef int64_t rows, features, depth
     cdef int64_t sizes[MAX_DIMS]
-    if grad_mode() or g.device_type != DEV_CPU or not is_blas_type(g.dtype) or is_complex_type(g.dtype) or g.numel == 0 or x is not None and x.numel == 0 or w is not None and w.numel == 0:
+    if grad_mode() or g.keys & ~(K_CPU | K_AUTOGRAD) or not is_blas_type(g.dtype) or is_complex_type(g.dtype) or g.numel == 0 or x is not None and x.numel == 0 or w is not None and w.numel == 0:
         return linear_backward_composed(node, grad, input, weight)
     features = g.sizes[g.ndim - 1]
     depth = w.sizes[1] if w is not None else x.sizes[x.ndim - 1] if x is not None else 0
@@ -462,63 +414,29 @@ cdef object linear_backward(OpNode node, object grad, object input, object weigh
     if node.edge(0) is not None:
         memcpy(sizes, g.sizes, g.ndim * sizeof(int64_t))
         sizes[g.ndim - 1] = depth
-        r = empty_tensor(g.ndim, sizes, g.dtype, DEV_CPU)
+        r = empty_tensor(g.ndim, sizes, g.dtype, place_of(g))
         dense(&mg, 1, rows, features, False)
         matrix_of(w, &mw)
         dense(&mr, 1, rows, depth, False)
-        gemm("linear", r, &mr, g, &mg, w, &mw, NULL, NULL)
+        run_gemm(r.device_type, "linear", r, &mr, g, &mg, w, &mw, NULL, NULL, None, NULL)
         gi = r
     if node.edge(1) is not None:
         if not x.contiguous:
             x = contiguous_of(x)
         sizes[0] = features
         sizes[1] = depth
-        r = empty_tensor(2, sizes, g.dtype, DEV_CPU)
+        r = empty_tensor(2, sizes, g.dtype, place_of(g))
         dense(&mg, 1, rows, features, False)
         transpose_mat(&mg)
         dense(&mx, 1, rows, depth, False)
         dense(&mr, 1, features, depth, False)
-        gemm("linear", r, &mr, g, &mg, x, &mx, NULL, NULL)
+        run_gemm(r.device_type, "linear", r, &mr, g, &mg, x, &mx, NULL, NULL, None, NULL)
         gw = r
     if node.edge(2) is not None:
-        gb = sum_of_rows(node, g, rows, features)
+        r = empty_tensor(1, &features, g.dtype, place_of(g))
+        run_sum_rows(g.device_type, r, g, rows, features)
+        gb = r
     return (gi, gw, gb)
-
-
-cdef struct RowSum:
-    int dtype
-    char* a
-    char* out
-    int64_t rows, features
-
-
-cdef void row_sum_task(void* context, int64_t begin, int64_t end) noexcept nogil:
-    cdef RowSum* w = <RowSum*>context
-    cdef int64_t size = ITEM_SIZE[w.dtype]
-    LOOPS.sum_rows[w.dtype - F32](w.rows, end - begin, w.a + begin * size, w.features, w.out + begin * size)
-
-
-cdef object sum_of_rows(OpNode node, TensorBase g, int64_t rows, int64_t features):
-    """The gradient of the bias. g: contiguous (rows, features)."""
-    cdef RowSum w
-    cdef TensorBase r
-    cdef trt_block* first
-    shape = node.args[0] if node.args is not None else None
-    r = empty_tensor(1, &features, g.dtype, DEV_CPU)
-    w.dtype = g.dtype
-    w.a = data_of(g)
-    w.out = data_of(r)
-    w.rows = rows
-    w.features = features
-    if g.numel < HELD_WORK:
-        row_sum_task(&w, 0, features)
-    else:
-        first = g.storage.block
-        trt_block_hold(first)
-        with nogil:
-            parallel_for(features, GRAIN // rows + 1, 64, row_sum_task, &w)
-        block_drop(first)
-    return r
 
 
 cdef object linear_backward_composed(OpNode node, object grad, object input, object weight):
@@ -578,7 +496,7 @@ cdef object activated_backward(OpNode node, object grad, object self, object mat
 
 cdef bint direct(TensorBase a, TensorBase b) noexcept:
     """Whether a derivative may run as a kernel: nothing is recorded, and no conjugate is needed."""
-    return not grad_mode() and a.device_type == DEV_CPU and b.device_type == DEV_CPU and category[a.dtype] == CAT_FLOAT and a.dtype == b.dtype and \
+    return not grad_mode() and category[a.dtype] == CAT_FLOAT and a.dtype == b.dtype and \
         not (a.keys | b.keys) & ~(K_CPU | K_AUTOGRAD)
 
 
@@ -595,12 +513,12 @@ cdef object times_adjoint(object grad, object other):
     sizes[0] = g.sizes[0]
     sizes[d - 2] = g.sizes[d - 2]
     sizes[d - 1] = b.sizes[d - 2]
-    r = empty_tensor(d, sizes, g.dtype, DEV_CPU)
+    r = empty_tensor(d, sizes, g.dtype, place_of(g))
     matrix_of(g, &mg)
     matrix_of(b, &mb)
     transpose_mat(&mb)
     matrix_of(r, &mr)
-    gemm("mm", r, &mr, g, &mg, b, &mb, NULL, NULL)
+    run_gemm(r.device_type, "mm", r, &mr, g, &mg, b, &mb, NULL, NULL, None, NULL)
     return r
 
 
@@ -617,22 +535,152 @@ cdef object adjoint_times(object other, object grad):
     sizes[0] = g.sizes[0]
     sizes[d - 2] = a.sizes[d - 1]
     sizes[d - 1] = g.sizes[d - 1]
-    r = empty_tensor(d, sizes, g.dtype, DEV_CPU)
+    r = empty_tensor(d, sizes, g.dtype, place_of(g))
     matrix_of(a, &ma)
     transpose_mat(&ma)
     matrix_of(g, &mg)
     matrix_of(r, &mr)
-    gemm("mm", r, &mr, a, &ma, g, &mg, NULL, NULL)
+    run_gemm(r.device_type, "mm", r, &mr, a, &ma, g, &mg, NULL, NULL, None, NULL)
     return r
+
+
+# ---- matmul --------------------------------------------------------------------------------------------------------
+
+cdef object shaped(TensorBase t, const Dims* d):
+    """view where strides allow it without a look, otherwise reshape."""
+    if t.contiguous:
+        return op_view(t, d)
+    return _ops.reshape(t, dims_tuple(d))
+
+
+cdef object batched_matmul(TensorBase a, TensorBase b):
+    """matmul of at least 2-dimensional tensors with broadcast batch dimensions."""
+    cdef Dims full, da, db, flat
+    cdef int i, n = max(a.ndim, b.ndim)
+    cdef int64_t x, y, batch = 1
+    full.n = n
+    da.n = db.n = n
+    for i in range(n - 2):
+        x = a.sizes[i - n + a.ndim] if i >= n - a.ndim else 1
+        y = b.sizes[i - n + b.ndim] if i >= n - b.ndim else 1
+        if x != y and x != 1 and y != 1:
+            raise RuntimeError(f"The size of tensor a ({x}) must match the size of tensor b ({y}) at non-singleton dimension {i}")
+        full.v[i] = da.v[i] = db.v[i] = y if x == 1 else x
+        batch *= full.v[i]
+    da.v[n - 2] = a.sizes[a.ndim - 2]
+    da.v[n - 1] = a.sizes[a.ndim - 1]
+    db.v[n - 2] = b.sizes[b.ndim - 2]
+    db.v[n - 1] = b.sizes[b.ndim - 1]
+    full.v[n - 2] = da.v[n - 2]
+    full.v[n - 1] = db.v[n - 1]
+    if da.v[n - 1] != db.v[n - 2]:
+        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{batch}, {da.v[n - 1]}] but got: [{batch}, {db.v[n - 2]}].")
+    a = fold_batch(a, &da, batch)
+    b = fold_batch(b, &db, batch)
+    r = op_bmm(a, b, None, FRESH)
+    return r if n == 3 else op_view(r, &full)
+
+
+cdef TensorBase fold_batch(TensorBase t, const Dims* d, int64_t batch):
+    """(*d) expanded and folded to three dimensions."""
+    cdef Dims flat
+    cdef int i
+    cdef bint same = t.ndim == d.n
+    for i in range(d.n):
+        if same and t.sizes[i] != d.v[i]:
+            same = False
+    if not same:
+        t = op_expand(t, d)
+    if d.n == 3:
+        return t
+    flat.n = 3
+    flat.v[0] = batch
+    flat.v[1] = d.v[d.n - 2]
+    flat.v[2] = d.v[d.n - 1]
+    return <TensorBase?>shaped(t, &flat)
+
+
+cdef TensorBase matmul_tensors(TensorBase a, TensorBase b):
+    cdef Dims d
+    cdef int i
+    cdef object r
+    if a.ndim == 2 and b.ndim == 2:
+        return op_mm(a, b, None, FRESH)
+    if autocasting():
+        # a matrix with a vector is op_mv, which casts on CUDA alone
+        a = cast_operand(a, "ll")
+        b = cast_operand(b, "ll")
+    if a.ndim == 2:
+        if b.ndim == 1:
+            return op_mv(a, b, None, FRESH)
+    if a.ndim == 1 and b.ndim == 1:
+        return op_dot(a, b, None, FRESH)
+    if a.ndim == 0 or b.ndim == 0:
+        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {a.ndim}D and {b.ndim}D")
+    if a.ndim == 1 and b.ndim == 2:
+        if a.sizes[0] != b.sizes[0]:
+            raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied (1x{a.sizes[0]} and {b.sizes[0]}x{b.sizes[1]})")
+        return op_mv(op_t(b), a, None, FRESH)
+    if b.ndim <= 2 and a.numel > 0:                      # fold the batch of the first into its rows
+        if a.sizes[a.ndim - 1] != b.sizes[0]:
+            raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({a.numel // a.sizes[a.ndim - 1]}x{a.sizes[a.ndim - 1]} and "
+                               f"{b.sizes[0]}x{b.sizes[1] if b.ndim == 2 else 1})")
+        d.n = 2
+        d.v[1] = a.sizes[a.ndim - 1]
+        d.v[0] = a.numel // d.v[1]
+        folded = <TensorBase?>shaped(a, &d)
+        d.n = a.ndim - (1 if b.ndim == 1 else 0)
+        for i in range(a.ndim - 1):
+            d.v[i] = a.sizes[i]
+        if b.ndim == 1:
+            return op_view(op_mv(folded, b, None, FRESH), &d)
+        d.v[d.n - 1] = b.sizes[1]
+        return op_view(op_mm(folded, b, None, FRESH), &d)
+    if a.ndim == 1:
+        r = batched_matmul(<TensorBase?>_ops.unsqueeze(a, 0), b)
+        return <TensorBase?>_ops.squeeze(r, -2)
+    if b.ndim == 1:
+        r = batched_matmul(a, <TensorBase?>_ops.unsqueeze(b, -1))
+        return <TensorBase?>_ops.squeeze(r, -1)
+    return <TensorBase?>batched_matmul(a, b)
+
+
+def matmul(input, other, *, out=None):
+    """The matrix product of the last two dimensions, batch dimensions broadcast; vectors as a row or a column."""
+    cdef TensorBase a, b
+    a = <TensorBase>input if isinstance(input, TensorBase) else as_tensor_arg(input, "matmul", "input")
+    b = <TensorBase>other if isinstance(other, TensorBase) else as_tensor_arg(other, "matmul", "other")
+    if out is None:
+        return matmul_tensors(a, b)
+    if a.ndim == 2 and b.ndim == 2:
+        return _ops.mm(a, b, out=out)
+    return deliver_result("matmul", matmul_tensors(a, b), out, True)
+
+
+def matmul_symbol(self, other):
+    """self @ other."""
+    if not isinstance(self, TensorBase) or not isinstance(other, TensorBase):
+        return NotImplemented
+    return matmul(self, other)
+
+
+def rmatmul_symbol(self, other):
+    return matmul_symbol(other, self)
+
+
+cdef TensorBase bilinear_impl(TensorBase input1, TensorBase input2, TensorBase weight):
+    """input1: (n, in1), input2: (n, in2), weight: (out, in1, in2) -> (n, out)."""
+    cdef object a = alias_of(input1), b = alias_of(input2), w = alias_of(weight)
+    n_out, n1, n2 = w.shape
+    rows = _ops.mm(a, w.permute(1, 0, 2).reshape((n1, n_out * n2))).reshape((a.shape[0], n_out, n2))
+    return <TensorBase?>_ops.bmm(rows, b.unsqueeze(-1)).squeeze(-1)
 
 
 # ---- trace ---------------------------------------------------------------------------------------------------------
 
-cdef TensorBase trace_cpu(TensorBase self):
+cdef TensorBase trace_impl(TensorBase self):
     if self.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
-    if self.device_type == DEV_META:
-        return empty_tensor(0, NULL, I64 if is_integral_or_bool_type(self.dtype) else self.dtype, DEV_META)
     return <TensorBase?>_ops.sum(_ops.diagonal(self))
 
 
@@ -644,9 +692,5 @@ cdef object trace_backward(object grad, object shape):
     return _ops.diag_embed(grad.expand(n)) if shape[0] == shape[1] else _ops.eye(shape[0], shape[1], dtype=grad.dtype, device=grad.device) * grad
 
 
-EXTRA_EXPORTS = {
-    "matmul": "fm", "outer": "fm", "ger": "fm", "addr": "fm", "addr_": "m", "kron": "fm", "einsum": "f", "tensordot": "f", "inner": "fm", "bilinear": "fn",
-    "addbmm": "fm", "addbmm_": "m", "chain_matmul": "f", "matrix_power": "fm", "cross": "fm", "linalg_multi_dot": "n", "linalg_vecdot": "n",
-    "linalg_cross": "n",
-}
+EXTRA_EXPORTS = {"matmul": "fm"}
 METHOD_ALIASES = {"__matmul__": matmul_symbol, "__rmatmul__": rmatmul_symbol}

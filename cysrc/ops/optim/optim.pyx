@@ -6,51 +6,19 @@
 # promote and check as those do.
 from libc.math cimport pow as power, sqrt as square_root
 from tensorrt_lite._C.core.storage cimport prepare_write
+from tensorrt_lite._C.ops.optim.updates cimport Step, Update, adam_params, sgd_params
+from tensorrt_lite._C.steps.optim cimport has_fused_update, run_fused_update, set_fused_update
 
 cdef extern from "../loops/optim.c" nogil:
-    ctypedef struct sgd_params:
-        double lr, weight_decay, momentum, dampening, grad_scale
-        int nesterov, maximize, first, scaled
-    ctypedef struct adam_params:
-        double lr, beta1, beta2, weight_decay, eps, bias1, bias2_sqrt, grad_scale
-        int amsgrad, maximize, decoupled, scaled
     ctypedef void (*sgd_fn)(char*, char*, char*, int64_t, const sgd_params*) noexcept nogil
     ctypedef void (*adam_fn)(char*, char*, char*, char*, char*, int64_t, const adam_params*) noexcept nogil
     ctypedef struct optim_kernels:
         sgd_fn sgd[4]
         adam_fn adam[4]
-    ctypedef struct Update "optim_update":
-        char* data[5]
-        trt_block* blocks[5]
-        int64_t n
-        int64_t first_chunk
-        int code
-        int device
-        double bias1, bias2_sqrt
-        const float* step
-    ctypedef struct Step "optim_step":
-        Update* updates
-        int count
-        int64_t chunks
-        const sgd_params* sgd
-        const adam_params* adam
-        const float* lr
-        const float* grad_scale
-        const float* found_inf
 
 cdef enum:
     OPTIM_CHUNK = 16384            # elements of a task
     OPTIM_RELEASE = 32768          # elements from which a step releases the GIL
-
-# A step on CUDA; cysrc/cuda/optim.pyx sets it.
-ctypedef int (*step_function)(const Step*) except -1
-cdef step_function device_step = NULL
-
-
-def _set_device_kernels(size_t step):
-    global device_step
-    device_step = <step_function>step
-
 
 cdef extern from *:
     """
@@ -92,11 +60,9 @@ cdef void run_chunks(void* context, int64_t begin, int64_t end) noexcept nogil:
         run_update(s, &s.updates[low], start, stop)
 
 
-cdef int run_step(Step* s) except -1:
+cdef int update_cpu(Step* s) except -1:
     cdef int i
     cdef int64_t total = 0
-    if s.count and s.updates[0].device >= 0:
-        return device_step(s)
     s.chunks = 0
     for i in range(s.count):
         s.updates[i].first_chunk = s.chunks
@@ -109,6 +75,9 @@ cdef int run_step(Step* s) except -1:
     with nogil:
         parallel_for(s.chunks, GRAIN // OPTIM_CHUNK // 2, 1, run_chunks, s)
     return 0
+
+
+set_fused_update(DEV_CPU, update_cpu)
 
 
 cdef void free_updates(Step* s) noexcept:
@@ -153,7 +122,7 @@ cdef int add_update(Step* s, str op, TensorBase p, TensorBase g, list states, bi
             direct = False
     if p.device_type == DEV_META or p.numel == 0:
         return 0
-    if p.device_type != DEV_CPU and (p.device_type != DEV_CUDA or device_step == NULL):
+    if not has_fused_update(p.device_type):
         raise NotImplementedError(f"Could not run '{op}' with parameters on {make_device(p.device_type, None)}: it has no kernel there")
     u.step = NULL
     u.n = n
@@ -191,7 +160,8 @@ cdef int finish_step(Step* s, str op, list written, list write_back) except -1:
     for tensors in written:
         for t in <list>tensors:
             prepare_write((<TensorBase>t).storage, op)
-    run_step(s)
+    if s.count:
+        run_fused_update(DEV_CUDA if s.updates[0].device >= 0 else DEV_CPU, s)
     for t, x in write_back:
         if t is not None:
             copy_elements(<TensorBase>t, <TensorBase>x)

@@ -1,6 +1,21 @@
-# C = alpha A B + beta C for all dtypes and strides: which loop or library call does it, with which threads, without the GIL
-# where it takes long. `gemm` is what the kernels of the family call.
+"""GEMMs on the CPU, all dtypes and strides: which loop or library call does one, with which threads, without the GIL where it takes long."""
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_drop
 from tensorrt_lite._C.core.blas cimport blas_load, blas_fits, blas_begin, blas_end, blas_gemm_raw
+from tensorrt_lite._C.core.device cimport DEV_CPU
+from tensorrt_lite._C.core.dispatch cimport attach
+from tensorrt_lite._C.core.dtype cimport BF16, BOOL, C64, F16, F32, F64, I32, Scalar, is_blas_type, is_complex_type
+from tensorrt_lite._C.core.iterator cimport cast_to, contiguous_of, copy_elements
+from tensorrt_lite._C.core.parallel cimport GRAIN, num_threads, parallel_for
+from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, data_of, empty_tensor, held, is_large, make_view
+from tensorrt_lite._C.autograd.node cimport ops_namespace
+from tensorrt_lite._C.ops.matmul.mat cimport Mat, column_of, dense, matrix_of, row_of, transpose_mat
+from tensorrt_lite._C.steps.matmul cimport set_dot, set_gemm, set_gemm_activated, set_int_mm, set_sum_rows
+
+attach()
+cdef object _ops = ops_namespace()
 
 cdef extern from "matmul.h" nogil:
     ctypedef struct trt_matmul_table:
@@ -14,6 +29,7 @@ cdef extern from "matmul.h" nogil:
 
 cdef extern from *:
     """
+    #include "isa.h"
     ISA_TABLE(trt_matmul_table, trt_matmul)
     """
     const trt_matmul_table* trt_matmul()
@@ -29,26 +45,6 @@ cdef enum:
     SKINNY = 12                  # rows (or columns) up to which streaming the other operand, four at a time, beats packing it
     DEEP_SIDE = 128              # rows and columns up to which a deep GEMM is cut along its depth (split-K)
     DEEP = 4096                  # the depth from which on it is, and that of a piece: fixed, so that threads don't change the result
-
-cdef extern from "device_gemm.h" nogil:
-    ctypedef struct Mat "trt_mat":
-        int64_t batch, rows, cols, bs, rs, cs
-        bint flipped
-
-# out = alpha a b + beta d on CUDA, set by cysrc/cuda/matmul.pyx; md: d with the strides that repeat it, NULL: no addend
-ctypedef int (*device_gemm_t)(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma, TensorBase b, const Mat* mb, const Scalar* alpha,
-                                 const Scalar* beta, TensorBase d, const Mat* md) except -1
-
-cdef device_gemm_t device_gemm = NULL
-# the same with an activation applied, 1: relu, 2: gelu by tanh; False where no kernel does both
-cdef bint (*device_activated)(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma, TensorBase b, const Mat* mb, const Scalar* alpha,
-                              const Scalar* beta, TensorBase d, const Mat* md, int activation) except -1
-
-
-def _set_device_gemm(size_t function, size_t activated):
-    global device_gemm
-    device_gemm = <device_gemm_t>function
-    (<void**>&device_activated)[0] = <void*>activated
 
 cdef struct Gemm:
     int dtype
@@ -73,46 +69,6 @@ cdef enum:
 
 cdef inline double real_part(const Scalar* s) noexcept nogil:
     return <double>s.i if s.kind <= 1 else s.d
-
-
-cdef inline void matrix_of(TensorBase t, Mat* x) noexcept:
-    """The last two dimensions of a 2- or 3-dimensional tensor."""
-    cdef int d = t.ndim
-    x.rows = t.sizes[d - 2]
-    x.cols = t.sizes[d - 1]
-    x.rs = t.strides[d - 2]
-    x.cs = t.strides[d - 1]
-    x.batch = t.sizes[0] if d == 3 else 1
-    x.bs = t.strides[0] if d == 3 else 0
-    x.flipped = False
-
-
-cdef inline void column_of(TensorBase t, Mat* x) noexcept:
-    """A vector as a matrix of one column."""
-    x.batch = 1
-    x.bs = 0
-    x.rows = t.sizes[0]
-    x.cols = 1
-    x.rs = t.strides[0]
-    x.cs = 1
-    x.flipped = False
-
-
-cdef inline void dense(Mat* x, int64_t batch, int64_t rows, int64_t cols, bint flipped) noexcept:
-    """The geometry after contiguous_of."""
-    x.batch = batch
-    x.rows = rows
-    x.cols = cols
-    x.cs = rows if flipped else 1
-    x.rs = 1 if flipped else cols
-    x.bs = rows * cols
-    x.flipped = flipped
-
-
-cdef inline void transpose_mat(Mat* x) noexcept nogil:
-    x.rows, x.cols = x.cols, x.rows
-    x.rs, x.cs = x.cs, x.rs
-    x.flipped = not x.flipped
 
 
 cdef inline void settle(Mat* x) noexcept nogil:
@@ -277,7 +233,7 @@ cdef void execute(Gemm* g) noexcept nogil:
         batch_task(g, 0, 1)
 
 
-cdef int set_scalars(Gemm* g, const Scalar* alpha, const Scalar* beta) except -1:
+cdef inline void set_scalars(Gemm* g, const Scalar* alpha, const Scalar* beta) noexcept:
     """NULL: alpha 1, beta 0."""
     g.alpha[0] = 1
     g.alpha[1] = g.beta[0] = g.beta[1] = 0
@@ -291,33 +247,40 @@ cdef int set_scalars(Gemm* g, const Scalar* alpha, const Scalar* beta) except -1
         g.beta[0] = real_part(beta)
         g.beta[1] = beta.im if beta.kind == 3 else 0
         g.integer_beta = beta.i
-    if g.dtype == BOOL and (alpha != NULL and alpha.kind > 1 or beta != NULL and beta.kind > 1):
-        raise RuntimeError(f"For integral input tensors, argument {'alpha' if alpha != NULL and alpha.kind > 1 else 'beta'} must not be a floating point number.")
-    if category[g.dtype] == CAT_FLOAT and (alpha != NULL and alpha.kind == 3 or beta != NULL and beta.kind == 3):
-        raise RuntimeError(f"For non-complex input tensors, argument {'alpha' if alpha != NULL and alpha.kind == 3 else 'beta'} must not be a complex number.")
+
+
+cdef int copy_addend(TensorBase out, TensorBase d, int64_t columns) except -1:
+    """out = d, which broadcasts to it; few rows of a bias one by one."""
+    cdef int64_t at = 0, size = columns * ITEM_SIZE[out.dtype], end = out.numel * ITEM_SIZE[out.dtype]
+    cdef char* to = data_of(out)
+    cdef char* source
+    if d.ndim != 1 or d.numel != columns or not d.contiguous or not out.contiguous or out.numel > 65536:
+        return copy_elements(out, d)
+    source = data_of(d)
+    while at < end:
+        memcpy(to + at, source, size)
+        at += size
     return 0
 
 
-cdef int gemm(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma, TensorBase b, const Mat* mb, const Scalar* alpha, const Scalar* beta) except -1:
-    """out = alpha a b + beta out (beta NULL or zero: what `out` held doesn't count). Sizes agree; all dtypes are equal."""
+cdef int gemm(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma, TensorBase b, const Mat* mb, const Scalar* alpha, const Scalar* beta,
+              TensorBase d, const Mat* md) except -1:
     cdef Gemm g
     cdef TensorBase temporary
     cdef int64_t work
     cdef Mat mt
-    cdef bint keep = beta != NULL and (beta.i != 0 if beta.kind <= 1 else (beta.d != 0 or beta.kind == 3 and beta.im != 0))
+    cdef bint keep = d is not None and (beta.i != 0 if beta.kind <= 1 else (beta.d != 0 or beta.kind == 3 and beta.im != 0))
+    cdef bint added = d is out
     g.dtype = a.dtype
     if g.dtype == BOOL:
-        raise RuntimeError(f"\"{name}_{'cuda' if out.device_type == DEV_CUDA else 'cpu'}\" not implemented for 'Bool'")
+        raise RuntimeError(f"\"{name}_cpu\" not implemented for 'Bool'")
     if mo.rows == 0 or mo.cols == 0 or mo.batch == 0:
         return 0
-    if out.device_type == DEV_CUDA:
-        set_scalars(&g, alpha, beta)
-        return device_gemm(name, out, mo, a, ma, b, mb, alpha, beta, out if keep else None, mo if keep else NULL)
     if is_large(a) or is_large(b) or is_large(out):
         out = held(out)            # the operands are; copies of them let others run
     if g.dtype == F16 or g.dtype == BF16:
-        return gemm_half(name, out, mo, a, ma, b, mb, alpha, beta, keep)
-    set_scalars(&g, alpha, beta)
+        return gemm_half(name, out, mo, a, ma, b, mb, alpha, beta, d if keep else None)
+    set_scalars(&g, alpha, beta if keep else NULL)
     g.batch = mo.batch
     g.m = mo.rows
     g.n = mo.cols
@@ -329,13 +292,15 @@ cdef int gemm(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* 
     settle(&g.mb)
     settle(&g.mc)
     if not unit_stride(&g.mc) and is_blas_type(g.dtype) or out.storage.block == a.storage.block or out.storage.block == b.storage.block:
+        # strides that BLAS has no form for, or an addend that would overwrite a factor
         temporary = empty_tensor(out.ndim, out.sizes, out.dtype, DEV_CPU)
         if keep:
-            copy_elements(temporary, out)
+            copy_elements(temporary, d)
         dense(&mt, g.batch, g.m, g.n, mo.flipped)
-        gemm(name, temporary, &mt, a, ma, b, mb, alpha, beta)
-        copy_elements(out, temporary)
-        return 0
+        gemm(name, temporary, &mt, a, ma, b, mb, alpha, beta, temporary if keep else None, NULL)
+        return copy_elements(out, temporary)
+    if keep and not added:
+        copy_addend(out, d, g.n)
     work = g.m * g.n * g.k
     if not is_blas_type(g.dtype):
         g.way = WAY_INTEGER
@@ -418,21 +383,38 @@ cdef int gemm_packed(str name, Gemm* g, TensorBase a, TensorBase b, TensorBase o
 
 
 cdef int gemm_half(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma, TensorBase b, const Mat* mb, const Scalar* alpha,
-                      const Scalar* beta, bint keep) except -1:
+                   const Scalar* beta, TensorBase d) except -1:
     """float16 and bfloat16: products and sums in float32, rounded once."""
     cdef TensorBase wide = empty_tensor(out.ndim, out.sizes, F32, DEV_CPU)
     cdef TensorBase wa = cast_to(a, F32), wb = cast_to(b, F32)
     cdef Mat na, nb, no
-    if keep:
-        copy_elements(wide, out)
+    if d is not None:
+        copy_elements(wide, d)
     wa = contiguous_of(wa)
     wb = contiguous_of(wb)
     dense(&na, ma.batch, ma.rows, ma.cols, ma.flipped)
     dense(&nb, mb.batch, mb.rows, mb.cols, mb.flipped)
     dense(&no, mo.batch, mo.rows, mo.cols, mo.flipped)
-    gemm(name, wide, &no, wa, &na, wb, &nb, alpha, beta)
-    copy_elements(out, wide)
+    gemm(name, wide, &no, wa, &na, wb, &nb, alpha, beta, wide if d is not None else None, NULL)
+    return copy_elements(out, wide)
+
+
+cdef int gemm_activated(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma, TensorBase b, const Mat* mb, const Scalar* alpha, const Scalar* beta,
+                        TensorBase d, const Mat* md, bint gelu) except -1:
+    gemm(name, out, mo, a, ma, b, mb, alpha, beta, d, md)
+    if gelu:
+        return copy_elements(out, <TensorBase?>_ops.gelu(out))
+    _ops.relu_(out)
     return 0
+
+
+cdef int int_mm(TensorBase out, TensorBase a, TensorBase b) except -1:
+    cdef Mat ma, mb, mo
+    a, b = cast_to(a, I32), cast_to(b, I32)
+    matrix_of(a, &ma)
+    matrix_of(b, &mb)
+    matrix_of(out, &mo)
+    return gemm("_int_mm", out, &mo, a, &ma, b, &mb, NULL, NULL, None, NULL)
 
 
 # ---- dot products ---------------------------------------------------------------------------------------------------
@@ -456,21 +438,18 @@ cdef void dot_task(void* context, int64_t begin, int64_t end) noexcept nogil:
         w.sums[i] = LOOPS.dot[w.dtype - F32](n if n < DOT_PIECE else DOT_PIECE, w.a + i * DOT_PIECE * size, w.b + i * DOT_PIECE * size)
 
 
-cdef int dot_product(TensorBase out, TensorBase a, TensorBase b) except -1:
-    """out = a . b for vectors of equal length, without conjugation."""
+cdef int dot(TensorBase out, TensorBase a, TensorBase b) except -1:
     cdef DotWork w
     cdef Mat ma, mb, mo
     cdef double total = 0
     cdef int64_t i, splits
     cdef trt_block* first
     cdef trt_block* second
-    if a.dtype != F32 and a.dtype != F64 or a.device_type == DEV_CUDA:
-        column_of(a, &ma)
-        transpose_mat(&ma)
-        ma.rs = a.numel
+    if a.dtype != F32 and a.dtype != F64:
+        row_of(a, &ma)
         column_of(b, &mb)
         dense(&mo, 1, 1, 1, False)
-        return gemm("dot", out, &mo, a, &ma, b, &mb, NULL, NULL)
+        return gemm("dot", out, &mo, a, &ma, b, &mb, NULL, NULL, None, NULL)
     if is_large(a):
         out = held(out)
     a = contiguous_of(a)
@@ -502,3 +481,39 @@ cdef int dot_product(TensorBase out, TensorBase a, TensorBase b) except -1:
     else:
         (<double*>data_of(out))[0] = total
     return 0
+
+
+# ---- sums of rows ---------------------------------------------------------------------------------------------------
+
+cdef struct RowSum:
+    int dtype
+    char* a
+    char* out
+    int64_t rows, columns
+
+
+cdef void row_sum_task(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef RowSum* w = <RowSum*>context
+    cdef int64_t size = ITEM_SIZE[w.dtype]
+    LOOPS.sum_rows[w.dtype - F32](w.rows, end - begin, w.a + begin * size, w.columns, w.out + begin * size)
+
+
+cdef int sum_rows(TensorBase out, TensorBase a, int64_t rows, int64_t columns) except -1:
+    cdef RowSum w
+    cdef trt_block* block = a.storage.block
+    w.dtype, w.a, w.out, w.rows, w.columns = a.dtype, data_of(a), data_of(out), rows, columns
+    if a.numel < HELD_WORK:
+        row_sum_task(&w, 0, columns)
+        return 0
+    trt_block_hold(block)
+    with nogil:
+        parallel_for(columns, GRAIN // rows + 1, 64, row_sum_task, &w)
+    block_drop(block)
+    return 0
+
+
+set_gemm(DEV_CPU, gemm)
+set_gemm_activated(DEV_CPU, gemm_activated)
+set_int_mm(DEV_CPU, int_mm)
+set_dot(DEV_CPU, dot)
+set_sum_rows(DEV_CPU, sum_rows)

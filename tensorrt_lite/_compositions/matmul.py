@@ -1,0 +1,652 @@
+"""Products composed of mm, bmm, mv, dot and mul: outer products, contractions of named dimensions, chains, powers. Gradients follow from the parts."""
+
+from __future__ import annotations
+
+from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
+from tensorrt_lite._C.autograd.node import namespace
+from tensorrt_lite._C.core.dtype import _dtype_by_name, can_cast_types, promote_types
+from tensorrt_lite._C.core.tensor import TensorBase
+from tensorrt_lite._C.ops.support import deliver_result, int_argument, tensor_argument, tensor_list_argument, type_name, wrapped_dim
+
+TYPE_CHECKING = False  # `typing` and what it imports would be a quarter of the package's import time
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from tensorrt_lite import Tensor
+
+_ops = namespace()
+_bool = _dtype_by_name("bool")
+
+
+def _conj(x: Any) -> Any:
+    return x.conj() if x.is_complex() else x
+
+
+def _count(shape: Sequence[int], dims: Iterable[int]) -> int:
+    """The number of elements over some dimensions."""
+    n = 1
+    for d in dims:
+        n *= shape[d]
+    return n
+
+
+def _is_integral(x: Any) -> bool:
+    return not (x.is_floating_point() or x.is_complex())
+
+
+# ---- outer products -------------------------------------------------------------------------------------------------
+
+
+def _check_vectors(name: str, a: Any, b: Any) -> None:
+    if a.dim() != 1 or b.dim() != 1:
+        raise RuntimeError(f"{name}: Expected 1-D argument {'self' if a.dim() != 1 else 'vec2'}, but got {a.dim() if a.dim() != 1 else b.dim()}-D")
+
+
+def outer(input: Any, vec2: Any, *, out: Any = None) -> Tensor:
+    """input: (n,), vec2: (m,) -> (n, m), the products of all pairs."""
+    _check_vectors("outer", tensor_argument(input, "outer", "input"), tensor_argument(vec2, "outer", "vec2"))
+    column = _ops.unsqueeze(input, 1)
+    return _ops.mul(column, vec2) if out is None else _ops.mul(column, vec2, out=out)
+
+
+def ger(input: Any, vec2: Any, *, out: Any = None) -> Tensor:
+    """outer under its BLAS name."""
+    return outer(input, vec2, out=out)
+
+
+def _addr_value(input: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Any:
+    tensor_argument(vec1, "addr", "vec1")
+    tensor_argument(vec2, "addr", "vec2")
+    tensor_argument(input, "addr", "input")
+    if vec1.dim() != 1 or vec2.dim() != 1:
+        raise RuntimeError(f"addr: Expected 1-D argument {'vec1' if vec1.dim() != 1 else 'vec2'}, but got {vec1.dim() if vec1.dim() != 1 else vec2.dim()}-D")
+    input.expand(vec1.shape[0], vec2.shape[0])  # refuses sizes that do not broadcast
+    tensors = (input, vec1, vec2)
+    for value, what in ((alpha, "alpha"), (beta, "beta")):
+        if isinstance(value, float) and all(_is_integral(x) for x in tensors):
+            raise RuntimeError(f"For integral input tensors, argument {what} must not be a floating point number.")
+        if isinstance(value, bool) and any(x.dtype is not _bool for x in tensors):
+            raise RuntimeError(f"Boolean {what} only supported for Boolean results.")
+    pairs = _ops.mul(_ops.unsqueeze(vec1, 1), vec2)
+    if all(x.dtype is _bool for x in tensors):
+        pairs = pairs if alpha else _ops.zeros_like(pairs)
+        return _ops.logical_or(input, pairs) if beta else pairs
+    if alpha != 1:
+        pairs = pairs * alpha
+    if beta == 0:
+        return pairs.to(promote_types(pairs.dtype, input.dtype))
+    return _ops.add(input if beta == 1 else input * beta, pairs)
+
+
+@autocast_policy(cuda="lower")
+def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Tensor:
+    """beta input + alpha outer(vec1, vec2). input: broadcasts to (n, m); vec1: (n,), vec2: (m,)."""
+    return deliver_result("addr", _addr_value(input, vec1, vec2, beta, alpha), out, True)
+
+
+def addr_(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """addr into input."""
+    tensor_argument(input, "addr_", "input")
+    r = _addr_value(input, vec1, vec2, beta, alpha)
+    if r.shape != input.shape:
+        raise RuntimeError(f"The input tensor must be a matrix with size {list(r.shape)}, but got a {input.dim()}-D tensor with size {list(input.shape)}")
+    if not can_cast_types(r.dtype, input.dtype):
+        raise RuntimeError(f"result type {type_name(r.dtype)} can't be cast to the desired output type {type_name(input.dtype)}")
+    return input.copy_(r)
+
+
+def kron(input: Any, other: Any, *, out: Any = None) -> Tensor:
+    """The Kronecker product: sizes multiply, missing leading dimensions count 1."""
+    tensor_argument(input, "kron", "input")
+    tensor_argument(other, "kron", "other")
+    n = max(input.dim(), other.dim())
+    a = (1,) * (n - input.dim()) + tuple(input.shape)
+    b = (1,) * (n - other.dim()) + tuple(other.shape)
+    left = input.reshape([s for x in a for s in (x, 1)])
+    right = other.reshape([s for x in b for s in (1, x)])
+    return deliver_result("kron", _ops.mul(left, right).reshape([x * y for x, y in zip(a, b)]), out, True)
+
+
+# ---- sums of products over dimensions -------------------------------------------------------------------------------
+
+
+@autocast_policy(cuda="promote")
+def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Tensor:
+    """Sum over dims (a number: the last of a with the first of b; or two lists) of the products of a and b."""
+    tensor_argument(a, "tensordot", "a")
+    tensor_argument(b, "tensordot", "b")
+    if isinstance(dims, TensorBase):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a.dim(), b.dim()):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
+        left, right = list(range(a.dim() - dims, a.dim())), list(range(dims))
+    else:
+        left, right = [list(x) if isinstance(x, (list, tuple)) else [x] for x in dims]
+        if len(left) != len(right):
+            raise RuntimeError("both dimension lists should have same length")
+    left = [wrapped_dim(d, a.dim()) for d in left]
+    right = [wrapped_dim(d, b.dim()) for d in right]
+    if len(set(left)) != len(left) or len(set(right)) != len(right):
+        raise RuntimeError("tensordot: a dim appears multiple times in the list of dims")
+    for x, y in zip(left, right):
+        if a.shape[x] == 1 and b.shape[y] != 1:
+            b = b.sum(y, keepdim=True)
+        elif b.shape[y] == 1 and a.shape[x] != 1:
+            a = a.sum(x, keepdim=True)
+        elif a.shape[x] != b.shape[y]:
+            raise RuntimeError(f"contracted dimensions need to match, but first has size {a.shape[x]} in dim {x} and second has size {b.shape[y]} in dim {y}")
+    keep_a = [d for d in range(a.dim()) if d not in left]
+    keep_b = [d for d in range(b.dim()) if d not in right]
+    depth = _count(a.shape, left)
+    rows, cols = _count(a.shape, keep_a), _count(b.shape, keep_b)
+    pa = a.permute(keep_a + left).reshape((rows, depth))
+    pb = b.permute(right + keep_b).reshape((depth, cols))
+    # one number is PyTorch's dot product, too: autocast on the CPU casts products of matrices alone
+    result = _ops.dot(pa.reshape(-1), pb.reshape(-1)) if left and rows == cols == 1 else _ops.mm(pa, pb)
+    result = result.reshape([a.shape[d] for d in keep_a] + [b.shape[d] for d in keep_b])
+    return deliver_result("tensordot", result, out, True)
+
+
+def inner(input: Any, other: Any, *, out: Any = None) -> Tensor:
+    """Dot products of the last dimensions: (..., n) and (..., n) -> all pairs; with a number, its multiple."""
+    tensor_argument(input, "inner", "input")
+    tensor_argument(other, "inner", "other")
+    if input.dim() == 0 or other.dim() == 0:
+        return deliver_result("inner", _ops.mul(input, other), out, True)
+    if input.shape[-1] != other.shape[-1]:
+        raise RuntimeError(f"inner() the last dimension must match on both input tensors but got shapes {list(input.shape)} and {list(other.shape)}")
+    return tensordot(input, other, ([-1], [-1]), out)
+
+
+@autocast_policy(cuda="promote")
+def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
+    """input1: (..., in1), input2: (..., in2), weight: (out, in1, in2), bias: (out,) -> (..., out)."""
+    tensor_argument(input1, "bilinear", "input1")
+    tensor_argument(input2, "bilinear", "input2")
+    tensor_argument(weight, "bilinear", "weight")
+    if bias is not None:
+        tensor_argument(bias, "bilinear", "bias")
+    if input1.dim() != input2.dim():
+        raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.dim()} and {input2.dim()}")
+    for i in range(input1.dim() - 1):
+        if input1.shape[i] != input2.shape[i]:
+            raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {i}: got {input1.shape[i]} and {input2.shape[i]}")
+    for i, x in enumerate((input1, input2)):
+        if x.shape[-1] != weight.shape[i + 1]:
+            raise RuntimeError(f"bilinear(): input{i + 1} size does not match weight size: got {x.shape[-1]} but expected {weight.shape[i + 1]}")
+    if bias is not None and bias.shape[0] != weight.shape[0]:
+        raise RuntimeError(f"bilinear(): bias size does not match weight size: got {bias.shape[0]} but expected {weight.shape[0]}")
+    shape = tuple(input1.shape[:-1])
+    n = _count(shape, range(len(shape)))
+    result = _ops._bilinear(input1.reshape((n, input1.shape[-1])), input2.reshape((n, input2.shape[-1])), weight)
+    result = result.reshape((*shape, weight.shape[0]))
+    return result if bias is None else result + bias
+
+
+# ---- batches, chains, powers ----------------------------------------------------------------------------------------
+
+
+def _joined_batches(batch1: Any, batch2: Any) -> tuple[Any, Any]:
+    """The sum over the batch of products as one product: (n, b m) and (b m, p)."""
+    tensor_argument(batch1, "addbmm", "batch1")
+    tensor_argument(batch2, "addbmm", "batch2")
+    for name, x in (("batch1", batch1), ("batch2", batch2)):
+        if x.dim() != 3:
+            raise RuntimeError(f"{name} must be a 3D tensor")
+    b, n, m = batch1.shape
+    if b != batch2.shape[0] or m != batch2.shape[1]:
+        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{b}, {m}] but got: [{batch2.shape[0]}, {batch2.shape[1]}].")
+    if batch1.dtype is not batch2.dtype:
+        raise RuntimeError(f"expected scalar type {type_name(batch1.dtype)} but found {type_name(batch2.dtype)}")
+    return batch1.permute(1, 0, 2).reshape((n, b * m)), batch2.reshape((b * m, batch2.shape[2]))
+
+
+def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Tensor:
+    """beta input + alpha (the sum over the batch of batch1 @ batch2). batch1: (b, n, m), batch2: (b, m, p) -> (n, p)."""
+    a, b = _joined_batches(batch1, batch2)
+    return _ops.addmm(input, a, b, beta=beta, alpha=alpha) if out is None else _ops.addmm(input, a, b, beta=beta, alpha=alpha, out=out)
+
+
+def addbmm_(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """addbmm into input."""
+    a, b = _joined_batches(batch1, batch2)
+    return input.addmm_(a, b, beta=beta, alpha=alpha)
+
+
+@autocast_policy(cuda="lower")
+def linalg_multi_dot(tensors: Any, *, out: Any = None) -> Tensor:
+    """The product of two or more matrices (the first and the last may be vectors) in the cheapest order."""
+    ts = tensor_list_argument(tensors, "multi_dot", "tensors")
+    n = len(ts)
+    if n < 2:
+        raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {n}")
+    first, last = ts[0].dim(), ts[-1].dim()
+    for i, t in enumerate(ts):
+        if i in (0, n - 1):
+            if t.dim() not in (1, 2):
+                raise RuntimeError(f"multi_dot(): the {'first' if i == 0 else 'last'} tensor must be 1D or 2D but got {t.dim()}D")
+        elif t.dim() != 2:
+            raise RuntimeError(f"multi_dot(): tensor {i} must be 2D but got {t.dim()}D")
+        if t.dtype != ts[0].dtype:
+            raise RuntimeError(f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {ts[0].dtype} and tensor {i} {t.dtype}")
+    if first == 1:
+        ts[0] = ts[0].unsqueeze(0)
+    if last == 1:
+        ts[-1] = ts[-1].unsqueeze(-1)
+    for i in range(n - 1):
+        if ts[i].shape[1] != ts[i + 1].shape[0]:
+            raise RuntimeError(f"multi_dot(): tensors {i} and {i + 1} with shapes {list(ts[i].shape)} and {list(ts[i + 1].shape)} cannot be multiplied")
+    dims = [t.shape[0] for t in ts] + [ts[-1].shape[1]]
+    best = {(i, i): (0, 0) for i in range(n)}
+    for span in range(1, n):
+        for i in range(n - span):
+            j = i + span
+            costs = [(best[i, k][0] + best[k + 1, j][0] + dims[i] * dims[k + 1] * dims[j + 1], k) for k in range(i, j)]
+            # of equal costs PyTorch takes the first split, but of three matrices the left product
+            least = min(cost for cost, _ in costs)
+            best[i, j] = [split for split in costs if split[0] == least][-1 if n == 3 else 0]
+    result = _chain_product(ts, best, 0, n - 1)
+    if first == 1:
+        result = result.squeeze(0)
+    if last == 1:
+        result = result.squeeze(-1)
+    return deliver_result("multi_dot", result, out, True)
+
+
+def _chain_product(ts: list[Any], best: dict[tuple[int, int], tuple[int, int]], i: int, j: int) -> Any:
+    if i == j:
+        return ts[i]
+    k = best[i, j][1]
+    return _ops.mm(_chain_product(ts, best, i, k), _chain_product(ts, best, k + 1, j))
+
+
+@autocast_policy(cuda="lower")
+def chain_matmul(*matrices: Any, out: Any = None) -> Tensor:
+    """The product of matrices in the cheapest order (older name of linalg.multi_dot)."""
+    if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)):
+        matrices = tuple(matrices[0])
+    for t in matrices:
+        tensor_argument(t, "chain_matmul", "matrices")
+        if t.dim() != 2:
+            raise RuntimeError(f"Tensor dimension is {t.dim()}, expected 2 instead. (chain_matmul)")
+    if len(matrices) == 1:
+        return deliver_result("chain_matmul", matrices[0], out, True)
+    return linalg_multi_dot(list(matrices), out=out)
+
+
+def matrix_power(input: Any, n: Any, *, out: Any = None) -> Tensor:
+    """input: (..., m, m) multiplied n times with itself; a negative n powers the inverse."""
+    tensor_argument(input, "matrix_power", "input")
+    if input.dim() < 2:
+        raise RuntimeError(f"linalg.matrix_power: The input tensor A must have at least 2 dimensions, but got shape {list(input.shape)}")
+    m = input.shape[-1]
+    if m != input.shape[-2]:
+        raise RuntimeError(f"linalg.matrix_power: A must be batches of square matrices, but they are {input.shape[-2]} by {m} matrices")
+    base = input
+    n = int_argument(n, "matrix_power", "n")  # a plain int: what answers comparisons by code of its own may never become 0 below
+    if n < 0:
+        base = _ops.linalg_inv(input)
+        n = -n
+    # a last product goes into `out` of its own type, what is only copied may be converted
+    exact = n in (2, 3) or n & (n - 1) != 0
+    if n == 0:
+        # of the input's graph, as PyTorch's is: the derivative is zero
+        result = input.clone().copy_(_ops.eye(m, dtype=input.dtype, device=input.device).expand(tuple(input.shape)))
+    else:
+        result = None
+        while True:
+            if n & 1:
+                result = base if result is None else _ops.matmul(result, base)
+            n >>= 1
+            if not n:
+                break
+            base = _ops.matmul(base, base)
+        if result is input:
+            result = input.clone()
+    return deliver_result("matrix_power", result, out, exact)
+
+
+@autocast_policy(cpu="lower", cuda="lower")
+def linalg_vecdot(x: Any, y: Any, *, dim: Any = -1, out: Any = None) -> Tensor:
+    """Dot products along a dimension, x conjugated; other dimensions broadcast."""
+    tensor_argument(x, "linalg_vecdot", "x")
+    return deliver_result("linalg_vecdot", _ops.mul(_conj(x), y).sum(dim), out, True)
+
+
+def linalg_cross(input: Any, other: Any, *, dim: Any = -1, out: Any = None) -> Tensor:
+    """The cross product along a dimension of size 3; other dimensions broadcast."""
+    tensor_argument(input, "linalg_cross", "input")
+    tensor_argument(other, "linalg_cross", "other")
+    if input.dim() != other.dim():
+        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    dim = wrapped_dim(dim, input.dim())
+    if input.shape[dim] != 3 or other.shape[dim] != 3:
+        raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[dim]} and {other.shape[dim]}")
+    a, b = input.unbind(dim), other.unbind(dim)
+    parts = [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+    return deliver_result("linalg_cross", _ops.stack(parts, dim), out, True)
+
+
+@autocast_policy(cuda="promote")
+def cross(input: Any, other: Any, dim: Any = None, *, out: Any = None) -> Tensor:
+    """linalg.cross along dim, by default the first dimension of size 3."""
+    tensor_argument(input, "cross", "input")
+    tensor_argument(other, "cross", "other")
+    if dim is None:
+        dim = next((i for i, n in enumerate(input.shape) if n == 3), None)
+        if dim is None:
+            raise RuntimeError("no dimension of size 3 in input")
+    return linalg_cross(input, other, dim=dim, out=out)
+
+
+# ---- sums of products over named dimensions -------------------------------------------------------------------------
+
+_ELLIPSIS = -1  # the label of an ellipsis; letters are 0..51
+_EXACT_OPERANDS = 6  # operands up to which every order is weighed; more: the cheapest pair first
+_SMALL_CONTRACTION = 100000  # multiplications from left to right below which another order is not worth looking for
+
+
+def _pair_product(a: Any, b: Any, summed: list[int]) -> Any:
+    """Two operands aligned to the same dimensions, multiplied and summed over `summed` (which stay as size 1)."""
+    n = a.dim()
+    batch, left, right, both, sum_a, sum_b = [], [], [], [], [], []
+    for i, (x, y) in enumerate(zip(a.shape, b.shape)):
+        if i in summed:
+            if x != 1 and y != 1:
+                both.append(i)
+            elif x != 1:
+                sum_a.append(i)
+            elif y != 1:
+                sum_b.append(i)
+        elif x != 1 and y != 1:
+            batch.append(i)
+        elif y != 1:
+            right.append(i)
+        else:
+            left.append(i)
+    if sum_a:
+        a = a.sum(sum_a, keepdim=True)
+    if sum_b:
+        b = b.sum(sum_b, keepdim=True)
+    if not both:
+        return a * b
+    rest = [i for i in range(n) if i in summed]
+    others = [i for i in rest if i not in both]
+    shape_a, shape_b = a.shape, b.shape
+    batches, rows, depth, cols = _count(shape_a, batch), _count(shape_a, left), _count(shape_a, both), _count(shape_b, right)
+    pa = a.permute(batch + left + both + right + others).reshape((batches, rows, depth))
+    pb = b.permute(batch + both + right + left + others).reshape((batches, depth, cols))
+    r = _ops.bmm(pa, pb) if batch else _ops.mm(pa.squeeze(0), pb.squeeze(0))
+    order = batch + left + right + rest
+    r = r.reshape([shape_a[i] for i in batch + left] + [shape_b[i] for i in right] + [1] * len(rest))
+    if order == list(range(n)):
+        return r
+    back = [0] * n
+    for i, d in enumerate(order):
+        back[d] = i
+    return r.permute(back)
+
+
+def _label_text(label: int) -> str:
+    return chr(ord("A") + label) if label < 26 else chr(ord("a") + label - 26)
+
+
+def _parse_labels(text: str, start: int) -> list[int]:
+    """The labels of one operand; start: where the text begins in the equation."""
+    labels: list[int] = []
+    i = 0
+    while i < len(text):
+        c = text[i]
+        if c == ".":
+            if _ELLIPSIS in labels:
+                raise RuntimeError("einsum(): found '.' for an operand for which an ellipsis was already found")
+            if text[i : i + 3] != "...":
+                raise RuntimeError("einsum(): found '.' that is not part of any ellipsis")
+            labels.append(_ELLIPSIS)
+            i += 2
+        elif "A" <= c <= "Z":
+            labels.append(ord(c) - ord("A"))
+        elif "a" <= c <= "z":
+            labels.append(ord(c) - ord("a") + 26)
+        elif c != " ":
+            raise RuntimeError(f"einsum(): invalid subscript given at index {start + i} in the equation string, subscripts must be in [a-zA-Z]")
+        i += 1
+    return labels
+
+
+def _sublist_labels(sublist: Iterable[Any]) -> list[int]:
+    labels = []
+    for x in sublist:
+        if x is Ellipsis:
+            labels.append(_ELLIPSIS)
+        elif not 0 <= x < 52:
+            raise RuntimeError(f"einsum(): expected subscripts to be within range [0, 52), but got {x}")
+        else:
+            labels.append(x)
+    return labels
+
+
+@autocast_policy(cuda="lower")
+def einsum(*args: Any) -> Tensor:
+    """einsum(equation, *operands) or einsum(op1, sublist1, ..., [out]): sums of products over labelled dimensions."""
+    inputs: list[list[int]] = []
+    output = None
+    if not args:
+        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts list")
+    if isinstance(args[0], str):
+        equation = args[0]
+        operands = list(args[1:])
+        if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+            operands = list(operands[0])
+        before, arrow, after = equation.partition("->")
+        position = 0
+        for part in before.split(","):
+            inputs.append(_parse_labels(part, position))
+            position += len(part) + 1
+        if arrow:
+            output = _parse_labels(after, len(before) + 2)
+    else:
+        operands = list(args[0::2]) if len(args) % 2 == 0 else list(args[0:-1:2])
+        inputs = [_sublist_labels(x) for x in args[1::2]]
+        if len(args) % 2:
+            output = _sublist_labels(args[-1])
+    if not operands:
+        raise RuntimeError("einsum(): must provide at least one operand")
+    for t in operands:
+        tensor_argument(t, "einsum", "operands")
+    if len(inputs) > len(operands):
+        raise RuntimeError("einsum(): fewer operands were provided than specified in the equation")
+    if len(inputs) < len(operands):
+        raise RuntimeError("einsum(): more operands were provided than specified in the equation")
+    return _contract(operands, inputs, output)
+
+
+def _extent(dims: int, sizes: list[int]) -> int:
+    """The number of elements over a set of dimensions, a bit of an integer each."""
+    return _count(sizes, [p for p in range(len(sizes)) if dims >> p & 1])
+
+
+def _kept(dims: int, others: Iterable[int], out: int) -> int:
+    """The dimensions that the output or another operand has too."""
+    for x in others:
+        out |= x
+    return dims & out
+
+
+def _cheapest_pairs(dims: list[int], sizes: list[int], out: int) -> list[tuple[int, int]]:
+    """The pairs to multiply, each by positions in the list of what is left, to which its product is appended. The cost of a pair
+    is the number of its multiplications."""
+    from tensorrt_lite.backends import opt_einsum
+
+    n = len(dims)
+    left_to_right, first = 0, dims[0]
+    for i in range(1, n):
+        left_to_right += _extent(first | dims[i], sizes)
+        first = _kept(first | dims[i], dims[i + 1 :], out)
+    if n < 3 or left_to_right < _SMALL_CONTRACTION or not opt_einsum.enabled:
+        return [(0, 1)] + [(i, 0) for i in range(n - 2, 0, -1)]
+    if n > _EXACT_OPERANDS:
+        return _greedy_pairs(dims, sizes, out)
+    # by subset of the operands: dimensions of its product; cost and first part
+    reach: dict[int, int] = {}
+    ways: dict[int, tuple[int, int]] = {}
+    for subset in range(1, 1 << n):
+        inside = [dims[k] for k in range(n) if subset >> k & 1]
+        outside = [dims[k] for k in range(n) if not subset >> k & 1]
+        if len(inside) == 1:
+            reach[subset], ways[subset] = inside[0], (0, 0)
+            continue
+        union = 0
+        for x in inside:
+            union |= x
+        reach[subset] = _kept(union, outside, out)
+        best = None
+        part = (subset - 1) & subset
+        while part > subset ^ part:  # each pair of parts once
+            cost = ways[part][0] + ways[subset ^ part][0] + _extent(reach[part] | reach[subset ^ part], sizes)
+            if best is None or cost < best[0]:
+                best = (cost, part)
+            part = (part - 1) & subset
+        assert best is not None
+        ways[subset] = best
+    pairs: list[tuple[int, int]] = []
+    order: list[tuple[int, int]] = []
+    present = [1 << k for k in range(n)]
+    _append_pairs((1 << n) - 1, ways, order)
+    for part, subset in order:
+        pairs.append((present.index(part), present.index(subset)))
+        present = [x for x in present if x not in (part, subset)] + [part | subset]
+    return pairs
+
+
+def _greedy_pairs(dims: list[int], sizes: list[int], out: int) -> list[tuple[int, int]]:
+    pairs = []
+    while len(dims) > 1:
+        _, i, j = min((_extent(dims[i] | dims[j], sizes), i, j) for j in range(len(dims)) for i in range(j))
+        pairs.append((i, j))
+        union = dims[i] | dims[j]
+        dims = [x for k, x in enumerate(dims) if k not in (i, j)]
+        dims.append(_kept(union, dims, out))
+    return pairs
+
+
+def _append_pairs(subset: int, ways: dict[int, tuple[int, int]], order: list[tuple[int, int]]) -> None:
+    part = ways[subset][1]
+    if part:
+        _append_pairs(part, ways, order)
+        _append_pairs(subset ^ part, ways, order)
+        order.append((part, subset ^ part))
+
+
+def _multiply_out(operands: list[Any], sizes: list[int], n_out: int) -> Any:
+    """The product of operands aligned to `sizes`, summed over the dimensions from n_out on, which stay as size 1."""
+    n = len(sizes)
+    if len(operands) == 1:
+        return operands[0].sum(list(range(n_out, n)), keepdim=True) if n_out < n else operands[0]
+    dims = [sum(1 << p for p in range(n) if t.shape[p] != 1) for t in operands]
+    out = (1 << n_out) - 1
+    for i, j in _cheapest_pairs(dims, sizes, out):
+        a, b, union = operands[i], operands[j], dims[i] | dims[j]
+        operands = [t for k, t in enumerate(operands) if k not in (i, j)]
+        dims = [x for k, x in enumerate(dims) if k not in (i, j)]
+        left = _kept(union, dims, out)
+        operands.append(_pair_product(a, b, [p for p in range(n_out, n) if not left >> p & 1]))
+        dims.append(left)
+    return operands[0]
+
+
+def _contract(operands: list[Any], inputs: list[list[int]], output: list[int] | None) -> Any:
+    """Align all operands to (output labels, summed labels), then multiply them in pairs, summing what is used up."""
+    ellipsis = 0
+    counts: dict[int, int] = {}
+    for i, (t, labels) in enumerate(zip(operands, inputs)):
+        n = t.dim() - len([x for x in labels if x != _ELLIPSIS])
+        if _ELLIPSIS in labels:
+            if n < 0:
+                raise RuntimeError(f"einsum(): the number of subscripts in the equation ({len(labels) - 1}) is more than the number of dimensions ({t.dim()}) for operand {i}")
+            ellipsis = max(ellipsis, n)
+        elif n != 0:
+            raise RuntimeError(
+                f"einsum(): the number of subscripts in the equation ({len(labels)}) does not match the number of dimensions ({t.dim()}) for operand {i} and no ellipsis was given"
+            )
+        for x in labels:
+            if x != _ELLIPSIS:
+                counts[x] = counts.get(x, 0) + 1
+    if output is None:
+        output = ([_ELLIPSIS] if any(_ELLIPSIS in x for x in inputs) else []) + sorted(x for x in counts if counts[x] == 1)
+    places, n_out = _places(counts, output, ellipsis)
+    n = len(places)
+    aligned = []
+    sizes = [1] * n
+    for i, (t, labels) in enumerate(zip(operands, inputs)):
+        t, used = _aligned(t, labels, places, ellipsis, i)
+        for p, size in zip(used, t.shape):
+            if size != 1:
+                if sizes[p] not in (1, size):
+                    raise RuntimeError(f"einsum(): operands do not broadcast with remapped shapes [original->remapped]: sizes {sizes[p]} and {size} of one subscript differ (operand {i})")
+                sizes[p] = size
+        for p in range(n):
+            if p not in used:
+                t = t.unsqueeze(p)
+        aligned.append(t)
+    r = _multiply_out(aligned, sizes, n_out)
+    if n > n_out:
+        r = r.reshape(r.shape[:n_out])
+    elif r is operands[0]:
+        r = r.view(r.shape)
+    return r
+
+
+def _places(counts: dict[int, int], output: list[int], ellipsis: int) -> tuple[dict[Any, int], int]:
+    """A place for every dimension: output labels first, ellipsis dimensions where the output has them, summed ones behind; and the number of
+    the output's. Dimensions of an ellipsis are labelled ("...", number)."""
+    places: dict[Any, int] = {}
+    dots = [("...", i) for i in range(ellipsis)]
+    for x in output:
+        if x == _ELLIPSIS:
+            places.update({label: len(places) + i for i, label in enumerate(dots)})
+            continue
+        if x in places:
+            raise RuntimeError(f"einsum(): output subscript {_label_text(x)} appears more than once in the output")
+        if x not in counts:
+            raise RuntimeError(f"einsum(): output subscript {_label_text(x)} does not appear in the equation for any input operand")
+        places[x] = len(places)
+    n_out = len(places)
+    for label in (*dots, *counts):
+        places.setdefault(label, len(places))
+    return places, n_out
+
+
+def _aligned(t: Any, labels: list[int], places: dict[Any, int], ellipsis: int, operand: int) -> tuple[Any, list[int]]:
+    """An operand with its dimensions in the order of their places, diagonals of repeated labels taken; the places that it has."""
+    names: list[Any] = []
+    for x in labels:
+        if x == _ELLIPSIS:
+            extent = t.dim() - len(labels) + 1
+            names += [("...", ellipsis - extent + j) for j in range(extent)]
+        else:
+            names.append(x)
+    j = 0
+    while j < len(names):
+        first = names.index(names[j])
+        if first < j:
+            if t.shape[first] != t.shape[j]:
+                raise RuntimeError(f"einsum(): subscript {_label_text(names[j])} is repeated for operand {operand} but the sizes don't match, {t.shape[j]} != {t.shape[first]}")
+            t = t.diagonal(0, first, j).movedim(-1, first)
+            del names[j]
+        else:
+            j += 1
+    order = sorted(range(len(names)), key=lambda d: places[names[d]])
+    if order != list(range(len(names))):
+        t = t.permute(order)
+    return t, [places[names[d]] for d in order]
+
+
+EXPORTS = {
+    "outer": "fm", "ger": "fm", "addr": "fm", "addr_": "m", "kron": "fm", "einsum": "f", "tensordot": "f", "inner": "fm", "bilinear": "fn", "addbmm": "fm",
+    "addbmm_": "m", "chain_matmul": "f", "matrix_power": "fm", "cross": "fm", "linalg_multi_dot": "n", "linalg_vecdot": "n", "linalg_cross": "n",
+}  # fmt: skip
