@@ -135,7 +135,7 @@ def documentation_of(function: Any) -> str | None:
     if text is None:
         text = function.impl.__doc__
         base = re.sub("_copy$|_$", "", row.name)
-        if not text and base != row.name and base in _table():
+        if base != row.name and base in _table():
             text, own = of(base).doc or _body_doc(base), True
             head = f"{base}() with copies in place of views." if row.name.endswith("_copy") else _in_place(base, of(base))
     elif form == INPLACE:
