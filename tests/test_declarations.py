@@ -83,6 +83,17 @@ def declarations_of(function: PublicFunction) -> list[Parameter]:
     return list(inspect.signature(function).parameters.values())
 
 
+def test_compositions_are_public_as_their_rows_say() -> None:
+    """`EXPORTS` of a module is for functions without a row."""
+    from importlib import import_module
+
+    from tensorrt_lite import _compositions
+
+    for family in _compositions.FAMILIES:
+        module = import_module(f"tensorrt_lite._compositions.{family}")
+        assert [name for name in getattr(module, "EXPORTS", {}) if find(name) is not None] == [], family
+
+
 def test_docstrings_say_something() -> None:
     wrong = []
     for path, function in census.public_functions().items():

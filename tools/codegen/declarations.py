@@ -133,6 +133,7 @@ def public_paths(op: Operator) -> list[str]:
 
 def public_source(operators: Iterable[Operator]) -> str:
     """Lines of `_C/__init__.py`: by public path what calls need to know before anybody asks for a declaration."""
+    operators = list(operators)
     manners: dict[str, set[str]] = {"BY_NAME": set(), "OPAQUE": set()}
     spellings = {}
     factories = set()
@@ -148,4 +149,14 @@ def public_source(operators: Iterable[Operator]) -> str:
     text = "# What the rows say of calls: by public path, factories by name.\n"
     for name, found in (*manners.items(), ("FACTORIES", factories)):
         text += f"{name} = {pprint.pformat(set(sorted(found)), width=160, compact=True)}\n"
-    return text + f"SPELLINGS = {pprint.pformat(spellings, width=160, compact=True)}\n"
+    text += f"SPELLINGS = {pprint.pformat(spellings, width=160, compact=True)}\n"
+    return text + f"COMPOSED = {pprint.pformat(composed_names(operators), width=160, compact=True)}\n"
+
+
+def composed_names(operators: Iterable[Operator]) -> dict[str, dict[str, str]]:
+    """{family: {name of a function without generated code: f function of the package, m method of Tensor}}."""
+    found: dict[str, dict[str, str]] = {}
+    for op in operators:
+        if op.kind in ("composed", "factory") and "." not in op.name:
+            found.setdefault(op.family, {})[op.name] = "f" * ("function" in op.variants) + "m" * ("method" in op.variants)
+    return found
