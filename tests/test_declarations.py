@@ -108,6 +108,11 @@ def test_rows_with_kernels_have_their_docstring() -> None:
     assert [op.name for op in load(ROWS) if op.kind not in ("composed", "factory") and not op.row.get("doc")] == []
 
 
+def test_functions_beside_the_operators_keep_their_own() -> None:
+    assert "fan" in trt.nn.init.kaiming_uniform_.__doc__ and trt.nn.init.normal_.__doc__ != trt.Tensor.normal_.__doc__
+    assert find("nn.init.normal_") is None and find("cross_entropy") is None and find("linalg.matmul")[0].name == "matmul"
+
+
 def test_in_place_forms_and_methods_speak_of_self() -> None:
     assert trt.Tensor.add_.__doc__.startswith("In-place form of add()")
     assert "self + alpha * other" in trt.Tensor.add.__doc__ and "input + alpha * other" in trt.add.__doc__
