@@ -19,6 +19,7 @@ from tools.codegen.stubs import documentation
 PUBLIC = {path: f for path, f in census.public_functions().items() if isinstance(f, PublicFunction) and find(path) is not None}
 COMPOSED = [row for name in declarations.names() if (row := declarations.of(name)).kind in ("composed", "factory")]
 Parameter = inspect.Parameter
+ROWS = Path(__file__).resolve().parent.parent / "cysrc" / "ops"
 
 
 def paths(row: declarations.Declaration) -> list[str]:
@@ -82,6 +83,17 @@ def declarations_of(function: PublicFunction) -> list[Parameter]:
     return list(inspect.signature(function).parameters.values())
 
 
+def test_compositions_are_public_as_their_rows_say() -> None:
+    """`EXPORTS` of a module is for functions without a row."""
+    from importlib import import_module
+
+    from tensorrt_lite import _compositions
+
+    for family in _compositions.FAMILIES:
+        module = import_module(f"tensorrt_lite._compositions.{family}")
+        assert [name for name in getattr(module, "EXPORTS", {}) if find(name) is not None] == [], family
+
+
 def test_docstrings_say_something() -> None:
     wrong = []
     for path, function in census.public_functions().items():
@@ -90,6 +102,15 @@ def test_docstrings_say_something() -> None:
         if len(first) < 8 or len(text) > 2500:
             wrong.append((path, first))
     assert not wrong
+
+
+def test_rows_with_kernels_have_their_docstring() -> None:
+    assert [op.name for op in load(ROWS) if op.kind not in ("composed", "factory") and not op.row.get("doc")] == []
+
+
+def test_functions_beside_the_operators_keep_their_own() -> None:
+    assert "fan" in trt.nn.init.kaiming_uniform_.__doc__ and trt.nn.init.normal_.__doc__ != trt.Tensor.normal_.__doc__
+    assert find("nn.init.normal_") is None and find("cross_entropy") is None and find("linalg.matmul")[0].name == "matmul"
 
 
 def test_in_place_forms_and_methods_speak_of_self() -> None:
@@ -101,7 +122,7 @@ def test_in_place_forms_and_methods_speak_of_self() -> None:
 
 
 def test_the_table_of_operators_has_every_row() -> None:
-    operators = load(Path(__file__).resolve().parent.parent / "cysrc" / "ops")
+    operators = load(ROWS)
     table = documentation(operators)
     assert [op.public_name for op in operators if f"| `{op.public_name}` |" not in table] == []
     assert set(declarations.names()) == {op.public_name for op in operators}

@@ -104,8 +104,12 @@ def public_functions() -> dict[str, object]:
 
 
 def without_docstring() -> list[str]:
-    """Public functions and methods of which help() says no word."""
-    return [name for name, f in public_functions().items() if not (getattr(f, "__doc__", None) or "").strip()]
+    """Public functions, methods and attributes of tensors of which help() says no word."""
+    import tensorrt_lite as trt
+    from tensorrt_lite._C.core.overrides import PublicProperty
+
+    attributes = {f"Tensor.{name}": p for name in dir(trt.Tensor) if isinstance(p := inspect.getattr_static(trt.Tensor, name), PublicProperty) and name[0] != "_"}
+    return [name for name, f in (public_functions() | attributes).items() if not (getattr(f, "__doc__", None) or "").strip()]
 
 
 def without_row() -> list[str]:
@@ -133,8 +137,8 @@ def without_signature() -> list[str]:
 
 
 def dispatchers() -> list[str]:
-    """Places that look up an operator's kernel by a key: the C table, Python kernels by name, `library`'s own table."""
-    marks = {"cysrc/core/dispatch.h": "trt_redispatch", "cysrc/core/dispatch.pyx": "_python_kernels", "tensorrt_lite/library.py": "class Operator"}
+    """Places that look up an operator's kernel by a key in a call: the C table, Python kernels by name, `library`'s own table."""
+    marks = {"cysrc/core/dispatch.h": "trt_redispatch", "cysrc/core/dispatch.pyx": "_python_kernels", "tensorrt_lite/library.py": "self._kernel(key)"}
     return [path for path, mark in marks.items() if mark in (ROOT / path).read_text(encoding="utf-8")]
 
 

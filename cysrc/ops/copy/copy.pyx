@@ -59,8 +59,9 @@ cdef TensorBase contiguous_kernel(TensorBase self, object memory_format):
     return clone_cpu(self, contiguous_format if memory_format is None else memory_format)
 
 
-def contiguous(TensorBase self not None, memory_format=contiguous_format):
+cdef object contiguous_in(object input, object memory_format, object out, bint inplace):
     """The tensor itself when it already lies in the memory format, otherwise a copy that does."""
+    cdef TensorBase self = as_tensor_arg(input, "contiguous", "self")
     cdef int fmt = format_code(memory_format, "contiguous")
     if fmt == MF_PRESERVE:
         raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
@@ -80,7 +81,7 @@ cdef TensorBase to_copy_cpu(TensorBase self, int dtype, object device, object me
     if target == DEV_META:
         return r
     if target == DEV_CUSTOM or self.device_type == DEV_CUSTOM:
-        boxed_call(b"_copy_across", KEY_CUSTOM, (r, self))
+        boxed_call(existing_operator("_copy_across"), KEY_CUSTOM, (r, self))
         return r
     copy_elements(r, self)
     return r
@@ -93,21 +94,21 @@ cdef object to_meta(object grad, object meta):
 
 cdef TensorBase copy_cpu(TensorBase self, TensorBase src, TensorBase out, int mode):
     if self.device_type == DEV_CUSTOM or src.device_type == DEV_CUSTOM and self.device_type != DEV_META:
-        boxed_call(b"_copy_across", KEY_CUSTOM, (self, src))
+        boxed_call(existing_operator("_copy_across"), KEY_CUSTOM, (self, src))
         return self
     check_internal_overlap("copy_", self)
     copy_elements(self, src)
     return self
 
 
-def copy_(TensorBase self not None, src, non_blocking=False):
+cdef object copied(object input, object src, object non_blocking, object out, bint inplace):
     """self[...] = src, broadcast and converted to self's dtype; returns self."""
-    cdef TensorBase s
+    cdef TensorBase self = as_tensor_arg(input, "copy_", "self"), s
     cdef uint64_t keys
     if non_blocking and isinstance(src, TensorBase) and (self.device_type == DEV_CUDA) != ((<TensorBase>src).device_type == DEV_CUDA):
         run_non_blocking(DEV_CUDA, True)
         try:
-            return copy_(self, src)
+            return copied(self, src, False, None, True)
         finally:
             run_non_blocking(DEV_CUDA, False)
     s = as_operand(src, "copy_", "other")
