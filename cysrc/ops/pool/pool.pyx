@@ -111,7 +111,7 @@ cdef object laid_out(object grad, object strided):
     shape, strides, _ = strided
     if len(shape) != 4 or lies_last(<TensorBase>grad) or strides[1] != 1 or strides[3] != shape[1] or strides[2] != shape[1] * shape[3] or strides[0] != shape[1] * shape[3] * shape[2] or shape[1] == 1 or shape[2] * shape[3] == 1:
         return grad
-    return _ops.contiguous(grad, channels_last)
+    return _ops.contiguous(grad, memory_format=channels_last)
 
 
 cdef object max_pool2d_impl(TensorBase self, const Dims* kernel_size, const Dims* stride, const Dims* padding, const Dims* dilation, bint ceil_mode):
