@@ -1,19 +1,56 @@
 """`trt.ops.aten`: the library's own operators as objects, by PyTorch's names.
 
 A row is one operator where PyTorch has several overloads (`sum` with and without `dim`), so every overload's name of a packet gives the same
-object, but for forms that write: `add.out` and the packet `add_`.
+object, but for forms that write: `add.out` and the packet `add_`. Composed rows have objects, too; modes below Autograd see what they are made of.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite import _ops
 from tensorrt_lite._C.core import python_key
 from tensorrt_lite._public import FACTORIES
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorrt_lite._declarations import Declaration
+
 Operator = python_key.Operator
 _FRESH, _OUT, _INPLACE = 0, 1, 2
+
+
+class ComposedOperator:
+    """A composed row as an object, `ops.aten.chunk.default`: a call is the public function's."""
+
+    namespace = "aten"
+
+    def __init__(self, row: Declaration, overload: str, function: Callable[..., Any]) -> None:
+        self.declaration, self.overload, self.function = row, overload, function
+        self._name = row.name
+        self.__name__ = f"{row.name}.{overload}"
+
+    def name(self) -> str:
+        """``aten::chunk``"""
+        return f"aten::{self._name}" + ("" if self.overload == "default" else f".{self.overload}")
+
+    @property
+    def tags(self) -> frozenset[str]:
+        """What the row says of it."""
+        return self.declaration.tags
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<OpOverload(op='aten.{self._name}', overload='{self.overload}')>"
+
+    def __str__(self) -> str:
+        return f"aten.{self.__name__}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return getattr, (packet(self._name), self.overload)
 
 
 class OperatorPacket:
@@ -27,6 +64,9 @@ class OperatorPacket:
             self._row, self._mode = name[:-1], _INPLACE
 
     def _form(self, overload: str) -> Any:
+        row = composed_row(self.__name__)
+        if row is not None and row.kind == "composed":
+            return ComposedOperator(row, overload, public_function(row)) if overload in overloads_of(row) else None
         if self.__name__ in FACTORIES:
             import tensorrt_lite
 
@@ -36,7 +76,10 @@ class OperatorPacket:
         return python_key.operator_object(self._row, _OUT if written and self._mode == _FRESH else self._mode)
 
     def overloads(self) -> list[str]:
-        """The names of the forms: the one that returns fresh results, and `out` where results may be given."""
+        """The names of the forms: the one that returns fresh results, and `out` where results may be given; of composed rows PyTorch's."""
+        row = composed_row(self.__name__)
+        if row is not None and row.kind == "composed":
+            return overloads_of(row)
         forms = (self._form("default"), self._form("out"))
         return [form.overload for form in dict.fromkeys(forms) if form is not None]
 
@@ -51,7 +94,8 @@ class OperatorPacket:
         return form
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        function = _ops.FUNCTIONS.get(self.__name__)
+        row = composed_row(self.__name__)
+        function = _ops.FUNCTIONS.get(self.__name__) if row is None else public_function(row)
         return (self._form("out" if "out" in kwargs else "default") if function is None else function)(*args, **kwargs)
 
     def __repr__(self) -> str:
@@ -64,6 +108,32 @@ class OperatorPacket:
         return packet, (self.__name__,)
 
 
+def composed_row(name: str) -> Declaration | None:
+    """The row of an operator without a kernel of its own, None of others."""
+    from tensorrt_lite import _declarations
+
+    found = _declarations.find(name) if python_key.operator_object(name) is None else None
+    return found[0] if found is not None and found[0].name == name and found[0].kind in ("composed", "factory") else None
+
+
+def overloads_of(row: Declaration) -> list[str]:
+    """PyTorch's names of a composed row's overloads."""
+    names = [schema.partition("(")[0].partition(".")[2] or "default" for schema in row.overloads or (row.schema,)]
+    return [*names, "out"] if "out" in row.variants else names
+
+
+def public_function(row: Declaration) -> Callable[..., Any]:
+    """The function that a composed row is public as."""
+    import tensorrt_lite as trt
+
+    short = row.name.partition("_")[2]
+    places: dict[str, tuple[Any, str]] = {
+        "function": (trt, row.name), "method": (trt.Tensor, row.name), "linalg": (trt.linalg, short), "fft": (trt.fft, short), "nn": (trt.nn.functional, row.name),
+    }  # fmt: skip
+    owner, name = next(places[v] for v in ("function", "method", "linalg", "fft", "nn") if v in row.variants)
+    return getattr(owner, name)  # type: ignore[no-any-return]
+
+
 _packets: dict[str, OperatorPacket] = {}
 
 
@@ -72,7 +142,7 @@ def packet(name: str) -> OperatorPacket | None:
     found = _packets.get(name)
     if found is None:
         made = OperatorPacket(name)
-        if python_key.operator_object(made._row) is None and name not in _ops.FUNCTIONS and name not in FACTORIES:
+        if python_key.operator_object(made._row) is None and name not in _ops.FUNCTIONS and name not in FACTORIES and composed_row(name) is None:
             return None
         found = _packets.setdefault(name, made)
     return found

@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import ast
 
 FUNCTION, METHOD, INPLACE = "function", "method", "inplace"
 
@@ -17,7 +20,7 @@ FUNCTION, METHOD, INPLACE = "function", "method", "inplace"
 class Declaration:
     """A row. Attributes that it does not have are empty.
 
-    name, family; kind: pointwise, function, composed or factory; schema: in PyTorch's notation; overloads: PyTorch's schemas where they are
+    name, family; kind: pointwise, structured, function, composed or factory; schema: in PyTorch's notation; overloads: PyTorch's schemas where they are
     several; variants; aliases: other public names; doc: the docstring of the function, None where the body has it; view: whether results
     share memory. Of pointwise rows dtypes; expressions: {"": Python's syntax over the arguments, or "integer", "complex", "bool" for those
     dtypes}; promote. derivatives: {argument: formula}; forward: how tangents pass; autocast; samples: what the tests draw; symbol: `add`
@@ -50,6 +53,12 @@ class Declaration:
     def __repr__(self) -> str:
         return f"<{self.kind} {self.schema}>"
 
+    def tree(self, kind: str = "") -> ast.expr:
+        """The syntax tree of a pointwise operator's element, in the notation of `_C/expression.py`. kind: one of `expressions`, else the general one."""
+        from tensorrt_lite._C.expression import parse
+
+        return parse(self.expressions.get(kind, self.expressions[""]))
+
     @property
     def tags(self) -> frozenset[str]:
         """`pointwise`, `view`, `inplace`, `out`, `factory`, `composed`, `nondeterministic_seeded`: what a pass over operators asks first."""
@@ -74,6 +83,11 @@ def names() -> Iterator[str]:
 def of(name: str) -> Declaration:
     """The row of this name. KeyError without one."""
     return _table()[name]
+
+
+def samples() -> dict[str, str]:
+    """The kind of sample inputs of each public pointwise operator that names one."""
+    return {row.name: row.samples for row in _table().values() if row.kind == "pointwise" and row.samples and {FUNCTION, "nn"} & set(row.variants)}
 
 
 @cache
@@ -121,7 +135,7 @@ def documentation_of(function: Any) -> str | None:
     if text is None:
         text = function.impl.__doc__
         base = re.sub("_copy$|_$", "", row.name)
-        if not text and base != row.name and base in _table():
+        if base != row.name and base in _table():
             text, own = of(base).doc or _body_doc(base), True
             head = f"{base}() with copies in place of views." if row.name.endswith("_copy") else _in_place(base, of(base))
     elif form == INPLACE:

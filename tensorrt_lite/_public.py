@@ -1,14 +1,14 @@
 """Puts the objects that ask overrides (`_C.core.overrides`) in front of functions: by them operators become public.
 
 What overrides get depends on the manner of PyTorch's function of the same name, which the rows of cysrc/ops say: the build writes what calls
-need of them into `_C/public.py`.
+need of them into `_C`.
 """
 
 from __future__ import annotations
 
-from tensorrt_lite._C import public
+from tensorrt_lite import _C
+from tensorrt_lite._C import FACTORIES
 from tensorrt_lite._C.core.overrides import AS_CALLED, BY_NAME, PublicFunction
-from tensorrt_lite._C.public import FACTORIES
 
 TYPE_CHECKING = False  # `typing` and what it imports would be a quarter of the package's import time
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ def method(impl: Callable[..., Any], name: str, owner: type, by_name: bool = Fal
 
 
 def _public(impl: Callable[..., Any], name: str, owner: str | type, path: str, by_name: bool, factory: bool) -> PublicFunction:
-    manner = BY_NAME if by_name or path in public.BY_NAME else AS_CALLED
-    spellings = public.SPELLINGS.get(path, _POWER if name == "__rpow__" else None)
-    return PublicFunction(impl, name, owner, manner=manner, opaque=path in public.OPAQUE, spellings=spellings, factory=factory)
+    manner = BY_NAME if by_name or path in _C.BY_NAME else AS_CALLED
+    spellings = _C.SPELLINGS.get(path, _POWER if name == "__rpow__" else None)
+    return PublicFunction(impl, name, owner, manner=manner, opaque=path in _C.OPAQUE, spellings=spellings, factory=factory)
 
 
 _POWER = {"other": "base"}  # of __rpow__, which is no row's

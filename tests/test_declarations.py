@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import types
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,8 @@ from tensorrt_lite import _declarations as declarations
 from tensorrt_lite._C.core.overrides import BY_NAME, PublicFunction
 from tensorrt_lite._declarations import find
 from tools import census
+from tools.codegen.schema import load
+from tools.codegen.stubs import documentation
 
 PUBLIC = {path: f for path, f in census.public_functions().items() if isinstance(f, PublicFunction) and find(path) is not None}
 COMPOSED = [row for name in declarations.names() if (row := declarations.of(name)).kind in ("composed", "factory")]
@@ -95,6 +98,33 @@ def test_in_place_forms_and_methods_speak_of_self() -> None:
     assert trt.absolute.__doc__.startswith("The same as abs().")
     assert trt.permute_copy.__doc__.startswith("permute() with copies")
     assert "add()" in trt.Tensor.__radd__.__doc__
+
+
+def test_the_table_of_operators_has_every_row() -> None:
+    operators = load(Path(__file__).resolve().parent.parent / "cysrc" / "ops")
+    table = documentation(operators)
+    assert [op.public_name for op in operators if f"| `{op.public_name}` |" not in table] == []
+    assert set(declarations.names()) == {op.public_name for op in operators}
+
+
+def test_composed_rows_are_operators() -> None:
+    """`ops.aten.<name>` and its overloads exist, and a call is the public function's."""
+    import pickle
+
+    wrong = []
+    for row in COMPOSED:
+        if "." not in row.name:
+            packet = getattr(trt.ops.aten, row.name)
+            wrong += [f"{row.name}.{o}" for o in packet.overloads() if getattr(packet, o, None) is None]
+    assert not wrong
+    x = trt.arange(6.0)
+    op = trt.ops.aten.chunk.default
+    assert [part.tolist() for part in op(x, 2)] == [[0, 1, 2], [3, 4, 5]] and trt.ops.aten.linalg_norm(x).item() == trt.linalg.norm(x).item()
+    assert (op.name(), str(op), repr(op)) == ("aten::chunk", "aten.chunk.default", "<OpOverload(op='aten.chunk', overload='default')>")
+    assert pickle.loads(pickle.dumps(op)).overload == "default" and op.overloadpacket is trt.ops.aten.chunk
+    assert trt.ops.aten.to.overloads()[:3] == ["device", "dtype", "other"] and trt.ops.aten.max.other(x, x).tolist() == x.tolist()
+    with pytest.raises(AttributeError):
+        trt.ops.aten.chunk.other
 
 
 # ---- beside PyTorch ------------------------------------------------------------------------------------------------

@@ -24,7 +24,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tools.codegen.cuda import expressions_source
 from tools.codegen.declarations import declarations_source, public_source
 from tools.codegen.generate import generate
 from tools.codegen.schema import families, load
@@ -394,9 +393,8 @@ class Builder:
         # for those who have no GPU: the package brings the emulator's sources
         shutil.copytree(ROOT / "tools" / "cuda_emulator", self.target / "cuda" / "emulator", dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copyfile(ROOT / "docs" / "gaps.md", self.target / "gaps.md")  # for `tensorrt-lite missing`
-        (self.target / "cuda" / "expressions.py").write_text(expressions_source(self.operators))
         (self.target / "declarations.py").write_text(declarations_source(self.operators))
-        (self.target / "public.py").write_text(public_source(self.operators))
+        shutil.copyfile(ROOT / "tools" / "codegen" / "expression.py", self.target / "expression.py")
         bundled = self.target / "libgomp.so.1"
         bundled.unlink(missing_ok=True)
         if os.environ.get("TENSORRT_LITE_BUNDLE_OPENMP", "") not in ("", "0"):
@@ -425,10 +423,7 @@ class Builder:
     def init_text(self, modules: dict[str, Path]) -> str:
         families = [folder.name for folder in self.family_folders()]
         version = subprocess.run([*self.compiler, "--version"], capture_output=True, text=True).stdout.splitlines()[0]
-        # the kind of sample inputs of each public pointwise operator, for the benchmark
-        public = [op for op in self.operators if op.kind == "pointwise" and op.variants & {"function", "nn"} and "samples" in op.row]
-        samples = {op.name: op.row["samples"] for op in public}
-        return f"FAMILIES = {families!r}\nDEBUG = {self.debug!r}\nTRACEBACKS = {self.tracebacks!r}\nCOMPILER = {version!r}\nSAMPLES = {samples!r}\n"
+        return f"FAMILIES = {families!r}\nDEBUG = {self.debug!r}\nTRACEBACKS = {self.tracebacks!r}\nCOMPILER = {version!r}\n" + public_source(self.operators)
 
     # ---- running commands
 

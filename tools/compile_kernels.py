@@ -50,8 +50,8 @@ def _recorded() -> Iterator[Unit]:
     import importlib
 
     import tensorrt_lite as trt
-    from tensorrt_lite._C.cuda.expressions import EXPRESSIONS
     from tensorrt_lite._C.cuda import source as _source
+    from tensorrt_lite._C.declarations import LOOPS
     from tensorrt_lite.cuda import _kernels
 
     texts: list[str] = []
@@ -72,8 +72,8 @@ def _recorded() -> Iterator[Unit]:
             family._load_all(0)
         yield from new(name)
     codes = {_source.TYPES[code][0]: code for code in _source.LOOPS}
-    for operator in sorted(EXPRESSIONS):
-        texts += [_source.pointwise_source(operator, codes[suffix]) for dtypes in EXPRESSIONS[operator][3] for suffix in dtypes]
+    for loop in sorted(LOOPS):
+        texts += [_source.pointwise_source(loop, codes[suffix]) for dtypes in LOOPS[loop][3] for suffix in dtypes]
     yield from new("pointwise")
     texts += [_source.copy_source(source, destination) for source in codes.values() for destination in codes.values()]
     yield from new("copy")

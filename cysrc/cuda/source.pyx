@@ -12,16 +12,17 @@ BOOL = 0
 
 def pointwise_source(name: str, dtype: int) -> str:
     """The kernels of loop `name` (an operator, or the fused gradient of one) computing in the dtype of this code. KeyError without one."""
-    from tensorrt_lite._C.cuda.expressions import EXPRESSIONS
+    from tensorrt_lite._C.declarations import LOOPS as declared
+    from tensorrt_lite._C.expression import to_cuda
 
-    operands, parameters, conditions, texts, output = EXPRESSIONS[name]
+    operands, parameters, conditions, texts, output = declared[name]
     suffix = TYPES[dtype][0]
     expression = next((text for dtypes, text in texts.items() if suffix in dtypes), None)
     if expression is None:
         raise KeyError(f"{name}: no expression for {suffix}")
     inputs = [(f"v_{operand}", BOOL if operand in conditions else dtype) for operand in operands]
     out = BOOL if output == "bool" else _ROWS[dtype][4] if output == "real" else dtype
-    return _render(name, dtype, out, inputs, [f"v_{p}" for p in parameters], expression)
+    return _render(name, dtype, out, inputs, [f"v_{p}" for p in parameters], to_cuda(expression, suffix))
 
 
 def copy_source(source: int, destination: int) -> str:

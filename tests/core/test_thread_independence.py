@@ -6,7 +6,7 @@ import pytest
 
 import tensorrt_lite as trt
 from tensorrt_lite import _ops
-from tensorrt_lite._C import SAMPLES
+from tensorrt_lite import _declarations
 
 F = trt.nn.functional
 pytestmark = pytest.mark.usefixtures("split_small_work")
@@ -49,7 +49,7 @@ def _with_threads(f, tensors: list[trt.Tensor]) -> list[list[bytes]]:
 def test_pointwise(dtype: trt.dtype) -> None:
     trt.manual_seed(0)
     differing = []
-    for name, kind in SAMPLES.items():
+    for name, kind in _declarations.samples().items():
         operands = _operands(kind, dtype)
         if not operands:
             continue

@@ -1,4 +1,4 @@
-"""The declarations that the built package brings: `_C/declarations.py`, imported by the first that asks, and `_C/public.py`, which the package reads at start.
+"""The declarations that the built package brings: `_C/declarations.py`, imported by the first that asks, and what `_C` itself says of calls at start.
 
 Text that can be told from a row (dtypes, promotion, broadcasting) is added to its docstring here.
 """
@@ -9,6 +9,7 @@ import pprint
 from collections.abc import Iterable
 from typing import Any
 
+from .pointwise import loops_of
 from .schema import COMPLEX, DTYPES, Operator, schema_text
 
 _EXPRESSIONS = {"expr": "", "int_expr": "integer", "complex_expr": "complex", "bool_expr": "bool"}
@@ -90,10 +91,31 @@ def declaration(op: Operator) -> dict[str, Any]:
 
 
 def declarations_source(operators: Iterable[Operator]) -> str:
-    """`_C/declarations.py`: {name: what the row says}."""
-    table = {op.public_name: declaration(op) for op in operators}
-    lines = [f"    {name!r}: {what!r}," for name, what in sorted(table.items())]
-    return '"""Generated from cysrc/ops: what the rows say. Read it by tensorrt_lite._declarations."""\n\nROWS = {\n' + "\n".join(lines) + "\n}\n"
+    """`_C/declarations.py`: ROWS {name: what the row says} and LOOPS, from which the kernels of devices are rendered."""
+    operators = list(operators)
+    text = '"""Generated from cysrc/ops: what the rows say. Read it by tensorrt_lite._declarations."""\n'
+    for name, table in (("ROWS", {op.public_name: declaration(op) for op in operators}), ("LOOPS", loops(operators))):
+        lines = [f"    {key!r}: {what!r}," for key, what in sorted(table.items())]
+        text += "\n".join(["", f"{name} = {{", *lines, "}", ""])
+    return text
+
+
+def loops(operators: Iterable[Operator]) -> dict[str, Any]:
+    """{loop: (operands, parameters, operands that are bool, {dtypes: expression}, output: "same", "bool" or "real")} of pointwise operators and of their
+    fused gradients."""
+    table = {}
+    for op in operators:
+        if op.kind != "pointwise":
+            continue
+        forward, fused = loops_of(op)
+        for loop in (forward, *fused.values()):
+            texts: dict[str, list[str]] = {}
+            for dtype in loop.dtypes:
+                texts.setdefault(loop.expression(dtype), []).append(dtype)
+            output = "bool" if loop.bool_out else "real" if loop.real_out else "same"
+            conditions = tuple(n for n in loop.operands if loop.operand_type(n, "f32") == "b8")
+            table[loop.name] = (tuple(loop.operands), tuple(loop.params), conditions, {tuple(v): k for k, v in texts.items()}, output)
+    return table
 
 
 def public_paths(op: Operator) -> list[str]:
@@ -109,7 +131,7 @@ def public_paths(op: Operator) -> list[str]:
 
 
 def public_source(operators: Iterable[Operator]) -> str:
-    """`_C/public.py`: by public path what calls need to know before anybody asks for a declaration."""
+    """Lines of `_C/__init__.py`: by public path what calls need to know before anybody asks for a declaration."""
     manners: dict[str, set[str]] = {"BY_NAME": set(), "OPAQUE": set()}
     spellings = {}
     factories = set()
@@ -122,7 +144,7 @@ def public_source(operators: Iterable[Operator]) -> str:
             found.update(p for p in paths if said is True or said == "method" and p.startswith("Tensor."))
         if "spellings" in op.row:
             spellings.update(dict.fromkeys(paths, op.row["spellings"]))
-    text = '"""Generated from cysrc/ops: what the calls of public functions need to know at start; by path, factories by name."""\n\n'
+    text = "# What the rows say of calls: by public path, factories by name.\n"
     for name, found in (*manners.items(), ("FACTORIES", factories)):
         text += f"{name} = {pprint.pformat(set(sorted(found)), width=160, compact=True)}\n"
     return text + f"SPELLINGS = {pprint.pformat(spellings, width=160, compact=True)}\n"

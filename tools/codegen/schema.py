@@ -61,7 +61,7 @@ KNOWN_KEYS = {
     "overloads", "spellings", "by_name", "starred",
 }  # fmt: skip
 COMPOSED_KEYS = {
-    "op", "kind", "signature", "overload", "overloads", "starred", "variants", "aliases", "doc", "by_name", "opaque", "spellings",
+    "op", "kind", "signature", "overload", "overloads", "starred", "variants", "aliases", "doc", "by_name", "opaque", "spellings", "view",
 }  # fmt: skip
 
 

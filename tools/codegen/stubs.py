@@ -250,6 +250,7 @@ _KINDS = (
     ("Pointwise", "pointwise", "An expression over elements: one row gives the loops of all devices, gradients and tests.", _KERNEL),
     ("Views", "view", "New geometry over the same memory.", _KERNEL),
     ("Structured", "structured", "A meta function for all devices and a step per device.", _KERNEL),
+    ("Structured", "structured", "A meta function, which checks and makes the result, and a step per device.", _KERNEL),
     ("With kernels", "function", "Kernels written by hand behind generated dispatch.", _KERNEL),
     ("Factories", "factory", "They make tensors out of none, or like their first argument.", _BODY),
     ("Composed", "composed", "Written over the operators above, whose dtypes, gradients and devices they have.", _BODY),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorrt_lite._C import SAMPLES
+from tensorrt_lite import _declarations
 
 from ..rows import Row
 
@@ -43,4 +43,4 @@ def _builder(name: str, kind: str) -> Builder:
 
 
 def rows() -> list[Row]:
-    return [Row(f"{name} 1M", "operators", _builder(name, kind), slow=True) for name, kind in sorted(SAMPLES.items()) if kind in _RANGES]
+    return [Row(f"{name} 1M", "operators", _builder(name, kind), slow=True) for name, kind in sorted(_declarations.samples().items()) if kind in _RANGES]
