@@ -12,6 +12,7 @@ from tensorrt_lite._C import FAMILIES
 from tensorrt_lite._C.core.overrides import NOT_ASKED, PublicFunction
 from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.ops import support as _support
+from tensorrt_lite._C.ops.entry import Entry
 from tensorrt_lite._compositions import FAMILIES as COMPOSED
 from tensorrt_lite._public import FACTORIES
 
@@ -28,7 +29,8 @@ def _collect() -> None:
         contents = vars(module)
         for name, flags in contents["EXPORTS"].items():
             function = contents[name]
-            _support.take_numpy_names(getattr(function, "impl", function))
+            if not isinstance(function, Entry):
+                _support.take_numpy_names(getattr(function, "impl", function))
             # the package's own calls are no calls of the user's: overrides are not asked, modes below autograd are
             called = PublicFunction(function, name, "tensorrt_lite", opaque=NOT_ASKED, factory=True) if name in FACTORIES else function
             space[name] = called

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _KEY = 5  # of the custom backend in the dispatch table
 _UINT8 = _dtype_by_name("uint8")
+_own: list[Any] = []  # operators that custom devices alone have
 
 
 def register_backend(name: str, allocate: Callable[[int], Any] | None = None, fallback: Callable[..., Any] | None = None) -> None:
@@ -52,8 +53,10 @@ def register_backend(name: str, allocate: Callable[[int], Any] | None = None, fa
         return _ops.frombuffer(memory, dtype=_UINT8).untyped_storage() if nbytes else _ops.empty(0, dtype=_UINT8).untyped_storage()
 
     _tensor._set_custom_allocator(storage)
+    if not _own:
+        _own.append(_dispatch.DefinedOperator("_copy_across"))
     for operator, function in _MOVES.items():
-        _dispatch._register_python_kernel(operator, _KEY, function)
+        register_kernel(operator, function)
     if fallback is not None:
         _dispatch._register_fallback(_KEY, fallback)
 
@@ -64,9 +67,9 @@ def register_kernel(operator: str, function: Callable[..., Any]) -> None:
     The function is called with the arguments of the operator's declaration (docs/operators.md), in order, and ``out``: a
     tensor to write to and return, or None. Raises ValueError for an operator that does not exist.
     """
-    if operator not in _dispatch.operator_kernels() and operator not in _MOVES:
+    if operator not in _dispatch.operator_kernels():
         raise ValueError(f"register_kernel: there is no operator '{operator}'")
-    _dispatch._register_python_kernel(operator, _KEY, function)
+    _dispatch.register_python_kernel(operator, _KEY, function)
 
 
 def kernel(operator: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -31,12 +31,13 @@ __all__ = ["CustomOpDef", "Library", "custom_op", "define", "impl", "infer_schem
 
 _KEYS = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta", "default": "CompositeExplicitAutograd"}
 _DISPATCH_KEYS = {"PrivateUse1", "CPU", "CUDA", "Meta", "CompositeImplicitAutograd", "CompositeExplicitAutograd", "Autograd", "AutogradCPU", "AutogradCUDA"}
-_ROW_KEYS = {"Meta": 0, "CPU": 1, "CUDA": 2, "PrivateUse1": 5}  # of the library's own operators
+_ROW_KEYS = {"Meta": 0, "CPU": 1, "CUDA": 2, "PrivateUse1": 5}
+_PYTHON, _AUTOGRAD, _AUTOCAST, _ALL = 6, 8, 11, 13
 _operators: dict[str, dict[str, dict[str, Operator]]] = {}  # namespace, name, overload
 
 
 class Operator:
-    """One overload of an operator: callable, checked and dispatched."""
+    """One overload of an operator: callable, checked by its schema, and dispatched by the table that all operators are in."""
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
@@ -47,6 +48,10 @@ class Operator:
         self._opaque = False  # of custom_op: gradients need a formula, results are no views
         self._disabled: set[str] = set()
         self._autocast: dict[str, Any] = {}  # {key of a device: the dtype that autocast casts to}
+        self._row = _dispatch.DefinedOperator(schema.name)
+        self._fill_backends()
+        for number, kernel in ((_PYTHON, self._run_in_python), (_AUTOGRAD, self._run_autograd)):
+            self._row.set_kernel(number, kernel)
         self.__name__ = self.name().split("::")[1]
 
     def name(self) -> str:
@@ -58,27 +63,40 @@ class Operator:
         return f"<Operator {name if '.' in self.name() else name + '.default'}: {self._schema}>"
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        schema = self._schema
-        values = schema.bind(args, kwargs)
-        tensors: list[Any] = []
-        for i in schema.tensors:
-            value = values[i]
-            if isinstance(value, trt.Tensor):
-                tensors.append(value)
-            elif value is not None:
-                tensors.extend(t for t in value if t is not None)
-        key = self._key(tensors)
-        if key in self._autocast and trt.is_autocast_enabled(key.lower()):
-            return self._call_cast(key.lower(), values)
-        recording = _python_key.records()
-        if recording:
+        values = self._schema.bind(args, kwargs)
+        # a kernel of its own for Autograd is asked whether or not a tensor requires grad
+        return self._row.call(self._tensors(values), values, _ALL, 1 << _AUTOGRAD)
+
+    def _tensors(self, values: list[Any]) -> list[Any]:
+        return [t for i in self._schema.tensors for t in _tensors_of(values[i])]
+
+    def _below(self, key: int, values: list[Any]) -> Any:
+        """Go on with the keys below one, as its kernel does."""
+        return self._row.call(self._tensors(values), values, key)
+
+    # ---- kernels by key
+
+    def _run_autocast(self, values: list[Any]) -> Any:
+        device_type = self._key(self._tensors(values)).lower()
+        if device_type.upper() in self._autocast and trt.is_autocast_enabled(device_type):
+            return self._call_cast(device_type, values)
+        return self._row.call(self._tensors(values), values, _AUTOCAST, 1 << _AUTOGRAD)
+
+    def _run_autograd(self, values: list[Any]) -> Any:
+        tensors = self._tensors(values)
+        if trt.is_grad_enabled():
+            key = self._key(tensors)
             own = self._kernels.get("Autograd" + key) or self._kernels.get("Autograd")
             if own is not None:
                 positional, keywords = self._given(values)
                 return own(*positional, **keywords)
             if any(t.requires_grad for t in tensors) and (self._opaque or self._backward is not None):
-                return self._record(key, values)
-        return self._compute(key, values, recording and self._opaque)
+                return self._record(values)
+        return self._below(_AUTOGRAD, values)
+
+    def _run_in_python(self, values: list[Any]) -> Any:
+        args, kwargs = self._given(values)
+        return self._checked(_python_key.dispatch_object(self, tuple(args), kwargs), values)
 
     def _call_cast(self, device_type: str, values: list[Any]) -> Any:
         """The call with autocast off, floating-point tensors of the device in the registered dtype."""
@@ -100,24 +118,24 @@ class Operator:
         count = len(self._schema.positional)
         return values[:count], {a.name: v for a, v in zip(self._schema.arguments[count:], values[count:])}
 
-    def _kernel(self, key: str) -> Callable[..., Any]:
-        candidates = (key, "CompositeExplicitAutograd", "CompositeImplicitAutograd")
-        if key == "Meta" and self._opaque:
-            candidates = ("Meta",)
-        for candidate in candidates:
-            if candidate in self._kernels and candidate not in self._disabled:
-                return self._kernels[candidate]
+    def _fill_backends(self) -> None:
+        """Put what was registered under the backends' keys: a device's own kernel, or else one for all devices. A custom_op has no such for meta tensors."""
+        for key, number in _ROW_KEYS.items():
+            candidates = (key,) if key == "Meta" and self._opaque else (key, "CompositeExplicitAutograd", "CompositeImplicitAutograd")
+            found = [self._kernels[c] for c in candidates if c in self._kernels and c not in self._disabled]
+            self._row.set_kernel(number, functools.partial(self._compute, found[0]) if found else functools.partial(self._refuse, key))
+
+    def _refuse(self, key: str, values: list[Any]) -> Any:
         if key == "Meta":
             raise RuntimeError(f"There was no fake impl registered for {self.name()}: meta tensors need one. Please use register_fake to add it.")
         there = ", ".join(sorted(k for k in self._kernels if k not in self._disabled)) or "none"
         raise NotImplementedError(f"Could not run '{self.name()}' with arguments from the '{key}' backend: no kernel is registered for it. Registered: {there}.")
 
-    def _compute(self, key: str, values: list[Any], stop_recording: bool) -> Any:
+    def _compute(self, kernel: Callable[..., Any], values: list[Any]) -> Any:
+        """A backend's kernel, which finds versions counted and its results checked. That of a custom_op records nothing."""
         schema = self._schema
         args, kwargs = self._given(values)
-        if _python_key.is_active(values):
-            return self._checked(_python_key.dispatch_object(self, tuple(args), kwargs), values)
-        kernel = self._kernel(key)
+        stop_recording = self._opaque and _python_key.records()
         if schema.written and trt.is_grad_enabled():
             for i in schema.written:
                 for t in _tensors_of(values[i]):
@@ -163,16 +181,16 @@ class Operator:
                     seen.add(address)
         return tuple(parts) if len(returns) > 1 else result
 
-    def _record(self, key: str, values: list[Any]) -> Any:
+    def _record(self, values: list[Any]) -> Any:
         if self._schema.is_mutable:
-            return self._compute(key, values, True)
+            return self._below(_AUTOGRAD, values)
         if self._function is None:
             self._function = _make_function(self)
         args, kwargs = self._given(values)
         flat: list[Any] = []
         for argument, value in zip(self._schema.positional, args):
             flat.extend(value) if argument.type.is_tensor and argument.type.is_list and value is not None else flat.append(value)
-        call = _Call(key, args, kwargs)
+        call = _Call(args, kwargs)
         outputs = self._function.apply(*flat, call)
         return call.nest(outputs if isinstance(outputs, tuple) else (outputs,))
 
@@ -180,8 +198,8 @@ class Operator:
 class _Call:
     """What one recorded call passes from its forward to its result: arguments as given, the shape of the outputs."""
 
-    def __init__(self, key: str, args: list[Any], kwargs: dict[str, Any]) -> None:
-        self.key, self.args, self.kwargs = key, args, kwargs
+    def __init__(self, args: list[Any], kwargs: dict[str, Any]) -> None:
+        self.args, self.kwargs = args, kwargs
         self.shape: Any = None
 
     def flatten(self, result: Any) -> tuple[Any, ...]:
@@ -216,7 +234,7 @@ def _make_function(op: Operator) -> Any:
     def forward(ctx: Any, *flat: Any) -> Any:
         call = flat[-1]
         ctx._call = call
-        result = op._compute(call.key, [*call.args, *call.kwargs.values()], False)
+        result = op._below(_AUTOGRAD, [*call.args, *call.kwargs.values()])
         outputs = call.flatten(result)
         if op._setup is not None:
             if call.kwargs:
@@ -396,6 +414,7 @@ def impl(qualname: Any, types: str | Sequence[str], func: Callable[..., Any] | N
             op._kernels[key] = function
             if lib is not None:
                 lib._implemented.append((op, key, function))
+        op._fill_backends()
         return function
 
     if func is None:
@@ -479,10 +498,12 @@ class Library:
                 _replace_row_kernel(op, key, None)
             elif op._kernels.get(key) is function:
                 del op._kernels[key]
+                op._fill_backends()
         for op in self._defined:
             namespace, name, overload = _split_name(op.name())
             overloads = _operators.get(namespace, {}).get(name, {})
-            overloads.pop(overload, None)
+            if overloads.pop(overload, None) is not None:
+                op._row.release()
             if not overloads:
                 _operators.get(namespace, {}).pop(name, None)
         if self.kind == "DEF":
@@ -564,6 +585,7 @@ class CustomOpDef:
         key = _KEYS.get(device_type, device_type)
         before = key not in self._op._disabled
         (self._op._disabled.discard if enabled else self._op._disabled.add)(key)
+        self._op._fill_backends()
         return _Restore(self, device_type, before)
 
 
@@ -622,7 +644,9 @@ def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Li
     """
     if not isinstance(device_type, str) or device_type not in ("cpu", "cuda"):
         raise ValueError(f"Device type '{device_type}' does not support autocast.")
-    _find(op)._autocast[device_type.upper()] = cast_inputs
+    found = _find(op)
+    found._autocast[device_type.upper()] = cast_inputs
+    found._row.set_kernel(_AUTOCAST, found._run_autocast)
 
 
 # ---- checks

@@ -24,7 +24,7 @@ def test_the_generator_takes_the_blocks(tmp_path: Path) -> None:
     generate(tmp_path, tmp_path / "out")
     written = "".join(p.read_text() for p in (tmp_path / "out" / "ops").glob("*.pyx"))
     for name in added:
-        assert f"\ndef {name}(" in written, name
+        assert f'-1, "{name}", NULL' in written, name
     # what the rows name is there
     kernels = (tmp_path / "cysrc" / "ops" / "reduction" / "reduction.pyx").read_text()
     for named in re.findall(r"^  meta: (\w+)", TEXT, re.M):

@@ -19,6 +19,7 @@ from tools.codegen.stubs import documentation
 PUBLIC = {path: f for path, f in census.public_functions().items() if isinstance(f, PublicFunction) and find(path) is not None}
 COMPOSED = [row for name in declarations.names() if (row := declarations.of(name)).kind in ("composed", "factory")]
 Parameter = inspect.Parameter
+ROWS = Path(__file__).resolve().parent.parent / "cysrc" / "ops"
 
 
 def paths(row: declarations.Declaration) -> list[str]:
@@ -92,6 +93,10 @@ def test_docstrings_say_something() -> None:
     assert not wrong
 
 
+def test_rows_with_kernels_have_their_docstring() -> None:
+    assert [op.name for op in load(ROWS) if op.kind not in ("composed", "factory") and not op.row.get("doc")] == []
+
+
 def test_in_place_forms_and_methods_speak_of_self() -> None:
     assert trt.Tensor.add_.__doc__.startswith("In-place form of add()")
     assert "self + alpha * other" in trt.Tensor.add.__doc__ and "input + alpha * other" in trt.add.__doc__
@@ -101,7 +106,7 @@ def test_in_place_forms_and_methods_speak_of_self() -> None:
 
 
 def test_the_table_of_operators_has_every_row() -> None:
-    operators = load(Path(__file__).resolve().parent.parent / "cysrc" / "ops")
+    operators = load(ROWS)
     table = documentation(operators)
     assert [op.public_name for op in operators if f"| `{op.public_name}` |" not in table] == []
     assert set(declarations.names()) == {op.public_name for op in operators}

@@ -35,7 +35,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # take -O1, which vectorises the loops marked for it and takes half of -O2's compile time.
 VECTORISE = ["-O2", "-ftree-loop-vectorize", "-fvect-cost-model=dynamic"]
 # Modules that every call passes through; -O1 takes half of -O2's time for the others.
-EVERY_CALL = tuple(f"tensorrt_lite._C.{name}" for name in ("core.", "autograd.node", "autograd.operator_nodes", "autograd.engine", "autograd.pointwise", "ops.arithmetic", "ops.matmul", "ops.norm", "ops.random", "ops.indexing", "ops.reduction"))
+EVERY_CALL = tuple(f"tensorrt_lite._C.{name}" for name in ("core.", "autograd.node", "autograd.operator_nodes", "autograd.engine", "autograd.pointwise", "ops.entry", "ops.arithmetic", "ops.matmul", "ops.norm", "ops.random", "ops.indexing", "ops.reduction"))
 # These passes turn one selection after another (clamp: a minimum of a maximum) into branches, which are not vectorised.
 SELECTIONS = ["-fno-thread-jumps", "-fno-tree-dominator-opts", "-fno-tree-pre"]
 ISA_FLAGS = {
@@ -300,7 +300,7 @@ class Builder:
 
     def include_flags(self) -> list[str]:
         """Of the loops, which are Python-free: what they compile to serves the wheels of all its versions."""
-        return [f"-I{ROOT}/cysrc/{folder}" for folder in ("core", "autograd", "loops", "cuda")]
+        return [f"-I{ROOT}/cysrc/{folder}" for folder in ("core", "autograd", "loops", "ops", "cuda")]
 
     def python_flags(self) -> list[str]:
         return [f"-I{sysconfig.get_paths()['include']}", f"-I{self.generated}/include", *self.include_flags(), *["-DTRT_TRACEBACK=1"] * self.tracebacks]
@@ -317,7 +317,7 @@ class Builder:
             if path.name == "operators.h":
                 seen[path] = used_declarations(seen[path].decode(), seen[source].decode()).encode()
             for name in re.findall(rb'^\s*#\s*include\s+"([^"]+)"', seen[path], re.M):
-                folders = [path.parent, self.generated / "include", *(ROOT / "cysrc" / f for f in ("core", "autograd", "loops", "cuda"))]
+                folders = [path.parent, self.generated / "include", *(ROOT / "cysrc" / f for f in ("core", "autograd", "loops", "ops", "cuda"))]
                 open_files += [p for p in [(f / name.decode()).resolve() for f in folders] if p.exists()][:1]
         return digest(*(seen[p] for p in sorted(seen, key=lambda p: p.name))).encode()
 

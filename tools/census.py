@@ -133,8 +133,8 @@ def without_signature() -> list[str]:
 
 
 def dispatchers() -> list[str]:
-    """Places that look up an operator's kernel by a key: the C table, Python kernels by name, `library`'s own table."""
-    marks = {"cysrc/core/dispatch.h": "trt_redispatch", "cysrc/core/dispatch.pyx": "_python_kernels", "tensorrt_lite/library.py": "class Operator"}
+    """Places that look up an operator's kernel by a key in a call: the C table, Python kernels by name, `library`'s own table."""
+    marks = {"cysrc/core/dispatch.h": "trt_redispatch", "cysrc/core/dispatch.pyx": "_python_kernels", "tensorrt_lite/library.py": "self._kernel(key)"}
     return [path for path, mark in marks.items() if mark in (ROOT / path).read_text(encoding="utf-8")]
 
 

@@ -55,12 +55,12 @@ cdef object run_backend_kernel(trt_operator* op, const trt_value* v, PyObject* o
     cdef int key = tls().key
     cdef tuple arguments = box_arguments(op, v, False)
     if mode == NO_OUT:
-        return boxed_call(op.name, key, arguments)
+        return boxed_call(op, key, arguments)
     if out == NULL or <object>out is None:
-        return boxed_call(op.name, key, arguments + (None,))
+        return boxed_call(op, key, arguments + (None,))
     hold_versions(1)                       # the write is the operator's, which counts it
     try:
-        return boxed_call(op.name, key, arguments + (<object>out,))
+        return boxed_call(op, key, arguments + (<object>out,))
     finally:
         hold_versions(-1)
 

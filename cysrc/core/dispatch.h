@@ -31,9 +31,23 @@ struct trt_operator {
   void* forward;                /* ForwardInfo of the others: how tangents go through it */
   const trt_row* row;
   void* kernels[16];
+  PyObject** python;            /* kernels that Python registered, by key, or NULL */
 };
 
 enum { TRT_NO_OUT = -1 };       /* in place of a write mode: the operator takes no output */
+
+/* An entry: a public form of an operator (ops/entry.h). */
+enum { TRT_ENTRY_INPLACE = 1, TRT_ENTRY_OUT = 2, TRT_ENTRY_POINTWISE = 4, TRT_ENTRY_VARARGS = 8, TRT_ENTRY_NAMED = 16 };
+
+typedef struct {
+  int id;                       /* the operator */
+  int flags;
+  int needed;                   /* the argument that must be given beside out=, or -1 */
+  const char* name;
+  const char* aliases;          /* other public names, separated by spaces, or NULL */
+  const char* schema;           /* of the public function where it is not the operator's, or NULL */
+  PyObject* (*body)(const trt_value*, PyObject* out, int inplace);      /* of a public function that is made of several operators, or NULL */
+} trt_entry_spec;
 
 /* A step of a family (cysrc/ops/<family>/steps.yaml): one typed function per device type. */
 enum { TRT_STEPS = 1024, TRT_DEVICE_TYPES = 4 };

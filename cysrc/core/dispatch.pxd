@@ -45,6 +45,7 @@ cdef extern from "dispatch.h":
         void* forward
         const trt_row* row
         void* kernels[16]
+        PyObject** python
     ctypedef struct trt_step:
         const char* name
         void* functions[4]
@@ -81,7 +82,8 @@ cdef trt_core_table* core_table() noexcept
 cdef void take_storage_only(int operator_id) noexcept
 cdef void register_kernel(int operator_id, const char* name, int key, void* kernel) noexcept
 cdef trt_operator* operator_named(str name)
-cdef object boxed_call(const char* name, int key, tuple arguments)
+cdef trt_operator* existing_operator(str name) except NULL
+cdef object boxed_call(trt_operator* op, int key, tuple arguments)
 cdef void register_row(int operator_id, const char* name, const trt_row* row, uint64_t boxed) noexcept
 
 cdef inline void attach() noexcept:

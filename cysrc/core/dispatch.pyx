@@ -1,6 +1,8 @@
 """The dispatcher's operator table, thread-local key sets, and kernels registered from Python."""
-from cpython.object cimport PyTypeObject
-from tensorrt_lite._C.core.tensor cimport TensorBase, set_inference_flag, NUM_KEYS, KEY_CUSTOM, KEY_PYTHON, KEY_STORAGE_ONLY, K_STORAGE_ONLY, K_BACKENDS, K_AUTOGRAD, K_PYTHON, mixed_indices
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.ref cimport Py_XDECREF, Py_XINCREF
+from libc.stdlib cimport calloc, free
+from tensorrt_lite._C.core.tensor cimport TensorBase, set_inference_flag, NUM_KEYS, KEY_CUSTOM, KEY_PYTHON, KEY_STORAGE_ONLY, K_STORAGE_ONLY, K_BACKENDS, K_AUTOGRAD, K_PYTHON, K_CPU, K_META, mixed_indices
 from tensorrt_lite._C.core.device cimport DEV_META
 from tensorrt_lite._C.core.device import _custom_backend_name
 
@@ -149,25 +151,46 @@ cdef int mixed_devices(trt_operator* op, uint64_t keys) except -1:
         f"{op.name.decode()}: Expected all tensors to be on the same device, but found at least two devices, {found[0]} and {found[1]}!")
 
 
-# Kernels that Python registered: {(operator name, key): callable}
-cdef dict _python_kernels = {}
+# ---- kernels that Python registered --------------------------------------------------------------------------------
+
+cdef enum:
+    KEYS = 16                      # kernels of an operator
+
 cdef dict _fallbacks = {}
 cdef dict _replaced = {}           # {(operator name, key): address of the compiled kernel that a Python one stands for}
 
 
-cdef object boxed_call(const char* name, int key, tuple arguments):
+cdef object python_kernel(trt_operator* op, int key):
+    return None if op.python == NULL or op.python[key] == NULL else <object>op.python[key]
+
+
+cdef int set_python_kernel(trt_operator* op, int key, object kernel) except -1:
+    """None takes it away."""
+    cdef PyObject* before
+    if op.python == NULL:
+        op.python = <PyObject**>calloc(KEYS, sizeof(PyObject*))
+        if op.python == NULL:
+            raise MemoryError()
+    before = op.python[key]
+    op.python[key] = NULL if kernel is None else <PyObject*>kernel
+    Py_XINCREF(op.python[key])
+    Py_XDECREF(before)
+    return 0
+
+
+cdef object boxed_call(trt_operator* op, int key, tuple arguments):
     """Run the Python kernel of an operator; arguments are those of its schema, then `out` and the write mode."""
-    cdef str n = name.decode()
     cdef const char* before
-    f = _python_kernels.get((n, key))
+    f = python_kernel(op, key)
     tls().python_ran = 1
     if f is not None:
         before = tls().operator_name
-        tls().operator_name = name
+        tls().operator_name = op.name
         try:
             return f(*arguments)
         finally:
             tls().operator_name = before
+    n = op.name.decode()
     f = _fallbacks.get(key)
     if f is not None:
         return f(n, *arguments)
@@ -176,29 +199,111 @@ cdef object boxed_call(const char* name, int key, tuple arguments):
         f"registered for it and the backend has no fallback")
 
 
-def _register_python_kernel(str name, int key, kernel):
-    _python_kernels[name, key] = kernel
+cdef trt_operator* existing_operator(str name) except NULL:
+    cdef trt_operator* op = operator_named(name)
+    if op == NULL:
+        raise ValueError(f"there is no operator '{name}'")
+    return op
 
 
-def register_row_kernel(str name, int key, kernel):
+def register_python_kernel(str name not None, int key, kernel):
+    """A Python kernel under a key whose kernels are boxed, as those of a custom device. Raises ValueError where no operator has the name."""
+    set_python_kernel(existing_operator(name), key, kernel)
+
+
+def _python_kernel(str name not None, int key):
+    """The kernel that Python registered for an operator under a key, or None."""
+    return python_kernel(existing_operator(name), key)
+
+
+def register_row_kernel(str name not None, int key, kernel):
     """Put a Python kernel in the place of a row's own under a backend's key; None puts the own one back. Called with the row's arguments and, where
     a result may be given, `out`. Raises ValueError where no loaded row has the name."""
-    cdef trt_operator* op = operator_named(name)
-    if op == NULL or op.row == NULL:
+    cdef trt_operator* op = existing_operator(name)
+    if op.row == NULL:
         raise ValueError(f"there is no operator '{name}'")
     if (name, key) not in _replaced:
         _replaced[name, key] = <size_t>op.kernels[key]
+    set_python_kernel(op, key, kernel)
     if kernel is None:
         op.kernels[key] = <void*><size_t>_replaced.pop((name, key))
-        _python_kernels.pop((name, key), None)
     else:
-        _python_kernels[name, key] = kernel
         op.kernels[key] = op.kernels[KEY_PYTHON] if op.row.pack == NULL else op.row.pack        # one boxed kernel stands under every key
 
 
-def _python_kernel(str name, int key):
-    """The kernel that Python registered for an operator under a key, or None."""
-    return _python_kernels.get((name, key))
+cdef void stand_in() noexcept:
+    """The address under the keys of an operator that Python defined: nothing compiled calls those."""
+
+
+cdef class DefinedOperator:
+    """An operator that Python defined, in the table with all others: a kernel by key, each a Python callable, looked up as theirs are."""
+    cdef trt_operator* op
+    cdef bytes name
+
+    def __init__(self, str name not None):
+        cdef int i
+        if operator_named(name) != NULL:
+            raise RuntimeError(f"there is an operator '{name}' already")
+        for i in range(MAX_OPERATORS - 1, -1, -1):
+            if table[i].name == NULL:
+                break
+        else:
+            raise RuntimeError(f"no room for another operator: the table has {MAX_OPERATORS}")
+        self.name = name.encode()
+        self.op = &table[i]
+        self.op.name = self.name
+        self.op.mask = K_BACKENDS & ~<uint64_t>K_STORAGE_ONLY       # kernels in Python take every type
+        _by_name.clear()
+
+    def __dealloc__(self):
+        self.release()
+
+    def release(self):
+        """Leave the table."""
+        cdef int key
+        if self.op == NULL:
+            return
+        for key in range(KEYS):
+            self.op.kernels[key] = NULL
+            if self.op.python != NULL:
+                Py_XDECREF(self.op.python[key])
+        free(self.op.python)
+        self.op.python = NULL
+        self.op.name = NULL
+        self.op.mask = 0
+        self.op = NULL
+        _by_name.clear()
+
+    def set_kernel(self, int key, kernel):
+        """Called with what is handed to `call`; None leaves the key without one."""
+        if not 0 <= key < <int>NUM_KEYS:
+            raise ValueError(f"no dispatch key {key}")
+        self.check()
+        set_python_kernel(self.op, key, kernel)
+        self.op.kernels[key] = NULL if kernel is None else <void*>stand_in
+        if kernel is not None:
+            self.op.mask |= <uint64_t>1 << key
+        elif not K_BACKENDS >> key & 1:
+            self.op.mask &= ~(<uint64_t>1 << key)
+
+    cdef int check(self) except -1:
+        if self.op == NULL:
+            raise RuntimeError(f"the operator '{self.name.decode()}' was taken back")
+        return 0
+
+    def call(self, list tensors not None, arguments, int below=NUM_KEYS, uint64_t also=0):
+        """Dispatch on the keys of `tensors` and on `also`, among the keys below `below`: kernel(arguments). Meta tensors decide for all."""
+        cdef uint64_t keys = 0
+        self.check()
+        for t in tensors:
+            keys |= (<TensorBase?>t).keys
+        if not keys & K_BACKENDS:
+            keys |= K_CPU
+        if keys & K_META:
+            keys &= ~(K_BACKENDS & ~<uint64_t>K_META)
+        redispatch(self.op, keys | also, BELOW(below))
+        kernel = <object>self.op.python[tls().key]
+        return kernel(arguments)
 
 
 def _register_fallback(int key, kernel):

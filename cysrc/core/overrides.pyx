@@ -16,16 +16,7 @@ attach()
 cdef extern from *:
     """
     #include "dispatch.h"
-    /* PublicFunction's first members */
-    typedef struct {
-      PyObject_HEAD
-      vectorcallfunc vectorcall;
-      vectorcallfunc run;              /* of impl */
-      PyObject* impl;
-      int opaque;                      /* lists among the arguments are data, not arguments */
-      int factory;                     /* makes tensors out of none, or like its first argument: no kernel stands under the key Python */
-      PyObject* spellings;             /* {keyword: name that impl knows it by, or "*"}, or NULL */
-    } trt_public;
+    #include "public.h"
     enum { INTERNAL = 2 };             /* of opaque: overrides are not asked */
     enum { TRT_K_PYTHON = 64 };        /* K_PYTHON of tensor.pxd */
     static PyTypeObject *trt_plain_tensor, *trt_plain_parameter;
@@ -34,12 +25,9 @@ cdef extern from *:
     static PyObject* (*trt_make_in_python)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
     static PyObject* (*trt_call_respelled)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
 
-    /* Modes to ask; -1 (some) in a thread whose state this module has not met. */
-    static inline int trt_cached_modes(void) { return trt_state_cached ? trt_state_cached->function_modes : -1; }
-    static inline int trt_is_basic(PyTypeObject* t) {
-      return t == trt_plain_tensor || t == &PyLong_Type || t == trt_plain_parameter || t == Py_TYPE(Py_None) || t == &PyBool_Type ||
-             t == &PyFloat_Type || t == &PyUnicode_Type;
-    }
+    #define trt_is_basic(type) trt_is_basic_type(type, trt_plain_tensor, trt_plain_parameter)
+    static PyTypeObject* trt_entry_type;
+    static vectorcallfunc trt_call_entry_in_public;
     /* Whether the class has a __torch_function__ that is neither Tensor's for plain tensors nor the disabled one. */
     static int trt_class_overrides(PyTypeObject* t) {
       PyObject* f = _PyType_Lookup(t, trt_name_of_function);
@@ -77,12 +65,16 @@ cdef extern from *:
           if (PyDict_GetItemWithError(s->spellings, PyTuple_GET_ITEM(keywords, i))) return trt_call_respelled(f, args, n, keywords);
       return s->run(s->impl, args, nargsf, keywords);
     }
-    /* Calls without keywords and with plain arguments; it needs no frame, as what it calls takes its place. */
+    /* Calls with plain arguments; it needs no frame, as what it calls takes its place. */
     static PyObject* trt_call_public(PyObject* f, PyObject* const* args, size_t nargsf, PyObject* keywords) {
       trt_public* s = (trt_public*)f;
       Py_ssize_t n = PyVectorcall_NARGS(nargsf);
-      int asks = keywords || trt_cached_modes();
-      for (Py_ssize_t i = 0; i < n && !asks; i++) asks = !trt_is_basic(Py_TYPE(args[i]));
+      int asks = trt_cached_modes();
+      if (keywords) {
+        n += PyTuple_GET_SIZE(keywords);
+        asks |= s->spellings != NULL;
+      }
+      for (Py_ssize_t i = 0; i < n && !asks; i++) asks = !trt_is_basic_argument(args[i], trt_plain_tensor, trt_plain_parameter);
       return __builtin_expect(asks, 0) ? trt_call_public_general(f, args, nargsf, keywords) : s->run(s->impl, args, nargsf, keywords);
     }
     static PyObject* trt_call_without_vectorcall(PyObject* f, PyObject* const* args, size_t nargsf, PyObject* keywords) {
@@ -90,7 +82,7 @@ cdef extern from *:
     }
     static void trt_set_public_call(PyObject* f, PyObject* impl) {
       trt_public* s = (trt_public*)f;
-      s->vectorcall = s->factory ? trt_call_public_general : trt_call_public;
+      s->vectorcall = s->factory ? trt_call_public_general : Py_TYPE(impl) == trt_entry_type && !s->opaque ? trt_call_entry_in_public : trt_call_public;
       s->run = PyVectorcall_Function(impl);
       if (!s->run) s->run = trt_call_without_vectorcall;
       s->impl = impl;                  /* the object holds it */
@@ -117,6 +109,9 @@ cdef extern from *:
     void* trt_make_in_python
     void trt_set_public_call(object f, object impl)
     void trt_prepare_public_type(PyTypeObject* t)
+    PyTypeObject* trt_entry_type
+    vectorcallfunc trt_call_entry_in_public
+    void* trt_call_public_general
     bint trt_is_quick(object o) noexcept
     object trt_call_one(object f, object x)
 
@@ -130,6 +125,16 @@ AS_CALLED = 0      # what the caller wrote
 BY_NAME = 1        # required arguments by position, all others by name with their defaults: as PyTorch's functions in Python do
 
 NOT_ASKED = 2      # `opaque` of functions that the package itself calls
+
+
+cdef void set_entry_call(PyTypeObject* entry, void* call) noexcept:
+    global trt_entry_type, trt_call_entry_in_public
+    trt_entry_type = entry
+    trt_call_entry_in_public = <vectorcallfunc>call
+
+
+cdef void* general_call() noexcept:
+    return <void*>trt_call_public_general
 
 
 # ---- the thread's stack of modes -----------------------------------------------------------------------------------

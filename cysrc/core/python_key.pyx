@@ -4,13 +4,13 @@ A tensor of a class with `__torch_dispatch__` has the key Python; while modes ar
 stands below Autograd and calls Python with the operator as an object, whose call dispatches again: to the next mode, to a subclass, or to the
 backend. What is above the key stays excluded meanwhile, so that nothing is recorded twice, and versions are counted once.
 """
-import ast
 from cpython.list cimport PyList_GET_SIZE
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uint64_t
 from tensorrt_lite._C.core.tensor cimport TensorBase, K_PYTHON, K_AUTOGRAD, KEY_PYTHON, NUM_KEYS, hold_versions, alias_of
 from tensorrt_lite._C.core.dispatch cimport attach, tls, trt_operator, trt_thread_state, trt_value, operator_named, FRESH, OUT, INPLACE, NO_OUT
+from tensorrt_lite._C.core.row_schema cimport Schema, schema_of, REQUIRED
 from tensorrt_lite._C.core.boxing cimport box_arguments, call_boxed, register_boxed
 
 attach()
@@ -19,30 +19,6 @@ cdef uint64_t ABOVE_PYTHON = ((<uint64_t>1 << NUM_KEYS) - 1) & ~((<uint64_t>K_PY
 
 
 # ---- operators as objects ------------------------------------------------------------------------------------------
-
-cdef list split_arguments(str text):
-    """The parts between the commas of a schema that are in no brackets."""
-    cdef list parts = []
-    cdef int depth = 0
-    cdef str current = ""
-    for c in text:
-        depth += (c in "([{") - (c in ")]}")
-        if c == "," and depth == 0:
-            parts.append(current.strip())
-            current = ""
-        else:
-            current += c
-    if current.strip():
-        parts.append(current.strip())
-    return parts
-
-
-cdef object parse_default(str text):
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
-
 
 cdef class Operator:
     """One form of an operator: ``ops.aten.add.Tensor``, ``ops.aten.add_.Tensor``, ``ops.aten.add.out``.
@@ -178,11 +154,9 @@ def _set_write_check(f):
 
 
 cdef int check_target(Operator func, tuple given, object out) except -1:
-    cdef str results
     cdef int count = 1
     if func.op.row.returned != c't':
-        results = func.schema.rpartition(") -> ")[2]
-        count = len(split_arguments(results[1:-1])) if results.startswith("(") else 1
+        count = <int>len(schema_of(func.op.row.schema).results)
         for x in out if isinstance(out, (tuple, list)) else (out,):
             for y in given:
                 if isinstance(x, TensorBase) and isinstance(y, TensorBase) and x.device != y.device:
@@ -240,7 +214,6 @@ cdef int check_reissue(Operator func, tuple given, object out) except -1:
         "handled, with tensors of the same shapes and types.")
 
 
-cdef object REQUIRED = object()
 cdef dict _objects = {}            # (row's name, write mode): Operator
 
 
@@ -253,6 +226,7 @@ cdef bint is_default(object value, object default) except -1:
 def operator_object(str name, int mode=FRESH):
     """The operator of a row in one of its forms (0: returns fresh results, 1: writes to out, 2: in place), or None where no row has the name."""
     cdef Operator o = _objects.get((name, mode))
+    cdef Schema schema
     cdef trt_operator* op
     if o is not None:
         return o
@@ -262,22 +236,10 @@ def operator_object(str name, int mode=FRESH):
     o = Operator.__new__(Operator)
     o.op = op
     o.mode = mode
-    schema = op.row.schema.decode()
-    base = schema[:schema.index("(")].partition(".")[2] or "default"
+    schema = schema_of(op.row.schema)
     o._name = name + ("_" if mode == INPLACE and not name.endswith("_") else "")
-    o.overload = ("out" if base in ("default", "Tensor") else base + "_out") if mode == OUT else base
-    names, types, defaults, positional = [], [], [], -1
-    for part in split_arguments(schema[schema.index("(") + 1:schema.rindex(") ->")]):
-        if part == "*":
-            positional = len(names)
-            continue
-        kind, _, rest = part.partition(" ")
-        argument, equals, default = rest.partition("=")
-        names.append(argument)
-        types.append(kind)
-        defaults.append(parse_default(default) if equals else REQUIRED)
-    o.argument_names, o.argument_types, o.defaults = tuple(names), tuple(types), tuple(defaults)
-    o.positional = len(names) if positional < 0 else positional
+    o.overload = ("out" if schema.overload in ("default", "Tensor") else schema.overload + "_out") if mode == OUT else schema.overload
+    o.argument_names, o.argument_types, o.defaults, o.positional = schema.names, schema.types, schema.defaults, schema.positional
     return _objects.setdefault((name, mode), o)
 
 

@@ -6,15 +6,20 @@ the device (a copy to the host, `item`) raises IndexError naming the operator. N
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 from tensorrt_lite._C.core.dtype cimport Scalar, BOOL, U8, I32, I64, F16, BF16, F32, F64, C64, C128, category, CAT_COMPLEX, NUM_DTYPES, has_loops, is_complex_type, is_integral_type
-from tensorrt_lite._C.core.iterator cimport fill_elements
-from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor
+from tensorrt_lite._C.core.iterator cimport copy_elements, fill_elements
+from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, alias_of, data_of, place_of, empty_tensor
 from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run, blocks_for, stream_of, enter, zeroed_memory
 from tensorrt_lite._C.cuda.backend import _set_after_wait
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle, StreamHandle, DevicePointer, copy_to_host, launch, synchronize_stream
 from tensorrt_lite._C.cuda.radix cimport sort_pairs, scan_rows
 from tensorrt_lite._C.core.device cimport DEV_CUDA
-from tensorrt_lite._C.ops import creation as _creation, indexing as _indexing
+from tensorrt_lite._C.autograd.node cimport ops_namespace
+from tensorrt_lite._C.ops.indexing.loops cimport LineArgs, PUT_MIN, PUT_SET, RowArgs, SearchArgs
+from tensorrt_lite._C.steps.indexing cimport (
+    set_first_outside, set_gather_rows, set_lines, set_masked_fill, set_nonzero, set_offsets, set_one_hot, set_scatter_rows, set_search, set_unravel)
+from tensorrt_lite._C.ops.creation.cpu cimport complex_sequence, half_sequence, window
+from tensorrt_lite._C.steps.creation cimport set_complex_sequence, set_half_sequence, set_powers, set_sequence, set_window
 from tensorrt_lite._C.ops.joining.loops cimport PieceArgs
 from tensorrt_lite._C.ops.joining.parts cimport copy_parts
 from tensorrt_lite._C.steps.joining cimport set_join, set_pieces, set_triangle
@@ -22,42 +27,7 @@ from tensorrt_lite._C.cuda import source as _source
 
 attach()
 
-cdef extern from "../loops/indexing.h" nogil:
-    enum:
-        PUT_SET
-        PUT_MIN
-    ctypedef struct RowArgs:
-        int64_t m
-        const int64_t* offset
-        int64_t dense_step
-        int n_outer, n_inner
-        int64_t outer_size[64]
-        int64_t outer_table[64]
-        int64_t outer_dense[64]
-        int64_t inner_size[64]
-        int64_t inner_table[64]
-        int64_t inner_dense[64]
-        char* table
-        char* dense
-        int item, op, dtype
-    ctypedef struct LineArgs:
-        int nd
-        int64_t n, ts, ds, xs, limit, wrap
-        int64_t size[64]
-        int64_t t[64]
-        int64_t d[64]
-        int64_t x[64]
-        char* table
-        char* dense
-        const int64_t* index
-        int item, op, dtype, bad
-    ctypedef struct SearchArgs:
-        const char* sorted
-        const char* values
-        const int64_t* sorter
-        char* out
-        int64_t n, count, row_step
-        int right, out_int32, dtype
+cdef object _ops = ops_namespace()
 
 cdef enum:
     NOTED = 2                    # kNoted
@@ -289,7 +259,7 @@ cdef str type_of(int dtype):
     return f"trt::{t}" if is_complex_type(dtype) else t
 
 
-cdef int offsets_along(str name, TensorBase offsets, TensorBase index, int64_t size, int64_t stride, bint negative, bint add, int64_t skipped) except -1:
+cdef int offsets_along(TensorBase offsets, TensorBase index, int64_t size, int64_t stride, bint negative, bint add, int64_t skipped, str name) except -1:
     """offsets (+)= bytes to each index (contiguous int64), -1 where it is `skipped` or out of range."""
     cdef char* p[3]
     cdef int64_t n = index.numel, wrap = size if negative else 0
@@ -340,7 +310,7 @@ cdef int widen(Rows* q, int item) noexcept:
     return 16
 
 
-cdef int gather_rows(RowArgs* r, TensorBase table, TensorBase dense) except -1:
+cdef int gather_rows(RowArgs* r, TensorBase table, TensorBase dense, TensorBase offsets) except -1:
     cdef Rows q
     cdef int item, device = table.device_index
     cdef void* arguments[1]
@@ -351,7 +321,7 @@ cdef int gather_rows(RowArgs* r, TensorBase table, TensorBase dense) except -1:
     return run(load("gather_rows", device, MOVED[item], None), device, blocks_for(q.outers * q.m * q.inner, 256), 256, 0, arguments)
 
 
-cdef int scatter_rows(RowArgs* r, int64_t span, TensorBase table, TensorBase dense, int op) except -1:
+cdef int scatter_rows(RowArgs* r, int64_t span, TensorBase table, TensorBase dense, TensorBase offsets, int op) except -1:
     """table[offset] <op>= dense, in the order of the offsets."""
     cdef Rows q
     r.item = ITEM_SIZE[table.dtype]
@@ -406,7 +376,7 @@ cdef int scatter(Rows* q, int64_t span, TensorBase table, int op) except -1:
     return run(load("combine_runs", device, t, COMBINATIONS[op]), device, blocks_for(q.m * q.outers * q.inner, 256), 256, 0, arguments)
 
 
-cdef int lines(str name, LineArgs* a, TensorBase table, TensorBase dense, TensorBase index, bint gather) except -1:
+cdef int lines(LineArgs* a, TensorBase table, TensorBase dense, TensorBase index, bint gather, str name) except -1:
     """gather: dense[i] = table[index[i]], otherwise table[index[i]] <op>= dense[i]."""
     cdef Lines q
     cdef Rows rows
@@ -416,6 +386,10 @@ cdef int lines(str name, LineArgs* a, TensorBase table, TensorBase dense, Tensor
     cdef int64_t span = 0
     cdef char* p[3]
     cdef void* arguments[5]
+    if a.nd == 0:
+        a.nd = 1
+        a.size[0] = 1
+        a.t[0], a.d[0], a.x[0] = 0, a.ds, a.xs
     if a.nd > DIMS:
         raise NotImplementedError(f"{name}: tensors of more than {DIMS} dimensions that cannot be merged on CUDA")
     memset(&q, 0, sizeof(q))
@@ -452,7 +426,7 @@ cdef int lines(str name, LineArgs* a, TensorBase table, TensorBase dense, Tensor
 
 # ---- positions -----------------------------------------------------------------------------------------------------
 
-cdef object nonzero(TensorBase x):
+cdef TensorBase nonzero(TensorBase x):
     """Row-major positions of the non-zero elements of a contiguous tensor, int64. Waits for their number."""
     cdef int64_t blocks = (x.numel + FLAGS_TILE - 1) // FLAGS_TILE, n = x.numel, total
     cdef TensorBase counts, totals, r
@@ -492,7 +466,7 @@ cdef int unravel(TensorBase flat, int ndim, const int64_t* sizes, TensorBase out
     return run(load("unravel", flat.device_index, None, None), flat.device_index, blocks_for(n, 256), 256, 0, arguments)
 
 
-cdef int search(SearchArgs* a, TensorBase values) except -1:
+cdef int search(SearchArgs* a, TensorBase s, TensorBase values, TensorBase r) except -1:
     cdef int64_t total = values.numel
     cdef int device = values.device_index
     cdef void* arguments[9]
@@ -500,6 +474,21 @@ cdef int search(SearchArgs* a, TensorBase values) except -1:
     arguments[5], arguments[6], arguments[7], arguments[8] = &a.count, &a.n, &a.row_step, &a.right
     t, out = type_of(a.dtype), "int" if a.out_int32 else "long long"
     return run(load("search_sorted", device, t, out), device, blocks_for(total, 256), 256, 0, arguments)
+
+
+cdef int first_outside(TensorBase index, int64_t low, int64_t high, int64_t* position) except -1:
+    """Kernels check as they read: looking at the indices here would wait for the device."""
+    return 0
+
+
+cdef int masked_fill(TensorBase s, TensorBase m, TensorBase v, TensorBase r) except -1:
+    value = (<object>v).to((<object>r).device)
+    return copy_elements(r, <TensorBase>_ops.where(alias_of(m), value, alias_of(s)))
+
+
+cdef int one_hot(TensorBase given, int64_t classes, TensorBase r) except -1:
+    (<object>r).zero_().scatter_(-1, (<object>given).unsqueeze(-1), 1)
+    return 0
 
 
 # ---- triangles and sequences ---------------------------------------------------------------------------------------
@@ -549,9 +538,11 @@ cdef int pieces(PieceArgs* merged, PieceArgs* given, TensorBase source, TensorBa
     return run(load("copy_pieces", result.device_index, MOVED[item], None), result.device_index, blocks_for(q.numel, 256), 256, 0, arguments)
 
 
-cdef int sequence(TensorBase r, int kind, double start, double stop, double step, int64_t istart, int64_t istep, int both_ends) except -1:
-    """start + i * step in the arithmetic of `kind` (I64, F32, F64). r: contiguous, of any real type."""
+cdef int sequence(TensorBase given, int kind, double start, double stop, double step, int64_t istart, int64_t istep, bint both) except -1:
+    """start + i * step in the arithmetic of `kind` (I64, F32, F64)."""
+    cdef TensorBase r = given if given.contiguous else empty_tensor(given.ndim, given.sizes, given.dtype, place_of(given))
     cdef int64_t n = r.numel, izero = 0
+    cdef int both_ends = both
     cdef float f[3]
     cdef char* p[1]
     cdef void* arguments[6]
@@ -564,22 +555,37 @@ cdef int sequence(TensorBase r, int kind, double start, double stop, double step
         arguments[2], arguments[3], arguments[4] = &f[0], &f[1], &f[2]
     else:
         arguments[2], arguments[3], arguments[4] = &start, &stop, &step
-    return run(load("sequence", r.device_index, type_of(r.dtype), type_of(kind)), r.device_index, blocks_for(n, 256), 256, 0, arguments)
+    run(load("sequence", r.device_index, type_of(r.dtype), type_of(kind)), r.device_index, blocks_for(n, 256), 256, 0, arguments)
+    return 0 if r is given else copy_elements(given, r)
 
 
-cdef int powers(TensorBase r, double base, double start, double stop, double step) except -1:
-    """base to the powers of a sequence. r: contiguous, real."""
+cdef int powers(TensorBase given, double base, double start, double stop, double step) except -1:
+    cdef TensorBase r = given if given.contiguous else empty_tensor(given.ndim, given.sizes, given.dtype, place_of(given))
     cdef int64_t n = r.numel
     cdef char* p[1]
     cdef void* arguments[6]
     p[0] = data_of(r)
     arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5] = &p[0], &n, &base, &start, &stop, &step
-    return run(load("powers", r.device_index, type_of(r.dtype), None), r.device_index, blocks_for(n, 256), 256, 0, arguments)
+    run(load("powers", r.device_index, type_of(r.dtype), None), r.device_index, blocks_for(n, 256), 256, 0, arguments)
+    return 0 if r is given else copy_elements(given, r)
 
 
 _set_after_wait(<size_t>&after_wait)
-_indexing._set_device_kernels(<size_t>&offsets_along, <size_t>&gather_rows, <size_t>&scatter_rows, <size_t>&lines, <size_t>&nonzero, <size_t>&unravel, <size_t>&search)
+set_offsets(DEV_CUDA, offsets_along)
+set_first_outside(DEV_CUDA, first_outside)
+set_unravel(DEV_CUDA, unravel)
+set_gather_rows(DEV_CUDA, gather_rows)
+set_scatter_rows(DEV_CUDA, scatter_rows)
+set_lines(DEV_CUDA, lines)
+set_masked_fill(DEV_CUDA, masked_fill)
+set_nonzero(DEV_CUDA, nonzero)
+set_one_hot(DEV_CUDA, one_hot)
+set_search(DEV_CUDA, search)
 set_join(DEV_CUDA, join)
 set_triangle(DEV_CUDA, triangle)
 set_pieces(DEV_CUDA, pieces)
-_creation._set_device_kernels(<size_t>&sequence, <size_t>&powers)
+set_sequence(DEV_CUDA, sequence)
+set_powers(DEV_CUDA, powers)
+set_half_sequence(DEV_CUDA, half_sequence)
+set_complex_sequence(DEV_CUDA, complex_sequence)
+set_window(DEV_CUDA, window)

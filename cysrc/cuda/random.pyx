@@ -1,16 +1,25 @@
 """Random numbers on CUDA: launches of cuda_src/random.cuh on PyTorch's grids."""
 from libc.stdint cimport int64_t, uint64_t
 from tensorrt_lite._C.core.dtype cimport BOOL, I64, I32, F16, F32, F64, DIGITS, NUM_DTYPES, has_loops, is_complex_type, is_floating_type, is_integral_or_bool_type
-from tensorrt_lite._C.core.iterator cimport copy_elements
+from tensorrt_lite._C.autograd.node cimport ops_namespace
+from tensorrt_lite._C.core.device cimport DEV_CUDA
+from tensorrt_lite._C.core.dispatch cimport attach
+from tensorrt_lite._C.core.iterator cimport cast_to, contiguous_of, copy_elements
 from tensorrt_lite._C.core.random cimport (
-    rs_fill, RS_FILL_UNIFORM, RS_FILL_NORMAL, RS_FILL_LOG_NORMAL, RS_FILL_CAUCHY, RS_FILL_EXPONENTIAL, RS_FILL_GEOMETRIC, RS_FILL_BERNOULLI, RS_FILL_RANDOM,
+    rs_fill, rs_state, RS_FILL_UNIFORM, RS_FILL_NORMAL, RS_FILL_LOG_NORMAL, RS_FILL_CAUCHY, RS_FILL_EXPONENTIAL, RS_FILL_GEOMETRIC, RS_FILL_BERNOULLI, RS_FILL_RANDOM,
     RS_FILL_RANDOM_FROM_TO, RS_FILL_RANDOM_FULL64)
-from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, ITEM_SIZE, place_of, empty_tensor, non_overlapping_dense
+from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, ITEM_SIZE, place_of, empty_like_tensor, empty_tensor, non_overlapping_dense
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run, run3, blocks_for
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
 from tensorrt_lite._C.cuda.driver import device_attribute
 from tensorrt_lite._C.cuda.radix cimport sort_pairs
 from tensorrt_lite._C.cuda.source import storage_type
+from tensorrt_lite._C.ops.random.masks cimport noise_of, same_geometry
+from tensorrt_lite._C.steps.random cimport (
+    set_bernoulli_of, set_check_deviations, set_dropout_mask, set_fill, set_masked_scale, set_multinomial, set_permutation, set_poisson, set_rrelu)
+
+attach()
+cdef object _ops = ops_namespace()
 
 cdef extern from *:
     """
@@ -112,7 +121,7 @@ cdef int64_t largest_grid(int index) except -1:
     return found
 
 
-cdef int fill(TensorBase t, const rs_fill* f, object generator) except -1:
+cdef int draw(TensorBase t, const rs_fill* f, object generator) except -1:
     """t real and not empty. The stream advances as far as the thread that draws most, by whole calls of four words."""
     cdef Params p
     cdef int index = t.device_index, digits = DIGITS[t.dtype], count
@@ -188,7 +197,7 @@ cdef int64_t start(Params* p, int64_t numel, int index, object generator, int co
     return blocks
 
 
-cdef int dropout_mask(TensorBase x, double keep, TensorBase mask) except -1:
+cdef int fresh_mask(TensorBase x, double keep, TensorBase mask) except -1:
     """mask: true with probability keep. Its numbers depend on x: on how many elements 16 bytes hold, its address and its size."""
     cdef Params p
     cdef int vector = 16 // ITEM_SIZE[x.dtype]
@@ -205,7 +214,7 @@ cdef int dropout_mask(TensorBase x, double keep, TensorBase mask) except -1:
     return 0 if to is mask else copy_elements(mask, to)
 
 
-cdef int bernoulli_of(TensorBase probability, TensorBase out, object generator) except -1:
+cdef int draw_bernoulli(TensorBase probability, TensorBase out, object generator) except -1:
     """out: 1 with each element's probability; of one size, both dense in one order, probability double for a double result and else float."""
     cdef Params p
     p.numel = out.numel
@@ -213,7 +222,7 @@ cdef int bernoulli_of(TensorBase probability, TensorBase out, object generator) 
     return launch("bernoulli_of_double" if probability.dtype == F64 else "bernoulli_of_float", out.dtype, out.device_index, (out.numel + 2047) // 2048, 512, &p, probability, out, None)
 
 
-cdef object permutation(int64_t n, int bits, int place, object generator):
+cdef TensorBase order_of_keys(int64_t n, int bits, int place, object generator):
     """The order of n random keys of so many bits, as int32, and equal keys shuffled."""
     cdef rs_fill f
     cdef Params p
@@ -222,7 +231,7 @@ cdef object permutation(int64_t n, int bits, int place, object generator):
     f.kind = RS_FILL_RANDOM_FROM_TO
     f.low = -(<int64_t>1 << 31) if dtype == I32 else <int64_t>(<uint64_t>1 << 63)
     f.range = <uint64_t>0xFFFFFFFF if dtype == I32 else <uint64_t>0xFFFFFFFFFFFFFFFF
-    fill(keys, &f, generator)
+    draw(keys, &f, generator)
     # only so many bits count; whole words are sorted as signed numbers
     if bits == 32 or bits == 64:
         (<object>keys).bitwise_xor_(-1 << (bits - 1))
@@ -257,7 +266,7 @@ cdef int random_slopes(TensorBase x, TensorBase slopes, TensorBase out, double l
     return launch("random_slopes", x.dtype, x.device_index, blocks, BLOCK, &p, x, slopes, out)
 
 
-cdef int poisson(TensorBase rate, TensorBase out, object generator) except -1:
+cdef int draw_poisson(TensorBase rate, TensorBase out, object generator) except -1:
     """Both contiguous, of one type and not empty."""
     cdef Params p
     p.numel = out.numel
@@ -280,6 +289,92 @@ cdef int masked_scale(TensorBase x, TensorBase mask, double scale, TensorBase ou
     return run(kernel("masked_scale", x.dtype, x.device_index), x.device_index, blocks_for(numel, 4 * BLOCK), BLOCK, 0, arguments)
 
 
-from tensorrt_lite._C.ops.random import _install_device_kernels
-_install_device_kernels(<size_t><void*>fill, <size_t><void*>masked_scale, <size_t><void*>dropout_mask, <size_t><void*>bernoulli_of, <size_t><void*>permutation,
-                        <size_t><void*>sample_rows, <size_t><void*>random_slopes, <size_t><void*>poisson)
+# ---- steps -------------------------------------------------------------------------------------------------------------
+
+cdef int fill(TensorBase t, const rs_fill* f, rs_state* state, object generator) except -1:
+    return draw(t, f, generator)
+
+
+cdef int bernoulli_of(TensorBase p, TensorBase out, rs_state* state, object generator) except -1:
+    """The probabilities are not looked at: that would wait for the device."""
+    cdef TensorBase values, drawn
+    if p.device_type != DEV_CUDA:
+        raise RuntimeError("bernoulli: Expected all tensors to be on the same device, but the probabilities are not where the result is")
+    values = cast_to(p, F64 if out.dtype == F64 else F32)
+    if same_geometry(out, values) and non_overlapping_dense(out):
+        return draw_bernoulli(values, out, generator)
+    drawn = empty_tensor(out.ndim, out.sizes, out.dtype, place_of(out))
+    draw_bernoulli(contiguous_of(values), drawn, generator)
+    return copy_elements(out, drawn)
+
+
+cdef int dropout_mask(TensorBase x, double keep, bint fresh, TensorBase mask, double* scale) except -1:
+    """The numbers of a fresh result are drawn in another order than those of one in place, as PyTorch does."""
+    cdef rs_fill f
+    cdef TensorBase noise
+    if fresh:
+        return fresh_mask(x, keep, mask)
+    scale[0] = noise_of(keep, x.dtype)
+    f.kind = RS_FILL_BERNOULLI
+    f.a = keep
+    if x.dtype != F64:
+        return draw(mask, &f, None)
+    noise = empty_like_tensor(x, F64)
+    draw(noise, &f, None)
+    return copy_elements(mask, noise)
+
+
+cdef int check_deviations(TensorBase std) except -1:
+    if not (<object>std).detach().min().ge(0):
+        raise RuntimeError("normal expects all elements of std >= 0.0")
+    return 0
+
+
+cdef int permutation(TensorBase out, rs_state* state, object generator) except -1:
+    """The order of keys of as many bits as make equal ones improbable (0.9 that there are none)."""
+    import math
+    cdef double n = out.numel
+    bits = math.ceil(math.log2(n - (6.0 * n * n + 1) / (12 * math.log(0.9))))
+    return copy_elements(out, order_of_keys(out.numel, min(64, bits), place_of(out), generator))
+
+
+cdef int multinomial(TensorBase input, int64_t k, bint again, rs_state* state, object generator, TensorBase result) except -1:
+    """The largest quotients by exponential numbers, or where uniform numbers fall among the running sums."""
+    p = (<object>input).detach()
+    total = p.sum(-1, keepdim=True)
+    if not bool(((p >= 0) & (p < float("inf"))).all()):
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if not bool((total > 0).all()):
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    if again and k > 1:
+        weights = (p / total).reshape(-1, p.size(-1))
+        return sample_rows(contiguous_of(<TensorBase>weights.cumsum(-1)), contiguous_of(<TensorBase>weights), <TensorBase>(<object>result).reshape(-1, k), generator)
+    quotients = p / _ops.empty_like(p).exponential_(1, generator=generator)
+    return copy_elements(result, <TensorBase>(quotients.argmax(-1, keepdim=True) if k == 1 else quotients.topk(k, -1)[1]))
+
+
+cdef int poisson(TensorBase self, TensorBase r, rs_state* state, object generator) except -1:
+    """A rate that is none makes its count NaN: looking at them would wait for the device."""
+    return draw_poisson(contiguous_of(self), r, generator)
+
+
+cdef int rrelu(TensorBase x, TensorBase noise, double lower, double upper, bint training, rs_state* state, object generator, TensorBase r) except -1:
+    cdef TensorBase slopes, result
+    if not training:
+        return copy_elements(r, <TensorBase>_ops.leaky_relu((<object>x).detach(), (lower + upper) / 2))
+    slopes = empty_tensor(x.ndim, x.sizes, x.dtype, place_of(x))
+    result = empty_tensor(x.ndim, x.sizes, x.dtype, place_of(x))
+    random_slopes(contiguous_of(x), slopes, result, lower, upper, generator)
+    copy_elements(noise, slopes)
+    return copy_elements(r, result)
+
+
+set_fill(DEV_CUDA, fill)
+set_bernoulli_of(DEV_CUDA, bernoulli_of)
+set_masked_scale(DEV_CUDA, masked_scale)
+set_dropout_mask(DEV_CUDA, dropout_mask)
+set_check_deviations(DEV_CUDA, check_deviations)
+set_permutation(DEV_CUDA, permutation)
+set_multinomial(DEV_CUDA, multinomial)
+set_poisson(DEV_CUDA, poisson)
+set_rrelu(DEV_CUDA, rrelu)

@@ -1,6 +1,6 @@
 /* Argument blocks of the indexing kernels. Strides and offsets are in bytes unless said otherwise. Kernels bound the
  * indices they read, which other threads may change, and report those out of range. Declared in
- * ops/indexing/kernels.pxi, defined in indexing.c and indexing_fill.c. */
+ * ops/indexing/loops.pxd, defined in indexing.c and indexing_fill.c. */
 #ifndef TRT_INDEXING_H
 #define TRT_INDEXING_H
 #include <stdint.h>

@@ -4,4 +4,4 @@
 namespace. Compositions call operators through that namespace, or as methods, and stand below `nn`.
 """
 
-FAMILIES = ("sorting", "joining", "matmul")
+FAMILIES = ("indexing", "joining", "matmul", "random", "sorting")

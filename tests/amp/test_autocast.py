@@ -487,5 +487,5 @@ def test_operators_off_the_lists_have_no_kernel_of_autocast():
     from tools.codegen.schema import load
 
     listed = {op.name for op in load(Path(__file__).parents[2] / "cysrc" / "ops") if "autocast" in op.row}
-    assert {operator for operator, keys in operator_kernels().items() if "Autocast" in keys} == listed
+    assert {operator for operator, keys in operator_kernels().items() if "Autocast" in keys and "::" not in operator} == listed
     assert {"mm", "exp", "sum"} <= listed and not {"add", "relu", "view"} & listed

@@ -37,8 +37,8 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_entries_of_all_variants(generated: Path) -> None:
     text = (generated / "ops" / "math.pyx").read_text()
-    assert "def bent_identity(input, *, out=None):" in text
-    assert "def bent_identity_(input):" in text
+    assert '{OP_BENT_IDENTITY, TRT_ENTRY_OUT | TRT_ENTRY_POINTWISE, -1, "bent_identity", NULL' in text
+    assert '{OP_BENT_IDENTITY, TRT_ENTRY_INPLACE | TRT_ENTRY_POINTWISE, -1, "bent_identity_", NULL' in text
     assert '"bent_identity": "fm"' in text and '"bent_identity_": "fm"' in text
 
 

@@ -9,6 +9,7 @@ import pprint
 from collections.abc import Iterable
 from typing import Any
 
+from .entries import has_entry
 from .pointwise import loops_of
 from .schema import COMPLEX, DTYPES, Operator, schema_text
 
@@ -42,7 +43,7 @@ def facts(op: Operator) -> str:
         result = "bool" if promote == "bool" else "" if op.row.get("first_bool") or "same_dtype" in str(op.row.get("checks", "")) else "of their promoted dtype"
         said.append(f"{listed(tensors)} broadcast, RuntimeError where they cannot; the result is {result}" if result else f"{listed(tensors)} broadcast, RuntimeError where they cannot")
         numbers = [n for n, a in zip(tensors, op.tensors) if a.name not in str(only or "").split(", ")]
-        if only is not True and numbers and op.row.get("entry") != "manual":
+        if only is not True and numbers and op.row.get("entry") != "manual" and "public" not in op.row:
             said.append(f"{' or '.join(numbers)} may be a number")
     if len(tensors) == 1 and promote == "bool":
         said.append("The result is bool")
@@ -68,13 +69,13 @@ def documentation(op: Operator) -> str | None:
 
 def declaration(op: Operator) -> dict[str, Any]:
     """What stands in the table: only what the row has."""
-    found: dict[str, Any] = {"kind": op.kind, "family": op.family, "schema": schema_text(op).replace(op.name, op.name.rpartition(".")[2], 1)}
+    found: dict[str, Any] = {"kind": op.kind, "family": op.family, "schema": op.row.get("public") or schema_text(op).replace(op.name, op.name.rpartition(".")[2], 1)}
     found["variants"] = tuple(sorted(op.variants - {""}))
     if op.row.get("aliases"):
         found["aliases"] = tuple(a.strip() for a in op.row["aliases"].split(","))
     if text := documentation(op):
         found["doc"] = text
-    if op.row.get("entry") == "manual":
+    if op.kind not in ("composed", "factory") and not has_entry(op):
         found["manual"] = True
     if op.row.get("view"):
         found["view"] = True

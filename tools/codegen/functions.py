@@ -12,7 +12,7 @@ import re
 import zlib
 
 from .expression import names
-from .pointwise import camel, default_text, derivative_identifier, derivatives
+from .pointwise import camel, derivative_identifier, derivatives
 from .schema import Argument, DeclarationError, Operator, autocast_letters, schema_text
 from .steps import Family, structured_kernel
 
@@ -220,8 +220,6 @@ def python_value(a: Argument) -> str:
 def emit(family: str, ops: list[Operator], steps: Family | None = None) -> str:
     text: list[str] = []
     init: list[str] = []
-    if any(op.result_names for op in ops):
-        text.append("from tensorrt_lite._C.core.return_types import result_type\n")
     if ops:
         text += ["cdef extern from *:", '    """', *(emit_row(op) for op in ops), '    """', *(f"    const trt_row row_{op.name}" for op in ops), ""]
     for op in ops:
@@ -255,8 +253,6 @@ def emit_operator(op: Operator, text: list[str], init: list[str], family: Family
         init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_AUTOGRAD, <void*><fn_{op.name}>{op.row.get('recorded', 'autograd_' + op.name)})")
     if op.row.get("view") or op.row.get("moves"):
         init.append(f"take_storage_only({op.identifier})")
-    if op.row.get("entry") != "manual":
-        emit_entry(op, text)
 
 
 def emit_held(op: Operator, kernel: str, text: list[str]) -> None:
@@ -454,108 +450,3 @@ def emit_autograd(op: Operator, text: list[str]) -> None:
         for i, r in enumerate(plan.results):
             text.append(plan.saving(op, r, f"save_output(node, {len(plan.tensors) + i}, <TensorBase>result[{int(r[6:])}])"))
     text.append("    return result\n")
-
-
-def entry_parameters(op: Operator, inplace: bool) -> str:
-    rename = {"self": "input"}
-    absent = None if inplace else op.row.get("out_needs")
-    positional = [f"{rename.get(a.name, a.name)}{'=absent' if a.name == absent else default_text(a)}" for a in op.arguments if not a.keyword]
-    keyword = [f"{rename.get(a.name, a.name)}{default_text(a)}" for a in op.arguments if a.keyword]
-    if "out" in op.variants and not inplace:
-        keyword.append("out=None")
-    return ", ".join(positional + (["*"] + keyword if keyword else []))
-
-
-def named(op: Operator, value: str) -> str:
-    """An entry's result: several results with names come as a named tuple."""
-    return f"named_{op.name}({value})" if op.result_names else value
-
-
-def emit_entry(op: Operator, text: list[str]) -> None:
-    if op.result_names:
-        text.append(f"cdef object named_{op.name} = result_type(\"{op.name}\", {tuple(op.result_names)!r})\n")
-    forms = [False] if op.variants - {"inplace"} else []
-    if "inplace" in op.variants:
-        forms.append(True)
-    for inplace in forms:
-        emit_entry_form(op, inplace, text)
-
-
-def emit_entry_form(op: Operator, inplace: bool, text: list[str]) -> None:
-    name = op.name + ("_" if inplace else "")
-    rename = {"self": "input"}
-    out_named = "out" in op.variants and not inplace
-    needed = None if inplace else op.row.get("out_needs")
-    text.append(f"def {name}({entry_parameters(op, inplace)}):")
-    for a in op.arguments:
-        t = c_type(a)
-        if t == "const Scalar*":
-            text.append(f"    cdef Scalar scalar_{a.name}\n    cdef const Scalar* c_{a.name} = NULL")
-        elif t == "const Dims*":
-            text.append(f"    cdef Dims dims_{a.name}\n    cdef const Dims* c_{a.name} = NULL")
-        elif t != "object":
-            text.append(f"    cdef {t} c_{a.name}")
-    if needed:
-        text.append(f"    if {needed} is absent:\n        {needed} = None\n        if out is not None:")
-        text.append(f"            raise TypeError(\"{op.name}(): out= needs {needed}, which may be None\")")
-    passed = []
-    for a in op.arguments:
-        py = rename.get(a.name, a.name)
-        t = c_type(a)
-        label = f"\"{op.name}\", \"{py}\""
-        if a.type == "Tensor":
-            text.append(f"    c_{a.name} = <TensorBase>{py} if isinstance({py}, TensorBase) else as_tensor_arg({py}, {label})")
-        elif a.type == "Tensor?":
-            text.append(f"    c_{a.name} = None if {py} is None else as_tensor_arg({py}, {label})")
-        elif a.type == "Tensor[]":
-            text.append(f"    c_{a.name} = tensor_list({py}, {label})")
-        elif t == "const Scalar*":
-            text.append(f"    if {py} is not None:\n        param({py}, &scalar_{a.name}, {label})\n        c_{a.name} = &scalar_{a.name}")
-            if not a.type.endswith("?"):
-                text.append(f"    else:\n        raise TypeError(\"{op.name}(): argument '{py}' must be Number, not NoneType\")")
-        elif t == "const Dims*":
-            text.append(f"    if {py} is not None:\n        parse_dims({py}, &dims_{a.name}, {label})\n        c_{a.name} = &dims_{a.name}")
-            if not a.type.endswith("?"):
-                text.append(f"    else:\n        raise TypeError(\"{op.name}(): argument '{py}' must be tuple of ints, not NoneType\")")
-        elif t == "int64_t":
-            text.append(f"    c_{a.name} = parse_int({py}, {label})")
-        elif t == "double":
-            text.append(f"    c_{a.name} = parse_double({py}, {label})")
-        elif t == "bint":
-            text.append(f"    c_{a.name} = parse_bool({py}, {label})")
-        elif t == "int":
-            text.append(f"    c_{a.name} = parse_dtype({py}, \"{op.name}\")")
-        passed.append(f"c_{a.name}" if t != "object" else py)
-    if not takes_out(op):
-        text.append(f"    return {named(op, 'op_' + op.name + '(' + ', '.join(passed) + ')')}\n")
-        return
-    multi = return_type(op) != "TensorBase"
-    if inplace:
-        text.append(f"    check_inplace(c_{op.tensors[0].name}, \"{op.name}_\")")
-        passed += [f"c_{op.tensors[0].name}", "INPLACE"]
-        text.append(f"    return finish_inplace(op_{op.name}({', '.join(passed)}), {keys_expression_python(op)})\n")
-        return
-    if not out_named:
-        text.append(f"    return {named(op, 'op_' + op.name + '(' + ', '.join(passed + ['None', 'FRESH']) + ')')}\n")
-        return
-    text.append(f"    if out is None:\n        return {named(op, 'op_' + op.name + '(' + ', '.join(passed + ['None', 'FRESH']) + ')')}")
-    checker = "check_outs" if multi else "check_out"
-    text.append(f"    {checker}(out, \"{op.name}\"{', ' + str(len(op.returns)) if multi else ''})")
-    if multi:
-        # a dispatcher sees the keys of one result alone
-        text.append(f"    resolve(&OPS[{op.identifier}], {keys_expression_python(op)} | keys_of_list(list(out)))")
-    cast = "out" if multi else "<TensorBase>out"
-    text.append(f"    r = op_{op.name}({', '.join(passed + [cast, 'OUT'])})")
-    text.append(f"    bump_{'outs' if multi else 'version'}({cast})\n    return {named(op, 'r')}\n")
-
-
-def keys_expression_python(op: Operator) -> str:
-    parts = []
-    for a in op.arguments:
-        if a.type == "Tensor":
-            parts.append(f"c_{a.name}.keys")
-        elif a.type == "Tensor?":
-            parts.append(f"(c_{a.name}.keys if c_{a.name} is not None else 0)")
-        elif a.type == "Tensor[]":
-            parts.append(f"keys_of_list(c_{a.name})")
-    return " | ".join(parts)

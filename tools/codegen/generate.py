@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from . import functions, pointwise, steps
-from .schema import Operator, families, load
+from . import entries, functions, pointwise, steps
+from .schema import Operator, aliases, families, load
 
 PRELUDE = """# Generated from {family}.yaml and {family}.pyx of cysrc/ops/{family}: entries, dispatch, Nodes.
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, auto_pickle=False, binding=True, initializedcheck=False
@@ -59,21 +59,6 @@ def exports(ops: list[Operator]) -> dict[str, str]:
     return table
 
 
-def aliases(op: Operator) -> list[str]:
-    return [a.strip() for a in str(op.row.get("aliases", "")).split(",") if a.strip()]
-
-
-def alias_assignments(ops: list[Operator]) -> str:
-    """Other public names of the same functions."""
-    lines = []
-    for op in ops:
-        for alias in aliases(op):
-            lines.append(f"{alias} = {op.name}")
-            if "inplace" in op.variants:
-                lines.append(f"{alias}_ = {op.name}_")
-    return "\n".join(lines) + "\n"
-
-
 def write(path: Path, text: str) -> None:
     """Write only what changed, so that the build recompiles only that."""
     if not path.exists() or path.read_text() != text:
@@ -99,6 +84,7 @@ def generate(root: Path, out: Path) -> dict[str, list[Path]]:
         mine = [op for op in operators if op.family == family]
         text = PRELUDE.format(family=family) + functions.kernel_types(mine)
         kernels = source / family / f"{family}.pyx"
+        text += entries.emit(family, mine, "\n".join(p.read_text() for p in sorted((source / family).glob("*.p[xy][xi]"))))
         if kernels.exists():
             text += f'include "kernels/{family}/{kernels.name}"\n\n'
         loops[family] = []
@@ -111,13 +97,13 @@ def generate(root: Path, out: Path) -> dict[str, list[Path]]:
                 write(path, body)
                 loops[family].append(path)
         text += functions.emit(family, [op for op in mine if op.kind != "pointwise"], declared_steps.get(family))
-        text += alias_assignments(mine)
+        text += entries.emit_bodies(family, mine)
         if declared:
             text += "SYMBOLS = {" + ", ".join(f"\"{s}\": {f}" for s, f in pointwise.symbols(declared).items()) + "}\n"
             if kernels.exists() and "EXTRA_SYMBOLS" in kernels.read_text():
                 text += "SYMBOLS.update(EXTRA_SYMBOLS)\n"
         by_hand = [op for op in mine if op.row.get("entry") == "manual"]
-        text += f"\nEXPORTS = {json.dumps(exports([op for op in mine if op not in by_hand]))}\n"
+        text += f"\nEXPORTS = {json.dumps(exports([op for op in mine if entries.has_entry(op)]))}\n"
         # rows with a hand-written entry are public where the module defines the function
         text += f"for _name, _flags in {json.dumps(exports(by_hand))}.items():\n    if _name in globals():\n        EXPORTS[_name] = _flags\n"
         if kernels.exists() and "EXTRA_EXPORTS" in kernels.read_text():

@@ -216,12 +216,6 @@ def camel(name: str) -> str:
     return "".join(w[:1].upper() + w[1:] for w in name.split("_") if w)
 
 
-def default_text(a) -> str:
-    if a.default is None:
-        return ""
-    return "=" + {"None": "None"}.get(a.default, a.default)
-
-
 LOOPS_PER_FILE = 40
 
 
@@ -325,7 +319,6 @@ def emit_operator(family: str, op: Operator, forward: Loop, fused: dict[str, Loo
                     init.append(f"{b}.in_type[{loop.operands.index(tensors[0])}] = IN_BOOL")
                 init.append(f"register_derivative(&{b}, &{info}, {i}, {derivative_identifier(loop)})")
         init.append(f"{info}.save_mask = {mask}")
-    emit_entry(family, op, info, py)
     emit_symbols(op, info, py)
     read = set().union(*(names(formula) for formula in op.backward.values()))
     saved_params = ",".join(a.name if a.name in read else "" for a in params)
@@ -393,32 +386,3 @@ def emit_symbols(op: Operator, info: str, py: list[str]) -> None:
         order = "other, self" if symbol.startswith("__r") and symbol != "__rshift__" else "self, other"
         inplace = symbol.startswith("__i")
         py.append(f"    return entry2(&{info}, {order}, {'p' if op.params else 'NULL'}, None, {inplace})\n")
-
-
-def emit_entry(family: str, op: Operator, info: str, py: list[str]) -> None:
-    """`def name(input, other, *, alpha=1, out=None)` and its in-place form."""
-    if op.row.get("entry") == "manual":
-        return
-    tensors, params = op.tensors, op.params
-    n = len(tensors)
-    declared = ["input" if a.name == "self" else a.name for a in op.arguments]
-    positional = [f"{d}{default_text(a)}" for d, a in zip(declared, op.arguments) if not a.keyword]
-    keyword = [f"{d}{default_text(a)}" for d, a in zip(declared, op.arguments) if a.keyword]
-    passed = ", ".join("input" if a.name == "self" else a.name for a in tensors)
-
-    def body(inplace: bool) -> list[str]:
-        out = []
-        if params:
-            out.append(f"    cdef Scalar p[{len(params)}]")
-            for i, a in enumerate(params):
-                out.append(f"    param({a.name}, &p[{i}], \"{op.name}\", \"{a.name}\")")
-        p = "p" if params else "NULL"
-        out.append(f"    return entry{n}(&{info}, {passed}, {p}, {'None' if inplace or 'out' not in op.variants else 'out'}, {inplace})\n")
-        return out
-
-    forward_keyword = keyword + (["out=None"] if "out" in op.variants else [])
-    py.append(f"def {op.name}({', '.join(positional + (['*'] if forward_keyword else []) + forward_keyword)}):")
-    py += body(False)
-    if "inplace" in op.variants:
-        py.append(f"def {op.name}_({', '.join(positional + (['*'] if keyword else []) + keyword)}):")
-        py += body(True)

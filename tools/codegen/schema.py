@@ -9,7 +9,8 @@ was saved are zeros, not absent, as those of PyTorch's relu and others are); for
 rows kernel, backward, view, entry, nondiff, held (whether the CPU kernel sees held operands, see core/tensor.pyx: as a rule that of an operator with
 a derivative does, because one without may be composed of operators that record), out_needs (an argument that must be given beside out=),
 saved_for (by saved tensor the arguments whose gradients read it, or a condition over the arguments, where the formulas do not tell; what was not saved is None), saved_as (by result PyTorch's name of it in `_saved_*`),
-recorded (a function that takes calls with gradients in the place of the generated one and may hand them on to `autograd_<op>`), forward (how tangents pass: `linear`
+recorded (a function that takes calls with gradients in the place of the generated one and may hand them on to `autograd_<op>`), public (the public function's schema, where it is another than the operator's) and body (the function in Cython that takes its arguments,
+`out` and whether the call is in place, and chooses between operators), varargs (the last argument by position takes the numbers that follow, as in `permute(2, 0, 1)`), forward (how tangents pass: `linear`
 in all differentiable arguments together, or by argument `linear` or a formula over the arguments, `<argument>_t` and `result`; without it the
 derivative comes from the Node's; of a pointwise row `self_adjoint` where the function of complex numbers is not holomorphic), composed (true: its gradients are those of the operators
 that its kernel calls, so modes and subclasses see those in its place), checked (true: the kernel of a private row checks its arguments
@@ -56,7 +57,7 @@ KNOWN_KEYS = {
     "op", "signature", "kind", "variants", "expr", "int_expr", "complex_expr", "bool_expr", "promote", "dtypes", "backward", "scalar", "checks",
     "cost", "kernel", "view", "entry", "samples", "reference", "aliases", "method_name", "defaults", "doc", "composite", "first_bool", "nondiff", "backward_dtypes", "node",
     "multi_view", "cuda", "bool_error", "int_error", "tensor_only", "symbol", "cases",
-    "overload", "autocast", "two_numbers", "exact_out", "out_needs", "forward", "flat", "saved_for", "saved_as", "recorded", "held", "moves", "composed", "checked",
+    "overload", "autocast", "two_numbers", "exact_out", "out_needs", "varargs", "public", "body", "forward", "flat", "saved_for", "saved_as", "recorded", "held", "moves", "composed", "checked",
     "step", "operation", "meta", "called",
     "overloads", "spellings", "by_name", "starred",
 }  # fmt: skip
@@ -172,6 +173,11 @@ def schema_text(op: Operator) -> str:
         parts.append(f"{a.type} {a.name}{default}")
     returned = op.returns[0] if len(op.returns) == 1 and not op.result_names else "(" + ", ".join(" ".join(x) for x in zip(op.returns, op.result_names or [""] * len(op.returns))).replace(" ,", ",").strip() + ")"
     return f"{op.name}{'.' + op.row['overload'] if 'overload' in op.row else ''}({', '.join(parts)}) -> {returned}"
+
+
+def aliases(op: Operator) -> list[str]:
+    """Other public names of the same functions."""
+    return [a.strip() for a in str(op.row.get("aliases", "")).split(",") if a.strip()]
 
 
 AUTOCAST_POLICIES = {"lower": "l", "float32": "f", "promote": "p", "float32_sum": "s", "banned": "b"}

@@ -12,8 +12,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from .generate import aliases
-from .schema import DTYPES, Argument, Operator, load
+from .entries import has_entry
+from .schema import DTYPES, Argument, Operator, aliases, load
 
 # Operators are called int, bool and float, too, so the types are spelled in full.
 _TYPES = {
@@ -179,7 +179,7 @@ class StubLines:
         op, inplace = self.declared.get(name, (None, False))
         if op is None:
             return [inspected_line(name, function, method, "Any")]
-        if op.row.get("entry") == "manual":
+        if not has_entry(op) or "public" in op.row:
             return [inspected_line(name, function, method, result_type(op))]
         return [line.replace(f"def {op.name}", f"def {name.removesuffix('_') if inplace else name}", 1) for line in stub_lines(op, method, inplace)]
 

@@ -10,16 +10,6 @@ cdef object clipped(object input, object min_val, object max_val, object out, bi
     return entry1(&pw_activation[PW_HARDTANH], input, p, out, inplace)
 
 
-def hardtanh(input, min_val=-1, max_val=1, *, out=None):
-    """input limited to [min_val, max_val]; the gradient is zero at the limits too."""
-    return clipped(input, min_val, max_val, out, False)
-
-
-def hardtanh_(input, min_val=-1, max_val=1):
-    """hardtanh in place."""
-    return clipped(input, min_val, max_val, None, True)
-
-
 cdef bint reads_result(double slope) noexcept:
     """Whether a write in place can do without a copy of its input: the result's sign is the input's, from which the derivative follows."""
     return slope > 0
@@ -29,16 +19,6 @@ cdef object leaky_relu_of(object input, object negative_slope, object out, bint 
     cdef Scalar p[1]
     param(negative_slope, &p[0], "leaky_relu", "negative_slope")
     return entry1(&pw_activation[PW__LEAKY_RELU_WRITTEN if inplace and reads_result(p[0].d) else PW_LEAKY_RELU], input, p, out, inplace)
-
-
-def leaky_relu(input, negative_slope=0.01, *, out=None):
-    """x where it is positive, else negative_slope * x"""
-    return leaky_relu_of(input, negative_slope, out, False)
-
-
-def leaky_relu_(input, negative_slope=0.01):
-    """leaky_relu in place."""
-    return leaky_relu_of(input, negative_slope, None, True)
 
 
 cdef object elu_of(object input, object alpha, object scale, object input_scale, object out, bint inplace):
@@ -51,42 +31,16 @@ cdef object elu_of(object input, object alpha, object scale, object input_scale,
     return entry1(&pw_activation[PW__ELU_WRITTEN if written else PW_ELU], input, p, out, inplace)
 
 
-def elu(input, alpha=1, scale=1, input_scale=1, *, out=None):
-    """scale * x where it is positive, else scale * alpha * (exp(input_scale * x) - 1)"""
-    return elu_of(input, alpha, scale, input_scale, out, False)
+cdef object selu_of(object input, object out, bint inplace):
+    return entry1(&pw_activation[PW__SELU_WRITTEN if inplace and reads_result(1) else PW_SELU], input, NULL, out, inplace)
 
 
-def elu_(input, alpha=1, scale=1, input_scale=1):
-    """elu in place."""
-    return elu_of(input, alpha, scale, input_scale, None, True)
-
-
-def selu(input):
-    """elu with the constants of self-normalising networks."""
-    return entry1(&pw_activation[PW_SELU], input, NULL, None, False)
-
-
-def selu_(input):
-    """selu in place."""
-    return entry1(&pw_activation[PW__SELU_WRITTEN if reads_result(1) else PW_SELU], input, NULL, None, True)
-
-
-cdef object celu_of(object input, object alpha, bint inplace):
+cdef object celu_of(object input, object alpha, object out, bint inplace):
     cdef Scalar p[1]
     param(alpha, &p[0], "celu", "alpha")
     if p[0].d == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    return entry1(&pw_activation[PW__CELU_WRITTEN if inplace and reads_result(p[0].d) else PW_CELU], input, p, None, inplace)
-
-
-def celu(input, alpha=1.0):
-    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1))"""
-    return celu_of(input, alpha, False)
-
-
-def celu_(input, alpha=1.0):
-    """celu in place."""
-    return celu_of(input, alpha, True)
+    return entry1(&pw_activation[PW__CELU_WRITTEN if inplace and reads_result(p[0].d) else PW_CELU], input, p, out, inplace)
 
 
 cdef object gelu_of(object input, object approximate, object out, bint inplace):
@@ -97,23 +51,12 @@ cdef object gelu_of(object input, object approximate, object out, bint inplace):
     raise RuntimeError("approximate argument must be either none or tanh.")
 
 
-def gelu(input, *, approximate="none", out=None):
-    """x P(X <= x) of a standard normal X, exactly or by the tanh approximation."""
-    return gelu_of(input, approximate, out, False)
-
-
-def gelu_(input, *, approximate="none"):
-    """gelu in place."""
-    return gelu_of(input, approximate, None, True)
-
-
-def softshrink(input, lambd=0.5, *, out=None):
-    """x moved toward 0 by lambd >= 0, no further than 0."""
+cdef object softshrink_of(object input, object lambd, object out, bint inplace):
     cdef Scalar p[1]
     param(lambd, &p[0], "softshrink", "lambd")
     if not scalar_as_f64(&p[0]) >= 0:
         raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
-    return entry1(&pw_activation[PW_SOFTSHRINK], input, p, out, False)
+    return entry1(&pw_activation[PW_SOFTSHRINK], input, p, out, inplace)
 
 
 def prelu(input, weight):

@@ -14,16 +14,6 @@ cdef object divided(object input, object other, object rounding_mode, object out
     raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
 
 
-def div(input, other, *, rounding_mode=None, out=None):
-    """input / other; rounded toward zero or down when rounding_mode is 'trunc' or 'floor'."""
-    return divided(input, other, rounding_mode, out, False)
-
-
-def div_(input, other, *, rounding_mode=None):
-    """div in place."""
-    return divided(input, other, rounding_mode, None, True)
-
-
 def true_divide(input, other, *, out=None):
     """input / other."""
     return divided(input, other, None, out, False)
@@ -68,16 +58,6 @@ cdef object clamped(object input, object min, object max, object out, bint inpla
     return entry3(&pw_arithmetic[PW__CLAMP_TENSOR], input, min, max, NULL, out, inplace)
 
 
-def clamp(input, min=None, max=None, *, out=None):
-    """input limited to [min, max], which are numbers or tensors; either may be None. RuntimeError when both are."""
-    return clamped(input, min, max, out, False)
-
-
-def clamp_(input, min=None, max=None):
-    """clamp in place."""
-    return clamped(input, min, max, None, True)
-
-
 EXTRA_EXPORTS = {"true_divide": "fm", "true_divide_": "m"}
 METHOD_ALIASES = {"where": where_method}
 
@@ -99,16 +79,6 @@ cdef object power(object input, object exponent, object out, bint inplace):
     return entry2(&pw_arithmetic[PW_POW], input, exponent, NULL, out, inplace)
 
 
-def pow(input, exponent, *, out=None):
-    """input ** exponent, of tensors or of a tensor and a number."""
-    return power(input, exponent, out, False)
-
-
-def pow_(input, exponent):
-    """pow in place."""
-    return power(input, exponent, None, True)
-
-
 def symbol_pow(self, exponent, modulo=None):
     return power(self, exponent, None, False) if is_operand(exponent) else NotImplemented
 
@@ -127,16 +97,6 @@ cdef object interpolated(object input, object end, object weight, object out, bi
         return entry3(&pw_arithmetic[PW__LERP_TENSOR], input, end, weight, NULL, out, inplace)
     param(weight, &p[0], "lerp", "weight")
     return entry2(&pw_arithmetic[PW_LERP], input, end, p, out, inplace)
-
-
-def lerp(input, end, weight, *, out=None):
-    """input + weight * (end - input); weight is a tensor or a number."""
-    return interpolated(input, end, weight, out, False)
-
-
-def lerp_(input, end, weight):
-    """lerp in place."""
-    return interpolated(input, end, weight, None, True)
 
 
 EXTRA_SYMBOLS = {"__pow__": symbol_pow, "__rpow__": symbol_rpow, "__ipow__": symbol_ipow}

@@ -195,13 +195,12 @@ cdef int run_planes(int what, Plan* p, TensorBase a, TensorBase b, TensorBase bi
         for r.phase in range(r.work.phases):
             items = r.kernels.items(&r.work, r.phase)
             grain = FLOPS_PER_THREAD * items // (work + 1) + 1
-            if items // grain > threads + 1:     # no more pieces than workspaces, whoever sets the number of threads meanwhile
-                grain = items // (threads + 2) + 1
             r.slots = 0
             if threads == 1:
                 run_items(&r, 0, items)
             else:
-                parallel_for(items, grain, 1, run_items, &r)
+                # whole multiples of a thread's share: no more pieces than workspaces, whoever sets the number of threads meanwhile
+                parallel_for(items, grain, (items + threads - 1) // threads, run_items, &r)
     block_drop(held[0])
     block_drop(held[1])
     block_drop(held[2])

@@ -42,7 +42,7 @@ cdef extern from *:
 
 cdef int move_across(TensorBase destination, TensorBase source) except -1:
     """A custom backend's."""
-    boxed_call(b"_copy_across", KEY_CUSTOM, (destination, source))
+    boxed_call(existing_operator("_copy_across"), KEY_CUSTOM, (destination, source))
     return 0
 
 
@@ -81,8 +81,9 @@ cdef TensorBase contiguous_kernel(TensorBase self, object memory_format):
     return clone_impl(self, contiguous_format if memory_format is None else memory_format)
 
 
-def contiguous(TensorBase self not None, memory_format=contiguous_format):
+cdef object contiguous_in(object input, object memory_format, object out, bint inplace):
     """The tensor itself when it already lies in the memory format, otherwise a copy that does."""
+    cdef TensorBase self = as_tensor_arg(input, "contiguous", "self")
     cdef int fmt = format_code(memory_format, "contiguous")
     if fmt == MF_PRESERVE:
         raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
@@ -114,14 +115,14 @@ cdef TensorBase copy_impl(TensorBase self, TensorBase src, TensorBase out, int m
     return self
 
 
-def copy_(TensorBase self not None, src, non_blocking=False):
+cdef object copied(object input, object src, object non_blocking, object out, bint inplace):
     """self[...] = src, broadcast and converted to self's dtype; returns self."""
-    cdef TensorBase s
+    cdef TensorBase self = as_tensor_arg(input, "copy_", "self"), s
     cdef uint64_t keys
     if non_blocking and isinstance(src, TensorBase) and (self.device_type == DEV_CUDA) != ((<TensorBase>src).device_type == DEV_CUDA):
         run_non_blocking(DEV_CUDA, True)
         try:
-            return copy_(self, src)
+            return copied(self, src, False, None, True)
         finally:
             run_non_blocking(DEV_CUDA, False)
     s = as_operand(src, "copy_", "other")

@@ -1,4 +1,6 @@
-# Factories: new tensors from sizes, numbers, sequences, buffers and arrays.
+# Factories: new tensors from sizes, numbers, sequences, buffers and arrays; ranges, identity matrices, windows. nested.pyx reads nested sequences; what numbers
+# ranges and windows hold are steps: cpu.pyx has the CPU's, cysrc/cuda/indexing.pyx CUDA's.
+from libc.math cimport ceil, floor
 from cpython.buffer cimport PyObject_GetBuffer, PyBuffer_Release, PyBUF_SIMPLE, PyBUF_WRITABLE, Py_buffer, PyBUF_ANY_CONTIGUOUS
 from tensorrt_lite._C.core.dtype import dtype as dtype_type
 from tensorrt_lite._C.core.device import strided
@@ -6,14 +8,13 @@ from tensorrt_lite._C.core.storage cimport external_storage, expose, is_read_onl
 from tensorrt_lite._C.core.device cimport memory_format as memory_format_type
 from tensorrt_lite._C.core.dtype import table as dtype_table
 
-cdef extern from "stage.h" nogil:
-    void store_scalar(char* destination, int dtype, const Scalar* value)
+from tensorrt_lite._C.ops.creation import cpu as _cpu_steps
+from tensorrt_lite._C.ops.creation.kinds cimport BARTLETT, COSINES, KAISER
+from tensorrt_lite._C.ops.creation.nested cimport from_sequence, labelled_code, numpy_code
+from tensorrt_lite._C.steps.creation cimport run_complex_sequence, run_half_sequence, run_powers, run_sequence, run_window
 
 cdef extern from "Python.h":
-    bint PyFloat_CheckExact(object)
-    bint PyLong_CheckExact(object)
     bint PyBool_Check(object)
-    double PyFloat_AS_DOUBLE(object)
     Py_buffer* PyMemoryView_GET_BUFFER(object)
     int Py_REFCNT(object)
 
@@ -202,21 +203,7 @@ def new_empty_strided(TensorBase self not None, size, stride, *, dtype=None, dev
 
 # ---- from Python data ----------------------------------------------------------------------------------------------
 
-include "sequence.pxi"
-
-
-cdef dict _numpy_codes = {"b1": BOOL, "u1": U8, "i1": I8, "i2": I16, "i4": I32, "i8": I64, "f2": F16, "f4": F32, "f8": F64, "c8": C64, "c16": C128, "u2": U16, "u4": U32, "u8": U64}
 cdef tuple _numpy_names = tuple([row[1] if row[6] else None for row in dtype_table()])
-
-
-cdef int numpy_code(object dt) except -1:
-    cdef object text = dt.str
-    if text[0] == ">":
-        raise ValueError("given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported.")
-    code = _numpy_codes.get(text[1:])
-    if code is None:
-        raise TypeError(f"can't convert np.ndarray of type numpy.{dt.type.__name__}. The only supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool.")
-    return code
 
 
 def numpy_dtype_name(code):
@@ -437,12 +424,337 @@ class _ArrayView:
         }
 
 
-include "ranges.pxi"
-include "windows.pxi"
+# ---- ranges, identity matrices, layouts by permutation -----------------------------------------------------------------
+
+cdef extern from *:
+    """
+    #include "scalar_types.h"
+    static inline float trt_round_half(float x, int code) { return code == DT_f16 ? ld_f16(st_f16(x)) : ld_bf16(st_bf16(x)); }
+    """
+    float trt_round_half(float, int) nogil
+
+
+cdef int range_number(object x, Scalar* s, str op, str name) except -1:
+    if x is None or isinstance(x, (str, bytes, tuple, list)):
+        raise TypeError(f"{op}(): argument '{name}' must be Number, not {type(x).__name__}")
+    to_scalar(x, s)
+    if s.kind == 3:
+        raise RuntimeError("value cannot be converted to type double without overflow")
+    return 0
+
+
+cdef int check_range(double start, double stop, double step) except -1:
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if start - start != 0 or stop - stop != 0:
+        raise RuntimeError(f"unsupported range: {start:g} -> {stop:g}")
+    if step > 0 and stop < start or step < 0 and stop > start:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    return 0
+
+
+cdef int64_t truncated(const Scalar* s) noexcept:
+    return s.i if s.kind < 2 else <int64_t>s.d
+
+
+cdef object sequence(str op, const Scalar* start, const Scalar* stop, const Scalar* step, bint inclusive, object out, object dtype, object layout, object device, object pin_memory, object requires_grad, int default_code):
+    cdef Dims d
+    cdef Options o
+    cdef TensorBase r
+    cdef double length, first = start.d, apart = step.d
+    cdef int kind
+    factory_options(&o, op, dtype, device, layout, pin_memory, default_code)
+    if out is not None:
+        check_out(out, op)
+        o.dtype = (<TensorBase>out).dtype
+    if o.dtype == BOOL or category[o.dtype] == CAT_COMPLEX:
+        raise NotImplementedError(f"\"{op}_cpu\" not implemented for '{dtype_text(o.dtype)}'")
+    d.n = 1
+    if o.dtype == I64 and not inclusive:
+        check_range(start.d, stop.d, step.d)
+        if truncated(step) == 0:
+            raise ValueError("step must be nonzero")
+        # Python's integers: the distance of two int64 may exceed int64
+        distance = <object>truncated(stop) - <object>truncated(start)
+        count = -(-distance // truncated(step))
+        length = <double>count
+    else:
+        check_range(start.d, stop.d, step.d)
+        length = floor((stop.d - start.d) / step.d + 1) if inclusive else ceil((stop.d - start.d) / step.d)
+    if not 0 <= length < 9223372036854775808.0:
+        raise RuntimeError("invalid size, possible overflow?")
+    d.v[0] = count if o.dtype == I64 and not inclusive else <int64_t>length
+    if out is not None:
+        r = sized_out(out, op, &d, dtype)
+    else:
+        r = factory_tensor(&d, &o)
+    kind = I64 if category[o.dtype] == CAT_INT and start.kind < 2 and step.kind < 2 or o.dtype == I64 else F64 if o.dtype != F32 else F32
+    if kind == F64 and category[o.dtype] == CAT_INT:
+        # integers step from the truncated start, as in PyTorch
+        first = <double>truncated(start)
+        apart = <double>truncated(step)
+    if r.numel:
+        run_sequence(r.device_type, r, kind, first, 0, apart, truncated(start), truncated(step), False)
+    return finish_factory(r, requires_grad)
+
+
+cdef TensorBase sized_out(object out, str op, const Dims* d, object dtype):
+    """factory_out, with PyTorch's warning when elements are lost."""
+    cdef TensorBase t = <TensorBase>out
+    if dtype is not None and parse_dtype(dtype, op) != t.dtype:
+        raise RuntimeError(f"dtype {dtype_text(parse_dtype(dtype, op))} does not match dtype of out parameter ({dtype_text(t.dtype)})")
+    if t.numel != d.v[0]:
+        if t.numel > 0:
+            import warnings
+            warnings.warn(
+                f"The number of elements in the out tensor of shape {shape_text(t)} is {t.numel} which does not match the computed number of elements {d.v[0]}. "
+                f"Note that this may occur as a result of rounding error. The out tensor will be resized to a tensor of shape ({d.v[0]},).", UserWarning, stacklevel=2)
+        resize_tensor(t, d.n, d.v, -1)
+    check_internal_overlap(op, t)
+    bump_version(t)
+    return t
+
+
+def arange(*args, start=None, end=None, step=None, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """arange(end), arange(start, end, step=1): numbers from [start, end); int64 when all arguments are integers."""
+    cdef Scalar s, e, p
+    cdef int code, n = len(args)
+    if n == 1 and end is None:
+        end = args[0]
+    elif n == 1 and start is None:
+        start = args[0]
+    elif n == 2 and end is None and start is None:
+        start, end = args
+    elif n == 3 and end is None and start is None and step is None:
+        start, end, step = args
+    elif n > 0 or end is None:
+        raise TypeError(f"arange() received an invalid combination of arguments - got ({', '.join([type(x).__name__ for x in args])}), but expected (end), (start, end) or (start, end, step)")
+    range_number(0 if start is None else start, &s, "arange", "start")
+    range_number(end, &e, "arange", "end")
+    range_number(1 if step is None else step, &p, "arange", "step")
+    code = I64 if s.kind < 2 and e.kind < 2 and p.kind < 2 else default_float_code()
+    result = sequence("arange", &s, &e, &p, False, out, dtype, layout, device, pin_memory, requires_grad, code)
+    return result if out is None else out
+
+
+def range_inclusive(start, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """Numbers from start to end, both included where the step allows; arange is what Python's range is."""
+    cdef Scalar s, e, p
+    if end is None:
+        raise TypeError("range() missing 1 required positional arguments: \"end\"")
+    import warnings
+    warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's range builtin. "
+                  "Instead, use torch.arange, which produces values in [start, end).", UserWarning, stacklevel=2)
+    range_number(start, &s, "range", "start")
+    range_number(end, &e, "range", "end")
+    range_number(step, &p, "range", "step")
+    result = sequence("range", &s, &e, &p, True, out, dtype, layout, device, pin_memory, requires_grad, default_float_code())
+    return result if out is None else out
+
+
+cdef int end_number(object x, Scalar* s, str op, str name) except -1:
+    if isinstance(x, TensorBase) and (<TensorBase>x).ndim != 0:
+        raise RuntimeError(f"{op} only supports 0-dimensional start and end tensors, but got {name} with {(<TensorBase>x).ndim} dimension(s).")
+    if x is None or isinstance(x, (str, bytes, tuple, list)):
+        raise TypeError(f"{op}(): argument '{name}' must be Number, not {type(x).__name__}")
+    return to_scalar(x, s)
+
+
+cdef TensorBase spaced(str op, object start, object end, object steps, Scalar* s, Scalar* e, object out, object dtype, object layout, object device, object pin_memory):
+    """The tensor to fill, after the checks that linspace and logspace share."""
+    cdef Dims d
+    cdef Options o
+    end_number(start, s, op, "start")
+    end_number(end, e, op, "end")
+    d.n = 1
+    d.v[0] = parse_int(steps, op, "steps")
+    if d.v[0] < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    factory_options(&o, op, dtype, device, layout, pin_memory, default_complex_code() if s.kind == 3 or e.kind == 3 else default_float_code())
+    if (s.kind == 3 or e.kind == 3) and category[o.dtype] != CAT_COMPLEX:
+        raise RuntimeError(f"torch.{op}(): inferred dtype c10::complex<float> can't be safely cast to passed dtype {dtype_text(o.dtype)}")
+    if out is not None:
+        check_out(out, op)
+        o.dtype = (<TensorBase>out).dtype
+    if o.dtype == BOOL and d.v[0] > 0:
+        raise NotImplementedError(f"\"{op}_cpu\" not implemented for 'Bool'")
+    if d.v[0] > 0 and op == "linspace":
+        check_number(s, o.dtype)
+        check_number(e, o.dtype)
+    if out is None:
+        return factory_tensor(&d, &o)
+    if (<TensorBase>out).numel == d.v[0]:
+        # as many elements: PyTorch keeps the shape, whatever it is
+        return factory_out(out, op, shape_dims(<TensorBase>out, &d), dtype)
+    return factory_out(out, op, &d, dtype)
+
+
+cdef Dims* shape_dims(TensorBase t, Dims* d) noexcept:
+    cdef int i
+    d.n = t.ndim
+    for i in range(t.ndim):
+        d.v[i] = t.sizes[i]
+    return d
+
+
+def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """`steps` numbers from start to end, both included, equally far apart."""
+    cdef Scalar s, e
+    cdef TensorBase r
+    cdef double first, last
+    r = spaced("linspace", start, end, steps, &s, &e, out, dtype, layout, device, pin_memory)
+    if r.numel == 0:
+        return finish_factory(r, requires_grad)
+    if category[r.dtype] == CAT_COMPLEX:
+        run_complex_sequence(r.device_type, r, &s, &e, 0, False)
+    elif r.dtype == F16 or r.dtype == BF16:
+        run_half_sequence(r.device_type, r, s.d, e.d)
+    else:
+        first = s.d if category[r.dtype] != CAT_INT else <double>truncated(&s)
+        last = e.d if category[r.dtype] != CAT_INT else <double>truncated(&e)
+        run_sequence(r.device_type, r, F32 if r.dtype == F32 else F64, first, last, (last - first) / <double>(r.numel - 1) if r.numel > 1 else 0, 0, 0, r.numel > 1)
+    return finish_factory(r, requires_grad)
+
+
+cdef double rounded_half(double v, int code) noexcept:
+    return trt_round_half(<float>v, code)
+
+
+def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """base to the powers linspace(start, end, steps)."""
+    cdef Scalar s, e
+    cdef TensorBase r
+    cdef double b = parse_double(base, "logspace", "base")
+    r = spaced("logspace", start, end, steps, &s, &e, out, dtype, layout, device, pin_memory)
+    if r.numel == 0:
+        return finish_factory(r, requires_grad)
+    if category[r.dtype] == CAT_COMPLEX:
+        run_complex_sequence(r.device_type, r, &s, &e, b, True)
+        return finish_factory(r, requires_grad)
+    if category[r.dtype] == CAT_INT:
+        # the ends are integers then
+        s.d = <double>truncated(&s)
+        e.d = <double>truncated(&e)
+    elif r.dtype == F16 or r.dtype == BF16:
+        # the ends are numbers of the type, what lies between is not rounded before the power
+        s.d = rounded_half(s.d, r.dtype)
+        e.d = rounded_half(e.d, r.dtype)
+    run_powers(r.device_type, r, b, s.d, e.d, (e.d - s.d) / (r.numel - 1) if r.numel > 1 else 0)
+    return finish_factory(r, requires_grad)
+
+
+cdef object _no_columns = object()
+
+
+def eye(n, m=_no_columns, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """Ones on the diagonal of an (n, m) matrix, zeros elsewhere; m is n when it is left out."""
+    cdef Scalar s
+    cdef Dims d
+    cdef Options o
+    cdef TensorBase r
+    cdef int64_t k, step[1]
+    d.n = 2
+    d.v[0] = parse_int(n, "eye", "n")
+    if d.v[0] < 0:
+        raise RuntimeError(f"n must be greater or equal to 0, got {d.v[0]}")
+    if m is _no_columns:
+        d.v[1] = d.v[0]
+    else:
+        d.v[1] = parse_int(m, "eye", "m")
+        if d.v[1] < 0:
+            raise RuntimeError(f"m must be greater or equal to 0, got {d.v[1]}")
+    factory_options(&o, "eye", dtype, device, layout, pin_memory, default_float_code())
+    r = factory_tensor(&d, &o) if out is None else factory_out(out, "eye", &d, dtype)
+    set_number(&s, 0)
+    fill_elements(r, &s)
+    k = min(d.v[0], d.v[1])
+    step[0] = r.strides[0] + r.strides[1]
+    set_number(&s, 1)
+    fill_elements(make_view(r, 1, &k, step, r.offset), &s)
+    return finish_factory(r, requires_grad)
+
+
+def empty_permuted(size, physical_layout, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+    """A tensor with undefined contents, dense, whose dimensions lie in memory in the order physical_layout (slowest first)."""
+    cdef Dims d, p
+    cdef Options o
+    cdef int64_t strides[MAX_DIMS]
+    cdef int64_t step = 1
+    cdef bint seen[MAX_DIMS]
+    cdef int i, k
+    parse_dims(size, &d, "empty_permuted", "size")
+    parse_dims(physical_layout, &p, "empty_permuted", "physical_layout")
+    if d.n != p.n:
+        raise RuntimeError(
+            "Number of dimensions in size does not match the length of the physical_layout; i.e. "
+            f"len(size) = {d.n} is not equal to len(physical_layout) = {p.n}")
+    factory_options(&o, "empty_permuted", dtype, device, layout, pin_memory, default_float_code())
+    checked_numel(d.n, d.v)
+    for i in range(d.n):
+        seen[i] = False
+    for i in range(d.n):
+        if p.v[i] < 0 or p.v[i] >= d.n:
+            raise RuntimeError(f"Dimension out of range (expected to be between 0 and {d.n - 1}, but got {p.v[i]} at index {i}).  NB: negative dims not currently supported; file an issue if you want it.")
+        if seen[p.v[i]]:
+            raise RuntimeError("Duplicate dim not allowed")
+        seen[p.v[i]] = True
+    for i in range(d.n - 1, -1, -1):
+        k = <int>p.v[i]
+        strides[k] = step
+        step *= max(d.v[k], <int64_t>1)
+    return finish_factory(empty_strided_tensor(d.n, d.v, strides, o.dtype, o.device), requires_grad)
+
+
+# ---- windows of signal processing --------------------------------------------------------------------------------------
+
+cdef object window(function, str op, object window_length, object periodic, int kind, double a, double b, double c, object dtype, object layout, object device, object pin_memory, object requires_grad):
+    """a - b cos(x) + c cos(2 x), a triangle, or Kaiser's window of parameter a over `window_length` points."""
+    cdef Dims d
+    cdef Options o
+    cdef TensorBase r
+    cdef int64_t n
+    factory_options(&o, op, dtype, device, layout, pin_memory, default_float_code())
+    d.n = 1
+    n = d.v[0] = parse_int(window_length, op, "window_length")
+    if category[o.dtype] != CAT_FLOAT:
+        raise RuntimeError(f"{op} expects floating point dtypes, got: {dtype_text(o.dtype)}")
+    if n < 0:
+        raise RuntimeError(f"{op} requires non-negative window_length, got window_length={n}")
+    r = factory_tensor(&d, &o)
+    if n:
+        run_window(r.device_type, r, kind, parse_bool(periodic, op, "periodic"), a, b, c)
+    return finish_factory(r, requires_grad)
+
+
+def hann_window(window_length, periodic=True, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """sin^2(pi n / N) over window_length points; periodic: N = window_length, symmetric: window_length - 1."""
+    return window(hann_window, "hann_window", window_length, periodic, COSINES, 0.5, 0.5, 0, dtype, layout, device, pin_memory, requires_grad)
+
+
+def hamming_window(window_length, periodic=True, alpha=0.54, beta=0.46, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """alpha - beta cos(2 pi n / N) over window_length points."""
+    return window(hamming_window, "hamming_window", window_length, periodic, COSINES, parse_double(alpha, "hamming_window", "alpha"), parse_double(beta, "hamming_window", "beta"), 0,
+                  dtype, layout, device, pin_memory, requires_grad)
+
+
+def blackman_window(window_length, periodic=True, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """0.42 - 0.5 cos(2 pi n / N) + 0.08 cos(4 pi n / N) over window_length points."""
+    return window(blackman_window, "blackman_window", window_length, periodic, COSINES, 0.42, 0.5, 0.08, dtype, layout, device, pin_memory, requires_grad)
+
+
+def bartlett_window(window_length, periodic=True, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """A triangle over window_length points."""
+    return window(bartlett_window, "bartlett_window", window_length, periodic, BARTLETT, 0, 0, 0, dtype, layout, device, pin_memory, requires_grad)
+
+
+def kaiser_window(window_length, periodic=True, beta=12.0, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """Kaiser's window of shape parameter beta over window_length points."""
+    return window(kaiser_window, "kaiser_window", window_length, periodic, KAISER, parse_double(beta, "kaiser_window", "beta"), 0, 0, dtype, layout, device, pin_memory, requires_grad)
+
 
 EXTRA_EXPORTS = {n: "f" for n in (
     "empty", "empty_strided", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like", "full_like", "tensor", "as_tensor", "asarray",
-    "scalar_tensor", "from_numpy", "frombuffer", "empty_permuted", "arange", "linspace", "logspace", "eye", "vander", "hann_window", "hamming_window",
+    "scalar_tensor", "from_numpy", "frombuffer", "empty_permuted", "arange", "linspace", "logspace", "eye", "hann_window", "hamming_window",
     "blackman_window", "bartlett_window", "kaiser_window")}
 EXTRA_EXPORTS.update({n: "m" for n in ("new_empty", "new_zeros", "new_ones", "new_full", "new_empty_strided", "numpy")})
 

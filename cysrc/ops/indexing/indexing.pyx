@@ -1,63 +1,18 @@
-# Indexing: x[...] and x[...] = v in indexing_getitem.pxi, operators on rows and lines here and in indexing_masks.pxi.
-# Every index is checked before anything is written; contributions to one element add up in the order of the indices.
-from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
-include "kernels.pxi"
-include "getitem.pxi"
-include "masks.pxi"
-include "more.pxi"
-
-
-cdef TensorBase one_dimensional(TensorBase t):
-    """`t`, or a view of a 0-dimensional tensor with one dimension (the same memory)."""
-    cdef int64_t one = 1
-    return make_view(t, 1, &one, &one, t.offset) if t.ndim == 0 else t
-
-
-cdef TensorBase begin_write(str name, TensorBase self, TensorBase out, int mode):
-    """What a writing operator changes: the tensor itself in place, otherwise a contiguous copy."""
-    cdef TensorBase r
-    if mode == INPLACE:
-        check_internal_overlap(name, self)
-        return self
-    r = empty_tensor(self.ndim, self.sizes, self.dtype, place_of(self))
-    copy_elements(r, self)
-    return r
-
-
-cdef TensorBase finish_write(str name, TensorBase result, TensorBase out, int mode):
-    """The result, or `out` with it. An `out` whose elements share memory is refused although resizing would part them, as in PyTorch."""
-    if mode == OUT:
-        check_internal_overlap(name, out)
-    return write_to_out(name, result, out, mode, True)
-
-
-cdef int check_apart(str name, TensorBase out, int mode, TensorBase a, TensorBase b) except -1:
-    """Refuse an `out` that shares memory with what the operator reads."""
-    if mode == OUT:
-        check_no_overlap(name, out, a, False)
-        check_no_overlap(name, out, b, False)
-    return 0
-
-
-cdef TensorBase vector_index(str name, TensorBase index):
-    """A 0- or 1-dimensional integer index as contiguous int64."""
-    if index.ndim > 1:
-        raise IndexError(f"{name}(): Index is supposed to be a vector" + ("" if name == "index_select" else f", but got dim: {index.ndim} with type: {dtype_text(index.dtype)} and size: {shape_text(index)}"))
-    if index.dtype != I64 and index.dtype != I32:
-        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index but got: {dtype_text(index.dtype)}")
-    return index64(index)
-
-
-cdef TensorBase vector_offsets(str name, TensorBase index, int64_t size, int64_t stride, int dim, bint negative, object error):
-    """Byte offsets of a checked index (contiguous int64); without `error`, IndexError in the words of index_select and embedding."""
-    cdef bint outside
-    cdef TensorBase offsets = offsets_along(name, index, size, stride, negative, &outside)
-    cdef int64_t bad = first_bad(index, -size if negative else 0, size) if outside else -1
-    if bad >= 0:
-        if error is None:
-            raise IndexError(f"index out of range in self ({name}: index {index_at(index, bad)} at position {bad}, dimension {dim} has size {size})")
-        raise error(f"{name}(): index {index_at(index, bad)} is out of bounds for dimension {dim} with size {size}")
-    return offsets
+# Kernels and entries of the indexing family: rows and lines by indices, search. rows.pyx has what they share, masks.pyx what masks do, getitem.pyx reads the
+# keys of x[...]. Every index is checked before anything is written; contributions to one element add up in the order of the indices. What reads or writes
+# elements are steps: cpu.pyx has the CPU's, cysrc/cuda/indexing.pyx CUDA's.
+from tensorrt_lite._C.ops.indexing import cpu as _cpu_steps
+from tensorrt_lite._C.ops.indexing.getitem cimport checked_indices, copied, expand_masks, raise_bounds
+from tensorrt_lite._C.ops.indexing.getitem import delitem, getitem, setitem
+from tensorrt_lite._C.ops.indexing.loops cimport NOT_SKIPPED, PUT_ADD, PUT_MAX, PUT_MIN, PUT_MUL, PUT_SET, RowArgs, SearchArgs
+from tensorrt_lite._C.ops.indexing.masks cimport (
+    broadcast_pair, coordinates_of, expanded, masked_fill_cpu, masked_part, masked_scatter_cpu, masked_select_backward, masked_select_cpu,
+    masked_zero, nonzero_cpu, same_shape_as)
+from tensorrt_lite._C.ops.indexing.masks import argwhere, masked_fill, masked_fill_, nonzero
+from tensorrt_lite._C.ops.indexing.rows cimport (
+    add_dim, begin_write, check_apart, clone_of, dimension_rows, finish_write, first_bad, flat_offsets, flat_rows, gather_from, index64, index_at,
+    number_beside, one_dimensional, scalar_value, scatter_to, span_of, take_flat, vector_index, vector_offsets, write_lines)
+from tensorrt_lite._C.steps.indexing cimport run_offsets, run_one_hot, run_search
 
 
 # ---- index_select, index_add, index_copy, index_fill ----------------------------------------------------------------
@@ -74,13 +29,11 @@ cdef TensorBase index_select_cpu(TensorBase self, int64_t dim, TensorBase index,
     if self.ndim == 0 and i64.numel != 1:
         raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {i64.numel} value(s)")
     result = empty_tensor(self.ndim, sizes, self.dtype, place_of(self))
-    if self.device_type == DEV_META:
-        return finish_write("index_select", result, out, mode)
-    offsets = vector_offsets("index_select", i64, x.sizes[d], x.strides[d] * ITEM_SIZE[x.dtype], d, False, None)
+    offsets = vector_offsets("index_select", x, i64, d, False, None)
     dimension_rows(&r, x, one_dimensional(result), d)
     r.m = i64.numel
     r.offset = <const int64_t*>data_of(offsets)
-    run_gather(&r, x, result, offsets)
+    gather_from(&r, x, result, offsets)
     return finish_write("index_select", result, out, mode)
 
 
@@ -88,21 +41,13 @@ cdef int put_along(str name, TensorBase target, int d, TensorBase index, TensorB
     """target[.., index[i], ..] <op>= source[.., i, ..]; all indices are checked first."""
     cdef TensorBase t = one_dimensional(target), s = one_dimensional(source), offsets
     cdef RowArgs r
-    if target.device_type == DEV_META:
-        return 0
-    offsets = vector_offsets(name, index, t.sizes[d], t.strides[d] * ITEM_SIZE[t.dtype], d, negative, error)
+    offsets = vector_offsets(name, t, index, d, negative, error)
     if memory_overlap(t, s):
         s = one_dimensional(clone_of(source))
     dimension_rows(&r, t, s, d)
     r.m = index.numel
     r.offset = <const int64_t*>data_of(offsets)
-    return run_scatter(&r, 0, t.sizes[d] * t.strides[d] * ITEM_SIZE[t.dtype] + 1, t, s, offsets, op)
-
-
-cdef TensorBase clone_of(TensorBase t):
-    cdef TensorBase r = empty_tensor(t.ndim, t.sizes, t.dtype, place_of(t))
-    copy_elements(r, t)
-    return r
+    return scatter_to(&r, t.sizes[d] * t.strides[d] * ITEM_SIZE[t.dtype] + 1, t, s, offsets, op)
 
 
 cdef int check_source(str name, TensorBase self, int d, TensorBase index, TensorBase source, object error) except -1:
@@ -149,25 +94,6 @@ cdef TensorBase index_copy_cpu(TensorBase self, int64_t dim, TensorBase index, T
     return finish_write("index_copy", r, out, mode)
 
 
-cdef TensorBase scalar_value(TensorBase self, object value, str name):
-    """A number or 0-dimensional tensor as a 0-dimensional tensor of self's type."""
-    cdef Scalar s
-    cdef TensorBase v
-    if isinstance(value, TensorBase):
-        v = <TensorBase>value
-        if v.ndim:
-            raise RuntimeError(f"{name} only supports a 0-dimensional value tensor, but got tensor with {v.ndim} dimension(s).")
-        if category[v.dtype] == CAT_COMPLEX and category[self.dtype] != CAT_COMPLEX:
-            raise RuntimeError(f"{name}(): Converting complex Scalar to non-complex type is not supported")
-        return beside(cast_to(v, self.dtype), self)
-    if not is_number(value):
-        raise TypeError(f"{name}(): argument 'value' must be Number, not {type(value).__name__}")
-    to_scalar(value, &s)
-    if s.kind == 3 and category[self.dtype] != CAT_COMPLEX:
-        raise RuntimeError(f"{name}(): Converting complex Scalar to non-complex type is not supported")
-    return number_beside(self, self.dtype, &s)
-
-
 cdef TensorBase index_fill_cpu(TensorBase self, int64_t dim, TensorBase index, object value, TensorBase out, int mode):
     cdef int d = wrap_dim(dim, self.ndim), k
     cdef TensorBase i64, r, t, v = scalar_value(self, value, "index_fill_")
@@ -179,8 +105,7 @@ cdef TensorBase index_fill_cpu(TensorBase self, int64_t dim, TensorBase index, o
     t = one_dimensional(r)
     for k in range(t.ndim):
         zeros[k] = 0
-    if r.device_type != DEV_META:
-        put_along("index_fill", r, d, i64, make_view(v, t.ndim, t.sizes, zeros, v.offset), PUT_SET, True, IndexError)
+    put_along("index_fill", r, d, i64, make_view(v, t.ndim, t.sizes, zeros, v.offset), PUT_SET, True, IndexError)
     return r
 
 
@@ -231,7 +156,7 @@ cdef TensorBase line_index(str name, TensorBase index):
 
 
 cdef int check_lines(str name, TensorBase index, int64_t size, int d) except -1:
-    cdef int64_t bad = -1 if index.device_type == DEV_CUDA else first_bad(contiguous_of(index), 0, size)
+    cdef int64_t bad = first_bad(contiguous_of(index), 0, size)
     if bad >= 0:
         raise RuntimeError(f"index {index_at(index, bad)} is out of bounds for dimension {d} with size {size} ({name})")
     return 0
@@ -255,9 +180,8 @@ cdef TensorBase gather_cpu(TensorBase self, int64_t dim, TensorBase index, bint 
     for k in range(x.ndim):
         if k != d and i64.sizes[k] > x.sizes[k]:
             raise RuntimeError(f"Size does not match at dimension {k} expected index {shape_text(index)} to be no larger than self {shape_text(self)} apart from dimension {d}")
-    if self.device_type != DEV_META:
-        if run_lines("gather", x, one_dimensional(result), i64, d, PUT_SET, True, False, False):
-            check_lines("gather", i64, x.sizes[d], d)
+    if write_lines("gather", x, one_dimensional(result), i64, d, PUT_SET, True, False, False):
+        check_lines("gather", i64, x.sizes[d], d)
     return finish_write("gather", result, out, mode)
 
 
@@ -284,15 +208,13 @@ cdef int put_lines(str name, TensorBase target, int64_t dim, TensorBase index, T
         if k != d and i64.sizes[k] > t.sizes[k] or not scalar and i64.sizes[k] > s.sizes[k]:
             raise RuntimeError(f"Expected index {shape_text(index)} to be no larger than self {shape_text(target)} apart from dimension {d}"
                                + ("" if scalar else f" and to be no larger size than src {shape_text(src)}"))
-    if target.device_type == DEV_META:
-        return 0
     if mode == INPLACE or op == CHECK_ONLY:
         check_lines(name, i64, t.sizes[d], d)
     if mode == INPLACE:
         check_no_overlap(name, target, index, False)
         if not scalar:
             check_no_overlap(name, target, src, False)
-    if op != CHECK_ONLY and run_lines(name, t, s, i64, d, op, False, scalar, False) and mode != INPLACE:
+    if op != CHECK_ONLY and write_lines(name, t, s, i64, d, op, False, scalar, False) and mode != INPLACE:
         check_lines(name, i64, t.sizes[d], d)
     return 0
 
@@ -420,7 +342,7 @@ cdef TensorBase scatter_reduce_cpu(TensorBase self, int64_t dim, TensorBase inde
         put_lines("scatter_reduce", r, dim, index, src, CHECK_ONLY, mode)
         put_lines("scatter_reduce", r, dim, index, start, PUT_SET, mode)
     put_lines("scatter_reduce", r, dim, index, src, reduction_names[reduce], mode)
-    if reduce == "mean" and r.device_type != DEV_META:
+    if reduce == "mean":
         count = empty_tensor(r.ndim, r.sizes, r.dtype if category[r.dtype] >= CAT_FLOAT else I64, place_of(r))
         one.i = 1 if include_self else 0
         one.d = <double>one.i
@@ -477,82 +399,6 @@ cdef object scatter_reduce_backward(object grad, object self, int64_t dim, objec
 
 # ---- take and put ---------------------------------------------------------------------------------------------------
 
-cdef TensorBase flat_offsets(TensorBase flat, TensorBase table):
-    """Byte offsets of row-major positions (contiguous int64, may count from the end; IndexError) in a tensor of any strides."""
-    cdef TensorBase offsets, positions, coordinates
-    cdef int64_t sizes[2]
-    cdef int k
-    cdef int64_t item = ITEM_SIZE[table.dtype], one = 1
-    cdef bint outside
-    positions = offsets_along("take", flat, table.numel, item if table.contiguous else 1, True, &outside)
-    if outside:
-        check_flat(flat, table)
-    if table.contiguous:
-        return positions
-    sizes[0] = table.ndim
-    sizes[1] = flat.numel
-    coordinates = empty_tensor(2, sizes, I64, place_of(flat))
-    if flat.device_type == DEV_CUDA:
-        device_unravel(positions, table.ndim, table.sizes, coordinates, 1, flat.numel)
-        for k in range(table.ndim):
-            device_offsets("take", positions, make_view(coordinates, 1, &flat.numel, &one, k * flat.numel), table.sizes[k], table.strides[k] * item, False, k > 0, NOT_SKIPPED)
-        return positions
-    unravel(<const int64_t*>data_of(positions), flat.numel, table.ndim, table.sizes, <int64_t*>data_of(coordinates), 1, flat.numel)
-    offsets = positions
-    memset(data_of(offsets), 0, flat.numel * 8)
-    for k in range(table.ndim):
-        byte_offsets(<int64_t*>data_of(offsets), <const int64_t*>data_of(coordinates) + k * flat.numel, flat.numel, table.sizes[k], 0, table.strides[k] * item, 1)
-    return offsets
-
-
-cdef TensorBase flat_view(TensorBase t):
-    """A contiguous tensor's elements in one dimension."""
-    cdef int64_t one = 1
-    return make_view(t, 1, &t.numel, &one, t.offset)
-
-
-cdef int take_flat(TensorBase table, TensorBase flat, TensorBase r) except -1:
-    """r (contiguous) <- the elements at row-major positions, which are contiguous int64 and may count from the end."""
-    cdef RowArgs rows
-    cdef TensorBase offsets
-    if flat.numel == 0:
-        return 0
-    if table.contiguous:
-        if run_lines("take", flat_view(table), flat_view(r), flat_view(flat), 0, PUT_SET, True, False, True):
-            check_flat(flat, table)
-        return 0
-    offsets = flat_offsets(flat, table)
-    flat_rows(&rows, table, r, offsets)
-    return run_gather(&rows, table, r, offsets)
-
-
-cdef int flat_rows(RowArgs* r, TensorBase table, TensorBase dense, TensorBase offsets) except -1:
-    r.n_outer = 0
-    r.n_inner = 0
-    r.m = offsets.numel
-    r.offset = <const int64_t*>data_of(offsets)
-    r.table = data_of(table)
-    r.dense = data_of(dense)
-    r.dense_step = ITEM_SIZE[dense.dtype]
-    return 0
-
-
-cdef int64_t span_of(TensorBase t) noexcept:
-    """Bytes from the first element to the end of the last."""
-    cdef int64_t last = 0
-    cdef int k
-    for k in range(t.ndim):
-        last += (t.sizes[k] - 1) * t.strides[k]
-    return (last + 1) * ITEM_SIZE[t.dtype]
-
-
-cdef int check_flat(TensorBase index, TensorBase self) except -1:
-    cdef int64_t bad = first_bad(index, -self.numel, self.numel)
-    if bad >= 0:
-        raise IndexError(f"out of range: tried to access index {index_at(index, bad)} on a tensor of {self.numel} elements.")
-    return 0
-
-
 cdef TensorBase take_cpu(TensorBase self, TensorBase index, TensorBase out, int mode):
     cdef TensorBase i64, r
     if index.dtype != I64:
@@ -562,8 +408,7 @@ cdef TensorBase take_cpu(TensorBase self, TensorBase index, TensorBase out, int 
     check_apart("take", out, mode, self, index)
     i64 = index64(index)
     r = empty_tensor(index.ndim, index.sizes, self.dtype, place_of(self))
-    if self.device_type != DEV_META:
-        take_flat(self, i64, r)
+    take_flat(self, i64, r)
     return finish_write("take", r, out, mode)
 
 
@@ -581,10 +426,9 @@ cdef TensorBase put_cpu(TensorBase self, TensorBase index, TensorBase source, bi
     i64 = index64(index)
     s = clone_of(source) if not source.contiguous or memory_overlap(source, self) else source
     r = begin_write("put_", self, out, mode)
-    if self.device_type != DEV_META:
-        offsets = flat_offsets(i64, r)
-        flat_rows(&rows, r, s, offsets)
-        run_scatter(&rows, 0, span_of(r), r, s, offsets, PUT_ADD if accumulate else PUT_SET)
+    offsets = flat_offsets(i64, r)
+    flat_rows(&rows, r, s, offsets)
+    scatter_to(&rows, span_of(r), r, s, offsets, PUT_ADD if accumulate else PUT_SET)
     return r
 
 
@@ -605,10 +449,8 @@ cdef TensorBase embedding_cpu(TensorBase weight, TensorBase indices, int64_t pad
         sizes[k] = indices.sizes[k]
     sizes[indices.ndim] = weight.sizes[1]
     r = empty_tensor(indices.ndim + 1, sizes, weight.dtype, place_of(weight))
-    if weight.device_type == DEV_META:
-        return r
     i64 = index64(indices)
-    offsets = vector_offsets("embedding", i64, weight.sizes[0], weight.strides[0] * ITEM_SIZE[weight.dtype], 0, False, None)
+    offsets = vector_offsets("embedding", weight, i64, 0, False, None)
     rows.n_outer = 0
     rows.n_inner = 0
     rows.m = i64.numel
@@ -617,7 +459,7 @@ cdef TensorBase embedding_cpu(TensorBase weight, TensorBase indices, int64_t pad
     rows.table = data_of(weight)
     rows.dense = data_of(r)
     rows.dense_step = weight.sizes[1] * ITEM_SIZE[weight.dtype]
-    run_gather(&rows, weight, r, offsets)
+    gather_from(&rows, weight, r, offsets)
     return r
 
 
@@ -625,32 +467,23 @@ cdef object embedding_backward(object grad, object indices, object shape, int64_
     """Rows of the gradient added at their index; the padding row gets none; optionally divided by their frequency."""
     cdef TensorBase r, i64, g, offsets
     cdef RowArgs rows
-    cdef int64_t k
-    cdef int64_t* at
     flat = indices.reshape(-1).to(dtype_of(I64))
     g2 = grad.reshape(-1, shape[1]) if shape[1] else grad.new_zeros((flat.shape[0], 0))
     if scale_grad_by_freq:
         counts = _ops.bincount(flat, minlength=shape[0])
         g2 = g2 / counts.index_select(0, flat).to(grad.dtype).unsqueeze(1)
-    if grad_mode() or (<TensorBase>grad).device_type == DEV_META:
+    if grad_mode():
         if padding_idx >= 0:
             g2 = g2.masked_fill((flat == padding_idx).unsqueeze(1), 0)
         return grad.new_zeros(shape).index_add(0, flat, g2)
     r = grad.new_zeros(shape)
     i64 = index64(<TensorBase>flat)
     g = contiguous_of(<TensorBase>g2)
-    offsets = vector_offsets("embedding", i64, r.sizes[0], r.strides[0] * ITEM_SIZE[r.dtype], 0, False, None)
-    if padding_idx >= 0 and r.device_type == DEV_CUDA:
-        device_offsets("embedding", offsets, i64, r.sizes[0], r.strides[0] * ITEM_SIZE[r.dtype], False, False, padding_idx)
-    elif padding_idx >= 0:
-        at = <int64_t*>data_of(offsets)
-        for k in range(offsets.numel):
-            if index_at(i64, k) == padding_idx:
-                at[k] = -1
+    offsets = vector_offsets("embedding", r, i64, 0, False, None, padding_idx if padding_idx >= 0 else NOT_SKIPPED)
     dimension_rows(&rows, r, g, 0)
     rows.m = offsets.numel
     rows.offset = <const int64_t*>data_of(offsets)
-    run_scatter(&rows, 0, span_of(r), r, g, offsets, PUT_ADD)
+    scatter_to(&rows, span_of(r), r, g, offsets, PUT_ADD)
     return r
 
 
@@ -659,9 +492,341 @@ def embedding_dense_backward(TensorBase grad_output not None, TensorBase indices
     return embedding_backward(grad_output, indices, (num_weights, grad_output.sizes[grad_output.ndim - 1]), padding_idx, scale_grad_by_freq)
 
 
+cdef object masked_scatter_backward(object grad, object mask, object shape):
+    cdef object g = grad.masked_select(mask)
+    cdef int64_t n = 1
+    for k in shape:
+        n *= k
+    if g.shape[0] < n:
+        g = enlarged(g, (n,))
+    return g.reshape(shape)
+
+
+# ---- index and index_put -------------------------------------------------------------------------------------------
+
+cdef struct IndexShape:
+    int n                         # dimensions of the broadcast indices
+    int64_t sizes[MAX_DIMS]
+    int before                    # dimensions of the result in front of them
+    int ndim                      # dimensions of the result
+    int64_t result[MAX_DIMS]
+
+
+cdef int index_shape(TensorBase self, list indices, IndexShape* s) except -1:
+    """The result's shape: the indices' dimensions stand where the indexed ones are when those are adjacent, else in front."""
+    cdef int first = -1, last = -1, k, j, d, count = 0
+    cdef TensorBase t
+    s.n = 0
+    for d in range(len(indices)):
+        if indices[d] is not None:
+            t = <TensorBase>indices[d]
+            if first < 0:
+                first = d
+            last = d
+            count += 1
+            s.n = max(s.n, t.ndim)
+    for k in range(s.n):
+        s.sizes[k] = 1
+    for x in indices:
+        if x is None:
+            continue
+        t = <TensorBase>x
+        for k in range(t.ndim):
+            j = k + s.n - t.ndim
+            if t.sizes[k] != 1 and t.sizes[k] != s.sizes[j]:
+                if s.sizes[j] != 1:
+                    raise IndexError("shape mismatch: indexing tensors could not be broadcast together with shapes "
+                                     + ", ".join([shape_text(<TensorBase>y) for y in indices if y is not None]))
+                s.sizes[j] = t.sizes[k]
+    s.before = first if count and last - first + 1 == count else 0
+    s.ndim = self.ndim - count + s.n
+    if s.ndim > MAX_DIMS:
+        raise IndexError(f"index: the result has more than {MAX_DIMS} dimensions")
+    j = 0
+    for d in range(self.ndim):
+        if j == s.before:
+            j += s.n
+        if d < len(indices) and indices[d] is not None:
+            continue
+        s.result[j] = self.sizes[d]
+        j += 1
+    for k in range(s.n):
+        s.result[s.before + k] = s.sizes[k]
+    return 0
+
+
+cdef TensorBase index_offsets(TensorBase self, list indices, IndexShape* s):
+    """Byte offsets of the indexed positions, in the row-major order of the broadcast indices; all indices are checked."""
+    cdef TensorBase offsets = empty_tensor(s.n, s.sizes, I64, place_of(self)), t
+    cdef Scalar zero
+    cdef int64_t bad, touched = 1
+    cdef int d, before = 0
+    cdef object x
+    for d in range(s.ndim):
+        touched *= s.result[d]
+    for d in range(len(indices)):
+        if indices[d] is None:
+            continue
+        t = <TensorBase>indices[d]
+        if not same_sizes(t, offsets):
+            x = alias_of(t)
+            t = <TensorBase>x.expand([s.sizes[k] for k in range(s.n)])
+        t = contiguous_of(t)
+        if run_offsets(self.device_type, offsets, t, self.sizes[d], self.strides[d] * ITEM_SIZE[self.dtype], True, before, NOT_SKIPPED, "index") and touched:
+            bad = first_bad(t, -self.sizes[d], self.sizes[d])
+            if bad >= 0:
+                raise_bounds(index_at(t, bad), d, self.sizes[d])
+        before = 1
+    if not before:
+        zero.kind = 1
+        zero.i = 0
+        zero.d = zero.im = 0
+        fill_elements(offsets, &zero)
+    return offsets
+
+
+cdef int index_rows(RowArgs* r, TensorBase self, list indices, IndexShape* s, TensorBase dense, TensorBase offsets) except -1:
+    """Geometry for the row kernels; dense has the result's shape, its index dimensions collapse to one step."""
+    cdef int64_t item = ITEM_SIZE[self.dtype]
+    cdef int d, j = 0
+    r.n_outer = 0
+    r.n_inner = 0
+    for d in range(self.ndim):
+        if j == s.before:
+            j += s.n
+        if d < len(indices) and indices[d] is not None:
+            continue
+        if j < s.before:
+            add_dim(&r.n_outer, r.outer_size, r.outer_table, r.outer_dense, self.sizes[d], self.strides[d] * item, dense.strides[j] * item)
+        else:
+            add_dim(&r.n_inner, r.inner_size, r.inner_table, r.inner_dense, self.sizes[d], self.strides[d] * item, dense.strides[j] * item)
+        j += 1
+    r.m = offsets.numel
+    r.offset = <const int64_t*>data_of(offsets)
+    r.dense_step = 0
+    for d in range(s.n - 1, -1, -1):
+        if s.sizes[d] != 1:
+            r.dense_step = dense.strides[s.before + d] * item
+            break
+    r.table = data_of(self)
+    r.dense = data_of(dense)
+    return 0
+
+
+cdef TensorBase index_cpu(TensorBase self, list indices):
+    cdef list full = expand_masks(self, indices)
+    cdef IndexShape s
+    cdef RowArgs r
+    cdef TensorBase result, offsets
+    index_shape(self, full, &s)
+    result = empty_tensor(s.ndim, s.result, self.dtype, place_of(self))
+    offsets = index_offsets(self, full, &s)
+    if result.numel == 0:
+        return result  # the indices may be out of bounds then, as in PyTorch
+    index_rows(&r, self, full, &s, result, offsets)
+    gather_from(&r, self, result, offsets)
+    return result
+
+
+cdef TensorBase index_put_cpu(TensorBase self, list indices, TensorBase values, bint accumulate, TensorBase out, int mode):
+    cdef list full = expand_masks(self, indices)
+    cdef IndexShape s
+    cdef RowArgs r
+    cdef TensorBase offsets, target, dense
+    cdef int64_t strides[MAX_DIMS]
+    cdef int k, j
+    if values.dtype != self.dtype:
+        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {dtype_text(self.dtype)} for the destination and {dtype_text(values.dtype)} for the source.")
+    if accumulate and not has_loops(self.dtype):
+        raise NotImplementedError(f"\"index_put\" with accumulate=True is not implemented for '{dtype_text(self.dtype)}'")
+    index_shape(self, full, &s)
+    j = values.ndim - s.ndim
+    for k in range(s.ndim):
+        strides[k] = 0
+    for k in range(values.ndim):
+        if k < j:
+            if values.sizes[k] == 1:
+                continue
+        elif values.sizes[k] == 1 or values.sizes[k] == s.result[k - j]:
+            strides[k - j] = 0 if values.sizes[k] == 1 else values.strides[k]
+            continue
+        raise RuntimeError(f"shape mismatch: value tensor of shape {shape_text(values)} cannot be broadcast to indexing result of shape {sizes_text(s.ndim, s.result)}")
+    target = self if mode == INPLACE else clone_of(self)
+    offsets = index_offsets(target, full, &s)
+    dense = make_view(values, s.ndim, s.result, strides, values.offset)
+    if dense.numel == 0:
+        return target
+    if memory_overlap(dense, target) or values.numel > 1 and s.n > 1:
+        # the indices' dimensions must be one step apart, and the values must not change under the writes
+        dense = clone_of(dense)
+    index_rows(&r, target, full, &s, dense, offsets)
+    scatter_to(&r, span_of(target), target, dense, offsets, PUT_ADD if accumulate else PUT_SET)
+    return target
+
+
+def index_put(TensorBase input not None, indices, TensorBase values not None, accumulate=False):
+    """A copy of input with input[indices] = values (or += when accumulate)."""
+    return op_index_put(input, checked_indices(input, copied(indices)), values, parse_bool(accumulate, "index_put", "accumulate"), None, FRESH)
+
+
+def index_put_(TensorBase self not None, indices, TensorBase values not None, accumulate=False):
+    """self[indices] = values (or += when accumulate), in the order of the indices; returns self."""
+    check_inplace(self, "index_put_")
+    return finish_inplace(op_index_put(self, checked_indices(self, copied(indices)), values, parse_bool(accumulate, "index_put_", "accumulate"), self, INPLACE), self.keys | values.keys)
+
+
+cdef object index_backward(object grad, object shape, list indices):
+    cdef TensorBase mask = indices[0] if len(indices) == 1 else None
+    if mask is not None and mask.dtype == BOOL and mask.ndim == len(shape):
+        return grad.new_zeros(shape).masked_scatter(mask, grad)
+    return grad.new_zeros(shape).index_put_(indices, grad, True)
+
+
+cdef object put_values_backward(object grad, object indices, object meta):
+    cdef TensorBase g = op_index(<TensorBase>grad, <list>indices)
+    cdef int extra = len(meta[0]) - g.ndim
+    if extra > 0:
+        return g.sum_to_size(tuple(meta[0])[extra:]).reshape(meta[0])
+    return reduce_gradient(g, meta)
+
+
+# ---- search and one_hot ---------------------------------------------------------------------------------------------
+
+cdef TensorBase searchsorted_cpu(TensorBase sorted_sequence, TensorBase self, bint out_int32, bint right, object sorter, TensorBase out, int mode):
+    cdef TensorBase s = contiguous_of(sorted_sequence), v = contiguous_of(self), r, order = s
+    cdef SearchArgs a
+    cdef int k
+    cdef int64_t bad
+    a.n = s.sizes[s.ndim - 1] if s.ndim else 1
+    if s.ndim != 1:
+        if v.ndim != s.ndim or s.ndim == 0:
+            raise RuntimeError(f"torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value tensor must match, but we got boundaries tensor {shape_text(s)} and input value tensor {shape_text(v)}")
+        for k in range(s.ndim - 1):
+            if s.sizes[k] != v.sizes[k]:
+                raise RuntimeError(f"torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value tensor must match, but we got boundaries tensor {shape_text(s)} and input value tensor {shape_text(v)}")
+    if s.dtype != v.dtype:
+        raise RuntimeError(f"torch.searchsorted(): boundary tensor and input value tensor should have same dtype, but got boundary tensor dtype {dtype_text(s.dtype)} and input value tensor dtype {dtype_text(v.dtype)}")
+    if category[s.dtype] == CAT_COMPLEX:
+        raise NotImplementedError(f"\"searchsorted_out_cpu\" not implemented for '{dtype_text(s.dtype)}'")
+    r = empty_tensor(v.ndim, v.sizes, I32 if out_int32 else I64, place_of(v))
+    if out_int32 and a.n > 0x7fffffff:
+        raise RuntimeError(f"torch.searchsorted(): the size of boundaries' last dimension should be less than INT_MAX, but we got {a.n}")
+    if mode == OUT and out.dtype != r.dtype:
+        raise RuntimeError(f"torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending on whether out_int32 flag is True, but we got output tensor's dtype {dtype_text(out.dtype)} and out_int32 flag is {'True' if out_int32 else 'False'}")
+    if v.numel == 0:
+        return finish_write("searchsorted", r, out, mode)
+    a.sorter = NULL
+    if sorter is not None:
+        order = <TensorBase?>sorter
+        if place_of(order) != place_of(s):
+            raise RuntimeError("torch.searchsorted(): Expected all tensors to be on the same device, but the sorter is not where the boundaries are")
+        if not same_sizes(order, s):
+            raise RuntimeError(f"torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor {shape_text(s)} and got sorter tensor {shape_text(order)}")
+        if order.dtype != I64:
+            raise RuntimeError(f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {dtype_text(order.dtype)}")
+        order = clone_of(order)  # the search believes what was checked here; another thread could change the sorter
+        bad = first_bad(order, 0, a.n)
+        if bad >= 0:
+            raise RuntimeError("torch.searchsorted(): sorter index out of range")
+        a.sorter = <const int64_t*>data_of(order)
+    if ITEM_SIZE[s.dtype] < 4:
+        # there are kernels for types of 4 and 8 bytes, which hold the others exactly
+        s = cast_to(s, F32 if category[s.dtype] == CAT_FLOAT else I32)
+        v = cast_to(v, s.dtype)
+    a.sorted = data_of(s)
+    a.values = data_of(v)
+    a.out = data_of(r)
+    a.count = v.sizes[v.ndim - 1] if v.ndim else 1
+    a.row_step = 0 if s.ndim == 1 else a.n
+    a.right = right
+    a.out_int32 = out_int32
+    a.dtype = s.dtype
+    run_search(v.device_type, &a, s, v, r)
+    return finish_write("searchsorted", r, out, mode)
+
+
+cdef object search(object boundaries, object values, bint out_int32, bint right, object sorter, object out, str name):
+    cdef TensorBase s = as_tensor_arg(boundaries, name, "boundaries"), v
+    if isinstance(values, TensorBase):
+        v = <TensorBase>values
+    else:
+        if s.ndim != 1:
+            raise RuntimeError(f"torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got boundaries tensor dim({s.ndim}) and input value's dim(0) numel(1)")
+        v = scalar_value(s, values, name)
+    if out is None:
+        return op_searchsorted(s, v, out_int32, right, sorter, None, FRESH)
+    check_out(out, name)
+    r = op_searchsorted(s, v, out_int32, right, sorter, <TensorBase>out, OUT)
+    bump_version(<TensorBase>out)
+    return r
+
+
+cdef bint right_side(object right, object side) except -1:
+    if side is None:
+        return bool(right)
+    if side != "left" and side != "right":
+        raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
+    if side == "left" and right:
+        raise RuntimeError("torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True")
+    return side == "right"
+
+
+def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None):
+    """Where each value of input belongs in the sorted rows of sorted_sequence (*, n): left (default) or right of equals."""
+    return search(sorted_sequence, input, out_int32, right_side(right, side), sorter, out, "searchsorted")
+
+
+def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
+    """Which interval between sorted boundaries (n) each value lies in."""
+    cdef TensorBase b = as_tensor_arg(boundaries, "bucketize", "boundaries")
+    if b.ndim != 1:
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({b.ndim})")
+    return search(boundaries, input, out_int32, right, None, out, "bucketize")
+
+
+def one_hot(tensor, num_classes=-1):
+    """Class numbers (*) as rows of zeros with a one, (*, num_classes), int64."""
+    cdef TensorBase t = as_tensor_arg(tensor, "one_hot", "tensor"), x, r
+    cdef int64_t classes = parse_int(num_classes, "one_hot", "num_classes")
+    cdef int64_t sizes[MAX_DIMS]
+    cdef int k
+    if t.dtype != I64:
+        raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor.")
+    if classes == 0 or classes < -1:
+        raise RuntimeError("num_classes should be positive" if t.numel else "Can not infer total number of classes from empty tensor.")
+    if t.numel == 0 and classes <= 0:
+        raise RuntimeError("Can not infer total number of classes from empty tensor.")
+    if t.ndim == MAX_DIMS:
+        raise RuntimeError(f"one_hot: a tensor has at most {MAX_DIMS} dimensions")
+    x = index64(t)
+    if classes == -1:
+        if t.keys & K_META:
+            raise NotImplementedError("one_hot(): the result's shape depends on the data, which meta tensors do not have")
+        low, high = [bound.item() for bound in _ops.aminmax(alias_of(x))]
+        if low < 0 or high == 0x7FFFFFFFFFFFFFFF:
+            raise RuntimeError("Class values must be non-negative." if low < 0 else "one_hot: the result is too large")
+        classes = high + 1
+    for k in range(t.ndim):
+        sizes[k] = t.sizes[k]
+    sizes[t.ndim] = classes
+    checked_numel(t.ndim + 1, sizes)
+    r = empty_tensor(t.ndim + 1, sizes, I64, place_of(t))
+    if r.numel and run_one_hot(t.device_type, x, classes, r):
+        raise RuntimeError("Class values must be non-negative." if first_bad(x, 0, 0x7FFFFFFFFFFFFFFF) >= 0 else "Class values must be smaller than num_classes.")
+    return r
+
+
+# ---- for index_reduce (tensorrt_lite/_compositions/indexing.py) --------------------------------------------------------
+
+def _checked_rows(str name not None, TensorBase self not None, int dim, TensorBase index not None, TensorBase source not None):
+    """index as int64 of a shape that names, for each element of source, where it goes along dim of self."""
+    cdef TensorBase i = vector_index(name, index)
+    check_source(name + "_", self, dim, i, source, RuntimeError)
+    return i
+
+
 EXTRA_EXPORTS = {
     "index_put": "fm", "index_put_": "fm", "index_fill": "fm", "index_fill_": "m", "scatter": "fm", "scatter_": "m", "masked_fill": "fm", "masked_fill_": "m",
-    "nonzero": "fm", "argwhere": "fm", "take_along_dim": "fm", "one_hot": "", "bucketize": "f", "searchsorted": "f", "select_scatter": "fm", "nonzero_static": "fm", "unravel_index": "f", "fill_diagonal_": "m", "renorm": "fm", "renorm_": "m",
-    "slice_scatter": "fm", "diagonal_scatter": "fm", "as_strided_scatter": "fm", "isin": "f", "embedding_dense_backward": "", "index_reduce": "fm", "index_reduce_": "m",
+    "nonzero": "fm", "argwhere": "fm", "one_hot": "", "bucketize": "f", "searchsorted": "f", "embedding_dense_backward": "",
 }
 METHOD_ALIASES = {"__getitem__": getitem, "__setitem__": setitem, "__delitem__": delitem}

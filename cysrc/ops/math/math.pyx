@@ -4,30 +4,18 @@ import math as _math
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 
 
-def square(input, *, out=None):
-    """input * input; a bool tensor becomes int64."""
+cdef object squared(object input, object out, bint inplace):
+    """A bool tensor becomes int64."""
     if isinstance(input, TensorBase) and (<TensorBase>input).dtype == BOOL:
-        return _ops.pow(input, 2, out=out)
-    return entry1(&pw_math[PW_SQUARE], input, NULL, out, False)
+        return _ops.pow_(input, 2) if inplace else _ops.pow(input, 2, out=out)
+    return entry1(&pw_math[PW_SQUARE], input, NULL, out, inplace)
 
 
-def square_(input):
-    """square in place."""
-    if isinstance(input, TensorBase) and (<TensorBase>input).dtype == BOOL:
-        return _ops.pow_(input, 2)
-    return entry1(&pw_math[PW_SQUARE], input, NULL, None, True)
-
-
-def conj_physical(input, *, out=None):
-    """The complex conjugate; a real tensor is returned as it is."""
-    if out is None and isinstance(input, TensorBase) and category[(<TensorBase>input).dtype] <= CAT_FLOAT:
+cdef object conjugated(object input, object out, bint inplace):
+    """A real tensor is returned as it is."""
+    if out is None and not inplace and isinstance(input, TensorBase) and category[(<TensorBase>input).dtype] <= CAT_FLOAT:
         return input
-    return entry1(&pw_math[PW_CONJ_PHYSICAL], input, NULL, out, False)
-
-
-def conj_physical_(input):
-    """conj_physical in place."""
-    return entry1(&pw_math[PW_CONJ_PHYSICAL], input, NULL, None, True)
+    return entry1(&pw_math[PW_CONJ_PHYSICAL], input, NULL, out, inplace)
 
 
 cdef object rounded(object input, object decimals, object out, bint inplace):
@@ -40,16 +28,6 @@ cdef object rounded(object input, object decimals, object out, bint inplace):
     return entry1(&pw_math[PW__ROUND_DECIMALS], input, p, out, inplace)
 
 
-def round(input, *, decimals=0, out=None):
-    """input rounded to `decimals` places, halves to even."""
-    return rounded(input, decimals, out, False)
-
-
-def round_(input, *, decimals=0):
-    """round in place."""
-    return rounded(input, decimals, None, True)
-
-
 cdef object logit_of(object input, object eps, object out, bint inplace):
     cdef Scalar p[1]
     if eps is None:
@@ -58,16 +36,6 @@ cdef object logit_of(object input, object eps, object out, bint inplace):
     if p[0].d < 0:
         return entry1(&pw_math[PW_LOGIT], input, NULL, out, inplace)
     return entry1(&pw_math[PW__LOGIT_EPS], input, p, out, inplace)
-
-
-def logit(input, eps=None, *, out=None):
-    """log(input / (1 - input)), input clamped to [eps, 1 - eps] when eps is given."""
-    return logit_of(input, eps, out, False)
-
-
-def logit_(input, eps=None):
-    """logit in place."""
-    return logit_of(input, eps, None, True)
 
 
 def polygamma(n, input, *, out=None):
@@ -111,16 +79,6 @@ cdef object numbers_for_nan(object input, object nan, object posinf, object negi
         parts = numbers_for_nan(_ops.view_as_real(input), nan, posinf, neginf, None, inplace)
         return input if inplace else deliver_result("nan_to_num", _ops.view_as_complex(parts), out)
     return entry1(&pw_math[PW_NAN_TO_NUM], input, p, out, inplace)
-
-
-def nan_to_num(input, nan=None, posinf=None, neginf=None, *, out=None):
-    """NaN replaced by nan, infinities by posinf and neginf (default: the largest and smallest finite numbers of the dtype)."""
-    return numbers_for_nan(input, nan, posinf, neginf, out, False)
-
-
-def nan_to_num_(input, nan=None, posinf=None, neginf=None):
-    """nan_to_num in place."""
-    return numbers_for_nan(input, nan, posinf, neginf, None, True)
 
 
 def angle_backward(grad, input):

@@ -1,46 +1,12 @@
-# Random numbers in PyTorch's streams: fills in place, factories, sampling, dropout. The draws themselves are in
-# core/random_streams.h; every fill holds the GIL from its first word to its last. Meta and empty tensors draw nothing.
-from libc.math cimport sqrt, floor, fabs, log, lgamma, exp as c_exp
+# Random numbers in PyTorch's streams: fills in place, factories, sampling, dropout. Meta and empty tensors draw nothing. The draws are steps: cpu.pyx
+# has the CPU's, cysrc/cuda/random.pyx CUDA's.
+from libc.math cimport sqrt
 from libc.stdint cimport INT64_MIN, INT64_MAX
 from tensorrt_lite._C.core.random cimport *
-
-cdef extern from *:
-    """
-    typedef void (*trt_masked_scale_fn)(const void*, const uint8_t*, void*, int64_t, double);
-    ISA_TABLE(trt_masked_scale_fn, trt_masked_scale)
-    """
-    ctypedef void (*trt_masked_scale_fn)(const void*, const uint8_t*, void*, int64_t, double) noexcept nogil
-    const trt_masked_scale_fn* trt_masked_scale() nogil
-
-# What cysrc/cuda/random.pyx installs: fills of real tensors, dropout's product and its mask, draws by probabilities, the positions of
-# random keys, draws from rows of running sums, rrelu's slopes, Poisson counts.
-ctypedef int (*device_fill_fn)(TensorBase t, const rs_fill* fill, object generator) except -1
-ctypedef int (*device_masked_scale_fn)(TensorBase x, TensorBase mask, double scale, TensorBase out) except -1
-cdef device_fill_fn device_fill
-cdef device_masked_scale_fn device_masked_scale
-cdef int (*device_dropout_mask)(TensorBase x, double keep, TensorBase mask) except -1
-cdef int (*device_bernoulli_of)(TensorBase probability, TensorBase out, object generator) except -1
-cdef object (*device_permutation)(int64_t n, int bits, int place, object generator)
-cdef int (*device_sample_rows)(TensorBase sums, TensorBase weights, TensorBase out, object generator) except -1
-cdef int (*device_slopes)(TensorBase x, TensorBase slopes, TensorBase out, double low, double high, object generator) except -1
-cdef int (*device_poisson)(TensorBase rate, TensorBase out, object generator) except -1
-
-
-def _install_device_kernels(size_t fill, size_t masked_scale, size_t dropout_mask, size_t bernoulli_of, size_t permutation, size_t sample_rows, size_t slopes, size_t poisson_):
-    global device_fill, device_masked_scale
-    device_fill = <device_fill_fn>fill
-    device_masked_scale = <device_masked_scale_fn>masked_scale
-    (<void**>&device_dropout_mask)[0] = <void*>dropout_mask
-    (<void**>&device_bernoulli_of)[0] = <void*>bernoulli_of
-    (<void**>&device_permutation)[0] = <void*>permutation
-    (<void**>&device_sample_rows)[0] = <void*>sample_rows
-    (<void**>&device_slopes)[0] = <void*>slopes
-    (<void**>&device_poisson)[0] = <void*>poisson_
-
-
-# The instruction set of the loops: reading it anew costs a call of getenv.
-cdef const trt_masked_scale_fn* MASKED_SCALE = trt_masked_scale()      # by dtype, from float16 on
-
+from tensorrt_lite._C.ops.random import cpu as _cpu_steps
+from tensorrt_lite._C.ops.random.masks cimport same_geometry
+from tensorrt_lite._C.steps.random cimport (
+    run_bernoulli_of, run_check_deviations, run_dropout_mask, run_fill, run_masked_scale, run_multinomial, run_permutation, run_poisson, run_rrelu)
 
 
 cdef int refuse_dtype(str kernel, TensorBase t) except -1:
@@ -51,21 +17,16 @@ cdef str number_text(double v):
     return f"{v:g}"
 
 
-cdef TensorBase run_fill(TensorBase t, const rs_fill* fill, object generator):
-    """Draw into a tensor of a dtype that the fill supports; complex tensors are filled as their real views."""
+cdef TensorBase draw(TensorBase t, const rs_fill* fill, object generator):
+    """Fill a tensor of a dtype that the fill supports; complex tensors are filled as their real views."""
     cdef rs_state* state = state_of(generator)
     check_internal_overlap("random fill", t)
-    if t.numel == 0 or t.device_type == DEV_META:
+    if t.numel == 0:
         return t
     if category[t.dtype] == CAT_COMPLEX:
-        run_fill(<TensorBase>_ops.view_as_real((<object>t).detach()), fill, generator)
+        draw(<TensorBase>_ops.view_as_real((<object>t).detach()), fill, generator)
         return t
-    if t.device_type == DEV_CUDA:
-        device_fill(t, fill, generator)
-        return t
-    if generator is not None and generator.device.type != "cpu":
-        raise RuntimeError(f"Expected a 'cpu' device type for generator but found '{generator.device.type}'")
-    rs_fill_tensor(state, fill, <rs_dtype>t.dtype, data_of(t), t.ndim, t.sizes, t.strides)
+    run_fill(t.device_type, t, fill, state, generator)
     return t
 
 
@@ -89,7 +50,7 @@ cdef TensorBase uniform_cpu(TensorBase self, double low, double high, object gen
     f.kind = RS_FILL_UNIFORM
     f.a = low
     f.b = high
-    return run_fill(self, &f, generator)
+    return draw(self, &f, generator)
 
 
 cdef TensorBase normal_cpu(TensorBase self, double mean, double std, object generator, TensorBase out, int mode):
@@ -101,7 +62,7 @@ cdef TensorBase normal_cpu(TensorBase self, double mean, double std, object gene
     f.kind = RS_FILL_NORMAL
     f.a = mean
     f.b = std / sqrt(2.0) if category[self.dtype] == CAT_COMPLEX else std
-    return run_fill(self, &f, generator)
+    return draw(self, &f, generator)
 
 
 cdef int check_random_bound(TensorBase t, str name, int64_t bound) except -1:
@@ -132,7 +93,7 @@ cdef TensorBase random_cpu(TensorBase self, object low, object high, object gene
     f.range = 0
     if low is None and high is None:
         f.kind = RS_FILL_RANDOM
-        return run_fill(self, &f, generator)
+        return draw(self, &f, generator)
     a = parse_int(low, "random_", "from") if low is not None else 0
     if high is not None:
         b = parse_int(high, "random_", "to")
@@ -163,10 +124,10 @@ cdef TensorBase random_cpu(TensorBase self, object low, object high, object gene
         if self.dtype != I64 and category[self.dtype] == CAT_INT:
             raise RuntimeError("random_full_64_bits_range_kernel_cpu handles only int64, double, float and bfloat16")
         f.kind = RS_FILL_RANDOM_FULL64
-        return run_fill(self, &f, generator)
+        return draw(self, &f, generator)
     f.kind = RS_FILL_RANDOM_FROM_TO
     f.low = a
-    return run_fill(self, &f, generator)
+    return draw(self, &f, generator)
 
 
 cdef TensorBase bernoulli_cpu(TensorBase self, double p, object generator, TensorBase out, int mode):
@@ -177,12 +138,11 @@ cdef TensorBase bernoulli_cpu(TensorBase self, double p, object generator, Tenso
         refuse_dtype("bernoulli_scalar_cpu_", self)
     f.kind = RS_FILL_BERNOULLI
     f.a = p
-    return run_fill(self, &f, generator)
+    return draw(self, &f, generator)
 
 
 cdef TensorBase _bernoulli_tensor_cpu(TensorBase self, TensorBase p, object generator, TensorBase out, int mode):
-    cdef TensorBase values, drawn
-    cdef Scalar low, high
+    cdef TensorBase values
     cdef rs_state* state = state_of(generator)
     cdef Dims d
     cdef int i
@@ -191,44 +151,13 @@ cdef TensorBase _bernoulli_tensor_cpu(TensorBase self, TensorBase p, object gene
     check_internal_overlap("bernoulli_", self)
     if category[p.dtype] != CAT_FLOAT:
         refuse_dtype("bernoulli_tensor_cpu_p_", p)
-    if p.device_type != self.device_type and self.device_type != DEV_META:
-        raise RuntimeError("bernoulli: Expected all tensors to be on the same device, but the probabilities are not where the result is")
     d.n = self.ndim
     for i in range(self.ndim):
         d.v[i] = self.sizes[i]
     values = p if same_sizes(p, self) else op_expand(<TensorBase>(<object>p).detach(), &d)
-    if self.numel == 0 or self.device_type == DEV_META:
-        return self
-    if self.device_type == DEV_CUDA:
-        # the probabilities are not looked at: that would wait for the device
-        values = cast_to(values, F64 if self.dtype == F64 else F32)
-        if same_geometry(self, values) and non_overlapping_dense(self):
-            device_bernoulli_of(values, self, generator)
-            return self
-        drawn = empty_tensor(self.ndim, self.sizes, self.dtype, place_of(self))
-        device_bernoulli_of(contiguous_of(values), drawn, generator)
-        copy_elements(self, drawn)
-        return self
-    if values.dtype == F16 or values.dtype == BF16:
-        values = cast_to(values, F32)
-    check_probabilities(values)
-    rs_bernoulli_tensor(state, <rs_dtype>self.dtype, data_of(self), <rs_dtype>values.dtype, data_of(values), self.ndim, self.sizes, self.strides, values.strides)
+    if self.numel:
+        run_bernoulli_of(self.device_type, values, self, state, generator)
     return self
-
-
-cdef int check_probabilities(TensorBase p) except -1:
-    cdef TensorBase c = contiguous_of(p)
-    cdef int64_t i
-    cdef bint good = True
-    if c.dtype == F64:
-        for i in range(c.numel):
-            good &= 0 <= (<double*>data_of(c))[i] <= 1
-    else:
-        for i in range(c.numel):
-            good &= 0 <= (<float*>data_of(c))[i] <= 1
-    if not good:
-        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
-    return 0
 
 
 cdef TensorBase exponential_cpu(TensorBase self, double lambd, object generator, TensorBase out, int mode):
@@ -239,7 +168,7 @@ cdef TensorBase exponential_cpu(TensorBase self, double lambd, object generator,
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={number_text(lambd)}")
     f.kind = RS_FILL_EXPONENTIAL
     f.a = lambd
-    return run_fill(self, &f, generator)
+    return draw(self, &f, generator)
 
 
 cdef TensorBase geometric_cpu(TensorBase self, double p, object generator, TensorBase out, int mode):
@@ -250,7 +179,7 @@ cdef TensorBase geometric_cpu(TensorBase self, double p, object generator, Tenso
         refuse_dtype("geometric_cpu", self)
     f.kind = RS_FILL_GEOMETRIC
     f.a = p
-    return run_fill(self, &f, generator)
+    return draw(self, &f, generator)
 
 
 cdef TensorBase cauchy_cpu(TensorBase self, double median, double sigma, object generator, TensorBase out, int mode):
@@ -262,7 +191,7 @@ cdef TensorBase cauchy_cpu(TensorBase self, double median, double sigma, object 
     f.kind = RS_FILL_CAUCHY
     f.a = median
     f.b = sigma
-    return run_fill(self, &f, generator)
+    return draw(self, &f, generator)
 
 
 cdef TensorBase log_normal_cpu(TensorBase self, double mean, double std, object generator, TensorBase out, int mode):
@@ -274,7 +203,7 @@ cdef TensorBase log_normal_cpu(TensorBase self, double mean, double std, object 
     f.kind = RS_FILL_LOG_NORMAL
     f.a = mean
     f.b = std
-    return run_fill(self, &f, generator)
+    return draw(self, &f, generator)
 
 
 # ---- methods that fill ---------------------------------------------------------------------------------------------
@@ -363,11 +292,430 @@ def log_normal_(TensorBase self not None, mean=1.0, std=2.0, *, generator=None):
     return finish_inplace(op_log_normal(self, parse_double(mean, "log_normal_", "mean"), parse_double(std, "log_normal_", "std"), generator, self, INPLACE), self.keys)
 
 
-include "factories.pxi"
-include "dropout.pxi"
+# ---- new tensors -------------------------------------------------------------------------------------------------------
+
+cdef TensorBase new_random(str op, tuple size, object named_size, object out, object dtype, object layout, object device, object pin_memory, int default_code):
+    """The tensor that a factory fills: fresh, or `out` resized."""
+    cdef Dims d
+    cdef Options o
+    if named_size is not None:
+        if size:
+            raise TypeError(f"{op}() got multiple values for argument 'size'")
+        size = (named_size,)
+    elif not size:
+        raise TypeError(f"{op}() received an invalid combination of arguments - got (), but expected size")
+    parse_size(size, &d, op, "size")
+    factory_options(&o, op, dtype, device, layout, pin_memory, default_code)
+    if out is not None:
+        return factory_out(out, op, &d, dtype)
+    return factory_tensor(&d, &o)
+
+
+def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, names=None):
+    """Numbers drawn uniformly from [0, 1). size: ints or one sequence."""
+    cdef TensorBase t
+    t = new_random("rand", args, size, out, dtype, layout, device, pin_memory, default_float_code())
+    return finish_factory(op_uniform(t, 0.0, 1.0, generator, t, INPLACE), requires_grad)
+
+
+def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, names=None):
+    """Normally distributed numbers of mean 0 and variance 1. size: ints or one sequence."""
+    cdef TensorBase t
+    t = new_random("randn", args, size, out, dtype, layout, device, pin_memory, default_float_code())
+    return finish_factory(op_normal(t, 0.0, 1.0, generator, t, INPLACE), requires_grad)
+
+
+def randint(*args, low=None, high=None, size=None, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+    """randint(high, size), randint(low, high, size): integers from [low, high), int64 unless a dtype is named."""
+    cdef TensorBase t
+    cdef list given = list(args)
+    cdef int64_t a = 0, b
+    if size is None and given:
+        size = given.pop()
+    if high is None and given:
+        high = given.pop()
+    if low is None and given:
+        low = given.pop()
+    if given or high is None or size is None:
+        raise TypeError(f"randint() received an invalid combination of arguments - got ({', '.join([type(x).__name__ for x in args])}), but expected one of: (high, size), (low, high, size)")
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(f"randint(): argument 'size' (position {len(args)}) must be tuple of ints, not {type(size).__name__}")
+    b = parse_int(high, "randint", "high")
+    if low is not None:
+        a = parse_int(low, "randint", "low")
+    t = new_random("randint", (size,), None, out, dtype, layout, device, pin_memory, I64)
+    return finish_factory(op_random(t, a, b, generator, t, INPLACE), requires_grad)
+
+
+def rand_like(TensorBase input not None, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False, generator=None):
+    """rand of the sizes, dtype and device of another tensor."""
+    cdef TensorBase t
+    t = factory_like(input, "rand_like", dtype, layout, device, memory_format, pin_memory)
+    return finish_factory(op_uniform(t, 0.0, 1.0, generator, t, INPLACE), requires_grad)
+
+
+def randn_like(TensorBase input not None, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False, generator=None):
+    """randn of the sizes, dtype and device of another tensor."""
+    cdef TensorBase t
+    t = factory_like(input, "randn_like", dtype, layout, device, memory_format, pin_memory)
+    return finish_factory(op_normal(t, 0.0, 1.0, generator, t, INPLACE), requires_grad)
+
+
+def randint_like(TensorBase input not None, *bounds, low=None, high=None, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False, generator=None):
+    """randint_like(input, high), randint_like(input, low, high): integers in the dtype of another tensor."""
+    cdef TensorBase t
+    cdef list given = list(bounds)
+    if high is None and given:
+        high = given.pop()
+    if low is None and given:
+        low = given.pop()
+    if given or high is None:
+        raise TypeError("randint_like() received an invalid combination of arguments, expected (input, high) or (input, low, high)")
+    t = factory_like(input, "randint_like", dtype, layout, device, memory_format, pin_memory)
+    return finish_factory(op_random(t, 0 if low is None else parse_int(low, "randint_like", "low"), parse_int(high, "randint_like", "high"), generator, t, INPLACE), requires_grad)
+
+
+def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+    """A random permutation of 0 ... n - 1, int64 unless a dtype is named."""
+    cdef Dims d
+    cdef Options o
+    cdef TensorBase t
+    cdef rs_state* state = state_of(generator)
+    cdef int code
+    d.n = 1
+    d.v[0] = parse_int(n, "randperm", "n")
+    factory_options(&o, "randperm", dtype, device, layout, pin_memory, I64)
+    if out is not None:
+        check_out(out, "randperm")
+        o.dtype = (<TensorBase>out).dtype
+        o.device = place_of(<TensorBase>out)
+    code = o.dtype
+    if d.v[0] < 0:
+        factory_tensor(&d, &o)
+    if category[code] == CAT_FLOAT and d.v[0] > (<int64_t>1 << DIGITS[code]) + 1:
+        raise RuntimeError(f"n cannot be greater than {(<int64_t>1 << DIGITS[code]) + 1} for {dtype_text(code)} type.")
+    if category[code] == CAT_INT and code != I64 and d.v[0] >> DIGITS[code]:
+        raise RuntimeError(f"value cannot be converted to type {dtype_cpp_name(code).decode()} without overflow")
+    t = factory_tensor(&d, &o) if out is None else factory_out(out, "randperm", &d, dtype)
+    if code == BOOL or category[code] == CAT_COMPLEX:
+        refuse_dtype("randperm", t)
+    if t.numel:
+        run_permutation(t.device_type, t, state, generator)
+    return finish_factory(t, requires_grad)
+
+
+# ---- normal --------------------------------------------------------------------------------------------------------
+
+cdef TensorBase _sample_normal_cpu(TensorBase mean, TensorBase std, double mean_value, double std_value, object generator):
+    return draw_normal(mean, std, mean_value, std_value, generator, None)
+
+
+cdef TensorBase draw_normal(TensorBase mean, TensorBase std, double mean_value, double std_value, object generator, TensorBase out):
+    """z * std + mean over the broadcast shape, in the dtype of the mean (or of std where the mean is a number)."""
+    cdef TensorBase like = std if mean is None else mean
+    cdef TensorBase z
+    cdef PyObject* pair[2]
+    cdef int64_t shape[MAX_DIMS]
+    cdef int i, ndim
+    cdef Dims d
+    if std is not None:
+        if category[std.dtype] == CAT_COMPLEX:
+            raise RuntimeError("normal expects standard deviation to be non-complex")
+        if std.numel:
+            run_check_deviations(std.device_type, std)
+    if mean is not None and std is not None:
+        pair[0] = <PyObject*>mean
+        pair[1] = <PyObject*>std
+        ndim = broadcast_shapes("normal", 2, pair, shape)
+        if out is None:
+            z = empty_tensor(ndim, shape, like.dtype, place_of(like))
+        else:
+            z = out
+            resize_tensor(out, ndim, shape, -1)
+    elif out is None:
+        z = empty_tensor(like.ndim, like.sizes, like.dtype, place_of(like))
+    else:
+        z = out
+    normal_cpu(z, 0.0, std_value if std is None else 1.0, generator, z, INPLACE)
+    result = (<object>z).detach() if out is not None else <object>z
+    if std is not None:
+        result.mul_((<object>std).detach())
+    result.add_((<object>mean).detach() if mean is not None else mean_value)
+    return z
+
+
+def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, names=None):
+    """Normal numbers: normal(tensor, tensor), normal(tensor, float), normal(float, tensor), normal(float, float, size)."""
+    cdef TensorBase t, m = None, s = None
+    cdef double mean_value = 0, std_value = 1
+    if isinstance(mean, TensorBase):
+        m = <TensorBase>mean
+    else:
+        mean_value = parse_double(mean, "normal", "mean")
+    if isinstance(std, TensorBase):
+        s = <TensorBase>std
+    else:
+        std_value = parse_double(std, "normal", "std")
+    if m is None and s is None:
+        if size is None:
+            raise TypeError("normal() received an invalid combination of arguments - got (float, float), but expected a tensor or size")
+        t = new_random("normal", (size,), None, out, dtype, layout, device, pin_memory, default_float_code())
+        return finish_factory(op_normal(t, mean_value, std_value, generator, t, INPLACE), requires_grad)
+    if size is not None:
+        raise TypeError("normal() received an invalid combination of arguments: size goes with numbers only")
+    if out is not None:
+        check_out(out, "normal")
+        if tls().grad_mode and (m is not None and m.requires_grad or s is not None and s.requires_grad):
+            refuse_out("normal")
+        draw_normal(m, s, mean_value, std_value, generator, <TensorBase>out)
+        bump_version(<TensorBase>out)
+        return out
+    return op__sample_normal(m, s, mean_value, std_value, generator)
+
+
+# ---- bernoulli, multinomial, poisson -------------------------------------------------------------------------------
+
+cdef TensorBase _sample_bernoulli_cpu(TensorBase self, object generator):
+    cdef TensorBase r = empty_tensor(self.ndim, self.sizes, self.dtype, place_of(self))
+    return _bernoulli_tensor_cpu(r, self, generator, r, INPLACE)
+
+
+def bernoulli(TensorBase input not None, p=None, *, generator=None, out=None):
+    """Zeros and ones drawn with the probabilities in input, or all with probability p."""
+    cdef TensorBase t
+    cdef Dims d
+    if out is not None:
+        check_out(out, "bernoulli")
+        if input.requires_grad and tls().grad_mode:
+            refuse_out("bernoulli")
+        t = <TensorBase>out
+        resize_tensor(t, input.ndim, input.sizes, -1)
+        if p is None:
+            _bernoulli_tensor_cpu(t, input, generator, t, INPLACE)
+        else:
+            bernoulli_cpu(t, parse_double(p, "bernoulli", "p"), generator, t, INPLACE)
+        bump_version(t)
+        return out
+    if p is None:
+        return op__sample_bernoulli(input, generator)
+    t = empty_tensor(input.ndim, input.sizes, input.dtype, place_of(input))
+    return op_bernoulli(t, parse_double(p, "bernoulli", "p"), generator, t, INPLACE)
+
+
+def multinomial(TensorBase input not None, num_samples, replacement=False, *, generator=None, out=None):
+    """Indices drawn with the probabilities (not necessarily normalised) in each row. input: (N,) or (R, N); result (num_samples,) or (R, num_samples)."""
+    cdef int64_t k, n, rows
+    cdef int64_t sizes[2]
+    cdef rs_state* state = state_of(generator)
+    cdef TensorBase result
+    cdef bint again = parse_bool(replacement, "multinomial", "replacement")
+    k = parse_int(num_samples, "multinomial", "num_samples")
+    if out is not None:
+        check_out(out, "multinomial")
+        if (<TensorBase>out).dtype != I64:
+            raise RuntimeError(f"multinomial expects Long tensor out, got: {dtype_text((<TensorBase>out).dtype)}")
+    if not 1 <= input.ndim <= 2:
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
+    if category[input.dtype] != CAT_FLOAT:
+        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {dtype_text(input.dtype)}")
+    if k <= 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
+    if is_large(input):
+        input = held(input)
+    n = input.sizes[input.ndim - 1]
+    rows = input.sizes[0] if input.ndim == 2 else 1
+    if not again and k > n:
+        raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+    if n > (<int64_t>1 << 24):
+        raise RuntimeError("number of categories cannot exceed 2^24")
+    if n == 0 and rows > 0:
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    sizes[0] = rows if input.ndim == 2 else k
+    sizes[1] = k
+    result = empty_tensor(input.ndim, sizes, I64, place_of(input))
+    if result.numel:
+        run_multinomial(input.device_type, input, k, again, state, generator, result)
+    if out is None:
+        return finish_factory(result, False)
+    prepare_out("multinomial", <TensorBase>out, result.ndim, result.sizes, I64, OUT)
+    copy_elements(<TensorBase>out, result)
+    bump_version(<TensorBase>out)
+    return out
+
+
+cdef TensorBase poisson_cpu(TensorBase self, object generator):
+    cdef TensorBase r = empty_tensor(self.ndim, self.sizes, self.dtype, place_of(self))
+    cdef rs_state* state = state_of(generator)
+    if category[self.dtype] != CAT_FLOAT:
+        refuse_dtype("poisson_cpu", self)
+    if self.numel:
+        run_poisson(self.device_type, self, r, state, generator)
+    return r
+
+
+# ---- dropout: a mask of one byte an element is drawn in PyTorch's order; the scale is what PyTorch's noise tensor would hold, so that products agree ------
+
+cdef TensorBase _masked_scale_cpu(TensorBase self, TensorBase mask, double scale, TensorBase out, int mode):
+    """self * (mask * scale)."""
+    cdef TensorBase r, x = self
+    cdef bint direct = same_geometry(self, mask)
+    if self.dtype not in (F16, BF16, F32, F64) or mask.dtype != BOOL or not direct and not same_sizes(self, mask) or mask.device_type != self.device_type:
+        raise RuntimeError(f"_masked_scale: expected a floating-point input and a bool mask of its size, got {shape_text(self)} of {dtype_of(self.dtype).name} "
+                           f"and {shape_text(mask)} of {dtype_of(mask.dtype).name}")
+    if not non_overlapping_dense(mask):
+        mask = contiguous_of(mask)
+        direct = same_geometry(self, mask)
+    r = self if mode == INPLACE and direct else empty_like_tensor(mask, self.dtype)
+    if self.numel == 0:
+        return self if mode == INPLACE else r
+    if not direct:
+        copy_elements(r, self)
+        x = r
+    run_masked_scale(self.device_type, x, mask, scale, r)
+    if mode == INPLACE and not direct:
+        copy_elements(self, r)
+        return self
+    return r
+
+
+def _masked_scale(TensorBase input not None, TensorBase mask not None, double scale):
+    """input * (mask * scale): the gradient of dropout."""
+    return op__masked_scale(input, mask, scale, None, FRESH)
+
+
+def _masked_scale_(TensorBase input not None, TensorBase mask not None, double scale):
+    """_masked_scale in place."""
+    check_inplace(input, "_masked_scale_")
+    return finish_inplace(op__masked_scale(input, mask, scale, input, INPLACE), input.keys)
+
+
+cdef int check_dropout(TensorBase x, double p) except -1:
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {number_text(p)}")
+    return 0
+
+
+cdef int check_dropout_dtype(TensorBase x) except -1:
+    if category[x.dtype] == CAT_COMPLEX:
+        refuse_dtype("bernoulli_scalar_cpu_", x)
+    if category[x.dtype] != CAT_FLOAT:
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {dtype_text(x.dtype)}")
+    return 0
+
+
+cdef TensorBase drop(TensorBase x, double p, int mode):
+    cdef TensorBase mask
+    cdef double scale
+    if p == 1:
+        zero = _ops.zeros((), dtype=dtype_of(x.dtype), device=(<object>x).device)
+        return _ops.mul_(x, zero) if mode == INPLACE else _ops.mul(x, zero)
+    check_dropout_dtype(x)
+    mask = empty_like_tensor(x, BOOL)
+    scale = 1 / (1 - p)
+    run_dropout_mask(x.device_type, x, 1 - p, mode != INPLACE, mask, &scale)
+    return op__masked_scale(x, mask, scale, x if mode == INPLACE else None, mode)
+
+
+def dropout(input, p, train):
+    """Zero each element with probability p and scale the rest by 1 / (1 - p); the input itself outside of training."""
+    cdef TensorBase x
+    cdef double q
+    x = as_tensor_arg(input, "dropout", "input")
+    q = parse_double(p, "dropout", "p")
+    check_dropout(x, q)
+    if q == 0 or not train or x.numel == 0:
+        return x
+    return drop(x, q, FRESH)
+
+
+def dropout_(input, p, train):
+    """dropout in place."""
+    cdef TensorBase x
+    cdef double q
+    x = as_tensor_arg(input, "dropout_", "input")
+    q = parse_double(p, "dropout_", "p")
+    check_dropout(x, q)
+    if q == 0 or not train or x.numel == 0:
+        return x
+    check_inplace(x, "dropout_")
+    if q == 1:
+        return drop(x, q, INPLACE)
+    return finish_inplace(drop(x, q, INPLACE), x.keys)
+
+
+def native_dropout(input, p, train):
+    """Dropout with its mask: (result, mask)."""
+    cdef TensorBase x, mask
+    cdef double q, scale
+    cdef Scalar one
+    x = as_tensor_arg(input, "native_dropout", "input")
+    q = parse_double(p, "native_dropout", "p")
+    check_dropout(x, q)
+    if x.numel == 0:
+        return x, empty_like_tensor(x, x.dtype)
+    if train is not None and not train:
+        mask = empty_like_tensor(x, BOOL)
+        one.kind = 0
+        one.i = 1
+        one.d = 1
+        one.im = 0
+        fill_elements(mask, &one)
+        return _ops.clone(x), mask
+    check_dropout_dtype(x)
+    mask = empty_like_tensor(x, BOOL)
+    scale = 0
+    run_dropout_mask(x.device_type, x, 1 - q, True, mask, &scale)
+    return op__masked_scale(x, mask, 0.0 if q == 1 else 1 / (1 - q), None, FRESH), mask
+
+
+# ---- rrelu ---------------------------------------------------------------------------------------------------------
+
+cdef TensorBase rrelu_with_noise_cpu(TensorBase self, TensorBase noise, double lower, double upper, bint training, object generator, TensorBase out, int mode):
+    """In training x * noise, where noise is 1 for x > 0 and else a double drawn from [lower, upper); leaky_relu otherwise."""
+    cdef rs_state* state = state_of(generator)
+    cdef TensorBase r
+    if category[self.dtype] != CAT_FLOAT:
+        refuse_dtype("rrelu_with_noise_out_cpu", self)
+    if not same_sizes(self, noise):
+        raise RuntimeError(f"noise tensor shape must match self tensor shape. Got self.shape = {shape_text(self)} noise.shape = {shape_text(noise)}")
+    if not lower <= upper:
+        raise RuntimeError(f"Lower bound should be less than or equal to the upper bound, got {number_text(lower)} and {number_text(upper)}")
+    r = self if mode == INPLACE else empty_like_tensor(self, self.dtype)
+    if self.numel:
+        run_rrelu(self.device_type, self, noise, lower, upper, training, state, generator, r)
+    return r
+
+
+cdef object rrelu_gradient(object grad, object noise, object x, object lower, object upper, object training):
+    """x: the input, or what was written over it: the slope's sign is positive, so either tells which elements were positive."""
+    if training:
+        return _ops.mul(grad, noise)
+    slope = _ops.where(_ops.gt(x, 0), 1.0, (lower + upper) / 2).to(grad.dtype)
+    return _ops.mul(grad, slope)
+
+
+def rrelu_with_noise(TensorBase input not None, TensorBase noise not None, lower=0.125, upper=0.3333333333333333, training=False, generator=None):
+    """rrelu that leaves the slopes it drew in `noise`."""
+    return op_rrelu_with_noise(input, noise, parse_double(lower, "rrelu_with_noise", "lower"), parse_double(upper, "rrelu_with_noise", "upper"), bool(training), generator, None, FRESH)
+
+
+def rrelu_with_noise_(TensorBase input not None, TensorBase noise not None, lower=0.125, upper=0.3333333333333333, training=False, generator=None):
+    """rrelu_with_noise in place."""
+    check_inplace(input, "rrelu_with_noise_")
+    return finish_inplace(op_rrelu_with_noise(input, noise, parse_double(lower, "rrelu_with_noise_", "lower"), parse_double(upper, "rrelu_with_noise_", "upper"), bool(training), generator, input, INPLACE), input.keys)
+
+
+def rrelu(TensorBase input not None, lower=0.125, upper=0.3333333333333333, training=False, generator=None):
+    """Leaky ReLU whose slope is drawn from [lower, upper) per element in training, its mean otherwise."""
+    return rrelu_with_noise(input, empty_like_tensor(input, input.dtype), lower, upper, training, generator)
+
+
+def rrelu_(TensorBase input not None, lower=0.125, upper=0.3333333333333333, training=False, generator=None):
+    """rrelu in place."""
+    return rrelu_with_noise_(input, empty_like_tensor(input, input.dtype), lower, upper, training, generator)
+
 
 EXTRA_EXPORTS = {n: "m" for n in ("uniform_", "normal_", "random_", "exponential_", "geometric_", "cauchy_", "log_normal_", "bernoulli_")}
 EXTRA_EXPORTS.update({n: "f" for n in (
-    "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "normal", "dropout", "dropout_", "feature_dropout", "feature_dropout_",
-    "alpha_dropout", "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "native_dropout", "rrelu", "rrelu_")})
+    "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "normal", "dropout", "dropout_", "native_dropout", "rrelu", "rrelu_")})
 EXTRA_EXPORTS.update({"bernoulli": "fm", "multinomial": "fm", "rrelu_with_noise": "", "_masked_scale": ""})

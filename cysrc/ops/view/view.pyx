@@ -236,13 +236,6 @@ cdef TensorBase permute_cpu(TensorBase self, const Dims* dims):
     return make_view(self, self.ndim, sizes, strides, self.offset)
 
 
-def permute(TensorBase input not None, *dims):
-    """A view with dimensions in another order."""
-    cdef Dims d
-    parse_size(dims, &d, "permute", "dims")
-    return op_permute(input, &d)
-
-
 cdef tuple inverse_permutation(tuple dims):
     cdef list r = [0] * len(dims)
     for i, d in enumerate(dims):
@@ -374,12 +367,11 @@ cdef TensorBase narrow_cpu(TensorBase self, int64_t dim, int64_t start, int64_t 
     return slice_cpu(self, d, start, start + length, 1)
 
 
-def narrow(TensorBase input not None, dim, start, length):
-    """The view input[..., start:start + length, ...] along `dim`."""
+cdef object narrowed(object input, object dim, object start, object length, object out, bint inplace):
     if isinstance(start, TensorBase):
         if (<TensorBase>start).ndim != 0 or category[(<TensorBase>start).dtype] != CAT_INT:
             raise RuntimeError("start must be an 0-dim integral Tensor.")
-    return op_narrow(input, parse_int(dim, "narrow", "dim"), parse_int(start, "narrow", "start"), parse_int(length, "narrow", "length"))
+    return op_narrow(as_tensor_arg(input, "narrow", "input"), parse_int(dim, "narrow", "dim"), parse_int(start, "narrow", "start"), parse_int(length, "narrow", "length"))
 
 
 cdef TensorBase diagonal_cpu(TensorBase self, int64_t offset, int64_t dim1, int64_t dim2):

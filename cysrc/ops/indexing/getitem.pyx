@@ -1,7 +1,23 @@
-# x[key] and x[key] = value: basic indexing as geometry of one view, tensors and masks as index and index_put.
-#
-# `parse_key` walks the key once. Where nothing records and no mode or subclass looks on it only changes a Geometry; else it applies
-# select, slice and unsqueeze one after another, so that the graph has PyTorch's Nodes and modes see PyTorch's operators.
+"""x[key] and x[key] = value: basic indexing as geometry of one view, tensors and masks as index and index_put.
+
+`parse_key` walks the key once. Where nothing records and no mode or subclass looks on it only changes a Geometry; else it applies
+select, slice and unsqueeze one after another, so that the graph has PyTorch's Nodes and modes see PyTorch's operators.
+"""
+from libc.stdint cimport int64_t
+from tensorrt_lite._C.autograd.node cimport check_inplace, grad_mode, ops_namespace
+from tensorrt_lite._C.core.args cimport is_number, to_scalar
+from tensorrt_lite._C.core.device cimport DEV_CPU
+from tensorrt_lite._C.core.dispatch cimport INPLACE, attach, intercepted
+from tensorrt_lite._C.core.dtype cimport BOOL, CAT_COMPLEX, CAT_INT, I32, I64, ITEM_SIZE, Scalar, U8, category, dtype_of
+from tensorrt_lite._C.core.iterator cimport cast_to, check_internal_overlap, fill_elements
+from tensorrt_lite._C.core.tensor cimport (
+    INLINE_DIMS, K_CPU, K_CUSTOM, K_DERIVATIVES, K_META, MAX_DIMS, TensorBase, alias_of, bump_version, check_geometry, data_of, empty_tensor,
+    has_internal_overlap, make_view, place_of, same_sizes, shape_text)
+from tensorrt_lite._C.core.text cimport dtype_text
+from tensorrt_lite._C.operators cimport op_alias, op_fill, op_index, op_index_put, op_masked_fill, op_select, op_slice, op_unsqueeze
+from tensorrt_lite._C.ops.indexing.masks cimport coordinates_of
+from tensorrt_lite._C.ops.indexing.rows cimport beside, number_beside
+from tensorrt_lite._C.ops.support cimport finish_inplace, note_view
 
 from cpython.sequence cimport PySequence_Check
 cdef extern from "Python.h":
@@ -10,6 +26,11 @@ cdef extern from "Python.h":
     bint PySlice_Check(object)
     int PySlice_Unpack(object, Py_ssize_t*, Py_ssize_t*, Py_ssize_t*) except -1
     long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
+
+
+attach()
+cdef object _ops = ops_namespace()
+
 
 cdef struct Geometry:
     int ndim
@@ -288,11 +309,11 @@ cdef int assign_number(TensorBase v, object value) except -1:
         finish_inplace(op_fill(v, &s, v, INPLACE), v.keys)
         return 0
     check_internal_overlap("__setitem__", v)
-    if v.device_type <= DEV_CUDA or v.device_type == DEV_META:
+    if v.keys & K_CUSTOM:
+        finish_inplace(op_fill(v, &s, v, INPLACE), v.keys)
+    else:
         fill_elements(v, &s)
         bump_version(v)
-    else:
-        finish_inplace(op_fill(v, &s, v, INPLACE), v.keys)
     return 0
 
 
@@ -384,11 +405,9 @@ cdef list expand_masks(TensorBase self, object given):
             r.append(None)
             continue
         t = <TensorBase?>x
-        if t.device_type == DEV_META and self.device_type != DEV_META:
-            raise RuntimeError("indices should be either on cpu or on the same device as the indexed tensor (cpu), but one is on meta")
-        if t.device_type == DEV_CUDA and (self.device_type == DEV_CPU or self.device_type == DEV_CUDA and t.device_index != self.device_index):
-            raise RuntimeError(f"indices should be either on cpu or on the same device as the indexed tensor ({(<object>self).device}), but one is on {(<object>t).device}")
-        if t.device_type == DEV_CPU and self.device_type == DEV_CUDA:
+        if place_of(t) != place_of(self) and not self.keys & K_META:
+            if not t.keys & K_CPU:
+                raise RuntimeError(f"indices should be either on cpu or on the same device as the indexed tensor ({(<object>self).device}), but one is on {(<object>t).device}")
             t = <TensorBase>(<object>t).to((<object>self).device)
         if is_mask(t):
             if t.dtype == U8:
@@ -427,196 +446,3 @@ cdef list checked_indices(TensorBase self, object given):
         if t is not None and (not isinstance(t, TensorBase) or (<TensorBase>t).dtype != BOOL):
             return expand_masks(self, given)
     return <list>given
-
-
-cdef struct IndexShape:
-    int n                         # dimensions of the broadcast indices
-    int64_t sizes[MAX_DIMS]
-    int before                    # dimensions of the result in front of them
-    int ndim                      # dimensions of the result
-    int64_t result[MAX_DIMS]
-
-
-cdef int index_shape(TensorBase self, list indices, IndexShape* s) except -1:
-    """The result's shape: the indices' dimensions stand where the indexed ones are when those are adjacent, else in front."""
-    cdef int first = -1, last = -1, k, j, d, count = 0
-    cdef TensorBase t
-    s.n = 0
-    for d in range(len(indices)):
-        if indices[d] is not None:
-            t = <TensorBase>indices[d]
-            if first < 0:
-                first = d
-            last = d
-            count += 1
-            s.n = max(s.n, t.ndim)
-    for k in range(s.n):
-        s.sizes[k] = 1
-    for x in indices:
-        if x is None:
-            continue
-        t = <TensorBase>x
-        for k in range(t.ndim):
-            j = k + s.n - t.ndim
-            if t.sizes[k] != 1 and t.sizes[k] != s.sizes[j]:
-                if s.sizes[j] != 1:
-                    raise IndexError("shape mismatch: indexing tensors could not be broadcast together with shapes "
-                                     + ", ".join([shape_text(<TensorBase>y) for y in indices if y is not None]))
-                s.sizes[j] = t.sizes[k]
-    s.before = first if count and last - first + 1 == count else 0
-    s.ndim = self.ndim - count + s.n
-    if s.ndim > MAX_DIMS:
-        raise IndexError(f"index: the result has more than {MAX_DIMS} dimensions")
-    j = 0
-    for d in range(self.ndim):
-        if j == s.before:
-            j += s.n
-        if d < len(indices) and indices[d] is not None:
-            continue
-        s.result[j] = self.sizes[d]
-        j += 1
-    for k in range(s.n):
-        s.result[s.before + k] = s.sizes[k]
-    return 0
-
-
-cdef TensorBase index_offsets(TensorBase self, list indices, IndexShape* s):
-    """Byte offsets of the indexed positions, in the row-major order of the broadcast indices; all indices are checked."""
-    cdef TensorBase offsets = empty_tensor(s.n, s.sizes, I64, place_of(self)), t
-    cdef Scalar zero
-    cdef int64_t bad, touched = 1
-    cdef int d, before = 0
-    cdef object x
-    for d in range(s.ndim):
-        touched *= s.result[d]
-    for d in range(len(indices)):
-        if indices[d] is None:
-            continue
-        t = <TensorBase>indices[d]
-        if not same_sizes(t, offsets):
-            x = alias_of(t)
-            t = <TensorBase>x.expand([s.sizes[k] for k in range(s.n)])
-        t = contiguous_of(t)
-        if self.device_type == DEV_CUDA:
-            device_offsets("index", offsets, t, self.sizes[d], self.strides[d] * ITEM_SIZE[self.dtype], True, before, NOT_SKIPPED)
-        elif byte_offsets(<int64_t*>data_of(offsets), <const int64_t*>data_of(t), offsets.numel, self.sizes[d], self.sizes[d],
-                        self.strides[d] * ITEM_SIZE[self.dtype], before) and touched:
-            bad = first_bad(t, -self.sizes[d], self.sizes[d])
-            if bad >= 0:
-                raise_bounds(index_at(t, bad), d, self.sizes[d])
-        before = 1
-    if not before:
-        zero.kind = 1
-        zero.i = 0
-        zero.d = zero.im = 0
-        fill_elements(offsets, &zero)
-    return offsets
-
-
-cdef int index_rows(RowArgs* r, TensorBase self, list indices, IndexShape* s, TensorBase dense, TensorBase offsets) except -1:
-    """Geometry for the row kernels; dense has the result's shape, its index dimensions collapse to one step."""
-    cdef int64_t item = ITEM_SIZE[self.dtype]
-    cdef int d, j = 0
-    r.n_outer = 0
-    r.n_inner = 0
-    for d in range(self.ndim):
-        if j == s.before:
-            j += s.n
-        if d < len(indices) and indices[d] is not None:
-            continue
-        if j < s.before:
-            add_dim(&r.n_outer, r.outer_size, r.outer_table, r.outer_dense, self.sizes[d], self.strides[d] * item, dense.strides[j] * item)
-        else:
-            add_dim(&r.n_inner, r.inner_size, r.inner_table, r.inner_dense, self.sizes[d], self.strides[d] * item, dense.strides[j] * item)
-        j += 1
-    r.m = offsets.numel
-    r.offset = <const int64_t*>data_of(offsets)
-    r.dense_step = 0
-    for d in range(s.n - 1, -1, -1):
-        if s.sizes[d] != 1:
-            r.dense_step = dense.strides[s.before + d] * item
-            break
-    r.table = data_of(self)
-    r.dense = data_of(dense)
-    return 0
-
-
-cdef TensorBase index_cpu(TensorBase self, list indices):
-    cdef list full = expand_masks(self, indices)
-    cdef IndexShape s
-    cdef RowArgs r
-    cdef TensorBase result, offsets
-    index_shape(self, full, &s)
-    result = empty_tensor(s.ndim, s.result, self.dtype, place_of(self))
-    if self.device_type == DEV_META:
-        return result
-    offsets = index_offsets(self, full, &s)
-    if result.numel == 0:
-        return result  # the indices may be out of bounds then, as in PyTorch
-    index_rows(&r, self, full, &s, result, offsets)
-    run_gather(&r, self, result, offsets)
-    return result
-
-
-cdef TensorBase index_put_cpu(TensorBase self, list indices, TensorBase values, bint accumulate, TensorBase out, int mode):
-    cdef list full = expand_masks(self, indices)
-    cdef IndexShape s
-    cdef RowArgs r
-    cdef TensorBase offsets, target, dense
-    cdef int64_t strides[MAX_DIMS]
-    cdef int k, j
-    if values.dtype != self.dtype:
-        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {dtype_text(self.dtype)} for the destination and {dtype_text(values.dtype)} for the source.")
-    if accumulate and not has_loops(self.dtype):
-        raise NotImplementedError(f"\"index_put\" with accumulate=True is not implemented for '{dtype_text(self.dtype)}'")
-    index_shape(self, full, &s)
-    j = values.ndim - s.ndim
-    for k in range(s.ndim):
-        strides[k] = 0
-    for k in range(values.ndim):
-        if k < j:
-            if values.sizes[k] == 1:
-                continue
-        elif values.sizes[k] == 1 or values.sizes[k] == s.result[k - j]:
-            strides[k - j] = 0 if values.sizes[k] == 1 else values.strides[k]
-            continue
-        raise RuntimeError(f"shape mismatch: value tensor of shape {shape_text(values)} cannot be broadcast to indexing result of shape {sizes_text(s.ndim, s.result)}")
-    if self.device_type == DEV_META:
-        return self if mode == INPLACE else empty_like_tensor(self, self.dtype)
-    target = self if mode == INPLACE else clone_of(self)
-    offsets = index_offsets(target, full, &s)
-    dense = make_view(values, s.ndim, s.result, strides, values.offset)
-    if dense.numel == 0:
-        return target
-    if memory_overlap(dense, target) or values.numel > 1 and s.n > 1:
-        # the indices' dimensions must be one step apart, and the values must not change under the writes
-        dense = clone_of(dense)
-    index_rows(&r, target, full, &s, dense, offsets)
-    run_scatter(&r, 0, span_of(target), target, dense, offsets, PUT_ADD if accumulate else PUT_SET)
-    return target
-
-
-def index_put(TensorBase input not None, indices, TensorBase values not None, accumulate=False):
-    """A copy of input with input[indices] = values (or += when accumulate)."""
-    return op_index_put(input, checked_indices(input, copied(indices)), values, parse_bool(accumulate, "index_put", "accumulate"), None, FRESH)
-
-
-def index_put_(TensorBase self not None, indices, TensorBase values not None, accumulate=False):
-    """self[indices] = values (or += when accumulate), in the order of the indices; returns self."""
-    check_inplace(self, "index_put_")
-    return finish_inplace(op_index_put(self, checked_indices(self, copied(indices)), values, parse_bool(accumulate, "index_put_", "accumulate"), self, INPLACE), self.keys | values.keys)
-
-
-cdef object index_backward(object grad, object shape, list indices):
-    cdef TensorBase mask = indices[0] if len(indices) == 1 else None
-    if mask is not None and mask.dtype == BOOL and mask.ndim == len(shape):
-        return grad.new_zeros(shape).masked_scatter(mask, grad)
-    return grad.new_zeros(shape).index_put_(indices, grad, True)
-
-
-cdef object put_values_backward(object grad, object indices, object meta):
-    cdef TensorBase g = op_index(<TensorBase>grad, <list>indices)
-    cdef int extra = len(meta[0]) - g.ndim
-    if extra > 0:
-        return g.sum_to_size(tuple(meta[0])[extra:]).reshape(meta[0])
-    return reduce_gradient(g, meta)

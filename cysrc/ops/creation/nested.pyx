@@ -1,9 +1,40 @@
-# Tensors from Python numbers and nested sequences: sizes follow the first elements, the dtype is promoted over all of them,
-# values are stored in a third pass. Each pass runs the caller's code (`__len__`, `__iter__`), so the last one counts what it
-# writes. A tensor inside a sequence is a number: it has one element, whatever its dimensions.
+"""Tensors from Python numbers and nested sequences: sizes follow the first elements, the dtype is promoted over all of them, values are stored in a third pass.
+
+Each pass runs the caller's code (`__len__`, `__iter__`), so the last one counts what it writes. A tensor inside a sequence is a number: it has one element,
+whatever its dimensions.
+"""
 from cpython.sequence cimport PySequence_Check
+from libc.stdint cimport int64_t, uint64_t
+from tensorrt_lite._C.core.args cimport Dims, is_number, to_scalar
+from tensorrt_lite._C.core.device cimport DEV_CPU
+from tensorrt_lite._C.core.dispatch cimport attach
+from tensorrt_lite._C.core.dtype cimport (
+    BF16, BOOL, C64, C128, CAT_COMPLEX, CAT_INT, F16, F32, F64, I8, I16, I32, I64, LARGEST, Scalar, U8, U16, U32, U64, category, default_complex_code,
+    default_float_code, dtype_cpp_name, is_signed_type, promotion)
+from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, MAX_DIMS, TensorBase, data_of, empty_tensor
+
+cdef extern from "stage.h" nogil:
+    void store_scalar(char* destination, int dtype, const Scalar* value)
+
+attach()
+
+cdef dict _numpy_codes = {"b1": BOOL, "u1": U8, "i1": I8, "i2": I16, "i4": I32, "i8": I64, "f2": F16, "f4": F32, "f8": F64, "c8": C64, "c16": C128, "u2": U16, "u4": U32, "u8": U64}
+
+cdef int numpy_code(object dt) except -1:
+    cdef object text = dt.str
+    if text[0] == ">":
+        raise ValueError("given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported.")
+    code = _numpy_codes.get(text[1:])
+    if code is None:
+        raise TypeError(f"can't convert np.ndarray of type numpy.{dt.type.__name__}. The only supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool.")
+    return code
+
 
 cdef extern from "Python.h":
+    bint PyFloat_CheckExact(object)
+    bint PyLong_CheckExact(object)
+    bint PyBool_Check(object)
+    double PyFloat_AS_DOUBLE(object)
     bint PyLong_Check(object)
     long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
 

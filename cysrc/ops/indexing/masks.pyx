@@ -1,4 +1,24 @@
-# Masks and positions of non-zeros: masked_fill, masked_select, masked_scatter, nonzero.
+"""Masks and positions of non-zeros: masked_fill, masked_select, masked_scatter, nonzero."""
+from libc.stdint cimport int64_t
+from cpython.object cimport PyObject
+from tensorrt_lite._C.autograd.node cimport check_inplace, ops_namespace
+from tensorrt_lite._C.core.args cimport as_tensor_arg, is_number, to_scalar
+from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA
+from tensorrt_lite._C.core.dispatch cimport FRESH, INPLACE, OPS, OUT, attach, intercepted, resolve
+from tensorrt_lite._C.core.dtype cimport BOOL, CAT_COMPLEX, I64, Scalar, category, dtype_of
+from tensorrt_lite._C.core.iterator cimport broadcast_shapes, cast_to, check_internal_overlap, check_no_overlap, contiguous_of
+from tensorrt_lite._C.core.tensor cimport MAX_DIMS, TensorBase, bump_version, empty_like_tensor, empty_tensor, make_view, memory_overlap, place_of, shape_text
+from tensorrt_lite._C.core.text cimport dtype_text, sizes_text
+from tensorrt_lite._C.operators cimport OP_NONZERO, op_masked_fill, op_nonzero
+from tensorrt_lite._C.ops.indexing.loops cimport PUT_SET, RowArgs
+from tensorrt_lite._C.ops.indexing.rows cimport (
+    begin_write, beside, check_apart, clone_of, finish_write, flat_offsets, flat_rows, number_beside, one_dimensional, scatter_to, span_of, take_flat)
+from tensorrt_lite._C.ops.support cimport check_out, finish_inplace
+from tensorrt_lite._C.steps.indexing cimport run_masked_fill, run_masked_scatter, run_nonzero, run_unravel, set_masked_scatter
+
+attach()
+cdef object _ops = ops_namespace()
+
 
 cdef int broadcast_pair(str name, TensorBase a, TensorBase b, int64_t* shape) except -1:
     cdef PyObject* p[2]
@@ -29,10 +49,8 @@ cdef int same_shape_as(TensorBase t, int ndim, const int64_t* shape) noexcept:
 
 cdef TensorBase masked_fill_cpu(TensorBase self, TensorBase mask, TensorBase value, TensorBase out, int mode):
     cdef int64_t shape[MAX_DIMS]
-    cdef MaskArgs a
-    cdef TensorBase r, m, s, v
-    cdef int ndim, k, n = 0
-    cdef int64_t item = ITEM_SIZE[self.dtype]
+    cdef TensorBase r, v
+    cdef int ndim
     if mask.dtype != BOOL:
         raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {dtype_of(mask.dtype).name}")
     if value.ndim:
@@ -51,38 +69,8 @@ cdef TensorBase masked_fill_cpu(TensorBase self, TensorBase mask, TensorBase val
         r = empty_like_tensor(self, self.dtype)
     else:
         r = empty_tensor(ndim, shape, self.dtype, place_of(self))
-    if r.device_type == DEV_META or r.numel == 0:
-        return r
-    if r.device_type == DEV_CUDA:
-        copy_elements(r, <TensorBase>_ops.where(alias_of(mask), beside(v, r), alias_of(self)))
-        return r
-    s = expanded(self, ndim, shape)
-    m = expanded(mask, ndim, shape)
-    for k in range(ndim):
-        if shape[k] == 1:
-            continue
-        a.size[n] = shape[k]
-        a.d[n] = r.strides[k] * item
-        a.s[n] = s.strides[k] * item
-        a.m[n] = m.strides[k]
-        if n > 0 and a.d[n - 1] == a.d[n] * a.size[n] and a.s[n - 1] == a.s[n] * a.size[n] and a.m[n - 1] == a.m[n] * a.size[n]:
-            a.size[n - 1] *= a.size[n]
-            a.d[n - 1] = a.d[n]
-            a.s[n - 1] = a.s[n]
-            a.m[n - 1] = a.m[n]
-        else:
-            n += 1
-    if n == 0:
-        n = 1
-        a.size[0] = 1
-        a.d[0] = a.s[0] = a.m[0] = 0
-    a.nd = n
-    a.dst = data_of(r)
-    a.src = data_of(s)
-    a.mask = data_of(m)
-    a.item = <int>item
-    memcpy(a.value, data_of(v), item)
-    run_task(masked_fill_task, &a, r.numel, r.numel, GRAIN // 2, r, s, m)
+    if r.numel:
+        run_masked_fill(r.device_type, expanded(self, ndim, shape), expanded(mask, ndim, shape), v, r)
     return r
 
 
@@ -126,16 +114,7 @@ cdef object masked_part(object grad, object mask):
 
 cdef TensorBase flat_nonzero(TensorBase t):
     """Row-major positions of the non-zero elements, int64."""
-    cdef TensorBase x, r
-    cdef int64_t n
-    check_device_data(t, "nonzero")
-    x = contiguous_of(t)
-    if x.device_type == DEV_CUDA:
-        return <TensorBase>device_nonzero(x)
-    n = count_nonzero_in(data_of(x), x.dtype, x.numel)
-    r = empty_tensor(1, &n, I64, DEV_CPU)
-    write_nonzero(data_of(x), x.dtype, x.numel, n, <int64_t*>data_of(r))
-    return r
+    return run_nonzero(t.device_type, contiguous_of(t))
 
 
 cdef list coordinates_of(TensorBase t):
@@ -153,10 +132,7 @@ cdef list coordinates_of(TensorBase t):
     sizes[0] = t.ndim
     sizes[1] = flat.numel
     r = empty_tensor(2, sizes, I64, place_of(t))
-    if t.device_type == DEV_CUDA:
-        device_unravel(flat, t.ndim, t.sizes, r, 1, flat.numel)
-        return [make_view(r, 1, &flat.numel, &stride, k * flat.numel) for k in range(t.ndim)]
-    unravel(<const int64_t*>data_of(flat), flat.numel, t.ndim, t.sizes, <int64_t*>data_of(r), 1, flat.numel)
+    run_unravel(t.device_type, flat, t.ndim, t.sizes, r, 1, flat.numel)
     return [make_view(r, 1, &flat.numel, &stride, k * flat.numel) for k in range(t.ndim)]
 
 
@@ -166,10 +142,7 @@ cdef TensorBase nonzero_cpu(TensorBase self, TensorBase out, int mode):
     sizes[0] = flat.numel
     sizes[1] = self.ndim
     r = empty_tensor(2, sizes, I64, place_of(self))
-    if self.device_type == DEV_CUDA:
-        device_unravel(flat, self.ndim, self.sizes, r, self.ndim, 1)
-    else:
-        unravel(<const int64_t*>data_of(flat), flat.numel, self.ndim, self.sizes, <int64_t*>data_of(r), self.ndim, 1)
+    run_unravel(self.device_type, flat, self.ndim, self.sizes, r, self.ndim, 1)
     if mode == OUT and (<TensorBase>out).dtype != I64:
         raise RuntimeError(f"nonzero: Expected out tensor to have scalar type Long but got scalar type {dtype_text(out.dtype)}")
     return finish_write("nonzero", r, out, mode)
@@ -226,8 +199,7 @@ cdef object masked_select_backward(object grad, object shape, object mask):
 cdef TensorBase masked_scatter_cpu(TensorBase self, TensorBase mask, TensorBase source, TensorBase out, int mode):
     cdef int64_t shape[MAX_DIMS]
     cdef int ndim
-    cdef TensorBase flat, r, s, offsets
-    cdef RowArgs rows
+    cdef TensorBase r
     if self.dtype != source.dtype:
         raise RuntimeError(f"masked_scatter: expected self and source to have same dtypes but got {dtype_text(self.dtype)} and {dtype_text(source.dtype)}")
     if mask.dtype != BOOL:
@@ -235,24 +207,22 @@ cdef TensorBase masked_scatter_cpu(TensorBase self, TensorBase mask, TensorBase 
     ndim = broadcast_pair("masked_scatter", self, mask, shape)
     if mode == INPLACE and not same_shape_as(self, ndim, shape):
         raise RuntimeError(f"output with shape {shape_text(self)} doesn't match the broadcast shape {sizes_text(ndim, shape)} (masked_scatter_)")
-    if self.device_type == DEV_META:
-        return self if mode == INPLACE else empty_tensor(ndim, shape, self.dtype, DEV_META)
-    flat = flat_nonzero(expanded(mask, ndim, shape))
-    if flat.numel > source.numel:
-        raise RuntimeError("Number of elements of source < number of ones in mask")
-    s = clone_of(source) if not source.contiguous or memory_overlap(source, self) else source
     r = begin_write("masked_scatter_", self if mode == INPLACE else expanded(self, ndim, shape), out, mode)
-    offsets = flat_offsets(flat, r)
-    flat_rows(&rows, r, s, offsets)
-    run_scatter(&rows, 0, span_of(r) if r.numel else 0, r, s, offsets, PUT_SET)
+    run_masked_scatter(self.device_type, r, expanded(mask, ndim, shape), source)
     return r
 
 
-cdef object masked_scatter_backward(object grad, object mask, object shape):
-    cdef object g = grad.masked_select(mask)
-    cdef int64_t n = 1
-    for k in shape:
-        n *= k
-    if g.shape[0] < n:
-        g = enlarged(g, (n,))
-    return g.reshape(shape)
+cdef int scatter_by_mask(TensorBase r, TensorBase mask, TensorBase source) except -1:
+    """The step of every device that has those for positions and rows."""
+    cdef TensorBase flat = flat_nonzero(mask), offsets, s
+    cdef RowArgs rows
+    if flat.numel > source.numel:
+        raise RuntimeError("Number of elements of source < number of ones in mask")
+    s = clone_of(source) if not source.contiguous or memory_overlap(source, r) else source
+    offsets = flat_offsets(flat, r)
+    flat_rows(&rows, r, s, offsets)
+    return scatter_to(&rows, span_of(r) if r.numel else 0, r, s, offsets, PUT_SET)
+
+
+set_masked_scatter(DEV_CPU, scatter_by_mask)
+set_masked_scatter(DEV_CUDA, scatter_by_mask)

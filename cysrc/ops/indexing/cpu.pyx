@@ -1,0 +1,257 @@
+"""Indexing on the CPU, beneath the checks of indexing.pyx: rows and lines gathered and scattered, masks, positions of non-zeros, search."""
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
+from tensorrt_lite._C.core.allocator cimport block_drop, trt_block, trt_block_hold
+from tensorrt_lite._C.core.device cimport DEV_CPU
+from tensorrt_lite._C.core.dispatch cimport attach
+from tensorrt_lite._C.core.dtype cimport I64
+from tensorrt_lite._C.core.parallel cimport GRAIN, num_threads, parallel_for, task_fn
+from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, data_of, empty_tensor, held, is_large
+from tensorrt_lite._C.ops.indexing.loops cimport LineArgs, MaskArgs, NOT_SKIPPED, OneHotArgs, PUT_SET, RowArgs, SearchArgs
+from tensorrt_lite._C.steps.indexing cimport (
+    set_first_outside, set_gather_rows, set_lines, set_masked_fill, set_nonzero, set_offsets, set_one_hot, set_scatter_rows, set_search, set_unravel)
+
+attach()
+
+ctypedef int64_t (*range_fn)(const int64_t* x, int64_t n, int64_t low, int64_t high) noexcept nogil
+ctypedef int64_t (*offsets_fn)(int64_t* offset, const int64_t* x, int64_t n, int64_t size, int64_t wrap, int64_t stride, int add) noexcept nogil
+ctypedef int64_t (*count_fn)(const char* data, int dtype, int64_t n) noexcept nogil
+ctypedef void (*write_fn)(const char* data, int dtype, int64_t n, int64_t count, int64_t* out) noexcept nogil
+ctypedef void (*unravel_fn)(const int64_t* flat, int64_t n, int nd, const int64_t* sizes, int64_t* out, int64_t row, int64_t column) noexcept nogil
+
+cdef extern from *:
+    """
+    #include "isa.h"
+    ISA_TASK(index_gather_rows)
+    ISA_TASK(index_scatter_rows)
+    ISA_TASK(index_gather_lines)
+    ISA_TASK(index_scatter_lines)
+    ISA_TASK(index_masked_fill)
+    ISA_TASK(index_search_sorted)
+    ISA_TASK(index_one_hot)
+    ISA_FUNCTION(int64_t, index_out_of_range, (const int64_t*, int64_t, int64_t, int64_t))
+    ISA_FUNCTION(int64_t, index_offsets, (int64_t*, const int64_t*, int64_t, int64_t, int64_t, int64_t, int))
+    ISA_FUNCTION(int64_t, index_count_nonzero, (const char*, int, int64_t))
+    ISA_FUNCTION(void, index_write_nonzero, (const char*, int, int64_t, int64_t, int64_t*))
+    ISA_FUNCTION(void, index_unravel, (const int64_t*, int64_t, int, const int64_t*, int64_t*, int64_t, int64_t))
+    """
+    task_fn trt_gather_rows "index_gather_rows"()
+    task_fn trt_scatter_rows "index_scatter_rows"()
+    task_fn trt_gather_lines "index_gather_lines"()
+    task_fn trt_scatter_lines "index_scatter_lines"()
+    task_fn trt_masked_fill "index_masked_fill"()
+    task_fn trt_search_sorted "index_search_sorted"()
+    task_fn trt_one_hot "index_one_hot"()
+    range_fn trt_out_of_range "index_out_of_range"()
+    offsets_fn trt_byte_offsets "index_offsets"()
+    count_fn trt_count_nonzero "index_count_nonzero"()
+    write_fn trt_write_nonzero "index_write_nonzero"()
+    unravel_fn trt_unravel "index_unravel"()
+
+cdef task_fn gather_rows_task = trt_gather_rows()
+cdef task_fn scatter_rows_task = trt_scatter_rows()
+cdef task_fn gather_lines_task = trt_gather_lines()
+cdef task_fn scatter_lines_task = trt_scatter_lines()
+cdef task_fn masked_fill_task = trt_masked_fill()
+cdef task_fn search_task = trt_search_sorted()
+cdef task_fn one_hot_task = trt_one_hot()
+cdef range_fn out_of_range = trt_out_of_range()
+cdef offsets_fn byte_offsets = trt_byte_offsets()
+cdef count_fn count_nonzero_in = trt_count_nonzero()
+cdef write_fn write_nonzero = trt_write_nonzero()
+cdef unravel_fn unravel_positions = trt_unravel()
+
+
+cdef int run_task(task_fn task, void* args, int64_t n, int64_t work, int64_t grain, TensorBase a, TensorBase b, TensorBase c) except -1:
+    """Run a kernel over [0, n); without the GIL and in several threads when `work` elements are worth it."""
+    cdef trt_block* ha = a.storage.block
+    cdef trt_block* hb = b.storage.block
+    cdef trt_block* hc = c.storage.block
+    if n <= 0:
+        return 0
+    if work < 8192:
+        task(args, 0, n)
+        return 0
+    trt_block_hold(ha)
+    trt_block_hold(hb)
+    trt_block_hold(hc)
+    with nogil:
+        parallel_for(n, max(grain, <int64_t>1), 1, task, args)
+    block_drop(ha)
+    block_drop(hb)
+    block_drop(hc)
+    return 0
+
+
+# ---- indices -----------------------------------------------------------------------------------------------------------
+
+cdef int offsets(TensorBase offsets, TensorBase index, int64_t size, int64_t stride, bint negative, bint add, int64_t skipped, str name) except -1:
+    cdef int64_t* to = <int64_t*>data_of(offsets)
+    cdef const int64_t* at = <const int64_t*>data_of(index)
+    cdef int64_t i
+    cdef bint outside = byte_offsets(to, at, index.numel, size, size if negative else 0, stride, add)
+    if skipped != NOT_SKIPPED:
+        for i in range(index.numel):
+            if at[i] == skipped:
+                to[i] = -1
+    return outside
+
+
+cdef int first_outside(TensorBase index, int64_t low, int64_t high, int64_t* position) except -1:
+    position[0] = out_of_range(<const int64_t*>data_of(index), index.numel, low, high)
+    return 0
+
+
+cdef int unravel(TensorBase flat, int ndim, const int64_t* sizes, TensorBase out, int64_t step, int64_t dim_step) except -1:
+    unravel_positions(<const int64_t*>data_of(flat), flat.numel, ndim, sizes, <int64_t*>data_of(out), step, dim_step)
+    return 0
+
+
+# ---- rows --------------------------------------------------------------------------------------------------------------
+
+cdef int gather_rows(RowArgs* r, TensorBase table, TensorBase dense, TensorBase offsets) except -1:
+    cdef int64_t outers = 1, inner = 1
+    cdef int k
+    for k in range(r.n_outer):
+        outers *= r.outer_size[k]
+    for k in range(r.n_inner):
+        inner *= r.inner_size[k]
+    r.item = ITEM_SIZE[table.dtype]
+    r.dtype = table.dtype
+    r.op = PUT_SET
+    return run_task(gather_rows_task, r, outers * r.m, dense.numel, GRAIN // (inner + 3), table, dense, offsets)
+
+
+cdef int scatter_rows(RowArgs* r, int64_t span, TensorBase table, TensorBase dense, TensorBase offsets, int op) except -1:
+    """Table positions are split between threads, so that each element is written by one, in the order of the indices.
+
+    Single elements under outer dimensions are lines that share their indices (byte offsets): each line is one thread's.
+    So is what one thread writes alone.
+    """
+    cdef int64_t inner = 1
+    cdef int k
+    cdef LineArgs a
+    for k in range(r.n_inner):
+        inner *= r.inner_size[k]
+    for k in range(r.n_outer):
+        inner *= r.outer_size[k]
+    r.item = ITEM_SIZE[table.dtype]
+    r.dtype = table.dtype
+    r.op = op
+    if r.n_inner == 0 and (inner >= 4 or num_threads() == 1):
+        a.nd = max(r.n_outer, 1)
+        a.size[0] = 1
+        a.t[0] = a.d[0] = a.x[0] = 0
+        a.n = r.m
+        a.ts = a.xs = 1
+        a.limit = 0x7FFFFFFFFFFFFFFF             # offsets are this call's own, checked when they were made
+        a.wrap = 0
+        a.ds = r.dense_step
+        for k in range(r.n_outer):
+            a.size[k] = r.outer_size[k]
+            a.t[k] = r.outer_table[k]
+            a.d[k] = r.outer_dense[k]
+            a.x[k] = 0
+        a.table = r.table
+        a.dense = r.dense
+        a.index = r.offset
+        a.item = r.item
+        a.op = op
+        a.dtype = r.dtype
+        return run_task(scatter_lines_task, &a, inner, r.m * inner, GRAIN // 4 // (r.m + 1), table, dense, offsets)
+    return run_task(scatter_rows_task, r, span, r.m * inner, span if r.m * inner < GRAIN else span // 64 + 1, table, dense, offsets)
+
+
+# ---- lines -------------------------------------------------------------------------------------------------------------
+
+cdef enum:
+    FEW_LINES = 16                 # a gather from fewer is shared out by elements
+
+
+cdef int lines(LineArgs* a, TensorBase table, TensorBase dense, TensorBase index, bint gather, str name) except -1:
+    cdef int64_t count = 1
+    cdef int k, n = a.nd
+    if a.limit == 0:
+        return 1
+    for k in range(n):
+        count *= a.size[k]
+    if n == 0 or gather and count < FEW_LINES:
+        a.size[n] = a.n if gather else 1
+        a.t[n] = 0
+        a.d[n] = a.ds
+        a.x[n] = a.xs
+        a.nd = n + 1
+        if gather:
+            count *= a.n
+            a.n = 1
+    run_task(gather_lines_task if gather else scatter_lines_task, a, count, index.numel, GRAIN // 4 // (a.n + 1), table, dense, index)
+    return a.bad
+
+
+# ---- masks -------------------------------------------------------------------------------------------------------------
+
+cdef int masked_fill(TensorBase s, TensorBase m, TensorBase v, TensorBase r) except -1:
+    cdef MaskArgs a
+    cdef int64_t item = ITEM_SIZE[r.dtype]
+    cdef int k, n = 0
+    for k in range(r.ndim):
+        if r.sizes[k] == 1:
+            continue
+        a.size[n] = r.sizes[k]
+        a.d[n] = r.strides[k] * item
+        a.s[n] = s.strides[k] * item
+        a.m[n] = m.strides[k]
+        if n > 0 and a.d[n - 1] == a.d[n] * a.size[n] and a.s[n - 1] == a.s[n] * a.size[n] and a.m[n - 1] == a.m[n] * a.size[n]:
+            a.size[n - 1] *= a.size[n]
+            a.d[n - 1] = a.d[n]
+            a.s[n - 1] = a.s[n]
+            a.m[n - 1] = a.m[n]
+        else:
+            n += 1
+    if n == 0:
+        n = 1
+        a.size[0] = 1
+        a.d[0] = a.s[0] = a.m[0] = 0
+    a.nd = n
+    a.dst = data_of(r)
+    a.src = data_of(s)
+    a.mask = data_of(m)
+    a.item = <int>item
+    memcpy(a.value, data_of(v), item)
+    return run_task(masked_fill_task, &a, r.numel, r.numel, GRAIN // 2, r, s, m)
+
+
+cdef TensorBase nonzero(TensorBase x):
+    cdef int64_t n = count_nonzero_in(data_of(x), x.dtype, x.numel)
+    cdef TensorBase r = empty_tensor(1, &n, I64, DEV_CPU)
+    write_nonzero(data_of(x), x.dtype, x.numel, n, <int64_t*>data_of(r))
+    return r
+
+
+cdef int one_hot(TensorBase given, int64_t classes, TensorBase r) except -1:
+    cdef TensorBase x = held(given) if is_large(given) or is_large(r) else given
+    cdef OneHotArgs a
+    a.index = <const int64_t*>data_of(x)
+    a.out = <int64_t*>data_of(r)
+    a.classes = classes
+    a.bad = 0
+    run_task(one_hot_task, &a, x.numel, r.numel, GRAIN // 2 // classes, x, r, r)
+    return a.bad
+
+
+# ---- search ------------------------------------------------------------------------------------------------------------
+
+cdef int search(SearchArgs* a, TensorBase s, TensorBase v, TensorBase r) except -1:
+    return run_task(search_task, a, v.numel, v.numel * 16, 8192, s, v, r)
+
+
+set_offsets(DEV_CPU, offsets)
+set_first_outside(DEV_CPU, first_outside)
+set_unravel(DEV_CPU, unravel)
+set_gather_rows(DEV_CPU, gather_rows)
+set_scatter_rows(DEV_CPU, scatter_rows)
+set_lines(DEV_CPU, lines)
+set_masked_fill(DEV_CPU, masked_fill)
+set_nonzero(DEV_CPU, nonzero)
+set_one_hot(DEV_CPU, one_hot)
+set_search(DEV_CPU, search)

@@ -1,0 +1,218 @@
+"""Selecting and writing by positions, diagonals and views; norms of slices; membership. Gradients follow from the parts."""
+
+from __future__ import annotations
+
+from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
+from tensorrt_lite._C.autograd.node import namespace
+from tensorrt_lite._C.core.dispatch import is_grad_enabled
+from tensorrt_lite._C.core.dtype import _dtype_by_name
+from tensorrt_lite._C.core.tensor import TensorBase
+from tensorrt_lite._C.ops.indexing import _checked_rows
+from tensorrt_lite._C.ops.support import check_output, deliver_result, float_argument, int_argument, tensor_argument, type_name, wrapped_dim
+
+TYPE_CHECKING = False  # `typing` and what it imports would be a quarter of the package's import time
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tensorrt_lite import Tensor
+
+_ops = namespace()
+_int64, _int32 = _dtype_by_name("int64"), _dtype_by_name("int32")
+
+
+def take_along_dim(input: Any, indices: Any, dim: Any = None, *, out: Any = None) -> Tensor:
+    """input's elements along dim at indices (from the end where negative), broadcast in the other dimensions; over the flat input without dim."""
+    x, i = tensor_argument(input, "take_along_dim", "input"), tensor_argument(indices, "take_along_dim", "indices")
+    if i.dtype != _int64 and i.dtype != _int32:
+        raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {type_name(i.dtype)}")
+    if dim is None:
+        return _ops.gather(x.reshape(-1), 0, i.reshape(-1), out=out)
+    if x.requires_grad and is_grad_enabled():
+        # the gradient reads a copy: the indices may be written to, as PyTorch's may
+        i = i.clone()
+    if x.dim() != i.dim():
+        raise RuntimeError(
+            "torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
+            f"{x.dim()} dimensions for input, and {i.dim()} dimensions for indices"
+        )
+    d = wrapped_dim(int_argument(dim, "take_along_dim", "dim"), x.dim())
+    of_input, of_indices = list(x.shape), list(i.shape)
+    for k, (a, b) in enumerate(zip(x.shape, i.shape)):
+        if k == d:
+            continue
+        if a != b and a != 1 and b != 1:
+            raise RuntimeError(f"The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {k} (take_along_dim)")
+        of_input[k] = of_indices[k] = b if a == 1 else a
+    if not i.is_cpu or i.numel() and i.min().item() < 0:
+        i = _ops.where(_ops.lt(i, 0), _ops.add(i, of_input[d]), i)
+    return _ops.gather(x.expand(of_input), d, i.expand(of_indices), out=out)
+
+
+def nonzero_static(input: Any, *, size: Any, fill_value: Any = -1, out: Any = None) -> Tensor:
+    """The first `size` rows of nonzero(input), with rows of fill_value when there are fewer."""
+    x = tensor_argument(input, "nonzero_static", "input")
+    n = int_argument(size, "nonzero_static", "size")
+    if n < 0:
+        raise RuntimeError(f"nonzero_static: 'size' must be an non-negative integer, but got {n}")
+    r = _ops.full((n, x.dim()), fill_value, dtype=_int64, device=x.device)
+    if not x.is_meta:
+        found = _ops.nonzero(x)
+        count = min(n, found.size(0))
+        r.narrow(0, 0, count).copy_(found.narrow(0, 0, count))
+    return deliver_result("nonzero_static", r, out, True)
+
+
+def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
+    """Positions in a flattened array of the given shape as a tuple of one tensor a dimension."""
+    i = tensor_argument(indices, "unravel_index", "indices")
+    if i.is_floating_point() or i.is_complex() or i.dtype == _dtype_by_name("bool"):
+        raise TypeError(f"expected 'indices' to be integer tensor, but got {i.dtype}")
+    sizes = [shape] if isinstance(shape, int) else list(shape)
+    total = 1
+    for s in sizes:
+        if s < 0:
+            raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
+        total *= s
+    if not i.is_meta and i.numel():
+        low, high = (bound.item() for bound in _ops.aminmax(i))
+        if low < -total or high >= total:
+            raise ValueError(f"unravel_index: indices from {low} to {high} are out of bounds for shape {tuple(sizes)}")
+    i = i.long()
+    found, rest = [], _ops.remainder(i, total) if total else i
+    for s in reversed(sizes):
+        found.append(_ops.remainder(rest, s) if s else rest)
+        rest = _ops.floor_divide(rest, s) if s else rest
+    return tuple(reversed(found))
+
+
+def fill_diagonal_(self: Any, fill_value: Any, wrap: Any = False) -> Tensor:
+    """Fill the diagonal in place; wrap: again below, with a row between, where a matrix is taller than wide."""
+    t = tensor_argument(self, "fill_diagonal_", "self")
+    if t.dim() < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if t.dim() > 2 and any(n != t.size(0) for n in t.shape):
+        raise RuntimeError("all dimensions of input must be of equal length")
+    least = min(t.shape)
+    if least == 0:
+        return self
+    _ops.as_strided(t, (least,), (sum(t.stride()),), t.storage_offset()).fill_(fill_value)
+    if wrap and t.dim() == 2:
+        high, step = t.size(0), t.size(1) + 1
+        for k in range(step, high, step):
+            fill_diagonal_(t.narrow(0, k, high - k), fill_value)
+    return self
+
+
+@autocast_policy(cuda="float32")
+def renorm(input: Any, p: Any, dim: Any, maxnorm: Any, *, out: Any = None) -> Tensor:
+    """input with each slice along dim scaled down to a p-norm of at most maxnorm."""
+    x = tensor_argument(input, "renorm", "input")
+    power, most = float_argument(p, "renorm", "p"), float_argument(maxnorm, "renorm", "maxnorm")
+    if power <= 0:
+        raise RuntimeError("renorm: non-positive-norm not supported")
+    if most < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {most}")
+    if x.dim() < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {x.dim()} dimensions")
+    if not (x.is_floating_point() or x.is_complex()):
+        raise RuntimeError(f"renorm: expected a floating point or complex tensor, got {type_name(x.dtype)}")
+    d = wrapped_dim(int_argument(dim, "renorm", "dim"), x.dim())
+    if out is not None:
+        check_output(out, "renorm")
+        if out.dtype != x.dtype:
+            raise RuntimeError(f"Expected out tensor to have dtype {x.dtype}, but got {out.dtype} instead (renorm)")
+    norms = _ops.linalg_vector_norm(x, power, [k for k in range(x.dim()) if k != d], True)
+    factor = _ops.where(norms > most, most / (norms + 1e-7), _ops.ones_like(norms))
+    return _ops.mul(x, factor, out=out)
+
+
+def renorm_(self: Any, p: Any, dim: Any, maxnorm: Any) -> Tensor:
+    """renorm in place."""
+    tensor_argument(self, "renorm_", "self")
+    return self.copy_(renorm(self.clone(), p, dim, maxnorm))
+
+
+# ---- scatter into views ---------------------------------------------------------------------------------------------
+
+
+def _written(name: str, input: Any, src: Any, viewed: Any) -> Any:
+    """A copy of input with src written into a view of it. Shapes must agree exactly."""
+    tensor_argument(input, name, "input")
+    tensor_argument(src, name, "src")
+    r = input.clone()
+    view = viewed(r)
+    if src.shape != view.shape:
+        raise RuntimeError(f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, slice size = {list(view.shape)}")
+    view.copy_(src)
+    return r
+
+
+def select_scatter(input: Any, src: Any, dim: Any, index: Any) -> Tensor:
+    """A copy of input with src written into input.select(dim, index)."""
+    return _written("select_scatter", input, src, lambda r: r.select(dim, index))
+
+
+def slice_scatter(input: Any, src: Any, dim: Any = 0, start: Any = None, end: Any = None, step: Any = 1) -> Tensor:
+    """A copy of input with src written into input[..., start:end:step, ...]."""
+    along, by = int_argument(dim, "slice_scatter", "dim"), int_argument(step, "slice_scatter", "step")
+    return _written("slice_scatter", input, src, lambda r: _ops.slice(r, along, 0 if start is None else start, 2**63 - 1 if end is None else end, by))
+
+
+def diagonal_scatter(input: Any, src: Any, offset: Any = 0, dim1: Any = 0, dim2: Any = 1) -> Tensor:
+    """A copy of input with src written into its diagonal."""
+    return _written("diagonal_scatter", input, src, lambda r: r.diagonal(offset, dim1, dim2))
+
+
+def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_offset: Any = None) -> Tensor:
+    """A copy of input (contiguous) with src written into its as_strided view."""
+    return _written("as_strided_scatter", input, src, lambda r: r.as_strided(size, stride, storage_offset))
+
+
+# ---- index_reduce ---------------------------------------------------------------------------------------------------
+
+
+def index_reduce(input: Any, dim: Any, index: Any, source: Any, reduce: Any, *, include_self: Any = True, out: Any = None) -> Tensor:
+    """A copy of input in which the slices of source are combined with those that index names: prod, mean, amin or amax."""
+    x, s = tensor_argument(input, "index_reduce", "input"), tensor_argument(source, "index_reduce", "source")
+    i = tensor_argument(index, "index_reduce", "index")
+    d = wrapped_dim(int_argument(dim, "index_reduce", "dim"), x.dim())
+    if reduce not in ("prod", "mean", "amin", "amax"):
+        raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    i = _checked_rows("index_reduce", x, d, i, s)
+    whole = i.reshape([i.numel() if k == d else 1 for k in range(max(s.dim(), 1))]).expand(s.shape or (1,))
+    return _ops.scatter_reduce(x, d, whole.reshape(s.shape) if x.dim() == 0 else whole, s, reduce, include_self=include_self, out=out)
+
+
+def index_reduce_(self: Any, dim: Any, index: Any, source: Any, reduce: Any, *, include_self: Any = True) -> Tensor:
+    """index_reduce in place."""
+    return self.copy_(index_reduce(self.clone(), dim, index, source, reduce, include_self=include_self))
+
+
+# ---- membership -----------------------------------------------------------------------------------------------------
+
+
+def isin(elements: Any, test_elements: Any, *, assume_unique: Any = False, invert: Any = False, out: Any = None) -> Tensor:
+    """Whether each of elements is among test_elements, as a bool tensor of its shape."""
+    if not isinstance(elements, TensorBase):
+        elements = _ops.tensor(elements, device=test_elements.device if isinstance(test_elements, TensorBase) else None)
+    if not isinstance(test_elements, TensorBase):
+        dtype = elements.dtype if not isinstance(test_elements, float) else None
+        test_elements = _ops.tensor(test_elements, dtype=dtype, device=elements.device)
+    flat = test_elements.reshape(-1)
+    n = flat.numel()
+    if n == 0:
+        r = _ops.zeros(tuple(elements.shape), dtype=_dtype_by_name("bool"), device=elements.device)
+    elif n <= 4:
+        r = _ops.eq(elements, flat[0])
+        for k in range(1, n):
+            r = _ops.logical_or(r, _ops.eq(elements, flat[k]))
+    else:
+        ordered = _ops.sort(flat)[0].to(elements.dtype)
+        r = _ops.eq(ordered[_ops.searchsorted(ordered, elements).clamp(max=n - 1)], elements)
+    return deliver_result("isin", _ops.logical_not(r) if invert else r, out, True)
+
+
+EXPORTS = {
+    "take_along_dim": "fm", "nonzero_static": "fm", "unravel_index": "f", "fill_diagonal_": "m", "renorm": "fm", "renorm_": "m", "select_scatter": "fm",
+    "slice_scatter": "fm", "diagonal_scatter": "fm", "as_strided_scatter": "fm", "index_reduce": "fm", "index_reduce_": "m", "isin": "f",
+}  # fmt: skip
