@@ -159,8 +159,6 @@ cdef int zero_by_fill(TensorBase t) except -1:
 
 
 cdef int zero_cpu(TensorBase t) except -1:
-    if not t.contiguous:
-        return zero_by_fill(t)
     memset(data_of(t), 0, t.numel * ITEM_SIZE[t.dtype])
     return 0
 
@@ -171,9 +169,11 @@ set_zero_elements(DEV_CUSTOM, zero_by_fill)
 
 
 cdef TensorBase zero_impl(TensorBase self, TensorBase out, int mode):
-    if not self.contiguous:
+    if self.contiguous:
+        run_zero_elements(self.device_type, self)
+    else:
         check_internal_overlap("fill_", self)
-    run_zero_elements(self.device_type, self)
+        zero_by_fill(self)
     return self
 
 
