@@ -4,6 +4,7 @@ from tensorrt_lite._C.autograd.autocast cimport autocasting, cast_operand
 from tensorrt_lite._C.ops.joining import cpu as _cpu_steps
 from tensorrt_lite._C.ops.joining.loops cimport PIECE_CONSTANT, PieceArgs
 from tensorrt_lite._C.ops.joining.parts cimport ANY_PARTS, CHANNELS_LAST_PARTS, CONTIGUOUS_PARTS, is_nothing
+from tensorrt_lite._C.ops.memory cimport memory_of
 from tensorrt_lite._C.steps.joining cimport run_join, run_pieces, run_triangle
 
 
@@ -285,8 +286,8 @@ cdef void arrange_pieces(PieceArgs* a, PieceArgs* given, TensorBase source, Tens
     a.nd = n
     a.item = <int>item
     a.dtype = result.dtype
-    a.to = data_of(result)
-    a.source_data = data_of(source) + offset
+    a.to = memory_of(result)
+    a.source_data = memory_of(source) + offset
 
 
 cdef int write_pieces(PieceArgs* given, TensorBase source, TensorBase result, const Scalar* margin=NULL, bint sums=False) except -1:
