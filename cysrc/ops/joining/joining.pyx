@@ -234,8 +234,9 @@ cdef void add_piece(PieceArgs* given, int d, int64_t count, int64_t at, int step
         given.pieces[d] = k + 1
 
 
-cdef void arrange_pieces(PieceArgs* a, PieceArgs* given, TensorBase source, TensorBase result) noexcept:
-    """Geometry for the kernels from the pieces of each dimension: in the order in which result lies, dimensions joined where both sides allow."""
+cdef int64_t arrange_pieces(PieceArgs* a, PieceArgs* given, TensorBase source, TensorBase result) noexcept:
+    """Geometry for the kernels from the pieces of each dimension: in the order in which result lies, dimensions joined where both sides allow. Returns where
+    the source begins, in bytes; memory is the steps' business, meta tensors have none."""
     cdef int order[MAX_DIMS]
     cdef int d, k, j, n = 0
     cdef int64_t item = ITEM_SIZE[result.dtype], size, offset = 0
@@ -285,19 +286,19 @@ cdef void arrange_pieces(PieceArgs* a, PieceArgs* given, TensorBase source, Tens
     a.nd = n
     a.item = <int>item
     a.dtype = result.dtype
-    a.to = data_of(result)
-    a.source_data = data_of(source) + offset
+    return offset
 
 
 cdef int write_pieces(PieceArgs* given, TensorBase source, TensorBase result, const Scalar* margin=NULL, bint sums=False) except -1:
     """result <- pieces of source, margins of a number, or the adjoint: source += the pieces of result."""
     cdef PieceArgs a
+    cdef int64_t offset
     if result.numel == 0:
         return 0
     a.constant = given.constant
     a.filled = 0
-    arrange_pieces(&a, given, source, result)
-    return run_pieces(result.device_type, &a, given, source, result, margin, sums)
+    offset = arrange_pieces(&a, given, source, result)
+    return run_pieces(result.device_type, &a, given, source, result, offset, margin, sums)
 
 
 cdef void no_pieces(PieceArgs* given, int ndim) noexcept:
