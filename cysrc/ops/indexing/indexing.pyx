@@ -32,7 +32,7 @@ cdef TensorBase index_select_cpu(TensorBase self, int64_t dim, TensorBase index,
     offsets = vector_offsets("index_select", x, i64, d, False, None)
     dimension_rows(&r, x, one_dimensional(result), d)
     r.m = i64.numel
-    r.offset = <const int64_t*>data_of(offsets)
+    r.offset = <const int64_t*>memory_of(offsets)
     gather_from(&r, x, result, offsets)
     return finish_write("index_select", result, out, mode)
 
@@ -46,7 +46,7 @@ cdef int put_along(str name, TensorBase target, int d, TensorBase index, TensorB
         s = one_dimensional(clone_of(source))
     dimension_rows(&r, t, s, d)
     r.m = index.numel
-    r.offset = <const int64_t*>data_of(offsets)
+    r.offset = <const int64_t*>memory_of(offsets)
     return scatter_to(&r, t.sizes[d] * t.strides[d] * ITEM_SIZE[t.dtype] + 1, t, s, offsets, op)
 
 
@@ -454,10 +454,10 @@ cdef TensorBase embedding_cpu(TensorBase weight, TensorBase indices, int64_t pad
     rows.n_outer = 0
     rows.n_inner = 0
     rows.m = i64.numel
-    rows.offset = <const int64_t*>data_of(offsets)
+    rows.offset = <const int64_t*>memory_of(offsets)
     add_dim(&rows.n_inner, rows.inner_size, rows.inner_table, rows.inner_dense, weight.sizes[1], weight.strides[1] * ITEM_SIZE[weight.dtype], ITEM_SIZE[weight.dtype])
-    rows.table = data_of(weight)
-    rows.dense = data_of(r)
+    rows.table = memory_of(weight)
+    rows.dense = memory_of(r)
     rows.dense_step = weight.sizes[1] * ITEM_SIZE[weight.dtype]
     gather_from(&rows, weight, r, offsets)
     return r
@@ -482,7 +482,7 @@ cdef object embedding_backward(object grad, object indices, object shape, int64_
     offsets = vector_offsets("embedding", r, i64, 0, False, None, padding_idx if padding_idx >= 0 else NOT_SKIPPED)
     dimension_rows(&rows, r, g, 0)
     rows.m = offsets.numel
-    rows.offset = <const int64_t*>data_of(offsets)
+    rows.offset = <const int64_t*>memory_of(offsets)
     scatter_to(&rows, span_of(r), r, g, offsets, PUT_ADD)
     return r
 
@@ -602,14 +602,14 @@ cdef int index_rows(RowArgs* r, TensorBase self, list indices, IndexShape* s, Te
             add_dim(&r.n_inner, r.inner_size, r.inner_table, r.inner_dense, self.sizes[d], self.strides[d] * item, dense.strides[j] * item)
         j += 1
     r.m = offsets.numel
-    r.offset = <const int64_t*>data_of(offsets)
+    r.offset = <const int64_t*>memory_of(offsets)
     r.dense_step = 0
     for d in range(s.n - 1, -1, -1):
         if s.sizes[d] != 1:
             r.dense_step = dense.strides[s.before + d] * item
             break
-    r.table = data_of(self)
-    r.dense = data_of(dense)
+    r.table = memory_of(self)
+    r.dense = memory_of(dense)
     return 0
 
 
@@ -728,14 +728,14 @@ cdef TensorBase searchsorted_cpu(TensorBase sorted_sequence, TensorBase self, bi
         bad = first_bad(order, 0, a.n)
         if bad >= 0:
             raise RuntimeError("torch.searchsorted(): sorter index out of range")
-        a.sorter = <const int64_t*>data_of(order)
+        a.sorter = <const int64_t*>memory_of(order)
     if ITEM_SIZE[s.dtype] < 4:
         # there are kernels for types of 4 and 8 bytes, which hold the others exactly
         s = cast_to(s, F32 if category[s.dtype] == CAT_FLOAT else I32)
         v = cast_to(v, s.dtype)
-    a.sorted = data_of(s)
-    a.values = data_of(v)
-    a.out = data_of(r)
+    a.sorted = memory_of(s)
+    a.values = memory_of(v)
+    a.out = memory_of(r)
     a.count = v.sizes[v.ndim - 1] if v.ndim else 1
     a.row_step = 0 if s.ndim == 1 else a.n
     a.right = right

@@ -4,10 +4,10 @@ from tensorrt_lite._C.core.args cimport is_number, to_scalar
 from tensorrt_lite._C.core.dispatch cimport INPLACE, OUT, attach
 from tensorrt_lite._C.core.dtype cimport CAT_COMPLEX, I32, I64, ITEM_SIZE, Scalar, category
 from tensorrt_lite._C.core.iterator cimport cast_to, check_internal_overlap, check_no_overlap, contiguous_of, copy_elements, fill_elements
-from tensorrt_lite._C.core.tensor cimport K_CPU, TensorBase, data_of, empty_tensor, make_view, place_of, shape_text
+from tensorrt_lite._C.core.tensor cimport K_CPU, TensorBase, empty_tensor, make_view, place_of, shape_text
 from tensorrt_lite._C.core.text cimport dtype_text
 from tensorrt_lite._C.ops.indexing.loops cimport LineArgs, NOT_SKIPPED, PUT_MIN, PUT_SET, RowArgs
-from tensorrt_lite._C.ops.support cimport write_to_out
+from tensorrt_lite._C.ops.support cimport memory_of, write_to_out
 from tensorrt_lite._C.steps.indexing cimport run_first_outside, run_gather_rows, run_lines, run_offsets, run_scatter_rows, run_unravel
 
 attach()
@@ -63,8 +63,8 @@ cdef int dimension_rows(RowArgs* r, TensorBase table, TensorBase dense, int dim)
         add_dim(&r.n_outer, r.outer_size, r.outer_table, r.outer_dense, table.sizes[k], table.strides[k] * ti, dense.strides[k] * di)
     for k in range(dim + 1, table.ndim):
         add_dim(&r.n_inner, r.inner_size, r.inner_table, r.inner_dense, table.sizes[k], table.strides[k] * ti, dense.strides[k] * di)
-    r.table = data_of(table)
-    r.dense = data_of(dense)
+    r.table = memory_of(table)
+    r.dense = memory_of(dense)
     r.dense_step = dense.strides[dim] * di if dense.ndim else 0
     return 0
 
@@ -110,9 +110,9 @@ cdef int write_lines(str name, TensorBase table, TensorBase dense, TensorBase in
         else:
             n += 1
     a.nd = n
-    a.table = data_of(table)
-    a.dense = data_of(dense)
-    a.index = <const int64_t*>data_of(index)
+    a.table = memory_of(table)
+    a.dense = memory_of(dense)
+    a.index = <const int64_t*>memory_of(index)
     a.item = <int>ti
     a.op = op
     a.dtype = table.dtype
@@ -244,9 +244,9 @@ cdef int flat_rows(RowArgs* r, TensorBase table, TensorBase dense, TensorBase of
     r.n_outer = 0
     r.n_inner = 0
     r.m = offsets.numel
-    r.offset = <const int64_t*>data_of(offsets)
-    r.table = data_of(table)
-    r.dense = data_of(dense)
+    r.offset = <const int64_t*>memory_of(offsets)
+    r.table = memory_of(table)
+    r.dense = memory_of(dense)
     r.dense_step = ITEM_SIZE[dense.dtype]
     return 0
 
