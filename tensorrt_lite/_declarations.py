@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import ast
 
 FUNCTION, METHOD, INPLACE = "function", "method", "inplace"
+_SPACES = ("", "Tensor", "nn.functional", "linalg", "fft")  # where rows are public
 
 
 class Declaration:
@@ -106,7 +107,9 @@ def find(path: str) -> tuple[Declaration, str] | None:
     table, aliases = _table(), _by_alias()
     space, _, name = path.rpartition(".")
     form = METHOD if space == "Tensor" else FUNCTION
-    for candidate in (path, f"{space}_{name}", name):
+    if space not in _SPACES:
+        return None
+    for candidate in (path, *([f"{space}_{name}"] if space in ("linalg", "fft") else []), name):
         row = table.get(candidate) or table.get(aliases.get(candidate, ""))
         if row is not None:
             return row, form

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from tensorrt_lite import _C
 from tensorrt_lite._C import FAMILIES
 from tensorrt_lite._C.core.overrides import NOT_ASKED, PublicFunction
 from tensorrt_lite._C.autograd.node import namespace
@@ -22,12 +23,21 @@ SYMBOLS: dict = {}
 _namespace = namespace()
 
 
+def exports(module: str, contents: dict) -> dict:
+    """{name: f function of the package, m method of Tensor} of a module: what its rows say of the functions that it defines, and `EXPORTS`, which has
+    those without a row."""
+    room, _, family = module.rpartition(".")
+    rows = _C.COMPOSED.get(family, {}) if room == "_compositions" else {}
+    defined = {name: flags for name, flags in rows.items() if name in contents}
+    return defined | contents.get("EXPORTS", {})
+
+
 def _collect() -> None:
     space = globals()
     for family in (*(f"_C.ops.{f}" for f in FAMILIES), *(f"_compositions.{f}" for f in COMPOSED), "_linear_algebra", "_spectral"):
         module = import_module(f"tensorrt_lite.{family}")
         contents = vars(module)
-        for name, flags in contents["EXPORTS"].items():
+        for name, flags in exports(family, contents).items():
             function = contents[name]
             if not isinstance(function, Entry):
                 _support.take_numpy_names(getattr(function, "impl", function))

@@ -416,10 +416,12 @@ class Tensor(TensorBase):
 
     @property
     def names(self):
+        """The dimensions' names: None for each, as they have none here."""
         return (None,) * self.dim()
 
     @property
     def is_nested(self) -> bool:
+        """False: there are no nested tensors here."""
         return False
 
     def has_names(self) -> bool:

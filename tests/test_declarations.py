@@ -83,6 +83,17 @@ def declarations_of(function: PublicFunction) -> list[Parameter]:
     return list(inspect.signature(function).parameters.values())
 
 
+def test_compositions_are_public_as_their_rows_say() -> None:
+    """`EXPORTS` of a module is for functions without a row."""
+    from importlib import import_module
+
+    from tensorrt_lite import _compositions
+
+    for family in _compositions.FAMILIES:
+        module = import_module(f"tensorrt_lite._compositions.{family}")
+        assert [name for name in getattr(module, "EXPORTS", {}) if find(name) is not None] == [], family
+
+
 def test_docstrings_say_something() -> None:
     wrong = []
     for path, function in census.public_functions().items():
@@ -95,6 +106,11 @@ def test_docstrings_say_something() -> None:
 
 def test_rows_with_kernels_have_their_docstring() -> None:
     assert [op.name for op in load(ROWS) if op.kind not in ("composed", "factory") and not op.row.get("doc")] == []
+
+
+def test_functions_beside_the_operators_keep_their_own() -> None:
+    assert "fan" in trt.nn.init.kaiming_uniform_.__doc__ and trt.nn.init.normal_.__doc__ != trt.Tensor.normal_.__doc__
+    assert find("nn.init.normal_") is None and find("cross_entropy") is None and find("linalg.matmul")[0].name == "matmul"
 
 
 def test_in_place_forms_and_methods_speak_of_self() -> None:

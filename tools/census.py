@@ -44,7 +44,7 @@ def rows_that_choose_a_device() -> list[str]:
             if path.suffix != ".pxd":
                 functions |= bodies(text)
         testing = {name for name, body in functions.items() if _DEVICE_TEST.search(body)}
-        called = {name: set(re.findall(r"\b(\w+)\(", body)) & functions.keys() for name, body in functions.items()}
+        called = {name: set(re.findall(r"\b(\w+)\(", re.sub(r'"[^"\n]*"', "", body))) & functions.keys() for name, body in functions.items()}
         for op in rows:
             kernel = op.row.get("meta") or op.row.get("kernel", f"{op.name}_cpu")
             if op.family != family:
@@ -104,8 +104,12 @@ def public_functions() -> dict[str, object]:
 
 
 def without_docstring() -> list[str]:
-    """Public functions and methods of which help() says no word."""
-    return [name for name, f in public_functions().items() if not (getattr(f, "__doc__", None) or "").strip()]
+    """Public functions, methods and attributes of tensors of which help() says no word."""
+    import tensorrt_lite as trt
+    from tensorrt_lite._C.core.overrides import PublicProperty
+
+    attributes = {f"Tensor.{name}": p for name in dir(trt.Tensor) if isinstance(p := inspect.getattr_static(trt.Tensor, name), PublicProperty) and name[0] != "_"}
+    return [name for name, f in (public_functions() | attributes).items() if not (getattr(f, "__doc__", None) or "").strip()]
 
 
 def without_row() -> list[str]:

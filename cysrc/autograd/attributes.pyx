@@ -61,6 +61,7 @@ def stride(TensorBase self not None, dim=None):
 
 
 def ndim(TensorBase self not None):
+    """The number of dimensions."""
     return self.ndim
 
 
@@ -81,10 +82,12 @@ def element_size(TensorBase self not None):
 
 
 def itemsize(TensorBase self not None):
+    """The size of one element in bytes."""
     return ITEM_SIZE[self.dtype]
 
 
 def nbytes(TensorBase self not None):
+    """The size of all elements in bytes: numel() * itemsize."""
     return self.numel * ITEM_SIZE[self.dtype]
 
 
@@ -98,6 +101,7 @@ def is_contiguous(TensorBase self not None, memory_format=contiguous_format):
 
 
 def dtype_property(TensorBase self not None):
+    """The type of the elements."""
     return dtype_of(self.dtype)
 
 
@@ -107,6 +111,7 @@ cdef object wrapper_device(TensorBase t):
 
 
 def device_property(TensorBase self not None):
+    """Where the memory is."""
     if self.keys & K_PYTHON:
         claimed = wrapper_device(self)
         if claimed is not None:
@@ -115,6 +120,7 @@ def device_property(TensorBase self not None):
 
 
 def layout_property(TensorBase self not None):
+    """How elements lie in memory: strided."""
     return layouts[self.layout]
 
 
@@ -131,14 +137,17 @@ def is_signed(TensorBase self not None):
 
 
 def is_cpu(TensorBase self not None):
+    """Whether the tensor is on the CPU."""
     return self.device_type == DEV_CPU if wrapper_device(self) is None else wrapper_device(self).type == "cpu"
 
 
 def is_cuda(TensorBase self not None):
+    """Whether the tensor is on a CUDA device."""
     return self.device_type == DEV_CUDA if wrapper_device(self) is None else wrapper_device(self).type == "cuda"
 
 
 def is_meta(TensorBase self not None):
+    """Whether the tensor has a shape and a dtype, and no elements."""
     return self.device_type == DEV_META if wrapper_device(self) is None else wrapper_device(self).type == "meta"
 
 
@@ -147,6 +156,7 @@ def get_device(TensorBase self not None):
 
 
 def false_property(TensorBase self not None):
+    """False: there are no such tensors here (docs/gaps.md)."""
     return False
 
 
@@ -290,6 +300,7 @@ def grad_fn(TensorBase self not None):
 
 
 def requires_grad(TensorBase self not None):
+    """Whether operators on the tensor record a history. Set it on leaves alone, of floating or complex dtype: RuntimeError otherwise."""
     return bool(self.requires_grad)
 
 
@@ -318,14 +329,17 @@ def requires_grad_(TensorBase self not None, requires_grad=True):
 
 
 def is_leaf(TensorBase self not None):
+    """Whether no operator recorded how the tensor was made; backward() accumulates gradients of leaves."""
     return grad_fn_of(self) is None
 
 
 def output_nr(TensorBase self not None):
+    """Which result of its grad_fn the tensor is."""
     return self.output_nr
 
 
 def version(TensorBase self not None):
+    """How often the memory was written to since the tensor was made."""
     if self.inference:
         raise RuntimeError("Inference tensors do not track version counter.")
     return version_of(self)
@@ -398,6 +412,7 @@ def retain_grad(TensorBase self not None):
 
 
 def retains_grad(TensorBase self not None):
+    """Whether backward() keeps the gradient of this tensor, which is no leaf, in `grad`."""
     return bool(self.retains_grad)
 
 

@@ -1,5 +1,5 @@
 /* A call of linear algebra, as cysrc/ops/linalg/linalg.pyx prepares it: stacks of matrices with any strides come in, dense column-major
-   results leave. The CPU hands each matrix to `one`; a device runs the routine on the whole batch (cysrc/cuda/linalg.pyx). */
+   results leave. The CPU hands each matrix to `one` (ops/linalg/cpu.pyx); CUDA runs the routine on the whole batch (cysrc/cuda/linalg.pyx). */
 #ifndef TRT_LINALG_JOB_H
 #define TRT_LINALG_JOB_H
 #include <stdint.h>
@@ -17,11 +17,13 @@ enum {                                          /* routines */
   TRT_TRIANGULAR, TRT_LDL, TRT_LDL_SOLVE, TRT_QR, TRT_GEQRF, TRT_HOUSEHOLDER, TRT_ORMQR, TRT_EIGH, TRT_EIG, TRT_SVD, TRT_LEAST_SQUARES
 };
 
+enum { TRT_GELS, TRT_GELSY, TRT_GELSD, TRT_GELSS };     /* methods of least squares, LAPACK's names; of full rank, any rank */
+
 typedef struct trt_linalg_job {
   int t;                                        /* LAPACK's type: 0 float, 1 double, 2 complex float, 3 complex double */
   int size;                                     /* bytes of an element */
   int m, n, k;
-  int flag;                                     /* the routine's own; of least squares whether full rank is promised, on a device */
+  int flag;                                     /* the routine's own; of least squares the method */
   char uplo, trans, side, diag;
   int lwork, liwork;
   double tolerance;

@@ -35,52 +35,6 @@ cdef enum:
     PLUGGED = 2                  # functions of a shared library
     DIRECT = 3                   # the driver at each request
 
-# Statistics are kept for all blocks and for the two pools: current, peak, all ever allocated, all ever freed.
-cdef enum:
-    S_ALLOCATION = 0            # blocks in use
-    S_SEGMENT = 1
-    S_ACTIVE = 2                # in use, or waiting for a stream
-    S_INACTIVE = 3              # free parts of segments that are in use
-    S_ALLOCATED_BYTES = 4
-    S_RESERVED_BYTES = 5
-    S_ACTIVE_BYTES = 6
-    S_INACTIVE_BYTES = 7
-    S_REQUESTED_BYTES = 8
-    N_STATS = 9
-
-cdef tuple STAT_NAMES = ("allocation", "segment", "active", "inactive_split", "allocated_bytes", "reserved_bytes", "active_bytes", "inactive_split_bytes",
-                         "requested_bytes")
-
-cdef struct Stat:
-    int64_t current, peak, allocated, freed
-
-cdef struct Waiting:            # a freed block and the event of a stream that still uses it
-    Block* block
-    EventHandle event
-
-cdef struct Arena:              # a range of addresses; memory is mapped in chunks
-    DevicePointer base
-    int64_t chunk
-    int n_chunks
-    uint64_t* handles           # of each chunk's memory, 0: none
-    int n_mapped
-    Block* first                # all blocks in order of address
-    StreamHandle stream
-    void* pool
-    bint small
-
-cdef struct Device:
-    Waiting* waiting
-    int n_waiting, waiting_capacity
-    Block** segments            # the first block of each
-    int n_segments, segments_capacity
-    Arena** arenas
-    int n_arenas
-    Stat stats[3][9]            # all, large, small
-    Stat oversize[2]            # of max_split_size and more: allocations, segments
-    int64_t retries, ooms, synchronizations, driver_allocations, driver_frees
-    double fraction             # of the device's memory that may be reserved
-
 cdef Device devices[MAX_DEVICES]
 cdef int d_
 for d_ in range(MAX_DEVICES):
@@ -936,4 +890,61 @@ cdef bint is_initialized() noexcept:
     return False
 
 
-include "caching_report.pxi"
+cdef Device* device_state(int device) except NULL:
+    if device < 0 or device >= MAX_DEVICES:
+        raise ValueError(f"invalid device index {device}")
+    return &devices[device]
+
+
+cdef int64_t largest_split() noexcept:
+    return max_split if max_split < <int64_t>1 << 62 else -1
+
+
+def empty_cache():
+    """Return the free segments of all devices to the driver."""
+    cdef int i
+    for i in range(MAX_DEVICES):
+        if devices[i].n_segments or devices[i].n_arenas or backend != NATIVE and devices[i].driver_allocations:
+            enter_device(i)
+            release_cached(i)
+
+
+def set_caching(bint on):
+    """Off: each request goes to the driver, and its memory back at once. Returns what was set."""
+    global caching
+    before, caching = caching, on
+    return before
+
+
+# ---- the history of requests ---------------------------------------------------------------------------------------
+
+cdef object history = None      # entries, latest last; None: off
+cdef object frames_now = None   # () -> the Python frames of a request
+cdef dict frames_of = {}        # {(device, address): frames} of what is in use
+
+
+def record_history(entries, frames):
+    """Note requests in a deque from now on, with what `frames` returns for each; None stops."""
+    global history, frames_now
+    history = entries
+    frames_now = frames
+    if entries is None:
+        frames_of.clear()
+
+
+# Called where the lists of blocks are whole: it makes Python objects, and a collection of garbage may free blocks.
+cdef int note(bytes action, int device, DevicePointer address, int64_t size, StreamHandle stream) except -1:
+    import time
+    frames = frames_now() if frames_now is not None else []
+    if action == b"alloc" and frames:
+        frames_of[device, address] = frames
+    elif action == b"free_completed":
+        frames_of.pop((device, address), None)
+    history.append((device, {"action": action.decode(), "addr": address, "size": size, "stream": <size_t>stream, "time_us": time.time_ns() // 1000,
+                             "frames": frames}))
+    return 0
+
+
+cdef list frames_at(int device, DevicePointer address):
+    return frames_of.get((device, address), [])
+

@@ -508,14 +508,12 @@ cdef int join(TensorBase result, list tensors, int d, bint stacked, int layout) 
     return copy_parts(result, tensors, d, stacked)
 
 
-cdef int pieces(PieceArgs* merged, PieceArgs* given, TensorBase source, TensorBase result, int64_t offset, const Scalar* margin, bint sums) except -1:
+cdef int pieces(PieceArgs* merged, PieceArgs* given, TensorBase source, TensorBase result, const Scalar* margin, bint sums) except -1:
     """A result of pieces of its source: flips, rolls, margins; or the sums over where each element went."""
     cdef Pieces q
     cdef PieceArgs* a = given if sums else merged
     cdef int d, k, item = ITEM_SIZE[result.dtype]
     cdef void* arguments[1]
-    merged.to = data_of(result)
-    merged.source_data = data_of(source) + offset
     if sums:
         # each element of the source gathers the positions it went to: dimension by dimension
         given.nd = result.ndim

@@ -14,48 +14,15 @@ from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run, run3, blocks_for, stream_of, enter
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle, StreamHandle, DevicePointer, copy_to_host, synchronize_stream
 from tensorrt_lite._C.cuda.matmul cimport Mat, gemm
-from tensorrt_lite._C.ops import linalg as _linalg
+from tensorrt_lite._C.core.device cimport DEV_CUDA
+from tensorrt_lite._C.ops.linalg.job cimport (
+    CHOLESKY, CHOLESKY_INVERSE, CHOLESKY_SOLVE, DETERMINANT, EIGH, GELS, GEQRF, HOUSEHOLDER, INVERSE, Job, LDL, LDL_SOLVE, LEAST_SQUARES, LU, LU_SOLVE, ORMQR,
+    PERMUTATION, QR, SOLVE, SVD, TRIANGULAR)
+from tensorrt_lite._C.ops.linalg.job cimport trt_stack as Stack
+from tensorrt_lite._C.steps.linalg cimport set_linalg_codes, set_linalg_job, set_svd_driver
 from tensorrt_lite._C.cuda import source as _source
 
 attach()
-
-cdef extern from "linalg_job.h" nogil:
-    ctypedef struct Stack "trt_stack":
-        const char* data
-        int64_t rows, cols, rs, cs
-        int batch_dims
-        int64_t sizes[64]
-        int64_t strides[64]
-    enum:
-        LU "TRT_LU"
-        LU_SOLVE "TRT_LU_SOLVE"
-        PERMUTATION "TRT_PERMUTATION"
-        SOLVE "TRT_SOLVE"
-        INVERSE "TRT_INVERSE"
-        DETERMINANT "TRT_DETERMINANT"
-        CHOLESKY "TRT_CHOLESKY"
-        CHOLESKY_SOLVE "TRT_CHOLESKY_SOLVE"
-        CHOLESKY_INVERSE "TRT_CHOLESKY_INVERSE"
-        TRIANGULAR "TRT_TRIANGULAR"
-        LDL "TRT_LDL"
-        LDL_SOLVE "TRT_LDL_SOLVE"
-        QR "TRT_QR"
-        GEQRF "TRT_GEQRF"
-        HOUSEHOLDER "TRT_HOUSEHOLDER"
-        ORMQR "TRT_ORMQR"
-        EIGH "TRT_EIGH"
-        EIG "TRT_EIG"
-        SVD "TRT_SVD"
-        LEAST_SQUARES "TRT_LEAST_SQUARES"
-    ctypedef struct Job "trt_linalg_job":
-        int t, size, m, n, k, flag
-        char uplo, trans, side, diag
-        double tolerance
-        int64_t count
-        int* info
-        Stack a, b, c
-        char* out[4]
-        int64_t step[4]
 
 # trt::Part: a batch of matrices, strides in elements
 cdef struct Part:
@@ -874,7 +841,7 @@ cdef int run_least_squares(Call c, Job* w) except -1:
     cdef Part a = scratch(c, max(w.m, w.n), k), x = result(w, 0, w.n, w.k), b = scratch(c, max(w.m, w.n), w.k)
     cdef char* tau = memory(c, max(1, c.count * k * c.size))
     cdef Task p
-    if not w.flag:
+    if w.flag != GELS:
         return solve_by_values(c, w)
     if wide:
         turned.rs, turned.cs = w.a.cs, w.a.rs
@@ -936,4 +903,19 @@ cdef int run_job(Job* w, int routine, TensorBase info, TensorBase a, TensorBase 
     return run_eig(c, w)
 
 
-_linalg._set_device_routine(<size_t>&run_job)
+cdef int read_codes(TensorBase info, int* codes) except -1:
+    cdef TensorBase host = <TensorBase?>(<object>info).cpu()
+    memcpy(codes, data_of(host), host.numel * sizeof(int))
+    return 0
+
+
+cdef int check_driver(object driver) except -1:
+    """There is one method; a name that PyTorch accepts does not choose."""
+    if driver not in (None, "gesvd", "gesvdj", "gesvda"):
+        raise RuntimeError(f"linalg.svd: unknown svd driver {driver}, please check the documentation")
+    return 0
+
+
+set_linalg_job(DEV_CUDA, run_job)
+set_linalg_codes(DEV_CUDA, read_codes)
+set_svd_driver(DEV_CUDA, check_driver)

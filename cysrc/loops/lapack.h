@@ -1,6 +1,6 @@
 /* LAPACK behind one table of function pointers: a routine has a row, the four element types its columns (float, double,
    complex float, complex double). All matrices are column-major and dense (the leading dimension is the number of rows).
-   Included by ops/linalg/linalg.pyx alone; calls stand between blas_begin and blas_end of core/blas. */
+   Included by ops/linalg/cpu.pyx alone; calls stand between blas_begin and blas_end of core/blas. */
 #ifndef TRT_LAPACK_H
 #define TRT_LAPACK_H
 #include <dlfcn.h>

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint64_t
 from tensorrt_lite._C.core.args cimport Dims
 from tensorrt_lite._C.core.dtype cimport Scalar
 from tensorrt_lite._C.core.parallel cimport task_fn
-from tensorrt_lite._C.core.tensor cimport TensorBase, K_CPU, data_of
+from tensorrt_lite._C.core.tensor cimport TensorBase, K_CPU
 from tensorrt_lite._C.autograd.node cimport Node
 from tensorrt_lite._C.autograd.operator_nodes cimport OpNode
 
@@ -13,10 +13,6 @@ cdef inline uint64_t keys_of_list(list tensors):
     for t in tensors:
         k |= (<TensorBase?>t).keys if t is not None else 0
     return k if k else K_CPU
-
-cdef inline char* memory_of(TensorBase t) noexcept:
-    """Where a step finds a tensor's elements; NULL for meta tensors, whose steps run nothing."""
-    return data_of(t) if t.storage.block != NULL else NULL
 
 cdef bint any_requires_grad(list tensors) noexcept
 cdef int set_list_edges(OpNode node, list tensors) except -1

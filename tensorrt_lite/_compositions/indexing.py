@@ -210,9 +210,3 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: Any = False, inver
         ordered = _ops.sort(flat)[0].to(elements.dtype)
         r = _ops.eq(ordered[_ops.searchsorted(ordered, elements).clamp(max=n - 1)], elements)
     return deliver_result("isin", _ops.logical_not(r) if invert else r, out, True)
-
-
-EXPORTS = {
-    "take_along_dim": "fm", "nonzero_static": "fm", "unravel_index": "f", "fill_diagonal_": "m", "renorm": "fm", "renorm_": "m", "select_scatter": "fm",
-    "slice_scatter": "fm", "diagonal_scatter": "fm", "as_strided_scatter": "fm", "index_reduce": "fm", "index_reduce_": "m", "isin": "f",
-}  # fmt: skip

@@ -490,12 +490,6 @@ def _pad_circular(input: Any, pad: Any) -> Tensor:
     return _ops.pad(input, pad, "circular")
 
 
-EXPORTS = {
-    "hstack": "f", "vstack": "f", "dstack": "f", "column_stack": "f", "repeat": "m", "tile": "fm", "repeat_interleave": "fm", "fliplr": "fm", "flipud": "fm",
-    "rot90": "fm", "tril_indices": "f", "triu_indices": "f", "diag": "fm", "diag_embed": "fm", "diagflat": "fm", "block_diag": "f", "meshgrid": "f",
-    "cartesian_prod": "f", "combinations": "f", "pixel_shuffle": "f", "pixel_unshuffle": "f", "channel_shuffle": "f", "swapaxes": "fm", "swapaxes_": "m",
-    "atleast_1d": "f", "atleast_2d": "f", "atleast_3d": "f", "ravel": "fm", "unsafe_chunk": "fm", "unsafe_split": "fm", "hsplit": "fm", "vsplit": "fm",
-    "dsplit": "fm", "narrow_copy": "fm", "moveaxis": "fm", "adjoint": "fm", "_pad_circular": "",
-}  # fmt: skip
+EXPORTS = {"_pad_circular": ""}
 METHOD_ALIASES = {"swapdims": swapaxes, "swapdims_": swapaxes_}
 FUNCTION_ALIASES = {"row_stack": vstack, "swapdims": swapaxes}

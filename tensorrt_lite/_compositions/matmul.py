@@ -644,9 +644,3 @@ def _aligned(t: Any, labels: list[int], places: dict[Any, int], ellipsis: int, o
     if order != list(range(len(names))):
         t = t.permute(order)
     return t, [places[names[d]] for d in order]
-
-
-EXPORTS = {
-    "outer": "fm", "ger": "fm", "addr": "fm", "addr_": "m", "kron": "fm", "einsum": "f", "tensordot": "f", "inner": "fm", "bilinear": "fn", "addbmm": "fm",
-    "addbmm_": "m", "chain_matmul": "f", "matrix_power": "fm", "cross": "fm", "linalg_multi_dot": "n", "linalg_vecdot": "n", "linalg_cross": "n",
-}  # fmt: skip

@@ -66,8 +66,3 @@ def feature_alpha_dropout(input: Any, p: Any, train: Any) -> Tensor:
 def feature_alpha_dropout_(input: Any, p: Any, train: Any) -> Tensor:
     """feature_alpha_dropout in place."""
     return _dropped("feature_alpha_dropout_", input, p, train, True, True)
-
-
-EXPORTS = {
-    "feature_dropout": "f", "feature_dropout_": "f", "alpha_dropout": "f", "alpha_dropout_": "f", "feature_alpha_dropout": "f", "feature_alpha_dropout_": "f",
-}  # fmt: skip

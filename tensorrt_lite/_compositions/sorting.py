@@ -386,9 +386,3 @@ def gradient(input: Any, *, spacing: Any = None, dim: Any = None, edge_order: An
             raise RuntimeError(f"torch.gradient expected spacing to have {x.size(d)} coordinates for dimension {d}, but got {space.numel()}")
         result.append(_gradient_along(input, d, space, order))
     return tuple(result)
-
-
-EXPORTS = {
-    "argsort": "fm", "msort": "fm", "histc": "fm", "histogram": "fm", "histogramdd": "f", "bincount": "fm", "quantile": "fm", "nanquantile": "fm",
-    "diff": "fm", "gradient": "f",
-}  # fmt: skip

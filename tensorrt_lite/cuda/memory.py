@@ -7,6 +7,7 @@ from typing import Any
 
 from tensorrt_lite._C.cuda import caching as _caching
 from tensorrt_lite._C.cuda import driver as _driver
+from tensorrt_lite._C.cuda import memory as _memory
 from tensorrt_lite.cuda import _backend, _index, is_initialized
 
 
@@ -31,7 +32,7 @@ def _host_emptyCache() -> None:
 
 def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
     """Statistics by kind, pool (all, large_pool, small_pool) and figure (current, peak, allocated, freed)."""
-    return _caching.statistics(_index(device)) if is_initialized() else {}
+    return _memory.statistics(_index(device)) if is_initialized() else {}
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:
@@ -78,7 +79,7 @@ memory_cached, max_memory_cached = memory_reserved, max_memory_reserved
 
 def reset_peak_memory_stats(device: Any = None) -> None:
     """Peaks start again at the current figures."""
-    _caching.reset_peak(_index(device))
+    _memory.reset_peak(_index(device))
 
 
 reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats
@@ -106,7 +107,7 @@ def reset_accumulated_host_memory_stats() -> None:
 
 def reset_accumulated_memory_stats(device: Any = None) -> None:
     """Totals start again at 0."""
-    _caching.reset_accumulated(_index(device))
+    _memory.reset_accumulated(_index(device))
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
@@ -124,17 +125,17 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
         raise TypeError("Invalid type for fraction argument, must be `float`")
     if not 0 <= fraction <= 1:
         raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
-    _caching.set_fraction(_index(device), fraction)
+    _memory.set_fraction(_index(device), fraction)
 
 
 def get_per_process_memory_fraction(device: Any = None) -> float:
     """The part of the device's memory that may be reserved."""
-    return _caching.get_fraction(_index(device))
+    return _memory.get_fraction(_index(device))
 
 
 def memory_snapshot(mempool_id: Any = None) -> list[dict[str, Any]]:
     """Every segment of the allocator with its blocks, by address; those of one MemPool by its id."""
-    return _caching.snapshot(None if mempool_id is None else mempool_id[0]) if is_initialized() else []
+    return _memory.snapshot(None if mempool_id is None else mempool_id[0]) if is_initialized() else []
 
 
 _history: Any = None
@@ -308,12 +309,12 @@ def caching_allocator_alloc(size: int, device: Any = None, stream: Any = None) -
 
     index = _index(device)
     handle = streams.current_stream(index) if stream is None else stream
-    return _caching.raw_allocate(index, size, handle if isinstance(handle, int) else handle.cuda_stream)
+    return _memory.raw_allocate(index, size, handle if isinstance(handle, int) else handle.cuda_stream)
 
 
 def caching_allocator_delete(mem_ptr: int) -> None:
     """Give memory of caching_allocator_alloc back."""
-    _caching.raw_delete(mem_ptr)
+    _memory.raw_delete(mem_ptr)
 
 
 def _format(size: float, unit: str = "B") -> str:

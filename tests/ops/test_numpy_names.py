@@ -20,6 +20,9 @@ X = trt.arange(6.0).reshape(2, 3)
         (lambda: trt.std(x=X, axis=0), lambda: trt.std(X, dim=0)),
         (lambda: trt.sum(a=X), lambda: trt.sum(X)),
         (lambda: trt.add(x1=X, x2=X, alpha=2), lambda: trt.add(X, X, alpha=2)),
+        (lambda: trt.argsort(X, axis=0), lambda: trt.argsort(X, dim=0)),  # compositions in Python
+        (lambda: X.diff(axis=0), lambda: X.diff(dim=0)),
+        (lambda: trt.quantile(a=X, q=0.5, axis=1, keepdims=True), lambda: trt.quantile(X, 0.5, dim=1, keepdim=True)),
         (lambda: X.unsqueeze(axis=1), lambda: X.unsqueeze(1)),
         (lambda: X.argmax(**{"".join(("ax", "is")): 0}), lambda: X.argmax(0)),
     ],

@@ -11,7 +11,7 @@ from typing import Any
 
 from .entries import has_entry
 from .pointwise import loops_of
-from .schema import COMPLEX, DTYPES, Operator, schema_text
+from .schema import COMPLEX, DTYPES, Operator, aliases, schema_text
 
 _EXPRESSIONS = {"expr": "", "int_expr": "integer", "complex_expr": "complex", "bool_expr": "bool"}
 _KEPT = ("overloads", "starred", "by_name", "opaque", "spellings", "promote", "autocast", "forward", "samples", "symbol", "node")
@@ -71,8 +71,8 @@ def declaration(op: Operator) -> dict[str, Any]:
     """What stands in the table: only what the row has."""
     found: dict[str, Any] = {"kind": op.kind, "family": op.family, "schema": op.row.get("public") or schema_text(op).replace(op.name, op.name.rpartition(".")[2], 1)}
     found["variants"] = tuple(sorted(op.variants - {""}))
-    if op.row.get("aliases"):
-        found["aliases"] = tuple(a.strip() for a in op.row["aliases"].split(","))
+    if aliases(op):
+        found["aliases"] = tuple(aliases(op))
     if text := documentation(op):
         found["doc"] = text
     if op.kind not in ("composed", "factory") and not has_entry(op):
@@ -123,7 +123,7 @@ def public_paths(op: Operator) -> list[str]:
     """Where users find the operator: `add`, `Tensor.add`, `linalg.norm`, `nn.functional.relu`."""
     if "." in op.name:
         return [op.name]
-    names = [op.public_name, *(a.strip() for a in op.row.get("aliases", "").split(",") if a.strip())]
+    names = [op.public_name, *aliases(op)]
     paths = [*names, *(f"Tensor.{n}" for n in names)] if op.variants & {"function", "method", "inplace", ""} or not op.variants else []
     for module in ("linalg", "fft"):
         if module in op.variants or op.name.startswith(f"{module}_"):
@@ -133,6 +133,7 @@ def public_paths(op: Operator) -> list[str]:
 
 def public_source(operators: Iterable[Operator]) -> str:
     """Lines of `_C/__init__.py`: by public path what calls need to know before anybody asks for a declaration."""
+    operators = list(operators)
     manners: dict[str, set[str]] = {"BY_NAME": set(), "OPAQUE": set()}
     spellings = {}
     factories = set()
@@ -147,5 +148,15 @@ def public_source(operators: Iterable[Operator]) -> str:
             spellings.update(dict.fromkeys(paths, op.row["spellings"]))
     text = "# What the rows say of calls: by public path, factories by name.\n"
     for name, found in (*manners.items(), ("FACTORIES", factories)):
-        text += f"{name} = {pprint.pformat(set(sorted(found)), width=160, compact=True)}\n"
-    return text + f"SPELLINGS = {pprint.pformat(spellings, width=160, compact=True)}\n"
+        text += f"{name} = {pprint.pformat(found, width=160, compact=True)}\n"
+    text += f"SPELLINGS = {pprint.pformat(spellings, width=160, compact=True)}\n"
+    return text + f"COMPOSED = {pprint.pformat(composed_names(operators), width=160, compact=True)}\n"
+
+
+def composed_names(operators: Iterable[Operator]) -> dict[str, dict[str, str]]:
+    """{family: {name of a function without generated code: f function of the package, m method of Tensor}}."""
+    found: dict[str, dict[str, str]] = {}
+    for op in operators:
+        if op.kind in ("composed", "factory") and "." not in op.name:
+            found.setdefault(op.family, {})[op.name] = "f" * ("function" in op.variants) + "m" * ("method" in op.variants)
+    return found

@@ -2,7 +2,7 @@
 from tensorrt_lite._C.core.device import contiguous_format, preserve_format, channels_last, channels_last_3d
 from tensorrt_lite._C.core.dtype import dtype as dtype_type
 from tensorrt_lite._C.core.storage cimport Storage, device_hooks, lazy_clone_of
-from tensorrt_lite._C.steps.copy cimport run_non_blocking
+from tensorrt_lite._C.steps.copy cimport run_move, run_non_blocking, run_zero_elements, set_move, set_zero_elements
 from tensorrt_lite._C.core.device cimport memory_format as memory_format_type
 
 
@@ -32,10 +32,32 @@ cdef TensorBase empty_formatted(TensorBase like, int dtype, int place, int fmt):
     return empty_tensor(like.ndim, like.sizes, dtype, place)
 
 
-cdef TensorBase clone_cpu(TensorBase self, object memory_format):
+cdef extern from *:
+    """
+    /* By the devices of destination and source (CPU, CUDA, meta, custom: core/device.pxd): who moves elements between them. */
+    static const signed char trt_movers[4][4] = {{0, 0, 0, 3}, {1, 1, 1, 3}, {2, 2, 2, 2}, {3, 3, 3, 3}};
+    """
+    const signed char movers "trt_movers"[4][4]
+
+
+cdef int move_across(TensorBase destination, TensorBase source) except -1:
+    """A custom backend's."""
+    boxed_call(existing_operator("_copy_across"), KEY_CUSTOM, (destination, source))
+    return 0
+
+
+set_move(DEV_CPU, copy_elements)
+set_move(DEV_CUDA, copy_elements)
+set_move(DEV_CUSTOM, move_across)
+
+
+cdef inline int move(TensorBase destination, TensorBase source) except -1:
+    return run_move(movers[destination.device_type][source.device_type], destination, source)
+
+
+cdef TensorBase clone_impl(TensorBase self, object memory_format):
     cdef TensorBase r = empty_formatted(self, self.dtype, place_of(self), format_code(memory_format, "clone"))
-    if self.device_type != DEV_META:
-        copy_elements(r, self)
+    move(r, self)
     return r
 
 
@@ -56,7 +78,7 @@ cdef TensorBase lazy_clone_kernel(TensorBase self):
 
 
 cdef TensorBase contiguous_kernel(TensorBase self, object memory_format):
-    return clone_cpu(self, contiguous_format if memory_format is None else memory_format)
+    return clone_impl(self, contiguous_format if memory_format is None else memory_format)
 
 
 cdef object contiguous_in(object input, object memory_format, object out, bint inplace):
@@ -72,18 +94,13 @@ cdef object contiguous_in(object input, object memory_format, object out, bint i
     return op_contiguous(self, memory_format)
 
 
-cdef TensorBase to_copy_cpu(TensorBase self, int dtype, object device, object memory_format):
+cdef TensorBase to_copy_impl(TensorBase self, int dtype, object device, object memory_format):
     cdef int target = place_of(self) if device is None else place_of_device(parse_device(device))
     cdef TensorBase r
-    if self.device_type == DEV_META and target != DEV_META:
+    if self.storage.block == NULL and target != DEV_META:
         raise NotImplementedError("Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving module from meta to a different device.")
     r = empty_formatted(self, self.dtype if dtype < 0 else dtype, target, format_code(memory_format, "to"))
-    if target == DEV_META:
-        return r
-    if target == DEV_CUSTOM or self.device_type == DEV_CUSTOM:
-        boxed_call(existing_operator("_copy_across"), KEY_CUSTOM, (r, self))
-        return r
-    copy_elements(r, self)
+    move(r, self)
     return r
 
 
@@ -92,12 +109,9 @@ cdef object to_meta(object grad, object meta):
     return reduce_gradient(<TensorBase?>grad, meta)
 
 
-cdef TensorBase copy_cpu(TensorBase self, TensorBase src, TensorBase out, int mode):
-    if self.device_type == DEV_CUSTOM or src.device_type == DEV_CUSTOM and self.device_type != DEV_META:
-        boxed_call(existing_operator("_copy_across"), KEY_CUSTOM, (self, src))
-        return self
+cdef TensorBase copy_impl(TensorBase self, TensorBase src, TensorBase out, int mode):
     check_internal_overlap("copy_", self)
-    copy_elements(self, src)
+    move(self, src)
     return self
 
 
@@ -119,12 +133,12 @@ cdef object copied(object input, object src, object non_blocking, object out, bi
     if keys:
         # the devices may differ
         return finish_inplace(below_copy(self, s, self, INPLACE, ~<uint64_t>0), keys)
-    copy_cpu(self, s, self, INPLACE)
+    copy_impl(self, s, self, INPLACE)
     bump_version(self)
     return self
 
 
-cdef TensorBase fill_cpu(TensorBase self, const Scalar* value, TensorBase out, int mode):
+cdef TensorBase fill_impl(TensorBase self, const Scalar* value, TensorBase out, int mode):
     cdef TensorBase r = self
     if mode == FRESH:
         r = empty_like_tensor(self, self.dtype)
@@ -135,16 +149,32 @@ cdef TensorBase fill_cpu(TensorBase self, const Scalar* value, TensorBase out, i
     return r
 
 
-cdef TensorBase zero_cpu(TensorBase self, TensorBase out, int mode):
+cdef int zero_by_fill(TensorBase t) except -1:
     cdef Scalar s
     s.kind = 1
     s.d = 0
     s.im = 0
     s.i = 0
-    if self.contiguous and self.device_type == DEV_CPU:
-        memset(data_of(self), 0, self.numel * ITEM_SIZE[self.dtype])
-        return self
-    return fill_cpu(self, &s, out, INPLACE)
+    return fill_elements(t, &s)
+
+
+cdef int zero_cpu(TensorBase t) except -1:
+    memset(data_of(t), 0, t.numel * ITEM_SIZE[t.dtype])
+    return 0
+
+
+set_zero_elements(DEV_CPU, zero_cpu)
+set_zero_elements(DEV_CUDA, zero_by_fill)
+set_zero_elements(DEV_CUSTOM, zero_by_fill)
+
+
+cdef TensorBase zero_impl(TensorBase self, TensorBase out, int mode):
+    if self.contiguous:
+        run_zero_elements(self.device_type, self)
+    else:
+        check_internal_overlap("fill_", self)
+        zero_by_fill(self)
+    return self
 
 
 # ---- to ------------------------------------------------------------------------------------------------------------

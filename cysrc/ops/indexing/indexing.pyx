@@ -12,6 +12,7 @@ from tensorrt_lite._C.ops.indexing.masks import argwhere, masked_fill, masked_fi
 from tensorrt_lite._C.ops.indexing.rows cimport (
     add_dim, begin_write, check_apart, clone_of, dimension_rows, finish_write, first_bad, flat_offsets, flat_rows, gather_from, index64, index_at,
     number_beside, one_dimensional, scalar_value, scatter_to, span_of, take_flat, vector_index, vector_offsets, write_lines)
+from tensorrt_lite._C.ops.memory cimport memory_of
 from tensorrt_lite._C.steps.indexing cimport run_offsets, run_one_hot, run_search
 
 

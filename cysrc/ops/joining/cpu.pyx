@@ -185,9 +185,7 @@ cdef enum:
     SHORT_LINE = 64                # elements of a line below which margins are filled before, all at once
 
 
-cdef int pieces(PieceArgs* a, PieceArgs* given, TensorBase source, TensorBase result, int64_t offset, const Scalar* margin, bint sums) except -1:
-    a.to = data_of(result)
-    a.source_data = data_of(source) + offset
+cdef int pieces(PieceArgs* a, PieceArgs* given, TensorBase source, TensorBase result, const Scalar* margin, bint sums) except -1:
     if sums:
         return run_held(piece_sums, a, result.numel // a.group, result.numel, source, result)
     if margin != NULL and result.ndim and result.sizes[result.ndim - 1] < SHORT_LINE:

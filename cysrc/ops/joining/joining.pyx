@@ -4,6 +4,7 @@ from tensorrt_lite._C.autograd.autocast cimport autocasting, cast_operand
 from tensorrt_lite._C.ops.joining import cpu as _cpu_steps
 from tensorrt_lite._C.ops.joining.loops cimport PIECE_CONSTANT, PieceArgs
 from tensorrt_lite._C.ops.joining.parts cimport ANY_PARTS, CHANNELS_LAST_PARTS, CONTIGUOUS_PARTS, is_nothing
+from tensorrt_lite._C.ops.memory cimport memory_of
 from tensorrt_lite._C.steps.joining cimport run_join, run_pieces, run_triangle
 
 
@@ -234,9 +235,8 @@ cdef void add_piece(PieceArgs* given, int d, int64_t count, int64_t at, int step
         given.pieces[d] = k + 1
 
 
-cdef int64_t arrange_pieces(PieceArgs* a, PieceArgs* given, TensorBase source, TensorBase result) noexcept:
-    """Geometry for the kernels from the pieces of each dimension: in the order in which result lies, dimensions joined where both sides allow. Returns where
-    the source begins, in bytes; memory is the steps' business, meta tensors have none."""
+cdef void arrange_pieces(PieceArgs* a, PieceArgs* given, TensorBase source, TensorBase result) noexcept:
+    """Geometry for the kernels from the pieces of each dimension: in the order in which result lies, dimensions joined where both sides allow."""
     cdef int order[MAX_DIMS]
     cdef int d, k, j, n = 0
     cdef int64_t item = ITEM_SIZE[result.dtype], size, offset = 0
@@ -286,19 +286,19 @@ cdef int64_t arrange_pieces(PieceArgs* a, PieceArgs* given, TensorBase source, T
     a.nd = n
     a.item = <int>item
     a.dtype = result.dtype
-    return offset
+    a.to = memory_of(result)
+    a.source_data = memory_of(source) + offset
 
 
 cdef int write_pieces(PieceArgs* given, TensorBase source, TensorBase result, const Scalar* margin=NULL, bint sums=False) except -1:
     """result <- pieces of source, margins of a number, or the adjoint: source += the pieces of result."""
     cdef PieceArgs a
-    cdef int64_t offset
     if result.numel == 0:
         return 0
     a.constant = given.constant
     a.filled = 0
-    offset = arrange_pieces(&a, given, source, result)
-    return run_pieces(result.device_type, &a, given, source, result, offset, margin, sums)
+    arrange_pieces(&a, given, source, result)
+    return run_pieces(result.device_type, &a, given, source, result, margin, sums)
 
 
 cdef void no_pieces(PieceArgs* given, int ndim) noexcept:

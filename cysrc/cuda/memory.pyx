@@ -1,18 +1,10 @@
-# What tensorrt_lite.cuda.memory shows of the allocator, and its memory for other libraries.
+"""What tensorrt_lite.cuda.memory reports of the caching allocator, and its memory for other libraries."""
+from libc.stdint cimport int64_t
+from tensorrt_lite._C.cuda.caching cimport Block, Device, MemoryPool, N_STATS, Stat, cached_allocate, cached_free, device_state, frames_at, largest_split
+from tensorrt_lite._C.cuda.driver cimport MAX_DEVICES, enter_device
 
-cdef Device* checked(int device) except NULL:
-    if device < 0 or device >= MAX_DEVICES:
-        raise ValueError(f"invalid device index {device}")
-    return &devices[device]
-
-
-def empty_cache():
-    """Return the free segments of all devices to the driver."""
-    cdef int i
-    for i in range(MAX_DEVICES):
-        if devices[i].n_segments or devices[i].n_arenas or backend != NATIVE and devices[i].driver_allocations:
-            enter_device(i)
-            release_cached(i)
+cdef tuple STAT_NAMES = ("allocation", "segment", "active", "inactive_split", "allocated_bytes", "reserved_bytes", "active_bytes", "inactive_split_bytes",
+                         "requested_bytes")
 
 
 cdef dict figures(Stat* s):
@@ -21,14 +13,14 @@ cdef dict figures(Stat* s):
 
 def statistics(int device):
     """{"allocated_bytes": {"all": {"current": ...}}, ...} and the counts of retries, failures and calls of the driver."""
-    cdef Device* d = checked(device)
+    cdef Device* d = device_state(device)
     cdef dict found = {}
     cdef int i, k
     for i in range(N_STATS):
         found[STAT_NAMES[i]] = {pool: figures(&d.stats[k][i]) for k, pool in ((0, "all"), (1, "large_pool"), (2, "small_pool"))}
     found["oversize_allocations"] = figures(&d.oversize[0])
     found["oversize_segments"] = figures(&d.oversize[1])
-    found["max_split_size"] = max_split if max_split < <int64_t>1 << 62 else -1
+    found["max_split_size"] = largest_split()
     found["num_alloc_retries"] = d.retries
     found["num_ooms"] = d.ooms
     found["num_sync_all_streams"] = d.synchronizations
@@ -39,7 +31,7 @@ def statistics(int device):
 
 def reset_peak(int device):
     """Peaks start again at what is current."""
-    cdef Device* d = checked(device)
+    cdef Device* d = device_state(device)
     cdef int i, k
     for k in range(3):
         for i in range(N_STATS):
@@ -50,7 +42,7 @@ def reset_peak(int device):
 
 def reset_accumulated(int device):
     """The totals of what was allocated and freed start again at 0."""
-    cdef Device* d = checked(device)
+    cdef Device* d = device_state(device)
     cdef int i, k
     for k in range(3):
         for i in range(N_STATS):
@@ -62,22 +54,24 @@ def reset_accumulated(int device):
 
 def set_fraction(int device, double fraction):
     """Limit what may be reserved to a part of the device's memory."""
-    checked(device).fraction = fraction
+    device_state(device).fraction = fraction
 
 
 def get_fraction(int device):
-    return checked(device).fraction
+    return device_state(device).fraction
 
 
 def snapshot(pool=None):
     """Every segment with its blocks, in order of address; those of one pool by its number. An arena shows its runs of memory."""
     cdef int device, i
+    cdef Device* d
     cdef list segments = []
     for device in range(MAX_DEVICES):
-        for i in range(devices[device].n_segments):
-            show(segments, device, devices[device].segments[i], pool)
-        for i in range(devices[device].n_arenas):
-            show(segments, device, devices[device].arenas[i].first, pool)
+        d = device_state(device)
+        for i in range(d.n_segments):
+            show(segments, device, d.segments[i], pool)
+        for i in range(d.n_arenas):
+            show(segments, device, d.arenas[i].first, pool)
     return sorted(segments, key=lambda s: (s["device"], s["address"]))
 
 
@@ -98,7 +92,7 @@ cdef int show(list segments, int device, Block* b, object pool) except -1:
             segments.append(segment)
         state = "active_allocated" if b.allocated else "active_awaiting_free" if b.events_pending else "inactive"
         segment["blocks"].append({"address": b.address, "size": b.size, "requested_size": b.requested if b.allocated else 0, "state": state,
-                                  "frames": frames_of.get((device, b.address), []) if b.allocated else []})
+                                  "frames": frames_at(device, b.address) if b.allocated else []})
         segment["total_size"] += b.size
         if b.allocated:
             segment["allocated_size"] += b.size
@@ -106,42 +100,6 @@ cdef int show(list segments, int device, Block* b, object pool) except -1:
         if b.allocated or b.events_pending:
             segment["active_size"] += b.size
         b = b.after
-    return 0
-
-
-def set_caching(bint on):
-    """Off: each request goes to the driver, and its memory back at once. Returns what was set."""
-    global caching
-    before, caching = caching, on
-    return before
-
-
-# ---- the history of requests ---------------------------------------------------------------------------------------
-
-cdef object history = None      # entries, latest last; None: off
-cdef object frames_now = None   # () -> the Python frames of a request
-cdef dict frames_of = {}        # {(device, address): frames} of what is in use
-
-
-def record_history(entries, frames):
-    """Note requests in a deque from now on, with what `frames` returns for each; None stops."""
-    global history, frames_now
-    history = entries
-    frames_now = frames
-    if entries is None:
-        frames_of.clear()
-
-
-# Called where the lists of blocks are whole: it makes Python objects, and a collection of garbage may free blocks.
-cdef int note(bytes action, int device, DevicePointer address, int64_t size, StreamHandle stream) except -1:
-    import time
-    frames = frames_now() if frames_now is not None else []
-    if action == b"alloc" and frames:
-        frames_of[device, address] = frames
-    elif action == b"free_completed":
-        frames_of.pop((device, address), None)
-    history.append((device, {"action": action.decode(), "addr": address, "size": size, "stream": <size_t>stream, "time_us": time.time_ns() // 1000,
-                             "frames": frames}))
     return 0
 
 

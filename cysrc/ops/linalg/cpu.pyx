@@ -1,0 +1,598 @@
+"""Linear algebra on the CPU: LAPACK, one matrix of the batch per call and thread, so that bits do not depend on how many there are; small matrices by
+loops/linalg.c. Each routine has a function for one matrix and, in `prepare`, what it needs to work in."""
+from libc.limits cimport INT_MAX
+from libc.math cimport hypot, log
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
+from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_drop
+from tensorrt_lite._C.core.blas cimport blas_begin, blas_end
+from tensorrt_lite._C.core.blas import library as blas_library
+from tensorrt_lite._C.core.device cimport DEV_CPU
+from tensorrt_lite._C.core.dispatch cimport attach
+from tensorrt_lite._C.core.parallel cimport parallel_for
+from tensorrt_lite._C.core.tensor cimport TensorBase, data_of
+from tensorrt_lite._C.ops.linalg.job cimport (
+    BAD_PIVOTS, CHOLESKY, CHOLESKY_INVERSE, CHOLESKY_SOLVE, DETERMINANT, EIG, EIGH, GEQRF, HOUSEHOLDER, INVERSE, Job, LDL, LDL_SOLVE, LEAST_SQUARES, LU,
+    LU_SOLVE, NO_MEMORY, NOT_FINITE, ORMQR, PERMUTATION, QR, SOLVE, SVD, TRIANGULAR, trt_stack)
+from tensorrt_lite._C.steps.linalg cimport set_linalg_codes, set_linalg_job, set_svd_driver
+
+attach()
+
+cdef extern from "lapack.h" nogil:
+    enum:
+        LAPACK_GELS "GELS"
+        LAPACK_GELSD "GELSD"
+    ctypedef struct trt_linalg_table:
+        pass
+    const trt_linalg_table* trt_small
+    const char* trt_lapack_open(const char* path)
+    const char* trt_stack_item(const trt_stack* s, int64_t i, int size)
+    void trt_copy_matrix(int size, int64_t rows, int64_t cols, char* to, int64_t trs, int64_t tcs, const char* frm, int64_t frs, int64_t fcs)
+    int trt_all_finite(int t, int64_t n, const void* x)
+    int trt_any_nan(int t, int64_t n, const void* x)
+    void trt_diagonal_item(int t, const void* a, int64_t n, int64_t i, double* value)
+    void trt_put(int t, void* x, int64_t i, double re, double im)
+    int trt_work_size(int t, const void* work)
+    void trt_clear_triangle(int size, int64_t n, char* a, int upper)
+    int trt_getrf(int t, int m, int n, void* a, int* pivots)
+    int trt_getrs(int t, char trans, int n, int k, const void* lu, const int* pivots, void* b)
+    int trt_getri(int t, int n, void* a, const int* pivots, void* work, int lwork)
+    int trt_potrf(int t, char uplo, int n, void* a)
+    int trt_potrs(int t, char uplo, int n, int k, const void* a, void* b)
+    int trt_potri(int t, char uplo, int n, void* a)
+    void trt_trsm(int t, char side, char uplo, char trans, char diag, int m, int n, const void* a, void* b)
+    int trt_geqrf(int t, int m, int n, void* a, void* tau, void* work, int lwork)
+    int trt_orgqr(int t, int m, int n, int k, void* a, const void* tau, void* work, int lwork)
+    int trt_ormqr(int t, char side, char trans, int m, int n, int k, const void* a, const void* tau, void* c, void* work, int lwork)
+    int trt_syevd(int t, char job, char uplo, int n, void* a, void* w, void* work, int lwork, void* rwork, int lrwork, int* iwork, int liwork)
+    int trt_geev(int t, char job, int n, void* a, void* w, void* v, void* work, int lwork, void* rwork)
+    int trt_gesdd(int t, char job, int m, int n, void* a, void* s, void* u, void* vt, int ldvt, void* work, int lwork, void* rwork, int* iwork)
+    int trt_least_squares(int t, int routine, int m, int n, int k, void* a, void* b, void* s, int* pivots, double tolerance, int* rank, void* work, int lwork,
+                          void* rwork, int* iwork)
+    int trt_ldl_factor(int t, int hermitian, int n, void* a, int* pivots, void* work, int lwork)
+    int trt_ldl_solve(int t, int hermitian, int n, int k, const void* a, const int* pivots, void* b)
+
+cdef extern from *:
+    """
+    #include "isa.h"
+    ISA_TABLE(trt_linalg_table, trt_linalg)
+    """
+    const trt_linalg_table* trt_linalg()
+
+trt_small = trt_linalg()
+
+cdef enum:
+    THREAD_WORK = 1 << 16        # multiplications worth another thread: some 10 us
+    BLOCK = 64                   # columns that LAPACK treats at a time, at most: sizes its workspaces
+
+ctypedef int (*one_matrix)(Job* w, int64_t i, char* scratch) noexcept nogil
+
+
+cdef bint lapack_loaded = False
+
+
+cdef int load_lapack() except -1:
+    global lapack_loaded
+    cdef const char* missing
+    if lapack_loaded:
+        return 0
+    path = blas_library()[0]
+    missing = trt_lapack_open(path.encode())
+    if missing != NULL:
+        raise ImportError(f"LAPACK at {path} can't be used: {missing.decode()}")
+    lapack_loaded = True
+    return 0
+
+
+cdef inline char* result_item(Job* w, int j, int64_t i) noexcept nogil:
+    return w.out[j] + i * w.step[j]
+
+
+cdef inline void take(Job* w, const trt_stack* s, int64_t i, char* to) noexcept nogil:
+    """Matrix i of an input as a dense column-major one."""
+    trt_copy_matrix(w.size, s.rows, s.cols, to, 1, s.rows, trt_stack_item(s, i, w.size), s.rs, s.cs)
+
+
+cdef inline const char* dense_item(Job* w, const trt_stack* s, int64_t i, char* scratch) noexcept nogil:
+    """Matrix i as it lies if it is dense and column-major, otherwise its copy."""
+    if (s.rs == 1 or s.rows == 1) and (s.cs == s.rows or s.cols == 1):
+        return trt_stack_item(s, i, w.size)
+    take(w, s, i, scratch)
+    return scratch
+
+
+cdef void conjugate(Job* w, int64_t n, char* x) noexcept nogil:
+    cdef int64_t i
+    if w.t == 2:
+        for i in range(n):
+            (<float*>x)[2 * i + 1] = -(<float*>x)[2 * i + 1]
+    elif w.t == 3:
+        for i in range(n):
+            (<double*>x)[2 * i + 1] = -(<double*>x)[2 * i + 1]
+
+
+cdef int workspace(int64_t n) except -1:
+    """How many numbers a blocked routine gets to work in: at least n, for blocks of columns where that is no waste."""
+    return <int>max(1, n, min(n * BLOCK, <int64_t>1 << 22))
+
+
+cdef int in_int(int64_t n) except -1:
+    if n > INT_MAX:
+        raise RuntimeError(f"linear algebra: a workspace of {n} numbers is too large for 32-bit LAPACK")
+    return <int>n
+
+
+cdef int reserve(Job* w, int j, int64_t nbytes) noexcept:
+    """Part j of the scratch memory, on a boundary of 16 bytes."""
+    w.part[j] = w.scratch
+    w.scratch += (nbytes + 31) // 16 * 16
+    return 0
+
+
+# ---- one matrix ----------------------------------------------------------------------------------------------------
+
+cdef int lu_one(Job* w, int64_t i, char* scratch) noexcept nogil:
+    cdef char* lu = result_item(w, 0, i)
+    take(w, &w.a, i, lu)
+    return trt_getrf(w.t, w.m, w.n, lu, <int*>result_item(w, 1, i))
+
+
+cdef int lu_solve_one(Job* w, int64_t i, char* scratch) noexcept nogil:
+    cdef char* x = result_item(w, 0, i)
+    cdef const char* given = trt_stack_item(&w.c, i, 4)
+    cdef int* pivots = <int*>(scratch + w.part[0])
+    cdef int64_t j
+    for j in range(w.n):
+        pivots[j] = (<const int*>given)[j * w.c.rs]
+        if pivots[j] < 1 or pivots[j] > w.n:
+            return BAD_PIVOTS
+    take(w, &w.b, i, x)
+    if w.flag:
+        conjugate(w, <int64_t>w.n * w.k, x)
+    trt_getrs(w.t, w.trans, w.n, w.k, dense_item(w, &w.a, i, scratch + w.part[1]), pivots, x)
+    if w.flag:
+        conjugate(w, <int64_t>w.n * w.k, x)
+    return 0
+
+
+cdef int permutation_one(Job* w, int64_t i, char* scratch) noexcept nogil:
+    cdef const char* pivots = trt_stack_item(&w.c, i, 4)
+    cdef int64_t* order = <int64_t*>result_item(w, 0, i)
+    cdef int64_t j, p
+    for j in range(w.m):
+        order[j] = j
+    for j in range(w.n):
+        p = (<const int*>pivots)[j * w.c.rs]
+        if p < 1 or p > w.m:
+            return BAD_PIVOTS
+        order[j], order[p - 1] = order[p - 1], order[j]
+    return 0
+
+
+cdef int solve_one(Job* w, int64_t i, char* scratch) noexcept nogil:
+    cdef char* x = result_item(w, 0, i)
+    cdef char* lu = result_item(w, 1, i)
+    cdef int* pivots = <int*>result_item(w, 2, i)
+    cdef int info
+    take(w, &w.a, i, lu)
+    take(w, &w.b, i, x)
+    info = trt_getrf(w.t, w.n, w.n, lu, pivots)
+    trt_getrs(w.t, w.trans, w.n, w.k, lu, pivots, x)
+    return info
+
+
+cdef int inverse_one(Job* w, int64_t i, char* scratch) noexcept nogil:
+    cdef char* x = result_item(w, 0, i)
+    cdef int* pivots = <int*>(scratch + w.part[1])
+    cdef int info
+    take(w, &w.a, i, x)
+    info = trt_getrf(w.t, w.n, w.n, x, pivots)
+    if info == 0:
+        trt_getri(w.t, w.n, x, pivots, scratch, w.lwork)
+    return info
+
+
+cdef int det_one(Job* w, int64_t i, char* scratch) noexcept nogil:
+    """The determinant, or its sign and logarithm (flag), from the factors."""
+    cdef double re = 1, im = 0, total = 0, x, size
+    cdef double d[2]
+    cdef int64_t j
+    cdef int* pivots = <int*>result_item(w, 1, i)
+    cdef int info = lu_one(w, i, scratch)
+    for j in range(w.n):
+        trt_diagonal_item(w.t, result_item(w, 0, i), w.n, j, d)
+        if pivots[j] != j + 1:
+            d[0] = -d[0]
+            d[1] = -d[1]
+        if w.flag:
+            size = hypot(d[0], d[1])
+            total += log(size)
+            if size > 0:
+                d[0] /= size
+                d[1] /= size
+        if w.t < 2:
+            re *= d[0]
+            if w.t == 0 and not w.flag:
+                re = <float>re
+        else:
+            x = re * d[0] - im * d[1]
+            im = re * d[1] + im * d[0]
+            re = x
+    trt_put(w.t, w.out[2], i, re, im)
+    if w.flag:
+        trt_put(w.t & 1, w.out[3], i, total, 0)
+    return 0
+
+
+cdef int cholesky_one(Job* w, int64_t i, char* scratch) noexcept nogil:
+    cdef char* x = result_item(w, 0, i)
+    take(w, &w.a, i, x)
+    trt_clear_triangle(w.size, w.n, x, w.uplo == b"L")
+    return trt_potrf(w.t, w.uplo, w.n, x)
+
+
+cdef int cholesky_solve_one(Job* w, int64_t i, char* scratch) noexcept nogil:
+    cdef char* x = result_item(w, 0, i)
+    take(w, &w.b, i, x)
+    return trt_potrs(w.t, w.uplo, w.n, w.k, dense_item(w, &w.a, i, scratch), x)
+
+
+cdef int cholesky_inverse_one(Job* w, int64_t i, char* scratch) noexcept nogil:
+    cdef char* x = result_item(w, 0, i)
+    cdef int64_t j, n = w.n
+    cdef int info
+    take(w, &w.a, i, x)
+    info = trt_potri(w.t, w.uplo, w.n, x)
+    # mirrors the computed triangle: column j of the lower one becomes row j
+    for j in range(n):
+        if w.uplo == b"L":
+            trt_copy_matrix(w.size, n - j - 1, 1, x + (j + (j + 1) * n) * w.size, n, n, x + (j * n + j + 1) * w.size, 1, n)
+            if w.t >= 2:
+                conjugate_line(w, n - j - 1, x + (j + (j + 1) * n) * w.size, n)
+        else:
+            trt_copy_matrix(w.size, j, 1, x + j * w.size, n, n, x + j * n * w.size, 1, n)
+            if w.t >= 2:
+                conjugate_line(w, j, x + j * w.size, n)
+    return info
+
+
+cdef inline void conjugate_line(Job* w, int64_t count, char* x, int64_t stride) noexcept nogil:
+    cdef int64_t i
+    for i in range(count):
+        conjugate(w, 1, x + i * stride * w.size)
+
+
+cdef int triangular_one(Job* w, int64_t i, char* scratch) noexcept nogil:
+    cdef char* x = result_item(w, 0, i)
+    take(w, &w.b, i, x)
+    trt_trsm(w.t, w.side, w.uplo, w.trans, w.diag, w.m, w.k, dense_item(w, &w.a, i, scratch), x)
+    return 0
+
+
+cdef int ldl_one(Job* w, int64_t i, char* scratch) noexcept nogil:
+    cdef char* x = result_item(w, 0, i)
+    take(w, &w.a, i, x)
+    trt_clear_triangle(w.size, w.n, x, 1)
+    return trt_ldl_factor(w.t, w.flag, w.n, x, <int*>result_item(w, 1, i), scratch, w.lwork)
+
+
+cdef int ldl_solve_one(Job* w, int64_t i, char* scratch) noexcept nogil:
+    cdef char* x = result_item(w, 0, i)
+    cdef const char* given = trt_stack_item(&w.c, i, 4)
+    cdef int* pivots = <int*>(scratch + w.part[0])
+    cdef int64_t j = 0
+    for j in range(w.n):
+        pivots[j] = (<const int*>given)[j * w.c.rs]
+        if pivots[j] == 0 or pivots[j] > w.n or pivots[j] < -w.n:
+            return BAD_PIVOTS
+    j = 0
+    while j < w.n:                       # a negative pivot belongs to a block of two rows
+        if pivots[j] < 0:
+            j += 1
+            if j >= w.n or pivots[j] != pivots[j - 1]:
+                return BAD_PIVOTS
+        j += 1
+    take(w, &w.b, i, x)
+    return trt_ldl_solve(w.t, w.flag, w.n, w.k, dense_item(w, &w.a, i, scratch + w.part[1]), pivots, x)
+
+
+cdef int qr_one(Job* w, int64_t i, char* scratch) noexcept nogil:
+    cdef char* a = scratch + w.part[0]
+    cdef char* tau = scratch + w.part[1]
+    cdef char* work = scratch + w.part[2]
+    cdef char* q = result_item(w, 0, i)
+    cdef char* r = result_item(w, 1, i)
+    cdef int64_t c, rows = w.k, size = w.size
+    cdef int info
+    take(w, &w.a, i, a)
+    info = trt_geqrf(w.t, w.m, w.n, a, tau, work, w.lwork)
+    for c in range(w.n):
+        memcpy(r + c * rows * size, a + c * w.m * size, min(c + 1, rows) * size)
+        if c + 1 < rows:
+            memset(r + (c * rows + c + 1) * size, 0, (rows - c - 1) * size)
+    if w.flag and info == 0:
+        memcpy(q, a, <int64_t>w.m * min(w.n, w.k) * size)
+        info = trt_orgqr(w.t, w.m, w.k, min(w.m, w.n), q, tau, work, w.lwork)
+    return info
+
+
+cdef int geqrf_one(Job* w, int64_t i, char* scratch) noexcept nogil:
+    cdef char* a = result_item(w, 0, i)
+    take(w, &w.a, i, a)
+    return trt_geqrf(w.t, w.m, w.n, a, result_item(w, 1, i), scratch, w.lwork)
+
+
+cdef int householder_one(Job* w, int64_t i, char* scratch) noexcept nogil:
+    cdef char* q = result_item(w, 0, i)
+    take(w, &w.a, i, q)
+    take(w, &w.b, i, scratch + w.part[1])
+    return trt_orgqr(w.t, w.m, w.n, w.k, q, scratch + w.part[1], scratch + w.part[0], w.lwork)
+
+
+cdef int ormqr_one(Job* w, int64_t i, char* scratch) noexcept nogil:
+    cdef char* c = result_item(w, 0, i)
+    take(w, &w.b, i, scratch + w.part[1])
+    take(w, &w.c, i, c)
+    return trt_ormqr(w.t, w.side, w.trans, w.m, w.n, w.k, dense_item(w, &w.a, i, scratch + w.part[2]), scratch + w.part[1], c, scratch + w.part[0], w.lwork)
+
+
+cdef int eigh_one(Job* w, int64_t i, char* scratch) noexcept nogil:
+    cdef char* v = result_item(w, 1, i) if w.flag else scratch + w.part[3]
+    take(w, &w.a, i, v)
+    if not trt_all_finite(w.t, <int64_t>w.n * w.n, v):
+        return NOT_FINITE
+    return trt_syevd(w.t, b"V" if w.flag else b"N", w.uplo, w.n, v, result_item(w, 0, i), scratch + w.part[0], w.lwork, scratch + w.part[1], w.k,
+                     <int*>(scratch + w.part[2]), w.liwork)
+
+
+cdef int eig_one(Job* w, int64_t i, char* scratch) noexcept nogil:
+    cdef char* a = scratch + w.part[0]
+    cdef char* values = result_item(w, 0, i)
+    cdef char* vectors = result_item(w, 1, i) if w.flag else NULL
+    cdef char* real_values = scratch + w.part[2]
+    cdef char* real_vectors = scratch + w.part[3]
+    cdef int64_t n = w.n, j, r
+    cdef int info
+    cdef bint pair
+    take(w, &w.a, i, a)
+    if not trt_all_finite(w.t, n * n, a):
+        return NOT_FINITE
+    if w.t >= 2:
+        return trt_geev(w.t, b"V" if w.flag else b"N", w.n, a, values, vectors if w.flag else a, scratch + w.part[1], w.lwork, real_values)
+    info = trt_geev(w.t, b"V" if w.flag else b"N", w.n, a, real_values, real_vectors, scratch + w.part[1], w.lwork, NULL)
+    # two columns hold the real and the imaginary parts of a pair of conjugate vectors
+    j = 0
+    while j < n:
+        pair = real_item(w, real_values, n + j) != 0 and j + 1 < n
+        trt_put(w.t + 2, values, j, real_item(w, real_values, j), real_item(w, real_values, n + j))
+        if pair:
+            trt_put(w.t + 2, values, j + 1, real_item(w, real_values, j + 1), real_item(w, real_values, n + j + 1))
+        if w.flag:
+            for r in range(n):
+                if pair:
+                    trt_put(w.t + 2, vectors, j * n + r, real_item(w, real_vectors, j * n + r), real_item(w, real_vectors, (j + 1) * n + r))
+                    trt_put(w.t + 2, vectors, (j + 1) * n + r, real_item(w, real_vectors, j * n + r), -real_item(w, real_vectors, (j + 1) * n + r))
+                else:
+                    trt_put(w.t + 2, vectors, j * n + r, real_item(w, real_vectors, j * n + r), 0)
+        j += 2 if pair else 1
+    return info
+
+
+cdef inline double real_item(Job* w, const char* x, int64_t i) noexcept nogil:
+    return (<const double*>x)[i] if w.t & 1 else <double>(<const float*>x)[i]
+
+
+cdef int svd_one(Job* w, int64_t i, char* scratch) noexcept nogil:
+    cdef char* a = scratch + w.part[0]
+    cdef int64_t k = min(w.m, w.n), columns = 0 if w.flag == 0 else w.m if w.flag == 2 else k
+    cdef int info
+    take(w, &w.a, i, a)
+    if not trt_all_finite(w.t, <int64_t>w.m * w.n, a):
+        # LAPACK complains of infinities on stderr, or iterates on them without end
+        if trt_any_nan(w.t, <int64_t>w.m * w.n, a):
+            return NOT_FINITE
+        memset(result_item(w, 0, i), 0xFF, k * (w.size if w.t < 2 else w.size // 2))  # every bit set is a NaN
+        if w.flag:
+            memset(result_item(w, 1, i), 0xFF, columns * w.m * w.size)
+            memset(result_item(w, 2, i), 0xFF, (w.n if w.flag == 2 else k) * w.n * w.size)
+        return 0
+    info = trt_gesdd(w.t, b"N" if w.flag == 0 else b"A" if w.flag == 2 else b"S", w.m, w.n, a, result_item(w, 0, i), result_item(w, 1, i),
+                     result_item(w, 2, i), <int>(w.n if w.flag == 2 else k), scratch + w.part[1], w.lwork, scratch + w.part[2], <int*>(scratch + w.part[3]))
+    return NOT_FINITE if info < 0 else info
+
+
+cdef int least_squares_one(Job* w, int64_t i, char* scratch) noexcept nogil:
+    """flag: the routine. Results: X, rank, singular values."""
+    cdef char* a = scratch + w.part[0]
+    cdef char* b = scratch + w.part[1]
+    cdef char* x = result_item(w, 0, i)
+    cdef int64_t rows = max(w.m, w.n)
+    cdef int rank = 0, info
+    take(w, &w.a, i, a)
+    memset(b, 0, rows * w.k * w.size)
+    trt_copy_matrix(w.size, w.m, w.k, b, 1, rows, trt_stack_item(&w.b, i, w.size), w.b.rs, w.b.cs)
+    if not trt_all_finite(w.t, <int64_t>w.m * w.n, a) or not trt_all_finite(w.t, rows * w.k, b):
+        return NOT_FINITE
+    memset(scratch + w.part[4], 0, <int64_t>w.n * 4)
+    info = trt_least_squares(w.t, w.flag, w.m, w.n, w.k, a, b, result_item(w, 2, i), <int*>(scratch + w.part[4]), w.tolerance, &rank, scratch + w.part[2],
+                             w.lwork, scratch + w.part[3], <int*>(scratch + w.part[5]))
+    trt_copy_matrix(w.size, w.n, w.k, x, 1, w.n, b, 1, rows)
+    (<int64_t*>result_item(w, 1, i))[0] = rank
+    return info
+
+
+# ---- Jobs ----------------------------------------------------------------------------------------------------------
+
+cdef one_matrix[20] ONE
+ONE[<int>LU], ONE[<int>LU_SOLVE], ONE[<int>PERMUTATION], ONE[<int>SOLVE], ONE[<int>INVERSE] = lu_one, lu_solve_one, permutation_one, solve_one, inverse_one
+ONE[<int>DETERMINANT], ONE[<int>CHOLESKY], ONE[<int>CHOLESKY_SOLVE], ONE[<int>CHOLESKY_INVERSE] = det_one, cholesky_one, cholesky_solve_one, cholesky_inverse_one
+ONE[<int>TRIANGULAR], ONE[<int>LDL], ONE[<int>LDL_SOLVE], ONE[<int>QR], ONE[<int>GEQRF] = triangular_one, ldl_one, ldl_solve_one, qr_one, geqrf_one
+ONE[<int>HOUSEHOLDER], ONE[<int>ORMQR], ONE[<int>EIGH], ONE[<int>EIG], ONE[<int>SVD] = householder_one, ormqr_one, eigh_one, eig_one, svd_one
+ONE[<int>LEAST_SQUARES] = least_squares_one
+
+
+cdef double prepare(Job* w, int routine) except -1:
+    """Plan the scratch memory of one matrix, asking LAPACK where its documentation names no size; returns the multiplications of one matrix."""
+    cdef int64_t m = w.m, n = w.n, k = w.k, size = w.size, least = min(m, n), columns
+    cdef double needed[2]
+    cdef double real_needed[2]
+    cdef int integers[2]
+    if routine == LU:
+        return <double>m * n * least
+    if routine == LU_SOLVE or routine == LDL_SOLVE:
+        reserve(w, 0, n * 4)
+        reserve(w, 1, n * n * size)
+        return <double>n * n * k
+    if routine == PERMUTATION:
+        return m
+    if routine == SOLVE:
+        return <double>n * n * (n + k)
+    if routine == INVERSE:
+        w.lwork = workspace(n)
+        reserve(w, 0, w.lwork * size)
+        reserve(w, 1, n * 4)
+        return 2.0 * n * n * n
+    if routine == DETERMINANT or routine == CHOLESKY_INVERSE:
+        return <double>n * n * n
+    if routine == CHOLESKY:
+        return <double>n * n * n / 3
+    if routine == CHOLESKY_SOLVE:
+        w.scratch = n * n * size + 1
+        return <double>n * n * k
+    if routine == TRIANGULAR:
+        w.scratch = n * n * size
+        return <double>n * m * k
+    if routine == LDL:
+        w.lwork = workspace(n)
+        w.scratch = w.lwork * size
+        return <double>n * n * n / 3
+    if routine == QR:
+        columns = max(n, k)
+        w.lwork = workspace(columns)
+        reserve(w, 0, m * n * size)
+        reserve(w, 1, least * size)
+        reserve(w, 2, w.lwork * size)
+        return 2.0 * m * columns * least
+    if routine == GEQRF:
+        w.lwork = workspace(n)
+        w.scratch = w.lwork * size
+        return 2.0 * m * n * least
+    if routine == HOUSEHOLDER:
+        w.lwork = workspace(n)
+        reserve(w, 0, w.lwork * size)
+        reserve(w, 1, k * size)
+        return 2.0 * m * n * k
+    if routine == ORMQR:
+        w.lwork = workspace(n if w.side == b"L" else m) + BLOCK * (BLOCK + 1)
+        reserve(w, 0, w.lwork * size)
+        reserve(w, 1, k * size)
+        reserve(w, 2, (m if w.side == b"L" else n) * k * size)
+        return 2.0 * m * n * k
+    if routine == EIGH:
+        # what the documentation of syevd and heevd asks for, and room for blocks in the reduction to tridiagonal form
+        w.lwork = in_int(n * (BLOCK + 2) + (n * (2 * n + 6) + 1 if w.flag and w.t < 2 else n * n if w.flag else 0))
+        w.k = in_int(1 + 5 * n + 2 * n * n if w.flag else n)
+        w.liwork = in_int(3 + 5 * n)
+        reserve(w, 0, w.lwork * size)
+        reserve(w, 1, w.k * size if w.t >= 2 else 0)
+        reserve(w, 2, w.liwork * 4)
+        reserve(w, 3, n * n * size if not w.flag else 0)
+        return 4.0 * n * n * n
+    if routine == EIG:
+        with nogil:
+            blas_begin(1)
+            trt_geev(w.t, b"V" if w.flag else b"N", w.n, NULL, NULL, NULL, needed, -1, real_needed)
+            blas_end()
+        w.lwork = trt_work_size(w.t, needed)
+        reserve(w, 0, n * n * size)
+        reserve(w, 1, w.lwork * size)
+        reserve(w, 2, 2 * n * size)
+        reserve(w, 3, n * n * size if w.t < 2 else 0)
+        return 10.0 * n * n * n
+    if routine == SVD:
+        with nogil:
+            blas_begin(1)
+            trt_gesdd(w.t, b"N" if w.flag == 0 else b"A" if w.flag == 2 else b"S", w.m, w.n, NULL, NULL, NULL, NULL, <int>(n if w.flag == 2 else least), needed, -1, NULL, NULL)
+            blas_end()
+        w.lwork = trt_work_size(w.t, needed)
+        reserve(w, 0, m * n * size)
+        reserve(w, 1, w.lwork * size)
+        reserve(w, 2, (7 * least if w.flag == 0 else least * max(5 * least + 7, 2 * max(m, n) + 2 * least + 1)) * size if w.t >= 2 else 0)
+        reserve(w, 3, 8 * least * 4)
+        return 8.0 * m * n * least
+    # LEAST_SQUARES
+    w.flag += LAPACK_GELS
+    integers[0] = 0
+    real_needed[0] = 0
+    with nogil:
+        blas_begin(1)
+        trt_least_squares(w.t, w.flag, w.m, w.n, w.k, NULL, NULL, NULL, NULL, w.tolerance, integers + 1, needed, -1, real_needed, integers)
+        blas_end()
+    w.lwork = trt_work_size(w.t, needed)
+    # gelsy and gelss of complex matrices say in their documentation how many real numbers they need, gelsd answers
+    w.liwork = max(trt_work_size(w.t & 1, real_needed) if w.flag == LAPACK_GELSD else 0, <int>max(2 * n, 5 * least))
+    reserve(w, 0, m * n * size)
+    reserve(w, 1, max(m, n) * k * size)
+    reserve(w, 2, w.lwork * size)
+    reserve(w, 3, w.liwork * size if w.t >= 2 else 0)
+    reserve(w, 4, n * 4)
+    reserve(w, 5, <int64_t>integers[0] * 4)
+    return 4.0 * m * n * max(least, k)
+
+
+cdef void run_items(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef Job* w = <Job*>context
+    cdef int64_t i
+    cdef char* scratch = <char*>malloc(w.scratch) if w.scratch else NULL
+    for i in range(begin, end):
+        w.info[i] = w.one(w, i, scratch) if scratch != NULL or not w.scratch else NO_MEMORY
+    free(scratch)
+
+
+cdef int run_job(Job* w, int routine, TensorBase info, TensorBase a, TensorBase b, TensorBase c) except -1:
+    cdef trt_block* held[3]
+    cdef int64_t grain, i
+    cdef int j, n = 0
+    if routine == LU and w.flag:
+        raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
+    # another Python thread may resize an input while the GIL is released
+    for t in (a, b, c):
+        if t is not None:
+            held[n] = (<TensorBase>t).storage.block
+            trt_block_hold(held[n])
+            n += 1
+    try:
+        load_lapack()
+        grain = <int64_t>(THREAD_WORK / (prepare(w, routine) + 1)) + 1
+        w.one = ONE[routine]
+        with nogil:
+            blas_begin(1)
+            parallel_for(w.count, grain, 1, run_items, w)
+            blas_end()
+    finally:
+        for j in range(n):
+            block_drop(held[j])
+    for i in range(w.count):
+        if w.info[i] == NO_MEMORY:
+            raise MemoryError(f"linear algebra: {w.scratch} bytes to work in can't be had")
+        if w.info[i] == BAD_PIVOTS:
+            name = "torch.lu_unpack" if routine == PERMUTATION else "linalg.lu_solve" if routine == LU_SOLVE else "torch.linalg.ldl_solve"
+            raise RuntimeError(f"{name}: the pivots must be between 1 and the number of rows, as the factorization returns them")
+    return 0
+
+
+cdef int read_codes(TensorBase info, int* codes) except -1:
+    memcpy(codes, data_of(info), info.numel * sizeof(int))
+    return 0
+
+
+cdef int check_driver(object driver) except -1:
+    if driver is not None:
+        raise RuntimeError("linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend.")
+    return 0
+
+
+set_linalg_job(DEV_CPU, run_job)
+set_linalg_codes(DEV_CPU, read_codes)
+set_svd_driver(DEV_CPU, check_driver)
