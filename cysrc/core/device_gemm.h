@@ -1,4 +1,4 @@
-/* How the GEMMs of cysrc/ops/matmul/matmul.pyx reach a device: matrices by strides, one function that multiplies them. */
+/* Matrices by strides, as the steps of GEMMs take them (cysrc/ops/matmul/steps.yaml). */
 #ifndef TRT_DEVICE_GEMM_H
 #define TRT_DEVICE_GEMM_H
 #include <stdint.h>

@@ -42,10 +42,29 @@ SAME_SHAPE = {
     "index_put": lambda x: x.index_put((trt.zeros(3, dtype=trt.int64, device=x.device),), x[0]),
     "searchsorted": lambda x: trt.searchsorted(x[0], x),
     "one_hot": lambda x: trt.nn.functional.one_hot(x.long(), 5),
+    "clone": lambda x: x.t().clone(),
+    "to": lambda x: x.to(trt.float64),
+    "addmm": lambda x: trt.addmm(x[:, :2], x, x.t()),
+    "dot": lambda x: trt.dot(x[0], x[1]),
+    "linear": lambda x: trt.nn.functional.linear(x, x, x[:, 0]),
+    "_int_mm": lambda x: trt._int_mm(x.to(trt.int8), x.t().to(trt.int8)),
+    "attention": lambda x: trt.nn.functional.scaled_dot_product_attention(x, x, x),
+    "conv1d": lambda x: trt.nn.functional.conv1d(x[None], x[None, :, :2]),
+    "conv_transpose1d": lambda x: trt.nn.functional.conv_transpose1d(x[None], x[:, None, :2]),
+    "interpolate": lambda x: trt.nn.functional.interpolate(x[None], scale_factor=2, mode="linear"),
+    "grid_sample": lambda x: trt.nn.functional.grid_sample(x[None, None], trt.zeros(1, 4, 5, 2, device=x.device), align_corners=False),
+    "unfold": lambda x: trt.nn.functional.unfold(x[None, None], 2),
+    "fold": lambda x: trt.nn.functional.fold(x.t()[None, :1].expand(1, 4, 2), (2, 3), 2),
+    "inv": lambda x: trt.linalg.inv(x[:, :2] + trt.eye(2, device=x.device)),
+    "solve": lambda x: trt.linalg.solve(x[:, :2] + trt.eye(2, device=x.device), x),
+    "svd": lambda x: trt.linalg.svd(x)[2],
+    "qr": lambda x: trt.linalg.qr(x, mode="complete")[0],
+    "eigh": lambda x: trt.linalg.eigh(x[:, :2])[1],
+    "lstsq": lambda x: trt.linalg.lstsq(x, x).solution,
 }
 
 
-@pytest.mark.parametrize("family", ["creation", "indexing", "joining", "random", "sorting"])
+@pytest.mark.parametrize("family", ["conv", "creation", "indexing", "joining", "linalg", "matmul", "optim", "random", "resize", "sorting"])
 def test_every_step_has_a_function_of_the_cpu(family):
     declared = [row["step"] for row in yaml.safe_load((SOURCES / family / "steps.yaml").read_text())["steps"]]
     assert [step for step in declared if "cpu" not in step_devices().get(step, ())] == []

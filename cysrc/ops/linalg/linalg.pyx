@@ -6,19 +6,15 @@ from tensorrt_lite._C.ops.linalg import cpu as _cpu_steps
 from tensorrt_lite._C.ops.linalg.job cimport (
     CHOLESKY, CHOLESKY_INVERSE, CHOLESKY_SOLVE, DETERMINANT, EIG, EIGH, GELS, GELSD, GELSS, GELSY, GEQRF, HOUSEHOLDER, INVERSE, Job, LDL, LDL_SOLVE,
     LEAST_SQUARES, LU, LU_SOLVE, NOT_FINITE, ORMQR, PERMUTATION, QR, SOLVE, SVD, TRIANGULAR, trt_stack)
+from tensorrt_lite._C.ops.memory cimport memory_of
 from tensorrt_lite._C.steps.linalg cimport run_linalg_codes, run_linalg_job, run_svd_driver
-
-
-cdef inline char* address_of(TensorBase t) noexcept:
-    """NULL for tensors without elements in memory."""
-    return data_of(t) if t.numel and t.storage.block != NULL else NULL
 
 
 cdef int run(Job* w, int routine, TensorBase info, TensorBase a, TensorBase b=None, TensorBase c=None) except -1:
     """Handle all matrices; a, b, c own the memory of the inputs."""
     if w.count == 0:
         return 0
-    w.info = <int*>address_of(info)
+    w.info = <int*>memory_of(info)
     return run_linalg_job(info.device_type, w, routine, info, a, b, c)
 
 
@@ -47,7 +43,7 @@ cdef int64_t batch_count(int n, const int64_t* sizes) noexcept:
 cdef void stack_of(trt_stack* s, TensorBase t, int item_dims, int batch_dims, const int64_t* sizes) noexcept:
     """t's last item_dims (2, or 1: a column) as matrices, its batch dimensions broadcast to `sizes`."""
     cdef int d = t.ndim, i, j
-    s.data = address_of(t)
+    s.data = memory_of(t)
     s.batch_dims = batch_dims
     for i in range(batch_dims):
         j = i - batch_dims + d - item_dims
@@ -89,7 +85,7 @@ cdef TensorBase result_of(Job* w, int j, TensorBase like, int code, int batch_di
     else:
         r = empty_tensor(batch_dims + item_dims, sizes, code, place_of(like))
         step = rows if item_dims else 1
-    w.out[j] = address_of(r)
+    w.out[j] = memory_of(r)
     w.step[j] = step * ITEM_SIZE[code]
     return r
 
@@ -284,7 +280,7 @@ cdef TensorBase solution_of(Job* w, TensorBase like, bint left, bint vector, int
     sizes[batch_dims] = w.k
     sizes[batch_dims + 1] = w.n
     r = empty_tensor(batch_dims + 2, sizes, like.dtype, place_of(like))
-    w.out[0] = address_of(r)
+    w.out[0] = memory_of(r)
     w.step[0] = <int64_t>w.n * w.k * w.size
     return r
 
