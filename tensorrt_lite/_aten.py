@@ -31,6 +31,11 @@ class ComposedOperator:
         self._name = row.name
         self.__name__ = f"{row.name}.{overload}"
 
+    @property
+    def overloadpacket(self) -> OperatorPacket | None:
+        """``ops.aten.chunk``"""
+        return packet_of(self)
+
     def name(self) -> str:
         """``aten::chunk``"""
         return f"aten::{self._name}" + ("" if self.overload == "default" else f".{self.overload}")
@@ -92,7 +97,6 @@ class OperatorPacket:
         form = self._form(name)
         if form is None:
             raise AttributeError(f"The underlying op of 'aten.{self.__name__}' has no overload name '{name}'")
-        form.__dict__.setdefault("overloadpacket", self)
         setattr(self, name, form)
         return form
 
@@ -156,6 +160,20 @@ def packet(name: str) -> OperatorPacket | None:
             return None
         found = _packets.setdefault(name, made)
     return found
+
+
+def schema_of(operator: Any) -> Any:
+    """The schema of an operator object, taken apart."""
+    from tensorrt_lite import _declarations, _schema
+
+    if isinstance(operator, Operator):
+        text = operator.schema
+    else:
+        found = _declarations.find(operator._name)
+        if found is None:
+            raise AttributeError(f"{operator} has no schema")
+        text = found[0].schema
+    return _schema.parse(f"aten::{text}")
 
 
 def packet_of(operator: Any) -> OperatorPacket | None:

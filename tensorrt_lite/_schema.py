@@ -14,6 +14,7 @@ from typing import Any
 import tensorrt_lite as trt
 
 MISSING = inspect.Parameter.empty
+_TYPES_OF_ROWS = ("Any", "Generator", "Storage")  # of the library's own operators alone
 _BASE_TYPES = ("Tensor", "int", "SymInt", "float", "bool", "str", "Scalar", "ScalarType", "Device", "Layout", "MemoryFormat")
 # name, then (a) or (a!) for aliased and written tensors, then any of ? [] [n] after each other
 _TYPE = re.compile(r"(?P<base>\w+)(?:\((?P<alias>\w+)(?P<written>!?)(?:\s*->\s*[\w|*]+)?\))?(?P<suffix>(?:\?|\[\d*\])*)")
@@ -174,7 +175,7 @@ def split(text: str) -> list[str]:
 
 def _type(text: str, schema: str) -> Type:
     match = _TYPE.fullmatch(text)
-    if match is None or match["base"] not in _BASE_TYPES:
+    if match is None or match["base"] not in _BASE_TYPES and not (schema.startswith("aten::") and match["base"] in _TYPES_OF_ROWS):
         raise RuntimeError(f"unknown type specifier {text!r} in {schema!r}. Valid types: {', '.join(_BASE_TYPES)}, with ? for optional and [] for lists")
     suffixes = tuple("?" if s == "?" else "[]" for s in re.findall(r"\?|\[\d*\]", match["suffix"]))
     return Type(match["base"], suffixes, match["alias"], match["written"] == "!")

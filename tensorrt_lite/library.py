@@ -62,6 +62,10 @@ class Operator:
         name = self.name().replace("::", ".")
         return f"<Operator {name if '.' in self.name() else name + '.default'}: {self._schema}>"
 
+    def __str__(self) -> str:
+        name = self.name().replace("::", ".")
+        return name if "." in self.name() else name + ".default"
+
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         values = self._schema.bind(args, kwargs)
         # a kernel of its own for Autograd is asked whether or not a tensor requires grad
@@ -121,6 +125,9 @@ class Operator:
     def _fill_backends(self) -> None:
         """Put what was registered under the backends' keys: a device's own kernel, or else one for all devices. A custom_op has no such for meta tensors."""
         for key, number in _ROW_KEYS.items():
+            if key == "Meta" and self._opaque and not self._schema.returns and "Meta" not in self._kernels:
+                self._row.set_kernel(number, functools.partial(self._compute, lambda *args, **kwargs: None))  # meta tensors have nothing to write to
+                continue
             candidates = (key,) if key == "Meta" and self._opaque else (key, "CompositeExplicitAutograd", "CompositeImplicitAutograd")
             found = [self._kernels[c] for c in candidates if c in self._kernels and c not in self._disabled]
             self._row.set_kernel(number, functools.partial(self._compute, found[0]) if found else functools.partial(self._refuse, key))

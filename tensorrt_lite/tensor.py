@@ -451,6 +451,18 @@ def _convert(result, cls):
     return result
 
 
+def _packet_of(operator):
+    from tensorrt_lite import _aten  # what modes alone ask for
+
+    return _aten.packet_of(operator)
+
+
+def _schema_of(operator):
+    from tensorrt_lite import _aten
+
+    return _aten.schema_of(operator)
+
+
 def _run_without_dispatch(cls, func, types, args=(), kwargs=None):
     """The __torch_dispatch__ that stands for none."""
     return NotImplemented
@@ -557,6 +569,7 @@ def _attach() -> None:
     _C._disabled_torch_function_impl = _run_without_overrides
     _C._disabled_torch_dispatch_impl = _run_without_dispatch
     _python_key._set_disabled_dispatch(_run_without_dispatch)
+    _python_key.set_packet_functions(_packet_of, _schema_of)
     Tensor.__torch_dispatch__ = classmethod(_run_without_dispatch)
     _register_types(Tensor, Parameter, Size)
     _symbols.install(Tensor, Parameter)

@@ -88,11 +88,14 @@ cdef object boxed_value(char kind, const trt_value* v, bint numbers):
         return None if v.i < 0 else dtype_of(<int>v.i)
     if v.p == NULL:
         return None
-    return scalar_object(<const Scalar*>v.p) if kind == c's' else dims_tuple(<const Dims*>v.p)
+    if kind == c's':
+        return scalar_object(<const Scalar*>v.p)
+    sizes = dims_tuple(<const Dims*>v.p)
+    return list(sizes) if numbers else sizes
 
 
 cdef tuple box_arguments(trt_operator* op, const trt_value* v, bint numbers):
-    """The arguments as a tuple. numbers: tensors made from Python numbers become those again."""
+    """The arguments as a tuple. numbers: as PyTorch hands them over, tensors made from Python numbers as those again, int[] as lists."""
     cdef const char* kinds = op.row.kinds
     cdef Py_ssize_t i, n = strlen(kinds)
     cdef tuple arguments = PyTuple_New(n)

@@ -55,6 +55,24 @@ cdef class Operator:
         """The schema of the functional form, in PyTorch's notation."""
         return self.op.row.schema.decode()
 
+    @property
+    def _schema(self):
+        """The schema with attributes: name, arguments, returns."""
+        return _schema_of(self)
+
+    @property
+    def overloadpacket(self):
+        """All forms of the name: ``ops.aten.add``."""
+        return _packet_of(self)
+
+    @property
+    def _opname(self):
+        return self._name
+
+    @property
+    def _overloadname(self):
+        return self.overload
+
     def name(self):
         """``aten::add.Tensor``; without a point for the default overload."""
         return f"aten::{self._name}" + ("" if self.overload == "default" else "." + self.overload)
@@ -142,6 +160,15 @@ cdef class Operator:
             if not is_default(arguments[i], self.defaults[i]):
                 kwargs[self.argument_names[i]] = arguments[i]
         return arguments[:n], kwargs
+
+
+cdef object _packet_of = None, _schema_of = None
+
+
+def set_packet_functions(packet_of, schema_of):
+    """packet_of(operator) and schema_of(operator) answer for operator objects."""
+    global _packet_of, _schema_of
+    _packet_of, _schema_of = packet_of, schema_of
 
 
 cdef object _write_check = None
@@ -282,7 +309,7 @@ cdef object ask(object func, list types, tuple args, dict kwargs):
     cdef uint64_t included = state.included, excluded = state.excluded
     cdef tuple handed = tuple(types)
     cdef list modes
-    cdef object result = NotImplemented, active
+    cdef object result = NotImplemented, active = None
     state.excluded = excluded | ABOVE_PYTHON
     hold_versions(1)
     try:
@@ -307,7 +334,7 @@ cdef object ask(object func, list types, tuple args, dict kwargs):
     if result is NotImplemented:
         raise TypeError(
             f"Multiple dispatch failed for '{func}'; all __torch_dispatch__ handlers returned NotImplemented:\n\n"
-            f"  - tensor subclasses {types}\n\nFor more information, try re-running with TORCH_LOGS=not_implemented")
+            f"  - tensor subclasses {types}\n" + (f"  - mode object {active!r}\n" if active is not None else "") + "\nFor more information, try re-running with TORCH_LOGS=not_implemented")
     return result
 
 
@@ -376,14 +403,28 @@ class Factory:
     """A function that makes tensors out of none, or like its first argument, as modes receive it: `ops.aten.zeros.default`."""
 
     namespace = "aten"
-    overload = "default"
+    overload = _overloadname = "default"
     mode = FRESH
     is_view = False
 
     def __init__(self, function):
         self.function = function
-        self._name = function.__name__
+        self._name = self._opname = function.__name__
         self.__name__ = f"{self._name}.default"
+
+    @property
+    def overloadpacket(self):
+        """``ops.aten.zeros``"""
+        return _packet_of(self)
+
+    @property
+    def _schema(self):
+        return _schema_of(self)
+
+    @property
+    def schema(self):
+        """The schema, in PyTorch's notation."""
+        return str(_schema_of(self))
 
     def name(self):
         """``aten::zeros``"""
@@ -413,11 +454,17 @@ def factory_object(function):
     return _factories.setdefault(function.__name__, Factory(function)) if found is None else found
 
 
+# Factories whose sizes may stand one by one: operators have them as one list.
+cdef frozenset SIZED = frozenset(("empty", "ones", "zeros", "rand", "randn"))
+
+
 def dispatch_factory(function, tuple args, dict kwargs):
     """A factory's call under the key Python."""
     cdef list types = []
     if args and isinstance(args[0], TensorBase) and function.__name__ in ("tensor", "as_tensor", "asarray"):
         return function.impl(*args, **kwargs)          # a copy or a conversion, which is made of operators
+    if function.__name__ in SIZED and (args and isinstance(args[0], int) or not args and "size" in kwargs):
+        args = (list(args or kwargs.pop("size")),)
     collect_types(args, types)
     requires_grad = kwargs.pop("requires_grad", False)
     result = ask(factory_object(function), types, args, kwargs)

@@ -156,10 +156,7 @@ class FakeTensorMode(TorchDispatchMode):
                 )
         device = self._device_of(func, given) if kwargs.get("device") is None else trt.device(kwargs["device"])
         if name == "_to_copy":
-            device = args[2] if len(args) > 2 and args[2] is not None else kwargs.get("device") or device
-            device = trt.device(device) if isinstance(device, str) else device
-            args = (*args[:2], trt.device("meta"), *args[3:])
-            kwargs.pop("device", None)
+            kwargs = {**kwargs, "device": "meta"}
         if kwargs.get("device") is not None:
             kwargs = {**kwargs, "device": "meta"}
         written = getattr(func, "mode", 0)

@@ -152,7 +152,7 @@ def test_numbers_arrive_as_numbers():
         trt.add(x, 2.5, alpha=2)
         assert mode.got == ((2.5,), {"alpha": 2})
         y.sum(1)
-        assert mode.got == (((1,),), {})
+        assert mode.got == (([1],), {})
         y.sum(dtype=trt.float64)
         assert mode.got == ((), {"dtype": trt.float64})
 

@@ -236,7 +236,7 @@ def emit_operator(op: Operator, text: list[str], init: list[str], family: Family
     kernels = kernel if isinstance(kernel, dict) else {"CPU": kernel, "META": kernel}
     if op.row.get("view"):
         kernels = {key: kernel for key in ("CPU", "META", "CUDA", "CUSTOM")}
-    if op.row.get("composite") or op.kind == "structured":
+    if not isinstance(kernel, dict):
         # made of other operators and of what the core does on every device
         kernels = {**kernels, "CUDA": kernels["CPU"]}
     if op.row.get("held", bool(op.backward) and not op.row.get("view")):

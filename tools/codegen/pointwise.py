@@ -58,6 +58,16 @@ def loops_of(op: Operator) -> tuple[Loop, dict[str, Loop]]:
     """The forward loop and the fused backward loops by argument."""
     promote = op.row.get("promote", "same")
     tensors = [a.name for a in op.tensors]
+    if wrong := [a for a in op.params if a.type != "Scalar"]:
+        raise DeclarationError(f"{op.family}.yaml: {op.name}: a parameter of a pointwise operator is a Scalar, and {wrong[0].name} is declared as {wrong[0].type}")
+    if not 1 <= len(tensors) <= 3:
+        raise DeclarationError(f"{op.family}.yaml: {op.name} has {len(tensors)} tensors: a pointwise operator has one to three")
+    unknown = [p for p in str(promote).split(",") if p.strip() not in _PROMOTE]
+    if unknown:
+        raise DeclarationError(f"{op.family}.yaml: {op.name}: unknown promotion {unknown[0].strip()!r}, choose from {', '.join(_PROMOTE)}")
+    stray = names(str(op.row.get("expr", ""))) - set(tensors) - {a.name for a in op.params} - {"inf", "nan"}
+    if stray:
+        raise DeclarationError(f"{op.family}.yaml: the expression of {op.name} reads unknown names {sorted(stray)}")
     params = [a.name for a in op.params]
     forward = Loop(op.name, tensors, params, op, op.dtypes, promote == "bool", "real" in promote, None)
     fused: dict[str, Loop] = {}

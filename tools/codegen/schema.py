@@ -112,6 +112,8 @@ class Operator:
         text = self.row.get("dtypes", "float_complex" if "float" in str(self.row.get("promote", "")).replace("int_to_float", "") else "all")
         if isinstance(text, list):
             return text
+        if text not in DTYPE_SETS:
+            raise DeclarationError(f"{self.family}.yaml: {self.name}: unknown dtypes {text!r}, choose from {', '.join(DTYPE_SETS)} or give a list")
         return DTYPE_SETS[text]
 
     @property

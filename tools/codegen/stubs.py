@@ -240,7 +240,7 @@ def documentation_row(op: Operator) -> str:
     if isinstance(dtypes, list):
         dtypes = " ".join(dtypes)
     gradient = "yes" if any(not formula.startswith(("missing_derivative", "formulas().not_implemented")) for formula in op.backward.values()) else "no"
-    cuda = "yes" if op.kind in ("pointwise", "structured") or op.row.get("view") or op.row.get("composite") else "none"
+    cuda = "yes" if not isinstance(op.row.get("kernel"), dict) else "none"
     return f"| `{op.public_name}` | {op.family} | {variants} | {dtypes} | {gradient} | {cuda} |"
 
 
@@ -249,7 +249,6 @@ _BODY = ("| function | family | variants |", "|---|---|---|")
 _KINDS = (
     ("Pointwise", "pointwise", "An expression over elements: one row gives the loops of all devices, gradients and tests.", _KERNEL),
     ("Views", "view", "New geometry over the same memory.", _KERNEL),
-    ("Structured", "structured", "A meta function for all devices and a step per device.", _KERNEL),
     ("Structured", "structured", "A meta function, which checks and makes the result, and a step per device.", _KERNEL),
     ("With kernels", "function", "Kernels written by hand behind generated dispatch.", _KERNEL),
     ("Factories", "factory", "They make tensors out of none, or like their first argument.", _BODY),
