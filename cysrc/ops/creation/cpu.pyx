@@ -9,7 +9,7 @@ from tensorrt_lite._C.core.dtype cimport C128, F32, F64, I64, Scalar
 from tensorrt_lite._C.core.iterator cimport copy_elements
 from tensorrt_lite._C.core.parallel cimport GRAIN, parallel_for
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, empty_tensor
-from tensorrt_lite._C.ops.creation.kinds cimport BARTLETT, COSINES
+from tensorrt_lite._C.ops.creation.kinds cimport BARTLETT, COSINES, round_half
 from tensorrt_lite._C.steps.creation cimport set_complex_sequence, set_half_sequence, set_powers, set_sequence, set_window
 
 attach()
@@ -17,8 +17,6 @@ attach()
 cdef extern from *:
     """
     #include "isa.h"
-    #include "scalar_types.h"
-    static inline float trt_round_half(float x, int code) { return code == DT_f16 ? ld_f16(st_f16(x)) : ld_bf16(st_bf16(x)); }
     typedef struct {
       void (*range_int)(void*, int64_t, int64_t, int64_t, int64_t);
       void (*range[2])(void*, int64_t, int64_t, double, double);
@@ -30,10 +28,10 @@ cdef extern from *:
         void (*range_int)(void*, int64_t, int64_t, int64_t, int64_t) noexcept nogil
         void (*range[2])(void*, int64_t, int64_t, double, double) noexcept nogil
         void (*linspace[2])(void*, int64_t, int64_t, int64_t, double, double, double) noexcept nogil
-    float trt_round_half(float, int) nogil
     const trt_sequence_loops* trt_sequences() nogil
 
 cdef const trt_sequence_loops* SEQUENCES = trt_sequences()
+
 
 cdef int take_from_host(TensorBase r, TensorBase c) except -1:
     """r = c, which was made in host memory."""
@@ -87,13 +85,13 @@ cdef int half_sequence(TensorBase r, double start, double stop) except -1:
     cdef float* p = <float*>data_of(c)
     cdef int64_t i, n = r.numel
     cdef int code = r.dtype
-    cdef float first = trt_round_half(<float>start, code), last = trt_round_half(<float>stop, code), step
-    step = trt_round_half(trt_round_half(last - first, code) / trt_round_half(<float>(n - 1), code), code) if n > 1 else 0
+    cdef float first = round_half(<float>start, code), last = round_half(<float>stop, code), step
+    step = round_half(round_half(last - first, code) / round_half(<float>(n - 1), code), code) if n > 1 else 0
     for i in range(n):
         if i < n // 2 or n == 1:
-            p[i] = first + trt_round_half(step * trt_round_half(<float>i, code), code)
+            p[i] = first + round_half(step * round_half(<float>i, code), code)
         else:
-            p[i] = last - trt_round_half(step * trt_round_half(<float>(n - 1 - i), code), code)
+            p[i] = last - round_half(step * round_half(<float>(n - 1 - i), code), code)
     return take_from_host(r, c)
 
 

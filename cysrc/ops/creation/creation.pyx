@@ -1,7 +1,7 @@
 # Factories: new tensors from sizes, numbers, sequences, buffers and arrays; ranges, identity matrices, windows. nested.pyx reads nested sequences; what numbers
 # ranges and windows hold are steps: cpu.pyx has the CPU's, cysrc/cuda/indexing.pyx CUDA's.
 from libc.math cimport ceil, floor
-from cpython.buffer cimport PyObject_GetBuffer, PyBuffer_Release, PyBUF_SIMPLE, PyBUF_WRITABLE, Py_buffer, PyBUF_ANY_CONTIGUOUS
+from cpython.buffer cimport Py_buffer
 from tensorrt_lite._C.core.dtype import dtype as dtype_type
 from tensorrt_lite._C.core.device import strided
 from tensorrt_lite._C.core.storage cimport external_storage, expose, is_read_only, set_read_only
@@ -9,7 +9,7 @@ from tensorrt_lite._C.core.device cimport memory_format as memory_format_type
 from tensorrt_lite._C.core.dtype import table as dtype_table
 
 from tensorrt_lite._C.ops.creation import cpu as _cpu_steps
-from tensorrt_lite._C.ops.creation.kinds cimport BARTLETT, COSINES, KAISER
+from tensorrt_lite._C.ops.creation.kinds cimport BARTLETT, COSINES, KAISER, round_half
 from tensorrt_lite._C.ops.creation.nested cimport from_sequence, labelled_code, numpy_code
 from tensorrt_lite._C.steps.creation cimport run_complex_sequence, run_half_sequence, run_powers, run_sequence, run_window
 
@@ -426,14 +426,6 @@ class _ArrayView:
 
 # ---- ranges, identity matrices, layouts by permutation -----------------------------------------------------------------
 
-cdef extern from *:
-    """
-    #include "scalar_types.h"
-    static inline float trt_round_half(float x, int code) { return code == DT_f16 ? ld_f16(st_f16(x)) : ld_bf16(st_bf16(x)); }
-    """
-    float trt_round_half(float, int) nogil
-
-
 cdef int range_number(object x, Scalar* s, str op, str name) except -1:
     if x is None or isinstance(x, (str, bytes, tuple, list)):
         raise TypeError(f"{op}(): argument '{name}' must be Number, not {type(x).__name__}")
@@ -616,10 +608,6 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
     return finish_factory(r, requires_grad)
 
 
-cdef double rounded_half(double v, int code) noexcept:
-    return trt_round_half(<float>v, code)
-
-
 def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
     """base to the powers linspace(start, end, steps)."""
     cdef Scalar s, e
@@ -637,8 +625,8 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
         e.d = <double>truncated(&e)
     elif r.dtype == F16 or r.dtype == BF16:
         # the ends are numbers of the type, what lies between is not rounded before the power
-        s.d = rounded_half(s.d, r.dtype)
-        e.d = rounded_half(e.d, r.dtype)
+        s.d = round_half(<float>s.d, r.dtype)
+        e.d = round_half(<float>e.d, r.dtype)
     run_powers(r.device_type, r, b, s.d, e.d, (e.d - s.d) / (r.numel - 1) if r.numel > 1 else 0)
     return finish_factory(r, requires_grad)
 

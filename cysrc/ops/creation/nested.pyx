@@ -9,7 +9,7 @@ from tensorrt_lite._C.core.args cimport Dims, is_number, to_scalar
 from tensorrt_lite._C.core.device cimport DEV_CPU
 from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.core.dtype cimport (
-    BF16, BOOL, C64, C128, CAT_COMPLEX, CAT_INT, F16, F32, F64, I8, I16, I32, I64, LARGEST, Scalar, U8, U16, U32, U64, category, default_complex_code,
+    BOOL, C64, C128, CAT_COMPLEX, CAT_INT, F16, F32, F64, I8, I16, I32, I64, LARGEST, Scalar, U8, U16, U32, U64, category, default_complex_code,
     default_float_code, dtype_cpp_name, is_signed_type, promotion)
 from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, MAX_DIMS, TensorBase, data_of, empty_tensor
 

@@ -5,9 +5,7 @@ from tensorrt_lite._C.ops.indexing import cpu as _cpu_steps
 from tensorrt_lite._C.ops.indexing.getitem cimport checked_indices, copied, expand_masks, raise_bounds
 from tensorrt_lite._C.ops.indexing.getitem import delitem, getitem, setitem
 from tensorrt_lite._C.ops.indexing.loops cimport NOT_SKIPPED, PUT_ADD, PUT_MAX, PUT_MIN, PUT_MUL, PUT_SET, RowArgs, SearchArgs
-from tensorrt_lite._C.ops.indexing.masks cimport (
-    broadcast_pair, coordinates_of, expanded, masked_fill_cpu, masked_part, masked_scatter_cpu, masked_select_backward, masked_select_cpu,
-    masked_zero, nonzero_cpu, same_shape_as)
+from tensorrt_lite._C.ops.indexing.masks cimport masked_fill_cpu, masked_part, masked_scatter_cpu, masked_select_backward, masked_select_cpu, masked_zero, nonzero_cpu
 from tensorrt_lite._C.ops.indexing.masks import argwhere, masked_fill, masked_fill_, nonzero
 from tensorrt_lite._C.ops.indexing.rows cimport (
     add_dim, begin_write, check_apart, clone_of, dimension_rows, finish_write, first_bad, flat_offsets, flat_rows, gather_from, index64, index_at,

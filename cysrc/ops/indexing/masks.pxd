@@ -1,10 +1,6 @@
 # Kernels and derivatives by masks.
-from libc.stdint cimport int64_t
 from tensorrt_lite._C.core.tensor cimport TensorBase
 
-cdef int broadcast_pair(str name, TensorBase a, TensorBase b, int64_t* shape) except -1
-cdef TensorBase expanded(TensorBase t, int ndim, const int64_t* shape)
-cdef int same_shape_as(TensorBase t, int ndim, const int64_t* shape) noexcept
 cdef TensorBase masked_fill_cpu(TensorBase self, TensorBase mask, TensorBase value, TensorBase out, int mode)
 cdef object masked_zero(object grad, object mask)
 cdef object masked_part(object grad, object mask)

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint8_t
 from tensorrt_lite._C.core.allocator cimport block_drop, trt_block, trt_block_hold
 from tensorrt_lite._C.core.device cimport DEV_CPU
 from tensorrt_lite._C.core.dispatch cimport attach
-from tensorrt_lite._C.core.dtype cimport BF16, BOOL, F16, F32, F64, I64
+from tensorrt_lite._C.core.dtype cimport BF16, F16, F32, F64, I64
 from tensorrt_lite._C.core.iterator cimport cast_to, contiguous_of, copy_elements
 from tensorrt_lite._C.core.parallel cimport GRAIN, parallel_for
 from tensorrt_lite._C.core.random cimport (

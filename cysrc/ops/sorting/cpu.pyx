@@ -10,7 +10,7 @@ from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.core.dtype cimport F64, I64, U8
 from tensorrt_lite._C.core.iterator cimport cast_to, contiguous_of
 from tensorrt_lite._C.core.parallel cimport num_threads, parallel_for, task_fn
-from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, MAX_DIMS, TensorBase, alias_of, data_of, empty_tensor, held, make_view, set_geometry, shape_text
+from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, MAX_DIMS, TensorBase, data_of, empty_tensor, held, make_view, set_geometry, shape_text
 from tensorrt_lite._C.ops.sorting.loops cimport BinArgs, RowsArgs, RunArgs, SORT_ALL, SORT_BLOCKS, SortArgs
 from tensorrt_lite._C.steps.sorting cimport set_count_numbers, set_number_bins, set_sort_lines, set_unique
 
