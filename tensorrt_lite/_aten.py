@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite import _ops
+from tensorrt_lite._C import FACTORIES
 from tensorrt_lite._C.core import python_key
-from tensorrt_lite._public import FACTORIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,10 +76,13 @@ class OperatorPacket:
         return python_key.operator_object(self._row, _OUT if written and self._mode == _FRESH else self._mode)
 
     def overloads(self) -> list[str]:
-        """The names of the forms: the one that returns fresh results, and `out` where results may be given; of composed rows PyTorch's."""
+        """PyTorch's names of the forms, with `out` where results may be given."""
         row = composed_row(self.__name__)
         if row is not None and row.kind == "composed":
             return overloads_of(row)
+        declared = declared_row(self._row)
+        if declared is not None and declared.overloads:
+            return [name for name in overloads_of(declared) if name != "out" or self._mode == _FRESH]
         forms = (self._form("default"), self._form("out"))
         return [form.overload for form in dict.fromkeys(forms) if form is not None]
 
@@ -116,8 +119,15 @@ def composed_row(name: str) -> Declaration | None:
     return found[0] if found is not None and found[0].name == name and found[0].kind in ("composed", "factory") else None
 
 
+def declared_row(name: str) -> Declaration | None:
+    """The row of this name."""
+    from tensorrt_lite import _declarations
+
+    return _declarations.of(name) if name in _declarations.names() else None
+
+
 def overloads_of(row: Declaration) -> list[str]:
-    """PyTorch's names of a composed row's overloads."""
+    """PyTorch's names of a row's overloads."""
     names = [schema.partition("(")[0].partition(".")[2] or "default" for schema in row.overloads or (row.schema,)]
     return [*names, "out"] if "out" in row.variants else names
 

@@ -10,13 +10,12 @@ import gc
 from importlib import import_module
 
 from tensorrt_lite import _C
-from tensorrt_lite._C import FAMILIES
+from tensorrt_lite._C import FACTORIES, FAMILIES
 from tensorrt_lite._C.core.overrides import NOT_ASKED, PublicFunction
 from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.ops import support as _support
 from tensorrt_lite._C.ops.entry import Entry
 from tensorrt_lite._compositions import FAMILIES as COMPOSED
-from tensorrt_lite._public import FACTORIES
 
 FUNCTIONS: dict = {}
 METHODS: dict = {}

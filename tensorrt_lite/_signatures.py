@@ -47,7 +47,7 @@ _DOCUMENTED = {"split"}
 def parameters_of(row: Declaration) -> list[Parameter]:
     """The parameters that a row's schema names, with `out` where it has that form."""
     parameters: list[Parameter] = []
-    kind = Parameter.POSITIONAL_OR_KEYWORD
+    kind: Any = Parameter.POSITIONAL_OR_KEYWORD
     for part in split(row.schema[row.schema.index("(") + 1 : row.schema.rindex(") ->")]):
         if part == "*":
             kind = Parameter.KEYWORD_ONLY

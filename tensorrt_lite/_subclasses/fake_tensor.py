@@ -16,7 +16,7 @@ from typing import Any
 
 import tensorrt_lite as trt
 from tensorrt_lite import _C
-from tensorrt_lite._aten import FACTORIES
+from tensorrt_lite._C import FACTORIES
 from tensorrt_lite.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 __all__ = ["DataDependentOutputException", "DynamicOutputShapeException", "FakeTensor", "FakeTensorMode", "UnsupportedFakeTensorException"]

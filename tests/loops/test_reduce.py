@@ -284,7 +284,7 @@ def test_sum_of_many_floats_is_accurate():
         assert abs(actual - exact) / exact < 1e-6
 
 
-SCANS = (kl.pointer, kl.i64, kl.i64, kl.pointer, kl.i64, kl.i64, kl.i64, kl.i64, kl.i64)
+SCAN_LINES = (kl.pointer, kl.i64, kl.i64, kl.pointer, kl.i64, kl.i64, kl.i64, kl.i64, kl.i64)
 SCAN_COLS = (kl.pointer, kl.i64, kl.pointer, kl.i64, kl.i64, kl.i64, kl.i64)
 
 
@@ -299,7 +299,7 @@ def test_scans(op, dtype):
         expected = getattr(np, op)(kl.decode(x, dtype), axis=1, dtype=np.int64 if out_type == "i64" else None)
         out, out_t = np.zeros((rows, n), kl.NUMPY[out_type]), np.zeros((n, rows), kl.NUMPY[out_type])
         for begin, end in ((0, rows // 2), (rows // 2, rows)):
-            run = kl.function(kernels[0], *SCANS)
+            run = kl.function(kernels[0], *SCAN_LINES)
             run(kl.address(x), *x.strides, kl.address(out), *out.strides, n, begin, end)
             tall = np.ascontiguousarray(x.T)
             run = kl.function(kernels[1], *SCAN_COLS)

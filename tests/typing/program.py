@@ -150,3 +150,20 @@ trt.add("x", 1)  # type: ignore[arg-type]  # an error that a checker must see
 a.exp(1, 2, 3)  # type: ignore[call-arg]
 a.expp()  # type: ignore[attr-defined]
 trt.compile(net)  # type: ignore[attr-defined]
+
+
+def calls_of_several_overloads(x: trt.Tensor) -> None:
+    assert_type(trt.randint(10, (2, 3)), trt.Tensor)
+    assert_type(trt.randint(0, 10, (2, 3)), trt.Tensor)
+    assert_type(trt.arange(5), trt.Tensor)
+    assert_type(trt.zeros((2, 3)), trt.Tensor)
+    assert_type(x.new_zeros(2, 3), trt.Tensor)
+    assert_type(x.repeat_interleave(2), trt.Tensor)
+    assert_type(trt.as_tensor([1, 2]), trt.Tensor)
+    assert_type(trt.tensor([[1.0], [2.0]]), trt.Tensor)
+    assert_type(x.tile((2, 2)).repeat(1, 2).permute(1, 0), trt.Tensor)
+    assert_type(trt.linalg.norm(x, "fro"), trt.Tensor)
+    assert_type(trt.full((2,), x), trt.Tensor)
+    assert_type(trt.quantile(x, 0.5), trt.Tensor)
+    assert_type(trt.allclose(x, x), bool)
+    assert_type(trt.meshgrid(x, x, indexing="ij"), tuple[trt.Tensor, ...])

@@ -37,7 +37,7 @@ def needed_place(op: Operator) -> int:
 def spec(op: Operator, inplace: bool) -> str:
     """The line of one form."""
     flags = [name for name, set_ in (("inplace", inplace), ("out", "out" in op.variants and not inplace), ("pointwise", op.kind == "pointwise"),
-                                     ("varargs", bool(op.row.get("varargs"))), ("named", bool(op.result_names) and not inplace)) if set_]  # fmt: skip
+                                     ("varargs", bool(op.row.get("starred"))), ("named", bool(op.result_names) and not inplace)) if set_]  # fmt: skip
     suffix = "_" if inplace else ""
     others = " ".join(name + suffix for name in aliases(op))
     public = op.row.get("public")

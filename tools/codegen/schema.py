@@ -3,14 +3,14 @@
 Row keys: op, signature, kind (pointwise, structured, function, composed, factory), doc (the docstring of all forms: first what the result is; `input` stands for the
 first argument), variants (function, method, inplace, out, nn), overloads (PyTorch's schemas where they are several, or others than signature), spellings
 ({PyTorch's keyword: the argument here, or "*" for what stands for all positional arguments}), by_name (overrides get required arguments by position and
-all others by name, as from PyTorch's functions in Python; `method`: of the method alone), starred (the argument that may be written as several), and for pointwise rows expr, promote, dtypes, backward, scalar (operands that get a scalar loop), checks, cost, tensor_only (operands
+all others by name, as from PyTorch's functions in Python; `method`: of the method alone), starred (the last argument by position where it takes the numbers that follow, as in `permute(2, 0, 1)`), and for pointwise rows expr, promote, dtypes, backward, scalar (operands that get a scalar loop), checks, cost, tensor_only (operands
 that are no Python numbers, or true), two_numbers (both may be), exact_out (out= must have the result's dtype), flat (true: second derivatives by what
 was saved are zeros, not absent, as those of PyTorch's relu and others are); for function
 rows kernel, backward, view, entry, nondiff, held (whether the CPU kernel sees held operands, see core/tensor.pyx: as a rule that of an operator with
 a derivative does, because one without may be composed of operators that record), out_needs (an argument that must be given beside out=),
 saved_for (by saved tensor the arguments whose gradients read it, or a condition over the arguments, where the formulas do not tell; what was not saved is None), saved_as (by result PyTorch's name of it in `_saved_*`),
 recorded (a function that takes calls with gradients in the place of the generated one and may hand them on to `autograd_<op>`), public (the public function's schema, where it is another than the operator's) and body (the function in Cython that takes its arguments,
-`out` and whether the call is in place, and chooses between operators), varargs (the last argument by position takes the numbers that follow, as in `permute(2, 0, 1)`), forward (how tangents pass: `linear`
+`out` and whether the call is in place, and chooses between operators), forward (how tangents pass: `linear`
 in all differentiable arguments together, or by argument `linear` or a formula over the arguments, `<argument>_t` and `result`; without it the
 derivative comes from the Node's; of a pointwise row `self_adjoint` where the function of complex numbers is not holomorphic), composed (true: its gradients are those of the operators
 that its kernel calls, so modes and subclasses see those in its place), checked (true: the kernel of a private row checks its arguments
@@ -57,7 +57,7 @@ KNOWN_KEYS = {
     "op", "signature", "kind", "variants", "expr", "int_expr", "complex_expr", "bool_expr", "promote", "dtypes", "backward", "scalar", "checks",
     "cost", "kernel", "view", "entry", "samples", "reference", "aliases", "method_name", "defaults", "doc", "composite", "first_bool", "nondiff", "backward_dtypes", "node",
     "multi_view", "cuda", "bool_error", "int_error", "tensor_only", "symbol", "cases",
-    "overload", "autocast", "two_numbers", "exact_out", "out_needs", "varargs", "public", "body", "forward", "flat", "saved_for", "saved_as", "recorded", "held", "moves", "composed", "checked",
+    "overload", "autocast", "two_numbers", "exact_out", "out_needs", "public", "body", "forward", "flat", "saved_for", "saved_as", "recorded", "held", "moves", "composed", "checked",
     "step", "operation", "meta", "called",
     "overloads", "spellings", "by_name", "starred",
 }  # fmt: skip
