@@ -9,9 +9,9 @@ from __future__ import annotations
 import gc
 from importlib import import_module
 
-from tensorrt_lite import _C
-from tensorrt_lite._C import FACTORIES, FAMILIES
+import tensorrt_lite._C as _C
 from tensorrt_lite._C.core.overrides import NOT_ASKED, PublicFunction
+from tensorrt_lite._C import FACTORIES, FAMILIES
 from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.ops import support as _support
 from tensorrt_lite._C.ops.entry import Entry
