@@ -2,19 +2,13 @@
 // Parameters come in a type W of their own; statistics are in the compute type.
 #pragma once
 
+#include "norm_steps.h"
 #include "softmax.cuh"
 
 namespace trt {
 
-// What is normalised: `rows` runs of n elements. Group norm: a row is a group of `per_group` channels of `inner` elements, and
-// row r belongs to group r % groups. Otherwise element i of a row has parameter i.
-struct RowNorm {
-    long long rows, n, inner, per_group, groups;
-    double eps;
-};
-
 template <bool kGroups>
-__device__ __forceinline__ long long parameter_of(const RowNorm& l, long long row, long long i) {
+__device__ __forceinline__ long long parameter_of(const row_shape& l, long long row, long long i) {
     if constexpr (!kGroups) return i;
     const long long channel = divide(i, l.inner);
     return row % l.groups * l.per_group + channel;
@@ -50,7 +44,7 @@ struct PairOp {
 
 // threadIdx.x walks a row, threadIdx.y the rows. kCentre: less the mean.
 template <class T, class W, bool kCentre, bool kGroups>
-__device__ __forceinline__ void row_norm(const RowNorm& l, const T* x, const W* weight, const W* bias, T* y, compute_t<T>* mean, compute_t<T>* rstd) {
+__device__ __forceinline__ void row_norm(const row_shape& l, const T* x, const W* weight, const W* bias, T* y, compute_t<T>* mean, compute_t<T>* rstd) {
     using A = compute_t<T>;
     TRT_SHARED_STATES(Moments<A>, moments, 32);
     __shared__ A told[2][16];
@@ -89,7 +83,7 @@ __device__ __forceinline__ void row_norm(const RowNorm& l, const T* x, const W* 
 
 // dx = rstd (g - [mean g] - xhat mean(g xhat)) with g = dy w; the bracket only when centred.
 template <class T, class W, bool kCentre, bool kGroups>
-__device__ __forceinline__ void row_norm_backward(const RowNorm& l, const T* grad, const T* x, const W* weight, const compute_t<T>* mean,
+__device__ __forceinline__ void row_norm_backward(const row_shape& l, const T* grad, const T* x, const W* weight, const compute_t<T>* mean,
                                                   const compute_t<T>* rstd, T* out) {
     using A = compute_t<T>;
     TRT_SHARED_STATES(Pair<A>, pairs, 32);
@@ -118,21 +112,15 @@ __device__ __forceinline__ void row_norm_backward(const RowNorm& l, const T* gra
 
 // ---- sums by channel ---------------------------------------------------------------------------------------------
 
-// dy and dy xhat summed for each channel. Elements lie (samples, channels, inner), or (samples, channels) where inner is 1; the
-// statistics of an element are those at sample * by_sample + channel / by_channel, or at the sample alone when by_channel is 0.
-struct ChannelSums {
-    long long samples, channels, inner, chunk, by_sample, by_channel;
-    int splits;
-};
-
+// dy and dy xhat summed for each channel.
 template <class A>
-__device__ __forceinline__ A statistic(const ChannelSums& l, const A* values, long long sample, long long channel) {
+__device__ __forceinline__ A statistic(const channel_shape& l, const A* values, long long sample, long long channel) {
     return values ? values[sample * l.by_sample + (l.by_channel ? channel / l.by_channel : 0)] : A(0);
 }
 
 // inner > 1: a block of 256 threads for a channel's piece of samples * inner elements.
 template <class T>
-__device__ __forceinline__ void sum_planes(const ChannelSums& l, const T* grad, const T* x, const compute_t<T>* mean, const compute_t<T>* rstd,
+__device__ __forceinline__ void sum_planes(const channel_shape& l, const T* grad, const T* x, const compute_t<T>* mean, const compute_t<T>* rstd,
                                            compute_t<T>* partials) {
     using A = compute_t<T>;
     TRT_SHARED_STATES(Pair<A>, shared, 8);
@@ -156,7 +144,7 @@ __device__ __forceinline__ void sum_planes(const ChannelSums& l, const T* grad, 
 
 // inner == 1: 32 channels side by side, threadIdx.y the samples.
 template <class T>
-__device__ __forceinline__ void sum_columns(const ChannelSums& l, const T* grad, const T* x, const compute_t<T>* mean, const compute_t<T>* rstd,
+__device__ __forceinline__ void sum_columns(const channel_shape& l, const T* grad, const T* x, const compute_t<T>* mean, const compute_t<T>* rstd,
                                             compute_t<T>* partials) {
     using A = compute_t<T>;
     TRT_SHARED_STATES(Pair<A>, shared, 256);

@@ -3,34 +3,23 @@
 #pragma once
 
 #include "iteration.cuh"
+#include "pool_steps.h"
 
 namespace trt {
-
-// Mirrored by the host; the first fields are loops/pool.h's pool_shape.
-struct Pool {
-    long long channels, in_h, in_w, out_h, out_w;
-    long long kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w;
-    long long count_include_pad, divisor_override;
-    long long numel;          // of what is written
-    int last, adaptive;       // channels_last; windows of adaptive pooling
-    const void* x;
-    void* y;
-    long long* indices;       // of maxima, in the flattened plane
-};
 
 struct Place {
     long long h, w, base, step;  // base: of the plane in an image of the other size; step between its positions
 };
 
 // Position i of an image of size h x w, and its plane in one of size other_h x other_w.
-__device__ __forceinline__ Place place_of(const Pool& p, long long i, long long h, long long w, long long other) {
+__device__ __forceinline__ Place place_of(const pool_launch& p, long long i, long long h, long long w, long long other) {
     Place at;
-    if (p.last) {
-        const long long c = i % p.channels, position = i / p.channels;
+    if (p.call.last) {
+        const long long c = i % p.call.channels, position = i / p.call.channels;
         at.w = position % w;
         at.h = position / w % h;
-        at.base = position / w / h * other * p.channels + c;
-        at.step = p.channels;
+        at.base = position / w / h * other * p.call.channels + c;
+        at.step = p.call.channels;
     } else {
         at.w = i % w;
         at.h = i / w % h;
@@ -62,24 +51,24 @@ __device__ __forceinline__ Span covering(bool adaptive, long long i, long long i
 #define TRT_EACH(i, n)                                                                                                \
     for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x, step_ = static_cast<long long>(gridDim.x) * blockDim.x; \
          i < (n); i += step_)
-#define TRT_WINDOW_H(o) window(p.adaptive, o, p.in_h, p.out_h, p.kernel_h, p.stride_h, p.pad_h, p.dilation_h)
-#define TRT_WINDOW_W(o) window(p.adaptive, o, p.in_w, p.out_w, p.kernel_w, p.stride_w, p.pad_w, p.dilation_w)
+#define TRT_WINDOW_H(o) window(p.call.adaptive, o, p.call.in_h, p.call.out_h, p.call.kernel_h, p.call.stride_h, p.call.pad_h, p.call.dilation_h)
+#define TRT_WINDOW_W(o) window(p.call.adaptive, o, p.call.in_w, p.call.out_w, p.call.kernel_w, p.call.stride_w, p.call.pad_w, p.call.dilation_w)
 
 template <class T>
-__device__ __forceinline__ void pool_max(const Pool& p) {
-    const long long step_h = p.adaptive ? 1 : p.dilation_h, step_w = p.adaptive ? 1 : p.dilation_w;
+__device__ __forceinline__ void pool_max(const pool_launch& p) {
+    const long long step_h = p.call.adaptive ? 1 : p.call.dilation_h, step_w = p.call.adaptive ? 1 : p.call.dilation_w;
     TRT_EACH(i, p.numel) {
-        const Place at = place_of(p, i, p.out_h, p.out_w, p.in_h * p.in_w);
+        const Place at = place_of(p, i, p.call.out_h, p.call.out_w, p.call.in_h * p.call.in_w);
         const Span rows = TRT_WINDOW_H(at.h), columns = TRT_WINDOW_W(at.w);
         const T* const plane = static_cast<const T*>(p.x) + at.base;
-        long long found = rows.begin * p.in_w + columns.begin;
+        long long found = rows.begin * p.call.in_w + columns.begin;
         compute_t<T> best = convert<compute_t<T>>(plane[found * at.step]);
         for (long long h = rows.begin; h < rows.end; h += step_h) {
             for (long long w = columns.begin; w < columns.end; w += step_w) {
-                const compute_t<T> value = convert<compute_t<T>>(plane[(h * p.in_w + w) * at.step]);
+                const compute_t<T> value = convert<compute_t<T>>(plane[(h * p.call.in_w + w) * at.step]);
                 if (value > best || (value != value && best == best)) {
                     best = value;
-                    found = h * p.in_w + w;
+                    found = h * p.call.in_w + w;
                 }
             }
         }
@@ -90,16 +79,16 @@ __device__ __forceinline__ void pool_max(const Pool& p) {
 
 // x: the gradient of the maxima, y: that of the input.
 template <class T>
-__device__ __forceinline__ void pool_max_backward(const Pool& p) {
+__device__ __forceinline__ void pool_max_backward(const pool_launch& p) {
     TRT_EACH(i, p.numel) {
-        const Place at = place_of(p, i, p.in_h, p.in_w, p.out_h * p.out_w);
-        const Span rows = covering(p.adaptive, at.h, p.in_h, p.out_h, p.kernel_h, p.stride_h, p.pad_h, p.dilation_h);
-        const Span columns = covering(p.adaptive, at.w, p.in_w, p.out_w, p.kernel_w, p.stride_w, p.pad_w, p.dilation_w);
-        const long long own = at.h * p.in_w + at.w;
+        const Place at = place_of(p, i, p.call.in_h, p.call.in_w, p.call.out_h * p.call.out_w);
+        const Span rows = covering(p.call.adaptive, at.h, p.call.in_h, p.call.out_h, p.call.kernel_h, p.call.stride_h, p.call.pad_h, p.call.dilation_h);
+        const Span columns = covering(p.call.adaptive, at.w, p.call.in_w, p.call.out_w, p.call.kernel_w, p.call.stride_w, p.call.pad_w, p.call.dilation_w);
+        const long long own = at.h * p.call.in_w + at.w;
         compute_t<T> sum = 0;
         for (long long h = rows.begin; h < rows.end; h++) {
             for (long long w = columns.begin; w < columns.end; w++) {
-                const long long o = at.base + (h * p.out_w + w) * at.step;
+                const long long o = at.base + (h * p.call.out_w + w) * at.step;
                 if (p.indices[o] == own) sum += convert<compute_t<T>>(static_cast<const T*>(p.x)[o]);
             }
         }
@@ -108,24 +97,24 @@ __device__ __forceinline__ void pool_max_backward(const Pool& p) {
 }
 
 // What the sum of window (oh, ow) is divided by.
-__device__ __forceinline__ long long divisor_of(const Pool& p, long long oh, long long ow, const Span& rows, const Span& columns) {
-    if (!p.adaptive && p.divisor_override) return p.divisor_override;
-    if (p.adaptive || !p.count_include_pad) return (rows.end - rows.begin) * (columns.end - columns.begin);
-    const long long h = oh * p.stride_h - p.pad_h, w = ow * p.stride_w - p.pad_w;
-    const long long below = h + p.kernel_h < p.in_h + p.pad_h ? h + p.kernel_h : p.in_h + p.pad_h;
-    const long long right = w + p.kernel_w < p.in_w + p.pad_w ? w + p.kernel_w : p.in_w + p.pad_w;
+__device__ __forceinline__ long long divisor_of(const pool_launch& p, long long oh, long long ow, const Span& rows, const Span& columns) {
+    if (!p.call.adaptive && p.call.divisor_override) return p.call.divisor_override;
+    if (p.call.adaptive || !p.call.count_include_pad) return (rows.end - rows.begin) * (columns.end - columns.begin);
+    const long long h = oh * p.call.stride_h - p.call.pad_h, w = ow * p.call.stride_w - p.call.pad_w;
+    const long long below = h + p.call.kernel_h < p.call.in_h + p.call.pad_h ? h + p.call.kernel_h : p.call.in_h + p.call.pad_h;
+    const long long right = w + p.call.kernel_w < p.call.in_w + p.call.pad_w ? w + p.call.kernel_w : p.call.in_w + p.call.pad_w;
     return (below - h) * (right - w);
 }
 
 template <class T>
-__device__ __forceinline__ void pool_average(const Pool& p) {
+__device__ __forceinline__ void pool_average(const pool_launch& p) {
     TRT_EACH(i, p.numel) {
-        const Place at = place_of(p, i, p.out_h, p.out_w, p.in_h * p.in_w);
+        const Place at = place_of(p, i, p.call.out_h, p.call.out_w, p.call.in_h * p.call.in_w);
         const Span rows = TRT_WINDOW_H(at.h), columns = TRT_WINDOW_W(at.w);
         const T* const plane = static_cast<const T*>(p.x) + at.base;
         compute_t<T> sum = 0;
         for (long long h = rows.begin; h < rows.end; h++) {
-            for (long long w = columns.begin; w < columns.end; w++) sum += convert<compute_t<T>>(plane[(h * p.in_w + w) * at.step]);
+            for (long long w = columns.begin; w < columns.end; w++) sum += convert<compute_t<T>>(plane[(h * p.call.in_w + w) * at.step]);
         }
         static_cast<T*>(p.y)[i] = rows.begin < rows.end && columns.begin < columns.end
             ? convert<T>(sum / static_cast<compute_t<T>>(divisor_of(p, at.h, at.w, rows, columns))) : convert<T>(0);
@@ -133,16 +122,16 @@ __device__ __forceinline__ void pool_average(const Pool& p) {
 }
 
 template <class T>
-__device__ __forceinline__ void pool_average_backward(const Pool& p) {
+__device__ __forceinline__ void pool_average_backward(const pool_launch& p) {
     TRT_EACH(i, p.numel) {
-        const Place at = place_of(p, i, p.in_h, p.in_w, p.out_h * p.out_w);
-        const Span outs = covering(p.adaptive, at.h, p.in_h, p.out_h, p.kernel_h, p.stride_h, p.pad_h, p.dilation_h);
-        const Span across = covering(p.adaptive, at.w, p.in_w, p.out_w, p.kernel_w, p.stride_w, p.pad_w, p.dilation_w);
+        const Place at = place_of(p, i, p.call.in_h, p.call.in_w, p.call.out_h * p.call.out_w);
+        const Span outs = covering(p.call.adaptive, at.h, p.call.in_h, p.call.out_h, p.call.kernel_h, p.call.stride_h, p.call.pad_h, p.call.dilation_h);
+        const Span across = covering(p.call.adaptive, at.w, p.call.in_w, p.call.out_w, p.call.kernel_w, p.call.stride_w, p.call.pad_w, p.call.dilation_w);
         compute_t<T> sum = 0;
         for (long long h = outs.begin; h < outs.end; h++) {
             for (long long w = across.begin; w < across.end; w++) {
                 const Span rows = TRT_WINDOW_H(h), columns = TRT_WINDOW_W(w);
-                sum += convert<compute_t<T>>(static_cast<const T*>(p.x)[at.base + (h * p.out_w + w) * at.step]) /
+                sum += convert<compute_t<T>>(static_cast<const T*>(p.x)[at.base + (h * p.call.out_w + w) * at.step]) /
                        static_cast<compute_t<T>>(divisor_of(p, h, w, rows, columns));
             }
         }

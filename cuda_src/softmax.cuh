@@ -6,6 +6,7 @@
 #pragma once
 
 #include "fault.cuh"
+#include "loss_steps.h"
 #include "reduce.cuh"
 
 namespace trt {
@@ -212,13 +213,6 @@ __device__ __forceinline__ void softmax_backward_columns(const T* grad, const T*
 // ---- losses over class indices -----------------------------------------------------------------------------------
 
 // Of x (rows / inner, classes, inner). A target outside of the classes makes its loss NaN.
-struct ClassLoss {
-    long long rows, classes, inner, ignore_index;
-    double smoothing;
-    int reduction, code;
-    Fault* fault;  // takes a class out of range, whose loss is NaN
-};
-constexpr int kReduceNone = 0, kReduceToMean = 1;
 
 template <class T>
 __device__ __forceinline__ compute_t<T> class_weight(const compute_t<T>* weight, long long c) { return weight ? weight[c] : compute_t<T>(1); }
@@ -242,7 +236,7 @@ struct ClassStates {
 // Per row: its loss, the weight of its target, and the logarithm of the sum of exponentials. threadIdx.x walks the classes
 // where they lie side by side, the rows otherwise; threadIdx.y the other.
 template <class T, bool kAcross>
-__device__ __forceinline__ void cross_entropy(const ClassLoss& l, const T* x, const long long* target, const compute_t<T>* weight, compute_t<T>* loss,
+__device__ __forceinline__ void cross_entropy(const class_loss& l, const T* x, const long long* target, const compute_t<T>* weight, compute_t<T>* loss,
                                               compute_t<T>* row_weight, compute_t<T>* lse) {
     using A = compute_t<T>;
     using State = ClassState<A>;
@@ -281,7 +275,7 @@ __device__ __forceinline__ void cross_entropy(const ClassLoss& l, const T* x, co
                 }
             } else if (valid) {
                 value = static_cast<A>(NAN);
-                note(l.fault, l.code, t, l.classes);
+                note(static_cast<Fault*>(l.fault), l.code, t, l.classes);
             }
             lse[row] = total;
             loss[row] = value;
@@ -291,7 +285,7 @@ __device__ __forceinline__ void cross_entropy(const ClassLoss& l, const T* x, co
 }
 
 template <class T>
-__device__ __forceinline__ void nll_loss(const ClassLoss& l, const T* x, const long long* target, const compute_t<T>* weight, compute_t<T>* loss,
+__device__ __forceinline__ void nll_loss(const class_loss& l, const T* x, const long long* target, const compute_t<T>* weight, compute_t<T>* loss,
                                          compute_t<T>* row_weight) {
     using A = compute_t<T>;
     for (long long row = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; row < l.rows; row += static_cast<long long>(gridDim.x) * blockDim.x) {
@@ -299,14 +293,14 @@ __device__ __forceinline__ void nll_loss(const ClassLoss& l, const T* x, const l
         const bool valid = t != l.ignore_index, inside = t >= 0 && t < l.classes;
         const A w = valid && inside ? class_weight<T>(weight, t) : A(0);
         row_weight[row] = w;
-        if (valid && !inside) note(l.fault, l.code, t, l.classes);
+        if (valid && !inside) note(static_cast<Fault*>(l.fault), l.code, t, l.classes);
         loss[row] = !valid ? A(0) : !inside ? static_cast<A>(NAN) : -w * convert<A>(x[row / l.inner * l.classes * l.inner + t * l.inner + row % l.inner]);
     }
 }
 
 // One block of 512 threads: the sum or the mean of the losses, and the sum of the weights.
 template <class A, class T>
-__device__ __forceinline__ void class_loss_total(const ClassLoss& l, const A* loss, const A* row_weight, T* result, A* total_weight) {
+__device__ __forceinline__ void class_loss_total(const class_loss& l, const A* loss, const A* row_weight, T* result, A* total_weight) {
     __shared__ A shared[32];
     A total = A(0), weights = A(0);
     for (long long i = threadIdx.x; i < l.rows; i += 512) {
@@ -317,18 +311,18 @@ __device__ __forceinline__ void class_loss_total(const ClassLoss& l, const A* lo
     weights = combine_all<512>(weights, SumOf(), shared);
     if (threadIdx.x == 0) {
         *total_weight = weights;
-        *result = convert<T>(l.reduction == kReduceToMean ? total / weights : total);
+        *result = convert<T>(l.reduction == LOSS_MEAN ? total / weights : total);
     }
 }
 
 // The gradient of either loss, element by element; `weights` is the sum of the class weights, or null for the number of classes.
 template <class T, bool kNll>
-__device__ __forceinline__ void class_loss_backward(const ClassLoss& l, const T* grad, const T* x, const long long* target, const compute_t<T>* weight,
+__device__ __forceinline__ void class_loss_backward(const class_loss& l, const T* grad, const T* x, const long long* target, const compute_t<T>* weight,
                                                     const compute_t<T>* lse, const compute_t<T>* total_weight, const compute_t<T>* weights, T* out) {
     using A = compute_t<T>;
     const long long numel = l.rows * l.classes;
     const A share = static_cast<A>(l.smoothing / static_cast<double>(l.classes));
-    const A all = weights ? *weights : static_cast<A>(l.classes), divisor = l.reduction == kReduceToMean ? *total_weight : A(1);
+    const A all = weights ? *weights : static_cast<A>(l.classes), divisor = l.reduction == LOSS_MEAN ? *total_weight : A(1);
     for (long long at = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; at < numel; at += static_cast<long long>(gridDim.x) * blockDim.x) {
         long long c = at;
         long long rest = divide(c, l.inner);  // c: the position inside, rest: (sample, class)
@@ -339,7 +333,7 @@ __device__ __forceinline__ void class_loss_backward(const ClassLoss& l, const T*
         A value = A(0);
         if (t != l.ignore_index) {
             const A w = t >= 0 && t < l.classes ? class_weight<T>(weight, t) * static_cast<A>(1 - l.smoothing) : static_cast<A>(NAN);
-            const A g = convert<A>(grad[l.reduction == kReduceNone ? row : 0]) / divisor;
+            const A g = convert<A>(grad[l.reduction == LOSS_NONE ? row : 0]) / divisor;
             if constexpr (kNll) {
                 value = c == t ? -w * g : w == w ? A(0) : w;
             } else {

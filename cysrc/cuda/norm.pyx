@@ -4,30 +4,20 @@ from libc.string cimport memset
 from tensorrt_lite._C.core.dtype cimport F16, BF16, F32, F64
 from tensorrt_lite._C.core.iterator cimport cast_to, contiguous_of, copy_elements
 from tensorrt_lite._C.core.storage cimport prepare_write
+from tensorrt_lite._C.core.device cimport DEV_CUDA
 from tensorrt_lite._C.core.dispatch cimport attach
-from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, place_of, empty_tensor, empty_strided_tensor, bump_version
+from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, place_of, empty_tensor, bump_version
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run3, blocks_for
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
 from tensorrt_lite._C.cuda.driver import device_attribute
+from tensorrt_lite._C.steps.norm cimport (
+    channel_shape, row_shape, set_batch_norm, set_batch_norm_backward, set_group_norm, set_group_norm_backward, set_row_norm, set_row_norm_backward)
 from tensorrt_lite._C.steps.reduction cimport REDUCE_VAR, reduce_call, run_reduce
 from tensorrt_lite._C.autograd.node cimport ops_namespace
 from tensorrt_lite._C.cuda.source import storage_type
 
 attach()
 cdef object _ops = ops_namespace()
-
-cdef extern from *:
-    """
-    /* As norm.cuh declares them. */
-    typedef struct { long long rows, n, inner, per_group, groups; double eps; } trt_row_norm;
-    typedef struct { long long samples, channels, inner, chunk, by_sample, by_channel; int splits; } trt_channel_sums;
-    """
-    ctypedef struct RowNorm "trt_row_norm":
-        long long rows, n, inner, per_group, groups
-        double eps
-    ctypedef struct ChannelSums "trt_channel_sums":
-        long long samples, channels, inner, chunk, by_sample, by_channel
-        int splits
 
 cdef enum:
     MULTIPROCESSOR_COUNT = 16      # CU_DEVICE_ATTRIBUTE_*
@@ -37,17 +27,17 @@ using T = %s;
 using W = %s;
 using A = trt::compute_t<T>;
 """
-cdef str ROW_UNIT = HEAD + """extern "C" __global__ void __launch_bounds__(512) forward(const trt::RowNorm l, const T* x, const W* weight, const W* bias, T* y, A* mean, A* rstd) {
+cdef str ROW_UNIT = HEAD + """extern "C" __global__ void __launch_bounds__(512) forward(const row_shape l, const T* x, const W* weight, const W* bias, T* y, A* mean, A* rstd) {
     trt::row_norm<T, W, %s>(l, x, weight, bias, y, mean, rstd);
 }
-extern "C" __global__ void __launch_bounds__(512) backward(const trt::RowNorm l, const T* grad, const T* x, const W* weight, const A* mean, const A* rstd, T* out) {
+extern "C" __global__ void __launch_bounds__(512) backward(const row_shape l, const T* grad, const T* x, const W* weight, const A* mean, const A* rstd, T* out) {
     trt::row_norm_backward<T, W, %s>(l, grad, x, weight, mean, rstd, out);
 }
 """
-cdef str CHANNEL_UNIT = HEAD + """extern "C" __global__ void __launch_bounds__(256) planes(const trt::ChannelSums l, const T* grad, const T* x, const A* mean, const A* rstd, A* partials) {
+cdef str CHANNEL_UNIT = HEAD + """extern "C" __global__ void __launch_bounds__(256) planes(const channel_shape l, const T* grad, const T* x, const A* mean, const A* rstd, A* partials) {
     trt::sum_planes<T>(l, grad, x, mean, rstd, partials);
 }
-extern "C" __global__ void __launch_bounds__(256) columns(const trt::ChannelSums l, const T* grad, const T* x, const A* mean, const A* rstd, A* partials) {
+extern "C" __global__ void __launch_bounds__(256) columns(const channel_shape l, const T* grad, const T* x, const A* mean, const A* rstd, A* partials) {
     trt::sum_columns<T>(l, grad, x, mean, rstd, partials);
 }
 extern "C" __global__ void __launch_bounds__(256) pieces(long long channels, int splits, const A* partials, A* bias, A* weight) {
@@ -114,15 +104,11 @@ cdef int check_places(TensorBase x, tuple others) except -1:
     return 0
 
 
-cdef TensorBase dense_like(TensorBase x):
-    return empty_strided_tensor(x.ndim, x.sizes, x.strides, x.dtype, place_of(x))
-
-
 cdef TensorBase vector(int64_t n, int code, TensorBase x):
     return empty_tensor(1, &n, code, place_of(x))
 
 
-cdef int row_shape(int64_t rows, int64_t n, int* tx, int* ty) noexcept:
+cdef int block_shape(int64_t rows, int64_t n, int* tx, int* ty) noexcept:
     """A warp and several rows to a block, or up to 512 threads to a row that leaves each over 16 elements."""
     tx[0] = 32
     while tx[0] < 512 and n > 16 * tx[0]:
@@ -134,7 +120,7 @@ cdef int row_shape(int64_t rows, int64_t n, int* tx, int* ty) noexcept:
 cdef int channel_sums(TensorBase grad, TensorBase x, TensorBase mean, TensorBase rstd, int64_t samples, int64_t channels, int64_t inner,
                       int64_t by_sample, int64_t by_channel, TensorBase bias, TensorBase weight) except -1:
     """dy and dy xhat summed by channel, into `bias` and `weight` of the compute type; either may be None."""
-    cdef ChannelSums l
+    cdef channel_shape l
     cdef int code = compute_type(x.dtype), index = x.device_index
     cdef int64_t n = samples * inner, blocks = channels if inner > 1 else (channels + 31) // 32, wanted
     cdef TensorBase partials
@@ -174,13 +160,13 @@ cdef int channel_sums(TensorBase grad, TensorBase x, TensorBase mean, TensorBase
 
 # ---- rows: layer_norm (kind 1), rms_norm (kind 0), group_norm (kind 2) ---------------------------------------------
 
-cdef int row_forward(int kind, TensorBase x, TensorBase weight, TensorBase bias, RowNorm* l, TensorBase y, TensorBase mean, TensorBase rstd) except -1:
+cdef int row_forward(int kind, TensorBase x, TensorBase weight, TensorBase bias, row_shape* l, TensorBase y, TensorBase mean, TensorBase rstd) except -1:
     cdef int code = parameter_type(x, weight, bias), tx, ty, i
     cdef TensorBase w = parameter(weight, code), b = parameter(bias, code)
     cdef char* pointers[6]
     cdef void* arguments[7]
     check_places(x, (weight, bias))
-    row_shape(l.rows, l.n, &tx, &ty)
+    block_shape(l.rows, l.n, &tx, &ty)
     pointers[0] = data_of(x)
     pointers[1] = memory_of(w)
     pointers[2] = memory_of(b)
@@ -193,12 +179,12 @@ cdef int row_forward(int kind, TensorBase x, TensorBase weight, TensorBase bias,
     return run3(kernel("forward", kind, x.dtype, code, x.device_index), x.device_index, min((l.rows + ty - 1) // ty, 1 << 20), 1, 1, tx, ty, 1, 0, arguments)
 
 
-cdef int row_backward(int kind, TensorBase grad, TensorBase x, TensorBase weight, TensorBase mean, TensorBase rstd, RowNorm* l, TensorBase dx) except -1:
+cdef int row_backward(int kind, TensorBase grad, TensorBase x, TensorBase weight, TensorBase mean, TensorBase rstd, row_shape* l, TensorBase dx) except -1:
     cdef int code = parameter_type(x, weight, None), tx, ty, i
     cdef TensorBase w = parameter(weight, code)
     cdef char* pointers[6]
     cdef void* arguments[7]
-    row_shape(l.rows, l.n, &tx, &ty)
+    block_shape(l.rows, l.n, &tx, &ty)
     pointers[0] = data_of(grad)
     pointers[1] = data_of(x)
     pointers[2] = memory_of(w)
@@ -211,71 +197,45 @@ cdef int row_backward(int kind, TensorBase grad, TensorBase x, TensorBase weight
     return run3(kernel("backward", kind, x.dtype, code, x.device_index), x.device_index, min((l.rows + ty - 1) // ty, 1 << 20), 1, 1, tx, ty, 1, 0, arguments)
 
 
-cdef RowNorm describe(TensorBase x, int64_t n, double eps) noexcept:
-    cdef RowNorm l
-    memset(&l, 0, sizeof(l))
-    l.n = n
-    l.rows = x.numel // n if n else 0
-    l.inner = l.per_group = l.groups = 1
-    l.eps = eps
-    return l
+cdef TensorBase in_type(TensorBase t, int code):
+    """t itself, or a tensor of another type to compute in that is copied to it afterwards; None stays None."""
+    return t if t is None or t.dtype == code else empty_tensor(t.ndim, t.sizes, code, place_of(t))
 
 
-cdef object row_norm(TensorBase input, int64_t n, TensorBase weight, TensorBase bias, double eps, TensorBase mean, TensorBase rstd):
-    """layer_norm, or rms_norm where `mean` is None; the statistics are written."""
-    cdef TensorBase x = contiguous_of(input), y = empty_tensor(x.ndim, x.sizes, x.dtype, place_of(x))
-    cdef RowNorm l = describe(x, n, eps)
-    if x.numel:
-        row_forward(0 if mean is None else 1, x, weight, bias, &l, y, mean, rstd)
-    return y
+cdef int deliver(TensorBase t, TensorBase computed) except -1:
+    return 0 if t is computed else copy_elements(t, computed)
 
 
-cdef object row_norm_backward(TensorBase grad, TensorBase input, int64_t n, TensorBase weight, TensorBase mean, TensorBase rstd, bint want_input, TensorBase dw, TensorBase db):
-    """dx or None; dw and db, of the compute type, are written."""
-    cdef TensorBase x = contiguous_of(input), g = contiguous_of(cast_to(grad, x.dtype)), dx = None
-    cdef RowNorm l = describe(x, n, 0)
-    if want_input:
-        dx = empty_tensor(x.ndim, x.sizes, x.dtype, place_of(x))
-        row_backward(0 if mean is None else 1, g, x, weight, mean, rstd, &l, dx)
+cdef int row_norm(row_shape* call, TensorBase x, TensorBase weight, TensorBase bias, TensorBase y, TensorBase mean, TensorBase rstd) except -1:
+    return row_forward(0 if mean is None else 1, contiguous_of(x), weight, bias, call, y, mean, rstd)
+
+
+cdef int row_norm_backward(row_shape* call, TensorBase grad, TensorBase input, TensorBase weight, TensorBase mean, TensorBase rstd, TensorBase dx, TensorBase dw,
+                           TensorBase db) except -1:
+    cdef TensorBase x = contiguous_of(input), g = contiguous_of(cast_to(grad, x.dtype))
+    cdef TensorBase w_out = in_type(dw, compute_type(x.dtype)), b_out = in_type(db, compute_type(x.dtype))
+    if dx is not None:
+        row_backward(0 if mean is None else 1, g, x, weight, mean, rstd, call, dx)
     if dw is not None or db is not None:
-        channel_sums(g, x, mean, rstd, l.rows, n, 1, 1, 0, db, dw)
-    return dx
+        channel_sums(g, x, mean, rstd, call.rows, call.n, 1, 1, 0, b_out, w_out)
+    deliver(dw, w_out)
+    return deliver(db, b_out)
 
 
-cdef RowNorm describe_groups(TensorBase x, int64_t groups, double eps) noexcept:
-    cdef RowNorm l
-    cdef int i
-    l.inner = 1
-    for i in range(2, x.ndim):
-        l.inner *= x.sizes[i]
-    l.groups = groups
-    l.per_group = x.sizes[1] // groups
-    l.n = l.per_group * l.inner
-    l.rows = x.sizes[0] * groups
-    l.eps = eps
-    return l
+cdef int group_norm(row_shape* call, TensorBase x, TensorBase weight, TensorBase bias, TensorBase y, TensorBase mean, TensorBase rstd) except -1:
+    return row_forward(2, contiguous_of(x), weight, bias, call, y, mean, rstd)
 
 
-cdef object group_norm(TensorBase input, TensorBase weight, TensorBase bias, int64_t groups, double eps, TensorBase mean, TensorBase rstd):
-    cdef TensorBase x = contiguous_of(input), y = empty_tensor(x.ndim, x.sizes, x.dtype, place_of(x))
-    cdef RowNorm l = describe_groups(x, groups, eps)
-    if x.numel:
-        row_forward(2, x, weight, bias, &l, y, mean, rstd)
-    return y
-
-
-cdef object group_norm_backward(TensorBase grad, TensorBase input, TensorBase weight, TensorBase mean, TensorBase rstd, int64_t groups, bint want_input, bint want_weight):
-    """(dx, dw, db), dx None unless wanted, the others of the compute type."""
-    cdef TensorBase x = contiguous_of(input), g = contiguous_of(cast_to(grad, x.dtype)), dx = None, dw = None, db = None
-    cdef RowNorm l = describe_groups(x, groups, 0)
-    if want_input:
-        dx = empty_tensor(x.ndim, x.sizes, x.dtype, place_of(x))
-        row_backward(2, g, x, weight, mean, rstd, &l, dx)
-    if want_weight:
-        dw = vector(x.sizes[1], compute_type(x.dtype), x)
-        db = vector(x.sizes[1], compute_type(x.dtype), x)
-        channel_sums(g, x, mean, rstd, x.sizes[0], x.sizes[1], l.inner, groups, l.per_group, db, dw)
-    return dx, dw, db
+cdef int group_norm_backward(row_shape* call, TensorBase grad, TensorBase input, TensorBase weight, TensorBase mean, TensorBase rstd, TensorBase dx, TensorBase dw,
+                             TensorBase db) except -1:
+    cdef TensorBase x = contiguous_of(input), g = contiguous_of(cast_to(grad, x.dtype))
+    cdef TensorBase w_out = in_type(dw, compute_type(x.dtype)), b_out = in_type(db, compute_type(x.dtype))
+    if dx is not None:
+        row_backward(2, g, x, weight, mean, rstd, call, dx)
+    if dw is not None or db is not None:
+        channel_sums(g, x, mean, rstd, x.sizes[0], x.sizes[1], call.inner, call.groups, call.per_group, b_out, w_out)
+    deliver(dw, w_out)
+    return deliver(db, b_out)
 
 
 # ---- batch_norm: x dense, channels at dimension 1 or (`last`) innermost --------------------------------------------
@@ -293,18 +253,18 @@ cdef int write_back(TensorBase running, TensorBase t) except -1:
     return 0
 
 
-cdef object batch_norm(TensorBase x, bint last, TensorBase weight, TensorBase bias, TensorBase running_mean, TensorBase running_var, bint training,
-                       double momentum, double eps):
+cdef int batch_norm(TensorBase x, bint last, TensorBase weight, TensorBase bias, TensorBase running_mean, TensorBase running_var, bint training, double momentum,
+                    double eps, TensorBase y, TensorBase mean, TensorBase rstd) except -1:
     cdef int code = compute_type(x.dtype), index = x.device_index, parameters = parameter_type(x, weight, bias), i
     cdef long long channels = x.sizes[1], numel = x.numel, count = numel // channels if channels else 0, inner = 1 if last else count // x.sizes[0] if x.sizes[0] else 1
-    cdef TensorBase mean = vector(channels, code, x), rstd = vector(channels, code, x), scale = vector(channels, code, x), shift = vector(channels, code, x)
-    cdef TensorBase y = dense_like(x), w = parameter(weight, parameters), b = parameter(bias, parameters), new_mean = None, new_var = None
+    cdef TensorBase scale = vector(channels, code, x), shift = vector(channels, code, x)
+    cdef TensorBase w = parameter(weight, parameters), b = parameter(bias, parameters), new_mean = None, new_var = None
     cdef reduce_call call
     cdef char* pointers[8]
     cdef void* arguments[12]
     check_places(x, (weight, bias, running_mean, running_var))
     if channels == 0:
-        return y, mean, rstd
+        return 0
     if not training:
         copy_elements(mean, running_mean)
         copy_elements(rstd, running_var)
@@ -349,23 +309,22 @@ cdef object batch_norm(TensorBase x, bint last, TensorBase weight, TensorBase bi
         arguments[5] = &pointers[5]
         arguments[6] = &pointers[1]
         run3(kernel("apply", -1, x.dtype, parameters, index), index, blocks_for(numel, 1024), 1, 1, 256, 1, 1, 0, arguments)
-    return y, mean, rstd
+    return 0
 
 
-cdef object batch_norm_backward(TensorBase g, TensorBase x, bint last, TensorBase weight, TensorBase mean, TensorBase rstd, bint training, bint want_input):
-    """(dx or None, dw, db): the latter of the compute type. g lies as x."""
+cdef int batch_norm_backward(TensorBase g, TensorBase x, bint last, TensorBase weight, TensorBase mean, TensorBase rstd, bint training, TensorBase dx,
+                             TensorBase dw, TensorBase db) except -1:
     cdef int code = compute_type(x.dtype), index = x.device_index, parameters = parameter_type(x, weight, None), i
     cdef long long channels = x.sizes[1], numel = x.numel, count = numel // channels if channels else 0, inner = 1 if last else count // x.sizes[0] if x.sizes[0] else 1
-    cdef TensorBase dw = vector(channels, code, x), db = vector(channels, code, x), dx = None, w = parameter(weight, parameters)
+    cdef TensorBase w = parameter(weight, parameters)
     cdef char* pointers[8]
     cdef void* arguments[12]
     if numel == 0:
         _ops.zero_(dw)
         _ops.zero_(db)
-        return dense_like(x) if want_input else None, dw, db
+        return 0
     channel_sums(g, x, mean, rstd, count // inner, channels, inner, 0, 1, db, dw)
-    if want_input:
-        dx = dense_like(x)
+    if dx is not None:
         if not training:
             count = 0
         pointers[0] = data_of(g)
@@ -383,9 +342,12 @@ cdef object batch_norm_backward(TensorBase g, TensorBase x, bint last, TensorBas
         for i in range(8):
             arguments[i + 4] = &pointers[i]
         run3(kernel("batch_backward", -1, x.dtype, parameters, index), index, blocks_for(numel, 1024), 1, 1, 256, 1, 1, 0, arguments)
-    return dx, dw, db
+    return 0
 
 
-from tensorrt_lite._C.ops.norm import _install_device_kernels
-_install_device_kernels(<size_t><void*>row_norm, <size_t><void*>row_norm_backward, <size_t><void*>group_norm, <size_t><void*>group_norm_backward,
-                        <size_t><void*>batch_norm, <size_t><void*>batch_norm_backward)
+set_batch_norm(DEV_CUDA, batch_norm)
+set_batch_norm_backward(DEV_CUDA, batch_norm_backward)
+set_row_norm(DEV_CUDA, row_norm)
+set_row_norm_backward(DEV_CUDA, row_norm_backward)
+set_group_norm(DEV_CUDA, group_norm)
+set_group_norm_backward(DEV_CUDA, group_norm_backward)

@@ -2,7 +2,6 @@
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 from tensorrt_lite._C.core.dtype cimport BOOL, U8, I32, F16, F32, F64, C64, C128, NUM_DTYPES, has_loops, is_complex_type, is_floating_type
-from tensorrt_lite._C.ops.kernels cimport pool_shape
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, place_of, empty_tensor
 from tensorrt_lite._C.core.device cimport DEV_CUDA
 from tensorrt_lite._C.core.dispatch cimport attach
@@ -14,7 +13,9 @@ from tensorrt_lite._C.cuda.caching cimport captures
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
 from tensorrt_lite._C.cuda.driver import synchronize_on
 from tensorrt_lite._C.cuda.radix cimport sort_pairs
-from tensorrt_lite._C.ops import pool as _pool, resize as _resize
+from tensorrt_lite._C.ops import resize as _resize
+from tensorrt_lite._C.steps.pool cimport (
+    pool_call, pool_launch, set_pool_average, set_pool_average_backward, set_pool_max, set_pool_max_backward)
 from tensorrt_lite._C.cuda import source as _source
 
 attach()
@@ -25,14 +26,6 @@ cdef extern from "resize.h" nogil:
         RESIZE_NEAREST_EXACT
 
 # the structures of cuda_src/pool.cuh
-cdef struct Pool:
-    pool_shape s
-    int64_t numel
-    int last, adaptive
-    const char* x
-    char* y
-    int64_t* indices
-
 cdef struct Taps:
     const int64_t* start
     const int32_t* index
@@ -76,7 +69,7 @@ cdef FunctionHandle load(int index, int dtype, int which) except NULL:
         t = f"trt::{t}" if is_complex_type(dtype) else t
         text = "#include \"pool.cuh\"\n\nextern \"C\" __global__ void __launch_bounds__(256) kernel("
         if which < 4:
-            text += f"const trt::Pool p) {{ trt::{KERNELS[which]}<{t}>(p); }}\n"
+            text += f"const pool_launch p) {{ trt::{KERNELS[which]}<{t}>(p); }}\n"
         elif which > 4:
             text += f"const trt::Windows p) {{ trt::{KERNELS[which]}<{t}>(p); }}\n"
         else:
@@ -86,15 +79,31 @@ cdef FunctionHandle load(int index, int dtype, int which) except NULL:
     return slot[0]
 
 
-cdef int pool(int which, const pool_shape* s, bint last, bint adaptive, TensorBase x, TensorBase y, TensorBase indices) except -1:
+cdef int pool(int which, const pool_call* call, TensorBase x, TensorBase y, TensorBase indices) except -1:
     """y from x, both dense in one order; `which` of KERNELS."""
-    cdef Pool p
+    cdef pool_launch p
     cdef void* arguments[1]
-    p.s = s[0]
-    p.numel, p.last, p.adaptive = y.numel, last, adaptive
+    p.call = call[0]
+    p.numel = y.numel
     p.x, p.y, p.indices = data_of(x), data_of(y), NULL if indices is None else <int64_t*>data_of(indices)
     arguments[0] = &p
     return run(load(x.device_index, x.dtype, which), x.device_index, blocks_for(p.numel, 256), 256, 0, arguments)
+
+
+cdef int pool_max(pool_call* call, TensorBase x, TensorBase y, TensorBase indices) except -1:
+    return pool(0, call, x, y, indices)
+
+
+cdef int pool_max_backward(pool_call* call, TensorBase grad, TensorBase indices, TensorBase result) except -1:
+    return pool(1, call, grad, result, indices)
+
+
+cdef int pool_average(pool_call* call, TensorBase x, TensorBase y) except -1:
+    return pool(2, call, x, y, None)
+
+
+cdef int pool_average_backward(pool_call* call, TensorBase grad, TensorBase result) except -1:
+    return pool(3, call, grad, result, None)
 
 
 cdef dict _tables = {}           # (device, arguments of _axis_table): (start, index, weight) on the device
@@ -219,7 +228,10 @@ cdef int sample_grid(const GridArgs* s, TensorBase x, TensorBase grid, TensorBas
     return run(load_grid(index, dtype, s.dims, s.mode, 2), index, blocks_for(p.samples * parts * plane, 256), 256, 0, arguments)
 
 
-_pool._set_device_kernels(<size_t>&pool)
+set_pool_max(DEV_CUDA, pool_max)
+set_pool_max_backward(DEV_CUDA, pool_max_backward)
+set_pool_average(DEV_CUDA, pool_average)
+set_pool_average_backward(DEV_CUDA, pool_average_backward)
 set_resample(DEV_CUDA, resample)
 set_sample_grid(DEV_CUDA, sample_grid)
 set_window_columns(DEV_CUDA, window_columns)

@@ -87,7 +87,7 @@ cdef inline int64_t magnitude(int64_t v) noexcept:
     return -v if v < 0 else v
 
 
-cdef int append(int ndim, long long* size, long long* stride, long long* out, int64_t n, int64_t step, int64_t out_step) except -1:
+cdef int append(int ndim, int64_t* size, int64_t* stride, int64_t* out, int64_t n, int64_t step, int64_t out_step) except -1:
     """Insert a dimension by its stride; the new number of dimensions."""
     cdef int k = 0, m
     if ndim == REDUCE_DIMS:
@@ -106,7 +106,7 @@ cdef int append(int ndim, long long* size, long long* stride, long long* out, in
     return ndim + 1
 
 
-cdef int merge(int ndim, long long* size, long long* stride, long long* out) noexcept:
+cdef int merge(int ndim, int64_t* size, int64_t* stride, int64_t* out) noexcept:
     """Join neighbours that one stride walks through."""
     cdef int d, n = 0
     for d in range(1, ndim):

@@ -3,28 +3,19 @@ from libc.stdint cimport int64_t
 from tensorrt_lite._C.core.device cimport DEV_CUDA
 from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.core.dtype cimport F16, BF16, F32, F64, NUM_DTYPES
-from tensorrt_lite._C.core.iterator cimport cast_to, contiguous_of
+from tensorrt_lite._C.core.iterator cimport cast_to, contiguous_of, copy_elements
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, place_of, empty_tensor
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run3
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
 from tensorrt_lite._C.cuda.indexing cimport fault_of, code_of
 from tensorrt_lite._C.autograd.node cimport ops_namespace
+from tensorrt_lite._C.steps.loss cimport (
+    LOSS_MEAN, LOSS_NONE, class_loss, set_cross_entropy, set_cross_entropy_backward, set_nll_loss, set_nll_loss_backward)
 from tensorrt_lite._C.steps.reduction cimport SOFTMAX_LOG_SOFTMAX, line_call, set_softmax, set_softmax_backward
 from tensorrt_lite._C.cuda.source import storage_type
 
 attach()
 cdef object _ops = ops_namespace()
-
-cdef extern from *:
-    """
-    /* As softmax.cuh declares it. */
-    typedef struct { long long rows, classes, inner, ignore_index; double smoothing; int reduction, code; void* fault; } trt_class_loss;
-    """
-    ctypedef struct ClassLoss "trt_class_loss":
-        long long rows, classes, inner, ignore_index
-        double smoothing
-        int reduction, code
-        void* fault
 
 cdef enum:
     ROWS = 0
@@ -135,22 +126,22 @@ cdef tuple LOSS_KERNELS = ("rows", "across", "nll", "total", "gradient", "nll_gr
 cdef str LOSS_UNIT = """#include "softmax.cuh"
 using T = %s;
 using A = trt::compute_t<T>;
-extern "C" __global__ void __launch_bounds__(256) rows(const trt::ClassLoss l, const T* x, const long long* target, const A* weight, A* loss, A* row_weight, A* lse) {
+extern "C" __global__ void __launch_bounds__(256) rows(const class_loss l, const T* x, const long long* target, const A* weight, A* loss, A* row_weight, A* lse) {
     trt::cross_entropy<T, false>(l, x, target, weight, loss, row_weight, lse);
 }
-extern "C" __global__ void __launch_bounds__(256) across(const trt::ClassLoss l, const T* x, const long long* target, const A* weight, A* loss, A* row_weight, A* lse) {
+extern "C" __global__ void __launch_bounds__(256) across(const class_loss l, const T* x, const long long* target, const A* weight, A* loss, A* row_weight, A* lse) {
     trt::cross_entropy<T, true>(l, x, target, weight, loss, row_weight, lse);
 }
-extern "C" __global__ void __launch_bounds__(256) nll(const trt::ClassLoss l, const T* x, const long long* target, const A* weight, A* loss, A* row_weight) {
+extern "C" __global__ void __launch_bounds__(256) nll(const class_loss l, const T* x, const long long* target, const A* weight, A* loss, A* row_weight) {
     trt::nll_loss<T>(l, x, target, weight, loss, row_weight);
 }
-extern "C" __global__ void __launch_bounds__(512) total(const trt::ClassLoss l, const A* loss, const A* row_weight, T* result, A* total_weight) {
+extern "C" __global__ void __launch_bounds__(512) total(const class_loss l, const A* loss, const A* row_weight, T* result, A* total_weight) {
     trt::class_loss_total(l, loss, row_weight, result, total_weight);
 }
-extern "C" __global__ void __launch_bounds__(256) gradient(const trt::ClassLoss l, const T* grad, const T* x, const long long* target, const A* weight, const A* lse, const A* total_weight, const A* weights, T* out) {
+extern "C" __global__ void __launch_bounds__(256) gradient(const class_loss l, const T* grad, const T* x, const long long* target, const A* weight, const A* lse, const A* total_weight, const A* weights, T* out) {
     trt::class_loss_backward<T, false>(l, grad, x, target, weight, lse, total_weight, weights, out);
 }
-extern "C" __global__ void __launch_bounds__(256) nll_gradient(const trt::ClassLoss l, const T* grad, const T* x, const long long* target, const A* weight, const A* lse, const A* total_weight, const A* weights, T* out) {
+extern "C" __global__ void __launch_bounds__(256) nll_gradient(const class_loss l, const T* grad, const T* x, const long long* target, const A* weight, const A* lse, const A* total_weight, const A* weights, T* out) {
     trt::class_loss_backward<T, true>(l, grad, x, target, weight, lse, total_weight, weights, out);
 }
 """
@@ -189,83 +180,70 @@ cdef int check_places(TensorBase x, TensorBase target, TensorBase weight) except
     return 0
 
 
-cdef ClassLoss describe(TensorBase x, TensorBase target, int64_t reduction, int64_t ignore_index, double smoothing) noexcept:
-    cdef ClassLoss l
-    l.rows = target.numel
-    l.classes = x.sizes[1]
-    l.inner = x.sizes[2] if x.ndim == 3 else 1
-    l.ignore_index = ignore_index
-    l.smoothing = smoothing
-    l.reduction = <int>reduction
-    return l
+cdef TensorBase in_compute_type(TensorBase t, int code):
+    """t itself, or a tensor to compute in that is copied to it afterwards."""
+    return t if t.dtype == code and t.contiguous else empty_tensor(t.ndim, t.sizes, code, place_of(t))
 
 
-cdef object class_loss(TensorBase x_, TensorBase target, TensorBase weight, int64_t reduction, int64_t ignore_index, double smoothing, bint nll):
-    cdef TensorBase x = contiguous_of(x_), loss, row_weight, lse, result, total_weight
-    cdef int code = F64 if x.dtype == F64 else F32, index = x.device_index, tx, ty, which
+cdef int class_losses(class_loss* call, TensorBase x_, TensorBase target, TensorBase weight, TensorBase result, TensorBase lse, TensorBase total_weight) except -1:
+    """Both losses; lse is None of nll_loss."""
+    cdef TensorBase x = contiguous_of(x_), loss, row_weight
+    cdef int code = F64 if x.dtype == F64 else F32, index = x.device_index, tx, ty, which, reduction = call.reduction
     cdef int64_t n = target.numel, blocks
-    cdef ClassLoss l = describe(x, target, reduction, ignore_index, smoothing)
     cdef char* pointers[6]
     cdef void* arguments[7]
     cdef int i
     check_places(x, target, weight)
-    l.fault = fault_of(index)
-    l.code = code_of("nll_loss" if nll else "cross_entropy")
-    loss = empty_tensor(target.ndim, target.sizes, code, place_of(x))
+    call.fault = fault_of(index)
+    call.code = code_of("nll_loss" if lse is None else "cross_entropy")
+    loss = in_compute_type(result, code) if reduction == LOSS_NONE else empty_tensor(target.ndim, target.sizes, code, place_of(x))
     row_weight = empty_tensor(1, &n, code, place_of(x))
-    lse = None if nll else empty_tensor(1, &n, code, place_of(x))
     pointers[0] = data_of(x)
     pointers[1] = data_of(target)
     pointers[2] = memory_of(weight)
     pointers[3] = data_of(loss)
     pointers[4] = data_of(row_weight)
     pointers[5] = memory_of(lse)
-    arguments[0] = &l
+    arguments[0] = call
     for i in range(6):
         arguments[i + 1] = &pointers[i]
-    if nll:
+    if lse is None:
         which, tx, ty, blocks = 2, 256, 1, (n + 255) // 256
-    elif l.inner == 1:
+    elif call.inner == 1:
         which = 0
-        tx = <int>smaller(power_above(smaller((l.classes + 7) // 8, 256)), 256)
+        tx = <int>smaller(power_above(smaller((call.classes + 7) // 8, 256)), 256)
         tx = 4 if tx < 4 else tx
         ty = 256 // tx
         blocks = (n + ty - 1) // ty
     else:
         which = 1
         tx = 32
-        ty = power_above(smaller((l.classes + 7) // 8, 8))
+        ty = power_above(smaller((call.classes + 7) // 8, 8))
         blocks = (n + 31) // 32
     if n:
         run3(loss_kernel(which, x.dtype, index), index, smaller(blocks, MAX_BLOCKS), 1, 1, tx, ty, 1, 0, arguments)
-    total_weight = empty_tensor(0, NULL, code, place_of(x))
-    if reduction and n <= ONE_BLOCK:
-        result = empty_tensor(0, NULL, x.dtype, place_of(x))
+    if reduction == LOSS_NONE:
+        return 0 if loss is result else copy_elements(result, loss)
+    if n <= ONE_BLOCK:
         pointers[0] = data_of(loss)
         pointers[1] = data_of(row_weight)
         pointers[2] = data_of(result)
         pointers[3] = data_of(total_weight)
-        run3(loss_kernel(3, x.dtype, index), index, 1, 1, 1, 512, 1, 1, 0, arguments)
-        return result, lse, total_weight
-    if reduction == 0:
-        return cast_to(loss, x.dtype), lse, total_weight
-    total_weight = _ops.sum(row_weight)
-    result = _ops.sum(loss)
-    return cast_to(<TensorBase>_ops.div(result, total_weight) if reduction == 1 else result, x.dtype), lse, total_weight
+        return run3(loss_kernel(3, x.dtype, index), index, 1, 1, 1, 512, 1, 1, 0, arguments)
+    copy_elements(total_weight, <TensorBase>_ops.sum(row_weight))
+    total = _ops.sum(loss)
+    return copy_elements(result, <TensorBase>(_ops.div(total, total_weight) if reduction == LOSS_MEAN else total))
 
 
-cdef object class_gradient(TensorBase grad, TensorBase like, TensorBase target, TensorBase weight, TensorBase lse, TensorBase total_weight,
-                           int64_t reduction, int64_t ignore_index, double smoothing):
-    cdef TensorBase x = like if lse is None else contiguous_of(like), g = contiguous_of(cast_to(grad, like.dtype)), weights = None
-    cdef TensorBase out = empty_tensor(like.ndim, like.sizes, like.dtype, place_of(like))
-    cdef ClassLoss l = describe(like, target, reduction, ignore_index, smoothing)
+cdef int class_gradients(class_loss* call, TensorBase grad, TensorBase like, TensorBase target, TensorBase weight, TensorBase lse, TensorBase total_weight,
+                         TensorBase result) except -1:
+    cdef TensorBase x = result if lse is None else contiguous_of(like), g = contiguous_of(cast_to(grad, result.dtype)), weights = None
+    cdef TensorBase out = in_compute_type(result, result.dtype)
     cdef int64_t blocks = (out.numel + 1023) // 1024
     cdef char* pointers[8]
     cdef void* arguments[9]
     cdef int i
-    if out.numel == 0:
-        return out
-    if weight is not None and smoothing > 0:
+    if weight is not None and call.smoothing > 0:
         weights = _ops.sum(weight)
     pointers[0] = data_of(g)
     pointers[1] = data_of(x)
@@ -275,14 +253,24 @@ cdef object class_gradient(TensorBase grad, TensorBase like, TensorBase target, 
     pointers[5] = data_of(total_weight)
     pointers[6] = memory_of(weights)
     pointers[7] = data_of(out)
-    arguments[0] = &l
+    arguments[0] = call
     for i in range(8):
         arguments[i + 1] = &pointers[i]
-    run3(loss_kernel(5 if lse is None else 4, like.dtype, like.device_index), like.device_index, smaller(blocks, MAX_BLOCKS), 1, 1, 256, 1, 1, 0, arguments)
-    return out
+    run3(loss_kernel(5 if lse is None else 4, result.dtype, result.device_index), result.device_index, smaller(blocks, MAX_BLOCKS), 1, 1, 256, 1, 1, 0, arguments)
+    return 0 if out is result else copy_elements(result, out)
 
 
-from tensorrt_lite._C.ops.loss import _install_device_kernels
+cdef int nll_loss(class_loss* call, TensorBase x, TensorBase target, TensorBase weight, TensorBase loss, TensorBase total_weight) except -1:
+    return class_losses(call, x, target, weight, loss, None, total_weight)
+
+
+cdef int nll_loss_backward(class_loss* call, TensorBase grad, TensorBase target, TensorBase weight, TensorBase total_weight, TensorBase result) except -1:
+    return class_gradients(call, grad, None, target, weight, None, total_weight, result)
+
+
 set_softmax(DEV_CUDA, softmax)
 set_softmax_backward(DEV_CUDA, softmax_backward)
-_install_device_kernels(<size_t><void*>class_loss, <size_t><void*>class_gradient)
+set_nll_loss(DEV_CUDA, nll_loss)
+set_nll_loss_backward(DEV_CUDA, nll_loss_backward)
+set_cross_entropy(DEV_CUDA, class_losses)
+set_cross_entropy_backward(DEV_CUDA, class_gradients)

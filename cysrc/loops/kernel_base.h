@@ -5,7 +5,7 @@
  * nothing unless they say so; a range [begin, end) counts independent work items, and no result depends on
  * how the caller cuts that range. Every floating-point sum therefore follows a tree fixed by the shape alone
  * (never by alignment, which is why sums use explicit vector types instead of compiler-made reductions).
- * Each source is compiled once per instruction set; kernels_*.c export tables, everything else is static. */
+ * Each source is compiled once per instruction set; tables are exported, everything else is static. */
 #ifndef TRT_KERNEL_BASE_H
 #define TRT_KERNEL_BASE_H
 

@@ -7,7 +7,7 @@
 enum { LANES = ENTROPY_LANES, GROUP = 32 };
 
 /* First position and number of positions of a block. */
-INL i64 block_at(const EntropyArgs *a, i64 block, i64 *count)
+INL i64 block_at(const entropy_args *a, i64 block, i64 *count)
 {
     i64 blocks = (a->span + LANES - 1) / LANES, first = block % blocks * LANES;
     *count = min_i64(LANES, a->span - first);
@@ -16,7 +16,7 @@ INL i64 block_at(const EntropyArgs *a, i64 block, i64 *count)
 
 #define DEFINE_LANES(T)                                                                                              \
     /* the logits of positions [at, at + count), a class each `stride`; rows are turned round into `buffer` */       \
-    INL const T *lanes_##T(const EntropyArgs *a, i64 at, i64 count, T *buffer, i64 *stride)                          \
+    INL const T *lanes_##T(const entropy_args *a, i64 at, i64 count, T *buffer, i64 *stride)                          \
     {                                                                                                                \
         if (a->inner > 1) {                                                                                          \
             *stride = a->inner;                                                                                      \
@@ -30,7 +30,7 @@ INL i64 block_at(const EntropyArgs *a, i64 block, i64 *count)
         return buffer;                                                                                               \
     }                                                                                                                \
     /* loss, logsumexp and weight of blocks [begin, end) */                                                          \
-    static void entropy_##T(EntropyArgs *a, i64 begin, i64 end)                                                      \
+    static void entropy_##T(entropy_args *a, i64 begin, i64 end)                                                      \
     {                                                                                                                \
         T buffer[ENTROPY_FEW * LANES], max[LANES], part[LANES], dots[LANES];                                         \
         f64 sum[LANES], dot[LANES], log_sum[LANES], weights = (f64)a->classes;                                       \
@@ -92,7 +92,7 @@ INL i64 block_at(const EntropyArgs *a, i64 block, i64 *count)
         }                                                                                                            \
     }                                                                                                                \
     /* the gradient of the logits in blocks [begin, end) */                                                          \
-    static void entropy_backward_##T(EntropyArgs *a, i64 begin, i64 end)                                             \
+    static void entropy_backward_##T(entropy_args *a, i64 begin, i64 end)                                             \
     {                                                                                                                \
         T buffer[ENTROPY_FEW * LANES], all[LANES], mass[LANES], lift[LANES], own[LANES];                             \
         i64 chosen[LANES];                                                                                           \
@@ -151,13 +151,13 @@ DEFINE_LANES(f64)
 
 void ISA_NAME(entropy_lanes)(void *context, int64_t begin, int64_t end)
 {
-    EntropyArgs *a = context;
+    entropy_args *a = context;
     (a->is_double ? entropy_f64 : entropy_f32)(a, begin, end);
 }
 
 void ISA_NAME(entropy_lanes_backward)(void *context, int64_t begin, int64_t end)
 {
-    EntropyArgs *a = context;
+    entropy_args *a = context;
     (a->is_double ? entropy_backward_f64 : entropy_backward_f32)(a, begin, end);
 }
 

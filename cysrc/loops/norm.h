@@ -7,7 +7,7 @@
 #ifndef TRT_NORM_H
 #define TRT_NORM_H
 
-#include "kernels.h"
+#include "norm_tables.h"
 #include "reduce_operations.h"
 
 /* ---- layer_norm and rms_norm ---- */

@@ -4,7 +4,7 @@
  * Instruction sets: base, avx2 (tools/measure_isa.py: others gain nothing). */
 #include <math.h>
 #include "../core/isa.h"
-#include "kernels.h"
+#include "pool_tables.h"
 #include "scalar_types.h"
 
 enum { CHANNEL_BLOCK = 256, LARGE = 48 /* elements of a window from which two passes are faster */ };
@@ -16,7 +16,7 @@ INL i64 window_start(i64 o, i64 in, i64 out) { return o * in / out; }
 INL i64 window_end(i64 o, i64 in, i64 out) { return ((o + 1) * in + out - 1) / out; }
 
 #define ADAPTIVE_MAX(T, C, I, LD, ST)                                                                                \
-    static void adaptive_max_planes_##T(const char *in, char *out, i64 *indices, const pool_shape *s, i64 begin, i64 end) \
+    static void adaptive_max_planes_##T(const char *in, char *out, i64 *indices, const pool_call *s, i64 begin, i64 end) \
     {                                                                                                                \
         i64 at = begin * s->out_h * s->out_w;                                                                        \
         for (i64 item = begin; item < end; item++) {                                                                 \
@@ -61,7 +61,7 @@ INL i64 window_end(i64 o, i64 in, i64 out) { return ((o + 1) * in + out - 1) / o
                 }                                                                                                    \
         }                                                                                                            \
     }                                                                                                                \
-    static void adaptive_max_last_##T(const char *in, char *out, i64 *indices, const pool_shape *s, i64 begin, i64 end) \
+    static void adaptive_max_last_##T(const char *in, char *out, i64 *indices, const pool_call *s, i64 begin, i64 end) \
     {                                                                                                                \
         const i64 channels = s->channels;                                                                            \
         C best[CHANNEL_BLOCK];                                                                                       \
@@ -102,7 +102,7 @@ ADAPTIVE_MAX(bf16, f32, i32, ld_bf16, st_bf16)
 ADAPTIVE_MAX(f32, f32, i32, SAME, SAME)
 ADAPTIVE_MAX(f64, f64, i64, SAME, SAME)
 
-void ISA_NAME(adaptive_max)(int dtype, int last, const char *in, char *out, int64_t *indices, const pool_shape *s, int64_t begin, int64_t end)
+void ISA_NAME(adaptive_max)(int dtype, int last, const char *in, char *out, int64_t *indices, const pool_call *s, int64_t begin, int64_t end)
 {
     switch (dtype) {
 #define CASE(T) case DT_##T: (last ? adaptive_max_last_##T : adaptive_max_planes_##T)(in, out, indices, s, begin, end); break;

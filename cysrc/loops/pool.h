@@ -9,7 +9,7 @@
 #define TRT_POOL_H
 
 #include "kernel_base.h"
-#include "kernels.h"
+#include "pool_tables.h"
 
 enum { POOL_BLOCK = 512 };
 
@@ -27,7 +27,7 @@ KERNEL_INLINE int64_t first_valid(int64_t start, int64_t dilation) {
 }
 
 /* Divisor of the average over the window of output (oh, ow). */
-KERNEL_INLINE int64_t pool_divisor(const pool_shape* s, int64_t oh, int64_t ow) {
+KERNEL_INLINE int64_t pool_divisor(const pool_call* s, int64_t oh, int64_t ow) {
     if (s->divisor_override) return s->divisor_override;
     int64_t h0 = oh * s->stride_h - s->pad_h, w0 = ow * s->stride_w - s->pad_w;
     int64_t h1 = min_i64(h0 + s->kernel_h, s->in_h + s->pad_h), w1 = min_i64(w0 + s->kernel_w, s->in_w + s->pad_w);
@@ -48,7 +48,7 @@ KERNEL_INLINE int64_t pool_divisor(const pool_shape* s, int64_t oh, int64_t ow) 
             index[o] = better ? (I)(base + o * stride) : index[o];                                  \
         }                                                                                           \
     }                                                                                               \
-    KERNEL_FN void max_pool_planes_##T(const char* in, char* out, int64_t* indices, const pool_shape* s, \
+    KERNEL_FN void max_pool_planes_##T(const char* in, char* out, int64_t* indices, const pool_call* s, \
                                        int64_t items_begin, int64_t items_end) {                    \
         C best_[POOL_BLOCK];                                                                        \
         I index_[POOL_BLOCK];                                                                       \
@@ -84,7 +84,7 @@ KERNEL_INLINE int64_t pool_divisor(const pool_shape* s, int64_t oh, int64_t ow) 
                 }                                                                                   \
         }                                                                                           \
     }                                                                                               \
-    KERNEL_FN void max_pool_last_##T(const char* in, char* out, int64_t* indices, const pool_shape* s, \
+    KERNEL_FN void max_pool_last_##T(const char* in, char* out, int64_t* indices, const pool_call* s, \
                                      int64_t items_begin, int64_t items_end) {                      \
         C best[POOL_BLOCK];                                                                         \
         I index[POOL_BLOCK];                                                                        \
@@ -119,7 +119,7 @@ KERNEL_INLINE int64_t pool_divisor(const pool_shape* s, int64_t oh, int64_t ow) 
     }                                                                                               \
     /* grad_in is written completely; indices are those of the forward */                           \
     KERNEL_FN void max_pool_backward_planes_##T(const char* grad, const int64_t* indices, char* grad_in, \
-                                                const pool_shape* s, int64_t items_begin, int64_t items_end) { \
+                                                const pool_call* s, int64_t items_begin, int64_t items_end) { \
         int64_t in_size = s->in_h * s->in_w, out_size = s->out_h * s->out_w;                        \
         for (int64_t item = items_begin; item < items_end; item++) {                                \
             T* d = (T*)grad_in + item * in_size;                                                    \
@@ -132,7 +132,7 @@ KERNEL_INLINE int64_t pool_divisor(const pool_shape* s, int64_t oh, int64_t ow) 
         }                                                                                           \
     }                                                                                               \
     KERNEL_FN void max_pool_backward_last_##T(const char* grad, const int64_t* indices, char* grad_in, \
-                                              const pool_shape* s, int64_t items_begin, int64_t items_end) { \
+                                              const pool_call* s, int64_t items_begin, int64_t items_end) { \
         int64_t in_size = s->in_h * s->in_w, out_size = s->out_h * s->out_w, channels = s->channels; \
         for (int64_t item = items_begin; item < items_end; item++) {                                \
             T* d = (T*)grad_in + item * in_size * channels;                                         \
@@ -154,7 +154,7 @@ KERNEL_INLINE int64_t pool_divisor(const pool_shape* s, int64_t oh, int64_t ow) 
     KERNEL_INLINE void add_strided_##T(C* sum, const T* row, int64_t stride, int64_t offset, int64_t lo, int64_t hi) { \
         VECTORIZE for (int64_t o = lo; o < hi; o++) sum[o] += LOAD(row[o * stride + offset]);       \
     }                                                                                               \
-    KERNEL_FN void avg_pool_planes_##T(const char* in, char* out, const pool_shape* s, int64_t items_begin, \
+    KERNEL_FN void avg_pool_planes_##T(const char* in, char* out, const pool_call* s, int64_t items_begin, \
                                        int64_t items_end) {                                         \
         C sum_[POOL_BLOCK];                                                                         \
         for (int64_t item = items_begin; item < items_end; item++) {                                \
@@ -181,7 +181,7 @@ KERNEL_INLINE int64_t pool_divisor(const pool_shape* s, int64_t oh, int64_t ow) 
                 }                                                                                   \
         }                                                                                           \
     }                                                                                               \
-    KERNEL_FN void avg_pool_last_##T(const char* in, char* out, const pool_shape* s, int64_t items_begin, \
+    KERNEL_FN void avg_pool_last_##T(const char* in, char* out, const pool_call* s, int64_t items_begin, \
                                      int64_t items_end) {                                           \
         C sum[POOL_BLOCK];                                                                          \
         int64_t channels = s->channels;                                                             \
@@ -205,7 +205,7 @@ KERNEL_INLINE int64_t pool_divisor(const pool_shape* s, int64_t oh, int64_t ow) 
         }                                                                                           \
     }                                                                                               \
     /* Each input row gathers from the output rows whose windows cover it. */                       \
-    KERNEL_FN void avg_pool_backward_planes_##T(const char* grad, char* grad_in, const pool_shape* s, \
+    KERNEL_FN void avg_pool_backward_planes_##T(const char* grad, char* grad_in, const pool_call* s, \
                                                 int64_t items_begin, int64_t items_end) {           \
         C sum[POOL_BLOCK], part[POOL_BLOCK];                                                        \
         for (int64_t item = items_begin; item < items_end; item++)                                  \
@@ -231,7 +231,7 @@ KERNEL_INLINE int64_t pool_divisor(const pool_shape* s, int64_t oh, int64_t ow) 
                     for (int64_t i = 0; i < m; i++) d[i] = STORE(sum[i]);                           \
                 }                                                                                   \
     }                                                                                               \
-    KERNEL_FN void avg_pool_backward_last_##T(const char* grad, char* grad_in, const pool_shape* s, \
+    KERNEL_FN void avg_pool_backward_last_##T(const char* grad, char* grad_in, const pool_call* s, \
                                               int64_t items_begin, int64_t items_end) {             \
         C sum[POOL_BLOCK];                                                                          \
         int64_t channels = s->channels;                                                             \
@@ -273,7 +273,7 @@ KERNEL_INLINE void adaptive_advance(adaptive_cover* c, int64_t i, int64_t in, in
 }
 
 #define DEFINE_ADAPTIVE_POOL(T, C, LOAD, STORE)                                                     \
-    KERNEL_FN void adaptive_avg_pool_planes_##T(const char* in, char* out, const pool_shape* s, int64_t items_begin, \
+    KERNEL_FN void adaptive_avg_pool_planes_##T(const char* in, char* out, const pool_call* s, int64_t items_begin, \
                                                 int64_t items_end) {                                \
         C buf[POOL_BLOCK], column[POOL_BLOCK];                                                      \
         for (int64_t item = items_begin; item < items_end; item++) {                                \
@@ -304,7 +304,7 @@ KERNEL_INLINE void adaptive_advance(adaptive_cover* c, int64_t i, int64_t in, in
             }                                                                                       \
         }                                                                                           \
     }                                                                                               \
-    KERNEL_FN void adaptive_avg_pool_last_##T(const char* in, char* out, const pool_shape* s, int64_t items_begin, \
+    KERNEL_FN void adaptive_avg_pool_last_##T(const char* in, char* out, const pool_call* s, int64_t items_begin, \
                                               int64_t items_end) {                                  \
         C sum[POOL_BLOCK];                                                                          \
         int64_t channels = s->channels;                                                             \
@@ -328,7 +328,7 @@ KERNEL_INLINE void adaptive_advance(adaptive_cover* c, int64_t i, int64_t in, in
         }                                                                                           \
     }                                                                                               \
     /* Rows (and pixels) that the same outputs cover have the same gradient: it is made once and copied. */ \
-    KERNEL_FN void adaptive_avg_pool_backward_planes_##T(const char* grad, char* grad_in, const pool_shape* s, \
+    KERNEL_FN void adaptive_avg_pool_backward_planes_##T(const char* grad, char* grad_in, const pool_call* s, \
                                                          int64_t items_begin, int64_t items_end) {  \
         C sum[POOL_BLOCK];                                                                          \
         for (int64_t item = items_begin; item < items_end; item++)                                  \
@@ -357,7 +357,7 @@ KERNEL_INLINE void adaptive_advance(adaptive_cover* c, int64_t i, int64_t in, in
                 }                                                                                   \
             }                                                                                       \
     }                                                                                               \
-    KERNEL_FN void adaptive_avg_pool_backward_last_##T(const char* grad, char* grad_in, const pool_shape* s, \
+    KERNEL_FN void adaptive_avg_pool_backward_last_##T(const char* grad, char* grad_in, const pool_call* s, \
                                                        int64_t items_begin, int64_t items_end) {    \
         C sum[POOL_BLOCK];                                                                          \
         int64_t channels = s->channels;                                                             \

@@ -18,7 +18,7 @@ import numpy as np
 from tools.codegen import dtypes, schema, steps
 
 LOOPS = Path(__file__).resolve().parents[2] / "cysrc" / "loops"
-SOURCES = [*sorted(LOOPS.glob("kernels_*.c")), *(LOOPS / f"{name}.c" for name in ("reduction_reduce", "reduction_scan_sums", "reduction_softmax", "loss_cross_entropy", "conv"))]
+SOURCES = [LOOPS / f"{name}.c" for name in ("norm_tables", "reduction_reduce", "reduction_scan_sums", "reduction_softmax", "loss_cross_entropy", "pool_tables", "conv")]
 FLAGS = "-O2 -ftree-loop-vectorize -fvect-cost-model=dynamic -fopenmp -fno-math-errno -fno-trapping-math -ffp-contract=fast -fPIC".split()
 MACHINE = {"base": ["-march=x86-64"], "avx2": ["-march=x86-64-v3"]}
 MACHINE["avx512"] = ["-march=x86-64-v4", "-mprefer-vector-width=512"]

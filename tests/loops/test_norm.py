@@ -11,7 +11,7 @@ import kernel_library as kl
 
 P, N, D = kl.pointer, kl.i64, ctypes.c_double
 EPS = 1e-5
-NORM_ROWS = 32  # kernels.h
+NORM_ROWS = 32  # cysrc/ops/norm/steps.yaml
 COMPUTE = {"f16": np.float32, "bf16": np.float32, "f32": np.float32, "f64": np.float64}
 a = kl.address
 

@@ -17,7 +17,7 @@ PLANES, LAST = 0, 1
 
 
 class Shape(ctypes.Structure):
-    _fields_ = [(field, ctypes.c_int64) for field in FIELDS]
+    _fields_ = [*((field, ctypes.c_int64) for field in FIELDS), ("last", ctypes.c_int), ("adaptive", ctypes.c_int)]
 
 
 def out_size(size, kernel, stride, pad, dilation, ceil_mode):

@@ -108,8 +108,8 @@ def parse_step(row: dict[str, str], family: str) -> Step:
     return Step(name, arguments, returns, " ".join(row["doc"].split()))
 
 
-# (bytes, what C calls it): int64_t is 'long long' for every compiler, so that pointers to it are of one type
-_MEMBERS = {"double": (8, "double"), "float": (4, "float"), "int": (4, "int"), "int32_t": (4, "int"), "int64_t": (8, "long long"), "uint8_t": (1, "unsigned char")}
+# (bytes, what C calls it); the CUDA compiler's kernels have long long, and no <stdint.h>
+_MEMBERS = {"double": (8, "double"), "float": (4, "float"), "int": (4, "int"), "int32_t": (4, "int"), "int64_t": (8, "TRT_INT64"), "uint8_t": (1, "unsigned char")}
 _FIELD = re.compile(r"^(?P<type>[\w ]+?[\s*]+)(?P<name>\w+)(?:\[(?P<count>\w+)\])?$")
 
 
@@ -239,7 +239,7 @@ def pxd_of_header(family: Family) -> list[str]:
         text += [f"    const char* const* {o.prefix.lower()}_functors", f"    bint {o.prefix.lower()}_takes(int operation, int dtype)"]
     for struct in family.structs:
         text.append(f"    ctypedef struct {struct.name}:")
-        text += [f"        {member(f, {'int64_t': 'long long', 'uint8_t': 'unsigned char'})}" for f in struct.fields]
+        text += [f"        {member(f, {'uint8_t': 'unsigned char'})}" for f in struct.fields]
     return [*text, ""]
 
 
@@ -257,7 +257,8 @@ def header(family: Family) -> str:
     """<family>_steps.h: for C, and for the CUDA compiler, which has no headers of the system."""
     guard = f"TRT_{family.name.upper()}_STEPS_H"
     text = [f"/* Generated from cysrc/ops/{family.name}/steps.yaml: what the family's steps, loops and CUDA kernels take. */", f"#ifndef {guard}", f"#define {guard}",
-            "#ifdef __cplusplus", "#define TRT_SAME_LAYOUT(CONDITION, TEXT) static_assert(CONDITION, TEXT)", "#else", "#include <stddef.h>",
+            "#ifdef __cplusplus", "#define TRT_INT64 long long", "#define TRT_SAME_LAYOUT(CONDITION, TEXT) static_assert(CONDITION, TEXT)", "#else", "#include <stddef.h>",
+            "#include <stdint.h>", "#define TRT_INT64 int64_t",
             "#define TRT_SAME_LAYOUT(CONDITION, TEXT) _Static_assert(CONDITION, TEXT)", "#endif", ""]  # fmt: skip
     text += [f"enum {{ {name} = {value} }};" + (f" /* {doc} */" if doc else "") for name, value, doc in family.constants]
     for o in family.operations:
@@ -277,7 +278,7 @@ def header(family: Family) -> str:
         text += [f"}} {struct.name};", f'TRT_SAME_LAYOUT(sizeof({struct.name}) == {struct.size}, "{struct.name} differs from its declaration");', "#ifndef __cplusplus"]
         text += [f'TRT_SAME_LAYOUT(offsetof({struct.name}, {f.name}) == {at}, "{struct.name}.{f.name} lies elsewhere than declared");' for f, at in zip(struct.fields, struct.offsets)]
         text.append("#endif")
-    return "\n".join([*text, "", "#undef TRT_SAME_LAYOUT", "#endif", ""])
+    return "\n".join([*text, "", "#undef TRT_SAME_LAYOUT", "#undef TRT_INT64", "#endif", ""])
 
 
 # ---- structured rows -------------------------------------------------------------------------------------------------

@@ -624,7 +624,7 @@ cdef object in_format(object r, object input, object weight):
     cdef TensorBase g = r, a = input, b = weight
     if g.ndim != 4 or is_channels_last(g) or not wants_last(a, b):
         return r
-    return _ops.contiguous(r, channels_last)
+    return _ops.contiguous(r, memory_format=channels_last)
 
 
 cdef object cropped(object r, object shape):

@@ -1,44 +1,11 @@
 # Losses over class indices, and the entries of all losses. The kernels see rows: (N, C) logits, or (N, C, inner)
-# log-probabilities; other shapes are brought to these by recorded views. reduction: 0 none, 1 mean, 2 sum.
+# log-probabilities; other shapes are brought to these by recorded views. reduction: 0 none, 1 mean, 2 sum. Steps of the CPU are in cpu.pyx, of CUDA in
+# cysrc/cuda/softmax.pyx.
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
-from tensorrt_lite._C.core.allocator cimport block_alloc
-
-cdef enum:
-    NONE = 0
-    MEAN = 1
-    SUM = 2
-
-
-# What cysrc/cuda/softmax.pyx installs: (loss, logsumexp of the rows or None, sum of the weights), and the gradient; `lse` None is nll_loss.
-ctypedef object (*device_class_loss_fn)(TensorBase x, TensorBase target, TensorBase weight, int64_t reduction, int64_t ignore_index, double smoothing, bint nll)
-ctypedef object (*device_class_gradient_fn)(TensorBase grad, TensorBase like, TensorBase target, TensorBase weight, TensorBase lse, TensorBase total_weight,
-                                            int64_t reduction, int64_t ignore_index, double smoothing)
-cdef device_class_loss_fn device_class_loss
-cdef device_class_gradient_fn device_class_gradient
-
-
-def _install_device_kernels(size_t loss, size_t gradient):
-    global device_class_loss, device_class_gradient
-    device_class_loss = <device_class_loss_fn>loss
-    device_class_gradient = <device_class_gradient_fn>gradient
-
-
-cdef double read_real(const char* p, int code, int64_t i) noexcept nogil:
-    return (<const float*>p)[i] if code == F32 else (<const double*>p)[i]
-
-
-cdef void write_real(char* p, int code, int64_t i, double v) noexcept nogil:
-    if code == F32:
-        (<float*>p)[i] = <float>v
-    else:
-        (<double*>p)[i] = v
-
-
-cdef TensorBase scalar_of(int code, int device_type, double v):
-    cdef TensorBase r = empty_tensor(0, NULL, code, device_type)
-    if device_type != DEV_META:
-        write_real(data_of(r), code, 0, v)
-    return r
+from tensorrt_lite._C.ops.loss import cpu as _cpu_steps
+from tensorrt_lite._C.ops.loss.rows cimport lies_by_rows
+from tensorrt_lite._C.steps.loss cimport (
+    LOSS_MEAN as MEAN, LOSS_NONE as NONE, LOSS_SUM as SUM, class_loss, run_cross_entropy, run_cross_entropy_backward, run_nll_loss, run_nll_loss_backward)
 
 
 cdef int real_code(TensorBase x, str name) except -1:
@@ -63,60 +30,35 @@ cdef TensorBase class_weights(TensorBase weight, int64_t classes, int code):
     return contiguous_of(cast_to(weight, code))
 
 
+cdef int fill_call(class_loss* call, int64_t rows, int64_t classes, int64_t inner, int64_t reduction, int64_t ignore_index, double smoothing) except -1:
+    call.rows, call.classes, call.inner = rows, classes, inner
+    call.ignore_index = ignore_index
+    call.smoothing = smoothing
+    call.reduction = <int>reduction
+    return 0
+
+
+cdef TensorBase loss_tensor(TensorBase like, TensorBase target, int64_t reduction):
+    """What a loss goes to: one number, or one a target."""
+    return empty_tensor(target.ndim if reduction == NONE else 0, target.sizes, like.dtype, place_of(like))
+
+
 # ---- nll_loss ------------------------------------------------------------------------------------------------------
 
-cdef int64_t nll_rows(const char* x, const int64_t* target, const char* weight, char* loss, int code, int64_t n, int64_t classes, int64_t inner,
-                      int64_t ignore_index, double* total, double* total_weight) noexcept nogil:
-    """Sums of losses and weights; each loss too unless `loss` is null. The first bad target's position, or -1."""
-    cdef int64_t i, j, t
-    cdef double w, v
-    total[0] = 0
-    total_weight[0] = 0
-    for i in range(n):
-        for j in range(inner):
-            t = target[i * inner + j]
-            if t == ignore_index:
-                if loss != NULL:
-                    write_real(loss, code, i * inner + j, 0)
-                continue
-            if t < 0 or t >= classes:
-                return i * inner + j
-            w = 1 if weight == NULL else read_real(weight, code, t)
-            v = -w * read_real(x, code, (i * classes + t) * inner + j)
-            total[0] += v
-            total_weight[0] += w
-            if loss != NULL:
-                write_real(loss, code, i * inner + j, v)
-    return -1
-
-
-cdef object _nll_loss_cpu(TensorBase self, TensorBase target, TensorBase weight, int64_t reduction, int64_t ignore_index):
-    """self (N, C, inner), target (N, inner)."""
+cdef object nll_loss_impl(TensorBase self, TensorBase target, TensorBase weight, int64_t reduction, int64_t ignore_index):
+    """self (N, C, inner), target (N, inner): loss, sum of the weights."""
     cdef int code = real_code(self, "nll_loss")
-    cdef TensorBase x, t, w, loss
-    cdef double total = 0, total_weight = 0
-    cdef int64_t bad
+    cdef class_loss call
+    cdef TensorBase t, w, loss, total_weight
     if self.ndim != 3 or target.ndim != 2 or self.sizes[0] != target.sizes[0] or self.sizes[2] != target.sizes[1]:
         raise RuntimeError(f"nll_loss: input {shape_text(self)} and target {shape_text(target)} do not fit")
-    if self.device_type == DEV_META:
-        loss = empty_tensor(2, target.sizes, self.dtype, DEV_META) if reduction == NONE else empty_tensor(0, NULL, self.dtype, DEV_META)
-        return loss, empty_tensor(0, NULL, self.dtype, DEV_META)
     t = class_indices(target, "")
     w = class_weights(weight, self.sizes[1], code)
-    if self.device_type == DEV_CUDA:
-        loss, _, r = device_class_loss(self, t, w, reduction, ignore_index, 0, True)
-        return loss, r
-    x = contiguous_of(cast_to(self, code))
-    loss = empty_tensor(2, target.sizes, code, DEV_CPU) if reduction == NONE else None
-    bad = nll_rows(data_of(x), <const int64_t*>data_of(t), NULL if w is None else data_of(w), NULL if loss is None else data_of(loss), code,
-                   self.sizes[0], self.sizes[1], self.sizes[2], ignore_index, &total, &total_weight)
-    if bad >= 0:
-        raise IndexError(f"Target {(<const int64_t*>data_of(t))[bad]} is out of bounds.")
-    if reduction == MEAN:
-        total /= total_weight
-    if loss is None:
-        loss = scalar_of(code, DEV_CPU, total)
-    return cast_to(loss, self.dtype), scalar_of(code, DEV_CPU, total_weight)
+    fill_call(&call, t.numel, self.sizes[1], self.sizes[2], reduction, ignore_index, 0)
+    loss = loss_tensor(self, t, reduction)
+    total_weight = empty_tensor(0, NULL, code, place_of(self))
+    run_nll_loss(self.device_type, &call, self, t, w, loss, total_weight)
+    return loss, total_weight
 
 
 cdef object picked_weights(object target, object weight, int64_t ignore_index, object dtype, int64_t classes):
@@ -130,11 +72,18 @@ cdef object picked_weights(object target, object weight, int64_t ignore_index, o
 cdef object nll_gradient(object grad, object meta, object target, object weight, object total_weight, int64_t reduction, int64_t ignore_index):
     """The loss is linear in its input: a scatter of the gradients times the weights."""
     cdef object shape = meta[0]
+    cdef class_loss call
+    cdef TensorBase d
+    cdef Dims size
     if grad is None:
         return None
-    if not grad_mode() and (<TensorBase>grad).device_type == DEV_CUDA:
-        like = empty_tensor(0, NULL, (<dtype>dtype_of(meta[1])).code, place_of(<TensorBase>grad)).expand(shape)
-        return device_class_gradient(grad, like, class_indices(target, ""), class_weights(weight, shape[1], F64 if (<TensorBase>like).dtype == F64 else F32), None, total_weight, reduction, ignore_index, 0)
+    if not grad_mode():
+        parse_dims(shape, &size, "nll_loss", "shape")
+        d = empty_tensor(size.n, size.v, meta[1], place_of(<TensorBase>grad))
+        if d.numel:
+            fill_call(&call, (<TensorBase>target).numel, size.v[1], size.v[2], reduction, ignore_index, 0)
+            run_nll_loss_backward(d.device_type, &call, grad, class_indices(target, ""), class_weights(weight, size.v[1], F64 if d.dtype == F64 else F32), total_weight, d)
+        return d
     w, safe = picked_weights(target, weight, ignore_index, dtype_of(meta[1]), shape[1])
     values = -(w * grad)
     if reduction == MEAN:
@@ -145,189 +94,36 @@ cdef object nll_gradient(object grad, object meta, object target, object weight,
 
 # ---- cross_entropy -------------------------------------------------------------------------------------------------
 
-cdef extern from "loss.h" nogil:
-    enum:
-        ENTROPY_LANES
-        ENTROPY_FEW
-    ctypedef struct EntropyArgs:
-        const char* x
-        const char* weight
-        const int64_t* target
-        char* loss
-        char* lse
-        char* row_weight
-        const char* grad
-        char* out
-        int64_t classes, inner, span, ignore_index, grad_stride
-        double smoothing, scale
-        int is_double, bad
-    ctypedef struct cross_entropy_kernels:
-        int64_t (*forward)(const char* logits, int64_t row_stride, int64_t classes, const int64_t* target, const char* weight, int64_t ignore_index,
-                           double smoothing, char* loss, char* lse, char* row_weight, int64_t rows_begin, int64_t rows_end) noexcept nogil
-        int64_t (*backward)(const char* logits, int64_t row_stride, int64_t classes, const int64_t* target, const char* weight, int64_t ignore_index,
-                            double smoothing, const char* lse, const char* grad, int64_t grad_stride, double grad_scale, char* out,
-                            int64_t out_row_stride, int64_t rows_begin, int64_t rows_end) noexcept nogil
-
-ctypedef double (*total_fn)(const char* x, int is_double, int64_t n) noexcept nogil
-
-cdef extern from *:
-    """
-    ISA_TASK(entropy_lanes)
-    ISA_TASK(entropy_lanes_backward)
-    ISA_FUNCTION(double, loss_total, (const char*, int, int64_t))
-    ISA_TABLE(cross_entropy_kernels, cross_entropy_table)
-    """
-    const cross_entropy_kernels* cross_entropy_table()
-    task_fn entropy_lanes()
-    task_fn entropy_lanes_backward()
-    total_fn loss_total()
-
-cdef task_fn entropy_task = entropy_lanes()
-cdef task_fn entropy_backward_task = entropy_lanes_backward()
-cdef total_fn total_of = loss_total()
-cdef const cross_entropy_kernels* CROSS_ENTROPY = cross_entropy_table()
-
-
-cdef struct CrossEntropy:
-    const cross_entropy_kernels* kernels
-    int64_t item
-    EntropyArgs a
-
-
-cdef void run_cross_entropy(void* context, int64_t begin, int64_t end) noexcept nogil:
-    cdef CrossEntropy* r = <CrossEntropy*>context
-    if r.kernels.forward(r.a.x, r.a.classes * r.item, r.a.classes, r.a.target, r.a.weight, r.a.ignore_index, r.a.smoothing, r.a.loss, r.a.lse, r.a.row_weight, begin, end) >= 0:
-        r.a.bad = 1
-
-
-cdef void run_cross_entropy_backward(void* context, int64_t begin, int64_t end) noexcept nogil:
-    cdef CrossEntropy* r = <CrossEntropy*>context
-    r.kernels.backward(r.a.x, r.a.classes * r.item, r.a.classes, r.a.target, r.a.weight, r.a.ignore_index, r.a.smoothing, r.a.lse, r.a.grad, r.a.grad_stride, r.a.scale,
-                       r.a.out, r.a.classes * r.item, begin, end)
-
-
-cdef void run_positions(CrossEntropy* r, int64_t n, bint backward) noexcept:
-    """All n positions: as lanes side by side, or, of many classes in a row, row by row. Operands are pinned or small."""
-    cdef bint lanes = r.a.inner > 1 or r.a.classes <= ENTROPY_FEW
-    cdef task_fn task = (entropy_backward_task if backward else entropy_task) if lanes else run_cross_entropy_backward if backward else run_cross_entropy
-    cdef void* context = <void*>&r.a if lanes else <void*>r
-    cdef int64_t items = n, each = 1
-    r.a.span = r.a.inner if r.a.inner > 1 else n
-    if lanes and n:
-        items = n // r.a.span * ((r.a.span + ENTROPY_LANES - 1) // ENTROPY_LANES)
-        each = min(r.a.span, <int64_t>ENTROPY_LANES)
-    if n * r.a.classes < 4096:
-        task(context, 0, items)
-        return
-    with nogil:
-        parallel_for(items, 1 + GRAIN // 8 // (each * (r.a.classes + 1)), 1, task, context)
-
-
-cdef TensorBase class_rows(TensorBase x):
-    """(N, C, inner) seen as (N, inner, C): where the classes of a position lie side by side, its rows."""
-    cdef int64_t sizes[3]
-    cdef int64_t strides[3]
-    sizes[0] = x.sizes[0]
-    sizes[1] = x.sizes[2]
-    sizes[2] = x.sizes[1]
-    strides[0] = x.strides[0]
-    strides[1] = x.strides[2]
-    strides[2] = x.strides[1]
-    return make_view(x, 3, sizes, strides, x.offset)
-
-
-cdef TensorBase entropy_logits(TensorBase x, int code, bint* rows):
-    """Contiguous logits; *rows: (N, inner, C), because the classes of a position lie side by side already."""
-    x = cast_to(x, code)
-    rows[0] = x.ndim == 3 and not x.contiguous and class_rows(x).contiguous
-    return class_rows(x) if rows[0] else contiguous_of(x)
-
-
-cdef void fill_entropy(CrossEntropy* r, TensorBase logits, bint rows, TensorBase t, TensorBase w, int64_t ignore_index, double smoothing) noexcept:
-    r.kernels = CROSS_ENTROPY + logits.dtype
-    r.item = ITEM_SIZE[logits.dtype]
-    r.a.x = data_of(logits)
-    r.a.target = <const int64_t*>data_of(t)
-    r.a.weight = NULL if w is None else data_of(w)
-    r.a.classes = logits.sizes[2 if rows else 1]
-    r.a.inner = 1 if rows or logits.ndim == 2 else logits.sizes[2]
-    r.a.ignore_index = ignore_index
-    r.a.smoothing = smoothing
-    r.a.is_double = logits.dtype == F64
-
-
-cdef object _cross_entropy_cpu(TensorBase self, TensorBase target, TensorBase weight, int64_t reduction, int64_t ignore_index, double label_smoothing):
+cdef object cross_entropy_impl(TensorBase self, TensorBase target, TensorBase weight, int64_t reduction, int64_t ignore_index, double label_smoothing):
     """self (N, C), target (N), or self (N, C, inner), target (N, inner): loss, logsumexp of the rows, sum of the weights."""
-    cdef CrossEntropy r
     cdef int code = real_code(self, "cross_entropy_loss")
-    cdef TensorBase x, t, w, loss, lse, row_weight
-    cdef double total, total_weight
-    cdef int64_t n, i
-    cdef bint rows
+    cdef class_loss call
+    cdef TensorBase t, w, loss, lse, total_weight
     if self.ndim != target.ndim + 1 or self.ndim < 2 or self.ndim > 3 or self.sizes[0] != target.sizes[0] or (self.ndim == 3 and self.sizes[2] != target.sizes[1]):
         raise ValueError(f"Expected input batch_size ({self.sizes[0] if self.ndim else 0}) to match target batch_size ({target.sizes[0] if target.ndim else 0}).")
-    if self.device_type == DEV_CUDA:
-        return device_class_loss(self, class_indices(target, ""), class_weights(weight, self.sizes[1], code), reduction, ignore_index, label_smoothing, False)
-    if self.numel >= 4096:
-        self, target, weight = held(self), held(target), held(weight)
-    n = target.numel
-    loss = empty_tensor(target.ndim, target.sizes, code, self.device_type)
-    lse = empty_tensor(1, &n, code, self.device_type)
-    if self.device_type == DEV_META:
-        if reduction != NONE:
-            loss = empty_tensor(0, NULL, code, DEV_META)
-        return cast_to(loss, self.dtype), lse, empty_tensor(0, NULL, code, DEV_META)
     t = class_indices(target, "")
     w = class_weights(weight, self.sizes[1], code)
-    row_weight = empty_tensor(1, &n, code, DEV_CPU)
-    x = entropy_logits(self, code, &rows)
-    fill_entropy(&r, x, rows, t, w, ignore_index, label_smoothing)
-    r.a.loss = data_of(loss)
-    r.a.lse = data_of(lse)
-    r.a.row_weight = data_of(row_weight)
-    r.a.bad = 0
-    run_positions(&r, n, False)
-    for i in range(n if r.a.bad else 0):
-        if r.a.target[i] != ignore_index and not 0 <= r.a.target[i] < r.a.classes:
-            raise IndexError(f"Target {r.a.target[i]} is out of bounds.")
-    total = total_of(r.a.loss, code == F64, n)
-    total_weight = total_of(r.a.row_weight, code == F64, n)
-    if reduction == MEAN:
-        loss = scalar_of(code, DEV_CPU, total / total_weight)
-    elif reduction == SUM:
-        loss = scalar_of(code, DEV_CPU, total)
-    return cast_to(loss, self.dtype), lse, scalar_of(code, DEV_CPU, total_weight)
+    fill_call(&call, t.numel, self.sizes[1], self.sizes[2] if self.ndim == 3 else 1, reduction, ignore_index, label_smoothing)
+    loss = loss_tensor(self, t, reduction)
+    lse = empty_tensor(1, &t.numel, code, place_of(self))
+    total_weight = empty_tensor(0, NULL, code, place_of(self))
+    run_cross_entropy(self.device_type, &call, self, t, w, loss, lse, total_weight)
+    return loss, lse, total_weight
 
 
 cdef object cross_entropy_gradient(object grad, object self, object target, object weight, object lse, object total_weight, int64_t reduction,
                                    int64_t ignore_index, double smoothing):
-    cdef CrossEntropy r
-    cdef TensorBase x = self, g, t, w, d, logits
-    cdef bint rows
-    cdef int code = F64 if x.dtype == F64 else F32
+    cdef class_loss call
+    cdef TensorBase x = self, d
     cdef int64_t classes = x.sizes[1]
     if grad is None:
         return None
-    if not grad_mode() and x.device_type == DEV_CUDA:
-        return device_class_gradient(grad, x, class_indices(target, ""), class_weights(weight, classes, code), lse, total_weight, reduction, ignore_index, smoothing)
     if not grad_mode():
-        if x.numel >= 4096:
-            x, target, weight = held(x), held(target), held(weight)
-        if x.device_type == DEV_META or x.numel == 0:
-            return empty_tensor(x.ndim, x.sizes, x.dtype, x.device_type)
-        t = class_indices(target, "")
-        w = class_weights(weight, classes, code)
-        g = contiguous_of(cast_to(grad, code))
-        logits = entropy_logits(x, code, &rows)
-        fill_entropy(&r, logits, rows, t, w, ignore_index, smoothing)
-        r.a.lse = data_of(<TensorBase>lse)
-        r.a.grad = data_of(g)
-        r.a.grad_stride = ITEM_SIZE[code] if reduction == NONE else 0
-        r.a.scale = 1 / read_real(data_of(<TensorBase>total_weight), code, 0) if reduction == MEAN else 1
-        d = empty_tensor(logits.ndim, logits.sizes, code, DEV_CPU)
-        r.a.out = data_of(d)
-        run_positions(&r, x.numel // classes, True)
-        return cast_to(class_rows(d) if rows else d, (<TensorBase>self).dtype)
+        d = empty_strided_tensor(x.ndim, x.sizes, x.strides, x.dtype, place_of(x)) if lies_by_rows(x) else empty_tensor(x.ndim, x.sizes, x.dtype, place_of(x))
+        if d.numel:
+            fill_call(&call, x.numel // classes, classes, x.sizes[2] if x.ndim == 3 else 1, reduction, ignore_index, smoothing)
+            run_cross_entropy_backward(x.device_type, &call, grad, x, class_indices(target, ""), class_weights(weight, classes, F64 if x.dtype == F64 else F32), lse, total_weight, d)
+        return d
     w_, safe = picked_weights(target, weight, ignore_index, self.dtype, classes)
     per_row = grad if reduction != MEAN else grad / total_weight.detach().to(self.dtype)
     valid = _ops.ne(target, ignore_index).to(self.dtype)

@@ -1,54 +1,10 @@
-# Kernels of pooling over loops/pool.h, for (N, C, H, W) and (C, H, W). One dimension is two with a height of 1; three are
+# Pooling for (N, C, H, W) and (C, H, W): checks, shapes and layouts for all devices; cpu.pyx and cysrc/cuda/pool.pyx have the steps. One dimension is two with a height of 1; three are
 # planes first and then the depth, which is exact for maxima (first of equals in scan order) and for averages (the divisor
 # is a product over dimensions).
 from tensorrt_lite._C.core.device import channels_last
-from tensorrt_lite._C.ops.kernels cimport *
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
-
-# on CUDA, set by cysrc/cuda/pool.pyx
-cdef enum:
-    DEVICE_MAX = 0
-    DEVICE_MAX_BACKWARD = 1
-    DEVICE_AVERAGE = 2
-    DEVICE_AVERAGE_BACKWARD = 3
-
-cdef int (*device_pool)(int which, const pool_shape* s, bint last, bint adaptive, TensorBase x, TensorBase y, TensorBase indices) except -1
-
-
-def _set_device_kernels(size_t pool):
-    (<void**>&device_pool)[0] = <void*>pool
-
-
-cdef struct PoolRun:
-    const max_pool_kernels* maxima
-    avg_pool_fn average
-    pool_shape s
-    bint last
-    int dtype
-    const char* x
-    char* y
-    int64_t* indices
-
-
-cdef void run_max(void* context, int64_t begin, int64_t end) noexcept nogil:
-    cdef PoolRun* r = <PoolRun*>context
-    if r.last:
-        r.maxima.last(r.x, r.y, r.indices, &r.s, begin, end)
-    else:
-        r.maxima.planes(r.x, r.y, r.indices, &r.s, begin, end)
-
-
-cdef void run_max_backward(void* context, int64_t begin, int64_t end) noexcept nogil:
-    cdef PoolRun* r = <PoolRun*>context
-    if r.last:
-        r.maxima.backward_last(r.x, r.indices, r.y, &r.s, begin, end)
-    else:
-        r.maxima.backward_planes(r.x, r.indices, r.y, &r.s, begin, end)
-
-
-cdef void run_average(void* context, int64_t begin, int64_t end) noexcept nogil:
-    cdef PoolRun* r = <PoolRun*>context
-    r.average(r.x, r.y, &r.s, begin, end)
+from tensorrt_lite._C.ops.pool import cpu as _cpu_steps
+from tensorrt_lite._C.steps.pool cimport pool_call, run_pool_average, run_pool_average_backward, run_pool_max, run_pool_max_backward
 
 
 cdef int pool_pair(const Dims* d, int64_t* out, str op, str name) except -1:
@@ -69,7 +25,7 @@ cdef int64_t pooled_size(int64_t size, int64_t kernel, int64_t stride, int64_t p
     return n
 
 
-cdef int pool_shape_of(pool_shape* s, str op, int ndim, const int64_t* sizes, const Dims* kernel, const Dims* stride, const Dims* padding,
+cdef int pool_shape_of(pool_call* s, str op, int ndim, const int64_t* sizes, const Dims* kernel, const Dims* stride, const Dims* padding,
                        const Dims* dilation, bint ceil_mode) except -1:
     """Check the arguments and fill the shape, with the output's height and width."""
     cdef int64_t k[2]
@@ -109,6 +65,7 @@ cdef int pool_shape_of(pool_shape* s, str op, int ndim, const int64_t* sizes, co
     s.dilation_h, s.dilation_w = dil[0], dil[1]
     s.out_h = pooled_size(s.in_h, k[0], st[0], pad[0], dil[0], ceil_mode)
     s.out_w = pooled_size(s.in_w, k[1], st[1], pad[1], dil[1], ceil_mode)
+    s.adaptive = False
     s.count_include_pad = 1
     s.divisor_override = 0
     if s.out_h < 1 or s.out_w < 1:
@@ -154,88 +111,61 @@ cdef object laid_out(object grad, object strided):
     shape, strides, _ = strided
     if len(shape) != 4 or lies_last(<TensorBase>grad) or strides[1] != 1 or strides[3] != shape[1] or strides[2] != shape[1] * shape[3] or strides[0] != shape[1] * shape[3] * shape[2] or shape[1] == 1 or shape[2] * shape[3] == 1:
         return grad
-    return _ops.contiguous(grad, channels_last)
+    return _ops.contiguous(grad, memory_format=channels_last)
 
 
-cdef int64_t sample_count(TensorBase x) noexcept:
-    return x.sizes[0] if x.ndim == 4 else 1
-
-
-cdef bint computes_in_int32(TensorBase x) noexcept:
-    """Integers of one and two bytes are seldom pooled: on the CPU they are converted, instead of having loops of their own."""
-    return x.device_type == DEV_CPU and category[x.dtype] == CAT_INT and ITEM_SIZE[x.dtype] <= 2
-
-
-cdef object max_pool2d_with_indices_cpu(TensorBase self, const Dims* kernel_size, const Dims* stride, const Dims* padding, const Dims* dilation, bint ceil_mode):
-    cdef PoolRun r
-    cdef bint last = lies_last(self)
-    cdef TensorBase x, y, indices
-    pool_shape_of(&r.s, "max_pool2d", self.ndim, self.sizes, kernel_size, stride, padding, dilation, ceil_mode)
-    if computes_in_int32(self):
-        y, indices = max_pool2d_with_indices_cpu(cast_to(self, I32), kernel_size, stride, padding, dilation, ceil_mode)
-        return cast_to(y, self.dtype), indices
-    r.maxima = max_pool_table(self.dtype)
-    if r.maxima.planes == NULL and category[self.dtype] != CAT_INT or self.dtype == BOOL:
+cdef object max_pool2d_impl(TensorBase self, const Dims* kernel_size, const Dims* stride, const Dims* padding, const Dims* dilation, bint ceil_mode):
+    cdef pool_call call
+    cdef TensorBase y, indices
+    pool_shape_of(&call, "max_pool2d", self.ndim, self.sizes, kernel_size, stride, padding, dilation, ceil_mode)
+    if category[self.dtype] != CAT_INT and category[self.dtype] != CAT_FLOAT:
         raise NotImplementedError(f"\"max_pool2d\" not implemented for '{dtype_text(self.dtype)}'")
-    y = pool_result(self, r.s.out_h, r.s.out_w, self.dtype, last)
-    indices = pool_result(self, r.s.out_h, r.s.out_w, I64, last)
-    if self.device_type == DEV_META or y.numel == 0:
-        return y, indices
-    if r.s.in_h * r.s.in_w >= (<int64_t>1 << 31):
-        raise RuntimeError("max_pool2d: planes of 2**31 elements and more are not supported")
-    x = dense_as(self, last)
-    if y.device_type == DEV_CUDA:
-        device_pool(DEVICE_MAX, &r.s, last, False, x, y, indices)
-        return y, indices
-    r.last = last
-    r.x = data_of(x)
-    r.y = data_of(y)
-    r.indices = <int64_t*>data_of(indices)
-    run_held(run_max, &r, sample_count(x) * (r.s.out_h if last else r.s.channels), y.numel * r.s.kernel_h * r.s.kernel_w, x, x)
+    call.last = lies_last(self)
+    y = pool_result(self, call.out_h, call.out_w, self.dtype, call.last)
+    indices = pool_result(self, call.out_h, call.out_w, I64, call.last)
+    if y.numel:
+        if call.in_h * call.in_w >= (<int64_t>1 << 31):
+            raise RuntimeError("max_pool2d: planes of 2**31 elements and more are not supported")
+        run_pool_max(self.device_type, &call, dense_as(self, call.last), y, indices)
     return y, indices
 
 
-cdef TensorBase max_pool_backward_cpu(TensorBase grad, TensorBase self, TensorBase indices):
+cdef int given_window(object window, pool_call* call, TensorBase self) except -1:
+    """The call from what the Node kept: (kernel_size, stride, padding, dilation, ceil_mode), or None of adaptive pooling."""
+    cdef Dims given[4]
+    cdef int i
+    for i in range(4):
+        parse_dims((<tuple>window)[i], &given[i], "max_pool2d", "window")
+    return pool_shape_of(call, "max_pool2d", self.ndim, self.sizes, &given[0], &given[1], &given[2], &given[3], (<tuple>window)[4])
+
+
+cdef TensorBase max_pool_backward(TensorBase grad, TensorBase self, TensorBase indices, object window):
     """The gradient of a plane pooling with indices of the flattened plane."""
-    cdef PoolRun r
-    cdef bint last = lies_last(self)
-    cdef TensorBase d = pool_result(self, self.sizes[self.ndim - 2], self.sizes[self.ndim - 1], grad.dtype, last), g, at
-    if self.device_type == DEV_META or d.numel == 0:
-        return d
-    if computes_in_int32(grad):
-        return cast_to(max_pool_backward_cpu(cast_to(grad, I32), self, indices), grad.dtype)
-    if is_large(grad) or is_large(self):
-        grad, self, indices = held(grad), held(self), held(indices)
-    r.maxima = max_pool_table(grad.dtype)
-    r.last = last
-    r.s.channels = self.sizes[self.ndim - 3]
-    r.s.in_h = self.sizes[self.ndim - 2]
-    r.s.in_w = self.sizes[self.ndim - 1]
-    r.s.out_h = grad.sizes[grad.ndim - 2]
-    r.s.out_w = grad.sizes[grad.ndim - 1]
-    g = dense_as(grad, last)
-    at = dense_as(indices, last)
-    r.x = data_of(g)
-    r.y = data_of(d)
-    r.indices = <int64_t*>data_of(at)
-    run_held(run_max_backward, &r, sample_count(self) * (1 if last else r.s.channels), d.numel + 4 * g.numel, g, at)
-    return d
-
-
-cdef TensorBase max_pool_backward_cuda(TensorBase grad, TensorBase self, TensorBase indices, object window):
-    """The same from the windows that cover each element."""
-    cdef pool_shape s
-    cdef Dims k, st, pad, dil
+    cdef pool_call call
     cdef bint last = lies_last(self)
     cdef TensorBase d = pool_result(self, self.sizes[self.ndim - 2], self.sizes[self.ndim - 1], grad.dtype, last)
+    if d.numel == 0:
+        return d
+    if grad.numel == 0:
+        return filled_with_zeros(d)
+    if is_large(grad) or is_large(self):
+        grad, self, indices = held(grad), held(self), held(indices)
     if window is None:
-        adaptive_shape(&s, "adaptive_max_pool2d", self.ndim, self.sizes, grad.sizes[grad.ndim - 2], grad.sizes[grad.ndim - 1])
+        adaptive_shape(&call, "adaptive_max_pool2d", self.ndim, self.sizes, grad.sizes[grad.ndim - 2], grad.sizes[grad.ndim - 1])
     else:
-        for given, name in zip(window, ("kernel_size", "stride", "padding", "dilation")):
-            parse_dims(given, &k if name == "kernel_size" else &st if name == "stride" else &pad if name == "padding" else &dil, "max_pool2d", name)
-        pool_shape_of(&s, "max_pool2d", self.ndim, self.sizes, &k, &st, &pad, &dil, window[4])
-    device_pool(DEVICE_MAX_BACKWARD, &s, last, window is None, dense_as(grad, last), d, dense_as(indices, last))
+        given_window(window, &call, self)
+    call.last = last
+    run_pool_max_backward(d.device_type, &call, dense_as(grad, last), dense_as(indices, last), d)
     return d
+
+
+cdef TensorBase filled_with_zeros(TensorBase t):
+    cdef Scalar zero
+    zero.kind = 1
+    zero.i = 0
+    zero.d = zero.im = 0
+    fill_elements(t, &zero)
+    return t
 
 
 cdef object pooled_tangent(object tangent, object indices):
@@ -246,37 +176,31 @@ cdef object max_pool_gradient(object grad, object self, object indices, object w
     """window: (kernel_size, stride, padding, dilation, ceil_mode), or None of adaptive pooling."""
     if grad is None:
         return None
-    if not grad_mode() and (<TensorBase>grad).device_type == DEV_CUDA and (<TensorBase>grad).numel:
-        return max_pool_backward_cuda(grad, self, indices, window)
     if not grad_mode():
-        return max_pool_backward_cpu(grad, self, indices)
+        return max_pool_backward(grad, self, indices, window)
     flat = list(self.shape[:-2])
     flat.append(self.size(-1) * self.size(-2))
     return grad.new_zeros(flat).scatter_add(-1, indices.flatten(-2), grad.flatten(-2)).reshape(self.shape)
 
 
-cdef TensorBase _avg_pool2d_cpu(TensorBase self, const Dims* kernel_size, const Dims* stride, const Dims* padding, bint ceil_mode, bint count_include_pad,
+cdef int check_average(TensorBase x, str op) except -1:
+    if category[x.dtype] != CAT_FLOAT and x.dtype != I64:
+        raise NotImplementedError(f"\"{op}\" not implemented for '{dtype_text(x.dtype)}'")
+    return 0
+
+
+cdef TensorBase avg_pool2d_impl(TensorBase self, const Dims* kernel_size, const Dims* stride, const Dims* padding, bint ceil_mode, bint count_include_pad,
                                 int64_t divisor_override):
-    cdef PoolRun r
-    cdef bint last = lies_last(self)
-    cdef const avg_pool_kernels* kernels = avg_pool_table(self.dtype)
-    cdef TensorBase x, y
-    pool_shape_of(&r.s, "avg_pool2d", self.ndim, self.sizes, kernel_size, stride, padding, NULL, ceil_mode)
-    if kernels.planes == NULL:
-        raise NotImplementedError(f"\"avg_pool2d\" not implemented for '{dtype_text(self.dtype)}'")
-    r.s.count_include_pad = count_include_pad
-    r.s.divisor_override = divisor_override
-    y = pool_result(self, r.s.out_h, r.s.out_w, self.dtype, last)
-    if self.device_type == DEV_META or y.numel == 0:
-        return y
-    x = dense_as(self, last)
-    if y.device_type == DEV_CUDA:
-        device_pool(DEVICE_AVERAGE, &r.s, last, False, x, y, None)
-        return y
-    r.average = kernels.last if last else kernels.planes
-    r.x = data_of(x)
-    r.y = data_of(y)
-    run_held(run_average, &r, sample_count(x) * (r.s.out_h if last else r.s.channels), y.numel * r.s.kernel_h * r.s.kernel_w, x, x)
+    cdef pool_call call
+    cdef TensorBase y
+    pool_shape_of(&call, "avg_pool2d", self.ndim, self.sizes, kernel_size, stride, padding, NULL, ceil_mode)
+    check_average(self, "avg_pool2d")
+    call.count_include_pad = count_include_pad
+    call.divisor_override = divisor_override
+    call.last = lies_last(self)
+    y = pool_result(self, call.out_h, call.out_w, self.dtype, call.last)
+    if y.numel:
+        run_pool_average(self.device_type, &call, dense_as(self, call.last), y)
     return y
 
 
@@ -296,39 +220,30 @@ cdef int check_gradient(TensorBase g, const Dims* size, int64_t h, int64_t w, st
     return 0
 
 
-cdef TensorBase _avg_pool2d_backward_cpu(TensorBase grad_output, const Dims* size, const Dims* kernel_size, const Dims* stride, const Dims* padding,
+cdef TensorBase avg_pool2d_backward_impl(TensorBase grad_output, const Dims* size, const Dims* kernel_size, const Dims* stride, const Dims* padding,
                                          bint ceil_mode, bint count_include_pad, int64_t divisor_override):
-    cdef PoolRun r
-    cdef bint last = lies_last(grad_output)
-    cdef const avg_pool_kernels* kernels = avg_pool_table(grad_output.dtype)
-    cdef TensorBase g, d
-    pool_shape_of(&r.s, "avg_pool2d_backward", size.n, size.v, kernel_size, stride, padding, NULL, ceil_mode)
-    check_gradient(grad_output, size, r.s.out_h, r.s.out_w, "avg_pool2d_backward")
-    if kernels.planes == NULL:
-        raise NotImplementedError(f"\"avg_pool2d_backward\" not implemented for '{dtype_text(grad_output.dtype)}'")
-    r.s.count_include_pad = count_include_pad
-    r.s.divisor_override = divisor_override
-    d = shaped_like(grad_output, size, last)
-    if d.device_type == DEV_META or d.numel == 0:
-        return d
-    g = dense_as(grad_output, last)
-    if d.device_type == DEV_CUDA:
-        device_pool(DEVICE_AVERAGE_BACKWARD, &r.s, last, False, g, d, None)
-        return d
-    r.average = kernels.backward_last if last else kernels.backward_planes
-    r.x = data_of(g)
-    r.y = data_of(d)
-    run_held(run_average, &r, sample_count(d) * (r.s.in_h if last else r.s.channels), d.numel + g.numel * r.s.kernel_h * r.s.kernel_w, g, g)
+    cdef pool_call call
+    cdef TensorBase d
+    pool_shape_of(&call, "avg_pool2d_backward", size.n, size.v, kernel_size, stride, padding, NULL, ceil_mode)
+    check_gradient(grad_output, size, call.out_h, call.out_w, "avg_pool2d_backward")
+    check_average(grad_output, "avg_pool2d_backward")
+    call.count_include_pad = count_include_pad
+    call.divisor_override = divisor_override
+    call.last = lies_last(grad_output)
+    d = shaped_like(grad_output, size, call.last)
+    if d.numel:
+        run_pool_average_backward(d.device_type, &call, dense_as(grad_output, call.last), d)
     return d
 
 
 # ---- adaptive ------------------------------------------------------------------------------------------------------
 
-cdef int adaptive_shape(pool_shape* s, str op, int ndim, const int64_t* sizes, int64_t out_h, int64_t out_w) except -1:
+cdef int adaptive_shape(pool_call* s, str op, int ndim, const int64_t* sizes, int64_t out_h, int64_t out_w) except -1:
     if ndim != 3 and ndim != 4:
         raise RuntimeError(f"{op}(): Expected 3D or 4D tensor, but got {sizes_text(ndim, sizes)}")
     if out_h < 0 or out_w < 0:
         raise RuntimeError(f"{op}: elements of output_size must be greater than or equal to 0 but received [{out_h}, {out_w}]")
+    s.adaptive = True
     s.channels = sizes[ndim - 3]
     s.in_h = sizes[ndim - 2]
     s.in_w = sizes[ndim - 1]
@@ -345,100 +260,56 @@ cdef int check_output_size(const Dims* d, str op) except -1:
     return 0
 
 
-cdef TensorBase _adaptive_avg_pool2d_cpu(TensorBase self, const Dims* output_size):
-    cdef PoolRun r
-    cdef bint last = lies_last(self)
-    cdef const avg_pool_kernels* kernels = adaptive_avg_pool_table(self.dtype)
-    cdef TensorBase x, y
+cdef int check_floating(TensorBase x, str op) except -1:
+    if category[x.dtype] != CAT_FLOAT:
+        raise NotImplementedError(f"\"{op}\" not implemented for '{dtype_text(x.dtype)}'")
+    return 0
+
+
+cdef TensorBase adaptive_avg_pool2d_impl(TensorBase self, const Dims* output_size):
+    cdef pool_call call
+    cdef TensorBase y
     check_output_size(output_size, "adaptive_avg_pool2d")
-    adaptive_shape(&r.s, "adaptive_avg_pool2d", self.ndim, self.sizes, output_size.v[0], output_size.v[1])
-    if kernels.planes == NULL:
-        raise NotImplementedError(f"\"adaptive_avg_pool2d\" not implemented for '{dtype_text(self.dtype)}'")
-    y = pool_result(self, r.s.out_h, r.s.out_w, self.dtype, last)
-    if self.device_type == DEV_META or y.numel == 0:
-        return y
-    x = dense_as(self, last)
-    if y.device_type == DEV_CUDA:
-        device_pool(DEVICE_AVERAGE, &r.s, last, True, x, y, None)
-        return y
-    r.average = kernels.last if last else kernels.planes
-    r.x = data_of(x)
-    r.y = data_of(y)
-    run_held(run_average, &r, sample_count(x) * (r.s.out_h if last else r.s.channels), x.numel, x, x)
+    adaptive_shape(&call, "adaptive_avg_pool2d", self.ndim, self.sizes, output_size.v[0], output_size.v[1])
+    check_floating(self, "adaptive_avg_pool2d")
+    call.last = lies_last(self)
+    y = pool_result(self, call.out_h, call.out_w, self.dtype, call.last)
+    if y.numel:
+        run_pool_average(self.device_type, &call, dense_as(self, call.last), y)
     return y
 
 
-cdef TensorBase _adaptive_avg_pool2d_backward_cpu(TensorBase grad_output, const Dims* size):
-    cdef PoolRun r
-    cdef bint last = lies_last(grad_output)
-    cdef const avg_pool_kernels* kernels = adaptive_avg_pool_table(grad_output.dtype)
-    cdef TensorBase g, d
-    cdef Scalar zero
+cdef TensorBase adaptive_avg_pool2d_backward_impl(TensorBase grad_output, const Dims* size):
+    cdef pool_call call
+    cdef TensorBase d
     if grad_output.ndim != size.n or size.n < 3:
         raise RuntimeError(f"adaptive_avg_pool2d_backward: a gradient of shape {shape_text(grad_output)} does not fit an input of {list(dims_tuple(size))}")
-    adaptive_shape(&r.s, "adaptive_avg_pool2d_backward", size.n, size.v, grad_output.sizes[grad_output.ndim - 2], grad_output.sizes[grad_output.ndim - 1])
-    check_gradient(grad_output, size, r.s.out_h, r.s.out_w, "adaptive_avg_pool2d_backward")
-    if kernels.planes == NULL:
-        raise NotImplementedError(f"\"adaptive_avg_pool2d_backward\" not implemented for '{dtype_text(grad_output.dtype)}'")
-    d = shaped_like(grad_output, size, last)
-    if d.device_type == DEV_META or d.numel == 0:
+    adaptive_shape(&call, "adaptive_avg_pool2d_backward", size.n, size.v, grad_output.sizes[grad_output.ndim - 2], grad_output.sizes[grad_output.ndim - 1])
+    check_gradient(grad_output, size, call.out_h, call.out_w, "adaptive_avg_pool2d_backward")
+    check_floating(grad_output, "adaptive_avg_pool2d_backward")
+    call.last = lies_last(grad_output)
+    d = shaped_like(grad_output, size, call.last)
+    if d.numel == 0:
         return d
     if grad_output.numel == 0:
-        zero.kind = 1
-        zero.i = 0
-        zero.d = zero.im = 0
-        fill_elements(d, &zero)
-        return d
-    g = dense_as(grad_output, last)
-    if d.device_type == DEV_CUDA:
-        device_pool(DEVICE_AVERAGE_BACKWARD, &r.s, last, True, g, d, None)
-        return d
-    r.average = kernels.backward_last if last else kernels.backward_planes
-    r.x = data_of(g)
-    r.y = data_of(d)
-    run_held(run_average, &r, sample_count(d) * (r.s.in_h if last else r.s.channels), d.numel, g, g)
+        return filled_with_zeros(d)
+    run_pool_average_backward(d.device_type, &call, dense_as(grad_output, call.last), d)
     return d
 
 
-ctypedef void (*adaptive_max_fn)(int dtype, int last, const char* x, char* y, int64_t* indices, const pool_shape* s, int64_t begin, int64_t end) noexcept nogil
-
-cdef extern from *:
-    """
-    ISA_FUNCTION(void, adaptive_max, (int, int, const char*, char*, int64_t*, const pool_shape*, int64_t, int64_t))
-    """
-    adaptive_max_fn adaptive_max()
-
-cdef adaptive_max_fn adaptive_max_loop = adaptive_max()
-
-
-cdef void run_adaptive_max(void* context, int64_t begin, int64_t end) noexcept nogil:
-    cdef PoolRun* r = <PoolRun*>context
-    adaptive_max_loop(r.dtype, r.last, r.x, r.y, r.indices, &r.s, begin, end)
-
-
-cdef object _adaptive_max_pool2d_cpu(TensorBase self, const Dims* output_size):
-    cdef PoolRun r
-    cdef TensorBase x, y, indices
+cdef object adaptive_max_pool2d_impl(TensorBase self, const Dims* output_size):
+    cdef pool_call call
+    cdef TensorBase y, indices
     check_output_size(output_size, "adaptive_max_pool2d")
-    adaptive_shape(&r.s, "adaptive_max_pool2d", self.ndim, self.sizes, output_size.v[0], output_size.v[1])
-    if category[self.dtype] != CAT_FLOAT:
-        raise NotImplementedError(f"\"adaptive_max_pool2d\" not implemented for '{dtype_text(self.dtype)}'")
-    if r.s.in_h * r.s.in_w >= <int64_t>1 << 31:
-        raise RuntimeError(f"adaptive_max_pool2d: planes of {r.s.in_h} x {r.s.in_w} elements are too large")
-    r.last = lies_last(self)
-    r.dtype = self.dtype
-    y = pool_result(self, r.s.out_h, r.s.out_w, self.dtype, r.last)
-    indices = pool_result(self, r.s.out_h, r.s.out_w, I64, r.last)
-    if self.device_type == DEV_META or y.numel == 0:
-        return y, indices
-    x = dense_as(self, r.last)
-    if y.device_type == DEV_CUDA:
-        device_pool(DEVICE_MAX, &r.s, r.last, True, x, y, indices)
-        return y, indices
-    r.x = data_of(x)
-    r.y = data_of(y)
-    r.indices = <int64_t*>data_of(indices)
-    run_held(run_adaptive_max, &r, sample_count(x) * (r.s.out_h if r.last else r.s.channels), x.numel, x, x)
+    adaptive_shape(&call, "adaptive_max_pool2d", self.ndim, self.sizes, output_size.v[0], output_size.v[1])
+    check_floating(self, "adaptive_max_pool2d")
+    if call.in_h * call.in_w >= <int64_t>1 << 31:
+        raise RuntimeError(f"adaptive_max_pool2d: planes of {call.in_h} x {call.in_w} elements are too large")
+    call.last = lies_last(self)
+    y = pool_result(self, call.out_h, call.out_w, self.dtype, call.last)
+    indices = pool_result(self, call.out_h, call.out_w, I64, call.last)
+    if y.numel:
+        run_pool_max(self.device_type, &call, dense_as(self, call.last), y, indices)
     return y, indices
 
 

@@ -1,5 +1,5 @@
 /* Tables of layer, RMS, group and batch normalisation. */
-#include "kernels.h"
+#include "norm_tables.h"
 #include "norm.h"
 
 #define ROW_NORM_ENTRY(T, OP) {OP##_##T, OP##_backward_##T, OP##_backward_params_##T}

@@ -1,16 +1,11 @@
-/* Public face of the kernel headers: function-pointer types, parameter blocks and the tables that kernels_*.c
- * export once per instruction set (suffix _base, _avx2, _avx512). Cython declares these and nothing else.
- *
- * Tables are indexed by operator and by dtype code;
- * a null pointer means that the combination has no kernel. Strides are in bytes. */
-#ifndef TRT_KERNELS_H
-#define TRT_KERNELS_H
+/* What the loops of the normalisations export: tables by dtype code (f16, bf16, f32, f64, else null); statistics in the compute type, layouts in norm.h. */
+#ifndef TRT_NORM_TABLES_H
+#define TRT_NORM_TABLES_H
 
 #include <stdint.h>
 #include "../core/dtype.h"
+#include "norm_steps.h"
 
-/* ---- normalisation (f16, bf16, f32, f64); statistics in the compute type, layouts in norm.h ---- */
-enum { NORM_ROWS = 32 }; /* rows whose sums by column the backward pass of a row norm keeps together */
 typedef void (*row_norm_fn)(const char* in, int64_t in_row_stride, char* out, int64_t out_row_stride, int64_t n, const
     char* weight, const char* bias, double eps, char* mean, char* rstd, int64_t rows_begin, int64_t rows_end);
 typedef void (*row_norm_backward_fn)(const char* grad, int64_t grad_row_stride, const char* in, int64_t in_row_stride,
@@ -66,24 +61,5 @@ typedef struct {
     batch_norm_backward_apply_planes_fn backward_apply_planes;
     batch_norm_backward_apply_last_fn backward_apply_last;
 } batch_norm_kernels;
-
-/* ---- pooling; pool_shape counts elements, dilation is for max, the last two fields for average ---- */
-typedef struct {
-    int64_t channels, in_h, in_w, out_h, out_w;
-    int64_t kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w;
-    int64_t count_include_pad, divisor_override; /* divisor_override 0: none */
-} pool_shape;
-typedef void (*max_pool_fn)(const char* in, char* out, int64_t* indices, const pool_shape* shape, int64_t items_begin,
-                            int64_t items_end);
-typedef void (*max_pool_backward_fn)(const char* grad, const int64_t* indices, char* grad_in, const pool_shape* shape,
-                                     int64_t items_begin, int64_t items_end);
-typedef void (*avg_pool_fn)(const char* in, char* out, const pool_shape* shape, int64_t items_begin, int64_t items_end);
-typedef struct {
-    max_pool_fn planes, last;
-    max_pool_backward_fn backward_planes, backward_last;
-} max_pool_kernels;
-typedef struct {
-    avg_pool_fn planes, last, backward_planes, backward_last; /* backward: (grad, grad_in, ...) */
-} avg_pool_kernels;
 
 #endif

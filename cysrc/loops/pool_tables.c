@@ -1,6 +1,6 @@
 /* Tables of max, average and adaptive average pooling.
  * Instruction sets: base, avx2 (tools/measure_isa.py: others gain nothing). */
-#include "kernels.h"
+#include "pool_tables.h"
 #include "pool.h"
 
 #define POOL_ENTRY(T, OP) {OP##_planes_##T, OP##_last_##T, OP##_backward_planes_##T, OP##_backward_last_##T}
