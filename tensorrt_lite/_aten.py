@@ -71,7 +71,7 @@ class OperatorPacket:
     def _form(self, overload: str) -> Any:
         row = composed_row(self.__name__)
         if row is not None and row.kind == "composed":
-            return ComposedOperator(row, overload, public_function(row)) if overload in overloads_of(row) else None
+            return ComposedOperator(row, overload, row.function) if overload in overloads_of(row) else None
         if self.__name__ in FACTORIES:
             import tensorrt_lite
 
@@ -102,7 +102,7 @@ class OperatorPacket:
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         row = composed_row(self.__name__)
-        function = _ops.FUNCTIONS.get(self.__name__) if row is None else public_function(row)
+        function = _ops.FUNCTIONS.get(self.__name__) if row is None else row.function
         return (self._form("out" if "out" in kwargs else "default") if function is None else function)(*args, **kwargs)
 
     def __repr__(self) -> str:
@@ -134,18 +134,6 @@ def overloads_of(row: Declaration) -> list[str]:
     """PyTorch's names of a row's overloads."""
     names = [schema.partition("(")[0].partition(".")[2] or "default" for schema in row.overloads or (row.schema,)]
     return [*names, "out"] if "out" in row.variants else names
-
-
-def public_function(row: Declaration) -> Callable[..., Any]:
-    """The function that a composed row is public as."""
-    import tensorrt_lite as trt
-
-    short = row.name.partition("_")[2]
-    places: dict[str, tuple[Any, str]] = {
-        "function": (trt, row.name), "method": (trt.Tensor, row.name), "linalg": (trt.linalg, short), "fft": (trt.fft, short), "nn": (trt.nn.functional, row.name),
-    }  # fmt: skip
-    owner, name = next(places[v] for v in ("function", "method", "linalg", "fft", "nn") if v in row.variants)
-    return getattr(owner, name)  # type: ignore[no-any-return]
 
 
 _packets: dict[str, OperatorPacket] = {}

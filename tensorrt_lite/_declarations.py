@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, reduce
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -59,6 +59,29 @@ class Declaration:
         from tensorrt_lite._C.expression import parse
 
         return parse(self.expressions.get(kind, self.expressions[""]))
+
+    @property
+    def function(self) -> Any:
+        """The function that a composed row is public as."""
+        import tensorrt_lite as trt
+
+        if "." in self.name:
+            return reduce(getattr, self.name.split("."), trt)
+        short = self.name.partition("_")[2]
+        places: dict[str, tuple[Any, str]] = {
+            FUNCTION: (trt, self.name), METHOD: (trt.Tensor, self.name), "linalg": (trt.linalg, short), "fft": (trt.fft, short), "nn": (trt.nn.functional, self.name),
+        }  # fmt: skip
+        owner, name = next(place for variant, place in places.items() if variant in self.variants)
+        return getattr(owner, name)
+
+    @property
+    def body(self) -> str:
+        """Where what runs in the end is defined: `tensorrt_lite._compositions.joining.hstack`."""
+        found = self.function
+        while hasattr(found, "impl"):
+            found = found.impl
+        found = getattr(found, "__wrapped__", found)
+        return f"{found.__module__}.{found.__qualname__}"
 
     @property
     def tags(self) -> frozenset[str]:

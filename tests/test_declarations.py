@@ -94,6 +94,12 @@ def test_compositions_are_public_as_their_rows_say() -> None:
         assert [name for name in getattr(module, "EXPORTS", {}) if find(name) is not None] == [], family
 
 
+def test_composed_rows_have_a_body() -> None:
+    bodies = {row.name: row.body for row in COMPOSED}
+    assert [name for name, body in bodies.items() if not body.startswith("tensorrt_lite.")] == []
+    assert bodies["hstack"] == "tensorrt_lite._compositions.joining.hstack" and bodies["linalg_cond"] == "tensorrt_lite._linear_algebra.linalg_cond"
+
+
 def test_docstrings_say_something() -> None:
     wrong = []
     for path, function in census.public_functions().items():

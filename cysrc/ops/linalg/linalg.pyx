@@ -257,14 +257,14 @@ cdef tuple factored(str name, TensorBase A, bint pivot):
     return (lu, pivots, info)
 
 
-cdef object linalg_lu_factor_ex_cpu(TensorBase A, bint pivot, bint check_errors, object out, int mode):
+cdef object linalg_lu_factor_ex_impl(TensorBase A, bint pivot, bint check_errors, object out, int mode):
     r = factored("linalg.lu_factor_ex", A, pivot)
     if check_errors:
         raise_info("linalg.lu_factor_ex", FAIL_LU, <TensorBase>r[2])
     return finish_outputs("linalg_lu_factor_ex", r, out, mode)
 
 
-cdef object linalg_lu_factor_cpu(TensorBase A, bint pivot, object out, int mode):
+cdef object linalg_lu_factor_impl(TensorBase A, bint pivot, object out, int mode):
     lu, pivots, info = op_linalg_lu_factor_ex(A, pivot, False, None, FRESH)
     raise_info("torch.linalg.lu_factor", FAIL_LU, <TensorBase>info)
     return finish_outputs("linalg_lu_factor", (lu, pivots), out, mode)
@@ -285,7 +285,7 @@ cdef TensorBase solution_of(Job* w, TensorBase like, bint left, bint vector, int
     return r
 
 
-cdef TensorBase linalg_lu_solve_cpu(TensorBase LU, TensorBase pivots, TensorBase B, bint left, bint adjoint, TensorBase out, int mode):
+cdef TensorBase linalg_lu_solve_impl(TensorBase LU, TensorBase pivots, TensorBase B, bint left, bint adjoint, TensorBase out, int mode):
     cdef Job w
     cdef int64_t sizes[MAX_DIMS]
     cdef int64_t padded[MAX_DIMS]
@@ -329,7 +329,7 @@ cdef bint batch_differs(TensorBase a, TensorBase b, int n) noexcept:
     return False
 
 
-cdef TensorBase _lu_permutation_cpu(TensorBase pivots, int64_t rows):
+cdef TensorBase _lu_permutation_impl(TensorBase pivots, int64_t rows):
     """Row swaps in LAPACK's notation as the order in which P L U takes the rows: int64 (*, rows)."""
     cdef Job w
     cdef int d = pivots.ndim - 1
@@ -355,7 +355,7 @@ cdef bint is_vector_system(TensorBase A, TensorBase B) noexcept:
     return B.ndim == 1 or A.ndim == B.ndim + 1 and not batch_differs(A, B, B.ndim)
 
 
-cdef object _linalg_solve_ex_cpu(TensorBase A, TensorBase B, bint left, bint check_errors):
+cdef object _linalg_solve_ex_impl(TensorBase A, TensorBase B, bint left, bint check_errors):
     """(X, LU, pivots, info) with A X = B or, without left, X A = B."""
     cdef Job w
     cdef int64_t sizes[MAX_DIMS]
@@ -390,18 +390,18 @@ cdef object _linalg_solve_ex_cpu(TensorBase A, TensorBase B, bint left, bint che
     return (r, lu, pivots, info)
 
 
-cdef object linalg_solve_ex_cpu(TensorBase A, TensorBase B, bint left, bint check_errors, object out, int mode):
+cdef object linalg_solve_ex_impl(TensorBase A, TensorBase B, bint left, bint check_errors, object out, int mode):
     r = op__linalg_solve_ex(A, B, left, check_errors)
     return finish_outputs("linalg_solve_ex", (r[0], r[3]), out, mode)
 
 
-cdef TensorBase linalg_solve_cpu(TensorBase A, TensorBase B, bint left, TensorBase out, int mode):
+cdef TensorBase linalg_solve_impl(TensorBase A, TensorBase B, bint left, TensorBase out, int mode):
     r = op__linalg_solve_ex(A, B, left, False)
     raise_info("torch.linalg.solve", FAIL_SOLVE, <TensorBase>r[3])
     return finish_output("linalg_solve", <TensorBase>r[0], out, mode)
 
 
-cdef object linalg_inv_ex_cpu(TensorBase A, bint check_errors, object out, int mode):
+cdef object linalg_inv_ex_impl(TensorBase A, bint check_errors, object out, int mode):
     cdef Job w
     cdef int d = A.ndim - 2
     cdef TensorBase r, info
@@ -422,11 +422,11 @@ cdef TensorBase inverse_of(str name, TensorBase A, TensorBase out, int mode):
     return finish_output(name, <TensorBase>r[0], out, mode)
 
 
-cdef TensorBase linalg_inv_cpu(TensorBase A, TensorBase out, int mode):
+cdef TensorBase linalg_inv_impl(TensorBase A, TensorBase out, int mode):
     return inverse_of("linalg_inv", A, out, mode)
 
 
-cdef TensorBase inverse_cpu(TensorBase self, TensorBase out, int mode):
+cdef TensorBase inverse_impl(TensorBase self, TensorBase out, int mode):
     return inverse_of("inverse", self, out, mode)
 
 
@@ -449,33 +449,33 @@ cdef tuple determinants(str name, TensorBase A, bint logarithm):
     return (r, log_of, lu, pivots)
 
 
-cdef object _linalg_det_cpu(TensorBase A):
+cdef object _linalg_det_impl(TensorBase A):
     r = determinants("linalg.det", A, False)
     return (r[0], r[2], r[3])
 
 
-cdef object _linalg_slogdet_cpu(TensorBase A):
+cdef object _linalg_slogdet_impl(TensorBase A):
     return determinants("linalg.slogdet", A, True)
 
 
-cdef TensorBase linalg_det_cpu(TensorBase A, TensorBase out, int mode):
+cdef TensorBase linalg_det_impl(TensorBase A, TensorBase out, int mode):
     return finish_output("linalg_det", <TensorBase>op__linalg_det(A)[0], out, mode)
 
 
-cdef TensorBase det_cpu(TensorBase self):
+cdef TensorBase det_impl(TensorBase self):
     return <TensorBase>op__linalg_det(self)[0]
 
 
-cdef object linalg_slogdet_cpu(TensorBase A, object out, int mode):
+cdef object linalg_slogdet_impl(TensorBase A, object out, int mode):
     r = op__linalg_slogdet(A)
     return finish_outputs("linalg_slogdet", (r[0], r[1]), out, mode)
 
 
-cdef object slogdet_cpu(TensorBase self, object out, int mode):
-    return linalg_slogdet_cpu(self, out, mode)
+cdef object slogdet_impl(TensorBase self, object out, int mode):
+    return linalg_slogdet_impl(self, out, mode)
 
 
-cdef TensorBase logdet_cpu(TensorBase self):
+cdef TensorBase logdet_impl(TensorBase self):
     """log(det): NaN where a real determinant is negative."""
     r = op__linalg_slogdet(self)
     if category[self.dtype] == CAT_COMPLEX:
@@ -486,7 +486,7 @@ cdef TensorBase logdet_cpu(TensorBase self):
 # ---- Cholesky ------------------------------------------------------------------------------------------------------
 
 
-cdef object linalg_cholesky_ex_cpu(TensorBase self, bint upper, bint check_errors, object out, int mode):
+cdef object linalg_cholesky_ex_impl(TensorBase self, bint upper, bint check_errors, object out, int mode):
     cdef Job w
     cdef int d = self.ndim - 2
     cdef TensorBase r, info
@@ -508,15 +508,15 @@ cdef TensorBase cholesky_of(str name, TensorBase self, bint upper, TensorBase ou
     return finish_output(name, <TensorBase>r[0], out, mode, exact)
 
 
-cdef TensorBase linalg_cholesky_cpu(TensorBase self, bint upper, TensorBase out, int mode):
+cdef TensorBase linalg_cholesky_impl(TensorBase self, bint upper, TensorBase out, int mode):
     return cholesky_of("linalg_cholesky", self, upper, out, mode, True)
 
 
-cdef TensorBase cholesky_cpu(TensorBase self, bint upper, TensorBase out, int mode):
+cdef TensorBase cholesky_impl(TensorBase self, bint upper, TensorBase out, int mode):
     return cholesky_of("cholesky", self, upper, out, mode, False)
 
 
-cdef TensorBase cholesky_solve_cpu(TensorBase self, TensorBase input2, bint upper, TensorBase out, int mode):
+cdef TensorBase cholesky_solve_impl(TensorBase self, TensorBase input2, bint upper, TensorBase out, int mode):
     """X with A X = self, where A = input2 input2^H (upper: input2^H input2)."""
     cdef Job w
     cdef int64_t sizes[MAX_DIMS]
@@ -541,7 +541,7 @@ cdef TensorBase cholesky_solve_cpu(TensorBase self, TensorBase input2, bint uppe
     return finish_output("cholesky_solve", r, out, mode, False)
 
 
-cdef TensorBase cholesky_inverse_cpu(TensorBase self, bint upper, TensorBase out, int mode):
+cdef TensorBase cholesky_inverse_impl(TensorBase self, bint upper, TensorBase out, int mode):
     """The inverse of self self^H (upper: self^H self)."""
     cdef Job w
     cdef int d = self.ndim - 2
@@ -560,7 +560,7 @@ cdef TensorBase cholesky_inverse_cpu(TensorBase self, bint upper, TensorBase out
 # ---- triangular systems --------------------------------------------------------------------------------------------
 
 
-cdef TensorBase linalg_solve_triangular_cpu(TensorBase self, TensorBase B, bint upper, bint left, bint unitriangular, TensorBase out, int mode):
+cdef TensorBase linalg_solve_triangular_impl(TensorBase self, TensorBase B, bint upper, bint left, bint unitriangular, TensorBase out, int mode):
     cdef Job w
     cdef int64_t sizes[MAX_DIMS]
     cdef int d = self.ndim, n
@@ -612,20 +612,20 @@ cdef tuple ldl_factored(TensorBase self, bint hermitian):
     return (ld, pivots, info)
 
 
-cdef object linalg_ldl_factor_ex_cpu(TensorBase self, bint hermitian, bint check_errors, object out, int mode):
+cdef object linalg_ldl_factor_ex_impl(TensorBase self, bint hermitian, bint check_errors, object out, int mode):
     r = ldl_factored(self, hermitian)
     if check_errors:
         raise_info("torch.linalg.ldl_factor_ex", FAIL_LDL, <TensorBase>r[2])
     return finish_outputs("linalg_ldl_factor_ex", r, out, mode)
 
 
-cdef object linalg_ldl_factor_cpu(TensorBase self, bint hermitian, object out, int mode):
+cdef object linalg_ldl_factor_impl(TensorBase self, bint hermitian, object out, int mode):
     ld, pivots, info = op_linalg_ldl_factor_ex(self, hermitian, False, None, FRESH)
     raise_info("torch.linalg.ldl_factor", FAIL_LDL, <TensorBase>info)
     return finish_outputs("linalg_ldl_factor", (ld, pivots), out, mode)
 
 
-cdef TensorBase linalg_ldl_solve_cpu(TensorBase LD, TensorBase pivots, TensorBase B, bint hermitian, TensorBase out, int mode):
+cdef TensorBase linalg_ldl_solve_impl(TensorBase LD, TensorBase pivots, TensorBase B, bint hermitian, TensorBase out, int mode):
     cdef Job w
     cdef int64_t sizes[MAX_DIMS]
     cdef int d = LD.ndim, n
@@ -670,7 +670,7 @@ cdef bint vectors_needed(TensorBase t) noexcept:
 # ---- QR ------------------------------------------------------------------------------------------------------------
 
 
-cdef object _linalg_qr_cpu(TensorBase A, object kind):
+cdef object _linalg_qr_impl(TensorBase A, object kind):
     """(Q, R); k: columns of Q and rows of R, flag: Q is wanted."""
     cdef Job w
     cdef int d = A.ndim - 2
@@ -696,7 +696,7 @@ cdef object _linalg_qr_cpu(TensorBase A, object kind):
     return (q, r)
 
 
-cdef object geqrf_cpu(TensorBase self, object out, int mode):
+cdef object geqrf_impl(TensorBase self, object out, int mode):
     cdef Job w
     cdef int d = self.ndim - 2
     cdef TensorBase a, tau, info
@@ -712,7 +712,7 @@ cdef object geqrf_cpu(TensorBase self, object out, int mode):
     return finish_outputs("geqrf", (a, tau), out, mode, False)
 
 
-cdef TensorBase linalg_householder_product_cpu(TensorBase input, TensorBase tau, TensorBase out, int mode):
+cdef TensorBase linalg_householder_product_impl(TensorBase input, TensorBase tau, TensorBase out, int mode):
     cdef Job w
     cdef int d = input.ndim - 2
     cdef TensorBase r, info
@@ -740,11 +740,11 @@ cdef TensorBase linalg_householder_product_cpu(TensorBase input, TensorBase tau,
     return finish_output("linalg_householder_product", r, out, mode, False)
 
 
-cdef TensorBase orgqr_cpu(TensorBase self, TensorBase input2, TensorBase out, int mode):
+cdef TensorBase orgqr_impl(TensorBase self, TensorBase input2, TensorBase out, int mode):
     return op_linalg_householder_product(self, input2, out, mode)
 
 
-cdef TensorBase ormqr_cpu(TensorBase self, TensorBase input2, TensorBase input3, bint left, bint transpose, TensorBase out, int mode):
+cdef TensorBase ormqr_impl(TensorBase self, TensorBase input2, TensorBase input3, bint left, bint transpose, TensorBase out, int mode):
     cdef Job w
     cdef int d = input3.ndim - 2, side = d if left else d + 1
     cdef TensorBase r, info
@@ -787,7 +787,7 @@ cdef TensorBase ormqr_cpu(TensorBase self, TensorBase input2, TensorBase input3,
 # ---- eigenvalues ---------------------------------------------------------------------------------------------------
 
 
-cdef object _linalg_eigh_cpu(TensorBase A, object UPLO, bint compute_v):
+cdef object _linalg_eigh_impl(TensorBase A, object UPLO, bint compute_v):
     """(eigenvalues ascending, vectors); the vectors have no elements without compute_v."""
     cdef Job w
     cdef int d = A.ndim - 2
@@ -810,16 +810,16 @@ cdef object _linalg_eigh_cpu(TensorBase A, object UPLO, bint compute_v):
     return (values, vectors)
 
 
-cdef object linalg_eigh_cpu(TensorBase A, object UPLO, object out, int mode):
+cdef object linalg_eigh_impl(TensorBase A, object UPLO, object out, int mode):
     return finish_outputs("linalg_eigh", op__linalg_eigh(A, UPLO, True), out, mode)
 
 
-cdef TensorBase linalg_eigvalsh_cpu(TensorBase A, object UPLO, TensorBase out, int mode):
+cdef TensorBase linalg_eigvalsh_impl(TensorBase A, object UPLO, TensorBase out, int mode):
     # the derivative needs the vectors
     return finish_output("linalg_eigvalsh", <TensorBase>op__linalg_eigh(A, UPLO, vectors_needed(A))[0], out, mode)
 
 
-cdef object _linalg_eig_cpu(TensorBase A, bint compute_v):
+cdef object _linalg_eig_impl(TensorBase A, bint compute_v):
     """(eigenvalues, vectors), complex; the vectors have no elements without compute_v."""
     cdef Job w
     cdef int d = A.ndim - 2, code = to_complex(A.dtype)
@@ -841,18 +841,18 @@ cdef object _linalg_eig_cpu(TensorBase A, bint compute_v):
     return (values, vectors)
 
 
-cdef object linalg_eig_cpu(TensorBase A, object out, int mode):
+cdef object linalg_eig_impl(TensorBase A, object out, int mode):
     return finish_outputs("linalg_eig", op__linalg_eig(A, True), out, mode, False)
 
 
-cdef TensorBase linalg_eigvals_cpu(TensorBase A, TensorBase out, int mode):
+cdef TensorBase linalg_eigvals_impl(TensorBase A, TensorBase out, int mode):
     return finish_output("linalg_eigvals", <TensorBase>op__linalg_eig(A, vectors_needed(A))[0], out, mode, False)
 
 
 # ---- singular values -----------------------------------------------------------------------------------------------
 
 
-cdef object _linalg_svd_cpu(TensorBase self, bint full_matrices, bint values_only):
+cdef object _linalg_svd_impl(TensorBase self, bint full_matrices, bint values_only):
     """(U, S, Vh) of the last two dimensions; U and Vh have no elements under values_only."""
     cdef Job w
     cdef int d = self.ndim - 2
@@ -882,12 +882,12 @@ cdef object _linalg_svd_cpu(TensorBase self, bint full_matrices, bint values_onl
     return (u, s, vh)
 
 
-cdef object linalg_svd_cpu(TensorBase A, bint full_matrices, object driver, object out, int mode):
+cdef object linalg_svd_impl(TensorBase A, bint full_matrices, object driver, object out, int mode):
     run_svd_driver(A.device_type, driver)
     return finish_outputs("linalg_svd", op__linalg_svd(A, full_matrices, False), out, mode)
 
 
-cdef TensorBase linalg_svdvals_cpu(TensorBase A, object driver, TensorBase out, int mode):
+cdef TensorBase linalg_svdvals_impl(TensorBase A, object driver, TensorBase out, int mode):
     run_svd_driver(A.device_type, driver)
     return finish_output("linalg_svdvals", <TensorBase>op__linalg_svd(A, False, not vectors_needed(A))[1], out, mode)
 
@@ -895,7 +895,7 @@ cdef TensorBase linalg_svdvals_cpu(TensorBase A, object driver, TensorBase out, 
 # ---- least squares -------------------------------------------------------------------------------------------------
 
 
-cdef object _linalg_lstsq_cpu(TensorBase self, TensorBase b, double rcond, object driver):
+cdef object _linalg_lstsq_impl(TensorBase self, TensorBase b, double rcond, object driver):
     """(X, rank, singular values) of A X = B; b: (*, m, k), its batch dimensions broadcast with A's."""
     cdef Job w
     cdef int64_t sizes[MAX_DIMS]

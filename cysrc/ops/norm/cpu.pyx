@@ -6,8 +6,8 @@ from libc.string cimport memset
 from tensorrt_lite._C.core.allocator cimport block_alloc, block_drop, trt_block
 from tensorrt_lite._C.core.device cimport DEV_CPU
 from tensorrt_lite._C.core.dispatch cimport attach
-from tensorrt_lite._C.core.dtype cimport F32, F64, Scalar
-from tensorrt_lite._C.core.iterator cimport cast_to, contiguous_of, copy_elements, fill_elements
+from tensorrt_lite._C.core.dtype cimport F32, F64
+from tensorrt_lite._C.core.iterator cimport cast_to, contiguous_of, copy_elements
 from tensorrt_lite._C.core.parallel cimport GRAIN, parallel_for, task_fn
 from tensorrt_lite._C.core.storage cimport prepare_write
 from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, bump_version, data_of, empty_tensor, held
@@ -117,14 +117,6 @@ cdef TensorBase in_type(TensorBase t, int code):
 
 cdef int deliver(TensorBase t, TensorBase computed) except -1:
     return 0 if t is computed else copy_elements(t, computed)
-
-
-cdef int clear(TensorBase t) except -1:
-    cdef Scalar zero
-    zero.kind = 1
-    zero.i = 0
-    zero.d = zero.im = 0
-    return 0 if t is None else fill_elements(t, &zero)
 
 
 # ---- batch_norm ----------------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from tensorrt_lite._C.core.device cimport DEV_CPU
 from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.core.dtype cimport CAT_INT, I32, category
 from tensorrt_lite._C.core.iterator cimport copy_elements
-from tensorrt_lite._C.core.parallel cimport task_fn
 from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, data_of, empty_strided_tensor
 from tensorrt_lite._C.ops.support cimport run_held
 from tensorrt_lite._C.steps.pool cimport pool_call, set_pool_average, set_pool_average_backward, set_pool_max, set_pool_max_backward

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t
 from tensorrt_lite._C.core.allocator cimport block_drop, trt_block, trt_block_hold
 from tensorrt_lite._C.core.device cimport DEV_CPU
 from tensorrt_lite._C.core.dispatch cimport INPLACE, OUT, attach
-from tensorrt_lite._C.core.dtype cimport CAT_COMPLEX, CAT_FLOAT, I64, NUM_DTYPES, category, is_integral_or_bool_type
+from tensorrt_lite._C.core.dtype cimport CAT_FLOAT, I64, NUM_DTYPES, category, is_integral_or_bool_type
 from tensorrt_lite._C.core.iterator cimport cast_to, contiguous_of, copy_elements
 from tensorrt_lite._C.core.parallel cimport GRAIN, parallel_for, task_fn
 from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, data_of, empty_tensor, place_of

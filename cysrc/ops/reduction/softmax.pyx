@@ -15,7 +15,7 @@ from tensorrt_lite._C.ops.reduction.loops cimport reduce_kernels, softmax_combin
 from tensorrt_lite._C.ops.reduction.reduce cimport reduce_loops
 from tensorrt_lite._C.ops.support cimport check_out_type, write_to_out
 from tensorrt_lite._C.steps.reduction cimport (
-    REDUCE_CHUNK, REDUCE_LOGSUMEXP, REDUCE_PARTIAL_BYTES, SOFTMAX_COLUMNS, SOFTMAX_COUNT, SOFTMAX_DONE, SOFTMAX_LOG_SOFTMAX, SOFTMAX_SOFTMAX,
+    REDUCE_CHUNK, REDUCE_LOGSUMEXP, REDUCE_PARTIAL_BYTES, SOFTMAX_COLUMNS, SOFTMAX_DONE, SOFTMAX_LOG_SOFTMAX, SOFTMAX_SOFTMAX,
     line_call, run_softmax, run_softmax_backward, set_softmax, set_softmax_backward, softmax_takes)
 
 attach()
