@@ -105,6 +105,7 @@ __device__ __forceinline__ void reduce_inner(const reduce_layout& l, const reduc
                                              typename Op::Second* second, typename Op::State* partials) {
     using In = typename Op::In;
     using State = typename Op::State;
+    static_assert(sizeof(State) <= REDUCE_PARTIAL_BYTES, "a state must fit the partial result's slot");
     constexpr int kVector = sizeof(In) < kVectorBytes ? kVectorBytes / sizeof(In) : 1;
     TRT_SHARED_STATES(State, shared, kReduceThreads / 32);
     const int tx = blockDim.x, thread = threadIdx.y * tx + threadIdx.x;

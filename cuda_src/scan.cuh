@@ -98,6 +98,7 @@ __device__ __forceinline__ typename Op::State scan_block(typename Op::State stat
 template <class Op, bool kTotals>
 __device__ __forceinline__ void scan_rows(const scan_layout& l, const typename Op::In* in, typename Op::Out* out, long long* index, typename Op::State* totals) {
     using State = typename Op::State;
+    static_assert(sizeof(State) <= SCAN_STATE_BYTES, "a state must fit its slot among the totals");
     TRT_SHARED_STATES(State, shared, kScanThreads / 32);
     const int piece = blockIdx.y;
     const long long begin = piece * l.chunk, end = begin + l.chunk < l.n ? begin + l.chunk : l.n;

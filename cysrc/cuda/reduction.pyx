@@ -11,7 +11,7 @@ from tensorrt_lite._C.cuda.backend cimport kernel_of, run3
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
 from tensorrt_lite._C.cuda.driver import device_attribute
 from tensorrt_lite._C.steps.reduction cimport (
-    REDUCE_ALL, REDUCE_ANY, REDUCE_ARGMAX, REDUCE_ARGMIN, REDUCE_COUNT, REDUCE_COUNT_NONZERO, REDUCE_DIMS, REDUCE_PROD, REDUCE_SUM, REDUCE_VAR,
+    REDUCE_ALL, REDUCE_ANY, REDUCE_ARGMAX, REDUCE_ARGMIN, REDUCE_COUNT, REDUCE_COUNT_NONZERO, REDUCE_DIMS, REDUCE_PARTIAL_BYTES, REDUCE_PROD, REDUCE_SUM, REDUCE_VAR,
     reduce_call, reduce_functors, reduce_layout, reduce_takes, set_reduce)
 from tensorrt_lite._C.cuda.source import storage_type
 
@@ -39,7 +39,6 @@ cdef enum:
     OUTER = 1
     COMBINE = 2
     THREADS = 256
-    STATE_BYTES = 24               # the largest state, three doubles
     MULTIPROCESSOR_COUNT = 16      # CU_DEVICE_ATTRIBUTE_*
 
 cdef struct Handles:
@@ -183,7 +182,7 @@ cdef int reduce(reduce_call* call, TensorBase self, TensorBase result, TensorBas
     if l.splits > 1:
         l.splits = <int>quotient_up(l.n, l.chunk)
     if l.splits > 1:
-        nbytes = l.splits * l.outputs * STATE_BYTES
+        nbytes = l.splits * l.outputs * REDUCE_PARTIAL_BYTES
         scratch = empty_tensor(1, &nbytes, U8, place_of(self))
         partials = data_of(scratch)
     arguments[0] = &l

@@ -9,7 +9,7 @@ from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, place_of, empty_t
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run3
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
 from tensorrt_lite._C.cuda.driver import device_attribute
-from tensorrt_lite._C.steps.reduction cimport SCAN_COUNT, SCAN_PROD, SCAN_SUM, line_call, scan_functors, scan_layout, scan_takes, set_scan
+from tensorrt_lite._C.steps.reduction cimport SCAN_COUNT, SCAN_PROD, SCAN_STATE_BYTES, SCAN_SUM, line_call, scan_functors, scan_layout, scan_takes, set_scan
 from tensorrt_lite._C.cuda.source import storage_type
 
 attach()
@@ -21,7 +21,6 @@ cdef enum:
     COLUMN_TOTALS = 3
     TOTALS = 4
     TILE = 1024                    # elements that a block of scan_rows takes at a time
-    STATE_BYTES = 16               # the largest state: a value and an index, or a complex number
     MULTIPROCESSOR_COUNT = 16      # CU_DEVICE_ATTRIBUTE_*
 
 cdef tuple ENTRIES = ("rows", "row_totals", "columns", "column_totals", "totals")
@@ -95,7 +94,7 @@ cdef int scan(line_call* call, TensorBase self, TensorBase result, TensorBase in
             l.chunk = (l.chunk + TILE - 1) // TILE * TILE
         l.pieces = <int>((l.n + l.chunk - 1) // l.chunk)
     if l.pieces > 1:
-        nbytes = l.lines * l.pieces * STATE_BYTES
+        nbytes = l.lines * l.pieces * SCAN_STATE_BYTES
         scratch = empty_tensor(1, &nbytes, U8, place_of(x))
         totals = data_of(scratch)
     blocks = min(blocks, (<int64_t>1 << 31) - 1)

@@ -55,7 +55,7 @@ VARIANTS = {"function", "method", "inplace", "out", "nn"}
 MODULES = {"linalg", "fft"}  # variants of composed rows
 KNOWN_KEYS = {
     "op", "signature", "kind", "variants", "expr", "int_expr", "complex_expr", "bool_expr", "promote", "dtypes", "backward", "scalar", "checks",
-    "cost", "kernel", "view", "entry", "samples", "reference", "aliases", "method_name", "defaults", "doc", "composite", "first_bool", "nondiff", "backward_dtypes", "node",
+    "cost", "kernel", "view", "entry", "samples", "reference", "aliases", "method_name", "defaults", "doc", "first_bool", "nondiff", "backward_dtypes", "node",
     "multi_view", "cuda", "bool_error", "int_error", "tensor_only", "symbol", "cases",
     "overload", "autocast", "two_numbers", "exact_out", "out_needs", "public", "body", "forward", "flat", "saved_for", "saved_as", "recorded", "held", "moves", "composed", "checked",
     "step", "operation", "meta", "called",
