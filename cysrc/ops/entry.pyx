@@ -77,7 +77,9 @@ cdef class Entry:
     cdef const trt_entry_spec* spec
     cdef trt_operator* op
     cdef trt_arguments* arguments
-    cdef tuple defaults_held
+    cdef tuple held                    # what the arguments point to
+    cdef str name, operator            # the entry's and its operator's, for checks
+    cdef int target                    # the argument that a call in place writes to
     cdef dict __dict__
     cdef object __weakref__
 
@@ -191,7 +193,9 @@ cdef int prepare(Entry e) except -1:
             else:
                 held.append(schema.defaults[i])
                 convert(e, i, schema.defaults[i], &a.defaults[i], &a.room, a.kinds[i], name)
-        e.defaults_held = tuple(held)
+        e.held = tuple(held)
+        e.name, e.operator = e.spec.name.decode(), e.op.name.decode()
+        e.target = first_tensor(a)
     except:
         free(a)
         raise
@@ -306,12 +310,12 @@ cdef object finish(object entry, trt_value* v, PyObject* given_out, unsigned giv
     cdef int i
     cdef bint single = op.row.returned == c't'
     if e.spec.flags & TRT_ENTRY_INPLACE:
-        target = <TensorBase>v[first_tensor(e)].p
-        check_inplace(target, e.spec.name.decode())
+        target = <TensorBase>v[e.target].p
+        check_inplace(target, e.name)
         return finish_inplace(<TensorBase>op.row.unpack(op, v, <void*>target, INPLACE), keys_of(e, v))
     if out is None:
         return named(e, op.row.unpack(op, v, <void*>None, FRESH))
-    name = op.name.decode()
+    name = e.operator
     if e.spec.needed >= 0 and not given >> e.spec.needed & 1:
         missing = <object>e.arguments.names[e.spec.needed]
         raise TypeError(f"{name}(): out= needs {missing}, which may be None")
@@ -328,12 +332,11 @@ cdef object finish(object entry, trt_value* v, PyObject* given_out, unsigned giv
     return named(e, result)
 
 
-cdef int first_tensor(Entry e) except -1:
-    cdef int i
-    for i in range(e.arguments.n):
-        if e.arguments.kinds[i] == c't':
-            return i
-    raise SystemError(f"{e!r} has nothing to write to")
+cdef int first_tensor(trt_arguments* a) noexcept:
+    cdef int i = 0
+    while i < a.n and a.kinds[i] != c't':
+        i += 1
+    return i
 
 
 trt_prepare_entry = <void*>prepare_entry
