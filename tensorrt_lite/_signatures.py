@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 from inspect import Parameter, Signature, signature
+from keyword import iskeyword
 from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite._declarations import INPLACE, Declaration, find, path_of
@@ -54,6 +55,8 @@ def parameters_of(row: Declaration) -> list[Parameter]:
             continue
         name, _, default = part.partition(" ")[2].partition("=")
         name = name.strip()
+        if iskeyword(name):  # `from`, which a call can name by ** alone
+            name += "_"
         if name == row.starred:
             parameters.append(Parameter(name, Parameter.VAR_POSITIONAL))
             kind = Parameter.KEYWORD_ONLY

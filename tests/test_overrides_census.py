@@ -171,7 +171,7 @@ def test_arguments_have_pytorch_names():
             if not isinstance(member, PublicFunction) or theirs is None:
                 continue
             signature = inspect.signature(member)
-            known = set(signature.parameters) | set(member.spellings or {}) | {"layout", "pin_memory", "generator"} | OTHER_NAMES.get(name, set())
+            known = set(signature.parameters) | {p.removesuffix("_") for p in signature.parameters} | set(member.spellings or {}) | {"layout", "pin_memory", "generator"} | OTHER_NAMES.get(name, set())
             if any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values()):
                 continue
             python = getattr(theirs, "__wrapped__", theirs)

@@ -46,7 +46,7 @@ def rows_that_choose_a_device() -> list[str]:
         testing = {name for name, body in functions.items() if _DEVICE_TEST.search(body)}
         called = {name: set(re.findall(r"\b(\w+)\(", re.sub(r'"[^"\n]*"', "", body))) & functions.keys() for name, body in functions.items()}
         for op in rows:
-            kernel = op.row.get("meta") or op.row.get("kernel", f"{op.name}_cpu")
+            kernel = op.row.get("meta") or op.row.get("kernel", f"{op.name}_kernel")
             if op.family != family:
                 continue
             seen, waiting = set(), [kernel]

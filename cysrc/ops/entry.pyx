@@ -123,13 +123,15 @@ cdef class Entry:
     @property
     def __signature__(self):
         from inspect import Parameter, Signature
+        from keyword import iskeyword
         cdef Schema schema = schema_of(public_schema(self))
         cdef int i
         cdef list parameters = []
         for i in range(len(schema.names)):
             kind = Parameter.KEYWORD_ONLY if i >= schema.positional else Parameter.POSITIONAL_OR_KEYWORD
             default = schema.defaults[i]
-            parameters.append(Parameter(public_name(schema.names[i]), kind, default=Parameter.empty if default is REQUIRED else default))
+            name = public_name(schema.names[i])
+            parameters.append(Parameter(name + "_" * iskeyword(name), kind, default=Parameter.empty if default is REQUIRED else default))
         if self.spec.flags & TRT_ENTRY_OUT:
             parameters.append(Parameter("out", Parameter.KEYWORD_ONLY, default=None))
         return Signature(parameters)

@@ -26,7 +26,6 @@ cdef int check_out(object out, str name) except -1
 cdef int check_outs(object out, str name, int n) except -1
 cdef int bump_outs(object out) except -1
 cdef object finish_inplace(TensorBase result, uint64_t keys)
-cdef object absent_argument()
 cdef TensorBase write_to_out(str name, TensorBase result, TensorBase out, int mode, bint exact=*)
 cdef int refuse_history(str name, TensorBase result) except -1
 cpdef object deliver_result(str name, object result, object out, bint exact=*)

@@ -220,19 +220,6 @@ cdef TensorBase result_tensor(str name, TensorBase out, int mode, int ndim, cons
     return out
 
 
-class _Absent:
-    def __repr__(self):
-        return "None"
-
-
-_absent = _Absent()
-
-
-cdef object absent_argument():
-    """The default of an argument for which None and nothing differ."""
-    return _absent
-
-
 # ---- factories -----------------------------------------------------------------------------------------------------
 
 cdef int factory_options(Options* o, str op, object dtype, object device, object layout, object pin_memory, int default_code) except -1:

@@ -229,7 +229,7 @@ def emit(family: str, ops: list[Operator], steps: Family | None = None) -> str:
 
 
 def emit_operator(op: Operator, text: list[str], init: list[str], family: Family | None = None) -> None:
-    kernel = op.row.get("kernel", f"{op.name}_cpu")
+    kernel = op.row.get("kernel", f"{op.name}_kernel")
     if op.kind == "structured":
         kernel = f"structured_{op.name}"
         text.append(structured_kernel(op, parameters(op), op.arguments, family))

@@ -38,7 +38,6 @@ cdef extern from "isa.h":
 
 attach()
 cdef object _ops = ops_namespace()
-cdef object absent = absent_argument()
 
 """
 

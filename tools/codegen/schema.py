@@ -19,7 +19,9 @@ under autocast, see autograd/autocast.pyx: lower, float32, promote, float32_sum 
 steps.yaml), operation (of the enumerations there: one, or those among which the meta function chooses), meta (the function that checks, fills in the step's
 struct and makes the result, for all devices; it may compute the result itself and leave <PREFIX>_DONE as the operation), called (the name in messages, where it is not the row's), and
 says `backward: none` where it has no gradient; steps.py writes its kernel. `moves: true` of an operator that moves elements and computes with none, which takes types without loops as
-views do. `samples` names what the tests draw, `reference` PyTorch's function.
+views do. Also: aliases (other public names), node (the Node's class, where its name is another than PyTorch's rule gives), symbol (`add`: the operator symbols `__add__`, `__radd__`,
+`__iadd__`), first_bool (the first operand is a condition), cases (by parameter the numbers that get a loop of their own), int_expr, bool_expr, complex_expr (for types that expr
+does not fit), bool_error, int_error (the message where such types are refused), backward_dtypes (of the fused gradient), multi_view (a list of views is the result). `samples` names what the tests draw, `reference` PyTorch's function.
 
 <family>/composed.yaml has the rows of public functions that are written by hand over these: `composed` (a body in Cython or Python) and `factory` (makes
 tensors out of none, or like its first argument). Their `op` is PyTorch's name of the operator, or the dotted path of what PyTorch has no operator for
@@ -55,8 +57,8 @@ VARIANTS = {"function", "method", "inplace", "out", "nn"}
 MODULES = {"linalg", "fft"}  # variants of composed rows
 KNOWN_KEYS = {
     "op", "signature", "kind", "variants", "expr", "int_expr", "complex_expr", "bool_expr", "promote", "dtypes", "backward", "scalar", "checks",
-    "cost", "kernel", "view", "entry", "samples", "reference", "aliases", "method_name", "defaults", "doc", "first_bool", "nondiff", "backward_dtypes", "node",
-    "multi_view", "cuda", "bool_error", "int_error", "tensor_only", "symbol", "cases",
+    "cost", "kernel", "view", "entry", "samples", "reference", "aliases", "doc", "first_bool", "nondiff", "backward_dtypes", "node",
+    "multi_view", "bool_error", "int_error", "tensor_only", "symbol", "cases",
     "overload", "autocast", "two_numbers", "exact_out", "out_needs", "public", "body", "forward", "flat", "saved_for", "saved_as", "recorded", "held", "moves", "composed", "checked",
     "step", "operation", "meta", "called",
     "overloads", "spellings", "by_name", "starred",

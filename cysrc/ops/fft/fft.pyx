@@ -1,5 +1,6 @@
 # Fourier transforms over loops/fft.h: one dimension after another, plans kept between calls.
 from libc.math cimport sqrt
+from tensorrt_lite._C.steps.fft cimport run_transform_dim, set_transform_dim
 
 cdef extern from "fft.h" nogil:
     enum:
@@ -139,12 +140,13 @@ cdef int transform_dim(TensorBase x, TensorBase y, int dim, int64_t n, int kind,
     return 0
 
 
+set_transform_dim(DEV_CPU, transform_dim)
+
+
 cdef int check_signal(TensorBase t, const Dims* dim, int64_t normalization, bint is_complex, str op, int* dims) except -1:
     cdef int i, k
     if t.dtype not in ((C64, C128) if is_complex else (F32, F64)):
         raise RuntimeError(f"{op}: expected a {'complex' if is_complex else 'real floating point'} tensor of 32 or 64 bit numbers, but got {dtype_text(t.dtype)}")
-    if t.device_type not in (DEV_CPU, DEV_META):
-        raise NotImplementedError(f"{op}: there is no kernel for tensors on {t.device} (docs/gaps.md)")
     if normalization < 0 or normalization > 2:
         raise RuntimeError(f"{op}: unknown normalization {normalization}")
     if dim.n > t.ndim or (not is_complex and dim.n < 1):
@@ -161,7 +163,7 @@ cdef double scale_of(int64_t numel, int64_t normalization) noexcept:
     return 1.0 if normalization == 0 or numel == 0 else 1.0 / numel if normalization == 2 else 1.0 / sqrt(<double>numel)
 
 
-cdef TensorBase _fft_c2c_cpu(TensorBase self, const Dims* dim, int64_t normalization, bint forward):
+cdef TensorBase _fft_c2c_kernel(TensorBase self, const Dims* dim, int64_t normalization, bint forward):
     cdef int dims[64]
     cdef int i
     cdef int64_t signal = 1
@@ -170,17 +172,17 @@ cdef TensorBase _fft_c2c_cpu(TensorBase self, const Dims* dim, int64_t normaliza
     for i in range(dim.n):
         signal *= x.sizes[dims[i]]
     y = empty_tensor(x.ndim, x.sizes, x.dtype, place_of(x))
-    if x.device_type == DEV_META or y.numel == 0:
+    if y.numel == 0:
         return y
     if dim.n == 0:
         return _ops.copy_(y, x)
     for i in range(dim.n - 1, -1, -1):
-        transform_dim(x, y, dims[i], x.sizes[dims[i]], FFT_C2C, not forward, False, scale_of(signal, normalization) if i == 0 else 1.0)
+        run_transform_dim(x.device_type, x, y, dims[i], x.sizes[dims[i]], FFT_C2C, not forward, False, scale_of(signal, normalization) if i == 0 else 1.0)
         x = y
     return y
 
 
-cdef TensorBase _fft_r2c_cpu(TensorBase self, const Dims* dim, int64_t normalization, bint onesided):
+cdef TensorBase _fft_r2c_kernel(TensorBase self, const Dims* dim, int64_t normalization, bint onesided):
     cdef int dims[64]
     cdef int64_t sizes[64]
     cdef int i, last
@@ -194,17 +196,17 @@ cdef TensorBase _fft_r2c_cpu(TensorBase self, const Dims* dim, int64_t normaliza
     if onesided:
         sizes[last] = x.sizes[last] // 2 + 1
     y = empty_tensor(x.ndim, sizes, C128 if x.dtype == F64 else C64, place_of(x))
-    if x.device_type == DEV_META or y.numel == 0:
+    if y.numel == 0:
         return y
     if x.sizes[last] == 0:
         raise RuntimeError(f"_fft_r2c: dimension {last} of a tensor of shape {shape_text(x)} has no elements")
-    transform_dim(x, y, last, x.sizes[last], FFT_R2C, False, not onesided, scale_of(signal, normalization) if dim.n == 1 else 1.0)
+    run_transform_dim(x.device_type, x, y, last, x.sizes[last], FFT_R2C, False, not onesided, scale_of(signal, normalization) if dim.n == 1 else 1.0)
     for i in range(dim.n - 2, -1, -1):
-        transform_dim(y, y, dims[i], y.sizes[dims[i]], FFT_C2C, False, False, scale_of(signal, normalization) if i == 0 else 1.0)
+        run_transform_dim(x.device_type, y, y, dims[i], y.sizes[dims[i]], FFT_C2C, False, False, scale_of(signal, normalization) if i == 0 else 1.0)
     return y
 
 
-cdef TensorBase _fft_c2r_cpu(TensorBase self, const Dims* dim, int64_t normalization, int64_t last_dim_size):
+cdef TensorBase _fft_c2r_kernel(TensorBase self, const Dims* dim, int64_t normalization, int64_t last_dim_size):
     cdef int dims[64]
     cdef int64_t sizes[64]
     cdef int i, last
@@ -222,14 +224,14 @@ cdef TensorBase _fft_c2r_cpu(TensorBase self, const Dims* dim, int64_t normaliza
     for i in range(dim.n):
         signal *= sizes[dims[i]]
     y = empty_tensor(x.ndim, sizes, F64 if x.dtype == C128 else F32, place_of(x))
-    if x.device_type == DEV_META or y.numel == 0:
+    if y.numel == 0:
         return y
     if dim.n > 1:
         t = empty_tensor(x.ndim, x.sizes, x.dtype, place_of(x))
         for i in range(dim.n - 1):
-            transform_dim(x, t, dims[i], x.sizes[dims[i]], FFT_C2C, True, False, 1.0)
+            run_transform_dim(x.device_type, x, t, dims[i], x.sizes[dims[i]], FFT_C2C, True, False, 1.0)
             x = t
-    transform_dim(x, y, last, last_dim_size, FFT_C2R, True, False, scale_of(signal, normalization))
+    run_transform_dim(x.device_type, x, y, last, last_dim_size, FFT_C2R, True, False, scale_of(signal, normalization))
     return y
 
 

@@ -5,7 +5,7 @@ from tensorrt_lite._C.ops.indexing import cpu as _cpu_steps
 from tensorrt_lite._C.ops.indexing.getitem cimport checked_indices, copied, expand_masks, raise_bounds
 from tensorrt_lite._C.ops.indexing.getitem import delitem, getitem, setitem
 from tensorrt_lite._C.ops.indexing.loops cimport NOT_SKIPPED, PUT_ADD, PUT_MAX, PUT_MIN, PUT_MUL, PUT_SET, RowArgs, SearchArgs
-from tensorrt_lite._C.ops.indexing.masks cimport masked_fill_cpu, masked_part, masked_scatter_cpu, masked_select_backward, masked_select_cpu, masked_zero, nonzero_cpu
+from tensorrt_lite._C.ops.indexing.masks cimport masked_fill_kernel, masked_part, masked_scatter_kernel, masked_select_backward, masked_select_kernel, masked_zero, nonzero_kernel
 from tensorrt_lite._C.ops.indexing.masks import argwhere, masked_fill, masked_fill_, nonzero
 from tensorrt_lite._C.ops.indexing.rows cimport (
     add_dim, begin_write, check_apart, clone_of, dimension_rows, finish_write, first_bad, flat_offsets, flat_rows, gather_from, index64, index_at,
@@ -16,7 +16,7 @@ from tensorrt_lite._C.steps.indexing cimport run_offsets, run_one_hot, run_searc
 
 # ---- index_select, index_add, index_copy, index_fill ----------------------------------------------------------------
 
-cdef TensorBase index_select_cpu(TensorBase self, int64_t dim, TensorBase index, TensorBase out, int mode):
+cdef TensorBase index_select_kernel(TensorBase self, int64_t dim, TensorBase index, TensorBase out, int mode):
     cdef int d = wrap_dim(dim, self.ndim), k
     cdef int64_t sizes[MAX_DIMS]
     cdef RowArgs r
@@ -67,7 +67,7 @@ cdef int check_source(str name, TensorBase self, int d, TensorBase index, Tensor
     return 0
 
 
-cdef TensorBase index_add_cpu(TensorBase self, int64_t dim, TensorBase index, TensorBase source, const Scalar* alpha, TensorBase out, int mode):
+cdef TensorBase index_add_kernel(TensorBase self, int64_t dim, TensorBase index, TensorBase source, const Scalar* alpha, TensorBase out, int mode):
     cdef int d = wrap_dim(dim, self.ndim)
     cdef TensorBase i64 = vector_index("index_add", index), r, s = source
     check_source("index_add_", self, d, i64, source, RuntimeError)
@@ -81,7 +81,7 @@ cdef TensorBase index_add_cpu(TensorBase self, int64_t dim, TensorBase index, Te
     return finish_write("index_add", r, out, mode)
 
 
-cdef TensorBase index_copy_cpu(TensorBase self, int64_t dim, TensorBase index, TensorBase source, TensorBase out, int mode):
+cdef TensorBase index_copy_kernel(TensorBase self, int64_t dim, TensorBase index, TensorBase source, TensorBase out, int mode):
     cdef int d = wrap_dim(dim, self.ndim)
     cdef TensorBase i64, r
     if index.dtype != I64:
@@ -93,7 +93,7 @@ cdef TensorBase index_copy_cpu(TensorBase self, int64_t dim, TensorBase index, T
     return finish_write("index_copy", r, out, mode)
 
 
-cdef TensorBase index_fill_cpu(TensorBase self, int64_t dim, TensorBase index, object value, TensorBase out, int mode):
+cdef TensorBase index_fill_kernel(TensorBase self, int64_t dim, TensorBase index, object value, TensorBase out, int mode):
     cdef int d = wrap_dim(dim, self.ndim), k
     cdef TensorBase i64, r, t, v = scalar_value(self, value, "index_fill_")
     cdef int64_t zeros[MAX_DIMS]
@@ -108,19 +108,17 @@ cdef TensorBase index_fill_cpu(TensorBase self, int64_t dim, TensorBase index, o
     return r
 
 
-def index_fill(TensorBase input not None, dim, TensorBase index not None, value):
-    """A copy in which the slices named by index along dim hold a value (a number or a 0-dimensional tensor)."""
+cdef object slices_filled(object input, object dim, object index, object value, object out, bint inplace):
+    """The slices named by index along dim hold a value (a number or a 0-dimensional tensor)."""
+    cdef TensorBase self = as_tensor_arg(input, "index_fill", "input"), at = as_tensor_arg(index, "index_fill", "index")
+    if inplace:
+        check_inplace(self, "index_fill_")
     if isinstance(value, TensorBase) and (<TensorBase>value).keys & K_DERIVATIVES:
-        return fill_with_gradient(input.clone(), dim, index, value)
-    return op_index_fill(input, parse_int(dim, "index_fill", "dim"), index, value, None, FRESH)
-
-
-def index_fill_(TensorBase self not None, dim, TensorBase index not None, value):
-    """index_fill in place."""
-    check_inplace(self, "index_fill_")
-    if isinstance(value, TensorBase) and (<TensorBase>value).keys & K_DERIVATIVES:
-        return fill_with_gradient(self, dim, index, value)
-    return finish_inplace(op_index_fill(self, parse_int(dim, "index_fill", "dim"), index, value, self, INPLACE), self.keys)
+        return fill_with_gradient(self if inplace else self.clone(), dim, at, value)
+    d = parse_int(dim, "index_fill", "dim")
+    if inplace:
+        return finish_inplace(op_index_fill(self, d, at, value, self, INPLACE), self.keys)
+    return op_index_fill(self, d, at, value, None, FRESH)
 
 
 cdef object fill_with_gradient(object self, object dim, TensorBase index, object value):
@@ -161,7 +159,7 @@ cdef int check_lines(str name, TensorBase index, int64_t size, int d) except -1:
     return 0
 
 
-cdef TensorBase gather_cpu(TensorBase self, int64_t dim, TensorBase index, bint sparse_grad, TensorBase out, int mode):
+cdef TensorBase gather_kernel(TensorBase self, int64_t dim, TensorBase index, bint sparse_grad, TensorBase out, int mode):
     cdef int d = wrap_dim(dim, self.ndim), k
     cdef TensorBase x = one_dimensional(self), i64 = line_index("gather", index), result
     check_apart("gather", out, mode, self, index)
@@ -228,14 +226,14 @@ cdef int reduction_code(object reduce) except -1:
     raise RuntimeError("reduce argument must be either add or multiply.")
 
 
-cdef TensorBase scatter_cpu(TensorBase self, int64_t dim, TensorBase index, TensorBase src, object reduce, TensorBase out, int mode):
+cdef TensorBase scatter_kernel(TensorBase self, int64_t dim, TensorBase index, TensorBase src, object reduce, TensorBase out, int mode):
     cdef int op = reduction_code(reduce)
     cdef TensorBase r = begin_write("scatter", self, out, mode)
     put_lines("scatter", r, dim, index, src, op, mode)
     return finish_write("scatter", r, out, mode)
 
 
-cdef TensorBase scatter_add_cpu(TensorBase self, int64_t dim, TensorBase index, TensorBase src, TensorBase out, int mode):
+cdef TensorBase scatter_add_kernel(TensorBase self, int64_t dim, TensorBase index, TensorBase src, TensorBase out, int mode):
     cdef TensorBase r = begin_write("scatter_add", self, out, mode)
     put_lines("scatter", r, dim, index, src, PUT_ADD, mode)
     return finish_write("scatter_add", r, out, mode)
@@ -325,7 +323,7 @@ cdef object neutral_value(TensorBase t, str reduce):
     return top if reduce == "amin" else -top - 1
 
 
-cdef TensorBase scatter_reduce_cpu(TensorBase self, int64_t dim, TensorBase index, TensorBase src, object reduce, bint include_self, TensorBase out, int mode):
+cdef TensorBase scatter_reduce_kernel(TensorBase self, int64_t dim, TensorBase index, TensorBase src, object reduce, bint include_self, TensorBase out, int mode):
     cdef TensorBase r, count, ones, start
     cdef Scalar one
     if reduce not in reduction_names:
@@ -398,7 +396,7 @@ cdef object scatter_reduce_backward(object grad, object self, int64_t dim, objec
 
 # ---- take and put ---------------------------------------------------------------------------------------------------
 
-cdef TensorBase take_cpu(TensorBase self, TensorBase index, TensorBase out, int mode):
+cdef TensorBase take_kernel(TensorBase self, TensorBase index, TensorBase out, int mode):
     cdef TensorBase i64, r
     if index.dtype != I64:
         raise RuntimeError(f"take(): Expected a long tensor for index, but got {dtype_text(index.dtype)}")
@@ -411,7 +409,7 @@ cdef TensorBase take_cpu(TensorBase self, TensorBase index, TensorBase out, int 
     return finish_write("take", r, out, mode)
 
 
-cdef TensorBase put_cpu(TensorBase self, TensorBase index, TensorBase source, bint accumulate, TensorBase out, int mode):
+cdef TensorBase put_kernel(TensorBase self, TensorBase index, TensorBase source, bint accumulate, TensorBase out, int mode):
     cdef TensorBase i64, r, offsets, s
     cdef RowArgs rows
     if index.dtype != I64:
@@ -433,7 +431,7 @@ cdef TensorBase put_cpu(TensorBase self, TensorBase index, TensorBase source, bi
 
 # ---- embedding ------------------------------------------------------------------------------------------------------
 
-cdef TensorBase embedding_cpu(TensorBase weight, TensorBase indices, int64_t padding_idx, bint scale_grad_by_freq, bint sparse):
+cdef TensorBase embedding_kernel(TensorBase weight, TensorBase indices, int64_t padding_idx, bint scale_grad_by_freq, bint sparse):
     cdef int64_t sizes[MAX_DIMS]
     cdef TensorBase r, i64, offsets
     cdef RowArgs rows
@@ -612,7 +610,7 @@ cdef int index_rows(RowArgs* r, TensorBase self, list indices, IndexShape* s, Te
     return 0
 
 
-cdef TensorBase index_cpu(TensorBase self, list indices):
+cdef TensorBase index_kernel(TensorBase self, list indices):
     cdef list full = expand_masks(self, indices)
     cdef IndexShape s
     cdef RowArgs r
@@ -627,7 +625,7 @@ cdef TensorBase index_cpu(TensorBase self, list indices):
     return result
 
 
-cdef TensorBase index_put_cpu(TensorBase self, list indices, TensorBase values, bint accumulate, TensorBase out, int mode):
+cdef TensorBase index_put_kernel(TensorBase self, list indices, TensorBase values, bint accumulate, TensorBase out, int mode):
     cdef list full = expand_masks(self, indices)
     cdef IndexShape s
     cdef RowArgs r
@@ -663,15 +661,14 @@ cdef TensorBase index_put_cpu(TensorBase self, list indices, TensorBase values, 
     return target
 
 
-def index_put(TensorBase input not None, indices, TensorBase values not None, accumulate=False):
-    """A copy of input with input[indices] = values (or += when accumulate)."""
-    return op_index_put(input, checked_indices(input, copied(indices)), values, parse_bool(accumulate, "index_put", "accumulate"), None, FRESH)
-
-
-def index_put_(TensorBase self not None, indices, TensorBase values not None, accumulate=False):
-    """self[indices] = values (or += when accumulate), in the order of the indices; returns self."""
+cdef object elements_put(object input, object indices, object values, object accumulate, object out, bint inplace):
+    """input[indices] = values (or += when accumulate), in the order of the indices."""
+    cdef TensorBase self = as_tensor_arg(input, "index_put", "input"), v = as_tensor_arg(values, "index_put", "values")
+    cdef bint adds = parse_bool(accumulate, "index_put", "accumulate")
+    if not inplace:
+        return op_index_put(self, checked_indices(self, copied(indices)), v, adds, None, FRESH)
     check_inplace(self, "index_put_")
-    return finish_inplace(op_index_put(self, checked_indices(self, copied(indices)), values, parse_bool(accumulate, "index_put_", "accumulate"), self, INPLACE), self.keys | values.keys)
+    return finish_inplace(op_index_put(self, checked_indices(self, copied(indices)), v, adds, self, INPLACE), self.keys | v.keys)
 
 
 cdef object index_backward(object grad, object shape, list indices):
@@ -691,7 +688,7 @@ cdef object put_values_backward(object grad, object indices, object meta):
 
 # ---- search and one_hot ---------------------------------------------------------------------------------------------
 
-cdef TensorBase searchsorted_cpu(TensorBase sorted_sequence, TensorBase self, bint out_int32, bint right, object sorter, TensorBase out, int mode):
+cdef TensorBase searchsorted_kernel(TensorBase sorted_sequence, TensorBase self, bint out_int32, bint right, object sorter, TensorBase out, int mode):
     cdef TensorBase s = contiguous_of(sorted_sequence), v = contiguous_of(self), r, order = s
     cdef SearchArgs a
     cdef int k

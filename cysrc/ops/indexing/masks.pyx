@@ -47,7 +47,7 @@ cdef int same_shape_as(TensorBase t, int ndim, const int64_t* shape) noexcept:
     return 1
 
 
-cdef TensorBase masked_fill_cpu(TensorBase self, TensorBase mask, TensorBase value, TensorBase out, int mode):
+cdef TensorBase masked_fill_kernel(TensorBase self, TensorBase mask, TensorBase value, TensorBase out, int mode):
     cdef int64_t shape[MAX_DIMS]
     cdef TensorBase r, v
     cdef int ndim
@@ -136,7 +136,7 @@ cdef list coordinates_of(TensorBase t):
     return [make_view(r, 1, &flat.numel, &stride, k * flat.numel) for k in range(t.ndim)]
 
 
-cdef TensorBase nonzero_cpu(TensorBase self, TensorBase out, int mode):
+cdef TensorBase nonzero_kernel(TensorBase self, TensorBase out, int mode):
     cdef TensorBase flat = flat_nonzero(self), r
     cdef int64_t sizes[2]
     sizes[0] = flat.numel
@@ -168,7 +168,7 @@ def argwhere(input):
     return nonzero(input)
 
 
-cdef TensorBase masked_select_cpu(TensorBase self, TensorBase mask, TensorBase out, int mode):
+cdef TensorBase masked_select_kernel(TensorBase self, TensorBase mask, TensorBase out, int mode):
     cdef int64_t shape[MAX_DIMS]
     cdef int ndim
     cdef TensorBase flat, x, r
@@ -196,7 +196,7 @@ cdef object masked_select_backward(object grad, object shape, object mask):
     return grad.new_zeros(full).masked_scatter(mask, grad).sum_to_size(shape)
 
 
-cdef TensorBase masked_scatter_cpu(TensorBase self, TensorBase mask, TensorBase source, TensorBase out, int mode):
+cdef TensorBase masked_scatter_kernel(TensorBase self, TensorBase mask, TensorBase source, TensorBase out, int mode):
     cdef int64_t shape[MAX_DIMS]
     cdef int ndim
     cdef TensorBase r

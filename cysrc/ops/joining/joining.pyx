@@ -21,7 +21,7 @@ cdef int common_type(list tensors) except -1:
     return code
 
 
-cdef TensorBase cat_cpu(list tensors, int64_t dim, TensorBase out, int mode):
+cdef TensorBase cat_kernel(list tensors, int64_t dim, TensorBase out, int mode):
     cdef TensorBase first = None, t, r
     cdef int64_t sizes[MAX_DIMS]
     cdef int64_t strides[MAX_DIMS]
@@ -134,7 +134,7 @@ cdef list promoted(list tensors):
     return tensors
 
 
-cdef object join(object function, str name, object tensors, object dim, object out, bint stacking):
+cdef object join(str name, object tensors, object dim, object out, bint stacking):
     cdef list given
     given = tensor_list(tensors, name, "tensors")
     if not stacking:
@@ -155,17 +155,17 @@ cdef object join(object function, str name, object tensors, object dim, object o
     return r
 
 
-def cat(tensors, dim=0, *, out=None):
-    """The tensors one after another along dim. Their other sizes must agree (RuntimeError); types are promoted."""
-    return join(cat, "cat", tensors, dim, out, False)
+cdef object cat_of(object tensors, object dim, object out, bint inplace):
+    """One after another along dim. Their other sizes must agree (RuntimeError); types are promoted."""
+    return join("cat", tensors, dim, out, False)
 
 
-def stack(tensors, dim=0, *, out=None):
-    """The tensors, all of one shape, along a new dimension."""
-    return join(stack, "stack", tensors, dim, out, True)
+cdef object stack_of(object tensors, object dim, object out, bint inplace):
+    """All of one shape, along a new dimension."""
+    return join("stack", tensors, dim, out, True)
 
 
-cdef TensorBase stack_cpu(list tensors, int64_t dim, TensorBase out, int mode):
+cdef TensorBase stack_kernel(list tensors, int64_t dim, TensorBase out, int mode):
     cdef TensorBase first, t, r
     cdef int64_t sizes[MAX_DIMS + 1]
     cdef int d, k, i = 0
@@ -216,11 +216,11 @@ cdef TensorBase triangle(str name, TensorBase self, int64_t diagonal, bint upper
     return r if mode == INPLACE else joined(name, r, out, mode)
 
 
-cdef TensorBase tril_cpu(TensorBase self, int64_t diagonal, TensorBase out, int mode):
+cdef TensorBase tril_kernel(TensorBase self, int64_t diagonal, TensorBase out, int mode):
     return triangle("tril", self, diagonal, False, out, mode)
 
 
-cdef TensorBase triu_cpu(TensorBase self, int64_t diagonal, TensorBase out, int mode):
+cdef TensorBase triu_kernel(TensorBase self, int64_t diagonal, TensorBase out, int mode):
     return triangle("triu", self, diagonal, True, out, mode)
 
 
@@ -309,7 +309,7 @@ cdef void no_pieces(PieceArgs* given, int ndim) noexcept:
 
 # ---- flip and roll --------------------------------------------------------------------------------------------------
 
-cdef TensorBase flip_cpu(TensorBase self, const Dims* dims):
+cdef TensorBase flip_kernel(TensorBase self, const Dims* dims):
     cdef bint flipped[MAX_DIMS]
     cdef PieceArgs given
     cdef TensorBase r
@@ -343,7 +343,7 @@ def flip(input, *positions, dims=None):
     return op_flip(x, &d)
 
 
-cdef TensorBase roll_cpu(TensorBase self, const Dims* shifts, const Dims* dims):
+cdef TensorBase roll_kernel(TensorBase self, const Dims* shifts, const Dims* dims):
     cdef int64_t shift[MAX_DIMS]
     cdef PieceArgs given
     cdef TensorBase r = empty_like_tensor(self, self.dtype)
@@ -365,7 +365,7 @@ cdef TensorBase roll_cpu(TensorBase self, const Dims* shifts, const Dims* dims):
     return r
 
 
-def roll(input, shifts, dims=None):
+cdef object rolled(object input, object shifts, object dims, object out, bint inplace):
     """The elements moved by shifts along dims (over the flat tensor without dims); what leaves at the end enters at the start."""
     cdef TensorBase x = as_tensor_arg(input, "roll", "input")
     cdef Dims s, d
@@ -404,7 +404,7 @@ cdef TensorBase padded_result(TensorBase self, const int64_t* sizes, bint keep_f
     return empty_tensor(self.ndim, sizes, self.dtype, place_of(self))
 
 
-cdef TensorBase constant_pad_nd_cpu(TensorBase self, const Dims* pad, const Scalar* value):
+cdef TensorBase constant_pad_nd_kernel(TensorBase self, const Dims* pad, const Scalar* value):
     """Margins of a value (or, where negative, cuts) at both ends of the last dimensions."""
     cdef int64_t sizes[MAX_DIMS]
     cdef int64_t before, after, inner
@@ -488,7 +488,7 @@ cdef int check_margin(int ndim, const int64_t* sizes, int dim, int64_t before, i
     return 0
 
 
-cdef TensorBase _pad_margins_cpu(TensorBase self, const Dims* pad, int64_t kind):
+cdef TensorBase _pad_margins_kernel(TensorBase self, const Dims* pad, int64_t kind):
     cdef int64_t sizes[MAX_DIMS]
     cdef PieceArgs given
     cdef TensorBase r
@@ -498,7 +498,7 @@ cdef TensorBase _pad_margins_cpu(TensorBase self, const Dims* pad, int64_t kind)
     return r
 
 
-cdef TensorBase _pad_margins_backward_cpu(TensorBase grad_output, const Dims* size, const Dims* pad, int64_t kind):
+cdef TensorBase _pad_margins_backward_kernel(TensorBase grad_output, const Dims* size, const Dims* pad, int64_t kind):
     cdef int64_t sizes[MAX_DIMS]
     cdef PieceArgs given
     cdef TensorBase r

@@ -234,7 +234,7 @@ cdef int count_writes(list params, list states) except -1:
     return 0
 
 
-cdef object _fused_sgd__cpu(
+cdef object _fused_sgd__kernel(
     list params, list gradients, object momentum_buffers, double weight_decay, double momentum, object lr, double dampening, bint nesterov, bint maximize,
     bint is_first_step, object grad_scale, object found_inf,
 ):
@@ -339,7 +339,7 @@ def _fused_adam_(
     count_writes(params, [exp_avgs, exp_avg_sqs, max_exp_avg_sqs] if amsgrad else [exp_avgs, exp_avg_sqs])
 
 
-cdef object _fused_adam__cpu(
+cdef object _fused_adam__kernel(
     list params, list gradients, object first, object second, object largest, object steps, object lr, double beta1, double beta2, double weight_decay,
     double eps, bint amsgrad, bint maximize, object grad_scale, object found_inf,
 ):
@@ -361,7 +361,7 @@ def _fused_adamw_(
     count_writes(params, [exp_avgs, exp_avg_sqs, max_exp_avg_sqs] if amsgrad else [exp_avgs, exp_avg_sqs])
 
 
-cdef object _fused_adamw__cpu(
+cdef object _fused_adamw__kernel(
     list params, list gradients, object first, object second, object largest, object steps, object lr, double beta1, double beta2, double weight_decay,
     double eps, bint amsgrad, bint maximize, object grad_scale, object found_inf,
 ):

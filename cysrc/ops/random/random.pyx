@@ -32,7 +32,7 @@ cdef TensorBase draw(TensorBase t, const rs_fill* fill, object generator):
 
 # ---- kernels of the fills ------------------------------------------------------------------------------------------
 
-cdef TensorBase uniform_cpu(TensorBase self, double low, double high, object generator, TensorBase out, int mode):
+cdef TensorBase uniform_kernel(TensorBase self, double low, double high, object generator, TensorBase out, int mode):
     cdef rs_fill f
     cdef int real = to_real(self.dtype)
     if category[self.dtype] < CAT_FLOAT:
@@ -53,7 +53,7 @@ cdef TensorBase uniform_cpu(TensorBase self, double low, double high, object gen
     return draw(self, &f, generator)
 
 
-cdef TensorBase normal_cpu(TensorBase self, double mean, double std, object generator, TensorBase out, int mode):
+cdef TensorBase normal_kernel(TensorBase self, double mean, double std, object generator, TensorBase out, int mode):
     cdef rs_fill f
     if not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {number_text(std)}")
@@ -82,7 +82,7 @@ cdef int check_random_bound(TensorBase t, str name, int64_t bound) except -1:
     return 0
 
 
-cdef TensorBase random_cpu(TensorBase self, object low, object high, object generator, TensorBase out, int mode):
+cdef TensorBase random_kernel(TensorBase self, object low, object high, object generator, TensorBase out, int mode):
     cdef rs_fill f
     cdef int64_t a = 0, b = 0, dummy = 1
     if category[self.dtype] == CAT_COMPLEX:
@@ -130,7 +130,7 @@ cdef TensorBase random_cpu(TensorBase self, object low, object high, object gene
     return draw(self, &f, generator)
 
 
-cdef TensorBase bernoulli_cpu(TensorBase self, double p, object generator, TensorBase out, int mode):
+cdef TensorBase bernoulli_kernel(TensorBase self, double p, object generator, TensorBase out, int mode):
     cdef rs_fill f
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={number_text(p)}")
@@ -141,7 +141,7 @@ cdef TensorBase bernoulli_cpu(TensorBase self, double p, object generator, Tenso
     return draw(self, &f, generator)
 
 
-cdef TensorBase _bernoulli_tensor_cpu(TensorBase self, TensorBase p, object generator, TensorBase out, int mode):
+cdef TensorBase _bernoulli_tensor_kernel(TensorBase self, TensorBase p, object generator, TensorBase out, int mode):
     cdef TensorBase values
     cdef rs_state* state = state_of(generator)
     cdef Dims d
@@ -160,7 +160,7 @@ cdef TensorBase _bernoulli_tensor_cpu(TensorBase self, TensorBase p, object gene
     return self
 
 
-cdef TensorBase exponential_cpu(TensorBase self, double lambd, object generator, TensorBase out, int mode):
+cdef TensorBase exponential_kernel(TensorBase self, double lambd, object generator, TensorBase out, int mode):
     cdef rs_fill f
     if category[self.dtype] != CAT_FLOAT:
         raise RuntimeError(f"Exponential distribution is a continuous probability distribution. dtype must be a floating point but you specified {dtype_text(self.dtype)}")
@@ -171,7 +171,7 @@ cdef TensorBase exponential_cpu(TensorBase self, double lambd, object generator,
     return draw(self, &f, generator)
 
 
-cdef TensorBase geometric_cpu(TensorBase self, double p, object generator, TensorBase out, int mode):
+cdef TensorBase geometric_kernel(TensorBase self, double p, object generator, TensorBase out, int mode):
     cdef rs_fill f
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={number_text(p)}")
@@ -182,7 +182,7 @@ cdef TensorBase geometric_cpu(TensorBase self, double p, object generator, Tenso
     return draw(self, &f, generator)
 
 
-cdef TensorBase cauchy_cpu(TensorBase self, double median, double sigma, object generator, TensorBase out, int mode):
+cdef TensorBase cauchy_kernel(TensorBase self, double median, double sigma, object generator, TensorBase out, int mode):
     cdef rs_fill f
     if not sigma > 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={number_text(sigma)}")
@@ -194,7 +194,7 @@ cdef TensorBase cauchy_cpu(TensorBase self, double median, double sigma, object 
     return draw(self, &f, generator)
 
 
-cdef TensorBase log_normal_cpu(TensorBase self, double mean, double std, object generator, TensorBase out, int mode):
+cdef TensorBase log_normal_kernel(TensorBase self, double mean, double std, object generator, TensorBase out, int mode):
     cdef rs_fill f
     if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={number_text(std)}")
@@ -227,17 +227,21 @@ cdef tuple two_bounds(str op, tuple args, dict bounds, object first, object seco
     return first, second
 
 
-def uniform_(TensorBase self not None, *args, generator=None, **bounds):
-    """uniform_(from=0, to=1): fill with numbers drawn uniformly from [from, to)."""
-    low, high = two_bounds("uniform_", args, bounds, 0.0, 1.0)
+cdef object uniformly_filled(object input, object low, object high, object generator, object out, bint inplace):
+    """Numbers drawn uniformly from [low, high)."""
+    cdef TensorBase self = as_tensor_arg(input, "uniform_", "self")
     check_inplace(self, "uniform_")
     return finish_inplace(op_uniform(self, parse_double(low, "uniform_", "from"), parse_double(high, "uniform_", "to"), generator, self, INPLACE), self.keys)
 
 
-def normal_(TensorBase self not None, mean=0.0, std=1.0, *, generator=None):
-    """Fill with normally distributed numbers."""
-    check_inplace(self, "normal_")
-    return finish_inplace(op_normal(self, parse_double(mean, "normal_", "mean"), parse_double(std, "normal_", "std"), generator, self, INPLACE), self.keys)
+cdef object filled_with_trials(object input, object p, object generator, object out, bint inplace):
+    """Zeros and ones, a one with probability p (a number or a tensor that broadcasts)."""
+    cdef TensorBase self = as_tensor_arg(input, "bernoulli_", "self"), q
+    check_inplace(self, "bernoulli_")
+    if isinstance(p, TensorBase):
+        q = <TensorBase>p
+        return finish_inplace(op__bernoulli_tensor(self, q, generator, self, INPLACE), self.keys | q.keys)
+    return finish_inplace(op_bernoulli(self, parse_double(p, "bernoulli_", "p"), generator, self, INPLACE), self.keys)
 
 
 def random_(TensorBase self not None, *args, generator=None, **bounds):
@@ -253,43 +257,6 @@ def random_(TensorBase self not None, *args, generator=None, **bounds):
             parse_int(v, "random_", "from" if v is low else "to")
     check_inplace(self, "random_")
     return finish_inplace(op_random(self, low, high, generator, self, INPLACE), self.keys)
-
-
-def _bernoulli_tensor_(TensorBase self not None, TensorBase p not None, generator=None):
-    """bernoulli_ by a tensor of probabilities."""
-    return finish_inplace(op__bernoulli_tensor(self, p, generator, self, INPLACE), self.keys | p.keys)
-
-
-def bernoulli_(TensorBase self not None, p=0.5, *, generator=None):
-    """Fill with zeros and ones, a one with probability p (a number or a tensor that broadcasts)."""
-    check_inplace(self, "bernoulli_")
-    if isinstance(p, TensorBase):
-        return _bernoulli_tensor_(self, <TensorBase>p, generator)
-    return finish_inplace(op_bernoulli(self, parse_double(p, "bernoulli_", "p"), generator, self, INPLACE), self.keys)
-
-
-def exponential_(TensorBase self not None, lambd=1.0, *, generator=None):
-    """Fill with exponentially distributed numbers of rate lambd."""
-    check_inplace(self, "exponential_")
-    return finish_inplace(op_exponential(self, parse_double(lambd, "exponential_", "lambd"), generator, self, INPLACE), self.keys)
-
-
-def geometric_(TensorBase self not None, p, *, generator=None):
-    """Fill with the number of trials up to the first success, each with probability p."""
-    check_inplace(self, "geometric_")
-    return finish_inplace(op_geometric(self, parse_double(p, "geometric_", "p"), generator, self, INPLACE), self.keys)
-
-
-def cauchy_(TensorBase self not None, median=0.0, sigma=1.0, *, generator=None):
-    """Fill with Cauchy distributed numbers."""
-    check_inplace(self, "cauchy_")
-    return finish_inplace(op_cauchy(self, parse_double(median, "cauchy_", "median"), parse_double(sigma, "cauchy_", "sigma"), generator, self, INPLACE), self.keys)
-
-
-def log_normal_(TensorBase self not None, mean=1.0, std=2.0, *, generator=None):
-    """Fill with numbers whose logarithm is normally distributed."""
-    check_inplace(self, "log_normal_")
-    return finish_inplace(op_log_normal(self, parse_double(mean, "log_normal_", "mean"), parse_double(std, "log_normal_", "std"), generator, self, INPLACE), self.keys)
 
 
 # ---- new tensors -------------------------------------------------------------------------------------------------------
@@ -406,7 +373,7 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
 
 # ---- normal --------------------------------------------------------------------------------------------------------
 
-cdef TensorBase _sample_normal_cpu(TensorBase mean, TensorBase std, double mean_value, double std_value, object generator):
+cdef TensorBase _sample_normal_kernel(TensorBase mean, TensorBase std, double mean_value, double std_value, object generator):
     return draw_normal(mean, std, mean_value, std_value, generator, None)
 
 
@@ -436,7 +403,7 @@ cdef TensorBase draw_normal(TensorBase mean, TensorBase std, double mean_value, 
         z = empty_tensor(like.ndim, like.sizes, like.dtype, place_of(like))
     else:
         z = out
-    normal_cpu(z, 0.0, std_value if std is None else 1.0, generator, z, INPLACE)
+    normal_kernel(z, 0.0, std_value if std is None else 1.0, generator, z, INPLACE)
     result = (<object>z).detach() if out is not None else <object>z
     if std is not None:
         result.mul_((<object>std).detach())
@@ -475,9 +442,9 @@ def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, la
 
 # ---- bernoulli, multinomial, poisson -------------------------------------------------------------------------------
 
-cdef TensorBase _sample_bernoulli_cpu(TensorBase self, object generator):
+cdef TensorBase _sample_bernoulli_kernel(TensorBase self, object generator):
     cdef TensorBase r = empty_tensor(self.ndim, self.sizes, self.dtype, place_of(self))
-    return _bernoulli_tensor_cpu(r, self, generator, r, INPLACE)
+    return _bernoulli_tensor_kernel(r, self, generator, r, INPLACE)
 
 
 def bernoulli(TensorBase input not None, p=None, *, generator=None, out=None):
@@ -491,9 +458,9 @@ def bernoulli(TensorBase input not None, p=None, *, generator=None, out=None):
         t = <TensorBase>out
         resize_tensor(t, input.ndim, input.sizes, -1)
         if p is None:
-            _bernoulli_tensor_cpu(t, input, generator, t, INPLACE)
+            _bernoulli_tensor_kernel(t, input, generator, t, INPLACE)
         else:
-            bernoulli_cpu(t, parse_double(p, "bernoulli", "p"), generator, t, INPLACE)
+            bernoulli_kernel(t, parse_double(p, "bernoulli", "p"), generator, t, INPLACE)
         bump_version(t)
         return out
     if p is None:
@@ -543,7 +510,7 @@ def multinomial(TensorBase input not None, num_samples, replacement=False, *, ge
     return out
 
 
-cdef TensorBase poisson_cpu(TensorBase self, object generator):
+cdef TensorBase poisson_kernel(TensorBase self, object generator):
     cdef TensorBase r = empty_tensor(self.ndim, self.sizes, self.dtype, place_of(self))
     cdef rs_state* state = state_of(generator)
     if category[self.dtype] != CAT_FLOAT:
@@ -555,7 +522,7 @@ cdef TensorBase poisson_cpu(TensorBase self, object generator):
 
 # ---- dropout: a mask of one byte an element is drawn in PyTorch's order; the scale is what PyTorch's noise tensor would hold, so that products agree ------
 
-cdef TensorBase _masked_scale_cpu(TensorBase self, TensorBase mask, double scale, TensorBase out, int mode):
+cdef TensorBase _masked_scale_kernel(TensorBase self, TensorBase mask, double scale, TensorBase out, int mode):
     """self * (mask * scale)."""
     cdef TensorBase r, x = self
     cdef bint direct = same_geometry(self, mask)
@@ -670,7 +637,7 @@ def native_dropout(input, p, train):
 
 # ---- rrelu ---------------------------------------------------------------------------------------------------------
 
-cdef TensorBase rrelu_with_noise_cpu(TensorBase self, TensorBase noise, double lower, double upper, bint training, object generator, TensorBase out, int mode):
+cdef TensorBase rrelu_with_noise_kernel(TensorBase self, TensorBase noise, double lower, double upper, bint training, object generator, TensorBase out, int mode):
     """In training x * noise, where noise is 1 for x > 0 and else a double drawn from [lower, upper); leaky_relu otherwise."""
     cdef rs_state* state = state_of(generator)
     cdef TensorBase r

@@ -21,7 +21,7 @@ cdef int check_pair(str name, TensorBase self, object out, int mode) except -1:
     return 0
 
 
-cdef object sort_cpu(TensorBase self, int64_t dim, bint descending, object stable, object out, int mode):
+cdef object sort_kernel(TensorBase self, int64_t dim, bint descending, object stable, object out, int mode):
     cdef int d = wrap_dim(dim, self.ndim)
     cdef TensorBase values, indices
     if category[self.dtype] == CAT_COMPLEX:
@@ -34,7 +34,7 @@ cdef object sort_cpu(TensorBase self, int64_t dim, bint descending, object stabl
     return finish_pair("sort", values, indices, out, mode)
 
 
-cdef object topk_cpu(TensorBase self, int64_t k, int64_t dim, bint largest, bint sorted, object out, int mode):
+cdef object topk_kernel(TensorBase self, int64_t k, int64_t dim, bint largest, bint sorted, object out, int mode):
     cdef int d = wrap_dim(dim, self.ndim), i
     cdef int64_t sizes[MAX_DIMS]
     cdef TensorBase values, indices
@@ -82,7 +82,7 @@ cdef object one_of_line(str name, TensorBase self, int64_t dim, bint keepdim, in
     return finish_pair(name, values, indices, out, mode)
 
 
-cdef object kthvalue_cpu(TensorBase self, int64_t k, int64_t dim, bint keepdim, object out, int mode):
+cdef object kthvalue_kernel(TensorBase self, int64_t k, int64_t dim, bint keepdim, object out, int mode):
     cdef int d = wrap_dim(dim, self.ndim)
     if self.ndim and self.sizes[d] == 0:
         raise IndexError(f"kthvalue(): Expected reduction dim {d} to have non-zero size.")
@@ -94,19 +94,19 @@ cdef object kthvalue_cpu(TensorBase self, int64_t k, int64_t dim, bint keepdim, 
     return one_of_line("kthvalue", self, dim, keepdim, SORT_KTH, k - 1, out, mode)
 
 
-cdef object mode_cpu(TensorBase self, int64_t dim, bint keepdim, object out, int mode):
+cdef object mode_kernel(TensorBase self, int64_t dim, bint keepdim, object out, int mode):
     return one_of_line("mode", self, dim, keepdim, SORT_MODE, 0, out, mode)
 
 
-cdef object median_dim_cpu(TensorBase self, int64_t dim, bint keepdim, object out, int mode):
+cdef object median_dim_kernel(TensorBase self, int64_t dim, bint keepdim, object out, int mode):
     return one_of_line("median", self, dim, keepdim, SORT_MEDIAN, 0, out, mode)
 
 
-cdef object nanmedian_dim_cpu(TensorBase self, int64_t dim, bint keepdim, object out, int mode):
+cdef object nanmedian_dim_kernel(TensorBase self, int64_t dim, bint keepdim, object out, int mode):
     return one_of_line("nanmedian", self, dim, keepdim, SORT_NANMEDIAN, 0, out, mode)
 
 
-cdef TensorBase median_all_cpu(TensorBase self, bint skip_nan):
+cdef TensorBase median_all_kernel(TensorBase self, bint skip_nan):
     cdef TensorBase x, r
     cdef Scalar nan
     cdef int64_t one = 1
@@ -130,7 +130,7 @@ cdef TensorBase median_all_cpu(TensorBase self, bint skip_nan):
     return r
 
 
-cdef object distinct_cpu(TensorBase self, object dim, bint ordered, bint inverse, bint counts):
+cdef object distinct_kernel(TensorBase self, object dim, bint ordered, bint inverse, bint counts):
     cdef str name = "unique" if ordered else "unique_consecutive"
     cdef int d, k
     if category[self.dtype] == CAT_COMPLEX:

@@ -62,7 +62,7 @@ cdef bint view_strides(TensorBase t, const Dims* size, int64_t* strides) noexcep
     return view_d == -1
 
 
-cdef TensorBase view_cpu(TensorBase self, const Dims* size):
+cdef TensorBase view_kernel(TensorBase self, const Dims* size):
     cdef Dims d
     cdef int64_t strides[MAX_DIMS]
     infer_size(size, self.numel, &d)
@@ -89,10 +89,10 @@ cdef bint parse_is_dtype(object x):
 
 cdef TensorBase view_dtype(TensorBase self, object target):
     cdef int code = parse_dtype(target, "view")
-    return op_view_dtype(self, code) if intercepted(self.keys) else view_dtype_cpu(self, code)
+    return op_view_dtype(self, code) if intercepted(self.keys) else view_dtype_kernel(self, code)
 
 
-cdef TensorBase view_dtype_cpu(TensorBase self, int code):
+cdef TensorBase view_dtype_kernel(TensorBase self, int code):
     cdef int i
     cdef int64_t a = ITEM_SIZE[self.dtype], b = ITEM_SIZE[code]
     cdef int64_t sizes[MAX_DIMS]
@@ -130,11 +130,11 @@ cdef TensorBase view_dtype_cpu(TensorBase self, int code):
     return r
 
 
-cdef TensorBase detach_cpu(TensorBase self):
+cdef TensorBase detach_kernel(TensorBase self):
     return alias_of(self)
 
 
-cdef TensorBase alias_cpu(TensorBase self):
+cdef TensorBase alias_kernel(TensorBase self):
     return make_view(self, self.ndim, self.sizes, self.strides, self.offset)
 
 
@@ -153,7 +153,7 @@ def reshape_keyword(TensorBase input not None, shape):
     return reshape(input, shape)
 
 
-cdef TensorBase as_strided_cpu(TensorBase self, const Dims* size, const Dims* stride, object storage_offset):
+cdef TensorBase as_strided_kernel(TensorBase self, const Dims* size, const Dims* stride, object storage_offset):
     cdef int64_t offset = self.offset if storage_offset is None else parse_int(storage_offset, "as_strided", "storage_offset")
     if size.n != stride.n:
         raise RuntimeError(f"mismatch in length of strides and shape: as_strided got sizes {sizes_text(size.n, size.v)} and strides {sizes_text(stride.n, stride.v)}")
@@ -161,7 +161,7 @@ cdef TensorBase as_strided_cpu(TensorBase self, const Dims* size, const Dims* st
     return make_view(self, size.n, size.v, stride.v, offset)
 
 
-cdef TensorBase expand_cpu(TensorBase self, const Dims* size):
+cdef TensorBase expand_kernel(TensorBase self, const Dims* size):
     cdef int64_t sizes[MAX_DIMS]
     cdef int64_t strides[MAX_DIMS]
     cdef int i, j
@@ -217,7 +217,7 @@ def broadcast_to(TensorBase input not None, size):
     return expand(input, size)
 
 
-cdef TensorBase permute_cpu(TensorBase self, const Dims* dims):
+cdef TensorBase permute_kernel(TensorBase self, const Dims* dims):
     cdef int64_t sizes[MAX_DIMS]
     cdef int64_t strides[MAX_DIMS]
     cdef bint seen[MAX_DIMS]
@@ -243,7 +243,7 @@ cdef tuple inverse_permutation(tuple dims):
     return tuple(r)
 
 
-cdef TensorBase transpose_cpu(TensorBase self, int64_t dim0, int64_t dim1):
+cdef TensorBase transpose_kernel(TensorBase self, int64_t dim0, int64_t dim1):
     cdef int a = wrap_dim(dim0, self.ndim), b = wrap_dim(dim1, self.ndim)
     cdef int64_t sizes[MAX_DIMS]
     cdef int64_t strides[MAX_DIMS]
@@ -259,15 +259,15 @@ cdef TensorBase transpose_cpu(TensorBase self, int64_t dim0, int64_t dim1):
     return make_view(self, self.ndim, sizes, strides, self.offset)
 
 
-cdef TensorBase t_cpu(TensorBase self):
+cdef TensorBase t_kernel(TensorBase self):
     if self.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {self.ndim}D")
     if self.ndim < 2:
-        return alias_cpu(self)
-    return transpose_cpu(self, 0, 1)
+        return alias_kernel(self)
+    return transpose_kernel(self, 0, 1)
 
 
-cdef TensorBase squeeze_cpu(TensorBase self, const Dims* dim):
+cdef TensorBase squeeze_kernel(TensorBase self, const Dims* dim):
     cdef int64_t sizes[MAX_DIMS]
     cdef int64_t strides[MAX_DIMS]
     cdef bint drop[MAX_DIMS]
@@ -289,7 +289,7 @@ cdef TensorBase squeeze_cpu(TensorBase self, const Dims* dim):
     return make_view(self, n, sizes, strides, self.offset)
 
 
-cdef TensorBase unsqueeze_cpu(TensorBase self, int64_t dim):
+cdef TensorBase unsqueeze_kernel(TensorBase self, int64_t dim):
     cdef int64_t sizes[MAX_DIMS + 1]
     cdef int64_t strides[MAX_DIMS + 1]
     cdef int d = wrap_dim(dim, self.ndim + 1), i, j = 0
@@ -306,7 +306,7 @@ cdef TensorBase unsqueeze_cpu(TensorBase self, int64_t dim):
     return make_view(self, self.ndim + 1, sizes, strides, self.offset)
 
 
-cdef TensorBase select_cpu(TensorBase self, int64_t dim, int64_t index):
+cdef TensorBase select_kernel(TensorBase self, int64_t dim, int64_t index):
     cdef int64_t sizes[MAX_DIMS]
     cdef int64_t strides[MAX_DIMS]
     cdef int d, i, n = 0
@@ -326,7 +326,7 @@ cdef TensorBase select_cpu(TensorBase self, int64_t dim, int64_t index):
     return make_view(self, n, sizes, strides, self.offset + k * self.strides[d])
 
 
-cdef TensorBase slice_cpu(TensorBase self, int64_t dim, int64_t start, int64_t end, int64_t step):
+cdef TensorBase slice_kernel(TensorBase self, int64_t dim, int64_t start, int64_t end, int64_t step):
     cdef int64_t strides[MAX_DIMS]
     cdef int64_t sizes[MAX_DIMS]
     cdef int d, i
@@ -351,7 +351,7 @@ cdef TensorBase slice_cpu(TensorBase self, int64_t dim, int64_t start, int64_t e
     return make_view(self, self.ndim, sizes, strides, self.offset + (start * self.strides[d] if sizes[d] > 0 or self.numel else 0))
 
 
-cdef TensorBase narrow_cpu(TensorBase self, int64_t dim, int64_t start, int64_t length):
+cdef TensorBase narrow_kernel(TensorBase self, int64_t dim, int64_t start, int64_t length):
     cdef int d
     if self.ndim == 0:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
@@ -364,7 +364,7 @@ cdef TensorBase narrow_cpu(TensorBase self, int64_t dim, int64_t start, int64_t 
         start += self.sizes[d]
     if start + length > self.sizes[d]:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({self.sizes[d]}).")
-    return slice_cpu(self, d, start, start + length, 1)
+    return slice_kernel(self, d, start, start + length, 1)
 
 
 cdef object narrowed(object input, object dim, object start, object length, object out, bint inplace):
@@ -374,7 +374,7 @@ cdef object narrowed(object input, object dim, object start, object length, obje
     return op_narrow(as_tensor_arg(input, "narrow", "input"), parse_int(dim, "narrow", "dim"), parse_int(start, "narrow", "start"), parse_int(length, "narrow", "length"))
 
 
-cdef TensorBase diagonal_cpu(TensorBase self, int64_t offset, int64_t dim1, int64_t dim2):
+cdef TensorBase diagonal_kernel(TensorBase self, int64_t offset, int64_t dim1, int64_t dim2):
     cdef int a = wrap_dim(dim1, self.ndim), b = wrap_dim(dim2, self.ndim), i, n = 0
     cdef int64_t sizes[MAX_DIMS]
     cdef int64_t strides[MAX_DIMS]
@@ -399,7 +399,7 @@ cdef TensorBase diagonal_cpu(TensorBase self, int64_t offset, int64_t dim1, int6
     return make_view(self, n + 1, sizes, strides, start)
 
 
-cdef TensorBase unfold_cpu(TensorBase self, int64_t dimension, int64_t size, int64_t step):
+cdef TensorBase unfold_kernel(TensorBase self, int64_t dimension, int64_t size, int64_t step):
     cdef int d = wrap_dim(dimension, self.ndim), i
     cdef int64_t sizes[MAX_DIMS]
     cdef int64_t strides[MAX_DIMS]
@@ -443,9 +443,9 @@ cdef object split_view(TensorBase self, int64_t split_size, int64_t dim):
     if split_size and n // split_size >= MOST_PIECES:
         raise MemoryError(f"split: {n // split_size} tensors of shape {shape_text(self)} are too many")
     while split_size and n - start > split_size:
-        r.append(slice_cpu(self, d, start, start + split_size, 1))
+        r.append(slice_kernel(self, d, start, start + split_size, 1))
         start += split_size
-    r.append(slice_cpu(self, d, start, n, 1))
+    r.append(slice_kernel(self, d, start, n, 1))
     return tuple(r)
 
 
@@ -456,7 +456,7 @@ def split(TensorBase tensor not None, split_size_or_sections, dim=0):
     return op_split(tensor, parse_int(split_size_or_sections, "split", "split_size"), parse_int(dim, "split", "dim"))
 
 
-cdef object split_with_sizes_cpu(TensorBase self, object split_sizes, int64_t dim):
+cdef object split_with_sizes_kernel(TensorBase self, object split_sizes, int64_t dim):
     cdef tuple sizes = <tuple?>split_sizes
     cdef list r = []
     cdef int d
@@ -473,7 +473,7 @@ cdef object split_with_sizes_cpu(TensorBase self, object split_sizes, int64_t di
         raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {self.sizes[d]} (input tensor's size at dimension {d}), but got split_sizes={list(sizes)}")
     for v in sizes:
         n = v
-        r.append(slice_cpu(self, d, start, start + n, 1))
+        r.append(slice_kernel(self, d, start, start + n, 1))
         start += n
     return tuple(r)
 
@@ -535,7 +535,7 @@ def tensor_split(TensorBase input not None, indices_or_sections, dim=0):
     return tuple(pieces)
 
 
-cdef object unbind_cpu(TensorBase self, int64_t dim):
+cdef object unbind_kernel(TensorBase self, int64_t dim):
     cdef int d
     cdef int64_t i
     if self.ndim == 0:
@@ -543,10 +543,10 @@ cdef object unbind_cpu(TensorBase self, int64_t dim):
     d = wrap_dim(dim, self.ndim)
     if self.sizes[d] >= <int64_t>1 << 31:
         raise MemoryError(f"unbind: a tuple of {self.sizes[d]} tensors is too long")
-    return tuple([select_cpu(self, d, i) for i in range(self.sizes[d])])
+    return tuple([select_kernel(self, d, i) for i in range(self.sizes[d])])
 
 
-cdef TensorBase view_as_real_cpu(TensorBase self):
+cdef TensorBase view_as_real_kernel(TensorBase self):
     cdef int64_t sizes[MAX_DIMS + 1]
     cdef int64_t strides[MAX_DIMS + 1]
     cdef int i
@@ -565,7 +565,7 @@ cdef TensorBase view_as_real_cpu(TensorBase self):
     return r
 
 
-cdef TensorBase view_as_complex_cpu(TensorBase self):
+cdef TensorBase view_as_complex_kernel(TensorBase self):
     cdef int64_t strides[MAX_DIMS]
     cdef int i
     cdef TensorBase r
