@@ -5,10 +5,9 @@ entry.h parses a call by the row's schema; here is what happens seldom: the firs
 from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport int64_t, uint64_t, uint32_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport strcmp
 from tensorrt_lite._C.core.dtype cimport Scalar
 from tensorrt_lite._C.core.tensor cimport TensorBase, tensor_type, parameter_type, bump_version
-from tensorrt_lite._C.core.dispatch cimport attach, tls, trt_operator, trt_value, resolve, OPS, FRESH, OUT, INPLACE
+from tensorrt_lite._C.core.dispatch cimport attach, trt_operator, trt_value, resolve, OPS, FRESH, OUT, INPLACE
 from tensorrt_lite._C.core.args cimport Dims, as_tensor_arg, tensor_list, parse_int, parse_double, parse_bool, parse_dims, parse_dtype
 from tensorrt_lite._C.core.overrides cimport set_entry_call, general_call
 from tensorrt_lite._C.core.return_types import result_type

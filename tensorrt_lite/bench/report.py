@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -113,7 +114,9 @@ def as_json(results: Sequence[Result], libraries: Sequence[str], facts: dict[str
 
 def save(run: dict[str, Any], path: Path) -> None:
     """Write a run where `load` finds it."""
-    path.write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
+    text = json.dumps(run, indent=1) + "\n"
+    # of a library's path what is the same on every machine: a saved run may be published
+    path.write_text(re.sub(r'"[^"\n]*/(site-packages/[^"\n]*)"', r'"\1"', text), encoding="utf-8")
 
 
 def load(path: Path) -> dict[str, Any]:

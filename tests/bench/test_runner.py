@@ -481,3 +481,10 @@ def test_the_command_explains_its_usage(arguments, status, capsys):
     assert main(arguments) == status
     captured = capsys.readouterr()
     assert "usage: tensorrt-lite" in captured.out + captured.err
+
+
+def test_a_saved_run_names_no_folder_of_the_machine(tmp_path):
+    path = tmp_path / "run.json"
+    runtime = "/home/someone/env/lib/python3.11/site-packages/torch/lib/libgomp.so.1"
+    report.save({"format": report.FORMAT, "facts": {"openmp_runtimes": [runtime, "/lib/libgomp.so.1"]}}, path)
+    assert report.load(path)["facts"]["openmp_runtimes"] == ["site-packages/torch/lib/libgomp.so.1", "/lib/libgomp.so.1"]
