@@ -24,6 +24,7 @@ _FAMILIES: tuple[str, ...] = (
     "optim",
     "pool",
     "random",
+    "recurrent",
     "reduction",
     "scan",
     "softmax",
