@@ -19,6 +19,7 @@ _FAMILIES: tuple[str, ...] = (
     "conv",
     "indexing",
     "linalg",
+    "loss",
     "matmul",
     "norm",
     "optim",
