@@ -7,6 +7,7 @@ from tensorrt_lite._C.core.dtype cimport dtype as dtype_type, category, CAT_INT,
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_META, parse_device, memory_format, MF_CONTIGUOUS, MF_PRESERVE, MF_CHANNELS_LAST
 from tensorrt_lite._C.core.device import strided
 from tensorrt_lite._C.core.python_key import _set_write_check
+from tensorrt_lite._C.core import storage_types  # noqa: F401 (the kernel of the key StorageOnly)
 from tensorrt_lite._C.core.args cimport Dims, parse_dtype, parse_int, parse_double, parse_bool, parse_dims, parse_size, as_tensor_arg, tensor_list, dims_tuple, wrap_dim
 from tensorrt_lite._C.core.dispatch cimport tls, attach, OUT, INPLACE, FRESH
 from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_drop

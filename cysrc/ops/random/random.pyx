@@ -35,7 +35,7 @@ cdef TensorBase draw(TensorBase t, const rs_fill* fill, object generator):
 cdef TensorBase uniform_kernel(TensorBase self, double low, double high, object generator, TensorBase out, int mode):
     cdef rs_fill f
     cdef int real = to_real(self.dtype)
-    if category[self.dtype] < CAT_FLOAT:
+    if category[self.dtype] < CAT_FLOAT or not has_loops(real):
         refuse_dtype("check_uniform_bounds", self)
     if not -LARGEST[real] <= low <= LARGEST[real]:
         raise RuntimeError(f"from is out of bounds for {cpp_type_text(real)}")
@@ -57,7 +57,7 @@ cdef TensorBase normal_kernel(TensorBase self, double mean, double std, object g
     cdef rs_fill f
     if not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {number_text(std)}")
-    if category[self.dtype] < CAT_FLOAT:
+    if category[self.dtype] < CAT_FLOAT or not has_loops(to_real(self.dtype)):
         refuse_dtype("normal_kernel_cpu", self)
     f.kind = RS_FILL_NORMAL
     f.a = mean
