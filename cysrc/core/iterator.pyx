@@ -998,16 +998,3 @@ cdef int fill_elements(TensorBase t, const Scalar* value) except -1:
     s = empty_tensor(0, NULL, t.dtype, DEV_CPU)
     store_scalar(data_of(s), t.dtype, value)
     return copy_elements(t, s)
-
-
-def promoted_type(tensors):
-    """The dtype that an operator computes in for these tensors."""
-    cdef PyObject* p[64]
-    cdef int n = 0
-    cdef list held = list(tensors)
-    if not held or len(held) > 64:
-        raise RuntimeError("result_type: expected between 1 and 64 tensors")
-    for t in held:
-        p[n] = <PyObject*>(<TensorBase?>t)
-        n += 1
-    return dtype_of(result_code(n, p))

@@ -20,7 +20,7 @@ cdef str number_text(double v):
 cdef TensorBase draw(TensorBase t, const rs_fill* fill, object generator):
     """Fill a tensor of a dtype that the fill supports; complex tensors are filled as their real views."""
     cdef rs_state* state = state_of(generator)
-    if not has_loops(t.dtype):
+    if not has_loops(to_real(t.dtype)):
         refuse_dtype("random fill", t)
     check_internal_overlap("random fill", t)
     if t.numel == 0:
