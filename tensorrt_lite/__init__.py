@@ -63,7 +63,7 @@ e = 2.718281828459045
 newaxis = None
 
 _type_names.update(_labels())
-globals().update({dtype.name: dtype for dtype in _type_names})
+globals().update({kind.name: kind for kind in _type_names})
 globals().update(_public.functions(_ops.FUNCTIONS, "tensorrt_lite"))
 
 # Packages that are imported when they are first used: `import tensorrt_lite` stays within 50 ms.

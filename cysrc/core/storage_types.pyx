@@ -1,7 +1,7 @@
 """Types without loops under operators that are not pointwise: the boxed kernel of the key StorageOnly.
 
 A row says by a letter for each type what its kernels are given instead (`stored` in its declaration): `b` integers of the elements' bits, which
-it moves, `c` the type that the type computes in, with results converted back, `o` integers in the same order, `i` int64 or the dtype that the call
+it moves, `c` the type that the type computes in, with results converted back, `o` integers in the same order (`p`: of which results are positions), `i` int64 or the dtype that the call
 names, `d` that dtype alone, `f` the default floating-point type, `t` whether elements are not zero. `.`: PyTorch has no kernel either. The kernels
 themselves never meet such a type.
 """
@@ -78,7 +78,7 @@ cdef object given_as(object x, int code, char letter, int target, list pairs):
     t = <TensorBase>x
     if letter == c'b':
         r = as_bits(t)
-    elif letter == c'o' and code == U64:
+    elif (letter == c'o' or letter == c'p') and code == U64:
         r = flipped(t)
     else:
         r = cast_to(t, target)

@@ -206,7 +206,7 @@ STORED_SETS = {
     "float8": [row.type for row in dtypes.ALL if not row.has_loops and row.category == "FLOAT"],
     "all": [row.type for row in dtypes.ALL if not row.has_loops],
 }
-STORED_POLICIES = {"bits": "b", "compute": "c", "ordered": "o", "int64": "i", "named": "d", "float": "f", "truth": "t", "none": "."}
+STORED_POLICIES = {"bits": "b", "compute": "c", "ordered": "o", "positions": "p", "int64": "i", "named": "d", "float": "f", "truth": "t", "none": "."}
 
 
 def stored_policies(op: Operator) -> dict[str, str]:
