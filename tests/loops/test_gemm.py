@@ -14,7 +14,8 @@ import pytest
 from tests.loops.test_casts import MARCH, bf16_bits, cpu_runs
 
 LOOPS = Path(__file__).resolve().parents[2] / "cysrc" / "loops"
-FLAGS = "-O2 -fopenmp -fno-math-errno -fno-trapping-math -ffp-contract=fast -fwrapv -shared -fPIC -DISA=base -DGEMM_EMULATE_TILES".split()
+EMULATION = Path(__file__).with_name("tile_emulation.h")
+FLAGS = "-O2 -fopenmp -fno-math-errno -fno-trapping-math -ffp-contract=fast -fwrapv -shared -fPIC -DISA=base".split()
 SOURCE = """
 #include "matmul_packed.c"
 int has(int kernel) { return trt_gemm_base[0].kernels[kernel] != 0; }
@@ -59,7 +60,7 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         pytest.skip(f"this CPU has no {request.param}")
     folder = tmp_path_factory.mktemp("gemm")
     (folder / "gemm.c").write_text(SOURCE)
-    command = ["gcc", *FLAGS, *MARCH[request.param], f"-I{LOOPS}", f"-I{LOOPS.parent / 'core'}", str(folder / "gemm.c"), "-o", str(folder / "gemm.so")]
+    command = ["gcc", *FLAGS, f'-DGEMM_TILES="{EMULATION}"', *MARCH[request.param], f"-I{LOOPS}", f"-I{LOOPS.parent / 'core'}", str(folder / "gemm.c"), "-o", str(folder / "gemm.so")]
     subprocess.run(command, check=True)
     lib = ctypes.CDLL(str(folder / "gemm.so"))
     lib.begin.restype = ctypes.c_int64
