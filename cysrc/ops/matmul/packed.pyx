@@ -43,7 +43,7 @@ cdef extern from *:
     bint ask_for_tiles()
 
 cdef const gemm_table* GEMM = trt_gemm()
-cdef const gemm_kernel* kernel_of[GEMM_TYPES]
+cdef int kernel_of[GEMM_TYPES]      # -1: not chosen yet
 
 cdef enum:
     THREAD_WORK = 1 << 18        # multiplications worth another thread: some 10 us
@@ -53,19 +53,19 @@ cdef enum:
 cdef int take_bf16_kernel(str wanted):
     """The fastest kernel that the processor has for bfloat16; no faster one than `wanted`."""
     if wanted == "tiles" and GEMM.kernels[GEMM_BF16_TILES] != NULL and ask_for_tiles():
-        kernel_of[GEMM_BF16] = GEMM.kernels[GEMM_BF16_TILES]
+        kernel_of[GEMM_BF16] = GEMM_BF16_TILES
     elif wanted != "widened" and GEMM.kernels[GEMM_BF16_PAIRS] != NULL and has_bf16_pairs():
-        kernel_of[GEMM_BF16] = GEMM.kernels[GEMM_BF16_PAIRS]
+        kernel_of[GEMM_BF16] = GEMM_BF16_PAIRS
     else:
-        kernel_of[GEMM_BF16] = GEMM.kernels[GEMM_BF16]
+        kernel_of[GEMM_BF16] = GEMM_BF16
     return 0
 
 
 def bf16_kernel():
     """What multiplies bfloat16 matrices: ``tiles`` (AMX), ``pairs`` (AVX512-BF16) or ``widened`` (float32 after packing)."""
-    if kernel_of[GEMM_BF16] == NULL:
+    if kernel_of[GEMM_BF16] < 0:
         take_bf16_kernel("tiles")
-    return "tiles" if kernel_of[GEMM_BF16] == GEMM.kernels[GEMM_BF16_TILES] else "pairs" if kernel_of[GEMM_BF16] == GEMM.kernels[GEMM_BF16_PAIRS] else "widened"
+    return "tiles" if kernel_of[GEMM_BF16] == GEMM_BF16_TILES else "pairs" if kernel_of[GEMM_BF16] == GEMM_BF16_PAIRS else "widened"
 
 
 def _use_bf16_kernel(wanted):
@@ -75,7 +75,7 @@ def _use_bf16_kernel(wanted):
 
 
 # bfloat16's is chosen at its first GEMM, because tiles change the process
-kernel_of[GEMM_F32], kernel_of[GEMM_F64], kernel_of[GEMM_F16] = GEMM.kernels[GEMM_F32], GEMM.kernels[GEMM_F64], GEMM.kernels[GEMM_F16]
+kernel_of[GEMM_F32], kernel_of[GEMM_F64], kernel_of[GEMM_F16], kernel_of[GEMM_BF16] = GEMM_F32, GEMM_F64, GEMM_F16, -1
 
 
 cdef void packed_operands(PackedGemm* p, const Mat* a, const Mat* b, const Mat* c, const Mat* d) noexcept nogil:
@@ -96,9 +96,9 @@ cdef void packed_operands(PackedGemm* p, const Mat* a, const Mat* b, const Mat* 
 
 cdef int packed_begin(PackedGemm* p, int dtype) except -1:
     """Plan it and get its workspace; p.g and the batch are set."""
-    if dtype == BF16 and kernel_of[GEMM_BF16] == NULL:
+    if dtype == BF16 and kernel_of[GEMM_BF16] < 0:
         take_bf16_kernel("tiles")
-    p.kernel = kernel_of[GEMM_F32 if dtype == F32 else GEMM_F64 if dtype == F64 else GEMM_BF16 if dtype == BF16 else GEMM_F16]
+    p.kernel = GEMM.kernels[kernel_of[GEMM_F32 if dtype == F32 else GEMM_F64 if dtype == F64 else GEMM_BF16 if dtype == BF16 else GEMM_F16]]
     p.workspace = NULL
     p.failed = 0
     p.threads = num_threads()
