@@ -29,7 +29,7 @@ UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
 FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz, torch.float8_e8m0fnu)
 DTYPES = (*UNSIGNED, torch.complex32, *FLOAT8)
 # Families that are other storeys' (sparse, quantized) or the numbers of a generator.
-_LEFT_OUT = opinfo.RANDOM | {"to_sparse", "sparse.mm", "sparse.sampled_addmm"}
+LEFT_OUT = opinfo.RANDOM | {"to_sparse", "sparse.mm", "sparse.sampled_addmm"}
 
 
 def name_of(dtype: torch.dtype) -> str:
@@ -114,7 +114,7 @@ def main(arguments: list[str] | None = None) -> int:
     wanted = [d for d in DTYPES if given.dtypes is None or name_of(d) in given.dtypes.split(",")]
     table: dict[str, Report] = {}
     for name, op in opinfo.entries(given.ops.split(",") if given.ops else None).items():
-        if op.name in _LEFT_OUT:
+        if op.name in LEFT_OUT:
             continue
         for dtype in wanted:
             report = table[f"{name} {name_of(dtype)}"] = run(op, dtype, given.samples)

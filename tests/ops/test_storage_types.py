@@ -322,7 +322,7 @@ def test_unsigned_integers_beyond_int64():
     ours, theirs = (m.tensor(values, dtype=m.uint64) for m in (trt, torch))
     assert ours.tolist() == theirs.tolist() == values
     for call in (lambda x: x.sort()[0], lambda x: x.sort(descending=True)[1], lambda x: x.unique(), lambda x: x * x, lambda x: x * 3, lambda x: x & x.flip(0) if len(x) == 0 else x & 7,
-                 lambda x: x == x[2], lambda x: x.double(), lambda x: torch.isin(x, x[:2]) if isinstance(x, torch.Tensor) else trt.isin(x, x[:2]), lambda x: x.sum(), lambda x: x.prod(), lambda x: x.sqrt()):
+                 lambda x: x == x[2], lambda x: x.double(), lambda x: x.sum(), lambda x: x.prod(), lambda x: x.sqrt()):
         a, b = call(ours), call(theirs)
         assert str(a.dtype) == str(b.dtype) and a.tolist() == b.tolist()
 
