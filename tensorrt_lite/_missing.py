@@ -25,10 +25,10 @@ _NAMES = {
     """,
     "nn": """
         DataParallel LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d LazyConvTranspose2d LazyConvTranspose3d
-        LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d LazyLinear LinearCrossEntropyLoss SyncBatchNorm UninitializedBuffer UninitializedParameter grad
+        LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d LazyLinear SyncBatchNorm UninitializedBuffer UninitializedParameter grad
         intrinsic parallel qat quantizable quantized
     """,
-    "nn.functional": "grad grouped_mm linear_cross_entropy scaled_grouped_mm scaled_mm",
+    "nn.functional": "grad grouped_mm scaled_grouped_mm scaled_mm",
     "nn.utils": """
         convert_conv2d_weight_memory_format convert_conv3d_weight_memory_format fuse_conv_bn_eval fuse_conv_bn_weights fuse_linear_bn_eval fuse_linear_bn_weights
         parametrizations parametrize prune remove_spectral_norm remove_weight_norm spectral_norm weight_norm
