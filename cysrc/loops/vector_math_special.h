@@ -584,6 +584,7 @@ INL f64 digamma_f64(f64 x)
     f64 over = two ? 2 * z - 3 : (below ? -1 : (z > 2)), under = two ? (z - 1) * (z - 2) : (below ? z : t), step = over / under;
     f64 product = (step * under), under_lo = two ? product_error_f64(z - 1, z - 2, under) : 0;
     f64 lost = (((over - product) - product_error_f64(step, under, product)) - step * under_lo) / under;
+    lost = abs_f64(step) < 0x1p1000 ? lost : 0;
     f64 u = middle ? t - 1.5 : 0;
     summed_f64 slope = {poly_digamma_root_f64(u), 0};
     slope = horner_step(horner_step(slope, u, DIGAMMA_ROOT_C1), u, DIGAMMA_ROOT_C0);
