@@ -19,7 +19,7 @@ _NAMES = {
         binomial dequantize embedding_bag embedding_renorm_ empty_quantized fake_quantize_per_channel_affine fake_quantize_per_tensor_affine from_file
         get_device_module hash_tensor is_distributed
         is_warn_always_enabled native_channel_shuffle quantize_per_channel quantize_per_tensor
-        segment_reduce set_warn_always smm sparse_bsc_tensor
+        set_warn_always smm sparse_bsc_tensor
         sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sspaddmm
         unsafe_split_with_sizes
     """,
