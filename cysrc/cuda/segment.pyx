@@ -6,7 +6,8 @@ from tensorrt_lite._C.core.dtype cimport F32, F64
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of
 from tensorrt_lite._C.cuda.backend cimport blocks_for, kernel_of, run
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
-from tensorrt_lite._C.steps.segment cimport segment_call, set_segment_reduce
+from tensorrt_lite._C.ops.segment.cpu cimport check_lengths
+from tensorrt_lite._C.steps.segment cimport segment_call, set_check_lengths, set_segment_reduce
 
 attach()
 cdef FunctionHandle handles[64][2]       # by device and type
@@ -33,4 +34,5 @@ cdef int segment_reduce(segment_call* call, TensorBase data, TensorBase offsets,
     return run(load(data.device_index, data.dtype), data.device_index, blocks_for(out.numel, 256), 256, 0, arguments)
 
 
+set_check_lengths(DEV_CUDA, check_lengths)
 set_segment_reduce(DEV_CUDA, segment_reduce)

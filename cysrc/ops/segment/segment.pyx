@@ -1,6 +1,6 @@
 # segment_reduce: checks and shapes for all devices, and its gradient by recorded operators.
 from tensorrt_lite._C.ops.segment import cpu as _cpu_steps
-from tensorrt_lite._C.steps.segment cimport SEGMENT_MAX, SEGMENT_MEAN, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM, run_segment_reduce, segment_call
+from tensorrt_lite._C.steps.segment cimport SEGMENT_MAX, SEGMENT_MEAN, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM, run_check_lengths, run_segment_reduce, segment_call
 
 cdef dict OPERATIONS = {"sum": SEGMENT_SUM, "mean": SEGMENT_MEAN, "max": SEGMENT_MAX, "amax": SEGMENT_MAX, "min": SEGMENT_MIN, "amin": SEGMENT_MIN, "prod": SEGMENT_PROD}
 
@@ -50,11 +50,8 @@ cdef TensorBase segment_reduce_impl(TensorBase data, object reduce, TensorBase l
         raise RuntimeError("segment_reduce(): offsets needs a place behind the last segment, got none")
     call.n, call.segments = data.sizes[axis], given.sizes[axis] - (offsets is not None)
     sizes[axis] = call.segments
-    if offsets is None and not unsafe and given.numel and data.device_type != DEV_META:
-        if bool((<object>given < 0).any()):
-            raise RuntimeError("lengths contains negative value!")
-        if not bool((<object>given.sum(-1) == call.n).all()):
-            raise RuntimeError("segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe.")
+    if offsets is None and not unsafe and given.numel:
+        run_check_lengths(given.device_type, given, call.n)
     call.operation, call.is_double, call.empty_mean, call.pad = operation, code == F64, initial == NULL, 0
     if initial == NULL:
         call.initial = 1 if operation == SEGMENT_PROD else 0
