@@ -13,7 +13,7 @@ _NAMES = {
         Event Future Storage Stream SymBool SymFloat SymInt Tag
         BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage DoubleStorage FloatStorage HalfStorage
         IntStorage LongStorage ShortStorage
-        bits16 bits1x8 bits2x4 bits4x2 bits8 chalf complex32 float4_e2m1fn_x2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu
+        bits16 bits1x8 bits2x4 bits4x2 bits8 float4_e2m1fn_x2
         int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7 qint32 qint8 quint2x4 quint4x2 quint8
         jagged sparse_bsc sparse_bsr sparse_csc sparse_csr
         dequantize embedding_bag embedding_renorm_ empty_quantized fake_quantize_per_channel_affine fake_quantize_per_tensor_affine from_file
