@@ -21,6 +21,8 @@ REFUSES_MORE = {
     "kron": "PyTorch misses the write, as its views are hidden from autograd, and differentiates with the overwritten values",
     "nn.functional.cross_entropy": "keeps the scores; PyTorch keeps their log-softmax beside them: docs/gaps.md",
     "nn.functional.batch_norm": "keeps an input without elements",
+    "frexp": "keeps the input in place of the exponent",
+    "special.ndtr": "keeps the input, where PyTorch keeps a multiple of it",
 }
 # Calls that keep more bytes than PyTorch's, in all or beside inputs and outputs.
 KEEPS_MORE = {
