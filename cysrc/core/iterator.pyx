@@ -20,8 +20,8 @@ from tensorrt_lite._C.core.dtype cimport (
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from tensorrt_lite._C.core.dispatch cimport FRESH, OUT, INPLACE, attach, tls
-from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, DEV_META
-from tensorrt_lite._C.core.storage cimport Storage, device_hooks
+from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_META, device_type_name, has_index
+from tensorrt_lite._C.core.storage cimport Storage, hooks_of
 from tensorrt_lite._C.core.text cimport dtype_text, sizes_text
 from tensorrt_lite._C.core import isa  # noqa: F401 (refuses what the loops cannot run on before they are chosen)
 
@@ -604,15 +604,15 @@ cdef TensorBase iterate(const PointwiseInfo* info, int nin, PyObject** inputs, c
             it.stride[i][0] = ITEM_SIZE[it.dtype[i]]
     it.ndim = d + 1
     if on_device:
-        device_hooks().iterate(info, &it, compute, out.numel, out.device_index)
+        hooks_of(out.device_type).iterate(info, &it, compute, out, inputs)
     else:
         run_iteration(&it, info.cost, out.numel, out, nin, inputs)
     return out
 
 
 cdef inline int check_place(const PointwiseInfo* info, int known, int place) except -1:
-    """The CUDA device that operands lie on, 0 for none: `known` from those before, `place` of the next."""
-    if known == place or place & 0xFF != DEV_CUDA:
+    """The device with memory of its own that operands lie on, 0 for none: `known` from those before, `place` of the next."""
+    if known == place or not has_index(place & 0xFF):
         if known and place == DEV_CPU:
             different_devices(info.name, known, place)
         return known
@@ -626,7 +626,7 @@ cdef int different_devices(const char* name, int a, int b) except -1:
 
 
 cdef str place_text(int place):
-    return f"cuda:{(place >> 8) - 1}" if place & 0xFF == DEV_CUDA else "cpu" if place == DEV_CPU else "meta" if place == DEV_META else "the custom device"
+    return f"{device_type_name(place & 0xFF)}:{(place >> 8) - 1}" if has_index(place & 0xFF) else device_type_name(place & 0xFF)
 
 
 cdef void fresh_strides(int ndim, const int64_t* shape, const int* perm, int64_t* strides) noexcept:
@@ -842,7 +842,7 @@ cdef void convert_run(char** data, const int64_t* stride, int64_t n, const Scala
 cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
     """destination[...] = source, broadcast and converted; the destination's shape stays."""
     cdef Iter it
-    cdef bint on_device = destination.device_type == DEV_CUDA
+    cdef bint on_device = has_index(destination.device_type), from_device = has_index(source.device_type)
     cdef int64_t stride[2][MAX_DIMS]
     cdef int perm[MAX_DIMS]
     cdef int i, j, k, d = -1
@@ -855,7 +855,7 @@ cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
     if not (has_loops(destination.dtype) and has_loops(source.dtype)):
         if destination.dtype == source.dtype:
             return copy_elements(as_bits(destination), as_bits(source))
-        if on_device or source.device_type == DEV_CUDA:
+        if on_device or from_device:
             return copy_elements(destination, cast_to(on_host(source), destination.dtype))
     if source.ndim > ndim and source.numel != 1:
         raise RuntimeError(f"copy_(): the source of shape {shape_text(source)} can't be broadcast to {shape_text(destination)}")
@@ -869,8 +869,9 @@ cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
         stride[1][k] = source.strides[j] * ITEM_SIZE[source.dtype] if j >= 0 and source.sizes[j] != 1 else 0
     if destination.numel == 0:
         return 0
-    if (on_device or source.device_type == DEV_CUDA) and place_of(destination) != place_of(source) and not (on_device and source.ndim == 0 and source.device_type == DEV_CPU):
-        return device_hooks().copy(destination, source, False)
+    if (on_device or from_device) and place_of(destination) != place_of(source) and not (on_device and source.ndim == 0 and source.device_type == DEV_CPU):
+        # a custom device's, whose type is the larger number, where one of the two is such
+        return hooks_of(max(destination.device_type, source.device_type)).copy(destination, source, False)
     if destination.contiguous and source.contiguous and destination.dtype == source.dtype and destination.numel == source.numel and destination.numel < 4096 and not on_device:
         memcpy_safe(data_of(destination), data_of(source), destination.numel * ITEM_SIZE[source.dtype])
         return 0
@@ -908,7 +909,8 @@ cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
     it.ndim = d + 1
     if on_device:
         it.on_host = 2 if source.device_type == DEV_CPU else 0
-        return device_hooks().iterate(NULL, &it, destination.dtype, destination.numel, destination.device_index)
+        inputs[0] = <PyObject*>source
+        return hooks_of(destination.device_type).iterate(NULL, &it, destination.dtype, destination, inputs)
     if d > 0 and it.sizes[0] < 8 and it.sizes[1] >= 4 * it.sizes[0] and it.sizes[1] <= 4096:
         # rows of a few elements: the next dimension, strided, costs less than a call for each of them, and its cache lines stay near
         it.sizes[0], it.sizes[1] = it.sizes[1], it.sizes[0]

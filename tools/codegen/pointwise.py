@@ -272,7 +272,7 @@ def row_of(op: Operator) -> str:
     """The row of core/dispatch.h: tensors first, then parameters."""
     if [a for a in op.arguments if a.is_tensor] != op.arguments[: len(op.tensors)]:
         raise DeclarationError(f"{op.family}.yaml: {op.name} has a tensor behind a parameter")
-    return f'static trt_row row_{op.name} = {{"{schema_text(op)}", "{"t" * len(op.tensors)}{"s" * len(op.params)}", \'t\', 1, 0, 1, {autocast_letters(op)}, NULL, NULL}};'
+    return f'static trt_row row_{op.name} = {{"{schema_text(op)}", "{"t" * len(op.tensors)}{"s" * len(op.params)}", \'t\', 1, 0, 1, {autocast_letters(op)}, NULL, NULL, NULL}};'
 
 
 def emit_operator(family: str, op: Operator, forward: Loop, fused: dict[str, Loop], py: list[str], init: list[str]) -> None:
@@ -332,7 +332,7 @@ def emit_operator(family: str, op: Operator, forward: Loop, fused: dict[str, Loo
     emit_symbols(op, info, py)
     read = set().union(*(names(formula) for formula in op.backward.values()))
     saved_params = ",".join(a.name if a.name in read else "" for a in params)
-    init.append(f"row_{op.name}.unpack = unpack_pointwise; register_pointwise(&{info}, {op.identifier}, &row_{op.name}, \"{','.join(tensors)}\", \"{saved_params}\")")
+    init.append(f"row_{op.name}.unpack = unpack_pointwise; row_{op.name}.invoke = invoke_pointwise; register_pointwise(&{info}, {op.identifier}, &row_{op.name}, \"{','.join(tensors)}\", \"{saved_params}\")")
 
 
 def emit_formula(family: str, op: Operator, target: str, formula: str, slots: dict[str, int], py: list[str]) -> None:
