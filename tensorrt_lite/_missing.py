@@ -16,13 +16,12 @@ _NAMES = {
         bits16 bits1x8 bits2x4 bits4x2 bits8 chalf complex32 float4_e2m1fn_x2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu
         int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7 qint32 qint8 quint2x4 quint4x2 quint8
         jagged sparse_bsc sparse_bsr sparse_csc sparse_csr
-        binomial ctc_loss dequantize embedding_bag embedding_renorm_ empty_quantized fake_quantize_per_channel_affine fake_quantize_per_tensor_affine frexp from_file
-        frobenius_norm gru gru_cell hash_tensor igamma igammac is_distributed
-        is_warn_always_enabled lobpcg lstm lstm_cell native_channel_shuffle nuclear_norm pca_lowrank quantize_per_channel quantize_per_tensor
-        rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell segment_reduce set_warn_always smm sparse_bsc_tensor
+        binomial dequantize embedding_bag embedding_renorm_ empty_quantized fake_quantize_per_channel_affine fake_quantize_per_tensor_affine frexp from_file
+        frobenius_norm hash_tensor igamma igammac is_distributed
+        is_warn_always_enabled lobpcg native_channel_shuffle nuclear_norm pca_lowrank quantize_per_channel quantize_per_tensor
+        segment_reduce set_warn_always smm sparse_bsc_tensor
         sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sspaddmm
         svd_lowrank unsafe_split_with_sizes
-        cosine_embedding_loss hinge_embedding_loss margin_ranking_loss poisson_nll_loss triplet_margin_loss
     """,
     "nn": """
         DataParallel LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d LazyConvTranspose2d LazyConvTranspose3d

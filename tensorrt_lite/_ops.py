@@ -67,7 +67,7 @@ finally:
 
 
 # Operators that nn.functional asks for and that do not exist: the call says so, not the lookup, so that modules can be built.
-_MISSING = {"ctc_loss", "fractional_max_pool2d", "fractional_max_pool3d"}
+_MISSING = {"fractional_max_pool2d", "fractional_max_pool3d"}
 
 
 def __getattr__(name: str):

@@ -240,3 +240,13 @@ def test_searches_for_elements_have_no_kernel(name):
     for search in (lambda: trt.where(x), lambda: x.nonzero(as_tuple=True), lambda: x.nonzero()):
         with pytest.raises(NotImplementedError, match="nonzero"):
             search()
+
+
+@pytest.mark.parametrize("draw", ["bernoulli", "normal", "normal_sizes"])
+def test_random_functions_refuse_storage_only_outputs(draw):
+    """Under the guard allocator these wrote through a table that ends before the type."""
+    p = trt.rand(3, 4).to(trt.float8_e4m3fn)
+    out = trt.empty(3, 4, dtype=trt.float8_e4m3fn)
+    calls = {"bernoulli": lambda: trt.bernoulli(p, out=out), "normal": lambda: trt.normal(p, 1.0, out=out), "normal_sizes": lambda: trt.normal(0.0, 1.0, (3, 4), out=out)}
+    with pytest.raises(NotImplementedError, match="not implemented for"):
+        calls[draw]()

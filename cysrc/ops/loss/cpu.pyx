@@ -7,9 +7,11 @@ from tensorrt_lite._C.core.iterator cimport cast_to, contiguous_of, copy_element
 from tensorrt_lite._C.core.parallel cimport GRAIN, parallel_for, task_fn
 from tensorrt_lite._C.core.dtype cimport Scalar
 from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, data_of, empty_tensor, held
+from tensorrt_lite._C.ops.support cimport run_held
 from tensorrt_lite._C.ops.loss.rows cimport class_rows, lies_by_rows
 from tensorrt_lite._C.steps.loss cimport (
-    ENTROPY_FEW, ENTROPY_LANES, LOSS_MEAN, LOSS_NONE, class_loss, entropy_args, set_cross_entropy, set_cross_entropy_backward, set_nll_loss, set_nll_loss_backward)
+    CTC_SCRATCH, ENTROPY_FEW, ENTROPY_LANES, LOSS_MEAN, LOSS_NONE, class_loss, ctc_args, entropy_args, set_cross_entropy, set_cross_entropy_backward, set_ctc_loss,
+    set_ctc_loss_backward, set_nll_loss, set_nll_loss_backward)
 
 attach()
 
@@ -28,16 +30,22 @@ cdef extern from *:
     #include "isa.h"
     ISA_TASK(entropy_lanes)
     ISA_TASK(entropy_lanes_backward)
+    ISA_TASK(ctc_forward)
+    ISA_TASK(ctc_backward)
     ISA_FUNCTION(double, loss_total, (const char*, int, int64_t))
     ISA_TABLE(cross_entropy_kernels, cross_entropy_table)
     """
     task_fn entropy_lanes()
     task_fn entropy_lanes_backward()
+    task_fn ctc_forward()
+    task_fn ctc_backward()
     total_fn loss_total()
     const cross_entropy_kernels* cross_entropy_table()
 
 cdef task_fn entropy_task = entropy_lanes()
 cdef task_fn entropy_backward_task = entropy_lanes_backward()
+cdef task_fn ctc_forward_task = ctc_forward()
+cdef task_fn ctc_backward_task = ctc_backward()
 cdef total_fn total_of = loss_total()
 cdef const cross_entropy_kernels* CROSS_ENTROPY = cross_entropy_table()
 
@@ -238,6 +246,36 @@ cdef int cross_entropy_backward(class_loss* call, TensorBase grad, TensorBase x,
     return 0 if d is result else copy_elements(result, class_rows(d) if rows else d)
 
 
+# ---- ctc_loss ------------------------------------------------------------------------------------------------------
+
+cdef int run_ctc(task_fn task, ctc_args* a, TensorBase log_probs, TensorBase targets, TensorBase lengths, TensorBase loss, TensorBase log_alpha) except -1:
+    """All samples; a class out of range is found before."""
+    cdef int64_t i, j, size = a.batch * CTC_SCRATCH * (a.span + 2)
+    cdef TensorBase scratch = empty_tensor(1, &size, log_probs.dtype, DEV_CPU)
+    if log_probs.numel >= 4096:
+        log_probs, targets = held(log_probs), held(targets)
+    a.log_probs, a.loss, a.log_alpha, a.scratch = data_of(log_probs), data_of(loss), data_of(log_alpha), data_of(scratch)
+    a.targets, a.input_lengths = <const int64_t*>data_of(targets), <const int64_t*>data_of(lengths)
+    a.target_lengths = a.input_lengths + a.batch
+    a.offsets = a.target_lengths + a.batch
+    for i in range(a.batch):
+        for j in range(a.offsets[i], a.offsets[i] + a.target_lengths[i]):
+            if a.targets[j] < 0 or a.targets[j] >= a.classes:
+                raise IndexError(f"ctc_loss: target {a.targets[j]} is out of bounds for {a.classes} classes")
+    return run_held(task, a, a.batch, a.batch * a.steps * (8 * a.span + a.classes), log_probs, loss, log_alpha, targets)
+
+
+cdef int ctc_loss(ctc_args* a, TensorBase log_probs, TensorBase targets, TensorBase lengths, TensorBase loss, TensorBase log_alpha) except -1:
+    return run_ctc(ctc_forward_task, a, log_probs, targets, lengths, loss, log_alpha)
+
+
+cdef int ctc_loss_backward(ctc_args* a, TensorBase grad, TensorBase log_probs, TensorBase targets, TensorBase lengths, TensorBase loss, TensorBase log_alpha, TensorBase out) except -1:
+    a.grad, a.out = data_of(grad), data_of(out)
+    return run_ctc(ctc_backward_task, a, log_probs, targets, lengths, loss, log_alpha)
+
+
+set_ctc_loss(DEV_CPU, ctc_loss)
+set_ctc_loss_backward(DEV_CPU, ctc_loss_backward)
 set_nll_loss(DEV_CPU, nll_loss)
 set_nll_loss_backward(DEV_CPU, nll_loss_backward)
 set_cross_entropy(DEV_CPU, cross_entropy)

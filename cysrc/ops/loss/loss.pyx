@@ -5,7 +5,8 @@ from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.ops.loss import cpu as _cpu_steps
 from tensorrt_lite._C.ops.loss.rows cimport lies_by_rows
 from tensorrt_lite._C.steps.loss cimport (
-    LOSS_MEAN as MEAN, LOSS_NONE as NONE, LOSS_SUM as SUM, class_loss, run_cross_entropy, run_cross_entropy_backward, run_nll_loss, run_nll_loss_backward)
+    LOSS_MEAN as MEAN, LOSS_NONE as NONE, LOSS_SUM as SUM, class_loss, ctc_args, run_cross_entropy, run_cross_entropy_backward, run_ctc_loss, run_ctc_loss_backward,
+    run_nll_loss, run_nll_loss_backward)
 
 
 cdef int real_code(TensorBase x, str name) except -1:
@@ -132,6 +133,105 @@ cdef object cross_entropy_gradient(object grad, object self, object target, obje
     picked = _ops.zeros_like(self).detach().scatter(1, safe.unsqueeze(1), (w_ * (1 - smoothing)).unsqueeze(1)) + share
     difference = _ops.softmax(self, 1) * picked.sum(1, True) - picked
     return difference * (per_row.unsqueeze(1) if reduction == NONE else per_row)
+
+
+# ---- ctc_loss --------------------------------------------------------------------------------------------------------
+
+cdef int64_t ctc_length(object n, str what, int64_t most) except -1:
+    cdef int64_t length = n
+    if length < 0:
+        raise RuntimeError(f"Expected {what} to have value at least 0, but got value {length} (while checking arguments for ctc_loss)")
+    if most >= 0 and length > most:
+        raise RuntimeError(f"Expected {what} to have value at most {most}, but got value {length} (while checking arguments for ctc_loss)")
+    return length
+
+
+cdef TensorBase ctc_call(ctc_args* a, TensorBase log_probs, TensorBase targets, object input_lengths, object target_lengths, int64_t blank, bint zero_infinity):
+    """Fills in the sizes; the lengths and places of all samples (3, N)."""
+    cdef int64_t sizes[2]
+    cdef int64_t i, batch, longest = 0, total = 0
+    cdef TensorBase lengths
+    cdef int64_t* p
+    if log_probs.dtype != F32 and log_probs.dtype != F64:
+        raise NotImplementedError(f"\"ctc_loss\" not implemented for '{dtype_text(log_probs.dtype)}'")
+    if log_probs.ndim != 3:
+        raise RuntimeError(f"ctc_loss: expected log_probs of 3 dimensions, got {log_probs.ndim}")
+    if targets.ndim != 1 and targets.ndim != 2:
+        raise RuntimeError(f"ctc_loss: expected targets of 1 or 2 dimensions, got {targets.ndim}")
+    batch = log_probs.sizes[1]
+    if blank < 0 or blank >= log_probs.sizes[2]:
+        raise RuntimeError("blank must be in label range")
+    if len(input_lengths) != batch:
+        raise RuntimeError("input_lengths must be of size batch_size")
+    if len(target_lengths) != batch:
+        raise RuntimeError("target_lengths must be of size batch_size")
+    if targets.ndim == 2 and targets.sizes[0] != batch:
+        raise RuntimeError(f"Expected tensor to have size {batch} at dimension 0, but got size {targets.sizes[0]} for argument #2 'targets' (while checking arguments for ctc_loss)")
+    sizes[0], sizes[1] = 3, batch
+    lengths = empty_tensor(2, sizes, I64, DEV_CPU)
+    p = <int64_t*>data_of(lengths)
+    for i in range(batch):
+        p[i] = ctc_length(input_lengths[i], "input_lengths", log_probs.sizes[0])
+        p[batch + i] = ctc_length(target_lengths[i], "target_lengths", -1)
+        p[2 * batch + i] = i * targets.sizes[1] if targets.ndim == 2 else total
+        total += p[batch + i]
+        longest = max(longest, p[batch + i])
+    if targets.ndim == 2 and longest > targets.sizes[1]:
+        raise RuntimeError(f"Expected tensor to have size at least {longest} at dimension 1, but got size {targets.sizes[1]} for argument #2 'targets' (while checking arguments for ctc_loss)")
+    if targets.ndim == 1 and total != targets.sizes[0]:
+        raise RuntimeError(f"Expected tensor to have size {total} at dimension 0, but got size {targets.sizes[0]} for argument #2 'targets' (while checking arguments for ctc_loss)")
+    memset(a, 0, sizeof(ctc_args))
+    a.steps, a.batch, a.classes, a.blank, a.span = log_probs.sizes[0], batch, log_probs.sizes[2], blank, 2 * longest + 1
+    a.is_double, a.zero_infinity = log_probs.dtype == F64, zero_infinity
+    return lengths
+
+
+cdef TensorBase ctc_targets(TensorBase targets, TensorBase log_probs):
+    if category[targets.dtype] == CAT_COMPLEX:
+        raise RuntimeError(f"ctc_loss: expected targets of an integer type, got {dtype_text(targets.dtype)}")
+    if place_of(targets) != place_of(log_probs):
+        targets = <TensorBase>_ops.to(targets, (<object>log_probs).device)
+    return contiguous_of(cast_to(targets, I64))
+
+
+cdef object ctc_loss_impl(TensorBase log_probs, TensorBase targets, object input_lengths, object target_lengths, int64_t blank, bint zero_infinity):
+    cdef ctc_args a
+    cdef int64_t sizes[3]
+    cdef TensorBase lengths = ctc_call(&a, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity), loss, log_alpha
+    sizes[0], sizes[1], sizes[2] = a.batch, a.steps, a.span
+    loss = empty_tensor(1, sizes, log_probs.dtype, place_of(log_probs))
+    log_alpha = empty_tensor(3, sizes, log_probs.dtype, place_of(log_probs))
+    if a.batch:
+        run_ctc_loss(log_probs.device_type, &a, contiguous_of(log_probs), ctc_targets(targets, log_probs), lengths, loss, log_alpha)
+    return loss, log_alpha
+
+
+cdef TensorBase ctc_loss_backward_impl(TensorBase grad, TensorBase log_probs, TensorBase targets, object input_lengths, object target_lengths,
+                                       TensorBase neg_log_likelihood, TensorBase log_alpha, int64_t blank, bint zero_infinity):
+    cdef ctc_args a
+    cdef TensorBase lengths = ctc_call(&a, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity), d, g
+    d = empty_tensor(3, log_probs.sizes, log_probs.dtype, place_of(log_probs))
+    if grad.dtype != log_probs.dtype or neg_log_likelihood.dtype != log_probs.dtype or log_alpha.dtype != log_probs.dtype:
+        raise RuntimeError("_ctc_loss_backward: expected all tensors to have the same dtype")
+    if grad.ndim != 1 or grad.numel != a.batch or neg_log_likelihood.numel != a.batch or log_alpha.numel != a.batch * a.steps * a.span:
+        raise RuntimeError(f"_ctc_loss_backward: gradients {shape_text(grad)}, losses {shape_text(neg_log_likelihood)} and probabilities {shape_text(log_alpha)} do not fit")
+    a.grad_stride = grad.strides[0] if a.batch > 1 else 0
+    if a.grad_stride != 0 and a.grad_stride != 1:
+        grad = contiguous_of(grad)
+        a.grad_stride = 1
+    if d.numel:
+        run_ctc_loss_backward(log_probs.device_type, &a, grad, contiguous_of(log_probs), ctc_targets(targets, log_probs), lengths, contiguous_of(neg_log_likelihood),
+                              contiguous_of(log_alpha), d)
+    return d
+
+
+cdef object ctc_gradient(object grad, object log_probs, object targets, object input_lengths, object target_lengths, object loss, object log_alpha, int64_t blank,
+                         bint zero_infinity):
+    """It has no derivative, as in PyTorch."""
+    if grad is None:
+        return None
+    d = _ops._ctc_loss_backward(grad, log_probs, targets, input_lengths, target_lengths, loss, log_alpha, blank, zero_infinity)
+    return without_derivative(d, "aten::_ctc_loss_backward", (grad, log_probs)) if grad_mode() else d
 
 
 # ---- entries -------------------------------------------------------------------------------------------------------

@@ -20,6 +20,8 @@ cdef str number_text(double v):
 cdef TensorBase draw(TensorBase t, const rs_fill* fill, object generator):
     """Fill a tensor of a dtype that the fill supports; complex tensors are filled as their real views."""
     cdef rs_state* state = state_of(generator)
+    if not has_loops(t.dtype):
+        refuse_dtype("random fill", t)
     check_internal_overlap("random fill", t)
     if t.numel == 0:
         return t
@@ -146,10 +148,10 @@ cdef TensorBase _bernoulli_tensor_kernel(TensorBase self, TensorBase p, object g
     cdef rs_state* state = state_of(generator)
     cdef Dims d
     cdef int i
-    if category[self.dtype] == CAT_COMPLEX:
+    if category[self.dtype] == CAT_COMPLEX or not has_loops(self.dtype):
         refuse_dtype("bernoulli_tensor_cpu_self_", self)
     check_internal_overlap("bernoulli_", self)
-    if category[p.dtype] != CAT_FLOAT:
+    if category[p.dtype] != CAT_FLOAT or not has_loops(p.dtype):
         refuse_dtype("bernoulli_tensor_cpu_p_", p)
     d.n = self.ndim
     for i in range(self.ndim):

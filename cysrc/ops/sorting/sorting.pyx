@@ -67,6 +67,7 @@ cdef object one_of_line(str name, TensorBase self, int64_t dim, bint keepdim, in
         sizes[i] = 1 if i == d else self.sizes[i]
     if self.ndim and self.sizes[d] == 0:
         raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
+    self = held(self)            # the step gives up the GIL, and the shape is read after it
     values = empty_tensor(self.ndim, sizes, self.dtype, place_of(self))
     indices = empty_tensor(self.ndim, sizes, I64, place_of(self))
     if self.numel:

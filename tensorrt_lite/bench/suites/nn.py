@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from ..rows import Builder, Work
 
 _AT_OR_UNDER = 1.05
+_LAYERS = 0.7  # of recurrent layers, whose gates are fused
 
 
 def _layer_norm(lib: Any, threads: int) -> Work:
@@ -116,6 +117,26 @@ def _lstm_cell(lib: Any, threads: int) -> Work:
     return lambda: cell(x, (h, c))
 
 
+def _recurrent(name: str, size: tuple[int, int, int, int, int], backward: bool) -> Builder:
+    """A layer of nn over (batch, steps, features): size is layers, hidden, features, batch, steps."""
+
+    def build(lib: Any, threads: int) -> Work:
+        layers, hidden, features, batch, steps = size
+        module = getattr(lib.nn, name)(features, hidden, layers, batch_first=True)
+        x, grad = lib.randn(batch, steps, features), lib.autograd.grad
+        if not backward:
+
+            def forward() -> object:
+                with lib.no_grad():
+                    return module(x)
+
+            return forward
+        leaves = [x.requires_grad_(), *module.parameters()]
+        return lambda: grad(module(x)[0].sum(), leaves)
+
+    return build
+
+
 def _optimizer(name: str, **options: float) -> Builder:
     """One step on 1M parameters spread over 16 tensors."""
 
@@ -160,6 +181,12 @@ def rows() -> list[Row]:
         row("attention 8x6x256x64, causal", _attention(True, False)),
         row("attention 8x6x256x64, causal, forward and backward", _attention(True, True)),
         row("LSTM cell 32x256", _lstm_cell),
+        *[
+            Row(f"{name} {size[0]}x{size[1]}, {size[3]}x{size[4]}x{size[2]}{suffix}", "nn", _recurrent(name, size, backward), limit=_LAYERS)
+            for name in ("LSTM", "GRU", "RNN")
+            for size in ((2, 128, 128, 16, 32), (2, 256, 128, 16, 50))
+            for backward, suffix in ((False, ""), (True, ", forward and backward"))
+        ],
         row("SGD with momentum, 1M parameters", _optimizer("SGD", lr=0.01, momentum=0.9)),
         row("Adam, 1M parameters", _optimizer("Adam", lr=1e-3)),
         row("AdamW, 1M parameters", _optimizer("AdamW", lr=1e-3)),

@@ -214,12 +214,7 @@ def poisson_nll_loss(
     approximation of log(target!)."""
     if size_average is not None or reduce is not None:
         reduction = legacy_string(size_average, reduce)
-    ENUM[reduction]
-    loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
-    if full:
-        stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
-        loss = loss + stirling.masked_fill(target <= 1, 0)
-    return reduced(loss, reduction)
+    return _ops.poisson_nll_loss(input, target, log_input, full, eps, ENUM[reduction])
 
 
 def gaussian_nll_loss(
@@ -265,10 +260,7 @@ def hinge_embedding_loss(
     """x where target is 1, max(0, margin - x) where it is -1."""
     if size_average is not None or reduce is not None:
         reduction = legacy_string(size_average, reduce)
-    zero = trt.zeros((), dtype=input.dtype, device=input.device)
-    negative = trt.where(target != 1, (margin - input).clamp_min(0), zero)
-    positive = trt.where(target != -1, input, zero)
-    return reduced(negative + positive, reduction)
+    return _ops.hinge_embedding_loss(input, target, margin, ENUM[reduction])
 
 
 @autocast_policy(cpu="float32", cuda="float32")
@@ -289,7 +281,7 @@ def margin_ranking_loss(
             f"margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
             f"{input1.size()}, input2: {input2.size()}, target: {target.size()} "
         )
-    return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
+    return _ops.margin_ranking_loss(input1, input2, target, margin, ENUM[reduction])
 
 
 @autocast_policy(cpu="float32", cuda="float32")
@@ -305,22 +297,7 @@ def cosine_embedding_loss(
     """1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1; inputs (N, D) or (D)."""
     if size_average is not None or reduce is not None:
         reduction = legacy_string(size_average, reduce)
-    if target.dim() not in (0, 1):
-        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
-    if input1.dim() != target.dim() + 1 or input2.dim() != target.dim() + 1:
-        raise RuntimeError(
-            f"{target.dim()}D target tensor expects {target.dim() + 1}D input tensors, but found inputs with sizes "
-            f"{list(input1.shape)} and {list(input2.shape)}."
-        )
-    dim = target.dim()
-    tiny = 1e-12
-    squares1 = (input1 * input1).sum(dim) + tiny
-    squares2 = (input2 * input2).sum(dim) + tiny
-    cos = (input1 * input2).sum(dim) / (squares1 * squares2).sqrt()
-    zero = trt.zeros_like(cos, requires_grad=False)
-    positive = trt.where(target == 1, 1 - cos, zero)
-    negative = trt.where(target == -1, (cos - margin).clamp_min(0), zero)
-    return reduced(positive + negative, reduction)
+    return _ops.cosine_embedding_loss(input1, input2, target, margin, ENUM[reduction])
 
 
 def soft_margin_loss(
@@ -430,22 +407,11 @@ def triplet_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """max(0, d(anchor, positive) - d(anchor, negative) + margin); `swap` uses the harder of the two negatives."""
-    from .distance import pairwise_distance
-
     if size_average is not None or reduce is not None:
         reduction = legacy_string(size_average, reduce)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
-    if not anchor.dim() == positive.dim() == negative.dim():
-        raise RuntimeError(
-            f"The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
-            f"anchor {anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D inputs"
-        )
-    near = pairwise_distance(anchor, positive, p, eps)
-    far = pairwise_distance(anchor, negative, p, eps)
-    if swap:
-        far = trt.min(far, pairwise_distance(positive, negative, p, eps))
-    return reduced((margin + near - far).clamp_min(0), reduction)
+    return _ops.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, ENUM[reduction])
 
 
 def triplet_margin_with_distance_loss(
@@ -488,4 +454,6 @@ def ctc_loss(
     zero_infinity: bool = False,
 ) -> Tensor:
     """Connectionist temporal classification (Graves et al. 2006); log_probs (T, N, C) or (T, C)."""
-    return _ops.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, ENUM[reduction], zero_infinity)
+    # as PyTorch's function, this one takes a number as the lengths of one sample
+    lengths = [(n,) if isinstance(n, int) else n for n in (input_lengths, target_lengths)]
+    return _ops.ctc_loss(log_probs, targets, *lengths, blank, ENUM[reduction], zero_infinity)

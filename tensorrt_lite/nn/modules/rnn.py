@@ -1,6 +1,5 @@
-"""Recurrent layers, composed from linear maps and elementwise operators.
+"""Recurrent layers and cells: parameters and checks around the operators lstm, gru, rnn_tanh and rnn_relu.
 
-A layer projects its whole input sequence in one product; only the product with the hidden state runs step by step.
 Gates are stacked in PyTorch's order: LSTM input, forget, cell, output; GRU reset, update, new.
 """
 
@@ -10,46 +9,13 @@ import math
 from typing import Any
 
 import tensorrt_lite as trt
-from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 
-from .. import functional as F
 from .. import init
 from ..parameter import Parameter
 from ..utils.rnn import PackedSequence
 from .module import Module
 
 _GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
-
-
-def _rnn_step(mode: str, x: Any, state: tuple[Any, ...], w_hh: Any, b_hh: Any, w_hr: Any = None) -> tuple[Any, ...]:
-    """One step: x is the projected input (N, gates * H), the result the next (hidden,) or (hidden, cell)."""
-    projected = F.linear(state[0], w_hh, b_hh)
-    if mode == "LSTM":
-        i, f, g, o = (x + projected).chunk(4, -1)
-        cell = f.sigmoid() * state[1] + i.sigmoid() * g.tanh()
-        hidden = o.sigmoid() * cell.tanh()
-        return (hidden if w_hr is None else F.linear(hidden, w_hr), cell)
-    if mode == "GRU":
-        x_r, x_z, x_n = x.chunk(3, -1)
-        h_r, h_z, h_n = projected.chunk(3, -1)
-        reset = (x_r + h_r).sigmoid()
-        update = (x_z + h_z).sigmoid()
-        new = (x_n + reset * h_n).tanh()
-        return ((state[0] - new) * update + new,)
-    total = x + projected
-    return (total.tanh() if mode == "RNN_TANH" else total.relu(),)
-
-
-@autocast_policy(cpu="lower", cuda="lower")
-def _lower_state(*state: Any) -> tuple[Any, ...]:
-    """The initial state as PyTorch's fused LSTM has it under autocast: the lower precision, in which the loop then stays."""
-    return state
-
-
-@autocast_policy(cuda="lower")
-def _lower_state_on_cuda(*state: Any) -> tuple[Any, ...]:
-    """The same for layers that are fused on CUDA alone."""
-    return state
 
 
 class RNNBase(Module):
@@ -197,58 +163,14 @@ class RNNBase(Module):
             self.check_hidden_size(state, (count, batch, width), f"Expected {name} size {{}}, got {{}}")
         return states
 
-    def _run_direction(
-        self, sequence: Any, sizes: list[int] | None, state: tuple[Any, ...], weights: list[Any], reverse: bool
-    ) -> tuple[Any, tuple[Any, ...]]:
-        """The outputs of one layer in one direction, laid out like its input, and its last state.
+    def _operator(self) -> Any:
+        return getattr(trt, self.mode.lower())
 
-        sequence: (L, N, features), or packed (sum of lengths, features) with the batch size of each step in `sizes`.
-        """
-        w_ih, w_hh = weights[0], weights[1]
-        b_ih, b_hh = (weights[2], weights[3]) if self.bias else (None, None)
-        w_hr = weights[-1] if self.proj_size else None
-        projected = F.linear(sequence, w_ih, b_ih)
-        steps = projected.unbind(0) if sizes is None else projected.split(sizes)
-        whole = state
-        finished: list[tuple[Any, ...]] = []
-        outputs = []
-        if sizes is not None and reverse:
-            # The backward direction starts with the longest sequences alone; others join at their last element.
-            state = tuple(part[: sizes[-1]] for part in whole)
-        for x in reversed(steps) if reverse else steps:
-            active, size = state[0].size(0), x.size(0)
-            if size < active:
-                finished.append(tuple(part[size:] for part in state))
-                state = tuple(part[:size] for part in state)
-            elif size > active:
-                state = tuple(trt.cat([part, all_[active:size]]) for part, all_ in zip(state, whole, strict=True))
-            state = _rnn_step(self.mode, x, state, w_hh, b_hh, w_hr)
-            outputs.append(state[0])
-        if finished:
-            # Sequences ended shortest first, which are the last rows.
-            state = tuple(trt.cat(parts) for parts in zip(state, *reversed(finished), strict=True))
-        if reverse:
-            outputs.reverse()
-        return trt.stack(outputs) if sizes is None else trt.cat(outputs), state
-
-    def _run_layers(
-        self, sequence: Any, sizes: list[int] | None, initial: tuple[Any, ...]
-    ) -> tuple[Any, tuple[Any, ...]]:
-        """The outputs of the last layer and the last states of all layers and directions, stacked."""
-        weights = self.all_weights
-        final: list[tuple[Any, ...]] = []
-        for layer in range(self.num_layers):
-            outputs = []
-            for direction in range(self._directions):
-                position = layer * self._directions + direction
-                state = tuple(part[position] for part in initial)
-                output, state = self._run_direction(sequence, sizes, state, weights[position], direction == 1)
-                outputs.append(output)
-                final.append(state)
-            sequence = outputs[0] if len(outputs) == 1 else trt.cat(outputs, -1)
-            if self.dropout and self.training and layer < self.num_layers - 1:
-                sequence = F.dropout(sequence, self.dropout, True)
-        return sequence, tuple(trt.stack(parts) for parts in zip(*final, strict=True))
+    def _arguments(self, states: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What the operator takes behind its input, as far as batch_first."""
+        hx = list(states) if self.mode == "LSTM" else states[0]
+        weights = [weight for weights in self.all_weights for weight in weights]
+        return hx, weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional
 
     def forward(self, input: Any, hx: Any = None) -> Any:
         """(output, last hidden state); the hidden state of an LSTM is the pair (hidden, cell).
@@ -260,19 +182,13 @@ class RNNBase(Module):
         self.check_input(input)
         batched = input.dim() == 3
         sequence = input if batched else input.unsqueeze(1)
-        if batched and self.batch_first:
-            sequence = sequence.transpose(0, 1)
-        if sequence.size(0) == 0:
-            raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
-        initial = self._initial_state(sequence, hx, batched, sequence.size(1))
-        initial = (_lower_state if self.mode == "LSTM" else _lower_state_on_cuda)(*initial)
-        sequence, last = self._run_layers(sequence, None, initial)
+        batch_first = batched and self.batch_first
+        states = self._initial_state(sequence, hx, batched, sequence.size(0 if batch_first else 1))
+        output, *last = self._operator()(sequence, *self._arguments(states), batch_first)
         if not batched:
-            sequence = sequence.squeeze(1)
-            last = tuple(part.squeeze(1) for part in last)
-        elif self.batch_first:
-            sequence = sequence.transpose(0, 1)
-        return sequence, last if self.mode == "LSTM" else last[0]
+            output = output.squeeze(1)
+            last = [part.squeeze(1) for part in last]
+        return output, tuple(last) if self.mode == "LSTM" else last[0]
 
     def _forward_packed(self, packed: PackedSequence, hx: Any) -> Any:
         data, batch_sizes, order, inverse = packed
@@ -280,15 +196,13 @@ class RNNBase(Module):
             raise RuntimeError(
                 f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {data.size(-1)}"
             )
-        sizes = [int(size) for size in batch_sizes.tolist()]
-        initial = self._initial_state(data, hx, True, sizes[0])
+        states = self._initial_state(data, hx, True, int(batch_sizes[0]))
         if hx is not None and order is not None:
-            initial = tuple(part.index_select(1, order) for part in initial)
-        initial = _lower_state_on_cuda(*initial)
-        output, last = self._run_layers(data, sizes, initial)
+            states = tuple(part.index_select(1, order) for part in states)
+        output, *last = self._operator()(data, batch_sizes, *self._arguments(states))
         if inverse is not None:
-            last = tuple(part.index_select(1, inverse) for part in last)
-        return PackedSequence(output, batch_sizes, order, inverse), last if self.mode == "LSTM" else last[0]
+            last = [part.index_select(1, inverse) for part in last]
+        return PackedSequence(output, batch_sizes, order, inverse), tuple(last) if self.mode == "LSTM" else last[0]
 
     def extra_repr(self) -> str:
         text = f"{self.input_size}, {self.hidden_size}"
@@ -463,8 +377,10 @@ class RNNCellBase(Module):
                 raise RuntimeError(
                     f"hidden has inconsistent hidden_size: got {part.size(1)}, expected {self.hidden_size}"
                 )
-        projected = F.linear(x, self.weight_ih, self.bias_ih)
-        result = _rnn_step(mode, projected, state, self.weight_hh, self.bias_hh)
+        hx = list(state) if mode == "LSTM" else state[0]
+        cell = getattr(trt, f"{mode.lower()}_cell")
+        result = cell(x, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        result = result if mode == "LSTM" else (result,)
         return result if batched else tuple(part.squeeze(0) for part in result)
 
 
