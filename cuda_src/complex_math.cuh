@@ -127,42 +127,17 @@ static __device__ __forceinline__ T pow_number(T x, T e) {
 static __device__ __forceinline__ f32 nextafter(f32 x, f32 y) { return ::nextafterf(x, y); }
 static __device__ __forceinline__ f64 nextafter(f64 x, f64 y) { return ::nextafter(x, y); }
 
-// The sum of (q + k)^-s over all k: terms one by one, then the Euler-Maclaurin formula (DLMF 25.11.5).
-static __device__ inline f64 hurwitz_zeta(f64 s, f64 q) {
-    const f64 bernoulli[] = {1.0 / 12, -1.0 / 720, 1.0 / 30240, -1.0 / 1209600, 1.0 / 47900160,
-                             -691.0 / 1307674368000.0, 1.0 / 74724249600.0, -3617.0 / 10670622842880000.0};
-    if (q <= 0) {
-        if (::floor(q) == q) return static_cast<f64>(INFINITY);
-        if (::floor(s) != s) return static_cast<f64>(NAN);
-    }
-    const f64 shift = q < 0 ? -q : 0;
-    if (shift > 1e6) return static_cast<f64>(NAN);
-    const i64 terms = 12 + static_cast<i64>(shift);
-    f64 sum = 0;
-    for (i64 k = 0; k < terms; k++) sum += ::pow(q + static_cast<f64>(k), -s);
-    const f64 w = q + static_cast<f64>(terms), power = ::pow(w, -s);
-    f64 factor = s * power / w;
-    sum += power * w / (s - 1) + 0.5 * power;
-    for (int j = 0; j < 8; j++) {
-        sum += bernoulli[j] * factor;
-        factor *= (s + 2 * j + 1) * (s + 2 * j + 2) / (w * w);
-    }
-    return sum;
+// The neighbour among half types: bits that fall away when rounding, or one unit of the format's last place more or less.
+template <class H>
+static __device__ __forceinline__ f32 nextafter_half(f32 x, f32 y, H (*from)(unsigned short), unsigned short (*bits)(H)) {
+    if (isnan(x) || isnan(y)) return x + y;
+    if (x == y) return y;
+    const unsigned short sign = signbit(x == 0 ? y : x) ? 0x8000 : 0;
+    if (x == 0) return static_cast<f32>(from(sign | 1));
+    const unsigned short b = bits(static_cast<H>(x));
+    return static_cast<f32>(from((x < y) == (x > 0) ? b + 1 : b - 1));
 }
-// (-1)^(n + 1) n! zeta(n + 1, x)
-static __device__ inline f64 polygamma(f64 n, f64 x) {
-    if (n == 0) return digamma(x);
-    const f64 value = ::tgamma(n + 1) * hurwitz_zeta(n + 1, x);
-    return ::fmod(n, 2.0) == 0 ? -value : value;
-}
-static __device__ inline f32 polygamma(f32 n, f32 x) { return static_cast<f32>(polygamma(static_cast<f64>(n), static_cast<f64>(x))); }
-
-#ifdef CUEMU
-static __device__ inline f64 special_i1(f64 x) { return ::copysign(std::cyl_bessel_i(1.0, ::fabs(x)), x); }
-static __device__ inline f32 special_i1(f32 x) { return static_cast<f32>(special_i1(static_cast<f64>(x))); }
-#else
-static __device__ inline f64 special_i1(f64 x) { return ::cyl_bessel_i1(x); }
-static __device__ inline f32 special_i1(f32 x) { return ::cyl_bessel_i1f(x); }
-#endif
+static __device__ __forceinline__ f32 nextafter_f16(f32 x, f32 y) { return nextafter_half<__half>(x, y, __ushort_as_half, __half_as_ushort); }
+static __device__ __forceinline__ f32 nextafter_bf16(f32 x, f32 y) { return nextafter_half<__nv_bfloat16>(x, y, __ushort_as_bfloat16, __bfloat16_as_ushort); }
 
 }  // namespace trt

@@ -74,7 +74,7 @@ globals().update(_public.functions(_ops.FUNCTIONS, "tensorrt_lite"))
 
 # Packages that are imported when they are first used: `import tensorrt_lite` stays within 50 ms.
 _LAZY = {
-    "nn", "optim", "utils", "autograd", "cuda", "backend", "backends", "testing", "bench", "random", "serialization", "linalg", "fft", "cpu", "library", "multiprocessing", "version",
+    "nn", "optim", "utils", "autograd", "cuda", "backend", "backends", "testing", "bench", "random", "serialization", "linalg", "fft", "special", "signal", "cpu", "library", "multiprocessing", "version",
     "__config__", "accelerator", "amp", "compiler", "distributed", "jit", "onnx", "overrides", "profiler",
 }  # fmt: skip
 _LAZY_NAMES = {

@@ -21,6 +21,8 @@ from tensorrt_lite import jit as jit
 from tensorrt_lite import library as library
 from tensorrt_lite import overrides as overrides
 from tensorrt_lite import linalg as linalg
+from tensorrt_lite import signal as signal
+from tensorrt_lite import special as special
 from tensorrt_lite import multiprocessing as multiprocessing
 from tensorrt_lite import nn as nn
 from tensorrt_lite import onnx as onnx

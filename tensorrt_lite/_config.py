@@ -100,12 +100,14 @@ def _build_info() -> dict[str, Any]:
     from tensorrt_lite import _C
     from tensorrt_lite._C.core.parallel import get_num_threads, runtime
     from tensorrt_lite._C.core.isa import COMPILED, instruction_set
+    from tensorrt_lite._C.ops.matmul.packed import bf16_kernel
 
     record: dict[str, Any] = {
         "compiler": _C.COMPILER,
         "debug": _C.DEBUG,
         "instruction_set": instruction_set(),
         "instruction_sets": list(COMPILED),
+        "bfloat16_products": bf16_kernel(),
         "openmp_threads": get_num_threads(),
         "openmp_runtime": runtime(),
         "cuda": {"available": False, "driver": None, "devices": []},

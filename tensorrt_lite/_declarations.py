@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import ast
 
 FUNCTION, METHOD, INPLACE = "function", "method", "inplace"
-_SPACES = ("", "Tensor", "nn.functional", "linalg", "fft")  # where rows are public
+_SPACES = ("", "Tensor", "nn.functional", "linalg", "fft", "special")  # where rows are public
 
 
 class Declaration:
@@ -69,7 +69,7 @@ class Declaration:
             return reduce(getattr, self.name.split("."), trt)
         short = self.name.partition("_")[2]
         places: dict[str, tuple[Any, str]] = {
-            FUNCTION: (trt, self.name), METHOD: (trt.Tensor, self.name), "linalg": (trt.linalg, short), "fft": (trt.fft, short), "nn": (trt.nn.functional, self.name),
+            FUNCTION: (trt, self.name), METHOD: (trt.Tensor, self.name), "linalg": (trt.linalg, short), "fft": (trt.fft, short), "special": (trt.special, short), "nn": (trt.nn.functional, self.name),
         }  # fmt: skip
         owner, name = next(place for variant, place in places.items() if variant in self.variants)
         return getattr(owner, name)
@@ -117,7 +117,8 @@ def samples() -> dict[str, str]:
 @cache
 def _by_alias() -> dict[str, str]:
     found = {alias: row.name for row in _table().values() for alias in row.aliases}
-    return found | {"logsigmoid": "log_sigmoid"}  # nn.functional calls it so
+    found["logsigmoid"] = "log_sigmoid"  # nn.functional calls it so
+    return found | {"special_expit": "sigmoid", "special_gammainc": "igamma", "special_gammaincc": "igammac", "special_gammaln": "lgamma", "special_multigammaln": "mvlgamma", "special_psi": "digamma"}
 
 
 @cache
@@ -132,7 +133,7 @@ def find(path: str) -> tuple[Declaration, str] | None:
     form = METHOD if space == "Tensor" else FUNCTION
     if space not in _SPACES:
         return None
-    for candidate in (path, *([f"{space}_{name}"] if space in ("linalg", "fft") else []), name):
+    for candidate in (path, *([f"{space}_{name}"] if space in ("linalg", "fft", "special") else []), name):
         row = table.get(candidate) or table.get(aliases.get(candidate, ""))
         if row is not None:
             return row, form

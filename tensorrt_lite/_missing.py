@@ -9,15 +9,15 @@ import sys
 _NAMES = {
     "": """
         ao classes compile cond cpp distributions export func functional fx hub masked monitor mps mtia nested
-        package quantization quasirandom return_types signal sparse special types vmap while_loop xpu
+        package quantization quasirandom return_types sparse types vmap while_loop xpu
         Future Storage SymBool SymFloat SymInt Tag
         BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage DoubleStorage FloatStorage HalfStorage
         IntStorage LongStorage ShortStorage
         bits16 bits1x8 bits2x4 bits4x2 bits8 chalf complex32 float4_e2m1fn_x2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu
         int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7 qint32 qint8 quint2x4 quint4x2 quint8
         jagged sparse_bsc sparse_bsr sparse_csc sparse_csr
-        binomial dequantize embedding_bag embedding_renorm_ empty_quantized fake_quantize_per_channel_affine fake_quantize_per_tensor_affine frexp from_file
-        frobenius_norm hash_tensor igamma igammac is_distributed
+        binomial dequantize embedding_bag embedding_renorm_ empty_quantized fake_quantize_per_channel_affine fake_quantize_per_tensor_affine from_file
+        frobenius_norm hash_tensor is_distributed
         is_warn_always_enabled lobpcg native_channel_shuffle nuclear_norm pca_lowrank quantize_per_channel quantize_per_tensor
         segment_reduce set_warn_always smm sparse_bsc_tensor
         sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sspaddmm

@@ -5,7 +5,8 @@ the cores are shared. The benchmark runner uses
 `blas_handicaps` and `openmp_runtimes` to judge whether a comparison is fair. Importing this module loads nothing heavy.
 
 The compiled core supplies `tensorrt_lite._build_info() -> dict`, every key optional: `compiler` (str), `debug` (bool),
-`instruction_set` (str, the loops chosen at import), `instruction_sets` (list of str, the loops compiled in), `blas`
+`instruction_set` (str, the loops chosen at import), `instruction_sets` (list of str, the loops compiled in),
+`bfloat16_products` (str, the kernel: tiles of AMX, pairs of AVX512-BF16, or widened to float32), `blas`
 (dict: library, config, core, threads), `openmp_threads` (int), `openmp_runtime` (str, the file in use), `cuda` (dict:
 available, driver, devices).
 """
@@ -177,7 +178,7 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         return "unknown" if value is None else str(value)
 
     processor, record = facts["cpu"], dict(facts["build"])
-    chosen = record.pop("instruction_set", None)
+    chosen, products = record.pop("instruction_set", None), record.pop("bfloat16_products", None)
     lines = [
         ("version", facts["version"]),
         ("build", joined({"compiler": record.pop("compiler", None), "debug": record.pop("debug", None), **record})),
@@ -186,6 +187,7 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("cpu", f"{processor['model']}, {processor['cores']} cores"),
         ("cpu features", joined(processor["features"])),
         ("instruction set", joined(chosen)),
+        ("bf16 products", joined(products)),
         ("blas", joined(facts["blas"])),
         ("openmp threads", joined(facts["openmp"]["threads"])),
         ("openmp runtime", joined(facts["openmp"]["runtime"])),

@@ -188,11 +188,11 @@ def is_tensor_like(inp: Any) -> bool:
 
 
 def _namespaces() -> list[tuple[str, Any]]:
-    from tensorrt_lite import fft, linalg
+    from tensorrt_lite import fft, linalg, special
     from tensorrt_lite.nn import functional, init
 
     spaces: list[tuple[str, Any]] = [("tensorrt_lite", trt), ("tensorrt_lite.nn.functional", functional), ("tensorrt_lite.nn.init", init)]
-    spaces += [("tensorrt_lite.Tensor", trt.Tensor), ("tensorrt_lite.linalg", linalg), ("tensorrt_lite.fft", fft)]
+    spaces += [("tensorrt_lite.Tensor", trt.Tensor), ("tensorrt_lite.linalg", linalg), ("tensorrt_lite.fft", fft), ("tensorrt_lite.special", special)]
     return spaces
 
 

@@ -27,7 +27,7 @@ def paths(row: declarations.Declaration) -> list[str]:
     if "." in row.name:
         return [row.name]
     short = row.name.partition("_")[2]
-    spaces = {"function": row.name, "method": f"Tensor.{row.name}", "nn": f"nn.functional.{row.name}", "linalg": f"linalg.{short}", "fft": f"fft.{short}"}
+    spaces = {"function": row.name, "method": f"Tensor.{row.name}", "nn": f"nn.functional.{row.name}", "linalg": f"linalg.{short}", "fft": f"fft.{short}", "special": f"special.{short}"}
     found = [spaces[v] for v in row.variants if v in spaces]
     return [p if p != "linalg.power" else "linalg.matrix_power" for p in found]
 
@@ -168,7 +168,7 @@ DIFFERENT = {
 
 def signatures_beside_torch() -> tuple[list[str], int]:
     torch = pytest.importorskip("torch")
-    spaces = {"": torch, "Tensor": torch.Tensor, "nn.functional": torch.nn.functional, "linalg": torch.linalg, "fft": torch.fft}
+    spaces = {"": torch, "Tensor": torch.Tensor, "nn.functional": torch.nn.functional, "linalg": torch.linalg, "fft": torch.fft, "special": torch.special}
     differ, compared = [], 0
     for path, function in PUBLIC.items():
         space, _, name = path.rpartition(".")
@@ -185,7 +185,7 @@ def signatures_beside_torch() -> tuple[list[str], int]:
             if described(ours) != described(wanted):
                 differ.append(f"{path}: {described(ours)}, PyTorch {described(wanted)}")
         else:
-            flat = {"linalg": "linalg_", "fft": "fft_"}.get(space, "") + name
+            flat = {"linalg": "linalg_", "fft": "fft_", "special": "special_"}.get(space, "") + name
             overloads = [s for s in torch._C._jit_get_schemas_for_operator(f"aten::{flat}") if callable_from_python(torch, flat, s)]
             if not overloads:
                 continue

@@ -13,7 +13,7 @@ from tensorrt_lite import overrides
 from tensorrt_lite._C.core.overrides import PublicFunction, PublicProperty
 from tensorrt_lite.nn import functional as F
 
-SPACES = {"trt": trt, "F": F, "Tensor": trt.Tensor, "linalg": trt.linalg, "fft": trt.fft, "init": trt.nn.init}
+SPACES = {"trt": trt, "F": F, "Tensor": trt.Tensor, "linalg": trt.linalg, "fft": trt.fft, "special": trt.special, "init": trt.nn.init}
 
 # What is public and never asks, as in PyTorch: settings, files, questions about dtypes, what asks by the functions that it calls.
 UNASKED = {
@@ -122,7 +122,7 @@ def test_names_resolve_and_pickle():
                 assert full is not None
                 if full.startswith("tensorrt_lite.") and (space != "trt" or full == f"tensorrt_lite.{name}"):
                     assert eval(full, {"tensorrt_lite": trt}) is member, full
-                if space in ("trt", "linalg", "F", "fft") and not name.startswith("_"):
+                if space in ("trt", "linalg", "F", "fft", "special") and not name.startswith("_"):
                     assert pickle.loads(pickle.dumps(member)) is member
     assert overrides.resolve_name(trt.Tensor.grad.__get__) == "tensorrt_lite.Tensor.grad.__get__"
     assert pickle.loads(pickle.dumps(trt.Tensor.add)) is trt.Tensor.add
@@ -134,7 +134,7 @@ def test_names_resolve_and_pickle():
 def beside_torch():
     torch = pytest.importorskip("torch")
     functional = pytest.importorskip("torch.nn.functional")
-    return torch, {"trt": torch, "F": functional, "Tensor": torch.Tensor, "linalg": torch.linalg, "fft": torch.fft, "init": torch.nn.init}
+    return torch, {"trt": torch, "F": functional, "Tensor": torch.Tensor, "linalg": torch.linalg, "fft": torch.fft, "special": torch.special, "init": torch.nn.init}
 
 
 def test_what_pytorch_overrides_is_overridable_here():
@@ -164,7 +164,7 @@ def test_arguments_have_pytorch_names():
     """A parameter of PyTorch's schema, or of its function in Python, is one here."""
     torch, spaces = beside_torch()
     wrong = []
-    prefixes = {"linalg": "linalg_", "fft": "fft_"}
+    prefixes = {"linalg": "linalg_", "fft": "fft_", "special": "special_"}
     for space, owner in spaces.items():
         for name, member in members(space):
             theirs = getattr(owner, name, None)

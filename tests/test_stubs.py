@@ -44,6 +44,7 @@ def test_every_public_name_has_a_type() -> None:
     public = {n for n in dir(tensorrt_lite.Tensor) if not n.startswith("_")}
     assert public - declared("tensor.pyi", "Tensor") - declared("_operators.pyi", "TensorOperators") == set()
     assert set(tensorrt_lite.linalg.__all__) - declared("linalg/__init__.pyi") == set()
+    assert set(tensorrt_lite.special.__all__) - declared("special/__init__.pyi") == set()
 
 
 @pytest.mark.parametrize(

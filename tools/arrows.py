@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-# From the bottom up. cuda_src stands on core alone: its files are text for the CUDA compiler, which reads the table of element types (dtype_table.h).
+# From the bottom up. cuda_src, text for the CUDA compiler, stands on core (dtype_table.h) and loops (special_functions.h), whose texts both compilers read.
 ROOMS = ("core", "loops", "autograd", "ops", "cuda", "tensorrt_lite", "tools")
 
 _CYTHON = re.compile(r"^\s*(?:from\s+([\w.]+)\s+c?import\b\s*(.*)|c?import\s+([\w.]+))")
@@ -109,7 +109,7 @@ def arrows() -> list[Arrow]:
 
 def points_up(arrow: Arrow) -> bool:
     """Whether the target's room is not below the source's."""
-    below = {room: i for i, room in enumerate((ROOMS[0], "cuda_src", *ROOMS[1:]))}
+    below = {room: i for i, room in enumerate((*ROOMS[:2], "cuda_src", *ROOMS[2:]))}
     return below[arrow.lower] > below[arrow.upper]
 
 

@@ -388,6 +388,8 @@ class Builder:
         shutil.copytree(self.generated / "steps", self.target / "steps", dirs_exist_ok=True)
         shutil.copytree(ROOT / "cuda_src", self.target / "cuda" / "src", dirs_exist_ok=True)
         shutil.copyfile(ROOT / "cysrc" / "core" / "dtype_table.h", self.target / "cuda" / "src" / "dtype_table.h")
+        for name in ("special_functions.h", "special_coefficients.h"):
+            shutil.copyfile(ROOT / "cysrc" / "loops" / name, self.target / "cuda" / "src" / name)
         for declared in sorted((self.generated / "include").glob("*_steps.h")):
             shutil.copyfile(declared, self.target / "cuda" / "src" / declared.name)
         # for those who have no GPU: the package brings the emulator's sources
@@ -415,7 +417,7 @@ class Builder:
     def write_stubs(self) -> None:
         """The stubs describe what the modules export, so they are made by importing them."""
         stamp = digest(*(self.stamps[k] for k in sorted(self.stamps) if k.startswith("link ")), (ROOT / "tools" / "codegen" / "stubs.py").read_bytes(), declarations_source(self.operators))
-        if self.stamps.get("stubs") == stamp and all((self.target.parent / p).exists() for p in ("_operators.pyi", "_nn_operators.pyi", "linalg/__init__.pyi")):
+        if self.stamps.get("stubs") == stamp and all((self.target.parent / p).exists() for p in ("_operators.pyi", "_nn_operators.pyi", "linalg/__init__.pyi", "special/__init__.pyi")):
             return
         self.command("stubs", [sys.executable, "-m", "tools.codegen", "stubs", str(self.target.parent.parent)], ROOT)
         self.stamps["stubs"] = stamp

@@ -92,11 +92,11 @@ NO_SIGNATURE = {
 def public_functions() -> dict[str, object]:
     """{name: callable} of the package, of Tensor and of nn.functional, linalg and fft."""
     import tensorrt_lite as trt
-    from tensorrt_lite import fft, linalg
+    from tensorrt_lite import fft, linalg, special
     from tensorrt_lite.nn import functional
 
     found: dict[str, object] = {}
-    for prefix, space in (("", trt), ("Tensor.", trt.Tensor), ("nn.functional.", functional), ("linalg.", linalg), ("fft.", fft)):
+    for prefix, space in (("", trt), ("Tensor.", trt.Tensor), ("nn.functional.", functional), ("linalg.", linalg), ("fft.", fft), ("special.", special)):
         for name in dir(space):
             value = getattr(space, name, None) if not name.startswith("_") else None
             if callable(value) and not isinstance(value, type):

@@ -432,7 +432,7 @@ cdef inline int out_mode(PointwiseInfo* info, object out) except -1:
         return FRESH
     if not isinstance(out, TensorBase):
         raise TypeError(f"{info.name.decode()}(): argument 'out' must be Tensor, not {type(out).__name__}")
-    if (<TensorBase>out).requires_grad and tls().grad_mode:
+    if (<TensorBase>out).requires_grad and info.differentiable and tls().grad_mode:
         raise RuntimeError(
             f"{info.name.decode()}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.")
     return OUT

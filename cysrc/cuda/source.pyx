@@ -41,9 +41,10 @@ def _render(name: str, dtype: int, out: int, inputs: list[tuple[str, int]], para
     passed = "".join(f", {v}" for v, _ in inputs)
     made = f"trt::Functor{{{', '.join(parameters)}}}"
     n = len(inputs) + 1
+    special = '#include "special_math.cuh"\n' if "special_" in expression else ""
     text = f"""// {name}, {TYPES[dtype][0]}
 #include "iteration.cuh"
-
+{special}
 namespace trt {{
 struct Functor {{
     using T = {t};

@@ -1,4 +1,5 @@
-/* The table of matmul.c's kernels; index 0 is float, 1 double. Strides are in elements. */
+/* The table of matmul.c's kernels; index 0 is float, 1 double; where there are more, 2 is bfloat16 and
+   3 float16 for B beside float for A and C. Strides are in elements. */
 #ifndef TRT_MATMUL_H
 #define TRT_MATMUL_H
 #include <stdint.h>
@@ -6,9 +7,9 @@
 typedef struct {
   void (*tiled[2])(int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, int64_t acs, const void* b, int64_t brs, int64_t bcs, void* c,
                   int64_t crs, double alpha, double beta);                                  /* C has unit column stride */
-  void (*rows_by_rows[2])(int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, const void* b, int64_t ldb, void* c, int64_t crs,
+  void (*rows_by_rows[4])(int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, const void* b, int64_t ldb, void* c, int64_t crs,
                           int64_t ccs, double alpha, double beta);                          /* m <= 4, B stored (n, k) */
-  void (*rows_by_cols[2])(int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, const void* b, int64_t ldb, void* c, int64_t crs,
+  void (*rows_by_cols[4])(int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, const void* b, int64_t ldb, void* c, int64_t crs,
                           int64_t ccs, double alpha, double beta);                          /* m <= 4, B stored (k, n) */
   void (*tiny_complex)(int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, int64_t acs, const void* b, int64_t brs, int64_t bcs,
                        void* c, int64_t crs, const double* alpha, const double* beta);      /* complex64, C has unit column stride */

@@ -1,5 +1,4 @@
-/* Functions that few programs call (nextafter; polygamma and I1, scalar) and powers with a constant exponent. Included by
- * vector_math.h after the functions they use. */
+/* Functions that few programs call (nextafter) and powers with a constant exponent. Included by vector_math.h after the functions they use. */
 #ifndef TRT_VECTOR_MATH_RARE_H
 #define TRT_VECTOR_MATH_RARE_H
 
@@ -15,72 +14,27 @@
 DEFINE_NEXTAFTER(f32, u32)
 DEFINE_NEXTAFTER(f64, u64)
 
-/* The Hurwitz zeta function sum (q + k)^-s, s > 1, by Euler and Maclaurin: terms up to q + 12, the integral, half a
- * term and corrections B_2j / (2j)! s (s + 1) ... (s + 2j - 2) (q + 12)^(-s - 2j + 1). */
-static __attribute__((noinline, unused)) f64 hurwitz_zeta(f64 s, f64 q)
+/* The neighbour among the bfloat16 (2^16 bits of float apart) of numbers that are such */
+INL f32 nextafter_bf16_f32(f32 a, f32 b)
 {
-    static const f64 bernoulli[] = {1.0 / 12, -1.0 / 720, 1.0 / 30240, -1.0 / 1209600, 1.0 / 47900160,
-        -691.0 / 1307674368000.0, 1.0 / 74724249600.0, -3617.0 / 10670622842880000.0};
-    f64 sum = 0;
-    if (q <= 0) {
-        if (floor(q) == q)
-            return INF_f64;
-        if (floor(s) != s)
-            return NAN_f64;
-    }
-    f64 shift = q < 0 ? -q : 0;
-    if (shift > 1e6)
-        return NAN_f64;
-    i64 terms = 12 + (i64)shift;
-    for (i64 k = 0; k < terms; k++)
-        sum += pow(q + (f64)k, -s);
-    f64 w = q + (f64)terms, power = pow(w, -s), factor = s * power / w;
-    sum += power * w / (s - 1) + 0.5 * power;
-    for (int j = 0; j < 8; j++) {
-        f64 correction = bernoulli[j] * factor;
-        sum += correction;
-        factor *= (s + 2 * j + 1) * (s + 2 * j + 2) / (w * w);
-    }
-    return sum;
+    u32 bits = bits_f32(a), step = (a < b) == (a > 0) ? 0x10000u : -0x10000u;
+    f32 y = a == 0 ? copysign_f32(from_bits_f32(0x10000u), b) : from_bits_f32(bits + step);
+    y = a == b ? b : y;
+    return (a != a) | (b != b) ? a + b : y;
 }
 
-/* (-1)^(n + 1) n! zeta(n + 1, x) */
-INL f64 polygamma_f64(f64 n, f64 x)
+/* The neighbour among the halves of numbers that are such: a last place away, 2^-24 below the normal ones; infinity follows 65504 */
+INL f32 nextafter_f16_f32(f32 a, f32 b)
 {
-    if (n == 0)
-        return digamma_f64(x);
-    f64 value = tgamma(n + 1) * hurwitz_zeta(n + 1, x);
-    return fmod(n, 2) == 0 ? -value : value;
+    f32 size = abs_f32(a), place = from_bits_f32((bits_f32(size) & 0x7f800000u) - (10u << 23));
+    b8 outward = (a < b) == (a > 0), power = (bits_f32(a) & 0x7fffffu) == 0;
+    place = size < 0x1p-14f || (size == 0x1p-14f && !outward) ? 0x1p-24f : (power && !outward ? 0.5f * place : place);
+    f32 y = copysign_f32(outward ? size + place : size - place, a);
+    y = size == INF_f32 ? copysign_f32(65504.0f, a) : (size == 65504.0f && outward ? copysign_f32(INF_f32, a) : y);
+    y = a == 0 ? copysign_f32(0x1p-24f, b) : y;
+    y = a == b ? b : y;
+    return (a != a) | (b != b) ? a + b : y;
 }
-INL f32 polygamma_f32(f32 n, f32 x) { return (f32)polygamma_f64((f64)n, (f64)x); }
-
-/* The modified Bessel function I1: its power series, whose terms all have one sign, and from 30 on the asymptotic series
- * (Abramowitz and Stegun 9.6.10, 9.7.1). */
-static __attribute__((noinline, unused)) f64 special_i1_f64(f64 x)
-{
-    f64 a = fabs(x), sum, term;
-    if (a < 30) {
-        f64 quarter = 0.25 * a * a;
-        term = 0.5 * a;
-        sum = term;
-        for (int k = 1; k < 120 && term > sum * 1e-18; k++) {
-            term *= quarter / ((f64)k * (k + 1));
-            sum += term;
-        }
-    } else {
-        term = 1;
-        sum = 1;
-        for (int k = 1; k < 24; k++) {
-            f64 odd = 2 * k - 1;
-            term *= -(4 - odd * odd) / (8 * a * k);
-            sum += term;
-        }
-        f64 half = exp(0.5 * a);
-        sum = sum * half / sqrt(6.283185307179586477 * a) * half;
-    }
-    return x != x ? x : copysign(sum, x);
-}
-INL f32 special_i1_f32(f32 x) { return (f32)special_i1_f64((f64)x); }
 
 /* x^e where e is one number for the whole loop: a constant e leaves one of these branches */
 #define DEFINE_POW_NUMBER(T, ONE)                                                                                    \

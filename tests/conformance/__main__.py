@@ -17,8 +17,9 @@ from .kinds import KINDS
 def main(arguments: list[str] | None = None) -> int:
     """Exit status 0 when every sample passes or, with --compare, when nothing passes fewer samples than saved."""
     parser = argparse.ArgumentParser(prog="python -m tests.conformance", description=__doc__)
-    parser.add_argument("--ops", help="operators, comma-separated (OpInfo names, or name.variant); default all")
+    parser.add_argument("--ops", help="operators, comma-separated (OpInfo names, or name.variant; database: all that users call); default those of operators.txt")
     parser.add_argument("--kinds", help=f"comma-separated, of {','.join(KINDS)}; default all")
+    parser.add_argument("--dtypes", help=f"comma-separated; default {','.join(opinfo.describe_dtypes())}")
     parser.add_argument("--module", default="tensorrt_lite", help="the library under test (default %(default)s)")
     parser.add_argument("--max-samples", type=int, help="cases per operator and kind")
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds per operator and kind")
@@ -31,6 +32,8 @@ def main(arguments: list[str] | None = None) -> int:
     kinds = options.kinds.split(",") if options.kinds else list(KINDS)
     if unknown := set(kinds) - set(KINDS):
         parser.error(f"unknown kinds: {', '.join(sorted(unknown))}")
+    if options.dtypes:
+        opinfo.choose_dtypes(options.dtypes.split(","))
     try:
         operators = opinfo.entries(options.ops.split(",") if options.ops else None)
     except ValueError as error:

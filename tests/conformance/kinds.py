@@ -79,7 +79,9 @@ def _call_case(
         return _attempt(call)
 
     def exact() -> Observed:
-        found = _call_case(op, label, sample.transform(_doubled), resolve).run(Library(torch))
+        found = _call_case(op, label, sample.transform(functools.partial(_doubled, op)), resolve).run(Library(torch))
+        if op.name in opinfo.EXACT and isinstance(found.result, Leaf):
+            found.result.value = sample.input.double().apply_(opinfo.EXACT[op.name])
         if extra is not None and found.error is None:
             # What the given outputs, the last of the arguments, should hold.
             leaves = found.result if isinstance(found.result, list) else [found.result]
@@ -95,9 +97,10 @@ def _determined(sample: SampleInput, result: Any) -> Any:
     return sample.output_process_fn_grad(result)
 
 
-def _doubled(value: Any) -> Any:
-    """A tensor of floating or complex numbers in double precision; other values as they are."""
-    if not isinstance(value, torch.Tensor) or not (value.is_floating_point() or value.is_complex()):
+def _doubled(op: OpInfo, value: Any) -> Any:
+    """A tensor of floating or complex numbers in double precision, of integers too where the operator makes floats of them; other values as they are."""
+    counted = (getattr(op, "promotes_int_to_float", False) or op.name.startswith("special.")) and isinstance(value, torch.Tensor)
+    if not isinstance(value, torch.Tensor) or not (counted or value.is_floating_point() or value.is_complex()):
         return value
     return value.detach().to(torch.complex128 if value.is_complex() else torch.float64)
 

@@ -7,10 +7,11 @@ PyTorch's, drawn after seeding all generators, so that two runs see the same val
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import mpmath
 import numpy as np
 import torch
 from torch.testing._internal.common_device_type import toleranceOverride
@@ -18,6 +19,8 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import DecorateInfo, OpInfo, SampleInput
 
 DTYPES = (torch.float32, torch.float64, torch.int64, torch.bool, torch.bfloat16, torch.complex64)
+# Of the database, what is no public operator of dense tensors of plain numbers.
+_NOT_PUBLIC = ("jiterator", "masked.", "sparse.", "torch.", "to_sparse", "_")
 
 # Operators whose values come from the generator: both libraries are seeded before every call.
 RANDOM = {
@@ -64,23 +67,40 @@ def operator_names() -> list[str]:
     return [name for line in lines for name in line.partition("#")[0].split()]
 
 
+def database_names() -> list[str]:
+    """The names of all operators of the database that users call: dense ones, with a public name."""
+    names = {op.name for op in op_db if not op.name.startswith(_NOT_PUBLIC) or op.name.startswith("__")}
+    return sorted(names | set(operator_names()))
+
+
+def choose_dtypes(names: list[str]) -> None:
+    """Compare in these dtypes from now on."""
+    global DTYPES
+    DTYPES = tuple(getattr(torch, name) for name in names)
+
+
+def describe_dtypes() -> list[str]:
+    return [str(dtype).removeprefix("torch.") for dtype in DTYPES]
+
+
 def key(op: OpInfo) -> str:
     """The name under which an OpInfo is reported: its name, with a dot and the variant where it has one."""
     return f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
 
 
 def entries(selection: list[str] | None = None) -> dict[str, OpInfo]:
-    """OpInfos by key. `selection` holds names or keys; ValueError when one of them is unknown."""
-    listed = operator_names()
+    """OpInfos by key: those of operators.txt, or the selected ones. `selection` holds names or keys, "database" for all public ones; ValueError when one of
+    them is unknown."""
+    listed = operator_names() if selection is None else database_names()
     by_name: dict[str, list[OpInfo]] = {name: [] for name in listed}
     for op in op_db:
         if op.name in by_name and any(op.supports_dtype(dtype, "cpu") for dtype in DTYPES):
             by_name[op.name].append(op)
     absent = [name for name, found in by_name.items() if not found]
-    if absent:
+    if absent and selection is None:
         raise ValueError(f"operators.txt names what the OpInfo database lacks: {', '.join(absent)}")
     table = {key(op): op for name in listed for op in by_name[name]}
-    if selection is None:
+    if selection is None or "database" in selection:
         return table
     unknown = [item for item in selection if item not in table and item not in by_name]
     if unknown:
@@ -110,6 +130,21 @@ def error_samples(op: OpInfo) -> Iterator[SampleInput]:
     seed_sampling()
     for error_input in op.error_inputs("cpu", set_seed=False):
         yield error_input.sample_input
+
+
+def _bessel(function: str, order: int) -> Callable[[Any], float]:
+    def value(x: Any) -> float:
+        if function == "bessely" and not x > 0:
+            return float("nan") if x != 0 else float("-inf")
+        return float(getattr(mpmath, function)(order, mpmath.mpf(x)))
+
+    return value
+
+
+# Functions that PyTorch computes in float64 with errors of 1e-7: their exact values, by element.
+EXACT: dict[str, Callable[[Any], float]] = {
+    f"special.bessel_{letter}{order}": _bessel(f"bessel{letter}", order) for letter in "jy" for order in (0, 1)
+}
 
 
 def selected_dimension(op: OpInfo, sample: SampleInput) -> int | None:

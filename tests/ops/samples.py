@@ -40,6 +40,7 @@ RANGES: dict[str, tuple[list[tuple[float, float, float]], tuple]] = {
     "threshold": ([(-2, 2, 0.1)], (0.05, -1.5)),
     "nan_to_num": ([(-2, 2, 0)], (0.5,)),
     "polygamma": ([(0.4, 4, 0)], ()),
+    "degree": ([(-1.2, 1.2, 0.1), (0, 6, 0)], ()),
     "where": ([(-2, 2, 0), (-2, 2, 0)], ()),
 }
 

@@ -154,8 +154,8 @@ def test_agrees_with_pytorch(op: Operator) -> None:
     torch = pytest.importorskip("torch")
     name = op.row.get("reference", op.name)
     reference = next((getattr(s, name) for s in (torch, torch._C._nn, torch.nn.functional) if hasattr(s, name)), None)
-    if name == "special_i1":
-        reference = torch.special.i1
+    if name.startswith("special_"):
+        reference = getattr(torch.special, name.removeprefix("special_"))
     if reference is None:
         pytest.skip(f"PyTorch has no function {name}")
     for sample in draw(op.row["samples"]):
@@ -172,6 +172,8 @@ def test_agrees_with_pytorch(op: Operator) -> None:
             tolerance = {"f16": 4e-3, "bf16": 4e-2, "f32": 2e-5, "c64": 2e-5}.get(kind, 2e-5 if "float" in str(op.row.get("promote", "")) and kind not in ("f64", "c128") else 1e-10)
             if op.name == "polygamma":
                 tolerance = max(tolerance, 1e-9)  # two different series, which agree to 5e-10
+            if name.startswith(("special_bessel_", "special_airy_")):
+                tolerance = max(tolerance, 1e-5)  # PyTorch's error in float64; the exact value is compared in tests/loops/test_special_math.py
             for a, b in zip(flat(result.tolist()), flat(expected.tolist())):
                 assert a == b or (a != a and b != b) or math.isclose(abs(a - b), 0, abs_tol=tolerance * (1 + abs(b))), (kind, a, b)
 

@@ -1,4 +1,4 @@
-"""Matrix products against NumPy: every dtype, stride and size class (own loops, skinny, BLAS), derivatives, errors, out=."""
+"""Matrix products against NumPy: every dtype, stride and size class (tiles, skinny, packed, BLAS), derivatives, errors, out=."""
 
 from __future__ import annotations
 
@@ -137,6 +137,77 @@ def test_large_vectors_and_skinny_products_do_not_depend_on_threads():
         trt.set_num_threads(before)
     for other in results[1:]:
         assert all(p.tolist() == q.tolist() for p, q in zip(results[0], other, strict=True))
+
+
+@pytest.mark.usefixtures("split_small_work")
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
+def test_packed_products_do_not_depend_on_threads(dtype):
+    """Sizes at which panels, tasks, columns or items of the batch are shared out."""
+    before, results = trt.get_num_threads(), []
+    operands = [[trt.randn(*shape).to(getattr(trt, dtype)) for shape in pair] for pair in
+                [((200, 300), (300, 150)), ((20, 1200), (1200, 90)), ((90, 600), (600, 20)), ((5, 40, 130), (5, 130, 60)), ((2, 150, 130), (2, 130, 200))]]  # fmt: skip
+    bias = trt.randn(150).to(getattr(trt, dtype))
+    try:
+        for n in (1, 2, 3):
+            trt.set_num_threads(n)
+            results.append([a @ b for a, b in operands] + [(b.transpose(-1, -2) @ a.transpose(-1, -2)).transpose(-1, -2) for a, b in operands[3:]])
+            results[-1].append(trt.addmm(bias, *operands[0], beta=0.5))
+    finally:
+        trt.set_num_threads(before)
+    for other in results[1:]:
+        assert all(trt.equal(p, q) for p, q in zip(results[0], other, strict=True))
+
+
+@pytest.mark.parametrize("kernel", ["widened", "pairs", "tiles"])
+def test_kernels_of_bfloat16_agree(kernel):
+    """Each that this processor has; all of them add in float32 and round once."""
+    from tensorrt_lite._C.ops.matmul import packed
+
+    try:
+        if packed._use_bf16_kernel(kernel) != kernel:
+            pytest.skip(f"this processor has no {kernel}")
+        for shape_a, shape_b in [((70, 1100), (1100, 90)), ((3, 20, 33), (3, 33, 50)), ((6, 500), (500, 40))]:
+            a, b = trt.randn(*shape_a).bfloat16(), trt.randn(*shape_b).bfloat16()
+            exact = a.double() @ b.double()
+            size = a.double().abs() @ b.double().abs()
+            for got in (a @ b, (b.mT @ a.mT).mT, a.mT.contiguous().mT @ b, a @ b.mT.contiguous().mT):
+                assert bool(((got.double() - exact).abs() <= 0.004 * exact.abs() + 1e-6 * size).all())
+    finally:
+        packed._use_bf16_kernel("tiles")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_products_of_two_python_threads_at_once(dtype):
+    """The packed GEMM holds no lock; each has a workspace of its own."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    a, b = trt.randn(160, 200).to(getattr(trt, dtype)), trt.randn(200, 170).to(getattr(trt, dtype))
+    want = a @ b
+    with ThreadPoolExecutor(2) as pool:
+        assert all(pool.map(lambda _: trt.equal(a @ b, want), range(40)))
+
+
+def test_an_addend_of_zero_weight_is_not_read():
+    a, b = trt.randn(70, 300), trt.randn(300, 90)
+    assert trt.equal(trt.addmm(trt.full((90,), math.nan), a, b, beta=0), a @ b)
+    out = trt.full((70, 90), math.nan)
+    trt.mm(a, b, out=out)
+    assert trt.equal(out, a @ b)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_products_into_their_own_operands_and_strided_outputs(dtype):
+    a, b = trt.randn(90, 90).to(getattr(trt, dtype)), trt.randn(90, 90).to(getattr(trt, dtype))
+    want = a @ b
+    strided = trt.zeros(180, 180).to(getattr(trt, dtype))[::2, ::2]
+    trt.mm(a, b, out=strided)
+    assert trt.equal(strided, want)
+    assert trt.equal(a.clone().addmm_(a, b, beta=2.0), trt.addmm(a, a, b, beta=2.0))
+    turned = trt.zeros(90, 90).to(getattr(trt, dtype)).t()
+    assert trt.equal(trt.addmm(a, a, b, beta=2.0, out=turned), trt.addmm(a, a, b, beta=2.0))
+    c = a.clone()
+    trt.mm(c, b, out=c)
+    assert trt.equal(c, want)
 
 
 @pytest.mark.parametrize(("name", "shapes"), [

@@ -11,7 +11,7 @@ from typing import Any
 
 from .entries import has_entry
 from .pointwise import loops_of
-from .schema import COMPLEX, DTYPES, Operator, aliases, schema_text
+from .schema import COMPLEX, DTYPES, MODULES, Operator, aliases, schema_text
 
 _EXPRESSIONS = {"expr": "", "int_expr": "integer", "complex_expr": "complex", "bool_expr": "bool"}
 _KEPT = ("overloads", "starred", "by_name", "opaque", "spellings", "promote", "autocast", "forward", "samples", "symbol", "node")
@@ -125,7 +125,7 @@ def public_paths(op: Operator) -> list[str]:
         return [op.name]
     names = [op.public_name, *aliases(op)]
     paths = [*names, *(f"Tensor.{n}" for n in names)] if op.variants & {"function", "method", "inplace", ""} or not op.variants else []
-    for module in ("linalg", "fft"):
+    for module in sorted(MODULES):
         if module in op.variants or op.name.startswith(f"{module}_"):
             paths += [f"{module}.{n.removeprefix(module + '_')}" for n in names]
     return paths + [f"nn.functional.{n}" for n in names] if "nn" in op.variants else paths

@@ -12,7 +12,7 @@ from collections.abc import Collection
 _BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^"}
 _COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _C_NAMES = {"sgn": "sign"}
-_OPERATOR_NAMES = {"sel": "where", "real_part": "real", "pow_number": "pow", "log1pexp": "softplus"}
+_OPERATOR_NAMES = {"sel": "where", "real_part": "real", "pow_number": "pow", "log1pexp": "softplus", "special_polygamma": "polygamma", "special_frexp_exponent": "_frexp_exponent"}
 TRIGONOMETRIC = {"sin", "cos", "tan"}
 QUOTIENTS = {"fmod", "remainder", "floor_divide"}
 _REAL = {"c64": "f32", "c128": "f64"}

@@ -20,6 +20,7 @@ _PROMOTE = {
 }
 
 
+LOOPS = Path(__file__).resolve().parents[2] / "cysrc" / "loops"
 GUARDED = ("f16", "bf16", "f32", "f64")      # types with values beyond the range of the vector functions of angles and quotients
 
 
@@ -41,7 +42,13 @@ class Loop:
             return row["complex_expr"]
         if dtype in ("b8", "u8", "i8", "i16", "i32", "i64") and "int_expr" in row:
             return row["int_expr"]
+        if dtype in ("f16", "bf16") and "half_expr" in row:
+            return row["half_expr"].replace("half", dtype)
         return row["expr"]
+
+    def suffix(self, dtype: str) -> str:
+        """Of the scalar function: the type that it computes in, or the half type whose expression is its own."""
+        return dtype if self.text is None and "half_expr" in self.op.row and dtype in ("f16", "bf16") else compute_type(dtype)
 
     def operand_type(self, name: str, dtype: str) -> str:
         return "b8" if self.op.row.get("first_bool") and name == self.op.tensors[0].name else dtype
@@ -109,7 +116,7 @@ def c_function(loop: Loop, dtype: str, exact: bool = False) -> str:
     body = to_c(loop.expression(dtype), dtype, exact)
     unused = "".join(f"(void)v_{n}; " for n in loop.operands + loop.params)
     value = f"(({body}) != 0)" if out == "b8" else f"({out})({body})"
-    return f"INL {out} {'e' if exact else 'x'}_{loop.name}_{c}({', '.join(args) or 'void'}) {{ {unused}return {value}; }}"
+    return f"INL {out} {'e' if exact else 'x'}_{loop.name}_{loop.suffix(dtype)}({', '.join(args) or 'void'}) {{ {unused}return {value}; }}"
 
 
 def guards(loop: Loop, dtype: str, load: Callable[[str, str], str]) -> list[str]:
@@ -144,7 +151,7 @@ def c_loop(loop: Loop, dtype: str, scalar_forms: list[int]) -> str:
             t = loop.operand_type(name, dtype)
             args.append(f"b{i}" if i == scalar else load(t, f"a{i}[i]"))
         args += [(constant or {}).get(i, f"q{i}") for i in range(len(loop.params))]
-        call = f"{function}_{loop.name}_{c}({', '.join(args)})"
+        call = f"{function}_{loop.name}_{loop.suffix(dtype)}({', '.join(args)})"
         if out in ("f16", "bf16"):
             call = f"st_{out}({call})"
         return f"{indent}{'IVDEP ' if function == 'x' else ''}for (int64_t i = {first}; i < {count}; i++) o[i] = {call};"
@@ -174,7 +181,7 @@ def c_loop(loop: Loop, dtype: str, scalar_forms: list[int]) -> str:
 @functools.cache
 def highest_sets() -> dict[str, dict[str, str]]:
     """{loop: {dtype: the highest instruction set that it gains by}} where that is not the last one: the measured list of loops/sets.yaml."""
-    listed = yaml.safe_load((Path(__file__).resolve().parents[2] / "cysrc" / "loops" / "sets.yaml").read_text())
+    listed = yaml.safe_load((LOOPS / "sets.yaml").read_text())
     return {name: {t: s for s, types in sets.items() for t in types.split()} for name, sets in listed.items()}
 
 
@@ -186,13 +193,14 @@ def when(loop: Loop, dtype: str, text: str) -> list[str]:
 
 def loops_source(family: str, part: int, loops: list[Loop]) -> str:
     """One C file of loops; compiled once per instruction set with -DISA=<name>."""
-    text = ['#include "../core/isa.h"', '#include "../loops/vector_math.h"', '#include "../core/pointwise.h"', '#define IVDEP _Pragma("GCC ivdep")']
+    own = [f'#include "../loops/{family}_math.h"'] if (LOOPS / f"{family}_math.h").exists() else []
+    text = ['#include "../core/isa.h"', '#include "../loops/vector_math.h"', *own, '#include "../core/pointwise.h"', '#define IVDEP _Pragma("GCC ivdep")']
     table = []
     for loop in loops:
         seen = set()
         forms = scalar_forms_of(loop)
         for t in loop.dtypes:
-            key = (compute_type(t), loop.out_type(t) == "b8")
+            key = (loop.suffix(t), loop.out_type(t) == "b8")
             if key not in seen:
                 seen.add(key)
                 text.append(c_function(loop, t))

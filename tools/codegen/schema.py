@@ -20,12 +20,12 @@ steps.yaml), operation (of the enumerations there: one, or those among which the
 struct and makes the result, for all devices; it may compute the result itself and leave <PREFIX>_DONE as the operation), called (the name in messages, where it is not the row's), and
 says `backward: none` where it has no gradient; steps.py writes its kernel. `moves: true` of an operator that moves elements and computes with none, which takes types without loops as
 views do. Also: aliases (other public names), node (the Node's class, where its name is another than PyTorch's rule gives), symbol (`add`: the operator symbols `__add__`, `__radd__`,
-`__iadd__`), first_bool (the first operand is a condition), cases (by parameter the numbers that get a loop of their own), int_expr, bool_expr, complex_expr (for types that expr
-does not fit), bool_error, int_error (the message where such types are refused), backward_dtypes (of the fused gradient), multi_view (a list of views is the result). `samples` names what the tests draw, `reference` PyTorch's function.
+`__iadd__`), first_bool (the first operand is a condition), cases (by parameter the numbers that get a loop of their own), int_expr, bool_expr, complex_expr, half_expr (for types that expr
+does not fit; in half_expr `half` in a function's name stands for f16 or bf16), bool_error, int_error (the message where such types are refused), backward_dtypes (of the fused gradient), multi_view (a list of views is the result). `samples` names what the tests draw, `reference` PyTorch's function.
 
 <family>/composed.yaml has the rows of public functions that are written by hand over these: `composed` (a body in Cython or Python) and `factory` (makes
 tensors out of none, or like its first argument). Their `op` is PyTorch's name of the operator, or the dotted path of what PyTorch has no operator for
-(nn.functional.relu); variants may name the modules `linalg` and `fft`; `opaque` says that lists
+(nn.functional.relu); variants may name the modules `linalg`, `fft` and `special`; `opaque` says that lists
 among the arguments are data, which are not searched for objects that override. Without `doc` the body has the docstring.
 """
 
@@ -54,10 +54,10 @@ DTYPE_SETS = {
     "complex": COMPLEX,
 }
 VARIANTS = {"function", "method", "inplace", "out", "nn"}
-MODULES = {"linalg", "fft"}  # variants of composed rows
+MODULES = {"linalg", "fft", "special"}  # variants that name the module in which a row `<module>_<name>` is public
 KNOWN_KEYS = {
     "op", "signature", "kind", "variants", "expr", "int_expr", "complex_expr", "bool_expr", "promote", "dtypes", "backward", "scalar", "checks",
-    "cost", "kernel", "view", "entry", "samples", "reference", "aliases", "doc", "first_bool", "nondiff", "backward_dtypes", "node",
+    "half_expr", "cost", "kernel", "view", "entry", "samples", "reference", "aliases", "doc", "first_bool", "nondiff", "backward_dtypes", "node",
     "multi_view", "bool_error", "int_error", "tensor_only", "symbol", "cases",
     "overload", "autocast", "two_numbers", "exact_out", "out_needs", "public", "body", "forward", "flat", "saved_for", "saved_as", "recorded", "held", "moves", "composed", "checked",
     "step", "operation", "meta", "called",
@@ -213,7 +213,7 @@ def parse_row(row: dict[str, Any], family: str, composed: bool = False) -> Opera
         raise DeclarationError(f"{family}.yaml: {name} has the signature of {declared}")
     variants = row.get("variants", "" if "." in name else "function, method")
     chosen = {v.strip() for v in variants.split(",")} if isinstance(variants, str) else set(variants)
-    if not chosen <= VARIANTS | {""} | (MODULES if composed else set()):
+    if not chosen <= VARIANTS | MODULES | {""}:
         raise DeclarationError(f"{family}.yaml: {name} has unknown variants {sorted(chosen - VARIANTS)}")
     kind = row.get("kind", "composed" if composed else "pointwise" if "expr" in row else "structured" if "step" in row else "function")
     if (kind in ("composed", "factory")) != composed:

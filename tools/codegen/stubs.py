@@ -1,4 +1,4 @@
-"""Stubs and the operator table: `_operators.pyi`, `_nn_operators.pyi` and `linalg/__init__.pyi` of the package for type checkers,
+"""Stubs and the operator table: `_operators.pyi`, `_nn_operators.pyi` and `linalg/__init__.pyi`, `special/__init__.pyi` of the package for type checkers,
 docs/operators.md for readers.
 
 A stub line has PyTorch's signature with Python types; the table says per operator which variants exist, which dtypes its
@@ -214,7 +214,7 @@ _LINALG_ERROR = ["class LinAlgError(RuntimeError): ...", ""]
 def write_stubs(root: Path, folder: Path) -> Path:
     """Write the stubs of operators in <folder>/tensorrt_lite from the declarations and the package built there."""
     sys.path.insert(0, str(folder))
-    from tensorrt_lite import _ops, linalg
+    from tensorrt_lite import _ops, linalg, special
     from tensorrt_lite.nn import functional
 
     operators = load(root / "cysrc" / "ops")
@@ -228,12 +228,14 @@ def write_stubs(root: Path, folder: Path) -> Path:
     own = {n: f"linalg_{n}" if hasattr(_ops, f"linalg_{n}") else n for n in linalg.__all__ if n != "LinAlgError"}
     text = stub_renamed(operators, {n: (name, getattr(_ops, name)) for n, name in own.items()}, _LINALG_ERROR)
     (package / "linalg" / "__init__.pyi").write_text(text)
+    own = {n: special._ALIASES.get(n, f"special_{n}") for n in special.__all__}
+    (package / "special" / "__init__.pyi").write_text(stub_renamed(operators, {n: (name, getattr(_ops, name)) for n, name in own.items()}))
     return path
 
 
 def documentation_row(op: Operator) -> str:
     """One row of docs/operators.md."""
-    variants = ", ".join(v for v in ("function", "method", "inplace", "out", "nn", "linalg", "fft") if v in op.variants) or ("function" if "." in op.name else "internal")
+    variants = ", ".join(v for v in ("function", "method", "inplace", "out", "nn", "linalg", "fft", "special") if v in op.variants) or ("function" if "." in op.name else "internal")
     if op.kind in ("composed", "factory"):
         return f"| `{op.name}` | {op.family} | {variants} |"
     dtypes = op.row.get("dtypes") or ("all" if len(op.dtypes) == len(DTYPES) else " ".join(op.dtypes)) if op.kind == "pointwise" else "see kernel"

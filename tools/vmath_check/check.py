@@ -1,4 +1,4 @@
-"""Print the largest error in ulp of every real function of vector_math.h, and nanoseconds per element.
+"""Print the largest error in ulp of every real function of vector_math.h and special_math.h, and nanoseconds per element.
 
     python tools/vmath_check/check.py [--level avx512] [--samples 3000] [--speed] [name ...]
 
@@ -14,15 +14,17 @@ import time
 from pathlib import Path
 
 import numpy as np
+import reference
+import reference_special
 from build import MARCH, Functions, levels
-from reference import BINARY, UNARY, arguments, worst
+from reference import BINARY, UNARY
 
 
 def nanoseconds(functions: Functions, name: str, kind: str) -> float:
     """Best time per element over 4,096 ordinary arguments."""
     rng = np.random.default_rng(0)
     dtype = "f4" if kind == "f32" else "f8"
-    count = 1 if name in UNARY else 2
+    count = 1 if name in UNARY or name in reference_special.UNARY else 2
     low, high = (1.0, 3.0) if name in ("acosh", "log") else (0.05, 0.95)
     operands = [rng.uniform(low, high, 4096).astype(dtype) for _ in range(count)]
     out = np.empty(4096, dtype)
@@ -45,16 +47,17 @@ def main() -> int:
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         functions = Functions(options.level, Path(folder))
-        for name, spec in {**UNARY, **BINARY}.items():
+        for name, spec in {**UNARY, **BINARY, **reference_special.UNARY, **reference_special.BINARY}.items():
             if options.names and name not in options.names:
                 continue
+            judge = reference_special if name.startswith("special_") else reference
             for kind in ("f32", "f64"):
-                operands = arguments(name, kind, options.samples)
-                error, place = worst(name, kind, functions.call(name, kind, *operands), operands)
+                operands = judge.arguments(name, kind, options.samples)
+                error, place = judge.worst(name, kind, functions.call(name, kind, *operands), operands)
                 bad = not error <= spec.bound[kind]
                 failed += bad
                 speed = f"{nanoseconds(functions, name, kind):8.2f} ns" if options.speed else ""
-                print(f"{name:11s} {kind} {error:9.3f} ulp at {place}{speed}{'   ABOVE THE BOUND' if bad else ''}", flush=True)
+                print(f"{name:28s} {kind} {error:9.3f} ulp at {place}{speed}{'   ABOVE THE BOUND' if bad else ''}", flush=True)
     return 1 if failed else 0
 
 

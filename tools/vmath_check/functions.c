@@ -1,6 +1,6 @@
 /* Contiguous loops over every function of vector_math.h, under the names the Python drivers look up:
  * u_NAME_TYPE(n, x, y) and b_NAME_TYPE(n, a, b, y). Built by build.py, once per instruction set. */
-#include "vector_math.h"
+#include "special_math.h"
 
 #define UNARY(name, T, R)                                                                                            \
     void u_##name##_##T(i64 n, const T *restrict x, R *restrict y)                                                   \
@@ -69,3 +69,15 @@ UNARY_COMPLEX(conj)
 BINARY_COMPLEX(add) BINARY_COMPLEX(mul) BINARY_COMPLEX(div) BINARY_COMPLEX(pow) BINARY_COMPLEX(xlogy)
 UNARY(abs, c64, f32) UNARY(abs, c128, f64) UNARY(angle, c64, f32) UNARY(angle, c128, f64)
 UNARY(isnan, c64, b8) UNARY(isinf, c64, b8) UNARY(isfinite, c64, b8)
+
+#define SPECIAL_UNARY(name) UNARY_REAL(special_##name)
+#define SPECIAL_BINARY(name) BINARY_REAL(special_##name)
+SPECIAL_UNARY(airy_ai) SPECIAL_UNARY(bessel_j0) SPECIAL_UNARY(bessel_j1) SPECIAL_UNARY(bessel_y0) SPECIAL_UNARY(bessel_y1)
+SPECIAL_UNARY(i0) SPECIAL_UNARY(i0e) SPECIAL_UNARY(i1) SPECIAL_UNARY(i1e) SPECIAL_UNARY(k0) SPECIAL_UNARY(k0e) SPECIAL_UNARY(k1)
+SPECIAL_UNARY(k1e) SPECIAL_UNARY(spherical_bessel_j0) SPECIAL_UNARY(erfcx) SPECIAL_UNARY(ndtr) SPECIAL_UNARY(log_ndtr)
+SPECIAL_UNARY(ndtri)
+SPECIAL_BINARY(gammainc) SPECIAL_BINARY(gammaincc) SPECIAL_BINARY(zeta) SPECIAL_BINARY(polygamma)
+SPECIAL_BINARY(chebyshev_t) SPECIAL_BINARY(chebyshev_u) SPECIAL_BINARY(chebyshev_v) SPECIAL_BINARY(chebyshev_w)
+SPECIAL_BINARY(shifted_chebyshev_t) SPECIAL_BINARY(shifted_chebyshev_u) SPECIAL_BINARY(shifted_chebyshev_v)
+SPECIAL_BINARY(shifted_chebyshev_w) SPECIAL_BINARY(hermite_h) SPECIAL_BINARY(hermite_he) SPECIAL_BINARY(laguerre)
+SPECIAL_BINARY(legendre)

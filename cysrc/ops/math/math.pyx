@@ -1,6 +1,5 @@
 # Entries of functions with optional arguments, and functions that are compositions of declared operators.
 import builtins as _builtins
-import math as _math
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 
 
@@ -36,35 +35,6 @@ cdef object logit_of(object input, object eps, object out, bint inplace):
     if p[0].d < 0:
         return entry1(&pw_math[PW_LOGIT], input, NULL, out, inplace)
     return entry1(&pw_math[PW__LOGIT_EPS], input, p, out, inplace)
-
-
-def polygamma(n, input, *, out=None):
-    """The n-th derivative of digamma, n >= 0."""
-    cdef Scalar p[1]
-    if not isinstance(n, int) and isinstance(n, TensorBase):
-        n, input = input, n
-    if n < 0:
-        raise RuntimeError("polygamma(n, x) does not support negative n.")
-    if n == 0:
-        return _ops.digamma(input, out=out)
-    param(n, &p[0], "polygamma", "n")
-    return entry1(&pw_math[PW_POLYGAMMA], input, p, out, False)
-
-
-def polygamma_(input, n):
-    """polygamma in place."""
-    cdef Scalar p[1]
-    if n < 0:
-        raise RuntimeError("polygamma(n, x) does not support negative n.")
-    if n == 0:
-        return _ops.digamma_(input)
-    param(n, &p[0], "polygamma", "n")
-    return entry1(&pw_math[PW_POLYGAMMA], input, p, None, True)
-
-
-def polygamma_method(self, n):
-    """The n-th derivative of digamma at self."""
-    return polygamma(n, self)
 
 
 cdef object numbers_for_nan(object input, object nan, object posinf, object neginf, object out, bint inplace):
@@ -203,23 +173,10 @@ def ldexp_(input, other):
     return _ops.mul_(input, _ops.pow(2.0, other))
 
 
-def mvlgamma(input, p, *, out=None):
-    """The logarithm of the multivariate gamma function of dimension p >= 1."""
-    as_tensor_arg(input, "mvlgamma", "input")
-    p = parse_int(p, "mvlgamma", "p")
-    if p < 1:
-        raise RuntimeError("p has to be greater than or equal to 1")
-    if not input.is_floating_point():
-        input = input.to(dtype_of(default_float_code()))
-    # One tensor of all terms, so that a p beyond memory is refused at once.
-    total = _ops.lgamma(input.unsqueeze(-1) - 0.5 * _ops.arange(p, dtype=input.dtype, device=input.device)).sum(-1)
-    return deliver_result("mvlgamma", total + p * (p - 1) / 4.0 * _math.log(_math.pi), out)
-
-
 EXTRA_EXPORTS = {
     "angle_backward": "", "positive": "fm", "conj": "fm", "real": "f", "imag": "f", "complex": "f", "broadcast_pair": "", "polar": "f",
-    "float_power": "fm", "float_power_": "m", "ldexp": "fm", "ldexp_": "m", "mvlgamma": "fm",
+    "float_power": "fm", "float_power_": "m", "ldexp": "fm", "ldexp_": "m",
 }
 EXTRA_SYMBOLS = {"__pos__": positive}
-METHOD_ALIASES = {"polygamma": polygamma_method, "polygamma_": polygamma_}
+METHOD_ALIASES = {}
 FUNCTION_ALIASES = {}

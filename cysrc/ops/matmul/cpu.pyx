@@ -12,6 +12,7 @@ from tensorrt_lite._C.core.parallel cimport GRAIN, num_threads, parallel_for
 from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, data_of, empty_tensor, held, is_large, make_view
 from tensorrt_lite._C.autograd.node cimport ops_namespace
 from tensorrt_lite._C.ops.matmul.mat cimport Mat, column_of, dense, matrix_of, row_of, transpose_mat
+from tensorrt_lite._C.ops.matmul.packed cimport GEMM_IDENTITY, GEMM_RELU, PackedGemm, packed_begin, packed_end, packed_operands, packed_run
 from tensorrt_lite._C.steps.matmul cimport set_dot, set_gemm, set_gemm_activated, set_int_mm, set_sum_rows
 
 attach()
@@ -20,8 +21,8 @@ cdef object _ops = ops_namespace()
 cdef extern from "matmul.h" nogil:
     ctypedef struct trt_matmul_table:
         void (*tiled[2])(int64_t, int64_t, int64_t, const void*, int64_t, int64_t, const void*, int64_t, int64_t, void*, int64_t, double, double) noexcept nogil
-        void (*rows_by_rows[2])(int64_t, int64_t, int64_t, const void*, int64_t, const void*, int64_t, void*, int64_t, int64_t, double, double) noexcept nogil
-        void (*rows_by_cols[2])(int64_t, int64_t, int64_t, const void*, int64_t, const void*, int64_t, void*, int64_t, int64_t, double, double) noexcept nogil
+        void (*rows_by_rows[4])(int64_t, int64_t, int64_t, const void*, int64_t, const void*, int64_t, void*, int64_t, int64_t, double, double) noexcept nogil
+        void (*rows_by_cols[4])(int64_t, int64_t, int64_t, const void*, int64_t, const void*, int64_t, void*, int64_t, int64_t, double, double) noexcept nogil
         void (*tiny_complex)(int64_t, int64_t, int64_t, const void*, int64_t, int64_t, const void*, int64_t, int64_t, void*, int64_t, const double*, const double*) noexcept nogil
         double (*dot[2])(int64_t, const void*, const void*) noexcept nogil
         void (*sum_rows[2])(int64_t, int64_t, const void*, int64_t, void*) noexcept nogil
@@ -42,12 +43,15 @@ cdef enum:
     HELD_WORK = 100000           # multiplications that take about 10 µs: beyond, the GIL is released
     THREAD_WORK = 1 << 18        # multiplications worth another thread: some 10 us
     BLAS_WORK = 1 << 22          # the same for OpenBLAS, in multiplications times bytes of an element
+    HALF_SKINNY = 4              # the same for halves, which the packed GEMM multiplies faster than float32
     SKINNY = 12                  # rows (or columns) up to which streaming the other operand, four at a time, beats packing it
     DEEP_SIDE = 128              # rows and columns up to which a deep GEMM is cut along its depth (split-K)
     DEEP = 4096                  # the depth from which on it is, and that of a piece: fixed, so that threads don't change the result
 
 cdef struct Gemm:
-    int dtype
+    int dtype                    # of A, B and C
+    int stream                   # WAY_SKINNY: the row of the table, which knows B's type
+    int64_t b_size               # bytes of its elements
     int way
     int64_t batch, m, n, k
     char* a
@@ -115,7 +119,7 @@ cdef void batch_task(void* context, int64_t begin, int64_t end) noexcept nogil:
     cdef char* c
     for i in range(begin, end):
         a = g.a + i * g.ma.bs * size
-        b = g.b + i * g.mb.bs * size
+        b = g.b + i * g.mb.bs * g.b_size
         c = g.c + i * g.mc.bs * size
         if g.way == WAY_TILES and g.dtype == C64:
             LOOPS.tiny_complex(g.m, g.n, g.k, a, g.ma.rs, g.ma.cs, b, g.mb.rs, g.mb.cs, c, g.mc.rs, g.alpha, g.beta)
@@ -138,14 +142,14 @@ cdef inline void skinny(Gemm* g, char* a, char* b, char* c, int64_t begin, int64
     """The columns begin..end of a GEMM of few rows (GEMV-like), four rows at a time."""
     cdef int64_t size = ITEM_SIZE[g.dtype], i, m
     cdef bint by_cols = g.mb.cs == 1 and (g.mb.rs != 1 or g.n > 1)
-    b += begin * g.mb.cs * size
+    b += begin * g.mb.cs * g.b_size
     c += begin * g.mc.cs * size
     for i in range(0, g.m, 4):
         m = g.m - i if g.m - i < 4 else 4
         if by_cols:
-            LOOPS.rows_by_cols[g.dtype - F32](m, end - begin, g.k, a, g.ma.rs, b, g.mb.rs, c, g.mc.rs, g.mc.cs, g.alpha[0], g.beta[0])
+            LOOPS.rows_by_cols[g.stream](m, end - begin, g.k, a, g.ma.rs, b, g.mb.rs, c, g.mc.rs, g.mc.cs, g.alpha[0], g.beta[0])
         else:
-            LOOPS.rows_by_rows[g.dtype - F32](m, end - begin, g.k, a, g.ma.rs, b, g.mb.cs, c, g.mc.rs, g.mc.cs, g.alpha[0], g.beta[0])
+            LOOPS.rows_by_rows[g.stream](m, end - begin, g.k, a, g.ma.rs, b, g.mb.cs, c, g.mc.rs, g.mc.cs, g.alpha[0], g.beta[0])
         a += 4 * g.ma.rs * size
         c += 4 * g.mc.rs * size
 
@@ -249,6 +253,21 @@ cdef inline void set_scalars(Gemm* g, const Scalar* alpha, const Scalar* beta) n
         g.integer_beta = beta.i
 
 
+cdef void take_matrices(Gemm* g, const Mat* mo, const Mat* ma, const Mat* mb) noexcept:
+    g.stream = g.dtype - F32
+    g.b_size = ITEM_SIZE[g.dtype]
+    g.batch = mo.batch
+    g.m = mo.rows
+    g.n = mo.cols
+    g.k = ma.cols
+    g.ma = ma[0]
+    g.mb = mb[0]
+    g.mc = mo[0]
+    settle(&g.ma)
+    settle(&g.mb)
+    settle(&g.mc)
+
+
 cdef int copy_addend(TensorBase out, TensorBase d, int64_t columns) except -1:
     """out = d, which broadcasts to it; few rows of a bias one by one."""
     cdef int64_t at = 0, size = columns * ITEM_SIZE[out.dtype], end = out.numel * ITEM_SIZE[out.dtype]
@@ -279,18 +298,11 @@ cdef int gemm(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* 
     if is_large(a) or is_large(b) or is_large(out):
         out = held(out)            # the operands are; copies of them let others run
     if g.dtype == F16 or g.dtype == BF16:
-        return gemm_half(name, out, mo, a, ma, b, mb, alpha, beta, d if keep else None)
+        if (mo.rows <= HALF_SKINNY or mo.cols <= HALF_SKINNY) and ma.cols > 0 and mo.rows * mo.cols * ma.cols > TILES_WORK // 32:
+            return gemm_half_rows(name, out, mo, a, ma, b, mb, alpha, beta, d if keep else None)
+        return gemm_packed(name, out, mo, a, ma, b, mb, alpha, beta, d if keep else None, md, GEMM_IDENTITY)
     set_scalars(&g, alpha, beta if keep else NULL)
-    g.batch = mo.batch
-    g.m = mo.rows
-    g.n = mo.cols
-    g.k = ma.cols
-    g.ma = ma[0]
-    g.mb = mb[0]
-    g.mc = mo[0]
-    settle(&g.ma)
-    settle(&g.mb)
-    settle(&g.mc)
+    take_matrices(&g, mo, ma, mb)
     if not unit_stride(&g.mc) and is_blas_type(g.dtype) or out.storage.block == a.storage.block or out.storage.block == b.storage.block:
         # strides that BLAS has no form for, or an addend that would overwrite a factor
         temporary = empty_tensor(out.ndim, out.sizes, out.dtype, DEV_CPU)
@@ -299,16 +311,18 @@ cdef int gemm(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* 
         dense(&mt, g.batch, g.m, g.n, mo.flipped)
         gemm(name, temporary, &mt, a, ma, b, mb, alpha, beta, temporary if keep else None, NULL)
         return copy_elements(out, temporary)
+    work = g.m * g.n * g.k
+    if not is_complex_type(g.dtype) and is_blas_type(g.dtype) and packs(&g, work):
+        return gemm_packed(name, out, mo, a, ma, b, mb, alpha, beta, d if keep else None, md, GEMM_IDENTITY)
     if keep and not added:
         copy_addend(out, d, g.n)
-    work = g.m * g.n * g.k
     if not is_blas_type(g.dtype):
         g.way = WAY_INTEGER
     else:
         g.way = WAY_TILES if work <= TILES_WORK and not is_complex_type(g.dtype) else WAY_SKINNY if (g.m <= SKINNY or g.n <= SKINNY) and not is_complex_type(g.dtype) else WAY_BLAS
         if g.dtype == C64 and work <= TINY_COMPLEX_WORK or g.k == 0 and not is_complex_type(g.dtype):
             g.way = WAY_TILES
-        if g.way == WAY_BLAS and g.k >= 2 * DEEP and g.m <= DEEP_SIDE and g.n <= DEEP_SIDE and g.batch == 1 and not is_complex_type(g.dtype):
+        if g.way == WAY_BLAS and not is_complex_type(g.dtype):
             g.way = WAY_DEEP
         elif g.way != WAY_TILES:
             if not unit_stride(&g.ma):
@@ -329,7 +343,7 @@ cdef int gemm(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* 
             if g.m > SKINNY:
                 turn(&g)
             if g.ma.cs != 1 and g.k > 1:            # the few rows have to lie one after the other
-                return gemm_packed(name, &g, a, b, out)
+                return gemm_of_packed_rows(name, &g, a, b, out)
         elif g.way == WAY_BLAS:
             blas_load()
             if not blas_fits(g.m, g.n, g.k, g.ma.rs if g.ma.cs == 1 else g.ma.cs, g.mb.rs if g.mb.cs == 1 else g.mb.cs, g.mc.rs):
@@ -362,7 +376,7 @@ cdef int run(Gemm* g, int64_t work, TensorBase a, TensorBase b, TensorBase out) 
     return 0
 
 
-cdef int gemm_packed(str name, Gemm* g, TensorBase a, TensorBase b, TensorBase out) except -1:
+cdef int gemm_of_packed_rows(str name, Gemm* g, TensorBase a, TensorBase b, TensorBase out) except -1:
     """A skinny GEMM whose few rows (in g.a) are a transposed operand: they are copied, the other is not."""
     cdef bint first = g.a == data_of(a)
     cdef TensorBase few = a if first else b
@@ -382,25 +396,104 @@ cdef int gemm_packed(str name, Gemm* g, TensorBase a, TensorBase b, TensorBase o
     return 0
 
 
-cdef int gemm_half(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma, TensorBase b, const Mat* mb, const Scalar* alpha,
-                   const Scalar* beta, TensorBase d) except -1:
-    """float16 and bfloat16: products and sums in float32, rounded once."""
-    cdef TensorBase wide = empty_tensor(out.ndim, out.sizes, F32, DEV_CPU)
-    cdef TensorBase wa = cast_to(a, F32), wb = cast_to(b, F32)
-    cdef Mat na, nb, no
+cdef int gemm_half_rows(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma, TensorBase b, const Mat* mb, const Scalar* alpha,
+                        const Scalar* beta, TensorBase d) except -1:
+    """Few rows (or columns) of halves: these and the result in float32, the other operand is widened while it is streamed."""
+    cdef Gemm g
+    cdef bint turned = mo.rows > HALF_SKINNY
+    cdef TensorBase few = b if turned else a, many = a if turned else b, rows, wide = empty_tensor(out.ndim, out.sizes, F32, DEV_CPU)
+    cdef Mat mr = mb[0] if turned else ma[0], mm = ma[0] if turned else mb[0], mw
+    dense(&mw, mo.batch, mo.rows, mo.cols, mo.flipped)
     if d is not None:
         copy_elements(wide, d)
-    wa = contiguous_of(wa)
-    wb = contiguous_of(wb)
-    dense(&na, ma.batch, ma.rows, ma.cols, ma.flipped)
-    dense(&nb, mb.batch, mb.rows, mb.cols, mb.flipped)
-    dense(&no, mo.batch, mo.rows, mo.cols, mo.flipped)
-    gemm(name, wide, &no, wa, &na, wb, &nb, alpha, beta, wide if d is not None else None, NULL)
+    rows = contiguous_of(cast_to(few, F32))
+    dense(&mr, mr.batch, mr.rows, mr.cols, mr.flipped)
+    if turned:
+        transpose_mat(&mr)
+        transpose_mat(&mm)
+        transpose_mat(&mw)
+    if mr.cs != 1 and mr.cols > 1 and mr.rows > 1:            # each of the few rows has to lie in one piece
+        rows = contiguous_of(transposed(rows))
+        dense(&mr, mr.batch, mr.rows, mr.cols, not mr.flipped)
+    g.dtype = F32
+    set_scalars(&g, alpha, beta if d is not None else NULL)
+    take_matrices(&g, &mw, &mr, &mm)
+    if not unit_stride(&g.mb):
+        many = contiguous_of(many)
+        dense(&g.mb, g.batch, g.k, g.n, mm.flipped)
+        settle(&g.mb)
+    g.way = WAY_SKINNY
+    g.stream = 2 if many.dtype == BF16 else 3
+    g.b_size = 2
+    g.splits = NULL
+    g.a, g.b, g.c = data_of(rows), data_of(many), data_of(wide)
+    run(&g, g.m * g.n * g.k, rows, many, wide)
     return copy_elements(out, wide)
+
+
+cdef TensorBase transposed(TensorBase t):
+    """A view with the last two dimensions exchanged."""
+    cdef int64_t sizes[3]
+    cdef int64_t strides[3]
+    cdef int i, n = t.ndim
+    for i in range(n):
+        sizes[i] = t.sizes[i]
+        strides[i] = t.strides[i]
+    sizes[n - 2], sizes[n - 1] = sizes[n - 1], sizes[n - 2]
+    strides[n - 2], strides[n - 1] = strides[n - 1], strides[n - 2]
+    return make_view(t, n, sizes, strides, t.offset)
+
+
+cdef inline bint packs(const Gemm* g, int64_t work) noexcept nogil:
+    """Whether float32 and float64 take the packed GEMM: neither small enough for tiles, nor a stream of one operand, nor deep."""
+    return work > TILES_WORK and g.m > SKINNY and g.n > SKINNY and not is_deep(g)
+
+
+cdef inline bint is_deep(const Gemm* g) noexcept nogil:
+    return g.k >= 2 * DEEP and g.m <= DEEP_SIDE and g.n <= DEEP_SIDE and g.batch == 1
+
+
+cdef int gemm_packed(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma, TensorBase b, const Mat* mb, const Scalar* alpha,
+                     const Scalar* beta, TensorBase d, const Mat* md, int activation) except -1:
+    """The packed GEMM; halves sum in float32 and round once. `d` counts."""
+    cdef PackedGemm p
+    cdef TensorBase temporary
+    cdef Mat mt
+    cdef trt_block* blocks[4]
+    cdef int i, n = 3
+    if mo.cs != 1 and mo.rs != 1 and mo.rows > 1 and mo.cols > 1 or out.storage.block == a.storage.block or out.storage.block == b.storage.block:
+        # an element of C is not next to another, or C would overwrite a factor
+        temporary = empty_tensor(out.ndim, out.sizes, out.dtype, DEV_CPU)
+        dense(&mt, mo.batch, mo.rows, mo.cols, mo.flipped)
+        gemm_packed(name, temporary, &mt, a, ma, b, mb, alpha, beta, d, mo if d is out else md, activation)
+        return copy_elements(out, temporary)
+    packed_operands(&p, ma, mb, mo, (mo if d is out else md) if d is not None else NULL)
+    p.g.a, p.g.b, p.g.c = data_of(a), data_of(b), data_of(out)
+    p.g.d = data_of(d) if d is not None else NULL
+    p.g.alpha = real_part(alpha) if alpha != NULL else 1
+    p.g.beta = real_part(beta) if d is not None else 0
+    p.g.activation = activation
+    blocks[0], blocks[1], blocks[2] = a.storage.block, b.storage.block, out.storage.block
+    if d is not None:
+        blocks[3] = d.storage.block
+        n = 4
+    packed_begin(&p, a.dtype)
+    if p.g.m * p.g.n * p.g.k * p.batch < HELD_WORK:
+        packed_run(&p)
+        return packed_end(&p, name)
+    for i in range(n):
+        trt_block_hold(blocks[i])
+    with nogil:
+        packed_run(&p)
+    for i in range(n):
+        block_drop(blocks[i])
+    return packed_end(&p, name)
 
 
 cdef int gemm_activated(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma, TensorBase b, const Mat* mb, const Scalar* alpha, const Scalar* beta,
                         TensorBase d, const Mat* md, bint gelu) except -1:
+    if not gelu and (a.dtype == F16 or a.dtype == BF16 or mo.rows * mo.cols * ma.cols > TILES_WORK and a.dtype <= F64):
+        return gemm_packed(name, out, mo, a, ma, b, mb, alpha, beta, d, md, GEMM_RELU)
     gemm(name, out, mo, a, ma, b, mb, alpha, beta, d, md)
     if gelu:
         return copy_elements(out, <TensorBase?>_ops.gelu(out))

@@ -1,0 +1,304 @@
+/* The packed GEMM (gemm/gemm.h): kernels per type, their blocking, epilogue and tasks. Compiled once per instruction set. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../core/isa.h"
+#include "kernel_base.h"
+#include "gemm/gemm.h"
+#include "gemm/pack.h"
+
+#define JOIN_NAMES(a, b) a##b
+#define JOIN_EXPANDED(a, b) JOIN_NAMES(a, b)
+
+/* Registers: the sums, two vectors of B, one unit of A. */
+#if VECTOR_BYTES == 64
+enum { GEMM_HEIGHT = 14 };
+#define GEMM_HEIGHTS(DO) DO(2) DO(4) DO(6) DO(8) DO(10) DO(12) DO(14)
+#else
+enum { GEMM_HEIGHT = 6 };
+#define GEMM_HEIGHTS(DO) DO(2) DO(4) DO(6)
+#endif
+enum {
+    PANEL_AHEAD = 2048,           /* bytes of a panel of B that are fetched ahead from L2 */
+    DEPTH_BYTES = 2048,           /* of a line of A in a block of the depth: a panel of A stays in L1 */
+    PACKED_BYTES = 4 << 20,       /* of B that are packed at once */
+    COLUMN_TASK = 512,            /* columns of a task: their panels of one block of the depth stay in L2 */
+    SCRATCH_COLUMNS = 256, SCRATCH_ROWS = 128, /* of a task whose partial sums do not fit C's type */
+};
+
+/* One tile of C at work. Sums between blocks of the depth lie at `partial`, in C itself where its type is theirs. */
+typedef struct gemm_tile {
+    const char *a, *b;            /* panels */
+    int64_t units;                /* of the depth */
+    char* partial;
+    int64_t partial_row;          /* bytes */
+    int rows, cols;
+    int first, last;              /* block of the depth */
+    int added;                    /* C, which the sums are added to, is the addend */
+    int whole;                    /* the sums are stored or added as they are, in whole vectors */
+    char* direct;                 /* not NULL: C's elements are the rounded sums, in whole vectors */
+    int64_t direct_row;           /* bytes */
+    const gemm_matrices* g;
+    int64_t row, column;          /* in C */
+    void (*finish)(const void* tile, const char* sums, int64_t sums_row);
+} gemm_tile;
+typedef void (*gemm_bodies[2])(const gemm_tile* t); /* of one vector of columns, and of two */
+
+#define KERNEL f32
+#define SUM f32
+#define OPERAND f32
+#define BROADCAST(x) splat_f32(x)
+#define DOT(sum, x, b) ((sum) + (x) * (b))
+#define TARGET
+#include "gemm/micro.h"
+
+#define KERNEL f64
+#define SUM f64
+#define OPERAND f64
+#define BROADCAST(x) splat_f64(x)
+#define DOT(sum, x, b) ((sum) + (x) * (b))
+#define TARGET
+#include "gemm/micro.h"
+
+#if VECTOR_BYTES == 64
+/* pairs of bfloat16, summed in float32 by an instruction that newer processors of this set have */
+typedef int16_t bf16_pairs __attribute__((vector_size(64)));
+#define KERNEL bf16
+#define SUM f32
+#define OPERAND i32
+#define BROADCAST(x) ((vi32){0} + (x))
+#define DOT(sum, x, b) bf16_dot(sum, (vi32)(x), (vi32)(b))
+#define TARGET __attribute__((target("avx512bf16")))
+typedef int16_t bf16_results __attribute__((vector_size(32), aligned(2), may_alias));
+#define STORE_RESULT(to, v) (*(bf16_results*)(to) = __builtin_ia32_cvtneps2bf16_v16sf(v))
+KERNEL_INLINE TARGET vf32 bf16_dot(vf32 sum, vi32 x, vi32 b) { return __builtin_ia32_dpbf16ps_v16sf(sum, (bf16_pairs)x, (bf16_pairs)b); }
+#include "gemm/micro.h"
+
+#include "gemm/tiles.h"
+static void body_tiles(const gemm_tile* t) {
+    vf32 sums[2 * TILE_SIDE][2];
+    tile_sums(t->a, t->b, t->units / TILE_STEP, t->rows > TILE_SIDE ? 2 * TILE_SIDE : TILE_SIDE, (float*)sums);
+    if (t->whole) {
+        for (int r = 0; r < t->rows; r++) {
+            vf32_u* to = (vf32_u*)(t->partial + r * t->partial_row);
+            for (int v = 0; v < (t->cols > TILE_SIDE ? 2 : 1); v++) to[v] = t->first ? sums[r][v] : (vf32)to[v] + sums[r][v];
+        }
+        return;
+    }
+    t->finish(t, (const char*)sums, sizeof sums[0]);
+}
+static const gemm_bodies bodies_tiles[] = {{body_tiles, body_tiles}};
+#endif
+
+/* ---- epilogues: alpha times the sums, the addend, the activation, C's type ---- */
+
+#define DEFINE_FINISH(T, SUM)                                                                                                \
+    KERNEL_INLINE void finish_row_##T(const gemm_tile* t, int64_t r, const SUM* s, int64_t n) {                              \
+        const gemm_matrices* g = t->g;                                                                                       \
+        const int64_t item = sizeof(T);                                                                                      \
+        SUM x[2 * VECTOR_BYTES / sizeof(SUM)], y[2 * VECTOR_BYTES / sizeof(SUM)];                                            \
+        const SUM alpha = (SUM)g->alpha, beta = (SUM)g->beta;                                                                \
+        SUM* partial = (SUM*)(t->partial + r * t->partial_row);                                                              \
+        if (t->first) for (int64_t j = 0; j < n; j++) x[j] = s[j];                                                           \
+        else for (int64_t j = 0; j < n; j++) x[j] = partial[j] + s[j];                                                       \
+        if (!t->last) {                                                                                                      \
+            memcpy(partial, x, sizeof(SUM) * n);                                                                             \
+            return;                                                                                                          \
+        }                                                                                                                    \
+        if (alpha != 1) for (int64_t j = 0; j < n; j++) x[j] *= alpha;                                                       \
+        if (g->d && !t->added) {                                                                                             \
+            const char* d = g->d + ((t->row + r) * g->drs + t->column * g->dcs) * item;                                      \
+            if (g->dcs == 1) for (int64_t j = 0; j < n; j++) y[j] = load_##T(d + j * item);                                  \
+            else for (int64_t j = 0; j < n; j++) y[j] = load_##T(d + j * g->dcs * item);                                     \
+            for (int64_t j = 0; j < n; j++) x[j] += beta * y[j];                                                             \
+        }                                                                                                                    \
+        if (g->activation == GEMM_RELU) for (int64_t j = 0; j < n; j++) x[j] = x[j] < 0 ? 0 : x[j];                          \
+        char* c = g->c + ((t->row + r) * g->crs + t->column * g->ccs) * item;                                                \
+        if (g->ccs == 1) for (int64_t j = 0; j < n; j++) store_##T(c + j * item, x[j]);                                      \
+        else for (int64_t j = 0; j < n; j++) store_##T(c + j * g->ccs * item, x[j]);                                         \
+    }                                                                                                                        \
+    /* whole rows have a constant length, for which loops become vectors */                                                  \
+    static void finish_##T(const void* tile, const char* sums, int64_t sums_row) {                                           \
+        enum { WHOLE = 2 * VECTOR_BYTES / sizeof(SUM) };                                                                     \
+        const gemm_tile* t = tile;                                                                                           \
+        if (t->cols == WHOLE) for (int64_t r = 0; r < t->rows; r++) finish_row_##T(t, r, (const SUM*)(sums + r * sums_row), WHOLE); \
+        else for (int64_t r = 0; r < t->rows; r++) finish_row_##T(t, r, (const SUM*)(sums + r * sums_row), t->cols);         \
+    }
+DEFINE_FINISH(f32, f32)
+DEFINE_FINISH(f64, f64)
+DEFINE_FINISH(bf16, f32)
+DEFINE_FINISH(f16, f32)
+
+enum { WIDTH = 2 * VECTOR_BYTES / 4, WIDTH_F64 = 2 * VECTOR_BYTES / 8 };
+static const gemm_kernel kernel_f32 = {GEMM_F32, LOAD_F32, 4, 1, 4, 4, GEMM_HEIGHT, WIDTH, DEPTH_BYTES / 4, bodies_f32, finish_f32};
+static const gemm_kernel kernel_f64 = {GEMM_F64, LOAD_F64, 8, 1, 8, 8, GEMM_HEIGHT, WIDTH_F64, DEPTH_BYTES / 8, bodies_f64, finish_f64};
+static const gemm_kernel kernel_bf16 = {GEMM_BF16, LOAD_BF16, 2, 1, 4, 4, GEMM_HEIGHT, WIDTH, DEPTH_BYTES / 4, bodies_f32, finish_bf16};
+static const gemm_kernel kernel_f16 = {GEMM_F16, LOAD_F16, 2, 1, 4, 4, GEMM_HEIGHT, WIDTH, DEPTH_BYTES / 4, bodies_f32, finish_f16};
+#if VECTOR_BYTES == 64
+static const gemm_kernel kernel_bf16_pairs = {GEMM_BF16, LOAD_PAIR, 2, 2, 4, 4, GEMM_HEIGHT, WIDTH, DEPTH_BYTES / 2, bodies_bf16, finish_bf16};
+/* two panels of 24 KB stay in L1 */
+static const gemm_kernel kernel_bf16_tiles = {GEMM_BF16, LOAD_PAIR, 2, 2, 4, 4, 2 * TILE_SIDE, 2 * TILE_SIDE, 384, bodies_tiles, finish_bf16, TILE_STEP};
+#endif
+
+/* ---- panels of rows: the last two share what would leave the last one low ---- */
+
+static inline int64_t row_panels_of(int64_t m, int64_t height) { return (m + height - 1) / height; }
+static inline int64_t row_panel_begin(int64_t m, int64_t height, int64_t i) {
+    const int64_t panels = row_panels_of(m, height), rest = m % height;
+    if (i >= panels) return m;
+    if (i == panels - 1 && panels > 1 && rest && rest <= height / 2) return (i - 1) * height + (height + rest + 2) / 4 * 2;
+    return i * height;
+}
+
+KERNEL_INLINE int64_t round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
+/* of a packed depth: whole steps, filled up with zeros */
+KERNEL_INLINE int64_t units_of(const gemm_kernel* K, int64_t depth) {
+    const int64_t units = (depth + K->group - 1) / K->group;
+    return K->step ? round_up(units, K->step) : units;
+}
+
+static void gemm_make_plan(gemm_plan* p, const gemm_kernel* K, const gemm_matrices* given, int threads) {
+    gemm_matrices g = *given;
+    if (g.ccs != 1) { /* the transposed GEMM's C has adjacent columns */
+        g.m = given->n, g.n = given->m, g.a = given->b, g.b = given->a;
+        g.ars = given->bcs, g.acs = given->brs, g.brs = given->acs, g.bcs = given->ars;
+        g.crs = given->ccs, g.ccs = given->crs, g.drs = given->dcs, g.dcs = given->drs;
+    }
+    p->g = g;
+    p->kernel = K;
+    p->depth_blocks = max_i64((g.k + K->depth - 1) / K->depth, 1);
+    p->depth_block = max_i64(round_up((g.k + p->depth_blocks - 1) / p->depth_blocks, K->group), K->group);
+    const int64_t column_bytes = p->depth_blocks * units_of(K, p->depth_block) * K->unit;
+    const int64_t blocks = max_i64((g.n * column_bytes + PACKED_BYTES - 1) / PACKED_BYTES, 1);
+    p->column_block = round_up(max_i64((g.n + blocks - 1) / blocks, 4 * K->width), K->width);
+    if (p->column_block > g.n) p->column_block = round_up(g.n, K->width);
+    p->packed_bytes = p->column_block * column_bytes;
+    p->row_panels = row_panels_of(g.m, K->height);
+    p->column_tasks = 1;
+    const int64_t panels = p->column_block / K->width;
+    while (threads > 1 && p->row_panels * p->column_tasks < 4 * threads && p->column_tasks * 2 <= panels) p->column_tasks *= 2;
+    p->failed = 0;
+}
+
+static inline int64_t block_depth(const gemm_plan* p, int64_t block) { return min_i64(p->depth_block, p->g.k - block * p->depth_block); }
+/* Packed B: its panels one after the other, block of the depth by block. */
+static inline char* packed_panel(const gemm_plan* p, int64_t block, int64_t panel) {
+    const gemm_kernel* K = p->kernel;
+    const int64_t full = units_of(K, p->depth_block) * K->unit, columns = round_up(p->columns, K->width);
+    return p->packed + block * full * columns + panel * units_of(K, block_depth(p, block)) * K->unit * K->width;
+}
+
+static void pack_one(const gemm_kernel* K, int by_line, char* to, const char* from, int64_t ls, int64_t ds, int64_t lines, int64_t available, int64_t width,
+                     int64_t depth) {
+#define PACK(load)                                                                                                           \
+    case load: by_line ? pack_panel(load, 1, to, from, ls, ds, lines, available, width, depth) : pack_panel(load, 0, to, from, ls, ds, lines, available, width, depth); break
+    switch (K->load) {
+        PACK(LOAD_F32);
+        PACK(LOAD_F64);
+        PACK(LOAD_BF16);
+        PACK(LOAD_F16);
+        PACK(LOAD_PAIR);
+    }
+#undef PACK
+    const int64_t units = (depth + K->group - 1) / K->group;
+    if (!by_line) memset(to + units * width * K->unit, 0, (units_of(K, depth) - units) * width * K->unit);
+}
+
+static void gemm_pack(void* plan, int64_t begin, int64_t end) {
+    const gemm_plan* p = plan;
+    const gemm_kernel* K = p->kernel;
+    const gemm_matrices* g = &p->g;
+    for (int64_t j = begin; j < end; j++)
+        for (int64_t block = 0; block < p->depth_blocks; block++)
+            pack_one(K, 0, packed_panel(p, block, j), g->b + ((p->column + j * K->width) * g->bcs + block * p->depth_block * g->brs) * K->element,
+                     g->bcs * K->element, g->brs * K->element, min_i64(K->width, p->columns - j * K->width), 0, K->width, block_depth(p, block));
+}
+
+/* Rows (panels) begin .. end of C by the packed panels first .. last. */
+static void gemm_block(gemm_plan* p, int64_t begin, int64_t end, int64_t first, int64_t last, char* scratch, int64_t scratch_row) {
+    const gemm_kernel* K = p->kernel;
+    const gemm_matrices* g = &p->g;
+    const gemm_bodies* bodies = K->bodies;
+    char panel[DEPTH_BYTES * GEMM_HEIGHT + PANEL_SLACK] __attribute__((aligned(64)));
+    const int64_t top = row_panel_begin(g->m, K->height, begin), half = K->width / 2;
+    /* C holds the sums themselves, and nothing happens to them afterwards */
+    const int in_c = K->element == K->sum && g->ccs == 1;
+    const int accumulates = in_c && g->d == g->c && g->beta == 1 && g->alpha == 1;
+    const int untouched = g->alpha == 1 && g->activation == GEMM_IDENTITY && (!g->d || accumulates), plain = in_c && untouched;
+#if VECTOR_BYTES == 64
+    if (K->step) tiles_begin();
+#endif
+    for (int64_t block = 0; block < p->depth_blocks; block++) {
+        const int64_t depth = block_depth(p, block);
+        gemm_tile t = {.units = units_of(K, depth), .last = block == p->depth_blocks - 1, .first = block == 0 && !accumulates, .added = accumulates, .g = g, .finish = K->finish};
+        for (int64_t i = begin; i < end; i++) {
+            t.row = row_panel_begin(g->m, K->height, i);
+            t.rows = (int)(row_panel_begin(g->m, K->height, i + 1) - t.row);
+            const int64_t height = round_up(t.rows, K->step ? K->step : 2);
+            pack_one(K, 1, panel, g->a + (t.row * g->ars + block * p->depth_block * g->acs) * K->element, g->ars * K->element, g->acs * K->element, t.rows, g->m - t.row, height, depth);
+            t.a = panel;
+            for (int64_t j = first; j < last; j++) {
+                t.column = p->column + j * K->width;
+                t.cols = (int)min_i64(K->width, p->columns - j * K->width);
+                t.b = packed_panel(p, block, j);
+                if (scratch) {
+                    t.partial = scratch + (t.row - top) * scratch_row + (j - first) * K->width * K->sum;
+                    t.partial_row = scratch_row;
+                    t.whole = !t.last;
+                } else {
+                    t.partial = in_c ? g->c + (t.row * g->crs + t.column) * K->sum : NULL;
+                    t.partial_row = g->crs * K->sum;
+                    t.whole = (plain || !t.last) && (t.cols == half || t.cols == K->width);
+                }
+                t.direct = untouched && !in_c && !K->step && t.last && g->ccs == 1 && (t.cols == half || t.cols == K->width) ? g->c + (t.row * g->crs + t.column) * K->element : NULL;
+                t.direct_row = g->crs * K->element;
+                bodies[K->step ? 0 : height / 2][t.cols > half](&t);
+            }
+        }
+    }
+#if VECTOR_BYTES == 64
+    if (K->step) tiles_end();
+#endif
+}
+
+static void gemm_run(void* plan, int64_t begin, int64_t end) {
+    gemm_plan* p = plan;
+    const gemm_kernel* K = p->kernel;
+    const gemm_matrices* g = &p->g;
+    /* sums between blocks of the depth that C cannot hold: for its type, its strides, or because it is the addend */
+    const int apart = p->depth_blocks > 1 && (K->element != K->sum || g->ccs != 1 || (g->d == g->c && (g->beta != 1 || g->alpha != 1)));
+    const int64_t panels = (p->columns + K->width - 1) / K->width;
+    const int64_t rows_at_once = apart ? SCRATCH_ROWS / K->height : p->row_panels, panels_at_once = max_i64((apart ? SCRATCH_COLUMNS : COLUMN_TASK) / K->width, 1);
+    const int64_t scratch_row = panels_at_once * K->width * K->sum;
+    char* scratch = NULL;
+    if (apart && !(scratch = aligned_alloc(64, SCRATCH_ROWS * scratch_row))) {
+        __atomic_store_n(&p->failed, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    while (begin < end) { /* within one task of columns */
+        const int64_t task = begin / p->row_panels, stop = min_i64(end, (task + 1) * p->row_panels);
+        const int64_t left = task * panels / p->column_tasks, right = (task + 1) * panels / p->column_tasks;
+        for (int64_t j = left; j < right; j += panels_at_once)
+            for (int64_t i = begin; i < stop; i += rows_at_once)
+                gemm_block(p, i - task * p->row_panels, min_i64(i + rows_at_once, stop) - task * p->row_panels, j, min_i64(j + panels_at_once, right), scratch, scratch_row);
+        begin = stop;
+    }
+    free(scratch);
+}
+
+static void gemm_whole(gemm_plan* p) {
+    for (p->column = 0; p->column < p->g.n; p->column += p->column_block) {
+        p->columns = min_i64(p->column_block, p->g.n - p->column);
+        gemm_pack(p, 0, (p->columns + p->kernel->width - 1) / p->kernel->width);
+        gemm_run(p, 0, p->row_panels * p->column_tasks);
+    }
+}
+
+const gemm_table ISA_NAME(trt_gemm)[] = {{
+    {&kernel_f32, &kernel_f64, &kernel_bf16, &kernel_f16,
+#if VECTOR_BYTES == 64
+     &kernel_bf16_pairs, &kernel_bf16_tiles,
+#endif
+    },
+    gemm_make_plan, gemm_pack, gemm_run, gemm_whole,
+}};

@@ -1,0 +1,127 @@
+/* The functions of special_functions.h under the names of expressions: special_<name>_f32, computed in double and rounded once, and special_<name>_f64,
+ * computed with 64-bit mantissas. Scalar. Included by the loops of the family `special`; accuracy: tools/vmath_check. */
+#ifndef TRT_SPECIAL_MATH_H
+#define TRT_SPECIAL_MATH_H
+
+#include "vector_math.h"
+
+#define FUNCTION static __attribute__((unused))
+#define TABLE(name) static __attribute__((unused)) const W S(name)[]
+#define K(number) ((W)number##L)
+
+#define W f64
+#define S(name) name##_wide_f32
+#define M(name) LIBRARY_f64_##name
+#define EPSILON 0x1p-56
+#define LIBRARY_f64_fabs fabs
+#define LIBRARY_f64_sqrt sqrt
+#define LIBRARY_f64_exp exp
+#define LIBRARY_f64_expm1 expm1
+#define LIBRARY_f64_log log
+#define LIBRARY_f64_log1p log1p
+#define LIBRARY_f64_power pow
+#define LIBRARY_f64_sin sin
+#define LIBRARY_f64_cos cos
+#define LIBRARY_f64_acos acos
+#define LIBRARY_f64_acosh acosh
+#define LIBRARY_f64_sinh sinh
+#define LIBRARY_f64_cosh cosh
+#define LIBRARY_f64_erf erf
+#define LIBRARY_f64_erfc erfc
+#define LIBRARY_f64_lgamma lgamma_f64 /* no write to the process-wide signgam */
+#define LIBRARY_f64_tgamma tgamma
+#define LIBRARY_f64_floor floor
+#define LIBRARY_f64_fma fma
+#include "special_functions.h"
+#undef W
+#undef S
+#undef M
+#undef EPSILON
+
+typedef long double f80;
+static __attribute__((unused)) f80 special_lgammal(f80 x) { int sign; return lgammal_r(x, &sign); }
+/* a fifth of powl's time; the exponent's rounding leaves 54 bits of powers up to e^700 */
+static __attribute__((unused)) f80 special_powl(f80 x, f80 y)
+{
+    f80 size = expl(y * logl(fabsl(x)));
+    return x < 0 && y - 2 * floorl(y / 2) == 1 ? -size : size;
+}
+
+#define W f80
+#define S(name) name##_wide_f64
+#define M(name) LIBRARY_f80_##name
+#define EPSILON 0x1p-68L
+#define LIBRARY_f80_fabs fabsl
+#define LIBRARY_f80_sqrt sqrtl
+#define LIBRARY_f80_exp expl
+#define LIBRARY_f80_expm1 expm1l
+#define LIBRARY_f80_log logl
+#define LIBRARY_f80_log1p log1pl
+#define LIBRARY_f80_power special_powl
+#define LIBRARY_f80_sin sinl
+#define LIBRARY_f80_cos cosl
+#define LIBRARY_f80_acos acosl
+#define LIBRARY_f80_acosh acoshl
+#define LIBRARY_f80_sinh sinhl
+#define LIBRARY_f80_cosh coshl
+#define LIBRARY_f80_erf erfl
+#define LIBRARY_f80_erfc erfcl
+#define LIBRARY_f80_lgamma special_lgammal
+#define LIBRARY_f80_tgamma tgammal
+#define LIBRARY_f80_floor floorl
+#define LIBRARY_f80_fma fmal
+#include "special_functions.h"
+#undef W
+#undef S
+#undef M
+#undef EPSILON
+#undef K
+#undef TABLE
+#undef FUNCTION
+
+#define UNARY(name, call, T, WIDE) INL T special_##name##_##T(T v) { const WIDE x = v; return (T)call; }
+#define BINARY(name, call, T, WIDE) INL T special_##name##_##T(T v, T u) { const WIDE x = v, n = u; return (T)call; }
+#define DEFINE_SPECIAL(T, WIDE, HERMITE_LIMIT)                                                                        \
+    UNARY(airy_ai, airy_ai_wide_##T(x), T, WIDE)                                                                      \
+    UNARY(bessel_j0, bessel_j_wide_##T(x, 0), T, WIDE)                                                                \
+    UNARY(bessel_j1, bessel_j_wide_##T(x, 1), T, WIDE)                                                                \
+    UNARY(bessel_y0, bessel_y_wide_##T(x, 0), T, WIDE)                                                                \
+    UNARY(bessel_y1, bessel_y_wide_##T(x, 1), T, WIDE)                                                                \
+    UNARY(i0, bessel_i_wide_##T(x, 0), T, WIDE)                                                                       \
+    UNARY(i0e, bessel_i_scaled_wide_##T(x, 0), T, WIDE)                                                               \
+    UNARY(i1, bessel_i_wide_##T(x, 1), T, WIDE)                                                                       \
+    UNARY(i1e, bessel_i_scaled_wide_##T(x, 1), T, WIDE)                                                               \
+    UNARY(k0, bessel_k_wide_##T(x, 0, 0), T, WIDE)                                                                    \
+    UNARY(k0e, bessel_k_wide_##T(x, 0, 1), T, WIDE)                                                                   \
+    UNARY(k1, bessel_k_wide_##T(x, 1, 0), T, WIDE)                                                                    \
+    UNARY(k1e, bessel_k_wide_##T(x, 1, 1), T, WIDE)                                                                   \
+    UNARY(spherical_bessel_j0, spherical_bessel_j0_wide_##T(x), T, WIDE)                                              \
+    UNARY(erfcx, erfcx_wide_##T(x), T, WIDE)                                                                          \
+    UNARY(ndtr, ndtr_wide_##T(x), T, WIDE)                                                                            \
+    UNARY(log_ndtr, log_ndtr_wide_##T(x), T, WIDE)                                                                    \
+    UNARY(ndtri, ndtri_wide_##T(x), T, WIDE)                                                                          \
+    BINARY(gammainc, incomplete_gamma_wide_##T(x, n, 0), T, WIDE)                                                     \
+    BINARY(gammaincc, incomplete_gamma_wide_##T(x, n, 1), T, WIDE)                                                    \
+    BINARY(zeta, zeta_wide_##T(x, n), T, WIDE)                                                                        \
+    BINARY(polygamma, polygamma_wide_##T(x, n), T, WIDE)                                                              \
+    BINARY(chebyshev_t, chebyshev_polynomial_wide_##T(x, n, 0), T, WIDE)                                              \
+    BINARY(chebyshev_u, chebyshev_polynomial_wide_##T(x, n, 1), T, WIDE)                                              \
+    BINARY(chebyshev_v, chebyshev_polynomial_wide_##T(x, n, 2), T, WIDE)                                              \
+    BINARY(chebyshev_w, chebyshev_polynomial_wide_##T(x, n, 3), T, WIDE)                                              \
+    BINARY(shifted_chebyshev_t, chebyshev_polynomial_wide_##T(2 * x - 1, n, 0), T, WIDE)                              \
+    BINARY(shifted_chebyshev_u, chebyshev_polynomial_wide_##T(2 * x - 1, n, 1), T, WIDE)                              \
+    BINARY(shifted_chebyshev_v, chebyshev_polynomial_wide_##T(2 * x - 1, n, 2), T, WIDE)                              \
+    BINARY(shifted_chebyshev_w, chebyshev_polynomial_wide_##T(2 * x - 1, n, 3), T, WIDE)                              \
+    BINARY(hermite_h, hermite_polynomial_wide_##T(x, n, 2, HERMITE_LIMIT), T, WIDE)                                   \
+    BINARY(hermite_he, hermite_polynomial_wide_##T(x, n, 1, HERMITE_LIMIT), T, WIDE)                                  \
+    BINARY(laguerre, laguerre_polynomial_wide_##T(x, n), T, WIDE)                                                     \
+    BINARY(legendre, legendre_polynomial_wide_##T(x, n), T, WIDE)                                                     \
+    INL T special_frexp_mantissa_##T(T x) { int e; return (T)frexp((f64)x, &e); }                                             \
+    INL T special_frexp_exponent_##T(T x) { int e; frexp((f64)x, &e); return x - x == 0 ? (T)e : (T)0; }
+DEFINE_SPECIAL(f32, f64, 128)
+DEFINE_SPECIAL(f64, f80, 512)
+#undef UNARY
+#undef BINARY
+#undef DEFINE_SPECIAL
+
+#endif

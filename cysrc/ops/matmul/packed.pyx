@@ -1,0 +1,174 @@
+"""The packed GEMM: which kernel serves a type, its workspace, and how threads share its panels, tasks and batches."""
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free
+from tensorrt_lite._C.core.allocator cimport trt_block, block_alloc, block_drop
+from tensorrt_lite._C.core.dispatch cimport attach
+from tensorrt_lite._C.core.dtype cimport BF16, F16, F32, F64
+from tensorrt_lite._C.core.parallel cimport num_threads, parallel_for
+from tensorrt_lite._C.ops.matmul.mat cimport Mat
+
+attach()
+
+cdef extern from "stdlib.h" nogil:
+    void* aligned_alloc(size_t alignment, size_t size)
+
+cdef extern from *:
+    """
+    #include "isa.h"
+    #include "gemm/gemm.h"
+    ISA_TABLE(gemm_table, trt_gemm)
+    #if defined(__x86_64__) && defined(__linux__)
+    #include <sys/syscall.h>
+    #include <unistd.h>
+    static int has_bf16_pairs(void) { __builtin_cpu_init(); return __builtin_cpu_supports("avx512bf16"); }
+    /* The system saves tile registers only for processes that asked for them: signal frames grow by their 8 KB. */
+    static int ask_for_tiles(void) {
+      enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+      __builtin_cpu_init();
+      return __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16") && !syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA);
+    }
+    #else
+    static int has_bf16_pairs(void) { return 0; }
+    static int ask_for_tiles(void) { return 0; }
+    #endif
+    """
+    ctypedef struct gemm_table:
+        const gemm_kernel* kernels[GEMM_KERNELS]
+        void (*plan)(gemm_plan*, const gemm_kernel*, const gemm_matrices*, int) noexcept nogil
+        void (*pack)(void*, int64_t, int64_t) noexcept nogil
+        void (*run)(void*, int64_t, int64_t) noexcept nogil
+        void (*whole)(gemm_plan*) noexcept nogil
+    const gemm_table* trt_gemm()
+    bint has_bf16_pairs()
+    bint ask_for_tiles()
+
+cdef const gemm_table* GEMM = trt_gemm()
+cdef int kernel_of[GEMM_TYPES]      # -1: not chosen yet
+
+cdef enum:
+    THREAD_WORK = 1 << 18        # multiplications worth another thread: some 10 us
+    PACK_WORK = 1 << 15          # elements of B that are worth another thread's packing
+
+
+cdef int take_bf16_kernel(str wanted):
+    """The fastest kernel that the processor has for bfloat16; no faster one than `wanted`."""
+    if wanted == "tiles" and GEMM.kernels[GEMM_BF16_TILES] != NULL and ask_for_tiles():
+        kernel_of[GEMM_BF16] = GEMM_BF16_TILES
+    elif wanted != "widened" and GEMM.kernels[GEMM_BF16_PAIRS] != NULL and has_bf16_pairs():
+        kernel_of[GEMM_BF16] = GEMM_BF16_PAIRS
+    else:
+        kernel_of[GEMM_BF16] = GEMM_BF16
+    return 0
+
+
+def bf16_kernel():
+    """What multiplies bfloat16 matrices: ``tiles`` (AMX), ``pairs`` (AVX512-BF16) or ``widened`` (float32 after packing)."""
+    if kernel_of[GEMM_BF16] < 0:
+        take_bf16_kernel("tiles")
+    return "tiles" if kernel_of[GEMM_BF16] == GEMM_BF16_TILES else "pairs" if kernel_of[GEMM_BF16] == GEMM_BF16_PAIRS else "widened"
+
+
+def _use_bf16_kernel(wanted):
+    """Take no faster one of bf16_kernel()'s than `wanted`, and say which; for tests."""
+    take_bf16_kernel(wanted)
+    return bf16_kernel()
+
+
+# bfloat16's is chosen at its first GEMM, because tiles change the process
+kernel_of[GEMM_F32], kernel_of[GEMM_F64], kernel_of[GEMM_F16], kernel_of[GEMM_BF16] = GEMM_F32, GEMM_F64, GEMM_F16, -1
+
+
+cdef void packed_operands(PackedGemm* p, const Mat* a, const Mat* b, const Mat* c, const Mat* d) noexcept nogil:
+    """Sizes and strides; d may be NULL."""
+    p.g.m, p.g.n, p.g.k, p.batch = c.rows, c.cols, a.cols, c.batch
+    p.g.ars, p.g.acs, p.abs = a.rs, a.cs, a.bs
+    p.g.brs, p.g.bcs, p.bbs = b.rs, b.cs, b.bs
+    p.g.crs, p.g.ccs, p.cbs = c.rs, c.cs, c.bs
+    p.g.drs = p.g.dcs = p.dbs = 0
+    if d != NULL:
+        p.g.drs, p.g.dcs, p.dbs = d.rs, d.cs, d.bs
+    # a dimension of size 1 has any stride: the one that makes the other adjacent
+    if p.g.n == 1 and p.g.crs != 1:
+        p.g.ccs = 1
+    elif p.g.m == 1 and p.g.ccs != 1:
+        p.g.crs = 1
+
+
+cdef int packed_begin(PackedGemm* p, int dtype) except -1:
+    """Plan it and get its workspace; p.g and the batch are set."""
+    if dtype == BF16 and kernel_of[GEMM_BF16] < 0:
+        take_bf16_kernel("tiles")
+    p.kernel = GEMM.kernels[kernel_of[GEMM_F32 if dtype == F32 else GEMM_F64 if dtype == F64 else GEMM_BF16 if dtype == BF16 else GEMM_F16]]
+    p.workspace = NULL
+    p.failed = 0
+    p.threads = num_threads()
+    p.by_items = p.batch > 1 and (p.batch >= p.threads or p.g.m * p.g.n * p.g.k < 2 * THREAD_WORK)
+    GEMM.plan(&p.plan, p.kernel, &p.g, 1 if p.by_items else p.threads)
+    if not p.by_items:
+        p.workspace = block_alloc(p.plan.packed_bytes)
+        p.plan.packed = <char*>p.workspace.data
+    return 0
+
+
+cdef void item_task(void* context, int64_t begin, int64_t end) noexcept nogil:
+    """The items begin .. end of a batch, each by one thread, in a workspace of this thread."""
+    cdef PackedGemm* p = <PackedGemm*>context
+    cdef gemm_plan plan = p.plan
+    cdef gemm_matrices g
+    cdef int64_t i
+    cdef char* workspace = <char*>aligned_alloc(64, (plan.packed_bytes + 63) // 64 * 64)
+    if workspace == NULL:
+        p.failed = 1
+        return
+    for i in range(begin, end):
+        g = p.g
+        move_to_item(p, &g, i)
+        GEMM.plan(&plan, p.kernel, &g, 1)
+        plan.packed = workspace
+        GEMM.whole(&plan)
+        if plan.failed:
+            p.failed = 1
+    free(workspace)
+
+
+cdef inline void move_to_item(const PackedGemm* p, gemm_matrices* g, int64_t i) noexcept nogil:
+    cdef int64_t size = p.kernel.element
+    g.a = p.g.a + i * p.abs * size
+    g.b = p.g.b + i * p.bbs * size
+    g.c = p.g.c + i * p.cbs * size
+    if g.d != NULL:
+        g.d = p.g.d + i * p.dbs * size
+
+
+cdef void packed_run(PackedGemm* p) noexcept nogil:
+    cdef gemm_plan* plan = &p.plan
+    cdef gemm_matrices g
+    cdef char* workspace = plan.packed
+    cdef int64_t i, panels, work
+    if p.by_items:
+        parallel_for(p.batch, THREAD_WORK // (p.g.m * p.g.n * p.g.k + 1) + 1, 1, item_task, p)
+        return
+    for i in range(p.batch):
+        if i > 0:
+            g = p.g
+            move_to_item(p, &g, i)
+            GEMM.plan(plan, p.kernel, &g, p.threads)
+            plan.packed = workspace
+        plan.column = 0
+        while plan.column < plan.g.n:
+            plan.columns = min(plan.column_block, plan.g.n - plan.column)
+            panels = (plan.columns + plan.kernel.width - 1) // plan.kernel.width
+            parallel_for(panels, PACK_WORK // (plan.g.k * plan.kernel.width + 1) + 1, 1, GEMM.pack, plan)
+            work = plan.g.m * plan.columns * plan.g.k // (plan.row_panels * plan.column_tasks)
+            parallel_for(plan.row_panels * plan.column_tasks, THREAD_WORK // (work + 1) + 1, 1, GEMM.run, plan)
+            plan.column += plan.column_block
+    if plan.failed:
+        p.failed = 1
+
+
+cdef int packed_end(PackedGemm* p, str name) except -1:
+    if p.workspace != NULL:
+        block_drop(p.workspace)
+    if p.failed:
+        raise MemoryError(f"{name}: no memory for the partial sums of a product of {p.g.m} x {p.g.k} by {p.g.k} x {p.g.n}")
+    return 0

@@ -1,0 +1,152 @@
+"""The packed GEMM (cysrc/loops/gemm) against float64, for every kernel and every instruction set that this processor runs; AMX's tiles
+by their emulation in C. Shapes end inside panels, blocks of the depth and vectors; strides are of all kinds."""
+
+from __future__ import annotations
+
+import ctypes
+import random
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.loops.test_casts import MARCH, bf16_bits, cpu_runs
+
+LOOPS = Path(__file__).resolve().parents[2] / "cysrc" / "loops"
+EMULATION = Path(__file__).with_name("tile_emulation.h")
+FLAGS = "-O2 -fopenmp -fno-math-errno -fno-trapping-math -ffp-contract=fast -fwrapv -shared -fPIC -DISA=base".split()
+SOURCE = """
+#include "matmul_packed.c"
+int has(int kernel) { return trt_gemm_base[0].kernels[kernel] != 0; }
+static gemm_plan plan;
+int64_t begin(int kernel, const gemm_matrices* g, int threads) {
+  trt_gemm_base[0].plan(&plan, trt_gemm_base[0].kernels[kernel], g, threads);
+  return plan.packed_bytes;
+}
+/* all of it at once, or panels and tasks three at a time as threads might take them */
+void run(char* packed, int pieces) {
+  const gemm_table* t = trt_gemm_base;
+  plan.packed = packed;
+  if (!pieces) { t->whole(&plan); return; }
+  for (plan.column = 0; plan.column < plan.g.n; plan.column += plan.column_block) {
+    plan.columns = plan.column_block < plan.g.n - plan.column ? plan.column_block : plan.g.n - plan.column;
+    int64_t panels = (plan.columns + plan.kernel->width - 1) / plan.kernel->width, tasks = plan.row_panels * plan.column_tasks;
+    for (int64_t i = 0; i < panels; i++) t->pack(&plan, i, i + 1);
+    for (int64_t i = 0; i < tasks; i += 3) t->run(&plan, i, i + 3 < tasks ? i + 3 : tasks);
+  }
+}
+"""
+F32, F64, BF16, F16, BF16_PAIRS, BF16_TILES = range(6)
+NAMES = ["f32", "f64", "bf16", "f16", "bf16_pairs", "bf16_tiles"]
+STORED = [np.float32, np.float64, np.uint16, np.float16, np.uint16, np.uint16]
+TOLERANCE = [1e-6, 1e-15, 4e-3, 5e-4, 4e-3, 4e-3]  # of the sum of the terms' magnitudes
+SIDES = [1, 2, 3, 7, 13, 14, 15, 16, 17, 31, 32, 33, 65, 100]
+DEPTHS = [1, 2, 3, 15, 17, 31, 33, 64, 255, 385, 513, 600, 1025, 1100]
+
+
+class Matrices(ctypes.Structure):
+    _fields_ = [
+        *((name, ctypes.c_int64) for name in ("m", "n", "k")),
+        *((name, ctypes.c_void_p) for name in ("a", "b", "d", "c")),
+        *((name, ctypes.c_int64) for name in ("ars", "acs", "brs", "bcs", "crs", "ccs", "drs", "dcs")),
+        ("alpha", ctypes.c_double), ("beta", ctypes.c_double), ("activation", ctypes.c_int),
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=list(MARCH))
+def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    if not cpu_runs(request.param):
+        pytest.skip(f"this CPU has no {request.param}")
+    folder = tmp_path_factory.mktemp("gemm")
+    (folder / "gemm.c").write_text(SOURCE)
+    command = ["gcc", *FLAGS, f'-DGEMM_TILES="{EMULATION}"', *MARCH[request.param], f"-I{LOOPS}", f"-I{LOOPS.parent / 'core'}", str(folder / "gemm.c"), "-o", str(folder / "gemm.so")]
+    subprocess.run(command, check=True)
+    lib = ctypes.CDLL(str(folder / "gemm.so"))
+    lib.begin.restype = ctypes.c_int64
+    lib.begin.argtypes = [ctypes.c_int, ctypes.POINTER(Matrices), ctypes.c_int]
+    lib.run.argtypes = [ctypes.c_void_p, ctypes.c_int]
+    return lib
+
+
+def stored(x: np.ndarray, kernel: int) -> np.ndarray:
+    return bf16_bits(x) if STORED[kernel] is np.uint16 else x.astype(STORED[kernel])
+
+
+def values(x: np.ndarray) -> np.ndarray:
+    return (x.astype(np.uint32) << 16).view(np.float32).astype(np.float64) if x.dtype == np.uint16 else x.astype(np.float64)
+
+
+class Operand:
+    """A matrix in guarded memory: numbers around it that no result may show, and that must stay."""
+
+    def __init__(self, rng: np.random.Generator, draw: random.Random, kernel: int, rows: int, cols: int, any_strides: bool = True) -> None:
+        self.turned, gap, step = draw.random() < 0.5, draw.choice([0, 0, 1, 5]), draw.choice([1, 1, 1, 2]) if any_strides else 1
+        lines, length = (cols, rows) if self.turned else (rows, cols)
+        self.row = length * step + gap
+        self.memory = stored(np.full(lines * self.row + 64, np.nan), kernel)
+        self.step, self.shape = step, (rows, cols)
+        self.view = np.lib.stride_tricks.as_strided(self.memory[32:], (lines, length), (self.row * self.memory.itemsize, step * self.memory.itemsize))
+        if self.turned:
+            self.view = self.view.T
+        self.view[...] = stored(rng.standard_normal((rows, cols)), kernel)
+
+    def strides(self) -> tuple[int, int]:
+        return (self.step, self.row) if self.turned else (self.row, self.step)
+
+    def address(self) -> int:
+        return self.memory.ctypes.data + 32 * self.memory.itemsize
+
+
+def run(lib: ctypes.CDLL, kernel: int, seed: int, m: int, n: int, k: int, pieces: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, str]:
+    """(the result, what float64 says, the tolerance of each element, a description)."""
+    draw, rng = random.Random(seed), np.random.default_rng(seed)
+    a, b, c = Operand(rng, draw, kernel, m, k), Operand(rng, draw, kernel, k, n), Operand(rng, draw, kernel, m, n, any_strides=False)
+    addend = draw.choice(["none", "none", "c", "row", "matrix"])
+    d = c if addend == "c" else Operand(rng, draw, kernel, 1 if addend == "row" else m, n) if addend != "none" else None
+    alpha, beta, relu = draw.choice([1.0, 1.0, 0.5]), draw.choice([1.0, -0.75]), draw.random() < 0.3
+    g = Matrices(m, n, k, a.address(), b.address(), d.address() if d else None, c.address(), *a.strides(), *b.strides(), *c.strides(),
+                 *((d.strides() if addend != "row" else (0, d.strides()[1])) if d else (0, 0)), alpha, beta if d else 0.0, int(relu))  # fmt: skip
+    va, vb = values(a.view), values(b.view)
+    want, size = alpha * (va @ vb), np.abs(va) @ np.abs(vb) + 1
+    if d:
+        want, size = want + beta * values(d.view), size + np.abs(values(d.view))
+    if relu:
+        want = np.maximum(want, 0)
+    around = c.memory.copy()
+    packed = np.empty(lib.begin(kernel, ctypes.byref(g), 4 if pieces else 1) + 64, np.uint8)
+    lib.run((packed.ctypes.data + 63) // 64 * 64, pieces)
+    got = values(c.view).copy()
+    c.view[...] = stored(np.zeros((m, n)), kernel)
+    untouched = np.lib.stride_tricks.as_strided(around[32:], c.view.shape, c.view.strides)
+    untouched[...] = c.view
+    assert np.array_equal(around.view(np.uint8), c.memory.view(np.uint8)), "written beyond C"
+    what = f"{NAMES[kernel]} ({m}, {k}) x ({k}, {n}), seed {seed}: addend {addend}, alpha {alpha}, beta {beta}, relu {relu}, A {a.strides()}, B {b.strides()}, C {c.strides()}"
+    return got, want, size * TOLERANCE[kernel], what
+
+
+@pytest.mark.parametrize("kernel", range(len(NAMES)), ids=NAMES)
+def test_products_of_all_kinds_equal_float64(library: ctypes.CDLL, kernel: int) -> None:
+    if not library.has(kernel) or (kernel == BF16_PAIRS and "avx512_bf16" not in Path("/proc/cpuinfo").read_text()):
+        pytest.skip("not in this instruction set")
+    for seed in range(60 if kernel == BF16_TILES else 150):
+        draw = random.Random(1000 + seed)
+        m, n, k = draw.choice(SIDES), draw.choice(SIDES), draw.choice(DEPTHS)
+        got, want, tolerance, what = run(library, kernel, seed, m, n, k, pieces=seed % 2 == 1)
+        assert (np.abs(got - want) <= tolerance + np.abs(want) * TOLERANCE[kernel]).all(), what
+
+
+@pytest.mark.parametrize("kernel", [F32, BF16, BF16_TILES], ids=["f32", "bf16", "bf16_tiles"])
+def test_bits_do_not_depend_on_how_the_work_is_cut(library: ctypes.CDLL, kernel: int) -> None:
+    if not library.has(kernel):
+        pytest.skip("not in this instruction set")
+    for seed, (m, n, k) in enumerate([(100, 65, 1100), (15, 33, 600), (129, 200, 40)]):
+        whole, *_ = run(library, kernel, seed, m, n, k, pieces=False)
+        cut, _, _, what = run(library, kernel, seed, m, n, k, pieces=True)
+        assert np.array_equal(whole, cut), what
+
+
+def test_columns_beyond_the_workspace_are_packed_in_turn(library: ctypes.CDLL) -> None:
+    """4 MB of B are packed at once."""
+    got, want, tolerance, what = run(library, F32, 3, 15, 4500, 300, pieces=True)
+    assert (np.abs(got - want) <= tolerance + np.abs(want) * 1e-6).all(), what

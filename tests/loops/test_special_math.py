@@ -1,0 +1,81 @@
+"""special_math.h against mpmath: float32 and float64 within an ulp of the exact value (of the amplitude near zeros of what oscillates), over the domains of
+tools/vmath_check/reference_special.py; limits, poles and arguments outside of the domain."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("mpmath", reason="the exact values come from mpmath")
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools" / "vmath_check"))
+
+from build import Functions
+from reference_special import BINARY, UNARY, arguments, worst
+
+INF, NAN = math.inf, math.nan
+
+
+@pytest.fixture(scope="module")
+def functions(tmp_path_factory: pytest.TempPathFactory) -> Functions:
+    """Of the lowest instruction set: the one that wheels have these functions for."""
+    return Functions("baseline", tmp_path_factory.mktemp("special"))
+
+
+@pytest.mark.parametrize("name", [*UNARY, *BINARY])
+def test_error_below_an_ulp(functions: Functions, name: str) -> None:
+    for kind in ("f32", "f64"):
+        operands = arguments(name, kind, 45, seed=11)
+        error, place = worst(name, kind, functions.call(name, kind, *operands), operands)
+        assert error <= 1.0, f"{name} {kind}: {error} ulp at {place}"
+
+
+VALUES: dict[str, list[tuple[float, ...]]] = {
+    "airy_ai": [(0.0, 0.35502805388781723926), (INF, 0.0), (-INF, 0.0), (NAN, NAN), (200.0, 0.0)],
+    "bessel_j0": [(0.0, 1.0), (INF, 0.0), (-INF, 0.0), (NAN, NAN), (1e-300, 1.0)],
+    "bessel_j1": [(0.0, 0.0), (INF, 0.0), (NAN, NAN), (1e-30, 5e-31)],
+    "bessel_y0": [(0.0, -INF), (-1.0, NAN), (INF, 0.0), (NAN, NAN)],
+    "bessel_y1": [(0.0, -INF), (-1.0, NAN), (INF, 0.0), (NAN, NAN)],
+    "i0": [(0.0, 1.0), (INF, INF), (-INF, INF), (NAN, NAN), (1000.0, INF)],
+    "i1": [(0.0, 0.0), (INF, INF), (-INF, -INF), (NAN, NAN), (-1000.0, -INF)],
+    "i0e": [(0.0, 1.0), (INF, 0.0), (-INF, 0.0), (NAN, NAN)],
+    "i1e": [(0.0, 0.0), (INF, 0.0), (NAN, NAN)],
+    "k0": [(0.0, INF), (-1.0, NAN), (INF, 0.0), (NAN, NAN), (1e4, 0.0)],
+    "k1": [(0.0, INF), (-1.0, NAN), (INF, 0.0), (NAN, NAN), (1e4, 0.0)],
+    "k0e": [(0.0, INF), (-1.0, NAN), (INF, 0.0), (NAN, NAN)],
+    "k1e": [(0.0, INF), (-1.0, NAN), (INF, 0.0), (NAN, NAN)],
+    "spherical_bessel_j0": [(0.0, 1.0), (INF, 0.0), (-INF, 0.0), (NAN, NAN)],
+    "erfcx": [(0.0, 1.0), (INF, 0.0), (-INF, INF), (NAN, NAN), (-100.0, INF)],
+    "ndtr": [(0.0, 0.5), (INF, 1.0), (-INF, 0.0), (NAN, NAN)],
+    "log_ndtr": [(INF, 0.0), (-INF, -INF), (NAN, NAN), (-1e30, -5e59)],
+    "ndtri": [(0.0, -INF), (1.0, INF), (0.5, 0.0), (-0.1, NAN), (1.1, NAN), (NAN, NAN)],
+    "gammainc": [(0.0, 0.0, NAN), (0.0, 1.0, 1.0), (1.0, 0.0, 0.0), (-1.0, 1.0, NAN), (1.0, -1.0, NAN), (INF, 1.0, 0.0), (1.0, INF, 1.0), (INF, INF, NAN), (NAN, 1.0, NAN)],
+    "gammaincc": [(0.0, 0.0, NAN), (0.0, 1.0, 0.0), (1.0, 0.0, 1.0), (-1.0, 1.0, NAN), (INF, 1.0, 1.0), (1.0, INF, 0.0), (INF, INF, NAN), (1.0, NAN, NAN)],
+    "zeta": [(1.0, 2.0, INF), (0.5, 2.0, NAN), (2.0, 0.0, INF), (2.0, -3.0, INF), (2.5, -0.5, NAN), (NAN, 1.0, NAN), (2.0, NAN, NAN), (INF, 2.0, 0.0), (1e6, 2.0, 0.0)],
+    "chebyshev_t": [(0.3, -1.0, 0.0), (0.3, 0.0, 1.0), (0.25, 1.9, 0.25), (-1.0, 3.0, -1.0), (NAN, 2.0, NAN), (1.5, 1e6, INF), (-1.5, 1e6 + 1, -INF), (1.5, NAN, 0.0)],
+    "chebyshev_u": [(1.0, 3.0, 4.0), (-1.0, 3.0, -4.0), (0.3, -1.0, 0.0), (2.0, 1e9, INF)],
+    "chebyshev_v": [(1.0, 5.0, 1.0), (-1.0, 3.0, -7.0), (-1.0, 2.0, 5.0)],
+    "chebyshev_w": [(1.0, 5.0, 11.0), (-1.0, 3.0, -1.0), (-1.0, 2.0, 1.0)],
+    "shifted_chebyshev_t": [(0.0, 3.0, -1.0), (1.0, 3.0, 1.0)],
+    "hermite_h": [(0.5, -1.0, 0.0), (0.5, 0.0, 1.0), (0.5, 600.0, NAN)],
+    "laguerre": [(0.0, 7.0, 1.0), (0.5, 1e9, NAN), (-1e4, 1e4, INF), (0.5, -1.0, 0.0)],
+    "legendre": [(1.0, 7.0, 1.0), (-1.0, 7.0, -1.0), (0.5, 1e9, NAN), (-2.0, 1e5 + 1, -INF)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(VALUES))
+def test_limits_and_poles(functions: Functions, name: str) -> None:
+    for *arguments_, expected in VALUES[name]:
+        got = float(functions.call(f"special_{name}", "f64", *(np.array([x]) for x in arguments_))[0])
+        assert got == pytest.approx(expected, rel=1e-15, nan_ok=True) or got == expected, (arguments_, got)
+
+
+def test_long_intervals_of_incomplete_gamma_meet(functions: Functions) -> None:
+    """Series, continued fraction, small arguments and the uniform expansion agree where one gives way to the next: neighbouring arguments, no jump."""
+    for a, x in [(1.0, 1.5), (1.0, 1.2), (30.0, 31.0), (1000.0, 1500.0), (1000.0, 1001.0), (1500.0, 750.0), (16.0, 12.0), (16.0, 40.0)]:
+        for name in ("special_gammainc", "special_gammaincc"):
+            sides = [functions.call(name, "f64", np.array([p]), np.array([q]))[0] for p in (np.nextafter(a, 0), np.nextafter(a, INF)) for q in (np.nextafter(x, 0), np.nextafter(x, INF))]
+            assert max(sides) - min(sides) <= 2e-12 * max(sides), (name, a, x)
