@@ -22,66 +22,88 @@ constexpr int kVectorBytes = 16;
 
 // ---- types -------------------------------------------------------------------------------------------------------
 
-// The type that a storage type computes in.
+// The type that a storage type computes in, and the way there and back.
 template <class T>
-struct Compute { using type = T; };
+struct Compute {
+    using type = T;
+    static __device__ __forceinline__ T load(T value) { return value; }
+    static __device__ __forceinline__ T store(T value) { return value; }
+};
 template <>
-struct Compute<__half> { using type = float; };
+struct Compute<__half> {
+    using type = float;
+    static __device__ __forceinline__ float load(__half value) { return __half2float(value); }
+    static __device__ __forceinline__ __half store(float value) { return __float2half_rn(value); }
+};
 template <>
-struct Compute<__nv_bfloat16> { using type = float; };
+struct Compute<__nv_bfloat16> {
+    using type = float;
+    static __device__ __forceinline__ float load(__nv_bfloat16 value) { return __bfloat162float(value); }
+    static __device__ __forceinline__ __nv_bfloat16 store(float value) { return __float2bfloat16_rn(value); }
+};
 template <class T>
 using compute_t = typename Compute<T>::type;
 
-// Conversions by value, also between real and complex numbers (the imaginary part is dropped); bool is "not zero".
+// Types without loops, from the table's encodings.
+using uint32_t = unsigned;
+static __device__ __forceinline__ unsigned trt_bits_of_float(float x) { return __float_as_uint(x); }
+static __device__ __forceinline__ float trt_float_of_bits(unsigned x) { return __uint_as_float(x); }
+#define TRT_FLOAT8_FUNCTION static __device__ __forceinline__
+#include "float8.h"
+
+#define TRT_CUDA_FLOAT8(stored, from, to)                                                                             \
+    struct stored { unsigned char bits; };                                                                            \
+    template <>                                                                                                     \
+    struct Compute<stored> {                                                                                          \
+        using element = stored;                                                                                        \
+        using type = float;                                                                                         \
+        static __device__ __forceinline__ float load(element value) { return from; }                                  \
+        static __device__ __forceinline__ element store(float value) { return {static_cast<unsigned char>(to)}; }     \
+    };
+#define TRT_CUDA_IEEE(type, digits) TRT_CUDA_FLOAT8(type, ld_float8(value.bits, digits, FLOAT8_IEEE), st_float8(value, digits, FLOAT8_IEEE))
+#define TRT_CUDA_FN(type, digits) TRT_CUDA_FLOAT8(type, ld_float8(value.bits, digits, FLOAT8_FN), st_float8(value, digits, FLOAT8_FN))
+#define TRT_CUDA_FNUZ(type, digits) TRT_CUDA_FLOAT8(type, ld_float8(value.bits, digits, FLOAT8_FNUZ), st_float8(value, digits, FLOAT8_FNUZ))
+#define TRT_CUDA_POWER(type, digits) TRT_CUDA_FLOAT8(type, ld_power(value.bits), st_power(value))
+#define TRT_CUDA_PAIR(stored, digits)                                                                                 \
+    struct alignas(4) stored { __half re, im; };                                                                      \
+    template <>                                                                                                     \
+    struct Compute<stored> {                                                                                          \
+        using element = stored;                                                                                        \
+        using type = complex<float>;                                                                                \
+        static __device__ __forceinline__ complex<float> load(element value) { return {__half2float(value.re), __half2float(value.im)}; } \
+        static __device__ __forceinline__ element store(complex<float> value) { return {__float2half_rn(value.re), __float2half_rn(value.im)}; } \
+    };
+#define TRT_CUDA_INTEGER(type, digits)
+#define TRT_CUDA_TYPE(type, name, label, cpp, size, category, compute, real, complex_, digits, largest, properties, dlpack, encoding, cuda) \
+    TRT_CUDA_##encoding(type, digits)
+TRT_STORAGE_DTYPES(TRT_CUDA_TYPE)
+#undef TRT_CUDA_TYPE
+
+// Conversions of numbers by value, also between real and complex ones (the imaginary part is dropped); bool is "not zero".
 template <class To, class From>
-struct Conversion {
-    static __device__ __forceinline__ To from(From value) {
-        if constexpr (is_complex<From> && is_complex<To>) {
-            return To(static_cast<real_t<To>>(value.re), static_cast<real_t<To>>(value.im));
-        } else if constexpr (is_complex<From>) {
-            if constexpr (sizeof(To) == sizeof(bool) && To(2) == To(1)) return value.re != 0 || value.im != 0;
-            return static_cast<To>(value.re);
-        } else if constexpr (is_complex<To>) {
-            return To(static_cast<real_t<To>>(value));
-        } else {
-            return static_cast<To>(value);
-        }
+__device__ __forceinline__ To convert_number(From value) {
+    if constexpr (is_complex<From> && is_complex<To>) {
+        return To(static_cast<real_t<To>>(value.re), static_cast<real_t<To>>(value.im));
+    } else if constexpr (is_complex<From>) {
+        if constexpr (sizeof(To) == sizeof(bool) && To(2) == To(1)) return value.re != 0 || value.im != 0;
+        return static_cast<To>(value.re);
+    } else if constexpr (is_complex<To>) {
+        return To(static_cast<real_t<To>>(value));
+    } else {
+        return static_cast<To>(value);
     }
-};
-template <class From>
-struct Conversion<__half, From> {
-    static __device__ __forceinline__ __half from(From value) { return __float2half_rn(Conversion<float, From>::from(value)); }
-};
-template <class To>
-struct Conversion<To, __half> {
-    static __device__ __forceinline__ To from(__half value) { return Conversion<To, float>::from(__half2float(value)); }
-};
-template <>
-struct Conversion<__half, __half> {
-    static __device__ __forceinline__ __half from(__half value) { return value; }
-};
-template <class From>
-struct Conversion<__nv_bfloat16, From> {
-    static __device__ __forceinline__ __nv_bfloat16 from(From value) { return __float2bfloat16_rn(Conversion<float, From>::from(value)); }
-};
-template <class To>
-struct Conversion<To, __nv_bfloat16> {
-    static __device__ __forceinline__ To from(__nv_bfloat16 value) { return Conversion<To, float>::from(__bfloat162float(value)); }
-};
-template <>
-struct Conversion<__nv_bfloat16, __nv_bfloat16> {
-    static __device__ __forceinline__ __nv_bfloat16 from(__nv_bfloat16 value) { return value; }
-};
-template <>
-struct Conversion<__half, __nv_bfloat16> {
-    static __device__ __forceinline__ __half from(__nv_bfloat16 value) { return __float2half_rn(__bfloat162float(value)); }
-};
-template <>
-struct Conversion<__nv_bfloat16, __half> {
-    static __device__ __forceinline__ __nv_bfloat16 from(__half value) { return __float2bfloat16_rn(__half2float(value)); }
-};
+}
+
+template <class A, class B>
+constexpr bool is_same = false;
+template <class A>
+constexpr bool is_same<A, A> = true;
+
 template <class To, class From>
-__device__ __forceinline__ To convert(From value) { return Conversion<To, From>::from(value); }
+__device__ __forceinline__ To convert(From value) {
+    if constexpr (is_same<To, From>) return value;
+    else return Compute<To>::store(convert_number<compute_t<To>>(Compute<From>::load(value)));
+}
 
 template <class T>
 __device__ __forceinline__ bool truth(T value) { return value != 0; }
@@ -221,28 +243,74 @@ struct AnyLayout {
 
 enum {
 #define TRT_CODE(type, ...) DT_##type,
-    TRT_KERNEL_DTYPES(TRT_CODE)
+    TRT_DTYPES(TRT_CODE)
 #undef TRT_CODE
 };
+
+// The float8 and half complex types: rare beside others, so that all kernels share one copy of their conversions.
+static __device__ __noinline__ complex<float> fetch_small(const char* pointer, int dtype) {
+    switch (dtype) {
+#define TRT_FETCH_BOOL(type, cuda)
+#define TRT_FETCH_INT(type, cuda)
+#define TRT_FETCH_FLOAT(type, cuda) \
+    case DT_##type: return convert<complex<float>>(*reinterpret_cast<const cuda*>(pointer));
+#define TRT_FETCH_COMPLEX(type, cuda) TRT_FETCH_FLOAT(type, cuda)
+#define TRT_FETCH(type, name, label, cpp, size, category, compute, real, complex_, digits, largest, properties, dlpack, encoding, cuda) TRT_FETCH_##category(type, cuda)
+        TRT_STORAGE_DTYPES(TRT_FETCH)
+#undef TRT_FETCH
+    }
+    return {};
+}
+
+static __device__ __noinline__ void store_small(char* pointer, int dtype, complex<float> value) {
+    switch (dtype) {
+#define TRT_STORE_INT(type, cuda)
+#define TRT_STORE_FLOAT(type, cuda) \
+    case DT_##type: *reinterpret_cast<cuda*>(pointer) = convert<cuda>(value); break;
+#define TRT_STORE_COMPLEX(type, cuda) TRT_STORE_FLOAT(type, cuda)
+#define TRT_STORE(type, name, label, cpp, size, category, compute, real, complex_, digits, largest, properties, dlpack, encoding, cuda) TRT_STORE_##category(type, cuda)
+        TRT_STORAGE_DTYPES(TRT_STORE)
+#undef TRT_STORE
+    }
+}
 
 template <class To>
 __device__ __forceinline__ To fetch(const char* pointer, int dtype) {
     switch (dtype) {
-#define TRT_FETCH(type, name, label, cpp, size, category, compute, real, complex_, digits, largest, properties, dlpack, cuda) \
+#undef TRT_FETCH_INT
+#undef TRT_FETCH_FLOAT
+#undef TRT_FETCH_COMPLEX
+#define TRT_FETCH_INT(type, cuda) \
     case DT_##type: return convert<To>(*reinterpret_cast<const cuda*>(pointer));
+#define TRT_FETCH_FLOAT(type, cuda)
+#define TRT_FETCH_COMPLEX(type, cuda)
+#define TRT_FETCH(type, name, label, cpp, size, category, compute, real, complex_, digits, largest, properties, dlpack, encoding, cuda) TRT_FETCH_INT(type, cuda)
         TRT_KERNEL_DTYPES(TRT_FETCH)
 #undef TRT_FETCH
+#define TRT_FETCH(type, name, label, cpp, size, category, compute, real, complex_, digits, largest, properties, dlpack, encoding, cuda) TRT_FETCH_##category(type, cuda)
+        TRT_STORAGE_DTYPES(TRT_FETCH)
+#undef TRT_FETCH
     }
-    return To();
+    return convert<To>(fetch_small(pointer, dtype));
 }
 
 template <class From>
 __device__ __forceinline__ void store(char* pointer, int dtype, From value) {
     switch (dtype) {
-#define TRT_STORE(type, name, label, cpp, size, category, compute, real, complex_, digits, largest, properties, dlpack, cuda) \
+#undef TRT_STORE_INT
+#undef TRT_STORE_FLOAT
+#undef TRT_STORE_COMPLEX
+#define TRT_STORE_INT(type, cuda) \
     case DT_##type: *reinterpret_cast<cuda*>(pointer) = convert<cuda>(value); break;
+#define TRT_STORE_FLOAT(type, cuda)
+#define TRT_STORE_COMPLEX(type, cuda)
+#define TRT_STORE(type, name, label, cpp, size, category, compute, real, complex_, digits, largest, properties, dlpack, encoding, cuda) TRT_STORE_INT(type, cuda)
         TRT_KERNEL_DTYPES(TRT_STORE)
 #undef TRT_STORE
+#define TRT_STORE(type, name, label, cpp, size, category, compute, real, complex_, digits, largest, properties, dlpack, encoding, cuda) TRT_STORE_##category(type, cuda)
+        TRT_STORAGE_DTYPES(TRT_STORE)
+#undef TRT_STORE
+    default: store_small(pointer, dtype, convert<complex<float>>(value));
     }
 }
 

@@ -215,4 +215,46 @@ __device__ __forceinline__ void resample(const Resample<W>& p) {
     }
 }
 
+// ---- fractional max pooling ----------------------------------------------------------------------------------------------
+
+// A step's number as the storage type rounds it; the operations are computed in T.
+template <class T>
+__device__ __forceinline__ T rounded_to(int dtype, T v) {
+    if (dtype == DT_f16) return convert<T>(convert<__half>(v));
+    if (dtype == DT_bf16) return convert<T>(convert<__nv_bfloat16>(v));
+    return v;
+}
+
+template <class T>
+__device__ __forceinline__ long long fractional_start(const fractional_call& a, int d, T sample, long long i) {
+    if (i == a.out[d] - 1) return a.size[d] - a.kernel[d];
+    const T alpha = rounded_to(a.rounding, rounded_to(a.rounding, T(a.size[d] - a.kernel[d])) / rounded_to(a.rounding, T(a.out[d] - 1)));
+    return static_cast<long long>(rounded_to(a.rounding, rounded_to(a.rounding, T(i) + sample) * alpha)) - static_cast<long long>(rounded_to(a.rounding, sample * alpha));
+}
+
+template <class T>
+__device__ __forceinline__ void fractional_max(const fractional_call& a) {
+    const long long in_plane = a.size[0] * a.size[1] * a.size[2], out_plane = a.out[0] * a.out[1] * a.out[2], total = a.planes * out_plane;
+    for (long long at = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; at < total; at += static_cast<long long>(gridDim.x) * blockDim.x) {
+        const long long plane = at / out_plane, i = at % out_plane;
+        const T *x = reinterpret_cast<const T*>(a.x) + plane * in_plane, *sample = reinterpret_cast<const T*>(a.samples) + plane * a.dims;
+        const long long s0 = a.dims == 3 ? fractional_start(a, 0, sample[0], i / a.out[2] / a.out[1]) : 0;
+        const long long s1 = fractional_start(a, 1, sample[1], i / a.out[2] % a.out[1]), s2 = fractional_start(a, 2, sample[a.dims == 3 ? 2 : 0], i % a.out[2]);
+        long long best = (s0 * a.size[1] + s1) * a.size[2] + s2;
+        T most = -T(INFINITY);
+        for (long long k0 = s0; k0 < s0 + a.kernel[0]; k0++)
+            for (long long k1 = s1; k1 < s1 + a.kernel[1]; k1++)
+                for (long long k2 = s2; k2 < s2 + a.kernel[2]; k2++) {
+                    const long long place = (k0 * a.size[1] + k1) * a.size[2] + k2;
+                    const T v = x[place];
+                    if (v > most || v != v) {
+                        most = v;
+                        best = place;
+                    }
+                }
+        reinterpret_cast<T*>(a.y)[at] = most;
+        a.indices[at] = best;
+    }
+}
+
 }  // namespace trt

@@ -34,6 +34,7 @@ from tensorrt_lite._C.core.device import (
 from tensorrt_lite._C.core.dispatch import is_grad_enabled, is_inference_mode_enabled
 from tensorrt_lite._C.core.dtype import dtype, get_default_dtype, promote_types, set_default_dtype
 from tensorrt_lite._C.core.dtype import _dtype_by_name as _by_name
+from tensorrt_lite._C.core.dtype import labels as _labels
 from tensorrt_lite._C.core.parallel import get_num_threads, set_num_threads
 from tensorrt_lite._size import Size
 from tensorrt_lite.tensor import Parameter as _Parameter
@@ -54,22 +55,15 @@ float32 = float = _by_name("float32")
 float64 = double = _by_name("float64")
 complex64 = cfloat = _by_name("complex64")
 complex128 = cdouble = _by_name("complex128")
-uint16 = _by_name("uint16")
-uint32 = _by_name("uint32")
-uint64 = _by_name("uint64")
-float8_e4m3fn = _by_name("float8_e4m3fn")
-float8_e5m2 = _by_name("float8_e5m2")
+complex32 = chalf = _by_name("complex32")
 inf = 1e400
 nan = inf - inf
 pi = 3.141592653589793
 e = 2.718281828459045
 newaxis = None
 
-_type_names.update({
-    bool: "Bool", uint8: "Byte", int8: "Char", int16: "Short", int32: "Int", int64: "Long", float16: "Half", bfloat16: "BFloat16", float32: "Float",
-    float64: "Double", complex64: "ComplexFloat", complex128: "ComplexDouble",
-    uint16: "UInt16", uint32: "UInt32", uint64: "UInt64", float8_e4m3fn: "Float8_e4m3fn", float8_e5m2: "Float8_e5m2",
-})  # fmt: skip
+_type_names.update(_labels())
+globals().update({kind.name: kind for kind in _type_names})
 globals().update(_public.functions(_ops.FUNCTIONS, "tensorrt_lite"))
 
 # Packages that are imported when they are first used: `import tensorrt_lite` stays within 50 ms.

@@ -129,11 +129,7 @@ complex64: dtype
 cfloat: dtype
 complex128: dtype
 cdouble: dtype
-uint16: dtype
-uint32: dtype
-uint64: dtype
-float8_e4m3fn: dtype
-float8_e5m2: dtype
+chalf: dtype
 
 strided: layout
 sparse_coo: layout

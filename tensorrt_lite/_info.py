@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from tensorrt_lite._C.core.dtype import _dtype_by_name
 from tensorrt_lite._C.core.dtype import dtype as _dtype
 from tensorrt_lite._C.core.dtype import get_default_dtype
+from tensorrt_lite._C.core.dtype import limits as _limits
 
 if TYPE_CHECKING:
     from tensorrt_lite import dtype
 
-# name: (mantissa bits without the leading one, smallest normal exponent, largest exponent, decimal digits that survive). float8_e4m3fn gives
-# the exponent of an infinity to numbers, all but the largest mantissa.
-_FLOATS = {
-    "float16": (10, -14, 15, 3),
-    "bfloat16": (7, -126, 127, 2),
-    "float32": (23, -126, 127, 6),
-    "float64": (52, -1022, 1023, 15),
-    "float8_e4m3fn": (3, -6, 8, 0),
-    "float8_e5m2": (2, -14, 15, 0),
-}
-_REAL = {"complex64": "float32", "complex128": "float64"}
-_INTEGERS = {"uint8": (0, 8), "int8": (1, 8), "int16": (1, 16), "int32": (1, 32), "int64": (1, 64), "uint16": (0, 16), "uint32": (0, 32), "uint64": (0, 64)}
+# PyTorch's constant for the step after 1, which is the next finer format's.
+_EPS = {"float8_e5m2fnuz": 0.125}
 
 
 def _name(kind: object, owner: str) -> str:
@@ -41,17 +33,22 @@ class finfo:
 
     def __init__(self, type: dtype | None = None) -> None:
         name = _name(get_default_dtype() if type is None else type, "finfo")
-        name = _REAL.get(name, name)
-        if name not in _FLOATS:
+        kind = _dtype_by_name(name)
+        if kind.is_complex:
+            kind = kind.to_real()
+            name = kind.name
+        if not kind.is_floating_point:
             raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
-        mantissa, lowest, highest, digits = _FLOATS[name]
+        exact, largest, encoding = _limits(kind)
         self._name = name
-        self.bits = 8 * _dtype_by_name(name).itemsize
-        self.eps = 2.0**-mantissa
-        self.max = (2.0 - self.eps * (2 if name == "float8_e4m3fn" else 1)) * 2.0**highest
-        self.min = -self.max
-        self.tiny = self.smallest_normal = 2.0**lowest
-        self.resolution = float(f"1e-{digits}")
+        self.bits = 8 * kind.itemsize
+        self.eps = _EPS.get(name, 2.0 ** (1 - exact))
+        self.max = largest
+        alone = encoding == "POWER"                # an exponent without sign and significand, and no subnormal numbers
+        bias = 2 ** (self.bits - exact - (not alone)) - 1 + (encoding == "FNUZ")
+        self.tiny = self.smallest_normal = 2.0 ** ((not alone) - bias)
+        self.min = self.tiny if alone else -largest
+        self.resolution = float(f"1e-{int((exact - 1) * math.log10(2))}")
         self.dtype = name
 
     def __reduce__(self) -> tuple:
@@ -77,13 +74,14 @@ class iinfo:
 
     def __init__(self, type: dtype) -> None:
         name = _name(type, "iinfo")
-        if name in _FLOATS or name in _REAL:
+        kind = _dtype_by_name(name)
+        if kind.is_floating_point or kind.is_complex:
             raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
-        if name not in _INTEGERS:
+        if name == "bool":
             raise TypeError(f"torch.{name} is not supported by torch.iinfo")
-        signed, self.bits = _INTEGERS[name]
-        self.max = (1 << (self.bits - signed)) - 1
-        self.min = -self.max - 1 if signed else 0
+        self.bits = 8 * kind.itemsize
+        self.max = (1 << _limits(kind)[0]) - 1
+        self.min = -self.max - 1 if kind.is_signed else 0
         self.dtype = name
 
     def __reduce__(self) -> tuple:

@@ -25,11 +25,14 @@ _EPSILON = {"float32": 2.0**-23, "complex64": 2.0**-23, "float64": 2.0**-52, "co
 
 
 def _epsilon(x: Any) -> float:
-    return _EPSILON[str(x.dtype).rpartition(".")[2]]
+    name = str(x.dtype).rpartition(".")[2]
+    if name not in _EPSILON:
+        raise NotImplementedError(f"linear algebra is not implemented for {name}")
+    return _EPSILON[name]
 
 
 def _real_type(x: Any) -> Any:
-    return _dtype_by_name({"complex64": "float32", "complex128": "float64"}[str(x.dtype).rpartition(".")[2]]) if x.is_complex() else x.dtype
+    return x.dtype.to_real()
 
 
 def _conj(x: Any) -> Any:

@@ -13,22 +13,22 @@ _NAMES = {
         Future Storage SymBool SymFloat SymInt Tag
         BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage DoubleStorage FloatStorage HalfStorage
         IntStorage LongStorage ShortStorage
-        bits16 bits1x8 bits2x4 bits4x2 bits8 chalf complex32 float4_e2m1fn_x2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu
+        bits16 bits1x8 bits2x4 bits4x2 bits8 float4_e2m1fn_x2
         int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7 qint32 qint8 quint2x4 quint4x2 quint8
         jagged sparse_bsc sparse_bsr sparse_csc sparse_csr
         binomial dequantize embedding_bag embedding_renorm_ empty_quantized fake_quantize_per_channel_affine fake_quantize_per_tensor_affine from_file
-        frobenius_norm hash_tensor is_distributed
-        is_warn_always_enabled lobpcg native_channel_shuffle nuclear_norm pca_lowrank quantize_per_channel quantize_per_tensor
+        hash_tensor is_distributed
+        is_warn_always_enabled native_channel_shuffle quantize_per_channel quantize_per_tensor
         segment_reduce set_warn_always smm sparse_bsc_tensor
         sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sspaddmm
-        svd_lowrank unsafe_split_with_sizes
+        unsafe_split_with_sizes
     """,
     "nn": """
         DataParallel LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d LazyConvTranspose2d LazyConvTranspose3d
-        LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d LazyLinear LinearCrossEntropyLoss SyncBatchNorm UninitializedBuffer UninitializedParameter grad
+        LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d LazyLinear SyncBatchNorm UninitializedBuffer UninitializedParameter grad
         intrinsic parallel qat quantizable quantized
     """,
-    "nn.functional": "grad grouped_mm linear_cross_entropy scaled_grouped_mm scaled_mm",
+    "nn.functional": "grad grouped_mm scaled_grouped_mm scaled_mm",
     "nn.utils": """
         convert_conv2d_weight_memory_format convert_conv3d_weight_memory_format fuse_conv_bn_eval fuse_conv_bn_weights fuse_linear_bn_eval fuse_linear_bn_weights
         parametrizations parametrize prune remove_spectral_norm remove_weight_norm spectral_norm weight_norm

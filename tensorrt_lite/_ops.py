@@ -64,18 +64,3 @@ try:
 finally:
     if _collecting:
         gc.enable()
-
-
-# Operators that nn.functional asks for and that do not exist: the call says so, not the lookup, so that modules can be built.
-_MISSING = {"fractional_max_pool2d", "fractional_max_pool3d"}
-
-
-def __getattr__(name: str):
-    if name not in _MISSING:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-    def missing(*args, **kwargs):
-        raise NotImplementedError(f"{name} is not implemented (docs/gaps.md)")
-
-    missing.__name__ = name
-    return missing

@@ -387,7 +387,8 @@ class Builder:
         shutil.copyfile(self.generated / "operators.pxd", self.target / "operators.pxd")
         shutil.copytree(self.generated / "steps", self.target / "steps", dirs_exist_ok=True)
         shutil.copytree(ROOT / "cuda_src", self.target / "cuda" / "src", dirs_exist_ok=True)
-        shutil.copyfile(ROOT / "cysrc" / "core" / "dtype_table.h", self.target / "cuda" / "src" / "dtype_table.h")
+        for name in ("dtype_table.h", "float8.h"):
+            shutil.copyfile(ROOT / "cysrc" / "core" / name, self.target / "cuda" / "src" / name)
         for name in ("special_functions.h", "special_coefficients.h"):
             shutil.copyfile(ROOT / "cysrc" / "loops" / name, self.target / "cuda" / "src" / name)
         for declared in sorted((self.generated / "include").glob("*_steps.h")):

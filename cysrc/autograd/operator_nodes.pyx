@@ -10,7 +10,7 @@ from tensorrt_lite._C.core.tensor cimport (
     TensorBase, K_BACKENDS, K_PYTHON, K_CUSTOM, K_DERIVATIVES, KEY_META, KEY_CPU, KEY_CUDA, KEY_CUSTOM, KEY_PYTHON, KEY_AUTOGRAD, KEY_FORWARD_AD, KEY_TRACER,
     KEY_TRANSFORM, place_of, shape_of, version_of)
 from tensorrt_lite._C.core.device cimport DEV_CUSTOM
-from tensorrt_lite._C.core.dispatch cimport tls, attach, device_kernel, top_bit, register_kernel, trt_operator, trt_thread_state, OPS
+from tensorrt_lite._C.core.dispatch cimport tls, attach, device_kernel, top_bit, register_kernel, take_storage_only, trt_operator, trt_thread_state, OPS
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, pointwise
 from tensorrt_lite._C.core.args cimport scalar_object
 from tensorrt_lite._C.core.storage cimport hooks_of
@@ -121,6 +121,7 @@ cdef int register_derivative(PointwiseInfo* fused, const PointwiseInfo* of, int 
     cdef int j
     fused.op = &OPS[operator_id]
     fused.id = operator_id
+    take_storage_only(operator_id)
     OPS[operator_id].info = fused
     fused.formula[0] = of.formula[i]
     for j in range(fused.nin):

@@ -10,7 +10,7 @@ from tensorrt_lite._C.core.storage cimport is_writable, make_writable
 from tensorrt_lite._C.core.tensor cimport (
     TensorBase, same_sizes, version_of, bump_version, shape_text, K_AUTOGRAD, K_FORWARD_AD, K_DERIVATIVES, K_STORAGE_ONLY, K_BACKENDS, K_PYTHON, KEY_META, KEY_CPU, KEY_CUDA, KEY_AUTOGRAD, KEY_FORWARD_AD, KEY_CUSTOM, KEY_PYTHON, KEY_AUTOCAST, shape_of)
 from tensorrt_lite._C.core.dispatch cimport (
-    tls, attach, resolve, redispatch, BELOW, trt_operator, trt_row, trt_value, register_kernel, FRESH, OUT, INPLACE, OPS, CORE)
+    tls, attach, resolve, redispatch, BELOW, trt_operator, trt_row, trt_value, register_kernel, take_storage_only, FRESH, OUT, INPLACE, OPS, CORE)
 from tensorrt_lite._C.core.boxing cimport box
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, PROMOTE_REAL_OUT, pointwise1, pointwise2, pointwise3, result_code
 from tensorrt_lite._C.core.args cimport is_plain, is_number, to_scalar, wrap_number, scalar_object
@@ -528,6 +528,7 @@ cdef int register_pointwise(PointwiseInfo* info, int operator_id, const trt_row*
     """Fill the operator's row; tensors and params name what its Node saves."""
     info.op = &OPS[operator_id]
     info.id = operator_id
+    take_storage_only(operator_id)              # the iterator asks the operator which types without loops it takes, and converts the others
     name_saved(info, tensors, params)
     OPS[operator_id].info = info
     if info.nin == 1:

@@ -7,24 +7,24 @@ Python kernel in their place; where a step is missing, MissingStep goes up to th
 Invariants: the devices are in `_devices` by type, from their registration to the end of the process; a device's functions are called with the GIL.
 """
 from cpython.object cimport PyObject
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 from tensorrt_lite._C.core.allocator cimport block_external, trt_block, trt_block_context
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from tensorrt_lite._C.core.args cimport scalar_object
 from tensorrt_lite._C.core.boxing cimport box_arguments, call_boxed, register_boxed
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUSTOM, LAST_CUSTOM, device, device_type_name, make_device
 from tensorrt_lite._C.core.dispatch cimport (
-    DEVICE_TYPES, FRESH, INPLACE, NO_OUT, attach, call_kernel, compiled_kernel, device_kernel, existing_operator, set_device_kernel, tls, trt_operator, trt_value)
+    BELOW, FRESH, NO_OUT, attach, call_kernel, compiled_kernel, device_kernel, existing_operator, redispatch, set_device_kernel, tls, trt_operator, trt_value)
 from tensorrt_lite._C.core.dispatch import MissingStep
-from tensorrt_lite._C.core.dtype cimport Scalar, dtype_of
+from tensorrt_lite._C.core.dtype cimport Scalar
 from tensorrt_lite._C.core.iterator cimport Iter, PointwiseInfo, cast_to, copy_elements
 from tensorrt_lite._C.core.random cimport GeneratorBase
 from tensorrt_lite._C.core.random import _swap_default_generator, device_generator
 from tensorrt_lite._C.core.row_schema cimport schema_of
-from tensorrt_lite._C.core.storage cimport DeviceHooks, Storage, device_storage, install_custom_hooks
+from tensorrt_lite._C.core.storage cimport DeviceHooks, device_storage, install_custom_hooks
 from tensorrt_lite._C.core.tensor cimport (
-    DEVICE_INDICES, ITEM_SIZE, KEY_CUSTOM, KEY_PYTHON, K_CUSTOM, MAX_DIMS, TensorBase, alias_of, data_of, empty_strided_tensor, empty_tensor, hold_versions, new_tensor,
-    non_overlapping_dense, place_of, resize_tensor, same_sizes, set_dtype, set_geometry, set_storage)
+    DEVICE_INDICES, ITEM_SIZE, KEY_CUSTOM, KEY_PYTHON, K_CUSTOM, K_STORAGE_ONLY, MAX_DIMS, TensorBase, alias_of, data_of, empty_strided_tensor, empty_tensor, hold_versions,
+    non_overlapping_dense, place_of, resize_tensor, same_sizes, set_geometry)
 
 attach()
 
@@ -420,6 +420,28 @@ cdef TensorBase operand_on_device(trt_operator* op, const trt_value* v, PyObject
     return <TensorBase>found
 
 
+cdef uint64_t keys_of(trt_operator* op, const trt_value* v, PyObject* out) except? 0:
+    """The keys of all tensors of a call."""
+    cdef const char* kinds = op.row.kinds
+    cdef uint64_t keys = 0 if out == NULL else keys_in(<object>out)
+    cdef int i = 0
+    while kinds[i]:
+        if kinds[i] == c't' or kinds[i] == c'l':
+            keys |= keys_in(<object>v[i].p)
+        i += 1
+    return keys
+
+
+cdef uint64_t keys_in(object x):
+    cdef uint64_t keys = 0
+    if isinstance(x, TensorBase):
+        return (<TensorBase>x).keys
+    if isinstance(x, (list, tuple)):
+        for y in x:
+            keys |= keys_in(y)
+    return keys
+
+
 cdef object first_on_device(object x):
     if isinstance(x, TensorBase):
         return x if (<TensorBase>x).keys & K_CUSTOM else None
@@ -449,6 +471,8 @@ cdef object run_on_custom_device(trt_operator* op, const trt_value* v, PyObject*
             return call_kernel(op, function, arguments + (<object>out,))
         finally:
             hold_versions(-1)
+    if keys_of(op, v, out) & K_STORAGE_ONLY & op.mask:
+        return op.row.invoke(op, redispatch(op, K_STORAGE_ONLY, BELOW(KEY_CUSTOM)), v, <void*>out, mode)     # which comes back with types that have loops
     compiled = compiled_kernel(op)
     reason = None
     if compiled != NULL:

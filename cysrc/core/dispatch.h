@@ -20,6 +20,7 @@ typedef struct {
   char view;
   char checked;                         /* the kernel takes arguments of any shape and type; others rely on what their entry has checked */
   const char* autocast;                 /* a letter for the CPU and one for CUDA, see autograd/autocast.pyx; NULL: nothing is cast */
+  const char* stored;                   /* a letter by dtype: how types without loops are taken, see core/storage_types.pyx; NULL: by no kernel */
   void* pack;                           /* a kernel of the operator's C type that boxes its arguments */
   void* (*unpack)(trt_operator*, const trt_value*, void* out, int mode);
   void* (*invoke)(trt_operator*, void* kernel, const trt_value*, void* out, int mode);      /* a kernel of the operator's C type, undispatched */

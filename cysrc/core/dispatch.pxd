@@ -37,6 +37,7 @@ cdef extern from "dispatch.h":
         char view
         char checked
         const char* autocast
+        const char* stored
         void* pack
         object (*unpack)(trt_operator* op, const trt_value* v, void* out, int mode)
         object (*invoke)(trt_operator* op, void* kernel, const trt_value* v, void* out, int mode)

@@ -105,8 +105,7 @@ cdef int missing_kernel(trt_operator* op, uint64_t keys) except -1:
     cdef int key = top_bit(keys & op.mask)
     if key == KEY_STORAGE_ONLY:
         raise NotImplementedError(
-            f"\"{op.name.decode()}\" not implemented for the types that are only stored, copied and cast (float8_e4m3fn, float8_e5m2, uint16, uint32, uint64): "
-            "convert the tensor with .to() first")
+            f"\"{op.name.decode()}\" not implemented for the types that are only stored, moved and cast (dtypes without loops): convert the tensor with .to() first")
     raise NotImplementedError(
         f"Could not run '{op.name.decode()}' with arguments from the '{key_names[key]}' backend: no kernel is registered for that "
         f"key (argument keys: {_keys_text(keys)})")

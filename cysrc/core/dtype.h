@@ -66,17 +66,29 @@ static const unsigned trt_loop_types = TRT_DTYPES(TRT_ROW_WITH) 0;
 #undef TRT_WANTED
 #undef TRT_ROW_WITH
 #define TRT_ROW_REDUCED(type, name, label, cpp, size, category, compute, ...) (1u << DT_##type) * (DT_##compute != DT_##type) |
-static const unsigned trt_reduced_types = TRT_DTYPES(TRT_ROW_REDUCED) 0;
+static const unsigned trt_converted_types = TRT_DTYPES(TRT_ROW_REDUCED) 0;
 #undef TRT_ROW_REDUCED
+/* The type of the loops that serve a type: its own where it has any, otherwise those of the type it computes in. */
+#define TRT_ROW_LOOP(type, name, label, cpp, size, category, compute, real, complex_, digits, largest, properties, ...) \
+  (properties) & TRT_LOOPS ? DT_##type : DT_##compute,
+static const signed char trt_loop_type[NUM_DTYPES] = {TRT_DTYPES(TRT_ROW_LOOP)};
+#undef TRT_ROW_LOOP
 
 static inline int trt_is_integral_type(int dtype) { return trt_integral_types >> dtype & 1; }                       /* bool is none */
 static inline int trt_is_integral_or_bool_type(int dtype) { return (trt_integral_types | 1u << DT_b8) >> dtype & 1; }
 static inline int trt_is_floating_type(int dtype) { return trt_floating_types >> dtype & 1; }                       /* real ones */
 static inline int trt_is_complex_type(int dtype) { return trt_complex_types >> dtype & 1; }
-static inline int trt_is_reduced_floating_type(int dtype) { return trt_reduced_types >> dtype & 1; }                /* computes in float */
+static inline int trt_is_reduced_floating_type(int dtype) { return (trt_floating_types & trt_converted_types) >> dtype & 1; } /* computes in float */
 static inline int trt_is_signed_type(int dtype) { return trt_signed_types >> dtype & 1; }
 static inline int trt_has_loops(int dtype) { return trt_loop_types >> dtype & 1; }
 /* Floats and complex numbers that compute in themselves: what BLAS and LAPACK have routines for. */
-static inline int trt_is_blas_type(int dtype) { return ((trt_floating_types | trt_complex_types) & ~trt_reduced_types) >> dtype & 1; }
+static inline int trt_is_blas_type(int dtype) { return ((trt_floating_types | trt_complex_types) & ~trt_converted_types) >> dtype & 1; }
+/* The type that a conversion without a loop of its own passes through: what one of the two computes in. An unsigned integer that is wider than that goes to
+   and from floating-point types by one of theirs. */
+static inline int trt_cast_via(int from, int to) {
+  int stored = trt_has_loops(from) ? to : from, other = stored == from ? to : from;
+  if (trt_digits[stored] <= trt_digits[trt_compute_type[stored]] || trt_is_integral_or_bool_type(other)) return trt_compute_type[stored];
+  return stored == to ? DT_f64 : trt_real_type[trt_loop_type[other]] == DT_f64 ? DT_f64 : DT_f32;
+}
 
 #endif

@@ -25,8 +25,7 @@ cdef extern from "dtype.h" nogil:
         U16 "DT_u16"
         U32 "DT_u32"
         U64 "DT_u64"
-        F8E4M3 "DT_f8e4m3"
-        F8E5M2 "DT_f8e5m2"
+        C32 "DT_c32"
         NUM_DTYPES
     enum:
         CAT_BOOL "TRT_CAT_BOOL"          # categories do have an order: the higher one wins in promotion
@@ -39,6 +38,7 @@ cdef extern from "dtype.h" nogil:
     const double* LARGEST "trt_largest"
     const signed char* DLPACK_CODE "trt_dlpack_code"
     const signed char* compute_type "trt_compute_type"          # what arithmetic is done in
+    const signed char* loop_type "trt_loop_type"                # whose loops serve the type: its own, or those of its compute type
     const signed char* real_type "trt_real_type"
     const signed char* complex_type "trt_complex_type"
     bint is_integral_type "trt_is_integral_type"(int code)                          # bool is none
@@ -50,7 +50,10 @@ cdef extern from "dtype.h" nogil:
     bint is_blas_type "trt_is_blas_type"(int code)                                  # floats and complex numbers that compute in themselves
     bint has_loops "trt_has_loops"(int code)                                        # operators compute with it; others are stored and cast
 
-cdef int promotion[NUM_DTYPES][NUM_DTYPES]
+cdef enum:
+    NO_PROMOTION = -2
+cdef int promotion[NUM_DTYPES][NUM_DTYPES]                                          # NO_PROMOTION: raise_promotion says why
+cdef int raise_promotion(int a, int b) except -1
 
 cdef class dtype:
     cdef readonly int code

@@ -1,15 +1,15 @@
 """Element types and PyTorch's promotion table.
 
 A dtype is an immutable singleton, one for each row of dtype_table.h; kernels index tables by its code. Categories order as
-bool < int < float < complex; promotion inside a category follows PyTorch's lattice. Types without loops are stored, copied and
-cast: no operator computes with them.
+bool < int < float < complex; promotion inside a category follows PyTorch's lattice. Types without loops are stored, moved and
+cast; the operators that compute with them do so in their compute type (storage_types.pyx).
 """
 
 cdef extern from *:
     """
-    typedef struct { const char *type, *name, *label, *cpp, *cuda; int numpy; } trt_dtype_names;
-    #define TRT_ROW_NAMES(type, name, label, cpp, size, category, compute, real, complex_, digits, largest, properties, dlpack, cuda) \
-      {#type, name, label, cpp, #cuda, ((properties) & TRT_NUMPY) != 0},
+    typedef struct { const char *type, *name, *label, *cpp, *cuda, *encoding; int numpy; } trt_dtype_names;
+    #define TRT_ROW_NAMES(type, name, label, cpp, size, category, compute, real, complex_, digits, largest, properties, dlpack, encoding, cuda) \
+      {#type, name, label, cpp, #cuda, #encoding, ((properties) & TRT_NUMPY) != 0},
     static const trt_dtype_names trt_names[NUM_DTYPES] = {TRT_DTYPES(TRT_ROW_NAMES)};
     """
     ctypedef struct trt_dtype_names:
@@ -18,6 +18,7 @@ cdef extern from *:
         const char* label
         const char* cpp
         const char* cuda
+        const char* encoding
         bint numpy
     const trt_dtype_names* names "trt_names"
 
@@ -46,6 +47,8 @@ cdef class dtype:
         return dtype_of(to_real(self.code))
 
     def to_complex(self):
+        if category[self.code] < CAT_FLOAT or category[self.code] == CAT_FLOAT and not has_loops(self.code):
+            raise RuntimeError(f"Unknown Complex ScalarType for {names[self.code].label.decode()}")
         return dtype_of(to_complex(self.code))
 
     def __repr__(self):
@@ -86,6 +89,16 @@ def table():
                    bool(has_loops(i)), bool(names[i].numpy)) for i in range(<int>NUM_DTYPES)])
 
 
+def labels():
+    """{dtype: its name in messages and in those of typed storages}, of all."""
+    return {t: names[(<dtype>t).code].label.decode() for t in dtypes}
+
+
+def limits(dtype d not None):
+    """(exact bits, the largest value, encoding): the columns of dtype_table.h."""
+    return DIGITS[d.code], LARGEST[d.code], names[d.code].encoding.decode()
+
+
 cdef dtype dtype_of(int code):
     return <dtype>dtypes[code]
 
@@ -99,15 +112,19 @@ cdef const char* dtype_cpp_name(int code) noexcept:
 
 
 cdef int _promote(int a, int b):
-    """PyTorch's lattice. Types without loops promote with themselves alone; the operators that meet others raise."""
-    if a == b or not has_loops(a):
+    """PyTorch's lattice. float8 types go with nothing else, unsigned integers without loops with floating-point types alone."""
+    if a == b:
         return a
-    if not has_loops(b):
-        return b
+    if is_floating_type(a) and not has_loops(a) or is_floating_type(b) and not has_loops(b):
+        return NO_PROMOTION
     if category[a] > category[b]:
         a, b = b, a
+    if is_integral_type(a) and not has_loops(a) or is_integral_type(b) and not has_loops(b):
+        return b if is_floating_type(b) else NO_PROMOTION
     if is_complex_type(b):
-        return C128 if (real_type[a] == F64 or real_type[b] == F64) else C64
+        if real_type[a] == F64 or real_type[b] == F64:
+            return C128
+        return C32 if b == C32 and (category[a] <= CAT_INT or real_type[a] == F16) else C64
     if category[a] != category[b]:
         return b
     if is_floating_type(a):
@@ -116,6 +133,12 @@ cdef int _promote(int a, int b):
     elif ITEM_SIZE[a] == ITEM_SIZE[b]:
         return I16                                      # uint8 and int8
     return a if ITEM_SIZE[a] > ITEM_SIZE[b] else b
+
+
+cdef int raise_promotion(int a, int b) except -1:
+    cdef bint float8 = is_floating_type(a) and not has_loops(a) or is_floating_type(b) and not has_loops(b)
+    raise RuntimeError(f"Promotion for {'Float8 Types' if float8 else 'uint16, uint32, uint64 types'} is not supported, attempted to promote "
+                       f"{names[a].label.decode()} and {names[b].label.decode()}")
 
 
 cdef int _i, _j
@@ -161,10 +184,11 @@ def get_default_dtype():
 
 
 def promote_types(dtype type1 not None, dtype type2 not None):
-    """Return the smallest dtype both types convert to safely (PyTorch's lattice). RuntimeError for two of which one is only stored."""
-    if type1 is not type2 and not (has_loops(type1.code) and has_loops(type2.code)):
-        raise RuntimeError(f"Promotion for types that are only stored is not supported, attempted to promote {names[type1.code].label.decode()} and {names[type2.code].label.decode()}")
-    return dtype_of(promotion[type1.code][type2.code])
+    """Return the smallest dtype both types convert to safely (PyTorch's lattice). RuntimeError where there is none."""
+    cdef int code = promotion[type1.code][type2.code]
+    if code == NO_PROMOTION:
+        raise_promotion(type1.code, type2.code)
+    return dtype_of(code)
 
 
 def can_cast_types(dtype from_ not None, dtype to not None):

@@ -36,6 +36,8 @@ cdef extern from "pointwise.h" nogil:
         int exact_out
         int self_adjoint
         int unit_pass
+        unsigned stored
+        int stored_as_bits
     enum:
         PROMOTE_SAME
         PROMOTE_FLOAT
@@ -94,4 +96,5 @@ cdef int end_late_warnings(LateWarnings* late) except -1
 cdef int check_no_overlap(str name, TensorBase out, TensorBase x, bint same_is_fine) except -1
 cdef int check_internal_overlap(str name, TensorBase out) except -1
 cdef TensorBase cast_to(TensorBase t, int dtype)
+cdef TensorBase as_bits(TensorBase t)
 cdef TensorBase contiguous_of(TensorBase t)

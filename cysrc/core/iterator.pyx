@@ -15,8 +15,8 @@ from tensorrt_lite._C.core.tensor cimport (
     TensorBase, ITEM_SIZE, MAX_DIMS, data_of, place_of, same_sizes, empty_tensor, empty_strided_tensor, empty_like_tensor, shape_text, resize_tensor,
     HELD_NUMEL, has_internal_overlap, memory_overlap, alias_of, contiguous_strides, K_CPU, K_META, bump_version, new_tensor, set_dtype)
 from tensorrt_lite._C.core.dtype cimport (
-    Scalar, promotion, category, default_float_code, can_cast, to_real, to_complex, dtype_of, is_integral_or_bool_type, has_loops, NUM_DTYPES, BOOL, F32, F64, U8, I16, I32, I64, C64, C128,
-    CAT_BOOL, CAT_INT, CAT_FLOAT, CAT_COMPLEX)
+    Scalar, promotion, raise_promotion, NO_PROMOTION, category, default_float_code, can_cast, to_real, to_complex, dtype_of, is_integral_or_bool_type, has_loops, loop_type, NUM_DTYPES,
+    BOOL, F16, F32, F64, U8, I16, I32, I64, C32, C64, C128, CAT_BOOL, CAT_INT, CAT_FLOAT, CAT_COMPLEX)
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from tensorrt_lite._C.core.dispatch cimport FRESH, OUT, INPLACE, attach, tls
@@ -30,7 +30,7 @@ attach()
 cdef extern from *:
     """
     #include "isa.h"
-    typedef void (*trt_cast_fn)(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t n);
+    #include "stage.h"
     typedef trt_cast_fn trt_cast_row[NUM_DTYPES];
     typedef const trt_cast_row* trt_cast_rows;
     ISA_TABLE(trt_cast_rows, trt_cast_table)
@@ -48,6 +48,7 @@ cdef extern from "stage.h" nogil:
     void transpose_block(char* dst, int64_t dst_row, const char* src, int64_t src_col_stride, int64_t rows, int64_t cols, int item)
     void fill_block(char* dst, const char* value, int64_t n, int item)
     void store_scalar(char* destination, int dtype, const Scalar* value)
+    void convert_elements "trt_convert"(const cast_row* table, int to, char* dst, int64_t dst_stride, int source, const char* src, int64_t src_stride, int64_t n)
 
 cdef enum:
     TILE_ROWS = 64
@@ -80,7 +81,7 @@ cdef void run_row(Iter* it, char** data, const int64_t* stride, int64_t n) noexc
     for i in range(1, it.nop):
         if not direct[i] and stride[i] == 0:
             # one value for the whole row: convert once, then repeat it
-            cast_table[it.dtype[i]][it.need[i]](stage[i], 0, data[i], 0, 1)
+            convert_elements(cast_table, it.need[i], stage[i], 0, it.dtype[i], data[i], 0, 1)
             fill_block(stage[i], stage[i], n if n < STAGE else STAGE, ITEM_SIZE[it.need[i]])
     while begin < n:
         count = n - begin if n - begin < STAGE else STAGE
@@ -92,10 +93,10 @@ cdef void run_row(Iter* it, char** data, const int64_t* stride, int64_t n) noexc
             else:
                 d[i] = stage[i]
                 if i > 0 and stride[i] != 0:
-                    cast_table[it.dtype[i]][it.need[i]](stage[i], s[i], data[i] + begin * stride[i], stride[i], count)
+                    convert_elements(cast_table, it.need[i], stage[i], s[i], it.dtype[i], data[i] + begin * stride[i], stride[i], count)
         it.loop(d, s, count, it.params)
         if not direct[0]:
-            cast_table[it.need[0]][it.dtype[0]](data[0] + begin * stride[0], stride[0], stage[0], s[0], count)
+            convert_elements(cast_table, it.dtype[0], data[0] + begin * stride[0], stride[0], it.need[0], stage[0], s[0], count)
         begin += count
 
 
@@ -284,30 +285,34 @@ cdef int result_code(int n, PyObject** tensors) except -1:
                 code = C128 if default_float_code() == F64 else C64
             elif category[code] == CAT_FLOAT:
                 code = default_float_code()
-            wrapped_result = code if wrapped_result < 0 else promotion[wrapped_result][code]
+            wrapped_result = code if wrapped_result < 0 else promoted(wrapped_result, code)
         elif x.ndim > 0:
-            dim_result = code if dim_result < 0 else promotion[dim_result][code]
+            dim_result = code if dim_result < 0 else promoted(dim_result, code)
         else:
-            zero_result = code if zero_result < 0 else promotion[zero_result][code]
-    code = combine(combine(dim_result, zero_result), wrapped_result)
-    if not has_loops(code):
-        for i in range(n):
-            x = <TensorBase>tensors[i]
-            if x.dtype != code:
-                raise RuntimeError(f"Promotion for types that are only stored is not supported, attempted to promote {dtype_text(code)} and {dtype_text(x.dtype)}")
-    return code
+            zero_result = code if zero_result < 0 else promoted(zero_result, code)
+    return combine(combine(dim_result, zero_result), wrapped_result)
 
 
-cdef inline int combine(int higher, int lower) noexcept:
+cdef inline int promoted(int a, int b) except -1:
+    if promotion[a][b] == NO_PROMOTION:
+        raise_promotion(a, b)
+    return promotion[a][b]
+
+
+cdef inline int combine(int higher, int lower) except -2:
     if lower < 0:
         return higher
     if higher < 0:
         return lower
     if category[higher] >= category[lower]:
         return higher
-    if category[lower] == CAT_COMPLEX and category[higher] == CAT_FLOAT:
+    if category[lower] == CAT_COMPLEX:
+        if category[higher] < CAT_FLOAT:
+            return lower
+        if not has_loops(higher):
+            raise RuntimeError(f"Unknown Complex ScalarType for {dtype_text(higher)}")
         return to_complex(higher)          # a complex number keeps the tensor's precision
-    return promotion[higher][lower]
+    return promoted(higher, lower)
 
 
 cdef int check_no_overlap(str name, TensorBase out, TensorBase x, bint same_is_fine) except -1:
@@ -499,7 +504,7 @@ cdef TensorBase iterate(const PointwiseInfo* info, int nin, PyObject** inputs, c
     cdef int64_t stride[MAX_OPERANDS][MAX_DIMS]
     cdef int64_t fresh[MAX_DIMS]
     cdef int perm[MAX_DIMS]
-    cdef int ndim, compute, result, i, k, j, d, first = 0, device = -1, on_device = 0
+    cdef int ndim, compute, kind, result, i, k, j, d, first = 0, device = -1, on_device = 0
     cdef TensorBase x
     cdef bint expanded = False
     if info.promote & PROMOTE_FIRST_BOOL:
@@ -518,8 +523,11 @@ cdef TensorBase iterate(const PointwiseInfo* info, int nin, PyObject** inputs, c
         on_device = check_place(info, on_device, place_of(out))
     if info.checks & CHECK_SUBTRACTION and nin == 2:
         check_operands(info, inputs, params, compute)
-    if info.loops[compute] == NULL:
+    kind = loop_type[compute]
+    if info.loops[kind] == NULL or kind != compute and not info.stored >> compute & 1:
         not_implemented(info, compute)
+    if kind != compute and info.stored_as_bits:
+        return iterate_bits(info, nin, first, inputs, params, out, mode, compute)
     result = output_code(info, compute)
     ndim = broadcast_shapes(info.name.decode(), nin, inputs, shape)
     if info.checks and nin > 1:
@@ -565,18 +573,18 @@ cdef TensorBase iterate(const PointwiseInfo* info, int nin, PyObject** inputs, c
     it.nop = nin + 1
     it.any_stride = 0
     it.on_host = 0
-    it.loop = info.loops[compute]
+    it.loop = info.loops[kind]
     it.params = params
     it.scalar_forms = info.scalar_forms
     it.dtype[0] = out.dtype
-    it.need[0] = result
+    it.need[0] = output_code(info, kind)
     it.base[0] = data_of(out)
     for i in range(nin):
         x = <TensorBase>inputs[i]
         if x.storage.block == NULL:
             raise NotImplementedError(f"{info.name.decode()}: Cannot copy out of meta tensor; no data!")
         it.dtype[i + 1] = x.dtype
-        it.need[i + 1] = BOOL if info.in_type[i] == IN_BOOL else compute
+        it.need[i + 1] = BOOL if info.in_type[i] == IN_BOOL else kind
         it.base[i + 1] = data_of(x)
         if on_device and x.device_type == DEV_CPU:
             it.on_host |= 2 << i
@@ -604,9 +612,30 @@ cdef TensorBase iterate(const PointwiseInfo* info, int nin, PyObject** inputs, c
             it.stride[i][0] = ITEM_SIZE[it.dtype[i]]
     it.ndim = d + 1
     if on_device:
-        hooks_of(out.device_type).iterate(info, &it, compute, out, inputs)
+        hooks_of(out.device_type).iterate(info, &it, kind, out, inputs)
     else:
         run_iteration(&it, info.cost, out.numel, out, nin, inputs)
+    return out
+
+
+cdef TensorBase iterate_bits(const PointwiseInfo* info, int nin, int first, PyObject** inputs, const Scalar* params, TensorBase out, int mode, int code):
+    """An operator that chooses between elements, in a type without loops: on their bits, which a conversion might change (NaNs)."""
+    cdef PyObject* given[MAX_OPERANDS]
+    cdef TensorBase r
+    cdef int i
+    cdef list kept = []
+    for i in range(nin):
+        given[i] = inputs[i]
+        if i >= first:
+            r = as_bits(cast_to(<TensorBase>inputs[i], code))
+            kept.append(r)
+            given[i] = <PyObject*>r
+    r = iterate(info, nin, given, params, None, FRESH)
+    set_dtype(r, code)
+    if mode == FRESH:
+        return r
+    prepare_out(info.name.decode(), out, r.ndim, r.sizes, code, mode)
+    copy_elements(out, r)
     return out
 
 
@@ -839,10 +868,15 @@ cdef void convert_run(char** data, const int64_t* stride, int64_t n, const Scala
     (<cast_fn><const void*>conversion)(data[0], stride[0], data[1], stride[1], n)
 
 
+cdef void convert_run_by_blocks(char** data, const int64_t* stride, int64_t n, const Scalar* types) noexcept nogil:
+    """The same of two types whose conversion has no loop of its own."""
+    convert_elements(cast_table, (<const int*><const void*>types)[0], data[0], stride[0], (<const int*><const void*>types)[1], data[1], stride[1], n)
+
+
 cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
     """destination[...] = source, broadcast and converted; the destination's shape stays."""
     cdef Iter it
-    cdef bint on_device = has_index(destination.device_type), from_device = has_index(source.device_type)
+    cdef bint on_device = has_index(destination.device_type)
     cdef int64_t stride[2][MAX_DIMS]
     cdef int perm[MAX_DIMS]
     cdef int i, j, k, d = -1
@@ -852,11 +886,6 @@ cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
         return 0
     if source.storage.block == NULL:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
-    if not (has_loops(destination.dtype) and has_loops(source.dtype)):
-        if destination.dtype == source.dtype:
-            return copy_elements(as_bits(destination), as_bits(source))
-        if on_device or from_device:
-            return copy_elements(destination, cast_to(on_host(source), destination.dtype))
     if source.ndim > ndim and source.numel != 1:
         raise RuntimeError(f"copy_(): the source of shape {shape_text(source)} can't be broadcast to {shape_text(destination)}")
     for k in range(ndim):
@@ -869,7 +898,7 @@ cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
         stride[1][k] = source.strides[j] * ITEM_SIZE[source.dtype] if j >= 0 and source.sizes[j] != 1 else 0
     if destination.numel == 0:
         return 0
-    if (on_device or from_device) and place_of(destination) != place_of(source) and not (on_device and source.ndim == 0 and source.device_type == DEV_CPU):
+    if (on_device or has_index(source.device_type)) and place_of(destination) != place_of(source) and not (on_device and source.ndim == 0 and source.device_type == DEV_CPU):
         # a custom device's, whose type is the larger number, where one of the two is such
         return hooks_of(max(destination.device_type, source.device_type)).copy(destination, source, False)
     if destination.contiguous and source.contiguous and destination.dtype == source.dtype and destination.numel == source.numel and destination.numel < 4096 and not on_device:
@@ -884,10 +913,14 @@ cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
     it.nop = 2
     it.scalar_forms = 0
     it.any_stride = 1
-    it.loop = convert_run
-    it.params = <const Scalar*><const void*>cast_table[source.dtype][destination.dtype]
     it.dtype[0] = it.need[0] = destination.dtype
     it.dtype[1] = it.need[1] = source.dtype
+    if cast_table[source.dtype][destination.dtype] != NULL:
+        it.loop = convert_run
+        it.params = <const Scalar*><const void*>cast_table[source.dtype][destination.dtype]
+    else:
+        it.loop = convert_run_by_blocks
+        it.params = <const Scalar*><const void*>it.dtype
     it.base[0] = data_of(destination)
     it.base[1] = data_of(source)
     for k in range(ndim):
@@ -976,16 +1009,3 @@ cdef int fill_elements(TensorBase t, const Scalar* value) except -1:
     s = empty_tensor(0, NULL, t.dtype, DEV_CPU)
     store_scalar(data_of(s), t.dtype, value)
     return copy_elements(t, s)
-
-
-def promoted_type(tensors):
-    """The dtype that an operator computes in for these tensors."""
-    cdef PyObject* p[64]
-    cdef int n = 0
-    cdef list held = list(tensors)
-    if not held or len(held) > 64:
-        raise RuntimeError("result_type: expected between 1 and 64 tensors")
-    for t in held:
-        p[n] = <PyObject*>(<TensorBase?>t)
-        n += 1
-    return dtype_of(result_code(n, p))

@@ -21,8 +21,6 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 typedef struct { uint16_t v; } f16;
 typedef struct { uint16_t v; } bf16;
-typedef struct { uint8_t v; } f8e4m3;
-typedef struct { uint8_t v; } f8e5m2;
 typedef float f32;
 typedef double f64;
 typedef float _Complex c64;
@@ -76,46 +74,36 @@ INL bf16 st_bf16(f32 x)
     return h;
 }
 
-/* ---- eight bits ---------------------------------------------------------------------------------------------- */
+#define TRT_FLOAT8_FUNCTION INL
+#define trt_bits_of_float bits_f32
+#define trt_float_of_bits from_bits_f32
+#include "float8.h"
 
-/* Formats of Micikevicius et al., "FP8 Formats for Deep Learning" (2022). E4M3 has no infinity, and one NaN of each sign: what
- * lies above 448 becomes 448, infinity too, as in PyTorch. E5M2 is the upper byte of a half. The steps are those of the halves. */
-INL f32 ld_f8e4m3(f8e4m3 x)
-{
-    u32 magnitude = (u32)(x.v & 0x7fu) << 20;
-    u32 bits = magnitude == 0x07f00000u ? 0x7ff00000u : bits_f32(from_bits_f32(magnitude) * 0x1p120f);
-    return from_bits_f32(bits | (u32)(x.v & 0x80u) << 24);
-}
+/* ---- types without loops ---------------------------------------------------------------------------------------- */
 
-INL f8e4m3 st_f8e4m3(f32 x)
-{
-    u32 bits = bits_f32(x), magnitude = bits & 0x7fffffffu;
-    u32 normal = (magnitude - 0x3c000000u + 0x7ffffu + ((magnitude >> 20) & 1u)) >> 20;
-    u32 subnormal = bits_f32(from_bits_f32(magnitude) + 0x1p14f) - 0x46800000u;
-    u32 byte = magnitude < 0x3c800000u ? subnormal : normal;
-    byte = magnitude > 0x43e00000u ? 0x7eu : byte;
-    byte = magnitude > 0x7f800000u ? 0x7fu : byte;
-    f8e4m3 r = {(uint8_t)(byte | (bits >> 24 & 0x80u))};
-    return r;
-}
-
-INL f32 ld_f8e5m2(f8e5m2 x)
-{
-    f16 h = {(uint16_t)(x.v << 8)};
-    return ld_f16(h);
-}
-
-INL f8e5m2 st_f8e5m2(f32 x)
-{
-    u32 bits = bits_f32(x), magnitude = bits & 0x7fffffffu;
-    u32 normal = (magnitude - 0x38000000u + 0xfffffu + ((magnitude >> 21) & 1u)) >> 21;
-    u32 subnormal = bits_f32(from_bits_f32(magnitude) + 0x1p7f) - 0x43000000u;
-    u32 byte = magnitude < 0x38800000u ? subnormal : normal;
-    byte = magnitude >= 0x47800000u ? 0x7cu : byte; /* 65536 and above; from 61440 on the rounding ends there by itself */
-    byte = magnitude > 0x7f800000u ? 0x7fu : byte;
-    f8e5m2 r = {(uint8_t)(byte | (bits >> 24 & 0x80u))};
-    return r;
-}
+/* Each type and its conversions to and from the type it computes in, from the table's encoding: ld_<type>(x), st_<type>(x). */
+#define TRT_ENCODING_INTEGER(type, compute, digits)                                                                  \
+    INL compute ld_##type(type x) { return (compute)x; }                                                             \
+    INL type st_##type(compute x) { return (type)x; }
+#define TRT_ENCODING_FLOAT8(type, digits, encoding)                                                                  \
+    typedef struct { uint8_t v; } type;                                                                              \
+    INL f32 ld_##type(type x) { return ld_float8(x.v, digits, encoding); }                                           \
+    INL type st_##type(f32 x) { type r = {(uint8_t)st_float8(x, digits, encoding)}; return r; }
+#define TRT_ENCODING_IEEE(type, compute, digits) TRT_ENCODING_FLOAT8(type, digits, FLOAT8_IEEE)
+#define TRT_ENCODING_FN(type, compute, digits) TRT_ENCODING_FLOAT8(type, digits, FLOAT8_FN)
+#define TRT_ENCODING_FNUZ(type, compute, digits) TRT_ENCODING_FLOAT8(type, digits, FLOAT8_FNUZ)
+#define TRT_ENCODING_POWER(type, compute, digits)                                                                    \
+    typedef struct { uint8_t v; } type;                                                                              \
+    INL f32 ld_##type(type x) { return ld_power(x.v); }                                                              \
+    INL type st_##type(f32 x) { type r = {(uint8_t)st_power(x)}; return r; }
+#define TRT_ENCODING_PAIR(type, compute, digits)                                                                     \
+    typedef struct { f16 re, im; } type;                                                                             \
+    INL compute ld_##type(type x) { return make_c64(ld_f16(x.re), ld_f16(x.im)); }                                   \
+    INL type st_##type(compute x) { type r = {st_f16(__real__ x), st_f16(__imag__ x)}; return r; }
+#define TRT_ROW_ENCODING(type, name, label, cpp, size, category, compute, real, complex_, digits, largest, properties, dlpack, encoding, ...) \
+    TRT_ENCODING_##encoding(type, compute, digits)
+TRT_STORAGE_DTYPES(TRT_ROW_ENCODING)
+#undef TRT_ROW_ENCODING
 
 /* A float as uint64: from 2^63 on without its highest bit, which no conversion to int64 can hold; negative numbers wrap. */
 INL u64 real_as_u64(f64 x) { return x >= 0x1p63 ? (u64)(i64)(x - 0x1p63) ^ (u64)1 << 63 : (u64)(i64)x; }

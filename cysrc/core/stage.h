@@ -77,6 +77,34 @@ static void fill_block(char* dst, const char* value, int64_t n, int item) {
   }
 }
 
+typedef void (*trt_cast_fn)(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t n);
+
+/* A conversion, by blocks through another type where the table has none for the pair. Strides in bytes. */
+static void trt_convert(const trt_cast_fn (*table)[NUM_DTYPES], int to, char* dst, int64_t dst_stride, int from, const char* src, int64_t src_stride, int64_t n) {
+  enum { BLOCK = 256 };
+  if (table[from][to]) {
+    table[from][to](dst, dst_stride, src, src_stride, n);
+    return;
+  }
+  char stage[BLOCK * 16] __attribute__((aligned(64)));
+  const int via = trt_cast_via(from, to), item = trt_item_size[via];
+  for (int64_t i = 0; i < n; i += BLOCK) {
+    const int64_t count = n - i < BLOCK ? n - i : BLOCK;
+    trt_convert(table, via, stage, item, from, src + i * src_stride, src_stride, count);
+    trt_convert(table, to, dst + i * dst_stride, dst_stride, via, stage, item, count);
+  }
+}
+
+/* A number in a type without loops, by way of the type it computes in. */
+static void trt_store_converted(char* d, int dtype, const Scalar* v) {
+  switch (dtype) {
+#define TRT_ROW_PUT(type, name, label, cpp, size, category, compute, ...) \
+    case DT_##type: { type x = st_##type(par_##compute(v)); memcpy(d, &x, size); break; }
+    TRT_STORAGE_DTYPES(TRT_ROW_PUT)
+#undef TRT_ROW_PUT
+  }
+}
+
 static void store_scalar(char* d, int dtype, const Scalar* v) {
   switch (dtype) {
     case DT_b8: *(uint8_t*)d = v->kind <= 1 ? v->i != 0 : (v->d != 0 || v->im != 0); break;
@@ -91,15 +119,36 @@ static void store_scalar(char* d, int dtype, const Scalar* v) {
     case DT_f64: *(double*)d = v->d; break;
     case DT_c64: ((float*)d)[0] = (float)v->d; ((float*)d)[1] = (float)v->im; break;
     case DT_c128: ((double*)d)[0] = v->d; ((double*)d)[1] = v->im; break;
-    case DT_u16: *(uint16_t*)d = (uint16_t)(v->kind <= 1 ? v->i : (int64_t)v->d); break;
-    case DT_u32: *(uint32_t*)d = (uint32_t)(v->kind <= 1 ? v->i : (int64_t)v->d); break;
     case DT_u64: *(uint64_t*)d = v->kind <= 1 ? (uint64_t)v->i : real_as_u64(v->d); break;
-    case DT_f8e4m3: { f8e4m3 x = st_f8e4m3((float)v->d); memcpy(d, &x, 1); break; }
-    case DT_f8e5m2: { f8e5m2 x = st_f8e5m2((float)v->d); memcpy(d, &x, 1); break; }
+    default: trt_store_converted(d, dtype, v);
   }
 }
-static inline float trt_read_f16(const char* p) { f16 h; memcpy(&h, p, 2); return ld_f16(h); }
-static inline float trt_read_f8e4m3(const char* p) { f8e4m3 x; memcpy(&x, p, 1); return ld_f8e4m3(x); }
-static inline float trt_read_f8e5m2(const char* p) { f8e5m2 x; memcpy(&x, p, 1); return ld_f8e5m2(x); }
-static inline float trt_read_bf16(const char* p) { bf16 h; memcpy(&h, p, 2); return ld_bf16(h); }
+
+/* One element as a number: of uint64 the bits, as an int64. */
+static void trt_load_scalar(const char* p, int dtype, Scalar* v) {
+  v->kind = trt_category[dtype];
+  v->d = v->im = 0;
+  v->i = 0;
+  switch (dtype) {
+    case DT_b8: v->i = *(const uint8_t*)p != 0; break;
+    case DT_u8: v->i = *(const uint8_t*)p; break;
+    case DT_i8: v->i = *(const int8_t*)p; break;
+    case DT_i16: v->i = *(const int16_t*)p; break;
+    case DT_i32: v->i = *(const int32_t*)p; break;
+    case DT_i64: v->i = *(const int64_t*)p; break;
+    case DT_f16: { f16 h; memcpy(&h, p, 2); v->d = ld_f16(h); break; }
+    case DT_bf16: { bf16 h; memcpy(&h, p, 2); v->d = ld_bf16(h); break; }
+    case DT_f32: v->d = *(const float*)p; break;
+    case DT_f64: v->d = *(const double*)p; break;
+    case DT_c64: v->d = ((const float*)p)[0]; v->im = ((const float*)p)[1]; break;
+    case DT_c128: v->d = ((const double*)p)[0]; v->im = ((const double*)p)[1]; break;
+#define TRT_NUMBER_INT(x) v->i = (int64_t)(x)
+#define TRT_NUMBER_FLOAT(x) v->d = (x)
+#define TRT_NUMBER_COMPLEX(x) v->d = __real__(x), v->im = __imag__(x)
+#define TRT_ROW_LOAD(type, name, label, cpp, size, category, ...) \
+    case DT_##type: { type x; memcpy(&x, p, size); TRT_NUMBER_##category(ld_##type(x)); break; }
+    TRT_STORAGE_DTYPES(TRT_ROW_LOAD)
+#undef TRT_ROW_LOAD
+  }
+}
 #endif

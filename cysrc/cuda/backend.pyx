@@ -68,27 +68,6 @@ cdef extern from *:
     }
 
     static long long trt_atomic_add(long long* p, long long change) { return __atomic_add_fetch(p, change, __ATOMIC_SEQ_CST); }
-
-    static void trt_read_scalar(const char* p, int dtype, Scalar* s) {
-      s->kind = trt_category[dtype];         /* SCALAR_BOOL and so on are the categories */
-      s->im = 0;
-      s->i = 0;
-      switch (dtype) {
-        case DT_b8: s->i = *p != 0; break;
-        case DT_u8: s->i = *(const uint8_t*)p; break;
-        case DT_i8: s->i = *(const int8_t*)p; break;
-        case DT_i16: s->i = *(const int16_t*)p; break;
-        case DT_i32: s->i = *(const int32_t*)p; break;
-        case DT_i64: s->i = *(const int64_t*)p; break;
-        case DT_f16: s->d = trt_read_f16(p); return;
-        case DT_bf16: s->d = trt_read_bf16(p); return;
-        case DT_f32: s->d = *(const float*)p; return;
-        case DT_f64: s->d = *(const double*)p; return;
-        case DT_c64: s->d = ((const float*)p)[0]; s->im = ((const float*)p)[1]; return;
-        case DT_c128: s->d = ((const double*)p)[0]; s->im = ((const double*)p)[1]; return;
-      }
-      s->d = (double)s->i;
-    }
     """
     int tls_device "trt_cuda_device"
     void** tls_streams "trt_cuda_streams"
@@ -109,7 +88,7 @@ cdef extern from *:
     void any_layout "trt_any_layout"(char* to, int operands, int64_t numel, int ndim, const int* dtype, const int64_t* size, const int64_t (*stride)[64]) noexcept
     long long atomic_add "trt_atomic_add"(long long* p, long long change) noexcept
     void divisor "trt_divisor"(StridedLayout* layout, int d) noexcept
-    void read_scalar "trt_read_scalar"(const char* p, int dtype, Scalar* s) noexcept
+    void read_scalar "trt_load_scalar"(const char* p, int dtype, Scalar* s) noexcept
     void store_scalar(char* destination, int dtype, const Scalar* value) noexcept
 
 cdef enum:

@@ -1,11 +1,13 @@
 """The CUDA C++ of declared pointwise operators, rendered at first use: a functor that holds the operator's expression, and three entry
 points over the bodies of iteration.cuh (`contiguous`, `strided`, `any`)."""
 
+from tensorrt_lite._C.core.dtype cimport category, CAT_INT
 from tensorrt_lite._C.core.dtype import table
 
 _ROWS = table()
-# suffix, storage type and compute type by dtype code (core/dtype_table.h)
-TYPES = tuple((suffix, cuda, _ROWS[compute][2]) for suffix, _, cuda, compute, *_ in _ROWS)
+# suffix, storage type and compute type by dtype code (core/dtype_table.h); integers of every width compute in themselves here
+TYPES = tuple((suffix, cuda, cuda if category[code] <= CAT_INT else _ROWS[compute][2]) for code, (suffix, _, cuda, compute, *_) in enumerate(_ROWS))
+_OWN_TYPES = frozenset(cuda for suffix, cuda, _ in TYPES if cuda == suffix)
 LOOPS = [code for code, row in enumerate(_ROWS) if row[5]]
 BOOL = 0
 
@@ -62,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(256) {form}({storage_type(out)}* ou
 
 
 def _qualified(text: str) -> str:
-    return f"trt::{text}" if text.startswith("complex") else text
+    return f"trt::{text}" if text.startswith("complex") or text in _OWN_TYPES else text
 
 
 def storage_type(code: int) -> str:

@@ -76,8 +76,16 @@ COPY_ROW(u8) COPY_ROW(i16) COPY_ROW(u32) COPY_ROW(u64) COPY_ROW(w16)
 
 typedef void (*row_fn)(char *, i64, const char *, i64, i64);
 
+/* What is only moved goes by its size. */
+#define row_set_1 row_set_u8
+#define row_set_2 row_set_i16
+#define row_set_4 row_set_u32
+#define row_set_8 row_set_u64
+#define row_set_16 row_set_w16
+#define ROW_OF_SIZE(type, name, label, cpp, size, ...) [DT_##type] = row_set_##size,
+
 static const row_fn row_table[PUT_OPS][NUM_DTYPES] = {
-    [PUT_SET] = {row_set_u8, row_set_u8, row_set_u8, row_set_i16, row_set_u32, row_set_u64, row_set_i16, row_set_i16, row_set_u32, row_set_u64, row_set_u64, row_set_w16, row_set_i16, row_set_u32, row_set_u64, row_set_u8, row_set_u8},
+    [PUT_SET] = {TRT_DTYPES(ROW_OF_SIZE)},
     [PUT_ADD] = {row_add_b8, row_add_u8, row_add_i8, row_add_i16, row_add_i32, row_add_i64, row_add_f16, row_add_bf16, row_add_f32, row_add_f64, row_add_c64, row_add_c128},
     [PUT_MUL] = {row_mul_b8, row_mul_u8, row_mul_i8, row_mul_i16, row_mul_i32, row_mul_i64, row_mul_f16, row_mul_bf16, row_mul_f32, row_mul_f64, row_mul_c64, row_mul_c128},
     [PUT_MIN] = {row_min_b8, row_min_u8, row_min_i8, row_min_i16, row_min_i32, row_min_i64, row_min_f16, row_min_bf16, row_min_f32, row_min_f64},
@@ -282,8 +290,14 @@ LINE_COPIES(u8) LINE_COPIES(i16) LINE_COPIES(u32) LINE_COPIES(u64) LINE_COPIES(w
 EACH_OPERATOR(LINE_FUNCTION)
 
 typedef void (*line_fn)(LineArgs *, i64, i64);
+#define set_lines_1 set_lines_u8
+#define set_lines_2 set_lines_i16
+#define set_lines_4 set_lines_u32
+#define set_lines_8 set_lines_u64
+#define set_lines_16 set_lines_w16
+#define LINES_OF_SIZE(type, name, label, cpp, size, ...) [DT_##type] = set_lines_##size,
 static const line_fn line_table[PUT_OPS][NUM_DTYPES] = {
-    [PUT_SET] = {set_lines_u8, set_lines_u8, set_lines_u8, set_lines_i16, set_lines_u32, set_lines_u64, set_lines_i16, set_lines_i16, set_lines_u32, set_lines_u64, set_lines_u64, set_lines_w16, set_lines_i16, set_lines_u32, set_lines_u64, set_lines_u8, set_lines_u8},
+    [PUT_SET] = {TRT_DTYPES(LINES_OF_SIZE)},
     [PUT_ADD] = {add_lines_b8, add_lines_u8, add_lines_i8, add_lines_i16, add_lines_i32, add_lines_i64, add_lines_f16, add_lines_bf16, add_lines_f32, add_lines_f64, add_lines_c64, add_lines_c128},
     [PUT_MUL] = {mul_lines_b8, mul_lines_u8, mul_lines_i8, mul_lines_i16, mul_lines_i32, mul_lines_i64, mul_lines_f16, mul_lines_bf16, mul_lines_f32, mul_lines_f64, mul_lines_c64, mul_lines_c128},
     [PUT_MIN] = {min_lines_b8, min_lines_u8, min_lines_i8, min_lines_i16, min_lines_i32, min_lines_i64, min_lines_f16, min_lines_bf16, min_lines_f32, min_lines_f64},

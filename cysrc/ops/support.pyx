@@ -3,10 +3,11 @@ from tensorrt_lite._C.core.storage cimport device_hooks
 from tensorrt_lite._C.core.tensor cimport (
     PLACE_PINNED,     TensorBase, bump_version, version_of, shape_of, K_AUTOGRAD, empty_tensor, empty_strided_tensor, empty_like_tensor, non_overlapping_dense,
     channels_last_strides, checked_numel, resize_tensor, CREATED_NO_GRAD, CREATED_MULTI_OUTPUT, shape_text, place_of, place_of_device, MAX_DIMS)
-from tensorrt_lite._C.core.dtype cimport dtype as dtype_type, category, CAT_INT, CAT_FLOAT, CAT_COMPLEX, Scalar, F16, F32, F64, BF16, C64, I64, BOOL, LARGEST, real_type, is_signed_type, dtype_cpp_name
+from tensorrt_lite._C.core.dtype cimport dtype as dtype_type, category, CAT_INT, CAT_FLOAT, CAT_COMPLEX, Scalar, F16, F32, F64, BF16, C64, I64, BOOL, LARGEST, real_type, is_signed_type, dtype_cpp_name, dtype_of, has_loops
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_META, parse_device, memory_format, MF_CONTIGUOUS, MF_PRESERVE, MF_CHANNELS_LAST
 from tensorrt_lite._C.core.device import strided
 from tensorrt_lite._C.core.python_key import _set_write_check
+from tensorrt_lite._C.core import storage_types  # noqa: F401 (the kernel of the key StorageOnly)
 from tensorrt_lite._C.core.args cimport Dims, parse_dtype, parse_int, parse_double, parse_bool, parse_dims, parse_size, as_tensor_arg, tensor_list, dims_tuple, wrap_dim
 from tensorrt_lite._C.core.dispatch cimport tls, attach, OUT, INPLACE, FRESH
 from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_drop
@@ -176,8 +177,10 @@ cdef int run_held(task_fn task, void* args, int64_t items, int64_t work, TensorB
 cdef int check_outs(object out, str name, int n) except -1:
     if not isinstance(out, (tuple, list)) or len(out) != n:
         raise TypeError(f"{name}(): argument 'out' must be tuple of {n} Tensors, not {type(out).__name__}")
-    for t in out:
+    for i, t in enumerate(out):
         check_out(t, name)
+        if i and not has_loops((<TensorBase>t).dtype):
+            raise NotImplementedError(f"\"{name}\" not implemented for a result of {dtype_of((<TensorBase>t).dtype)}")        # the dispatcher sees the first alone
     return 0
 
 

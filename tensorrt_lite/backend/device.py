@@ -12,6 +12,7 @@ from tensorrt_lite._C.core import custom as _custom
 from tensorrt_lite._C.core import device as _names
 from tensorrt_lite._C.core import dispatch as _dispatch
 from tensorrt_lite._C.core import random as _random
+from tensorrt_lite.amp import _state as _autocast
 from tensorrt_lite.backend import composed, steps
 from tensorrt_lite.backend.streams import Event, Stream, StreamContext
 
@@ -76,6 +77,7 @@ class Device:
             generator.seed()
             _random.set_device_generator(self.code, i, generator)
         _dispatch._set_step("non_blocking", self.code, _custom._use_non_blocking)
+        _autocast.DEVICES[name] = self.code
         for operator, function in composed.KERNELS.items():
             _custom._set_kernel(self.code, operator, function)
 
@@ -200,6 +202,12 @@ class Device:
 
     def _is_in_bad_fork(self) -> bool:
         return False
+
+    # -- autocast --------------------------------------------------------------------------------------------------------
+
+    def get_amp_supported_dtype(self) -> list[Any]:
+        """The dtypes that autocast can cast to on the device."""
+        return self.interface.autocast_dtypes()
 
     # -- kernels ---------------------------------------------------------------------------------------------------------
 

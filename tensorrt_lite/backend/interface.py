@@ -6,6 +6,8 @@ import ctypes
 import time
 from typing import Any
 
+import tensorrt_lite as trt
+
 __all__ = ["DeviceInterface", "HostMemoryInterface"]
 
 
@@ -45,6 +47,10 @@ class DeviceInterface:
 
     def synchronize(self, index: int) -> None:
         """Wait for all work of a device."""
+
+    def autocast_dtypes(self) -> list[Any]:
+        """The lower precisions of autocast."""
+        return [trt.float16, trt.bfloat16]
 
     # -- streams: handles are integers, 0 is the default stream ----------------------------------------------------------
 

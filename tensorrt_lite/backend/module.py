@@ -13,7 +13,7 @@ __all__ = ["NAMES", "module_of"]
 NAMES = (
     "device_count", "is_available", "current_device", "set_device", "device", "synchronize", "Stream", "Event", "default_stream", "current_stream", "set_stream",
     "stream", "manual_seed", "manual_seed_all", "seed", "seed_all", "initial_seed", "get_rng_state", "set_rng_state", "get_rng_state_all", "set_rng_state_all",
-    "default_generators", "_is_in_bad_fork",
+    "default_generators", "get_amp_supported_dtype", "_is_in_bad_fork",
 )  # fmt: skip
 
 

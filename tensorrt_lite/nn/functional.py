@@ -46,6 +46,7 @@ from ._functional.dropout import (
     feature_alpha_dropout,
 )
 from ._functional.embedding import embedding, embedding_bag
+from ._functional.linear_cross_entropy import linear_cross_entropy
 from ._functional.loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -222,6 +223,7 @@ __all__ = [
     "leaky_relu",
     "leaky_relu_",
     "linear",
+    "linear_cross_entropy",
     "local_response_norm",
     "log_softmax",
     "logsigmoid",

@@ -37,6 +37,9 @@ _NAMES = {
     "C64": "complex64",
     "F8_E4M3": "float8_e4m3fn",
     "F8_E5M2": "float8_e5m2",
+    "F8_E4M3FNUZ": "float8_e4m3fnuz",
+    "F8_E5M2FNUZ": "float8_e5m2fnuz",
+    "F8_E8M0": "float8_e8m0fnu",
 }
 _MAX_HEADER = 100_000_000
 # What a tensor takes beyond its bytes, and at most what stands behind each of these characters of a header.

@@ -167,9 +167,10 @@ class Judge:
         self, actual: torch.Tensor, expected: torch.Tensor, exact: torch.Tensor | None = None
     ) -> str | None:
         """None when equal within the tolerance, else a line with the worst element."""
+        rtol, atol = self.tolerances.get(expected.dtype, (0.0, 0.0))
+        actual, expected = _comparable(actual), _comparable(expected)
         if torch.equal(actual, expected):
             return None
-        rtol, atol = self.tolerances.get(expected.dtype, (0.0, 0.0))
         if self.precision and (finite := expected[expected.isfinite()]).numel() and not expected.dtype == torch.bool:
             rtol, atol = max(rtol, self.precision), max(atol, self.precision * float(finite.abs().max()))
         close = torch.isclose(actual, expected, rtol=rtol, atol=atol, equal_nan=True)
@@ -185,6 +186,15 @@ class Judge:
         worst = max(wrong.tolist(), key=lambda index: float(size[tuple(index)]))
         mine, theirs = actual[tuple(worst)].item(), expected[tuple(worst)].item()
         return f"{len(wrong)} of {actual.numel()} differ, at {worst} {mine!r}, PyTorch {theirs!r} (rtol {rtol:g})"
+
+
+def _comparable(values: torch.Tensor) -> torch.Tensor:
+    """Values of a type that PyTorch hardly computes with in one that holds them (of uint64 the bits)."""
+    if values.dtype in (torch.uint16, torch.uint32, torch.uint64):
+        return values.to(torch.int64)
+    if values.dtype is torch.complex32:
+        return values.to(torch.complex64)
+    return values.to(torch.float32) if values.dtype.is_floating_point and values.dtype.itemsize == 1 else values
 
 
 def _kind(value: Any) -> str:

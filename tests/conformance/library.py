@@ -16,8 +16,10 @@ import numpy as np
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
-# NumPy has no bfloat16: such storages cross as the int16 of the same bits.
-_NUMPY_CARRIER = {torch.bfloat16: torch.int16}
+# What NumPy has no type for: such storages cross as integers of the same bits.
+_NUMPY_CARRIER = {torch.bfloat16: torch.int16, torch.complex32: torch.int32} | dict.fromkeys(
+    (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz, torch.float8_e8m0fnu), torch.uint8
+)
 
 
 class Missing(Exception):

@@ -132,21 +132,34 @@ def storage_resized(t: torch.Tensor) -> torch.Tensor:
 
 
 def check_types_without_loops() -> None:
-    """Types that are stored, copied and cast alone: moved as bits on the device, cast by way of the host."""
-    for name in ("float8_e4m3fn", "float8_e5m2", "uint16", "uint32", "uint64"):
+    """Types that are stored, moved and cast: bits on the device, casts in every direction by kernels, operators in the type they compute in."""
+    stored = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu", "complex32", "uint16", "uint32", "uint64")
+    for name in stored:
         dtype = getattr(torch, name)
         host = torch.arange(24).view(4, 6).to(dtype)
+        product = host * host
         there = host.to("cuda:1")
         assert there.dtype is dtype and str(there.device) == "cuda:1" and there.tolist() == host.tolist()
         assert there.t().contiguous().cpu().tolist() == host.t().tolist() and there[1:, ::2].clone().tolist() == host[1:, ::2].tolist()
-        assert there.float().tolist() == host.float().tolist() and there.float().to(dtype).tolist() == host.tolist()
+        for other in ("float32", "complex64", "int64", "bool", "float16", *stored):
+            kind = getattr(torch, other)
+            assert repr(there.to(kind).tolist()) == repr(host.to(kind).tolist()), (name, other)
+            assert repr(there.t().to(kind).to(dtype).tolist()) == repr(host.t().to(kind).to(dtype).tolist()), (name, other)
         assert there[torch.tensor([2, 0], device="cuda:1")].tolist() == host[torch.tensor([2, 0])].tolist()
         assert there.to("cuda:0").tolist() == host.tolist() and torch.cat((there, there)).tolist() == torch.cat((host, host)).tolist()
-        there[0] = 3
+        assert (there == there).all().item() and repr((there * there).tolist()) == repr(product.tolist())
+        assert there.masked_fill(there == 0, 3).tolist() == host.masked_fill(host == 0, 3).tolist() and torch.zeros(2, dtype=dtype, device="cuda:1").tolist() == torch.zeros(2, dtype=dtype).tolist()
+        assert torch.where(there == 0, there, there.flip(0)).tolist() == torch.where(host == 0, host, host.flip(0)).tolist()
+        there[0] = 4
         there.view(-1)[20:].fill_(2)
-        assert there[0].tolist() == [3] * 6 and there[3, 2:].tolist() == [2] * 4
-        raises(NotImplementedError, "not implemented", lambda: there + there)
-        raises(NotImplementedError, "not implemented", lambda: there.sum())
+        assert there[0].tolist() == [4] * 6 and there[3, 2:].tolist() == [2] * 4
+        raises(NotImplementedError, "not implemented", lambda: there.cummax(0))
+    bytes_ = torch.arange(256, dtype=torch.uint8)
+    for name in stored[:5]:
+        host = bytes_.view(getattr(torch, name))
+        assert host.cuda().to(torch.float32).view(torch.int32).tolist() == host.to(torch.float32).view(torch.int32).tolist()
+        x = torch.cat([host.float(), host.float() * 1.0625, torch.tensor([1e30, -1e30, float("inf"), float("nan"), 464.0, 61440.0, 1e-40])])
+        assert x.cuda().to(host.dtype).view(torch.uint8).tolist() == x.to(host.dtype).view(torch.uint8).tolist()
 
 
 def check_mixtures_are_refused() -> None:

@@ -97,3 +97,12 @@ def check_grids(order: str) -> None:
         agree(lambda x, g: F.grid_sample(x, g, align_corners=False), torch.randn(1, 2, 3, 3), torch.tensor([[[[float("nan"), 0.0], [3e9, -float("inf")]]]]))
         agree(lambda x, g: F.grid_sample(x, g, align_corners=False), images(2, 3, 4, 4), torch.randn(2, 0, 5, 2).requires_grad_())
         agree(lambda t: F.grid_sample(torch.ones(1, 2, 5, 5, device=t.device), F.affine_grid(t, (1, 2, 4, 4), align_corners=False), align_corners=False), torch.randn(1, 2, 3).requires_grad_())
+
+
+def check_fractional(order: str) -> None:
+    """Windows at random steps, and the gradient of what they found."""
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
+        x, samples = torch.randn(2, 3, 8, 9).to(dtype).requires_grad_(), torch.rand(2, 3, 2).to(dtype)
+        agree(lambda x, s: torch.nn.functional.fractional_max_pool2d(x, 3, (4, 5), None, True, s), x, samples)
+        y, samples = torch.randn(2, 5, 8, 4).to(dtype), torch.rand(1, 2, 3).to(dtype)
+        agree(lambda x, s: torch.nn.functional.fractional_max_pool3d(x, 2, (3, 5, 2), None, True, s), y, samples)

@@ -19,8 +19,9 @@ MARCH = {
 }
 SOURCE = """
 #include "casts.h"
+#include "stage.h"
 void cast(int from, int to, char *dst, int64_t ds, const char *src, int64_t ss, int64_t n)
-{ cast_table[from][to](dst, ds, src, ss, n); }
+{ trt_convert(cast_table, to, dst, ds, from, src, ss, n); }
 int64_t par_int(int kind, double d, int64_t i) { Scalar s = {kind, 0, d, 0.0, i}; return par_i64(&s); }
 double par_real(int kind, double d, int64_t i) { Scalar s = {kind, 0, d, 0.0, i}; return par_f64(&s); }
 """

@@ -20,7 +20,7 @@ torch = pytest.importorskip("torch")
 DTYPES = [
     *("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"),
     *("complex64", "complex128"),
-    *(name for name in ("uint16", "uint32", "uint64") if hasattr(trt, name)),
+    *("uint16", "uint32", "uint64", "complex32", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"),
 ]
 
 

@@ -28,6 +28,7 @@ class DType:
     largest: float
     properties: frozenset[str]
     dlpack: int
+    encoding: str
     cuda: str
 
     @property
@@ -40,11 +41,11 @@ def read(path: Path = TABLE) -> tuple[DType, ...]:
     rows = []
     for code, text in enumerate(_ROW.findall(path.read_text())):
         cells = [cell.strip() for cell in text.split(", ")]
-        if len(cells) != 14:
+        if len(cells) != 15:
             raise ValueError(f"{path.name}: a row of {len(cells)} columns: {text}")
-        kind, name, label, cpp, size, category, compute, real, complex_, digits, largest, properties, dlpack, cuda = cells
-        marks = frozenset(p.removeprefix("TRT_") for p in properties.split(" | "))
-        rows.append(DType(code, kind, name.strip('"'), label.strip('"'), cpp.strip('"'), int(size), category, compute, real, complex_, int(digits), float(largest), marks, int(dlpack), cuda))
+        kind, name, label, cpp, size, category, compute, real, complex_, digits, largest, properties, dlpack, encoding, cuda = cells
+        marks = frozenset(p.removeprefix("TRT_") for p in properties.split(" | ") if p != "0")
+        rows.append(DType(code, kind, name.strip('"'), label.strip('"'), cpp.strip('"'), int(size), category, compute, real, complex_, int(digits), float(largest), marks, int(dlpack), encoding, cuda))
     if not rows:
         raise ValueError(f"{path.name}: no rows")
     return tuple(rows)

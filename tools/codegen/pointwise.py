@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from .expression import angles, compute_type, divisions, names, to_c, to_composed
-from .schema import COMPLEX, FLOATS, DeclarationError, Operator, autocast_letters, schema_text
+from .schema import COMPLEX, FLOATS, DeclarationError, Operator, autocast_letters, schema_text, stored_bits
 
 _PROMOTE = {
     "same": "PROMOTE_SAME",
@@ -302,6 +302,9 @@ def emit_operator(family: str, op: Operator, forward: Loop, fused: dict[str, Loo
     if row.get("forward") == "self_adjoint":
         init.append(f"{info}.self_adjoint = 1")
     init.append(f"{info}.scalar_forms = {forms}; {info}.checks = {checks_of(op)}")
+    stored, as_bits = stored_bits(op)
+    if "stored" in row:
+        init.append(f"{info}.stored = {stored}; {info}.stored_as_bits = {int(as_bits)}")
     if row.get("bool_error"):
         init.append(f"{info}.bool_error = {c_string(row['bool_error'])}")
     if row.get("int_error"):
@@ -333,6 +336,8 @@ def emit_operator(family: str, op: Operator, forward: Loop, fused: dict[str, Loo
                 init.append(f"{info}.fused[{i}] = &{b}; {info}.n_used[{i}] = {len(loop.operands)}")
                 init += [f"{info}.used[{i}][{j}] = {slots[x]}" for j, x in enumerate(loop.operands)]
                 init.append(f"{b}.name = b\"{loop.name}\"; {b}.nin = {len(loop.operands)}; {b}.nparams = {len(params)}; {b}.cost = {row.get('cost', 1)}")
+                if "stored" in row and not as_bits:
+                    init.append(f"{b}.stored = {stored}")
                 if row.get("first_bool") and tensors[0] in loop.operands:
                     init.append(f"{b}.in_type[{loop.operands.index(tensors[0])}] = IN_BOOL")
                 init.append(f"register_derivative(&{b}, &{info}, {i}, {derivative_identifier(loop)})")

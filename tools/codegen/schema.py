@@ -19,7 +19,8 @@ under autocast, see autograd/autocast.pyx: lower, float32, promote, float32_sum 
 steps.yaml), operation (of the enumerations there: one, or those among which the meta function chooses), meta (the function that checks, fills in the step's
 struct and makes the result, for all devices; it may compute the result itself and leave <PREFIX>_DONE as the operation), called (the name in messages, where it is not the row's), and
 says `backward: none` where it has no gradient; steps.py writes its kernel. `moves: true` of an operator that moves elements and computes with none, which takes types without loops as
-views do. Also: aliases (other public names), node (the Node's class, where its name is another than PyTorch's rule gives), symbol (`add`: the operator symbols `__add__`, `__radd__`,
+views do; stored ({type or set of STORED_SETS: policy}: how other operators take them, core/storage_types.pyx; a pointwise row computes in the loop of the type's compute
+type, or chooses between elements by their `bits`; `own`: the kernels look at the type themselves). Also: aliases (other public names), node (the Node's class, where its name is another than PyTorch's rule gives), symbol (`add`: the operator symbols `__add__`, `__radd__`,
 `__iadd__`), first_bool (the first operand is a condition), cases (by parameter the numbers that get a loop of their own), int_expr, bool_expr, complex_expr, half_expr (for types that expr
 does not fit; in half_expr `half` in a function's name stands for f16 or bf16), bool_error, int_error (the message where such types are refused), backward_dtypes (of the fused gradient), multi_view (a list of views is the result). `samples` names what the tests draw, `reference` PyTorch's function.
 
@@ -59,7 +60,7 @@ KNOWN_KEYS = {
     "op", "signature", "kind", "variants", "expr", "int_expr", "complex_expr", "bool_expr", "promote", "dtypes", "backward", "scalar", "checks",
     "half_expr", "cost", "kernel", "view", "entry", "samples", "reference", "aliases", "doc", "first_bool", "nondiff", "backward_dtypes", "node",
     "multi_view", "bool_error", "int_error", "tensor_only", "symbol", "cases",
-    "overload", "autocast", "two_numbers", "exact_out", "out_needs", "public", "body", "forward", "flat", "saved_for", "saved_as", "recorded", "held", "moves", "composed", "checked",
+    "overload", "autocast", "two_numbers", "exact_out", "out_needs", "public", "body", "forward", "flat", "saved_for", "saved_as", "recorded", "held", "moves", "stored", "composed", "checked",
     "step", "operation", "meta", "called",
     "overloads", "spellings", "by_name", "starred",
 }  # fmt: skip
@@ -199,6 +200,43 @@ def autocast_letters(op: Operator) -> str:
     if unknown:
         raise DeclarationError(f"{op.family}.yaml: autocast of {op.name} has unknown devices or policies {sorted(unknown)}")
     return '"' + "".join(AUTOCAST_POLICIES.get(by_device.get(device, ""), "-") for device in ("cpu", "cuda")) + '"'
+
+
+STORED_SETS = {
+    "unsigned": [row.type for row in dtypes.ALL if row.encoding == "INTEGER"],
+    "complex": [row.type for row in dtypes.ALL if row.encoding == "PAIR"],
+    "float8": [row.type for row in dtypes.ALL if not row.has_loops and row.category == "FLOAT"],
+    "all": [row.type for row in dtypes.ALL if not row.has_loops],
+}
+STORED_POLICIES = {"bits": "b", "compute": "c", "ordered": "o", "positions": "p", "int64": "i", "named": "d", "float": "f", "truth": "t", "none": "."}
+
+
+def stored_policies(op: Operator) -> dict[str, str]:
+    """`stored: {all: bits, f8e8m0: none}` as {type: policy}; later entries go before earlier ones."""
+    found: dict[str, str] = {}
+    if op.row.get("stored") == "own":
+        return found
+    for wanted, policy in (op.row.get("stored") or {}).items():
+        if policy not in STORED_POLICIES or (op.kind == "pointwise" and policy not in ("bits", "compute", "none")):
+            raise DeclarationError(f"{op.family}.yaml: stored of {op.name} has the unknown policy {policy!r}")
+        if wanted not in STORED_SETS and wanted not in STORED_SETS["all"]:
+            raise DeclarationError(f"{op.family}.yaml: stored of {op.name} has the unknown type {wanted!r}")
+        found.update(dict.fromkeys(STORED_SETS.get(wanted, [wanted]), policy))
+    return {t: policy for t, policy in found.items() if policy != "none"}
+
+
+def stored_letters(op: Operator) -> str:
+    """The policies as a C string with a letter by dtype code."""
+    policies = stored_policies(op)
+    return '"' + "".join(STORED_POLICIES[policies.get(row.type, "none")] for row in dtypes.ALL) + '"' if policies else "NULL"
+
+
+def stored_bits(op: Operator) -> tuple[str, bool]:
+    """Of a pointwise row: the types as a set of bits by code, and whether their elements are moved as bits."""
+    policies = stored_policies(op)
+    if len(set(policies.values())) > 1:
+        raise DeclarationError(f"{op.family}.yaml: stored of {op.name} has several policies: a pointwise operator has one")
+    return hex(sum(1 << row.code for row in dtypes.ALL if row.type in policies)), "bits" in policies.values()
 
 
 def parse_row(row: dict[str, Any], family: str, composed: bool = False) -> Operator:

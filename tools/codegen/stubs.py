@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from .entries import has_entry
+from . import dtypes
 from .schema import DTYPES, Argument, Operator, aliases, load
 
 # Operators are called int, bool and float, too, so the types are spelled in full.
@@ -196,6 +197,7 @@ def stub_module(operators: list[Operator], functions: dict[str, object], methods
     lines.append("")
     for name in sorted(functions):
         lines += stubs.of(name, functions[name])
+    lines += [f"{row.name}: dtype" for row in dtypes.ALL if not row.has_loops]
     return "\n".join(lines) + "\n"
 
 

@@ -259,6 +259,10 @@ def cfloat(TensorBase self not None, memory_format=None):
     return convert(self, C64, memory_format)
 
 
+def chalf(TensorBase self not None, memory_format=None):
+    return convert(self, C32, memory_format)
+
+
 def cdouble(TensorBase self not None, memory_format=None):
     return convert(self, C128, memory_format)
 
@@ -278,16 +282,12 @@ def cuda(TensorBase self not None, device=None, non_blocking=False, memory_forma
 
 # ---- out into Python -----------------------------------------------------------------------------------------------
 
-from libc.stdint cimport uint16_t
-
 cdef extern from "stage.h" nogil:
-    float ld_f16_bits "trt_read_f16"(const char*)
-    float ld_bf16_bits "trt_read_bf16"(const char*)
-    float ld_f8e4m3_bits "trt_read_f8e4m3"(const char*)
-    float ld_f8e5m2_bits "trt_read_f8e5m2"(const char*)
+    void load_scalar "trt_load_scalar"(const char* p, int dtype, Scalar* number)
 
 
 cdef object read_element(const char* p, int code):
+    cdef Scalar number
     if code == BOOL:
         return p[0] != 0
     if code == U8:
@@ -300,10 +300,6 @@ cdef object read_element(const char* p, int code):
         return (<const int32_t*>p)[0]
     if code == I64:
         return (<const int64_t*>p)[0]
-    if code == F16:
-        return <double>ld_f16_bits(p)
-    if code == BF16:
-        return <double>ld_bf16_bits(p)
     if code == F32:
         return <double>(<const float*>p)[0]
     if code == F64:
@@ -312,13 +308,12 @@ cdef object read_element(const char* p, int code):
         return complex((<const float*>p)[0], (<const float*>p)[1])
     if code == C128:
         return complex((<const double*>p)[0], (<const double*>p)[1])
-    if code == U16:
-        return (<const uint16_t*>p)[0]
-    if code == U32:
-        return (<const uint32_t*>p)[0]
-    if code == U64:
-        return (<const uint64_t*>p)[0]
-    return <double>(ld_f8e4m3_bits(p) if code == F8E4M3 else ld_f8e5m2_bits(p))
+    load_scalar(p, code, &number)
+    if number.kind == CAT_COMPLEX:
+        return complex(number.d, number.im)
+    if number.kind == CAT_FLOAT:
+        return number.d
+    return <uint64_t>number.i if code == U64 else number.i
 
 
 cdef TensorBase readable(TensorBase t, str op):
@@ -402,7 +397,7 @@ def to_index(TensorBase self not None):
 
 
 EXTRA_EXPORTS = {
-    "contiguous": "m", "copy_": "m", "to": "m", "double": "m", "half": "m", "bfloat16": "m", "byte": "m", "cfloat": "m", "cdouble": "m", "type_as": "m",
+    "contiguous": "m", "copy_": "m", "to": "m", "double": "m", "half": "m", "bfloat16": "m", "byte": "m", "cfloat": "m", "cdouble": "m", "chalf": "m", "type_as": "m",
     "cpu": "m", "cuda": "m", "item": "m", "tolist": "m",
 }
 METHOD_ALIASES = {

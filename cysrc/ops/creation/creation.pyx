@@ -391,8 +391,9 @@ def frombuffer(buffer, *, dtype, int64_t count=-1, int64_t offset=0, requires_gr
 
 
 def numpy(TensorBase self not None, *, force=False):
-    """A NumPy array over the tensor's memory (no copy)."""
+    """A NumPy array over the tensor's memory (no copy). Of bfloat16 and the float8 types where the package ml_dtypes is installed; TypeError otherwise."""
     cdef TensorBase t = self
+    cdef object added = None
     if self.requires_grad:
         if not force:
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
@@ -404,9 +405,19 @@ def numpy(TensorBase self not None, *, force=False):
             raise TypeError(f"can't convert {(<object>t).device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
         t = <TensorBase>t.cpu()
     if _numpy_names[t.dtype] is None:
-        raise TypeError(f"Got unsupported ScalarType {dtype_label(t.dtype).decode()}")
+        added = added_type(t.dtype)
     import numpy
-    return numpy.asarray(_ArrayView(t))
+    array = numpy.asarray(_ArrayView(t))
+    return array if added is None else array.view(added)
+
+
+cdef object added_type(int code):
+    """NumPy's type from the package ml_dtypes."""
+    try:
+        import ml_dtypes
+        return getattr(ml_dtypes, dtype_of(code).name)
+    except (ImportError, AttributeError):
+        raise TypeError(f"Got unsupported ScalarType {dtype_label(code).decode()}") from None
 
 
 class _ArrayView:
@@ -419,7 +430,7 @@ class _ArrayView:
         self.storage = t.storage
         t.storage.can_resize = False
         self.__array_interface__ = {
-            "shape": tuple(shape_of(t)), "strides": tuple([s * item for s in strides_of(t)]), "typestr": numpy.dtype(_numpy_names[t.dtype]).str,
+            "shape": tuple(shape_of(t)), "strides": tuple([s * item for s in strides_of(t)]), "typestr": numpy.dtype(_numpy_names[t.dtype] or f"u{item}").str,
             "data": (<size_t>data_of(t), bool(is_read_only(t.storage))), "version": 3,
         }
 

@@ -10,7 +10,7 @@ from tensorrt_lite._C.core.device cimport DEV_CPU
 from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.core.dtype cimport (
     BOOL, C64, C128, CAT_COMPLEX, CAT_INT, F16, F32, F64, I8, I16, I32, I64, LARGEST, Scalar, U8, U16, U32, U64, category, default_complex_code,
-    default_float_code, dtype_cpp_name, is_signed_type, promotion)
+    NO_PROMOTION, default_float_code, dtype, dtype_cpp_name, dtypes, is_floating_type, is_signed_type, promotion, raise_promotion)
 from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, MAX_DIMS, TensorBase, data_of, empty_tensor
 
 cdef extern from "stage.h" nogil:
@@ -18,6 +18,8 @@ cdef extern from "stage.h" nogil:
 
 attach()
 
+# NumPy's own types by their text, those that the package ml_dtypes adds to NumPy by name
+cdef dict _added_codes = {(<dtype>t).name: (<dtype>t).code for t in dtypes if is_floating_type((<dtype>t).code)}
 cdef dict _numpy_codes = {"b1": BOOL, "u1": U8, "i1": I8, "i2": I16, "i4": I32, "i8": I64, "f2": F16, "f4": F32, "f8": F64, "c8": C64, "c16": C128, "u2": U16, "u4": U32, "u8": U64}
 
 cdef int numpy_code(object dt) except -1:
@@ -25,6 +27,8 @@ cdef int numpy_code(object dt) except -1:
     if text[0] == ">":
         raise ValueError("given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported.")
     code = _numpy_codes.get(text[1:])
+    if code is None and dt.type.__module__ == "ml_dtypes":
+        code = _added_codes.get(dt.name)
     if code is None:
         raise TypeError(f"can't convert np.ndarray of type numpy.{dt.type.__name__}. The only supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool.")
     return code
@@ -79,7 +83,9 @@ cdef int labelled_code(object x) except -2:
     return _numpy_codes.get(text[1:], -1) if isinstance(text, str) else -1
 
 
-cdef int promoted(int code, int other) noexcept:
+cdef int promoted(int code, int other) except -2:
+    if code >= 0 and promotion[code][other] == NO_PROMOTION:
+        raise_promotion(code, other)
     return other if code < 0 else promotion[code][other]
 
 

@@ -625,6 +625,16 @@ cdef TensorBase index_kernel(TensorBase self, list indices):
     return result
 
 
+cdef TensorBase added_in_compute_type(TensorBase self, list indices, TensorBase values, int mode):
+    """index_put with accumulate in a type without loops."""
+    cdef TensorBase target = self if mode == INPLACE else clone_of(self), r
+    if category[self.dtype] < CAT_FLOAT:
+        raise NotImplementedError(f"\"index_put\" not implemented for '{dtype_text(self.dtype)}'")
+    r = index_put_kernel(cast_to(self, loop_type[self.dtype]), indices, cast_to(values, loop_type[self.dtype]), True, None, FRESH)
+    copy_elements(target, r)
+    return target
+
+
 cdef TensorBase index_put_kernel(TensorBase self, list indices, TensorBase values, bint accumulate, TensorBase out, int mode):
     cdef list full = expand_masks(self, indices)
     cdef IndexShape s
@@ -635,7 +645,7 @@ cdef TensorBase index_put_kernel(TensorBase self, list indices, TensorBase value
     if values.dtype != self.dtype:
         raise RuntimeError(f"Index put requires the source and destination dtypes match, got {dtype_text(self.dtype)} for the destination and {dtype_text(values.dtype)} for the source.")
     if accumulate and not has_loops(self.dtype):
-        raise NotImplementedError(f"\"index_put\" with accumulate=True is not implemented for '{dtype_text(self.dtype)}'")
+        return added_in_compute_type(self, indices, values, mode)
     index_shape(self, full, &s)
     j = values.ndim - s.ndim
     for k in range(s.ndim):

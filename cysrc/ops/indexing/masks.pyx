@@ -5,7 +5,7 @@ from tensorrt_lite._C.autograd.node cimport check_inplace, ops_namespace
 from tensorrt_lite._C.core.args cimport as_tensor_arg, is_number, to_scalar
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA
 from tensorrt_lite._C.core.dispatch cimport FRESH, INPLACE, OPS, OUT, attach, intercepted, resolve
-from tensorrt_lite._C.core.dtype cimport BOOL, CAT_COMPLEX, I64, Scalar, category, dtype_of
+from tensorrt_lite._C.core.dtype cimport BOOL, CAT_COMPLEX, I64, Scalar, category, dtype_of, has_loops
 from tensorrt_lite._C.core.iterator cimport broadcast_shapes, cast_to, check_internal_overlap, check_no_overlap, contiguous_of
 from tensorrt_lite._C.core.tensor cimport MAX_DIMS, TensorBase, bump_version, empty_like_tensor, empty_tensor, make_view, memory_overlap, place_of, shape_text
 from tensorrt_lite._C.core.text cimport dtype_text, sizes_text
@@ -126,7 +126,7 @@ cdef list coordinates_of(TensorBase t):
     if intercepted(t.keys):
         return list(_ops.unbind(op_nonzero(t, None, FRESH), 1))
     resolve(&OPS[OP_NONZERO], t.keys)              # raises where there is no kernel
-    flat = flat_nonzero(t)
+    flat = flat_nonzero(t if has_loops(t.dtype) else cast_to(t, BOOL))
     if t.ndim == 1:
         return [flat]
     sizes[0] = t.ndim

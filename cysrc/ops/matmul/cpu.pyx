@@ -492,7 +492,7 @@ cdef int gemm_packed(str name, TensorBase out, const Mat* mo, TensorBase a, cons
 
 cdef int gemm_activated(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma, TensorBase b, const Mat* mb, const Scalar* alpha, const Scalar* beta,
                         TensorBase d, const Mat* md, bint gelu) except -1:
-    if not gelu and (a.dtype == F16 or a.dtype == BF16 or mo.rows * mo.cols * ma.cols > TILES_WORK and a.dtype <= F64):
+    if not gelu and (a.dtype == F16 or a.dtype == BF16 or mo.rows * mo.cols * ma.cols > TILES_WORK and not is_complex_type(a.dtype)):
         return gemm_packed(name, out, mo, a, ma, b, mb, alpha, beta, d, md, GEMM_RELU)
     gemm(name, out, mo, a, ma, b, mb, alpha, beta, d, md)
     if gelu:

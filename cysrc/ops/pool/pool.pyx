@@ -4,7 +4,7 @@
 from tensorrt_lite._C.core.device import channels_last
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.ops.pool import cpu as _cpu_steps
-from tensorrt_lite._C.steps.pool cimport pool_call, run_pool_average, run_pool_average_backward, run_pool_max, run_pool_max_backward
+from tensorrt_lite._C.steps.pool cimport fractional_call, pool_call, run_fractional_max, run_pool_average, run_pool_average_backward, run_pool_max, run_pool_max_backward
 
 
 cdef int pool_pair(const Dims* d, int64_t* out, str op, str name) except -1:
@@ -579,6 +579,78 @@ def adaptive_max_pool3d(input, output_size):
         return input.new_zeros(lead + [od, oh, ow]), at.new_zeros(lead + [od, oh, ow])
     values, deep = _adaptive_max_pool2d(values.reshape(count, 1, d, oh * ow), [od, oh * ow])
     return chosen(input, values, at, deep, lead + [od, oh, ow])
+
+
+# ---- fractional ----------------------------------------------------------------------------------------------------
+
+cdef object fractional_max(str op, int dims, TensorBase self, const Dims* kernel_size, const Dims* output_size, TensorBase samples):
+    """(maxima, their places in each plane) of self (N, C, *) or (C, *) with `dims` dimensions behind the channels."""
+    cdef fractional_call call
+    cdef int64_t sizes[5]
+    cdef int64_t batch, channels
+    cdef int i, n = self.ndim, code = F64 if self.dtype == F64 else F32
+    cdef TensorBase y, indices, wide
+    if kernel_size.n != dims:
+        raise RuntimeError(f"{op}: kernel_size must either be a single Int or tuple of {'three ' if dims == 3 else ''}Ints")
+    if output_size.n != dims:
+        raise RuntimeError(f"{op}: output_size must either be a single Int or tuple of {'three ' if dims == 3 else ''}Ints")
+    if n != dims + 1 and n != dims + 2:
+        raise RuntimeError(f"{op}(): Expected {dims + 1}D or {dims + 2}D tensor, but got: {shape_text(self)}")
+    for i in range(n - dims - 1, n):
+        if self.sizes[i] == 0:
+            raise RuntimeError(f"{op}(): Expected input to have non-zero size for non-batch dimensions, but got{shape_text(self)} with dimension {i} being empty.")
+    if category[self.dtype] != CAT_FLOAT:
+        raise NotImplementedError(f"\"{op}\" not implemented for '{dtype_text(self.dtype)}'")
+    batch, channels = self.sizes[0] if n == dims + 2 else 1, self.sizes[n - dims - 1]
+    if samples.dtype != self.dtype:
+        raise RuntimeError("Expect _random_samples to have the same dtype as input")
+    if samples.ndim != 3:
+        raise RuntimeError(f"Expect _random_samples to have 3 dimensions got {samples.ndim}")
+    if samples.sizes[0] < batch:
+        raise RuntimeError("Expect _random_samples.size(0) no less then input batch size.")
+    if samples.sizes[1] != channels:
+        raise RuntimeError("Expect _random_samples.size(1) equals to input channel size.")
+    if samples.sizes[2] != dims:
+        raise RuntimeError(f"Expect _random_samples.size(2) equals to {dims}; got {samples.sizes[2]}.")
+    if place_of(samples) != place_of(self):
+        raise RuntimeError(f"{op}: Expected all tensors to be on the same device, but found at least two devices, {(<object>self).device} and {(<object>samples).device}!")
+    call.size[0] = call.out[0] = call.kernel[0] = 1
+    for i in range(dims):
+        call.size[3 - dims + i], call.out[3 - dims + i], call.kernel[3 - dims + i] = self.sizes[n - dims + i], output_size.v[i], kernel_size.v[i]
+        if kernel_size.v[i] < 0 or output_size.v[i] < 0 or kernel_size.v[i] > self.sizes[n - dims + i] or output_size.v[i] + kernel_size.v[i] - 1 + (dims == 3) > self.sizes[n - dims + i]:      # PyTorch wants a row to spare in three dimensions
+            what = ("time", "height", "width")[3 - dims + i]
+            raise RuntimeError(f"{op}(): pool {what} {kernel_size.v[i]} too large relative to input {what} {self.sizes[n - dims + i]}")
+    call.planes, call.dims, call.is_double, call.rounding, call.pad = batch * channels, dims, code == F64, self.dtype, 0
+    for i in range(n):
+        sizes[i] = self.sizes[i] if i < n - dims else output_size.v[i - n + dims]
+    y = empty_tensor(n, sizes, code, place_of(self))
+    indices = empty_tensor(n, sizes, I64, place_of(self))
+    if y.numel:
+        run_fractional_max(self.device_type, &call, contiguous_of(cast_to(self, code)), contiguous_of(cast_to(samples, code)), y, indices)
+    return cast_to(y, self.dtype), indices
+
+
+cdef object fractional_max_pool2d_impl(TensorBase self, const Dims* kernel_size, const Dims* output_size, TensorBase random_samples):
+    return fractional_max("fractional_max_pool2d", 2, self, kernel_size, output_size, random_samples)
+
+
+cdef object fractional_max_pool3d_impl(TensorBase self, const Dims* kernel_size, const Dims* output_size, TensorBase random_samples):
+    return fractional_max("fractional_max_pool3d", 3, self, kernel_size, output_size, random_samples)
+
+
+cdef object scattered_to_planes(object grad, object indices, object shape, int dims):
+    """The adjoint of reading planes at indices."""
+    if grad is None:
+        return None
+    leading = list(shape[:len(shape) - dims])
+    size = 1
+    for n in shape[len(shape) - dims:]:
+        size *= n
+    return grad.new_zeros(leading + [size]).scatter_add(-1, indices.flatten(-dims), grad.flatten(-dims)).reshape(shape)
+
+
+cdef object gathered_from_planes(object tangent, object indices, int dims):
+    return tangent.flatten(-dims).gather(-1, indices.flatten(-dims)).reshape(indices.shape)
 
 
 EXTRA_EXPORTS = {

@@ -20,7 +20,7 @@ cdef str number_text(double v):
 cdef TensorBase draw(TensorBase t, const rs_fill* fill, object generator):
     """Fill a tensor of a dtype that the fill supports; complex tensors are filled as their real views."""
     cdef rs_state* state = state_of(generator)
-    if not has_loops(t.dtype):
+    if not has_loops(to_real(t.dtype)):
         refuse_dtype("random fill", t)
     check_internal_overlap("random fill", t)
     if t.numel == 0:
@@ -37,7 +37,7 @@ cdef TensorBase draw(TensorBase t, const rs_fill* fill, object generator):
 cdef TensorBase uniform_kernel(TensorBase self, double low, double high, object generator, TensorBase out, int mode):
     cdef rs_fill f
     cdef int real = to_real(self.dtype)
-    if category[self.dtype] < CAT_FLOAT:
+    if category[self.dtype] < CAT_FLOAT or not has_loops(real):
         refuse_dtype("check_uniform_bounds", self)
     if not -LARGEST[real] <= low <= LARGEST[real]:
         raise RuntimeError(f"from is out of bounds for {cpp_type_text(real)}")
@@ -59,7 +59,7 @@ cdef TensorBase normal_kernel(TensorBase self, double mean, double std, object g
     cdef rs_fill f
     if not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {number_text(std)}")
-    if category[self.dtype] < CAT_FLOAT:
+    if category[self.dtype] < CAT_FLOAT or not has_loops(to_real(self.dtype)):
         refuse_dtype("normal_kernel_cpu", self)
     f.kind = RS_FILL_NORMAL
     f.a = mean

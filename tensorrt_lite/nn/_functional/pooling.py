@@ -252,7 +252,8 @@ def _fractional(n: int, input: Any, kernel_size: Any, output_size: Any, output_r
         batch = 1 if input.dim() == n + 1 else input.size(0)
         samples = trt.rand(batch, input.size(-n - 1), n, dtype=input.dtype, device=input.device)
     op = _ops.fractional_max_pool2d if n == 2 else _ops.fractional_max_pool3d
-    return op(input, kernel_size, output_size, samples)
+    sizes = [[size] * n if isinstance(size, int) else size for size in (kernel_size, output_size)]
+    return op(input, *sizes, samples)
 
 
 def fractional_max_pool2d_with_indices(

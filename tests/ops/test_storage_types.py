@@ -1,10 +1,12 @@
-"""Types without loops (float8, the wider unsigned integers): stored, copied, cast, viewed and printed as PyTorch does, bit for bit; what would compute raises."""
+"""Types without loops (float8, complex32, the wider unsigned integers): stored, moved, cast, viewed and printed as PyTorch does, bit for bit; operators
+compute with them where PyTorch's do. tests/conformance/stored.py compares OpInfo's samples."""
 
 from __future__ import annotations
 
 import copy
 import io
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -13,9 +15,9 @@ import torch
 import tensorrt_lite as trt
 from tools.codegen import dtypes
 
-FLOAT8 = ["float8_e4m3fn", "float8_e5m2"]
-UNSIGNED = ["uint16", "uint32", "uint64"]
-STORAGE_ONLY = FLOAT8 + UNSIGNED
+STORAGE_ONLY = [row.name for row in dtypes.ALL if not row.has_loops]
+FLOAT8 = [row.name for row in dtypes.ALL if not row.has_loops and row.category == "FLOAT"]
+UNSIGNED = [row.name for row in dtypes.ALL if not row.has_loops and row.category == "INT"]
 WITH_LOOPS = [row.name for row in dtypes.ALL if row.has_loops]
 CARRIER = {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}
 
@@ -33,11 +35,9 @@ def ours_from(theirs):
 
 
 def bits(t):
-    if t.element_size() == 16:
-        return repr(t.tolist())
-    carrier = CARRIER[t.element_size()]
+    carrier = CARRIER[min(t.element_size(), 8)]
     m = trt if isinstance(t, trt.Tensor) else torch
-    return t.contiguous().view(of(m, carrier)).tolist()
+    return (m.view_as_real(t) if t.element_size() == 16 else t).contiguous().view(of(m, carrier)).numpy().tobytes()
 
 
 def same_bits(ours, theirs):
@@ -46,37 +46,60 @@ def same_bits(ours, theirs):
 
 
 def test_the_table_lists_them():
-    assert [row.name for row in dtypes.ALL if not row.has_loops] == UNSIGNED + FLOAT8
+    assert sorted(STORAGE_ONLY) == sorted(UNSIGNED + FLOAT8 + ["complex32"])
+    assert len(UNSIGNED) == 3 and len(FLOAT8) == 5
 
 
 # ---- casts ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", FLOAT8)
-def test_all_codes_of_float8_as_float(name):
-    theirs = torch.arange(256, dtype=torch.uint8).view(of(torch, name))
-    ours = trt.arange(256, dtype=trt.uint8).view(of(trt, name))
-    for target in ("float32", "float64", "float16", "bfloat16"):
-        a, b = ours.to(of(trt, target)), theirs.to(of(torch, target))
-        numbers = ~torch.isnan(b)
-        assert trt.isnan(a).tolist() == (~numbers).tolist()
-        same_bits(a[trt.tensor(numbers.tolist())], b[numbers])
-    same_bits(ours.to(trt.float32).to(ours.dtype), theirs.to(torch.float32).to(theirs.dtype))
-
-
-@pytest.mark.parametrize("name", FLOAT8)
-def test_every_rounding_into_float8(name):
-    """Each value, each tie between neighbours, and the floats next to them on both sides; infinities, NaNs, overflow."""
-    values = torch.arange(256, dtype=torch.uint8).view(of(torch, name)).float()
-    values = values[torch.isfinite(values)].unique()
-    ties = (values[1:] + values[:-1]) / 2
-    x = torch.cat([values, ties, values * 1.0625, ties * 1.0625, torch.tensor([464.0, 480.0, 61440.0, 65535.0, 65536.0, 1e30, float("inf"), float("nan"), 0.0, 2.0**-10, 2.0**-17, 1e-45])])
+def every(name):
+    """All elements of types of one and two bytes; of the others random bits, both ends, and for floats each value of the narrow types, each tie between two
+    of them and the floats on both sides."""
+    dtype, draw = of(torch, name), np.random.default_rng(0)
+    if name == "bool":
+        return torch.tensor([False, True])
+    if dtype.is_complex:
+        parts = torch.from_numpy(np.concatenate([draw.standard_normal(2000) * np.exp(draw.uniform(-40, 40, 2000)), [0, -0.0, np.inf, -np.inf, np.nan, 65504, 65519, 65520, 6e-8, 3e38]]))
+        return torch.complex(parts, parts.flip(0)).to(dtype)
+    if dtype.itemsize <= 2:
+        return torch.from_numpy(np.arange(256**dtype.itemsize).astype(f"uint{8 * dtype.itemsize}")).view(of(torch, CARRIER[dtype.itemsize])).view(dtype)
+    if not dtype.is_floating_point:
+        info = np.iinfo(name)
+        known = np.array([0, 1, info.min, info.max, info.max - 1, 127, 255, 448, 464, 57344, 61440, 65519, 65520, 16777217], dtype=name)
+        return torch.from_numpy(np.concatenate([draw.integers(info.min, info.max, 5000, dtype=name, endpoint=True), known]))
+    near = []
+    for narrow in (*FLOAT8, "float16"):
+        values = every(narrow).double()
+        values = values[torch.isfinite(values)].unique()
+        near += [values, (values[1:] + values[:-1]) / 2, values * 1.0625]
+    x = torch.cat([*near, torch.tensor([464.0, 480.0, 61440.0, 65535.0, 65536.0, 1e30, float("inf"), float("nan"), 2.0**-10, 2.0**-17, 1e-45, 1e-40, 2.0**-126, 2.0**-127])]).float()
     x = torch.cat([x, -x])
-    x = torch.cat([x, torch.nextafter(x, torch.tensor(float("inf"))), torch.nextafter(x, torch.tensor(float("-inf")))])
-    same_bits(trt.from_numpy(x.numpy()).to(of(trt, name)), x.to(of(torch, name)))
-    for source in ("float64", "float16", "bfloat16"):
-        y = x.to(of(torch, source))
-        same_bits(ours_from(y).to(of(trt, name)), y.to(of(torch, name)))
+    up, down = (torch.nextafter(x, torch.tensor(float(side))) for side in ("inf", "-inf"))
+    return torch.cat([x, up, down, torch.from_numpy(draw.integers(0, 2**32, 50000, dtype=np.uint32).view(np.float32))]).to(dtype)
+
+
+def defined(values, target):
+    """Those whose conversion C defines: integers hold them."""
+    dtype = of(torch, target)
+    if not (values.dtype.is_floating_point or values.dtype.is_complex) or dtype.is_floating_point or dtype.is_complex or target == "bool":
+        return values
+    info = torch.iinfo(dtype)
+    wide = values.to(torch.complex128).real if values.dtype.is_complex else values.double()
+    fits = torch.isfinite(wide) & (wide >= max(info.min, -(2**31))) & (wide < min(info.max, 2.0**63))
+    if values.dtype.itemsize > 4 or values.dtype is torch.float32:
+        return values[fits]
+    return values.view(of(torch, CARRIER[values.dtype.itemsize]))[fits].view(values.dtype)
+
+
+@pytest.mark.parametrize("name", STORAGE_ONLY)
+def test_every_element_to_and_from_every_type(name):
+    for other in (*WITH_LOOPS, *STORAGE_ONLY):
+        for source, target in ((name, other), (other, name)):
+            theirs = defined(every(source), target)
+            ours, wanted = ours_from(theirs), theirs.to(of(torch, target))
+            same_bits(ours.to(of(trt, target)), wanted)
+            same_bits(ours.view(-1, 1).expand(-1, 2)[:, 0].to(of(trt, target)), wanted)
 
 
 @pytest.mark.parametrize("name", STORAGE_ONLY)
@@ -125,7 +148,7 @@ def test_making_moving_and_viewing(name, maker):
         theirs = MAKERS[maker](torch, of(torch, name))
     except NotImplementedError:  # what PyTorch does not move is what it moves in int64
         assert ours.dtype is of(trt, name)
-        ours, theirs = ours.to(trt.int64), MAKERS[maker](torch, torch.int64)
+        theirs = MAKERS[maker](torch, torch.int64).to(of(torch, name))
     same_bits(ours, theirs)
 
 
@@ -153,11 +176,11 @@ def test_numbers_out_printing_and_info(name):
     ours, theirs = (m.tensor([[1, 2], [96, 4]], dtype=of(m, name)) for m in (trt, torch))
     assert ours.tolist() == theirs.tolist() and ours[0, 1].item() == theirs[0, 1].item() and type(ours[0, 1].item()) is type(theirs[0, 1].item())
     assert repr(ours) == repr(theirs) and ours.type() == theirs.type() and str(ours.dtype) == str(theirs.dtype)
-    info, expected = (m.finfo(of(m, name)) if name in FLOAT8 else m.iinfo(of(m, name)) for m in (trt, torch))
-    fields = ("bits", "min", "max", "dtype") + (("eps", "tiny", "smallest_normal", "resolution") if name in FLOAT8 else ())
-    assert [getattr(info, f) for f in fields] == [getattr(expected, f) for f in fields]
+    info, expected = (m.iinfo(of(m, name)) if name in UNSIGNED else m.finfo(of(m, name)) for m in (trt, torch))
+    fields = ("bits", "min", "max", "dtype") + (() if name in UNSIGNED else ("eps", "tiny", "smallest_normal", "resolution"))
+    assert [getattr(info, f) for f in fields] == [getattr(expected, f) for f in fields] and repr(info) == repr(expected)
     if name in FLOAT8:
-        odd = torch.arange(256, dtype=torch.uint8).view(of(torch, name))
+        odd = torch.arange(256, dtype=torch.uint8).view(of(torch, name))[: 255 if name == "float8_e8m0fnu" else 256]  # whose NaN is finite to PyTorch
         assert repr(ours_from(odd)) == repr(odd)
 
 
@@ -189,12 +212,14 @@ def test_numpy_and_dlpack(name):
     assert x[0].item() == 9
 
 
-@pytest.mark.parametrize("name", FLOAT8)
-def test_numpy_has_no_float8(name):
+@pytest.mark.parametrize("name", [*FLOAT8, "complex32"])
+def test_numpy_has_no_float8(name, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     with pytest.raises(TypeError, match="unsupported ScalarType"):
         trt.zeros(2, dtype=of(trt, name)).numpy()
     x = torch.tensor([1.0, 2.0]).to(of(torch, name))
-    same_bits(trt.from_dlpack(x.view(torch.uint8)).view(of(trt, name)), x)
+    same_bits(trt.from_dlpack(x), x)
+    same_bits(trt.ones(3, dtype=of(trt, name)), torch.from_dlpack(trt.ones(3, dtype=of(trt, name))))
 
 
 # ---- what computes -------------------------------------------------------------------------------------------------------
@@ -204,7 +229,7 @@ COMPUTING = {
     "softmax": lambda m, t: t.softmax(0), "cumsum": lambda m, t: t.cumsum(0), "sort": lambda m, t: t.sort(), "out": lambda m, t: m.add(m.ones(2, 2), 1, out=t), "sum to it": lambda m, t: m.sum(m.ones(2, 2), 0, dtype=t.dtype), "arange": lambda m, t: m.arange(3, dtype=t.dtype),
     "rand": lambda m, t: m.rand(3, dtype=t.dtype), "uniform_": lambda m, t: t.uniform_(), "linear": lambda m, t: m.nn.functional.linear(t, t), "conv": lambda m, t: m.nn.functional.conv1d(t[None], t[None]), "layer_norm": lambda m, t: m.nn.functional.layer_norm(t, (2,)),
     "scatter_add": lambda m, t: t.scatter_add(0, m.zeros(2, 2, dtype=m.int64), t), "index_add": lambda m, t: t.index_add(0, m.tensor([0]), t[:1]), "accumulate": lambda m, t: t.index_put((m.tensor([0]),), t[0], accumulate=True), "cat of two types": lambda m, t: m.cat([t, m.ones(2, 2)]),
-    "default dtype": lambda m, t: m.set_default_dtype(t.dtype), "einsum": lambda m, t: m.einsum("ij,jk->ik", t, t), "svd": lambda m, t: m.linalg.svd(t), "fft": lambda m, t: m.fft.fft(t), "cross_entropy": lambda m, t: m.nn.functional.cross_entropy(t, m.zeros(2, dtype=m.int64)),
+    "einsum": lambda m, t: m.einsum("ij,jk->ik", t, t), "svd": lambda m, t: m.linalg.svd(t), "fft": lambda m, t: m.fft.fft(t), "cross_entropy": lambda m, t: m.nn.functional.cross_entropy(t, m.zeros(2, dtype=m.int64)),
     "adam": lambda m, t: step(m, t), "masked_fill": lambda m, t: t.masked_scatter(m.ones(2, 2, dtype=m.bool), t), "promote_types": lambda m, t: m.promote_types(t.dtype, m.float32),
 }  # fmt: skip
 
@@ -213,18 +238,36 @@ def step(m, t):
     p = m.nn.Parameter(t, requires_grad=False)
     p.grad = m.ones_like(t)
     m.optim.Adam([p]).step()
-    raise NotImplementedError if m is torch else AssertionError
+    return p
+
+
+# What moves elements takes every type here, where PyTorch has kernels for some; of float8 there are products of tensors, none with numbers.
+MORE = {"masked_fill", "index_add", "mul_", "einsum", "accumulate"}
 
 
 @pytest.mark.parametrize("name", STORAGE_ONLY)
-@pytest.mark.parametrize("call", COMPUTING)
-def test_what_computes_raises(name, call):
-    if call == "fft" and name in UNSIGNED:
-        pytest.skip("a transform of integers casts them first")
-    t = trt.ones(2, 2, dtype=of(trt, name))
-    with pytest.raises((NotImplementedError, RuntimeError, TypeError), match="not implemented|not supported|Promotion|only|must be|expected|Expected|type|dtype"):
-        COMPUTING[call](trt, t)
-    assert t.float().tolist() == [[1, 1], [1, 1]]
+def test_what_computes_is_pytorchs_or_raises(name):
+    for call, function in COMPUTING.items():
+        ours, theirs = (m.ones(2, 2, dtype=of(m, name)) for m in (trt, torch))
+        try:
+            wanted = function(torch, theirs)
+        except (RuntimeError, TypeError) as error:
+            if call not in MORE:
+                with pytest.raises((type(error), NotImplementedError, RuntimeError, TypeError), match="not implemented|not supported|Promotion|only|must|expected|Expected|type|dtype|can't|complex"):
+                    function(trt, ours)
+            assert ours.to(trt.float32).tolist() == [[1, 1], [1, 1]]
+            continue
+        found = function(trt, ours)
+        for a, b in zip(found, wanted, strict=True) if isinstance(wanted, tuple) else ((found, wanted),):
+            if isinstance(b, torch.Tensor) and call not in ("rand", "uniform_", "adam"):
+                assert str(a.dtype) == str(b.dtype) and trt.allclose(a.to(trt.complex128), trt.tensor(b.tolist(), dtype=trt.complex128)), call
+
+
+@pytest.mark.parametrize("name", STORAGE_ONLY)
+def test_no_default_type(name):
+    for m in (trt, torch):
+        with pytest.raises(TypeError):
+            m.set_default_dtype(of(m, name))
 
 
 def test_gradients_pass_through_a_cast():
@@ -234,12 +277,65 @@ def test_gradients_pass_through_a_cast():
     assert ours.grad.tolist() == theirs.grad.tolist()
 
 
-@pytest.mark.parametrize("name", ["float8_e5m2", "uint16"])
-def test_searches_for_elements_have_no_kernel(name):
-    x = trt.ones(2, 2).to(getattr(trt, name))
-    for search in (lambda: trt.where(x), lambda: x.nonzero(as_tuple=True), lambda: x.nonzero()):
-        with pytest.raises(NotImplementedError, match="nonzero"):
-            search()
+PROMOTED = [row.name for row in dtypes.ALL]
+
+
+def answer(call):
+    try:
+        return str(call())
+    except (RuntimeError, TypeError) as error:
+        return type(error).__name__, str(error)
+
+
+def test_promotion_of_all_pairs_is_pytorchs():
+    """promote_types, result_type by tensors with and without dimensions and by numbers, can_cast: types and errors with their text."""
+    shapes = [((), ()), ((), (2,)), ((2,), ()), ((2,), (2,))]
+    for a in PROMOTED:
+        found, wanted = [], []
+        for m, answers in ((trt, found), (torch, wanted)):
+            x = of(m, a)
+            for b in PROMOTED:
+                y = of(m, b)
+                answers += [(b, m.can_cast(x, y)), answer(lambda: m.promote_types(x, y))]  # noqa: B023
+                answers += [answer(lambda: m.result_type(m.zeros(s, dtype=x), m.zeros(t, dtype=y))) for s, t in shapes]  # noqa: B023
+            answers += [(n, answer(lambda: m.result_type(m.zeros(s, dtype=x), n))) for n in (1, 1.5, True, 1j) for s in ((), (2,))]  # noqa: B023
+            answers += [answer(x.to_complex), answer(x.to_real), x.is_floating_point, x.is_complex, x.is_signed, x.itemsize]
+        assert found == wanted, a
+
+
+def test_half_complex_numbers():
+    for m in (trt, torch):
+        half = m.tensor([[1.0, 2.0], [3.0, -4.0]], dtype=m.float16)
+        x = m.view_as_complex(half)
+        assert str(x.dtype) == "torch.complex32" and x.tolist() == [1 + 2j, 3 - 4j]
+        assert m.view_as_real(x).tolist() == half.tolist() and x.real.tolist() == [1, 3] and x.imag.tolist() == [2, -4]
+        assert str(half.chalf().dtype) == str(m.complex(half, half).dtype) == str((half * 1j).dtype) == "torch.complex32"
+        assert x.abs().tolist()[1] == 5 and str(x.abs().dtype) == "torch.float16" and x.conj().tolist() == [1 - 2j, 3 + 4j]
+        assert ((x + x) * x - x).tolist() == [-7 + 6j, -17 - 44j]
+        x = x.clone().requires_grad_()
+        (x * x * m.tensor(0.5, dtype=m.float16)).backward(m.ones(2, dtype=m.complex32))
+        assert x.grad.tolist() == [1 - 2j, 3 + 4j]
+
+
+def test_unsigned_integers_beyond_int64():
+    values = [0, 1, 2**63, 2**64 - 1, 5, 2**63 - 1]
+    ours, theirs = (m.tensor(values, dtype=m.uint64) for m in (trt, torch))
+    assert ours.tolist() == theirs.tolist() == values
+    for call in (lambda x: x.sort()[0], lambda x: x.sort(descending=True)[1], lambda x: x.unique(), lambda x: x * x, lambda x: x * 3, lambda x: x & x.flip(0) if len(x) == 0 else x & 7,
+                 lambda x: x == x[2], lambda x: x.double(), lambda x: x.sum(), lambda x: x.prod(), lambda x: x.sqrt()):
+        a, b = call(ours), call(theirs)
+        assert str(a.dtype) == str(b.dtype) and a.tolist() == b.tolist()
+
+
+def test_ml_dtypes_arrays():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    for name in (*FLOAT8, "bfloat16"):
+        x = trt.tensor([1.0, 2.0, 4.0]).to(of(trt, name))
+        array = x.numpy()
+        assert array.dtype == getattr(ml_dtypes, name) and array.astype(np.float32).tolist() == [1, 2, 4]
+        array[0] = 8
+        back = trt.from_numpy(array)
+        assert back.dtype is x.dtype and back.float().tolist() == x.float().tolist() == [8, 2, 4]
 
 
 @pytest.mark.parametrize("draw", ["bernoulli", "normal", "normal_sizes"])

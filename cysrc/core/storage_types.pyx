@@ -1,0 +1,190 @@
+"""Types without loops under operators that are not pointwise: the boxed kernel of the key StorageOnly.
+
+A row says by a letter for each type what its kernels are given instead (`stored` in its declaration): `b` integers of the elements' bits, which
+it moves, `c` the type that the type computes in, with results converted back, `o` integers in the same order (`p`: of which results are positions), `i` int64 or the dtype that the call
+names, `d` that dtype alone, `f` the default floating-point type, `t` whether elements are not zero. `.`: PyTorch has no kernel either. The kernels
+themselves never meet such a type.
+"""
+from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport strlen
+from cpython.object cimport PyObject
+from tensorrt_lite._C.core.dtype cimport *
+from tensorrt_lite._C.core.device cimport DEV_CPU
+from tensorrt_lite._C.core.tensor cimport (
+    TensorBase, KEY_STORAGE_ONLY, K_BACKENDS, data_of, empty_tensor, hold_versions, resize_tensor, set_dtype)
+from tensorrt_lite._C.core.dispatch cimport attach, tls, trt_operator, trt_thread_state, trt_value, FRESH, INPLACE, NO_OUT
+from tensorrt_lite._C.core.iterator cimport as_bits, cast_to, copy_elements
+from tensorrt_lite._C.core.boxing cimport register_boxed
+from tensorrt_lite._C.core.storage cimport prepare_write
+
+attach()
+
+cdef enum:
+    MOST_ARGUMENTS = 24
+
+cdef extern from "stage.h" nogil:
+    void store_scalar(char* destination, int dtype, const Scalar* value)
+
+
+cdef int check_type(trt_operator* op, object x, int code) except -2:
+    """The type without loops that `code` or the tensors in x are of, -1 for none. RuntimeError for two of them."""
+    cdef int other
+    if isinstance(x, TensorBase):
+        other = (<TensorBase>x).dtype
+        if has_loops(other) or other == code:
+            return code
+        if code >= 0:
+            raise_promotion(code, other)
+        return other
+    if isinstance(x, (list, tuple)):
+        for y in x:
+            code = check_type(op, y, code)
+    return code
+
+
+cdef TensorBase flipped(TensorBase t):
+    """uint64 as int64 in the same order, and back: a copy with the highest bit of each element turned."""
+    cdef TensorBase r = empty_tensor(t.ndim, t.sizes, I64, DEV_CPU)
+    cdef uint64_t* p
+    cdef int64_t i
+    if t.device_type != DEV_CPU:
+        raise NotImplementedError("the order of uint64 is not implemented for CUDA")
+    copy_elements(r, as_bits(t))
+    p = <uint64_t*>data_of(r)
+    for i in range(r.numel):
+        p[i] ^= <uint64_t>1 << 63
+    return r
+
+
+cdef int type_given(int code, char letter, int asked) except -2:
+    """The type that arguments of type `code` are converted to; -1: none. asked: the dtype that the call names, or -1."""
+    if letter == c'd' or letter == c'i' and asked >= 0:
+        return asked if asked < 0 or has_loops(asked) else -1
+    return I64 if letter == c'i' else BOOL if letter == c't' else default_float_code() if letter == c'f' else loop_type[code]
+
+
+cdef object given_as(object x, int code, char letter, int target, list pairs):
+    """What a kernel is given for an argument of type `code`; `pairs` remembers (argument, what stands for it)."""
+    cdef TensorBase t, r
+    if isinstance(x, (list, tuple)):
+        return [given_as(y, code, letter, target, pairs) for y in x]
+    if not isinstance(x, TensorBase) or (<TensorBase>x).dtype != code:
+        if letter == c'b' and isinstance(x, TensorBase) and (<TensorBase>x).ndim == 0 and (<TensorBase>x).wrapped_number:
+            return as_bits(cast_to(<TensorBase>x, code))
+        return x
+    for known, r in pairs:
+        if known is x:
+            return r
+    t = <TensorBase>x
+    if letter == c'b':
+        r = as_bits(t)
+    elif (letter == c'o' or letter == c'p') and code == U64:
+        r = flipped(t)
+    else:
+        r = cast_to(t, target)
+    pairs.append((x, r))
+    return r
+
+
+cdef object result_as(object x, int code, char letter, bint first):
+    """A kernel's result in the terms of type `code`."""
+    cdef TensorBase r
+    cdef int kind = loop_type[code]
+    if isinstance(x, (tuple, list)):
+        return type(x)([result_as(y, code, letter, first and i == 0) for i, y in enumerate(x)])
+    if not isinstance(x, TensorBase) or letter not in (c'b', c'c', c'o'):
+        return x
+    r = <TensorBase>x
+    if letter == c'b':
+        if first:
+            set_dtype(r, code)
+        return r
+    if letter == c'o' and code == U64:
+        if not first:
+            return r
+        r = flipped(r)
+        set_dtype(r, code)
+        return r
+    # an integer type's other results are positions
+    if r.dtype == kind and (first or not is_integral_or_bool_type(kind)):
+        return cast_to(r, code)
+    if is_complex_type(code) and r.dtype == real_type[kind]:
+        return cast_to(r, real_type[code])
+    return r
+
+
+cdef int write_result(str name, object out, object result, int mode) except -1:
+    cdef TensorBase o, r
+    if not isinstance(result, TensorBase):
+        for x, y in zip(out, result, strict=True):
+            write_result(name, x, y, mode)
+        return 0
+    o = <TensorBase?>out
+    r = <TensorBase>result
+    if not can_cast(r.dtype, o.dtype):
+        raise RuntimeError(f"result type {dtype_label(r.dtype).decode()} can't be cast to the desired output type {dtype_label(o.dtype).decode()} ({name})")
+    if mode != INPLACE:
+        resize_tensor(o, r.ndim, r.sizes, 0)
+    prepare_write(o.storage, name)
+    copy_elements(o, r)
+    return 0
+
+
+cdef object run_stored(trt_operator* op, const trt_value* given, PyObject* out, int mode):
+    cdef trt_thread_state* state = tls()
+    cdef uint64_t excluded = state.excluded
+    cdef const char* kinds = op.row.kinds
+    cdef int n = <int>strlen(kinds), i, code = -1, asked = -1, target
+    cdef trt_value v[MOST_ARGUMENTS]
+    cdef Scalar bits[MOST_ARGUMENTS]
+    cdef int64_t element
+    cdef char letter
+    cdef list kept = [], pairs = []
+    cdef str name
+    for i in range(n):
+        if kinds[i] == c't' or kinds[i] == c'l':
+            code = check_type(op, <object>given[i].p, code)
+        elif kinds[i] == c'y':
+            asked = <int>given[i].i
+    if code < 0 and out != NULL:
+        code = check_type(op, <object>out, code)
+    letter = c'.' if op.row.stored == NULL else op.row.stored[code]
+    name = op.name.decode()
+    target = type_given(code, letter, asked)
+    if letter == c'.' or target < 0 or n > MOST_ARGUMENTS:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{dtype_label(code).decode()}'")
+    for i in range(n):
+        v[i] = given[i]
+        if kinds[i] == c't' or kinds[i] == c'l':
+            x = given_as(<object>given[i].p, code, letter, target, pairs)
+            kept.append(x)
+            v[i].p = <void*>x
+        elif kinds[i] == c's' and letter == c'b' and given[i].p != NULL:
+            # the number's bits in the type, as an integer of its size
+            element = 0
+            store_scalar(<char*>&element, code, <const Scalar*>given[i].p)
+            bits[i].kind = CAT_INT
+            bits[i].d = bits[i].im = 0
+            bits[i].i = element
+            v[i].p = &bits[i]
+    state.excluded = excluded | ~<uint64_t>K_BACKENDS
+    hold_versions(1)
+    try:
+        if mode == NO_OUT:
+            return result_as(op.row.unpack(op, v, NULL, mode), code, letter, True)
+        if letter == c'b' and mode == INPLACE:
+            for x, y in pairs:
+                if x is <object>out:
+                    op.row.unpack(op, v, <void*>y, mode)
+                    return <object>out
+        result = result_as(op.row.unpack(op, v, <void*>None, FRESH), code, letter, True)
+        if mode == FRESH:
+            return result
+        write_result(name, <object>out, result, mode)
+        return <object>out
+    finally:
+        hold_versions(-1)
+        state.excluded = excluded
+
+
+register_boxed(KEY_STORAGE_ONLY, run_stored)
