@@ -325,6 +325,57 @@ __device__ __forceinline__ void poisson(const FillParams& p, const T* rate, T* o
     }
 }
 
+__device__ __forceinline__ double stirling_tail(double k) {
+    const double n = k + 1;
+    if (k <= 9) return ::lgamma(n) - (0.91893853320467274178 + (k + 0.5) * ::log(n) - n);
+    return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / (n * n)) / (n * n)) / n;
+}
+
+// Successes in count trials of probability p <= 1/2: sums of geometric gaps, or Hörmann's transformed rejection (1993, algorithm BTRS).
+__device__ __forceinline__ double successes(double count, double p, Philox& stream) {
+    if (count * p < 10) {
+        const double scale = ::log1p(-p);
+        double gaps = 0, found = 0;
+        while (true) {
+            const Words w = stream.next();
+            gaps += ::ceil(::log(unit_double(w.x, w.y)) / scale);
+            if (!(gaps <= count)) return found;
+            found++;
+        }
+    }
+    const double deviation = ::sqrt(count * p * (1 - p)), b = 1.15 + 2.53 * deviation, a = -0.0873 + 0.0248 * b + 0.01 * p, centre = count * p + 0.5;
+    const double edge = 0.92 - 4.2 / b, odds = p / (1 - p), alpha = (2.83 + 5.1 / b) * deviation, mode = ::floor((count + 1) * p);
+    while (true) {
+        const Words w = stream.next();
+        const double u = unit_double(w.x, w.y) - 0.5, us = 0.5 - ::fabs(u), k = ::floor((2 * a / us + b) * u + centre);
+        double v = unit_double(w.z, w.w);
+        if (us >= 0.07 && v <= edge) return k;
+        if (k < 0 || k > count) continue;
+        v = ::log(v * alpha / (a / (us * us) + b));
+        const double bound = (mode + 0.5) * ::log((mode + 1) / (odds * (count - mode + 1))) + (count + 1) * ::log((count - mode + 1) / (count - k + 1)) +
+                             (k + 0.5) * ::log(odds * (count - k + 1) / (k + 1)) + stirling_tail(mode) + stirling_tail(count - mode) - stirling_tail(k) -
+                             stirling_tail(count - k);
+        if (v <= bound) return k;
+    }
+}
+
+// An element a sequence, as poisson().
+template <class T>
+__device__ __forceinline__ void binomial(const FillParams& p, const T* counts, const T* probabilities, T* out) {
+    for (unsigned long long i = static_cast<unsigned long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < p.numel;
+         i += static_cast<unsigned long long>(gridDim.x) * blockDim.x) {
+        Philox stream(seed_of(p), i | 1ull << 63, offset_of(p) << 20);
+        const double count = counts[i], chance = probabilities[i];
+        double found = 0;
+        if (!(count <= 0 || chance <= 0)) {
+            if (chance >= 1) found = count;
+            else if (chance != chance || !(count < 1.7e308)) found = NAN;
+            else found = chance <= 0.5 ? successes(count, chance, stream) : count - successes(count, 1 - chance, stream);
+        }
+        out[i] = static_cast<T>(found);
+    }
+}
+
 // x * (mask * scale), the mask one byte per element.
 template <class T>
 __device__ __forceinline__ void masked_scale(unsigned long long numel, const T* x, const bool* mask, double scale, T* out) {

@@ -879,9 +879,8 @@ cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
     cdef bint on_device = has_index(destination.device_type)
     cdef int64_t stride[2][MAX_DIMS]
     cdef int perm[MAX_DIMS]
-    cdef int i, j, k, d = -1
+    cdef int i, j, k, d = -1, ndim = destination.ndim
     cdef PyObject* inputs[1]
-    cdef int ndim = destination.ndim
     if destination.device_type == DEV_META:
         return 0
     if source.storage.block == NULL:
@@ -899,16 +898,14 @@ cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
     if destination.numel == 0:
         return 0
     if (on_device or has_index(source.device_type)) and place_of(destination) != place_of(source) and not (on_device and source.ndim == 0 and source.device_type == DEV_CPU):
-        # a custom device's, whose type is the larger number, where one of the two is such
-        return hooks_of(max(destination.device_type, source.device_type)).copy(destination, source, False)
+        return hooks_of(max(destination.device_type, source.device_type)).copy(destination, source, False)      # custom types are the largest numbers
     if destination.contiguous and source.contiguous and destination.dtype == source.dtype and destination.numel == source.numel and destination.numel < 4096 and not on_device:
-        memcpy_safe(data_of(destination), data_of(source), destination.numel * ITEM_SIZE[source.dtype])
+        memmove(data_of(destination), data_of(source), destination.numel * ITEM_SIZE[source.dtype])
         return 0
     if memory_overlap(destination, source) == 1:
         return 0
     if memory_overlap(destination, source) >= 2 and destination.storage.block == source.storage.block:
-        source = contiguous_copy(source)
-        return copy_elements(destination, source)
+        return copy_elements(destination, contiguous_copy(source))
     order_dimensions(2, ndim, destination.sizes, stride, True, perm)
     it.nop = 2
     it.scalar_forms = 0
@@ -939,17 +936,16 @@ cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
         it.sizes[0] = 1
         it.stride[0][0] = ITEM_SIZE[it.dtype[0]]
         it.stride[1][0] = ITEM_SIZE[it.dtype[1]]
+    inputs[0] = <PyObject*>source
     it.ndim = d + 1
     if on_device:
         it.on_host = 2 if source.device_type == DEV_CPU else 0
-        inputs[0] = <PyObject*>source
         return hooks_of(destination.device_type).iterate(NULL, &it, destination.dtype, destination, inputs)
     if d > 0 and it.sizes[0] < 8 and it.sizes[1] >= 4 * it.sizes[0] and it.sizes[1] <= 4096:
         # rows of a few elements: the next dimension, strided, costs less than a call for each of them, and its cache lines stay near
         it.sizes[0], it.sizes[1] = it.sizes[1], it.sizes[0]
         for k in range(2):
             it.stride[k][0], it.stride[k][1] = it.stride[k][1], it.stride[k][0]
-    inputs[0] = <PyObject*>source
     run_iteration(&it, 1, destination.numel, destination, 1, inputs)
     return 0
 
@@ -963,17 +959,10 @@ cdef TensorBase as_bits(TensorBase t):
 
 
 cdef TensorBase on_host(TensorBase t):
-    cdef TensorBase r
-    if t.device_type == DEV_CPU:
-        return t
-    r = empty_tensor(t.ndim, t.sizes, t.dtype, DEV_CPU)
-    copy_elements(r, t)
+    cdef TensorBase r = t if t.device_type == DEV_CPU else empty_tensor(t.ndim, t.sizes, t.dtype, DEV_CPU)
+    if r is not t:
+        copy_elements(r, t)
     return r
-
-
-cdef inline void memcpy_safe(char* d, const char* s, int64_t n) noexcept:
-    if d != s:
-        memmove(d, s, n)
 
 
 cdef TensorBase contiguous_copy(TensorBase t):

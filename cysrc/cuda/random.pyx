@@ -16,7 +16,7 @@ from tensorrt_lite._C.cuda.radix cimport sort_pairs
 from tensorrt_lite._C.cuda.source import storage_type
 from tensorrt_lite._C.ops.random.masks cimport noise_of, same_geometry
 from tensorrt_lite._C.steps.random cimport (
-    set_bernoulli_of, set_check_deviations, set_dropout_mask, set_fill, set_masked_scale, set_multinomial, set_permutation, set_poisson, set_rrelu)
+    set_bernoulli_of, set_binomial, set_check_deviations, set_dropout_mask, set_fill, set_masked_scale, set_multinomial, set_permutation, set_poisson, set_rrelu)
 
 attach()
 cdef object _ops = ops_namespace()
@@ -59,6 +59,7 @@ FORMS = {
     "shuffle_equal": ("const trt::FillParams p, const {t}* keys, int* positions", "shuffle_equal(p, keys, positions)"),
     "sample_rows": ("const trt::FillParams p, const {t}* sums, const {t}* weights, long long* out", "sample_rows(p, sums, weights, out)"),
     "random_slopes": ("const trt::FillParams p, const {t}* x, {t}* slopes, {t}* out", "random_slopes(p, x, slopes, out)"),
+    "binomial": ("const trt::FillParams p, const {t}* count, const {t}* probability, {t}* out", "binomial(p, count, probability, out)"),
     "poisson": ("const trt::FillParams p, const {t}* rate, {t}* out", "poisson(p, rate, out)"),
 }
 
@@ -107,6 +108,8 @@ def _load_all(int index):
         if dtype != BOOL and not is_complex_type(dtype):
             kernel("fill_geometric", dtype, index)
     kernel("bernoulli_of_double", F64, index)
+    kernel("binomial", F32, index)
+    kernel("binomial", F64, index)
     for dtype in (I32, I64):
         kernel("shuffle_equal", dtype, index)
     for name in MASKS:
@@ -358,6 +361,13 @@ cdef int poisson(TensorBase self, TensorBase r, rs_state* state, object generato
     return draw_poisson(contiguous_of(self), r, generator)
 
 
+cdef int binomial(TensorBase count, TensorBase prob, TensorBase r, rs_state* state, object generator) except -1:
+    cdef Params p
+    p.numel = r.numel
+    take(&p, r.device_index, generator, 20)
+    return launch("binomial", r.dtype, r.device_index, blocks_for(p.numel, BLOCK), BLOCK, &p, count, prob, r)
+
+
 cdef int rrelu(TensorBase x, TensorBase noise, double lower, double upper, bint training, rs_state* state, object generator, TensorBase r) except -1:
     cdef TensorBase slopes, result
     if not training:
@@ -376,5 +386,6 @@ set_dropout_mask(DEV_CUDA, dropout_mask)
 set_check_deviations(DEV_CUDA, check_deviations)
 set_permutation(DEV_CUDA, permutation)
 set_multinomial(DEV_CUDA, multinomial)
+set_binomial(DEV_CUDA, binomial)
 set_poisson(DEV_CUDA, poisson)
 set_rrelu(DEV_CUDA, rrelu)

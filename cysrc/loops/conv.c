@@ -1,7 +1,8 @@
-/* Convolution kernels: the choice of the method, and their table (conv.h). */
+/* Convolution kernels: the choice of the method, and their table (conv.h). T: the element type, BITS: the integer type of its width. */
 #include "conv_common.h"
 
 #define T f32
+#define BITS i32
 #include "gemm_kernel.h"
 #include "conv_layout.h"
 #include "conv_winograd.h"
@@ -9,17 +10,22 @@
 #include "conv_last.h"
 #include "conv_weight.h"
 #include "conv_depthwise.h"
+#include "conv_depthwise_block.h"
 #undef T
+#undef BITS
 #define T f64
+#define BITS i64
 #include "gemm_kernel.h"
 #include "conv_layout.h"
 #include "conv_planes.h"
 #include "conv_last.h"
 #include "conv_weight.h"
 #include "conv_depthwise.h"
+#include "conv_depthwise_block.h"
 #undef T
+#undef BITS
 
-enum { PLANES, PLANES_INPUT, LAST, LAST_INPUT, WEIGHT, DEPTHWISE, DEPTHWISE_LAST, WINOGRAD, WINOGRAD_WEIGHT, METHODS };
+enum { PLANES, PLANES_INPUT, LAST, LAST_INPUT, WEIGHT, DEPTHWISE, DEPTHWISE_BLOCK, DEPTHWISE_LAST, WINOGRAD, WINOGRAD_WEIGHT, METHODS };
 
 #define METHODS_OF(T)                                                                                \
     [PLANES] = {planes_plan_##T, planes_items_##T, planes_run_##T},                                  \
@@ -28,6 +34,7 @@ enum { PLANES, PLANES_INPUT, LAST, LAST_INPUT, WEIGHT, DEPTHWISE, DEPTHWISE_LAST
     [LAST_INPUT] = {last_plan_input_##T, last_items_input_##T, last_run_input_##T},                  \
     [WEIGHT] = {weight_plan_##T, weight_items_##T, weight_run_##T},                                  \
     [DEPTHWISE] = {depthwise_plan_##T, depthwise_items_##T, depthwise_run_##T},                      \
+    [DEPTHWISE_BLOCK] = {depthwise_block_plan_##T, depthwise_block_items_##T, depthwise_block_run_##T}, \
     [DEPTHWISE_LAST] = {depthwise_last_plan_##T, depthwise_last_items_##T, depthwise_last_run_##T}
 static const conv_kernels methods_f32[METHODS] = {METHODS_OF(f32), [WINOGRAD] = {wino_plan, wino_items, wino_run_forward},
                                                   [WINOGRAD_WEIGHT] = {wino_plan_weight, wino_items_weight, wino_run_weight}};
@@ -35,7 +42,7 @@ static const conv_kernels methods_f64[METHODS] = {METHODS_OF(f64)};
 
 /* Winograd's transforms mix the values of a tile; narrow outputs of the reversed problem would leave lanes empty. */
 static int method_of(const conv_problem* s, int64_t pass, int winograd) {
-    if (conv_is_depthwise(s) && !s->last) return DEPTHWISE;
+    if (conv_is_depthwise(s) && !s->last) return (winograd ? depthwise_block_fits_f32(s, pass) : depthwise_block_fits_f64(s, pass)) ? DEPTHWISE_BLOCK : DEPTHWISE;
     if (conv_is_depthwise(s) && s->c_out == s->c_in) return DEPTHWISE_LAST;
     if (pass == CONV_WEIGHT) return winograd && wino_fits(s) ? WINOGRAD_WEIGHT : WEIGHT;
     if (pass == CONV_INPUT) return s->last ? LAST_INPUT : PLANES_INPUT;

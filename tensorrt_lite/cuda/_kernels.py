@@ -28,6 +28,7 @@ _FAMILIES: tuple[str, ...] = (
     "recurrent",
     "reduction",
     "scan",
+    "segment",
     "softmax",
     "sorting",
 )

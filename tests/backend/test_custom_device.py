@@ -270,20 +270,14 @@ npu.register_step("copy", None)
 calls = []
 @npu.step("reduce")
 def reduce(call, source, result, second):
-    names = {v: k for k, v in backend.constants().items() if k.startswith("REDUCE_")}
-    calls.append(names[call.operation])
+    operation = next(name for name, value in backend.constants().items() if name.startswith("REDUCE_") and name in ("REDUCE_SUM", "REDUCE_MAX") and value == call.operation)
+    calls.append(operation)
+    dims = [i for i in range(source.dim()) if call.reduced[i]]
     with interface.running():
-        s = host(source)
-        value = {"REDUCE_SUM": trt.sum, "REDUCE_MAX": trt.amax}[names[call.operation]]
-        dims = [i for i in range(s.dim()) if call.reduced[i]] if hasattr(call, "reduced") else None
-        if result.numel() == 1:
-            host(result).copy_(value(s).reshape(result.shape))
-        else:
-            host(result).copy_(value(s, 0, keepdim=True).reshape(result.shape) if result.numel() == s.shape[-1] else value(s, 1).reshape(result.shape))
-    if names[call.operation] == "REDUCE_SUM" and call.divide if hasattr(call, "divide") else False:
-        raise AssertionError
+        value = (trt.sum if operation == "REDUCE_SUM" else trt.amax)(host(source), dims)
+        host(result).copy_(value.reshape(result.shape))
 assert d.sum().item() == 15 and d.sum(0).tolist() == [3, 5, 7] and d.amax(1).tolist() == [2, 5], calls
-assert calls[:2] == ["REDUCE_SUM", "REDUCE_SUM"]
+assert calls == ["REDUCE_SUM", "REDUCE_SUM", "REDUCE_MAX"]
 x.sum().backward()
 assert x.grad.tolist() == [[1, 1, 1], [1, 1, 1]] and x.grad.is_npu
 assert "reduce_call* call" in backend.steps()["reduce"] and backend.struct("reduce_call")
@@ -504,7 +498,6 @@ calls = {
     "sort": lambda x, y, w, i, m, c: x.sort(1)[0], "topk": lambda x, y, w, i, m, c: x.topk(2)[0], "repeat": lambda x, y, w, i, m, c: x.repeat(2, 1), "clone": lambda x, y, w, i, m, c: x.t().clone(), "fft": lambda x, y, w, i, m, c: trt.fft.rfft(x).abs(),
     "inverse": lambda x, y, w, i, m, c: trt.linalg.inv(w), "svd": lambda x, y, w, i, m, c: trt.linalg.svdvals(x), "det": lambda x, y, w, i, m, c: trt.linalg.det(w), "half": lambda x, y, w, i, m, c: (x.half() * 2).float(), "int": lambda x, y, w, i, m, c: (x * 3).int() // 2,
 }
-host_only = {"unfold"} - {"unfold"}
 for name, call in calls.items():
     results = []
     for device in ("cpu", "npu"):
@@ -535,3 +528,44 @@ def test_operators_without_any_kernel_are_refused() -> None:
             continue
         r = r.detach()
 """).replace("for a, b in zip(*results):", "for a, b in ():"))
+
+
+def test_autocast() -> None:
+    run("""
+add_elementwise()
+npu.fall_back_to_cpu()
+x, w = trt.randn(4, 3).npu(), trt.randn(3, 3).npu().requires_grad_()
+with trt.autocast("npu"):
+    y = x @ w
+    assert y.dtype is trt.float16 and (x + x).dtype is trt.float32 and x.exp().dtype is trt.float32 and F.mse_loss(y, x).dtype is trt.float32
+    assert (x.cpu() @ w.detach().cpu()).dtype is trt.float32            # another device's
+with trt.autocast("npu", trt.bfloat16):
+    assert (x @ w).dtype is trt.bfloat16
+with trt.autocast("cpu"):
+    assert (x @ w).dtype is trt.float32
+y.sum().backward()
+assert w.grad.dtype is trt.float32 and w.grad.is_npu
+assert trt.amp.is_autocast_available("npu") and not trt.is_autocast_enabled("npu") and trt.npu.get_amp_supported_dtype() == [trt.float16, trt.bfloat16]
+refused(RuntimeError, "unsupported autocast device_type 'other'", lambda: trt.autocast("other"))
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    assert not trt.autocast("npu", trt.float32)._enabled and "NPU Autocast only supports dtypes of" in str(seen[0].message)
+""")
+
+
+def test_types_without_loops() -> None:
+    run("""
+add_elementwise()
+npu.fall_back_to_cpu()
+for dtype, values in ((trt.uint16, [3, 1, 2]), (trt.float8_e5m2, [1.5, -2, 0.5])):
+    for call in (lambda t: t.flip(0), lambda t: trt.cat([t, t]), lambda t: t.clone(), lambda t: t[1:], lambda t: t.float() * 2, lambda t: trt.where(t.float() > 0, t, t), lambda t: t.unsqueeze(0).repeat(2, 1),
+                 lambda t: t.masked_fill(t.float() > 1, 1), lambda t: t.sum(), lambda t: t.sort()[0], lambda t: t == t):
+        results = []
+        for device in ("cpu", "npu"):
+            try:
+                r = call(trt.tensor(values, dtype=trt.float32).to(dtype).to(device))
+                results.append((r.dtype, r.float().tolist()))
+            except NotImplementedError as e:
+                results.append(NotImplementedError)
+        assert results[0] == results[1], (dtype, results)
+""")

@@ -315,3 +315,14 @@ def check_graphs() -> None:
         finally:
             os.environ["CUEMU_STREAMS"] = "eager"
     raises(RuntimeError, "a generator of a CUDA device", graph.register_generator_state, torch.Generator())
+
+
+def check_binomial(order: str) -> None:
+    """Means and variances of both algorithms, both halves of probabilities; edges."""
+    for count, chance in ((7.0, 0.2), (30.0, 0.9), (500.0, 0.4), (90.0, 0.03)):
+        x = torch.binomial(torch.full((20_000,), count).cuda(), torch.full((20_000,), chance).cuda()).cpu().double()
+        mean, variance = count * chance, count * chance * (1 - chance)
+        assert abs(x.mean().item() - mean) < 5 * (variance / 20_000) ** 0.5 and abs(x.var().item() / variance - 1) < 0.06
+        assert x.min() >= 0 and x.max() <= count and torch.equal(x, x.floor())
+    found = torch.binomial(torch.tensor([0.0, 5, 5, 5, float("nan")]).cuda(), torch.tensor([0.5, 0, 1, float("nan"), 0.5]).cuda()).cpu()
+    assert found[:3].tolist() == [0, 0, 5] and found[3:].isnan().all()

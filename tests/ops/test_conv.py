@@ -86,6 +86,17 @@ METHODS = [
     ((2, 24, 9, 8), (36, 12, 3, 3), {"groups": 2, "padding": 1}),
     ((2, 19, 17, 15), (19, 1, 3, 3), {"groups": 19, "padding": 1}),
     ((2, 19, 17, 15), (38, 1, 5, 3), {"groups": 19, "stride": 2}),
+    ((2, 19, 17, 35), (19, 1, 5, 5), {"groups": 19, "padding": 2}),
+    ((2, 19, 30, 67), (19, 1, 3, 3), {"groups": 19, "padding": 1, "stride": 2}),
+    ((2, 37, 14, 14), (37, 1, 5, 5), {"groups": 37, "padding": 2, "stride": 2}),
+    ((2, 24, 11, 9), (24, 1, 7, 7), {"groups": 24, "padding": 3}),
+    ((2, 24, 12, 31), (24, 1, 3, 5), {"groups": 24, "padding": (0, 4), "dilation": (2, 1)}),
+    ((2, 6, 12, 31), (6, 1, 7, 7), {"groups": 6, "padding": 1, "stride": 3}),
+    ((3, 64, 4, 4), (40, 64, 3, 3), {"padding": 1}),
+    ((5, 64, 3, 2), (40, 64, 3, 3), {"padding": 2, "dilation": 2}),
+    ((2, 40, 15, 14), (64, 40, 3, 3), {"padding": 1, "stride": 2}),
+    ((9, 96, 1, 1), (50, 96, 1, 1), {}),
+    ((9, 96, 3, 3), (50, 96, 1, 1), {}),
 ]
 
 
@@ -97,6 +108,22 @@ def test_methods_in_single_precision(x, w, options, last):
         operands = [t.contiguous(memory_format=torch.channels_last) for t in operands]
     operands = [t.requires_grad_() for t in (*operands, torch.randn(w[0]))]
     compare(trt.conv2d, F.conv2d, *operands, tolerance=2e-4, **options)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("x,w,options", [METHODS[6], METHODS[-5], METHODS[-3], METHODS[-2], METHODS[-1]])
+def test_gemm_of_halves(x, w, options, dtype):
+    """1x1 kernels and small images are multiplied without widening: float32 sums, rounded once."""
+    operands = [torch.randn(size, generator=torch.Generator().manual_seed(len(size))).to(dtype).requires_grad_() for size in (x, w, w[:1])]
+    y = F.conv2d(*(t.double() for t in operands), **options)
+    cotangent = torch.randn(y.shape, generator=torch.Generator().manual_seed(1)).to(dtype)
+    exact = [y, *torch.autograd.grad(y, operands, cotangent.double())]
+    mine = [ours(t) for t in operands]
+    result = trt.conv2d(*mine, **options)
+    eps = torch.finfo(dtype).eps
+    for got, want in zip([result, *trt.autograd.grad(result, mine, ours(cotangent))], exact, strict=True):
+        error = (torch.tensor(got.double().tolist(), dtype=torch.float64) - want.double()).abs()
+        assert (error <= eps * (want.double().abs() + 0.05 * want.double().abs().max())).all()
 
 
 def test_error_of_winograd():

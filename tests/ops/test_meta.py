@@ -17,7 +17,7 @@ from tests.conformance.library import Library, Missing  # noqa: E402
 SAMPLES = 3
 # The result's shape depends on the elements, or a number is read from a tensor.
 NEED_DATA = {
-    "histogram", "histogramdd", "index_put", "item", "linspace.tensor_overload", "logspace.tensor_overload", "masked_select", "narrow", "nonzero", "to", "unique", "unique_consecutive",
+    "histogram", "histogramdd", "index_put", "nn.functional.ctc_loss", "item", "linspace.tensor_overload", "logspace.tensor_overload", "masked_select", "narrow", "nonzero", "to", "unique", "unique_consecutive",
 }  # fmt: skip
 # Shapes and dtypes alone: the layout of the result is the kernel's that the processor chooses.
 LAYOUT_OF_KERNEL = {"nn.functional.scaled_dot_product_attention"}

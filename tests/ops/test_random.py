@@ -212,6 +212,25 @@ def test_multinomial_of_many_categories():
     both(lambda m: m.multinomial(m.rand(3, 5000), 1000))
 
 
+def test_binomial():
+    """PyTorch's numbers: both algorithms, both halves of probabilities, edges, broadcast."""
+    counts = [0.0, 1.0, 5.0, 19.0, 21.0, 100.0, 4000.0, 2.5]
+    chances = [0.0, 0.01, 0.3, 0.5, 0.51, 0.97, 1.0, float("nan")]
+    for dtype in ("float32", "float64"):
+        both(lambda m: m.binomial(m.tensor([[c] * 8 for c in counts] * 8, dtype=getattr(m, dtype)), m.tensor([chances] * 64, dtype=getattr(m, dtype))))
+        both(lambda m: m.binomial(m.tensor(counts, dtype=getattr(m, dtype)).unsqueeze(1), m.tensor(chances, dtype=getattr(m, dtype))))
+    assert trt.binomial(trt.tensor([float("nan"), float("inf")]), trt.tensor(0.5)).isnan().all()
+    assert trt.binomial(trt.zeros(3, device="meta"), trt.zeros(2, 1, device="meta")).shape == (2, 3)
+    for call, kind, message in (
+        (lambda: trt.binomial(trt.ones(2).long(), trt.ones(2)), ValueError, "only supports floating-point dtypes for count, got: Long"),
+        (lambda: trt.binomial(trt.ones(2).double(), trt.ones(2)), RuntimeError, "Found dtype Float but expected Double"),
+        (lambda: trt.binomial(trt.ones(2).half(), trt.ones(2).half()), NotImplementedError, "not implemented for 'Half'"),
+        (lambda: trt.binomial(trt.ones(2), trt.ones(2, requires_grad=True)).sum().backward(), RuntimeError, "derivative for aten::binomial is not implemented"),
+    ):  # fmt: skip
+        with pytest.raises(kind, match=message):
+            call()
+
+
 def test_poisson():
     for dtype in ("float32", "float64"):
         both(lambda m: m.poisson(m.tensor([0.0, 0.1, 1.0, 5.0, 9.9, 10.0, 30.0, 1000.0] * 20, dtype=getattr(m, dtype))))

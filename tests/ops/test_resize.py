@@ -175,3 +175,22 @@ def test_bytes_are_resampled_in_registers_as_in_float(channels, last):
             difference = (made.double() - expected).abs()
             # a half, which ratios like 64:30 make often, may round either way between float and double
             assert difference.amax() <= 1 and difference.mean() < 0.15, (height, width, out, mode, antialias)
+
+
+def test_second_derivatives_of_grids():
+    """Beside PyTorch's: all modes and paddings, 2D and 3D, corners aligned or not, places outside of the planes."""
+    for n in (2, 3):
+        for mode in ("bilinear", "nearest") + ("bicubic",) * (n == 2):
+            for padding in ("zeros", "border", "reflection"):
+                for corners in (True, False):
+                    rng = torch.Generator().manual_seed(n)
+                    x = torch.randn(2, 2, *range(3, 3 + n), generator=rng, dtype=torch.float64)
+                    grid = (torch.rand(2, *range(2, 2 + n), n, generator=rng, dtype=torch.float64) - 0.5) * 3
+                    found = []
+                    for lib, convert in ((torch, lambda t: t), (trt, ours)):
+                        leaves = [convert(x.clone().requires_grad_()), convert(grid.clone().requires_grad_())]
+                        y = lib.nn.functional.grid_sample(*leaves, mode, padding, corners)
+                        first = lib.autograd.grad(y.sin().sum(), leaves, create_graph=True)
+                        second = lib.autograd.grad(first[0].cos().sum() + first[1].sin().sum(), leaves, allow_unused=True)
+                        found.append((first, second))
+                    same(found[1], found[0], f"{n} {mode} {padding} {corners}", 1e-9)

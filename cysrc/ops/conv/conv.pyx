@@ -4,10 +4,11 @@
 # float32 and float64 run in the raw kernels of loops/conv.h over contiguous images, NCHW or channels_last; halves go through
 # float32, complex numbers through four real convolutions, integers through a direct loop. One spatial dimension is two with a
 # height of 1. Three are two with planes gathered along the depth: (N, C, D, H, W) becomes (N * OD, C * KD, H, W), whose weight
-# has the same memory.
+# has the same memory. Small images, and 1x1 kernels on halves, are GEMMs (gemm.pyx).
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.core.allocator cimport block_alloc
 from tensorrt_lite._C.core.device import channels_last
+from tensorrt_lite._C.ops.conv.gemm cimport BY_KERNELS, gemm_pass, gemm_way
 from tensorrt_lite._C.ops.conv.problem cimport ConvProblem
 from tensorrt_lite._C.steps.conv cimport run_convolve, set_convolve
 
@@ -489,6 +490,9 @@ cdef int convolve_cpu(int what, const ConvProblem* problem, bint last, TensorBas
     cdef TensorBase wide
     cdef Plan plan
     cdef Plan* p = &plan
+    cdef int way = BY_KERNELS if last else gemm_way(what, problem, code)
+    if way != BY_KERNELS:
+        return gemm_pass(way, what, problem, a, b, bias, out)
     make_plan(p, problem)
     if code == F32:
         return run_float(what, p, last, a, b, bias, out)

@@ -39,6 +39,9 @@ cdef const trt_matmul_table* LOOPS = trt_matmul()
 
 cdef enum:
     TILES_WORK = 1 << 19          # multiplications up to which tiles of registers beat a library call, which packs both operands
+    FEW = 4                      # rows or columns of which a tile is mostly empty:
+    FEW_WORK = 1 << 12           # up to so many multiplications it is still faster
+    TURNED_WORK = 1 << 12        # multiplications from which on a transposed B is packed
     TINY_COMPLEX_WORK = 1024     # the same for complex64, whose own loop is plain
     HELD_WORK = 100000           # multiplications that take about 10 µs: beyond, the GIL is released
     THREAD_WORK = 1 << 18        # multiplications worth another thread: some 10 us
@@ -319,7 +322,7 @@ cdef int gemm(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* 
     if not is_blas_type(g.dtype):
         g.way = WAY_INTEGER
     else:
-        g.way = WAY_TILES if work <= TILES_WORK and not is_complex_type(g.dtype) else WAY_SKINNY if (g.m <= SKINNY or g.n <= SKINNY) and not is_complex_type(g.dtype) else WAY_BLAS
+        g.way = WAY_TILES if work <= (TILES_WORK if g.m > FEW and g.n > FEW else FEW_WORK) and not is_complex_type(g.dtype) else WAY_SKINNY if (g.m <= SKINNY or g.n <= SKINNY) and not is_complex_type(g.dtype) else WAY_BLAS
         if g.dtype == C64 and work <= TINY_COMPLEX_WORK or g.k == 0 and not is_complex_type(g.dtype):
             g.way = WAY_TILES
         if g.way == WAY_BLAS and not is_complex_type(g.dtype):
@@ -445,8 +448,12 @@ cdef TensorBase transposed(TensorBase t):
 
 
 cdef inline bint packs(const Gemm* g, int64_t work) noexcept nogil:
-    """Whether float32 and float64 take the packed GEMM: neither small enough for tiles, nor a stream of one operand, nor deep."""
-    return work > TILES_WORK and g.m > SKINNY and g.n > SKINNY and not is_deep(g)
+    """Whether float32 and float64 take the packed GEMM: neither small enough for tiles, which pack a transposed B slowly, nor a stream of one
+    operand, nor deep."""
+    cdef bint turned = g.mb.cs != 1 and g.mb.rs == 1
+    if work <= TILES_WORK and not (turned and g.m > FEW and g.n > SKINNY and g.k >= 16 and work > TURNED_WORK):
+        return False
+    return (g.m > SKINNY and g.n > SKINNY or work <= TILES_WORK) and not is_deep(g)
 
 
 cdef inline bint is_deep(const Gemm* g) noexcept nogil:

@@ -1,5 +1,5 @@
 """Random numbers on the CPU, beneath the checks of random.pyx. The draws are in core/random_streams.h; every step holds the GIL from its first word to its last."""
-from libc.math cimport exp as c_exp, fabs, floor, lgamma, log, sqrt
+from libc.math cimport NAN, ceil, exp as c_exp, fabs, floor, lgamma, log, log1p, sqrt
 from libc.stdint cimport int64_t, uint8_t
 from tensorrt_lite._C.core.allocator cimport block_drop, trt_block, trt_block_hold
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUSTOM, LAST_CUSTOM
@@ -14,7 +14,7 @@ from tensorrt_lite._C.core.storage cimport hooks_of
 from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, data_of, empty_like_tensor, empty_tensor
 from tensorrt_lite._C.ops.random.masks cimport noise_of
 from tensorrt_lite._C.steps.random cimport (
-    set_bernoulli_of, set_check_deviations, set_dropout_mask, set_fill, set_masked_scale, set_multinomial, set_permutation, set_poisson, set_rrelu)
+    set_bernoulli_of, set_binomial, set_check_deviations, set_dropout_mask, set_fill, set_masked_scale, set_multinomial, set_permutation, set_poisson, set_rrelu)
 
 attach()
 
@@ -279,6 +279,64 @@ cdef int poisson(TensorBase self, TensorBase r, rs_state* state, object generato
     return copy_elements(r, drawn)
 
 
+cdef double stirling_tail(double k) noexcept:
+    """What Stirling's approximation of log(k!) leaves."""
+    cdef double n = k + 1
+    if k <= 9:
+        return lgamma(n) - (0.91893853320467274178 + (k + 0.5) * log(n) - n)
+    return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / (n * n)) / (n * n)) / n
+
+
+cdef double few_successes(rs_state* s, double count, double prob) noexcept:
+    """Geometric gaps between successes, summed until the trials are used up (Devroye 1986): of count * prob below 10."""
+    cdef double gaps = 0, found = 0, scale = log1p(-prob)
+    while True:
+        gaps += ceil(log(rs_next_u53(s)) / scale)
+        if gaps > count:
+            return found
+        found += 1
+
+
+cdef double many_successes(rs_state* s, double count, double prob) noexcept:
+    """Hörmann's transformed rejection (1993, algorithm BTRS), prob at most a half."""
+    cdef double deviation = sqrt(count * prob * (1 - prob)), b = 1.15 + 2.53 * deviation, a = -0.0873 + 0.0248 * b + 0.01 * prob, centre = count * prob + 0.5
+    cdef double edge = 0.92 - 4.2 / b, odds = prob / (1 - prob), alpha = (2.83 + 5.1 / b) * deviation, mode = floor((count + 1) * prob), u, v, us, k, bound
+    while True:
+        u = rs_next_u53(s) - 0.5
+        v = rs_next_u53(s)
+        us = 0.5 - fabs(u)
+        k = floor((2 * a / us + b) * u + centre)
+        if us >= 0.07 and v <= edge:
+            return k
+        if k < 0 or k > count:
+            continue
+        v = log(v * alpha / (a / (us * us) + b))
+        bound = ((mode + 0.5) * log((mode + 1) / (odds * (count - mode + 1))) + (count + 1) * log((count - mode + 1) / (count - k + 1))
+                 + (k + 0.5) * log(odds * (count - k + 1) / (k + 1)) + stirling_tail(mode) + stirling_tail(count - mode) - stirling_tail(k) - stirling_tail(count - k))
+        if v <= bound:
+            return k
+
+
+cdef double one_binomial(rs_state* s, double count, double prob) noexcept:
+    cdef double rare = prob if prob <= 0.5 else 1 - prob, k
+    if count <= 0 or prob <= 0:
+        return 0
+    if prob >= 1:
+        return count
+    if prob != prob or not count < 1.7e308:      # rejection would never end
+        return NAN
+    k = many_successes(s, count, rare) if count * rare >= 10 else few_successes(s, count, rare)
+    return k if prob <= 0.5 else count - k
+
+
+cdef int binomial(TensorBase count, TensorBase prob, TensorBase r, rs_state* state, object generator) except -1:
+    cdef TensorBase n = cast_to(count, F64), p = cast_to(prob, F64), drawn = empty_tensor(r.ndim, r.sizes, F64, DEV_CPU)
+    cdef int64_t i
+    for i in range(r.numel):
+        (<double*>data_of(drawn))[i] = one_binomial(state, (<double*>data_of(n))[i], (<double*>data_of(p))[i])
+    return copy_elements(r, drawn)
+
+
 # ---- rrelu -------------------------------------------------------------------------------------------------------------
 
 cdef int rrelu(TensorBase self, TensorBase noise, double lower, double upper, bint training, rs_state* state, object generator, TensorBase r) except -1:
@@ -363,5 +421,6 @@ set_dropout_mask(DEV_CPU, dropout_mask)
 set_check_deviations(DEV_CPU, check_deviations)
 set_permutation(DEV_CPU, permutation)
 set_multinomial(DEV_CPU, multinomial)
+set_binomial(DEV_CPU, binomial)
 set_poisson(DEV_CPU, poisson)
 set_rrelu(DEV_CPU, rrelu)

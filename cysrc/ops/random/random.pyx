@@ -6,7 +6,7 @@ from tensorrt_lite._C.core.random cimport *
 from tensorrt_lite._C.ops.random import cpu as _cpu_steps
 from tensorrt_lite._C.ops.random.masks cimport same_geometry
 from tensorrt_lite._C.steps.random cimport (
-    run_bernoulli_of, run_check_deviations, run_dropout_mask, run_fill, run_masked_scale, run_multinomial, run_permutation, run_poisson, run_rrelu)
+    run_bernoulli_of, run_binomial, run_check_deviations, run_dropout_mask, run_fill, run_masked_scale, run_multinomial, run_permutation, run_poisson, run_rrelu)
 
 
 cdef int refuse_dtype(str kernel, TensorBase t) except -1:
@@ -520,6 +520,32 @@ cdef TensorBase poisson_kernel(TensorBase self, object generator):
     if self.numel:
         run_poisson(self.device_type, self, r, state, generator)
     return r
+
+
+cdef TensorBase binomial_kernel(TensorBase count, TensorBase prob, object generator):
+    cdef TensorBase r, n, p
+    cdef PyObject* operands[2]
+    cdef int64_t sizes[MAX_DIMS]
+    cdef rs_state* state = state_of(generator)
+    for what, t in (("count", count), ("prob", prob)):
+        if category[(<TensorBase>t).dtype] != CAT_FLOAT:
+            raise ValueError(f"binomial only supports floating-point dtypes for {what}, got: {dtype_text((<TensorBase>t).dtype)}")
+    if count.dtype != prob.dtype:
+        raise RuntimeError(f"Found dtype {dtype_text(prob.dtype)} but expected {dtype_text(count.dtype)}")
+    if place_of(count) != place_of(prob):
+        raise RuntimeError(f"binomial: Expected all tensors to be on the same device, but found at least two devices, {(<object>count).device} and {(<object>prob).device}!")
+    if count.dtype != F32 and count.dtype != F64:
+        refuse_dtype("binomial_cpu", count)
+    operands[0], operands[1] = <PyObject*>count, <PyObject*>prob
+    r = empty_tensor(broadcast_shapes("binomial", 2, operands, sizes), sizes, count.dtype, place_of(count))
+    n, p = _ops.expand(count, shape_of(r)), _ops.expand(prob, shape_of(r))
+    if r.numel:
+        run_binomial(r.device_type, contiguous_of(n), contiguous_of(p), r, state, generator)
+    return r
+
+
+cdef object binomial_gradient():
+    raise RuntimeError("derivative for aten::binomial is not implemented")
 
 
 # ---- dropout: a mask of one byte an element is drawn in PyTorch's order; the scale is what PyTorch's noise tensor would hold, so that products agree ------

@@ -355,8 +355,11 @@ cdef TensorBase grid_sampler_backward_impl(TensorBase grad_output, TensorBase in
     return r
 
 
-cdef object no_second_derivative():
-    raise NotImplementedError("grid_sampler: the derivative of its backward pass is not implemented.")
+cdef object grid_gradient(object grad, object input, object grid, int64_t mode, int64_t padding, bint align_corners, bint of_input):
+    """By the kernel, or, where it is differentiated again, by recorded operators."""
+    if grad_mode():
+        return _ops._grid_sampler_gradient(grad, input, grid, mode, padding, align_corners, of_input)
+    return _ops._grid_sampler_backward(grad, input, grid, mode, padding, align_corners, of_input)
 
 
 def grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners):

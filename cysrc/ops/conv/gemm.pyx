@@ -1,0 +1,169 @@
+"""Convolutions that the GEMM serves better than kernels over planes: images of few positions, whose weight is most of what is read, by im2col; and
+1x1 kernels on halves, which it multiplies without widening whole images."""
+from libc.stdint cimport int64_t
+from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_drop
+from tensorrt_lite._C.core.device cimport DEV_CPU
+from tensorrt_lite._C.core.dispatch cimport attach
+from tensorrt_lite._C.core.dtype cimport BF16, F16, F32, F64, Scalar
+from tensorrt_lite._C.core.iterator cimport contiguous_of, copy_elements
+from tensorrt_lite._C.core.parallel cimport COPY_GRAIN, parallel_for
+from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, data_of, empty_tensor, make_view
+from tensorrt_lite._C.ops.conv.problem cimport ConvProblem
+from tensorrt_lite._C.ops.matmul.mat cimport Mat, matrix_of, transpose_mat
+from tensorrt_lite._C.steps.matmul cimport run_gemm
+
+attach()
+
+cdef extern from "conv/columns.h" nogil:
+    ctypedef struct conv_columns:
+        int64_t channels, in_h, in_w, out_h, out_w, kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w
+        const char* image
+        char* columns
+        int item
+    void columns_gather(void* context, int64_t begin, int64_t end)
+    void columns_scatter(void* context, int64_t begin, int64_t end)
+
+cdef enum:
+    FORWARD, INPUT, WEIGHT                   # as conv.h numbers the passes
+    SMALL_IMAGE = 16             # positions up to which Winograd's tiles and vectors of positions are mostly empty
+    STRIDED_IMAGE = 64           # the same where neither fits anyway
+    LEAST_WORK = 1 << 16         # multiplications below which im2col costs more than it gives
+
+
+cdef inline bint is_pointwise(const ConvProblem* p) noexcept:
+    return p.taps[1] * p.taps[2] == 1 and p.stride[1] * p.stride[2] == 1 and p.padding[1] == 0 and p.padding[2] == 0
+
+
+cdef int gemm_way(int what, const ConvProblem* p, int dtype) noexcept:
+    """How images in NCHW are convolved."""
+    cdef int64_t positions = p.outputs[1] * p.outputs[2], taps = p.taps[1] * p.taps[2], work
+    cdef bint half = dtype == F16 or dtype == BF16, single = is_pointwise(p) and positions == 1
+    if p.n > 2 or p.groups != 1 or p.c_in < 16 or p.c_out < 16 or not half and dtype != F32 and dtype != F64:
+        return BY_KERNELS
+    work = p.samples * positions * p.c_out * p.c_in * taps
+    if work < LEAST_WORK:
+        return BY_KERNELS
+    if half and is_pointwise(p) and positions > SMALL_IMAGE:
+        return BY_KERNELS if what == WEIGHT else BY_IMAGES
+    if half and what == INPUT and not single:
+        return BY_KERNELS        # columns would be rounded before they are added
+    if positions <= SMALL_IMAGE or positions <= STRIDED_IMAGE and taps > 1 and p.stride[1] * p.stride[2] > 1:
+        return BY_ROWS
+    return BY_KERNELS
+
+
+cdef TensorBase matrix_view(TensorBase t, int64_t rows, int64_t cols):
+    """A contiguous tensor as a matrix."""
+    cdef int64_t sizes[2]
+    cdef int64_t strides[2]
+    sizes[0], sizes[1] = rows, cols
+    strides[0], strides[1] = cols, 1
+    return make_view(t, 2, sizes, strides, t.offset)
+
+
+cdef TensorBase images_view(TensorBase t, int64_t samples, int64_t rows, int64_t cols, bint turned):
+    """A contiguous tensor as (samples, rows, cols), or with turned as (samples, cols, rows)."""
+    cdef int64_t sizes[3]
+    cdef int64_t strides[3]
+    sizes[0] = samples
+    sizes[1 + turned], sizes[2 - turned] = rows, cols
+    strides[0], strides[1 + turned], strides[2 - turned] = rows * cols, cols, 1
+    return make_view(t, 3, sizes, strides, t.offset)
+
+
+cdef int multiply(TensorBase out, TensorBase a, bint turn_a, TensorBase b, bint turn_b, TensorBase bias, bint bias_of_rows) except -1:
+    """out = a b + bias, of contiguous matrices or batches of them, transposed where told. A factor of two dimensions serves all of a batch."""
+    cdef Mat mo, ma, mb, md
+    cdef Scalar one
+    matrix_of(out, &mo)
+    matrix_of(a, &ma)
+    matrix_of(b, &mb)
+    if turn_a:
+        transpose_mat(&ma)
+    if turn_b:
+        transpose_mat(&mb)
+    ma.batch = mb.batch = mo.batch
+    if bias is None:
+        return run_gemm(DEV_CPU, "convolution", out, &mo, a, &ma, b, &mb, NULL, NULL, None, NULL)
+    md = mo
+    md.bs = 0
+    md.rs = bias.strides[0] if bias_of_rows else 0
+    md.cs = 0 if bias_of_rows else bias.strides[0]
+    one.kind = one.i = 1
+    one.d = 1
+    one.im = 0
+    if bias_of_rows:
+        bias = matrix_view(contiguous_of(bias), bias.numel, 1)
+        md.rs = 1
+    return run_gemm(DEV_CPU, "convolution", out, &mo, a, &ma, b, &mb, NULL, &one, bias, &md)
+
+
+cdef void set_columns(conv_columns* g, const ConvProblem* p, TensorBase image, TensorBase columns) noexcept:
+    g.channels, g.in_h, g.in_w, g.out_h, g.out_w = p.c_in, p.inputs[1], p.inputs[2], p.outputs[1], p.outputs[2]
+    g.kernel_h, g.kernel_w, g.stride_h, g.stride_w = p.taps[1], p.taps[2], p.stride[1], p.stride[2]
+    g.pad_h, g.pad_w, g.dilation_h, g.dilation_w = p.padding[1], p.padding[2], p.dilation[1], p.dilation[2]
+    g.image, g.columns, g.item = data_of(image), data_of(columns), ITEM_SIZE[image.dtype]
+
+
+cdef TensorBase columns_of(const ConvProblem* p, TensorBase x):
+    """im2col: (samples * positions, c_in * taps); x itself where that is what it is."""
+    cdef int64_t positions = p.outputs[1] * p.outputs[2], length = p.c_in * p.taps[1] * p.taps[2]
+    cdef int64_t sizes[2]
+    cdef conv_columns g
+    cdef TensorBase columns
+    cdef trt_block* block = x.storage.block
+    if is_pointwise(p) and positions == 1:
+        return matrix_view(x, p.samples, p.c_in)
+    sizes[0], sizes[1] = p.samples * positions, length
+    columns = empty_tensor(2, sizes, x.dtype, DEV_CPU)
+    set_columns(&g, p, x, columns)
+    trt_block_hold(block)
+    with nogil:
+        parallel_for(p.samples * positions, COPY_GRAIN // (length * g.item + 1) + 1, 1, columns_gather, &g)
+    block_drop(block)
+    return columns
+
+
+cdef TensorBase rows_of_outputs(const ConvProblem* p, TensorBase y):
+    """y (samples, c_out, positions) as (samples * positions, c_out)."""
+    cdef int64_t positions = p.outputs[1] * p.outputs[2]
+    cdef TensorBase rows
+    cdef int64_t sizes[3]
+    if positions == 1:
+        return matrix_view(y, p.samples, p.c_out)
+    sizes[0], sizes[1], sizes[2] = p.samples, positions, p.c_out
+    rows = empty_tensor(3, sizes, y.dtype, DEV_CPU)
+    copy_elements(rows, images_view(y, p.samples, p.c_out, positions, True))
+    return matrix_view(rows, p.samples * positions, p.c_out)
+
+
+cdef int gemm_pass(int way, int what, const ConvProblem* p, TensorBase a, TensorBase b, TensorBase bias, TensorBase out) except -1:
+    """One pass over contiguous images; a and b as run_convolve has them."""
+    cdef int64_t positions = p.outputs[1] * p.outputs[2], length = p.c_in * p.taps[1] * p.taps[2]
+    cdef int64_t sizes[2]
+    cdef TensorBase rows, weight
+    cdef conv_columns g
+    a, b = contiguous_of(a), contiguous_of(b)
+    if way == BY_IMAGES:
+        weight = matrix_view(b, p.c_out, p.c_in)
+        if what == FORWARD:
+            return multiply(images_view(out, p.samples, p.c_out, positions, False), weight, False, images_view(a, p.samples, p.c_in, positions, False), False, bias, True)
+        return multiply(images_view(out, p.samples, p.c_in, positions, False), weight, True, images_view(a, p.samples, p.c_out, positions, False), False, None, False)
+    if what == WEIGHT:
+        return multiply(matrix_view(out, p.c_out, length), rows_of_outputs(p, a), True, columns_of(p, b), False, None, False)
+    weight = matrix_view(b, p.c_out, length)
+    sizes[0], sizes[1] = p.samples * positions, p.c_out if what == FORWARD else length
+    if positions == 1 and (what == FORWARD or is_pointwise(p)):
+        rows = matrix_view(out, sizes[0], sizes[1])
+    else:
+        rows = empty_tensor(2, sizes, out.dtype, DEV_CPU)
+    if what == FORWARD:
+        multiply(rows, columns_of(p, a), False, weight, True, bias, False)
+        return 0 if positions == 1 else copy_elements(images_view(out, p.samples, p.c_out, positions, True), images_view(rows, p.samples, positions, p.c_out, False))
+    multiply(rows, rows_of_outputs(p, a), False, weight, False, None, False)
+    if positions == 1 and is_pointwise(p):
+        return 0
+    set_columns(&g, p, out, rows)
+    with nogil:
+        parallel_for(p.samples, COPY_GRAIN // (positions * length * g.item + 1) + 1, 1, columns_scatter, &g)
+    return 0
