@@ -17,7 +17,7 @@ _NAMES = {
         int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7 qint32 qint8 quint2x4 quint4x2 quint8
         jagged sparse_bsc sparse_bsr sparse_csc sparse_csr
         dequantize embedding_bag embedding_renorm_ empty_quantized fake_quantize_per_channel_affine fake_quantize_per_tensor_affine from_file
-        get_device_module is_distributed
+        is_distributed
         is_warn_always_enabled native_channel_shuffle quantize_per_channel quantize_per_tensor
         set_warn_always smm sparse_bsc_tensor
         sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sspaddmm
