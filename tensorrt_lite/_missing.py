@@ -27,7 +27,7 @@ _NAMES = {
         LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d LazyLinear SyncBatchNorm UninitializedBuffer UninitializedParameter grad
         intrinsic parallel qat quantizable quantized
     """,
-    "nn.functional": "grad grouped_mm scaled_grouped_mm scaled_mm",
+    "nn.functional": "grad",
     "nn.utils": """
         convert_conv2d_weight_memory_format convert_conv3d_weight_memory_format fuse_conv_bn_eval fuse_conv_bn_weights fuse_linear_bn_eval fuse_linear_bn_weights
         parametrizations parametrize prune remove_spectral_norm remove_weight_norm spectral_norm weight_norm
