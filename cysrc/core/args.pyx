@@ -181,7 +181,7 @@ cdef int parse_size(object x, Dims* d, str op, str name) except -1:
 
 # What makes, fills, copies, casts and views tensors: it takes dtypes without loops. Other operators would compute in them.
 cdef frozenset TAKE_STORAGE_ONLY = frozenset((
-    "to", "_to_copy", "view", "empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like", "full_like", "new_empty", "new_zeros", "new_ones", "new_full",
+    "to", "_to_copy", "view", "view_dtype", "empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like", "full_like", "new_empty", "new_zeros", "new_ones", "new_full",
     "empty_strided", "new_empty_strided", "empty_permuted", "tensor", "new_tensor", "as_tensor", "asarray", "scalar_tensor", "frombuffer", "eye", "cat", "can_cast"))
 cdef frozenset TAKE_COMPLEX_HALF = frozenset(("rand", "randn", "rand_like", "randn_like"))
 

@@ -200,6 +200,8 @@ INL f64 poly_tail_f64(f64 x)
     return p;
 }
 
+#define ERFC_C0 0x1.f545fc65de776p-1
+#define ERFC_C1 -0x1.19a4cca90caa2p-1
 /* error 2^-58.4 */
 INL f64 poly_erfc_f64(f64 x)
 {
@@ -230,8 +232,6 @@ INL f64 poly_erfc_f64(f64 x)
     p = fma_f64(p, x, -0x1.fce62964d4b54p-7);
     p = fma_f64(p, x, 0x1.39ffdc9ffd36ap-5);
     p = fma_f64(p, x, 0x1.df8af595064d4p-4);
-    p = fma_f64(p, x, -0x1.19a4cca90caa2p-1);
-    p = fma_f64(p, x, 0x1.f545fc65de776p-1);
     return p;
 }
 
@@ -588,6 +588,8 @@ INL f64 poly_lgamma_f64(f64 x)
     return p;
 }
 
+#define I0_SMALL_C0 0x1.ffffffffffff9p-1
+#define I0_SMALL_C1 0x1.0000000000088p-2
 /* error 2^-55.1 */
 INL f64 poly_i0_small_f64(f64 x)
 {
@@ -603,8 +605,6 @@ INL f64 poly_i0_small_f64(f64 x)
     p = fma_f64(p, x, 0x1.23456787c0d40p-14);
     p = fma_f64(p, x, 0x1.c71c71c7418ebp-10);
     p = fma_f64(p, x, 0x1.c71c71c71ad85p-6);
-    p = fma_f64(p, x, 0x1.0000000000088p-2);
-    p = fma_f64(p, x, 0x1.ffffffffffff9p-1);
     return p;
 }
 
@@ -639,6 +639,26 @@ INL f64 poly_i0_large_f64(f64 x)
     return p;
 }
 
+/* error 2^-67.6 */
+INL f64 poly_digamma_series_f64(f64 x)
+{
+    f64 p = -0x1.5fcf054ee20f6p+6;
+    p = fma_f64(p, x, 0x1.71fb592417b2ep+5);
+    p = fma_f64(p, x, -0x1.88bf17396da23p+3);
+    p = fma_f64(p, x, 0x1.2e8cc587faab7p+1);
+    p = fma_f64(p, x, -0x1.abd21b419ec8ap-2);
+    p = fma_f64(p, x, 0x1.5285ac2c3a047p-4);
+    p = fma_f64(p, x, -0x1.595ea72813476p-6);
+    p = fma_f64(p, x, 0x1.f079425e2ae29p-8);
+    p = fma_f64(p, x, -0x1.11110ae77d234p-8);
+    p = fma_f64(p, x, 0x1.041040fc37209p-8);
+    p = fma_f64(p, x, -0x1.111111110e8bcp-7);
+    p = fma_f64(p, x, 0x1.5555555555554p-4);
+    return p;
+}
+
+#define DIGAMMA_ROOT_C0 0x1.e6f0cbb873616p-1
+#define DIGAMMA_ROOT_C1 -0x1.b1cb63005ee96p-2
 /* error 2^-61.0 */
 INL f64 poly_digamma_root_f64(f64 x)
 {
@@ -664,8 +684,6 @@ INL f64 poly_digamma_root_f64(f64 x)
     p = fma_f64(p, x, 0x1.8512e59037ea1p-4);
     p = fma_f64(p, x, -0x1.2feeeb98a7e67p-3);
     p = fma_f64(p, x, 0x1.eca189b8e6f7bp-3);
-    p = fma_f64(p, x, -0x1.b1cb63005ee96p-2);
-    p = fma_f64(p, x, 0x1.e6f0cbb873616p-1);
     return p;
 }
 

@@ -458,6 +458,15 @@ INL f64 reciprocal_error_f64(f64 a, f64 shift, f64 d, f64 inverse)
     return (1 - product) - product_error_f64(d, inverse, product) - (a - (d - shift)) * inverse;
 }
 
+/* p z + c, whose rounding error is added to that of p */
+typedef struct { f64 value, error; } summed_f64;
+INL summed_f64 horner_step(summed_f64 p, f64 z, f64 c)
+{
+    f64 t = (p.value * z), s = t + c, part = s - t;
+    summed_f64 r = {s, fma_f64(p.error, z, product_error_f64(p.value, z, t) + ((t - (s - part)) + (c - part)))};
+    return r;
+}
+
 /* Near 0 1 - erf. Else e^-x^2 with the square in two parts (its rounding error would be amplified by x^2), times a
  * polynomial in u = (x - A) / (x + A) over x + A, all before the scale that may underflow. The division's error enters
  * twice: the polynomial's relative slope is about -0.5. */
@@ -469,11 +478,13 @@ INL f64 erfc_f64(f64 x)
     a = a > 28.0 ? 28.0 : a;
     f64 square = (a * a), lo = product_error_f64(a, a, square);
     const f64 shift = 1.6;
-    f64 d = a + shift, inverse = 1 / d, u = (a - shift) * inverse;
-    f64 correction = reciprocal_error_f64(a, shift, d, inverse) * fma_f64(u, -0.5, 1);
-    f64 p = poly_erfc_f64(u);
+    f64 d = a + shift, inverse = 1 / d, above = a - shift, u = (above * inverse);
+    f64 u_lo = fma_f64((a - above) - shift, inverse, product_error_f64(above, inverse, u));
+    f64 correction = fma_f64(reciprocal_error_f64(a, shift, d, inverse), fma_f64(u, -0.5, 1), -0.5 * u_lo);
+    summed_f64 p = {poly_erfc_f64(u), 0};
+    p = horner_step(horner_step(p, u, ERFC_C1), u, ERFC_C0);
     scaled_f64 e = exp_scaled_f64(-square, -lo);
-    f64 q = p * inverse, error = product_error_f64(p, inverse, q);
+    f64 q = p.value * inverse, error = fma_f64(p.error, inverse, product_error_f64(p.value, inverse, q));
     f64 y = (q + fma_f64(q, fma_f64(e.mantissa, correction, e.fraction), error)) * e.s1 * e.s2;
     y = x < 0 ? 2 - y : y;
     return small ? near_zero : y;
@@ -490,18 +501,33 @@ INL f32 erfc_f32(f32 x)
     return x != x ? x : (f32)y;
 }
 
-/* Modified Bessel function of order 0: below 7.75 a power series, above e^x / sqrt(x) times a polynomial in 1 / x */
-INL f64 i0_f64(f64 x)
+/* Modified Bessel function of order 0: below 7.75 a power series in z = x^2 / 4, above e^x / sqrt(x) times a polynomial in 1 / x. For double the last
+ * steps of the series and what the rounding of z does (times the derivative, of which two digits suffice) are added. */
+INL f64 i0_by(f64 x, b8 careful)
 {
     f64 a = abs_f64(x);
     b8 small = a < 7.75;
     f64 z = small ? (a * a) * 0.25 : 0;
-    f64 near_zero = fma_f64(z, poly_i0_small_f64(z), 1);
+    summed_f64 series = {fma_f64(poly_i0_small_f64(z), z, I0_SMALL_C1), 0};
+    if (careful) {
+        series = horner_step(horner_step(series, z, I0_SMALL_C0), z, 1);
+        f64 rounded = small ? product_error_f64(a, a, (a * a)) * 0.25 : 0;
+        series.value += fma_f64(rounded * series.value, 1 / (0.5 + sqrt_f64(0.25 + z)), series.error);
+    } else {
+        series.value = fma_f64(z, fma_f64(series.value, z, I0_SMALL_C0), 1);
+    }
     f64 clipped = small ? 7.75 : (a > 800 ? 800 : a);
     scaled_f64 e = exp_scaled_f64(clipped, 0);
-    f64 far = poly_i0_large_f64(fma_f64(2 * 7.75, 1 / clipped, -1)) / sqrt_f64(clipped) * e.mantissa * e.s1 * e.s2;
-    return x != x ? x : (small ? near_zero : far);
+    f64 p = poly_i0_large_f64(fma_f64(2 * 7.75, 1 / clipped, -1)), root = sqrt_f64(clipped), q = p / root, lost = 0;
+    if (careful) { /* by the division and by the root */
+        f64 square = (root * root), back = (q * root);
+        lost = (((p - back) - product_error_f64(q, root, back)) - 0.5 * q / root * ((clipped - square) - product_error_f64(root, root, square))) / root;
+    }
+    f64 far = (q + fma_f64(q, e.fraction, lost)) * e.s1 * e.s2;
+    return x != x ? x : (small ? series.value : far);
 }
+INL f64 i0_f64(f64 x) { return i0_by(x, 1); }
+INL f32 i0_f32(f32 x) { return (f32)i0_by((f64)x, 0); }
 
 /* scalar */
 INL f64 lgamma_f64(f64 x) { int sign; return lgamma_r(x, &sign); }
@@ -516,9 +542,8 @@ INL f64 stirling_rest(f64 w)
     return fma_f64(w, p, 1.0 / 12);
 }
 
-/* z, ..., z + 7 multiplied through q = z (z + 7), and the sum of their reciprocals: 0 < z < 8 moves up to v = z + 8 */
+/* z, ..., z + 7 multiplied through q = z (z + 7): 0 < z < 8 moves up to v = z + 8 */
 INL f64 rising_product(f64 q) { return ((q * (q + 6)) * (q + 10)) * (q + 12); }
-INL f64 rising_slope(f64 q) { return fma_f64(fma_f64(fma_f64(4, q, 84), q, 504), q, 720); }
 
 /* In double for a float: near the roots 1 and 2 a polynomial times both distances; else Stirling's formula, moved up by 8
  * where small. For negative x reflection: log |pi / (x sin(pi x))| - lgamma(-x), in one logarithm with the product. */
@@ -541,32 +566,31 @@ INL f32 lgamma_f32(f32 x)
     return x != x ? x : (f32)y;
 }
 
-/* In (1, 2) a polynomial times the distance to the root there, in (0, 1) and (2, 4) steps from it; else the asymptotic series, moved up by 8 where small,
+/* In (1, 2) a polynomial times the distance to the root there, in (0, 1) and (2, 4) steps from it; else log(x) - 1 / (2 x) and a polynomial in 1 / x^2,
  * and for negative x reflection. Poles: PyTorch gives -inf at +0, +inf at -0, NaN at -1, -2 ... */
 INL f64 digamma_f64(f64 x)
 {
     b8 negative = x < 0;
-    f64 z = negative ? 1 - x : x, q = z * (z + 7);
-    b8 low = z < 8, middle = z < 4, below = z < 1;
-    f64 v = low ? z + 8 : z, inverse = 1 / v, w = inverse * inverse;
-    f64 p = fma_f64(w, 43867.0 / 14364, -3617.0 / 8160);
-    p = fma_f64(w, p, 1.0 / 12);
-    p = fma_f64(w, p, -691.0 / 32760);
-    p = fma_f64(w, p, 1.0 / 132);
-    p = fma_f64(w, p, -1.0 / 240);
-    p = fma_f64(w, p, 1.0 / 252);
-    p = fma_f64(w, p, -1.0 / 120);
-    p = fma_f64(w, p, 1.0 / 12);
-    f64 series = log_f64(v) - fma_f64(0.5, inverse, w * p);
-    f64 shift = low ? (2 * z + 7) * rising_slope(q) / rising_product(q) : 0;
+    f64 z = negative ? 1 - x : x;
+    b8 middle = z < 4, below = z < 1;
+    f64 inverse = 1 / z, w = inverse * inverse;
+    f64 series = log_f64(z) - fma_f64(0.5, inverse, w * poly_digamma_series_f64(middle ? 0 : w));
     f64 r = x - round_f64(x), a = abs_f64(r);
     b8 outer = a > 0.25;
     f64 angle = (outer ? 0.5 - a : a) * PI_HI, s = sin_kernel_f64(angle, 0), c = cos_kernel_f64(angle, 0);
     f64 cotangent = copysign_f64((outer ? s : c) / (outer ? c : s), r);
     f64 t = below ? z + 1 : (z > 3 ? z - 2 : (z > 2 ? z - 1 : z));
-    f64 step = (z > 3 ? 2 * z - 3 : (below ? -1 : (z > 2))) / (z > 3 ? (z - 1) * (z - 2) : (below ? z : t));
-    f64 near_root = fma_f64((t - DIGAMMA_ROOT_HI) - DIGAMMA_ROOT_LO, poly_digamma_root_f64(middle ? t - 1.5 : 0), step);
-    f64 y = (middle ? near_root : series - shift) - (negative ? PI_HI * cotangent : 0);
+    b8 two = z > 3;
+    f64 over = two ? 2 * z - 3 : (below ? -1 : (z > 2)), under = two ? (z - 1) * (z - 2) : (below ? z : t), step = over / under;
+    f64 product = (step * under), under_lo = two ? product_error_f64(z - 1, z - 2, under) : 0;
+    f64 lost = (((over - product) - product_error_f64(step, under, product)) - step * under_lo) / under;
+    lost = abs_f64(step) < 0x1p1000 ? lost : 0;
+    f64 u = middle ? t - 1.5 : 0;
+    summed_f64 slope = {poly_digamma_root_f64(u), 0};
+    slope = horner_step(horner_step(slope, u, DIGAMMA_ROOT_C1), u, DIGAMMA_ROOT_C0);
+    f64 distance = (t - DIGAMMA_ROOT_HI) - DIGAMMA_ROOT_LO, part = (distance * slope.value);
+    f64 near_root = (part + step) + fma_f64(distance, slope.error, lost + product_error_f64(distance, slope.value, part));
+    f64 y = (middle ? near_root : series) - (negative ? PI_HI * cotangent : 0);
     y = x == INF_f64 ? x : y;
     y = (negative & (r == 0)) | (x == -INF_f64) ? NAN_f64 : y;
     return x == 0 ? copysign_f64(INF_f64, -x) : y;
@@ -595,7 +619,6 @@ FLOAT_VIA_DOUBLE(sinc)
 FLOAT_VIA_DOUBLE(atan)
 FLOAT_VIA_DOUBLE(asinh)
 FLOAT_VIA_DOUBLE(acosh)
-FLOAT_VIA_DOUBLE(i0)
 FLOAT_VIA_DOUBLE(digamma)
 INL f32 atan2_f32(f32 y, f32 x) { return (f32)atan2_f64((f64)y, (f64)x); }
 INL f32 rsqrt_f32(f32 x) { return 1.0f / sqrt_f32(x); }

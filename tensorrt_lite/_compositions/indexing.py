@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tensorrt_lite import Tensor
 
 _ops = namespace()
-_int64, _int32 = _dtype_by_name("int64"), _dtype_by_name("int32")
+_int64, _int32, _float32 = _dtype_by_name("int64"), _dtype_by_name("int32"), _dtype_by_name("float32")
 
 
 def take_along_dim(input: Any, indices: Any, dim: Any = None, *, out: Any = None) -> Tensor:
@@ -121,9 +121,10 @@ def renorm(input: Any, p: Any, dim: Any, maxnorm: Any, *, out: Any = None) -> Te
         check_output(out, "renorm")
         if out.dtype != x.dtype:
             raise RuntimeError(f"Expected out tensor to have dtype {x.dtype}, but got {out.dtype} instead (renorm)")
-    norms = _ops.linalg_vector_norm(x, power, [k for k in range(x.dim()) if k != d], True)
+    half = x.is_floating_point() and x.element_size() == 2
+    norms = _ops.linalg_vector_norm(x, power, [k for k in range(x.dim()) if k != d], True, dtype=_float32 if half else None)
     factor = _ops.where(norms > most, most / (norms + 1e-7), _ops.ones_like(norms))
-    return _ops.mul(x, factor, out=out)
+    return _ops.mul(x, factor.to(x.dtype) if half else factor, out=out)
 
 
 def renorm_(self: Any, p: Any, dim: Any, maxnorm: Any) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.core.device import contiguous_format
+from tensorrt_lite._C.core.dispatch import is_grad_enabled
 from tensorrt_lite._C.core.dtype import _dtype_by_name
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._C.ops.joining import _interleave_index
@@ -246,22 +247,27 @@ def narrow_copy(input: Any, dim: Any, start: Any, length: Any) -> Tensor:
     return input.narrow(dim, start, length).clone()
 
 
+def _writable(input: Tensor, views: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """The views; copies of them while they are recorded, for autograd refuses writes into one of several views."""
+    return tuple([t.clone() for t in views]) if input.requires_grad and is_grad_enabled() else views
+
+
 def unsafe_chunk(input: Any, chunks: Any, dim: Any = 0) -> tuple[Tensor, ...]:
     """chunk, whose results may be written in place."""
     tensor_argument(input, "unsafe_chunk", "input")
-    return tuple([t.clone() for t in input.chunk(chunks, dim)])
+    return _writable(input, input.chunk(chunks, dim))
 
 
 def unsafe_split(input: Any, split_size: Any, dim: Any = 0) -> tuple[Tensor, ...]:
     """split, whose results may be written in place."""
     tensor_argument(input, "unsafe_split", "input")
-    return tuple([t.clone() for t in input.split(split_size, dim)])
+    return _writable(input, input.split(split_size, dim))
 
 
 def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: Any = 0) -> tuple[Tensor, ...]:
     """split_with_sizes, whose results may be written in place."""
     tensor_argument(input, "unsafe_split_with_sizes", "input")
-    return tuple([t.clone() for t in input.split_with_sizes(split_sizes, dim)])
+    return _writable(input, input.split_with_sizes(split_sizes, dim))
 
 
 def _split_along(input: Any, sections: Any, dim: int, name: str, least: int) -> Any:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _ops = namespace()
 _bool = _dtype_by_name("bool")
+_float16, _bfloat16, _float32 = (_dtype_by_name(name) for name in ("float16", "bfloat16", "float32"))
 
 
 def _conj(x: Any) -> Any:
@@ -68,6 +69,9 @@ def _addr_value(input: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Any:
             raise RuntimeError(f"For integral input tensors, argument {what} must not be a floating point number.")
         if isinstance(value, bool) and any(x.dtype is not _bool for x in tensors):
             raise RuntimeError(f"Boolean {what} only supported for Boolean results.")
+    result = promote_types(promote_types(vec1.dtype, vec2.dtype), input.dtype)
+    if result in (_float16, _bfloat16):  # rounded once
+        return _addr_value(input.to(_float32), vec1.to(_float32), vec2.to(_float32), beta, alpha).to(result)
     pairs = _ops.mul(_ops.unsqueeze(vec1, 1), vec2)
     if all(x.dtype is _bool for x in tensors):
         pairs = pairs if alpha else _ops.zeros_like(pairs)
@@ -82,7 +86,7 @@ def _addr_value(input: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Any:
 @autocast_policy(cuda="lower")
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Tensor:
     """beta input + alpha outer(vec1, vec2). input: broadcasts to (n, m); vec1: (n,), vec2: (m,)."""
-    return deliver_result("addr", _addr_value(input, vec1, vec2, beta, alpha), out, True)
+    return deliver_result("addr", _addr_value(input, vec1, vec2, beta, alpha), out)
 
 
 def addr_(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
@@ -134,9 +138,9 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Tensor:
         raise RuntimeError("tensordot: a dim appears multiple times in the list of dims")
     for x, y in zip(left, right):
         if a.shape[x] == 1 and b.shape[y] != 1:
-            b = b.sum(y, keepdim=True)
+            b = b.sum(y, keepdim=True, dtype=b.dtype)
         elif b.shape[y] == 1 and a.shape[x] != 1:
-            a = a.sum(x, keepdim=True)
+            a = a.sum(x, keepdim=True, dtype=a.dtype)
         elif a.shape[x] != b.shape[y]:
             raise RuntimeError(f"contracted dimensions need to match, but first has size {a.shape[x]} in dim {x} and second has size {b.shape[y]} in dim {y}")
     keep_a = [d for d in range(a.dim()) if d not in left]

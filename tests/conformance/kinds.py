@@ -81,7 +81,7 @@ def _call_case(
     def exact() -> Observed:
         found = _call_case(op, label, sample.transform(functools.partial(_doubled, op)), resolve).run(Library(torch))
         if op.name in opinfo.EXACT and isinstance(found.result, Leaf):
-            found.result.value = sample.input.double().apply_(opinfo.EXACT[op.name])
+            found.result.value = sample.input.double().apply_(lambda x: opinfo.EXACT[op.name](x, *sample.args))
         if extra is not None and found.error is None:
             # What the given outputs, the last of the arguments, should hold.
             leaves = found.result if isinstance(found.result, list) else [found.result]

@@ -118,6 +118,8 @@ class Library:
             return type(value)(convert(item) for item in value)
         if isinstance(value, dict):
             return {name: convert(item) for name, item in value.items()}
+        if isinstance(value, torch.nn.PairwiseDistance):
+            return attribute(self.module, "nn.PairwiseDistance")(value.norm, value.eps, value.keepdim)
         if isinstance(value, slice):
             return slice(convert(value.start), convert(value.stop), convert(value.step))
         if isinstance(value, (torch.dtype, torch.memory_format, torch.layout)):

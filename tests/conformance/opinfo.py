@@ -6,6 +6,7 @@ PyTorch's, drawn after seeding all generators, so that two runs see the same val
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,8 +20,9 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import DecorateInfo, OpInfo, SampleInput
 
 DTYPES = (torch.float32, torch.float64, torch.int64, torch.bool, torch.bfloat16, torch.complex64)
-# Of the database, what is no public operator of dense tensors of plain numbers.
-_NOT_PUBLIC = ("jiterator", "masked.", "sparse.", "torch.", "to_sparse", "_")
+# Of the database, what is no public operator of dense tensors of plain numbers, or of `torch.ops.aten` alone.
+_NOT_PUBLIC = ("jiterator", "masked.", "sparse.", "torch.", "to_sparse", "_", "max_pool2d_with_indices_backward", "native_dropout_backward", "slice", "sspaddmm")
+_PUBLIC = ("slice_scatter",)
 
 # Operators whose values come from the generator: both libraries are seeded before every call.
 RANDOM = {
@@ -69,7 +71,7 @@ def operator_names() -> list[str]:
 
 def database_names() -> list[str]:
     """The names of all operators of the database that users call: dense ones, with a public name."""
-    names = {op.name for op in op_db if not op.name.startswith(_NOT_PUBLIC) or op.name.startswith("__")}
+    names = {op.name for op in op_db if not op.name.startswith(_NOT_PUBLIC) or op.name.startswith(("__", *_PUBLIC))}
     return sorted(names | set(operator_names()))
 
 
@@ -141,10 +143,18 @@ def _bessel(function: str, order: int) -> Callable[[Any], float]:
     return value
 
 
-# Functions that PyTorch computes in float64 with errors of 1e-7: their exact values, by element.
-EXACT: dict[str, Callable[[Any], float]] = {
+def _polygamma(x: Any, n: int) -> float:
+    try:
+        return float(mpmath.psi(n, mpmath.mpf(x)))
+    except (ValueError, ZeroDivisionError):
+        return -math.inf if n % 2 == 0 else math.inf
+
+
+# Functions that PyTorch computes in float64 with errors of 1e-7: their exact values, by element and the sample's arguments.
+EXACT: dict[str, Callable[..., float]] = {
     f"special.bessel_{letter}{order}": _bessel(f"bessel{letter}", order) for letter in "jy" for order in (0, 1)
 }
+EXACT |= {"polygamma": _polygamma, "special.polygamma": _polygamma}  # at its poles
 
 
 def selected_dimension(op: OpInfo, sample: SampleInput) -> int | None:

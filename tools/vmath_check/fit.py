@@ -20,7 +20,8 @@ Function = Callable[[mpf], mpf]
 
 @dataclass
 class Fit:
-    """`name` approximates `f` on [lo, hi] by a polynomial of `terms` coefficients; the error is weighted by `weight`."""
+    """`name` approximates `f` on [lo, hi] by a polynomial of `terms` coefficients; the error is weighted by `weight`. The `apart` lowest
+    coefficients become constants, for callers that take the last steps with their rounding errors; the function then has the others."""
 
     name: str
     f: Function
@@ -29,6 +30,7 @@ class Fit:
     terms: int
     weight: Function
     bits: int  # 32 or 64: type the coefficients are rounded to
+    apart: int = 0
 
 
 def remez(fit: Fit, rounds: int = 12) -> tuple[list[mpf], mpf]:
@@ -161,7 +163,7 @@ def fits() -> Iterator[Fit]:
         a_tail, top = (3.0, 39.0) if big else (2.0, 14.5)
         yield row("tail", scaled_normal_tail(a_tail), -1.0, (top - a_tail) / (top + a_tail))
         a_erfc, top = 1.6, 28.0 if big else 10.2
-        yield Fit("erfc_f64" if big else "erfc_short_f64", scaled_erfc(a_erfc), -1.0, (top - a_erfc) / (top + a_erfc), sizes["erfc"], one, 64)
+        yield Fit("erfc_f64" if big else "erfc_short_f64", scaled_erfc(a_erfc), -1.0, (top - a_erfc) / (top + a_erfc), sizes["erfc"], one, 64, 2 * big)
 
 
 def pow_fits() -> Iterator[Fit]:
@@ -210,9 +212,10 @@ def special_fits() -> Iterator[Fit]:
                       lambda c, m=middle: 1 / erfinv_ratio((c + m) ** 2), bits)
     yield Fit("lgamma_f64", lgamma_over_roots, -0.75, 0.75, 15, one, 64)
     yield Fit("i0_small_f64", lambda z: (mp.besseli(0, 2 * mp.sqrt(z)) - 1) / z, 1e-9, edge**2 / 4, 14,
-              lambda z: z / mp.besseli(0, 2 * mp.sqrt(z)), 64)
+              lambda z: z / mp.besseli(0, 2 * mp.sqrt(z)), 64, 2)
     yield Fit("i0_large_f64", i0_scaled, -1 + 2 * edge / 800, 1.0, 25, one, 64)
-    yield Fit("digamma_root_f64", digamma_over_distance, -0.5001, 0.5001, 24, one, 64)
+    yield Fit("digamma_series_f64", lambda w: (mp.log(1 / mp.sqrt(w)) - mp.sqrt(w) / 2 - mp.digamma(1 / mp.sqrt(w))) / w, 1e-9, 1 / mpf(16), 12, lambda w: w, 64)
+    yield Fit("digamma_root_f64", digamma_over_distance, -0.5001, 0.5001, 24, one, 64, 2)
 
 
 DIGAMMA_ROOT = mp.findroot(mp.digamma, 1.46)
@@ -261,7 +264,9 @@ def main() -> None:
     print("#ifndef TRT_VECTOR_MATH_POLYNOMIALS_H\n#define TRT_VECTOR_MATH_POLYNOMIALS_H")
     for fit in (*fits(), *pow_fits(), *special_fits()):
         coefficients, worst = remez(fit)
-        define(fit.name, coefficients, fit.bits, worst)
+        for i, c in enumerate(coefficients[: fit.apart]):
+            print(f"#define {fit.name.rpartition('_')[0].upper()}_C{i} {literal(c, fit.bits)}")
+        define(fit.name, coefficients[fit.apart :], fit.bits, worst)
     num, den, worst = rational(in_sqrt(lambda t: (mp.tanh(t) / t - 1) / t**2), 1e-8, 0.36, 4, 3)
     define("tanh_num_f64", num, 64, worst)
     define("tanh_den_f64", den, 64, worst)

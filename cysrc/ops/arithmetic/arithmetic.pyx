@@ -59,7 +59,13 @@ cdef object clamped(object input, object min, object max, object out, bint inpla
 
 
 EXTRA_EXPORTS = {"true_divide": "fm", "true_divide_": "m"}
-METHOD_ALIASES = {"where": where_method}
+
+def rdiv_method(self, other):
+    """other / self, by its name of old."""
+    return self.reciprocal() * other
+
+
+METHOD_ALIASES = {"where": where_method, "__rdiv__": rdiv_method}
 
 
 cdef object power(object input, object exponent, object out, bint inplace):

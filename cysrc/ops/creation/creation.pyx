@@ -402,7 +402,7 @@ def numpy(TensorBase self not None, *, force=False):
         if t.device_type == DEV_META:
             raise TypeError("can't convert meta device type tensor to numpy.")
         if not force:
-            raise TypeError(f"can't convert {make_device(t.device_type, None)} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
+            raise TypeError(f"can't convert {(<object>t).device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
         t = <TensorBase>t.cpu()
     if _numpy_names[t.dtype] is None:
         added = added_type(t.dtype)
@@ -634,8 +634,8 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
         # the ends are integers then
         s.d = <double>truncated(&s)
         e.d = <double>truncated(&e)
-    elif r.dtype == F16 or r.dtype == BF16:
-        # the ends are numbers of the type, what lies between is not rounded before the power
+    elif r.numel > 1 and (r.dtype == F16 or r.dtype == BF16):
+        # the ends are numbers of the type, what lies between is not rounded before the power; one number alone is not
         s.d = round_half(<float>s.d, r.dtype)
         e.d = round_half(<float>e.d, r.dtype)
     run_powers(r.device_type, r, b, s.d, e.d, (e.d - s.d) / (r.numel - 1) if r.numel > 1 else 0)

@@ -1,0 +1,49 @@
+"""Reductions over other operators: hashes."""
+
+from __future__ import annotations
+
+from tensorrt_lite._C.autograd.node import namespace
+from tensorrt_lite._C.core.dtype import _dtype_by_name
+from tensorrt_lite._C.ops.support import deliver_unrecorded, int_argument, tensor_argument, type_name, wrapped_dim
+
+TYPE_CHECKING = False  # `typing` and what it imports would be a quarter of the package's import time
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tensorrt_lite import Tensor
+
+_ops = namespace()
+_float64, _int64, _uint64 = (_dtype_by_name(name) for name in ("float64", "int64", "uint64"))
+_UNHASHED = {_dtype_by_name(name) for name in ("uint16", "uint32", "uint64", "complex64", "complex128", "float8_e4m3fn", "float8_e5m2")}
+
+
+def hash_tensor(input: Any, dim: Any = (), *, keepdim: bool = False, mode: int = 0, out: Any = None) -> Tensor:
+    """The exclusive or of the elements' bits, as float64 or int64: the halves of what is left are joined until one element is."""
+    x = tensor_argument(input, "hash_tensor", "input").detach()
+    dims = [int_argument(d, "hash_tensor", "dim") for d in (dim if isinstance(dim, (tuple, list)) else (dim,))]
+    dims = sorted({wrapped_dim(d, x.dim()) for d in dims}) or list(range(x.dim()))
+    if mode != 0:
+        raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
+    if x.dtype in _UNHASHED:
+        raise NotImplementedError(f"\"xor_sum_cpu\" not implemented for '{type_name(x.dtype)}'")
+    if x.numel() == 0:
+        if dim == () or dim == []:
+            raise RuntimeError("hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.")
+        for d in dims:
+            if x.dim() and x.shape[d] == 0:
+                raise IndexError(f"hash_tensor: Expected reduction dim {d} to have non-zero size.")
+    if out is not None and tensor_argument(out, "hash_tensor", "out").dtype != _uint64:
+        raise RuntimeError(f"Expected result to be of dtype uint64, but got {type_name(out.dtype)}")
+    bits = x.to(_float64).view(_int64) if x.is_floating_point() else x.to(_int64)
+    kept = [d for d in range(x.dim()) if d not in dims] if x.dim() else []
+    lines = bits.permute([*kept, *dims]).flatten(len(kept)) if x.dim() else bits.reshape(1)
+    joined = None
+    while lines.shape[-1] > 1:
+        half = lines.shape[-1] // 2
+        joined = _ops.bitwise_xor(lines[..., :half], lines[..., half : 2 * half])
+        if lines.shape[-1] % 2:
+            joined[..., :1].bitwise_xor_(lines[..., -1:])
+        lines = joined
+    shape = [1 if d in dims else n for d, n in enumerate(x.shape)] if keepdim else [x.shape[d] for d in kept]
+    result = (lines if joined is not None else lines.clone()).reshape(shape).view(_uint64)
+    return result if out is None else deliver_unrecorded("hash_tensor", result, out)
