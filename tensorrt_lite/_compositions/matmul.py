@@ -726,3 +726,6 @@ def _scaled_mm(
     if scale_result is not None and str(wanted).rpartition(".")[2].startswith("float8_e"):
         result = result * scale_result
     return result.to(wanted)
+
+
+EXPORTS = {"_grouped_mm": "f", "_scaled_mm": "f"}
