@@ -91,7 +91,8 @@ _LAZY_NAMES = {
     "result_type": "_queries", "can_cast": "_queries",
     "cosine_similarity": "nn.functional", "pairwise_distance": "nn.functional", "embedding": "_ops",
     "finfo": "_info", "iinfo": "_info", "from_dlpack": "_dlpack", "to_dlpack": "_dlpack", "ops": "library",
-    "TypedStorage": "_typed_storage",
+    "TypedStorage": "_typed_storage", "Stream": "backend.streams", "Event": "backend.streams", "get_device_module": "backend.privateuse1",
+    "_register_device_module": "backend.privateuse1",
     "set_default_tensor_type": "_typed_tensors", "set_flush_denormal": "_C.core.parallel",
 }  # fmt: skip
 _ASKING = {"result_type", "can_cast", "embedding"}  # of them, those that ask overrides

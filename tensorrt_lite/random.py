@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite import _ops
+from tensorrt_lite._C.core import device as _names
 from tensorrt_lite._C.core import random as _core
 from tensorrt_lite._C.core.device import device as _device
 from tensorrt_lite._C.core.dtype import _dtype_by_name
@@ -41,14 +42,18 @@ class Generator(_core.GeneratorBase):
             from tensorrt_lite.cuda.random import DeviceGenerator
 
             return DeviceGenerator(place)
-        if place.type != "cpu":
+        if place.code in _names.BUILT_IN and place.type != "cpu":
             raise RuntimeError(f"Device type {place.type.upper()} is not supported for torch.Generator() api.")
+        if place.type != "cpu" and place.index is None:
+            from tensorrt_lite.backend import device_of
+
+            place = _device(place.type, device_of(place).current_device())
         return super().__new__(cls, place)
 
     @property
     def device(self) -> _device:
-        """Where the numbers are made: the CPU."""
-        return _device("cpu")
+        """Where the numbers are made: on the CPU, for a custom device that has no kernel for it on the host."""
+        return _device(super().device)
 
     def get_state(self) -> Tensor:
         """The state as a uint8 tensor of 5056 bytes, PyTorch's layout."""
@@ -87,6 +92,8 @@ def manual_seed(seed: int) -> Generator:
     from tensorrt_lite.cuda.random import manual_seed_all
 
     manual_seed_all(int(seed))
+    for generator in _core.device_generators().values():
+        generator.manual_seed(int(seed))
     return default_generator.manual_seed(int(seed))
 
 
@@ -120,12 +127,15 @@ def fork_rng(devices: Any = None, enabled: bool = True, device_type: str = "cuda
 
     state = default_generator.get_state_bytes()
     on_devices = {i: g.get_state_bytes() for i, g in generators_in_use().items()}
+    custom = [(g, g.get_state_bytes()) for g in _core.device_generators().values()]
     try:
         yield
     finally:
         default_generator.set_state_bytes(state)
         for i, device_state in on_devices.items():
             default_generator_of(i).set_state_bytes(device_state)
+        for generator, device_state in custom:
+            generator.set_state_bytes(device_state)
 
 
 def __dir__() -> list[str]:

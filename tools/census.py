@@ -75,6 +75,7 @@ NO_ROW = {
         set_default_dtype set_default_tensor_type set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal
         set_num_interop_threads set_num_threads set_printoptions use_deterministic_algorithms
     """,
+    "the package's module of a device": "get_device_module",
     "state of the default generator": "get_rng_state initial_seed manual_seed seed set_rng_state",
     "questions about dtypes, shapes and any Python object": "broadcast_shapes can_cast is_storage is_tensor promote_types typename",
     "files": "load save",

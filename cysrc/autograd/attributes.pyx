@@ -116,7 +116,7 @@ def device_property(TensorBase self not None):
         claimed = wrapper_device(self)
         if claimed is not None:
             return claimed
-    return make_device(self.device_type, self.device_index if self.device_type == DEV_CUDA else None)
+    return make_device(self.device_type, self.device_index if has_index(self.device_type) else None)
 
 
 def layout_property(TensorBase self not None):

@@ -1,6 +1,6 @@
 """Autocast: operators of PyTorch's lists run in the dtype that suits them, whatever dtype their arguments have.
 
-A row of such an operator has two letters, the policy on the CPU and that on CUDA: `l` casts floating-point arguments to the device's lower
+A row of such an operator has two letters, the policy on the CPU and that on CUDA and custom devices: `l` casts floating-point arguments to the device's lower
 precision, `f` to float32, `p` to the widest among them, `s` leaves them and makes float32 the dtype of the result where none is asked for, `b` refuses
 to run, `-` does nothing. The boxed kernel under the key Autocast, which threads include while autocast is on for a device, casts above Autograd, so that
 graphs save what was cast, and goes on with the key excluded. Operators off the lists have no kernel there and take their usual road.
@@ -14,9 +14,9 @@ from libc.stdint cimport uint64_t
 from libc.string cimport strlen
 from weakref import ref
 from tensorrt_lite._C.core.dtype cimport dtype, dtype_of, category, CAT_FLOAT, F32, F64
-from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA
+from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_META
 from tensorrt_lite._C.core.tensor cimport TensorBase, KEY_AUTOCAST, version_of
-from tensorrt_lite._C.core.dispatch cimport attach, operator_named, trt_operator, trt_value, FRESH, NO_OUT
+from tensorrt_lite._C.core.dispatch cimport DEVICE_TYPES, attach, operator_named, trt_operator, trt_value, FRESH, NO_OUT
 from tensorrt_lite._C.core.boxing cimport register_boxed
 
 attach()
@@ -26,12 +26,12 @@ cdef extern from *:
     #include "thread_state.h"
     typedef struct { int enabled, dtype; } trt_autocast_device;
     typedef struct {
-      trt_autocast_device device[2];   /* by device type: the CPU, CUDA */
+      trt_autocast_device device[11];  /* by device type */
       int nesting;                     /* contexts entered and not left */
       int cache_off;
       PyObject* cache;                 /* {id of a leaf: (weak reference, version, cast)}, or NULL */
     } trt_autocast_state;
-    static __thread trt_autocast_state trt_autocast = {{{0, 7}, {0, 6}}, 0, 0, NULL};   /* BF16, F16 */
+    static __thread trt_autocast_state trt_autocast = {{{0, 7}, [1 ... 10] = {0, 6}}, 0, 0, NULL};   /* BF16, F16 */
 
     enum { TRT_KEY_AUTOCAST = 11 };    /* compared with the core's when the module is loaded */
 
@@ -54,7 +54,7 @@ cdef extern from *:
         int enabled
         int dtype
     ctypedef struct trt_autocast_state:
-        trt_autocast_device device[2]
+        trt_autocast_device device[11]
         int nesting
         int cache_off
         PyObject* cache
@@ -78,6 +78,11 @@ if TRT_KEY_AUTOCAST != KEY_AUTOCAST:
 
 
 # ---- casts ---------------------------------------------------------------------------------------------------------
+
+cdef inline int letter_of(int device) noexcept:
+    """Which letter of a row says what a device type casts: custom ones do as CUDA."""
+    return device != DEV_CPU
+
 
 cdef inline bint eligible(TensorBase t, int device) noexcept:
     return t.device_type == device and category[t.dtype] == CAT_FLOAT and t.dtype != F64 and not t.wrapped_number
@@ -129,10 +134,10 @@ cdef void clear_cache() noexcept:
 
 
 cdef int device_of(object x) except -2:
-    """The device type that tensors among the arguments bring, CUDA before the CPU; -1: none that autocast knows."""
+    """The device type that tensors among the arguments bring, CUDA before the CPU and custom ones before it; -1: none that autocast knows."""
     cdef int found = -1, other
     if isinstance(x, TensorBase):
-        return (<TensorBase>x).device_type if (<TensorBase>x).device_type <= DEV_CUDA and not (<TensorBase>x).wrapped_number else -1
+        return (<TensorBase>x).device_type if (<TensorBase>x).device_type != DEV_META and not (<TensorBase>x).wrapped_number else -1
     if isinstance(x, (list, tuple)):
         for y in x:
             other = device_of(y)
@@ -171,9 +176,9 @@ cdef object cast_all(object x, int code, int device):
 cdef TensorBase cast_operand(TensorBase t, str policies):
     """One operand of a composition, by the policy `l`, `f` or `-` of its device."""
     cdef str policy
-    if t.device_type > DEV_CUDA or not state_of_thread.device[t.device_type].enabled:
+    if t.device_type == DEV_META or not state_of_thread.device[t.device_type].enabled:
         return t
-    policy = policies[t.device_type]
+    policy = policies[letter_of(t.device_type)]
     return t if policy == "-" else cached_cast(t, F32 if policy == "f" else state_of_thread.device[t.device_type].dtype, t.device_type)
 
 
@@ -202,7 +207,7 @@ cdef object run_autocast(trt_operator* op, const trt_value* given, PyObject* out
                 if other > device:
                     device = other
         if device >= 0 and state_of_thread.device[device].enabled:
-            policy = op.row.autocast[device]
+            policy = op.row.autocast[letter_of(device)]
     state.excluded = excluded | K_AUTOCAST
     try:
         if policy == c'-':
@@ -250,7 +255,7 @@ cdef object recast(str policies, object function, tuple args, dict kwargs):
         device = max(device, device_of(list(kwargs.values())))
     if device < 0 or not state_of_thread.device[device].enabled:
         return NotImplemented
-    policy = policies[device]
+    policy = policies[letter_of(device)]
     if policy == "-":
         return NotImplemented
     if policy == "b":
@@ -337,14 +342,17 @@ def policy(cpu=None, cuda=None):
 # ---- the thread's state --------------------------------------------------------------------------------------------
 
 cdef void update_keys() noexcept:
-    if state_of_thread.device[0].enabled or state_of_thread.device[1].enabled:
+    cdef int i, enabled = 0
+    for i in range(DEVICE_TYPES):
+        enabled |= state_of_thread.device[i].enabled
+    if enabled:
         tls().included |= K_AUTOCAST
     else:
         tls().included &= ~<uint64_t>K_AUTOCAST
 
 
 def set_enabled(int device, bint enabled):
-    """device: 0 the CPU, 1 CUDA."""
+    """device: the type's code."""
     state_of_thread.device[device].enabled = enabled
     update_keys()
 

@@ -13,7 +13,7 @@ from tensorrt_lite._C.core.tensor cimport (
     K_PYTHON, K_DERIVATIVES, TensorBase, tensor_type, size_type, K_AUTOGRAD, K_FORWARD_AD, alias_of, ITEM_SIZE, check_geometry, version_of, shape_of, same_sizes, shape_text, bump_version, data_of, shared_version, strides_of, place_of,
     CREATED_DEFAULT, CREATED_NO_GRAD, CREATED_MULTI_OUTPUT, CREATED_INFERENCE, CREATED_IN_FUNCTION)
 from tensorrt_lite._C.core.dispatch cimport tls, attach
-from tensorrt_lite._C.core.device cimport make_device, DEV_CUDA, DEV_META
+from tensorrt_lite._C.core.device cimport has_index, make_device, DEV_META
 from tensorrt_lite._C.core.storage cimport installed_hooks
 from tensorrt_lite._C.core.storage cimport is_writable, make_writable
 from tensorrt_lite._C.autograd.hooks import add_hook, RetainGrad
@@ -775,7 +775,7 @@ cdef inline object size_of(list sizes):
 
 cdef inline int place_number(int device_type, int device_index) noexcept:
     """`place_of` a tensor with that device."""
-    return device_type if device_type != DEV_CUDA else DEV_CUDA | (device_index + 1) << 8
+    return device_type | (device_index + 1) << 8 if has_index(device_type) else device_type
 
 
 cdef inline bint same_meta(TensorBase g, int ndim, const int64_t* sizes, int dtype, int device_type, int device_index) noexcept:

@@ -9,14 +9,16 @@ from tensorrt_lite._C.core.dtype cimport Scalar, dtype_of, category, is_complex_
 from tensorrt_lite._C.core.tensor cimport (
     TensorBase, K_BACKENDS, K_PYTHON, K_CUSTOM, K_DERIVATIVES, KEY_META, KEY_CPU, KEY_CUDA, KEY_CUSTOM, KEY_PYTHON, KEY_AUTOGRAD, KEY_FORWARD_AD, KEY_TRACER,
     KEY_TRANSFORM, place_of, shape_of, version_of)
-from tensorrt_lite._C.core.dispatch cimport tls, attach, top_bit, register_kernel, take_storage_only, trt_operator, trt_thread_state, OPS
+from tensorrt_lite._C.core.device cimport DEV_CUSTOM
+from tensorrt_lite._C.core.dispatch cimport tls, attach, device_kernel, top_bit, register_kernel, take_storage_only, trt_operator, trt_thread_state, OPS
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, pointwise
 from tensorrt_lite._C.core.args cimport scalar_object
+from tensorrt_lite._C.core.storage cimport hooks_of
 from tensorrt_lite._C.autograd.node cimport (
     Node, SAVED_HOOKED, SAVED_RELEASED, attach_output, check_version, device_at, grad_mode, next_sequence, node_class, ops_namespace, output_alias, raise_released, set_history, take_notes)
 from tensorrt_lite._C.autograd.saved_tensors cimport PackedTensor, pack_saved, unpack_saved, raw_saved
 from tensorrt_lite._C.autograd.node import refuse_inference
-from tensorrt_lite._C.core.dispatch import _python_kernel
+from tensorrt_lite._C.core.dispatch import MissingStep
 
 cdef extern from "node_class.h":
     ctypedef void* newfunc
@@ -95,10 +97,19 @@ cdef object run_composed(const PointwiseInfo* fused, PyObject** inputs, const Sc
 
 
 cdef object run_custom(const PointwiseInfo* fused, PyObject** inputs, const Scalar* params):
-    """A custom backend's kernel for the derivative, else its kernels for what the formula is made of."""
-    cdef int i
-    kernel = _python_kernel(fused.name.decode(), KEY_CUSTOM)
+    """A custom device's kernel for the derivative, else its kernels for what the formula is made of."""
+    cdef int i, device = DEV_CUSTOM
+    for i in range(fused.nin):
+        if (<TensorBase>inputs[i]).keys & K_CUSTOM:
+            device = (<TensorBase>inputs[i]).device_type
+            break
+    kernel = device_kernel(fused.op, device)
     if kernel is None:
+        if hooks_of(device).computes(device, fused.name):
+            try:
+                return run_fused(fused, inputs, params)
+            except MissingStep:
+                pass
         return run_composed(fused, inputs, params)
     tls().python_ran = 1
     return <TensorBase?>kernel(*[<object>inputs[i] for i in range(fused.nin)], *[scalar_object(&params[i]) for i in range(fused.nparams)], None)

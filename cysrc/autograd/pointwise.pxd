@@ -12,6 +12,7 @@ cdef TensorBase call1(PointwiseInfo* info, TensorBase a, const Scalar* params, T
 cdef TensorBase call2(PointwiseInfo* info, TensorBase a, TensorBase b, const Scalar* params, TensorBase out, int mode)
 cdef TensorBase call3(PointwiseInfo* info, TensorBase a, TensorBase b, TensorBase c, const Scalar* params, TensorBase out, int mode)
 cdef object unpack_pointwise(trt_operator* op, const trt_value* v, void* out, int mode)
+cdef object invoke_pointwise(trt_operator* op, void* kernel, const trt_value* v, void* out, int mode)
 cdef int register_pointwise(PointwiseInfo* info, int operator_id, const trt_row* row, str tensors, str params) except -1
 cdef int param(object x, Scalar* s, str op, str name) except -1
 cdef bint is_operand(object x) noexcept

@@ -93,6 +93,21 @@ cdef object unpack_pointwise(trt_operator* op, const trt_value* v, void* out, in
     return call3(info, <TensorBase>v[0].p, <TensorBase>v[1].p, <TensorBase>v[2].p, params, <TensorBase>out, mode)
 
 
+cdef object invoke_pointwise(trt_operator* op, void* kernel, const trt_value* v, void* out, int mode):
+    """A kernel's call from boxed arguments, undispatched."""
+    cdef PointwiseInfo* info = <PointwiseInfo*>op.info
+    cdef TensorBase target = None if out == NULL else <TensorBase>out
+    cdef Scalar params[4]
+    cdef int i
+    for i in range(info.nparams):
+        params[i] = (<const Scalar*>v[info.nin + i].p)[0]
+    if info.nin == 1:
+        return (<fn1>kernel)(info, <TensorBase>v[0].p, params, target, mode)
+    if info.nin == 2:
+        return (<fn2>kernel)(info, <TensorBase>v[0].p, <TensorBase>v[1].p, params, target, mode)
+    return (<fn3>kernel)(info, <TensorBase>v[0].p, <TensorBase>v[1].p, <TensorBase>v[2].p, params, target, mode)
+
+
 cdef inline int refuse_out(PointwiseInfo* info) except -1:
     raise RuntimeError(
         f"{info.name.decode()}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.")

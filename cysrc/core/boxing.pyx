@@ -9,7 +9,7 @@ from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport strlen
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype_of
-from tensorrt_lite._C.core.tensor cimport TensorBase, KEY_CUSTOM, KEY_CUDA, KEY_META, KEY_CPU, hold_versions
+from tensorrt_lite._C.core.tensor cimport TensorBase, KEY_CUDA, KEY_META, KEY_CPU, hold_versions
 from tensorrt_lite._C.core.dispatch cimport attach, tls, trt_operator, trt_value, boxed_call, CORE, OPS, FRESH, NO_OUT
 from tensorrt_lite._C.core.args cimport (
     Dims, parse_dims, parse_bool, parse_int, parse_double, parse_dtype, to_scalar, scalar_object, dims_tuple, is_number, wrap_number)
@@ -51,7 +51,7 @@ cdef object box(trt_operator* op, const trt_value* v, PyObject* out, int mode):
 
 
 cdef object run_backend_kernel(trt_operator* op, const trt_value* v, PyObject* out, int mode):
-    """A kernel that Python registered for a device, or its fallback."""
+    """A kernel that Python registered for a backend in the place of the row's own."""
     cdef int key = tls().key
     cdef tuple arguments = box_arguments(op, v, False)
     if mode == NO_OUT:
@@ -65,7 +65,7 @@ cdef object run_backend_kernel(trt_operator* op, const trt_value* v, PyObject* o
         hold_versions(-1)
 
 
-for _key in (KEY_META, KEY_CPU, KEY_CUDA, KEY_CUSTOM):
+for _key in (KEY_META, KEY_CPU, KEY_CUDA):
     register_boxed(_key, run_backend_kernel)
 
 

@@ -3,7 +3,14 @@ cdef enum:
     DEV_CPU = 0
     DEV_CUDA = 1
     DEV_META = 2
-    DEV_CUSTOM = 3
+    DEV_CUSTOM = 3                # the first of the custom ones
+    LAST_CUSTOM = 10
+
+cdef inline bint has_index(int device_type) noexcept:
+    """Whether there may be several devices of a type, each with memory of its own: not the CPU, not meta."""
+    return device_type & ~DEV_META != 0
+
+cdef str device_type_name(int device_type)
 
 cdef class device:
     cdef readonly int code

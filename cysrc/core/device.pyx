@@ -1,6 +1,12 @@
 """Devices, layouts and memory formats: immutable values with PyTorch's names."""
 
 cdef list _names = ["cpu", "cuda", "meta", "privateuseone"]
+BUILT_IN = (DEV_CPU, DEV_CUDA, DEV_META)
+cdef int _accelerator = DEV_CUDA               # whose index a bare number is
+
+
+cdef str device_type_name(int device_type):
+    return _names[device_type] if device_type < len(_names) else f"custom device {device_type - DEV_CUSTOM + 1}"
 
 
 cdef class device:
@@ -13,15 +19,18 @@ cdef class device:
             self.index = (<device>type).index
             return
         if isinstance(type, int) and not isinstance(type, bool):
-            self.code = DEV_CUDA
+            self.code = _accelerator
             self.index = int(type)
             return
         if not isinstance(type, str):
             raise TypeError(f"device(): argument 'type' (position 1) must be str, not {type.__class__.__name__}")
         name, colon, text = type.partition(":")
-        if name not in _names:
-            raise RuntimeError(f"Expected one of cpu, cuda, meta, {_names[DEV_CUSTOM]} device type at start of device string: {type}")
-        self.code = _names.index(name)
+        if name == "privateuseone":
+            self.code = DEV_CUSTOM
+        elif name in _names:
+            self.code = _names.index(name)
+        else:
+            raise RuntimeError(f"Expected one of {', '.join(_names)} device type at start of device string: {type}")
         if colon:
             if index is not None:
                 raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {type}")
@@ -111,10 +120,41 @@ def get_default_device():
 def rename_privateuse1_backend(str name not None):
     """Give the registered custom backend a device name, once."""
     if _names[DEV_CUSTOM] not in ("privateuseone", name):
-        raise RuntimeError(f"the custom backend is already named '{_names[DEV_CUSTOM]}'")
+        raise RuntimeError(f"torch.register_privateuse1_backend() has already been set! Current backend: {_names[DEV_CUSTOM]}")
+    check_name(name)
+    _names[DEV_CUSTOM] = name
+
+
+cdef int check_name(str name) except -1:
     if name in _names[:DEV_CUSTOM]:
         raise RuntimeError(f"'{name}' is the name of a built-in device")
-    _names[DEV_CUSTOM] = name
+    if not name.isidentifier():
+        raise RuntimeError(f"a device's name must be an identifier, got '{name}'")
+    return 0
+
+
+def _name_custom_device(str name not None):
+    """The code of a custom device type of that name: the first is PyTorch's PrivateUse1, others come behind it. RuntimeError where all are named."""
+    check_name(name)
+    if name in _names:
+        return _names.index(name)
+    if _names[DEV_CUSTOM] == "privateuseone":
+        _names[DEV_CUSTOM] = name
+        return DEV_CUSTOM
+    if len(_names) > LAST_CUSTOM:
+        raise RuntimeError(f"there are {LAST_CUSTOM - DEV_CUSTOM + 1} custom device types already")
+    _names.append(name)
+    return len(_names) - 1
+
+
+def _use_accelerator(int code):
+    """Which device type a bare index means."""
+    global _accelerator
+    _accelerator = code
+
+
+def _accelerator_type():
+    return _names[_accelerator]
 
 
 def _custom_backend_name():

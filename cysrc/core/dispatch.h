@@ -23,6 +23,7 @@ typedef struct {
   const char* stored;                   /* a letter by dtype: how types without loops are taken, see core/storage_types.pyx; NULL: by no kernel */
   void* pack;                           /* a kernel of the operator's C type that boxes its arguments */
   void* (*unpack)(trt_operator*, const trt_value*, void* out, int mode);
+  void* (*invoke)(trt_operator*, void* kernel, const trt_value*, void* out, int mode);      /* a kernel of the operator's C type, undispatched */
 } trt_row;
 
 struct trt_operator {
@@ -50,9 +51,17 @@ typedef struct {
   PyObject* (*body)(const trt_value*, PyObject* out, int inplace);      /* of a public function that is made of several operators, or NULL */
 } trt_entry_spec;
 
-/* A step of a family (cysrc/ops/<family>/steps.yaml): one typed function per device type. */
-enum { TRT_STEPS = 1024, TRT_DEVICE_TYPES = 4 };
-typedef struct { const char* name; void* functions[TRT_DEVICE_TYPES]; } trt_step;
+/* CPU, CUDA, meta, and then the custom ones (core/device.pxd). */
+enum { TRT_CUSTOM_TYPES = 8, TRT_FIRST_CUSTOM = 3, TRT_DEVICE_TYPES = TRT_FIRST_CUSTOM + TRT_CUSTOM_TYPES };
+
+/* A step of a family (cysrc/ops/<family>/steps.yaml): one typed function per device type. `boxed`, of the same type, hands its arguments to the
+   Python function that a custom device has registered. */
+enum { TRT_STEPS = 1024 };
+typedef struct {
+  const char *name, *arguments;
+  void* boxed;
+  void* functions[TRT_DEVICE_TYPES];
+} trt_step;
 
 /* What modules call across their borders, filled by the modules that define it. */
 typedef struct {
@@ -79,17 +88,24 @@ typedef struct { PyObject_HEAD void* storage; int64_t offset; uint64_t keys; } t
 #define TRT_KEYS(t) (((trt_tensor_head*)(t))->keys)
 #define TRT_OPTIONAL_KEYS(t) ((void*)(t) == (void*)Py_None ? 0 : TRT_KEYS(t))
 
-/* A CUDA tensor's keys hold its device's index in six bits and the index's complement in six more: in the union of several
-   tensors' keys a pair of these bits is set where two indices differ. */
-#define trt_index_keys(index) (((uint64_t)(index) & 63) << 40 | (~(uint64_t)(index) & 63) << 46)
-#define trt_mixed_indices(keys) ((keys) >> 40 & (keys) >> 46 & 63)
+/* The keys of a tensor on a device hold a number of nine bits and its complement in nine more: in the union of several tensors' keys a pair of these
+   bits is set where two numbers differ. The number is the device's index, and above its six bits which of the custom devices it is. */
+enum { TRT_INDEX_BITS = 6, TRT_DEVICE_INDICES = 1 << TRT_INDEX_BITS };
+#define trt_index_keys(number) (((uint64_t)(number) & 511) << 40 | (~(uint64_t)(number) & 511) << 49)
+#define trt_mixed_indices(keys) ((keys) >> 40 & (keys) >> 49 & 511)
 /* Whether tensors with these keys lie on several devices. */
 #define trt_mixed_devices(keys) (((keys) & 63 & (((keys) & 63) - 1)) | trt_mixed_indices(keys))
-/* The keys that say where a tensor lies: its backend and the bits of its device's index. */
-#define trt_place_mask ((uint64_t)47 | (uint64_t)0xFFF << 40)
+/* The keys that say where a tensor lies: its backend and the bits of its device's number. */
+#define trt_place_mask ((uint64_t)47 | (uint64_t)0x3FFFF << 40)
 
 /* Keys below one: what a kernel under it goes on with. */
 #define TRT_BELOW(key) (((uint64_t)1 << (key)) - 1)
+
+static inline void trt_box_step(int place, const char* name, const char* arguments, void* boxed) {
+  trt_core->steps[place].name = name;
+  trt_core->steps[place].arguments = arguments;
+  trt_core->steps[place].boxed = boxed;
+}
 
 /* The kernel for the highest of `keys` that is below, not excluded and has one. NULL: an error is set. Look up immediately before the call:
    the key that was chosen stays in the thread's state, for a boxed kernel that stands under several. */
@@ -107,9 +123,10 @@ static inline void trt_set_step(int place, const char* name, int device_type, vo
   trt_core->steps[place].functions[device_type] = function;
 }
 
-/* A device's step. NULL: an error is set. */
+/* A device's step. NULL: an error is set. Look up immediately before the call: a custom device stays in the thread's state, for a boxed step. */
 static inline void* trt_step_of(int place, const char* name, int device_type) {
   void* function = trt_core->steps[place].functions[device_type];
+  if (__builtin_expect(device_type >= TRT_FIRST_CUSTOM, 0)) trt_tls()->step_device = device_type;
   if (__builtin_expect(!function, 0)) trt_core->missing_step(name, device_type);
   return function;
 }

@@ -15,6 +15,7 @@ cdef extern from "thread_state.h":
         int python_ran
         int composed
         int key
+        int step_device
         PyObject* handled_calls
         PyObject* dispatch_modes
         const int* cancelled
@@ -39,6 +40,7 @@ cdef extern from "dispatch.h":
         const char* stored
         void* pack
         object (*unpack)(trt_operator* op, const trt_value* v, void* out, int mode)
+        object (*invoke)(trt_operator* op, void* kernel, const trt_value* v, void* out, int mode)
     ctypedef struct trt_operator:
         const char* name
         uint64_t mask
@@ -49,7 +51,9 @@ cdef extern from "dispatch.h":
         PyObject** python
     ctypedef struct trt_step:
         const char* name
-        void* functions[4]
+        const char* arguments
+        void* boxed
+        void* functions[11]
     ctypedef struct trt_core_table:
         trt_operator* operators
         void* thread_state
@@ -67,9 +71,12 @@ cdef extern from "dispatch.h":
     trt_operator* OPS "trt_ops"
     enum:
         NO_OUT "TRT_NO_OUT"
+        STEPS "TRT_STEPS"
+        DEVICE_TYPES "TRT_DEVICE_TYPES"
     void attach_core "trt_attach"(void*)
     uint64_t BELOW "TRT_BELOW"(int key) noexcept nogil
     void set_step "trt_set_step"(int place, const char* name, int device_type, void* function) noexcept
+    void box_step "trt_box_step"(int place, const char* name, const char* arguments, void* boxed) noexcept
     void* step_of "trt_step_of"(int place, const char* name, int device_type) except NULL
     void* redispatch "trt_redispatch"(trt_operator* op, uint64_t keys, uint64_t below) except NULL
     void* resolve "trt_resolve"(trt_operator* op, uint64_t keys) except NULL
@@ -85,6 +92,11 @@ cdef void register_kernel(int operator_id, const char* name, int key, void* kern
 cdef trt_operator* operator_named(str name)
 cdef trt_operator* existing_operator(str name) except NULL
 cdef object boxed_call(trt_operator* op, int key, tuple arguments)
+cdef object call_step(int place, tuple arguments)
+cdef object call_kernel(trt_operator* op, object kernel, tuple arguments)
+cdef object device_kernel(trt_operator* op, int device_type)
+cdef int set_device_kernel(trt_operator* op, int device_type, object kernel) except -1
+cdef void* compiled_kernel(trt_operator* op) except? NULL
 cdef void register_row(int operator_id, const char* name, const trt_row* row, uint64_t boxed) noexcept
 
 cdef inline void attach() noexcept:

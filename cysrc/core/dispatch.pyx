@@ -2,9 +2,8 @@
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_XDECREF, Py_XINCREF
 from libc.stdlib cimport calloc, free
-from tensorrt_lite._C.core.tensor cimport TensorBase, set_inference_flag, NUM_KEYS, KEY_CUSTOM, KEY_PYTHON, KEY_STORAGE_ONLY, K_STORAGE_ONLY, K_BACKENDS, K_AUTOGRAD, K_PYTHON, K_CPU, K_META, mixed_indices
-from tensorrt_lite._C.core.device cimport DEV_META
-from tensorrt_lite._C.core.device import _custom_backend_name
+from tensorrt_lite._C.core.tensor cimport TensorBase, hold_versions, set_inference_flag, NUM_KEYS, KEY_CUSTOM, KEY_PYTHON, KEY_STORAGE_ONLY, K_STORAGE_ONLY, K_BACKENDS, K_AUTOGRAD, K_PYTHON, K_CPU, K_CUDA, K_CUSTOM, K_META, KEY_CUDA, INDEX_BITS, mixed_indices
+from tensorrt_lite._C.core.device cimport DEV_CUDA, DEV_CUSTOM, DEV_META, device_type_name
 
 cdef extern from *:
     """
@@ -112,14 +111,15 @@ cdef int missing_kernel(trt_operator* op, uint64_t keys) except -1:
         f"key (argument keys: {_keys_text(keys)})")
 
 
-cdef tuple device_names = ("cpu", "cuda", "meta")
+class MissingStep(NotImplementedError):
+    """A custom device has neither the kernel nor the step that an operator needs: whoever runs the operator may fall back."""
 
 
 cdef int missing_step(const char* step, int device_type) except -1:
     if device_type == DEV_META:
         raise NotImplementedError(f"{step.decode()}(): the result depends on the data, which meta tensors do not have")
-    name = device_names[device_type] if device_type < 3 else _custom_backend_name()
-    raise NotImplementedError(f"'{step.decode()}' is not implemented for the device '{name}': no step is registered for it")
+    raise (MissingStep if device_type >= DEV_CUSTOM else NotImplementedError)(
+        f"'{step.decode()}' is not implemented for the device '{device_type_name(device_type)}': no step is registered for it")
 
 
 def step_devices():
@@ -128,24 +128,30 @@ def step_devices():
     cdef dict found = {}
     for i in range(TRT_STEPS):
         if steps[i].name != NULL:
-            found[steps[i].name.decode()] = [device_names[d] if d < 3 else _custom_backend_name() for d in range(4) if steps[i].functions[d] != NULL]
+            found[steps[i].name.decode()] = [device_type_name(d) for d in range(<int>DEVICE_TYPES) if steps[i].functions[d] != NULL]
     return found
 
 
-cdef str _backend_name(int key):
-    return ("meta", "cpu", "cuda", "sparse", "storage_only", _custom_backend_name())[key]
+cdef str backend_name(int key):
+    return ("meta", "cpu", "cuda", "sparse", "storage_only", device_type_name(DEV_CUSTOM))[key]
+
+
+cdef str place_name(uint64_t keys, int number):
+    """The device with an index that a number in the keys says (core/dispatch.h)."""
+    cdef int index = number & ((1 << INDEX_BITS) - 1)
+    return f"{device_type_name(DEV_CUSTOM + (number >> INDEX_BITS)) if keys & K_CUSTOM else 'cuda'}:{index}"
 
 
 cdef int mixed_devices(trt_operator* op, uint64_t keys) except -1:
     if (keys | tls().included) & ~tls().excluded & op.mask & K_PYTHON:
         return 0                                  # whoever dispatches in Python says what goes together
-    cdef uint64_t differing = mixed_indices(keys), low = keys >> 40 & 63, backends = keys & K_BACKENDS & ~K_STORAGE_ONLY
+    cdef uint64_t differing = mixed_indices(keys), low = keys >> 40 & 511, backends = keys & K_BACKENDS & ~K_STORAGE_ONLY
     if not differing and not backends & (backends - 1):
         return 0                                  # one device: the kernel's key speaks for types without loops
-    found = [_backend_name(k) for k in range(6) if backends >> k & 1]
-    if differing:
-        # exact for indices that differ in one bit; of others only a range is known
-        found = [f"cuda:{low & ~differing}", f"cuda:{low}" if differing & (differing - 1) == 0 else "another CUDA device"]
+    found = [place_name(keys, low) if 1 << k & (K_CUDA | K_CUSTOM) and not differing else backend_name(k) for k in range(6) if backends >> k & 1]
+    if differing and not backends & (backends - 1):
+        # exact for numbers that differ in one bit; of others only a range is known
+        found = [place_name(keys, low & ~differing), place_name(keys, low) if differing & (differing - 1) == 0 else "another device"]
     raise RuntimeError(
         f"{op.name.decode()}: Expected all tensors to be on the same device, but found at least two devices, {found[0]} and {found[1]}!")
 
@@ -153,9 +159,9 @@ cdef int mixed_devices(trt_operator* op, uint64_t keys) except -1:
 # ---- kernels that Python registered --------------------------------------------------------------------------------
 
 cdef enum:
-    KEYS = 16                      # kernels of an operator
+    KEYS = 16                      # kernels of an operator; behind them those of the custom devices, which share a key
+    PLACES = KEYS + 8
 
-cdef dict _fallbacks = {}
 cdef dict _replaced = {}           # {(operator name, key): address of the compiled kernel that a Python one stands for}
 
 
@@ -167,7 +173,7 @@ cdef int set_python_kernel(trt_operator* op, int key, object kernel) except -1:
     """None takes it away."""
     cdef PyObject* before
     if op.python == NULL:
-        op.python = <PyObject**>calloc(KEYS, sizeof(PyObject*))
+        op.python = <PyObject**>calloc(PLACES, sizeof(PyObject*))
         if op.python == NULL:
             raise MemoryError()
     before = op.python[key]
@@ -177,25 +183,44 @@ cdef int set_python_kernel(trt_operator* op, int key, object kernel) except -1:
     return 0
 
 
-cdef object boxed_call(trt_operator* op, int key, tuple arguments):
-    """Run the Python kernel of an operator; arguments are those of its schema, then `out` and the write mode."""
-    cdef const char* before
-    f = python_kernel(op, key)
+cdef object device_kernel(trt_operator* op, int device_type):
+    """The Python kernel of a custom device, or None. What is under the key itself is for all of them."""
+    f = python_kernel(op, KEYS + device_type - DEV_CUSTOM)
+    return python_kernel(op, KEY_CUSTOM) if f is None else f
+
+
+cdef int set_device_kernel(trt_operator* op, int device_type, object kernel) except -1:
+    return set_python_kernel(op, KEYS + device_type - DEV_CUSTOM, kernel)
+
+
+cdef void* compiled_kernel(trt_operator* op) except? NULL:
+    """The kernel of the operator's C type that serves devices with memory of their own, whose steps it runs; NULL without one."""
+    cdef void* kernel = op.kernels[KEY_CUDA]
+    if op.row == NULL or op.row.invoke == NULL or kernel == NULL:
+        return NULL
+    if (op.name.decode(), KEY_CUDA) in _replaced:
+        kernel = <void*><size_t>_replaced[op.name.decode(), KEY_CUDA]
+    return NULL if op.row.pack != NULL and kernel == op.row.pack else kernel
+
+
+cdef object call_kernel(trt_operator* op, object kernel, tuple arguments):
+    """Call a Python kernel; arguments are those of the operator's schema, then `out` where it takes one."""
+    cdef const char* before = tls().operator_name
     tls().python_ran = 1
-    if f is not None:
-        before = tls().operator_name
-        tls().operator_name = op.name
-        try:
-            return f(*arguments)
-        finally:
-            tls().operator_name = before
-    n = op.name.decode()
-    f = _fallbacks.get(key)
-    if f is not None:
-        return f(n, *arguments)
-    raise NotImplementedError(
-        f"Could not run '{n}' with arguments from the '{_backend_name(key) if key < 6 else key_names[key]}' backend: no kernel is "
-        f"registered for it and the backend has no fallback")
+    tls().operator_name = op.name
+    try:
+        return kernel(*arguments)
+    finally:
+        tls().operator_name = before
+
+
+cdef object boxed_call(trt_operator* op, int key, tuple arguments):
+    """Run the Python kernel of an operator under a key."""
+    f = python_kernel(op, key)
+    if f is None:
+        raise NotImplementedError(
+            f"Could not run '{op.name.decode()}' with arguments from the '{backend_name(key) if key < 6 else key_names[key]}' backend: no kernel is registered for it")
+    return call_kernel(op, f, arguments)
 
 
 cdef trt_operator* existing_operator(str name) except NULL:
@@ -228,6 +253,50 @@ def register_row_kernel(str name not None, int key, kernel):
         op.kernels[key] = <void*><size_t>_replaced.pop((name, key))
     else:
         op.kernels[key] = op.kernels[KEY_PYTHON] if op.row.pack == NULL else op.row.pack        # one boxed kernel stands under every key
+
+
+cdef dict _boxed_steps = {}        # {(place, device type): the Python function that is the device's step}
+
+
+cdef object call_step(int place, tuple arguments):
+    """What a boxed step does: the function of the device that the step was looked up for. The write is the operator's, which counts it."""
+    function = _boxed_steps[place, tls().step_device]
+    tls().python_ran = 1
+    hold_versions(1)
+    try:
+        return function(*arguments)
+    finally:
+        hold_versions(-1)
+
+
+cdef int place_of_step(str name) except -1:
+    cdef int i
+    cdef bytes wanted = name.encode()
+    for i in range(STEPS):
+        if steps[i].name != NULL and <bytes>steps[i].name == wanted:
+            return i
+    raise ValueError(f"there is no step '{name}'")
+
+
+def _step_arguments(str name not None):
+    """The step's arguments as C declares them. ValueError where no step has the name."""
+    cdef const char* text = steps[place_of_step(name)].arguments
+    return "" if text == NULL else text.decode()
+
+
+def _set_step(str name not None, int device_type, function):
+    """Put a step of a custom device in its place: the address of a function of the step's type, or a Python function; None takes it away."""
+    cdef int place = place_of_step(name)
+    if not DEV_CUSTOM <= device_type < DEVICE_TYPES:
+        raise ValueError(f"steps of device type {device_type} are not set so")
+    _boxed_steps.pop((place, device_type), None)
+    if function is None:
+        steps[place].functions[device_type] = NULL
+    elif isinstance(function, int):
+        steps[place].functions[device_type] = <void*><size_t>function
+    else:
+        _boxed_steps[place, device_type] = function
+        steps[place].functions[device_type] = steps[place].boxed
 
 
 cdef void stand_in() noexcept:
@@ -264,7 +333,8 @@ cdef class DefinedOperator:
             return
         for key in range(KEYS):
             self.op.kernels[key] = NULL
-            if self.op.python != NULL:
+        if self.op.python != NULL:
+            for key in range(PLACES):
                 Py_XDECREF(self.op.python[key])
         free(self.op.python)
         self.op.python = NULL
@@ -303,10 +373,6 @@ cdef class DefinedOperator:
         redispatch(self.op, keys | also, BELOW(below))
         kernel = <object>self.op.python[tls().key]
         return kernel(arguments)
-
-
-def _register_fallback(int key, kernel):
-    _fallbacks[key] = kernel
 
 
 def operator_kernels():

@@ -146,7 +146,7 @@ def to_capsule(TensorBase t not None, bint versioned, bint copied):
     cdef trt_dl_managed* m
     cdef trt_dl_versioned* v
     if t.device_type != DEV_CPU and t.device_type != DEV_CUDA:
-        raise BufferError(f"Cannot pack tensors on {make_device(t.device_type, None)}")
+        raise BufferError(f"Cannot pack tensors on {(<object>t).device}")
     if t.conj_bit:
         raise BufferError("Can't export tensors with the conjugate bit set")
     expose(t.storage)

@@ -78,6 +78,7 @@ cdef TensorBase pointwise(const PointwiseInfo* info, int nin, PyObject** inputs,
 cdef TensorBase pointwise1(const PointwiseInfo* info, TensorBase a, const Scalar* params, TensorBase out, int mode)
 cdef TensorBase pointwise2(const PointwiseInfo* info, TensorBase a, TensorBase b, const Scalar* params, TensorBase out, int mode)
 cdef TensorBase pointwise3(const PointwiseInfo* info, TensorBase a, TensorBase b, TensorBase c, const Scalar* params, TensorBase out, int mode)
+cdef TensorBase on_host(TensorBase t)                # a contiguous copy in host memory, itself where it is there
 cdef int copy_elements(TensorBase destination, TensorBase source) except -1
 cdef int fill_elements(TensorBase t, const Scalar* value) except -1
 cdef int result_code(int n, PyObject** tensors) except -1

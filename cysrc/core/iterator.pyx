@@ -20,8 +20,8 @@ from tensorrt_lite._C.core.dtype cimport (
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from tensorrt_lite._C.core.dispatch cimport FRESH, OUT, INPLACE, attach, tls
-from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, DEV_META
-from tensorrt_lite._C.core.storage cimport Storage, device_hooks
+from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_META, device_type_name, has_index
+from tensorrt_lite._C.core.storage cimport Storage, hooks_of
 from tensorrt_lite._C.core.text cimport dtype_text, sizes_text
 from tensorrt_lite._C.core import isa  # noqa: F401 (refuses what the loops cannot run on before they are chosen)
 
@@ -612,7 +612,7 @@ cdef TensorBase iterate(const PointwiseInfo* info, int nin, PyObject** inputs, c
             it.stride[i][0] = ITEM_SIZE[it.dtype[i]]
     it.ndim = d + 1
     if on_device:
-        device_hooks().iterate(info, &it, kind, out.numel, out.device_index)
+        hooks_of(out.device_type).iterate(info, &it, kind, out, inputs)
     else:
         run_iteration(&it, info.cost, out.numel, out, nin, inputs)
     return out
@@ -640,8 +640,8 @@ cdef TensorBase iterate_bits(const PointwiseInfo* info, int nin, int first, PyOb
 
 
 cdef inline int check_place(const PointwiseInfo* info, int known, int place) except -1:
-    """The CUDA device that operands lie on, 0 for none: `known` from those before, `place` of the next."""
-    if known == place or place & 0xFF != DEV_CUDA:
+    """The device with memory of its own that operands lie on, 0 for none: `known` from those before, `place` of the next."""
+    if known == place or not has_index(place & 0xFF):
         if known and place == DEV_CPU:
             different_devices(info.name, known, place)
         return known
@@ -655,7 +655,7 @@ cdef int different_devices(const char* name, int a, int b) except -1:
 
 
 cdef str place_text(int place):
-    return f"cuda:{(place >> 8) - 1}" if place & 0xFF == DEV_CUDA else "cpu" if place == DEV_CPU else "meta" if place == DEV_META else "the custom device"
+    return f"{device_type_name(place & 0xFF)}:{(place >> 8) - 1}" if has_index(place & 0xFF) else device_type_name(place & 0xFF)
 
 
 cdef void fresh_strides(int ndim, const int64_t* shape, const int* perm, int64_t* strides) noexcept:
@@ -876,12 +876,11 @@ cdef void convert_run_by_blocks(char** data, const int64_t* stride, int64_t n, c
 cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
     """destination[...] = source, broadcast and converted; the destination's shape stays."""
     cdef Iter it
-    cdef bint on_device = destination.device_type == DEV_CUDA
+    cdef bint on_device = has_index(destination.device_type)
     cdef int64_t stride[2][MAX_DIMS]
     cdef int perm[MAX_DIMS]
-    cdef int i, j, k, d = -1
+    cdef int i, j, k, d = -1, ndim = destination.ndim
     cdef PyObject* inputs[1]
-    cdef int ndim = destination.ndim
     if destination.device_type == DEV_META:
         return 0
     if source.storage.block == NULL:
@@ -898,16 +897,15 @@ cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
         stride[1][k] = source.strides[j] * ITEM_SIZE[source.dtype] if j >= 0 and source.sizes[j] != 1 else 0
     if destination.numel == 0:
         return 0
-    if (on_device or source.device_type == DEV_CUDA) and place_of(destination) != place_of(source) and not (on_device and source.ndim == 0 and source.device_type == DEV_CPU):
-        return device_hooks().copy(destination, source, False)
+    if (on_device or has_index(source.device_type)) and place_of(destination) != place_of(source) and not (on_device and source.ndim == 0 and source.device_type == DEV_CPU):
+        return hooks_of(max(destination.device_type, source.device_type)).copy(destination, source, False)      # custom types are the largest numbers
     if destination.contiguous and source.contiguous and destination.dtype == source.dtype and destination.numel == source.numel and destination.numel < 4096 and not on_device:
-        memcpy_safe(data_of(destination), data_of(source), destination.numel * ITEM_SIZE[source.dtype])
+        memmove(data_of(destination), data_of(source), destination.numel * ITEM_SIZE[source.dtype])
         return 0
     if memory_overlap(destination, source) == 1:
         return 0
     if memory_overlap(destination, source) >= 2 and destination.storage.block == source.storage.block:
-        source = contiguous_copy(source)
-        return copy_elements(destination, source)
+        return copy_elements(destination, contiguous_copy(source))
     order_dimensions(2, ndim, destination.sizes, stride, True, perm)
     it.nop = 2
     it.scalar_forms = 0
@@ -938,16 +936,16 @@ cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
         it.sizes[0] = 1
         it.stride[0][0] = ITEM_SIZE[it.dtype[0]]
         it.stride[1][0] = ITEM_SIZE[it.dtype[1]]
+    inputs[0] = <PyObject*>source
     it.ndim = d + 1
     if on_device:
         it.on_host = 2 if source.device_type == DEV_CPU else 0
-        return device_hooks().iterate(NULL, &it, destination.dtype, destination.numel, destination.device_index)
+        return hooks_of(destination.device_type).iterate(NULL, &it, destination.dtype, destination, inputs)
     if d > 0 and it.sizes[0] < 8 and it.sizes[1] >= 4 * it.sizes[0] and it.sizes[1] <= 4096:
         # rows of a few elements: the next dimension, strided, costs less than a call for each of them, and its cache lines stay near
         it.sizes[0], it.sizes[1] = it.sizes[1], it.sizes[0]
         for k in range(2):
             it.stride[k][0], it.stride[k][1] = it.stride[k][1], it.stride[k][0]
-    inputs[0] = <PyObject*>source
     run_iteration(&it, 1, destination.numel, destination, 1, inputs)
     return 0
 
@@ -960,9 +958,11 @@ cdef TensorBase as_bits(TensorBase t):
     return r
 
 
-cdef inline void memcpy_safe(char* d, const char* s, int64_t n) noexcept:
-    if d != s:
-        memmove(d, s, n)
+cdef TensorBase on_host(TensorBase t):
+    cdef TensorBase r = t if t.device_type == DEV_CPU else empty_tensor(t.ndim, t.sizes, t.dtype, DEV_CPU)
+    if r is not t:
+        copy_elements(r, t)
+    return r
 
 
 cdef TensorBase contiguous_copy(TensorBase t):

@@ -112,3 +112,4 @@ cdef class GeneratorBase:
 
 
 cdef rs_state *state_of(object generator) except NULL
+cdef GeneratorBase generator_on(object generator, int device_type, int index)

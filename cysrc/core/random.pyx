@@ -103,6 +103,39 @@ def set_default_generator(GeneratorBase generator not None):
     default_generator = generator
 
 
+cdef dict _device_generators = {}      # {(device type, index): the generator of a custom device}
+
+
+def set_device_generator(int device_type, int index, GeneratorBase generator not None):
+    """Makes `generator` the one that operators on a custom device draw from."""
+    _device_generators[device_type, index] = generator
+
+
+def device_generator(int device_type, int index):
+    """The generator of a custom device; None where it has none."""
+    return _device_generators.get((device_type, index))
+
+
+def device_generators():
+    """Return {(device type, index): generator} of the custom devices."""
+    return dict(_device_generators)
+
+
+def _swap_default_generator(generator):
+    """Makes `generator` the default one for a call, None leaves it; returns the one before."""
+    before = _default_generator
+    if generator is not None:
+        set_default_generator(generator)
+    return before
+
+
+cdef GeneratorBase generator_on(object generator, int device_type, int index):
+    """A caller's generator, which must be of the device, or the device's own."""
+    if generator is None:
+        return _device_generators.get((device_type, index), _default_generator)
+    return <GeneratorBase?>generator
+
+
 cdef rs_state *state_of(object generator) except NULL:
     if generator is None:
         return &_default_generator.state

@@ -1,5 +1,6 @@
 # Storage: the bytes that tensors view. The address is always read from the block, never kept elsewhere.
 from libc.stdint cimport int64_t, int8_t, uint8_t
+from cpython.object cimport PyObject
 from tensorrt_lite._C.core.allocator cimport trt_block, TRT_BLOCK_NOT_WRITABLE, TRT_BLOCK_READ_ONLY
 
 cdef class Storage:
@@ -11,15 +12,19 @@ cdef class Storage:
     cdef uint8_t can_resize
     cdef object __weakref__
 
-# What a device with memory of its own does for the core; its module fills them in when it is first needed. Addresses on the device
+# What devices with memory of their own do for the core: one table for CUDA, one for all custom devices (core/custom.pyx). A module fills
+# them in when it is first needed. Addresses on a device
 # are kept where host addresses are: nothing of the core reads through them.
 cdef struct DeviceHooks:
-    object (*allocate)(int64_t nbytes, int index)                       # a Storage; index -1: the current device
+    object (*allocate)(int device_type, int64_t nbytes, int index)      # a Storage; index -1: the current device
     object (*allocate_pinned)(int64_t nbytes)                           # a Storage of page-locked host memory
-    int (*current)() except -1                                          # index of this thread's current device
-    int (*move)(char* to, const char* source, int64_t nbytes, int index) except -1     # within one device
+    int (*current)(int device_type) except -1                           # index of this thread's current device
+    int (*move)(char* to, const char* source, int64_t nbytes, int device_type, int index) except -1     # within one device
     int (*copy)(object destination, object source, bint non_blocking) except -1        # tensors of two devices
-    int (*iterate)(const void* info, void* it, int compute, int64_t numel, int index) except -1   # a PointwiseInfo (NULL: a copy), an Iter
+    # info: a PointwiseInfo (NULL: a copy); it: an Iter, over a result and its operands, tensors
+    int (*iterate)(const void* info, void* it, int compute, object result, PyObject** operands) except -1
+    bint (*computes)(int device_type, const char* name) noexcept        # whether there may be a kernel for a pointwise operator
+    int (*fall_back)(int device_type, const char* name) except -1       # before a step runs on the host, on copies: an error where that isn't wanted
     # A thread has a current stream on each device. The sets of them that threads have had are numbered; 0 are the default streams.
     int stream_sets                                                     # the last number: 0 until a program makes a stream current
     int (*current_streams)() noexcept                                   # the number of this thread's set
@@ -49,13 +54,14 @@ cdef int set_read_only(Storage s) except -1
 cdef int expose(Storage s) except -1                                    # before an address is given away that may be written to later
 cdef Storage lazy_clone_of(Storage s)                                   # None where the bytes have to be copied at once
 
-cdef DeviceHooks* device_hooks() except NULL
+cdef DeviceHooks* device_hooks() except NULL                            # CUDA's
+cdef DeviceHooks* hooks_of(int device_type) except NULL
+cdef void install_custom_hooks(const DeviceHooks* given) noexcept
 cdef DeviceHooks* installed_hooks() noexcept                            # the same without loading anything: zeros until then
 cdef void install_device_hooks(const DeviceHooks* given) noexcept
-cdef Storage device_storage(trt_block* block, int64_t nbytes, int index)
+cdef Storage device_storage(trt_block* block, int64_t nbytes, int device_type, int index)
 cdef Storage new_storage(int64_t nbytes)
 cdef Storage meta_storage(int64_t nbytes)
 cdef Storage alias_storage(Storage s)
-cdef int set_custom_device(Storage s) except -1
 cdef Storage external_storage(void* data, int64_t nbytes, object owner, int device_type=*, int device_index=*)
 cdef int storage_resize(Storage s, int64_t nbytes) except -1

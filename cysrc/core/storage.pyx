@@ -16,7 +16,7 @@ from tensorrt_lite._C.core.allocator cimport (
     trt_block, trt_block_hold, trt_block_context, block_alloc, block_drop, block_external, TRT_BLOCK_READ_ONLY, TRT_BLOCK_LAZY, TRT_BLOCK_EXPOSED)
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
-from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, DEV_CUSTOM, DEV_META, make_device
+from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, DEV_META, device_type_name, has_index, make_device
 
 cdef extern from *:
     """
@@ -30,6 +30,14 @@ cdef extern from *:
     }
     """
     void trt_give_back_pages(char* begin, char* end)
+
+
+cdef dict _added = {}                # {name: method or property that a custom device has given to storages}
+
+
+def _add_method(str name not None, method):
+    """What `setattr` is to a class in Python."""
+    _added[name] = method
 
 
 @cython.freelist(256)
@@ -74,11 +82,17 @@ cdef class Storage:
 
     @property
     def device(self):
-        return make_device(self.device_type, self.device_index if self.device_type == DEV_CUDA else None)
+        return make_device(self.device_type, self.device_index if has_index(self.device_type) else None)
 
     @property
     def is_cuda(self):
         return self.device_type == DEV_CUDA
+
+    def __getattr__(self, str name):
+        method = _added.get(name)
+        if method is None:
+            raise AttributeError(f"'UntypedStorage' object has no attribute '{name}'")
+        return method.__get__(self, Storage)
 
     def untyped(self):
         return self
@@ -175,12 +189,14 @@ cdef char* bytes_of(Storage s) except NULL:
         if s.device_type == DEV_META:
             raise NotImplementedError("Not available for 'meta' tensors: the storage has no data")
         raise RuntimeError("the storage has not been initialised")
-    if s.device_type == DEV_CUDA:
-        raise NotImplementedError("the bytes of a storage on a CUDA device are not in host memory: copy the tensor with .cpu() first")
+    if s.device_type != DEV_CPU:
+        raise NotImplementedError(f"the bytes of a storage on a {'CUDA' if s.device_type == DEV_CUDA else device_type_name(s.device_type)} device are not in host memory: "
+                                  "copy the tensor with .cpu() first")
     return s.block.data
 
 
-cdef DeviceHooks hooks
+cdef DeviceHooks hooks              # of CUDA
+cdef DeviceHooks custom_hooks
 cdef object _load_device = None    # the package's function that has the hooks filled in
 
 
@@ -201,17 +217,31 @@ cdef DeviceHooks* installed_hooks() noexcept:
     return &hooks
 
 
+cdef DeviceHooks* hooks_of(int device_type) except NULL:
+    """The hooks of a device with an index; RuntimeError where there is no driver, or where no custom device has been registered."""
+    if device_type == DEV_CUDA:
+        return device_hooks()
+    if custom_hooks.allocate == NULL:
+        raise RuntimeError(f"no device of the type '{device_type_name(device_type)}' has been registered: see tensorrt_lite.backend.register_device")
+    return &custom_hooks
+
+
+cdef void install_custom_hooks(const DeviceHooks* given) noexcept:
+    global custom_hooks
+    custom_hooks = given[0]
+
+
 cdef void install_device_hooks(const DeviceHooks* given) noexcept:
     global hooks
     hooks = given[0]
 
 
-cdef Storage device_storage(trt_block* block, int64_t nbytes, int index):
+cdef Storage device_storage(trt_block* block, int64_t nbytes, int device_type, int index):
     """A storage over a block of device memory, whose reference it takes over."""
     cdef Storage s = Storage.__new__(Storage)
     s.length = nbytes
     s.can_resize = True
-    s.device_type = DEV_CUDA
+    s.device_type = device_type
     s.device_index = index
     s.block = block
     return s
@@ -245,17 +275,11 @@ cdef Storage alias_storage(Storage s):
 
 
 def host_alias(Storage storage not None):
-    """The memory of a custom device that lies in host memory, as a storage of the CPU."""
+    """Memory that the host can address, of whatever device, as a storage of the CPU."""
     cdef Storage r = alias_storage(storage)
     r.device_type = DEV_CPU
     r.device_index = 0
     return r
-
-
-cdef int set_custom_device(Storage s) except -1:
-    """What a custom backend's allocator has just made lies on its device."""
-    s.device_type = DEV_CUSTOM
-    return 0
 
 
 # ---- marks of blocks -----------------------------------------------------------------------------------------------
@@ -333,7 +357,7 @@ cdef int storage_resize(Storage s, int64_t nbytes) except -1:
     if s.device_type == DEV_META:
         s.length = nbytes
         return 0
-    if s.device_type == DEV_CUDA:
+    if s.device_type != DEV_CPU:
         return resize_on_device(s, nbytes)
     if nbytes > old.capacity:
         fresh = block_alloc(nbytes)
@@ -352,8 +376,8 @@ cdef int resize_on_device(Storage s, int64_t nbytes) except -1:
     cdef Storage fresh
     cdef trt_block* old = s.block
     if nbytes > old.capacity:
-        fresh = device_hooks().allocate(nbytes, s.device_index)
-        device_hooks().move(fresh.block.data, old.data, min(nbytes, s.length), s.device_index)
+        fresh = hooks_of(s.device_type).allocate(s.device_type, nbytes, s.device_index)
+        hooks_of(s.device_type).move(fresh.block.data, old.data, min(nbytes, s.length), s.device_type, s.device_index)
         s.block = fresh.block
         fresh.block = old
     s.length = nbytes

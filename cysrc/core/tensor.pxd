@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t, uint64_t, int8_t, uint8_t
 from cpython.list cimport PyList_GET_SIZE
 from cpython.object cimport PyObject, PyTypeObject
 from tensorrt_lite._C.core.storage cimport Storage
+from tensorrt_lite._C.core.device cimport has_index
 from tensorrt_lite._C.core.dtype cimport Scalar, ITEM_SIZE, has_loops
 
 cdef enum:
@@ -40,10 +41,13 @@ cdef enum:
     K_AUTOCAST = 2048
 
 cdef extern from "dispatch.h":
-    uint64_t index_keys "trt_index_keys"(int index) noexcept nogil
+    uint64_t index_keys "trt_index_keys"(int number) noexcept nogil
     uint64_t mixed_indices "trt_mixed_indices"(uint64_t keys) noexcept nogil
     uint64_t on_mixed_devices "trt_mixed_devices"(uint64_t keys) noexcept nogil
     const uint64_t K_PLACE "trt_place_mask"
+    enum:
+        INDEX_BITS "TRT_INDEX_BITS"
+        DEVICE_INDICES "TRT_DEVICE_INDICES"
 
 cdef enum:
     LAYOUT_STRIDED = 0            # the only layout so far
@@ -145,11 +149,11 @@ cdef inline void set_dtype(TensorBase t, int dtype) noexcept:
     t.dtype = dtype
     t.keys = t.keys & ~<uint64_t>K_STORAGE_ONLY | (0 if has_loops(dtype) else K_STORAGE_ONLY)
 
-# Where a new tensor goes, as one number: the device's type, and for CUDA its index plus one in the bits above 8 (0: the current one).
+# Where a new tensor goes, as one number: the device's type, and its index plus one in the bits above 8 (0: the current one; none on the CPU and meta).
 cdef enum:
     PLACE_PINNED = 1 << 8          # page-locked memory of the host
 cdef inline int place_of(TensorBase t) noexcept:
-    return t.device_type if t.device_type != 1 else 1 | (<int>t.device_index + 1) << 8
+    return t.device_type | (<int>t.device_index + 1) << 8 if has_index(t.device_type) else t.device_type
 
 cdef int set_storage(TensorBase t, Storage s) except -1
 cdef int place_of_device(object device) except -1
@@ -182,4 +186,4 @@ cdef bint non_overlapping_dense(TensorBase t) noexcept
 cdef void channels_last_strides(int ndim, const int64_t* sizes, int64_t* strides) noexcept
 cdef void contiguous_strides(int ndim, const int64_t* sizes, int64_t* strides) noexcept
 cdef uint64_t backend_key(int device_type) noexcept
-cdef uint64_t place_key(int device_type, int index) noexcept       # with the bits of a CUDA device's index
+cdef uint64_t place_key(int device_type, int index) noexcept       # with the bits of the device's number

@@ -10,10 +10,10 @@ from libc.string cimport memcpy
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF, Py_CLEAR
 from cpython.tuple cimport PyTuple_SET_ITEM
-from tensorrt_lite._C.core.storage cimport Storage, new_storage, meta_storage, alias_storage, set_custom_device, storage_resize, device_hooks
+from tensorrt_lite._C.core.storage cimport Storage, new_storage, meta_storage, alias_storage, storage_resize, device_hooks, hooks_of
 from tensorrt_lite._C.core.dtype cimport Scalar, BOOL, F32, F64, I64, C64, C128, F16, BF16
 from tensorrt_lite._C.core.text cimport sizes_text
-from tensorrt_lite._C.core.device cimport device, DEV_CPU, DEV_META, DEV_CUDA, DEV_CUSTOM, MF_CONTIGUOUS, MF_CHANNELS_LAST, MF_CHANNELS_LAST_3D, MF_PRESERVE
+from tensorrt_lite._C.core.device cimport device, DEV_CPU, DEV_META, DEV_CUDA, DEV_CUSTOM, has_index, MF_CONTIGUOUS, MF_CHANNELS_LAST, MF_CHANNELS_LAST_3D, MF_PRESERVE
 
 
 cdef extern from "stage.h" nogil:
@@ -247,7 +247,11 @@ cdef uint64_t backend_key(int device_type) noexcept:
 
 
 cdef uint64_t place_key(int device_type, int index) noexcept:
-    return K_CUDA | index_keys(index) if device_type == DEV_CUDA else backend_key(device_type)
+    if device_type == DEV_CPU:
+        return K_CPU
+    if device_type == DEV_META:
+        return K_META
+    return backend_key(device_type) | index_keys(index if device_type == DEV_CUDA else (device_type - DEV_CUSTOM) << INDEX_BITS | index)
 
 
 cdef void contiguous_strides(int ndim, const int64_t* sizes, int64_t* strides) noexcept:
@@ -270,41 +274,23 @@ cdef void channels_last_strides(int ndim, const int64_t* sizes, int64_t* strides
     strides[0] = n
 
 
-# A registered custom backend's allocator: (nbytes) -> object with a data pointer; see tensorrt_lite.backend.
-cdef object custom_allocate = None
-
-
-def _set_custom_allocator(f):
-    global custom_allocate
-    custom_allocate = f
-
-
 cdef int place_of_device(object d) except -1:
     """The place of a parsed device; ``cuda`` without an index is the current device."""
     cdef device x = <device?>d
-    if x.code != DEV_CUDA:
+    if not has_index(x.code):
         return x.code
-    return DEV_CUDA | ((device_hooks().current() if x.index is None else <int>x.index) + 1) << 8
+    return x.code | ((hooks_of(x.code).current(x.code) if x.index is None else <int>x.index) + 1) << 8
 
 
 cdef Storage storage_for(int64_t nbytes, int place):
     cdef int device_type = place & 0xFF
-    cdef Storage s
     if place == PLACE_PINNED:
         return device_hooks().allocate_pinned(nbytes)
     if device_type == DEV_CPU:
         return new_storage(nbytes)
     if device_type == DEV_META:
         return meta_storage(nbytes)
-    if device_type == DEV_CUSTOM and custom_allocate is not None:
-        s = <Storage?>custom_allocate(nbytes)
-        if s.length < nbytes or s.block == NULL and nbytes:
-            raise RuntimeError(f"the custom backend's allocator returned a storage of {s.length} bytes where {nbytes} were asked for")
-        set_custom_device(s)
-        return s
-    if device_type == DEV_CUDA:
-        return device_hooks().allocate(nbytes, (place >> 8) - 1)
-    raise RuntimeError("the custom backend has no allocator: register one with tensorrt_lite.backend.register_backend")
+    return hooks_of(device_type).allocate(device_type, nbytes, (place >> 8) - 1)
 
 
 cdef TensorBase empty_tensor(int ndim, const int64_t* sizes, int dtype, int place):

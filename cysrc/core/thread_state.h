@@ -19,6 +19,7 @@ typedef struct {
   const char* operator_name;       /* whose boxed kernel runs, for errors of a device that are reported later */
   int composed;                    /* a backward function runs whose tensors no kernel may read: formulas are made of operators */
   int key;                         /* the dispatch key whose kernel was looked up last */
+  int step_device;                 /* the custom device whose step was looked up last */
   PyObject* handled_calls;         /* calls of private operators that __torch_dispatch__ has in its hands, a list; NULL: there were none yet */
   PyObject* dispatch_modes;        /* the stack of TorchDispatchModes, a list; NULL: there were none yet */
   PyObject** late_warnings;        /* where a resized output's warning waits until the kernel has run: a list or NULL; NULL: it is given at once */

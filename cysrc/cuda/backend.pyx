@@ -3,6 +3,7 @@
 It fills in the core's device hooks. A thread has a current device and, on each device, a current stream, on which all
 its work is queued; nothing here waits for the device except copies to host memory.
 """
+from cpython.object cimport PyObject
 from libc.stdlib cimport calloc, realloc
 from libc.string cimport memcmp, memcpy
 from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_context, trt_block_returns_by, block_external
@@ -255,7 +256,7 @@ cdef int free_block(Block* block) noexcept:
     return 0
 
 
-cdef object allocate(int64_t nbytes, int index):
+cdef object allocate(int device_type, int64_t nbytes, int index):
     cdef Block* block
     cdef trt_block* b
     if index < 0:
@@ -263,14 +264,14 @@ cdef object allocate(int64_t nbytes, int index):
     else:
         check_device(index)
     if nbytes == 0:
-        return device_storage(block_external(NULL, 0, NULL, NULL), 0, index)
+        return device_storage(block_external(NULL, 0, NULL, NULL), 0, DEV_CUDA, index)
     enter_device(index)
     block = cached_allocate(index, nbytes, tls_streams[index], <MemoryPool>tls_pool if tls_pool != NULL and tls_pool_device == index else None)
     b = block_external(<void*><size_t>block.address, block.size, release_block, block)
-    return device_storage(b, nbytes, index)
+    return device_storage(b, nbytes, DEV_CUDA, index)
 
 
-cdef int move(char* to, const char* source, int64_t nbytes, int index) except -1:
+cdef int move(char* to, const char* source, int64_t nbytes, int device_type, int index) except -1:
     if nbytes:
         enter_device(index)
         copy_on_device(<DevicePointer><size_t>to, <DevicePointer><size_t>source, nbytes, tls_streams[index])
@@ -615,7 +616,7 @@ cdef FunctionHandle load(const PointwiseInfo* info, int source, int compute, int
     return k.form[index][form]
 
 
-cdef int iterate(const void* info_, void* it_, int compute, int64_t numel, int index) except -1:
+cdef int iterate(const void* info_, void* it_, int compute, object result, PyObject** operands) except -1:
     """Launch one loop over what TensorIterator has prepared: dimensions merged, strides in bytes, dimension 0 fastest."""
     cdef const PointwiseInfo* info = <const PointwiseInfo*>info_
     cdef Iter* it = <Iter*>it_
@@ -626,6 +627,8 @@ cdef int iterate(const void* info_, void* it_, int compute, int64_t numel, int i
     cdef StridedLayout strided
     cdef Scalar number
     cdef char* out = it.base[0]
+    cdef int index = (<TensorBase>result).device_index
+    cdef int64_t numel = (<TensorBase>result).numel
     cdef int form = FORM_CONTIGUOUS, i, d, n = 0, nparams = info.nparams if info != NULL else 0
     cdef int64_t extent, reach = 0
     cdef unsigned long long count = numel
@@ -811,10 +814,14 @@ def _waited(int index, stream=None):
         after_wait(index, tls_streams[index] if stream is None else <void*><size_t>stream, stream is None)
 
 
+cdef int current_of_cuda(int device_type) except -1:
+    return current()
+
+
 cdef DeviceHooks hooks
 hooks.allocate = allocate
 hooks.allocate_pinned = pinned_storage
-hooks.current = current
+hooks.current = current_of_cuda
 hooks.move = move
 hooks.copy = copy
 hooks.iterate = iterate

@@ -244,7 +244,7 @@ cdef TensorBase window(Call c, char* at):
     """Device memory as a tensor, for what asks for one."""
     cdef int64_t nothing = 0
     cdef TensorBase t = empty_tensor(1, &nothing, c.dtype, c.place)
-    set_storage(t, device_storage(block_external(at, 0, NULL, NULL), 0, c.index))
+    set_storage(t, device_storage(block_external(at, 0, NULL, NULL), 0, DEV_CUDA, c.index))
     return t
 
 

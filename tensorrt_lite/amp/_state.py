@@ -18,7 +18,7 @@ __all__ = [
     "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype",
 ]  # fmt: skip
 
-DEVICES = {"cpu": 0, "cuda": 1}
+DEVICES = {"cpu": 0, "cuda": 1}  # and custom devices, from their registration on
 
 
 def is_available(device_type: str) -> bool:
@@ -52,7 +52,7 @@ def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -
 
 
 def get_autocast_dtype(device_type: str) -> dtype:
-    """The lower precision of a device type: bfloat16 on the CPU, float16 on CUDA, unless this thread has set another."""
+    """The lower precision of a device type: bfloat16 on the CPU, float16 elsewhere, unless this thread has set another."""
     return _autocast.get_dtype(_index("get_autocast_dtype", device_type))  # type: ignore[no-any-return]
 
 

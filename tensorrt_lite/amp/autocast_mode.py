@@ -15,8 +15,13 @@ __all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "is_aut
 _LOWER = (trt.bfloat16, trt.float16)
 
 
+def _lower(device_type: str) -> tuple[Any, ...]:
+    """The lower precisions of another device than CUDA; a custom one's are its own."""
+    return _LOWER if device_type == "cpu" else tuple(getattr(trt, device_type).get_amp_supported_dtype())
+
+
 def is_autocast_available(device_type: str) -> bool:
-    """Whether there is autocast for a device type: for "cpu" and "cuda"."""
+    """Whether there is autocast for a device type: for "cpu", "cuda" and custom devices."""
     return _state.is_available(device_type)
 
 
@@ -35,7 +40,7 @@ class autocast:
     """A context, or decorator, in which this thread's operators choose their precision: products and convolutions run in `dtype`, losses, norms and
     what needs float32's range in float32, the rest in the dtype of their arguments.
 
-    device_type: "cpu" or "cuda"; tensors of other devices are untouched. dtype: bfloat16 or float16, on CUDA any; None: the thread's (`get_autocast_dtype`), at
+    device_type: "cpu", "cuda" or a custom one, which casts as CUDA does; tensors of other devices are untouched. dtype: bfloat16 or float16, on CUDA any; None: the thread's (`get_autocast_dtype`), at
     first bfloat16 on the CPU and float16 on CUDA. enabled: False turns it off inside. cache_enabled: whether the cast of a weight is kept until the
     outermost context ends; one that is written to meanwhile is cast again. Forms with out=, in-place forms and float64 are left as they are.
 
@@ -63,11 +68,11 @@ class autocast:
             enabled = False
         elif enabled and device_type == "cuda" and self.fast_dtype is trt.bfloat16 and not trt.cuda.is_bf16_supported():
             raise RuntimeError("Current CUDA Device does not support bfloat16. Please switch dtype to float16.")
-        elif enabled and device_type != "cuda" and self.fast_dtype not in _LOWER:
+        elif enabled and device_type != "cuda" and self.fast_dtype not in _lower(device_type):
             name = device_type.upper()
             warnings.warn(
                 f"In {name} autocast, but the target dtype is not supported. Disabling autocast.\n"
-                f"{name} Autocast only supports dtypes of {', '.join(map(str, _LOWER))} currently.",
+                f"{name} Autocast only supports dtypes of {', '.join(map(str, _lower(device_type)))} currently.",
                 stacklevel=2,
             )
             enabled = False

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["checkpoint", "data", "dlpack", "flop_counter", "hooks", "safetensors"]
+__all__ = ["checkpoint", "data", "dlpack", "flop_counter", "generate_methods_for_privateuse1_backend", "hooks", "rename_privateuse1_backend", "safetensors"]
 
 
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
+    if name in ("generate_methods_for_privateuse1_backend", "rename_privateuse1_backend"):
+        return getattr(import_module("tensorrt_lite.backend.privateuse1"), name)
     if name in __all__ or name in ("_pytree", "_python_dispatch"):
         return import_module(f"{__name__}.{name}")
     from tensorrt_lite._missing import error

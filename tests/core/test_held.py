@@ -212,14 +212,29 @@ def test_private_functions_refuse_what_they_would_trust():
 def test_a_custom_allocator_that_returns_too_little_is_refused():
     program = """
     import tensorrt_lite as trt
-    from tensorrt_lite._C.core import tensor
-    for wrong in (lambda n: trt.zeros(0).untyped_storage(), lambda n: None, lambda n: trt.zeros(3), lambda n: trt.empty(1000, device="meta").untyped_storage()):
-        tensor._set_custom_allocator(wrong)
+    from tensorrt_lite import backend
+    class Wrong(backend.HostMemoryInterface):
+        def allocate(self, nbytes, index):
+            return wrong
+    backend.register_device("toy", Wrong("toy"))
+    for wrong in (None, 0, "memory", (1, 2, 3), -1, 1 << 64, trt.zeros(3)):
         try:
-            trt.empty(1000, device="privateuseone").fill_(1)
+            trt.empty(1000, device="toy").fill_(1)
+            raise SystemExit(f"accepted {wrong}")
+        except (RuntimeError, TypeError, ValueError, OverflowError, MemoryError):
+            pass
+    for given in (lambda n: bytearray(n // 2), lambda n: bytes(n), lambda n: None, lambda n: trt.empty(n, device="meta")):
+        backend.register_backend("host" + str(len(backend.registered())), given)
+        try:
+            trt.empty(1000, device=backend.registered()[-1].name).fill_(1)
             raise SystemExit("accepted")
         except (RuntimeError, TypeError):
             pass
+    try:
+        trt.empty(1, device="privateuseone:3")
+        raise SystemExit("accepted")
+    except RuntimeError:
+        pass
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -192,3 +193,10 @@ def test_custom_operator():
     error = float(re.search(r"largest error on cpu: (\S+)", result.stdout)[1])
     first, last = map(float, re.search(r"loss (\S+) to (\S+)", result.stdout).groups())
     assert error < 1e-6 and last < 0.1 < first
+
+
+def test_custom_device_trains_as_the_cpu_does():
+    done = subprocess.run([sys.executable, "-W", "ignore", str(EXAMPLES / "custom_device.py"), "--steps", "8"], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(EXAMPLES.parent)}, check=False)
+    assert done.returncode == 0, done.stderr
+    difference = re.search(r"largest difference (\S+)", done.stdout)
+    assert difference and float(difference[1]) < 1e-4 and "two streams: 2000" in done.stdout, done.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pytest
 
 import tensorrt_lite as trt
@@ -143,3 +144,11 @@ def test_seldom_types() -> None:
     exact = 0.6 * m.double() + 0.2 * torch.outer(u.double(), v.double())
     assert (torch.tensor(ours.numpy()).double() - exact).abs().max() <= 2e-3 * exact.abs().max()
     assert torch.equal(torch.tensor(trt.renorm(trt.tensor(m.numpy()), 2, 0, 0.5).numpy()), torch.renorm(m, 2, 0, 0.5))
+
+
+def test_series_end_where_infinities_of_both_signs_meet() -> None:
+    """Terms of zeta of a huge odd order: -inf at -0.3, inf at 0.7; their sum is no number, and adding on would take hours."""
+    x = trt.tensor([-0.3, -1.5, 0.5, 2.5, 1e6, math.inf, -math.inf, math.nan], dtype=trt.float64)
+    for n in (2**40, 2**40 + 1):
+        assert trt.polygamma(n, x).shape == x.shape
+        assert trt.special.zeta(trt.tensor(float(n), dtype=trt.float64), x).shape == x.shape

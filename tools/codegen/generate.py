@@ -97,6 +97,8 @@ def generate(root: Path, out: Path) -> dict[str, list[Path]]:
                 loops[family].append(path)
         text += functions.emit(family, [op for op in mine if op.kind != "pointwise"], declared_steps.get(family))
         text += entries.emit_bodies(family, mine)
+        if family in declared_steps:
+            text += "\n" + steps.boxed(declared_steps[family]) + "\n"
         if declared:
             text += "SYMBOLS = {" + ", ".join(f"\"{s}\": {f}" for s, f in pointwise.symbols(declared).items()) + "}\n"
             if kernels.exists() and "EXTRA_SYMBOLS" in kernels.read_text():

@@ -345,7 +345,7 @@ def emit_operator(family: str, op: Operator, forward: Loop, fused: dict[str, Loo
     emit_symbols(op, info, py)
     read = set().union(*(names(formula) for formula in op.backward.values()))
     saved_params = ",".join(a.name if a.name in read else "" for a in params)
-    init.append(f"row_{op.name}.unpack = unpack_pointwise; register_pointwise(&{info}, {op.identifier}, &row_{op.name}, \"{','.join(tensors)}\", \"{saved_params}\")")
+    init.append(f"row_{op.name}.unpack = unpack_pointwise; row_{op.name}.invoke = invoke_pointwise; register_pointwise(&{info}, {op.identifier}, &row_{op.name}, \"{','.join(tensors)}\", \"{saved_params}\")")
 
 
 def emit_formula(family: str, op: Operator, target: str, formula: str, slots: dict[str, int], py: list[str]) -> None:

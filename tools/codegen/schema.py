@@ -171,11 +171,13 @@ def parse_signature(text: str) -> tuple[str | None, list[Argument], list[str], l
 def schema_text(op: Operator) -> str:
     """PyTorch's notation, with defaults."""
     parts: list[str] = []
+    written = 0
     for a in op.arguments:
         if a.keyword and "*" not in parts:
             parts.append("*")
         default = "" if a.default is None else "=" + a.default.replace('"', "'")  # stands in a C string
-        parts.append(f"{a.type} {a.name}{default}")
+        parts.append(f"{a.type}{'(' + chr(ord('a') + written) + '!)' if a.written else ''} {a.name}{default}")
+        written += a.written
     returned = op.returns[0] if len(op.returns) == 1 and not op.result_names else "(" + ", ".join(" ".join(x) for x in zip(op.returns, op.result_names or [""] * len(op.returns))).replace(" ,", ",").strip() + ")"
     return f"{op.name}{'.' + op.row['overload'] if 'overload' in op.row else ''}({', '.join(parts)}) -> {returned}"
 

@@ -249,6 +249,30 @@ def member(f: Field, types: dict[str, str]) -> str:
     return f"{kind} {f.name}" + (f"[{f.count}]" if f.count else "")
 
 
+_BOXED = {"TensorBase": "(alias_of({0}) if {0} is not None else None)", "const Scalar*": "(scalar_object({0}) if {0} != NULL else None)"}
+
+
+def boxed(family: Family) -> str:
+    """Of each step the function of its type that calls a custom device's Python function, for the family's module; and what its structs hold."""
+    names = ", ".join([f"{step.name}_step" for step in family.steps] + [struct.name for struct in family.structs])
+    text = ["# ---- steps as Python functions of custom devices", "from tensorrt_lite._C.core.args cimport scalar_object", "from tensorrt_lite._C.core.dispatch cimport box_step, call_step",
+            "from tensorrt_lite._C.core.tensor cimport alias_of", *family.cimports, f"from tensorrt_lite._C.steps.{family.name} cimport {names}", ""]  # fmt: skip
+    init = []
+    for step in family.steps:
+        values = [_BOXED.get(t, "<size_t>{0}" if t.endswith("*") else "{0}").format(n) for t, n in step.arguments]
+        call = f"call_step({step.place}, ({', '.join(values)},))"
+        text.append(f"cdef {step.returns} box_{step.name}({step.parameters}){' except -1' if step.returns == 'int' else ''}:")
+        text += [f"    result = {call}", "    return 0 if result is None else <int>result", ""] if step.returns == "int" else [f"    return {'<TensorBase?>' * (step.returns == 'TensorBase')}{call}", ""]
+        init.append(f'box_step({step.place}, b"{step.name}", b"{step.parameters}", <void*><{step.name}_step>box_{step.name})')
+    structs = {struct.name: [(f.name, f.type, int(dict((n, v) for n, v, _ in family.constants).get(f.count, f.count or 0))) for f in struct.fields] for struct in family.structs}
+    enumerators = [name for name, _, _ in family.constants]
+    for o in family.operations:
+        enumerators += [f"{o.prefix}_{name}" for name in o.names]
+    if enumerators:
+        text.append(f"from tensorrt_lite._C.steps.{family.name} cimport {', '.join(enumerators)}")
+    return "\n".join([*text, *init, f"STEP_STRUCTS = {structs!r}", f"STEP_CONSTANTS = {{{', '.join(f'{n!r}: {n}' for n in enumerators)}}}", ""])
+
+
 def camel(name: str) -> str:
     return "".join(word.capitalize() for word in name.split("_"))
 

@@ -186,6 +186,14 @@ cdef int attend_backward_cpu(TensorBase q, TensorBase k, TensorBase v, TensorBas
     return 0
 
 
+cdef int takes_nothing(int dtype, int64_t width, double dropout_p) except -1:
+    """A custom device has no kernel before it registers one: attention is composed."""
+    return 0
+
+
+for _device in range(DEV_CUSTOM, LAST_CUSTOM + 1):
+    set_attention_takes(_device, takes_nothing)
+
 set_attention_takes(DEV_CPU, takes_cpu)
 set_attend(DEV_CPU, attend_cpu)
 set_attend_backward(DEV_CPU, attend_backward_cpu)

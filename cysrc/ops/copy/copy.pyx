@@ -1,8 +1,9 @@
 # Copies, conversions and fills; reading tensors out into Python numbers.
 from tensorrt_lite._C.core.device import contiguous_format, preserve_format, channels_last, channels_last_3d
 from tensorrt_lite._C.core.dtype import dtype as dtype_type
-from tensorrt_lite._C.core.storage cimport Storage, device_hooks, lazy_clone_of
-from tensorrt_lite._C.steps.copy cimport run_move, run_non_blocking, run_zero_elements, set_move, set_zero_elements
+from tensorrt_lite._C.core.device cimport LAST_CUSTOM, has_index
+from tensorrt_lite._C.core.storage cimport Storage, hooks_of, lazy_clone_of
+from tensorrt_lite._C.steps.copy cimport run_non_blocking, run_zero_elements, set_zero_elements
 from tensorrt_lite._C.core.device cimport memory_format as memory_format_type
 
 
@@ -32,27 +33,9 @@ cdef TensorBase empty_formatted(TensorBase like, int dtype, int place, int fmt):
     return empty_tensor(like.ndim, like.sizes, dtype, place)
 
 
-cdef extern from *:
-    """
-    /* By the devices of destination and source (CPU, CUDA, meta, custom: core/device.pxd): who moves elements between them. */
-    static const signed char trt_movers[4][4] = {{0, 0, 0, 3}, {1, 1, 1, 3}, {2, 2, 2, 2}, {3, 3, 3, 3}};
-    """
-    const signed char movers "trt_movers"[4][4]
-
-
-cdef int move_across(TensorBase destination, TensorBase source) except -1:
-    """A custom backend's."""
-    boxed_call(existing_operator("_copy_across"), KEY_CUSTOM, (destination, source))
-    return 0
-
-
-set_move(DEV_CPU, copy_elements)
-set_move(DEV_CUDA, copy_elements)
-set_move(DEV_CUSTOM, move_across)
-
-
 cdef inline int move(TensorBase destination, TensorBase source) except -1:
-    return run_move(movers[destination.device_type][source.device_type], destination, source)
+    """Between any two devices: the core asks the one with memory of its own (core/storage.pxd, DeviceHooks)."""
+    return copy_elements(destination, source)
 
 
 cdef TensorBase clone_impl(TensorBase self, object memory_format):
@@ -119,12 +102,14 @@ cdef object copied(object input, object src, object non_blocking, object out, bi
     """self[...] = src, broadcast and converted to self's dtype; returns self."""
     cdef TensorBase self = as_tensor_arg(input, "copy_", "self"), s
     cdef uint64_t keys
-    if non_blocking and isinstance(src, TensorBase) and (self.device_type == DEV_CUDA) != ((<TensorBase>src).device_type == DEV_CUDA):
-        run_non_blocking(DEV_CUDA, True)
+    cdef int device
+    if non_blocking and isinstance(src, TensorBase) and has_index(self.device_type) != has_index((<TensorBase>src).device_type):
+        device = self.device_type if has_index(self.device_type) else (<TensorBase>src).device_type
+        run_non_blocking(device, True)
         try:
             return copied(self, src, False, None, True)
         finally:
-            run_non_blocking(DEV_CUDA, False)
+            run_non_blocking(device, False)
     s = as_operand(src, "copy_", "other")
     check_inplace(self, "copy_")
     if s is self:
@@ -165,7 +150,8 @@ cdef int zero_cpu(TensorBase t) except -1:
 
 set_zero_elements(DEV_CPU, zero_cpu)
 set_zero_elements(DEV_CUDA, zero_by_fill)
-set_zero_elements(DEV_CUSTOM, zero_by_fill)
+for _device in range(DEV_CUSTOM, LAST_CUSTOM + 1):
+    set_zero_elements(_device, zero_by_fill)
 
 
 cdef TensorBase zero_impl(TensorBase self, TensorBase out, int mode):
@@ -190,7 +176,7 @@ cdef bint lies_in(TensorBase self, object memory_format) except -1:
 
 def to(TensorBase self not None, *args, dtype=None, device=None, non_blocking=False, copy=False, memory_format=None):
     """to(dtype), to(device), to(other), to(device, dtype): a converted copy, or the tensor itself when nothing changes."""
-    cdef int code, target, flags = 0
+    cdef int code, target, owner, flags = 0
     for a in args:
         if isinstance(a, dtype_type) or a in (float, int, bool, complex):
             dtype = a
@@ -212,13 +198,14 @@ def to(TensorBase self not None, *args, dtype=None, device=None, non_blocking=Fa
     target = place_of(self) if device is None else place_of_device(parse_device(device))
     if code == self.dtype and target == place_of(self) and not copy and lies_in(self, memory_format):
         return self
-    if non_blocking and (self.device_type == DEV_CUDA or target & 0xFF == DEV_CUDA):
-        device_hooks()
-        run_non_blocking(DEV_CUDA, True)
+    if non_blocking and (has_index(self.device_type) or has_index(target & 0xFF)):
+        owner = target & 0xFF if has_index(target & 0xFF) else self.device_type
+        hooks_of(owner)
+        run_non_blocking(owner, True)
         try:
             return op__to_copy(self, code, None if target == place_of(self) else device, memory_format)
         finally:
-            run_non_blocking(DEV_CUDA, False)
+            run_non_blocking(owner, False)
     return op__to_copy(self, code, None if target == place_of(self) else device, memory_format)
 
 

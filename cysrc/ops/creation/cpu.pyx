@@ -3,7 +3,7 @@ device's kernel makes."""
 from libc.math cimport M_PI, cos as c_cos, exp as c_exp, fabs, log as c_log, pow as c_pow, sin as c_sin
 from libc.stdint cimport int64_t
 from tensorrt_lite._C.core.allocator cimport block_drop, trt_block, trt_block_hold
-from tensorrt_lite._C.core.device cimport DEV_CPU
+from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUSTOM, LAST_CUSTOM
 from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.core.dtype cimport C128, F32, F64, I64, Scalar
 from tensorrt_lite._C.core.iterator cimport copy_elements
@@ -171,6 +171,20 @@ cdef int window(TensorBase r, int kind, bint periodic, double a, double b, doubl
             p[i] = bessel_i0(x) / top * c_exp(fabs(x) - fabs(a))
     return take_from_host(r, w)
 
+
+cdef int sequence_on_host(TensorBase r, int kind, double start, double stop, double step, int64_t istart, int64_t istep, bint both_ends) except -1:
+    """For devices without a kernel: numbers that are made of none go there from the host."""
+    cdef TensorBase c = empty_tensor(r.ndim, r.sizes, r.dtype, DEV_CPU)
+    sequence(c, kind, start, stop, step, istart, istep, both_ends)
+    return copy_elements(r, c)
+
+
+for _device in range(DEV_CUSTOM, LAST_CUSTOM + 1):
+    set_sequence(_device, sequence_on_host)
+    set_half_sequence(_device, half_sequence)
+    set_complex_sequence(_device, complex_sequence)
+    set_powers(_device, powers)
+    set_window(_device, window)
 
 set_sequence(DEV_CPU, sequence)
 set_half_sequence(DEV_CPU, half_sequence)

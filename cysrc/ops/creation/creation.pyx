@@ -402,7 +402,7 @@ def numpy(TensorBase self not None, *, force=False):
         if t.device_type == DEV_META:
             raise TypeError("can't convert meta device type tensor to numpy.")
         if not force:
-            raise TypeError(f"can't convert {make_device(t.device_type, None)} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
+            raise TypeError(f"can't convert {(<object>t).device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
         t = <TensorBase>t.cpu()
     if _numpy_names[t.dtype] is None:
         added = added_type(t.dtype)

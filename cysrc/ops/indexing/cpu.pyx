@@ -2,11 +2,13 @@
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 from tensorrt_lite._C.core.allocator cimport block_drop, trt_block, trt_block_hold
-from tensorrt_lite._C.core.device cimport DEV_CPU
+from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUSTOM, LAST_CUSTOM
 from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.core.dtype cimport I64
 from tensorrt_lite._C.core.parallel cimport GRAIN, num_threads, parallel_for, task_fn
-from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, data_of, empty_tensor, held, is_large
+from tensorrt_lite._C.core.iterator cimport copy_elements, on_host
+from tensorrt_lite._C.core.storage cimport hooks_of
+from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, data_of, empty_tensor, held, is_large, place_of
 from tensorrt_lite._C.ops.indexing.loops cimport LineArgs, MaskArgs, NOT_SKIPPED, OneHotArgs, PUT_SET, RowArgs, SearchArgs
 from tensorrt_lite._C.steps.indexing cimport (
     set_first_outside, set_gather_rows, set_lines, set_masked_fill, set_nonzero, set_offsets, set_one_hot, set_scatter_rows, set_search, set_unravel)
@@ -252,6 +254,33 @@ set_gather_rows(DEV_CPU, gather_rows)
 set_scatter_rows(DEV_CPU, scatter_rows)
 set_lines(DEV_CPU, lines)
 set_masked_fill(DEV_CPU, masked_fill)
+
+# ---- custom devices: of what is no row, which could fall back as a whole ------------------------------------------------
+
+cdef TensorBase nonzero_on_host(TensorBase x):
+    cdef TensorBase found, r
+    hooks_of(x.device_type).fall_back(x.device_type, b"nonzero")
+    found = nonzero(on_host(x))
+    r = empty_tensor(found.ndim, found.sizes, found.dtype, place_of(x))
+    copy_elements(r, found)
+    return r
+
+
+cdef int one_hot_on_host(TensorBase given, int64_t classes, TensorBase r) except -1:
+    cdef TensorBase c
+    cdef int outside
+    hooks_of(r.device_type).fall_back(r.device_type, b"one_hot")
+    c = empty_tensor(r.ndim, r.sizes, r.dtype, DEV_CPU)
+    copy_elements(c, r)
+    outside = one_hot(on_host(given), classes, c)
+    copy_elements(r, c)
+    return outside
+
+
+for _device in range(DEV_CUSTOM, LAST_CUSTOM + 1):
+    set_nonzero(_device, nonzero_on_host)
+    set_one_hot(_device, one_hot_on_host)
+
 set_nonzero(DEV_CPU, nonzero)
 set_one_hot(DEV_CPU, one_hot)
 set_search(DEV_CPU, search)

@@ -11,7 +11,7 @@ from tensorrt_lite._C.core.dispatch cimport INPLACE, attach, intercepted
 from tensorrt_lite._C.core.dtype cimport BOOL, CAT_COMPLEX, CAT_INT, I32, I64, ITEM_SIZE, Scalar, U8, category, dtype_of
 from tensorrt_lite._C.core.iterator cimport cast_to, check_internal_overlap, fill_elements
 from tensorrt_lite._C.core.tensor cimport (
-    INLINE_DIMS, K_CPU, K_CUSTOM, K_DERIVATIVES, K_META, MAX_DIMS, TensorBase, alias_of, bump_version, check_geometry, data_of, empty_tensor,
+    INLINE_DIMS, K_CPU, K_DERIVATIVES, K_META, MAX_DIMS, TensorBase, alias_of, bump_version, check_geometry, data_of, empty_tensor,
     has_internal_overlap, make_view, place_of, same_sizes, shape_text)
 from tensorrt_lite._C.core.text cimport dtype_text
 from tensorrt_lite._C.operators cimport op_alias, op_fill, op_index, op_index_put, op_masked_fill, op_select, op_slice, op_unsqueeze
@@ -309,11 +309,8 @@ cdef int assign_number(TensorBase v, object value) except -1:
         finish_inplace(op_fill(v, &s, v, INPLACE), v.keys)
         return 0
     check_internal_overlap("__setitem__", v)
-    if v.keys & K_CUSTOM:
-        finish_inplace(op_fill(v, &s, v, INPLACE), v.keys)
-    else:
-        fill_elements(v, &s)
-        bump_version(v)
+    fill_elements(v, &s)
+    bump_version(v)
     return 0
 
 

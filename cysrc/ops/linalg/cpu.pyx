@@ -8,9 +8,10 @@ from libc.string cimport memcpy, memset
 from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_drop
 from tensorrt_lite._C.core.blas cimport blas_begin, blas_end
 from tensorrt_lite._C.core.blas import library as blas_library
-from tensorrt_lite._C.core.device cimport DEV_CPU
+from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUSTOM, LAST_CUSTOM
 from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.core.parallel cimport parallel_for
+from tensorrt_lite._C.core.iterator cimport on_host
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of
 from tensorrt_lite._C.ops.linalg.job cimport (
     BAD_PIVOTS, CHOLESKY, CHOLESKY_INVERSE, CHOLESKY_SOLVE, DETERMINANT, EIG, EIGH, GEQRF, HOUSEHOLDER, INVERSE, Job, LDL, LDL_SOLVE, LEAST_SQUARES, LU,
@@ -583,7 +584,8 @@ cdef int run_job(Job* w, int routine, TensorBase info, TensorBase a, TensorBase 
 
 
 cdef int read_codes(TensorBase info, int* codes) except -1:
-    memcpy(codes, data_of(info), info.numel * sizeof(int))
+    cdef TensorBase host = on_host(info)
+    memcpy(codes, data_of(host), host.numel * sizeof(int))
     return 0
 
 
@@ -594,5 +596,9 @@ cdef int check_driver(object driver) except -1:
 
 
 set_linalg_job(DEV_CPU, run_job)
+for _device in range(DEV_CUSTOM, LAST_CUSTOM + 1):
+    set_linalg_codes(_device, read_codes)
+    set_svd_driver(_device, check_driver)
+
 set_linalg_codes(DEV_CPU, read_codes)
 set_svd_driver(DEV_CPU, check_driver)

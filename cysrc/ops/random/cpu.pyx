@@ -2,14 +2,15 @@
 from libc.math cimport NAN, ceil, exp as c_exp, fabs, floor, lgamma, log, log1p, sqrt
 from libc.stdint cimport int64_t, uint8_t
 from tensorrt_lite._C.core.allocator cimport block_drop, trt_block, trt_block_hold
-from tensorrt_lite._C.core.device cimport DEV_CPU
+from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUSTOM, LAST_CUSTOM
 from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.core.dtype cimport BF16, F16, F32, F64, I64
-from tensorrt_lite._C.core.iterator cimport cast_to, contiguous_of, copy_elements
+from tensorrt_lite._C.core.iterator cimport cast_to, contiguous_of, copy_elements, on_host
 from tensorrt_lite._C.core.parallel cimport GRAIN, parallel_for
 from tensorrt_lite._C.core.random cimport (
-    RS_FILL_BERNOULLI, RS_FILL_EXPONENTIAL, RS_ROW_NEGATIVE, RS_ROW_NOT_FINITE, RS_ROW_SUM_ZERO, rs_bernoulli_tensor, rs_dtype, rs_fill, rs_fill_tensor,
+    GeneratorBase, generator_on, RS_FILL_BERNOULLI, RS_FILL_EXPONENTIAL, RS_ROW_NEGATIVE, RS_ROW_NOT_FINITE, RS_ROW_SUM_ZERO, rs_bernoulli_tensor, rs_dtype, rs_fill, rs_fill_tensor,
     rs_multinomial_f32, rs_multinomial_f64, rs_next_u53, rs_randperm, rs_row_status, rs_state, state_of)
+from tensorrt_lite._C.core.storage cimport hooks_of
 from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, data_of, empty_like_tensor, empty_tensor
 from tensorrt_lite._C.ops.random.masks cimport noise_of
 from tensorrt_lite._C.steps.random cimport (
@@ -364,6 +365,54 @@ cdef int rrelu(TensorBase self, TensorBase noise, double lower, double upper, bi
         (<double*>data_of(product))[i] = v[i] * s[i]
     return copy_elements(r, product)
 
+
+# ---- custom devices: what is drawn without reading a tensor is drawn on the host, from the device's generator ----------
+
+cdef GeneratorBase checked_generator(object generator, TensorBase t):
+    """The device's generator, or a caller's, which must be of the same device."""
+    cdef GeneratorBase g = generator_on(generator, t.device_type, t.device_index)
+    if generator is not None and generator.device != (<object>t).device:
+        raise RuntimeError(f"Expected a '{(<object>t).device}' device type for generator but found '{generator.device}'")
+    return g
+
+
+cdef int fill_on_host(TensorBase t, const rs_fill* f, rs_state* state, object generator) except -1:
+    cdef TensorBase c = empty_tensor(t.ndim, t.sizes, t.dtype, DEV_CPU)
+    cdef GeneratorBase g = checked_generator(generator, t)
+    rs_fill_tensor(&g.state, f, <rs_dtype>c.dtype, data_of(c), c.ndim, c.sizes, c.strides)
+    return copy_elements(t, c)
+
+
+cdef int permutation_on_host(TensorBase out, rs_state* state, object generator) except -1:
+    cdef TensorBase c = empty_tensor(out.ndim, out.sizes, out.dtype, DEV_CPU)
+    cdef GeneratorBase g = checked_generator(generator, out)
+    permutation(c, &g.state, None)
+    return copy_elements(out, c)
+
+
+cdef int multinomial_on_host(TensorBase input, int64_t k, bint again, rs_state* state, object generator, TensorBase result) except -1:
+    cdef GeneratorBase g = checked_generator(generator, input)
+    cdef TensorBase c
+    hooks_of(input.device_type).fall_back(input.device_type, b"multinomial")
+    c = empty_tensor(result.ndim, result.sizes, result.dtype, DEV_CPU)
+    multinomial(on_host(input), k, again, &g.state, None, c)
+    return copy_elements(result, c)
+
+
+cdef int dropout_mask_on_host(TensorBase x, double keep, bint fresh, TensorBase mask, double* scale) except -1:
+    cdef rs_fill f
+    f.kind = RS_FILL_BERNOULLI
+    f.a = keep
+    scale[0] = noise_of(keep, x.dtype)
+    return fill_on_host(mask, &f, NULL, None)
+
+
+for _device in range(DEV_CUSTOM, LAST_CUSTOM + 1):
+    set_fill(_device, fill_on_host)
+    set_permutation(_device, permutation_on_host)
+    set_multinomial(_device, multinomial_on_host)
+    set_dropout_mask(_device, dropout_mask_on_host)
+    set_check_deviations(_device, check_deviations)
 
 set_fill(DEV_CPU, fill)
 set_bernoulli_of(DEV_CPU, bernoulli_of)

@@ -5,10 +5,11 @@ Lines are shared out between workers, each with its own scratch memory. Equal el
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcpy
 from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_alloc, block_drop
-from tensorrt_lite._C.core.device cimport DEV_CPU
+from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUSTOM, LAST_CUSTOM
 from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.core.dtype cimport F64, I64, U8
-from tensorrt_lite._C.core.iterator cimport cast_to, contiguous_of
+from tensorrt_lite._C.core.iterator cimport cast_to, contiguous_of, copy_elements, on_host
+from tensorrt_lite._C.core.storage cimport hooks_of
 from tensorrt_lite._C.core.parallel cimport num_threads, parallel_for, task_fn
 from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, MAX_DIMS, TensorBase, data_of, empty_tensor, held, make_view, set_geometry, shape_text
 from tensorrt_lite._C.ops.sorting.loops cimport BinArgs, RowsArgs, RunArgs, SORT_ALL, SORT_BLOCKS, SortArgs
@@ -245,5 +246,30 @@ cdef int count_numbers(TensorBase flat, TensorBase weights, TensorBase counts) e
 
 set_sort_lines(DEV_CPU, sort_lines)
 set_unique(DEV_CPU, unique)
+
+# ---- custom devices: of what is no row, which could fall back as a whole ------------------------------------------------
+
+cdef int number_bins_on_host(TensorBase x, TensorBase edges, TensorBase flat, bint uniform, bint adjust) except -1:
+    cdef TensorBase f
+    hooks_of(flat.device_type).fall_back(flat.device_type, b"number_bins")
+    f = empty_tensor(flat.ndim, flat.sizes, flat.dtype, DEV_CPU)
+    copy_elements(f, flat)
+    number_bins(on_host(x), on_host(edges), f, uniform, adjust)
+    return copy_elements(flat, f)
+
+
+cdef int count_numbers_on_host(TensorBase flat, TensorBase weights, TensorBase counts) except -1:
+    cdef TensorBase c
+    hooks_of(flat.device_type).fall_back(flat.device_type, b"count_numbers")
+    c = empty_tensor(counts.ndim, counts.sizes, counts.dtype, DEV_CPU)
+    copy_elements(c, counts)
+    count_numbers(on_host(flat), None if weights is None else on_host(weights), c)
+    return copy_elements(counts, c)
+
+
+for _device in range(DEV_CUSTOM, LAST_CUSTOM + 1):
+    set_number_bins(_device, number_bins_on_host)
+    set_count_numbers(_device, count_numbers_on_host)
+
 set_number_bins(DEV_CPU, number_bins)
 set_count_numbers(DEV_CPU, count_numbers)
