@@ -52,7 +52,9 @@ KEEPS_MORE = {
     "nn.functional.multilabel_margin_loss": "the margins of all pairs of classes",
     "nn.functional.embedding_bag": "with per_sample_weights the rows looked up, in place of the whole table",
     "nn.functional.scaled_dot_product_attention": "double: the weights and scaled operands, there is no kernel for it on the CPU",
+    "frexp": "the input in place of the exponents",
     "renorm": "a few numbers for each slice",
+    "special.ndtr": "the input in place of a hidden multiple of it",
     "tensordot": "an operand in the product's order of elements in place of the operand",
 }
 
