@@ -198,7 +198,7 @@ cdef void* compiled_kernel(trt_operator* op) except? NULL:
     cdef void* kernel = op.kernels[KEY_CUDA]
     if op.row == NULL or op.row.invoke == NULL or kernel == NULL:
         return NULL
-    if (op.name.decode(), KEY_CUDA) in _replaced:
+    if _replaced and (op.name.decode(), KEY_CUDA) in _replaced:
         kernel = <void*><size_t>_replaced[op.name.decode(), KEY_CUDA]
     return NULL if op.row.pack != NULL and kernel == op.row.pack else kernel
 
