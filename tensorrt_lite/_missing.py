@@ -16,19 +16,18 @@ _NAMES = {
         bits16 bits1x8 bits2x4 bits4x2 bits8 float4_e2m1fn_x2
         int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7 qint32 qint8 quint2x4 quint4x2 quint8
         jagged sparse_bsc sparse_bsr sparse_csc sparse_csr
-        dequantize embedding_bag embedding_renorm_ empty_quantized fake_quantize_per_channel_affine fake_quantize_per_tensor_affine from_file
+        dequantize empty_quantized fake_quantize_per_channel_affine fake_quantize_per_tensor_affine from_file
         is_distributed
-        is_warn_always_enabled native_channel_shuffle quantize_per_channel quantize_per_tensor
+        is_warn_always_enabled quantize_per_channel quantize_per_tensor
         set_warn_always smm sparse_bsc_tensor
         sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sspaddmm
-        unsafe_split_with_sizes
     """,
     "nn": """
         DataParallel LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d LazyConvTranspose2d LazyConvTranspose3d
         LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d LazyLinear SyncBatchNorm UninitializedBuffer UninitializedParameter grad
         intrinsic parallel qat quantizable quantized
     """,
-    "nn.functional": "grad grouped_mm scaled_grouped_mm scaled_mm",
+    "nn.functional": "grad",
     "nn.utils": """
         convert_conv2d_weight_memory_format convert_conv3d_weight_memory_format fuse_conv_bn_eval fuse_conv_bn_weights fuse_linear_bn_eval fuse_linear_bn_weights
         parametrizations parametrize prune remove_spectral_norm remove_weight_norm spectral_norm weight_norm

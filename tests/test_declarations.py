@@ -162,6 +162,7 @@ _OUT_DTYPE = "products of CUDA into another dtype (docs/gaps.md)"
 _FROM = "PyTorch's `from` is a keyword of Python"
 DIFFERENT = {
     **dict.fromkeys(("mm", "bmm", "addmm", "baddbmm", "Tensor.mm", "Tensor.bmm", "Tensor.addmm", "Tensor.baddbmm"), _OUT_DTYPE),
+    **dict.fromkeys(("nn.functional.scaled_mm", "nn.functional.scaled_grouped_mm"), "the default of output_dtype is bfloat16, which no schema can say"),
     **dict.fromkeys(("Tensor.random_", "Tensor.uniform_"), _FROM),
 }
 

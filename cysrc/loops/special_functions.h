@@ -316,7 +316,7 @@ FUNCTION W S(zeta)(W s, W q)
     for (; w < enough; w += 1) {
         W term = M(power)(w, -s);
         sum += term;
-        if (w > 0 && term <= sum * EPSILON)
+        if (w > 0 && !(term > M(fabs)(sum) * EPSILON)) /* also where infinities of both signs met */
             return sum;
     }
     W last = M(power)(w, -s);

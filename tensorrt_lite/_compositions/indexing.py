@@ -211,3 +211,108 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: Any = False, inver
         ordered = _ops.sort(flat)[0].to(elements.dtype)
         r = _ops.eq(ordered[_ops.searchsorted(ordered, elements).clamp(max=n - 1)], elements)
     return deliver_result("isin", _ops.logical_not(r) if invert else r, out, True)
+
+
+# ---- embeddings -------------------------------------------------------------------------------------------------------------
+
+
+def embedding_renorm_(input: Any, indices: Any, max_norm: float, norm_type: float) -> Tensor:
+    """The rows that indices name scaled in place to a norm of max_norm at most."""
+    from tensorrt_lite import no_grad
+
+    weight = tensor_argument(input, "embedding_renorm_", "input")
+    with no_grad():
+        index = tensor_argument(indices, "embedding_renorm_", "indices").reshape(-1)
+        target = weight.detach()
+        rows = target[index]
+        norm = rows.norm(norm_type, 1, True)
+        target[index] = rows * _ops.where(norm > max_norm, max_norm / (norm + 1e-7), _ops.ones_like(norm))
+    return input
+
+
+def _bag_ends(offsets: Any, count: int, include_last_offset: bool) -> Any:
+    """Where bags begin and, behind them, the last one ends: int64 (bags + 1)."""
+    offsets = offsets.to(_int64)
+    if not include_last_offset:
+        offsets = _ops.pad(offsets, (0, 1), value=count)
+    if offsets.is_meta:
+        return offsets
+    if offsets.numel() and int(offsets[0]) != 0:
+        raise RuntimeError(
+            "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. " f"However, got {int(offsets[0])}"
+        )
+    if offsets.numel() and (int(offsets[-1]) > count or bool((offsets[1:] < offsets[:-1]).any())):
+        raise RuntimeError(f"offsets have to rise and stay within the input's length {count}, got {offsets.tolist()}")
+    return offsets
+
+
+def _largest_of_bags(rows: Any, indices: Any, keep: Any, ends: Any, bag: Any) -> tuple[Any, Any]:
+    """(maxima of each bag (B, D), 0 of those without rows; which of `indices` they are): the first of equals."""
+    count, bags = rows.size(0), ends.size(0) - 1
+    if count == 0 or bags == 0:
+        return rows.new_zeros((bags, rows.size(1))), indices.new_zeros((bags, rows.size(1)))
+    seen = rows.detach() if keep is None else rows.detach().masked_fill(~keep.unsqueeze(1), float("-inf"))
+    most = _ops.segment_reduce(seen, "max", offsets=ends, initial=float("-inf"))
+    chosen = _ops.eq(seen, most.index_select(0, bag)) | seen.isnan()
+    if keep is not None:
+        chosen = chosen & keep.unsqueeze(1)
+    places = _ops.where(chosen, _ops.arange(count, device=rows.device).unsqueeze(1), _ops.full((), count, dtype=_int64, device=rows.device))
+    first = _ops.full((bags, rows.size(1)), count, dtype=_int64, device=rows.device).scatter_reduce(0, bag.unsqueeze(1).expand_as(places), places, "amin")
+    empty, first = first == count, first.clamp_max(count - 1)
+    return rows.gather(0, first).masked_fill(empty, 0), indices[first].masked_fill(empty, 0)
+
+
+def embedding_bag(
+    weight: Any,
+    indices: Any,
+    offsets: Any,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Any = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """(sums, means or maxima of bags of rows; the bag of each index; indices of each bag; rows of maxima)."""
+    w, i = tensor_argument(weight, "embedding_bag", "weight"), tensor_argument(indices, "embedding_bag", "indices")
+    starts = tensor_argument(offsets, "embedding_bag", "offsets")
+    if mode not in (0, 1, 2):
+        raise RuntimeError("`mode` must be sum, mean, or max.")
+    for what, t in (("indices", i), ("offsets", starts)):
+        if t.dtype not in (_int64, _int32):
+            raise RuntimeError(f"Expected tensor for argument '{what}' to have one of the following scalar types: Long, Int; but got {type_name(t.dtype)} (while checking arguments for embedding_bag)")
+        if t.dim() != 1:
+            raise RuntimeError(f"embedding_bag: expected {what} of 1 dimension, got {t.dim()}")
+    if per_sample_weights is not None and mode != 0:
+        raise RuntimeError("embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum'")
+    rows = w.size(0)
+    if padding_idx is not None and not -rows <= padding_idx < rows:
+        raise RuntimeError(f"padding_idx must be within the number of embeddings, -{rows} through {rows - 1}, but got {padding_idx}")
+    padding = -1 if padding_idx is None else padding_idx % rows if rows else -1
+    if include_last_offset and starts.numel() == 0:
+        raise RuntimeError("include_last_offset: number of offset should be at least 1")
+    given = i.size(0)
+    ends = _bag_ends(starts, given, include_last_offset)
+    bags = ends.size(0) - 1
+    if include_last_offset and not ends.is_meta:
+        i = i[: int(ends[-1])]
+        per_sample_weights = None if per_sample_weights is None else per_sample_weights[: i.size(0)]
+    bag = _ops.searchsorted(ends, _ops.arange(i.size(0), device=i.device), right=True) - 1
+    taken = _ops.embedding(w, i, padding, scale_grad_by_freq, sparse)
+    keep = None if padding < 0 else i != padding
+    sizes = ends[1:] - ends[:-1]
+    if keep is not None:
+        sizes = _ops.zeros_like(sizes).index_add(0, bag, keep.to(_int64))
+    if mode == 2:
+        result, largest = _largest_of_bags(taken, i, keep, ends, bag)
+        return result, bag.to(i.dtype), sizes.to(i.dtype), largest.to(i.dtype)
+    if per_sample_weights is not None:
+        taken = taken * per_sample_weights.unsqueeze(-1)
+    if keep is not None:
+        taken = taken * keep.to(taken.dtype).unsqueeze(-1)
+    result = _ops.zeros((bags, w.size(1)), dtype=taken.dtype, device=taken.device).index_add(0, bag, taken)
+    if mode == 0:
+        # what PyTorch leaves of the other results where sums need none of them
+        nothing = i.new_zeros(starts.size(0))
+        return result, i.new_zeros(0) if keep is None else bag.to(i.dtype), nothing, nothing.clone()
+    return result / sizes.clamp_min(1).unsqueeze(-1), bag.to(i.dtype), sizes.to(i.dtype), sizes.to(i.dtype)

@@ -264,6 +264,12 @@ def unsafe_split(input: Any, split_size: Any, dim: Any = 0) -> tuple[Tensor, ...
     return _writable(input, input.split(split_size, dim))
 
 
+def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: Any = 0) -> tuple[Tensor, ...]:
+    """split_with_sizes, whose results may be written in place."""
+    tensor_argument(input, "unsafe_split_with_sizes", "input")
+    return _writable(input, input.split_with_sizes(split_sizes, dim))
+
+
 def _split_along(input: Any, sections: Any, dim: int, name: str, least: int) -> Any:
     x = tensor_argument(input, name, "input")
     if x.dim() < least:
@@ -489,6 +495,11 @@ def channel_shuffle(input: Any, groups: Any) -> Tensor:
     if x.size(1) % groups:
         raise RuntimeError(f"Number of channels must be divisible by groups. Got {x.size(1)} channels and {groups} groups.")
     return x.reshape(x.size(0), groups, x.size(1) // groups, -1).transpose(1, 2).reshape(x.shape) if x.numel() else x.clone()
+
+
+def native_channel_shuffle(input: Any, groups: Any) -> Tensor:
+    """channel_shuffle under another name."""
+    return channel_shuffle(input, groups)
 
 
 def _pad_circular(input: Any, pad: Any) -> Tensor:

@@ -648,3 +648,84 @@ def _aligned(t: Any, labels: list[int], places: dict[Any, int], ellipsis: int, o
     if order != list(range(len(names))):
         t = t.permute(order)
     return t, [places[names[d]] for d in order]
+
+
+# ---- grouped and scaled products ------------------------------------------------------------------------------------------
+
+
+def _check_grouped(a: Any, b: Any, offs: Any, bias: Any, out_dtype: Any) -> None:
+    names = ("float32", "bfloat16", "float16")
+    for what, t in (("mat_a", a), ("mat_b", b)):
+        if t.dtype not in [_dtype_by_name(n) for n in names]:
+            raise RuntimeError(f"Expected {what} to be Float32, BFloat16 or Float16 matrix, got {type_name(t.dtype)}")
+        if t.dim() not in (2, 3):
+            raise RuntimeError(f"{what} has to be 2 or 3d")
+    if a.dtype != b.dtype:
+        raise RuntimeError(f"expected mat_a and mat_b to have the same dtype, got {type_name(a.dtype)} and {type_name(b.dtype)}")
+    if a.size(-1) != b.size(-2):
+        raise RuntimeError("contraction dimension of mat_a and mat_b must match")
+    if (offs is not None) != (a.dim() == 2 or b.dim() == 2):
+        raise RuntimeError("Have to provide offsets if there is a 2d matrix, or no offset if both matrices are 3d")
+    if offs is not None and (offs.dim() != 1 or offs.dtype != _dtype_by_name("int32")):
+        raise RuntimeError("Offsets have to be int32" if offs.dim() == 1 else "offs has to be 1D")
+    if bias is not None:
+        raise RuntimeError("Bias not supported yet")
+    if out_dtype is not None and out_dtype != a.dtype:
+        raise RuntimeError("Grouped gemm output dtype must match `mat_a` dtype")
+
+
+def _grouped_mm(input: Any, mat2: Any, offs: Any = None, bias: Any = None, out_dtype: Any = None) -> Tensor:
+    """Products of groups of rows, columns or depths that offs ends, or of batches."""
+    a, b = tensor_argument(input, "_grouped_mm", "input"), tensor_argument(mat2, "_grouped_mm", "mat2")
+    _check_grouped(a, b, offs, bias, out_dtype)
+    if offs is None:
+        return _ops.bmm(a, b)
+    ends = [0, *offs.tolist()]
+    limit = a.size(1) if a.dim() == b.dim() else a.size(0) if a.dim() == 2 else b.size(1)
+    if any(e < s for s, e in zip(ends, ends[1:])) or ends[-1] > limit:
+        raise RuntimeError(f"_grouped_mm: offsets have to rise and stay within {limit}, got {ends[1:]}")
+    if a.dim() == 3 or b.dim() == 3:
+        batch = (a if a.dim() == 3 else b).size(0)
+        if len(ends) != batch + 1:
+            raise RuntimeError(f"matrix batch sizes have to match: {batch} matrices and {len(ends) - 1} offsets")
+    spans = list(zip(ends, ends[1:]))
+    if a.dim() == 2 and b.dim() == 2:
+        return _ops.stack([_ops.mm(a[:, s:e], b[s:e]) for s, e in spans])
+    if a.dim() == 2:
+        parts = [_ops.mm(a[s:e], b[i]) for i, (s, e) in enumerate(spans)]
+        rest = a.new_zeros((a.size(0) - ends[-1], b.size(2)))
+        return _ops.cat([*parts, rest], 0)
+    parts = [_ops.mm(a[i], b[:, s:e]) for i, (s, e) in enumerate(spans)]
+    return _ops.cat([*parts, a.new_zeros((a.size(1), b.size(1) - ends[-1]))], 1)
+
+
+def _scaled_mm(
+    input: Any, mat2: Any, scale_a: Any, scale_b: Any, bias: Any = None, scale_result: Any = None, out_dtype: Any = None, use_fast_accum: bool = False
+) -> Tensor:
+    """The product of float8 matrices, computed in float32 and rounded once."""
+    a, b = tensor_argument(input, "_scaled_mm", "input"), tensor_argument(mat2, "_scaled_mm", "mat2")
+    float32 = _dtype_by_name("float32")
+    if a.dim() != 2 or b.dim() != 2:
+        raise RuntimeError(f"_scaled_mm: expected matrices, got {a.dim()}D and {b.dim()}D tensors")
+    if a.size(1) != b.size(0):
+        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({a.size(0)}x{a.size(1)} and {b.size(0)}x{b.size(1)})")
+    whole = scale_a.numel() == 1 and scale_b.numel() == 1
+    by_rows = tuple(scale_a.shape) == (a.size(0), 1) and tuple(scale_b.shape) == (1, b.size(1))
+    small = all(str(t.dtype).rpartition(".")[2].startswith("float8_e") for t in (a, b))
+    if not small or scale_a.dtype != float32 or scale_b.dtype != float32 or not (whole or by_rows):
+        raise ValueError(
+            "Invalid scaling configuration.\n- For TensorWise scaling, a and b should be float8, scales should be float and singletons.\n"
+            f"- For RowWise scaling, a and b should be float8, scales should be float, scale_a should be ({a.size(0)}, 1) and scale_b should be (1, {b.size(1)})"
+        )
+    if bias is not None and (bias.dim() != 1 or bias.numel() != b.size(1)):
+        raise RuntimeError(f"Bias must be size {b.size(1)} but got {bias.numel()}")
+    result = _ops.mm(a.to(float32), b.to(float32)) * (scale_a.reshape(()) * scale_b.reshape(()) if whole else scale_a * scale_b)
+    if bias is not None:
+        result = result + bias.to(float32)
+    wanted = a.dtype if out_dtype is None else out_dtype
+    if scale_result is not None and str(wanted).rpartition(".")[2].startswith("float8_e"):
+        result = result * scale_result
+    return result.to(wanted)
+
+
+EXPORTS = {"_grouped_mm": "f", "_scaled_mm": "f"}

@@ -70,6 +70,7 @@ from ._functional.loss import (
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
+from ._functional.products import ScalingType, SwizzleType, grouped_mm, scaled_grouped_mm, scaled_mm
 from ._functional.normalization import (
     batch_norm,
     group_norm,
@@ -156,6 +157,8 @@ if TYPE_CHECKING:
 _RENAMED = {"logsigmoid": "log_sigmoid", "native_channel_shuffle": "channel_shuffle"}
 
 __all__ = [
+    "ScalingType",
+    "SwizzleType",
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
     "adaptive_avg_pool3d",
@@ -207,6 +210,7 @@ __all__ = [
     "glu",
     "grid_sample",
     "group_norm",
+    "grouped_mm",
     "gumbel_softmax",
     "hardshrink",
     "hardsigmoid",
@@ -264,6 +268,8 @@ __all__ = [
     "rrelu",
     "rrelu_",
     "scaled_dot_product_attention",
+    "scaled_grouped_mm",
+    "scaled_mm",
     "selu",
     "selu_",
     "sigmoid",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pytest
 
 import tensorrt_lite as trt
@@ -91,3 +92,11 @@ def test_windows_require_gradients_and_refuse_types() -> None:
     assert trt.signal.windows.hann(4, requires_grad=True).requires_grad and trt.signal.windows.kaiser(0, requires_grad=True).requires_grad
     with pytest.raises(ValueError, match="float32 or float64"):
         trt.signal.windows.cosine(4, dtype=trt.float16)
+
+
+def test_series_end_where_infinities_of_both_signs_meet() -> None:
+    """Terms of zeta of a huge odd order: -inf at -0.3, inf at 0.7; their sum is no number, and adding on would take hours."""
+    x = trt.tensor([-0.3, -1.5, 0.5, 2.5, 1e6, math.inf, -math.inf, math.nan], dtype=trt.float64)
+    for n in (2**40, 2**40 + 1):
+        assert trt.polygamma(n, x).shape == x.shape
+        assert trt.special.zeta(trt.tensor(float(n), dtype=trt.float64), x).shape == x.shape

@@ -1,4 +1,4 @@
-"""Matrix products: square from 64 to 2048, transposed operands, skinny shapes, matrix-vector, batches."""
+"""Matrix products: square from 64 to 2048, transposed operands, skinny shapes, matrix-vector, batches, layers of few rows, other types."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def _batched_numpy(batch: int, m: int, k: int, n: int) -> Builder:
     return build
 
 
-def _linear(rows: int, inputs: int, outputs: int) -> Builder:
+def _linear(rows: int, inputs: int, outputs: int, dtype: str = "float32") -> Builder:
     def build(lib: Any, threads: int) -> Work:
-        x, weight, bias = lib.randn(rows, inputs), lib.randn(outputs, inputs), lib.randn(outputs)
+        x, weight, bias = (lib.randn(*size).to(getattr(lib, dtype)) for size in ((rows, inputs), (outputs, inputs), (outputs,)))
         linear = lib.nn.functional.linear
         return lambda: linear(x, weight, bias)
 
@@ -83,6 +83,10 @@ def rows() -> list[Row]:
         row("matrix-vector 4096", _vector(4096)),
         row("linear 1x4096x4096", _linear(1, 4096, 4096)),
         row("linear 512x768x3072", _linear(512, 768, 3072)),
+        *(row(f"linear {m}x{k}x{n}", _linear(m, k, n)) for m, k, n in ((1, 512, 512), (1, 960, 240), (8, 128, 128), (12, 128, 256), (16, 64, 64), (64, 1024, 1024))),
+        *(row(f"bfloat16 linear {m}x1024x1024", _linear(m, 1024, 1024, "bfloat16")) for m in (1, 8, 64, 256, 1024)),
+        row("float16 linear 64x1024x1024", _linear(64, 1024, 1024, "float16")),
+        row("float64 linear 256x1024x1024", _linear(256, 1024, 1024, "float64")),
         row("bmm 64 of 128x64x128", _batched(64, 128, 64, 128), _batched_numpy(64, 128, 64, 128)),
         row("bmm 512 of 16x16x16", _batched(512, 16, 16, 16), _batched_numpy(512, 16, 16, 16)),
     ]

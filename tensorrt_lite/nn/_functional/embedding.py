@@ -11,15 +11,6 @@ if TYPE_CHECKING:
     from tensorrt_lite import Tensor
 
 
-def _renormalize(weight: Any, input: Any, max_norm: float, norm_type: float) -> None:
-    """Scales the rows of `weight` that `input` names so that their norm is at most max_norm, in place."""
-    with trt.no_grad():
-        weight, index = weight.detach(), input.reshape(-1)
-        rows = weight[index]
-        norm = rows.norm(norm_type, 1, True)
-        weight[index] = rows * trt.where(norm > max_norm, max_norm / (norm + 1e-7), trt.ones_like(norm))
-
-
 def _row_index(padding_idx: int | None, weight: Any) -> int:
     """padding_idx counted from the front, -1 for none; ValueError when out of range."""
     if padding_idx is None:
@@ -42,7 +33,7 @@ def embedding(
     """Rows of weight (V, D) named by integer input (*), as (*, D); row padding_idx gets no gradient."""
     padding = -1 if padding_idx is None else _row_index(padding_idx, weight)
     if max_norm is not None:
-        _renormalize(weight, input, max_norm, norm_type)
+        _ops.embedding_renorm_(weight, input, max_norm, norm_type)
     return _ops.embedding(weight, input, padding, scale_grad_by_freq, sparse)
 
 
@@ -82,9 +73,8 @@ def embedding_bag(
                 "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "
                 f"sequences. However, found offsets of type {type(offsets)}"
             )
-        bag_count, length = input.shape
-        bag = trt.arange(bag_count, device=input.device).repeat_interleave(length)
-        bounds = [length * i for i in range(bag_count + 1)]
+        offsets = trt.arange(input.size(0), device=input.device) * input.size(1)
+        include_last_offset = False
         input = input.reshape(-1)
         per_sample_weights = None if per_sample_weights is None else per_sample_weights.reshape(-1)
     elif input.dim() == 1:
@@ -92,21 +82,6 @@ def embedding_bag(
             raise ValueError("offsets has to be a 1D Tensor but got None")
         if offsets.dim() != 1:
             raise ValueError("offsets has to be a 1D Tensor")
-        bounds = [int(i) for i in offsets.tolist()]
-        if not include_last_offset:
-            bounds.append(input.size(0))
-        if bounds[0] != 0:
-            raise RuntimeError(
-                f"offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. "
-                f"However, got {bounds[0]}"
-            )
-        if bounds[-1] > input.size(0) or any(a > b for a, b in zip(bounds, bounds[1:], strict=False)):
-            raise RuntimeError(f"offsets have to rise and stay within the input's length {input.size(0)}, got {bounds}")
-        bag_count = len(bounds) - 1
-        lengths = trt.tensor([b - a for a, b in zip(bounds, bounds[1:], strict=False)], device=input.device)
-        bag = trt.arange(bag_count, device=input.device).repeat_interleave(lengths)
-        input = input[: bounds[-1]]
-        per_sample_weights = None if per_sample_weights is None else per_sample_weights[: bounds[-1]]
     else:
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
     if mode not in ("sum", "mean", "max"):
@@ -123,26 +98,8 @@ def embedding_bag(
 
     padding = _row_index(padding_idx, weight)
     if max_norm is not None:
-        _renormalize(weight, input, max_norm, norm_type)
-    rows = _ops.embedding(weight, input, padding, scale_grad_by_freq, sparse)
-    if mode == "max":
-        return _bag_max(rows, None if padding < 0 else input != padding, bounds)
-    if per_sample_weights is not None:
-        rows = rows * per_sample_weights.unsqueeze(-1)
-    counted = trt.ones_like(bag) if padding < 0 else (input != padding).to(bag.dtype)
-    if padding >= 0:
-        rows = rows * counted.unsqueeze(-1)
-    total = trt.zeros(bag_count, weight.size(1), dtype=rows.dtype, device=rows.device).index_add(0, bag, rows)
-    if mode == "sum":
-        return total
-    counts = trt.zeros(bag_count, dtype=bag.dtype, device=bag.device).index_add(0, bag, counted)
-    return total / counts.clamp(min=1).unsqueeze(-1)
-
-
-def _bag_max(rows: Any, keep: Any, bounds: list[int]) -> Any:
-    """Maxima of each bag of rows (N, D), zero for an empty bag; rows not in `keep` do not take part."""
-    maxima = []
-    for start, stop in zip(bounds, bounds[1:], strict=False):
-        part = rows[start:stop] if keep is None else rows[start:stop][keep[start:stop]]
-        maxima.append(part.max(0).values if part.size(0) else rows.new_zeros(rows.size(1)))
-    return trt.stack(maxima) if maxima else rows.new_zeros(0, rows.size(1))
+        _ops.embedding_renorm_(weight, input, max_norm, norm_type)
+    number = {"sum": 0, "mean": 1, "max": 2}[mode]
+    return _ops.embedding_bag(
+        weight, input, offsets, scale_grad_by_freq, number, sparse, per_sample_weights, include_last_offset, None if padding < 0 else padding
+    )[0]

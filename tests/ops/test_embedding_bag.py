@@ -1,0 +1,61 @@
+"""embedding_bag and embedding_renorm_ outside nn.functional, beside PyTorch: all results, gradients, errors."""
+
+from __future__ import annotations
+
+import pytest
+
+import tensorrt_lite as trt
+from torch_compare import ours, same, torch
+
+
+def test_all_results_and_gradients():
+    rng = torch.Generator().manual_seed(0)
+    w, weights = torch.randn(6, 3, generator=rng, dtype=torch.float64), torch.rand(6, generator=rng, dtype=torch.float64)
+    for kind in (torch.int64, torch.int32):
+        i, o = torch.tensor([1, 2, 4, 5, 4, 3], dtype=kind), torch.tensor([0, 2, 2, 5], dtype=kind)
+        for mode in (0, 1, 2):
+            for last in (False, True):
+                for padding in (None, 4, -1):
+                    for per_sample in (None, weights) if mode == 0 else (None,):
+                        ends = torch.cat([o, torch.tensor([6], dtype=kind)]) if last else o
+                        found = []
+                        for lib, convert in ((torch, lambda t: t), (trt, ours)):
+                            leaf = convert(w.clone().requires_grad_())
+                            given = None if per_sample is None else convert(per_sample)
+                            rest = () if padding is None else (padding,)
+                            results = lib.embedding_bag(leaf, convert(i), convert(ends), False, mode, False, given, last, *rest)
+                            found.append((results, lib.autograd.grad(results[0].sin().sum(), leaf)[0]))
+                        (theirs, of_theirs), (mine, of_mine) = found
+                        same(of_mine, of_theirs, "gradient", 1e-12)
+                        # sums leave sizes and places undetermined
+                        same(mine[:1] if mode == 0 else mine, theirs[:1] if mode == 0 else theirs, f"{mode} {last} {padding}", 1e-12)
+
+
+def test_rows_are_scaled_in_place():
+    w, i = torch.randn(6, 3, generator=torch.Generator().manual_seed(1)), torch.tensor([[1, 2], [2, 5]])
+    mine = ours(w)
+    assert trt.embedding_renorm_(mine, ours(i), 0.5, 1.0) is mine
+    same(mine, torch.embedding_renorm_(w.clone(), i, 0.5, 1.0))
+
+
+def test_lesser_names():
+    x = trt.arange(16.0).reshape(1, 4, 4)
+    assert trt.equal(trt.native_channel_shuffle(x, 2), trt.channel_shuffle(x, 2))
+    parts = trt.unsafe_split_with_sizes(x, [1, 3], 1)
+    assert [p.shape[1] for p in parts] == [1, 3] and parts[0]._version == 0
+
+
+def test_meta_and_errors():
+    w, i, o = trt.zeros(6, 3), trt.tensor([1, 2, 4]), trt.tensor([0, 2])
+    assert [tuple(t.shape) for t in trt.embedding_bag(w.to("meta"), i.to("meta"), o.to("meta"), mode=1)] == [(2, 3), (3,), (2,), (2,)]
+    cases = [
+        (lambda: trt.embedding_bag(w, i, trt.tensor([1, 2])), "has to be 0"),
+        (lambda: trt.embedding_bag(w, i, trt.tensor([0, 4])), "stay within the input's length 3"),
+        (lambda: trt.embedding_bag(w, i.float(), o), "scalar types: Long, Int"),
+        (lambda: trt.embedding_bag(w, i, o, mode=3), "must be sum, mean, or max"),
+        (lambda: trt.embedding_bag(w, i, o, padding_idx=6), "padding_idx must be within"),
+        (lambda: trt.embedding_bag(w, i, o, mode=1, per_sample_weights=trt.ones(3)), "only supported for mode='sum'"),
+    ]
+    for call, message in cases:
+        with pytest.raises(RuntimeError, match=message):
+            call()
