@@ -75,7 +75,8 @@ def _recorded() -> Iterator[Unit]:
     for loop in sorted(LOOPS):
         texts += [_source.pointwise_source(loop, codes[suffix]) for dtypes in LOOPS[loop][3] for suffix in dtypes]
     yield from new("pointwise")
-    texts += [_source.copy_source(source, destination) for source in codes.values() for destination in codes.values()]
+    every = range(len(_source.TYPES))
+    texts += [_source.copy_source(source, destination) for source in every for destination in every]
     yield from new("copy")
 
 

@@ -12,7 +12,7 @@ import re
 import warnings
 from typing import Any, Callable
 
-DTYPES = ["uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128", "bool", "float8_e4m3fn", "uint16"]
+DTYPES = ["uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128", "bool", "float8_e4m3fn", "float8_e8m0fnu", "complex32", "uint16", "uint64"]
 SHAPES: list[tuple[int, ...]] = [
     (), (0,), (1,), (2,), (3,), (17,), (2, 3), (3, 2), (3, 3), (1, 3), (3, 1), (2, 0), (0, 3), (4, 4), (2, 3, 4), (2, 4, 3), (3, 1, 5), (2, 0, 3),
     (1, 2, 5, 5), (2, 3, 5, 5), (2, 2, 3, 3), (2, 1, 4, 6), (1, 2, 4, 4, 4), (2, 2, 3, 3, 3), (1, 1, 1, 1, 1, 1), (300,), (40, 30), (1, 1, 70, 9),

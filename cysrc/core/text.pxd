@@ -5,9 +5,12 @@ from tensorrt_lite._C.core.dtype cimport dtype_label
 cdef extern from *:
     """
     #include "dtype.h"
-    static const char *const trt_cpp_types[NUM_DTYPES] = {"bool", "unsigned char", "signed char", "short int", "int", "long int", "c10::Half", "c10::BFloat16",
-                                                "float", "double", "c10::complex<float>", "c10::complex<double>", "unsigned short",
-                                                          "unsigned int", "unsigned long", "c10::Float8_e4m3fn", "c10::Float8_e5m2"};
+    #define TRT_ROW_CPP(type, name, label, cpp, ...) [DT_##type] = cpp,
+    /* those of the table, but integers as a compiler writes them */
+    static const char *const trt_cpp_types[NUM_DTYPES] = {
+      TRT_DTYPES(TRT_ROW_CPP) [DT_u8] = "unsigned char", [DT_i8] = "signed char", [DT_i16] = "short int", [DT_i64] = "long int",
+      [DT_u16] = "short unsigned int", [DT_u32] = "unsigned int", [DT_u64] = "long unsigned int"};
+    #undef TRT_ROW_CPP
     """
     const char* const* cpp_types "trt_cpp_types"
 

@@ -346,3 +346,12 @@ def test_random_functions_refuse_storage_only_outputs(draw):
     calls = {"bernoulli": lambda: trt.bernoulli(p, out=out), "normal": lambda: trt.normal(p, 1.0, out=out), "normal_sizes": lambda: trt.normal(0.0, 1.0, (3, 4), out=out)}
     with pytest.raises(NotImplementedError, match="not implemented for"):
         calls[draw]()
+
+
+@pytest.mark.parametrize("name", [row.name for row in dtypes.ALL])
+def test_refused_outputs_are_named_as_pytorch_names_them(name):
+    """The C++ name of every type is known (a table that ended before the newest types made this a crash)."""
+    for call in (lambda m, out: m.t_copy(m.ones(3, dtype=m.complex64), out=out), lambda m, out: m.linalg.cross(m.ones(3, 3, dtype=m.complex64), m.ones(3, 3, dtype=m.complex64), out=out)):
+        found, wanted = (answer(lambda m=m: call(m, m.zeros(3, 3, dtype=of(m, name)))) for m in (trt, torch))
+        if isinstance(wanted, tuple):
+            assert found[0] == wanted[0] and wanted[1].removesuffix(" instead") in found[1]

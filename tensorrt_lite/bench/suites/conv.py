@@ -62,7 +62,7 @@ def _operands(lib: Any, shape: Shape, channels_last: bool, requires_grad: bool) 
     return x, weight, bias
 
 
-def forward(shape: Shape, channels_last: bool) -> Builder:
+def forward_pass(shape: Shape, channels_last: bool) -> Builder:
     def build(lib: Any, threads: int) -> Work:
         x, weight, bias = _operands(lib, shape, channels_last, requires_grad=False)
         conv2d, padding = lib.nn.functional.conv2d, shape.kernel // 2
@@ -71,7 +71,7 @@ def forward(shape: Shape, channels_last: bool) -> Builder:
     return build
 
 
-def backward(shape: Shape, channels_last: bool) -> Builder:
+def backward_pass(shape: Shape, channels_last: bool) -> Builder:
     def build(lib: Any, threads: int) -> Work:
         x, weight, bias = _operands(lib, shape, channels_last, requires_grad=True)
         y = lib.nn.functional.conv2d(x, weight, bias, shape.stride, shape.kernel // 2, 1, shape.groups)
@@ -119,7 +119,7 @@ def rows() -> list[Row]:
     found = []
     for channels_last, layout in ((False, "NCHW"), (True, "channels_last")):
         for shape in SHAPES:
-            for direction, build in (("forward", forward), ("backward", backward)):
+            for direction, build in (("forward", forward_pass), ("backward", backward_pass)):
                 name = f"{shape.label}, {direction}, {layout}"
                 found.append(Row(name, "conv", build(shape, channels_last), limit=_AT_OR_UNDER))
     for name, x_size, w_size, options in OTHERS:

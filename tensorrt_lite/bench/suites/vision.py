@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..rows import Row
 from ..vision import MODELS
-from .conv import Shape, backward, forward
+from .conv import Shape, backward_pass, forward_pass
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,5 +49,5 @@ def _training(model: Callable[[Any], Any], batch: int) -> Builder:
 
 def rows() -> list[Row]:
     found = [Row(f"{name}, batch {batch}", "vision", _training(model, batch), limit=0.9, slow=batch > 1) for name, model in MODELS.items() for batch in (1, 8)]
-    found += [Row(shape.label, "vision", forward(shape, False), limit=1.05) for shape in SHAPES]
-    return [*found, *(Row(f"{shape.label}, backward", "vision", backward(shape, False), limit=1.05) for shape in SHAPES)]
+    found += [Row(shape.label, "vision", forward_pass(shape, False), limit=1.05) for shape in SHAPES]
+    return [*found, *(Row(f"{shape.label}, backward", "vision", backward_pass(shape, False), limit=1.05) for shape in SHAPES)]
