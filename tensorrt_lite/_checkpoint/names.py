@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import tensorrt_lite as trt
+from tensorrt_lite._C.core.dtype import labels
 
 __all__ = ["DTYPE_NAMES", "STORAGE_OF_DTYPE", "dtype_name", "dtype_named", "storage_dtype"]
 
@@ -30,11 +31,7 @@ _DTYPE_OF_STORAGE = {storage: dtype for dtype, storage in STORAGE_OF_DTYPE.items
 
 # Aliases are there for files that name a dtype by one.
 DTYPE_NAMES = frozenset(
-    [
-        *STORAGE_OF_DTYPE,
-        *("uint16", "uint32", "uint64", "complex32", "half", "float", "double", "short", "int", "long", "cfloat"),
-        *("cdouble", "chalf", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"),
-    ]
+    [*STORAGE_OF_DTYPE, *(dtype.name for dtype in labels()), *("half", "float", "double", "short", "int", "long", "cfloat", "cdouble", "chalf")]
 )
 
 
