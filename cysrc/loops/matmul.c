@@ -104,7 +104,14 @@ DEFINE_DOT(double, d)
       for (int64_t i = 0; i < m; i++) {                                                                                                   \
         memset(row, 0, sizeof(T) * w);                                                                                                    \
         if (bcs == 1 || brs != 1) {                                                                                                       \
-          for (int64_t p = 0; p < k; p++) {                                                                                               \
+          int64_t p = 0;                                                                                                                  \
+          /* four rows of B at a time: the row of C is read and written once for them */                                                  \
+          for (; bcs == 1 && p + 4 <= k; p += 4) {                                                                                        \
+            const T *x = a + i * ars + p * acs, *q = b + p * brs + j0, *r = q + brs, *s = r + brs, *t = s + brs;                          \
+            const T x0 = x[0], x1 = x[acs], x2 = x[2 * acs], x3 = x[3 * acs];                                                             \
+            for (int64_t j = 0; j < w; j++) row[j] += (T)(x0 * q[j] + x1 * r[j] + x2 * s[j] + x3 * t[j]);                                 \
+          }                                                                                                                               \
+          for (; p < k; p++) {                                                                                                            \
             T x = a[i * ars + p * acs];                                                                                                   \
             const T* q = b + p * brs + j0 * bcs;                                                                                          \
             if (bcs == 1) for (int64_t j = 0; j < w; j++) row[j] += (T)(x * q[j]);                                                        \

@@ -484,17 +484,19 @@ cdef int gemm_packed(str name, TensorBase out, const Mat* mo, TensorBase a, cons
     if d is not None:
         blocks[3] = d.storage.block
         n = 4
-    packed_begin(&p, a.dtype)
-    if p.g.m * p.g.n * p.g.k * p.batch < HELD_WORK:
-        packed_run(&p)
+    for i in range(n):
+        trt_block_hold(blocks[i])        # an allocator in Python may run in packed_begin
+    try:
+        packed_begin(&p, a.dtype)
+        if p.g.m * p.g.n * p.g.k * p.batch < HELD_WORK:
+            packed_run(&p)
+        else:
+            with nogil:
+                packed_run(&p)
         return packed_end(&p, name)
-    for i in range(n):
-        trt_block_hold(blocks[i])
-    with nogil:
-        packed_run(&p)
-    for i in range(n):
-        block_drop(blocks[i])
-    return packed_end(&p, name)
+    finally:
+        for i in range(n):
+            block_drop(blocks[i])
 
 
 cdef int gemm_activated(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma, TensorBase b, const Mat* mb, const Scalar* alpha, const Scalar* beta,
