@@ -347,6 +347,11 @@ class Tensor(TensorBase):
 
     def record_stream(self, stream) -> None:
         """The memory is used by work on a stream other than its own: it is not given out again before that work has run."""
+        if not self.is_cuda:
+            from tensorrt_lite import backend
+
+            backend.device_of(self).record_stream(self, stream)
+            return
         from tensorrt_lite import cuda
 
         cuda._backend()._record_stream(self, stream.cuda_stream)

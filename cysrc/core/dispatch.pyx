@@ -148,7 +148,7 @@ cdef int mixed_devices(trt_operator* op, uint64_t keys) except -1:
     cdef uint64_t differing = mixed_indices(keys), low = keys >> 40 & 511, backends = keys & K_BACKENDS & ~K_STORAGE_ONLY
     if not differing and not backends & (backends - 1):
         return 0                                  # one device: the kernel's key speaks for types without loops
-    found = [place_name(keys, low) if 1 << k & (K_CUDA | K_CUSTOM) and not differing else backend_name(k) for k in range(6) if backends >> k & 1]
+    found = [place_name(<uint64_t>1 << k, low) if 1 << k & (K_CUDA | K_CUSTOM) and not differing else backend_name(k) for k in range(6) if backends >> k & 1]
     if differing and not backends & (backends - 1):
         # exact for numbers that differ in one bit; of others only a range is known
         found = [place_name(keys, low & ~differing), place_name(keys, low) if differing & (differing - 1) == 0 else "another device"]
@@ -198,7 +198,7 @@ cdef void* compiled_kernel(trt_operator* op) except? NULL:
     cdef void* kernel = op.kernels[KEY_CUDA]
     if op.row == NULL or op.row.invoke == NULL or kernel == NULL:
         return NULL
-    if (op.name.decode(), KEY_CUDA) in _replaced:
+    if _replaced and (op.name.decode(), KEY_CUDA) in _replaced:
         kernel = <void*><size_t>_replaced[op.name.decode(), KEY_CUDA]
     return NULL if op.row.pack != NULL and kernel == op.row.pack else kernel
 

@@ -150,5 +150,7 @@ static void trt_load_scalar(const char* p, int dtype, Scalar* v) {
     TRT_STORAGE_DTYPES(TRT_ROW_LOAD)
 #undef TRT_ROW_LOAD
   }
+  /* store_scalar reads an integer by either member */
+  if (v->kind <= 1) v->d = dtype == DT_u64 ? (double)(uint64_t)v->i : (double)v->i;
 }
 #endif

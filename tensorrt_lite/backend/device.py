@@ -160,6 +160,11 @@ class Device:
         """``with npu.stream(s):`` the thread's work goes to `s` inside."""
         return StreamContext(stream)
 
+    def record_stream(self, tensor: Tensor, stream: Stream) -> None:
+        """A tensor's memory is used by work on a stream other than its own; `Tensor.record_stream`."""
+        storage = tensor.untyped_storage()
+        self.interface.record_stream(storage.data_ptr(), storage.nbytes(), tensor.get_device(), stream.stream_id)
+
     # -- random numbers --------------------------------------------------------------------------------------------------
 
     def manual_seed(self, seed: int) -> None:
@@ -217,8 +222,6 @@ class Device:
         Called with the arguments of the operator's declaration, in order, and where the operator takes one ``out``: a tensor to write to and return, or None.
         ValueError for an operator that does not exist.
         """
-        if operator not in _dispatch.operator_kernels():
-            raise ValueError(f"register_kernel: there is no operator '{operator}'")
         _custom._set_kernel(self.code, operator, function)
 
     def kernel(self, operator: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

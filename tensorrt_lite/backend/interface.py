@@ -69,6 +69,9 @@ class DeviceInterface:
     def synchronize_stream(self, index: int, stream: int) -> None:
         """Wait for all work of a stream."""
 
+    def record_stream(self, address: int, nbytes: int, index: int, stream: int) -> None:
+        """Memory is used by a stream's work, and not to be given out again before that has run."""
+
     # -- events: what `record_event` returns is the program's handle of an event, any object ------------------------------
 
     def record_event(self, index: int, stream: int, event: Any, timing: bool) -> Any:

@@ -106,6 +106,11 @@ def add_elementwise(device: Any = npu) -> None:
         with interface.running():
             given = [host(x) if isinstance(x, trt.Tensor) else trt.tensor(x) for x in operands]
             names = numbers_of(name)
-            named = len(names) == len(numbers)
-            host(result).copy_(function(*given, **dict(zip(names, numbers, strict=True))) if named else getattr(trt, name)(*given, *numbers))
+            if name == "polygamma":
+                value = trt.polygamma(numbers[0], *given)
+            elif len(names) == len(numbers):
+                value = function(*given, **dict(zip(names, numbers, strict=True)))
+            else:
+                value = getattr(trt, name)(*given, *numbers)
+            host(result).copy_(value)
         return None

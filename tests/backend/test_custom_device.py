@@ -185,6 +185,11 @@ with trt.npu.stream(s):
     thread.start(); thread.join()
     assert seen == [trt.npu.default_stream()]                            # a thread's own
 assert interface.streams == [(0, s.stream_id), (0, 0)] and trt.npu.current_stream() == trt.npu.default_stream()
+used = []
+interface.record_stream = lambda *arguments: used.append(arguments)
+x = trt.ones(3, device="npu")
+x.record_stream(s)
+assert used == [(x.data_ptr(), 12, 0, s.stream_id)]
 end.synchronize(); s.synchronize(); trt.npu.synchronize(); s.wait_stream(trt.npu.current_stream())
 assert start.query() and start.elapsed_time(end) >= 0
 refused(ValueError, "enable_timing=True", lambda: trt.npu.Event().elapsed_time(end))
