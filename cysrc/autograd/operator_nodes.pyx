@@ -15,7 +15,7 @@ from tensorrt_lite._C.core.iterator cimport PointwiseInfo, pointwise
 from tensorrt_lite._C.core.args cimport scalar_object
 from tensorrt_lite._C.core.storage cimport hooks_of
 from tensorrt_lite._C.autograd.node cimport (
-    Node, SAVED_HOOKED, SAVED_RELEASED, attach_output, check_version, device_at, grad_mode, next_sequence, node_class, output_alias, raise_released, set_history, take_notes)
+    Node, SAVED_HOOKED, SAVED_RELEASED, attach_output, check_version, device_at, grad_mode, next_sequence, node_class, ops_namespace, output_alias, raise_released, set_history, take_notes)
 from tensorrt_lite._C.autograd.saved_tensors cimport PackedTensor, pack_saved, unpack_saved, raw_saved
 from tensorrt_lite._C.autograd.node import refuse_inference
 from tensorrt_lite._C.core.dispatch import MissingStep
@@ -462,6 +462,41 @@ cdef object without_derivative(object results, str operator, tuple inputs):
         if category[(<TensorBase>x).dtype] >= CAT_FLOAT:
             set_history(<TensorBase>x, node, i)
     return results
+
+
+# ---- gradients that do not depend on what they are of
+
+cdef object _ops = ops_namespace()
+
+cdef extern from *:
+    """
+    static OpNodeInfo trt_flat_info = {"Flat", "", 0, 0, 0};
+    """
+    OpNodeInfo trt_flat_info
+
+
+cdef object run_flat(OpNode node, object grad):
+    return (grad if node.edge(0) is not None else None, _ops.zeros_like(grad) if node.edge(1) is not None else None)
+
+
+trt_flat_info.apply = <void*><op_apply>run_flat
+
+
+def flat_gradient(OpNode node not None, gradient):
+    """The gradient of a Node's first input as a function of that input, too, whose derivative is zero: second derivatives of what is linear or piecewise
+    linear are zeros, as PyTorch's, instead of absent. Nothing is saved for it."""
+    cdef OpNode flat
+    cdef TensorBase r
+    if gradient is None or not tls().grad_mode or node.edge(0) is None:
+        return gradient
+    flat = new_op_node(&trt_flat_info)
+    flat.set_edge(0, <TensorBase?>gradient)
+    flat.set_edge(1, None)
+    flat.e1 = node.edge(0)
+    flat.nr1 = node.nr0
+    r = output_alias(gradient)
+    set_history(r, flat, 0)
+    return r
 
 
 # ---- what an OpNode saves

@@ -21,6 +21,8 @@ REFUSES_MORE = {
     "kron": "PyTorch misses the write, as its views are hidden from autograd, and differentiates with the overwritten values",
     "nn.functional.cross_entropy": "keeps the scores; PyTorch keeps their log-softmax beside them: docs/gaps.md",
     "nn.functional.batch_norm": "keeps an input without elements",
+    "frexp": "keeps the input in place of the exponent",
+    "special.ndtr": "keeps the input, where PyTorch keeps a multiple of it",
 }
 # Calls that keep more bytes than PyTorch's, in all or beside inputs and outputs.
 KEEPS_MORE = {
@@ -50,7 +52,9 @@ KEEPS_MORE = {
     "nn.functional.multilabel_margin_loss": "the margins of all pairs of classes",
     "nn.functional.embedding_bag": "with per_sample_weights the rows looked up, in place of the whole table",
     "nn.functional.scaled_dot_product_attention": "double: the weights and scaled operands, there is no kernel for it on the CPU",
+    "frexp": "the input in place of the exponents",
     "renorm": "a few numbers for each slice",
+    "special.ndtr": "the input in place of a hidden multiple of it",
     "tensordot": "an operand in the product's order of elements in place of the operand",
 }
 

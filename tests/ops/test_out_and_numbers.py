@@ -307,8 +307,6 @@ def test_aminmax_into_given_tensors():
 
 
 def test_names_of_what_is_missing_or_wrong():
-    with pytest.raises(NotImplementedError, match="complex32"):
-        trt.view_as_complex(trt.ones(2, dtype=trt.float16))
     with pytest.raises(TypeError, match=r"ldexp\(\): argument 'input'"):
         trt.ldexp(2, trt.tensor([1, 2, 3]))
     with pytest.raises(RuntimeError, match="narrow_copy: dimension 3"):

@@ -94,6 +94,58 @@ def test_windows_require_gradients_and_refuse_types() -> None:
         trt.signal.windows.cosine(4, dtype=trt.float16)
 
 
+def test_hash_tensor() -> None:
+    """The exclusive or of the elements' bits, along dimensions and of all; lengths that are no powers of two."""
+    cases = [
+        ((7,), (), False), ((2, 3), (1,), False), ((2, 3), (0, 1), True), ((3, 5, 4), (0, 2), False), ((3, 5, 4), (-2,), True), ((0, 3), (1,), False), ((), (), False),
+        ((), (0,), True), ((4, 1), (1,), False),
+    ]  # fmt: skip
+    for kind in ("float32", "float64", "bfloat16", "float16", "int8", "int64", "bool", "uint8"):
+        for shape, dim, keepdim in cases:
+            torch.manual_seed(0)
+            theirs = (torch.randn(shape) * 50).to(getattr(torch, kind))
+            ours = trt.tensor(theirs.tolist(), dtype=getattr(trt, kind)).reshape(shape)
+            expected = torch.hash_tensor(theirs, dim, keepdim=keepdim)
+            assert trt.hash_tensor(ours, dim, keepdim=keepdim).tolist() == expected.tolist(), (kind, shape, dim)
+    x = trt.tensor([3])
+    hashed = x.hash_tensor()
+    x.zero_()
+    assert hashed.tolist() == 3  # no view of its input
+    with pytest.raises(RuntimeError, match="Unknown hash_tensor mode"):
+        trt.hash_tensor(x, mode=1)
+    with pytest.raises(RuntimeError, match="reduction dim to be specified"):
+        trt.hash_tensor(trt.empty(0))
+    with pytest.raises(IndexError, match="non-zero size"):
+        trt.hash_tensor(trt.empty(0, 3), 0)
+    with pytest.raises(RuntimeError, match="dtype uint64"):
+        trt.hash_tensor(x, out=trt.empty(0, dtype=trt.int64))
+    with pytest.raises(NotImplementedError):
+        trt.hash_tensor(trt.tensor([1j]))
+
+
+def test_seldom_types() -> None:
+    """What the comparison of all operators in seldom types found: bool bounds, halves rounded once, shared memory of unsafe_split, sums in tensordot."""
+    for name in ("clamp_min", "clamp_max"):
+        a, b = [True, False, True, False], [True, True, False, False]
+        assert getattr(trt, name)(trt.tensor(a), trt.tensor(b)).tolist() == getattr(torch, name)(torch.tensor(a), torch.tensor(b)).tolist()
+    x = trt.zeros(4)
+    first, _ = trt.unsafe_split(x, 2)
+    first.fill_(1)
+    assert x.tolist() == [1, 1, 0, 0] and trt.unsafe_chunk(x, 2)[0].data_ptr() == x.data_ptr()
+    y = (trt.ones(4, requires_grad=True) * 2).unsafe_split(2)[0]
+    assert y.mul_(3).tolist() == [6, 6]  # a recorded one may be written to
+    small = trt.ones(1, 1, 1, dtype=trt.int8), trt.ones(2, 1, 2, dtype=trt.int8)
+    assert trt.tensordot(*small, dims=([0, 1], [2, 0])).dtype == trt.int8
+    assert trt.logspace(4.3, 0, 1, dtype=trt.bfloat16).tolist() == torch.logspace(4.3, 0, 1, dtype=torch.bfloat16).tolist()
+    assert trt.tensor([4.0]).__rdiv__(2.0).tolist() == [0.5]
+    torch.manual_seed(1)
+    m, u, v = torch.randn(5, 7).half(), torch.randn(5).half(), torch.randn(7).half()
+    ours = trt.addr(*(trt.tensor(t.numpy()) for t in (m, u, v)), beta=0.6, alpha=0.2)
+    exact = 0.6 * m.double() + 0.2 * torch.outer(u.double(), v.double())
+    assert (torch.tensor(ours.numpy()).double() - exact).abs().max() <= 2e-3 * exact.abs().max()
+    assert torch.equal(torch.tensor(trt.renorm(trt.tensor(m.numpy()), 2, 0, 0.5).numpy()), torch.renorm(m, 2, 0, 0.5))
+
+
 def test_series_end_where_infinities_of_both_signs_meet() -> None:
     """Terms of zeta of a huge odd order: -inf at -0.3, inf at 0.7; their sum is no number, and adding on would take hours."""
     x = trt.tensor([-0.3, -1.5, 0.5, 2.5, 1e6, math.inf, -math.inf, math.nan], dtype=trt.float64)
