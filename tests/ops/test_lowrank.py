@@ -63,6 +63,10 @@ def test_eigenpairs():
     same(preconditioned[0], torch.linalg.eigvalsh(b)[:1], "preconditioned", 1e-6)
     with pytest.raises(ValueError, match="smaller than 3 x the number of requested eigenpairs"):
         trt.lobpcg(trt.eye(5), 2)
+    with pytest.raises(RuntimeError, match="initial vectors are zero"):
+        trt.lobpcg(trt.eye(5), X=trt.zeros(5, 1))
+    with pytest.raises(TypeError, match="must be Tensor, not int"):
+        trt.svd_lowrank(trt.eye(5), 2, 1, 3)
 
 
 def test_derivatives_of_eigenpairs():
