@@ -173,6 +173,8 @@ def lobpcg(
     m = A.size(-1)
     k = (1 if X is None else X.size(-1)) if k is None else k
     n = (k if n is None else n) if X is None else X.size(-1)
+    if k < 1 or n < 1:
+        raise ValueError(f"lobpcg: expected at least one eigenpair, got k={k}, n={n}")
     if m < 3 * n:
         raise ValueError(f"LOBPCG algorithm is not applicable when the number of A rows (={m}) is smaller than 3 x the number of requested eigenpairs (={n})")
     if tol is None:

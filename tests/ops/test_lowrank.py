@@ -93,3 +93,9 @@ def test_older_names_of_norms():
         same(call(trt, ours(x)), call(torch, x), "norm", 1e-11)
     out = trt.empty(0, dtype=trt.float64)
     assert trt.frobenius_norm(ours(x), (0, 1), out=out) is out and out.shape == (5,)
+
+
+def test_lobpcg_of_no_pairs_says_so():
+    """PyTorch divides by a norm of nothing."""
+    with pytest.raises(ValueError, match="at least one eigenpair"):
+        trt.lobpcg(trt.eye(6), 0)
