@@ -15,6 +15,7 @@ from tensorrt_lite._C.core.tensor cimport (
 from tensorrt_lite._C.core.dispatch cimport attach, tls, trt_operator, trt_thread_state, trt_value, FRESH, INPLACE, NO_OUT
 from tensorrt_lite._C.core.iterator cimport as_bits, cast_to, copy_elements
 from tensorrt_lite._C.core.boxing cimport register_boxed
+from tensorrt_lite._C.core.row_schema cimport schema_of
 from tensorrt_lite._C.core.storage cimport prepare_write
 
 attach()
@@ -26,7 +27,7 @@ cdef extern from "stage.h" nogil:
     void store_scalar(char* destination, int dtype, const Scalar* value)
 
 
-cdef int check_type(trt_operator* op, object x, int code) except -2:
+cdef int stored_type(object x, int code) except -2:
     """The type without loops that `code` or the tensors in x are of, -1 for none. RuntimeError for two of them."""
     cdef int other
     if isinstance(x, TensorBase):
@@ -38,7 +39,7 @@ cdef int check_type(trt_operator* op, object x, int code) except -2:
         return other
     if isinstance(x, (list, tuple)):
         for y in x:
-            code = check_type(op, y, code)
+            code = stored_type(y, code)
     return code
 
 
@@ -69,8 +70,8 @@ cdef object given_as(object x, int code, char letter, int target, list pairs):
     if isinstance(x, (list, tuple)):
         return [given_as(y, code, letter, target, pairs) for y in x]
     if not isinstance(x, TensorBase) or (<TensorBase>x).dtype != code:
-        if letter == c'b' and isinstance(x, TensorBase) and (<TensorBase>x).ndim == 0 and (<TensorBase>x).wrapped_number:
-            return as_bits(cast_to(<TensorBase>x, code))
+        if letter == c'c' and not is_integral_or_bool_type(target) and isinstance(x, TensorBase) and (<TensorBase>x).dtype == target and (<TensorBase>x).ndim:
+            raise RuntimeError(f"expected operands of one dtype, but found {dtype_of(code)} and {dtype_of(target)}")
         return x
     for known, r in pairs:
         if known is x:
@@ -78,11 +79,27 @@ cdef object given_as(object x, int code, char letter, int target, list pairs):
     t = <TensorBase>x
     if letter == c'b':
         r = as_bits(t)
+        r.wrapped_number = t.wrapped_number
     elif (letter == c'o' or letter == c'p') and code == U64:
         r = flipped(t)
     else:
         r = cast_to(t, target)
     pairs.append((x, r))
+    return r
+
+
+cdef object element_value(str op, str name, object x, int code):
+    """An argument of an operator that moves bits: a value without dimensions is one of the type, others must be of it. What would add is refused."""
+    cdef TensorBase t, r
+    if name == "reduce" and x is not None or name == "accumulate" and x:
+        raise NotImplementedError(f"\"{op}\" with {name} not implemented for '{dtype_label(code).decode()}'")
+    if name not in ("value", "values", "src", "source") or not isinstance(x, TensorBase) or (<TensorBase>x).dtype == code:
+        return x
+    t = <TensorBase>x
+    if t.ndim:
+        raise RuntimeError(f"{op}(): expected {name} to be of the dtype {dtype_of(code)}, but it is of {dtype_of(t.dtype)}")
+    r = cast_to(t, code)
+    r.wrapped_number = t.wrapped_number
     return r
 
 
@@ -141,24 +158,30 @@ cdef object run_stored(trt_operator* op, const trt_value* given, PyObject* out, 
     cdef char letter
     cdef list kept = [], pairs = []
     cdef str name
+    cdef tuple names
     for i in range(n):
         if kinds[i] == c't' or kinds[i] == c'l':
-            code = check_type(op, <object>given[i].p, code)
+            code = stored_type(<object>given[i].p, code)
         elif kinds[i] == c'y':
             asked = <int>given[i].i
     if code < 0 and out != NULL:
-        code = check_type(op, <object>out, code)
+        code = stored_type(<object>out, code)
     letter = c'.' if op.row.stored == NULL else op.row.stored[code]
     name = op.name.decode()
     target = type_given(code, letter, asked)
     if letter == c'.' or target < 0 or n > MOST_ARGUMENTS:
         raise NotImplementedError(f"\"{name}\" not implemented for '{dtype_label(code).decode()}'")
+    names = schema_of(op.row.schema).names if letter == c'b' else None
     for i in range(n):
         v[i] = given[i]
         if kinds[i] == c't' or kinds[i] == c'l':
-            x = given_as(<object>given[i].p, code, letter, target, pairs)
+            x = <object>given[i].p if names is None else element_value(name, names[i], <object>given[i].p, code)
+            kept.append(x)
+            x = given_as(x, code, letter, target, pairs)
             kept.append(x)
             v[i].p = <void*>x
+        elif names is not None and (kinds[i] == c'o' or kinds[i] == c'b'):
+            element_value(name, names[i], <object>given[i].p if kinds[i] == c'o' else given[i].i != 0, code)
         elif kinds[i] == c's' and letter == c'b' and given[i].p != NULL:
             # the number's bits in the type, as an integer of its size
             element = 0

@@ -355,3 +355,39 @@ def test_refused_outputs_are_named_as_pytorch_names_them(name):
         found, wanted = (answer(lambda m=m: call(m, m.zeros(3, 3, dtype=of(m, name)))) for m in (trt, torch))
         if isinstance(wanted, tuple):
             assert found[0] == wanted[0] and wanted[1].removesuffix(" instead") in found[1]
+
+
+WRITES = {
+    "masked_fill by a tensor": lambda m, x, i, k: x.masked_fill(k, m.tensor(2)), "masked_fill by another type": lambda m, x, i, k: x.masked_fill(k, m.tensor(2, dtype=m.int16)),
+    "masked_fill": lambda m, x, i, k: x.masked_fill(k, 2), "masked_fill_": lambda m, x, i, k: x.clone().masked_fill_(k, 2), "scatter": lambda m, x, i, k: x.scatter(0, i, x[:1]),
+    "scatter of a number": lambda m, x, i, k: x.scatter(0, i, 2), "gather": lambda m, x, i, k: x.gather(0, i), "take": lambda m, x, i, k: x.take(i), "put": lambda m, x, i, k: x.put(i[0], x[1]),
+    "masked_scatter": lambda m, x, i, k: x.masked_scatter(k, x), "masked_select": lambda m, x, i, k: x.masked_select(k), "index_copy": lambda m, x, i, k: x.index_copy(0, i[0], x), "index_fill": lambda m, x, i, k: x.index_fill(0, i[0, :1], 3),
+    "pad": lambda m, x, i, k: m.nn.functional.pad(x, (1, 0), value=2), "tril": lambda m, x, i, k: x.tril(), "roll": lambda m, x, i, k: x.roll(1, 0), "where": lambda m, x, i, k: m.where(k, x, 2), "embedding": lambda m, x, i, k: m.nn.functional.embedding(i, x),
+    "mask": lambda m, x, i, k: assigned(x, k, 2), "element": lambda m, x, i, k: assigned(x, (0, 1), 2), "rows": lambda m, x, i, k: assigned(x, i[0], 2), "fill_diagonal_": lambda m, x, i, k: x.clone().fill_diagonal_(2),
+}  # fmt: skip
+
+
+def assigned(x, index, value):
+    x = x.clone()
+    x[index] = value
+    return x
+
+
+@pytest.mark.parametrize("name", STORAGE_ONLY)
+def test_index_writes_are_those_of_float32(name):
+    """Values are what would be written to float32, whatever carries the bits."""
+    x, i, k = trt.tensor([[1, 2], [4, 8]]), trt.tensor([[0, 1]]), trt.tensor([[True, False], [False, True]])
+    for call, function in WRITES.items():
+        found = function(trt, x.to(of(trt, name)), i, k)
+        assert found.dtype is of(trt, name) and found.to(trt.float32).tolist() == function(trt, x.float(), i, k).to(of(trt, name)).to(trt.float32).tolist(), call
+    stored = x.to(of(trt, name))
+    for refused in (lambda: stored.scatter(0, i, stored, reduce="add"), lambda: stored.put(i[0], stored[0], accumulate=True), lambda: stored.scatter(0, i, x[:1].to(trt.int16))):
+        with pytest.raises((NotImplementedError, RuntimeError)):
+            refused()
+
+
+def test_operands_of_two_types_are_refused():
+    x = trt.ones(1, 1, 4, dtype=trt.complex32)
+    for call in (lambda: trt.nn.functional.conv1d(x, trt.ones(1, 1, 2, dtype=trt.complex64)), lambda: trt.mm(x[0].real.to(trt.float8_e5m2), trt.ones(4, 1)), lambda: x.index_add(0, trt.tensor([0]), trt.ones(1, 1, 4, dtype=trt.complex64))):
+        with pytest.raises(RuntimeError):
+            call()
