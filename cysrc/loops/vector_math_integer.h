@@ -56,7 +56,8 @@ INL i64 quotient_i64(i64 a, i64 b) { return b == -1 ? (i64)(0u - (u64)a) : a / b
     INL T remainder_##T(T a, T b)                                                                                    \
     {                                                                                                                \
         T m = fmod_##T(a, b);                                                                                        \
-        return (T)(m + ((m != 0) & ((m < 0) != (b < 0)) ? b : 0));                                                   \
+        /* a mask, as signs are as good as random to the branch predictor */                                         \
+        return (T)(m + (b & (T)-(T)((m != 0) & ((m < 0) != (b < 0)))));                                              \
     }                                                                                                                \
     INL T floor_divide_##T(T a, T b)                                                                                 \
     {                                                                                                                \
