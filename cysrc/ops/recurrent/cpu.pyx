@@ -45,8 +45,11 @@ cdef TensorBase packed(task_fn task, const recurrent_kernels* kernels, TensorBas
     cdef int64_t span = kernels.lanes * (1 if gated else vectors), panels = (count + span - 1) // span, size = panels * depth * vectors * kernels.lanes
     cdef TensorBase t = empty_tensor(1, &size, source.dtype, DEV_CPU)
     k.source, k.packed, k.depth, k.count, k.vectors, k.gated = data_of(source), data_of(t), depth, count, vectors, gated
+    cdef trt_block* block = source.storage.block
+    trt_block_hold(block)
     with nogil:
         parallel_for(panels, 1 + GRAIN // (depth * vectors * kernels.lanes + 1), 1, task, &k)
+    block_drop(block)
     return t
 
 
