@@ -31,7 +31,7 @@ def test_the_whole_list(capsys):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("lobpcg", "lobpcg: not implemented\n"),
+        ("vmap", "vmap: not implemented\n"),
         ("torch.nn.utils.prune", "nn.utils.prune: not implemented\n"),
         ("prune", "nn.utils.prune: not implemented\n"),
         ("distributions", "distributions: not implemented\n"),

@@ -49,7 +49,7 @@ def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None)
     """(U, S, V), the largest singular values and their vectors of A, or A - M."""
     A = tensor_argument(A, "svd_lowrank", "A")
     if M is not None:
-        A = A - M.expand(A.shape)
+        A = A - tensor_argument(M, "svd_lowrank", "M").expand(A.shape)
     return _low_rank(_in_floating_type(A), 6 if q is None else q, 2 if niter is None else niter)
 
 
@@ -102,6 +102,8 @@ def _extreme_pairs(a: Any, b: Any, x: Any, preconditioner: Any, k: int, niter: i
     """k eigenpairs of one problem, from the block x of initial vectors."""
     n = x.size(1)
     size = float(x.norm())
+    if size == 0:
+        raise RuntimeError("lobpcg: the initial vectors are zero")
     a_norm, b_norm = float(_times(a, x).norm()) / size, float(_times(b, x).norm()) / size
     values, vectors, basis = _ritz(x, a, b, n, largest)
     x, step = _ops.matmul(basis, vectors), None
@@ -171,6 +173,8 @@ def lobpcg(
     m = A.size(-1)
     k = (1 if X is None else X.size(-1)) if k is None else k
     n = (k if n is None else n) if X is None else X.size(-1)
+    if k < 1 or n < 1:
+        raise ValueError(f"lobpcg: expected at least one eigenpair, got k={k}, n={n}")
     if m < 3 * n:
         raise ValueError(f"LOBPCG algorithm is not applicable when the number of A rows (={m}) is smaller than 3 x the number of requested eigenpairs (={n})")
     if tol is None:

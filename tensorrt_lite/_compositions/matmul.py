@@ -677,6 +677,8 @@ def _check_grouped(a: Any, b: Any, offs: Any, bias: Any, out_dtype: Any) -> None
 def _grouped_mm(input: Any, mat2: Any, offs: Any = None, bias: Any = None, out_dtype: Any = None) -> Tensor:
     """Products of groups of rows, columns or depths that offs ends, or of batches."""
     a, b = tensor_argument(input, "_grouped_mm", "input"), tensor_argument(mat2, "_grouped_mm", "mat2")
+    if offs is not None:
+        tensor_argument(offs, "_grouped_mm", "offs")
     _check_grouped(a, b, offs, bias, out_dtype)
     if offs is None:
         return _ops.bmm(a, b)
@@ -704,6 +706,9 @@ def _scaled_mm(
 ) -> Tensor:
     """The product of float8 matrices, computed in float32 and rounded once."""
     a, b = tensor_argument(input, "_scaled_mm", "input"), tensor_argument(mat2, "_scaled_mm", "mat2")
+    for what, t in (("scale_a", scale_a), ("scale_b", scale_b), ("bias", bias), ("scale_result", scale_result)):
+        if t is not None or what in ("scale_a", "scale_b"):
+            tensor_argument(t, "_scaled_mm", what)
     float32 = _dtype_by_name("float32")
     if a.dim() != 2 or b.dim() != 2:
         raise RuntimeError(f"_scaled_mm: expected matrices, got {a.dim()}D and {b.dim()}D tensors")

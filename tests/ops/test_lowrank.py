@@ -63,6 +63,10 @@ def test_eigenpairs():
     same(preconditioned[0], torch.linalg.eigvalsh(b)[:1], "preconditioned", 1e-6)
     with pytest.raises(ValueError, match="smaller than 3 x the number of requested eigenpairs"):
         trt.lobpcg(trt.eye(5), 2)
+    with pytest.raises(RuntimeError, match="initial vectors are zero"):
+        trt.lobpcg(trt.eye(5), X=trt.zeros(5, 1))
+    with pytest.raises(TypeError, match="must be Tensor, not int"):
+        trt.svd_lowrank(trt.eye(5), 2, 1, 3)
 
 
 def test_derivatives_of_eigenpairs():
@@ -89,3 +93,9 @@ def test_older_names_of_norms():
         same(call(trt, ours(x)), call(torch, x), "norm", 1e-11)
     out = trt.empty(0, dtype=trt.float64)
     assert trt.frobenius_norm(ours(x), (0, 1), out=out) is out and out.shape == (5,)
+
+
+def test_lobpcg_of_no_pairs_says_so():
+    """PyTorch divides by a norm of nothing."""
+    with pytest.raises(ValueError, match="at least one eigenpair"):
+        trt.lobpcg(trt.eye(6), 0)
