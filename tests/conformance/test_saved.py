@@ -48,6 +48,10 @@ KEEPS_MORE = {
     "native_group_norm": "the statistics of which the result holds copies",
     "nn.functional.batch_norm": "as native_batch_norm",
     "nn.functional.cross_entropy": "the scores and a number for each row in place of the log-softmax",
+    **dict.fromkeys(
+        ("nn.functional.linear_cross_entropy", "nn.functional.linear_cross_entropy.chunked", "nn.functional.linear_cross_entropy.chunked_none"),
+        "the scores and a number for each row in place of the log-softmax",
+    ),
     "nn.functional.multi_margin_loss": "the margins in place of the scores",
     "nn.functional.multilabel_margin_loss": "the margins of all pairs of classes",
     "nn.functional.embedding_bag": "with per_sample_weights the rows looked up, in place of the whole table",
