@@ -266,7 +266,8 @@ def operator_object(str name, int mode=FRESH):
     schema = schema_of(op.row.schema)
     o._name = name + ("_" if mode == INPLACE and not name.endswith("_") else "")
     o.overload = ("out" if schema.overload in ("default", "Tensor") else schema.overload + "_out") if mode == OUT else schema.overload
-    o.argument_names, o.argument_types, o.defaults, o.positional = schema.names, schema.types, schema.defaults, schema.positional
+    o.argument_names, o.defaults, o.positional = schema.names, schema.defaults, schema.positional
+    o.argument_types = tuple([kind.partition("(")[0] for kind in schema.types])        # without marks of what is written
     return _objects.setdefault((name, mode), o)
 
 
