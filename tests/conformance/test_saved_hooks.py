@@ -37,6 +37,7 @@ PACKS_MORE = {
 }
 # Saved tensors of a Node of PyTorch's name that PyTorch does not have under that name.
 OTHER_NAMES = {
+    "frexp": "the input in place of the exponents",
     "nn.functional.glu": "the halves in place of the input",
     "nn.functional.margin_ranking_loss": "clamp_min takes its bound as a tensor, whatever was given",
 }
