@@ -51,6 +51,7 @@ m = trt.randn(256, 256); d = m.double(); h = m.half(); c = trt.complex(m, m); n 
 row = trt.randn(65536); image = trt.randn(4, 16, 32, 32); last = image.to(memory_format=trt.channels_last); weight = trt.randn(16, 16, 3, 3); deep = trt.randn(16, 1, 3, 3)
 small = trt.randn(64, 8, 8); small = small @ small.mT + 8 * trt.eye(8); at = trt.randint(0, 256, (256, 256)); lines = trt.randint(0, 256, (256,)); target = trt.randint(0, 256, (256,))
 q = trt.randn(1, 4, 128, 64); grid = trt.rand(4, 32, 32, 2) * 2 - 1; p = trt.randn(65536, requires_grad=True); p.grad = trt.randn(65536); b = (image * 40).byte(); labels = trt.randint(0, 16, (4, 32, 32))
+lstm = trt.nn.LSTM(64, 64); sequence = trt.randn(20, 8, 64); scores = trt.randn(50, 8, 20).log_softmax(2); spoken = trt.randint(1, 20, (8, 10)); spans = trt.full((256,), 256)
 adam = trt.optim.Adam([p], fused=True) if "fused" in trt.optim.Adam.__init__.__code__.co_varnames else trt.optim.Adam([p])
 """
 OPERATORS = {
@@ -72,6 +73,11 @@ OPERATORS = {
     "fft": ["trt.fft.fft(c)", "trt.fft.rfft(m)", "trt.fft.fft(row[:65521])", "trt.fft.fft2(c)"],
     "conv": ["F.conv2d(image, weight, padding=1)", "F.conv2d(last, weight, padding=1)", "F.conv2d(image, deep, padding=1, groups=16)", "F.conv2d(image, weight, stride=2)"],
     "matmul": ["m[:2] @ m", "m[:16, :16] @ m[:16, :16]", "k @ k", "m @ m[0]", "c[:8, :8] @ c[:8, :8]"],
+    "matmul_packed": ["m @ m", "m @ m.t()", "m.t() @ m", "d @ d", "h @ h.t()", "m.bfloat16() @ m.bfloat16()"],
+    "recurrent": ["lstm(sequence)", "lstm(sequence)[0].sum().backward()"],
+    "segment": ["trt.segment_reduce(row, 'sum', lengths=spans)", "trt.segment_reduce(row, 'max', lengths=spans)"],
+    "pool_fractional": ["F.fractional_max_pool2d(image, 2, output_ratio=0.5)"],
+    "loss_ctc": ["F.ctc_loss(scores, spoken, trt.full((8,), 50), trt.full((8,), 10))"],
     "linalg": ["trt.linalg.solve(small, small)", "trt.linalg.cholesky(small)", "trt.linalg.inv(small)"],
     "attention": ["F.scaled_dot_product_attention(q, q, q)"],
     "optim": ["adam.step()"],
