@@ -105,12 +105,11 @@ class Npu(backend.DeviceInterface):
     # -- streams and events ----------------------------------------------------------------------------------------------
 
     def queue(self, index: int, stream: int | None = None) -> Queue:
-        if stream is None:
-            stream = getattr(self._current, "streams", {}).get(index, 0)
+        number: int = getattr(self._current, "streams", {}).get(index, 0) if stream is None else stream
         with self._lock:
-            if (index, stream) not in self._queues:
-                self._queues[index, stream] = Queue()
-            return self._queues[index, stream]
+            if (index, number) not in self._queues:
+                self._queues[index, number] = Queue()
+            return self._queues[index, number]
 
     def launch(self, index: int, task: Callable[[], None], wait: bool = False) -> None:
         """Give the thread's current stream a task."""
@@ -244,11 +243,12 @@ def train(device: str, steps: int) -> list[float]:
 
 def side_streams() -> float:
     """Work of two streams, one behind an event of the other: the sum of 1000 ones twice."""
-    first, second = trt.npu.Stream(), trt.npu.Stream()
-    with trt.npu.stream(first):
+    npu: Any = trt.get_device_module("npu")
+    first, second = npu.Stream(), npu.Stream()
+    with npu.stream(first):
         x = trt.ones(1000, device="npu")
         done = first.record_event()
-    with trt.npu.stream(second):
+    with npu.stream(second):
         second.wait_event(done)
         y = (x + x).sum()
         second.synchronize()
@@ -256,7 +256,7 @@ def side_streams() -> float:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=20)
     steps = parser.parse_args(arguments).steps
     here, there = train("cpu", steps), train("npu:1", steps)
