@@ -202,13 +202,16 @@ cdef TensorBase gradient_of_last(object grad, TensorBase like):
 
 cdef bint are_plain(list tensors) noexcept:
     for t in tensors:
-        if t is not None and (<TensorBase>t).keys & ~(K_CPU | K_CUDA | K_META | K_AUTOGRAD):
+        if t is not None and (<TensorBase>t).keys & ~(K_PLACE | K_CPU | K_CUDA | K_META | K_AUTOGRAD):
             return False
     return True
 
 
 cdef TensorBase summed_rows(TensorBase grad, int64_t rows, int64_t columns):
-    cdef TensorBase r = empty_tensor(1, &columns, grad.dtype, place_of(grad))
+    cdef TensorBase r
+    if grad.device_type != DEV_CPU:
+        return <TensorBase?>_ops.sum(grad.reshape((rows, columns)), (0,))
+    r = empty_tensor(1, &columns, grad.dtype, place_of(grad))
     run_sum_rows(grad.device_type, r, grad, rows, columns)
     return r
 
