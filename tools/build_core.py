@@ -45,7 +45,7 @@ ISA_FLAGS = {
 }
 # No -ffast-math: on gcc 12 it switches the whole process to flush-to-zero. -fopenmp is for `omp simd`: no module is linked with a
 # runtime, parallel.h opens one.
-COMMON = ["-fPIC", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fwrapv", "-w", "-fno-plt"]
+COMMON = ["-fPIC", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv", "-w", "-fno-plt"]
 PACKAGE = "tensorrt_lite._C"
 CIMPORT = re.compile(r"^\s*(?:from\s+|cimport\s+)(tensorrt_lite\._C\.[\w.]+)(?:\s+cimport\b|\s*(?:#.*)?$|\s+as\b)", re.M)
 

@@ -49,7 +49,7 @@ KERNEL_INLINE void FN(depthwise_taps)(const conv_problem* s, const T* padded, co
             VECTOR sum = FN(splat)(start);
             for (int64_t kh = 0; kh < kernel_h; kh++)
                 for (int64_t kw = 0; kw < kernel_w; kw++)
-                    sum += taps[kh * kernel_w + kw] * FN(strided)(p + kh * s->dilation_h * width + kw * s->dilation_w, stride);
+                    sum = FMA(FN(splat)(taps[kh * kernel_w + kw]), FN(strided)(p + kh * s->dilation_h * width + kw * s->dilation_w, stride), sum);
             int64_t m = min_i64(LANES, s->out_w - ow);
             if (m == LANES) *(VECTOR_U*)out = add ? (VECTOR)(*(VECTOR_U*)out) + sum : sum;
             else
@@ -69,7 +69,7 @@ KERNEL_INLINE void FN(depthwise_rows)(const conv_problem* s, const T* padded, co
             for (int kw = 0; kw < kernel; kw++) {
                 VECTOR v = FN(strided)(p + kw, stride);
                 UNROLL for (int r = 0; r < R; r++)
-                    if (i >= r * stride && i < r * stride + kernel) sum[r] += taps[(i - r * stride) * kernel + kw] * v;
+                    if (i >= r * stride && i < r * stride + kernel) sum[r] = FMA(FN(splat)(taps[(i - r * stride) * kernel + kw]), v, sum[r]);
             }
         int64_t m = min_i64(LANES, s->out_w - ow);
         UNROLL for (int r = 0; r < R; r++) {
@@ -149,7 +149,7 @@ KERNEL_INLINE void FN(depthwise_dots)(const conv_problem* s, const T* padded, co
             const T *g = dy + oh * s->out_w + ow, *p = padded + oh * s->stride_h * width + ow * stride;
             VECTOR a = ow + W <= s->out_w ? (VECTOR)(*(const VECTOR_U*)g) : FN(partial)(g, s->out_w - ow, 0);
             UNROLL for (int j = 0; j < DOTS; j++)
-                if (j < columns) sum[j] += a * FN(strided)(p + j * s->dilation_w, stride);
+                if (j < columns) sum[j] = FMA(a, FN(strided)(p + j * s->dilation_w, stride), sum[j]);
         }
     for (int64_t j = 0; j < columns; j++) {
         T lanes[W];
@@ -220,8 +220,8 @@ KERNEL_INLINE void FN(depthwise_last_3x3)(const conv_problem* s, const T* x, con
             UNROLL for (int k = 0; k < 9; k++) {
                 VECTOR tap = *(const VECTOR_U*)(w + k * row + c);
                 const T* p = x + k / 3 * line + k % 3 * pixel + c;
-                first += tap * *(const VECTOR_U*)p;
-                second += tap * *(const VECTOR_U*)(p + step);
+                first = FMA(tap, *(const VECTOR_U*)p, first);
+                second = FMA(tap, *(const VECTOR_U*)(p + step), second);
             }
             *(VECTOR_U*)(y + c) = first;
             *(VECTOR_U*)(y + s->c_in + c) = second;
@@ -249,8 +249,8 @@ KERNEL_FN void FN(depthwise_last_forward)(const conv_work* work, int64_t item) {
             VECTOR sum = work->bias ? FN(conv_load)((const T*)work->bias + c, n) : (VECTOR){0};
             for (int64_t kh = kh0; kh < kh1; kh++)
                 for (int64_t kw = kw0; kw < kw1; kw++)
-                    sum += *(const VECTOR_U*)((const T*)work->shared + (kh * s->kernel_w + kw) * channels + c) *
-                           FN(conv_load)(row + (kh * s->dilation_h * s->in_w + w0 + kw * s->dilation_w) * s->c_in + c, n);
+                    sum = FMA(*(const VECTOR_U*)((const T*)work->shared + (kh * s->kernel_w + kw) * channels + c),
+                              FN(conv_load)(row + (kh * s->dilation_h * s->in_w + w0 + kw * s->dilation_w) * s->c_in + c, n), sum);
             FN(conv_store)(y + ow * s->c_in + c, sum, n);
         }
     }
@@ -269,7 +269,7 @@ KERNEL_FN void FN(depthwise_last_input)(const conv_work* work, int64_t item) {
                     int64_t left = w + s->pad_w - kw * s->dilation_w;
                     if (left < 0 || left % s->stride_w || left / s->stride_w >= s->out_w) continue;
                     const T* dy = (const T*)work->a + ((sample * s->out_h + up / s->stride_h) * s->out_w + left / s->stride_w) * s->c_in + c;
-                    sum += *(const VECTOR_U*)((const T*)work->shared + (kh * s->kernel_w + kw) * channels + c) * FN(conv_load)(dy, n);
+                    sum = FMA(*(const VECTOR_U*)((const T*)work->shared + (kh * s->kernel_w + kw) * channels + c), FN(conv_load)(dy, n), sum);
                 }
             }
             FN(conv_store)((T*)work->out + (item * s->in_w + w) * s->c_in + c, sum, n);
@@ -284,7 +284,7 @@ KERNEL_INLINE void FN(depthwise_last_dots)(const conv_problem* s, const T* x, co
         for (int64_t i = 0; i < FN(DEPTHWISE_TILE); i++) {
             VECTOR g = *(const VECTOR_U*)(dy + i * s->c_in + c);
             const T* p = x + i * step + c;
-            UNROLL for (int k = 0; k < 9; k++) sum[k] += g * *(const VECTOR_U*)(p + k / 3 * line + k % 3 * pixel);
+            UNROLL for (int k = 0; k < 9; k++) sum[k] = FMA(g, *(const VECTOR_U*)(p + k / 3 * line + k % 3 * pixel), sum[k]);
         }
         UNROLL for (int k = 0; k < 9; k++) *(VECTOR_U*)(sums + k * row + c) = sum[k];
     }
@@ -315,8 +315,8 @@ KERNEL_FN void FN(depthwise_last_weight)(const conv_work* work, T* part, int64_t
                 for (int64_t ow = at; ow < last; ow++) {
                     const T *g = dy + ow * s->c_in, *p = x + kh * s->dilation_h * row + (first + ow * s->stride_w) * s->c_in;
                     int64_t c = whole && ow >= lo && ow < lo + whole ? s->c_in / LANES * LANES : 0;
-                    for (; c + LANES <= s->c_in; c += LANES) *(VECTOR_U*)(sum + c) = *(VECTOR_U*)(sum + c) + *(const VECTOR_U*)(g + c) * *(const VECTOR_U*)(p + c);
-                    for (; c < s->c_in; c++) sum[c] += g[c] * p[c];
+                    for (; c + LANES <= s->c_in; c += LANES) *(VECTOR_U*)(sum + c) = FMA(*(const VECTOR_U*)(g + c), *(const VECTOR_U*)(p + c), *(VECTOR_U*)(sum + c));
+                    for (; c < s->c_in; c++) sum[c] = FMA(g[c], p[c], sum[c]);
                 }
             }
         for (int64_t k = kh0 * s->kernel_w * channels; k < kh1 * s->kernel_w * channels; k++) sums[k] += part[k];

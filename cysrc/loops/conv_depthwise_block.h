@@ -64,7 +64,7 @@ KERNEL_INLINE void FN(block_positions)(const conv_problem* s, const VECTOR* row,
         for (int64_t kw = 0; kw < s->kernel_w; kw++) {
             const VECTOR* x = row + kh * s->dilation_h * width + kw * s->dilation_w;
             VECTOR tap = taps[kh * s->kernel_w + kw];
-            UNROLL for (int r = 0; r < R; r++) sum[r] += tap * x[r * s->stride_w];
+            UNROLL for (int r = 0; r < R; r++) sum[r] = FMA(tap, x[r * s->stride_w], sum[r]);
         }
     UNROLL for (int r = 0; r < R; r++) out[r] = sum[r];
 }

@@ -34,14 +34,15 @@ KERNEL_INLINE int wino_fits(const conv_problem* s) {
 KERNEL_INLINE void wino_input(const f32* d, int64_t step, f32* v, int64_t out_step) {
     vf32 d0 = *(const vf32_u*)d, d1 = *(const vf32_u*)(d + step), d2 = *(const vf32_u*)(d + 2 * step);
     vf32 d3 = *(const vf32_u*)(d + 3 * step), d4 = *(const vf32_u*)(d + 4 * step), d5 = *(const vf32_u*)(d + 5 * step);
-    vf32 even = d4 - WINO_B2 * d2, odd = WINO_A * (d3 - WINO_B2 * d1);
-    vf32 even_b = d4 - WINO_A2 * d2, third = d3 - WINO_A2 * d1, odd_b = WINO_B * third;
-    *(vf32_u*)v = even_b + WINO_B2 * (WINO_A2 * d0 - d2);
-    *(vf32_u*)(v + out_step) = even + odd;
-    *(vf32_u*)(v + 2 * out_step) = even - odd;
-    *(vf32_u*)(v + 3 * out_step) = even_b + odd_b;
-    *(vf32_u*)(v + 4 * out_step) = even_b - odd_b;
-    *(vf32_u*)(v + 5 * out_step) = (d5 - WINO_A2 * d3) - WINO_B2 * third;
+    const vf32 a2 = splat_f32(WINO_A2), b2 = splat_f32(WINO_B2);
+    vf32 even = FMA(-b2, d2, d4), odd = FMA(-b2, d1, d3);
+    vf32 even_b = FMA(-a2, d2, d4), third = FMA(-a2, d1, d3), a = splat_f32(WINO_A), b = splat_f32(WINO_B);
+    *(vf32_u*)v = FMA(b2, FMA(a2, d0, -d2), even_b);
+    *(vf32_u*)(v + out_step) = FMA(a, odd, even);
+    *(vf32_u*)(v + 2 * out_step) = FMA(-a, odd, even);
+    *(vf32_u*)(v + 3 * out_step) = FMA(b, third, even_b);
+    *(vf32_u*)(v + 4 * out_step) = FMA(-b, third, even_b);
+    *(vf32_u*)(v + 5 * out_step) = FMA(-b2, third, FMA(-a2, d3, d5));
 }
 /* m -> A' m, six to four */
 KERNEL_INLINE void wino_output(const f32* m, int64_t step, f32* y, int64_t out_step, vf32 start) {
@@ -50,19 +51,20 @@ KERNEL_INLINE void wino_output(const f32* m, int64_t step, f32* y, int64_t out_s
     vf32 sum_a = m1 + m2, sum_b = m3 + m4, difference_a = WINO_A * (m1 - m2), difference_b = WINO_B * (m3 - m4);
     *(vf32_u*)y = (m0 + (sum_a + sum_b)) + start;
     *(vf32_u*)(y + out_step) = (difference_a + difference_b) + start;
-    *(vf32_u*)(y + 2 * out_step) = (WINO_A2 * sum_a + WINO_B2 * sum_b) + start;
-    *(vf32_u*)(y + 3 * out_step) = (m5 + (WINO_A2 * difference_a + WINO_B2 * difference_b)) + start;
+    *(vf32_u*)(y + 2 * out_step) = FMA(splat_f32(WINO_A2), sum_a, WINO_B2 * sum_b) + start;
+    *(vf32_u*)(y + 3 * out_step) = (m5 + FMA(splat_f32(WINO_A2), difference_a, WINO_B2 * difference_b)) + start;
 }
 /* y -> A y, four to six */
 KERNEL_INLINE void wino_gradient(const f32* y, int64_t step, f32* m, int64_t out_step) {
     vf32 y0 = *(const vf32_u*)y, y1 = *(const vf32_u*)(y + step), y2 = *(const vf32_u*)(y + 2 * step), y3 = *(const vf32_u*)(y + 3 * step);
-    vf32 even_a = y0 + WINO_A2 * y2, odd_a = WINO_A * (y1 + WINO_A2 * y3);
-    vf32 even_b = y0 + WINO_B2 * y2, odd_b = WINO_B * (y1 + WINO_B2 * y3);
+    const vf32 a2 = splat_f32(WINO_A2), b2 = splat_f32(WINO_B2);
+    vf32 even_a = FMA(a2, y2, y0), odd_a = FMA(a2, y3, y1), a = splat_f32(WINO_A);
+    vf32 even_b = FMA(b2, y2, y0), odd_b = FMA(b2, y3, y1), b = splat_f32(WINO_B);
     *(vf32_u*)m = y0;
-    *(vf32_u*)(m + out_step) = even_a + odd_a;
-    *(vf32_u*)(m + 2 * out_step) = even_a - odd_a;
-    *(vf32_u*)(m + 3 * out_step) = even_b + odd_b;
-    *(vf32_u*)(m + 4 * out_step) = even_b - odd_b;
+    *(vf32_u*)(m + out_step) = FMA(a, odd_a, even_a);
+    *(vf32_u*)(m + 2 * out_step) = FMA(-a, odd_a, even_a);
+    *(vf32_u*)(m + 3 * out_step) = FMA(b, odd_b, even_b);
+    *(vf32_u*)(m + 4 * out_step) = FMA(-b, odd_b, even_b);
     *(vf32_u*)(m + 5 * out_step) = y3;
 }
 #define WINO_SCALE_0 (1 / (WINO_A2 * WINO_B2))
@@ -70,8 +72,8 @@ KERNEL_INLINE void wino_gradient(const f32* y, int64_t step, f32* m, int64_t out
 #define WINO_SCALE_B (1 / (2 * WINO_B2 * (WINO_B2 - WINO_A2)))
 /* g -> G g, three to six, and u -> G' u, six to three */
 KERNEL_INLINE void wino_kernel(const vf32* g, int step, vf32* u, int out_step) {
-    vf32 even_a = WINO_SCALE_A * (g[0] + WINO_A2 * g[2 * step]), odd_a = WINO_SCALE_A * WINO_A * g[step];
-    vf32 even_b = WINO_SCALE_B * (g[0] + WINO_B2 * g[2 * step]), odd_b = WINO_SCALE_B * WINO_B * g[step];
+    vf32 even_a = WINO_SCALE_A * FMA(splat_f32(WINO_A2), g[2 * step], g[0]), odd_a = WINO_SCALE_A * WINO_A * g[step];
+    vf32 even_b = WINO_SCALE_B * FMA(splat_f32(WINO_B2), g[2 * step], g[0]), odd_b = WINO_SCALE_B * WINO_B * g[step];
     u[0] = WINO_SCALE_0 * g[0];
     u[5 * out_step] = g[2 * step];
     u[out_step] = even_a + odd_a, u[2 * out_step] = even_a - odd_a;
@@ -79,9 +81,9 @@ KERNEL_INLINE void wino_kernel(const vf32* g, int step, vf32* u, int out_step) {
 }
 KERNEL_INLINE void wino_kernel_gradient(const vf32* u, int step, vf32* g, int out_step) {
     vf32 sum_a = WINO_SCALE_A * (u[step] + u[2 * step]), sum_b = WINO_SCALE_B * (u[3 * step] + u[4 * step]);
-    g[0] = WINO_SCALE_0 * u[0] + (sum_a + sum_b);
-    g[out_step] = WINO_SCALE_A * WINO_A * (u[step] - u[2 * step]) + WINO_SCALE_B * WINO_B * (u[3 * step] - u[4 * step]);
-    g[2 * out_step] = u[5 * step] + (WINO_A2 * sum_a + WINO_B2 * sum_b);
+    g[0] = FMA(splat_f32(WINO_SCALE_0), u[0], sum_a + sum_b);
+    g[out_step] = FMA(splat_f32(WINO_SCALE_A * WINO_A), u[step] - u[2 * step], WINO_SCALE_B * WINO_B * (u[3 * step] - u[4 * step]));
+    g[2 * out_step] = u[5 * step] + FMA(splat_f32(WINO_A2), sum_a, WINO_B2 * sum_b);
 }
 
 /* ---- forward: phase 0 transforms the kernel, an item for each panel of output channels; an item of phase 1 is a block of

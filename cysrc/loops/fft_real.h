@@ -56,7 +56,11 @@ INL void F(store_cell)(cell c, REAL *p)
 INL cell F(swap)(cell c, int on) { return on ? (cell){c.im, c.re} : c; }
 INL cell F(add)(cell a, cell b) { return (cell){a.re + b.re, a.im + b.im}; }
 INL cell F(sub)(cell a, cell b) { return (cell){a.re - b.re, a.im - b.im}; }
-INL cell F(times)(cell a, REAL re, REAL im) { return (cell){a.re * re - a.im * im, a.re * im + a.im * re}; }
+INL cell F(times)(cell a, REAL re, REAL im)
+{
+    const vec x = SPLAT(vec, re), y = SPLAT(vec, im);
+    return (cell){FMA(a.re, x, -(a.im * y)), FMA(a.re, y, a.im * x)};
+}
 INL cell F(turned)(cell a) { return (cell){a.im, -a.re}; } /* by -i */
 #define add F(add)
 #define sub F(sub)
@@ -89,10 +93,10 @@ PASS(pass2, 2, RADIX2)
 
 #define RADIX3(OUT)                                                                                               \
     cell a = IN(0), b = IN(1), c = IN(2), t = add(b, c), u = sub(b, c);                                           \
-    cell h = {a.re - (REAL)0.5 * t.re, a.im - (REAL)0.5 * t.im};                                                  \
-    const REAL k3 = (REAL)0.86602540378443864676;                                                                 \
-    cell g = {k3 * u.im, -k3 * u.re};                                                                             \
-    UNIT(0, add(a, t)) OUT(1, add(h, g)) OUT(2, sub(h, g))
+    const vec half = SPLAT(vec, (REAL)-0.5), k3 = SPLAT(vec, (REAL)0.86602540378443864676);                       \
+    cell h = {FMA(half, t.re, a.re), FMA(half, t.im, a.im)};                                                      \
+    cell g = {FMA(k3, u.im, h.re), FMA(-k3, u.re, h.im)}, l = {FMA(-k3, u.im, h.re), FMA(k3, u.re, h.im)};        \
+    UNIT(0, add(a, t)) OUT(1, g) OUT(2, l)
 PASS(pass3, 3, RADIX3)
 
 #define RADIX4(OUT)                                                                                               \
@@ -102,25 +106,26 @@ PASS(pass3, 3, RADIX3)
 PASS(pass4, 4, RADIX4)
 
 #define RADIX5(OUT)                                                                                               \
-    const REAL c1 = (REAL)0.30901699437494742410, c2 = (REAL)-0.80901699437494742410;                             \
-    const REAL s1 = (REAL)0.95105651629515357212, s2 = (REAL)0.58778525229247312917;                              \
+    const vec c1 = SPLAT(vec, (REAL)0.30901699437494742410), c2 = SPLAT(vec, (REAL)-0.80901699437494742410);      \
+    const vec s1 = SPLAT(vec, (REAL)0.95105651629515357212), s2 = SPLAT(vec, (REAL)0.58778525229247312917);       \
     cell a = IN(0), b = IN(1), c = IN(2), d = IN(3), e = IN(4);                                                   \
     cell t1 = add(b, e), t2 = add(c, d), t3 = sub(b, e), t4 = sub(c, d);                                          \
-    cell h1 = {a.re + c1 * t1.re + c2 * t2.re, a.im + c1 * t1.im + c2 * t2.im};                                   \
-    cell h2 = {a.re + c2 * t1.re + c1 * t2.re, a.im + c2 * t1.im + c1 * t2.im};                                   \
-    cell g1 = {s1 * t3.im + s2 * t4.im, -(s1 * t3.re + s2 * t4.re)};                                              \
-    cell g2 = {s2 * t3.im - s1 * t4.im, -(s2 * t3.re - s1 * t4.re)};                                              \
+    cell h1 = {FMA(c2, t2.re, FMA(c1, t1.re, a.re)), FMA(c2, t2.im, FMA(c1, t1.im, a.im))};                       \
+    cell h2 = {FMA(c1, t2.re, FMA(c2, t1.re, a.re)), FMA(c1, t2.im, FMA(c2, t1.im, a.im))};                       \
+    cell g1 = {FMA(s2, t4.im, s1 * t3.im), -FMA(s2, t4.re, s1 * t3.re)};                                          \
+    cell g2 = {FMA(-s1, t4.im, s2 * t3.im), FMA(s1, t4.re, -(s2 * t3.re))};                                       \
     UNIT(0, add(add(a, t1), t2)) OUT(1, add(h1, g1)) OUT(2, add(h2, g2)) OUT(3, sub(h2, g2)) OUT(4, sub(h1, g1))
 PASS(pass5, 5, RADIX5)
 
 #define RADIX8(OUT)                                                                                               \
-    const REAL k8 = (REAL)0.70710678118654752440;                                                                 \
+    const vec k8 = SPLAT(vec, (REAL)0.70710678118654752440);                                                      \
     cell a0 = IN(0), a1 = IN(1), a2 = IN(2), a3 = IN(3), a4 = IN(4), a5 = IN(5), a6 = IN(6), a7 = IN(7);          \
     cell b0 = add(a0, a4), b4 = sub(a0, a4), b1 = add(a1, a5), b5 = sub(a1, a5);                                  \
     cell b2 = add(a2, a6), b6 = turned(sub(a2, a6)), b3 = add(a3, a7), b7 = sub(a3, a7);                          \
     cell c0 = add(b0, b2), c2 = sub(b0, b2), c1 = add(b1, b3), c3 = turned(sub(b1, b3));                          \
-    cell d5 = {k8 * (b5.re + b5.im), k8 * (b5.im - b5.re)}, d7 = {k8 * (b7.im - b7.re), -k8 * (b7.re + b7.im)};   \
-    cell e4 = add(b4, b6), e6 = sub(b4, b6), e5 = add(d5, d7), e7 = turned(sub(d5, d7));                          \
+    cell d5 = {b5.re + b5.im, b5.im - b5.re}, d7 = {k8 * (b7.im - b7.re), -k8 * (b7.re + b7.im)};                 \
+    cell e4 = add(b4, b6), e6 = sub(b4, b6), e5 = {FMA(k8, d5.re, d7.re), FMA(k8, d5.im, d7.im)};                 \
+    cell e7 = turned((cell){FMA(k8, d5.re, -d7.re), FMA(k8, d5.im, -d7.im)});                                     \
     UNIT(0, add(c0, c1)) OUT(1, add(e4, e5)) OUT(2, add(c2, c3)) OUT(3, add(e6, e7))                              \
     OUT(4, sub(c0, c1)) OUT(5, sub(e4, e5)) OUT(6, sub(c2, c3)) OUT(7, sub(e6, e7))
 PASS(pass8, 8, RADIX8)
@@ -153,10 +158,11 @@ KERNEL_FN void F(pass_odd)(const cell *restrict x, cell *restrict y, i64 m, i64 
                     at += k;
                     if (at >= r)
                         at -= r;
-                    h.re += sum[j].re * cosine[at];
-                    h.im += sum[j].im * cosine[at];
-                    re += difference[j].im * sine[at];
-                    im -= difference[j].re * sine[at];
+                    const vec c = SPLAT(vec, cosine[at]), d = SPLAT(vec, sine[at]);
+                    h.re = FMA(sum[j].re, c, h.re);
+                    h.im = FMA(sum[j].im, c, h.im);
+                    re = FMA(difference[j].im, d, re);
+                    im = FMA(-difference[j].re, d, im);
                 }
                 TWIDDLE(k, ((cell){h.re + re, h.im + im}))
                 TWIDDLE(r - k, ((cell){h.re - re, h.im - im}))
@@ -476,7 +482,7 @@ KERNEL_FN void F(run_columns)(const FftPlan *plan, const REAL *x, cell *t, i64 b
         cell *r = F(run_passes)(p1, c, d);
         const cell *w = (const cell *)plan->twist + g * n1;
         for (i64 k = 0; k < n1; k++)
-            t[g * n1 + k] = (cell){r[k].re * w[k].re - r[k].im * w[k].im, r[k].re * w[k].im + r[k].im * w[k].re};
+            t[g * n1 + k] = (cell){FMA(r[k].re, w[k].re, -(r[k].im * w[k].im)), FMA(r[k].re, w[k].im, r[k].im * w[k].re)};
     }
 }
 
@@ -528,21 +534,21 @@ KERNEL_FN void F(run_line)(const FftPlan *plan, const REAL *x, REAL *y, int swap
         room += (2 * wide->n + 2 * V - 1) / (2 * V) + 1;
         for (i64 k = 0; k < n; k++) {
             REAL re = x[2 * k + swapped], im = x[2 * k + !swapped];
-            z[2 * k] = re * chirp[2 * k] - im * chirp[2 * k + 1];
-            z[2 * k + 1] = re * chirp[2 * k + 1] + im * chirp[2 * k];
+            z[2 * k] = FMA(re, chirp[2 * k], -(im * chirp[2 * k + 1]));
+            z[2 * k + 1] = FMA(re, chirp[2 * k + 1], im * chirp[2 * k]);
         }
         memset(z + 2 * n, 0, 2 * (wide->n - n) * sizeof(REAL));
         F(run_line)(wide, z, z, 0, 1, room);
         for (i64 k = 0; k < wide->n; k++) {
             REAL re = z[2 * k], im = z[2 * k + 1];
-            z[2 * k] = re * spectrum[2 * k] - im * spectrum[2 * k + 1];
-            z[2 * k + 1] = -(re * spectrum[2 * k + 1] + im * spectrum[2 * k]);
+            z[2 * k] = FMA(re, spectrum[2 * k], -(im * spectrum[2 * k + 1]));
+            z[2 * k + 1] = -FMA(re, spectrum[2 * k + 1], im * spectrum[2 * k]);
         }
         F(run_line)(wide, z, z, 0, 1, room);
         for (i64 k = 0; k < n; k++) {
             REAL re = z[2 * k] * scale, im = -z[2 * k + 1] * scale;
-            y[2 * k + swapped] = re * chirp[2 * k] - im * chirp[2 * k + 1];
-            y[2 * k + !swapped] = re * chirp[2 * k + 1] + im * chirp[2 * k];
+            y[2 * k + swapped] = FMA(re, chirp[2 * k], -(im * chirp[2 * k + 1]));
+            y[2 * k + !swapped] = FMA(re, chirp[2 * k + 1], im * chirp[2 * k]);
         }
     } else if (plan->columns) {
         i64 n1 = plan->columns->n, n2 = plan->rows->n, groups = (n2 + V - 1) / V;
@@ -604,7 +610,7 @@ KERNEL_FN void F(run_by_line)(const FftArgs *a, i64 line)
                 i64 j = m - k;
                 REAL ar = z[2 * k], ai = z[2 * k + 1], br = k ? z[2 * j] : ar, bi = k ? z[2 * j + 1] : ai;
                 REAL er = (REAL)0.5 * (ar + br), ei = (REAL)0.5 * (ai - bi), or_ = (REAL)0.5 * (ai + bi), oi = (REAL)0.5 * (br - ar);
-                REAL tr = or_ * w[2 * k] - oi * w[2 * k + 1], ti = or_ * w[2 * k + 1] + oi * w[2 * k];
+                REAL tr = FMA(or_, w[2 * k], -(oi * w[2 * k + 1])), ti = FMA(or_, w[2 * k + 1], oi * w[2 * k]);
                 REAL im = a->inverse ? -scale : scale;
                 y[2 * k * ys] = scale * (er + tr);
                 y[2 * k * ys + 1] = im * (ei + ti);
@@ -637,7 +643,7 @@ KERNEL_FN void F(run_by_line)(const FftArgs *a, i64 line)
                 i64 j = m - k;
                 REAL ar = x[2 * k * xs], ai = k ? sign * x[2 * k * xs + 1] : 0, br = x[2 * j * xs], bi = j < m ? -sign * x[2 * j * xs + 1] : 0;
                 REAL dr = ar - br, di = ai - bi;
-                REAL tr = dr * w[2 * k] + di * w[2 * k + 1], ti = di * w[2 * k] - dr * w[2 * k + 1];
+                REAL tr = FMA(dr, w[2 * k], di * w[2 * k + 1]), ti = FMA(di, w[2 * k], -(dr * w[2 * k + 1]));
                 z[2 * k] = ar + br - ti;
                 z[2 * k + 1] = ai + bi + tr;
             }

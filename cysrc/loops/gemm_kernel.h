@@ -60,9 +60,9 @@ KERNEL_INLINE void FN(gemm_body)(const FN(gemm_tile)* g, const int R, const int 
             VECTOR b0 = *(const VECTOR_U*)b, b1 = V == 2 ? *(const VECTOR_U*)(b + W) : (VECTOR_U)b0;
             b += b_depth;
             UNROLL for (int r = 0; r < R; r++) {
-                T v = BY_ROW ? row[r][k] : a[r];
-                sum[r][0] += v * b0;
-                if (V == 2) sum[r][1] += v * b1;
+                VECTOR v = FN(splat)(BY_ROW ? row[r][k] : a[r]);
+                sum[r][0] = FMA(v, b0, sum[r][0]);
+                if (V == 2) sum[r][1] = FMA(v, b1, sum[r][1]);
             }
             if (!BY_ROW) a += a_depth;
         }

@@ -6,6 +6,7 @@
 #define TRT_GEMM_TILE_H
 #include <stdint.h>
 #include <string.h>
+#include "fused.h"
 
 #define OUTLINE static __attribute__((noinline))
 #ifndef UNROLL
@@ -48,21 +49,21 @@ enum { PACK_ROWS = 32, FAR_ROWS = 256 };   /* rows of C from which a panel of B 
       vec bv[V];                                                                                                                          \
       UNROLL for (int v = 0; v < V; v++) bv[v] = *(const vec*)(b + v * LANES);                                                            \
       UNROLL for (int r = 0; r < ROWS; r++) {                                                                                             \
-        T x = a[r * ars];                                                                                                                 \
-        UNROLL for (int v = 0; v < V; v++) acc[r][v] += x * bv[v];                                                                        \
+        vec x = SPLAT(vec, a[r * ars]);                                                                                                   \
+        UNROLL for (int v = 0; v < V; v++) acc[r][v] = FMA(x, bv[v], acc[r][v]);                                                          \
       }                                                                                                                                   \
     }                                                                                                                                     \
     UNROLL for (int r = 0; r < ROWS; r++) UNROLL for (int v = 0; v < V; v++) acc[r][v] *= s->alpha;                                       \
     if (s->cols == COLS) {                                                                                                                \
       if (s->beta != 0)                                                                                                                   \
         UNROLL for (int r = 0; r < ROWS; r++)                                                                                             \
-          UNROLL for (int v = 0; v < V; v++) acc[r][v] += s->beta * *(const vec*)(c + r * s->crs + v * LANES);                            \
+          UNROLL for (int v = 0; v < V; v++) acc[r][v] = FMA(SPLAT(vec, s->beta), *(const vec*)(c + r * s->crs + v * LANES), acc[r][v]);  \
       UNROLL for (int r = 0; r < ROWS; r++) UNROLL for (int v = 0; v < V; v++) *(vec*)(c + r * s->crs + v * LANES) = acc[r][v];           \
     } else {                                                                                                                              \
       UNROLL for (int r = 0; r < ROWS; r++) {                                                                                             \
         T *to = c + r * s->crs, part[COLS];                                                                                               \
         UNROLL for (int v = 0; v < V; v++) *(vec*)(part + v * LANES) = acc[r][v];                                                         \
-        if (s->beta != 0) for (int j = 0; j < s->cols; j++) part[j] += s->beta * to[j];                                                   \
+        if (s->beta != 0) for (int j = 0; j < s->cols; j++) part[j] = FMA(s->beta, to[j], part[j]);                                       \
         memcpy(to, part, sizeof(T) * s->cols);                                                                                            \
       }                                                                                                                                   \
     }                                                                                                                                     \

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "../core/isa.h"
+#include "fused.h"
 #include "scalar_types.h"
 #include "vector_math.h"
 
@@ -98,9 +99,9 @@ KERNEL_INLINE void store_bf16(char* p, f32 v) { *(bf16*)p = st_bf16(v); }
 KERNEL_INLINE void store_f32(char* p, f32 v) { *(f32*)p = v; }
 KERNEL_INLINE void store_f64(char* p, f64 v) { *(f64*)p = v; }
 
-/* ---- block sums: sum of EXPR(a, b, c) over a = x[i], b = y[i], with 256 bytes of accumulator lanes ----
+/* ---- block sums: acc[k] = STEP of itself, a = x[i], b = y[i] and c, with 256 bytes of accumulator lanes ----
  * Element i of a block always lands in lane i % LANES and lanes fold in halves, so the tree is the same for
- * every instruction set. `c` is a scalar for the expression; a padded element (a = pad_a, b = 0) must add 0. */
+ * every instruction set. `c` is one number for all; a padded element (a = pad_a, b = 0) must add 0. */
 KERNEL_INLINE vf32 splat_f32(f32 v) { return v - (vf32){0}; }
 KERNEL_INLINE vf64 splat_f64(f64 v) { return v - (vf64){0}; }
 KERNEL_INLINE vf32 vabs_f32(vf32 v) { return (vf32)((vi32)v & 0x7fffffff); }
@@ -157,7 +158,7 @@ typedef f64 vf64_32 __attribute__((vector_size(32)));
 DEFINE_FOLD_TO_16(f32)
 DEFINE_FOLD_TO_16(f64)
 
-#define DEFINE_BLOCK_SUM_FOLD(NAME, T, EXPR, PAIR, PAD, KEEP)                                       \
+#define DEFINE_BLOCK_SUM_FOLD(NAME, T, STEP, PAIR, PAD, KEEP)                                       \
     KERNEL_INLINE void NAME##_fold(const T* x, const T* y, T c_, int64_t n, T* out) {               \
         enum { W = VECTOR_BYTES / sizeof(T), NV = 256 / VECTOR_BYTES, LANES = 256 / sizeof(T) };    \
         v##T acc[NV], b = {0}, c = splat_##T(c_);                                                   \
@@ -168,7 +169,7 @@ DEFINE_FOLD_TO_16(f64)
             UNROLL for (int k = 0; k < NV; k++) {                                                          \
                 v##T a = *(const v##T##_u*)(x + i + k * W);                                         \
                 if (PAIR) b = *(const v##T##_u*)(y + i + k * W);                                    \
-                acc[k] += EXPR;                                                                     \
+                acc[k] = STEP;                                                                      \
             }                                                                                       \
         UNROLL for (int k = 0; k < NV && i < n; k++, i += W) {                                             \
             v##T a;                                                                                 \
@@ -179,7 +180,7 @@ DEFINE_FOLD_TO_16(f64)
                 a = partial_##T(x + i, n - i, PAD);                                                 \
                 if (PAIR) b = partial_##T(y + i, n - i, 0);                                         \
             }                                                                                       \
-            acc[k] += EXPR;                                                                         \
+            acc[k] = STEP;                                                                          \
         }                                                                                           \
         UNROLL for (int w = NV / 2; w > 0; w /= 2)                                                         \
             UNROLL for (int k = 0; k < w; k++) acc[k] += acc[k + w];                                       \
@@ -188,30 +189,30 @@ DEFINE_FOLD_TO_16(f64)
             UNROLL for (int j = 0; j < w; j++) sum[j] += sum[j + w];                                       \
         UNROLL for (int j = 0; j < KEEP; j++) out[j] = sum[j];                                             \
     }
-#define DEFINE_BLOCK_SUM(NAME, T, EXPR, PAIR, PAD)                                                  \
-    DEFINE_BLOCK_SUM_FOLD(NAME, T, EXPR, PAIR, PAD, 1)                                              \
+#define DEFINE_BLOCK_SUM(NAME, T, STEP, PAIR, PAD)                                                  \
+    DEFINE_BLOCK_SUM_FOLD(NAME, T, STEP, PAIR, PAD, 1)                                              \
     KERNEL_INLINE T NAME(const T* x, const T* y, T c, int64_t n) {                                  \
         T out;                                                                                      \
         NAME##_fold(x, y, c, n, &out);                                                              \
         return out;                                                                                 \
     }
 
-DEFINE_BLOCK_SUM(block_sum_f32, f32, a, 0, 0)
-DEFINE_BLOCK_SUM(block_sum_f64, f64, a, 0, 0)
-DEFINE_BLOCK_SUM(block_abs_sum_f32, f32, vabs_f32(a), 0, 0)
-DEFINE_BLOCK_SUM(block_abs_sum_f64, f64, vabs_f64(a), 0, 0)
-DEFINE_BLOCK_SUM(block_sq_sum_f32, f32, a* a, 0, 0)
-DEFINE_BLOCK_SUM(block_sq_sum_f64, f64, a* a, 0, 0)
-DEFINE_BLOCK_SUM(block_dev_sum_f32, f32, (a - c), 0, c_)
-DEFINE_BLOCK_SUM(block_dev_sum_f64, f64, (a - c), 0, c_)
-DEFINE_BLOCK_SUM(block_dev_sq_sum_f32, f32, (a - c) * (a - c), 0, c_)
-DEFINE_BLOCK_SUM(block_dev_sq_sum_f64, f64, (a - c) * (a - c), 0, c_)
-DEFINE_BLOCK_SUM(block_dev_dot_f32, f32, (a - c) * b, 1, 0)
-DEFINE_BLOCK_SUM(block_dev_dot_f64, f64, (a - c) * b, 1, 0)
-DEFINE_BLOCK_SUM(block_dot_f32, f32, a* b, 1, 0)
-DEFINE_BLOCK_SUM(block_dot_f64, f64, a* b, 1, 0)
-DEFINE_BLOCK_SUM_FOLD(block_pair_sum_f32, f32, a, 0, 0, 2) /* even and odd elements apart: complex sums */
-DEFINE_BLOCK_SUM_FOLD(block_pair_sum_f64, f64, a, 0, 0, 2)
+DEFINE_BLOCK_SUM(block_sum_f32, f32, acc[k] + a, 0, 0)
+DEFINE_BLOCK_SUM(block_sum_f64, f64, acc[k] + a, 0, 0)
+DEFINE_BLOCK_SUM(block_abs_sum_f32, f32, acc[k] + vabs_f32(a), 0, 0)
+DEFINE_BLOCK_SUM(block_abs_sum_f64, f64, acc[k] + vabs_f64(a), 0, 0)
+DEFINE_BLOCK_SUM(block_sq_sum_f32, f32, FMA(a, a, acc[k]), 0, 0)
+DEFINE_BLOCK_SUM(block_sq_sum_f64, f64, FMA(a, a, acc[k]), 0, 0)
+DEFINE_BLOCK_SUM(block_dev_sum_f32, f32, acc[k] + (a - c), 0, c_)
+DEFINE_BLOCK_SUM(block_dev_sum_f64, f64, acc[k] + (a - c), 0, c_)
+DEFINE_BLOCK_SUM(block_dev_sq_sum_f32, f32, FMA(a - c, a - c, acc[k]), 0, c_)
+DEFINE_BLOCK_SUM(block_dev_sq_sum_f64, f64, FMA(a - c, a - c, acc[k]), 0, c_)
+DEFINE_BLOCK_SUM(block_dev_dot_f32, f32, FMA(a - c, b, acc[k]), 1, 0)
+DEFINE_BLOCK_SUM(block_dev_dot_f64, f64, FMA(a - c, b, acc[k]), 1, 0)
+DEFINE_BLOCK_SUM(block_dot_f32, f32, FMA(a, b, acc[k]), 1, 0)
+DEFINE_BLOCK_SUM(block_dot_f64, f64, FMA(a, b, acc[k]), 1, 0)
+DEFINE_BLOCK_SUM_FOLD(block_pair_sum_f32, f32, acc[k] + a, 0, 0, 2) /* even and odd elements apart: complex sums */
+DEFINE_BLOCK_SUM_FOLD(block_pair_sum_f64, f64, acc[k] + a, 0, 0, 2)
 
 /* Sums over rows of any length: block sums added up in double precision. */
 #define DEFINE_ROW_SUM(T)                                                                           \
@@ -235,18 +236,16 @@ DEFINE_ROW_SUM(f64)
 KERNEL_INLINE f32 exp_below_zero_f32(f32 x) {
     const f32 shifter = 0x1.8p23f;
     x = x < -88.0f ? -88.0f : x; /* n = -127 gives the scale 0 */
-    f32 t = x * 0x1.715476p0f + shifter, n = t - shifter;
-    f32 r = n * -0x1.62e4p-1f + x;
-    r = n * -0x1.7f7d1cp-20f + r;
-    f32 p = 0x1.9f07e4p-13f;
-    p = p * r + 0x1.6d8db2p-10f;
-    p = p * r + 0x1.111272p-7f;
-    p = p * r + 0x1.55548ep-5f;
-    p = p * r + 0x1.555554p-3f;
-    p = p * r + 0.5f;
-    p = p * (r * r) + r;
+    f32 t = FMA(x, 0x1.715476p0f, shifter), n = t - shifter;
+    f32 r = FMA(n, -0x1.7f7d1cp-20f, FMA(n, -0x1.62e4p-1f, x));
+    f32 p = FMA(0x1.9f07e4p-13f, r, 0x1.6d8db2p-10f);
+    p = FMA(p, r, 0x1.111272p-7f);
+    p = FMA(p, r, 0x1.55548ep-5f);
+    p = FMA(p, r, 0x1.555554p-3f);
+    p = FMA(p, r, 0.5f);
+    p = FMA(p, r * r, r);
     f32 scale = from_bits_f32((bits_f32(t) + 127u) << 23);
-    return p * scale + scale;
+    return FMA(p, scale, scale);
 }
 KERNEL_INLINE f64 exp_below_zero_f64(f64 x) { return exp_f64(x); }
 

@@ -64,8 +64,8 @@ INLINE lanes_h widen_f16(const f16* p) {
     int64_t p = 0;                                                                                                                        \
     for (int r = 0; r < 8; r++) acc[r] = (lanes_##S){0};                                                                                  \
     for (; p + 8 * LANES_##S <= n; p += 8 * LANES_##S)                                                                                    \
-      for (int r = 0; r < 8; r++) acc[r] += *(const lanes_##S*)(a + p + r * LANES_##S) * *(const lanes_##S*)(b + p + r * LANES_##S);      \
-    for (; p < n; p++) s += a[p] * b[p];                                                                                                  \
+      for (int r = 0; r < 8; r++) acc[r] = FMA(*(const lanes_##S*)(a + p + r * LANES_##S), *(const lanes_##S*)(b + p + r * LANES_##S), acc[r]); \
+    for (; p < n; p++) s = FMA(a[p], b[p], s);                                                                                            \
     for (int h = 4; h > 0; h /= 2) for (int r = 0; r < h; r++) acc[r] += acc[r + h];                                                      \
     return add_lanes_##S(acc[0]) + s;                                                                                                     \
   }                                                                                                                                       \
@@ -152,8 +152,8 @@ static void c_tiny(int64_t m, int64_t n, int64_t k, const void* a_, int64_t ars,
       double re = 0, im = 0;
       for (int64_t p = 0; p < k; p++, x += 2 * acs, y += 2 * brs) {
         double xr = x[0], xi = x[1], yr = y[0], yi = y[1];
-        re += xr * yr - xi * yi;
-        im += xr * yi + xi * yr;
+        re = FMA(-xi, yi, FMA(xr, yr, re));
+        im = FMA(xi, yr, FMA(xr, yi, im));
       }
       if (scaled) {
         double r = re;

@@ -48,7 +48,7 @@ typedef void (*gemm_bodies[2])(const gemm_tile* t); /* of one vector of columns,
 #define SUM f32
 #define OPERAND f32
 #define BROADCAST(x) splat_f32(x)
-#define DOT(sum, x, b) ((sum) + (x) * (b))
+#define DOT(sum, x, b) FMA(x, b, sum)
 #define TARGET
 #include "gemm/micro.h"
 
@@ -56,7 +56,7 @@ typedef void (*gemm_bodies[2])(const gemm_tile* t); /* of one vector of columns,
 #define SUM f64
 #define OPERAND f64
 #define BROADCAST(x) splat_f64(x)
-#define DOT(sum, x, b) ((sum) + (x) * (b))
+#define DOT(sum, x, b) FMA(x, b, sum)
 #define TARGET
 #include "gemm/micro.h"
 
@@ -110,7 +110,7 @@ static const gemm_bodies bodies_tiles[] = {{body_tiles, body_tiles}};
             const char* d = g->d + ((t->row + r) * g->drs + t->column * g->dcs) * item;                                      \
             if (g->dcs == 1) for (int64_t j = 0; j < n; j++) y[j] = load_##T(d + j * item);                                  \
             else for (int64_t j = 0; j < n; j++) y[j] = load_##T(d + j * g->dcs * item);                                     \
-            for (int64_t j = 0; j < n; j++) x[j] += beta * y[j];                                                             \
+            for (int64_t j = 0; j < n; j++) x[j] = FMA(beta, y[j], x[j]);                                                    \
         }                                                                                                                    \
         if (g->activation == GEMM_RELU) for (int64_t j = 0; j < n; j++) x[j] = x[j] < 0 ? 0 : x[j];                          \
         char* c = g->c + ((t->row + r) * g->crs + t->column * g->ccs) * item;                                                \

@@ -36,7 +36,7 @@
                 const C* w = weight ? stage_##T(weight + at, sizeof(T), m, wbuf) : 0;               \
                 const C* b = bias ? stage_##T(bias + at, sizeof(T), m, bbuf) : 0;                   \
                 if (w && b) {                                                                       \
-                    VECTORIZE for (int64_t j = 0; j < m; j++) y[j] = (x[j] - mean) * rstd * w[j] + b[j]; \
+                    VECTORIZE for (int64_t j = 0; j < m; j++) y[j] = FMA((x[j] - mean) * rstd, w[j], b[j]); \
                 } else if (w) {                                                                     \
                     VECTORIZE for (int64_t j = 0; j < m; j++) y[j] = (x[j] - mean) * rstd * w[j];   \
                 } else {                                                                            \
@@ -90,7 +90,7 @@
                     if (part) {                                                                     \
                         C *sum_w = part + i, *sum_b = part + n + i;                                 \
                         VECTORIZE for (int64_t j = 0; j < m; j++) {                                 \
-                            sum_w[j] += g[j] * ((x[j] - mean) * rstd);                              \
+                            sum_w[j] = FMA(g[j], (x[j] - mean) * rstd, sum_w[j]);                   \
                             sum_b[j] += g[j];                                                       \
                         }                                                                           \
                     }                                                                               \
@@ -98,9 +98,9 @@
                     C* d = OUT_RUN(T, C, DIRECT, out + r * out_row_stride + at, dbuf);              \
                     if (weight) {                                                                   \
                         VECTORIZE for (int64_t j = 0; j < m; j++)                                   \
-                            d[j] = scale * (g[j] * w[j] - mean_g - (x[j] - mean) * slope);          \
+                            d[j] = scale * FMA(mean - x[j], slope, FMA(g[j], w[j], -mean_g));       \
                     } else {                                                                        \
-                        VECTORIZE for (int64_t j = 0; j < m; j++) d[j] = scale * (g[j] - mean_g - (x[j] - mean) * slope); \
+                        VECTORIZE for (int64_t j = 0; j < m; j++) d[j] = scale * FMA(mean - x[j], slope, g[j] - mean_g); \
                     }                                                                               \
                     OUT_DONE(T, DIRECT, out + r * out_row_stride + at, d, m);                       \
                 }                                                                                   \
@@ -151,7 +151,7 @@
                     int64_t m = min_i64(REDUCE_BLOCK, hw - i), at = (c * hw + i) * (int64_t)sizeof(T); \
                     const C* x = stage_##T(p + at, sizeof(T), m, xbuf);                             \
                     C* y = OUT_RUN(T, C, DIRECT, q + at, ybuf);                                     \
-                    VECTORIZE for (int64_t j = 0; j < m; j++) y[j] = (x[j] - mean) * scale + shift; \
+                    VECTORIZE for (int64_t j = 0; j < m; j++) y[j] = FMA(x[j] - mean, scale, shift); \
                     OUT_DONE(T, DIRECT, q + at, y, m);                                              \
                 }                                                                                   \
             }                                                                                       \
@@ -192,8 +192,8 @@
                     const C *g = stage_##T(grad + at, sizeof(T), m, gbuf), *x = stage_##T(in + at, sizeof(T), \
                             m, xbuf);                                                               \
                     C* d = OUT_RUN(T, C, DIRECT, out + at, dbuf);                                   \
-                    VECTORIZE for (int64_t j = 0; j < m; j++) d[j] = scale * (g[j]                  \
-                            * w - mean_g - (x[j] - mean) * slope);                                  \
+                    VECTORIZE for (int64_t j = 0; j < m; j++)                                       \
+                        d[j] = scale * FMA(mean - x[j], slope, FMA(g[j], w, -mean_g));              \
                     OUT_DONE(T, DIRECT, out + at, d, m);                                            \
                 }                                                                                   \
             }                                                                                       \
@@ -266,7 +266,7 @@
                 int64_t m = min_i64(REDUCE_BLOCK, hw - i), at = i * (int64_t)sizeof(T);             \
                 const C* x = stage_##T(p + at, sizeof(T), m, xbuf);                                 \
                 C* y = OUT_RUN(T, C, DIRECT, q + at, ybuf);                                         \
-                VECTORIZE for (int64_t j = 0; j < m; j++) y[j] = x[j] * a + k;                      \
+                VECTORIZE for (int64_t j = 0; j < m; j++) y[j] = FMA(x[j], a, k);                   \
                 OUT_DONE(T, DIRECT, q + at, y, m);                                                  \
             }                                                                                       \
         }                                                                                           \
@@ -281,7 +281,7 @@
                 const C *scale = (const C*)scale_ + i, *shift = (const C*)shift_ + i;               \
                 const C* x = stage_##T(in + r * row_stride + at, sizeof(T), m, xbuf);               \
                 C* y = OUT_RUN(T, C, DIRECT, out + r * out_row_stride + at, ybuf);                  \
-                VECTORIZE for (int64_t j = 0; j < m; j++) y[j] = x[j] * scale[j] + shift[j];        \
+                VECTORIZE for (int64_t j = 0; j < m; j++) y[j] = FMA(x[j], scale[j], shift[j]);     \
                 OUT_DONE(T, DIRECT, out + r * out_row_stride + at, y, m);                           \
             }                                                                                       \
     }                                                                                               \
@@ -323,7 +323,7 @@
                     const C* x = stage_##T(in + r * row_stride + at, sizeof(T), w, xbuf);           \
                     VECTORIZE for (int64_t c = 0; c < w; c++) {                                     \
                         part_g[c] += g[c];                                                          \
-                        part_gx[c] += g[c] * (x[c] - mean[c]);                                      \
+                        part_gx[c] = FMA(g[c], x[c] - mean[c], part_gx[c]);                         \
                     }                                                                               \
                 }                                                                                   \
                 for (int64_t c = 0; c < w; c++) total_g[c] += part_g[c], total_gx[c] += part_gx[c]; \
@@ -351,7 +351,7 @@
                 const C* x = stage_##T(in + s * sample_stride + c * channel_stride + at, sizeof(T), m, xbuf); \
                 char* q = out + s * out_sample_stride + c * out_channel_stride + at;                \
                 C* d = OUT_RUN(T, C, DIRECT, q, dbuf);                                              \
-                VECTORIZE for (int64_t j = 0; j < m; j++) d[j] = g[j] * a + ((x[j] - mean) * b + k); \
+                VECTORIZE for (int64_t j = 0; j < m; j++) d[j] = FMA(g[j], a, FMA(x[j] - mean, b, k)); \
                 OUT_DONE(T, DIRECT, q, d, m);                                                       \
             }                                                                                       \
         }                                                                                           \
@@ -370,7 +370,7 @@
                 const C* g = stage_##T(grad + r * grad_row_stride + at, sizeof(T), m, gbuf);        \
                 const C* x = stage_##T(in + r * row_stride + at, sizeof(T), m, xbuf);               \
                 C* d = OUT_RUN(T, C, DIRECT, out + r * out_row_stride + at, dbuf);                  \
-                VECTORIZE for (int64_t j = 0; j < m; j++) d[j] = g[j] * a[j] + ((x[j] - mean[j]) * b[j] + k[j]); \
+                VECTORIZE for (int64_t j = 0; j < m; j++) d[j] = FMA(g[j], a[j], FMA(x[j] - mean[j], b[j], k[j])); \
                 OUT_DONE(T, DIRECT, out + r * out_row_stride + at, d, m);                           \
             }                                                                                       \
     }

@@ -9,18 +9,9 @@
 #define f32_of(name) name##_f32
 #define f64_of(name) name##_f64
 
-/* One rounding where the hardware has the instruction, whatever the compiler is told of contraction. */
 #if defined(__AVX512F__)
-KERNEL_INLINE vf32 multiply_add_f32(vf32 a, vf32 b, vf32 c) { return (vf32)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
-KERNEL_INLINE vf64 multiply_add_f64(vf64 a, vf64 b, vf64 c) { return (vf64)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c); }
 enum { TALL_ROWS = 8, WIDE_ROWS = 6 }; /* rows of a tile of three vectors and of four: what 32 registers hold */
-#elif defined(__FMA__)
-KERNEL_INLINE vf32 multiply_add_f32(vf32 a, vf32 b, vf32 c) { return (vf32)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
-KERNEL_INLINE vf64 multiply_add_f64(vf64 a, vf64 b, vf64 c) { return (vf64)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c); }
-enum { TALL_ROWS = 4, WIDE_ROWS = 3 };
 #else
-KERNEL_INLINE vf32 multiply_add_f32(vf32 a, vf32 b, vf32 c) { return a * b + c; }
-KERNEL_INLINE vf64 multiply_add_f64(vf64 a, vf64 b, vf64 c) { return a * b + c; }
 enum { TALL_ROWS = 4, WIDE_ROWS = 3 };
 #endif
 enum { TILE_ROWS = 8 };
@@ -63,7 +54,7 @@ KERNEL_INLINE void FN(tile_body)(const T* a, int64_t a_row, int64_t rows, const 
         UNROLL for (int v = 0; v < V; v++) term[v] = *(const VECTOR_U*)(b + v * W);
         UNROLL for (int r = 0; r < R; r++) {
             VECTOR x = FN(splat)(row[r][k]);
-            UNROLL for (int v = 0; v < V; v++) sum[r][v] = FN(multiply_add)(x, term[v], sum[r][v]);
+            UNROLL for (int v = 0; v < V; v++) sum[r][v] = FMA(x, term[v], sum[r][v]);
         }
     }
     UNROLL for (int r = 0; r < R; r++) UNROLL for (int v = 0; v < V; v++) *(VECTOR_U*)(sums + (r * V + v) * W) = sum[r][v];

@@ -150,7 +150,7 @@ enum { COLUMN_BLOCK = 1024, MOMENT_COLUMNS = 256, GROUP_ROWS = 64 };
                 VECTORIZE for (int64_t c = 0; c < w; c++) {                                         \
                     C d = x[c] - mean[c];                                                           \
                     dev[c] += d;                                                                    \
-                    sq[c] += d * d;                                                                 \
+                    sq[c] = FMA(d, d, sq[c]);                                                       \
                 }                                                                                   \
             }                                                                                       \
             for (int64_t c = 0; c < w; c++) {                                                       \

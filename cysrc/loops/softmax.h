@@ -351,11 +351,11 @@ KERNEL_FN void softmax_combine(const char* partials, int64_t count, double* max,
             T log_sum = ((const T*)lse)[r], mass = (T)(g * ((1 - smoothing) * w + spread * weights)), \
               lift = (T)(g * spread);                                                               \
             if (smoothing > 0 && weight) {                                                          \
-                VECTORIZE for (int64_t c = 0; c < classes; c++) d[c] = exp_below_zero_##T(x[c] - log_sum) \
-                        * mass - lift * weight[c];                                                  \
+                VECTORIZE for (int64_t c = 0; c < classes; c++)                                             \
+                    d[c] = FMA(exp_below_zero_##T(x[c] - log_sum), mass, -(lift * weight[c]));      \
             } else {                                                                                \
-                VECTORIZE for (int64_t c = 0; c < classes; c++) d[c] = exp_below_zero_##T(x[c] - log_sum) \
-                        * mass - lift;                                                              \
+                VECTORIZE for (int64_t c = 0; c < classes; c++)                                             \
+                    d[c] = FMA(exp_below_zero_##T(x[c] - log_sum), mass, -lift);                    \
             }                                                                                       \
             d[t] -= (T)(g * (1 - smoothing) * w);                                                   \
         }                                                                                           \

@@ -19,7 +19,7 @@ from tools.codegen import dtypes, schema, steps
 
 LOOPS = Path(__file__).resolve().parents[2] / "cysrc" / "loops"
 SOURCES = [LOOPS / f"{name}.c" for name in ("norm_tables", "reduction_reduce", "reduction_scan_sums", "reduction_softmax", "loss_cross_entropy", "pool_tables", "conv")]
-FLAGS = "-O2 -ftree-loop-vectorize -fvect-cost-model=dynamic -fopenmp -fno-math-errno -fno-trapping-math -ffp-contract=fast -fPIC".split()
+FLAGS = "-O2 -ftree-loop-vectorize -fvect-cost-model=dynamic -fopenmp -fno-math-errno -fno-trapping-math -ffp-contract=off -fPIC".split()
 MACHINE = {"base": ["-march=x86-64"], "avx2": ["-march=x86-64-v3"]}
 MACHINE["avx512"] = ["-march=x86-64-v4", "-mprefer-vector-width=512"]
 

@@ -15,7 +15,7 @@ from tests.loops.test_casts import MARCH, bf16_bits, cpu_runs
 
 LOOPS = Path(__file__).resolve().parents[2] / "cysrc" / "loops"
 EMULATION = Path(__file__).with_name("tile_emulation.h")
-FLAGS = "-O2 -fopenmp -fno-math-errno -fno-trapping-math -ffp-contract=fast -fwrapv -shared -fPIC -DISA=base".split()
+FLAGS = "-O2 -fopenmp -fno-math-errno -fno-trapping-math -ffp-contract=off -fwrapv -shared -fPIC -DISA=base".split()
 SOURCE = """
 #include "matmul_packed.c"
 int has(int kernel) { return trt_gemm_base[0].kernels[kernel] != 0; }

@@ -27,17 +27,17 @@ INLINE void STREAM(dots)(const int m, const int runs, int64_t k, const T* a, int
   for (; p + runs * W <= k; p += runs * W)
     UNROLL for (int r = 0; r < runs; r++) {
       STREAM(lanes) bv = LOAD(b + p + r * W);
-      UNROLL for (int i = 0; i < m; i++) acc[i][r] += *(const STREAM(lanes)*)(a + i * ars + p + r * W) * bv;
+      UNROLL for (int i = 0; i < m; i++) acc[i][r] = FMA(*(const STREAM(lanes)*)(a + i * ars + p + r * W), bv, acc[i][r]);
     }
   for (; p + W <= k; p += W) {
     STREAM(lanes) bv = LOAD(b + p);
-    UNROLL for (int i = 0; i < m; i++) acc[i][0] += *(const STREAM(lanes)*)(a + i * ars + p) * bv;
+    UNROLL for (int i = 0; i < m; i++) acc[i][0] = FMA(*(const STREAM(lanes)*)(a + i * ars + p), bv, acc[i][0]);
   }
   UNROLL for (int i = 0; i < m; i++) {
     UNROLL for (int h = runs / 2; h > 0; h /= 2) UNROLL for (int r = 0; r < h; r++) acc[i][r] += acc[i][r + h];
     T s = STREAM(add_lanes)(acc[i][0]), *to = c + i * crs;
-    for (int64_t q = p; q < k; q++) s += a[i * ars + q] * LOAD_ONE(b + q);
-    *to = beta != 0 ? alpha * s + beta * *to : alpha * s;
+    for (int64_t q = p; q < k; q++) s = FMA(a[i * ars + q], LOAD_ONE(b + q), s);
+    *to = beta != 0 ? FMA(beta, *to, alpha * s) : alpha * s;
   }
 }
 INLINE void STREAM(dots_all)(const int m, const int runs, int64_t n, int64_t k, const T* a, int64_t ars, const B* b, int64_t ldb, T* c, int64_t crs,
@@ -71,14 +71,14 @@ INLINE void STREAM(combine)(const int m, int64_t n, int64_t k, const T* a, int64
         for (int i = 0; i < m; i++) acc[i] = *(STREAM(lanes)*)(sums + i * block + j);
         for (int r = 0; r < 8; r++) {
           STREAM(lanes) bv = LOAD(q + r * ldb + j);
-          for (int i = 0; i < m; i++) acc[i] += a[i * ars + p + r] * bv;
+          for (int i = 0; i < m; i++) acc[i] = FMA(SPLAT(STREAM(lanes), a[i * ars + p + r]), bv, acc[i]);
         }
         for (int i = 0; i < m; i++) *(STREAM(lanes)*)(sums + i * block + j) = acc[i];
       }
       for (; j < w; j++)
         for (int i = 0; i < m; i++) {
           T s = sums[i * block + j];
-          for (int r = 0; r < 8; r++) s += a[i * ars + p + r] * LOAD_ONE(q + r * ldb + j);
+          for (int r = 0; r < 8; r++) s = FMA(a[i * ars + p + r], LOAD_ONE(q + r * ldb + j), s);
           sums[i * block + j] = s;
         }
     }
@@ -86,12 +86,12 @@ INLINE void STREAM(combine)(const int m, int64_t n, int64_t k, const T* a, int64
       for (int i = 0; i < m; i++) {
         T x = a[i * ars + p];
         const B* q = b + p * ldb + j0;
-        for (int64_t j = 0; j < w; j++) sums[i * block + j] += x * LOAD_ONE(q + j);
+        for (int64_t j = 0; j < w; j++) sums[i * block + j] = FMA(x, LOAD_ONE(q + j), sums[i * block + j]);
       }
     for (int i = 0; i < m; i++)
       for (int64_t j = 0; j < w; j++) {
         T* to = c + i * crs + (j0 + j) * ccs;
-        *to = beta != 0 ? alpha * sums[i * block + j] + beta * *to : alpha * sums[i * block + j];
+        *to = beta != 0 ? FMA(beta, *to, alpha * sums[i * block + j]) : alpha * sums[i * block + j];
       }
   }
 }
