@@ -2,9 +2,9 @@
  *
  * Every real function is branch free (polynomials, selects, bit arithmetic) unless its comment says "scalar", so a loop
  * that calls it vectorises; the same expression serves the vector body and the remainder, so an element's result does
- * not depend on its position. Compile with -fno-math-errno -fno-trapping-math -ffp-contract=fast, never -ffast-math:
- * the rounding tricks below need additions in the order written. Where contraction would matter the code says fma itself,
- * or uses a product twice, which gcc leaves alone. Accuracy: tools/vmath_check prints the table.
+ * not depend on its position. Compile with -fno-math-errno -fno-trapping-math -ffp-contract=off, never -ffast-math:
+ * the rounding tricks below need additions in the order written, and the code says fma where it means one. What AVX-512's own
+ * instructions do faster has a second form in vector_math_avx512.h. Accuracy: tools/vmath_check prints the table.
  *
  * sin, cos and tan are accurate for |x| <= TRIG_LIMIT; a caller that meets larger arguments uses the block functions
  * (sin_block_f32 …), which test the block once and send only the large elements to the C library. */

@@ -26,8 +26,20 @@ INL REAL FN(reciprocal)(REAL x) { return 1 / x; }
 /* C's fmax and fmin: a NaN loses; PyTorch's maximum and minimum: a NaN wins */
 INL REAL FN(fmax)(REAL a, REAL b) { return a != a ? b : (a < b ? b : a); }
 INL REAL FN(fmin)(REAL a, REAL b) { return a != a ? b : (a > b ? b : a); }
-INL REAL FN(maximum)(REAL a, REAL b) { return (a > b) | (a != a) ? a : b; }
-INL REAL FN(minimum)(REAL a, REAL b) { return (a < b) | (a != a) ? a : b; }
+INL REAL FN(maximum)(REAL a, REAL b)
+{
+    if (__builtin_constant_p(b) && b == b)
+        return b > a ? b : a; /* one instruction, whose second operand wins where one is NaN */
+    REAL high = a > b ? a : b;
+    return a != a ? a : high;
+}
+INL REAL FN(minimum)(REAL a, REAL b)
+{
+    if (__builtin_constant_p(b) && b == b)
+        return b < a ? b : a;
+    REAL low = a < b ? a : b;
+    return a != a ? a : low;
+}
 
 /* ---- exponentials -------------------------------------------------------------------------------------------------- */
 

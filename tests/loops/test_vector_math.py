@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("mpmath", reason="the exact values come from mpmath")
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools" / "vmath_check"))
 
-from build import MARCH, Functions, levels
+from build import FORMS, MARCH, Functions, levels
 from reference import BINARY, UNARY, arguments, exact_pairs, walk, worst
 
 INF, NAN = math.inf, math.nan
@@ -24,11 +24,18 @@ SIZES = {"u8": "u1", "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8"}
 FLOATS = {"f32": "f4", "f64": "f8"}
 
 
-@pytest.fixture(scope="module", params=list(MARCH))
+@pytest.fixture(scope="module", params=[level for level in MARCH if level != "avx512_forms"])
 def functions(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Functions:
     if request.param not in levels():
         pytest.skip(f"this CPU has no {request.param}")
     return Functions(request.param, tmp_path_factory.mktemp("vmath"))
+
+
+@pytest.fixture(scope="module")
+def forms(tmp_path_factory: pytest.TempPathFactory) -> Functions:
+    if "avx512_forms" not in levels():
+        pytest.skip("this CPU has no AVX-512")
+    return Functions("avx512_forms", tmp_path_factory.mktemp("vmath"))
 
 
 @pytest.mark.parametrize("kind", list(FLOATS))
@@ -372,3 +379,63 @@ def test_digamma_reflects_and_lgamma_of_negatives(functions: Functions) -> None:
 
     np.testing.assert_allclose(functions.call("digamma", "f64", x), [float(digamma(v)) for v in x], rtol=1e-14)
     np.testing.assert_allclose(functions.call("lgamma", "f64", x), [float(log(abs(gamma(v)))) for v in x], rtol=1e-13)
+
+
+# ---- AVX-512's own forms ----------------------------------------------------------------------------------------------------------------
+
+CHECKED_FORMS = [(name, kind) for name, kind in FORMS if name in UNARY]
+FOR_HALVES = {"gelu_f16": 2.0**-14, "gelu_bf16": 2.0**-14}
+
+
+def test_every_form_is_checked() -> None:
+    assert {name for name, _ in FORMS} - set(UNARY) == {"abs", *FOR_HALVES}
+    assert CHECKED_FORMS
+
+
+@pytest.mark.parametrize(("name", "kind"), CHECKED_FORMS)
+def test_forms_are_within_two_ulp(forms: Functions, name: str, kind: str) -> None:
+    (x,) = arguments(name, kind, 1500, seed=4)
+    error, place = worst(name, kind, forms.call(name, kind, x), (x,))
+    assert error <= 2, f"{name} {kind}: {error} ulp at {place}"
+    x, high, low = walked(name, kind)
+    got = forms.call(name, kind, x)
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded = high.astype(FLOATS[kind])
+        assert np.isnan(got).tolist() == np.isnan(high).tolist(), x[np.isnan(got) != np.isnan(high)][:5]
+        assert (got[np.isinf(rounded)] == rounded[np.isinf(rounded)]).all(), x[np.isinf(rounded) & (got != rounded)][:5]
+        error = np.abs((got - high) - low) / np.abs(np.spacing(rounded))
+    over = np.isfinite(rounded) & ~(error <= 2)
+    assert not over.any(), f"{error[over].max()} ulp at {x[over][error[over].argmax()]!r}, {over.sum()} places"
+
+
+@pytest.mark.parametrize(("name", "kind"), CHECKED_FORMS)
+def test_forms_of_special_values_and_of_any_count(forms: Functions, name: str, kind: str) -> None:
+    special = SPECIAL.get(name, []) + [(NAN, NAN)]
+    with np.errstate(over="ignore"):
+        x, want = (np.array(v, FLOATS[kind]) for v in zip(*special, strict=True))
+    np.testing.assert_array_equal(forms.call(name, kind, x), want)
+    (x,) = arguments(name, kind, 60, seed=5)
+    whole = forms.call(name, kind, x)
+    for count in range(1, 40):
+        out = np.full(48, 7, FLOATS[kind])
+        forms.call(name, kind, x[:count], out=out)
+        assert out[:count].tobytes() == whole[:count].tobytes() and (out[count:] == 7).all(), count
+
+
+@pytest.mark.parametrize("name", list(FOR_HALVES))
+def test_gelu_of_halves_rounds_as_gelu_does(forms: Functions, name: str) -> None:
+    x = np.concatenate([np.linspace(-13, 14, 20_001), np.geomspace(1e-30, 1, 2000), -np.geomspace(1e-30, 1, 2000)]).astype("f4")
+    got, want = forms.call(name, "f32", x).astype("f8"), forms.call("gelu", "f32", x).astype("f8")
+    assert (np.abs(got - want) <= FOR_HALVES[name] * np.abs(want)).all()
+    special = np.array([INF, -INF, NAN, 3e38, -3e38, 0.0, 1e-40], "f4")
+    np.testing.assert_array_max_ulp(forms.call(name, "f32", special), forms.call("gelu", "f32", special), 8)
+
+
+@pytest.mark.skipif("avx512" not in levels(), reason="this CPU has no AVX-512")
+def test_the_shared_text_has_the_same_bits_with_avx2_and_avx512(tmp_path: Path) -> None:
+    """Nothing is contracted, so instruction sets with fused multiply-adds round alike."""
+    narrow, wide = (Functions(level, tmp_path) for level in ("avx2", "avx512"))
+    for name in (*UNARY, *BINARY):
+        for kind in FLOATS:
+            operands = arguments(name, kind, 300, seed=6)
+            assert narrow.call(name, kind, *operands).tobytes() == wide.call(name, kind, *operands).tobytes(), (name, kind)

@@ -14,6 +14,7 @@ _COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: "
 _C_NAMES = {"sgn": "sign"}
 _OPERATOR_NAMES = {"sel": "where", "real_part": "real", "pow_number": "pow", "log1pexp": "softplus", "special_polygamma": "polygamma", "special_frexp_exponent": "_frexp_exponent"}
 TRIGONOMETRIC = {"sin", "cos", "tan"}
+OF_COMPLEX = {"conj", "real_part"}  # of real numbers themselves
 QUOTIENTS = {"fmod", "remainder", "floor_divide"}
 _REAL = {"c64": "f32", "c128": "f64"}
 COMPUTE = {"f16": "f32", "bf16": "f32"}
@@ -32,6 +33,11 @@ def names(text: str) -> set[str]:
     tree = parse(text)
     called = {id(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)}
     return {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and id(n) not in called}
+
+
+def functions(text: str) -> set[str]:
+    """Functions that an expression of real numbers calls, `where` aside."""
+    return {n.func.id for n in ast.walk(parse(text)) if isinstance(n, ast.Call)} - {"where"} - OF_COMPLEX  # type: ignore[attr-defined]
 
 
 class _C(ast.NodeVisitor):
@@ -97,6 +103,32 @@ class _C(ast.NodeVisitor):
 
     def generic_visit(self, n: ast.AST) -> str:
         raise ValueError(f"{type(n).__name__} is not in the expression language")
+
+
+class _Lanes(_C):
+    """Over registers of numbers; a comparison is a register of bits."""
+
+    def number(self, v: object) -> str:
+        return f"ALL_{self.t}({v!r})"
+
+    def visit_Name(self, n: ast.Name) -> str:
+        return f"ALL_{self.t}({'INFINITY' if n.id == 'inf' else 'NAN'})" if n.id in ("inf", "nan") else "v_" + n.id
+
+    def visit_UnaryOp(self, n: ast.UnaryOp) -> str:
+        return f"(~{self.truth(n.operand)})" if isinstance(n.op, ast.Not) else super().visit_UnaryOp(n)
+
+    def visit_Call(self, n: ast.Call) -> str:
+        a = [self.visit(x) for x in n.args]
+        if n.func.id in OF_COMPLEX:  # type: ignore[attr-defined]
+            return a[0]
+        if n.func.id == "where":  # type: ignore[attr-defined]
+            return f"select_lanes_{self.t}({self.truth(n.args[0])}, {a[1]}, {a[2]})"
+        return f"{n.func.id}_lanes_{self.t}({', '.join(a)})"  # type: ignore[attr-defined]
+
+
+def to_lanes(text: str, dtype: str) -> str:
+    """C text over registers of one element type, for expressions whose functions all have a form of vector_math_avx512.h."""
+    return _Lanes(dtype, True).visit(parse(text))
 
 
 def to_c(text: str, dtype: str, exact: bool = False) -> str:

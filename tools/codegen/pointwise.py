@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import yaml
 
-from .expression import angles, compute_type, divisions, names, to_c, to_composed
+from .expression import angles, compute_type, divisions, functions, names, to_c, to_composed, to_lanes
 from .schema import COMPLEX, FLOATS, DeclarationError, Operator, autocast_letters, schema_text, stored_bits
 
 _PROMOTE = {
@@ -21,6 +22,7 @@ _PROMOTE = {
 
 
 LOOPS = Path(__file__).resolve().parents[2] / "cysrc" / "loops"
+HALVES = ("f16", "bf16")
 GUARDED = ("f16", "bf16", "f32", "f64")      # types with values beyond the range of the vector functions of angles and quotients
 
 
@@ -127,53 +129,97 @@ def guards(loop: Loop, dtype: str, load: Callable[[str, str], str]) -> list[str]
     return tests + [f"!quotient_within_{c}({element[x]}, {element[y]})" for x, y in sorted(divisions(text))]
 
 
+@functools.cache
+def forms() -> set[tuple[str, str]]:
+    """Functions that AVX-512 has an own form of, with their types."""
+    found = re.findall(r"INL lanes_\S+ (\w+)_lanes_(f32|f64|##T)\(lanes_\S+ x\)", (LOOPS / "vector_math_avx512.h").read_text())
+    return {(name, kind) for name, kinds in found for kind in (("f32", "f64") if kinds == "##T" else (kinds,))}
+
+
+def has_form(loop: Loop, dtype: str) -> bool:
+    """Whether the loop of a type is written over registers with AVX-512: all functions of its expression have a form, and it has some."""
+    called = functions(loop.expression(dtype))
+    return bool(called - {"abs"}) and compute_type(dtype) in ("f32", "f64") and loop.out_type(dtype) == dtype and all((f, compute_type(dtype)) in forms() for f in called)
+
+
+def lanes_function(loop: Loop, dtype: str) -> str:
+    """The same function as c_function's, of registers."""
+    c = compute_type(dtype)
+    args = ", ".join(f"lanes_{c} v_{n}" for n in [*loop.operands, *loop.params])
+    return f"#ifdef __AVX512F__\nINL lanes_{c} l_{loop.name}_{loop.suffix(dtype)}({args}) {{ return {to_lanes(loop.expression(dtype), dtype)}; }}\n#endif"
+
+
+def load(t: str, text: str) -> str:
+    return f"ld_{t}({text})" if t in HALVES else text
+
+
 def c_loop(loop: Loop, dtype: str, scalar_forms: list[int]) -> str:
     """The contiguous loop of one dtype, and a second form where an operand is one number."""
     c = compute_type(dtype)
     out = loop.out_type(dtype)
-
-    def load(t: str, text: str) -> str:
-        return f"ld_{t}({text})" if t in ("f16", "bf16") else text
-
+    name = f"{loop.name}_{loop.suffix(dtype)}"
     lines = [f"static void k_{loop.name}_{dtype}(char** d, const int64_t* s, int64_t n, const Scalar* p) {{"]
     lines.append(f"  (void)s; (void)p; {out}* restrict o = ({out}*)d[0];")
-    for i, name in enumerate(loop.operands):
-        t = loop.operand_type(name, dtype)
+    for i, operand in enumerate(loop.operands):
+        t = loop.operand_type(operand, dtype)
         lines.append(f"  const {t}* a{i} = (const {t}*)d[{i + 1}];")
-    for i, name in enumerate(loop.params):
+    for i in range(len(loop.params)):
         lines.append(f"  const {c} q{i} = par_{c}(p + {i});")
 
     tests = guards(loop, dtype, load) if dtype in GUARDED else []
+    if dtype in HALVES and "half_bits" in loop.op.row and loop.text is None:
+        lines.append(f"  IVDEP for (int64_t i = 0; i < n; i++) {{ const i16 v_{loop.operands[0]} = (i16)a0[i].v; o[i].v = (u16){to_c(loop.op.row['half_bits'], 'i16')}; }}\n}}")
+        return "\n".join(lines)
+    registers, form = dtype in HALVES and highest_sets().get(loop.name, {}).get(dtype) != "base", has_form(loop, dtype)
 
-    def body(scalar: int | None, indent: str, function: str = "x", first: str = "0", count: str = "n", constant: dict[int, str] | None = None) -> str:
-        args = []
-        for i, name in enumerate(loop.operands):
-            t = loop.operand_type(name, dtype)
-            args.append(f"b{i}" if i == scalar else load(t, f"a{i}[i]"))
-        args += [(constant or {}).get(i, f"q{i}") for i in range(len(loop.params))]
-        call = f"{function}_{loop.name}_{loop.suffix(dtype)}({', '.join(args)})"
-        if out in ("f16", "bf16"):
-            call = f"st_{out}({call})"
-        return f"{indent}{'IVDEP ' if function == 'x' else ''}for (int64_t i = {first}; i < {count}; i++) o[i] = {call};"
+    def call(function: str, element: Callable[[int, str], str], one: Callable[[str], str], scalar: int | None, constant: dict[int, str]) -> str:
+        args = [one(f"b{i}") if i == scalar else element(i, loop.operand_type(operand, dtype)) for i, operand in enumerate(loop.operands)]
+        return f"{function}_{name}({', '.join(args + [one(constant.get(i, f'q{i}')) for i in range(len(loop.params))])})"
+
+    def elements(scalar: int | None, constant: dict[int, str], function: str, first: str, count: str) -> str:
+        """Numbers one by one, of which the compiler makes vectors."""
+        value = call(function, lambda i, t: load(t, f"a{i}[i]"), str, scalar, constant)
+        value = f"st_{out}({value})" if out in HALVES else value
+        return f"{'IVDEP ' if function == 'x' else ''}for (int64_t i = {first}; i < {count}; i++) o[i] = {value};"
+
+    def chunks(scalar: int | None, constant: dict[int, str], first: str, count: str) -> str:
+        """A register at a time: halves are widened and narrowed by instructions that the compiler does not find."""
+        text = f"for (int64_t i = {first}; i < {count}; i += LANES_{dtype}) {{ const int64_t left = {count} - i; {compute_type(out)} r[LANES_{dtype}];"
+        for i, operand in enumerate(loop.operands):
+            t = loop.operand_type(operand, dtype)
+            text += f" {compute_type(t)} t{i}[LANES_{dtype}]; take_{t}(t{i}, a{i} + i, left);" if i != scalar else ""
+        return f"{text}\n    IVDEP for (int j = 0; j < LANES_{dtype}; j++) r[j] = {call('x', lambda i, t: f't{i}[j]', str, scalar, constant)};\n    put_{out}(o + i, r, left); }}"
+
+    def lanes(scalar: int | None, constant: dict[int, str], first: str, count: str) -> str:
+        value = call("l", lambda i, t: f"read_{t}(a{i} + i, {count} - i)", lambda text: f"ALL_{c}({text})", scalar, constant)
+        return f"for (int64_t i = {first}; i < {count}; i += LANES_{dtype}) write_{dtype}(o + i, {value}, {count} - i);"
+
+    def body(scalar: int | None, function: str = "x", first: str = "0", count: str = "n", constant: dict[int, str] | None = None) -> str:
+        by_element = elements(scalar, constant or {}, function, first, count)
+        better = [("defined(__AVX512F__)", lanes)] * form + [("defined(__AVX2__)", chunks)] * registers
+        if function == "e" or not better:
+            return by_element
+        text = "".join(f"#{word} {condition}\n{write(scalar, constant or {}, first, count)}\n" for word, (condition, write) in zip(("if", "elif"), better))
+        return f"\n{text}#else\n{by_element}\n#endif\n"
 
     for operand in scalar_forms:
         t = loop.operand_type(loop.operands[operand], dtype)
         lines.append(f"  if (s[{operand + 1}] == 0) {{ const {compute_type(t)} b{operand} = {load(t, f'a{operand}[0]')};")
-        lines.append(body(operand, "    ") + " return; }")
-    for name, values in (loop.op.row.get("cases") or {}).items():
-        i = loop.params.index(name)
+        lines.append("    " + body(operand) + " return; }")
+    for param, values in (loop.op.row.get("cases") or {}).items():
+        i = loop.params.index(param)
         for v in values:
             # the number becomes a constant of the inlined expression, which folds what depends on it
             lines.append(f"  if (p[{i}].kind != SCALAR_COMPLEX && (f64)par_f64(p + {i}) == {float(v)!r}) {{")
-            lines.append(body(None, "    ", constant={i: f"({c}){v!r}"}) + " return; }")
+            lines.append("    " + body(None, constant={i: f"({c}){v!r}"}) + " return; }")
     if tests:
         lines.append("  for (int64_t begin = 0; begin < n; begin += 256) {")
         lines.append("    const int64_t end = begin + 256 < n ? begin + 256 : n; int large = 0;")
         lines.append(f"    for (int64_t i = begin; i < end; i++) large |= {' | '.join(tests)};")
-        lines.append("    if (__builtin_expect(large, 0)) {" + body(None, " ", "e", "begin", "end") + " }")
-        lines.append("    else {" + body(None, " ", "x", "begin", "end") + " } }")
+        lines.append("    if (__builtin_expect(large, 0)) { " + body(None, "e", "begin", "end") + " }")
+        lines.append("    else { " + body(None, "x", "begin", "end") + " } }")
     else:
-        lines.append(body(None, "  "))
+        lines.append("  " + body(None))
     lines.append("}")
     return "\n".join(lines)
 
@@ -194,7 +240,7 @@ def when(loop: Loop, dtype: str, text: str) -> list[str]:
 def loops_source(family: str, part: int, loops: list[Loop]) -> str:
     """One C file of loops; compiled once per instruction set with -DISA=<name>."""
     own = [f'#include "../loops/{family}_math.h"'] if (LOOPS / f"{family}_math.h").exists() else []
-    text = ['#include "../core/isa.h"', '#include "../loops/vector_math.h"', *own, '#include "../core/pointwise.h"', '#define IVDEP _Pragma("GCC ivdep")']
+    text = ['#include "../core/isa.h"', '#include "../loops/lanes.h"', '#include "../loops/vector_math.h"', '#include "../loops/vector_math_avx512.h"', *own, '#include "../core/pointwise.h"', '#define IVDEP _Pragma("GCC ivdep")']
     table = []
     for loop in loops:
         seen = set()
@@ -206,6 +252,8 @@ def loops_source(family: str, part: int, loops: list[Loop]) -> str:
                 text.append(c_function(loop, t))
                 if compute_type(t) in GUARDED and (angles(loop.expression(t)) or divisions(loop.expression(t))):
                     text.append(c_function(loop, t, True))
+                if has_form(loop, t):
+                    text.append(lanes_function(loop, t))
             text += when(loop, t, c_loop(loop, t, forms))
         table += ["  {", *(line for t in loop.dtypes for line in when(loop, t, f"    [DT_{t}] = k_{loop.name}_{t},")), "  },"]
     text.append(f"const loop_t ISA_NAME(loops_{family}_{part})[][NUM_DTYPES] = {{")

@@ -22,7 +22,7 @@ says `backward: none` where it has no gradient; steps.py writes its kernel. `mov
 views do; stored ({type or set of STORED_SETS: policy}: how other operators take them, core/storage_types.pyx; a pointwise row computes in the loop of the type's compute
 type, or chooses between elements by their `bits`; `own`: the kernels look at the type themselves). Also: aliases (other public names), node (the Node's class, where its name is another than PyTorch's rule gives), symbol (`add`: the operator symbols `__add__`, `__radd__`,
 `__iadd__`), first_bool (the first operand is a condition), cases (by parameter the numbers that get a loop of their own), int_expr, bool_expr, complex_expr, half_expr (for types that expr
-does not fit; in half_expr `half` in a function's name stands for f16 or bf16), bool_error, int_error (the message where such types are refused), backward_dtypes (of the fused gradient), multi_view (a list of views is the result). `samples` names what the tests draw, `reference` PyTorch's function.
+does not fit; in half_expr `half` in a function's name stands for f16 or bf16), half_bits (of a half type's bits as an integer), bool_error, int_error (the message where such types are refused), backward_dtypes (of the fused gradient), multi_view (a list of views is the result). `samples` names what the tests draw, `reference` PyTorch's function.
 
 <family>/composed.yaml has the rows of public functions that are written by hand over these: `composed` (a body in Cython or Python) and `factory` (makes
 tensors out of none, or like its first argument). Their `op` is PyTorch's name of the operator, or the dotted path of what PyTorch has no operator for
@@ -58,7 +58,7 @@ VARIANTS = {"function", "method", "inplace", "out", "nn"}
 MODULES = {"linalg", "fft", "special"}  # variants that name the module in which a row `<module>_<name>` is public
 KNOWN_KEYS = {
     "op", "signature", "kind", "variants", "expr", "int_expr", "complex_expr", "bool_expr", "promote", "dtypes", "backward", "scalar", "checks",
-    "half_expr", "cost", "kernel", "view", "entry", "samples", "reference", "aliases", "doc", "first_bool", "nondiff", "backward_dtypes", "node",
+    "half_expr", "half_bits", "cost", "kernel", "view", "entry", "samples", "reference", "aliases", "doc", "first_bool", "nondiff", "backward_dtypes", "node",
     "multi_view", "bool_error", "int_error", "tensor_only", "symbol", "cases",
     "overload", "autocast", "two_numbers", "exact_out", "out_needs", "public", "body", "forward", "flat", "saved_for", "saved_as", "recorded", "held", "moves", "stored", "composed", "checked",
     "step", "operation", "meta", "called",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import subprocess
 from pathlib import Path
 
@@ -10,12 +11,16 @@ import numpy as np
 
 HERE = Path(__file__).resolve().parent
 LOOPS = HERE.parents[1] / "cysrc" / "loops"
-FLAGS = ["-O3", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-shared", "-fPIC"]
+FLAGS = ["-O3", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-shared", "-fPIC"]
 MARCH = {
     "baseline": ["-march=x86-64"],
     "avx2": ["-march=x86-64-v3"],
     "avx512": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
 }
+# functions of which AVX-512 has an own form: a level by itself, whose library has these alone
+FORM = re.compile(r"INL lanes_\S+ (\w+)_lanes_(f32|f64|##T)\(lanes_\S+ x\)")
+FORMS = [(name, kind) for name, kinds in FORM.findall((LOOPS / "vector_math_avx512.h").read_text()) for kind in (("f32", "f64") if kinds == "##T" else (kinds,))]
+MARCH["avx512_forms"] = [*MARCH["avx512"], "-DFORMS_ONLY", *(f"-DFORM_{name}_{kind}=," for name, kind in FORMS)]
 DTYPES = {"b8": "u1", "u8": "u1", "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8", "f32": "f4", "f64": "f8",
           "c64": "c8", "c128": "c16"}
 PREDICATES = {"isnan", "isinf", "isfinite", "signbit"}
@@ -24,7 +29,7 @@ PREDICATES = {"isnan", "isinf", "isfinite", "signbit"}
 def levels() -> list[str]:
     """Instruction sets this CPU runs, weakest first."""
     flags = Path("/proc/cpuinfo").read_text().split()
-    return [n for n, feature in (("baseline", ""), ("avx2", "avx2"), ("avx512", "avx512bw")) if not feature or feature in flags]
+    return [n for n, feature in (("baseline", ""), ("avx2", "avx2"), ("avx512", "avx512bw"), ("avx512_forms", "avx512bw")) if not feature or feature in flags]
 
 
 class Functions:

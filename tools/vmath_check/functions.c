@@ -1,15 +1,34 @@
 /* Contiguous loops over every function of vector_math.h, under the names the Python drivers look up:
  * u_NAME_TYPE(n, x, y) and b_NAME_TYPE(n, a, b, y). Built by build.py, once per instruction set. */
 #include "special_math.h"
+#include "vector_math_avx512.h"
 
-#define UNARY(name, T, R)                                                                                            \
+#ifdef FORMS_ONLY
+#define TEXT(...)
+#else
+#define TEXT(...) __VA_ARGS__
+#endif
+
+#define UNARY_TEXT(name, T, R)                                                                                       \
     void u_##name##_##T(i64 n, const T *restrict x, R *restrict y)                                                   \
     {                                                                                                                \
         _Pragma("omp simd")                                                                                          \
         for (i64 i = 0; i < n; i++)                                                                                  \
             y[i] = name##_##T(x[i]);                                                                                 \
     }
-#define BINARY(name, T, R)                                                                                           \
+#define UNARY_FORM(name, T, R)                                                                                       \
+    void u_##name##_##T(i64 n, const T *restrict x, R *restrict y)                                                   \
+    {                                                                                                                \
+        for (i64 i = 0; i < n; i += LANES_##T)                                                                       \
+            write_##T(y + i, name##_lanes_##T(read_##T(x + i, n - i)), n - i);                                       \
+    }
+/* build.py defines FORM_<name>_<type> as a comma where the level has an own form of the function */
+#define SECOND(first, second, ...) second
+#define CHOOSE(...) SECOND(__VA_ARGS__)
+#define UNARY_TEXT_UNLESS_FORMS(name, T, R) TEXT(UNARY_TEXT(name, T, R))
+#define UNARY(name, T, R) CHOOSE(FORM_##name##_##T UNARY_FORM, UNARY_TEXT_UNLESS_FORMS)(name, T, R)
+#define BINARY(name, T, R) TEXT(BINARY_TEXT(name, T, R))
+#define BINARY_TEXT(name, T, R)                                                                                      \
     void b_##name##_##T(i64 n, const T *restrict a, const T *restrict b, R *restrict y)                              \
     {                                                                                                                \
         _Pragma("omp simd")                                                                                          \
@@ -18,7 +37,8 @@
     }
 #define UNARY_REAL(name) UNARY(name, f32, f32) UNARY(name, f64, f64)
 #define BINARY_REAL(name) BINARY(name, f32, f32) BINARY(name, f64, f64)
-#define ANY_QUOTIENT(name)                                                                                           \
+#define ANY_QUOTIENT(name) TEXT(ANY_QUOTIENT_TEXT(name))
+#define ANY_QUOTIENT_TEXT(name)                                                                                      \
     void b_##name##_f32(i64 n, const f32 *a, const f32 *b, f32 *y)                                                   \
     {                                                                                                                \
         for (i64 i = 0; i < n; i++)                                                                                  \
@@ -34,7 +54,8 @@
 #define BINARY_COMPLEX(name) BINARY(name, c64, c64) BINARY(name, c128, c128)
 #define UNARY_INTEGER(name) UNARY(name, u8, u8) UNARY(name, i8, i8) UNARY(name, i16, i16) UNARY(name, i32, i32) UNARY(name, i64, i64)
 #define BINARY_INTEGER(name) BINARY(name, u8, u8) BINARY(name, i8, i8) BINARY(name, i16, i16) BINARY(name, i32, i32) BINARY(name, i64, i64)
-#define TRIG_BLOCK(name, T)                                                                                          \
+#define TRIG_BLOCK(name, T) TEXT(TRIG_BLOCK_TEXT(name, T))
+#define TRIG_BLOCK_TEXT(name, T)                                                                                     \
     void u_##name##_block_##T(i64 n, const T *x, T *y) { name##_block_##T(x, y, n); }
 
 UNARY_REAL(exp) UNARY_REAL(exp2) UNARY_REAL(expm1) UNARY_REAL(log) UNARY_REAL(log2) UNARY_REAL(log10)
@@ -45,6 +66,7 @@ UNARY_REAL(erfinv) UNARY_REAL(lgamma) UNARY_REAL(digamma) UNARY_REAL(floor) UNAR
 UNARY_REAL(round) UNARY_REAL(frac) UNARY_REAL(sign) UNARY_REAL(abs) UNARY_REAL(sigmoid) UNARY_REAL(logsigmoid)
 UNARY_REAL(log1pexp) UNARY_REAL(sinc) UNARY_REAL(i0) UNARY_REAL(gelu) UNARY_REAL(gelu_tanh) UNARY_REAL(silu)
 UNARY_REAL(mish) UNARY_REAL(angle)
+UNARY(gelu_f16, f32, f32) UNARY(gelu_bf16, f32, f32)
 PREDICATE_REAL(signbit) PREDICATE_REAL(isnan) PREDICATE_REAL(isinf) PREDICATE_REAL(isfinite)
 BINARY_REAL(atan2) BINARY_REAL(pow) ANY_QUOTIENT(fmod) ANY_QUOTIENT(remainder) ANY_QUOTIENT(floor_divide)
 BINARY_REAL(div_trunc) BINARY_REAL(fmax) BINARY_REAL(fmin) BINARY_REAL(maximum) BINARY_REAL(minimum)
