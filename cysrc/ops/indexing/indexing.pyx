@@ -831,8 +831,5 @@ def _checked_rows(str name not None, TensorBase self not None, int dim, TensorBa
     return i
 
 
-EXTRA_EXPORTS = {
-    "index_put": "fm", "index_put_": "fm", "index_fill": "fm", "index_fill_": "m", "scatter": "fm", "scatter_": "m", "masked_fill": "fm", "masked_fill_": "m",
-    "nonzero": "fm", "argwhere": "fm", "one_hot": "", "bucketize": "f", "searchsorted": "f", "embedding_dense_backward": "",
-}
+WITHOUT_ROW = {"embedding_dense_backward": ""}
 METHOD_ALIASES = {"__getitem__": getitem, "__setitem__": setitem, "__delitem__": delitem}

@@ -565,6 +565,3 @@ def _interleave_index(TensorBase counts not None, output_size):
             q[k] = i
             k += 1
     return r
-
-
-EXTRA_EXPORTS = {"cat": "f", "stack": "f", "flip": "fm", "roll": "fm", "pad": ""}
