@@ -73,6 +73,16 @@ _NAMES = {
 }  # fmt: skip
 
 
+class _Similar:
+    """What the interpreter looks for similar names in: the package's of about the same length, since it suggests none among more than 750."""
+
+    def __init__(self, name: str) -> None:
+        self._length = len(name)
+
+    def __dir__(self) -> list[str]:
+        return [name for name in dir(sys.modules["tensorrt_lite"]) if abs(len(name) - self._length) < 4]
+
+
 _REASON = "it is not implemented (docs/gaps.md, or tensorrt-lite missing)"
 
 
@@ -89,7 +99,9 @@ def error(module: str, name: str) -> AttributeError:
     """The error for a name that a module (without the package's name; '' is the package) does not have."""
     text = f"module '{_owner(module)}' has no attribute '{name}'"
     # the interpreter suggests similar names to an error that does not say whose attribute it is, and `complex` is no `compile`
-    return AttributeError(f"{text}: {_REASON}", name=name) if is_known(module, name) else AttributeError(text)
+    if is_known(module, name):
+        return AttributeError(f"{text}: {_REASON}", name=name)
+    return AttributeError(text, name=name, obj=_Similar(name)) if not module else AttributeError(text)
 
 
 def refuse_import(fullname: str) -> None:

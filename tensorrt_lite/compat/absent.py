@@ -81,7 +81,7 @@ class AbsentModule(ModuleType):
     def __init__(self, name: str, look_up: Callable[[str], Any]) -> None:
         super().__init__(name, "A module of PyTorch's that is not implemented.")
         self.__path__: list[str] = []
-        self.__getattr__ = look_up
+        vars(self)["__getattr__"] = look_up
 
 
 def placeholder(path: str, kind: str) -> Any:

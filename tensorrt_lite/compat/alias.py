@@ -179,7 +179,7 @@ class _Alias:
             module = self._module(_path(fullname))
             if module is not None:
                 sys.modules.pop(fullname, None)  # what `bind` put there would make importlib take the module's own spec, and load it again
-                return ModuleSpec(fullname, _Existing(module), is_package=hasattr(module, "__path__"))
+                return ModuleSpec(fullname, _Existing(module), is_package=hasattr(module, "__path__"))  # type: ignore[arg-type]
             if _importing(fullname):
                 raise ModuleNotFoundError(f"No module named '{fullname}'", name=fullname)
             return None
@@ -199,7 +199,7 @@ class _Alias:
             if name in sys.modules or _exists(name):
                 module = importlib.import_module(name)
                 if base == _THIN and "__getattr__" not in vars(module):
-                    module.__getattr__ = _Fallback(self, path)  # type: ignore[method-assign]
+                    vars(module)["__getattr__"] = _Fallback(self, path)
                     self._undo.append(lambda: delattr(module, "__getattr__"))
                     if not hasattr(module, "__path__"):
                         self.set_attribute(module, "__path__", [])

@@ -100,7 +100,7 @@ class ExceptionWrapper:
     """An exception with its traceback as text, so that another thread or process can raise it."""
 
     def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
-        info = sys.exc_info() if exc_info is None else exc_info
+        info: Any = sys.exc_info() if exc_info is None else exc_info
         self.exc_type, self.exc_msg, self.where = info[0], "".join(traceback.format_exception(*info)), where
 
     def reraise(self) -> None:
