@@ -99,7 +99,7 @@ _ASKING = {"result_type", "can_cast", "embedding"}  # of them, those that ask ov
 # Methods that are functions of the package, too.
 _METHODS = {
     "arccos_", "arccosh_", "arcsin_", "arcsinh_", "arctan_", "arctanh_", "clip_", "detach", "detach_", "fix_", "get_device", "is_conj", "is_inference", "is_neg",
-    "is_nonzero", "is_same_size", "is_signed", "ldexp_", "negative_", "resize_as_", "resolve_conj", "resolve_neg", "zero_",
+    "is_nonzero", "is_same_size", "is_signed", "negative_", "resize_as_", "resolve_conj", "resolve_neg", "zero_",
 }  # fmt: skip
 _TYPED = {f"{kind}Tensor" for kind in _type_names.values() if not kind.startswith(("Complex", "UInt", "Float8"))}  # FloatTensor and its kin
 

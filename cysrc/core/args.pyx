@@ -1,7 +1,7 @@
 """Conversion of Python arguments to what kernels take, with PyTorch's errors; and who overrides __torch_function__."""
 import sys
 from cpython.object cimport PyObject, PyTypeObject
-from tensorrt_lite._C.core.dtype cimport Scalar, dtype, BOOL, I64, F64, F32, C128, CAT_COMPLEX, category, has_loops, is_complex_type, dtype_label
+from tensorrt_lite._C.core.dtype cimport Scalar, dtype, BOOL, I64, F64, F32, C128, CAT_COMPLEX, CAT_FLOAT, CAT_INT, category, has_loops, dtype_label
 from tensorrt_lite._C.core.tensor cimport TensorBase, number_tensor, data_of, MAX_DIMS, shape_text
 from tensorrt_lite._C.core.dispatch cimport attach
 
@@ -183,7 +183,7 @@ cdef int parse_size(object x, Dims* d, str op, str name) except -1:
 cdef frozenset TAKE_STORAGE_ONLY = frozenset((
     "to", "_to_copy", "view", "view_dtype", "empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like", "full_like", "new_empty", "new_zeros", "new_ones", "new_full",
     "empty_strided", "new_empty_strided", "empty_permuted", "tensor", "new_tensor", "as_tensor", "asarray", "scalar_tensor", "frombuffer", "eye", "cat", "can_cast"))
-cdef frozenset TAKE_COMPLEX_HALF = frozenset(("rand", "randn", "rand_like", "randn_like"))
+cdef dict TAKE_STORAGE_ONLY_OF = {CAT_INT: ("randint", "randint_like"), CAT_FLOAT: (), CAT_COMPLEX: ("rand", "randn", "rand_like", "randn_like", "normal")}
 
 
 cdef int parse_dtype(object x, str op) except -2:
@@ -191,7 +191,7 @@ cdef int parse_dtype(object x, str op) except -2:
     if x is None:
         return -1
     if isinstance(x, dtype):
-        if not has_loops((<dtype>x).code) and op not in TAKE_STORAGE_ONLY and not (op in TAKE_COMPLEX_HALF and is_complex_type((<dtype>x).code)):
+        if not has_loops((<dtype>x).code) and op not in TAKE_STORAGE_ONLY and op not in TAKE_STORAGE_ONLY_OF[category[(<dtype>x).code]]:
             raise NotImplementedError(f"\"{op}\" not implemented for '{dtype_label((<dtype>x).code).decode()}': the type is only stored, moved and cast")
         return (<dtype>x).code
     if x is float:

@@ -1,5 +1,6 @@
 /* Fourier transforms: plans (factors, twiddle factors) and the transforms of strided arrays, groups of lines at a time. fft_real.h holds
  * the arithmetic. Compiled once per instruction set (ISA): a plan belongs to the one that made it. */
+#include <immintrin.h>
 #include <math.h>
 #include <stdlib.h>
 #include "fft.h"
@@ -328,7 +329,7 @@ int64_t ISA_NAME(fft_scratch)(const FftArgs *a)
     const FftPlan *plan = a->plan, *core = a->kind != FFT_C2C && plan->half ? plan->half : plan;
     int64_t lanes = fft_lanes(a->is_double);
     int64_t cells = a->by_lines ? (2 * a->n + 2 + 2 * lanes - 1) / lanes + line_room(core) : 2 * plan->room;
-    return (cells + 2) * FFT_CELL_BYTES;
+    return (cells + lanes) * FFT_CELL_BYTES; /* stores read whole groups of V cells */
 }
 
 /* Workers [begin, end), each its share of the groups. */

@@ -15,7 +15,7 @@ import pytest
 import tensorrt_lite as trt
 from tensorrt_lite.nn import functional as F
 from tools import guard
-from tools.codegen import schema
+from tools.codegen import functions, schema
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -267,6 +267,18 @@ def test_every_kernel_sees_held_operands():
     operators = [op for op in schema.load(ROOT / "cysrc" / "ops") if op.kind in ("structured", "function") and not op.row.get("view")]
     bare = {op.name for op in operators if not op.row.get("held", bool(op.backward))}
     assert bare == COMPOSED | AT_ONCE
+
+
+def test_every_operand_of_a_held_kernel_is_held():
+    """Lists of optional tensors too: an index of many elements lets threads run although what it indexes has few."""
+    for op in schema.load(ROOT / "cysrc" / "ops"):
+        if op.kind in ("structured", "function") and op.row.get("held", bool(op.backward) and not op.row.get("view")):
+            text: list[str] = []
+            functions.emit_held(op, "kernel", text)
+            operands = [a for a in op.arguments if a.type.startswith("Tensor") and not a.written]
+            for a in operands:
+                assert re.search(rf"    {a.name} = .*held(_list)?\({a.name}\)", "\n".join(text)), f"{op.name} holds {a.name}"
+                assert re.search(rf"\b{a.name}\.numel >= HELD_NUMEL|(is|any)_large\({a.name}\)", text[-1]), f"{op.name} counts the elements of {a.name}"
 
 
 def test_composed_kernels_read_no_memory():

@@ -338,12 +338,25 @@ def test_ml_dtypes_arrays():
         assert back.dtype is x.dtype and back.float().tolist() == x.float().tolist() == [8, 2, 4]
 
 
-@pytest.mark.parametrize("draw", ["bernoulli", "normal", "normal_sizes"])
-def test_random_functions_refuse_storage_only_outputs(draw):
-    """Under the guard allocator these wrote through a table that ends before the type."""
+def test_whole_numbers_are_drawn_from_pytorchs_stream():
+    for name in ("uint16", "uint32", "uint64"):
+        drawn = []
+        for lib in (trt, torch):
+            lib.manual_seed(5)
+            dtype = getattr(lib, name)
+            x = lib.zeros(4, dtype=dtype)
+            drawn.append([lib.randint(3, 60000, (9,), dtype=dtype).tolist(), lib.randint_like(x, 9).tolist(), x.random_(7).tolist()])
+        assert drawn[0] == drawn[1]
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        trt.randint(0, 2**17, (3,), dtype=trt.uint16)
+
+
+@pytest.mark.parametrize("draw", ["bernoulli", "normal", "normal_sizes", "multinomial"])
+def test_random_functions_refuse_types_that_are_only_stored(draw):
+    """Under the guard allocator the first three wrote through a table that ends before the type, and the last read float32."""
     p = trt.rand(3, 4).to(trt.float8_e4m3fn)
     out = trt.empty(3, 4, dtype=trt.float8_e4m3fn)
-    calls = {"bernoulli": lambda: trt.bernoulli(p, out=out), "normal": lambda: trt.normal(p, 1.0, out=out), "normal_sizes": lambda: trt.normal(0.0, 1.0, (3, 4), out=out)}
+    calls = {"bernoulli": lambda: trt.bernoulli(p, out=out), "normal": lambda: trt.normal(p, 1.0, out=out), "normal_sizes": lambda: trt.normal(0.0, 1.0, (3, 4), out=out), "multinomial": lambda: p.multinomial(2)}
     with pytest.raises(NotImplementedError, match="not implemented for"):
         calls[draw]()
 

@@ -260,7 +260,7 @@ def emit_held(op: Operator, kernel: str, text: list[str]) -> None:
     """The CPU kernel on operands whose geometry and memory stay. A kernel of large operands may let other threads run between its
     checks and its loops; `out` may be an operand, and the warning that it was resized runs Python, so that comes last."""
     tensors = [a for a in op.arguments if a.is_tensor and not a.written]
-    lists = [a for a in op.arguments if a.type == "Tensor[]"]
+    lists = [a for a in op.arguments if a.type in ("Tensor[]", "Tensor?[]")]
     if not tensors and not lists:
         raise DeclarationError(f"{op.family}.yaml: {op.name} has no operand to hold")
     single = takes_out(op) and return_type(op) == "TensorBase"

@@ -79,7 +79,7 @@ cdef int check_random_bound(TensorBase t, str name, int64_t bound) except -1:
             warnings.warn(
                 f"{name} is out of bounds [-(2^{DIGITS[code]}), 2^{DIGITS[code]}]. Due to precision limitations {cpp_type_text(code)} can support discrete uniform "
                 "distribution only within this range. This warning will become an error in version 1.7 release, please fix the code in advance", UserWarning, stacklevel=2)
-    elif not is_signed_type(code) and bound < 0 or code != I64 and bound >> DIGITS[code] != (-1 if bound < 0 else 0):
+    elif not is_signed_type(code) and bound < 0 or code != I64 and bound >> min(DIGITS[code], 63) != (-1 if bound < 0 else 0):
         raise RuntimeError(f"{name} is out of bounds for {cpp_type_text(code)}")
     return 0
 
@@ -87,6 +87,7 @@ cdef int check_random_bound(TensorBase t, str name, int64_t bound) except -1:
 cdef TensorBase random_kernel(TensorBase self, object low, object high, object generator, TensorBase out, int mode):
     cdef rs_fill f
     cdef int64_t a = 0, b = 0, dummy = 1
+    cdef TensorBase wide
     if category[self.dtype] == CAT_COMPLEX:
         if low is None and high is None:
             refuse_dtype("random_kernel_cpu", self)
@@ -129,6 +130,12 @@ cdef TensorBase random_kernel(TensorBase self, object low, object high, object g
         return draw(self, &f, generator)
     f.kind = RS_FILL_RANDOM_FROM_TO
     f.low = a
+    if category[self.dtype] == CAT_INT and not has_loops(self.dtype):
+        # the stream depends on the range, not on the type
+        wide = empty_tensor(self.ndim, self.sizes, I64, place_of(self))
+        draw(wide, &f, generator)
+        copy_elements(self, wide)
+        return self
     return draw(self, &f, generator)
 
 
@@ -487,6 +494,8 @@ def multinomial(TensorBase input not None, num_samples, replacement=False, *, ge
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if category[input.dtype] != CAT_FLOAT:
         raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {dtype_text(input.dtype)}")
+    if not has_loops(input.dtype):
+        refuse_dtype("aminmax_cpu", input)
     if k <= 0:
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     if is_large(input):
@@ -710,7 +719,4 @@ def rrelu_(TensorBase input not None, lower=0.125, upper=0.3333333333333333, tra
     return rrelu_with_noise_(input, empty_like_tensor(input, input.dtype), lower, upper, training, generator)
 
 
-EXTRA_EXPORTS = {n: "m" for n in ("uniform_", "normal_", "random_", "exponential_", "geometric_", "cauchy_", "log_normal_", "bernoulli_")}
-EXTRA_EXPORTS.update({n: "f" for n in (
-    "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "normal", "dropout", "dropout_", "native_dropout", "rrelu", "rrelu_")})
-EXTRA_EXPORTS.update({"bernoulli": "fm", "multinomial": "fm", "rrelu_with_noise": "", "_masked_scale": ""})
+WITHOUT_ROW = {"_masked_scale": ""}
