@@ -69,7 +69,7 @@ globals().update(_public.functions(_ops.FUNCTIONS, "tensorrt_lite"))
 # Packages that are imported when they are first used: `import tensorrt_lite` stays within 50 ms.
 _LAZY = {
     "nn", "optim", "utils", "autograd", "cuda", "backend", "backends", "testing", "bench", "random", "serialization", "linalg", "fft", "special", "signal", "cpu", "library", "multiprocessing", "version",
-    "__config__", "accelerator", "amp", "compiler", "distributed", "jit", "onnx", "overrides", "profiler",
+    "__config__", "accelerator", "amp", "compat", "compiler", "distributed", "hub", "jit", "onnx", "overrides", "profiler",
 }  # fmt: skip
 _LAZY_NAMES = {
     "save": "serialization", "load": "serialization", "no_grad": "autograd.grad_mode", "enable_grad": "autograd.grad_mode",
@@ -99,7 +99,7 @@ _ASKING = {"result_type", "can_cast", "embedding"}  # of them, those that ask ov
 # Methods that are functions of the package, too.
 _METHODS = {
     "arccos_", "arccosh_", "arcsin_", "arcsinh_", "arctan_", "arctanh_", "clip_", "detach", "detach_", "fix_", "get_device", "is_conj", "is_inference", "is_neg",
-    "is_nonzero", "is_same_size", "is_signed", "ldexp_", "negative_", "resize_as_", "resolve_conj", "resolve_neg", "zero_",
+    "is_nonzero", "is_same_size", "is_signed", "negative_", "resize_as_", "resolve_conj", "resolve_neg", "zero_",
 }  # fmt: skip
 _TYPED = {f"{kind}Tensor" for kind in _type_names.values() if not kind.startswith(("Complex", "UInt", "Float8"))}  # FloatTensor and its kin
 

@@ -84,14 +84,17 @@ def declarations_of(function: PublicFunction) -> list[Parameter]:
 
 
 def test_compositions_are_public_as_their_rows_say() -> None:
-    """`EXPORTS` of a module is for functions without a row."""
+    """`EXPORTS` of a composition's module and `WITHOUT_ROW` of a family's are for functions without a row."""
     from importlib import import_module
 
-    from tensorrt_lite import _compositions
+    from tensorrt_lite import _C, _compositions
 
     for family in _compositions.FAMILIES:
         module = import_module(f"tensorrt_lite._compositions.{family}")
         assert [name for name in getattr(module, "EXPORTS", {}) if find(name) is not None] == [], family
+    for family in _C.FAMILIES:
+        module = import_module(f"tensorrt_lite._C.ops.{family}")
+        assert [name for name in getattr(module, "WITHOUT_ROW", {}) if find(name) is not None] == [], family
 
 
 def test_composed_rows_have_a_body() -> None:

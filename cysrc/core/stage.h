@@ -4,32 +4,11 @@
 #include <stdint.h>
 #include <string.h>
 #include "scalar_types.h"
+#include "transpose.h"
 
-/* dst[r][c] = src[r * item + c * src_col_stride]: rows run along memory in src, columns in dst. Squares of 16 bytes a
- * side turn in registers; PANEL columns at a time, because columns a power of two apart share the sets of a cache. */
+/* dst[r][c] = src[r * item + c * src_col_stride]: rows run along memory in src, columns in dst. Squares
+ * are transposed in registers; PANEL columns at a time, because columns a power of two apart share the sets of a cache. */
 enum { TRANSPOSE_PANEL = 8 };
-
-typedef uint32_t trt_u32x4 __attribute__((vector_size(16)));
-typedef uint64_t trt_u64x2 __attribute__((vector_size(16)));
-typedef uint32_t trt_u32x4_u __attribute__((vector_size(16), aligned(4), may_alias));
-typedef uint64_t trt_u64x2_u __attribute__((vector_size(16), aligned(8), may_alias));
-
-static inline void transpose_square_4(char* dst, int64_t dst_row, const char* src, int64_t src_col) {
-  trt_u32x4 a = *(const trt_u32x4_u*)src, b = *(const trt_u32x4_u*)(src + src_col);
-  trt_u32x4 c = *(const trt_u32x4_u*)(src + 2 * src_col), d = *(const trt_u32x4_u*)(src + 3 * src_col);
-  trt_u32x4 ab_low = __builtin_shuffle(a, b, (trt_u32x4){0, 4, 1, 5}), ab_high = __builtin_shuffle(a, b, (trt_u32x4){2, 6, 3, 7});
-  trt_u32x4 cd_low = __builtin_shuffle(c, d, (trt_u32x4){0, 4, 1, 5}), cd_high = __builtin_shuffle(c, d, (trt_u32x4){2, 6, 3, 7});
-  *(trt_u32x4_u*)dst = __builtin_shuffle(ab_low, cd_low, (trt_u32x4){0, 1, 4, 5});
-  *(trt_u32x4_u*)(dst + dst_row) = __builtin_shuffle(ab_low, cd_low, (trt_u32x4){2, 3, 6, 7});
-  *(trt_u32x4_u*)(dst + 2 * dst_row) = __builtin_shuffle(ab_high, cd_high, (trt_u32x4){0, 1, 4, 5});
-  *(trt_u32x4_u*)(dst + 3 * dst_row) = __builtin_shuffle(ab_high, cd_high, (trt_u32x4){2, 3, 6, 7});
-}
-
-static inline void transpose_square_8(char* dst, int64_t dst_row, const char* src, int64_t src_col) {
-  trt_u64x2 a = *(const trt_u64x2_u*)src, b = *(const trt_u64x2_u*)(src + src_col);
-  *(trt_u64x2_u*)dst = __builtin_shuffle(a, b, (trt_u64x2){0, 2});
-  *(trt_u64x2_u*)(dst + dst_row) = __builtin_shuffle(a, b, (trt_u64x2){1, 3});
-}
 
 /* Rows [r0, r1) and columns [c0, c1) one element at a time: the edges, and items too small for squares. */
 #define TRT_TRANSPOSE(type, r0, r1, c0, c1)                                                          \
@@ -43,15 +22,15 @@ static inline void transpose_square_8(char* dst, int64_t dst_row, const char* sr
       int64_t c1 = c0 + 16 < cols ? c0 + 16 : cols, r1 = r0 + 16 < rows ? r0 + 16 : rows;            \
       TRT_TRANSPOSE(type, r0, r1, c0, c1)                                                            \
     }
-#define TRT_TRANSPOSE_SQUARES(type, item)                                                            \
+#define TRT_TRANSPOSE_SQUARES(type, square)                                                          \
   {                                                                                                  \
-    enum { SIDE = 16 / item };                                                                       \
+    enum { SIDE = SQUARE_BYTES / sizeof(type) };                                                     \
     int64_t whole_rows = rows - rows % SIDE, whole_cols = cols - cols % SIDE;                        \
     for (int64_t c0 = 0; c0 < whole_cols; c0 += TRANSPOSE_PANEL) {                                   \
       int64_t c1 = c0 + TRANSPOSE_PANEL < whole_cols ? c0 + TRANSPOSE_PANEL : whole_cols;            \
       for (int64_t r = 0; r < whole_rows; r += SIDE)                                                 \
         for (int64_t c = c0; c < c1; c += SIDE)                                                      \
-          transpose_square_##item(dst + r * dst_row + c * item, dst_row, src + r * item + c * src_col_stride, src_col_stride); \
+          square((const type*)(src + r * sizeof(type) + c * src_col_stride), src_col_stride / (int64_t)sizeof(type), (type*)(dst + r * dst_row) + c, dst_row / (int64_t)sizeof(type)); \
     }                                                                                                \
     TRT_TRANSPOSE(type, 0, whole_rows, whole_cols, cols)                                             \
     TRT_TRANSPOSE(type, whole_rows, rows, 0, cols)                                                   \
@@ -61,8 +40,8 @@ static void transpose_block(char* dst, int64_t dst_row, const char* src, int64_t
   switch (item) {
     case 1: TRT_TRANSPOSE_SMALL(uint8_t) break;
     case 2: TRT_TRANSPOSE_SMALL(uint16_t) break;
-    case 4: TRT_TRANSPOSE_SQUARES(uint32_t, 4) break;
-    case 8: TRT_TRANSPOSE_SQUARES(uint64_t, 8) break;
+    case 4: TRT_TRANSPOSE_SQUARES(uint32_t, transpose_words) break;
+    case 8: TRT_TRANSPOSE_SQUARES(uint64_t, transpose_longs) break;
   }
 }
 

@@ -3,7 +3,7 @@
 Indices are checked by the kernels: an element whose index is out of range is read as 0 and not written, and the call that next waits for
 the device (a copy to the host, `item`) raises IndexError naming the operator. Nothing waits for that check alone.
 """
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memset
 from tensorrt_lite._C.core.dtype cimport Scalar, BOOL, U8, I32, I64, F16, BF16, F32, F64, C64, C128, category, CAT_COMPLEX, NUM_DTYPES, has_loops, is_complex_type, is_integral_type
 from tensorrt_lite._C.core.iterator cimport copy_elements, fill_elements
@@ -15,12 +15,12 @@ from tensorrt_lite._C.cuda.driver cimport FunctionHandle, StreamHandle, DevicePo
 from tensorrt_lite._C.cuda.radix cimport sort_pairs, scan_rows
 from tensorrt_lite._C.core.device cimport DEV_CUDA
 from tensorrt_lite._C.autograd.node cimport ops_namespace
-from tensorrt_lite._C.ops.indexing.loops cimport LineArgs, PUT_MIN, PUT_SET, RowArgs, SearchArgs
+from tensorrt_lite._C.steps.indexing cimport LineArgs, PUT_MIN, PUT_SET, RowArgs, SearchArgs
 from tensorrt_lite._C.steps.indexing cimport (
     set_first_outside, set_gather_rows, set_lines, set_masked_fill, set_nonzero, set_offsets, set_one_hot, set_scatter_rows, set_search, set_unravel)
 from tensorrt_lite._C.ops.creation.cpu cimport complex_sequence, half_sequence, window
 from tensorrt_lite._C.steps.creation cimport set_complex_sequence, set_half_sequence, set_powers, set_sequence, set_window
-from tensorrt_lite._C.ops.joining.loops cimport PieceArgs
+from tensorrt_lite._C.steps.joining cimport PieceArgs
 from tensorrt_lite._C.ops.joining.parts cimport copy_parts
 from tensorrt_lite._C.steps.joining cimport set_join, set_pieces, set_triangle
 from tensorrt_lite._C.cuda import source as _source
@@ -77,7 +77,7 @@ cdef struct Pieces:
     const char* origin
     int64_t numel, nd
     PieceDim dim[12]
-    char constant[16]
+    uint8_t constant[16]
 
 cdef struct Shape:
     int ndim
@@ -518,7 +518,7 @@ cdef int pieces(PieceArgs* merged, PieceArgs* given, TensorBase source, TensorBa
         # each element of the source gathers the positions it went to: dimension by dimension
         given.nd = result.ndim
         given.to = data_of(source)
-        given.source_data = data_of(result)
+        given.from_data = data_of(result)
         for d in range(result.ndim):
             given.size[d] = source.sizes[d]
             given.result[d] = result.strides[d] * item
@@ -526,12 +526,12 @@ cdef int pieces(PieceArgs* merged, PieceArgs* given, TensorBase source, TensorBa
     if a.nd > DIMS:
         raise NotImplementedError(f"tensors of more than {DIMS} dimensions that cannot be merged, on CUDA")
     memset(&q, 0, sizeof(q))
-    q.to, q.origin, q.nd, q.numel, q.constant = a.to, a.source_data, a.nd, 1, a.constant
+    q.to, q.origin, q.nd, q.numel, q.constant = a.to, a.from_data, a.nd, 1, a.constant
     for d in range(a.nd):
         q.numel *= a.size[d]
         q.dim[d].size, q.dim[d].result, q.dim[d].source = a.size[d], a.result[d], a.source[d]
         for k in range(a.pieces[d]):
-            q.dim[d].count[k], q.dim[d].at[k], q.dim[d].step[k] = a.piece[d][k].count, a.piece[d][k].at, a.piece[d][k].step
+            q.dim[d].count[k], q.dim[d].at[k], q.dim[d].step[k] = a.along[d].piece[k].count, a.along[d].piece[k].at, a.along[d].piece[k].step
     arguments[0] = &q
     if sums:
         return run(load("sum_pieces", result.device_index, type_of(result.dtype), None), result.device_index, blocks_for(q.numel, 256), 256, 0, arguments)

@@ -5,6 +5,7 @@
 #include <immintrin.h>
 #endif
 
+#include "../core/transpose.h"
 #include "conv.h"
 #include "kernel_base.h"
 
@@ -48,59 +49,9 @@ KERNEL_INLINE __mmask16 lanes_inside(int64_t start, int64_t size) {
 }
 #endif
 
-/* A square of vectors transposed in registers: dst[j][i] = src[i][j], both LANES wide. */
-#if VECTOR_BYTES == 64
-KERNEL_INLINE void conv_square_f32(const vf32* src, vf32* dst) {
-    __m512 r[16], t[16];
-    UNROLL for (int k = 0; k < 16; k += 2) {
-        t[k] = _mm512_unpacklo_ps((__m512)src[k], (__m512)src[k + 1]);
-        t[k + 1] = _mm512_unpackhi_ps((__m512)src[k], (__m512)src[k + 1]);
-    }
-    UNROLL for (int k = 0; k < 16; k += 4) {
-        __m512d a = (__m512d)t[k], b = (__m512d)t[k + 1], c = (__m512d)t[k + 2], d = (__m512d)t[k + 3];
-        r[k] = (__m512)_mm512_unpacklo_pd(a, c);
-        r[k + 1] = (__m512)_mm512_unpackhi_pd(a, c);
-        r[k + 2] = (__m512)_mm512_unpacklo_pd(b, d);
-        r[k + 3] = (__m512)_mm512_unpackhi_pd(b, d);
-    }
-    UNROLL for (int k = 0; k < 4; k++) {
-        __m512 ab = _mm512_shuffle_f32x4(r[k], r[k + 4], 0x88), cd = _mm512_shuffle_f32x4(r[k + 8], r[k + 12], 0x88);
-        dst[k] = (vf32)_mm512_shuffle_f32x4(ab, cd, 0x88);
-        dst[k + 8] = (vf32)_mm512_shuffle_f32x4(ab, cd, 0xdd);
-        ab = _mm512_shuffle_f32x4(r[k], r[k + 4], 0xdd), cd = _mm512_shuffle_f32x4(r[k + 8], r[k + 12], 0xdd);
-        dst[k + 4] = (vf32)_mm512_shuffle_f32x4(ab, cd, 0x88);
-        dst[k + 12] = (vf32)_mm512_shuffle_f32x4(ab, cd, 0xdd);
-    }
-}
-#elif VECTOR_BYTES == 32
-KERNEL_INLINE void conv_square_f32(const vf32* src, vf32* dst) {
-    __m256 h[8], t[8];
-    UNROLL for (int k = 0; k < 4; k++) {
-        h[k] = _mm256_permute2f128_ps((__m256)src[k], (__m256)src[k + 4], 0x20);
-        h[k + 4] = _mm256_permute2f128_ps((__m256)src[k], (__m256)src[k + 4], 0x31);
-    }
-    UNROLL for (int k = 0; k < 8; k += 2) {
-        t[k] = _mm256_unpacklo_ps(h[k], h[k + 1]);
-        t[k + 1] = _mm256_unpackhi_ps(h[k], h[k + 1]);
-    }
-    UNROLL for (int k = 0; k < 8; k += 4) {
-        dst[k] = (vf32)_mm256_unpacklo_pd((__m256d)t[k], (__m256d)t[k + 2]);
-        dst[k + 1] = (vf32)_mm256_unpackhi_pd((__m256d)t[k], (__m256d)t[k + 2]);
-        dst[k + 2] = (vf32)_mm256_unpacklo_pd((__m256d)t[k + 1], (__m256d)t[k + 3]);
-        dst[k + 3] = (vf32)_mm256_unpackhi_pd((__m256d)t[k + 1], (__m256d)t[k + 3]);
-    }
-}
-#else
-KERNEL_INLINE void conv_square_f32(const vf32* src, vf32* dst) {
-    UNROLL for (int i = 0; i < 4; i++)
-        UNROLL for (int j = 0; j < 4; j++) dst[j][i] = src[i][j];
-}
-#endif
-KERNEL_INLINE void conv_square_f64(const vf64* src, vf64* dst) {
-    enum { W = VECTOR_BYTES / 8 };
-    UNROLL for (int i = 0; i < W; i++)
-        UNROLL for (int j = 0; j < W; j++) dst[j][i] = src[i][j];
-}
+/* A square of vectors a side: to[j * to_row + i] = from[i * from_row + j]. */
+KERNEL_INLINE void conv_square_f32(const f32* from, int64_t from_row, f32* to, int64_t to_row) { transpose_words((const uint32_t*)from, from_row, (uint32_t*)to, to_row); }
+KERNEL_INLINE void conv_square_f64(const f64* from, int64_t from_row, f64* to, int64_t to_row) { transpose_longs((const uint64_t*)from, from_row, (uint64_t*)to, to_row); }
 
 /* The first n lanes of p, the others zero; and the first n lanes of v written to p. Whole vectors where n is their width. */
 #if VECTOR_BYTES == 64

@@ -42,17 +42,29 @@ KERNEL_FN void FN(depthwise_block_pack)(const conv_work* work) {
 KERNEL_INLINE void FN(block_gather)(const conv_problem* s, const T* planes, int64_t count, int64_t rows, int64_t columns, int64_t spread_h, int64_t spread_w,
                                     VECTOR* padded) {
     enum { W = VECTOR_BYTES / sizeof(T) };
-    int64_t height = FN(block_height)(s), width = FN(block_width)(s), positions = rows * columns, h = 0, w = 0;
-    memset(padded, 0, (size_t)(height * width) * sizeof *padded);
+    const int64_t height = FN(block_height)(s), width = FN(block_width)(s), positions = rows * columns, right = width - s->pad_w - columns;
+    int64_t h = s->pad_h, w = s->pad_w;
+    if (spread_h == 1 && spread_w == 1 && s->pad_h >= 0 && s->pad_w >= 0 && right >= 0) { /* zeros around the plane, but none beneath */
+        for (int64_t i = 0; i < height; i++) {
+            const int inside = i >= s->pad_h && i < s->pad_h + rows;
+            memset(padded + i * width, 0, (size_t)(inside ? s->pad_w : width) * sizeof *padded);
+            if (inside) memset(padded + (i + 1) * width - right, 0, (size_t)right * sizeof *padded);
+        }
+    } else {
+        memset(padded, 0, (size_t)(height * width) * sizeof *padded);
+    }
+    VECTOR* line = h >= 0 && h < height ? padded + h * width : NULL;
     for (int64_t p = 0; p < positions; p += W) {
-        VECTOR lines[W], square[W];
-        int64_t n = min_i64(W, positions - p);
-        for (int c = 0; c < W; c++) lines[c] = c < count ? FN(conv_load)(planes + c * positions + p, n) : (VECTOR){0};
-        FN(conv_square)(lines, square);
+        VECTOR square[W];
+        const int64_t n = min_i64(W, positions - p);
+        FN(conv_turned)(planes + p, positions, count, n, square);
         for (int64_t i = 0; i < n; i++) {
-            int64_t at_h = h * spread_h + s->pad_h, at_w = w * spread_w + s->pad_w;
-            if (at_h >= 0 && at_h < height && at_w >= 0 && at_w < width) padded[at_h * width + at_w] = square[i];
-            if (++w == columns) w = 0, h++;
+            if (line && w >= 0 && w < width) line[w] = square[i];
+            w += spread_w;
+            if (w == s->pad_w + columns * spread_w) {
+                w = s->pad_w, h += spread_h;
+                line = h >= 0 && h < height ? padded + h * width : NULL;
+            }
         }
     }
 }
@@ -68,8 +80,37 @@ KERNEL_INLINE void FN(block_positions)(const conv_problem* s, const VECTOR* row,
         }
     UNROLL for (int r = 0; r < R; r++) out[r] = sum[r];
 }
+/* The same for a kernel of K columns without dilation: a vector of the row is loaded once for all positions that it lies under. K and STRIDE are constants. */
+KERNEL_INLINE void FN(block_columns)(const conv_problem* s, const VECTOR* row, int64_t width, const VECTOR* taps, VECTOR start, VECTOR* out, const int K, const int STRIDE) {
+    enum { R = FN(BLOCK_POSITIONS) };
+    VECTOR sum[R];
+    UNROLL for (int r = 0; r < R; r++) sum[r] = start;
+    for (int64_t kh = 0; kh < s->kernel_h; kh++, row += s->dilation_h * width, taps += K)
+        UNROLL for (int i = 0; i < (R - 1) * STRIDE + K; i++) {
+            const VECTOR v = row[i];
+            UNROLL for (int r = 0; r < R; r++)
+                if (i >= r * STRIDE && i < r * STRIDE + K) sum[r] = FMA(taps[i - r * STRIDE], v, sum[r]);
+        }
+    UNROLL for (int r = 0; r < R; r++) out[r] = sum[r];
+}
+KERNEL_ONCE void FN(block_row)(const conv_problem* s, const VECTOR* row, int64_t width, const VECTOR* taps, VECTOR start, VECTOR* to) {
+    enum { R = FN(BLOCK_POSITIONS) };
+    const int64_t whole = s->out_w / R * R;
+#define COLUMNS_OF(K, STRIDE) for (int64_t ow = 0; ow < whole; ow += R) FN(block_columns)(s, row + ow * STRIDE, width, taps, start, to + ow, K, STRIDE)
+    switch (s->dilation_w == 1 && s->stride_w <= 2 ? 2 * s->kernel_w + s->stride_w - 1 : 0) {
+        case 2 * 3: COLUMNS_OF(3, 1); break;
+        case 2 * 3 + 1: COLUMNS_OF(3, 2); break;
+        case 2 * 5: COLUMNS_OF(5, 1); break;
+        case 2 * 5 + 1: COLUMNS_OF(5, 2); break;
+        case 2 * 7: COLUMNS_OF(7, 1); break;
+        default:
+            for (int64_t ow = 0; ow < whole; ow += R) FN(block_positions)(s, row + ow * s->stride_w, width, taps, start, to + ow, R);
+    }
+#undef COLUMNS_OF
+    for (int64_t ow = whole; ow < s->out_w; ow++) FN(block_positions)(s, row + ow * s->stride_w, width, taps, start, to + ow, 1);
+}
 KERNEL_FN void FN(depthwise_block_run)(const conv_work* work, int64_t phase, char* workspace, int64_t begin, int64_t end) {
-    enum { W = VECTOR_BYTES / sizeof(T), R = FN(BLOCK_POSITIONS) };
+    enum { W = VECTOR_BYTES / sizeof(T) };
     int64_t spread_h, spread_w;
     const conv_problem s = FN(depthwise_block_problem)(work, &spread_h, &spread_w);
     const int64_t blocks = conv_blocks(s.c_in, W), kernel = conv_taps(&s), width = FN(block_width)(&s), positions = s.out_h * s.out_w;
@@ -85,18 +126,8 @@ KERNEL_FN void FN(depthwise_block_run)(const conv_work* work, int64_t phase, cha
         VECTOR start = {0};
         if (work->pass == CONV_FORWARD && work->bias) start = FN(conv_load)((const T*)work->bias + first, count);
         FN(block_gather)(&s, (const T*)work->a + (sample * s.c_in + first) * rows * columns, count, rows, columns, spread_h, spread_w, padded);
-        for (int64_t oh = 0; oh < s.out_h; oh++) {
-            const VECTOR* row = padded + oh * s.stride_h * width;
-            VECTOR* to = out + oh * s.out_w;
-            int64_t ow = 0;
-            for (; ow + R <= s.out_w; ow += R) FN(block_positions)(&s, row + ow * s.stride_w, width, taps, start, to + ow, R);
-            for (; ow < s.out_w; ow++) FN(block_positions)(&s, row + ow * s.stride_w, width, taps, start, to + ow, 1);
-        }
+        for (int64_t oh = 0; oh < s.out_h; oh++) FN(block_row)(&s, padded + oh * s.stride_h * width, width, taps, start, out + oh * s.out_w);
         T* result = (T*)work->out + (sample * s.c_in + first) * positions;
-        for (int64_t p = 0; p < positions; p += W) {
-            VECTOR lines[W];
-            FN(conv_square)(out + p, lines);
-            for (int64_t c = 0; c < count; c++) FN(conv_store)(result + c * positions + p, lines[c], min_i64(W, positions - p));
-        }
+        FN(conv_transpose)((const T*)out, W, result, positions, positions, count, 0);
     }
 }

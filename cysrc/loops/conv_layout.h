@@ -1,25 +1,32 @@
 /* Moving images between their layout and rows of channels, for an element type T (included once per type). */
 
+/* out[j] = the lanes src[i * src_row + j], zero beyond `rows`; j < cols, both at most a vector's lanes. */
+KERNEL_INLINE void FN(conv_turned)(const T* src, int64_t src_row, int64_t rows, int64_t cols, VECTOR* out) {
+    enum { W = VECTOR_BYTES / sizeof(T) };
+    if (rows == W && cols == W) {
+        FN(conv_square)(src, src_row, (T*)out, W);
+        return;
+    }
+    VECTOR in[W];
+    for (int64_t i = 0; i < W; i++) in[i] = i < rows ? FN(conv_load)(src + i * src_row, cols) : (VECTOR){0};
+    FN(conv_square)((const T*)in, W, (T*)out, W);
+}
+
 /* dst[j * dst_row + i] = src[i * src_row + j] for i < rows, j < cols; `whole`: dst has room for rows in whole vectors, which
  * are filled with zeros. */
 KERNEL_ONCE void FN(conv_transpose)(const T* src, int64_t src_row, T* dst, int64_t dst_row, int64_t rows, int64_t cols, int whole) {
     enum { W = VECTOR_BYTES / sizeof(T) };
     for (int64_t i = 0; i < rows; i += W)
         for (int64_t j = 0; j < cols; j += W) {
-            VECTOR in[W], out[W];
+            VECTOR out[W];
             int64_t m = min_i64(W, rows - i), n = min_i64(W, cols - j);
-            if (m == W && n == W) {
-                UNROLL for (int k = 0; k < W; k++) in[k] = *(const VECTOR_U*)(src + (i + k) * src_row + j);
-            } else {
-                for (int k = 0; k < W; k++) in[k] = k < m ? FN(conv_load)(src + (i + k) * src_row + j, n) : (VECTOR){0};
-            }
-            FN(conv_square)(in, out);
             T* to = dst + j * dst_row + i;
-            if (n == W && (m == W || whole)) {
-                UNROLL for (int k = 0; k < W; k++) *(VECTOR_U*)(to + k * dst_row) = out[k];
-            } else {
-                for (int k = 0; k < n; k++) FN(conv_store)(to + k * dst_row, out[k], whole ? W : m);
+            if (m == W && n == W) {
+                FN(conv_square)(src + i * src_row + j, src_row, to, dst_row);
+                continue;
             }
+            FN(conv_turned)(src + i * src_row + j, src_row, m, n, out);
+            for (int64_t k = 0; k < n; k++) FN(conv_store)(to + k * dst_row, out[k], whole ? W : m);
         }
 }
 

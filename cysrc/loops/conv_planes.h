@@ -32,27 +32,6 @@ KERNEL_INLINE vf32 conv_even_f32(const f32* p) {
 /* dst[t] = row[start + t * stride], zero outside [0, size), for t < length; the same for each of `channels` planes */
 KERNEL_INLINE void FN(conv_copy)(T* dst, int64_t ld, const T* row, int64_t plane, int64_t channels, int64_t start, int64_t stride, int64_t size,
                                  int64_t length) {
-#if VECTOR_BYTES == 64
-    if (stride <= 2 && sizeof(T) == 4) {
-        const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-        for (int64_t t = 0; t < length; t += 16) {
-            int64_t at = start + stride * t;
-            __mmask16 first = lanes_inside(at, size), second = lanes_inside(at + 16, size), write = lanes_inside(0, length - t);
-            const T* p = row + at;
-            T* q = dst + t;
-            if (stride == 1) {
-                for (int64_t c = 0; c < channels; c++, p += plane, q += ld)
-                    _mm512_mask_storeu_ps(q, write, _mm512_maskz_loadu_ps(first, p));
-            } else {
-                for (int64_t c = 0; c < channels; c++, p += plane, q += ld) {
-                    __m512 low = _mm512_maskz_loadu_ps(first, p), high = _mm512_maskz_loadu_ps(second, p + 16);
-                    _mm512_mask_storeu_ps(q, write, _mm512_permutex2var_ps(low, even, high));
-                }
-            }
-        }
-        return;
-    }
-#endif
     int64_t lo = 0, hi = length;
     conv_range(start, stride, size, &lo, &hi);
     if (length == GEMM_COLS && hi - lo == length && stride == 1) { /* a panel's whole row, mostly */
@@ -82,14 +61,53 @@ KERNEL_INLINE void FN(conv_copy)(T* dst, int64_t ld, const T* row, int64_t plane
         for (int64_t i = hi; i < length; i++) dst[i] = 0;
     }
 }
+#if VECTOR_BYTES == 64
+/* A run of a panel under all kernel elements: lanes inside the image depend on the column of the kernel alone. With stride 2, neighbouring columns are the
+ * even and the odd elements of the same stretch. */
+KERNEL_INLINE void FN(planes_pack_run)(const conv_problem* s, const T* x, int64_t channels, const conv_run* run, T* panel, int64_t ld, const int stride) {
+    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30), odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+    const int64_t plane = s->in_h * s->in_w, kernel = conv_taps(s);
+    const int joined = stride == 2 && s->dilation_w == 1;
+    for (int64_t kw = 0; kw < s->kernel_w; kw += 1 + joined)
+        for (int64_t t = 0; t < run->length; t += 16) {
+            const int64_t at = run->w + kw * s->dilation_w + stride * t;
+            const __mmask16 first = lanes_inside(at, s->in_w), second = stride == 2 ? lanes_inside(at + 16, s->in_w) : 0, write = lanes_inside(0, run->length - t);
+            const __mmask16 write_odd = joined && kw + 1 < s->kernel_w ? write : 0;
+            for (int64_t kh = 0; kh < s->kernel_h; kh++) {
+                const int64_t h = run->h + kh * s->dilation_h;
+                const int inside = h >= 0 && h < s->in_h;
+                const T* p = x + (inside ? h * s->in_w : 0) + at;
+                T* q = panel + (kh * s->kernel_w + kw) * ld + run->at + t;
+                for (int64_t c = 0; c < channels; c++, p += plane, q += kernel * ld) {
+                    const __m512 low = _mm512_maskz_loadu_ps(inside ? first : 0, p);
+                    if (stride == 1) {
+                        _mm512_mask_storeu_ps(q, write, low);
+                        continue;
+                    }
+                    const __m512 high = _mm512_maskz_loadu_ps(inside ? second : 0, p + 16);
+                    _mm512_mask_storeu_ps(q, write, _mm512_permutex2var_ps(low, even, high));
+                    if (joined) _mm512_mask_storeu_ps(q + ld, write_odd, _mm512_permutex2var_ps(low, odd, high));
+                }
+            }
+        }
+}
+#endif
 /* panel[k][j] = the input under kernel element k = (ic, kh, kw) of output position p0 + j, zero up to `width` */
 KERNEL_ONCE void FN(planes_pack)(const conv_problem* s, const T* x, int64_t channels, int64_t p0, int64_t cols, T* panel, int64_t ld, int64_t width) {
     conv_run runs[CONV_PIXELS];
     int count = conv_runs(s, p0, cols, runs);
     int64_t kernel = conv_taps(s), plane = s->in_h * s->in_w;
+    int vectors = 0;
+#if VECTOR_BYTES == 64
+    vectors = sizeof(T) == 4 && s->stride_w <= 2;
+    for (int i = 0; vectors && i < count; i++) {
+        if (s->stride_w == 1) FN(planes_pack_run)(s, x, channels, runs + i, panel, ld, 1);
+        else FN(planes_pack_run)(s, x, channels, runs + i, panel, ld, 2);
+    }
+#endif
     for (int64_t kh = 0; kh < s->kernel_h; kh++)
         for (int64_t kw = 0; kw < s->kernel_w; kw++, panel += ld)
-            for (int i = 0; i < count; i++) {
+            for (int i = 0; !vectors && i < count; i++) {
                 int64_t h = runs[i].h + kh * s->dilation_h, w = runs[i].w + kw * s->dilation_w;
                 int64_t size = h >= 0 && h < s->in_h ? s->in_w : 0;
                 FN(conv_copy)(panel + runs[i].at, kernel * ld, x + (size ? h * s->in_w : 0), plane, channels, w, s->stride_w, size, runs[i].length);
@@ -186,10 +204,42 @@ KERNEL_INLINE void FN(planes_pack_input)(const conv_work* work, int64_t item) {
         for (int64_t r = 0; r < GEMM_ROWS; r++)
             *to++ = k + r < depth ? w[o * s->w_out + (k + r) / taps * s->w_in + (k + r) % taps * s->w_tap] : 0;
 }
+#if VECTOR_BYTES == 64
+/* planes_add of one run at stride 2: the sums of two neighbouring columns of the kernel are the even and the odd elements of a stretch. */
+KERNEL_INLINE void FN(planes_add_run)(const conv_problem* s, const T* panel, int64_t channels, const conv_run* run, T* dx) {
+    const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23), high = _mm512_add_epi32(low, _mm512_set1_epi32(8));
+    const int64_t plane = s->in_h * s->in_w, kernel = conv_taps(s) * GEMM_COLS;
+    const int joined = s->dilation_w == 1;
+    for (int64_t kw = 0; kw < s->kernel_w; kw += 1 + joined)
+        for (int64_t t = 0; t < run->length; t += 16) {
+            const int64_t at = run->w + kw * s->dilation_w + 2 * t, left = 2 * (run->length - t);
+            const int both = joined && kw + 1 < s->kernel_w;
+            const __mmask16 terms = lanes_inside(0, run->length - t), lanes = both ? 0xffff : 0x5555;
+            const __mmask16 first = lanes & lanes_inside(at, s->in_w) & lanes_inside(0, left), second = lanes & lanes_inside(at + 16, s->in_w) & lanes_inside(0, left - 16);
+            for (int64_t kh = 0; kh < s->kernel_h; kh++) {
+                const int64_t h = run->h + kh * s->dilation_h;
+                if (h < 0 || h >= s->in_h) continue;
+                const T* from = panel + (kh * s->kernel_w + kw) * GEMM_COLS + run->at + t;
+                T* to = dx + h * s->in_w + at;
+                for (int64_t c = 0; c < channels; c++, from += kernel, to += plane) {
+                    const __m512 even = _mm512_maskz_loadu_ps(terms, from), odd = _mm512_maskz_loadu_ps(both ? terms : 0, from + GEMM_COLS);
+                    _mm512_mask_storeu_ps(to, first, _mm512_add_ps(_mm512_maskz_loadu_ps(first, to), _mm512_permutex2var_ps(even, low, odd)));
+                    _mm512_mask_storeu_ps(to + 16, second, _mm512_add_ps(_mm512_maskz_loadu_ps(second, to + 16), _mm512_permutex2var_ps(even, high, odd)));
+                }
+            }
+        }
+}
+#endif
 KERNEL_INLINE void FN(planes_add)(const conv_problem* s, const T* panel, int64_t channels, int64_t p0, int64_t cols, T* dx) {
     conv_run runs[GEMM_COLS];
     int count = conv_runs(s, p0, cols, runs);
     int64_t stride = s->stride_w;
+#if VECTOR_BYTES == 64
+    if (stride == 2 && sizeof(T) == 4) {
+        for (int i = 0; i < count; i++) FN(planes_add_run)(s, panel, channels, runs + i, dx);
+        return;
+    }
+#endif
     for (int64_t ic = 0; ic < channels; ic++, dx += s->in_h * s->in_w)
         for (int64_t kh = 0; kh < s->kernel_h; kh++)
             for (int64_t kw = 0; kw < s->kernel_w; kw++, panel += GEMM_COLS)

@@ -11,7 +11,7 @@
 #define WINO_B 1.5f
 #define WINO_A2 (WINO_A * WINO_A)
 #define WINO_B2 (WINO_B * WINO_B)
-enum { WINO_OUT = 4, WINO_IN = 6, WINO_POINTS = 36, WINO_DEPTH = 128, WINO_RUN = 32, WINO_CHANNELS = 64 };
+enum { WINO_OUT = 4, WINO_IN = 6, WINO_POINTS = 36, WINO_DEPTH = 128, WINO_RUN = 32, WINO_CHANNELS = 64, WINO_TAKEN = 16, WINO_STREAMED = 16 << 20 /* bytes: half of a last-level cache */ };
 #define WINO_W (VECTOR_BYTES / 4)
 #define WINO_PANEL (2 * WINO_W)
 
@@ -108,32 +108,62 @@ KERNEL_FN int64_t wino_items(const conv_work* work, int64_t phase) {
 }
 /* taps[9][WINO_W]: a lane for each of the n output channels from w on */
 KERNEL_INLINE void wino_gather_taps(const conv_problem* s, const f32* w, int64_t n, vf32* taps) {
-    f32 lanes[9 * WINO_W];
+    f32 lanes[(9 + WINO_W) * WINO_W], copied[10 * WINO_W];
     if (s->w_out == 1) { /* channels_last, reversed */
         for (int tap = 0; tap < 9; tap++) taps[tap] = conv_load_f32(w + tap * s->w_tap, n);
         return;
     }
     if (s->w_tap == 1 || s->w_tap == -1) {
-        conv_transpose_f32(w + (s->w_tap < 0 ? -8 : 0), s->w_out, lanes, WINO_W, n, 9, 1);
+        /* whole squares are faster than nine columns: copies may be read beyond them */
+        const f32* from = w + (s->w_tap < 0 ? -8 : 0);
+        if (s->w_out == 9) from = memcpy(copied, from, (size_t)n * 9 * sizeof(f32));
+        conv_transpose_f32(from, s->w_out, lanes, WINO_W, n, conv_rounded(9, WINO_W), 1);
     } else {
         for (int tap = 0; tap < 9; tap++)
             for (int64_t o = 0; o < WINO_W; o++) lanes[tap * WINO_W + o] = o < n ? w[o * s->w_out + tap * s->w_tap] : 0;
     }
     for (int tap = 0; tap < 9; tap++) taps[tap] = *(const vf32_u*)(lanes + (s->w_tap == -1 ? 8 - tap : tap) * WINO_W);
 }
+/* Stores past the caches: a transformed kernel larger than they are would be read before it is written. They are ordered for other threads at the end. */
+#if VECTOR_BYTES == 64
+KERNEL_INLINE void wino_stream(f32* to, vf32 v) { _mm512_stream_ps(to, (__m512)v); }
+KERNEL_INLINE void wino_streams_end(void) { _mm_sfence(); }
+#elif VECTOR_BYTES == 32
+KERNEL_INLINE void wino_stream(f32* to, vf32 v) { _mm256_stream_ps(to, (__m256)v); }
+KERNEL_INLINE void wino_streams_end(void) { _mm_sfence(); }
+#else
+KERNEL_INLINE void wino_stream(f32* to, vf32 v) { *(vf32_u*)to = v; }
+KERNEL_INLINE void wino_streams_end(void) {}
+#endif
 KERNEL_INLINE void wino_transform_kernel(const conv_work* work, int64_t panel) {
     const conv_problem* s = &work->s;
     int64_t outputs = min_i64(WINO_PANEL, s->c_out - panel * WINO_PANEL), point = wino_apart(wino_panels(s->c_out) * WINO_PANEL * s->c_in);
     const f32* weight = (const f32*)work->b + s->w_first + panel * WINO_PANEL * s->w_out;
-    f32* u = (f32*)work->shared + panel * s->c_in * WINO_PANEL;
-    for (int64_t i = 0; i < s->c_in; i++, u += WINO_PANEL)
-        for (int64_t lane = 0; lane < WINO_PANEL; lane += WINO_W) {
-            vf32 g[9], rows[18], all[WINO_POINTS];
-            wino_gather_taps(s, weight + lane * s->w_out + i * s->w_in, max_i64(min_i64(outputs - lane, WINO_W), 0), g);
-            UNROLL for (int j = 0; j < 3; j++) wino_kernel(g + j, 3, rows + j, 3);
-            UNROLL for (int j = 0; j < WINO_IN; j++) wino_kernel(rows + 3 * j, 1, all + WINO_IN * j, 1);
-            UNROLL for (int xi = 0; xi < WINO_POINTS; xi++) *(vf32_u*)(u + xi * point + lane) = all[xi];
+    f32 *u = (f32*)work->shared + panel * s->c_in * WINO_PANEL, taken[WINO_PANEL * 9 * WINO_TAKEN + WINO_W];
+    /* kernels of successive input channels are adjacent, those of output channels far apart, mostly by a multiple of the sets of the cache: so a few
+       input channels of all of them are copied first */
+    int far = s->w_in == 9 && (s->w_tap == 1 || s->w_tap == -1), back = s->w_tap < 0 ? 8 : 0;
+    conv_problem near = *s;
+    if (far) near.w_out = 9 * WINO_TAKEN;
+    const int streamed = work->shared_bytes > WINO_STREAMED && (uintptr_t)u % VECTOR_BYTES == 0;
+    for (int64_t i0 = 0; i0 < s->c_in; i0 += WINO_TAKEN) {
+        int64_t channels = min_i64(WINO_TAKEN, s->c_in - i0);
+        const f32* from = weight + i0 * s->w_in;
+        if (far) {
+            for (int64_t o = 0; o < outputs; o++) memcpy(taken + o * near.w_out, from + o * s->w_out - back, (size_t)channels * 9 * sizeof(f32));
+            from = taken + back;
         }
+        for (int64_t i = 0; i < channels; i++, u += WINO_PANEL)
+            for (int64_t lane = 0; lane < WINO_PANEL; lane += WINO_W) {
+                vf32 g[9], rows[18], all[WINO_POINTS];
+                wino_gather_taps(&near, from + lane * near.w_out + i * s->w_in, max_i64(min_i64(outputs - lane, WINO_W), 0), g);
+                UNROLL for (int j = 0; j < 3; j++) wino_kernel(g + j, 3, rows + j, 3);
+                UNROLL for (int j = 0; j < WINO_IN; j++) wino_kernel(rows + 3 * j, 1, all + WINO_IN * j, 1);
+                if (streamed) UNROLL for (int xi = 0; xi < WINO_POINTS; xi++) wino_stream(u + xi * point + lane, all[xi]);
+                else UNROLL for (int xi = 0; xi < WINO_POINTS; xi++) *(vf32_u*)(u + xi * point + lane) = all[xi];
+            }
+    }
+    wino_streams_end();
 }
 /* One run of tiles of a tile row, LANES channels: strip -> v[xi][tile] */
 KERNEL_ONCE void wino_transform_input(f32* strip, int64_t tiles, f32* v, int64_t point, int64_t tile) {

@@ -18,12 +18,14 @@ typedef struct { F(vec) re, im; } F(cell);
 /* ---- lanes ----------------------------------------------------------------------------------------------------------------- */
 
 /* One stage of a transposition of V vectors of V numbers: exchange the off-diagonal quarters of squares of 2 * H. */
-#define TURN(v, H)                                                                                                \
-    _Pragma("GCC unroll 16") for (int i = 0; i < V; i++)                                                           \
+#define TURN(v, H) TURN_ELEMENTS(v, H, 1)
+/* The same of elements of WIDTH numbers. */
+#define TURN_ELEMENTS(v, H, WIDTH)                                                                                \
+    _Pragma("GCC unroll 16") for (int i = 0; i < V / (WIDTH); i++)                                                 \
         if (!(i & (H))) {                                                                                         \
             vec a = (v)[i], b = (v)[i + (H)];                                                                     \
-            (v)[i] = __builtin_shuffle(a, b, (ivec){EACH_LANE(LOW_OF, H)});                                       \
-            (v)[i + (H)] = __builtin_shuffle(a, b, (ivec){EACH_LANE(HIGH_OF, H)});                                \
+            (v)[i] = __builtin_shuffle(a, b, (ivec){EACH_LANE(LOW_OF, (H) * (WIDTH))});                           \
+            (v)[i + (H)] = __builtin_shuffle(a, b, (ivec){EACH_LANE(HIGH_OF, (H) * (WIDTH))});                    \
         }
 
 INL void F(transpose)(vec *v)
@@ -40,18 +42,91 @@ INL void F(transpose)(vec *v)
     TURN(v, 1)
 }
 
-/* V complex numbers in memory <-> real and imaginary parts. */
-INL cell F(load_cell)(const REAL *p)
+/* V / 2 vectors of as many complex numbers. */
+INL void F(transpose_complex)(vec *v)
 {
-    vec a = *(const uvec *)p, b = *(const uvec *)(p + V);
+#if LANES >= 16
+    TURN_ELEMENTS(v, 4, 2)
+#endif
+#if LANES >= 8
+    TURN_ELEMENTS(v, 2, 2)
+#endif
+#if LANES >= 4
+    TURN_ELEMENTS(v, 1, 2)
+#endif
+}
+
+/* V complex numbers <-> real and imaginary parts. */
+INL cell F(part_cell)(vec a, vec b)
+{
     return (cell){__builtin_shuffle(a, b, (ivec){EACH_LANE(EVEN_OF, 0)}), __builtin_shuffle(a, b, (ivec){EACH_LANE(ODD_OF, 0)})};
 }
 
+INL vec F(first_half)(cell c) { return __builtin_shuffle(c.re, c.im, (ivec){EACH_LANE(FIRST_OF, 0)}); }
+INL vec F(second_half)(cell c) { return __builtin_shuffle(c.re, c.im, (ivec){EACH_LANE(SECOND_OF, 0)}); }
+INL cell F(load_cell)(const REAL *p) { return F(part_cell)(*(const uvec *)p, *(const uvec *)(p + V)); }
 INL void F(store_cell)(cell c, REAL *p)
 {
-    *(uvec *)p = __builtin_shuffle(c.re, c.im, (ivec){EACH_LANE(FIRST_OF, 0)});
-    *(uvec *)(p + V) = __builtin_shuffle(c.re, c.im, (ivec){EACH_LANE(SECOND_OF, 0)});
+    *(uvec *)p = F(first_half)(c);
+    *(uvec *)(p + V) = F(second_half)(c);
 }
+
+/* The first `count` > 0 numbers of a vector in memory (all of them where count is V or more); nothing beyond them is read or written. */
+#if VECTOR_BYTES == 64
+typedef struct { __mmask16 mask; i64 count; } F(Part);
+INL F(Part) F(part_of)(i64 count) { return (F(Part)){count >= V ? (__mmask16)-1 : (__mmask16)((1u << count) - 1), count}; }
+INL vec F(load_part)(const REAL *p, F(Part) part)
+{
+    return sizeof(REAL) == 4 ? (vec)_mm512_maskz_loadu_ps(part.mask, p) : (vec)_mm512_maskz_loadu_pd((__mmask8)part.mask, p);
+}
+INL void F(store_part)(vec v, REAL *p, F(Part) part)
+{
+    if (part.count >= V) /* masked stores take many cycles on some processors */
+        *(uvec *)p = v;
+    else if (sizeof(REAL) == 4)
+        _mm512_mask_storeu_ps(p, part.mask, (__m512)v);
+    else
+        _mm512_mask_storeu_pd(p, (__mmask8)part.mask, (__m512d)v);
+}
+#elif VECTOR_BYTES == 32
+typedef struct { ivec mask; i64 count; } F(Part);
+#define LANE_NUMBER(j, h) (j)
+INL F(Part) F(part_of)(i64 count) { return (F(Part)){(ivec){EACH_LANE(LANE_NUMBER, 0)} < ((ivec){0} + (INDEX)(count < V ? count : V)), count}; }
+#undef LANE_NUMBER
+INL vec F(load_part)(const REAL *p, F(Part) part)
+{
+    return sizeof(REAL) == 4 ? (vec)_mm256_maskload_ps((const float *)p, (__m256i)part.mask) : (vec)_mm256_maskload_pd((const double *)p, (__m256i)part.mask);
+}
+INL void F(store_part)(vec v, REAL *p, F(Part) part)
+{
+    if (part.count >= V)
+        *(uvec *)p = v;
+    else if (sizeof(REAL) == 4)
+        _mm256_maskstore_ps((float *)p, (__m256i)part.mask, (__m256)v);
+    else
+        _mm256_maskstore_pd((double *)p, (__m256i)part.mask, (__m256d)v);
+}
+#else
+typedef struct { i64 count; } F(Part);
+INL F(Part) F(part_of)(i64 count) { return (F(Part)){count}; }
+INL vec F(load_part)(const REAL *p, F(Part) part)
+{
+    vec v = {0};
+    if (part.count >= V)
+        return *(const uvec *)p;
+    for (i64 i = 0; i < part.count; i++)
+        v[i] = p[i];
+    return v;
+}
+INL void F(store_part)(vec v, REAL *p, F(Part) part)
+{
+    if (part.count >= V)
+        *(uvec *)p = v;
+    else
+        for (i64 i = 0; i < part.count; i++)
+            p[i] = v[i];
+}
+#endif
 
 INL cell F(swap)(cell c, int on) { return on ? (cell){c.im, c.re} : c; }
 INL cell F(add)(cell a, cell b) { return (cell){a.re + b.re, a.im + b.im}; }
@@ -242,24 +317,35 @@ KERNEL_FN void F(pack_real)(const cell *x, cell *z, i64 m, const REAL *w)
 
 typedef struct { i64 x[LANES], y[LANES]; int count, x_adjacent, y_adjacent; } F(Lines);
 
-/* Offsets of `count` lines from number `first` on; lanes beyond repeat the first line. Adjacent: line i begins one element after line i - 1. */
+/* Offsets, in real numbers, of `count` lines from number `first` on; lanes beyond repeat the first line. Adjacent: line i begins one element
+ * after line i - 1. */
 KERNEL_FN void F(locate)(const FftArgs *a, i64 first, int count, F(Lines) *at)
 {
-    i64 index[FFT_MAX_DIMS], rest = first, x = 0, y = 0;
-    for (int d = a->dims - 1; d >= 0; d--) {
+    i64 index[FFT_MAX_DIMS], rest = first, x = 0, y = 0, xu = a->kind == FFT_R2C ? 1 : 2, yu = a->kind == FFT_C2R ? 1 : 2;
+    int inner = a->dims - 1;
+    for (int d = inner; d >= 0; d--) {
         index[d] = rest % a->size[d];
         rest /= a->size[d];
         x += index[d] * a->x_strides[d];
         y += index[d] * a->y_strides[d];
     }
     at->count = count;
+    if (count == V && index[inner] + V <= a->size[inner]) { /* all along the innermost dimension: one line alone has none, but then count is 1 */
+        for (int lane = 0; lane < V; lane++) {
+            at->x[lane] = xu * (x + lane * a->x_strides[inner]);
+            at->y[lane] = yu * (y + lane * a->y_strides[inner]);
+        }
+        at->x_adjacent = a->x_strides[inner] == 1;
+        at->y_adjacent = a->y_strides[inner] == 1;
+        return;
+    }
     at->x_adjacent = at->y_adjacent = count == V;
     for (int lane = 0; lane < V; lane++) {
-        at->x[lane] = lane < count ? x : at->x[0];
-        at->y[lane] = lane < count ? y : at->y[0];
-        at->x_adjacent &= x == at->x[0] + lane;
-        at->y_adjacent &= y == at->y[0] + lane;
-        for (int d = a->dims - 1; d >= 0; d--) { /* the next line: count up from the innermost dimension */
+        at->x[lane] = lane < count ? xu * x : at->x[0];
+        at->y[lane] = lane < count ? yu * y : at->y[0];
+        at->x_adjacent &= at->x[lane] == at->x[0] + xu * lane;
+        at->y_adjacent &= at->y[lane] == at->y[0] + yu * lane;
+        for (int d = inner; d >= 0; d--) { /* the next line: count up from the innermost dimension */
             x += a->x_strides[d];
             y += a->y_strides[d];
             if (++index[d] < a->size[d])
@@ -276,31 +362,24 @@ KERNEL_FN void F(load_complex)(const REAL *x, const i64 *offset, int adjacent, i
 {
     if (adjacent) {
         for (i64 k = 0; k < n; k++)
-            c[k] = F(swap)(F(load_cell)(x + 2 * (offset[0] + k * stride)), swapped);
+            c[k] = F(swap)(F(load_cell)(x + offset[0] + 2 * k * stride), swapped);
     } else if (stride == 1) {
-        i64 k = 0;
-        for (; k + V <= n; k += V) {
-            vec re[V], im[V];
-            _Pragma("GCC unroll 16") for (int lane = 0; lane < V; lane++) {
-                cell t = F(swap)(F(load_cell)(x + 2 * (offset[lane] + k)), swapped);
-                re[lane] = t.re;
-                im[lane] = t.im;
+        for (i64 k = 0; k < n; k += V / 2) {
+            const F(Part) part = F(part_of)(2 * (n - k));
+            vec a[V / 2], b[V / 2];
+            _Pragma("GCC unroll 8") for (int i = 0; i < V / 2; i++) {
+                a[i] = F(load_part)(x + offset[i] + 2 * k, part);
+                b[i] = F(load_part)(x + offset[V / 2 + i] + 2 * k, part);
             }
-            F(transpose)(re);
-            F(transpose)(im);
-            for (int i = 0; i < V; i++)
-                c[k + i] = (cell){re[i], im[i]};
+            F(transpose_complex)(a);
+            F(transpose_complex)(b);
+            _Pragma("GCC unroll 8") for (int i = 0; i < V / 2; i++) /* cells behind the last are room of the buffers */
+                c[k + i] = F(swap)(F(part_cell)(a[i], b[i]), swapped);
         }
-        for (; k < n; k++)
-            for (int lane = 0; lane < V; lane++) {
-                const REAL *p = x + 2 * (offset[lane] + k);
-                c[k].re[lane] = p[swapped];
-                c[k].im[lane] = p[!swapped];
-            }
     } else {
         for (i64 k = 0; k < n; k++)
             for (int lane = 0; lane < V; lane++) {
-                const REAL *p = x + 2 * (offset[lane] + k * stride);
+                const REAL *p = x + offset[lane] + 2 * k * stride;
                 c[k].re[lane] = p[swapped];
                 c[k].im[lane] = p[!swapped];
             }
@@ -311,31 +390,28 @@ KERNEL_FN void F(store_complex)(const cell *c, REAL *y, const i64 *offset, int a
 {
     if (adjacent) {
         for (i64 k = 0; k < n; k++)
-            F(store_cell)(F(swap)((cell){c[k].re * scale, c[k].im * scale}, swapped), y + 2 * (offset[0] + k * stride));
+            F(store_cell)(F(swap)((cell){c[k].re * scale, c[k].im * scale}, swapped), y + offset[0] + 2 * k * stride);
     } else if (stride == 1 && count > V / 2) {
-        i64 k = 0;
-        for (; k + V <= n; k += V) {
-            vec re[V], im[V];
-            for (int i = 0; i < V; i++) {
+        for (i64 k = 0; k < n; k += V / 2) {
+            const F(Part) part = F(part_of)(2 * (n - k));
+            vec a[V / 2], b[V / 2];
+            _Pragma("GCC unroll 8") for (int i = 0; i < V / 2; i++) { /* cells behind the last are room of the buffer */
                 cell t = F(swap)((cell){c[k + i].re * scale, c[k + i].im * scale}, swapped);
-                re[i] = t.re;
-                im[i] = t.im;
+                a[i] = F(first_half)(t);
+                b[i] = F(second_half)(t);
             }
-            F(transpose)(re);
-            F(transpose)(im);
-            for (int lane = 0; lane < count; lane++)
-                F(store_cell)((cell){re[lane], im[lane]}, y + 2 * (offset[lane] + k));
+            F(transpose_complex)(a);
+            F(transpose_complex)(b);
+            _Pragma("GCC unroll 8") for (int i = 0; i < V / 2; i++) {
+                F(store_part)(a[i], y + offset[i] + 2 * k, part);
+                if (V / 2 + i < count)
+                    F(store_part)(b[i], y + offset[V / 2 + i] + 2 * k, part);
+            }
         }
-        for (; k < n; k++)
-            for (int lane = 0; lane < count; lane++) {
-                REAL *p = y + 2 * (offset[lane] + k);
-                p[swapped] = c[k].re[lane] * scale;
-                p[!swapped] = c[k].im[lane] * scale;
-            }
     } else {
         for (i64 k = 0; k < n; k++)
             for (int lane = 0; lane < count; lane++) {
-                REAL *p = y + 2 * (offset[lane] + k * stride);
+                REAL *p = y + offset[lane] + 2 * k * stride;
                 p[swapped] = c[k].re[lane] * scale;
                 p[!swapped] = c[k].im[lane] * scale;
             }
@@ -352,6 +428,15 @@ KERNEL_FN void F(load_real)(const REAL *x, const F(Lines) *at, i64 n, i64 stride
             c[k].re = *(const uvec *)p;
             c[k].im = pairs ? (vec) * (const uvec *)(p + stride) : (vec){0};
         }
+    else if (stride == 1 && !pairs)
+        for (i64 k = 0; k < n; k += V) {
+            const F(Part) part = F(part_of)(n - k);
+            vec v[V];
+            _Pragma("GCC unroll 16") for (int lane = 0; lane < V; lane++) v[lane] = F(load_part)(x + at->x[lane] + k, part);
+            F(transpose)(v);
+            for (int i = 0; i < V; i++) /* cells behind the last are room of the buffers */
+                c[k + i] = (cell){v[i], (vec){0}};
+        }
     else
         for (i64 k = 0; k < count; k++) {
             c[k].im = (vec){0};
@@ -367,6 +452,18 @@ KERNEL_FN void F(load_real)(const REAL *x, const F(Lines) *at, i64 n, i64 stride
 KERNEL_FN void F(store_real)(const cell *c, REAL *y, const F(Lines) *at, i64 n, i64 stride, int pairs, REAL scale)
 {
     i64 count = pairs ? n / 2 : n, step = pairs ? 2 * stride : stride;
+    if (stride == 1 && !pairs && !at->y_adjacent && at->count > V / 2) {
+        for (i64 k = 0; k < n; k += V) {
+            const F(Part) part = F(part_of)(n - k);
+            vec v[V];
+            for (int i = 0; i < V; i++) /* cells behind the last are room of the buffer */
+                v[i] = c[k + i].re * scale;
+            F(transpose)(v);
+            for (int lane = 0; lane < at->count; lane++)
+                F(store_part)(v[lane], y + at->y[lane] + k, part);
+        }
+        return;
+    }
     for (i64 k = 0; k < count; k++) {
         vec re = c[k].re * scale, im = c[k].im * scale;
         if (at->y_adjacent) {
@@ -384,24 +481,13 @@ KERNEL_FN void F(store_real)(const cell *c, REAL *y, const F(Lines) *at, i64 n, 
     }
 }
 
-/* Offsets in complex numbers of lines whose elements are reals lying side by side: usable where all are even. */
-INL int F(halved)(const i64 *offset, i64 *half)
-{
-    i64 odd = 0;
-    for (int lane = 0; lane < V; lane++) {
-        half[lane] = offset[lane] / 2;
-        odd |= offset[lane] & 1;
-    }
-    return !odd;
-}
-
 KERNEL_FN void F(run_group)(const FftArgs *a, i64 first, int count)
 {
     const FftPlan *plan = a->plan, *half = plan->half;
     const REAL *x = (const REAL *)a->x;
     REAL *y = (REAL *)a->y;
     cell *c = (cell *)a->scratch, *d = c + plan->room, *r;
-    i64 n = a->n, spectrum = n / 2 + 1, offset[LANES];
+    i64 n = a->n, spectrum = n / 2 + 1;
     F(Lines) at;
     F(locate)(a, first, count, &at);
     if (a->kind == FFT_C2C) {
@@ -409,8 +495,8 @@ KERNEL_FN void F(run_group)(const FftArgs *a, i64 first, int count)
         r = F(run_lanes)(plan, c, d);
         F(store_complex)(r, y, at.y, at.y_adjacent, count, n, a->y_stride, a->inverse, a->scale);
     } else if (a->kind == FFT_R2C) {
-        if (half && a->x_stride == 1 && F(halved)(at.x, offset))
-            F(load_complex)(x, offset, 0, n / 2, 1, 0, c);
+        if (half && a->x_stride == 1)
+            F(load_complex)(x, at.x, 0, n / 2, 1, 0, c);
         else
             F(load_real)(x, &at, n, a->x_stride, half != NULL, c);
         r = F(run_lanes)(half ? half : plan, c, d);
@@ -452,8 +538,8 @@ KERNEL_FN void F(run_group)(const FftArgs *a, i64 first, int count)
         r = F(run_lanes)(half ? half : plan, c, d);
         for (i64 k = 0; k < length; k++)
             r[k] = F(swap)(r[k], 1);
-        if (half && a->y_stride == 1 && F(halved)(at.y, offset))
-            F(store_complex)(r, y, offset, 0, count, n / 2, 1, 0, a->scale);
+        if (half && a->y_stride == 1)
+            F(store_complex)(r, y, at.y, 0, count, n / 2, 1, 0, a->scale);
         else
             F(store_real)(r, y, &at, n, a->y_stride, half != NULL, a->scale);
     }
@@ -579,8 +665,8 @@ KERNEL_FN void F(run_by_line)(const FftArgs *a, i64 line)
     cell *room = (cell *)a->scratch + (2 * a->n + 2 + 2 * V - 1) / V;
     i64 n = a->n, m = n / 2, spectrum = m + 1, xs = a->x_stride, ys = a->y_stride;
     if (a->kind == FFT_C2C) {
-        x += 2 * at.x[0];
-        y += 2 * at.y[0];
+        x += at.x[0];
+        y += at.y[0];
         const REAL *from = x;
         if (xs != 1) {
             for (i64 k = 0; k < n; k++) {
@@ -597,7 +683,7 @@ KERNEL_FN void F(run_by_line)(const FftArgs *a, i64 line)
             }
     } else if (a->kind == FFT_R2C) {
         x += at.x[0];
-        y += 2 * at.y[0];
+        y += at.y[0];
         if (half) {
             const REAL *w = plan->quarter;
             if (xs != 1) {
@@ -635,7 +721,7 @@ KERNEL_FN void F(run_by_line)(const FftArgs *a, i64 line)
             }
     } else {
         REAL sign = a->inverse ? 1 : -1;
-        x += 2 * at.x[0];
+        x += at.x[0];
         y += at.y[0];
         if (half) {
             const REAL *w = plan->quarter;

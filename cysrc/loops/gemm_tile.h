@@ -77,13 +77,21 @@ enum { PACK_ROWS = 32, FAR_ROWS = 256 };   /* rows of C from which a panel of B 
   /* columns j .. j + cols of C; B's are copied to `pack` where they are not contiguous or too few, and where many rows read them:        \
      at a stride of some powers of two they would share a few lines of the cache */                                                       \
   OUTLINE void S##KIND##_panel(S##_product_shape* s, int64_t m, const T* a, const T* b, int64_t brs, int64_t bcs, T* c, T* pack) {        \
-    enum { COLS = V * BYTES / sizeof(T) };                                                                                                \
+    typedef T vec __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias));                                                     \
+    enum { LANES = BYTES / sizeof(T), COLS = V * LANES };                                                                               \
     int64_t i = 0;                                                                                                                        \
     s->ldb = brs;                                                                                                                         \
     if (bcs != 1 || s->cols < COLS || m >= PACK_ROWS && brs > FAR_ROWS) {                                                                 \
       for (int64_t p = 0; p < s->k; p++) {                                                                                                \
-        for (int j = 0; j < s->cols; j++) pack[p * COLS + j] = b[p * brs + j * bcs];                                                      \
-        for (int j = s->cols; j < COLS; j++) pack[p * COLS + j] = 0;                                                                      \
+        T *to = pack + p * COLS;                                                                                                          \
+        const T *from = b + p * brs;                                                                                                      \
+        UNROLL for (int v = 0; v < V; v++) *(vec*)(to + v * LANES) = (vec){0};                                                            \
+        if (bcs == 1 && s->cols >= 4) {                                                                                                   \
+          for (int j = 0; j + 4 < s->cols; j += 4) memcpy(to + j, from + j, 4 * sizeof(T));                                               \
+          memcpy(to + s->cols - 4, from + s->cols - 4, 4 * sizeof(T));                                                                    \
+        } else {                                                                                                                          \
+          for (int j = 0; j < s->cols; j++) to[j] = from[j * bcs];                                                                        \
+        }                                                                                                                                 \
       }                                                                                                                                   \
       b = pack;                                                                                                                           \
       s->ldb = COLS;                                                                                                                      \

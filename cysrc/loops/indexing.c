@@ -4,7 +4,7 @@
  * the indices whatever the number of threads.
  * Instruction sets: base, avx2 (tools/measure_isa.py: others gain nothing). */
 #include "../core/isa.h"
-#include "indexing.h"
+#include "indexing_steps.h"
 #include "scalar_types.h"
 
 typedef struct { u64 a, b; } w16;

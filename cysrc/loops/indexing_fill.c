@@ -1,6 +1,6 @@
-/* Masked writes: the loop of indexing.h that gains by every instruction set. */
+/* Masked writes: the loop of indexing that gains by every instruction set. */
 #include "../core/isa.h"
-#include "indexing.h"
+#include "indexing_steps.h"
 #include "scalar_types.h"
 
 typedef struct { u64 a, b; } w16;
@@ -43,7 +43,7 @@ void ISA_NAME(index_masked_fill)(void *context, int64_t begin, int64_t end)
             s += p * a->s[k];
             m += p * a->m[k];
         }
-        f(d, a->d[last], s, a->s[last], m, a->m[last], n, a->value);
+        f(d, a->d[last], s, a->s[last], m, a->m[last], n, (const char *)a->value);
         at += n;
     }
 }

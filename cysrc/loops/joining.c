@@ -2,7 +2,7 @@
  * elements of the result, so that one long line is shared out as well as many.
  * Instruction sets: base, avx2 (tools/measure_isa.py: others gain nothing). */
 #include "../core/isa.h"
-#include "joining.h"
+#include "joining_steps.h"
 #include "scalar_types.h"
 
 typedef struct { u64 a, b; } w16;
@@ -91,7 +91,7 @@ typedef struct { i64 at, offset, delta, left; int taken; } Place;
 
 INL void place_at(const PieceArgs *a, int k, i64 at, Place *p)
 {
-    const Piece *e = a->piece[k];
+    const Piece *e = a->along[k].piece;
     p->at = at;
     while (at >= e->count)
         at -= e++->count;
@@ -111,7 +111,7 @@ INL void walk_pieces(PieceArgs *a, run_fn run, i64 begin, i64 end)
     i64 q = begin / width, first = begin % width, start = 0;
     char *r = a->to;
     for (int e = 0; e < count; e++) {
-        const Piece *piece = &a->piece[last][e];
+        const Piece *piece = &a->along[last].piece[e];
         line[e].start = start;
         line[e].n = piece->count;
         line[e].taken = piece->step != PIECE_CONSTANT;
@@ -126,19 +126,19 @@ INL void walk_pieces(PieceArgs *a, run_fn run, i64 begin, i64 end)
     }
     for (i64 at = begin; at < end;) {
         i64 stop = width - first < end - at ? width : first + end - at;
-        char *s = a->from;
+        char *s = a->from_data;
         int taken = 1;
         for (int k = 0; k < last; k++) {
             s += place[k].offset;
             taken &= place[k].taken;
         }
         if (!taken && !a->filled)
-            run(r + first * step, step, a->constant, 0, stop - first);
+            run(r + first * step, step, (const char *)a->constant, 0, stop - first);
         for (int e = 0; e < count && taken; e++) {
             i64 skip = first > line[e].start ? first - line[e].start : 0, n = stop - line[e].start;
             n = (n < line[e].n ? n : line[e].n) - skip;
             if (n > 0 && (line[e].taken || !a->filled))
-                run(r + (line[e].start + skip) * step, step, line[e].taken ? s + line[e].from + skip * line[e].delta : a->constant, line[e].delta, n);
+                run(r + (line[e].start + skip) * step, step, line[e].taken ? s + line[e].from + skip * line[e].delta : (const char *)a->constant, line[e].delta, n);
         }
         at += stop - first;
         first = 0;

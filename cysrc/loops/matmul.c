@@ -62,11 +62,11 @@ INLINE lanes_h widen_f16(const f16* p) {
     lanes_##S acc[8];                                                                                                                     \
     T s = 0;                                                                                                                              \
     int64_t p = 0;                                                                                                                        \
-    for (int r = 0; r < 8; r++) acc[r] = (lanes_##S){0};                                                                                  \
+    UNROLL for (int r = 0; r < 8; r++) acc[r] = (lanes_##S){0};                                                                                  \
     for (; p + 8 * LANES_##S <= n; p += 8 * LANES_##S)                                                                                    \
-      for (int r = 0; r < 8; r++) acc[r] = FMA(*(const lanes_##S*)(a + p + r * LANES_##S), *(const lanes_##S*)(b + p + r * LANES_##S), acc[r]); \
+      UNROLL for (int r = 0; r < 8; r++) acc[r] = FMA(*(const lanes_##S*)(a + p + r * LANES_##S), *(const lanes_##S*)(b + p + r * LANES_##S), acc[r]); \
     for (; p < n; p++) s = FMA(a[p], b[p], s);                                                                                            \
-    for (int h = 4; h > 0; h /= 2) for (int r = 0; r < h; r++) acc[r] += acc[r + h];                                                      \
+    UNROLL for (int h = 4; h > 0; h /= 2) UNROLL for (int r = 0; r < h; r++) acc[r] += acc[r + h];                                        \
     return add_lanes_##S(acc[0]) + s;                                                                                                     \
   }                                                                                                                                       \
   /* out[j] = sum over rows, in blocks of 64 rows so that rounding errors grow with the root of the count */                              \

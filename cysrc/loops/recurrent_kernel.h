@@ -61,7 +61,8 @@ KERNEL_INLINE void FN(tile_body)(const T* a, int64_t a_row, int64_t rows, const 
 }
 
 KERNEL_ONCE void FN(wide_tile)(const T* a, int64_t a_row, int64_t rows, const T* b, int64_t depth, T* sums) {
-    if (WIDE_ROWS > 4 && rows > 4) FN(tile_body)(a, a_row, rows, b, depth, sums, WIDE_ROWS, 4);
+    if (WIDE_ROWS > 5 && rows > 5) FN(tile_body)(a, a_row, rows, b, depth, sums, WIDE_ROWS, 4);
+    else if (WIDE_ROWS > 4 && rows > 4) FN(tile_body)(a, a_row, rows, b, depth, sums, 5, 4);
     else if (WIDE_ROWS > 3 && rows > 3) FN(tile_body)(a, a_row, rows, b, depth, sums, 4, 4);
     else if (rows > 2) FN(tile_body)(a, a_row, rows, b, depth, sums, 3, 4);
     else if (rows > 1) FN(tile_body)(a, a_row, rows, b, depth, sums, 2, 4);

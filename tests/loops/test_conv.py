@@ -61,6 +61,12 @@ SHAPES = [
     make_shape(1, 5, 4, 4, 6, (3, 3), (1, 1), (3, 3)),
     make_shape(3, 80, 12, 9, 130, (1, 1)),
     make_shape(0, 3, 5, 5, 2, (3, 3)),
+    make_shape(2, 33, 9, 15, 33, (5, 5), (1, 1), (2, 2), (1, 1), 33),
+    make_shape(1, 16, 9, 9, 16, (7, 7), (1, 1), (3, 3), (1, 1), 16),
+    make_shape(1, 20, 17, 16, 20, (5, 5), (2, 2), (2, 2), (1, 1), 20),
+    make_shape(1, 16, 12, 23, 16, (3, 3), (2, 2), (0, 1), (1, 1), 16),
+    make_shape(1, 16, 12, 11, 16, (3, 3), (1, 1), (3, 3), (1, 2), 16),
+    make_shape(1, 5, 21, 70, 20, (4, 4), (2, 2), (1, 1)),
 ]
 
 
@@ -83,9 +89,9 @@ def reference(s, x, weight, bias, grad):
         for kh, kw, (r, c), (oh, ow) in windows(s):
             w = weight[o, :, kh, kw]
             xs, gs = x[:, i][:, :, r, c], grad[:, o][:, :, oh, ow]
-            y[:, o][:, :, oh, ow] += np.einsum("oi,nihw->nohw", w, xs)
-            dx[:, i][:, :, r, c] += np.einsum("oi,nohw->nihw", w, gs)
-            dw[o, :, kh, kw] += np.einsum("nohw,nihw->oi", gs, xs)
+            y[:, o][:, :, oh, ow] += np.einsum("oi,nihw->nohw", w, xs, optimize=True)
+            dx[:, i][:, :, r, c] += np.einsum("oi,nohw->nihw", w, gs, optimize=True)
+            dw[o, :, kh, kw] += np.einsum("nohw,nihw->oi", gs, xs, optimize=True)
     return y, dx, dw
 
 
@@ -146,3 +152,16 @@ def test_convolution(dtype, index, last):
         for split in (1, 2):
             again = convolve(s, dtype, last, x, weight, bias, grad, lambda items: kl.splits(items)[split] if items else [])
             assert [v.tobytes() for v in again] == [v.tobytes() for v in results]
+
+
+def test_a_transformed_kernel_larger_than_the_caches():
+    """Its transform is written past them: every element has arrived when the products begin."""
+    s = make_shape(1, 342, 16, 16, 342, (3, 3), (1, 1), (1, 1))
+    rng = np.random.default_rng(0)
+    x, weight = kl.sample(rng, (1, 342, 16, 16), "f32"), kl.sample(rng, (342, 342, 3, 3), "f32")
+    y = np.full((1, 342, 16, 16), np.nan, np.float32)
+    run(s, FORWARD, False, "f32", x, weight, None, y, lambda items: [(0, items)])
+    padded = np.pad(x[0].astype(np.float64), [(0, 0), (1, 1), (1, 1)])
+    columns = np.stack([padded[:, h : h + 16, w : w + 16] for h in range(3) for w in range(3)], 1).reshape(342 * 9, 256)
+    expected = (weight.reshape(342, 342 * 9).astype(np.float64) @ columns).reshape(y.shape)
+    np.testing.assert_allclose(y, expected, rtol=0, atol=4 * abs(expected).max() * kl.TOLERANCE["f32"])

@@ -48,6 +48,27 @@ def test_every_length(draw, dtype, lines, across):
         assert error(trt.fft.hfft(given, n, dim=axis), np.fft.hfft(half, n, axis=axis)) < 2 * limit, n
 
 
+@pytest.mark.skipif(int(np.__version__.split(".")[0]) < 2, reason="NumPy 1 transforms in double alone")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_error_beside_numpy(draw, dtype):
+    """At most twice NumPy's in the same precision: its factor of norm="forward" is of the input's type, without one it computes float32 in double."""
+    single = dtype == "float32"
+    wider = {"float32": np.float64, "float64": np.longdouble}[dtype]
+    for n in (8, 30, 64, 105, 127, 243, 256, 1000, 1009, 1024, 2401, 3000, 4096, 10007, 65536):
+        x = draw((max(1, 4000 // n), n)).astype(dtype)
+        z = (x + 1j * x[:, ::-1]).astype("complex64" if single else "complex128")
+        for name, given in (("fft", z), ("ifft", z), ("rfft", x), ("irfft", np.fft.rfft(x).astype(z.dtype))):
+            more = (n,) if name == "irfft" else ()
+            exact = getattr(np.fft, name)(given.astype(np.result_type(wider, given.dtype)), *more, norm="forward")
+            theirs = getattr(np.fft, name)(given, *more, norm="forward" if name[0] != "i" else "ortho")
+            if name[0] == "i":
+                theirs = theirs * np.sqrt(n).astype(dtype)
+            mine = getattr(trt.fft, name)(trt.from_numpy(given), *more, norm="forward").numpy()
+            scale = np.linalg.norm(exact.astype(complex))
+            own, other = (float(np.linalg.norm((made - exact).astype(complex)) / scale) for made in (mine, theirs))
+            assert own < 2 * other + np.finfo(dtype).eps / 8, (name, n, own, other)
+
+
 def test_any_strides_and_dimensions(draw):
     x = trt.from_numpy(draw((4, 6, 5, 10)))[:, ::2, :, 1::3].transpose(0, 3)
     expected = x.numpy()

@@ -68,7 +68,8 @@ def write(path: Path, text: str) -> None:
 def generate(root: Path, out: Path) -> dict[str, list[Path]]:
     """Generate everything below ``out``; returns {family: [C loop files]}."""
     source = root / "cysrc" / "ops"
-    operators = [op for op in load(source) if op.kind in ("pointwise", "structured", "function")]
+    declared_rows = load(source)
+    operators = [op for op in declared_rows if op.kind in ("pointwise", "structured", "function")]
     write(out / "operators.pxd", functions.operators_pxd(operators))
     write(out / "include" / "operators.h", functions.operators_header(operators))
     declared_steps = {declared.name: declared for declared in steps.load(source)}
@@ -103,11 +104,11 @@ def generate(root: Path, out: Path) -> dict[str, list[Path]]:
             text += "SYMBOLS = {" + ", ".join(f"\"{s}\": {f}" for s, f in pointwise.symbols(declared).items()) + "}\n"
             if kernels.exists() and "EXTRA_SYMBOLS" in kernels.read_text():
                 text += "SYMBOLS.update(EXTRA_SYMBOLS)\n"
-        by_hand = [op for op in mine if op.row.get("entry") == "manual"]
         text += f"\nEXPORTS = {json.dumps(exports([op for op in mine if entries.has_entry(op)]))}\n"
-        # rows with a hand-written entry are public where the module defines the function
-        text += f"for _name, _flags in {json.dumps(exports(by_hand))}.items():\n    if _name in globals():\n        EXPORTS[_name] = _flags\n"
-        if kernels.exists() and "EXTRA_EXPORTS" in kernels.read_text():
-            text += "EXPORTS.update(EXTRA_EXPORTS)\n"
+        # other rows, composed ones and factories among them, are public where the module defines their function
+        others = [op for op in declared_rows if op.family == family and not (op in mine and entries.has_entry(op))]
+        text += f"for _name, _flags in {json.dumps(exports(others))}.items():\n    if _name in globals():\n        EXPORTS[_name] = _flags\n"
+        if kernels.exists() and "WITHOUT_ROW" in kernels.read_text():
+            text += "EXPORTS.update(WITHOUT_ROW)\n"
         write(out / "ops" / f"{family}.pyx", text)
     return loops

@@ -4,70 +4,12 @@
    the panel wants the other. */
 #ifndef TRT_GEMM_PACK_H
 #define TRT_GEMM_PACK_H
+#include "../../core/transpose.h"
 #include "../kernel_base.h"
 #include "gemm.h"
 
 /* what a unit is: an element as it lies, a half converted to float32, or two bfloat16 of successive depth */
 enum { LOAD_F32, LOAD_F64, LOAD_BF16, LOAD_F16, LOAD_PAIR };
-
-/* ---- transposition of a square of a vector a side: quarters of 16 bytes are gathered by loads, and transposed inside ---- */
-typedef uint32_t quarter __attribute__((vector_size(16), aligned(4), may_alias));
-typedef uint32_t words __attribute__((vector_size(VECTOR_BYTES), may_alias));
-typedef words words_u __attribute__((aligned(4)));
-typedef uint64_t longs __attribute__((vector_size(VECTOR_BYTES), may_alias));
-
-/* The quarters at p, p + row, ... bytes, as one vector. */
-KERNEL_INLINE words gather_quarters(const char* p, int64_t row) {
-#if VECTOR_BYTES == 16
-    return (words) * (const quarter*)p;
-#else
-    /* inserted by name: shuffles of vectors become two instructions each */
-    typedef long long two_longs __attribute__((vector_size(16))), four_longs __attribute__((vector_size(32)));
-    typedef int four_ints __attribute__((vector_size(16))), ints __attribute__((vector_size(VECTOR_BYTES)));
-#if VECTOR_BYTES == 32
-    four_longs v = (four_longs)__builtin_ia32_si256_si((four_ints) * (const quarter*)p);
-    return (words)__builtin_ia32_insert128i256(v, (two_longs) * (const quarter*)(p + row), 1);
-#else
-    ints v = __builtin_ia32_broadcasti32x4_512((four_ints) * (const quarter*)p, (ints){0}, -1);
-    v = __builtin_ia32_inserti32x4_mask(v, (four_ints) * (const quarter*)(p + row), 1, v, -1);
-    v = __builtin_ia32_inserti32x4_mask(v, (four_ints) * (const quarter*)(p + 2 * row), 2, v, -1);
-    return (words)__builtin_ia32_inserti32x4_mask(v, (four_ints) * (const quarter*)(p + 3 * row), 3, v, -1);
-#endif
-#endif
-}
-
-/* Within each 16 bytes: the low (high) elements of a and b by turns. */
-KERNEL_INLINE words interleave_words(words a, words b, const int high) {
-    words order;
-    UNROLL for (int i = 0; i < VECTOR_BYTES / 4; i++) order[i] = i / 4 * 4 + 2 * high + i % 4 / 2 + (i & 1) * (VECTOR_BYTES / 4);
-    return __builtin_shuffle(a, b, order);
-}
-KERNEL_INLINE words interleave_longs(words a, words b, const int high) {
-    longs order;
-    UNROLL for (int i = 0; i < VECTOR_BYTES / 8; i++) order[i] = i / 2 * 2 + high + (i & 1) * (VECTOR_BYTES / 8);
-    return (words)__builtin_shuffle((longs)a, (longs)b, order);
-}
-
-KERNEL_INLINE void transpose_words(const uint32_t* from, int64_t from_row, uint32_t* to, int64_t to_row) {
-    const int64_t bytes = 4 * from_row;
-    UNROLL for (int j = 0; j < VECTOR_BYTES / 4; j += 4) {
-        words v[4];
-        UNROLL for (int i = 0; i < 4; i++) v[i] = gather_quarters((const char*)(from + j) + i * bytes, 4 * bytes);
-        words a = interleave_words(v[0], v[1], 0), b = interleave_words(v[0], v[1], 1), c = interleave_words(v[2], v[3], 0), d = interleave_words(v[2], v[3], 1);
-        *(words_u*)(to + j * to_row) = interleave_longs(a, c, 0);
-        *(words_u*)(to + (j + 1) * to_row) = interleave_longs(a, c, 1);
-        *(words_u*)(to + (j + 2) * to_row) = interleave_longs(b, d, 0);
-        *(words_u*)(to + (j + 3) * to_row) = interleave_longs(b, d, 1);
-    }
-}
-KERNEL_INLINE void transpose_longs(const uint64_t* from, int64_t from_row, uint64_t* to, int64_t to_row) {
-    const int64_t bytes = 8 * from_row;
-    UNROLL for (int j = 0; j < VECTOR_BYTES / 8; j += 2) {
-        words a = gather_quarters((const char*)(from + j), 2 * bytes), b = gather_quarters((const char*)(from + j) + bytes, 2 * bytes);
-        *(words_u*)(to + j * to_row) = interleave_longs(a, b, 0);
-        *(words_u*)(to + (j + 1) * to_row) = interleave_longs(a, b, 1);
-    }
-}
 
 /* A square of 64 bytes a side, by squares of a vector a side; at least the first `wanted` rows of the result. */
 KERNEL_ONCE void transpose_units_4(const uint32_t* from, int64_t from_row, uint32_t* to, int64_t to_row, int64_t wanted) {

@@ -13,7 +13,7 @@ enum { STREAM(LANES) = NATIVE / sizeof(T) };
 INLINE T STREAM(add_lanes)(STREAM(lanes) v) {
   T lane[STREAM(LANES)];
   *(STREAM(lanes)*)lane = v;
-  for (int h = STREAM(LANES) / 2; h > 0; h /= 2) for (int i = 0; i < h; i++) lane[i] += lane[i + h];
+  UNROLL for (int h = STREAM(LANES) / 2; h > 0; h /= 2) UNROLL for (int i = 0; i < h; i++) lane[i] += lane[i + h];
   return lane[0];
 }
 
@@ -68,12 +68,12 @@ INLINE void STREAM(combine)(const int m, int64_t n, int64_t k, const T* a, int64
       int64_t j = 0;
       for (; j + W <= w; j += W) {
         STREAM(lanes) acc[4];
-        for (int i = 0; i < m; i++) acc[i] = *(STREAM(lanes)*)(sums + i * block + j);
-        for (int r = 0; r < 8; r++) {
+        UNROLL for (int i = 0; i < m; i++) acc[i] = *(STREAM(lanes)*)(sums + i * block + j);
+        UNROLL for (int r = 0; r < 8; r++) {
           STREAM(lanes) bv = LOAD(q + r * ldb + j);
-          for (int i = 0; i < m; i++) acc[i] = FMA(SPLAT(STREAM(lanes), a[i * ars + p + r]), bv, acc[i]);
+          UNROLL for (int i = 0; i < m; i++) acc[i] = FMA(SPLAT(STREAM(lanes), a[i * ars + p + r]), bv, acc[i]);
         }
-        for (int i = 0; i < m; i++) *(STREAM(lanes)*)(sums + i * block + j) = acc[i];
+        UNROLL for (int i = 0; i < m; i++) *(STREAM(lanes)*)(sums + i * block + j) = acc[i];
       }
       for (; j < w; j++)
         for (int i = 0; i < m; i++) {

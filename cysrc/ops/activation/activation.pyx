@@ -95,4 +95,4 @@ cdef inline double scalar_as_f64(const Scalar* s) noexcept:
     return <double>s.i if s.kind <= 1 else s.d
 
 
-EXTRA_EXPORTS = {"prelu": "fm", "glu": ""}
+WITHOUT_ROW = {"glu": ""}

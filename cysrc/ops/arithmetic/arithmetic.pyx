@@ -58,7 +58,6 @@ cdef object clamped(object input, object min, object max, object out, bint inpla
     return entry3(&pw_arithmetic[PW__CLAMP_TENSOR], input, min, max, NULL, out, inplace)
 
 
-EXTRA_EXPORTS = {"true_divide": "fm", "true_divide_": "m"}
 
 def rdiv_method(self, other):
     """other / self, by its name of old."""

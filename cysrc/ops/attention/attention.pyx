@@ -377,6 +377,3 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
             weights = _ops.dropout(weights, dropout_p, True)
         r = _ops.matmul(weights, value)
     return r if kind is None else r.to(kind)
-
-
-EXTRA_EXPORTS = {"scaled_dot_product_attention": ""}

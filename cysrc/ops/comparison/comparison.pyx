@@ -55,5 +55,4 @@ def symbol_invert(self):
     return bitwise_not(self)
 
 
-EXTRA_EXPORTS = {"isclose": "fm", "allclose": "fm", "equal": "fm"}
 EXTRA_SYMBOLS = {"__invert__": symbol_invert}

@@ -1,5 +1,7 @@
-/* im2col of small images, one row for each output position: [sample][oh][ow] of [channel][kh][kw]; and the sums back. The element types
-   are those of the bits alone in the one direction, float and double in the other. */
+/* im2col of small images, one row for each output position: [sample][oh][ow] of [channel][kh][kw]; and the sums back. Not the operator im2col's
+   layout, which has columns for positions and a matrix for each sample: here the rows of all samples form one matrix, so that the weight is packed
+   once for them and images of few positions fill the GEMM's tiles. The element types are those of the bits alone in the one direction, float and
+   double in the other. */
 #ifndef TRT_CONV_COLUMNS_H
 #define TRT_CONV_COLUMNS_H
 #include <stdint.h>

@@ -821,9 +821,3 @@ def conv_tbc(input, weight, bias, pad=0):
     if input.dim() != 3 or weight.dim() != 3 or bias.dim() != 1:
         raise RuntimeError("conv_tbc: expected input (T, B, C), weight (K, C, O) and bias (O)")
     return conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad).permute(2, 0, 1)
-
-
-EXTRA_EXPORTS = {
-    "conv1d": "f", "conv2d": "f", "conv3d": "f", "conv_transpose1d": "f", "conv_transpose2d": "f", "conv_transpose3d": "f", "convolution": "f",
-    "_conv_forward": "", "conv_tbc": "f",
-}

@@ -396,10 +396,6 @@ def to_index(TensorBase self not None):
     return int(item(self))
 
 
-EXTRA_EXPORTS = {
-    "contiguous": "m", "copy_": "m", "to": "m", "double": "m", "half": "m", "bfloat16": "m", "byte": "m", "cfloat": "m", "cdouble": "m", "chalf": "m", "type_as": "m",
-    "cpu": "m", "cuda": "m", "item": "m", "tolist": "m",
-}
 METHOD_ALIASES = {
     "float": float_, "long": long_, "int": int_, "short": short_, "char": char_, "bool": bool_, "__bool__": to_bool, "__float__": to_float,
     "__int__": to_int, "__index__": to_index, "__complex__": to_complex_number,

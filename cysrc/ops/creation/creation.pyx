@@ -751,11 +751,5 @@ def kaiser_window(window_length, periodic=True, beta=12.0, *, dtype=None, layout
     return window(kaiser_window, "kaiser_window", window_length, periodic, KAISER, parse_double(beta, "kaiser_window", "beta"), 0, 0, dtype, layout, device, pin_memory, requires_grad)
 
 
-EXTRA_EXPORTS = {n: "f" for n in (
-    "empty", "empty_strided", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like", "full_like", "tensor", "as_tensor", "asarray",
-    "scalar_tensor", "from_numpy", "frombuffer", "empty_permuted", "arange", "linspace", "logspace", "eye", "hann_window", "hamming_window",
-    "blackman_window", "bartlett_window", "kaiser_window")}
-EXTRA_EXPORTS.update({n: "m" for n in ("new_empty", "new_zeros", "new_ones", "new_full", "new_empty_strided", "numpy")})
-
 # Named so here because the module itself uses the builtin.
 FUNCTION_ALIASES = {"range": range_inclusive}

@@ -9,7 +9,8 @@ from tensorrt_lite._C.core.parallel cimport GRAIN, num_threads, parallel_for, ta
 from tensorrt_lite._C.core.iterator cimport copy_elements, on_host
 from tensorrt_lite._C.core.storage cimport hooks_of
 from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, data_of, empty_tensor, held, is_large, place_of
-from tensorrt_lite._C.ops.indexing.loops cimport LineArgs, MaskArgs, NOT_SKIPPED, OneHotArgs, PUT_SET, RowArgs, SearchArgs
+from tensorrt_lite._C.steps.indexing cimport LineArgs, MaskArgs, OneHotArgs, PUT_SET, RowArgs, SearchArgs
+from tensorrt_lite._C.ops.indexing.rows cimport NOT_SKIPPED
 from tensorrt_lite._C.steps.indexing cimport (
     set_first_outside, set_gather_rows, set_lines, set_masked_fill, set_nonzero, set_offsets, set_one_hot, set_scatter_rows, set_search, set_unravel)
 

@@ -4,14 +4,13 @@
 from tensorrt_lite._C.ops.indexing import cpu as _cpu_steps
 from tensorrt_lite._C.ops.indexing.getitem cimport checked_indices, copied, expand_masks, raise_bounds
 from tensorrt_lite._C.ops.indexing.getitem import delitem, getitem, setitem
-from tensorrt_lite._C.ops.indexing.loops cimport NOT_SKIPPED, PUT_ADD, PUT_MAX, PUT_MIN, PUT_MUL, PUT_SET, RowArgs, SearchArgs
 from tensorrt_lite._C.ops.indexing.masks cimport masked_fill_kernel, masked_part, masked_scatter_kernel, masked_select_backward, masked_select_kernel, masked_zero, nonzero_kernel
 from tensorrt_lite._C.ops.indexing.masks import argwhere, masked_fill, masked_fill_, nonzero
 from tensorrt_lite._C.ops.indexing.rows cimport (
-    add_dim, begin_write, check_apart, clone_of, dimension_rows, finish_write, first_bad, flat_offsets, flat_rows, gather_from, index64, index_at,
+    NOT_SKIPPED, add_dim, begin_write, check_apart, clone_of, dimension_rows, finish_write, first_bad, flat_offsets, flat_rows, gather_from, index64, index_at,
     number_beside, one_dimensional, scalar_value, scatter_to, span_of, take_flat, vector_index, vector_offsets, write_lines)
 from tensorrt_lite._C.ops.memory cimport memory_of
-from tensorrt_lite._C.steps.indexing cimport run_offsets, run_one_hot, run_search
+from tensorrt_lite._C.steps.indexing cimport PUT_ADD, PUT_MAX, PUT_MIN, PUT_MUL, PUT_SET, RowArgs, SearchArgs, run_offsets, run_one_hot, run_search
 
 
 # ---- index_select, index_add, index_copy, index_fill ----------------------------------------------------------------
@@ -831,8 +830,5 @@ def _checked_rows(str name not None, TensorBase self not None, int dim, TensorBa
     return i
 
 
-EXTRA_EXPORTS = {
-    "index_put": "fm", "index_put_": "fm", "index_fill": "fm", "index_fill_": "m", "scatter": "fm", "scatter_": "m", "masked_fill": "fm", "masked_fill_": "m",
-    "nonzero": "fm", "argwhere": "fm", "one_hot": "", "bucketize": "f", "searchsorted": "f", "embedding_dense_backward": "",
-}
+WITHOUT_ROW = {"embedding_dense_backward": ""}
 METHOD_ALIASES = {"__getitem__": getitem, "__setitem__": setitem, "__delitem__": delitem}

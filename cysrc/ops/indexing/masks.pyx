@@ -10,7 +10,7 @@ from tensorrt_lite._C.core.iterator cimport broadcast_shapes, cast_to, check_int
 from tensorrt_lite._C.core.tensor cimport MAX_DIMS, TensorBase, bump_version, empty_like_tensor, empty_tensor, make_view, memory_overlap, place_of, shape_text
 from tensorrt_lite._C.core.text cimport dtype_text, sizes_text
 from tensorrt_lite._C.operators cimport OP_NONZERO, op_masked_fill, op_nonzero
-from tensorrt_lite._C.ops.indexing.loops cimport PUT_SET, RowArgs
+from tensorrt_lite._C.steps.indexing cimport PUT_SET, RowArgs
 from tensorrt_lite._C.ops.indexing.rows cimport (
     begin_write, beside, check_apart, clone_of, finish_write, flat_offsets, flat_rows, number_beside, one_dimensional, scatter_to, span_of, take_flat)
 from tensorrt_lite._C.ops.support cimport check_out, finish_inplace

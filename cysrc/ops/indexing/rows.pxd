@@ -2,7 +2,10 @@
 from libc.stdint cimport int64_t
 from tensorrt_lite._C.core.dtype cimport Scalar
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of
-from tensorrt_lite._C.ops.indexing.loops cimport RowArgs
+from tensorrt_lite._C.steps.indexing cimport RowArgs
+
+cdef enum:
+    NOT_SKIPPED = -0x7FFFFFFFFFFFFFFF      # no index is this
 
 cdef inline void add_dim(int* n, int64_t* sizes, int64_t* a, int64_t* b, int64_t size, int64_t sa, int64_t sb) noexcept:
     """Append a dimension (slowest first), merged with the previous one where both strides continue."""

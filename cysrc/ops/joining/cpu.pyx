@@ -9,7 +9,7 @@ from tensorrt_lite._C.core.dtype cimport Scalar
 from tensorrt_lite._C.core.iterator cimport fill_elements
 from tensorrt_lite._C.core.parallel cimport COPY_GRAIN, GRAIN, parallel_for, task_fn
 from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, data_of, make_view
-from tensorrt_lite._C.ops.joining.loops cimport CatArgs, PieceArgs
+from tensorrt_lite._C.steps.joining cimport CatArgs, PieceArgs
 from tensorrt_lite._C.ops.joining.parts cimport CHANNELS_LAST_PARTS, CONTIGUOUS_PARTS, copy_parts
 from tensorrt_lite._C.ops.support cimport run_held
 from tensorrt_lite._C.steps.joining cimport set_join, set_pieces, set_triangle

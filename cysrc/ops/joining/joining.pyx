@@ -2,7 +2,7 @@
 # What writes elements are steps: cpu.pyx has the CPU's, cysrc/cuda/indexing.pyx CUDA's.
 from tensorrt_lite._C.autograd.autocast cimport autocasting, cast_operand
 from tensorrt_lite._C.ops.joining import cpu as _cpu_steps
-from tensorrt_lite._C.ops.joining.loops cimport PIECE_CONSTANT, PieceArgs
+from tensorrt_lite._C.steps.joining cimport PIECE_CONSTANT, PieceArgs
 from tensorrt_lite._C.ops.joining.parts cimport ANY_PARTS, CHANNELS_LAST_PARTS, CONTIGUOUS_PARTS, is_nothing
 from tensorrt_lite._C.ops.memory cimport memory_of
 from tensorrt_lite._C.steps.joining cimport run_join, run_pieces, run_triangle
@@ -229,9 +229,9 @@ cdef TensorBase triu_kernel(TensorBase self, int64_t diagonal, TensorBase out, i
 cdef void add_piece(PieceArgs* given, int d, int64_t count, int64_t at, int step) noexcept:
     cdef int k = given.pieces[d]
     if count > 0:
-        given.piece[d][k].count = count
-        given.piece[d][k].at = at
-        given.piece[d][k].step = step
+        given.along[d].piece[k].count = count
+        given.along[d].piece[k].at = at
+        given.along[d].piece[k].step = step
         given.pieces[d] = k + 1
 
 
@@ -251,24 +251,24 @@ cdef void arrange_pieces(PieceArgs* a, PieceArgs* given, TensorBase source, Tens
     for j in range(result.ndim):
         d = order[j]
         size = result.sizes[d]
-        if size == 1 and given.piece[d][0].step != PIECE_CONSTANT:
-            offset += given.piece[d][0].at * source.strides[d] * item
+        if size == 1 and given.along[d].piece[0].step != PIECE_CONSTANT:
+            offset += given.along[d].piece[0].at * source.strides[d] * item
             continue
-        whole = given.pieces[d] == 1 and given.piece[d][0].step == 1 and size == source.sizes[d]
+        whole = given.pieces[d] == 1 and given.along[d].piece[0].step == 1 and size == source.sizes[d]
         forward = True
         for k in range(a.pieces[n - 1] if n else 0):
-            forward = forward and (a.piece[n - 1][k].step == 1 or a.piece[n - 1][k].step == PIECE_CONSTANT)
+            forward = forward and (a.along[n - 1].piece[k].step == 1 or a.along[n - 1].piece[k].step == PIECE_CONSTANT)
         if n and whole and forward and a.result[n - 1] == result.strides[d] * size * item and a.source[n - 1] == source.strides[d] * size * item:
             n -= 1
             for k in range(a.pieces[n]):
-                a.piece[n][k].count *= size
-                a.piece[n][k].at *= size
+                a.along[n].piece[k].count *= size
+                a.along[n].piece[k].at *= size
             a.size[n] *= size
         else:
             a.size[n] = size
             a.pieces[n] = given.pieces[d]
             for k in range(given.pieces[d]):
-                a.piece[n][k] = given.piece[d][k]
+                a.along[n].piece[k] = given.along[d].piece[k]
         a.result[n] = result.strides[d] * item
         a.source[n] = source.strides[d] * item
         n += 1
@@ -279,7 +279,7 @@ cdef void arrange_pieces(PieceArgs* a, PieceArgs* given, TensorBase source, Tens
         add_piece(a, 0, 1, 0, 1)
         n = 1
     k = 0
-    while k < n and a.pieces[k] == 1 and a.piece[k][0].step == 1:
+    while k < n and a.pieces[k] == 1 and a.along[k].piece[0].step == 1:
         k += 1
     for j in range(k, n):
         a.group *= a.size[j]
@@ -287,7 +287,7 @@ cdef void arrange_pieces(PieceArgs* a, PieceArgs* given, TensorBase source, Tens
     a.item = <int>item
     a.dtype = result.dtype
     a.to = memory_of(result)
-    a.source_data = memory_of(source) + offset
+    a.from_data = memory_of(source) + offset
 
 
 cdef int write_pieces(PieceArgs* given, TensorBase source, TensorBase result, const Scalar* margin=NULL, bint sums=False) except -1:
@@ -565,6 +565,3 @@ def _interleave_index(TensorBase counts not None, output_size):
             q[k] = i
             k += 1
     return r
-
-
-EXTRA_EXPORTS = {"cat": "f", "stack": "f", "flip": "fm", "roll": "fm", "pad": ""}

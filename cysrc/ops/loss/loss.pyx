@@ -442,7 +442,5 @@ def cross_entropy_loss(input, target, weight=None, reduction=1, ignore_index=-10
     return r.reshape(target.shape) if reduction == NONE else r
 
 
-EXTRA_EXPORTS = {
-    "mse_loss": "", "l1_loss": "", "soft_margin_loss": "", "smooth_l1_loss": "", "huber_loss": "", "binary_cross_entropy": "", "binary_cross_entropy_with_logits": "f",
-    "kl_div": "f", "nll_loss_nd": "", "nll_loss": "", "cross_entropy_loss": "",
-}
+WITHOUT_ROW = {name: "" for name in (
+    "mse_loss", "l1_loss", "soft_margin_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "nll_loss_nd", "nll_loss", "cross_entropy_loss")}

@@ -173,10 +173,7 @@ def ldexp_(input, other):
     return _ops.mul_(input, _ops.pow(2.0, other))
 
 
-EXTRA_EXPORTS = {
-    "angle_backward": "", "positive": "fm", "conj": "fm", "real": "f", "imag": "f", "complex": "f", "broadcast_pair": "", "polar": "f",
-    "float_power": "fm", "float_power_": "m", "ldexp": "fm", "ldexp_": "m",
-}
+WITHOUT_ROW = {"angle_backward": "", "broadcast_pair": ""}
 EXTRA_SYMBOLS = {"__pos__": positive}
 METHOD_ALIASES = {}
 FUNCTION_ALIASES = {}

@@ -38,16 +38,16 @@ cdef extern from *:
 cdef const trt_matmul_table* LOOPS = trt_matmul()
 
 cdef enum:
-    TILES_WORK = 1 << 19          # multiplications up to which tiles of registers beat a library call, which packs both operands
+    TILES_WORK = 1 << 19         # multiplications up to which tiles over operands as they lie beat the packed GEMM
     FEW = 4                      # rows or columns of which a tile is mostly empty:
     FEW_WORK = 1 << 12           # up to so many multiplications it is still faster
-    TURNED_WORK = 1 << 12        # multiplications from which on a transposed B is packed
     TINY_COMPLEX_WORK = 1024     # the same for complex64, whose own loop is plain
+    TURNED_WORK = 1 << 12        # multiplications from which on a transposed B is packed
     HELD_WORK = 100000           # multiplications that take about 10 µs: beyond, the GIL is released
     THREAD_WORK = 1 << 18        # multiplications worth another thread: some 10 us
     BLAS_WORK = 1 << 22          # the same for OpenBLAS, in multiplications times bytes of an element
-    HALF_SKINNY = 4              # the same for halves, which the packed GEMM multiplies faster than float32
     SKINNY = 12                  # rows (or columns) up to which streaming the other operand, four at a time, beats packing it
+    HALF_SKINNY = 4              # the same for halves, which the packed GEMM multiplies faster than float32
     DEEP_SIDE = 128              # rows and columns up to which a deep GEMM is cut along its depth (split-K)
     DEEP = 4096                  # the depth from which on it is, and that of a piece: fixed, so that threads don't change the result
 
@@ -72,6 +72,7 @@ cdef enum:
     WAY_BLAS = 2
     WAY_INTEGER = 3
     WAY_DEEP = 4
+    WAY_PACKED = 5
 
 
 cdef inline double real_part(const Scalar* s) noexcept nogil:
@@ -93,7 +94,7 @@ cdef inline void settle(Mat* x) noexcept nogil:
 
 
 cdef inline bint unit_stride(const Mat* x) noexcept nogil:
-    """Whether BLAS can take the matrix as it lies, plainly or transposed."""
+    """Whether the elements of rows or of columns are adjacent, and lines do not overlap: what streams and BLAS take, plainly or transposed."""
     return x.cs == 1 and x.rs >= (x.cols if x.cols > 1 else 1) or x.rs == 1 and x.cs >= (x.rows if x.rows > 1 else 1)
 
 
@@ -285,6 +286,24 @@ cdef int copy_addend(TensorBase out, TensorBase d, int64_t columns) except -1:
     return 0
 
 
+cdef int choose_way(const Gemm* g, int64_t work) noexcept nogil:
+    """What multiplies fastest; halves have a way of their own. `work`: multiplications of an item of the batch."""
+    cdef bint b_transposed = g.mb.cs != 1 and g.mb.rs == 1
+    if not is_blas_type(g.dtype):
+        return WAY_INTEGER
+    if is_complex_type(g.dtype):
+        return WAY_TILES if g.dtype == C64 and work <= TINY_COMPLEX_WORK else WAY_BLAS
+    if work <= TILES_WORK and b_transposed and g.m > FEW and g.n > SKINNY and g.k >= 16 and work > TURNED_WORK:
+        return WAY_PACKED        # tiles pack a transposed B slowly
+    if work <= (TILES_WORK if g.m > FEW and g.n > FEW else FEW_WORK):
+        return WAY_TILES
+    if g.m <= SKINNY or g.n <= SKINNY:
+        return WAY_SKINNY
+    if g.k >= 2 * DEEP and g.m <= DEEP_SIDE and g.n <= DEEP_SIDE and g.batch == 1:
+        return WAY_DEEP
+    return WAY_PACKED
+
+
 cdef int gemm(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma, TensorBase b, const Mat* mb, const Scalar* alpha, const Scalar* beta,
               TensorBase d, const Mat* md) except -1:
     cdef Gemm g
@@ -307,7 +326,7 @@ cdef int gemm(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* 
     set_scalars(&g, alpha, beta if keep else NULL)
     take_matrices(&g, mo, ma, mb)
     if not unit_stride(&g.mc) and is_blas_type(g.dtype) or out.storage.block == a.storage.block or out.storage.block == b.storage.block:
-        # strides that BLAS has no form for, or an addend that would overwrite a factor
+        # tiles, streams and BLAS write rows of C, or columns of the transposed one; and an addend would overwrite a factor
         temporary = empty_tensor(out.ndim, out.sizes, out.dtype, DEV_CPU)
         if keep:
             copy_elements(temporary, d)
@@ -315,19 +334,13 @@ cdef int gemm(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* 
         gemm(name, temporary, &mt, a, ma, b, mb, alpha, beta, temporary if keep else None, NULL)
         return copy_elements(out, temporary)
     work = g.m * g.n * g.k
-    if not is_complex_type(g.dtype) and is_blas_type(g.dtype) and packs(&g, work):
+    g.way = choose_way(&g, work)
+    if g.way == WAY_PACKED:
         return gemm_packed(name, out, mo, a, ma, b, mb, alpha, beta, d if keep else None, md, GEMM_IDENTITY)
     if keep and not added:
         copy_addend(out, d, g.n)
-    if not is_blas_type(g.dtype):
-        g.way = WAY_INTEGER
-    else:
-        g.way = WAY_TILES if work <= (TILES_WORK if g.m > FEW and g.n > FEW else FEW_WORK) and not is_complex_type(g.dtype) else WAY_SKINNY if (g.m <= SKINNY or g.n <= SKINNY) and not is_complex_type(g.dtype) else WAY_BLAS
-        if g.dtype == C64 and work <= TINY_COMPLEX_WORK or g.k == 0 and not is_complex_type(g.dtype):
-            g.way = WAY_TILES
-        if g.way == WAY_BLAS and not is_complex_type(g.dtype):
-            g.way = WAY_DEEP
-        elif g.way != WAY_TILES:
+    if is_blas_type(g.dtype):
+        if g.way == WAY_SKINNY or g.way == WAY_BLAS:
             if not unit_stride(&g.ma):
                 a = contiguous_of(a)
                 dense(&g.ma, g.batch, g.m, g.k, ma.flipped)
@@ -445,19 +458,6 @@ cdef TensorBase transposed(TensorBase t):
     sizes[n - 2], sizes[n - 1] = sizes[n - 1], sizes[n - 2]
     strides[n - 2], strides[n - 1] = strides[n - 1], strides[n - 2]
     return make_view(t, n, sizes, strides, t.offset)
-
-
-cdef inline bint packs(const Gemm* g, int64_t work) noexcept nogil:
-    """Whether float32 and float64 take the packed GEMM: neither small enough for tiles, which pack a transposed B slowly, nor a stream of one
-    operand, nor deep."""
-    cdef bint turned = g.mb.cs != 1 and g.mb.rs == 1
-    if work <= TILES_WORK and not (turned and g.m > FEW and g.n > SKINNY and g.k >= 16 and work > TURNED_WORK):
-        return False
-    return (g.m > SKINNY and g.n > SKINNY or work <= TILES_WORK) and not is_deep(g)
-
-
-cdef inline bint is_deep(const Gemm* g) noexcept nogil:
-    return g.k >= 2 * DEEP and g.m <= DEEP_SIDE and g.n <= DEEP_SIDE and g.batch == 1
 
 
 cdef int gemm_packed(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma, TensorBase b, const Mat* mb, const Scalar* alpha,

@@ -692,5 +692,4 @@ cdef object trace_backward(object grad, object shape):
     return _ops.diag_embed(grad.expand(n)) if shape[0] == shape[1] else _ops.eye(shape[0], shape[1], dtype=grad.dtype, device=grad.device) * grad
 
 
-EXTRA_EXPORTS = {"matmul": "fm"}
 METHOD_ALIASES = {"__matmul__": matmul_symbol, "__rmatmul__": rmatmul_symbol}

@@ -512,9 +512,3 @@ def instance_norm(input, weight, bias, running_mean, running_var, use_input_stat
     if var is not None:
         running_var.detach().copy_(var.reshape(n, c).mean(0))
     return r.reshape(shape)
-
-
-EXTRA_EXPORTS = {
-    "batch_norm": "f", "native_batch_norm": "f", "layer_norm": "f", "native_layer_norm": "f", "rms_norm": "f", "group_norm": "f",
-    "native_group_norm": "f", "instance_norm": "f",
-}

@@ -491,7 +491,7 @@ def _named(f, str name):
     f.__name__ = f.__qualname__ = name
     f.__doc__ = f"{name[9:]} of each tensor of a list; a second operand may be one value or a list."
     globals()[name] = f
-    EXTRA_EXPORTS[name] = "f"
+    WITHOUT_ROW[name] = "f"
     return f
 
 
@@ -549,10 +549,7 @@ def _foreach_pow_(self, exponent):
         x.pow_(y)
 
 
-EXTRA_EXPORTS = {
-    "_fused_sgd_": "f", "_fused_adam_": "f", "_fused_adamw_": "f", "_foreach_lerp": "f", "_foreach_lerp_": "f", "_foreach_norm": "f", "_foreach_zero_": "f",
-    "_foreach_copy_": "f", "_foreach_pow": "f", "_foreach_pow_": "f",
-}
+WITHOUT_ROW = {name: "f" for name in ("_foreach_lerp", "_foreach_lerp_", "_foreach_norm", "_foreach_zero_", "_foreach_copy_", "_foreach_pow", "_foreach_pow_")}
 
 for _inplace in (False, True):
     for _name in (

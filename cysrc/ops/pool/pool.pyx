@@ -654,8 +654,5 @@ cdef object gathered_from_planes(object tangent, object indices, int dims):
     return tangent.flatten(-dims).gather(-1, indices.flatten(-dims)).reshape(indices.shape)
 
 
-EXTRA_EXPORTS = {
-    "max_pool2d_with_indices": "", "max_pool2d": "f", "max_pool1d_with_indices": "f", "max_pool1d": "f", "max_pool3d_with_indices": "", "max_pool3d": "f",
-    "avg_pool1d": "f", "avg_pool2d": "", "avg_pool3d": "", "adaptive_avg_pool1d": "f", "adaptive_avg_pool2d": "", "adaptive_avg_pool3d": "",
-    "adaptive_max_pool1d": "f", "adaptive_max_pool2d": "", "adaptive_max_pool3d": "",
-}
+WITHOUT_ROW = {name: "" for name in (
+    "max_pool3d_with_indices", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool2d", "adaptive_max_pool3d")}

@@ -719,7 +719,4 @@ def rrelu_(TensorBase input not None, lower=0.125, upper=0.3333333333333333, tra
     return rrelu_with_noise_(input, empty_like_tensor(input, input.dtype), lower, upper, training, generator)
 
 
-EXTRA_EXPORTS = {n: "m" for n in ("uniform_", "normal_", "random_", "exponential_", "geometric_", "cauchy_", "log_normal_", "bernoulli_")}
-EXTRA_EXPORTS.update({n: "f" for n in (
-    "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "normal", "dropout", "dropout_", "native_dropout", "rrelu", "rrelu_")})
-EXTRA_EXPORTS.update({"bernoulli": "fm", "multinomial": "fm", "rrelu_with_noise": "", "_masked_scale": ""})
+WITHOUT_ROW = {"_masked_scale": ""}

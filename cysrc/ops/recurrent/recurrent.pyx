@@ -275,6 +275,3 @@ cdef object recurrent_gradient(OpNode node, list grads, list tensors, object out
     if o.w_hr is not None and node.edge(at) is not None:
         result[at] = weight_of_products(dstate, rows, o.l.width, contiguous_of(block_of(reserve, 0, rows, 5 * o.l.hidden, o.l.hidden, o.l.reserve_row)), o.l.hidden)
     return [None if t is None or node.edge(i) is None else cast_to(<TensorBase>t, dtype) for i, t in enumerate(result)]
-
-
-EXTRA_EXPORTS = {}

@@ -526,9 +526,3 @@ def logcumsumexp(input, dim):
         r = _ops.cat((r.narrow(dim, 0, reach), r.narrow(dim, reach, n - reach).logaddexp(r.narrow(dim, 0, n - reach))), dim)
         reach *= 2
     return r.to(input.dtype) if r is not input else input.clone()
-
-
-EXTRA_EXPORTS = {
-    "max": "fm", "min": "fm", "var": "fm", "std": "fm", "var_mean": "f", "std_mean": "f", "linalg_vector_norm": "", "softmax": "fm", "log_softmax": "fm",
-    "sum_to_size": "m", "aminmax": "fm", "nansum": "fm", "nanmean": "fm", "norm": "fm", "logcumsumexp": "fm",
-}

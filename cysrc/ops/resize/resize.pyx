@@ -523,14 +523,14 @@ def _upsampler(name, n, kind, corners, antialias):
     return upsample
 
 
-EXTRA_EXPORTS = {"grid_sampler_2d": "f", "grid_sampler_3d": "f"}
+WITHOUT_ROW = {}
 for _n, _linear in ((1, "linear"), (2, "bilinear"), (3, "trilinear")):
     for _name, _kind, _corners, _antialias in (
         (f"upsample_nearest{_n}d", RESIZE_NEAREST, False, False), (f"_upsample_nearest_exact{_n}d", RESIZE_NEAREST_EXACT, False, False),
         (f"upsample_{_linear}{_n}d", RESIZE_LINEAR, True, False),
     ):
         globals()[_name] = _upsampler(_name, _n, _kind, _corners, _antialias)
-        EXTRA_EXPORTS[_name] = ""
+        WITHOUT_ROW[_name] = ""
 for _name, _kind, _antialias in (("upsample_bicubic2d", RESIZE_CUBIC, False), ("_upsample_bilinear2d_aa", RESIZE_LINEAR, True), ("_upsample_bicubic2d_aa", RESIZE_CUBIC, True)):
     globals()[_name] = _upsampler(_name, 2, _kind, True, _antialias)
-    EXTRA_EXPORTS[_name] = ""
+    WITHOUT_ROW[_name] = ""

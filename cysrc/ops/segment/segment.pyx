@@ -107,6 +107,3 @@ cdef object segment_gradient(object grad, object result, object data, object red
         d = d * exclusive
     d = _ops.where(mask, d, _ops.zeros_like(d))
     return without_derivative(d, "aten::_segment_reduce_backward", (grad, data)) if with_grad else d
-
-
-EXTRA_EXPORTS = {}

@@ -234,6 +234,3 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
     """The first of each run of equal elements (or slices along dim), where each element went and how long the runs are."""
     return chosen_results(op_distinct(as_tensor_arg(input, "unique_consecutive", "input"), dim, False, return_inverse, return_counts))
-
-
-EXTRA_EXPORTS = {"median": "fm", "nanmedian": "fm", "unique": "fm", "unique_consecutive": "fm"}

@@ -35,6 +35,6 @@ def derivative_not_implemented(name, grad):
     raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
 
 
-EXTRA_EXPORTS = {"derivative_not_implemented": ""}
+WITHOUT_ROW = {"derivative_not_implemented": ""}
 METHOD_ALIASES = {"polygamma": polygamma_method, "polygamma_": polygamma_}
 FUNCTION_ALIASES = {}

@@ -820,12 +820,6 @@ def _copying(name):
     return copied
 
 
-EXTRA_EXPORTS = {
-    "view": "m", "reshape": "fm", "as_strided": "fm", "expand": "m", "expand_as": "m", "broadcast_to": "fm", "permute": "fm", "narrow": "fm",
-    "split": "fm", "split_with_sizes": "fm", "chunk": "fm", "tensor_split": "fm", "flatten": "fm", "unflatten": "fm", "movedim": "fm", "view_as": "m", "reshape_as": "m",
-    "squeeze_": "m", "unsqueeze_": "m", "transpose_": "m", "t_": "m",
-}
 for _name in ("alias", "as_strided", "detach", "diagonal", "expand", "permute", "select", "slice", "split", "split_with_sizes", "squeeze", "t", "transpose",
               "unbind", "unfold", "unsqueeze", "view", "view_as_complex", "view_as_real"):
     globals()[_name + "_copy"] = _copying(_name)
-    EXTRA_EXPORTS[_name + "_copy"] = "f"
