@@ -240,8 +240,8 @@ DEFINE_FLOAT_PROD_STATE(f32)
 DEFINE_FLOAT_PROD_STATE(f64)
 
 KERNEL_INLINE void complex_multiply(product_state* s, f64 re, f64 im) {
-    f64 r = s->re * re - s->im * im;
-    s->im = s->re * im + s->im * re;
+    f64 r = FMA(s->re, re, -(s->im * im)); /* as mul_c128, so that rows and columns have the same bits */
+    s->im = FMA(s->re, im, s->im * re);
     s->re = r;
 }
 #define DEFINE_COMPLEX_PROD_STATE(C, R)                                                             \
