@@ -196,6 +196,28 @@ def test_compile_runs_what_it_is_given(torch):
     assert import_module("torch._dynamo").is_compiling() is False
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_compiled_modules_keep_pytorchs_state_dicts():
+    real = pytest.importorskip("torch")
+
+    def results(torch, **options):
+        model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Dropout(0.0))
+        compiled = torch.compile(model, **options).eval()
+        compiled.extra = 3
+        return (
+            list(compiled.state_dict()), type(compiled).__name__, isinstance(compiled, torch.nn.Module), compiled._orig_mod is model, model.extra,
+            model.training, compiled.training, len(list(compiled.parameters())), repr(compiled), hasattr(compiled, "no_such"), torch.compile(len) is len if not options else True,
+        )  # fmt: skip
+
+    expected = results(real, backend="eager")
+    with torch_alias() as torch:
+        assert results(torch) == expected
+        x = torch.ones(1, 2, requires_grad=True)
+        compiled = torch.compile(torch.nn.Linear(2, 1))
+        compiled(x).sum().backward()
+        assert compiled.weight.grad.tolist() == [[1.0, 1.0]]
+
+
 def test_checks_raise_pytorchs_errors():
     real = pytest.importorskip("torch")
 
