@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib
 import sys
 from contextlib import contextmanager
+from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -109,7 +110,10 @@ class _Fallback:
                 return self._own(name)
             except AttributeError as own:
                 error = own
-        value = _NOTHING if name.startswith("__") and name != "__all__" else self._alias.stand_in(self._path, name, sys._getframe(1))
+        frame = sys._getframe(1)
+        if frame.f_code.co_name == "__getattribute__" and frame.f_back is not None:
+            frame = frame.f_back  # of a module that `report` watches
+        value = _NOTHING if name.startswith("__") and name != "__all__" else self._alias.stand_in(self._path, name, frame)
         if value is _NOTHING:
             raise error or AttributeError(f"module '{_joined(_THERE, self._path)}' has no attribute '{name}'")
         return value
@@ -205,7 +209,7 @@ class _Alias:
             return None
         for base in (_HERE, _THIN):
             name = _joined(base, path)
-            if name in sys.modules or _exists(name):
+            if _exists(name):
                 module = importlib.import_module(name)
                 if base == _THIN and "__getattr__" not in vars(module):
                     vars(module)["__getattr__"] = _Fallback(self, path)
@@ -228,7 +232,7 @@ class _Alias:
         """What answers for an attribute that the module torch.`path` does not have, for the instruction that `frame` is at."""
         full = _joined(path, name)
         thin = _joined(_THIN, path)
-        if path not in self._stand_ins and (thin in sys.modules or _exists(thin)):
+        if _exists(thin):
             supplement = importlib.import_module(thin)
             value = vars(supplement).get(name, _NOTHING)
             if value is not _NOTHING and not (isinstance(value, ModuleType) and value.__name__.startswith(_THIN)):
@@ -251,17 +255,16 @@ class _Alias:
         return self._stand_ins[full]
 
 
+@cache
 def _exists(name: str) -> bool:
     """Whether a module of this package can be imported. Its parents are imported for the answer."""
-    if name in sys.modules:
-        return True
     parent = name.rpartition(".")[0]
     if not parent:
         return name == _HERE
     if not _exists(parent):
         return False
     package = importlib.import_module(parent)
-    return PathFinder.find_spec(name, getattr(package, "__path__", None) or []) is not None
+    return name in sys.modules or PathFinder.find_spec(name, getattr(package, "__path__", None) or []) is not None
 
 
 def _resolved(path: str) -> Any:

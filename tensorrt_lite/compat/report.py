@@ -19,8 +19,8 @@ class _Recorded(ModuleType):
     def __getattribute__(self, name: str) -> Any:
         value = ModuleType.__getattribute__(self, name)
         if not name.startswith("__"):
-            owner = sys._getframe(1).f_globals.get("__name__", "")
-            if not owner.startswith(("tensorrt_lite", "importlib")):
+            asking = sys._getframe(1).f_globals
+            if not str(asking.get("__package__") or asking.get("__name__", "")).startswith(("tensorrt_lite", "importlib")):
                 _touched.add(f"{ModuleType.__getattribute__(self, '__name__')}.{name}")
         return value
 

@@ -129,8 +129,10 @@ def test_report(program, tmp_path):
     program("""
 import torch
 from torch.distributions import Normal, Beta
+from torch import vmap
 import torch.utils.tensorboard
-torch.relu(torch.ones(2))
+torch.nn.functional.relu(torch.ones(2))
+assert not hasattr(torch, "cond") and callable(torch.while_loop)
 try:
     Normal(0, 1)
 except NotImplementedError:
@@ -139,9 +141,9 @@ except NotImplementedError:
     run(*LITE, "--report=said.txt", "program.py", cwd=tmp_path)
     said = (tmp_path / "said.txt").read_text()
     parts = dict(part.split(":", 1) for part in said.replace("\n  ", " ").splitlines())
-    assert {"torch.relu", "torch.ones"} <= set(parts["names touched"].split())
+    assert set(parts["names touched"].split()[1:]) == {"torch.nn", "torch.nn.functional", "torch.nn.functional.relu", "torch.ones", "torch.vmap", "torch.while_loop"}
     assert parts["names missing, used"].split() == ["1", "torch.distributions.Normal"]
-    assert parts["names missing, never used"].split() == ["1", "torch.distributions.Beta"]
+    assert parts["names missing, never used"].split() == ["3", "torch.distributions.Beta", "torch.vmap", "torch.while_loop"]
     assert {"torch.distributions", "torch.utils.tensorboard"} <= set(parts["modules missing, imported"].split())
 
 
