@@ -38,7 +38,6 @@ _NAMES = {
     """,
     "utils.data": "DFIterDataPipe DataChunk IterDataPipe MapDataPipe datapipes functional_datapipe",
     "autograd": "profiler profiler_legacy SavedTensor kineto_available",
-    "autograd.graph": "allow_mutation_on_saved_tensors register_multi_grad_hook",
     "cuda": """
         comm gds green_contexts jiterator nccl sparse tunable GreenContext current_blas_handle current_solver_handle
     """,
