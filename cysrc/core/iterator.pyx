@@ -46,6 +46,7 @@ if load_casts() != NULL:
 
 cdef extern from "stage.h" nogil:
     void transpose_block(char* dst, int64_t dst_row, const char* src, int64_t src_col_stride, int64_t rows, int64_t cols, int item)
+    void repeat_block(char* dst, const char* src, int64_t src_stride, int64_t n, int64_t count, int item)
     void fill_block(char* dst, const char* value, int64_t n, int item)
     void store_scalar(char* destination, int dtype, const Scalar* value)
     void convert_elements "trt_convert"(const cast_row* table, int to, char* dst, int64_t dst_stride, int source, const char* src, int64_t src_stride, int64_t n)
@@ -873,6 +874,19 @@ cdef void convert_run_by_blocks(char** data, const int64_t* stride, int64_t n, c
     convert_elements(cast_table, (<const int*><const void*>types)[0], data[0], stride[0], (<const int*><const void*>types)[1], data[1], stride[1], n)
 
 
+cdef enum:
+    REPEATED_BYTES = 128         # of a row that repeats one element, up to which rows are no loops of their own
+
+cdef struct Repeated:
+    int64_t count
+    int item
+
+
+cdef void repeat_run(char** data, const int64_t* stride, int64_t n, const Scalar* repeated) noexcept nogil:
+    cdef const Repeated* r = <const Repeated*><const void*>repeated
+    repeat_block(data[0], data[1], stride[1], n, r.count, r.item)
+
+
 cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
     """destination[...] = source, broadcast and converted; the destination's shape stays."""
     cdef Iter it
@@ -881,6 +895,7 @@ cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
     cdef int perm[MAX_DIMS]
     cdef int i, j, k, d = -1, ndim = destination.ndim
     cdef PyObject* inputs[1]
+    cdef Repeated repeated
     if destination.device_type == DEV_META:
         return 0
     if source.storage.block == NULL:
@@ -941,7 +956,17 @@ cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
     if on_device:
         it.on_host = 2 if source.device_type == DEV_CPU else 0
         return hooks_of(destination.device_type).iterate(NULL, &it, destination.dtype, destination, inputs)
-    if d > 0 and it.sizes[0] < 8 and it.sizes[1] >= 4 * it.sizes[0] and it.sizes[1] <= 4096:
+    repeated.count, repeated.item = it.sizes[0], ITEM_SIZE[destination.dtype]
+    if d > 0 and destination.dtype == source.dtype and it.stride[1][0] == 0 and repeated.item <= 8 and it.stride[0][0] == repeated.item and \
+            it.stride[0][1] == it.sizes[0] * repeated.item and it.stride[0][1] <= REPEATED_BYTES:
+        # each element some times in a row, as of repeat_interleave
+        it.loop = repeat_run
+        it.params = <const Scalar*><const void*>&repeated
+        for k in range(d):
+            it.sizes[k] = it.sizes[k + 1]
+            it.stride[0][k], it.stride[1][k] = it.stride[0][k + 1], it.stride[1][k + 1]
+        it.ndim = d
+    elif d > 0 and it.sizes[0] < 8 and it.sizes[1] >= 4 * it.sizes[0] and it.sizes[1] <= 4096:
         # rows of a few elements: the next dimension, strided, costs less than a call for each of them, and its cache lines stay near
         it.sizes[0], it.sizes[1] = it.sizes[1], it.sizes[0]
         for k in range(2):

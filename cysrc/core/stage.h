@@ -56,6 +56,30 @@ static void fill_block(char* dst, const char* value, int64_t n, int item) {
   }
 }
 
+/* Each of n elements of `src` count times in a row of dst, rows one after the other: stores of 16 bytes that reach into the next row, whose own follow, but for
+ * the last rows, which end where they end. */
+#define TRT_REPEAT(type)                                                                             \
+  {                                                                                                  \
+    typedef type vector __attribute__((vector_size(16)));                                            \
+    typedef vector vector_u __attribute__((aligned(sizeof(type)), may_alias));                       \
+    const int64_t row = count * (int64_t)sizeof(type), whole = n - (15 + row) / row;                 \
+    int64_t i = 0;                                                                                   \
+    for (; i < whole; i++, dst += row, src += src_stride) {                                          \
+      const vector v = (vector){0} + *(const type*)src;                                              \
+      for (int64_t at = 0; at < row; at += 16) *(vector_u*)(dst + at) = v;                           \
+    }                                                                                                \
+    for (; i < n; i++, dst += row, src += src_stride)                                                \
+      for (int64_t j = 0; j < count; j++) ((type*)dst)[j] = *(const type*)src;                       \
+  }
+static void repeat_block(char* dst, const char* src, int64_t src_stride, int64_t n, int64_t count, int item) {
+  switch (item) {
+    case 1: TRT_REPEAT(uint8_t) break;
+    case 2: TRT_REPEAT(uint16_t) break;
+    case 4: TRT_REPEAT(uint32_t) break;
+    case 8: TRT_REPEAT(uint64_t) break;
+  }
+}
+
 typedef void (*trt_cast_fn)(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t n);
 
 /* A conversion, by blocks through another type where the table has none for the pair. Strides in bytes. */
