@@ -11,11 +11,13 @@ from tensorrt_lite import autograd as autograd
 from tensorrt_lite import backend as backend
 from tensorrt_lite import backends as backends
 from tensorrt_lite import bench as bench
+from tensorrt_lite import compat as compat
 from tensorrt_lite import compiler as compiler
 from tensorrt_lite import cpu as cpu
 from tensorrt_lite import cuda as cuda
 from tensorrt_lite import distributed as distributed
 from tensorrt_lite import fft as fft
+from tensorrt_lite import hub as hub
 from tensorrt_lite import info as info
 from tensorrt_lite import jit as jit
 from tensorrt_lite import library as library

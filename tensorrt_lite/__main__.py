@@ -1,4 +1,4 @@
-"""The command `tensorrt-lite`, also `python -m tensorrt_lite`: hands its arguments to `info`, `bench` or `missing`."""
+"""The command `tensorrt-lite`, also `python -m tensorrt_lite`: hands its arguments to the command."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ usage: tensorrt-lite <command> [options]
 commands:
   info      tell build, CPU features, BLAS, threads, CUDA and the environment variables that matter
   bench     measure the library, alone or beside others (tensorrt-lite bench --help)
+  run       run a PyTorch program with tensorrt_lite answering to `import torch` (tensorrt-lite run program.py)
+  alias     install or remove the hook that does it where TENSORRT_LITE_ALIAS=1 is set
   missing   tell what of PyTorch is not here, or what is known of one name (tensorrt-lite missing stft)
 
 tensorrt-lite --version prints the version.
@@ -32,6 +34,14 @@ def main(argv: list[str] | None = None) -> int:
         from ._gaps import main as missing
 
         return missing(rest)
+    if command == "run":
+        from .compat.run import main as run
+
+        return run(rest)
+    if command == "alias":
+        from .compat.run import alias
+
+        return alias(rest)
     if command in ("-V", "--version"):
         from . import __version__
 

@@ -8,7 +8,7 @@ import sys
 # Module (without the package's name): PyTorch's names in it that are planned or left out. docs/gaps.md says more.
 _NAMES = {
     "": """
-        ao classes compile cond cpp distributions export func functional fx hub masked monitor mps mtia nested
+        ao classes compile cond cpp distributions export func functional fx masked monitor mps mtia nested
         package quantization quasirandom return_types sparse types vmap while_loop xpu
         Future Storage SymBool SymFloat SymInt Tag
         BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage DoubleStorage FloatStorage HalfStorage
@@ -35,7 +35,7 @@ _NAMES = {
     "optim": "Muon SparseAdam swap_in_optimizer_params_and_state",
     "utils": """
         ThroughputBenchmark benchmark bottleneck bundled_inputs collect_env cpp_extension cpp_backtrace deterministic mobile_optimizer
-        model_zoo module_tracker swap_tensors tensorboard
+        module_tracker swap_tensors tensorboard
     """,
     "utils.checkpoint": """
         CheckpointPolicy GraphExecGroup SelectiveCheckpointContext check_backward_validity create_selective_checkpoint_contexts detach_variable get_device_states
@@ -51,7 +51,7 @@ _NAMES = {
         Graph empty_cache empty_host_cache get_device_capability get_memory_info max_memory_allocated max_memory_reserved memory_allocated
         memory_reserved memory_stats reset_accumulated_memory_stats reset_peak_memory_stats
     """,
-    "compiler": "allow_in_graph assume_constant_result compile config cudagraph_mark_step_begin list_backends reset set_stance substitute_in_graph wrap_numpy",
+    "compiler": "compile config set_stance substitute_in_graph wrap_numpy",
     "distributed": """
         Backend DeviceMesh FileStore GradBucket HashStore P2POp PrefixStore ProcessGroup ReduceOp Store TCPStore Work algorithms all_gather all_gather_into_tensor
         all_gather_object all_reduce all_to_all all_to_all_single barrier batch_isend_irecv broadcast broadcast_object_list destroy_process_group device_mesh elastic fsdp
@@ -73,6 +73,16 @@ _NAMES = {
 }  # fmt: skip
 
 
+class _Similar:
+    """What the interpreter looks for similar names in: the package's of about the same length, since it suggests none among more than 750."""
+
+    def __init__(self, name: str) -> None:
+        self._length = len(name)
+
+    def __dir__(self) -> list[str]:
+        return [name for name in dir(sys.modules["tensorrt_lite"]) if abs(len(name) - self._length) < 4]
+
+
 _REASON = "it is not implemented (docs/gaps.md, or tensorrt-lite missing)"
 
 
@@ -89,7 +99,9 @@ def error(module: str, name: str) -> AttributeError:
     """The error for a name that a module (without the package's name; '' is the package) does not have."""
     text = f"module '{_owner(module)}' has no attribute '{name}'"
     # the interpreter suggests similar names to an error that does not say whose attribute it is, and `complex` is no `compile`
-    return AttributeError(f"{text}: {_REASON}", name=name) if is_known(module, name) else AttributeError(text)
+    if is_known(module, name):
+        return AttributeError(f"{text}: {_REASON}", name=name)
+    return AttributeError(text, name=name, obj=_Similar(name)) if not module else AttributeError(text)
 
 
 def refuse_import(fullname: str) -> None:

@@ -1,7 +1,8 @@
-"""What `dir()` and tab completion list for the package's modules."""
+"""What `dir()` and tab completion list for the package's modules, and under which name its objects go."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
@@ -20,4 +21,16 @@ def _belongs(path: str, value: Any) -> bool:
     if isinstance(value, ModuleType):
         return value.__name__ == path
     # instances answer with the module of their class; numbers and None have none
-    return (getattr(value, "__module__", None) or "tensorrt_lite").partition(".")[0] == "tensorrt_lite"
+    return (own_module(value) or "tensorrt_lite").partition(".")[0] == "tensorrt_lite"
+
+
+def alias_in_force() -> bool:
+    """Whether this package answers to `import torch` (tensorrt_lite.compat), and its classes say that they are PyTorch's."""
+    alias = sys.modules.get("tensorrt_lite.compat.alias")
+    return alias is not None and alias.is_installed()
+
+
+def own_module(value: Any) -> str:
+    """The `__module__` of an object, under this package's name where the alias has given it PyTorch's."""
+    module = getattr(value, "__module__", None) or ""
+    return "tensorrt_lite" + module[5:] if module.partition(".")[0] == "torch" and alias_in_force() else module

@@ -50,6 +50,12 @@ class TypedStorage:
         made._untyped_storage, made.dtype = storage, dtype
         return made
 
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, size: int = 0, *, dtype: Any = None) -> TypedStorage:
+        """Elements of a mapped file; see `UntypedStorage.from_file`."""
+        dtype = dtype_named("float32") if dtype is None else dtype
+        return cls._of(UntypedStorage.from_file(filename, shared, size * dtype.itemsize), dtype)
+
     def _flat(self) -> Any:
         """A tensor of the elements."""
         storage = self._untyped_storage

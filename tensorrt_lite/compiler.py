@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["disable", "is_compiling", "is_dynamo_compiling", "is_exporting"]
+__all__ = [
+    "allow_in_graph", "assume_constant_result", "cudagraph_mark_step_begin", "disable", "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "reset",
+]  # fmt: skip
 
 
 def is_compiling() -> bool:
@@ -26,6 +28,29 @@ def is_exporting() -> bool:
 def disable(fn: Callable[..., Any] | None = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """The function itself; as `@disable()` a decorator that returns it. What is never compiled needs no exception."""
     return (lambda function: function) if fn is None else fn
+
+
+def allow_in_graph(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The function itself."""
+    return fn
+
+
+def assume_constant_result(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The function itself."""
+    return fn
+
+
+def cudagraph_mark_step_begin() -> None:
+    """No effect: nothing was compiled into graphs."""
+
+
+def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
+    """None: there is no compiler."""
+    return []
+
+
+def reset() -> None:
+    """No effect: nothing was compiled."""
 
 
 def __getattr__(name: str) -> Any:

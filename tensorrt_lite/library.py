@@ -344,6 +344,13 @@ class _Namespace:
 class _Ops:
     """`trt.ops`: operators as `trt.ops.<namespace>.<name>`; `aten` has the library's own."""
 
+    def __init__(self) -> None:
+        self.loaded_libraries: set[str] = set()
+
+    def load_library(self, path: Any) -> None:
+        """OSError: libraries are compiled against PyTorch's C++ interface, which is not here."""
+        raise OSError(f"{path}: libraries of PyTorch's C++ operators cannot be loaded (docs/gaps.md)")
+
     def __getattr__(self, name: str) -> _Namespace:
         if name.startswith("__"):
             raise AttributeError(name)
@@ -351,6 +358,7 @@ class _Ops:
 
 
 ops = _Ops()
+_waiting_fakes: dict[str, Callable[..., Any]] = {}  # by the name of an operator that is not defined yet
 
 
 def _split_name(qualname: str) -> tuple[str, str, str]:
@@ -367,6 +375,9 @@ def _define(schema: Schema) -> Operator:
     if overload in overloads or namespace == "aten" and name in trt._ops.FUNCTIONS:
         raise RuntimeError(f"Tried to register an operator ({schema}) with the same name and overload name multiple times: it is {overloads.get(overload, 'built in')}")
     op = overloads[overload] = Operator(schema)
+    fake = _waiting_fakes.pop(f"{namespace}::{name}", None)
+    if fake is not None:
+        impl(op, "Meta", fake)
     return op
 
 
@@ -621,9 +632,13 @@ def register_kernel(op: Any, device_types: str | Sequence[str] | None, func: Cal
 
 
 def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None, allow_override: bool = True) -> Any:
-    """Register what meta tensors get: a function with the operator's arguments that returns tensors of the result's shapes and dtypes."""
+    """Register what meta tensors get: a function with the operator's arguments that returns tensors of the result's shapes and dtypes. For the name of
+    an operator that is not defined yet it waits for the definition (libraries of operators that could not be loaded register theirs)."""
     if func is None:
         return lambda function: register_fake(op, function, lib=lib)
+    if isinstance(op, str) and _split_name(op)[1] not in _operators.get(_split_name(op)[0], {}) and _split_name(op)[0] != "aten":
+        _waiting_fakes[op] = func
+        return func
     impl(_find(op), "Meta", func, lib=lib)
     return func
 

@@ -17,7 +17,7 @@ def test_version(capsys):
 def test_usage_names_every_command(capsys):
     assert main(["--help"]) == 0
     printed = capsys.readouterr().out
-    assert [command for command in ("info", "bench", "missing") if f"\n  {command} " not in printed] == []
+    assert [command for command in ("info", "bench", "missing", "run", "alias") if f"\n  {command} " not in printed] == []
     assert main(["no-such-command"]) == 2
 
 

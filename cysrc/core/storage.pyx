@@ -14,6 +14,7 @@ from cpython.buffer cimport Py_buffer, PyBuffer_FillInfo
 from libc.string cimport memcpy, memmove, memset
 from tensorrt_lite._C.core.allocator cimport (
     trt_block, trt_block_hold, trt_block_context, block_alloc, block_drop, block_external, TRT_BLOCK_READ_ONLY, TRT_BLOCK_LAZY, TRT_BLOCK_EXPOSED)
+from cpython.memoryview cimport PyMemoryView_GET_BUFFER
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, DEV_META, device_type_name, has_index, make_device
@@ -59,6 +60,12 @@ cdef class Storage:
         if self.block != NULL:
             block_drop(self.block)
             self.block = NULL
+
+    @staticmethod
+    def from_file(filename, bint shared=False, int64_t nbytes=0):
+        """The first bytes of a file, mapped. shared: writes go to the file, which is made and grown where it has fewer; else they stay in this process,
+        and a file that has fewer is a RuntimeError."""
+        return mapped_file(filename, shared, nbytes)
 
     def nbytes(self):
         return self.length
@@ -335,6 +342,28 @@ cdef Storage external_storage(void* data, int64_t nbytes, object owner, int devi
     s.block = block_external(data, nbytes, release_owner, <void*>owner)
     Py_INCREF(owner)
     return s
+
+
+cdef Storage mapped_file(filename, bint shared, int64_t nbytes):
+    import mmap
+    import os
+    cdef int64_t size
+    try:
+        descriptor = os.open(filename, os.O_RDWR | os.O_CREAT if shared else os.O_RDONLY, 0o666)
+    except OSError as error:
+        raise RuntimeError(f"unable to open file <{filename}> in read-{'write' if shared else 'only'} mode: {error.strerror} ({error.errno})") from None
+    try:
+        size = os.fstat(descriptor).st_size
+        if size < nbytes:
+            if not shared:
+                raise RuntimeError(f"file <{filename}> size <{size}> is smaller than the required mapping size <{nbytes}>")
+            os.ftruncate(descriptor, nbytes)
+        if nbytes <= 0:
+            return new_storage(0)
+        view = memoryview(mmap.mmap(descriptor, nbytes, flags=mmap.MAP_SHARED if shared else mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE))
+    finally:
+        os.close(descriptor)
+    return external_storage(PyMemoryView_GET_BUFFER(view).buf, nbytes, view)
 
 
 cdef void release_owner(trt_block* b) noexcept nogil:

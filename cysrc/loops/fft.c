@@ -310,6 +310,25 @@ static FftPlan *make_plan(int64_t n, int is_double, int is_real, int by_lines)
 
 FftPlan *ISA_NAME(fft_plan)(int64_t n, int is_double, int is_real, int by_lines) { return make_plan(n, is_double, is_real, by_lines); }
 
+/* The length that a complex line is transformed in: its own, or that of the convolution. */
+int64_t ISA_NAME(fft_length)(const FftPlan *plan) { return plan->wide ? plan->wide->n : plan->n; }
+
+/* For kernels of devices: exp(-2 pi i k / fft_length), and of a convolution the chirp and its spectrum. */
+void ISA_NAME(fft_tables)(const FftPlan *plan, void *roots, void *chirp, void *spectrum)
+{
+    int64_t length = ISA_NAME(fft_length)(plan);
+    size_t item = plan->is_double ? 16 : 8;
+    double re, im;
+    for (int64_t k = 0; k < length; k++) {
+        unit_root(k, length, &re, &im);
+        put_root(plan, roots, k, re, im);
+    }
+    if (plan->wide) {
+        memcpy(chirp, plan->chirp, plan->n * item);
+        memcpy(spectrum, plan->spectrum, length * item);
+    }
+}
+
 /* ---- runs ------------------------------------------------------------------------------------------------------------------ */
 
 /* Chooses how the lines are run (by shape and strides alone, so that bits depend on nothing else) and counts the groups. */

@@ -1,9 +1,9 @@
-/* Argument blocks of the Fourier transforms, declared again in ops/fft/fft.pyx and defined in fft.c. */
+/* Argument blocks of the Fourier transforms, declared again in ops/fft/cpu.pyx and defined in fft.c. */
 #ifndef TRT_FFT_H
 #define TRT_FFT_H
 #include <stdint.h>
+#include "fft_steps.h" /* kinds */
 
-enum { FFT_C2C, FFT_R2C, FFT_C2R };
 enum { FFT_MAX_PASSES = 64, FFT_MAX_DIMS = 64 };
 
 /* What a length needs, made once and shared by threads: factors, twiddle factors, the split of a long line, the chirp of a length with

@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
 from tensorrt_lite._C.core.storage import exported
+from tensorrt_lite._names import own_module
 
 from .archive import ArchiveReader, damaged, read_exactly
 from .budget import Budget
@@ -373,7 +374,7 @@ class _Session:
         if home is not None:
             # PyTorch's name of a layer or function: this package's own of that name, where the user allowed it
             for target in self._safe.values():
-                if getattr(target, "__qualname__", None) == name and getattr(target, "__module__", "").startswith(home):
+                if getattr(target, "__qualname__", None) == name and own_module(target).startswith(home):
                     return Allowed(target)
         if self.unknown is not None:
             self.unknown.add(full)
@@ -555,9 +556,9 @@ def _layer(module: str, name: str) -> Any:
     own = module.replace("torch.", "tensorrt_lite.", 1) if module.startswith("torch.") else module
     if own.startswith("tensorrt_lite.nn.modules."):
         target = getattr(trt.nn, name, None) or getattr(sys.modules.get(own), name, None)
-        known = isinstance(target, type) and issubclass(target, trt.nn.Module) and target.__module__.startswith("tensorrt_lite.nn.modules.")
+        known = isinstance(target, type) and issubclass(target, trt.nn.Module) and own_module(target).startswith("tensorrt_lite.nn.modules.")
         return Layer(target) if known else None
-    if own == "tensorrt_lite.nn.functional" or own.startswith("tensorrt_lite.nn._functional."):
+    if own in ("tensorrt_lite.nn.functional", "tensorrt_lite._C._nn") or own.startswith("tensorrt_lite.nn._functional."):
         function = getattr(trt.nn.functional, name, None)
         return Builder(f"{module}.{name}", None, function) if callable(function) and not name.startswith("_") and not isinstance(function, type) else None
     return None

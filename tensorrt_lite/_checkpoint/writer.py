@@ -16,6 +16,7 @@ from typing import IO, Any
 import tensorrt_lite as trt
 
 from tensorrt_lite._C.core.storage import exported
+from tensorrt_lite._names import alias_in_force, own_module
 
 from .archive import ALIGNMENT, ArchiveWriter
 from .replace import replacing
@@ -99,6 +100,17 @@ def _has_bit(tensor: Any, name: str) -> bool:
     return query is not None and query()
 
 
+def _reduce_module(module: Any, protocol: int) -> tuple[Any, ...]:
+    """How a module is pickled, with the tables of hooks that PyTorch's modules look into and ours make when the first hook comes."""
+    from tensorrt_lite.nn.modules._hooks import TABLES
+
+    reduced = module.__reduce_ex__(protocol)
+    if len(reduced) > 2 and isinstance(reduced[2], dict) and "_modules" in reduced[2]:
+        tables = {name: OrderedDict() for name in TABLES}
+        reduced = (*reduced[:2], {**tables, "_is_full_backward_hook": None, **reduced[2]}, *reduced[3:])
+    return reduced
+
+
 # The pickler written in Python, since the C one cannot write the name of a module that does not exist here.
 class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
     def __init__(self, file: IO[bytes], protocol: int) -> None:
@@ -144,6 +156,8 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
             return self._named("_codecs.encode"), ("", "latin1")
         if kind is trt.dtype:
             return "global"
+        if alias_in_force() and isinstance(obj, trt.nn.Module):
+            return _reduce_module(obj, self.proto)
         return NotImplemented
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
@@ -153,6 +167,9 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
             module, name = obj.module, obj.name
         elif isinstance(obj, type) and issubclass(obj, trt.Tensor) and obj in (trt.Tensor, trt.nn.Parameter):
             module, name = ("torch", "Tensor") if obj is trt.Tensor else ("torch.nn.parameter", "Parameter")
+        elif alias_in_force() and own_module(obj).startswith("tensorrt_lite."):
+            # PyTorch's names: classes have them already
+            module, name = obj.__module__ if isinstance(obj, type) else obj.__module__.replace("tensorrt_lite", "torch", 1), name or obj.__qualname__
         else:
             super().save_global(obj, name)
             return

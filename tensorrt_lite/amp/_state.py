@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tensorrt_lite._C.autograd import autocast as _autocast
 from tensorrt_lite._C.autograd.autocast import autocast_decrement_nesting, autocast_increment_nesting, clear_autocast_cache
+from tensorrt_lite._C.core.dtype import _dtype_by_name
 from tensorrt_lite._C.core.dtype import dtype as _dtype
 
 if TYPE_CHECKING:
@@ -19,6 +20,10 @@ __all__ = [
 ]  # fmt: skip
 
 DEVICES = {"cpu": 0, "cuda": 1}  # and custom devices, from their registration on
+
+
+# Kinds of devices that PyTorch casts for and that are not here, with the dtype it names.
+_ELSEWHERE = {"mps": "float16", "xpu": "float16", "mtia": "float16", "ipu": "float16", "hpu": "bfloat16", "xla": "bfloat16", "maia": "bfloat16"}
 
 
 def is_available(device_type: str) -> bool:
@@ -38,7 +43,9 @@ def _deprecated(old: str, new: str) -> None:
 
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:
-    """Whether autocast is on in this thread for a device type; without one for CUDA."""
+    """Whether autocast is on in this thread for a device type; without one for CUDA. False for kinds of devices that only PyTorch has."""
+    if device_type in _ELSEWHERE:
+        return False
     return bool(_autocast.is_enabled(1 if device_type is None else _index("is_autocast_enabled", device_type)))
 
 
@@ -53,6 +60,8 @@ def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -
 
 def get_autocast_dtype(device_type: str) -> dtype:
     """The lower precision of a device type: bfloat16 on the CPU, float16 elsewhere, unless this thread has set another."""
+    if device_type in _ELSEWHERE:
+        return _dtype_by_name(_ELSEWHERE[device_type])  # type: ignore[no-any-return]
     return _autocast.get_dtype(_index("get_autocast_dtype", device_type))  # type: ignore[no-any-return]
 
 

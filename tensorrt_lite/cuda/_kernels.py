@@ -17,6 +17,7 @@ from tensorrt_lite.cuda.random import DeviceGenerator, generator_for, generators
 _FAMILIES: tuple[str, ...] = (
     "attention",
     "conv",
+    "fft",
     "indexing",
     "linalg",
     "loss",

@@ -379,7 +379,7 @@ STANDARD_DICT_TYPES: frozenset[Any] = frozenset({dict, OrderedDict, defaultdict}
 BUILTIN_TYPES: frozenset[Any] = frozenset({tuple, list, dict, namedtuple, OrderedDict, defaultdict, deque})
 
 
-def _node_type(tree: Any) -> Any:
+def _get_node_type(tree: Any) -> Any:
     """The kind of node: a class, or `namedtuple` for those that nobody registered."""
     kind = type(tree)
     return namedtuple if kind not in SUPPORTED_NODES and is_namedtuple_class(kind) else kind
@@ -387,7 +387,7 @@ def _node_type(tree: Any) -> Any:
 
 def tree_is_leaf(tree: PyTree, is_leaf: IsLeaf = None) -> bool:
     """Whether the tree is no node, or is_leaf says so."""
-    return is_leaf is not None and is_leaf(tree) or _node_type(tree) not in SUPPORTED_NODES
+    return is_leaf is not None and is_leaf(tree) or _get_node_type(tree) not in SUPPORTED_NODES
 
 
 # ---- structures ----------------------------------------------------------------------------------------------------
@@ -489,7 +489,7 @@ def _split(spec: TreeSpec, tree: PyTree, subtrees: list[PyTree]) -> None:
     if spec.type is None:
         subtrees.append(tree)
         return
-    kind = _node_type(tree)
+    kind = _get_node_type(tree)
     dicts = spec.type in STANDARD_DICT_TYPES and kind in STANDARD_DICT_TYPES
     if kind != spec.type and not dicts:
         raise ValueError(f"Node type mismatch; expected {spec.type!r}, but got {kind!r}.")
@@ -542,7 +542,7 @@ def tree_flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeS
 
 
 def _flattened(tree: PyTree, leaves: list[Any], is_leaf: IsLeaf) -> TreeSpec:
-    kind = _node_type(tree)
+    kind = _get_node_type(tree)
     if kind not in SUPPORTED_NODES or is_leaf is not None and is_leaf(tree):
         leaves.append(tree)
         return _LEAF
@@ -562,7 +562,7 @@ def tree_iter(tree: PyTree, is_leaf: IsLeaf = None) -> Iterable[Any]:
     if tree_is_leaf(tree, is_leaf):
         yield tree
     else:
-        for child in SUPPORTED_NODES[_node_type(tree)].flatten_fn(tree)[0]:
+        for child in SUPPORTED_NODES[_get_node_type(tree)].flatten_fn(tree)[0]:
             yield from tree_iter(child, is_leaf)
 
 
@@ -650,7 +650,7 @@ def tree_leaves_with_path(tree: PyTree, is_leaf: IsLeaf = None) -> list[tuple[Ke
         if tree_is_leaf(node, is_leaf):
             found.append((path, node))
             return
-        kind = _node_type(node)
+        kind = _get_node_type(node)
         with_keys = SUPPORTED_NODES[kind].flatten_with_keys_fn
         if with_keys is None:
             raise ValueError(f"Did not find a flatten_with_keys_fn for type: {kind}. Please pass a flatten_with_keys_fn argument to register_pytree_node.")
@@ -677,7 +677,7 @@ def _broadcast_to_and_flatten(tree: PyTree, treespec: TreeSpec, is_leaf: IsLeaf 
     """The leaves of a tree that is a structure's upper part, each as often as the structure has leaves at its place; None when it is not."""
     if tree_is_leaf(tree, is_leaf):
         return [tree] * treespec.num_leaves
-    if treespec.type is None or _node_type(tree) != treespec.type:
+    if treespec.type is None or _get_node_type(tree) != treespec.type:
         return None
     children, context = SUPPORTED_NODES[treespec.type].flatten_fn(tree)
     if len(children) != treespec.num_children or context != treespec._context:

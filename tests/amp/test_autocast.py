@@ -489,3 +489,12 @@ def test_operators_off_the_lists_have_no_kernel_of_autocast():
     listed = {op.name for op in load(Path(__file__).parents[2] / "cysrc" / "ops") if "autocast" in op.row}
     assert {operator for operator, keys in operator_kernels().items() if "Autocast" in keys and "::" not in operator} == listed
     assert {"mm", "exp", "sum"} <= listed and not {"add", "relu", "view"} & listed
+
+
+def test_questions_about_devices_that_only_pytorch_has():
+    torch = pytest.importorskip("torch")
+    for device in ("mps", "xpu", "hpu", "mtia", "xla", "ipu", "maia"):
+        assert trt.is_autocast_enabled(device) is torch.is_autocast_enabled(device) is False
+        assert str(trt.get_autocast_dtype(device)) == str(torch.get_autocast_dtype(device))
+    with pytest.raises(RuntimeError, match="unknown device type for autocast"):
+        trt.is_autocast_enabled("meta")

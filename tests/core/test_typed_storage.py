@@ -102,3 +102,23 @@ def test_bytes_of_an_untyped_storage_are_set():
             s[index] = 1
     with pytest.raises(OverflowError):
         s[0] = 256
+
+
+def test_files_are_mapped_as_pytorch_maps_them(tmp_path):
+    def results(library, path):
+        shared = library.UntypedStorage.from_file(str(path), True, 8)
+        library.empty(0, dtype=library.int32).set_(shared, 0, (2,), (1,)).copy_(library.tensor([5, 6]))
+        private = library.empty(0, dtype=library.int32).set_(library.UntypedStorage.from_file(str(path), False, 8), 0, (2,), (1,))
+        before = private.tolist()
+        private.add_(1)
+        grown = library.UntypedStorage.from_file(str(path), True, 12)
+        errors = []
+        for arguments in ((str(path) + ".no", False, 4), (str(path), False, 10**6), (str(path / "in"), True, 4)):
+            with pytest.raises(RuntimeError) as error:
+                library.UntypedStorage.from_file(*arguments)
+            errors.append(str(error.value).replace(str(path), "PATH"))
+        empty = library.UntypedStorage.from_file(str(path))
+        return shared.nbytes(), before, private.tolist(), grown.nbytes(), path.stat().st_size, empty.nbytes(), errors
+
+    assert results(trt, tmp_path / "ours") == results(torch, tmp_path / "theirs")
+    assert trt.UntypedStorage.from_file(tmp_path / "ours", nbytes=12).tolist() == [5, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0]

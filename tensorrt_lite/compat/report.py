@@ -1,0 +1,62 @@
+"""What a program under the alias asked of PyTorch: `tensorrt-lite run --report`."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+from tensorrt_lite.compat import absent
+
+__all__ = ["record", "report"]
+
+_touched: set[str] = set()
+
+
+class _Recorded(ModuleType):
+    """A module that notes which of its names are asked for from outside this package."""
+
+    def __getattribute__(self, name: str) -> Any:
+        value = ModuleType.__getattribute__(self, name)
+        if not name.startswith("__"):
+            owner = sys._getframe(1).f_globals.get("__name__", "")
+            if not owner.startswith(("tensorrt_lite", "importlib")):
+                here = ModuleType.__getattribute__(self, "__name__")
+                _touched.add(f"{here.replace('tensorrt_lite', 'torch', 1)}.{name}")
+        return value
+
+
+def record() -> None:
+    """Note names from now on, of the modules that are answered for already and of those that will be."""
+    from tensorrt_lite.compat import alias
+
+    watch = alias._Alias.bind
+
+    def bind(self: Any, module: ModuleType) -> None:
+        watch(self, module)
+        _watch(module)
+
+    alias._Alias.bind = bind  # type: ignore[method-assign]
+    for name, module in list(sys.modules.items()):
+        if name == "torch" or name.startswith("torch."):
+            _watch(module)
+
+
+def _watch(module: ModuleType) -> None:
+    if type(module) is ModuleType:
+        module.__class__ = _Recorded
+
+
+def report() -> str:
+    """Names that were touched, that are missing, and of those the ones that were imported or named but never used."""
+    missing = sorted(name for name, was_used in absent.used.items() if was_used)
+    unused = sorted(name for name, was_used in absent.used.items() if not was_used)
+    modules = sorted(name for name in sys.modules if name == "torch" or name.startswith("torch."))
+    parts = [
+        ("modules imported", [name for name in modules if not isinstance(sys.modules[name], absent.AbsentModule)]),
+        ("names touched", sorted(_touched)),
+        ("modules missing, imported", [name for name in modules if isinstance(sys.modules[name], absent.AbsentModule)]),
+        ("names missing, used", missing),
+        ("names missing, never used", unused),
+    ]
+    return "".join(f"{title}: {len(found)}\n{''.join(f'  {name}{chr(10)}' for name in found)}" for title, found in parts)

@@ -1,0 +1,239 @@
+"""`import torch` under the alias: the same module objects, PyTorch's names in files, honest errors for what is missing, and nothing left afterwards."""
+
+from __future__ import annotations
+
+import io
+import operator
+import pickletools
+import sys
+import zipfile
+from contextlib import nullcontext
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import tensorrt_lite as trt
+from tensorrt_lite.compat import VERSION, absent, is_installed, names, torch_alias
+
+ROWS = [line.split("\t") for line in (Path(__file__).parent / "package_names.tsv").read_text(encoding="utf-8").splitlines()[1:]]
+
+
+@pytest.fixture
+def torch():
+    with torch_alias() as module:
+        yield module
+
+
+def test_modules_are_the_same_objects(torch):
+    for path in ("", "nn", "nn.functional", "nn.modules.linear", "optim", "optim.lr_scheduler", "utils.data", "autograd", "cuda.amp", "linalg", "jit", "_C", "utils._pytree"):
+        assert import_module(f"torch.{path}".rstrip(".")) is import_module(f"tensorrt_lite.{path}".rstrip(".")), path
+    import torch.nn.functional as F
+
+    assert F is torch.nn.functional is trt.nn.functional
+
+
+def test_outside_nothing_is_left():
+    before = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "torch"}
+    finders, module_of = list(sys.meta_path), trt.nn.Linear.__module__
+    with torch_alias():
+        import_module("torch.distributions")
+        import_module("torch.optim.rmsprop")
+        assert trt.__version__ == VERSION and trt.nn.Linear.__module__ == "torch.nn.modules.linear"
+        with torch_alias():
+            pass
+        assert is_installed()
+    assert not is_installed()
+    assert {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "torch"} == before
+    assert sys.meta_path == finders
+    assert (trt.__version__, trt.nn.Linear.__module__, trt.Tensor.__module__) == ("0.1.0", module_of, "tensorrt_lite.tensor")
+    assert not hasattr(trt, "distributions") and not hasattr(trt.optim, "rmsprop") and not hasattr(trt.jit, "__path__")
+    with pytest.raises(AttributeError, match="it is not implemented"):
+        _ = trt.vmap
+
+
+def test_version(torch):
+    assert torch.__version__ >= "2.13" and torch.__version__ >= (2, 13) and "2.9" < torch.__version__ < "2.14.0.dev1"
+    assert torch.__version__.split("+")[0] == "2.13.0"
+    assert version("torch") == VERSION == torch.version.__version__
+    assert "torch" in packages_distributions()["torch"]
+    assert find_spec("torch") is not None and find_spec("torch.nn") is not None and find_spec("torch.no_such") is None
+
+
+def test_versions_compare_as_pytorchs():
+    real = pytest.importorskip("torch").torch_version.TorchVersion
+    ours = import_module("tensorrt_lite.compat.modules.torch_version").TorchVersion
+    for left in ("2.13.0+cpu", "2.0", "1.13.1", "2.14.0.dev20260101", "2.13.0rc1", "2.13.0.post1"):
+        for right in ("2.13", "2.13.0", "2.13.0+cpu", (2, 13), (2, 13, 1), "1.9.1", "2.14.0a0"):
+            for test in (operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge):
+                assert test(ours(left), right) == test(real(left), right), (left, test, right)
+
+
+def test_names_of_classes(torch):
+    assert str(torch.float32) == "torch.float32"
+    homes = {torch.Tensor: "torch", torch.nn.Parameter: "torch.nn.parameter", torch.nn.Linear: "torch.nn.modules.linear", torch.optim.RMSprop: "torch.optim.rmsprop", torch.Size: "torch"}
+    assert {kind: kind.__module__ for kind in homes} == homes
+    for kind, home in homes.items():
+        assert getattr(import_module(home), kind.__name__) is kind
+    assert "Linear" in dir(torch.nn) and "RMSprop" in dir(torch.optim)
+
+
+def test_names_of_pytorchs_private_modules_lead_to_the_public_objects(torch):
+    assert import_module("torch.optim.rmsprop").RMSprop is trt.optim.RMSprop
+    assert import_module("torch.functional").einsum is trt.einsum
+    assert import_module("torch.storage").UntypedStorage is trt.UntypedStorage
+
+
+def test_absent_names_are_refused_when_used(torch):
+    from torch.distributions import Normal, kl_divergence
+
+    groups = torch.distributed.ProcessGroup | None  # as in an annotation
+
+    def annotated(group, op=torch.distributed.ReduceOp.SUM, dtype=torch.qint8):
+        assert isinstance(group, groups)
+        return Normal(0, 1)
+
+    class Mine(torch.nn.Module, Normal):
+        pass
+
+    for use in (lambda: Normal(0, 1), lambda: kl_divergence(1, 2), Mine, lambda: annotated(None), lambda: torch.vmap(len)):
+        with pytest.raises(NotImplementedError, match=r"^torch\.\S+: it is not implemented \(docs/gaps.md, or tensorrt-lite missing\)"):
+            use()
+    assert not isinstance(1, Normal) and Normal.__module__ == "torch.distributions"
+    assert not hasattr(torch, "vmap") and getattr(torch, "vmap", None) is None and not hasattr(torch.distributed, "ReduceOp")
+    assert absent.used["torch.vmap"] and not absent.used["torch.distributed.ProcessGroup"]
+
+
+def test_names_that_pytorch_does_not_have_are_plain_errors(torch):
+    with pytest.raises(AttributeError, match="has no attribute 'no_such'"):
+        _ = torch.distributions.no_such
+    with pytest.raises(ModuleNotFoundError, match="No module named 'torch.no_such'"):
+        import_module("torch.no_such")
+    with pytest.raises(ImportError):
+        from torch.nn import NoSuchLayer  # noqa: F401
+    with pytest.raises(ModuleNotFoundError):
+        import_module("torch.bench")  # of this package, and none of PyTorch's
+
+
+def test_what_packages_import_can_be_imported(torch):
+    """Of the names that published packages import, only what no program can use may raise, and then by name."""
+    failed = []
+    for name, how, _ in ROWS:
+        if how == "import":
+            module, _, last = name.rpartition(".")
+            try:
+                exec(f"from {module} import {last}" if module else f"import {name}", {})
+            except ImportError as error:
+                failed.append(f"{name}: {error}")
+    assert failed == []
+
+
+def test_attributes_that_packages_use_exist_or_are_refused_by_name(torch):
+    """Module attributes that packages look up when they are imported or run: a constant may be missing, a function may not."""
+    missing = []
+    for name, _, users in ROWS:
+        module, _, last = name.rpartition(".")
+        if not module or names.is_module(name.removeprefix("torch").removeprefix(".")):
+            continue
+        try:
+            owner = import_module(module)
+        except ImportError:
+            continue  # attributes of classes
+        if hasattr(owner, last):
+            continue
+        try:
+            eval(f"owner.{last}", {"owner": owner})
+        except AttributeError:
+            missing.append((name, users))
+        except NotImplementedError:
+            pass
+    assert len(missing) < 30, missing
+
+
+def globals_of(file: io.BytesIO) -> set[str]:
+    archive = zipfile.ZipFile(file)
+    pickled = archive.read(next(name for name in archive.namelist() if name.endswith("data.pkl")))
+    return {str(argument) for opcode, argument, _ in pickletools.genops(pickled) if opcode.name == "GLOBAL"}
+
+
+def model(torch):
+    torch.manual_seed(0)
+    nn = torch.nn
+    block = nn.TransformerEncoderLayer(8, 2, 16, activation=nn.functional.gelu, batch_first=True)
+    return nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.ReLU(), nn.Flatten(), nn.Linear(8, 8), nn.LayerNorm(8), block).eval()
+
+
+def test_whole_modules_go_to_pytorch_and_back():
+    real = pytest.importorskip("torch")
+    with torch_alias() as torch:
+        torch.save(model(torch), file := io.BytesIO())
+        expected = model(torch)(torch.ones(3, 1, 4, 4)).tolist()
+    assert {name.partition(".")[0].partition(" ")[0] for name in globals_of(file)} <= {"torch", "collections", "__builtin__"}
+    file.seek(0)
+    there = real.load(file, weights_only=False)
+    real.testing.assert_close(there(real.ones(3, 1, 4, 4)), real.tensor(expected))
+    there.register_forward_hook(lambda module, inputs, output: None)
+    real.save(model(real), back := io.BytesIO())
+    back.seek(0)
+    with torch_alias() as torch:
+        again = torch.load(back, weights_only=False)
+        assert type(again) is torch.nn.Sequential
+        real.testing.assert_close(real.tensor(again(torch.ones(3, 1, 4, 4)).tolist()), real.tensor(expected))
+
+
+def test_state_dicts_go_to_pytorch(torch):
+    torch.save({"model": model(torch).state_dict(), "optimizer": torch.optim.AdamW(model(torch).parameters()).state_dict()}, file := io.BytesIO())
+    assert all(name.partition(" ")[0].partition(".")[0] in ("torch", "collections") for name in globals_of(file))
+
+
+def test_compile_runs_what_it_is_given(torch):
+    with pytest.warns(UserWarning, match="there is no compiler") if not import_module("tensorrt_lite.compat.modules")._warned else nullcontext():
+        assert torch.compile(len) is len
+    assert torch.compile(mode="max-autotune")(len) is len
+    assert import_module("torch._dynamo").is_compiling() is False
+
+
+def test_checks_raise_pytorchs_errors():
+    real = pytest.importorskip("torch")
+
+    def outcome(torch, call):
+        try:
+            return call(torch)
+        except Exception as error:
+            return type(error).__name__, str(error)
+
+    calls = [
+        lambda t: t._check(True), lambda t: t._check(False), lambda t: t._check(False, lambda: "said"), lambda t: t._check(3), lambda t: t._check_index(False, lambda: "i"),
+        lambda t: t._check_value(False), lambda t: t._check_type(False), lambda t: t._check_with(KeyError, False, lambda: "k"), lambda t: t._check_tensor_all(t.tensor([True, False])),
+        lambda t: t._check_tensor_all(t.tensor([1])), lambda t: t._assert(t.tensor(False), "m"), lambda t: t._assert_async(t.tensor(0)), lambda t: t._shape_as_tensor(t.zeros(2, 3)).tolist(),
+        lambda t: t._softmax_backward_data(t.tensor([1.0, 2.0]), t.tensor([0.25, 0.75]), 0, t.float32).tolist(), lambda t: t._C._nn._parse_to(dtype=t.int8)[2:], lambda t: t._C._get_tracing_state(),
+    ]  # fmt: skip
+    expected = [outcome(real, call) for call in calls]
+    with torch_alias() as torch:
+        assert [outcome(torch, call) for call in calls] == expected
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+def test_utils_of_tensors_are_pytorchs():
+    real = pytest.importorskip("torch")
+
+    def results(torch):
+        utils = import_module("torch._utils")
+        tensors = [torch.arange(6.0).view(2, 3), torch.arange(4.0), torch.zeros(0)]
+        flat = utils._flatten_dense_tensors(tensors)
+        groups = [[t.numel() for t in group] for group in utils._take_tensors([*tensors, torch.zeros(2, dtype=torch.int64)], 24)]
+        rebuilt = utils._rebuild_tensor_v2(torch.arange(6.0).storage(), 1, (2, 2), (2, 1), True, {})
+        return flat.tolist(), [t.tolist() for t in utils._unflatten_dense_tensors(flat, tensors)], groups, rebuilt.tolist(), rebuilt.requires_grad, utils._element_size(torch.float16)
+
+    expected = results(real)
+    with torch_alias() as torch:
+        assert results(torch) == expected
+
+
+def test_no_other_process_state_is_needed():
+    with torch_alias(), pytest.raises(NotImplementedError, match="torch.fx.symbolic_trace"):
+        import_module("torch.fx").symbolic_trace(None)
+    with pytest.raises(PackageNotFoundError):
+        version("no-such-distribution")

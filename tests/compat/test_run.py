@@ -1,0 +1,180 @@
+"""`tensorrt-lite run`, the hook and the pytest plugin, with programs written for PyTorch in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+TRAINING = """
+import sys
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.optim.lr_scheduler import StepLR
+from torch.utils.data import DataLoader, TensorDataset
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 2))
+
+    def forward(self, x):
+        return self.layers(x)
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    x = torch.randn(64, 3)
+    loader = DataLoader(TensorDataset(x, (x.sum(1) > 0).long()), batch_size=16, shuffle=True)
+    net = Net()
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.05)
+    scheduler = StepLR(optimizer, 3)
+    for epoch in range(4):
+        for a, b in loader:
+            loss = F.cross_entropy(net(a), b)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        scheduler.step()
+    print(sys.argv[1:], f"{loss.item():.5f}")
+"""
+
+
+def run(*arguments: str, cwd: Path, status: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    done = subprocess.run([sys.executable, *arguments], cwd=cwd, capture_output=True, text=True, timeout=120, env={**os.environ, "PYTHONPATH": path, **environment})
+    assert done.returncode == status, done.stdout + done.stderr
+    return done
+
+
+LITE = ("-m", "tensorrt_lite", "run")
+
+
+@pytest.fixture
+def program(tmp_path):
+    def write(text: str, name: str = "program.py") -> Path:
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_a_program_gives_pytorchs_numbers(program, tmp_path):
+    pytest.importorskip("torch")
+    program(TRAINING)
+    ours = run(*LITE, "program.py", "--lr", "1", cwd=tmp_path).stdout
+    assert ours == run("program.py", "--lr", "1", cwd=tmp_path).stdout
+    assert ours == run(*LITE, "-m", "program", "--lr", "1", cwd=tmp_path).stdout
+    assert ours.startswith("['--lr', '1'] 0.")
+
+
+def test_the_programs_own_folder_comes_first(program, tmp_path):
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "helper.py").write_text("import torch\nname = torch.__name__\n")
+    (tmp_path / "inner" / "main.py").write_text("import helper, sys; print(helper.name, __name__, sys.argv)")
+    assert run(*LITE, "inner/main.py", cwd=tmp_path).stdout == "tensorrt_lite __main__ ['inner/main.py']\n"
+
+
+def test_exit_status_and_traceback_are_the_programs(program, tmp_path):
+    program("import sys; sys.exit(7)")
+    run(*LITE, "program.py", cwd=tmp_path, status=7)
+    program("import torch\ntorch.distributions.Normal(0, 1)")
+    said = run(*LITE, "program.py", cwd=tmp_path, status=1).stderr
+    assert said.endswith("NotImplementedError: torch.distributions.Normal: it is not implemented (docs/gaps.md, or tensorrt-lite missing)\n")
+    assert "usage:" in run(*LITE, cwd=tmp_path, status=2).stderr
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
+def test_processes_of_multiprocessing_run_in_the_same_way(program, tmp_path, method):
+    program(f"""
+import torch
+import torch.multiprocessing as mp
+kept = torch.ones(2)
+
+def work(queue):
+    import torch.optim.rmsprop
+    queue.put((torch.__name__, torch.__version__, float(torch.ones(3).sum())))
+
+if __name__ == "__main__":
+    context = mp.get_context({method!r})
+    queue = context.Queue()
+    process = context.Process(target=work, args=(queue,))
+    process.start()
+    print(*queue.get(timeout=60))
+    process.join()
+""")
+    assert run(*LITE, "program.py", cwd=tmp_path).stdout == "tensorrt_lite 2.13.0+trtlite 3.0\n"
+
+
+CHILD = """
+import subprocess, sys
+code = "import importlib.util as u, importlib.metadata as m; import sys; print('tensorrt_lite' in sys.modules); import torch; print(torch.__name__, m.version('torch'))"
+print(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout, end="")
+"""
+
+
+def test_programs_that_it_starts_have_it_when_asked(program, tmp_path):
+    program(CHILD)
+    assert run(*LITE, "--children", "program.py", cwd=tmp_path).stdout == "False\ntensorrt_lite 2.13.0+trtlite\n"
+    assert "tensorrt_lite" not in run(*LITE, "program.py", cwd=tmp_path).stdout
+
+
+def test_report(program, tmp_path):
+    program("""
+import torch
+from torch.distributions import Normal, Beta
+import torch.utils.tensorboard
+torch.relu(torch.ones(2))
+try:
+    Normal(0, 1)
+except NotImplementedError:
+    pass
+""")
+    run(*LITE, "--report=said.txt", "program.py", cwd=tmp_path)
+    said = (tmp_path / "said.txt").read_text()
+    parts = dict(part.split(":", 1) for part in said.replace("\n  ", " ").splitlines())
+    assert {"torch.relu", "torch.ones"} <= set(parts["names touched"].split())
+    assert parts["names missing, used"].split() == ["1", "torch.distributions.Normal"]
+    assert parts["names missing, never used"].split() == ["1", "torch.distributions.Beta"]
+    assert {"torch.distributions", "torch.utils.tensorboard"} <= set(parts["modules missing, imported"].split())
+
+
+SUITE = """
+import torch
+
+def test_sum():
+    assert torch.ones(3).sum() == 3 and torch.__name__ == "tensorrt_lite"
+"""
+
+
+@pytest.mark.parametrize("arguments", [(*LITE, "--", "pytest"), ("-m", "pytest", "-p", "tensorrt_lite.compat.pytest_plugin", "--torch-report")])
+def test_suites(program, tmp_path, arguments):
+    program(SUITE, "test_program.py")
+    said = run(*arguments, "-q", "-p", "no:cacheprovider", "test_program.py", cwd=tmp_path).stdout
+    assert "1 passed" in said
+    assert ("names missing, used: 0" in said) is ("--torch-report" in arguments)
+
+
+def test_the_hook_acts_where_the_environment_asks(tmp_path):
+    """The .pth hook, as `tensorrt-lite alias --install` writes it, in a site folder of this test's own."""
+    code = "from tensorrt_lite.compat import run; import sysconfig; sysconfig.get_path = lambda name: '.'; run.alias(['--install'])"
+    run("-c", code, cwd=tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["_tensorrt_lite_alias.pth", "_tensorrt_lite_alias.py"]
+    # `site` reads .pth files of the folders that it is given
+    ask = f"import site, sys; site.addsitedir({str(tmp_path)!r}); print('tensorrt_lite' in sys.modules); import importlib.metadata as m; print(m.version('torch')); import torch; print(torch.__name__)"
+    assert run("-c", ask, cwd=tmp_path.parent, TENSORRT_LITE_ALIAS="1").stdout.split() == ["False", "2.13.0+trtlite", "tensorrt_lite"]
+    ask = f"import site, sys; site.addsitedir({str(tmp_path)!r}); print([f for f in sys.meta_path if getattr(f, '__name__', '') == '_WhenAsked'])"
+    assert run("-c", ask, cwd=tmp_path.parent).stdout == "[]\n"
+    run("-c", code.replace("--install", "--remove"), cwd=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_importing_the_package_imports_nothing_of_this(tmp_path):
+    code = "import sys, tensorrt_lite; print([name for name in sys.modules if 'compat' in name and 'tensorrt' in name])"
+    assert run("-c", code, cwd=tmp_path).stdout == "[]\n"
