@@ -44,7 +44,7 @@ def table(run: dict[str, Any], suite: str, day: datetime.date, command: str, loa
     libraries = [run["library"], *run["against"]]
     versions = ", ".join(f"{name} {run['facts']['libraries'][name]['version']}" for name in libraries)
     found = [row for row in run["rows"] if row["suite"] == suite]
-    lines = [f"### {suite}", "", f"*{day}, {versions}; other processes kept {load:.1f} cores busy.* `{command}`", ""]
+    lines = [f"### {suite}", "", f"*{day}, {versions}; load average {load:.1f}.* `{command}`", ""]
     for name in run["against"]:
         ratios = [row["ratios"][name]["median"] for row in found if name in row["ratios"]]
         if ratios:

@@ -515,6 +515,6 @@ def test_a_table_says_its_date_versions_and_means():
     facts = {"libraries": {"ours": {"version": "1"}, "torch": {"version": "2"}}}
     run = {"library": "ours", "against": ["torch"], "facts": facts, "rows": rows_of_run}
     text = markdown.table(run, "gemm", datetime.date(2026, 1, 2), "bench gemm", 0.25)
-    assert "*2026-01-02, ours 1, torch 2; other processes kept 0.2 cores busy.* `bench gemm`" in text
+    assert "*2026-01-02, ours 1, torch 2; load average 0.2.* `bench gemm`" in text
     assert "Geometric mean beside torch 0.50 over 1 rows, 0 of them above 1.05." in text
     assert "| 8x8 | 1 | 1.00 ms | 2.00 ms | 0.50 (0.40 to 0.60) |" in text
