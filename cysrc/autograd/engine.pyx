@@ -122,6 +122,7 @@ cdef class GraphTask:
     cdef char* used                # which of the n_sets sets there were tasks ran on
     cdef int n_sets
     cdef int home, here            # the caller's, and those of the task that runs
+    cdef list callbacks            # run after the last Node; None while there are none
 
     def __cinit__(self):
         global _runs
@@ -794,6 +795,53 @@ def accumulate_gradient(TensorBase leaf not None, TensorBase g not None):
         Py_DECREF(<object>p)
 
 
+cdef extern from *:
+    """
+    static __thread PyObject *trt_current_run __attribute__((tls_model("initial-exec")));
+    """
+    PyObject* current_run "trt_current_run"      # the GraphTask whose Node runs in this thread, borrowed from run_here
+
+
+cdef GraphTask running_task():
+    if current_run == NULL:
+        return None
+    return <GraphTask>current_run
+
+
+def current_task_id():
+    """The number of the backward pass that runs in this thread, -1 outside of all."""
+    cdef GraphTask run = running_task()
+    return -1 if run is None else run.id
+
+
+def will_execute(Node node not None):
+    """Whether the pass that runs in this thread runs the Node, or hands out what reaches it. RuntimeError outside of all passes."""
+    cdef GraphTask run = running_task()
+    cdef int task
+    if run is None:
+        raise RuntimeError("_will_engine_execute_node(): expected to be called during a backward pass")
+    task = run.find(<PyObject*>node)
+    return task >= 0 and (run.tasks[task].execute != 0 or run.tasks[task].capture >= 0)
+
+
+def queue_callback(callback):
+    """Call something when the pass that runs in this thread has run its last Node. RuntimeError outside of all passes."""
+    cdef GraphTask run = running_task()
+    if run is None:
+        raise RuntimeError("Final callbacks can only be installed during backward pass.")
+    if run.callbacks is None:
+        run.callbacks = []
+    run.callbacks.append(callback)
+
+
+cdef int run_callbacks(GraphTask run) except -1:
+    cdef int i = 0
+    while run.callbacks is not None and i < len(run.callbacks):     # one may queue another
+        run.callbacks[i]()
+        i += 1
+    return 0
+
+
 def run_backward(list roots, list grads, bint keep_graph, bint create_graph, inputs, bint allow_unused, bint accumulate):
     """Compute gradients of ``roots`` (weighted by ``grads``); returns those of ``inputs`` unless accumulating.
 
@@ -871,7 +919,8 @@ cdef object run_in_thread(tuple arguments):
 
 
 cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph, inputs, bint allow_unused, bint accumulate):
-    global _active
+    global _active, current_run
+    cdef PyObject* outer
     cdef GraphTask run = GraphTask()
     cdef TensorBase t
     cdef Node n
@@ -924,6 +973,8 @@ cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph,
     state.function_disabled += 1
     state.function_modes = 0
     _active += 1
+    outer = current_run
+    current_run = <PyObject*>run
     try:
         for i in range(len(first)):
             n = <Node>first[i]
@@ -949,7 +1000,11 @@ cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph,
         execute(run, keep_graph, create_graph, captured)
         if run.streams != NULL:
             join_caller(run)
+        if run.callbacks is not None:
+            state.function_disabled = disabled
+            run_callbacks(run)
     finally:
+        current_run = outer
         if run.streams != NULL:
             use_streams(run, run.home)
         _active -= 1
