@@ -32,13 +32,9 @@ _NAMES = {
         ThroughputBenchmark benchmark bottleneck bundled_inputs collect_env cpp_extension cpp_backtrace deterministic mobile_optimizer
         module_tracker swap_tensors tensorboard
     """,
-    "utils.checkpoint": """
-        CheckpointPolicy GraphExecGroup SelectiveCheckpointContext check_backward_validity create_selective_checkpoint_contexts detach_variable get_device_states
-        set_checkpoint_debug_enabled set_device_states
-    """,
+    "utils.checkpoint": "DefaultDeviceType GraphExecGroup",
     "utils.data": "DFIterDataPipe DataChunk IterDataPipe MapDataPipe datapipes functional_datapipe",
     "autograd": "profiler profiler_legacy SavedTensor kineto_available",
-    "autograd.graph": "allow_mutation_on_saved_tensors register_multi_grad_hook",
     "cuda": """
         comm gds green_contexts jiterator nccl sparse tunable GreenContext current_blas_handle current_solver_handle
     """,
