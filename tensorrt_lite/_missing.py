@@ -23,27 +23,18 @@ _NAMES = {
         sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sspaddmm
     """,
     "nn": """
-        DataParallel LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d LazyConvTranspose2d LazyConvTranspose3d
-        LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d LazyLinear SyncBatchNorm UninitializedBuffer UninitializedParameter grad
-        intrinsic parallel qat quantizable quantized
+        grad intrinsic qat quantizable quantized
     """,
     "nn.functional": "grad",
-    "nn.utils": """
-        convert_conv2d_weight_memory_format convert_conv3d_weight_memory_format fuse_conv_bn_eval fuse_conv_bn_weights fuse_linear_bn_eval fuse_linear_bn_weights
-        parametrizations parametrize prune remove_spectral_norm remove_weight_norm spectral_norm weight_norm
-    """,
-    "optim": "Muon SparseAdam swap_in_optimizer_params_and_state",
+    "nn.parallel": "DistributedDataParallel DistributedDataParallelCPU distributed scatter_gather",
+    "optim": "SparseAdam swap_in_optimizer_params_and_state",
     "utils": """
         ThroughputBenchmark benchmark bottleneck bundled_inputs collect_env cpp_extension cpp_backtrace deterministic mobile_optimizer
         module_tracker swap_tensors tensorboard
     """,
-    "utils.checkpoint": """
-        CheckpointPolicy GraphExecGroup SelectiveCheckpointContext check_backward_validity create_selective_checkpoint_contexts detach_variable get_device_states
-        set_checkpoint_debug_enabled set_device_states
-    """,
+    "utils.checkpoint": "DefaultDeviceType GraphExecGroup",
     "utils.data": "DFIterDataPipe DataChunk IterDataPipe MapDataPipe datapipes functional_datapipe",
     "autograd": "profiler profiler_legacy SavedTensor kineto_available",
-    "autograd.graph": "allow_mutation_on_saved_tensors register_multi_grad_hook",
     "cuda": """
         comm gds green_contexts jiterator nccl sparse tunable GreenContext current_blas_handle current_solver_handle
     """,

@@ -74,7 +74,7 @@ def test_similar_names_are_suggested_for_a_typing_error():
     assert said("trt.trilu").endswith("Did you mean: 'tril'?")
 
 
-@pytest.mark.parametrize("module", ["distributions", "nn.parallel", "cuda.nccl", "distributed.rpc", "distributions.normal"])
+@pytest.mark.parametrize("module", ["distributions", "nn.quantized", "cuda.nccl", "distributed.rpc", "distributions.normal"])
 def test_import_says_what_an_attribute_says(module):
     top = module.removesuffix(".normal")
     expected = f"ModuleNotFoundError: No module named 'tensorrt_lite.{top}': it is not implemented (docs/gaps.md, or tensorrt-lite missing)"

@@ -216,8 +216,8 @@ MODES: dict[str, Program] = {"calls": run_program, "filters": filters, "threads"
 
 
 def seconds_of(mode: str) -> int:
-    """How long a program may take: of large tensors, beside other processes, much longer than its few calls need."""
-    return CALL_SECONDS * (5 if mode == "threads" else 1)
+    """How long a program may take: of large tensors, or in the sanitized build, beside other processes, much longer than its few calls need."""
+    return CALL_SECONDS * (5 if mode == "threads" or os.environ.get("TENSORRT_LITE_SANITIZED") else 1)
 
 
 def limit_memory() -> None:

@@ -16,7 +16,7 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_DECREF
 from cpython.list cimport PyList_GET_ITEM
 from tensorrt_lite._C.core.device cimport DEV_CUDA
 from tensorrt_lite._C.core.storage cimport DeviceHooks, installed_hooks
-from tensorrt_lite._C.core.tensor cimport TensorBase, K_FORWARD_AD, alias_of, place_of, shape_of, shape_text, same_sizes, set_inference_flag, strides_of, tensor_type
+from tensorrt_lite._C.core.tensor cimport TensorBase, K_FORWARD_AD, alias_of, place_of, shape_of, shape_text, same_sizes, strides_of, tensor_type
 from tensorrt_lite._C.core.dtype cimport Scalar
 from tensorrt_lite._C.core.dispatch cimport tls, attach, operator_named, trt_operator, trt_thread_state, FRESH, INPLACE
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo
@@ -25,7 +25,7 @@ from tensorrt_lite._C.autograd.node cimport (
     private_gradient)
 from tensorrt_lite._C.autograd.node import retain_grad
 from tensorrt_lite._C.autograd.hooks import RetainGrad
-from tensorrt_lite._C.autograd.saved_tensors import stack_for_thread
+from tensorrt_lite._C.autograd.nested_pass import run_in_thread
 from tensorrt_lite._C.autograd.pointwise cimport call2
 
 cdef extern from "Python.h":
@@ -58,15 +58,6 @@ cdef struct Capture:
 
 cdef enum:
     NESTED_DEPTH = 20              # backward passes inside of each other that share a stack: each takes some ten Python frames of a thousand
-
-cdef extern from "nested_thread.h" nogil:
-    ctypedef unsigned long pthread_t
-    ctypedef struct trt_nested:
-        PyObject* work
-        int cancelled
-    int trt_nested_start(trt_nested*, pthread_t*)
-    bint trt_nested_wait(trt_nested*, int milliseconds)
-    void trt_nested_join(trt_nested*, pthread_t)
 
 cdef enum:
     LONG_GRADIENT = 4096           # elements of a gradient beyond which a Node may take long enough for a look at pending signals
@@ -122,6 +113,7 @@ cdef class GraphTask:
     cdef char* used                # which of the n_sets sets there were tasks ran on
     cdef int n_sets
     cdef int home, here            # the caller's, and those of the task that runs
+    cdef list callbacks            # run after the last Node; None while there are none
 
     def __cinit__(self):
         global _runs
@@ -794,6 +786,53 @@ def accumulate_gradient(TensorBase leaf not None, TensorBase g not None):
         Py_DECREF(<object>p)
 
 
+cdef extern from *:
+    """
+    static __thread PyObject *trt_current_run __attribute__((tls_model("initial-exec")));
+    """
+    PyObject* current_run "trt_current_run"      # the GraphTask whose Node runs in this thread, borrowed from run_here
+
+
+cdef GraphTask running_task():
+    if current_run == NULL:
+        return None
+    return <GraphTask>current_run
+
+
+def current_task_id():
+    """The number of the backward pass that runs in this thread, -1 outside of all."""
+    cdef GraphTask run = running_task()
+    return -1 if run is None else run.id
+
+
+def will_execute(Node node not None):
+    """Whether the pass that runs in this thread runs the Node, or hands out what reaches it. RuntimeError outside of all passes."""
+    cdef GraphTask run = running_task()
+    cdef int task
+    if run is None:
+        raise RuntimeError("_will_engine_execute_node(): expected to be called during a backward pass")
+    task = run.find(<PyObject*>node)
+    return task >= 0 and (run.tasks[task].execute != 0 or run.tasks[task].capture >= 0)
+
+
+def queue_callback(callback):
+    """Call something when the pass that runs in this thread has run its last Node. RuntimeError outside of all passes."""
+    cdef GraphTask run = running_task()
+    if run is None:
+        raise RuntimeError("Final callbacks can only be installed during backward pass.")
+    if run.callbacks is None:
+        run.callbacks = []
+    run.callbacks.append(callback)
+
+
+cdef int run_callbacks(GraphTask run) except -1:
+    cdef int i = 0
+    while run.callbacks is not None and i < len(run.callbacks):     # one may queue another
+        run.callbacks[i]()
+        i += 1
+    return 0
+
+
 def run_backward(list roots, list grads, bint keep_graph, bint create_graph, inputs, bint allow_unused, bint accumulate):
     """Compute gradients of ``roots`` (weighted by ``grads``); returns those of ``inputs`` unless accumulating.
 
@@ -801,77 +840,17 @@ def run_backward(list roots, list grads, bint keep_graph, bint create_graph, inp
     """
     cdef int depth = tls().in_backward
     if depth and depth % NESTED_DEPTH == 0:
-        return run_in_thread((roots, grads, keep_graph, create_graph, inputs, allow_unused, accumulate))
+        return run_in_thread(run_in_this_thread, (roots, grads, keep_graph, create_graph, inputs, allow_unused, accumulate))
     return run_here(roots, grads, keep_graph, create_graph, inputs, allow_unused, accumulate)
 
 
-cdef class NestedPass:
-    """A backward pass that goes on in another thread with the state of the waiting one: dispatch keys, modes, hooks, device, streams."""
-    cdef trt_thread_state state
-    cdef trt_nested thread
-    cdef tuple arguments
-    cdef object hooks, autocast, result, error
-    cdef int streams
-
-    def __call__(self):
-        cdef trt_thread_state* state = tls()
-        try:
-            state[0] = self.state
-            state.cancelled = &self.thread.cancelled
-            set_inference_flag(state.inference_mode)
-            if self.hooks is not None:
-                self.hooks()
-            if self.autocast is not None:
-                self.autocast()
-            if self.streams:
-                installed_hooks().use_streams(self.streams)  # and the current device, which belongs to the set
-            roots, grads, keep_graph, create_graph, inputs, allow_unused, accumulate = self.arguments
-            self.result = run_here(roots, grads, keep_graph, create_graph, inputs, allow_unused, accumulate)
-        except BaseException as error:
-            self.error = error
-
-
-cdef object run_in_thread(tuple arguments):
-    """`run_here` in another thread: with a stack for every few levels, passes nest however deeply. The exception travels."""
-    from contextvars import copy_context
-    from functools import partial
-    from sys import modules
-    cdef trt_thread_state* state = tls()
-    cdef NestedPass nested = NestedPass()
-    cdef pthread_t handle
-    cdef bint done = False
-    nested.arguments = arguments
-    nested.state = state[0]
-    nested.hooks = stack_for_thread()
-    autocast = modules.get("tensorrt_lite._C.autograd.autocast")
-    if autocast is not None:
-        nested.autocast = autocast.ThreadState()
-    if installed_hooks().current_streams != NULL:
-        nested.streams = installed_hooks().current_streams()
-    work = partial(copy_context().run, nested)
-    nested.thread.work = <PyObject*>work
-    if trt_nested_start(&nested.thread, &handle):
-        raise RuntimeError("autograd: no thread could be started for a nested backward pass")
-    interrupt = None
-    while not done:
-        with nogil:
-            done = trt_nested_wait(&nested.thread, 50)
-        try:
-            PyErr_CheckSignals()
-        except BaseException as error:
-            interrupt = error
-        nested.thread.cancelled = interrupt is not None or state.cancelled != NULL and state.cancelled[0]
-    with nogil:
-        trt_nested_join(&nested.thread, handle)
-    if interrupt is not None:
-        raise interrupt
-    if nested.error is not None:
-        raise nested.error
-    return nested.result
+def run_in_this_thread(list roots, list grads, bint keep_graph, bint create_graph, inputs, bint allow_unused, bint accumulate):
+    return run_here(roots, grads, keep_graph, create_graph, inputs, allow_unused, accumulate)
 
 
 cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph, inputs, bint allow_unused, bint accumulate):
-    global _active
+    global _active, current_run
+    cdef PyObject* outer
     cdef GraphTask run = GraphTask()
     cdef TensorBase t
     cdef Node n
@@ -924,6 +903,8 @@ cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph,
     state.function_disabled += 1
     state.function_modes = 0
     _active += 1
+    outer = current_run
+    current_run = <PyObject*>run
     try:
         for i in range(len(first)):
             n = <Node>first[i]
@@ -949,7 +930,11 @@ cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph,
         execute(run, keep_graph, create_graph, captured)
         if run.streams != NULL:
             join_caller(run)
+        if run.callbacks is not None:
+            state.function_disabled = disabled
+            run_callbacks(run)
     finally:
+        current_run = outer
         if run.streams != NULL:
             use_streams(run, run.home)
         _active -= 1

@@ -88,15 +88,22 @@ cdef object given_as(object x, int code, char letter, int target, list pairs):
     return r
 
 
+# Arguments of operators that move bits: what chooses elements has a type of its own, and what may be one value for all is converted.
+cdef frozenset CHOOSERS = frozenset(("condition", "mask", "index", "indices"))
+cdef frozenset VALUES = frozenset(("value", "values", "src", "source", "input", "other"))
+
+
 cdef object element_value(str op, str name, object x, int code):
-    """An argument of an operator that moves bits: a value without dimensions is one of the type, others must be of it. What would add is refused."""
+    """An argument of an operator that moves bits: a value without dimensions is one of the type, others must be of it. What would add is refused.
+
+    `code` may be the type of a later argument, or of `out`, alone: bits of another type must not become the result."""
     cdef TensorBase t, r
     if name == "reduce" and x is not None or name == "accumulate" and x:
         raise NotImplementedError(f"\"{op}\" with {name} not implemented for '{dtype_label(code).decode()}'")
-    if name not in ("value", "values", "src", "source") or not isinstance(x, TensorBase) or (<TensorBase>x).dtype == code:
+    if name in CHOOSERS or not isinstance(x, TensorBase) or (<TensorBase>x).dtype == code:
         return x
     t = <TensorBase>x
-    if t.ndim:
+    if t.ndim or name not in VALUES or not can_cast(t.dtype, code):
         raise RuntimeError(f"{op}(): expected {name} to be of the dtype {dtype_of(code)}, but it is of {dtype_of(t.dtype)}")
     r = cast_to(t, code)
     r.wrapped_number = t.wrapped_number

@@ -1,4 +1,4 @@
-"""Reductions over other operators: hashes."""
+"""Reductions over other operators: hashes, norms of slices."""
 
 from __future__ import annotations
 
@@ -47,3 +47,20 @@ def hash_tensor(input: Any, dim: Any = (), *, keepdim: bool = False, mode: int =
     shape = [1 if d in dims else n for d, n in enumerate(x.shape)] if keepdim else [x.shape[d] for d in kept]
     result = (lines if joined is not None else lines.clone()).reshape(shape).view(_uint64)
     return result if out is None else deliver_unrecorded("hash_tensor", result, out)
+
+
+def norm_except_dim(v, pow=2, dim=0):
+    """The norms of the slices along dim, kept as dimensions of 1; the norm of everything for dim -1."""
+    if dim == -1:
+        return _ops.norm(v, pow)
+    if not 0 <= dim < v.dim():
+        raise IndexError(f"norm_except_dim(): Dimension out of range (expected to be in range of [-1, {v.dim() - 1}], but got {dim})")
+    return _ops.norm(v, pow, [d for d in range(v.dim()) if d != dim], True)
+
+
+def _weight_norm(v, g, dim=0):
+    """g * v / |v|."""
+    return v * (g / norm_except_dim(v, 2, dim))
+
+
+EXPORTS = {"_weight_norm": "f"}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+import weakref
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tensorrt_lite._C.autograd import engine as _engine
 from tensorrt_lite._C.autograd import saved_tensors as _saved
 from tensorrt_lite._C.autograd.hooks import RemovableHandle
 from tensorrt_lite._C.autograd.node import Node
@@ -23,6 +26,8 @@ __all__ = [
     "saved_tensors_hooks",
     "disable_saved_tensors_hooks",
     "save_on_cpu",
+    "register_multi_grad_hook",
+    "allow_mutation_on_saved_tensors",
     "RemovableHandle",
 ]
 
@@ -116,6 +121,165 @@ def _no_saved_tensors_hooks() -> Iterator[None]:
         yield
     finally:
         _saved.exchange_stack(before)
+
+
+class _Handles:
+    """The handles of several hooks as one."""
+
+    def __init__(self, handles: tuple[RemovableHandle, ...]) -> None:
+        self.handles = handles
+
+    def remove(self) -> None:
+        """Take the hooks away."""
+        for handle in self.handles:
+            handle.remove()
+
+    def __enter__(self) -> _Handles:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+def register_multi_grad_hook(tensors, fn, *, mode: str = "all") -> _Handles:
+    """Call ``fn`` once in each backward pass, when gradients of several tensors are known.
+
+    mode: "all", fn([gradient or None of each]) after the last one that the pass computes; "any", fn(gradient) after the first. Each tensor must require gradients.
+    ValueError for another mode. Returns a handle with remove().
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    lock = threading.Lock()
+    if mode == "any":
+        seen: set[int] = set()
+
+        def first(grad) -> None:
+            task = _engine.current_task_id()
+            with lock:
+                if task in seen:
+                    return
+                seen.clear()
+                seen.add(task)
+            fn(grad)
+
+        return _Handles(tuple(t.register_hook(first) for t in tensors if t.requires_grad))
+
+    nodes = [_gradient_node(t) for t in tensors]
+    running: dict[int, tuple[list, list[int]]] = {}  # of each pass: gradients, and how many are still to come
+
+    def hook_of(index: int) -> Callable[[Any], None]:
+        def hook(grad) -> None:
+            task = _engine.current_task_id()
+            with lock:
+                if task not in running:
+                    running[task] = [None] * len(nodes), [sum(map(_engine.will_execute, nodes))]
+                grads, left = running[task]
+                grads[index] = grad
+                left[0] -= 1
+                done = left[0] == 0
+                if done:
+                    del running[task]
+            if done:
+                fn(grads)
+
+        return hook
+
+    return _Handles(tuple(t.register_hook(hook_of(i)) for i, t in enumerate(tensors)))
+
+
+# ---- writes to what was saved -----------------------------------------------------------------------------------------
+
+
+class _Saved:
+    """What a Node keeps in place of a tensor while writes to it are allowed."""
+
+    __slots__ = ("__weakref__", "version", "value", "copied")
+
+    def __init__(self, value: Tensor) -> None:
+        self.value = value
+        self.version = value._version
+        self.copied = False
+
+
+class _AllowMutation:
+    """The tensors that Nodes saved in the context, by the memory that they lie in."""
+
+    def __init__(self) -> None:
+        self.saved: dict[int, weakref.WeakSet[_Saved]] = {}
+        self.open = True
+
+    def pack(self, tensor: Tensor) -> _Saved:
+        made = _Saved(tensor)
+        self.saved.setdefault(tensor.untyped_storage().data_ptr(), weakref.WeakSet()).add(made)
+        return made
+
+    def unpack(self, saved: _Saved) -> Tensor:
+        if not self.open:
+            raise AssertionError("Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the graph was originally recorded.")
+        return saved.value
+
+    def before_write(self, tensor: Tensor) -> None:
+        """Copy what was saved of the memory that a write is about to change."""
+        for saved in self.saved.get(tensor.untyped_storage().data_ptr(), ()):
+            if not saved.copied:
+                saved.value = saved.value.detach().clone()
+                saved.copied = True
+
+    def clear(self) -> None:
+        self.open = False
+        self.saved.clear()
+
+
+@contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutation]:
+    """Inside, tensors that Nodes saved may be written to: a write copies them first, and the backward pass, which must be in the context too, sees the copies.
+
+    RuntimeError for a context in a context. Writes through NumPy arrays or other views of the memory are not seen.
+
+    >>> import tensorrt_lite as trt
+    >>> with trt.autograd.graph.allow_mutation_on_saved_tensors():
+    ...     x = trt.ones(2, requires_grad=True)
+    ...     y = x.clone()
+    ...     z = (y * y).sum()
+    ...     y.mul_(3)
+    ...     z.backward()
+    tensor([3., 3.], grad_fn=<MulBackward0>)
+    >>> x.grad
+    tensor([2., 2.])
+    """
+    global _mutation_allowed
+    from tensorrt_lite.utils._python_dispatch import TorchDispatchMode
+
+    class CopyBeforeWrite(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            kwargs = kwargs or {}
+            for written in _written_by(func, args, kwargs):
+                context.before_write(written)
+            return func(*args, **kwargs)
+
+    if _mutation_allowed:
+        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+    context = _AllowMutation()
+    with saved_tensors_hooks(context.pack, context.unpack), CopyBeforeWrite():
+        _mutation_allowed = True
+        try:
+            yield context
+        finally:
+            _mutation_allowed = False
+            context.clear()
+
+
+_mutation_allowed = False
+
+
+def _written_by(func: Any, args: Any, kwargs: Any) -> list[Tensor]:
+    """The tensors that a call writes to: the first argument in place, `out`, and what the schema of a custom operator names."""
+    parts = str(func).split(".")
+    first = 1 if len(parts) > 1 and parts[1].endswith("_") and not parts[1].endswith("__") else 0
+    given = [*args[:first], kwargs.get("out")]
+    for i in func._schema.written:
+        given.append(args[i] if i < len(args) else kwargs.get(func._schema.arguments[i].name))
+    return [t for value in given for t in (value if isinstance(value, (list, tuple)) else (value,)) if hasattr(t, "untyped_storage")]
 
 
 def __getattr__(name: str) -> object:

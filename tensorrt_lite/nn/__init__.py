@@ -1,14 +1,32 @@
 """torch.nn: modules, parameters, losses, initialisation and their functional forms."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from . import attention, functional, init, modules, utils
 from .modules import *  # noqa: F403
 from .modules import __all__ as _module_names
-from .parameter import Buffer, Parameter
+from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
-__all__ = ["Buffer", "Parameter", "attention", "functional", "init", "modules", "utils", *_module_names]
+if TYPE_CHECKING:
+    from . import parallel
+    from .parallel import DataParallel
+
+__all__ = [
+    "Buffer", "DataParallel", "Parameter", "UninitializedBuffer", "UninitializedParameter", "attention", "functional", "init", "modules", "parallel", "utils", *_module_names,
+    *sorted(modules._LAZY),
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
+    if name in ("DataParallel", "parallel"):
+        from importlib import import_module
+
+        parallel = import_module(f"{__name__}.parallel")
+        return parallel if name == "parallel" else parallel.DataParallel
+    if name in modules._LAZY:
+        return getattr(modules, name)
     from tensorrt_lite._missing import error
 
     raise error("nn", name)

@@ -11,7 +11,7 @@ from typing import Any
 import tensorrt_lite as trt
 from tensorrt_lite.tensor import Parameter
 
-__all__ = ["Buffer", "Parameter"]
+__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter"]
 
 
 class _BufferMeta(type(trt.Tensor)):  # type: ignore[misc]
@@ -37,3 +37,94 @@ class Buffer(trt.Tensor, metaclass=_BufferMeta):
         result.persistent = persistent
         result._is_buffer = True
         return result
+
+
+# What a lazy tensor answers before it has a shape, by the names of the overridden functions.
+_ANSWERED = frozenset(
+    ("half", "float", "double", "short", "int", "long", "bfloat16", "cuda", "cpu", "to", "detach_", "get_device", "requires_grad_", "is_complex", "is_floating_point", "size")
+)
+_NO_SHAPE = (
+    "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in `load_state_dict` when trying to load an "
+    "uninitialized parameter into an initialized one. Call `forward` to initialize the parameters before accessing their attributes."
+)
+
+
+class UninitializedTensorMixin:
+    """A tensor of a lazy module, whose shape its first input will give."""
+
+    cls_to_become: type
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Become an ordinary parameter or buffer of this shape, with memory that nothing is written to yet."""
+        device = self.data.device if device is None else device  # type: ignore[has-type]
+        dtype = self.data.dtype if dtype is None else dtype  # type: ignore[has-type]
+        self.data = trt.empty(shape, device=device, dtype=dtype)
+        self.__class__ = self.cls_to_become  # type: ignore[assignment]
+
+    @property
+    def shape(self) -> Any:
+        """RuntimeError: there is none yet."""
+        raise RuntimeError(_NO_SHAPE)
+
+    def share_memory_(self) -> Any:
+        """RuntimeError: there is no memory yet."""
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters before calling `module.share_memory()`."
+        )
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return type(self), (self.requires_grad,)  # type: ignore[attr-defined]
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        if name in _ANSWERED or name in ("__get__", "__set__"):
+            with trt._C.DisableTorchFunctionSubclass():
+                return func(*args, **(kwargs or {}))
+        raise ValueError(
+            f"Attempted to use an uninitialized parameter in {func}. This error happens when you are using a `LazyModule` or explicitly manipulating "
+            f"`torch.nn.parameter.{cls.__name__}` objects. When using LazyModules Call `forward` with a dummy batch to initialize the parameters "
+            "before calling torch functions"
+        )
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A parameter without a shape; `materialize` gives it one. It may be converted and moved before."""
+
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
+        return trt.Tensor._make_subclass(cls, trt.empty(0, device=device, dtype=dtype), requires_grad)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.data.device, self.data.dtype)
+        return memo[id(self)]
+
+
+class UninitializedBuffer(UninitializedTensorMixin, trt.Tensor):
+    """A buffer without a shape; `materialize` gives it one. It may be converted and moved before."""
+
+    cls_to_become = trt.Tensor
+
+    def __new__(cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True) -> Any:
+        made = trt.Tensor._make_subclass(cls, trt.empty(0, device=device, dtype=dtype), requires_grad)
+        made.persistent = persistent
+        made._is_buffer = True
+        return made
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Tensor's would take the arguments for data."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.data.device, self.data.dtype, self.persistent)
+        return memo[id(self)]
+
+
+def is_lazy(param: Any) -> bool:
+    """Whether a parameter or buffer waits for its shape."""
+    return isinstance(param, UninitializedTensorMixin)

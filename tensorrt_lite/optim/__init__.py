@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .accumulating import Adadelta, Adagrad, RMSprop
     from .batch import ASGD, Rprop
     from .lbfgs import LBFGS
+    from ._muon import Muon
     from .moments import Adamax, NAdam, RAdam
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "Adam",
     "AdamW",
     "Adamax",
+    "Muon",
     "NAdam",
     "Optimizer",
     "RAdam",
@@ -43,6 +45,7 @@ __all__ = [
 
 _MODULE_OF = {
     "Adafactor": "_adafactor",
+    "Muon": "_muon",
     "Adadelta": "accumulating",
     "Adagrad": "accumulating",
     "RMSprop": "accumulating",

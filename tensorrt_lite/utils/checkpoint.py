@@ -25,7 +25,13 @@ if TYPE_CHECKING:
 
     from tensorrt_lite import Tensor
 
-__all__ = ["CheckpointError", "CheckpointFunction", "checkpoint", "checkpoint_sequential", "noop_context_fn", "set_checkpoint_early_stop"]
+    from ._selective_checkpoint import CheckpointPolicy, SelectiveCheckpointContext, create_selective_checkpoint_contexts
+
+__all__ = [
+    "CheckpointError", "CheckpointFunction", "CheckpointPolicy", "SelectiveCheckpointContext", "check_backward_validity", "checkpoint", "checkpoint_sequential",
+    "create_selective_checkpoint_contexts", "detach_variable", "get_device_states", "noop_context_fn", "set_checkpoint_debug_enabled", "set_checkpoint_early_stop",
+    "set_device_states",
+]  # fmt: skip
 
 
 class CheckpointError(RuntimeError):
@@ -43,7 +49,22 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
     yield
 
 
+@contextmanager
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+    """NotImplementedError for True, as for checkpoint(debug=True); otherwise without effect."""
+    if enabled:
+        raise NotImplementedError("checkpoint: debug is not implemented (docs/gaps.md)")
+    yield
+
+
+_SELECTIVE = ("CheckpointPolicy", "SAC_IGNORED_OPS", "SelectiveCheckpointContext", "create_selective_checkpoint_contexts")
+
+
 def __getattr__(name: str) -> object:
+    if name in _SELECTIVE:
+        from tensorrt_lite.utils import _selective_checkpoint
+
+        return getattr(_selective_checkpoint, name)
     from tensorrt_lite._missing import error
 
     raise error("utils.checkpoint", name)
@@ -330,6 +351,31 @@ class CheckpointFunction(Function):
             raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
         autograd.backward([o for o, _ in pairs], [g for _, g in pairs])
         return None, None, *(a.grad if isinstance(a, trt.Tensor) else None for a in args)
+
+
+def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The tensors of a tuple without their history, with their requires_grad, and everything else as it is. RuntimeError for anything but a tuple."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError("Only tuple of tensors is supported. Got Unsupported input type: ", type(inputs).__name__)
+    return tuple(t.detach().requires_grad_(t.requires_grad) if isinstance(t, trt.Tensor) else t for t in inputs)
+
+
+def check_backward_validity(inputs: Any) -> None:
+    """Warns when none of the inputs requires gradients."""
+    if not any(t.requires_grad for t in inputs if isinstance(t, trt.Tensor)):
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
+    """The CUDA devices of the tensors among the arguments, nested ones too, and the states of their generators."""
+    devices = list(dict.fromkeys(t.get_device() for t in _tensors(args) if t.device.type == "cuda"))
+    return devices, [trt.cuda.get_rng_state(d) for d in devices]
+
+
+def set_device_states(devices: Any, states: Any, *, device_type: str | None = None) -> None:
+    """Give the generators of CUDA devices their states back."""
+    for device, state in zip(devices, states):
+        trt.cuda.set_rng_state(state, device)
 
 
 # ---- the functions

@@ -35,6 +35,35 @@ def check_modules_move() -> None:
     assert {str(p.device) for p in net.parameters()} == {"cuda:0"}
 
 
+def check_data_parallel() -> None:
+    """A batch shared out to both devices: outputs come together, gradients go to the one module, errors name the device."""
+    net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 2)).to("cuda:0").eval()
+    parallel = nn.DataParallel(net)
+    assert parallel.device_ids == [0, 1]
+    x = torch.randn(5, 3, device="cuda:0")
+    y = parallel(x)
+    assert y.device == torch.device("cuda:0") and torch.allclose(y, net(x), atol=1e-5)
+    y.square().sum().backward()
+    gradients = [p.grad.clone() for p in net.parameters()]
+    net.zero_grad()
+    net(x).square().sum().backward()
+    for mine, p in zip(gradients, net.parameters()):
+        assert torch.allclose(mine, p.grad, atol=1e-4)
+    with torch.no_grad():
+        assert nn.DataParallel(net, [0, 1], output_device=1)(x).device == torch.device("cuda:1")
+    raises(RuntimeError, "must have its parameters and buffers on device cuda:1", nn.DataParallel(net, [1, 0]), x)
+    spread = nn.DataParallel(counting_module(), [0, 1])(x, scale=torch.ones(5, device="cuda:0"))
+    assert spread["n"].tolist() == [3, 2] and len(spread["y"]) == 5
+
+
+def counting_module() -> nn.Module:
+    class Counting(nn.Module):
+        def forward(self, x: torch.Tensor, scale: torch.Tensor) -> dict[str, torch.Tensor]:
+            return {"n": torch.tensor(len(x), device=x.device), "y": x * scale[:, None]}
+
+    return Counting()
+
+
 def check_exchanged_storages() -> None:
     """`data`, `set_`, constructors, copies and pickles."""
     p = nn.Parameter(torch.ones(2))

@@ -404,3 +404,34 @@ def test_operands_of_two_types_are_refused():
     for call in (lambda: trt.nn.functional.conv1d(x, trt.ones(1, 1, 2, dtype=trt.complex64)), lambda: trt.mm(x[0].real.to(trt.float8_e5m2), trt.ones(4, 1)), lambda: x.index_add(0, trt.tensor([0]), trt.ones(1, 1, 4, dtype=trt.complex64))):
         with pytest.raises(RuntimeError):
             call()
+
+
+BITS_OF_ANOTHER = {
+    "tril": lambda m, x, u: m.tril(x, out=u),
+    "take": lambda m, x, u: m.take(x, m.tensor([0, 3]), out=u),
+    "gather": lambda m, x, u: m.gather(x, 0, m.zeros(1, 2, dtype=m.int64), out=u),
+    "index_select": lambda m, x, u: m.index_select(x, 0, m.tensor([0, 1]), out=u),
+    "scatter": lambda m, x, u: x.scatter(0, m.zeros(2, 2, dtype=m.int64), u),
+    "masked_scatter": lambda m, x, u: x.masked_scatter(m.ones(2, 2, dtype=m.bool), u),
+    "put": lambda m, x, u: x.put(m.tensor([0, 1, 2, 3]), u),
+    "index_copy": lambda m, x, u: x.index_copy(0, m.tensor([0, 1]), u),
+}
+
+
+@pytest.mark.parametrize("name", BITS_OF_ANOTHER)
+@pytest.mark.parametrize("stored", ["uint16", "uint64", "float8_e4m3fn", "complex32"])
+def test_bits_of_one_type_do_not_become_another(name, stored):
+    """Where only a later argument or `out` had the stored type, its width was taken for that of what was computed: memory behind it was read."""
+    for dtype in (trt.bool, trt.int8, trt.float32):
+        x, u = trt.ones(2, 2).to(dtype), trt.ones(2, 2).to(getattr(trt, stored))
+        with pytest.raises((RuntimeError, TypeError), match="dtype|type"):
+            BITS_OF_ANOTHER[name](trt, x, u)
+
+
+def test_one_value_of_another_type_is_converted():
+    x, mask = trt.ones(2, dtype=trt.uint16), trt.tensor([True, False])
+    assert trt.where(mask, x, trt.tensor(7)).tolist() == [1, 7] and trt.where(mask, x, trt.tensor(7)).dtype is trt.uint16
+    assert x.masked_fill(mask, trt.tensor(7)).tolist() == [7, 1]
+    assert trt.where(mask, x, trt.tensor(0.5)).tolist() == [1, 0.5]
+    with pytest.raises(RuntimeError):
+        trt.ones(2, dtype=trt.int8).masked_fill(mask, trt.tensor(7, dtype=trt.uint64))

@@ -284,3 +284,74 @@ def test_warnings_are_pytorchs():
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             module.checkpoint(lambda x: x * 2, library.ones(1), use_reentrant=False)
+
+
+# ---- selective checkpointing
+
+
+def selective(lib, policy_of):
+    """Gradients, and how often mm and exp ran, forward and again."""
+    from collections import Counter
+    from functools import partial
+
+    module = __import__(f"{lib.__name__}.utils._python_dispatch", fromlist=["TorchDispatchMode"])
+    checkpoint = __import__(f"{lib.__name__}.utils.checkpoint", fromlist=["checkpoint"])
+    ran = Counter()
+
+    class Counting(module.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            ran[str(func)] += 1
+            return func(*args, **(kwargs or {}))
+
+    x = lib.arange(4.0).reshape(2, 2).div(4).requires_grad_()
+    w = lib.ones(2, 2, requires_grad=True)
+    policy = policy_of(lib, checkpoint)
+    with Counting():
+        out = checkpoint.checkpoint(lambda x: (x @ w).exp() @ w, x, use_reentrant=False, context_fn=partial(checkpoint.create_selective_checkpoint_contexts, policy))
+        out.sum().backward()
+    return x.grad.tolist(), w.grad.tolist(), ran["aten.mm.default"], ran["aten.exp.default"]
+
+
+POLICIES = {
+    "list": lambda lib, c: [lib.ops.aten.mm.default],
+    "function": lambda lib, c: lambda ctx, op, *args, **kwargs: c.CheckpointPolicy.MUST_SAVE if op is lib.ops.aten.mm.default else c.CheckpointPolicy.PREFER_RECOMPUTE,
+    "nothing": lambda lib, c: [],
+    "exp": lambda lib, c: [lib.ops.aten.exp.default],
+}
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_chosen_results_are_kept(name):
+    torch = pytest.importorskip("torch", reason="the comparison needs PyTorch (extra `conformance`)")
+    ours, theirs = selective(trt, POLICIES[name]), selective(torch, POLICIES[name])
+    for mine, wanted in zip(ours[:2], theirs[:2]):
+        trt.testing.assert_close(trt.tensor(mine), trt.tensor(wanted))
+    # backward takes four products; the last one of the forward pass is computed again here and not by PyTorch, which stops early
+    again = 0 if name in ("list", "function") else 2
+    assert ours[2] == 2 + 4 + again and ours[3] == (1 if name == "exp" else 2)
+
+
+def test_kept_results_must_not_change():
+    from tensorrt_lite.utils.checkpoint import create_selective_checkpoint_contexts
+
+    x = trt.ones(2, 2, requires_grad=True)
+
+    def run(allowed):
+        kept = []
+
+        def function(x):
+            y = x @ x
+            kept.append(y)
+            return y.exp()
+
+        out = checkpoint(function, x, use_reentrant=False, context_fn=lambda: create_selective_checkpoint_contexts([trt.ops.aten.mm.default], allowed))
+        kept[0].detach().mul_(2)
+        out.sum().backward()
+
+    with pytest.raises(RuntimeError, match="has been mutated"):
+        run(False)
+    run(True)
+    with pytest.raises(TypeError, match="function or a list"):
+        create_selective_checkpoint_contexts(3)
+    with pytest.raises(ValueError, match="OpOverload"):
+        create_selective_checkpoint_contexts([trt.mm])

@@ -1,4 +1,8 @@
-"""All layer classes."""
+"""All layer classes; those that few programs use are imported on first use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from .activation import (
     CELU,
@@ -32,7 +36,7 @@ from .activation import (
     Threshold,
 )
 from .adaptive import AdaptiveLogSoftmaxWithLoss
-from .batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d
+from .batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d, SyncBatchNorm
 from .channelshuffle import ChannelShuffle
 from .container import Container, ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
@@ -253,6 +257,7 @@ __all__ = [
     "Softplus",
     "Softshrink",
     "Softsign",
+    "SyncBatchNorm",
     "Tanh",
     "Tanhshrink",
     "Threshold",
@@ -272,3 +277,23 @@ __all__ = [
     "ZeroPad2d",
     "ZeroPad3d",
 ]
+
+if TYPE_CHECKING:
+    from .lazy import (
+        LazyBatchNorm1d, LazyBatchNorm2d, LazyBatchNorm3d, LazyConv1d, LazyConv2d, LazyConv3d, LazyConvTranspose1d, LazyConvTranspose2d, LazyConvTranspose3d,
+        LazyInstanceNorm1d, LazyInstanceNorm2d, LazyInstanceNorm3d, LazyLinear,
+    )  # fmt: skip
+
+_LAZY = {f"Lazy{layer}{n}d" for layer in ("BatchNorm", "Conv", "ConvTranspose", "InstanceNorm") for n in (1, 2, 3)} | {"LazyLinear"}
+
+
+def __getattr__(name: str) -> object:
+    if name in _LAZY:
+        from . import lazy
+
+        return getattr(lazy, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
 
-from ..parameter import Parameter
+from ..parameter import Parameter, is_lazy
 from ._hooks import RemovableHandle
 
 if TYPE_CHECKING:
@@ -221,7 +221,10 @@ class StateDictMixin:
                 f"but received {type(value)}"
             )
             return
-        if param.dim() == 0 and value.dim() == 1 and value.numel() == 1:
+        if is_lazy(param):
+            # the hook gave it a shape if the checkpoint has one
+            return
+        if param.dim() == 0 and not is_lazy(value) and value.dim() == 1 and value.numel() == 1:
             # Checkpoints from before zero-dimensional tensors hold scalars as one-element vectors.
             value = value[0]
         if value.shape != param.shape:

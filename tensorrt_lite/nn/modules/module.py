@@ -664,6 +664,13 @@ class Module(StateDictMixin):
         result.__setstate__(state)
         return result
 
+    def _replicate_for_data_parallel(self: T) -> T:
+        """A copy without parameters, into which `nn.parallel.replicate` puts those of its device."""
+        result = self.__copy__()
+        result._parameters = {}  # type: ignore[assignment]
+        result.__dict__["_is_replica"] = True
+        return result
+
     def _get_name(self) -> str:
         return type(self).__name__
 
