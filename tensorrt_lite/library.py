@@ -15,12 +15,14 @@ to the process: definitions are made once, kernels may be replaced. examples/cus
 from __future__ import annotations
 
 import functools
+import sys
 from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
 from tensorrt_lite import _schema
 from tensorrt_lite._C.core import dispatch as _dispatch
 from tensorrt_lite._C.core import python_key as _python_key
+from tensorrt_lite._names import alias_in_force
 from tensorrt_lite._schema import Schema
 
 if TYPE_CHECKING:
@@ -333,6 +335,11 @@ class _Namespace:
             if found is not None:
                 return found
         overloads = _operators.get(self.__name__, {}).get(name)
+        if not overloads and self.__name__ == "aten" and not name.startswith("__") and alias_in_force():
+            from tensorrt_lite.compat import absent
+
+            if absent.asked(sys._getframe(1)) == "load":
+                return absent.AbsentOperator(f"torch.ops.aten.{name}")
         if not overloads:
             raise AttributeError(f"'_OpNamespace' '{self.__name__}' object has no attribute '{name}'")
         return _Packet(self.__name__, name, overloads)

@@ -32,8 +32,8 @@ def test_the_whole_list(capsys):
     ("name", "said"),
     [
         ("vmap", "vmap: not implemented\n"),
-        ("torch.nn.utils.prune", "nn.utils.prune: not implemented\n"),
-        ("prune", "nn.utils.prune: not implemented\n"),
+        ("torch.utils.tensorboard", "utils.tensorboard: not implemented\n"),
+        ("tensorboard", "utils.tensorboard: not implemented\n"),
         ("distributions", "distributions: not implemented\n"),
         ("nn.Linear", "nn.Linear: is here\n"),
         ("DataLoader", "num_workers"),

@@ -10,7 +10,6 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memmove
 from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_drop
 from tensorrt_lite._C.core.parallel cimport parallel_for, num_threads, GRAIN
-from tensorrt_lite._C.core.storage cimport prepare_write
 from tensorrt_lite._C.core.tensor cimport (
     TensorBase, ITEM_SIZE, MAX_DIMS, data_of, place_of, same_sizes, empty_tensor, empty_strided_tensor, empty_like_tensor, shape_text, resize_tensor,
     HELD_NUMEL, has_internal_overlap, memory_overlap, alias_of, contiguous_strides, K_CPU, K_META, bump_version, new_tensor, set_dtype)
@@ -21,7 +20,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from tensorrt_lite._C.core.dispatch cimport FRESH, OUT, INPLACE, attach, tls
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_META, device_type_name, has_index
-from tensorrt_lite._C.core.storage cimport Storage, hooks_of
+from tensorrt_lite._C.core.storage cimport Storage, hooks_of, prepare_write
 from tensorrt_lite._C.core.text cimport dtype_text, sizes_text
 from tensorrt_lite._C.core import isa  # noqa: F401 (refuses what the loops cannot run on before they are chosen)
 
@@ -46,6 +45,9 @@ if load_casts() != NULL:
 
 cdef extern from "stage.h" nogil:
     void transpose_block(char* dst, int64_t dst_row, const char* src, int64_t src_col_stride, int64_t rows, int64_t cols, int item)
+    bint is_repeated(int64_t count, int item, int64_t dst_stride, int64_t dst_row, int64_t src_stride)
+    void repeat_run(char** data, const int64_t* stride, int64_t n, const Scalar* repeated)
+    void convert_run(char** data, const int64_t* stride, int64_t n, const Scalar* conversion)
     void fill_block(char* dst, const char* value, int64_t n, int item)
     void store_scalar(char* destination, int dtype, const Scalar* value)
     void convert_elements "trt_convert"(const cast_row* table, int to, char* dst, int64_t dst_stride, int source, const char* src, int64_t src_stride, int64_t n)
@@ -863,13 +865,8 @@ cdef TensorBase pointwise3(const PointwiseInfo* info, TensorBase a, TensorBase b
 
 # ---- copies, fills, conversions ------------------------------------------------------------------------------------
 
-cdef void convert_run(char** data, const int64_t* stride, int64_t n, const Scalar* conversion) noexcept nogil:
-    """The loop of a copy: a conversion or a move, passed in the place of parameters."""
-    (<cast_fn><const void*>conversion)(data[0], stride[0], data[1], stride[1], n)
-
-
 cdef void convert_run_by_blocks(char** data, const int64_t* stride, int64_t n, const Scalar* types) noexcept nogil:
-    """The same of two types whose conversion has no loop of its own."""
+    """convert_run of two types whose conversion has no loop of its own."""
     convert_elements(cast_table, (<const int*><const void*>types)[0], data[0], stride[0], (<const int*><const void*>types)[1], data[1], stride[1], n)
 
 
@@ -881,6 +878,7 @@ cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
     cdef int perm[MAX_DIMS]
     cdef int i, j, k, d = -1, ndim = destination.ndim
     cdef PyObject* inputs[1]
+    cdef Scalar repeated         # of repeat_run
     if destination.device_type == DEV_META:
         return 0
     if source.storage.block == NULL:
@@ -907,9 +905,7 @@ cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
     if memory_overlap(destination, source) >= 2 and destination.storage.block == source.storage.block:
         return copy_elements(destination, contiguous_copy(source))
     order_dimensions(2, ndim, destination.sizes, stride, True, perm)
-    it.nop = 2
-    it.scalar_forms = 0
-    it.any_stride = 1
+    it.nop, it.scalar_forms, it.any_stride = 2, 0, 1
     it.dtype[0] = it.need[0] = destination.dtype
     it.dtype[1] = it.need[1] = source.dtype
     if cast_table[source.dtype][destination.dtype] != NULL:
@@ -932,8 +928,7 @@ cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
         it.stride[0][d] = stride[0][j]
         it.stride[1][d] = stride[1][j]
     if d < 0:
-        d = 0
-        it.sizes[0] = 1
+        d, it.sizes[0] = 0, 1
         it.stride[0][0] = ITEM_SIZE[it.dtype[0]]
         it.stride[1][0] = ITEM_SIZE[it.dtype[1]]
     inputs[0] = <PyObject*>source
@@ -941,7 +936,12 @@ cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
     if on_device:
         it.on_host = 2 if source.device_type == DEV_CPU else 0
         return hooks_of(destination.device_type).iterate(NULL, &it, destination.dtype, destination, inputs)
-    if d > 0 and it.sizes[0] < 8 and it.sizes[1] >= 4 * it.sizes[0] and it.sizes[1] <= 4096:
+    repeated.i, repeated.kind = it.sizes[0], ITEM_SIZE[destination.dtype]
+    if d > 0 and destination.dtype == source.dtype and is_repeated(repeated.i, repeated.kind, it.stride[0][0], it.stride[0][1], it.stride[1][0]):
+        it.ndim, it.loop, it.params = d, repeat_run, &repeated
+        for k in range(d):
+            it.sizes[k], it.stride[0][k], it.stride[1][k] = it.sizes[k + 1], it.stride[0][k + 1], it.stride[1][k + 1]
+    elif d > 0 and it.sizes[0] < 8 and it.sizes[1] >= 4 * it.sizes[0] and it.sizes[1] <= 4096:
         # rows of a few elements: the next dimension, strided, costs less than a call for each of them, and its cache lines stay near
         it.sizes[0], it.sizes[1] = it.sizes[1], it.sizes[0]
         for k in range(2):

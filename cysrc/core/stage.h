@@ -56,7 +56,43 @@ static void fill_block(char* dst, const char* value, int64_t n, int item) {
   }
 }
 
+/* The loop of a copy whose rows repeat an element, of `kind` bytes `i` times, and follow one another: stores of 16 bytes reach into the next row, whose own
+ * follow, but for the last rows, which end where they end. */
+enum { REPEATED_BYTES = 128 };  /* of a row at most: a longer one is a loop of its own */
+#define TRT_REPEAT(type)                                                                             \
+  {                                                                                                  \
+    typedef type vector __attribute__((vector_size(16)));                                            \
+    typedef vector vector_u __attribute__((aligned(sizeof(type)), may_alias));                       \
+    const int64_t row = count * (int64_t)sizeof(type), whole = n - (15 + row) / row;                 \
+    int64_t i = 0;                                                                                   \
+    for (; i < whole; i++, dst += row, src += src_stride) {                                          \
+      const vector v = (vector){0} + *(const type*)src;                                              \
+      for (int64_t at = 0; at < row; at += 16) *(vector_u*)(dst + at) = v;                           \
+    }                                                                                                \
+    for (; i < n; i++, dst += row, src += src_stride)                                                \
+      for (int64_t j = 0; j < count; j++) ((type*)dst)[j] = *(const type*)src;                       \
+  }
+static int is_repeated(int64_t count, int item, int64_t dst_stride, int64_t dst_row, int64_t src_stride) {
+  return item <= 8 && src_stride == 0 && dst_stride == item && dst_row == count * item && dst_row <= REPEATED_BYTES;
+}
+static void repeat_run(char** data, const int64_t* stride, int64_t n, const Scalar* repeated) {
+  char* dst = data[0];
+  const char* src = data[1];
+  const int64_t src_stride = stride[1], count = repeated->i;
+  switch (repeated->kind) {
+    case 1: TRT_REPEAT(uint8_t) break;
+    case 2: TRT_REPEAT(uint16_t) break;
+    case 4: TRT_REPEAT(uint32_t) break;
+    case 8: TRT_REPEAT(uint64_t) break;
+  }
+}
+
 typedef void (*trt_cast_fn)(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t n);
+
+/* The loop of a copy: a conversion or a move, passed in the place of parameters. */
+static void convert_run(char** data, const int64_t* stride, int64_t n, const Scalar* conversion) {
+  ((trt_cast_fn)(void*)conversion)(data[0], stride[0], data[1], stride[1], n);
+}
 
 /* A conversion, by blocks through another type where the table has none for the pair. Strides in bytes. */
 static void trt_convert(const trt_cast_fn (*table)[NUM_DTYPES], int to, char* dst, int64_t dst_stride, int from, const char* src, int64_t src_stride, int64_t n) {

@@ -60,6 +60,16 @@ typedef void (*gemm_bodies[2])(const gemm_tile* t); /* of one vector of columns,
 #define TARGET
 #include "gemm/micro.h"
 
+/* modulo 2^64; elements are packed as the bits they are */
+typedef i64 vi64_u __attribute__((vector_size(VECTOR_BYTES), aligned(8), may_alias));
+#define KERNEL i64
+#define SUM i64
+#define OPERAND i64
+#define BROADCAST(x) ((vi64){0} + (x))
+#define DOT(sum, x, b) ((sum) + (x) * (b))
+#define TARGET
+#include "gemm/micro.h"
+
 #if VECTOR_BYTES == 64
 /* pairs of bfloat16, summed in float32 by an instruction that newer processors of this set have */
 typedef int16_t bf16_pairs __attribute__((vector_size(64)));
@@ -92,12 +102,12 @@ static const gemm_bodies bodies_tiles[] = {{body_tiles, body_tiles}};
 
 /* ---- epilogues: alpha times the sums, the addend, the activation, C's type ---- */
 
-#define DEFINE_FINISH(T, SUM)                                                                                                \
+#define DEFINE_FINISH(T, SUM, SCALE)                                                                                                \
     KERNEL_INLINE void finish_row_##T(const gemm_tile* t, int64_t r, const SUM* s, int64_t n) {                              \
         const gemm_matrices* g = t->g;                                                                                       \
         const int64_t item = sizeof(T);                                                                                      \
         SUM x[2 * VECTOR_BYTES / sizeof(SUM)], y[2 * VECTOR_BYTES / sizeof(SUM)];                                            \
-        const SUM alpha = (SUM)g->alpha, beta = (SUM)g->beta;                                                                \
+        const SUM alpha = (SUM)g->SCALE##alpha, beta = (SUM)g->SCALE##beta;                                                  \
         SUM* partial = (SUM*)(t->partial + r * t->partial_row);                                                              \
         if (t->first) for (int64_t j = 0; j < n; j++) x[j] = s[j];                                                           \
         else for (int64_t j = 0; j < n; j++) x[j] = partial[j] + s[j];                                                       \
@@ -124,16 +134,20 @@ static const gemm_bodies bodies_tiles[] = {{body_tiles, body_tiles}};
         if (t->cols == WHOLE) for (int64_t r = 0; r < t->rows; r++) finish_row_##T(t, r, (const SUM*)(sums + r * sums_row), WHOLE); \
         else for (int64_t r = 0; r < t->rows; r++) finish_row_##T(t, r, (const SUM*)(sums + r * sums_row), t->cols);         \
     }
-DEFINE_FINISH(f32, f32)
-DEFINE_FINISH(f64, f64)
-DEFINE_FINISH(bf16, f32)
-DEFINE_FINISH(f16, f32)
+KERNEL_INLINE i64 load_i64(const char* p) { return *(const i64*)p; }
+KERNEL_INLINE void store_i64(char* p, i64 v) { *(i64*)p = v; }
+DEFINE_FINISH(f32, f32, )
+DEFINE_FINISH(f64, f64, )
+DEFINE_FINISH(bf16, f32, )
+DEFINE_FINISH(f16, f32, )
+DEFINE_FINISH(i64, i64, integer_)
 
 enum { WIDTH = 2 * VECTOR_BYTES / 4, WIDTH_F64 = 2 * VECTOR_BYTES / 8 };
 static const gemm_kernel kernel_f32 = {GEMM_F32, LOAD_F32, 4, 1, 4, 4, GEMM_HEIGHT, WIDTH, DEPTH_BYTES / 4, bodies_f32, finish_f32};
 static const gemm_kernel kernel_f64 = {GEMM_F64, LOAD_F64, 8, 1, 8, 8, GEMM_HEIGHT, WIDTH_F64, DEPTH_BYTES / 8, bodies_f64, finish_f64};
 static const gemm_kernel kernel_bf16 = {GEMM_BF16, LOAD_BF16, 2, 1, 4, 4, GEMM_HEIGHT, WIDTH, DEPTH_BYTES / 4, bodies_f32, finish_bf16};
 static const gemm_kernel kernel_f16 = {GEMM_F16, LOAD_F16, 2, 1, 4, 4, GEMM_HEIGHT, WIDTH, DEPTH_BYTES / 4, bodies_f32, finish_f16};
+static const gemm_kernel kernel_i64 = {GEMM_I64, LOAD_F64, 8, 1, 8, 8, GEMM_HEIGHT, WIDTH_F64, DEPTH_BYTES / 8, bodies_i64, finish_i64};
 #if VECTOR_BYTES == 64
 static const gemm_kernel kernel_bf16_pairs = {GEMM_BF16, LOAD_PAIR, 2, 2, 4, 4, GEMM_HEIGHT, WIDTH, DEPTH_BYTES / 2, bodies_bf16, finish_bf16};
 /* two panels of 24 KB stay in L1 */
@@ -295,7 +309,7 @@ static void gemm_whole(gemm_plan* p) {
 }
 
 const gemm_table ISA_NAME(trt_gemm)[] = {{
-    {&kernel_f32, &kernel_f64, &kernel_bf16, &kernel_f16,
+    {&kernel_f32, &kernel_f64, &kernel_bf16, &kernel_f16, &kernel_i64,
 #if VECTOR_BYTES == 64
      &kernel_bf16_pairs, &kernel_bf16_tiles,
 #endif

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import info
-from . import measure, report, rows
+from . import markdown, measure, report, rows
 from .worker import WorkerSide
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="few short rounds, without the slow rows")
     parser.add_argument("--rounds", type=int, default=None, metavar="N", help="rounds a row, instead of the plan's")
     parser.add_argument("--json", type=Path, metavar="FILE", help="save the run")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="keep a page of tables by processor, as docs/performance.md")
     parser.add_argument("--compare", type=Path, metavar="FILE", help="list rows slower than in a saved run")
     parser.add_argument("--chart", type=Path, metavar="FILE", help="draw the ratios as an image")
     parser.add_argument("--check", action="store_true", help="measure rows over their budget again, fail after three")
@@ -205,7 +206,7 @@ def main(argv: list[str] | None = None) -> int:
     finally:
         for side in sides:
             side.close()
-    return _conclude(options, done, libraries, facts, saved)
+    return _conclude(options, done, libraries, facts, saved, load)
 
 
 def _conclude(
@@ -214,6 +215,7 @@ def _conclude(
     libraries: Sequence[str],
     facts: dict[str, Any],
     saved: dict[str, Any] | None,
+    load: float,
 ) -> int:
     """Write the files, print what is wrong, and turn it into the exit status."""
     results = [result for result, _ in done]
@@ -221,6 +223,9 @@ def _conclude(
     status = 0
     if options.json:
         report.save(run, options.json)
+    if options.markdown:
+        machine = markdown.processor(info.cpu(), info.build())
+        markdown.write(run, options.markdown, machine, _command(options), load)
     if options.chart:
         from . import chart
 
@@ -246,6 +251,13 @@ def _conclude(
             print(f"  {line}")
         status = 1 if regressions else status
     return status
+
+
+def _command(options: argparse.Namespace) -> str:
+    """What chose the rows and how they were measured, as it is typed."""
+    words = ["tensorrt-lite bench", *options.suites]
+    words += [f"--{name} {value}" for name in ("against", "threads", "rows", "rounds") if (value := getattr(options, name))]
+    return " ".join([*words, *["--quick"] * options.quick])
 
 
 def _machine(clean: bool) -> dict[str, Any]:

@@ -3,17 +3,28 @@ raises NotImplementedError when it is called."""
 
 from __future__ import annotations
 
+import dis
 from abc import ABCMeta
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["AbsentClass", "AbsentFunction", "AbsentModule", "AbsentValue", "placeholder"]
+__all__ = ["AbsentClass", "AbsentFunction", "AbsentModule", "AbsentOperator", "AbsentValue", "asked", "placeholder"]
+
+# Instructions that use the name they look up; `hasattr` and `getattr` are calls, and are to hear that it is not there.
+_IMPORTS = {"IMPORT_FROM", "IMPORT_STAR", "CALL_INTRINSIC_1"}
+_LOADS = {"LOAD_ATTR", "LOAD_METHOD"}
 
 # Of each name: False since it was handed out, True since it was used. Read by `report`.
 used: dict[str, bool] = {}
+
+
+def asked(frame: FrameType) -> str:
+    """How a frame looks an attribute up: by "import", by "load", or as a "question" whether it is there."""
+    instruction = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+    return "import" if instruction in _IMPORTS else "load" if instruction in _LOADS else "question"
 
 
 def refuse(name: str) -> NoReturn:
@@ -65,6 +76,9 @@ class AbsentValue:
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
         refuse(self._path)
 
+    def __bool__(self) -> bool:
+        refuse(self._path)
+
     def __repr__(self) -> str:
         return self._path
 
@@ -73,6 +87,15 @@ class AbsentValue:
 
     def __hash__(self) -> int:
         return hash(self._path)
+
+
+class AbsentOperator(AbsentValue):
+    """An operator of `torch.ops.aten` that is not here, or one of its overloads: tables of operators may name it."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return AbsentOperator(f"{self._path}.{name}")
 
 
 class AbsentModule(ModuleType):

@@ -8,10 +8,10 @@ answered in the same way, by a `__getattr__` that the alias puts into the module
 
 from __future__ import annotations
 
-import dis
 import importlib
 import sys
 from contextlib import contextmanager
+from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -27,11 +27,9 @@ __all__ = ["VERSION", "install", "is_installed", "torch_alias"]
 
 _HERE, _THERE = "tensorrt_lite", "torch"
 _THIN = "tensorrt_lite.compat.modules"
-# Instructions whose look-up is a use of the name; `hasattr` and `getattr` are calls and get an honest AttributeError.
-_IMPORTS = {"IMPORT_FROM", "IMPORT_STAR", "CALL_INTRINSIC_1"}
-_LOADS = {"LOAD_ATTR", "LOAD_METHOD"}
 _NOTHING = object()
 
+observers: list[Callable[[ModuleType], object]] = []  # called with each module that gets a name of PyTorch's
 _current: _Alias | None = None
 _depth = 0
 
@@ -55,6 +53,14 @@ def _importing(name: str) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def _own_code() -> bool:
+    """Whether this package itself imports: its modules bear PyTorch's names, but have others beside them."""
+    frame: FrameType | None = sys._getframe(3)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(("importlib", _HERE + ".compat.alias")):
+        frame = frame.f_back
+    return frame is not None and str(frame.f_globals.get("__package__") or "").partition(".")[0] == _HERE
 
 
 class _Existing:
@@ -104,7 +110,10 @@ class _Fallback:
                 return self._own(name)
             except AttributeError as own:
                 error = own
-        value = _NOTHING if name.startswith("__") and name != "__all__" else self._alias.stand_in(self._path, name, sys._getframe(1))
+        frame = sys._getframe(1)
+        if frame.f_code.co_name == "__getattribute__" and frame.f_back is not None:
+            frame = frame.f_back  # of a module that `report` watches
+        value = _NOTHING if name.startswith("__") and name != "__all__" else self._alias.stand_in(self._path, name, frame)
         if value is _NOTHING:
             raise error or AttributeError(f"module '{_joined(_THERE, self._path)}' has no attribute '{name}'")
         return value
@@ -114,7 +123,7 @@ class _Alias:
     def __init__(self) -> None:
         self._undo: list[Callable[[], object]] = []
         self._stand_ins: dict[str, Any] = {}
-        self._binding: set[str] = set()
+        self._bound: set[str] = set()  # paths of modules that have their names
 
     # -- what it changes, and how that is undone
 
@@ -151,9 +160,9 @@ class _Alias:
     def bind(self, module: ModuleType) -> None:
         """Give a module of this package its name under `torch`, the names it lacks, and its classes PyTorch's `__module__`."""
         path = _path(module.__name__)
-        if path.startswith(("_C.", "compat")) or module.__name__ in self._binding:
+        if path.startswith(("_C.", "compat")) or path in self._bound:
             return
-        self._binding.add(module.__name__)
+        self._bound.add(path)
         is_pytorchs = names.is_module(path)
         homes = names.class_homes()
         for value in list(vars(module).values()):
@@ -164,11 +173,14 @@ class _Alias:
         if not is_pytorchs:
             return
         sys.modules[_joined(_THERE, path)] = module
+        self.set_attribute(module, "__name__", _joined(_THERE, path))
         if path == "version":
             self.set_attribute(module, "__version__", VERSION)
         if not hasattr(module, "__path__") and path in names.packages():
             self.set_attribute(module, "__path__", [])
         self.set_attribute(module, "__getattr__", _Fallback(self, path, vars(module).get("__getattr__")))
+        for observe in observers:
+            observe(module)
 
     # -- what it answers
 
@@ -192,11 +204,12 @@ class _Alias:
 
     def _module(self, path: str) -> ModuleType | None:
         """The module that answers for torch.`path`."""
-        if not names.is_module(path) and not _exists(_joined(_THIN, path)):
+        known = names.is_module(path) or _exists(_joined(_THIN, path))
+        if not known and not _own_code():
             return None
         for base in (_HERE, _THIN):
             name = _joined(base, path)
-            if name in sys.modules or _exists(name):
+            if _exists(name):
                 module = importlib.import_module(name)
                 if base == _THIN and "__getattr__" not in vars(module):
                     vars(module)["__getattr__"] = _Fallback(self, path)
@@ -204,7 +217,7 @@ class _Alias:
                     if not hasattr(module, "__path__"):
                         self.set_attribute(module, "__path__", [])
                 return self._attached(path, module)
-        return self._attached(path, absent.AbsentModule(_joined(_THERE, path), _Fallback(self, path)))
+        return self._attached(path, absent.AbsentModule(_joined(_THERE, path), _Fallback(self, path))) if known else None
 
     def _attached(self, path: str, module: ModuleType) -> ModuleType:
         """The module; importlib is about to make it an attribute of its parent, which stays so no longer than the alias."""
@@ -219,7 +232,7 @@ class _Alias:
         """What answers for an attribute that the module torch.`path` does not have, for the instruction that `frame` is at."""
         full = _joined(path, name)
         thin = _joined(_THIN, path)
-        if path not in self._stand_ins and (thin in sys.modules or _exists(thin)):
+        if _exists(thin):
             supplement = importlib.import_module(thin)
             value = vars(supplement).get(name, _NOTHING)
             if value is not _NOTHING and not (isinstance(value, ModuleType) and value.__name__.startswith(_THIN)):
@@ -234,25 +247,24 @@ class _Alias:
             return _NOTHING
         if kind.startswith("="):
             return _resolved(kind[1:])
-        instruction = dis.opname[frame.f_code.co_code[frame.f_lasti]]
-        if instruction not in _IMPORTS and (instruction not in _LOADS or kind == "v"):
+        how = absent.asked(frame)
+        if how == "question" or how == "load" and kind == "v" and _exists(_joined(_HERE, path)):
             return _NOTHING
         if full not in self._stand_ins:
             self._stand_ins[full] = absent.placeholder(_joined(_THERE, full), kind)
         return self._stand_ins[full]
 
 
+@cache
 def _exists(name: str) -> bool:
     """Whether a module of this package can be imported. Its parents are imported for the answer."""
-    if name in sys.modules:
-        return True
     parent = name.rpartition(".")[0]
     if not parent:
         return name == _HERE
     if not _exists(parent):
         return False
     package = importlib.import_module(parent)
-    return PathFinder.find_spec(name, getattr(package, "__path__", None) or []) is not None
+    return name in sys.modules or PathFinder.find_spec(name, getattr(package, "__path__", None) or []) is not None
 
 
 def _resolved(path: str) -> Any:

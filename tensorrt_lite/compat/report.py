@@ -19,10 +19,9 @@ class _Recorded(ModuleType):
     def __getattribute__(self, name: str) -> Any:
         value = ModuleType.__getattribute__(self, name)
         if not name.startswith("__"):
-            owner = sys._getframe(1).f_globals.get("__name__", "")
-            if not owner.startswith(("tensorrt_lite", "importlib")):
-                here = ModuleType.__getattribute__(self, "__name__")
-                _touched.add(f"{here.replace('tensorrt_lite', 'torch', 1)}.{name}")
+            asking = sys._getframe(1).f_globals
+            if not str(asking.get("__package__") or asking.get("__name__", "")).startswith(("tensorrt_lite", "importlib")):
+                _touched.add(f"{ModuleType.__getattribute__(self, '__name__')}.{name}")
         return value
 
 
@@ -30,13 +29,7 @@ def record() -> None:
     """Note names from now on, of the modules that are answered for already and of those that will be."""
     from tensorrt_lite.compat import alias
 
-    watch = alias._Alias.bind
-
-    def bind(self: Any, module: ModuleType) -> None:
-        watch(self, module)
-        _watch(module)
-
-    alias._Alias.bind = bind  # type: ignore[method-assign]
+    alias.observers.append(_watch)
     for name, module in list(sys.modules.items()):
         if name == "torch" or name.startswith("torch."):
             _watch(module)

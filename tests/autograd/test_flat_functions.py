@@ -43,6 +43,8 @@ X = [[[1.0, 5.0, 2.0, 7.0, 3.0, 4.0]]]
 LINEAR = {
     "max_pool1d": lambda m, x: m.nn.functional.max_pool1d(x, 2),
     "max_pool2d": lambda m, x: m.nn.functional.max_pool2d(x.unsqueeze(0), (1, 2)),
+    "max_pool3d": lambda m, x: m.nn.functional.max_pool3d(x.reshape(1, 1, 1, 1, 6), (1, 1, 2)),
+    "adaptive_max_pool3d": lambda m, x: m.nn.functional.adaptive_max_pool3d(x.reshape(1, 1, 1, 1, 6), (1, 1, 2)),
     "avg_pool1d": lambda m, x: m.nn.functional.avg_pool1d(x, 2),
     "avg_pool2d": lambda m, x: m.nn.functional.avg_pool2d(x.unsqueeze(0), (1, 2)),
     "avg_pool3d": lambda m, x: m.nn.functional.avg_pool3d(x.reshape(1, 1, 1, 1, 6), (1, 1, 2)),

@@ -5,6 +5,7 @@ NumPy stands in for the library under test where any library will do: the runner
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import signal
@@ -15,7 +16,7 @@ from types import SimpleNamespace
 import pytest
 
 from tensorrt_lite import info
-from tensorrt_lite.bench import cli, measure, report, rows
+from tensorrt_lite.bench import cli, markdown, measure, report, rows
 from tensorrt_lite.bench.measure import Plan, Result, Spread
 from tensorrt_lite.bench.rows import Row
 from tensorrt_lite.bench.worker import WorkerSide
@@ -488,3 +489,32 @@ def test_a_saved_run_names_no_folder_of_the_machine(tmp_path):
     runtime = "/home/someone/env/lib/python3.11/site-packages/torch/lib/libgomp.so.1"
     report.save({"format": report.FORMAT, "facts": {"openmp_runtimes": [runtime, "/lib/libgomp.so.1"]}}, path)
     assert report.load(path)["facts"]["openmp_runtimes"] == ["site-packages/torch/lib/libgomp.so.1", "/lib/libgomp.so.1"]
+
+
+# the page of tables
+
+
+def test_a_page_of_tables_keeps_other_processors_and_other_suites(tmp_path):
+    page = tmp_path / "performance.md"
+    options = ["--library", "numpy", "--threads", "1", "--rows", NUMPY_ROW, "--rounds", "3", "--quick"]
+    assert cli.main(["overhead", *options, "--markdown", str(page)]) == 0
+    first = page.read_text()
+    machine = markdown.processor(info.cpu(), info.build())
+    assert f"## {machine}\n" in first and "### overhead" in first and "| add, 4 elements | 1 |" in first
+    other = markdown.replaced(first, "Another processor", {"gemm": "### gemm\n\nof another day\n"})
+    again = markdown.replaced(other, machine, {"conv": "### conv\n\nrows\n", "overhead": "### overhead\n\nmeasured again\n"})
+    assert again.count("## Another processor\n\n### gemm\n\nof another day\n") == 1
+    assert "### conv\n\nrows\n\n### overhead\n\nmeasured again\n" in again and "add, 4 elements" not in again
+    assert again.startswith(markdown.INTRODUCTION) and markdown.replaced(again, machine, {}) == again
+
+
+def test_a_table_says_its_date_versions_and_means():
+    spread = {"median": 0.5, "q1": 0.4, "q3": 0.6}
+    figures = {"ours": {"median": 1e-3}, "torch": {"median": 2e-3}}
+    rows_of_run = [{"suite": "gemm", "name": "8x8", "threads": 1, "unit": "s", "figures": figures, "ratios": {"torch": spread}}]
+    facts = {"libraries": {"ours": {"version": "1"}, "torch": {"version": "2"}}}
+    run = {"library": "ours", "against": ["torch"], "facts": facts, "rows": rows_of_run}
+    text = markdown.table(run, "gemm", datetime.date(2026, 1, 2), "bench gemm", 0.25)
+    assert "*2026-01-02, ours 1, torch 2; load average 0.2.* `bench gemm`" in text
+    assert "Geometric mean beside torch 0.50 over 1 rows, 0 of them above 1.05." in text
+    assert "| 8x8 | 1 | 1.00 ms | 2.00 ms | 0.50 (0.40 to 0.60) |" in text

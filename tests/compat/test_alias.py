@@ -33,6 +33,7 @@ def test_modules_are_the_same_objects(torch):
     import torch.nn.functional as F
 
     assert F is torch.nn.functional is trt.nn.functional
+    assert (torch.__name__, F.__name__) == ("torch", "torch.nn.functional")
 
 
 def test_outside_nothing_is_left():
@@ -48,7 +49,7 @@ def test_outside_nothing_is_left():
     assert not is_installed()
     assert {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "torch"} == before
     assert sys.meta_path == finders
-    assert (trt.__version__, trt.nn.Linear.__module__, trt.Tensor.__module__) == ("0.1.0", module_of, "tensorrt_lite.tensor")
+    assert (trt.__name__, trt.__version__, trt.nn.Linear.__module__, trt.Tensor.__module__) == ("tensorrt_lite", "0.1.0", module_of, "tensorrt_lite.tensor")
     assert not hasattr(trt, "distributions") and not hasattr(trt.optim, "rmsprop") and not hasattr(trt.jit, "__path__")
     with pytest.raises(AttributeError, match="it is not implemented"):
         _ = trt.vmap
@@ -195,6 +196,28 @@ def test_compile_runs_what_it_is_given(torch):
     assert import_module("torch._dynamo").is_compiling() is False
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_compiled_modules_keep_pytorchs_state_dicts():
+    real = pytest.importorskip("torch")
+
+    def results(torch, **options):
+        model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Dropout(0.0))
+        compiled = torch.compile(model, **options).eval()
+        compiled.extra = 3
+        return (
+            list(compiled.state_dict()), type(compiled).__name__, isinstance(compiled, torch.nn.Module), compiled._orig_mod is model, model.extra,
+            model.training, compiled.training, len(list(compiled.parameters())), repr(compiled), hasattr(compiled, "no_such"), torch.compile(len) is len if not options else True,
+        )  # fmt: skip
+
+    expected = results(real, backend="eager")
+    with torch_alias() as torch:
+        assert results(torch) == expected
+        x = torch.ones(1, 2, requires_grad=True)
+        compiled = torch.compile(torch.nn.Linear(2, 1))
+        compiled(x).sum().backward()
+        assert compiled.weight.grad.tolist() == [[1.0, 1.0]]
+
+
 def test_checks_raise_pytorchs_errors():
     real = pytest.importorskip("torch")
 
@@ -232,7 +255,42 @@ def test_utils_of_tensors_are_pytorchs():
         assert results(torch) == expected
 
 
-def test_no_other_process_state_is_needed():
+def test_private_names_that_packages_import(torch):
+    from torch.nn.modules.module import _EXTRA_STATE_KEY_SUFFIX, _IncompatibleKeys
+    from torch.utils._pytree import _dict_flatten, _dict_unflatten, _get_node_type
+
+    result = torch.nn.Linear(2, 2).load_state_dict({}, strict=False)
+    assert isinstance(result, _IncompatibleKeys) and _EXTRA_STATE_KEY_SUFFIX == "_extra_state"
+    assert _dict_unflatten(*_dict_flatten({"a": 1, "b": 2})) == {"a": 1, "b": 2} and _get_node_type([1]) is list
+    assert not import_module("torch.distributed.rpc").is_available() and not import_module("torch.xpu").is_available()
+    with pytest.raises(RuntimeError, match="RPC has not been initialized"):
+        import_module("torch.distributed.rpc.api")._require_initialized(len)([])
+    with pytest.raises(OSError, match="cannot be loaded"):
+        torch.ops.load_library("/somewhere/libops.so")
+
+
+def test_tables_of_operators_may_name_absent_ones(torch):
+    from torch.distributions import constraints
+
+    table = {torch.ops.aten._sparse_mm_reduce_impl.default: 1, torch.ops.aten.add.Tensor: 2, constraints.real: 3}
+    assert table[torch.ops.aten._sparse_mm_reduce_impl.default] == 1
+    assert not hasattr(torch.ops.aten, "_sparse_mm_reduce_impl")
+    with pytest.raises(NotImplementedError, match=r"torch.ops.aten._sparse_mm_reduce_impl.default: it is not implemented"):
+        torch.ops.aten._sparse_mm_reduce_impl.default(1)
+    with pytest.raises(NotImplementedError, match=r"torch.distributions.constraints.real"):
+        bool(constraints.real)
+
+
+def test_fakes_wait_for_their_operators(torch):
+    @torch.library.register_fake("compat_test::later")
+    def fake(x):
+        return x.new_empty(2)
+
+    torch.library.define("compat_test::later", "(Tensor x) -> Tensor")
+    assert torch.ops.compat_test.later(torch.empty(3, device="meta")).shape == (2,)
+
+
+def test_absent_functions_of_absent_modules_and_other_distributions():
     with torch_alias(), pytest.raises(NotImplementedError, match="torch.fx.symbolic_trace"):
         import_module("torch.fx").symbolic_trace(None)
     with pytest.raises(PackageNotFoundError):

@@ -37,10 +37,10 @@ void run(char* packed, int pieces) {
   }
 }
 """
-F32, F64, BF16, F16, BF16_PAIRS, BF16_TILES = range(6)
-NAMES = ["f32", "f64", "bf16", "f16", "bf16_pairs", "bf16_tiles"]
-STORED = [np.float32, np.float64, np.uint16, np.float16, np.uint16, np.uint16]
-TOLERANCE = [1e-6, 1e-15, 4e-3, 5e-4, 4e-3, 4e-3]  # of the sum of the terms' magnitudes
+F32, F64, BF16, F16, I64, BF16_PAIRS, BF16_TILES = range(7)
+NAMES = {F32: "f32", F64: "f64", BF16: "bf16", F16: "f16", BF16_PAIRS: "bf16_pairs", BF16_TILES: "bf16_tiles"}  # int64: tests/ops/test_matmul.py
+STORED = {F32: np.float32, F64: np.float64, BF16: np.uint16, F16: np.float16, BF16_PAIRS: np.uint16, BF16_TILES: np.uint16}
+TOLERANCE = {F32: 1e-6, F64: 1e-15, BF16: 4e-3, F16: 5e-4, BF16_PAIRS: 4e-3, BF16_TILES: 4e-3}  # of the sum of the terms' magnitudes
 SIDES = [1, 2, 3, 7, 13, 14, 15, 16, 17, 31, 32, 33, 65, 100]
 DEPTHS = [1, 2, 3, 15, 17, 31, 33, 64, 255, 385, 513, 600, 1025, 1100]
 
@@ -51,6 +51,7 @@ class Matrices(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("a", "b", "d", "c")),
         *((name, ctypes.c_int64) for name in ("ars", "acs", "brs", "bcs", "crs", "ccs", "drs", "dcs")),
         ("alpha", ctypes.c_double), ("beta", ctypes.c_double), ("activation", ctypes.c_int),
+        ("integer_alpha", ctypes.c_int64), ("integer_beta", ctypes.c_int64),
     ]  # fmt: skip
 
 
@@ -125,7 +126,7 @@ def run(lib: ctypes.CDLL, kernel: int, seed: int, m: int, n: int, k: int, pieces
     return got, want, size * TOLERANCE[kernel], what
 
 
-@pytest.mark.parametrize("kernel", range(len(NAMES)), ids=NAMES)
+@pytest.mark.parametrize("kernel", NAMES, ids=NAMES.values())
 def test_products_of_all_kinds_equal_float64(library: ctypes.CDLL, kernel: int) -> None:
     if not library.has(kernel):
         pytest.skip("not in this instruction set")

@@ -232,6 +232,29 @@ def test_products_with_an_addend(name, shapes):
     assert gradgradcheck(lambda *a: f(*a, beta=2, alpha=-0.5), inputs)
 
 
+@pytest.mark.parametrize("shape", [(37, 41, 33), (14, 600, 64), (130, 9, 129), (5, 700, 40), (64, 64, 64), (9, 300, 17)])
+def test_int64_products_are_exact_modulo_2_to_the_64(shape):
+    """By the packed GEMM: all layouts, blocks of the depth, numbers beyond 2**53."""
+    m, k, n = shape
+    rng = np.random.default_rng(m)
+    a, b, c = (rng.integers(-(2**62), 2**62, s) for s in ((m, k), (k, n), (m, n)))
+    product = (a.astype(object) @ b.astype(object) & (2**64 - 1)).astype(np.uint64).view(np.int64)
+    for left in (trt.from_numpy(a), trt.from_numpy(np.asfortranarray(a)), trt.from_numpy(np.repeat(a, 2, 1))[:, ::2]):
+        for right in (trt.from_numpy(b), trt.from_numpy(np.asfortranarray(b)), trt.from_numpy(b[::-1].copy()).flip(0)):
+            assert np.array_equal((left @ right).numpy(), product)
+    alpha, beta = 2**61 + 3, -(2**60) - 1
+    with np.errstate(over="ignore"):
+        wanted = product * np.int64(alpha) + c * np.int64(beta)
+    assert np.array_equal(trt.addmm(trt.from_numpy(c), left, right, alpha=alpha, beta=beta).numpy(), wanted)
+    out = trt.empty(n, m, dtype=trt.int64).t()
+    assert np.array_equal(trt.addmm(trt.from_numpy(c), left, right, alpha=alpha, beta=beta, out=out).numpy(), wanted)
+    x = trt.from_numpy(c.copy())
+    x.addmm_(left, right)
+    assert np.array_equal(x.numpy(), product + c)
+    batch = trt.bmm(trt.stack([left, left + 1]), trt.stack([right, right]))
+    assert np.array_equal(batch[0].numpy(), product) and np.array_equal(batch[1].numpy(), product + b.sum(0))
+
+
 def test_integer_addmm_wraps():
     a = trt.full((2, 2), 100, dtype=trt.int8)
     assert trt.addmm(a, a, a, beta=3, alpha=2).tolist() == [[((300 + 2 * 20000) + 128) % 256 - 128] * 2] * 2

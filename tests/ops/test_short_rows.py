@@ -122,3 +122,18 @@ def test_the_conjugate_of_a_real_tensor_is_the_tensor() -> None:
     x = torch.randn(3)
     assert x.conj_physical() is x
     assert torch.conj_physical(x, out=torch.empty(3)).tolist() == x.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "bfloat16", "float32", "float64", "complex64", "complex128"])
+def test_elements_repeated_in_a_row_end_where_they_end(dtype):
+    """Rows of one element each are written past their ends, where the next rows follow, and nowhere else."""
+    for count in (1, 2, 3, 5, 8, 16, 33):
+        for n in (1, 2, 7, 100, 5000):
+            x = torch.arange(2 * n).remainder(100).to(getattr(torch, dtype))
+            for source in (x[:n], x[::2]):
+                around = torch.full((n * count + 2,), 77, dtype=torch.int64).to(getattr(torch, dtype))
+                around[1:-1].view(n, count).copy_(source.unsqueeze(1).expand(n, count))
+                wanted = np.repeat(source.float().numpy() if dtype == "bfloat16" else source.numpy(), count)
+                got = around.float().numpy() if dtype == "bfloat16" else around.numpy()
+                assert np.array_equal(got[1:-1], wanted) and got[0] == got[-1] == (1 if dtype == "bool" else 77)
+                assert torch.equal(source.repeat_interleave(count), around[1:-1])

@@ -8,7 +8,7 @@
 #define TRT_GEMM_H
 #include <stdint.h>
 
-enum { GEMM_F32, GEMM_F64, GEMM_BF16, GEMM_F16, GEMM_TYPES };                        /* of A, B, C and D */
+enum { GEMM_F32, GEMM_F64, GEMM_BF16, GEMM_F16, GEMM_I64, GEMM_TYPES };                        /* of A, B, C and D */
 enum { GEMM_BF16_PAIRS = GEMM_TYPES, GEMM_BF16_TILES, GEMM_KERNELS };                                 /* the kernels beyond one for each type */
 enum { GEMM_IDENTITY, GEMM_RELU };
 
@@ -19,6 +19,7 @@ typedef struct {
   int64_t ars, acs, brs, bcs, crs, ccs, drs, dcs; /* strides of rows and columns, in elements; one of C's is 1 */
   double alpha, beta;
   int activation;
+  int64_t integer_alpha, integer_beta;            /* of integers, beside the nearest doubles */
 } gemm_matrices;
 
 typedef struct {

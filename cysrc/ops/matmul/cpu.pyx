@@ -6,7 +6,7 @@ from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_dr
 from tensorrt_lite._C.core.blas cimport blas_load, blas_fits, blas_begin, blas_end, blas_gemm_raw
 from tensorrt_lite._C.core.device cimport DEV_CPU
 from tensorrt_lite._C.core.dispatch cimport attach
-from tensorrt_lite._C.core.dtype cimport BF16, BOOL, C64, F16, F32, F64, I32, Scalar, is_blas_type, is_complex_type
+from tensorrt_lite._C.core.dtype cimport BF16, BOOL, C64, F16, F32, F64, I32, I64, Scalar, is_blas_type, is_complex_type
 from tensorrt_lite._C.core.iterator cimport cast_to, contiguous_of, copy_elements
 from tensorrt_lite._C.core.parallel cimport GRAIN, num_threads, parallel_for
 from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, data_of, empty_tensor, held, is_large, make_view
@@ -43,6 +43,7 @@ cdef enum:
     FEW_WORK = 1 << 12           # up to so many multiplications it is still faster
     TINY_COMPLEX_WORK = 1024     # the same for complex64, whose own loop is plain
     TURNED_WORK = 1 << 12        # multiplications from which on a transposed B is packed
+    INTEGER_WORK = 1 << 15       # the same for matrices of int64, whose loop is plain
     HELD_WORK = 100000           # multiplications that take about 10 µs: beyond, the GIL is released
     THREAD_WORK = 1 << 18        # multiplications worth another thread: some 10 us
     BLAS_WORK = 1 << 22          # the same for OpenBLAS, in multiplications times bytes of an element
@@ -290,7 +291,7 @@ cdef int choose_way(const Gemm* g, int64_t work) noexcept nogil:
     """What multiplies fastest; halves have a way of their own. `work`: multiplications of an item of the batch."""
     cdef bint b_transposed = g.mb.cs != 1 and g.mb.rs == 1
     if not is_blas_type(g.dtype):
-        return WAY_INTEGER
+        return WAY_PACKED if g.dtype == I64 and g.m > FEW and g.n > FEW and work > INTEGER_WORK else WAY_INTEGER
     if is_complex_type(g.dtype):
         return WAY_TILES if g.dtype == C64 and work <= TINY_COMPLEX_WORK else WAY_BLAS
     if work <= TILES_WORK and b_transposed and g.m > FEW and g.n > SKINNY and g.k >= 16 and work > TURNED_WORK:
@@ -479,6 +480,8 @@ cdef int gemm_packed(str name, TensorBase out, const Mat* mo, TensorBase a, cons
     p.g.d = data_of(d) if d is not None else NULL
     p.g.alpha = real_part(alpha) if alpha != NULL else 1
     p.g.beta = real_part(beta) if d is not None else 0
+    p.g.integer_alpha = alpha.i if alpha != NULL else 1
+    p.g.integer_beta = beta.i if d is not None else 0
     p.g.activation = activation
     blocks[0], blocks[1], blocks[2] = a.storage.block, b.storage.block, out.storage.block
     if d is not None:

@@ -1,4 +1,4 @@
-# The packed GEMM (cysrc/loops/gemm) on tensors' memory, for every float type and any strides. With the GIL: packed_begin; then, with or without it,
+# The packed GEMM (cysrc/loops/gemm) on tensors' memory, for every float type and int64, and any strides. With the GIL: packed_begin; then, with or without it,
 # packed_run; with it again: packed_end, which raises what went wrong. The caller holds the operands' blocks in between.
 from libc.stdint cimport int64_t
 from tensorrt_lite._C.core.allocator cimport trt_block
@@ -6,7 +6,7 @@ from tensorrt_lite._C.ops.matmul.mat cimport Mat
 
 cdef extern from "gemm/gemm.h" nogil:
     enum:
-        GEMM_F32, GEMM_F64, GEMM_BF16, GEMM_F16, GEMM_TYPES, GEMM_BF16_PAIRS, GEMM_BF16_TILES, GEMM_KERNELS
+        GEMM_F32, GEMM_F64, GEMM_BF16, GEMM_F16, GEMM_I64, GEMM_TYPES, GEMM_BF16_PAIRS, GEMM_BF16_TILES, GEMM_KERNELS
         GEMM_IDENTITY, GEMM_RELU
     ctypedef struct gemm_kernel:
         int type, element, width
@@ -20,6 +20,7 @@ cdef extern from "gemm/gemm.h" nogil:
         int64_t ars, acs, brs, bcs, crs, ccs, drs, dcs
         double alpha, beta
         int activation
+        int64_t integer_alpha, integer_beta
 
     ctypedef struct gemm_plan:
         gemm_matrices g

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free
 from tensorrt_lite._C.core.allocator cimport trt_block, block_alloc, block_drop
 from tensorrt_lite._C.core.dispatch cimport attach
-from tensorrt_lite._C.core.dtype cimport BF16, F16, F32, F64
+from tensorrt_lite._C.core.dtype cimport BF16, F16, F32, F64, I64
 from tensorrt_lite._C.core.parallel cimport num_threads, parallel_for
 from tensorrt_lite._C.ops.matmul.mat cimport Mat
 
@@ -75,7 +75,7 @@ def _use_bf16_kernel(wanted):
 
 
 # bfloat16's is chosen at its first GEMM, because tiles change the process
-kernel_of[GEMM_F32], kernel_of[GEMM_F64], kernel_of[GEMM_F16], kernel_of[GEMM_BF16] = GEMM_F32, GEMM_F64, GEMM_F16, -1
+kernel_of[GEMM_F32], kernel_of[GEMM_F64], kernel_of[GEMM_F16], kernel_of[GEMM_I64], kernel_of[GEMM_BF16] = GEMM_F32, GEMM_F64, GEMM_F16, GEMM_I64, -1
 
 
 cdef void packed_operands(PackedGemm* p, const Mat* a, const Mat* b, const Mat* c, const Mat* d) noexcept nogil:
@@ -98,7 +98,7 @@ cdef int packed_begin(PackedGemm* p, int dtype) except -1:
     """Plan it and get its workspace; p.g and the batch are set."""
     if dtype == BF16 and kernel_of[GEMM_BF16] < 0:
         take_bf16_kernel("tiles")
-    p.kernel = GEMM.kernels[kernel_of[GEMM_F32 if dtype == F32 else GEMM_F64 if dtype == F64 else GEMM_BF16 if dtype == BF16 else GEMM_F16]]
+    p.kernel = GEMM.kernels[kernel_of[GEMM_F32 if dtype == F32 else GEMM_F64 if dtype == F64 else GEMM_BF16 if dtype == BF16 else GEMM_I64 if dtype == I64 else GEMM_F16]]
     p.workspace = NULL
     p.failed = 0
     p.threads = num_threads()

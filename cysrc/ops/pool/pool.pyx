@@ -417,7 +417,7 @@ cdef object chosen(object input, object values, object at, object deep, list sha
     deep = deep.reshape(deep.shape[0], -1)
     found = (at.reshape(at.shape[0], -1).gather(1, deep) + _ops.div(deep, plane, rounding_mode="floor") * (h * w)).reshape(shape)
     if (<TensorBase>input).keys & K_DERIVATIVES:
-        return input.flatten(-3).gather(-1, found.flatten(-3)).reshape(shape), found
+        return _ops._pooled_volume(input, found), found
     return values.reshape(shape), found
 
 
@@ -652,6 +652,10 @@ cdef object scattered_to_planes(object grad, object indices, object shape, int d
 
 cdef object gathered_from_planes(object tangent, object indices, int dims):
     return tangent.flatten(-dims).gather(-1, indices.flatten(-dims)).reshape(indices.shape)
+
+
+cdef TensorBase pooled_volume_impl(TensorBase self, TensorBase indices):
+    return <TensorBase>gathered_from_planes(alias_of(self), indices, 3)
 
 
 WITHOUT_ROW = {name: "" for name in (

@@ -17,7 +17,8 @@ _warned = False
 
 
 def compile(model: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """The function or module itself, with a warning once in a process: it runs as Python code calls it. As `@torch.compile(...)`, a decorator."""
+    """The function itself, or an OptimizedModule around a module, with a warning once in a process: it runs as Python code calls it. As
+    `@torch.compile(...)`, a decorator."""
     global _warned
     if model is None:
         return lambda function: compile(function, **options)
@@ -26,7 +27,11 @@ def compile(model: Callable[..., Any] | None = None, **options: Any) -> Any:
     if not _warned and not options.get("disable"):
         _warned = True
         warnings.warn("torch.compile: there is no compiler, what was given runs as it is (docs/gaps.md)", stacklevel=2)
-    return model
+    if not isinstance(model, torch.nn.Module):
+        return model
+    from tensorrt_lite.compat.modules._dynamo import OptimizedModule
+
+    return OptimizedModule(model)
 
 
 def _raise_unless(error: type[Exception], cond: Any, message: Any = None) -> None:
