@@ -338,6 +338,8 @@ void ISA_NAME(fft_prepare)(FftArgs *a)
     int contiguous = a->x_stride == 1 || a->y_stride == 1;
     int64_t core = a->kind != FFT_C2C && a->n % 2 == 0 ? a->n / 2 : a->n;
     a->by_lines = core >= FFT_SHORTEST_SPLIT && (2 * a->lines <= lanes || 2 * core * FFT_CELL_BYTES > FFT_CACHE_BYTES * (contiguous ? 1 : 8));
+    int64_t numbers = a->kind == FFT_C2C && a->x_stride == 1 && a->y_stride == 1 ? 0 : a->kind != FFT_C2C && a->n % 2 == 0 ? a->n + 2 : 2 * a->n + 2;
+    a->line_cells = (numbers + 2 * lanes - 1) / (2 * lanes);
     a->group_lines = a->by_lines ? 1 : lanes;
     a->groups = (a->lines + a->group_lines - 1) / a->group_lines;
 }
@@ -347,7 +349,7 @@ int64_t ISA_NAME(fft_scratch)(const FftArgs *a)
 {
     const FftPlan *plan = a->plan, *core = a->kind != FFT_C2C && plan->half ? plan->half : plan;
     int64_t lanes = fft_lanes(a->is_double);
-    int64_t cells = a->by_lines ? (2 * a->n + 2 + 2 * lanes - 1) / lanes + line_room(core) : 2 * plan->room;
+    int64_t cells = a->by_lines ? a->line_cells + line_room(core) : 2 * plan->room;
     return (cells + lanes) * FFT_CELL_BYTES; /* stores read whole groups of V cells */
 }
 

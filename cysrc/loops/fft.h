@@ -23,6 +23,7 @@ typedef struct {
     double scale;
     char *scratch; /* fft_scratch bytes a worker */
     int64_t worker_bytes, workers, groups, group_lines;
+    int64_t line_cells; /* of a line by itself: room of the line in order, in cells of two vectors */
     int by_lines; /* each line by itself, in vectors along it; otherwise groups of lines, one per lane */
 } FftArgs;
 

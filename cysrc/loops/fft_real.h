@@ -662,7 +662,7 @@ KERNEL_FN void F(run_by_line)(const FftArgs *a, i64 line)
     REAL *y = (REAL *)a->y, scale = (REAL)a->scale;
     /* the line in order, then the transform's own room */
     REAL *z = (REAL *)a->scratch;
-    cell *room = (cell *)a->scratch + (2 * a->n + 2 + 2 * V - 1) / V;
+    cell *room = (cell *)a->scratch + a->line_cells;
     i64 n = a->n, m = n / 2, spectrum = m + 1, xs = a->x_stride, ys = a->y_stride;
     if (a->kind == FFT_C2C) {
         x += at.x[0];

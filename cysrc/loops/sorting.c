@@ -37,6 +37,9 @@ static void over_blocks(Line *l, sort_task task)
 
 INL int bit_length(u64 x) { return x ? 64 - __builtin_clzll(x) : 0; }
 
+/* Keys that a selection may set aside: most bins have far fewer, and those that do not are read among all. */
+INL i64 spare_keys(i64 n) { return n / 4 + 64; }
+
 /* ---- keys --------------------------------------------------------------------------------------------------------- */
 
 /* The key of a float with the given sign bit and infinity. */
@@ -185,12 +188,38 @@ static i64 tile_of(const SortArgs *s, int item)
     return s->xs == item || s->n == 1 ? 1 : fit > TILE ? TILE : fit < 1 ? 1 : fit;
 }
 
+/* Where a worker's scratch has the keys of a line and two buffers of elements. */
+typedef struct {
+    i64 keys, a, b, bytes;
+    int a_is_indices; /* elements of 8 bytes lie where the positions will */
+} Room;
+
+static Room room_of(const SortArgs *s, int item)
+{
+    i64 element = item == 8 ? 16 : 8, key = item == 8 ? 8 : 4, n = s->n + 64, keys = n * key, a = n * element, b = a;
+    Room r = {0};
+    if (s->what >= SORT_KTH && s->what != SORT_MODE) {
+        a = 0;
+        b = spare_keys(s->n) * key;
+        b = item == 8 && b < n * 4 ? n * 4 : b; /* narrowed keys */
+    } else if (s->what == SORT_ALL && item < 8 && s->n > MERGED) {
+        keys = 0; /* packed into a before b is written, whose memory they take */
+        r.a_is_indices = s->indices && s->is == 8 && s->xs == item;
+        a = r.a_is_indices ? 0 : a;
+    }
+    r.a = keys ? aligned(keys) : 0;
+    r.b = r.a + aligned(a);
+    r.keys = keys ? 0 : r.b;
+    r.bytes = r.b + aligned(b);
+    return r;
+}
+
 /* Bytes of scratch a worker needs; s->values and s->indices say which results are staged. */
 int64_t ISA_NAME(sort_scratch)(const SortArgs *s, int item, int64_t blocks)
 {
-    i64 element = item == 8 ? 16 : 8, key = item == 8 ? 8 : 4, tile = tile_of(s, item);
+    i64 tile = tile_of(s, item);
     i64 staged = s->xs == item ? 0 : tile * aligned(s->n * item + 64) + tile * (aligned(s->keep * item + 64) + aligned(s->keep * 8 + 64));
-    return aligned((s->n + 64) * key) + 2 * aligned((s->n + 64) * element) + aligned(blocks * DIGITS * 4) + staged;
+    return room_of(s, item).bytes + aligned(blocks * DIGITS * 4) + staged;
 }
 
 static void line_offsets(const SortArgs *s, i64 line, i64 *x, i64 *v, i64 *i)
@@ -210,7 +239,8 @@ void ISA_NAME(sort_lines)(void *context, int64_t begin, int64_t end)
 {
     const SortArgs *s = context;
     static const int items[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8};
-    int item = items[s->dtype], element = item == 8 ? 16 : 8;
+    int item = items[s->dtype];
+    const Room room = room_of(s, item);
     i64 tile = tile_of(s, item), inner = s->nd ? s->size[s->nd - 1] : 1;
     i64 x_step = s->nd ? s->xo[s->nd - 1] : 0, v_step = s->nd ? s->vo[s->nd - 1] : 0, i_step = s->nd ? s->io[s->nd - 1] : 0;
     int blocks = s->lines == 1 && s->what == SORT_ALL ? (int)s->workers : 1, strided = s->xs != item;
@@ -218,8 +248,7 @@ void ISA_NAME(sort_lines)(void *context, int64_t begin, int64_t end)
         i64 first = blocks > 1 ? 0 : s->lines * w / s->workers, last = blocks > 1 ? 1 : s->lines * (w + 1) / s->workers;
         char *p = s->scratch + w * s->worker_bytes;
         Line l = {.s = s, .item = item, .blocks = blocks};
-        char *keys = p, *a = keys + aligned((s->n + 64) * (item == 8 ? 8 : 4)), *b = a + aligned((s->n + 64) * element);
-        l.counts = (u32 *)(b + aligned((s->n + 64) * element));
+        l.counts = (u32 *)(p + room.bytes);
         char *x = (char *)l.counts + aligned(blocks * DIGITS * 4);
         i64 x_line = aligned(s->n * item + 64), v_line = aligned(s->keep * item + 64), i_line = aligned(s->keep * 8 + 64);
         char *v = x + tile * x_line, *i = v + tile * v_line;
@@ -233,14 +262,14 @@ void ISA_NAME(sort_lines)(void *context, int64_t begin, int64_t end)
                 move_lines(item, x, item, x_line, s->x + xo, s->xs, x_step, s->n, count);
             for (i64 c = 0; c < count; c++) {
                 l.n = s->n;
-                l.keys = keys;
-                l.a = a;
-                l.b = b;
+                l.keys = p + room.keys;
+                l.b = p + room.b;
                 l.x = strided ? x + c * x_line : s->x + xo;
                 l.v = !s->values ? 0 : staged ? v + c * v_line : s->values + vo + c * v_step;
                 l.i = !s->indices ? 0 : staged ? i + c * i_line : s->indices + io + c * i_step;
                 l.vs = staged ? item : s->vs;
                 l.is = staged ? 8 : s->is;
+                l.a = room.a_is_indices ? l.i : p + room.a;
                 any_line(&l);
             }
             if (staged && s->values)

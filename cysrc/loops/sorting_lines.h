@@ -156,23 +156,34 @@ static void F(sort_line)(Line *l)
 
 /* ---- selection ---------------------------------------------------------------------------------------------------- */
 
-/* The key of rank k (from 0): the bin that holds it is narrowed by 11 bits at a time. `spare` takes the bin's keys. */
-static KEY F(select)(const KEY *keys, i64 n, i64 k, KEY low, KEY high, KEY *spare, u32 *h)
+/* The key of rank k (from 0): the bin that holds it is narrowed by 11 bits at a time. `spare` takes the bin's keys once they are `capacity` at most. */
+static KEY F(select)(const KEY *keys, i64 n, i64 k, KEY low, KEY high, KEY *spare, i64 capacity, u32 *h)
 {
-    int bits = bit_length(high - low);
+    int bits = bit_length(high - low), whole = 1; /* whole: keys has those of this bin alone */
     while (bits) {
         int shift = bits > 11 ? bits - 11 : 0;
         u32 bin = 0;
         i64 m = 0;
         memset(h, 0, DIGITS * sizeof(u32));
-        for (i64 i = 0; i < n; i++)
-            h[(KEY)(keys[i] - low) >> shift]++;
+        if (whole)
+            for (i64 i = 0; i < n; i++)
+                h[(KEY)(keys[i] - low) >> shift]++;
+        else
+            for (i64 i = 0; i < n; i++) {
+                KEY x = keys[i] - low;
+                if (x >> bits == 0)
+                    h[x >> shift]++;
+            }
         while (k >= h[bin])
             k -= h[bin++];
         low += (KEY)bin << shift;
         bits = shift;
         if (!bits || n == 1)
             break;
+        if (keys != spare && h[bin] >= capacity) { /* and one place behind them, which each key that is no such one is written to */
+            whole = 0;
+            continue;
+        }
         for (i64 i = 0; i < n; i++) { /* reads stay ahead of writes when keys is spare */
             KEY x = keys[i];
             spare[m] = x;
@@ -180,6 +191,7 @@ static KEY F(select)(const KEY *keys, i64 n, i64 k, KEY low, KEY high, KEY *spar
         }
         keys = spare;
         n = m;
+        whole = 1;
     }
     return n == 1 && bits ? keys[0] : low;
 }
@@ -245,7 +257,7 @@ static void F(first_many)(Line *l, i64 k)
 {
     const KEY *keys = (const KEY *)l->keys;
     ELEMENT *a = (ELEMENT *)l->a;
-    KEY last = F(select)(keys, l->n, k - 1, (KEY)l->low, (KEY)l->high, (KEY *)l->b, l->counts);
+    KEY last = F(select)(keys, l->n, k - 1, (KEY)l->low, (KEY)l->high, (KEY *)l->b, l->n + 1, l->counts);
     i64 m = 0, equal = k;
     for (i64 i = 0; i < l->n; i++)
         equal -= keys[i] < last;
@@ -442,7 +454,7 @@ static void F(one_line)(Line *l)
                 k = numbers ? (numbers - 1) / 2 : 0;
         }
         /* k = n stands for the largest, which is NaN */
-        at = F(position)(keys, l->n, k == l->n ? (KEY)l->high : F(select)(keys, l->n, k, (KEY)l->low, (KEY)l->high, (KEY *)l->b, l->counts));
+        at = F(position)(keys, l->n, k == l->n ? (KEY)l->high : F(select)(keys, l->n, k, (KEY)l->low, (KEY)l->high, (KEY *)l->b, spare_keys(l->n), l->counts));
     }
     if (l->v)
         memcpy(l->v, l->x + at * l->item, l->item);

@@ -35,7 +35,7 @@ def _dropped(name: str, input: Any, p: Any, train: Any, channels: bool, alpha: b
     a = 1 / sqrt((_SELU_FLOOR * _SELU_FLOOR * q + 1) * (1 - q))
     shift = noise.add(-1).mul_(_SELU_FLOOR * a).add_(_SELU_FLOOR * a * q)
     product = multiply(x, noise.mul_(a))
-    return _ops.add_(product, shift) if inplace else _ops.add(product, shift)
+    return _ops.add_(product, shift)  # of which the gradient needs nothing
 
 
 def feature_dropout(input: Any, p: Any, train: Any) -> Tensor:

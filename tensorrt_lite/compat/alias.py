@@ -43,8 +43,8 @@ def _joined(*parts: str) -> str:
     return ".".join(part for part in parts if part)
 
 
-def _importing(name: str) -> bool:
-    """Whether an import statement asks for the module, and not `find_spec`."""
+def _importing() -> bool:
+    """Whether an import statement asks the finder, and not `find_spec`."""
     frame: FrameType | None = sys._getframe(2)
     for _ in range(4):
         if frame is None:
@@ -192,7 +192,7 @@ class _Alias:
             if module is not None:
                 sys.modules.pop(fullname, None)  # what `bind` put there would make importlib take the module's own spec, and load it again
                 return ModuleSpec(fullname, _Existing(module), is_package=hasattr(module, "__path__"))  # type: ignore[arg-type]
-            if _importing(fullname):
+            if _importing():
                 raise ModuleNotFoundError(f"No module named '{fullname}'", name=fullname)
             return None
         if fullname.startswith(_HERE + ".") and not fullname.startswith((f"{_HERE}._C.", f"{_HERE}.compat")):

@@ -45,7 +45,7 @@ def _signal(x: Tensor, complex_only: bool) -> Tensor:
     if x.element_size() == 2:
         raise RuntimeError(f"Unsupported dtype {'BFloat16' if str(x.dtype).endswith('bfloat16') else 'Half'}")
     if complex_only and not x.is_complex():
-        x = _ops.complex(x, _ops.zeros_like(x))
+        x = x.to(x.dtype.to_complex())
     return x
 
 
@@ -73,15 +73,13 @@ def _wrap(dim: int, ndim: int) -> int:
 
 def _resized(x: Tensor, dims: Sequence[int], lengths: Sequence[int]) -> Tensor:
     """Cut or padded with zeros at the end of each dimension."""
+    margins = [0] * (2 * x.dim())
     for dim, length in zip(dims, lengths):
         size = x.size(dim)
         if length < size:
             x = x.narrow(dim, 0, length)
-        elif length > size:
-            shape = list(x.shape)
-            shape[dim] = length - size
-            x = _ops.cat([x, x.new_zeros(shape)], dim)
-    return x
+        margins[2 * (x.dim() - 1 - dim) + 1] = max(length - size, 0)
+    return _ops.pad(x, margins) if any(margins) else x
 
 
 def _length(n: int | None, default: int) -> int:
@@ -127,12 +125,11 @@ def _hermitian_dims(x: Tensor, s: Sizes, dim: Sizes) -> tuple[list[int], list[in
 
 def _transform(name: str, x: Tensor, dims: list[int], lengths: list[int], norm: str | None, forward: bool, out: Tensor | None) -> Tensor:
     mode = _mode(norm, forward)
-    x = _signal(x, len(dims) != 1)
-    x = _resized(x, dims, lengths)
+    x = _signal(_resized(x, dims, lengths), len(dims) != 1)
     if x.is_complex():
         return deliver_result(name, _ops._fft_c2c(x, dims, mode, forward), out, True)
     spectrum = _ops._fft_r2c(x, dims, mode, False)
-    return deliver_result(name, spectrum if forward else spectrum.conj(), out, True)
+    return deliver_result(name, spectrum if forward else spectrum.conj_physical_(), out, True)
 
 
 def _real_transform(name: str, x: Tensor, dims: list[int], lengths: list[int], norm: str | None, forward: bool, out: Tensor | None) -> Tensor:
@@ -142,17 +139,16 @@ def _real_transform(name: str, x: Tensor, dims: list[int], lengths: list[int], n
     x = _resized(x, dims, lengths)
     if forward:
         return deliver_result(name, _ops._fft_r2c(x, dims, mode, True), out, True)
-    spectrum = _ops._fft_r2c(x, dims[-1:], mode, True).conj()
+    spectrum = _ops._fft_r2c(x, dims[-1:], mode, True).conj_physical_()
     return deliver_result(name, _ops._fft_c2c(spectrum, dims[:-1], mode, False) if len(dims) > 1 else spectrum, out, True)
 
 
 def _hermitian_transform(name: str, x: Tensor, dims: list[int], lengths: list[int], norm: str | None, forward: bool, out: Tensor | None) -> Tensor:
     mode = _mode(norm, forward)
-    x = _resized(_signal(x, True), dims, [*lengths[:-1], lengths[-1] // 2 + 1])
+    x = _signal(_resized(x, dims, [*lengths[:-1], lengths[-1] // 2 + 1]), True)
     if forward:
-        if len(dims) > 1:
-            x = _ops._fft_c2c(x, dims[:-1], mode, True)
-        return deliver_result(name, _ops._fft_c2r(x.conj(), dims[-1:], mode, lengths[-1]), out)
+        x = _ops._fft_c2c(x, dims[:-1], mode, True).conj_physical_() if len(dims) > 1 else x.conj()
+        return deliver_result(name, _ops._fft_c2r(x, dims[-1:], mode, lengths[-1]), out)
     return deliver_result(name, _ops._fft_c2r(x, dims, mode, lengths[-1]), out)
 
 

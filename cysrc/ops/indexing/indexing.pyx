@@ -66,17 +66,36 @@ cdef int check_source(str name, TensorBase self, int d, TensorBase index, Tensor
     return 0
 
 
+cdef enum:
+    SCALED_BLOCK = 1 << 16           # elements that index_add has of alpha * source at a time
+
+
+cdef int add_scaled(TensorBase r, int d, TensorBase index, TensorBase source, const Scalar* alpha) except -1:
+    """index_add of alpha * source, which is never whole in memory unless source is r's; nothing is written where an index is out of range."""
+    cdef int64_t first, count, n = index.numel, step = n
+    cdef object factor = scalar_object(alpha), part, s = alias_of(source), i = alias_of(index)
+    if source.numel > SCALED_BLOCK and n > 1 and not memory_overlap(r, source):
+        step = max(1, SCALED_BLOCK * n // source.numel)
+        vector_offsets("index_add", one_dimensional(r), index, d, False, RuntimeError)
+    for first in range(0, max(n, 1), max(step, 1)):
+        count = min(step, n - first)
+        part = s if count == n else s.narrow(d, first, count)
+        put_along("index_add", r, d, index if count == n else <TensorBase>i.narrow(0, first, count), cast_to(<TensorBase>_ops.mul(part, factor), source.dtype), PUT_ADD, False, RuntimeError)
+    return 0
+
+
 cdef TensorBase index_add_kernel(TensorBase self, int64_t dim, TensorBase index, TensorBase source, const Scalar* alpha, TensorBase out, int mode):
     cdef int d = wrap_dim(dim, self.ndim)
-    cdef TensorBase i64 = vector_index("index_add", index), r, s = source
+    cdef TensorBase i64 = vector_index("index_add", index), r
     check_source("index_add_", self, d, i64, source, RuntimeError)
-    if alpha != NULL and not (alpha.kind <= 1 and alpha.i == 1 or alpha.kind == 2 and alpha.d == 1):
-        s = cast_to(<TensorBase>_ops.mul(alias_of(source), scalar_object(alpha)), source.dtype)
     if mode == INPLACE:
         check_no_overlap("index_add_", self, index, False)
         check_no_overlap("index_add_", self, source, False)
     r = begin_write("index_add", self, out, mode)
-    put_along("index_add", r, d, i64, s, PUT_ADD, False, RuntimeError)
+    if alpha != NULL and not (alpha.kind <= 1 and alpha.i == 1 or alpha.kind == 2 and alpha.d == 1):
+        add_scaled(r, d, i64, source, alpha)
+    else:
+        put_along("index_add", r, d, i64, source, PUT_ADD, False, RuntimeError)
     return finish_write("index_add", r, out, mode)
 
 

@@ -52,7 +52,7 @@ def _alpha_dropout(input: Any, p: float, training: bool, inplace: bool, by_chann
     scale = 1.0 / ((_ALPHA * _ALPHA * p + 1) * (1 - p)) ** 0.5
     shift = noise.add(-1).mul_(_ALPHA * scale).add_(_ALPHA * scale * p)
     noise = noise.mul_(scale)
-    return input.mul_(noise).add_(shift) if inplace else input * noise + shift
+    return (input.mul_(noise) if inplace else input * noise).add_(shift)
 
 
 def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
