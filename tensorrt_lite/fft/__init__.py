@@ -73,13 +73,15 @@ def _wrap(dim: int, ndim: int) -> int:
 
 def _resized(x: Tensor, dims: Sequence[int], lengths: Sequence[int]) -> Tensor:
     """Cut or padded with zeros at the end of each dimension."""
-    margins = [0] * (2 * x.dim())
     for dim, length in zip(dims, lengths):
         size = x.size(dim)
         if length < size:
             x = x.narrow(dim, 0, length)
-        margins[2 * (x.dim() - 1 - dim) + 1] = max(length - size, 0)
-    return _ops.pad(x, margins) if any(margins) else x
+        elif length > size:
+            shape = list(x.shape)
+            shape[dim] = length - size
+            x = _ops.cat([x, x.new_zeros(shape)], dim)
+    return x
 
 
 def _length(n: int | None, default: int) -> int:
