@@ -325,7 +325,10 @@ __device__ __forceinline__ void copy_pieces(const Pieces& p) {
             if (p.dim[d].step[k] == 2) constant = true;
             else from += (p.dim[d].at[k] + c * p.dim[d].step[k]) * p.dim[d].source;
         }
-        *reinterpret_cast<T*>(p.to + to) = *reinterpret_cast<const T*>(constant ? reinterpret_cast<const char*>(p.constant) : p.origin + from);
+        T value;  // the parameters of a kernel lie at multiples of 8 bytes, complex<double> at those of 16
+        if (constant) memcpy(&value, p.constant, sizeof(T));
+        else value = *reinterpret_cast<const T*>(p.origin + from);
+        *reinterpret_cast<T*>(p.to + to) = value;
     }
 }
 

@@ -124,6 +124,7 @@ def check_joining() -> None:
         agree(lambda x, k=k: x.tril(k), randn(2, 5, 7, grad=True))
         agree(lambda x, k=k: x.triu_(k), randn(7, 5).t())
     agree(lambda x: F.pad(x, (1, 2, -1, 3), value=0.5), randn(2, 5, 6, grad=True))
+    agree(lambda x: F.pad(x.to(torch.complex128), (0, 0, 0, 0, 0, 1)), randn(4, 5, 6))
     for mode in ("reflect", "replicate", "circular"):
         agree(lambda x, m=mode: F.pad(x, (2, 1), mode=m), randn(2, 3, 5, grad=True))
         agree(lambda x, m=mode: F.pad(x, (2, 1, 0, 3), mode=m), randn(2, 3, 5, 6, grad=True))
