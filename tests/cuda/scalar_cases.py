@@ -76,6 +76,8 @@ REAL: dict[str, Case] = {
     "logsigmoid": _unary("logsigmoid", lambda x: -np.logaddexp(-x, 0), -30.0, 30.0),
     "mish": _unary("mish", lambda x: x * np.tanh(np.logaddexp(x, 0))),
     "gelu": _unary("gelu", lambda x: x * 0.5 * _erfc(-x / math.sqrt(2))),
+    "gelu_f16": _unary("gelu_f16", lambda x: x * 0.5 * _erfc(-x / math.sqrt(2))),
+    "gelu_bf16": _unary("gelu_bf16", lambda x: x * 0.5 * _erfc(-x / math.sqrt(2))),
     "gelu_tanh": _unary("gelu_tanh", lambda x: x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))),
     "angle": _unary("angle", lambda x: np.where(x < 0, np.pi, 0.0)),
     "parts": Case("conj(x) + real(y) + imag(x)", 2, lambda x, y: x + y),
