@@ -28,6 +28,12 @@ LAYERS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(0)
+    trt.manual_seed(0)
+
+
 def make(lib, name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -17,6 +17,12 @@ pytest.importorskip("torch.nn.utils.prune")
 LIBRARIES = (torch, trt)
 
 
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(0)
+    trt.manual_seed(0)
+
+
 def close(ours, theirs, **tolerances):
     trt.testing.assert_close(ours.detach(), trt.from_numpy(theirs.detach().contiguous().numpy()), **{"rtol": 1e-4, "atol": 1e-5, **tolerances})
 
