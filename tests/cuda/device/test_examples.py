@@ -62,5 +62,5 @@ def test_digits_follow_the_cpu():
 
 def test_custom_operator():
     custom = example("custom_operator")
-    assert max(custom.largest_error("cpu"), custom.largest_error("cuda")) < 1e-6
+    assert max(custom.largest_error("cpu"), custom.largest_error("cuda")) < 4e-6  # two ulp of numbers up to 30
     assert custom.train("cuda", 8) == pytest.approx(custom.train("cpu", 8), rel=1e-4)
