@@ -193,11 +193,10 @@ def register_multi_grad_hook(tensors, fn, *, mode: str = "all") -> _Handles:
 class _Saved:
     """What a Node keeps in place of a tensor while writes to it are allowed."""
 
-    __slots__ = ("__weakref__", "version", "value", "copied")
+    __slots__ = ("__weakref__", "value", "copied")
 
     def __init__(self, value: Tensor) -> None:
         self.value = value
-        self.version = value._version
         self.copied = False
 
 

@@ -167,8 +167,8 @@ class Identity(BasePruningMethod):
         return super().apply(module, name)
 
 
-class RandomUnstructured(BasePruningMethod):
-    """Prunes entries at random. amount: a number of them, or a part between 0 and 1."""
+class _Unstructured(BasePruningMethod):
+    """Prunes `amount` entries: a number of them, or a part between 0 and 1."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -176,37 +176,36 @@ class RandomUnstructured(BasePruningMethod):
         _check_amount(amount)
         self.amount = amount
 
+    def choose_entries(self, t: Any, count: int) -> Any:
+        """Positions of the entries to prune, in the flattened scores."""
+        raise NotImplementedError
+
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
         size = t.nelement()
         count = _count_of(self.amount, size)
         _check_enough(count, size)
         mask = default_mask.clone(memory_format=trt.contiguous_format)
         if count:
-            mask.view(-1)[trt.topk(trt.rand_like(t).view(-1), k=count).indices] = 0
+            mask.view(-1)[self.choose_entries(t, count)] = 0
         return mask
+
+
+class RandomUnstructured(_Unstructured):
+    """Prunes entries at random. amount: a number of them, or a part between 0 and 1."""
+
+    def choose_entries(self, t: Any, count: int) -> Any:
+        return trt.topk(trt.rand_like(t).view(-1), k=count).indices
 
     @classmethod
     def apply(cls, module: Any, name: str, amount: Any) -> Any:  # type: ignore[override]
         return super().apply(module, name, amount=amount)
 
 
-class L1Unstructured(BasePruningMethod):
+class L1Unstructured(_Unstructured):
     """Prunes the entries of smallest absolute value. amount: a number of them, or a part between 0 and 1."""
 
-    PRUNING_TYPE = "unstructured"
-
-    def __init__(self, amount: Any) -> None:
-        _check_amount(amount)
-        self.amount = amount
-
-    def compute_mask(self, t: Any, default_mask: Any) -> Any:
-        size = t.nelement()
-        count = _count_of(self.amount, size)
-        _check_enough(count, size)
-        mask = default_mask.clone(memory_format=trt.contiguous_format)
-        if count:
-            mask.view(-1)[trt.topk(trt.abs(t).reshape(-1), k=count, largest=False).indices] = 0
-        return mask
+    def choose_entries(self, t: Any, count: int) -> Any:
+        return trt.topk(trt.abs(t).reshape(-1), k=count, largest=False).indices
 
     @classmethod
     def apply(cls, module: Any, name: str, amount: Any, importance_scores: Any = None) -> Any:  # type: ignore[override]

@@ -43,9 +43,8 @@ class SpectralNorm:
                 for _ in range(self.n_power_iterations):
                     v.copy_(F.normalize(trt.mv(matrix.t(), u), dim=0, eps=self.eps))
                     u.copy_(F.normalize(trt.mv(matrix, v), dim=0, eps=self.eps))
-                if self.n_power_iterations > 0:
-                    # the backward pass needs them as they are now
-                    u, v = u.clone(), v.clone()
+                # the backward pass needs them as they are now
+                u, v = u.clone(), v.clone()
         return weight / trt.dot(u, trt.mv(matrix, v))
 
     def remove(self, module: Module) -> None:
