@@ -128,7 +128,7 @@ def memory_stats():
 
     ``allocated``: blocks that storages and running operators hold. ``active``: what those blocks occupy, slabs with free slots
     included. ``reserved``: what is mapped, so ``cached = reserved - active`` is free and whole. ``returned``: given back to the
-    kernel since the start, of that ``idle`` after a second without use and ``pressure`` because memory was short. ``segments``:
+    kernel since the start, of that ``idle`` after a second (or what misses made of it) without use and ``pressure`` because memory was short. ``segments``:
     mappings held now, ``mappings`` those made so far; ``splits`` and ``joins`` of free spans.
     """
     cdef int locked = trt_lock()

@@ -9,6 +9,8 @@
        serve a request must not raise the process's peak;
      - they were not needed for a second: each second the least that was free within it goes back;
      - the kernel refuses memory, or the control group's limit is near.
+   What went back and is needed again within seconds (training steps that last longer than a second) was given back too soon: then the
+   second doubles, up to sixteen, and the quarter of the peak up to the whole; a minute without such a miss halves them again.
    A process that stops allocating is served by a thread that sleeps for a second, returns what is left and ends; it is
    started when more than IDLE_BYTES are free, so that small programs have none. Everything here is called with the GIL; the mutex
    keeps that thread out, and forking waits for it. A child starts a thread of its own when it needs one. */
@@ -38,7 +40,11 @@ enum {
   SPAN_BINS = 320,                      /* eight per doubling of the size */
   BIN_SEARCH = 64,                      /* spans of a bin that best fit looks at */
   WINDOW_MS = 1000,
+  MOST_PATIENCE = 4,                    /* doublings of the window; of the bound two */
+  MISS_MS = 16000,                      /* what is needed again within this time went back too soon */
+  PATIENCE_MS = 60000,                  /* without a miss until a doubling is taken back */
 };
+#define MISSED_BYTES (1024 * MiB)       /* returned too soon, before it counts: the kernel clears that many in some tenths of a second */
 #define LARGE_SPAN (1 * MiB)
 #define HUGE_PAGE (2 * MiB)
 #define IDLE_BYTES (16 * MiB)
@@ -76,6 +82,9 @@ typedef struct {
   int64_t mapped, mapped_peak;
   int64_t bound;                        /* chosen by the program; -1: by the rule above */
   int64_t window_start, last_use;       /* ms */
+  int64_t patience, patience_since;     /* doublings of window and bound; ms of the last change */
+  int64_t unneeded, unneeded_at;        /* bytes returned because nothing needed them, and when; */
+  int64_t missed;                       /* of these, mapped again soon after */
   int64_t segments, mappings, splits, joins, returned, returned_idle, returned_pressure;
 } trt_memory_figures;
 static trt_memory_figures trt_memory = {.bound = -1};
@@ -104,9 +113,11 @@ static inline int64_t trt_larger(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline int64_t trt_smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t trt_cached_bytes(void) { return trt_heaps[0].cached + trt_heaps[1].cached; }
 
+static inline int64_t trt_window(void) { return (int64_t)WINDOW_MS << trt_memory.patience; }
+
 static int64_t trt_cache_bound(void) {
   if (trt_memory.bound >= 0) return trt_memory.bound;
-  return trt_larger(trt_memory.window_peak, trt_memory.last_window_peak) / 4 + CACHE_SLACK;
+  return (trt_larger(trt_memory.window_peak, trt_memory.last_window_peak) >> trt_larger(2 - trt_memory.patience, 0)) + CACHE_SLACK;
 }
 
 /* ---- span objects and bins ---- */
@@ -231,7 +242,7 @@ static int64_t trt_release_older(trt_heap* h, int64_t bytes, int64_t before) {
 }
 
 static int64_t trt_release_from(trt_heap* h, int64_t bytes, int64_t now) {
-  int64_t released = trt_release_older(h, bytes, now - WINDOW_MS);
+  int64_t released = trt_release_older(h, bytes, now - trt_window());
   if (released < bytes) released += trt_release_older(h, bytes - released, INT64_MAX);
   h->least_cached = trt_smaller(h->least_cached, h->cached);
   return released;
@@ -243,33 +254,60 @@ static int64_t trt_release(int64_t bytes, int64_t now) {
   return released;
 }
 
-/* Once a second: what was free all the time goes back, and the peak that bounds the cache is forgotten a window later. */
+/* Fresh pages are mapped: whether as many went back shortly before. */
+static void trt_count_missed(int64_t bytes, int64_t now) {
+  if (!trt_memory.unneeded) return;
+  if (now - trt_memory.unneeded_at > MISS_MS) {
+    trt_memory.unneeded = trt_memory.missed = 0;
+    return;
+  }
+  bytes = trt_smaller(bytes, trt_memory.unneeded);
+  trt_memory.unneeded -= bytes;
+  trt_memory.missed += bytes;
+  if (trt_memory.missed < MISSED_BYTES) return;
+  trt_memory.missed = trt_memory.unneeded = 0;
+  trt_memory.patience = trt_smaller(trt_memory.patience + 1, MOST_PATIENCE);
+  trt_memory.patience_since = now;
+}
+
+static int64_t trt_return_unneeded(int64_t released, int64_t now) {
+  trt_memory.unneeded += released;
+  if (released) trt_memory.unneeded_at = now;
+  return released;
+}
+
+/* Once a window: what was free all the time goes back, and the peak that bounds the cache is forgotten a window later. */
 static void trt_tick(int64_t now) {
-  if (now - trt_memory.window_start < WINDOW_MS) return;
+  const int64_t window = trt_window();
+  if (now - trt_memory.window_start < window) return;
   for (int i = 0; i < 2; i++) {
     trt_heap* h = &trt_heaps[i];
-    if (h->least_cached > h->growth / 4) trt_memory.returned_idle += trt_release_from(h, h->least_cached, now);
+    if (h->least_cached > h->growth / 4) trt_memory.returned_idle += trt_return_unneeded(trt_release_from(h, h->least_cached, now), now);
     h->least_cached = h->cached;
   }
-  trt_memory.last_window_peak = now - trt_memory.window_start < 2 * WINDOW_MS ? trt_memory.window_peak : trt_memory.live;
+  if (trt_memory.patience && now - trt_memory.patience_since > PATIENCE_MS) {
+    trt_memory.patience--;
+    trt_memory.patience_since = now;
+  }
+  trt_memory.last_window_peak = now - trt_memory.window_start < 2 * window ? trt_memory.window_peak : trt_memory.live;
   trt_memory.window_peak = trt_memory.live;
   trt_memory.window_start = now;
   int64_t excess = trt_cached_bytes() - trt_cache_bound();
-  if (excess > 0) trt_release(excess, now);
+  if (excess > 0) trt_return_unneeded(trt_release(excess, now), now);
 }
 
 static void* trt_idle_thread(void* unused) {
   (void)unused;
-  int64_t wait = WINDOW_MS;
+  int64_t wait = trt_window();
   for (;;) {
     struct timespec pause = {wait / 1000, wait % 1000 * 1000000};
     nanosleep(&pause, NULL);
     pthread_mutex_lock(&trt_memory_lock);
     int64_t now = trt_milliseconds();
-    if (now - trt_memory.last_use >= WINDOW_MS) trt_memory.returned_idle += trt_release(INT64_MAX / 2, now);
+    if (now - trt_memory.last_use >= trt_window()) trt_memory.returned_idle += trt_return_unneeded(trt_release(INT64_MAX / 2, now), now);
     else trt_tick(now);
     if (trt_cached_bytes() <= IDLE_BYTES) break;
-    wait = trt_larger(20, trt_smaller(trt_memory.last_use, trt_memory.window_start) + WINDOW_MS - now + 5);
+    wait = trt_larger(20, trt_smaller(trt_memory.last_use, trt_memory.window_start) + trt_window() - now + 5);
     pthread_mutex_unlock(&trt_memory_lock);
   }
   __atomic_store_n(&trt_idle_running, 0, __ATOMIC_RELEASE);
@@ -401,6 +439,7 @@ static trt_span* trt_extend(trt_heap* h, int64_t size, int64_t now) {
   trt_span* s = top < 0 ? NULL : h->bins[top];
   if (!s || s->block.capacity < size / 4 || s->below) return NULL;
   int64_t bytes = trt_round_up(size - s->block.capacity, h->growth);
+  trt_count_missed(bytes, now);
   trt_bin_remove(h, s);
   trt_make_room(bytes, size, now);
   char* p = trt_map(h, s->block.data - bytes, bytes, 1);
@@ -418,6 +457,7 @@ static trt_span* trt_grow(trt_heap* h, int64_t size, int64_t now) {
   if (s) return s;
   if (!(s = trt_new_span())) return NULL;
   int64_t bytes = trt_round_up(size, h->growth);
+  trt_count_missed(bytes, now);
   trt_make_room(bytes, size, now);
   char* p = trt_map_aligned(h, bytes);
   if (!p) {
@@ -491,7 +531,7 @@ static void trt_span_give(trt_span* s) {
   s->freed_at = now;
   trt_bin_insert(h, s);
   int64_t excess = trt_cached_bytes() - trt_cache_bound();
-  if (excess > 0) trt_release(excess, now);
+  if (excess > 0) trt_return_unneeded(trt_release(excess, now), now);
   trt_unlock(locked);
   if (!locked && trt_cached_bytes() > IDLE_BYTES) trt_start_idle_thread();
 }

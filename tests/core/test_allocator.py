@@ -134,6 +134,23 @@ def test_what_a_busy_process_does_not_need_goes_back():
 
 
 @pooled
+def test_what_went_back_too_soon_is_kept_longer():
+    """Steps that free half a gigabyte and need it again: after some, nothing goes back between them, and no more than their peak is held."""
+    code = """
+    def step():
+        x = [trt.ones(16 << 20) for _ in range(8)]
+        return stats("mappings")
+    step()
+    first = stats("mappings")
+    for _ in range(16): step()
+    bound, mapped = stats("cache_bound_bytes"), stats("mappings")
+    step()
+    print(mapped > first, stats("mappings") == mapped, bound >= 512 << 20, stats("reserved_bytes.peak") <= stats("active_bytes.peak") + (16 << 20))
+    """
+    assert run(code) == "True True True True"
+
+
+@pooled
 def test_small_programs_have_no_thread():
     assert run("x = trt.ones(1_000_000) + 1\ndel x\nimport os\nprint(len(os.listdir('/proc/self/task')))", OMP_NUM_THREADS="1") == "1"
 
