@@ -24,11 +24,13 @@ enum {
     PACKED_BYTES = 4 << 20,       /* of B that are packed at once */
     COLUMN_TASK = 512,            /* columns of a task: their panels of one block of the depth stay in L2 */
     SCRATCH_COLUMNS = 256, SCRATCH_ROWS = 128, /* of a task whose partial sums do not fit C's type */
+    TILE_DEPTH = 384, TILE_COLUMN_TASK = 1024, TILE_SCRATCH_COLUMNS = 512, TILE_SCRATCH_ROWS = 256, /* of tiles: two panels of 24 KB stay in L1 */
 };
 
 /* One tile of C at work. Sums between blocks of the depth lie at `partial`, in C itself where its type is theirs. */
 typedef struct gemm_tile {
     const char *a, *b;            /* panels */
+    int64_t a_row, a_step;        /* bytes from row to row and step to step, for tiles, which take A where it lies as well */
     int64_t units;                /* of the depth */
     char* partial;
     int64_t partial_row;          /* bytes */
@@ -78,24 +80,47 @@ typedef int16_t bf16_pairs __attribute__((vector_size(64)));
 #define OPERAND i32
 #define BROADCAST(x) ((vi32){0} + (x))
 #define DOT(sum, x, b) bf16_dot(sum, (vi32)(x), (vi32)(b))
-#define TARGET __attribute__((target("avx512bf16")))
+#define TARGET_BF16 __attribute__((target("avx512bf16")))
+#define TARGET TARGET_BF16
 typedef int16_t bf16_results __attribute__((vector_size(32), aligned(2), may_alias));
 #define STORE_RESULT(to, v) (*(bf16_results*)(to) = __builtin_ia32_cvtneps2bf16_v16sf(v))
 KERNEL_INLINE TARGET vf32 bf16_dot(vf32 sum, vi32 x, vi32 b) { return __builtin_ia32_dpbf16ps_v16sf(sum, (bf16_pairs)x, (bf16_pairs)b); }
 #include "gemm/micro.h"
 
 #include "gemm/tiles.h"
-static void body_tiles(const gemm_tile* t) {
-    vf32 sums[2 * TILE_SIDE][2];
-    tile_sums(t->a, t->b, t->units / TILE_STEP, t->rows > TILE_SIDE ? 2 * TILE_SIDE : TILE_SIDE, (float*)sums);
-    if (t->whole) {
-        for (int r = 0; r < t->rows; r++) {
-            vf32_u* to = (vf32_u*)(t->partial + r * t->partial_row);
-            for (int v = 0; v < (t->cols > TILE_SIDE ? 2 : 1); v++) to[v] = t->first ? sums[r][v] : (vf32)to[v] + sums[r][v];
-        }
+/* Sums between blocks of the depth are loaded and stored as tiles; after the last one they pass through L1 into C's type. Two vectors are
+   converted by one instruction of AVX512-BF16, which processors with tiles have. */
+#ifdef GEMM_TILES
+#define TILES_TARGET
+KERNEL_INLINE void store_bf16_row(char* to, const float* sums, int wide) {
+    for (int j = 0; j < (wide ? 32 : 16); j++) store_bf16(to + 2 * j, sums[j]);
+}
+#else
+#define TILES_TARGET TARGET_BF16
+typedef int16_t bf16_two_results __attribute__((vector_size(64), aligned(2), may_alias));
+KERNEL_INLINE TILES_TARGET void store_bf16_row(char* to, const float* sums, int wide) {
+    const vf32* v = (const vf32*)sums;
+    if (wide) *(bf16_two_results*)to = __builtin_ia32_cvtne2ps2bf16_v32hi(v[1], v[0]);
+    else *(bf16_results*)to = __builtin_ia32_cvtneps2bf16_v16sf(v[0]);
+}
+#endif
+TILES_TARGET static void body_tiles(const gemm_tile* t) {
+    vf32 summed[2 * TILE_SIDE][2];
+    const int rows = t->rows, tall = rows > TILE_SIDE, wide = t->cols > TILE_SIDE, first = t->first, last = t->last;
+    char *sums = t->partial, *direct = t->direct;
+    int64_t sums_row = t->partial_row;
+    const int64_t direct_row = t->direct_row;
+    if (first && last) sums = (char*)summed, sums_row = sizeof summed[0];
+    tile_sums(t->a, t->a_row, t->a_step, t->b, t->units / TILE_STEP, sums, sums_row, tall, wide, !first);
+    if (!last) return;
+    if (direct) {
+        if (wide) for (int r = 0; r < rows; r++) store_bf16_row(direct + r * direct_row, (const float*)(sums + r * sums_row), 1);
+        else for (int r = 0; r < rows; r++) store_bf16_row(direct + r * direct_row, (const float*)(sums + r * sums_row), 0);
         return;
     }
-    t->finish(t, (const char*)sums, sizeof sums[0]);
+    gemm_tile whole = *t;
+    whole.first = 1;
+    t->finish(&whole, sums, sums_row);
 }
 static const gemm_bodies bodies_tiles[] = {{body_tiles, body_tiles}};
 #endif
@@ -153,8 +178,7 @@ static const gemm_kernel kernel_f16 = {GEMM_F16, LOAD_F16, 2, 1, 4, 4, GEMM_HEIG
 static const gemm_kernel kernel_i64 = {GEMM_I64, LOAD_F64, 8, 1, 8, 8, GEMM_HEIGHT, WIDTH_F64, DEPTH_BYTES / 8, bodies_i64, finish_i64};
 #if VECTOR_BYTES == 64
 static const gemm_kernel kernel_bf16_pairs = {GEMM_BF16, LOAD_PAIR, 2, 2, 4, 4, GEMM_HEIGHT, WIDTH, DEPTH_BYTES / 2, bodies_bf16, finish_bf16};
-/* two panels of 24 KB stay in L1 */
-static const gemm_kernel kernel_bf16_tiles = {GEMM_BF16, LOAD_PAIR, 2, 2, 4, 4, 2 * TILE_SIDE, 2 * TILE_SIDE, 384, bodies_tiles, finish_bf16, TILE_STEP};
+static const gemm_kernel kernel_bf16_tiles = {GEMM_BF16, LOAD_PAIR, 2, 2, 4, 4, 2 * TILE_SIDE, 2 * TILE_SIDE, TILE_DEPTH, bodies_tiles, finish_bf16, TILE_STEP};
 #endif
 
 /* ---- panels of rows: the last two share what would leave the last one low ---- */
@@ -184,7 +208,7 @@ static void gemm_make_plan(gemm_plan* p, const gemm_kernel* K, const gemm_matric
     p->g = g;
     p->kernel = K;
     p->depth_blocks = max_i64((g.k + K->depth - 1) / K->depth, 1);
-    p->depth_block = max_i64(round_up((g.k + p->depth_blocks - 1) / p->depth_blocks, K->group), K->group);
+    p->depth_block = round_up(max_i64((g.k + p->depth_blocks - 1) / p->depth_blocks, 1), K->group * max_i64(K->step, 1));
     const int64_t column_bytes = p->depth_blocks * units_of(K, p->depth_block) * K->unit;
     const int64_t blocks = max_i64((g.n * column_bytes + PACKED_BYTES - 1) / PACKED_BYTES, 1);
     p->column_block = round_up(max_i64((g.n + blocks - 1) / blocks, 4 * K->width), K->width);
@@ -231,6 +255,12 @@ static void gemm_pack(void* plan, int64_t begin, int64_t end) {
                      g->bcs * K->element, g->brs * K->element, min_i64(K->width, p->columns - j * K->width), 0, K->width, block_depth(p, block));
 }
 
+/* Whether tiles take these rows of bfloat16 where they lie: whole tiles, whose lines of L1's 64 sets of 12 do not displace one another while
+   they meet many panels. */
+static inline int serves_as_panel(const gemm_matrices* g, const char* a, int64_t rows, int64_t height, int64_t depth, int64_t panels) {
+    return g->acs == 1 && rows == height && depth % (2 * TILE_STEP) == 0 && (panels <= 2 || ((uintptr_t)a % 64 == 0 && g->ars % 32 == 0 && g->ars % 512));
+}
+
 /* Rows (panels) begin .. end of C by the packed panels first .. last. */
 static void gemm_block(gemm_plan* p, int64_t begin, int64_t end, int64_t first, int64_t last, char* scratch, int64_t scratch_row) {
     const gemm_kernel* K = p->kernel;
@@ -252,8 +282,13 @@ static void gemm_block(gemm_plan* p, int64_t begin, int64_t end, int64_t first, 
             t.row = row_panel_begin(g->m, K->height, i);
             t.rows = (int)(row_panel_begin(g->m, K->height, i + 1) - t.row);
             const int64_t height = round_up(t.rows, K->step ? K->step : 2);
-            pack_one(K, 1, panel, g->a + (t.row * g->ars + block * p->depth_block * g->acs) * K->element, g->ars * K->element, g->acs * K->element, t.rows, g->m - t.row, height, depth);
-            t.a = panel;
+            const char* a = g->a + (t.row * g->ars + block * p->depth_block * g->acs) * K->element;
+            if (K->step && serves_as_panel(g, a, t.rows, height, depth, last - first)) {
+                t.a = a, t.a_row = g->ars * K->element, t.a_step = 64;
+            } else {
+                pack_one(K, 1, panel, a, g->ars * K->element, g->acs * K->element, t.rows, g->m - t.row, height, depth);
+                t.a = panel, t.a_row = 64, t.a_step = height * 64;
+            }
             for (int64_t j = first; j < last; j++) {
                 t.column = p->column + j * K->width;
                 t.cols = (int)min_i64(K->width, p->columns - j * K->width);
@@ -267,7 +302,7 @@ static void gemm_block(gemm_plan* p, int64_t begin, int64_t end, int64_t first, 
                     t.partial_row = g->crs * K->sum;
                     t.whole = (plain || !t.last) && (t.cols == half || t.cols == K->width);
                 }
-                t.direct = untouched && !in_c && !K->step && t.last && g->ccs == 1 && (t.cols == half || t.cols == K->width) ? g->c + (t.row * g->crs + t.column) * K->element : NULL;
+                t.direct = untouched && !in_c && t.last && g->ccs == 1 && (t.cols == half || t.cols == K->width) ? g->c + (t.row * g->crs + t.column) * K->element : NULL;
                 t.direct_row = g->crs * K->element;
                 bodies[K->step ? 0 : height / 2][t.cols > half](&t);
             }
@@ -285,10 +320,12 @@ static void gemm_run(void* plan, int64_t begin, int64_t end) {
     /* sums between blocks of the depth that C cannot hold: for its type, its strides, or because it is the addend */
     const int apart = p->depth_blocks > 1 && (K->element != K->sum || g->ccs != 1 || (g->d == g->c && (g->beta != 1 || g->alpha != 1)));
     const int64_t panels = (p->columns + K->width - 1) / K->width;
-    const int64_t rows_at_once = apart ? SCRATCH_ROWS / K->height : p->row_panels, panels_at_once = max_i64((apart ? SCRATCH_COLUMNS : COLUMN_TASK) / K->width, 1);
+    const int64_t scratch_rows = K->step ? TILE_SCRATCH_ROWS : SCRATCH_ROWS, scratch_columns = K->step ? TILE_SCRATCH_COLUMNS : SCRATCH_COLUMNS;
+    const int64_t rows_at_once = apart ? scratch_rows / K->height : p->row_panels;
+    const int64_t panels_at_once = max_i64((apart ? scratch_columns : K->step ? TILE_COLUMN_TASK : COLUMN_TASK) / K->width, 1);
     const int64_t scratch_row = panels_at_once * K->width * K->sum;
     char* scratch = NULL;
-    if (apart && !(scratch = aligned_alloc(64, SCRATCH_ROWS * scratch_row))) {
+    if (apart && !(scratch = aligned_alloc(64, scratch_rows * scratch_row))) {
         __atomic_store_n(&p->failed, 1, __ATOMIC_RELAXED);
         return;
     }

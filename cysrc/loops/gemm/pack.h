@@ -68,6 +68,17 @@ KERNEL_INLINE void read_lines(const int load, void* to, const char* from, int64_
     }
 }
 
+#if VECTOR_BYTES == 64
+/* Pairs of 32 adjacent columns: two rows of 64 bytes become one row of units, by a permutation of both for each half. */
+KERNEL_INLINE void interleave_rows(void* to, const char* first, const char* second) {
+    typedef uint16_t halves __attribute__((vector_size(64), aligned(2), may_alias));
+    static const halves low = {0, 32, 1, 33, 2, 34, 3, 35, 4, 36, 5, 37, 6, 38, 7, 39, 8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
+    const halves a = *(const halves*)first, b = *(const halves*)second;
+    ((halves*)to)[0] = __builtin_shuffle(a, b, low);
+    ((halves*)to)[1] = __builtin_shuffle(a, b, low + 16);
+}
+#endif
+
 /* `available`: lines that may be read, those beyond `lines` to be dropped. A panel by lines is followed by PANEL_SLACK bytes. */
 enum { PANEL_SLACK = 16 * 64 };
 KERNEL_INLINE void pack_panel(const int load, const int by_line, char* to, const char* from, int64_t ls, int64_t ds, int64_t lines, int64_t available,
@@ -78,7 +89,12 @@ KERNEL_INLINE void pack_panel(const int load, const int by_line, char* to, const
     const int64_t units = (depth + group - 1) / group;
     const int along_lines = ls == element && ds != element; /* adjacent */
     if (along_lines && !by_line) {
-        for (int64_t u = 0; u < units; u++)
+        int64_t u = 0;
+#if VECTOR_BYTES == 64
+        if (load == LOAD_PAIR && width == 32 && lines == 32)
+            for (; (u + 1) * 2 <= depth; u++) interleave_rows(to + u * 128, from + u * 2 * ds, from + (u * 2 + 1) * ds);
+#endif
+        for (; u < units; u++)
             read_lines(load, to + u * width * unit, from + u * group * ds, ls, ds, lines, width, (u + 1) * group <= depth);
         return;
     }

@@ -25,36 +25,55 @@ static inline void tiles_end(void) { __asm__ volatile("tilerelease" : : : "memor
 
 #endif
 
-/* The sums of a panel of A of `height` (16 or 32) rows and a panel of B of 32 columns, for `steps` steps: sums[height][32]. */
-static void tile_sums(const char* a, const char* b, int64_t steps, int height, float* sums) {
-  const int64_t b_row = 2 * 64, c_row = 2 * 64, a_step = height * 64, b_step = TILE_STEP * b_row;
-  TILE_ZERO(0);
-  TILE_ZERO(1);
-  if (height > TILE_SIDE) {
-    TILE_ZERO(2);
-    TILE_ZERO(3);
-    for (int64_t i = 0; i < steps; i++, a += a_step, b += b_step) {
-      TILE_LOAD(4, a, 64);
-      TILE_LOAD(6, b, b_row);
-      TILE_LOAD(7, b + 64, b_row);
-      TILE_LOAD(5, a + TILE_SIDE * 64, 64);
-      TILE_DOT(0, 4, 6);
-      TILE_DOT(1, 4, 7);
-      TILE_DOT(2, 5, 6);
-      TILE_DOT(3, 5, 7);
+#define TILE_EACH(DO, tall, wide)                                                                        \
+    DO(0, sums, sums_row);                                                                                \
+    if (wide) DO(1, sums + 64, sums_row);                                                                 \
+    if (tall) DO(2, sums + TILE_SIDE * sums_row, sums_row);                                               \
+    if (tall && wide) DO(3, sums + TILE_SIDE * sums_row + 64, sums_row)
+
+/* The sums of one tile of C. A: rows at `a_row` bytes and steps of the depth at `a_step`, so that it is a packed panel or the matrix itself;
+   B: a packed panel of 32 columns. tall, wide: 32 rows, columns instead of 16; adds: to the sums that are there. These three are constants.
+   Operands come by value: a vector's load of a structure that was just written would wait for the tiles' stores before it. */
+static inline __attribute__((always_inline)) void tile_sums_of(const char* a, int64_t a_row, int64_t a_step, const char* b, int64_t steps, char* sums,
+                                                               int64_t sums_row, const int tall, const int wide, const int adds) {
+    const int64_t b_row = 2 * 64, tall_half = TILE_SIDE * a_row;
+    if (adds) {
+        TILE_EACH(TILE_LOAD, tall, wide);
+    } else {
+        TILE_ZERO(0);
+        if (wide) TILE_ZERO(1);
+        if (tall) TILE_ZERO(2);
+        if (tall && wide) TILE_ZERO(3);
     }
-    TILE_STORE(2, (char*)sums + TILE_SIDE * c_row, c_row);
-    TILE_STORE(3, (char*)sums + TILE_SIDE * c_row + 64, c_row);
-  } else {
-    for (int64_t i = 0; i < steps; i++, a += a_step, b += b_step) {
-      TILE_LOAD(4, a, 64);
-      TILE_LOAD(6, b, b_row);
-      TILE_LOAD(7, b + 64, b_row);
-      TILE_DOT(0, 4, 6);
-      TILE_DOT(1, 4, 7);
+    for (; steps > 0; steps--, a += a_step, b += TILE_STEP * b_row) {
+        TILE_LOAD(4, a, a_row);
+        TILE_LOAD(6, b, b_row);
+        TILE_DOT(0, 4, 6);
+        if (wide) {
+            TILE_LOAD(7, b + 64, b_row);
+            TILE_DOT(1, 4, 7);
+        }
+        if (tall) {
+            TILE_LOAD(5, a + tall_half, a_row);
+            TILE_DOT(2, 5, 6);
+            if (wide) TILE_DOT(3, 5, 7);
+        }
     }
-  }
-  TILE_STORE(0, (char*)sums, c_row);
-  TILE_STORE(1, (char*)sums + 64, c_row);
+    TILE_EACH(TILE_STORE, tall, wide);
 }
+static void tile_sums(const char* a, int64_t a_row, int64_t a_step, const char* b, int64_t steps, char* sums, int64_t sums_row, int tall, int wide, int adds) {
+#define TILE_CASE(tall, wide, adds) case tall * 4 + wide * 2 + adds: tile_sums_of(a, a_row, a_step, b, steps, sums, sums_row, tall, wide, adds); break
+    switch (tall * 4 + wide * 2 + adds) {
+        TILE_CASE(0, 0, 0);
+        TILE_CASE(0, 0, 1);
+        TILE_CASE(0, 1, 0);
+        TILE_CASE(0, 1, 1);
+        TILE_CASE(1, 0, 0);
+        TILE_CASE(1, 0, 1);
+        TILE_CASE(1, 1, 0);
+        TILE_CASE(1, 1, 1);
+    }
+#undef TILE_CASE
+}
+#undef TILE_EACH
 #endif
