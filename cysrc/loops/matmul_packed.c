@@ -88,34 +88,62 @@ KERNEL_INLINE TARGET vf32 bf16_dot(vf32 sum, vi32 x, vi32 b) { return __builtin_
 #include "gemm/micro.h"
 
 #include "gemm/tiles.h"
-/* Sums between blocks of the depth are loaded and stored as tiles; after the last one they pass through L1 into C's type. Two vectors are
-   converted by one instruction of AVX512-BF16, which processors with tiles have. */
+/* Sums between blocks of the depth are loaded and stored as tiles; after the last one they pass through L1 into C's type, a row of 16 or 32
+   at a time, with the addend that most products have: a vector, or elements of C's type in rows. */
 #ifdef GEMM_TILES
 #define TILES_TARGET
-KERNEL_INLINE void store_bf16_row(char* to, const float* sums, int wide) {
-    for (int j = 0; j < (wide ? 32 : 16); j++) store_bf16(to + 2 * j, sums[j]);
+KERNEL_INLINE void store_bf16_row(char* to, vf32 low, vf32 high, int wide) {
+    for (int j = 0; j < 16; j++) store_bf16(to + 2 * j, low[j]);
+    if (wide) for (int j = 0; j < 16; j++) store_bf16(to + 32 + 2 * j, high[j]);
 }
 #else
 #define TILES_TARGET TARGET_BF16
 typedef int16_t bf16_two_results __attribute__((vector_size(64), aligned(2), may_alias));
-KERNEL_INLINE TILES_TARGET void store_bf16_row(char* to, const float* sums, int wide) {
-    const vf32* v = (const vf32*)sums;
-    if (wide) *(bf16_two_results*)to = __builtin_ia32_cvtne2ps2bf16_v32hi(v[1], v[0]);
-    else *(bf16_results*)to = __builtin_ia32_cvtneps2bf16_v16sf(v[0]);
+/* by an instruction of AVX512-BF16, which processors with tiles have */
+KERNEL_INLINE TILES_TARGET void store_bf16_row(char* to, vf32 low, vf32 high, int wide) {
+    if (wide) *(bf16_two_results*)to = __builtin_ia32_cvtne2ps2bf16_v32hi(high, low);
+    else *(bf16_results*)to = __builtin_ia32_cvtneps2bf16_v16sf(low);
 }
 #endif
+typedef uint16_t bf16_bits __attribute__((vector_size(32), aligned(2), may_alias));
+KERNEL_INLINE vf32 widen_bf16(const char* p) { return (vf32)(__builtin_convertvector(*(const bf16_bits*)p, vi32) << 16); }
+/* `rows` rows of sums into C's at `to`, with those of D; row strides in bytes. */
+KERNEL_INLINE TILES_TARGET void store_rows(char* to, int64_t to_row, const char* sums, int64_t sums_row, const char* d, int64_t d_row, int rows, const int wide,
+                                           const int added, const int relu) {
+    const vf32 zero = {0};
+    for (int r = 0; r < rows; r++) {
+        vf32 low = *(const vf32*)(sums + r * sums_row), high = wide ? *(const vf32*)(sums + r * sums_row + 64) : zero;
+        if (added) {
+            low += widen_bf16(d + r * d_row);
+            if (wide) high += widen_bf16(d + r * d_row + 32);
+        }
+        if (relu) low = (vf32)((vi32)low & ~(low < zero)), high = (vf32)((vi32)high & ~(high < zero));
+        store_bf16_row(to + r * to_row, low, high, wide);
+    }
+}
 TILES_TARGET static void body_tiles(const gemm_tile* t) {
-    vf32 summed[2 * TILE_SIDE][2];
-    const int rows = t->rows, tall = rows > TILE_SIDE, wide = t->cols > TILE_SIDE, first = t->first, last = t->last;
-    char *sums = t->partial, *direct = t->direct;
+    vf32 summed[2 * TILE_SIDE][2], turned[2 * TILE_SIDE][2];
+    const gemm_matrices* g = t->g;
+    const int tall = t->rows > TILE_SIDE, wide = t->cols > TILE_SIDE, first = t->first, last = t->last;
+    char* sums = t->partial;
     int64_t sums_row = t->partial_row;
-    const int64_t direct_row = t->direct_row;
     if (first && last) sums = (char*)summed, sums_row = sizeof summed[0];
     tile_sums(t->a, t->a_row, t->a_step, t->b, t->units / TILE_STEP, sums, sums_row, tall, wide, !first);
     if (!last) return;
-    if (direct) {
-        if (wide) for (int r = 0; r < rows; r++) store_bf16_row(direct + r * direct_row, (const float*)(sums + r * sums_row), 1);
-        else for (int r = 0; r < rows; r++) store_bf16_row(direct + r * direct_row, (const float*)(sums + r * sums_row), 0);
+    if (t->direct) {
+        const int added = g->d != NULL, relu = g->activation == GEMM_RELU, columns = g->ccs != 1;
+        const char* d = added ? g->d + (t->row * g->drs + t->column * g->dcs) * 2 : NULL;
+        if (columns) {
+            for (int r = 0; r < (tall ? 32 : 16); r += 16)
+                for (int j = 0; j < (wide ? 32 : 16); j += 16) transpose_units_4((const uint32_t*)(sums + r * sums_row) + j, sums_row / 4, (uint32_t*)turned[j] + r, 32, 16);
+            if (tall && !added && !relu) store_rows(t->direct, t->direct_row, (const char*)turned, sizeof turned[0], d, 0, t->cols, 1, 0, 0);
+            else store_rows(t->direct, t->direct_row, (const char*)turned, sizeof turned[0], d, g->dcs * 2, t->cols, tall, added, relu);
+        } else if (wide && !relu) {
+            if (added) store_rows(t->direct, t->direct_row, sums, sums_row, d, g->drs * 2, t->rows, 1, 1, 0);
+            else store_rows(t->direct, t->direct_row, sums, sums_row, d, 0, t->rows, 1, 0, 0);
+        } else {
+            store_rows(t->direct, t->direct_row, sums, sums_row, d, g->drs * 2, t->rows, wide, added, relu);
+        }
         return;
     }
     gemm_tile whole = *t;
@@ -200,7 +228,8 @@ KERNEL_INLINE int64_t units_of(const gemm_kernel* K, int64_t depth) {
 
 static void gemm_make_plan(gemm_plan* p, const gemm_kernel* K, const gemm_matrices* given, int threads) {
     gemm_matrices g = *given;
-    if (g.ccs != 1) { /* the transposed GEMM's C has adjacent columns */
+    /* the transposed GEMM's C has adjacent columns; where both operands' depth is adjacent, tiles pack the smaller one by transposition */
+    if (g.ccs != 1 || (K->step && g.acs == 1 && g.brs == 1 && g.crs != 1 && g.n >= 2 * g.m && g.k > 1)) {
         g.m = given->n, g.n = given->m, g.a = given->b, g.b = given->a;
         g.ars = given->bcs, g.acs = given->brs, g.brs = given->acs, g.bcs = given->ars;
         g.crs = given->ccs, g.ccs = given->crs, g.drs = given->dcs, g.dcs = given->drs;
@@ -255,10 +284,11 @@ static void gemm_pack(void* plan, int64_t begin, int64_t end) {
                      g->bcs * K->element, g->brs * K->element, min_i64(K->width, p->columns - j * K->width), 0, K->width, block_depth(p, block));
 }
 
+static inline int whole_vectors(int n, int64_t vector) { return n == vector || n == 2 * vector; }
 /* Whether tiles take these rows of bfloat16 where they lie: whole tiles, whose lines of L1's 64 sets of 12 do not displace one another while
    they meet many panels. */
 static inline int serves_as_panel(const gemm_matrices* g, const char* a, int64_t rows, int64_t height, int64_t depth, int64_t panels) {
-    return g->acs == 1 && rows == height && depth % (2 * TILE_STEP) == 0 && (panels <= 2 || ((uintptr_t)a % 64 == 0 && g->ars % 32 == 0 && g->ars % 512));
+    return g->acs == 1 && rows == height && depth % 32 == 0 && (panels <= 2 || ((uintptr_t)a % 64 == 0 && g->ars % 32 == 0 && g->ars % 512));
 }
 
 /* Rows (panels) begin .. end of C by the packed panels first .. last. */
@@ -267,11 +297,13 @@ static void gemm_block(gemm_plan* p, int64_t begin, int64_t end, int64_t first, 
     const gemm_matrices* g = &p->g;
     const gemm_bodies* bodies = K->bodies;
     char panel[DEPTH_BYTES * GEMM_HEIGHT + PANEL_SLACK] __attribute__((aligned(64)));
-    const int64_t top = row_panel_begin(g->m, K->height, begin), half = K->width / 2;
+    const int64_t half = K->width / 2;
     /* C holds the sums themselves, and nothing happens to them afterwards */
     const int in_c = K->element == K->sum && g->ccs == 1;
     const int accumulates = in_c && g->d == g->c && g->beta == 1 && g->alpha == 1;
     const int untouched = g->alpha == 1 && g->activation == GEMM_IDENTITY && (!g->d || accumulates), plain = in_c && untouched;
+    /* tiles add rows (of a transposed C: columns) of C's type and clamp as they store */
+    const int columns = g->ccs != 1, simple = g->alpha == 1 && (!g->d || (g->beta == 1 && (columns ? g->drs : g->dcs) == 1));
 #if VECTOR_BYTES == 64
     if (K->step) tiles_begin();
 #endif
@@ -294,16 +326,17 @@ static void gemm_block(gemm_plan* p, int64_t begin, int64_t end, int64_t first, 
                 t.cols = (int)min_i64(K->width, p->columns - j * K->width);
                 t.b = packed_panel(p, block, j);
                 if (scratch) {
-                    t.partial = scratch + (t.row - top) * scratch_row + (j - first) * K->width * K->sum;
+                    t.partial = scratch + (i - begin) * K->height * scratch_row + (j - first) * K->width * K->sum; /* tiles store whole panels */
                     t.partial_row = scratch_row;
                     t.whole = !t.last;
                 } else {
                     t.partial = in_c ? g->c + (t.row * g->crs + t.column) * K->sum : NULL;
                     t.partial_row = g->crs * K->sum;
-                    t.whole = (plain || !t.last) && (t.cols == half || t.cols == K->width);
+                    t.whole = (plain || !t.last) && whole_vectors(t.cols, half);
                 }
-                t.direct = untouched && !in_c && t.last && g->ccs == 1 && (t.cols == half || t.cols == K->width) ? g->c + (t.row * g->crs + t.column) * K->element : NULL;
-                t.direct_row = g->crs * K->element;
+                if (K->step) t.direct = simple && t.last && whole_vectors(columns ? t.rows : t.cols, half) ? g->c + (t.row * g->crs + t.column * g->ccs) * K->element : NULL;
+                else t.direct = untouched && !in_c && t.last && g->ccs == 1 && whole_vectors(t.cols, half) ? g->c + (t.row * g->crs + t.column) * K->element : NULL;
+                t.direct_row = (columns ? g->ccs : g->crs) * K->element;
                 bodies[K->step ? 0 : height / 2][t.cols > half](&t);
             }
         }

@@ -1,5 +1,5 @@
 """The packed GEMM (cysrc/loops/gemm) against float64, for every kernel and every instruction set that this processor runs; AMX's tiles
-by their emulation in C. Shapes end inside panels, blocks of the depth and vectors; strides are of all kinds."""
+by their emulation in C, and by the processor where it has them. Shapes end inside panels, blocks of the depth and vectors; strides are of all kinds."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tensorrt_lite._C.ops.matmul.packed import bf16_kernel
 from tests.loops.test_casts import MARCH, bf16_bits, cpu_runs
 
 LOOPS = Path(__file__).resolve().parents[2] / "cysrc" / "loops"
@@ -55,15 +56,23 @@ class Matrices(ctypes.Structure):
     ]  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=list(MARCH))
+PROCESSORS_TILES = "avx512 with the processor's tiles"
+
+
+@pytest.fixture(scope="module", params=[*MARCH, PROCESSORS_TILES])
 def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    if not cpu_runs(request.param):
+    tiles = request.param == PROCESSORS_TILES
+    if tiles and bf16_kernel() != "tiles":
+        pytest.skip("this processor has no tiles")
+    if not tiles and not cpu_runs(request.param):
         pytest.skip(f"this CPU has no {request.param}")
     folder = tmp_path_factory.mktemp("gemm")
     (folder / "gemm.c").write_text(SOURCE)
-    command = ["gcc", *FLAGS, f'-DGEMM_TILES="{EMULATION}"', *MARCH[request.param], f"-I{LOOPS}", f"-I{LOOPS.parent / 'core'}", str(folder / "gemm.c"), "-o", str(folder / "gemm.so")]
+    level = MARCH["avx512"] if tiles else [*MARCH[request.param], f'-DGEMM_TILES="{EMULATION}"']
+    command = ["gcc", *FLAGS, *level, f"-I{LOOPS}", f"-I{LOOPS.parent / 'core'}", str(folder / "gemm.c"), "-o", str(folder / "gemm.so")]
     subprocess.run(command, check=True)
     lib = ctypes.CDLL(str(folder / "gemm.so"))
+    lib.emulated = not tiles
     lib.begin.restype = ctypes.c_int64
     lib.begin.argtypes = [ctypes.c_int, ctypes.POINTER(Matrices), ctypes.c_int]
     lib.run.argtypes = [ctypes.c_void_p, ctypes.c_int]
@@ -132,7 +141,7 @@ def test_products_of_all_kinds_equal_float64(library: ctypes.CDLL, kernel: int) 
         pytest.skip("not in this instruction set")
     if kernel == BF16_PAIRS and "avx512_bf16" not in Path("/proc/cpuinfo").read_text():
         pytest.skip("this processor has no AVX512-BF16")
-    for seed in range(60 if kernel == BF16_TILES else 150):
+    for seed in range(60 if kernel == BF16_TILES and library.emulated else 300):
         draw = random.Random(1000 + seed)
         m, n, k = draw.choice(SIDES), draw.choice(SIDES), draw.choice(DEPTHS)
         got, want, tolerance, what = run(library, kernel, seed, m, n, k, pieces=seed % 2 == 1)
