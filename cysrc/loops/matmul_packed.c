@@ -22,8 +22,10 @@ enum {
     PANEL_AHEAD = 2048,           /* bytes of a panel of B that are fetched ahead from L2 */
     DEPTH_BYTES = 2048,           /* of a line of A in a block of the depth: a panel of A stays in L1 */
     PACKED_BYTES = 4 << 20,       /* of B that are packed at once */
+    PACKED_FOR_FEW = 1 << 20, FEW_PANELS = 4,
     COLUMN_TASK = 512,            /* columns of a task: their panels of one block of the depth stay in L2 */
     SCRATCH_COLUMNS = 256, SCRATCH_ROWS = 128, /* of a task whose partial sums do not fit C's type */
+    PACKED_ROWS = 32,
     TILE_DEPTH = 384, TILE_COLUMN_TASK = 1024, TILE_SCRATCH_COLUMNS = 512, TILE_SCRATCH_ROWS = 256, /* of tiles: two panels of 24 KB stay in L1 */
 };
 
@@ -239,7 +241,8 @@ static void gemm_make_plan(gemm_plan* p, const gemm_kernel* K, const gemm_matric
     p->depth_blocks = max_i64((g.k + K->depth - 1) / K->depth, 1);
     p->depth_block = round_up(max_i64((g.k + p->depth_blocks - 1) / p->depth_blocks, 1), K->group * max_i64(K->step, 1));
     const int64_t column_bytes = p->depth_blocks * units_of(K, p->depth_block) * K->unit;
-    const int64_t blocks = max_i64((g.n * column_bytes + PACKED_BYTES - 1) / PACKED_BYTES, 1);
+    /* for few rows, what is packed is used at once, and stays in L2 until then */
+    const int64_t bytes = g.m <= FEW_PANELS * K->height ? PACKED_FOR_FEW : PACKED_BYTES, blocks = max_i64((g.n * column_bytes + bytes - 1) / bytes, 1);
     p->column_block = round_up(max_i64((g.n + blocks - 1) / blocks, 4 * K->width), K->width);
     if (p->column_block > g.n) p->column_block = round_up(g.n, K->width);
     p->packed_bytes = p->column_block * column_bytes;
@@ -278,10 +281,16 @@ static void gemm_pack(void* plan, int64_t begin, int64_t end) {
     const gemm_plan* p = plan;
     const gemm_kernel* K = p->kernel;
     const gemm_matrices* g = &p->g;
-    for (int64_t j = begin; j < end; j++)
-        for (int64_t block = 0; block < p->depth_blocks; block++)
-            pack_one(K, 0, packed_panel(p, block, j), g->b + ((p->column + j * K->width) * g->bcs + block * p->depth_block * g->brs) * K->element,
-                     g->bcs * K->element, g->brs * K->element, min_i64(K->width, p->columns - j * K->width), 0, K->width, block_depth(p, block));
+    /* rows of B are read in runs through several panels, some rows at a time: each panel by itself would take 64 bytes of each */
+    const int64_t rows = g->bcs == 1 ? PACKED_ROWS : K->depth;
+    for (int64_t block = 0; block < p->depth_blocks; block++) {
+        const int64_t depth = block_depth(p, block);
+        for (int64_t row = 0; row < depth; row += rows)
+            for (int64_t j = begin; j < end; j++)
+                pack_one(K, 0, packed_panel(p, block, j) + row / K->group * K->unit * K->width,
+                         g->b + ((p->column + j * K->width) * g->bcs + (block * p->depth_block + row) * g->brs) * K->element, g->bcs * K->element, g->brs * K->element,
+                         min_i64(K->width, p->columns - j * K->width), 0, K->width, min_i64(rows, depth - row));
+    }
 }
 
 static inline int whole_vectors(int n, int64_t vector) { return n == vector || n == 2 * vector; }
