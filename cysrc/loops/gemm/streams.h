@@ -1,4 +1,4 @@
-/* GEMMs of at most four rows: B is streamed once. Included once per type of B with
+/* GEMMs of at most four rows by a transposed B, or twelve by rows of B: it is streamed once. Included once per type of B with
      T          float or double, the type of A, C and the sums
      B          the type of B's elements
      LOAD(p), LOAD_ONE(p)   B's elements as a vector of T, and one of them
@@ -58,7 +58,7 @@ static void STREAM(rows_by_rows)(int64_t m, int64_t n, int64_t k, const void* a,
 INLINE void STREAM(combine)(const int m, int64_t n, int64_t k, const T* a, int64_t ars, const B* b, int64_t ldb, T* c, int64_t crs, int64_t ccs, T alpha,
                             T beta) {
   enum { W = STREAM(LANES) };
-  const int64_t block = 4096 / (m == 3 ? 4 : m);
+  const int64_t block = 4096 / (m == 3 ? 4 : m > 8 ? 16 : m > 4 ? 8 : m);
   T sums[4096] __attribute__((aligned(64)));
   for (int64_t j0 = 0; j0 < n; j0 += block) {
     int64_t w = n - j0 < block ? n - j0 : block, p = 0;
@@ -67,7 +67,7 @@ INLINE void STREAM(combine)(const int m, int64_t n, int64_t k, const T* a, int64
       const B* q = b + p * ldb + j0;
       int64_t j = 0;
       for (; j + W <= w; j += W) {
-        STREAM(lanes) acc[4];
+        STREAM(lanes) acc[12];
         UNROLL for (int i = 0; i < m; i++) acc[i] = *(STREAM(lanes)*)(sums + i * block + j);
         UNROLL for (int r = 0; r < 8; r++) {
           STREAM(lanes) bv = LOAD(q + r * ldb + j);
@@ -102,6 +102,14 @@ static void STREAM(rows_by_cols)(int64_t m, int64_t n, int64_t k, const void* a,
     case 2: STREAM(combine)(2, n, k, a, ars, b, ldb, c, crs, ccs, (T)alpha, (T)beta); break;
     case 3: STREAM(combine)(3, n, k, a, ars, b, ldb, c, crs, ccs, (T)alpha, (T)beta); break;
     case 4: STREAM(combine)(4, n, k, a, ars, b, ldb, c, crs, ccs, (T)alpha, (T)beta); break;
+    case 5: STREAM(combine)(5, n, k, a, ars, b, ldb, c, crs, ccs, (T)alpha, (T)beta); break;
+    case 6: STREAM(combine)(6, n, k, a, ars, b, ldb, c, crs, ccs, (T)alpha, (T)beta); break;
+    case 7: STREAM(combine)(7, n, k, a, ars, b, ldb, c, crs, ccs, (T)alpha, (T)beta); break;
+    case 8: STREAM(combine)(8, n, k, a, ars, b, ldb, c, crs, ccs, (T)alpha, (T)beta); break;
+    case 9: STREAM(combine)(9, n, k, a, ars, b, ldb, c, crs, ccs, (T)alpha, (T)beta); break;
+    case 10: STREAM(combine)(10, n, k, a, ars, b, ldb, c, crs, ccs, (T)alpha, (T)beta); break;
+    case 11: STREAM(combine)(11, n, k, a, ars, b, ldb, c, crs, ccs, (T)alpha, (T)beta); break;
+    case 12: STREAM(combine)(12, n, k, a, ars, b, ldb, c, crs, ccs, (T)alpha, (T)beta); break;
   }
 }
 #undef STREAM

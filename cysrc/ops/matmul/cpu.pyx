@@ -47,7 +47,8 @@ cdef enum:
     HELD_WORK = 100000           # multiplications that take about 10 µs: beyond, the GIL is released
     THREAD_WORK = 1 << 18        # multiplications worth another thread: some 10 us
     BLAS_WORK = 1 << 22          # the same for OpenBLAS, in multiplications times bytes of an element
-    SKINNY = 12                  # rows (or columns) up to which streaming the other operand, four at a time, beats packing it
+    SKINNY = 12                  # rows (or columns) up to which streaming the other operand, four at a time, beats packing it;
+    ROW_SKINNY = 16              # by rows of B, up to twelve at a time
     HALF_SKINNY = 4              # the same for halves, which the packed GEMM multiplies faster than float32
     DEEP_SIDE = 128              # rows and columns up to which a deep GEMM is cut along its depth (split-K)
     DEEP = 4096                  # the depth from which on it is, and that of a piece: fixed, so that threads don't change the result
@@ -144,19 +145,20 @@ cdef inline int log2_size(int dtype) noexcept nogil:
 
 
 cdef inline void skinny(Gemm* g, char* a, char* b, char* c, int64_t begin, int64_t end) noexcept nogil:
-    """The columns begin..end of a GEMM of few rows (GEMV-like), four rows at a time."""
-    cdef int64_t size = ITEM_SIZE[g.dtype], i, m
+    """The columns begin..end of a GEMM of few rows (GEMV-like), some rows at a time."""
     cdef bint by_cols = g.mb.cs == 1 and (g.mb.rs != 1 or g.n > 1)
+    cdef int64_t size = ITEM_SIZE[g.dtype], at_once = 4 if not by_cols else 12 if g.m <= 12 else 8, left = g.m, m
     b += begin * g.mb.cs * g.b_size
     c += begin * g.mc.cs * size
-    for i in range(0, g.m, 4):
-        m = g.m - i if g.m - i < 4 else 4
+    while left > 0:
+        m = left if left < at_once else at_once
         if by_cols:
             LOOPS.rows_by_cols[g.stream](m, end - begin, g.k, a, g.ma.rs, b, g.mb.rs, c, g.mc.rs, g.mc.cs, g.alpha[0], g.beta[0])
         else:
             LOOPS.rows_by_rows[g.stream](m, end - begin, g.k, a, g.ma.rs, b, g.mb.cs, c, g.mc.rs, g.mc.cs, g.alpha[0], g.beta[0])
-        a += 4 * g.ma.rs * size
-        c += 4 * g.mc.rs * size
+        a += m * g.ma.rs * size
+        c += m * g.mc.rs * size
+        left -= m
 
 
 cdef void column_task(void* context, int64_t begin, int64_t end) noexcept nogil:
@@ -287,6 +289,10 @@ cdef int copy_addend(TensorBase out, TensorBase d, int64_t columns) except -1:
     return 0
 
 
+cdef inline int64_t skinny_rows(const Gemm* g) noexcept nogil:
+    return ROW_SKINNY if g.mb.cs == 1 else SKINNY
+
+
 cdef int choose_way(const Gemm* g, int64_t work) noexcept nogil:
     """What multiplies fastest; halves have a way of their own. `work`: multiplications of an item of the batch."""
     cdef bint b_transposed = g.mb.cs != 1 and g.mb.rs == 1
@@ -296,9 +302,9 @@ cdef int choose_way(const Gemm* g, int64_t work) noexcept nogil:
         return WAY_TILES if g.dtype == C64 and work <= TINY_COMPLEX_WORK else WAY_BLAS
     if work <= TILES_WORK and b_transposed and g.m > FEW and g.n > SKINNY and g.k >= 16 and work > TURNED_WORK:
         return WAY_PACKED        # tiles pack a transposed B slowly
-    if work <= (TILES_WORK if g.m > FEW and g.n > FEW else FEW_WORK):
+    if work <= (TILES_WORK if g.m > FEW and g.n > FEW else FEW_WORK) or g.m > FEW and g.m <= ROW_SKINNY and g.mb.cs == 1 and work <= 4 * TILES_WORK:
         return WAY_TILES
-    if g.m <= SKINNY or g.n <= SKINNY:
+    if g.m <= skinny_rows(g) or g.n <= SKINNY:
         return WAY_SKINNY
     if g.k >= 2 * DEEP and g.m <= DEEP_SIDE and g.n <= DEEP_SIDE and g.batch == 1:
         return WAY_DEEP
@@ -357,7 +363,7 @@ cdef int gemm(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* 
         if g.mc.cs != 1 or g.mc.rs < g.n:
             turn(&g)
         if g.way == WAY_SKINNY:
-            if g.m > SKINNY:
+            if g.m > skinny_rows(&g):
                 turn(&g)
             if g.ma.cs != 1 and g.k > 1:            # the few rows have to lie one after the other
                 return gemm_of_packed_rows(name, &g, a, b, out)
