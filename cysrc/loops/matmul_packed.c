@@ -75,6 +75,8 @@ typedef i64 vi64_u __attribute__((vector_size(VECTOR_BYTES), aligned(8), may_ali
 #include "gemm/micro.h"
 
 #if VECTOR_BYTES == 64
+#include "gemm/tiles.h"
+
 /* pairs of bfloat16, summed in float32 by an instruction that newer processors of this set have */
 typedef int16_t bf16_pairs __attribute__((vector_size(64)));
 #define KERNEL bf16
@@ -82,9 +84,7 @@ typedef int16_t bf16_pairs __attribute__((vector_size(64)));
 #define OPERAND i32
 #define BROADCAST(x) ((vi32){0} + (x))
 #define DOT(sum, x, b) bf16_dot(sum, (vi32)(x), (vi32)(b))
-#define TARGET_BF16 __attribute__((target("avx512bf16")))
-#define TARGET TARGET_BF16
-typedef int16_t bf16_results __attribute__((vector_size(32), aligned(2), may_alias));
+#define TARGET __attribute__((target("avx512bf16")))
 #define STORE_RESULT(to, v) (*(bf16_results*)(to) = __builtin_ia32_cvtneps2bf16_v16sf(v))
 KERNEL_INLINE TARGET vf32 bf16_dot(vf32 sum, vi32 x, vi32 b) { return __builtin_ia32_dpbf16ps_v16sf(sum, (bf16_pairs)x, (bf16_pairs)b); }
 #include "gemm/micro.h"
@@ -92,23 +92,6 @@ KERNEL_INLINE TARGET vf32 bf16_dot(vf32 sum, vi32 x, vi32 b) { return __builtin_
 #include "gemm/tiles.h"
 /* Sums between blocks of the depth are loaded and stored as tiles; after the last one they pass through L1 into C's type, a row of 16 or 32
    at a time, with the addend that most products have: a vector, or elements of C's type in rows. */
-#ifdef GEMM_TILES
-#define TILES_TARGET
-KERNEL_INLINE void store_bf16_row(char* to, vf32 low, vf32 high, int wide) {
-    for (int j = 0; j < 16; j++) store_bf16(to + 2 * j, low[j]);
-    if (wide) for (int j = 0; j < 16; j++) store_bf16(to + 32 + 2 * j, high[j]);
-}
-#else
-#define TILES_TARGET TARGET_BF16
-typedef int16_t bf16_two_results __attribute__((vector_size(64), aligned(2), may_alias));
-/* by an instruction of AVX512-BF16, which processors with tiles have */
-KERNEL_INLINE TILES_TARGET void store_bf16_row(char* to, vf32 low, vf32 high, int wide) {
-    if (wide) *(bf16_two_results*)to = __builtin_ia32_cvtne2ps2bf16_v32hi(high, low);
-    else *(bf16_results*)to = __builtin_ia32_cvtneps2bf16_v16sf(low);
-}
-#endif
-typedef uint16_t bf16_bits __attribute__((vector_size(32), aligned(2), may_alias));
-KERNEL_INLINE vf32 widen_bf16(const char* p) { return (vf32)(__builtin_convertvector(*(const bf16_bits*)p, vi32) << 16); }
 /* `rows` rows of sums into C's at `to`, with those of D; row strides in bytes. */
 KERNEL_INLINE TILES_TARGET void store_rows(char* to, int64_t to_row, const char* sums, int64_t sums_row, const char* d, int64_t d_row, int rows, const int wide,
                                            const int added, const int relu) {

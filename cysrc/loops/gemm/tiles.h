@@ -5,6 +5,7 @@
 #define TRT_GEMM_TILES_H
 #include <stdint.h>
 #include <string.h>
+#include "../kernel_base.h"
 
 enum { TILE_SIDE = 16, TILE_STEP = 16 };
 
@@ -76,4 +77,25 @@ static void tile_sums(const char* a, int64_t a_row, int64_t a_step, const char* 
 #undef TILE_CASE
 }
 #undef TILE_EACH
+
+/* ---- from and to bfloat16 ---- */
+
+typedef int16_t bf16_results __attribute__((vector_size(32), aligned(2), may_alias));
+#ifdef GEMM_TILES
+#define TILES_TARGET
+KERNEL_INLINE void store_bf16_row(char* to, vf32 low, vf32 high, int wide) {
+    for (int j = 0; j < 16; j++) store_bf16(to + 2 * j, low[j]);
+    if (wide) for (int j = 0; j < 16; j++) store_bf16(to + 32 + 2 * j, high[j]);
+}
+#else
+#define TILES_TARGET __attribute__((target("avx512bf16")))
+typedef int16_t bf16_two_results __attribute__((vector_size(64), aligned(2), may_alias));
+/* by an instruction of AVX512-BF16, which processors with tiles have */
+KERNEL_INLINE TILES_TARGET void store_bf16_row(char* to, vf32 low, vf32 high, int wide) {
+    if (wide) *(bf16_two_results*)to = __builtin_ia32_cvtne2ps2bf16_v32hi(high, low);
+    else *(bf16_results*)to = __builtin_ia32_cvtneps2bf16_v16sf(low);
+}
+#endif
+typedef uint16_t bf16_bits __attribute__((vector_size(32), aligned(2), may_alias));
+KERNEL_INLINE vf32 widen_bf16(const char* p) { return (vf32)(__builtin_convertvector(*(const bf16_bits*)p, vi32) << 16); }
 #endif

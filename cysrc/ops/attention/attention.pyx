@@ -2,6 +2,7 @@
 # and dropout; the rest and masks that need a gradient by composition, which holds the (L, S) weights.
 
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
+from tensorrt_lite._C.ops.matmul.packed cimport bf16_by_tiles
 from tensorrt_lite._C.steps.attention cimport (
     has_attend, run_attend, run_attend_backward, run_attention_draw, run_attention_kept, run_attention_takes, set_attend, set_attend_backward, set_attention_takes)
 
@@ -12,8 +13,9 @@ cdef extern from "../loops/attention.h" nogil:
         ATTENTION_ADDED
         ATTENTION_QUERIES
         ATTENTION_KEYS
+        ATTENTION_TILE
     ctypedef struct attention_operand:
-        const float* data
+        const void* data
         int64_t batch, head, row
     ctypedef struct attention_args:
         int64_t batches, heads, key_heads, queries, keys, width, value_width
@@ -26,6 +28,7 @@ cdef extern from "../loops/attention.h" nogil:
         int failed
     ctypedef struct attention_kernels:
         void (*forward)(attention_args*, int64_t, int64_t) noexcept nogil
+        void (*forward_tiles)(attention_args*, int64_t, int64_t) noexcept nogil
         void (*backward)(attention_args*, int64_t, int64_t) noexcept nogil
         void (*backward_keys)(attention_args*, int64_t, int64_t) noexcept nogil
         void (*backward_queries)(attention_args*, int64_t, int64_t) noexcept nogil
@@ -56,6 +59,10 @@ cdef void forward_task(void* context, int64_t begin, int64_t end) noexcept nogil
     KERNELS.forward(<attention_args*>context, begin, end)
 
 
+cdef void forward_tiles_task(void* context, int64_t begin, int64_t end) noexcept nogil:
+    KERNELS.forward_tiles(<attention_args*>context, begin, end)
+
+
 cdef void backward_task(void* context, int64_t begin, int64_t end) noexcept nogil:
     KERNELS.backward(<attention_args*>context, begin, end)
 
@@ -76,7 +83,7 @@ cdef TensorBase rows_of(TensorBase t):
 cdef void operand(attention_operand* x, TensorBase t) noexcept:
     x.data = NULL
     if t is not None:
-        x.data = <const float*>data_of(t)
+        x.data = data_of(t)
         x.batch = t.strides[0]
         x.head = t.strides[1]
         x.row = t.strides[2]
@@ -145,25 +152,47 @@ cdef object attention_impl(TensorBase query, TensorBase key, TensorBase value, T
 
 
 cdef int takes_cpu(int dtype, int64_t width, double dropout_p) except -1:
-    return dtype == F32 and dropout_p == 0
+    """float32; bfloat16 where the processor multiplies it by tiles."""
+    return dropout_p == 0 and (dtype == F32 or dtype == BF16 and KERNELS.forward_tiles != NULL and bf16_by_tiles())
+
+
+cdef TensorBase widened(TensorBase mask):
+    """A mask that is added, in float32."""
+    return mask if mask is None or mask.dtype == BOOL or mask.dtype == F32 else cast_to(mask, F32)
 
 
 cdef int attend_cpu(TensorBase q, TensorBase k, TensorBase v, TensorBase mask, TensorBase out, TensorBase lse, bint causal, double scale, double dropout_p,
                     int64_t seed, int64_t offset, int64_t state) except -1:
     cdef attention_args a
     cdef int64_t tasks, work
+    cdef TensorBase wide
+    cdef bint tiles = q.dtype == BF16
+    if tiles and (q.sizes[3] % ATTENTION_TILE or v.sizes[3] % ATTENTION_TILE):
+        wide = empty_tensor(4, out.sizes, F32, DEV_CPU)
+        attend_cpu(cast_to(q, F32), cast_to(k, F32), cast_to(v, F32), widened(mask), wide, lse, causal, scale, dropout_p, seed, offset, state)
+        copy_elements(out, wide)
+        return 0
     describe(&a, q, k, v, mask, lse, causal, scale)
     operand(&a.out, out)
     tasks = a.batches * a.heads * ((a.queries + ATTENTION_QUERIES - 1) // ATTENTION_QUERIES)
     work = (a.queries if a.queries < ATTENTION_QUERIES else ATTENTION_QUERIES) * a.keys * a.width
-    return run(&a, [q, k, v, mask, out, lse], tasks, SERIAL_WORK // (work + 1) + 1, forward_task)
+    return run(&a, [q, k, v, mask, out, lse], tasks, SERIAL_WORK // (work + 1) + 1, forward_tiles_task if tiles else forward_task)
 
 
 cdef int attend_backward_cpu(TensorBase q, TensorBase k, TensorBase v, TensorBase mask, TensorBase out, TensorBase lse, TensorBase grad, bint causal, double scale,
                              double dropout_p, int64_t seed, int64_t offset, int64_t state, TensorBase dq, TensorBase dk, TensorBase dv) except -1:
     cdef attention_args a
     cdef int64_t blocks, work
-    cdef list tensors = [q, k, v, mask, out, lse, grad, dq, dk, dv]
+    cdef list tensors, results
+    if q.dtype != F32:           # halves: gradients in float32, rounded once
+        results = [None if t is None else empty_tensor(4, (<TensorBase>t).sizes, F32, DEV_CPU) for t in (dq, dk, dv)]
+        attend_backward_cpu(cast_to(q, F32), cast_to(k, F32), cast_to(v, F32), widened(mask), cast_to(out, F32), lse, cast_to(grad, F32), causal, scale, dropout_p, seed,
+                            offset, state, results[0], results[1], results[2])
+        for to, result in zip((dq, dk, dv), results):
+            if to is not None:
+                copy_elements(<TensorBase>to, <TensorBase>result)
+        return 0
+    tensors = [q, k, v, mask, out, lse, grad, dq, dk, dv]
     describe(&a, q, k, v, mask, lse, causal, scale)
     operand(&a.out, out)
     operand(&a.grad, grad)

@@ -38,6 +38,7 @@ cdef struct PackedGemm:
     int threads, failed
     bint by_items               # threads take whole items of the batch
 
+cdef bint bf16_by_tiles() except -1
 cdef void packed_operands(PackedGemm* p, const Mat* a, const Mat* b, const Mat* c, const Mat* d) noexcept nogil
 cdef int packed_begin(PackedGemm* p, int dtype) except -1
 cdef void packed_run(PackedGemm* p) noexcept nogil

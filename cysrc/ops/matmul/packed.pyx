@@ -61,6 +61,13 @@ cdef int take_bf16_kernel(str wanted):
     return 0
 
 
+cdef bint bf16_by_tiles() except -1:
+    """Whether AMX multiplies bfloat16 matrices."""
+    if kernel_of[GEMM_BF16] < 0:
+        take_bf16_kernel("tiles")
+    return kernel_of[GEMM_BF16] == GEMM_BF16_TILES
+
+
 def bf16_kernel():
     """What multiplies bfloat16 matrices: ``tiles`` (AMX), ``pairs`` (AVX512-BF16) or ``widened`` (float32 after packing)."""
     if kernel_of[GEMM_BF16] < 0:
