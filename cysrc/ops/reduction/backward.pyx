@@ -65,7 +65,7 @@ cdef object selected_backward(object grad, object shape, object indices, int64_t
     if not keepdim:
         grad = grad.unsqueeze(dim)
         indices = indices.unsqueeze(dim)
-    return grad.new_zeros(shape).scatter(dim, indices, grad)
+    return grad.new_zeros(shape).scatter_(dim, indices, grad)
 
 
 cdef object selected_tangent(object tangent, object indices, int64_t dim, bint keepdim):

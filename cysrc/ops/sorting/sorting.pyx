@@ -178,7 +178,7 @@ cdef object selected_gradient(object grad, object shape, object indices, int64_t
     if not keepdim:
         grad = grad.unsqueeze(dim)
         indices = indices.unsqueeze(dim)
-    return grad.new_zeros(shape).scatter(dim, indices, grad)
+    return grad.new_zeros(shape).scatter_(dim, indices, grad)
 
 
 cdef object shared_gradient(object grad, object self, object result):
