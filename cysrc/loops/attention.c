@@ -105,111 +105,6 @@ static void forward(attention_args* a, int64_t begin, int64_t end) {
     free(packed);
 }
 
-#if VECTOR_BYTES == 64
-#include "gemm/pack.h"
-#include "gemm/tiles.h"
-
-/* What a task of forward_tiles works with: blocks of keys and values as panels of tiles, scores, weights, and the sums of its rows. */
-typedef struct {
-    char *keys, *values;          /* panels of 32 keys by the width, of 32 columns of values by the keys */
-    float *scores, *sums;         /* (TILE, KEYS); (QUERIES, value_width) */
-    bf16 *weights, *last;         /* (TILE, KEYS); the last rows of queries, filled up to a tile */
-    float max[QUERIES], sum[QUERIES];
-} tile_buffers;
-
-enum { TILE = ATTENTION_TILE, STEP_BYTES = TILE_STEP * 2 * 64 };
-
-static tile_buffers* make_tile_buffers(int64_t width, int64_t value_width) {
-    const int64_t parts[] = {sizeof(tile_buffers), KEYS * width * 2, KEYS * value_width * 2, TILE * KEYS * 4, QUERIES * value_width * 4, TILE * KEYS * 2, TILE * width * 2};
-    int64_t at[7], total = 0;
-    for (int i = 0; i < 7; i++) at[i] = total, total += (parts[i] + 63) / 64 * 64;
-    char* all = aligned_alloc(64, total);
-    if (!all) return NULL;
-    tile_buffers* b = (tile_buffers*)all;
-    b->keys = all + at[1], b->values = all + at[2], b->scores = (float*)(all + at[3]), b->sums = (float*)(all + at[4]), b->weights = (bf16*)(all + at[5]), b->last = (bf16*)(all + at[6]);
-    return b;
-}
-
-static const char* bf16_at(const attention_operand* x, int64_t batch, int64_t head, int64_t row) {
-    return (const char*)x->data + 2 * (batch * x->batch + head * x->head + row * x->row);
-}
-
-/* Keys j0 .. j0 + keys, and their values, as what meets queries and weights; what is missing to whole tiles is zero. */
-static void pack_keys(const attention_args* a, int64_t batch, int64_t key_head, int64_t j0, int64_t keys, tile_buffers* b) {
-    const int64_t key_bytes = a->k.row * 2, value_bytes = a->v.row * 2, panel = a->width / TILE * STEP_BYTES, steps = (keys + TILE - 1) / TILE;
-    for (int64_t j = 0; j < keys; j += TILE)
-        pack_panel(LOAD_PAIR, 0, b->keys + j / TILE * panel, bf16_at(&a->k, batch, key_head, j0 + j), key_bytes, 2, min_i64(TILE, keys - j), 0, TILE, a->width);
-    for (int64_t e = 0; e < a->value_width; e += TILE) {
-        char* to = b->values + e / TILE * steps * STEP_BYTES;
-        pack_panel(LOAD_PAIR, 0, to, bf16_at(&a->v, batch, key_head, j0) + 2 * e, 2, value_bytes, TILE, 0, TILE, keys);
-        const int64_t units = (keys + 1) / 2;
-        memset(to + units * 128, 0, steps * STEP_BYTES - units * 128);
-    }
-}
-
-/* The weights of up to TILE queries for a block of keys, after what they have seen before: b->weights, and the rows' sums rescaled. */
-TILES_TARGET static void weigh_keys(const attention_args* a, int64_t batch, int64_t head, int64_t i0, int64_t rows, int64_t j0, int64_t keys, int64_t done, tile_buffers* b) {
-    const int64_t whole = (keys + TILE - 1) / TILE * TILE;
-    for (int64_t r = 0; r < rows; r++)
-        VECTORIZE for (int64_t j = 0; j < keys; j++) b->scores[r * KEYS + j] *= a->scale;
-    mask_scores(a, batch, head, i0, rows, j0, keys, 1, b->scores);
-    for (int64_t r = 0; r < rows; r++) {
-        float* s = b->scores + r * KEYS;
-        absorb_row(s, keys, b->max + done + r, b->sum + done + r, b->sums + (done + r) * a->value_width, a->value_width);
-        for (int64_t j = keys; j < whole; j++) s[j] = 0;
-        for (int64_t j = 0; j < whole; j += TILE) store_bf16_row((char*)(b->weights + r * KEYS + j), *(const vf32*)(s + j), *(const vf32*)(s + j + 16), 1);
-    }
-}
-
-TILES_TARGET static void forward_tiles(attention_args* a, int64_t begin, int64_t end) {
-    const int64_t blocks = (a->queries + QUERIES - 1) / QUERIES, group = a->heads / a->key_heads, width = a->value_width;
-    tile_buffers* b = make_tile_buffers(a->width, width);
-    if (!b) {
-        a->failed = 1;
-        return;
-    }
-    memset(b->weights, 0, TILE * KEYS * 2);
-    memset(b->last, 0, TILE * a->width * 2);
-    tiles_begin();
-    for (int64_t task = begin; task < end; task++) {
-        const int64_t q0 = task % blocks * QUERIES, q1 = min_i64(q0 + QUERIES, a->queries), head = task / blocks % a->heads;
-        const int64_t batch = task / blocks / a->heads, key_head = head / group, visible = a->causal ? min_i64(a->keys, q1) : a->keys;
-        for (int64_t i = 0; i < q1 - q0; i++) b->max[i] = -INFINITY, b->sum[i] = 0;
-        memset(b->sums, 0, sizeof(float) * (q1 - q0) * width);
-        for (int64_t j0 = 0; j0 < visible; j0 += KEYS) {
-            const int64_t keys = min_i64(KEYS, visible - j0), steps = (keys + TILE - 1) / TILE;
-            pack_keys(a, batch, key_head, j0, keys, b);
-            for (int64_t i0 = q0; i0 < q1; i0 += TILE) {
-                const int64_t rows = min_i64(TILE, q1 - i0);
-                if (!seen(a, i0, rows, j0)) continue;
-                const char* q = bf16_at(&a->q, batch, head, i0);
-                int64_t q_row = a->q.row * 2;
-                if (rows < TILE) { /* tiles read whole ones */
-                    for (int64_t r = 0; r < rows; r++) memcpy(b->last + r * a->width, q + r * q_row, a->width * 2);
-                    q = (const char*)b->last, q_row = a->width * 2;
-                }
-                for (int64_t j = 0; j < steps; j++)
-                    tile_sums(q, q_row, 64, b->keys + j * (a->width / TILE * STEP_BYTES), a->width / TILE, (char*)(b->scores + j * TILE), KEYS * 4, 1, 1, 0);
-                weigh_keys(a, batch, head, i0, rows, j0, keys, i0 - q0, b);
-                for (int64_t e = 0; e < width; e += TILE)
-                    tile_sums((const char*)b->weights, KEYS * 2, 64, b->values + e / TILE * steps * STEP_BYTES, steps, (char*)(b->sums + (i0 - q0) * width + e), width * 4, 1, 1, 1);
-            }
-        }
-        for (int64_t i = q0; i < q1; i++) {
-            const float total = b->sum[i - q0], *from = b->sums + (i - q0) * width;
-            char* out = (char*)bf16_at(&a->out, batch, head, i);
-            const vf32 factor = (vf32){0} + (total == 0 ? 0 : 1 / total);
-            for (int64_t e = 0; e < width; e += TILE) store_bf16_row(out + 2 * e, *(const vf32*)(from + e) * factor, *(const vf32*)(from + e + 16) * factor, 1);
-            a->lse[(batch * a->heads + head) * a->queries + i] = total == 0 ? INFINITY : b->max[i - q0] + logf(total);
-        }
-    }
-    tiles_end();
-    free(b);
-}
-#else
-#define forward_tiles NULL
-#endif
-
 /* Gradients of the queries q0..q1 of one head and the keys k0..k1 of its key head, added to what dq, dk, dv hold. With
    P = exp(scores - lse), D = rowsum(grad * out): dV = P' grad, dS = P * (grad V' - D), dQ = dS K, dK = dS' Q. */
 static void add_gradients(const attention_args* a, int64_t batch, int64_t head, int64_t q0, int64_t q1, int64_t k0, int64_t k1, float* buffer) {
@@ -284,4 +179,11 @@ static void backward_queries(attention_args* whole, int64_t begin, int64_t end) 
     free(buffer);
 }
 
-const attention_kernels ISA_NAME(attention) = {forward, forward_tiles, backward, backward_keys, backward_queries};
+#if VECTOR_BYTES == 64
+#include "attention_tiles.h"
+#else
+#define forward_tiles NULL
+#define backward_tiles NULL
+#endif
+
+const attention_kernels ISA_NAME(attention) = {forward, forward_tiles, backward_tiles, backward, backward_keys, backward_queries};

@@ -27,6 +27,7 @@ typedef struct {
 typedef struct {
   void (*forward)(attention_args*, int64_t begin, int64_t end);      /* tasks: batch x head x block of queries */
   void (*forward_tiles)(attention_args*, int64_t begin, int64_t end);    /* bfloat16, widths of whole tiles (ATTENTION_TILE); NULL: not in this instruction set */
+  void (*backward_tiles)(attention_args*, int64_t begin, int64_t end);   /* tasks: batch x key head; all gradients are written, not added to */
   void (*backward)(attention_args*, int64_t begin, int64_t end);     /* tasks: batch x key head; all gradients */
   void (*backward_keys)(attention_args*, int64_t begin, int64_t end);    /* tasks: batch x key head x block of keys; dk, dv */
   void (*backward_queries)(attention_args*, int64_t begin, int64_t end); /* tasks: batch x head x block of queries; dq */

@@ -37,12 +37,15 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     if request.param == "processor" and bf16_kernel() != "tiles":
         pytest.skip("this processor has no tiles")
     folder = tmp_path_factory.mktemp("attention")
-    (folder / "attention.c").write_text('#include "loops/attention.c"\nvoid run(attention_args* a, int64_t tasks) { attention_base.forward_tiles(a, 0, tasks); }\n')
+    (folder / "attention.c").write_text(
+        '#include "loops/attention.c"\nvoid run(attention_args* a, int64_t tasks) { attention_base.forward_tiles(a, 0, tasks); }\n'
+        'void run_backward(attention_args* a, int64_t tasks) { attention_base.backward_tiles(a, 0, tasks); }\n'
+    )
     tiles = [f'-DGEMM_TILES="{EMULATION}"'] if request.param == "emulated" else []
     command = ["gcc", *FLAGS, *tiles, *MARCH["avx512"], f"-I{LOOPS.parent}", f"-I{LOOPS}", f"-I{LOOPS.parent / 'core'}", str(folder / "attention.c"), "-o", str(folder / "attention.so"), "-lm"]
     subprocess.run(command, check=True)
     lib = ctypes.CDLL(str(folder / "attention.so"))
-    lib.run.argtypes = [ctypes.POINTER(Arguments), ctypes.c_int64]
+    lib.run.argtypes = lib.run_backward.argtypes = [ctypes.POINTER(Arguments), ctypes.c_int64]
     return lib
 
 
@@ -57,7 +60,7 @@ def operand(bits: np.ndarray) -> Operand:
 
 @pytest.mark.parametrize("mask", ["none", "causal", "allowed", "added"])
 @pytest.mark.parametrize("shape", [(1, 2, 2, 5, 7, 32, 32), (2, 4, 2, 33, 130, 64, 32), (1, 1, 1, 515, 40, 32, 96)])
-def test_heads_equal_float64(library: ctypes.CDLL, shape: tuple[int, ...], mask: str) -> None:
+def test_heads_and_gradients_equal_float64(library: ctypes.CDLL, shape: tuple[int, ...], mask: str) -> None:
     batches, heads, key_heads, queries, keys, width, value_width = shape
     rng = np.random.default_rng(sum(shape))
     q = bf16_bits(rng.standard_normal((batches, queries, heads, width))).transpose(0, 2, 1, 3)   # heads beside one another, as layers have them
@@ -91,3 +94,20 @@ def test_heads_equal_float64(library: ctypes.CDLL, shape: tuple[int, ...], mask:
     assert (np.abs(values(out) - want) <= 0.004 * np.abs(want) + 0.004 * size + 1e-6).all()
     seen = total[..., 0] > 0
     assert np.allclose(lse[seen], (top + np.log(np.where(total == 0, 1, total)))[..., 0][seen], atol=2e-3) and np.isposinf(lse[~seen]).all()
+
+    # gradients, which round weights and their gradients once more; a head of keys sums over the heads that share it
+    grad = bf16_bits(rng.standard_normal(out.shape))
+    dq, dk, dv = np.zeros(q.shape, np.uint16), np.zeros(k.shape, np.uint16), np.zeros(v.shape, np.uint16)
+    arguments.grad, arguments.dq, arguments.dk, arguments.dv = operand(grad), operand(dq), operand(dk), operand(dv)
+    library.run_backward(ctypes.byref(arguments), batches * key_heads)
+    assert not arguments.failed
+    p, g = weights / np.where(total == 0, 1, total), values(grad)
+    ds = p * (g @ np.repeat(values(v), group, 1).swapaxes(2, 3) - (g * values(out)).sum(-1, keepdims=True)) / math.sqrt(width)
+    shared = (batches, key_heads, group, keys)
+    for got, exact in (
+        (dq, ds @ np.repeat(values(k), group, 1)),
+        (dk, (ds.swapaxes(2, 3) @ values(q)).reshape(*shared, width).sum(2)),
+        (dv, (p.swapaxes(2, 3) @ g).reshape(*shared, value_width).sum(2)),
+    ):
+        assert np.linalg.norm(values(got) - exact) <= 0.006 * np.linalg.norm(exact)
+        assert (np.abs(values(got) - exact) <= 0.01 * np.abs(exact) + 0.02 * np.abs(exact).max()).all()

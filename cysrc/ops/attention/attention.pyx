@@ -29,6 +29,7 @@ cdef extern from "../loops/attention.h" nogil:
     ctypedef struct attention_kernels:
         void (*forward)(attention_args*, int64_t, int64_t) noexcept nogil
         void (*forward_tiles)(attention_args*, int64_t, int64_t) noexcept nogil
+        void (*backward_tiles)(attention_args*, int64_t, int64_t) noexcept nogil
         void (*backward)(attention_args*, int64_t, int64_t) noexcept nogil
         void (*backward_keys)(attention_args*, int64_t, int64_t) noexcept nogil
         void (*backward_queries)(attention_args*, int64_t, int64_t) noexcept nogil
@@ -61,6 +62,10 @@ cdef void forward_task(void* context, int64_t begin, int64_t end) noexcept nogil
 
 cdef void forward_tiles_task(void* context, int64_t begin, int64_t end) noexcept nogil:
     KERNELS.forward_tiles(<attention_args*>context, begin, end)
+
+
+cdef void backward_tiles_task(void* context, int64_t begin, int64_t end) noexcept nogil:
+    KERNELS.backward_tiles(<attention_args*>context, begin, end)
 
 
 cdef void backward_task(void* context, int64_t begin, int64_t end) noexcept nogil:
@@ -184,7 +189,9 @@ cdef int attend_backward_cpu(TensorBase q, TensorBase k, TensorBase v, TensorBas
     cdef attention_args a
     cdef int64_t blocks, work
     cdef list tensors, results
-    if q.dtype != F32:           # halves: gradients in float32, rounded once
+    cdef bint whole_heads = q.sizes[0] * k.sizes[1] >= HEADS_SHARED or q.sizes[2] * k.sizes[2] * q.sizes[3] < SERIAL_WORK
+    cdef bint tiles = q.dtype == BF16 and whole_heads and not q.sizes[3] % ATTENTION_TILE and not v.sizes[3] % ATTENTION_TILE
+    if q.dtype != F32 and not tiles:           # halves: gradients in float32, rounded once
         results = [None if t is None else empty_tensor(4, (<TensorBase>t).sizes, F32, DEV_CPU) for t in (dq, dk, dv)]
         attend_backward_cpu(cast_to(q, F32), cast_to(k, F32), cast_to(v, F32), widened(mask), cast_to(out, F32), lse, cast_to(grad, F32), causal, scale, dropout_p, seed,
                             offset, state, results[0], results[1], results[2])
@@ -199,12 +206,14 @@ cdef int attend_backward_cpu(TensorBase q, TensorBase k, TensorBase v, TensorBas
     operand(&a.dq, dq)
     operand(&a.dk, dk)
     operand(&a.dv, dv)
+    work = a.queries * a.keys * a.width
+    if tiles:
+        return run(&a, tensors, a.batches * a.key_heads, SERIAL_WORK // (work + 1) + 1, backward_tiles_task)
     # sums over blocks of keys and queries
     for t in (dq, dk, dv):
         if t is not None:
             memset(data_of(<TensorBase>t), 0, (<TensorBase>t).numel * ITEM_SIZE[(<TensorBase>t).dtype])
-    work = a.queries * a.keys * a.width
-    if a.batches * a.key_heads >= HEADS_SHARED or work < SERIAL_WORK:
+    if whole_heads:
         return run(&a, tensors, a.batches * a.key_heads, SERIAL_WORK // (work + 1) + 1, backward_task)
     if dk is not None or dv is not None:
         blocks = (a.keys + ATTENTION_KEYS - 1) // ATTENTION_KEYS
