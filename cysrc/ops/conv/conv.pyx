@@ -9,6 +9,7 @@ from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.core.allocator cimport block_alloc
 from tensorrt_lite._C.core.device import channels_last
 from tensorrt_lite._C.ops.conv.gemm cimport BY_KERNELS, gemm_pass, gemm_way
+from tensorrt_lite._C.ops.conv.tiles cimport takes_tiles, tiles_pass
 from tensorrt_lite._C.ops.conv.problem cimport ConvProblem
 from tensorrt_lite._C.steps.conv cimport run_convolve, set_convolve
 
@@ -493,6 +494,8 @@ cdef int convolve_cpu(int what, const ConvProblem* problem, bint last, TensorBas
     cdef int way = BY_KERNELS if last else gemm_way(what, problem, code)
     if way != BY_KERNELS:
         return gemm_pass(way, what, problem, a, b, bias, out)
+    if takes_tiles(what, problem, code):
+        return tiles_pass(what, problem, last, a, b, bias, out)
     make_plan(p, problem)
     if code == F32:
         return run_float(what, p, last, a, b, bias, out)
