@@ -55,7 +55,6 @@ _NAMES = {
     """,
     "onnx": "ExportableModule ONNXProgram OnnxExporterError errors export ops",
     "profiler": "ExecutionTraceObserver ProfilerAction ProfilerActivity kineto_available profile schedule supported_activities tensorboard_trace_handler",
-    "multiprocessing": "get_all_sharing_strategies get_sharing_strategy set_sharing_strategy spawn start_processes",
     "serialization": """
         get_crc32_options get_default_load_endianness get_default_mmap_options register_package set_crc32_options set_default_load_endianness
         set_default_mmap_options skip_data

@@ -155,8 +155,23 @@ class TypedStorage:
         return STORAGE_OF_DTYPE.get(dtype_name(self.dtype), "UntypedStorage")
 
     def is_shared(self) -> bool:
-        """Whether other processes can see the memory: always True on CUDA."""
-        return self.is_cuda
+        """Whether other processes can be given the memory as it is."""
+        return self._untyped_storage.is_shared()
+
+    def share_memory_(self) -> TypedStorage:
+        """Move the elements to memory that other processes can be given."""
+        self._untyped_storage.share_memory_()
+        return self
+
+    @property
+    def filename(self) -> str | None:
+        """The file that is mapped, or None."""
+        return self._untyped_storage.filename
+
+    @classmethod
+    def _new_shared(cls, size: int, *, dtype: Any = None, device: Any = "cpu") -> TypedStorage:
+        dtype = dtype_named("float32") if dtype is None else dtype
+        return cls._of(UntypedStorage._new_shared(size * dtype.itemsize, device=device), dtype)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TypedStorage) and self.data_ptr() == other.data_ptr()

@@ -219,6 +219,8 @@ class Tensor(TensorBase):
                 )
 
     def __reduce_ex__(self, proto):
+        if (reduced := _reduced_for_process(self)) is not None:
+            return reduced
         self._warn_of_hooks()
         t = self.detach() if type(self) is Tensor else self.detach().as_subclass(Tensor)
         place = () if t.is_cpu else (t.device,)
@@ -318,14 +320,16 @@ class Tensor(TensorBase):
         return tuple(sorted(range(self.dim()), key=lambda d: -self.stride(d)))
 
     def is_shared(self) -> bool:
-        """Whether other processes can see the memory: always True on CUDA."""
-        return self.is_cuda
+        """Whether other processes can be given the memory as it is: always on CUDA, after `share_memory_` and of mapped files on the CPU."""
+        return self.is_cuda or self.untyped_storage().is_shared()
 
     def share_memory_(self) -> Tensor:
-        """Nothing on CUDA, whose memory can be shared as it is."""
-        if self.is_cuda:
-            return self
-        raise NotImplementedError("share_memory_: tensors in shared memory are not implemented (docs/gaps.md)")
+        """Move the storage to memory that other processes can be given. Nothing on CUDA, RuntimeError for meta tensors.
+
+        ``multiprocessing`` then passes the tensor without copying, and each process sees what the others write.
+        """
+        self.untyped_storage().share_memory_()
+        return self
 
     def is_pinned(self, device=None) -> bool:
         """Whether the tensor lies in page-locked host memory, which devices copy without waiting."""
@@ -518,6 +522,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return parameter_repr(self)
 
     def __reduce_ex__(self, proto):
+        if (reduced := _reduced_for_process(self)) is not None:
+            return reduced
         self._warn_of_hooks()
         state = getattr(self, "__dict__", None)
         return _rebuild_parameter, (self.data, self.requires_grad, *((dict(state),) if state else ()))
@@ -530,6 +536,18 @@ def _rebuild_parameter(data, requires_grad, state=None):
     if state:
         parameter.__dict__.update(state)
     return parameter
+
+
+def _reduced_for_process(tensor):
+    """What is sent where it is multiprocessing that pickles, in a program that has not imported this package's `multiprocessing`; else None."""
+    if "multiprocessing.reduction" not in sys.modules or "tensorrt_lite.multiprocessing" in sys.modules:
+        return None
+    caller = sys._getframe(2)
+    if caller.f_globals.get("__name__") != "multiprocessing.reduction" or type(tensor) not in (Tensor, Parameter):
+        return None
+    from tensorrt_lite.multiprocessing.reductions import reduce_tensor_unregistered
+
+    return reduce_tensor_unregistered(tensor)
 
 
 _TYPE_NAMES: dict = {}

@@ -1,5 +1,6 @@
 """Backward passes inside of backward passes, beyond the levels that share a stack: each takes a thread, whose state is that of the waiting one."""
 from cpython.object cimport PyObject
+from tensorrt_lite._C.core.device import get_default_device, set_default_device
 from tensorrt_lite._C.core.dispatch cimport tls, attach, trt_thread_state
 from tensorrt_lite._C.core.storage cimport installed_hooks
 from tensorrt_lite._C.core.tensor cimport set_inference_flag
@@ -25,7 +26,7 @@ cdef class NestedPass:
     cdef trt_thread_state state
     cdef trt_nested thread
     cdef tuple arguments
-    cdef object run, hooks, autocast, result, error
+    cdef object run, hooks, autocast, default_device, result, error
     cdef int streams
 
     def __call__(self):
@@ -34,6 +35,7 @@ cdef class NestedPass:
             state[0] = self.state
             state.cancelled = &self.thread.cancelled
             set_inference_flag(state.inference_mode)
+            set_default_device(self.default_device)
             if self.hooks is not None:
                 self.hooks()
             if self.autocast is not None:
@@ -57,6 +59,7 @@ def run_in_thread(run, tuple arguments):
     nested.run = run
     nested.arguments = arguments
     nested.state = state[0]
+    nested.default_device = get_default_device()
     nested.hooks = stack_for_thread()
     autocast = modules.get("tensorrt_lite._C.autograd.autocast")
     if autocast is not None:

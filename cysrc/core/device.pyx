@@ -1,4 +1,12 @@
 """Devices, layouts and memory formats: immutable values with PyTorch's names."""
+from _thread import _local
+from cpython.object cimport PyObject
+
+cdef extern from *:
+    """
+    static __thread PyObject* trt_default_device = NULL;      /* NULL: the CPU */
+    """
+    PyObject* trt_default_device
 
 cdef list _names = ["cpu", "cuda", "meta", "privateuseone"]
 BUILT_IN = (DEV_CPU, DEV_CUDA, DEV_META)
@@ -67,22 +75,25 @@ cdef class device:
         return device, ((self.type,) if self.index is None else (self.type, self.index))
 
     def __enter__(self):
-        _stack.append(_default)
+        if not hasattr(_entered, "devices"):
+            _entered.devices = []
+        _entered.devices.append(default_device())
         _set_default(self)
         return self
 
     def __exit__(self, *exc):
-        _set_default(_stack.pop())
+        _set_default(_entered.devices.pop())
 
 
-cdef list _stack = []
+cdef object _entered = _local()                # .devices: what a thread's `with device` statements go back to
+cdef dict _chosen = {}                         # keeps each device that has been some thread's default
 cdef device cpu_device = device("cpu")
-cdef device _default = cpu_device
 
 
 cdef _set_default(device d):
-    global _default
-    _default = d
+    global trt_default_device
+    d = _chosen.setdefault((d.code, d.index), d)
+    trt_default_device = <PyObject*>d
 
 
 cdef device make_device(int code, object index):
@@ -97,24 +108,24 @@ cdef device make_device(int code, object index):
 
 cdef device parse_device(object x):
     if x is None:
-        return _default
+        return default_device()
     if type(x) is device:
         return <device>x
     return device(x)
 
 
 cdef device default_device():
-    return _default
+    return cpu_device if trt_default_device == NULL else <device><object>trt_default_device
 
 
 def set_default_device(d):
-    """Set the device on which factory functions create tensors."""
+    """Set the device on which factory functions of the calling thread create tensors."""
     _set_default(cpu_device if d is None else parse_device(d))
 
 
 def get_default_device():
     """Return the device on which factory functions create tensors."""
-    return _default
+    return default_device()
 
 
 def rename_privateuse1_backend(str name not None):

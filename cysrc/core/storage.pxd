@@ -64,4 +64,5 @@ cdef Storage new_storage(int64_t nbytes)
 cdef Storage meta_storage(int64_t nbytes)
 cdef Storage alias_storage(Storage s)
 cdef Storage external_storage(void* data, int64_t nbytes, object owner, int device_type=*, int device_index=*)
+cdef object owner_of(Storage s)
 cdef int storage_resize(Storage s, int64_t nbytes) except -1

@@ -13,11 +13,10 @@ from cpython.number cimport PyNumber_AsSsize_t
 from cpython.buffer cimport Py_buffer, PyBuffer_FillInfo
 from libc.string cimport memcpy, memmove, memset
 from tensorrt_lite._C.core.allocator cimport (
-    trt_block, trt_block_hold, trt_block_context, block_alloc, block_drop, block_external, TRT_BLOCK_READ_ONLY, TRT_BLOCK_LAZY, TRT_BLOCK_EXPOSED)
-from cpython.memoryview cimport PyMemoryView_GET_BUFFER
+    trt_block, trt_block_hold, trt_block_context, trt_block_returns_by, block_alloc, block_drop, block_external, TRT_BLOCK_READ_ONLY, TRT_BLOCK_LAZY, TRT_BLOCK_EXPOSED)
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
-from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, DEV_META, device_type_name, has_index, make_device
+from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, DEV_META, device_type_name, has_index, make_device, parse_device, device as device_class
 
 cdef extern from *:
     """
@@ -65,7 +64,75 @@ cdef class Storage:
     def from_file(filename, bint shared=False, int64_t nbytes=0):
         """The first bytes of a file, mapped. shared: writes go to the file, which is made and grown where it has fewer; else they stay in this process,
         and a file that has fewer is a RuntimeError."""
-        return mapped_file(filename, shared, nbytes)
+        return mapped().map_file(filename, shared, nbytes)
+
+    @staticmethod
+    def _new_shared(int64_t size, *, device="cpu"):
+        """A storage in shared memory; on other devices than the CPU a plain one, which can be shared as it is."""
+        cdef device_class place = parse_device(device)
+        if place.code == DEV_META:
+            return meta_storage(size)
+        if place.code != DEV_CPU:
+            return hooks_of(place.code).allocate(place.code, size, -1 if place.index is None else place.index)
+        return mapped().new_shared(size, by_name())
+
+    @staticmethod
+    def _new_using_fd_cpu(int64_t size):
+        return mapped().new_shared(size)
+
+    @staticmethod
+    def _new_using_filename_cpu(int64_t size):
+        return mapped().new_shared(size, True)
+
+    @staticmethod
+    def _new_shared_fd_cpu(int fd, int64_t size):
+        """The memory behind a descriptor of `_share_fd_cpu_`, which stays the caller's."""
+        import os
+        return mapped().from_descriptor(os.dup(fd), size)
+
+    @staticmethod
+    def _new_shared_filename_cpu(manager, handle, int64_t size):
+        """The memory of a name of `_share_filename_cpu_`."""
+        return mapped().from_name(handle, size)
+
+    def share_memory_(self):
+        """Move the bytes to memory that other processes can be given; returns the storage. Nothing on CUDA and custom devices, RuntimeError for meta."""
+        if self.device_type in (DEV_CPU, DEV_META) and not self.is_shared():
+            mapped().move_to_shared(self, by_name())
+        return self
+
+    def is_shared(self):
+        """Whether other processes can be given the memory as it is: shared memory, mapped files, CUDA."""
+        return self.device_type == DEV_CUDA or owner_of(self) is not None and mapped().is_mapped(self)
+
+    @property
+    def filename(self):
+        """The file that is mapped, or None."""
+        return mapped().filename_of(self) if owner_of(self) is not None else None
+
+    def _get_filename(self):
+        return self.filename
+
+    def _share_fd_cpu_(self):
+        """(descriptor, size) of shared memory, to which the bytes move where they are in other."""
+        mapped().move_to_shared(self)
+        return mapped().descriptor_of(self), self.length
+
+    def _get_shared_fd(self):
+        return self._share_fd_cpu_()[0]
+
+    def _share_filename_cpu_(self):
+        """(manager, name, size) of shared memory, to which the bytes move where they are in other. There is no manager: its handle is empty."""
+        mapped().move_to_shared(self, True)
+        return b"", mapped().filename_of(self).encode(), self.length
+
+    def _shared_incref(self):
+        mapped().add_reference(self)
+        return self
+
+    def _shared_decref(self):
+        mapped().add_reference(self, -1)
+        return self
 
     def nbytes(self):
         return self.length
@@ -344,26 +411,21 @@ cdef Storage external_storage(void* data, int64_t nbytes, object owner, int devi
     return s
 
 
-cdef Storage mapped_file(filename, bint shared, int64_t nbytes):
-    import mmap
-    import os
-    cdef int64_t size
-    try:
-        descriptor = os.open(filename, os.O_RDWR | os.O_CREAT if shared else os.O_RDONLY, 0o666)
-    except OSError as error:
-        raise RuntimeError(f"unable to open file <{filename}> in read-{'write' if shared else 'only'} mode: {error.strerror} ({error.errno})") from None
-    try:
-        size = os.fstat(descriptor).st_size
-        if size < nbytes:
-            if not shared:
-                raise RuntimeError(f"file <{filename}> size <{size}> is smaller than the required mapping size <{nbytes}>")
-            os.ftruncate(descriptor, nbytes)
-        if nbytes <= 0:
-            return new_storage(0)
-        view = memoryview(mmap.mmap(descriptor, nbytes, flags=mmap.MAP_SHARED if shared else mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE))
-    finally:
-        os.close(descriptor)
-    return external_storage(PyMemoryView_GET_BUFFER(view).buf, nbytes, view)
+cdef object owner_of(Storage s):
+    """The object that lends a storage its memory, or None."""
+    if s.block == NULL or not trt_block_returns_by(s.block, release_owner):
+        return None
+    return <object>trt_block_context(s.block)
+
+
+cdef object mapped():
+    from tensorrt_lite._C.core import mapped
+    return mapped
+
+
+cdef bint by_name() except -1:
+    """Whether memory that is shared from now on gets a name."""
+    return mapped().sharing_strategy() == "file_system"
 
 
 cdef void release_owner(trt_block* b) noexcept nogil:

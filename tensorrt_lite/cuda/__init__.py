@@ -158,9 +158,9 @@ def ipc_collect() -> None:
     """Let go of memory that was sent to other processes and is no longer used there."""
     import sys
 
-    reductions = sys.modules.get("tensorrt_lite.multiprocessing.reductions")
-    if reductions is not None:
-        reductions.collect()
+    sharing = sys.modules.get("tensorrt_lite.multiprocessing._cuda")
+    if sharing is not None:
+        sharing.collect()
 
 
 def synchronize(device: Any = None) -> None:

@@ -1,121 +1,118 @@
-"""How a CUDA tensor goes from one process to another: as a handle of its memory, not as its bytes.
+"""How tensors and storages go from one process to another: as handles of shared memory, not as their bytes.
 
-The sender keeps the memory until the receiver has let go of the tensor. Each message has a counter in a file that both map: the sender sets it
-to 1, the receiver subtracts 1 when its tensor dies and its work on it has run, and `collect` drops what is at 0: at the next message, before the
-allocator asks the driver for memory, and in ``cuda.ipc_collect()``. The sender's work so far is behind an event, for which the receiver's
-current stream waits.
+`ForkingPickler`, with which multiprocessing's queues and pipes pickle, calls these functions; `pickle` itself does not. A storage on the CPU moves
+to shared memory when it is first sent (`cysrc/core/mapped.pyx`). A process that receives a storage which it has already gets that one,
+so that two tensors over one storage are so on the other side, too. CUDA's tensors are the business of `_cuda.py`.
 """
 
 from __future__ import annotations
 
-import atexit
-import mmap
 import os
-import tempfile
-import warnings
 import weakref
+from multiprocessing import reduction
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import tensorrt_lite as trt
-from tensorrt_lite.cuda import streams
+from tensorrt_lite import UntypedStorage
+from tensorrt_lite._C.core import mapped
+from tensorrt_lite._typed_storage import TypedStorage
+from tensorrt_lite.tensor import Parameter
 
-_COUNTERS = 1024
-
-
-class _Counters:
-    """A file of counters that this process has made, and what each counter keeps alive."""
-
-    def __init__(self) -> None:
-        self.owner = os.getpid()
-        folder = "/dev/shm" if os.path.isdir("/dev/shm") else None
-        descriptor, self.path = tempfile.mkstemp(prefix="tensorrt_lite_", dir=folder)
-        try:
-            os.ftruncate(descriptor, 8 * _COUNTERS)
-            self.values = memoryview(mmap.mmap(descriptor, 8 * _COUNTERS)).cast("q")
-        finally:
-            os.close(descriptor)
-        self.free = list(range(_COUNTERS))
-        self.sent: dict[int, tuple[Any, Any]] = {}
+__all__ = [
+    "StorageWeakRef", "fd_id", "init_reductions", "rebuild_event", "rebuild_meta_tensor", "rebuild_storage_empty", "rebuild_storage_fd",
+    "rebuild_storage_filename", "rebuild_tensor", "rebuild_typed_storage", "reduce_event", "reduce_storage", "reduce_tensor", "reduce_typed_storage",
+    "shared_cache", "storage_from_cache",
+]  # fmt: skip
 
 
-class _Mapping:
-    """Another process's allocation, open in this one while a tensor lies in it."""
+class StorageWeakRef:
+    """A reference that does not keep a storage; equal to others of the same storage."""
 
-    def __init__(self, device: int, handle: bytes) -> None:
-        from tensorrt_lite.cuda import _driver as driver
+    def __init__(self, storage: Any) -> None:
+        storage = getattr(storage, "_untyped_storage", storage)
+        self.cdata = storage._cdata
+        self._reference = weakref.ref(storage)
 
-        self.device, self.address = device, driver.open_memory(device, handle)
+    def expired(self) -> bool:
+        """Whether the storage is gone."""
+        return self._reference() is None
 
-    def __del__(self) -> None:
-        from tensorrt_lite.cuda import _driver as driver
+    def __hash__(self) -> int:
+        return self.cdata
 
-        if hasattr(self, "address"):
-            driver.close_memory(self.device, self.address)
-
-
-class _Received:
-    """What keeps a received storage's memory, and tells the sender when it is gone."""
-
-    def __init__(self, mapping: _Mapping, counters: Any, place: int) -> None:
-        self.mapping, self.counters, self.place = mapping, counters, place
-
-    def __del__(self) -> None:
-        try:
-            trt.cuda._driver.synchronize_on(self.mapping.device)  # work that reads it
-            trt.cuda._backend()._shared_add(self.counters, self.place, -1)
-        except (RuntimeError, AttributeError, TypeError, ImportError):  # the driver is gone at the interpreter's end
-            pass
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StorageWeakRef) and self.cdata == other.cdata
 
 
-_files: list[_Counters] = []
-_opened: dict[str, Any] = {}
-_mappings: weakref.WeakValueDictionary[tuple[int, bytes], _Mapping] = weakref.WeakValueDictionary()
+# Storages that have been sent or received, by what names their memory in all processes.
+shared_cache: weakref.WeakValueDictionary[Any, UntypedStorage] = weakref.WeakValueDictionary()
+os.register_at_fork(after_in_child=shared_cache.clear)
 
 
-def collect() -> bool:
-    """Let go of what receivers no longer use; whether there was any."""
-    found = []
-    for counters in _files:
-        for place in [place for place in counters.sent if counters.values[place] <= 0]:
-            found.append(counters.sent.pop(place))
-            counters.free.append(place)
-    return bool(found)
+def fd_id(fd: int) -> Any:
+    """What is equal for two descriptors of the same memory."""
+    return mapped.identity_of_descriptor(fd)
 
 
-def _keep(storage: Any, event: Any) -> tuple[str, int]:
-    """(the file, the counter) that keeps a storage until the receiver is done."""
-    collect()
-    if not any(counters.free for counters in _files):
-        if not _files:
-            from tensorrt_lite._C.cuda import caching
-
-            caching._set_collector(collect)
-            atexit.register(_at_exit)
-        _files.append(_Counters())
-    counters = next(c for c in _files if c.free)
-    place = counters.free.pop()
-    counters.values[place] = 1
-    counters.sent[place] = storage, event
-    return counters.path, place
+def storage_from_cache(cls: Any, key: Any) -> Any:
+    """The storage of this process that lies in some shared memory, or None."""
+    storage = shared_cache.get(key)
+    return storage if storage is not None and mapped.identity_of(storage) == key else None  # resizing may have moved it away
 
 
-def _at_exit() -> None:
-    own = [counters for counters in _files if counters.owner == os.getpid()]  # a forked process leaves them alone
-    collect()
-    if any(counters.sent for counters in own):
-        warnings.warn(
-            "Producer process has been terminated before all shared CUDA tensors released: receivers must not use them any more, and the producer "
-            "should outlive them.", stacklevel=1)  # fmt: skip
-    for counters in own:
-        os.unlink(counters.path)
+def reduce_storage(storage: Any) -> tuple[Any, ...]:
+    """What is sent for a storage. RuntimeError for those of CUDA and meta."""
+    device = storage.device.type
+    if device != "cpu":
+        name = "CUDA" if device == "cuda" else device
+        raise RuntimeError(f"Cannot pickle {name} storage; try pickling a {name} tensor instead")
+    if storage.nbytes() == 0:
+        return rebuild_storage_empty, (type(storage),)
+    if mapped.is_named(storage, mapped.sharing_strategy() == "file_system"):
+        manager, name, size = storage._share_filename_cpu_()
+        storage._shared_incref()
+        shared_cache[name] = storage
+        return rebuild_storage_filename, (type(storage), manager, name, size)
+    descriptor, size = storage._share_fd_cpu_()
+    shared_cache[fd_id(descriptor)] = storage
+    return rebuild_storage_fd, (type(storage), reduction.DupFd(descriptor), size)
 
 
-def _counters_of(path: str) -> Any:
-    if path not in _opened:
-        with open(path, "r+b") as file:
-            _opened[path] = memoryview(mmap.mmap(file.fileno(), 8 * _COUNTERS)).cast("q")
-    return _opened[path]
+def rebuild_storage_empty(cls: Any) -> Any:
+    """A storage of no bytes."""
+    return cls(0)
+
+
+def rebuild_storage_fd(cls: Any, df: Any, size: int) -> Any:
+    """The storage over a descriptor that another process has sent."""
+    descriptor = df.detach()
+    key = fd_id(descriptor)
+    storage = storage_from_cache(cls, key)
+    if storage is not None:
+        os.close(descriptor)
+        return storage
+    storage = shared_cache[key] = mapped.from_descriptor(descriptor, size)
+    return storage
+
+
+def rebuild_storage_filename(cls: Any, manager: bytes, handle: bytes, size: int, dtype: Any = None) -> Any:
+    """The storage over named memory, whose reference by the message ends here."""
+    storage = storage_from_cache(cls, handle)
+    if storage is None:
+        storage = shared_cache[handle] = cls._new_shared_filename_cpu(manager, handle, size)
+    storage._shared_decref()
+    return storage if dtype is None else TypedStorage._of(storage, dtype)
+
+
+def reduce_typed_storage(storage: Any) -> tuple[Any, ...]:
+    """What is sent for a typed storage."""
+    return rebuild_typed_storage, (storage._untyped_storage, storage.dtype)
+
+
+def rebuild_typed_storage(storage: Any, dtype: Any) -> Any:
+    """A typed view of a storage."""
+    return TypedStorage._of(storage, dtype)
 
 
 def reduce_tensor(tensor: Any) -> tuple[Any, ...]:
@@ -124,43 +121,90 @@ def reduce_tensor(tensor: Any) -> tuple[Any, ...]:
         raise RuntimeError(
             "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support crossing process boundaries.  If you "
             "just want to transfer the data, call detach() on the tensor before serializing (e.g., putting it on the queue).")  # fmt: skip
-    if not tensor.is_cuda:
-        return tensor.__reduce_ex__(2)
-    from tensorrt_lite.cuda import _driver as driver
+    tensor._warn_of_hooks()
+    if tensor.is_cuda:
+        from tensorrt_lite.multiprocessing._cuda import reduce_cuda_tensor
 
-    storage, device = tensor.untyped_storage(), tensor.get_device()
-    layout = (tensor.dtype, device, tuple(tensor.shape), tensor.stride(), tensor.storage_offset(), tensor.requires_grad)
-    if storage.nbytes() == 0:
-        return rebuild_empty, layout
-    obstacle = trt.cuda._backend()._share_obstacle(storage)
-    if obstacle:
-        raise RuntimeError(obstacle)
-    handle, offset = driver.share_memory(device, storage.data_ptr())
-    event = streams.Event(interprocess=True)
-    event.record(streams.current_stream(device))
-    path, place = _keep(storage, event)
-    return rebuild_cuda_tensor, (*layout, handle, offset, storage.nbytes(), path, place, event.ipc_handle())
+        function, arguments = reduce_cuda_tensor(tensor)
+        return _rebuild_as, (type(tensor), function, arguments, _state_of(tensor))
+    if tensor.is_meta:
+        return rebuild_meta_tensor, (type(tensor), tuple(tensor.shape), tensor.stride(), tensor.dtype, tensor.requires_grad)
+    if not tensor.is_cpu:
+        return tensor.detach().__reduce_ex__(2)
+    plain = tensor.detach()
+    metadata = (plain.dtype, plain.storage_offset(), tuple(plain.shape), plain.stride(), tensor.requires_grad, _state_of(tensor))
+    return rebuild_tensor, (type(tensor), plain.untyped_storage(), metadata)
 
 
-def rebuild_empty(dtype: Any, device: int, shape: Any, stride: Any, offset: int, requires_grad: bool) -> Any:
-    """A received tensor without memory."""
-    return trt.empty_strided(shape, stride, dtype=dtype, device=f"cuda:{device}", requires_grad=requires_grad)
+class _Sent:
+    """A storage on its way by a pickler that was made before storages were registered."""
+
+    def __init__(self, storage: Any) -> None:
+        self._storage = storage
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reduce_storage(self._storage)
 
 
-def rebuild_cuda_tensor(dtype: Any, device: int, shape: Any, stride: Any, offset: int, requires_grad: bool, handle: bytes, start: int, nbytes: int,
-                        path: str, place: int, event: bytes) -> Any:  # fmt: skip
-    """A received tensor, over the sender's memory."""
-    counters = _counters_of(path)
-    mapping = _mappings.get((device, handle))
-    if mapping is None:
-        mapping = _mappings[device, handle] = _Mapping(device, handle)
-    streams.Event.from_ipc_handle(trt.device("cuda", device), event).wait(streams.current_stream(device))
-    storage = trt.cuda._backend()._opened_storage(mapping.address + start, nbytes, device, _Received(mapping, counters, place))
-    tensor = trt.empty(0, dtype=dtype, device=f"cuda:{device}")
-    tensor.set_(storage, offset, shape, stride)
-    return tensor.requires_grad_(requires_grad)
+def reduce_tensor_unregistered(tensor: Any) -> tuple[Any, ...]:
+    """`reduce_tensor` for a pickler that was made before `init_reductions`."""
+    function, arguments = reduce_tensor(tensor)
+    return function, tuple(_Sent(x) if isinstance(x, UntypedStorage) else x for x in arguments)
+
+
+def _state_of(tensor: Any) -> dict[str, Any] | None:
+    return dict(state) if (state := getattr(tensor, "__dict__", None)) else None
+
+
+def _as_class(cls: Any, tensor: Any, requires_grad: bool, state: dict[str, Any] | None) -> Any:
+    """The received tensor as what was sent: a parameter, a subclass."""
+    if cls is Parameter:
+        tensor = Parameter(tensor, requires_grad)
+    else:
+        tensor = tensor if cls is trt.Tensor else tensor.as_subclass(cls)
+        tensor.requires_grad = requires_grad
+    if state:
+        tensor.__dict__.update(state)
+    return tensor
+
+
+def rebuild_tensor(cls: Any, storage: Any, metadata: Any) -> Any:
+    """The tensor over a received storage."""
+    dtype, offset, shape, stride, requires_grad, state = metadata
+    return _as_class(cls, trt.empty(0, dtype=dtype, device="cpu").set_(storage, offset, shape, stride), requires_grad, state)
+
+
+def rebuild_meta_tensor(cls: Any, shape: Any, stride: Any, dtype: Any, requires_grad: bool) -> Any:
+    """A received tensor of no memory."""
+    return _as_class(cls, trt.empty_strided(shape, stride, dtype=dtype, device="meta"), requires_grad, None)
+
+
+def _rebuild_as(cls: Any, function: Any, arguments: Any, state: dict[str, Any] | None) -> Any:
+    tensor = function(*arguments)
+    return _as_class(cls, tensor.detach(), tensor.requires_grad, state)
+
+
+def reduce_event(event: Any) -> tuple[Any, ...]:
+    """What is sent for an event of CUDA that was made with interprocess=True."""
+    return rebuild_event, (event.device, event.ipc_handle())
+
+
+def rebuild_event(device: Any, handle: bytes) -> Any:
+    """Another process's event."""
+    return trt.cuda.Event.from_ipc_handle(device, handle)
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("rebuild_cuda_tensor", "reduce_cuda_tensor", "rebuild_empty"):
+        from tensorrt_lite.multiprocessing import _cuda
+
+        return getattr(_cuda, name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 def init_reductions() -> None:
-    """Have multiprocessing's pickler send tensors this way."""
+    """Have multiprocessing's pickler send tensors and storages this way."""
     ForkingPickler.register(trt.Tensor, reduce_tensor)
+    ForkingPickler.register(Parameter, reduce_tensor)
+    ForkingPickler.register(UntypedStorage, reduce_storage)
+    ForkingPickler.register(TypedStorage, reduce_typed_storage)

@@ -557,7 +557,7 @@ class Module(StateDictMixin):
         return self._apply(lambda t: trt.empty_like(t, device=device), recurse)
 
     def share_memory(self: T) -> T:
-        """share_memory_ of all parameters and buffers: nothing on CUDA; NotImplementedError on the CPU (docs/gaps.md)."""
+        """Move all parameters and buffers to memory that other processes can be given (`Tensor.share_memory_`)."""
         return self._apply(lambda t: t.share_memory_())
 
     def to(self: T, *args: Any, **kwargs: Any) -> T:
