@@ -233,17 +233,6 @@ def test_loader_is_fixed_once_made():
             setattr(loader, name, None)
 
 
-def test_workers_are_replaced_by_this_process_with_a_warning():
-    def batches(**options):
-        trt.manual_seed(3)
-        return as_lists(list(data.DataLoader(range(10), 4, shuffle=True, **options)))
-
-    with pytest.warns(UserWarning, match=r"num_workers=2\): there are no worker processes") as warned:
-        found = batches(num_workers=2, prefetch_factor=4, persistent_workers=True, multiprocessing_context="spawn", timeout=30, worker_init_fn=pytest.fail)
-    assert found == batches()
-    assert [w.filename for w in warned] == [__file__]
-
-
 def test_timeout_needs_workers():
     with pytest.raises(AssertionError, match="timeout"):
         iter(data.DataLoader([1], timeout=3))

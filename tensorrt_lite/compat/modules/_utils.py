@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-import traceback
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import tensorrt_lite as torch
+from tensorrt_lite._exception_wrapper import ExceptionWrapper, KeyErrorMessage
 from tensorrt_lite.nn.parameter import Parameter
 
-__all__ = ["ExceptionWrapper"]
+__all__ = ["ExceptionWrapper", "KeyErrorMessage"]
 
 
 def _element_size(dtype: Any) -> int:
@@ -94,20 +93,3 @@ def _take_tensors(tensors: Iterable[Any], size_limit: int) -> Iterator[list[Any]
         group.append(tensor)
         waiting[kind] = group, taken + size
     yield from (group for group, _ in waiting.values() if group)
-
-
-class ExceptionWrapper:
-    """An exception with its traceback as text, so that another thread or process can raise it."""
-
-    def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
-        info: Any = sys.exc_info() if exc_info is None else exc_info
-        self.exc_type, self.exc_msg, self.where = info[0], "".join(traceback.format_exception(*info)), where
-
-    def reraise(self) -> None:
-        """Raise an exception of the type with the first one's traceback as its message."""
-        message = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
-        try:
-            error = self.exc_type(message)
-        except Exception:
-            raise RuntimeError(message) from None
-        raise error

@@ -1,7 +1,7 @@
 """Datasets, samplers, collation and the in-process DataLoader; seeded loaders draw the same orders as PyTorch's."""
 
-from .collate import default_collate, default_convert
-from .dataloader import DataLoader, get_worker_info
+from ._utils.collate import default_collate, default_convert
+from .dataloader import DataLoader, _DatasetKind, get_worker_info
 from .dataset import (
     ChainDataset,
     ConcatDataset,

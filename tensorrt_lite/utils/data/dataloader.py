@@ -1,4 +1,4 @@
-"""DataLoader in the process itself: indices from a sampler, samples from the dataset, a batch by the collate function.
+"""DataLoader: indices from a sampler, samples from the dataset, a batch by the collate function, in the process or by workers.
 
 Random draws follow PyTorch's: each iterator draws one base seed, then the sampler draws what it needs when first asked.
 """
@@ -6,15 +6,17 @@ Random draws follow PyTorch's: each iterator draws one base seed, then the sampl
 from __future__ import annotations
 
 import math
+import os
 import warnings
-from itertools import islice
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite._exception_wrapper import ExceptionWrapper
 
-from .collate import default_collate, default_convert
-from .dataset import IterableDataset, Subset, TensorDataset
+from ._iterators import _BaseDataLoaderIter, _DatasetKind, _is_pipe, _MultiProcessingDataLoaderIter, _SingleProcessDataLoaderIter
+from ._utils.collate import default_collate, default_convert
+from ._utils.worker import get_worker_info
+from .dataset import Dataset, IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 if TYPE_CHECKING:
@@ -22,11 +24,7 @@ if TYPE_CHECKING:
 
     from tensorrt_lite import Generator
 
-__all__ = ["DataLoader", "get_worker_info"]
-
-
-def get_worker_info() -> None:
-    """What PyTorch tells a worker process about itself: None, as in the main process, where loading happens."""
+__all__ = ["DataLoader", "Dataset", "ExceptionWrapper", "default_collate", "get_worker_info"]
 
 
 class _InfiniteConstantSampler(Sampler):
@@ -43,9 +41,15 @@ class _InfiniteConstantSampler(Sampler):
 class DataLoader:
     """Batches of a dataset: `for batch in DataLoader(dataset, batch_size, shuffle)`.
 
-    batch_size None passes single samples on; sampler or batch_sampler replace the order; collate_fn turns a list of
-    samples into a batch. With num_workers the same batches are loaded here, with a warning; worker_init_fn is not called, and random
-    numbers of the dataset are this process's. Raises ValueError for options that exclude each other.
+    batch_size None passes single samples on; sampler or batch_sampler replace the order; collate_fn turns a list of samples into a batch.
+
+    num_workers processes load ahead, prefetch_factor (2) batches each, and pass tensors through shared memory; in_order=False yields batches as they
+    come. They run as long as an iteration, with persistent_workers as long as the loader. worker_init_fn is called in each with its number; random
+    numbers of worker i begin at a seed of the iteration's plus i. timeout: seconds to wait for a batch (RuntimeError), 0 for ever. multiprocessing_context:
+    a start method or a context. worker_threads (not in PyTorch): the workers are threads of this process, which leave its random state alone and
+    have generators of their own (`get_worker_info().rng`). pin_memory: batches lie in page-locked memory, where there is an accelerator.
+
+    An exception in a worker is raised here, with its traceback as the message. Raises ValueError for options that exclude each other.
     """
 
     __class_getitem__ = classmethod(GenericAlias)
@@ -71,36 +75,40 @@ class DataLoader:
         persistent_workers: bool = False,
         pin_memory_device: str = "",
         in_order: bool = True,
+        worker_threads: bool = False,
     ) -> None:
-        _check_workers(num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context)
+        _check_workers(num_workers, timeout, prefetch_factor, persistent_workers, worker_threads)
         self.dataset = dataset
         self.num_workers = num_workers
-        self.prefetch_factor = prefetch_factor
+        self.prefetch_factor = 2 if prefetch_factor is None and num_workers else prefetch_factor
         self.pin_memory = pin_memory
         self.pin_memory_device = pin_memory_device
         self.timeout = timeout
         self.worker_init_fn = worker_init_fn
+        self.worker_threads = worker_threads
         self.multiprocessing_context = multiprocessing_context
         self.in_order = in_order
-        self._is_iterable = isinstance(dataset, IterableDataset)
-        if self._is_iterable:
-            for name, value in (("shuffle", shuffle or None), ("sampler", sampler), ("batch_sampler", batch_sampler)):
+        self._dataset_kind = _DatasetKind.Iterable if isinstance(dataset, IterableDataset) else _DatasetKind.Map
+        pipe = _is_pipe(dataset, "IterDataPipe")
+        if self._dataset_kind == _DatasetKind.Iterable:
+            for name, value in (("shuffle", None if pipe else shuffle or None), ("sampler", sampler), ("batch_sampler", batch_sampler)):
                 if value is not None:
-                    raise ValueError(
-                        f"DataLoader with IterableDataset: expected unspecified {name} option, but got {name}={value}"
-                    )
+                    raise ValueError(f"DataLoader with IterableDataset: expected unspecified {name} option, but got {name}={value}")
+            if pipe and shuffle is not None:
+                from .graph_settings import apply_shuffle_settings
+
+                self.dataset = dataset = apply_shuffle_settings(dataset, shuffle=shuffle)
+                shuffle = False
         if sampler is not None and shuffle:
             raise ValueError("sampler option is mutually exclusive with shuffle")
         if batch_sampler is not None:
             if batch_size != 1 or shuffle or sampler is not None or drop_last:
-                raise ValueError(
-                    "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last"
-                )
+                raise ValueError("batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last")
             batch_size = None
         elif batch_size is None and drop_last:
             raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
         if sampler is None:
-            if self._is_iterable:
+            if self._dataset_kind == _DatasetKind.Iterable:
                 sampler = _InfiniteConstantSampler()
             else:
                 sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
@@ -115,8 +123,10 @@ class DataLoader:
             collate_fn = default_convert if batch_sampler is None else default_collate
         self.collate_fn = collate_fn
         self.persistent_workers = persistent_workers
-        self._promised_samples: int | None = None
+        self._IterableDataset_len_called: int | None = None
+        self._iterator: _BaseDataLoaderIter | None = None
         self.__initialized = True
+        self.check_worker_number_rationality()
 
     def __setattr__(self, name: str, value: Any) -> None:
         fixed = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
@@ -125,137 +135,87 @@ class DataLoader:
         super().__setattr__(name, value)
 
     @property
+    def multiprocessing_context(self) -> Any:
+        """The context that worker processes are started by; None for the default one. ValueError for unknown start methods, TypeError for other objects."""
+        return self.__context
+
+    @multiprocessing_context.setter
+    def multiprocessing_context(self, context: Any) -> None:
+        if context is not None:
+            import multiprocessing
+            import multiprocessing.context
+
+            if not self.num_workers:
+                raise ValueError(f"multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got num_workers={self.num_workers}")
+            if isinstance(context, str):
+                known = multiprocessing.get_all_start_methods()
+                if context not in known:
+                    raise ValueError(f"multiprocessing_context option should specify a valid start method in {known!r}, but got multiprocessing_context={context!r}")
+                context = multiprocessing.get_context(context)
+            if not isinstance(context, multiprocessing.context.BaseContext):
+                raise TypeError(
+                    f"multiprocessing_context option should be a valid context object or a string specifying the start method, but got "
+                    f"multiprocessing_context={context}"
+                )
+        self.__context = context
+
+    @property
     def _auto_collation(self) -> bool:
         return self.batch_sampler is not None
 
-    def __iter__(self) -> Iterator[Any]:
-        return _LoaderIterator(self)
+    @property
+    def _index_sampler(self) -> Any:
+        return self.batch_sampler if self._auto_collation else self.sampler
+
+    def _get_iterator(self) -> _BaseDataLoaderIter:
+        if self.num_workers == 0:
+            return _SingleProcessDataLoaderIter(self)
+        self.check_worker_number_rationality()
+        return _MultiProcessingDataLoaderIter(self)
+
+    def __iter__(self) -> _BaseDataLoaderIter:
+        if not self.persistent_workers or self.num_workers == 0:
+            return self._get_iterator()
+        if self._iterator is None:
+            self._iterator = self._get_iterator()
+        else:
+            self._iterator._reset(self)
+        return self._iterator
 
     def __len__(self) -> int:
-        if not self._is_iterable:
-            return len(self.batch_sampler if self._auto_collation else self.sampler)  # type: ignore[arg-type]
+        if self._dataset_kind == _DatasetKind.Map:
+            return len(self._index_sampler)
         # A stream's own length is trusted, and checked against what it yields.
-        length = self._promised_samples = len(self.dataset)
+        length = self._IterableDataset_len_called = len(self.dataset)
         if self.batch_size is None:
             return length
         return length // self.batch_size if self.drop_last else math.ceil(length / self.batch_size)
 
+    def check_worker_number_rationality(self) -> None:
+        """Warn where there are more workers than processors."""
+        most = len(os.sched_getaffinity(0))
+        if not self.worker_threads and self.num_workers > most:
+            warnings.warn(
+                f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number of worker in current system is {most}, "
+                "which is smaller than what this DataLoader is going to create. Please be aware that excessive worker creation might get DataLoader running "
+                "slow or even freeze, lower the worker number to avoid potential slowness/freeze if necessary.",
+                stacklevel=3,
+            )
 
-def _check_workers(
-    num_workers: int, timeout: float, prefetch_factor: int | None, persistent_workers: bool, context: Any
-) -> None:
+
+def _check_workers(num_workers: int, timeout: float, prefetch_factor: int | None, persistent_workers: bool, worker_threads: bool) -> None:
     if num_workers < 0:
         raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
     if timeout < 0:
         raise ValueError("timeout option should be non-negative")
-    if num_workers > 0:
-        warnings.warn(
-            f"DataLoader(num_workers={num_workers}): there are no worker processes, samples are loaded in this one (docs/gaps.md)", stacklevel=3
-        )
-        return
-    if prefetch_factor is not None:
+    if prefetch_factor is not None and num_workers == 0:
         raise ValueError(
-            "prefetch_factor option could only be specified in multiprocessing. "
+            "prefetch_factor option could only be specified in multiprocessing."
             "let num_workers > 0 to enable multiprocessing, otherwise set prefetch_factor to None."
         )
-    if persistent_workers:
+    if prefetch_factor is not None and prefetch_factor < 0:
+        raise ValueError("prefetch_factor option should be non-negative")
+    if persistent_workers and num_workers == 0:
         raise ValueError("persistent_workers option needs num_workers > 0")
-    if context is not None:
-        raise ValueError(
-            "multiprocessing_context can only be used with multi-process loading (num_workers > 0), "
-            f"but got num_workers={num_workers}"
-        )
-
-
-class _LoaderIterator:
-    """One pass over a loader."""
-
-    def __init__(self, loader: DataLoader) -> None:
-        if loader.timeout != 0 and loader.num_workers == 0:
-            raise AssertionError("timeout option needs worker processes: it must be 0 with num_workers=0")
-        self._loader = loader
-        self._indices = iter(loader.batch_sampler if loader._auto_collation else loader.sampler)  # type: ignore[arg-type]
-        # Unused here, where no workers are seeded from it, but the draw is part of PyTorch's random stream.
-        self._base_seed = trt.empty((), dtype=trt.int64).random_(generator=loader.generator).item()
-        self._stream = iter(loader.dataset) if loader._is_iterable else None
-        self._ended = False
-        self._num_yielded = 0
-        self._fetch = self._choose_fetch()
-        self._pin = loader.pin_memory and _can_pin()
-
-    def _choose_fetch(self) -> Callable[[Any], Any]:
-        loader = self._loader
-        if loader._is_iterable:
-            return self._fetch_stream
-        if not loader._auto_collation:
-            return lambda index: loader.collate_fn(loader.dataset[index])
-        base = loader.dataset.dataset if type(loader.dataset) is Subset else loader.dataset
-        if type(base) is TensorDataset and loader.collate_fn is default_collate:
-            return self._fetch_rows
-        if callable(getattr(loader.dataset, "__getitems__", None)):
-            return lambda indices: loader.collate_fn(loader.dataset.__getitems__(indices))
-        return lambda indices: loader.collate_fn([loader.dataset[index] for index in indices])
-
-    def _fetch_rows(self, indices: Any) -> list[Any]:
-        """One gather per tensor: the same batch as stacking samples, without a view per sample."""
-        dataset = self._loader.dataset
-        if type(dataset) is Subset:
-            indices = [dataset.indices[index] for index in indices]
-            dataset = dataset.dataset
-        rows = trt.tensor(list(indices), dtype=trt.int64)
-        return [tensor[rows] for tensor in dataset.tensors]
-
-    def _fetch_stream(self, indices: Any) -> Any:
-        loader = self._loader
-        if self._ended:
-            raise StopIteration
-        if not loader._auto_collation:
-            return loader.collate_fn(next(self._stream))  # type: ignore[arg-type]
-        samples = list(islice(self._stream, len(indices)))  # type: ignore[arg-type]
-        self._ended = len(samples) < len(indices)
-        if not samples or (self._ended and loader.drop_last):
-            raise StopIteration
-        return loader.collate_fn(samples)
-
-    def __iter__(self) -> _LoaderIterator:
-        return self
-
-    def __next__(self) -> Any:
-        batch = self._fetch(next(self._indices))
-        if self._pin:
-            batch = _pinned(batch)
-        self._num_yielded += 1
-        promised = self._loader._promised_samples
-        if promised is not None and self._loader._is_iterable and self._num_yielded > promised:
-            warnings.warn(
-                f"Length of IterableDataset {self._loader.dataset} was reported to be {promised} (when accessing "
-                f"len(dataloader)), but {self._num_yielded} samples have been fetched.",
-                stacklevel=2,
-            )
-        return batch
-
-    def __len__(self) -> int:
-        return len(self._loader)
-
-
-def _can_pin() -> bool:
-    if trt.cuda.is_available():
-        return True
-    warnings.warn(
-        "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.",
-        stacklevel=4,
-    )
-    return False
-
-
-def _pinned(data: Any) -> Any:
-    """The batch with its tensors in page-locked memory."""
-    if hasattr(data, "pin_memory"):
-        return data.pin_memory()
-    if isinstance(data, dict):
-        return {key: _pinned(value) for key, value in data.items()}
-    if isinstance(data, tuple) and hasattr(data, "_fields"):
-        return type(data)(*map(_pinned, data))
-    if isinstance(data, (list, tuple)):
-        return type(data)(map(_pinned, data))
-    return data
+    if worker_threads and num_workers == 0:
+        raise ValueError("worker_threads option needs num_workers > 0")

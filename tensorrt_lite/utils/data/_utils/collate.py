@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
 
+from .worker import batch_memory
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -100,7 +102,9 @@ def collate(batch: Any, *, collate_fn_map: dict[Any, Callable[..., Any]] | None 
 
 
 def _collate_tensor(batch: Any, *, collate_fn_map: Any = None) -> Any:
-    return trt.stack(list(batch), 0)
+    elem = batch[0]
+    same = all(type(t) is trt.Tensor and t.dtype is elem.dtype and t.shape == elem.shape and not t.requires_grad for t in batch)
+    return trt.stack(list(batch), 0, out=batch_memory(elem, (len(batch), *elem.shape)) if same else None)
 
 
 def _collate_float(batch: Any, *, collate_fn_map: Any = None) -> Any:
@@ -119,7 +123,7 @@ def _collate_numpy(batch: Any) -> Any:
     if type(batch[0]).__name__ == "ndarray":
         if _holds_text(batch[0]):
             raise TypeError(_MESSAGE.format(batch[0].dtype))
-        return trt.stack([trt.as_tensor(array) for array in batch], 0)
+        return _collate_tensor([trt.as_tensor(array) for array in batch])
     return trt.as_tensor(batch)
 
 
