@@ -33,7 +33,7 @@ _NAMES = {
         module_tracker swap_tensors tensorboard
     """,
     "utils.checkpoint": "DefaultDeviceType GraphExecGroup",
-    "utils.data": "DFIterDataPipe DataChunk IterDataPipe MapDataPipe datapipes functional_datapipe",
+    "utils.data": "argument_validation runtime_validation runtime_validation_disabled",
     "autograd": "profiler profiler_legacy SavedTensor kineto_available",
     "cuda": """
         comm gds green_contexts jiterator nccl sparse tunable GreenContext current_blas_handle current_solver_handle

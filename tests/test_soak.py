@@ -14,3 +14,9 @@ def test_memory_after_training_is_what_it_was_after_the_first_steps(kind):
     before, after, objects = soak.in_own_process(kind, steps=90, first=30)
     assert after <= 1.01 * before
     assert objects == 0
+
+
+def test_loaders_leave_nothing_behind():
+    before, after, left = soak.in_own_process(soak.LOADER, steps=50, first=20)
+    assert after <= 1.05 * before
+    assert left <= 0

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Work = Callable[[], object]
     Builder = Callable[[Any, int], Work]
 
-SUITES = ("startup", "overhead", "pointwise", "operators", "reduction", "indexing", "sorting", "images", "fft", "gemm", "conv", "nn", "layers", "vision", "train", "cuda")
+SUITES = ("startup", "overhead", "pointwise", "operators", "reduction", "indexing", "sorting", "images", "fft", "gemm", "conv", "nn", "layers", "vision", "train", "loading", "cuda")
 
 NO_COUNTERPART = "has no counterpart"
 

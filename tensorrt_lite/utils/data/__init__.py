@@ -1,7 +1,7 @@
-"""Datasets, samplers, collation and the in-process DataLoader; seeded loaders draw the same orders as PyTorch's."""
+"""Datasets, samplers, collation, DataLoader and data pipes; seeded loaders draw the same orders as PyTorch's."""
 
 from ._utils.collate import default_collate, default_convert
-from .dataloader import DataLoader, _DatasetKind, get_worker_info
+from .dataloader import DataLoader, get_worker_info
 from .dataset import (
     ChainDataset,
     ConcatDataset,
@@ -26,10 +26,14 @@ __all__ = [
     "BatchSampler",
     "ChainDataset",
     "ConcatDataset",
+    "DFIterDataPipe",
+    "DataChunk",
     "DataLoader",
     "Dataset",
     "DistributedSampler",
+    "IterDataPipe",
     "IterableDataset",
+    "MapDataPipe",
     "RandomSampler",
     "Sampler",
     "SequentialSampler",
@@ -40,12 +44,30 @@ __all__ = [
     "WeightedRandomSampler",
     "default_collate",
     "default_convert",
+    "functional_datapipe",
     "get_worker_info",
+    "guaranteed_datapipes_determinism",
+    "non_deterministic",
     "random_split",
 ]
 
+# Data pipes are imported when they are used.
+_PIPES = {"DFIterDataPipe": "datapipe", "DataChunk": "datapipe", "IterDataPipe": "datapipe", "MapDataPipe": "datapipe"}
+_PIPES |= dict.fromkeys(("functional_datapipe", "guaranteed_datapipes_determinism", "non_deterministic"), "_decorator")
+_MODULES = {"datapipes", "graph", "graph_settings"}
+
 
 def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    if name in _PIPES:
+        import_module("tensorrt_lite.utils.data.datapipes")  # whose pipes are methods
+        value = globals()[name] = getattr(import_module(f"tensorrt_lite.utils.data.datapipes.{_PIPES[name]}"), name)
+        return value
+    if name == "_DatasetKind":
+        return import_module("tensorrt_lite.utils.data.dataloader")._DatasetKind
+    if name in _MODULES:
+        return import_module(f"tensorrt_lite.utils.data.{name}")
     from tensorrt_lite._missing import error
 
     raise error("utils.data", name)

@@ -67,8 +67,7 @@ class _BaseDataLoaderIter:
     def _reset(self, loader: DataLoader, first_iter: bool = False) -> None:
         self._sampler_iter = iter(self._index_sampler)
         self._num_yielded = 0
-        if not first_iter:
-            self._seed_pipes()
+        self._seed_pipes()
 
     def _next_index(self) -> Any:
         return next(self._sampler_iter)
@@ -105,7 +104,7 @@ class _BaseDataLoaderIter:
 
 def _is_pipe(dataset: Any, kind: str) -> bool:
     """Whether a dataset is a data pipe; without loading them for those that are none."""
-    module = sys.modules.get(f"{__package__}.datapipes.datapipe")
+    module = sys.modules.get("tensorrt_lite.utils.data.datapipes.datapipe")
     return module is not None and isinstance(dataset, getattr(module, kind))
 
 

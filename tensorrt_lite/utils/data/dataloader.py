@@ -219,3 +219,11 @@ def _check_workers(num_workers: int, timeout: float, prefetch_factor: int | None
         raise ValueError("persistent_workers option needs num_workers > 0")
     if worker_threads and num_workers == 0:
         raise ValueError("worker_threads option needs num_workers > 0")
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("IterDataPipe", "MapDataPipe"):  # PyTorch's module has them, too
+        from .datapipes import datapipe
+
+        return getattr(datapipe, name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

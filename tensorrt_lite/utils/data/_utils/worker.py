@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import os
 import queue
@@ -216,9 +217,10 @@ def process_main(job: Job, worker_id: int, connection: Connection, inherited: li
 def thread_main(job: Job, worker_id: int, end: ThreadEnd) -> None:
     """What a worker thread runs. The process's random state is everybody's: the thread has generators of its own."""
     rng = _generators(job.base_seed, worker_id)
-    _of_thread.info = WorkerInfo(worker_id, job.num_workers, job.base_seed + worker_id, job.dataset, rng, "thread")
+    dataset = job.dataset if job.shared_seed is None else copy.deepcopy(job.dataset)  # a data pipe has one iterator
+    _of_thread.info = WorkerInfo(worker_id, job.num_workers, job.base_seed + worker_id, dataset, rng, "thread")
     try:
-        _serve(job, _seed_pipes(job.dataset, job.shared_seed), worker_id, end, f"in DataLoader worker thread {worker_id}")
+        _serve(job, _seed_pipes(dataset, job.shared_seed), worker_id, end, f"in DataLoader worker thread {worker_id}")
     except EOFError:
         pass
 
