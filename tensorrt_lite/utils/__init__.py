@@ -1,10 +1,10 @@
-"""Utilities beside the operators, imported on first use: `utils.data` (datasets and loaders), `utils.checkpoint`, `utils.hooks`, `utils.safetensors`."""
+"""Utilities beside the operators, imported on first use: `utils.data` (datasets and loaders), `utils.benchmark`, `utils.checkpoint`, `utils.hooks`, `utils.safetensors`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["checkpoint", "data", "dlpack", "flop_counter", "generate_methods_for_privateuse1_backend", "hooks", "model_zoo", "rename_privateuse1_backend", "safetensors"]
+__all__ = ["benchmark", "checkpoint", "data", "dlpack", "flop_counter", "generate_methods_for_privateuse1_backend", "hooks", "model_zoo", "rename_privateuse1_backend", "safetensors"]
 
 
 def __getattr__(name: str) -> Any:

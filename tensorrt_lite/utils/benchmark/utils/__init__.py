@@ -1,0 +1,1 @@
+"""Parts of the benchmark tools, under the names of PyTorch's modules."""
