@@ -72,7 +72,6 @@ def watch_loader(epochs: int, first: int, library: str = OURS) -> tuple[int, int
             if epoch % 3 == 0:
                 break
         del images, loader
-        gc.collect()  # iterators that were left early are in cycles
         if epoch == first:
             memory = resident_bytes()
     return memory, resident_bytes(), left_behind() - left

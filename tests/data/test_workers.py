@@ -323,6 +323,7 @@ def test_a_worker_that_dies_is_noticed(how):
     with pytest.raises(RuntimeError, match=rf"DataLoader worker \(pid\(s\) {victim}\) exited unexpectedly") as caught:
         list(loader)
     assert time.monotonic() - began < 5
+    assert list(loader) == []
     text = str(caught.value.__cause__)
     assert text.startswith(f"DataLoader worker (pid {victim}) ") and ("killed by signal: Killed" if how == "signal" else "with exit code 3") in text
 
@@ -336,6 +337,7 @@ def test_a_worker_that_is_killed_while_nothing_is_asked_for():
         batches._workers[1].join()
         with pytest.raises(RuntimeError, match="exited unexpectedly"):
             list(batches)
+        assert len(list(loader)) == 50  # by new workers
 
 
 def test_persistent_workers_go_on_and_epochs_may_be_left_early():

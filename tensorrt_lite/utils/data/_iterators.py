@@ -222,6 +222,14 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                     raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds") from None
 
     def _next_data(self) -> Any:
+        try:
+            return self._wait_for_data()
+        except RuntimeError:
+            if self._pool.failed:  # its tasks come no more
+                self._shutdown_workers()
+            raise
+
+    def _wait_for_data(self) -> Any:
         while True:
             task = self._next_task()
             if task is None:

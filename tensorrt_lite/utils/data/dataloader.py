@@ -176,7 +176,7 @@ class DataLoader:
     def __iter__(self) -> _BaseDataLoaderIter:
         if not self.persistent_workers or self.num_workers == 0:
             return self._get_iterator()
-        if self._iterator is None:
+        if self._iterator is None or getattr(self._iterator, "_shutdown", False):  # which a worker's death brings about
             self._iterator = self._get_iterator()
         else:
             self._iterator._reset(self)

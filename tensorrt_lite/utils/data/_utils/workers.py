@@ -36,7 +36,9 @@ def _obituary(process: Any) -> str:
 
 
 class Processes:
-    """Worker processes. One that ends unasked is noticed at once, by the system's word, while the loader waits for a message."""
+    """Worker processes. One that ends unasked (`failed`) is noticed at once, by the system's word, while the loader waits for a message."""
+
+    failed = False
 
     def __init__(self, context: Any, job: Job) -> None:
         self._owner = os.getpid()
@@ -104,7 +106,9 @@ class Processes:
             elif not self._receive(worker):
                 ended.append(worker)
         for worker in ended:  # what it has sent before counts
-            while worker in self._worker_of.values() and select.select([self._connections[worker]], [], [], 0)[0] and self._receive(worker):
+            rest = select.poll()
+            rest.register(self._connections[worker].fileno(), select.POLLIN)
+            while rest.poll(0) and self._receive(worker):
                 pass
         if ended and not self._messages:
             self._died(ended)
@@ -119,6 +123,7 @@ class Processes:
     def _died(self, workers: list[int]) -> None:
         if self._closed:
             raise queue.Empty
+        self.failed = True
         for worker in workers:
             self.members[worker].join(1)
         self._forget(workers)
@@ -161,6 +166,8 @@ class Processes:
 
 class Threads:
     """Worker threads: for datasets that release the GIL, or cannot be copied. They share the process's memory, and its random state."""
+
+    failed = False
 
     def __init__(self, job: Job) -> None:
         self._results: queue.SimpleQueue[Any] = queue.SimpleQueue()
