@@ -6,7 +6,7 @@ count of the mappings and messages that refer to it; who takes it to 0 removes t
 resource tracker does. All pages are there before the memory is used: where the system has none left, sharing raises, and no later write faults.
 """
 cimport cython
-from libc.stdint cimport int64_t
+from libc.stdint cimport INT64_MAX, int64_t
 from weakref import WeakValueDictionary
 from libc.string cimport memcpy, strerror
 from posix.unistd cimport getpid
@@ -256,10 +256,15 @@ def filename_of(Storage s not None):
     return None if m is None else m.filename if m.name is None else m.name.decode()
 
 
+cdef int check_size(int64_t nbytes) except -1:
+    if nbytes < 0 or nbytes > INT64_MAX - TRT_COUNT_BYTES:
+        raise RuntimeError(f"the size of a storage must not be negative, got {nbytes}" if nbytes < 0 else f"no memory has {nbytes} bytes")
+    return 0
+
+
 def new_shared(int64_t nbytes, bint named=False):
     """A storage of `nbytes` bytes that can be handed to other processes, zeros."""
-    if nbytes < 0:
-        raise RuntimeError(f"the size of a storage must not be negative, got {nbytes}")
+    check_size(nbytes)
     return storage_of(new_memory(nbytes, named), nbytes)
 
 
@@ -271,6 +276,8 @@ def move_to_shared(Storage s not None, bint named=False):
     cdef int64_t capacity
     if s.device_type != DEV_CPU:
         raise RuntimeError(f"_share_{'filename' if named else 'fd'}_: only available on CPU")
+    if s.block == NULL:
+        raise RuntimeError("the storage has not been initialised")
     if m is not None and (m.name is not None if named else m.descriptor >= 0 and m.name is None and m.filename is None):
         return
     while True:
@@ -313,7 +320,13 @@ def identity_of_descriptor(int descriptor):
 
 def from_descriptor(int descriptor, int64_t nbytes, bint keep=True):
     """A storage over another process's memory; the descriptor becomes the storage's. keep=False: it is closed, and handing the memory on copies it."""
-    cdef MappedMemory m = map_descriptor(descriptor, max(nbytes, 1), MAP_SHARED | MAP_POPULATE, "shared memory")
+    cdef MappedMemory m
+    try:
+        check_size(nbytes)
+    except RuntimeError:
+        close(descriptor)
+        raise
+    m = map_descriptor(descriptor, max(nbytes, 1), MAP_SHARED | MAP_POPULATE, "shared memory")
     if not keep:
         forget_descriptor(m)
     return storage_of(m, nbytes)
@@ -330,6 +343,7 @@ def from_name(bytes name not None, int64_t nbytes):
     """A storage over memory that another process has named; the message's own reference is the caller's to end."""
     import os
     cdef MappedMemory m
+    check_size(nbytes)
     try:
         descriptor = os.open(path_of(name), os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:

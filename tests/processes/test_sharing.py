@@ -99,9 +99,18 @@ def test_what_cannot_be_shared():
         mp.reductions.reduce_tensor(trt.ones(2, requires_grad=True) * 2)
     with pytest.raises(RuntimeError, match="Cannot pickle meta storage; try pickling a meta tensor instead"):
         mp.reductions.reduce_storage(trt.zeros(2, device="meta").untyped_storage())
-    small = trt.zeros(2).untyped_storage()
+    small = trt.zeros(2).untyped_storage().share_memory_()
     with pytest.raises(RuntimeError, match="the file has .* bytes, 100 are to be mapped"):
         trt.UntypedStorage._new_shared_fd_cpu(small._share_fd_cpu_()[0], 100)
+    open_files = len(os.listdir("/proc/self/fd"))
+    for size in (-1, -(1 << 62)):
+        with pytest.raises(RuntimeError, match="must not be negative"):
+            trt.UntypedStorage._new_shared_fd_cpu(small._share_fd_cpu_()[0], size)
+        with pytest.raises(RuntimeError, match="must not be negative"):
+            trt.UntypedStorage._new_shared(size)
+    assert len(os.listdir("/proc/self/fd")) == open_files
+    with pytest.raises(RuntimeError, match="the storage has not been initialised"):
+        trt.UntypedStorage.__new__(trt.UntypedStorage).share_memory_()
     with pytest.raises(RuntimeError, match="unable to open shared memory object </no_such>"):
         trt.UntypedStorage._new_shared_filename_cpu(b"", b"/no_such", 8)
 

@@ -52,7 +52,7 @@ class _BaseDataLoaderIter:
         self._seed_pipes()
         self._pin_memory = loader.pin_memory and _can_pin(loader)
         self._sampler_iter: Iterator[Any] = iter(self._index_sampler)
-        self._base_seed = trt.empty((), dtype=trt.int64, device="cpu").random_(generator=loader.generator).item()
+        self._base_seed = _new_seed(loader)
         self._num_yielded = 0
 
     def _seed_pipes(self) -> None:
@@ -61,8 +61,8 @@ class _BaseDataLoaderIter:
         if _is_pipe(self._dataset, "IterDataPipe"):
             from .graph_settings import apply_random_seed
 
-            self._shared_seed = trt.empty((), dtype=trt.int64, device="cpu").random_(generator=self._loader.generator).item()
-            self._dataset = apply_random_seed(self._dataset, trt.Generator().manual_seed(self._shared_seed))
+            seed = self._shared_seed = _new_seed(self._loader)
+            self._dataset = apply_random_seed(self._dataset, trt.Generator().manual_seed(seed))
 
     def _reset(self, loader: DataLoader, first_iter: bool = False) -> None:
         self._sampler_iter = iter(self._index_sampler)
@@ -100,6 +100,10 @@ class _BaseDataLoaderIter:
 
     def __getstate__(self) -> Any:
         raise NotImplementedError("{} cannot be pickled", type(self).__name__)
+
+
+def _new_seed(loader: DataLoader) -> int:
+    return int(trt.empty((), dtype=trt.int64, device="cpu").random_(generator=loader.generator).item())
 
 
 def _is_pipe(dataset: Any, kind: str) -> bool:

@@ -105,7 +105,7 @@ class FuzzedTensor:
         dim = len(self._size) if self._dim_parameter is None else params[self._dim_parameter]
 
         def resolved(values: tuple[str | int, ...]) -> tuple[int, ...]:
-            found = tuple(params.get(v, v) for v in values)[:dim]  # type: ignore[call-overload]
+            found = tuple(params.get(v, v) for v in values)[:dim]  # type: ignore[arg-type]
             return found + (1,) * (dim - len(found))
 
         size, steps = resolved(self._size), resolved(self._steps)
