@@ -10,6 +10,7 @@ usage: tensorrt-lite <command> [options]
 commands:
   info      tell build, CPU features, BLAS, threads, CUDA and the environment variables that matter
   bench     measure the library, alone or beside others (tensorrt-lite bench --help)
+  profile   run a program and tell what its time goes to: table, trace, flame graph (tensorrt-lite profile program.py)
   run       run a PyTorch program with tensorrt_lite answering to `import torch` (tensorrt-lite run program.py)
   alias     install or remove the hook that does it where TENSORRT_LITE_ALIAS=1 is set
   missing   tell what of PyTorch is not here, or what is known of one name (tensorrt-lite missing stft)
@@ -38,6 +39,10 @@ def main(argv: list[str] | None = None) -> int:
         from .compat.run import main as run
 
         return run(rest)
+    if command == "profile":
+        from .profiler.command import main as profile
+
+        return profile(rest)
     if command == "alias":
         from .compat.run import alias
 

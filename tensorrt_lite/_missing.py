@@ -35,7 +35,7 @@ _NAMES = {
     "utils.benchmark": "CallgrindStats CopyIfCallgrind FunctionCount FunctionCounts FuzzedSparseTensor",
     "utils.checkpoint": "DefaultDeviceType GraphExecGroup",
     "utils.data": "argument_validation runtime_validation runtime_validation_disabled",
-    "autograd": "profiler profiler_legacy SavedTensor kineto_available",
+    "autograd": "SavedTensor",
     "cuda": """
         comm gds green_contexts jiterator nccl sparse tunable GreenContext current_blas_handle current_solver_handle
     """,
@@ -55,7 +55,7 @@ _NAMES = {
         trace_module wait
     """,
     "onnx": "ExportableModule ONNXProgram OnnxExporterError errors export ops",
-    "profiler": "ExecutionTraceObserver ProfilerAction ProfilerActivity kineto_available profile schedule supported_activities tensorboard_trace_handler",
+    "profiler": "ExecutionTraceObserver python_tracer",
     "serialization": """
         get_crc32_options get_default_load_endianness get_default_mmap_options register_package set_crc32_options set_default_load_endianness
         set_default_mmap_options skip_data

@@ -57,6 +57,14 @@ def documentation_of(function: PublicFunction) -> str | None:
     return documentation_of(function)
 
 
+def range_name_of(function: PublicFunction) -> str | None:
+    """What calls of a function over operators are named in a profile; None for queries and other functions that have no range of their own."""
+    module = function.__module__.rpartition(".")[2]
+    name = f"{module}_{function.__name__}" if module in ("linalg", "fft", "special") else function.__name__
+    composed = any(name in names for family, names in _C.COMPOSED.items() if family != "tensor")
+    return f"aten::{name}" if composed or name in FACTORIES else None
+
+
 def publish(namespace: dict[str, Any], names: Iterable[str], by_name: bool = False) -> None:
     """Make a module's functions of these names public in place."""
     for name in names:

@@ -588,7 +588,7 @@ def _attach() -> None:
     _KEEP_TYPE.update((Tensor._base.__get__, Tensor.grad.__get__))
     _C.DisableTorchFunction, _C.DisableTorchFunctionSubclass = DisableTorchFunction, DisableTorchFunctionSubclass  # their place in PyTorch
     _args._set_disabled_function(_run_without_overrides)
-    _overrides.install(Tensor, Parameter, Parameter.__dict__["__torch_function__"], _public.signature_of, _public.documentation_of)
+    _overrides.install(Tensor, Parameter, Parameter.__dict__["__torch_function__"], _public.signature_of, _public.documentation_of, _public.range_name_of)
     _C._disabled_torch_function_impl = _run_without_overrides
     _C._disabled_torch_dispatch_impl = _run_without_dispatch
     _python_key._set_disabled_dispatch(_run_without_dispatch)

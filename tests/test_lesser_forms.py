@@ -42,18 +42,6 @@ def test_the_accelerator_is_cuda_where_there_is_a_device():
     assert trt.accelerator.current_accelerator().type == "cuda"
 
 
-def test_ranges_of_a_profiler_have_no_effect():
-    @trt.profiler.record_function("twice")
-    def twice(x):
-        return x * 2
-
-    with trt.profiler.record_function("step") as step:
-        assert twice(trt.ones(2)).tolist() == [2.0, 2.0]
-    assert step.name == "step"
-    with pytest.raises(AttributeError, match="'profile': it is not implemented"):
-        trt.profiler.profile()
-
-
 def test_scripted_functions_stay_python():
     def f(x):
         return x * 2

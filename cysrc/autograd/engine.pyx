@@ -20,8 +20,9 @@ from tensorrt_lite._C.core.tensor cimport TensorBase, K_FORWARD_AD, alias_of, pl
 from tensorrt_lite._C.core.dtype cimport Scalar
 from tensorrt_lite._C.core.dispatch cimport tls, attach, operator_named, trt_operator, trt_thread_state, FRESH, INPLACE
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo
+from tensorrt_lite._C.core.profiler cimport KIND_NODE, KIND_PASS, begin_record, end_record, follow_sequence, is_recorded
 from tensorrt_lite._C.autograd.node cimport (
-    Node, AccumulateGrad, gradient_node, grad_fn_of, NODE_LEAF, NODE_FUNCTION, NOTE_TRACEBACK, NOTE_CHECK_NAN, gradient_agrees, fit_gradient, guard_gradients,
+    Node, AccumulateGrad, newest_sequence, gradient_node, grad_fn_of, NODE_LEAF, NODE_FUNCTION, NOTE_TRACEBACK, NOTE_CHECK_NAN, gradient_agrees, fit_gradient, guard_gradients,
     private_gradient)
 from tensorrt_lite._C.autograd.node import retain_grad
 from tensorrt_lite._C.autograd.hooks import RetainGrad
@@ -40,6 +41,7 @@ cdef extern from "pythread.h" nogil:
     void PyThread_release_lock(PyThread_type_lock)
 
 attach()
+follow_sequence(&newest_sequence)
 
 
 cdef struct Task:
@@ -632,6 +634,14 @@ cdef int run_leaf(GraphTask run, int task, list captured) except -1:
     return 0
 
 
+cdef int run_leaf_recorded(GraphTask run, int task, list captured) except -1:
+    cdef int64_t token = begin_record(KIND_NODE, <void*>AccumulateGrad, 0)
+    try:
+        return run_leaf(run, task, captured)
+    finally:
+        end_record(token)
+
+
 cdef int run_post_accumulate(TensorBase leaf) except -1:
     cdef object entries = leaf.post_accumulate
     if entries is None:
@@ -709,13 +719,17 @@ cdef int execute(GraphTask run, bint keep_graph, bint create_graph, list capture
     cdef PyObject* p
     cdef object grad, out, shown = None
     cdef bint in_place = not create_graph
+    cdef int64_t token
     while run.heap_count:
         task = run.pop()
         n = <Node>run.tasks[task].node
         if run.streams != NULL:
             use_streams(run, run.streams[task])
         if n.kind == NODE_LEAF:
-            run_leaf(run, task, captured)
+            if is_recorded():
+                run_leaf_recorded(run, task, captured)
+            else:
+                run_leaf(run, task, captured)
             continue
         p = run.tasks[task].buffer
         run.tasks[task].buffer = NULL
@@ -744,6 +758,7 @@ cdef int execute(GraphTask run, bint keep_graph, bint create_graph, list capture
         if not run.tasks[task].execute:
             continue
         anomaly = state.notes & (NOTE_TRACEBACK | NOTE_CHECK_NAN)
+        token = begin_record(KIND_NODE, <void*>(<PyObject*>n).ob_type, <int64_t>n.seq) if is_recorded() else -1
         if n.kind == NODE_FUNCTION:
             python_begins(state)
             out = n.apply(grad) if not anomaly else apply_traced(n, grad, anomaly)
@@ -752,6 +767,8 @@ cdef int execute(GraphTask run, bint keep_graph, bint create_graph, list capture
             out = None             # nothing arrived on any path; the Nodes behind still count this one
         else:
             out = n.apply(grad) if not anomaly else apply_traced(n, grad, anomaly)
+        if token >= 0:
+            end_record(token)
         if grad is not None or n.kind == NODE_FUNCTION:
             if n.post_hooks is not None:
                 out = call_post_hooks(n, out, grad)
@@ -833,14 +850,24 @@ cdef int run_callbacks(GraphTask run) except -1:
     return 0
 
 
+cdef str PASS_NAME = "autograd::engine::execute"
+
+
 def run_backward(list roots, list grads, bint keep_graph, bint create_graph, inputs, bint allow_unused, bint accumulate):
     """Compute gradients of ``roots`` (weighted by ``grads``); returns those of ``inputs`` unless accumulating.
 
     roots: tensors that require grad; grads: tensors of the same shapes; inputs: None or a list of tensors.
     """
     cdef int depth = tls().in_backward
+    cdef int64_t token
     if depth and depth % NESTED_DEPTH == 0:
         return run_in_thread(run_in_this_thread, (roots, grads, keep_graph, create_graph, inputs, allow_unused, accumulate))
+    if is_recorded():
+        token = begin_record(KIND_PASS, <void*>PASS_NAME, -1)
+        try:
+            return run_here(roots, grads, keep_graph, create_graph, inputs, allow_unused, accumulate)
+        finally:
+            end_record(token)
     return run_here(roots, grads, keep_graph, create_graph, inputs, allow_unused, accumulate)
 
 

@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t, uint64_t
 from cpython.object cimport PyObject, PyTypeObject
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype_of, category, is_complex_type, CAT_FLOAT, CAT_COMPLEX, C64
 from tensorrt_lite._C.core.tensor cimport (
-    TensorBase, K_BACKENDS, K_PYTHON, K_CUSTOM, K_DERIVATIVES, KEY_META, KEY_CPU, KEY_CUDA, KEY_CUSTOM, KEY_PYTHON, KEY_AUTOGRAD, KEY_FORWARD_AD, KEY_TRACER,
+    TensorBase, K_BACKENDS, K_PYTHON, K_CUSTOM, K_DERIVATIVES, KEY_META, KEY_CPU, KEY_CUDA, KEY_CUSTOM, KEY_PYTHON, KEY_AUTOGRAD, KEY_FORWARD_AD,
     KEY_TRANSFORM, place_of, shape_of, version_of)
 from tensorrt_lite._C.core.device cimport DEV_CUSTOM
 from tensorrt_lite._C.core.dispatch cimport tls, attach, device_kernel, top_bit, register_kernel, take_storage_only, trt_operator, trt_thread_state, OPS
@@ -130,7 +130,7 @@ cdef int register_derivative(PointwiseInfo* fused, const PointwiseInfo* of, int 
     register_kernel(operator_id, fused.name, KEY_CUDA, <void*>run_fused)
     register_kernel(operator_id, fused.name, KEY_META, <void*>run_fused)
     register_kernel(operator_id, fused.name, KEY_CUSTOM, <void*>run_custom)
-    for j in (KEY_PYTHON, KEY_AUTOGRAD, KEY_FORWARD_AD, KEY_TRACER, KEY_TRANSFORM):
+    for j in (KEY_PYTHON, KEY_AUTOGRAD, KEY_FORWARD_AD, KEY_TRANSFORM):
         register_kernel(operator_id, fused.name, j, <void*>run_composed)
     return 0
 

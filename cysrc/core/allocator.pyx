@@ -65,16 +65,31 @@ cdef int out_of_memory(int64_t nbytes) except -1:
         f"({nbytes / 2.0**30:.2f} GiB); {trt_stats.allocated} bytes are in use and {trt_cached_bytes()} bytes were cached")
 
 
+ctypedef void (*memory_watch)(void* address, int64_t nbytes, int64_t in_use) noexcept
+
+cdef memory_watch watch = NULL
+
+
+def _watch_memory(size_t function):
+    """Call a function, given by its address, with every block that is handed out or comes back (negative bytes); 0: none."""
+    global watch
+    watch = <memory_watch>function
+
+
 cdef trt_block* block_alloc(int64_t nbytes) except NULL:
     """A block of at least ``nbytes`` bytes, reference count 1. RuntimeError when memory is exhausted."""
     cdef trt_block* b = trt_block_alloc(nbytes)
     if b == NULL:
         out_of_memory(nbytes)
+    if watch != NULL:
+        watch(b.data, b.capacity, trt_stats.allocated)
     return b
 
 
 cdef void block_drop(trt_block* b) noexcept:
     """Give back one reference; the last one returns the memory to its pool."""
+    if watch != NULL and b != NULL and b.refs == 1 and not b.flags & TRT_BLOCK_EXTERNAL:
+        watch(b.data, -b.capacity, trt_stats.allocated - b.capacity)
     trt_block_drop(b)
 
 

@@ -2,7 +2,7 @@
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_XDECREF, Py_XINCREF
 from libc.stdlib cimport calloc, free
-from tensorrt_lite._C.core.tensor cimport TensorBase, hold_versions, set_inference_flag, NUM_KEYS, KEY_CUSTOM, KEY_PYTHON, KEY_STORAGE_ONLY, K_STORAGE_ONLY, K_BACKENDS, K_AUTOGRAD, K_PYTHON, K_CPU, K_CUDA, K_CUSTOM, K_META, KEY_CUDA, INDEX_BITS, mixed_indices
+from tensorrt_lite._C.core.tensor cimport TensorBase, hold_versions, set_inference_flag, NUM_KEYS, KEY_CUSTOM, KEY_PYTHON, KEY_TRACER, KEY_STORAGE_ONLY, K_STORAGE_ONLY, K_BACKENDS, K_AUTOGRAD, K_PYTHON, K_CPU, K_CUDA, K_CUSTOM, K_META, KEY_CUDA, INDEX_BITS, mixed_indices
 from tensorrt_lite._C.core.device cimport DEV_CUDA, DEV_CUSTOM, DEV_META, device_type_name
 
 cdef extern from *:
@@ -76,6 +76,8 @@ cdef void register_row(int operator_id, const char* name, const trt_row* row, ui
     for key in range(NUM_KEYS):
         if boxed >> key & 1:
             register_kernel(operator_id, name, key, row.pack)
+    if row.pack != NULL and row.invoke != NULL:
+        register_kernel(operator_id, name, KEY_TRACER, row.pack)
 
 
 cdef dict _by_name = {}            # {name: place in the table}, made as names are asked for
@@ -372,7 +374,27 @@ cdef class DefinedOperator:
             keys &= ~(K_BACKENDS & ~<uint64_t>K_META)
         redispatch(self.op, keys | also, BELOW(below))
         kernel = <object>self.op.python[tls().key]
+        if below == NUM_KEYS and tls().included >> KEY_TRACER & 1:
+            return record_call(self.name.decode(), kernel, arguments)
         return kernel(arguments)
+
+
+cdef object _begin_record = None, _end_record = None
+
+
+def _set_recorder(begin not None, end not None):
+    """begin(name) opens a profiler's range and returns what end() closes it by."""
+    global _begin_record, _end_record
+    _begin_record = begin
+    _end_record = end
+
+
+cdef object record_call(str name, object kernel, object arguments):
+    token = _begin_record(name)
+    try:
+        return kernel(arguments)
+    finally:
+        _end_record(token)
 
 
 def operator_kernels():

@@ -6,9 +6,12 @@ type; otherwise modes and the arguments' classes get the public object itself wi
 is the thread's own; `function_modes` in the thread state says whether there is one to ask.
 """
 from cpython.object cimport PyObject, PyTypeObject
+from libc.stdint cimport int64_t
 from tensorrt_lite._C.core.tensor cimport TensorBase, tensor_type, parameter_type
 from tensorrt_lite._C.core.dispatch cimport tls, attach
 from tensorrt_lite._C.core.args cimport has_function
+from tensorrt_lite._C.core.profiler cimport KIND_FUNCTION, begin_record, describe_call, end_record, is_recorded
+from tensorrt_lite._C.core.profiler import _set_switch
 from tensorrt_lite._C.core.python_key import dispatch_factory
 
 attach()
@@ -24,6 +27,8 @@ cdef extern from *:
     static PyObject* (*trt_ask)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
     static PyObject* (*trt_make_in_python)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
     static PyObject* (*trt_call_respelled)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
+    static PyObject* (*trt_call_profiled)(PyObject*, PyObject* const*, size_t, PyObject*);
+    static int trt_profiled;           /* a profiler runs, in whichever thread */
 
     #define trt_is_basic(type) trt_is_basic_type(type, trt_plain_tensor, trt_plain_parameter)
     static PyTypeObject* trt_entry_type;
@@ -63,13 +68,17 @@ cdef extern from *:
       if (s->spellings && keywords)
         for (Py_ssize_t i = 0; i < all - n; i++)
           if (PyDict_GetItemWithError(s->spellings, PyTuple_GET_ITEM(keywords, i))) return trt_call_respelled(f, args, n, keywords);
+      if (__builtin_expect(trt_profiled, 0) && Py_TYPE(s->impl) != trt_entry_type) return trt_call_profiled(f, args, nargsf, keywords);
       return s->run(s->impl, args, nargsf, keywords);
+    }
+    static inline PyObject* trt_run_public(PyObject* f, PyObject* const* args, size_t nargsf, PyObject* keywords) {
+      return ((trt_public*)f)->run(((trt_public*)f)->impl, args, nargsf, keywords);
     }
     /* Calls with plain arguments; it needs no frame, as what it calls takes its place. */
     static PyObject* trt_call_public(PyObject* f, PyObject* const* args, size_t nargsf, PyObject* keywords) {
       trt_public* s = (trt_public*)f;
       Py_ssize_t n = PyVectorcall_NARGS(nargsf);
-      int asks = trt_cached_modes();
+      int asks = trt_cached_modes() | trt_profiled;
       if (keywords) {
         n += PyTuple_GET_SIZE(keywords);
         asks |= s->spellings != NULL;
@@ -107,6 +116,9 @@ cdef extern from *:
     void* trt_ask
     void* trt_call_respelled
     void* trt_make_in_python
+    void* trt_call_profiled
+    int trt_profiled
+    object trt_run_public(object f, PyObject** args, size_t nargsf, PyObject* keywords)
     void trt_set_public_call(object f, object impl)
     void trt_prepare_public_type(PyTypeObject* t)
     PyTypeObject* trt_entry_type
@@ -383,6 +395,7 @@ cdef class PublicFunction:
     cdef object name_
     cdef object signature
     cdef tuple plan
+    cdef object range_name         # what calls are in a profile; False: no range of their own; None: nobody has asked
     cdef dict __dict__
     cdef object __weakref__
 
@@ -596,16 +609,18 @@ cdef object consulted(PublicProperty self, str access, tuple args):
     return consult(getattr(self, access), found, types, args, {})
 
 
-def install(tensor, parameter, disabled, signature_of, documentation_of):
+def install(tensor, parameter, disabled, signature_of, documentation_of, range_name_of):
     """Tell the quick path which classes are plain. disabled: Parameter's __torch_function__, which stands for no override, as its class has
-    it; signature_of and documentation_of answer for a public function, from its row where it has one."""
-    global trt_plain_tensor, trt_plain_parameter, trt_disabled_method, trt_disabled_function, trt_name_of_function, _signature_of, _documentation_of
+    it; signature_of and documentation_of answer for a public function, from its row where it has one; range_name_of says what a function over operators is called in a profile."""
+    global trt_plain_tensor, trt_plain_parameter, trt_disabled_method, trt_disabled_function, trt_name_of_function
+    global _signature_of, _documentation_of, _range_name_of
     trt_plain_tensor = <PyTypeObject*>tensor
     trt_plain_parameter = <PyTypeObject*>parameter
     trt_disabled_method = <PyObject*>disabled
     trt_disabled_function = <PyObject*>disabled.__func__
     _signature_of = signature_of
     _documentation_of = documentation_of
+    _range_name_of = range_name_of
     _kept.extend([tensor, parameter, disabled, disabled.__func__, "__torch_function__"])
     trt_name_of_function = <PyObject*>_kept[-1]
 
@@ -621,6 +636,37 @@ cdef object make_in_python(PyObject* f, PyObject** args, Py_ssize_t n, PyObject*
     return dispatch_factory(<object>f, tuple([<object>args[i] for i in range(n)]), named)
 
 
+# ---- profiling -----------------------------------------------------------------------------------------------------
+
+cdef object _range_name_of = None    # the name in a profile of a public function that is no operator, or None
+
+
+cdef object call_profiled(PyObject* f, PyObject** args, size_t nargsf, PyObject* keywords):
+    """A call while a profiler runs, of what is no operator."""
+    cdef PublicFunction function = <PublicFunction>f
+    cdef int64_t token
+    if not is_recorded():
+        return trt_run_public(function, args, nargsf, keywords)
+    if function.range_name is None:
+        function.range_name = _range_name_of(function) or False
+    if function.range_name is False:
+        return trt_run_public(function, args, nargsf, keywords)
+    token = begin_record(KIND_FUNCTION, <void*>function.range_name, -1)
+    describe_call(token, args, <Py_ssize_t>(nargsf & ~(<size_t>1 << (8 * sizeof(size_t) - 1))) + (PyTuple_Size(keywords) if keywords != NULL else 0))
+    try:
+        return trt_run_public(function, args, nargsf, keywords)
+    finally:
+        end_record(token)
+
+
+def set_profiled(bint on):
+    """Whether a profiler runs in any thread: public functions that are no operators ask then whether theirs is recorded."""
+    global trt_profiled
+    trt_profiled = on
+
+
+trt_call_profiled = <void*>call_profiled
+_set_switch(set_profiled)
 trt_ask = <void*>ask
 trt_make_in_python = <void*>make_in_python
 trt_call_respelled = <void*>call_respelled

@@ -18,17 +18,18 @@ __all__ = [
     "detect_anomaly", "set_detect_anomaly", "gradcheck", "gradgradcheck", "functional", "forward_ad", "graph",
 ]  # fmt: skip
 
-_LAZY = {"functional", "forward_ad", "graph", "function", "anomaly_mode", "variable", "grad_mode"}
+_LAZY = {"functional", "forward_ad", "graph", "function", "anomaly_mode", "variable", "grad_mode", "profiler", "profiler_legacy", "profiler_util"}
 _LAZY_NAMES = {
     "Function": "function", "Variable": "variable", "detect_anomaly": "anomaly_mode", "set_detect_anomaly": "anomaly_mode",
-    "NestedIOFunction": "function",
+    "NestedIOFunction": "function", "kineto_available": "profiler", "ProfilerActivity": "profiler", "DeviceType": "profiler",
 }  # fmt: skip
 
 
 if TYPE_CHECKING:
-    from tensorrt_lite.autograd import anomaly_mode, forward_ad, function, functional, grad_mode, graph, variable
+    from tensorrt_lite.autograd import anomaly_mode, forward_ad, function, functional, grad_mode, graph, profiler, profiler_util, variable
     from tensorrt_lite.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
     from tensorrt_lite.autograd.function import Function, NestedIOFunction
+    from tensorrt_lite.autograd.profiler import DeviceType, ProfilerActivity, kineto_available
     from tensorrt_lite.autograd.variable import Variable
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
 from tensorrt_lite._C.autograd.hooks import RemovableHandle
+from tensorrt_lite._C.core import profiler as _profiler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -235,7 +236,7 @@ class Optimizer:
 
     @staticmethod
     def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:
-        """Wrap a `step` function so that it runs the registered hooks; costs four truth tests when there are none."""
+        """Wrap a `step` function so that it runs the registered hooks, which costs some truth tests when there are none, and is a range in a profile."""
 
         @functools.wraps(func)
         def step(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
@@ -244,8 +245,16 @@ class Optimizer:
                 or self._optimizer_step_post_hooks
                 or _global_step_pre_hooks
                 or _global_step_post_hooks
+                or _profiler.is_recording()
             ):
                 return func(self, *args, **kwargs)
+            token = _profiler.begin_range(f"Optimizer.step#{type(self).__name__}.step")
+            try:
+                return step_with_hooks(self, args, kwargs)
+            finally:
+                _profiler.end_range(token)
+
+        def step_with_hooks(self: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             for hook in chain(_global_step_pre_hooks.values(), self._optimizer_step_pre_hooks.values()):
                 result = hook(self, args, kwargs)
                 if result is None:
@@ -295,6 +304,15 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gradients of all parameters, or fill them with zeros."""
+        if _profiler.is_recording():
+            token = _profiler.begin_range(f"Optimizer.zero_grad#{type(self).__name__}.zero_grad")
+            try:
+                return self._drop_gradients(set_to_none)
+            finally:
+                _profiler.end_range(token)
+        return self._drop_gradients(set_to_none)
+
+    def _drop_gradients(self, set_to_none: bool) -> None:
         for group in self.param_groups:
             if set_to_none:
                 for p in group["params"]:
