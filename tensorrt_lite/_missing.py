@@ -29,10 +29,11 @@ _NAMES = {
     "nn.parallel": "DistributedDataParallel DistributedDataParallelCPU distributed scatter_gather",
     "optim": "SparseAdam swap_in_optimizer_params_and_state",
     "utils": """
-        ThroughputBenchmark bottleneck bundled_inputs collect_env cpp_extension cpp_backtrace deterministic mobile_optimizer
+        ThroughputBenchmark bottleneck bundled_inputs collect_env cpp_backtrace deterministic mobile_optimizer
         module_tracker swap_tensors tensorboard
     """,
     "utils.benchmark": "CallgrindStats CopyIfCallgrind FunctionCount FunctionCounts FuzzedSparseTensor",
+    "utils.cpp_extension": "SyclExtension",
     "utils.checkpoint": "DefaultDeviceType GraphExecGroup",
     "utils.data": "argument_validation runtime_validation runtime_validation_disabled",
     "autograd": "SavedTensor",

@@ -9,7 +9,8 @@
     scale.register_autograd(backward, setup_context=setup_context)
 
 A call checks its arguments by the schema and goes to the kernel of its tensors' device; `trt.ops.mine.scale` is the operator by name. Names belong
-to the process: definitions are made once, kernels may be replaced. examples/custom_operator.py has a CUDA kernel of one's own.
+to the process: `custom_op` replaces an operator of its name, `define` refuses it. examples/custom_operator.py has a CUDA kernel of one's own,
+examples/extension operators in C++.
 """
 
 from __future__ import annotations
@@ -355,8 +356,12 @@ class _Ops:
         self.loaded_libraries: set[str] = set()
 
     def load_library(self, path: Any) -> None:
-        """OSError: libraries are compiled against PyTorch's C++ interface, which is not here."""
-        raise OSError(f"{path}: libraries of PyTorch's C++ operators cannot be loaded (docs/gaps.md)")
+        """Load a shared library that registers operators through tensorrt_lite.h (docs/extensions.md). OSError for one that does not, as those of PyTorch's
+        C++ operators."""
+        from tensorrt_lite import _extension
+
+        _extension.load_library(path)
+        self.loaded_libraries.add(str(path))
 
     def __getattr__(self, name: str) -> _Namespace:
         if name.startswith("__"):
@@ -385,6 +390,18 @@ def _define(schema: Schema) -> Operator:
     fake = _waiting_fakes.pop(f"{namespace}::{name}", None)
     if fake is not None:
         impl(op, "Meta", fake)
+    return op
+
+
+def _replace(schema: Schema) -> Operator:
+    """Define an operator; one of the name that the program has defined before becomes the new one, for those who hold it, too."""
+    namespace, name, overload = _split_name(schema.name)
+    before = _operators.get(namespace, {}).get(name, {}).pop(overload, None)
+    if before is not None:
+        before._row.release()
+    op = _define(schema)
+    if before is not None:
+        before.__dict__ = op.__dict__
     return op
 
 
@@ -527,7 +544,8 @@ class Library:
         for op in self._defined:
             namespace, name, overload = _split_name(op.name())
             overloads = _operators.get(namespace, {}).get(name, {})
-            if overloads.pop(overload, None) is not None:
+            if overloads.get(overload) is op:  # and not one that replaced it
+                del overloads[overload]
                 op._row.release()
             if not overloads:
                 _operators.get(namespace, {}).pop(name, None)
@@ -551,8 +569,8 @@ def custom_op(
     """Make an operator of a function with annotated parameters; a decorator where `fn` is not given.
 
     name: "namespace::name"; mutates_args: the names of the tensors it writes, or "unknown"; device_types: "cpu", "cuda" or several, of the tensors that
-    `fn` takes (all by default); schema: "(Tensor x) -> Tensor" in place of the annotations. Results must be fresh tensors. ValueError for parameters
-    without a type, RuntimeError where the name is taken.
+    `fn` takes (all by default); schema: "(Tensor x) -> Tensor" in place of the annotations. Results must be fresh tensors. One of the same name is
+    replaced. ValueError for parameters without a type.
     """
 
     def make(function: Callable[..., Any]) -> CustomOpDef:
@@ -563,7 +581,7 @@ def custom_op(
             told = wanted if mutates_args == "unknown" else {mutates_args} if isinstance(mutates_args, str) else set(mutates_args)
             if told != wanted:
                 raise ValueError(f"Attempted to create a custom op with `mutates_args={mutates_args}` and `schema={schema}`: the schema says that {sorted(wanted)} are written")
-        op = _define(parsed)
+        op = _replace(parsed)
         op._opaque = True
         return CustomOpDef(op, function, device_types)
 

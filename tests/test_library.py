@@ -101,7 +101,7 @@ def test_calls_and_their_errors() -> None:
     with pytest.raises(AttributeError, match="nothing_of_this_name"):
         trt.ops.test.nothing_of_this_name  # noqa: B018
     with pytest.raises(RuntimeError, match="multiple times"):
-        library.custom_op(name, mutates_args=())(scale)
+        library.define(name, "(Tensor x) -> Tensor")
     with pytest.raises(ValueError, match="of form"):
         library.custom_op("scale", mutates_args=())(scale)
     assert trt.equal(trt.ops.aten.add(x, x), x + x)

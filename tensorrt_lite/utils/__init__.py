@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["benchmark", "checkpoint", "data", "dlpack", "flop_counter", "generate_methods_for_privateuse1_backend", "hooks", "model_zoo", "rename_privateuse1_backend", "safetensors"]
+__all__ = ["benchmark", "checkpoint", "cpp_extension", "data", "dlpack", "flop_counter", "generate_methods_for_privateuse1_backend", "hooks", "model_zoo", "rename_privateuse1_backend", "safetensors"]
 
 
 def __getattr__(name: str) -> Any:
