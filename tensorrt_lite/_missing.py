@@ -57,10 +57,7 @@ _NAMES = {
     """,
     "onnx": "ExportableModule ONNXProgram OnnxExporterError errors export ops",
     "profiler": "ExecutionTraceObserver python_tracer",
-    "serialization": """
-        get_crc32_options get_default_load_endianness get_default_mmap_options register_package set_crc32_options set_default_load_endianness
-        set_default_mmap_options skip_data
-    """,
+    "serialization": "validate_hpu_device",
     "backends": "cusparselt kleidiai mha miopen",
 }  # fmt: skip
 

@@ -120,7 +120,7 @@ def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, pro
 def load_state_dict_from_url(url: str, model_dir: str | None = None, map_location: Any = None, progress: bool = True, check_hash: bool = False,
                              file_name: str | None = None, weights_only: bool = False) -> Any:  # fmt: skip
     """`load` the file of a URL from `checkpoints` in the hub's folder, downloading it first where it is not there. check_hash: compare it with the
-    hash in its name (`name-0123abcd.pth`)."""
+    hash in its name (`name-0123abcd.pth`). Nothing that the file says is executed: weights_only=False builds whole modules of this package's layers."""
     from tensorrt_lite.serialization import load as load_file
 
     folder = os.path.join(get_dir(), "checkpoints") if model_dir is None else model_dir
@@ -131,7 +131,7 @@ def load_state_dict_from_url(url: str, model_dir: str | None = None, map_locatio
         sys.stderr.write(f'Downloading: "{url}" to {path}\n')
         found = HASH_REGEX.search(name) if check_hash else None
         download_url_to_file(url, path, found.group(1) if found else None, progress)
-    return load_file(path, map_location=map_location, weights_only=weights_only)
+    return load_file(path, map_location=map_location, weights_only=weights_only, allow_code=False)
 
 
 def __dir__() -> Any:

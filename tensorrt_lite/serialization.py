@@ -1,4 +1,4 @@
-"""`save` and `load` in PyTorch's file format, in both directions, without executing anything that a file says.
+"""`save` and `load` in PyTorch's file formats, in both directions, without executing anything that a file says unless that is asked for by name.
 
 This module is the public face and cheap to import; the work is in `_checkpoint`: `reader` (archive to objects),
 `unpickler` (an interpreter of pickle opcodes that builds data only), `writer` (objects to archive).
@@ -6,10 +6,13 @@ This module is the public face and cheap to import; the work is in `_checkpoint`
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable
     from typing import IO
 
@@ -17,18 +20,62 @@ if TYPE_CHECKING:
     MapLocation = Callable[[Any, str], Any] | str | dict[str, Any] | Any | None
 
 __all__ = [
+    "LoadEndianness",
+    "SourceChangeWarning",
+    "StorageType",
     "add_safe_globals",
+    "check_module_version_greater_or_equal",
     "clear_safe_globals",
+    "default_restore_location",
+    "get_crc32_options",
+    "get_default_load_endianness",
+    "get_default_mmap_options",
     "get_safe_globals",
     "get_unsafe_globals_in_checkpoint",
     "load",
+    "location_tag",
+    "mkdtemp",
+    "normalize_storage_type",
+    "register_package",
     "safe_globals",
     "save",
+    "set_crc32_options",
+    "set_default_load_endianness",
+    "set_default_mmap_options",
+    "skip_data",
+    "storage_to_tensor_type",
+    "validate_cuda_device",
 ]
 
 DEFAULT_PROTOCOL = 2
+STORAGE_KEY_SEPARATOR = ","
 
 _safe_globals: dict[str, Any] = {}
+
+
+class SourceChangeWarning(Warning):
+    """PyTorch's warning of classes whose source is not the one in the file; never given here."""
+
+
+class LoadEndianness(Enum):
+    """The byte order of files that do not tell theirs."""
+
+    NATIVE = 1
+    LITTLE = 2
+    BIG = 3
+
+
+class _Settings(threading.local):
+    skip_data = False
+
+
+_settings = _Settings()
+_default_endianness: LoadEndianness | None = None
+_compute_crc32 = True
+_mmap_flags: int | None = None
+
+
+# ---- safe globals
 
 
 def _named(entry: Any) -> tuple[str, Any]:
@@ -74,23 +121,223 @@ class safe_globals:  # noqa: N801 (PyTorch's name)
         _safe_globals.update(self._before)
 
 
+# ---- options
+
+
+def get_default_load_endianness() -> LoadEndianness | None:
+    """The byte order that `load` takes for files that do not tell theirs; None: little."""
+    return _default_endianness
+
+
+def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
+    """Set it. TypeError for anything else than a LoadEndianness or None."""
+    global _default_endianness
+    if endianness is not None and not isinstance(endianness, LoadEndianness):
+        raise TypeError("Invalid argument type in function set_default_load_endianness")
+    _default_endianness = endianness
+
+
+def get_crc32_options() -> bool:
+    """Whether `save` computes checksums of records."""
+    return _compute_crc32
+
+
+def set_crc32_options(compute_crc32: bool) -> None:
+    """Whether `save` computes checksums of records: without them it is a little faster, and other programs take the file for damaged."""
+    global _compute_crc32
+    _compute_crc32 = bool(compute_crc32)
+
+
+def get_default_mmap_options() -> int | None:
+    """How `load(mmap=True)` maps files: `mmap.MAP_PRIVATE` (writing to a tensor changes memory alone) or `mmap.MAP_SHARED` (it changes the file)."""
+    import mmap
+
+    return mmap.MAP_PRIVATE if _mmap_flags is None else _mmap_flags
+
+
+class set_default_mmap_options:  # noqa: N801 (PyTorch's name)
+    """Set how `load(mmap=True)` maps files, also as a context. ValueError for other flags than `mmap.MAP_PRIVATE` and `mmap.MAP_SHARED`."""
+
+    def __init__(self, flags: int) -> None:
+        import mmap
+
+        global _mmap_flags
+        if flags not in (mmap.MAP_PRIVATE, mmap.MAP_SHARED):
+            raise ValueError(f"Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, but got {flags}")
+        self._before, _mmap_flags = _mmap_flags, flags
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        global _mmap_flags
+        _mmap_flags = self._before
+
+
+class skip_data:  # noqa: N801 (PyTorch's name)
+    """Context in which `save` writes zeros in the place of storages' bytes, holes where the file can have such, and `load` does not read them: the
+    tensors' memory is what it was. For writing or reading the bytes in a pass of one's own. materialize_fake_tensors is not implemented."""
+
+    def __init__(self, materialize_fake_tensors: bool = False) -> None:
+        if materialize_fake_tensors:
+            raise NotImplementedError("skip_data(materialize_fake_tensors=True) is not implemented (docs/gaps.md)")
+        self._before = False
+
+    def __enter__(self) -> None:
+        self._before, _settings.skip_data = _settings.skip_data, True
+
+    def __exit__(self, *exc: object) -> None:
+        _settings.skip_data = self._before
+
+
+# ---- devices
+
+_packages: list[tuple[int, Callable[[Any], str | None], Callable[[Any, str], Any]]] = []
+
+
+def register_package(priority: int, tagger: Callable[[Any], str | None], deserializer: Callable[[Any, str], Any]) -> None:
+    """Take part in saying where storages lie: tagger(storage) gives the location that a file names, deserializer(storage, location) puts one there, both
+    None for what is not theirs. They are asked by priority, the least first; the library's own (the CPU 10, CUDA 20, meta 22) stand among them. TypeError
+    for a priority that is no number."""
+    if not isinstance(priority, (int, float)):
+        raise TypeError(f"register_package(): the priority must be a number, not {type(priority).__name__}")
+    _packages.append((priority, tagger, deserializer))
+    _packages.sort(key=lambda entry: entry[0])
+
+
+def _own_tag(storage: Any) -> str:
+    return str(storage.device)
+
+
+def _own_priority(device: str) -> int:
+    return {"cpu": 10, "cuda": 20, "meta": 22}.get(device.partition(":")[0], 30)
+
+
+def location_tag(storage: Any) -> str:
+    """The location under which a storage is saved: "cpu", "cuda:0"."""
+    storage = storage.untyped() if hasattr(storage, "untyped") else storage
+    own = _own_tag(storage)
+    for priority, tagger, _ in _packages:
+        if priority > _own_priority(own):
+            break
+        location = tagger(storage)
+        if location:
+            return location
+    return own
+
+
+def default_restore_location(storage: Any, location: str) -> Any:
+    """The storage at a location. RuntimeError for one that nobody knows."""
+    from ._checkpoint.reader import _restore_here
+
+    known = location.partition(":")[0] in ("cpu", "cuda", "meta")
+    for priority, _, deserializer in _packages:
+        if known and priority > _own_priority(location):
+            break
+        result = deserializer(storage, location)
+        if result is not None:
+            return result
+    try:
+        return _restore_here(storage, location)
+    except RuntimeError:
+        if known:
+            raise
+        raise RuntimeError(f"don't know how to restore data location of an UntypedStorage (tagged with {location})") from None
+
+
+def validate_cuda_device(location: str) -> int:
+    """The index of a location such as "cuda:1". RuntimeError where there is no such device."""
+    import tensorrt_lite as trt
+
+    if not trt.cuda.is_available():
+        raise RuntimeError(
+            "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you are running on a CPU-only machine, please use "
+            "torch.load with map_location=torch.device('cpu') to map your storages to the CPU."
+        )
+    index = trt.device(location).index
+    device = trt.cuda.current_device() if index is None else index
+    if device >= trt.cuda.device_count():
+        raise RuntimeError(f"Attempting to deserialize object on CUDA device {device} but torch.cuda.device_count() is {trt.cuda.device_count()}.")
+    return device
+
+
+class StorageType:
+    """The type of a storage by the name of its class: StorageType("FloatStorage").dtype."""
+
+    def __init__(self, name: str) -> None:
+        from ._checkpoint.names import storage_dtype
+
+        self._dtype = storage_dtype(name)
+
+    @property
+    def dtype(self) -> Any:
+        return self._dtype
+
+    def __str__(self) -> str:
+        return f"StorageType(dtype={self._dtype})"
+
+    __repr__ = __str__
+
+
+def normalize_storage_type(storage_type: Any) -> Any:
+    """The class of storages by which files name this one."""
+    import tensorrt_lite as trt
+
+    return getattr(trt, storage_type.__name__, storage_type)
+
+
+def storage_to_tensor_type(storage: Any) -> Any:
+    """The class of tensors that goes with a storage: FloatTensor."""
+    import tensorrt_lite as trt
+
+    return getattr(trt, type(storage).__name__.replace("Storage", "Tensor"))
+
+
+def mkdtemp() -> Any:
+    """A folder for the time of a context."""
+    from tempfile import TemporaryDirectory
+
+    return TemporaryDirectory()
+
+
+def check_module_version_greater_or_equal(module: Any, req_version_tuple: tuple[Any, ...], error_if_malformed: bool = True) -> bool:
+    """Whether a module's `__version__` is at least this one; versions that cannot be read are a RuntimeError, or a warning and True."""
+    try:
+        parts = module.__version__.split(".")
+        found = tuple(type(wanted)(part) for wanted, part in zip(req_version_tuple, parts))
+    except Exception as error:
+        message = f"'{module.__name__}' module version string is malformed '{module.__version__}' and cannot be compared with tuple {req_version_tuple!s}"
+        if error_if_malformed:
+            raise RuntimeError(message) from error
+        import warnings
+
+        warnings.warn(message + ", but continuing assuming that requirement is met", stacklevel=2)
+        return True
+    return found >= tuple(req_version_tuple)
+
+
+# ---- files
+
+
 def save(
     obj: object,
     f: FileLike,
     pickle_module: Any = None,
     pickle_protocol: int = DEFAULT_PROTOCOL,
     _use_new_zipfile_serialization: bool = True,
+    _disable_byteorder_record: bool = False,
 ) -> None:
     """Write an object to a path or binary file; PyTorch's `load` reads it, with `weights_only=True` when it is data.
 
-    Tensors that share storage keep sharing it. Raises TypeError for tensors without strided storage,
-    NotImplementedError for PyTorch's pre-1.6 format, and what pickling raises for other objects.
+    Tensors that share storage keep sharing it. _use_new_zipfile_serialization=False writes PyTorch's format before 1.6. Raises TypeError for tensors without
+    strided storage, and what pickling raises for other objects.
     """
-    if not _use_new_zipfile_serialization:
-        raise NotImplementedError("save writes the zip format only; load reads PyTorch's older format as well")
-    from ._checkpoint.writer import write_checkpoint
+    from ._checkpoint.writer import Layout, write_checkpoint
 
-    write_checkpoint(obj, f, pickle_protocol)
+    legacy = not _use_new_zipfile_serialization
+    if legacy and _settings.skip_data:
+        raise RuntimeError("Cannot use skip_data=True with _use_new_zipfile_serialization=False")
+    write_checkpoint(obj, f, pickle_protocol, Layout(legacy, _compute_crc32, _settings.skip_data, not _disable_byteorder_record, location_tag if _packages else None))
 
 
 def load(
@@ -100,7 +347,7 @@ def load(
     *,
     weights_only: bool | None = None,
     mmap: bool | None = None,
-    allow_code: bool = False,
+    allow_code: bool | None = None,
     memory_limit: int | None = None,
     **pickle_load_args: Any,
 ) -> Any:
@@ -108,17 +355,21 @@ def load(
 
     map_location: device, name, dict of names, or `fn(storage, location)`; mmap: map the file's tensors instead of
     reading them (path only). A global beyond tensors and plain data raises `pickle.UnpicklingError` unless
-    `add_safe_globals` allows it; a damaged file RuntimeError, an empty one EOFError. weights_only=False also builds whole
-    modules of this package's layers, and still executes nothing. allow_code=True does what PyTorch's weights_only=False
-    does: it imports and calls whatever the file names, so it is for files whose writer you trust with your account.
+    `add_safe_globals` allows it; a damaged file RuntimeError, an empty one EOFError.
+    weights_only=False is Python's pickle (or `pickle_module`): it imports and calls whatever the file names, so it is for files whose writer you
+    trust with your account. With allow_code=False it builds whole modules of this package's layers and executes nothing.
     memory_limit: bytes that reading may take, tensors included, instead of twice the file's size and 16 MB.
     """
-    if allow_code and weights_only:
-        raise ValueError("load(): weights_only=True and allow_code=True contradict each other")
+    import mmap as mmap_module
     import pickle
 
     from ._checkpoint.reader import read_checkpoint
 
+    weights_only = _forced(weights_only)
+    if weights_only and (allow_code or pickle_module is not None):
+        raise RuntimeError("Can not safely load weights when explicit pickle_module is specified" if not allow_code else "load(): weights_only=True and allow_code=True contradict each other")
+    executes = allow_code if allow_code is not None else weights_only is False
+    order = sys.byteorder if _default_endianness is LoadEndianness.NATIVE else "big" if _default_endianness is LoadEndianness.BIG else "little"
     return read_checkpoint(
         f,
         map_location,
@@ -127,8 +378,33 @@ def load(
         options=pickle_load_args,
         layers=weights_only is False,
         memory_limit=memory_limit,
-        executing=(pickle_module or pickle) if allow_code else None,
+        executing=(pickle_module or pickle) if executes else None,
+        default_order=order,
+        shared=_mmap_flags == mmap_module.MAP_SHARED,
+        skip_data=_settings.skip_data,
     )
+
+
+def _forced(weights_only: bool | None) -> bool | None:
+    """What PyTorch's environment variables make of the argument while this package answers to `import torch`; elsewhere they say nothing."""
+    from tensorrt_lite._names import alias_in_force
+
+    if not alias_in_force():
+        return weights_only
+    on = ("1", "y", "yes", "true")
+    safe, unsafe = (os.environ.get(name, "0") in on for name in ("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"))
+    if safe and unsafe:
+        raise RuntimeError("Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` should be set, but both were set.")
+    if safe:
+        return True
+    if unsafe and weights_only is None:
+        import warnings
+
+        warnings.warn(
+            "Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected, since the `weights_only` argument was not explicitly passed to `torch.load`, forcing "
+            "weights_only=False.", stacklevel=3)  # fmt: skip
+        return False
+    return weights_only
 
 
 def get_unsafe_globals_in_checkpoint(f: FileLike) -> list[str]:

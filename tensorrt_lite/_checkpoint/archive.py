@@ -234,8 +234,8 @@ class ArchiveReader:
 
 
 def check_record(name: str, data: bytes | memoryview, expected: int) -> None:
-    """Raise RuntimeError for a small record whose checksum does not match."""
-    if len(data) <= _VERIFIED_SIZE and zlib.crc32(data) != expected:
+    """Raise RuntimeError for a small record whose checksum does not match; 0 stands for none, as a writer leaves it that computes none."""
+    if expected and len(data) <= _VERIFIED_SIZE and zlib.crc32(data) != expected:
         raise damaged(f"record {name} is damaged: its checksum does not match")
 
 
@@ -254,10 +254,11 @@ def _zip64_values(extra: bytes) -> Any:
 class ArchiveWriter:
     """Writes records one after the other to a binary file that need not be seekable; `close` adds the directory."""
 
-    def __init__(self, file: IO[bytes], prefix: str) -> None:
+    def __init__(self, file: IO[bytes], prefix: str, checksums: bool = True) -> None:
         self._file = file
         self._plain = is_plain_file(file)
         self._prefix = prefix
+        self._checksums = checksums
         self._position = 0
         self._entries: list[tuple[bytes, int, int, int]] = []
 
@@ -284,8 +285,22 @@ class ArchiveWriter:
 
     def add(self, name: str, data: bytes | memoryview) -> None:
         """Append a record; its bytes start at a multiple of 64."""
-        path, size = f"{self._prefix}/{name}".encode(), len(data)
-        crc, offset = zlib.crc32(data), self._position
+        self._begin(name, len(data), zlib.crc32(data) if self._checksums else 0)
+        self._write(data)
+
+    def add_hole(self, name: str, size: int) -> None:
+        """Append a record of so many zeros, which take no room on a disk where the file can have holes, without a checksum."""
+        self._begin(name, size, 0)
+        if self._plain and self._file.seekable() and size:
+            self._file.seek(size, 1)
+            self._position += size
+        else:
+            for start in range(0, size, _CHUNK):
+                self._write(bytes(min(_CHUNK, size - start)))
+
+    def _begin(self, name: str, size: int, crc: int) -> None:
+        """Write the header of a record."""
+        path, offset = f"{self._prefix}/{name}".encode(), self._position
         zip64 = struct.pack("<HHQQ", 1, 16, size, size) if size >= _ZIP64_FROM else b""
         # Alignment comes from a padding field of the header; a field has at least its own four bytes.
         used = offset + _LOCAL_HEADER.size + len(path) + len(zip64) + 4
@@ -296,7 +311,6 @@ class ArchiveWriter:
         # Bit 11: names are UTF-8.
         header = (b"PK\x03\x04", version, 0x800, 0, 0, _DOS_DATE, crc, short, short, len(path), len(extra))
         self._write(_LOCAL_HEADER.pack(*header) + path + extra)
-        self._write(data)
         self._entries.append((path, crc, size, offset))
 
     def close(self) -> None:

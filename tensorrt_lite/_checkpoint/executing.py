@@ -1,6 +1,6 @@
 """Unpickling as PyTorch's `load(weights_only=False)` does it: whatever the file names is imported and called.
 
-Only for `load(..., allow_code=True)`. Names of PyTorch's modules stand for this package's; everything else is Python's own
+Only for `load(..., weights_only=False)`. Names of PyTorch's modules stand for this package's; everything else is Python's own
 unpickler. Called by `reader`.
 """
 
@@ -103,7 +103,8 @@ def _wrapped(value: Any) -> Any:
 def _own(module: str, name: str) -> Any:
     """This package's object of a name of PyTorch's."""
     own = "tensorrt_lite" + module[len("torch") :]
-    for place in (own, "tensorrt_lite.nn" if module.startswith("torch.nn.modules.") else own):
+    homes = {"torch._C._nn": "tensorrt_lite.nn.functional"}  # where PyTorch has compiled functions
+    for place in (homes.get(module, own), "tensorrt_lite.nn" if module.startswith("torch.nn.modules.") else own):
         try:
             found: Any = importlib.import_module(place)
             for part in name.split("."):

@@ -7,7 +7,10 @@ from typing import Any
 import tensorrt_lite as trt
 from tensorrt_lite._C.core.dtype import labels
 
-__all__ = ["DTYPE_NAMES", "STORAGE_OF_DTYPE", "dtype_name", "dtype_named", "storage_dtype"]
+__all__ = ["DTYPE_NAMES", "LEGACY_MAGIC", "LEGACY_PROTOCOL", "STORAGE_OF_DTYPE", "dtype_name", "dtype_named", "storage_dtype"]
+
+LEGACY_MAGIC = 0x1950A86A20F9469CFC6C  # what a file of PyTorch's format before 1.6 begins with
+LEGACY_PROTOCOL = 1001
 
 STORAGE_OF_DTYPE = {
     "float64": "DoubleStorage",

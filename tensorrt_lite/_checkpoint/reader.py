@@ -16,7 +16,7 @@ from tensorrt_lite._names import own_module
 
 from .archive import ArchiveReader, damaged, read_exactly
 from .budget import Budget
-from .names import DTYPE_NAMES, dtype_name, dtype_named, is_storage_name, storage_dtype
+from .names import DTYPE_NAMES, LEGACY_MAGIC, LEGACY_PROTOCOL, dtype_name, dtype_named, is_storage_name, storage_dtype
 from .unpickler import Allowed, Builder, Inert, Layer, Storage, Unpickler, UnpicklingError, plain_builders
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["read_checkpoint", "unknown_globals"]
 
-_LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
-_LEGACY_PROTOCOL = 1001
 _MAX_DIMENSIONS = 64
 _MAX_INT64 = (1 << 63) - 1
 # What a rebuilt tensor and a storage take beyond the storage's bytes: the objects of Python and the header of the memory.
@@ -46,14 +44,18 @@ def read_checkpoint(
     layers: bool = False,
     memory_limit: int | None = None,
     executing: Any = None,
+    default_order: str = "little",
+    shared: bool = False,
+    skip_data: bool = False,
 ) -> Any:
     """The object in a path or binary file. Raises as `serialization.load` says.
 
     options: of the unpickler; layers: whole modules of this package's layers may be built; executing: the pickle module
-    whose unpickler may execute what the file names.
+    whose unpickler may execute what the file names; default_order: the byte order of a file that does not say it; shared: writing to a mapped
+    tensor changes the file; skip_data: leave the storages' bytes as they come.
     """
     session = _Session(_restorer(map_location), safe, options, layers, memory_limit)
-    session.executing = executing
+    session.executing, session.default_order, session.shared, session.skip_data = executing, default_order, shared, skip_data
     if use_mmap and not isinstance(f, (str, os.PathLike)):
         raise ValueError("f must be a file path in order to use the mmap argument")
     with _opened(f) as file:
@@ -111,6 +113,21 @@ def _opened(f: Any) -> Any:
 
 def _default_restore(storage: Any, location: str) -> Any:
     """Put a storage where it was saved from. Raises RuntimeError when that device is not there."""
+    from tensorrt_lite import serialization
+
+    if serialization._packages:
+        return _restored_by_package(serialization, storage, location)
+    return _restore_here(storage, location)
+
+
+def _restored_by_package(serialization: Any, storage: Any, location: str) -> Any:
+    try:
+        return serialization.default_restore_location(storage, location)
+    except Exception as error:
+        raise _CallersError(error) from error
+
+
+def _restore_here(storage: Any, location: str) -> Any:
     if location == "cpu":
         return storage
     if location.startswith("cuda") and not trt.cuda.is_available():
@@ -331,6 +348,7 @@ class _Session:
         self._options = options
         self._layers = layers
         self.executing: Any = None
+        self.default_order, self.shared, self.skip_data = "little", False, False
         self._memory_limit = memory_limit
         self._storages: dict[str, Storage] = {}
         self._size = 0
@@ -380,8 +398,7 @@ class _Session:
             self.unknown.add(full)
             return Inert()
         why = (
-            "With weights_only=False whole modules of this package's layers are loaded as well, but nothing that a file names is executed: "
-            "allow_code=True does that, as PyTorch does."
+            "With allow_code=False whole modules of this package's layers are loaded as well, but nothing that a file names is executed."
             if self._layers
             else "Only tensors and plain data are loaded."
         )
@@ -434,13 +451,13 @@ class _Session:
             raise damaged("there is no data.pkl: the file is not a checkpoint")
         if "constants.pkl" in archive:
             raise RuntimeError("the file is a TorchScript archive; load reads checkpoints")
-        order = archive.read("byteorder") if "byteorder" in archive else b"little"
+        order = archive.read("byteorder") if "byteorder" in archive else self.default_order.encode()
         if order not in (b"little", b"big"):
             raise RuntimeError(f"corrupt checkpoint: byteorder is {order[:16]!r}, neither little nor big")
         swap = order.decode() != sys.byteorder
         if swap and use_mmap:
             raise RuntimeError("mmap cannot be used with a file of the other byte order")
-        mapped = _mapped(file, self._size) if use_mmap else None
+        mapped = _mapped(file, self._size, self.shared) if use_mmap and not self.skip_data else None
 
         def load_storage(identifier: Any) -> Storage:
             dtype, key, location, numel = self._storage_record(identifier, 5)
@@ -464,9 +481,9 @@ class _Session:
                 untyped = trt.frombuffer(mapped, dtype=trt.uint8, count=size, offset=offset).untyped_storage()
             else:
                 flat = trt.empty(size, dtype=trt.uint8)
-                if size:
+                if size and not self.skip_data:
                     archive.fill(name, offset, crc, exported(flat.untyped_storage(), True))
-                if swap:
+                if swap and not self.skip_data:
                     _swap_bytes(flat, dtype)
                 untyped = flat.untyped_storage()
             storage = Storage(self._restore(untyped, location), dtype, numel)
@@ -508,7 +525,7 @@ class _Session:
 
         unpickler = self._unpickler(data, load_storage)
         try:
-            is_legacy = unpickler.load() == _LEGACY_MAGIC and unpickler.load() == _LEGACY_PROTOCOL
+            is_legacy = unpickler.load() == LEGACY_MAGIC and unpickler.load() == LEGACY_PROTOCOL
             system = unpickler.load() if is_legacy else None
         except UnpicklingError as error:
             raise RuntimeError(
@@ -571,10 +588,13 @@ def _torch_constant(text: Any, allowed: tuple[str, ...]) -> Any:
     return getattr(trt, name)
 
 
-def _mapped(file: IO[bytes], size: int) -> Any:
-    """The file as private memory: writing to a loaded tensor does not change the file."""
+def _mapped(file: IO[bytes], size: int, shared: bool) -> Any:
+    """The file as private memory: writing to a loaded tensor does not change the file, unless it is shared."""
     import mmap
 
+    if shared:
+        with open(file.name, "r+b") as writable:
+            return mmap.mmap(writable.fileno(), size, access=mmap.ACCESS_WRITE)
     if size < _MAPPED_SIZE:
         file.seek(0)
         return bytearray(file.read(size))

@@ -11,6 +11,8 @@ import os
 import pickle
 import sys
 from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import IO, Any
 
 import tensorrt_lite as trt
@@ -18,11 +20,13 @@ import tensorrt_lite as trt
 from tensorrt_lite._C.core.storage import exported
 from tensorrt_lite._names import alias_in_force, own_module
 
-from .archive import ALIGNMENT, ArchiveWriter
+from .archive import ALIGNMENT, ArchiveWriter, is_plain_file
 from .replace import replacing
-from .names import STORAGE_OF_DTYPE, dtype_name
+from .names import LEGACY_MAGIC, LEGACY_PROTOCOL, STORAGE_OF_DTYPE, dtype_name
 
-__all__ = ["write_checkpoint"]
+__all__ = ["Layout", "write_checkpoint"]
+
+_COPIED = 1 << 20  # bytes that a file object of the program's own is given at once
 
 
 # Types of most objects in a checkpoint, which none of the special cases below concerns.
@@ -46,34 +50,73 @@ class _StorageId:
         self.identifier = identifier
 
 
-def write_checkpoint(obj: object, f: Any, protocol: int) -> None:
+@dataclass
+class Layout:
+    """What a file consists of. legacy: PyTorch's format before 1.6; checksums: of the records; holes: zeros in the place of storages' bytes; byteorder:
+    whether the record is there that tells it; tag: what names a storage's device, by default the device's own name."""
+
+    legacy: bool = False
+    checksums: bool = True
+    holes: bool = False
+    byteorder: bool = True
+    tag: Callable[[Any], str] | None = None
+
+
+def write_checkpoint(obj: object, f: Any, protocol: int, layout: Layout) -> None:
     """Write obj to a path or a binary file. Raises AttributeError for anything else."""
     if isinstance(f, (str, os.PathLike)):
         stem = os.path.splitext(os.path.basename(os.fspath(f)))[0]
         with replacing(f) as file:
-            _write(obj, file, stem if stem and stem.isascii() else "archive", protocol)
+            _write(obj, file, stem if stem and stem.isascii() else "archive", protocol, layout)
     elif hasattr(f, "write"):
-        _write(obj, f, "archive", protocol)
+        _write(obj, f, "archive", protocol, layout)
     else:
         raise AttributeError(
             f"expected 'f' to be string, path, or a file-like object with a 'write' attribute, got {f!r}"
         )
 
 
-def _write(obj: object, file: IO[bytes], prefix: str, protocol: int) -> None:
+def _write(obj: object, file: IO[bytes], prefix: str, protocol: int, layout: Layout) -> None:
     buffer = io.BytesIO()
-    pickler = _Pickler(buffer, protocol)
+    pickler = _Pickler(buffer, protocol, layout)
     pickler.dump(obj)
-    archive = ArchiveWriter(file, prefix)
+    if layout.legacy:
+        _write_legacy(file, protocol, buffer.getvalue(), pickler)
+        return
+    archive = ArchiveWriter(file, prefix, layout.checksums)
     archive.add("data.pkl", buffer.getvalue())
     archive.add(".format_version", b"1")
     archive.add(".storage_alignment", str(ALIGNMENT).encode())
-    archive.add("byteorder", sys.byteorder.encode())
+    if layout.byteorder:
+        archive.add("byteorder", sys.byteorder.encode())
     for key, storage in enumerate(pickler.storages):
-        archive.add(f"data/{key}", _bytes_of(storage))
+        if layout.holes:
+            archive.add_hole(f"data/{key}", storage.nbytes())
+        else:
+            archive.add(f"data/{key}", _bytes_of(storage))
     archive.add("version", b"3\n")
     archive.add(".data/serialization_id", f"{archive.checksum:040d}".encode())
     archive.close()
+
+
+def _write_legacy(file: IO[bytes], protocol: int, body: bytes, pickler: _Pickler) -> None:
+    """Pickles of magic number, protocol, system, object and storage keys; then each storage's number of elements and bytes."""
+    system = {"protocol_version": LEGACY_PROTOCOL, "little_endian": sys.byteorder == "little", "type_sizes": {"short": 2, "int": 4, "long": 4}}
+    head = b"".join(pickle.dumps(part, protocol) for part in (LEGACY_MAGIC, LEGACY_PROTOCOL, system))
+    file.write(head + body + pickle.dumps([str(key) for key in range(len(pickler.storages))], protocol))
+    plain = is_plain_file(file)
+    for storage, width in zip(pickler.storages, pickler.widths):
+        file.write((storage.nbytes() // width).to_bytes(8, sys.byteorder))
+        data = _bytes_of(storage)
+        step = len(data) if plain and data else _COPIED
+        for start in range(0, len(data), step):
+            part = data[start : start + step]
+            if plain:
+                done = 0
+                while done < len(part):  # an unbuffered file may take a part
+                    done += file.write(part[done:])
+            else:
+                file.write(bytes(part))  # another file object may keep what it is given
 
 
 def _bytes_of(storage: Any) -> bytes | memoryview:
@@ -113,9 +156,11 @@ def _reduce_module(module: Any, protocol: int) -> tuple[Any, ...]:
 
 # The pickler written in Python, since the C one cannot write the name of a module that does not exist here.
 class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
-    def __init__(self, file: IO[bytes], protocol: int) -> None:
+    def __init__(self, file: IO[bytes], protocol: int, layout: Layout) -> None:
         super().__init__(file, protocol)
+        self._layout = layout
         self.storages: list[Any] = []
+        self.widths: list[int] = []  # bytes of an element, by which the older format counts
         self._keys: dict[tuple[int, int, str], tuple[str, str]] = {}
         self._globals: dict[str, _Global] = {}
         self._devices: dict[str, str] = {}
@@ -190,18 +235,22 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
     def _storage_id(self, storage: Any, dtype: str | None) -> _StorageId:
         """The persistent id of a storage: `(storage, class, key, device, count)`; new storages get the next key."""
         size = storage.nbytes()
-        device = str(storage.device)
+        device = str(storage.device) if self._layout.tag is None else self._layout.tag(storage)
         # Storages without memory share the address 0 and are all new.
         identity = (storage.data_ptr() or -len(self.storages) - 1, size, device)
         known = self._keys.get(identity)
         if known is None:
             storage_class = STORAGE_OF_DTYPE.get(dtype or "")
+            if storage_class is None and self._layout.legacy:
+                storage_class, dtype = "ByteStorage", "uint8"  # whose readers know typed storages alone
             full_name = f"torch.{storage_class}" if storage_class else "torch.storage.UntypedStorage"
             known = self._keys[identity] = (str(len(self.storages)), full_name)
             self.storages.append(storage)
+            self.widths.append(getattr(trt, dtype).itemsize if dtype and storage_class else 1)
         key, full_name = known
-        width = getattr(trt, dtype).itemsize if dtype and not full_name.endswith("UntypedStorage") else 1
-        identifier = _StorageId(("storage", self._named(full_name), key, device, size // width))
+        width = self.widths[int(key)]
+        older = (None,) if self._layout.legacy else ()  # it could describe a view
+        identifier = _StorageId(("storage", self._named(full_name), key, device, size // width, *older))
         self._alive.append(identifier)
         return identifier
 
@@ -220,14 +269,14 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
         The same call as `_reduce_tensor` makes, in half of the time; a checkpoint is mostly this.
         """
         storage, offset, size, stride, requires_grad, _, *extra = args
-        _, kind, key, device, count = storage.identifier
+        _, kind, key, device, count = storage.identifier[:5]
         self.save(function)
         self.write(b"((")
         self.save("storage")
         self.save(kind)
         self.write(b"X" + len(key).to_bytes(4, "little") + key.encode())
         self.save(self._devices.setdefault(device, device))
-        self.write(_int(count) + b"tQ" + _int(offset))
+        self.write(_int(count) + b"N" * self._layout.legacy + b"tQ" + _int(offset))
         for numbers in (size, stride):
             self.write(b"(" + b"".join(map(_int, numbers)) + b"t")
         self.write(b"\x88" if requires_grad else b"\x89")

@@ -213,10 +213,14 @@ class Optimizer:
                 setattr(self, name, OrderedDict())
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+        return {"defaults": self.defaults, "state": defaultdict(dict, self.state), "param_groups": self.param_groups}  # as PyTorch pickles it
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        if type(self.__dict__.get("state")) is defaultdict:
+            counted = _State(dict)
+            counted.update(self.state)
+            self.state = counted
         self._make_hooks()
         self._patch_step_function()
         self.defaults.setdefault("differentiable", False)
