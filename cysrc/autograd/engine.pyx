@@ -702,6 +702,26 @@ cdef object apply_traced(Node n, object grad, int anomaly):
     return out
 
 
+cdef inline object run_node(Node n, object grad, int anomaly, trt_thread_state* state):
+    """The gradients of a Node's inputs; None where nothing arrived on any path: the Nodes behind still count this one."""
+    if n.kind == NODE_FUNCTION:
+        python_begins(state)
+        out = n.apply(grad) if not anomaly else apply_traced(n, grad, anomaly)
+        python_ends(state)
+        return out
+    if grad is None:
+        return None
+    return n.apply(grad) if not anomaly else apply_traced(n, grad, anomaly)
+
+
+cdef object run_node_recorded(Node n, object grad, int anomaly, trt_thread_state* state):
+    cdef int64_t token = begin_record(KIND_NODE, <void*>(<PyObject*>n).ob_type, <int64_t>n.seq)
+    try:
+        return run_node(n, grad, anomaly, state)
+    finally:
+        end_record(token)
+
+
 cdef int answer_signals(trt_thread_state* state) except -1:
     """Ctrl-C ends the pass here; in a thread that goes on for another when that one says so."""
     PyErr_CheckSignals()
@@ -719,7 +739,6 @@ cdef int execute(GraphTask run, bint keep_graph, bint create_graph, list capture
     cdef PyObject* p
     cdef object grad, out, shown = None
     cdef bint in_place = not create_graph
-    cdef int64_t token
     while run.heap_count:
         task = run.pop()
         n = <Node>run.tasks[task].node
@@ -758,17 +777,7 @@ cdef int execute(GraphTask run, bint keep_graph, bint create_graph, list capture
         if not run.tasks[task].execute:
             continue
         anomaly = state.notes & (NOTE_TRACEBACK | NOTE_CHECK_NAN)
-        token = begin_record(KIND_NODE, <void*>(<PyObject*>n).ob_type, <int64_t>n.seq) if is_recorded() else -1
-        if n.kind == NODE_FUNCTION:
-            python_begins(state)
-            out = n.apply(grad) if not anomaly else apply_traced(n, grad, anomaly)
-            python_ends(state)
-        elif grad is None:
-            out = None             # nothing arrived on any path; the Nodes behind still count this one
-        else:
-            out = n.apply(grad) if not anomaly else apply_traced(n, grad, anomaly)
-        if token >= 0:
-            end_record(token)
+        out = run_node(n, grad, anomaly, state) if not is_recorded() else run_node_recorded(n, grad, anomaly, state)
         if grad is not None or n.kind == NODE_FUNCTION:
             if n.post_hooks is not None:
                 out = call_post_hooks(n, out, grad)

@@ -47,6 +47,11 @@ cdef extern from "recorder.h":
     int64_t* trt_more_words(trt_recorder* r, int64_t n) noexcept
     int64_t trt_write_stack(trt_recorder* r, object codes) noexcept
 
+cdef extern from "Python.h":
+    long long PyLong_AsLongLongAndOverflow(object, int*) noexcept
+    Py_ssize_t PySequence_Fast_GET_SIZE(object) noexcept
+    PyObject* PySequence_Fast_GET_ITEM(object, Py_ssize_t) noexcept
+
 cdef uint64_t K_TRACER = <uint64_t>1 << KEY_TRACER
 
 cdef enum:
@@ -260,8 +265,10 @@ cdef void describe_call(int64_t token, PyObject** args, Py_ssize_t n) noexcept:
     cdef trt_recorder* r = own_recorder
     cdef int64_t place
     cdef int64_t* w
+    cdef PyObject* item
     cdef Py_ssize_t i, k
     cdef double d
+    cdef int overflow
     cdef object x
     if token < 0 or not active_notes & NOTE_ARGUMENTS:
         return
@@ -277,7 +284,6 @@ cdef void describe_call(int64_t token, PyObject** args, Py_ssize_t n) noexcept:
             return
         x = <object>args[i]
         w[0] = WORD_NONE
-        w[1] = 0
         if isinstance(x, TensorBase):
             w[0] = WORD_TENSOR
             w = write_tensor(r, w + 1, <TensorBase>x)
@@ -285,21 +291,27 @@ cdef void describe_call(int64_t token, PyObject** args, Py_ssize_t n) noexcept:
             w[0] = WORD_BOOL
             w[1] = x is True
             w += 2
-        elif type(x) is int and -(1 << 62) < x < 1 << 62:
-            w[0] = WORD_INT
-            w[1] = x
-            w += 2
+        elif type(x) is int:
+            w[1] = PyLong_AsLongLongAndOverflow(x, &overflow)
+            w[0] = WORD_NONE if overflow else WORD_INT
+            w += 1 if overflow else 2
         elif type(x) is float:
             d = x
             w[0] = WORD_FLOAT
             memcpy(&w[1], &d, 8)
             w += 2
-        elif type(x) in (tuple, list) and len(x) <= 64 and all([type(v) is int and -(1 << 62) < v < 1 << 62 for v in x]):
+        elif (type(x) is tuple or type(x) is list) and PySequence_Fast_GET_SIZE(x) <= 64:
             w[0] = WORD_DIMS
-            w[1] = len(x)
-            for k in range(len(x)):
-                w[2 + k] = x[k]
-            w += 2 + len(x)
+            w[1] = PySequence_Fast_GET_SIZE(x)
+            for k in range(w[1]):
+                item = PySequence_Fast_GET_ITEM(x, k)
+                overflow = 1
+                if type(<object>item) is int:
+                    w[2 + k] = PyLong_AsLongLongAndOverflow(<object>item, &overflow)
+                if overflow:
+                    w[0] = WORD_NONE
+                    break
+            w += 1 if w[0] == WORD_NONE else 2 + w[1]
         else:
             w += 1
         r.used = w - r.words

@@ -68,6 +68,8 @@ class Profile:
             if kind == "memory":
                 self._read_memory(begin, name, sequence, after, thread, open_events)
                 continue
+            if parent is not None:  # one that was left open, or closed late, ends with what it lies in
+                end = min(end, parent.time_range.end)
             event = self._event(kind, name, thread, begin, end, sequence, after, arguments, stack)
             if parent is not None:
                 event.set_cpu_parent(parent)

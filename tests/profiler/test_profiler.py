@@ -303,6 +303,29 @@ def test_deeply_nested_backward_passes_are_recorded():
     assert len(named(p.events(), "autograd::engine::execute")) >= 40
 
 
+def test_errors_leave_no_range_open():
+    class Failing(trt.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            raise ArithmeticError
+
+    with profile() as p:
+        with pytest.raises(ArithmeticError):
+            Failing.apply(trt.ones(2, requires_grad=True)).sum().backward()
+        with pytest.raises(RuntimeError):
+            trt.ones(2) @ trt.ones(3)
+        core.begin_range("never closed")
+        trt.ones(2) * 3
+    node = named(p.events(), "FailingBackward")[0]
+    assert node.cpu_parent.name == "autograd::engine::execute" and node.time_range.end <= node.cpu_parent.time_range.end
+    assert named(p.events(), "aten::ones")[-1].cpu_parent.name == "never closed"
+    assert named(p.events(), "never closed")[0].cpu_parent is None
+
+
 def test_recording_may_be_paused():
     with profile() as p:
         trt.ones(2) + 1
