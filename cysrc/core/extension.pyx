@@ -222,7 +222,7 @@ cdef class Values:
         return 0
 
 
-cdef Values values_of(object items, bint tensors_as_lists=False):
+cdef Values values_of(object items):
     cdef Values v = Values.__new__(Values, len(items))
     cdef int i
     for i in range(v.n):
@@ -654,7 +654,7 @@ cdef void fill_table() noexcept:
     table.set_error, table.error_occurred, table.warn = <void*>set_error, <void*>error_occurred, <void*>warn
     table.retain, table.release = <void*>retain, <void*>release
     table.dim, table.numel, table.sizes, table.strides, table.storage_offset = <void*>dim, <void*>numel, <void*>sizes, <void*>strides, <void*>storage_offset
-    table.dtype, table.item_size, table.device_type, table.device_index = <void*>dtype_number, <void*>item_size, <void*>device_type, <void*>device_index
+    table.device_type, table.device_index, table.dtype, table.item_size = <void*>device_type, <void*>device_index, <void*>dtype_number, <void*>item_size
     table.is_contiguous, table.requires_grad, table.const_data, table.data = <void*>is_contiguous, <void*>requires_grad, <void*>const_data, <void*>data
     table.empty, table.empty_like, table.full, table.contiguous = <void*>empty, <void*>empty_like, <void*>full, <void*>contiguous
     table.to_dtype, table.from_memory, table.from_object, table.to_object = <void*>to_dtype, <void*>from_memory, <void*>from_object, <void*>to_object

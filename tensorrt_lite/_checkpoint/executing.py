@@ -103,8 +103,10 @@ def _wrapped(value: Any) -> Any:
 def _own(module: str, name: str) -> Any:
     """This package's object of a name of PyTorch's."""
     own = "tensorrt_lite" + module[len("torch") :]
-    homes = {"torch._C._nn": "tensorrt_lite.nn.functional"}  # where PyTorch has compiled functions
-    for place in (homes.get(module, own), "tensorrt_lite.nn" if module.startswith("torch.nn.modules.") else own):
+    places = ["tensorrt_lite.nn.functional" if module == "torch._C._nn" else own]  # PyTorch's compiled functions
+    while places[-1].count(".") > 1:  # or a package above: modules are cut otherwise here
+        places.append(places[-1].rpartition(".")[0])
+    for place in places:
         try:
             found: Any = importlib.import_module(place)
             for part in name.split("."):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite.autograd.profiler_util import MEMORY_EVENT_NAME, FunctionEvent
 from tensorrt_lite.profiler._flops import flops_of
-from tensorrt_lite.profiler._types import DeviceType, RecordScope
+from tensorrt_lite.profiler._types import RecordScope
 
 if TYPE_CHECKING:
     from tensorrt_lite._C.core.profiler import Recording
@@ -140,11 +139,6 @@ class Profile:
                 if maker.stack:
                     event.stack = maker.stack
 
-    def event_at(self, time_us: float) -> FunctionEvent | None:
-        """The last event that had begun by then."""
-        at = bisect_right([event.time_range.start for event in self.events], time_us)
-        return self.events[at - 1] if at else None
-
 
 def _sizes(argument: Any) -> list[Any]:
     if isinstance(argument, tuple) and argument[0] != "value":
@@ -161,8 +155,3 @@ def _type_name(argument: Any) -> str:
         return "ScalarList" if isinstance(argument[1], list) else "Scalar"
     name = argument[1].rpartition(".")[2]
     return _SHORT.get(name, name)
-
-
-def device_type_named(name: str | None) -> DeviceType:
-    """The kind of a device by its name."""
-    return DeviceType.CUDA if name == "cuda" else DeviceType.CPU

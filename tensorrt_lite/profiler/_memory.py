@@ -88,7 +88,7 @@ def _drawn(profile: Profile, times: list[float], in_use: list[int]) -> dict[str,
         where.append(names.setdefault(name, len(names)))
         if change.in_use > peak:
             peak, peak_time = change.in_use, change.time_us
-    for change in profile.memory:  # again up to the peak, which is copied once
+    for change in profile.memory:  # once more, up to the peak
         if change.nbytes > 0:
             at_peak[change.address] = (change.event.name if change.event is not None else "no operator", change.nbytes)
         else:

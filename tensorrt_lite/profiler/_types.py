@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
-from typing import Any
 
 
 class ProfilerActivity(Enum):
@@ -77,8 +76,3 @@ class _ExperimentalConfig:
     custom_profiler_config: str = ""
     adjust_timestamps: bool = False
     trace_only: bool = False
-
-
-def device_types() -> dict[str, Any]:
-    """{device's name: its kind}."""
-    return {"cpu": DeviceType.CPU, "cuda": DeviceType.CUDA, "meta": DeviceType.Meta}
