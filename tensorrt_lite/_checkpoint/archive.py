@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .budget import Budget
 
-__all__ = ["ArchiveReader", "ArchiveWriter", "is_plain_file"]
+__all__ = ["ArchiveReader", "ArchiveWriter", "is_plain_file", "write_whole"]
 
 ALIGNMENT = 64
 
@@ -251,6 +251,20 @@ def _zip64_values(extra: bytes) -> Any:
         position += 4 + length
 
 
+def write_whole(file: IO[bytes], data: Any, plain: bool) -> None:
+    """Write all of `data`; plain: whether `is_plain_file` says so."""
+    if plain:
+        done = file.write(data)
+        while done < len(data):  # an unbuffered file may take a part
+            done += file.write(data[done:])
+    elif type(data) is bytes:
+        file.write(data)
+    else:
+        # Another file object may keep what it is given: it gets copies, never a view of a tensor's memory.
+        for start in range(0, len(data), _CHUNK):
+            file.write(bytes(data[start : start + _CHUNK]))
+
+
 class ArchiveWriter:
     """Writes records one after the other to a binary file that need not be seekable; `close` adds the directory."""
 
@@ -263,16 +277,7 @@ class ArchiveWriter:
         self._entries: list[tuple[bytes, int, int, int]] = []
 
     def _write(self, data: Any) -> None:
-        if self._plain:
-            done = self._file.write(data)
-            while done < len(data):  # an unbuffered file may take a part
-                done += self._file.write(data[done:])
-        elif type(data) is bytes:
-            self._file.write(data)
-        else:
-            # Another file object may keep what it is given: it gets copies, never a view of a tensor's memory.
-            for start in range(0, len(data), _CHUNK):
-                self._file.write(bytes(data[start : start + _CHUNK]))
+        write_whole(self._file, data, self._plain)
         self._position += len(data)
 
     @property

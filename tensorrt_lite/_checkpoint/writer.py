@@ -20,14 +20,11 @@ import tensorrt_lite as trt
 from tensorrt_lite._C.core.storage import exported
 from tensorrt_lite._names import alias_in_force, own_module
 
-from .archive import ALIGNMENT, ArchiveWriter, is_plain_file
+from .archive import ALIGNMENT, ArchiveWriter, is_plain_file, write_whole
 from .replace import replacing
 from .names import LEGACY_MAGIC, LEGACY_PROTOCOL, STORAGE_OF_DTYPE, dtype_name
 
 __all__ = ["Layout", "write_checkpoint"]
-
-_COPIED = 1 << 20  # bytes that a file object of the program's own is given at once
-
 
 # Types of most objects in a checkpoint, which none of the special cases below concerns.
 _ORDINARY = frozenset([str, int, float, bool, type(None), list, tuple, dict, OrderedDict])
@@ -103,20 +100,11 @@ def _write_legacy(file: IO[bytes], protocol: int, body: bytes, pickler: _Pickler
     """Pickles of magic number, protocol, system, object and storage keys; then each storage's number of elements and bytes."""
     system = {"protocol_version": LEGACY_PROTOCOL, "little_endian": sys.byteorder == "little", "type_sizes": {"short": 2, "int": 4, "long": 4}}
     head = b"".join(pickle.dumps(part, protocol) for part in (LEGACY_MAGIC, LEGACY_PROTOCOL, system))
-    file.write(head + body + pickle.dumps([str(key) for key in range(len(pickler.storages))], protocol))
     plain = is_plain_file(file)
+    write_whole(file, head + body + pickle.dumps([str(key) for key in range(len(pickler.storages))], protocol), plain)
     for storage, width in zip(pickler.storages, pickler.widths):
-        file.write((storage.nbytes() // width).to_bytes(8, sys.byteorder))
-        data = _bytes_of(storage)
-        step = len(data) if plain and data else _COPIED
-        for start in range(0, len(data), step):
-            part = data[start : start + step]
-            if plain:
-                done = 0
-                while done < len(part):  # an unbuffered file may take a part
-                    done += file.write(part[done:])
-            else:
-                file.write(bytes(part))  # another file object may keep what it is given
+        write_whole(file, (storage.nbytes() // width).to_bytes(8, sys.byteorder), plain)
+        write_whole(file, _bytes_of(storage), plain)
 
 
 def _bytes_of(storage: Any) -> bytes | memoryview:
