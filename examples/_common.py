@@ -93,9 +93,9 @@ def load_digits() -> tuple[TensorDataset, TensorDataset]:
     """scikit-learn's handwritten digits, (N, 1, 8, 8) from 0 to 1 and their labels (N,): 1,437 to train on, 360 held out."""
     from sklearn.datasets import load_digits as load
 
-    data = load()
-    images = torch.tensor(data.images / 16, dtype=torch.float32).unsqueeze(1)
-    labels = torch.tensor(data.target)
+    pixels, targets = load(return_X_y=True)
+    images = torch.tensor(pixels / 16, dtype=torch.float32).view(-1, 1, 8, 8)
+    labels = torch.tensor(targets)
     order = torch.randperm(len(images), generator=torch.Generator().manual_seed(0))
     train, held_out = order[:1437], order[1437:]
     return TensorDataset(images[train], labels[train]), TensorDataset(images[held_out], labels[held_out])

@@ -23,8 +23,8 @@ class CharLSTM(nn.Module):
         self.head = nn.Linear(width, vocabulary)
 
     def forward(self, tokens: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        hidden, state = self.lstm(self.embed(tokens), state)
-        return self.head(hidden), state
+        hidden, after = self.lstm(self.embed(tokens), state)
+        return self.head(hidden), after
 
 
 def detach(state: State) -> State:

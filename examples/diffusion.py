@@ -32,6 +32,8 @@ class ConditionedBlock(nn.Module):
 class UNet(nn.Module):
     """The noise in `x: (N, 1, 8, 8)` at the times `(N,)`, of images of the digits `(N,)`."""
 
+    frequencies: Tensor
+
     def __init__(self, width: int = 24, condition: int = 64) -> None:
         super().__init__()
         self.register_buffer("frequencies", torch.exp(torch.arange(condition // 2) * (-math.log(1000.0) / (condition // 2))))

@@ -52,7 +52,7 @@ def draw_crops(images: Tensor, count: int, size: int) -> Tensor:
     """Random squares, `(count, 3, size, size)`, half of them mirrored."""
     crops = []
     for _ in range(count):
-        which, flipped = torch.randint(0, len(images), ()).item(), torch.rand(()).item() < 0.5
+        which, flipped = int(torch.randint(0, len(images), ())), torch.rand(()).item() < 0.5
         top = int(torch.randint(0, images.shape[2] - size + 1, ()))
         left = int(torch.randint(0, images.shape[3] - size + 1, ()))
         crop = images[which, :, top : top + size, left : left + size]

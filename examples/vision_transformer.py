@@ -63,7 +63,8 @@ class VisionTransformer(nn.Module):
 
 def draw_picture(model: VisionTransformer, losses: list[float], images: Tensor) -> Figure:
     figure = Figure(figsize=(11, 4), layout="constrained")
-    left, right = figure.subfigures(1, 2)
+    parts = figure.subfigures(1, 2, squeeze=False)
+    left, right = parts[0]
     plot_losses(left.subplots(), losses, "cross entropy")
     right.suptitle("digits, and what the class token attends to")
     for axes, image, seen in zip(right.subplots(3, 5).flat, images, model.look(images)):

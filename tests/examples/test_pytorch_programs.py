@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import subprocess
@@ -42,9 +43,13 @@ DROPOUT = {"graph_network", "image_classifier"}
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the short runs of all programs, two processes for all."""
-    out = tmp_path_factory.mktemp("runs")
-    run_both(list(STEPS), {name: steps for name, (steps, _) in STEPS.items()}, out)
+    """A folder with the short runs of all programs, two processes for all; workers of a parallel run share it."""
+    folder = tmp_path_factory.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else tmp_path_factory.mktemp("programs")
+    out = folder / "runs"
+    with open(folder / "runs.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not out.exists():
+            run_both(list(STEPS), {name: steps for name, (steps, _) in STEPS.items()}, out)
     return out
 
 
