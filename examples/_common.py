@@ -21,12 +21,13 @@ Batch = TypeVar("Batch")
 
 
 def parse_options(program: str, description: str | None, steps: int) -> argparse.Namespace:
-    """`--steps`, `--seed` and `--out`; the folder `out` exists afterwards. program: the `__file__` of the caller, which names the folder."""
+    """`--steps`, `--seed` and `--out`; the folder `out` exists afterwards. program: the `__file__` of the caller, which names folder and picture."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--steps", type=int, default=steps, help="optimizer steps")
     parser.add_argument("--seed", type=int, default=0, help="of weights, batches and noise")
     parser.add_argument("--out", type=Path, default=Path("out") / Path(program).stem, help="folder for the picture and the losses")
     options = parser.parse_args()
+    options.name = Path(program).stem
     options.out.mkdir(parents=True, exist_ok=True)
     return options
 
@@ -63,10 +64,10 @@ class Progress:
 
 def finish(options: argparse.Namespace, progress: Progress, figure: Figure, name: str, value: float) -> None:
     """Writes the picture and the losses, and prints what the run came to; the last line is `name: value`."""
-    stem = options.out.name
-    figure.savefig(options.out / f"{stem}.png", dpi=120)
+    picture = options.out / f"{options.name}.png"
+    figure.savefig(picture, dpi=120)
     (options.out / "losses.txt").write_text("".join(f"{loss!r}\n" for loss in progress.losses))
-    print(f"picture: {options.out / f'{stem}.png'}")
+    print(f"picture: {picture}")
     print(f"{progress.steps} steps in {progress.seconds:.2f} s ({progress.cpu_seconds:.2f} s of CPU), at most {progress.memory:.1f} MB more than before")
     print(f"{name}: {value:.6f}")
 
