@@ -376,6 +376,37 @@ __device__ __forceinline__ void binomial(const FillParams& p, const T* counts, c
     }
 }
 
+// A number of the gamma distribution of this shape: Marsaglia and Tsang's rejection (2000), a shape below 1 raised by 1. NaN where there is no such distribution.
+__device__ __forceinline__ double gamma_number(double shape, Philox& stream) {
+    if (!(shape > 0 && shape < 1.7e308)) return shape >= 0 ? shape : NAN;
+    double scale = 1;
+    if (shape < 1) {
+        const Words w = stream.next();
+        scale = ::pow(unit_double(w.x, w.y), 1 / shape);
+        shape += 1;
+    }
+    const double d = shape - 1.0 / 3, c = 1 / ::sqrt(9 * d);
+    while (true) {
+        double x[2];
+        normal_pair(stream.next(), x);
+        const Words w = stream.next();
+        const double y = 1 + c * x[0], v = y * y * y, u = unit_double(w.x, w.y), square = x[0] * x[0];
+        if (y > 0 && (u < 1 - 0.0331 * square * square || ::log(u) < 0.5 * square + d * (1 - v + ::log(v)))) return scale * d * v;
+    }
+}
+
+// An element a sequence, as poisson(); nothing below the smallest normal number.
+template <class T>
+__device__ __forceinline__ void standard_gamma(const FillParams& p, const T* shapes, T* out) {
+    const T least = static_cast<T>(sizeof(T) == 4 ? 1.1754943508222875e-38 : 2.2250738585072014e-308);
+    for (unsigned long long i = static_cast<unsigned long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < p.numel;
+         i += static_cast<unsigned long long>(gridDim.x) * blockDim.x) {
+        Philox stream(seed_of(p), i | 1ull << 63, offset_of(p) << 20);
+        const T number = static_cast<T>(gamma_number(static_cast<double>(shapes[i]), stream));
+        out[i] = number < least ? least : number;
+    }
+}
+
 // x * (mask * scale), the mask one byte per element.
 template <class T>
 __device__ __forceinline__ void masked_scale(unsigned long long numel, const T* x, const bool* mask, double scale, T* out) {

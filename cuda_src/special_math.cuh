@@ -81,6 +81,7 @@ TRT_SPECIAL_BINARY(gammainc, incomplete_gamma(x, n, 0))
 TRT_SPECIAL_BINARY(gammaincc, incomplete_gamma(x, n, 1))
 TRT_SPECIAL_BINARY(zeta, zeta(x, n))
 TRT_SPECIAL_BINARY(polygamma, polygamma(x, n))
+TRT_SPECIAL_BINARY(gamma_slope, gamma_slope(x, n))
 TRT_SPECIAL_BINARY(chebyshev_t, chebyshev_polynomial(x, n, 0))
 TRT_SPECIAL_BINARY(chebyshev_u, chebyshev_polynomial(x, n, 1))
 TRT_SPECIAL_BINARY(chebyshev_v, chebyshev_polynomial(x, n, 2))
@@ -97,6 +98,8 @@ TRT_SPECIAL f64 special_hermite_h(f64 x, f64 n) { return special::own_hermite_po
 TRT_SPECIAL f32 special_hermite_h(f32 x, f32 n) { return static_cast<f32>(special::own_hermite_polynomial(x, n, 2, 128)); }
 TRT_SPECIAL f64 special_hermite_he(f64 x, f64 n) { return special::own_hermite_polynomial(x, n, 1, 512); }
 TRT_SPECIAL f32 special_hermite_he(f32 x, f32 n) { return static_cast<f32>(special::own_hermite_polynomial(x, n, 1, 128)); }
+TRT_SPECIAL f64 special_beta_slope(f64 x, f64 a, f64 total) { return special::own_beta_slope(x, a, total); }
+TRT_SPECIAL f32 special_beta_slope(f32 x, f32 a, f32 total) { return static_cast<f32>(special::own_beta_slope(x, a, total)); }
 
 template <class T>
 TRT_SPECIAL T special_frexp_mantissa(T x) {

@@ -16,7 +16,8 @@ from tensorrt_lite._C.cuda.radix cimport sort_pairs
 from tensorrt_lite._C.cuda.source import storage_type
 from tensorrt_lite._C.ops.random.masks cimport noise_of, same_geometry
 from tensorrt_lite._C.steps.random cimport (
-    set_bernoulli_of, set_binomial, set_check_deviations, set_dropout_mask, set_fill, set_masked_scale, set_multinomial, set_permutation, set_poisson, set_rrelu)
+    set_bernoulli_of, set_binomial, set_check_deviations, set_dropout_mask, set_fill, set_masked_scale, set_multinomial, set_permutation, set_poisson, set_rrelu,
+    set_standard_gamma)
 
 attach()
 cdef object _ops = ops_namespace()
@@ -60,6 +61,7 @@ FORMS = {
     "sample_rows": ("const trt::FillParams p, const {t}* sums, const {t}* weights, long long* out", "sample_rows(p, sums, weights, out)"),
     "random_slopes": ("const trt::FillParams p, const {t}* x, {t}* slopes, {t}* out", "random_slopes(p, x, slopes, out)"),
     "binomial": ("const trt::FillParams p, const {t}* count, const {t}* probability, {t}* out", "binomial(p, count, probability, out)"),
+    "standard_gamma": ("const trt::FillParams p, const {t}* shape, {t}* out", "standard_gamma(p, shape, out)"),
     "poisson": ("const trt::FillParams p, const {t}* rate, {t}* out", "poisson(p, rate, out)"),
 }
 
@@ -110,6 +112,8 @@ def _load_all(int index):
     kernel("bernoulli_of_double", F64, index)
     kernel("binomial", F32, index)
     kernel("binomial", F64, index)
+    kernel("standard_gamma", F32, index)
+    kernel("standard_gamma", F64, index)
     for dtype in (I32, I64):
         kernel("shuffle_equal", dtype, index)
     for name in MASKS:
@@ -368,6 +372,13 @@ cdef int binomial(TensorBase count, TensorBase prob, TensorBase r, rs_state* sta
     return launch("binomial", r.dtype, r.device_index, blocks_for(p.numel, BLOCK), BLOCK, &p, count, prob, r)
 
 
+cdef int standard_gamma(TensorBase shape, TensorBase r, rs_state* state, object generator) except -1:
+    cdef Params p
+    p.numel = r.numel
+    take(&p, r.device_index, generator, 40)
+    return launch("standard_gamma", r.dtype, r.device_index, blocks_for(p.numel, BLOCK), BLOCK, &p, shape, r, None)
+
+
 cdef int rrelu(TensorBase x, TensorBase noise, double lower, double upper, bint training, rs_state* state, object generator, TensorBase r) except -1:
     cdef TensorBase slopes, result
     if not training:
@@ -389,3 +400,4 @@ set_multinomial(DEV_CUDA, multinomial)
 set_binomial(DEV_CUDA, binomial)
 set_poisson(DEV_CUDA, poisson)
 set_rrelu(DEV_CUDA, rrelu)
+set_standard_gamma(DEV_CUDA, standard_gamma)

@@ -120,6 +120,13 @@ static __attribute__((unused)) f80 special_powl(f80 x, f80 y)
     INL T special_frexp_exponent_##T(T x) { int e; frexp((f64)x, &e); return x - x == 0 ? (T)e : (T)0; }
 DEFINE_SPECIAL(f32, f64, 128)
 DEFINE_SPECIAL(f64, f80, 512)
+/* in double for both: some hundred exponentials, and random numbers */
+#define DEFINE_SLOPES(T)                                                                                              \
+    INL T special_gamma_slope_##T(T a, T x) { return (T)gamma_slope_wide_f32(a, x); }                                 \
+    INL T special_beta_slope_##T(T x, T a, T total) { return (T)beta_slope_wide_f32(x, a, total); }
+DEFINE_SLOPES(f32)
+DEFINE_SLOPES(f64)
+#undef DEFINE_SLOPES
 #undef UNARY
 #undef BINARY
 #undef DEFINE_SPECIAL

@@ -228,6 +228,18 @@ def check_counts_and_slopes() -> None:
         assert abs(x.mean() - rate) < 5 * math.sqrt(rate / 20_000) and abs(x.var() / rate - 1) < 0.06, rate
     x = torch.poisson(torch.tensor([0.0, -1.0, float("nan")], device="cuda")).cpu()
     assert x[0] == 0 and x[1:].isnan().all() and not torch.equal(torch.poisson(torch.full((50,), 9.0).cuda()).cpu(), torch.poisson(torch.full((50,), 9.0).cuda()).cpu())
+    for shape, dtype in ((0.2, torch.float64), (1.0, torch.float32), (6.0, torch.float64)):
+        x = torch._standard_gamma(torch.full((20_000,), shape, dtype=dtype, device="cuda")).cpu().double()
+        assert x.min() > 0 and abs(x.mean() - shape) < 5 * math.sqrt(shape / 20_000) and abs(x.var() / shape - 1) < 0.15, shape
+    x = torch._sample_dirichlet(torch.tensor([[0.5, 1.0, 2.5]], device="cuda").expand(5000, 3)).cpu().double()
+    assert torch.allclose(x.sum(1), torch.ones(5000, dtype=torch.float64), atol=1e-6) and torch.allclose(x.mean(0) * 4, torch.tensor([0.5, 1.0, 2.5], dtype=torch.float64), atol=0.05)
+    assert torch._standard_gamma(torch.tensor([-1.0, float("nan")], device="cuda")).isnan().all()
+    shape = torch.tensor([0.3, 2.0, 50.0], device="cuda", requires_grad=True)
+    x = torch._standard_gamma(shape)
+    (slope,) = torch.autograd.grad(x.sum(), shape)
+    assert torch.allclose(slope.cpu(), torch._standard_gamma_grad(shape.detach().cpu(), x.detach().cpu()), rtol=1e-5)
+    triple = [torch.tensor(v) for v in ([0.2, 0.5], [2.0, 0.5], [7.0, 1.5])]
+    assert torch.allclose(torch._dirichlet_grad(*(v.cuda() for v in triple)).cpu(), torch._dirichlet_grad(*triple), rtol=1e-5)
     F = torch.nn.functional
     for dtype in (torch.float32, torch.float64, torch.float16):
         torch.cuda.manual_seed_all(8)

@@ -236,6 +236,43 @@ def test_poisson():
         both(lambda m: m.poisson(m.tensor([0.0, 0.1, 1.0, 5.0, 9.9, 10.0, 30.0, 1000.0] * 20, dtype=getattr(m, dtype))))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_gamma_and_dirichlet(dtype):
+    """PyTorch's numbers, shapes below and above 1; numbers that are no shape never end in a loop."""
+    shapes = [[1e-3, 0.02, 0.3, 0.99, 1.0, 1.5, 7.0, 1e3, 1e9, 0.0]] * 40
+    both(lambda m: m._standard_gamma(m.tensor(shapes, dtype=getattr(m, dtype))), ulp=0)
+    both(lambda m: m._standard_gamma(m.tensor(shapes, dtype=getattr(m, dtype)).t()), ulp=0)
+    both(lambda m: m._sample_dirichlet(m.tensor(shapes, dtype=getattr(m, dtype))[:, 1:8]), ulp=0 if dtype == "float32" else 8)  # sums round in another order
+    both(lambda m: m._sample_dirichlet(m.full((3, 2), 1e-3, dtype=getattr(m, dtype))), ulp=0)
+    none = trt._standard_gamma(trt.tensor([-1.0, float("nan"), float("inf")], dtype=getattr(trt, dtype)))
+    assert none[:2].isnan().all() and none[2] == float("inf")
+    assert trt._sample_dirichlet(trt.ones(0, 3)).shape == (0, 3) and trt._sample_dirichlet(trt.ones(2, 3, device="meta")).shape == (2, 3)
+    for name in ("_standard_gamma", "_sample_dirichlet"):
+        with pytest.raises(NotImplementedError, match="not implemented for 'Half'"):
+            getattr(trt, name)(trt.ones(2, dtype=trt.float16))
+
+
+def test_gradients_of_gamma_and_dirichlet():
+    """PyTorch's, which are approximations: within 3e-3 of each. Of each coordinate of a Dirichlet distribution, PyTorch's formula."""
+    def gamma(m):
+        shape = m.tensor([[0.05, 0.3, 1.0, 2.5, 7.0, 40.0, 2000.0]] * 30, dtype=m.float64, requires_grad=True)
+        return m.autograd.grad(m._standard_gamma(shape).sum(), shape)[0]
+
+    def dirichlet(m):
+        shape = m.tensor([[0.3, 1.0, 2.5, 7.0]] * 30, dtype=m.float64, requires_grad=True)
+        weight = m.tensor([3.0, -1.0, 0.5, 2.0], dtype=m.float64)
+        if m is trt:
+            return trt.autograd.grad((trt._sample_dirichlet(shape) * weight).sum(), shape)[0]
+        return torch.autograd.grad((torch.distributions.Dirichlet(shape).rsample() * weight).sum(), shape)[0]
+
+    for call in (gamma, dirichlet):
+        ours, theirs = [], []
+        for m, found in ((trt, ours), (torch, theirs)):
+            m.manual_seed(3)
+            found += call(m).flatten().tolist()
+        np.testing.assert_allclose(ours, theirs, rtol=3e-3, atol=2e-3)
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("p", [0.1, 0.3, 0.5, 0.77, 1.0])
 def test_dropout(dtype, p):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+
+import numpy as np
 import pytest
 
 import tensorrt_lite as trt
@@ -152,3 +154,33 @@ def test_series_end_where_infinities_of_both_signs_meet() -> None:
     for n in (2**40, 2**40 + 1):
         assert trt.polygamma(n, x).shape == x.shape
         assert trt.special.zeta(trt.tensor(float(n), dtype=trt.float64), x).shape == x.shape
+
+
+def test_derivatives_of_samples_by_their_shapes():
+    """-(dF/da) / f of gamma and beta distributions beside mpmath, both tails, shapes far from each other, large and small ones."""
+    mp = pytest.importorskip("mpmath").mp.clone()
+    mp.dps = 60
+
+    def slope(cdf, density, a):
+        step = a * mp.mpf(10) ** -20
+        return -(cdf(a + step) - cdf(a - step)) / (2 * step) / density
+
+    def gamma(a, x):
+        a, x = mp.mpf(a), mp.mpf(x)
+        tail = (lambda a: mp.gammainc(a, 0, x, regularized=True)) if x < a else (lambda a: -mp.gammainc(a, x, mp.inf, regularized=True))
+        return slope(tail, x ** (a - 1) * mp.exp(-x) / mp.gamma(a), a)
+
+    def beta(x, a, total):
+        x, a, b = mp.mpf(x), mp.mpf(a), mp.mpf(total) - mp.mpf(a)
+        density = x ** (a - 1) * (1 - x) ** (b - 1) / mp.beta(a, b)
+        return slope(lambda a: mp.betainc(a, b, 0, x, regularized=True), density, a) / (1 - x)
+
+    pairs = [(1e-3, 1e-30), (1e-3, 0.5), (0.3, 1e-4), (0.3, 0.25), (0.3, 3.0), (1.0, 1.0), (2.5, 0.1), (2.5, 9.0), (40.0, 38.0), (1000.0, 1010.0), (1000.0, 900.0)]
+    ours = trt._standard_gamma_grad(*(trt.tensor(column, dtype=trt.float64) for column in zip(*pairs, strict=True))).tolist()
+    np.testing.assert_allclose(ours, [float(gamma(*pair)) for pair in pairs], rtol=1e-13)
+    triples = [(1e-6, 0.05, 1.05), (0.3, 0.5, 1.5), (0.999, 0.5, 1.0), (0.2, 3.0, 3.25), (0.5, 20.0, 50.0), (0.35, 100.0, 300.0), (0.01, 2.0, 9.0), (0.9, 1.0, 2.0)]
+    ours = trt._dirichlet_grad(*(trt.tensor(column, dtype=trt.float64) for column in zip(*triples, strict=True))).tolist()
+    np.testing.assert_allclose(ours, [float(beta(*triple)) for triple in triples], rtol=1e-12)
+    shapes, numbers = trt.tensor([-1.0, 0.0, float("nan"), 1.0, 1.0]), trt.tensor([1.0, 1.0, 1.0, -1.0, 0.0])
+    assert trt._standard_gamma_grad(shapes, numbers)[:4].isnan().all() and trt._standard_gamma_grad(shapes, numbers)[4] == 0
+    assert trt._dirichlet_grad(trt.tensor([-0.1, 1.1, 0.5]), trt.tensor([1.0, 1.0, 2.0]), trt.tensor([2.0, 2.0, 1.0])).isnan().all()

@@ -33,6 +33,8 @@ SAME_SHAPE = {
     "triu": lambda x: x.triu(),
     "dropout": lambda x: trt.nn.functional.dropout(x, 0.3),
     "poisson": lambda x: trt.poisson(x),
+    "_standard_gamma": lambda x: trt._standard_gamma(x),
+    "_sample_dirichlet": lambda x: trt._sample_dirichlet(x),
     "multinomial": lambda x: trt.multinomial(x, 2),
     "index_select": lambda x: x.index_select(1, trt.tensor([2, 0], device=x.device)),
     "gather": lambda x: x.gather(1, trt.zeros(2, 2, dtype=trt.int64, device=x.device)),

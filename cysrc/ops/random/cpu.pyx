@@ -1,5 +1,5 @@
 """Random numbers on the CPU, beneath the checks of random.pyx. The draws are in core/random_streams.h; every step holds the GIL from its first word to its last."""
-from libc.math cimport NAN, ceil, exp as c_exp, fabs, floor, lgamma, log, log1p, sqrt
+from libc.math cimport NAN, ceil, exp as c_exp, fabs, floor, lgamma, log, log1p, pow, sqrt
 from libc.stdint cimport int64_t, uint8_t
 from tensorrt_lite._C.core.allocator cimport block_drop, trt_block, trt_block_hold
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUSTOM, LAST_CUSTOM
@@ -9,12 +9,13 @@ from tensorrt_lite._C.core.iterator cimport cast_to, contiguous_of, copy_element
 from tensorrt_lite._C.core.parallel cimport GRAIN, parallel_for
 from tensorrt_lite._C.core.random cimport (
     GeneratorBase, generator_on, RS_FILL_BERNOULLI, RS_FILL_EXPONENTIAL, RS_ROW_NEGATIVE, RS_ROW_NOT_FINITE, RS_ROW_SUM_ZERO, rs_bernoulli_tensor, rs_dtype, rs_fill, rs_fill_tensor,
-    rs_multinomial_f32, rs_multinomial_f64, rs_next_u53, rs_randperm, rs_row_status, rs_state, state_of)
+    rs_multinomial_f32, rs_multinomial_f64, rs_next_normal, rs_next_u53, rs_randperm, rs_row_status, rs_state, state_of)
 from tensorrt_lite._C.core.storage cimport hooks_of
 from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, data_of, empty_like_tensor, empty_tensor
 from tensorrt_lite._C.ops.random.masks cimport noise_of
 from tensorrt_lite._C.steps.random cimport (
-    set_bernoulli_of, set_binomial, set_check_deviations, set_dropout_mask, set_fill, set_masked_scale, set_multinomial, set_permutation, set_poisson, set_rrelu)
+    set_bernoulli_of, set_binomial, set_check_deviations, set_dropout_mask, set_fill, set_masked_scale, set_multinomial, set_permutation, set_poisson, set_rrelu,
+    set_standard_gamma)
 
 attach()
 
@@ -337,6 +338,58 @@ cdef int binomial(TensorBase count, TensorBase prob, TensorBase r, rs_state* sta
     return copy_elements(r, drawn)
 
 
+cdef double one_gamma(rs_state* s, double d, double scale) noexcept:
+    """scale times a number of the gamma distribution of shape d + 1/3, at least 1: Marsaglia and Tsang's rejection (2000)."""
+    cdef double c = 1 / sqrt(9 * d), x, y, v, u
+    while True:
+        y = 0
+        while y <= 0:
+            x = rs_next_normal(s)
+            y = 1 + c * x
+        v = y * y * y
+        u = 1 - rs_next_u53(s)
+        x *= x
+        if u < 1 - <double><float>0.0331 * x * x or log(u) < 0.5 * x + d * (1 - v + log(v)):
+            return scale * d * v
+
+
+cdef double gamma_f64(rs_state* s, double shape) noexcept:
+    """A shape below 1 is raised by 1 and the number multiplied by a power of a uniform one. Constants are float32's, as PyTorch's are."""
+    cdef double scale = 1
+    if not 0 < shape < 1.7e308:      # rejection would never end
+        return shape if shape >= 0 else NAN
+    if shape < 1:
+        scale = pow(1 - rs_next_u53(s), 1 / shape)
+        shape += 1
+    return one_gamma(s, shape - <double>(<float>1 / <float>3), scale)
+
+
+cdef float gamma_f32(rs_state* s, float shape) noexcept:
+    """What is computed of the shape alone is float32, the rest double."""
+    cdef double scale = 1
+    if not 0 < shape < 3e38:
+        return shape if shape >= 0 else NAN
+    if shape < 1:
+        scale = pow(1 - rs_next_u53(s), <double><float>(1 / shape))
+        shape += 1
+    return <float>one_gamma(s, <double><float>(shape - <float>1 / <float>3), scale)
+
+
+cdef int standard_gamma(TensorBase shape, TensorBase r, rs_state* state, object generator) except -1:
+    cdef int64_t i
+    cdef double wide
+    cdef float narrow
+    if shape.dtype == F64:
+        for i in range(r.numel):
+            wide = gamma_f64(state, (<double*>data_of(shape))[i])
+            (<double*>data_of(r))[i] = 2.2250738585072014e-308 if wide < 2.2250738585072014e-308 else wide
+    else:
+        for i in range(r.numel):
+            narrow = gamma_f32(state, (<float*>data_of(shape))[i])
+            (<float*>data_of(r))[i] = <float>1.1754943508222875e-38 if narrow < <float>1.1754943508222875e-38 else narrow
+    return 0
+
+
 # ---- rrelu -------------------------------------------------------------------------------------------------------------
 
 cdef int rrelu(TensorBase self, TensorBase noise, double lower, double upper, bint training, rs_state* state, object generator, TensorBase r) except -1:
@@ -424,3 +477,4 @@ set_multinomial(DEV_CPU, multinomial)
 set_binomial(DEV_CPU, binomial)
 set_poisson(DEV_CPU, poisson)
 set_rrelu(DEV_CPU, rrelu)
+set_standard_gamma(DEV_CPU, standard_gamma)

@@ -6,7 +6,8 @@ from tensorrt_lite._C.core.random cimport *
 from tensorrt_lite._C.ops.random import cpu as _cpu_steps
 from tensorrt_lite._C.ops.random.masks cimport same_geometry
 from tensorrt_lite._C.steps.random cimport (
-    run_bernoulli_of, run_binomial, run_check_deviations, run_dropout_mask, run_fill, run_masked_scale, run_multinomial, run_permutation, run_poisson, run_rrelu)
+    run_bernoulli_of, run_binomial, run_check_deviations, run_dropout_mask, run_fill, run_masked_scale, run_multinomial, run_permutation, run_poisson, run_rrelu,
+    run_standard_gamma)
 
 
 cdef int refuse_dtype(str kernel, TensorBase t) except -1:
@@ -551,6 +552,37 @@ cdef TensorBase binomial_kernel(TensorBase count, TensorBase prob, object genera
     if r.numel:
         run_binomial(r.device_type, contiguous_of(n), contiguous_of(p), r, state, generator)
     return r
+
+
+cdef TensorBase gamma_numbers(TensorBase shape, object generator):
+    cdef TensorBase r = empty_tensor(shape.ndim, shape.sizes, shape.dtype, place_of(shape))
+    if shape.numel:
+        run_standard_gamma(shape.device_type, contiguous_of(shape), r, state_of(generator), generator)
+    return r
+
+
+cdef TensorBase _standard_gamma_kernel(TensorBase self, object generator):
+    if self.dtype != F32 and self.dtype != F64:
+        refuse_dtype("gamma_cpu", self)
+    return gamma_numbers(self, generator)
+
+
+cdef TensorBase _sample_dirichlet_kernel(TensorBase self, object generator):
+    """Gamma numbers over their sum, in double: small shapes give numbers below the range of float32."""
+    cdef TensorBase r
+    if self.dtype != F32 and self.dtype != F64:
+        refuse_dtype("dirichlet", self)
+    if self.numel == 0:
+        return empty_tensor(self.ndim, self.sizes, self.dtype, place_of(self))
+    r = gamma_numbers(cast_to(self, F64), generator)
+    r = cast_to(<TensorBase>(<object>r / _ops.sum(r, -1, True)), self.dtype)
+    return <TensorBase>_ops.clamp(r, 2.2250738585072014e-308 if self.dtype == F64 else 1.1754943508222875e-38, 1 - (1.1102230246251565e-16 if self.dtype == F64 else 5.960464477539063e-08))
+
+
+cdef object dirichlet_gradient(object grad, object self, object result):
+    """A coordinate moves as one of a beta distribution; what it takes, the others give in proportion."""
+    total = _ops.sum(self, -1, True).expand_as(self)
+    return _ops._dirichlet_grad(result, self, total) * (grad - _ops.sum(result * grad, -1, True))
 
 
 cdef object binomial_gradient():
