@@ -176,29 +176,32 @@ def typename(obj) -> str:
 
 
 def broadcast_shapes(*shapes) -> Size:
-    """The shape that the given shapes broadcast to. RuntimeError when they don't."""
+    """The shape that the given shapes broadcast to. RuntimeError when they don't, ValueError for a negative size."""
     # `max` and `range` of this module are operators
     n = builtins.max((len(s) if isinstance(s, (tuple, list)) else 1 for s in shapes), default=0)
     result = [1] * n
-    for shape in shapes:
+    for k, shape in enumerate(shapes):
         shape = shape if isinstance(shape, (tuple, list)) else (shape,)
         for i in builtins.range(-1, -1 - len(shape), -1):
             if shape[i] < 0:
-                raise RuntimeError(f"Trying to create tensor with negative dimension ({shape[i]}): ({shape[i]})")
+                raise ValueError("Attempting to broadcast a dimension with negative length!")
             if shape[i] == 1 or shape[i] == result[i]:
                 continue
             if result[i] != 1:
-                raise RuntimeError(f"Shape mismatch: objects cannot be broadcast to a single shape: {shapes}")
+                raise RuntimeError(
+                    f"Attempting to broadcast a dimension of length {shape[i]} at {i}! Mismatching argument at index {k} had {shape}; but expected shape "
+                    f"should be broadcastable to {result}"
+                )
             result[i] = shape[i]
     return Size(result)
 
 
 def broadcast_tensors(*tensors):
-    """Views of the tensors, all expanded to their common shape."""
+    """The tensors, those of another shape as views expanded to the common one."""
     if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
         tensors = tuple(tensors[0])
     shape = broadcast_shapes(*(t.shape for t in tensors))
-    return tuple(t.expand(shape) for t in tensors)
+    return tuple(t if t.shape == shape else t.expand(shape) for t in tensors)
 
 
 _public.publish(globals(), ("numel", "is_floating_point", "is_complex", "broadcast_tensors"))

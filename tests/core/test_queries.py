@@ -74,3 +74,18 @@ def test_version_and_configuration():
     assert str(trt.get_num_threads()) in trt.__config__.parallel_info()
     with pytest.raises(AttributeError):
         _ = trt.version.no_such_name
+
+
+def test_broadcasting_of_shapes_and_tensors():
+    for shapes in (((3,), (2, 1)), (2, (1,), [4, 2]), (), ((3,), (2,)), ((2, 3), (4,)), (2, 3), ([2, 1], (3,), (1, 2)), ((-1,), (2,))):
+        found = []
+        for library in (trt, torch):
+            try:
+                found.append(tuple(library.broadcast_shapes(*shapes)))
+            except (RuntimeError, ValueError) as error:
+                found.append((type(error), str(error)))
+        assert found[0] == found[1], shapes
+    for library in (trt, torch):
+        wide, narrow = library.ones(2, 3, requires_grad=True), library.ones(3)
+        same, expanded = library.broadcast_tensors(wide, narrow)
+        assert same is wide and expanded.shape == (2, 3) and expanded.data_ptr() == narrow.data_ptr()
