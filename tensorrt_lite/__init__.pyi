@@ -16,6 +16,7 @@ from tensorrt_lite import compiler as compiler
 from tensorrt_lite import cpu as cpu
 from tensorrt_lite import cuda as cuda
 from tensorrt_lite import distributed as distributed
+from tensorrt_lite import distributions as distributions
 from tensorrt_lite import fft as fft
 from tensorrt_lite import hub as hub
 from tensorrt_lite import info as info

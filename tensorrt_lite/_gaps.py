@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tensorrt_lite import _missing
 
-_USAGE = "usage: tensorrt-lite missing [NAME]\n\nWhat of PyTorch is not here: everything, or what is known of NAME (stft, nn.utils.prune, torch.distributions).\n"
+_USAGE = "usage: tensorrt-lite missing [NAME]\n\nWhat of PyTorch is not here: everything, or what is known of NAME (stft, nn.utils.prune, torch.export).\n"
 
 
 def text() -> str:

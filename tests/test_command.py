@@ -34,7 +34,7 @@ def test_the_whole_list(capsys):
         ("vmap", "vmap: not implemented\n"),
         ("torch.utils.tensorboard", "utils.tensorboard: not implemented\n"),
         ("tensorboard", "utils.tensorboard: not implemented\n"),
-        ("distributions", "distributions: not implemented\n"),
+        ("export", "export: not implemented\n"),
         ("nn.Linear", "nn.Linear: is here\n"),
         ("DataLoader", "num_workers"),
     ],

@@ -40,7 +40,7 @@ def test_outside_nothing_is_left():
     before = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "torch"}
     finders, module_of = list(sys.meta_path), trt.nn.Linear.__module__
     with torch_alias():
-        import_module("torch.distributions")
+        import_module("torch.export")
         import_module("torch.optim.rmsprop")
         assert trt.__version__ == VERSION and trt.nn.Linear.__module__ == "torch.nn.modules.linear"
         with torch_alias():
@@ -50,7 +50,7 @@ def test_outside_nothing_is_left():
     assert {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "torch"} == before
     assert sys.meta_path == finders
     assert (trt.__name__, trt.__version__, trt.nn.Linear.__module__, trt.Tensor.__module__) == ("tensorrt_lite", "0.1.0", module_of, "tensorrt_lite.tensor")
-    assert not hasattr(trt, "distributions") and not hasattr(trt.optim, "rmsprop") and not hasattr(trt.jit, "__path__")
+    assert not hasattr(trt, "export") and not hasattr(trt.optim, "rmsprop") and not hasattr(trt.jit, "__path__")
     with pytest.raises(AttributeError, match="it is not implemented"):
         _ = trt.vmap
 
@@ -88,26 +88,28 @@ def test_names_of_pytorchs_private_modules_lead_to_the_public_objects(torch):
 
 
 def test_absent_names_are_refused_when_used(torch):
-    from torch.distributions import Normal, kl_divergence
+    from torch.export import ExportedProgram, export
 
     groups = torch.distributed.ProcessGroup | None  # as in an annotation
 
     def annotated(group, op=torch.distributed.ReduceOp.SUM, dtype=torch.qint8):
         assert isinstance(group, groups)
-        return Normal(0, 1)
+        return ExportedProgram(0, 1)
 
-    class Mine(torch.nn.Module, Normal):
+    class Mine(torch.nn.Module, ExportedProgram):
         pass
 
-    for use in (lambda: Normal(0, 1), lambda: kl_divergence(1, 2), Mine, lambda: annotated(None), lambda: torch.vmap(len)):
+    for use in (lambda: ExportedProgram(0, 1), lambda: export(1, 2), Mine, lambda: annotated(None), lambda: torch.vmap(len)):
         with pytest.raises(NotImplementedError, match=r"^torch\.\S+: it is not implemented \(docs/gaps.md, or tensorrt-lite missing\)"):
             use()
-    assert not isinstance(1, Normal) and Normal.__module__ == "torch.distributions"
+    assert not isinstance(1, ExportedProgram) and ExportedProgram.__module__ == "torch.export"
     assert not hasattr(torch, "vmap") and getattr(torch, "vmap", None) is None and not hasattr(torch.distributed, "ReduceOp")
     assert absent.used["torch.vmap"] and not absent.used["torch.distributed.ProcessGroup"]
 
 
 def test_names_that_pytorch_does_not_have_are_plain_errors(torch):
+    with pytest.raises(AttributeError, match="has no attribute 'no_such'"):
+        _ = torch.export.no_such
     with pytest.raises(AttributeError, match="has no attribute 'no_such'"):
         _ = torch.distributions.no_such
     with pytest.raises(ModuleNotFoundError, match="No module named 'torch.no_such'"):
@@ -270,15 +272,15 @@ def test_private_names_that_packages_import(torch):
 
 
 def test_tables_of_operators_may_name_absent_ones(torch):
-    from torch.distributions import constraints
+    from torch.fx import PH
 
-    table = {torch.ops.aten._sparse_mm_reduce_impl.default: 1, torch.ops.aten.add.Tensor: 2, constraints.real: 3}
+    table = {torch.ops.aten._sparse_mm_reduce_impl.default: 1, torch.ops.aten.add.Tensor: 2, PH: 3}
     assert table[torch.ops.aten._sparse_mm_reduce_impl.default] == 1
     assert not hasattr(torch.ops.aten, "_sparse_mm_reduce_impl")
     with pytest.raises(NotImplementedError, match=r"torch.ops.aten._sparse_mm_reduce_impl.default: it is not implemented"):
         torch.ops.aten._sparse_mm_reduce_impl.default(1)
-    with pytest.raises(NotImplementedError, match=r"torch.distributions.constraints.real"):
-        bool(constraints.real)
+    with pytest.raises(NotImplementedError, match=r"torch.fx.PH"):
+        bool(PH)
 
 
 def test_fakes_wait_for_their_operators(torch):

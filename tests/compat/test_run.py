@@ -84,9 +84,9 @@ def test_the_programs_own_folder_comes_first(program, tmp_path):
 def test_exit_status_and_traceback_are_the_programs(program, tmp_path):
     program("import sys; sys.exit(7)")
     run(*LITE, "program.py", cwd=tmp_path, status=7)
-    program("import torch\ntorch.distributions.Normal(0, 1)")
+    program("import torch\ntorch.export.Dim(0, 1)")
     said = run(*LITE, "program.py", cwd=tmp_path, status=1).stderr
-    assert said.endswith("NotImplementedError: torch.distributions.Normal: it is not implemented (docs/gaps.md, or tensorrt-lite missing)\n")
+    assert said.endswith("NotImplementedError: torch.export.Dim: it is not implemented (docs/gaps.md, or tensorrt-lite missing)\n")
     assert "usage:" in run(*LITE, cwd=tmp_path, status=2).stderr
 
 
@@ -128,13 +128,13 @@ def test_programs_that_it_starts_have_it_when_asked(program, tmp_path):
 def test_report(program, tmp_path):
     program("""
 import torch
-from torch.distributions import Normal, Beta
+from torch.export import Dim, export
 from torch import vmap
 import torch.utils.tensorboard
 torch.nn.functional.relu(torch.ones(2))
 assert not hasattr(torch, "cond") and callable(torch.while_loop)
 try:
-    Normal(0, 1)
+    Dim(0, 1)
 except NotImplementedError:
     pass
 """)
@@ -142,9 +142,9 @@ except NotImplementedError:
     said = (tmp_path / "said.txt").read_text()
     parts = dict(part.split(":", 1) for part in said.replace("\n  ", " ").splitlines())
     assert set(parts["names touched"].split()[1:]) == {"torch.nn", "torch.nn.functional", "torch.nn.functional.relu", "torch.ones", "torch.vmap", "torch.while_loop"}
-    assert parts["names missing, used"].split() == ["1", "torch.distributions.Normal"]
-    assert parts["names missing, never used"].split() == ["3", "torch.distributions.Beta", "torch.vmap", "torch.while_loop"]
-    assert {"torch.distributions", "torch.utils.tensorboard"} <= set(parts["modules missing, imported"].split())
+    assert parts["names missing, used"].split() == ["1", "torch.export.Dim"]
+    assert parts["names missing, never used"].split() == ["3", "torch.export.export", "torch.vmap", "torch.while_loop"]
+    assert {"torch.export", "torch.utils.tensorboard"} <= set(parts["modules missing, imported"].split())
 
 
 SUITE = """

@@ -1,0 +1,88 @@
+"""The Bernoulli distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorrt_lite as trt
+from tensorrt_lite.distributions import constraints
+from tensorrt_lite.distributions.exp_family import ExponentialFamily
+from tensorrt_lite.distributions.utils import _batch_shape_of, broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+from tensorrt_lite.nn import functional as F
+
+__all__ = ["Bernoulli"]
+
+
+class Bernoulli(ExponentialFamily):
+    """1 with probability `probs`, or of log-odds `logits`, else 0. ValueError unless one of both is given."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.boolean
+    has_enumerate_support = True
+    _mean_carrier_measure = 0
+    _parameters = {"probs": 0, "logits": 0}
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        if (probs is None) == (logits is None):
+            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+        given = logits if probs is None else probs
+        (self._param,) = broadcast_all(given)
+        setattr(self, "logits" if probs is None else "probs", self._param)
+        super().__init__(_batch_shape_of((given,), self._param), validate_args=validate_args)
+
+    def _expand_parts(self, new: Any, batch_shape: Any) -> None:
+        new._param = new.__dict__["probs" if "probs" in self.__dict__ else "logits"]
+
+    def _new(self, *args: Any, **kwargs: Any) -> Any:
+        return self._param.new(*args, **kwargs)
+
+    @lazy_property
+    def logits(self) -> Any:
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self) -> Any:
+        return logits_to_probs(self.logits, is_binary=True)
+
+    @property
+    def param_shape(self) -> Any:
+        return self._param.size()
+
+    @property
+    def mean(self) -> Any:
+        return self.probs
+
+    @property
+    def mode(self) -> Any:
+        """NaN at probability 1/2."""
+        mode = (self.probs >= 0.5).to(self.probs)
+        mode[self.probs == 0.5] = trt.nan
+        return mode
+
+    @property
+    def variance(self) -> Any:
+        return self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Any = trt.Size()) -> Any:  # noqa: B008 - immutable
+        with trt.no_grad():
+            return trt.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        logits, value = broadcast_all(self.logits, value)
+        return -F.binary_cross_entropy_with_logits(logits, value, reduction="none")
+
+    def entropy(self) -> Any:
+        return F.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        values = trt.arange(2, dtype=self._param.dtype, device=self._param.device).view((-1,) + (1,) * len(self._batch_shape))
+        return values.expand((-1, *self._batch_shape)) if expand else values
+
+    @property
+    def _natural_params(self) -> tuple[Any, ...]:
+        return (trt.logit(self.probs),)
+
+    def _log_normalizer(self, x: Any) -> Any:  # type: ignore[override]
+        return trt.log1p(trt.exp(x))

@@ -1,0 +1,101 @@
+"""The binomial distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorrt_lite as trt
+from tensorrt_lite.distributions import constraints
+from tensorrt_lite.distributions.distribution import Distribution
+from tensorrt_lite.distributions.utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+
+__all__ = ["Binomial"]
+
+
+def _clamp_by_zero(x: Any) -> Any:
+    """max(x, 0) with gradient 1/2 at 0."""
+    return (x.clamp(min=0) + x - x.clamp(max=0)) / 2
+
+
+class Binomial(Distribution):
+    """Successes in `total_count` trials of probability `probs`, or of log-odds `logits`. ValueError unless one of both is given."""
+
+    arg_constraints = {"total_count": constraints.nonnegative_integer, "probs": constraints.unit_interval, "logits": constraints.real}
+    has_enumerate_support = True
+    _parameters = {"total_count": 0, "probs": 0, "logits": 0}
+
+    def __init__(self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        if (probs is None) == (logits is None):
+            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+        if probs is not None:
+            self.total_count, self.probs = broadcast_all(total_count, probs)
+            self.total_count = self.total_count.type_as(self.probs)
+        else:
+            self.total_count, self.logits = broadcast_all(total_count, logits)
+            self.total_count = self.total_count.type_as(self.logits)
+        self._param = self.logits if probs is None else self.probs
+        super().__init__(self._param.size(), validate_args=validate_args)
+
+    def _expand_parts(self, new: Any, batch_shape: Any) -> None:
+        new._param = new.__dict__["probs" if "probs" in self.__dict__ else "logits"]
+
+    def _new(self, *args: Any, **kwargs: Any) -> Any:
+        return self._param.new(*args, **kwargs)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self) -> Any:  # type: ignore[override]
+        return constraints.integer_interval(0, self.total_count)
+
+    @lazy_property
+    def logits(self) -> Any:
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self) -> Any:
+        return logits_to_probs(self.logits, is_binary=True)
+
+    @property
+    def param_shape(self) -> Any:
+        return self._param.size()
+
+    @property
+    def mean(self) -> Any:
+        return self.total_count * self.probs
+
+    @property
+    def mode(self) -> Any:
+        return ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count)
+
+    @property
+    def variance(self) -> Any:
+        return self.total_count * self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Any = trt.Size()) -> Any:  # noqa: B008 - immutable
+        shape = self._extended_shape(sample_shape)
+        with trt.no_grad():
+            return trt.binomial(self.total_count.expand(shape), self.probs.expand(shape))
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        n = self.total_count
+        choices = trt.lgamma(n + 1) - trt.lgamma(value + 1) - trt.lgamma(n - value + 1)
+        # of failures all, log(1 - p) = -max(logits, 0) - log(1 + exp(-|logits|))
+        failures = n * _clamp_by_zero(self.logits) + n * trt.log1p(trt.exp(-trt.abs(self.logits)))
+        return value * self.logits + choices - failures
+
+    def entropy(self) -> Any:
+        """Summed over the support. NotImplementedError for counts that differ."""
+        n = int(self.total_count.max())
+        if not self.total_count.min() == n:
+            raise NotImplementedError("Inhomogeneous total count not supported by `entropy`.")
+        log_prob = self.log_prob(self.enumerate_support(False))
+        return -(trt.exp(log_prob) * log_prob).sum(0)
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        """NotImplementedError for counts that differ."""
+        n = int(self.total_count.max())
+        if not self.total_count.min() == n:
+            raise NotImplementedError("Inhomogeneous total count not supported by `enumerate_support`.")
+        values = trt.arange(1 + n, dtype=self._param.dtype, device=self._param.device).view((-1,) + (1,) * len(self._batch_shape))
+        return values.expand((-1, *self._batch_shape)) if expand else values
