@@ -692,3 +692,31 @@ def test_a_parameter_under_two_names_is_listed_once():
     layer = trt.nn.Linear(2, 2)
     layer.tied = layer.weight
     assert [name for name, _ in layer.named_parameters()] == ["weight", "bias"]
+
+
+def test_an_overridden_getattr_is_asked_for_every_entry():
+    """As pyro's and gpytorch's modules expect: entries are no plain attributes where a class has a `__getattr__` of its own, also one that is given later."""
+    found = []
+    for nn, tensor in ((trt.nn, trt.tensor), (torch.nn, torch.tensor)):
+        asked = []
+
+        class Asking(nn.Linear):
+            def __getattr__(self, name):
+                asked.append(name)
+                return super().__getattr__(name)
+
+        layer = Asking(2, 2)
+        layer.child, layer.extra = nn.ReLU(), nn.Parameter(tensor([1.0]))
+        layer.register_buffer("mean", tensor([2.0]))
+        del asked[:]
+        values = [layer.weight.shape, layer.child, layer.extra, layer.mean, hasattr(layer, "nothing")]
+        del layer.extra
+        late = nn.Linear(2, 2)
+        late.__class__ = Asking
+        late.weight, late.bias = nn.Parameter(tensor([[1.0, 2.0]])), None
+        values += [late(tensor([1.0, 1.0])).tolist(), copy.deepcopy(late)(tensor([2.0, 1.0])).tolist()]
+        late.__class__ = nn.Linear
+        before = len(asked)
+        values += [late(tensor([1.0, 1.0])).tolist(), len(asked) == before]
+        found.append((sorted({name for name in asked if not name.startswith("_")}), [str(value) for value in values]))
+    assert found[0] == found[1]

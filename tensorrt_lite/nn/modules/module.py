@@ -2,8 +2,9 @@
 
 A module owns parameters, buffers and child modules in three ordered registries. Each registry mirrors its entries
 into the instance's `__dict__`, so that `self.weight` is a plain attribute read (25 ns) and not a failed lookup
-followed by `__getattr__` (300 ns); the registries stay the truth about order and membership. A module without hooks
-is called through one flag check; the hook tables are created when somebody first asks for them.
+followed by `__getattr__` (300 ns); the registries stay the truth about order and membership. Classes that override
+`__getattr__` have registries that mirror nothing. A module without hooks is called through one flag check; the hook
+tables are created when somebody first asks for them.
 """
 
 from __future__ import annotations
@@ -103,6 +104,13 @@ class _Registry(dict):
         return result
 
 
+def _new_registry(owner: Module, items: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The registry of a module; a class with a `__getattr__` of its own, which expects to be asked for every entry, has a plain dict."""
+    if type(owner).__getattr__ is Module.__getattr__:
+        return _Registry(owner, items)
+    return dict(items) if items else {}
+
+
 def _type_name(value: Any) -> str:
     kind = type(value)
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
@@ -141,10 +149,10 @@ class Module(StateDictMixin):
                 )
         state = self.__dict__
         state["training"] = True
-        state["_parameters"] = _Registry(self)
-        state["_buffers"] = _Registry(self)
+        state["_parameters"] = _new_registry(self)
+        state["_buffers"] = _new_registry(self)
         state["_non_persistent_buffers_set"] = set()
-        state["_modules"] = _Registry(self)
+        state["_modules"] = _new_registry(self)
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
@@ -239,7 +247,11 @@ class Module(StateDictMixin):
         elif name in _REGISTRIES:
             for old in state[name]:
                 state.pop(old, None)
-            state[name] = _Registry(self, value)
+            state[name] = _new_registry(self, value)
+        elif name == "__class__":
+            object.__setattr__(self, name, value)
+            for registry in _REGISTRIES:
+                setattr(self, registry, state[registry])
         else:
             object.__setattr__(self, name, value)
 
@@ -648,7 +660,7 @@ class Module(StateDictMixin):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         for registry in _REGISTRIES:
-            self.__dict__[registry] = _Registry(self, self.__dict__.get(registry))
+            self.__dict__[registry] = _new_registry(self, self.__dict__.get(registry))
         self.__dict__.setdefault("_non_persistent_buffers_set", set())
         self.__dict__.setdefault("training", True)
 
