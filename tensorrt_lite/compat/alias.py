@@ -29,6 +29,7 @@ _HERE, _THERE = "tensorrt_lite", "torch"
 _THIN = "tensorrt_lite.compat.modules"
 _NOTHING = object()
 
+_WHOLE = {"optim"}  # modules whose `__dict__` programs go through: what is imported on first use is there from the beginning
 observers: list[Callable[[ModuleType], object]] = []  # called with each module that gets a name of PyTorch's
 _current: _Alias | None = None
 _depth = 0
@@ -181,6 +182,9 @@ class _Alias:
         self.set_attribute(module, "__getattr__", _Fallback(self, path, vars(module).get("__getattr__")))
         for observe in observers:
             observe(module)
+        if path in _WHOLE:
+            for name in module.__all__:
+                getattr(module, name)
 
     # -- what it answers
 

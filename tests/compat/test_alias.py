@@ -271,6 +271,12 @@ def test_private_names_that_packages_import(torch):
         torch.ops.load_library("/somewhere/libops.so")
 
 
+def test_programs_find_all_optimizers_in_the_module(torch):
+    """pyro makes a wrapper of each class that it finds among `torch.optim.__dict__`, others are imported on first use."""
+    classes = {name for name, value in torch.optim.__dict__.items() if isinstance(value, type) and issubclass(value, torch.optim.Optimizer)}
+    assert {"Adam", "LBFGS", "RAdam", "Rprop", "Adagrad"} <= classes
+
+
 def test_tables_of_operators_may_name_absent_ones(torch):
     from torch.fx import PH
 

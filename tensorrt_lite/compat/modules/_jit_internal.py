@@ -15,7 +15,7 @@ def _overload(func: Callable[..., Any]) -> Callable[..., Any]:
     return func
 
 
-_overload_method = weak_script = weak_module = weak_script_method = _overload
+_overload_method = _copy_to_script_wrapper = weak_script = weak_module = weak_script_method = _overload
 
 
 def boolean_dispatch(arg_name: str, arg_index: int, default: bool, if_true: Any, if_false: Any, module_name: str, func_name: str) -> Callable[..., Any]:
