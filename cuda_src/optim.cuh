@@ -52,6 +52,34 @@ __device__ __forceinline__ void count_steps(float* const* counters, int n, const
     if (static_cast<int>(threadIdx.x) < n && !(found_inf && *found_inf != 0)) *counters[threadIdx.x] += 1;
 }
 
+// Gradients times a number that lies on the device; found_inf becomes 1 where one of them is not finite.
+template <class S>
+__device__ __forceinline__ void unscale(long long n, S* g, float* found_inf, const float* inv_scale) {
+    using T = compute_t<S>;
+    const T factor = static_cast<T>(*inv_scale);
+    bool bad = false;
+    for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += static_cast<long long>(gridDim.x) * blockDim.x) {
+        const T v = convert<T>(g[i]);
+        bad = bad || !(v - v == T(0));
+        g[i] = convert<S>(v * factor);
+    }
+    if (bad) *found_inf = 1.0f;  // all threads write the same
+}
+
+// By one thread.
+__device__ __forceinline__ void update_scale(float* scale, int* tracker, const float* found_inf, double growth, double backoff, int interval) {
+    if (*found_inf != 0) {
+        *scale = static_cast<float>(*scale * backoff);
+        *tracker = 0;
+    } else if (*tracker + 1 == interval) {
+        const float grown = static_cast<float>(*scale * growth);
+        if (grown - grown == 0) *scale = grown;
+        *tracker = 0;
+    } else {
+        *tracker += 1;
+    }
+}
+
 template <class S>
 __device__ __forceinline__ void sgd_step(const StepTensors& step, const SgdParameters& s) {
     using T = compute_t<S>;

@@ -2,13 +2,13 @@
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 from tensorrt_lite._C.core.device cimport DEV_CUDA
-from tensorrt_lite._C.core.dtype cimport F32
+from tensorrt_lite._C.core.dtype cimport F16, F32
 from tensorrt_lite._C.core.tensor cimport TensorBase, bump_version, data_of
 from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
 from tensorrt_lite._C.ops.optim.updates cimport Step, Update
-from tensorrt_lite._C.steps.optim cimport set_fused_update
+from tensorrt_lite._C.steps.optim cimport set_fused_update, set_unscale, set_update_scale
 
 attach()
 
@@ -38,6 +38,8 @@ cdef struct Counters:
 
 cdef FunctionHandle handles[64][2][4]
 cdef FunctionHandle counters[64]
+cdef FunctionHandle unscaling[64][4]
+cdef FunctionHandle scale_updates[64]
 cdef tuple STORAGE = ("__half", "__nv_bfloat16", "float", "double")
 
 
@@ -103,11 +105,56 @@ extern "C" __global__ void __launch_bounds__({<int>COUNTERS}) count(const Counte
     return counters[device]
 
 
+cdef FunctionHandle load_unscaling(int device, int code) except NULL:
+    if unscaling[device][code] == NULL:
+        unscaling[device][code] = kernel_of(f"""#include "optim.cuh"
+
+extern "C" __global__ void __launch_bounds__({<int>THREADS}) unscale(long long n, {STORAGE[code]}* g, float* found_inf, const float* inv_scale) {{
+    trt::unscale(n, g, found_inf, inv_scale);
+}}
+""", "unscale", device)
+    return unscaling[device][code]
+
+
+cdef FunctionHandle load_scale_update(int device) except NULL:
+    if scale_updates[device] == NULL:
+        scale_updates[device] = kernel_of("""#include "optim.cuh"
+
+extern "C" __global__ void update_scale(float* scale, int* tracker, const float* found_inf, double growth, double backoff, int interval) {
+    trt::update_scale(scale, tracker, found_inf, growth, backoff, interval);
+}
+""", "update_scale", device)
+    return scale_updates[device]
+
+
+cdef int unscale(TensorBase g, TensorBase found_inf, TensorBase inv_scale) except -1:
+    cdef long long n = g.numel
+    cdef char* data = data_of(g)
+    cdef char* found = data_of(found_inf)
+    cdef char* factor = data_of(inv_scale)
+    cdef void* arguments[4]
+    arguments[0], arguments[1], arguments[2], arguments[3] = &n, &data, &found, &factor
+    return run(load_unscaling(g.device_index, g.dtype - F16), g.device_index, <int>min((n + CHUNK - 1) // CHUNK, 1 << 16), THREADS, 0, arguments)
+
+
+cdef int update_scale(TensorBase scale, TensorBase tracker, TensorBase found_inf, double growth, double backoff, int64_t interval) except -1:
+    cdef char* at = data_of(scale)
+    cdef char* steps = data_of(tracker)
+    cdef char* found = data_of(found_inf)
+    cdef int limit = <int>min(interval, 0x7fffffff)
+    cdef void* arguments[6]
+    arguments[0], arguments[1], arguments[2] = &at, &steps, &found
+    arguments[3], arguments[4], arguments[5] = &growth, &backoff, &limit
+    return run(load_scale_update(scale.device_index), scale.device_index, 1, 1, 0, arguments)
+
+
 def _load_all(int index):
     """Ask for every kernel of the family on a device."""
     cdef int adam, code
     load_counters(index)
+    load_scale_update(index)
     for code in range(4):
+        load_unscaling(index, code)
         for adam in range(2):
             load(index, adam, code)
 
@@ -134,3 +181,5 @@ def count_steps(list steps, found_inf=None):
 
 
 set_fused_update(DEV_CUDA, step)
+set_unscale(DEV_CUDA, unscale)
+set_update_scale(DEV_CUDA, update_scale)

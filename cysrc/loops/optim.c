@@ -24,9 +24,13 @@ typedef void (*sgd_fn)(char *p, char *g, char *buffer, int64_t n, const sgd_para
 /* tensors: parameter, gradient, first and second moment, largest second moment or NULL */
 typedef void (*adam_fn)(char *p, char *g, char *m, char *v, char *largest, int64_t n, const adam_params *s);
 
+/* multiplies n gradients; returns whether one was infinite or NaN before */
+typedef int (*unscale_fn)(char *g, int64_t n, float factor);
+
 typedef struct {
     sgd_fn sgd[4]; /* f16, bf16, f32, f64 */
     adam_fn adam[4];
+    unscale_fn unscale[4];
 } optim_kernels;
 
 /* One tensor of a step, and a step: what ops/optim/optim.pyx prepares and a device's kernels take over. */
@@ -192,8 +196,40 @@ DEFINE_ADAM(f64)
 DEFINE_HALF(f16)
 DEFINE_HALF(bf16)
 
+/* A difference with itself is 0 but of what is not finite, which leaves no branch in the loop. */
+#define DEFINE_UNSCALE(T)                                                                                      \
+    static int unscale_##T(char *g, i64 n, float factor)                                                       \
+    {                                                                                                          \
+        T *x = (T *)g;                                                                                         \
+        int bad = 0;                                                                                           \
+        for (i64 i = 0; i < n; i++) {                                                                          \
+            T v = x[i];                                                                                        \
+            bad |= !(v - v == 0);                                                                              \
+            x[i] = v * (T)factor;                                                                              \
+        }                                                                                                      \
+        return bad;                                                                                            \
+    }
+#define DEFINE_UNSCALE_HALF(H)                                                                                 \
+    static int unscale_##H(char *g, i64 n, float factor)                                                       \
+    {                                                                                                          \
+        f32 x[BLOCK];                                                                                          \
+        int bad = 0;                                                                                           \
+        for (i64 i = 0; i < n; i += BLOCK) {                                                                   \
+            i64 k = n - i < BLOCK ? n - i : BLOCK;                                                             \
+            H##_to_f32_block((H *)g + i, x, k);                                                                \
+            bad |= unscale_f32((char *)x, k, factor);                                                          \
+            f32_to_##H##_block(x, (H *)g + i, k);                                                              \
+        }                                                                                                      \
+        return bad;                                                                                            \
+    }
+DEFINE_UNSCALE(f32)
+DEFINE_UNSCALE(f64)
+DEFINE_UNSCALE_HALF(f16)
+DEFINE_UNSCALE_HALF(bf16)
+
 const optim_kernels ISA_NAME(optim_table) = {
     {sgd_f16, sgd_bf16, sgd_f32, sgd_f64},
     {adam_f16, adam_bf16, adam_f32, adam_f64},
+    {unscale_f16, unscale_bf16, unscale_f32, unscale_f64},
 };
 #endif

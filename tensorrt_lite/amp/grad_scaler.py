@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any
 
 import tensorrt_lite as trt
+from tensorrt_lite import _ops
 
 __all__ = ["GradScaler", "OptState"]
 
@@ -37,41 +38,6 @@ class _MultiDeviceReplicator:
         if device not in self._per_device_tensors:
             self._per_device_tensors[device] = self.master.to(device=device, non_blocking=True, copy=True)
         return self._per_device_tensors[device]
-
-
-def _amp_foreach_non_finite_check_and_unscale_(self: Iterable[Any], found_inf: Any, inv_scale: Any) -> None:
-    """Multiply gradients by `inv_scale` in place; `found_inf` becomes 1 where one of them holds an infinity or NaN. Both: one float32 number on the
-    gradients' device. Nothing waits for the device."""
-    if found_inf.numel() != 1 or inv_scale.numel() != 1:
-        raise RuntimeError("found_inf and inv_scale must be 1-element tensors")
-    if found_inf.dtype is not trt.float32 or inv_scale.dtype is not trt.float32:
-        raise RuntimeError("found_inf and inv_scale must be float32 tensors")
-    with trt.no_grad():
-        for grad in self:
-            if not grad.is_floating_point():
-                raise RuntimeError(f"gradients must be of floating point, not {grad.dtype}")
-            found_inf.masked_fill_(grad.isfinite().all().logical_not().reshape(found_inf.shape), 1.0)
-            grad.mul_(inv_scale.to(grad.dtype) if grad.dtype is trt.float64 else inv_scale)
-
-
-def _amp_update_scale_(
-    self: Any, growth_tracker: Any, found_inf: Any, scale_growth_factor: float, scale_backoff_factor: float, growth_interval: int
-) -> Any:
-    """Shrink the scale where an infinity was found; grow it after `growth_interval` steps without one, unless it would become infinite itself.
-    The scale and `growth_tracker` (int32, steps without an infinity) are written in place, the scale is returned. Nothing waits for the device."""
-    if growth_tracker.numel() != 1 or self.numel() != 1 or found_inf.numel() != 1:
-        raise RuntimeError("the scale, growth_tracker and found_inf must be 1-element tensors")
-    if growth_tracker.dtype is not trt.int32 or self.dtype is not trt.float32 or found_inf.dtype is not trt.float32:
-        raise RuntimeError("the scale and found_inf must be float32 tensors, growth_tracker int32")
-    with trt.no_grad():
-        infinite = found_inf != 0
-        successful = growth_tracker + 1
-        full = successful == growth_interval
-        grown = self * scale_growth_factor
-        grows = full & grown.isfinite()
-        self.copy_(trt.where(infinite, self * scale_backoff_factor, trt.where(grows, grown, self)))
-        growth_tracker.copy_(trt.where(infinite | full, 0, successful))
-    return self
 
 
 class GradScaler:
@@ -170,7 +136,7 @@ class GradScaler:
                     raise ValueError("Attempting to unscale FP16 gradients.")
                 by_device[param.grad.device].append(param.grad)
         for device, grads in by_device.items():
-            _amp_foreach_non_finite_check_and_unscale_(grads, found.get(device), scales.get(device))
+            _ops._amp_foreach_non_finite_check_and_unscale_(grads, found.get(device), scales.get(device))
         return found._per_device_tensors
 
     def unscale_(self, optimizer: Any) -> None:
@@ -269,7 +235,7 @@ class GradScaler:
             ]
             if not found:
                 raise AssertionError("No inf checks were recorded prior to update.")
-            _amp_update_scale_(scale, growth_tracker, sum(found[1:], found[0]), self._growth_factor, self._backoff_factor, self._growth_interval)
+            _ops._amp_update_scale_(scale, growth_tracker, sum(found[1:], found[0]), self._growth_factor, self._backoff_factor, self._growth_interval)
         elif isinstance(new_scale, float):
             scale.fill_(new_scale)
         else:

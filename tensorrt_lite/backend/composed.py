@@ -74,4 +74,24 @@ def _adam_step(decoupled: bool) -> Any:
     return step
 
 
-KERNELS = {"_fused_sgd_": _fused_sgd, "_fused_adam_": _adam_step(False), "_fused_adamw_": _adam_step(True)}
+def _unscale(grads: list[Tensor], found_inf: Tensor, inv_scale: Tensor) -> tuple[()]:
+    for grad in grads:
+        found_inf.masked_fill_(grad.isfinite().all().logical_not().reshape(found_inf.shape), 1.0)
+        grad.mul_(inv_scale.to(grad.dtype))
+    return ()
+
+
+def _update_scale(scale: Tensor, tracker: Tensor, found_inf: Tensor, growth: float, backoff: float, interval: int) -> tuple[()]:
+    steps = int(tracker.item()) + 1
+    if _overflowed(found_inf):
+        scale.mul_(backoff)
+    elif steps == interval and bool((scale * growth).isfinite()):
+        scale.mul_(growth)
+    tracker.fill_(0 if steps == interval or _overflowed(found_inf) else steps)
+    return ()
+
+
+KERNELS = {
+    "_fused_sgd_": _fused_sgd, "_fused_adam_": _adam_step(False), "_fused_adamw_": _adam_step(True), "_amp_foreach_non_finite_check_and_unscale_": _unscale,
+    "_amp_update_scale_": _update_scale,
+}  # fmt: skip

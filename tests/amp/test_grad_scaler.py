@@ -206,3 +206,126 @@ def test_the_operators_of_the_scaler(library, dtype):
     assert (scale.item(), tracker.item()) == (16.0, 0)
     library._amp_update_scale_(scale, tracker, found, 2.0, 0.5, 4)
     assert (scale.item(), tracker.item()) == (8.0, 0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
+def test_gradients_of_any_size_and_layout_are_unscaled_as_pytorchs(dtype):
+    """Several chunks of threads, strided and empty ones, each of infinity and NaN at any place."""
+    shapes = [(3,), (70_000,), (0,), (31, 17)]
+    for place, bad in (((1, 69_999), float("inf")), ((1, 12_345), float("nan")), ((3, 100), float("-inf")), ((0, 0), 1e30), (None, 0.0)):
+        found = []
+        for library in (trt, torch):
+            kind = getattr(library, dtype)
+            values = [np.random.default_rng(int(np.prod(s)) + 1).normal(size=s) for s in shapes]
+            if place is not None:
+                values[place[0]].reshape(-1)[place[1]] = bad
+            grads = [library.tensor(v.tolist(), dtype=kind).reshape(v.shape) for v in values]
+            grads[3] = grads[3].t()
+            grads.append(library.tensor(values[3].tolist(), dtype=kind)[::2, 1::3])
+            flag = library.zeros(1)
+            library._amp_foreach_non_finite_check_and_unscale_(grads, flag, library.tensor(0.37))
+            found.append(([g.double().tolist() for g in grads], flag.item()))
+        for ours, theirs in zip(found[0][0], found[1][0], strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+        assert found[0][1] == found[1][1]
+
+
+@BOTH
+def test_wrong_arguments_of_the_operators(library):
+    one, counter = library.ones(()), library.zeros((), dtype=library.int32)
+    for call in (
+        lambda: library._amp_foreach_non_finite_check_and_unscale_([library.ones(2)], library.zeros(2), one),
+        lambda: library._amp_foreach_non_finite_check_and_unscale_([library.ones(2)], one, library.ones(2)),
+        lambda: library._amp_foreach_non_finite_check_and_unscale_([library.ones(2)], one.double(), one),
+        lambda: library._amp_update_scale_(one, counter.long(), one, 2.0, 0.5, 3),
+        lambda: library._amp_update_scale_(one.double(), counter, one, 2.0, 0.5, 3),
+        lambda: library._amp_update_scale_(one, counter, library.ones(2), 2.0, 0.5, 3),
+    ):
+        with pytest.raises(RuntimeError):
+            call()
+
+
+def convolutional(library):
+    nn = library.nn
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 16, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(64, 4)
+    )  # fmt: skip
+
+
+def stripes(count):
+    """Images of stripes in one of four directions, with noise: what a small convolutional network learns in seconds."""
+    y, x = trt.meshgrid(trt.arange(12.0), trt.arange(12.0), indexing="ij")
+    waves = [trt.sin(1.6 * direction) for direction in (x, y, (x + y) / 2**0.5, (x - y) / 2**0.5)]
+    labels = trt.randint(0, 4, (count,))
+    return trt.stack([waves[k] for k in labels.tolist()]).unsqueeze(1) + 0.5 * trt.randn(count, 1, 12, 12), labels
+
+
+class Text(trt.nn.Module):
+    """A language model of characters: two blocks of causal attention."""
+
+    def __init__(self, size=17, width=32):
+        super().__init__()
+        nn = trt.nn
+        self.tokens, self.places = nn.Embedding(size, width), nn.Embedding(32, width)
+        self.blocks = nn.ModuleList(nn.TransformerEncoderLayer(width, 2, 64, dropout=0.0, batch_first=True, norm_first=True) for _ in range(2))
+        self.last = nn.Linear(width, size)
+
+    def forward(self, index):
+        n = index.shape[1]
+        x = self.tokens(index) + self.places(trt.arange(n))
+        mask = trt.nn.Transformer.generate_square_subsequent_mask(n)
+        for block in self.blocks:
+            x = block(x, src_mask=mask, is_causal=True)
+        return self.last(x)
+
+
+def learning(make, batch, lr, steps, dtype, scaled):
+    """The mean loss of the last ten steps, from the same weights and data whatever the dtype."""
+    trt.manual_seed(0)
+    model = make()
+    optimizer = trt.optim.AdamW(model.parameters(), lr=lr)
+    scaler = trt.amp.GradScaler("cpu", init_scale=2.0**24, growth_interval=20, enabled=scaled)
+    losses, scales = [], []
+    for step in range(steps):
+        x, y = batch(step)
+        with trt.autocast("cpu", dtype=dtype or trt.bfloat16, enabled=dtype is not None):
+            logits = model(x)
+            loss = trt.nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), y.reshape(-1))
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        trt.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+        losses.append(loss.item())
+        scales.append(scaler.get_scale())
+    return losses[0], sum(losses[-10:]) / 10, scales
+
+
+@pytest.mark.parametrize("kind", ["cnn", "text"])
+def test_half_types_converge_like_float32(kind):
+    """float16 with scaling, whose first scale overflows, and bfloat16 reach the loss that float32 reaches."""
+    trt.manual_seed(5)
+    if kind == "cnn":
+        images, labels = stripes(256)
+        make, lr, steps = (lambda: convolutional(trt)), 0.01, 60
+
+        def batch(step):
+            at = (step * 64) % 256
+            return images[at : at + 64], labels[at : at + 64]
+    else:
+        text = trt.tensor([(k * k + 3 * k // 2) % 17 for k in range(400)])
+        make, lr, steps = Text, 0.01, 60
+
+        def batch(step):
+            rows = [(step * 37 + 41 * k) % 370 for k in range(16)]
+            return trt.stack([text[r : r + 24] for r in rows]), trt.stack([text[r + 1 : r + 25] for r in rows])
+
+    first, exact, _ = learning(make, batch, lr, steps, None, False)
+    assert exact < 0.35 * first
+    for dtype, scaled in ((trt.bfloat16, False), (trt.float16, True)):
+        start, end, scales = learning(make, batch, lr, steps, dtype, scaled)
+        assert abs(start - first) < 0.05 * first
+        assert end < 1.25 * exact + 0.03, (dtype, end, exact)
+        if scaled:
+            assert min(scales) < 2.0**24 and scales[-1] >= 1.0, scales  # it has backed off

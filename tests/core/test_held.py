@@ -260,7 +260,7 @@ COMPOSED = {
     "linalg_cholesky", "cholesky", "orgqr", "linalg_eigh", "linalg_eigvalsh", "linalg_eig", "linalg_eigvals", "linalg_svd", "linalg_svdvals",
 }  # fmt: skip
 # Their kernels read all geometry before anything else may run; `contiguous` may return its operand.
-AT_ONCE = {"_fused_sgd_", "_fused_adam_", "_fused_adamw_", "clone", "contiguous", "_lazy_clone", "_to_copy", "copy", "fill", "zero"}
+AT_ONCE = {"_fused_sgd_", "_fused_adam_", "_fused_adamw_", "_amp_foreach_non_finite_check_and_unscale_", "_amp_update_scale_", "clone", "contiguous", "_lazy_clone", "_to_copy", "copy", "fill", "zero"}
 
 
 def test_every_kernel_sees_held_operands():

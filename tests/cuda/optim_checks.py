@@ -154,3 +154,37 @@ def check_device_counters() -> None:
         optimizer.found_inf = torch.tensor(inf, device="cuda")
         optimizer.step()
     assert (p == 0).all(), "a skipped first step leaves momentum of zero"
+
+
+def check_scales_of_losses() -> None:
+    """The operators of GradScaler beside the CPU's: gradients of all types and layouts, an infinity in one of them, the scale over many steps, a whole training step."""
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
+        for bad in (1.0, float("inf"), float("nan")):
+            start = [torch.randn(5), torch.randn(20_000), torch.randn(4, 6).t(), torch.empty(0), torch.randn(9, 9)[::2]]
+            start[1][17_000] = bad
+            start = [g.to(dtype) for g in start]
+            results = []
+            for device in ("cpu", "cuda"):
+                grads = [g.to(device, copy=True) for g in start]
+                found, factor = torch.zeros((), device=device), torch.tensor(0.25, device=device)
+                torch._amp_foreach_non_finite_check_and_unscale_(grads, found, factor)
+                results.append(([g.cpu() for g in grads], found.item()))
+            assert results[0][1] == results[1][1] == (bad != 1.0)
+            assert all(torch.equal(a.nan_to_num(7.0), b.nan_to_num(7.0)) for a, b in zip(results[0][0], results[1][0])), (dtype, bad)
+    states = []
+    for device in ("cpu", "cuda"):
+        scale, tracker = torch.tensor(2.0**126, device=device), torch.zeros((), dtype=torch.int32, device=device)
+        states.append([])
+        for step in range(12):
+            torch._amp_update_scale_(scale, tracker, torch.tensor(float(step in (4, 5)), device=device), 2.0, 0.5, 3)
+            states[-1].append((scale.item(), tracker.item()))
+    assert states[0] == states[1] and states[0][2][0] == 2.0**127
+    layer = torch.nn.Linear(8, 8).cuda()
+    optimizer, scaler = torch.optim.SGD(layer.parameters(), lr=0.1), torch.amp.GradScaler("cuda", init_scale=2.0**120)
+    before = layer.weight.detach().clone()
+    for factor in (1e30, 1.0):
+        scaler.scale(layer(torch.randn(4, 8, device="cuda")).square().sum() * factor).backward()
+        scaler.step(optimizer)
+        scaler.update(1.0 if factor > 1 else None)
+        assert torch.equal(before, layer.weight.detach()) == (factor > 1)
+        optimizer.zero_grad()

@@ -7,14 +7,16 @@
 from libc.math cimport pow as power, sqrt as square_root
 from tensorrt_lite._C.core.storage cimport prepare_write
 from tensorrt_lite._C.ops.optim.updates cimport Step, Update, adam_params, sgd_params
-from tensorrt_lite._C.steps.optim cimport has_fused_update, run_fused_update, set_fused_update
+from tensorrt_lite._C.steps.optim cimport has_fused_update, run_fused_update, run_unscale, run_update_scale, set_fused_update, set_unscale, set_update_scale
 
 cdef extern from "../loops/optim.c" nogil:
     ctypedef void (*sgd_fn)(char*, char*, char*, int64_t, const sgd_params*) noexcept nogil
     ctypedef void (*adam_fn)(char*, char*, char*, char*, char*, int64_t, const adam_params*) noexcept nogil
+    ctypedef int (*unscale_fn)(char*, int64_t, float) noexcept nogil
     ctypedef struct optim_kernels:
         sgd_fn sgd[4]
         adam_fn adam[4]
+        unscale_fn unscale[4]
 
 cdef enum:
     OPTIM_CHUNK = 16384            # elements of a task
@@ -367,6 +369,125 @@ cdef object _fused_adamw__kernel(
 ):
     adam_step(
         "_fused_adamw_", params, gradients, <list?>first, <list?>second, <list?>largest, <list?>steps, lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, grad_scale, found_inf, True)
+
+
+# ---- scales of losses ----------------------------------------------------------------------------------------------
+
+cdef struct Unscaling:
+    char* data
+    int64_t n
+    int code
+    float factor
+    int found        # set by any thread, never cleared
+
+
+cdef void unscale_chunks(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef Unscaling* u = <Unscaling*>context
+    cdef int64_t at = begin * OPTIM_CHUNK, stop = min(end * OPTIM_CHUNK, u.n)
+    if TABLE.unscale[u.code](u.data + at * (2 if u.code < 2 else 4 if u.code == 2 else 8), stop - at, u.factor):
+        set_flag(&u.found)
+
+
+cdef extern from *:
+    """
+    static inline void trt_set_flag(int *flag) { __atomic_store_n(flag, 1, __ATOMIC_RELAXED); }
+    """
+    void set_flag "trt_set_flag"(int* flag) noexcept nogil
+
+
+cdef int unscale_cpu(TensorBase g, TensorBase found_inf, TensorBase inv_scale) except -1:
+    cdef Unscaling u
+    u.data = data_of(g)
+    u.n = g.numel
+    u.code = g.dtype - F16
+    u.factor = (<float*>data_of(inv_scale))[0]
+    u.found = 0
+    run_held(unscale_chunks, &u, (u.n + OPTIM_CHUNK - 1) // OPTIM_CHUNK, u.n, g, found_inf)
+    if u.found:
+        (<float*>data_of(found_inf))[0] = 1
+    return 0
+
+
+cdef int update_scale_cpu(TensorBase scale, TensorBase tracker, TensorBase found_inf, double growth, double backoff, int64_t interval) except -1:
+    cdef float* s = <float*>data_of(scale)
+    cdef int* steps = <int*>data_of(tracker)
+    cdef float grown
+    if (<float*>data_of(found_inf))[0] != 0:
+        s[0] = <float>(s[0] * backoff)
+        steps[0] = 0
+    elif steps[0] + 1 == interval:
+        grown = <float>(s[0] * growth)
+        if grown - grown == 0:
+            s[0] = grown
+        steps[0] = 0
+    else:
+        steps[0] += 1
+    return 0
+
+
+set_unscale(DEV_CPU, unscale_cpu)
+set_update_scale(DEV_CPU, update_scale_cpu)
+
+
+cdef int check_scale_number(TensorBase t, int dtype, str op, str name) except -1:
+    if t.numel != 1:
+        raise RuntimeError(f"{op}: {name} must be a 1-element tensor, got {shape_text(t)}")
+    if t.dtype != dtype:
+        raise RuntimeError(f"{op}: {name} must be a {dtype_of(dtype).name} tensor, got {dtype_of(t.dtype).name}")
+    return 0
+
+
+def _amp_foreach_non_finite_check_and_unscale_(self, found_inf, inv_scale):
+    """Gradients times inv_scale, in place; found_inf becomes 1 where one of them is not finite."""
+    cdef list grads = tensor_list(self, "_amp_foreach_non_finite_check_and_unscale_", "self")
+    op__amp_foreach_non_finite_check_and_unscale_(grads, <TensorBase?>found_inf, <TensorBase?>inv_scale)
+    count_writes(grads, [[found_inf]])
+
+
+cdef object _amp_foreach_non_finite_check_and_unscale__kernel(list grads, TensorBase found_inf, TensorBase inv_scale):
+    cdef TensorBase g, x
+    cdef str op = "_amp_foreach_non_finite_check_and_unscale_"
+    check_scale_number(found_inf, F32, op, "found_inf")
+    check_scale_number(inv_scale, F32, op, "inv_scale")
+    for t in grads:
+        g = <TensorBase>t
+        if not (is_floating_type(g.dtype) and has_loops(g.dtype)):
+            raise RuntimeError(f"{op}: expected gradients of a floating point dtype, got {dtype_of(g.dtype)!r}")
+        if place_of(g) != place_of(found_inf) or place_of(g) != place_of(inv_scale):
+            raise RuntimeError(f"{op}: expected gradients, found_inf and inv_scale on the same device")
+    prepare_write(found_inf.storage, op)
+    for t in grads:
+        g = <TensorBase>t
+        if g.numel == 0:
+            continue
+        prepare_write(g.storage, op)
+        x = g if non_overlapping_dense(g) else contiguous_of(g)
+        run_unscale(g.device_type, x, found_inf, inv_scale)
+        if x is not g:
+            copy_elements(g, x)
+        bump_version(g)
+    bump_version(found_inf)
+
+
+def _amp_update_scale_(self, growth_tracker, found_inf, double scale_growth_factor, double scale_backoff_factor, int64_t growth_interval):
+    """Shrink the scale where an infinity was found; grow it after growth_interval steps without one. Returns the scale, written in place."""
+    op__amp_update_scale_(<TensorBase?>self, <TensorBase?>growth_tracker, <TensorBase?>found_inf, scale_growth_factor, scale_backoff_factor, growth_interval)
+    count_writes([self], [[growth_tracker]])
+    return self
+
+
+cdef object _amp_update_scale__kernel(TensorBase scale, TensorBase growth_tracker, TensorBase found_inf, double growth, double backoff, int64_t interval):
+    cdef str op = "_amp_update_scale_"
+    check_scale_number(scale, F32, op, "the scale")
+    check_scale_number(growth_tracker, I32, op, "growth_tracker")
+    check_scale_number(found_inf, F32, op, "found_inf")
+    if place_of(scale) != place_of(growth_tracker) or place_of(scale) != place_of(found_inf):
+        raise RuntimeError(f"{op}: expected the scale, growth_tracker and found_inf on the same device")
+    prepare_write(scale.storage, op)
+    prepare_write(growth_tracker.storage, op)
+    run_update_scale(scale.device_type, scale, growth_tracker, found_inf, growth, backoff, interval)
+    bump_version(scale)
+    bump_version(growth_tracker)
 
 
 # ---- _foreach_ -----------------------------------------------------------------------------------------------------
