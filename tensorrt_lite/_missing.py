@@ -30,7 +30,7 @@ _NAMES = {
     "optim": "SparseAdam swap_in_optimizer_params_and_state",
     "utils": """
         ThroughputBenchmark bottleneck bundled_inputs collect_env cpp_backtrace deterministic mobile_optimizer
-        module_tracker swap_tensors tensorboard
+        module_tracker swap_tensors
     """,
     "utils.benchmark": "CallgrindStats CopyIfCallgrind FunctionCount FunctionCounts FuzzedSparseTensor",
     "utils.cpp_extension": "SyclExtension",

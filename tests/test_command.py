@@ -32,8 +32,8 @@ def test_the_whole_list(capsys):
     ("name", "said"),
     [
         ("vmap", "vmap: not implemented\n"),
-        ("torch.utils.tensorboard", "utils.tensorboard: not implemented\n"),
-        ("tensorboard", "utils.tensorboard: not implemented\n"),
+        ("torch.utils.collect_env", "utils.collect_env: not implemented\n"),
+        ("collect_env", "utils.collect_env: not implemented\n"),
         ("export", "export: not implemented\n"),
         ("nn.Linear", "nn.Linear: is here\n"),
         ("DataLoader", "num_workers"),

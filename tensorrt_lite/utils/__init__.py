@@ -1,10 +1,10 @@
-"""Utilities beside the operators, imported on first use: `utils.data` (datasets and loaders), `utils.benchmark`, `utils.checkpoint`, `utils.hooks`, `utils.safetensors`."""
+"""Utilities beside the operators, imported on first use: `utils.data` (datasets and loaders), `utils.benchmark`, `utils.checkpoint`, `utils.hooks`, `utils.safetensors`, `utils.tensorboard`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["benchmark", "checkpoint", "cpp_extension", "data", "dlpack", "flop_counter", "generate_methods_for_privateuse1_backend", "hooks", "model_zoo", "rename_privateuse1_backend", "safetensors"]
+__all__ = ["benchmark", "checkpoint", "cpp_extension", "data", "dlpack", "flop_counter", "generate_methods_for_privateuse1_backend", "hooks", "model_zoo", "rename_privateuse1_backend", "safetensors", "tensorboard"]
 
 
 def __getattr__(name: str) -> Any:

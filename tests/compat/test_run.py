@@ -130,7 +130,7 @@ def test_report(program, tmp_path):
 import torch
 from torch.export import Dim, export
 from torch import vmap
-import torch.utils.tensorboard
+import torch.utils.bundled_inputs
 torch.nn.functional.relu(torch.ones(2))
 assert not hasattr(torch, "cond") and callable(torch.while_loop)
 try:
@@ -144,7 +144,7 @@ except NotImplementedError:
     assert set(parts["names touched"].split()[1:]) == {"torch.nn", "torch.nn.functional", "torch.nn.functional.relu", "torch.ones", "torch.vmap", "torch.while_loop"}
     assert parts["names missing, used"].split() == ["1", "torch.export.Dim"]
     assert parts["names missing, never used"].split() == ["3", "torch.export.export", "torch.vmap", "torch.while_loop"]
-    assert {"torch.export", "torch.utils.tensorboard"} <= set(parts["modules missing, imported"].split())
+    assert {"torch.export", "torch.utils.bundled_inputs"} <= set(parts["modules missing, imported"].split())
 
 
 SUITE = """
