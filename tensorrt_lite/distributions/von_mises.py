@@ -27,7 +27,7 @@ def _rejection_sample(loc: Any, concentration: Any, proposal_r: Any, x: Any) -> 
         z = trt.cos(math.pi * u1)
         f = (1 + proposal_r * z) / (proposal_r + z)
         c = concentration * (proposal_r - f)
-        accept = ((c * (2 - c) - u2) > 0) | ((c / u2).log() + 1 - c >= 0)
+        accept = ((c * (2 - c) - u2) > 0) | ((c / u2).log() + 1 - c >= 0) | c.isnan()  # which would never end
         if accept.any():
             x = trt.where(accept, (u3 - 0.5).sign() * f.acos(), x)
             done = done | accept

@@ -190,6 +190,13 @@ def test_samples_lie_in_their_supports() -> None:
             assert d.sample((50,)).requires_grad is False
 
 
+def test_samples_of_no_distribution_are_nan() -> None:
+    """Without validation, parameters that are none neither raise nor end in a loop."""
+    nan = trt.tensor([math.nan, 1.0])
+    for name, parameters in (("VonMises", (nan * 0, nan)), ("Gamma", (nan, 1.0)), ("Gamma", (-nan, 1.0)), ("Normal", (nan, 1.0)), ("Beta", (nan, nan))):
+        assert getattr(trt.distributions, name)(*parameters, validate_args=False).sample((3,))[:, 0].isnan().all(), name
+
+
 def test_wrong_compositions() -> None:
     calls = [
         lambda m, D: D.MixtureSameFamily(D.Normal(0, 1), D.Normal(0, 1)), lambda m, D: D.MixtureSameFamily(D.Categorical(m.ones(3)), 3), lambda m, D: D.MixtureSameFamily(D.Categorical(m.ones(3)), D.Normal(m.zeros(2), 1)),
