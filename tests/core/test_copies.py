@@ -120,3 +120,11 @@ def test_tensors_that_share_memory_share_its_copy() -> None:
     assert copied.tag == ["x"] and copied.tag is not tagged.tag
     empty, twin = copy.deepcopy([trt.empty(0), trt.empty(0)])
     assert empty.shape == twin.shape == (0,)
+
+
+def test_conversion_to_numpy_without_gradients():
+    """Under no_grad nothing could be lost, so nothing is refused; the array shares the memory."""
+    parameter = trt.nn.Parameter(trt.ones(3))
+    with trt.no_grad():
+        parameter.numpy()[0] = 5
+        assert parameter.__array__().tolist() == parameter.view(-1).numpy().tolist() == [5, 1, 1]

@@ -395,7 +395,7 @@ def numpy(TensorBase self not None, *, force=False):
     cdef TensorBase t = self
     cdef object added = None
     if self.requires_grad:
-        if not force:
+        if not force and tls().grad_mode:
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         t = <TensorBase>self.detach()
     if t.device_type != DEV_CPU:
