@@ -20,7 +20,9 @@ cdef extern from *:
     #include "isa.h"
     #include "conv_tiles.h"
     ISA_TABLE(conv_tiles_table, trt_conv_tiles)
+    #define NO_OFFSET INT64_MIN
     """
+    const int64_t NO_OFFSET
     enum:
         CONV_TILE
         CONV_TAPS
@@ -56,8 +58,6 @@ cdef enum:
     LEAST_WORK = 1 << 21         # multiplications below which laying images out costs more than tiles save
     LEAST_ROW = 5                # of a strided output: shorter ones leave most of a tile empty
     THREAD_WORK = 1 << 20        # multiplications worth another thread
-
-cdef int64_t NO_OFFSET = -1 << 62
 
 
 cdef bint takes_tiles(int what, const ConvProblem* p, int dtype) except -1:
@@ -148,7 +148,7 @@ cdef TensorBase channels_last_view(TensorBase memory, TensorBase like):
 
 
 cdef inline int64_t offset_of(const ConvProblem* p, int k, int64_t phase, int64_t tap) noexcept nogil:
-    """The position in the output that meets input phase + stride * u by the tap, minus u; INT64_MIN: none."""
+    """The position in the output that meets input phase + stride * u by the tap, minus u, or NO_OFFSET."""
     cdef int64_t at = phase + p.padding[k] - tap * p.dilation[k]
     if at % p.stride[k]:
         return NO_OFFSET
