@@ -69,7 +69,7 @@ globals().update(_public.functions(_ops.FUNCTIONS, "tensorrt_lite"))
 # Packages that are imported when they are first used: `import tensorrt_lite` stays within 50 ms.
 _LAZY = {
     "nn", "optim", "utils", "autograd", "cuda", "backend", "backends", "testing", "bench", "random", "serialization", "linalg", "fft", "special", "signal", "cpu", "library", "multiprocessing", "version",
-    "__config__", "accelerator", "amp", "compat", "compiler", "distributed", "distributions", "hub", "jit", "onnx", "overrides", "profiler",
+    "__config__", "accelerator", "amp", "compat", "compiler", "distributed", "distributions", "func", "hub", "jit", "onnx", "overrides", "profiler",
 }  # fmt: skip
 _LAZY_NAMES = {
     "save": "serialization", "load": "serialization", "no_grad": "autograd.grad_mode", "enable_grad": "autograd.grad_mode",
@@ -92,6 +92,7 @@ _LAZY_NAMES = {
     "finfo": "_info", "iinfo": "_info", "from_dlpack": "_dlpack", "to_dlpack": "_dlpack", "ops": "library",
     "TypedStorage": "_typed_storage", "Stream": "backend.streams", "Event": "backend.streams", "get_device_module": "backend.privateuse1",
     "_register_device_module": "backend.privateuse1",
+    "vmap": "_transforms.mapping",
     "set_default_tensor_type": "_typed_tensors", "set_flush_denormal": "_C.core.parallel",
 }  # fmt: skip
 _ASKING = {"result_type", "can_cast", "embedding"}  # of them, those that ask overrides

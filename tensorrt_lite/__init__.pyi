@@ -18,6 +18,7 @@ from tensorrt_lite import cuda as cuda
 from tensorrt_lite import distributed as distributed
 from tensorrt_lite import distributions as distributions
 from tensorrt_lite import fft as fft
+from tensorrt_lite import func as func
 from tensorrt_lite import hub as hub
 from tensorrt_lite import info as info
 from tensorrt_lite import jit as jit
@@ -51,6 +52,7 @@ from tensorrt_lite.amp._state import is_autocast_cpu_enabled as is_autocast_cpu_
 from tensorrt_lite.amp._state import is_autocast_enabled as is_autocast_enabled
 from tensorrt_lite.amp._state import set_autocast_cache_enabled as set_autocast_cache_enabled
 from tensorrt_lite.amp._state import set_autocast_cpu_dtype as set_autocast_cpu_dtype
+from tensorrt_lite._transforms.mapping import vmap as vmap
 from tensorrt_lite.amp._state import set_autocast_cpu_enabled as set_autocast_cpu_enabled
 from tensorrt_lite.amp._state import set_autocast_dtype as set_autocast_dtype
 from tensorrt_lite.amp._state import set_autocast_enabled as set_autocast_enabled

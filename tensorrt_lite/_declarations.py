@@ -25,7 +25,7 @@ class Declaration:
     several; variants; aliases: other public names; doc: the docstring of the function, None where the body has it; view: whether results
     share memory. Of pointwise rows dtypes; expressions: {"": Python's syntax over the arguments, or "integer", "complex", "bool" for those
     dtypes}; promote. derivatives: {argument: formula}; forward: how tangents pass; autocast; samples: what the tests draw; symbol: `add`
-    of `+`. by_name, opaque, spellings, starred: how calls are written and handed to overrides; manual: the entry is written by hand.
+    of `+`; batch: how vmap runs it on a batch. by_name, opaque, spellings, starred: how calls are written and handed to overrides; manual: the entry is written by hand.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Declaration:
     starred: str | None = None
     dtypes: tuple[str, ...] = ()
     promote: str = "same"
-    symbol = samples = node = ""
+    symbol = samples = node = batch = ""
     autocast: str | dict[str, str] | None = None
 
     def __init__(self, name: str, what: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.forward import get_tangent
 from tensorrt_lite._C.autograd.node import namespace
+from tensorrt_lite._C.core.python_key import is_transformed
 from tensorrt_lite._C.core.dtype import _dtype_by_name
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._C.ops.support import deliver_result
@@ -332,7 +333,7 @@ def linalg_pinv(A: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any
     A = _computed_in(A, out)
     if not A.numel():
         result = A.transpose(-2, -1) @ A.new_zeros((*A.shape[:-1], A.shape[-2]))
-    elif A.requires_grad and _grad_enabled() or get_tangent(A) is not None:
+    elif A.requires_grad and _grad_enabled() or get_tangent(A) is not None or is_transformed([A]):
         from tensorrt_lite.linalg._functions import Pinv
 
         result = Pinv.apply(A, atol, rtol, hermitian)
@@ -436,7 +437,7 @@ def linalg_matrix_exp(A: Any) -> Any:
     _check_number_type("linalg.matrix_exp", A)
     if not A.numel() or A.device.type == "meta":
         return A.clone()
-    if A.requires_grad and _grad_enabled():
+    if A.requires_grad and _grad_enabled() or is_transformed([A]):
         from tensorrt_lite.linalg._functions import MatrixExp
 
         return MatrixExp.apply(A)

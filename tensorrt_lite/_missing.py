@@ -8,8 +8,8 @@ import sys
 # Module (without the package's name): PyTorch's names in it that are planned or left out. docs/gaps.md says more.
 _NAMES = {
     "": """
-        ao classes compile cond cpp export func functional fx masked monitor mps mtia nested
-        package quantization quasirandom return_types sparse types vmap while_loop xpu
+        ao classes compile cond cpp export functional fx masked monitor mps mtia nested
+        package quantization quasirandom return_types sparse types while_loop xpu
         Future Storage SymBool SymFloat SymInt Tag
         BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage DoubleStorage FloatStorage HalfStorage
         IntStorage LongStorage ShortStorage
@@ -51,6 +51,7 @@ _NAMES = {
         gather gather_object get_backend get_rank get_world_size group init_device_mesh init_process_group irecv isend launch monitored_barrier new_group new_subgroups nn
         optim pipelining recv reduce reduce_scatter reduce_scatter_tensor rpc scatter scatter_object_list send tensor
     """,
+    "func": "functionalize rearrange",
     "jit": """
         Attribute CompilationUnit Error Future ScriptFunction ScriptModule fork freeze interface isinstance load optimize_for_inference save strict_fusion trace
         trace_module wait

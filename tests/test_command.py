@@ -31,10 +31,10 @@ def test_the_whole_list(capsys):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("vmap", "vmap: not implemented\n"),
         ("torch.utils.collect_env", "utils.collect_env: not implemented\n"),
         ("collect_env", "utils.collect_env: not implemented\n"),
         ("export", "export: not implemented\n"),
+        ("while_loop", "while_loop: not implemented\n"),
         ("nn.Linear", "nn.Linear: is here\n"),
         ("DataLoader", "num_workers"),
     ],

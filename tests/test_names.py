@@ -13,7 +13,7 @@ import pytest
 import tensorrt_lite as trt
 
 MODULES = [
-    "", "accelerator", "amp", "autograd", "backends", "compiler", "cuda", "distributed", "fft", "jit", "library", "linalg", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "hub", "onnx", "optim", "optim.lr_scheduler", "profiler", "random", "signal", "signal.windows", "special",
+    "", "accelerator", "amp", "autograd", "backends", "compiler", "cuda", "distributed", "fft", "func", "jit", "library", "linalg", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "hub", "onnx", "optim", "optim.lr_scheduler", "profiler", "random", "signal", "signal.windows", "special",
     "serialization", "testing", "utils", "utils.checkpoint", "utils.data",
 ]  # fmt: skip
 

@@ -26,7 +26,7 @@ UNASKED = {
         is_deterministic_algorithms_warn_only_enabled get_device_module is_grad_enabled is_inference_mode_enabled is_storage is_tensor load manual_seed printoptions
         promote_types save seed set_default_device set_default_dtype set_default_tensor_type set_deterministic_debug_mode
         set_float32_matmul_precision set_flush_denormal set_num_interop_threads set_num_threads set_printoptions set_rng_state to_dlpack typename
-        use_deterministic_algorithms
+        use_deterministic_algorithms vmap
     """,
     "F": "sigmoid tanh upsample upsample_bilinear upsample_nearest",
     "init": """

@@ -79,6 +79,7 @@ NO_ROW = {
     "state of the default generator": "get_rng_state initial_seed manual_seed seed set_rng_state",
     "questions about dtypes, shapes and any Python object": "broadcast_shapes can_cast is_storage is_tensor promote_types typename",
     "files": "load save",
+    "functions of functions": "vmap",
 }  # fmt: skip
 
 

@@ -105,8 +105,16 @@ def dtype_property(TensorBase self not None):
     return dtype_of(self.dtype)
 
 
+cdef object device_of_wrapped(TensorBase t):
+    """Where the values of a tensor lie that stands for another inside a functional transform."""
+    from tensorrt_lite._C.core.transform import value_of
+    return value_of(t).device
+
+
 cdef object wrapper_device(TensorBase t):
     """The device that a wrapper without memory claims, None of other tensors."""
+    if t.keys & K_WRAPPED:
+        return device_of_wrapped(t)
     return (<dict>t.attributes).get("_wrapper_device") if t.keys & K_PYTHON and t.attributes != NULL else None
 
 
@@ -311,6 +319,9 @@ def set_requires_grad(TensorBase self not None, bint value):
         raise RuntimeError(
             "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that doesn't require "
             "differentiation use var_no_grad = var.detach().")
+    if value and self.keys & K_WRAPPED:
+        from tensorrt_lite._C.core.transform import check_may_require_grad
+        check_may_require_grad(self)
     if value and category[self.dtype] < CAT_FLOAT:
         raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
     if value and self.inference and not tls().inference_mode:
@@ -460,7 +471,7 @@ def make_subclass(cls, TensorBase data not None, require_grad=False):
 cdef TensorBase instance_of(cls, TensorBase data):
     cdef TensorBase r = <TensorBase?>trt_new_as(TensorBase, cls, ())
     set_storage(r, data.storage)
-    r.keys = data.keys & ~<uint64_t>(K_AUTOGRAD | K_PYTHON) | (K_PYTHON if dispatches(cls) else 0)
+    r.keys = data.keys & ~<uint64_t>(K_AUTOGRAD | K_PYTHON) | (K_PYTHON if dispatches(cls) or data.keys & K_WRAPPED else 0)
     r.offset = data.offset
     set_dtype(r, data.dtype)
     set_geometry(r, data.ndim, data.sizes, data.strides)
@@ -497,7 +508,7 @@ def assign_from(TensorBase self not None, TensorBase other not None):
     """Take over another tensor's geometry, storage and type (the constructor of Tensor and unpickling use it)."""
     cdef Storage old = self.storage
     set_storage(self, other.storage)
-    self.keys = other.keys & ~<uint64_t>(K_AUTOGRAD | K_PYTHON) | (K_PYTHON if dispatches(type(self)) else 0)
+    self.keys = other.keys & ~<uint64_t>(K_AUTOGRAD | K_PYTHON) | (K_PYTHON if dispatches(type(self)) or other.keys & K_WRAPPED else 0)
     self.offset = other.offset
     set_dtype(self, other.dtype)
     set_geometry(self, other.ndim, other.sizes, other.strides)

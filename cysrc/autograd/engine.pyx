@@ -16,7 +16,7 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_DECREF
 from cpython.list cimport PyList_GET_ITEM
 from tensorrt_lite._C.core.device cimport DEV_CUDA
 from tensorrt_lite._C.core.storage cimport DeviceHooks, installed_hooks
-from tensorrt_lite._C.core.tensor cimport TensorBase, K_FORWARD_AD, alias_of, place_of, shape_of, shape_text, same_sizes, strides_of, tensor_type
+from tensorrt_lite._C.core.tensor cimport TensorBase, K_FORWARD_AD, K_WRAPPED, alias_of, place_of, shape_of, shape_text, same_sizes, strides_of, tensor_type
 from tensorrt_lite._C.core.dtype cimport Scalar
 from tensorrt_lite._C.core.dispatch cimport tls, attach, operator_named, trt_operator, trt_thread_state, FRESH, INPLACE
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo
@@ -259,7 +259,8 @@ cdef class GraphTask:
                 t.buffer = <PyObject*>g
                 return 0
             old = <TensorBase>t.buffer
-            if in_place and t.owned and old.dtype == (<TensorBase>g).dtype:
+            # of batched gradients, which stand for others, the sum may not fit into the first
+            if in_place and t.owned and old.dtype == (<TensorBase>g).dtype and not (old.keys | (<TensorBase>g).keys) & K_WRAPPED:
                 sum_gradients(old, <TensorBase>g, old, INPLACE)
                 return 0
             total = sum_gradients(old, <TensorBase>g, None, FRESH)

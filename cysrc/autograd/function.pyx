@@ -7,7 +7,8 @@ cimport cython
 from libc.stdint cimport int64_t, uint64_t
 from cpython.object cimport PyObject
 from tensorrt_lite._C.core.tensor cimport (
-    TensorBase, K_AUTOGRAD, K_FORWARD_AD, alias_of, make_view, version_of, shape_of, shape_text, same_sizes, bump_version, CREATED_IN_FUNCTION, CREATED_DEFAULT)
+    TensorBase, K_AUTOGRAD, K_FORWARD_AD, K_TRANSFORM, alias_of, make_view, version_of, shape_of, shape_text, same_sizes, bump_version, CREATED_IN_FUNCTION, CREATED_DEFAULT)
+from tensorrt_lite._C.core.device cimport DEV_META
 from tensorrt_lite._C.core.dtype cimport dtype_of, category, CAT_FLOAT
 from tensorrt_lite._C.core.dispatch cimport tls, attach
 from tensorrt_lite._C.autograd.node cimport (
@@ -151,7 +152,7 @@ cdef class FunctionNode(Node):
             for i in range(len(grads)):
                 if grads[i] is None and (expected := output_metadata(self, i)) is not None:
                     shape, code, place = expected
-                    grads[i] = _ops.zeros(shape, dtype=dtype_of(code), device=device_at(place))
+                    grads[i] = _ops.zeros(shape, dtype=dtype_of(code), device=device_at(place) if place != DEV_META else device_beside(grads))
         tls().python_ran = 1
         result = type(self)._forward_cls._backward_function()(self, *grads)
         if not isinstance(result, tuple):
@@ -179,6 +180,14 @@ cdef class FunctionNode(Node):
                     f"function {self.name()} returned a gradient different than None at position {k + 1}, but the corresponding forward input was not a "
                     "Variable")
         return tuple(out)
+
+
+cdef object device_beside(list grads):
+    """Where zeros belong that stand in for a gradient of what has no memory of its own: to the others."""
+    for g in grads:
+        if g is not None:
+            return g.device
+    return device_at(DEV_META)
 
 
 cdef inline bint contains(tuple tensors, object t):
@@ -282,6 +291,9 @@ cdef int pass_tangents(FunctionNode ctx, object cls, tuple args, list tangents, 
 
 def apply(cls, *args, **kwargs):
     """Run a Function: forward with recording off, then attach the Node to its outputs."""
+    if tls().included & ~tls().excluded & K_TRANSFORM and not cls._below_transform:
+        from tensorrt_lite._C.core.transform import rule_of
+        return rule_of("function")(cls, cls._bind(args, kwargs) if kwargs else args)
     cdef FunctionNode ctx = <FunctionNode?>cls._backward_cls()
     cdef TensorBase t
     cdef int i, n = len(args)

@@ -26,7 +26,7 @@ cdef class NestedPass:
     cdef trt_thread_state state
     cdef trt_nested thread
     cdef tuple arguments
-    cdef object run, hooks, autocast, default_device, result, error
+    cdef object run, hooks, autocast, default_device, levels, result, error
     cdef int streams
 
     def __call__(self):
@@ -40,6 +40,8 @@ cdef class NestedPass:
                 self.hooks()
             if self.autocast is not None:
                 self.autocast()
+            if self.levels is not None:
+                self.levels()
             if self.streams:
                 installed_hooks().use_streams(self.streams)  # and the current device, which belongs to the set
             self.result = self.run(*self.arguments)
@@ -64,6 +66,9 @@ def run_in_thread(run, tuple arguments):
     autocast = modules.get("tensorrt_lite._C.autograd.autocast")
     if autocast is not None:
         nested.autocast = autocast.ThreadState()
+    transform = modules.get("tensorrt_lite._C.core.transform")
+    if transform is not None:
+        nested.levels = transform.ThreadState()
     if installed_hooks().current_streams != NULL:
         nested.streams = installed_hooks().current_streams()
     work = partial(copy_context().run, nested)

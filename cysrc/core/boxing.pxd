@@ -9,3 +9,4 @@ cdef tuple box_arguments(trt_operator* op, const trt_value* v, bint numbers)
 cdef object recall(int operator_id, tuple arguments, object out, int mode)
 cdef object call_boxed(trt_operator* op, tuple arguments, object out, int mode)
 cdef void register_boxed(int key, boxed_kernel kernel) noexcept
+cdef boxed_kernel registered_kernel(int key) noexcept

@@ -33,6 +33,10 @@ cdef void register_boxed(int key, boxed_kernel kernel) noexcept:
     kernels[key] = kernel
 
 
+cdef boxed_kernel registered_kernel(int key) noexcept:
+    return kernels[key]
+
+
 cdef object box(trt_operator* op, const trt_value* v, PyObject* out, int mode):
     """Run the boxed kernel of the key that was looked up, and check what it returns: callers read it as the type in the schema."""
     cdef boxed_kernel kernel = kernels[tls().key]

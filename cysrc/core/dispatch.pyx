@@ -2,7 +2,7 @@
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_XDECREF, Py_XINCREF
 from libc.stdlib cimport calloc, free
-from tensorrt_lite._C.core.tensor cimport TensorBase, hold_versions, set_inference_flag, NUM_KEYS, KEY_CUSTOM, KEY_PYTHON, KEY_TRACER, KEY_STORAGE_ONLY, K_STORAGE_ONLY, K_BACKENDS, K_AUTOGRAD, K_PYTHON, K_CPU, K_CUDA, K_CUSTOM, K_META, KEY_CUDA, INDEX_BITS, mixed_indices
+from tensorrt_lite._C.core.tensor cimport TensorBase, hold_versions, set_inference_flag, NUM_KEYS, KEY_CUSTOM, KEY_PYTHON, KEY_TRACER, KEY_STORAGE_ONLY, K_STORAGE_ONLY, K_BACKENDS, K_AUTOGRAD, K_PYTHON, K_WRAPPED, K_CPU, K_CUDA, K_CUSTOM, K_META, KEY_CUDA, INDEX_BITS, mixed_indices
 from tensorrt_lite._C.core.device cimport DEV_CUDA, DEV_CUSTOM, DEV_META, device_type_name
 
 cdef extern from *:
@@ -22,7 +22,7 @@ cdef trt_step steps[TRT_STEPS]
 cdef char moves_elements[MAX_OPERATORS]
 cdef trt_core_table core
 cdef tuple key_names = ("Meta", "CPU", "CUDA", "Sparse", "StorageOnly", "PrivateUse1", "Python", "ADInplaceOrView", "Autograd",
-                        "ForwardAD", "Tracer", "Autocast", "FuncTorch")
+                        "ForwardAD", "Tracer", "Autocast", "FuncTorch", "Wrapped")
 core.operators = table
 core.steps = steps
 core.missing_step = <void*>missing_step
@@ -145,7 +145,7 @@ cdef str place_name(uint64_t keys, int number):
 
 
 cdef int mixed_devices(trt_operator* op, uint64_t keys) except -1:
-    if (keys | tls().included) & ~tls().excluded & op.mask & K_PYTHON:
+    if (keys | tls().included) & ~tls().excluded & op.mask & K_PYTHON or keys & K_WRAPPED:
         return 0                                  # whoever dispatches in Python says what goes together
     cdef uint64_t differing = mixed_indices(keys), low = keys >> 40 & 511, backends = keys & K_BACKENDS & ~K_STORAGE_ONLY
     if not differing and not backends & (backends - 1):
@@ -405,6 +405,11 @@ def operator_kernels():
         if table[i].name != NULL:
             found[table[i].name.decode()] = [key_names[k] for k in range(<int>NUM_KEYS) if table[i].kernels[k] != NULL]
     return found
+
+
+def _table_size():
+    """How many places for operators the table has."""
+    return MAX_OPERATORS
 
 
 def is_grad_enabled():

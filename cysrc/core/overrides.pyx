@@ -21,7 +21,7 @@ cdef extern from *:
     #include "dispatch.h"
     #include "public.h"
     enum { INTERNAL = 2 };             /* of opaque: overrides are not asked */
-    enum { TRT_K_PYTHON = 64 };        /* K_PYTHON of tensor.pxd */
+    enum { TRT_K_PYTHON = 64 | 4096 }; /* K_PYTHON and K_TRANSFORM of tensor.pxd */
     static PyTypeObject *trt_plain_tensor, *trt_plain_parameter;
     static PyObject *trt_name_of_function, *trt_disabled_method, *trt_disabled_function;
     static PyObject* (*trt_ask)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
@@ -47,7 +47,7 @@ cdef extern from *:
       }
       return 0;
     }
-    /* Whether a factory's call goes to a TorchDispatchMode or to the __torch_dispatch__ of what it is to make something like. */
+    /* Whether a factory's call goes to a functional transform, a TorchDispatchMode or to the __torch_dispatch__ of what it is to make something like. */
     static inline int trt_makes_in_python(PyObject* const* args, Py_ssize_t n) {
       uint64_t keys = trt_tls()->included;
       if (n && PyObject_TypeCheck(args[0], trt_core->tensor_base)) keys |= TRT_KEYS(args[0]);

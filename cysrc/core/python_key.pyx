@@ -8,7 +8,7 @@ from cpython.list cimport PyList_GET_SIZE
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uint64_t
-from tensorrt_lite._C.core.tensor cimport TensorBase, K_PYTHON, K_AUTOGRAD, KEY_PYTHON, NUM_KEYS, hold_versions, alias_of
+from tensorrt_lite._C.core.tensor cimport TensorBase, K_PYTHON, K_AUTOGRAD, K_TRANSFORM, K_WRAPPED, KEY_PYTHON, NUM_KEYS, hold_versions, alias_of
 from tensorrt_lite._C.core.dispatch cimport attach, tls, trt_operator, trt_thread_state, trt_value, operator_named, FRESH, OUT, INPLACE, NO_OUT
 from tensorrt_lite._C.core.row_schema cimport Schema, schema_of, REQUIRED
 from tensorrt_lite._C.core.boxing cimport box_arguments, call_boxed, register_boxed
@@ -459,9 +459,22 @@ def factory_object(function):
 cdef frozenset SIZED = frozenset(("empty", "ones", "zeros", "rand", "randn"))
 
 
+cdef object _make_transformed = None
+
+
+def _set_make_transformed(f):
+    """f(function, args, kwargs): a factory's call inside a functional transform, NotImplemented outside of one."""
+    global _make_transformed
+    _make_transformed = f
+
+
 def dispatch_factory(function, tuple args, dict kwargs):
-    """A factory's call under the key Python."""
+    """A factory's call under the key Python, or inside a functional transform."""
     cdef list types = []
+    if _make_transformed is not None:
+        result = _make_transformed(function, args, kwargs)
+        if result is not NotImplemented:
+            return result
     if args and isinstance(args[0], TensorBase) and function.__name__ in ("tensor", "as_tensor", "asarray"):
         return function.impl(*args, **kwargs)          # a copy or a conversion, which is made of operators
     if function.__name__ in SIZED and (args and isinstance(args[0], int) or not args and "size" in kwargs):
@@ -506,6 +519,22 @@ def pop_mode():
 def mode_stack():
     """The active modes of this thread, outermost first."""
     return tuple(modes_of_thread())
+
+
+def innermost_transform():
+    """The innermost level of a functional transform in this thread, None outside of one."""
+    if not tls().included & K_TRANSFORM:
+        return None
+    from tensorrt_lite._C.core.transform import innermost
+    return innermost()
+
+
+def is_transformed(list tensors not None):
+    """Whether a tensor stands for another one inside a functional transform."""
+    for t in tensors:
+        if (<TensorBase?>t).keys & K_WRAPPED:
+            return True
+    return False
 
 
 def has_key(TensorBase t not None):

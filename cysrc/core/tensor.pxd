@@ -24,7 +24,8 @@ cdef enum:
     KEY_TRACER = 10
     KEY_AUTOCAST = 11
     KEY_TRANSFORM = 12
-    NUM_KEYS = 13
+    KEY_WRAPPED = 13              # of tensors that stand for others inside a functional transform (core/transform.pyx); no kernels
+    NUM_KEYS = 14
 
 cdef enum:
     K_META = 1
@@ -39,6 +40,8 @@ cdef enum:
     K_BACKENDS = 63
     K_INPLACE_OR_VIEW = 128
     K_AUTOCAST = 2048
+    K_TRANSFORM = 4096
+    K_WRAPPED = 8192
 
 cdef extern from "dispatch.h":
     uint64_t index_keys "trt_index_keys"(int number) noexcept nogil

@@ -390,7 +390,8 @@ cdef inline void copy_header(TensorBase r, TensorBase t):
     r.device_type = t.device_type
     r.device_index = t.device_index
     r.layout = t.layout
-    r.keys = t.keys & ~<uint64_t>(K_DERIVATIVES | K_PYTHON)
+    # the class of the result is Tensor; what stands for another tensor does so by its storage
+    r.keys = t.keys & ~<uint64_t>(K_DERIVATIVES | K_PYTHON) | (t.keys & K_WRAPPED) >> (KEY_WRAPPED - KEY_PYTHON)
     r.inference = t.inference      # a view of a normal tensor is a normal tensor, in inference mode too
     if not t.inference and inference_flag:
         r.creation_meta = CREATED_INFERENCE

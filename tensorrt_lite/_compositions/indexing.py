@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.node import namespace
+from tensorrt_lite._C.core.python_key import is_transformed
 from tensorrt_lite._C.core.dispatch import is_grad_enabled
 from tensorrt_lite._C.core.dtype import _dtype_by_name
 from tensorrt_lite._C.core.tensor import TensorBase
@@ -43,7 +44,7 @@ def take_along_dim(input: Any, indices: Any, dim: Any = None, *, out: Any = None
         if a != b and a != 1 and b != 1:
             raise RuntimeError(f"The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {k} (take_along_dim)")
         of_input[k] = of_indices[k] = b if a == 1 else a
-    if not i.is_cpu or i.numel() and i.min().item() < 0:
+    if not i.is_cpu or is_transformed([i]) or i.numel() and i.min().item() < 0:
         i = _ops.where(_ops.lt(i, 0), _ops.add(i, of_input[d]), i)
     return _ops.gather(x.expand(of_input), d, i.expand(of_indices), out=out)
 

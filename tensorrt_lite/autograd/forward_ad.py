@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorrt_lite._C.autograd import forward as _forward
+from tensorrt_lite._C.core import python_key as _python_key
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite.autograd.grad_mode import no_grad
 
@@ -50,6 +51,12 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     ValueError when either is not of floating or complex numbers; RuntimeError outside of a level, for another shape, and
     for a tensor that has a tangent already.
     """
+    if _python_key.is_transformed([tensor, tangent]):
+        from tensorrt_lite._transforms.mapping import make_dual_of_batch
+
+        dual = make_dual_of_batch(tensor, tangent, make_dual)
+        if dual is not None:
+            return dual
     current = _forward.current_level()
     if current >= 0 and level is not None and level != current:
         raise RuntimeError("Invalid level given to _make_dual")
@@ -63,6 +70,12 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     """The value (a view without tangent) and the tangent of a tensor; the tensor itself and None when it has none."""
     if not isinstance(tensor, TensorBase):
         raise TypeError(f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not {type(tensor).__name__}")
+    if _python_key.is_transformed([tensor]):
+        from tensorrt_lite._transforms.mapping import unpack_dual_of_batch
+
+        found = unpack_dual_of_batch(tensor, unpack_dual)
+        if found is not None:
+            return UnpackedDualTensor(*found)
     if level is not None and level != _forward.current_level() or _forward.current_level() < 0:
         return UnpackedDualTensor(tensor, None)
     return UnpackedDualTensor(*_forward.unpack_dual(tensor))

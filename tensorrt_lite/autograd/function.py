@@ -33,6 +33,8 @@ class Function(metaclass=FunctionMeta):
     """Base of custom autograd functions: define ``forward`` and ``backward`` as static methods and call ``apply``."""
 
     _separate_context = False
+    _below_transform = False  # of Functions that transforms make for one of their levels
+    generate_vmap_rule = False
 
     def __init__(self, *args, **kwargs) -> None:
         import warnings
@@ -75,7 +77,11 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def vmap(info, in_dims, *args):
-        """The rule for vmap, which is not implemented."""
+        """vmap(info, in_dims, *args) -> (outputs, out_dims): the rule for vmap, of values with the batch along in_dims (None: the same for all of it).
+
+        info.batch_size is the batch's size, info.randomness what vmap was told. `generate_vmap_rule = True` stands for a rule made of forward, setup_context,
+        backward and jvp.
+        """
         raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap staticmethod or set generate_vmap_rule=True.")
 
     apply = classmethod(_compiled.apply)

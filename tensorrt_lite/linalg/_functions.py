@@ -12,11 +12,15 @@ from tensorrt_lite.autograd import Function
 class Pinv(Function):
     """The pseudoinverse has a derivative wherever the rank is constant, singular vectors only where their values differ."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, A: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
-        result = _linear_algebra._pinv_value(A, atol, rtol, hermitian)
-        ctx.save_for_backward(A, result)
-        return result
+    def forward(A: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
+        return _linear_algebra._pinv_value(A, atol, rtol, hermitian)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(inputs[0], output)
 
     @staticmethod
     def backward(ctx: Any, g: Any) -> tuple:
@@ -36,9 +40,16 @@ class MatrixExp(Function):
     """The derivative is the upper right block of the exponential of [[A^H, g], [0, A^H]]."""
 
     @staticmethod
-    def forward(ctx: Any, A: Any) -> Any:
-        ctx.save_for_backward(A)
+    def vmap(info: Any, in_dims: Any, A: Any) -> Any:
+        return MatrixExp.apply(A.movedim(in_dims[0], 0)), 0
+
+    @staticmethod
+    def forward(A: Any) -> Any:
         return _linear_algebra._matrix_exp_value(A)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(inputs[0])
 
     @staticmethod
     def backward(ctx: Any, g: Any) -> Any:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import tensorrt_lite as trt
 from tensorrt_lite import autograd
 from tensorrt_lite._C.autograd.node import AccumulateGrad
+from tensorrt_lite._C.core.python_key import innermost_transform
 from tensorrt_lite.amp.autocast_mode import autocasts
 from tensorrt_lite.autograd.function import Function
 from tensorrt_lite.autograd.graph import _no_saved_tensors_hooks
@@ -411,6 +412,8 @@ def checkpoint(
     if use_reentrant is None:
         warnings.warn("checkpoint: pass use_reentrant explicitly; False is recommended, and without it True is taken", stacklevel=2)
         use_reentrant = True
+    if innermost_transform() is not None:
+        return function(*args, **kwargs)  # whose intermediate results are the transforms' to keep
     if use_reentrant:
         if kwargs:
             raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))

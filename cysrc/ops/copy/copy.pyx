@@ -317,6 +317,9 @@ cdef object read_element(const char* p, int code):
 
 
 cdef TensorBase readable(TensorBase t, str op):
+    if t.keys & K_WRAPPED:
+        from tensorrt_lite._C.core.transform import readable_value
+        return readable(<TensorBase?>readable_value(t, op), op)
     if t.device_type == DEV_META:
         raise RuntimeError(f"Tensor.{op}() cannot be called on meta tensors")
     if t.device_type != DEV_CPU:

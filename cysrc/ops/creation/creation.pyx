@@ -398,6 +398,9 @@ def numpy(TensorBase self not None, *, force=False):
         if not force and tls().grad_mode:
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         t = <TensorBase>self.detach()
+    if t.keys & K_WRAPPED:
+        from tensorrt_lite._C.core.transform import readable_value
+        t = <TensorBase?>readable_value(t, "numpy")
     if t.device_type != DEV_CPU:
         if t.device_type == DEV_META:
             raise TypeError("can't convert meta device type tensor to numpy.")

@@ -11,7 +11,7 @@ from tensorrt_lite._C.core.dispatch cimport INPLACE, attach, intercepted
 from tensorrt_lite._C.core.dtype cimport BOOL, CAT_COMPLEX, CAT_INT, I32, I64, ITEM_SIZE, Scalar, U8, category, dtype_of
 from tensorrt_lite._C.core.iterator cimport cast_to, check_internal_overlap, fill_elements
 from tensorrt_lite._C.core.tensor cimport (
-    INLINE_DIMS, K_CPU, K_DERIVATIVES, K_META, MAX_DIMS, TensorBase, alias_of, bump_version, check_geometry, data_of, empty_tensor,
+    K_WRAPPED,     INLINE_DIMS, K_CPU, K_DERIVATIVES, K_META, MAX_DIMS, TensorBase, alias_of, bump_version, check_geometry, data_of, empty_tensor,
     has_internal_overlap, make_view, place_of, same_sizes, shape_text)
 from tensorrt_lite._C.core.text cimport dtype_text
 from tensorrt_lite._C.operators cimport op_alias, op_fill, op_index, op_index_put, op_masked_fill, op_select, op_slice, op_unsqueeze
@@ -178,7 +178,7 @@ cdef TensorBase parse_key(TensorBase self, object key, list indices):
             add_output(&g, 1, x.sizes[source] * x.strides[source] if source < x.ndim else 1)
         elif isinstance(v, TensorBase):
             t = <TensorBase>v
-            if t.ndim == 0 and category[t.dtype] <= CAT_INT:
+            if t.ndim == 0 and category[t.dtype] <= CAT_INT and not t.keys & K_WRAPPED:
                 if is_mask(t):
                     if record:
                         current = op_unsqueeze(current, g.ndim)
@@ -402,7 +402,7 @@ cdef list expand_masks(TensorBase self, object given):
             r.append(None)
             continue
         t = <TensorBase?>x
-        if place_of(t) != place_of(self) and not self.keys & K_META:
+        if place_of(t) != place_of(self) and not self.keys & K_META and not t.keys & K_WRAPPED:
             if not t.keys & K_CPU:
                 raise RuntimeError(f"indices should be either on cpu or on the same device as the indexed tensor ({(<object>self).device}), but one is on {(<object>t).device}")
             t = <TensorBase>(<object>t).to((<object>self).device)
@@ -419,7 +419,7 @@ cdef list expand_masks(TensorBase self, object given):
                     raise IndexError(f"The shape of the mask {shape_text(t)} at index {k} does not match the shape of the indexed tensor {shape_text(self)} at index {len(r) + k}")
             r.extend(coordinates_of(t))
         elif t.dtype == I64 or t.dtype == I32:
-            r.append(t if t.dtype == I64 else cast_to(t, I64))
+            r.append(t if t.dtype == I64 else <TensorBase>(<object>t).to(dtype_of(I64)) if t.keys & K_WRAPPED else cast_to(t, I64))
         else:
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
     while r and r[len(r) - 1] is None:

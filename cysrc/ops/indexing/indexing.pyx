@@ -824,12 +824,14 @@ def one_hot(tensor, num_classes=-1):
         raise RuntimeError(f"one_hot: a tensor has at most {MAX_DIMS} dimensions")
     x = index64(t)
     if classes == -1:
-        if t.keys & K_META:
+        if t.keys & K_META and not t.keys & K_WRAPPED:
             raise NotImplementedError("one_hot(): the result's shape depends on the data, which meta tensors do not have")
         low, high = [bound.item() for bound in _ops.aminmax(alias_of(x))]
         if low < 0 or high == 0x7FFFFFFFFFFFFFFF:
             raise RuntimeError("Class values must be non-negative." if low < 0 else "one_hot: the result is too large")
         classes = high + 1
+    if t.keys & K_WRAPPED:
+        return _ops.eq(t.detach().unsqueeze(-1), _ops.arange(classes, device=(<object>t).device)).to(dtype_of(I64))
     for k in range(t.ndim):
         sizes[k] = t.sizes[k]
     sizes[t.ndim] = classes

@@ -546,10 +546,17 @@ def pad(input, pad, mode="constant", value=None):
 
 def _interleave_index(TensorBase counts not None, output_size):
     """i repeated counts[i] times, int64. counts: int64, in host memory."""
-    cdef TensorBase c = contiguous_of(counts), r
+    cdef TensorBase c, r
     cdef int64_t total = 0, i, j, k = 0
-    cdef const int64_t* p = <const int64_t*>data_of(c)
+    cdef const int64_t* p
     cdef int64_t* q
+    if counts.keys & K_WRAPPED:
+        from tensorrt_lite._C.core.transform import readable_value
+        counts = <TensorBase?>readable_value(counts, "repeat_interleave")
+    if counts.device_type != DEV_CPU:
+        raise NotImplementedError("repeat_interleave: the result's shape depends on the data, which meta tensors do not have")
+    c = contiguous_of(counts)
+    p = <const int64_t*>data_of(c)
     for i in range(c.numel):
         if p[i] < 0:
             raise RuntimeError("repeats can not be negative")

@@ -664,7 +664,7 @@ cdef TensorBase computed_in(TensorBase t, TensorBase out):
 
 cdef bint vectors_needed(TensorBase t) noexcept:
     """Whether values alone will be differentiated, which takes the vectors."""
-    return t.requires_grad and grad_mode() or t.keys & K_FORWARD_AD != 0
+    return t.requires_grad and grad_mode() or t.keys & (K_FORWARD_AD | K_WRAPPED) != 0
 
 
 # ---- QR ------------------------------------------------------------------------------------------------------------

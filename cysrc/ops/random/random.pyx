@@ -475,7 +475,7 @@ def bernoulli(TensorBase input not None, p=None, *, generator=None, out=None):
         return out
     if p is None:
         return op__sample_bernoulli(input, generator)
-    t = empty_tensor(input.ndim, input.sizes, input.dtype, place_of(input))
+    t = <TensorBase>_ops.empty_like(input.detach()) if is_transformed(input) else empty_tensor(input.ndim, input.sizes, input.dtype, place_of(input))
     return op_bernoulli(t, parse_double(p, "bernoulli", "p"), generator, t, INPLACE)
 
 
@@ -499,6 +499,9 @@ def multinomial(TensorBase input not None, num_samples, replacement=False, *, ge
         refuse_dtype("aminmax_cpu", input)
     if k <= 0:
         raise RuntimeError("cannot sample n_sample <= 0 samples")
+    if is_transformed(input) and out is None:
+        from tensorrt_lite._C.core.transform import rule_of
+        return rule_of("multinomial")(input, k, again, generator)
     if is_large(input):
         input = held(input)
     n = input.sizes[input.ndim - 1]
@@ -639,6 +642,16 @@ cdef int check_dropout_dtype(TensorBase x) except -1:
     return 0
 
 
+cdef bint is_transformed(TensorBase x) noexcept:
+    """Whether a functional transform sees to what is drawn for x."""
+    return (tls().included & K_TRANSFORM | x.keys & K_WRAPPED) != 0
+
+
+cdef TensorBase drawn_mask(TensorBase x, double p):
+    """Which elements dropout keeps, drawn by operators, so that vmap draws for its batch as it was told to."""
+    return <TensorBase>_ops.ge(_ops.rand_like(x.detach(), dtype=dtype_of(F32)), p)
+
+
 cdef TensorBase drop(TensorBase x, double p, int mode):
     cdef TensorBase mask
     cdef double scale
@@ -646,9 +659,12 @@ cdef TensorBase drop(TensorBase x, double p, int mode):
         zero = _ops.zeros((), dtype=dtype_of(x.dtype), device=(<object>x).device)
         return _ops.mul_(x, zero) if mode == INPLACE else _ops.mul(x, zero)
     check_dropout_dtype(x)
-    mask = empty_like_tensor(x, BOOL)
     scale = 1 / (1 - p)
-    run_dropout_mask(x.device_type, x, 1 - p, mode != INPLACE, mask, &scale)
+    if is_transformed(x):
+        mask = drawn_mask(x, p)
+    else:
+        mask = empty_like_tensor(x, BOOL)
+        run_dropout_mask(x.device_type, x, 1 - p, mode != INPLACE, mask, &scale)
     return op__masked_scale(x, mask, scale, x if mode == INPLACE else None, mode)
 
 
@@ -689,6 +705,8 @@ def native_dropout(input, p, train):
     check_dropout(x, q)
     if x.numel == 0:
         return x, empty_like_tensor(x, x.dtype)
+    if train is not None and not train and is_transformed(x):
+        return _ops.clone(x), _ops.ones_like(x.detach(), dtype=dtype_of(BOOL))
     if train is not None and not train:
         mask = empty_like_tensor(x, BOOL)
         one.kind = 0
@@ -698,6 +716,9 @@ def native_dropout(input, p, train):
         fill_elements(mask, &one)
         return _ops.clone(x), mask
     check_dropout_dtype(x)
+    if is_transformed(x):
+        mask = drawn_mask(x, q)
+        return op__masked_scale(x, mask, 0.0 if q == 1 else 1 / (1 - q), None, FRESH), mask
     mask = empty_like_tensor(x, BOOL)
     scale = 0
     run_dropout_mask(x.device_type, x, 1 - q, True, mask, &scale)
@@ -741,14 +762,18 @@ def rrelu_with_noise_(TensorBase input not None, TensorBase noise not None, lowe
     return finish_inplace(op_rrelu_with_noise(input, noise, parse_double(lower, "rrelu_with_noise_", "lower"), parse_double(upper, "rrelu_with_noise_", "upper"), bool(training), generator, input, INPLACE), input.keys)
 
 
+cdef TensorBase noise_for(TensorBase input):
+    return <TensorBase>_ops.empty_like(input.detach()) if is_transformed(input) else empty_like_tensor(input, input.dtype)
+
+
 def rrelu(TensorBase input not None, lower=0.125, upper=0.3333333333333333, training=False, generator=None):
     """Leaky ReLU whose slope is drawn from [lower, upper) per element in training, its mean otherwise."""
-    return rrelu_with_noise(input, empty_like_tensor(input, input.dtype), lower, upper, training, generator)
+    return rrelu_with_noise(input, noise_for(input), lower, upper, training, generator)
 
 
 def rrelu_(TensorBase input not None, lower=0.125, upper=0.3333333333333333, training=False, generator=None):
     """rrelu in place."""
-    return rrelu_with_noise_(input, empty_like_tensor(input, input.dtype), lower, upper, training, generator)
+    return rrelu_with_noise_(input, noise_for(input), lower, upper, training, generator)
 
 
 WITHOUT_ROW = {"_masked_scale": ""}

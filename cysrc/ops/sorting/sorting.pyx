@@ -149,22 +149,35 @@ cdef object distinct_kernel(TensorBase self, object dim, bint ordered, bint inve
 
 # ---- bins and counts, for the histograms of tensorrt_lite/_compositions/sorting.py -----------------------------------
 
+cdef TensorBase with_numbers(TensorBase t):
+    """What a loop outside of operators reads or writes. A tensor without memory of its own is refused, unless it stands for one that has some."""
+    if t is None or not (t.keys & K_PYTHON and t.device_type == DEV_META):
+        return t
+    if t.keys & K_WRAPPED:
+        from tensorrt_lite._C.core.transform import readable_value
+        return with_numbers(<TensorBase?>readable_value(t, "histc"))
+    raise NotImplementedError("histogram: needs the numbers of a tensor that has none of its own")
+
+
 def _number_bins(TensorBase flat not None, TensorBase x not None, TensorBase edges not None, bint uniform, bint adjust):
     """flat = flat * bins + the bin between edges of each element of x, -1 outside of all. flat: int64, contiguous, as many elements as x."""
+    cdef TensorBase target
     if x.numel != flat.numel:
         raise RuntimeError(f"histogram: {x.numel} elements where there were {flat.numel} before")
     if flat.numel:
-        run_number_bins(flat.device_type, alias_of(x), alias_of(edges), flat, uniform, adjust)
+        target = with_numbers(flat)
+        run_number_bins(target.device_type, alias_of(with_numbers(x)), alias_of(with_numbers(edges)), target, uniform, adjust)
     return flat
 
 
 def _count_numbers(TensorBase flat not None, TensorBase weights, int64_t bins):
     """How often each number below `bins` occurs in the vector flat (int64), or with what total weight (float64)."""
-    cdef TensorBase counts = _ops.zeros(bins, dtype=dtype_of(I64 if weights is None else F64), device=(<object>flat).device)
+    cdef TensorBase target, counts = _ops.zeros(bins, dtype=dtype_of(I64 if weights is None else F64), device=(<object>flat).device)
     if weights is not None and weights.numel != flat.numel:
         raise RuntimeError(f"{weights.numel} weights of {flat.numel} elements")
     if flat.numel:
-        run_count_numbers(flat.device_type, alias_of(flat), None if weights is None else alias_of(weights), counts)
+        target = with_numbers(counts)
+        run_count_numbers(target.device_type, alias_of(with_numbers(flat)), None if weights is None else alias_of(with_numbers(weights)), target)
     return counts
 
 

@@ -777,6 +777,8 @@ cdef object _regeometry(TensorBase self, TensorBase v):
     cdef TensorBase tangent = tangent_of(v)
     check_inplace(self, "view")
     set_geometry(self, v.ndim, v.sizes, v.strides)
+    if self.keys & K_WRAPPED:
+        self.storage = v.storage               # it stands for the view now
     if tangent is not None:
         set_tangent(self, tangent)
     if v.requires_grad:

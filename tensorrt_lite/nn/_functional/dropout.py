@@ -26,7 +26,7 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = F
 def _noise_like_channels(input: Any) -> Any:
     if input.dim() < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    return trt.empty((input.size(0), input.size(1)) + (1,) * (input.dim() - 2), dtype=input.dtype, device=input.device)
+    return input.detach().new_empty((input.size(0), input.size(1)) + (1,) * (input.dim() - 2))
 
 
 def _feature_dropout(input: Any, p: float, training: bool, inplace: bool) -> Any:

@@ -1,0 +1,139 @@
+"""Rules of operators along named dimensions: reductions, scans, sorts, and what else takes `dim`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import tensorrt_lite as trt
+from tensorrt_lite._transforms.batching import Call, flattened, rule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorrt_lite import Tensor
+
+
+def shifted(dim: int, rank: int) -> int:
+    """A dimension of an element, counted behind the batch."""
+    rank = max(rank, 1)
+    if not -rank <= dim < rank:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})")
+    return dim % rank + 1
+
+
+def _all_tensors(call: Call, ranked: tuple[str, ...]) -> tuple[list[Any], int]:
+    """The values with the batch in front of every tensor, and the rank of the elements. Elements without dimensions get one."""
+    values, rank = list(call.values), 0
+    for name in ranked:
+        i = call.position(name)
+        if isinstance(values[i], trt.Tensor):
+            rank = max(rank, call.rank(name))
+            x = call.front(name)
+            values[i] = x if call.rank(name) else x.unsqueeze(1)
+    return values, rank
+
+
+def by_dims(tensors: tuple[str, ...], dims: tuple[str, ...]) -> Callable[[Call], Any]:
+    """The rule of an operator whose arguments `dims` name dimensions of `tensors`. None named means all, for an argument `dim`."""
+
+    def run(call: Call) -> Any:
+        values, rank = _all_tensors(call, tensors)
+        for name in dims:
+            i = call.position(name)
+            given = values[i]
+            if isinstance(given, int):
+                values[i] = shifted(given, rank)
+            elif given is None or len(given) == 0:
+                values[i] = given if name == "dims" else list(range(1, max(rank, 1) + 1))
+            else:
+                values[i] = [shifted(d, rank) for d in given]
+        result = call.run(*values)
+        return _without_added(result) if call.rank("index" if call.name == "gather" else tensors[0]) == 0 else result
+
+    return run
+
+
+def _without_added(result: Any) -> Any:
+    """Results of elements that were given a dimension, without it where they kept it."""
+    if isinstance(result, trt.Tensor):
+        return result.squeeze(1) if result.dim() == 2 else result
+    return tuple(_without_added(x) for x in result)
+
+
+@rule("scatter")
+def _scatter(call: Call) -> Any:
+    values, rank = _all_tensors(call, ("self", "index"))
+    i = call.position("src")
+    if isinstance(values[i], trt.Tensor):
+        if call.rank("src"):
+            values[i] = call.front("src")
+        elif call.batched("src") or not call.rank("index"):
+            # a number for each element of the batch
+            index = values[call.position("index")]
+            source = call.front("src")
+            values[i] = source.reshape(-1, *[1] * (index.dim() - 1)).expand(index.shape)
+    d = call.position("dim")
+    values[d] = shifted(values[d], rank)
+    result = call.run(*values)
+    return result.squeeze(1) if call.rank("self") == 0 else result
+
+
+@rule("argmax", "argmin")
+def _arg_extreme(call: Call) -> Any:
+    x, rank, keepdim = call.front("self"), call.rank("self"), call["keepdim"]
+    if call["dim"] is None:
+        result = call.run(flattened(x, 1, rank), 1, False)
+        return result.reshape(call.size, *[1] * rank) if keepdim else result
+    if rank == 0:
+        shifted(call["dim"], 0)
+        return call.run(x.unsqueeze(1), 1, False)
+    return call.run(x, shifted(call["dim"], rank), keepdim)
+
+
+@rule("median_all")
+def _median_all(call: Call) -> Any:
+    flat = flattened(call.front("self"), 1, call.rank("self"))
+    if flat.shape[1] == 0:
+        return trt.full((call.size,), float("nan"), dtype=flat.dtype, device=flat.device)
+    return (trt.nanmedian if call["skip_nan"] else trt.median)(flat, 1).values
+
+
+@rule("roll")
+def _roll(call: Call) -> Any:
+    x, shifts, dims = call.front("self"), call["shifts"], call["dims"]
+    if not dims:
+        return call.run(flattened(x, 1, x.dim() - 1), shifts, [1]).reshape(x.shape)
+    return call.run(x, shifts, [shifted(d, call.rank("self")) for d in dims])
+
+
+def by_leading(tensor: str) -> Callable[[Call], Any]:
+    """The rule of an operator on the last dimensions of one tensor, which takes any that stand before."""
+
+    def run(call: Call) -> Any:
+        values = list(call.values)
+        values[call.position(tensor)] = call.front(tensor)
+        return call.run(*values)
+
+    return run
+
+
+@rule("_pad_margins_backward")
+def _pad_margins_backward(call: Call) -> Tensor:
+    return call.run(grad_output=call.front("grad_output"), size=[call.size, *call["size"]])
+
+
+@rule("trace")
+def _trace(call: Call) -> Tensor:
+    return trt.diagonal(call.front("self"), 0, 1, 2).sum(-1)
+
+
+@rule("cat", "stack")
+def _join(call: Call) -> Any:
+    tensors, dims, d = call.values[0], call.dims[0], call["dim"]
+    rank = max(t.dim() - (b is not None) for t, b in zip(tensors, dims))
+    given = []
+    for t, b in zip(tensors, dims):
+        if call.name == "cat" and rank > 1 and t.dim() - (b is not None) == 1 and t.numel() == 0:
+            continue  # an empty vector joins anything
+        given.append(call.expanded(t, b))
+    return call.run(given, shifted(d, rank + (call.name == "stack")))

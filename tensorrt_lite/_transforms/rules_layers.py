@@ -1,0 +1,267 @@
+"""Rules of convolution, pooling, resampling, normalisation, attention and losses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import tensorrt_lite as trt
+from tensorrt_lite._transforms.batching import Call, flattened, loop, padded, rule, to_front
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorrt_lite import Tensor
+
+
+def fold(x: Tensor) -> Tensor:
+    """(B, N, ...) -> (B N, ...)"""
+    return flattened(x, 0, 2)
+
+
+def unfold(x: Any, size: int) -> Any:
+    """(B N, ...) -> (B, N, ...), of each tensor."""
+    if isinstance(x, trt.Tensor):
+        return x.reshape(size, x.shape[0] // size if size else 0, *x.shape[1:])
+    return tuple(unfold(y, size) for y in x)
+
+
+# ---- convolution -----------------------------------------------------------------------------------------------------
+
+
+def beside_channels(x: Tensor) -> Tensor:
+    """(B, N, C, ...) -> (N, B C, ...)"""
+    moved = x.movedim(0, 1)
+    return flattened(moved, 1, 2)
+
+
+def from_channels(x: Tensor, size: int) -> Tensor:
+    """(N, B C, ...) -> (B, N, C, ...)"""
+    return x.reshape(x.shape[0], size, x.shape[1] // size if size else 0, *x.shape[2:]).movedim(1, 0)
+
+
+@rule("_conv_forward")
+def _conv_forward(call: Call) -> Tensor:
+    bias = call["bias"]
+    if not call.batched("weight"):
+        if bias is not None and call.batched("bias"):
+            result = unfold(call.run(input=fold(call.front("input")), bias=None), call.size) if call.batched("input") else call.run(bias=None).unsqueeze(0)
+            return result + _of_channels(call.front("bias"), result)
+        return unfold(call.run(input=fold(call.front("input"))), call.size)
+    weight, groups = call.front("weight"), call["groups"]
+    if not call.batched("input") and groups == 1:
+        result = call.run(weight=fold(weight), bias=None)
+    else:
+        result = call.run(input=beside_channels(call.front("input")), weight=fold(weight), bias=None, groups=groups * call.size)
+    result = from_channels(result, call.size)
+    if bias is None:
+        return result
+    return result + (_of_channels(call.front("bias"), result) if call.batched("bias") else bias.reshape(-1, *[1] * (result.dim() - 3)))
+
+
+def _of_channels(bias: Tensor, result: Tensor) -> Tensor:
+    """(B, C) beside (B, N, C, ...)"""
+    return bias.reshape(bias.shape[0], 1, -1, *[1] * (result.dim() - 3))
+
+
+@rule("_conv_input")
+def _conv_input(call: Call) -> Tensor:
+    size = list(call["size"])
+    if not call.batched("weight"):
+        return unfold(call.run(grad_output=fold(call.front("grad_output")), size=[size[0] * call.size, *size[1:]]), call.size)
+    result = call.run(
+        grad_output=beside_channels(call.front("grad_output")),
+        weight=fold(call.front("weight")),
+        size=[size[0], size[1] * call.size, *size[2:]],
+        groups=call["groups"] * call.size,
+    )
+    return from_channels(result, call.size)
+
+
+@rule("_conv_weight")
+def _conv_weight(call: Call) -> Tensor:
+    size = list(call["size"])
+    result = call.run(
+        grad_output=beside_channels(call.front("grad_output")),
+        input=beside_channels(call.front("input")),
+        size=[size[0] * call.size, *size[1:]],
+        groups=call["groups"] * call.size,
+    )
+    return unfold(result, call.size)
+
+
+# ---- operators on images --------------------------------------------------------------------------------------------
+
+
+def by_images(spatial: int, tensors: tuple[str, ...], size: str | None = None) -> Callable[[Call], Any]:
+    """The rule of an operator on (N, C, spatial dimensions) or (C, spatial dimensions) of `tensors`. size: an argument with the shape of a batch of images."""
+
+    def run(call: Call) -> Any:
+        values = list(call.values)
+        single = call.rank(tensors[0]) == spatial + 1
+        for name in tensors:
+            x = call.front(name)
+            values[call.position(name)] = x if single else fold(x)
+        if size is not None:
+            i = call.position(size)
+            given = list(values[i])
+            if len(given) == spatial + 2:
+                given[0] *= call.size
+            elif single and len(given) == spatial + 1:
+                given = [call.size, *given]
+            values[i] = given
+        result = call.run(*values)
+        return result if single else unfold(result, call.size)
+
+    return run
+
+
+def _fractional(spatial: int) -> Callable[[Call], Any]:
+    def run(call: Call) -> Any:
+        x, samples = call.front("self"), call.front("random_samples")
+        if call.rank("self") == spatial + 1:
+            return call.run(self=x, random_samples=fold(samples))
+        return unfold(call.run(self=fold(x), random_samples=fold(samples)), call.size)
+
+    return run
+
+
+rule("fractional_max_pool2d")(_fractional(2))
+rule("fractional_max_pool3d")(_fractional(3))
+
+
+@rule("_resize")
+def _resize(call: Call) -> Tensor:
+    return unfold(call.run(self=fold(call.front("self"))), call.size)
+
+
+@rule("_resize_backward")
+def _resize_backward(call: Call) -> Tensor:
+    size = list(call["input_size"])
+    return unfold(call.run(grad_output=fold(call.front("grad_output")), input_size=[size[0] * call.size, *size[1:]]), call.size)
+
+
+@rule("grid_sampler")
+def _grid_sampler(call: Call) -> Tensor:
+    return unfold(call.run(input=fold(call.front("input")), grid=fold(call.front("grid"))), call.size)
+
+
+@rule("_grid_sampler_backward")
+def _grid_sampler_backward(call: Call) -> Tensor:
+    given = {name: fold(call.front(name)) for name in ("grad_output", "input", "grid")}
+    return unfold(call.run(**given), call.size)
+
+
+# ---- normalisation -------------------------------------------------------------------------------------------------
+
+
+@rule("_layer_norm")
+def _layer_norm(call: Call) -> Any:
+    x = call.front("input")
+    if not call.batched("weight") and not call.batched("bias"):
+        return call.run(input=x)
+    rank = call.rank("input")
+    y, mean, rstd = call.run(input=x, weight=None, bias=None)
+    return _affine(call, y, rank), mean, rstd
+
+
+def _affine(call: Call, y: Tensor, rank: int, shape: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+    """y * weight + bias of parameters that may be batched."""
+    for name in ("weight", "bias"):
+        p = call[name] if "weight" == name or name in _with_bias(call) else None
+        if p is None:
+            continue
+        p = call.front(name)
+        p = padded(p, rank) if shape is None else shape(p)
+        y = (y * p if name == "weight" else y + p).to(y.dtype)
+    return y
+
+
+def _with_bias(call: Call) -> tuple[str, ...]:
+    return () if call.name == "_rms_norm" else ("bias",)
+
+
+@rule("_rms_norm")
+def _rms_norm(call: Call) -> Any:
+    x = call.front("input")
+    if not call.batched("weight"):
+        return call.run(input=x)
+    y, rstd = call.run(input=x, weight=None)
+    return _affine(call, y, call.rank("input")), rstd
+
+
+@rule("_group_norm")
+def _group_norm(call: Call) -> Any:
+    x = call.front("input")
+    if not call.batched("weight") and not call.batched("bias"):
+        return unfold(call.run(input=fold(x)), call.size)
+    y, mean, rstd = unfold(call.run(input=fold(x), weight=None, bias=None), call.size)
+    return _affine(call, y, 0, lambda p: p.reshape(p.shape[0], 1, -1, *[1] * (x.dim() - 3))), mean, rstd
+
+
+@rule("_batch_norm")
+def _batch_norm(call: Call) -> Any:
+    """The batch's elements side by side as channels; their statistics are apart."""
+    if call.rank("input") < 2:
+        return loop(call)
+    x = call.front("input")
+    training, size = call["training"], call.size
+    statistics = {}
+    for name in ("running_mean", "running_var"):
+        if call[name] is None:
+            continue
+        if training and not call.batched(name):
+            raise RuntimeError(
+                "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in place, were not batched.\nIf you are using a "
+                "module and do not need eval mode, please set `track_running_stats` to be False.If you are using a prebuilt module and do not need eval mode, please see "
+                "the functorch website for resources on how to patch your module to work with vmap"
+            )
+        statistics[name] = call.front(name).reshape(-1).contiguous()
+    wide = beside_channels(x) if x.dim() > 2 else x.reshape(1, -1)
+    y, mean, rstd = call.run(input=wide, weight=None, bias=None, **statistics)
+    if training:
+        for name, value in statistics.items():
+            i = call.position(name)
+            to_front(call.values[i].detach(), call.dims[i]).copy_(value.detach().view(size, -1))
+    y = from_channels(y, size)
+    y = _affine(call, y, 0, lambda p: p.reshape(p.shape[0], 1, -1, *[1] * (x.dim() - 3)))
+    return y, mean.view(size, -1), rstd.view(size, -1)
+
+
+# ---- losses --------------------------------------------------------------------------------------------------------
+
+
+_NONE, _MEAN, _SUM = 0, 1, 2
+
+
+@rule("_nll_loss", "_cross_entropy")
+def _class_loss(call: Call) -> Any:
+    """Each element's own sum or mean: rows are folded and reduced apart."""
+    if call.batched("weight"):
+        return loop(call)
+    x, target, reduction = call.front("self"), call.front("target"), call["reduction"]
+    ignored = call["ignore_index"]
+    if call.rank("self") == 1:
+        flat_x, flat_target = x, target.reshape(call.size)
+    else:
+        flat_x, flat_target = fold(x), fold(target)
+    results = call.run(self=flat_x, target=flat_target, reduction=_NONE)
+    rows = results[0].reshape(call.size, *target.shape[1:])
+    counted = flat_target != ignored
+    weight = call["weight"]
+    shares = counted.to(x.dtype) if weight is None else weight[flat_target.clamp(0, weight.shape[0] - 1).to(trt.int64)].to(x.dtype) * counted
+    total = shares.reshape(call.size, shares.numel() // max(call.size, 1)).sum(1)
+    if reduction == _NONE:
+        loss = rows
+    else:
+        loss = flattened(rows, 1, rows.dim() - 1).sum(1)
+        if reduction == _MEAN:
+            loss = loss / total
+    if call.name == "_nll_loss":
+        return loss, total
+    return loss, results[1].reshape(call.size, results[1].numel() // max(call.size, 1)), total.to(results[2].dtype)
+
+
+@rule("_polar")
+def _polar(call: Call) -> Tensor:
+    rank = max(call.rank("self"), call.rank("angle"))
+    return call.run(*trt.broadcast_tensors(padded(call.front("self"), rank), padded(call.front("angle"), rank)))

@@ -1,0 +1,222 @@
+"""Rules of views, copies and conversions, and of factories."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import tensorrt_lite as trt
+from tensorrt_lite._C.core import transform
+from tensorrt_lite._transforms.batching import Call, padded, refuse_inplace, rule, to_front, writer
+from tensorrt_lite._transforms.rules_dims import shifted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorrt_lite import Tensor
+
+@rule("unfold")
+def _unfold(call: Call) -> Tensor:
+    x, rank = call.front("self"), call.rank("self")
+    if rank == 0:
+        return call.run(x.unsqueeze(1), shifted(call["dimension"], 0), call["size"], call["step"]).squeeze(1)
+    return call.run(x, shifted(call["dimension"], rank), call["size"], call["step"])
+
+
+@rule("_to_copy")
+def _to_copy(call: Call) -> Tensor:
+    if call["memory_format"] in (trt.channels_last, trt.channels_last_3d):
+        return _in_format(call, call.run(self=call.front("self"), memory_format=None), call["memory_format"])
+    return call.run(self=call.front("self"))
+
+
+@rule("clone")
+def _clone(call: Call) -> Tensor:
+    return _in_format(call, call.front("self"), call["memory_format"])
+
+
+@rule("contiguous")
+def _contiguous(call: Call) -> Tensor:
+    return _in_format(call, call.front("self"), call["memory_format"])
+
+
+def _in_format(call: Call, x: Tensor, memory_format: Any) -> Tensor:
+    """A copy whose elements have the format, which names the order of four or five dimensions."""
+    if memory_format in (trt.channels_last, trt.channels_last_3d):
+        order = [0, 1, *range(3, x.dim()), 2]
+        back = [0, 1, x.dim() - 1, *range(2, x.dim() - 1)]
+        return x.permute(order).clone(memory_format=trt.contiguous_format).permute(back)
+    return call.run(x, memory_format) if call.name == "clone" else x.clone(memory_format=trt.contiguous_format)
+
+
+@rule("transpose")
+def _transpose(call: Call) -> Tensor:
+    x, rank = call.front("self"), call.rank("self")
+    a, b = shifted(call["dim0"], rank), shifted(call["dim1"], rank)
+    return x.transpose(a, b) if rank else x.view(x.shape)
+
+
+@rule("t")
+def _t(call: Call) -> Tensor:
+    x, rank = call.front("self"), call.rank("self")
+    if rank > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {rank}D")
+    return x.transpose(1, 2) if rank == 2 else x.view(x.shape)
+
+
+@rule("permute")
+def _permute(call: Call) -> Tensor:
+    rank = call.rank("self")
+    return call.front("self").permute([0, *(shifted(d, rank) for d in call["dims"])])
+
+
+@rule("squeeze")
+def _squeeze(call: Call) -> Tensor:
+    x, rank, dims = call.front("self"), call.rank("self"), call["dim"]
+    if dims is None:
+        wanted = [d for d in range(1, rank + 1) if x.shape[d] == 1]
+    else:
+        wanted = [shifted(d, rank) for d in dims] if rank else []
+    return call.run(x, wanted)
+
+
+@rule("unsqueeze")
+def _unsqueeze(call: Call) -> Tensor:
+    return call.front("self").unsqueeze(shifted(call["dim"], call.rank("self") + 1))
+
+
+@rule("expand")
+def _expand(call: Call) -> Tensor:
+    size = call["size"]
+    if len(size) < call.rank("self"):
+        raise RuntimeError(
+            f"expand(Tensor{{{list(transform_shape(call))}}}, size={list(size)}): the number of sizes provided ({len(size)}) must be greater or equal to the number of "
+            f"dimensions in the tensor ({call.rank('self')})"
+        )
+    return padded(call.front("self"), len(size)).expand(call.size, *size)
+
+
+def transform_shape(call: Call) -> Sequence[int]:
+    """The shape of an element of the first argument."""
+    shape = list(call.values[0].shape)
+    if call.dims[0] is not None:
+        del shape[call.dims[0]]
+    return shape
+
+
+def _resolved(size: Sequence[int], numel: int) -> list[int]:
+    """Sizes in which -1 is replaced: with a batch of no elements it would be ambiguous."""
+    known = 1
+    for n in size:
+        known *= n if n != -1 else 1
+    return [numel // known if n == -1 and known else n for n in size]
+
+
+@rule("view")
+def _view(call: Call) -> Tensor:
+    x = call.front("self")
+    numel = 1
+    for n in x.shape[1:]:
+        numel *= n
+    size = _resolved(call["size"], numel)
+    product = 1
+    for n in size:
+        product *= n
+    if product != numel:
+        raise RuntimeError(f"shape '{list(call['size'])}' is invalid for input of size {numel}")
+    return x.view((call.size, *size))
+
+
+@rule("view_dtype")
+def _view_dtype(call: Call) -> Tensor:
+    x = call.front("self")
+    if call.rank("self") == 0:
+        return call.run(x.unsqueeze(1), call["dtype"]).squeeze(1)
+    return call.run(x, call["dtype"])
+
+
+@rule("as_strided")
+def _as_strided(call: Call) -> Tensor:
+    """Strides and offset are those of an element in its memory, as a wrapper has them."""
+    x, offset = call.front("self"), call["storage_offset"]
+    return x.as_strided((call.size, *call["size"]), (x.stride(0), *call["stride"]), x.storage_offset() if offset is None else offset)
+
+
+@writer("copy")
+def _copy(call: Call) -> None:
+    target, dim = transform.unwrap(call.target, call.level)
+    source, source_dim = call.values[1], call.dims[1]
+    if dim is None:
+        refuse_inplace("copy")
+    x = to_front(target, dim)
+    x.copy_(source if source_dim is None else padded(to_front(source, source_dim), x.dim() - 1))
+
+
+@writer("zero")
+def _zero(call: Call) -> None:
+    transform.unwrap(call.target, call.level)[0].zero_()
+
+
+@writer("fill")
+def _fill(call: Call) -> Any:
+    if call.mode:
+        transform.unwrap(call.target, call.level)[0].fill_(call["value"])
+        return None
+    return call.run(call.front("self"), call["value"])
+
+
+# ---- factories -----------------------------------------------------------------------------------------------------
+
+_LIKE = {"zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like"}
+_NEW = {"new_zeros", "new_ones", "new_empty", "new_full"}
+_RANDOM = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like"}
+
+
+def make(level: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A factory's call at a level of vmap. What is made like a batch is a batch; random numbers follow the level's randomness."""
+    from tensorrt_lite._transforms.rules_random import check_randomness
+
+    name = function.__name__
+    value, dim = transform.unwrap(args[0], level) if args else (None, None)
+    different = False
+    if name in _RANDOM:
+        check_randomness(level)
+        different = level.randomness == "different"
+    if name in _LIKE and dim is not None:
+        if name in _RANDOM and not different:
+            return function(to_front(value, dim)[0], *args[1:], **kwargs)
+        kwargs.pop("memory_format", None)
+        return transform.wrap(function(to_front(value, dim), *args[1:], **kwargs), level, 0)
+    if name in _NEW and dim is not None:
+        size, rest = _size_of(name, args[1:], kwargs)
+        return transform.wrap(function(value, (level.batch_size, *size), *rest, **kwargs), level, 0)
+    if name == "new_empty_strided" and dim is not None:
+        size, strides = args[1], args[2]
+        span = 1 + sum((n - 1) * s for n, s in zip(size, strides)) if all(size) else 0
+        return transform.wrap(function(value, (level.batch_size, *size), (span, *strides), **kwargs), level, 0)
+    if name not in _LIKE | _NEW:
+        args = tuple(x.item() if transform.belongs(x, level) else x for x in args)  # bounds of a range, which are numbers
+    if not different:
+        return NotImplemented
+    if name == "randperm":
+        return transform.wrap(trt.stack([function(*args, **kwargs) for _ in range(level.batch_size)]), level, 0)
+    if name in _LIKE:
+        kwargs.pop("memory_format", None)
+        return transform.wrap(function(args[0].unsqueeze(0).expand(level.batch_size, *args[0].shape), *args[1:], **kwargs), level, 0)
+    if name == "randint":
+        low_high, args = [a for a in args if isinstance(a, int)], [a for a in args if not isinstance(a, int)]
+        size = kwargs.pop("size", None) if "size" in kwargs else args.pop(0)
+        return transform.wrap(function(*low_high, size=(level.batch_size, *size), **kwargs), level, 0)
+    size, rest = _size_of("", args, kwargs)
+    return transform.wrap(function((level.batch_size, *size), *rest, **kwargs), level, 0)
+
+
+def _size_of(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[int, ...], tuple[Any, ...]]:
+    """(the sizes, other positional arguments) of a factory's call."""
+    if "size" in kwargs:
+        return tuple(kwargs.pop("size")), args
+    if args and isinstance(args[0], (tuple, list)):
+        return tuple(args[0]), args[1:]
+    return tuple(args), ()
+
+
+transform.set_factory_rule(make)
