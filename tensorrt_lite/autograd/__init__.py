@@ -132,13 +132,14 @@ def grad(
     outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, allow_unused=None, is_grads_batched=False,
     materialize_grads=False,
 ) -> tuple:  # fmt: skip
-    """The gradients of the outputs (weighted by ``grad_outputs``) with respect to each of ``inputs``; None (or zeros) where unused."""
+    """The gradients of the outputs (weighted by ``grad_outputs``) with respect to each of ``inputs``; None (or zeros) where unused.
+
+    is_grads_batched: each of grad_outputs has one more dimension in front, and so has each gradient: a pass for all of them, by vmap.
+    """
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
     if allow_unused is None:
         allow_unused = materialize_grads
-    if is_grads_batched:
-        raise NotImplementedError("grad: is_grads_batched=True needs vmap over backward, which is not implemented; loop over grad_outputs instead")
     if not only_inputs:
         import warnings
 
@@ -146,6 +147,12 @@ def grad(
     outputs = _as_tuple(outputs)
     targets = _targets(_as_tuple(inputs))
     gradients = (None,) * len(outputs) if grad_outputs is None else _as_tuple(grad_outputs)
+    if is_grads_batched:
+        from tensorrt_lite._transforms.batched_gradients import batched_grad
+
+        result = batched_grad(outputs, tuple(targets), gradients, retain_graph, create_graph, allow_unused)
+        size = gradients[0].shape[0]
+        return tuple(_ops.zeros((size, *x.shape), dtype=x.dtype, device=x.device) if g is None and materialize_grads else g for g, x in zip(result, targets))
     roots, first = _roots(outputs, gradients)
     result = _run_backward(roots, first, create_graph if retain_graph is None else retain_graph, create_graph, targets, allow_unused, False)
     if materialize_grads:

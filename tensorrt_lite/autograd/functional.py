@@ -111,7 +111,10 @@ def jvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, 
 def jacobian(
     func: Callable, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False, strategy: str = "reverse-mode"
 ) -> Any:
-    """The Jacobian: output shape + input shape, nested in tuples over outputs and inputs where those are tuples."""
+    """The Jacobian: output shape + input shape, nested in tuples over outputs and inputs where those are tuples.
+
+    vectorize: all rows (columns, with strategy="forward-mode") in one pass, by vmap; it calls each operator once, and holds all of them at a time.
+    """
     if strategy not in ("reverse-mode", "forward-mode"):
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode"')
     if strategy == "forward-mode":
@@ -121,7 +124,7 @@ def jacobian(
                     f'torch.autograd.functional.jacobian: `{name}=True` and `strategy="forward-mode"` are not supported together (yet). Please either '
                     f'set `{name}=False` or `strategy="reverse-mode"`.'
                 )
-        return _forward_jacobian(func, inputs)
+        return _mapped_forward_jacobian(func, inputs) if vectorize else _forward_jacobian(func, inputs)
     if vectorize and strict:
         raise RuntimeError(
             "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. Please either set `strict=False` or "
@@ -131,6 +134,11 @@ def jacobian(
         was_tuple, inputs = _as_tuple(inputs, "inputs", "jacobian")
         inputs = _prepare(inputs, create_graph)
         outputs_tuple, outputs = _as_tuple(func(*inputs), "outputs of the user-provided function", "jacobian")
+        if vectorize:
+            from tensorrt_lite._transforms.batched_gradients import jacobian_rows
+
+            found = tuple(_finish(tuple(row), was_tuple, create_graph) for row in jacobian_rows(outputs, inputs, create_graph))
+            return found if outputs_tuple else found[0]
         rows = []
         for i, out in enumerate(outputs):
             columns: list[list] = [[] for _ in inputs]
@@ -148,6 +156,23 @@ def jacobian(
                 row.append(_ops.stack(column, 0).view(shape) if column else x.new_zeros(shape))
             rows.append(_finish(tuple(row), was_tuple, create_graph))
     return tuple(rows) if outputs_tuple else rows[0]
+
+
+def _mapped_forward_jacobian(func: Callable, inputs: Any) -> Any:
+    """The Jacobian by forward mode, all columns in one pass."""
+    from tensorrt_lite.func import jacfwd
+
+    was_tuple, inputs = _as_tuple(inputs, "inputs", "jacobian")
+    outputs_tuple = False
+
+    def call(*values: Any) -> Any:
+        nonlocal outputs_tuple
+        outputs_tuple, outputs = _as_tuple(func(*values), "outputs of the user-provided function", "jacobian")
+        return outputs
+
+    rows = jacfwd(call, argnums=tuple(range(len(inputs))))(*inputs)
+    found = tuple(_finish(tuple(row), was_tuple, False) for row in rows)
+    return found if outputs_tuple else found[0]
 
 
 def _forward_jacobian(func: Callable, inputs: Any) -> Any:

@@ -49,17 +49,18 @@ def gradcheck(
     func: takes `inputs`, returns a tensor or a tuple of them. inputs: a tensor or a tuple, at least one of float64 or
     complex128 with `requires_grad` and no dimension of stride 0; they are perturbed in place and restored.
     nondet_tol: how far two runs of backward may differ. check_undefined_grad: backward must accept absent output
-    gradients. check_forward_ad: tangents are compared, too; check_backward_ad: gradients are. fast_mode: compares one random projection of each Jacobian in place of all elements. masked: accepted
+    gradients. check_forward_ad: tangents are compared, too; check_backward_ad: gradients are. fast_mode: compares one random projection of each Jacobian in place of all elements. check_batched_grad, check_batched_forward_grad: vmap over
+    cotangents, over tangents, gives what a loop over them does. masked: accepted
     for sparse inputs, of which there are none here.
     GradcheckError when a check fails, or False with `raise_exception=False`; ValueError when no input requires grad;
-    RuntimeError for a stride of 0; NotImplementedError for the checks of batched gradients.
+    RuntimeError for a stride of 0.
     """
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
-    _refuse(
-        check_batched_grad=check_batched_grad,
-        check_batched_forward_grad=check_batched_forward_grad,
-    )
+    if check_batched_grad and not check_backward_ad:
+        raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
+    if check_batched_forward_grad and not check_forward_ad:
+        raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
     try:
         check = _Check(func, _as_tuple(inputs), eps, atol, rtol, nondet_tol, check_grad_dtypes)
         if check_forward_ad:
@@ -67,11 +68,15 @@ def gradcheck(
                 check.forward_direction()
             else:
                 check.forward_jacobians()
+            if check_batched_forward_grad:
+                check.batched_tangents()
         if check_backward_ad:
             if fast_mode:
                 check.projections()
             else:
                 check.jacobians()
+            if check_batched_grad:
+                check.batched_cotangents()
             check.zero_cotangents()
             if check_undefined_grad:
                 check.undefined_cotangents()
@@ -109,7 +114,6 @@ def gradgradcheck(
     """
     if not (check_fwd_over_rev or check_rev_over_rev):
         raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
-    _refuse(check_batched_grad=check_batched_grad)
     inputs = _as_tuple(inputs)
     if grad_outputs is None:
         outputs = [tensor for tensor in _as_tuple(func(*inputs)) if tensor.requires_grad]
@@ -135,6 +139,7 @@ def gradgradcheck(
         nondet_tol=nondet_tol,
         check_undefined_grad=check_undefined_grad,
         check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad and check_rev_over_rev,
         check_forward_ad=check_fwd_over_rev,
         check_backward_ad=check_rev_over_rev,
         fast_mode=fast_mode,
@@ -318,6 +323,40 @@ class _Check:
 
     # ---- checks ----
 
+    def batched_cotangents(self) -> None:
+        """Two cotangents at once by vmap, and one after the other."""
+        for output in self.outputs:
+            batch = trt.stack([_random_cotangent(output, False) for _ in range(2)])
+            alone = [trt.autograd.grad(output, self.targets, g, retain_graph=True, allow_unused=True) for g in batch.unbind(0)]
+            try:
+                together = trt.autograd.grad(output, self.targets, batch, retain_graph=True, allow_unused=True, is_grads_batched=True)
+            except (RuntimeError, NotImplementedError, ValueError) as error:
+                raise GradcheckError(f"While computing batched gradients, got: {error}") from error
+            for i, (mine, *theirs) in enumerate(zip(together, *alone, strict=True)):
+                if (mine is None) != (theirs[0] is None) or mine is not None and not trt.allclose(mine, trt.stack(theirs), rtol=self.rtol, atol=self.atol):
+                    raise GradcheckError(f"The batched gradient with respect to input {i} is not that of the cotangents one by one: {mine} and {theirs}")
+
+    def batched_tangents(self) -> None:
+        """Two tangents at once by vmap, and one after the other."""
+        for i, target in enumerate(self.targets):
+
+            def derivative(tangent: Tensor, target: Tensor = target) -> tuple[Tensor, ...]:
+                def call(value: Tensor) -> tuple[Tensor, ...]:
+                    returned = _as_tuple(self.func(*(value if given is target else given for given in self.inputs)))
+                    return tuple(returned[place] for place in self.places)
+
+                return trt.func.jvp(call, (target.detach(),), (tangent,))[1]
+
+            batch = trt.stack([_random_cotangent(target, False) for _ in range(2)])
+            alone = [derivative(t) for t in batch.unbind(0)]
+            try:
+                together = trt.vmap(derivative)(batch)
+            except (RuntimeError, NotImplementedError, ValueError) as error:
+                raise GradcheckError(f"While computing batched forward gradients, got: {error}") from error
+            for j, (mine, *theirs) in enumerate(zip(together, *alone, strict=True)):
+                if not trt.allclose(mine, trt.stack(theirs), rtol=self.rtol, atol=self.atol):
+                    raise GradcheckError(f"The batched forward gradient of output {j} with respect to input {i} is not that of the tangents one by one: {mine} and {theirs}")
+
     def jacobians(self) -> None:
         """All elements of all Jacobians."""
         numerical = [self._numerical(target, self.places) for target in self.targets]
@@ -410,12 +449,6 @@ class _Check:
                 raise GradcheckError(
                     "Expected all input grads to be undefined or zero when all output grads are undefined or zero."
                 )
-
-
-def _refuse(**checks: bool) -> None:
-    for name, asked in checks.items():
-        if asked:
-            raise NotImplementedError(f"gradcheck: {name}=True is not supported: batched gradients need vmap")
 
 
 def _check_inputs(inputs: tuple[Any, ...]) -> None:

@@ -191,9 +191,25 @@ def test_bad_arguments() -> None:
         gradcheck(trt.sin, leaf(dtype="float32"), eps=1e-2, atol=1e-2, rtol=1e-2)
     with pytest.raises(AssertionError, match="at least one of check_forward_ad or check_backward_ad"):
         gradcheck(trt.sin, leaf(), check_backward_ad=False)
-    for option in ("check_batched_grad", "check_batched_forward_grad"):
-        with pytest.raises(NotImplementedError, match=option):
-            gradcheck(trt.sin, leaf(), **{option: True})
+    with pytest.raises(AssertionError, match="requires check_forward_ad"):
+        gradcheck(trt.sin, leaf(), check_batched_forward_grad=True)
+
+
+def test_batched_gradients_are_those_one_by_one() -> None:
+    assert gradcheck(lambda x: x.sin() * x.sum(), leaf(), check_batched_grad=True, check_forward_ad=True, check_batched_forward_grad=True)
+    assert gradgradcheck(lambda x: x.sin() * x.sum(), leaf(), check_batched_grad=True)
+
+    class Careless(trt.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2 if g.sum().item() > -1e9 else g
+
+    with pytest.raises(GradcheckError, match="batched gradients"):
+        gradcheck(Careless.apply, leaf(), check_batched_grad=True)
 
 
 def test_output_shape_must_not_depend_on_the_values() -> None:
