@@ -29,13 +29,13 @@ from tensorrt_lite._schema import Schema
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-__all__ = ["CustomOpDef", "Library", "custom_op", "define", "impl", "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake",
+__all__ = ["CustomOpDef", "Library", "custom_op", "define", "impl", "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake", "register_vmap",
            "register_kernel"]  # fmt: skip
 
 _KEYS = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta", "default": "CompositeExplicitAutograd"}
 _DISPATCH_KEYS = {"PrivateUse1", "CPU", "CUDA", "Meta", "CompositeImplicitAutograd", "CompositeExplicitAutograd", "Autograd", "AutogradCPU", "AutogradCUDA"}
 _ROW_KEYS = {"Meta": 0, "CPU": 1, "CUDA": 2, "PrivateUse1": 5}
-_PYTHON, _AUTOGRAD, _AUTOCAST, _ALL = 6, 8, 11, 13
+_PYTHON, _AUTOGRAD, _AUTOCAST, _TRANSFORM, _ALL = 6, 8, 11, 12, 13
 _operators: dict[str, dict[str, dict[str, Operator]]] = {}  # namespace, name, overload
 
 
@@ -47,13 +47,14 @@ class Operator:
         self._kernels: dict[str, Callable[..., Any]] = {}
         self._backward: Callable[..., Any] | None = None
         self._setup: Callable[..., Any] | None = None
+        self._vmap: Callable[..., Any] | None = None
         self._function: Any = None
         self._opaque = False  # of custom_op: gradients need a formula, results are no views
         self._disabled: set[str] = set()
         self._autocast: dict[str, Any] = {}  # {key of a device: the dtype that autocast casts to}
         self._row = _dispatch.DefinedOperator(schema.name)
         self._fill_backends()
-        for number, kernel in ((_PYTHON, self._run_in_python), (_AUTOGRAD, self._run_autograd)):
+        for number, kernel in ((_PYTHON, self._run_in_python), (_AUTOGRAD, self._run_autograd), (_TRANSFORM, self._run_transformed)):
             self._row.set_kernel(number, kernel)
         self.__name__ = self.name().split("::")[1]
 
@@ -101,7 +102,20 @@ class Operator:
                 return self._record(values)
         return self._below(_AUTOGRAD, values)
 
+    def _run_transformed(self, values: list[Any]) -> Any:
+        from tensorrt_lite._transforms.functions import run_operator
+
+        return run_operator(self, values)
+
+    def _record_at(self, level: Any, values: list[Any]) -> Any:
+        """Go on to Autograd, whose Nodes are a level's."""
+        return self._row.call(self._tensors(values), values, _TRANSFORM, 1 << _AUTOGRAD)
+
     def _run_in_python(self, values: list[Any]) -> Any:
+        if _python_key.is_transformed(self._tensors(values)):
+            from tensorrt_lite._transforms.functions import run_below_level
+
+            return run_below_level(self, values)
         args, kwargs = self._given(values)
         return self._checked(_python_key.dispatch_object(self, tuple(args), kwargs), values)
 
@@ -272,7 +286,7 @@ def _make_function(op: Operator) -> Any:
                 flat.append(grad)
         return (*flat, None)
 
-    made = type(op.__name__, (trt.autograd.Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+    made = type(op.__name__, (trt.autograd.Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward), "_below_transform": True})
     node = made._backward_cls  # type: ignore[attr-defined]
     needs = node.needs_input_grad
     # by argument, as the user's functions see them; a list for a list
@@ -623,6 +637,10 @@ class CustomOpDef:
         """What autocast casts to; see `library.register_autocast`."""
         register_autocast(self, device_type, cast_inputs)
 
+    def register_vmap(self, func: Callable[..., Any] | None = None) -> Any:
+        """The rule for vmap, func(info, in_dims, *args) -> (output, out_dims); also as a decorator. See `library.register_vmap`."""
+        return register_vmap(self, func)
+
     def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> _Restore:
         """Switch a device's kernel off or on; also a context manager that restores it. Without it the one for all devices is used."""
         key = _KEYS.get(device_type, device_type)
@@ -694,6 +712,20 @@ def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Li
     found = _find(op)
     found._autocast[device_type.upper()] = cast_inputs
     found._row.set_kernel(_AUTOCAST, found._run_autocast)
+
+
+def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None) -> Any:
+    """Register the rule for vmap of an operator: func(info, in_dims, *args, **kwargs) -> (output, out_dims). Without func, a decorator.
+
+    info.batch_size is the batch's size, info.randomness what vmap was told. in_dims: for each of args the batch's dimension, None where it is the same for all of the
+    batch. An operator without a rule is called once for each element of the batch.
+    """
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        _find(op)._vmap = function
+        return function
+
+    return register if func is None else register(func)
 
 
 # ---- checks
