@@ -286,7 +286,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--samples", type=int, default=8)
     parser.add_argument("--failures", type=int, default=2)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--timeout", type=float, default=60.0, help="seconds per operator")
+    parser.add_argument("--timeout", type=float, default=240.0, help="seconds per operator")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args(arguments)
     operators = {name: op for name, op in opinfo.entries(given.ops.split(",") if given.ops else ["database"]).items() if op.name not in LEFT_OUT}
