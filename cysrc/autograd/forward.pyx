@@ -470,13 +470,18 @@ cdef object rule_value(ForwardInfo* info, tuple arguments, list tangents, object
 
 
 cdef object tangents_or_zeros(object argument, object tangent):
+    cdef TensorBase zeros
     if argument is None:
         return None
     if isinstance(argument, list):
         if tangent is None:
             tangent = [None] * len(argument)
         return [tangents_or_zeros(x, t) for x, t in zip(argument, tangent)]
-    return _ops.zeros_like(argument.detach()) if tangent is None else tangent
+    if tangent is not None:
+        return tangent
+    zeros = <TensorBase?>_ops.zeros_like(argument.detach())
+    zeros.wrapped_number = (<TensorBase>argument).wrapped_number          # which operators like scatter take in the place of a tensor
+    return zeros
 
 
 cdef bint any_recorded(object x) noexcept:
@@ -511,6 +516,7 @@ cdef object by_double_backward(ForwardInfo* info, trt_operator* op, tuple argume
     cdef Py_ssize_t i, k
     cdef Node node = None
     cdef object result, value
+    cdef TensorBase plain
     for i in range(len(given)):
         for x, t in pairs(given[i], tangents[i], info.kinds[i]):
             if x is not None and before:
@@ -531,7 +537,9 @@ cdef object by_double_backward(ForwardInfo* info, trt_operator* op, tuple argume
                     x = as_leaf(<TensorBase>x, <TensorBase>t)
                     made.append(True)
                 else:
-                    x = alias_of(<TensorBase>x)
+                    plain = alias_of(<TensorBase>x)
+                    plain.wrapped_number = (<TensorBase>x).wrapped_number
+                    x = plain
                     made.append(False)
             else:
                 made.append(False)

@@ -166,6 +166,7 @@ PROGRAMS: dict[str, tuple[Any, str]] = {
     "matrix_exp": (lambda t, m: t.func.hessian(lambda a: t.linalg.matrix_exp(a).sum())(m), M),
     "pinv": (lambda t, m: t.func.jacfwd(t.func.grad(lambda a: t.linalg.pinv(a).sum()))(m), M),
     "factorisations": (lambda t, m: t.vmap(t.func.grad(lambda a: t.linalg.eigvalsh(t.outer(a, a) + t.diag(t.arange(1.0, 5.0, dtype=t.float64))).pow(2).sum() + t.linalg.svdvals(t.outer(a, a)).sum()))(m), M),
+    "jvp of a written number": (lambda t, x, y: t.func.jvp(lambda a: a.scatter(0, t.tensor([1]), 3.0) * a, (x,), (y,)), V + W),
     "module": (lambda t, n: _module(t, n), N3),
     "batched grad outputs": (lambda t, x, m: _batched_grads(t, x, m), V + M),
     "vectorised jacobian": (lambda t, x, y: t.autograd.functional.jacobian(lambda a, b: (a * b, a.sum()), (x, y), vectorize=True), V + W),
