@@ -31,6 +31,19 @@ RULES: dict[str, Callable[[Call], Any]] = {}
 WRITERS: set[str] = set()  # operators whose rule writes to the target itself
 
 
+class Resumed:
+    """A context in which a level that is off the stack is the innermost again: to run through what it recorded, or a function of its tensors."""
+
+    def __init__(self, level: Any) -> None:
+        self.level = level
+
+    def __enter__(self) -> None:
+        transform.push(self.level)
+
+    def __exit__(self, *error: object) -> None:
+        transform.pop()
+
+
 class Plain:
     """A result that is the same for all of the batch."""
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import tensorrt_lite as trt
 from tensorrt_lite._C.autograd import forward as _forward
 from tensorrt_lite._C.core import transform
+from tensorrt_lite._transforms.batching import Resumed
 from tensorrt_lite._transforms.mapping import vmap
 from tensorrt_lite.utils import _pytree
 
@@ -168,24 +169,10 @@ def grad(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: 
 # ---- vjp -------------------------------------------------------------------------------------------------------------
 
 
-class _Resumed:
-    """A context in which a level that has ended is the innermost again, so that what it recorded can be run through."""
-
-    def __init__(self, level: Any) -> None:
-        self.level = level
-
-    def __enter__(self) -> Any:
-        transform.push(self.level)
-        return self.level
-
-    def __exit__(self, *error: object) -> None:
-        transform.pop()
-
-
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """(func(*primals), function): the function takes cotangents shaped like the result and returns the products with the Jacobian, one for each of primals.
 
-    has_aux: func returns (result, aux), and aux is returned as a third. A single primal gets a product, not a tuple. The function may be called more than once,
+    has_aux: func returns (result, aux), and aux is returned as a third. The products are a tuple. The function may be called more than once,
     inside other transforms too. RuntimeError for arguments and results that are no tensors.
 
     >>> import tensorrt_lite as trt
@@ -215,18 +202,17 @@ def _vjp(func: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool = Fal
             raise RuntimeError("vjp(f, *primals): Expected f to be a function that has non-empty output")
         result = _unwrap_tree(output, level)
 
-    def pull_back(*cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
+    def pull_back(*cotangents: Any, retain_graph: bool = True) -> Any:
         tree = cotangents[0] if len(cotangents) == 1 and not isinstance(output, tuple) else cotangents
         if len(cotangents) == 1 and isinstance(output, tuple):
             tree = cotangents[0] if isinstance(cotangents[0], (tuple, list)) else cotangents
         grads, grad_spec = _pytree.tree_flatten(tree)
         if len(grads) != len(flat):
             raise RuntimeError(f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. cotangents: {grad_spec}, primal output: {out_spec}")
-        with _Resumed(level):
+        with Resumed(level):
             found = gradients(flat, leaves, [transform.wrap(g, level) for g in grads], retain_graph)
             values = [transform.unwrap(g, level)[0] for g in found]
-        tree = _pytree.tree_unflatten(values, spec)
-        return tree
+        return _pytree.tree_unflatten(values, spec)
 
     return (result, pull_back, aux) if has_aux else (result, pull_back)
 
@@ -244,10 +230,10 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     >>> trt.func.jvp(trt.sin, (trt.tensor(0.0),), (trt.tensor(2.0),))[1].item()
     2.0
     """
-    return _jvp(func, primals, tangents, None, strict, has_aux)
+    return _jvp(func, primals, tangents, strict, has_aux)
 
 
-def _jvp(func: Callable[..., Any], primals: Any, tangents: Any, argnums: Any = None, strict: bool = False, has_aux: bool = False) -> Any:
+def _jvp(func: Callable[..., Any], primals: Any, tangents: Any, strict: bool = False, has_aux: bool = False) -> Any:
     who = "jvp"
     if not isinstance(primals, tuple):
         raise RuntimeError(f"{who}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")

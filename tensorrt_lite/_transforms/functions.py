@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorrt_lite as trt
 from tensorrt_lite._C.core import transform
-from tensorrt_lite._transforms.batching import fallbacks
+from tensorrt_lite._transforms.batching import Resumed, fallbacks
 from tensorrt_lite.utils import _pytree
 
 if TYPE_CHECKING:
@@ -172,19 +172,6 @@ class _MappedContext:
         self._ctx.mark_non_differentiable(*self._split(tensors)[0])
 
 
-class _Back:
-    """A context in which a level of vmap is the innermost again."""
-
-    def __init__(self, level: Any) -> None:
-        self.level = level
-
-    def __enter__(self) -> None:
-        transform.push(self.level)
-
-    def __exit__(self, *error: object) -> None:
-        transform.pop()
-
-
 def _wrapped(values: Any, dims: Any, level: Any) -> list[Any]:
     return [x if d is None or x is None else transform.wrap(x, level, d) for x, d in zip(values, dims)]
 
@@ -198,7 +185,7 @@ def _generated_class(cls: Any, level: Any, dims: tuple[Any, ...]) -> Any:
 
     def forward(*values: Any) -> Any:
         given = _wrapped(values, dims, level)
-        with _Back(level):
+        with Resumed(level):
             result = cls.forward(*given)
         found = [next((v for v, g in zip(values, given) if g is y), None) if any(g is y for g in given) else transform.unwrap(y, level)[0] for y in as_tuple(result)]
         places = tuple(transform.unwrap(y, level)[1] for y in as_tuple(result))
@@ -208,7 +195,7 @@ def _generated_class(cls: Any, level: Any, dims: tuple[Any, ...]) -> Any:
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         given = _wrapped(inputs, dims, level)
         outputs = _wrapped(as_tuple(output), as_tuple(out_dims[0]), level)
-        with _Back(level):
+        with Resumed(level):
             cls.setup_context(_MappedContext(ctx, level), tuple(given), tuple(outputs) if isinstance(output, tuple) else outputs[0])
 
     def fitted(g: Any, dim: Any, shape: Any) -> Any:
@@ -228,13 +215,13 @@ def _generated_class(cls: Any, level: Any, dims: tuple[Any, ...]) -> Any:
         return value.movedim(at, dim)
 
     def backward(ctx: Any, *grads: Any) -> Any:
-        with _Back(level):
+        with Resumed(level):
             result = cls._backward_function()(_MappedContext(ctx, level), *_wrapped(grads, as_tuple(out_dims[0]), level))
         return tuple(fitted(g, d, None) for g, d in zip(as_tuple(result), dims))
 
     def jvp(ctx: Any, *tangents: Any) -> Any:
         ctx._in_jvp = True
-        with _Back(level):
+        with Resumed(level):
             result = cls.jvp(_MappedContext(ctx, level), *_wrapped(tangents, dims, level))
         ctx._in_jvp = False
         found = tuple(fitted(g, d, None) for g, d in zip(as_tuple(result), as_tuple(out_dims[0])))
