@@ -17,8 +17,9 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCES = [p for p in sorted((ROOT / "cysrc").rglob("*")) if p.suffix in {".pyx", ".pxi", ".pxd"}]
 # what may assign the field, and who else has a field of that name
 OWNERS = {
-    "storage": {"core/tensor.pyx", "core/storage.pyx", "ops/creation/creation.pyx"},            # creation: NumPy's view of a tensor
-    "device_type": {"core/tensor.pyx", "core/storage.pyx", "autograd/node.pyx", "core/dlpack.pyx"},     # what a Node and DLPack write down
+    "storage": {"core/tensor.pyx", "core/storage.pyx", "ops/creation/creation.pyx",             # creation: NumPy's view of a tensor
+                "core/transform.pyx", "ops/view/view.pyx"},                                                 # what stands for a tensor of a functional transform
+    "device_type": {"core/tensor.pyx", "core/storage.pyx", "autograd/node.pyx", "core/dlpack.pyx", "core/transform.pyx"},     # what a Node and DLPack write down
     "device_index": {"core/tensor.pyx", "core/storage.pyx", "autograd/node.pyx"},
     "layout": {"core/tensor.pyx"},
 }  # fmt: skip
