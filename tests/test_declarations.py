@@ -264,14 +264,14 @@ def test_copies_take_the_arguments_of_their_views() -> None:
     assert trt.fft.fftfreq(4, pin_memory=False).shape == (4,) and trt.flip(x, dims=(0,)).tolist() == x.tolist()[::-1]
 
 
-def test_dim_order_refuses_what_is_not_determined() -> None:
-    torch = pytest.importorskip("torch")
-    for library in (trt, torch):
-        x, formats = library.empty(2, 3, 5, 7), [library.contiguous_format, library.channels_last]
-        assert x.dim_order(ambiguity_check=True) == (0, 1, 2, 3)
-        single = library.empty(1, 2, 3, 4)
-        assert single.dim_order(ambiguity_check=formats) == (0, 1, 2, 3)
-        with pytest.raises(RuntimeError, match="unique dim order"):
-            single.dim_order(ambiguity_check=True)
-        with pytest.raises(TypeError, match="must be a bool or a list"):
-            single.dim_order(ambiguity_check="any")
+@pytest.mark.parametrize("name", ["tensorrt_lite", "torch"])
+def test_dim_order_refuses_what_is_not_determined(name: str) -> None:
+    library = pytest.importorskip(name)
+    x, formats = library.empty(2, 3, 5, 7), [library.contiguous_format, library.channels_last]
+    assert x.dim_order(ambiguity_check=True) == (0, 1, 2, 3)
+    single = library.empty(1, 2, 3, 4)
+    assert single.dim_order(ambiguity_check=formats) == (0, 1, 2, 3)
+    with pytest.raises(RuntimeError, match="unique dim order"):
+        single.dim_order(ambiguity_check=True)
+    with pytest.raises(TypeError, match="must be a bool or a list"):
+        single.dim_order(ambiguity_check="any")

@@ -1,4 +1,5 @@
-/* The tasks of conv_tiles.h. Sums are float32 and rounded once; no bit depends on threads, as a task sums in the order of taps and samples. */
+/* The tasks of conv_tiles.h. Sums are float32 and rounded once; no bit depends on threads, as a task sums in the order of taps and samples.
+ * Instruction sets: base, avx512 */
 #include "kernel_base.h"
 #include "conv_tiles.h"
 

@@ -214,8 +214,3 @@ def test_skip_init():
     for wrong, text in ((int, "Expected a Module"), (trt.nn.ReLU, "must support a 'device' arg")):
         with pytest.raises(RuntimeError, match=text):
             trt.nn.utils.skip_init(wrong)
-
-
-def test_share_memory_says_what_is_missing():
-    with pytest.raises(NotImplementedError, match="docs/gaps.md"):
-        trt.nn.Linear(1, 1).share_memory()
