@@ -6,14 +6,15 @@ from typing import Any
 
 import tensorrt_lite as trt
 from tensorrt_lite.distributions import constraints
+from tensorrt_lite.distributions._probs_or_logits import ProbsOrLogits, choose_given
 from tensorrt_lite.distributions.exp_family import ExponentialFamily
-from tensorrt_lite.distributions.utils import _batch_shape_of, broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+from tensorrt_lite.distributions.utils import _batch_shape_of, broadcast_all
 from tensorrt_lite.nn import functional as F
 
 __all__ = ["Bernoulli"]
 
 
-class Bernoulli(ExponentialFamily):
+class Bernoulli(ProbsOrLogits, ExponentialFamily):
     """1 with probability `probs`, or of log-odds `logits`, else 0. ValueError unless one of both is given."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -23,30 +24,10 @@ class Bernoulli(ExponentialFamily):
     _parameters = {"probs": 0, "logits": 0}
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        given = logits if probs is None else probs
+        name, given = choose_given(probs, logits)
         (self._param,) = broadcast_all(given)
-        setattr(self, "logits" if probs is None else "probs", self._param)
+        setattr(self, name, self._param)
         super().__init__(_batch_shape_of((given,), self._param), validate_args=validate_args)
-
-    def _expand_parts(self, new: Any, batch_shape: Any) -> None:
-        new._param = new.__dict__["probs" if "probs" in self.__dict__ else "logits"]
-
-    def _new(self, *args: Any, **kwargs: Any) -> Any:
-        return self._param.new(*args, **kwargs)
-
-    @lazy_property
-    def logits(self) -> Any:
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Any:
-        return logits_to_probs(self.logits, is_binary=True)
-
-    @property
-    def param_shape(self) -> Any:
-        return self._param.size()
 
     @property
     def mean(self) -> Any:

@@ -6,8 +6,8 @@ from typing import Any
 
 import tensorrt_lite as trt
 from tensorrt_lite.distributions import constraints
-from tensorrt_lite.distributions.distribution import Distribution
-from tensorrt_lite.distributions.utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+from tensorrt_lite.distributions._probs_or_logits import ProbsOrLogits, choose_given
+from tensorrt_lite.distributions.utils import broadcast_all
 
 __all__ = ["Binomial"]
 
@@ -17,7 +17,7 @@ def _clamp_by_zero(x: Any) -> Any:
     return (x.clamp(min=0) + x - x.clamp(max=0)) / 2
 
 
-class Binomial(Distribution):
+class Binomial(ProbsOrLogits):
     """Successes in `total_count` trials of probability `probs`, or of log-odds `logits`. ValueError unless one of both is given."""
 
     arg_constraints = {"total_count": constraints.nonnegative_integer, "probs": constraints.unit_interval, "logits": constraints.real}
@@ -25,38 +25,15 @@ class Binomial(Distribution):
     _parameters = {"total_count": 0, "probs": 0, "logits": 0}
 
     def __init__(self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        if probs is not None:
-            self.total_count, self.probs = broadcast_all(total_count, probs)
-            self.total_count = self.total_count.type_as(self.probs)
-        else:
-            self.total_count, self.logits = broadcast_all(total_count, logits)
-            self.total_count = self.total_count.type_as(self.logits)
-        self._param = self.logits if probs is None else self.probs
+        name, given = choose_given(probs, logits)
+        count, self._param = broadcast_all(total_count, given)
+        self.total_count = count.type_as(self._param)
+        setattr(self, name, self._param)
         super().__init__(self._param.size(), validate_args=validate_args)
-
-    def _expand_parts(self, new: Any, batch_shape: Any) -> None:
-        new._param = new.__dict__["probs" if "probs" in self.__dict__ else "logits"]
-
-    def _new(self, *args: Any, **kwargs: Any) -> Any:
-        return self._param.new(*args, **kwargs)
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Any:  # type: ignore[override]
         return constraints.integer_interval(0, self.total_count)
-
-    @lazy_property
-    def logits(self) -> Any:
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Any:
-        return logits_to_probs(self.logits, is_binary=True)
-
-    @property
-    def param_shape(self) -> Any:
-        return self._param.size()
 
     @property
     def mean(self) -> Any:

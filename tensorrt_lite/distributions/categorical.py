@@ -6,13 +6,12 @@ from typing import Any
 
 import tensorrt_lite as trt
 from tensorrt_lite.distributions import constraints
-from tensorrt_lite.distributions.distribution import Distribution
-from tensorrt_lite.distributions.utils import lazy_property, logits_to_probs, probs_to_logits
+from tensorrt_lite.distributions._probs_or_logits import ProbsOrLogits, choose_given
 
 __all__ = ["Categorical"]
 
 
-class Categorical(Distribution):
+class Categorical(ProbsOrLogits):
     """Indices 0 ... n - 1 with the probabilities `probs` (*, n), which are divided by their sum, or of the unnormalised log-probabilities `logits`.
 
     ValueError unless one of both is given, with a dimension.
@@ -25,11 +24,10 @@ class Categorical(Distribution):
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True
     _parameters = {"probs": 1, "logits": 1}
+    _is_binary = False
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        given, name = (logits, "logits") if probs is None else (probs, "probs")
+        name, given = choose_given(probs, logits)
         if given.dim() < 1:
             raise ValueError(f"`{name}` parameter must be at least one-dimensional.")
         self._param = given - given.logsumexp(dim=-1, keepdim=True) if probs is None else given / given.sum(-1, keepdim=True)
@@ -38,27 +36,12 @@ class Categorical(Distribution):
         super().__init__(self._param.size()[:-1], validate_args=validate_args)
 
     def _expand_parts(self, new: Any, batch_shape: Any) -> None:
-        new._param = new.__dict__["probs" if "probs" in self.__dict__ else "logits"]
+        super()._expand_parts(new, batch_shape)
         new._num_events = self._num_events
-
-    def _new(self, *args: Any, **kwargs: Any) -> Any:
-        return self._param.new(*args, **kwargs)
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Any:  # type: ignore[override]
         return constraints.integer_interval(0, self._num_events - 1)
-
-    @lazy_property
-    def logits(self) -> Any:
-        return probs_to_logits(self.probs)
-
-    @lazy_property
-    def probs(self) -> Any:
-        return logits_to_probs(self.logits)
-
-    @property
-    def param_shape(self) -> Any:
-        return self._param.size()
 
     def _none(self) -> Any:
         return trt.full(self._extended_shape(), trt.nan, dtype=self.probs.dtype, device=self.probs.device)

@@ -7,14 +7,15 @@ from typing import Any
 
 import tensorrt_lite as trt
 from tensorrt_lite.distributions import constraints
+from tensorrt_lite.distributions._probs_or_logits import ProbsOrLogits, choose_given
 from tensorrt_lite.distributions.exp_family import ExponentialFamily
-from tensorrt_lite.distributions.utils import _batch_shape_of, broadcast_all, clamp_probs, lazy_property, logits_to_probs, probs_to_logits
+from tensorrt_lite.distributions.utils import _batch_shape_of, broadcast_all, clamp_probs, lazy_property, logits_to_probs
 from tensorrt_lite.nn import functional as F
 
 __all__ = ["ContinuousBernoulli"]
 
 
-class ContinuousBernoulli(ExponentialFamily):
+class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
     """Numbers in [0, 1] of density proportional to p^x (1 - p)^(1 - x) (Loaiza-Ganem and Cunningham 2019). ValueError unless one of `probs` and `logits` is
     given.
 
@@ -28,27 +29,20 @@ class ContinuousBernoulli(ExponentialFamily):
     _parameters = {"probs": 0, "logits": 0}
 
     def __init__(self, probs: Any = None, logits: Any = None, lims: tuple[float, float] = (0.499, 0.501), validate_args: bool | None = None) -> None:
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        given = logits if probs is None else probs
+        name, given = choose_given(probs, logits)
         (param,) = broadcast_all(given)
         if probs is not None:
-            self.probs = param
-            if validate_args is not None and not self.arg_constraints["probs"].check(self.probs).all():
+            if validate_args is not None and not self.arg_constraints["probs"].check(param).all():
                 raise ValueError("The parameter probs has invalid values")
-            self.probs = clamp_probs(self.probs)
-        else:
-            self.logits = param
-        self._param = self.logits if probs is None else self.probs
+            param = clamp_probs(param)
+        self._param = param
+        setattr(self, name, param)
         self._lims = lims
         super().__init__(_batch_shape_of((given,), param), validate_args=validate_args)
 
     def _expand_parts(self, new: Any, batch_shape: Any) -> None:
+        super()._expand_parts(new, batch_shape)
         new._lims = self._lims
-        new._param = new.__dict__["probs" if "probs" in self.__dict__ else "logits"]
-
-    def _new(self, *args: Any, **kwargs: Any) -> Any:
-        return self._param.new(*args, **kwargs)
 
     def _outside_unstable_region(self) -> Any:
         return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
@@ -67,16 +61,8 @@ class ContinuousBernoulli(ExponentialFamily):
         return trt.where(self._outside_unstable_region(), exact, math.log(2.0) + (4.0 / 3.0 + 104.0 / 45.0 * square) * square)
 
     @lazy_property
-    def logits(self) -> Any:
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
     def probs(self) -> Any:
         return clamp_probs(logits_to_probs(self.logits, is_binary=True))
-
-    @property
-    def param_shape(self) -> Any:
-        return self._param.size()
 
     @property
     def mean(self) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 import tensorrt_lite as trt
 from tensorrt_lite.distributions import constraints
+from tensorrt_lite.distributions._probs_or_logits import choose_given
 from tensorrt_lite.distributions.distribution import Distribution
 from tensorrt_lite.distributions.utils import _batch_shape_of, broadcast_all, lazy_property, logits_to_probs, probs_to_logits
 from tensorrt_lite.nn import functional as F
@@ -22,9 +23,7 @@ class Geometric(Distribution):
     _parameters = {"probs": 0, "logits": 0}
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        given, name = (logits, "logits") if probs is None else (probs, "probs")
+        name, given = choose_given(probs, logits)
         (param,) = broadcast_all(given)
         setattr(self, name, param)
         super().__init__(_batch_shape_of((given,), param), validate_args=validate_args)
