@@ -77,6 +77,21 @@ cdef TensorBase zeros_of(int64_t n):
     return t
 
 
+cdef TensorBase bordered_images(int64_t samples, int64_t height, int64_t width, int64_t c, int64_t top, int64_t left, int64_t inner_height, int64_t inner_width):
+    """Room for images with channels last: zeros around the inner ones, and for a tile of pixels after the last image."""
+    cdef int64_t n = samples * height * width * c + CONV_TILE * c, pixel = 2 * c, end = (top + inner_height - 1) * width + left + inner_width, i, h
+    cdef TensorBase t = empty_tensor(1, &n, BF16, DEV_CPU)
+    cdef char* image = data_of(t)
+    for i in range(samples):
+        memset(image, 0, (top * width + left) * pixel)
+        for h in range(inner_height - 1):
+            memset(image + ((top + h) * width + left + inner_width) * pixel, 0, (width - inner_width) * pixel)
+        memset(image + end * pixel, 0, (height * width - end) * pixel)
+        image += height * width * pixel
+    memset(image, 0, CONV_TILE * pixel)
+    return t
+
+
 cdef TensorBase image_view(TensorBase memory, TensorBase like, int64_t sample, int64_t channel, int64_t row, int64_t column, int64_t offset):
     """(samples, channels, height, width) of `like` in memory, by strides."""
     cdef int64_t strides[4]
@@ -124,7 +139,7 @@ cdef int run_forward(conv_tiles* call, list tensors) except -1:
 
 cdef int forward_pass(conv_tiles* call, const ConvProblem* p, bint last, TensorBase x, TensorBase w, TensorBase bias, TensorBase out) except -1:
     cdef int64_t height = p.inputs[1] + 2 * p.padding[1], width = p.inputs[2] + 2 * p.padding[2], c = p.c_in, n = out.numel, i, j
-    cdef TensorBase image = zeros_of(p.samples * height * width * c + CONV_TILE * c), result = out if last else empty_tensor(1, &n, BF16, DEV_CPU)
+    cdef TensorBase image = bordered_images(p.samples, height, width, c, p.padding[1], p.padding[2], p.inputs[1], p.inputs[2]), result = out if last else empty_tensor(1, &n, BF16, DEV_CPU)
     cdef TensorBase wide = None if bias is None else contiguous_of(cast_to(bias, F32)), weight
     copy_elements(image_view(image, x, height * width * c, 1, width * c, c, (p.padding[1] * width + p.padding[2]) * c), x)
     call.row, call.image_bytes = width, height * width * c * 2
@@ -171,7 +186,7 @@ cdef int input_pass(conv_tiles* call, const ConvProblem* p, bint last, TensorBas
                     before[k] = max(before[k], -offset)
                     size[k] = max(size[k], (p.inputs[k] - 1 - phase) // p.stride[k] + 1 + offset)
         size[k] += before[k]
-    cdef TensorBase image = zeros_of(p.samples * size[1] * size[2] * c + CONV_TILE * c), result = out if last else empty_tensor(1, &n, BF16, DEV_CPU), weight
+    cdef TensorBase image = bordered_images(p.samples, size[1], size[2], c, before[1], before[2], p.outputs[1], p.outputs[2]), result = out if last else empty_tensor(1, &n, BF16, DEV_CPU), weight
     copy_elements(image_view(image, dy, size[1] * size[2] * c, 1, size[2] * c, c, (before[1] * size[2] + before[2]) * c), dy)
     call.row, call.image_bytes = size[2], size[1] * size[2] * c * 2
     call.taps = p.taps[1] * p.taps[2]

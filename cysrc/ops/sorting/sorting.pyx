@@ -1,5 +1,6 @@
 # Kernels of the sorting family: sorted lines along a dimension or one element of each, distinct elements, bins and counts. What touches elements
 # are steps: cpu.pyx has the CPU's, cysrc/cuda/sorting.pyx CUDA's.
+from tensorrt_lite._C.ops.reduction.backward cimport selected_backward
 from tensorrt_lite._C.ops.sorting import cpu as _cpu_steps
 from tensorrt_lite._C.ops.sorting.loops cimport SORT_ALL, SORT_FIRST, SORT_KTH, SORT_MEDIAN, SORT_MODE, SORT_NANMEDIAN
 from tensorrt_lite._C.steps.sorting cimport run_count_numbers, run_number_bins, run_sort_lines, run_unique
@@ -182,17 +183,6 @@ def _count_numbers(TensorBase flat not None, TensorBase weights, int64_t bins):
 
 
 # ---- gradients -----------------------------------------------------------------------------------------------------
-
-cdef object selected_gradient(object grad, object shape, object indices, int64_t dim, bint keepdim):
-    if grad is None:
-        return None
-    if not len(shape):
-        return grad
-    if not keepdim:
-        grad = grad.unsqueeze(dim)
-        indices = indices.unsqueeze(dim)
-    return grad.new_zeros(shape).scatter_(dim, indices, grad)
-
 
 cdef object shared_gradient(object grad, object self, object result):
     """Evenly to all elements that equal the result."""
