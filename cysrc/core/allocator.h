@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include "heap.h"
+#include "physical_memory.h"
 #include "trt_allocator.h"
 
 enum {
@@ -205,14 +206,8 @@ static const trt_allocator trt_system_allocator = {trt_system_allocate, trt_syst
 
 /* ---- blocks ---- */
 
-static int64_t trt_physical(void) {
-  static int64_t bytes = 0;
-  if (!bytes) bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-  return bytes;
-}
-
 static __attribute__((noinline)) trt_block* trt_block_slow(int64_t nbytes) {
-  if (nbytes > trt_physical()) return NULL;         /* overcommitted, it would end in the kernel's out-of-memory killer */
+  if (nbytes > trt_physical()) return NULL;
   if (trt_replacement) return trt_replaced_alloc(trt_replacement, nbytes);
   trt_span* span = trt_span_take(nbytes);
   if (!span && (trt_free_empty_slabs(), !(span = trt_span_take(nbytes)))) return NULL;

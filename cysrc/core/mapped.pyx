@@ -23,11 +23,12 @@ cdef extern from *:
     #include <unistd.h>
     #include <stdio.h>
     #include <stdint.h>
+    #include "physical_memory.h"
 
     enum { TRT_COUNT_BYTES = 64 };        /* before the data of a named file; keeps the alignment of blocks */
 
     static int trt_reserve(int fd, int64_t n) {
-      if (n > (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE)) return ENOMEM;
+      if (n > trt_physical()) return ENOMEM;
       int error;
       while ((error = posix_fallocate(fd, 0, n)) == EINTR) {}
       if (error == EOPNOTSUPP || error == EINVAL) error = ftruncate(fd, n) ? errno : 0;

@@ -278,3 +278,12 @@ def test_sizes_of_splits_are_checked():
     with pytest.raises(TypeError):
         x.split_with_sizes(None)
     assert [p.tolist() for p in x.split_with_sizes((0, 4))] == [[], [0, 1, 2, 3]] and len(x.split_with_sizes(4)) == 1
+
+
+@pytest.mark.parametrize("call", [
+    lambda: trt.ones(3).tensor_split(2**31 - 1), lambda: trt.empty(0).chunk(2**31), lambda: trt.ones(1).expand(2**31).unbind(),
+    lambda: trt.ones(1).expand(2**31).split(1), lambda: trt.ones(2**20, 1).expand(2**20, 2**31).unbind(1),
+], ids=["tensor_split", "chunk", "unbind", "split", "unbind 1"])
+def test_more_views_than_memory_holds_are_refused_before_the_first(call):
+    with pytest.raises(MemoryError, match=r"(2147483647|2147483648) views of a tensor of shape"):
+        call()

@@ -3,6 +3,16 @@
 cdef extern from "Python.h":
     bint PyLong_CheckExact(object)
 
+cdef extern from "physical_memory.h" nogil:
+    int64_t trt_physical()
+
+
+cdef int check_number_of_views(str operator, TensorBase self, int64_t n) except -1:
+    """MemoryError for more views than the machine's memory holds as objects: empty and expanded tensors have any number of pieces."""
+    if n > trt_physical() // <int64_t>TensorBase.__basicsize__:
+        raise MemoryError(f"{operator}: {n} views of a tensor of shape {shape_text(self)} do not fit into memory")
+    return 0
+
 
 cdef int infer_size(const Dims* size, int64_t numel, Dims* out) except -1:
     """Replace one -1 so that the product is `numel`; RuntimeError with PyTorch's text otherwise."""
@@ -423,10 +433,6 @@ cdef TensorBase unfold_kernel(TensorBase self, int64_t dimension, int64_t size, 
     return make_view(self, self.ndim + 1, sizes, strides, self.offset)
 
 
-cdef enum:
-    MOST_PIECES = 1 << 30   # of a list: more would use up the memory of any machine, where empty tensors have such sizes
-
-
 cdef object split_view(TensorBase self, int64_t split_size, int64_t dim):
     cdef int d
     cdef int64_t n, start
@@ -440,8 +446,8 @@ cdef object split_view(TensorBase self, int64_t split_size, int64_t dim):
     if split_size == 0 and n != 0:
         raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {n}")
     start = 0
-    if split_size and n // split_size >= MOST_PIECES:
-        raise MemoryError(f"split: {n // split_size} tensors of shape {shape_text(self)} are too many")
+    if split_size:
+        check_number_of_views("split", self, n // split_size)
     while split_size and n - start > split_size:
         r.append(slice_kernel(self, d, start, start + split_size, 1))
         start += split_size
@@ -502,6 +508,7 @@ def chunk(TensorBase input not None, chunks, dim=0):
     n = input.sizes[d]
     size = (n + k - 1) // k
     if size == 0:
+        check_number_of_views("chunk", input, k)
         return split_with_sizes(input, [0] * k, d)
     return op_split(input, size, d)
 
@@ -526,7 +533,8 @@ def tensor_split(TensorBase input not None, indices_or_sections, dim=0):
     k = parse_int(indices_or_sections, "tensor_split", "sections")
     if k <= 0:
         raise RuntimeError(f"number of sections must be larger than 0, got {k}")
-    pieces = [None] * k  # a number of sections beyond memory is refused at once
+    check_number_of_views("tensor_split", input, k)
+    pieces = [None] * k
     start = 0
     for i in range(k):
         size = n // k + (1 if i < n % k else 0)
@@ -541,8 +549,7 @@ cdef object unbind_kernel(TensorBase self, int64_t dim):
     if self.ndim == 0:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     d = wrap_dim(dim, self.ndim)
-    if self.sizes[d] >= <int64_t>1 << 31:
-        raise MemoryError(f"unbind: a tuple of {self.sizes[d]} tensors is too long")
+    check_number_of_views("unbind", self, self.sizes[d])
     return tuple([select_kernel(self, d, i) for i in range(self.sizes[d])])
 
 
