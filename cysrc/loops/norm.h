@@ -10,19 +10,99 @@
 #include "norm_tables.h"
 #include "reduce_operations.h"
 
+/* ---- the last pass: one element's formula over a run, from the compute type or from memory to memory ----
+ * normalise_run: y = (x - mean) rstd w + b of a staged run; weight and bias of the compute type, either may be null.
+ * affine_run: y = (x - mean) scale + shift; affine_columns: y = x scale[c] + shift[c]. */
+#define DEFINE_RUNS(T, C)                                                                           \
+    KERNEL_INLINE void normalise_run_##T(const C* x, char* out, int64_t m, C mean, C rstd, const C* w, const C* b) { \
+        C* y = (C*)out;                                                                             \
+        if (w && b) {                                                                               \
+            VECTORIZE for (int64_t j = 0; j < m; j++) y[j] = FMA((x[j] - mean) * rstd, w[j], b[j]); \
+        } else if (w) {                                                                             \
+            VECTORIZE for (int64_t j = 0; j < m; j++) y[j] = (x[j] - mean) * rstd * w[j];           \
+        } else {                                                                                    \
+            VECTORIZE for (int64_t j = 0; j < m; j++) y[j] = (x[j] - mean) * rstd;                  \
+            if (b) VECTORIZE for (int64_t j = 0; j < m; j++) y[j] += b[j];                          \
+        }                                                                                           \
+    }                                                                                               \
+    KERNEL_INLINE void affine_run_##T(const char* in, char* out, int64_t m, C mean, C scale, C shift) { \
+        const C* x = (const C*)in;                                                                  \
+        C* y = (C*)out;                                                                             \
+        VECTORIZE for (int64_t j = 0; j < m; j++) y[j] = FMA(x[j] - mean, scale, shift);            \
+    }                                                                                               \
+    KERNEL_INLINE void affine_columns_##T(const char* in, char* out, int64_t m, const C* scale, const C* shift) { \
+        const C* x = (const C*)in;                                                                  \
+        C* y = (C*)out;                                                                             \
+        VECTORIZE for (int64_t j = 0; j < m; j++) y[j] = FMA(x[j], scale[j], shift[j]);             \
+    }
+DEFINE_RUNS(f32, f32)
+DEFINE_RUNS(f64, f64)
+
+#ifdef LANE_BYTES
+/* Halves are converted in registers. Staged runs lie in buffers of whole registers, so the last one may be read whole. */
+#define REGISTER_AT(p) (*(const lanes_f32_u*)(p))
+typedef f32 lanes_f32_u __attribute__((vector_size(LANE_BYTES), aligned(4), may_alias));
+#define DEFINE_HALF_RUNS(T)                                                                         \
+    KERNEL_INLINE void normalise_run_##T(const f32* x, char* out, int64_t m, f32 mean, f32 rstd, const f32* w, const f32* b) { \
+        for (int64_t j = 0; j < m; j += LANES_##T) {                                                \
+            lanes_f32 y = (REGISTER_AT(x + j) - mean) * rstd;                                       \
+            if (w && b) y = FMA(y, REGISTER_AT(w + j), REGISTER_AT(b + j));                         \
+            else if (w) y *= REGISTER_AT(w + j);                                                    \
+            else if (b) y += REGISTER_AT(b + j);                                                    \
+            write_##T((T*)out + j, y, m - j);                                                       \
+        }                                                                                           \
+    }                                                                                               \
+    KERNEL_INLINE void affine_run_##T(const char* in, char* out, int64_t m, f32 mean, f32 scale, f32 shift) { \
+        lanes_f32 slope = SPLAT(lanes_f32, scale), start = SPLAT(lanes_f32, shift);                 \
+        for (int64_t j = 0; j < m; j += LANES_##T)                                                  \
+            write_##T((T*)out + j, FMA(read_##T((const T*)in + j, m - j) - mean, slope, start), m - j); \
+    }                                                                                               \
+    KERNEL_INLINE void affine_columns_##T(const char* in, char* out, int64_t m, const f32* scale, const f32* shift) { \
+        int64_t j = 0;                                                                              \
+        for (; j + LANES_##T <= m; j += LANES_##T)                                                  \
+            write_##T((T*)out + j, FMA(read_##T((const T*)in + j, LANES_##T), REGISTER_AT(scale + j), REGISTER_AT(shift + j)), LANES_##T); \
+        for (; j < m; j++) ((T*)out)[j] = st_##T(FMA(ld_##T(((const T*)in)[j]), scale[j], shift[j])); \
+    }
+#else
+#define DEFINE_HALF_RUNS(T)                                                                         \
+    KERNEL_INLINE void normalise_run_##T(const f32* x, char* out, int64_t m, f32 mean, f32 rstd, const f32* w, const f32* b) { \
+        f32 y[REDUCE_BLOCK];                                                                        \
+        normalise_run_f32(x, (char*)y, m, mean, rstd, w, b);                                        \
+        unstage_##T(y, out, sizeof(T), m);                                                          \
+    }                                                                                               \
+    KERNEL_INLINE void affine_run_##T(const char* in, char* out, int64_t m, f32 mean, f32 scale, f32 shift) { \
+        f32 x[REDUCE_BLOCK];                                                                        \
+        stage_##T(in, sizeof(T), m, x);                                                             \
+        affine_run_f32((char*)x, (char*)x, m, mean, scale, shift);                                  \
+        unstage_##T(x, out, sizeof(T), m);                                                          \
+    }                                                                                               \
+    KERNEL_INLINE void affine_columns_##T(const char* in, char* out, int64_t m, const f32* scale, const f32* shift) { \
+        f32 x[REDUCE_BLOCK];                                                                        \
+        stage_##T(in, sizeof(T), m, x);                                                             \
+        affine_columns_f32((char*)x, (char*)x, m, scale, shift);                                    \
+        unstage_##T(x, out, sizeof(T), m);                                                          \
+    }
+#endif
+DEFINE_HALF_RUNS(f16)
+DEFINE_HALF_RUNS(bf16)
+
 /* ---- layer_norm and rms_norm ---- */
 /* CENTER 1: subtract the mean (layer_norm); 0: rms_norm, whose mean output may be null. */
 #define DEFINE_ROW_NORM(OP, T, C, DIRECT, CENTER)                                                   \
     KERNEL_FN void OP##_##T(const char* in, int64_t in_row_stride, char* out, int64_t out_row_stride, int64_t n, \
                             const char* weight, const char* bias, double eps, char* mean_, char* rstd_, \
                             int64_t rows_begin, int64_t rows_end) {                                 \
-        C xbuf[REDUCE_BLOCK], wbuf[REDUCE_BLOCK], bbuf[REDUCE_BLOCK], ybuf[REDUCE_BLOCK];           \
+        C xbuf[REDUCE_BLOCK], wbuf[REDUCE_BLOCK], bbuf[REDUCE_BLOCK];                               \
+        const C *x = 0, *w = 0, *b = 0;                                                             \
+        int whole = n <= REDUCE_BLOCK; /* a row is staged once, weight and bias once for all rows */ \
+        if (weight && whole) w = stage_##T(weight, sizeof(T), n, wbuf);                             \
+        if (bias && whole) b = stage_##T(bias, sizeof(T), n, bbuf);                                 \
         for (int64_t r = rows_begin; r < rows_end; r++) {                                           \
             const char* p = in + r * in_row_stride;                                                 \
             moments s = {0, 0, 0};                                                                  \
             for (int64_t i = 0; i < n; i += REDUCE_BLOCK) {                                         \
                 int64_t m = min_i64(REDUCE_BLOCK, n - i);                                           \
-                const C* x = stage_##T(p + i * (int64_t)sizeof(T), sizeof(T), m, xbuf);             \
+                x = stage_##T(p + i * (int64_t)sizeof(T), sizeof(T), m, xbuf);                      \
                 if (CENTER) block_moments_##C(&s, x, m);                                            \
                 else s.m2 += block_sq_sum_##C(x, x, 0, m);                                          \
             }                                                                                       \
@@ -31,19 +111,12 @@
             if (rstd_) ((C*)rstd_)[r] = rstd;                                                       \
             for (int64_t i = 0; i < n; i += REDUCE_BLOCK) {                                         \
                 int64_t m = min_i64(REDUCE_BLOCK, n - i), at = i * (int64_t)sizeof(T);              \
-                const C* x = stage_##T(p + at, sizeof(T), m, xbuf);                                 \
-                C* y = OUT_RUN(T, C, DIRECT, out + r * out_row_stride + at, ybuf);                  \
-                const C* w = weight ? stage_##T(weight + at, sizeof(T), m, wbuf) : 0;               \
-                const C* b = bias ? stage_##T(bias + at, sizeof(T), m, bbuf) : 0;                   \
-                if (w && b) {                                                                       \
-                    VECTORIZE for (int64_t j = 0; j < m; j++) y[j] = FMA((x[j] - mean) * rstd, w[j], b[j]); \
-                } else if (w) {                                                                     \
-                    VECTORIZE for (int64_t j = 0; j < m; j++) y[j] = (x[j] - mean) * rstd * w[j];   \
-                } else {                                                                            \
-                    VECTORIZE for (int64_t j = 0; j < m; j++) y[j] = (x[j] - mean) * rstd;          \
-                    if (b) VECTORIZE for (int64_t j = 0; j < m; j++) y[j] += b[j];                  \
+                if (!whole) {                                                                       \
+                    x = stage_##T(p + at, sizeof(T), m, xbuf);                                      \
+                    if (weight) w = stage_##T(weight + at, sizeof(T), m, wbuf);                     \
+                    if (bias) b = stage_##T(bias + at, sizeof(T), m, bbuf);                         \
                 }                                                                                   \
-                OUT_DONE(T, DIRECT, out + r * out_row_stride + at, y, m);                           \
+                normalise_run_##T(x, out + r * out_row_stride + at, m, mean, rstd, w, b);           \
             }                                                                                       \
         }                                                                                           \
     }                                                                                               \
@@ -130,7 +203,7 @@
     KERNEL_FN void group_norm_##T(const char* in, char* out, int64_t channels, int64_t hw, int64_t groups, \
                                   const char* weight, const char* bias, double eps, char* mean_, char* rstd_, \
                                   int64_t items_begin, int64_t items_end) {                         \
-        C xbuf[REDUCE_BLOCK], ybuf[REDUCE_BLOCK];                                                   \
+        C xbuf[REDUCE_BLOCK];                                                                       \
         int64_t per_group = channels / groups, n = per_group * hw;                                  \
         for (int64_t item = items_begin; item < items_end; item++) {                                \
             const char* p = in + item * n * (int64_t)sizeof(T);                                     \
@@ -149,10 +222,7 @@
                 C shift = bias ? load_##T(bias + channel * (int64_t)sizeof(T)) : 0;                 \
                 for (int64_t i = 0; i < hw; i += REDUCE_BLOCK) {                                    \
                     int64_t m = min_i64(REDUCE_BLOCK, hw - i), at = (c * hw + i) * (int64_t)sizeof(T); \
-                    const C* x = stage_##T(p + at, sizeof(T), m, xbuf);                             \
-                    C* y = OUT_RUN(T, C, DIRECT, q + at, ybuf);                                     \
-                    VECTORIZE for (int64_t j = 0; j < m; j++) y[j] = FMA(x[j] - mean, scale, shift); \
-                    OUT_DONE(T, DIRECT, q + at, y, m);                                              \
+                    affine_run_##T(p + at, q + at, m, mean, scale, shift);                          \
                 }                                                                                   \
             }                                                                                       \
         }                                                                                           \
@@ -256,7 +326,6 @@
                                                        int64_t channels,                            \
                                                int64_t hw, const char* scale, const char* shift, int64_t items_begin, \
                                                int64_t items_end) {                                 \
-        C xbuf[REDUCE_BLOCK], ybuf[REDUCE_BLOCK];                                                   \
         for (int64_t item = items_begin; item < items_end; item++) {                                \
             int64_t b = item / channels, c = item % channels;                                       \
             const char* p = in + b * sample_stride + c * channel_stride;                            \
@@ -264,25 +333,17 @@
             C a = ((const C*)scale)[c], k = ((const C*)shift)[c];                                   \
             for (int64_t i = 0; i < hw; i += REDUCE_BLOCK) {                                        \
                 int64_t m = min_i64(REDUCE_BLOCK, hw - i), at = i * (int64_t)sizeof(T);             \
-                const C* x = stage_##T(p + at, sizeof(T), m, xbuf);                                 \
-                C* y = OUT_RUN(T, C, DIRECT, q + at, ybuf);                                         \
-                VECTORIZE for (int64_t j = 0; j < m; j++) y[j] = FMA(x[j], a, k);                   \
-                OUT_DONE(T, DIRECT, q + at, y, m);                                                  \
+                affine_run_##T(p + at, q + at, m, 0, a, k);                                         \
             }                                                                                       \
         }                                                                                           \
     }                                                                                               \
     KERNEL_FN void batch_norm_apply_last_##T(const char* in, int64_t row_stride, char* out, int64_t out_row_stride, \
                                              int64_t channels, const char* scale_, const char* shift_, \
                                              int64_t rows_begin, int64_t rows_end) {                \
-        C xbuf[REDUCE_BLOCK], ybuf[REDUCE_BLOCK];                                                   \
         for (int64_t r = rows_begin; r < rows_end; r++)                                             \
             for (int64_t i = 0; i < channels; i += REDUCE_BLOCK) {                                  \
                 int64_t m = min_i64(REDUCE_BLOCK, channels - i), at = i * (int64_t)sizeof(T);       \
-                const C *scale = (const C*)scale_ + i, *shift = (const C*)shift_ + i;               \
-                const C* x = stage_##T(in + r * row_stride + at, sizeof(T), m, xbuf);               \
-                C* y = OUT_RUN(T, C, DIRECT, out + r * out_row_stride + at, ybuf);                  \
-                VECTORIZE for (int64_t j = 0; j < m; j++) y[j] = FMA(x[j], scale[j], shift[j]);     \
-                OUT_DONE(T, DIRECT, out + r * out_row_stride + at, y, m);                           \
+                affine_columns_##T(in + r * row_stride + at, out + r * out_row_stride + at, m, (const C*)scale_ + i, (const C*)shift_ + i); \
             }                                                                                       \
     }                                                                                               \
     KERNEL_FN void batch_norm_backward_stats_planes_##T(                                            \
@@ -310,23 +371,41 @@
     KERNEL_FN void batch_norm_backward_stats_last_##T(const char* grad, int64_t grad_row_stride, const char* in, \
                                                       int64_t row_stride, int64_t rows, const char* mean_, char* sum, \
                                                       char* dot, int64_t channels_begin, int64_t channels_end) { \
-        C gbuf[MOMENT_COLUMNS], xbuf[MOMENT_COLUMNS], part_g[MOMENT_COLUMNS], part_gx[MOMENT_COLUMNS]; \
+        C part_g[MOMENT_COLUMNS], part_gx[MOMENT_COLUMNS];                                          \
         f64 total_g[MOMENT_COLUMNS], total_gx[MOMENT_COLUMNS];                                      \
+        enum { W = VECTOR_BYTES / sizeof(C) };                                                      \
         for (int64_t c0 = channels_begin; c0 < channels_end; c0 += MOMENT_COLUMNS) {                \
             int64_t w = min_i64(MOMENT_COLUMNS, channels_end - c0), at = c0 * (int64_t)sizeof(T);   \
             const C* mean = (const C*)mean_ + c0;                                                   \
             for (int64_t c = 0; c < w; c++) total_g[c] = total_gx[c] = 0;                           \
             for (int64_t r0 = 0; r0 < rows; r0 += GROUP_ROWS) {                                     \
-                for (int64_t c = 0; c < w; c++) part_g[c] = part_gx[c] = 0;                         \
-                for (int64_t r = r0; r < min_i64(r0 + GROUP_ROWS, rows); r++) {                     \
-                    const C* g = stage_##T(grad + r * grad_row_stride + at, sizeof(T), w, gbuf);    \
-                    const C* x = stage_##T(in + r * row_stride + at, sizeof(T), w, xbuf);           \
-                    VECTORIZE for (int64_t c = 0; c < w; c++) {                                     \
-                        part_g[c] += g[c];                                                          \
-                        part_gx[c] = FMA(g[c], x[c] - mean[c], part_gx[c]);                         \
+                int64_t end = min_i64(r0 + GROUP_ROWS, rows), c = 0;                                \
+                for (; c + COLUMN_VECTORS * W <= w; c += COLUMN_VECTORS * W) {                      \
+                    v##C sum_g[COLUMN_VECTORS], sum_gx[COLUMN_VECTORS], center[COLUMN_VECTORS];     \
+                    UNROLL for (int k = 0; k < COLUMN_VECTORS; k++) {                               \
+                        sum_g[k] = sum_gx[k] = (v##C){0};                                           \
+                        center[k] = *(const v##C##_u*)(mean + c + k * W);                           \
+                    }                                                                               \
+                    for (int64_t r = r0; r < end; r++)                                              \
+                        UNROLL for (int k = 0; k < COLUMN_VECTORS; k++) {                           \
+                            int64_t column = at + (c + k * W) * (int64_t)sizeof(T);                 \
+                            v##C g = vector_at_##T(grad + r * grad_row_stride + column);            \
+                            v##C x = vector_at_##T(in + r * row_stride + column);                   \
+                            sum_g[k] += g;                                                          \
+                            sum_gx[k] = FMA(g, x - center[k], sum_gx[k]);                           \
+                        }                                                                           \
+                    memcpy(part_g + c, sum_g, sizeof sum_g);                                        \
+                    memcpy(part_gx + c, sum_gx, sizeof sum_gx);                                     \
+                }                                                                                   \
+                for (; c < w; c++) {                                                                \
+                    part_g[c] = part_gx[c] = 0;                                                     \
+                    for (int64_t r = r0; r < end; r++) {                                            \
+                        C g = load_##T(grad + r * grad_row_stride + at + c * (int64_t)sizeof(T));   \
+                        part_g[c] += g;                                                             \
+                        part_gx[c] = FMA(g, load_##T(in + r * row_stride + at + c * (int64_t)sizeof(T)) - mean[c], part_gx[c]); \
                     }                                                                               \
                 }                                                                                   \
-                for (int64_t c = 0; c < w; c++) total_g[c] += part_g[c], total_gx[c] += part_gx[c]; \
+                for (c = 0; c < w; c++) total_g[c] += part_g[c], total_gx[c] += part_gx[c];         \
             }                                                                                       \
             for (int64_t c = 0; c < w; c++) {                                                       \
                 ((C*)sum)[c0 + c] = (C)total_g[c];                                                  \

@@ -6,9 +6,21 @@
 #ifndef TRT_REDUCE_COLS_H
 #define TRT_REDUCE_COLS_H
 
+#include "lanes.h"
 #include "reduce.h"
 
-enum { COLUMN_BLOCK = 1024, MOMENT_COLUMNS = 256, GROUP_ROWS = 64 };
+enum { COLUMN_BLOCK = 1024, MOMENT_COLUMNS = 256, GROUP_ROWS = 64, COLUMN_VECTORS = 4 };
+
+/* A register of the compute type from memory. */
+KERNEL_INLINE vf32 vector_at_f32(const char* p) { return *(const vf32_u*)p; }
+KERNEL_INLINE vf64 vector_at_f64(const char* p) { return *(const vf64_u*)p; }
+#ifdef LANE_BYTES
+KERNEL_INLINE vf32 vector_at_f16(const char* p) { return (vf32)read_f16((const f16*)p, LANES_f16); }
+KERNEL_INLINE vf32 vector_at_bf16(const char* p) { return (vf32)read_bf16((const bf16*)p, LANES_bf16); }
+#else
+KERNEL_INLINE vf32 vector_at_f16(const char* p) { return (vf32){ld_f16(((const f16*)p)[0]), ld_f16(((const f16*)p)[1]), ld_f16(((const f16*)p)[2]), ld_f16(((const f16*)p)[3])}; }
+KERNEL_INLINE vf32 vector_at_bf16(const char* p) { return (vf32){ld_bf16(((const bf16*)p)[0]), ld_bf16(((const bf16*)p)[1]), ld_bf16(((const bf16*)p)[2]), ld_bf16(((const bf16*)p)[3])}; }
+#endif
 
 #define COLS_ARGS                                                                                   \
     const char *in, int64_t reduce_stride, int64_t n, char *out, int64_t cols_begin, int64_t cols_end, \
@@ -131,29 +143,44 @@ enum { COLUMN_BLOCK = 1024, MOMENT_COLUMNS = 256, GROUP_ROWS = 64 };
         }                                                                                           \
     }
 
-/* ---- variance: groups of rows stay in L2 for the two passes of block_moments ---- */
+/* ---- variance: groups of rows stay in L2 for the two passes of block_moments, COLUMN_VECTORS registers of columns at a time ---- */
 #define DEFINE_VAR_COLS(T, C)                                                                       \
     KERNEL_ONCE void column_moments_##T(const char* base, int64_t stride, int64_t n, int64_t w, moments* s) { \
-        C buf[MOMENT_COLUMNS], mean[MOMENT_COLUMNS], dev[MOMENT_COLUMNS], sq[MOMENT_COLUMNS];       \
+        C mean[MOMENT_COLUMNS], dev[MOMENT_COLUMNS], sq[MOMENT_COLUMNS];                            \
+        enum { W = VECTOR_BYTES / sizeof(C) };                                                      \
         for (int64_t c = 0; c < w; c++) s[c] = (moments){0, 0, 0};                                  \
         for (int64_t r0 = 0; r0 < n; r0 += GROUP_ROWS) {                                            \
-            int64_t end = min_i64(r0 + GROUP_ROWS, n);                                              \
+            int64_t end = min_i64(r0 + GROUP_ROWS, n), c = 0;                                       \
             C scale = (C)(1.0 / (f64)(end - r0));                                                   \
-            for (int64_t c = 0; c < w; c++) mean[c] = dev[c] = sq[c] = 0;                           \
-            for (int64_t r = r0; r < end; r++) {                                                    \
-                const C* x = stage_##T(base + r * stride, sizeof(T), w, buf);                       \
-                VECTORIZE for (int64_t c = 0; c < w; c++) mean[c] += x[c];                          \
+            for (; c + COLUMN_VECTORS * W <= w; c += COLUMN_VECTORS * W) {                          \
+                v##C first[COLUMN_VECTORS], second[COLUMN_VECTORS], center[COLUMN_VECTORS];         \
+                UNROLL for (int k = 0; k < COLUMN_VECTORS; k++) center[k] = first[k] = second[k] = (v##C){0}; \
+                for (int64_t r = r0; r < end; r++)                                                  \
+                    UNROLL for (int k = 0; k < COLUMN_VECTORS; k++)                                 \
+                        center[k] += vector_at_##T(base + r * stride + (c + k * W) * (int64_t)sizeof(T)); \
+                UNROLL for (int k = 0; k < COLUMN_VECTORS; k++) center[k] *= scale;                 \
+                for (int64_t r = r0; r < end; r++)                                                  \
+                    UNROLL for (int k = 0; k < COLUMN_VECTORS; k++) {                               \
+                        v##C d = vector_at_##T(base + r * stride + (c + k * W) * (int64_t)sizeof(T)) - center[k]; \
+                        first[k] += d;                                                              \
+                        second[k] = FMA(d, d, second[k]);                                           \
+                    }                                                                               \
+                memcpy(mean + c, center, sizeof center);                                            \
+                memcpy(dev + c, first, sizeof first);                                               \
+                memcpy(sq + c, second, sizeof second);                                              \
             }                                                                                       \
-            for (int64_t c = 0; c < w; c++) mean[c] *= scale;                                       \
-            for (int64_t r = r0; r < end; r++) {                                                    \
-                const C* x = stage_##T(base + r * stride, sizeof(T), w, buf);                       \
-                VECTORIZE for (int64_t c = 0; c < w; c++) {                                         \
-                    C d = x[c] - mean[c];                                                           \
+            for (; c < w; c++) {                                                                    \
+                const char* column = base + c * (int64_t)sizeof(T);                                 \
+                mean[c] = dev[c] = sq[c] = 0;                                                       \
+                for (int64_t r = r0; r < end; r++) mean[c] += load_##T(column + r * stride);        \
+                mean[c] *= scale;                                                                   \
+                for (int64_t r = r0; r < end; r++) {                                                \
+                    C d = load_##T(column + r * stride) - mean[c];                                  \
                     dev[c] += d;                                                                    \
                     sq[c] = FMA(d, d, sq[c]);                                                       \
                 }                                                                                   \
             }                                                                                       \
-            for (int64_t c = 0; c < w; c++) {                                                       \
+            for (c = 0; c < w; c++) {                                                               \
                 f64 count = (f64)(end - r0), d = dev[c];                                            \
                 moments_merge(&s[c], count, (f64)mean[c] + d / count, fmax((f64)sq[c] - d * d / count, 0)); \
             }                                                                                       \
