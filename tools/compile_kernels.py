@@ -1,13 +1,13 @@
 """Compiles every kernel unit of the library without a GPU: what NVRTC or nvcc refuses shows before a card is there, and the results fill
 a cache that can be carried to one.
 
-    python -m tools.compile_kernels [--compiler PLACE ...] [--arch sm_80,sm_90] [--family NAME,...] [--sample] [--jobs N] [--log FILE] [--fill FOLDER]
+    python -m tools.compile_kernels [--compiler PLACE ...] [--arch sm_80,sm_90] [--family NAME,...] [--sample] [--skip N] [--jobs N] [--log FILE] [--fill FOLDER]
     python -m tools.compile_kernels --list
 
 PLACE is a folder with NVIDIA's wheels (pip install --target PLACE nvidia-cuda-nvrtc nvidia-cuda-runtime), a toolkit's folder, or the path of
-nvcc; without one, what is installed. --fill writes the images under the names that the library looks for (TENSORRT_LITE_CUDA_CACHE=FOLDER); a name
-holds the unit's text, the headers, the architecture and the compiler's version, so that the same version has to be installed where they are used.
---list prints the units as JSON lines. Exit status 1 when a unit is refused.
+nvcc; without one, what is installed. --skip goes on with a run that ended early. --fill writes the images under the names that the library looks
+for (TENSORRT_LITE_CUDA_CACHE=FOLDER); a name holds the unit's text, the headers, the architecture and the compiler's version, so that the same
+version has to be installed where they are used. --list prints the units as JSON lines. Exit status 1 when a unit is refused.
 
 The units are those that the renderers of tensorrt_lite.cuda make for all dtypes (`_load_all` of each family, run on the emulator, which needs g++,
 with nothing compiled for it), the declared pointwise operators and the conversions.
@@ -176,6 +176,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--family", help="names as --list gives them, with commas")
     parser.add_argument("--sample", action="store_true", help="one unit of each kernel, whatever its types")
     parser.add_argument("--containing", help="only units whose text has this in it")
+    parser.add_argument("--skip", type=int, default=0, metavar="N", help="leave out the first N units: an earlier run's log has them")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--log", type=Path, help="progress and refusals; stderr by default")
     parser.add_argument("--fill", type=Path)
@@ -194,6 +195,7 @@ def main(arguments: list[str] | None = None) -> int:
         chosen = [unit for unit in chosen if unit.family in given.family.split(",")]
     if given.containing:
         chosen = [unit for unit in chosen if given.containing in unit.source]
+    chosen = chosen[given.skip :]
     counts = {family: sum(unit.family == family for unit in chosen) for family in dict.fromkeys(unit.family for unit in chosen)}
     print(f"{len(chosen)} units: {', '.join(f'{family} {count}' for family, count in counts.items())}\n")
     print("| compiler | architecture | compiled | refused | MB | seconds | slowest |\n|---|---|---|---|---|---|---|", flush=True)
