@@ -66,20 +66,20 @@ typedef struct {
 #define MAX(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
 #define BLOCK 512
 
+/* Every form of a step is a loop of its own, which vectorises; the sign of `maximize` is a factor. */
 #define DEFINE_SGD(T)                                                                                          \
-    INL void sgd_body_##T(T *restrict p, T *restrict g, T *restrict b, i64 n, const sgd_params *s,            \
-                          int has_decay, int has_momentum, int first, int nesterov, int maximize, int scaled)  \
+    INL void sgd_body_##T(T *restrict p, T *restrict g, T *restrict b, i64 n, const sgd_params *s,             \
+                          int has_decay, int has_momentum, int first, int nesterov, int scaled)                \
     {                                                                                                          \
         const T lr = (T)s->lr, decay = (T)s->weight_decay, momentum = (T)s->momentum;                          \
-        const T keep = (T)(1.0 - s->dampening), scale = (T)s->grad_scale;                                      \
+        const T keep = (T)(1.0 - s->dampening), scale = (T)s->grad_scale, sign = s->maximize ? -1 : 1;         \
         for (i64 i = 0; i < n; i++) {                                                                          \
             T grad = g[i];                                                                                     \
             if (scaled) {                                                                                      \
                 grad = grad / scale;                                                                           \
                 g[i] = grad;                                                                                   \
             }                                                                                                  \
-            if (maximize)                                                                                      \
-                grad = -grad;                                                                                  \
+            grad = grad * sign;                                                                                \
             if (has_decay)                                                                                     \
                 grad = grad + decay * p[i];                                                                    \
             if (has_momentum) {                                                                                \
@@ -90,36 +90,42 @@ typedef struct {
             p[i] = p[i] - lr * grad;                                                                           \
         }                                                                                                      \
     }                                                                                                          \
+    INL void sgd_forms_##T(T *p, T *g, T *b, i64 n, const sgd_params *s, int has_decay, int scaled)            \
+    {                                                                                                          \
+        if (!b)                                                                                                \
+            sgd_body_##T(p, g, 0, n, s, has_decay, 0, 0, 0, scaled);                                           \
+        else if (s->first)                                                                                     \
+            sgd_body_##T(p, g, b, n, s, has_decay, 1, 1, s->nesterov, scaled);                                 \
+        else if (s->nesterov)                                                                                  \
+            sgd_body_##T(p, g, b, n, s, has_decay, 1, 0, 1, scaled);                                           \
+        else                                                                                                   \
+            sgd_body_##T(p, g, b, n, s, has_decay, 1, 0, 0, scaled);                                           \
+    }                                                                                                          \
     static void sgd_##T(char *p, char *g, char *b, i64 n, const sgd_params *s)                                 \
     {                                                                                                          \
-        int decay = s->weight_decay != 0, rare = s->maximize || s->scaled || s->first;                         \
-        if (rare)                                                                                              \
-            sgd_body_##T((T *)p, (T *)g, (T *)b, n, s, decay, b != 0, s->first, s->nesterov, s->maximize, s->scaled); \
-        else if (!b)                                                                                           \
-            decay ? sgd_body_##T((T *)p, (T *)g, 0, n, s, 1, 0, 0, 0, 0, 0)                                    \
-                  : sgd_body_##T((T *)p, (T *)g, 0, n, s, 0, 0, 0, 0, 0, 0);                                   \
-        else if (s->nesterov)                                                                                  \
-            sgd_body_##T((T *)p, (T *)g, (T *)b, n, s, decay, 1, 0, 1, 0, 0);                                    \
+        if (s->scaled)                                                                                         \
+            sgd_forms_##T((T *)p, (T *)g, (T *)b, n, s, s->weight_decay != 0, 1);                              \
+        else if (s->weight_decay != 0)                                                                         \
+            sgd_forms_##T((T *)p, (T *)g, (T *)b, n, s, 1, 0);                                                 \
         else                                                                                                   \
-            decay ? sgd_body_##T((T *)p, (T *)g, (T *)b, n, s, 1, 1, 0, 0, 0, 0)                               \
-                  : sgd_body_##T((T *)p, (T *)g, (T *)b, n, s, 0, 1, 0, 0, 0, 0);                              \
+            sgd_forms_##T((T *)p, (T *)g, (T *)b, n, s, 0, 0);                                                 \
     }
 
 #define DEFINE_ADAM(T)                                                                                         \
     INL void adam_body_##T(T *restrict p, T *restrict g, T *restrict m, T *restrict v, T *restrict top, i64 n, \
-                           const adam_params *s, int has_decay, int decoupled, int amsgrad, int maximize, int scaled) \
+                           const adam_params *s, int has_decay, int decoupled, int amsgrad, int scaled)        \
     {                                                                                                          \
         const T decay = (T)s->weight_decay, shrink = (T)(1.0 - s->lr * s->weight_decay);                       \
         const T w1 = (T)(1.0 - s->beta1), beta2 = (T)s->beta2, w2 = (T)(1.0 - s->beta2), eps = (T)s->eps;      \
-        const T step = (T)(s->lr / s->bias1), root = (T)(1.0 / s->bias2_sqrt), scale = (T)s->grad_scale;                \
+        const T step = (T)(s->lr / s->bias1), root = (T)(1.0 / s->bias2_sqrt), scale = (T)s->grad_scale;       \
+        const T sign = s->maximize ? -1 : 1;                                                                   \
         for (i64 i = 0; i < n; i++) {                                                                          \
             T grad = g[i], x = p[i];                                                                           \
             if (scaled) {                                                                                      \
                 grad = grad / scale;                                                                           \
                 g[i] = grad;                                                                                   \
             }                                                                                                  \
-            if (maximize)                                                                                      \
-                grad = -grad;                                                                                  \
+            grad = grad * sign;                                                                                \
             if (has_decay && decoupled)                                                                        \
                 x = x * shrink;                                                                                \
             else if (has_decay)                                                                                \
@@ -129,23 +135,32 @@ typedef struct {
             m[i] = m1;                                                                                         \
             v[i] = m2;                                                                                         \
             if (amsgrad) {                                                                                     \
-                m2 = MAX(m2, top[i]);                                                                          \
+                T kept = top[i];                                                                               \
+                m2 = MAX(m2, kept);                                                                            \
                 top[i] = m2;                                                                                   \
             }                                                                                                  \
             p[i] = x - step * (m1 / (SQRT_##T(m2) * root + eps));                                              \
         }                                                                                                      \
     }                                                                                                          \
+    INL void adam_forms_##T(T *p, T *g, T *m, T *v, T *top, i64 n, const adam_params *s, int amsgrad, int scaled)\
+    {                                                                                                          \
+        if (s->weight_decay == 0)                                                                              \
+            adam_body_##T(p, g, m, v, top, n, s, 0, 0, amsgrad, scaled);                                       \
+        else if (s->decoupled)                                                                                 \
+            adam_body_##T(p, g, m, v, top, n, s, 1, 1, amsgrad, scaled);                                       \
+        else                                                                                                   \
+            adam_body_##T(p, g, m, v, top, n, s, 1, 0, amsgrad, scaled);                                       \
+    }                                                                                                          \
     static void adam_##T(char *p, char *g, char *m, char *v, char *top, i64 n, const adam_params *s)           \
     {                                                                                                          \
-        int decay = s->weight_decay != 0;                                                                      \
-        if (s->maximize || s->scaled || s->amsgrad)                                                            \
-            adam_body_##T((T *)p, (T *)g, (T *)m, (T *)v, (T *)top, n, s, decay, s->decoupled, s->amsgrad, s->maximize, s->scaled); \
-        else if (!decay)                                                                                       \
-            adam_body_##T((T *)p, (T *)g, (T *)m, (T *)v, 0, n, s, 0, 0, 0, 0, 0);                             \
-        else if (s->decoupled)                                                                                 \
-            adam_body_##T((T *)p, (T *)g, (T *)m, (T *)v, 0, n, s, 1, 1, 0, 0, 0);                             \
+        if (s->amsgrad && s->scaled)                                                                           \
+            adam_forms_##T((T *)p, (T *)g, (T *)m, (T *)v, (T *)top, n, s, 1, 1);                              \
+        else if (s->amsgrad)                                                                                   \
+            adam_forms_##T((T *)p, (T *)g, (T *)m, (T *)v, (T *)top, n, s, 1, 0);                              \
+        else if (s->scaled)                                                                                    \
+            adam_forms_##T((T *)p, (T *)g, (T *)m, (T *)v, 0, n, s, 0, 1);                                     \
         else                                                                                                   \
-            adam_body_##T((T *)p, (T *)g, (T *)m, (T *)v, 0, n, s, 1, 0, 0, 0, 0);                             \
+            adam_forms_##T((T *)p, (T *)g, (T *)m, (T *)v, 0, n, s, 0, 0);                                     \
     }
 
 DEFINE_SGD(f32)

@@ -11,7 +11,8 @@
 #include "kernel_base.h"
 #include "pool_tables.h"
 
-enum { POOL_BLOCK = 512 };
+enum { POOL_BLOCK = 512, POOL_PIXELS = 16 /* collected before they are added */ };
+enum { POOL_QUOTIENTS = 4096, POOL_LANES = 4 /* kept for the windows over a pixel, and fewest channels at a time */ };
 
 KERNEL_INLINE int64_t ceil_div(int64_t a, int64_t b) { return a >= 0 ? (a + b - 1) / b : -(-a / b); }
 
@@ -33,6 +34,15 @@ KERNEL_INLINE int64_t pool_divisor(const pool_call* s, int64_t oh, int64_t ow) {
     int64_t h1 = min_i64(h0 + s->kernel_h, s->in_h + s->pad_h), w1 = min_i64(w0 + s->kernel_w, s->in_w + s->pad_w);
     if (s->count_include_pad) return (h1 - h0) * (w1 - w0);
     return (min_i64(h1, s->in_h) - max_i64(h0, 0)) * (min_i64(w1, s->in_w) - max_i64(w0, 0));
+}
+
+/* The windows that cover a position of the padded input, found from those of a position before it without divisions. */
+typedef struct {
+    int64_t last, first;
+} pool_cover;
+KERNEL_INLINE void cover_position(pool_cover* c, int64_t at, int64_t kernel, int64_t stride) {
+    while ((c->last + 1) * stride <= at) c->last++;
+    while (c->first * stride + kernel <= at) c->first++;
 }
 
 /* ---- max ---- */
@@ -154,6 +164,32 @@ KERNEL_INLINE int64_t pool_divisor(const pool_call* s, int64_t oh, int64_t ow) {
     KERNEL_INLINE void add_strided_##T(C* sum, const T* row, int64_t stride, int64_t offset, int64_t lo, int64_t hi) { \
         VECTORIZE for (int64_t o = lo; o < hi; o++) sum[o] += LOAD(row[o * stride + offset]);       \
     }                                                                                               \
+    /* adds pixels of m channels, four at a time and one after the other, so that sums are read and written less often */ \
+    KERNEL_INLINE void add_pixels_##T(C* sum, const T* const* pixel, int64_t n, int64_t m) {        \
+        int64_t i = 0;                                                                              \
+        for (; i + 4 <= n; i += 4) {                                                                \
+            const T *p0 = pixel[i], *p1 = pixel[i + 1], *p2 = pixel[i + 2], *p3 = pixel[i + 3];     \
+            VECTORIZE for (int64_t c = 0; c < m; c++)                                               \
+                sum[c] = sum[c] + LOAD(p0[c]) + LOAD(p1[c]) + LOAD(p2[c]) + LOAD(p3[c]);            \
+        }                                                                                           \
+        for (; i < n; i++) add_strided_##T(sum, pixel[i], 1, 0, 0, m);                              \
+    }                                                                                               \
+    /* sums of quotients, in order; most windows overlap in few positions */                        \
+    KERNEL_INLINE void store_sums_##T(T* out, const C* const* run, int64_t n, int64_t m) {          \
+        const C *q0 = run[0], *q1 = run[1], *q2 = run[2], *q3 = run[3];                             \
+        C sum[POOL_BLOCK];                                                                          \
+        if (n == 1) VECTORIZE for (int64_t c = 0; c < m; c++) out[c] = STORE(0 + q0[c]);            \
+        else if (n == 2) VECTORIZE for (int64_t c = 0; c < m; c++) out[c] = STORE(0 + q0[c] + q1[c]); \
+        else if (n == 4) VECTORIZE for (int64_t c = 0; c < m; c++) out[c] = STORE(0 + q0[c] + q1[c] + q2[c] + q3[c]); \
+        else {                                                                                      \
+            for (int64_t c = 0; c < m; c++) sum[c] = 0;                                             \
+            for (int64_t i = 0; i < n; i++) {                                                       \
+                const C* q = run[i];                                                                \
+                VECTORIZE for (int64_t c = 0; c < m; c++) sum[c] += q[c];                           \
+            }                                                                                       \
+            for (int64_t c = 0; c < m; c++) out[c] = STORE(sum[c]);                                 \
+        }                                                                                           \
+    }                                                                                               \
     KERNEL_FN void avg_pool_planes_##T(const char* in, char* out, const pool_call* s, int64_t items_begin, \
                                        int64_t items_end) {                                         \
         C sum_[POOL_BLOCK];                                                                         \
@@ -184,24 +220,29 @@ KERNEL_INLINE int64_t pool_divisor(const pool_call* s, int64_t oh, int64_t ow) {
     KERNEL_FN void avg_pool_last_##T(const char* in, char* out, const pool_call* s, int64_t items_begin, \
                                      int64_t items_end) {                                           \
         C sum[POOL_BLOCK];                                                                          \
+        const T* pixel[POOL_PIXELS];                                                                \
         int64_t channels = s->channels;                                                             \
         for (int64_t item = items_begin; item < items_end; item++) {                                \
             const T* image = (const T*)in + item / s->out_h * s->in_h * s->in_w * channels;         \
-            int64_t oh = item % s->out_h;                                                           \
-            for (int64_t ow = 0; ow < s->out_w; ow++)                                               \
+            int64_t oh = item % s->out_h, top = oh * s->stride_h - s->pad_h;                        \
+            int64_t h0 = max_i64(top, 0), h1 = min_i64(top + s->kernel_h, s->in_h);                 \
+            for (int64_t ow = 0; ow < s->out_w; ow++) {                                             \
+                int64_t left = ow * s->stride_w - s->pad_w;                                         \
+                int64_t w0 = max_i64(left, 0), w1 = min_i64(left + s->kernel_w, s->in_w);           \
+                C divisor = (C)pool_divisor(s, oh, ow);                                             \
                 for (int64_t c0 = 0; c0 < channels; c0 += POOL_BLOCK) {                             \
-                    int64_t m = min_i64(POOL_BLOCK, channels - c0);                                 \
+                    int64_t m = min_i64(POOL_BLOCK, channels - c0), n = 0;                          \
                     for (int64_t c = 0; c < m; c++) sum[c] = 0;                                     \
-                    for (int64_t kh = 0; kh < s->kernel_h; kh++)                                    \
-                        for (int64_t kw = 0; kw < s->kernel_w; kw++) {                              \
-                            int64_t h = oh * s->stride_h - s->pad_h + kh, w = ow * s->stride_w - s->pad_w + kw; \
-                            if (h < 0 || h >= s->in_h || w < 0 || w >= s->in_w) continue;           \
-                            add_strided_##T(sum, image + (h * s->in_w + w) * channels + c0, 1, 0, 0, m); \
+                    for (int64_t h = h0; h < h1; h++)                                               \
+                        for (int64_t w = w0; w < w1; w++) {                                         \
+                            if (n == POOL_PIXELS) add_pixels_##T(sum, pixel, n, m), n = 0;          \
+                            pixel[n++] = image + (h * s->in_w + w) * channels + c0;                 \
                         }                                                                           \
+                    add_pixels_##T(sum, pixel, n, m);                                               \
                     T* y = (T*)out + (item * s->out_w + ow) * channels + c0;                        \
-                    C divisor = (C)pool_divisor(s, oh, ow);                                         \
                     VECTORIZE for (int64_t c = 0; c < m; c++) y[c] = STORE(sum[c] / divisor);       \
                 }                                                                                   \
+            }                                                                                       \
         }                                                                                           \
     }                                                                                               \
     /* Each input row gathers from the output rows whose windows cover it. */                       \
@@ -231,7 +272,8 @@ KERNEL_INLINE int64_t pool_divisor(const pool_call* s, int64_t oh, int64_t ow) {
                     for (int64_t i = 0; i < m; i++) d[i] = STORE(sum[i]);                           \
                 }                                                                                   \
     }                                                                                               \
-    KERNEL_FN void avg_pool_backward_last_##T(const char* grad, char* grad_in, const pool_call* s, \
+    /* Windows that overlap in more than a thousand positions: divided at each use. */              \
+    KERNEL_FN void avg_pool_backward_wide_##T(const char* grad, char* grad_in, const pool_call* s,  \
                                               int64_t items_begin, int64_t items_end) {             \
         C sum[POOL_BLOCK];                                                                          \
         int64_t channels = s->channels;                                                             \
@@ -254,6 +296,45 @@ KERNEL_INLINE int64_t pool_divisor(const pool_call* s, int64_t oh, int64_t ow) {
                     T* d = (T*)grad_in + (item * s->in_w + w) * channels + c0;                      \
                     VECTORIZE for (int64_t c = 0; c < m; c++) d[c] = STORE(sum[c]);                 \
                 }                                                                                   \
+        }                                                                                           \
+    }                                                                                               \
+    /* An output pixel is divided once for all the pixels of the row that it covers: the quotients of the windows over the \
+     * current pixel are kept, a column of outputs in the place of the one that no longer covers it. */ \
+    KERNEL_FN void avg_pool_backward_last_##T(const char* grad, char* grad_in, const pool_call* s,  \
+                                              int64_t items_begin, int64_t items_end) {             \
+        C quotients[POOL_QUOTIENTS];                                                                \
+        const C* run[POOL_QUOTIENTS / POOL_LANES];                                                  \
+        int64_t channels = s->channels, width = ceil_div(s->kernel_w, s->stride_w);                 \
+        int64_t windows = width * ceil_div(s->kernel_h, s->stride_h);                               \
+        int64_t block = min_i64(POOL_BLOCK, POOL_QUOTIENTS / windows / POOL_LANES * POOL_LANES);    \
+        if (!block) {                                                                               \
+            avg_pool_backward_wide_##T(grad, grad_in, s, items_begin, items_end);                   \
+            return;                                                                                 \
+        }                                                                                           \
+        for (int64_t item = items_begin; item < items_end; item++) {                                \
+            int64_t sample = item / s->in_h;                                                        \
+            pool_cover rows = {-1, 0};                                                              \
+            cover_position(&rows, item % s->in_h + s->pad_h, s->kernel_h, s->stride_h);             \
+            int64_t oh_last = min_i64(rows.last, s->out_h - 1);                                     \
+            for (int64_t c0 = 0; c0 < channels; c0 += block) {                                      \
+                int64_t m = min_i64(block, channels - c0), next = 0;                                \
+                pool_cover columns = {-1, 0};                                                       \
+                for (int64_t w = 0; w < s->in_w; w++) {                                             \
+                    cover_position(&columns, w + s->pad_w, s->kernel_w, s->stride_w);               \
+                    int64_t ow_last = min_i64(columns.last, s->out_w - 1), n = 0;                   \
+                    for (; next <= ow_last; next++)                                                 \
+                        for (int64_t oh = oh_last; oh >= rows.first; oh--) {                        \
+                            const T* g = (const T*)grad + ((sample * s->out_h + oh) * s->out_w + next) * channels + c0; \
+                            C* q = quotients + ((oh_last - oh) * width + next % width) * block;     \
+                            C divisor = (C)pool_divisor(s, oh, next);                               \
+                            VECTORIZE for (int64_t c = 0; c < m; c++) q[c] = LOAD(g[c]) / divisor;  \
+                        }                                                                           \
+                    for (int64_t oh = oh_last; oh >= rows.first; oh--)                              \
+                        for (int64_t ow = ow_last; ow >= columns.first; ow--)                       \
+                            run[n++] = quotients + ((oh_last - oh) * width + ow % width) * block;   \
+                    store_sums_##T((T*)grad_in + (item * s->in_w + w) * channels + c0, run, n, m);  \
+                }                                                                                   \
+            }                                                                                       \
         }                                                                                           \
     }
 
@@ -307,6 +388,7 @@ KERNEL_INLINE void adaptive_advance(adaptive_cover* c, int64_t i, int64_t in, in
     KERNEL_FN void adaptive_avg_pool_last_##T(const char* in, char* out, const pool_call* s, int64_t items_begin, \
                                               int64_t items_end) {                                  \
         C sum[POOL_BLOCK];                                                                          \
+        const T* pixel[POOL_PIXELS];                                                                \
         int64_t channels = s->channels;                                                             \
         for (int64_t item = items_begin; item < items_end; item++) {                                \
             const T* image = (const T*)in + item / s->out_h * s->in_h * s->in_w * channels;         \
@@ -315,11 +397,14 @@ KERNEL_INLINE void adaptive_advance(adaptive_cover* c, int64_t i, int64_t in, in
             for (int64_t ow = 0; ow < s->out_w; ow++) {                                             \
                 int64_t w0 = adaptive_start(ow, s->out_w, s->in_w), w1 = adaptive_end(ow, s->out_w, s->in_w); \
                 for (int64_t c0 = 0; c0 < channels; c0 += POOL_BLOCK) {                             \
-                    int64_t m = min_i64(POOL_BLOCK, channels - c0);                                 \
+                    int64_t m = min_i64(POOL_BLOCK, channels - c0), n = 0;                          \
                     for (int64_t c = 0; c < m; c++) sum[c] = 0;                                     \
                     for (int64_t h = h0; h < h1; h++)                                               \
-                        for (int64_t w = w0; w < w1; w++)                                           \
-                            add_strided_##T(sum, image + (h * s->in_w + w) * channels + c0, 1, 0, 0, m); \
+                        for (int64_t w = w0; w < w1; w++) {                                         \
+                            if (n == POOL_PIXELS) add_pixels_##T(sum, pixel, n, m), n = 0;          \
+                            pixel[n++] = image + (h * s->in_w + w) * channels + c0;                 \
+                        }                                                                           \
+                    add_pixels_##T(sum, pixel, n, m);                                               \
                     T* y = (T*)out + (item * s->out_w + ow) * channels + c0;                        \
                     C divisor = (C)((h1 - h0) * (w1 - w0));                                         \
                     VECTORIZE for (int64_t c = 0; c < m; c++) y[c] = STORE(sum[c] / divisor);       \

@@ -60,6 +60,20 @@ def test_channels_last_and_halves(name, args, dtype):
         compare(getattr(TF, name), getattr(F, name), normal(2, 5, 9, 8, dtype=dtype, last=last), *args)
 
 
+@pytest.mark.parametrize(
+    "shape,args",
+    [
+        ((1, 700, 6, 5), (3, 1, 1)),  # more channels than a block
+        ((2, 5, 9, 8), ((2, 3), (3, 2))),  # gaps between windows
+        ((1, 20, 12, 13), (7, 1, 3)),  # many windows over a pixel
+        ((1, 3, 36, 35), (33, 1)),  # more than are kept
+        ((1, 4, 9, 11), (3, 2, 1, True, False)),
+    ],
+)
+def test_channels_last_averages(shape, args):
+    compare(TF.avg_pool2d, F.avg_pool2d, normal(*shape, last=True), *args)
+
+
 @pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.int8, torch.int16, torch.int32])
 def test_integer_maxima(dtype):
     x = (torch.arange(2 * 3 * 6 * 7) * 37 % 101).reshape(2, 3, 6, 7).to(dtype)
