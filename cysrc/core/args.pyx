@@ -15,6 +15,8 @@ cdef extern from "Python.h":
     bint PyLong_CheckExact(object)
     double PyFloat_AS_DOUBLE(object)
     long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
+    double PyComplex_RealAsDouble(object) except? -1
+    double PyComplex_ImagAsDouble(object) except? -1
 
 attach()
 
@@ -34,7 +36,6 @@ cdef bint is_number(object x) noexcept:
 cdef int to_scalar(object x, Scalar* s) except -1:
     """A Python number, NumPy scalar or one-element tensor."""
     cdef int overflow = 0
-    cdef complex z
     s.im = 0
     if PyFloat_Check(x):
         s.kind = 2
@@ -51,10 +52,10 @@ cdef int to_scalar(object x, Scalar* s) except -1:
             raise RuntimeError(f"value cannot be converted to type int64_t without overflow: {x}")
         s.d = <double>s.i
     elif PyComplex_Check(x):
-        z = x
+        # by parts: made of re + im * I in C, an infinite part beside NaN would be NaN, too
         s.kind = 3
-        s.d = z.real
-        s.im = z.imag
+        s.d = PyComplex_RealAsDouble(x)
+        s.im = PyComplex_ImagAsDouble(x)
         s.i = 0
     elif isinstance(x, TensorBase):
         return to_scalar(x.item(), s)

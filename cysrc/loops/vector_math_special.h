@@ -443,7 +443,7 @@ INL f64 any_floor_divide_f64(f64 x, f64 y) { return floor_quotient(x, y, any_fmo
 INL f32 floor_divide_f32(f32 x, f32 y)
 {
     f64 q = (f64)x / (f64)y, whole = floor_f64(q);
-    whole = (abs_f32(y) == INF_f32) & (x != 0) & ((x < 0) != (y < 0)) ? -1 : whole;
+    whole = (abs_f32(y) == INF_f32) & (((x < 0) & (y > 0)) | ((x > 0) & (y < 0))) ? -1 : whole;
     whole = (abs_f32(x) == INF_f32) & (y != 0) ? NAN_f64 : whole;
     return (f32)(y == 0 ? q : whole);
 }

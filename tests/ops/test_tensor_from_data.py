@@ -247,3 +247,30 @@ def test_pandas_by_position():
     assert x[:3].tolist() == [7, 7, 2] and x[collections.deque([3, 4])].tolist() == [3, 4]
     with pytest.raises(ValueError, match="could not determine the shape of object type 'DataFrame'"):
         trt.tensor(pandas.DataFrame({0: [1], 1: [2]}))
+
+
+@pytest.mark.parametrize("copy", [True, False, None])
+def test_asarray_copies_as_asked(copy):
+    array, tensor = np.zeros(3, np.float32), trt.zeros(3)
+    for source, address in ((array, array.ctypes.data), (tensor, tensor.data_ptr()), (bytearray(12), None)):
+        made = trt.asarray(source, copy=copy)
+        assert address is None or (made.data_ptr() == address) == (not copy)
+        made.fill_(1)
+        assert trt.asarray(source).tolist() == ([0.0] * 3 if copy else [1.0] * 3)
+
+
+def test_asarray_without_a_copy_refuses_to_convert():
+    for source in (trt.zeros(3), np.zeros(3, np.float32)):
+        with pytest.raises(ValueError, match="can't alias tensor with dtype 'Float' into dtype 'Double'"):
+            trt.asarray(source, dtype=trt.float64, copy=False)
+        with pytest.raises(ValueError, match="can't alias tensor from device 'cpu' to 'meta'"):
+            trt.asarray(source, device="meta", copy=False)
+    with pytest.raises(ValueError, match="arbitrary sequence"):
+        trt.asarray([1.0], copy=False)
+
+
+def test_infinite_and_undefined_parts_of_complex_numbers_stay():
+    numbers = [complex(a, b) for a in (1.0, float("inf"), float("nan")) for b in (float("-inf"), float("nan"), 2.0)]
+    expected = [[z.real, z.imag] for z in numbers]
+    for made in (trt.tensor(numbers), trt.stack([trt.full((), z) for z in numbers])):
+        np.testing.assert_array_equal(trt.view_as_real(made).numpy(), np.array(expected, np.float32))

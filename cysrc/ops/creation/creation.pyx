@@ -261,23 +261,36 @@ def as_tensor(data, dtype=None, device=None):
 
 
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
-    """A tensor over obj where possible; copy=True always copies, copy=False never does. requires_grad: a tensor's own by default."""
-    if isinstance(obj, TensorBase) or hasattr(type(obj), "__array_interface__"):
-        t = as_tensor(obj, dtype=dtype, device=device)
-        if copy:
-            t = t.clone() if t is obj or not isinstance(obj, TensorBase) else t
-        if requires_grad is None or requires_grad and t.requires_grad:
-            return t
-        t = t if requires_grad else t.detach()
-    elif hasattr(type(obj), "__dlpack__"):
-        t = _from_dlpack(obj).to(dtype=dtype, device=device)
+    """A tensor over obj where possible; copy=True always copies, copy=False never does (ValueError where it would have to).
+    requires_grad: a tensor's own by default."""
+    if isinstance(obj, TensorBase):
+        source = obj
+    elif is_array(obj):
+        source = from_numpy(obj)
+    elif hasattr(type(obj), "__dlpack__") and not hasattr(type(obj), "__array_interface__"):
+        source = _from_dlpack(obj)
     elif isinstance(obj, (bytes, bytearray, memoryview)):
-        t = frombuffer(obj, dtype=dtype_of(default_float_code()) if dtype is None else dtype)
+        source = frombuffer(obj, dtype=dtype_of(default_float_code()) if dtype is None else dtype)
     else:
         if copy is False:
             raise ValueError("can't alias arbitrary sequence into a tensor.")
-        t = tensor(obj, dtype=dtype, device=device)
+        return finish_factory(tensor(obj, dtype=dtype, device=device), requires_grad)
+    t = source.to(dtype=dtype, device=device)
+    if t is source:
+        t = t.clone() if copy else t
+    elif copy is False:
+        if t.device != source.device:
+            raise ValueError(f"can't alias tensor from device '{source.device}' to '{t.device}'.")
+        raise ValueError(f"can't alias tensor with dtype '{label_of(source)}' into dtype '{label_of(t)}'.")
+    if source is obj:
+        if requires_grad is None or requires_grad and t.requires_grad:
+            return t
+        t = t if requires_grad else t.detach()
     return finish_factory(t, requires_grad)
+
+
+cdef str label_of(TensorBase t):
+    return dtype_label(t.dtype).decode()
 
 
 def scalar_tensor(s, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
