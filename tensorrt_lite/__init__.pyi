@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar, overload
 
+from tensorrt_lite import array_api as array_api
 from tensorrt_lite import accelerator as accelerator
 from tensorrt_lite import amp as amp
 from tensorrt_lite import autograd as autograd

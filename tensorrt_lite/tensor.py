@@ -392,6 +392,18 @@ class Tensor(TensorBase):
 
         return device_of(self)
 
+    def __array_namespace__(self, *, api_version=None):
+        """The namespace of the array API standard's functions: ``tensorrt_lite.array_api``. ValueError for versions of the standard that it does not conform to."""
+        from tensorrt_lite.array_api import _namespace
+
+        return _namespace(api_version)
+
+    def to_device(self, device, /, *, stream=None) -> Tensor:
+        """The tensor on a device: the array API's name for ``to``. stream: None, the current one; ValueError for another."""
+        if stream is not None:
+            raise ValueError("to_device(): only stream=None, the current one, is supported")
+        return self.to(device)
+
     @staticmethod
     def _make_subclass(cls, data, require_grad=False):
         return _attributes.make_subclass(cls, data, require_grad)

@@ -80,6 +80,7 @@ NO_ROW = {
     "questions about dtypes, shapes and any Python object": "broadcast_shapes can_cast is_storage is_tensor promote_types typename",
     "files": "load save",
     "functions of functions": "vmap",
+    "the array API standard's name of `to`": "Tensor.to_device",
 }  # fmt: skip
 
 
