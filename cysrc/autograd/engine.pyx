@@ -5,6 +5,10 @@ and run side by side in several threads. A Node only remembers the number of the
 that run; a run whose mark was overwritten by another one finds its Nodes through a hash table, built then. Discovery
 executes no Python code, so it happens entirely under one hold of the GIL, which those marks rely on.
 
+Nodes on devices other than the CPU run in threads of their devices (workers.pyx), all others in the calling thread. A pass that meets such Nodes has a
+lane for each device: a heap of ready tasks. What lanes share is changed under the GIL, in steps between which nothing releases it; sums of gradients,
+which may, are made of what was taken out of the shared place before. A pass over the CPU alone pays a test for all that.
+
 On CUDA a Node runs on the streams that were current in its forward call, a leaf's accumulation on those of its first use in the graph. Where a
 gradient comes from other streams the Node's wait for them, and at the end the caller's wait for all that the run has used. A program that makes
 no stream current pays one test per Node and gradient for it.
@@ -16,29 +20,27 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_DECREF
 from cpython.list cimport PyList_GET_ITEM
 from tensorrt_lite._C.core.device cimport DEV_CUDA
 from tensorrt_lite._C.core.storage cimport DeviceHooks, installed_hooks
-from tensorrt_lite._C.core.tensor cimport TensorBase, K_FORWARD_AD, K_WRAPPED, alias_of, place_of, shape_of, shape_text, same_sizes, strides_of, tensor_type
-from tensorrt_lite._C.core.dtype cimport Scalar
-from tensorrt_lite._C.core.dispatch cimport tls, attach, operator_named, trt_operator, trt_thread_state, FRESH, INPLACE
-from tensorrt_lite._C.core.iterator cimport PointwiseInfo
+from tensorrt_lite._C.core.tensor cimport TensorBase, K_TRANSFORM, K_WRAPPED, place_of, tensor_type
+from tensorrt_lite._C.core.dispatch cimport tls, attach, trt_thread_state, FRESH, INPLACE
 from tensorrt_lite._C.core.profiler cimport KIND_NODE, KIND_PASS, begin_record, end_record, follow_sequence, is_recorded
 from tensorrt_lite._C.autograd.node cimport (
     Node, AccumulateGrad, newest_sequence, gradient_node, grad_fn_of, NODE_LEAF, NODE_FUNCTION, NOTE_TRACEBACK, NOTE_CHECK_NAN, gradient_agrees, fit_gradient, guard_gradients,
     private_gradient)
+from tensorrt_lite._C.autograd.anomaly cimport apply_traced
+from tensorrt_lite._C.autograd.accumulate cimport accumulate, sum_gradients
+from tensorrt_lite._C.autograd.edges cimport edge_of
+from tensorrt_lite._C.autograd.hook_calls cimport call_post_hooks, call_pre_hooks, leaf_hooks, python_begins, python_ends, run_post_accumulate
+from tensorrt_lite._C.autograd.thread_snapshot cimport ThreadSnapshot, single_threaded
+from tensorrt_lite._C.autograd.workers cimport (
+    Work, Worker, device_of_node, devices_with_workers, enter_device, may_leave_thread, serve_one, submit, trt_bed, trt_free_bed, trt_new_bed, trt_sleep, trt_wake,
+    withdraw, worker_here, worker_of)
 from tensorrt_lite._C.autograd.node import retain_grad
-from tensorrt_lite._C.autograd.hooks import RetainGrad
 from tensorrt_lite._C.autograd.nested_pass import run_in_thread
-from tensorrt_lite._C.autograd.pointwise cimport call2
 
 cdef extern from "Python.h":
     int PyErr_CheckSignals() except -1
     int PyGC_Disable()
     int PyGC_Enable()
-
-cdef extern from "pythread.h" nogil:
-    ctypedef void* PyThread_type_lock
-    PyThread_type_lock PyThread_allocate_lock()
-    int PyThread_acquire_lock(PyThread_type_lock, int)
-    void PyThread_release_lock(PyThread_type_lock)
 
 attach()
 follow_sequence(&newest_sequence)
@@ -53,6 +55,12 @@ cdef struct Task:
     uint8_t execute
     uint8_t owned                  # the buffer is a sum made here: nobody else sees it
 
+cdef struct Queue:
+    int* heap                      # tasks that are ready, the latest Node's on top
+    int count
+    int here                       # the streams that are current where its tasks run,
+    int place                      # and of a lane the device
+
 cdef struct Capture:
     int output_nr
     int position
@@ -62,38 +70,22 @@ cdef enum:
     NESTED_DEPTH = 20              # backward passes inside of each other that share a stack: each takes some ten Python frames of a thousand
 
 cdef enum:
+    PATIENCE = 50                  # milliseconds between looks at pending signals of a thread that waits for others
+    LAST_MOMENT = 100              # milliseconds that Nodes which run have to end when their pass has failed
+
+cdef enum:
     LONG_GRADIENT = 4096           # elements of a gradient beyond which a Node may take long enough for a look at pending signals
 
+cdef class Lane
 cdef uint64_t _runs = 0            # numbers given out
 cdef int _active = 0               # runs in progress, in all threads
-cdef PyThread_type_lock _accumulate_lock = PyThread_allocate_lock()
-cdef Scalar _one
-_one.kind = 1
-_one.i = 1
-_one.d = 1.0
-_one.im = 0.0
-cdef trt_operator* _add = NULL     # the operator that sums gradients: of a family above, looked up by the first sum
 
 
-cdef inline TensorBase sum_gradients(TensorBase a, TensorBase b, TensorBase out, int mode):
-    """a + b, dispatched and recorded like any call."""
-    global _add
-    if _add == NULL:
-        _add = operator_named("add")
-    return call2(<PointwiseInfo*>_add.info, a, b, &_one, out, mode)
-
-
-cdef inline PyObject* edge_of(Node n, int i) noexcept:
-    """Borrowed; after discovery only Nodes, as that replaces leaves by their accumulators."""
-    if i == 0:
-        return <PyObject*>n.e0
-    if i == 1:
-        return <PyObject*>n.e1
-    if i == 2:
-        return <PyObject*>n.e2
-    if i == 3:
-        return <PyObject*>n.e3
-    return <PyObject*>PyList_GET_ITEM(n.more, i - 4)
+cdef extern from *:
+    """
+    static __thread PyObject *trt_current_run __attribute__((tls_model("initial-exec")));
+    """
+    PyObject* current_run "trt_current_run"      # the GraphTask whose Node runs in this thread, borrowed from run_here
 
 
 cdef inline uint64_t hash_of(PyObject* n) noexcept:
@@ -104,8 +96,7 @@ cdef class GraphTask:
     """One run: tasks in the order of discovery and a heap of the ready ones."""
     cdef Task* tasks
     cdef int count, capacity
-    cdef int heap_count
-    cdef int* heap
+    cdef Queue own                 # of the calling thread
     cdef uint64_t id
     cdef int* table                # open addressing: Node address -> task; NULL while the Nodes' marks are ours
     cdef uint32_t table_mask
@@ -114,8 +105,21 @@ cdef class GraphTask:
     cdef int* streams              # of each task, by the numbers of DeviceHooks; NULL while only default streams were ever current
     cdef char* used                # which of the n_sets sets there were tasks ran on
     cdef int n_sets
-    cdef int home, here            # the caller's, and those of the task that runs
+    cdef int home                  # the caller's
     cdef list callbacks            # run after the last Node; None while there are none
+    cdef list captured             # the gradients that the caller asked for
+    cdef bint keep_graph, create_graph
+    # of a pass with lanes
+    cdef uint8_t* lane_of          # of each task its lane's number, 0: the calling thread; NULL: a pass without
+    cdef list lanes                # Lane by number; first None
+    cdef int outstanding           # tasks that are ready or run
+    cdef int in_flight             # lanes whose tasks run
+    cdef int depth                 # of passes inside of each other
+    cdef int stopped               # an exception ends the pass: no task begins any more
+    cdef object error              # a lane's exception
+    cdef ThreadSnapshot snapshot   # the state that Nodes run with
+    cdef Worker worker             # the calling thread's, where that is a device's
+    cdef trt_bed* bed              # where the calling thread sleeps while lanes run
 
     def __cinit__(self):
         global _runs
@@ -123,8 +127,8 @@ cdef class GraphTask:
         self.id = _runs
         self.capacity = 64
         self.tasks = <Task*>malloc(self.capacity * sizeof(Task))
-        self.heap = <int*>malloc(self.capacity * sizeof(int))
-        if self.tasks == NULL or self.heap == NULL:
+        self.own.heap = <int*>malloc(self.capacity * sizeof(int))
+        if self.tasks == NULL or self.own.heap == NULL:
             raise MemoryError("autograd: no memory for the tasks of a backward pass")
 
     def __dealloc__(self):
@@ -134,7 +138,8 @@ cdef class GraphTask:
         for i in range(self.count):
             Py_XDECREF(self.tasks[i].node)
         free(self.tasks)
-        free(self.heap)
+        free(self.own.heap)
+        free(self.lane_of)
         free(self.table)
         free(self.captures)
         free(self.streams)
@@ -206,45 +211,72 @@ cdef class GraphTask:
         if tasks == NULL:
             raise MemoryError("autograd: no memory for the tasks of a backward pass")
         self.tasks = tasks
-        heap = <int*>realloc(self.heap, 2 * <size_t>self.capacity * sizeof(int))
+        heap = <int*>realloc(self.own.heap, 2 * <size_t>self.capacity * sizeof(int))
         if heap == NULL:
             raise MemoryError("autograd: no memory for the tasks of a backward pass")
-        self.heap = heap
+        self.own.heap = heap
         self.capacity *= 2
         return 0
 
     cdef inline uint64_t key(self, int task) noexcept:
         return (<Node>self.tasks[task].node).seq
 
-    cdef inline void push(self, int task) noexcept:
-        cdef int i = self.heap_count, parent
+    cdef inline void insert(self, Queue* queue, int task) noexcept:
+        cdef int* heap = queue.heap
+        cdef int i = queue.count, parent
         cdef uint64_t key = self.key(task)
-        self.heap_count += 1
+        queue.count += 1
         while i > 0:
             parent = (i - 1) >> 1
-            if self.key(self.heap[parent]) >= key:
+            if self.key(heap[parent]) >= key:
                 break
-            self.heap[i] = self.heap[parent]
+            heap[i] = heap[parent]
             i = parent
-        self.heap[i] = task
+        heap[i] = task
 
-    cdef inline int pop(self) noexcept:
-        cdef int top = self.heap[0], last, i = 0, child
+    cdef inline int push(self, int task) except -1:
+        if self.lane_of != NULL:
+            return self.push_to_lane(task)
+        self.insert(&self.own, task)
+        return 0
+
+    cdef int push_to_lane(self, int task) except -1:
+        cdef Lane lane
+        if self.stopped:
+            return 0
+        self.outstanding += 1
+        if self.lane_of[task] == 0:
+            self.insert(&self.own, task)
+            self.wake()
+            return 0
+        lane = <Lane>self.lanes[self.lane_of[task]]
+        self.insert(&lane.tasks, task)
+        lane.waiting = lane.tasks.count
+        return submit(lane.worker, lane)
+
+    cdef inline void wake(self) noexcept:
+        """The calling thread shall look again."""
+        if self.bed != NULL:
+            trt_wake(self.bed)
+
+    cdef inline int pop(self, Queue* queue) noexcept:
+        cdef int* heap = queue.heap
+        cdef int top = heap[0], last, i = 0, child
         cdef uint64_t key
-        self.heap_count -= 1
-        last = self.heap[self.heap_count]
+        queue.count -= 1
+        last = heap[queue.count]
         key = self.key(last)
         while True:
             child = 2 * i + 1
-            if child >= self.heap_count:
+            if child >= queue.count:
                 break
-            if child + 1 < self.heap_count and self.key(self.heap[child + 1]) > self.key(self.heap[child]):
+            if child + 1 < queue.count and self.key(heap[child + 1]) > self.key(heap[child]):
                 child += 1
-            if self.key(self.heap[child]) <= key:
+            if self.key(heap[child]) <= key:
                 break
-            self.heap[i] = self.heap[child]
+            heap[i] = heap[child]
             i = child
-        self.heap[i] = last
+        heap[i] = last
         return top
 
     cdef int receive(self, int task, int nr, object g, bint in_place) except -1:
@@ -258,6 +290,8 @@ cdef class GraphTask:
                 Py_INCREF(g)
                 t.buffer = <PyObject*>g
                 return 0
+            if self.lane_of != NULL:
+                return self.receive_shared(t, <TensorBase>g, in_place)
             old = <TensorBase>t.buffer
             # of batched gradients, which stand for others, the sum may not fit into the first
             if in_place and t.owned and old.dtype == (<TensorBase>g).dtype and not (old.keys | (<TensorBase>g).keys) & K_WRAPPED:
@@ -277,7 +311,40 @@ cdef class GraphTask:
         several = <list>t.buffer
         if nr >= n.n_inputs:
             raise RuntimeError(f"{n.name()}: a gradient arrived for output {nr} of {n.n_inputs}")
-        several[nr] = g if several[nr] is None else sum_gradients(<TensorBase>several[nr], <TensorBase>g, None, FRESH)
+        if self.lane_of == NULL:
+            several[nr] = g if several[nr] is None else sum_gradients(<TensorBase>several[nr], <TensorBase>g, None, FRESH)
+            return 0
+        while several[nr] is not None:
+            old = <TensorBase>several[nr]
+            several[nr] = None
+            g = sum_gradients(old, <TensorBase>g, None, FRESH)
+        several[nr] = g
+        return 0
+
+    cdef int receive_shared(self, Task* t, TensorBase g, bint in_place) except -1:
+        """Add a gradient to a buffer that other lanes add to: what is there is taken out while a sum, which may release the GIL, is made of it."""
+        cdef TensorBase old
+        cdef PyObject* p
+        cdef bint owned = False, writable
+        while t.buffer != NULL:
+            p = t.buffer
+            t.buffer = NULL
+            old = <TensorBase>p
+            Py_DECREF(<object>p)
+            writable = in_place and t.owned and old.dtype == g.dtype and not (old.keys | g.keys) & K_WRAPPED
+            g = sum_gradients(old, g, old if writable else None, INPLACE if writable else FRESH)
+            owned = True
+        Py_INCREF(g)
+        t.buffer = <PyObject*>g
+        t.owned = owned
+        return 0
+
+    cdef int fail(self, object error) except -1:
+        """End the pass: the first exception is the one that the caller gets."""
+        if not self.stopped:
+            self.stopped = 1
+            self.error = error
+        self.wake()
         return 0
 
 
@@ -294,7 +361,7 @@ cdef int assign_streams(GraphTask run) except -1:
     if run.streams == NULL or run.used == NULL or first == NULL:
         free(first)
         raise MemoryError("autograd: no memory for the streams of a backward pass")
-    run.home = run.here = run.hooks.current_streams()
+    run.home = run.own.here = run.hooks.current_streams()
     for i in range(run.count):
         run.streams[i] = run.home if (<Node>run.tasks[i].node).kind == NODE_LEAF else (<Node>run.tasks[i].node).streams
         first[i] = <uint64_t>-1
@@ -310,29 +377,31 @@ cdef int assign_streams(GraphTask run) except -1:
     return 0
 
 
-cdef int use_streams(GraphTask run, int streams) except -1:
-    if streams != run.here:
+cdef int use_streams(GraphTask run, Queue* queue, int streams) except -1:
+    if streams != queue.here:
         run.hooks.use_streams(streams)
-        run.here = streams
+        queue.here = streams
+        if queue.place:
+            enter_device(queue.place)
     run.used[streams] = 1
     return 0
 
 
-cdef int receive_across(GraphTask run, int task, int nr, object g, bint in_place) except -1:
+cdef int receive_across(GraphTask run, Queue* queue, int task, int nr, object g, bint in_place) except -1:
     """`receive` of a gradient that may come from other streams: those of the task wait for it, and sums are made there."""
-    cdef int producer = run.here, consumer = run.streams[task]
+    cdef int producer = queue.here, consumer = run.streams[task]
     if consumer == producer:
         return run.receive(task, nr, g, in_place)
     if (<TensorBase>g).device_type == DEV_CUDA:
         run.hooks.hand_over(g, producer, consumer)
-    use_streams(run, consumer)
+    use_streams(run, queue, consumer)
     run.receive(task, nr, g, in_place)
-    return use_streams(run, producer)
+    return use_streams(run, queue, producer)
 
 
-cdef int keep_for_caller(GraphTask run, object g) except -1:
+cdef int keep_for_caller(GraphTask run, Queue* queue, object g) except -1:
     """The caller's work reads a gradient that other streams made: they must not get its memory back too early."""
-    if run.here != run.home and g is not None and (<TensorBase>g).device_type == DEV_CUDA:
+    if queue.here != run.home and g is not None and (<TensorBase>g).device_type == DEV_CUDA:
         run.hooks.keep_for(g, run.home)
     return 0
 
@@ -419,168 +488,7 @@ cdef int mark_paths(GraphTask run, list targets, bint execute_targets) except -1
     return 0
 
 
-cdef inline void python_begins(trt_thread_state* state) noexcept:
-    """Before code of the program runs in a pass. Between such calls __torch_function__ is disabled: it sees the calls of the program, not
-    those of which Nodes consist. After an error run_here restores it."""
-    state.python_ran = 1
-    state.function_disabled -= 1
-
-
-cdef inline void python_ends(trt_thread_state* state) noexcept:
-    state.function_disabled += 1
-
-
-cdef object call_pre_hooks(Node n, object grad):
-    """Run the hooks on the gradients of a Node's outputs: first the users', then those that keep `grad` of results."""
-    cdef list grads = [grad] if n.n_inputs <= 1 else list(grad) if grad is not None else [None] * n.n_inputs
-    cdef bint keeps = False
-    for entry in list(n.pre_hooks):
-        if type(entry) is RetainGrad:
-            keeps = True
-            continue
-        nr, hook = entry.value
-        if nr < 0:
-            r = call_hook(hook, (tuple(grads),))
-            if r is not None:
-                check_hook_results(hook, tuple(grads), r)
-                grads = list(r)
-        elif grads[nr] is not None:
-            r = call_hook(hook, (grads[nr],))
-            if r is not None:
-                check_hook_result(hook, grads[nr], r)
-                grads[nr] = r
-    if keeps:
-        if tls().python_ran:
-            grads = [guard_gradients(n, grads[0])] if n.n_inputs <= 1 else guard_gradients(n, grads) or grads
-        for entry in list(n.pre_hooks):
-            if type(entry) is RetainGrad:
-                nr, hook = entry.value
-                if grads[nr] is not None:
-                    hook(grads[nr])
-    return grads[0] if n.n_inputs <= 1 else grads
-
-
-cdef object call_hook(object hook, tuple arguments):
-    cdef trt_thread_state* state = tls()
-    python_begins(state)
-    r = hook(*arguments)
-    python_ends(state)
-    return r
-
-
-cdef str name_of_hook(object hook):
-    return str(getattr(hook, "__name__", "") or repr(hook))
-
-
-cdef int check_hook_result(object hook, object given, object r) except -1:
-    """What a hook may return for a gradient: None, or a tensor like it."""
-    cdef TensorBase g, value
-    if r is None:
-        return 0
-    if not isinstance(r, TensorBase):
-        raise TypeError(f"expected Variable, but hook returned '{type(r).__name__}'")
-    if given is None:
-        raise RuntimeError("can't replace a None gradient with a non-None value")
-    g, value = given, r
-    if not same_sizes(g, value):
-        raise RuntimeError(f"hook '{name_of_hook(hook)}' has changed the size of value: {shape_text(g)} became {shape_text(value)}")
-    if g.dtype != value.dtype or place_of(g) != place_of(value):
-        raise RuntimeError(
-            f"hook '{name_of_hook(hook)}' has changed the type of value (was {(<object>g).dtype} on {(<object>g).device} got {r.dtype} on {r.device})")
-    return 0
-
-
-cdef int check_hook_results(object hook, tuple given, object r) except -1:
-    """The same for the hooks of Nodes, which see all gradients at once."""
-    cdef Py_ssize_t i
-    if not isinstance(r, tuple):
-        raise TypeError(f"expected tuple, but hook returned '{type(r).__name__}'")
-    if len(<tuple>r) != len(given):
-        raise RuntimeError(f"hook '{name_of_hook(hook)}' has returned an incorrect number of values (got {len(<tuple>r)}, but expected {len(given)})")
-    for i in range(len(given)):
-        check_hook_result(hook, given[i], (<tuple>r)[i])
-    return 0
-
-
-cdef object call_post_hooks(Node n, object out, object grad):
-    cdef tuple outs = (None,) * n.n_edges if out is None else tuple(out) if isinstance(out, (tuple, list)) else (out,)
-    cdef tuple ins = (None,) * n.n_inputs if grad is None else (grad,) if n.n_inputs <= 1 else tuple(grad)
-    for entry in list(n.post_hooks):
-        r = call_hook(entry.value, (outs, ins))
-        if r is not None:
-            check_hook_results(entry.value, outs, r)
-            outs = <tuple>r
-    return outs
-
-
-cdef object leaf_hooks(TensorBase leaf, object g):
-    for entry in list(leaf.hooks):
-        r = call_hook(entry.value, (g,))
-        if r is not None:
-            check_hook_result(entry.value, g, r)
-            g = r
-    return g
-
-
-cdef inline bint same_layout(TensorBase g, TensorBase leaf) noexcept:
-    cdef int i
-    if g.ndim != leaf.ndim:
-        return False
-    for i in range(g.ndim):
-        if g.strides[i] != leaf.strides[i] and g.sizes[i] != 1:
-            return False
-    return True
-
-
-cdef object clone_like(TensorBase g, TensorBase leaf):
-    cdef object r
-    if same_layout(g, leaf):
-        return g.clone()
-    r = g.new_empty_strided(shape_of(leaf), strides_of(leaf))
-    return r.copy_(g)
-
-
-cdef int accumulate(TensorBase leaf, PyObject** owned) except -1:
-    """Add the gradient `*owned` (whose only reference may be this one) to `leaf.grad`."""
-    cdef TensorBase g
-    cdef PyObject* p = owned[0]
-    cdef bint locked = False, record = tls().grad_mode
-    # A write that releases the GIL must not meet one from another thread; alone, no lock is needed.
-    if _active > 1:
-        if not PyThread_acquire_lock(_accumulate_lock, 0):
-            with nogil:
-                PyThread_acquire_lock(_accumulate_lock, 1)
-        locked = True
-    try:
-        if (<TensorBase>p).keys & K_FORWARD_AD:
-            # `grad` takes the values alone
-            g = alias_of(<TensorBase>p)
-            Py_INCREF(g)
-            Py_DECREF(<object>p)
-            p = owned[0] = <PyObject*>g
-            g = None
-        if leaf.grad_ is None:
-            g = <TensorBase>p
-            if record:
-                leaf.grad_ = clone_like(g, leaf)
-            elif (
-                p.ob_refcnt == 2 and (<PyObject*>g.storage).ob_refcnt == 1 and g.storage.block != NULL and g.storage.block.flags == 0
-                and not g.wrapped_number and not g.requires_grad and same_layout(g, leaf)
-            ):
-                leaf.grad_ = g
-            else:
-                leaf.grad_ = clone_like(g, leaf)
-        elif record:
-            leaf.grad_ = sum_gradients(<TensorBase>leaf.grad_, <TensorBase>p, None, FRESH)
-        else:
-            sum_gradients(<TensorBase>leaf.grad_, <TensorBase>p, <TensorBase>leaf.grad_, INPLACE)
-    finally:
-        if locked:
-            PyThread_release_lock(_accumulate_lock)
-    return 0
-
-
-cdef int run_leaf(GraphTask run, int task, list captured) except -1:
+cdef int run_leaf(GraphTask run, Queue* queue, int task) except -1:
     """The end of a path: hooks, captures, accumulation. The buffer is handed on, not copied, when nobody else holds it."""
     cdef Task* t = &run.tasks[task]
     cdef AccumulateGrad a = <AccumulateGrad>t.node
@@ -617,14 +525,14 @@ cdef int run_leaf(GraphTask run, int task, list captured) except -1:
             p = <PyObject*>g
             g = None
         while c >= 0:
-            captured[run.captures[c].position] = shown
+            run.captured[run.captures[c].position] = shown
             if run.streams != NULL:
-                keep_for_caller(run, <object>p)
+                keep_for_caller(run, queue, <object>p)
             c = run.captures[c].next
         if execute:
-            accumulate(leaf, &p)
+            accumulate(leaf, &p, _active > 1)
             if run.streams != NULL:
-                keep_for_caller(run, leaf.grad_)
+                keep_for_caller(run, queue, leaf.grad_)
             if a.post_hooks is not None:
                 call_post_hooks(a, (), <object>p)
             Py_XDECREF(p)
@@ -635,27 +543,15 @@ cdef int run_leaf(GraphTask run, int task, list captured) except -1:
     return 0
 
 
-cdef int run_leaf_recorded(GraphTask run, int task, list captured) except -1:
+cdef int run_leaf_recorded(GraphTask run, Queue* queue, int task) except -1:
     cdef int64_t token = begin_record(KIND_NODE, <void*>AccumulateGrad, 0)
     try:
-        return run_leaf(run, task, captured)
+        return run_leaf(run, queue, task)
     finally:
         end_record(token)
 
 
-cdef int run_post_accumulate(TensorBase leaf) except -1:
-    cdef object entries = leaf.post_accumulate
-    if entries is None:
-        return 0
-    for entry in list(entries):
-        r = call_hook(entry.value, (leaf,))
-        if r is not None:
-            check_hook_result(entry.value, leaf, r)
-            raise RuntimeError("Tensor post accumulate grad hooks should return None.")
-    return 0
-
-
-cdef inline int send(GraphTask run, Node source, int index, PyObject* m, int nr, object g, bint in_place) except -1:
+cdef inline int send(GraphTask run, Queue* queue, Node source, int index, PyObject* m, int nr, object g, bint in_place) except -1:
     """Give gradient `index` of `source` (or the news that there is none) to a Node; it becomes ready with the last one."""
     cdef int t = (<Node>m).task if (<Node>m).run == run.id else run.search(m)
     if not run.tasks[t].reached:
@@ -666,41 +562,11 @@ cdef inline int send(GraphTask run, Node source, int index, PyObject* m, int nr,
         if run.streams == NULL:
             run.receive(t, nr, g, in_place)
         else:
-            receive_across(run, t, nr, g, in_place)
+            receive_across(run, queue, t, nr, g, in_place)
     run.tasks[t].dependencies -= 1
     if run.tasks[t].dependencies == 0:
         run.push(t)
     return 0
-
-
-cdef int check_nan(Node n, object out) except -1:
-    values = out if isinstance(out, (tuple, list)) else (out,)
-    for i, g in enumerate(values):
-        if g is not None and (g.is_floating_point() or g.is_complex()) and bool((g != g).any()):
-            raise RuntimeError(f"Function '{n.name()}' returned nan values in its {i}th output.")
-    return 0
-
-
-cdef object _print_forward_trace = None
-
-
-def _set_trace_printer(function not None):
-    """What anomaly mode calls with a Node whose backward has failed."""
-    global _print_forward_trace
-    _print_forward_trace = function
-
-
-cdef object apply_traced(Node n, object grad, int anomaly):
-    """Anomaly mode: print where the forward call stood when its backward fails or makes NaN."""
-    try:
-        out = n.apply(grad)
-        if anomaly & NOTE_CHECK_NAN:
-            check_nan(n, out)
-    except Exception:
-        if _print_forward_trace is not None:
-            _print_forward_trace(n)
-        raise
-    return out
 
 
 cdef inline object run_node(Node n, object grad, int anomaly, trt_thread_state* state):
@@ -731,25 +597,34 @@ cdef int answer_signals(trt_thread_state* state) except -1:
     return 0
 
 
-cdef int execute(GraphTask run, bint keep_graph, bint create_graph, list captured) except -1:
-    """Run tasks until the heap is empty."""
+cdef int execute(GraphTask run, Lane lane) except -1:
+    """Run the ready tasks of a lane, without one the calling thread's, until none is left."""
     cdef trt_thread_state* state = tls()
+    cdef Queue* queue = &run.own if lane is None else &lane.tasks
+    cdef list captured = run.captured
+    cdef bint keep_graph = run.keep_graph, in_place = not run.create_graph, running = False
     cdef int task, k, c, anomaly, steps = 0
     cdef Node n
     cdef PyObject* m
     cdef PyObject* p
     cdef object grad, out, shown = None
-    cdef bint in_place = not create_graph
-    while run.heap_count:
-        task = run.pop()
+    while queue.count:
+        if run.lane_of != NULL:
+            if run.stopped:
+                break
+            run.outstanding -= running     # a task is done when its lane takes the next one, or has none
+            running = True
+            if lane is not None:
+                lane.waiting = queue.count - 1
+        task = run.pop(queue)
         n = <Node>run.tasks[task].node
         if run.streams != NULL:
-            use_streams(run, run.streams[task])
+            use_streams(run, queue, run.streams[task])
         if n.kind == NODE_LEAF:
             if is_recorded():
-                run_leaf_recorded(run, task, captured)
+                run_leaf_recorded(run, queue, task)
             else:
-                run_leaf(run, task, captured)
+                run_leaf(run, queue, task)
             continue
         p = run.tasks[task].buffer
         run.tasks[task].buffer = NULL
@@ -771,7 +646,7 @@ cdef int execute(GraphTask run, bint keep_graph, bint create_graph, list capture
         while c >= 0:
             captured[run.captures[c].position] = None if grad is None else shown if n.n_inputs <= 1 else shown[run.captures[c].output_nr]
             if run.streams != NULL:
-                keep_for_caller(run, captured[run.captures[c].position])
+                keep_for_caller(run, queue, captured[run.captures[c].position])
             c = run.captures[c].next
             if c < 0:
                 shown = None
@@ -790,7 +665,7 @@ cdef int execute(GraphTask run, bint keep_graph, bint create_graph, list capture
             if m != <PyObject*>None:
                 if out is not None and not isinstance(out, TensorBase):
                     raise TypeError(f"{n.name()}: expected a Tensor or None as gradient, got {type(out).__name__}")
-                send(run, n, 0, m, n.nr0, out, in_place)
+                send(run, queue, n, 0, m, n.nr0, out, in_place)
             out = None             # the buffer's reference is now the only one, so that a leaf may take it over
             continue
         if out is not None and len(out) < n.n_edges:
@@ -798,26 +673,145 @@ cdef int execute(GraphTask run, bint keep_graph, bint create_graph, list capture
         for k in range(n.n_edges):
             m = edge_of(n, k)
             if m != <PyObject*>None:
-                send(run, n, k, m, n.edge_nr(k), None if out is None or out[k] is None else <TensorBase?>out[k], in_place)
+                send(run, queue, n, k, m, n.edge_nr(k), None if out is None or out[k] is None else <TensorBase?>out[k], in_place)
         out = None
+    run.outstanding -= running
     return 0
 
 
-def accumulate_gradient(TensorBase leaf not None, TensorBase g not None):
-    """Add a gradient to ``leaf.grad``: what a leaf's Node does when it is called by hand."""
-    cdef PyObject* p = <PyObject*>g
-    Py_INCREF(g)
-    try:
-        accumulate(leaf, &p)
-    finally:
-        Py_DECREF(<object>p)
+cdef class Lane(Work):
+    """What a pass has for one device, whose worker runs it with the caller's state."""
+    cdef GraphTask run
+    cdef Worker worker
+    cdef Queue tasks
+    cdef object context            # of context variables, a copy of the caller's
+
+    def __dealloc__(self):
+        free(self.tasks.heap)
+
+    cdef int run_tasks(self) except -1:
+        if self.run.stopped:
+            self.waiting = 0
+            return 0
+        self.context.run(self)
+        return 0
+
+    def __call__(self):
+        global current_run
+        cdef GraphTask run = self.run
+        cdef PyObject* outer = current_run
+        cdef ThreadSnapshot before = ThreadSnapshot.__new__(ThreadSnapshot)
+        before.take()
+        run.in_flight += 1
+        try:
+            run.snapshot.adopt(&run.stopped)
+            current_run = <PyObject*>run
+            self.tasks.here = run.home
+            enter_device(self.tasks.place)
+            execute(run, self)
+        except BaseException as error:
+            run.fail(error)
+        finally:
+            current_run = outer
+            run.in_flight -= 1
+            if run.outstanding == 0 or run.stopped:
+                self.waiting = 0
+                run.wake()
+            before.restore()
 
 
-cdef extern from *:
-    """
-    static __thread PyObject *trt_current_run __attribute__((tls_model("initial-exec")));
-    """
-    PyObject* current_run "trt_current_run"      # the GraphTask whose Node runs in this thread, borrowed from run_here
+cdef bint find_devices(GraphTask run) noexcept:
+    """Whether Nodes lie on devices that have workers."""
+    cdef int i
+    for i in range(run.count):
+        if device_of_node(<Node>run.tasks[i].node):
+            return True
+    return False
+
+
+cdef int assign_lanes(GraphTask run) except -1:
+    """Give every device that Nodes lie on a lane. A device whose worker calls has none: its Nodes run in the calling thread."""
+    from contextvars import copy_context
+    cdef dict numbers = {0: 0}
+    cdef Lane lane
+    cdef int i, place, number
+    run.worker = worker_here()
+    if run.worker is not None:
+        numbers[run.worker.place] = 0
+    run.lanes = [None]
+    run.lane_of = <uint8_t*>calloc(run.count + 1, 1)
+    if run.lane_of == NULL:
+        raise MemoryError("autograd: no memory for the lanes of a backward pass")
+    for i in range(run.count):
+        place = device_of_node(<Node>run.tasks[i].node)
+        found = numbers.get(place)
+        if found is None:
+            if len(run.lanes) > 255:       # of what a byte numbers
+                found = 0
+            else:
+                lane = Lane()
+                lane.run = run
+                lane.depth = tls().in_backward
+                lane.worker = worker_of(place)
+                lane.context = copy_context()
+                lane.tasks.place = place
+                lane.tasks.heap = <int*>malloc((run.count + 1) * sizeof(int))
+                if lane.tasks.heap == NULL:
+                    raise MemoryError("autograd: no memory for the lanes of a backward pass")
+                found = len(run.lanes)
+                run.lanes.append(lane)
+            numbers[place] = found
+        run.lane_of[i] = <uint8_t><int>found
+    if len(run.lanes) == 1:
+        free(run.lane_of)
+        run.lane_of = NULL
+        return 0
+    run.depth = tls().in_backward
+    run.bed = run.worker.bed if run.worker is not None else trt_new_bed()
+    if run.bed == NULL:
+        raise MemoryError("autograd: no memory for the lanes of a backward pass")
+    run.snapshot = ThreadSnapshot.__new__(ThreadSnapshot)
+    run.snapshot.take()
+    return 0
+
+
+cdef int execute_lanes(GraphTask run) except -1:
+    """Run the calling thread's tasks, and sleep while only lanes have some. A worker that calls serves its own device meanwhile."""
+    cdef trt_thread_state* state = tls()
+    while not run.stopped:
+        execute(run, None)
+        if run.stopped or run.outstanding == 0:
+            break
+        if run.own.count or run.worker is not None and serve_one(run.worker, run.depth):
+            continue
+        with nogil:
+            trt_sleep(run.bed, PATIENCE)
+        answer_signals(state)
+    if run.error is not None:
+        raise run.error
+    return 0
+
+
+cdef int leave_lanes(GraphTask run) except -1:
+    """The end of a pass, also by an exception: Nodes that run have a moment to end, as they may write to leaves; a hook that waits for others is not waited for."""
+    cdef Lane lane
+    cdef int i
+    cdef bint wait = run.stopped or run.outstanding
+    run.stopped = 1
+    for lane in run.lanes[1:]:
+        lane.waiting = 0
+        withdraw(lane.worker, lane)
+    for i in range(LAST_MOMENT):
+        if not wait or not run.in_flight:
+            break
+        with nogil:
+            trt_sleep(run.bed, 1)
+    if run.worker is None:
+        trt_free_bed(run.bed)
+    run.bed = NULL
+    run.error = None
+    run.lanes = None               # they hold the run
+    return 0
 
 
 cdef GraphTask running_task():
@@ -893,11 +887,12 @@ cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph,
     cdef Node n
     cdef PyObject* p
     cdef int i, task, nr, n_roots, count = 0
-    cdef list captured = None, targets
+    cdef list targets
     cdef trt_thread_state* state = tls()
     cdef bint before = state.grad_mode
     cdef int python_ran = state.python_ran, disabled = state.function_disabled, modes = state.function_modes
     cdef int collecting
+    cdef bint elsewhere
     cdef list first = [gradient_node(<TensorBase?>t) for t in roots]
     if inputs is not None:
         targets = []
@@ -918,7 +913,7 @@ cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph,
             PyGC_Enable()
     if inputs is not None:
         if not accumulate:
-            captured = [None] * len(inputs)
+            run.captured = [None] * len(inputs)
             run.captures = <Capture*>malloc((len(inputs) + 1) * sizeof(Capture))
             if run.captures == NULL:
                 raise MemoryError("autograd: no memory for captured gradients")
@@ -932,8 +927,10 @@ cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph,
                     run.tasks[task].capture = count
                     count += 1
         mark_paths(run, targets, accumulate)
-    if installed_hooks().stream_sets:
+    elsewhere = devices_with_workers and find_devices(run)
+    if elsewhere and installed_hooks().stream_sets:
         assign_streams(run)
+    run.keep_graph, run.create_graph = keep_graph, create_graph
     state.grad_mode = create_graph
     state.in_backward += 1
     state.python_ran = 0
@@ -943,6 +940,9 @@ cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph,
     outer = current_run
     current_run = <PyObject*>run
     try:
+        if elsewhere and not single_threaded() and not state.included & K_TRANSFORM and may_leave_thread():
+            state.python_ran = 1           # hooks that run in one lane may hold gradients of another
+            assign_lanes(run)
         for i in range(len(first)):
             n = <Node>first[i]
             task = run.find(<PyObject*>n)
@@ -958,13 +958,16 @@ cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph,
             if run.streams == NULL:
                 run.receive(task, nr, t, False)
             else:
-                receive_across(run, task, nr, t, False)
+                receive_across(run, &run.own, task, nr, t, False)
             t = None
         first = None
         for i in range(n_roots):
             if run.tasks[i].dependencies == 0 and run.tasks[i].reached:
                 run.push(i)
-        execute(run, keep_graph, create_graph, captured)
+        if run.lane_of == NULL:
+            execute(run, None)
+        else:
+            execute_lanes(run)
         if run.streams != NULL:
             join_caller(run)
         if run.callbacks is not None:
@@ -973,19 +976,21 @@ cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph,
     finally:
         current_run = outer
         if run.streams != NULL:
-            use_streams(run, run.home)
+            use_streams(run, &run.own, run.home)
+        if run.lane_of != NULL:
+            leave_lanes(run)
         _active -= 1
         state.in_backward -= 1
         state.grad_mode = before
         state.python_ran = python_ran
         state.function_disabled = disabled
         state.function_modes = modes
-    if captured is None:
+    if run.captured is None:
         return None
     if not allow_unused:
-        for i in range(len(captured)):
-            if captured[i] is None:
+        for i in range(len(run.captured)):
+            if run.captured[i] is None:
                 raise RuntimeError(
                     f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set allow_unused=True if this is the desired "
                     "behavior.")
-    return captured
+    return run.captured

@@ -1,15 +1,13 @@
 """Backward passes inside of backward passes, beyond the levels that share a stack: each takes a thread, whose state is that of the waiting one."""
 from cpython.object cimport PyObject
-from tensorrt_lite._C.core.device import get_default_device, set_default_device
 from tensorrt_lite._C.core.dispatch cimport tls, attach, trt_thread_state
-from tensorrt_lite._C.core.storage cimport installed_hooks
-from tensorrt_lite._C.core.tensor cimport set_inference_flag
-from tensorrt_lite._C.autograd.saved_tensors import stack_for_thread
+from tensorrt_lite._C.autograd.thread_snapshot cimport ThreadSnapshot
+from tensorrt_lite._C.autograd.workers cimport Worker, lend_worker, return_worker, worker_here
 
 cdef extern from "Python.h":
     int PyErr_CheckSignals() except -1
 
-cdef extern from "nested_thread.h" nogil:
+cdef extern from "threads.h" nogil:
     ctypedef unsigned long pthread_t
     ctypedef struct trt_nested:
         PyObject* work
@@ -22,29 +20,24 @@ attach()
 
 
 cdef class NestedPass:
-    """A backward pass that goes on in another thread with the state of the waiting one: dispatch keys, modes, hooks, device, streams."""
-    cdef trt_thread_state state
+    """A backward pass that goes on in another thread with the state of the waiting one, and in its place where that one is a device's worker."""
+    cdef ThreadSnapshot snapshot
     cdef trt_nested thread
     cdef tuple arguments
-    cdef object run, hooks, autocast, default_device, levels, result, error
-    cdef int streams
+    cdef Worker worker
+    cdef object run, result, error
 
     def __call__(self):
-        cdef trt_thread_state* state = tls()
         try:
-            state[0] = self.state
-            state.cancelled = &self.thread.cancelled
-            set_inference_flag(state.inference_mode)
-            set_default_device(self.default_device)
-            if self.hooks is not None:
-                self.hooks()
-            if self.autocast is not None:
-                self.autocast()
-            if self.levels is not None:
-                self.levels()
-            if self.streams:
-                installed_hooks().use_streams(self.streams)  # and the current device, which belongs to the set
-            self.result = self.run(*self.arguments)
+            self.snapshot.adopt(&self.thread.cancelled)
+            if self.worker is None:
+                self.result = self.run(*self.arguments)
+                return
+            before = lend_worker(self.worker)
+            try:
+                self.result = self.run(*self.arguments)
+            finally:
+                return_worker(self.worker, before)
         except BaseException as error:
             self.error = error
 
@@ -53,24 +46,15 @@ def run_in_thread(run, tuple arguments):
     """run(*arguments) in another thread: with a stack for every few levels, passes nest however deeply. The exception travels."""
     from contextvars import copy_context
     from functools import partial
-    from sys import modules
     cdef trt_thread_state* state = tls()
     cdef NestedPass nested = NestedPass()
     cdef pthread_t handle
     cdef bint done = False
     nested.run = run
     nested.arguments = arguments
-    nested.state = state[0]
-    nested.default_device = get_default_device()
-    nested.hooks = stack_for_thread()
-    autocast = modules.get("tensorrt_lite._C.autograd.autocast")
-    if autocast is not None:
-        nested.autocast = autocast.ThreadState()
-    transform = modules.get("tensorrt_lite._C.core.transform")
-    if transform is not None:
-        nested.levels = transform.ThreadState()
-    if installed_hooks().current_streams != NULL:
-        nested.streams = installed_hooks().current_streams()
+    nested.snapshot = ThreadSnapshot.__new__(ThreadSnapshot)
+    nested.snapshot.take()
+    nested.worker = worker_here()
     work = partial(copy_context().run, nested)
     nested.thread.work = <PyObject*>work
     if trt_nested_start(&nested.thread, &handle):

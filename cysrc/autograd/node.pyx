@@ -223,7 +223,7 @@ cdef class Node:
             given.append(None if grads[i] is None else fit_gradient(self, i, self, i, private_gradient(<TensorBase>grads[i])))
         grad = given[0] if self.n_inputs <= 1 else guard_gradients(self, given)
         if self.kind == NODE_LEAF:
-            from tensorrt_lite._C.autograd.engine import accumulate_gradient
+            from tensorrt_lite._C.autograd.accumulate import accumulate_gradient
             if grad is not None:
                 accumulate_gradient((<AccumulateGrad>self).variable, grad)
             return ()

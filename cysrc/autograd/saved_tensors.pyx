@@ -10,7 +10,6 @@ from tensorrt_lite._C.core.dtype cimport dtype_of
 from tensorrt_lite._C.core.dispatch cimport tls, attach
 from tensorrt_lite._C.autograd.node cimport (
     Node, NODE_FUNCTION, NOTE_SAVED_HOOKS, SAVED_HOOKED, SAVED_RELEASED, device_at, gradient_node, grad_fn_of, output_alias, raise_released)
-import functools
 import threading
 
 attach()
@@ -68,9 +67,9 @@ def exchange_stack(stack):
     return before
 
 
-def stack_for_thread():
-    """What gives another thread, which goes on for this one, this one's hooks; None where there are none."""
-    return functools.partial(exchange_stack, _hooks.stack) if _hooks.stack else None
+def copy_of_stack():
+    """The contexts open in this thread, for another one that goes on for it."""
+    return list(_hooks.stack)
 
 
 cdef class PackedTensor:

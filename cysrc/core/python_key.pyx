@@ -521,6 +521,13 @@ def mode_stack():
     return tuple(modes_of_thread())
 
 
+def set_modes(modes):
+    """Make these the modes of this thread, which goes on for another one."""
+    cdef list own = modes_of_thread()
+    own[:] = modes
+    note_modes(own)
+
+
 def innermost_transform():
     """The innermost level of a functional transform in this thread, None outside of one."""
     if not tls().included & K_TRANSFORM:

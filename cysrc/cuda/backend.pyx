@@ -340,6 +340,11 @@ def _use_pool(MemoryPool pool, int index):
     return before
 
 
+def _uses_default_pool():
+    """Whether this thread allocates as all others do."""
+    return tls_pool == NULL
+
+
 cdef int use_non_blocking(bint on) except -1:
     """Copies between host and device in this thread do not wait, where the host's memory is pinned."""
     global tls_non_blocking

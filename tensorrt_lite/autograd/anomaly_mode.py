@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 
-from tensorrt_lite._C.autograd.engine import _set_trace_printer
+from tensorrt_lite._C.autograd.anomaly import _set_trace_printer
 from tensorrt_lite._C.core.dispatch import _set_anomaly
 
 __all__ = ["detect_anomaly", "set_detect_anomaly", "is_anomaly_enabled", "is_anomaly_check_nan_enabled"]

@@ -1,4 +1,4 @@
-"""Switches of the autograd mode of the current thread: no_grad, enable_grad, set_grad_enabled, inference_mode.
+"""Switches of the autograd mode of the current thread: no_grad, enable_grad, set_grad_enabled, inference_mode, set_multithreading_enabled.
 
 Each is a context manager and a decorator for functions, generator functions and (``no_grad``, ``enable_grad``) plain
 ``@no_grad`` without parentheses. Entering and leaving is one call into the dispatcher's thread state.
@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import wraps
 from types import CodeType
 
+from tensorrt_lite._C.autograd.thread_snapshot import is_multithreading_enabled
+from tensorrt_lite._C.autograd.thread_snapshot import set_multithreading_enabled as _set_multithreading_enabled
 from tensorrt_lite._C.core.dispatch import (
     _set_grad_enabled,
     _set_inference_mode,
@@ -173,21 +175,28 @@ class inference_mode:
 
 
 class set_multithreading_enabled:
-    """Kept for programs written for PyTorch: a backward pass runs in the thread that calls it, whatever ``mode`` says."""
+    """Whether backward passes that this thread begins run Nodes on other devices than the CPU in those devices' threads, which they do by default.
 
-    __slots__ = ("mode",)
+    At once and until the end of the ``with`` block, or for a decorated function. mode: bool; with False every Node and hook runs in the calling thread.
+    """
+
+    __slots__ = ("_before", "mode")
 
     def __init__(self, mode: bool) -> None:
+        self._before = is_multithreading_enabled()
         self.mode = mode
+        _set_multithreading_enabled(mode)
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, exc_type, exc_value, traceback) -> None:
-        pass
+        _set_multithreading_enabled(self._before)
 
     def __call__(self, function):
-        return function
+        _set_multithreading_enabled(self._before)
+        return _decorate(self.clone, function)
 
     def clone(self):
+        """A fresh context of the same mode (which switches at once, as the constructor does)."""
         return type(self)(self.mode)

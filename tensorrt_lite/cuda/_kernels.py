@@ -11,6 +11,8 @@ from tensorrt_lite.cuda import _settings  # noqa: E402
 
 _settings.configure()
 os.register_at_fork(after_in_child=driver._after_fork)
+from tensorrt_lite._C.autograd import workers as _workers  # noqa: E402
+from tensorrt_lite._C.core.device import device as _device  # noqa: E402
 from tensorrt_lite._C.cuda import backend, random  # noqa: E402
 from tensorrt_lite.cuda.random import DeviceGenerator, generator_for, generators_in_use  # noqa: E402
 
@@ -38,6 +40,7 @@ for _name in _FAMILIES:
     __import__(f"tensorrt_lite._C.cuda.{_name}")
 random._use_generators(DeviceGenerator, generator_for, generators_in_use())
 backend._install()
+_workers.use_workers(_device("cuda").code, backend._set_device, backend._uses_default_pool)
 
 from tensorrt_lite.backends import cuda as _flags  # noqa: E402
 

@@ -1,0 +1,94 @@
+"""A thread's state, for another thread that goes on with its work: dispatch keys, modes, hooks on saved tensors, autocast, device, streams.
+
+`take` notes the state of the calling thread, `adopt` gives it to another one, `restore` puts it back in the thread that it was taken in. Lists that a
+thread changes (modes, hooks, levels) are copied, as the first thread may go on meanwhile.
+"""
+from cpython.object cimport PyObject
+from tensorrt_lite._C.core.device import get_default_device, set_default_device
+from tensorrt_lite._C.core.dispatch cimport attach, tls, trt_thread_state
+from tensorrt_lite._C.core.python_key import mode_stack, set_modes
+from tensorrt_lite._C.core.storage cimport installed_hooks
+from tensorrt_lite._C.core.tensor cimport set_inference_flag
+from tensorrt_lite._C.autograd.saved_tensors import copy_of_stack, exchange_stack
+from sys import modules as _modules
+
+cdef extern from *:
+    """
+    static __thread int trt_single_threaded __attribute__((tls_model("initial-exec")));   /* set_multithreading_enabled(False) */
+    """
+    int trt_single_threaded
+
+attach()
+
+
+cdef int single_threaded() noexcept:
+    return trt_single_threaded
+
+
+def set_multithreading_enabled(bint mode):
+    """Whether backward passes that this thread begins use the devices' threads."""
+    global trt_single_threaded
+    trt_single_threaded = not mode
+
+
+def is_multithreading_enabled():
+    """Whether backward passes that this thread begins use the devices' threads."""
+    return trt_single_threaded == 0
+
+
+cdef class ThreadSnapshot:
+    cdef int take(self) except -1:
+        """Note the calling thread's state."""
+        self.state = tls()[0]
+        self.single_threaded = trt_single_threaded
+        self.default_device = get_default_device()
+        self.hooks = copy_of_stack()
+        self.modes = list(mode_stack()) if self.state.dispatch_modes != NULL else None
+        autocast = _modules.get("tensorrt_lite._C.autograd.autocast")
+        if autocast is not None:
+            self.autocast = autocast.ThreadState()
+        transform = _modules.get("tensorrt_lite._C.core.transform")
+        if transform is not None:
+            self.levels = transform.ThreadState()
+        if installed_hooks().current_streams != NULL:
+            self.streams = installed_hooks().current_streams()
+        return 0
+
+    cdef int adopt(self, const int* cancelled) except -1:
+        """Give the state to the calling thread, another one. cancelled: where it reads that it has to stop."""
+        cdef trt_thread_state* own = tls()
+        cdef PyObject* handled_calls = own.handled_calls
+        cdef PyObject* dispatch_modes = own.dispatch_modes
+        own[0] = self.state
+        own.handled_calls = handled_calls         # these lists are the thread's own
+        own.dispatch_modes = dispatch_modes
+        own.late_warnings = NULL
+        own.cancelled = cancelled
+        return self.put()
+
+    cdef int restore(self) except -1:
+        """Put the state back in the thread that it was taken in."""
+        cdef trt_thread_state* own = tls()
+        cdef PyObject* handled_calls = own.handled_calls
+        cdef PyObject* dispatch_modes = own.dispatch_modes
+        own[0] = self.state
+        own.handled_calls = handled_calls
+        own.dispatch_modes = dispatch_modes
+        return self.put()
+
+    cdef int put(self) except -1:
+        global trt_single_threaded
+        cdef trt_thread_state* own = tls()
+        trt_single_threaded = self.single_threaded
+        set_inference_flag(own.inference_mode)
+        set_default_device(self.default_device)
+        exchange_stack(list(self.hooks))
+        if self.modes is not None or own.dispatch_modes != NULL:
+            set_modes(self.modes or ())
+        if self.autocast is not None:
+            self.autocast()
+        if self.levels is not None:
+            self.levels()
+        if installed_hooks().current_streams != NULL and installed_hooks().current_streams() != self.streams:
+            installed_hooks().use_streams(self.streams)  # and the current device, which belongs to the set
+        return 0
