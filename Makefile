@@ -21,7 +21,7 @@ SOURCES := pyproject.toml $(wildcard setup.py MANIFEST.in) \
 # Programs of random calls in the sanitized build (docs/safety.md): how long, and from which seed.
 SANITIZE ?= --seconds 600 --jobs 2
 
-.PHONY: demo test test-cuda lint types conformance bench sanitize wheel clean
+.PHONY: demo test test-cuda lint types conformance bench sanitize site wheel clean
 
 # Trains a CNN on handwritten digits: accuracy on the terminal, plots and checkpoint in out/digits.
 demo: .venv/installed
@@ -58,6 +58,10 @@ sanitize: .venv-test/installed
 	.venv-test/bin/python -m tools.sanitize python -m pytest -q tests/core/test_safety.py
 	.venv-test/bin/python -m tools.sanitize python -m tools.fuzz $(SANITIZE)
 
+# The documentation, in build/site/html: a warning (a link that leads nowhere) fails. Reads nothing from the network.
+site: .venv-test/installed
+	.venv-test/bin/python -m tools.site
+
 bench: .venv-test/installed
 	.venv-test/bin/tensorrt-lite bench $(BENCH)
 
@@ -76,7 +80,7 @@ clean:
 
 .venv-test/installed: $(SOURCES)
 	$(call environment,.venv-test)
-	.venv-test/bin/python -m pip install --quiet $(PIP_FLAGS) -e '.[test,conformance,bench,demo]'
+	.venv-test/bin/python -m pip install --quiet $(PIP_FLAGS) -e '.[test,conformance,bench,demo,docs]'
 	touch $@
 
 .venv-wheels/installed: pyproject.toml

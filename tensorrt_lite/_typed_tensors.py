@@ -79,7 +79,12 @@ def _not_a_base(cls: type, **kwargs: Any) -> None:
 
 def typed_class(name: str, cuda: bool = False) -> tensortype:
     """The class of a name in NAMES."""
-    body = {"dtype": NAMES[name], "is_cuda": cuda, "__module__": "torch.cuda" if cuda else "torch", "__init_subclass__": classmethod(_not_a_base)}
+    place = "CUDA" if cuda else "the CPU"
+    said = f"""Tensors of {str(NAMES[name]).rpartition(".")[2]} on {place}: `isinstance` asks for them, `x.type()` converts to them.
+
+    A call makes an ordinary Tensor of a sequence, or one of undefined contents of sizes. TypeError for other data.
+    """
+    body = {"__doc__": said, "dtype": NAMES[name], "is_cuda": cuda, "__module__": "torch.cuda" if cuda else "torch", "__init_subclass__": classmethod(_not_a_base)}
     return tensortype(name, (), body)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md", *(ROOT / "cysrc").glob("*/README.md"), *(ROOT / "tools").glob("*/README.md")])
+DOCUMENTS = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), *(ROOT / "cysrc").glob("*/README.md"), *(ROOT / "tools").glob("*/README.md")])
 
 
 def anchor(heading: str) -> str:
@@ -23,7 +23,7 @@ def headings(text: str) -> list[str]:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_lead_somewhere(document: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"```.*?```|`[^`]*`", "", document.read_text(), flags=re.S)):
-        if "://" in target:
+        if "://" in target or target.startswith(("reference/", "../reference/")):  # written with the site, whose build checks them
             continue
         path, _, name = target.partition("#")
         other = document.parent / path if path else document

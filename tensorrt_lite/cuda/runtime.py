@@ -12,6 +12,8 @@ from tensorrt_lite.cuda import _backend, _driver, device_count, memory, synchron
 
 
 class cudaStatus:
+    """Statuses of the runtime that `check_error` knows by name."""
+
     SUCCESS = 0
     ERROR_NOT_READY = 34
 
