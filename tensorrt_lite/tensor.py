@@ -35,8 +35,15 @@ def _read_dlpack(array):
     return from_dlpack(array)
 
 
+def _current_stream(device: int) -> int:
+    """The address of a CUDA device's current stream."""
+    from tensorrt_lite._dlpack import current_stream
+
+    return current_stream(device)
+
+
 _set_device_loader(_load_cuda)
-_dlpack_core._set_reader(_read_dlpack)
+_dlpack_core._set_reader(_read_dlpack, _current_stream)
 
 
 def _rebuild_tensor(data: bytes, dtype, size, stride, requires_grad: bool, device=None):
@@ -382,7 +389,9 @@ class Tensor(TensorBase):
         """A tensor of the same dtype from sizes or data."""
         return _construct(args, {}, self.dtype, self.device.type)
 
-    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+    __dlpack_c_exchange_api__ = _dlpack_core.exchange_api()
+
+    def __dlpack__(self, *, stream=-1, max_version=None, dl_device=None, copy=None):
         from tensorrt_lite._dlpack import export
 
         return export(self, stream, max_version, dl_device, copy)
@@ -569,7 +578,7 @@ _KEEP_TYPE: set = set()
 # Methods of the class body that run without asking, as PyTorch's; `__iter__` asks by what it calls.
 _UNASKED = {
     "__init__", "__new__", "__hash__", "__iter__", "__torch_function__", "__init_subclass__", "__module__", "__doc__", "__dict__", "__slots__",
-    "__array_priority__", "as_subclass", "_make_subclass", "_over_copied_storage", "_warn_of_hooks",
+    "__array_priority__", "__dlpack_c_exchange_api__", "as_subclass", "_make_subclass", "_over_copied_storage", "_warn_of_hooks",
 }  # fmt: skip
 # What overrides get for a symbol where it is not the symbol's own method.
 _SYMBOL_METHODS = {
