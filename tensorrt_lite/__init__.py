@@ -69,7 +69,7 @@ globals().update(_public.functions(_ops.FUNCTIONS, "tensorrt_lite"))
 # Packages that are imported when they are first used: `import tensorrt_lite` stays within 50 ms.
 _LAZY = {
     "nn", "optim", "utils", "autograd", "cuda", "backend", "backends", "testing", "bench", "random", "serialization", "linalg", "fft", "special", "signal", "cpu", "library", "multiprocessing", "version",
-    "__config__", "accelerator", "amp", "compat", "compiler", "distributed", "distributions", "func", "hub", "jit", "onnx", "overrides", "profiler", "array_api",
+    "__config__", "accelerator", "amp", "compat", "compiler", "distributed", "distributions", "func", "hub", "jit", "masked", "onnx", "overrides", "profiler", "array_api",
 }  # fmt: skip
 _LAZY_NAMES = {
     "save": "serialization", "load": "serialization", "no_grad": "autograd.grad_mode", "enable_grad": "autograd.grad_mode",

@@ -24,6 +24,7 @@ from tensorrt_lite import hub as hub
 from tensorrt_lite import info as info
 from tensorrt_lite import jit as jit
 from tensorrt_lite import library as library
+from tensorrt_lite import masked as masked
 from tensorrt_lite import overrides as overrides
 from tensorrt_lite import linalg as linalg
 from tensorrt_lite import signal as signal

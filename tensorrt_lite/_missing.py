@@ -8,7 +8,7 @@ import sys
 # Module (without the package's name): PyTorch's names in it that are planned or left out. docs/gaps.md says more.
 _NAMES = {
     "": """
-        ao classes compile cond cpp export functional fx masked monitor mps mtia nested
+        ao classes compile cond cpp export functional fx monitor mps mtia nested
         package quantization quasirandom return_types sparse types while_loop xpu
         Future Storage SymBool SymFloat SymInt Tag
         BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage DoubleStorage FloatStorage HalfStorage

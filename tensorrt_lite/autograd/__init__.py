@@ -100,6 +100,11 @@ def _roots(outputs: tuple, gradients: tuple) -> tuple[list, list]:
     return list(outputs), first
 
 
+def _parts(tensors: tuple) -> tuple:
+    """The tensors, nested and masked ones as the dense part of them that is differentiated."""
+    return tuple(t._part if getattr(type(t), "_made_of_parts", False) else t for t in tensors)
+
+
 def _targets(inputs: tuple) -> list:
     for x in inputs:
         if not isinstance(x, _TensorBase):
@@ -122,9 +127,9 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         inputs = _as_tuple(inputs)
         if len(inputs) == 0:
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
-        inputs = _targets(inputs)
-    outputs = _as_tuple(tensors)
-    gradients = (None,) * len(outputs) if grad_tensors is None else _as_tuple(grad_tensors)
+        inputs = _targets(_parts(inputs))
+    outputs = _parts(_as_tuple(tensors))
+    gradients = (None,) * len(outputs) if grad_tensors is None else _parts(_as_tuple(grad_tensors))
     roots, first = _roots(outputs, gradients)
     _run_backward(roots, first, create_graph if retain_graph is None else retain_graph, create_graph, inputs, True, True)
 
@@ -145,9 +150,9 @@ def grad(
         import warnings
 
         warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True)", FutureWarning, stacklevel=2)
-    outputs = _as_tuple(outputs)
-    targets = _targets(_as_tuple(inputs))
-    gradients = (None,) * len(outputs) if grad_outputs is None else _as_tuple(grad_outputs)
+    outputs, wholes = _parts(_as_tuple(outputs)), _as_tuple(inputs)
+    targets = _targets(_parts(wholes))
+    gradients = (None,) * len(outputs) if grad_outputs is None else _parts(_as_tuple(grad_outputs))
     if is_grads_batched:
         from tensorrt_lite._transforms.batched_gradients import batched_grad
 
@@ -158,6 +163,8 @@ def grad(
     result = _run_backward(roots, first, create_graph if retain_graph is None else retain_graph, create_graph, targets, allow_unused, False)
     if materialize_grads:
         result = [_ops.zeros_like(x, requires_grad=create_graph) if g is None else g for g, x in zip(result, targets)]
+    if any(part is not whole for part, whole in zip(targets, wholes)):
+        result = [g if g is None or part is whole else whole._with_part(g) for g, part, whole in zip(result, targets, wholes)]
     return tuple(result)
 
 
