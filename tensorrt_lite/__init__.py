@@ -28,7 +28,11 @@ from tensorrt_lite._C.core.device import (
     memory_format,
     preserve_format,
     set_default_device,
+    sparse_bsc,
+    sparse_bsr,
     sparse_coo,
+    sparse_csc,
+    sparse_csr,
     strided,
 )
 from tensorrt_lite._C.core.dispatch import is_grad_enabled, is_inference_mode_enabled
@@ -69,7 +73,7 @@ globals().update(_public.functions(_ops.FUNCTIONS, "tensorrt_lite"))
 # Packages that are imported when they are first used: `import tensorrt_lite` stays within 50 ms.
 _LAZY = {
     "nn", "optim", "utils", "autograd", "cuda", "backend", "backends", "testing", "bench", "random", "serialization", "linalg", "fft", "special", "signal", "cpu", "library", "multiprocessing", "version",
-    "__config__", "accelerator", "amp", "compat", "compiler", "distributed", "distributions", "func", "hub", "jit", "masked", "onnx", "overrides", "profiler", "array_api",
+    "__config__", "accelerator", "amp", "compat", "compiler", "distributed", "distributions", "func", "hub", "jit", "masked", "onnx", "overrides", "profiler", "sparse", "array_api",
 }  # fmt: skip
 _LAZY_NAMES = {
     "save": "serialization", "load": "serialization", "no_grad": "autograd.grad_mode", "enable_grad": "autograd.grad_mode",

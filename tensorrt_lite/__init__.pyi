@@ -34,6 +34,7 @@ from tensorrt_lite import nn as nn
 from tensorrt_lite import onnx as onnx
 from tensorrt_lite import optim as optim
 from tensorrt_lite import profiler as profiler
+from tensorrt_lite import sparse as sparse
 from tensorrt_lite import random as random
 from tensorrt_lite import serialization as serialization
 from tensorrt_lite import testing as testing
@@ -162,7 +163,11 @@ cdouble: dtype
 chalf: dtype
 
 strided: layout
+sparse_bsc: layout
+sparse_bsr: layout
 sparse_coo: layout
+sparse_csc: layout
+sparse_csr: layout
 contiguous_format: memory_format
 channels_last: memory_format
 channels_last_3d: memory_format

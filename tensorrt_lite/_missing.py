@@ -9,25 +9,24 @@ import sys
 _NAMES = {
     "": """
         ao classes compile cond cpp export functional fx monitor mps mtia nested
-        package quantization quasirandom return_types sparse types while_loop xpu
+        package quantization quasirandom return_types types while_loop xpu
         Future Storage SymBool SymFloat SymInt Tag
         BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage DoubleStorage FloatStorage HalfStorage
         IntStorage LongStorage ShortStorage
         bits16 bits1x8 bits2x4 bits4x2 bits8 float4_e2m1fn_x2
         int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7 qint32 qint8 quint2x4 quint4x2 quint8
-        jagged sparse_bsc sparse_bsr sparse_csc sparse_csr
+        jagged
         dequantize empty_quantized fake_quantize_per_channel_affine fake_quantize_per_tensor_affine from_file
         is_distributed
         is_warn_always_enabled quantize_per_channel quantize_per_tensor
-        set_warn_always smm sparse_bsc_tensor
-        sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sspaddmm
+        set_warn_always
     """,
     "nn": """
         grad intrinsic qat quantizable quantized
     """,
     "nn.functional": "grad",
     "nn.parallel": "DistributedDataParallel DistributedDataParallelCPU distributed scatter_gather",
-    "optim": "SparseAdam swap_in_optimizer_params_and_state",
+    "optim": "swap_in_optimizer_params_and_state",
     "utils": """
         ThroughputBenchmark bottleneck bundled_inputs collect_env cpp_backtrace deterministic mobile_optimizer
         module_tracker swap_tensors

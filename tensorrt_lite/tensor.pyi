@@ -56,6 +56,7 @@ class Tensor(TensorOperators):
     is_cuda: bool
     is_meta: bool
     is_sparse: bool
+    is_sparse_csr: bool
     is_quantized: bool
     is_nested: bool
     is_mkldnn: bool

@@ -4,7 +4,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from tensorrt_lite._C.core.dispatch cimport FRESH, INPLACE, attach, operator_named, tls, trt_operator
 from tensorrt_lite._C.core.dtype cimport Scalar
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo
-from tensorrt_lite._C.core.tensor cimport TensorBase, K_FORWARD_AD, alias_of, shape_of, strides_of
+from tensorrt_lite._C.core.tensor cimport TensorBase, K_FORWARD_AD, K_SPARSE, alias_of, shape_of, strides_of
 from tensorrt_lite._C.autograd.pointwise cimport call2
 
 cdef extern from "pythread.h" nogil:
@@ -32,6 +32,8 @@ cdef TensorBase sum_gradients(TensorBase a, TensorBase b, TensorBase out, int mo
     global _add
     if _add == NULL:
         _add = operator_named("add")
+    if a.keys & ~b.keys & K_SPARSE:
+        return call2(<PointwiseInfo*>_add.info, b, a, &_one, out, mode)        # a strided tensor plus a sparse one
     return call2(<PointwiseInfo*>_add.info, a, b, &_one, out, mode)
 
 
@@ -83,7 +85,7 @@ cdef int accumulate(TensorBase leaf, PyObject** owned, bint shared) except -1:
                 leaf.grad_ = g
             else:
                 leaf.grad_ = clone_like(g, leaf)
-        elif record:
+        elif record or (<TensorBase>leaf.grad_).keys & ~(<TensorBase>p).keys & K_SPARSE:
             leaf.grad_ = sum_gradients(<TensorBase>leaf.grad_, <TensorBase>p, None, FRESH)
         else:
             sum_gradients(<TensorBase>leaf.grad_, <TensorBase>p, <TensorBase>leaf.grad_, INPLACE)

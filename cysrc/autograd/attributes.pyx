@@ -5,6 +5,7 @@ Plain functions; the package attaches them to ``Tensor`` (properties are those l
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 from tensorrt_lite._C.core.tensor cimport *
+from tensorrt_lite._C.core.sparse cimport device_of_sparse
 from tensorrt_lite._C.core.storage cimport Storage, expose
 from tensorrt_lite._C.core.dtype cimport *
 from tensorrt_lite._C.core.device cimport *
@@ -15,7 +16,7 @@ from tensorrt_lite._C.autograd.node cimport *
 from tensorrt_lite._C.core.python_key import dispatches
 from tensorrt_lite._C.autograd.hooks import add_hook
 from tensorrt_lite._C.autograd.node import retain_grad as _retain_grad
-from tensorrt_lite._C.core.device import strided, contiguous_format, channels_last, channels_last_3d
+from tensorrt_lite._C.core.device import strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc, contiguous_format, channels_last, channels_last_3d
 from cpython.object cimport PyObject
 
 cdef extern from *:
@@ -30,7 +31,7 @@ cdef extern from "Python.h":
 
 attach()
 
-cdef tuple layouts = (strided,)           # by LAYOUT_*
+cdef tuple layouts = (strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)           # by LAYOUT_*
 
 
 # ---- geometry ------------------------------------------------------------------------------------------------------
@@ -112,7 +113,9 @@ cdef object device_of_wrapped(TensorBase t):
 
 
 cdef object wrapper_device(TensorBase t):
-    """The device that a wrapper without memory claims, None of other tensors."""
+    """The device that a tensor without memory of its own claims, None of other tensors."""
+    if t.keys & K_SPARSE:
+        return device_of_sparse(t)
     if t.keys & K_WRAPPED:
         return device_of_wrapped(t)
     return (<dict>t.attributes).get("_wrapper_device") if t.keys & K_PYTHON and t.attributes != NULL else None
@@ -128,7 +131,7 @@ def device_property(TensorBase self not None):
 
 
 def layout_property(TensorBase self not None):
-    """How elements lie in memory: strided."""
+    """How elements lie in memory: strided, or which of them are stored: sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc."""
     return layouts[self.layout]
 
 
@@ -159,7 +162,19 @@ def is_meta(TensorBase self not None):
     return self.device_type == DEV_META if wrapper_device(self) is None else wrapper_device(self).type == "meta"
 
 
+def is_sparse(TensorBase self not None):
+    """Whether the layout is sparse_coo."""
+    return self.layout == LAYOUT_COO
+
+
+def is_sparse_csr(TensorBase self not None):
+    """Whether the layout is sparse_csr."""
+    return self.layout == LAYOUT_CSR
+
+
 def get_device(TensorBase self not None):
+    if self.keys & K_SPARSE:
+        return -1 if wrapper_device(self).index is None else wrapper_device(self).index
     return -1 if self.device_type == DEV_CPU else self.device_index
 
 
@@ -189,6 +204,8 @@ def cdata(TensorBase self not None):
 
 def set_(TensorBase self not None, source=None, storage_offset=0, size=None, stride=None):
     """Make the tensor view another storage (or another tensor's), with the given geometry in elements."""
+    if (self.keys | ((<TensorBase>source).keys if isinstance(source, TensorBase) else 0)) & K_SPARSE:
+        raise RuntimeError("set_(): sparse tensors have no storage to set")
     cdef Storage s, old = self.storage   # released last: its owner may run Python, which must not meet half a change
     cdef TensorBase t
     cdef Dims sizes, strides
@@ -247,6 +264,8 @@ cdef int check_set(TensorBase self, Storage s) except -1:
 def resize_(TensorBase self not None, *size, memory_format=None):
     """Change the sizes in place; new elements are undefined, the storage grows when needed."""
     cdef Dims d
+    if self.keys & K_SPARSE:
+        raise RuntimeError("resize_(): a sparse tensor changes its size by sparse_resize_")
     parse_size(size, &d, "resize_", "size")
     if self.requires_grad and tls().grad_mode:
         raise RuntimeError("cannot resize variables that require grad")
@@ -289,7 +308,10 @@ def set_grad(TensorBase self not None, value):
             raise RuntimeError(
                 f"attempting to assign a gradient with dtype '{dtype_of(g.dtype)!r}' to a tensor with grad_dtype '{dtype_of(self.dtype)!r}'. The gradient must "
                 "match the tensor's dtype")
-        if g.device_type != self.device_type or g.device_index != self.device_index:
+        if (g.keys | self.keys) & K_SPARSE:
+            if (<object>g).device != (<object>self).device:
+                raise RuntimeError("assigned grad has data located on a different device")
+        elif g.device_type != self.device_type or g.device_index != self.device_index:
             raise RuntimeError("assigned grad has data located on a different device")
         if not same_sizes(g, self):
             raise RuntimeError(
@@ -402,6 +424,8 @@ cdef int drop_version(TensorBase r) except -1:
 
 def set_data(TensorBase self not None, TensorBase value not None):
     """Let the tensor view other memory; the version counter and the history stay."""
+    if (value.keys | self.keys) & K_SPARSE and value.layout != self.layout:
+        raise RuntimeError(f"incompatible tensor type: the data is {(<object>value).layout}, the tensor {(<object>self).layout}")
     if value.device_type != self.device_type and self.requires_grad and self.grad_fn_ is not None:
         raise RuntimeError("incompatible tensor type: the data lies on another device")
     if category[value.dtype] < CAT_FLOAT and self.requires_grad:
@@ -471,7 +495,8 @@ def make_subclass(cls, TensorBase data not None, require_grad=False):
 cdef TensorBase instance_of(cls, TensorBase data):
     cdef TensorBase r = <TensorBase?>trt_new_as(TensorBase, cls, ())
     set_storage(r, data.storage)
-    r.keys = data.keys & ~<uint64_t>(K_AUTOGRAD | K_PYTHON) | (K_PYTHON if dispatches(cls) or data.keys & K_WRAPPED else 0)
+    r.keys = data.keys & ~<uint64_t>(K_AUTOGRAD | K_PYTHON) | (K_PYTHON if dispatches(cls) or data.keys & K_STANDS_IN else 0)
+    r.layout = data.layout
     r.offset = data.offset
     set_dtype(r, data.dtype)
     set_geometry(r, data.ndim, data.sizes, data.strides)
@@ -508,7 +533,8 @@ def assign_from(TensorBase self not None, TensorBase other not None):
     """Take over another tensor's geometry, storage and type (the constructor of Tensor and unpickling use it)."""
     cdef Storage old = self.storage
     set_storage(self, other.storage)
-    self.keys = other.keys & ~<uint64_t>(K_AUTOGRAD | K_PYTHON) | (K_PYTHON if dispatches(type(self)) or other.keys & K_WRAPPED else 0)
+    self.keys = other.keys & ~<uint64_t>(K_AUTOGRAD | K_PYTHON) | (K_PYTHON if dispatches(type(self)) or other.keys & K_STANDS_IN else 0)
+    self.layout = other.layout
     self.offset = other.offset
     set_dtype(self, other.dtype)
     set_geometry(self, other.ndim, other.sizes, other.strides)
@@ -526,7 +552,7 @@ def same_object_memory(TensorBase a not None, TensorBase b not None):
 
 PROPERTIES = {
     "shape": (shape,), "ndim": (ndim,), "itemsize": (itemsize,), "nbytes": (nbytes,), "dtype": (dtype_property,), "device": (device_property,),
-    "layout": (layout_property,), "is_cpu": (is_cpu,), "is_cuda": (is_cuda,), "is_meta": (is_meta,), "is_sparse": (false_property,),
+    "layout": (layout_property,), "is_cpu": (is_cpu,), "is_cuda": (is_cuda,), "is_meta": (is_meta,), "is_sparse": (is_sparse,), "is_sparse_csr": (is_sparse_csr,),
     "is_quantized": (false_property,), "is_mkldnn": (false_property,), "is_nested": (false_property,), "is_mps": (false_property,), "is_xpu": (false_property,),
     "grad": (grad, set_grad, del_grad), "grad_fn": (grad_fn,), "requires_grad": (requires_grad, set_requires_grad), "is_leaf": (is_leaf,),
     "output_nr": (output_nr,), "_version": (version,), "_base": (base,), "data": (data, set_data), "retains_grad": (retains_grad,), "_cdata": (cdata,),

@@ -20,7 +20,7 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_DECREF
 from cpython.list cimport PyList_GET_ITEM
 from tensorrt_lite._C.core.device cimport DEV_CUDA
 from tensorrt_lite._C.core.storage cimport DeviceHooks, installed_hooks
-from tensorrt_lite._C.core.tensor cimport TensorBase, K_TRANSFORM, K_WRAPPED, place_of, tensor_type
+from tensorrt_lite._C.core.tensor cimport TensorBase, K_TRANSFORM, K_STANDS_IN, place_of, tensor_type
 from tensorrt_lite._C.core.dispatch cimport tls, attach, trt_thread_state, FRESH, INPLACE
 from tensorrt_lite._C.core.profiler cimport KIND_NODE, KIND_PASS, begin_record, end_record, follow_sequence, is_recorded
 from tensorrt_lite._C.autograd.node cimport (
@@ -293,8 +293,8 @@ cdef class GraphTask:
             if self.lane_of != NULL:
                 return self.receive_shared(t, <TensorBase>g, in_place)
             old = <TensorBase>t.buffer
-            # of batched gradients, which stand for others, the sum may not fit into the first
-            if in_place and t.owned and old.dtype == (<TensorBase>g).dtype and not (old.keys | (<TensorBase>g).keys) & K_WRAPPED:
+            # of batched gradients, which stand for others, and of sparse ones the sum may not fit into the first
+            if in_place and t.owned and old.dtype == (<TensorBase>g).dtype and not (old.keys | (<TensorBase>g).keys) & K_STANDS_IN:
                 sum_gradients(old, <TensorBase>g, old, INPLACE)
                 return 0
             total = sum_gradients(old, <TensorBase>g, None, FRESH)
@@ -331,7 +331,7 @@ cdef class GraphTask:
             t.buffer = NULL
             old = <TensorBase>p
             Py_DECREF(<object>p)
-            writable = in_place and t.owned and old.dtype == g.dtype and not (old.keys | g.keys) & K_WRAPPED
+            writable = in_place and t.owned and old.dtype == g.dtype and not (old.keys | g.keys) & K_STANDS_IN
             g = sum_gradients(old, g, old if writable else None, INPLACE if writable else FRESH)
             owned = True
         Py_INCREF(g)

@@ -10,7 +10,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.list cimport PyList_GET_ITEM
 from tensorrt_lite._C.core.dtype cimport dtype_of, category, CAT_COMPLEX
 from tensorrt_lite._C.core.tensor cimport (
-    K_PYTHON, K_WRAPPED, K_DERIVATIVES, TensorBase, tensor_type, size_type, K_AUTOGRAD, K_FORWARD_AD, alias_of, ITEM_SIZE, check_geometry, version_of, shape_of, same_sizes, shape_text, bump_version, data_of, shared_version, strides_of, place_of,
+    K_PYTHON, K_SPARSE, K_STANDS_IN, K_DERIVATIVES, TensorBase, tensor_type, size_type, K_AUTOGRAD, K_FORWARD_AD, alias_of, ITEM_SIZE, check_geometry, version_of, shape_of, same_sizes, shape_text, bump_version, data_of, shared_version, strides_of, place_of,
     CREATED_DEFAULT, CREATED_NO_GRAD, CREATED_MULTI_OUTPUT, CREATED_INFERENCE, CREATED_IN_FUNCTION)
 from tensorrt_lite._C.core.dispatch cimport tls, attach
 from tensorrt_lite._C.core.device cimport has_index, make_device, DEV_META
@@ -354,7 +354,7 @@ cdef object device_at(int place):
 
 cdef TensorBase output_alias(TensorBase t):
     """What a Node keeps of its own output: no grad_fn, so no cycle."""
-    return alias_of(t) if not t.keys & K_PYTHON or t.keys & K_WRAPPED else unrecorded_alias(t)
+    return alias_of(t) if not t.keys & K_PYTHON or t.keys & K_STANDS_IN else unrecorded_alias(t)
 
 
 cdef TensorBase unrecorded_alias(TensorBase t):
@@ -797,6 +797,8 @@ cdef bint agrees_with_output(Node n, int nr, TensorBase g) noexcept:
     cdef int i
     if n.kind == NODE_LEAF:
         leaf = (<AccumulateGrad>n).variable
+        if leaf.keys & K_SPARSE:
+            return g.dtype == leaf.dtype and same_sizes(g, leaf)       # its gradient may be dense
         return same_meta(g, leaf.ndim, leaf.sizes, leaf.dtype, leaf.device_type, leaf.device_index)
     if n.out_form == OUTPUT_LIST:
         if nr < 0 or nr >= max(n.n_inputs, 1):
@@ -881,7 +883,7 @@ cdef TensorBase guarded(Node n, int nr, PyObject* p):
         raise RuntimeError(
             f"{n.name()}: the gradient of output {nr} must be a {dtype_of(code)!r} tensor of shape {list(shape)} on device {device_at(place)}, but code that "
             f"ran in the backward pass has made it {dtype_of(g.dtype)!r} of shape {shape_text(g)} on {(<object>g).device}")
-    if g.keys & K_WRAPPED:
+    if g.keys & K_STANDS_IN:
         return g                       # no memory of its own
     if not g.contiguous or (g.offset + g.numel) * ITEM_SIZE[g.dtype] > g.storage.length:
         check_geometry(g.storage, g.ndim, g.sizes, g.strides, g.offset, ITEM_SIZE[g.dtype], "backward")

@@ -8,7 +8,7 @@ from cpython.object cimport PyObject
 from tensorrt_lite._C.core.dtype cimport Scalar, category, dtype_of, CAT_FLOAT, CAT_BOOL, CAT_COMPLEX
 from tensorrt_lite._C.core.storage cimport is_writable, make_writable
 from tensorrt_lite._C.core.tensor cimport (
-    TensorBase, same_sizes, version_of, bump_version, shape_text, K_AUTOGRAD, K_FORWARD_AD, K_DERIVATIVES, K_STORAGE_ONLY, K_BACKENDS, K_PYTHON, KEY_META, KEY_CPU, KEY_CUDA, KEY_AUTOGRAD, KEY_FORWARD_AD, KEY_CUSTOM, KEY_PYTHON, KEY_TRACER, KEY_AUTOCAST, shape_of)
+    TensorBase, same_sizes, version_of, bump_version, shape_text, K_AUTOGRAD, K_FORWARD_AD, K_DERIVATIVES, K_STORAGE_ONLY, K_BACKENDS, K_PYTHON, KEY_META, KEY_CPU, KEY_CUDA, KEY_AUTOGRAD, KEY_FORWARD_AD, KEY_CUSTOM, KEY_PYTHON, KEY_SPARSE, KEY_TRACER, KEY_AUTOCAST, shape_of)
 from tensorrt_lite._C.core.dispatch cimport (
     tls, attach, resolve, redispatch, BELOW, trt_operator, trt_row, trt_value, register_kernel, take_storage_only, FRESH, OUT, INPLACE, OPS, CORE)
 from tensorrt_lite._C.core.boxing cimport box
@@ -515,7 +515,7 @@ cdef int register_kernels(PointwiseInfo* info, const trt_row* row, void* iterate
     cdef int key
     for key in (KEY_CPU, KEY_META, KEY_CUDA):
         register_kernel(info.id, info.name, key, iterated)
-    for key in (KEY_CUSTOM, KEY_PYTHON, KEY_TRACER):
+    for key in (KEY_CUSTOM, KEY_PYTHON, KEY_TRACER, KEY_SPARSE):
         register_kernel(info.id, info.name, key, boxed)
     if row.autocast != NULL:
         register_kernel(info.id, info.name, KEY_AUTOCAST, boxed)

@@ -173,13 +173,16 @@ def _custom_backend_name():
 
 
 cdef class layout:
-    """How elements are arranged: ``strided`` is the only layout with kernels."""
+    """How elements are arranged: ``strided``, or a sparse one of which only some elements are stored."""
 
     def __init__(self):
         raise TypeError("cannot create 'torch.layout' instances")
 
     def __repr__(self):
         return "torch." + self.name
+
+    def __reduce__(self):
+        return _layout_by_name, (self.name,)
 
 
 cdef class memory_format:
@@ -210,10 +213,18 @@ cdef memory_format _format(str name, int code):
 
 strided = _layout("strided")
 sparse_coo = _layout("sparse_coo")
+sparse_csr = _layout("sparse_csr")
+sparse_csc = _layout("sparse_csc")
+sparse_bsr = _layout("sparse_bsr")
+sparse_bsc = _layout("sparse_bsc")
 contiguous_format = _format("contiguous_format", MF_CONTIGUOUS)
 preserve_format = _format("preserve_format", MF_PRESERVE)
 channels_last = _format("channels_last", MF_CHANNELS_LAST)
 channels_last_3d = _format("channels_last_3d", MF_CHANNELS_LAST_3D)
+
+
+def _layout_by_name(str name not None):
+    return {x.name: x for x in (strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)}[name]
 
 
 def _memory_format_by_code(int code):

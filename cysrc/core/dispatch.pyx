@@ -2,7 +2,7 @@
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_XDECREF, Py_XINCREF
 from libc.stdlib cimport calloc, free
-from tensorrt_lite._C.core.tensor cimport TensorBase, hold_versions, set_inference_flag, NUM_KEYS, KEY_CUSTOM, KEY_PYTHON, KEY_TRACER, KEY_STORAGE_ONLY, K_STORAGE_ONLY, K_BACKENDS, K_AUTOGRAD, K_PYTHON, K_WRAPPED, K_CPU, K_CUDA, K_CUSTOM, K_META, KEY_CUDA, INDEX_BITS, mixed_indices
+from tensorrt_lite._C.core.tensor cimport TensorBase, hold_versions, set_inference_flag, NUM_KEYS, KEY_CUSTOM, KEY_PYTHON, KEY_SPARSE, KEY_TRACER, KEY_STORAGE_ONLY, K_STORAGE_ONLY, K_BACKENDS, K_AUTOGRAD, K_PYTHON, K_STANDS_IN, K_CPU, K_CUDA, K_CUSTOM, K_META, KEY_CUDA, INDEX_BITS, mixed_indices
 from tensorrt_lite._C.core.device cimport DEV_CUDA, DEV_CUSTOM, DEV_META, device_type_name
 
 cdef extern from *:
@@ -21,8 +21,8 @@ cdef trt_operator table[MAX_OPERATORS]
 cdef trt_step steps[TRT_STEPS]
 cdef char moves_elements[MAX_OPERATORS]
 cdef trt_core_table core
-cdef tuple key_names = ("Meta", "CPU", "CUDA", "Sparse", "StorageOnly", "PrivateUse1", "Python", "ADInplaceOrView", "Autograd",
-                        "ForwardAD", "Tracer", "Autocast", "FuncTorch", "Wrapped")
+cdef tuple key_names = ("Meta", "CPU", "CUDA", "Unused", "StorageOnly", "PrivateUse1", "Python", "ADInplaceOrView", "Autograd",
+                        "ForwardAD", "Tracer", "Autocast", "FuncTorch", "Wrapped", "Sparse")
 core.operators = table
 core.steps = steps
 core.missing_step = <void*>missing_step
@@ -78,6 +78,7 @@ cdef void register_row(int operator_id, const char* name, const trt_row* row, ui
             register_kernel(operator_id, name, key, row.pack)
     if row.pack != NULL and row.invoke != NULL:
         register_kernel(operator_id, name, KEY_TRACER, row.pack)
+        register_kernel(operator_id, name, KEY_SPARSE, row.pack)
 
 
 cdef dict _by_name = {}            # {name: place in the table}, made as names are asked for
@@ -135,7 +136,7 @@ def step_devices():
 
 
 cdef str backend_name(int key):
-    return ("meta", "cpu", "cuda", "sparse", "storage_only", device_type_name(DEV_CUSTOM))[key]
+    return ("meta", "cpu", "cuda", "unused", "storage_only", device_type_name(DEV_CUSTOM))[key]
 
 
 cdef str place_name(uint64_t keys, int number):
@@ -145,7 +146,7 @@ cdef str place_name(uint64_t keys, int number):
 
 
 cdef int mixed_devices(trt_operator* op, uint64_t keys) except -1:
-    if (keys | tls().included) & ~tls().excluded & op.mask & K_PYTHON or keys & K_WRAPPED:
+    if (keys | tls().included) & ~tls().excluded & op.mask & K_PYTHON or keys & K_STANDS_IN:
         return 0                                  # whoever dispatches in Python says what goes together
     cdef uint64_t differing = mixed_indices(keys), low = keys >> 40 & 511, backends = keys & K_BACKENDS & ~K_STORAGE_ONLY
     if not differing and not backends & (backends - 1):

@@ -12,7 +12,7 @@ from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_dr
 from tensorrt_lite._C.core.parallel cimport parallel_for, num_threads, GRAIN
 from tensorrt_lite._C.core.tensor cimport (
     TensorBase, ITEM_SIZE, MAX_DIMS, data_of, place_of, same_sizes, empty_tensor, empty_strided_tensor, empty_like_tensor, shape_text, resize_tensor,
-    HELD_NUMEL, has_internal_overlap, memory_overlap, alias_of, contiguous_strides, K_CPU, K_META, K_WRAPPED, bump_version, new_tensor, set_dtype)
+    HELD_NUMEL, has_internal_overlap, memory_overlap, alias_of, contiguous_strides, K_CPU, K_META, K_STANDS_IN, K_WRAPPED, bump_version, new_tensor, set_dtype)
 from tensorrt_lite._C.core.dtype cimport (
     Scalar, promotion, raise_promotion, NO_PROMOTION, category, default_float_code, can_cast, to_real, to_complex, dtype_of, is_integral_or_bool_type, has_loops, loop_type, NUM_DTYPES,
     BOOL, F16, F32, F64, U8, I16, I32, I64, C32, C64, C128, CAT_BOOL, CAT_INT, CAT_FLOAT, CAT_COMPLEX)
@@ -978,7 +978,7 @@ cdef TensorBase contiguous_of(TensorBase t):
 cdef TensorBase cast_to(TensorBase t, int dtype):
     """A copy in another type (strides preserved); `t` itself when the type is right. Not differentiable."""
     cdef TensorBase r
-    if t.dtype == dtype or t.keys & K_WRAPPED:             # which stands for a tensor of a functional transform
+    if t.dtype == dtype or t.keys & K_STANDS_IN:           # which has no elements of its own
         return t if t.dtype == dtype else <TensorBase?>(<object>t).detach().to(dtype_of(dtype))
     r = empty_like_tensor(t, dtype)
     copy_elements(r, t)

@@ -8,14 +8,14 @@ from cpython.list cimport PyList_GET_SIZE
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uint64_t
-from tensorrt_lite._C.core.tensor cimport TensorBase, K_PYTHON, K_AUTOGRAD, K_TRANSFORM, K_WRAPPED, KEY_PYTHON, NUM_KEYS, hold_versions, alias_of
+from tensorrt_lite._C.core.tensor cimport TensorBase, K_PYTHON, K_AUTOGRAD, K_TRANSFORM, K_SPARSE, K_WRAPPED, KEY_PYTHON, NUM_KEYS, hold_versions, alias_of
 from tensorrt_lite._C.core.dispatch cimport attach, tls, trt_operator, trt_thread_state, trt_value, operator_named, FRESH, OUT, INPLACE, NO_OUT
 from tensorrt_lite._C.core.row_schema cimport Schema, schema_of, REQUIRED
 from tensorrt_lite._C.core.boxing cimport box_arguments, call_boxed, register_boxed
 
 attach()
 
-cdef uint64_t ABOVE_PYTHON = ((<uint64_t>1 << NUM_KEYS) - 1) & ~((<uint64_t>K_PYTHON << 1) - 1)
+cdef uint64_t ABOVE_PYTHON = ((<uint64_t>1 << NUM_KEYS) - 1) & ~((<uint64_t>K_PYTHON << 1) - 1) & ~<uint64_t>K_SPARSE      # sparse tensors are sparse to Python's code, too
 
 
 # ---- operators as objects ------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ cdef enum:
     KEY_META = 0
     KEY_CPU = 1
     KEY_CUDA = 2
-    KEY_SPARSE = 3
+    KEY_UNUSED = 3
     KEY_STORAGE_ONLY = 4          # of tensors of a type without loops: no operator has a kernel under it, those that move elements alone skip it
     KEY_CUSTOM = 5
     KEY_PYTHON = 6
@@ -25,7 +25,8 @@ cdef enum:
     KEY_AUTOCAST = 11
     KEY_TRANSFORM = 12
     KEY_WRAPPED = 13              # of tensors that stand for others inside a functional transform (core/transform.pyx); no kernels
-    NUM_KEYS = 14
+    KEY_SPARSE = 14               # of sparse tensors (core/sparse.pyx): above Autograd, as their operators record themselves
+    NUM_KEYS = 15
 
 cdef enum:
     K_META = 1
@@ -42,6 +43,8 @@ cdef enum:
     K_AUTOCAST = 2048
     K_TRANSFORM = 4096
     K_WRAPPED = 8192
+    K_SPARSE = 16384
+    K_STANDS_IN = 24576           # Wrapped or Sparse: the tensor has no memory of its own, its storage holds other tensors
 
 cdef extern from "dispatch.h":
     uint64_t index_keys "trt_index_keys"(int number) noexcept nogil
@@ -53,7 +56,12 @@ cdef extern from "dispatch.h":
         DEVICE_INDICES "TRT_DEVICE_INDICES"
 
 cdef enum:
-    LAYOUT_STRIDED = 0            # the only layout so far
+    LAYOUT_STRIDED = 0
+    LAYOUT_COO = 1                # the others are sparse (core/sparse.pyx)
+    LAYOUT_CSR = 2
+    LAYOUT_CSC = 3
+    LAYOUT_BSR = 4
+    LAYOUT_BSC = 5
 
 cdef enum:
     CREATED_DEFAULT = 0
@@ -107,6 +115,7 @@ cdef class TensorBase:
 cdef void hold_versions(int change) noexcept        # while held, writes of this thread count no version: whoever holds does
 cdef PyTypeObject* tensor_type
 cdef PyTypeObject* parameter_type
+cdef PyTypeObject* sparse_type
 cdef object size_type
 
 cdef inline char* data_of(TensorBase t) noexcept:

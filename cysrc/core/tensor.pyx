@@ -51,6 +51,7 @@ cdef void set_inference_flag(bint on) noexcept:
 
 cdef PyTypeObject* tensor_type = NULL
 cdef PyTypeObject* parameter_type = NULL
+cdef PyTypeObject* sparse_type = NULL
 cdef object size_type = tuple
 cdef tuple _no_arguments = ()
 cdef Storage _no_storage = new_storage(0)
@@ -156,6 +157,15 @@ def _register_types(tensor, parameter, size):
         size_type = size
 
 
+def _register_sparse_type(kind):
+    """The class of sparse tensors; called once, when the package makes the first."""
+    global sparse_type
+    if not issubclass(kind, TensorBase):
+        raise TypeError(f"_register_sparse_type() takes a subclass of Tensor's base, got {kind}")
+    Py_INCREF(kind)
+    sparse_type = <PyTypeObject*>kind
+
+
 def attributes_of(TensorBase self not None):
     """The dict of the attributes that Python set: what ``__dict__`` is on other objects."""
     return PyObject_GenericGetDict(self, NULL)
@@ -163,6 +173,11 @@ def attributes_of(TensorBase self not None):
 
 cdef TensorBase new_tensor():
     return <TensorBase>trt_new(tensor_type, _no_arguments)
+
+
+cdef inline TensorBase new_alias(TensorBase t):
+    """The object of an alias or a view: of the class Tensor, or of that of sparse tensors."""
+    return new_tensor() if not t.keys & K_SPARSE or sparse_type == NULL else <TensorBase>trt_new(sparse_type, _no_arguments)
 
 
 cdef int set_ndim(TensorBase t, int ndim) except -1:
@@ -391,7 +406,7 @@ cdef inline void copy_header(TensorBase r, TensorBase t):
     r.device_index = t.device_index
     r.layout = t.layout
     # the class of the result is Tensor; what stands for another tensor does so by its storage
-    r.keys = t.keys & ~<uint64_t>(K_DERIVATIVES | K_PYTHON) | (t.keys & K_WRAPPED) >> (KEY_WRAPPED - KEY_PYTHON)
+    r.keys = t.keys & ~<uint64_t>(K_DERIVATIVES | K_PYTHON) | (K_PYTHON if t.keys & K_STANDS_IN else 0)
     r.inference = t.inference      # a view of a normal tensor is a normal tensor, in inference mode too
     if not t.inference and inference_flag:
         r.creation_meta = CREATED_INFERENCE
@@ -453,7 +468,7 @@ cdef int bump_version(TensorBase t) except -1:
 
 cdef TensorBase alias_of(TensorBase t):
     """A detached tensor with the same geometry, storage and version counter."""
-    cdef TensorBase r = new_tensor()
+    cdef TensorBase r = new_alias(t)
     copy_header(r, t)
     copy_geometry(r, t)
     r.version = shared_version(t)
@@ -463,7 +478,7 @@ cdef TensorBase alias_of(TensorBase t):
 
 cdef TensorBase make_view(TensorBase t, int ndim, const int64_t* sizes, const int64_t* strides, int64_t offset):
     """A view with the given geometry, whose elements the caller knows to lie inside `t`'s storage."""
-    cdef TensorBase r = new_tensor()
+    cdef TensorBase r = new_alias(t)
     copy_header(r, t)
     r.offset = offset
     if ndim > INLINE_DIMS:

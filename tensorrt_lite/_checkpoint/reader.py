@@ -253,6 +253,17 @@ def _rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Any
     return _finished(trt.empty_strided(tuple(size), tuple(stride), dtype=dtype, device="meta"), requires_grad)
 
 
+def _rebuild_sparse(layout: Any, data: Any) -> Any:
+    if not isinstance(layout, trt.layout) or not isinstance(data, tuple) or not 3 <= len(data) <= 4:
+        raise UnpicklingError("corrupt checkpoint: a sparse tensor is made of something that is no layout and its parts")
+    tensors = 2 if layout is trt.sparse_coo else 3
+    if not all(isinstance(x, trt.Tensor) for x in data[:tensors]) or len(data) < tensors + 1 or not isinstance(data[tensors], tuple):
+        raise UnpicklingError("corrupt checkpoint: a sparse tensor is made of something that is no tensor")
+    from tensorrt_lite._sparse.tensor import rebuild
+
+    return rebuild(layout, data)
+
+
 def _rebuild_parameter(data: Any, requires_grad: Any, hooks: Any) -> Any:
     if not isinstance(data, trt.Tensor):
         raise UnpicklingError(f"a parameter is built from a {type(data).__name__}")
@@ -321,6 +332,7 @@ def _tensor_builders() -> dict[str, Builder]:
         ("torch._utils._rebuild_parameter", _rebuild_parameter, None),
         ("torch._utils._rebuild_parameter_with_state", _rebuild_parameter_with_state, None),
         ("torch._tensor._rebuild_from_type_v2", _rebuild_from_type, None),
+        ("torch._utils._rebuild_sparse_tensor", _rebuild_sparse, None),
         ("torch.Tensor", None, trt.Tensor),
         ("torch._tensor.Tensor", None, trt.Tensor),
         ("torch.Size", size, trt.Size),
@@ -422,7 +434,7 @@ class _Session:
             # Not in the table, since that would import nn for files that hold no parameter.
             return Builder(full, None, trt.nn.Parameter)
         if full == "torch.serialization._get_layout":
-            return Builder(full, lambda text: _torch_constant(text, ("strided", "sparse_coo", "sparse_csr")))
+            return Builder(full, lambda text: _torch_constant(text, ("strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")))
         return None
 
     def _unpickler(self, data: bytes, load_storage: Callable[[Any], Any]) -> Any:

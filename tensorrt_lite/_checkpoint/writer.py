@@ -182,6 +182,8 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
             return self._reduce_tensor(obj)
         if kind is trt.Size:
             return self._named("torch.Size"), (tuple(obj),)
+        if kind is trt.layout:
+            return self._named("torch.serialization._get_layout"), (str(obj),)
         if kind is trt.device:
             return self._named("torch.device"), (obj.type,) if obj.index is None else (obj.type, obj.index)
         if kind is bytes and not obj and self.proto < 3:
@@ -281,6 +283,8 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
             raise TypeError(f"save supports strided tensors, but got layout {tensor.layout} and dtype {tensor.dtype}")
 
     def _reduce_tensor(self, tensor: Any) -> tuple[Any, ...]:
+        if getattr(tensor, "layout", trt.strided) != trt.strided:
+            return self._reduce_sparse(tensor)
         self._check_strided(tensor)
         kind, state = type(tensor), dict(getattr(tensor, "__dict__", None) or {})
         hooks: OrderedDict[Any, Any] = OrderedDict()
@@ -298,6 +302,14 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
         if kind is trt.Tensor and not state:
             return function, args
         return self._named("torch._tensor._rebuild_from_type_v2"), (function, kind, args, state)
+
+    def _reduce_sparse(self, tensor: Any) -> tuple[Any, ...]:
+        from tensorrt_lite._sparse.tensor import state_of
+
+        layout, parts = state_of(tensor)
+        parts = tuple(p.detach() if isinstance(p, trt.Tensor) else p for p in parts)
+        self._alive.append(parts)
+        return self._named("torch._utils._rebuild_sparse_tensor"), (layout, parts)
 
     def _rebuild_call(self, tensor: Any, hooks: Any) -> tuple[_Global, tuple[Any, ...]]:
         size, stride = tuple(tensor.shape), tuple(tensor.stride())

@@ -4,4 +4,4 @@
 stands in the module's `EXPORTS`. Compositions call operators through that namespace, or as methods, and stand below `nn`.
 """
 
-FAMILIES = ("indexing", "joining", "linalg", "loss", "matmul", "random", "recurrent", "reduction", "resize", "sorting", "special")
+FAMILIES = ("indexing", "joining", "linalg", "loss", "matmul", "random", "recurrent", "reduction", "resize", "sorting", "sparse", "special")

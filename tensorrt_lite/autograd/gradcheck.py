@@ -51,7 +51,7 @@ def gradcheck(
     nondet_tol: how far two runs of backward may differ. check_undefined_grad: backward must accept absent output
     gradients. check_forward_ad: tangents are compared, too; check_backward_ad: gradients are. fast_mode: compares one random projection of each Jacobian in place of all elements. check_batched_grad, check_batched_forward_grad: vmap over
     cotangents, over tangents, gives what a loop over them does. masked: accepted
-    for sparse inputs, of which there are none here.
+    for sparse inputs, which sparse.as_sparse_gradcheck takes.
     GradcheckError when a check fails, or False with `raise_exception=False`; ValueError when no input requires grad;
     RuntimeError for a stride of 0.
     """

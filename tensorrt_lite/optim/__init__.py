@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .lbfgs import LBFGS
     from ._muon import Muon
     from .moments import Adamax, NAdam, RAdam
+    from .sparse_adam import SparseAdam
 
 __all__ = [
     "ASGD",
@@ -38,6 +39,7 @@ __all__ = [
     "RAdam",
     "RMSprop",
     "Rprop",
+    "SparseAdam",
     "lr_scheduler",
     "optimizer",
     "swa_utils",
@@ -55,6 +57,7 @@ _MODULE_OF = {
     "Adamax": "moments",
     "NAdam": "moments",
     "RAdam": "moments",
+    "SparseAdam": "sparse_adam",
 }
 
 

@@ -72,6 +72,17 @@ class Adagrad(PerTensorOptimizer):
         total = state["sum"].addcmul_(grad, grad, value=1)
         p.addcdiv_(grad, total.sqrt().add_(group["eps"]), value=-lr)
 
+    _takes_sparse = True
+
+    def _update_sparse(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], lr: float) -> None:
+        lr = lr / (1 + (state["step"].item() - 1) * group["lr_decay"])
+        at, g = tuple(grad._indices()), grad._values()
+        if not g.numel():
+            return
+        total = state["sum"][at] + g * g
+        state["sum"].index_put_(at, total)
+        p.index_put_(at, p[at] - lr * (g / (total.sqrt() + group["eps"])))
+
 
 class Adadelta(PerTensorOptimizer):
     """Adadelta (Zeiler 2012): steps in proportion to the running size of past updates over that of gradients.

@@ -569,7 +569,7 @@ class FusedOptimizer(Optimizer):
         _check_flags(group)
         members: dict[Any, list[int]] = {}
         for index, (p, grad) in enumerate(zip(params, grads, strict=True)):
-            if grad.is_sparse:
+            if grad.is_sparse and not self._takes_sparse:
                 raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
             first = self._init_state(group, p, self.state)
             members.setdefault((p.device, p.dtype, grad.device, first), []).append(index)
@@ -590,6 +590,8 @@ class FusedOptimizer(Optimizer):
             # The step counter stays the tensor itself; a first buffer does not exist yet and is made by the update.
             states.append({k: real(v) if isinstance(v, trt.Tensor) and v.is_complex() else v for k, v in state.items()})
         self._update_bucket(group, [real(p) for p in bucket.params], [real(g) for g in grads], states, bucket.first)
+
+    _takes_sparse = False  # whether the fused operator takes sparse gradients
 
     def _keeps_state(self, group: dict[str, Any]) -> bool:
         """Whether the rule has state at all under the group's options."""
@@ -651,7 +653,7 @@ class PerTensorOptimizer(Optimizer):
         return loss
 
     def _update_parameter(self, p: Tensor, grad: Tensor, group: dict[str, Any], lr: float) -> None:
-        if grad.is_sparse:
+        if grad.is_sparse and not self._takes_sparse:
             raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
         state = self.state[p]
         if not state:
@@ -661,6 +663,11 @@ class PerTensorOptimizer(Optimizer):
         if group.get("maximize"):
             grad = -grad
         weight_decay = group.get("weight_decay", 0)
+        if grad.is_sparse:
+            if weight_decay != 0:
+                raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+            self._update_sparse(p, grad.coalesce(), state, group, lr)
+            return
         if p.is_complex():
             p, grad = trt.view_as_real(p), trt.view_as_real(grad)
             state = {
@@ -672,6 +679,12 @@ class PerTensorOptimizer(Optimizer):
             else:
                 grad = grad.add(p, alpha=weight_decay)
         self._update(p, grad, state, group, lr)
+
+    _takes_sparse = False  # whether there is an `_update_sparse`
+
+    def _update_sparse(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], lr: Any) -> None:
+        """`_update` for a coalesced sparse_coo gradient."""
+        raise NotImplementedError
 
     def _decays_itself(self, group: dict[str, Any]) -> bool:
         """Whether `_update` applies the weight decay in its own place."""

@@ -64,6 +64,8 @@ class SGD(FusedOptimizer):
             group.setdefault("differentiable", False)
             group.setdefault("fused", None)
 
+    _takes_sparse = True
+
     def _keeps_state(self, group: dict[str, Any]) -> bool:
         return group["momentum"] != 0
 

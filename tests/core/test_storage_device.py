@@ -19,9 +19,10 @@ SOURCES = [p for p in sorted((ROOT / "cysrc").rglob("*")) if p.suffix in {".pyx"
 OWNERS = {
     "storage": {"core/tensor.pyx", "core/storage.pyx", "ops/creation/creation.pyx",             # creation: NumPy's view of a tensor
                 "core/transform.pyx", "ops/view/view.pyx"},                                                 # what stands for a tensor of a functional transform
-    "device_type": {"core/tensor.pyx", "core/storage.pyx", "autograd/node.pyx", "core/dlpack.pyx", "core/transform.pyx"},     # what a Node and DLPack write down
+    "device_type": {"core/tensor.pyx", "core/storage.pyx", "autograd/node.pyx", "core/dlpack.pyx", "core/transform.pyx",
+                    "core/sparse.pyx"},     # what a Node and DLPack write down
     "device_index": {"core/tensor.pyx", "core/storage.pyx", "autograd/node.pyx"},
-    "layout": {"core/tensor.pyx"},
+    "layout": {"core/tensor.pyx", "core/sparse.pyx", "autograd/attributes.pyx"},                           # subclasses over the same storage
 }  # fmt: skip
 
 

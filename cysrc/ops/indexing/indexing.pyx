@@ -478,6 +478,20 @@ cdef TensorBase embedding_kernel(TensorBase weight, TensorBase indices, int64_t 
     return r
 
 
+cdef object embedding_gradient(object grad, object indices, object shape, int64_t padding_idx, bint scale_grad_by_freq, bint sparse):
+    """The gradient of embedding's weight: with `sparse` a sparse_coo tensor with an entry for each index, in their order."""
+    if not sparse:
+        return embedding_backward(grad, indices, shape, padding_idx, scale_grad_by_freq)
+    if scale_grad_by_freq:
+        raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
+    flat = indices.reshape(-1).to(dtype_of(I64))
+    g2 = grad.reshape(-1, shape[1]) if shape[1] else grad.new_zeros((flat.shape[0], 0))
+    if padding_idx >= 0:
+        kept = _ops.ne(flat, padding_idx).nonzero().reshape(-1)
+        flat, g2 = flat.index_select(0, kept), g2.index_select(0, kept)
+    return _ops.sparse_coo_tensor(flat.reshape(1, -1), g2, tuple(shape))
+
+
 cdef object embedding_backward(object grad, object indices, object shape, int64_t padding_idx, bint scale_grad_by_freq):
     """Rows of the gradient added at their index; the padding row gets none; optionally divided by their frequency."""
     cdef TensorBase r, i64, g, offsets

@@ -47,7 +47,7 @@ class _Table(Module):
 
 
 class Embedding(_Table):
-    """input: integers (*), output: (*, embedding_dim). sparse=True is accepted; the weight's gradient is dense all the same (docs/gaps.md)."""
+    """input: integers (*), output: (*, embedding_dim). sparse=True: the weight's gradient is sparse_coo."""
 
     __constants__ = [
         "num_embeddings",

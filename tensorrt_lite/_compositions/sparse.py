@@ -1,0 +1,169 @@
+"""Sparse tensors in the flat namespace: each function hands over to tensorrt_lite/_sparse, which is imported with the first sparse tensor."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # `typing` and what it imports would be a quarter of the package's import time
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tensorrt_lite import Tensor
+
+
+def _package() -> Any:
+    from tensorrt_lite import _sparse
+
+    return _sparse
+
+
+def sparse_coo_tensor(indices: Any = None, values: Any = None, size: Any = None, **options: Any) -> Tensor:
+    """A sparse tensor in coordinates."""
+    return _package().construct.sparse_coo_tensor(indices, values, size, **options)
+
+
+def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values: Any = None, size: Any = None, **options: Any) -> Tensor:
+    """A sparse tensor of a compressed layout."""
+    return _package().construct.sparse_compressed_tensor(compressed_indices, plain_indices, values, size, **options)
+
+
+def sparse_csr_tensor(crow_indices: Any, col_indices: Any, values: Any = None, size: Any = None, **options: Any) -> Tensor:
+    """Compressed rows."""
+    return _package().construct.sparse_compressed_tensor(crow_indices, col_indices, values, size, named="csr", **options)
+
+
+def sparse_csc_tensor(ccol_indices: Any, row_indices: Any, values: Any = None, size: Any = None, **options: Any) -> Tensor:
+    """Compressed columns."""
+    return _package().construct.sparse_compressed_tensor(ccol_indices, row_indices, values, size, named="csc", **options)
+
+
+def sparse_bsr_tensor(crow_indices: Any, col_indices: Any, values: Any = None, size: Any = None, **options: Any) -> Tensor:
+    """Compressed rows of blocks."""
+    return _package().construct.sparse_compressed_tensor(crow_indices, col_indices, values, size, named="bsr", **options)
+
+
+def sparse_bsc_tensor(ccol_indices: Any, row_indices: Any, values: Any = None, size: Any = None, **options: Any) -> Tensor:
+    """Compressed columns of blocks."""
+    return _package().construct.sparse_compressed_tensor(ccol_indices, row_indices, values, size, named="bsc", **options)
+
+
+def coalesce(self: Any) -> Tensor:
+    return _package().parts.coalesce(self)
+
+
+def is_coalesced(self: Any) -> bool:
+    return _package().parts.is_coalesced(self)
+
+
+def _coalesced_(self: Any, coalesced: bool) -> Tensor:
+    return _package().parts.declare_coalesced(self, coalesced)
+
+
+def indices(self: Any) -> Tensor:
+    return _package().parts.indices(self)
+
+
+def values(self: Any) -> Tensor:
+    return _package().parts.values(self)
+
+
+def _indices(self: Any) -> Tensor:
+    return _package().parts.raw_indices(self)
+
+
+def _values(self: Any) -> Tensor:
+    return _package().parts.raw_values(self)
+
+
+def crow_indices(self: Any) -> Tensor:
+    return _package().parts.compressed_indices(self, "crow_indices")
+
+
+def col_indices(self: Any) -> Tensor:
+    return _package().parts.compressed_indices(self, "col_indices")
+
+
+def ccol_indices(self: Any) -> Tensor:
+    return _package().parts.compressed_indices(self, "ccol_indices")
+
+
+def row_indices(self: Any) -> Tensor:
+    return _package().parts.compressed_indices(self, "row_indices")
+
+
+def _nnz(self: Any) -> int:
+    return _package().parts.nnz(self)
+
+
+def sparse_dim(self: Any) -> int:
+    return _package().parts.dims(self)[0]
+
+
+def dense_dim(self: Any) -> int:
+    return _package().parts.dims(self)[1]
+
+
+def _dimI(self: Any) -> int:  # noqa: N802 (PyTorch's name)
+    return _package().parts.dims(self)[0]
+
+
+def _dimV(self: Any) -> int:  # noqa: N802 (PyTorch's name)
+    return _package().parts.dims(self)[1]
+
+
+def to_dense(self: Any, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
+    return _package().convert.to_dense(self, dtype, masked_grad)
+
+
+def to_sparse(self: Any, sparse_dim: Any = None, *, layout: Any = None, blocksize: Any = None, dense_dim: int | None = None) -> Tensor:
+    return _package().convert.to_sparse(self, sparse_dim, layout=layout, blocksize=blocksize, dense_dim=dense_dim)
+
+
+def to_sparse_coo(self: Any) -> Tensor:
+    return _package().convert.to_sparse(self)
+
+
+def to_sparse_csr(self: Any, dense_dim: int | None = None) -> Tensor:
+    return _package().convert.to_layout(self, "csr", None, dense_dim)
+
+
+def to_sparse_csc(self: Any, dense_dim: int | None = None) -> Tensor:
+    return _package().convert.to_layout(self, "csc", None, dense_dim)
+
+
+def to_sparse_bsr(self: Any, blocksize: Any, dense_dim: int | None = None) -> Tensor:
+    return _package().convert.to_layout(self, "bsr", blocksize, dense_dim)
+
+
+def to_sparse_bsc(self: Any, blocksize: Any, dense_dim: int | None = None) -> Tensor:
+    return _package().convert.to_layout(self, "bsc", blocksize, dense_dim)
+
+
+def sparse_mask(self: Any, mask: Any) -> Tensor:
+    return _package().convert.sparse_mask(self, mask)
+
+
+def sparse_resize_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> Tensor:
+    return _package().construct.resize(self, size, sparse_dim, dense_dim, False)
+
+
+def sparse_resize_and_clear_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> Tensor:
+    return _package().construct.resize(self, size, sparse_dim, dense_dim, True)
+
+
+def resize_as_sparse_(self: Any, the_template: Any) -> Tensor:
+    return _package().construct.resize_as(self, the_template)
+
+
+def smm(self: Any, mat2: Any) -> Tensor:
+    return _package().matmul.smm(self, mat2)
+
+
+def sspaddmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    return _package().matmul.sspaddmm(self, mat1, mat2, beta, alpha)
+
+
+def hspmm(mat1: Any, mat2: Any) -> Tensor:
+    return _package().matmul.hspmm(mat1, mat2)
+
+
+# methods that users see in programs of PyTorch and that are no part of its documented interface: without a row
+EXPORTS = dict.fromkeys(("_coalesced_", "_dimI", "_dimV", "_indices", "_nnz", "_values"), "m")
