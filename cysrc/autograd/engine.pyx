@@ -9,7 +9,7 @@ Nodes on devices other than the CPU run in threads of their devices (workers.pyx
 lane for each device: a heap of ready tasks. What lanes share is changed under the GIL, in steps between which nothing releases it; sums of gradients,
 which may, are made of what was taken out of the shared place before. A pass over the CPU alone pays a test for all that.
 
-On CUDA a Node runs on the streams that were current in its forward call, a leaf's accumulation on those of its first use in the graph. Where a
+On CUDA and custom devices a Node runs on the streams that were current in its forward call, a leaf's accumulation on those of its first use in the graph. Where a
 gradient comes from other streams the Node's wait for them, and at the end the caller's wait for all that the run has used. A program that makes
 no stream current pays one test per Node and gradient for it.
 """
@@ -18,8 +18,6 @@ from libc.stdint cimport int64_t, uint64_t, uint32_t, uint8_t, uintptr_t
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_DECREF
 from cpython.list cimport PyList_GET_ITEM
-from tensorrt_lite._C.core.device cimport DEV_CUDA
-from tensorrt_lite._C.core.storage cimport DeviceHooks, installed_hooks
 from tensorrt_lite._C.core.tensor cimport TensorBase, K_TRANSFORM, K_STANDS_IN, place_of, tensor_type
 from tensorrt_lite._C.core.dispatch cimport tls, attach, trt_thread_state, FRESH, INPLACE
 from tensorrt_lite._C.core.profiler cimport KIND_NODE, KIND_PASS, begin_record, end_record, follow_sequence, is_recorded
@@ -30,6 +28,7 @@ from tensorrt_lite._C.autograd.anomaly cimport apply_traced
 from tensorrt_lite._C.autograd.accumulate cimport accumulate, sum_gradients
 from tensorrt_lite._C.autograd.edges cimport edge_of
 from tensorrt_lite._C.autograd.hook_calls cimport call_post_hooks, call_pre_hooks, leaf_hooks, python_begins, python_ends, run_post_accumulate
+from tensorrt_lite._C.autograd.streams cimport current_streams, hand_over, join, keep_for, other_streams, use_streams
 from tensorrt_lite._C.autograd.thread_snapshot cimport ThreadSnapshot, single_threaded
 from tensorrt_lite._C.autograd.workers cimport (
     Work, Worker, device_of_node, devices_with_workers, enter_device, may_leave_thread, serve_one, submit, trt_bed, trt_free_bed, trt_new_bed, trt_sleep, trt_wake,
@@ -101,10 +100,8 @@ cdef class GraphTask:
     cdef int* table                # open addressing: Node address -> task; NULL while the Nodes' marks are ours
     cdef uint32_t table_mask
     cdef Capture* captures
-    cdef DeviceHooks* hooks
-    cdef int* streams              # of each task, by the numbers of DeviceHooks; NULL while only default streams were ever current
-    cdef char* used                # which of the n_sets sets there were tasks ran on
-    cdef int n_sets
+    cdef int* streams              # of each task, as numbers; NULL while only default streams were ever current
+    cdef set used                  # those that tasks ran on
     cdef int home                  # the caller's
     cdef list callbacks            # run after the last Node; None while there are none
     cdef list captured             # the gradients that the caller asked for
@@ -143,7 +140,6 @@ cdef class GraphTask:
         free(self.table)
         free(self.captures)
         free(self.streams)
-        free(self.used)
 
     cdef int build_table(self) except -1:
         cdef uint32_t size = 16, at
@@ -353,15 +349,13 @@ cdef int assign_streams(GraphTask run) except -1:
     cdef int i, k, t
     cdef PyObject* m
     cdef uint64_t* first
-    run.hooks = installed_hooks()
-    run.n_sets = run.hooks.stream_sets + 1
     run.streams = <int*>calloc(run.count + 1, sizeof(int))
-    run.used = <char*>calloc(run.n_sets, 1)
+    run.used = set()
     first = <uint64_t*>malloc((run.count + 1) * sizeof(uint64_t))
-    if run.streams == NULL or run.used == NULL or first == NULL:
+    if run.streams == NULL or first == NULL:
         free(first)
         raise MemoryError("autograd: no memory for the streams of a backward pass")
-    run.home = run.own.here = run.hooks.current_streams()
+    run.home = run.own.here = current_streams()
     for i in range(run.count):
         run.streams[i] = run.home if (<Node>run.tasks[i].node).kind == NODE_LEAF else (<Node>run.tasks[i].node).streams
         first[i] = <uint64_t>-1
@@ -377,13 +371,13 @@ cdef int assign_streams(GraphTask run) except -1:
     return 0
 
 
-cdef int use_streams(GraphTask run, Queue* queue, int streams) except -1:
+cdef int run_on_streams(GraphTask run, Queue* queue, int streams) except -1:
     if streams != queue.here:
-        run.hooks.use_streams(streams)
+        use_streams(streams)
         queue.here = streams
         if queue.place:
             enter_device(queue.place)
-    run.used[streams] = 1
+    run.used.add(streams)
     return 0
 
 
@@ -392,26 +386,24 @@ cdef int receive_across(GraphTask run, Queue* queue, int task, int nr, object g,
     cdef int producer = queue.here, consumer = run.streams[task]
     if consumer == producer:
         return run.receive(task, nr, g, in_place)
-    if (<TensorBase>g).device_type == DEV_CUDA:
-        run.hooks.hand_over(g, producer, consumer)
-    use_streams(run, queue, consumer)
+    hand_over(g, producer, consumer)
+    run_on_streams(run, queue, consumer)
     run.receive(task, nr, g, in_place)
-    return use_streams(run, queue, producer)
+    return run_on_streams(run, queue, producer)
 
 
 cdef int keep_for_caller(GraphTask run, Queue* queue, object g) except -1:
     """The caller's work reads a gradient that other streams made: they must not get its memory back too early."""
-    if queue.here != run.home and g is not None and (<TensorBase>g).device_type == DEV_CUDA:
-        run.hooks.keep_for(g, run.home)
+    if queue.here != run.home and g is not None:
+        keep_for(g, run.home)
     return 0
 
 
 cdef int join_caller(GraphTask run) except -1:
     """The caller's streams wait for all that the run has used."""
-    cdef int i
-    for i in range(run.n_sets):
-        if i != run.home and run.used[i]:
-            run.hooks.join(i, run.home)
+    for streams in run.used:
+        if streams != run.home:
+            join(streams, run.home)
     return 0
 
 
@@ -619,7 +611,7 @@ cdef int execute(GraphTask run, Lane lane) except -1:
         task = run.pop(queue)
         n = <Node>run.tasks[task].node
         if run.streams != NULL:
-            use_streams(run, queue, run.streams[task])
+            run_on_streams(run, queue, run.streams[task])
         if n.kind == NODE_LEAF:
             if is_recorded():
                 run_leaf_recorded(run, queue, task)
@@ -928,7 +920,7 @@ cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph,
                     count += 1
         mark_paths(run, targets, accumulate)
     elsewhere = devices_with_workers and find_devices(run)
-    if elsewhere and installed_hooks().stream_sets:
+    if elsewhere and other_streams():
         assign_streams(run)
     run.keep_graph, run.create_graph = keep_graph, create_graph
     state.grad_mode = create_graph
@@ -976,7 +968,7 @@ cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph,
     finally:
         current_run = outer
         if run.streams != NULL:
-            use_streams(run, &run.own, run.home)
+            run_on_streams(run, &run.own, run.home)
         if run.lane_of != NULL:
             leave_lanes(run)
         _active -= 1

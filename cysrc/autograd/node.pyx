@@ -14,8 +14,9 @@ from tensorrt_lite._C.core.tensor cimport (
     CREATED_DEFAULT, CREATED_NO_GRAD, CREATED_MULTI_OUTPUT, CREATED_INFERENCE, CREATED_IN_FUNCTION)
 from tensorrt_lite._C.core.dispatch cimport tls, attach
 from tensorrt_lite._C.core.device cimport has_index, make_device, DEV_META
-from tensorrt_lite._C.core.storage cimport installed_hooks
+from tensorrt_lite._C.core.custom cimport NOTE_CUSTOM_STREAMS
 from tensorrt_lite._C.core.storage cimport is_writable, make_writable
+from tensorrt_lite._C.autograd.streams cimport current_streams
 from tensorrt_lite._C.autograd.hooks import add_hook, RetainGrad
 
 cdef extern from "node_class.h":
@@ -318,8 +319,8 @@ cdef PyTypeObject* node_class(const char* name, object base) except NULL:
 cdef int take_notes(Node node) except -1:
     """What new Nodes remember of their forward call when that is asked for: its streams, and where it stood."""
     cdef int notes = tls().notes
-    if notes & NOTE_STREAMS:
-        node.streams = installed_hooks().current_streams()
+    if notes & (NOTE_STREAMS | NOTE_CUSTOM_STREAMS):
+        node.streams = current_streams()
     if notes & NOTE_TRACEBACK:
         import traceback
         node.metadata["traceback_"] = traceback.format_stack()

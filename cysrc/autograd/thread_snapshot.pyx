@@ -7,8 +7,8 @@ from cpython.object cimport PyObject
 from tensorrt_lite._C.core.device import get_default_device, set_default_device
 from tensorrt_lite._C.core.dispatch cimport attach, tls, trt_thread_state
 from tensorrt_lite._C.core.python_key import mode_stack, set_modes
-from tensorrt_lite._C.core.storage cimport installed_hooks
 from tensorrt_lite._C.core.tensor cimport set_inference_flag
+from tensorrt_lite._C.autograd.streams cimport current_streams, use_streams
 from tensorrt_lite._C.autograd.saved_tensors import copy_of_stack, exchange_stack
 from sys import modules as _modules
 
@@ -50,8 +50,7 @@ cdef class ThreadSnapshot:
         transform = _modules.get("tensorrt_lite._C.core.transform")
         if transform is not None:
             self.levels = transform.ThreadState()
-        if installed_hooks().current_streams != NULL:
-            self.streams = installed_hooks().current_streams()
+        self.streams = current_streams()
         return 0
 
     cdef int adopt(self, const int* cancelled) except -1:
@@ -89,6 +88,5 @@ cdef class ThreadSnapshot:
             self.autocast()
         if self.levels is not None:
             self.levels()
-        if installed_hooks().current_streams != NULL and installed_hooks().current_streams() != self.streams:
-            installed_hooks().use_streams(self.streams)  # and the current device, which belongs to the set
+        use_streams(self.streams)      # and the current device, which belongs to the set
         return 0

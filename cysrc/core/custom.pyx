@@ -21,7 +21,7 @@ from tensorrt_lite._C.core.iterator cimport Iter, PointwiseInfo, cast_to, copy_e
 from tensorrt_lite._C.core.random cimport GeneratorBase
 from tensorrt_lite._C.core.random import _swap_default_generator, device_generator
 from tensorrt_lite._C.core.row_schema cimport schema_of
-from tensorrt_lite._C.core.storage cimport DeviceHooks, device_storage, install_custom_hooks
+from tensorrt_lite._C.core.storage cimport DeviceHooks, device_storage, hooks_of, install_custom_hooks
 from tensorrt_lite._C.core.tensor cimport (
     DEVICE_INDICES, ITEM_SIZE, KEY_CUSTOM, KEY_PYTHON, K_CUSTOM, K_STORAGE_ONLY, MAX_DIMS, TensorBase, alias_of, data_of, empty_strided_tensor, empty_tensor, hold_versions,
     non_overlapping_dense, place_of, resize_tensor, same_sizes, set_geometry)
@@ -46,7 +46,9 @@ cdef extern from "device_interface.h":
 cdef extern from *:
     """
     static __thread int trt_custom_non_blocking __attribute__((tls_model("initial-exec")));
+    static __thread int trt_custom_streams __attribute__((tls_model("initial-exec")));   /* the number of this thread's set (backend/stream_sets.py) */
     """
+    int streams_now "trt_custom_streams"
     int non_blocking_now "trt_custom_non_blocking"
 
 
@@ -147,6 +149,50 @@ cdef int current(int device_type) except -1:
     if not 0 <= index < DEVICE_INDICES:
         raise RuntimeError(f"{device_type_name(device_type)}: the current device is {index}; indices are from 0 to {DEVICE_INDICES - 1}")
     return index
+
+
+# ---- streams -------------------------------------------------------------------------------------------------------
+
+cdef object _stream_sets = None             # tensorrt_lite.backend.stream_sets
+
+
+def _use_stream_sets(module not None):
+    """What numbers the sets of current streams."""
+    global _stream_sets
+    _stream_sets = module
+
+
+def _note_streams(int number, int newest):
+    """This thread's set of current devices and streams; the last number that was given out."""
+    global streams_now
+    streams_now = number
+    tls().notes = tls().notes | NOTE_CUSTOM_STREAMS if number else tls().notes & ~NOTE_CUSTOM_STREAMS
+    hooks.stream_sets = newest
+    hooks_of(DEV_CUSTOM).stream_sets = newest
+
+
+cdef int current_streams() noexcept:
+    return streams_now
+
+
+cdef int use_streams(int number) except -1:
+    _stream_sets.use(number)
+    return 0
+
+
+cdef int hand_over(object tensor, int producer, int consumer) except -1:
+    _stream_sets.hand_over(tensor, producer, consumer)
+    return 0
+
+
+cdef int keep_for(object tensor, int consumer) except -1:
+    _stream_sets.keep_for(tensor, consumer)
+    return 0
+
+
+cdef int join(int producer, int consumer) except -1:
+    _stream_sets.join(producer, consumer)
+    return 0
 
 
 # ---- copies --------------------------------------------------------------------------------------------------------
@@ -398,6 +444,11 @@ hooks.copy = copy
 hooks.iterate = iterate
 hooks.computes = computes
 hooks.fall_back = fall_back
+hooks.current_streams = current_streams
+hooks.use_streams = use_streams
+hooks.hand_over = hand_over
+hooks.keep_for = keep_for
+hooks.join = join
 
 
 # ---- operators -----------------------------------------------------------------------------------------------------

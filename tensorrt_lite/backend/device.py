@@ -8,12 +8,14 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
+from tensorrt_lite._C.autograd import streams as _node_streams
+from tensorrt_lite._C.autograd import workers as _workers
 from tensorrt_lite._C.core import custom as _custom
 from tensorrt_lite._C.core import device as _names
 from tensorrt_lite._C.core import dispatch as _dispatch
 from tensorrt_lite._C.core import random as _random
 from tensorrt_lite.amp import _state as _autocast
-from tensorrt_lite.backend import composed, steps
+from tensorrt_lite.backend import composed, steps, stream_sets
 from tensorrt_lite.backend.streams import Event, Stream, StreamContext
 
 if TYPE_CHECKING:
@@ -71,7 +73,10 @@ class Device:
         if not 0 < count <= 64:
             raise RuntimeError(f"{name}: device_count() is {count}; a type has from 1 to 64 devices")
         _custom._register(core)
+        _custom._use_stream_sets(stream_sets)
         _by_code[self.code] = self
+        _node_streams.use_custom_devices()
+        _workers.use_workers(self.code, self.set_device)
         self.default_generators = tuple(trt.Generator(trt.device(name, i)) for i in range(count))
         for i, generator in enumerate(self.default_generators):
             generator.seed()
@@ -104,6 +109,7 @@ class Device:
         if index >= 0 and index != self._thread.index:
             self._thread.index = index
             self.interface.set_current(index)
+            stream_sets.note()
 
     def index_of(self, device: Any) -> int:
         """The index that an int, a name, a device or None (the current one) means. ValueError for another type, RuntimeError for a device that isn't there."""
@@ -155,6 +161,7 @@ class Device:
                 raise ValueError(f"a stream of {stream.device} is none of {self.name}")
             self._thread.streams[stream._index] = stream
             self.interface.set_current_stream(stream._index, stream.stream_id)
+            stream_sets.note()
 
     def stream(self, stream: Stream | None) -> StreamContext:
         """``with npu.stream(s):`` the thread's work goes to `s` inside."""

@@ -14,9 +14,12 @@ DEVICES = 2
 
 import tensorrt_lite as torch
 from device_checks import raises
+from tensorrt_lite import backend
+
+backend.register_device("npu", backend.HostMemoryInterface("npu")).fall_back_to_cpu()
 
 PATIENCE = 60  # seconds that a hook waits for another thread before it gives up: only a failure takes them
-PLACES = ("cpu", "cuda:0", "cuda:1")
+PLACES = ("cpu", "cuda:0", "cuda:1", "npu:0")  # the last a custom device
 
 
 def leaf(place: str, value: float = 1.0) -> torch.Tensor:
@@ -46,13 +49,13 @@ def check_threads_of_nodes() -> None:
     assert set(seen["cpu"]) == {(threading.get_ident(), 0)}
     assert len(set(seen["cuda:0"])) == len(set(seen["cuda:1"])) == 1
     assert seen["cuda:0"][0][1] == 0 and seen["cuda:1"][0][1] == 1
-    assert len({seen[place][0][0] for place in PLACES}) == 3
+    assert len({seen[place][0][0] for place in PLACES}) == len(PLACES)
     assert torch.cuda.current_device() == 0
 
 
 def check_devices_overlap() -> None:
-    """A hook on each device, and one on the CPU, waits until all three run."""
-    together = threading.Barrier(3)
+    """A hook on each device, and one on the CPU, waits until all of them run."""
+    together = threading.Barrier(len(PLACES))
     total = torch.zeros(3)
     leaves = [leaf(place) for place in PLACES]
     for x in leaves:
@@ -60,7 +63,7 @@ def check_devices_overlap() -> None:
         y.register_hook(lambda g: quietly(together.wait, PATIENCE))
         total = total + y.cpu()
     total.sum().backward()
-    assert [x.grad.tolist() for x in leaves] == [[3.0] * 3] * 3
+    assert [x.grad.tolist() for x in leaves] == [[3.0] * 3] * len(PLACES)
 
 
 def check_multithreading_disabled() -> None:
@@ -139,7 +142,7 @@ class Nested(torch.autograd.Function):
             return g, None
         with torch.enable_grad():
             x = g.detach().requires_grad_()
-            there = x.to(PLACES[ctx.level % 3])
+            there = x.to(PLACES[ctx.level % len(PLACES)])
             y = Nested.apply(there, ctx.level - 1).to(x.device) + Nested.apply(x, 0)
             (inner,) = torch.autograd.grad(y, x, torch.ones_like(x))
         return g * inner / 2, None
@@ -164,7 +167,7 @@ def check_passes_nest_across_devices() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert results == [[3.0] * 3] * 30
+    assert results == [[3.0] * 3] * (10 * len(PLACES))
 
 
 def check_state_travels() -> None:
@@ -299,4 +302,4 @@ def check_threads_share_a_graph() -> None:
     finally:
         sys.setswitchinterval(before)
     assert not failures, failures
-    assert [x.grad.tolist() for x in leaves] == [[40.0] * 3] * 3
+    assert [x.grad.tolist() for x in leaves] == [[40.0] * 3] * len(PLACES)
