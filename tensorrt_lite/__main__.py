@@ -9,11 +9,20 @@ usage: tensorrt-lite <command> [options]
 
 commands:
   info      tell build, CPU features, BLAS, threads, CUDA and the environment variables that matter
-  bench     measure the library, alone or beside others (tensorrt-lite bench --help)
+  doctor    tell what makes programs slow here: variables, OpenMP runtimes, a container's limits, huge pages
+  bench     measure the library, alone or beside others; draw and compare saved runs (tensorrt-lite bench --help)
   profile   run a program and tell what its time goes to: table, trace, flame graph (tensorrt-lite profile program.py)
   run       run a PyTorch program with tensorrt_lite answering to `import torch` (tensorrt-lite run program.py)
   alias     install or remove the hook that does it where TENSORRT_LITE_ALIAS=1 is set
   missing   tell what of PyTorch is not here, or what is known of one name (tensorrt-lite missing stft)
+
+examples:
+  tensorrt-lite run train.py --epochs 1            a PyTorch program, unchanged
+  tensorrt-lite run --report train.py              and which names it missed
+  tensorrt-lite doctor sklearn                     as a program that imports scikit-learn finds it
+  tensorrt-lite profile train.py                   a table of its operators, trace.json and flame.svg
+  tensorrt-lite bench overhead --against torch --plot
+  tensorrt-lite missing torch.export               what is known of a missing name
 
 tensorrt-lite --version prints the version.
 """
@@ -27,6 +36,10 @@ def main(argv: list[str] | None = None) -> int:
         from .info import main as info
 
         return info(rest)
+    if command == "doctor":
+        from ._doctor import main as doctor
+
+        return doctor(rest)
     if command == "bench":
         from .bench.cli import main as bench
 
@@ -52,10 +65,13 @@ def main(argv: list[str] | None = None) -> int:
 
         print(f"tensorrt-lite {__version__}")
         return 0
-    asked = command in ("-h", "--help", "help")
+    asked = command in ("", "-h", "--help", "help")
     print(_USAGE, end="", file=sys.stdout if asked else sys.stderr)
-    if not asked and command:
-        print(f"tensorrt-lite: unknown command {command!r}", file=sys.stderr)
+    if not asked:
+        import difflib
+
+        near = difflib.get_close_matches(command, ("info", "doctor", "bench", "profile", "run", "alias", "missing"), 1)
+        print(f"tensorrt-lite: unknown command {command!r}" + (f"; did you mean {near[0]!r}?" if near else ""), file=sys.stderr)
     return 0 if asked else 2
 
 

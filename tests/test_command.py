@@ -17,8 +17,18 @@ def test_version(capsys):
 def test_usage_names_every_command(capsys):
     assert main(["--help"]) == 0
     printed = capsys.readouterr().out
-    assert [command for command in ("info", "bench", "missing", "run", "alias") if f"\n  {command} " not in printed] == []
+    assert [command for command in ("info", "doctor", "bench", "missing", "profile", "run", "alias") if f"\n  {command} " not in printed] == []
     assert main(["no-such-command"]) == 2
+
+
+def test_alone_it_prints_the_usage_with_examples(capsys):
+    assert main([]) == 0
+    assert "\nexamples:\n  tensorrt-lite run " in capsys.readouterr().out
+
+
+def test_a_misspelt_command_is_guessed(capsys):
+    assert main(["docter"]) == 2
+    assert "did you mean 'doctor'?" in capsys.readouterr().err
 
 
 def test_the_whole_list(capsys):

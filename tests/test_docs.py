@@ -28,7 +28,7 @@ def test_links_lead_somewhere(document: Path) -> None:
         path, _, name = target.partition("#")
         other = document.parent / path if path else document
         assert other.exists(), target
-        assert not name or name in map(anchor, headings(other.read_text())), target
+        assert not name or other.suffix != ".md" or name in map(anchor, headings(other.read_text())), target
 
 
 def test_every_decision_has_a_date_and_a_status_and_is_in_the_table() -> None:

@@ -1,4 +1,4 @@
-"""The pages of docs: every Python block runs and prints what its comments say; every public name is documented; the site builds without a warning."""
+"""The pages of docs: every Python block runs and prints what its comments say, charts are those of saved runs, every public name is documented, the site builds without a warning."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.site import pages, reference
+from tools.site import charts, pages, reference
 
 ROOT = Path(__file__).resolve().parent.parent
 # The blocks of contributing.md belong to a copy of the checkout: tools/try_contributing.py runs them.
@@ -63,6 +63,15 @@ def test_every_page_is_in_the_table_of_contents() -> None:
     listed = set(re.findall(r"([\w/]+\.md)$", nav, re.M))
     there = {str(p.relative_to(ROOT / "docs")) for p in (ROOT / "docs").rglob("*.md")} | {"operators.md"}
     assert listed == there
+
+
+def test_the_charts_are_those_of_the_saved_runs() -> None:
+    """`python -m tools.site.charts` draws them again after a new run."""
+    drawn = charts.charts()
+    assert {p.name for p in (ROOT / "docs" / "charts").iterdir()} == set(drawn)
+    assert [name for name, text in drawn.items() if (ROOT / "docs" / "charts" / name).read_text() != text] == []
+    page = (ROOT / "docs" / "charts.md").read_text()
+    assert [name for name in drawn if f"(charts/{name}#only-" not in page] == []
 
 
 def test_links_out_of_the_docs_become_names_of_files() -> None:

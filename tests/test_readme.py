@@ -34,11 +34,16 @@ def test_the_figures_are_those_of_the_saved_runs() -> None:
         [row] = [r for r in rows if name in r.values()]
         return f"{row['ratios']['torch']['median']:.2f}"
 
+    def memory(library: str) -> str:
+        rows = json.loads((ROOT / "docs" / "benchmarks" / "startup.json").read_text())["rows"]
+        [row] = [r for r in rows if r["name"] == "memory after import"]
+        return f"{row['figures'][library]['median'] / 1e6:.0f}"
+
     small, recorded, step = (ratio("overhead", name) for name in ("add, 4 elements", "add, recorded node", "MLP training step, batch 4"))
+    assert f"| import | {ratio('startup', 'import')} of the time; {memory('tensorrt_lite')} MB of memory instead of {memory('torch')} MB |" in README
     assert f"recorded for a backward pass) | {small} of the time ({recorded}) |" in README
-    assert f"batch of 4 | {step} of the time |" in README
     cnn, gpt = ratio("train", "digits CNN, batch 64"), ratio("train", "char GPT 6 layers, width 384, batch 16x256")
-    assert f"| {cnn} and {gpt} of the time |" in README
+    assert f"| {step}; {cnn} and {gpt} of the time |" in README
 
 
 def test_folders_of_the_table_exist() -> None:

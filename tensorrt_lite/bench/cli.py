@@ -10,12 +10,13 @@ import argparse
 import os
 import platform
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import info
-from . import markdown, measure, report, rows
+from . import markdown, measure, report, rows, saved, svg
 from .worker import WorkerSide
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tensorrt-lite bench",
         description="Measure the library, alone or beside others, round by round in turns.",
-        epilog="exit status: 0 fine; 1 a row failed, got slower (--compare) or missed its budget (--check); 2 usage",
+        epilog="tensorrt-lite bench draw RUN.json draws a saved run, tensorrt-lite bench compare A.json B.json compares two. exit status: 0 fine; 1 a row failed, got slower (--compare) or missed its budget (--check); 2 usage",
     )
     parser.add_argument("suites", nargs="*", metavar="suite", help=f"of {', '.join(rows.SUITES)}; all when left out")
     parser.add_argument("--library", default="tensorrt_lite", metavar="NAME", help="library under test")
@@ -44,7 +45,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", type=Path, metavar="FILE", help="save the run")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="keep a page of tables by processor, as docs/performance.md")
     parser.add_argument("--compare", type=Path, metavar="FILE", help="list rows slower than in a saved run")
-    parser.add_argument("--chart", type=Path, metavar="FILE", help="draw the ratios as an image")
+    parser.add_argument("--chart", type=Path, metavar="FILE", help="draw the ratios as an image: .svg, with matplotlib .png and others")
+    parser.add_argument("--plot", action="store_true", help="draw the ratios in the terminal")
+    parser.add_argument("--share", type=Path, metavar="FILE", help="save the run with the installation's facts and no paths, for `bench compare`")
     parser.add_argument("--check", action="store_true", help="measure rows over their budget again, fail after three")
     parser.add_argument(
         "--isolate",
@@ -166,11 +169,16 @@ def _run(
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line; the exit status."""
+    arguments = sys.argv[1:] if argv is None else argv
+    if arguments[:1] == ["draw"]:
+        return saved.draw(arguments[1:])
+    if arguments[:1] == ["compare"]:
+        return saved.compare(arguments[1:])
     parser = _parser()
-    options = parser.parse_args(argv)
+    options = parser.parse_args(arguments)
     try:
         chosen = rows.load(options.suites or rows.SUITES, options.rows, options.quick)
-        saved = report.load(options.compare) if options.compare else None
+        before = report.load(options.compare) if options.compare else None
     except (ValueError, re.error) as error:
         parser.error(str(error))
     if not chosen:
@@ -181,8 +189,8 @@ def main(argv: list[str] | None = None) -> int:
     libraries = [options.library, *_names(options.against)]
     if len(set(libraries)) != len(libraries):
         parser.error("a library is named twice")
-    if options.chart and len(libraries) == 1:
-        parser.error("--chart shows ratios: name a library with --against")
+    if (options.chart or options.plot) and len(libraries) == 1:
+        parser.error(f"--{'chart' if options.chart else 'plot'} shows ratios: name a library with --against")
     plan = measure.QUICK if options.quick else measure.Plan()
     if options.rounds is not None:
         if options.rounds < 1:
@@ -206,7 +214,7 @@ def main(argv: list[str] | None = None) -> int:
     finally:
         for side in sides:
             side.close()
-    return _conclude(options, done, libraries, facts, saved, load)
+    return _conclude(options, done, libraries, facts, before, load)
 
 
 def _conclude(
@@ -214,7 +222,7 @@ def _conclude(
     done: Sequence[tuple[Result, str]],
     libraries: Sequence[str],
     facts: dict[str, Any],
-    saved: dict[str, Any] | None,
+    before: dict[str, Any] | None,
     load: float,
 ) -> int:
     """Write the files, print what is wrong, and turn it into the exit status."""
@@ -230,10 +238,18 @@ def _conclude(
         from . import chart
 
         try:
-            chart.draw(results, libraries, options.chart)
+            chart.draw(run, options.chart)
         except ValueError as error:
             _warn(str(error))
             status = 1
+        except ImportError as error:
+            _warn(f"{options.chart.suffix} needs matplotlib ({error}); .svg does not")
+            status = 1
+    if options.share:
+        report.save(saved.shared(run, info.collect(), load), options.share)
+    if options.plot and (bars := svg.bars(run["rows"], libraries[1])):
+        print(f"\ntime of {libraries[0]} over time of {libraries[1]}; left of the line is faster")
+        print("\n".join(svg.lines(bars, shutil.get_terminal_size((80, 24)).columns)))
     failed = [result for result in results if any(text.startswith("failed") for text in result.status.values())]
     if failed:
         print(f"\n{len(failed)} rows failed")
@@ -244,8 +260,8 @@ def _conclude(
     if options.check and (over := [result for result, verdict in done if verdict.startswith("over")]):
         print(f"\n{len(over)} rows missed their budget in {_CHECK_RUNS} runs")
         status = 1
-    if saved is not None:
-        regressions = report.slower(saved, run)
+    if before is not None:
+        regressions = report.slower(before, run)
         print(f"\n{len(regressions)} rows slower than in {options.compare}")
         for line in regressions:
             print(f"  {line}")

@@ -5,6 +5,7 @@ NumPy stands in for the library under test where any library will do: the runner
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import json
 import os
@@ -12,11 +13,13 @@ import signal
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import pytest
 
 from tensorrt_lite import info
-from tensorrt_lite.bench import cli, markdown, measure, report, rows
+from tensorrt_lite.bench import cli, markdown, measure, report, rows, saved, svg
+from tensorrt_lite.bench.cli import main
 from tensorrt_lite.bench.measure import Plan, Result, Spread
 from tensorrt_lite.bench.rows import Row
 from tensorrt_lite.bench.worker import WorkerSide
@@ -395,14 +398,83 @@ def test_wrong_usage_exits_with_two(arguments, capsys):
     assert stopped.value.code == 2
 
 
-def test_the_chart_is_an_image_of_the_ratios(tmp_path):
-    pytest.importorskip("matplotlib")
+def saved_run(**ratios):
+    """A run with rows of these ratios to torch, and times of the library under test that are the ratios in seconds."""
+    results = []
+    for name, ratio in ratios.items():
+        result = Result(dataclasses.replace(row_of(lambda lib, threads: None), name=name), 1)
+        result.ratios = {"torch": Spread(ratio, ratio * 0.9, ratio * 1.1)}
+        result.figures = {"numpy": Spread(ratio, ratio * 0.99, ratio * 1.01), "torch": Spread(1.0, 1.0, 1.0)}
+        results.append(result)
+    facts = {"libraries": {"numpy": {"version": "1"}, "torch": {"version": "2"}}, "cpu": {"model": "a processor", "cores": 2}}
+    return report.as_json(results, ["numpy", "torch"], facts)
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_the_chart_is_an_image_of_the_ratios(suffix, tmp_path):
+    if suffix == "png":
+        pytest.importorskip("matplotlib")
     from tensorrt_lite.bench import chart
 
-    result = Result(row_of(lambda lib, threads: None), 1)
-    result.ratios = {"torch": Spread(0.2, 0.1, 0.3)}
-    chart.draw([result], ["numpy", "torch"], tmp_path / "chart.png")
-    assert (tmp_path / "chart.png").read_bytes().startswith(b"\x89PNG")
+    chart.draw(saved_run(add=0.2), tmp_path / f"chart.{suffix}")
+    assert (tmp_path / f"chart.{suffix}").read_bytes().startswith(b"\x89PNG" if suffix == "png" else b"<svg")
+
+
+@pytest.mark.parametrize("theme", list(svg.THEMES))
+def test_bars_of_an_svg_grow_from_one(theme):
+    root = ElementTree.fromstring(svg.svg(svg.bars(saved_run(**{"a & b": 0.1, "over": 3.0})["rows"], "torch"), "title", "axis", theme))
+    space = "{http://www.w3.org/2000/svg}"
+    background, less, more = root.findall(f"{space}rect")
+    one = next(line for line in root.findall(f"{space}line") if line.get("stroke") == svg.THEMES[theme][1])
+    assert float(less.get("x")) + float(less.get("width")) == pytest.approx(float(one.get("x1")), abs=0.2) == float(more.get("x"))
+    assert background.get("fill") == svg.THEMES[theme][0] and (less.get("fill"), more.get("fill")) == svg.THEMES[theme][3:]
+    assert {"a & b", "0.10", "3.00"} <= {text.text for text in root.findall(f"{space}text")}
+    with pytest.raises(ValueError, match="ratios"):
+        svg.svg([], "title", "axis")
+
+
+def test_the_chart_of_a_terminal_keeps_its_width():
+    lines = svg.lines(svg.bars(saved_run(**{"a name " * 20: 0.1, "over": 3.0})["rows"], "torch"), 60)
+    assert max(map(len, lines)) <= 60 and lines[0].endswith("0.10")
+    assert [("█" in line, "▒" in line) for line in lines] == [(True, False), (False, True)]
+
+
+def test_a_saved_run_is_drawn(tmp_path, capsys):
+    report.save(saved_run(add=0.5, mul=2.5), tmp_path / "run.json")
+    assert main(["draw", str(tmp_path / "run.json"), "--rows", "add"]) == 0
+    printed = capsys.readouterr().out
+    assert "0.50" in printed and "mul" not in printed
+    assert main(["draw", str(tmp_path / "run.json"), "--summary", "--chart", str(tmp_path / "c.svg"), "--theme", "dark"]) == 0
+    assert svg.THEMES["dark"][0] in (tmp_path / "c.svg").read_text()
+    with pytest.raises(SystemExit) as stopped:
+        main(["draw", str(tmp_path / "run.json"), "--rows", "nothing"])
+    assert stopped.value.code == 2
+
+
+def test_two_saved_runs_are_compared(tmp_path, capsys):
+    report.save(saved_run(add=1.0, mul=1.0, sub=1.0), tmp_path / "a.json")
+    report.save(saved_run(add=2.0, mul=0.5, sub=1.01, new=1.0), tmp_path / "b.json")
+    files = [str(tmp_path / "a.json"), str(tmp_path / "b.json")]
+    assert main(["compare", *files]) == 0
+    printed = capsys.readouterr().out
+    assert "2.00" in printed and "0.50" in printed and "sub" not in printed
+    assert "3 rows in both, geometric mean of B/A 1.00; 1 slower beyond noise" in printed
+    assert main(["compare", *files, "--fail"]) == 1
+    report.save(saved_run(other=1.0), tmp_path / "b.json")
+    assert main(["compare", *files]) == 2
+
+
+def test_a_shared_run_names_no_path_and_is_compared(tmp_path, capsys):
+    run = saved_run(add=1.0)
+    run["facts"]["environment"] = {"TENSORRT_LITE_CACHE": "/home/somebody/cache", "OMP_NUM_THREADS": "2"}
+    run["facts"]["libraries"]["numpy"]["openmp_runtimes"] = ["/home/somebody/lib/libgomp.so.1"]
+    shared = saved.shared(run, info.collect(), 0.5)
+    text = json.dumps(shared)
+    assert "somebody" not in text and "libgomp.so.1" in text and shared["facts"]["environment"]["OMP_NUM_THREADS"] == "2"
+    assert str(Path.home()) not in text
+    report.save(shared, tmp_path / "s.json")
+    assert main(["compare", str(tmp_path / "s.json"), str(tmp_path / "s.json"), "--all"]) == 0
+    assert "load average 0.5" in capsys.readouterr().out
 
 
 def test_handicapping_variables_are_warned_about_and_can_be_dropped(monkeypatch, capsys):
@@ -475,7 +547,7 @@ def test_info_tolerates_a_build_that_says_nothing(monkeypatch, capsys):
     assert json.loads(capsys.readouterr().out)["build"] == {}
 
 
-@pytest.mark.parametrize(("arguments", "status"), [(["--help"], 0), ([], 2), (["no-such-command"], 2)])
+@pytest.mark.parametrize(("arguments", "status"), [(["--help"], 0), ([], 0), (["no-such-command"], 2)])
 def test_the_command_explains_its_usage(arguments, status, capsys):
     from tensorrt_lite.__main__ import main
 
