@@ -13,7 +13,7 @@ import builtins
 import sys as _sys
 
 try:
-    from tensorrt_lite import _ops, _public
+    from tensorrt_lite import _companions, _ops, _public
 except ImportError as _error:
     from tensorrt_lite._missing import unbuilt
 
@@ -143,6 +143,7 @@ class _MissingModules:
 
 
 _sys.meta_path.append(_MissingModules)
+_companions.install()
 
 
 def __dir__() -> list[str]:

@@ -159,12 +159,36 @@ class Tensor(TensorBase):
     __array_priority__ = 1000  # an operation with a NumPy scalar or array on the left is the tensor's
 
     def __array__(self, dtype=None, copy=None):
-        a = self.numpy()
-        return a if dtype is None else a.astype(dtype, copy=False)
+        """NumPy's array over the memory; copied where dtype is another one or copy is True. ValueError where copy=False cannot be met."""
+        shared = self.numpy()
+        array = shared if dtype is None else shared.astype(dtype, copy=False)
+        if array is shared:
+            return shared.copy() if copy else shared
+        if copy is False:
+            raise ValueError(f"Unable to avoid copy while creating an array as requested: the tensor is {self.dtype}, the array {array.dtype}")
+        return array
 
     def __array_wrap__(self, array, context=None, return_scalar=False):
         """What a NumPy function makes of this tensor, as a tensor."""
         return _ops.from_numpy(array.astype("uint8") if array.dtype == bool else array)
+
+    def __arrow_array__(self, type=None):
+        """Arrow's array (`pyarrow.array(tensor)`) over the memory of a tensor of one dimension on the CPU. ValueError for other numbers of dimensions."""
+        import pyarrow
+
+        if self.dim() != 1:
+            raise ValueError(f"a tensor of {self.dim()} dimensions can't become an Arrow array, only one of 1 can; use pyarrow.Tensor.from_numpy(tensor.numpy())")
+        return pyarrow.array(self.numpy(), type=type)
+
+    def _repr_html_(self) -> str:
+        from tensorrt_lite._rich_display import tensor_html
+
+        return tensor_html(self)
+
+    def _repr_pretty_(self, printer, cycle) -> None:
+        from tensorrt_lite._rich_display import tensor_pretty
+
+        tensor_pretty(self, printer, cycle)
 
     def __dir__(self):
         return sorted(set(object.__dir__(self)))
@@ -436,10 +460,10 @@ class Tensor(TensorBase):
             raise AttributeError(f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()} If CUDA data is required use tensor.cuda() to copy tensor to device memory.")
         if self.requires_grad:
             raise RuntimeError("Can't get __cuda_array_interface__ on Variable that requires grad. If gradients aren't required, use var.detach() to get Variable that doesn't require grad.")
-        kind = {"bool": "b", "uint": "u", "int": "i", "float": "f", "complex": "c", "bfloat": "f"}[str(self.dtype).rpartition(".")[2].rstrip("0123456789")]
-        if "bfloat16" in str(self.dtype):
-            raise TypeError("__cuda_array_interface__ has no type for bfloat16")
-        size = self.element_size()
+        name, size = str(self.dtype).rpartition(".")[2], self.element_size()
+        kind = {"bool": "b", "uint": "u", "int": "i", "float": "f", "complex": "c", "bfloat": "V"}.get(name.rstrip("0123456789"))
+        if kind is None or name == "complex32":
+            raise TypeError(f"__cuda_array_interface__ has no type for {name}: use DLPack")
         strides = None if self.is_contiguous() else tuple(s * size for s in self.stride())
         data = (self.data_ptr() if self.numel() else 0, False)
         return {"typestr": f"{'|' if size == 1 else '<'}{kind}{size}", "shape": tuple(self.shape), "strides": strides, "data": data, "version": 2}

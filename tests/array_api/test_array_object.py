@@ -226,3 +226,41 @@ def test_exception_negative_steps():
 
 def test_exception_size_is_a_method():
     assert callable(xp.zeros((2, 3)).size) and xp.zeros((2, 3)).numel() == 6
+
+
+# ---- libraries for several array types
+
+
+def test_array_api_compat_finds_the_namespace():
+    compat = pytest.importorskip("array_api_compat")
+    x = xp.asarray([[3.0, 1.0], [2.0, 4.0]])
+    assert compat.array_namespace(x, x[0], 1.0) is xp and compat.is_array_api_obj(x)
+    assert compat.device(x) == x.device and compat.size(x) == 4 and compat.to_device(x, "cpu") is x
+
+
+def test_array_api_extra_computes_with_tensors():
+    extra = pytest.importorskip("array_api_extra")
+    a = np.array([[3.0, 1.0, 2.0], [2.0, 4.0, 0.5]])
+    x = xp.asarray(a)
+    for made, expected in (
+        (extra.cov(x), np.cov(a)), (extra.kron(x, x), np.kron(a, a)), (extra.create_diagonal(x[0]), np.diag(a[0])), (extra.expand_dims(x, axis=(0, 3)), a[None, ..., None]),
+        (extra.sinc(x), np.sinc(a)), (extra.atleast_nd(x, ndim=3), a[None]), (extra.nunique(x), np.asarray(5)), (extra.pad(x, 1), np.pad(a, 1)),
+        (extra.one_hot(xp.asarray([0, 2]), 3), np.eye(3)[[0, 2]]), (extra.isclose(x, x + 1e-9), np.ones((2, 3))), (extra.at(x)[0, :].set(7.0), np.vstack([[7] * 3, a[1]])),
+    ):  # fmt: skip
+        np.testing.assert_allclose(np.asarray(made), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["add", "floor_divide", "remainder", "bitwise_right_shift", "pow", "maximum", "hypot", "equal"])
+def test_results_beside_array_api_strict(name):
+    strict = pytest.importorskip("array_api_strict")
+    pairs = [("int8", "uint8"), ("uint16", "int16"), ("uint32", "int8"), ("uint64", "uint8"), ("float32", "float64")]
+    for first, second in pairs:
+        if name == "hypot" and first[0] != "f" or name.startswith("bitwise") and first[0] == "f":
+            continue
+        ours = getattr(xp, name)(xp.asarray([5, 7, 100], dtype=getattr(xp, first)), xp.asarray([2, 3, 1], dtype=getattr(xp, second)))
+        theirs = getattr(strict, name)(
+            strict.asarray([5, 7, 100], dtype=getattr(strict, first)), strict.asarray([2, 3, 1], dtype=getattr(strict, second))
+        )
+        assert str(ours.dtype).removeprefix("torch.") == str(theirs.dtype).rpartition(".")[2] and ours.tolist() == [
+            v.item() for v in np.asarray(theirs)
+        ]

@@ -222,7 +222,6 @@ SERIES = {
     "times": lambda pd: pd.Series(pd.to_datetime(["2020-01-01"])),
     "index": lambda pd: pd.Index([1, 2, 3]),
     "array": lambda pd: pd.array([1, 2]),
-    "frame": lambda pd: pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]}),
 }
 
 
@@ -235,7 +234,7 @@ def test_pandas(function, name):
 
 
 def test_pandas_by_position():
-    """Where PyTorch asks a Series for the label 0 and fails, its elements are taken in order."""
+    """Where PyTorch asks a Series for the label 0 and fails, its elements are taken in order; a DataFrame, which it refuses, is its values."""
     pandas = pytest.importorskip("pandas", reason="the test reads pandas objects")
     whole = pandas.Series([1.0, 2.0, 3.0])
     assert trt.tensor(whole[1:]).tolist() == [2.0, 3.0] and trt.tensor(whole[1:]).dtype == trt.float64
@@ -244,9 +243,10 @@ def test_pandas_by_position():
     assert x[pandas.Series([1, 2])].tolist() == [1, 2] and x[pandas.Series([True, False] * 5)].tolist() == [0, 2, 4, 6, 8]
     assert x.reshape(2, 5)[:, pandas.Series([4, 0])].tolist() == [[4, 0], [9, 5]]
     x[pandas.Series([0, 1], index=["a", "b"])] = 7
+    assert trt.tensor(pandas.DataFrame({"a": [1, 2], "b": [3, 4]})).tolist() == [[1, 3], [2, 4]]
     assert x[:3].tolist() == [7, 7, 2] and x[collections.deque([3, 4])].tolist() == [3, 4]
     with pytest.raises(ValueError, match="could not determine the shape of object type 'DataFrame'"):
-        trt.tensor(pandas.DataFrame({0: [1], 1: [2]}))
+        trt.tensor([pandas.DataFrame({0: [1], 1: [2]})])
 
 
 @pytest.mark.parametrize("copy", [True, False, None])

@@ -10,7 +10,7 @@ from tensorrt_lite._C.core.dtype import table as dtype_table
 
 from tensorrt_lite._C.ops.creation import cpu as _cpu_steps
 from tensorrt_lite._C.ops.creation.kinds cimport BARTLETT, COSINES, KAISER, round_half
-from tensorrt_lite._C.ops.creation.nested cimport from_sequence, labelled_code, numpy_code
+from tensorrt_lite._C.ops.creation.nested cimport from_sequence, is_table, labelled_code, numpy_code
 from tensorrt_lite._C.steps.creation cimport run_complex_sequence, run_half_sequence, run_powers, run_sequence, run_window
 
 cdef extern from "Python.h":
@@ -230,6 +230,9 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         t = <TensorBase>_from_dlpack(data)
         t = cast_to(t, code if code >= 0 else t.dtype)
         t = <TensorBase>(<object>t).clone()
+    elif is_table(data):
+        t = <TensorBase>from_numpy(_writable_copy(data))
+        t = cast_to(t, code) if code >= 0 else t
     else:
         t = from_sequence(data, code)
     if device is not None or default_device().code != DEV_CPU:

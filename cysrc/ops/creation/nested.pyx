@@ -83,6 +83,14 @@ cdef int labelled_code(object x) except -2:
     return _numpy_codes.get(text[1:], -1) if isinstance(text, str) else -1
 
 
+cdef bint is_table(object x):
+    """Whether x is what NumPy alone can make an array of: a pandas DataFrame, a picture of Pillow's, an Arrow table. A Series is a sequence."""
+    cdef object kind = type(x)
+    if not hasattr(kind, "__array__") and not hasattr(kind, "__array_interface__") or is_array_or_scalar(x):
+        return False
+    return getattr(x, "ndim", 0) != 1
+
+
 cdef int promoted(int code, int other) except -2:
     if code >= 0 and promotion[code][other] == NO_PROMOTION:
         raise_promotion(code, other)

@@ -701,6 +701,11 @@ class Module(StateDictMixin):
             return f"{self._get_name()}()"
         return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
 
+    def _repr_html_(self) -> str:
+        from tensorrt_lite._rich_display import module_html
+
+        return module_html(self)
+
 
 def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
     """(device, dtype, non_blocking, memory_format) of the arguments of Module.to."""
