@@ -35,7 +35,7 @@ __all__ = ["CustomOpDef", "Library", "custom_op", "define", "impl", "infer_schem
 _KEYS = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta", "default": "CompositeExplicitAutograd"}
 _DISPATCH_KEYS = {"PrivateUse1", "CPU", "CUDA", "Meta", "CompositeImplicitAutograd", "CompositeExplicitAutograd", "Autograd", "AutogradCPU", "AutogradCUDA"}
 _ROW_KEYS = {"Meta": 0, "CPU": 1, "CUDA": 2, "PrivateUse1": 5}
-_PYTHON, _AUTOGRAD, _AUTOCAST, _TRANSFORM, _ALL = 6, 8, 11, 12, 14
+_PYTHON, _AUTOGRAD, _AUTOCAST, _TRANSFORM, _ALL = 6, 8, 11, 12, 15
 _operators: dict[str, dict[str, dict[str, Operator]]] = {}  # namespace, name, overload
 
 

@@ -13,6 +13,7 @@ cdef enum:
     KIND_RANGE = 5                # that the program names; what: the name
     KIND_MODULE = 6               # the call of a Module; what: the name
     KIND_MEMORY = 7
+    KIND_FRAME = 8                # the call of a Python function; what: its code
 
 cdef inline bint is_recorded() noexcept:
     """Whether this thread is profiled."""

@@ -18,6 +18,7 @@ from tensorrt_lite._C.core.dtype cimport Scalar, dtype_of
 from tensorrt_lite._C.core.tensor cimport TensorBase, K_CPU, K_CUDA, K_DERIVATIVES, KEY_TRACER
 from tensorrt_lite._C.core import allocator as _allocator
 from tensorrt_lite._C.core import dispatch as _dispatch
+import sys
 
 attach()
 
@@ -47,7 +48,37 @@ cdef extern from "recorder.h":
     int64_t* trt_more_words(trt_recorder* r, int64_t n) noexcept
     int64_t trt_write_stack(trt_recorder* r, object codes) noexcept
 
+cdef extern from *:
+    """
+    #include <frameobject.h>
+    /* Of this thread the records of the calls of Python functions that have not returned, in the recording of that number. */
+    static __thread int64_t* trt_calls __attribute__((tls_model("initial-exec")));
+    static __thread int64_t trt_calls_room __attribute__((tls_model("initial-exec")));
+    static __thread int64_t trt_calls_open __attribute__((tls_model("initial-exec")));
+    static __thread int64_t trt_calls_recording __attribute__((tls_model("initial-exec")));
+    static int trt_room_for_call(void) {
+      if (trt_calls_open < trt_calls_room) return 1;
+      int64_t room = trt_calls_room ? 2 * trt_calls_room : 256;
+      int64_t* more = (int64_t*)realloc(trt_calls, room * sizeof(int64_t));
+      if (!more) return 0;
+      trt_calls = more;
+      trt_calls_room = room;
+      return 1;
+    }
+    """
+    int64_t* calls "trt_calls"
+    int64_t calls_open "trt_calls_open"
+    int64_t calls_recording "trt_calls_recording"
+    bint trt_room_for_call() noexcept
+    ctypedef int (*Py_tracefunc)(PyObject*, PyObject*, int, PyObject*) noexcept
+    int PyTrace_CALL, PyTrace_RETURN
+    void set_profile "(PyEval_SetProfile)"(Py_tracefunc, PyObject*) noexcept
+
 cdef extern from "Python.h":
+    PyObject* PyThreadState_GetFrame(void*) noexcept
+    void* PyThreadState_Get() noexcept
+    PyObject* PyFrame_GetBack(PyObject*) noexcept
+    PyObject* PyFrame_GetCode(PyObject*) noexcept
     long long PyLong_AsLongLongAndOverflow(object, int*) noexcept
     Py_ssize_t PySequence_Fast_GET_SIZE(object) noexcept
     PyObject* PySequence_Fast_GET_ITEM(object, Py_ssize_t) noexcept
@@ -404,9 +435,67 @@ cdef void note_memory(void* address, int64_t nbytes, int64_t in_use) noexcept:
         x.after = in_use
 
 
+# ---- calls of Python functions ---------------------------------------------------------------------------------------
+
+cdef void begin_call(PyObject* frame) noexcept:
+    """Python has called a function of this thread: its frame."""
+    cdef trt_recorder* r = recorder_of_thread() if is_recorded() else NULL
+    cdef trt_record* x
+    if not trt_room_for_call():
+        return
+    calls[calls_open] = -1
+    calls_open_by(1)
+    x = NULL if r == NULL else trt_add_record(r, KIND_FRAME)
+    if x == NULL:
+        return
+    x.what = <void*>PyFrame_GetCode(frame)     # owned by the record
+    x.sequence = x.after = 0 if newest_node == NULL else <int64_t>newest_node[0]
+    x.begin = trt_ticks()
+    calls[calls_open - 1] = active_number << INDEX_BITS | (r.count - 1)
+
+
+cdef inline void calls_open_by(int change) noexcept:
+    global calls_open
+    calls_open += change
+
+
+cdef int note_call(PyObject* nothing, PyObject* frame, int what, PyObject* argument) noexcept:
+    """The interpreter's profile function of a thread whose Python functions are recorded."""
+    if active_number == 0 or calls_recording != active_number:
+        set_profile(NULL, NULL)                # the recording was ended by another thread
+        return 0
+    if what == PyTrace_CALL:
+        begin_call(frame)
+    elif what == PyTrace_RETURN and calls_open:
+        calls_open_by(-1)
+        end_record(calls[calls_open])
+    return 0
+
+
+cdef void begin_calls() noexcept:
+    """Record this thread's calls from now on, and those that have not returned: the outermost first."""
+    global calls_open, calls_recording
+    cdef PyObject* frames[256]
+    cdef PyObject* frame = PyThreadState_GetFrame(PyThreadState_Get())
+    cdef int n = 0
+    while frame != NULL and n < 256:
+        frames[n] = frame
+        n += 1
+        frame = PyFrame_GetBack(frame)
+    if frame != NULL:
+        Py_DECREF(<object>frame)
+    calls_open = 0
+    calls_recording = active_number
+    while n:
+        n -= 1
+        begin_call(frames[n])
+        Py_DECREF(<object>frames[n])
+    set_profile(note_call, NULL)
+
+
 # ---- what Python calls ---------------------------------------------------------------------------------------------
 
-cdef object NAMES = ("operator", "operator", "function", "node", "pass", "range", "module", "memory")
+cdef object NAMES = ("operator", "operator", "function", "node", "pass", "range", "module", "memory", "frame")
 
 
 cdef class Recording:
@@ -471,6 +560,8 @@ cdef class Recording:
         _set_recording(True)
         self.begin_tick = trt_ticks()
         tls().included |= K_TRACER
+        if self.notes & NOTE_STACK and sys.getprofile() is None:         # another profiler's function stays
+            begin_calls()
 
     def stop(self):
         """End it. What is still open ends now."""
@@ -480,6 +571,8 @@ cdef class Recording:
         self.end_tick = trt_ticks()
         self.end_nanosecond = trt_nanoseconds()
         tls().included &= ~K_TRACER
+        if calls_recording == self.number:
+            set_profile(NULL, NULL)
         _allocator._watch_memory(0)
         _set_recording(False)
         active = None
@@ -540,6 +633,9 @@ cdef class Recording:
             return row_name(<trt_operator*>x.what) + "_" * x.in_place
         if x.kind == KIND_NODE:
             return "torch::autograd::AccumulateGrad" if (<object>x.what).__name__ == "AccumulateGrad" else (<object>x.what).__name__
+        if x.kind == KIND_FRAME:
+            code = <object>x.what
+            return f"{code.co_filename}({code.co_firstlineno}): {code.co_name}"
         return <object>x.what
 
     cdef tuple read_stack(self, const int64_t* words, int64_t at, dict known):

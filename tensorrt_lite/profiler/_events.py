@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _OWN = tuple(str(Path(__file__).parents[1] / path) + "(" for path in ("autograd/profiler.py", "profiler/profiler.py"))  # frames of the profiler itself
 _ACTIVITIES = {
     "operator": "cpu_op", "function": "cpu_op", "node": "cpu_op", "pass": "cpu_op", "range": "user_annotation", "module": "python_function",
+    "frame": "python_function",
 }  # fmt: skip
 _SHORT = {
     "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "int64": "long int", "int32": "int", "int16": "short int",
@@ -63,6 +64,11 @@ class Profile:
             begin, end = begin / 1e3, end / 1e3
             while open_events and open_events[-1].time_range.end <= begin:
                 open_events.pop()
+            if kind == "frame" and name.startswith(_OWN):
+                continue
+            if kind == "range":  # a context manager's function may return before the range that it has begun ends
+                while open_events and open_events[-1].activity_type == "python_function" and open_events[-1].time_range.end < end:
+                    open_events.pop()
             parent = open_events[-1] if open_events else None
             if kind == "memory":
                 self._read_memory(begin, name, sequence, after, thread, open_events)
@@ -101,7 +107,7 @@ class Profile:
             sequence_nr=number,
             use_device=self.use_device,
             is_user_annotation=kind == "range",
-            is_python_function=kind == "module",
+            is_python_function=kind in ("module", "frame"),
             activity_type=_ACTIVITIES[kind],
         )  # fmt: skip
         if arguments is not None:

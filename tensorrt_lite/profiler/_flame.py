@@ -46,6 +46,17 @@ class _Bar:
         return self.below[name]
 
 
+def is_call(event: FunctionEvent) -> bool:
+    """Whether an event is the call of a Python function, which the stacks of operators name with their lines."""
+    return event.is_python_function and not event.name.startswith("nn.Module: ")
+
+
+def _without_calls(event: FunctionEvent | None) -> FunctionEvent | None:
+    while event is not None and is_call(event):
+        event = event.cpu_parent
+    return event
+
+
 def _tree(events: list[FunctionEvent]) -> _Bar:
     root = _Bar("all")
     for event in events:
@@ -53,18 +64,20 @@ def _tree(events: list[FunctionEvent]) -> _Bar:
         if own <= 0:
             continue
         path: list[str] = []
-        at: FunctionEvent | None = event
-        outermost = event
+        at: FunctionEvent | None = _without_calls(event)
+        if at is None:
+            continue
+        outermost = at
         while at is not None:
             path.append(at.name)
-            outermost, at = at, at.cpu_parent
+            outermost, at = at, _without_calls(at.cpu_parent)
         path += outermost.stack  # innermost first, as the path is
         bar = root
         bar.time += own
         for name in reversed(path):
             bar = bar.child(name)
             bar.time += own
-        bar.calls += 1
+        bar.calls += not is_call(event)
     return root
 
 

@@ -93,7 +93,12 @@ def _run(program: list[str]) -> None:
 
 
 def _report(recorded: Any, options: argparse.Namespace) -> None:
-    print(recorded.key_averages(group_by_input_shape=options.shapes).table(sort_by=options.sort_by, row_limit=options.rows) or "nothing was recorded")
+    averages = recorded.key_averages(group_by_input_shape=options.shapes)
+    from tensorrt_lite.profiler._flame import is_call
+
+    functions = {event.key for event in recorded.events() if is_call(event)}
+    averages[:] = [average for average in averages if average.key not in functions]  # those are for the trace and the flame graph
+    print(averages.table(sort_by=options.sort_by, row_limit=options.rows) or "nothing was recorded")
     if options.trace:
         recorded.export_chrome_trace(options.trace)
         print(f"trace: {options.trace} (chrome://tracing, https://ui.perfetto.dev)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import itertools
 import json
@@ -75,7 +76,13 @@ def test_children_lie_in_their_parents_and_self_times_add_up(recorded):
     assert events.self_cpu_time_total == pytest.approx(sum(event.cpu_time_total for event in top))
     convolution = named(events, "aten::convolution")[0]
     assert convolution.cpu_parent.name == "aten::conv2d"
-    assert named(events, "nn.Module: Conv2d_0")[0] is convolution.cpu_parent.cpu_parent
+    calls = []  # of Python functions around the operator, up to the module's
+    outer = convolution.cpu_parent.cpu_parent
+    while outer is not None and outer.name != "nn.Module: Conv2d_0":
+        calls.append(outer)
+        outer = outer.cpu_parent
+    assert outer is named(events, "nn.Module: Conv2d_0")[0] and calls[0].name.endswith(": _conv_forward" if len(calls) > 1 else ": forward")
+    assert all(event.is_python_function and event.activity_type == "python_function" for event in calls)
 
 
 def test_shapes_types_and_values_of_arguments_are_pytorchs(recorded):
@@ -162,6 +169,87 @@ def test_a_training_step_is_accounted_for():
     assert [event.trace_name for event in steps] == ["ProfilerStep#1", "ProfilerStep#2", "ProfilerStep#3"]
     # the best of the steps: other processes may have taken the processor between two operators of the others
     assert max(sum(child.cpu_time_total for child in event.cpu_children) / event.cpu_time_total for event in steps) > 0.9
+
+
+
+def share_of_steps(p):
+    """Of the wall time of a step what the events in it account for: the best of the steps, as other processes take the processor between two events."""
+    steps = named(p.events(), "ProfilerStep*")
+    return max(sum(child.cpu_time_total for child in event.cpu_children) / event.cpu_time_total for event in steps)
+
+
+def small_transformer():
+    layers = nn.TransformerEncoder(nn.TransformerEncoderLayer(32, 4, 64, batch_first=True), 2, enable_nested_tensor=False)
+    x = trt.randn(4, 16, 32)
+    return layers, lambda: layers(x).square().mean()
+
+
+def tiny_perceptron():
+    model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
+    x, y = trt.randn(8, 16), trt.randint(0, 4, (8,))
+    return model, lambda: nn.functional.cross_entropy(model(x), y)
+
+
+@pytest.mark.parametrize("make", [small_transformer, tiny_perceptron])
+def test_with_stacks_python_functions_account_for_the_rest(make):
+    """Steps of some ten microseconds, too, whose time is mostly Python's."""
+    model, loss_of = make()
+    optimizer = trt.optim.AdamW(model.parameters())
+
+    def step():
+        optimizer.zero_grad()
+        loss_of().backward()
+        optimizer.step()
+
+    with profile(schedule=schedule(wait=0, warmup=1, active=8, repeat=1), with_stack=True) as p:
+        for _ in range(9):
+            step()
+            p.step()
+    assert share_of_steps(p) > 0.9
+
+
+def test_calls_of_python_functions_are_events_with_stacks_alone(tmp_path):
+    def inner(x):
+        return x + 1
+
+    def fails(x):
+        raise ValueError
+
+    def outer(x):
+        with contextlib.suppress(ValueError):
+            fails(x)
+        return inner(x)
+
+    @contextlib.contextmanager
+    def region(name):
+        with record_function(name):
+            yield
+
+    with profile(with_stack=True) as p:
+        outer(trt.ones(3))
+        with region("spans"):
+            trt.ones(3) * 2
+    assert sys.getprofile() is None
+    calls = {event.name.rpartition(" ")[2]: event for event in p.events() if event.is_python_function}
+    add = named(p.events(), "aten::add")[0]
+    assert add.cpu_parent is calls["inner"] and calls["inner"].cpu_parent is calls["outer"] and calls["fails"].cpu_parent is not None
+    assert calls["inner"].name == f"{__file__}({inner.__code__.co_firstlineno}): inner"
+    span = named(p.events(), "spans")[0]
+    assert [child.name for child in span.cpu_children if child.name.startswith("aten::")] == ["aten::ones", "aten::mul"]
+    assert not any("profiler/profiler.py" in event.name for event in p.events())
+    with profile() as p:
+        outer(trt.ones(3))
+    assert not any(event.is_python_function for event in p.events())
+
+    seen = []
+    sys.setprofile(lambda frame, what, argument: seen.append(what))  # another profiler's function stays where it is
+    try:
+        with profile(with_stack=True) as p:
+            inner(trt.ones(3))
+        assert sys.getprofile() is not None
+    finally:
+        sys.setprofile(None)
+    assert "call" in seen and named(p.events(), "aten::add")
 
 
 def test_in_place_forms_and_named_operators_have_pytorchs_names():
