@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
@@ -27,7 +28,7 @@ from tensorrt_lite._names import alias_in_force
 from tensorrt_lite._schema import Schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 __all__ = ["CustomOpDef", "Library", "custom_op", "define", "impl", "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake", "register_vmap",
            "register_kernel"]  # fmt: skip
@@ -569,6 +570,16 @@ class Library:
 
 
 # ---- custom operators
+
+
+@contextmanager
+def _scoped_library(*args: Any, **kwargs: Any) -> Iterator[Library]:
+    """`Library(...)` for a block of code, after which what it defined and registered is taken back."""
+    library = Library(*args, **kwargs)
+    try:
+        yield library
+    finally:
+        library._destroy()
 
 
 def infer_schema(prototype_function: Callable[..., Any], /, *, mutates_args: Any, op_name: str | None = None, tags: Any = ()) -> str:

@@ -26,7 +26,7 @@ from tensorrt_lite._C.autograd.node cimport (
     private_gradient)
 from tensorrt_lite._C.autograd.anomaly cimport apply_traced
 from tensorrt_lite._C.autograd.accumulate cimport accumulate, sum_gradients
-from tensorrt_lite._C.autograd.edges cimport edge_of
+from tensorrt_lite._C.autograd.edges cimport edge_of, node_of, number_of
 from tensorrt_lite._C.autograd.hook_calls cimport call_post_hooks, call_pre_hooks, leaf_hooks, python_begins, python_ends, run_post_accumulate
 from tensorrt_lite._C.autograd.streams cimport current_streams, hand_over, join, keep_for, other_streams, use_streams
 from tensorrt_lite._C.autograd.thread_snapshot cimport ThreadSnapshot, single_threaded
@@ -852,7 +852,7 @@ cdef str PASS_NAME = "autograd::engine::execute"
 def run_backward(list roots, list grads, bint keep_graph, bint create_graph, inputs, bint allow_unused, bint accumulate):
     """Compute gradients of ``roots`` (weighted by ``grads``); returns those of ``inputs`` unless accumulating.
 
-    roots: tensors that require grad; grads: tensors of the same shapes; inputs: None or a list of tensors.
+    roots: tensors that require grad, or GradientEdges; grads: tensors of the same shapes; inputs: None or a list of the same.
     """
     cdef int depth = tls().in_backward
     cdef int64_t token
@@ -885,14 +885,13 @@ cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph,
     cdef int python_ran = state.python_ran, disabled = state.function_disabled, modes = state.function_modes
     cdef int collecting
     cdef bint elsewhere
-    cdef list first = [gradient_node(<TensorBase?>t) for t in roots]
+    cdef list first = [node_of(end) for end in roots]
     if inputs is not None:
         targets = []
         for i in range(len(inputs)):
-            t = <TensorBase?>inputs[i]
-            if accumulate and grad_fn_of(t) is not None:
-                retain_grad(t)
-            targets.append(gradient_node(t))
+            if accumulate and isinstance(inputs[i], TensorBase) and grad_fn_of(<TensorBase>inputs[i]) is not None:
+                retain_grad(<TensorBase>inputs[i])
+            targets.append(node_of(inputs[i]))
     # from here to the end of discover() nothing may run Python code or release the GIL
     for node in first:
         run.add(<PyObject*>node)
@@ -913,7 +912,7 @@ cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph,
                 n = <Node>targets[i]
                 task = run.find(<PyObject*>n)
                 if task >= 0:
-                    run.captures[count].output_nr = (<TensorBase>inputs[i]).output_nr if n.kind != NODE_LEAF else 0
+                    run.captures[count].output_nr = number_of(inputs[i], n)
                     run.captures[count].position = i
                     run.captures[count].next = run.tasks[task].capture
                     run.tasks[task].capture = count
@@ -938,7 +937,7 @@ cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph,
         for i in range(len(first)):
             n = <Node>first[i]
             task = run.find(<PyObject*>n)
-            nr = (<TensorBase>roots[i]).output_nr if n.kind != NODE_LEAF else 0
+            nr = number_of(roots[i], n)
             p = PyList_GET_ITEM(grads, i)
             t = <TensorBase?>grads[i]
             # one with a history is passed on as it is: the gradient of a sum is this very tensor

@@ -4,6 +4,8 @@ A graph has no reference cycles: edges point from results to inputs, saved input
 detached alias (block, geometry, version), leaves hold their accumulator weakly. So reference counts free it; Nodes pass
 their edges to a worklist when they die, because a chain of a million Nodes must not recurse.
 """
+from collections import namedtuple
+
 cimport cython
 from libc.stdlib cimport malloc, calloc, free
 from cpython.object cimport PyObject, PyTypeObject
@@ -51,6 +53,10 @@ def namespace():
 
 
 cdef int dual_levels = 0
+
+# What `Node._input_metadata` says of a gradient.
+_InputMetadata = namedtuple(
+    "_InputMetadata", ("shape", "dtype", "device", "is_tensor_subclass", "is_nested_tensor", "is_cpp_nested_tensor"), defaults=(False, False, False))
 
 
 @cython.no_gc_clear
@@ -190,6 +196,13 @@ cdef class Node:
     def next_functions(self):
         """((node, input number), …): where the gradients go."""
         return tuple([(self.edge(i), self.edge_nr(i)) for i in range(self.n_edges)])
+
+    @property
+    def _input_metadata(self):
+        """Shape, dtype and device of each gradient that the Node takes; None for an output of the forward call without gradient."""
+        cdef int nr
+        found = [output_metadata(self, nr) for nr in range(1 if self.kind == NODE_LEAF else max(self.n_inputs, 1))]
+        return tuple([None if m is None else _InputMetadata(m[0], dtype_of(m[1]), device_at(m[2])) for m in found])
 
     @property
     def metadata(self):

@@ -16,10 +16,11 @@ def check_batched(outputs: tuple[Any, ...], cotangents: tuple[Any, ...]) -> None
     for i, (output, g) in enumerate(zip(outputs, cotangents)):
         if g is None:
             raise RuntimeError("grad: is_grads_batched=True needs a tensor for each of grad_outputs")
-        if g.dim() == 0 or g.shape[1:] != output.shape:
+        shape = output.node._input_metadata[output.output_nr].shape if isinstance(output, tuple) else output.shape  # of a GradientEdge
+        if g.dim() == 0 or g.shape[1:] != shape:
             raise RuntimeError(
                 f"If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The sizes of the remaining dimensions are expected to match "
-                f"the shape of corresponding output, but a mismatch was detected: grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape of {output.shape}. If you only want some "
+                f"the shape of corresponding output, but a mismatch was detected: grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape of {shape}. If you only want some "
                 "tensors in `grad_output` to be considered batched, consider using vmap."
             )
 

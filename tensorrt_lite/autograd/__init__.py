@@ -55,6 +55,21 @@ def __dir__() -> list[str]:
     return public(globals(), [*_LAZY, *_LAZY_NAMES])
 
 
+def _is_edge(x: Any) -> bool:
+    """Whether x is a GradientEdge; none is before its module is imported."""
+    module = globals().get("graph")
+    return module is not None and isinstance(x, module.GradientEdge)
+
+
+def _first_gradient_at(edge: Any, gradient: Any, i: int) -> _TensorBase:
+    """`_first_gradient` of the output of a Node that an edge names."""
+    known = edge.node._input_metadata
+    found = known[edge.output_nr] if 0 <= edge.output_nr < len(known) else None
+    if found is None:
+        raise RuntimeError(f"element {i} of tensors: {edge.node.name()} has no output {edge.output_nr} with a gradient")
+    return _first_gradient(_ops.empty_strided(found.shape, (0,) * len(found.shape), dtype=found.dtype, device=found.device), gradient, i)
+
+
 def _first_gradient(output: _TensorBase, gradient, i: int) -> _TensorBase:
     """The gradient with which ``output`` enters the run: the caller's after checks, or ones for a single element."""
     if gradient is None:
@@ -84,7 +99,7 @@ def _first_gradient(output: _TensorBase, gradient, i: int) -> _TensorBase:
 
 
 def _as_tuple(x) -> tuple:
-    return (x,) if isinstance(x, _TensorBase) else tuple(x)
+    return (x,) if isinstance(x, _TensorBase) or _is_edge(x) else tuple(x)
 
 
 def _roots(outputs: tuple, gradients: tuple) -> tuple[list, list]:
@@ -92,6 +107,9 @@ def _roots(outputs: tuple, gradients: tuple) -> tuple[list, list]:
         raise RuntimeError(f"got {len(outputs)} tensors and {len(gradients)} gradients")
     first = []
     for i, (output, gradient) in enumerate(zip(outputs, gradients)):
+        if _is_edge(output):
+            first.append(_first_gradient_at(output, gradient, i))
+            continue
         if not isinstance(output, _TensorBase):
             raise TypeError(f"element {i} of tensors must be a Tensor, got {type(output).__name__}")
         if not output.requires_grad:
@@ -107,15 +125,22 @@ def _parts(tensors: tuple) -> tuple:
 
 def _targets(inputs: tuple) -> list:
     for x in inputs:
+        if _is_edge(x):
+            continue
         if not isinstance(x, _TensorBase):
-            raise TypeError(f"all inputs have to be Tensors, but got {type(x).__name__}")
+            raise TypeError(f"all inputs have to be Tensors or GradientEdges, but got {type(x).__name__}")
         if not x.requires_grad:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
     return list(inputs)
 
 
+def _check_materialized(result, targets: list) -> None:
+    if any(g is None and _is_edge(x) for g, x in zip(result, targets)):
+        raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
+
+
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None) -> None:
-    """Add the gradients of the tensors (weighted by ``grad_tensors``) to ``grad`` of the leaves, or of ``inputs`` alone."""
+    """Add the gradients of the tensors or GradientEdges (weighted by ``grad_tensors``) to ``grad`` of the leaves, or of ``inputs`` alone."""
     if grad_variables is not None:
         import warnings
 
@@ -140,6 +165,8 @@ def grad(
 ) -> tuple:  # fmt: skip
     """The gradients of the outputs (weighted by ``grad_outputs``) with respect to each of ``inputs``; None (or zeros) where unused.
 
+    outputs, inputs: tensors or `graph.GradientEdge`s.
+
     is_grads_batched: each of grad_outputs has one more dimension in front, and so has each gradient: a pass for all of them, by vmap.
     """
     if materialize_grads and allow_unused is False:
@@ -158,10 +185,14 @@ def grad(
 
         result = batched_grad(outputs, tuple(targets), gradients, retain_graph, create_graph, allow_unused)
         size = gradients[0].shape[0]
-        return tuple(_ops.zeros((size, *x.shape), dtype=x.dtype, device=x.device) if g is None and materialize_grads else g for g, x in zip(result, targets))
+        if materialize_grads:
+            _check_materialized(result, targets)
+            result = [_ops.zeros((size, *x.shape), dtype=x.dtype, device=x.device) if g is None else g for g, x in zip(result, targets)]
+        return tuple(result)
     roots, first = _roots(outputs, gradients)
     result = _run_backward(roots, first, create_graph if retain_graph is None else retain_graph, create_graph, targets, allow_unused, False)
     if materialize_grads:
+        _check_materialized(result, targets)
         result = [_ops.zeros_like(x, requires_grad=create_graph) if g is None else g for g, x in zip(result, targets)]
     if any(part is not whole for part, whole in zip(targets, wholes)):
         result = [g if g is None or part is whole else whole._with_part(g) for g, part, whole in zip(result, targets, wholes)]

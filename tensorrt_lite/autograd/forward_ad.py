@@ -32,6 +32,13 @@ class UnpackedDualTensor(NamedTuple):
     tangent: Tensor | None
 
 
+def __getattr__(name: str) -> int:
+    """`_current_level`: the number of the level that is open, -1 where none is. Programs read it to learn whether they are inside one."""
+    if name == "_current_level":
+        return _forward.current_level()
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
 def enter_dual_level() -> int:
     """Open a level and return its number. RuntimeError when one is open: there is one at a time."""
     return _forward.enter_level()

@@ -33,7 +33,7 @@ __all__ = [
 
 
 class GradientEdge(NamedTuple):
-    """Where a gradient goes: output ``output_nr`` of ``node``."""
+    """Where a gradient goes: output ``output_nr`` of ``node``. `autograd.grad` and `autograd.backward` take edges in place of tensors."""
 
     node: Node
     output_nr: int
