@@ -74,6 +74,7 @@ globals().update(_public.functions(_ops.FUNCTIONS, "tensorrt_lite"))
 _LAZY = {
     "nn", "optim", "utils", "autograd", "cuda", "backend", "backends", "testing", "bench", "random", "serialization", "linalg", "fft", "special", "signal", "cpu", "library", "multiprocessing", "version",
     "__config__", "accelerator", "amp", "compat", "compiler", "distributed", "distributions", "func", "hub", "jit", "masked", "onnx", "overrides", "profiler", "sparse", "array_api",
+    "futures", "monitor", "quasirandom",
 }  # fmt: skip
 _LAZY_NAMES = {
     "save": "serialization", "load": "serialization", "no_grad": "autograd.grad_mode", "enable_grad": "autograd.grad_mode",
@@ -91,21 +92,37 @@ _LAZY_NAMES = {
         "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype",
     ), "amp._state"),
     "DisableTorchFunction": "_C.core.overrides", "DisableTorchFunctionSubclass": "_C.core.overrides",
-    "result_type": "_queries", "can_cast": "_queries",
+    "result_type": "_queries", "can_cast": "_queries", "affine_grid_generator": "nn._functional.vision",
     "cosine_similarity": "nn.functional", "pairwise_distance": "nn.functional", "embedding": "_ops",
     "finfo": "_info", "iinfo": "_info", "from_dlpack": "_dlpack", "to_dlpack": "_dlpack", "ops": "library",
     "TypedStorage": "_typed_storage", "Stream": "backend.streams", "Event": "backend.streams", "get_device_module": "backend.privateuse1",
     "_register_device_module": "backend.privateuse1",
     "vmap": "_transforms.mapping",
+    **dict.fromkeys(("eig", "lstsq", "matrix_rank", "solve", "symeig"), "_removed"),
+    **dict.fromkeys((
+        "SymBool", "SymFloat", "SymInt", "sym_constrain_range", "sym_constrain_range_for_size", "sym_float", "sym_fresh_size", "sym_int", "sym_ite", "sym_max",
+        "sym_min", "sym_not", "sym_sqrt", "sym_sum",
+    ), "_symbolic"),
+    "cond": "_control_flow", "while_loop": "_control_flow", "Future": "futures", "thread_safe_generator": "random",
+    **dict.fromkeys((
+        "AcceleratorError", "FatalError", "JITException", "OutOfMemoryError", "Tag", "classproperty", "compiled_with_cxx11_abi", "from_file", "get_file_path",
+        "has_lapack", "has_mkl", "has_openmp", "has_spectral", "init_num_threads", "is_vulkan_available", "is_warn_always_enabled", "legacy_contiguous_format",
+        "set_warn_always",
+    ), "_facts"),
+    "is_anomaly_enabled": "autograd.anomaly_mode", "is_anomaly_check_nan_enabled": "autograd.anomaly_mode", "set_anomaly_enabled": "autograd.anomaly_mode",
     "set_default_tensor_type": "_typed_tensors", "set_flush_denormal": "_C.core.parallel",
 }  # fmt: skip
-_ASKING = {"result_type", "can_cast", "embedding"}  # of them, those that ask overrides
+_ASKING = {"result_type", "can_cast", "embedding", "affine_grid_generator"}  # of them, those that ask overrides
 # Methods that are functions of the package, too.
 _METHODS = {
     "arccos_", "arccosh_", "arcsin_", "arcsinh_", "arctan_", "arctanh_", "clip_", "detach", "detach_", "fix_", "get_device", "is_conj", "is_inference", "is_neg",
-    "is_nonzero", "is_same_size", "is_signed", "negative_", "resize_as_", "resolve_conj", "resolve_neg", "zero_",
+    "as_strided_", "dequantize", "is_distributed", "is_nonzero", "is_same_size", "is_signed", "negative_", "resize_as_", "resolve_conj", "resolve_neg", "slice_inverse", "zero_",
 }  # fmt: skip
 _TYPED = {f"{kind}Tensor" for kind in _type_names.values() if not kind.startswith(("Complex", "UInt", "Float8"))}  # FloatTensor and its kin
+_STORAGES = {
+    "BFloat16Storage", "BoolStorage", "ByteStorage", "CharStorage", "ComplexDoubleStorage", "ComplexFloatStorage", "DoubleStorage", "FloatStorage",
+    "HalfStorage", "IntStorage", "LongStorage", "ShortStorage",
+}  # fmt: skip
 
 
 def __getattr__(name: str):
@@ -123,6 +140,12 @@ def __getattr__(name: str):
         from tensorrt_lite._typed_tensors import typed_class
 
         value = typed_class(name)
+    elif name in _STORAGES:
+        from tensorrt_lite._typed_storage import legacy_class
+
+        value = legacy_class(name)
+    elif name == "Storage":
+        value = __getattr__("FloatStorage")
     else:
         from tensorrt_lite._missing import error
 
@@ -149,7 +172,7 @@ _companions.install()
 def __dir__() -> list[str]:
     from tensorrt_lite._names import public
 
-    return public(globals(), [*_LAZY, *_LAZY_NAMES, *_METHODS, *_TYPED])
+    return public(globals(), [*_LAZY, *_LAZY_NAMES, *_METHODS, *_TYPED, *_STORAGES, "Storage"])
 
 
 def is_tensor(obj) -> type(True):

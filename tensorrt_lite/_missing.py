@@ -8,29 +8,15 @@ import sys
 # Module (without the package's name): PyTorch's names in it that are planned or left out. docs/gaps.md says more.
 _NAMES = {
     "": """
-        ao classes compile cond cpp export functional fx monitor mps mtia nested
-        package quantization quasirandom return_types types while_loop xpu
-        Future Storage SymBool SymFloat SymInt Tag
-        BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage DoubleStorage FloatStorage HalfStorage
-        IntStorage LongStorage ShortStorage
+        ao classes compile cpp export functional fx mps mtia nested package quantization return_types types xpu
         bits16 bits1x8 bits2x4 bits4x2 bits8 float4_e2m1fn_x2
         int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7 qint32 qint8 quint2x4 quint4x2 quint8
-        jagged
-        dequantize empty_quantized fake_quantize_per_channel_affine fake_quantize_per_tensor_affine from_file
-        is_distributed
-        is_warn_always_enabled quantize_per_channel quantize_per_tensor
-        set_warn_always
+        jagged empty_quantized fake_quantize_per_channel_affine fake_quantize_per_tensor_affine quantize_per_channel quantize_per_tensor
     """,
-    "nn": """
-        grad intrinsic qat quantizable quantized
-    """,
-    "nn.functional": "grad",
+    "nn": "intrinsic qat quantizable quantized",
     "nn.parallel": "DistributedDataParallel DistributedDataParallelCPU distributed scatter_gather",
     "optim": "swap_in_optimizer_params_and_state",
-    "utils": """
-        ThroughputBenchmark bottleneck bundled_inputs collect_env cpp_backtrace deterministic mobile_optimizer
-        module_tracker swap_tensors
-    """,
+    "utils": "bottleneck bundled_inputs mobile_optimizer",
     "utils.benchmark": "CallgrindStats CopyIfCallgrind FunctionCount FunctionCounts FuzzedSparseTensor",
     "utils.cpp_extension": "SyclExtension",
     "utils.checkpoint": "DefaultDeviceType GraphExecGroup",

@@ -19,7 +19,9 @@ _warned = False
 def warn_once(stacklevel: int) -> None:
     """PyTorch's warning, once in a process."""
     global _warned
-    if not _warned:
+    from tensorrt_lite import is_warn_always_enabled
+
+    if not _warned or is_warn_always_enabled():
         _warned = True
         warnings.warn(
             "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage class. This should only matter to you "
@@ -37,7 +39,9 @@ class TypedStorage:
         self.dtype = dtype_named("float32") if dtype is None else dtype
         if wrap_storage is not None:
             if args or not isinstance(wrap_storage, UntypedStorage):
-                raise TypeError(f"TypedStorage(): argument 'wrap_storage' must be UntypedStorage alone, not {type(wrap_storage).__name__} beside {len(args)} others")
+                raise TypeError(
+                    f"TypedStorage(): argument 'wrap_storage' must be UntypedStorage alone, not {type(wrap_storage).__name__} beside {len(args)} others"
+                )
             self._untyped_storage = wrap_storage
         elif not args or isinstance(args[0], int):
             self._untyped_storage = _ops.empty(*args or (0,), dtype=self.dtype, device=device).untyped_storage()
@@ -218,3 +222,41 @@ for _method, _dtype in {
     _convert = _conversion(_dtype)
     _convert.__name__ = _method
     setattr(TypedStorage, _method, _convert)
+
+
+class _LegacyStorageMeta(type):
+    """The class of `FloatStorage` and its kin: calling one makes a TypedStorage, and every TypedStorage of the dtype is an instance."""
+
+    dtype: Any
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        refusal = (
+            f"{cls}.__new__ received an invalid combination of arguments. Expected one of:\n * no arguments\n * (int size)\n * (Sequence data)\n"
+            " * (*, UntypedStorage wrap_storage)"
+        )
+        for name in ("device", "dtype"):
+            if name in kwargs:
+                raise RuntimeError(f"{refusal}\nKeyword argument '{name}' cannot be specified")
+        if len(args) > 1 or args and kwargs:
+            raise RuntimeError(f"{refusal}\nToo many positional arguments")
+        return TypedStorage(*args, dtype=cls.dtype, device="cpu", **kwargs)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return type(instance) is TypedStorage and instance.dtype == cls.dtype and instance.device.type == "cpu"
+
+
+class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
+    """The base of the storage classes that are named after a dtype."""
+
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, size: int = 0, **kwargs: Any) -> TypedStorage:
+        """Elements of a mapped file; see `UntypedStorage.from_file`."""
+        return TypedStorage.from_file(filename, shared, size, dtype=cls.dtype)
+
+
+def legacy_class(name: str) -> type:
+    """The class of a name such as "FloatStorage"."""
+    return _LegacyStorageMeta(name, (_LegacyStorage,), {"dtype": dtype_named(LEGACY_NAMES[name]), "__module__": "torch"})
+
+
+LEGACY_NAMES = {storage: dtype for dtype, storage in STORAGE_OF_DTYPE.items() if not storage.startswith("Q")}

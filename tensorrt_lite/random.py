@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tensorrt_lite import Tensor
 
 __all__ = [
-    "Generator", "default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state",
+    "Generator", "default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state", "thread_safe_generator",
 ]  # fmt: skip
 
 
@@ -115,6 +115,14 @@ def get_rng_state() -> Tensor:
 def set_rng_state(new_state: Tensor) -> None:
     """Continue the default stream where a state stood."""
     default_generator.set_state(new_state)
+
+
+def thread_safe_generator() -> Generator | None:
+    """The Generator of the DataLoader's worker thread that calls, None elsewhere: what `generator=` of a random operator takes."""
+    from tensorrt_lite.utils.data import get_worker_info
+
+    worker = get_worker_info()
+    return None if worker is None or worker.rng is None else worker.rng.torch_generator
 
 
 @contextmanager

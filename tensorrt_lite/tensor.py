@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from tensorrt_lite import _C, _ops, _public
+from tensorrt_lite import _C, _older_methods, _ops, _public
 from tensorrt_lite._C.autograd import attributes as _attributes
 from tensorrt_lite._C.core import args as _args
 from tensorrt_lite._C.core import dlpack as _dlpack_core
@@ -622,9 +622,9 @@ def _attach() -> None:
             setattr(Tensor, name, PublicProperty(name, Tensor, value.fget, value.fset, value.fdel))
         elif callable(value) and not isinstance(value, (staticmethod, classmethod, type)):
             setattr(Tensor, name, _public.method(value, name, Tensor, by_name=name.startswith("_")))
-    for name, accessors in _attributes.PROPERTIES.items():
+    for name, accessors in (_older_methods.PROPERTIES | _attributes.PROPERTIES).items():
         setattr(Tensor, name, PublicProperty(name, Tensor, *accessors))
-    for name, method in (_attributes.METHODS | _ops.METHODS).items():
+    for name, method in (_older_methods.METHODS | _attributes.METHODS | _ops.METHODS).items():
         setattr(Tensor, name, method if name in _UNASKED else _public.method(method, name, Tensor))
     for symbol, function in _ops.SYMBOLS.items():
         setattr(Tensor, symbol, _public.method(function, symbol, Tensor))

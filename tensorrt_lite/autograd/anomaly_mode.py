@@ -31,6 +31,11 @@ def is_anomaly_check_nan_enabled() -> bool:
     return bool(_flags() & _CHECK_NAN)
 
 
+def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
+    """Switch anomaly mode on or off in this thread."""
+    _set_anomaly((_ON | (_CHECK_NAN if check_nan else 0)) if mode else 0)
+
+
 class set_detect_anomaly:
     """Switch anomaly mode on or off, at once and until the end of a ``with`` block. mode, check_nan: bool."""
 

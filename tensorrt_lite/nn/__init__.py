@@ -10,11 +10,11 @@ from .modules import __all__ as _module_names
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
 if TYPE_CHECKING:
-    from . import parallel
+    from . import grad, parallel
     from .parallel import DataParallel
 
 __all__ = [
-    "Buffer", "DataParallel", "Parameter", "UninitializedBuffer", "UninitializedParameter", "attention", "functional", "init", "modules", "parallel", "utils", *_module_names,
+    "Buffer", "DataParallel", "Parameter", "UninitializedBuffer", "UninitializedParameter", "attention", "functional", "grad", "init", "modules", "parallel", "utils", *_module_names,
     *sorted(modules._LAZY),
 ]  # fmt: skip
 
@@ -25,6 +25,10 @@ def __getattr__(name: str) -> object:
 
         parallel = import_module(f"{__name__}.parallel")
         return parallel if name == "parallel" else parallel.DataParallel
+    if name == "grad":
+        from importlib import import_module
+
+        return import_module(f"{__name__}.grad")
     if name in modules._LAZY:
         return getattr(modules, name)
     from tensorrt_lite._missing import error

@@ -318,6 +318,10 @@ _publish()
 
 
 def __getattr__(name: str) -> Any:
+    if name == "grad":
+        from tensorrt_lite.nn import grad
+
+        return grad
     if name not in __all__:
         from tensorrt_lite._missing import error
 

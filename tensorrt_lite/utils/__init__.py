@@ -4,14 +4,34 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["benchmark", "checkpoint", "cpp_extension", "data", "dlpack", "flop_counter", "generate_methods_for_privateuse1_backend", "hooks", "model_zoo", "rename_privateuse1_backend", "safetensors", "tensorboard"]
+__all__ = [
+    "ThroughputBenchmark", "backcompat", "backend_registration", "benchmark", "checkpoint", "cmake_prefix_path", "collect_env", "cpp_backtrace", "cpp_extension",
+    "data", "deterministic", "dlpack", "flop_counter", "generate_methods_for_privateuse1_backend", "get_cpp_backtrace", "hooks", "model_zoo", "module_tracker",
+    "rename_privateuse1_backend", "safetensors", "set_module", "swap_tensors", "tensorboard", "throughput_benchmark", "weak",
+]  # fmt: skip
+
+_FROM = {
+    "ThroughputBenchmark": "utils.throughput_benchmark", "generate_methods_for_privateuse1_backend": "backend.privateuse1",
+    "get_cpp_backtrace": "utils.cpp_backtrace", "rename_privateuse1_backend": "backend.privateuse1", "swap_tensors": "utils._swap",
+}  # fmt: skip
+
+
+def set_module(obj: Any, mod: str) -> None:
+    """Let an object say that it is of the module `mod`. TypeError for what is no string."""
+    if not isinstance(mod, str):
+        raise TypeError("The mod argument should be a string")
+    obj.__module__ = mod
 
 
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name in ("generate_methods_for_privateuse1_backend", "rename_privateuse1_backend"):
-        return getattr(import_module("tensorrt_lite.backend.privateuse1"), name)
+    if name in _FROM:
+        return getattr(import_module(f"tensorrt_lite.{_FROM[name]}"), name)
+    if name == "cmake_prefix_path":
+        from tensorrt_lite._facts import get_file_path
+
+        return get_file_path("torch", "share", "cmake")
     if name in __all__ or name in ("_pytree", "_python_dispatch"):
         return import_module(f"{__name__}.{name}")
     from tensorrt_lite._missing import error

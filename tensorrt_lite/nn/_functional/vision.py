@@ -46,10 +46,7 @@ def interpolate(
     """
     if mode in _NO_ALIGN:
         if align_corners is not None:
-            raise ValueError(
-                "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | "
-                "trilinear"
-            )
+            raise ValueError("align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear")
     elif align_corners is None:
         align_corners = False
     n = input.dim() - 2
@@ -80,9 +77,7 @@ def interpolate(
         output_size = [math.floor(float(s) * f) for s, f in zip(input.shape[2:], factors, strict=True)]
         factors = None
     if antialias and not (mode in ("bilinear", "bicubic") and input.ndim == 4):
-        raise ValueError(
-            "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input"
-        )
+        raise ValueError("Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input")
     if not 3 <= input.dim() <= 5:
         raise NotImplementedError(
             f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.dim()}D) for the modes: nearest | "
@@ -91,9 +86,7 @@ def interpolate(
     return _resample(input, n, mode, output_size, factors, align_corners, antialias)
 
 
-def _resample(
-    input: Any, n: int, mode: str, output_size: Any, factors: Any, align_corners: bool | None, antialias: bool
-) -> Any:
+def _resample(input: Any, n: int, mode: str, output_size: Any, factors: Any, align_corners: bool | None, antialias: bool) -> Any:
     if mode == "nearest":
         op = (_ops.upsample_nearest1d, _ops.upsample_nearest2d, _ops.upsample_nearest3d)[n - 1]
         return op(input, output_size, factors)
@@ -118,9 +111,7 @@ def _resample(
     )
 
 
-def upsample(
-    input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: Any = None
-) -> Tensor:
+def upsample(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: Any = None) -> Tensor:
     """The old name of interpolate."""
     _warn_upsample("upsample", "")
     return interpolate(input, size, scale_factor, mode, align_corners)
@@ -141,28 +132,19 @@ def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) ->
 def _warn_upsample(name: str, suffix: str) -> None:
     import warnings
 
-    warnings.warn(
-        f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.{suffix}", stacklevel=3
-    )
+    warnings.warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.{suffix}", stacklevel=3)
 
 
 _GRID_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
 _GRID_PADDING = {"zeros": 0, "border": 1, "reflection": 2}
 
 
-def grid_sample(
-    input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
-) -> Tensor:
+def grid_sample(input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None) -> Tensor:
     """Samples input (N, C, H, W) at positions grid (N, h, w, 2) in [-1, 1], or (N, C, D, H, W) at (N, d, h, w, 3)."""
     if mode not in _GRID_MODES:
-        raise ValueError(
-            f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
-        )
+        raise ValueError(f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'")
     if padding_mode not in _GRID_PADDING:
-        raise ValueError(
-            "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: "
-            f"'{padding_mode}'"
-        )
+        raise ValueError(f"nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: '{padding_mode}'")
     if align_corners is None:
         _warn_align_corners("grid_sample")
         align_corners = False
@@ -186,6 +168,11 @@ def _base_axis(steps: int, align_corners: bool, like: Any) -> Any:
     return axis if align_corners else axis * ((steps - 1) / steps)
 
 
+def affine_grid_generator(theta: Any, size: Any, align_corners: bool) -> Tensor:
+    """`affine_grid` without its default: theta (N, 2, 3) or (N, 3, 4); size: (N, C, H, W) or (N, C, D, H, W)."""
+    return affine_grid(theta, size, align_corners)
+
+
 def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Tensor:
     """Sampling positions of affine maps theta (N, 2, 3) for size (N, C, H, W), or (N, 3, 4) for (N, C, D, H, W)."""
     if not theta.is_floating_point():
@@ -193,14 +180,10 @@ def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Ten
     n = len(size) - 2
     if n not in (2, 3):
         raise NotImplementedError(
-            "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size "
-            f"{tuple(size)}."
+            f"affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size {tuple(size)}."
         )
     if theta.dim() != 3 or theta.shape[-2] != n or theta.shape[-1] != n + 1:
-        raise ValueError(
-            f"Expected a batch of {n}D affine matrices of shape Nx{n}x{n + 1} for size {tuple(size)}. Got "
-            f"{tuple(theta.shape)}."
-        )
+        raise ValueError(f"Expected a batch of {n}D affine matrices of shape Nx{n}x{n + 1} for size {tuple(size)}. Got {tuple(theta.shape)}.")
     if align_corners is None:
         _warn_align_corners("affine_grid")
         align_corners = False

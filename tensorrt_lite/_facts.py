@@ -1,0 +1,130 @@
+"""What the package answers about itself, exceptions and tags by their public names, and other small functions of `torch`. Imported on first use."""
+
+from __future__ import annotations
+
+import enum
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tensorrt_lite import _ops
+from tensorrt_lite._C.core.device import contiguous_format as legacy_contiguous_format
+from tensorrt_lite.cuda.memory import OutOfMemoryError
+
+if TYPE_CHECKING:
+    from tensorrt_lite import Tensor
+
+__all__ = [
+    "AcceleratorError", "FatalError", "JITException", "OutOfMemoryError", "Tag", "classproperty", "compiled_with_cxx11_abi", "from_file", "get_file_path",
+    "has_lapack", "has_mkl", "has_openmp", "has_spectral", "init_num_threads", "is_vulkan_available", "is_warn_always_enabled", "legacy_contiguous_format",
+    "set_warn_always",
+]  # fmt: skip
+
+has_lapack = True
+has_mkl = False
+has_openmp = True
+has_spectral = True
+
+_warn_always = False
+
+
+class AcceleratorError(RuntimeError):
+    """An error of a device's runtime."""
+
+
+class FatalError(Exception):
+    """An error after which the process cannot go on. Nothing here raises it."""
+
+
+class JITException(Exception):
+    """An error inside of scripted code. Nothing here raises it."""
+
+    __name__ = "Error"
+
+
+class Tag(enum.IntEnum):
+    """What is known of an operator, as `library.define` takes it."""
+
+    core = 0
+    cudagraph_unsafe = 1
+    data_dependent_output = 2
+    dynamic_output_shape = 3
+    flexible_layout = 4
+    generated = 5
+    inplace = 6
+    inplace_view = 7
+    maybe_aliasing_or_mutating = 8
+    needs_contiguous_strides = 9
+    needs_exact_strides = 10
+    needs_fixed_stride_order = 11
+    nondeterministic_bitwise = 12
+    nondeterministic_seeded = 13
+    out = 14
+    out_variant = 15
+    pointwise = 16
+    pt2_compliant_tag = 17
+    reduction = 18
+    view_copy = 19
+
+
+def classproperty(func: Callable[[Any], Any]) -> Any:
+    """A property of the class: reading it calls `func(cls)`."""
+
+    class Property:
+        def __get__(self, instance: Any, owner: type) -> Any:
+            return func(owner)
+
+    return Property()
+
+
+def compiled_with_cxx11_abi() -> bool:
+    """True, as programs expect that choose flags for C++ by it; no part of the core is C++."""
+    return True
+
+
+def get_file_path(*path_components: str) -> str:
+    """A path below the folder that the package lies in: get_file_path("torch", "x") is x in the package's folder."""
+    package = os.path.dirname(os.path.abspath(__file__))
+    if path_components[:1] in (("torch",), ("tensorrt_lite",)):
+        return os.path.join(package, *path_components[1:])
+    return os.path.join(os.path.dirname(package), *path_components)
+
+
+def from_file(filename: str, shared: bool | None = None, size: int = 0, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
+              requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """A CPU tensor of `size` elements over a mapped file: (size). shared: what is written goes to the file, which is made where it is not there. RuntimeError
+    for a file that cannot be opened or is too short."""
+    from tensorrt_lite import UntypedStorage, get_default_dtype
+
+    dtype = get_default_dtype() if dtype is None else dtype
+    if size < 0:
+        raise RuntimeError(f"from_file(): size must not be negative (got {size})")
+    if pin_memory:
+        raise RuntimeError("tensors constructed from a file cannot be pinned")
+    storage = UntypedStorage.from_file(filename, bool(shared), size * dtype.itemsize)
+    return _ops.empty(0, dtype=dtype).set_(storage, 0, (size,), (1,)).requires_grad_(requires_grad)
+
+
+def init_num_threads() -> None:
+    """Let operators use as many threads as at the start of the process."""
+    from tensorrt_lite._C.core.parallel import get_num_threads, set_num_threads
+
+    set_num_threads(get_num_threads())
+
+
+def is_vulkan_available() -> bool:
+    """False: there is no such device."""
+    return False
+
+
+def is_warn_always_enabled() -> bool:
+    """Whether warnings that come once in a process come at each occasion."""
+    return _warn_always
+
+
+def set_warn_always(b: bool, /) -> None:
+    """Have warnings that come once in a process (that of TypedStorage) come at each occasion, or no longer. TypeError for what is no bool."""
+    global _warn_always
+    if not isinstance(b, bool):
+        raise TypeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
+    _warn_always = b
