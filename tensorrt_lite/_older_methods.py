@@ -152,35 +152,54 @@ mtia = _refusal("mtia", AssertionError, "Torch not compiled with MTIA enabled.")
 xpu = _refusal("xpu", AssertionError, "Torch not compiled with XPU enabled")
 
 
-def _removed(name: str) -> Any:
-    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        from tensorrt_lite import _removed as functions
+def _removed(name: str, *arguments: Any) -> NoReturn:
+    from tensorrt_lite import _removed as functions
 
-        return getattr(functions, name)(self, *args or ((None,) if name in ("lstsq", "solve") else ()), **kwargs)
+    getattr(functions, name)(*arguments)
+    raise AssertionError(name)  # they all raise
 
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"RuntimeError: removed, as `torch.{name}` is."
-    return method
+
+def eig(self: Tensor, eigenvectors: bool = False) -> NoReturn:
+    """RuntimeError: removed; use `linalg.eig`."""
+    _removed("eig", self)
+
+
+def lstsq(self: Tensor, other: Tensor) -> NoReturn:
+    """RuntimeError: removed; use `linalg.lstsq`."""
+    _removed("lstsq", self, other)
+
+
+def solve(self: Tensor, other: Tensor) -> NoReturn:
+    """RuntimeError: removed; use `linalg.solve`."""
+    _removed("solve", self, other)
+
+
+def symeig(self: Tensor, eigenvectors: bool = False) -> NoReturn:
+    """RuntimeError: removed; use `linalg.eigh`."""
+    _removed("symeig", self)
 
 
 METHODS = {
     f.__name__: f
     for f in (
         apply_, map_, map2_, as_strided_, slice_inverse, const_data_ptr, dequantize, is_distributed, module_load, reinforce, resize, resize_as, storage_type,
-        ipu, mtia, xpu, *map(_removed, ("eig", "lstsq", "solve", "symeig")),
+        ipu, mtia, xpu, eig, lstsq, solve, symeig,
     )
 }  # fmt: skip
 
 
 def _never(self: Tensor) -> bool:
+    """False: there are no such tensors here."""
     return False
 
 
 def _no_name(self: Tensor) -> None:
+    """None: tensors have no names."""
     return None
 
 
 def _volatile(self: Tensor) -> bool:
+    """False, with a warning: removed; use `no_grad`."""
     import warnings
 
     warnings.warn("volatile was removed (Variable.volatile is always False)", stacklevel=2)

@@ -41,10 +41,10 @@ def test_the_whole_list(capsys):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("torch.utils.collect_env", "utils.collect_env: not implemented\n"),
-        ("collect_env", "utils.collect_env: not implemented\n"),
+        ("torch.utils.mobile_optimizer", "utils.mobile_optimizer: not implemented\n"),
+        ("mobile_optimizer", "utils.mobile_optimizer: not implemented\n"),
         ("export", "export: not implemented\n"),
-        ("while_loop", "while_loop: not implemented\n"),
+        ("quint8", "quint8: not implemented\n"),
         ("nn.Linear", "nn.Linear: is here\n"),
         ("DataLoader", "num_workers"),
     ],

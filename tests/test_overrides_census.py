@@ -27,6 +27,9 @@ UNASKED = {
         promote_types save seed set_default_device set_default_dtype set_default_tensor_type set_deterministic_debug_mode
         set_float32_matmul_precision set_flush_denormal set_num_interop_threads set_num_threads set_printoptions set_rng_state to_dlpack typename
         use_deterministic_algorithms vmap
+        classproperty compiled_with_cxx11_abi cond eig from_file get_file_path init_num_threads is_anomaly_check_nan_enabled is_anomaly_enabled
+        is_vulkan_available is_warn_always_enabled lstsq matrix_rank set_anomaly_enabled set_warn_always solve sym_constrain_range
+        sym_constrain_range_for_size sym_fresh_size symeig thread_safe_generator while_loop
     """,
     "F": "sigmoid tanh upsample upsample_bilinear upsample_nearest",
     "init": """
@@ -157,7 +160,7 @@ def test_what_pytorch_overrides_is_overridable_here():
 
 
 # TorchScript's overloads of lists, and options of CUDA's products alone (docs/gaps.md).
-OTHER_NAMES = {"as_tensor": {"t"}, "tensor": {"t"}, "sort": {"reverse"}, "copy_": {"other"}}
+OTHER_NAMES = {"as_tensor": {"t"}, "tensor": {"t"}, "sort": {"reverse"}, "copy_": {"other"}, "dequantize": {"qtensor", "qtensors", "tensor", "tensors"}}
 
 
 def test_arguments_have_pytorch_names():

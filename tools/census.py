@@ -74,12 +74,20 @@ NO_ROW = {
         set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype set_default_device
         set_default_dtype set_default_tensor_type set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal
         set_num_interop_threads set_num_threads set_printoptions use_deterministic_algorithms
+        compiled_with_cxx11_abi get_file_path init_num_threads is_anomaly_check_nan_enabled is_anomaly_enabled is_vulkan_available
+        is_warn_always_enabled set_anomaly_enabled set_warn_always
     """,
+    "numbers that stand for sizes": """
+        sym_constrain_range sym_constrain_range_for_size sym_float sym_fresh_size sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum
+    """,
+    "removed from PyTorch: they raise": "eig lstsq matrix_rank solve symeig Tensor.eig Tensor.lstsq Tensor.reinforce Tensor.solve Tensor.symeig",
+    "for devices that are not here: they raise": "Tensor.ipu Tensor.mtia Tensor.xpu",
+    "deprecated since before schemas": "Tensor.resize",
     "the package's module of a device": "get_device_module",
-    "state of the default generator": "get_rng_state initial_seed manual_seed seed set_rng_state",
+    "state of the default generator": "get_rng_state initial_seed manual_seed seed set_rng_state thread_safe_generator",
     "questions about dtypes, shapes and any Python object": "broadcast_shapes can_cast is_storage is_tensor promote_types typename",
-    "files": "load save",
-    "functions of functions": "vmap",
+    "files": "from_file load save",
+    "functions of functions": "classproperty cond vmap while_loop",
     "the array API standard's name of `to`": "Tensor.to_device",
 }  # fmt: skip
 

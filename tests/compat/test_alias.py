@@ -52,7 +52,7 @@ def test_outside_nothing_is_left():
     assert (trt.__name__, trt.__version__, trt.nn.Linear.__module__, trt.Tensor.__module__) == ("tensorrt_lite", "0.1.0", module_of, "tensorrt_lite.tensor")
     assert not hasattr(trt, "export") and not hasattr(trt.optim, "rmsprop") and not hasattr(trt.jit, "__path__")
     with pytest.raises(AttributeError, match="it is not implemented"):
-        _ = trt.while_loop
+        _ = trt.quantize_per_tensor
 
 
 def test_version(torch):
@@ -99,12 +99,12 @@ def test_absent_names_are_refused_when_used(torch):
     class Mine(torch.nn.Module, ExportedProgram):
         pass
 
-    for use in (lambda: ExportedProgram(0, 1), lambda: export(1, 2), Mine, lambda: annotated(None), lambda: torch.while_loop(len)):
+    for use in (lambda: ExportedProgram(0, 1), lambda: export(1, 2), Mine, lambda: annotated(None), lambda: torch.quantize_per_tensor(len)):
         with pytest.raises(NotImplementedError, match=r"^torch\.\S+: it is not implemented \(docs/gaps.md, or tensorrt-lite missing\)"):
             use()
     assert not isinstance(1, ExportedProgram) and ExportedProgram.__module__ == "torch.export"
-    assert not hasattr(torch, "while_loop") and getattr(torch, "while_loop", None) is None and not hasattr(torch.distributed, "ReduceOp")
-    assert absent.used["torch.while_loop"] and not absent.used["torch.distributed.ProcessGroup"]
+    assert not hasattr(torch, "quantize_per_tensor") and getattr(torch, "quantize_per_tensor", None) is None and not hasattr(torch.distributed, "ReduceOp")
+    assert absent.used["torch.quantize_per_tensor"] and not absent.used["torch.distributed.ProcessGroup"]
 
 
 def test_names_that_pytorch_does_not_have_are_plain_errors(torch):
