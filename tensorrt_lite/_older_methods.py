@@ -76,7 +76,9 @@ def const_data_ptr(self: Tensor) -> int:
 
 
 def dequantize(self: Tensor) -> Tensor:
-    """The tensor as float32: itself where it is that already."""
+    """The tensor as float32: itself where it is that already; of a list of tensors, a tuple of such."""
+    if isinstance(self, (tuple, list)):
+        return tuple(map(dequantize, self))
     return self.to(_dtype_by_name("float32"))
 
 
@@ -214,7 +216,7 @@ def _set_volatile(self: Tensor, value: Any) -> None:
 
 # name: (getter, setter)
 PROPERTIES = {
-    **{f"is_{kind}": (_never,) for kind in ("ipu", "maia", "mtia", "vulkan", "xla", "sparse_csr")},
+    **{f"is_{kind}": (_never,) for kind in ("ipu", "maia", "mtia", "vulkan", "xla")},
     "name": (_no_name,),
     "volatile": (_volatile, _set_volatile),
 }

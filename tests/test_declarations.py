@@ -167,7 +167,6 @@ DIFFERENT = {
     **dict.fromkeys(("mm", "bmm", "addmm", "baddbmm", "Tensor.mm", "Tensor.bmm", "Tensor.addmm", "Tensor.baddbmm"), _OUT_DTYPE),
     **dict.fromkeys(("nn.functional.scaled_mm", "nn.functional.scaled_grouped_mm"), "the default of output_dtype is bfloat16, which no schema can say"),
     **dict.fromkeys(("Tensor.random_", "Tensor.uniform_"), _FROM),
-    **dict.fromkeys(("dequantize", "Tensor.dequantize"), "lists are of quantized tensors"),
 }
 
 

@@ -160,7 +160,7 @@ def test_what_pytorch_overrides_is_overridable_here():
 
 
 # TorchScript's overloads of lists, and options of CUDA's products alone (docs/gaps.md).
-OTHER_NAMES = {"as_tensor": {"t"}, "tensor": {"t"}, "sort": {"reverse"}, "copy_": {"other"}, "dequantize": {"qtensor", "qtensors", "tensor", "tensors"}}
+OTHER_NAMES = {"as_tensor": {"t"}, "tensor": {"t"}, "sort": {"reverse"}, "copy_": {"other"}}
 
 
 def test_arguments_have_pytorch_names():

@@ -56,8 +56,10 @@ def __getattr__(name: str) -> object:
     if name in _MODULES:
         return import_module(f"{__name__}.{name}")
     if name in _MODULE_OF:
-        # a function may have its module's name, which the import puts here
-        value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+        # the import puts the module here, whose name may be a function's: all of the module's functions take their places at once
+        module = import_module(f"{__name__}.{_MODULE_OF[name]}")
+        globals().update({n: getattr(module, n) for n, home in _MODULE_OF.items() if home == _MODULE_OF[name]})
+        value = globals()[name]
         return value
     from tensorrt_lite._missing import error
 
