@@ -13,7 +13,8 @@ def tensor_html(tensor: Any) -> str:
     facts = [" x ".join(map(str, tensor.shape)) or "no dimensions", str(tensor.dtype), str(tensor.device)]
     if tensor.requires_grad:
         facts.append("requires grad" if tensor.grad_fn is None else type(tensor.grad_fn).__name__)
-    facts.append(_bytes(tensor.numel() * tensor.element_size()))
+    layout = str(tensor.layout)
+    facts.append(_bytes(tensor.numel() * tensor.element_size()) if layout == "torch.strided" else layout)
     return f"<div><small>{escape(' · '.join(facts))}</small><pre>{escape(repr(tensor))}</pre></div>"
 
 

@@ -112,6 +112,23 @@ def test_a_description_without_ownership():
             api(trt.ones(2, device="meta"), ctypes.byref(target))
 
 
+def test_tensors_without_memory_are_refused():
+    managed, described = ctypes.POINTER(Managed)(), DLTensor()
+    refused = []
+
+    def look(x):
+        for call in (lambda: OURS.export_object(x, ctypes.byref(managed)), lambda: OURS.describe_object(x, ctypes.byref(described)), x.__dlpack__):
+            with pytest.raises(BufferError, match="no memory of its own|layout"):
+                call()
+            refused.append(type(x))
+        return x
+
+    look(trt.eye(2).to_sparse())
+    look(trt.eye(2).to_sparse_csr())
+    trt.vmap(look)(trt.ones(2, 3))
+    assert len(refused) == 9
+
+
 def test_allocation():
     errors = []
     report = SET_ERROR(lambda context, kind, message: errors.append((kind, message)))

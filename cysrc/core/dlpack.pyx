@@ -168,6 +168,8 @@ cdef void describe(trt_dl_tensor* d, TensorBase t, int64_t* geometry) noexcept:
 cdef int check_exported(TensorBase t) except -1:
     """Called before a tensor's memory is given away."""
     if t.device_type != DEV_CPU and t.device_type != DEV_CUDA:
+        if (<object>t).device.type in ("cpu", "cuda"):
+            raise BufferError(f"Cannot pack a tensor that has no memory of its own (sparse, batched, fake or wrapped), on {(<object>t).device}")
         raise BufferError(f"Cannot pack tensors on {(<object>t).device}")
     if t.conj_bit:
         raise BufferError("Can't export tensors with the conjugate bit set")

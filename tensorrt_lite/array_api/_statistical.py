@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -85,16 +86,24 @@ def prod(x: Tensor, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool =
     return _in_dtype(product, x, _accumulated(x, dtype))
 
 
+def _spread(name: str, x: Tensor, axis: Axes, correction: float, keepdims: bool) -> Tensor:
+    axes = axes_of(axis, require_array(name, x).dim())
+    count = math.prod(x.shape[a] for a in axes)
+    if not axes:
+        return trt.full_like(x, 0.0 if correction < 1 else trt.nan)
+    if count <= correction:  # PyTorch divides by zero, which is infinite for different numbers
+        return trt.full_like(trt.sum(x, axes, keepdims), trt.nan)
+    return getattr(trt, name)(x, axes, correction=correction, keepdim=keepdims)
+
+
 def std(x: Tensor, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """The standard deviation along axes; sums of squares are divided by n - correction. x: floating-point."""
-    axes = axes_of(axis, require_array("std", x).dim())
-    return trt.std(x, axes, correction=correction, keepdim=keepdims) if axes else trt.zeros_like(x)
+    """The standard deviation along axes; sums of squares are divided by n - correction, and NaN where that is not positive. x: floating-point."""
+    return _spread("std", x, axis, correction, keepdims)
 
 
 def var(x: Tensor, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """The variance along axes; sums of squares are divided by n - correction. x: floating-point."""
-    axes = axes_of(axis, require_array("var", x).dim())
-    return trt.var(x, axes, correction=correction, keepdim=keepdims) if axes else trt.zeros_like(x)
+    """The variance along axes; sums of squares are divided by n - correction, and NaN where that is not positive. x: floating-point."""
+    return _spread("var", x, axis, correction, keepdims)
 
 
 def _cumulative(name: str, x: Tensor, axis: int | None, dtype: Any, include_initial: bool) -> Tensor:

@@ -224,6 +224,10 @@ def test_exception_negative_steps():
     assert xp.flip(xp.arange(3)).tolist() == [2, 1, 0]
 
 
+def test_exception_roots_of_infinite_numbers():
+    assert xp.sqrt(xp.asarray([complex(xp.inf, 1), complex(-xp.inf, 1)])).tolist() == [complex(xp.inf, 0), complex(0, xp.inf)]
+
+
 def test_exception_size_is_a_method():
     assert callable(xp.zeros((2, 3)).size) and xp.zeros((2, 3)).numel() == 6
 

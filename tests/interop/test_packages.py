@@ -217,6 +217,7 @@ def test_html_of_tensors_and_modules():
     x = trt.ones(2, 3, requires_grad=True)
     assert "2 x 3 · torch.float32 · cpu · requires grad · 24 B" in x._repr_html_() and "<pre>tensor([[1." in x._repr_html_()
     assert "MulBackward0" in (x * 2)._repr_html_() and "no dimensions" in trt.tensor(1)._repr_html_()
+    assert "torch.sparse_coo" in trt.eye(2).to_sparse()._repr_html_()
     module = nn.Sequential(nn.Linear(2, 3), nn.Sequential(nn.ReLU(), nn.Linear(3, 1).requires_grad_(False)))
     html = module._repr_html_()
     assert html.count("<details") == html.count("</details>") == 2 and "13 parameters, 9 trained" in html and "in_features=2" in html
