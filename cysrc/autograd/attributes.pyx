@@ -2,6 +2,7 @@
 
 Plain functions; the package attaches them to ``Tensor`` (properties are those listed in PROPERTIES).
 """
+from tensorrt_lite._hints import hinted
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 from tensorrt_lite._C.core.tensor cimport *
@@ -345,7 +346,7 @@ def set_requires_grad(TensorBase self not None, bint value):
         from tensorrt_lite._C.core.transform import check_may_require_grad
         check_may_require_grad(self)
     if value and category[self.dtype] < CAT_FLOAT:
-        raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+        raise hinted("float gradient", RuntimeError("only Tensors of floating point and complex dtype can require gradients"))
     if value and self.inference and not tls().inference_mode:
         raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
     self.requires_grad = value

@@ -4,6 +4,7 @@ An output that was saved is kept without its history, as declared operators do, 
 unless a user puts an output into an attribute of ctx.
 """
 cimport cython
+from tensorrt_lite._hints import hinted
 from libc.stdint cimport int64_t, uint64_t
 from cpython.object cimport PyObject
 from tensorrt_lite._C.core.tensor cimport (
@@ -226,7 +227,7 @@ cdef object finish_output(FunctionNode ctx, object y, int i, tuple inputs, bint 
         return t
     if is_input and modified:
         if t.requires_grad and t.grad_fn_ is None:
-            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+            raise hinted("leaf", RuntimeError("a leaf Variable that requires grad is being used in an in-place operation."))
         rebase_history(t, ctx)
         if i and t.base is None:
             t.output_nr = i

@@ -7,6 +7,7 @@ their edges to a worklist when they die, because a chain of a million Nodes must
 from collections import namedtuple
 
 cimport cython
+from tensorrt_lite._hints import hinted
 from libc.stdlib cimport malloc, calloc, free
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.list cimport PyList_GET_ITEM
@@ -343,18 +344,18 @@ cdef int take_notes(Node node) except -1:
 
 
 cdef int raise_released(Node node) except -1:
-    raise RuntimeError(
+    raise hinted("backward twice", RuntimeError(
         "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). Saved "
         "intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to "
-        "backward through the graph a second time or if you need to access saved tensors after calling backward.")
+        "backward through the graph a second time or if you need to access saved tensors after calling backward."))
 
 
 cdef int check_version(Node node, TensorBase t, int64_t version) except -1:
     if version_of(t) != version:
-        raise RuntimeError(
+        raise hinted("modified", RuntimeError(
             "one of the variables needed for gradient computation has been modified by an inplace operation: "
             f"[{_tensor_label(t)} {shape_text(t)}], which is input or output of {type(node).__name__}, is at version {version_of(t)}; expected version {version} "
-            "instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True).")
+            "instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True)."))
     return 0
 
 
@@ -705,9 +706,9 @@ cdef int check_inplace(TensorBase t, str op) except -1:
         if t.creation_meta != CREATED_DEFAULT:
             refuse_view(t, False)
         if t.base.requires_grad and grad_fn_of(t.base) is None:
-            raise RuntimeError(f"a view of a leaf Variable that requires grad is being used in an in-place operation. ({op})")
+            raise hinted("leaf", RuntimeError(f"a view of a leaf Variable that requires grad is being used in an in-place operation. ({op})"))
     elif t.grad_fn_ is None:
-        raise RuntimeError(f"a leaf Variable that requires grad is being used in an in-place operation. ({op})")
+        raise hinted("leaf", RuntimeError(f"a leaf Variable that requires grad is being used in an in-place operation. ({op})"))
     return 0
 
 

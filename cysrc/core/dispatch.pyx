@@ -1,4 +1,5 @@
 """The dispatcher's operator table, thread-local key sets, and kernels registered from Python."""
+from tensorrt_lite._hints import hinted
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_XDECREF, Py_XINCREF
 from libc.stdlib cimport calloc, free
@@ -155,8 +156,8 @@ cdef int mixed_devices(trt_operator* op, uint64_t keys) except -1:
     if differing and not backends & (backends - 1):
         # exact for numbers that differ in one bit; of others only a range is known
         found = [place_name(keys, low & ~differing), place_name(keys, low) if differing & (differing - 1) == 0 else "another device"]
-    raise RuntimeError(
-        f"{op.name.decode()}: Expected all tensors to be on the same device, but found at least two devices, {found[0]} and {found[1]}!")
+    raise hinted("devices", RuntimeError(
+        f"{op.name.decode()}: Expected all tensors to be on the same device, but found at least two devices, {found[0]} and {found[1]}!"))
 
 
 # ---- kernels that Python registered --------------------------------------------------------------------------------

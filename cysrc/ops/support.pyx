@@ -1,4 +1,5 @@
 """What generated operator modules share: autograd helpers, checks of outputs, allocation of results."""
+from tensorrt_lite._hints import hinted
 from tensorrt_lite._C.core.storage cimport device_hooks
 from tensorrt_lite._C.core.tensor cimport (
     PLACE_PINNED,     TensorBase, bump_version, version_of, shape_of, K_AUTOGRAD, empty_tensor, empty_strided_tensor, empty_like_tensor, non_overlapping_dense,
@@ -254,7 +255,7 @@ cdef int factory_place(object device, int place, object pin_memory) except -1:
 cdef TensorBase finish_factory(TensorBase t, object requires_grad):
     if requires_grad:
         if category[t.dtype] < CAT_FLOAT:
-            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+            raise hinted("float gradient", RuntimeError("Only Tensors of floating point and complex dtype can require gradients"))
         (<object>t).requires_grad_(True)
     if tls().inference_mode:
         t.inference = 1

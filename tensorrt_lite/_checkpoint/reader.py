@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
 from tensorrt_lite._C.core.storage import exported
+from tensorrt_lite._hints import hinted
 from tensorrt_lite._names import own_module
 
 from .archive import ArchiveReader, damaged, read_exactly
@@ -414,11 +415,11 @@ class _Session:
             if self._layers
             else "Only tensors and plain data are loaded."
         )
-        raise UnpicklingError(
+        raise hinted("global", UnpicklingError(
             f"Weights only load failed: GLOBAL {full} was not an allowed global by default. {why} If you trust the "
             f"file, allow it to be called with serialization.add_safe_globals([{name}]) or the "
             f"serialization.safe_globals([{name}]) context manager."
-        )
+        ))
 
     def _known(self, module: str, name: str) -> Any:
         """What stands for a global that files of tensors and plain data name; None for others."""

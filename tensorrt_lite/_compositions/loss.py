@@ -6,6 +6,7 @@ from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._C.ops.support import tensor_argument
+from tensorrt_lite._hints import hinted
 
 TYPE_CHECKING = False  # `typing` and what it imports would be a quarter of the package's import time
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def _reduced(loss: Any, reduction: int) -> Any:
 def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: int = 1) -> Tensor:
     """1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1; inputs (N, D) or (D)."""
     if target.dim() not in (0, 1):
-        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+        raise hinted("batch sizes", RuntimeError("0D or 1D target tensor expected, multi-target not supported"))
     if input1.dim() != target.dim() + 1 or input2.dim() != target.dim() + 1:
         raise RuntimeError(
             f"{target.dim()}D target tensor expects {target.dim() + 1}D input tensors, but found inputs with sizes {list(input1.shape)} and {list(input2.shape)}."

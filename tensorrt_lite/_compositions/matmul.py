@@ -7,6 +7,7 @@ from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.core.dtype import _dtype_by_name, can_cast_types, promote_types
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._C.ops.support import deliver_result, int_argument, tensor_argument, tensor_list_argument, type_name, wrapped_dim
+from tensorrt_lite._hints import hinted
 
 TYPE_CHECKING = False  # `typing` and what it imports would be a quarter of the package's import time
 if TYPE_CHECKING:
@@ -713,7 +714,7 @@ def _scaled_mm(
     if a.dim() != 2 or b.dim() != 2:
         raise RuntimeError(f"_scaled_mm: expected matrices, got {a.dim()}D and {b.dim()}D tensors")
     if a.size(1) != b.size(0):
-        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({a.size(0)}x{a.size(1)} and {b.size(0)}x{b.size(1)})")
+        raise hinted("shapes", RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({a.size(0)}x{a.size(1)} and {b.size(0)}x{b.size(1)})"))
     whole = scale_a.numel() == 1 and scale_b.numel() == 1
     by_rows = tuple(scale_a.shape) == (a.size(0), 1) and tuple(scale_b.shape) == (1, b.size(1))
     small = all(str(t.dtype).rpartition(".")[2].startswith("float8_e") for t in (a, b))

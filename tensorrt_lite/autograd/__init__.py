@@ -12,6 +12,7 @@ from tensorrt_lite import _ops
 from tensorrt_lite._C.autograd.engine import run_backward as _run_backward
 from tensorrt_lite._C.autograd.thread_snapshot import is_multithreading_enabled
 from tensorrt_lite._C.core.tensor import TensorBase as _TensorBase
+from tensorrt_lite._hints import hinted as _hinted
 from tensorrt_lite.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, set_multithreading_enabled
 
 __all__ = [
@@ -74,7 +75,7 @@ def _first_gradient(output: _TensorBase, gradient, i: int) -> _TensorBase:
     """The gradient with which ``output`` enters the run: the caller's after checks, or ones for a single element."""
     if gradient is None:
         if output.numel() != 1:
-            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+            raise _hinted("scalar", RuntimeError("grad can be implicitly created only for scalar outputs"))
         if not output.is_floating_point():
             raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {output.dtype}")
         return _ops.ones_like(output)
@@ -113,7 +114,7 @@ def _roots(outputs: tuple, gradients: tuple) -> tuple[list, list]:
         if not isinstance(output, _TensorBase):
             raise TypeError(f"element {i} of tensors must be a Tensor, got {type(output).__name__}")
         if not output.requires_grad:
-            raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
+            raise _hinted("no graph", RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn"))
         first.append(_first_gradient(output, gradient, i))
     return list(outputs), first
 

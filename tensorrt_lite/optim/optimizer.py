@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import tensorrt_lite as trt
 from tensorrt_lite._C.autograd.hooks import RemovableHandle
 from tensorrt_lite._C.core import profiler as _profiler
+from tensorrt_lite._hints import hinted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -194,7 +195,7 @@ class Optimizer:
         self.param_groups: list[dict[str, Any]] = []
         groups: list[Any] = list(params)
         if not groups:
-            raise ValueError("optimizer got an empty parameter list")
+            raise hinted("no parameters", ValueError("optimizer got an empty parameter list"))
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         for group in groups:

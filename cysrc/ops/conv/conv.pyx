@@ -5,6 +5,7 @@
 # float32, complex numbers through four real convolutions, integers through a direct loop. One spatial dimension is two with a
 # height of 1. Three are two with planes gathered along the depth: (N, C, D, H, W) becomes (N * OD, C * KD, H, W), whose weight
 # has the same memory. Small images, and 1x1 kernels on halves, are GEMMs (gemm.pyx).
+from tensorrt_lite._hints import hinted
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.core.allocator cimport block_alloc
 from tensorrt_lite._C.core.device import channels_last
@@ -115,7 +116,7 @@ cdef int set_problem(ConvProblem* p, int ndim, const int64_t* x, const int64_t* 
     if w[0] % groups:
         raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of size {sizes_text(ndim, w)} instead")
     if x[1] != w[1] * groups:
-        raise RuntimeError(f"Given groups={groups}, weight of size {sizes_text(ndim, w)}, expected input{sizes_text(ndim, x)} to have {w[1] * groups} channels, but got {x[1]} channels instead")
+        raise hinted("channels", RuntimeError(f"Given groups={groups}, weight of size {sizes_text(ndim, w)}, expected input{sizes_text(ndim, x)} to have {w[1] * groups} channels, but got {x[1]} channels instead"))
     for i in range(3):
         if p.taps[i] > 0 and p.inputs[i] + 2 * p.padding[i] < p.dilation[i] * (p.taps[i] - 1) + 1:
             padded = " x ".join([str(p.inputs[j] + 2 * p.padding[j]) for j in range(lead, 3)])
@@ -732,7 +733,7 @@ cdef object transposed(int n, str name, object input, object weight, object bias
     if w.sizes[0] < g or w.sizes[0] % g:
         raise RuntimeError(f"Given groups={g}, expected weight to be divisible by {g} at dimension 0, but got weight of size {sizes_text(w.ndim, w.sizes)} instead")
     if x.sizes[1] != w.sizes[0]:
-        raise RuntimeError(f"Given transposed=1, weight of size {sizes_text(w.ndim, w.sizes)}, expected input{sizes_text(x.ndim, x.sizes)} to have {w.sizes[0]} channels, but got {x.sizes[1]} channels instead")
+        raise hinted("channels", RuntimeError(f"Given transposed=1, weight of size {sizes_text(w.ndim, w.sizes)}, expected input{sizes_text(x.ndim, x.sizes)} to have {w.sizes[0]} channels, but got {x.sizes[1]} channels instead"))
     size.n = n + 2
     size.v[0] = x.sizes[0]
     size.v[1] = w.sizes[1] * g

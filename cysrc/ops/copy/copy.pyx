@@ -1,4 +1,5 @@
 # Copies, conversions and fills; reading tensors out into Python numbers.
+from tensorrt_lite._hints import hinted
 from tensorrt_lite._C.core.device import contiguous_format, preserve_format, channels_last, channels_last_3d
 from tensorrt_lite._C.core.dtype import dtype as dtype_type
 from tensorrt_lite._C.core.device cimport LAST_CUSTOM, has_index
@@ -330,7 +331,7 @@ cdef TensorBase readable(TensorBase t, str op):
 def item(TensorBase self not None):
     """The value of a one-element tensor as a Python number."""
     if self.numel != 1:
-        raise RuntimeError(f"a Tensor with {self.numel} elements cannot be converted to Scalar")
+        raise hinted("one element", RuntimeError(f"a Tensor with {self.numel} elements cannot be converted to Scalar"))
     self = readable(self, "item")
     return read_element(data_of(self), self.dtype)
 
@@ -369,7 +370,7 @@ cdef object empty_list(TensorBase t, int dim):
 
 cdef TensorBase one_element(TensorBase self, str what):
     if self.numel != 1:
-        raise RuntimeError(f"a Tensor with {self.numel} elements cannot be converted to Scalar")
+        raise hinted("one element", RuntimeError(f"a Tensor with {self.numel} elements cannot be converted to Scalar"))
     return readable(self, "item")
 
 
@@ -377,7 +378,7 @@ def to_bool(TensorBase self not None):
     if self.numel == 0:
         raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
     if self.numel != 1:
-        raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+        raise hinted("ambiguous", RuntimeError("Boolean value of Tensor with more than one value is ambiguous"))
     return bool(item(self))
 
 

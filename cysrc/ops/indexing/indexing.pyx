@@ -1,6 +1,7 @@
 # Kernels and entries of the indexing family: rows and lines by indices, search. rows.pyx has what they share, masks.pyx what masks do, getitem.pyx reads the
 # keys of x[...]. Every index is checked before anything is written; contributions to one element add up in the order of the indices. What reads or writes
 # elements are steps: cpu.pyx has the CPU's, cysrc/cuda/indexing.pyx CUDA's.
+from tensorrt_lite._hints import hinted
 from tensorrt_lite._C.ops.indexing import cpu as _cpu_steps
 from tensorrt_lite._C.ops.indexing.getitem cimport checked_indices, copied, expand_masks, raise_bounds
 from tensorrt_lite._C.ops.indexing.getitem import delitem, getitem, setitem
@@ -457,7 +458,7 @@ cdef TensorBase embedding_kernel(TensorBase weight, TensorBase indices, int64_t 
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     if indices.dtype != I64 and indices.dtype != I32:
-        raise RuntimeError(f"Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got torch.{dtype_text(indices.dtype)}Tensor instead (while checking arguments for embedding)")
+        raise hinted("indices", RuntimeError(f"Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got torch.{dtype_text(indices.dtype)}Tensor instead (while checking arguments for embedding)"))
     if indices.ndim >= MAX_DIMS:
         raise RuntimeError(f"embedding: a tensor has at most {MAX_DIMS} dimensions")
     for k in range(indices.ndim):

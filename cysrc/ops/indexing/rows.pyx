@@ -1,4 +1,5 @@
 """Rows, lines and flat positions: the geometry that steps of all devices are given, indices as byte offsets, and what operators read and write."""
+from tensorrt_lite._hints import hinted
 from libc.stdint cimport int64_t
 from tensorrt_lite._C.core.args cimport is_number, to_scalar
 from tensorrt_lite._C.core.dispatch cimport INPLACE, OUT, attach
@@ -176,7 +177,7 @@ cdef TensorBase vector_offsets(str name, TensorBase table, TensorBase index, int
         bad = first_bad(index, -size if negative else 0, size)
     if bad >= 0:
         if error is None:
-            raise IndexError(f"index out of range in self ({name}: index {index_at(index, bad)} at position {bad}, dimension {dim} has size {size})")
+            raise hinted("embedding", IndexError(f"index out of range in self ({name}: index {index_at(index, bad)} at position {bad}, dimension {dim} has size {size})"))
         raise error(f"{name}(): index {index_at(index, bad)} is out of bounds for dimension {dim} with size {size}")
     return offsets
 

@@ -1,5 +1,6 @@
 # Kernels of the joining family: cat, stack, triangles, and results whose every dimension consists of pieces of the input's (flip, roll, margins).
 # What writes elements are steps: cpu.pyx has the CPU's, cysrc/cuda/indexing.pyx CUDA's.
+from tensorrt_lite._hints import hinted
 from tensorrt_lite._C.autograd.autocast cimport autocasting, cast_operand
 from tensorrt_lite._C.ops.joining import cpu as _cpu_steps
 from tensorrt_lite._C.steps.joining cimport PIECE_CONSTANT, PieceArgs
@@ -57,7 +58,7 @@ cdef TensorBase cat_kernel(list tensors, int64_t dim, TensorBase out, int mode):
                 raise RuntimeError(f"Tensors must have same number of dimensions: got {first.ndim} and {t.ndim}")
             for k in range(t.ndim):
                 if k != d and t.sizes[k] != first.sizes[k]:
-                    raise RuntimeError(f"Sizes of tensors must match except in dimension {d}. Expected size {first.sizes[k]} but got size {t.sizes[k]} for tensor number {i} in the list.")
+                    raise hinted("cat", RuntimeError(f"Sizes of tensors must match except in dimension {d}. Expected size {first.sizes[k]} but got size {t.sizes[k]} for tensor number {i} in the list."))
             total += t.sizes[d]
             if t.dtype != code or not t.contiguous:
                 direct = False
@@ -179,7 +180,7 @@ cdef TensorBase stack_kernel(list tensors, int64_t dim, TensorBase out, int mode
     for x in tensors:
         t = <TensorBase>x
         if not same_sizes(t, first):
-            raise RuntimeError(f"stack expects each tensor to be equal size, but got {shape_text(first)} at entry 0 and {shape_text(t)} at entry {i}")
+            raise hinted("stack", RuntimeError(f"stack expects each tensor to be equal size, but got {shape_text(first)} at entry 0 and {shape_text(t)} at entry {i}"))
         if t.dtype != first.dtype or not t.contiguous:
             direct = False
         i += 1

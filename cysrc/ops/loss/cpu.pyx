@@ -1,4 +1,5 @@
 """Losses over class indices on the CPU, beneath the checks of loss.pyx."""
+from tensorrt_lite._hints import hinted
 from libc.stdint cimport int64_t
 from tensorrt_lite._C.core.device cimport DEV_CPU
 from tensorrt_lite._C.core.dispatch cimport attach
@@ -113,7 +114,7 @@ cdef int nll_loss(class_loss* call, TensorBase x, TensorBase target, TensorBase 
     bad = nll_rows(data_of(contiguous), <const int64_t*>data_of(target), memory_of(weight), <char*>memory_of(each), code, call.rows // call.inner if call.inner else 0,
                    call.classes, call.inner, call.ignore_index, &total, &weights)
     if bad >= 0:
-        raise IndexError(f"Target {(<const int64_t*>data_of(target))[bad]} is out of bounds.")
+        raise hinted("class range", IndexError(f"Target {(<const int64_t*>data_of(target))[bad]} is out of bounds."))
     put_scalar(total_weight, code, weights)
     if each is None:
         return put_scalar(loss, code, total / weights if call.reduction == LOSS_MEAN else total)
@@ -215,7 +216,7 @@ cdef int cross_entropy(class_loss* call, TensorBase x, TensorBase target, Tensor
     run_positions(&r, n, False)
     for i in range(n if r.a.bad else 0):
         if r.a.target[i] != call.ignore_index and not 0 <= r.a.target[i] < r.a.classes:
-            raise IndexError(f"Target {r.a.target[i]} is out of bounds.")
+            raise hinted("class range", IndexError(f"Target {r.a.target[i]} is out of bounds."))
     weights = total_of(r.a.row_weight, code == F64, n)
     put_scalar(total_weight, code, weights)
     if call.reduction != LOSS_NONE:

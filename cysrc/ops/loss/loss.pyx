@@ -1,6 +1,7 @@
 # Losses over class indices, and the entries of all losses. The kernels see rows: (N, C) logits, or (N, C, inner)
 # log-probabilities; other shapes are brought to these by recorded views. reduction: 0 none, 1 mean, 2 sum. Steps of the CPU are in cpu.pyx, of CUDA in
 # cysrc/cuda/softmax.pyx.
+from tensorrt_lite._hints import hinted
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.operator_nodes import flat_gradient
 from tensorrt_lite._C.ops.loss import cpu as _cpu_steps
@@ -20,7 +21,7 @@ cdef TensorBase class_indices(TensorBase target, str name):
     if target.dtype == U8:
         target = cast_to(target, I64)
     if target.dtype != I64:
-        raise RuntimeError(f"expected scalar type Long but found {dtype_text(target.dtype)}" if name == "" else f"{name}: expected scalar type Long but found {dtype_text(target.dtype)}")
+        raise hinted("class targets", RuntimeError(f"expected scalar type Long but found {dtype_text(target.dtype)}" if name == "" else f"{name}: expected scalar type Long but found {dtype_text(target.dtype)}"))
     return contiguous_of(target)
 
 
@@ -102,7 +103,7 @@ cdef object cross_entropy_impl(TensorBase self, TensorBase target, TensorBase we
     cdef class_loss call
     cdef TensorBase t, w, loss, lse, total_weight
     if self.ndim != target.ndim + 1 or self.ndim < 2 or self.ndim > 3 or self.sizes[0] != target.sizes[0] or (self.ndim == 3 and self.sizes[2] != target.sizes[1]):
-        raise ValueError(f"Expected input batch_size ({self.sizes[0] if self.ndim else 0}) to match target batch_size ({target.sizes[0] if target.ndim else 0}).")
+        raise hinted("batch sizes", ValueError(f"Expected input batch_size ({self.sizes[0] if self.ndim else 0}) to match target batch_size ({target.sizes[0] if target.ndim else 0})."))
     t = class_indices(target, "")
     w = class_weights(weight, self.sizes[1], code)
     fill_call(&call, t.numel, self.sizes[1], self.sizes[2] if self.ndim == 3 else 1, reduction, ignore_index, label_smoothing)
@@ -314,7 +315,7 @@ def binary_cross_entropy(input, target, weight=None, reduction=1):
     if x.numel and x.device_type != DEV_META:
         detached = input.detach()
         if not (bool((detached >= 0).all()) and bool((detached <= 1).all())):
-            raise RuntimeError("all elements of input should be between 0 and 1")
+            raise hinted("probabilities", RuntimeError("all elements of input should be between 0 and 1"))
     r = op__binary_cross_entropy(x, as_tensor_arg(target, "binary_cross_entropy", "target"), NULL, None, FRESH)
     if weight is not None:
         r = <TensorBase>_ops.mul(r, weight)
@@ -364,9 +365,9 @@ def nll_loss_nd(input, target, weight=None, reduction=1, ignore_index=-100):
         return r.reshape(()) if reduction == NONE else r
     shape = list(t.shape)
     if t.ndim == 0 or x.sizes[0] != t.sizes[0]:
-        raise ValueError(f"Expected input batch_size ({x.sizes[0]}) to match target batch_size ({t.sizes[0] if t.ndim else 0}).")
+        raise hinted("batch sizes", ValueError(f"Expected input batch_size ({x.sizes[0]}) to match target batch_size ({t.sizes[0] if t.ndim else 0})."))
     if x.ndim == 2 and t.ndim != 1:
-        raise RuntimeError(f"0D or 1D target tensor expected, multi-target not supported")
+        raise hinted("batch sizes", RuntimeError(f"0D or 1D target tensor expected, multi-target not supported"))
     if list(input.shape[2:]) != shape[1:]:
         raise RuntimeError(f"Expected target size {[x.sizes[0]] + list(input.shape[2:])}, got {shape}")
     inner = 1
@@ -424,15 +425,15 @@ def cross_entropy_loss(input, target, weight=None, reduction=1, ignore_index=-10
         return op__cross_entropy(x, t, w, reduction, ignore_index, smoothing)[0]
     if x.ndim == 1:
         if t.ndim:
-            raise RuntimeError(f"Expected input batch_size to match target: input {shape_text(x)}, target {shape_text(t)}")
+            raise hinted("batch sizes", RuntimeError(f"Expected input batch_size to match target: input {shape_text(x)}, target {shape_text(t)}"))
         r = op__cross_entropy(<TensorBase>_ops.unsqueeze(x, 0), <TensorBase>_ops.unsqueeze(t, 0), w, reduction, ignore_index, smoothing)[0]
         return r.reshape(()) if reduction == NONE else r
     if x.ndim < 1:
         raise ValueError(f"Expected 1 or more dimensions (got {x.ndim})")
     if t.ndim == 0 or x.sizes[0] != t.sizes[0]:
-        raise ValueError(f"Expected input batch_size ({x.sizes[0]}) to match target batch_size ({t.sizes[0] if t.ndim else 0}).")
+        raise hinted("batch sizes", ValueError(f"Expected input batch_size ({x.sizes[0]}) to match target batch_size ({t.sizes[0] if t.ndim else 0})."))
     if x.ndim == 2 and t.ndim != 1:
-        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+        raise hinted("batch sizes", RuntimeError("0D or 1D target tensor expected, multi-target not supported"))
     if list(input.shape[2:]) != list(target.shape[1:]):
         raise RuntimeError(f"Expected target size {[x.sizes[0]] + list(input.shape[2:])}, got {list(target.shape)}")
     inner = 1

@@ -1,5 +1,6 @@
 # Matrix products: kernels over the step `gemm` (cpu.pyx, cysrc/cuda/matmul.pyx) and their derivatives. Kernels check shapes and dtypes and honour
 # any strides of `out`.
+from tensorrt_lite._hints import hinted
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.autocast cimport autocasting, cast_operand
 from tensorrt_lite._C.ops.matmul import cpu as _cpu_steps
@@ -25,9 +26,9 @@ cdef TensorBase mm_impl(TensorBase self, TensorBase mat2, TensorBase out, int mo
     if mat2.ndim != 2:
         raise RuntimeError("mat2 must be a matrix")
     if self.sizes[1] != mat2.sizes[0]:
-        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({self.sizes[0]}x{self.sizes[1]} and {mat2.sizes[0]}x{mat2.sizes[1]})")
+        raise hinted("shapes", RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({self.sizes[0]}x{self.sizes[1]} and {mat2.sizes[0]}x{mat2.sizes[1]})"))
     if self.dtype != mat2.dtype:
-        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {cpp_type_text(self.dtype)} != {cpp_type_text(mat2.dtype)}")
+        raise hinted("dtypes", RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {cpp_type_text(self.dtype)} != {cpp_type_text(mat2.dtype)}"))
     sizes[0] = self.sizes[0]
     sizes[1] = mat2.sizes[1]
     r = gemm_result("mm", out, mode, 2, sizes, self)
@@ -160,11 +161,11 @@ cdef int check_addmm(str name, TensorBase self, TensorBase mat1, TensorBase mat2
     if mat2.ndim != 2:
         raise RuntimeError(f"mat2 must be a matrix, got {mat2.ndim}-D tensor")
     if mat1.sizes[1] != mat2.sizes[0]:
-        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({mat1.sizes[0]}x{mat1.sizes[1]} and {mat2.sizes[0]}x{mat2.sizes[1]})")
+        raise hinted("shapes", RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({mat1.sizes[0]}x{mat1.sizes[1]} and {mat2.sizes[0]}x{mat2.sizes[1]})"))
     if mat1.dtype != mat2.dtype:
-        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {cpp_type_text(mat1.dtype)} != {cpp_type_text(mat2.dtype)}")
+        raise hinted("dtypes", RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {cpp_type_text(mat1.dtype)} != {cpp_type_text(mat2.dtype)}"))
     if self.dtype != mat1.dtype:
-        raise RuntimeError(f"self and mat2 must have the same dtype, but got {dtype_text(self.dtype)} and {dtype_text(mat2.dtype)}")
+        raise hinted("dtypes", RuntimeError(f"self and mat2 must have the same dtype, but got {dtype_text(self.dtype)} and {dtype_text(mat2.dtype)}"))
     sizes[0] = mat1.sizes[0]
     sizes[1] = mat2.sizes[1]
     return check_expandable(name, self, 2, sizes)
@@ -328,9 +329,9 @@ cdef TensorBase linear_impl(TensorBase input, TensorBase weight, TensorBase bias
         sizes[i] = input.sizes[i]
         rows *= input.sizes[i]
     if input.sizes[ndim - 1] != weight.sizes[weight.ndim - 1]:
-        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({rows}x{input.sizes[ndim - 1]} and {weight.sizes[weight.ndim - 1]}x{features})")
+        raise hinted("shapes", RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({rows}x{input.sizes[ndim - 1]} and {weight.sizes[weight.ndim - 1]}x{features})"))
     if input.dtype != weight.dtype or bias is not None and bias.dtype != input.dtype:
-        raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {dtype_text(input.dtype)} and {dtype_text(weight.dtype if weight.dtype != input.dtype else bias.dtype)}")
+        raise hinted("dtypes", RuntimeError(f"mat1 and mat2 must have the same dtype, but got {dtype_text(input.dtype)} and {dtype_text(weight.dtype if weight.dtype != input.dtype else bias.dtype)}"))
     if weight.ndim == 2:
         sizes[ndim - 1] = features
     else:
@@ -619,7 +620,7 @@ cdef TensorBase matmul_tensors(TensorBase a, TensorBase b):
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {a.ndim}D and {b.ndim}D")
     if a.ndim == 1 and b.ndim == 2:
         if a.sizes[0] != b.sizes[0]:
-            raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied (1x{a.sizes[0]} and {b.sizes[0]}x{b.sizes[1]})")
+            raise hinted("shapes", RuntimeError(f"mat1 and mat2 shapes cannot be multiplied (1x{a.sizes[0]} and {b.sizes[0]}x{b.sizes[1]})"))
         return op_mv(op_t(b), a, None, FRESH)
     if b.ndim <= 2 and a.numel > 0:                      # fold the batch of the first into its rows
         if a.sizes[a.ndim - 1] != b.sizes[0]:

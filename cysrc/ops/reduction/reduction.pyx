@@ -1,5 +1,6 @@
 # The meta functions of the reduction family, which check, choose dtypes and make the results for all devices, and its public functions written by hand.
 # What a device computes is its step (steps.yaml): reduce.pyx, scan.pyx and softmax.pyx here for the CPU, cysrc/cuda for CUDA.
+from tensorrt_lite._hints import hinted
 from libc.math cimport INFINITY
 from tensorrt_lite._C.ops.reduction.backward cimport (
     cumprod_backward, cumsum_backward, cumulative_selected_backward, extreme_backward, logsumexp_backward, mean_backward, norm_backward, prod_backward,
@@ -83,7 +84,7 @@ cdef TensorBase meta_mean(reduce_call* call, str name, TensorBase self, const Di
     cdef int target = self.dtype if dtype < 0 else dtype
     cdef TensorBase result
     if category[target] < CAT_FLOAT:
-        raise RuntimeError(f"mean(): could not infer output dtype. {'Input' if dtype < 0 else 'Optional'} dtype must be either a floating point or complex dtype. Got: {dtype_text(target)}")
+        raise hinted("float result", RuntimeError(f"mean(): could not infer output dtype. {'Input' if dtype < 0 else 'Optional'} dtype must be either a floating point or complex dtype. Got: {dtype_text(target)}"))
     if mode == OUT and dim != NULL and category[target] == CAT_COMPLEX and category[out.dtype] == CAT_FLOAT:
         import warnings
         warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=2)

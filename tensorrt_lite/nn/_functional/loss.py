@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import tensorrt_lite as trt
 from tensorrt_lite import _ops
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
+from tensorrt_lite._hints import hinted
 
 from .reduction import ENUM, legacy_string, reduced
 
@@ -169,7 +170,7 @@ def binary_cross_entropy_with_logits(
     if size_average is not None or reduce is not None:
         reduction = legacy_string(size_average, reduce)
     if target.shape != input.shape:
-        raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
+        raise hinted("loss sizes", ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})"))
     return _ops.binary_cross_entropy_with_logits(input, target, weight, pos_weight, ENUM[reduction])
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
 from tensorrt_lite import _ops
+from tensorrt_lite._hints import hinted
 
 if TYPE_CHECKING:
     from tensorrt_lite import Tensor
@@ -31,7 +32,7 @@ def batch_norm(
         for size in shape[2:]:
             count *= size
         if count == 1:
-            raise ValueError(f"Expected more than 1 value per channel when training, got input size {shape}")
+            raise hinted("one value", ValueError(f"Expected more than 1 value per channel when training, got input size {shape}"))
     return _ops.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
 
 

@@ -10,6 +10,7 @@ from collections import OrderedDict, namedtuple
 from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
+from tensorrt_lite._hints import hinted
 
 from ..parameter import Parameter, is_lazy
 from ._hooks import RemovableHandle
@@ -171,7 +172,8 @@ class StateDictMixin:
                 error_msgs.insert(0, f"Missing key(s) in state_dict: {names}. ")
         if error_msgs:
             listing = "\n\t".join(error_msgs)
-            raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listing}")
+            error = RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listing}")
+            raise _explained(error, self, missing_keys, unexpected_keys, error_msgs, state_dict)
         return _IncompatibleKeys(missing_keys, unexpected_keys)
 
     def _load_from_state_dict(
@@ -298,3 +300,14 @@ class _BoundHook:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _BoundHook, (self.hook, self.module())
+
+
+def _explained(error: RuntimeError, module: Any, missing: list[str], unexpected: list[str], messages: list[str], state: Any) -> BaseException:
+    """The error of a state dict that does not fit, with the hint for the likeliest cause."""
+    for key in ("state_dict", "model_state_dict", "model"):
+        if key in unexpected and hasattr(state.get(key), "keys"):
+            return hinted("nested", error, key)
+    for prefix in ("module.", "_orig_mod.", "model."):
+        if missing and ({k.removeprefix(prefix) for k in unexpected} == set(missing) or {k.removeprefix(prefix) for k in missing} == set(unexpected)):
+            return hinted("prefix", error, prefix)
+    return hinted("keys" if missing or unexpected else "sizes differ", error)

@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 import tensorrt_lite as trt
+from tensorrt_lite._hints import hinted
 
 from .. import init
 from ..parameter import Parameter
@@ -127,8 +128,8 @@ class RNNBase(Module):
         if input.dim() not in (2, 3):
             raise ValueError(f"{self.mode}: Expected input to be 2D or 3D, got {input.dim()}D instead")
         if input.size(-1) != self.input_size:
-            raise RuntimeError(
-                f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.size(-1)}"
+            raise hinted(
+                "recurrent size", RuntimeError(f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.size(-1)}")
             )
 
     def check_hidden_size(
@@ -193,8 +194,8 @@ class RNNBase(Module):
     def _forward_packed(self, packed: PackedSequence, hx: Any) -> Any:
         data, batch_sizes, order, inverse = packed
         if data.size(-1) != self.input_size:
-            raise RuntimeError(
-                f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {data.size(-1)}"
+            raise hinted(
+                "recurrent size", RuntimeError(f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {data.size(-1)}")
             )
         states = self._initial_state(data, hx, True, int(batch_sizes[0]))
         if hx is not None and order is not None:

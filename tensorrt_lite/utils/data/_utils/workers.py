@@ -11,9 +11,11 @@ import socket
 import threading
 import time
 from collections import deque
+from pickle import PicklingError
 from typing import Any
 
 from tensorrt_lite._exception_wrapper import ExceptionWrapper
+from tensorrt_lite._hints import hinted
 
 from .pin_memory import pin_memory
 from .transport import Connection
@@ -64,6 +66,10 @@ class Processes:
         process = context.Process(target=process_main, args=(job, worker, Connection(theirs), inherited), daemon=True)
         try:
             process.start()
+        except (PicklingError, AttributeError, TypeError) as error:  # what versions of Python raise for an object that they cannot pickle
+            if not forked:
+                hinted("pickle", error, context.get_start_method())
+            raise
         finally:
             theirs.close()
         self.members.append(process)

@@ -1,0 +1,139 @@
+"""Errors of the commonest mistakes: PyTorch's type and text, and a hint below it as a note."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+
+import pytest
+
+import tensorrt_lite as trt
+from tensorrt_lite import _hints, nn
+
+torch = pytest.importorskip("torch")
+
+
+def twice(lib):
+    x = lib.ones(2, requires_grad=True)
+    loss = (x * x).sum()
+    loss.backward()
+    loss.backward()
+
+
+def modified(lib):
+    x = lib.ones(2, requires_grad=True)
+    y = x.exp()
+    y += 1
+    y.sum().backward()
+
+
+def leaf(lib):
+    x = lib.ones(2, requires_grad=True)
+    x += 1
+
+
+def loads(saved, model):
+    return lambda lib: model(lib).load_state_dict(saved(lib))
+
+
+# Key of the hint, the mistake. "=": the text is PyTorch's to the letter; "<": PyTorch's stands first, what follows names operator or shapes.
+MISTAKES = [
+    ("shapes", "=", lambda lib: lib.nn.Linear(4, 3)(lib.ones(2, 5))),
+    ("shapes", "=", lambda lib: lib.ones(2, 5) @ lib.ones(4, 3)),
+    ("shapes", "=", lambda lib: lib.mm(lib.ones(2, 5), lib.ones(4, 3))),
+    ("dtypes", "=", lambda lib: lib.nn.Linear(4, 3)(lib.ones(2, 4, dtype=lib.float64))),
+    ("dtypes", "=", lambda lib: lib.ones(2, 4, dtype=lib.int64) @ lib.ones(4, 3)),
+    ("class targets", None, lambda lib: lib.nn.functional.cross_entropy(lib.ones(2, 3), lib.tensor([1.0, 0.0]))),
+    ("class range", "=", lambda lib: lib.nn.functional.cross_entropy(lib.ones(2, 3), lib.tensor([1, 3]))),
+    ("batch sizes", "=", lambda lib: lib.nn.functional.cross_entropy(lib.ones(2, 3), lib.tensor([1, 0, 1]))),
+    ("batch sizes", "=", lambda lib: lib.nn.functional.cross_entropy(lib.ones(2, 3), lib.tensor([[1], [0]]))),
+    ("loss sizes", "=", lambda lib: lib.nn.functional.binary_cross_entropy_with_logits(lib.ones(3, 1), lib.ones(3))),
+    ("probabilities", "=", lambda lib: lib.nn.functional.binary_cross_entropy(lib.tensor([2.0]), lib.ones(1))),
+    ("backward twice", "=", twice),
+    ("modified", None, modified),
+    ("leaf", "<", leaf),
+    ("no graph", "=", lambda lib: lib.ones(1).backward()),
+    ("scalar", "=", lambda lib: lib.ones(2, requires_grad=True).backward()),
+    ("broadcast", "<", lambda lib: lib.ones(2, 3) + lib.ones(2, 4)),
+    ("channels", "=", lambda lib: lib.nn.Conv2d(3, 8, 3)(lib.ones(1, 32, 32, 3))),
+    ("embedding", "<", lambda lib: lib.nn.Embedding(4, 2)(lib.tensor([4]))),
+    ("indices", "=", lambda lib: lib.nn.Embedding(4, 2)(lib.tensor([1.0]))),
+    ("stack", "=", lambda lib: lib.utils.data.default_collate([lib.ones(2), lib.ones(3)])),
+    ("cat", "=", lambda lib: lib.cat([lib.ones(2, 3), lib.ones(3, 2)])),
+    ("one element", "=", lambda lib: lib.ones(2).item()),
+    ("ambiguous", "=", lambda lib: bool(lib.ones(2))),
+    ("float result", "=", lambda lib: lib.arange(3).mean()),
+    ("float gradient", "=", lambda lib: lib.tensor([1, 2], requires_grad=True)),
+    ("recurrent size", "=", lambda lib: lib.nn.LSTM(3, 4)(lib.ones(2, 5, 7))),
+    ("one value", "=", lambda lib: lib.nn.BatchNorm1d(3)(lib.ones(1, 3))),
+    ("no parameters", "=", lambda lib: lib.optim.SGD([], lr=0.1)),
+    ("prefix", "=", loads(lambda lib: {f"module.{k}": v for k, v in lib.nn.Linear(2, 2).state_dict().items()}, lambda lib: lib.nn.Linear(2, 2))),
+    ("nested", "=", loads(lambda lib: {"model": lib.nn.Linear(2, 2).state_dict(), "epoch": 1}, lambda lib: lib.nn.Linear(2, 2))),
+    ("keys", "=", loads(lambda lib: {"w": lib.ones(1)}, lambda lib: lib.nn.Linear(2, 2))),
+    ("sizes differ", "=", loads(lambda lib: lib.nn.Linear(2, 3).state_dict(), lambda lib: lib.nn.Linear(2, 2))),
+]
+
+
+@pytest.mark.parametrize(("key", "same", "mistake"), MISTAKES, ids=[f"{i} {key}" for i, (key, _, _) in enumerate(MISTAKES)])
+def test_the_text_is_pytorchs_and_a_hint_stands_below(key, same, mistake):
+    with pytest.raises(Exception) as theirs:
+        mistake(torch)
+    with pytest.raises(type(theirs.value)) as ours:
+        mistake(trt)
+    text = str(ours.value)
+    if same == "=":
+        assert text == str(theirs.value)
+    elif same == "<":
+        assert text.startswith(str(theirs.value).rstrip("."))
+    [note] = ours.value.__notes__
+    start = _hints.HINTS[key].partition("{0}")[0]
+    assert note.startswith(f"Hint: {start}") and "{" + "0}" not in note
+    assert start not in text
+    printed = "".join(traceback.format_exception(ours.value)).rstrip()
+    assert printed.endswith(note)
+
+
+def test_a_file_with_a_class_says_what_weights_only_is_for(tmp_path):
+    trt.save({"model": subprocess.CompletedProcess([], 0)}, tmp_path / "f.pt")
+    with pytest.raises(Exception, match="Weights only load failed") as error:
+        trt.load(tmp_path / "f.pt")
+    assert "weights_only=False" in error.value.__notes__[0]
+
+
+def test_a_lambda_in_a_loader_that_spawns(tmp_path):
+    """Also that the program goes on afterwards."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import tensorrt_lite as trt\n"
+        "if __name__ == '__main__':\n"
+        "    loader = trt.utils.data.DataLoader(trt.arange(4), num_workers=1, collate_fn=lambda b: b, multiprocessing_context='spawn')\n"
+        "    try:\n"
+        "        next(iter(loader))\n"
+        "    except Exception as error:\n"
+        "        print(type(error).__name__, error.__notes__[0][:30])\n"
+    )
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=120, env={**os.environ, "PYTHONPATH": str(Path(trt.__file__).parent.parent)})
+    assert "Hint: Start method spawn pick" in done.stdout, done.stderr
+
+
+def test_tracebacks_end_in_the_users_line():
+    def user():
+        return trt.ones(2, 3) + trt.ones(2, 4)  # the user's line
+
+    with pytest.raises(RuntimeError) as error:
+        user()
+    assert traceback.extract_tb(error.value.__traceback__)[-1].line == "return trt.ones(2, 3) + trt.ones(2, 4)  # the user's line"
+
+
+def test_every_hint_is_used():
+    tested = {key for key, _, _ in MISTAKES} | {"pickle", "global"}
+    assert set(_hints.HINTS) - tested == {"devices"}  # below, on the emulator's or the meta device
+
+
+def test_two_devices():
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device") as error:
+        nn.Linear(2, 2)(trt.ones(1, 2, device="meta"))
+    assert error.value.__notes__ == ["Hint: " + _hints.HINTS["devices"]]
