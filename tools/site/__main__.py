@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import re
 import shutil
 import sys
 import time
@@ -27,9 +28,17 @@ def assemble(folder: Path) -> Path:
     text = (ROOT / "tools" / "site" / "mkdocs.yml").read_text(encoding="utf-8")
     entries = [f"      - {title}: reference/{page}.md" for page, title in reference.contents()]
     text = text.replace("      - REFERENCE\n", "\n".join(entries) + "\n")
+    text = text.replace("      - UNLISTED\n", "".join(f"      - {page}\n" for page in unlisted(text, sources)))
     configuration = folder / "mkdocs.yml"
     configuration.write_text(text, encoding="utf-8")
     return configuration
+
+
+def unlisted(text: str, sources: Path) -> list[str]:
+    """Pages below `sources` that the table of contents in `text` does not name: they come last."""
+    listed = set(re.findall(r"([\w/]+\.md)$", text, re.M))
+    there = sorted(str(p.relative_to(sources)) for p in sources.rglob("*.md"))
+    return [page for page in there if page not in listed and not page.startswith("reference/")]
 
 
 class _Warnings(logging.Handler):
