@@ -6,6 +6,7 @@ itself nor hide bytes. No dependency on the package of that name; files go both 
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from itertools import pairwise
@@ -18,7 +19,7 @@ from tensorrt_lite._checkpoint.replace import replacing
 if TYPE_CHECKING:
     from tensorrt_lite import Tensor
 
-__all__ = ["SafetensorError", "load", "load_file", "save", "save_file"]
+__all__ = ["SafetensorError", "load", "load_file", "safe_open", "save", "save_file"]
 
 _NAMES = {
     "BOOL": "bool",
@@ -70,17 +71,19 @@ def _check_sharing(tensors: dict[str, Tensor]) -> None:
     spans.sort()
     for (_, end, device, name), (start, _, next_device, other) in pairwise(spans):
         if start < end and device == next_device:
-            raise SafetensorError(
-                f"tensors {name!r} and {other!r} share memory, which the format cannot express: save a clone of one"
-            )
+            raise SafetensorError(f"tensors {name!r} and {other!r} share memory, which the format cannot express: save a clone of one")
 
 
-def _block(tensor: Tensor) -> bytes:
-    import ctypes
-
+def _block(tensor: Tensor) -> Any:
+    """A tensor's bytes, of one on the CPU its own memory."""
+    if not tensor.numel():
+        return b""
     tensor = tensor.detach().cpu()
-    data = ctypes.string_at(tensor.data_ptr(), tensor.numel() * tensor.element_size()) if tensor.numel() else b""
-    return data if sys.byteorder == "little" else _swapped(data, tensor)
+    if sys.byteorder != "little":
+        import ctypes
+
+        return _swapped(ctypes.string_at(tensor.data_ptr(), tensor.numel() * tensor.element_size()), tensor)
+    return memoryview(tensor.reshape(-1).view(trt.uint8).numpy())
 
 
 def _swapped(data: bytes, tensor: Tensor) -> bytes:
@@ -129,9 +132,7 @@ def save(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> 
     return head + b"".join(map(_block, ordered))
 
 
-def save_file(
-    tensors: dict[str, Tensor], filename: str | os.PathLike[str], metadata: dict[str, str] | None = None
-) -> None:
+def save_file(tensors: dict[str, Tensor], filename: str | os.PathLike[str], metadata: dict[str, str] | None = None) -> None:
     """Write named tensors to a file; metadata: text to text.
 
     Raises SafetensorError for tensors that are not contiguous, share memory, or have a dtype the format lacks.
@@ -193,11 +194,7 @@ def _checked_entries(header: dict[str, Any], available: int) -> list[tuple[str, 
             continue
         if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
             raise SafetensorError(f"invalid header: tensor {name[:80]!r} needs dtype, shape and data_offsets")
-        dtype = (
-            getattr(trt, _NAMES[entry["dtype"]], None)
-            if isinstance(entry["dtype"], str) and entry["dtype"] in _NAMES
-            else None
-        )
+        dtype = getattr(trt, _NAMES[entry["dtype"]], None) if isinstance(entry["dtype"], str) and entry["dtype"] in _NAMES else None
         if dtype is None:
             raise SafetensorError(f"tensor {name[:80]!r} has the unsupported dtype {_shown(entry['dtype'])}")
         shape, offsets = entry["shape"], entry["data_offsets"]
@@ -215,9 +212,7 @@ def _checked_entries(header: dict[str, Any], available: int) -> list[tuple[str, 
     position = 0
     for name, _, _, start, end in sorted(entries, key=lambda entry: entry[3:]):
         if start != position:
-            raise SafetensorError(
-                f"invalid offsets: tensor {name[:80]!r} starts at {start}, the one before ends at {position}"
-            )
+            raise SafetensorError(f"invalid offsets: tensor {name[:80]!r} starts at {start}, the one before ends at {position}")
         position = end
     if position != available:
         raise SafetensorError(f"the tensors take {position} bytes, the file holds {available}: it is not complete")
@@ -247,21 +242,22 @@ def load(data: bytes, memory_limit: int | None = None) -> dict[str, Tensor]:
     budget.spend(len(entries) * _TENSOR_COST + len(data) - start)
     view = memoryview(data)
     # A tensor of its own each, since views of one block would keep all of it alive.
-    return {
-        name: _tensor(bytearray(view[start + first : start + last]), 0, dtype, shape)
-        for name, dtype, shape, first, last in entries
-    }
+    return {name: _tensor(bytearray(view[start + first : start + last]), 0, dtype, shape) for name, dtype, shape, first, last in entries}
 
 
-def load_file(filename: str | os.PathLike[str], device: Any = "cpu", memory_limit: int | None = None) -> dict[str, Tensor]:
-    """Named tensors from a file, moved to device. Raises SafetensorError as `load` does, and takes no more memory."""
+def load_file(filename: str | os.PathLike[str], device: Any = "cpu", memory_limit: int | None = None, mmap: bool = False) -> dict[str, Tensor]:
+    """Named tensors from a file, moved to device. Raises SafetensorError as `load` does, and takes no more memory.
+
+    mmap: the tensors lie in the mapped file: nothing is read before it is used, processes share the pages, and what is written stays in memory. The
+    file must not become shorter while they live.
+    """
+    if mmap:
+        with safe_open(filename, device=device) as file:
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is no dict)
     size = os.path.getsize(filename)
     budget = Budget(size, memory_limit, SafetensorError)
     with open(filename, "rb") as file:
-        head = file.read(8)
-        head += file.read(min(int.from_bytes(head, "little"), _MAX_HEADER, size))
-        header, start = _header_of(head, size, budget)
-        del head
+        header, start = _header_of(_head_of(file, size), size, budget)
         result = {}
         for name, dtype, shape, first, last in _checked_entries(header, size - start):
             budget.spend(_TENSOR_COST + last - first)
@@ -272,3 +268,96 @@ def load_file(filename: str | os.PathLike[str], device: Any = "cpu", memory_limi
             tensor = _tensor(block, 0, dtype, shape)
             result[name] = tensor if str(device) == "cpu" else tensor.to(device)
     return result
+
+
+def _head_of(file: Any, size: int) -> bytes:
+    head = file.read(8)
+    return head + file.read(min(int.from_bytes(head, "little"), _MAX_HEADER, size))
+
+
+class safe_open:  # noqa: N801 (the name of the published package)
+    """A file whose tensors are taken one by one, in the mapped memory of the file; what is written to them stays in memory.
+
+    filename: path; framework: "pt", or its other names, for tensors; device: where they are moved. SafetensorError as `load` raises it. The file must not
+    become shorter while tensors of it live. A context manager.
+
+    >>> from tensorrt_lite.utils.safetensors import safe_open, save_file
+    >>> save_file({"weight": trt.eye(2)}, "layer.safetensors")
+    >>> with safe_open("layer.safetensors") as file:
+    ...     file.keys(), file.get_slice("weight")[1].tolist()
+    (['weight'], [0.0, 1.0])
+    """
+
+    def __init__(self, filename: str | os.PathLike[str], framework: str = "pt", device: Any = "cpu") -> None:
+        import mmap
+
+        if framework not in ("pt", "torch", "pytorch", "tensorrt_lite"):
+            raise SafetensorError(f"framework {framework!r} is not there: tensors are made, framework='pt'")
+        self._device = device
+        with open(filename, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            header, self._start = _header_of(_head_of(file, size), size, Budget(size, None, SafetensorError))
+            self._metadata = header.get("__metadata__")
+            entries = _checked_entries(header, size - self._start)
+            self._entries = {name: (dtype, shape, first) for name, dtype, shape, first, _ in entries}
+            self._names = {name: header[name]["dtype"] for name in self._entries}
+            self._map: Any = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+
+    def __enter__(self) -> safe_open:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._map = None  # the mapping goes with the last tensor
+
+    def keys(self) -> list[str]:
+        """The tensors' names, sorted."""
+        return sorted(self._entries)
+
+    def offset_keys(self) -> list[str]:
+        """The tensors' names in the order of the file."""
+        return sorted(self._entries, key=lambda name: self._entries[name][2])
+
+    def metadata(self) -> dict[str, str] | None:
+        """The file's texts, None where it has none."""
+        return self._metadata
+
+    def get_tensor(self, name: str) -> Tensor:
+        """The tensor of a name, on the device. SafetensorError for a name that is not there, or after the context."""
+        tensor = self._mapped(name)
+        return tensor if str(self._device) == "cpu" else tensor.to(self._device)
+
+    def get_slice(self, name: str) -> _Slice:
+        """The tensor of a name to be indexed: `file.get_slice(name)[2:5]` reads and moves these rows alone."""
+        return _Slice(self, name)
+
+    def _mapped(self, name: str) -> Tensor:
+        if self._map is None:
+            raise SafetensorError("the file is closed: tensors are taken within the context")
+        if name not in self._entries:
+            raise SafetensorError(f"the file has no tensor {name!r}")
+        dtype, shape, first = self._entries[name]
+        offset = self._start + first
+        if offset % dtype.itemsize:  # written by a program that aligns nothing
+            size = dtype.itemsize * math.prod(shape)
+            return _tensor(bytearray(self._map[offset : offset + size]), 0, dtype, shape)
+        return _tensor(self._map, offset, dtype, shape)
+
+
+class _Slice:
+    """A tensor of an open file that is not read yet."""
+
+    def __init__(self, file: safe_open, name: str) -> None:
+        self._file, self._name = file, name
+        self._tensor = file._mapped(name)
+
+    def get_shape(self) -> list[int]:
+        """The sizes of the whole tensor."""
+        return list(self._tensor.shape)
+
+    def get_dtype(self) -> str:
+        """The format's name of the dtype: "F32", "BF16", ..."""
+        return self._file._names[self._name]
+
+    def __getitem__(self, index: Any) -> Tensor:
+        part = self._tensor[index]
+        return part if str(self._file._device) == "cpu" else part.to(self._file._device)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 import tensorrt_lite as trt
 from tensorrt_lite.utils import safetensors
-from tensorrt_lite.utils.safetensors import SafetensorError
+from tensorrt_lite.utils.safetensors import SafetensorError, load_file, safe_open, save_file
 
 DTYPES = {
     "bool": "BOOL",
@@ -73,9 +74,7 @@ def test_the_published_package_agrees(tmp_path):
 
 
 def test_mixed_widths_are_aligned():
-    raw = safetensors.save(
-        {"a": trt.zeros(3, dtype=trt.uint8), "b": trt.zeros(2, dtype=trt.float64), "c": trt.zeros(1)}
-    )
+    raw = safetensors.save({"a": trt.zeros(3, dtype=trt.uint8), "b": trt.zeros(2, dtype=trt.float64), "c": trt.zeros(1)})
     header = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])
     for item in header.values():
         assert item["data_offsets"][0] % {"U8": 1, "F64": 8, "F32": 4}[item["dtype"]] == 0
@@ -137,3 +136,68 @@ def test_hostile_files(name, tmp_path):
     path.write_bytes(data)
     with pytest.raises(SafetensorError, match=match):
         safetensors.load_file(path)
+
+
+def test_a_file_opened_part_by_part(tmp_path):
+    path = tmp_path / "model.safetensors"
+    tensors = {
+        "b": trt.arange(12.0).reshape(4, 3),
+        "a": trt.tensor([1, -2], dtype=trt.int8),
+        "half": trt.ones(3, dtype=trt.bfloat16),
+        "none": trt.empty(0, 2),
+    }
+    save_file(tensors, path, {"format": "pt"})
+    with safe_open(path, framework="pt") as file:
+        assert file.keys() == ["a", "b", "half", "none"] and set(file.offset_keys()) == set(tensors) and file.metadata() == {"format": "pt"}
+        for name, tensor in tensors.items():
+            found = file.get_tensor(name)
+            assert found.dtype == tensor.dtype and found.shape == tensor.shape and trt.equal(found, tensor)
+        part = file.get_slice("b")
+        assert part.get_shape() == [4, 3] and part.get_dtype() == "F32" and part[1:3, 0].tolist() == [3.0, 6.0]
+        first, second = file.get_tensor("b"), file.get_tensor("b")
+        assert first.data_ptr() == second.data_ptr() == part[:].data_ptr()
+        with pytest.raises(SafetensorError, match="no tensor 'c'"):
+            file.get_tensor("c")
+    with pytest.raises(SafetensorError, match="closed"):
+        file.get_tensor("b")
+    first.zero_()  # in memory alone, and also when the file is closed
+    assert trt.equal(load_file(path)["b"], tensors["b"]) and second.sum().item() == 0
+    with pytest.raises(SafetensorError, match="framework"):
+        safe_open(path, framework="np")
+
+
+def test_mapped_files(tmp_path):
+    path = tmp_path / "model.safetensors"
+    tensors = {"x": trt.arange(6.0).reshape(2, 3), "y": trt.tensor(3)}
+    save_file(tensors, path)
+    mapped = load_file(path, mmap=True)
+    assert {name: t.tolist() for name, t in mapped.items()} == {name: t.tolist() for name, t in tensors.items()}
+    mapped["x"].add_(1)
+    assert load_file(path, mmap=True)["x"].tolist() == tensors["x"].tolist()
+    with open(path, "r+b") as file:
+        file.truncate(path.stat().st_size - 1)
+    for call in (lambda: load_file(path, mmap=True), lambda: safe_open(path)):
+        with pytest.raises(SafetensorError):
+            call()
+
+
+def test_unaligned_tensors_are_copied(tmp_path):
+    path = tmp_path / "model.safetensors"
+    header = b'{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"F32","shape":[2],"data_offsets":[1,9]}}'
+    header += b" " * (-len(header) % 8)
+    data = np.array([1.5, 2.5], np.float32).tobytes()
+    path.write_bytes(len(header).to_bytes(8, "little") + header + b"\x07" + data)
+    assert {name: t.tolist() for name, t in load_file(path, mmap=True).items()} == {"a": [7], "b": [1.5, 2.5]}
+
+
+def test_the_published_package_and_safe_open_agree(tmp_path):
+    published = pytest.importorskip("safetensors")
+    path = tmp_path / "model.safetensors"
+    save_file({"x": trt.arange(6.0).reshape(2, 3), "n": trt.tensor([1], dtype=trt.int16)}, path, {"a": "b"})
+    with published.safe_open(path, framework="np") as theirs, safe_open(path) as ours:
+        assert theirs.keys() == ours.keys() and theirs.metadata() == ours.metadata() and theirs.offset_keys() == ours.offset_keys()
+        assert (
+            theirs.get_slice("x").get_shape() == ours.get_slice("x").get_shape()
+            and theirs.get_slice("n").get_dtype() == ours.get_slice("n").get_dtype()
+        )
+        assert theirs.get_slice("x")[:, 1:].tolist() == ours.get_slice("x")[:, 1:].tolist()
