@@ -6,6 +6,7 @@ object, but for forms that write: `add.out` and the packet `add_`. Composed rows
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite import _ops
@@ -161,6 +162,7 @@ def schema_of(operator: Any) -> Any:
         if found is None:
             raise AttributeError(f"{operator} has no schema")
         text = found[0].schema
+    text = re.sub(r"Tensor\?(\(\w+!?\))", r"Tensor\1?", text)  # rows write the ? first
     return _schema.parse(f"aten::{text}")
 
 

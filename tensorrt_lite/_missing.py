@@ -36,7 +36,7 @@ _NAMES = {
         gather gather_object get_backend get_rank get_world_size group init_device_mesh init_process_group irecv isend launch monitored_barrier new_group new_subgroups nn
         optim pipelining recv reduce reduce_scatter reduce_scatter_tensor rpc scatter scatter_object_list send tensor
     """,
-    "func": "functionalize rearrange",
+    "func": "rearrange",
     "jit": """
         Attribute CompilationUnit Error Future ScriptFunction ScriptModule fork freeze interface isinstance load optimize_for_inference save strict_fusion trace
         trace_module wait
