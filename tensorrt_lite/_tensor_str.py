@@ -202,6 +202,10 @@ def tensor_repr(tensor: Tensor) -> str:
     from tensorrt_lite._C.autograd.forward import get_tangent
     from tensorrt_lite._C.core.python_key import has_key
 
+    if tensor.layout is not trt.strided:
+        from tensorrt_lite._sparse.printing import sparse_repr
+
+        return sparse_repr(tensor)
     plain = type(tensor) is trt.Tensor or type(tensor) is trt.nn.Parameter
     prefix = "tensor(" if plain else f"{type(tensor).__name__}("
     foreign = has_key(tensor)  # its class runs its operators and knows its elements

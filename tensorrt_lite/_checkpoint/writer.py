@@ -306,6 +306,10 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
     def _reduce_sparse(self, tensor: Any) -> tuple[Any, ...]:
         from tensorrt_lite._sparse.tensor import state_of
 
+        if isinstance(tensor, trt.nn.Parameter):
+            data = tensor.detach()
+            self._alive.append(data)
+            return self._named("torch._utils._rebuild_parameter"), (data, tensor.requires_grad, OrderedDict())
         layout, parts = state_of(tensor)
         parts = tuple(p.detach() if isinstance(p, trt.Tensor) else p for p in parts)
         self._alive.append(parts)

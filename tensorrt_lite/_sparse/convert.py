@@ -59,15 +59,20 @@ def spread(t: Any) -> Any:
         if not p.sparse_dim:
             return v.sum(0) if v.dtype.is_floating_point or v.dtype.is_complex else v.sum(0).to(v.dtype)
         if not v.numel():
-            return out + v.sum().to(out.dtype) if v.requires_grad else out
+            return _without_entries(out, v)
         return out.index_put(tuple(p.indices), v, accumulate=not p.coalesced)
     if not v.numel():
-        return out
+        return _without_entries(out, v)
     n = batch_dims(p)
     at, _ = element_indices(t)
     if not is_blocked(p.layout):
         return out.index_put(tuple(at), v.reshape(-1, *v.shape[n + 1 :]), accumulate=True)
     return out.index_put(block_places(at, p, n), v.reshape(-1, *v.shape[n + 1 :]), accumulate=True)
+
+
+def _without_entries(zeros: Any, v: Any) -> Any:
+    """Zeros, with a history where the values, of which there are none, have one."""
+    return zeros + v.sum().to(zeros.dtype) if v.requires_grad else zeros
 
 
 def block_places(at: Any, p: Any, n: int) -> tuple[Any, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._sparse.convert import coordinates_of, to_dense, to_layout, to_sparse
 from tensorrt_lite._sparse.parts import (
     COO,
@@ -100,6 +101,7 @@ def _same_type(name: str, a: Any, b: Any) -> None:
 
 
 def _check(name: str, a: Any, b: Any, n: int = 2) -> None:
+    _expect_tensors(name, a, b)
     if a.dim() != n or b.dim() != n:
         raise RuntimeError(f"{name}: Expected {n}-D matrices, got a tensor of {a.dim()} and one of {b.dim()} dimensions")
     if a.size(-1) != b.size(-2):
@@ -169,8 +171,15 @@ def _turned(t: Any) -> Any:
     return permute(to_sparse(t), (0, 2, 1))
 
 
+def _expect_tensors(name: str, *operands: Any) -> None:
+    for x in operands:
+        if not isinstance(x, TensorBase):
+            raise TypeError(f"{name}(): expected Tensors, got {type(x).__name__}")
+
+
 @public("matmul", "__matmul__", "__rmatmul__")
 def matmul(a: Any, b: Any, **options: Any) -> Any:
+    _expect_tensors("matmul", a, b)
     if a.dim() == 2 and b.dim() == 2:
         return mm(a, b)
     if a.dim() == 2 and b.dim() == 1 and is_sparse(a):
@@ -224,6 +233,7 @@ def baddbmm(base: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1, *options: 
 
 @public("linear")
 def linear(x: Any, weight: Any, bias: Any = None) -> Any:
+    _expect_tensors("linear", x, weight)
     if is_sparse(x) or not is_sparse(weight):
         if is_sparse(x) and x.dim() == 2 and not is_sparse(weight):
             found = mm(x, weight.t())

@@ -71,8 +71,8 @@ def conj(t: Any) -> Any:
     return with_values(t, ops.conj_physical(values_of(t))) if t.is_complex() else t
 
 
-@public("real", "imag")
-def real(t: Any) -> Any:
+@public("real", "imag", "multinomial", "bernoulli", "bernoulli_", "normal")
+def refused(*args: Any, **kwargs: Any) -> Any:
     return NotImplemented
 
 
@@ -199,6 +199,8 @@ def rsub(a: Any, b: Any, alpha: Any = 1) -> Any:
 
 def _add(name: str, a: Any, b: Any, alpha: Any) -> Any:
     if not is_sparse(b):
+        if not is_sparse(a):
+            return NotImplemented  # the target is what is sparse
         if not isinstance(b, type(a)) and not hasattr(b, "layout") or number_of(a) == COO:
             raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
         return _add(name, b if alpha == 1 else b * alpha, a, 1)
@@ -273,6 +275,8 @@ def _is_number(x: Any) -> bool:
 def mul(a: Any, b: Any) -> Any:
     if not is_sparse(a):
         a, b = b, a
+    if not is_sparse(a):
+        return NotImplemented
     if _is_number(b) or not is_sparse(b) and b.dim() == 0:
         return with_values(a, values_of(a) * b)
     if not is_sparse(b):
@@ -392,6 +396,7 @@ def zero_(t: Any) -> Any:
     return assign(t, empty_like(t.detach()), "zero_")
 
 
+@operator("copy_")
 @public("copy_")
 def copy_(target: Any, source: Any, non_blocking: bool = False) -> Any:
     if not (is_sparse(target) and is_sparse(source)):

@@ -6,6 +6,7 @@ from typing import Any
 
 from tensorrt_lite._sparse.convert import to_dense, to_layout, to_sparse
 from tensorrt_lite._sparse.parts import COO, coalesce, coo_of, grouped, is_sparse, linear_keys, number_of, ops, parts, values_of
+from tensorrt_lite._sparse.shape import unsqueeze
 from tensorrt_lite._sparse.table import operator, public
 
 
@@ -39,22 +40,19 @@ def sparse_sum(t: Any, dim: Any = None, dtype: Any = None, keepdim: bool = False
     over = [d for d in dims if d < p.sparse_dim]
     inside = [d - p.sparse_dim + 1 for d in dims if d >= p.sparse_dim]
     if inside:
-        v = ops.sum(v, inside, keepdim)
+        v = ops.sum(v, inside)
     elif dtype is None and not (v.is_floating_point() or v.is_complex()):
         v = v.to(ops.sum(v.reshape(-1)[:0]).dtype)
     left = [d for d in range(p.sparse_dim) if d not in over]
     if not left:
-        total = ops.sum(v, 0)
-        return total.reshape((*(1,) * p.sparse_dim, *total.shape)) if keepdim else total
-    if keepdim:
-        indices = p.indices.clone()
-        for d in over:
-            indices[d] = 0
-        size = [1 if d in over else n for d, n in enumerate(t.shape[: p.sparse_dim])]
+        made = ops.sum(v, 0)
     else:
-        indices, size = ops.stack([p.indices[d] for d in left]), [t.shape[d] for d in left]
-    made = coo_of(indices, v, (*size, *v.shape[1:]), p.coalesced and not over)
-    return coalesce(made) if over else made
+        size = (*(t.shape[d] for d in left), *v.shape[1:])
+        made = coo_of(ops.stack([p.indices[d] for d in left]), v, size, p.coalesced and not over)
+        made = coalesce(made) if over else made
+    for d in dims if keepdim else ():
+        made = unsqueeze(made, d) if left else made.unsqueeze(d)  # at the border a kept dimension becomes a sparse one, as in PyTorch
+    return made
 
 
 def _compressed_sum(t: Any, dim: Any, dtype: Any, keepdim: bool) -> Any:

@@ -51,7 +51,7 @@ class SparseTensor(Tensor):
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         from tensorrt_lite._sparse.printing import sparse_repr
 
-        return sparse_repr(self)
+        return ("Parameter containing:\n" if getattr(self, "_is_param", False) else "") + sparse_repr(self)
 
     def stride(self, dim: Any = None) -> Any:
         if number_of(self) != COO:
@@ -152,13 +152,19 @@ class SparseTensor(Tensor):
         memo[id(self)] = copied
         if self.grad is not None:
             copied.grad = self.grad.__deepcopy__(memo)
+        if state := self.__dict__:
+            from copy import deepcopy
+
+            copied.__dict__.update(deepcopy(state, memo))
         return copied
 
     def __copy__(self) -> Any:
-        return self.detach().requires_grad_(self.requires_grad)
+        copied = self.detach().requires_grad_(self.requires_grad)
+        copied.__dict__.update(self.__dict__)
+        return copied
 
     def __reduce_ex__(self, proto: Any) -> Any:
-        return rebuild, (*state_of(self), self.requires_grad)
+        return rebuild, (*state_of(self), self.requires_grad, dict(self.__dict__))
 
 
 def _type_named(name: str) -> Any:
@@ -183,7 +189,7 @@ def state_of(t: Any) -> tuple[Any, Any]:
     return t.layout, (p.compressed, p.plain, p.values, t.shape)
 
 
-def rebuild(layout: Any, data: Any, requires_grad: bool = False) -> Any:
+def rebuild(layout: Any, data: Any, requires_grad: bool = False, attributes: Any = None) -> Any:
     """A sparse tensor from what `state_of` gave; its invariants are checked, as a file may say anything. The is_coalesced mark may be missing."""
     from tensorrt_lite._sparse import construct
     from tensorrt_lite._sparse.parts import NUMBERS
@@ -194,6 +200,7 @@ def rebuild(layout: Any, data: Any, requires_grad: bool = False) -> Any:
         made = construct.sparse_compressed_tensor(*data, layout=layout, check_invariants=True)
     else:
         raise NotImplementedError(f"rebuilding sparse tensor for layout {layout}")
+    made.__dict__.update(attributes or {})
     return made.requires_grad_() if requires_grad else made
 
 

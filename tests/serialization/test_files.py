@@ -415,13 +415,6 @@ def test_bad_targets(tmp_path):
         serialization.load(tmp_path / "no such folder" / "model.pt")
 
 
-def test_sparse_tensors_are_refused():
-    if not hasattr(trt, "sparse_coo_tensor"):
-        pytest.skip("no sparse tensors in this build")
-    with pytest.raises(TypeError, match="save supports strided tensors"):
-        saved_here(trt.eye(2).to_sparse())
-
-
 def small_network(library):
     nn = library.nn
     return nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Unflatten(1, (1, 4)), nn.LSTM(4, 2, batch_first=True))

@@ -212,3 +212,38 @@ def test_spdiags():
                     theirs,
                     pattern=False,
                 )
+
+
+def test_targets_and_strange_arguments_are_refused():
+    d, s = trt.ones(2, 2), trt.ones(2, 2).to_sparse()
+    for use in (
+        lambda: trt.sub(d, d, out=s), lambda: trt.add(s, s, out=d), lambda: trt.mul(d, d, out=s), lambda: trt.mm(d, d, out=s), lambda: trt.multinomial(s, 1),
+        lambda: trt.bernoulli(s), lambda: d.add_(s, alpha=s), lambda: s.set_(d), lambda: d.set_(s), lambda: s.resize_(3), lambda: trt.stack([d, s]), lambda: trt.where(s, d, d),
+        lambda: setattr(d, "data", s),
+    ):  # fmt: skip
+        with pytest.raises((RuntimeError, NotImplementedError, TypeError)):
+            use()
+    with pytest.raises(TypeError):
+        s @ 2
+    assert d.tolist() == [[1, 1], [1, 1]] and s.to_dense().tolist() == [[1, 1], [1, 1]]
+    target = trt.sparse_coo_tensor((2, 2))
+    assert trt.equal(trt.add(s, s, out=target), s * 2) and trt.equal(target, s * 2)
+
+
+def test_parameters():
+    t, m = torch.nn.Parameter(matrix().to_sparse()), trt.nn.Parameter(ours(matrix()).to_sparse())
+    assert repr(m) == repr(t) and m.requires_grad and m.is_sparse
+    for again in (pickle.loads(pickle.dumps(m)), copy.deepcopy(m), copy.copy(m)):
+        assert isinstance(again, trt.nn.Parameter) and repr(again) == repr(m)
+    (m @ trt.ones(6, 2, dtype=trt.float64)).sum().backward()
+    assert m.grad.is_sparse
+    module = trt.nn.Module()
+    module.weight = m
+    file = io.BytesIO()
+    trt.save(module.state_dict(), file)
+    file.seek(0)
+    assert trt.equal(trt.load(file)["weight"].to_dense(), m.detach().to_dense())
+    file = io.BytesIO()
+    trt.save(m, file)
+    file.seek(0)
+    assert repr(torch.load(file)) == repr(t)
