@@ -24,6 +24,7 @@ from tensorrt_lite._C.core.device import (
     contiguous_format,
     device,
     get_default_device,
+    jagged,
     layout,
     memory_format,
     preserve_format,
@@ -73,7 +74,7 @@ globals().update(_public.functions(_ops.FUNCTIONS, "tensorrt_lite"))
 # Packages that are imported when they are first used: `import tensorrt_lite` stays within 50 ms.
 _LAZY = {
     "nn", "optim", "utils", "autograd", "cuda", "backend", "backends", "testing", "bench", "random", "serialization", "linalg", "fft", "special", "signal", "cpu", "library", "multiprocessing", "version",
-    "__config__", "accelerator", "amp", "compat", "compiler", "distributed", "distributions", "func", "hub", "jit", "masked", "onnx", "overrides", "profiler", "sparse", "array_api",
+    "__config__", "accelerator", "amp", "compat", "compiler", "distributed", "distributions", "func", "hub", "jit", "masked", "nested", "onnx", "overrides", "profiler", "sparse", "array_api",
     "futures", "monitor", "quasirandom",
 }  # fmt: skip
 _LAZY_NAMES = {

@@ -27,6 +27,7 @@ from tensorrt_lite import library as library
 from tensorrt_lite import masked as masked
 from tensorrt_lite import futures as futures
 from tensorrt_lite import monitor as monitor
+from tensorrt_lite import nested as nested
 from tensorrt_lite import overrides as overrides
 from tensorrt_lite import linalg as linalg
 from tensorrt_lite import signal as signal
@@ -195,6 +196,7 @@ sparse_bsr: layout
 sparse_coo: layout
 sparse_csc: layout
 sparse_csr: layout
+jagged: layout
 contiguous_format: memory_format
 channels_last: memory_format
 channels_last_3d: memory_format

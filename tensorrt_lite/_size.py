@@ -11,9 +11,9 @@ class Size(tuple):
     def __new__(cls, sizes=()):
         items = tuple(sizes)
         for i, v in enumerate(items):
-            if not hasattr(type(v), "__index__"):
+            if not hasattr(type(v), "__index__") and not hasattr(type(v), "_ragged"):
                 raise TypeError(f"torch.Size() takes an iterable of 'int' (item {i} is '{type(v).__name__}')")
-        return tuple.__new__(cls, [v.__index__() for v in items])
+        return tuple.__new__(cls, [v if hasattr(type(v), "_ragged") else v.__index__() for v in items])
 
     def numel(self) -> int:
         """Return the number of elements of a tensor of this shape."""

@@ -475,7 +475,7 @@ class Tensor(TensorBase):
 
     @property
     def is_nested(self) -> bool:
-        """False: there are no nested tensors here."""
+        """Whether it is one of `nested`: False for dense tensors."""
         return False
 
     def has_names(self) -> bool:

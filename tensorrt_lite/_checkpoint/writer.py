@@ -179,7 +179,7 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
         if kind is _Global:
             return "global"
         if isinstance(obj, trt.Tensor):
-            return self._reduce_tensor(obj)
+            return NotImplemented if getattr(kind, "_made_of_parts", False) else self._reduce_tensor(obj)  # nested and masked ones: by their parts
         if kind is trt.Size:
             return self._named("torch.Size"), (tuple(obj),)
         if kind is trt.layout:

@@ -18,7 +18,7 @@ MODULES = (
     "", "Tensor", "nn", "nn.functional", "nn.init", "nn.attention", "nn.parameter", "nn.utils", "nn.utils.parametrizations", "nn.utils.parametrize", "nn.utils.prune",
     "nn.utils.rnn", "optim", "optim.lr_scheduler", "optim.swa_utils", "autograd", "autograd.functional", "autograd.graph", "autograd.forward_ad", "func", "linalg", "fft", "special", "signal.windows", "distributions", "amp",
     "utils.data", "utils.checkpoint", "utils.benchmark", "utils.cpp_extension", "utils.dlpack", "utils.tensorboard", "serialization", "random", "profiler", "cuda", "cpu", "accelerator",
-    "backend", "backends", "compat", "compiler", "distributed", "hub", "jit", "library", "masked", "multiprocessing", "onnx", "overrides", "testing",
+    "backend", "backends", "compat", "compiler", "distributed", "hub", "jit", "library", "masked", "multiprocessing", "nested", "onnx", "overrides", "testing",
 )  # fmt: skip
 
 

@@ -494,7 +494,10 @@ class MultiheadAttention(Module):
         is_causal: bool = False,
     ) -> tuple[Any, Any]:
         batched = query.dim() == 3
-        if self.batch_first and batched:
+        nested = getattr(type(query), "_made_of_parts", False)
+        if nested and not self.batch_first:
+            raise RuntimeError("MultiheadAttention: nested tensors need batch_first=True")
+        if self.batch_first and batched and not nested:
             # Identity is kept, so that self-attention stays one projection.
             same_kv, same_q = key is value, query is key
             query = query.transpose(0, 1)
@@ -525,4 +528,4 @@ class MultiheadAttention(Module):
             average_attn_weights=average_attn_weights,
             is_causal=is_causal,
         )
-        return output.transpose(0, 1) if self.batch_first and batched else output, weights
+        return output.transpose(0, 1) if self.batch_first and batched and not nested else output, weights

@@ -1,0 +1,136 @@
+"""torch.nested: batches of tensors of different lengths without padding (docs/nested.md).
+
+>>> import tensorrt_lite as trt
+>>> nt = nested_tensor([trt.ones(2, 3), trt.ones(4, 3)], layout=trt.jagged)
+>>> print(nt.values().shape, nt.offsets().tolist(), nt.sum(1).tolist())
+torch.Size([6, 3]) [0, 2, 6] [[2.0, 2.0, 2.0], [4.0, 4.0, 4.0]]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorrt_lite as trt
+from tensorrt_lite.nested import _elementwise, _layers, _reductions, _shape  # noqa: F401 (they fill the table of operators)
+from tensorrt_lite.nested._structure import NestedInt, structure_of
+from tensorrt_lite.nested._tensor import NestedTensor, from_sequences
+
+__all__ = ["to_padded_tensor", "as_nested_tensor", "nested_tensor", "nested_tensor_from_jagged", "narrow", "masked_select"]
+
+
+def _checked_layout(layout: Any) -> None:
+    if layout is None or layout == trt.strided:
+        raise NotImplementedError("nested tensors of the strided layout are not implemented; pass layout=torch.jagged (docs/gaps.md)")
+    if layout != trt.jagged:
+        raise RuntimeError(f"Specified layout is unsupported for nested tensors: {layout}")
+
+
+def nested_tensor(
+    tensor_list: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
+) -> NestedTensor:
+    """A leaf with copies of tensors (or of what `tensor` takes) that differ in one size: (B, ..., j, ...). layout: torch.jagged.
+
+    RuntimeError for tensors of other ranks or with several different sizes, TypeError for what is no list.
+    """
+    _checked_layout(layout)
+    if not isinstance(tensor_list, (list, tuple)):
+        raise TypeError("nested_tensor(): a list of tensors was expected")
+    if not tensor_list:
+        raise RuntimeError("Cannot construct a nested tensor from an empty tensor list")
+    tensors = [t.detach() if isinstance(t, trt.Tensor) else trt.tensor(t, dtype=dtype) for t in tensor_list]
+    made = as_nested_tensor(tensors, dtype=dtype, device=device, layout=layout)
+    values = made._values.pin_memory() if pin_memory else made._values
+    made._values = values.requires_grad_(requires_grad)
+    return made
+
+
+def as_nested_tensor(ts: Any, dtype: Any = None, device: Any = None, layout: Any = None) -> NestedTensor:
+    """A nested tensor of a list of tensors, of a dense tensor (B, L, ...), whose sequences are equally long, or of a nested one; gradients reach them."""
+    if isinstance(ts, NestedTensor):
+        if layout not in (None, trt.jagged):
+            raise RuntimeError(f"as_nested_tensor(): converting a nested tensor of the jagged layout to {layout} is not supported")
+        return ts.to(device=device or ts.device, dtype=dtype or ts.dtype)
+    _checked_layout(layout)
+    if isinstance(ts, trt.Tensor):
+        if ts.dim() < 2:
+            raise RuntimeError("as_nested_tensor(): Expected tensor argument to have dim() > 1")
+        ts = ts.to(device=device or ts.device, dtype=dtype or ts.dtype)
+        length = ts.shape[1]
+        offsets = (
+            trt.arange(0, ts.shape[0] * length + 1, max(length, 1), dtype=trt.int64, device=ts.device)
+            if length
+            else trt.zeros(ts.shape[0] + 1, dtype=trt.int64)
+        )
+        return NestedTensor(ts.reshape(ts.shape[0] * length, *ts.shape[2:]), structure_of(offsets), 1)
+    if not isinstance(ts, (list, tuple)) or not all(isinstance(t, trt.Tensor) for t in ts):
+        raise TypeError("as_nested_tensor(): Expected first argument to be a tensor or a list / tuple of tensors")
+    if not ts:
+        raise RuntimeError("Cannot construct a nested tensor from an empty tensor list")
+    place, kind = device or ts[0].device, dtype or ts[0].dtype
+    if dtype is None and any(t.dtype != kind for t in ts):
+        raise RuntimeError(f"as_nested_tensor(): the tensors must have one dtype, got {sorted({str(t.dtype) for t in ts})}")
+    return from_sequences([t.to(device=place, dtype=kind) for t in ts])
+
+
+def nested_tensor_from_jagged(
+    values: Any, offsets: Any = None, lengths: Any = None, jagged_dim: int | None = None, min_seqlen: int | None = None, max_seqlen: int | None = None
+) -> NestedTensor:
+    """A view of `values` (total, ...) as sequences: number i is values[offsets[i] : offsets[i + 1]], or as long as lengths[i].
+
+    offsets: (B + 1,) integers; lengths: (B,). Of lengths alone the offsets are their sums. jagged_dim: the ragged dimension of the result, 1 by default.
+    RuntimeError where neither is given or where sequences reach beyond the values.
+    """
+    if offsets is None:
+        if lengths is None:
+            raise RuntimeError("nested_tensor_from_jagged(): At least one of offsets or lengths is required.")
+        offsets, lengths = trt.nn.functional.pad(lengths.cumsum(0), (1, 0)), None
+    place = 1 if jagged_dim is None else jagged_dim
+    if not 1 <= place <= values.dim():
+        raise RuntimeError(f"nested_tensor_from_jagged(): jagged_dim {jagged_dim} is none of 1 to {values.dim()}")
+    if offsets.dim() != 1 or not offsets.numel() or offsets.dtype not in (trt.int32, trt.int64):
+        raise RuntimeError(
+            f"nested_tensor_from_jagged(): offsets must be int32 or int64 of shape (B + 1,), got {offsets.dtype} of {tuple(offsets.shape)}"
+        )
+    if lengths is not None and tuple(lengths.shape) != (offsets.numel() - 1,):
+        raise RuntimeError(f"nested_tensor_from_jagged(): lengths must have shape {(offsets.numel() - 1,)}, got {tuple(lengths.shape)}")
+    structure = structure_of(offsets, lengths)
+    if structure.end > values.shape[place - 1] or min(structure.counts, default=0) < 0 or min(structure.starts, default=0) < 0:
+        raise RuntimeError(f"nested_tensor_from_jagged(): offsets {offsets.tolist()} do not fit values of shape {tuple(values.shape)}")
+    return NestedTensor(values if values.requires_grad else values.detach(), structure, place)
+
+
+def narrow(tensor: Any, dim: int, start: Any, length: Any, layout: Any = trt.strided) -> NestedTensor:
+    """Of each row of `tensor` (B, L, ...) the elements start to start + length along dim 1; start and length: ints or (B,) tensors. A view of the tensor.
+
+    RuntimeError where they reach beyond L or dim is not 1.
+    """
+    _checked_layout(layout)
+    if dim != 1:
+        raise RuntimeError("jagged layout only supports dim=1")
+    batch, size = tensor.shape[:2]
+    starts = start.to(trt.int64) if isinstance(start, trt.Tensor) else trt.full((batch,), start, dtype=trt.int64, device=tensor.device)
+    counts = length.to(trt.int64) if isinstance(length, trt.Tensor) else trt.full((batch,), length, dtype=trt.int64, device=tensor.device)
+    if tuple(starts.expand(batch).shape) != (batch,) or bool(((starts < 0) | (counts < 0) | (starts + counts > size)).any()):
+        raise RuntimeError(f"narrow(): start and length reach beyond the dimension of size {size}")
+    offsets = starts + trt.arange(batch, device=tensor.device) * size
+    offsets = trt.cat([offsets, (offsets[-1:] + counts[-1:])])
+    values = tensor.reshape(batch * size, *tensor.shape[2:])
+    return NestedTensor(values if values.requires_grad else values.detach(), structure_of(offsets, counts), 1)
+
+
+def masked_select(tensor: Any, mask: Any) -> NestedTensor:
+    """The elements of each row of `tensor` (B, ...) where the mask is True: (B, j). RuntimeError for nested or sparse tensors."""
+    if tensor.layout != trt.strided:
+        raise RuntimeError(f"torch.nested.masked_select requires a strided tensor, given {tensor.layout}")
+    if mask.layout != trt.strided:
+        raise RuntimeError(f"torch.nested.masked_select requires a strided mask, given: {mask.layout}")
+    values = tensor.masked_select(mask)
+    counts = mask.expand(trt.broadcast_shapes(mask.shape, tensor.shape)).reshape(tensor.shape[0], -1).sum(1)
+    return NestedTensor(values, structure_of(trt.nn.functional.pad(counts.cumsum(0), (1, 0))), 1)
+
+
+def to_padded_tensor(input: Any, padding: float, output_size: Any = None, out: Any = None) -> Any:
+    """(B, ..., longest, ...): the sequences, `padding` behind each; output_size: larger sizes. Gradients flow back."""
+    if out is not None:
+        raise NotImplementedError("to_padded_tensor(out=) is not implemented (docs/gaps.md)")
+    return input.to_padded_tensor(padding, output_size)
