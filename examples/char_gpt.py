@@ -11,6 +11,7 @@ import math
 import time
 from pathlib import Path
 from pydoc_data.topics import topics
+from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
@@ -19,6 +20,9 @@ import tensorrt_lite.nn.functional as F
 from tensorrt_lite import nn
 from tensorrt_lite.optim import AdamW
 from tensorrt_lite.optim.lr_scheduler import LambdaLR
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class CausalSelfAttention(nn.Module):
@@ -38,7 +42,8 @@ class CausalSelfAttention(nn.Module):
         )
         dropout = self.dropout if self.training else 0.0
         attended = F.scaled_dot_product_attention(query, key, value, dropout_p=dropout, is_causal=True)
-        return self.project(attended.transpose(1, 2).reshape(batch, length, width))
+        projected: trt.Tensor = self.project(attended.transpose(1, 2).reshape(batch, length, width))
+        return projected
 
 
 class Block(nn.Module):
@@ -54,7 +59,8 @@ class Block(nn.Module):
 
     def forward(self, x: trt.Tensor) -> trt.Tensor:
         x = x + self.dropout(self.attention(self.attention_norm(x)))
-        return x + self.dropout(self.mlp(self.mlp_norm(x)))
+        x = x + self.dropout(self.mlp(self.mlp_norm(x)))
+        return x
 
 
 class CharGPT(nn.Module):
@@ -85,7 +91,8 @@ class CharGPT(nn.Module):
         x = self.dropout(self.token(tokens) + self.position(positions))
         for block in self.blocks:
             x = block(x)
-        return self.head(self.norm(x))
+        scores: trt.Tensor = self.head(self.norm(x))
+        return scores
 
 
 class Corpus:
@@ -122,7 +129,7 @@ def next_character_loss(model: CharGPT, inputs: trt.Tensor, targets: trt.Tensor)
     return F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
 
 
-def cosine_with_warmup(steps: int, warmup: int, floor: float = 0.1):
+def cosine_with_warmup(steps: int, warmup: int, floor: float = 0.1) -> Callable[[int], float]:
     """The factor of the learning rate by step: linear from 0 to 1 over `warmup`, then a half cosine to `floor`."""
 
     def factor(step: int) -> float:

@@ -52,7 +52,8 @@ class DigitsCNN(nn.Module):
         self.classify = nn.Linear(2 * width * 2 * 2, 10)
 
     def forward(self, x: trt.Tensor) -> trt.Tensor:
-        return self.classify(self.dropout(self.features(x).flatten(1)))
+        scores: trt.Tensor = self.classify(self.dropout(self.features(x).flatten(1)))
+        return scores
 
 
 @dataclass
@@ -80,7 +81,7 @@ def train_epoch(
 ) -> float:
     """One pass over the training data; the mean loss."""
     model.train()
-    total = count = 0
+    total, count = 0.0, 0
     for images, labels in loader:
         images, labels = images.to(device), labels.to(device)
         optimizer.zero_grad()

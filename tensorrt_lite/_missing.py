@@ -90,10 +90,15 @@ def refuse_import(fullname: str) -> None:
 
 def unbuilt(error: ImportError) -> ImportError:
     """What to raise in place of `error`: how to build the core where it lacks a module (never built, for another Python, or from older
-    sources), the error itself where a module is there and does not load."""
+    sources), that another interpreter of the process has it, the error itself where a module is there and does not load."""
     import sysconfig
     from pathlib import Path
 
+    if "one interpreter per process" in str(error):
+        return ImportError(
+            "tensorrt_lite is in use by another interpreter of this process: subinterpreters cannot have it beside each other, or beside the main one (docs/gaps.md)",
+            name="tensorrt_lite",
+        )
     if not (error.name or "").startswith("tensorrt_lite._C") or (error.path or "").endswith(".so"):
         return error
     package = Path(__file__).resolve().parent
