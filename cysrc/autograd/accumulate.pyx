@@ -4,7 +4,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from tensorrt_lite._C.core.dispatch cimport FRESH, INPLACE, attach, operator_named, tls, trt_operator
 from tensorrt_lite._C.core.dtype cimport Scalar
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo
-from tensorrt_lite._C.core.tensor cimport TensorBase, K_FORWARD_AD, K_SPARSE, alias_of, shape_of, strides_of
+from tensorrt_lite._C.core.tensor cimport TensorBase, K_FORWARD_AD, K_SPARSE, alias_of, non_overlapping_dense, shape_of, strides_of
 from tensorrt_lite._C.autograd.pointwise cimport call2
 
 cdef extern from "pythread.h" nogil:
@@ -38,7 +38,10 @@ cdef TensorBase sum_gradients(TensorBase a, TensorBase b, TensorBase out, int mo
 
 
 cdef inline bint same_layout(TensorBase g, TensorBase leaf) noexcept:
+    """Whether `g` has the layout that the gradient of `leaf` gets: the leaf's own, rows one after the other where the leaf's elements share memory or leave gaps."""
     cdef int i
+    if not non_overlapping_dense(leaf):
+        return g.contiguous
     if g.ndim != leaf.ndim:
         return False
     for i in range(g.ndim):
@@ -51,6 +54,8 @@ cdef object clone_like(TensorBase g, TensorBase leaf):
     cdef object r
     if same_layout(g, leaf):
         return g.clone()
+    if not non_overlapping_dense(leaf):
+        return g.new_empty(shape_of(leaf)).copy_(g)
     r = g.new_empty_strided(shape_of(leaf), strides_of(leaf))
     return r.copy_(g)
 

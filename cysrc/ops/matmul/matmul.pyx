@@ -579,7 +579,17 @@ cdef object batched_matmul(TensorBase a, TensorBase b):
     a = fold_batch(a, &da, batch)
     b = fold_batch(b, &db, batch)
     r = op_bmm(a, b, None, FRESH)
-    return r if n == 3 else op_view(r, &full)
+    return r if n == 3 else reshaped_product(r, &full)
+
+
+cdef inline TensorBase own_result(TensorBase view):
+    """A view of a product that nobody else has is no view to programs: they may call detach_() on it, and a write to it copies no graph of views."""
+    view.base = None
+    return view
+
+
+cdef TensorBase reshaped_product(TensorBase product, const Dims* d):
+    return own_result(<TensorBase?>op_view(product, d))
 
 
 cdef TensorBase fold_batch(TensorBase t, const Dims* d, int64_t batch):
@@ -634,15 +644,15 @@ cdef TensorBase matmul_tensors(TensorBase a, TensorBase b):
         for i in range(a.ndim - 1):
             d.v[i] = a.sizes[i]
         if b.ndim == 1:
-            return op_view(op_mv(folded, b, None, FRESH), &d)
+            return reshaped_product(op_mv(folded, b, None, FRESH), &d)
         d.v[d.n - 1] = b.sizes[1]
-        return op_view(op_mm(folded, b, None, FRESH), &d)
+        return reshaped_product(op_mm(folded, b, None, FRESH), &d)
     if a.ndim == 1:
         r = batched_matmul(<TensorBase?>_ops.unsqueeze(a, 0), b)
-        return <TensorBase?>_ops.squeeze(r, -2)
+        return own_result(<TensorBase?>_ops.squeeze(r, -2))
     if b.ndim == 1:
         r = batched_matmul(a, <TensorBase?>_ops.unsqueeze(b, -1))
-        return <TensorBase?>_ops.squeeze(r, -1)
+        return own_result(<TensorBase?>_ops.squeeze(r, -1))
     return <TensorBase?>batched_matmul(a, b)
 
 

@@ -1,0 +1,1 @@
+"""Published packages that depend on PyTorch, under both libraries."""
