@@ -109,7 +109,8 @@ def prose(text: str) -> str:
         lines = re.sub(r"\n\s*- ", "<br>- ", lines)
         lines = re.sub(r"`([^`]+)`", r"<code>\1</code>", lines)
         first, newline, others = lines.partition("\n")
-        blocks.append(f"<p>{first.strip()}</p>" if not newline else f"<p>{first.strip()}<br>{others.strip()}</p>")
+        pause = "<br>" if first.rstrip().endswith(".") else " "  # behind a summary, not in the middle of a sentence
+        blocks.append(f"<p>{first.strip()}{pause}{others.strip()}</p>" if newline else f"<p>{first.strip()}</p>")
         if mark:
             blocks.append(f'<pre class="example"><code>{html.escape(">>> " + rest)}</code></pre>')
     return re.sub(r"\n{2,}", "\n", "\n".join(blocks))
