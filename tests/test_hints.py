@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import tensorrt_lite as trt
-from tensorrt_lite import _hints, nn
+from tensorrt_lite import nn
+from tensorrt_lite._C.core.hints import HINTS
 
 torch = pytest.importorskip("torch")
 
@@ -89,7 +90,7 @@ def test_the_text_is_pytorchs_and_a_hint_stands_below(key, same, mistake):
     elif same == "<":
         assert text.startswith(str(theirs.value).rstrip("."))
     [note] = ours.value.__notes__
-    start = _hints.HINTS[key].partition("{0}")[0]
+    start = HINTS[key].partition("{0}")[0]
     assert note.startswith(f"Hint: {start}") and "{" + "0}" not in note
     assert start not in text
     printed = "".join(traceback.format_exception(ours.value)).rstrip()
@@ -130,10 +131,10 @@ def test_tracebacks_end_in_the_users_line():
 
 def test_every_hint_is_used():
     tested = {key for key, _, _ in MISTAKES} | {"pickle", "global"}
-    assert set(_hints.HINTS) - tested == {"devices"}  # below, on the emulator's or the meta device
+    assert set(HINTS) - tested == {"devices"}  # below, on the emulator's or the meta device
 
 
 def test_two_devices():
     with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device") as error:
         nn.Linear(2, 2)(trt.ones(1, 2, device="meta"))
-    assert error.value.__notes__ == ["Hint: " + _hints.HINTS["devices"]]
+    assert error.value.__notes__ == ["Hint: " + HINTS["devices"]]

@@ -2,7 +2,7 @@
 
 Plain functions; the package attaches them to ``Tensor`` (properties are those listed in PROPERTIES).
 """
-from tensorrt_lite._hints import hinted
+from tensorrt_lite._C.core.hints import hinted
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 from tensorrt_lite._C.core.tensor cimport *

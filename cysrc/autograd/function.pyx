@@ -4,7 +4,7 @@ An output that was saved is kept without its history, as declared operators do, 
 unless a user puts an output into an attribute of ctx.
 """
 cimport cython
-from tensorrt_lite._hints import hinted
+from tensorrt_lite._C.core.hints import hinted
 from libc.stdint cimport int64_t, uint64_t
 from cpython.object cimport PyObject
 from tensorrt_lite._C.core.tensor cimport (

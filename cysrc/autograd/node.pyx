@@ -7,7 +7,7 @@ their edges to a worklist when they die, because a chain of a million Nodes must
 from collections import namedtuple
 
 cimport cython
-from tensorrt_lite._hints import hinted
+from tensorrt_lite._C.core.hints import hinted
 from libc.stdlib cimport malloc, calloc, free
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.list cimport PyList_GET_ITEM

@@ -1,5 +1,5 @@
 """The dispatcher's operator table, thread-local key sets, and kernels registered from Python."""
-from tensorrt_lite._hints import hinted
+from tensorrt_lite._C.core.hints import hinted
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_XDECREF, Py_XINCREF
 from libc.stdlib cimport calloc, free

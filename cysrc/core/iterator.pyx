@@ -6,7 +6,7 @@ that continue each other are merged, and rows go to the operator's contiguous lo
 another type passes through a staged block of STAGE elements; an operand that is contiguous along another dimension
 than the output is transposed tile by tile, so that both sides touch whole cache lines.
 """
-from tensorrt_lite._hints import hinted
+from tensorrt_lite._C.core.hints import hinted
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memmove
 from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_drop
@@ -269,8 +269,7 @@ cdef int broadcast_shapes(str name, int n, PyObject** tensors, int64_t* shape) e
             k = ndim - x.ndim + j
             if x.sizes[j] != 1 and x.sizes[j] != shape[k]:
                 if shape[k] != 1:
-                    raise hinted("broadcast", RuntimeError(
-                        f"The size of tensor a ({shape[k]}) must match the size of tensor b ({x.sizes[j]}) at non-singleton dimension {k} "
+                    raise hinted("broadcast", RuntimeError(f"The size of tensor a ({shape[k]}) must match the size of tensor b ({x.sizes[j]}) at non-singleton dimension {k} "
                         f"({name}: shapes {', '.join([shape_text(<TensorBase>tensors[m]) for m in range(n)])})"))
                 shape[k] = x.sizes[j]
     return ndim

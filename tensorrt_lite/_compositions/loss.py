@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.node import namespace
+from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._C.ops.support import tensor_argument
-from tensorrt_lite._hints import hinted
 
 TYPE_CHECKING = False  # `typing` and what it imports would be a quarter of the package's import time
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.core.dtype import _dtype_by_name, can_cast_types, promote_types
+from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._C.ops.support import deliver_result, int_argument, tensor_argument, tensor_list_argument, type_name, wrapped_dim
-from tensorrt_lite._hints import hinted
 
 TYPE_CHECKING = False  # `typing` and what it imports would be a quarter of the package's import time
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from tensorrt_lite import _ops
 from tensorrt_lite._C.autograd.engine import run_backward as _run_backward
 from tensorrt_lite._C.autograd.thread_snapshot import is_multithreading_enabled
+from tensorrt_lite._C.core.hints import hinted as _hinted
 from tensorrt_lite._C.core.tensor import TensorBase as _TensorBase
-from tensorrt_lite._hints import hinted as _hinted
 from tensorrt_lite.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, set_multithreading_enabled
 
 __all__ = [

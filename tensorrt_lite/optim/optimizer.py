@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import tensorrt_lite as trt
 from tensorrt_lite._C.autograd.hooks import RemovableHandle
 from tensorrt_lite._C.core import profiler as _profiler
-from tensorrt_lite._hints import hinted
+from tensorrt_lite._C.core.hints import hinted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

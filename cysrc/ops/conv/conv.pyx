@@ -5,7 +5,7 @@
 # float32, complex numbers through four real convolutions, integers through a direct loop. One spatial dimension is two with a
 # height of 1. Three are two with planes gathered along the depth: (N, C, D, H, W) becomes (N * OD, C * KD, H, W), whose weight
 # has the same memory. Small images, and 1x1 kernels on halves, are GEMMs (gemm.pyx).
-from tensorrt_lite._hints import hinted
+from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.core.allocator cimport block_alloc
 from tensorrt_lite._C.core.device import channels_last

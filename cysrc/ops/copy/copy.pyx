@@ -1,5 +1,5 @@
 # Copies, conversions and fills; reading tensors out into Python numbers.
-from tensorrt_lite._hints import hinted
+from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.core.device import contiguous_format, preserve_format, channels_last, channels_last_3d
 from tensorrt_lite._C.core.dtype import dtype as dtype_type
 from tensorrt_lite._C.core.device cimport LAST_CUSTOM, has_index

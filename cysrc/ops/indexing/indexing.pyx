@@ -1,7 +1,7 @@
 # Kernels and entries of the indexing family: rows and lines by indices, search. rows.pyx has what they share, masks.pyx what masks do, getitem.pyx reads the
 # keys of x[...]. Every index is checked before anything is written; contributions to one element add up in the order of the indices. What reads or writes
 # elements are steps: cpu.pyx has the CPU's, cysrc/cuda/indexing.pyx CUDA's.
-from tensorrt_lite._hints import hinted
+from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.ops.indexing import cpu as _cpu_steps
 from tensorrt_lite._C.ops.indexing.getitem cimport checked_indices, copied, expand_masks, raise_bounds
 from tensorrt_lite._C.ops.indexing.getitem import delitem, getitem, setitem

@@ -1,5 +1,5 @@
 """Rows, lines and flat positions: the geometry that steps of all devices are given, indices as byte offsets, and what operators read and write."""
-from tensorrt_lite._hints import hinted
+from tensorrt_lite._C.core.hints import hinted
 from libc.stdint cimport int64_t
 from tensorrt_lite._C.core.args cimport is_number, to_scalar
 from tensorrt_lite._C.core.dispatch cimport INPLACE, OUT, attach

@@ -1,6 +1,6 @@
 # Kernels of the joining family: cat, stack, triangles, and results whose every dimension consists of pieces of the input's (flip, roll, margins).
 # What writes elements are steps: cpu.pyx has the CPU's, cysrc/cuda/indexing.pyx CUDA's.
-from tensorrt_lite._hints import hinted
+from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.autograd.autocast cimport autocasting, cast_operand
 from tensorrt_lite._C.ops.joining import cpu as _cpu_steps
 from tensorrt_lite._C.steps.joining cimport PIECE_CONSTANT, PieceArgs

@@ -1,5 +1,5 @@
 """Losses over class indices on the CPU, beneath the checks of loss.pyx."""
-from tensorrt_lite._hints import hinted
+from tensorrt_lite._C.core.hints import hinted
 from libc.stdint cimport int64_t
 from tensorrt_lite._C.core.device cimport DEV_CPU
 from tensorrt_lite._C.core.dispatch cimport attach

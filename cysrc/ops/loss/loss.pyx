@@ -1,7 +1,7 @@
 # Losses over class indices, and the entries of all losses. The kernels see rows: (N, C) logits, or (N, C, inner)
 # log-probabilities; other shapes are brought to these by recorded views. reduction: 0 none, 1 mean, 2 sum. Steps of the CPU are in cpu.pyx, of CUDA in
 # cysrc/cuda/softmax.pyx.
-from tensorrt_lite._hints import hinted
+from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.operator_nodes import flat_gradient
 from tensorrt_lite._C.ops.loss import cpu as _cpu_steps

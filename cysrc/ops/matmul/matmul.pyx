@@ -1,6 +1,6 @@
 # Matrix products: kernels over the step `gemm` (cpu.pyx, cysrc/cuda/matmul.pyx) and their derivatives. Kernels check shapes and dtypes and honour
 # any strides of `out`.
-from tensorrt_lite._hints import hinted
+from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.autocast cimport autocasting, cast_operand
 from tensorrt_lite._C.ops.matmul import cpu as _cpu_steps

@@ -1,6 +1,6 @@
 # The meta functions of the reduction family, which check, choose dtypes and make the results for all devices, and its public functions written by hand.
 # What a device computes is its step (steps.yaml): reduce.pyx, scan.pyx and softmax.pyx here for the CPU, cysrc/cuda for CUDA.
-from tensorrt_lite._hints import hinted
+from tensorrt_lite._C.core.hints import hinted
 from libc.math cimport INFINITY
 from tensorrt_lite._C.ops.reduction.backward cimport (
     cumprod_backward, cumsum_backward, cumulative_selected_backward, extreme_backward, logsumexp_backward, mean_backward, norm_backward, prod_backward,

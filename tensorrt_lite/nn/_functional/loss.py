@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import tensorrt_lite as trt
 from tensorrt_lite import _ops
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
-from tensorrt_lite._hints import hinted
+from tensorrt_lite._C.core.hints import hinted
 
 from .reduction import ENUM, legacy_string, reduced
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
 from tensorrt_lite import _ops
-from tensorrt_lite._hints import hinted
+from tensorrt_lite._C.core.hints import hinted
 
 if TYPE_CHECKING:
     from tensorrt_lite import Tensor

@@ -10,7 +10,7 @@ from collections import OrderedDict, namedtuple
 from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
-from tensorrt_lite._hints import hinted
+from tensorrt_lite._C.core.hints import hinted
 
 from ..parameter import Parameter, is_lazy
 from ._hooks import RemovableHandle

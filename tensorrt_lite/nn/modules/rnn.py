@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 import tensorrt_lite as trt
-from tensorrt_lite._hints import hinted
+from tensorrt_lite._C.core.hints import hinted
 
 from .. import init
 from ..parameter import Parameter

@@ -14,8 +14,8 @@ from collections import deque
 from pickle import PicklingError
 from typing import Any
 
+from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._exception_wrapper import ExceptionWrapper
-from tensorrt_lite._hints import hinted
 
 from .pin_memory import pin_memory
 from .transport import Connection

@@ -3,8 +3,6 @@
 The messages are PyTorch's, which programs and tests match; hints stand beside them. An error is raised as `raise hinted("shapes", RuntimeError(...))`.
 """
 
-from __future__ import annotations
-
 HINTS = {
     "shapes": "The inner sizes must agree: (n x k) @ (k x m). For a Linear the input's last size is its in_features: flatten images first (x.flatten(1)), or transpose (x.mT).",
     "dtypes": "One operand is of another dtype than the layer's weights: convert it (x.float(); NumPy's numbers are float64) or the model (model.double()). Compute below autocast to mix.",
@@ -41,7 +39,7 @@ HINTS = {
 }
 
 
-def hinted(key: str, error: BaseException, *parts: object) -> BaseException:
+def hinted(str key, error, *parts):
     """The error with the hint of that name as a note; parts fill its braces."""
     hint = HINTS[key]
     error.add_note("Hint: " + (hint.format(*parts) if parts else hint))
