@@ -15,12 +15,10 @@ _NAMES = {
     """,
     "nn": "intrinsic qat quantizable quantized",
     "nn.parallel": "DistributedDataParallel DistributedDataParallelCPU distributed scatter_gather",
-    "optim": "swap_in_optimizer_params_and_state",
     "utils": "bottleneck bundled_inputs mobile_optimizer",
     "utils.benchmark": "CallgrindStats CopyIfCallgrind FunctionCount FunctionCounts FuzzedSparseTensor",
     "utils.cpp_extension": "SyclExtension",
     "utils.checkpoint": "DefaultDeviceType GraphExecGroup",
-    "utils.data": "argument_validation runtime_validation runtime_validation_disabled",
     "autograd": "SavedTensor",
     "cuda": """
         comm gds green_contexts jiterator nccl sparse tunable GreenContext current_blas_handle current_solver_handle

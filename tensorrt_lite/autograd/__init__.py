@@ -14,9 +14,10 @@ from tensorrt_lite._C.autograd.thread_snapshot import is_multithreading_enabled
 from tensorrt_lite._C.core.hints import hinted as _hinted
 from tensorrt_lite._C.core.tensor import TensorBase as _TensorBase
 from tensorrt_lite.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, set_multithreading_enabled
+from tensorrt_lite.autograd.grad_mode import enforce_grad_layout_policy
 
 __all__ = [
-    "Function", "Variable", "backward", "grad", "no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "set_multithreading_enabled",
+    "Function", "Variable", "backward", "grad", "no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "set_multithreading_enabled", "enforce_grad_layout_policy",
     "detect_anomaly", "set_detect_anomaly", "gradcheck", "gradgradcheck", "functional", "forward_ad", "graph",
 ]  # fmt: skip
 

@@ -18,7 +18,7 @@ from tensorrt_lite._C.core.dispatch import (
     is_inference_mode_enabled,
 )
 
-__all__ = ["no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "set_multithreading_enabled"]
+__all__ = ["no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "set_multithreading_enabled", "enforce_grad_layout_policy"]
 
 _GENERATOR_FLAG = 0x20
 
@@ -200,3 +200,26 @@ class set_multithreading_enabled:
     def clone(self):
         """A fresh context of the same mode (which switches at once, as the constructor does)."""
         return type(self)(self.mode)
+
+
+class enforce_grad_layout_policy:
+    """PyTorch's switch of the strides that accumulated gradients get. Accepted without effect: here a gradient keeps the strides that it was computed with.
+
+    A context manager and a decorator. enable: bool.
+    """
+
+    __slots__ = ("enable",)
+
+    def __init__(self, enable: bool = True) -> None:
+        if not isinstance(enable, bool):
+            raise TypeError(f"enforce_grad_layout_policy(): argument 'enable' must be bool, not {type(enable).__name__}")
+        self.enable = enable
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, exc_type, exc_value, traceback) -> None:
+        pass
+
+    def __call__(self, function):
+        return _decorate(lambda: type(self)(self.enable), function)

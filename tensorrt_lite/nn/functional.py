@@ -318,6 +318,10 @@ _publish()
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("handle_torch_function", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic"):
+        from tensorrt_lite import overrides
+
+        return getattr(overrides, name)
     if name == "grad":
         from tensorrt_lite.nn import grad
 

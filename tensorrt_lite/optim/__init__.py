@@ -43,6 +43,7 @@ __all__ = [
     "lr_scheduler",
     "optimizer",
     "swa_utils",
+    "swap_in_optimizer_params_and_state",
 ]
 
 _MODULE_OF = {
@@ -58,6 +59,7 @@ _MODULE_OF = {
     "NAdam": "moments",
     "RAdam": "moments",
     "SparseAdam": "sparse_adam",
+    "swap_in_optimizer_params_and_state": "_stateless",
 }
 
 

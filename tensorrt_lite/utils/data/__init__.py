@@ -23,6 +23,9 @@ from .sampler import (
 )
 
 __all__ = [
+    "argument_validation",
+    "runtime_validation",
+    "runtime_validation_disabled",
     "BatchSampler",
     "ChainDataset",
     "ConcatDataset",
@@ -54,6 +57,7 @@ __all__ = [
 # Data pipes are imported when they are used.
 _PIPES = {"DFIterDataPipe": "datapipe", "DataChunk": "datapipe", "IterDataPipe": "datapipe", "MapDataPipe": "datapipe"}
 _PIPES |= dict.fromkeys(("functional_datapipe", "guaranteed_datapipes_determinism", "non_deterministic"), "_decorator")
+_PIPES |= dict.fromkeys(("argument_validation", "runtime_validation", "runtime_validation_disabled"), "_validation")
 _MODULES = {"datapipes", "graph", "graph_settings"}
 
 
