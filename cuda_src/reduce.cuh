@@ -270,6 +270,15 @@ struct ReduceSum : ReduceTypes<I, O, accumulator_t<O>> {
 };
 
 template <class I, class O>
+struct ReduceNanSum : ReduceSum<I, O> {
+    using A = typename ReduceSum<I, O>::A;
+    static __device__ __forceinline__ void absorb(A& s, I x, long long, const reduce_call&) {
+        const A v = Widen<A>::from(x);
+        s = s + (v == v ? v : A(0));
+    }
+};
+
+template <class I, class O>
 struct ReduceProd : ReduceTypes<I, O, accumulator_t<O>> {
     using A = accumulator_t<O>;
     static __device__ __forceinline__ A identity() { return A(1); }

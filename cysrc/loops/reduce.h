@@ -275,7 +275,12 @@ DEFINE_FLOAT_PROD_FINISH(f64)
     KERNEL_INLINE int_product prod_##C##_init(void) { return (int_product){1}; }                    \
     KERNEL_ONCE void prod_##C##_absorb(ABSORB_ARGS(int_product, C)) {                               \
         (void)first; (void)call;                                                                    \
-        for (int64_t i = 0; i < n; i++) s->product *= (uint64_t)(int64_t)x[i];                      \
+        uint64_t lane[8] = {s->product, 1, 1, 1, 1, 1, 1, 1};                                       \
+        int64_t i = 0;                                                                              \
+        for (; i + 8 <= n; i += 8)                                                                  \
+            UNROLL for (int j = 0; j < 8; j++) lane[j] *= (uint64_t)(int64_t)x[i + j];              \
+        for (; i < n; i++) lane[0] *= (uint64_t)(int64_t)x[i];                                      \
+        s->product = ((lane[0] * lane[1]) * (lane[2] * lane[3])) * ((lane[4] * lane[5]) * (lane[6] * lane[7])); \
     }                                                                                               \
     KERNEL_INLINE void prod_##C##_merge(int_product* s, const int_product* o) { s->product *= o->product; }
 DEFINE_INT_PROD_STATE(u8)

@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t
 
 cdef object restore_dims(object g, object shape, object dim, bint keepdim)
 cdef object sum_backward(object grad, object meta, object dim, bint keepdim)
+cdef object nansum_backward(object grad, object self, object dim, bint keepdim)
 cdef object mean_backward(object grad, object meta, object dim, bint keepdim)
 cdef object extreme_backward(object grad, object self, object result, object dim, bint keepdim)
 cdef object selected_backward(object grad, object shape, object indices, int64_t dim, bint keepdim)

@@ -38,6 +38,10 @@ cdef object sum_backward(object grad, object meta, object dim, bint keepdim):
     return restore_dims(grad, shape, dim, keepdim).expand(shape).to(dtype_of(meta[1]))
 
 
+cdef object nansum_backward(object grad, object self, object dim, bint keepdim):
+    return _ops.where(self.isnan(), 0, restore_dims(grad, self.shape, dim, keepdim).to(self.dtype))
+
+
 cdef object mean_backward(object grad, object meta, object dim, bint keepdim):
     shape = meta[0]
     n = reduced_count(shape, dim)

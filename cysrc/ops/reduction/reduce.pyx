@@ -18,7 +18,7 @@ from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, MAX_DIMS, TensorBase, data_
 from tensorrt_lite._C.core.text cimport dtype_text
 from tensorrt_lite._C.ops.reduction.loops cimport reduce_kernels
 from tensorrt_lite._C.steps.reduction cimport (
-    REDUCE_ARGMAX, REDUCE_ARGMIN, REDUCE_CHUNK, REDUCE_COUNT, REDUCE_MAX, REDUCE_MEAN, REDUCE_MIN, REDUCE_PARTIAL_BYTES, REDUCE_PROD, REDUCE_SUM,
+    REDUCE_ARGMAX, REDUCE_ARGMIN, REDUCE_CHUNK, REDUCE_COUNT, REDUCE_MAX, REDUCE_MEAN, REDUCE_MIN, REDUCE_NAN_SUM, REDUCE_PARTIAL_BYTES, REDUCE_PROD, REDUCE_SUM,
     reduce_call, reduce_functors, set_reduce)
 
 attach()
@@ -193,7 +193,7 @@ cdef int reduce(reduce_call* call, TensorBase self, TensorBase result, TensorBas
     cdef bint large
     cdef task_fn task
     cdef int64_t shares = 0
-    if (op == REDUCE_SUM or op == REDUCE_PROD) and self.dtype != result.dtype and category[result.dtype] >= CAT_FLOAT:
+    if (op == REDUCE_SUM or op == REDUCE_PROD or op == REDUCE_NAN_SUM) and self.dtype != result.dtype and category[result.dtype] >= CAT_FLOAT:
         self = cast_to(self, result.dtype)
         item = ITEM_SIZE[result.dtype]
     r.kernels = TABLE + op * NUM_DTYPES + self.dtype

@@ -3,8 +3,8 @@
 from tensorrt_lite._C.core.hints import hinted
 from libc.math cimport INFINITY
 from tensorrt_lite._C.ops.reduction.backward cimport (
-    cumprod_backward, cumsum_backward, cumulative_selected_backward, extreme_backward, logsumexp_backward, mean_backward, norm_backward, prod_backward,
-    restore_dims, selected_backward, selected_tangent, sum_backward, var_backward)
+    cumprod_backward, cumsum_backward, cumulative_selected_backward, extreme_backward, logsumexp_backward, mean_backward, nansum_backward, norm_backward,
+    prod_backward, restore_dims, selected_backward, selected_tangent, sum_backward, var_backward)
 from tensorrt_lite._C.ops.reduction.scan cimport cumulative_extreme, meta_scan
 from tensorrt_lite._C.ops.reduction.softmax cimport (
     log_softmax_grad, log_softmax_tangent, meta_softmax, softmax_backward_impl, softmax_grad, softmax_tangent)
@@ -78,6 +78,19 @@ cdef TensorBase meta_total(reduce_call* call, str name, TensorBase self, const D
     if category[self.dtype] >= CAT_FLOAT:
         self = cast_to(self, target)
     return write_to_out(name, cast_to(reduced(call, name, self, dim, keepdim, I64), target), out, mode)
+
+
+cdef TensorBase meta_nansum(reduce_call* call, str name, TensorBase self, const Dims* dim, bint keepdim, int dtype, TensorBase out, int mode):
+    cdef int target = dtype if dtype >= 0 else out.dtype if mode == OUT else self.dtype
+    if category[self.dtype] == CAT_COMPLEX:
+        raise RuntimeError(f"nansum on {'CPU' if self.device_type == DEV_CPU else 'CUDA'} does not support complex inputs")
+    if category[target] == CAT_COMPLEX:
+        raise NotImplementedError(f"\"nansum\" not implemented for '{dtype_text(target)}'")
+    if category[self.dtype] < CAT_FLOAT or category[target] < CAT_FLOAT:       # there is no NaN among integers
+        call.operation = REDUCE_SUM
+        return meta_total(call, name, self, dim, keepdim, dtype, out, mode)
+    call.operation = REDUCE_NAN_SUM
+    return reduced_result(call, name, self, dim, keepdim, target, out, mode)
 
 
 cdef TensorBase meta_mean(reduce_call* call, str name, TensorBase self, const Dims* dim, bint keepdim, int dtype, TensorBase out, int mode):
@@ -474,15 +487,6 @@ def aminmax(input, *, dim=None, keepdim=False, out=None):
         shape = (1,) * input.dim()
         return named_result("aminmax", (amin(input).reshape(shape), amax(input).reshape(shape)), ("min", "max"))
     return named_result("aminmax", (amin(input, dim, keepdim), amax(input, dim, keepdim)), ("min", "max"))
-
-
-def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None):
-    """sum with NaN counted as zero."""
-    as_tensor_arg(input, "nansum", "input")
-    x = input
-    if x.is_floating_point() or x.is_complex():
-        x = _ops.where(x.isnan(), _ops.zeros_like(x), x)
-    return sum(x, dim, keepdim, dtype=dtype, out=out)
 
 
 def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
