@@ -48,6 +48,8 @@ cdef extern from "stage.h" nogil:
     void transpose_block(char* dst, int64_t dst_row, const char* src, int64_t src_col_stride, int64_t rows, int64_t cols, int item)
     bint is_repeated(int64_t count, int item, int64_t dst_stride, int64_t dst_row, int64_t src_stride)
     void repeat_run(char** data, const int64_t* stride, int64_t n, const Scalar* repeated)
+    void short_rows_run(char** data, const int64_t* stride, int64_t n, const Scalar* row)
+    enum: REPEATED_BYTES
     void convert_run(char** data, const int64_t* stride, int64_t n, const Scalar* conversion)
     void fill_block(char* dst, const char* value, int64_t n, int item)
     void store_scalar(char* destination, int dtype, const Scalar* value)
@@ -56,6 +58,7 @@ cdef extern from "stage.h" nogil:
 cdef enum:
     TILE_ROWS = 64
     TILE_COLS = 128
+    ROWS = 2                     # any_stride of a loop whose elements are whole rows, which nothing transposes
 
 cdef inline bint is_direct(Iter* it, int i, int64_t stride) noexcept nogil:
     if it.dtype[i] != it.need[i]:
@@ -613,6 +616,8 @@ cdef TensorBase iterate(const PointwiseInfo* info, int nin, PyObject** inputs, c
         for i in range(it.nop):
             it.stride[i][0] = ITEM_SIZE[it.dtype[i]]
     it.ndim = d + 1
+    if nin == 2 and it.stride[1][0] == 0 and it.stride[2][0] == 0:
+        it.scalar_forms &= 4               # a loop takes one number at a time
     if on_device:
         hooks_of(out.device_type).iterate(info, &it, kind, out, inputs)
     else:
@@ -730,7 +735,7 @@ cdef void run_long_rows(Iter* it, int64_t rows, int64_t grain) noexcept nogil:
 cdef int choose_tile_dim(Iter* it) noexcept:
     cdef int i, k
     cdef int item
-    if it.ndim < 2 or it.sizes[0] < 16:
+    if it.ndim < 2 or it.sizes[0] < 16 or it.any_stride == ROWS:
         return 0
     for i in range(it.nop):
         item = ITEM_SIZE[it.dtype[i]]
@@ -870,6 +875,10 @@ cdef void convert_run_by_blocks(char** data, const int64_t* stride, int64_t n, c
     convert_elements(cast_table, (<const int*><const void*>types)[0], data[0], stride[0], (<const int*><const void*>types)[1], data[1], stride[1], n)
 
 
+cdef void fill_run(char** data, const int64_t* stride, int64_t n, const Scalar* item) noexcept nogil:
+    fill_block(data[0], data[1], n, item.kind)
+
+
 cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
     """destination[...] = source, broadcast and converted; the destination's shape stays."""
     cdef Iter it
@@ -939,13 +948,20 @@ cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
     repeated.i, repeated.kind = it.sizes[0], ITEM_SIZE[destination.dtype]
     if d > 0 and destination.dtype == source.dtype and is_repeated(repeated.i, repeated.kind, it.stride[0][0], it.stride[0][1], it.stride[1][0]):
         it.ndim, it.loop, it.params = d, repeat_run, &repeated
-        for k in range(d):
-            it.sizes[k], it.stride[0][k], it.stride[1][k] = it.sizes[k + 1], it.stride[0][k + 1], it.stride[1][k + 1]
+    elif d > 0 and destination.dtype == source.dtype and it.stride[0][0] == repeated.kind == it.stride[1][0] and it.stride[1][1] and repeated.i * repeated.kind <= REPEATED_BYTES:
+        it.ndim, it.loop, it.params = d, short_rows_run, &repeated
+        repeated.i *= repeated.kind
     elif d > 0 and it.sizes[0] < 8 and it.sizes[1] >= 4 * it.sizes[0] and it.sizes[1] <= 4096:
         # rows of a few elements: the next dimension, strided, costs less than a call for each of them, and its cache lines stay near
         it.sizes[0], it.sizes[1] = it.sizes[1], it.sizes[0]
         for k in range(2):
             it.stride[k][0], it.stride[k][1] = it.stride[k][1], it.stride[k][0]
+    if it.ndim == d:
+        it.any_stride = ROWS
+        for k in range(d):
+            it.sizes[k], it.stride[0][k], it.stride[1][k] = it.sizes[k + 1], it.stride[0][k + 1], it.stride[1][k + 1]
+    elif it.stride[1][0] == 0 and it.stride[0][0] == repeated.kind and destination.dtype == source.dtype:
+        it.loop, it.params, it.scalar_forms = fill_run, &repeated, 2
     run_iteration(&it, 1, destination.numel, destination, 1, inputs)
     return 0
 

@@ -3,6 +3,7 @@
 #define TRT_STAGE_H
 #include <stdint.h>
 #include <string.h>
+#include <wchar.h>
 #include "scalar_types.h"
 #include "transpose.h"
 
@@ -45,15 +46,64 @@ static void transpose_block(char* dst, int64_t dst_row, const char* src, int64_t
   }
 }
 
-/* Write n copies of one value; `value` may be dst itself. */
+/* Write n copies of one value; `value` may be dst itself. The C library's memset and wmemset have the widest stores of the processor. */
+static void fill_words(uint32_t* dst, uint32_t v, int64_t n) {
+  _Static_assert(sizeof(wchar_t) == 4, "wmemset fills words of 4 bytes");
+  if (n < 32) for (int64_t i = 0; i < n; i++) dst[i] = v;
+  else wmemset((wchar_t*)dst, (wchar_t)v, (size_t)n);
+}
 static void fill_block(char* dst, const char* value, int64_t n, int item) {
   switch (item) {
     case 1: memset(dst, *(const uint8_t*)value, n); break;
-    case 2: { uint16_t v; memcpy(&v, value, 2); for (int64_t i = 0; i < n; i++) ((uint16_t*)dst)[i] = v; break; }
-    case 4: { uint32_t v; memcpy(&v, value, 4); for (int64_t i = 0; i < n; i++) ((uint32_t*)dst)[i] = v; break; }
-    case 8: { uint64_t v; memcpy(&v, value, 8); for (int64_t i = 0; i < n; i++) ((uint64_t*)dst)[i] = v; break; }
-    case 16: { uint64_t v[2]; memcpy(v, value, 16); for (int64_t i = 0; i < n; i++) { ((uint64_t*)dst)[2 * i] = v[0]; ((uint64_t*)dst)[2 * i + 1] = v[1]; } break; }
+    case 2: {
+      uint16_t v;
+      memcpy(&v, value, 2);
+      if (n > 0 && ((uintptr_t)dst & 2)) { memcpy(dst, &v, 2); dst += 2; n--; }
+      if (n & 1) memcpy(dst + 2 * (n - 1), &v, 2);
+      fill_words((uint32_t*)dst, v | (uint32_t)v << 16, n / 2);
+      break;
+    }
+    case 4: { uint32_t v; memcpy(&v, value, 4); fill_words((uint32_t*)dst, v, n); break; }
+    default: {
+      uint64_t v[2] = {0, 0};
+      memcpy(v, value, item);
+      if (!(v[0] | v[1])) memset(dst, 0, item * n);
+      else {  /* a KB, and copies of it by memcpy's wide stores */
+        const int64_t first = n < 1024 / item ? n : 1024 / item;
+        for (int64_t i = 0; i < first; i++) memcpy(dst + i * item, v, item == 8 ? 8 : 16);
+        for (int64_t i = first; i < n; i += first) memcpy(dst + i * item, dst, item * (n - i < first ? n - i : first));
+      }
+    }
   }
+}
+
+/* The loop of a copy whose rows are runs of a few bytes on both sides: `bytes`, moved by a first and a last piece that may overlap. */
+#define TRT_MOVE(type, at) (*(type*)(dst + (at)) = *(const type*)(src + (at)))
+#define TRT_SHORT_ROWS(type, condition)                                                              \
+  if (condition) {                                                                                   \
+    const int64_t last = bytes - (int64_t)sizeof(type);                                              \
+    for (int64_t i = 0; i < n; i++, dst += stride[0], src += stride[1]) {                            \
+      const type head = *(const type*)src, tail = *(const type*)(src + last);                        \
+      *(type*)dst = head;                                                                            \
+      for (int64_t at = sizeof(type); at < last; at += sizeof(type)) TRT_MOVE(type, at);             \
+      *(type*)(dst + last) = tail;                                                                   \
+    }                                                                                                \
+    return;                                                                                          \
+  }
+static void short_rows_run(char** data, const int64_t* stride, int64_t n, const Scalar* row) {
+  typedef uint64_t vector __attribute__((vector_size(16), aligned(1), may_alias));
+  typedef uint64_t word8 __attribute__((aligned(1), may_alias));
+  typedef uint32_t word4 __attribute__((aligned(1), may_alias));
+  typedef uint16_t word2 __attribute__((aligned(1), may_alias));
+  char* dst = data[0];
+  const char* src = data[1];
+  const int64_t bytes = row->i;
+  TRT_SHORT_ROWS(vector, bytes == 32)
+  TRT_SHORT_ROWS(vector, bytes >= 16)
+  TRT_SHORT_ROWS(word8, bytes >= 8)
+  TRT_SHORT_ROWS(word4, bytes >= 4)
+  TRT_SHORT_ROWS(word2, bytes >= 2)
+  TRT_SHORT_ROWS(char, 1)
 }
 
 /* The loop of a copy whose rows repeat an element, of `kind` bytes `i` times, and follow one another: stores of 16 bytes reach into the next row, whose own

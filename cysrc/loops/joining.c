@@ -104,19 +104,22 @@ INL void place_at(const PieceArgs *a, int k, i64 at, Place *p)
 /* Apply `run` to every piece of the result's elements [begin, end). */
 INL void walk_pieces(PieceArgs *a, run_fn run, i64 begin, i64 end)
 {
-    const int last = a->nd - 1, count = a->pieces[last];
+    const int last = a->nd - 1;
     const i64 width = a->size[last], step = a->result[last];
     struct { i64 start, n, from, delta; int taken; } line[MOST_PIECES];
     Place place[PIECE_DIMS];
     i64 q = begin / width, first = begin % width, start = 0;
     char *r = a->to;
-    for (int e = 0; e < count; e++) {
+    int count = 0; /* of pieces that something is written to */
+    for (int e = 0; e < a->pieces[last]; e++) {
         const Piece *piece = &a->along[last].piece[e];
-        line[e].start = start;
-        line[e].n = piece->count;
-        line[e].taken = piece->step != PIECE_CONSTANT;
-        line[e].delta = line[e].taken ? piece->step * a->source[last] : 0;
-        line[e].from = piece->at * a->source[last];
+        const int taken = piece->step != PIECE_CONSTANT;
+        line[count].start = start;
+        line[count].n = piece->count;
+        line[count].taken = taken;
+        line[count].delta = taken ? piece->step * a->source[last] : 0;
+        line[count].from = piece->at * a->source[last];
+        count += piece->count && (taken || !a->filled);
         start += piece->count;
     }
     for (int k = last - 1; k >= 0; k--) {
@@ -125,33 +128,48 @@ INL void walk_pieces(PieceArgs *a, run_fn run, i64 begin, i64 end)
         r += place[k].at * a->result[k];
     }
     for (i64 at = begin; at < end;) {
-        i64 stop = width - first < end - at ? width : first + end - at;
+        i64 stop = width - first < end - at ? width : first + end - at, rows = 1, down = 0, over = 0;
         char *s = a->from_data;
         int taken = 1;
+        if (last > 0 && stop - first == width) { /* all lines of a piece of the dimension above */
+            rows = (end - at) / width;
+            if (place[last - 1].left < rows)
+                rows = place[last - 1].left;
+            down = a->result[last - 1];
+            over = place[last - 1].delta;
+        }
         for (int k = 0; k < last; k++) {
             s += place[k].offset;
             taken &= place[k].taken;
         }
-        if (!taken && !a->filled)
-            run(r + first * step, step, (const char *)a->constant, 0, stop - first);
-        for (int e = 0; e < count && taken; e++) {
-            i64 skip = first > line[e].start ? first - line[e].start : 0, n = stop - line[e].start;
-            n = (n < line[e].n ? n : line[e].n) - skip;
-            if (n > 0 && (line[e].taken || !a->filled))
-                run(r + (line[e].start + skip) * step, step, line[e].taken ? s + line[e].from + skip * line[e].delta : (const char *)a->constant, line[e].delta, n);
+        char *to = r;
+        for (i64 row = 0; row < rows && !(a->filled && !taken); row++, to += down, s += over) {
+            if (!taken)
+                run(to + first * step, step, (char *)a->constant, 0, stop - first);
+            else if (stop - first == width)
+                for (int e = 0; e < count; e++)
+                    run(to + line[e].start * step, step, line[e].taken ? s + line[e].from : (char *)a->constant, line[e].delta, line[e].n);
+            else
+                for (int e = 0; e < count; e++) {
+                    i64 skip = first > line[e].start ? first - line[e].start : 0, n = stop - line[e].start;
+                    n = (n < line[e].n ? n : line[e].n) - skip;
+                    if (n > 0)
+                        run(to + (line[e].start + skip) * step, step, line[e].taken ? s + line[e].from + skip * line[e].delta : (char *)a->constant, line[e].delta, n);
+                }
         }
-        at += stop - first;
+        at += (stop - first) * rows;
         first = 0;
-        for (int k = last - 1; k >= 0; k--) {
+        for (int k = last - 1; k >= 0; k--, rows = 1) {
             Place *p = &place[k];
-            r += a->result[k];
-            if (--p->left > 0) {
-                p->at++;
-                p->offset += p->delta;
+            r += a->result[k] * rows;
+            p->left -= rows;
+            if (p->left > 0) {
+                p->at += rows;
+                p->offset += p->delta * rows;
                 break;
             }
-            if (p->at + 1 < a->size[k]) {
-                place_at(a, k, p->at + 1, p);
+            if (p->at + rows < a->size[k]) {
+                place_at(a, k, p->at + rows, p);
                 break;
             }
             r -= a->size[k] * a->result[k];

@@ -300,6 +300,8 @@ cdef int choose_way(const Gemm* g, int64_t work) noexcept nogil:
         return WAY_PACKED if g.dtype == I64 and g.m > FEW and g.n > FEW and work > INTEGER_WORK else WAY_INTEGER
     if is_complex_type(g.dtype):
         return WAY_TILES if g.dtype == C64 and work <= TINY_COMPLEX_WORK else WAY_BLAS
+    if g.m * g.n <= 4 and g.k >= 128:
+        return WAY_SKINNY        # a tile would add along the depth one by one
     if work <= TILES_WORK and b_transposed and g.m > FEW and g.n > SKINNY and g.k >= 16 and work > TURNED_WORK:
         return WAY_PACKED        # tiles pack a transposed B slowly
     if work <= (TILES_WORK if g.m > FEW and g.n > FEW else FEW_WORK) or g.m > FEW and g.m <= ROW_SKINNY and g.mb.cs == 1 and work <= 4 * TILES_WORK:
