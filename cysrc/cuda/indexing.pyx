@@ -17,7 +17,7 @@ from tensorrt_lite._C.core.device cimport DEV_CUDA
 from tensorrt_lite._C.autograd.node cimport ops_namespace
 from tensorrt_lite._C.steps.indexing cimport LineArgs, PUT_MIN, PUT_SET, RowArgs, SearchArgs
 from tensorrt_lite._C.steps.indexing cimport (
-    set_first_outside, set_gather_rows, set_lines, set_masked_fill, set_nonzero, set_offsets, set_one_hot, set_scatter_rows, set_search, set_unravel)
+    set_bag_gradient, set_bag_sums, set_first_outside, set_gather_rows, set_lines, set_masked_fill, set_nonzero, set_offsets, set_one_hot, set_scatter_rows, set_search, set_unravel)
 from tensorrt_lite._C.ops.creation.cpu cimport complex_sequence, half_sequence, window
 from tensorrt_lite._C.steps.creation cimport set_complex_sequence, set_half_sequence, set_powers, set_sequence, set_window
 from tensorrt_lite._C.steps.joining cimport PieceArgs
@@ -491,6 +491,21 @@ cdef int one_hot(TensorBase given, int64_t classes, TensorBase r) except -1:
     return 0
 
 
+cdef object scaled_rows(object rows, object indices, object scale, int64_t skipped):
+    r = rows if scale is None else rows * scale.unsqueeze(1)
+    return r if skipped < 0 else r.masked_fill((indices == skipped).unsqueeze(1), 0)
+
+
+cdef int bag_sums(TensorBase weight, TensorBase indices, TensorBase ends, TensorBase bag, TensorBase scale, int64_t skipped, TensorBase r) except -1:
+    (<object>r).zero_().index_add_(0, bag, scaled_rows((<object>weight).index_select(0, indices), indices, scale, skipped))
+    return 0
+
+
+cdef int bag_gradient(TensorBase grad, TensorBase indices, TensorBase bag, TensorBase scale, int64_t skipped, TensorBase r) except -1:
+    (<object>r).index_add_(0, indices, scaled_rows((<object>grad).index_select(0, bag), indices, scale, skipped))
+    return 0
+
+
 # ---- triangles and sequences ---------------------------------------------------------------------------------------
 
 cdef int triangle(TensorBase x, TensorBase r, int64_t diagonal, bint upper) except -1:
@@ -580,6 +595,8 @@ set_lines(DEV_CUDA, lines)
 set_masked_fill(DEV_CUDA, masked_fill)
 set_nonzero(DEV_CUDA, nonzero)
 set_one_hot(DEV_CUDA, one_hot)
+set_bag_sums(DEV_CUDA, bag_sums)
+set_bag_gradient(DEV_CUDA, bag_gradient)
 set_search(DEV_CUDA, search)
 set_join(DEV_CUDA, join)
 set_triangle(DEV_CUDA, triangle)

@@ -431,6 +431,72 @@ void ISA_NAME(index_search_sorted)(void *context, int64_t begin, int64_t end)
     (a->dtype == DT_i32 ? search_i32 : a->dtype == DT_i64 ? search_i64 : a->dtype == DT_f32 ? search_f32 : search_f64)(a, begin, end);
 }
 
+/* ---- bags of rows ----------------------------------------------------------------------------------------------- */
+
+enum { BAG_COLUMNS = 64 }; /* sums that stay in registers */
+
+#define BAGS(T, C, LD, ST)                                                                                           \
+    INL void bag_block_##T(const BagArgs *a, i64 first, i64 end, i64 column, i64 n, T *out)                          \
+    {                                                                                                                \
+        C sum[BAG_COLUMNS] = {0};                                                                                    \
+        for (i64 j = first; j < end; j++) {                                                                          \
+            if (a->offset[j] < 0)                                                                                    \
+                continue;                                                                                            \
+            const T *row = (const T *)(a->table + a->offset[j]) + column;                                            \
+            if (a->scale) {                                                                                          \
+                const C scale = LD(((const T *)a->scale)[j]);                                                        \
+                for (i64 c = 0; c < n; c++)                                                                          \
+                    sum[c] += LD(row[c]) * scale;                                                                    \
+            } else                                                                                                   \
+                for (i64 c = 0; c < n; c++)                                                                          \
+                    sum[c] += LD(row[c]);                                                                            \
+        }                                                                                                            \
+        for (i64 c = 0; c < n; c++)                                                                                  \
+            out[c] = ST(sum[c]);                                                                                     \
+    }                                                                                                                \
+    static void bag_sums_##T(const BagArgs *a, i64 begin, i64 end)                                                   \
+    {                                                                                                                \
+        for (i64 b = begin; b < end; b++) {                                                                          \
+            i64 first = a->ends[b], stop = a->ends[b + 1];                                                           \
+            first = first < 0 ? 0 : first;                                                                           \
+            stop = stop > a->count ? a->count : stop;                                                                \
+            T *out = (T *)a->dense + b * a->columns;                                                                 \
+            i64 c = 0;                                                                                               \
+            for (; c + BAG_COLUMNS <= a->columns; c += BAG_COLUMNS)                                                  \
+                bag_block_##T(a, first, stop, c, BAG_COLUMNS, out + c);                                              \
+            if (c < a->columns)                                                                                      \
+                bag_block_##T(a, first, stop, c, a->columns - c, out + c);                                           \
+        }                                                                                                            \
+    }                                                                                                                \
+    static void bag_gradient_##T(const BagArgs *a, i64 begin, i64 end)                                               \
+    {                                                                                                                \
+        for (i64 j = 0; j < a->count; j++) {                                                                         \
+            const u64 bag = (u64)a->bag[j];                                                                          \
+            if (a->offset[j] < 0 || bag >= (u64)a->bags)                                                             \
+                continue;                                                                                            \
+            const T *restrict g = (const T *)a->dense + bag * a->columns;                                            \
+            T *restrict row = (T *)(a->table + a->offset[j]);                                                        \
+            const C scale = a->scale ? LD(((const T *)a->scale)[j]) : 1;                                             \
+            for (i64 c = begin; c < end; c++)                                                                        \
+                row[c] = ST(LD(row[c]) + LD(g[c]) * scale);                                                          \
+        }                                                                                                            \
+    }
+BAGS(f16, f32, ld_f16, st_f16) BAGS(bf16, f32, ld_bf16, st_bf16) BAGS(f32, f32, SAME, SAME) BAGS(f64, f64, SAME, SAME)
+
+/* Bags [begin, end). */
+void ISA_NAME(index_bag_sums)(void *context, int64_t begin, int64_t end)
+{
+    const BagArgs *a = context;
+    (a->dtype == DT_f16 ? bag_sums_f16 : a->dtype == DT_bf16 ? bag_sums_bf16 : a->dtype == DT_f32 ? bag_sums_f32 : bag_sums_f64)(a, begin, end);
+}
+
+/* Columns [begin, end) of the table: a row may be in many bags. */
+void ISA_NAME(index_bag_gradient)(void *context, int64_t begin, int64_t end)
+{
+    const BagArgs *a = context;
+    (a->dtype == DT_f16 ? bag_gradient_f16 : a->dtype == DT_bf16 ? bag_gradient_bf16 : a->dtype == DT_f32 ? bag_gradient_f32 : bag_gradient_f64)(a, begin, end);
+}
+
 /* ---- classes as rows of zeros with a one ------------------------------------------------------------------------ */
 
 void ISA_NAME(index_one_hot)(void *context, int64_t begin, int64_t end)

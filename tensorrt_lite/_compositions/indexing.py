@@ -298,20 +298,24 @@ def embedding_bag(
     if include_last_offset and not ends.is_meta:
         i = i[: int(ends[-1])]
         per_sample_weights = None if per_sample_weights is None else per_sample_weights[: i.size(0)]
-    bag = _ops.searchsorted(ends, _ops.arange(i.size(0), device=i.device), right=True) - 1
-    taken = _ops.embedding(w, i, padding, scale_grad_by_freq, sparse)
+    bag = _ops.repeat_interleave(_ops.arange(bags, device=i.device), ends[1:] - ends[:-1], output_size=i.size(0))
     keep = None if padding < 0 else i != padding
     sizes = ends[1:] - ends[:-1]
     if keep is not None:
         sizes = _ops.zeros_like(sizes).index_add(0, bag, keep.to(_int64))
     if mode == 2:
+        taken = _ops.embedding(w, i, padding, scale_grad_by_freq, sparse)
         result, largest = _largest_of_bags(taken, i, keep, ends, bag)
         return result, bag.to(i.dtype), sizes.to(i.dtype), largest.to(i.dtype)
-    if per_sample_weights is not None:
-        taken = taken * per_sample_weights.unsqueeze(-1)
-    if keep is not None:
-        taken = taken * keep.to(taken.dtype).unsqueeze(-1)
-    result = _ops.zeros((bags, w.size(1)), dtype=taken.dtype, device=taken.device).index_add(0, bag, taken)
+    if scale_grad_by_freq or sparse:
+        taken = _ops.embedding(w, i, padding, scale_grad_by_freq, sparse)
+        if per_sample_weights is not None:
+            taken = taken * per_sample_weights.unsqueeze(-1)
+        if keep is not None:
+            taken = taken * keep.to(taken.dtype).unsqueeze(-1)
+        result = _ops.zeros((bags, w.size(1)), dtype=taken.dtype, device=taken.device).index_add(0, bag, taken)
+    else:
+        result = _ops._embedding_bag_sums(w, i, ends, bag, per_sample_weights, padding)
     if mode == 0:
         # what PyTorch leaves of the other results where sums need none of them
         nothing = i.new_zeros(starts.size(0))

@@ -9,10 +9,10 @@ from tensorrt_lite._C.core.parallel cimport GRAIN, num_threads, parallel_for, ta
 from tensorrt_lite._C.core.iterator cimport copy_elements, on_host
 from tensorrt_lite._C.core.storage cimport hooks_of
 from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, data_of, empty_tensor, held, is_large, place_of
-from tensorrt_lite._C.steps.indexing cimport LineArgs, MaskArgs, OneHotArgs, PUT_SET, RowArgs, SearchArgs
-from tensorrt_lite._C.ops.indexing.rows cimport NOT_SKIPPED
+from tensorrt_lite._C.steps.indexing cimport BagArgs, LineArgs, MaskArgs, OneHotArgs, PUT_SET, RowArgs, SearchArgs
+from tensorrt_lite._C.ops.indexing.rows cimport NOT_SKIPPED, index64, vector_offsets
 from tensorrt_lite._C.steps.indexing cimport (
-    set_first_outside, set_gather_rows, set_lines, set_masked_fill, set_nonzero, set_offsets, set_one_hot, set_scatter_rows, set_search, set_unravel)
+    set_bag_gradient, set_bag_sums, set_first_outside, set_gather_rows, set_lines, set_masked_fill, set_nonzero, set_offsets, set_one_hot, set_scatter_rows, set_search, set_unravel)
 
 attach()
 
@@ -31,6 +31,8 @@ cdef extern from *:
     ISA_TASK(index_scatter_lines)
     ISA_TASK(index_masked_fill)
     ISA_TASK(index_search_sorted)
+    ISA_TASK(index_bag_sums)
+    ISA_TASK(index_bag_gradient)
     ISA_TASK(index_one_hot)
     ISA_FUNCTION(int64_t, index_out_of_range, (const int64_t*, int64_t, int64_t, int64_t))
     ISA_FUNCTION(int64_t, index_offsets, (int64_t*, const int64_t*, int64_t, int64_t, int64_t, int64_t, int))
@@ -44,6 +46,8 @@ cdef extern from *:
     task_fn trt_scatter_lines "index_scatter_lines"()
     task_fn trt_masked_fill "index_masked_fill"()
     task_fn trt_search_sorted "index_search_sorted"()
+    task_fn trt_bag_sums "index_bag_sums"()
+    task_fn trt_bag_gradient "index_bag_gradient"()
     task_fn trt_one_hot "index_one_hot"()
     range_fn trt_out_of_range "index_out_of_range"()
     offsets_fn trt_byte_offsets "index_offsets"()
@@ -57,6 +61,8 @@ cdef task_fn gather_lines_task = trt_gather_lines()
 cdef task_fn scatter_lines_task = trt_scatter_lines()
 cdef task_fn masked_fill_task = trt_masked_fill()
 cdef task_fn search_task = trt_search_sorted()
+cdef task_fn bag_sums_task = trt_bag_sums()
+cdef task_fn bag_gradient_task = trt_bag_gradient()
 cdef task_fn one_hot_task = trt_one_hot()
 cdef range_fn out_of_range = trt_out_of_range()
 cdef offsets_fn byte_offsets = trt_byte_offsets()
@@ -242,6 +248,39 @@ cdef int one_hot(TensorBase given, int64_t classes, TensorBase r) except -1:
     return a.bad
 
 
+# ---- bags of rows ------------------------------------------------------------------------------------------------------
+
+cdef TensorBase bag_arguments(BagArgs* a, TensorBase table, TensorBase dense, TensorBase indices, TensorBase scale, int64_t skipped):
+    """Fill in what sums and gradient share; the offsets of the indices, which have to live as long."""
+    cdef TensorBase i64 = index64(indices)
+    cdef TensorBase offsets = vector_offsets("embedding_bag", table, i64, 0, False, None, skipped if skipped >= 0 else NOT_SKIPPED)
+    a.table, a.dense = data_of(table), data_of(dense)
+    a.offset = <const int64_t*>data_of(offsets)
+    a.scale = NULL if scale is None else data_of(scale)
+    a.count, a.columns, a.bags, a.dtype = offsets.numel, table.sizes[1], dense.sizes[0], table.dtype
+    if scale is not None and scale.numel != a.count:
+        raise RuntimeError(f"embedding_bag: {scale.numel} scales for {a.count} indices")
+    return offsets
+
+
+cdef int bag_sums(TensorBase weight, TensorBase indices, TensorBase ends, TensorBase bag, TensorBase scale, int64_t skipped, TensorBase r) except -1:
+    cdef BagArgs a
+    cdef TensorBase offsets = bag_arguments(&a, weight, r, indices, scale, skipped)
+    a.ends = <const int64_t*>data_of(ends)
+    a.bag = NULL
+    return run_task(bag_sums_task, &a, r.sizes[0], (a.count + r.sizes[0]) * a.columns, r.sizes[0] * GRAIN // ((a.count + 1) * a.columns), weight, ends if scale is None else scale, r)
+
+
+cdef int bag_gradient(TensorBase grad, TensorBase indices, TensorBase bag, TensorBase scale, int64_t skipped, TensorBase r) except -1:
+    cdef BagArgs a
+    cdef TensorBase offsets = bag_arguments(&a, r, grad, indices, scale, skipped)
+    a.bag = <const int64_t*>data_of(bag)
+    a.ends = NULL
+    if bag.numel != a.count:
+        raise RuntimeError(f"embedding_bag: bags of {bag.numel} indices for {a.count}")
+    return run_task(bag_gradient_task, &a, a.columns, a.count * a.columns, max(<int64_t>16, GRAIN // (a.count + 1)), grad, bag if scale is None else scale, r)
+
+
 # ---- search ------------------------------------------------------------------------------------------------------------
 
 cdef int search(SearchArgs* a, TensorBase s, TensorBase v, TensorBase r) except -1:
@@ -284,4 +323,6 @@ for _device in range(DEV_CUSTOM, LAST_CUSTOM + 1):
 
 set_nonzero(DEV_CPU, nonzero)
 set_one_hot(DEV_CPU, one_hot)
+set_bag_sums(DEV_CPU, bag_sums)
+set_bag_gradient(DEV_CPU, bag_gradient)
 set_search(DEV_CPU, search)

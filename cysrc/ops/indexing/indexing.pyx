@@ -11,7 +11,7 @@ from tensorrt_lite._C.ops.indexing.rows cimport (
     NOT_SKIPPED, add_dim, begin_write, check_apart, clone_of, dimension_rows, finish_write, first_bad, flat_offsets, flat_rows, gather_from, index64, index_at,
     number_beside, one_dimensional, scalar_value, scatter_to, span_of, take_flat, vector_index, vector_offsets, write_lines)
 from tensorrt_lite._C.ops.memory cimport memory_of
-from tensorrt_lite._C.steps.indexing cimport PUT_ADD, PUT_MAX, PUT_MIN, PUT_MUL, PUT_SET, RowArgs, SearchArgs, run_offsets, run_one_hot, run_search
+from tensorrt_lite._C.steps.indexing cimport PUT_ADD, PUT_MAX, PUT_MIN, PUT_MUL, PUT_SET, RowArgs, SearchArgs, run_bag_gradient, run_bag_sums, run_offsets, run_one_hot, run_search
 
 
 # ---- index_select, index_add, index_copy, index_fill ----------------------------------------------------------------
@@ -520,6 +520,42 @@ cdef object embedding_backward(object grad, object indices, object shape, int64_
 def embedding_dense_backward(TensorBase grad_output not None, TensorBase indices not None, num_weights, padding_idx, scale_grad_by_freq):
     """The gradient of embedding's weight (num_weights, D) from that of its result."""
     return embedding_backward(grad_output, indices, (num_weights, grad_output.sizes[grad_output.ndim - 1]), padding_idx, scale_grad_by_freq)
+
+
+cdef TensorBase _embedding_bag_sums_kernel(TensorBase weight, TensorBase indices, TensorBase ends, TensorBase bag, TensorBase scale, int64_t padding_idx):
+    cdef int64_t sizes[2]
+    cdef TensorBase r
+    if weight.ndim != 2 or indices.ndim != 1 or ends.ndim != 1 or ends.numel < 1:
+        raise RuntimeError(f"embedding_bag: weight {shape_text(weight)}, indices {shape_text(indices)} and ends {shape_text(ends)} do not fit")
+    if not is_floating_type(weight.dtype) or not has_loops(weight.dtype):
+        raise NotImplementedError(f"\"embedding_bag\" not implemented for '{dtype_text(weight.dtype)}'")
+    if scale is not None and scale.dtype != weight.dtype:
+        raise RuntimeError(f"embedding_bag: expected per_sample_weights of weight's type {dtype_text(weight.dtype)}, got {dtype_text(scale.dtype)}")
+    sizes[0], sizes[1] = ends.numel - 1, weight.sizes[1]
+    r = empty_tensor(2, sizes, weight.dtype, place_of(weight))
+    if r.numel and r.device_type != DEV_META:
+        run_bag_sums(weight.device_type, contiguous_of(weight), indices, index64(ends), index64(bag), None if scale is None else contiguous_of(scale), padding_idx, r)
+    return r
+
+
+cdef object bag_sums_backward(object grad, object indices, object bag, object scale, object shape, int64_t padding_idx):
+    cdef TensorBase r, g, factors
+    rows = indices.to(dtype_of(I64))
+    if grad_mode():
+        picked = grad.index_select(0, bag) if scale is None else grad.index_select(0, bag) * scale.unsqueeze(1)
+        if padding_idx >= 0:
+            picked = picked.masked_fill((rows == padding_idx).unsqueeze(1), 0)
+        return grad.new_zeros(shape).index_add(0, rows, picked)
+    r = grad.new_zeros(shape)
+    if r.numel and rows.numel() and r.device_type != DEV_META:
+        g, factors = contiguous_of(<TensorBase>grad), None if scale is None else contiguous_of(<TensorBase>scale)
+        run_bag_gradient(r.device_type, g, <TensorBase>rows, index64(<TensorBase>bag), factors, padding_idx, r)
+    return r
+
+
+cdef object bag_scale_backward(object grad, object weight, object indices, object bag, int64_t padding_idx):
+    r = (weight.index_select(0, indices.to(dtype_of(I64))) * grad.index_select(0, bag)).sum(1)
+    return r if padding_idx < 0 else r.masked_fill(indices == padding_idx, 0)
 
 
 cdef object masked_scatter_backward(object grad, object mask, object shape):
