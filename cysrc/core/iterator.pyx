@@ -46,10 +46,7 @@ if load_casts() != NULL:
 
 cdef extern from "stage.h" nogil:
     void transpose_block(char* dst, int64_t dst_row, const char* src, int64_t src_col_stride, int64_t rows, int64_t cols, int item)
-    bint is_repeated(int64_t count, int item, int64_t dst_stride, int64_t dst_row, int64_t src_stride)
-    void repeat_run(char** data, const int64_t* stride, int64_t n, const Scalar* repeated)
-    void short_rows_run(char** data, const int64_t* stride, int64_t n, const Scalar* row)
-    enum: REPEATED_BYTES
+    loop_t choose_copy_loop(int* ndim, int64_t* sizes, int64_t* to, int64_t* source, int item, int same_type, Scalar* row)
     void convert_run(char** data, const int64_t* stride, int64_t n, const Scalar* conversion)
     void fill_block(char* dst, const char* value, int64_t n, int item)
     void store_scalar(char* destination, int dtype, const Scalar* value)
@@ -875,10 +872,6 @@ cdef void convert_run_by_blocks(char** data, const int64_t* stride, int64_t n, c
     convert_elements(cast_table, (<const int*><const void*>types)[0], data[0], stride[0], (<const int*><const void*>types)[1], data[1], stride[1], n)
 
 
-cdef void fill_run(char** data, const int64_t* stride, int64_t n, const Scalar* item) noexcept nogil:
-    fill_block(data[0], data[1], n, item.kind)
-
-
 cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
     """destination[...] = source, broadcast and converted; the destination's shape stays."""
     cdef Iter it
@@ -887,7 +880,8 @@ cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
     cdef int perm[MAX_DIMS]
     cdef int i, j, k, d = -1, ndim = destination.ndim
     cdef PyObject* inputs[1]
-    cdef Scalar repeated         # of repeat_run
+    cdef Scalar row              # what choose_copy_loop says of it
+    cdef loop_t loop
     if destination.device_type == DEV_META:
         return 0
     if source.storage.block == NULL:
@@ -945,23 +939,10 @@ cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
     if on_device:
         it.on_host = 2 if source.device_type == DEV_CPU else 0
         return hooks_of(destination.device_type).iterate(NULL, &it, destination.dtype, destination, inputs)
-    repeated.i, repeated.kind = it.sizes[0], ITEM_SIZE[destination.dtype]
-    if d > 0 and destination.dtype == source.dtype and is_repeated(repeated.i, repeated.kind, it.stride[0][0], it.stride[0][1], it.stride[1][0]):
-        it.ndim, it.loop, it.params = d, repeat_run, &repeated
-    elif d > 0 and destination.dtype == source.dtype and it.stride[0][0] == repeated.kind == it.stride[1][0] and it.stride[1][1] and repeated.i * repeated.kind <= REPEATED_BYTES:
-        it.ndim, it.loop, it.params = d, short_rows_run, &repeated
-        repeated.i *= repeated.kind
-    elif d > 0 and it.sizes[0] < 8 and it.sizes[1] >= 4 * it.sizes[0] and it.sizes[1] <= 4096:
-        # rows of a few elements: the next dimension, strided, costs less than a call for each of them, and its cache lines stay near
-        it.sizes[0], it.sizes[1] = it.sizes[1], it.sizes[0]
-        for k in range(2):
-            it.stride[k][0], it.stride[k][1] = it.stride[k][1], it.stride[k][0]
-    if it.ndim == d:
-        it.any_stride = ROWS
-        for k in range(d):
-            it.sizes[k], it.stride[0][k], it.stride[1][k] = it.sizes[k + 1], it.stride[0][k + 1], it.stride[1][k + 1]
-    elif it.stride[1][0] == 0 and it.stride[0][0] == repeated.kind and destination.dtype == source.dtype:
-        it.loop, it.params, it.scalar_forms = fill_run, &repeated, 2
+    loop = choose_copy_loop(&it.ndim, it.sizes, it.stride[0], it.stride[1], ITEM_SIZE[destination.dtype], destination.dtype == source.dtype, &row)
+    if loop != NULL:
+        it.loop, it.params, it.scalar_forms = loop, &row, 2
+        it.any_stride = ROWS if it.ndim == d else 1
     run_iteration(&it, 1, destination.numel, destination, 1, inputs)
     return 0
 

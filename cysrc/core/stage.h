@@ -137,6 +137,37 @@ static void repeat_run(char** data, const int64_t* stride, int64_t n, const Scal
   }
 }
 
+/* The loop of a copy with fixed strides: a run of one element. */
+static void fill_run(char** data, const int64_t* stride, int64_t n, const Scalar* row) {
+  (void)stride;
+  fill_block(data[0], data[1], n, row->kind);
+}
+
+/* A loop for what a copy's fastest dimensions look like, with `row` as its parameter; NULL where none fits better than that of the types. Where the loop
+ * has dimension 0 to itself, it is taken out. */
+static void (*choose_copy_loop(int* ndim, int64_t* sizes, int64_t* to, int64_t* from, int item, int same_type, Scalar* row))(char**, const int64_t*, int64_t, const Scalar*) {
+  void (*loop)(char**, const int64_t*, int64_t, const Scalar*) = NULL;
+  const int more = *ndim > 1;
+  row->i = sizes[0];
+  row->kind = item;
+  if (more && same_type && is_repeated(sizes[0], item, to[0], to[1], from[0])) loop = repeat_run;
+  else if (more && same_type && to[0] == item && from[0] == item && from[1] && sizes[0] * item <= REPEATED_BYTES) {
+    row->i *= item;
+    loop = short_rows_run;
+  } else if (more && sizes[0] < 8 && sizes[1] >= 4 * sizes[0] && sizes[1] <= 4096) {
+    /* rows of a few elements: the next dimension, strided, costs less than a call for each of them, and its cache lines stay near */
+    int64_t kept = sizes[0];
+    sizes[0] = sizes[1], sizes[1] = kept;
+    kept = to[0], to[0] = to[1], to[1] = kept;
+    kept = from[0], from[0] = from[1], from[1] = kept;
+  }
+  if (loop) {
+    (*ndim)--;
+    for (int k = 0; k < *ndim; k++) sizes[k] = sizes[k + 1], to[k] = to[k + 1], from[k] = from[k + 1];
+  } else if (same_type && from[0] == 0 && to[0] == item) loop = fill_run;
+  return loop;
+}
+
 typedef void (*trt_cast_fn)(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t n);
 
 /* The loop of a copy: a conversion or a move, passed in the place of parameters. */

@@ -298,7 +298,10 @@ def embedding_bag(
     if include_last_offset and not ends.is_meta:
         i = i[: int(ends[-1])]
         per_sample_weights = None if per_sample_weights is None else per_sample_weights[: i.size(0)]
-    bag = _ops.repeat_interleave(_ops.arange(bags, device=i.device), ends[1:] - ends[:-1], output_size=i.size(0))
+    if ends.is_meta:
+        bag = _ops.empty((i.size(0),), dtype=_int64, device=i.device)
+    else:
+        bag = _ops.repeat_interleave(_ops.arange(bags, device=i.device), ends[1:] - ends[:-1], output_size=i.size(0))
     keep = None if padding < 0 else i != padding
     sizes = ends[1:] - ends[:-1]
     if keep is not None:

@@ -533,7 +533,7 @@ cdef TensorBase _embedding_bag_sums_kernel(TensorBase weight, TensorBase indices
         raise RuntimeError(f"embedding_bag: expected per_sample_weights of weight's type {dtype_text(weight.dtype)}, got {dtype_text(scale.dtype)}")
     sizes[0], sizes[1] = ends.numel - 1, weight.sizes[1]
     r = empty_tensor(2, sizes, weight.dtype, place_of(weight))
-    if r.numel and r.device_type != DEV_META:
+    if r.numel:
         run_bag_sums(weight.device_type, contiguous_of(weight), indices, index64(ends), index64(bag), None if scale is None else contiguous_of(scale), padding_idx, r)
     return r
 
@@ -547,7 +547,7 @@ cdef object bag_sums_backward(object grad, object indices, object bag, object sc
             picked = picked.masked_fill((rows == padding_idx).unsqueeze(1), 0)
         return grad.new_zeros(shape).index_add(0, rows, picked)
     r = grad.new_zeros(shape)
-    if r.numel and rows.numel() and r.device_type != DEV_META:
+    if r.numel and rows.numel():
         g, factors = contiguous_of(<TensorBase>grad), None if scale is None else contiguous_of(<TensorBase>scale)
         run_bag_gradient(r.device_type, g, <TensorBase>rows, index64(<TensorBase>bag), factors, padding_idx, r)
     return r

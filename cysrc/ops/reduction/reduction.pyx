@@ -83,7 +83,7 @@ cdef TensorBase meta_total(reduce_call* call, str name, TensorBase self, const D
 cdef TensorBase meta_nansum(reduce_call* call, str name, TensorBase self, const Dims* dim, bint keepdim, int dtype, TensorBase out, int mode):
     cdef int target = dtype if dtype >= 0 else out.dtype if mode == OUT else self.dtype
     if category[self.dtype] == CAT_COMPLEX:
-        raise RuntimeError(f"nansum on {'CPU' if self.device_type == DEV_CPU else 'CUDA'} does not support complex inputs")
+        raise RuntimeError(f"nansum on {device_type_name(self.device_type).upper()} does not support complex inputs")
     if category[target] == CAT_COMPLEX:
         raise NotImplementedError(f"\"nansum\" not implemented for '{dtype_text(target)}'")
     if category[self.dtype] < CAT_FLOAT or category[target] < CAT_FLOAT:       # there is no NaN among integers
