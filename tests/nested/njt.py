@@ -22,7 +22,7 @@ UNCOMPARED = {"empty_like", "rand_like", "randn_like", "randint_like", "bernoull
 
 
 def operators() -> dict[str, Any]:
-    return {op.full_name: op for op in njt_op_db if op.supports_njt}
+    return {op.full_name: op for op in njt_op_db if op.supports_njt and not op.name.startswith("jiterator")}
 
 
 class Carrier:
