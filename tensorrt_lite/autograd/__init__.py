@@ -109,7 +109,7 @@ def _roots(outputs: tuple, gradients: tuple) -> tuple[list, list]:
         raise RuntimeError(f"got {len(outputs)} tensors and {len(gradients)} gradients")
     first = []
     for i, (output, gradient) in enumerate(zip(outputs, gradients)):
-        if _is_edge(output):
+        if not isinstance(output, _TensorBase) and _is_edge(output):
             first.append(_first_gradient_at(output, gradient, i))
             continue
         if not isinstance(output, _TensorBase):
@@ -122,7 +122,10 @@ def _roots(outputs: tuple, gradients: tuple) -> tuple[list, list]:
 
 def _parts(tensors: tuple) -> tuple:
     """The tensors, nested and masked ones as the dense part of them that is differentiated."""
-    return tuple(t._part if getattr(type(t), "_made_of_parts", False) else t for t in tensors)
+    for t in tensors:
+        if getattr(type(t), "_made_of_parts", False):
+            return tuple(t._part if getattr(type(t), "_made_of_parts", False) else t for t in tensors)
+    return tensors
 
 
 def _targets(inputs: tuple) -> list:
