@@ -109,7 +109,7 @@ for _name in (
     "celu", "selu", "elu", "rrelu", "logsigmoid", "mish", "softplus", "softsign", "tanhshrink", "hardshrink", "softshrink", "hardswish", "hardsigmoid", "leaky_relu",
     "relu", "relu_", "polygamma", "mvlgamma", "multigammaln", "isin", "bernoulli", "bernoulli_", "normal_", "uniform_", "zero_", "fill_", "fill", "logical_not", "nan_to_num_",
     "isreal", "isposinf", "isneginf", "isfinite", "isinf", "signbit", "float_power", "xlogy", "special_xlog1py", "view_as_real", "clone", "contiguous",
-    "copysign", "resolve_conj", "resolve_neg", "cpu", "float", "double", "half", "bfloat16", "int", "long", "short", "char", "byte", "bool", "cfloat", "cdouble", "type",
+    "copysign", "resolve_conj", "resolve_neg", "cpu", "float", "double", "half", "bfloat16", "int", "long", "short", "char", "byte", "bool", "cfloat", "chalf", "cdouble", "type",
     "type_as", "alias", "lerp", "ldexp", "ldexp_", "addcmul", "addcdiv", "clip_", "clamp_", "copysign_",
 ):  # fmt: skip
     if _name not in ("contiguous", "clone", "view_as_real", "type_as"):
