@@ -304,7 +304,7 @@ def pointwise_names() -> frozenset[str]:
             continue
         for public in (row.name, *row.aliases):
             short = public.rpartition(".")[2]
-            names.update((short, short + "_"))
+            names.update((short, short + "_", short.removeprefix("special_")))
     names |= {
         "abs",
         "conj",
