@@ -173,7 +173,7 @@ def _attention(
 ) -> Any:
     """Each sequence attends to its own: query (B, H, jq, D), key (B, H, jk, D), value (B, H, jk, E) -> (B, H, jq, E), or the same without H.
 
-    Runs a step of the dense kernel per run of sequences of the same lengths, so that nothing is padded. attn_mask: nested, (B, 1 or H, jq, S) is not possible, so none.
+    The dense kernel runs sequence by sequence, so that nothing is padded. RuntimeError for an attn_mask.
     """
     if attn_mask is not None:
         raise RuntimeError("scaled_dot_product_attention(): attn_mask must not be set for nested tensors of the jagged layout")
