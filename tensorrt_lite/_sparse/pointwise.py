@@ -100,29 +100,6 @@ def contiguous(t: Any, memory_format: Any = None) -> Any:
 # ---- types and devices ----------------------------------------------------------------------------------------------
 
 
-@public(
-    "to",
-    "type_as",
-    "cpu",
-    "cuda",
-    "float",
-    "double",
-    "half",
-    "bfloat16",
-    "int",
-    "long",
-    "short",
-    "char",
-    "byte",
-    "bool",
-    "cfloat",
-    "cdouble",
-    "chalf",
-)
-def _converted(t: Any, *args: Any, **kwargs: Any) -> Any:
-    raise AssertionError("replaced below")
-
-
 def converting(name: str) -> Any:
     """A method that converts: its effect on the values says what becomes of the tensor."""
     from tensorrt_lite.tensor import Tensor
@@ -148,25 +125,7 @@ def converting(name: str) -> Any:
     return run
 
 
-for _name in (
-    "to",
-    "type_as",
-    "cpu",
-    "cuda",
-    "float",
-    "double",
-    "half",
-    "bfloat16",
-    "int",
-    "long",
-    "short",
-    "char",
-    "byte",
-    "bool",
-    "cfloat",
-    "cdouble",
-    "chalf",
-):
+for _name in "to type_as cpu cuda float double half bfloat16 int long short char byte bool cfloat cdouble chalf".split():
     public(_name)(converting(_name))
 
 
