@@ -299,6 +299,17 @@ FUNCTION W S(incomplete_gamma)(W a, W x, int upper)
 
 /* ---- zeta and polygamma ---------------------------------------------------------------------------------------------------- */
 
+/* w^-s; products for the small whole orders of polygamma, where power takes most of the time */
+FUNCTION W S(falling_power)(W w, W s)
+{
+    if (s > 8 || M(floor)(s) != s)
+        return M(power)(w, -s);
+    W product = w;
+    for (int k = 1; k < (int)s; k++)
+        product *= w;
+    return 1 / product;
+}
+
 /* The Hurwitz zeta function sum (q + k)^-s, s > 1, by Euler and Maclaurin (DLMF 25.11.5) */
 FUNCTION W S(zeta)(W s, W q)
 {
@@ -314,12 +325,12 @@ FUNCTION W S(zeta)(W s, W q)
     }
     W sum = 0, w = q, enough = 10 + s;
     for (; w < enough; w += 1) {
-        W term = M(power)(w, -s);
+        W term = S(falling_power)(w, s);
         sum += term;
         if (w > 0 && !(term > M(fabs)(sum) * EPSILON)) /* also where infinities of both signs met */
             return sum;
     }
-    W last = M(power)(w, -s);
+    W last = S(falling_power)(w, s);
     if (last == 0)
         return sum;
     W factor = s * last / w;
@@ -331,12 +342,25 @@ FUNCTION W S(zeta)(W s, W q)
     return sum;
 }
 
+/* zeta(2, x), x > 0: the recurrence up to 12, then the asymptotic series (DLMF 5.15.8), of which the next term is below 3e-18 */
+FUNCTION W S(trigamma)(W x)
+{
+    W sum = 0;
+    for (; x < 12; x += 1)
+        sum += 1 / (x * x);
+    const W r = 1 / x, z = r * r;
+    const W series = K(1.0) / 6 - z * (K(1.0) / 30 - z * (K(1.0) / 42 - z * (K(1.0) / 30 - z * (K(5.0) / 66 - z * (K(691.0) / 2730 - z * (K(7.0) / 6 - z * (K(3617.0) / 510)))))));
+    return sum + (r + z / 2 + z * r * series);
+}
+
 /* (-1)^(n + 1) n! zeta(n + 1, x) for n >= 1 */
 FUNCTION W S(polygamma)(W n, W x)
 {
+    if (n == 1 && x > 0)
+        return S(trigamma)(x);
     if (n == 1 && x < K(-0.5)) {
         W sine = M(sin)(PI * (x - M(floor)(x + K(0.5))));
-        return PI / sine * (PI / sine) - S(zeta)(2, 1 - x);
+        return PI / sine * (PI / sine) - S(trigamma)(1 - x);
     }
     W value = M(tgamma)(n + 1) * S(zeta)(n + 1, x);
     return n - 2 * M(floor)(n / 2) == 0 ? -value : value;
