@@ -351,9 +351,13 @@ def _triangle_indices(name: str, row: Any, col: Any, offset: Any, dtype: Any, de
     rows, cols, shift = int_argument(row, name, "row"), int_argument(col, name, "col"), int_argument(offset, name, "offset")
     if rows < 0 or cols < 0:
         raise RuntimeError(f"row must be non-negative, got {rows}" if rows < 0 else f"col must be non-negative, got {cols}")
-    mask = _ops.ones((rows, cols), dtype=_dtype_by_name("bool"), device="cpu")
-    mask = mask.triu(shift) if name == "triu_indices" else mask.tril(shift)
-    r = _ops.stack(_ops.nonzero(mask, as_tuple=True), 0)
+    shift = min(max(shift, -rows - 1), cols + 1)
+    row = _ops.arange(rows, dtype=_int64, device="cpu")
+    begin = (row + shift).clamp(0, cols) if name == "triu_indices" else _ops.zeros_like(row)
+    count = cols - begin if name == "triu_indices" else (row + (shift + 1)).clamp(0, cols)
+    behind = begin - (count.cumsum(0) - count)  # of a row's column from its place in the result
+    taken = _ops.repeat_interleave(row, count)
+    r = _ops.stack((taken, _ops.arange(taken.size(0), dtype=_int64, device="cpu") + _ops.repeat_interleave(behind, count)), 0)
     return r.to(dtype=dtype if dtype is not None else _int64, device=device)
 
 
@@ -437,6 +441,8 @@ def combinations(input: Any, r: Any = 2, with_replacement: Any = False) -> Tenso
     n = x.numel() + (r - 1 if with_replacement and x.numel() else 0)
     if n >= r and math.lgamma(n + 1) - math.lgamma(r + 1) - math.lgamma(n - r + 1) > 22:
         raise MemoryError(f"combinations: too many choices of {r} of {x.numel()} elements")
+    if r == 2:
+        return x[triu_indices(x.numel(), x.numel(), 0 if with_replacement else 1, device=x.device).t()]
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = list(choose(range(x.numel()), r))
     return x[_ops.tensor(rows, dtype=_int64)] if rows else x.new_empty((0, r))
