@@ -113,6 +113,9 @@ cdef object norm_backward(object grad, object self, object result, double p, obj
     r = restore_dims(result, shape, dim, keepdim)
     if p == 0:
         return None
+    if 2 < p < INFINITY:
+        size = self.abs() if p == 3 else self.abs().pow(p - 2)
+        return (self * size * (g / r.pow(p - 1)).masked_fill(_ops.eq(r, 0), 0)).to(self.dtype)
     sign = _ops.sgn(self)
     if p == 1:
         return (sign * g).to(self.dtype)
@@ -134,10 +137,8 @@ cdef object norm_backward(object grad, object self, object result, double p, obj
         scaled = sign * self.abs().pow(p - 1)
         scaled = scaled.masked_fill(_ops.eq(self, 0), 0)
         return (scaled * (g * r.pow(1 - p))).to(self.dtype)
-    if p < 2:
-        scaled = sign * self.abs().pow(p - 1)
-        return (scaled * (g / r.pow(p - 1)).masked_fill(_ops.eq(r, 0), 0)).to(self.dtype)
-    return ((self * self.abs().pow(p - 2)) * (g / r.pow(p - 1)).masked_fill(_ops.eq(r, 0), 0)).to(self.dtype)
+    scaled = sign * self.abs().pow(p - 1)
+    return (scaled * (g / r.pow(p - 1)).masked_fill(_ops.eq(r, 0), 0)).to(self.dtype)
 
 
 cdef object reversed_cumsum(object x, int64_t dim):
