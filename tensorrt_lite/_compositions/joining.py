@@ -445,7 +445,7 @@ def combinations(input: Any, r: Any = 2, with_replacement: Any = False) -> Tenso
         return x[triu_indices(x.numel(), x.numel(), 0 if with_replacement else 1, device=x.device).t()]
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = list(choose(range(x.numel()), r))
-    return x[_ops.tensor(rows, dtype=_int64)] if rows else x.new_empty((0, r))
+    return x[_ops.tensor(rows, dtype=_int64) if rows else _ops.empty((0, r), dtype=_int64)]
 
 
 # ---- channels -------------------------------------------------------------------------------------------------------
