@@ -52,6 +52,7 @@ row = trt.randn(65536); image = trt.randn(4, 16, 32, 32); last = image.to(memory
 small = trt.randn(64, 8, 8); small = small @ small.mT + 8 * trt.eye(8); at = trt.randint(0, 256, (256, 256)); lines = trt.randint(0, 256, (256,)); target = trt.randint(0, 256, (256,))
 q = trt.randn(1, 4, 128, 64); grid = trt.rand(4, 32, 32, 2) * 2 - 1; p = trt.randn(65536, requires_grad=True); p.grad = trt.randn(65536); b = (image * 40).byte(); labels = trt.randint(0, 16, (4, 32, 32))
 lstm = trt.nn.LSTM(64, 64); sequence = trt.randn(20, 8, 64); scores = trt.randn(50, 8, 20).log_softmax(2); spoken = trt.randint(1, 20, (8, 10)); spans = trt.full((256,), 256)
+sparse = m.masked_fill(m < 2, 0).to_sparse_csr()
 adam = trt.optim.Adam([p], fused=True) if "fused" in trt.optim.Adam.__init__.__code__.co_varnames else trt.optim.Adam([p])
 """
 OPERATORS = {
@@ -76,6 +77,7 @@ OPERATORS = {
     "matmul_packed": ["m @ m", "m @ m.t()", "m.t() @ m", "d @ d", "h @ h.t()", "m.bfloat16() @ m.bfloat16()"],
     "recurrent": ["lstm(sequence)", "lstm(sequence)[0].sum().backward()"],
     "segment": ["trt.segment_reduce(row, 'sum', lengths=spans)", "trt.segment_reduce(row, 'max', lengths=spans)"],
+    "sparse": ["sparse @ m"],
     "pool_fractional": ["F.fractional_max_pool2d(image, 2, output_ratio=0.5)"],
     "loss_ctc": ["F.ctc_loss(scores, spoken, trt.full((8,), 50), trt.full((8,), 10))"],
     "linalg": ["trt.linalg.solve(small, small)", "trt.linalg.cholesky(small)", "trt.linalg.inv(small)"],

@@ -13,7 +13,6 @@ from tensorrt_lite._sparse.parts import (
     CSC,
     CSR,
     LAYOUTS,
-    NUMBERS,
     batch_dims,
     check_places,
     coo_of,
@@ -23,6 +22,7 @@ from tensorrt_lite._sparse.parts import (
     int64,
     is_blocked,
     is_sparse,
+    layout_number,
     linear_keys,
     make_compressed,
     ops,
@@ -137,11 +137,11 @@ def sparse_compressed_tensor(
     check_invariants: bool | None = None,
 ) -> Any:
     what = f"sparse_{named or 'compressed'}_tensor"
-    if named is None and (layout is None or NUMBERS[layout] <= COO):
+    if named is None and (layout is None or layout_number(layout, "sparse_compressed_tensor") <= COO):
         raise RuntimeError(
             f"{what}(): expected layout to be one of torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc, got {layout}"
         )
-    kind = _NAMED[named] if named else NUMBERS[layout]
+    kind = _NAMED[named] if named else layout_number(layout, "sparse_compressed_tensor")
     if named and layout is not None and layout is not LAYOUTS[kind]:
         raise RuntimeError(f"{what}(): expected layout {LAYOUTS[kind]}, got {layout}")
     if values is None:

@@ -12,7 +12,6 @@ from tensorrt_lite._sparse.parts import (
     CSR,
     LAYOUTS,
     NAMES,
-    NUMBERS,
     batch_dims,
     check_places,
     coalesce,
@@ -22,6 +21,7 @@ from tensorrt_lite._sparse.parts import (
     int64,
     is_blocked,
     is_sparse,
+    layout_number,
     linear_keys,
     make_compressed,
     make_coo,
@@ -90,8 +90,9 @@ def to_sparse(t: Any, sparse_dim: Any = None, *, layout: Any = None, blocksize: 
     """In coordinates, or in another layout."""
     if layout is not None and sparse_dim is not None:
         raise TypeError("to_sparse() received an invalid combination of arguments: sparse_dim and layout")
-    if layout is not None and NUMBERS[layout] != COO:
-        if NUMBERS[layout] == 0:
+    number = COO if layout is None else layout_number(layout, "to_sparse")
+    if number != COO:
+        if number == 0:
             raise RuntimeError("to_sparse: conversion to strided layout is not supported: use to_dense()")
         return to_layout(t, str(layout).rpartition("_")[2], blocksize, dense_dim)
     if blocksize is not None:

@@ -16,6 +16,14 @@ int64, int32 = _dtype_by_name("int64"), _dtype_by_name("int32")
 COO, CSR, CSC, BSR, BSC = 1, 2, 3, 4, 5
 LAYOUTS = (strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)
 NUMBERS = {layout: i for i, layout in enumerate(LAYOUTS)}
+
+
+def layout_number(layout: Any, operator: str) -> int:
+    """The number of a layout; TypeError for anything else."""
+    for known, number in NUMBERS.items():
+        if layout is known:
+            return number
+    raise TypeError(f"{operator}(): argument 'layout' must be torch.layout, not {type(layout).__name__}")
 NAMES = ("Strided", "Sparse", "SparseCsr", "SparseCsc", "SparseBsr", "SparseBsc")
 is_sparse = _core.is_sparse
 

@@ -12,7 +12,6 @@ from tensorrt_lite._sparse.parts import (
     COO,
     LAYOUTS,
     NAMES,
-    NUMBERS,
     assign,
     coalesce,
     coo_of,
@@ -21,6 +20,7 @@ from tensorrt_lite._sparse.parts import (
     int64,
     is_blocked,
     is_sparse,
+    layout_number,
     linear_keys,
     number_of,
     ops,
@@ -411,11 +411,11 @@ def zeros_like(
     memory_format: Any = None,
     pin_memory: Any = False,
 ) -> Any:
-    if layout is not None and NUMBERS[layout] == 0:
+    if layout is not None and layout_number(layout, "zeros_like") == 0:
         return ops.zeros(tuple(t.shape), dtype=dtype or t.dtype, device=device or t.device, requires_grad=requires_grad)
     if not is_sparse(t):
         return NotImplemented
-    made = empty_like(t, dtype, device) if layout is None or layout is t.layout else empty_in(t, NUMBERS[layout], dtype, device)
+    made = empty_like(t, dtype, device) if layout is None or layout is t.layout else empty_in(t, layout_number(layout, "zeros_like"), dtype, device)
     return made.requires_grad_() if requires_grad else made
 
 

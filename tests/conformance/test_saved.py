@@ -22,6 +22,7 @@ REFUSES_MORE = {
     "nn.functional.cross_entropy": "keeps the scores; PyTorch keeps their log-softmax beside them: docs/gaps.md",
     "nn.functional.batch_norm": "keeps an input without elements",
     "frexp": "keeps the input in place of the exponent",
+    **dict.fromkeys(("masked.cumsum", "masked.cumprod", "masked.var", "masked.std"), "keep the mask as given, PyTorch its opposite or numbers made of it"),
     "special.ndtr": "keeps the input, where PyTorch keeps a multiple of it",
 }
 # Calls that keep more bytes than PyTorch's, in all or beside inputs and outputs.
@@ -42,8 +43,6 @@ KEEPS_MORE = {
     "linalg.lstsq.grad_oriented": "as lstsq",
     "linalg.lu": "the factors in one matrix and the pivots, half of what PyTorch keeps",
     "logcumsumexp": "the partial sums of a logarithmic number of passes",
-    "nanmean": "a mask in place of the input",
-    "nansum": "a mask in place of the input",
     "native_batch_norm": "in evaluation a copy of the running statistics, which may be written to",
     "native_group_norm": "the statistics of which the result holds copies",
     "nn.functional.batch_norm": "as native_batch_norm",
@@ -54,7 +53,6 @@ KEEPS_MORE = {
     ),
     "nn.functional.multi_margin_loss": "the margins in place of the scores",
     "nn.functional.multilabel_margin_loss": "the margins of all pairs of classes",
-    "nn.functional.embedding_bag": "with per_sample_weights the rows looked up, in place of the whole table",
     "nn.functional.scaled_dot_product_attention": "double: the weights and scaled operands, there is no kernel for it on the CPU",
     "frexp": "the input in place of the exponents",
     "renorm": "a few numbers for each slice",
