@@ -37,6 +37,12 @@ def exists(name: str) -> bool:
     return True
 
 
+def homes(name: str) -> list[str]:
+    """Where a name without a module is found in the modules that programs import."""
+    modules = ("nn", "nn.functional", "optim", "optim.lr_scheduler", "linalg", "fft", "special", "utils.data", "distributions", "autograd", "func", "Tensor")
+    return [f"{module}.{name}" for module in modules if exists(f"{module}.{name}")] if "." not in name else []
+
+
 def paragraphs(name: str) -> list[str]:
     """The items and rows of the list that name the last part of `name`."""
     word = re.compile(rf"`[^`]*\b{re.escape(name.rpartition('.')[2])}\b[^`]*`")
@@ -53,11 +59,11 @@ def main(arguments: list[str]) -> int:
         return 0
     name = re.sub(r"^(torch|tensorrt_lite|trt)\.", "", arguments[0])
     known = missing_paths(name)
-    here = not known and exists(name)
+    here = [name] if name not in known and exists(name) else homes(name)
+    for path in here:
+        print(f"{path}: is here")
     for path in known:
         print(f"{path}: not implemented")
-    if here:
-        print(f"{name}: is here")
     said = paragraphs(name)
     if said:
         print(*said, sep="\n")

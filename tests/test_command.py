@@ -59,6 +59,13 @@ def test_a_name_of_nothing(capsys):
     assert "nothing is known of 'no_such_name'" in capsys.readouterr().err
 
 
+def test_what_is_here_says_so_under_its_own_name_too(capsys):
+    assert main(["missing", "SparseAdam"]) == 0
+    assert capsys.readouterr().out.startswith("optim.SparseAdam: is here\n")
+    assert main(["missing", "sparse"]) == 0
+    assert capsys.readouterr().out.startswith("sparse: is here\n")
+
+
 def test_every_missing_name_is_found():
     for module, names in _missing._NAMES.items():
         for name in names.split():

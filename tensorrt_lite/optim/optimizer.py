@@ -32,6 +32,13 @@ if TYPE_CHECKING:
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook", "required"]
 
 
+def _sparse_refusal(kind: type) -> str:
+    """What PyTorch says of sparse gradients; of Adam and AdamW in one text."""
+    if {"Adam", "AdamW"} & {c.__name__ for c in kind.__mro__}:
+        return "Adam does not support sparse gradients, please consider SparseAdam instead"
+    return f"{kind.__name__} does not support sparse gradients"
+
+
 class _RequiredParameter:
     """Default of an option that every parameter group has to give itself."""
 
@@ -571,7 +578,7 @@ class FusedOptimizer(Optimizer):
         members: dict[Any, list[int]] = {}
         for index, (p, grad) in enumerate(zip(params, grads, strict=True)):
             if grad.is_sparse and not self._takes_sparse:
-                raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
+                raise RuntimeError(_sparse_refusal(type(self)))
             first = self._init_state(group, p, self.state)
             members.setdefault((p.device, p.dtype, grad.device, first), []).append(index)
         buckets = []
@@ -655,7 +662,7 @@ class PerTensorOptimizer(Optimizer):
 
     def _update_parameter(self, p: Tensor, grad: Tensor, group: dict[str, Any], lr: float) -> None:
         if grad.is_sparse and not self._takes_sparse:
-            raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
+            raise RuntimeError(_sparse_refusal(type(self)))
         state = self.state[p]
         if not state:
             state.update(self._init_state(p, group))
