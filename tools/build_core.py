@@ -371,6 +371,20 @@ class Builder:
         package = path.parent == self.target / "ops" and (ROOT / "cysrc" / "ops" / path.name).is_dir()
         return (path / "__init__" if package else path).with_suffix(self.suffix)
 
+    def installed_declarations(self) -> list[Path]:
+        """The .pxd files, the core's headers, and of the loops' headers those that a .pxd file names, with what they include."""
+        declarations = sorted((ROOT / "cysrc").rglob("*.pxd"))
+        loops = {p.relative_to(ROOT / "cysrc" / "loops").as_posix(): p for p in (ROOT / "cysrc" / "loops").rglob("*.h")}
+        others = [p for p in sorted((ROOT / "cysrc").rglob("*.h")) if p not in loops.values()]
+        named = re.compile(r'^(?:cdef extern from|\s*#\s*include) "(?:\.\./loops/)?([\w/.]+)"', re.M)
+        taken: dict[str, Path] = {}
+        texts = [p.read_text() for p in declarations + others]
+        while texts:
+            found = {name for name in named.findall(texts.pop()) if name in loops and name not in taken}
+            taken |= {name: loops[name] for name in found}
+            texts += [loops[name].read_text() for name in found]
+        return [*declarations, *others, *sorted(taken.values())]
+
     def package_files(self, modules: dict[str, Path]) -> None:
         """__init__ files, the list of operator families, and the .pxd files for users' own Cython modules."""
         for folder in ("", "core", "autograd", "cuda", "ops"):
@@ -378,7 +392,7 @@ class Builder:
                 init = self.target / folder / "__init__.py"
                 init.write_text(self.init_text(modules) if folder == "" else "")
                 (self.target / folder / "__init__.pxd").touch()
-        for p in sorted((ROOT / "cysrc").rglob("*.pxd")) + sorted((ROOT / "cysrc").rglob("*.h")):
+        for p in self.installed_declarations():
             destination = self.target / p.relative_to(ROOT / "cysrc")
             destination.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(p, destination)

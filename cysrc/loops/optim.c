@@ -1,7 +1,8 @@
 /* Loops of the fused optimizer steps. Every element is independent, so results do not depend on how a run is cut.
  * The order of operations is that of PyTorch's plain implementation (one tensor operation after the other); half types
- * compute in float, block by block. Compiled once per instruction set; without one (ISA undefined) this file is its own header,
- * which ops/optim/optim.pyx includes. */
+ * compute in float, block by block. Without an instruction set (ISA undefined) this file is its own header,
+ * which ops/optim/optim.pyx includes.
+ * Instruction sets: base, avx2 (roots and divisions set the time within the caches, memory beyond them). */
 #ifndef TRT_OPTIM
 #define TRT_OPTIM
 #include <stdint.h>
