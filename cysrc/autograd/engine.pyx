@@ -314,22 +314,30 @@ cdef class GraphTask:
             old = <TensorBase>several[nr]
             several[nr] = None
             g = sum_gradients(old, <TensorBase>g, None, FRESH)
+            old = None             # here, as in receive_shared
         several[nr] = g
         return 0
 
     cdef int receive_shared(self, Task* t, TensorBase g, bint in_place) except -1:
-        """Add a gradient to a buffer that other lanes add to: what is there is taken out while a sum, which may release the GIL, is made of it."""
-        cdef TensorBase old
+        """Add a gradient to a buffer that other lanes add to: what is there is taken out while a sum, which may release the GIL, is made of it.
+
+        The flag leaves with its buffer: what another lane puts in its place meanwhile is not a sum. Both are read in one step, as the end of a tensor's
+        life may release the GIL, too.
+        """
+        cdef TensorBase old = None
         cdef PyObject* p
         cdef bint owned = False, writable
         while t.buffer != NULL:
             p = t.buffer
+            writable = in_place and t.owned
             t.buffer = NULL
+            t.owned = 0
             old = <TensorBase>p
             Py_DECREF(<object>p)
-            writable = in_place and t.owned and old.dtype == g.dtype and not (old.keys | g.keys) & K_STANDS_IN
+            writable = writable and old.dtype == g.dtype and not (old.keys | g.keys) & K_STANDS_IN
             g = sum_gradients(old, g, old if writable else None, INPLACE if writable else FRESH)
             owned = True
+            old = None
         Py_INCREF(g)
         t.buffer = <PyObject*>g
         t.owned = owned

@@ -272,6 +272,24 @@ def check_random_graphs() -> None:
         sys.setswitchinterval(before)
 
 
+def check_lanes_meet_at_a_node() -> None:
+    """Two lanes sum a Node's gradient at once: in place in a sum of their own, never in the gradients of `sum`, whose elements share memory."""
+    before = sys.getswitchinterval()
+    x = leaf("npu:0")
+    y = x * 1.0
+    loss = torch.zeros(())
+    for _ in range(12):
+        for part in (y.sum().cpu(), (y.cpu() * 1.0).sum(), (y.cpu() * 1.0).sum()):
+            loss = loss + part * 1.0 * 1.0
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(800):       # one in a few hundred met it
+            (grad,) = torch.autograd.grad(loss, x, retain_graph=True)
+            assert grad.tolist() == [36.0] * 3
+    finally:
+        sys.setswitchinterval(before)
+
+
 def check_threads_share_a_graph() -> None:
     """Several callers run one graph at once: each pass has its own gradients, and leaves get the sum of all."""
     leaves = [leaf(place) for place in PLACES]
