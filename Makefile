@@ -18,10 +18,14 @@ export TENSORRT_LITE_NATIVE
 SOURCES := pyproject.toml $(wildcard setup.py MANIFEST.in) \
 	$(shell find tensorrt_lite cysrc cuda_src tools -type f -not -path '*/__pycache__/*' 2>/dev/null)
 
+TREE_TESTS := tests/test_arrows.py tests/test_census.py tests/test_contributing.py tests/test_declarations.py tests/test_docs.py tests/test_lesser_forms.py \
+	tests/test_missing_names.py tests/test_names.py tests/test_overrides_census.py tests/test_readme.py tests/test_stubs.py tests/core/test_state.py \
+	tests/dispatch/test_nothing_skips_the_dispatcher.py tests/dispatch/test_one_dispatcher.py tests/loops/test_sets.py tests/cuda/test_scalar_math.py
+
 # Programs of random calls in the sanitized build (docs/safety.md): how long, and from which seed.
 SANITIZE ?= --seconds 600 --jobs 2
 
-.PHONY: demo test test-cuda lint types conformance bench sanitize site wheel clean
+.PHONY: demo test check test-cuda lint types conformance bench sanitize site wheel clean
 
 # Trains a CNN on handwritten digits: accuracy on the terminal, plots and checkpoint in out/digits.
 demo: .venv/installed
@@ -30,6 +34,12 @@ demo: .venv/installed
 # The whole test suite, on the core built in place (an editable install).
 test: .venv-test/installed
 	.venv-test/bin/python -m pytest $(PYTEST_FLAGS) tests
+
+# The tests that read the whole tree, in a minute: lists of exceptions, declarations, stubs, documents, structure. Most changes that break something
+# far away break one of these.
+check: .venv-test/installed
+	.venv-test/bin/ruff check .
+	.venv-test/bin/python -m pytest -q $(TREE_TESTS)
 
 # Tensors on CUDA without a GPU: the tests of a device and PyTorch's operator samples beside the CPU, on the emulator.
 test-cuda: export TENSORRT_LITE_CUDA = emulate
