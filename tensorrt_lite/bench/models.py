@@ -79,3 +79,43 @@ def char_gpt(lib: Any, vocabulary: int, context: int, layers: int, width: int, h
             return self.head(self.norm(x))
 
     return CharGPT()
+
+
+def resnet18(lib: Any, classes: int = 10) -> Any:
+    """ResNet-18 for images of 32 x 32 (He 2015; a 3x3 stem without pooling); `x: (N, 3, 32, 32)` to logits `(N, classes)`."""
+    nn = lib.nn
+
+    def conv(inputs: int, outputs: int, kernel: int, stride: int) -> list[Any]:
+        return [nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(outputs)]
+
+    class Block(nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+            super().__init__()
+            self.main = nn.Sequential(*conv(inputs, outputs, 3, stride), nn.ReLU(), *conv(outputs, outputs, 3, 1))
+            self.side = nn.Identity() if inputs == outputs else nn.Sequential(*conv(inputs, outputs, 1, stride))
+
+        def forward(self, x: Any) -> Any:
+            return (self.main(x) + self.side(x)).relu()
+
+    layers, inputs = [*conv(3, 64, 3, 1), nn.ReLU()], 64
+    for outputs in (64, 128, 256, 512):
+        layers += [Block(inputs, outputs, 1 if outputs == 64 else 2), Block(outputs, outputs, 1)]
+        inputs = outputs
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, classes))
+
+
+def word_lstm(lib: Any, vocabulary: int, width: int, layers: int = 2) -> Any:
+    """A language model of LSTM layers; `tokens: (N, T)` to logits `(N, T, vocabulary)`."""
+    nn = lib.nn
+
+    class WordLSTM(nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.embedding = nn.Embedding(vocabulary, width)
+            self.lstm = nn.LSTM(width, width, layers, batch_first=True)
+            self.head = nn.Linear(width, vocabulary)
+
+        def forward(self, tokens: Any) -> Any:
+            return self.head(self.lstm(self.embedding(tokens))[0])
+
+    return WordLSTM()
