@@ -34,6 +34,7 @@ _FAMILIES: tuple[str, ...] = (
     "segment",
     "softmax",
     "sorting",
+    "sparse",
 )
 
 for _name in _FAMILIES:

@@ -1,11 +1,13 @@
 # Sparse matrices in compressed rows: checks, types and results for all devices.
 from tensorrt_lite._C.ops.sparse import cpu as _cpu_steps
+from tensorrt_lite._C.core.device cimport DEV_CUDA
 from tensorrt_lite._C.steps.sparse cimport SPARSE_LARGEST, SPARSE_MM, SPARSE_SAMPLED, SPARSE_SMALLEST, run_sparse_rows, sparse_call
 
 
-cdef int type_of_loops(int dtype) noexcept:
-    """The type that the loops have for elements of a type."""
-    if dtype == F32 or dtype == F64 or dtype == C64 or dtype == C128:
+cdef int type_of_loops(TensorBase t) noexcept:
+    """The type that the loops have for a tensor's elements; CUDA's kernels read and write half types and sum in float32."""
+    cdef int dtype = t.dtype
+    if dtype == F32 or dtype == F64 or dtype == C64 or dtype == C128 or t.device_type == DEV_CUDA and (dtype == F16 or dtype == BF16):
         return dtype
     if category[dtype] == CAT_COMPLEX:
         return C64
@@ -40,7 +42,7 @@ cdef int run_rows(int operation, int code, TensorBase crow, TensorBase col, Tens
 
 
 cdef TensorBase _csr_mm_kernel(TensorBase crow, TensorBase col, TensorBase values, TensorBase dense):
-    cdef int code = type_of_loops(dense.dtype)
+    cdef int code = type_of_loops(dense)
     cdef int64_t sizes[2]
     cdef TensorBase out
     check_matrix("_csr_mm", crow, col, values, dense)
@@ -53,7 +55,7 @@ cdef TensorBase _csr_mm_kernel(TensorBase crow, TensorBase col, TensorBase value
 
 
 cdef TensorBase _csr_sampled_kernel(TensorBase crow, TensorBase col, TensorBase left, TensorBase right):
-    cdef int code = type_of_loops(right.dtype)
+    cdef int code = type_of_loops(right)
     cdef int64_t count = col.numel
     cdef TensorBase out
     check_matrix("_csr_sampled", crow, col, left, right)
@@ -65,7 +67,7 @@ cdef TensorBase _csr_sampled_kernel(TensorBase crow, TensorBase col, TensorBase 
 
 
 cdef object _csr_extreme_kernel(TensorBase crow, TensorBase col, TensorBase values, TensorBase dense, bint largest):
-    cdef int code = F64 if dense.dtype == F64 else F32
+    cdef int code = type_of_loops(dense)
     cdef int64_t sizes[2]
     cdef TensorBase out, which
     check_matrix("_csr_extreme", crow, col, values, dense)
