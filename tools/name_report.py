@@ -20,7 +20,6 @@ REASONS = (
     (r"ipu|xla", "devices that are not here"),
     (r"^batch_norm_", "steps of CUDA's batch norm over processes"),
     (r"^jagged$|padded", "nested tensors"),
-    (r"_indices_copy$|^(indices|values)_copy$|^[dh]smm$|^spmm$|^saddmm$", "older names of sparse functions"),
     (r"^compile$", "no compiler"),
     (r"^index$", "first-class dimensions (`functorch.dim`)"),
     (r"grad_dtype", "gradients have their leaf's dtype"),

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from tensorrt_lite._C.autograd.node import namespace
+from tensorrt_lite._C.ops.support import deliver_result
+
 TYPE_CHECKING = False  # `typing` and what it imports would be a quarter of the package's import time
 if TYPE_CHECKING:
     from typing import Any
 
     from tensorrt_lite import Tensor
+
+
+_ops = namespace()
 
 
 def _package() -> Any:
@@ -163,6 +169,48 @@ def sspaddmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) 
 
 def hspmm(mat1: Any, mat2: Any) -> Tensor:
     return _package().matmul.hspmm(mat1, mat2)
+
+
+# ---- older names ----------------------------------------------------------------------------------------------------
+
+
+def hsmm(mat1: Any, mat2: Any) -> Tensor:
+    return hspmm(mat1, mat2)
+
+
+def saddmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    return sspaddmm(self, mat1, mat2, beta=beta, alpha=alpha)
+
+
+def spmm(self: Any, mat2: Any, *, out: Any = None) -> Tensor:
+    return _ops.mm(self, mat2, out=out)
+
+
+dsmm = spmm
+
+
+def indices_copy(self: Any, *, out: Any = None) -> Tensor:
+    return deliver_result("indices_copy", _package().parts.indices(self).clone(), out)
+
+
+def values_copy(self: Any, *, out: Any = None) -> Tensor:
+    return deliver_result("values_copy", _package().parts.values(self).clone(), out)
+
+
+def crow_indices_copy(self: Any, *, out: Any = None) -> Tensor:
+    return deliver_result("crow_indices_copy", _package().parts.compressed_indices(self, "crow_indices").clone(), out)
+
+
+def col_indices_copy(self: Any, *, out: Any = None) -> Tensor:
+    return deliver_result("col_indices_copy", _package().parts.compressed_indices(self, "col_indices").clone(), out)
+
+
+def ccol_indices_copy(self: Any, *, out: Any = None) -> Tensor:
+    return deliver_result("ccol_indices_copy", _package().parts.compressed_indices(self, "ccol_indices").clone(), out)
+
+
+def row_indices_copy(self: Any, *, out: Any = None) -> Tensor:
+    return deliver_result("row_indices_copy", _package().parts.compressed_indices(self, "row_indices").clone(), out)
 
 
 # methods that users see in programs of PyTorch and that are no part of its documented interface: without a row
