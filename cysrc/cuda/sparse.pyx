@@ -2,13 +2,13 @@
 from libc.stdint cimport int64_t
 from tensorrt_lite._C.core.device cimport DEV_CUDA
 from tensorrt_lite._C.core.dispatch cimport attach
-from tensorrt_lite._C.core.dtype cimport BF16, C128, C64, F16, F32, F64, I64, NUM_DTYPES
+from tensorrt_lite._C.core.dtype cimport BF16, C128, C64, CAT_COMPLEX, CAT_FLOAT, F16, F32, F64, I64, NUM_DTYPES, category
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of
 from tensorrt_lite._C.cuda.backend cimport kernel_of, run3
 from tensorrt_lite._C.cuda.driver cimport FunctionHandle
 from tensorrt_lite._C.cuda.indexing cimport code_of, fault_of
 from tensorrt_lite._C.cuda.source import storage_type
-from tensorrt_lite._C.steps.sparse cimport SPARSE_MM, SPARSE_SAMPLED, set_sparse_rows, sparse_call
+from tensorrt_lite._C.steps.sparse cimport SPARSE_MM, SPARSE_SAMPLED, set_sparse_dtype, set_sparse_rows, sparse_call
 
 attach()
 
@@ -78,4 +78,16 @@ cdef int sparse_rows(sparse_call* call, TensorBase crow, TensorBase col, TensorB
     return run3(load(form, dense.dtype, index), index, min(groups, MAX_X), min(tiles, MAX_Y), 1, width, THREADS // width, 1, 0, arguments)
 
 
+cdef int sparse_dtype(int dtype, int* code) except -1:
+    """Half types are read and written as they are, and summed in float32."""
+    if dtype in (F16, BF16, F32, F64, C64, C128):
+        code[0] = dtype
+    elif category[dtype] == CAT_COMPLEX:
+        code[0] = C64
+    else:
+        code[0] = F32 if category[dtype] == CAT_FLOAT else I64
+    return 0
+
+
+set_sparse_dtype(DEV_CUDA, sparse_dtype)
 set_sparse_rows(DEV_CUDA, sparse_rows)

@@ -3,9 +3,10 @@ from libc.stdint cimport int64_t
 from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_drop
 from tensorrt_lite._C.core.device cimport DEV_CPU
 from tensorrt_lite._C.core.dispatch cimport attach
+from tensorrt_lite._C.core.dtype cimport C128, C64, CAT_COMPLEX, CAT_FLOAT, F32, F64, I64, category
 from tensorrt_lite._C.core.parallel cimport GRAIN, parallel_for, task_fn
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of
-from tensorrt_lite._C.steps.sparse cimport sparse_call, set_sparse_rows
+from tensorrt_lite._C.steps.sparse cimport sparse_call, set_sparse_dtype, set_sparse_rows
 
 attach()
 
@@ -50,4 +51,15 @@ cdef int sparse_rows(sparse_call* call, TensorBase crow, TensorBase col, TensorB
     return 0
 
 
+cdef int sparse_dtype(int dtype, int* code) except -1:
+    if dtype == F32 or dtype == F64 or dtype == C64 or dtype == C128:
+        code[0] = dtype
+    elif category[dtype] == CAT_COMPLEX:
+        code[0] = C64
+    else:
+        code[0] = F32 if category[dtype] == CAT_FLOAT else I64
+    return 0
+
+
+set_sparse_dtype(DEV_CPU, sparse_dtype)
 set_sparse_rows(DEV_CPU, sparse_rows)

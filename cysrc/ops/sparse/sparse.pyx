@@ -1,17 +1,13 @@
 # Sparse matrices in compressed rows: checks, types and results for all devices.
 from tensorrt_lite._C.ops.sparse import cpu as _cpu_steps
-from tensorrt_lite._C.core.device cimport DEV_CUDA
-from tensorrt_lite._C.steps.sparse cimport SPARSE_LARGEST, SPARSE_MM, SPARSE_SAMPLED, SPARSE_SMALLEST, run_sparse_rows, sparse_call
+from tensorrt_lite._C.steps.sparse cimport SPARSE_LARGEST, SPARSE_MM, SPARSE_SAMPLED, SPARSE_SMALLEST, run_sparse_dtype, run_sparse_rows, sparse_call
 
 
-cdef int type_of_loops(TensorBase t) noexcept:
-    """The type that the loops have for a tensor's elements; CUDA's kernels read and write half types and sum in float32."""
-    cdef int dtype = t.dtype
-    if dtype == F32 or dtype == F64 or dtype == C64 or dtype == C128 or t.device_type == DEV_CUDA and (dtype == F16 or dtype == BF16):
-        return dtype
-    if category[dtype] == CAT_COMPLEX:
-        return C64
-    return F32 if category[dtype] == CAT_FLOAT else I64
+cdef int type_of_loops(TensorBase t) except -1:
+    """The type that the device's kernels have for a tensor's elements."""
+    cdef int code = 0
+    run_sparse_dtype(t.device_type, t.dtype, &code)
+    return code
 
 
 cdef int check_matrix(str name, TensorBase crow, TensorBase col, TensorBase other, TensorBase dense) except -1:
