@@ -15,18 +15,33 @@ from tensorrt_lite.masked._tensor import is_masked_tensor
 _PROMOTED = ("torch.uint8", "torch.bool", "torch.int8", "torch.int16", "torch.int32")  # their sums are int64
 
 
+def _sparse() -> Any:
+    """What sparse layouts need; it imports their package."""
+    from tensorrt_lite.masked import _sparse
+
+    return _sparse
+
+
+def _is_strided(input: Any) -> bool:
+    return is_masked_tensor(input) or input.layout == trt.strided
+
+
 def _data_and_mask(input: Any, mask: Any) -> tuple[Any, Any]:
     """The dense tensor and its mask; a masked tensor's own mask counts, whatever `mask` is."""
     return (input.get_data(), input.get_mask()) if is_masked_tensor(input) else (input, mask)
 
 
 def _input_mask(input: Any, *args: Any, mask: Any = None, **kwargs: Any) -> Any:
-    """The mask as a bool tensor of the input's shape. ValueError without a mask or for tensors that are not strided, IndexError where the
-    mask has more dimensions than the input."""
-    if input.layout != trt.strided:
-        raise ValueError(f"_input_mask expects strided tensor but got {input.layout}")
+    """The mask as a bool tensor of the input's shape and layout. ValueError without a mask or for other layouts than strided, sparse_coo and sparse_csr,
+    IndexError where the mask has more dimensions than the input."""
+    if str(input.layout) not in ("torch.strided", "torch.sparse_coo", "torch.sparse_csr"):
+        raise ValueError(f"_input_mask expects strided or sparse COO or sparse CSR tensor but got {input.layout}")
     if mask is None:
         raise ValueError("_input_mask requires explicit mask")
+    if input.layout != trt.strided:
+        return _sparse().mask_in_layout(input, mask)
+    if mask.layout != trt.strided:
+        mask = mask.to_dense()
     if mask.shape != input.shape:
         if mask.ndim > input.ndim:
             raise IndexError("_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)")
@@ -102,12 +117,16 @@ def _sum_dtype(input: Any, dtype: Any) -> Any:
 def sum(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None) -> Any:
     """The sum over dim (an int, several, or all for None) of the elements that count, 0 where none does. dtype: the result's; int64 for
     narrower integers and bool."""
+    if not _is_strided(input):
+        return _sparse().reduced("sum", input, _canonical_dim(dim, input.ndim), bool(keepdim), _sum_dtype(input, dtype), mask)
     filled = _filled(input, mask, "sum", 0)
     return filled.sum(_canonical_dim(dim, input.ndim), bool(keepdim), dtype=_sum_dtype(input, dtype))
 
 
 def prod(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None) -> Any:
     """The product over dim of the elements that count, 1 where none does. dtype as for `sum`."""
+    if not _is_strided(input):
+        return _sparse().reduced("prod", input, _canonical_dim(dim, input.ndim), bool(keepdim), _sum_dtype(input, dtype), mask)
     result = _filled(input, mask, "prod", 1).to(dtype=_sum_dtype(input, dtype))
     for d in reversed(_canonical_dim(dim, input.ndim)):
         result = result.prod(dim=d, keepdim=bool(keepdim))
@@ -116,12 +135,16 @@ def prod(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: An
 
 def amax(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None) -> Any:
     """The largest over dim of the elements that count; where none does, minus infinity or the integers' least. Equal ones share the gradient."""
+    if not _is_strided(input):
+        return _sparse().reduced("amax", input, _canonical_dim(dim, input.ndim), bool(keepdim), dtype or input.dtype, mask)
     filled = _filled(input, mask, "amax", _lowest)
     return filled.amax(_canonical_dim(dim, input.ndim), bool(keepdim)).to(dtype=dtype or input.dtype)
 
 
 def amin(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None) -> Any:
     """The least over dim of the elements that count; where none does, infinity or the integers' largest. Equal ones share the gradient."""
+    if not _is_strided(input):
+        return _sparse().reduced("amin", input, _canonical_dim(dim, input.ndim), bool(keepdim), dtype or input.dtype, mask)
     filled = _filled(input, mask, "amin", _highest)
     return filled.amin(_canonical_dim(dim, input.ndim), bool(keepdim)).to(dtype=dtype or input.dtype)
 
@@ -147,6 +170,8 @@ def mean(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: An
     source, kind = ("Input", input.dtype) if dtype is None else ("Optional", dtype)
     if not (kind.is_floating_point or kind.is_complex):
         raise ValueError(f"mean(): Could not infer output dtype. {source} dtype must be either a floating point or complex dtype. Got: {kind}")
+    if not _is_strided(input):
+        return _sparse().mean(input, _canonical_dim(dim, input.ndim), bool(keepdim), kind, mask)
     input, mask = _data_and_mask(input, mask)
     return sum(input, dim, keepdim=keepdim, dtype=kind, mask=mask) / _count(input, dim, bool(keepdim), mask)
 
@@ -182,6 +207,8 @@ def _variance(input: Any, dim: Any, unbiased: bool | None, correction: float | N
     if correction is None:
         correction = 1.0 if unbiased is None or unbiased else 0.0
     input, mask = _data_and_mask(input, mask)
+    if input.layout != trt.strided:
+        raise ValueError(f"masked std/var expects strided tensor (got {input.layout} tensor)")
     kind = dtype or input.dtype
     if not (kind.is_floating_point or kind.is_complex):
         kind = trt.float32

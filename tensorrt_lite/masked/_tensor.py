@@ -10,6 +10,14 @@ import tensorrt_lite as trt
 from tensorrt_lite._composite_tensor import _SYMBOLS, CompositeTensor, dense_part, name_of
 
 _DTYPES = {"float16", "float32", "float64", "bool", "int8", "int16", "int32", "int64"}
+_LAYOUTS = ("torch.strided", "torch.sparse_coo", "torch.sparse_csr")
+
+
+def _sparse() -> Any:
+    """What sparse layouts need; it imports their package."""
+    from tensorrt_lite.masked import _sparse
+
+    return _sparse
 
 
 def is_masked_tensor(obj: Any, /) -> bool:
@@ -28,7 +36,7 @@ def masked_tensor(data: Any, mask: Any, requires_grad: bool = False) -> MaskedTe
 def as_masked_tensor(data: Any, mask: Any) -> MaskedTensor:
     """A masked tensor over `data`, into which gradients flow back, and `mask`. Errors as for `masked_tensor`."""
     _check(data, mask)
-    return MaskedTensor._over(data, mask)
+    return MaskedTensor._over(data, mask) if data.layout == trt.strided else MaskedTensor._over(*_sparse().fitted(data, mask))
 
 
 def _check(data: Any, mask: Any) -> None:
@@ -37,7 +45,7 @@ def _check(data: Any, mask: Any) -> None:
             raise TypeError(f"{name} must be a Tensor")
     if data.layout != mask.layout:
         raise TypeError("data and mask must have the same layout.")
-    if data.layout != trt.strided:
+    if str(data.layout) not in _LAYOUTS:
         raise TypeError(f"data layout of {data.layout} is not supported.")
     if mask.dtype != trt.bool:
         raise TypeError("mask must have dtype bool.")
@@ -69,6 +77,8 @@ class MaskedTensor(CompositeTensor):
                 UserWarning,
                 stacklevel=2,
             )
+        if data.layout != trt.strided:
+            data, mask = _sparse().fitted(data.detach(), mask)
         return cls._over(data.detach().clone().requires_grad_(requires_grad), mask.clone())
 
     def __init__(self, data: Any, mask: Any, requires_grad: bool = False) -> None:
@@ -91,6 +101,8 @@ class MaskedTensor(CompositeTensor):
     def get_data(self) -> Any:
         """The data, masked-out elements included; gradients flow back through it."""
         data = self._masked_data
+        if data.layout != trt.strided:
+            return _sparse().alias(data)
         return data.view_as(data) if data.requires_grad else data.detach()
 
     def get_mask(self) -> Any:
@@ -99,7 +111,10 @@ class MaskedTensor(CompositeTensor):
 
     def to_tensor(self, value: Any) -> Any:
         """A dense tensor with `value` in place of masked-out elements."""
-        return self._masked_data.masked_fill(~self._masked_mask, value)
+        data, mask = self._masked_data, self._masked_mask
+        if data.layout != trt.strided:
+            data, mask = data.to_dense(), mask.to_dense()
+        return data.masked_fill(~mask, value)
 
     @property
     def shape(self) -> Any:
@@ -114,15 +129,22 @@ class MaskedTensor(CompositeTensor):
         return self._masked_data.layout
 
     def is_sparse_coo(self) -> bool:
-        """False: masked tensors are strided here."""
-        return False
+        """Whether data and mask are sparse_coo tensors."""
+        return bool(self._masked_data.layout == trt.sparse_coo)
 
     def is_sparse_csr(self) -> bool:
-        """False: masked tensors are strided here."""
-        return False
+        """Whether data and mask are sparse_csr tensors."""
+        return bool(self._masked_data.layout == trt.sparse_csr)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether data and mask are sparse, of either layout."""
+        return bool(self._masked_data.layout != trt.strided)
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         data, mask = self._masked_data.detach(), self._masked_mask
+        if data.layout != trt.strided:
+            data, mask = data.to_dense(), mask.to_dense()
         if data.dim() == 0:
             return f"MaskedTensor({_element(data.item()) if mask.item() else '--'}, {bool(mask.item())})"
         return f"MaskedTensor(\n{_indented(_rows(data, mask))}\n)"
@@ -179,6 +201,8 @@ def _on_data(func: Any, args: Any, kwargs: Any) -> Any:
 def _wrapped(data: Any, mask: Any) -> Any:
     if isinstance(data, (list, tuple)):
         return type(data)([_wrapped(d, m) for d, m in zip(data, mask, strict=True)])
+    if str(data.layout) not in _LAYOUTS:
+        raise TypeError(f"data layout of {data.layout} is not supported.")
     return MaskedTensor._over(data, mask)
 
 
@@ -186,7 +210,7 @@ def _same_masks(masked: list[Any]) -> None:
     first = masked[0]._masked_mask
     for other in masked[1:]:
         mask = other._masked_mask
-        if mask is not first and not (mask.shape == first.shape and bool((mask == first).all())):
+        if mask is not first and not (mask.shape == first.shape and mask.layout == first.layout and trt.equal(mask, first)):
             raise ValueError("Input masks must match.")
 
 
@@ -195,6 +219,8 @@ def _pointwise(func: Any, args: Any, kwargs: Any) -> Any:
     masked = [a for a in (*args, *kwargs.values()) if isinstance(a, MaskedTensor)]
     _same_masks(masked)
     name = name_of(func)
+    if masked[0]._masked_data.layout != trt.strided:
+        return _on_values(func, masked[0], args, kwargs)
     data = _on_data(func, args, kwargs)
     if (name.endswith("_") and not name.endswith("__")) or name in ("__iadd__", "__isub__", "__imul__", "__itruediv__", "__ipow__"):
         return args[0]
@@ -202,6 +228,29 @@ def _pointwise(func: Any, args: Any, kwargs: Any) -> Any:
     if isinstance(data, tuple):
         return tuple(MaskedTensor._over(d, mask) for d in data)
     return MaskedTensor._over(data, mask if mask.shape == data.shape else mask.expand_as(data))
+
+
+def _on_values(func: Any, first: MaskedTensor, args: Any, kwargs: Any) -> Any:
+    """A pointwise operator of sparse data: on the values, in place on them where the operator is."""
+    from tensorrt_lite._sparse.parts import parts, values_of
+
+    pattern = first._masked_data
+    name = name_of(func)
+    in_place = (name.endswith("_") and not name.endswith("__")) or name in ("__iadd__", "__isub__", "__imul__", "__itruediv__", "__ipow__")
+    if in_place and pattern.requires_grad:
+        raise NotImplementedError(f"{name}(): writes to sparse masked tensors that require a gradient are not implemented (docs/gaps.md)")
+
+    def given(x: Any) -> Any:
+        if isinstance(x, MaskedTensor):
+            return parts(x._masked_data).values if in_place else values_of(x._masked_data)
+        return _sparse().operand(x, pattern)
+
+    values = func(*(given(a) for a in args), **{k: given(v) for k, v in kwargs.items()})
+    if in_place:
+        return args[0]
+    if isinstance(values, tuple):
+        return tuple(MaskedTensor._over(_sparse().of_values(pattern, v), first._masked_mask) for v in values)
+    return MaskedTensor._over(_sparse().of_values(pattern, values), first._masked_mask)
 
 
 def _on_both(func: Any, args: Any, kwargs: Any) -> Any:
@@ -230,6 +279,14 @@ def _reduction(func: Any, args: Any, kwargs: Any) -> Any:
         p = given.pop("p", None)
         given["ord"] = 2.0 if p in (None, "fro") else float(p)
     mask = input._masked_mask
+    if input._masked_data.layout != trt.strided:
+        if dim is not None or keepdim:
+            raise NotImplementedError(f"{name}(): reductions of sparse masked tensors over dimensions are not implemented: use masked.{name}() (docs/gaps.md)")
+        from tensorrt_lite._sparse.parts import parts, values_of
+
+        counted = parts(mask).values
+        input = MaskedTensor._over(values_of(input._masked_data), counted)
+        mask = counted
     if name in ("all", "any"):
         filled = input.to_tensor(name == "all")
         data = getattr(filled, name)() if dim is None else getattr(filled, name)(dim, keepdim)
@@ -251,6 +308,20 @@ def _softmax(func: Any, args: Any, kwargs: Any) -> Any:
     return MaskedTensor._over(data.masked_fill(~input._masked_mask, 0), input._masked_mask)
 
 
+def _to_dense(func: Any, args: Any, kwargs: Any) -> Any:
+    data, mask = args[0]._masked_data, args[0]._masked_mask
+    return MaskedTensor._over(data, mask) if data.layout == trt.strided else MaskedTensor._over(data.to_dense(), mask.to_dense())
+
+
+def _to_sparse(func: Any, args: Any, kwargs: Any) -> Any:
+    """In coordinates, or in compressed rows: what the mask lets in is stored, zeros included."""
+    if len(args) > 1 or kwargs:
+        raise NotImplementedError(f"{name_of(func)}(): masked tensors take no further arguments (docs/gaps.md)")
+    data, mask = args[0]._masked_data, args[0]._masked_mask
+    mask = mask.to_sparse() if name_of(func) != "to_sparse_csr" else mask.to_sparse_csr()
+    return MaskedTensor._over(data.sparse_mask(mask), mask)
+
+
 def _where(func: Any, args: Any, kwargs: Any) -> Any:
     given = dict(zip(("condition", "input", "other"), args, strict=False)) | kwargs
     condition, a, b = given["condition"], given["input"], given["other"]
@@ -263,11 +334,14 @@ def _where(func: Any, args: Any, kwargs: Any) -> Any:
 
 def _to(func: Any, args: Any, kwargs: Any) -> Any:
     """Another dtype or device of the data; the mask goes along to the device."""
-    data = func(args[0]._masked_data, *args[1:], **kwargs)
+    data = args[0]._masked_data
+    data = func(data, *args[1:], **kwargs) if data.layout == trt.strided or name_of(func) != "bool" else _on_values(func, args[0], args, kwargs)._masked_data
     return MaskedTensor._over(data, args[0]._masked_mask.to(data.device))
 
 
 def _copied(func: Any, args: Any, kwargs: Any) -> Any:
+    if args[0]._masked_data.layout != trt.strided:
+        return _on_values(func, args[0], args, kwargs)
     return MaskedTensor._over(func(args[0]._masked_data, *args[1:], **kwargs), args[0]._masked_mask)
 
 
@@ -352,4 +426,5 @@ MaskedTensor._table = {
     **dict.fromkeys(_GEOMETRY, _geometry), **dict.fromkeys(("softmax", "log_softmax"), _softmax), **dict.fromkeys(("item", "__bool__", "__float__", "__int__", "__index__"), _item),
     **dict.fromkeys(("ones_like", "zeros_like", "full_like", "empty_like", "rand_like", "randn_like", "dropout", "fill_", "zero_"), _copied),
     **dict.fromkeys(("tolist", "numpy", "__array__"), _unsupported), "where": _where, "copy_": _copy_,
+    "to_dense": _to_dense, **dict.fromkeys(("to_sparse", "to_sparse_coo", "to_sparse_csr"), _to_sparse),
 }  # fmt: skip
