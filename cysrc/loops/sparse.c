@@ -10,25 +10,35 @@ enum { VECTOR = 32 };
 enum { VECTOR = 16 };
 #endif
 
+/* The row of dense that an entry names, or 0. One load serves the test and the use: another thread may write to the index meanwhile. */
+static inline int64_t named_row(const int64_t* entry, int64_t columns, int* bad) {
+    int64_t c = *entry;
+    __asm__("" : "+r"(c));
+    if (__builtin_expect((uint64_t)c < (uint64_t)columns, 1)) return c;
+    __atomic_store_n(bad, 1, __ATOMIC_RELAXED);
+    return 0;
+}
+#define NAMED(A, K) named_row((A)->col + (K), (A)->columns, (int*)&(A)->bad)
+
 /* `vectors` vectors of a row stay in registers while its entries go by: loads of dense are all that touches memory. */
 #define DEFINE_TILE(T, N)                                                                                               \
-    static void tile_##T##_##N(const T* values, const int64_t* col, int64_t count, const T* dense, int64_t n, T* out) { \
+    static void tile_##T##_##N(const T* values, const int64_t* col, int64_t count, int64_t columns, int* bad, const T* dense, int64_t n, T* out) { \
         enum { LANES = VECTOR / sizeof(T) };                                                                            \
         vector_##T acc[N];                                                                                              \
         for (int i = 0; i < N; i++) acc[i] = (vector_##T){0};                                                           \
         for (int64_t k = 0; k < count; k++) {                                                                           \
-            const T* row = dense + col[k] * n;                                                                          \
+            const T* row = dense + named_row(col + k, columns, bad) * n;                                                \
             const T v = values ? values[k] : 1;                                                                         \
-            _Pragma("GCC unroll 8") for (int i = 0; i < N; i++) acc[i] += v * *(const vector_##T*)(row + i * LANES);     \
+            _Pragma("GCC unroll 8") for (int i = 0; i < N; i++) acc[i] += v * *(const vector_##T*)(row + i * LANES);    \
         }                                                                                                               \
         for (int i = 0; i < N; i++) *(vector_##T*)(out + i * LANES) = acc[i];                                           \
     }
 
 #define DEFINE_REST(T)                                                                                                  \
-    static void rest_##T(const T* values, const int64_t* col, int64_t count, const T* dense, int64_t n, int64_t width, T* out) { \
+    static void rest_##T(const T* values, const int64_t* col, int64_t count, int64_t columns, int* bad, const T* dense, int64_t n, int64_t width, T* out) { \
         for (int64_t j = 0; j < width; j++) out[j] = 0;                                                                 \
         for (int64_t k = 0; k < count; k++) {                                                                           \
-            const T* row = dense + col[k] * n;                                                                          \
+            const T* row = dense + named_row(col + k, columns, bad) * n;                                                \
             const T v = values ? values[k] : (T)1;                                                                      \
             VECTORIZE for (int64_t j = 0; j < width; j++) out[j] += v * row[j];                                         \
         }                                                                                                               \
@@ -42,19 +52,20 @@ enum { VECTOR = 16 };
         for (int64_t i = first; i < last; i++) {                                                                        \
             int64_t begin = a->crow[i], count = a->crow[i + 1] - begin, n = a->n, j = 0;                                \
             const T *values = a->values ? (const T*)a->values + begin : NULL, *dense = (const T*)a->dense;              \
-            const int64_t* col = a->col + begin;                                                                        \
+            const int64_t *col = a->col + begin, columns = a->columns;                                                  \
+            int* bad = (int*)&a->bad;                                                                                   \
             T* out = (T*)a->out + i * n;                                                                                \
             if (n == 1) {                                                                                               \
                 T sum = 0;                                                                                              \
-                for (int64_t k = 0; k < count; k++) sum += (values ? values[k] : (T)1) * dense[col[k]];                 \
+                for (int64_t k = 0; k < count; k++) sum += (values ? values[k] : (T)1) * dense[named_row(col + k, columns, bad)]; \
                 out[0] = sum;                                                                                           \
                 continue;                                                                                               \
             }                                                                                                           \
-            for (; j + 8 * LANES <= n; j += 8 * LANES) tile_##T##_8(values, col, count, dense + j, n, out + j);         \
-            if (j + 4 * LANES <= n) tile_##T##_4(values, col, count, dense + j, n, out + j), j += 4 * LANES;            \
-            if (j + 2 * LANES <= n) tile_##T##_2(values, col, count, dense + j, n, out + j), j += 2 * LANES;            \
-            if (j + LANES <= n) tile_##T##_1(values, col, count, dense + j, n, out + j), j += LANES;                    \
-            if (j < n) rest_##T(values, col, count, dense + j, n, n - j, out + j);                                      \
+            for (; j + 8 * LANES <= n; j += 8 * LANES) tile_##T##_8(values, col, count, columns, bad, dense + j, n, out + j); \
+            if (j + 4 * LANES <= n) tile_##T##_4(values, col, count, columns, bad, dense + j, n, out + j), j += 4 * LANES; \
+            if (j + 2 * LANES <= n) tile_##T##_2(values, col, count, columns, bad, dense + j, n, out + j), j += 2 * LANES; \
+            if (j + LANES <= n) tile_##T##_1(values, col, count, columns, bad, dense + j, n, out + j), j += LANES;      \
+            if (j < n) rest_##T(values, col, count, columns, bad, dense + j, n, n - j, out + j);                        \
         }                                                                                                               \
     }                                                                                                                   \
     static void sampled_##T(const sparse_call* a, int64_t first, int64_t last) {                                        \
@@ -62,7 +73,7 @@ enum { VECTOR = 16 };
         for (int64_t i = first; i < last; i++) {                                                                        \
             const T* left = (const T*)a->values + i * a->n;                                                             \
             for (int64_t k = a->crow[i]; k < a->crow[i + 1]; k++) {                                                     \
-                const T* right = (const T*)a->dense + a->col[k] * a->n;                                                 \
+                const T* right = (const T*)a->dense + NAMED(a, k) * a->n;                                               \
                 vector_##T s = {0}, t = {0};                                                                            \
                 T sum = 0;                                                                                              \
                 int64_t j = 0;                                                                                          \
@@ -84,7 +95,7 @@ enum { VECTOR = 16 };
             int64_t* which = a->which + i * a->n;                                                                       \
             for (int64_t j = 0; j < a->n; j++) out[j] = 0, which[j] = -1;                                               \
             for (int64_t k = a->crow[i]; k < a->crow[i + 1]; k++) {                                                     \
-                const T *row = (const T*)a->dense + a->col[k] * a->n, v = ((const T*)a->values)[k];                     \
+                const T *row = (const T*)a->dense + NAMED(a, k) * a->n, v = ((const T*)a->values)[k];                   \
                 for (int64_t j = 0; j < a->n; j++) {                                                                    \
                     const T x = v * row[j];                                                                             \
                     if (which[j] < 0 || x != x || (largest ? x > out[j] : x < out[j])) out[j] = x, which[j] = k;        \
@@ -97,13 +108,13 @@ enum { VECTOR = 16 };
     DEFINE_REST(T)                                                                                                      \
     static void rows_##T(const sparse_call* a, int64_t first, int64_t last) {                                           \
         for (int64_t i = first; i < last; i++)                                                                          \
-            rest_##T(a->values ? (const T*)a->values + a->crow[i] : NULL, a->col + a->crow[i], a->crow[i + 1] - a->crow[i], (const T*)a->dense, \
-                     a->n, a->n, (T*)a->out + i * a->n);                                                                \
+            rest_##T(a->values ? (const T*)a->values + a->crow[i] : NULL, a->col + a->crow[i], a->crow[i + 1] - a->crow[i], a->columns, (int*)&a->bad, \
+                     (const T*)a->dense, a->n, a->n, (T*)a->out + i * a->n);                                            \
     }                                                                                                                   \
     static void sampled_##T(const sparse_call* a, int64_t first, int64_t last) {                                        \
         for (int64_t i = first; i < last; i++)                                                                          \
             for (int64_t k = a->crow[i]; k < a->crow[i + 1]; k++) {                                                     \
-                const T *left = (const T*)a->values + i * a->n, *right = (const T*)a->dense + a->col[k] * a->n;         \
+                const T *left = (const T*)a->values + i * a->n, *right = (const T*)a->dense + NAMED(a, k) * a->n;       \
                 T sum = 0;                                                                                              \
                 for (int64_t j = 0; j < a->n; j++) sum += left[j] * right[j];                                           \
                 ((T*)a->out)[k] = sum;                                                                                  \
@@ -149,10 +160,12 @@ void ISA_NAME(sparse_rows)(void* context, int64_t begin, int64_t end) {
     RUN(i64)
 }
 
-/* Whether crow leads from 0 to count without falling and col names rows of dense. */
-int ISA_NAME(sparse_valid)(const sparse_call* a) {
-    int64_t wrong = a->crow[0] != 0 || a->crow[a->rows] != a->count;
-    for (int64_t i = 0; i < a->rows; i++) wrong |= a->crow[i + 1] < a->crow[i];
-    for (int64_t k = 0; k < a->count; k++) wrong |= (uint64_t)a->col[k] >= (uint64_t)a->columns;
+/* Copy crow, which other threads may write to, and let the loops read the copy: whether it leads from 0 to count without falling. */
+int ISA_NAME(sparse_take_rows)(sparse_call* a, int64_t* rows) {
+    memcpy(rows, a->crow, (size_t)(a->rows + 1) * sizeof(int64_t));
+    int64_t wrong = rows[0] != 0 || rows[a->rows] != a->count || (a->count && !a->columns);
+    for (int64_t i = 0; i < a->rows; i++) wrong |= rows[i + 1] < rows[i];
+    a->crow = rows;
+    a->bad = 0;
     return !wrong;
 }

@@ -76,6 +76,50 @@ def test_a_kernel_whose_operands_other_threads_change(name):
     assert done.returncode == 0 and "calls" in done.stdout, f"status {done.returncode}\n{done.stderr[-3000:]}"
 
 
+SPARSE = {
+    "mm": "ops._csr_mm(crow, col, values, dense)",
+    "sampled": "ops._csr_sampled(crow, col, dense, dense)",
+    "extreme": "ops._csr_extreme(crow, col, values, dense, True)",
+}
+SPARSE_PROGRAM = """
+import random, threading, time
+import tensorrt_lite as trt
+from tensorrt_lite._ops import _namespace as ops
+trt.set_num_threads(2)
+lines, entries = 300, 60000
+crow, col = trt.linspace(0, entries, lines + 1).to(trt.int64), trt.randint(0, lines, (entries,))
+values, dense = trt.randn(entries), trt.randn(lines, 16)
+changed, stop = {changed}, False
+good = changed.clone()
+
+def meddle():
+    while not stop:
+        changed.copy_(good)
+        time.sleep(random.random() * 2e-4)
+        changed[len(changed) // 2 :].fill_(2**40)
+        time.sleep(random.random() * 1e-4)
+
+thread = threading.Thread(target=meddle)
+thread.start()
+end, made = time.monotonic() + 0.7, 0
+while time.monotonic() < end:
+    try:
+        {kernel}
+    except RuntimeError: pass
+    made += 1
+stop = True
+thread.join()
+print("calls", made)
+"""
+
+
+@pytest.mark.parametrize("changed", ["crow", "col"])
+@pytest.mark.parametrize("name", SPARSE)
+def test_indices_of_sparse_matrices_that_change_under_the_kernel(name, changed):
+    done = subprocess.run([sys.executable, "-c", SPARSE_PROGRAM.format(kernel=SPARSE[name], changed=changed)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and "calls" in done.stdout, f"status {done.returncode}\n{done.stderr[-3000:]}"
+
+
 def test_kernels_that_give_up_the_gil_hold_their_memory():
     """In the function around each `with nogil` of an operator family a block or a tensor is held; the exceptions say why."""
     # callers hold, or hand in what they made; a plan is of a length alone

@@ -1,5 +1,6 @@
 """Sparse matrices in compressed rows on the CPU (cysrc/loops/sparse.c), beneath the checks of sparse.pyx."""
 from libc.stdint cimport int64_t
+from libc.stdlib cimport free, malloc
 from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_drop
 from tensorrt_lite._C.core.device cimport DEV_CPU
 from tensorrt_lite._C.core.dispatch cimport attach
@@ -10,20 +11,20 @@ from tensorrt_lite._C.steps.sparse cimport sparse_call, set_sparse_dtype, set_sp
 
 attach()
 
-ctypedef int (*valid_fn)(const sparse_call*) noexcept nogil
+ctypedef int (*take_fn)(sparse_call*, int64_t*) noexcept nogil
 
 cdef extern from *:
     """
     #include "isa.h"
     #include "sparse_steps.h"
     ISA_TASK(sparse_rows)
-    ISA_FUNCTION(int, sparse_valid, (const sparse_call*))
+    ISA_FUNCTION(int, sparse_take_rows, (sparse_call*, int64_t*))
     """
     task_fn sparse_rows_loop "sparse_rows"()
-    valid_fn sparse_valid_loop "sparse_valid"()
+    take_fn sparse_take_rows_loop "sparse_take_rows"()
 
 cdef task_fn rows_task = sparse_rows_loop()
-cdef valid_fn is_valid = sparse_valid_loop()
+cdef take_fn take_rows = sparse_take_rows_loop()
 
 
 cdef int sparse_rows(sparse_call* call, TensorBase crow, TensorBase col, TensorBase values, TensorBase dense, TensorBase out, TensorBase which) except -1:
@@ -31,6 +32,9 @@ cdef int sparse_rows(sparse_call* call, TensorBase crow, TensorBase col, TensorB
     cdef int i, n = 0
     cdef bint valid
     cdef int64_t items = call.rows + call.count, work = (call.count + call.rows) * (call.n + 1)
+    cdef int64_t* rows = <int64_t*>malloc((call.rows + 1) * sizeof(int64_t))
+    if rows == NULL:
+        raise MemoryError(f"sparse tensor: cannot allocate {call.rows + 1} compressed indices")
     call.crow, call.col, call.dense, call.out = <const int64_t*>data_of(crow), <const int64_t*>data_of(col), data_of(dense), data_of(out)
     call.values = NULL if values is None else data_of(values)
     call.which = NULL if which is None else <int64_t*>data_of(which)
@@ -41,9 +45,11 @@ cdef int sparse_rows(sparse_call* call, TensorBase crow, TensorBase col, TensorB
     for i in range(n):
         trt_block_hold(blocks[i])
     with nogil:
-        valid = is_valid(call)
+        valid = take_rows(call, rows)
         if valid:
             parallel_for(items, 1 + GRAIN // 4 * items // (work + 1), 1, rows_task, call)
+            valid = not call.bad
+    free(rows)
     for i in range(n):
         block_drop(blocks[i])
     if not valid:
