@@ -132,12 +132,13 @@ def _resized(self: Tensor, shape: tuple[int, ...]) -> Tensor:
     return self.contiguous().view(shape)
 
 
-def storage_type(self: Tensor) -> type:
-    """The class of `storage()`, such as FloatStorage."""
+def storage_type(self: Tensor) -> type | None:
+    """The class of `storage()`, such as FloatStorage; None for types that have none (float8, uint16 to uint64, complex32)."""
     import tensorrt_lite
     from tensorrt_lite._typed_storage import STORAGE_OF_DTYPE
 
-    return getattr(tensorrt_lite, STORAGE_OF_DTYPE[self.dtype.name])
+    name = STORAGE_OF_DTYPE.get(self.dtype.name)
+    return None if name is None else getattr(tensorrt_lite, name)
 
 
 def _refusal(device: str, error: type[Exception], text: str) -> Any:

@@ -75,7 +75,7 @@ CALLS = {
     "module_load": lambda m: (m.zeros(2).module_load(m.ones(2)), m.zeros(2).module_load(m.ones(3), assign=True)),
     "resize": lambda m: m.arange(6).resize(2, 3),
     "resize_as": lambda m: m.arange(6).resize_as(m.ones(3, 2)),
-    "storage_type": lambda m: repr(m.ones(1, dtype=m.int16).storage_type()),
+    "storage_type": lambda m: repr([m.empty(1, dtype=t).storage_type() for t in (m.int16, m.float8_e4m3fn, m.uint64)]),
     "const_data_ptr": lambda m: (lambda x: x.const_data_ptr() == x.data_ptr())(m.ones(3)),
     "flags": lambda m: [getattr(m.ones(1), f"is_{k}") for k in ("ipu", "maia", "mtia", "vulkan", "xla", "sparse_csr")],
     "name": lambda m: (m.ones(1).name, m.ones(1).volatile),
