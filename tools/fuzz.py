@@ -6,7 +6,8 @@ an exception of a kind that PyTorch raises.
     python -m tools.sanitize python -m tools.fuzz    # the same under the address and undefined-behaviour sanitizers
     python -m tools.guard python -m tools.fuzz       # with an allocator that makes overruns fault in the release build
 
-The mode `calls` is described here, `filters` and `threads` in tools/fuzz_hostile.py, `gradients` in tools/fuzz_gradients.py.
+The mode `calls` is described here, `filters` and `threads` in tools/fuzz_hostile.py, `gradients` in tools/fuzz_gradients.py, `layouts` (sparse, nested and
+masked tensors) in tools/fuzz_layouts.py.
 
 A program is one to four calls over shared tensors (tools/fuzz_arguments.py); what comes back is read, printed and
 differentiated. A batch of programs runs in a child process, which notes the number of each before it starts; a child that
@@ -35,7 +36,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Callable, Iterator
 
-from tools import fuzz_gradients, fuzz_hostile
+from tools import fuzz_gradients, fuzz_hostile, fuzz_layouts
 from tools.fuzz_arguments import TENSOR_NAMES, Arguments, quiet
 
 ALLOWED = (TypeError, ValueError, RuntimeError, IndexError, NotImplementedError, OverflowError, MemoryError, AttributeError, BufferError, AssertionError)
@@ -43,7 +44,7 @@ DIVIDES = re.compile(r"nn\.functional\.lp_pool\dd$")  # by a norm's order, which
 CALL_SECONDS = 30
 MEMORY_BYTES = 3 << 30  # address space: the libraries' own mappings take about half a GiB of it
 LENGTHS = [1, 1, 1, 2, 2, 3, 4]  # of a program, in calls: one of these
-MODULES = ("nn.functional", "linalg", "special", "fft")  # functions of Python on top of the operators
+MODULES = ("nn.functional", "linalg", "special", "fft", "sparse", "nested", "masked")  # functions of Python on top of the operators
 
 # Outside of the promise (docs/safety.md), or state of the whole process that would make programs depend on each other.
 LEFT_OUT = re.compile(
@@ -55,7 +56,7 @@ Table = list[tuple[str, Callable]]
 Call = tuple[str, Callable, list, dict]
 Around = Callable[[Any, Arguments, Callable[[], Any]], Any]  # makes a call of a program
 Program = Callable[..., "str | None"]
-tables_with_out: dict[int, Table] = {}
+tables_of_modes: dict[tuple[str, int], Table] = {}
 current: Arguments | None = None  # of the program that runs
 
 
@@ -201,23 +202,39 @@ def run_program(trt: Any, table: Table, seed: int, number: int, show: Callable[[
                 return f"{name}: {type(error).__name__}: {error}"
 
 
+def table_of(mode: str, table: Table) -> Table:
+    """The rows that a mode draws from."""
+    narrow = {"filters": fuzz_hostile.with_out, "layouts": fuzz_layouts.weighted}.get(mode)
+    if narrow is None:
+        return table
+    key = (mode, id(table))
+    if key not in tables_of_modes:
+        tables_of_modes[key] = narrow(table)
+    return tables_of_modes[key]
+
+
 def filters(trt: Any, table: Table, seed: int, number: int, show: Callable[[str], None] | None = None) -> str | None:
-    if id(table) not in tables_with_out:
-        tables_with_out[id(table)] = fuzz_hostile.with_out(table)
-    return run_program(trt, tables_with_out[id(table)], seed, number, show, fuzz_hostile.FilterArguments)
+    return run_program(trt, table_of("filters", table), seed, number, show, fuzz_hostile.FilterArguments)
 
 
 def threads(trt: Any, table: Table, seed: int, number: int, show: Callable[[str], None] | None = None) -> str | None:
     return run_program(trt, table, seed, number, show, fuzz_hostile.LargeArguments, fuzz_hostile.beside_a_thread)
 
 
+def layouts(trt: Any, table: Table, seed: int, number: int, show: Callable[[str], None] | None = None) -> str | None:
+    """Every second program has large operands and a thread that changes them."""
+    if number % 2:
+        return run_program(trt, table_of("layouts", table), seed, number, show, fuzz_layouts.LargeLayoutArguments, fuzz_hostile.beside_a_thread)
+    return run_program(trt, table_of("layouts", table), seed, number, show, fuzz_layouts.LayoutArguments)
+
+
 # What a program of each mode is: (the package, targets, seed, number, where to show its calls) -> what is wrong, or None.
-MODES: dict[str, Program] = {"calls": run_program, "filters": filters, "threads": threads, "gradients": fuzz_gradients.run_program}
+MODES: dict[str, Program] = {"calls": run_program, "filters": filters, "threads": threads, "layouts": layouts, "gradients": fuzz_gradients.run_program}
 
 
 def seconds_of(mode: str) -> int:
     """How long a program may take: of large tensors, or in the sanitized build, beside other processes, much longer than its few calls need."""
-    return CALL_SECONDS * (5 if mode == "threads" or os.environ.get("TENSORRT_LITE_SANITIZED") else 1)
+    return CALL_SECONDS * (5 if mode in ("threads", "layouts") or os.environ.get("TENSORRT_LITE_SANITIZED") else 1)
 
 
 def limit_memory() -> None:
@@ -278,7 +295,7 @@ def replay(seed: int, number: int, only: str, mode: str = "calls") -> None:
 def names_of(seed: int, number: int, only: str, mode: str = "calls") -> str:
     """The operators that a program calls."""
     draw = random.Random(f"{seed}:{number}")
-    table = selected(only) if mode != "filters" else fuzz_hostile.with_out(selected(only))
+    table = table_of(mode, selected(only))
     return " ".join(draw.choice(table)[0] for _ in range(draw.choice(LENGTHS)))
 
 

@@ -67,7 +67,7 @@ class Meddler:
         threading.Thread(target=self.run, daemon=True).start()
 
     def start(self, tensors: list[Any], seed: int) -> None:
-        self.tensors = [(t, tuple(t.shape)) for t in tensors if t.numel() < 10**6]
+        self.tensors = [(t, tuple(t.shape)) for t in tensors if not t.is_nested and t.numel() < 10**6]
         self.draw = random.Random(seed)
         if self.tensors:
             self.work.set()
