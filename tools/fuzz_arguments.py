@@ -356,6 +356,7 @@ RULES: list[tuple[str, Callable[[Arguments], Any]]] = [
     (r"dim\d|axis\d?|start_dim|end_dim|source_dim|destination|k|n|m|num_.*|reduction|diagonal|offset|storage_offset|step|start|end|length|chunks|"
      r"ignore_index|padding_idx|steps|ndim|N|C|HxW|ord|decimals|upscale_factor|downscale_factor|minlength|blank|bins",
      lambda a: a.integer() if a.draw.random() < 0.9 else a.number()),
+    (r"niter", lambda a: a.draw.choice([None, 0, 1, 3, 20, -1, 1.5])),  # 2**40 is a request that is merely endless, in PyTorch too
     (r"dtype", lambda a: a.dtype() if a.draw.random() < 0.6 else None),
     (r"out", lambda a: a.tensor()),
     (r"generator", lambda a: a.trt.Generator() if a.draw.random() < 0.5 else None),
