@@ -1,9 +1,10 @@
 /* The functions of special_functions.h under the names of expressions: special_<name>_f32, computed in double and rounded once, and special_<name>_f64,
- * computed with 64-bit mantissas. Scalar. Included by the loops of the family `special`; accuracy: tools/vmath_check. */
+ * computed with 64-bit mantissas: those that special_vector.h does not have. Scalar. Included by the loops of the family `special`; accuracy: tools/vmath_check. */
 #ifndef TRT_SPECIAL_MATH_H
 #define TRT_SPECIAL_MATH_H
 
 #include "vector_math.h"
+#include "special_vector.h"
 
 #define FUNCTION static __attribute__((unused))
 #define TABLE(name) static __attribute__((unused)) const W S(name)[]
@@ -83,23 +84,6 @@ static __attribute__((unused)) f80 special_powl(f80 x, f80 y)
 #define BINARY(name, call, T, WIDE) INL T special_##name##_##T(T v, T u) { const WIDE x = v, n = u; return (T)call; }
 #define DEFINE_SPECIAL(T, WIDE, HERMITE_LIMIT)                                                                        \
     UNARY(airy_ai, airy_ai_wide_##T(x), T, WIDE)                                                                      \
-    UNARY(bessel_j0, bessel_j_wide_##T(x, 0), T, WIDE)                                                                \
-    UNARY(bessel_j1, bessel_j_wide_##T(x, 1), T, WIDE)                                                                \
-    UNARY(bessel_y0, bessel_y_wide_##T(x, 0), T, WIDE)                                                                \
-    UNARY(bessel_y1, bessel_y_wide_##T(x, 1), T, WIDE)                                                                \
-    UNARY(i0, bessel_i_wide_##T(x, 0), T, WIDE)                                                                       \
-    UNARY(i0e, bessel_i_scaled_wide_##T(x, 0), T, WIDE)                                                               \
-    UNARY(i1, bessel_i_wide_##T(x, 1), T, WIDE)                                                                       \
-    UNARY(i1e, bessel_i_scaled_wide_##T(x, 1), T, WIDE)                                                               \
-    UNARY(k0, bessel_k_wide_##T(x, 0, 0), T, WIDE)                                                                    \
-    UNARY(k0e, bessel_k_wide_##T(x, 0, 1), T, WIDE)                                                                   \
-    UNARY(k1, bessel_k_wide_##T(x, 1, 0), T, WIDE)                                                                    \
-    UNARY(k1e, bessel_k_wide_##T(x, 1, 1), T, WIDE)                                                                   \
-    UNARY(spherical_bessel_j0, spherical_bessel_j0_wide_##T(x), T, WIDE)                                              \
-    UNARY(erfcx, erfcx_wide_##T(x), T, WIDE)                                                                          \
-    UNARY(ndtr, ndtr_wide_##T(x), T, WIDE)                                                                            \
-    UNARY(log_ndtr, log_ndtr_wide_##T(x), T, WIDE)                                                                    \
-    UNARY(ndtri, ndtri_wide_##T(x), T, WIDE)                                                                          \
     BINARY(gammainc, incomplete_gamma_wide_##T(x, n, 0), T, WIDE)                                                     \
     BINARY(gammaincc, incomplete_gamma_wide_##T(x, n, 1), T, WIDE)                                                    \
     BINARY(zeta, zeta_wide_##T(x, n), T, WIDE)                                                                        \

@@ -491,13 +491,17 @@ INL f64 erfc_f64(f64 x)
 }
 
 /* in double with polynomials of float accuracy, as pow_f32 */
-INL f32 erfc_f32(f32 x)
+INL f64 erfc_short(f64 x)
 {
-    f64 a = abs_f64((f64)x);
+    f64 a = abs_f64(x);
     a = a > 10.2 ? 10.2 : a;
     f64 inverse = 1 / (a + 1.6), e = (a * a) * -0x1.71547652b82fep0, t = e + SHIFTER_f64, r = e - (t - SHIFTER_f64);
     f64 y = poly_exp2_short_f64(r) * power_of_two_f64(t) * (poly_erfc_short_f64(fma_f64(-3.2, inverse, 1)) * inverse);
-    y = x < 0 ? 2 - y : y;
+    return x < 0 ? 2 - y : y;
+}
+INL f32 erfc_f32(f32 x)
+{
+    f64 y = erfc_short((f64)x);
     return x != x ? x : (f32)y;
 }
 

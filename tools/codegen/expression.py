@@ -13,7 +13,7 @@ _BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.BitAnd: 
 _COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _C_NAMES = {"sgn": "sign"}
 _OPERATOR_NAMES = {"sel": "where", "real_part": "real", "pow_number": "pow", "log1pexp": "softplus", "special_polygamma": "polygamma", "special_frexp_exponent": "_frexp_exponent"}
-TRIGONOMETRIC = {"sin", "cos", "tan"}
+TRIGONOMETRIC = {"sin", "cos", "tan", "special_bessel_j0", "special_bessel_j1", "special_bessel_y0", "special_bessel_y1", "special_spherical_bessel_j0"}
 OF_COMPLEX = {"conj", "real_part"}  # of real numbers themselves
 QUOTIENTS = {"fmod", "remainder", "floor_divide"}
 _REAL = {"c64": "f32", "c128": "f64"}
@@ -137,7 +137,7 @@ def to_c(text: str, dtype: str, exact: bool = False) -> str:
 
 
 def angles(text: str) -> set[str]:
-    """Variables that enter sin, cos or tan: the vector forms of these are accurate for moderate angles only."""
+    """Variables that enter angles: the vector forms of these are accurate for moderate angles only."""
     found: set[str] = set()
     for n in ast.walk(parse(text)):
         if isinstance(n, ast.Call) and n.func.id in TRIGONOMETRIC:  # type: ignore[attr-defined]

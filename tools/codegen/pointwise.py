@@ -136,6 +136,21 @@ def forms() -> set[tuple[str, str]]:
     return {(name, kind) for name, kinds in found for kind in (("f32", "f64") if kinds == "##T" else (kinds,))}
 
 
+@functools.cache
+def blocks() -> set[str]:
+    """Functions of one operand that come as whole loops, NAME_block_f32 and NAME_block_f64, which several operators share."""
+    text = (LOOPS / "special_vector.h").read_text()
+    found = set(re.findall(r"^DEFINE_(?:BOTH|WIDE)\((\w+),", text, re.M))
+    scaled = re.findall(r"^DEFINE_SCALED\((\w+),", text, re.M)
+    return {f"special_{name}" for name in found | {f"{name}{e}" for name in scaled for e in ("", "e")}}
+
+
+def block_of(loop: Loop, dtype: str) -> str | None:
+    """The function of which a loop is nothing but the block."""
+    called = re.fullmatch(r"(\w+)\((\w+)\)", loop.expression(dtype))
+    return called[1] if called and called[1] in blocks() and loop.operands == [called[2]] and dtype in ("f32", "f64") else None
+
+
 def has_form(loop: Loop, dtype: str) -> bool:
     """Whether the loop of a type is written over registers with AVX-512: all functions of its expression have a form, and it has some."""
     called = functions(loop.expression(dtype))
@@ -170,6 +185,7 @@ def c_loop(loop: Loop, dtype: str, scalar_forms: list[int]) -> str:
     if dtype in HALVES and "half_bits" in loop.op.row and loop.text is None:
         lines.append(f"  IVDEP for (int64_t i = 0; i < n; i++) {{ const i16 v_{loop.operands[0]} = (i16)a0[i].v; o[i].v = (u16){to_c(loop.op.row['half_bits'], 'i16')}; }}\n}}")
         return "\n".join(lines)
+    block = block_of(loop, dtype)
     registers, form = dtype in HALVES and highest_sets().get(loop.name, {}).get(dtype) != "base", has_form(loop, dtype)
 
     def call(function: str, element: Callable[[int, str], str], one: Callable[[str], str], scalar: int | None, constant: dict[int, str]) -> str:
@@ -178,6 +194,8 @@ def c_loop(loop: Loop, dtype: str, scalar_forms: list[int]) -> str:
 
     def elements(scalar: int | None, constant: dict[int, str], function: str, first: str, count: str) -> str:
         """Numbers one by one, of which the compiler makes vectors."""
+        if block and function == "x":
+            return f"{block}_block_{dtype}(o + {first}, a0 + {first}, {count} - {first});"
         value = call(function, lambda i, t: load(t, f"a{i}[i]"), str, scalar, constant)
         value = f"st_{out}({value})" if out in HALVES else value
         return f"{'IVDEP ' if function == 'x' else ''}for (int64_t i = {first}; i < {count}; i++) o[i] = {value};"

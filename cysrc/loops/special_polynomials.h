@@ -1,0 +1,855 @@
+/* Written by tools/vmath_check/fit_special_vector.py: polynomials of special_vector.h on [-1, 1]. The ones with constants C0 and C1 leave these
+ * to the caller. `_short`: for float32. */
+#ifndef TRT_SPECIAL_POLYNOMIALS_H
+#define TRT_SPECIAL_POLYNOMIALS_H
+
+#define NDTRI_CENTRE_C0 0x1.5b3efb1c3325bp+1
+#define NDTRI_CENTRE_C1 0x1.f5a8e42ff7d22p-3
+INL f64 poly_ndtri_centre(f64 x)
+{
+    const f64 z = x * x;
+    f64 even = 0x1.cb01b1bb8609bp-34;
+    even = fma_f64(even, z, 0x1.4fae6ebb40826p-32);
+    even = fma_f64(even, z, 0x1.14f0c7b10d837p-28);
+    even = fma_f64(even, z, 0x1.1e98bb76070ddp-25);
+    even = fma_f64(even, z, 0x1.4258fef510503p-22);
+    even = fma_f64(even, z, 0x1.735ce2299649cp-19);
+    even = fma_f64(even, z, 0x1.beae49f3a697cp-16);
+    even = fma_f64(even, z, 0x1.1f2308e6ca9dbp-12);
+    even = fma_f64(even, z, 0x1.9f6d2e57450f6p-9);
+    even = fma_f64(even, z, 0x1.88d26f8924e6ep-5);
+    f64 odd = 0x1.47759ccef1cdap-35;
+    odd = fma_f64(odd, z, 0x1.aeaf67760cedep-34);
+    odd = fma_f64(odd, z, 0x1.7cf9ebdcdd477p-30);
+    odd = fma_f64(odd, z, 0x1.81e07c1904b75p-27);
+    odd = fma_f64(odd, z, 0x1.adbaeadd2e629p-24);
+    odd = fma_f64(odd, z, 0x1.e71536ad63f5cp-21);
+    odd = fma_f64(odd, z, 0x1.1e230a8b1d1c5p-17);
+    odd = fma_f64(odd, z, 0x1.625ff9781271bp-14);
+    odd = fma_f64(odd, z, 0x1.deb5b1a594a74p-11);
+    odd = fma_f64(odd, z, 0x1.7f522c4255080p-7);
+    return fma_f64(odd, x, even);
+}
+#define NDTRI_CENTRE_SHORT_C0 0x1.5b3efb1c36ae3p+1
+#define NDTRI_CENTRE_SHORT_C1 0x1.f5a8e41f7fa72p-3
+INL f64 poly_ndtri_centre_short(f64 x)
+{
+    const f64 z = x * x;
+    f64 even = 0x1.e67cf5517379cp-22;
+    even = fma_f64(even, z, 0x1.54b6c4acbf7e3p-19);
+    even = fma_f64(even, z, 0x1.c16728b2ec7d1p-16);
+    even = fma_f64(even, z, 0x1.1f1367fef8addp-12);
+    even = fma_f64(even, z, 0x1.9f6d831987c9cp-9);
+    even = fma_f64(even, z, 0x1.88d26f335bcefp-5);
+    f64 odd = 0x1.6329e739bd04dp-20;
+    odd = fma_f64(odd, z, 0x1.0b4c75dd033dfp-17);
+    odd = fma_f64(odd, z, 0x1.63d7e10019a89p-14);
+    odd = fma_f64(odd, z, 0x1.dea7aa8122c32p-11);
+    odd = fma_f64(odd, z, 0x1.7f5248c1f71c0p-7);
+    return fma_f64(odd, x, even);
+}
+#define NDTRI_TAIL_C0 0x1.d7dbee8443f18p-1
+#define NDTRI_TAIL_C1 -0x1.3bc69df897a43p-3
+INL f64 poly_ndtri_tail(f64 x)
+{
+    const f64 z = x * x;
+    f64 even = -0x1.532a051ec79ebp-24;
+    even = fma_f64(even, z, 0x1.47e9411530618p-21);
+    even = fma_f64(even, z, -0x1.28a4170ec643bp-19);
+    even = fma_f64(even, z, 0x1.497e20b0e4debp-18);
+    even = fma_f64(even, z, -0x1.f4f1e22ef465cp-18);
+    even = fma_f64(even, z, 0x1.12bb6b954e07ap-17);
+    even = fma_f64(even, z, -0x1.c12d82d724057p-18);
+    even = fma_f64(even, z, 0x1.13f424aa79bf9p-18);
+    even = fma_f64(even, z, -0x1.0997a356fb8f2p-19);
+    even = fma_f64(even, z, 0x1.21903ea45dcbep-21);
+    even = fma_f64(even, z, -0x1.e0f3386f6b499p-21);
+    even = fma_f64(even, z, -0x1.0069c1044733cp-18);
+    even = fma_f64(even, z, -0x1.784851f591487p-16);
+    even = fma_f64(even, z, -0x1.17489657f90ddp-13);
+    even = fma_f64(even, z, -0x1.9e10b7f2d2ad7p-11);
+    even = fma_f64(even, z, -0x1.2d17848270d8dp-8);
+    even = fma_f64(even, z, -0x1.a0bf44c1c8f73p-6);
+    even = fma_f64(even, z, -0x1.de482e39a774ep-4);
+    f64 odd = 0x1.7d08b3da2410dp-24;
+    odd = fma_f64(odd, z, -0x1.6429404db2b9ap-21);
+    odd = fma_f64(odd, z, 0x1.37476ff8dd3b1p-19);
+    odd = fma_f64(odd, z, -0x1.4d2d6d76798d2p-18);
+    odd = fma_f64(odd, z, 0x1.e6bd6bcf68be1p-18);
+    odd = fma_f64(odd, z, -0x1.fedb3db48c67ep-18);
+    odd = fma_f64(odd, z, 0x1.8e08c931c5f71p-18);
+    odd = fma_f64(odd, z, -0x1.cf28ace07502ep-19);
+    odd = fma_f64(odd, z, 0x1.9b1637812faf1p-20);
+    odd = fma_f64(odd, z, -0x1.5cc3cb868607ap-21);
+    odd = fma_f64(odd, z, -0x1.22982a76b569fp-20);
+    odd = fma_f64(odd, z, -0x1.139354e9648edp-17);
+    odd = fma_f64(odd, z, -0x1.b1c0758400ffap-15);
+    odd = fma_f64(odd, z, -0x1.4b72dc77d3d8ep-12);
+    odd = fma_f64(odd, z, -0x1.ed2b8187736a7p-10);
+    odd = fma_f64(odd, z, -0x1.614c4787a6834p-7);
+    odd = fma_f64(odd, z, -0x1.c9a22207ab4eap-5);
+    return fma_f64(odd, x, even);
+}
+#define NDTRI_TAIL_SHORT_C0 0x1.d7dbee842fa2ep-1
+#define NDTRI_TAIL_SHORT_C1 -0x1.3bc69dff0148fp-3
+INL f64 poly_ndtri_tail_short(f64 x)
+{
+    const f64 z = x * x;
+    f64 even = -0x1.990ca8d014576p-19;
+    even = fma_f64(even, z, 0x1.285a1f14c644bp-19);
+    even = fma_f64(even, z, -0x1.f2279c5332299p-16);
+    even = fma_f64(even, z, -0x1.0d4636c121733p-13);
+    even = fma_f64(even, z, -0x1.9f000601719d4p-11);
+    even = fma_f64(even, z, -0x1.2d115c3469071p-8);
+    even = fma_f64(even, z, -0x1.a0bf6ce2c9028p-6);
+    even = fma_f64(even, z, -0x1.de482dd5d61b6p-4);
+    f64 odd = -0x1.71734c85606b8p-21;
+    odd = fma_f64(odd, z, -0x1.5b631e09b30bfp-17);
+    odd = fma_f64(odd, z, -0x1.99fc05f6fb872p-15);
+    odd = fma_f64(odd, z, -0x1.4d5e552f593bcp-12);
+    odd = fma_f64(odd, z, -0x1.ed01633e1e623p-10);
+    odd = fma_f64(odd, z, -0x1.614d33a7691a4p-7);
+    odd = fma_f64(odd, z, -0x1.c9a21d7df0b0bp-5);
+    return fma_f64(odd, x, even);
+}
+#define I1_SMALL_C0 0x1p-1
+#define I1_SMALL_C1 0x1.5555555555555p-4
+INL f64 poly_i1_small(f64 x)
+{
+    const f64 z = x * x;
+    f64 even = 0x1.11571c6df1a22p-84;
+    even = fma_f64(even, z, 0x1.1b1c5ff40844dp-69);
+    even = fma_f64(even, z, 0x1.e278a2d5b7b5ap-55);
+    even = fma_f64(even, z, 0x1.ab820233768bep-41);
+    even = fma_f64(even, z, 0x1.522a4404315d3p-28);
+    even = fma_f64(even, z, 0x1.845c8a0cec0eep-17);
+    even = fma_f64(even, z, 0x1.c71c71c71c738p-8);
+    f64 odd = 0x1.2c5319c0c8513p-77;
+    odd = fma_f64(odd, z, 0x1.8b0db522da522p-62);
+    odd = fma_f64(odd, z, 0x1.f174f0d9e1de8p-48);
+    odd = fma_f64(odd, z, 0x1.2c9757e697259p-34);
+    odd = fma_f64(odd, z, 0x1.27e4fb7700164p-22);
+    odd = fma_f64(odd, z, 0x1.6c16c16c168aep-12);
+    return fma_f64(odd, x, even);
+}
+#define I1_SMALL_SHORT_C0 0x1.0000000004eefp-1
+#define I1_SMALL_SHORT_C1 0x1.55555552dba2cp-4
+INL f64 poly_i1_small_short(f64 x)
+{
+    f64 p = 0x1.983e2d61b8ebdp-54;
+    p = fma_f64(p, x, 0x1.8c6fffe1795dfp-48);
+    p = fma_f64(p, x, 0x1.bc11dbca1d9d9p-41);
+    p = fma_f64(p, x, 0x1.2aeeaccee2f0ep-34);
+    p = fma_f64(p, x, 0x1.526079046475cp-28);
+    p = fma_f64(p, x, 0x1.27e08f2f52540p-22);
+    p = fma_f64(p, x, 0x1.845cfce73fd7fp-17);
+    p = fma_f64(p, x, 0x1.6c16baa3af752p-12);
+    p = fma_f64(p, x, 0x1.c71c72302506dp-8);
+    return p;
+}
+INL f64 poly_ndtri_slope(f64 x)
+{
+    f64 p = -0x1.5c3d018fceaf4p-5;
+    p = fma_f64(p, x, -0x1.477c0f5d4e697p-4);
+    p = fma_f64(p, x, -0x1.7f22e79e34eecp-4);
+    p = fma_f64(p, x, -0x1.416cc6c84d750p-3);
+    p = fma_f64(p, x, -0x1.e07bde9fffd0bp-3);
+    p = fma_f64(p, x, -0x1.3d0a529dec7b2p-3);
+    return p;
+}
+#define I1_LARGE_C0 0x1.8e6bf6fae06bdp-2
+#define I1_LARGE_C1 -0x1.4a4281867f55ep-7
+INL f64 poly_i1_large(f64 x)
+{
+    const f64 z = x * x;
+    f64 even = -0x1.8fa8afd5a5374p-35;
+    even = fma_f64(even, z, 0x1.993e23ff4e730p-32);
+    even = fma_f64(even, z, -0x1.89bac80361b48p-30);
+    even = fma_f64(even, z, 0x1.dfa40f41a1d65p-29);
+    even = fma_f64(even, z, -0x1.a677ac720fee1p-28);
+    even = fma_f64(even, z, 0x1.20f47b3cb800dp-27);
+    even = fma_f64(even, z, -0x1.2a346053d280bp-27);
+    even = fma_f64(even, z, 0x1.a702d05246119p-29);
+    even = fma_f64(even, z, 0x1.1c2a00697fc07p-26);
+    even = fma_f64(even, z, -0x1.198c338314445p-25);
+    even = fma_f64(even, z, -0x1.1ef99581b5b3cp-23);
+    even = fma_f64(even, z, -0x1.206f67b54dc07p-19);
+    even = fma_f64(even, z, -0x1.ed3096ec56c62p-13);
+    f64 odd = -0x1.26d2ec8972b33p-34;
+    odd = fma_f64(odd, z, 0x1.1799bfaa82ae5p-31);
+    odd = fma_f64(odd, z, -0x1.f0a35a94b2877p-30);
+    odd = fma_f64(odd, z, 0x1.1a65417f820f5p-28);
+    odd = fma_f64(odd, z, -0x1.e85d30cf46fa1p-28);
+    odd = fma_f64(odd, z, 0x1.7645d0c7b3097p-27);
+    odd = fma_f64(odd, z, -0x1.1afb0ad92dc51p-26);
+    odd = fma_f64(odd, z, 0x1.7e38bd4012272p-26);
+    odd = fma_f64(odd, z, -0x1.f0168ce8f9b14p-28);
+    odd = fma_f64(odd, z, -0x1.09351c578638fp-24);
+    odd = fma_f64(odd, z, -0x1.d008d93aceb5dp-22);
+    odd = fma_f64(odd, z, -0x1.19f47a6f31166p-16);
+    return fma_f64(odd, x, even);
+}
+#define I1_LARGE_SHORT_C0 0x1.8e6bf6fb3d31bp-2
+#define I1_LARGE_SHORT_C1 -0x1.4a4281789eafap-7
+INL f64 poly_i1_large_short(f64 x)
+{
+    f64 p = 0x1.ea3ae4f756649p-27;
+    p = fma_f64(p, x, 0x1.13f48a6556d23p-29);
+    p = fma_f64(p, x, -0x1.3f930a644261fp-24);
+    p = fma_f64(p, x, -0x1.597bc34a95704p-23);
+    p = fma_f64(p, x, -0x1.cbb308a0fa4a0p-22);
+    p = fma_f64(p, x, -0x1.1f36e7cc00809p-19);
+    p = fma_f64(p, x, -0x1.19f6fdda1a81bp-16);
+    p = fma_f64(p, x, -0x1.ed312c6ac6c62p-13);
+    return p;
+}
+#define I0_SCALED_C0 0x1.9bf09d24c9fb6p-2
+#define I0_SCALED_C1 0x1.c7e07b9f9975ep-9
+INL f64 poly_i0_scaled(f64 x)
+{
+    const f64 z = x * x;
+    f64 even = -0x1.3dc7a2ae3d067p-34;
+    even = fma_f64(even, z, 0x1.2d674a5ebd717p-31);
+    even = fma_f64(even, z, -0x1.0b0960b547b6ep-29);
+    even = fma_f64(even, z, 0x1.2916b98e3afabp-28);
+    even = fma_f64(even, z, -0x1.d27cd98a59906p-28);
+    even = fma_f64(even, z, 0x1.fd1ec17289bb3p-28);
+    even = fma_f64(even, z, -0x1.2acd95bd470c9p-29);
+    even = fma_f64(even, z, -0x1.1717c69c74983p-26);
+    even = fma_f64(even, z, 0x1.029d53e48c6b8p-25);
+    even = fma_f64(even, z, 0x1.fe86cc7301c4bp-24);
+    even = fma_f64(even, z, 0x1.d34ef43a3748ep-20);
+    even = fma_f64(even, z, 0x1.32d2e3d916b4fp-13);
+    f64 odd = 0x1.25db50419ae9bp-34;
+    odd = fma_f64(odd, z, -0x1.16ea8e6826147p-31);
+    odd = fma_f64(odd, z, 0x1.efd075cee27e6p-30);
+    odd = fma_f64(odd, z, -0x1.19f9ba1073dedp-28);
+    odd = fma_f64(odd, z, 0x1.e69afc6682fd6p-28);
+    odd = fma_f64(odd, z, -0x1.720bfc164398fp-27);
+    odd = fma_f64(odd, z, 0x1.13358e6c2b154p-26);
+    odd = fma_f64(odd, z, -0x1.69efb3e0e6c11p-26);
+    odd = fma_f64(odd, z, 0x1.a382ca30c741fp-28);
+    odd = fma_f64(odd, z, 0x1.e435fc96963e9p-25);
+    odd = fma_f64(odd, z, 0x1.8cf616da2b0fap-22);
+    odd = fma_f64(odd, z, 0x1.a271ce47ad312p-17);
+    return fma_f64(odd, x, even);
+}
+#define I0_SCALED_SHORT_C0 0x1.9bf09d24739a2p-2
+#define I0_SCALED_SHORT_C1 0x1.c7e07b706f0d8p-9
+INL f64 poly_i0_scaled_short(f64 x)
+{
+    f64 p = -0x1.d550f994d8e10p-27;
+    p = fma_f64(p, x, -0x1.90aa68a3e37dep-29);
+    p = fma_f64(p, x, 0x1.22d6fc70f7389p-24);
+    p = fma_f64(p, x, 0x1.3641ef68c8b10p-23);
+    p = fma_f64(p, x, 0x1.892856d3de874p-22);
+    p = fma_f64(p, x, 0x1.d1064e6f961d6p-20);
+    p = fma_f64(p, x, 0x1.a27623aa42ea4p-17);
+    p = fma_f64(p, x, 0x1.32d36f4bfe85fp-13);
+    return p;
+}
+INL f64 poly_k0_near(f64 x)
+{
+    f64 p = 0x1.bcbbaf464251cp-42;
+    p = fma_f64(p, x, 0x1.4256ebd911f48p-33);
+    p = fma_f64(p, x, 0x1.52c78d374c411p-25);
+    p = fma_f64(p, x, 0x1.e49026d207f13p-18);
+    p = fma_f64(p, x, 0x1.ac6b38a90b0e0p-11);
+    p = fma_f64(p, x, 0x1.8d36408f20297p-5);
+    p = fma_f64(p, x, 0x1.0c349d18aa8a2p+0);
+    return p;
+}
+INL f64 poly_k0_near_short(f64 x)
+{
+    f64 p = 0x1.52c8dac40fb5cp-25;
+    p = fma_f64(p, x, 0x1.e4934cab558fep-18);
+    p = fma_f64(p, x, 0x1.ac6b38a716baep-11);
+    p = fma_f64(p, x, 0x1.8d364088d476dp-5);
+    p = fma_f64(p, x, 0x1.0c349d18aa8d9p+0);
+    return p;
+}
+INL f64 poly_k1_near(f64 x)
+{
+    f64 p = 0x1.64922cab292b4p-47;
+    p = fma_f64(p, x, 0x1.247b9d2a723f7p-38);
+    p = fma_f64(p, x, 0x1.62466b8478dfep-30);
+    p = fma_f64(p, x, 0x1.2b3cd7583206ap-22);
+    p = fma_f64(p, x, 0x1.4386563e9cb88p-15);
+    p = fma_f64(p, x, 0x1.82d04d2ed20bcp-9);
+    p = fma_f64(p, x, 0x1.702c0c2f4f17bp-4);
+    p = fma_f64(p, x, -0x1.144f4c5602eb9p-4);
+    return p;
+}
+INL f64 poly_k1_near_short(f64 x)
+{
+    f64 p = 0x1.2b3e8e119dc64p-22;
+    p = fma_f64(p, x, 0x1.4389cbf07d838p-15);
+    p = fma_f64(p, x, 0x1.82d04d29addf8p-9);
+    p = fma_f64(p, x, 0x1.702c0c13a183cp-4);
+    p = fma_f64(p, x, -0x1.144f4c5600a2ap-4);
+    return p;
+}
+INL f64 poly_ik0(f64 x)
+{
+    f64 p = 0x1.56d1b4602b548p-43;
+    p = fma_f64(p, x, 0x1.06e6674ece195p-34);
+    p = fma_f64(p, x, 0x1.285de52ac34e9p-26);
+    p = fma_f64(p, x, 0x1.d04af1ac7e89ep-19);
+    p = fma_f64(p, x, 0x1.d1e2938f87261p-12);
+    p = fma_f64(p, x, 0x1.0731ebadb2cd8p-5);
+    p = fma_f64(p, x, 0x1.081caaf3bce90p+0);
+    return p;
+}
+INL f64 poly_ik0_short(f64 x)
+{
+    f64 p = 0x1.285ee6480a96bp-26;
+    p = fma_f64(p, x, 0x1.d04d82ec80cefp-19);
+    p = fma_f64(p, x, 0x1.d1e2938e057a3p-12);
+    p = fma_f64(p, x, 0x1.0731ebab218d8p-5);
+    p = fma_f64(p, x, 0x1.081caaf3bcea5p+0);
+    return p;
+}
+INL f64 poly_ik1(f64 x)
+{
+    f64 p = 0x1.564c9f0aa3d12p-46;
+    p = fma_f64(p, x, 0x1.2be22f3460d49p-37);
+    p = fma_f64(p, x, 0x1.8a2df5809534ap-29);
+    p = fma_f64(p, x, 0x1.7233cfc5cd32bp-21);
+    p = fma_f64(p, x, 0x1.cfb745d7de0e8p-14);
+    p = fma_f64(p, x, 0x1.5c82f08a793f0p-7);
+    p = fma_f64(p, x, 0x1.0563a512a7f68p-1);
+    return p;
+}
+INL f64 poly_ik1_short(f64 x)
+{
+    f64 p = 0x1.8a2ef63a0c7cap-29;
+    p = fma_f64(p, x, 0x1.723546a088343p-21);
+    p = fma_f64(p, x, 0x1.cfb745d71d836p-14);
+    p = fma_f64(p, x, 0x1.5c82f08902644p-7);
+    p = fma_f64(p, x, 0x1.0563a512a7f6dp-1);
+    return p;
+}
+#define K0_FAR_C0 0x1.30ae2423de262p+0
+#define K0_FAR_C1 -0x1.ac450893fa550p-5
+INL f64 poly_k0_far(f64 x)
+{
+    const f64 z = x * x;
+    f64 even = 0x1.6886b2ee116e6p-26;
+    even = fma_f64(even, z, -0x1.2e18fd139216dp-23);
+    even = fma_f64(even, z, 0x1.d9b98ed768c32p-22);
+    even = fma_f64(even, z, -0x1.c22afc64b9cd4p-21);
+    even = fma_f64(even, z, 0x1.21c8f14d2c85dp-20);
+    even = fma_f64(even, z, -0x1.06740bdd2d91bp-20);
+    even = fma_f64(even, z, 0x1.63e0791de2e53p-21);
+    even = fma_f64(even, z, -0x1.35a7caab5e8b3p-22);
+    even = fma_f64(even, z, 0x1.ad379910d6719p-23);
+    even = fma_f64(even, z, 0x1.f0787f17aaf97p-23);
+    even = fma_f64(even, z, 0x1.d7cebbfd6634dp-21);
+    even = fma_f64(even, z, 0x1.b6403185f5408p-19);
+    even = fma_f64(even, z, 0x1.dbdb914b1332bp-17);
+    even = fma_f64(even, z, 0x1.3f1d21493dac0p-14);
+    even = fma_f64(even, z, 0x1.2a7215a2aa796p-11);
+    even = fma_f64(even, z, 0x1.085a24b1d9766p-7);
+    f64 odd = -0x1.40f01afaf31c5p-26;
+    odd = fma_f64(odd, z, 0x1.17e4099c43d1fp-23);
+    odd = fma_f64(odd, z, -0x1.c863499b75026p-22);
+    odd = fma_f64(odd, z, 0x1.c499d8a257040p-21);
+    odd = fma_f64(odd, z, -0x1.30b76131dd3d1p-20);
+    odd = fma_f64(odd, z, 0x1.23059b19b08dfp-20);
+    odd = fma_f64(odd, z, -0x1.9d7852e8fb6cdp-21);
+    odd = fma_f64(odd, z, 0x1.9741491b46502p-22);
+    odd = fma_f64(odd, z, -0x1.b620e9c5fa302p-23);
+    odd = fma_f64(odd, z, -0x1.be4be119884dep-24);
+    odd = fma_f64(odd, z, -0x1.0227819f664cdp-21);
+    odd = fma_f64(odd, z, -0x1.bdc7bf0b02e75p-20);
+    odd = fma_f64(odd, z, -0x1.bee97c7b41687p-18);
+    odd = fma_f64(odd, z, -0x1.0ae1b2ca7d306p-15);
+    odd = fma_f64(odd, z, -0x1.9db9cc478c659p-13);
+    odd = fma_f64(odd, z, -0x1.f446a7e260486p-10);
+    return fma_f64(odd, x, even);
+}
+#define K0_FAR_SHORT_C0 0x1.30ae2423ca863p+0
+#define K0_FAR_SHORT_C1 -0x1.ac4508fc41eb4p-5
+INL f64 poly_k0_far_short(f64 x)
+{
+    const f64 z = x * x;
+    f64 even = 0x1.7448b5debfa40p-20;
+    even = fma_f64(even, z, -0x1.ac7a6ad4a9f90p-20);
+    even = fma_f64(even, z, 0x1.7e8bf6be7b36bp-18);
+    even = fma_f64(even, z, 0x1.b1bae61f5ec2cp-17);
+    even = fma_f64(even, z, 0x1.408bbed3e30f2p-14);
+    even = fma_f64(even, z, 0x1.2a6c119bfb4cap-11);
+    even = fma_f64(even, z, 0x1.085a297474719p-7);
+    f64 odd = -0x1.18e6fdce1a4afp-19;
+    odd = fma_f64(odd, z, 0x1.a082698d69177p-20);
+    odd = fma_f64(odd, z, -0x1.3e6339e1d9fe9p-17);
+    odd = fma_f64(odd, z, -0x1.004600d95e0d2p-15);
+    odd = fma_f64(odd, z, -0x1.9e51623f70a71p-13);
+    odd = fma_f64(odd, z, -0x1.f444d1f321f10p-10);
+    return fma_f64(odd, x, even);
+}
+#define K1_FAR_C0 0x1.7628990a85c65p+0
+#define K1_FAR_C1 0x1.80fb15bf9d161p-3
+INL f64 poly_k1_far(f64 x)
+{
+    const f64 z = x * x;
+    f64 even = -0x1.8752cbc45490dp-26;
+    even = fma_f64(even, z, 0x1.47aa3afabb3d9p-23);
+    even = fma_f64(even, z, -0x1.00d1c0c3de268p-21);
+    even = fma_f64(even, z, 0x1.e7ec7b4762270p-21);
+    even = fma_f64(even, z, -0x1.3a0c83f166221p-20);
+    even = fma_f64(even, z, 0x1.1c4a2b6cae93ep-20);
+    even = fma_f64(even, z, -0x1.81e3cb7068578p-21);
+    even = fma_f64(even, z, 0x1.4d0578dda963fp-22);
+    even = fma_f64(even, z, -0x1.e0b17ccb760fdp-23);
+    even = fma_f64(even, z, -0x1.298d3af06c025p-22);
+    even = fma_f64(even, z, -0x1.1c51672a49426p-20);
+    even = fma_f64(even, z, -0x1.0e779dd40dfbep-18);
+    even = fma_f64(even, z, -0x1.2f8c3b21ca128p-16);
+    even = fma_f64(even, z, -0x1.acf5ab9d92b33p-14);
+    even = fma_f64(even, z, -0x1.bab479ad4ce9dp-11);
+    even = fma_f64(even, z, -0x1.03bbb0fa2f66bp-6);
+    f64 odd = 0x1.5bc03e336910ep-26;
+    odd = fma_f64(odd, z, -0x1.2f13c697a65e4p-23);
+    odd = fma_f64(odd, z, 0x1.ee078487222eap-22);
+    odd = fma_f64(odd, z, -0x1.e9c64db7c84ebp-21);
+    odd = fma_f64(odd, z, 0x1.49b11c037ba84p-20);
+    odd = fma_f64(odd, z, -0x1.3ac3c6537277dp-20);
+    odd = fma_f64(odd, z, 0x1.bf6a3d2449dd8p-21);
+    odd = fma_f64(odd, z, -0x1.b70af6a96c0a7p-22);
+    odd = fma_f64(odd, z, 0x1.e286e9f7c4fd1p-23);
+    odd = fma_f64(odd, z, 0x1.0fab5b69255e2p-23);
+    odd = fma_f64(odd, z, 0x1.33ece42fdc292p-21);
+    odd = fma_f64(odd, z, 0x1.0fb6d15352c27p-19);
+    odd = fma_f64(odd, z, 0x1.17f2c32fdd61cp-17);
+    odd = fma_f64(odd, z, 0x1.5c523900ff87dp-15);
+    odd = fma_f64(odd, z, 0x1.21729cbf09ec9p-12);
+    odd = fma_f64(odd, z, 0x1.97e59d89187d8p-9);
+    return fma_f64(odd, x, even);
+}
+#define K1_FAR_SHORT_C0 0x1.7628990a9c39cp+0
+#define K1_FAR_SHORT_C1 0x1.80fb15dda1f17p-3
+INL f64 poly_k1_far_short(f64 x)
+{
+    const f64 z = x * x;
+    f64 even = -0x1.af11f4ace0a07p-20;
+    even = fma_f64(even, z, 0x1.de9fe811ef6d0p-20);
+    even = fma_f64(even, z, -0x1.c9e6e7ca7b6f2p-18);
+    even = fma_f64(even, z, -0x1.1768bdf5c741bp-16);
+    even = fma_f64(even, z, -0x1.ae998c83e5d35p-14);
+    even = fma_f64(even, z, -0x1.baad96b814b70p-11);
+    even = fma_f64(even, z, -0x1.03bbb3b370062p-6);
+    f64 odd = 0x1.47de3f001a6f5p-19;
+    odd = fma_f64(odd, z, -0x1.c54c2397c2cedp-20);
+    odd = fma_f64(odd, z, 0x1.8585ae4c30108p-17);
+    odd = fma_f64(odd, z, 0x1.50167c6b53d1ap-15);
+    odd = fma_f64(odd, z, 0x1.21c9f600e7fcfp-12);
+    odd = fma_f64(odd, z, 0x1.97e48edfab067p-9);
+    return fma_f64(odd, x, even);
+}
+#define J0_NEAR_C0 -0x1.6b2948e843e2bp-4
+#define J0_NEAR_C1 0x1.08d902d0bf620p-4
+INL f64 poly_j0_near(f64 x)
+{
+    const f64 z = x * x;
+    f64 even = -0x1.3344f41d42566p-43;
+    even = fma_f64(even, z, -0x1.b72e5fe143051p-32);
+    even = fma_f64(even, z, -0x1.08c621262a185p-21);
+    even = fma_f64(even, z, -0x1.a4b2380ccc120p-13);
+    even = fma_f64(even, z, -0x1.17057235d9c2bp-6);
+    f64 odd = 0x1.148676940a444p-49;
+    odd = fma_f64(odd, z, 0x1.1e14036597f5bp-37);
+    odd = fma_f64(odd, z, 0x1.0fff1f805757cp-26);
+    odd = fma_f64(odd, z, 0x1.87a4ac4403e49p-17);
+    odd = fma_f64(odd, z, 0x1.33fa04134f0abp-9);
+    return fma_f64(odd, x, even);
+}
+#define J0_NEAR_SHORT_C0 -0x1.6b2948e843e3ep-4
+#define J0_NEAR_SHORT_C1 0x1.08d902d0ba59ep-4
+INL f64 poly_j0_near_short(f64 x)
+{
+    f64 p = -0x1.b78e656d8c29dp-32;
+    p = fma_f64(p, x, 0x1.104f9c8e6859cp-26);
+    p = fma_f64(p, x, -0x1.08c616a58ec05p-21);
+    p = fma_f64(p, x, 0x1.87a48e1430faap-17);
+    p = fma_f64(p, x, -0x1.a4b238108c498p-13);
+    p = fma_f64(p, x, 0x1.33fa041bb1c9dp-9);
+    p = fma_f64(p, x, -0x1.17057235d8d2ap-6);
+    return p;
+}
+#define J1_NEAR_C0 -0x1.5aeded077f525p-6
+#define J1_NEAR_C1 0x1.5910c675e079ap-7
+INL f64 poly_j1_near(f64 x)
+{
+    const f64 z = x * x;
+    f64 even = -0x1.98fda524d7d7fp-48;
+    even = fma_f64(even, z, -0x1.5e83fd62e6d08p-36);
+    even = fma_f64(even, z, -0x1.07cd7fb37ee9bp-25);
+    even = fma_f64(even, z, -0x1.16aa83736c7b3p-16);
+    even = fma_f64(even, z, -0x1.13333a854ed90p-9);
+    f64 odd = 0x1.53d84f40db3c9p-54;
+    odd = fma_f64(odd, z, 0x1.9f4d1fcadd587p-42);
+    odd = fma_f64(odd, z, 0x1.e2249b115d29cp-31);
+    odd = fma_f64(odd, z, 0x1.bd76179b299b6p-21);
+    odd = fma_f64(odd, z, 0x1.e84c1e7be0354p-13);
+    return fma_f64(odd, x, even);
+}
+#define J1_NEAR_SHORT_C0 -0x1.5aeded07745c6p-6
+#define J1_NEAR_SHORT_C1 0x1.5910c675dea63p-7
+INL f64 poly_j1_near_short(f64 x)
+{
+    f64 p = 0x1.e29971e2bd58ep-31;
+    p = fma_f64(p, x, -0x1.082529af6a646p-25);
+    p = fma_f64(p, x, 0x1.bd7601b250527p-21);
+    p = fma_f64(p, x, -0x1.16aa680d5e1d0p-16);
+    p = fma_f64(p, x, 0x1.e84c1e81f64d0p-13);
+    p = fma_f64(p, x, -0x1.13333a9044a85p-9);
+    return p;
+}
+#define Y0_NEAR_C0 0x1.1de47f3d61dbbp-1
+#define Y0_NEAR_C1 0x1.a1331a69b9ad2p-5
+INL f64 poly_y0_near(f64 x)
+{
+    const f64 z = x * x;
+    f64 even = -0x1.195f082be4c53p-45;
+    even = fma_f64(even, z, -0x1.1273bb3bad8b7p-33);
+    even = fma_f64(even, z, -0x1.e2e0081ac1c8bp-23);
+    even = fma_f64(even, z, -0x1.36d3e4868d88dp-13);
+    even = fma_f64(even, z, -0x1.9408055c44088p-6);
+    even = fma_f64(even, z, -0x1.9d62c655f0441p-2);
+    f64 odd = 0x1.3026a7e86c819p-39;
+    odd = fma_f64(odd, z, 0x1.9681749c063b5p-28);
+    odd = fma_f64(odd, z, 0x1.bf172601b35aap-18);
+    odd = fma_f64(odd, z, 0x1.343e1fcd27e77p-9);
+    odd = fma_f64(odd, z, 0x1.3403132dcde11p-3);
+    return fma_f64(odd, x, even);
+}
+#define Y0_NEAR_SHORT_C0 0x1.1de47f3d61525p-1
+#define Y0_NEAR_SHORT_C1 0x1.a1331a69ba7e4p-5
+INL f64 poly_y0_near_short(f64 x)
+{
+    f64 p = 0x1.96ea01e5be20ap-28;
+    p = fma_f64(p, x, -0x1.e38ba292671c0p-23);
+    p = fma_f64(p, x, 0x1.bf170bde60ecap-18);
+    p = fma_f64(p, x, -0x1.36d3befb70d65p-13);
+    p = fma_f64(p, x, 0x1.343e1fd2dfa18p-9);
+    p = fma_f64(p, x, -0x1.940805771595ep-6);
+    p = fma_f64(p, x, 0x1.3403132dc9cb9p-3);
+    p = fma_f64(p, x, -0x1.9d62c655baa06p-2);
+    return p;
+}
+#define Y1_NEAR_C0 0x1.51dd34f6a80c0p-4
+#define Y1_NEAR_C1 0x1.369daf19b82a4p-3
+INL f64 poly_y1_near(f64 x)
+{
+    const f64 z = x * x;
+    f64 even = -0x1.628185e9567b3p-50;
+    even = fma_f64(even, z, -0x1.9bcb473a6c65dp-38);
+    even = fma_f64(even, z, -0x1.c0737666ad22fp-27);
+    even = fma_f64(even, z, -0x1.7c6b1708d3b12p-17);
+    even = fma_f64(even, z, -0x1.6fd45fc6380fap-9);
+    even = fma_f64(even, z, -0x1.9cc7b4993ede7p-4);
+    f64 odd = 0x1.a085fb49f46a9p-44;
+    odd = fma_f64(odd, z, 0x1.514dc247b8b97p-32);
+    odd = fma_f64(odd, z, 0x1.d7d9ec15026a1p-22);
+    odd = fma_f64(odd, z, 0x1.c22abaa98d7b6p-13);
+    odd = fma_f64(odd, z, 0x1.79eb3dc1c8d59p-6);
+    return fma_f64(odd, x, even);
+}
+#define Y1_NEAR_SHORT_C0 0x1.51dd34f6a7d88p-4
+#define Y1_NEAR_SHORT_C1 0x1.369daf19593a8p-3
+INL f64 poly_y1_near_short(f64 x)
+{
+    f64 p = -0x1.c0f431599bf5ap-27;
+    p = fma_f64(p, x, 0x1.d897be317d013p-22);
+    p = fma_f64(p, x, -0x1.7c6afadf194b0p-17);
+    p = fma_f64(p, x, 0x1.c22a7377f6e72p-13);
+    p = fma_f64(p, x, -0x1.6fd45fd0471cdp-9);
+    p = fma_f64(p, x, 0x1.79eb3de956f01p-6);
+    p = fma_f64(p, x, -0x1.9cc7b49934cf4p-4);
+    return p;
+}
+#define P0_C0 0x1.204210f5bc804p-1
+#define P0_C1 -0x1.2a30efaaab96dp-10
+INL f64 poly_p0(f64 x)
+{
+    const f64 z = x * x;
+    f64 even = 0x1.a06d52381eed6p-37;
+    even = fma_f64(even, z, -0x1.97c35355c330fp-35);
+    even = fma_f64(even, z, 0x1.9c540dd69814bp-34);
+    even = fma_f64(even, z, -0x1.916efedbad3dbp-34);
+    even = fma_f64(even, z, 0x1.cb6197281f7c7p-34);
+    even = fma_f64(even, z, 0x1.c114abac38145p-34);
+    even = fma_f64(even, z, 0x1.6a7540d18809bp-31);
+    even = fma_f64(even, z, 0x1.16d4a45d60e08p-28);
+    even = fma_f64(even, z, 0x1.3ff3411725aa9p-25);
+    even = fma_f64(even, z, 0x1.5d90579d527f0p-21);
+    even = fma_f64(even, z, 0x1.6921bfcc0a080p-15);
+    f64 odd = -0x1.563fa69e6b756p-37;
+    odd = fma_f64(odd, z, 0x1.6a847e2c1008cp-35);
+    odd = fma_f64(odd, z, -0x1.7ebf549939d1ep-34);
+    odd = fma_f64(odd, z, 0x1.a718b7fc02e3fp-34);
+    odd = fma_f64(odd, z, -0x1.a186b52f54968p-34);
+    odd = fma_f64(odd, z, -0x1.dcc05c7e231ebp-36);
+    odd = fma_f64(odd, z, -0x1.4a86bc1e0679fp-32);
+    odd = fma_f64(odd, z, -0x1.ace3be9888e20p-30);
+    odd = fma_f64(odd, z, -0x1.8e0e667466bc1p-27);
+    odd = fma_f64(odd, z, -0x1.2c958243252e6p-23);
+    odd = fma_f64(odd, z, -0x1.154c261195eddp-18);
+    return fma_f64(odd, x, even);
+}
+#define P0_SHORT_C0 0x1.204210f5c2184p-1
+#define P0_SHORT_C1 -0x1.2a30ee0b9d62ap-10
+INL f64 poly_p0_short(f64 x)
+{
+    f64 p = 0x1.c1807be681a76p-28;
+    p = fma_f64(p, x, -0x1.1c030fe73d7e3p-26);
+    p = fma_f64(p, x, 0x1.2aa6cb9f0509bp-25);
+    p = fma_f64(p, x, -0x1.23b2d06992b22p-23);
+    p = fma_f64(p, x, 0x1.5e129b70dceeap-21);
+    p = fma_f64(p, x, -0x1.156108073b821p-18);
+    p = fma_f64(p, x, 0x1.69217bdd3d131p-15);
+    return p;
+}
+INL f64 poly_q0(f64 x)
+{
+    const f64 z = x * x;
+    f64 even = -0x1.4ca88af54146fp-34;
+    even = fma_f64(even, z, 0x1.7fff84be01ba5p-32);
+    even = fma_f64(even, z, -0x1.a90746a622355p-31);
+    even = fma_f64(even, z, 0x1.06cac02877b90p-30);
+    even = fma_f64(even, z, -0x1.db84ab30bd2f4p-31);
+    even = fma_f64(even, z, 0x1.0238e5447d3cep-32);
+    even = fma_f64(even, z, -0x1.fa6d041760f66p-31);
+    even = fma_f64(even, z, -0x1.c572187caa8e5p-29);
+    even = fma_f64(even, z, -0x1.3d2b23c35144cp-26);
+    even = fma_f64(even, z, -0x1.32e3af1679f52p-23);
+    even = fma_f64(even, z, -0x1.012aa1a8771aap-19);
+    even = fma_f64(even, z, -0x1.3a17029037077p-14);
+    even = fma_f64(even, z, -0x1.1bffffe2e4f26p-4);
+    f64 odd = 0x1.836c93bc1f9f0p-34;
+    odd = fma_f64(odd, z, -0x1.a191364611d51p-32);
+    odd = fma_f64(odd, z, 0x1.b7e1cd137bca0p-31);
+    odd = fma_f64(odd, z, -0x1.f24c6a08e4d75p-31);
+    odd = fma_f64(odd, z, 0x1.c88fd20867f3fp-31);
+    odd = fma_f64(odd, z, 0x1.c5c6d7222132fp-36);
+    odd = fma_f64(odd, z, 0x1.cc43615de3882p-30);
+    odd = fma_f64(odd, z, 0x1.03d304b88753cp-27);
+    odd = fma_f64(odd, z, 0x1.a2ed4573b87afp-25);
+    odd = fma_f64(odd, z, 0x1.00e80cd22710cp-21);
+    odd = fma_f64(odd, z, 0x1.4b783fd39512bp-17);
+    odd = fma_f64(odd, z, 0x1.207529284f75cp-10);
+    return fma_f64(odd, x, even);
+}
+INL f64 poly_q0_short(f64 x)
+{
+    f64 p = -0x1.119e7290b68f7p-25;
+    p = fma_f64(p, x, 0x1.3d44697ed5448p-24);
+    p = fma_f64(p, x, -0x1.15c0660417919p-23);
+    p = fma_f64(p, x, 0x1.eaf9bff124c2ep-22);
+    p = fma_f64(p, x, -0x1.01de20112d179p-19);
+    p = fma_f64(p, x, 0x1.4bae47f4125aep-17);
+    p = fma_f64(p, x, -0x1.3a164683635d4p-14);
+    p = fma_f64(p, x, 0x1.207520bb75900p-10);
+    p = fma_f64(p, x, -0x1.1bffffe3dd786p-4);
+    return p;
+}
+#define P1_C0 0x1.21e30d4c47953p-1
+#define P1_C1 0x1.faaf1af0360e4p-10
+INL f64 poly_p1(f64 x)
+{
+    const f64 z = x * x;
+    f64 even = -0x1.b81005bc59d9ep-37;
+    even = fma_f64(even, z, 0x1.ae649761aa1b1p-35);
+    even = fma_f64(even, z, -0x1.b36e03bac5ed9p-34);
+    even = fma_f64(even, z, 0x1.a6b264e8414acp-34);
+    even = fma_f64(even, z, -0x1.e8a1757e6656fp-34);
+    even = fma_f64(even, z, -0x1.eda7f686d35fep-34);
+    even = fma_f64(even, z, -0x1.8d9daa0b12195p-31);
+    even = fma_f64(even, z, -0x1.35bbbe7128a82p-28);
+    even = fma_f64(even, z, -0x1.6a51f6fc355aap-25);
+    even = fma_f64(even, z, -0x1.9b2ddc75b9e41p-21);
+    even = fma_f64(even, z, -0x1.dd8449b92b4c6p-15);
+    f64 odd = 0x1.6932ef5e72f71p-37;
+    odd = fma_f64(odd, z, -0x1.7e3779658ba48p-35);
+    odd = fma_f64(odd, z, 0x1.93a2615f251d9p-34);
+    odd = fma_f64(odd, z, -0x1.bd763f36406e6p-34);
+    odd = fma_f64(odd, z, 0x1.b9f97a993b557p-34);
+    odd = fma_f64(odd, z, 0x1.0d4d6a19be731p-35);
+    odd = fma_f64(odd, z, 0x1.689f7683fd4cap-32);
+    odd = fma_f64(odd, z, 0x1.d953625d35b16p-30);
+    odd = fma_f64(odd, z, 0x1.bddbbb66f88c6p-27);
+    odd = fma_f64(odd, z, 0x1.599aba44cfe08p-23);
+    odd = fma_f64(odd, z, 0x1.52eaff543a24cp-18);
+    return fma_f64(odd, x, even);
+}
+#define P1_SHORT_C0 0x1.21e30d4c417b1p-1
+#define P1_SHORT_C1 0x1.faaf1928c4535p-10
+INL f64 poly_p1_short(f64 x)
+{
+    f64 p = -0x1.f0545bbf67a16p-28;
+    p = fma_f64(p, x, 0x1.3c5dbcb94532dp-26);
+    p = fma_f64(p, x, -0x1.530f13c015594p-25);
+    p = fma_f64(p, x, 0x1.4fd87546f53c9p-23);
+    p = fma_f64(p, x, -0x1.9bbc0d148a175p-21);
+    p = fma_f64(p, x, 0x1.5301eb820e0eep-18);
+    p = fma_f64(p, x, -0x1.dd83ff98ec2aap-15);
+    return p;
+}
+INL f64 poly_q1(f64 x)
+{
+    const f64 z = x * x;
+    f64 even = 0x1.5e26852fcf303p-34;
+    even = fma_f64(even, z, -0x1.93e66ad461480p-32);
+    even = fma_f64(even, z, 0x1.bf0ce89bd0b23p-31);
+    even = fma_f64(even, z, -0x1.143480bed2cf7p-30);
+    even = fma_f64(even, z, 0x1.f4b422688d0c5p-31);
+    even = fma_f64(even, z, -0x1.09317438aacb6p-32);
+    even = fma_f64(even, z, 0x1.113d91906b16ep-30);
+    even = fma_f64(even, z, 0x1.efe8f3f6460f6p-29);
+    even = fma_f64(even, z, 0x1.5e6086b40952dp-26);
+    even = fma_f64(even, z, 0x1.58a8b2505cb58p-23);
+    even = fma_f64(even, z, 0x1.29caa6168e406p-19);
+    even = fma_f64(even, z, 0x1.8a785eb4812a0p-14);
+    even = fma_f64(even, z, 0x1.addb5e3b5bd90p-3);
+    f64 odd = -0x1.9844562587c3ap-34;
+    odd = fma_f64(odd, z, 0x1.b7a785015533ap-32);
+    odd = fma_f64(odd, z, -0x1.cf330e7452d34p-31);
+    odd = fma_f64(odd, z, 0x1.060be997811bap-30);
+    odd = fma_f64(odd, z, -0x1.e1f46c0da9ff2p-31);
+    odd = fma_f64(odd, z, -0x1.535b7d58f3431p-35);
+    odd = fma_f64(odd, z, -0x1.f3eafd2f5116ep-30);
+    odd = fma_f64(odd, z, -0x1.1d6bf56c2b42dp-27);
+    odd = fma_f64(odd, z, -0x1.d2230b41c14cdp-25);
+    odd = fma_f64(odd, z, -0x1.242a4139d9513p-21);
+    odd = fma_f64(odd, z, -0x1.8af70fed3ce35p-17);
+    odd = fma_f64(odd, z, -0x1.9be0f608dd221p-10);
+    return fma_f64(odd, x, even);
+}
+INL f64 poly_q1_short(f64 x)
+{
+    f64 p = 0x1.2c711794598b3p-25;
+    p = fma_f64(p, x, -0x1.5f08919a7ed13p-24);
+    p = fma_f64(p, x, 0x1.38f79dd4f4823p-23);
+    p = fma_f64(p, x, -0x1.17aef8e47ea34p-21);
+    p = fma_f64(p, x, 0x1.2a8dc4846cddcp-19);
+    p = fma_f64(p, x, -0x1.8b32175fb0910p-17);
+    p = fma_f64(p, x, 0x1.8a77925afabcbp-14);
+    p = fma_f64(p, x, -0x1.9be0ecd554eddp-10);
+    p = fma_f64(p, x, 0x1.addb5e3be2d90p-3);
+    return p;
+}
+#define TRIGAMMA_NEAR_C0 0x1.0d3918bd83a69p+1
+#define TRIGAMMA_NEAR_C1 0x1.68cfd4613c801p+0
+INL f64 poly_trigamma_near(f64 x)
+{
+    const f64 z = x * x;
+    f64 even = 0x1.e15c8edf97d2bp-20;
+    even = fma_f64(even, z, -0x1.bbea45cac67a1p-17);
+    even = fma_f64(even, z, 0x1.95637db080141p-15);
+    even = fma_f64(even, z, -0x1.ca50a333db890p-14);
+    even = fma_f64(even, z, 0x1.6d359facb579cp-13);
+    even = fma_f64(even, z, -0x1.9f328fd082ca4p-13);
+    even = fma_f64(even, z, 0x1.7add4930e6521p-13);
+    even = fma_f64(even, z, -0x1.a9b29893bd5a8p-14);
+    even = fma_f64(even, z, 0x1.9ba50fb389f95p-14);
+    even = fma_f64(even, z, 0x1.24f3ee8f1e596p-14);
+    even = fma_f64(even, z, 0x1.ef1af212d45edp-13);
+    even = fma_f64(even, z, 0x1.1e2730cf3b76bp-11);
+    even = fma_f64(even, z, 0x1.5005420a24f2ep-10);
+    even = fma_f64(even, z, 0x1.7e0ca141bd1d3p-9);
+    even = fma_f64(even, z, 0x1.a2c303d96b644p-8);
+    even = fma_f64(even, z, 0x1.b57460a5fe31cp-7);
+    even = fma_f64(even, z, 0x1.ace915172e73cp-6);
+    even = fma_f64(even, z, 0x1.82582037315bdp-5);
+    even = fma_f64(even, z, 0x1.3605f70d59560p-4);
+    f64 odd = -0x1.4a02ebbb8f472p-20;
+    odd = fma_f64(odd, z, 0x1.3a81ab971b7c4p-17);
+    odd = fma_f64(odd, z, -0x1.28214df2ba45ep-15);
+    odd = fma_f64(odd, z, 0x1.5a75f5e70fd9bp-14);
+    odd = fma_f64(odd, z, -0x1.1da3da00e1cc9p-13);
+    odd = fma_f64(odd, z, 0x1.52dfd9aeaf44ep-13);
+    odd = fma_f64(odd, z, -0x1.3ef3683e76e69p-13);
+    odd = fma_f64(odd, z, 0x1.8b711524cdf22p-14);
+    odd = fma_f64(odd, z, -0x1.51851b89e9198p-14);
+    odd = fma_f64(odd, z, -0x1.2d3da23672856p-15);
+    odd = fma_f64(odd, z, -0x1.444a5d1d4448fp-13);
+    odd = fma_f64(odd, z, -0x1.71eaf70b12adap-12);
+    odd = fma_f64(odd, z, -0x1.b8c0a7045930fp-11);
+    odd = fma_f64(odd, z, -0x1.fcaffb410f215p-10);
+    odd = fma_f64(odd, z, -0x1.1c511a122df5ep-8);
+    odd = fma_f64(odd, z, -0x1.30ba01147ba6cp-7);
+    odd = fma_f64(odd, z, -0x1.35169e188c729p-6);
+    odd = fma_f64(odd, z, -0x1.2363fdfb18ad4p-5);
+    odd = fma_f64(odd, z, -0x1.f1c4b9d440bf5p-5);
+    return fma_f64(odd, x, even);
+}
+#define TRIGAMMA_NEAR_SHORT_C0 0x1.0d3918bd7135ap+1
+#define TRIGAMMA_NEAR_SHORT_C1 0x1.68cfd4627ba6fp+0
+INL f64 poly_trigamma_near_short(f64 x)
+{
+    const f64 z = x * x;
+    f64 even = 0x1.5155d03c52d85p-11;
+    even = fma_f64(even, z, -0x1.25bd0d822c606p-9);
+    even = fma_f64(even, z, 0x1.26de5a942a12ep-8);
+    even = fma_f64(even, z, -0x1.09e961c6e4794p-8);
+    even = fma_f64(even, z, 0x1.231ee7f118001p-8);
+    even = fma_f64(even, z, 0x1.88ec31684c6fcp-10);
+    even = fma_f64(even, z, 0x1.bdbf1394d70c1p-8);
+    even = fma_f64(even, z, 0x1.b2fdc4f004ee8p-7);
+    even = fma_f64(even, z, 0x1.ad0acf7a4c4b6p-6);
+    even = fma_f64(even, z, 0x1.825732dfd0a68p-5);
+    even = fma_f64(even, z, 0x1.3605f998d3598p-4);
+    f64 odd = -0x1.d919890431f71p-12;
+    odd = fma_f64(odd, z, 0x1.b8301d658b7fcp-10);
+    odd = fma_f64(odd, z, -0x1.ccd04ade852edp-9);
+    odd = fma_f64(odd, z, 0x1.cda02adabb1d9p-9);
+    odd = fma_f64(odd, z, -0x1.e651ac8f41082p-9);
+    odd = fma_f64(odd, z, -0x1.177ac8fe312e6p-11);
+    odd = fma_f64(odd, z, -0x1.3a49eee1df046p-8);
+    odd = fma_f64(odd, z, -0x1.2d938e3eb9707p-7);
+    odd = fma_f64(odd, z, -0x1.354aa5cae6054p-6);
+    odd = fma_f64(odd, z, -0x1.23621f42fd5bdp-5);
+    odd = fma_f64(odd, z, -0x1.f1c4c9b9c0bc7p-5);
+    return fma_f64(odd, x, even);
+}
+INL f64 poly_trigamma_far(f64 x)
+{
+    const f64 z = x * x;
+    f64 even = 0x1.2b1083696134ap-42;
+    even = fma_f64(even, z, 0x1.2819ad3f69a50p-40);
+    even = fma_f64(even, z, 0x1.09bf0b0927d85p-36);
+    even = fma_f64(even, z, 0x1.0c0e56f739a7ep-32);
+    even = fma_f64(even, z, 0x1.b99b148f1125dp-28);
+    even = fma_f64(even, z, 0x1.711cf689fd723p-22);
+    even = fma_f64(even, z, 0x1.f4af132fef310p-15);
+    even = fma_f64(even, z, 0x1.51ae48608f383p-3);
+    f64 odd = -0x1.df4d0ede5e126p-44;
+    odd = fma_f64(odd, z, -0x1.5598fa8646b45p-42);
+    odd = fma_f64(odd, z, -0x1.304dffec01857p-38);
+    odd = fma_f64(odd, z, -0x1.f80423eeda142p-35);
+    odd = fma_f64(odd, z, -0x1.409d2cdf793cfp-30);
+    odd = fma_f64(odd, z, -0x1.69e430eea4720p-25);
+    odd = fma_f64(odd, z, -0x1.f46c289e438f5p-19);
+    odd = fma_f64(odd, z, -0x1.c2cc5e239493bp-10);
+    return fma_f64(odd, x, even);
+}
+INL f64 poly_trigamma_far_short(f64 x)
+{
+    f64 p = 0x1.de5a2bcf8216dp-28;
+    p = fma_f64(p, x, -0x1.7ca35cbc5b178p-25);
+    p = fma_f64(p, x, 0x1.70be3f0adfc89p-22);
+    p = fma_f64(p, x, -0x1.f445d19a1c046p-19);
+    p = fma_f64(p, x, 0x1.f4af39a9e5110p-15);
+    p = fma_f64(p, x, -0x1.c2cc608ffa8e5p-10);
+    p = fma_f64(p, x, 0x1.51ae48607bccep-3);
+    return p;
+}
+#define J0_SQUARE_HI 0x1.721fb80462bbbp+2
+#define J0_SQUARE_LO 0x1.db60c816c15d3p-52
+#define J1_SQUARE_HI 0x1.d5d2b4189822cp+3
+#define J1_SQUARE_LO -0x1.c6a0d245172bap-54
+#define NDTRI_SCALE 0x1.6b98c35037cdcp+3
+#define NDTRI_SHIFT 0x1.45c1388059494p+0
+
+#endif
