@@ -12,7 +12,7 @@ from tensorrt_lite._C.core.device cimport DEV_META
 from tensorrt_lite._C.core.dispatch cimport FRESH, NO_OUT, attach, trt_operator, trt_value
 from tensorrt_lite._C.core.storage cimport Storage
 from tensorrt_lite._C.core.tensor cimport (
-    KEY_SPARSE, K_PYTHON, K_SPARSE, LAYOUT_COO, LAYOUT_BSC, TensorBase, checked_numel, contiguous_strides, set_dtype, set_geometry, set_storage, sparse_type)
+    KEY_SPARSE, K_PYTHON, K_SPARSE, LAYOUT_COO, LAYOUT_BSC, TensorBase, bump_version, checked_numel, contiguous_strides, set_dtype, set_geometry, set_storage, sparse_type)
 
 attach()
 
@@ -82,8 +82,8 @@ def layout_of(TensorBase t not None):
     return t.layout, s.sparse_dim, s.dense_dim, s.coalesced
 
 
-def replace(TensorBase t not None, tuple parts not None, bint coalesced, size=None, int sparse_dim=-1, int dense_dim=-1):
-    """Put other parts into a sparse tensor; its aliases see them, too."""
+def replace(TensorBase t not None, tuple parts not None, bint coalesced, size=None, int sparse_dim=-1, int dense_dim=-1, bint bump=True):
+    """Put other parts into a sparse tensor; its aliases see them, too. bump: whether its version grows."""
     cdef SparseStorage s = storage_of(t)
     if (<TensorBase?>parts[len(parts) - 1]).dtype != t.dtype:
         raise TypeError("a sparse tensor keeps its type")
@@ -92,6 +92,8 @@ def replace(TensorBase t not None, tuple parts not None, bint coalesced, size=No
     if sparse_dim >= 0:
         s.sparse_dim, s.dense_dim = sparse_dim, dense_dim
     s.parts, s.coalesced = parts, coalesced
+    if bump:
+        bump_version(t)
     return t
 
 

@@ -9,6 +9,7 @@ from tensorrt_lite._C.core import sparse as _core
 from tensorrt_lite._C.core.device import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from tensorrt_lite._C.core.dispatch import is_grad_enabled
 from tensorrt_lite._C.core.dtype import _dtype_by_name
+from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite.autograd import Function
 
 ops = namespace()
@@ -376,16 +377,65 @@ def dims(t: Any) -> tuple[int, int]:
 # ---- writes ---------------------------------------------------------------------------------------------------------
 
 
-def assign(target: Any, result: Any, name: str) -> Any:
-    """Give a sparse tensor the entries of another; the type stays."""
-    if target.requires_grad and is_grad_enabled() or result.requires_grad and is_grad_enabled():
-        raise RuntimeError(f"{name}: writes to sparse tensors that a history is recorded of are not supported (docs/gaps.md): compute a new tensor")
+class Aliased(Function):
+    """The entries of a tensor under another one, which later writes to the first do not change."""
+
+    @staticmethod
+    def forward(ctx: Any, t: Any) -> Any:
+        return rebuilt(t, parts(t).values.detach())
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return grad
+
+
+class Written(Function):
+    """A tensor that has taken over another one's entries, and its history; its own one ends, with zeros where the new entries do not come from it."""
+
+    @staticmethod
+    def forward(ctx: Any, target: Any, result: Any, zeros: Any) -> Any:
+        ctx.zeros = zeros
+        ctx.mark_dirty(target)  # which raises the version
+        return _take_over(target, result, False)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return ctx.zeros, grad, None
+
+
+def before_writing(target: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of an operator in place, whose history shall know the target as it is now."""
+    if not is_grad_enabled() or not any(isinstance(x, TensorBase) and x.requires_grad for x in arguments):
+        return arguments
+    if target.requires_grad and target.is_leaf:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    now = Aliased.apply(target) if target.requires_grad else rebuilt(target, parts(target).values)
+    return tuple(now if x is target else x for x in arguments)
+
+
+def assign(target: Any, result: Any, name: str, from_target: bool = True) -> Any:
+    """Give a sparse tensor the entries of another; the type stays. from_target: they have been computed of its own."""
     if not is_sparse(result):
         raise RuntimeError(f"{name}: a strided result cannot be written to a sparse tensor")
     p, q = parts(target), parts(result)
     if p.layout != q.layout:
         raise RuntimeError(f"{name}: the result is {result.layout}, the tensor that it is to be written to {target.layout}")
-    values_ = q.values if q.values.dtype == target.dtype else q.values.to(target.dtype)
-    found = (q.indices, values_) if q.layout == COO else (q.compressed, q.plain, values_)
-    _core.replace(target, tuple(x.detach() for x in found), q.coalesced, tuple(result.shape), q.sparse_dim, q.dense_dim)
+    if result.dtype is not target.dtype:
+        result = with_values(result, values_of(result).to(target.dtype))
+    if not (is_grad_enabled() and (target.requires_grad or result.requires_grad)):
+        return _take_over(target, result)
+    if target.requires_grad and target.is_leaf:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    zeros = None
+    if target.requires_grad and not from_target:
+        from tensorrt_lite._sparse.pointwise import empty_like
+
+        zeros = empty_like(target.detach())
+    return Written.apply(target, result, zeros)
+
+
+def _take_over(target: Any, result: Any, bump: bool = True) -> Any:
+    q = parts(result)
+    found = (q.indices, q.values) if q.layout == COO else (q.compressed, q.plain, q.values)
+    _core.replace(target, tuple(x.detach() for x in found), q.coalesced, tuple(result.shape), q.sparse_dim, q.dense_dim, bump)
     return target

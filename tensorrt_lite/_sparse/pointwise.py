@@ -350,9 +350,7 @@ def zero(t: Any) -> Any:
 
 @public("zero_")
 def zero_(t: Any) -> Any:
-    if t.requires_grad and t.is_leaf and is_grad_enabled():
-        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-    return assign(t, empty_like(t.detach()), "zero_")
+    return assign(t, empty_like(t.detach()), "zero_", from_target=False)
 
 
 @operator("copy_")
@@ -364,7 +362,11 @@ def copy_(target: Any, source: Any, non_blocking: bool = False) -> Any:
         )
     if tuple(target.shape) != tuple(source.shape) and parts(target).layout != COO:
         raise RuntimeError(f"copy_(): expected shapes of self and src to match, but got {list(target.shape)} and {list(source.shape)}")
-    return assign(target, copy_of(source.detach()).to(device=target.device), "copy_")
+    source = converting("to")(source, device=target.device)
+    copied = copy_of(source.detach())
+    if source.requires_grad and is_grad_enabled():
+        copied = with_values(copied, values_of(source))
+    return assign(target, copied, "copy_", from_target=False)
 
 
 def empty_like(t: Any, dtype: Any = None, device: Any = None) -> Any:

@@ -88,11 +88,12 @@ def turned(t: Any) -> Any:
 
 @public("t_", "transpose_", "swapaxes_", "swapdims_")
 def transpose_in_place(t: Any, *dims: int) -> Any:
-    from tensorrt_lite._sparse.parts import assign
+    from tensorrt_lite._sparse.parts import assign, before_writing
 
     if number_of(t) != COO:
         return NotImplemented
-    return assign(t, transpose(t, *(dims or (0, 1))) if t.dim() > 1 else t, "transpose_")
+    target, (t,) = t, before_writing(t, (t,))
+    return assign(target, transpose(t, *(dims or (0, 1))) if t.dim() > 1 else t, "transpose_")
 
 
 def _coordinates(t: Any, name: str) -> Any:

@@ -74,6 +74,10 @@ def run(name: str, arguments: tuple[Any, ...], target: Any, mode: int) -> Any:
     function = OPERATORS.get(name)
     if function is None:
         raise refusal(name + ("_" if mode == 2 else ""), arguments)
+    if mode == 2 and is_sparse(target):
+        from tensorrt_lite._sparse.parts import before_writing
+
+        arguments = before_writing(target, arguments)
     result = function(*arguments)
     if result is NotImplemented:
         raise refusal(name + ("_" if mode == 2 else ""), arguments)
@@ -82,10 +86,12 @@ def run(name: str, arguments: tuple[Any, ...], target: Any, mode: int) -> Any:
 
 def write_to(name: str, target: Any, result: Any, mode: int) -> Any:
     """Hand a result over to the tensor that the caller gave."""
-    from tensorrt_lite._sparse.parts import assign
+    from tensorrt_lite._sparse.parts import assign, is_grad_enabled
 
     if isinstance(target, (list, tuple)):
         return [write_to(name, t, r, mode) for t, r in zip(target, result)]
+    if mode == 1 and is_grad_enabled() and isinstance(result, TensorBase) and (result.requires_grad or target.requires_grad):
+        raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.")
     if is_sparse(target):
         return assign(target, result, name)
     if is_sparse(result):
