@@ -87,7 +87,7 @@ cdef extern from *:
       return __builtin_expect(asks, 0) ? trt_call_public_general(f, args, nargsf, keywords) : s->run(s->impl, args, nargsf, keywords);
     }
     static PyObject* trt_call_without_vectorcall(PyObject* f, PyObject* const* args, size_t nargsf, PyObject* keywords) {
-      return _PyObject_MakeTpCall(PyThreadState_Get(), f, args, PyVectorcall_NARGS(nargsf), keywords);
+      return PyObject_Vectorcall(f, args, nargsf, keywords);
     }
     static void trt_set_public_call(PyObject* f, PyObject* impl) {
       trt_public* s = (trt_public*)f;
