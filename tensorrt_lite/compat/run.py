@@ -82,6 +82,7 @@ def main(arguments: list[str]) -> int:
     if arguments[0] == "-h":
         print(_USAGE, end="")
         return 0
+    from tensorrt_lite._run_program import run_program
     from tensorrt_lite.compat import install
 
     install()
@@ -92,17 +93,11 @@ def main(arguments: list[str]) -> int:
 
         record()
         atexit.register(_write_report, report)
-    if arguments[0] == "-m":
-        sys.argv = arguments[1:]
-        sys.path[0] = os.getcwd()
-        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
-    elif arguments[0] == "--":
+    if arguments[0] == "--":
         sys.argv = arguments[1:]
         _run_command(arguments[1])
     else:
-        sys.argv = arguments
-        sys.path[0] = str(Path(arguments[0]).resolve().parent)
-        runpy.run_path(arguments[0], run_name="__main__")
+        run_program(arguments)
     return 0
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
-import runpy
 import sys
-from pathlib import Path
 from typing import Any
+
+from tensorrt_lite._run_program import run_program
 
 _EPILOG = """\
 examples:
@@ -70,7 +69,7 @@ def main(arguments: list[str]) -> int:
     status = 0
     recorded.start()
     try:
-        _run(program)
+        run_program(program)
     except SystemExit as ended:
         status = ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 1
         if isinstance(ended.code, str):
@@ -79,17 +78,6 @@ def main(arguments: list[str]) -> int:
         recorded.stop()
         _report(recorded, options)
     return status
-
-
-def _run(program: list[str]) -> None:
-    if program[0] == "-m":
-        sys.argv = program[1:]
-        sys.path[0] = os.getcwd()
-        runpy.run_module(program[1], run_name="__main__", alter_sys=True)
-    else:
-        sys.argv = program
-        sys.path[0] = str(Path(program[0]).resolve().parent)
-        runpy.run_path(program[0], run_name="__main__")
 
 
 def _report(recorded: Any, options: argparse.Namespace) -> None:

@@ -88,6 +88,34 @@ def test_exit_status_and_traceback_are_the_programs(program, tmp_path):
     said = run(*LITE, "program.py", cwd=tmp_path, status=1).stderr
     assert said.endswith("NotImplementedError: torch.export.Dim: it is not implemented (docs/gaps.md, or tensorrt-lite missing)\n")
     assert "usage:" in run(*LITE, cwd=tmp_path, status=2).stderr
+    assert run(*LITE, "absent.py", cwd=tmp_path, status=2).stderr.startswith("tensorrt-lite: can't open file 'absent.py'")
+
+
+FAILS = {
+    "raised": "def f(n):\n    return 1 / n\n\nf(0)\n",
+    "chained": "def f():\n    raise KeyError(3)\n\ntry:\n    f()\nexcept KeyError as error:\n    raise ValueError('no') from error\n",
+    "group": "raise ExceptionGroup('two', [ValueError(1), TypeError(2)])\n",
+    "syntax": "x = (1,\n",
+    "assertion": "assert not 1, 'text'\n",
+    "own hook": "import sys\nsys.excepthook = lambda kind, value, trace: print(kind.__name__, trace.tb_frame.f_code.co_name, trace.tb_lineno, file=sys.stderr)\n\n1 / 0\n",
+    "interrupted": "raise KeyboardInterrupt\n",
+    "in another error's handling": "def g():\n    try:\n        {}[1]\n    except KeyError:\n        int('a')\ng()\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", FAILS.values(), ids=FAILS)
+def test_tracebacks_begin_with_the_program(program, tmp_path, text):
+    path = str(program(text))
+    as_python = subprocess.run([sys.executable, path], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert as_python.returncode not in (0, 2)
+    assert run(*LITE, path, cwd=tmp_path, status=as_python.returncode).stderr == as_python.stderr
+    if text == FAILS["raised"]:
+        assert run("-m", "tensorrt_lite", "profile", "--trace", "", "--graph", "", path, cwd=tmp_path, status=1).stderr == as_python.stderr
+
+
+def test_tracebacks_of_a_module_begin_with_it(program, tmp_path):
+    program("1 / 0", "part.py")
+    assert run(*LITE, "-m", "part", cwd=tmp_path, status=1).stderr.splitlines()[:2] == ["Traceback (most recent call last):", f'  File "{tmp_path}/part.py", line 1, in <module>']
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
