@@ -58,7 +58,8 @@ lint: .venv-test/installed
 types: .venv-test/installed
 	.venv-test/bin/python -m mypy tensorrt_lite/bench tensorrt_lite/info.py tensorrt_lite/__main__.py
 	.venv-test/bin/python -m mypy --strict --warn-unused-ignores tests/typing/program.py
-	.venv-test/bin/python -m mypy --strict --warn-unused-ignores examples/digits.py examples/char_gpt.py
+	.venv-test/bin/python -m tools.typed_examples build/typed_examples
+	.venv-test/bin/python -m mypy --strict --warn-unused-ignores build/typed_examples/*.py
 	.venv-test/bin/basedpyright --pythonpath .venv-test/bin/python
 
 conformance: .venv-test/installed

@@ -140,7 +140,7 @@ class Npu(backend.DeviceInterface):
     def wait_event(self, index: int, stream: int, event: Any) -> None:
         self.queue(index, stream).tasks.put(event.wait)
 
-    def query_event(self, index: int, event: Any) -> bool:
+    def query_event(self, index: int, event: threading.Event) -> bool:
         return event.is_set()
 
     def synchronize_event(self, index: int, event: Any) -> None:

@@ -26,7 +26,8 @@ class ConditionedBlock(nn.Module):
 
     def forward(self, x: Tensor, condition: Tensor) -> Tensor:
         hidden = self.first(x) + self.shift(condition)[:, :, None, None]
-        return self.second(hidden) + self.shortcut(x)
+        change: Tensor = self.second(hidden)
+        return change + self.shortcut(x)
 
 
 class UNet(nn.Module):

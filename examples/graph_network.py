@@ -46,7 +46,9 @@ class GraphNetwork(nn.Module):
 
     def forward(self, x: Tensor, edges: Tensor, weights: Tensor) -> Tensor:
         first, second = self.layers
-        return second(F.dropout(F.relu(first(x, edges, weights)), 0.5, self.training), edges, weights)
+        hidden: Tensor = F.relu(first(x, edges, weights))
+        logits: Tensor = second(F.dropout(hidden, 0.5, self.training), edges, weights)
+        return logits
 
 
 def normalise(edges: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -29,7 +29,8 @@ class DigitClassifier(nn.Module):
         self.classify = nn.Sequential(nn.Flatten(), nn.Dropout(0.25), nn.Linear(2 * width * 2 * 2, 64), nn.ReLU(), nn.Linear(64, 10))
 
     def forward(self, images: Tensor) -> Tensor:
-        return self.classify(self.features(images))
+        logits: Tensor = self.classify(self.features(images))
+        return logits
 
 
 def train(model: nn.Module, data: TensorDataset, progress: Progress) -> None:
@@ -50,7 +51,8 @@ def train(model: nn.Module, data: TensorDataset, progress: Progress) -> None:
 def predict(model: nn.Module, images: Tensor) -> Tensor:
     """The probability of each class, `(N, 10)`."""
     model.eval()
-    return model(images).softmax(dim=1)
+    logits: Tensor = model(images)
+    return logits.softmax(dim=1)
 
 
 def draw_picture(losses: list[float], images: Tensor, labels: Tensor, probabilities: Tensor) -> Figure:

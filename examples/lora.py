@@ -56,7 +56,8 @@ class Block(nn.Module):
         query, key, value = (layer(normed).unflatten(2, (self.heads, -1)).transpose(1, 2) for layer in (self.query, self.key, self.value))
         attended = F.scaled_dot_product_attention(query, key, value, is_causal=True)
         x = x + self.project(attended.transpose(1, 2).flatten(2))
-        return x + self.mlp(self.norm2(x))
+        change: Tensor = self.mlp(self.norm2(x))
+        return x + change
 
 
 class CharTransformer(nn.Module):
@@ -69,7 +70,8 @@ class CharTransformer(nn.Module):
         self.head = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 128))
 
     def forward(self, tokens: Tensor) -> Tensor:
-        return self.head(self.blocks(self.token(tokens) + self.position.weight[: tokens.shape[1]]))
+        logits: Tensor = self.head(self.blocks(self.token(tokens) + self.position.weight[: tokens.shape[1]]))
+        return logits
 
 
 def replace_modules(module: nn.Module, old: type[nn.Module], make: Callable[[Any], nn.Module]) -> None:

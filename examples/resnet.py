@@ -68,7 +68,8 @@ def shift(images: Tensor, distance: int = 1) -> Tensor:
 @torch.no_grad()
 def accuracy(model: nn.Module, images: Tensor, labels: Tensor) -> float:
     model.eval()
-    correct = (model(images).argmax(dim=1) == labels).float().mean().item()
+    logits: Tensor = model(images)
+    correct = (logits.argmax(dim=1) == labels).float().mean().item()
     model.train()
     return correct
 

@@ -28,7 +28,8 @@ class Embedding(nn.Module):
         )
 
     def forward(self, images: Tensor) -> Tensor:
-        return self.layers(images)
+        features: Tensor = self.layers(images)
+        return features
 
 
 class Pairs(Dataset[tuple[Tensor, Tensor, Tensor]]):
@@ -63,8 +64,8 @@ def contrastive_loss(first: Tensor, second: Tensor, same: Tensor, margin: float 
 def pair_accuracy(model: nn.Module, pairs: Pairs) -> float:
     """How many pairs the distance 1/2 divides rightly."""
     first, second, same = next(iter(DataLoader(pairs, batch_size=len(pairs))))
-    near = F.pairwise_distance(model(first), model(second)) < 0.5
-    return (near == same.bool()).float().mean().item()
+    near: Tensor = F.pairwise_distance(model(first), model(second)) < 0.5
+    return float((near == same.bool()).float().mean())
 
 
 def main() -> None:
@@ -72,7 +73,8 @@ def main() -> None:
     torch.manual_seed(options.seed)
     training_data, held_out = load_digits()
     batch = 64
-    pairs = Pairs(*training_data.tensors, count=batch * options.steps)
+    images, labels = training_data.tensors
+    pairs = Pairs(images, labels, count=batch * options.steps)
     model = Embedding()
     optimizer = torch.optim.RMSprop(model.parameters(), lr=1e-3)
 

@@ -29,7 +29,8 @@ class SubPixelNetwork(nn.Module):
         )
 
     def forward(self, small: Tensor) -> Tensor:
-        return enlarge(small) + self.layers(small - 0.5)
+        detail: Tensor = self.layers(small - 0.5)
+        return enlarge(small) + detail
 
 
 def enlarge(small: Tensor) -> Tensor:

@@ -57,7 +57,7 @@ class VisionTransformer(nn.Module):
         for block in self.blocks:
             x, weights = block(x, need_weights=True)
         assert weights is not None
-        seen = weights[:, 0, 1:]
+        seen: Tensor = weights[:, 0, 1:]
         return (seen / seen.amax(dim=1, keepdim=True)).view(len(images), 4, 4)
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import functools
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import tensorrt_lite as trt
 from tensorrt_lite import _schema
@@ -29,6 +29,10 @@ from tensorrt_lite._schema import Schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Generic, ParamSpec, TypeVar
+
+    _P = ParamSpec("_P")
+    _R = TypeVar("_R")
 
 __all__ = ["CustomOpDef", "Library", "custom_op", "define", "impl", "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake", "register_vmap",
            "register_kernel"]  # fmt: skip
@@ -587,6 +591,20 @@ def infer_schema(prototype_function: Callable[..., Any], /, *, mutates_args: Any
     return _schema.infer(prototype_function, mutates_args, op_name or "")
 
 
+@overload
+def custom_op(
+    name: str, fn: Callable[_P, _R], /, *, mutates_args: str | Iterable[str], device_types: str | Sequence[str] | None = None, schema: str | None = None,
+    tags: Any = None,
+) -> _Defined[_P, _R]: ...  # fmt: skip
+
+
+@overload
+def custom_op(
+    name: str, fn: None = None, /, *, mutates_args: str | Iterable[str], device_types: str | Sequence[str] | None = None, schema: str | None = None,
+    tags: Any = None,
+) -> Callable[[Callable[_P, _R]], _Defined[_P, _R]]: ...  # fmt: skip
+
+
 def custom_op(
     name: str, fn: Callable[..., Any] | None = None, /, *, mutates_args: str | Iterable[str], device_types: str | Sequence[str] | None = None,
     schema: str | None = None, tags: Any = None,
@@ -659,6 +677,14 @@ class CustomOpDef:
         (self._op._disabled.discard if enabled else self._op._disabled.add)(key)
         self._op._fill_backends()
         return _Restore(self, device_type, before)
+
+
+if TYPE_CHECKING:
+
+    class _Defined(CustomOpDef, Generic[_P, _R]):
+        """What `custom_op` gives, for checkers: it is called like the function."""
+
+        def __call__(self, /, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
 
 
 class _Restore:

@@ -135,6 +135,7 @@ def inspected_line(name: str, function: object, method: bool, result: str) -> st
 
 
 _COMPARISONS = {"__eq__", "__ne__"}  # object's own signatures are wider than an operator's
+_INPLACE = {f"__i{name}__" for name in "add sub mul truediv floordiv mod pow and or xor lshift rshift".split()}
 _CONVERSIONS = {"__bool__": "bool", "__int__": "int", "__float__": "float", "__complex__": "complex", "__index__": "int"}
 
 
@@ -144,6 +145,8 @@ def symbol_line(name: str) -> str:
         return f"def {name}(self) -> builtins.{_CONVERSIONS[name]}: ..."
     if name in ("__neg__", "__pos__", "__abs__", "__invert__"):
         return f"def {name}(self) -> Tensor: ..."
+    if name in _INPLACE:
+        return f"def {name}(self, other: Any) -> Self: ..."
     if name in _COMPARISONS:
         return f"def {name}(self, other: Any) -> Tensor: ...  # type: ignore[override]"
     if name == "__getitem__":
@@ -155,7 +158,7 @@ def symbol_line(name: str) -> str:
 
 _IMPORTS = [
     "# Generated from cysrc/ops/*/*.yaml and from the functions written by hand.", "import builtins", "from collections.abc import Sequence",
-    "from typing import Any, NamedTuple, overload", "", "from tensorrt_lite import dtype", "from tensorrt_lite.tensor import Tensor", "",
+    "from typing import Any, NamedTuple, Self, overload", "", "from tensorrt_lite import dtype", "from tensorrt_lite.tensor import Tensor", "",
     "Number = builtins.bool | builtins.int | builtins.float | builtins.complex", "",
 ]  # fmt: skip
 

@@ -11,10 +11,11 @@ from .. import functional as F
 from ..init import constant_, xavier_normal_, xavier_uniform_
 from ..parameter import Parameter
 from .linear import NonDynamicallyQuantizableLinear
+from ._typed import TensorModule
 from .module import Module
 
 
-class _Inplace(Module):
+class _Inplace(TensorModule):
     """An activation whose only argument is whether to overwrite its input."""
 
     __constants__ = ["inplace"]
@@ -75,7 +76,7 @@ class Hardsigmoid(_Inplace):
         return ""
 
 
-class Threshold(Module):
+class Threshold(TensorModule):
     """x where x > threshold, else value."""
 
     __constants__ = ["threshold", "value", "inplace"]
@@ -93,7 +94,7 @@ class Threshold(Module):
         return f"threshold={self.threshold}, value={self.value}" + (", inplace=True" if self.inplace else "")
 
 
-class RReLU(Module):
+class RReLU(TensorModule):
     """Leaky ReLU whose slope is drawn from U(lower, upper) in training, their mean in evaluation."""
 
     __constants__ = ["lower", "upper", "inplace"]
@@ -111,7 +112,7 @@ class RReLU(Module):
         return f"lower={self.lower}, upper={self.upper}" + (", inplace=True" if self.inplace else "")
 
 
-class Hardtanh(Module):
+class Hardtanh(TensorModule):
     """x clamped to [min_val, max_val]."""
 
     __constants__ = ["min_val", "max_val", "inplace"]
@@ -155,7 +156,7 @@ class ReLU6(Hardtanh):
         return "inplace=True" if self.inplace else ""
 
 
-class _Alpha(Module):
+class _Alpha(TensorModule):
     __constants__ = ["alpha", "inplace"]
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
@@ -181,7 +182,7 @@ class CELU(_Alpha):
         return F.celu(input, self.alpha, self.inplace)
 
 
-class LeakyReLU(Module):
+class LeakyReLU(TensorModule):
     """x where x > 0, else negative_slope * x."""
 
     __constants__ = ["inplace", "negative_slope"]
@@ -198,42 +199,42 @@ class LeakyReLU(Module):
         return f"negative_slope={self.negative_slope}" + (", inplace=True" if self.inplace else "")
 
 
-class Sigmoid(Module):
+class Sigmoid(TensorModule):
     """1 / (1 + exp(-x))."""
 
     def forward(self, input: Any) -> Any:
         return input.sigmoid()
 
 
-class Tanh(Module):
+class Tanh(TensorModule):
     """tanh(x)."""
 
     def forward(self, input: Any) -> Any:
         return input.tanh()
 
 
-class LogSigmoid(Module):
+class LogSigmoid(TensorModule):
     """log(1 / (1 + exp(-x)))."""
 
     def forward(self, input: Any) -> Any:
         return F.logsigmoid(input)
 
 
-class Softsign(Module):
+class Softsign(TensorModule):
     """x / (1 + |x|)."""
 
     def forward(self, input: Any) -> Any:
         return F.softsign(input)
 
 
-class Tanhshrink(Module):
+class Tanhshrink(TensorModule):
     """x - tanh(x)."""
 
     def forward(self, input: Any) -> Any:
         return F.tanhshrink(input)
 
 
-class GELU(Module):
+class GELU(TensorModule):
     """x * Phi(x), Phi the normal distribution function; approximate="tanh" uses its tanh form."""
 
     __constants__ = ["approximate"]
@@ -249,7 +250,7 @@ class GELU(Module):
         return f"approximate={self.approximate!r}"
 
 
-class GLU(Module):
+class GLU(TensorModule):
     """a * sigmoid(b) of the two halves of the input along `dim`."""
 
     __constants__ = ["dim"]
@@ -265,7 +266,7 @@ class GLU(Module):
         return f"dim={self.dim}"
 
 
-class Hardshrink(Module):
+class Hardshrink(TensorModule):
     """x where |x| > lambd, else 0."""
 
     __constants__ = ["lambd"]
@@ -281,7 +282,7 @@ class Hardshrink(Module):
         return f"{self.lambd}"
 
 
-class Softshrink(Module):
+class Softshrink(TensorModule):
     """x moved towards zero by lambd."""
 
     __constants__ = ["lambd"]
@@ -297,7 +298,7 @@ class Softshrink(Module):
         return str(self.lambd)
 
 
-class Softplus(Module):
+class Softplus(TensorModule):
     """log(1 + exp(beta * x)) / beta, the identity where beta * x > threshold."""
 
     __constants__ = ["beta", "threshold"]
@@ -314,7 +315,7 @@ class Softplus(Module):
         return f"beta={self.beta}, threshold={self.threshold}"
 
 
-class PReLU(Module):
+class PReLU(TensorModule):
     """x where x > 0, else weight * x; weight: (1) or (C), learned."""
 
     __constants__ = ["num_parameters"]
@@ -337,7 +338,7 @@ class PReLU(Module):
         return f"num_parameters={self.num_parameters}"
 
 
-class Softmax(Module):
+class Softmax(TensorModule):
     """exp(x) / sum(exp(x)) along `dim`."""
 
     __constants__ = ["dim"]
@@ -353,7 +354,7 @@ class Softmax(Module):
         return f"dim={self.dim}"
 
 
-class Softmin(Module):
+class Softmin(TensorModule):
     """Softmax of -x along `dim`."""
 
     __constants__ = ["dim"]
@@ -369,7 +370,7 @@ class Softmin(Module):
         return f"dim={self.dim}"
 
 
-class LogSoftmax(Module):
+class LogSoftmax(TensorModule):
     """log of Softmax along `dim`."""
 
     __constants__ = ["dim"]
@@ -385,7 +386,7 @@ class LogSoftmax(Module):
         return f"dim={self.dim}"
 
 
-class Softmax2d(Module):
+class Softmax2d(TensorModule):
     """Softmax over the channels of input (N, C, H, W) or (C, H, W)."""
 
     def forward(self, input: Any) -> Any:

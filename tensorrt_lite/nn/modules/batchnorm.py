@@ -9,10 +9,11 @@ import tensorrt_lite as trt
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
+from ._typed import TensorModule
 from .module import Module
 
 
-class _NormBase(Module):
+class _NormBase(TensorModule):
     """Weight, bias and running statistics of a normalisation over channels; version 2 added num_batches_tracked."""
 
     _version = 2

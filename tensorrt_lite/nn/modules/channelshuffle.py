@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .. import functional as F
-from .module import Module
+from ._typed import TensorModule
 
 
-class ChannelShuffle(Module):
+class ChannelShuffle(TensorModule):
     """Interleaves groups of channels: input (N, C, *)."""
 
     __constants__ = ["groups"]

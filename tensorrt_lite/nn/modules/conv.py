@@ -10,13 +10,13 @@ import tensorrt_lite as trt
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
-from .module import Module
+from ._typed import TensorModule
 from .utils import _reverse_repeat_tuple, ntuple
 
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
-class _ConvNd(Module):
+class _ConvNd(TensorModule):
     """What all convolutions share: arguments, weight (out, in / groups, *kernel) or transposed, bias, printing."""
 
     __constants__ = [

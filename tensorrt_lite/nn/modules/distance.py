@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .. import functional as F
-from .module import Module
+from ._typed import TensorModule
 
 
-class PairwiseDistance(Module):
+class PairwiseDistance(TensorModule):
     """The p-norm of x1 - x2 over the last dimension; x1, x2: (N, D) or (D)."""
 
     __constants__ = ["norm", "eps", "keepdim"]
@@ -23,7 +23,7 @@ class PairwiseDistance(Module):
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
 
 
-class CosineSimilarity(Module):
+class CosineSimilarity(TensorModule):
     """The cosine of the angle between x1 and x2 along `dim`."""
 
     __constants__ = ["dim", "eps"]

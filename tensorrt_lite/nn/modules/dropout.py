@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .. import functional as F
-from .module import Module
+from ._typed import TensorModule
 
 
-class _DropoutNd(Module):
+class _DropoutNd(TensorModule):
     __constants__ = ["p", "inplace"]
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .module import Module
+from ._typed import TensorModule
 
 
-class Flatten(Module):
+class Flatten(TensorModule):
     """Merges the dimensions start_dim to end_dim into one."""
 
     __constants__ = ["start_dim", "end_dim"]
@@ -24,7 +24,7 @@ class Flatten(Module):
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
-class Unflatten(Module):
+class Unflatten(TensorModule):
     """Splits the dimension `dim` into the sizes `unflattened_size`."""
 
     __constants__ = ["dim", "unflattened_size"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .. import functional as F
-from .module import Module
+from ._typed import TensorModule
 
 
-class Unfold(Module):
+class Unfold(TensorModule):
     """Sliding blocks as columns: input (N, C, H, W), output (N, C * kH * kW, L)."""
 
     __constants__ = ["kernel_size", "dilation", "padding", "stride"]
@@ -27,7 +27,7 @@ class Unfold(Module):
         return f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
 
 
-class Fold(Module):
+class Fold(TensorModule):
     """Sums columns back into images: input (N, C * kH * kW, L), output (N, C, *output_size)."""
 
     __constants__ = ["output_size", "kernel_size", "dilation", "padding", "stride"]

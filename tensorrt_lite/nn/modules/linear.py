@@ -10,6 +10,7 @@ import tensorrt_lite as trt
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
+from ._typed import TensorModule
 from .module import Module
 
 
@@ -23,7 +24,7 @@ class Identity(Module):
         return input
 
 
-class Linear(Module):
+class Linear(TensorModule):
     """y = x W' + b. input: (*, in_features), output: (*, out_features), weight: (out_features, in_features)."""
 
     __constants__ = ["in_features", "out_features"]
@@ -59,7 +60,7 @@ class Linear(Module):
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
-class Bilinear(Module):
+class Bilinear(TensorModule):
     """y = x1' A x2 + b. inputs: (*, in1_features), (*, in2_features), output: (*, out_features)."""
 
     __constants__ = ["in1_features", "in2_features", "out_features"]

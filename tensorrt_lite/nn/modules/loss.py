@@ -6,10 +6,10 @@ from typing import Any
 
 from .. import functional as F
 from .._functional.reduction import legacy_string
-from .module import Module
+from ._typed import TensorModule
 
 
-class _Loss(Module):
+class _Loss(TensorModule):
     __constants__ = ["reduction"]
 
     def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:

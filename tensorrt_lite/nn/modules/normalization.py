@@ -9,10 +9,10 @@ import tensorrt_lite as trt
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
-from .module import Module
+from ._typed import TensorModule
 
 
-class LocalResponseNorm(Module):
+class LocalResponseNorm(TensorModule):
     """x / (k + alpha * mean of x ** 2 over `size` neighbouring channels) ** beta. input: (N, C, *)."""
 
     __constants__ = ["size", "alpha", "beta", "k"]
@@ -31,7 +31,7 @@ class LocalResponseNorm(Module):
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
-class CrossMapLRN2d(Module):
+class CrossMapLRN2d(TensorModule):
     """LocalResponseNorm of images: input (N, C, H, W)."""
 
     def __init__(self, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1) -> None:
@@ -48,7 +48,7 @@ class CrossMapLRN2d(Module):
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
-class LayerNorm(Module):
+class LayerNorm(TensorModule):
     """Normalises over the trailing dimensions. input: (N, *normalized_shape), weight and bias: normalized_shape."""
 
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
@@ -90,7 +90,7 @@ class LayerNorm(Module):
         )
 
 
-class GroupNorm(Module):
+class GroupNorm(TensorModule):
     """Normalises each group of channels of each sample. input: (N, C, *), weight and bias: (C)."""
 
     __constants__ = ["num_groups", "num_channels", "eps", "affine"]
@@ -137,7 +137,7 @@ class GroupNorm(Module):
         )
 
 
-class RMSNorm(Module):
+class RMSNorm(TensorModule):
     """x / sqrt(mean(x ** 2) + eps) * weight over the trailing dimensions. input: (N, *normalized_shape)."""
 
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from .. import functional as F
-from .module import Module
+from ._typed import TensorModule
 from .utils import ntuple
 
 
-class _PadNd(Module):
+class _PadNd(TensorModule):
     """Pads the last `_dims` dimensions; padding is a number or (left, right, top, bottom, front, back)."""
 
     __constants__ = ["padding"]

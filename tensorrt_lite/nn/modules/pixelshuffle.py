@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .. import functional as F
-from .module import Module
+from ._typed import TensorModule
 
 
-class PixelShuffle(Module):
+class PixelShuffle(TensorModule):
     """(*, C * r * r, H, W) to (*, C, H * r, W * r)."""
 
     __constants__ = ["upscale_factor"]
@@ -24,7 +24,7 @@ class PixelShuffle(Module):
         return f"upscale_factor={self.upscale_factor}"
 
 
-class PixelUnshuffle(Module):
+class PixelUnshuffle(TensorModule):
     """(*, C, H * r, W * r) to (*, C * r * r, H, W)."""
 
     __constants__ = ["downscale_factor"]

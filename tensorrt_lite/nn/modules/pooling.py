@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import functional as F
+from ._typed import TensorModule
 from .module import Module
 from .utils import ntuple
 
@@ -63,7 +64,7 @@ class MaxPool3d(_MaxPoolNd):
         )
 
 
-class _MaxUnpoolNd(Module):
+class _MaxUnpoolNd(TensorModule):
     _dims = 0
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
@@ -103,7 +104,7 @@ class MaxUnpool3d(_MaxUnpoolNd):
         return F.max_unpool3d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
-class _AvgPoolNd(Module):
+class _AvgPoolNd(TensorModule):
     __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"]
 
     def extra_repr(self) -> str:
@@ -232,7 +233,7 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
         )
 
 
-class _LPPoolNd(Module):
+class _LPPoolNd(TensorModule):
     __constants__ = ["norm_type", "kernel_size", "stride", "ceil_mode"]
 
     def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
@@ -303,7 +304,7 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
         return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
 
 
-class _AdaptiveAvgPoolNd(Module):
+class _AdaptiveAvgPoolNd(TensorModule):
     __constants__ = ["output_size"]
 
     def __init__(self, output_size: Any) -> None:

@@ -9,7 +9,7 @@ import tensorrt_lite as trt
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
-from .module import Module
+from ._typed import TensorModule
 
 
 def _checked_padding(padding_idx: int | None, num_embeddings: int) -> int | None:
@@ -20,7 +20,7 @@ def _checked_padding(padding_idx: int | None, num_embeddings: int) -> int | None
     return padding_idx + num_embeddings if padding_idx < 0 else padding_idx
 
 
-class _Table(Module):
+class _Table(TensorModule):
     """The weight (num_embeddings, embedding_dim) and its initialisation."""
 
     weight: Parameter

@@ -12,6 +12,7 @@ from .activation import MultiheadAttention
 from .container import ModuleList
 from .dropout import Dropout
 from .linear import Linear
+from ._typed import TensorModule
 from .module import Module
 from .normalization import LayerNorm
 
@@ -54,7 +55,7 @@ def _copies(module: Module, count: int) -> ModuleList:
     return ModuleList([deepcopy(module) for _ in range(count)])
 
 
-class _FeedForward(Module):
+class _FeedForward(TensorModule):
     """Construction and feed-forward block shared by encoder and decoder layers."""
 
     __constants__ = ["norm_first"]
@@ -222,7 +223,7 @@ class TransformerDecoderLayer(_FeedForward):
         return self.norm3(x + self.dropout3(self._feed_forward(x)))
 
 
-class TransformerEncoder(Module):
+class TransformerEncoder(TensorModule):
     """A stack of copies of an encoder layer. src: (S, N, E) or (S, E)."""
 
     __constants__ = ["norm"]
@@ -253,7 +254,7 @@ class TransformerEncoder(Module):
         return output if self.norm is None else self.norm(output)
 
 
-class TransformerDecoder(Module):
+class TransformerDecoder(TensorModule):
     """A stack of copies of a decoder layer. tgt: (T, N, E), memory: (S, N, E)."""
 
     __constants__ = ["norm"]
@@ -292,7 +293,7 @@ class TransformerDecoder(Module):
         return output if self.norm is None else self.norm(output)
 
 
-class Transformer(Module):
+class Transformer(TensorModule):
     """Encoder and decoder. src: (S, N, E), tgt: (T, N, E), N first with batch_first; output like tgt."""
 
     def __init__(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .. import functional as F
-from .module import Module
+from ._typed import TensorModule
 
 
-class Upsample(Module):
+class Upsample(TensorModule):
     """Resizes the spatial dimensions of input (N, C, *) to `size` or by `scale_factor`."""
 
     __constants__ = ["size", "scale_factor", "mode", "align_corners", "name", "recompute_scale_factor"]

@@ -14,7 +14,13 @@ import tensorrt_lite as trt
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from typing import Generic
+
+    from typing_extensions import TypeVar
+
     from tensorrt_lite import Generator, Tensor
+
+    T_co = TypeVar("T_co", covariant=True, default=Any)
 
 __all__ = [
     "ChainDataset",
@@ -28,21 +34,27 @@ __all__ = [
 ]
 
 
-class Dataset:
-    """Base of map-style datasets: a subclass gives `__getitem__`, and `__len__` for most samplers."""
+if TYPE_CHECKING:
 
-    # `Dataset[T]` in annotations and bases, without the import of typing's generics.
-    __class_getitem__ = classmethod(GenericAlias)
+    class Dataset(Generic[T_co]):
+        """Base of map-style datasets, for checkers: `Dataset[T]` has samples of type T, `Dataset` of any."""
 
-    def __getitem__(self, index: Any) -> Any:
-        raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
+        def __getitem__(self, index: Any) -> T_co: ...
+        def __iter__(self) -> Iterator[T_co]: ...  # by __getitem__, which checkers do not take for iteration
+        def __add__(self, other: Dataset) -> ConcatDataset: ...
+else:
 
-    if TYPE_CHECKING:
+    class Dataset:
+        """Base of map-style datasets: a subclass gives `__getitem__`, and `__len__` for most samplers."""
 
-        def __iter__(self) -> Iterator[Any]: ...  # by __getitem__, which checkers do not take for iteration
+        # `Dataset[T]` in annotations and bases, without the import of typing's generics.
+        __class_getitem__ = classmethod(GenericAlias)
 
-    def __add__(self, other: Dataset) -> ConcatDataset:
-        return ConcatDataset([self, other])
+        def __getitem__(self, index: Any) -> Any:
+            raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
+
+        def __add__(self, other: Dataset) -> ConcatDataset:
+            return ConcatDataset([self, other])
 
 
 class IterableDataset(Dataset):
