@@ -1,9 +1,10 @@
 """Losses over class indices on the CPU, beneath the checks of loss.pyx."""
 from tensorrt_lite._C.core.hints import hinted
 from libc.stdint cimport int64_t
+from libc.string cimport memcpy
 from tensorrt_lite._C.core.device cimport DEV_CPU
 from tensorrt_lite._C.core.dispatch cimport attach
-from tensorrt_lite._C.core.dtype cimport F32, F64
+from tensorrt_lite._C.core.dtype cimport F32, F64, I64
 from tensorrt_lite._C.core.iterator cimport cast_to, contiguous_of, copy_elements, fill_elements
 from tensorrt_lite._C.core.parallel cimport GRAIN, parallel_for, task_fn
 from tensorrt_lite._C.core.dtype cimport Scalar
@@ -250,11 +251,13 @@ cdef int cross_entropy_backward(class_loss* call, TensorBase grad, TensorBase x,
 # ---- ctc_loss ------------------------------------------------------------------------------------------------------
 
 cdef int run_ctc(task_fn task, ctc_args* a, TensorBase log_probs, TensorBase targets, TensorBase lengths, TensorBase loss, TensorBase log_alpha) except -1:
-    """All samples; a class out of range is found before."""
+    """All samples; a class out of range is found before, in a copy that no other thread writes to."""
     cdef int64_t i, j, size = a.batch * CTC_SCRATCH * (a.span + 2)
-    cdef TensorBase scratch = empty_tensor(1, &size, log_probs.dtype, DEV_CPU)
+    cdef TensorBase scratch = empty_tensor(1, &size, log_probs.dtype, DEV_CPU), classes = empty_tensor(1, &targets.numel, I64, DEV_CPU)
+    memcpy(data_of(classes), data_of(targets), targets.numel * sizeof(int64_t))
+    targets = classes
     if log_probs.numel >= 4096:
-        log_probs, targets = held(log_probs), held(targets)
+        log_probs = held(log_probs)
     a.log_probs, a.loss, a.log_alpha, a.scratch = data_of(log_probs), data_of(loss), data_of(log_alpha), data_of(scratch)
     a.targets, a.input_lengths = <const int64_t*>data_of(targets), <const int64_t*>data_of(lengths)
     a.target_lengths = a.input_lengths + a.batch
