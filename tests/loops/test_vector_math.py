@@ -95,6 +95,21 @@ def test_result_is_independent_of_position(functions: Functions, name: str, kind
         assert part.tobytes() == whole[start:stop].tobytes()
 
 
+@pytest.mark.parametrize("kind", list(FLOATS))
+def test_where_the_exponential_ends(functions: Functions, kind: str) -> None:
+    """expm1 up to infinity without a NaN in between; the tails of sigmoid and silu in which exp(-x) is infinite and they are not 0 yet."""
+    top = {"f32": 88.722839, "f64": 709.782712893384}[kind]
+    x = np.linspace(top - 1, top + 1, 4001).astype(FLOATS[kind])
+    got = functions.call("expm1", kind, x)
+    assert not np.isnan(got).any() and (got[1:] >= got[:-1]).all() and np.isinf(got[x > top + 1e-4]).all() and np.isfinite(got[x < top - 1e-4]).all()
+    tail = np.linspace(-top, -top + 2, 2001).astype(FLOATS[kind])
+    wide = tail.astype(np.longdouble)
+    exact = 1 / (1 + np.exp(-wide))
+    for name, value in (("sigmoid", exact), ("silu", wide * exact)):
+        error = np.abs(functions.call(name, kind, tail) - value) / np.spacing(np.abs(value).astype(FLOATS[kind]))
+        assert (error <= UNARY[name].bound[kind] + 0.01).all(), (name, float(error.max()))
+
+
 SPECIAL = {
     "exp": [(INF, INF), (-INF, 0.0), (0.0, 1.0), (1e4, INF), (-1e4, 0.0)],
     "exp2": [(INF, INF), (-INF, 0.0), (0.0, 1.0), (5.0, 32.0), (-3.0, 0.125), (1e4, INF)],

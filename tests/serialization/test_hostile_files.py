@@ -444,6 +444,16 @@ def test_damaged_files_of_the_older_format():
             continue
 
 
+def test_older_format_names_its_storages_by_strings():
+    """A list of keys that holds the number 0 in place of "0"."""
+    buffer = io.BytesIO()
+    serialization.save({"x": trt.arange(6.0)}, buffer, _use_new_zipfile_serialization=False)
+    whole, listed = buffer.getvalue(), pickle.dumps(["0"], 2)
+    assert whole.count(listed) == 1
+    with pytest.raises(RuntimeError, match="list of storages"):
+        serialization.load(io.BytesIO(whole.replace(listed, pickle.dumps([0], 2))))
+
+
 def test_older_format_bounds_its_storages():
     head = b"".join(pickle.dumps(v, 2) for v in (0x1950A86A20F9469CFC6C, 1001, {"little_endian": True}))
     huge = Pid("storage", Name("torch.FloatStorage"), "0", "cpu", 1 << 50, None)
