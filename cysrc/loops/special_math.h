@@ -82,24 +82,26 @@ static __attribute__((unused)) f80 special_powl(f80 x, f80 y)
 
 #define UNARY(name, call, T, WIDE) INL T special_##name##_##T(T v) { const WIDE x = v; return (T)call; }
 #define BINARY(name, call, T, WIDE) INL T special_##name##_##T(T v, T u) { const WIDE x = v, n = u; return (T)call; }
+/* referred to by address, and for high degrees alone */
+#define POLYNOMIAL(name, call, T, WIDE) static __attribute__((unused, noinline)) T special_##name##_##T(T v, T u) { const WIDE x = v, n = u; return (T)call; }
 #define DEFINE_SPECIAL(T, WIDE, HERMITE_LIMIT)                                                                        \
     UNARY(airy_ai, airy_ai_wide_##T(x), T, WIDE)                                                                      \
     BINARY(gammainc, incomplete_gamma_wide_##T(x, n, 0), T, WIDE)                                                     \
     BINARY(gammaincc, incomplete_gamma_wide_##T(x, n, 1), T, WIDE)                                                    \
     BINARY(zeta, zeta_wide_##T(x, n), T, WIDE)                                                                        \
     BINARY(polygamma, polygamma_wide_##T(x, n), T, WIDE)                                                              \
-    BINARY(chebyshev_t, chebyshev_polynomial_wide_##T(x, n, 0), T, WIDE)                                              \
-    BINARY(chebyshev_u, chebyshev_polynomial_wide_##T(x, n, 1), T, WIDE)                                              \
-    BINARY(chebyshev_v, chebyshev_polynomial_wide_##T(x, n, 2), T, WIDE)                                              \
-    BINARY(chebyshev_w, chebyshev_polynomial_wide_##T(x, n, 3), T, WIDE)                                              \
-    BINARY(shifted_chebyshev_t, chebyshev_polynomial_wide_##T(2 * x - 1, n, 0), T, WIDE)                              \
-    BINARY(shifted_chebyshev_u, chebyshev_polynomial_wide_##T(2 * x - 1, n, 1), T, WIDE)                              \
-    BINARY(shifted_chebyshev_v, chebyshev_polynomial_wide_##T(2 * x - 1, n, 2), T, WIDE)                              \
-    BINARY(shifted_chebyshev_w, chebyshev_polynomial_wide_##T(2 * x - 1, n, 3), T, WIDE)                              \
-    BINARY(hermite_h, hermite_polynomial_wide_##T(x, n, 2, HERMITE_LIMIT), T, WIDE)                                   \
-    BINARY(hermite_he, hermite_polynomial_wide_##T(x, n, 1, HERMITE_LIMIT), T, WIDE)                                  \
-    BINARY(laguerre, laguerre_polynomial_wide_##T(x, n), T, WIDE)                                                     \
-    BINARY(legendre, legendre_polynomial_wide_##T(x, n), T, WIDE)                                                     \
+    POLYNOMIAL(chebyshev_t, chebyshev_polynomial_wide_##T(x, n, 0), T, WIDE)                                              \
+    POLYNOMIAL(chebyshev_u, chebyshev_polynomial_wide_##T(x, n, 1), T, WIDE)                                              \
+    POLYNOMIAL(chebyshev_v, chebyshev_polynomial_wide_##T(x, n, 2), T, WIDE)                                              \
+    POLYNOMIAL(chebyshev_w, chebyshev_polynomial_wide_##T(x, n, 3), T, WIDE)                                              \
+    POLYNOMIAL(shifted_chebyshev_t, chebyshev_polynomial_wide_##T(2 * x - 1, n, 0), T, WIDE)                              \
+    POLYNOMIAL(shifted_chebyshev_u, chebyshev_polynomial_wide_##T(2 * x - 1, n, 1), T, WIDE)                              \
+    POLYNOMIAL(shifted_chebyshev_v, chebyshev_polynomial_wide_##T(2 * x - 1, n, 2), T, WIDE)                              \
+    POLYNOMIAL(shifted_chebyshev_w, chebyshev_polynomial_wide_##T(2 * x - 1, n, 3), T, WIDE)                              \
+    POLYNOMIAL(hermite_h, hermite_polynomial_wide_##T(x, n, 2, HERMITE_LIMIT), T, WIDE)                                   \
+    POLYNOMIAL(hermite_he, hermite_polynomial_wide_##T(x, n, 1, HERMITE_LIMIT), T, WIDE)                                  \
+    POLYNOMIAL(laguerre, laguerre_polynomial_wide_##T(x, n), T, WIDE)                                                     \
+    POLYNOMIAL(legendre, legendre_polynomial_wide_##T(x, n), T, WIDE)                                                     \
     INL T special_frexp_mantissa_##T(T x) { int e; return (T)frexp((f64)x, &e); }                                             \
     INL T special_frexp_exponent_##T(T x) { int e; frexp((f64)x, &e); return x - x == 0 ? (T)e : (T)0; }
 DEFINE_SPECIAL(f32, f64, 128)
@@ -113,6 +115,9 @@ DEFINE_SLOPES(f64)
 #undef DEFINE_SLOPES
 #undef UNARY
 #undef BINARY
+#undef POLYNOMIAL
 #undef DEFINE_SPECIAL
+
+#include "special_recurrences.h"
 
 #endif

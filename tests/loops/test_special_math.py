@@ -52,6 +52,36 @@ def test_error_of_operators(name: str) -> None:
         assert error <= LIMITS[kind], f"{name} {kind}: {error} ulp at {place}"
 
 
+POLYNOMIALS = {
+    **{f"{moved}chebyshev_{k}": f"{moved}chebyshev_polynomial_{k}" for moved in ("", "shifted_") for k in "tuvw"},
+    **{"hermite_h": "hermite_polynomial_h", "hermite_he": "hermite_polynomial_he", "laguerre": "laguerre_polynomial_l", "legendre": "legendre_polynomial_p"},
+}
+
+
+@pytest.mark.parametrize("name", list(POLYNOMIALS))
+def test_error_of_polynomials(name: str) -> None:
+    """Degrees that differ within a block, and blocks of one degree."""
+    operator = getattr(trt.special, POLYNOMIALS[name])
+    for kind in ("f32", "f64"):
+        x, n = arguments(f"special_{name}", kind, 77, seed=13)
+        for degrees in (n, np.full_like(n, 11), np.full_like(n, 2)):
+            error, place = worst(f"special_{name}", kind, operator(trt.tensor(x), trt.tensor(degrees)).numpy(), [x, degrees])
+            assert error <= LIMITS[kind], f"{name} {kind}: {error} ulp at {place}"
+
+
+def test_high_degrees_leave_their_neighbours_alone() -> None:
+    """Degrees beyond those of the blocks are computed by themselves."""
+    x, n = np.linspace(-0.9, 0.9, 70), np.arange(70.0) - 2
+    expected = trt.special.chebyshev_polynomial_t(trt.tensor(x), trt.tensor(n)).numpy()
+    n[[3, 40, 69]] = 513, 1e6, 1e18
+    got = trt.special.chebyshev_polynomial_t(trt.tensor(x), trt.tensor(n)).numpy()
+    others = np.isin(np.arange(70), [3, 40, 69], invert=True)
+    assert np.array_equal(got[others], expected[others])
+    assert abs(got[3] - math.cos(513 * math.acos(x[3]))) < 1e-12
+    assert np.all(np.abs(got) <= 1 + 1e-12)
+    assert np.array_equal(expected[:3], [0.0, 0.0, 1.0])
+
+
 @pytest.mark.parametrize("name", ["bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "spherical_bessel_j0"])
 def test_angles_beyond_the_vector_reduction(name: str) -> None:
     """A block with large angles: those by the C library, the others as without them."""
@@ -97,6 +127,15 @@ VALUES: dict[str, list[tuple[float, ...]]] = {
     "laguerre": [(0.0, 7.0, 1.0), (0.5, 1e9, NAN), (-1e4, 1e4, INF), (0.5, -1.0, 0.0)],
     "legendre": [(1.0, 7.0, 1.0), (-1.0, 7.0, -1.0), (0.5, 1e9, NAN), (-2.0, 1e5 + 1, -INF)],
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [n for n in POLYNOMIALS if n in VALUES])
+def test_limits_of_polynomials_in_blocks(name: str) -> None:
+    """What the scalar functions give outside of the domain, at infinities and for overflowing recurrences."""
+    operator = getattr(trt.special, POLYNOMIALS[name])
+    columns = [np.array(c) for c in zip(*VALUES[name], strict=True)]
+    got = operator(*(trt.tensor(c) for c in columns[:2])).numpy()
+    assert np.allclose(got, columns[2], rtol=1e-15, atol=0, equal_nan=True), (columns, got)
 
 
 @pytest.mark.parametrize("name", list(VALUES))

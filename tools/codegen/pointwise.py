@@ -138,17 +138,18 @@ def forms() -> set[tuple[str, str]]:
 
 @functools.cache
 def blocks() -> set[str]:
-    """Functions of one operand that come as whole loops, NAME_block_f32 and NAME_block_f64, which several operators share."""
+    """Functions that come as whole loops over their operands, NAME_block_f32 and NAME_block_f64, which several operators share."""
     text = (LOOPS / "special_vector.h").read_text()
     found = set(re.findall(r"^DEFINE_(?:BOTH|WIDE)\((\w+),", text, re.M))
     scaled = re.findall(r"^DEFINE_SCALED\((\w+),", text, re.M)
+    found |= set(re.findall(r"^DEFINE_RECURRENCE\((\w+),", (LOOPS / "special_recurrences.h").read_text(), re.M))
     return {f"special_{name}" for name in found | {f"{name}{e}" for name in scaled for e in ("", "e")}}
 
 
 def block_of(loop: Loop, dtype: str) -> str | None:
     """The function of which a loop is nothing but the block."""
-    called = re.fullmatch(r"(\w+)\((\w+)\)", loop.expression(dtype))
-    return called[1] if called and called[1] in blocks() and loop.operands == [called[2]] and dtype in ("f32", "f64") else None
+    called = re.fullmatch(r"(\w+)\(([\w, ]+)\)", loop.expression(dtype))
+    return called[1] if called and called[1] in blocks() and loop.operands == called[2].split(", ") and dtype in ("f32", "f64") else None
 
 
 def has_form(loop: Loop, dtype: str) -> bool:
@@ -195,7 +196,7 @@ def c_loop(loop: Loop, dtype: str, scalar_forms: list[int]) -> str:
     def elements(scalar: int | None, constant: dict[int, str], function: str, first: str, count: str) -> str:
         """Numbers one by one, of which the compiler makes vectors."""
         if block and function == "x":
-            return f"{block}_block_{dtype}(o + {first}, a0 + {first}, {count} - {first});"
+            return f"{block}_block_{dtype}(o + {first}, {', '.join(f'a{i} + {first}' for i in range(len(loop.operands)))}, {count} - {first});"
         value = call(function, lambda i, t: load(t, f"a{i}[i]"), str, scalar, constant)
         value = f"st_{out}({value})" if out in HALVES else value
         return f"{'IVDEP ' if function == 'x' else ''}for (int64_t i = {first}; i < {count}; i++) o[i] = {value};"
