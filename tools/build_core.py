@@ -34,8 +34,18 @@ ROOT = Path(__file__).resolve().parent.parent
 # and clones what is vectorised already. Pooling, products and indexing take all of it. Old processors (base)
 # take -O1, which vectorises the loops marked for it and takes half of -O2's compile time.
 VECTORISE = ["-O2", "-ftree-loop-vectorize", "-fvect-cost-model=dynamic"]
-# Modules that every call passes through; -O1 takes half of -O2's time for the others.
+# Modules that every call passes through take -O2. Others take -O1, three fifths of its time; where no short call is measured, equal ways
+# out of a function, of which translated code has many, are joined and stay at its end. What is seldom called, or prepares what takes long
+# (a device's kernel, a transform), is compiled for size, without the passes that look through a function for little; calls clear memory
+# there, since -Os does it inline by `rep stosb`, which is slow to start.
 EVERY_CALL = tuple(f"tensorrt_lite._C.{name}" for name in ("core.", "autograd.node", "autograd.operator_nodes", "autograd.engine", "autograd.pointwise", "ops.entry", "ops.arithmetic", "ops.matmul", "ops.norm", "ops.random", "ops.indexing", "ops.reduction"))
+SELDOM = tuple(f"tensorrt_lite._C.{name}" for name in (
+    "cuda.", "autograd.anomaly", "autograd.attributes", "core.blas", "core.custom", "core.dlpack", "core.extension", "core.hints", "core.isa", "core.mapped", "core.python_key", "core.return_types",
+    "core.row_schema", "core.sparse", "core.storage_types", "core.transform", "ops.linalg.derivatives", "ops.segment"))  # fmt: skip
+SHORT_CALLS = tuple(f"tensorrt_lite._C.ops.{name}" for name in ("creation", "fft", "joining", "linalg", "loss", "resize", "sorting", "special", "view"))
+COMMONLY = ["-O1", "-fcrossjumping", "-fno-reorder-blocks"]
+SMALL = ["-Os", *(f"-fno-{name}" for name in ("expensive-optimizations", "gcse", "ipa-cp", "ipa-modref", "ipa-ra", "ivopts", "peephole2", "rerun-cse-after-loop", "schedule-insns2", "store-merging",
+                                              "tree-pre", "tree-vrp")), "-mstringop-strategy=libcall"]  # fmt: skip
 # These passes turn one selection after another (clamp: a minimum of a maximum) into branches, which are not vectorised.
 SELECTIONS = ["-fno-thread-jumps", "-fno-tree-dominator-opts", "-fno-tree-pre"]
 ISA_FLAGS = {
@@ -111,8 +121,7 @@ class Builder:
         own_loops = self.own_loops(modules)
         for name in [*modules, f"{PACKAGE}._cyutility"]:
             objects[name] = [self.object_path(name)]
-            optimise = "-O3" if name.endswith("core.iterator") else "-O2" if name.startswith(EVERY_CALL) else "-O1"
-            jobs.append((self.compile, (self.c_path(name), self.object_path(name), [optimise, *self.python_flags()])))
+            jobs.append((self.compile, (self.c_path(name), self.object_path(name), [*self.module_flags(name), *self.python_flags()])))
             if name.startswith((f"{PACKAGE}.ops.", f"{PACKAGE}.core.")):
                 for source in [*loops.get(name.removeprefix(f"{PACKAGE}.ops."), []), *own_loops.get(name, [])]:
                     for isa in self.sets_of(source):
@@ -286,6 +295,15 @@ class Builder:
         declared = [f"-I{self.build}/generated/include"] * self.reads_declarations(source)
         return [*level, *aligned, f"-DISA={isa}", *rows, *ISA_FLAGS[isa], *declared, *self.include_flags()]
 
+    @staticmethod
+    def module_flags(name: str) -> list[str]:
+        """How much gcc optimises the C of one module."""
+        if name.startswith(SELDOM):
+            return SMALL
+        if name.startswith(EVERY_CALL):
+            return ["-O3" if name.endswith("core.iterator") else "-O2"]
+        return ["-O1"] if name.startswith(SHORT_CALLS) else COMMONLY
+
     def reads_declarations(self, source: Path) -> bool:
         """Whether a source of loops includes a <family>_steps.h, which the generator writes."""
         found, seen = [source], {source}
@@ -325,7 +343,7 @@ class Builder:
         if self.sanitize:
             flags = flags + self.sanitizer_flags(output)
         elif self.debug:
-            flags = ["-O1" if f in ("-O2", "-O3") else f for f in flags] + ["-g", "-fno-omit-frame-pointer", "-DTRT_DEBUG=1"]
+            flags = ["-O1" if f in ("-O2", "-O3", "-Os") else f for f in flags] + ["-g", "-fno-omit-frame-pointer", "-DTRT_DEBUG=1"]
         command = [*self.compiler, *COMMON, *flags, *self.extra, "-c", str(source), "-o", str(output)]
         stamp = digest(self.included(source), [self.relative(a) for a in command])
         if self.stamps.get(str(output.name)) == stamp and output.exists():
