@@ -49,7 +49,7 @@ class Declaration:
         self.derivatives: dict[str, str] = {}
         self.forward: str | dict[str, str] = {}
         self.spellings: dict[str, str] = {}
-        self.__dict__.update(what)
+        self.__dict__.update({key: tuple(value) if isinstance(value, list) else value for key, value in what.items()})
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.schema}>"

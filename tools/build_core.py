@@ -24,7 +24,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tools.codegen.declarations import declarations_source, public_source
+from tools.codegen.declarations import declarations_source, loops_source, public_source
 from tools.codegen.generate import generate
 from tools.codegen.schema import families, load
 from tools.codegen.stubs import write_documentation
@@ -429,6 +429,7 @@ class Builder:
         shutil.copytree(ROOT / "tools" / "cuda_emulator", self.target / "cuda" / "emulator", dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copyfile(ROOT / "docs" / "gaps.md", self.target / "gaps.md")  # for `tensorrt-lite missing`
         (self.target / "declarations.py").write_text(declarations_source(self.operators))
+        (self.target / "declared_loops.py").write_text(loops_source(self.operators))
         shutil.copyfile(ROOT / "tools" / "codegen" / "expression.py", self.target / "expression.py")
         bundled = self.target / "libgomp.so.1"
         bundled.unlink(missing_ok=True)

@@ -51,7 +51,7 @@ def _recorded() -> Iterator[Unit]:
 
     import tensorrt_lite as trt
     from tensorrt_lite._C.cuda import source as _source
-    from tensorrt_lite._C.declarations import LOOPS
+    from tensorrt_lite._C.declared_loops import LOOPS
     from tensorrt_lite.cuda import _kernels
 
     texts: list[str] = []

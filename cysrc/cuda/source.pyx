@@ -14,7 +14,7 @@ BOOL = 0
 
 def pointwise_source(name: str, dtype: int) -> str:
     """The kernels of loop `name` (an operator, or the fused gradient of one) computing in the dtype of this code. KeyError without one."""
-    from tensorrt_lite._C.declarations import LOOPS as declared
+    from tensorrt_lite._C.declared_loops import LOOPS as declared
     from tensorrt_lite._C.expression import to_cuda
 
     operands, parameters, conditions, texts, output = declared[name]
