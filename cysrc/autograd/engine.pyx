@@ -29,6 +29,7 @@ from tensorrt_lite._C.autograd.accumulate cimport accumulate, sum_gradients
 from tensorrt_lite._C.autograd.edges cimport edge_of, node_of, number_of
 from tensorrt_lite._C.autograd.hook_calls cimport call_post_hooks, call_pre_hooks, leaf_hooks, python_begins, python_ends, run_post_accumulate
 from tensorrt_lite._C.autograd.streams cimport current_streams, hand_over, join, keep_for, other_streams, use_streams
+from tensorrt_lite._C.autograd.wanted cimport Skipped, skip_edges
 from tensorrt_lite._C.autograd.thread_snapshot cimport ThreadSnapshot, single_threaded
 from tensorrt_lite._C.autograd.workers cimport (
     Work, Worker, device_of_node, devices_with_workers, enter_device, may_leave_thread, serve_one, submit, trt_bed, trt_free_bed, trt_new_bed, trt_sleep, trt_wake,
@@ -106,6 +107,7 @@ cdef class GraphTask:
     cdef list callbacks            # run after the last Node; None while there are none
     cdef list captured             # the gradients that the caller asked for
     cdef bint keep_graph, create_graph
+    cdef bint partial              # some Nodes have edges on no path to what the pass is after
     # of a pass with lanes
     cdef uint8_t* lane_of          # of each task its lane's number, 0: the calling thread; NULL: a pass without
     cdef list lanes                # Lane by number; first None
@@ -441,6 +443,7 @@ cdef int mark_paths(GraphTask run, list targets, bint execute_targets) except -1
     cdef int* users = NULL
     cdef int* stack = <int*>malloc((run.count + 1) * sizeof(int))
     cdef size_t edges = 0
+    run.partial = True
     try:
         if start == NULL or stack == NULL:
             raise MemoryError("autograd: no memory for the paths of a backward pass")
@@ -589,6 +592,23 @@ cdef object run_node_recorded(Node n, object grad, int anomaly, trt_thread_state
         end_record(token)
 
 
+cdef object run_partly(GraphTask run, Node n, object grad, int anomaly, trt_thread_state* state):
+    """Run a Node that need not compute the gradients of edges that no path is on."""
+    cdef Skipped before
+    cdef uint64_t edges = 0
+    cdef PyObject* m
+    cdef int k
+    for k in range(min(n.n_edges, 64)):
+        m = edge_of(n, k)
+        if m != <PyObject*>None and not run.tasks[run.find(m)].reached:
+            edges |= <uint64_t>1 << k
+    before = skip_edges(<PyObject*>n if edges else NULL, edges)
+    try:
+        return run_node(n, grad, anomaly, state) if not is_recorded() else run_node_recorded(n, grad, anomaly, state)
+    finally:
+        skip_edges(before.node, before.edges)
+
+
 cdef int answer_signals(trt_thread_state* state) except -1:
     """Ctrl-C ends the pass here; in a thread that goes on for another when that one says so."""
     PyErr_CheckSignals()
@@ -653,7 +673,10 @@ cdef int execute(GraphTask run, Lane lane) except -1:
         if not run.tasks[task].execute:
             continue
         anomaly = state.notes & (NOTE_TRACEBACK | NOTE_CHECK_NAN)
-        out = run_node(n, grad, anomaly, state) if not is_recorded() else run_node_recorded(n, grad, anomaly, state)
+        if run.partial and n.n_edges > 1:
+            out = run_partly(run, n, grad, anomaly, state)
+        else:
+            out = run_node(n, grad, anomaly, state) if not is_recorded() else run_node_recorded(n, grad, anomaly, state)
         if grad is not None or n.kind == NODE_FUNCTION:
             if n.post_hooks is not None:
                 out = call_post_hooks(n, out, grad)

@@ -16,6 +16,7 @@ from tensorrt_lite._C.core.args cimport scalar_object
 from tensorrt_lite._C.core.storage cimport hooks_of
 from tensorrt_lite._C.autograd.node cimport (
     Node, SAVED_HOOKED, SAVED_RELEASED, attach_output, check_version, device_at, grad_mode, next_sequence, node_class, ops_namespace, output_alias, raise_released, set_history, take_notes)
+from tensorrt_lite._C.autograd.wanted cimport skipped_edges
 from tensorrt_lite._C.autograd.saved_tensors cimport PackedTensor, pack_saved, unpack_saved, raw_saved
 from tensorrt_lite._C.autograd.node import refuse_inference
 from tensorrt_lite._C.core.dispatch import MissingStep
@@ -287,8 +288,9 @@ cdef inline object input_gradients(PointwiseNode n, PyObject** slots):
     cdef object r0 = None, r1 = None, r2 = None
     cdef int i
     cdef bint composed = grad_mode()
+    cdef uint64_t skipped = skipped_edges(n) if info.nin > 1 else 0
     for i in range(info.nin):
-        if (n.e0 if i == 0 else n.e1 if i == 1 else n.e2) is None:
+        if (n.e0 if i == 0 else n.e1 if i == 1 else n.e2) is None or skipped >> i & 1:
             continue
         value = input_derivative(info, i, slots, n.params, composed)
         if i == 0:

@@ -381,7 +381,7 @@ def emit_autograd(op: Operator, text: list[str]) -> None:
                 outputs.append(formula)
                 continue
             text.append(f"    cdef object r{position} = None")
-            text.append(f"    if node.edge({position}) is not None:")
+            text.append(f"    if wants(node, {position}):" if len(differentiable) > 1 else f"    if node.edge({position}) is not None:")
             text.append(f"        r{position} = {formula}")
             outputs.append(f"r{position}")
             position += 1

@@ -82,8 +82,12 @@ def generate(root: Path, out: Path) -> dict[str, list[Path]]:
     loops: dict[str, list[Path]] = {}
     for family in families(source):
         mine = [op for op in operators if op.family == family]
-        text = PRELUDE.format(family=family) + functions.kernel_types(mine)
         kernels = source / family / f"{family}.pyx"
+        derivatives = functions.emit(family, [op for op in mine if op.kind != "pointwise"], declared_steps.get(family))
+        text = PRELUDE.format(family=family)
+        if "wants(node" in derivatives or kernels.exists() and "wants(node" in kernels.read_text():
+            text += "from tensorrt_lite._C.autograd.wanted cimport wants\n\n"  # others need not be translated anew
+        text += functions.kernel_types(mine)
         text += entries.emit(family, mine, "\n".join(p.read_text() for p in sorted((source / family).glob("*.p[xy][xi]"))))
         if kernels.exists():
             text += f'include "kernels/{family}/{kernels.name}"\n\n'
@@ -96,7 +100,7 @@ def generate(root: Path, out: Path) -> dict[str, list[Path]]:
                 path = out / "loops" / f"loops_{family}_{k}.c"
                 write(path, body)
                 loops[family].append(path)
-        text += functions.emit(family, [op for op in mine if op.kind != "pointwise"], declared_steps.get(family))
+        text += derivatives
         text += entries.emit_bodies(family, mine)
         if family in declared_steps:
             text += "\n" + steps.boxed(declared_steps[family]) + "\n"

@@ -269,11 +269,11 @@ cdef object attention_backward(OpNode node, object grad, object query, object ke
     k = rows_of(<TensorBase>key)
     v = rows_of(<TensorBase>value)
     g = rows_of(<TensorBase>grad)
-    if node.edge(0) is not None:
+    if wants(node, 0):
         dq = heads_last(q, q.sizes[3])
-    if node.edge(1) is not None:
+    if wants(node, 1):
         dk = heads_last(k, k.sizes[3])
-    if node.edge(2) is not None:
+    if wants(node, 2):
         dv = heads_last(v, v.sizes[3])
     run_attend_backward(q.device_type, q, k, v, expanded_mask(<TensorBase>attn_mask, q, k), <TensorBase>out, <TensorBase>lse, g, is_causal, scale, dropout_p, seed,
                         offset, state, dq, dk, dv)

@@ -412,7 +412,7 @@ cdef object linear_backward(OpNode node, object grad, object input, object weigh
     rows = g.numel // features
     if not g.contiguous:
         g = contiguous_of(g)
-    if node.edge(0) is not None:
+    if wants(node, 0):
         memcpy(sizes, g.sizes, g.ndim * sizeof(int64_t))
         sizes[g.ndim - 1] = depth
         r = empty_tensor(g.ndim, sizes, g.dtype, place_of(g))
@@ -421,7 +421,7 @@ cdef object linear_backward(OpNode node, object grad, object input, object weigh
         dense(&mr, 1, rows, depth, False)
         run_gemm(r.device_type, "linear", r, &mr, g, &mg, w, &mw, NULL, NULL, None, NULL)
         gi = r
-    if node.edge(1) is not None:
+    if wants(node, 1):
         if not x.contiguous:
             x = contiguous_of(x)
         sizes[0] = features
@@ -433,7 +433,7 @@ cdef object linear_backward(OpNode node, object grad, object input, object weigh
         dense(&mr, 1, features, depth, False)
         run_gemm(r.device_type, "linear", r, &mr, g, &mg, x, &mx, NULL, NULL, None, NULL)
         gw = r
-    if node.edge(2) is not None:
+    if wants(node, 2):
         r = empty_tensor(1, &features, g.dtype, place_of(g))
         run_sum_rows(g.device_type, r, g, rows, features)
         gb = r
@@ -444,15 +444,15 @@ cdef object linear_backward_composed(OpNode node, object grad, object input, obj
     """The same out of operators that record."""
     cdef object gi = None, gw = None, gb = None, g2
     cdef int64_t rows = 1
-    if node.edge(0) is not None:
+    if wants(node, 0):
         gi = _ops.matmul(grad, conj_of(weight))
-    if node.edge(1) is not None or node.edge(2) is not None:
+    if wants(node, 1) or wants(node, 2):
         for size in grad.shape[:-1]:
             rows *= size
         g2 = grad.reshape(rows, grad.shape[-1])
-        if node.edge(1) is not None:
+        if wants(node, 1):
             gw = _ops.mm(g2.t(), conj_of(input.reshape(rows, input.shape[-1])))
-        if node.edge(2) is not None:
+        if wants(node, 2):
             gb = g2.sum(0)
     return (gi, gw, gb)
 
@@ -486,11 +486,11 @@ cdef object activated_backward(OpNode node, object grad, object self, object mat
             g = grad * (0.5 * (1 + _ops.erf(x * 0.7071067811865476)) + x * _ops.exp(-0.5 * x * x) * 0.3989422804014327)
     else:
         g = grad * _ops.gt(result, 0).to(grad.dtype)
-    if node.edge(0) is not None:
+    if wants(node, 0):
         gs = scaled(g.sum_to_size(self.shape), beta)
-    if node.edge(1) is not None:
+    if wants(node, 1):
         g1 = scaled(times_adjoint(g, mat2), alpha)
-    if node.edge(2) is not None:
+    if wants(node, 2):
         g2 = scaled(adjoint_times(mat1, g), alpha)
     return gs, g1, g2
 

@@ -101,7 +101,7 @@ cdef object wide(object x):
 
 
 cdef object batch_norm_backward(OpNode node, object grad, object input, object weight, object mean, object rstd, bint training, double eps):
-    cdef bint need_input = node.edge(0) is not None, need_weight = node.edge(1) is not None, need_bias = node.edge(2) is not None
+    cdef bint need_input = wants(node, 0), need_weight = wants(node, 1), need_bias = wants(node, 2)
     dx = dw = db = None
     if grad is None:
         return None, None, None
@@ -261,7 +261,7 @@ cdef object row_norm_gradients(TensorBase grad, TensorBase input, TensorBase wei
 
 
 cdef object layer_norm_backward(OpNode node, object grad, object input, object weight, object mean, object rstd, object shape, double eps):
-    cdef bint need_input = node.edge(0) is not None, need_weight = node.edge(1) is not None, need_bias = node.edge(2) is not None
+    cdef bint need_input = wants(node, 0), need_weight = wants(node, 1), need_bias = wants(node, 2)
     cdef int type_, dims = len(shape)
     dx = dw = db = None
     if grad is None:
@@ -289,7 +289,7 @@ cdef object layer_norm_backward(OpNode node, object grad, object input, object w
 
 
 cdef object rms_norm_backward(OpNode node, object grad, object input, object weight, object rstd, object shape, double eps):
-    cdef bint need_input = node.edge(0) is not None, need_weight = node.edge(1) is not None
+    cdef bint need_input = wants(node, 0), need_weight = wants(node, 1)
     cdef int type_, dims = len(shape)
     dx = dw = None
     if grad is None:
@@ -357,7 +357,7 @@ cdef object group_norm_impl(TensorBase input, TensorBase weight, TensorBase bias
 
 
 cdef object group_norm_backward(OpNode node, object grad, object input, object weight, object mean, object rstd, int64_t num_groups, double eps):
-    cdef bint need_input = node.edge(0) is not None, need_weight = node.edge(1) is not None, need_bias = node.edge(2) is not None
+    cdef bint need_input = wants(node, 0), need_weight = wants(node, 1), need_bias = wants(node, 2)
     cdef row_shape call
     cdef int64_t c
     cdef int parameters
