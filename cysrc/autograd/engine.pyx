@@ -24,11 +24,11 @@ from tensorrt_lite._C.core.profiler cimport KIND_NODE, KIND_PASS, begin_record, 
 from tensorrt_lite._C.autograd.node cimport (
     Node, AccumulateGrad, newest_sequence, gradient_node, grad_fn_of, NODE_LEAF, NODE_FUNCTION, NOTE_TRACEBACK, NOTE_CHECK_NAN, gradient_agrees, fit_gradient, guard_gradients,
     private_gradient)
-from tensorrt_lite._C.autograd.anomaly cimport apply_traced
 from tensorrt_lite._C.autograd.accumulate cimport accumulate, sum_gradients
 from tensorrt_lite._C.autograd.edges cimport edge_of, node_of, number_of
-from tensorrt_lite._C.autograd.hook_calls cimport call_post_hooks, call_pre_hooks, leaf_hooks, python_begins, python_ends, run_post_accumulate
+from tensorrt_lite._C.autograd.hook_calls cimport call_post_hooks, call_pre_hooks, leaf_hooks, run_post_accumulate
 from tensorrt_lite._C.autograd.streams cimport current_streams, hand_over, join, keep_for, other_streams, use_streams
+from tensorrt_lite._C.autograd.node_run cimport answer_signals, run_node, run_node_recorded
 from tensorrt_lite._C.autograd.wanted cimport Skipped, skip_edges
 from tensorrt_lite._C.autograd.thread_snapshot cimport ThreadSnapshot, single_threaded
 from tensorrt_lite._C.autograd.workers cimport (
@@ -38,7 +38,6 @@ from tensorrt_lite._C.autograd.node import retain_grad
 from tensorrt_lite._C.autograd.nested_pass import run_in_thread
 
 cdef extern from "Python.h":
-    int PyErr_CheckSignals() except -1
     int PyGC_Disable()
     int PyGC_Enable()
 
@@ -572,26 +571,6 @@ cdef inline int send(GraphTask run, Queue* queue, Node source, int index, PyObje
     return 0
 
 
-cdef inline object run_node(Node n, object grad, int anomaly, trt_thread_state* state):
-    """The gradients of a Node's inputs; None where nothing arrived on any path: the Nodes behind still count this one."""
-    if n.kind == NODE_FUNCTION:
-        python_begins(state)
-        out = n.apply(grad) if not anomaly else apply_traced(n, grad, anomaly)
-        python_ends(state)
-        return out
-    if grad is None:
-        return None
-    return n.apply(grad) if not anomaly else apply_traced(n, grad, anomaly)
-
-
-cdef object run_node_recorded(Node n, object grad, int anomaly, trt_thread_state* state):
-    cdef int64_t token = begin_record(KIND_NODE, <void*>(<PyObject*>n).ob_type, <int64_t>n.seq)
-    try:
-        return run_node(n, grad, anomaly, state)
-    finally:
-        end_record(token)
-
-
 cdef object run_partly(GraphTask run, Node n, object grad, int anomaly, trt_thread_state* state):
     """Run a Node that need not compute the gradients of edges that no path is on."""
     cdef Skipped before
@@ -607,14 +586,6 @@ cdef object run_partly(GraphTask run, Node n, object grad, int anomaly, trt_thre
         return run_node(n, grad, anomaly, state) if not is_recorded() else run_node_recorded(n, grad, anomaly, state)
     finally:
         skip_edges(before.node, before.edges)
-
-
-cdef int answer_signals(trt_thread_state* state) except -1:
-    """Ctrl-C ends the pass here; in a thread that goes on for another when that one says so."""
-    PyErr_CheckSignals()
-    if state.cancelled != NULL and state.cancelled[0]:
-        raise KeyboardInterrupt
-    return 0
 
 
 cdef int execute(GraphTask run, Lane lane) except -1:

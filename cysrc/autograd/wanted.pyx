@@ -10,7 +10,8 @@ from tensorrt_lite._C.autograd.node cimport Node
 
 cdef extern from *:
     """
-    static __thread struct { PyObject *node; uint64_t edges; } trt_skipped __attribute__((tls_model("initial-exec")));
+    typedef struct { PyObject *node; uint64_t edges; } trt_skipped_edges;
+    static __thread trt_skipped_edges trt_skipped __attribute__((tls_model("initial-exec")));
     """
     Skipped skipped "trt_skipped"
 
