@@ -40,9 +40,9 @@ VECTORISE = ["-O2", "-ftree-loop-vectorize", "-fvect-cost-model=dynamic"]
 # there, since -Os does it inline by `rep stosb`, which is slow to start.
 EVERY_CALL = tuple(f"tensorrt_lite._C.{name}" for name in ("core.", "autograd.node", "autograd.operator_nodes", "autograd.engine", "autograd.pointwise", "ops.entry", "ops.arithmetic", "ops.matmul", "ops.norm", "ops.random", "ops.indexing", "ops.reduction"))
 SELDOM = tuple(f"tensorrt_lite._C.{name}" for name in (
-    "cuda.", "autograd.anomaly", "autograd.attributes", "core.blas", "core.custom", "core.dlpack", "core.extension", "core.hints", "core.isa", "core.mapped", "core.python_key", "core.return_types",
-    "core.row_schema", "core.sparse", "core.storage_types", "core.transform", "ops.linalg.derivatives", "ops.segment"))  # fmt: skip
-SHORT_CALLS = tuple(f"tensorrt_lite._C.ops.{name}" for name in ("creation", "fft", "joining", "linalg", "loss", "resize", "sorting", "special", "view"))
+    "cuda.", "autograd.anomaly", "autograd.attributes", "core.custom", "core.dlpack", "core.extension", "core.mapped", "core.python_key", "core.return_types",
+    "core.row_schema", "core.sparse", "core.transform", "ops.linalg.derivatives", "ops.segment"))  # fmt: skip
+SHORT_CALLS = tuple(f"tensorrt_lite._C.ops.{name}" for name in ("attention", "creation", "fft", "joining", "linalg", "loss", "pool", "resize", "sorting", "special", "support", "view"))
 COMMONLY = ["-O1", "-fcrossjumping", "-fno-reorder-blocks"]
 SMALL = ["-Os", *(f"-fno-{name}" for name in ("expensive-optimizations", "gcse", "ipa-cp", "ipa-modref", "ipa-ra", "ivopts", "peephole2", "rerun-cse-after-loop", "schedule-insns2", "store-merging",
                                               "tree-pre", "tree-vrp")), "-mstringop-strategy=libcall"]  # fmt: skip
