@@ -25,7 +25,7 @@
 #undef T
 #undef BITS
 
-enum { PLANES, PLANES_INPUT, LAST, LAST_INPUT, WEIGHT, DEPTHWISE, DEPTHWISE_BLOCK, DEPTHWISE_LAST, WINOGRAD, WINOGRAD_WEIGHT, METHODS };
+enum { PLANES, PLANES_INPUT, LAST, LAST_INPUT, WEIGHT, DEPTHWISE, DEPTHWISE_BLOCK, DEPTHWISE_LAST, WINOGRAD, WINOGRAD_NARROW, WINOGRAD_WEIGHT, WINOGRAD_WEIGHT_NARROW, METHODS };
 
 #define METHODS_OF(T)                                                                                \
     [PLANES] = {planes_plan_##T, planes_items_##T, planes_run_##T},                                  \
@@ -37,16 +37,18 @@ enum { PLANES, PLANES_INPUT, LAST, LAST_INPUT, WEIGHT, DEPTHWISE, DEPTHWISE_BLOC
     [DEPTHWISE_BLOCK] = {depthwise_block_plan_##T, depthwise_block_items_##T, depthwise_block_run_##T}, \
     [DEPTHWISE_LAST] = {depthwise_last_plan_##T, depthwise_last_items_##T, depthwise_last_run_##T}
 static const conv_kernels methods_f32[METHODS] = {METHODS_OF(f32), [WINOGRAD] = {wino_plan, wino_items, wino_run_forward},
-                                                  [WINOGRAD_WEIGHT] = {wino_plan_weight, wino_items_weight, wino_run_weight}};
+                                                  [WINOGRAD_NARROW] = {wino_plan_narrow, wino_items_narrow, wino_run_narrow},
+                                                  [WINOGRAD_WEIGHT] = {wino_plan_weight, wino_items_weight, wino_run_weight},
+                                                  [WINOGRAD_WEIGHT_NARROW] = {wino_plan_weight_narrow, wino_items_weight_narrow, wino_run_weight_narrow}};
 static const conv_kernels methods_f64[METHODS] = {METHODS_OF(f64)};
 
 /* Winograd's transforms mix the values of a tile; narrow outputs of the reversed problem would leave lanes empty. */
 static int method_of(const conv_problem* s, int64_t pass, int winograd) {
     if (conv_is_depthwise(s) && !s->last) return (winograd ? depthwise_block_fits_f32(s, pass) : depthwise_block_fits_f64(s, pass)) ? DEPTHWISE_BLOCK : DEPTHWISE;
     if (conv_is_depthwise(s) && s->c_out == s->c_in) return DEPTHWISE_LAST;
-    if (pass == CONV_WEIGHT) return winograd && wino_fits(s) ? WINOGRAD_WEIGHT : WEIGHT;
+    if (pass == CONV_WEIGHT) return !winograd || !wino_fits(s) ? WEIGHT : wino_is_narrow_weight(s) ? WINOGRAD_WEIGHT_NARROW : WINOGRAD_WEIGHT;
     if (pass == CONV_INPUT) return s->last ? LAST_INPUT : PLANES_INPUT;
-    if (winograd && wino_fits(s)) return WINOGRAD;
+    if (winograd && wino_fits(s)) return wino_is_narrow(s) ? WINOGRAD_NARROW : WINOGRAD;
     return s->last ? LAST : PLANES;
 }
 static void plan(conv_work* work, const conv_kernels* methods, int winograd) {

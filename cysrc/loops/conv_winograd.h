@@ -11,12 +11,13 @@
 #define WINO_B 1.5f
 #define WINO_A2 (WINO_A * WINO_A)
 #define WINO_B2 (WINO_B * WINO_B)
-enum { WINO_OUT = 4, WINO_IN = 6, WINO_POINTS = 36, WINO_DEPTH = 128, WINO_RUN = 32, WINO_CHANNELS = 64, WINO_TAKEN = 16, WINO_STREAMED = 16 << 20 /* bytes: half of a last-level cache */ };
+enum { WINO_OUT = 4, WINO_IN = 6, WINO_POINTS = 36, WINO_DEPTH = 128, WINO_RUN = 32, WINO_CHANNELS = 64, WINO_TAKEN = 16, WINO_STREAMED = 16 << 20 /* bytes: half of a last-level cache */, WINO_SHARED = 12 << 20 };
 #define WINO_W (VECTOR_BYTES / 4)
 #define WINO_PANEL (2 * WINO_W)
 
 KERNEL_INLINE int64_t wino_tiles_h(const conv_problem* s) { return conv_blocks(s->out_h, WINO_OUT); }
 KERNEL_INLINE int64_t wino_tiles_w(const conv_problem* s) { return conv_blocks(s->out_w, WINO_OUT); }
+KERNEL_INLINE int64_t wino_all_tiles(const conv_problem* s) { return s->samples * wino_tiles_h(s) * wino_tiles_w(s); }
 KERNEL_INLINE int64_t wino_panels(int64_t channels) { return conv_blocks(channels, WINO_PANEL); }
 
 /* Elements from one point's matrix to the next: an odd number of cache lines, so that the 36 stores of a tile do not share sets. */
@@ -24,9 +25,9 @@ KERNEL_INLINE int64_t wino_apart(int64_t elements) { return (conv_blocks(element
 
 /* Where it saves more than its transforms cost: enough channels, enough tiles to pay for the kernel's, few outputs beyond the edge. */
 KERNEL_INLINE int wino_fits(const conv_problem* s) {
-    int64_t tiles = s->samples * wino_tiles_h(s) * wino_tiles_w(s);
+    int64_t tiles = wino_all_tiles(s);
     return s->kernel_h == 3 && s->kernel_w == 3 && s->stride_h == 1 && s->stride_w == 1 && s->dilation_h == 1 && s->dilation_w == 1 &&
-           s->groups == 1 && s->c_in >= 16 && s->c_out >= 16 && s->c_in * s->c_out <= 1 << 20 && tiles >= 16 &&
+           s->groups == 1 && s->c_in >= 16 && s->c_out >= 16 && s->c_in * s->c_out <= 1 << 20 && tiles >= 4 &&
            WINO_POINTS * wino_tiles_h(s) * wino_tiles_w(s) * 4 <= 9 * s->out_h * s->out_w * 3;
 }
 
@@ -91,7 +92,7 @@ KERNEL_INLINE void wino_kernel_gradient(const vf32* u, int step, vf32* g, int ou
 
 KERNEL_FN void wino_plan(conv_work* work) {
     const conv_problem* s = &work->s;
-    int64_t inputs = conv_rounded(s->c_in, WINO_W), panels = wino_panels(s->c_out), tiles = s->samples * wino_tiles_h(s) * wino_tiles_w(s);
+    int64_t inputs = conv_rounded(s->c_in, WINO_W), panels = wino_panels(s->c_out), tiles = wino_all_tiles(s);
     int64_t fit = (600 << 10) / (WINO_POINTS * 4 * (inputs + panels * WINO_PANEL));
     work->block = min_i64(max_i64(fit / GEMM_ROWS * GEMM_ROWS, 48), 96);
     work->splits = max_i64(min_i64(8 / conv_blocks(tiles, work->block), s->c_out / WINO_CHANNELS), 1);
@@ -104,7 +105,7 @@ KERNEL_FN void wino_plan(conv_work* work) {
 KERNEL_FN int64_t wino_items(const conv_work* work, int64_t phase) {
     const conv_problem* s = &work->s;
     if (phase == 0) return wino_panels(s->c_out);
-    return conv_blocks(s->samples * wino_tiles_h(s) * wino_tiles_w(s), work->block) * work->splits;
+    return conv_blocks(wino_all_tiles(s), work->block) * work->splits;
 }
 /* taps[9][WINO_W]: a lane for each of the n output channels from w on */
 KERNEL_INLINE void wino_gather_taps(const conv_problem* s, const f32* w, int64_t n, vf32* taps) {
@@ -135,19 +136,19 @@ KERNEL_INLINE void wino_streams_end(void) { _mm_sfence(); }
 KERNEL_INLINE void wino_stream(f32* to, vf32 v) { *(vf32_u*)to = v; }
 KERNEL_INLINE void wino_streams_end(void) {}
 #endif
-KERNEL_INLINE void wino_transform_kernel(const conv_work* work, int64_t panel) {
+/* u[xi][i - begin][WINO_PANEL] of input channels `begin` to `end` and a panel of output channels; a point's matrix is `point` after the one before */
+KERNEL_ONCE void wino_transform_kernel(const conv_work* work, int64_t panel, int64_t begin, int64_t end, f32* u, int64_t point, int streamed) {
     const conv_problem* s = &work->s;
-    int64_t outputs = min_i64(WINO_PANEL, s->c_out - panel * WINO_PANEL), point = wino_apart(wino_panels(s->c_out) * WINO_PANEL * s->c_in);
+    int64_t outputs = min_i64(WINO_PANEL, s->c_out - panel * WINO_PANEL);
     const f32* weight = (const f32*)work->b + s->w_first + panel * WINO_PANEL * s->w_out;
-    f32 *u = (f32*)work->shared + panel * s->c_in * WINO_PANEL, taken[WINO_PANEL * 9 * WINO_TAKEN + WINO_W];
+    f32 taken[WINO_PANEL * 9 * WINO_TAKEN + WINO_W];
     /* kernels of successive input channels are adjacent, those of output channels far apart, mostly by a multiple of the sets of the cache: so a few
        input channels of all of them are copied first */
     int far = s->w_in == 9 && (s->w_tap == 1 || s->w_tap == -1), back = s->w_tap < 0 ? 8 : 0;
     conv_problem near = *s;
     if (far) near.w_out = 9 * WINO_TAKEN;
-    const int streamed = work->shared_bytes > WINO_STREAMED && (uintptr_t)u % VECTOR_BYTES == 0;
-    for (int64_t i0 = 0; i0 < s->c_in; i0 += WINO_TAKEN) {
-        int64_t channels = min_i64(WINO_TAKEN, s->c_in - i0);
+    for (int64_t i0 = begin; i0 < end; i0 += WINO_TAKEN) {
+        int64_t channels = min_i64(WINO_TAKEN, end - i0);
         const f32* from = weight + i0 * s->w_in;
         if (far) {
             for (int64_t o = 0; o < outputs; o++) memcpy(taken + o * near.w_out, from + o * s->w_out - back, (size_t)channels * 9 * sizeof(f32));
@@ -163,7 +164,6 @@ KERNEL_INLINE void wino_transform_kernel(const conv_work* work, int64_t panel) {
                 else UNROLL for (int xi = 0; xi < WINO_POINTS; xi++) *(vf32_u*)(u + xi * point + lane) = all[xi];
             }
     }
-    wino_streams_end();
 }
 /* One run of tiles of a tile row, LANES channels: strip -> v[xi][tile] */
 KERNEL_ONCE void wino_transform_input(f32* strip, int64_t tiles, f32* v, int64_t point, int64_t tile) {
@@ -197,24 +197,44 @@ KERNEL_INLINE wino_run wino_run_at(const conv_problem* s, int64_t tile, int64_t 
     return (wino_run){row / wino_tiles_h(s), row % wino_tiles_h(s) * WINO_OUT, col * WINO_OUT, min_i64(left, across - col)};
 }
 
+/* v[xi][tile][channel] of tiles first to first + tiles */
+KERNEL_INLINE void wino_read_tiles(const conv_work* work, int64_t first, int64_t tiles, f32* strip, f32* v, int64_t v_point, int64_t v_tile) {
+    const conv_problem* s = &work->s;
+    for (int64_t t = 0; t < tiles;) {
+        wino_run run = wino_run_at(s, first + t, tiles - t);
+        conv_image_f32 x = conv_image_of_f32(work->a, s->last, run.sample, s->in_h, s->in_w, s->c_in, 0, s->c_in);
+        for (int64_t c = 0; c < s->c_in; c += WINO_W) {
+            conv_load_strip_f32(&x, c, run.h - s->pad_h, run.w - s->pad_w, WINO_IN, run.count * WINO_OUT + 2, strip);
+            wino_transform_input(strip, run.count, v + t * v_tile + c, v_point, v_tile);
+        }
+        t += run.count;
+    }
+}
+/* The outputs of those tiles and of `width` channels from o0 on, from m[xi][tile][width] */
+KERNEL_INLINE void wino_write_tiles(const conv_work* work, int64_t first, int64_t tiles, int64_t o0, int64_t width, f32* strip, const f32* m, int64_t m_point) {
+    const conv_problem* s = &work->s;
+    for (int64_t t = 0; t < tiles;) {
+        wino_run run = wino_run_at(s, first + t, tiles - t);
+        conv_image_f32 y = conv_image_of_f32(work->out, s->last, run.sample, s->out_h, s->out_w, s->c_out, 0, s->c_out);
+        for (int64_t c = 0; c < width && o0 + c < s->c_out; c += WINO_W) {
+            int64_t o = o0 + c;
+            vf32 start = work->bias ? conv_load_f32((const f32*)work->bias + o, s->c_out - o) : (vf32){0};
+            wino_transform_output(m + t * width + c, m_point, width, run.count, strip, start);
+            conv_store_strip_f32(&y, o, run.h, run.w, WINO_OUT, run.count * WINO_OUT, strip, run.count * WINO_OUT * WINO_W);
+        }
+        t += run.count;
+    }
+}
 KERNEL_INLINE void wino_forward_item(const conv_work* work, f32* workspace, int64_t item) {
     const conv_problem* s = &work->s;
-    int64_t all = s->samples * wino_tiles_h(s) * wino_tiles_w(s), panels = wino_panels(s->c_out), inputs = conv_rounded(s->c_in, WINO_W);
+    int64_t all = wino_all_tiles(s), panels = wino_panels(s->c_out), inputs = conv_rounded(s->c_in, WINO_W);
     int64_t first = item / work->splits * work->block, tiles = min_i64(work->block, all - first);
     int64_t split = conv_blocks(panels, work->splits), panel0 = item % work->splits * split, count = min_i64(split, panels - panel0);
     if (count <= 0) return;
     int64_t width = count * WINO_PANEL, v_point = wino_apart(work->block * inputs), m_point = wino_apart(work->block * width);
     int64_t u_point = wino_apart(panels * WINO_PANEL * s->c_in);
     f32 *v = workspace, *m = v + WINO_POINTS * v_point, *strip = m + WINO_POINTS * m_point;
-    for (int64_t t = 0; t < tiles;) {
-        wino_run run = wino_run_at(s, first + t, tiles - t);
-        conv_image_f32 x = conv_image_of_f32(work->a, s->last, run.sample, s->in_h, s->in_w, s->c_in, 0, s->c_in);
-        for (int64_t c = 0; c < s->c_in; c += WINO_W) {
-            conv_load_strip_f32(&x, c, run.h - s->pad_h, run.w - s->pad_w, WINO_IN, run.count * WINO_OUT + 2, strip);
-            wino_transform_input(strip, run.count, v + t * inputs + c, v_point, inputs);
-        }
-        t += run.count;
-    }
+    wino_read_tiles(work, first, tiles, strip, v, v_point, inputs);
     gemm_tile_f32 g = {.a_row = inputs, .a_depth = 1, .b_depth = WINO_PANEL, .c_row = width, .depth = s->c_in, .segments = 1, .cols = WINO_PANEL};
     for (int64_t xi = 0; xi < WINO_POINTS; xi++)
         for (int64_t panel = 0; panel < count; panel++) {
@@ -226,23 +246,64 @@ KERNEL_INLINE void wino_forward_item(const conv_work* work, f32* workspace, int6
                 gemm_by_row_f32(&g);
             }
         }
-    for (int64_t t = 0; t < tiles;) {
-        wino_run run = wino_run_at(s, first + t, tiles - t);
-        conv_image_f32 y = conv_image_of_f32(work->out, s->last, run.sample, s->out_h, s->out_w, s->c_out, 0, s->c_out);
-        for (int64_t c = 0; c < width; c += WINO_W) {
-            int64_t o = panel0 * WINO_PANEL + c;
-            if (o >= s->c_out) break;
-            vf32 start = work->bias ? conv_load_f32((const f32*)work->bias + o, s->c_out - o) : (vf32){0};
-            wino_transform_output(m + t * width + c, m_point, width, run.count, strip, start);
-            conv_store_strip_f32(&y, o, run.h, run.w, WINO_OUT, run.count * WINO_OUT, strip, run.count * WINO_OUT * WINO_W);
-        }
-        t += run.count;
-    }
+    wino_write_tiles(work, first, tiles, panel0 * WINO_PANEL, width, strip, m, m_point);
 }
 KERNEL_FN void wino_run_forward(const conv_work* work, int64_t phase, char* workspace, int64_t begin, int64_t end) {
+    const conv_problem* s = &work->s;
+    int64_t point = wino_apart(wino_panels(s->c_out) * WINO_PANEL * s->c_in);
+    const int streamed = work->shared_bytes > WINO_STREAMED && (uintptr_t)work->shared % VECTOR_BYTES == 0;
     for (int64_t item = begin; item < end; item++) {
-        if (phase == 0) wino_transform_kernel(work, item);
-        else wino_forward_item(work, (f32*)workspace, item);
+        if (phase == 0) {
+            wino_transform_kernel(work, item, 0, s->c_in, (f32*)work->shared + item * s->c_in * WINO_PANEL, point, streamed);
+            wino_streams_end();
+        } else wino_forward_item(work, (f32*)workspace, item);
+    }
+}
+
+/* ---- forward of few tiles, whose kernel is larger than they are: phase 0 transforms the tiles (an item is a tile row); an item of phase 1 is a panel of
+ * output channels, whose kernel is transformed by depths of WINO_DEPTH and multiplied while it lies in the cache, so that no transformed kernel goes through
+ * memory: four times the kernel's bytes, twice. ---- */
+
+KERNEL_INLINE int wino_is_narrow(const conv_problem* s) { return wino_all_tiles(s) <= s->c_out && s->c_in >= WINO_CHANNELS; }
+
+KERNEL_FN void wino_plan_narrow(conv_work* work) {
+    const conv_problem* s = &work->s;
+    int64_t inputs = conv_rounded(s->c_in, WINO_W), tiles = wino_all_tiles(s), strip = WINO_IN * (wino_tiles_w(s) * WINO_OUT + 2) * WINO_W;
+    work->phases = 2;
+    work->shared_bytes = WINO_POINTS * wino_apart(tiles * inputs) * 4;
+    work->workspace_bytes = (strip + WINO_POINTS * (wino_apart(WINO_DEPTH * WINO_PANEL) + wino_apart(tiles * WINO_PANEL))) * 4;
+}
+KERNEL_FN int64_t wino_items_narrow(const conv_work* work, int64_t phase) {
+    return phase == 0 ? work->s.samples * wino_tiles_h(&work->s) : wino_panels(work->s.c_out);
+}
+KERNEL_INLINE void wino_narrow_item(const conv_work* work, f32* workspace, int64_t panel) {
+    const conv_problem* s = &work->s;
+    int64_t inputs = conv_rounded(s->c_in, WINO_W), tiles = wino_all_tiles(s);
+    int64_t v_point = wino_apart(tiles * inputs), u_point = wino_apart(WINO_DEPTH * WINO_PANEL), m_point = wino_apart(tiles * WINO_PANEL);
+    f32 *u = workspace, *m = u + WINO_POINTS * u_point, *strip = m + WINO_POINTS * m_point;
+    gemm_tile_f32 g = {.a_row = inputs, .a_depth = 1, .b_depth = WINO_PANEL, .c_row = WINO_PANEL, .segments = 1, .cols = WINO_PANEL};
+    for (int64_t i = 0; i < s->c_in; i += WINO_DEPTH) {
+        g.depth = min_i64(WINO_DEPTH, s->c_in - i);
+        g.add = i > 0;
+        wino_transform_kernel(work, panel, i, i + g.depth, u, u_point, 0);
+        for (int64_t xi = 0; xi < WINO_POINTS; xi++) {
+            g.b = u + xi * u_point;
+            for (int64_t t = 0; t < tiles; t += GEMM_ROWS) {
+                g.rows = min_i64(GEMM_ROWS, tiles - t);
+                g.a = (const f32*)work->shared + xi * v_point + t * inputs + i;
+                g.c = m + xi * m_point + t * WINO_PANEL;
+                gemm_by_row_f32(&g);
+            }
+        }
+    }
+    wino_write_tiles(work, 0, tiles, panel * WINO_PANEL, WINO_PANEL, strip, m, m_point);
+}
+KERNEL_FN void wino_run_narrow(const conv_work* work, int64_t phase, char* workspace, int64_t begin, int64_t end) {
+    const conv_problem* s = &work->s;
+    int64_t inputs = conv_rounded(s->c_in, WINO_W), point = wino_apart(wino_all_tiles(s) * inputs), across = wino_tiles_w(s);
+    for (int64_t item = begin; item < end; item++) {
+        if (phase == 0) wino_read_tiles(work, item * across, across, (f32*)workspace, (f32*)work->shared + item * across * inputs, point, inputs);
+        else wino_narrow_item(work, (f32*)workspace, item);
     }
 }
 
@@ -253,7 +314,7 @@ KERNEL_FN void wino_run_forward(const conv_work* work, int64_t phase, char* work
 KERNEL_FN void wino_plan_weight(conv_work* work) {
     const conv_problem* s = &work->s;
     int64_t tile_rows = s->samples * wino_tiles_h(s), channels = (wino_panels(s->c_in) + wino_panels(s->c_out)) * WINO_PANEL;
-    int64_t row_bytes = WINO_POINTS * 4 * channels * wino_tiles_w(s), chunks = conv_blocks(tile_rows * row_bytes, 12 << 20);
+    int64_t row_bytes = WINO_POINTS * 4 * channels * wino_tiles_w(s), chunks = conv_blocks(tile_rows * row_bytes, WINO_SHARED);
     work->chunk = conv_blocks(tile_rows, max_i64(min_i64(chunks, tile_rows), 1));
     work->phases = 2 * conv_blocks(tile_rows, work->chunk) + 1;
     work->shared_bytes = work->chunk * row_bytes + WINO_POINTS * (s->c_in * wino_panels(s->c_out) * WINO_PANEL + 64) * 4;
@@ -265,65 +326,102 @@ KERNEL_FN int64_t wino_items_weight(const conv_work* work, int64_t phase) {
     if (phase % 2) return WINO_POINTS * conv_blocks(s->c_in, WINO_CHANNELS);
     return min_i64(work->chunk, s->samples * wino_tiles_h(s) - phase / 2 * work->chunk);
 }
-/* dU[xi][i][o] += sum over the chunk's tiles of V[xi][tile][i] W[xi][tile][o] */
-KERNEL_INLINE void wino_add_products(const conv_work* work, const f32* v, const f32* w, f32* du, int64_t tiles, int64_t item, int add) {
-    const conv_problem* s = &work->s;
-    int64_t in_panels = wino_panels(s->c_in), out_panels = wino_panels(s->c_out), blocks = conv_blocks(s->c_in, WINO_CHANNELS);
-    int64_t xi = item / blocks, i0 = item % blocks * WINO_CHANNELS, i1 = min_i64(i0 + WINO_CHANNELS, s->c_in);
-    gemm_tile_f32 g = {.a_row = 1, .a_depth = WINO_PANEL, .b_depth = WINO_PANEL, .c_row = out_panels * WINO_PANEL, .segments = 1, .cols = WINO_PANEL};
+/* du[i - i0][o - o0] += sum over tiles of V[xi][tile][i] W[xi][tile][o], of input channels i0 to i1 and panels p0 to p1 of output channels */
+KERNEL_INLINE void wino_add_products(const conv_problem* s, const f32* v, const f32* w, int64_t tiles, int64_t xi, int64_t i0, int64_t i1, int64_t p0, int64_t p1,
+                                     f32* du, int64_t du_row, int add) {
+    int64_t in_panels = wino_panels(s->c_in), out_panels = wino_panels(s->c_out);
+    gemm_tile_f32 g = {.a_row = 1, .a_depth = WINO_PANEL, .b_depth = WINO_PANEL, .c_row = du_row, .segments = 1, .cols = WINO_PANEL};
     for (int64_t t = 0; t < tiles; t += WINO_DEPTH) {
         g.depth = min_i64(WINO_DEPTH, tiles - t);
         g.add = add || t > 0;
-        for (int64_t panel = 0; panel < out_panels; panel++) {
+        for (int64_t panel = p0; panel < p1; panel++) {
             g.b = w + xi * wino_apart(out_panels * tiles * WINO_PANEL) + (panel * tiles + t) * WINO_PANEL;
             for (int64_t p = i0; p < i1; p += WINO_PANEL)
                 for (int64_t i = p; i < min_i64(p + WINO_PANEL, i1); i += GEMM_ROWS) {
                     g.rows = min_i64(GEMM_ROWS, min_i64(p + WINO_PANEL, i1) - i);
                     g.a = v + xi * wino_apart(in_panels * tiles * WINO_PANEL) + (p / WINO_PANEL * tiles + t) * WINO_PANEL + (i - p);
-                    g.c = du + (xi * s->c_in + i) * g.c_row + panel * WINO_PANEL;
+                    g.c = du + (i - i0) * du_row + (panel - p0) * WINO_PANEL;
                     gemm_by_column_f32(&g);
                 }
         }
     }
 }
+/* V and W of a tile row, in panels of channels: v[xi][panel][tile][WINO_PANEL] of `tiles`, the row's first being `tile` */
+KERNEL_ONCE void wino_read_tile_row(const conv_work* work, int64_t row, f32* strip, f32* v, f32* w, int64_t tiles, int64_t tile) {
+    const conv_problem* s = &work->s;
+    int64_t across = wino_tiles_w(s), v_point = wino_apart(wino_panels(s->c_in) * tiles * WINO_PANEL), w_point = wino_apart(wino_panels(s->c_out) * tiles * WINO_PANEL);
+    for (int64_t col = 0; col < across; col += WINO_RUN) {
+        wino_run run = wino_run_at(s, row * across + col, WINO_RUN);
+        conv_image_f32 x = conv_image_of_f32(work->b, s->last, run.sample, s->in_h, s->in_w, s->c_in, 0, s->c_in);
+        conv_image_f32 dy = conv_image_of_f32(work->a, s->last, run.sample, s->out_h, s->out_w, s->c_out, 0, s->c_out);
+        for (int64_t c = 0; c < s->c_in; c += WINO_W) {
+            conv_load_strip_f32(&x, c, run.h - s->pad_h, run.w - s->pad_w, WINO_IN, run.count * WINO_OUT + 2, strip);
+            wino_transform_input(strip, run.count, v + (c / WINO_PANEL * tiles + tile + col) * WINO_PANEL + c % WINO_PANEL, v_point, WINO_PANEL);
+        }
+        for (int64_t c = 0; c < s->c_out; c += WINO_W) {
+            conv_load_strip_f32(&dy, c, run.h, run.w, WINO_OUT, run.count * WINO_OUT, strip);
+            wino_transform_gradient(strip, run.count, w + (c / WINO_PANEL * tiles + tile + col) * WINO_PANEL + c % WINO_PANEL, w_point, WINO_PANEL);
+        }
+    }
+}
+/* The gradients of input channel i's kernels of output channels o0 to o1, from du[xi][o - o0] */
+KERNEL_ONCE void wino_write_kernels(const conv_work* work, int64_t i, int64_t o0, int64_t o1, const f32* du, int64_t point) {
+    const conv_problem* s = &work->s;
+    f32* out = (f32*)work->out + s->w_first + i * s->w_in;
+    for (int64_t o = o0; o < o1; o += WINO_W) {
+        vf32 all[WINO_POINTS], rows[18], g[9];
+        UNROLL for (int xi = 0; xi < WINO_POINTS; xi++) all[xi] = *(const vf32_u*)(du + xi * point + (o - o0));
+        UNROLL for (int j = 0; j < WINO_IN; j++) wino_kernel_gradient(all + j, WINO_IN, rows + j, WINO_IN);
+        UNROLL for (int j = 0; j < 3; j++) wino_kernel_gradient(rows + WINO_IN * j, 1, g + 3 * j, 1);
+        for (int64_t lane = 0; lane < min_i64(WINO_W, o1 - o); lane++)
+            UNROLL for (int tap = 0; tap < 9; tap++) out[(o + lane) * s->w_out + tap * s->w_tap] = g[tap][lane];
+    }
+}
 KERNEL_FN void wino_run_weight(const conv_work* work, int64_t phase, char* workspace, int64_t begin, int64_t end) {
     const conv_problem* s = &work->s;
-    int64_t in_panels = wino_panels(s->c_in), out_panels = wino_panels(s->c_out), across = wino_tiles_w(s);
+    int64_t out_channels = wino_panels(s->c_out) * WINO_PANEL, across = wino_tiles_w(s), blocks = conv_blocks(s->c_in, WINO_CHANNELS);
     int64_t first = phase / 2 * work->chunk, tiles = min_i64(work->chunk, s->samples * wino_tiles_h(s) - first) * across;
-    f32 *strip = (f32*)workspace, *du = (f32*)work->shared, *v = du + WINO_POINTS * s->c_in * out_panels * WINO_PANEL;
-    int64_t v_point = wino_apart(in_panels * tiles * WINO_PANEL), w_point = wino_apart(out_panels * tiles * WINO_PANEL);
-    f32* w = v + WINO_POINTS * v_point;
+    f32 *du = (f32*)work->shared, *v = du + WINO_POINTS * s->c_in * out_channels, *w = v + WINO_POINTS * wino_apart(wino_panels(s->c_in) * tiles * WINO_PANEL);
     for (int64_t item = begin; item < end; item++) {
         if (phase == work->phases - 1) {
-            for (int64_t o = 0; o < s->c_out; o += WINO_W) {
-                vf32 all[WINO_POINTS], rows[18], g[9];
-                UNROLL for (int xi = 0; xi < WINO_POINTS; xi++)
-                    all[xi] = *(const vf32_u*)(du + (xi * s->c_in + item) * out_panels * WINO_PANEL + o);
-                UNROLL for (int j = 0; j < WINO_IN; j++) wino_kernel_gradient(all + j, WINO_IN, rows + j, WINO_IN);
-                UNROLL for (int j = 0; j < 3; j++) wino_kernel_gradient(rows + WINO_IN * j, 1, g + 3 * j, 1);
-                for (int64_t lane = 0; lane < min_i64(WINO_W, s->c_out - o); lane++)
-                    UNROLL for (int tap = 0; tap < 9; tap++)
-                        ((f32*)work->out)[s->w_first + (o + lane) * s->w_out + item * s->w_in + tap * s->w_tap] = g[tap][lane];
-            }
+            wino_write_kernels(work, item, 0, s->c_out, du + item * out_channels, s->c_in * out_channels);
         } else if (phase % 2) {
-            wino_add_products(work, v, w, du, tiles, item, phase > 1);
+            int64_t xi = item / blocks, i0 = item % blocks * WINO_CHANNELS, i1 = min_i64(i0 + WINO_CHANNELS, s->c_in);
+            wino_add_products(s, v, w, tiles, xi, i0, i1, 0, out_channels / WINO_PANEL, du + (xi * s->c_in + i0) * out_channels, out_channels, phase > 1);
         } else {
-            for (int64_t col = 0; col < across; col += WINO_RUN) {
-                wino_run run = wino_run_at(s, (first + item) * across + col, WINO_RUN);
-                conv_image_f32 x = conv_image_of_f32(work->b, s->last, run.sample, s->in_h, s->in_w, s->c_in, 0, s->c_in);
-                conv_image_f32 dy = conv_image_of_f32(work->a, s->last, run.sample, s->out_h, s->out_w, s->c_out, 0, s->c_out);
-                int64_t tile = item * across + col;
-                for (int64_t c = 0; c < s->c_in; c += WINO_W) {
-                    conv_load_strip_f32(&x, c, run.h - s->pad_h, run.w - s->pad_w, WINO_IN, run.count * WINO_OUT + 2, strip);
-                    wino_transform_input(strip, run.count, v + (c / WINO_PANEL * tiles + tile) * WINO_PANEL + c % WINO_PANEL,
-                                         v_point, WINO_PANEL);
-                }
-                for (int64_t c = 0; c < s->c_out; c += WINO_W) {
-                    conv_load_strip_f32(&dy, c, run.h, run.w, WINO_OUT, run.count * WINO_OUT, strip);
-                    wino_transform_gradient(strip, run.count, w + (c / WINO_PANEL * tiles + tile) * WINO_PANEL + c % WINO_PANEL,
-                                            w_point, WINO_PANEL);
-                }
-            }
+            wino_read_tile_row(work, first + item, (f32*)workspace, v, w, tiles, item * across);
         }
+    }
+}
+
+/* The same where V and W of all tiles fit into the last-level cache: phase 0 transforms, an item of phase 1 is a block of input channels and a panel of output
+ * channels, whose dU stays in the inner caches. */
+KERNEL_INLINE int64_t wino_bytes_of_tiles(const conv_problem* s) {
+    return WINO_POINTS * 4 * (wino_apart(wino_panels(s->c_in) * wino_all_tiles(s) * WINO_PANEL) + wino_apart(wino_panels(s->c_out) * wino_all_tiles(s) * WINO_PANEL));
+}
+KERNEL_INLINE int wino_is_narrow_weight(const conv_problem* s) { return wino_bytes_of_tiles(s) <= WINO_SHARED; }
+
+KERNEL_FN void wino_plan_weight_narrow(conv_work* work) {
+    work->phases = 2;
+    work->shared_bytes = wino_bytes_of_tiles(&work->s);
+    work->workspace_bytes = max_i64(WINO_IN * (WINO_RUN * WINO_OUT + 2) * WINO_W, WINO_POINTS * wino_apart(WINO_CHANNELS * WINO_PANEL)) * 4;
+}
+KERNEL_FN int64_t wino_items_weight_narrow(const conv_work* work, int64_t phase) {
+    const conv_problem* s = &work->s;
+    return phase == 0 ? s->samples * wino_tiles_h(s) : conv_blocks(s->c_in, WINO_CHANNELS) * wino_panels(s->c_out);
+}
+KERNEL_FN void wino_run_weight_narrow(const conv_work* work, int64_t phase, char* workspace, int64_t begin, int64_t end) {
+    const conv_problem* s = &work->s;
+    int64_t across = wino_tiles_w(s), tiles = wino_all_tiles(s), panels = wino_panels(s->c_out), point = wino_apart(WINO_CHANNELS * WINO_PANEL);
+    f32 *v = (f32*)work->shared, *w = v + WINO_POINTS * wino_apart(wino_panels(s->c_in) * tiles * WINO_PANEL), *du = (f32*)workspace;
+    for (int64_t item = begin; item < end; item++) {
+        if (phase == 0) {
+            wino_read_tile_row(work, item, (f32*)workspace, v, w, tiles, item * across);
+            continue;
+        }
+        int64_t panel = item % panels, i0 = item / panels * WINO_CHANNELS, i1 = min_i64(i0 + WINO_CHANNELS, s->c_in);
+        for (int64_t xi = 0; xi < WINO_POINTS; xi++) wino_add_products(s, v, w, tiles, xi, i0, i1, panel, panel + 1, du + xi * point, WINO_PANEL, 0);
+        for (int64_t i = i0; i < i1; i++)
+            wino_write_kernels(work, i, panel * WINO_PANEL, min_i64((panel + 1) * WINO_PANEL, s->c_out), du + (i - i0) * WINO_PANEL, point);
     }
 }

@@ -67,6 +67,10 @@ SHAPES = [
     make_shape(1, 16, 12, 23, 16, (3, 3), (2, 2), (0, 1), (1, 1), 16),
     make_shape(1, 16, 12, 11, 16, (3, 3), (1, 1), (3, 3), (1, 2), 16),
     make_shape(1, 5, 21, 70, 20, (4, 4), (2, 2), (1, 1)),
+    # Winograd's tiles: fewer than the kernel's output channels, with a rest of every block; so many that their transforms come in chunks
+    make_shape(5, 150, 4, 3, 69, (3, 3), (1, 1), (1, 1)),
+    make_shape(1, 65, 7, 9, 70, (3, 3), (1, 1), (2, 1)),
+    make_shape(1, 17, 60, 390, 18, (3, 3), (1, 1), (1, 1)),
 ]
 
 

@@ -25,13 +25,25 @@ cdef extern from "conv/columns.h" nogil:
 
 cdef enum:
     FORWARD, INPUT, WEIGHT                   # as conv.h numbers the passes
-    SMALL_IMAGE = 16             # positions up to which Winograd's tiles and vectors of positions are mostly empty
-    STRIDED_IMAGE = 64           # the same where neither fits anyway
+    SMALL_IMAGE = 16             # positions up to which vectors of positions are mostly empty
+    STRIDED_IMAGE = 64           # the same where Winograd's tiles do not fit anyway,
+    WHOLE_VECTORS = 32           # unless positions fill vectors and so many samples
+    MANY_SAMPLES = 16            # make im2col's matrix larger than the caches
+    LEAST_TILES = 4              # that pay for the transform of the kernel,
+    LEAST_OF_TILE = 9            # and of 16 outputs of a tile those within the image
     LEAST_WORK = 1 << 16         # multiplications below which im2col costs more than it gives
 
 
 cdef inline bint is_pointwise(const ConvProblem* p) noexcept:
     return p.taps[1] * p.taps[2] == 1 and p.stride[1] * p.stride[2] == 1 and p.padding[1] == 0 and p.padding[2] == 0
+
+
+cdef bint has_winograd_tiles(const ConvProblem* p) noexcept:
+    """Whether Winograd's tiles serve images of few positions better than im2col (loops/conv_winograd.h, "forward of few tiles")."""
+    return (
+        p.n == 2 and p.taps[1] == 3 and p.taps[2] == 3 and p.stride[1] * p.stride[2] == 1 and p.dilation[1] * p.dilation[2] == 1 and p.samples >= LEAST_TILES
+        and p.outputs[1] * p.outputs[2] >= LEAST_OF_TILE and p.c_in >= 64 and p.c_out >= 64
+    )
 
 
 cdef int gemm_way(int what, const ConvProblem* p, int dtype) noexcept:
@@ -47,7 +59,11 @@ cdef int gemm_way(int what, const ConvProblem* p, int dtype) noexcept:
         return BY_KERNELS if what == WEIGHT else BY_IMAGES
     if half and what == INPUT and not single:
         return BY_KERNELS        # columns would be rounded before they are added
-    if positions <= SMALL_IMAGE or positions <= STRIDED_IMAGE and taps > 1 and p.stride[1] * p.stride[2] > 1:
+    if dtype == F32 and has_winograd_tiles(p):
+        return BY_KERNELS
+    if positions <= SMALL_IMAGE:
+        return BY_ROWS
+    if positions <= STRIDED_IMAGE and taps > 1 and p.stride[1] * p.stride[2] > 1 and (positions % WHOLE_VECTORS or p.samples < MANY_SAMPLES):
         return BY_ROWS
     return BY_KERNELS
 
