@@ -299,17 +299,6 @@ FUNCTION W S(incomplete_gamma)(W a, W x, int upper)
 
 /* ---- zeta and polygamma ---------------------------------------------------------------------------------------------------- */
 
-/* w^-s; products for the small whole orders of polygamma, where power takes most of the time */
-FUNCTION W S(falling_power)(W w, W s)
-{
-    if (s > 8 || M(floor)(s) != s)
-        return M(power)(w, -s);
-    W product = w;
-    for (int k = 1; k < (int)s; k++)
-        product *= w;
-    return 1 / product;
-}
-
 /* The Hurwitz zeta function sum (q + k)^-s, s > 1, by Euler and Maclaurin (DLMF 25.11.5) */
 FUNCTION W S(zeta)(W s, W q)
 {
@@ -323,23 +312,31 @@ FUNCTION W S(zeta)(W s, W q)
         if (M(floor)(s) != s || q < -1000000)
             return W_NAN;
     }
-    W sum = 0, w = q, enough = 10 + s;
-    for (; w < enough; w += 1) {
-        W term = S(falling_power)(w, s);
-        sum += term;
+    W sum = 0, lost = 0, w = q, w_lost = 0, enough = 10 + s; /* what the rounding of sums and of q + k took */
+    while (w < enough) {
+        W term = M(power)(w, -s), next = sum + term, part = next - sum;
+        lost += (sum - (next - part)) + (term - part) - s * term * (w_lost / w);
+        sum = next;
         if (w > 0 && !(term > M(fabs)(sum) * EPSILON)) /* also where infinities of both signs met */
-            return sum;
+            return lost - lost == 0 ? sum + lost : sum;
+        next = w + 1;
+        part = next - w;
+        w_lost += (w - (next - part)) + (1 - part);
+        w = next;
     }
-    W last = S(falling_power)(w, s);
-    if (last == 0)
-        return sum;
-    W factor = s * last / w;
-    sum += last * w / (s - 1) + last / 2;
-    for (int j = 0; j < COUNT(S(bernoulli)); j++) {
-        sum += S(bernoulli)[j] * factor;
-        factor *= (s + 2 * j + 1) * (s + 2 * j + 2) / (w * w);
+    W last = M(power)(w, -s);
+    if (last != 0) {
+        last -= s * last * (w_lost / w);
+        W factor = s * last / w, tail = last / 2;
+        for (int j = 0; j < COUNT(S(bernoulli)); j++) {
+            tail += S(bernoulli)[j] * factor;
+            factor *= (s + 2 * j + 1) * (s + 2 * j + 2) / (w * w);
+        }
+        const W product = last * w, integral = product / (s - 1), next = sum + integral, part = next - sum;
+        lost += (M(fma)(last, w, -product) + M(fma)(-integral, s - 1, product)) / (s - 1) + (sum - (next - part)) + (integral - part) + tail;
+        sum = next;
     }
-    return sum;
+    return lost - lost == 0 ? sum + lost : sum;
 }
 
 /* zeta(2, x), x > 0: the recurrence up to 12, then the asymptotic series (DLMF 5.15.8), of which the next term is below 3e-18 */
@@ -362,7 +359,10 @@ FUNCTION W S(polygamma)(W n, W x)
         W sine = M(sin)(PI * (x - M(floor)(x + K(0.5))));
         return PI / sine * (PI / sine) - S(trigamma)(1 - x);
     }
-    W value = M(tgamma)(n + 1) * S(zeta)(n + 1, x);
+    W factorial = 1;
+    for (W k = 2; k <= n && factorial < W_INF; k += 1)
+        factorial *= k;
+    W value = factorial * S(zeta)(n + 1, x);
     return n - 2 * M(floor)(n / 2) == 0 ? -value : value;
 }
 

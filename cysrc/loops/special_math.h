@@ -1,5 +1,5 @@
 /* The functions of special_functions.h under the names of expressions: special_<name>_f32, computed in double and rounded once, and special_<name>_f64,
- * computed with 64-bit mantissas: those that special_vector.h does not have. Scalar. Included by the loops of the family `special`; accuracy: tools/vmath_check. */
+ * computed with 64-bit mantissas (zeta, polygamma: in double): those that special_vector.h does not have. Scalar. Included by the loops of the family `special`; accuracy: tools/vmath_check. */
 #ifndef TRT_SPECIAL_MATH_H
 #define TRT_SPECIAL_MATH_H
 
@@ -41,13 +41,6 @@
 
 typedef long double f80;
 static __attribute__((unused)) f80 special_lgammal(f80 x) { int sign; return lgammal_r(x, &sign); }
-/* a fifth of powl's time; the exponent's rounding leaves 54 bits of powers up to e^700 */
-static __attribute__((unused)) f80 special_powl(f80 x, f80 y)
-{
-    f80 size = expl(y * logl(fabsl(x)));
-    return x < 0 && y - 2 * floorl(y / 2) == 1 ? -size : size;
-}
-
 #define W f80
 #define S(name) name##_wide_f64
 #define M(name) LIBRARY_f80_##name
@@ -58,7 +51,7 @@ static __attribute__((unused)) f80 special_powl(f80 x, f80 y)
 #define LIBRARY_f80_expm1 expm1l
 #define LIBRARY_f80_log logl
 #define LIBRARY_f80_log1p log1pl
-#define LIBRARY_f80_power special_powl
+#define LIBRARY_f80_power powl
 #define LIBRARY_f80_sin sinl
 #define LIBRARY_f80_cos cosl
 #define LIBRARY_f80_acos acosl
@@ -88,8 +81,9 @@ static __attribute__((unused)) f80 special_powl(f80 x, f80 y)
     UNARY(airy_ai, airy_ai_wide_##T(x), T, WIDE)                                                                      \
     BINARY(gammainc, incomplete_gamma_wide_##T(x, n, 0), T, WIDE)                                                     \
     BINARY(gammaincc, incomplete_gamma_wide_##T(x, n, 1), T, WIDE)                                                    \
-    BINARY(zeta, zeta_wide_##T(x, n), T, WIDE)                                                                        \
-    BINARY(polygamma, polygamma_wide_##T(x, n), T, WIDE)                                                              \
+    INL T special_zeta_##T(T s, T q) { return (T)zeta_wide_f32(s, q); }                                               \
+    static __attribute__((unused, noinline)) T polygamma_##T(T n, T x) { return (T)polygamma_wide_f32(n, x); }        \
+    INL T special_polygamma_##T(T n, T x) { return __builtin_constant_p(n) && n == 1 ? trigamma_##T(x) : polygamma_##T(n, x); } \
     POLYNOMIAL(chebyshev_t, chebyshev_polynomial_wide_##T(x, n, 0), T, WIDE)                                              \
     POLYNOMIAL(chebyshev_u, chebyshev_polynomial_wide_##T(x, n, 1), T, WIDE)                                              \
     POLYNOMIAL(chebyshev_v, chebyshev_polynomial_wide_##T(x, n, 2), T, WIDE)                                              \

@@ -739,110 +739,107 @@ INL f64 poly_q1_short(f64 x)
     p = fma_f64(p, x, 0x1.addb5e3be2d90p-3);
     return p;
 }
-#define TRIGAMMA_NEAR_C0 0x1.0d3918bd83a69p+1
-#define TRIGAMMA_NEAR_C1 0x1.68cfd4613c801p+0
+#define TRIGAMMA_NEAR_C0 0x1.a51a6625307d3p+0
+#define TRIGAMMA_NEAR_C1 0x1.c5819758c06c8p-1
 INL f64 poly_trigamma_near(f64 x)
 {
     const f64 z = x * x;
-    f64 even = 0x1.e15c8edf97d2bp-20;
-    even = fma_f64(even, z, -0x1.bbea45cac67a1p-17);
-    even = fma_f64(even, z, 0x1.95637db080141p-15);
-    even = fma_f64(even, z, -0x1.ca50a333db890p-14);
-    even = fma_f64(even, z, 0x1.6d359facb579cp-13);
-    even = fma_f64(even, z, -0x1.9f328fd082ca4p-13);
-    even = fma_f64(even, z, 0x1.7add4930e6521p-13);
-    even = fma_f64(even, z, -0x1.a9b29893bd5a8p-14);
-    even = fma_f64(even, z, 0x1.9ba50fb389f95p-14);
-    even = fma_f64(even, z, 0x1.24f3ee8f1e596p-14);
-    even = fma_f64(even, z, 0x1.ef1af212d45edp-13);
-    even = fma_f64(even, z, 0x1.1e2730cf3b76bp-11);
-    even = fma_f64(even, z, 0x1.5005420a24f2ep-10);
-    even = fma_f64(even, z, 0x1.7e0ca141bd1d3p-9);
-    even = fma_f64(even, z, 0x1.a2c303d96b644p-8);
-    even = fma_f64(even, z, 0x1.b57460a5fe31cp-7);
-    even = fma_f64(even, z, 0x1.ace915172e73cp-6);
-    even = fma_f64(even, z, 0x1.82582037315bdp-5);
-    even = fma_f64(even, z, 0x1.3605f70d59560p-4);
-    f64 odd = -0x1.4a02ebbb8f472p-20;
-    odd = fma_f64(odd, z, 0x1.3a81ab971b7c4p-17);
-    odd = fma_f64(odd, z, -0x1.28214df2ba45ep-15);
-    odd = fma_f64(odd, z, 0x1.5a75f5e70fd9bp-14);
-    odd = fma_f64(odd, z, -0x1.1da3da00e1cc9p-13);
-    odd = fma_f64(odd, z, 0x1.52dfd9aeaf44ep-13);
-    odd = fma_f64(odd, z, -0x1.3ef3683e76e69p-13);
-    odd = fma_f64(odd, z, 0x1.8b711524cdf22p-14);
-    odd = fma_f64(odd, z, -0x1.51851b89e9198p-14);
-    odd = fma_f64(odd, z, -0x1.2d3da23672856p-15);
-    odd = fma_f64(odd, z, -0x1.444a5d1d4448fp-13);
-    odd = fma_f64(odd, z, -0x1.71eaf70b12adap-12);
-    odd = fma_f64(odd, z, -0x1.b8c0a7045930fp-11);
-    odd = fma_f64(odd, z, -0x1.fcaffb410f215p-10);
-    odd = fma_f64(odd, z, -0x1.1c511a122df5ep-8);
-    odd = fma_f64(odd, z, -0x1.30ba01147ba6cp-7);
-    odd = fma_f64(odd, z, -0x1.35169e188c729p-6);
-    odd = fma_f64(odd, z, -0x1.2363fdfb18ad4p-5);
-    odd = fma_f64(odd, z, -0x1.f1c4b9d440bf5p-5);
+    f64 even = 0x1.6c0bc9ba5d094p-26;
+    even = fma_f64(even, z, -0x1.b08841532f8f0p-24);
+    even = fma_f64(even, z, 0x1.585d74f9ec621p-22);
+    even = fma_f64(even, z, -0x1.d38ca8a99695bp-22);
+    even = fma_f64(even, z, 0x1.f95fb19ee37e2p-21);
+    even = fma_f64(even, z, 0x1.3bbd231aad0acp-21);
+    even = fma_f64(even, z, 0x1.276ef6dd7e1bdp-18);
+    even = fma_f64(even, z, 0x1.db208b8c991dcp-17);
+    even = fma_f64(even, z, 0x1.a1b55a6e50db4p-15);
+    even = fma_f64(even, z, 0x1.625d72f56b65ap-13);
+    even = fma_f64(even, z, 0x1.249591b83402ap-11);
+    even = fma_f64(even, z, 0x1.d12300c600802p-10);
+    even = fma_f64(even, z, 0x1.5f2ac587b790cp-8);
+    even = fma_f64(even, z, 0x1.edaa5c9e23fddp-7);
+    even = fma_f64(even, z, 0x1.3973438cfcdc3p-5);
+    even = fma_f64(even, z, 0x1.56bcceea78251p-4);
+    f64 odd = -0x1.4838447ab3460p-25;
+    odd = fma_f64(odd, z, 0x1.721f80ce028c4p-23);
+    odd = fma_f64(odd, z, -0x1.20b7123b63d30p-21);
+    odd = fma_f64(odd, z, 0x1.64ab0798dbcffp-21);
+    odd = fma_f64(odd, z, -0x1.9ffd876eb6a26p-20);
+    odd = fma_f64(odd, z, -0x1.6d8608a5ac19ap-20);
+    odd = fma_f64(odd, z, -0x1.100a9fc7da735p-17);
+    odd = fma_f64(odd, z, -0x1.bd61db6d7101bp-16);
+    odd = fma_f64(odd, z, -0x1.82006b58c7b92p-14);
+    odd = fma_f64(odd, z, -0x1.434e3da297381p-12);
+    odd = fma_f64(odd, z, -0x1.0649699b768ccp-10);
+    odd = fma_f64(odd, z, -0x1.9732c02f2cf11p-9);
+    odd = fma_f64(odd, z, -0x1.29870d4bfadb9p-7);
+    odd = fma_f64(odd, z, -0x1.8f60a0842719dp-6);
+    odd = fma_f64(odd, z, -0x1.da3288b5dc170p-5);
     return fma_f64(odd, x, even);
 }
-#define TRIGAMMA_NEAR_SHORT_C0 0x1.0d3918bd7135ap+1
-#define TRIGAMMA_NEAR_SHORT_C1 0x1.68cfd4627ba6fp+0
+#define TRIGAMMA_NEAR_SHORT_C0 0x1.a51a662504c77p+0
+#define TRIGAMMA_NEAR_SHORT_C1 0x1.c581975ac4a85p-1
 INL f64 poly_trigamma_near_short(f64 x)
 {
     const f64 z = x * x;
-    f64 even = 0x1.5155d03c52d85p-11;
-    even = fma_f64(even, z, -0x1.25bd0d822c606p-9);
-    even = fma_f64(even, z, 0x1.26de5a942a12ep-8);
-    even = fma_f64(even, z, -0x1.09e961c6e4794p-8);
-    even = fma_f64(even, z, 0x1.231ee7f118001p-8);
-    even = fma_f64(even, z, 0x1.88ec31684c6fcp-10);
-    even = fma_f64(even, z, 0x1.bdbf1394d70c1p-8);
-    even = fma_f64(even, z, 0x1.b2fdc4f004ee8p-7);
-    even = fma_f64(even, z, 0x1.ad0acf7a4c4b6p-6);
-    even = fma_f64(even, z, 0x1.825732dfd0a68p-5);
-    even = fma_f64(even, z, 0x1.3605f998d3598p-4);
-    f64 odd = -0x1.d919890431f71p-12;
-    odd = fma_f64(odd, z, 0x1.b8301d658b7fcp-10);
-    odd = fma_f64(odd, z, -0x1.ccd04ade852edp-9);
-    odd = fma_f64(odd, z, 0x1.cda02adabb1d9p-9);
-    odd = fma_f64(odd, z, -0x1.e651ac8f41082p-9);
-    odd = fma_f64(odd, z, -0x1.177ac8fe312e6p-11);
-    odd = fma_f64(odd, z, -0x1.3a49eee1df046p-8);
-    odd = fma_f64(odd, z, -0x1.2d938e3eb9707p-7);
-    odd = fma_f64(odd, z, -0x1.354aa5cae6054p-6);
-    odd = fma_f64(odd, z, -0x1.23621f42fd5bdp-5);
-    odd = fma_f64(odd, z, -0x1.f1c4c9b9c0bc7p-5);
+    f64 even = 0x1.23aa32a9bfb67p-14;
+    even = fma_f64(even, z, -0x1.a9b0c69cc5303p-14);
+    even = fma_f64(even, z, 0x1.84d98b183ad2cp-12);
+    even = fma_f64(even, z, 0x1.a69c53f159eb7p-12);
+    even = fma_f64(even, z, 0x1.e3fc21709120fp-10);
+    even = fma_f64(even, z, 0x1.5ddb0290a0752p-8);
+    even = fma_f64(even, z, 0x1.edc4f55f391bfp-7);
+    even = fma_f64(even, z, 0x1.3972bb72ce7ffp-5);
+    even = fma_f64(even, z, 0x1.56bcd10466dc6p-4);
+    f64 odd = -0x1.4c77929723c5fp-15;
+    odd = fma_f64(odd, z, 0x1.17e4e0f6369b7p-14);
+    odd = fma_f64(odd, z, -0x1.d9fa28105a5f7p-13);
+    odd = fma_f64(odd, z, -0x1.9ba463142c018p-13);
+    odd = fma_f64(odd, z, -0x1.1567a0188be1bp-10);
+    odd = fma_f64(odd, z, -0x1.94cb94aa31596p-9);
+    odd = fma_f64(odd, z, -0x1.29a42ac68fb22p-7);
+    odd = fma_f64(odd, z, -0x1.8f5f1f2792365p-6);
+    odd = fma_f64(odd, z, -0x1.da3291ce370b8p-5);
     return fma_f64(odd, x, even);
 }
 INL f64 poly_trigamma_far(f64 x)
 {
     const f64 z = x * x;
-    f64 even = 0x1.2b1083696134ap-42;
-    even = fma_f64(even, z, 0x1.2819ad3f69a50p-40);
-    even = fma_f64(even, z, 0x1.09bf0b0927d85p-36);
-    even = fma_f64(even, z, 0x1.0c0e56f739a7ep-32);
-    even = fma_f64(even, z, 0x1.b99b148f1125dp-28);
-    even = fma_f64(even, z, 0x1.711cf689fd723p-22);
-    even = fma_f64(even, z, 0x1.f4af132fef310p-15);
-    even = fma_f64(even, z, 0x1.51ae48608f383p-3);
-    f64 odd = -0x1.df4d0ede5e126p-44;
-    odd = fma_f64(odd, z, -0x1.5598fa8646b45p-42);
-    odd = fma_f64(odd, z, -0x1.304dffec01857p-38);
-    odd = fma_f64(odd, z, -0x1.f80423eeda142p-35);
-    odd = fma_f64(odd, z, -0x1.409d2cdf793cfp-30);
-    odd = fma_f64(odd, z, -0x1.69e430eea4720p-25);
-    odd = fma_f64(odd, z, -0x1.f46c289e438f5p-19);
-    odd = fma_f64(odd, z, -0x1.c2cc5e239493bp-10);
+    f64 even = 0x1.9127b4d23517dp-37;
+    even = fma_f64(even, z, -0x1.04d2b8ce7ecb4p-35);
+    even = fma_f64(even, z, 0x1.3f5091269c1b3p-34);
+    even = fma_f64(even, z, 0x1.d39c2511430fcp-36);
+    even = fma_f64(even, z, 0x1.d5bd3b223d43dp-32);
+    even = fma_f64(even, z, 0x1.51053247f0860p-29);
+    even = fma_f64(even, z, 0x1.53206bf8f7faep-26);
+    even = fma_f64(even, z, 0x1.e8a6cc14829d8p-23);
+    even = fma_f64(even, z, 0x1.33477f8ce259bp-18);
+    even = fma_f64(even, z, 0x1.004fd64ed7d8cp-12);
+    even = fma_f64(even, z, 0x1.4d74bf402f153p-3);
+    f64 odd = -0x1.0e10c4967d92bp-37;
+    odd = fma_f64(odd, z, 0x1.92c35b2086b65p-36);
+    odd = fma_f64(odd, z, -0x1.ccdac585c7a3cp-35);
+    odd = fma_f64(odd, z, 0x1.053faa2329578p-37);
+    odd = fma_f64(odd, z, -0x1.b7ec0be91d3b9p-33);
+    odd = fma_f64(odd, z, -0x1.0586b936fc9e8p-30);
+    odd = fma_f64(odd, z, -0x1.cdb09cb442320p-28);
+    odd = fma_f64(odd, z, -0x1.108635221fbe2p-24);
+    odd = fma_f64(odd, z, -0x1.f60f8858fb19cp-21);
+    odd = fma_f64(odd, z, -0x1.db5d2f689c616p-16);
+    odd = fma_f64(odd, z, -0x1.d3a100e75f488p-9);
     return fma_f64(odd, x, even);
 }
 INL f64 poly_trigamma_far_short(f64 x)
 {
-    f64 p = 0x1.de5a2bcf8216dp-28;
-    p = fma_f64(p, x, -0x1.7ca35cbc5b178p-25);
-    p = fma_f64(p, x, 0x1.70be3f0adfc89p-22);
-    p = fma_f64(p, x, -0x1.f445d19a1c046p-19);
-    p = fma_f64(p, x, 0x1.f4af39a9e5110p-15);
-    p = fma_f64(p, x, -0x1.c2cc608ffa8e5p-10);
-    p = fma_f64(p, x, 0x1.51ae48607bccep-3);
+    f64 p = 0x1.e3c716003621cp-26;
+    p = fma_f64(p, x, -0x1.641bb7e7682f0p-24);
+    p = fma_f64(p, x, 0x1.d72b2593a3a96p-23);
+    p = fma_f64(p, x, -0x1.ed8eb61b3ebf8p-21);
+    p = fma_f64(p, x, 0x1.337c0df6dd8dfp-18);
+    p = fma_f64(p, x, -0x1.db70e2a94a108p-16);
+    p = fma_f64(p, x, 0x1.004fbb32686dfp-12);
+    p = fma_f64(p, x, -0x1.d3a0fddf4df3dp-9);
+    p = fma_f64(p, x, 0x1.4d74bf4075fa0p-3);
     return p;
 }
 #define J0_SQUARE_HI 0x1.721fb80462bbbp+2

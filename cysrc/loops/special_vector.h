@@ -322,6 +322,30 @@ INL f64 spherical_j0_f64(f64 x)
 }
 static __attribute__((unused, noinline)) f64 spherical_library(f64 x) { return abs_f64(x) == INF_f64 ? 0 : sin(x) / x; }
 
+/* ---- trigamma ------------------------------------------------------------------------------------------------------------------- */
+
+/* zeta(2, x): below 2 a polynomial over x^2, above 1 / x + 1 / (2 x^2) and one in 1 / x^2; for negative x by reflection */
+INL f64 trigamma_by(f64 x, b8 careful)
+{
+    b8 negative = x < 0;
+    f64 z = negative ? 1 - x : x;
+    b8 small = z < 2;
+    f64 v = small ? z : 1, square = (v * v), inverse = 1 / square;
+    summed_f64 p = LAST_STEPS(trigamma_near, TRIGAMMA_NEAR, v - 1);
+    f64 near = p.value * inverse;
+    if (careful) {
+        f64 back = (near * square), lost = ((p.value - back) - product_error_f64(near, square, back)) + p.error - near * product_error_f64(v, v, square);
+        near = abs_f64(near) < 0x1p1000 ? fma_f64(lost, inverse, near) : near;
+    }
+    f64 r = 1 / z, w = small ? 0 : r * r, lost = careful ? ((1 - r * z) - product_error_f64(r, z, r * z)) * r : 0;
+    f64 far = r + fma_f64(r * w, LONG_OR_SHORT(trigamma_far, fma_f64(8, w, -1)), fma_f64(0.5, w, w == 0 ? 0 : lost));
+    f64 y = small ? near : far;
+    f64 a = abs_f64(x - round_f64(x)), turn = a > 0.25 ? 0.5 - a : a, angle = turn * PI_HI, angle_lo = fma_f64(turn, PI_LO, product_error_f64(turn, PI_HI, angle));
+    f64 sine = a > 0.25 ? cos_kernel_f64(angle, angle_lo) : sin_kernel_f64(angle, angle_lo);
+    y = negative ? 9.8696044010893586188 / (sine * sine) - y : y;
+    return x == 0 ? INF_f64 : y;
+}
+
 /* ---- loops ---------------------------------------------------------------------------------------------------------------------
 
  * One loop serves all operators of a function, and both scaled forms, to keep the library small: the code generator calls
@@ -385,6 +409,8 @@ static __attribute__((unused, noinline)) f64 spherical_library(f64 x) { return a
 #define DEFINE_ANGLE(name, beyond)                                                                                                                 \
     INL f64 any_special_##name##_f64(f64 x) { f64 y; special_##name##_block_f64(&y, &x, 1); return abs_f64(x) > TRIG_LIMIT ? beyond : y; }         \
     INL f32 any_special_##name##_f32(f32 v) { const f64 x = (f64)v; f32 y; special_##name##_block_f32(&y, &v, 1); return abs_f64(x) > TRIG_LIMIT ? (f32)beyond : y; }
+SPECIAL_FUNCTION f64 trigamma_f64(f64 x) { return trigamma_by(x, 1); }
+SPECIAL_FUNCTION f32 trigamma_f32(f32 x) { return (f32)trigamma_by((f64)x, SHORT); }
 DEFINE_BOTH(erfcx, erfcx_by(x, careful))
 DEFINE_WIDE(log_ndtr, log_ndtr_by(x, careful))
 DEFINE_WIDE(ndtri, ndtri_by(x, careful))

@@ -12,7 +12,7 @@ import pytest
 
 import tensorrt_lite as trt
 
-pytest.importorskip("mpmath", reason="the exact values come from mpmath")
+mpmath = pytest.importorskip("mpmath", reason="the exact values come from mpmath")
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools" / "vmath_check"))
 
 from build import Functions
@@ -50,6 +50,24 @@ def test_error_of_operators(name: str) -> None:
         (x,) = arguments(f"special_{name}", kind, 149, seed=12)
         error, place = worst(f"special_{name}", kind, operator(trt.tensor(x)).numpy(), [x])
         assert error <= LIMITS[kind], f"{name} {kind}: {error} ulp at {place}"
+
+
+@pytest.mark.parametrize("order", [1, 2, 4])
+def test_error_of_polygamma(order: int) -> None:
+    """Order 1 has vectors of its own."""
+    rng = np.random.default_rng(14)
+    for kind, dtype in (("f32", np.float32), ("f64", np.float64)):
+        x = np.concatenate([rng.uniform(0.01, 4, 61), rng.uniform(4, 60, 30)]).astype(dtype)
+        error, place = worst("special_polygamma", kind, trt.polygamma(order, trt.tensor(x)).numpy(), [np.full_like(x, order), x])
+        assert error <= LIMITS[kind], f"order {order} {kind}: {error} ulp at {place}"
+    x = -rng.uniform(0.01, 6, 50)
+    assert np.allclose(trt.polygamma(1, trt.tensor(x)).numpy(), [float(mpmath.psi(1, float(v))) for v in x], rtol=1e-15, atol=0)
+
+
+def test_poles_of_trigamma() -> None:
+    x = trt.tensor([0.0, -1.0, -3.0, INF, -INF, NAN, 1e-200, 1e300], dtype=trt.float64)
+    expected = [INF, INF, INF, 0.0, NAN, NAN, INF, 1e-300]
+    assert np.array_equal(trt.polygamma(1, x).numpy(), expected, equal_nan=True)
 
 
 POLYNOMIALS = {

@@ -148,8 +148,8 @@ FITS: list[tuple[str, Function, int, float]] = [
     ("q0", reciprocal(NEAR, over_root_pi(modulus(0, "q")), 2), 0, 2),
     ("p1", reciprocal(NEAR, over_root_pi(modulus(1, "p")), 2), 2, 0.55),
     ("q1", reciprocal(NEAR, over_root_pi(modulus(1, "q")), 2), 0, 2),
-    ("trigamma_near", between(0, 3, trigamma_near), 2, 1),
-    ("trigamma_far", between(0, mpf(1) / 9, trigamma_far), 0, 1.5),
+    ("trigamma_near", between(0, 2, trigamma_near), 2, 1),
+    ("trigamma_far", between(0, 0.25, trigamma_far), 0, 1.5),
 ]  # fmt: skip
 
 
