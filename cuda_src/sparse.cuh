@@ -4,6 +4,7 @@
 //   sparse_rows_columns  a group of lanes walks the columns of dense, each lane sums the entries in their order
 //   sparse_sampled       a group of lanes walks the two lines whose product an entry is; its row is searched, so that long rows cost no balance
 //   sparse_extremes      as sparse_rows_columns
+//   sparse_hash, sparse_fill   the product of two sparse matrices: below
 //
 // A group is threadIdx.x, as wide as the host chooses (cysrc/cuda/sparse.pyx): a power of two up to a warp. Every sum has an order of its own that
 // depends on the shape alone. Places are checked where they are used: what is wrong is noted in Fault, and counts as absent.
@@ -141,6 +142,96 @@ __device__ __forceinline__ void sparse_extremes(const sparse_call& a, Fault* fau
             }
             reinterpret_cast<T*>(a.out)[row * a.n + j] = convert<T>(best);
             a.which[row * a.n + j] = which;
+        }
+    }
+}
+
+// ---- products of two sparse matrices ------------------------------------------------------------------------------
+//
+// sparse_hash counts: a warp puts the columns of one row of the product into that row's hash table, of which the host makes the sorted columns.
+// sparse_fill adds: a warp goes through the left row's entries one after the other, its lanes through the right row, each looking its column up. An element
+// is therefore summed in the order of the left row's entries; entries of one right row that have one column take turns.
+
+__device__ __forceinline__ SparseRow product_row(const long long* crow, long long row, long long rows, long long count, Fault* fault, int code) {
+    if (row < 0 || row >= rows) {
+        note(fault, code, row, rows);
+        return {0, 0};
+    }
+    const long long begin = crow[row], end = crow[row + 1];
+    if (begin >= 0 && begin <= end && end <= count) return {begin, end};
+    note(fault, code, begin < 0 || begin > count ? begin : end, count);
+    return {0, 0};
+}
+
+__device__ __forceinline__ void sparse_hash(const sparse_product_call& a, long long* table, const long long* starts, long long* counts, Fault* fault, int code) {
+    for (long long row = static_cast<long long>(blockIdx.x) * blockDim.y + threadIdx.y; row < a.rows; row += static_cast<long long>(gridDim.x) * blockDim.y) {
+        long long* const slots = table + starts[row];
+        const unsigned long long size = static_cast<unsigned long long>(starts[row + 1] - starts[row]);
+        const SparseRow left = product_row(reinterpret_cast<const long long*>(a.left_crow), row, a.rows, a.left_count, fault, code);
+        int fresh = 0;
+        for (long long k = left.begin; k < left.end; k++) {
+            const SparseRow right = product_row(reinterpret_cast<const long long*>(a.right_crow), a.left_col[k], a.right_rows, a.right_count, fault, code);
+            for (long long m = right.begin + threadIdx.x; m < right.end; m += blockDim.x) {
+                const long long column = a.right_col[m];
+                if (column < 0 || column >= a.columns) {
+                    note(fault, code, column, a.columns);
+                    continue;
+                }
+                // Fibonacci hashing (Knuth 6.4), then the next places
+                unsigned long long at = (static_cast<unsigned long long>(column) * 11400714819323198485ull) % size;
+                for (unsigned long long tried = 0; tried < size; tried++) {
+                    const long long before = static_cast<long long>(
+                        atomicCAS(reinterpret_cast<unsigned long long*>(slots + at), static_cast<unsigned long long>(-1ll), static_cast<unsigned long long>(column)));
+                    if (before == -1) fresh++;
+                    if (before == -1 || before == column) break;
+                    at = at + 1 == size ? 0 : at + 1;
+                }
+            }
+        }
+        for (int delta = 16; delta > 0; delta /= 2) fresh += __shfl_xor_sync(0xffffffffu, fresh, delta);
+        if (threadIdx.x == 0) counts[row] = fresh;
+    }
+}
+
+// sums: of the product's entries, zeros at first, in the type that T is computed in.
+template <class T>
+__device__ __forceinline__ void sparse_fill(const sparse_product_call& a, void* sums_, Fault* fault, int code) {
+    using A = compute_t<T>;
+    A* const sums = static_cast<A*>(sums_);
+    for (long long row = static_cast<long long>(blockIdx.x) * blockDim.y + threadIdx.y; row < a.rows; row += static_cast<long long>(gridDim.x) * blockDim.y) {
+        const SparseRow left = product_row(reinterpret_cast<const long long*>(a.left_crow), row, a.rows, a.left_count, fault, code);
+        const long long first = a.crow[row], last = a.crow[row + 1];
+        for (long long k = left.begin; k < left.end; k++) {
+            const SparseRow right = product_row(reinterpret_cast<const long long*>(a.right_crow), a.left_col[k], a.right_rows, a.right_count, fault, code);
+            const A value = convert<A>(reinterpret_cast<const T*>(a.left_values)[k]);
+            for (long long begin = right.begin; begin < right.end; begin += 32) {
+                const long long m = begin + threadIdx.x;
+                long long at = -1 - static_cast<long long>(threadIdx.x);  // no other lane's
+                A product = A(0);
+                if (m < right.end) {
+                    const long long column = a.right_col[m];
+                    long long low = first, high = last;
+                    while (low < high) {
+                        const long long middle = low + (high - low) / 2;
+                        if (a.col[middle] < column) low = middle + 1;
+                        else high = middle;
+                    }
+                    if (low < last && a.col[low] == column) {
+                        at = low;
+                        product = value * convert<A>(reinterpret_cast<const T*>(a.right_values)[m]);
+                    }
+                }
+                const unsigned equal = __match_any_sync(0xffffffffu, at);
+                if (__all_sync(0xffffffffu, (equal & (equal - 1)) == 0)) {
+                    if (at >= 0) sums[at] = sums[at] + product;
+                } else {
+                    for (int lane = 0; lane < 32; lane++) {
+                        if (static_cast<int>(threadIdx.x) == lane && at >= 0) sums[at] = sums[at] + product;
+                        __syncwarp();
+                    }
+                }
+                __syncwarp();
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 /* Sparse matrices in compressed rows: products with dense ones. A row belongs to one thread and is summed in the order of its entries. */
 #include "kernel_base.h"
+#include "sparse_places.h"
 #include "sparse_steps.h"
 
 #if defined(__AVX512F__)
@@ -10,14 +11,6 @@ enum { VECTOR = 32 };
 enum { VECTOR = 16 };
 #endif
 
-/* The row of dense that an entry names, or 0. One load serves the test and the use: another thread may write to the index meanwhile. */
-static inline int64_t named_row(const int64_t* entry, int64_t columns, int* bad) {
-    int64_t c = *entry;
-    __asm__("" : "+r"(c));
-    if (__builtin_expect((uint64_t)c < (uint64_t)columns, 1)) return c;
-    __atomic_store_n(bad, 1, __ATOMIC_RELAXED);
-    return 0;
-}
 #define NAMED(A, K) named_row((A)->col + (K), (A)->columns, (int*)&(A)->bad)
 
 /* `vectors` vectors of a row stay in registers while its entries go by: loads of dense are all that touches memory. */

@@ -1,5 +1,5 @@
-"""Products of sparse matrices. Two kernels do them, that of a matrix in compressed rows and a dense one and that of chosen elements of a dense product:
-each is the other's derivative, so that all of them can be differentiated as often as one likes."""
+"""Products of sparse matrices. Kernels do that of a matrix in compressed rows and a dense one and that of chosen elements of a dense product, each the
+other's derivative, so that all of them can be differentiated as often as one likes; another one is the product of two sparse matrices."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._sparse.convert import coordinates_of, to_dense, to_layout, to_sparse
 from tensorrt_lite._sparse.parts import (
+    BSR,
     COO,
     CSR,
     NAMES,
     check_places,
     coalesce,
     coo_of,
+    group_sums,
     int64,
     is_sparse,
     make_compressed,
@@ -121,18 +123,39 @@ def mm(a: Any, b: Any, *options: Any) -> Any:
 
 
 def _sparse_product(a: Any, b: Any) -> Any:
-    """Every entry of a meets the row of b that its column names."""
+    """Of two sparse matrices: in coordinates where one of them is, else as the left one."""
     left, v = rows_of(a)
     right, w = rows_of(b)
+    crow, col, values = ops._csr_product(left.crow, left.col, v.detach(), right.crow, right.col, w.detach(), right.columns)
+    made = Rows(crow, col, right.columns)
+
+    def derive(grad: Any, needs: Any, v: Any, w: Any) -> Any:
+        which, at, place = meetings(left, right, made)
+        grad = grad.index_select(0, place)
+        gv = gw = None
+        if needs[0]:
+            counts = ops.bincount(which, minlength=v.size(0))
+            gv = group_sums(grad * _conj(w).index_select(0, at), ops.arange(at.size(0), device=at.device), ops.pad(counts.cumsum(0), (1, 0)))
+        if needs[1]:
+            gw = group_sums(grad * _conj(v).index_select(0, which), ops.sort(at, dim=0, stable=True)[1], starts_of(at, w.size(0)))
+        return gv, gw
+
+    values = recorded(lambda v, w: values, derive, v, w)
+    size = (a.size(0), b.size(1))
+    if number_of(a) != COO and number_of(b) != COO and number_of(a) in (CSR, BSR):
+        return with_values(make_compressed(CSR, crow, col, values.detach(), size), values)
+    found = coo_of(ops.stack([made.lines(), col]), values, size, True)
+    return found if COO in (number_of(a), number_of(b)) else to_layout(found, "csc", None, None)
+
+
+def meetings(left: Rows, right: Rows, made: Rows) -> tuple[Any, Any, Any]:
+    """Every entry of the left matrix meets the row of the right one that its column names: (the left entry, the right entry, the product's entry) of each pair."""
     lengths = (right.crow[1:] - right.crow[:-1]).index_select(0, left.col)
     which = ops.repeat_interleave(ops.arange(left.col.size(0), device=left.col.device), lengths)
     offset = ops.arange(which.size(0), device=which.device) - (lengths.cumsum(0) - lengths).index_select(0, which)
     at = right.crow.index_select(0, left.col.index_select(0, which)) + offset
-    indices = ops.stack([left.lines().index_select(0, which), right.col.index_select(0, at)])
-    made = coalesce(coo_of(indices, v.index_select(0, which) * w.index_select(0, at), (a.size(0), b.size(1))))
-    if number_of(a) == COO or number_of(b) == COO:
-        return made
-    return to_layout(made, "csr" if number_of(a) in (2, 4) else "csc", None, None)
+    keys = left.lines().index_select(0, which) * made.columns + right.col.index_select(0, at)
+    return which, at, ops.searchsorted(made.lines() * made.columns + made.col, keys)
 
 
 @operator("mv")

@@ -265,7 +265,10 @@ def group_sums(values: Any, order: Any, starts: Any) -> Any:
     """Sums of values (count, *) over groups: entry order[k] for k from starts[i] up to starts[i + 1]. -> (groups, *)"""
 
     def run(v: Any) -> Any:
-        flat = v.detach().reshape(v.size(0), -1) if v.numel() else v.detach().new_zeros((v.size(0), 0))
+        width = 1
+        for n in v.shape[1:]:
+            width *= n
+        flat = v.detach().reshape(v.size(0), width)
         return ops._csr_mm(starts, order, None, flat).reshape(starts.size(0) - 1, *v.shape[1:])
 
     def derive(grad: Any, needs: Any, v: Any) -> Any:

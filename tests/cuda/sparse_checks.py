@@ -153,3 +153,17 @@ def check_wrong_places() -> None:
             t = torch.sparse_csr_tensor(torch.tensor(crow), torch.tensor(col), torch.ones(2), (2, 4), check_invariants=False).cuda()
             raises(IndexError, "out of", lambda t=t, n=n: (t @ b[:, :n].contiguous()).cpu())
     raises(RuntimeError, "same device", lambda: torch.eye(4).to_sparse_csr() @ b)
+
+
+def check_sparse_products(order: str) -> None:
+    """Two sparse matrices of all types: long and short rows, columns that meet often and never, entries that stand twice, gradients by both."""
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64, torch.complex128, torch.int64):
+        grad = dtype in (torch.float64, torch.complex128)
+        a, b = some(5, 60, dtype=dtype, of=2, grad=grad), some(60, 40, dtype=dtype, of=2, grad=grad)
+        agree(lambda a, b: strided(a.to_sparse_csr() @ b.to_sparse_csr()), a, b)
+    a = torch.eye(6)
+    agree(lambda a, b: (lambda c: (c.crow_indices(), c.col_indices(), c.values()))(a.to_sparse_csr() @ b.to_sparse_csr()), a, some(6, 70, of=9))
+    agree(lambda a, b: (lambda c: (c.indices(), c.values()))(a.to_sparse() @ b.to_sparse()), some(6, 6), some(6, 5))
+    crow, col, values = torch.tensor([0, 3, 5]), torch.tensor([1, 1, 1, 0, 1]), torch.randn(5, dtype=torch.float64, requires_grad=True)
+    for left in (torch.ones(3, 2), torch.zeros(3, 2)):
+        agree(lambda x, r, c, v: strided(x.double().to_sparse_csr() @ torch.sparse_csr_tensor(r, c, v, (2, 3))), left, crow, col, values)

@@ -7,7 +7,7 @@ from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.core.dtype cimport C128, C64, CAT_COMPLEX, CAT_FLOAT, F32, F64, I64, category
 from tensorrt_lite._C.core.parallel cimport GRAIN, parallel_for, task_fn
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of
-from tensorrt_lite._C.steps.sparse cimport sparse_call, set_sparse_dtype, set_sparse_rows
+from tensorrt_lite._C.steps.sparse cimport sparse_call, set_sparse_count, set_sparse_dtype, set_sparse_fill, set_sparse_rows, sparse_product_call
 
 attach()
 
@@ -18,12 +18,15 @@ cdef extern from *:
     #include "isa.h"
     #include "sparse_steps.h"
     ISA_TASK(sparse_rows)
+    ISA_TASK(sparse_product)
     ISA_FUNCTION(int, sparse_take_rows, (sparse_call*, int64_t*))
     """
     task_fn sparse_rows_loop "sparse_rows"()
+    task_fn sparse_product_loop "sparse_product"()
     take_fn sparse_take_rows_loop "sparse_take_rows"()
 
 cdef task_fn rows_task = sparse_rows_loop()
+cdef task_fn product_task = sparse_product_loop()
 cdef take_fn take_rows = sparse_take_rows_loop()
 
 
@@ -57,6 +60,62 @@ cdef int sparse_rows(sparse_call* call, TensorBase crow, TensorBase col, TensorB
     return 0
 
 
+cdef int multiply(sparse_product_call* call, tuple tensors) except -1:
+    """Count, or fill, with the blocks of the tensors held. Compressed indices are read from copies."""
+    cdef trt_block* blocks[9]
+    cdef int i, n = 0
+    cdef bint valid = True
+    cdef int64_t i64
+    cdef sparse_call left, right
+    cdef int64_t each = 1 + call.right_count // (call.right_rows + 1)
+    # a thread has accumulators of its own, which its rows must be worth
+    cdef int64_t grain = 1 + (GRAIN // 4 + call.columns // 64) * call.rows // (call.left_count * each + call.rows + 1)
+    cdef int64_t* rows = <int64_t*>malloc((call.rows + call.right_rows + 2) * sizeof(int64_t))
+    if rows == NULL:
+        raise MemoryError(f"product of sparse matrices: cannot allocate {call.rows + call.right_rows + 2} compressed indices")
+    left.rows, left.count, left.columns, left.crow, left.col = call.rows, call.left_count, call.right_rows, call.left_crow, call.left_col
+    right.rows, right.count, right.columns, right.crow, right.col = call.right_rows, call.right_count, call.columns, call.right_crow, call.right_col
+    for t in tensors:
+        blocks[n] = (<TensorBase>t).storage.block
+        n += 1
+    for i in range(n):
+        trt_block_hold(blocks[i])
+    with nogil:
+        valid = take_rows(&left, rows) and take_rows(&right, rows + call.rows + 1)
+        if valid:
+            call.left_crow, call.right_crow, call.bad = left.crow, right.crow, 0
+            parallel_for(call.rows, grain, 1, product_task, call)
+            if call.counting:
+                call.crow[0] = 0
+                for i64 in range(call.rows):
+                    call.crow[i64 + 1] += call.crow[i64]
+                call.count = call.crow[call.rows]
+            valid = not call.bad
+    free(rows)
+    for i in range(n):
+        block_drop(blocks[i])
+    if not valid:
+        raise RuntimeError("sparse tensor: compressed indices must lead from 0 to the number of entries, plain indices must lie inside of the dimension")
+    if call.failed:
+        raise MemoryError(f"product of sparse matrices: no memory for {call.columns} columns")
+    return 0
+
+
+cdef int sparse_count(sparse_product_call* call, TensorBase left_crow, TensorBase left_col, TensorBase right_crow, TensorBase right_col, TensorBase crow, list columns) except -1:
+    call.left_crow, call.left_col = <const int64_t*>data_of(left_crow), <const int64_t*>data_of(left_col)
+    call.right_crow, call.right_col = <const int64_t*>data_of(right_crow), <const int64_t*>data_of(right_col)
+    call.crow, call.counting = <int64_t*>data_of(crow), 1
+    return multiply(call, (left_crow, left_col, right_crow, right_col, crow))
+
+
+cdef int sparse_fill(sparse_product_call* call, TensorBase left_crow, TensorBase left_col, TensorBase left_values, TensorBase right_crow, TensorBase right_col,
+                     TensorBase right_values, TensorBase crow, TensorBase col, TensorBase values) except -1:
+    call.left_crow, call.left_col, call.left_values = <const int64_t*>data_of(left_crow), <const int64_t*>data_of(left_col), data_of(left_values)
+    call.right_crow, call.right_col, call.right_values = <const int64_t*>data_of(right_crow), <const int64_t*>data_of(right_col), data_of(right_values)
+    call.crow, call.col, call.values, call.counting = <int64_t*>data_of(crow), <int64_t*>data_of(col), data_of(values), 0
+    return multiply(call, (left_crow, left_col, left_values, right_crow, right_col, right_values, crow, col, values))
+
+
 cdef int sparse_dtype(int dtype, int* code) except -1:
     if dtype == F32 or dtype == F64 or dtype == C64 or dtype == C128:
         code[0] = dtype
@@ -69,3 +128,5 @@ cdef int sparse_dtype(int dtype, int* code) except -1:
 
 set_sparse_dtype(DEV_CPU, sparse_dtype)
 set_sparse_rows(DEV_CPU, sparse_rows)
+set_sparse_count(DEV_CPU, sparse_count)
+set_sparse_fill(DEV_CPU, sparse_fill)

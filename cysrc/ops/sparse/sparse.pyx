@@ -1,6 +1,6 @@
 # Sparse matrices in compressed rows: checks, types and results for all devices.
 from tensorrt_lite._C.ops.sparse import cpu as _cpu_steps
-from tensorrt_lite._C.steps.sparse cimport SPARSE_LARGEST, SPARSE_MM, SPARSE_SAMPLED, SPARSE_SMALLEST, run_sparse_dtype, run_sparse_rows, sparse_call
+from tensorrt_lite._C.steps.sparse cimport SPARSE_LARGEST, SPARSE_MM, SPARSE_SAMPLED, SPARSE_SMALLEST, run_sparse_count, run_sparse_dtype, run_sparse_fill, run_sparse_rows, sparse_call, sparse_product_call
 
 
 cdef int type_of_loops(TensorBase t) except -1:
@@ -73,3 +73,28 @@ cdef object _csr_extreme_kernel(TensorBase crow, TensorBase col, TensorBase valu
     out, which = empty_tensor(2, sizes, code, place_of(dense)), empty_tensor(2, sizes, I64, place_of(dense))
     run_rows(SPARSE_LARGEST if largest else SPARSE_SMALLEST, code, crow, col, values, dense, out, which)
     return cast_to(out, dense.dtype), which
+
+
+cdef object _csr_product_kernel(TensorBase crow, TensorBase col, TensorBase values, TensorBase other_crow, TensorBase other_col, TensorBase other_values, int64_t columns):
+    cdef sparse_product_call call
+    cdef int64_t n = crow.numel
+    cdef TensorBase left_crow, left_col, right_crow, right_col, starts, found, out
+    for t in (crow, col, values, other_crow, other_col, other_values):
+        if (<TensorBase>t).ndim != 1 or place_of(<TensorBase>t) != place_of(values) or (t is not values and t is not other_values and (<TensorBase>t).dtype != I64):
+            raise RuntimeError(f"_csr_product: expected vectors on one device, int64 ones of places; got {dtype_text((<TensorBase>t).dtype)} {shape_text(<TensorBase>t)}")
+    if crow.numel == 0 or other_crow.numel == 0 or values.numel != col.numel or other_values.numel != other_col.numel or columns < 0:
+        raise RuntimeError(f"_csr_product: {col.numel} and {other_col.numel} places do not fit {values.numel} and {other_values.numel} values")
+    if values.dtype != other_values.dtype:
+        raise RuntimeError(f"_csr_product: expected both matrices to have the same dtype, got {dtype_text(values.dtype)} and {dtype_text(other_values.dtype)}")
+    call.rows, call.right_rows, call.columns, call.left_count, call.right_count = n - 1, other_crow.numel - 1, columns, col.numel, other_col.numel
+    call.dtype, call.count, call.counting, call.failed = type_of_loops(values), 0, 0, 0
+    left_crow, left_col, right_crow, right_col = contiguous_of(crow), contiguous_of(col), contiguous_of(other_crow), contiguous_of(other_col)
+    starts = empty_tensor(1, &n, I64, place_of(values))
+    places = []
+    run_sparse_count(values.device_type, &call, left_crow, left_col, right_crow, right_col, starts, places)
+    found = <TensorBase>places[0] if places else empty_tensor(1, &call.count, I64, place_of(values))
+    out = empty_tensor(1, &call.count, call.dtype, place_of(values))
+    if call.count:
+        run_sparse_fill(values.device_type, &call, left_crow, left_col, contiguous_of(cast_to(values, call.dtype)), right_crow, right_col,
+                        contiguous_of(cast_to(other_values, call.dtype)), starts, found, out)
+    return starts, found, cast_to(out, values.dtype)

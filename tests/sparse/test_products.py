@@ -1,0 +1,92 @@
+"""Products of two sparse matrices: elements and stored entries beside PyTorch, gradients beside finite differences, wrong places."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import tensorrt_lite as trt  # noqa: E402
+from tensorrt_lite._C.autograd.node import namespace  # noqa: E402
+from tensorrt_lite.autograd import gradcheck, gradgradcheck  # noqa: E402
+
+from sparse_compare import check, ours  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def some(m, n, share, dtype=torch.float64):
+    """A matrix of which about a share is not zero; small integers, so that sums are exact."""
+    g = torch.Generator().manual_seed(m * 1000 + n)
+    x = torch.randint(-3, 4, (m, n), generator=g).to(dtype)
+    return torch.where(torch.rand(m, n, generator=g) < share, x + (x * 1j if dtype.is_complex else 0), torch.zeros((), dtype=dtype))
+
+
+# few columns of many, most columns, rows beyond a level of the column set, nothing at all
+@pytest.mark.parametrize("size", [(5, 7, 9, 0.3), (40, 30, 20, 0.9), (6, 50, 5000, 0.02), (3, 4, 300_000, 0.0001), (4, 5, 6, 0.0), (0, 3, 4, 0.5), (3, 0, 4, 0.5), (3, 4, 0, 0.5)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64, torch.complex128])
+def test_products(size, dtype):
+    m, k, n, share = size
+    a, b = some(m, k, max(share, 0.3) if n > 1000 else share, dtype), some(k, n, share, dtype)
+    for layout in ("to_sparse_csr", "to_sparse"):
+        x, y = getattr(a, layout)(), getattr(b, layout)()
+        check(ours(x) @ ours(y), x @ y)
+
+
+def test_integers_and_halves():
+    a, b = some(9, 8, 0.5), some(8, 7, 0.5)
+    for dtype in (trt.int64, trt.float16, trt.bfloat16):
+        x, y = ours(a).to(dtype), ours(b).to(dtype)
+        found = x.to_sparse_csr() @ y.to_sparse_csr()
+        assert found.dtype is dtype and found.to_dense().double().tolist() == (a @ b).tolist()
+
+
+def test_columns_are_in_order_and_entries_that_stand_twice_add_up():
+    t = trt.sparse_csr_tensor([0, 3, 5], [1, 1, 0, 1, 0], trt.tensor([1.0, 2.0, 3.0, 4.0, 5.0]), (2, 2))
+    found = trt.ones(1, 2).to_sparse_csr() @ t
+    assert found.col_indices().tolist() == [0, 1] and found.values().tolist() == [8.0, 7.0]
+
+
+def test_results_do_not_depend_on_threads():
+    a = ours(torch.randn(300, 400) * (torch.rand(300, 400) < 0.2)).to_sparse_csr()
+    b = ours(torch.randn(400, 500) * (torch.rand(400, 500) < 0.2)).to_sparse_csr()
+    before, found = trt.get_num_threads(), []
+    try:
+        for n in (1, 4):
+            trt.set_num_threads(n)
+            found.append(a @ b)
+    finally:
+        trt.set_num_threads(before)
+    assert trt.equal(*found)
+
+
+def test_derivatives():
+    a, b = (ours(some(*size, 0.6)).requires_grad_() for size in ((4, 5), (5, 3)))
+
+    def call(a, b):
+        return (a.to_sparse_csr() @ b.to_sparse_csr()).to_dense()
+
+    def weighted(a, b):
+        kept = (a.to_sparse() @ b.to_sparse()).coalesce()
+        return kept.values() ** 2
+
+    x, y = (ours(some(*size, 1.0) + 5).requires_grad_() for size in ((3, 2), (2, 4)))
+    assert gradcheck(call, (x, y)) and gradcheck(weighted, (x, y)) and gradgradcheck(call, (x, y))
+    call(a, b).sum().backward()
+    assert trt.equal(a.grad, (trt.ones(4, 3, dtype=trt.float64) @ b.detach().t()) * (a.detach() != 0))
+    z = trt.ones(3, 3, dtype=trt.complex128).to_sparse_csr().requires_grad_()
+    (z @ z).to_dense().abs().sum().backward()
+    assert z.grad.to_dense().shape == (3, 3)
+
+
+def test_wrong_places_are_refused():
+    ops = namespace()
+    crow, col, v = trt.tensor([0, 1, 2]), trt.tensor([0, 1]), trt.ones(2)
+    assert ops._csr_product(crow, col, v, crow, col, v, 2)[2].tolist() == [1.0, 1.0]
+    for wrong in ((trt.tensor([0, 3, 2]), col), (trt.tensor([1, 1, 2]), col), (crow, trt.tensor([0, 2])), (crow, trt.tensor([-1, 0]))):
+        for arguments in ((*wrong, v, crow, col, v, 2), (crow, col, v, *wrong, v, 2)):
+            with pytest.raises(RuntimeError, match="compressed indices"):
+                ops._csr_product(*arguments)
+    for arguments in ((crow, col, trt.ones(3), crow, col, v, 2), (crow, col, v.double(), crow, col, v, 2), (crow.int(), col, v, crow, col, v, 2), (crow, col, v, crow, col, v, -1)):
+        with pytest.raises(RuntimeError, match="_csr_product"):
+            ops._csr_product(*arguments)
