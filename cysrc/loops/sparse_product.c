@@ -82,7 +82,7 @@ static void count_rows(const sparse_product_call* a, int64_t* seen, int64_t firs
         for (int64_t i = first; i < last; i++) {                                                                        \
             const int64_t end = a->crow[i + 1];                                                                         \
             int64_t at = a->crow[i], found = 0;                                                                         \
-            if (end - at > a->columns / 16) {                                                                           \
+            if (end - at > a->columns / 4) {                                                                            \
                 EACH_PAIR(i, c, marks[c] = 1; sums[c] += v * right[m])                                                  \
                 for (int64_t c = 0; c < a->columns; c++) {                                                              \
                     if (!marks[c]) continue;                                                                            \
