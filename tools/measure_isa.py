@@ -78,6 +78,7 @@ OPERATORS = {
     "recurrent": ["lstm(sequence)", "lstm(sequence)[0].sum().backward()"],
     "segment": ["trt.segment_reduce(row, 'sum', lengths=spans)", "trt.segment_reduce(row, 'max', lengths=spans)"],
     "sparse": ["sparse @ m"],
+    "sparse_product": ["sparse @ sparse"],
     "pool_fractional": ["F.fractional_max_pool2d(image, 2, output_ratio=0.5)"],
     "loss_ctc": ["F.ctc_loss(scores, spoken, trt.full((8,), 50), trt.full((8,), 10))"],
     "linalg": ["trt.linalg.solve(small, small)", "trt.linalg.cholesky(small)", "trt.linalg.inv(small)"],
