@@ -25,13 +25,13 @@ def layout_number(layout: Any, operator: str) -> int:
         if layout is known:
             return number
     raise TypeError(f"{operator}(): argument 'layout' must be torch.layout, not {type(layout).__name__}")
-NAMES = ("Strided", "Sparse", "SparseCsr", "SparseCsc", "SparseBsr", "SparseBsc")
+NAMES = ("Strided", "Sparse", "SparseCsr", "SparseCsc", "SparseBsr", "SparseBsc", "Jagged")
 is_sparse = _core.is_sparse
 
 
 def number_of(t: Any) -> int:
-    """The tensor's layout as a number: 0 strided, COO, CSR, CSC, BSR, BSC."""
-    return NUMBERS[t.layout]
+    """The tensor's layout as a number, of which NAMES has the names: 0 strided, COO, CSR, CSC, BSR, BSC; the last of nested tensors."""
+    return NUMBERS.get(t.layout, len(NAMES) - 1)
 
 
 class Parts(NamedTuple):

@@ -15,6 +15,7 @@ import torch  # noqa: E402
 
 import tensorrt_lite as trt  # noqa: E402
 from tensorrt_lite.nested import NestedInt  # noqa: E402
+from tensorrt_lite._ops import _namespace  # noqa: E402
 from tests.nested import njt  # noqa: E402
 
 LENGTHS = (3, 1, 4)
@@ -219,3 +220,10 @@ def test_refusals():
     ):  # fmt: skip
         with pytest.raises(error):
             call()
+
+
+@pytest.mark.parametrize("name", ["coalesce", "is_coalesced", "indices", "_indices", "_values", "crow_indices", "ccol_indices", "col_indices", "row_indices", "_nnz"])
+def test_what_sparse_tensors_alone_have_is_refused(name):
+    x = trt.nested.nested_tensor([trt.ones(2, 3), trt.ones(1, 3)], layout=trt.jagged)
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        getattr(_namespace, name)(x)
