@@ -64,6 +64,13 @@ class CompileError(RuntimeError):
     pass
 
 
+def refuse_free_threading() -> None:
+    """An interpreter without the GIL is refused before anything is compiled: the core relies on it (docs/state.md)."""
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        raise SystemExit(f"tensorrt_lite cannot be built for {sys.executable}: it is a free-threaded Python, and the core's state is guarded by the GIL (docs/gaps.md, "
+                         "\"Installation\"). Use the build of the same version that has the GIL.")  # fmt: skip
+
+
 def digest(*parts: object) -> str:
     h = hashlib.sha256()
     for p in parts:
@@ -107,6 +114,7 @@ class Builder:
     # ---- steps
 
     def run(self) -> None:
+        refuse_free_threading()
         start = time.time()
         loops = self.generate()
         modules = self.modules()

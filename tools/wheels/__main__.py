@@ -1,9 +1,10 @@
-"""From a checkout to a tested wheel: `python -m tools.wheels [--python INTERPRETER]... [--out dist]`.
+"""From a checkout to a tested wheel: `python -m tools.wheels [--python INTERPRETER]... [--skip-absent] [--out dist]`.
 
 The source distribution is made first and every wheel is built from it, in an environment of its own, so that nothing which
 only the checkout has can get in. auditwheel sets the platform tag by the newest symbol of glibc in use and fails where a
 library is needed that neither the platform nor the wheel has. Each wheel is then installed into a fresh environment that has
-no compiler and runs smoke.py there. TENSORRT_LITE_CACHE names a folder that keeps compiled objects between builds.
+no compiler and runs smoke.py there. With --skip-absent interpreters that cannot be started are named and left out, so that one
+command serves machines with one Python and with four. TENSORRT_LITE_CACHE names a folder that keeps compiled objects between builds.
 """
 
 from __future__ import annotations
@@ -29,6 +30,21 @@ def run(*command: str | Path, **options) -> str:
     if result.returncode:
         raise SystemExit(f"{result.stdout}\n{' '.join(words)}: status {result.returncode}")
     return result.stdout
+
+
+def present(pythons: list[str]) -> list[str]:
+    """Those interpreters that start; a line for each of the others."""
+    found = []
+    for python in pythons:
+        try:
+            started = subprocess.run([python, "-c", "pass"], capture_output=True).returncode == 0
+        except OSError:
+            started = False
+        if started:
+            found.append(python)
+        else:
+            print(f"{python}: not there, left out", flush=True)
+    return found
 
 
 def build_sdist(out: Path) -> Path:
@@ -87,13 +103,19 @@ def smoke_test(python: str, wheel: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.wheels", description="Build, repair and try the distributions.")
     parser.add_argument("--python", action="append", metavar="INTERPRETER", help="build a wheel for it; may be repeated (default: this one)")
+    parser.add_argument("--skip-absent", action="store_true", help="leave out interpreters that are not on this machine")
     parser.add_argument("--out", type=Path, default=ROOT / "dist", help="folder of the results (default: dist)")
     options = parser.parse_args()
+    pythons = options.python or [sys.executable]
+    if options.skip_absent:
+        pythons = present(pythons)
+        if not pythons:
+            raise SystemExit("none of the interpreters is there")
     options.out.mkdir(parents=True, exist_ok=True)
     sdist = build_sdist(options.out)
     made = [sdist]
     print(f"{sdist.name}: {sdist.stat().st_size / 1e6:.1f} MB", flush=True)
-    for python in options.python or [sys.executable]:
+    for python in pythons:
         wheel = build_wheel(python, sdist, options.out)
         check_contents(wheel)
         smoke_test(python, wheel)
