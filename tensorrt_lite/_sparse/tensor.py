@@ -26,7 +26,7 @@ class SparseTensor(Tensor):
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """What the table has for a public function; otherwise the function itself, whose operators come to the table one by one."""
         for t in types:
-            if t is not cls and issubclass(t, Tensor) and "__torch_function__" in t.__dict__ and t.__name__ != "Parameter":
+            if t is not cls and t is not Tensor and issubclass(t, Tensor) and "__torch_function__" in t.__dict__ and t.__name__ != "Parameter":
                 return NotImplemented
         name = getattr(func, "__name__", "")
         if name == "__set__" and len(args) == 2 and getattr(getattr(func, "__self__", None), "__name__", "") == "grad":

@@ -134,12 +134,12 @@ class _Alias:
         self._undo.append(lambda: delattr(owner, name) if before is _NOTHING else setattr(owner, name, before))
 
     def begin(self) -> None:
-        outer = {name: module for name, module in sys.modules.items() if name == _THERE or name.startswith(_THERE + ".")}
+        outer = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in (_THERE, "functorch")}
         for name in outer:
             del sys.modules[name]
 
         def put_back() -> None:
-            for name in [n for n in sys.modules if n == _THERE or n.startswith(_THERE + ".")]:
+            for name in [n for n in sys.modules if n.partition(".")[0] in (_THERE, "functorch")]:
                 del sys.modules[name]
             sys.modules.update(outer)
 
@@ -199,6 +199,8 @@ class _Alias:
             if _importing():
                 raise ModuleNotFoundError(f"No module named '{fullname}'", name=fullname)
             return None
+        if fullname == "functorch":  # a package of its own in PyTorch's distribution
+            return ModuleSpec(fullname, _Existing(importlib.import_module(f"{_HERE}.compat.functorch")))  # type: ignore[arg-type]
         if fullname.startswith(_HERE + ".") and not fullname.startswith((f"{_HERE}._C.", f"{_HERE}.compat")):
             spec = PathFinder.find_spec(fullname, path)
             if spec is not None and spec.loader is not None:
@@ -245,7 +247,11 @@ class _Alias:
             return importlib.import_module(_joined(_THERE, full))
         absent_names = names.absent(path)
         if name == "__all__":
-            return [n for n, kind in absent_names.items() if kind[0] in "cf=" and not n.startswith("_")] if not _exists(_joined(_HERE, path)) else _NOTHING
+            return (
+                [n for n, kind in absent_names.items() if kind[0] in "cf=" and not n.startswith("_")]
+                if not _exists(_joined(_HERE, path))
+                else _NOTHING
+            )
         kind = absent_names.get(name)
         if kind is None:
             return _NOTHING

@@ -303,3 +303,54 @@ def test_absent_functions_of_absent_modules_and_other_distributions():
         import_module("torch.fx").symbolic_trace(None)
     with pytest.raises(PackageNotFoundError):
         version("no-such-distribution")
+
+
+def test_functorch_is_the_older_name_of_func(torch):
+    import functorch
+
+    x = torch.randn(3)
+    with pytest.warns(FutureWarning, match=r"functorch\.grad is deprecated: use torch\.func\.grad"):
+        assert torch.equal(functorch.grad(lambda t: t.sin().sum())(x), x.cos())
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2))
+    with pytest.warns(FutureWarning, match="make_functional"):
+        function, params = functorch.make_functional(model)
+    assert torch.equal(function(params, x), model(x))
+    assert not list(function.stateless_model.parameters())[0].device.type == "cpu"
+    assert [p.requires_grad for p in params] == [True] * 4 and params[0] is not model[0].weight
+    with pytest.warns(FutureWarning, match="combine_state"):
+        function, params, buffers = functorch.combine_state_for_ensemble([model, model])
+    both = torch.func.vmap(function, in_dims=(0, 0, None))(params, buffers, x)
+    torch.testing.assert_close(both, model(x).expand(2, 2))
+    with pytest.warns(FutureWarning), pytest.raises(RuntimeError, match="has buffers"):
+        functorch.make_functional(torch.nn.BatchNorm1d(3))
+
+
+def test_functorch_goes_with_the_alias():
+    before = sys.modules.get("functorch")
+    with torch_alias():
+        import functorch
+
+        assert functorch.__version__ == VERSION
+    assert sys.modules.get("functorch") is before
+
+
+def test_what_optimizers_of_packages_ask(torch):
+    from torch.utils._foreach_utils import _group_tensors_by_device_and_dtype
+
+    a, b, c = torch.ones(2), torch.ones(3, dtype=torch.float64), torch.zeros(2)
+    groups = _group_tensors_by_device_and_dtype([[a, b, c], [None, b, a], []], with_indices=True)
+    device = torch.device("cpu")
+    assert list(groups) == [(device, torch.float32), (device, torch.float64)]
+    (first, second, third), indices = groups[device, torch.float32]
+    assert [id(t) for t in first] == [id(a), id(c)] and second == [None, a] and third == [] and indices == [0, 2]
+    with pytest.raises(RuntimeError, match="first list"):
+        _group_tensors_by_device_and_dtype([[None]])
+    assert torch.distributed.autograd.is_available() is False and torch._dynamo.is_dynamo_supported() is False
+
+
+def test_reparametrize_module_puts_back(torch):
+    layer = torch.nn.Linear(2, 2)
+    own = layer.weight
+    with torch.nn.utils.stateless._reparametrize_module(layer, {"weight": torch.zeros(2, 2)}):
+        assert torch.equal(layer(torch.ones(2)), layer.bias)
+    assert layer.weight is own

@@ -84,3 +84,9 @@ def test_optimizers_refuse_what_pytorchs_do():
         trt.optim.SparseAdam([trt.ones(2, 2).to_sparse().requires_grad_()])
     with pytest.raises(ValueError, match="learning rate"):
         trt.optim.SparseAdam([dense], lr=-1.0)
+
+
+def test_a_plain_leaf_takes_a_sparse_gradient():
+    weight = trt.ones(2, 2, requires_grad=True)
+    weight.grad = trt.eye(2).to_sparse()
+    assert weight.grad.layout == trt.sparse_coo and weight.grad.to_dense().tolist() == [[1.0, 0.0], [0.0, 1.0]]

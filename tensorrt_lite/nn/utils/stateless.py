@@ -28,7 +28,7 @@ def functional_call(
     different replacements. strict: RuntimeError unless all names, and no others, are given.
     """
     args = () if args is None else args if isinstance(args, tuple) else (args,)
-    with _replaced(module, parameters_and_buffers, tie_weights, strict):
+    with _reparametrize_module(module, parameters_and_buffers, tie_weights, strict):
         return module(*args, **kwargs or {})
 
 
@@ -58,7 +58,10 @@ def _place(module: Module, name: str) -> tuple[dict[str, Any], str]:
 
 
 @contextmanager
-def _replaced(module: Module, given: dict[str, Any], tie_weights: bool, strict: bool) -> Iterator[None]:
+def _reparametrize_module(
+    module: Module, given: dict[str, Any], tie_weights: bool = False, strict: bool = False, stack_weights: bool = False
+) -> Iterator[None]:
+    """The module with the given tensors in place of its own for a block of code. Packages (zuko) call it; tensors go back in reverse order, `stack_weights` or not."""
     own = _names_of_tensors(module)
     wanted = _with_tied(own, given) if tie_weights else dict(given)
     if strict:
@@ -76,7 +79,7 @@ def _replaced(module: Module, given: dict[str, Any], tie_weights: bool, strict: 
             held[key] = wanted[name]
         yield
     finally:
-        for name, (held, key) in places.items():
+        for name, (held, key) in reversed(places.items()):
             if name in given and held.get(key, wanted[name]) is not wanted[name]:
                 given[name] = held[key]
             if name in before:

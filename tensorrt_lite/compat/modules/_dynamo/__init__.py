@@ -39,5 +39,10 @@ def reset() -> None:
     """No effect: nothing was compiled."""
 
 
+def is_dynamo_supported() -> bool:
+    """False: there is no compiler."""
+    return False
+
+
 def graph_break(msg: str = "") -> None:
     """No effect: nothing is being compiled."""
