@@ -46,6 +46,7 @@ static int (*trt_convert_argument)(PyObject* entry, int i, PyObject* x, trt_valu
 static void* trt_pointwise_entries[3];                  /* entry1 to entry3 of autograd/pointwise.pyx */
 static PyObject* (*trt_finish_entry)(PyObject* entry, trt_value* v, PyObject* out, unsigned given);
 static int (*trt_bad_call)(PyObject* entry, int what, PyObject* name, Py_ssize_t given);
+static PyObject* (*trt_older_call)(PyObject* entry, PyObject* f, PyObject* const* args, Py_ssize_t n, PyObject* keywords);
 static vectorcallfunc trt_call_overridden;       /* a public function with arguments that may override */
 enum { TRT_TOO_MANY, TRT_UNEXPECTED, TRT_TWICE, TRT_MISSING };
 
@@ -193,7 +194,7 @@ static inline __attribute__((always_inline)) PyObject* trt_run_entry(PyObject* f
   else if (is_public && !trt_is_basic_argument(x, *trt_plain_tensor, *trt_plain_parameter)) goto overridden;                 \
   else if (!trt_convert_quickly(a->kinds[i], x, &v[i], &room) && trt_convert_argument((PyObject*)e, (int)(i), x, &v[i], &room) < 0) goto end;
   if (a->first_dims >= 0 && n > a->first_dims && (n > a->first_dims + 1 || PyLong_Check(args[a->first_dims]))) plain = a->first_dims;
-  else if (__builtin_expect(n > a->positional, 0)) { trt_bad_call((PyObject*)e, TRT_TOO_MANY, NULL, n); return NULL; }
+  else if (__builtin_expect(n > a->positional, 0)) return trt_older_call((PyObject*)e, f, args, n, keywords);
   for (Py_ssize_t i = 0; i < plain; i++) { TRT_TAKE(i, args[i]) }
   given = ((uint32_t)1 << plain) - 1;
   if (plain < n) {

@@ -2,6 +2,8 @@
 
 entry.h parses a call by the row's schema; here is what happens seldom: the first call of an entry, unusual arguments, errors, and calls that write.
 """
+import warnings
+
 from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport int64_t, uint64_t, uint32_t
 from libc.stdlib cimport calloc, free
@@ -50,6 +52,7 @@ cdef extern from "entry.h":
     void* trt_finish_entry
     void** trt_pointwise_entries
     void* trt_bad_call
+    void* trt_older_call
     void* trt_call_entry
     void* trt_call_public_entry
     void* trt_call_overridden
@@ -280,6 +283,36 @@ cdef int bad_call(object e, int what, PyObject* keyword, Py_ssize_t given) excep
     raise TypeError(f"{name}() missing {len(missing)} required positional argument{'s' * (len(missing) != 1)}: " + ", ".join([f'"{m}"' for m in missing]))
 
 
+# `x.addcmul_(0.5, a, b)`, `torch.addmm(beta, m, alpha, a, b)`: deprecated signatures that PyTorch has, and older optimizers use, by the keywords that the numbers are today.
+cdef dict OLDER = {"add": ("alpha",), "sub": ("alpha",), "addcmul": ("value",), "addcdiv": ("value",)}
+OLDER.update(dict.fromkeys(("addmm", "addmv", "baddbmm"), ("beta", "alpha")))
+cdef set _warned = set()
+
+
+cdef object older_call(object e, object f, PyObject** args, Py_ssize_t n, PyObject* keywords):
+    """A call with too many positional arguments: one of a deprecated signature, whose last arguments are tensors, or a TypeError."""
+    cdef Entry entry = <Entry>e
+    cdef str name = entry.spec.name.decode()
+    cdef tuple names = OLDER.get(name.rstrip("_"), ())
+    cdef list given = [<object>args[i] for i in range(n)], tensors = [x for x in given if isinstance(x, TensorBase)]
+    cdef list numbers = [x for x in given if not isinstance(x, TensorBase)]
+    cdef dict named = {}
+    cdef Py_ssize_t wanted = entry.arguments.positional
+    if len(tensors) != wanted or len(numbers) > len(names) or not all([isinstance(x, (int, float, complex)) for x in numbers]) \
+            or not all([isinstance(x, TensorBase) for x in given[n - wanted + 1:]]):
+        bad_call(e, TRT_TOO_MANY, NULL, n)
+    if keywords != NULL:
+        named = {key: <object>args[n + j] for j, key in enumerate(<tuple><object>keywords)}
+    for key, value in zip(names, numbers):
+        if key in named:
+            raise TypeError(f"{name}() got multiple values for argument '{key}'")
+        named[key] = value
+    if name not in _warned:
+        _warned.add(name)
+        warnings.warn(f"This overload of {name} is deprecated: give {' and '.join(names[:len(numbers)])} by keyword, after the tensors", UserWarning)
+    return f(*tensors, **named)
+
+
 # ---- calls that write, results with names --------------------------------------------------------------------------
 
 cdef uint64_t keys_of(Entry e, trt_value* v) except? 0:
@@ -343,6 +376,7 @@ cdef int first_tensor(trt_arguments* a) noexcept:
 trt_prepare_entry = <void*>prepare_entry
 trt_convert_argument = <void*>convert_argument
 trt_bad_call = <void*>bad_call
+trt_older_call = <void*>older_call
 trt_finish_entry = <void*>finish
 trt_pointwise_entries[0] = <void*>entry1
 trt_pointwise_entries[1] = <void*>entry2

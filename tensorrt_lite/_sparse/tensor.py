@@ -53,6 +53,17 @@ class SparseTensor(Tensor):
 
         return ("Parameter containing:\n" if getattr(self, "_is_param", False) else "") + sparse_repr(self)
 
+    def new(self, *args: Any) -> Any:
+        """A COO tensor of the same dtype: `new()`, `new(indices, values)`, `new(indices, values, size)`, `new(size)`. RuntimeError: of another layout."""
+        from tensorrt_lite._sparse.construct import sparse_coo_tensor
+
+        if number_of(self) != COO:
+            raise RuntimeError(f"new(): expected a tensor of layout torch.sparse_coo, got {self.layout}")
+        if len(args) in (2, 3) and isinstance(args[0], Tensor):
+            return sparse_coo_tensor(*args, dtype=self.dtype, device=self.device)
+        size = (0,) if not args else args[0] if len(args) == 1 and not isinstance(args[0], int) else args
+        return sparse_coo_tensor(size=size, dtype=self.dtype, device=self.device)
+
     def stride(self, dim: Any = None) -> Any:
         if number_of(self) != COO:
             raise RuntimeError(

@@ -178,3 +178,41 @@ def test_thread_safe_generator():
         warnings.simplefilter("ignore")
         loader = trt.utils.data.DataLoader(Numbers(), num_workers=2, worker_threads=True)
         assert len({round(x.item(), 6) for x in loader}) == 4
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m, v, e: m.add(v, 2, v),
+        lambda m, v, e: v.clone().add_(0.5, v),
+        lambda m, v, e: v.clone().sub_(3, v),
+        lambda m, v, e: m.addcmul(v, 0.5, v, v),
+        lambda m, v, e: v.clone().addcmul_(0.5, v, v),
+        lambda m, v, e: v.clone().addcdiv_(-2, v, v + 1),
+        lambda m, v, e: m.addmm(2, e, e, e),
+        lambda m, v, e: m.addmm(2, e, 3, e, e),
+        lambda m, v, e: e.clone().addmm_(2, e, e),
+        lambda m, v, e: e.clone().addmm_(2, 3, e, e),
+        lambda m, v, e: v.addmv(2, e, v),
+        lambda m, v, e: v.addmv(2, 3, e, v),
+        lambda m, v, e: e[None].baddbmm(2, 3, e[None], e[None]),
+    ],
+)
+def test_deprecated_signatures_with_numbers_first(call):
+    assert outcome(trt, lambda m: call(m, m.arange(1.0, 4), m.eye(3))) == outcome(torch, lambda m: call(m, m.arange(1.0, 4), m.eye(3)))
+
+
+@pytest.mark.parametrize("call", [lambda v: v.add(v, v, 2), lambda v: v.add("2", v), lambda v: v.addcmul(1, 2, v, v), lambda v: v.mul(2, v)])
+def test_other_calls_with_too_many_arguments_are_errors(call):
+    for m in (trt, torch):
+        with pytest.raises(TypeError):
+            call(m.ones(2))
+
+
+def test_new_of_a_sparse_tensor():
+    def results(m):
+        t = m.eye(2).to_sparse()
+        made = [t.new(), t.new(2, 3), t.new(m.tensor([[0], [1]]), m.tensor([5.0])), t.new(t._indices(), t._values(), t.size())]
+        return [(str(s.layout), str(s.dtype), tuple(s.shape), s._nnz(), s.to_dense().tolist()) for s in made]
+
+    assert results(trt) == results(torch)

@@ -125,6 +125,7 @@ def run(command: list[str], suite: Suite, folder: Path, limit: float) -> dict[st
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored in what a shell starts in the background
         )
         try:
             process.wait(limit)
