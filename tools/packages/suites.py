@@ -199,7 +199,9 @@ def main(argv: list[str] | None = None) -> int:
                     print(f"--- collecting {name}\n{message[-2500:]}")
     if options.json:
         saved = json.loads(options.json.read_text())
-        saved.setdefault("suites", {}).update(rows)
+        suites = saved.setdefault("suites", {})
+        for name, row in rows.items():
+            suites[name] = {**row, "reason": suites.get(name, {}).get("reason", "")}  # reasons are written by hand
         options.json.write_text(json.dumps(saved, indent=1) + "\n")
         rows = saved["suites"]
     if options.markdown:
