@@ -256,7 +256,9 @@ class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
 
 def legacy_class(name: str) -> type:
     """The class of a name such as "FloatStorage"."""
-    return _LegacyStorageMeta(name, (_LegacyStorage,), {"dtype": dtype_named(LEGACY_NAMES[name]), "__module__": "torch"})
+    dtype = LEGACY_NAMES[name]
+    doc = f"A TypedStorage of {dtype} elements on the CPU, of (), (size), (sequence) or (wrap_storage=UntypedStorage). Other arguments are a RuntimeError."
+    return _LegacyStorageMeta(name, (_LegacyStorage,), {"dtype": dtype_named(dtype), "__module__": "torch", "__doc__": doc})
 
 
 LEGACY_NAMES = {storage: dtype for dtype, storage in STORAGE_OF_DTYPE.items() if not storage.startswith("Q")}
