@@ -100,9 +100,8 @@ def train(model: nn.Module, tokens: Tensor, steps: Iterable[int], progress: Prog
     """Trains what requires gradients."""
     optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=lr)
     for _ in steps:
-        loss = text_loss(model, tokens, batch=24)
         optimizer.zero_grad()
-        loss.backward()
+        (loss := text_loss(model, tokens, batch=24)).backward()
         optimizer.step()
         progress.record(loss.item())
 
