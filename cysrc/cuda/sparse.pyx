@@ -2,7 +2,7 @@
 from libc.stdint cimport int64_t
 from tensorrt_lite._C.core.device cimport DEV_CUDA
 from tensorrt_lite._C.core.dispatch cimport attach
-from tensorrt_lite._C.core.dtype cimport BF16, C128, C64, CAT_COMPLEX, CAT_FLOAT, F16, F32, F64, I64, NUM_DTYPES, category
+from tensorrt_lite._C.core.dtype cimport BF16, C128, C64, CAT_COMPLEX, CAT_FLOAT, F16, F32, F64, I64, NUM_DTYPES, category, compute_type
 from tensorrt_lite._C.core.iterator cimport contiguous_of, copy_elements
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, empty_tensor, place_of
 from tensorrt_lite._C.autograd.node cimport ops_namespace
@@ -103,12 +103,10 @@ cdef int sparse_rows(sparse_call* call, TensorBase crow, TensorBase col, TensorB
 
 cdef int sparse_dtype(int dtype, int* code) except -1:
     """Half types are read and written as they are, and summed in float32."""
-    if dtype in (F16, BF16, F32, F64, C64, C128):
+    if dtype in (F16, BF16):
         code[0] = dtype
-    elif category[dtype] == CAT_COMPLEX:
-        code[0] = C64
     else:
-        code[0] = F32 if category[dtype] == CAT_FLOAT else I64
+        code[0] = compute_type[dtype] if category[dtype] in (CAT_FLOAT, CAT_COMPLEX) else I64
     return 0
 
 

@@ -4,7 +4,7 @@ from libc.stdlib cimport free, malloc
 from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_drop
 from tensorrt_lite._C.core.device cimport DEV_CPU
 from tensorrt_lite._C.core.dispatch cimport attach
-from tensorrt_lite._C.core.dtype cimport C128, C64, CAT_COMPLEX, CAT_FLOAT, F32, F64, I64, category
+from tensorrt_lite._C.core.dtype cimport CAT_COMPLEX, CAT_FLOAT, I64, category, compute_type
 from tensorrt_lite._C.core.parallel cimport GRAIN, parallel_for, task_fn
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of
 from tensorrt_lite._C.steps.sparse cimport sparse_call, set_sparse_count, set_sparse_dtype, set_sparse_fill, set_sparse_rows, sparse_product_call
@@ -30,9 +30,31 @@ cdef task_fn product_task = sparse_product_loop()
 cdef take_fn take_rows = sparse_take_rows_loop()
 
 
+cdef int hold_blocks(tuple tensors, trt_block** blocks) noexcept:
+    """Their number. None has none."""
+    cdef int n = 0
+    for t in tensors:
+        if t is not None:
+            blocks[n] = (<TensorBase>t).storage.block
+            trt_block_hold(blocks[n])
+            n += 1
+    return n
+
+
+cdef void drop_blocks(trt_block** blocks, int n) noexcept:
+    for i in range(n):
+        block_drop(blocks[i])
+
+
+cdef int check_valid(bint valid) except -1:
+    if not valid:
+        raise RuntimeError("sparse tensor: compressed indices must lead from 0 to the number of entries, plain indices must lie inside of the dimension")
+    return 0
+
+
 cdef int sparse_rows(sparse_call* call, TensorBase crow, TensorBase col, TensorBase values, TensorBase dense, TensorBase out, TensorBase which) except -1:
     cdef trt_block* blocks[6]
-    cdef int i, n = 0
+    cdef int n
     cdef bint valid
     cdef int64_t items = call.rows + call.count, work = (call.count + call.rows) * (call.n + 1)
     cdef int64_t* rows = <int64_t*>malloc((call.rows + 1) * sizeof(int64_t))
@@ -41,30 +63,23 @@ cdef int sparse_rows(sparse_call* call, TensorBase crow, TensorBase col, TensorB
     call.crow, call.col, call.dense, call.out = <const int64_t*>data_of(crow), <const int64_t*>data_of(col), data_of(dense), data_of(out)
     call.values = NULL if values is None else data_of(values)
     call.which = NULL if which is None else <int64_t*>data_of(which)
-    for t in (crow, col, values, dense, out, which):
-        if t is not None:
-            blocks[n] = (<TensorBase>t).storage.block
-            n += 1
-    for i in range(n):
-        trt_block_hold(blocks[i])
+    n = hold_blocks((crow, col, values, dense, out, which), blocks)
     with nogil:
         valid = take_rows(call, rows)
         if valid:
             parallel_for(items, 1 + GRAIN // 4 * items // (work + 1), 1, rows_task, call)
             valid = not call.bad
     free(rows)
-    for i in range(n):
-        block_drop(blocks[i])
-    if not valid:
-        raise RuntimeError("sparse tensor: compressed indices must lead from 0 to the number of entries, plain indices must lie inside of the dimension")
+    drop_blocks(blocks, n)
+    check_valid(valid)
     return 0
 
 
 cdef int multiply(sparse_product_call* call, tuple tensors) except -1:
     """Count, or fill, with the blocks of the tensors held. Compressed indices are read from copies."""
     cdef trt_block* blocks[9]
-    cdef int i, n = 0
-    cdef bint valid = True
+    cdef int n
+    cdef bint valid
     cdef int64_t i64
     cdef sparse_call left, right
     cdef int64_t each = 1 + call.right_count // (call.right_rows + 1)
@@ -75,11 +90,7 @@ cdef int multiply(sparse_product_call* call, tuple tensors) except -1:
         raise MemoryError(f"product of sparse matrices: cannot allocate {call.rows + call.right_rows + 2} compressed indices")
     left.rows, left.count, left.columns, left.crow, left.col = call.rows, call.left_count, call.right_rows, call.left_crow, call.left_col
     right.rows, right.count, right.columns, right.crow, right.col = call.right_rows, call.right_count, call.columns, call.right_crow, call.right_col
-    for t in tensors:
-        blocks[n] = (<TensorBase>t).storage.block
-        n += 1
-    for i in range(n):
-        trt_block_hold(blocks[i])
+    n = hold_blocks(tensors, blocks)
     with nogil:
         valid = take_rows(&left, rows) and take_rows(&right, rows + call.rows + 1)
         if valid:
@@ -92,10 +103,8 @@ cdef int multiply(sparse_product_call* call, tuple tensors) except -1:
                 call.count = call.crow[call.rows]
             valid = not call.bad
     free(rows)
-    for i in range(n):
-        block_drop(blocks[i])
-    if not valid:
-        raise RuntimeError("sparse tensor: compressed indices must lead from 0 to the number of entries, plain indices must lie inside of the dimension")
+    drop_blocks(blocks, n)
+    check_valid(valid)
     if call.failed:
         raise MemoryError(f"product of sparse matrices: no memory for {call.columns} columns")
     return 0
@@ -117,12 +126,7 @@ cdef int sparse_fill(sparse_product_call* call, TensorBase left_crow, TensorBase
 
 
 cdef int sparse_dtype(int dtype, int* code) except -1:
-    if dtype == F32 or dtype == F64 or dtype == C64 or dtype == C128:
-        code[0] = dtype
-    elif category[dtype] == CAT_COMPLEX:
-        code[0] = C64
-    else:
-        code[0] = F32 if category[dtype] == CAT_FLOAT else I64
+    code[0] = compute_type[dtype] if category[dtype] in (CAT_FLOAT, CAT_COMPLEX) else I64
     return 0
 
 
