@@ -8,6 +8,7 @@ Formulas: DLMF 10 (Bessel functions), 5 (polygamma).
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 
 from fit_special import J0, J1, between, modulus, over_zeros, reciprocal, regular_y0, regular_y1, zero
@@ -15,6 +16,7 @@ from mpmath import mp, mpf
 
 Function = Callable[[mpf], mpf]
 NODES = 72
+LONGEST = 18                # coefficients of a chain
 TAIL = {"": mpf(2) ** -58, "_short": mpf(2) ** -34}
 
 
@@ -159,27 +161,33 @@ def literal(v: mpf) -> str:
     return float(v).hex().replace("0x1.0000000000000p", "0x1p")
 
 
-def chain(name: str, values: list[mpf], z: str) -> list[str]:
-    lines = [f"    f64 {name} = {literal(values[-1])};"]
-    return lines + [f"    {name} = fma_f64({name}, {z}, {literal(v)});" for v in values[-2::-1]]
+def horner(values: list[mpf], x: str) -> str:
+    return textwrap.fill(f"HORNER_{len(values)}({x}, {', '.join(literal(v) for v in values)})", 148, subsequent_indent=" " * 8)
 
 
 def define(name: str, values: list[mpf]) -> None:
     """Long ones as two chains, in the even and the odd powers: half of the latency."""
     print(f"INL f64 poly_{name}(f64 x)\n{{")
     if len(values) > 9:
-        print("    const f64 z = x * x;")
-        print("\n".join(chain("even", values[::2], "z") + chain("odd", values[1::2], "z")))
+        print(f"    const f64 z = x * x;\n    const f64 even = {horner(values[::2], 'z')};\n    const f64 odd = {horner(values[1::2], 'z')};")
         print("    return fma_f64(odd, x, even);\n}")
     else:
-        print("\n".join(chain("p", values, "x")))
-        print("    return p;\n}")
+        print(f"    return {horner(values, 'x')};\n}}")
+
+
+def define_horner(longest: int) -> None:
+    """Macros, since every coefficient must be a constant of the loop that a polynomial is inlined into."""
+    print("/* Horner's rule; coefficients from the constant one up. */\n#define HORNER_2(x, a, b) fma_f64(b, x, a)")
+    for n in range(3, longest + 1):
+        print(f"#define HORNER_{n}(x, a, ...) fma_f64(HORNER_{n - 1}(x, __VA_ARGS__), x, a)")
+    print()
 
 
 def main() -> None:
     print("/* Written by tools/vmath_check/fit_special_vector.py: polynomials of special_vector.h on [-1, 1]. The ones with constants C0 and C1 leave these")
     print(" * to the caller. `_short`: for float32. */")
     print("#ifndef TRT_SPECIAL_POLYNOMIALS_H\n#define TRT_SPECIAL_POLYNOMIALS_H\n")
+    define_horner(LONGEST)
     for name, f, apart, size in FITS:
         series = chebyshev(f)
         for suffix, tail in TAIL.items() if name not in ROUGH else [("", mpf(2) ** -8)]:
