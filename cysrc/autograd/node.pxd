@@ -69,7 +69,6 @@ cdef class Node:
 cdef class AccumulateGrad(Node):
     cdef TensorBase variable
 
-cdef object needs(Node node, int i)
 cdef TensorBase attach_output(Node node, TensorBase alias, int output_nr)
 cdef int check_version(Node node, TensorBase t, int64_t version) except -1
 cdef PyTypeObject* node_class(const char* name, object base) except NULL

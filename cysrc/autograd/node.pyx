@@ -404,10 +404,6 @@ def refuse_inference():
         "`torch.inference_mode()`.")
 
 
-cdef object needs(Node node, int i):
-    return node.edge(i) is not None
-
-
 cdef int set_history(TensorBase result, Node node, int output_nr) except -1:
     result.grad_fn_ = node
     result.output_nr = output_nr
