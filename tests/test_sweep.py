@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason="the comparison needs PyTorch (extra `conformance`)")
 
 from tests.conformance.library import Library
 from tools import sweep

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("torch")
+pytest.importorskip("torch", reason="the comparison needs PyTorch (extra `conformance`)")
 
 import torch  # noqa: E402
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason="the comparison needs PyTorch (extra `conformance`)")
 
 import tensorrt_lite as trt  # noqa: E402
 
