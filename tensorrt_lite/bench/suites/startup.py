@@ -1,10 +1,12 @@
-"""What loading a library costs over bare Python: time, modules, memory; each round in fresh interpreters."""
+"""What loading a library costs over bare Python: time, modules, memory; each round in fresh interpreters, with bytecode as an installed package has."""
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from typing import TYPE_CHECKING
 
@@ -20,9 +22,17 @@ _RESIDENT = (
 )
 
 
+@functools.cache
+def _bytecode_folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="bench-bytecode-")
+
+
 def _run(code: str) -> str:
     """What a fresh interpreter that finds the same packages as this one prints."""
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    if environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+        # otherwise every round would compile the sources of an editable install, which nobody meets twice
+        environ["PYTHONPYCACHEPREFIX"] = _bytecode_folder().name
     command = [sys.executable, "-P", "-c", code]
     return subprocess.run(command, check=True, capture_output=True, text=True, env=environ).stdout
 
@@ -45,6 +55,7 @@ def _modules(library: str, threads: int) -> Work:
 def _memory(library: str, threads: int) -> Work:
     if sys.platform != "linux":
         raise NotImplementedError("reads /proc/self/status")
+    _run(f"import {library}")
     bare = float(_run(_RESIDENT.format("sys")))
     return lambda: float(_run(_RESIDENT.format(library))) - bare
 
