@@ -25,9 +25,10 @@
 #undef T
 #undef BITS
 
-enum { PLANES, PLANES_INPUT, LAST, LAST_INPUT, WEIGHT, DEPTHWISE, DEPTHWISE_BLOCK, DEPTHWISE_LAST, WINOGRAD, WINOGRAD_NARROW, WINOGRAD_WEIGHT, WINOGRAD_WEIGHT_NARROW, METHODS };
+enum { COLUMNS, PLANES, PLANES_INPUT, LAST, LAST_INPUT, WEIGHT, DEPTHWISE, DEPTHWISE_BLOCK, DEPTHWISE_LAST, WINOGRAD, WINOGRAD_NARROW, WINOGRAD_WEIGHT, WINOGRAD_WEIGHT_NARROW, METHODS };
 
 #define METHODS_OF(T)                                                                                \
+    [COLUMNS] = {columns_plan_##T, columns_items_##T, columns_run_##T},                              \
     [PLANES] = {planes_plan_##T, planes_items_##T, planes_run_##T},                                  \
     [PLANES_INPUT] = {planes_plan_input_##T, planes_items_input_##T, planes_run_input_##T},          \
     [LAST] = {last_plan_##T, last_items_##T, last_run_##T},                                          \
@@ -44,6 +45,7 @@ static const conv_kernels methods_f64[METHODS] = {METHODS_OF(f64)};
 
 /* Winograd's transforms mix the values of a tile; narrow outputs of the reversed problem would leave lanes empty. */
 static int method_of(const conv_problem* s, int64_t pass, int winograd) {
+    if (pass == CONV_COLUMNS) return COLUMNS;
     if (conv_is_depthwise(s) && !s->last) return (winograd ? depthwise_block_fits_f32(s, pass) : depthwise_block_fits_f64(s, pass)) ? DEPTHWISE_BLOCK : DEPTHWISE;
     if (conv_is_depthwise(s) && s->c_out == s->c_in) return DEPTHWISE_LAST;
     if (pass == CONV_WEIGHT) return !winograd || !wino_fits(s) ? WEIGHT : wino_is_narrow_weight(s) ? WINOGRAD_WEIGHT_NARROW : WINOGRAD_WEIGHT;

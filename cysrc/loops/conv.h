@@ -15,7 +15,8 @@ typedef struct {
     int64_t w_first, w_group, w_out, w_in, w_tap;      /* element (g, o, i, tap) of the weight, o and i within the group */
 } conv_problem;
 
-enum { CONV_FORWARD, CONV_INPUT, CONV_WEIGHT };        /* y(x, w); dx(dy, w); dw(dy, x) */
+/* y(x, w); dx(dy, w); dw(dy, x); and im2col of all samples, [channel][kh][kw] of [sample][oh][ow], of NCHW images */
+enum { CONV_FORWARD, CONV_INPUT, CONV_WEIGHT, CONV_COLUMNS };
 
 typedef struct {
     conv_problem s;

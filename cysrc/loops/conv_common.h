@@ -17,8 +17,9 @@ KERNEL_INLINE int64_t conv_group_out(const conv_problem* s) { return s->c_out / 
 KERNEL_INLINE int64_t conv_pixels(const conv_problem* s) { return s->out_h * s->out_w; }
 KERNEL_INLINE int conv_is_depthwise(const conv_problem* s) { return s->groups > 1 && s->groups == s->c_in; }
 KERNEL_INLINE int conv_is_reversible(const conv_problem* s) { return s->stride_h * s->stride_w == 1; }
+/* On all of an image: a transposed convolution's output may be larger than its input by an output_padding. */
 KERNEL_INLINE int conv_is_pointwise(const conv_problem* s) {
-    return conv_taps(s) == 1 && s->stride_h * s->stride_w == 1 && s->pad_h == 0 && s->pad_w == 0;
+    return conv_taps(s) == 1 && s->stride_h * s->stride_w == 1 && s->pad_h == 0 && s->pad_w == 0 && s->in_h == s->out_h && s->in_w == s->out_w;
 }
 
 /* The problem whose forward pass is the gradient of the input of a stride-1 convolution: channels and planes change places. */

@@ -5,6 +5,12 @@
 
 KERNEL_INLINE int64_t FN(last_panels)(const conv_problem* s) { return conv_blocks(conv_group_out(s), GEMM_COLS); }
 
+/* Whether kernels reach beyond the image: over padding, or at the end of a transposed convolution's output with an output_padding. */
+KERNEL_INLINE int FN(last_hangs_over)(const conv_problem* s) {
+    return s->pad_h || s->pad_w || (s->out_h - 1) * s->stride_h + (s->kernel_h - 1) * s->dilation_h >= s->in_h ||
+           (s->out_w - 1) * s->stride_w + (s->kernel_w - 1) * s->dilation_w >= s->in_w;
+}
+
 /* ---- forward: phase 0 packs weights [group][panel][tap][in][GEMM_COLS] and the bias behind them; an item of phase 1 is
  * (sample, group, tile of block x chunk output positions) ---- */
 
@@ -23,7 +29,7 @@ KERNEL_FN void FN(last_plan)(conv_work* work) {
     work->block = min_i64(work->block, s->out_h);
     work->phases = 2;
     work->shared_bytes = s->groups * FN(last_panels)(s) * GEMM_COLS * (conv_taps(s) * channels + 1) * (int64_t)sizeof(T);
-    work->workspace_bytes = s->pad_h || s->pad_w ? ((work->block - 1) * s->stride_h + reach_h) * row * (int64_t)sizeof(T) : 0;
+    work->workspace_bytes = FN(last_hangs_over)(s) ? ((work->block - 1) * s->stride_h + reach_h) * row * (int64_t)sizeof(T) : 0;
 }
 KERNEL_FN int64_t FN(last_items)(const conv_work* work, int64_t phase) {
     const conv_problem* s = &work->s;
@@ -73,7 +79,7 @@ KERNEL_INLINE void FN(last_forward_item)(const conv_work* work, T* tile, int64_t
     int64_t reach_h = (s->kernel_h - 1) * s->dilation_h + 1, reach_w = (s->kernel_w - 1) * s->dilation_w + 1;
     int64_t pixel = s->c_in, line = s->in_w * s->c_in;
     const T* x = (const T*)work->a + sample * s->in_h * line + g * channels;
-    if (s->pad_h || s->pad_w) {
+    if (FN(last_hangs_over)(s)) {
         int64_t across = (cols - 1) * s->stride_w + reach_w;
         FN(last_pad_tile)(s, x, oh * s->stride_h - s->pad_h, ow * s->stride_w - s->pad_w, (rows - 1) * s->stride_h + reach_h, across, tile);
         x = tile, pixel = channels, line = across * channels;

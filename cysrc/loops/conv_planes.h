@@ -118,6 +118,26 @@ KERNEL_ONCE void FN(planes_pack)(const conv_problem* s, const T* x, int64_t chan
             for (int64_t j = cols; j < width; j++) panel[k * ld + j] = 0;
 }
 
+/* ---- im2col: an item is some channels of all samples, few enough that both sides stay in the inner caches ---- */
+enum { FN(COLUMN_CHANNELS) = 8 };
+KERNEL_FN void FN(columns_plan)(conv_work* work) { work->phases = 1, work->shared_bytes = work->workspace_bytes = 0; }
+KERNEL_FN int64_t FN(columns_items)(const conv_work* work, int64_t phase) {
+    (void)phase;
+    return conv_blocks(work->s.c_in, FN(COLUMN_CHANNELS));
+}
+KERNEL_FN void FN(columns_run)(const conv_work* work, int64_t phase, char* workspace, int64_t begin, int64_t end) {
+    (void)phase, (void)workspace;
+    const conv_problem* s = &work->s;
+    int64_t pixels = conv_pixels(s), row = s->samples * pixels, last = min_i64(end * FN(COLUMN_CHANNELS), s->c_in);
+    for (int64_t c = begin * FN(COLUMN_CHANNELS); c < last; c += FN(COLUMN_CHANNELS))
+        for (int64_t n = 0; n < s->samples; n++)
+            for (int64_t p = 0; p < pixels; p += CONV_PIXELS) {
+                int64_t cols = min_i64(CONV_PIXELS, pixels - p);
+                FN(planes_pack)(s, (const T*)work->a + (n * s->c_in + c) * s->in_h * s->in_w, min_i64(FN(COLUMN_CHANNELS), last - c), p, cols,
+                                (T*)work->out + c * conv_taps(s) * row + n * pixels + p, row, cols);
+            }
+}
+
 /* ---- forward: phase 0 packs weights [group][block][k][GEMM_ROWS], an item for each block of output channels; an item of
  * phase 1 is (sample, group, tile of output positions) ---- */
 KERNEL_INLINE int64_t FN(planes_depth)(const conv_problem* s) { return conv_group_in(s) * conv_taps(s); }

@@ -31,6 +31,9 @@ CASES = [
     ("conv_transpose2d", (2, 4, 5, 6), (4, 3, 3, 3), {"groups": 2, "stride": 2, "padding": 1, "output_padding": 1}),
     ("conv_transpose2d", (2, 4, 5, 6), (4, 3, 2, 3), {"dilation": 2}),
     ("conv_transpose2d", (2, 2, 4, 4), (2, 2, 4, 5), {"stride": (3, 2), "padding": (1, 2), "output_padding": (2, 3), "groups": 2, "dilation": 4}),
+    # outputs larger than their inputs without any padding, as the forward pass of the reversed problem
+    ("conv_transpose2d", (3, 64, 8, 9), (64, 48, 1, 1), {"dilation": 2, "output_padding": 1}),
+    ("conv_transpose2d", (2, 20, 6, 5), (20, 17, 3, 3), {"padding": 4, "dilation": 2, "output_padding": 1}),
     ("conv_transpose3d", (2, 4, 3, 4, 5), (4, 3, 2, 3, 2), {"stride": 2, "dilation": 2}),
 ]
 
@@ -72,6 +75,8 @@ def test_integers_are_exact():
 @pytest.mark.parametrize("last", [(True, False), (False, True), (True, True)])
 def test_channels_last(last):
     compare(trt.conv2d, F.conv2d, normal(2, 4, 7, 6, last=last[0]), normal(6, 4, 3, 3, last=last[1]), normal(6))
+    options = {"dilation": 2, "output_padding": 1}      # reads beyond the image, which has no padding
+    compare(trt.conv_transpose2d, F.conv_transpose2d, normal(3, 20, 5, 6, last=last[0], grad=False), normal(20, 7, 1, 1, last=last[1], grad=False), **options)
 
 
 # every method of the kernels, beyond the sizes that are summed in double: Winograd, direct, few channels, strided, pointwise, depthwise
@@ -95,6 +100,13 @@ METHODS = [
     ((3, 64, 4, 4), (40, 64, 3, 3), {"padding": 1}),
     ((6, 72, 4, 4), (80, 72, 3, 3), {"padding": 1}),
     ((16, 40, 16, 16), (24, 40, 3, 3), {"padding": 1, "stride": 2}),
+    # GEMMs: single images, positions of all samples as columns, 1x1 of stride 2
+    ((1, 72, 9, 8), (64, 72, 1, 1), {}),
+    ((3, 64, 5, 7), (70, 64, 1, 1), {}),
+    ((3, 64, 4, 2), (33, 64, 3, 2), {"padding": 1}),
+    ((5, 40, 9, 14), (33, 40, 3, 3), {"stride": 2, "padding": (1, 0)}),
+    ((2, 40, 15, 14), (65, 40, 1, 1), {"stride": 2}),
+    ((2, 40, 15, 24), (65, 40, 1, 1), {"stride": (2, 3), "padding": 1}),
     ((5, 64, 3, 2), (40, 64, 3, 3), {"padding": 2, "dilation": 2}),
     ((2, 40, 15, 14), (64, 40, 3, 3), {"padding": 1, "stride": 2}),
     ((9, 96, 1, 1), (50, 96, 1, 1), {}),
@@ -154,13 +166,14 @@ def test_empty():
 
 
 @pytest.mark.usefixtures("split_small_work")
-def test_threads_do_not_change_results():
-    x, w = ours(normal(8, 16, 20, 20, dtype=torch.float32)), ours(normal(32, 16, 3, 3, dtype=torch.float32))
+@pytest.mark.parametrize("x,w,options", [((8, 16, 20, 20), (32, 16, 3, 3), {"padding": 1}), ((1, 64, 9, 8), (72, 64, 1, 1), {}), ((3, 64, 9, 8), (40, 64, 3, 3), {"stride": 2})])
+def test_threads_do_not_change_results(x, w, options):
+    x, w = ours(normal(*x, dtype=torch.float32)), ours(normal(*w, dtype=torch.float32))
     before, runs = trt.get_num_threads(), []
     try:
         for threads in (1, 2):
             trt.set_num_threads(threads)
-            y = trt.conv2d(x, w, padding=1)
+            y = trt.conv2d(x, w, **options)
             runs.append([t.tolist() for t in (y, *trt.autograd.grad(y, [x, w], trt.ones_like(y)))])
     finally:
         trt.set_num_threads(before)

@@ -9,7 +9,7 @@ from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.core.allocator cimport block_alloc
 from tensorrt_lite._C.core.device import channels_last
-from tensorrt_lite._C.ops.conv.gemm cimport BY_KERNELS, gemm_pass, gemm_way
+from tensorrt_lite._C.ops.conv.gemm cimport BY_KERNELS, gemm_pass, gemm_way, set_kernels
 from tensorrt_lite._C.ops.conv.tiles cimport takes_tiles, tiles_pass
 from tensorrt_lite._C.ops.conv.problem cimport ConvProblem
 from tensorrt_lite._C.steps.conv cimport run_convolve, set_convolve
@@ -44,6 +44,7 @@ cdef extern from *:
     const conv_kernels* conv_table()
 
 cdef const conv_kernels* TABLE = conv_table()      # float, double
+set_kernels(TABLE)
 
 cdef extern from *:
     """

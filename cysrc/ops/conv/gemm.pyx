@@ -1,6 +1,7 @@
-"""Convolutions that the GEMM serves better than kernels over planes: images of few positions, whose weight is most of what is read, by im2col; and
-1x1 kernels on halves, which it multiplies without widening whole images."""
+"""Convolutions that the GEMM serves better than kernels over planes: images of few positions, whose weight is most of what is read, by im2col; 1x1 kernels
+on a single image, which is a matrix already; and 1x1 kernels on halves, which it multiplies without widening whole images."""
 from libc.stdint cimport int64_t
+from libc.string cimport memset
 from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_drop
 from tensorrt_lite._C.core.device cimport DEV_CPU
 from tensorrt_lite._C.core.dispatch cimport attach
@@ -23,19 +24,51 @@ cdef extern from "conv/columns.h" nogil:
     void columns_gather(void* context, int64_t begin, int64_t end)
     void columns_scatter(void* context, int64_t begin, int64_t end)
 
+cdef extern from "conv.h" nogil:
+    enum:
+        CONV_COLUMNS
+    ctypedef struct conv_problem:
+        int64_t samples, c_in, in_h, in_w, c_out, out_h, out_w
+        int64_t kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, groups
+    ctypedef struct conv_work:
+        conv_problem s
+        int64_t direction "pass"
+        const char* a
+        char* out
+    ctypedef struct conv_kernels:
+        void (*plan)(conv_work*) noexcept nogil
+        int64_t (*items)(const conv_work*, int64_t) noexcept nogil
+        void (*run)(const conv_work*, int64_t, char*, int64_t, int64_t) noexcept nogil
+
+cdef const conv_kernels* KERNELS      # float, double: conv.pyx's, which links them
+
+
+cdef void set_kernels(const void* table) noexcept:
+    global KERNELS
+    KERNELS = <const conv_kernels*>table
+
+
 cdef enum:
     FORWARD, INPUT, WEIGHT                   # as conv.h numbers the passes
     SMALL_IMAGE = 16             # positions up to which vectors of positions are mostly empty
-    STRIDED_IMAGE = 64           # the same where Winograd's tiles do not fit anyway,
+    STRIDED_IMAGE = 64           # the same where Winograd's tiles do not fit anyway (1x1, strides),
     WHOLE_VECTORS = 32           # unless positions fill vectors and so many samples
     MANY_SAMPLES = 16            # make im2col's matrix larger than the caches
     LEAST_TILES = 4              # that pay for the transform of the kernel,
     LEAST_OF_TILE = 9            # and of 16 outputs of a tile those within the image
     LEAST_WORK = 1 << 16         # multiplications below which im2col costs more than it gives
+    LEAST_COLUMNS = 16           # output positions of all samples that fill a vector, so that the weight lies as it is,
+    LEAST_TURNED = 64            # and those that pay for packing a transposed weight
+    LEAST_SINGLE = 1 << 18       # multiplications of a 1x1 kernel from which a GEMM beats the kernels
+    SINGLE_IMAGE = 256           # positions of a single image up to which the kernels' packing of the weight shows
 
 
 cdef inline bint is_pointwise(const ConvProblem* p) noexcept:
-    return p.taps[1] * p.taps[2] == 1 and p.stride[1] * p.stride[2] == 1 and p.padding[1] == 0 and p.padding[2] == 0
+    """A kernel of one element, on all of an image (a transposed convolution's output may be larger than that)."""
+    return (
+        p.taps[1] * p.taps[2] == 1 and p.stride[1] * p.stride[2] == 1 and p.padding[1] == 0 and p.padding[2] == 0
+        and p.inputs[1] == p.outputs[1] and p.inputs[2] == p.outputs[2]
+    )
 
 
 cdef bint has_winograd_tiles(const ConvProblem* p) noexcept:
@@ -46,10 +79,20 @@ cdef bint has_winograd_tiles(const ConvProblem* p) noexcept:
     )
 
 
+cdef int small_image_way(int what, const ConvProblem* p, int dtype) noexcept:
+    """Which GEMM: rows of positions leave the weight as it is for the input's gradient, columns for the others; and columns need no transposed copies."""
+    cdef int64_t columns = p.samples * p.outputs[1] * p.outputs[2]
+    if dtype != F32 and dtype != F64 or is_pointwise(p) and p.outputs[1] * p.outputs[2] == 1:
+        return BY_ROWS
+    if what == INPUT:
+        return BY_COLUMNS if columns >= LEAST_TURNED and p.taps[1] * p.taps[2] == 1 and p.padding[1] + p.padding[2] == 0 else BY_ROWS
+    return BY_COLUMNS if columns >= LEAST_COLUMNS else BY_ROWS
+
+
 cdef int gemm_way(int what, const ConvProblem* p, int dtype) noexcept:
     """How images in NCHW are convolved."""
     cdef int64_t positions = p.outputs[1] * p.outputs[2], taps = p.taps[1] * p.taps[2], work
-    cdef bint half = dtype == F16 or dtype == BF16, single = is_pointwise(p) and positions == 1
+    cdef bint half = dtype == F16 or dtype == BF16, single = is_pointwise(p) and positions == 1, strided
     if p.n > 2 or p.groups != 1 or p.c_in < 16 or p.c_out < 16 or not half and dtype != F32 and dtype != F64:
         return BY_KERNELS
     work = p.samples * positions * p.c_out * p.c_in * taps
@@ -62,10 +105,16 @@ cdef int gemm_way(int what, const ConvProblem* p, int dtype) noexcept:
     if dtype == F32 and has_winograd_tiles(p):
         return BY_KERNELS
     if positions <= SMALL_IMAGE:
-        return BY_ROWS
-    if positions <= STRIDED_IMAGE and taps > 1 and p.stride[1] * p.stride[2] > 1 and (positions % WHOLE_VECTORS or p.samples < MANY_SAMPLES):
-        return BY_ROWS
-    return BY_KERNELS
+        return small_image_way(what, p, dtype)
+    strided = positions <= STRIDED_IMAGE and p.stride[1] * p.stride[2] > 1 and (positions % WHOLE_VECTORS or p.samples < MANY_SAMPLES)
+    if half:
+        return BY_ROWS if strided and taps > 1 else BY_KERNELS
+    if is_pointwise(p) and work >= LEAST_SINGLE:
+        if p.samples == 1 and (what == WEIGHT or positions <= SINGLE_IMAGE):
+            return BY_COLUMNS    # no copy of anything
+        if positions <= STRIDED_IMAGE and (what == WEIGHT or positions % WHOLE_VECTORS):
+            return BY_COLUMNS
+    return small_image_way(what, p, dtype) if strided else BY_KERNELS
 
 
 cdef TensorBase matrix_view(TensorBase t, int64_t rows, int64_t cols):
@@ -153,6 +202,108 @@ cdef TensorBase rows_of_outputs(const ConvProblem* p, TensorBase y):
     return matrix_view(rows, p.samples * positions, p.c_out)
 
 
+cdef TensorBase joined(TensorBase t, int64_t samples, int64_t channels, int64_t positions):
+    """t (samples, channels, positions) as (channels, samples * positions): itself where there is one sample."""
+    cdef int64_t sizes[3]
+    cdef TensorBase r
+    if samples == 1:
+        return matrix_view(t, channels, positions)
+    sizes[0], sizes[1], sizes[2] = channels, samples, positions
+    r = empty_tensor(3, sizes, t.dtype, DEV_CPU)
+    copy_elements(r, samples_second(t, samples, channels, positions))
+    return matrix_view(r, channels, samples * positions)
+
+
+cdef TensorBase samples_second(TensorBase t, int64_t samples, int64_t channels, int64_t positions):
+    """A contiguous t (samples, channels, positions) seen as (channels, samples, positions)."""
+    cdef int64_t sizes[3]
+    cdef int64_t strides[3]
+    sizes[0], sizes[1], sizes[2] = channels, samples, positions
+    strides[0], strides[1], strides[2] = positions, channels * positions, 1
+    return make_view(t, 3, sizes, strides, t.offset)
+
+
+cdef struct Gather:
+    const conv_kernels* kernels
+    conv_work work
+
+
+cdef void gather_items(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef Gather* g = <Gather*>context
+    g.kernels.run(&g.work, 0, NULL, begin, end)
+
+
+cdef TensorBase turned_columns(const ConvProblem* p, TensorBase x):
+    """im2col: (c_in * taps, samples * positions)."""
+    cdef int64_t sizes[2]
+    cdef int64_t items
+    cdef Gather g
+    cdef TensorBase columns
+    cdef trt_block* block = x.storage.block
+    sizes[0], sizes[1] = p.c_in * p.taps[1] * p.taps[2], p.samples * p.outputs[1] * p.outputs[2]
+    columns = empty_tensor(2, sizes, x.dtype, DEV_CPU)
+    memset(&g, 0, sizeof(Gather))
+    g.kernels = &KERNELS[x.dtype == F64]
+    g.work.s.samples, g.work.s.c_in, g.work.s.c_out, g.work.s.groups = p.samples, p.c_in, p.c_out, 1
+    g.work.s.in_h, g.work.s.in_w, g.work.s.out_h, g.work.s.out_w = p.inputs[1], p.inputs[2], p.outputs[1], p.outputs[2]
+    g.work.s.kernel_h, g.work.s.kernel_w, g.work.s.stride_h, g.work.s.stride_w = p.taps[1], p.taps[2], p.stride[1], p.stride[2]
+    g.work.s.pad_h, g.work.s.pad_w, g.work.s.dilation_h, g.work.s.dilation_w = p.padding[1], p.padding[2], p.dilation[1], p.dilation[2]
+    g.work.direction, g.work.a, g.work.out = CONV_COLUMNS, data_of(x), data_of(columns)
+    g.kernels.plan(&g.work)
+    items = g.kernels.items(&g.work, 0)
+    trt_block_hold(block)
+    with nogil:
+        parallel_for(items, COPY_GRAIN * items // (columns.numel * ITEM_SIZE[x.dtype]) + 1, 1, gather_items, &g)
+    block_drop(block)
+    return columns
+
+
+cdef int place_columns(const ConvProblem* p, TensorBase image, TensorBase columns) except -1:
+    """The image (samples, c_in, ...) that the columns (c_in, samples * positions) of a kernel of one element without padding were taken from, zero elsewhere."""
+    cdef int64_t sizes[4]
+    cdef int64_t strides[4]
+    cdef int64_t plane = p.inputs[1] * p.inputs[2]
+    cdef TensorBase source
+    sizes[0], sizes[1], sizes[2], sizes[3] = p.c_in, p.samples, p.outputs[1], p.outputs[2]
+    strides[3], strides[2], strides[1] = 1, sizes[3], sizes[2] * sizes[3]
+    strides[0] = p.samples * strides[1]
+    source = make_view(columns, 4, sizes, strides, columns.offset)
+    strides[0], strides[1], strides[2], strides[3] = plane, p.c_in * plane, p.stride[1] * p.inputs[2], p.stride[2]
+    memset(data_of(image), 0, image.numel * ITEM_SIZE[image.dtype])
+    return copy_elements(make_view(image, 4, sizes, strides, image.offset), source)
+
+
+cdef int columns_pass(int what, const ConvProblem* p, TensorBase a, TensorBase b, TensorBase bias, TensorBase out) except -1:
+    """One pass with a column for each output position of each sample."""
+    cdef int64_t positions = p.outputs[1] * p.outputs[2], length = p.c_in * p.taps[1] * p.taps[2], all = p.samples * positions
+    cdef int64_t sizes[2]
+    cdef bint plain = is_pointwise(p)
+    cdef TensorBase columns, weight, result
+    sizes[0], sizes[1] = length, all
+    if what == INPUT:
+        weight = matrix_view(b, p.c_out, length)
+        columns = matrix_view(out, length, all) if plain and p.samples == 1 else empty_tensor(2, sizes, out.dtype, DEV_CPU)
+        multiply(columns, weight, True, joined(a, p.samples, p.c_out, positions), False, None, False)
+        if not plain:
+            return place_columns(p, out, columns)
+        return 0 if p.samples == 1 else copy_elements(samples_second(out, p.samples, p.c_in, positions), split(columns, p.samples, p.c_in, positions))
+    if plain:
+        columns = joined(a if what == FORWARD else b, p.samples, p.c_in, positions)
+    else:
+        columns = turned_columns(p, a if what == FORWARD else b)
+    if what == WEIGHT:
+        return multiply(matrix_view(out, p.c_out, length), joined(a, p.samples, p.c_out, positions), False, columns, True, None, False)
+    sizes[0] = p.c_out
+    result = matrix_view(out, p.c_out, all) if p.samples == 1 else empty_tensor(2, sizes, out.dtype, DEV_CPU)
+    multiply(result, matrix_view(b, p.c_out, length), False, columns, False, bias, True)
+    return 0 if p.samples == 1 else copy_elements(samples_second(out, p.samples, p.c_out, positions), split(result, p.samples, p.c_out, positions))
+
+
+cdef TensorBase split(TensorBase t, int64_t samples, int64_t channels, int64_t positions):
+    """A contiguous t (channels, samples * positions) seen as (channels, samples, positions)."""
+    return images_view(t, channels, samples, positions, False)
+
+
 cdef int gemm_pass(int way, int what, const ConvProblem* p, TensorBase a, TensorBase b, TensorBase bias, TensorBase out) except -1:
     """One pass over contiguous images; a and b as run_convolve has them."""
     cdef int64_t positions = p.outputs[1] * p.outputs[2], length = p.c_in * p.taps[1] * p.taps[2]
@@ -160,6 +311,8 @@ cdef int gemm_pass(int way, int what, const ConvProblem* p, TensorBase a, Tensor
     cdef TensorBase rows, weight
     cdef conv_columns g
     a, b = contiguous_of(a), contiguous_of(b)
+    if way == BY_COLUMNS:
+        return columns_pass(what, p, a, b, bias, out)
     if way == BY_IMAGES:
         weight = matrix_view(b, p.c_out, p.c_in)
         if what == FORWARD:
