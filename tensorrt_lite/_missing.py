@@ -21,7 +21,7 @@ _NAMES = {
     "utils.checkpoint": "DefaultDeviceType GraphExecGroup",
     "autograd": "SavedTensor",
     "cuda": """
-        comm gds green_contexts jiterator nccl sparse tunable GreenContext current_blas_handle current_solver_handle
+        comm gds green_contexts jiterator nccl tunable GreenContext current_blas_handle current_solver_handle
     """,
     "accelerator": """
         Graph empty_cache empty_host_cache get_device_capability get_memory_info max_memory_allocated max_memory_reserved memory_allocated

@@ -1,6 +1,6 @@
-"""The typed tensor classes (`FloatTensor`, `LongTensor`, `cuda.HalfTensor`, ...) and the constructor that they share with Tensor.
+"""The typed tensor classes (`FloatTensor`, `cuda.HalfTensor`, `sparse.LongTensor`, ...) and the constructor that they share with Tensor.
 
-They are names of a dtype on a kind of device: `isinstance(x, trt.LongTensor)` asks for those, `x.type(trt.LongTensor)` converts,
+They are names of a dtype on a kind of device, and of a layout, strided or sparse_coo: `isinstance(x, trt.LongTensor)` asks for those, `x.type(trt.LongTensor)` converts,
 calling one makes an ordinary Tensor. Nothing is an instance by class, and none can be a base class.
 """
 
@@ -15,6 +15,14 @@ from tensorrt_lite._size import Size
 
 # "ComplexFloatTensor" and "ComplexDoubleTensor" are names of types, not of classes.
 NAMES = {f"{name}Tensor": dtype for dtype, name in trt._type_names.items() if not name.startswith(("Complex", "UInt", "Float8"))}
+SPARSE_NAMES = {name: dtype for name, dtype in NAMES.items() if name != "BoolTensor"}  # PyTorch has no torch.sparse.BoolTensor
+
+_SPARSE_FORMS = """expected one of:
+ * (*, torch.device device = None)
+ * (Tensor indices, Tensor values, *, torch.device device = None)
+ * (Tensor indices, Tensor values, tuple of ints size, *, torch.device device = None)
+ * (tuple of ints size, *, torch.device device = None)
+"""
 
 
 def _is_sequence(x: Any) -> bool:
@@ -22,14 +30,52 @@ def _is_sequence(x: Any) -> bool:
     return any("__getitem__" in c.__dict__ for c in type(x).__mro__)
 
 
+def _check_place(place: Any, device: str) -> None:
+    if place is not None and trt.device(place).type != device:
+        raise RuntimeError(f"legacy constructor expects device type: {device} but device type: {trt.device(place).type} was passed")
+
+
+def construct_sparse(args: tuple, kwargs: dict, dtype: Any, device: str = "cpu") -> Any:
+    """What `sparse.FloatTensor(...)` makes: a sparse_coo tensor of (indices, values[, size]), or of sizes alone without entries.
+
+    The values keep their own dtype, as in PyTorch. TypeError for other arguments, RuntimeError for indices that are not int64 (sparse_dim, nnz).
+    """
+    _check_place(kwargs.pop("device", None), device)
+    names = ("indices", "values", "size")
+    if unknown := [name for name in kwargs if name not in names]:
+        raise TypeError(f"new() got an unexpected keyword argument '{unknown[0]}'")
+    if all(type(size) is int for size in args) and not kwargs:
+        return trt.sparse_coo_tensor(Size(args or (0,)), dtype=dtype, device=device)
+    if len(args) > 3:
+        raise TypeError(f"new() takes 3 positional arguments but {len(args)} were given")
+    given = dict(zip(names, args))
+    if twice := [name for name in given if name in kwargs]:
+        raise TypeError(f"new() got multiple values for argument '{twice[0]}'")
+    if len(args) == 1 and not kwargs and not isinstance(args[0], TensorBase):
+        given = {"size": args[0]}
+    given.update(kwargs)
+    if set(given) == {"size"} and isinstance(given["size"], (tuple, list)):
+        if len(args) == 1 and not isinstance(args[0], Size):
+            raise TypeError(
+                "torch.sparse.SparseTensor(sequence) only accepts sizes.  Please use torch.sparse_coo_tensor() or construct a strided tensor "
+                "and convert it to sparse via to_sparse."
+            )
+        return trt.sparse_coo_tensor(Size(given["size"]), dtype=dtype, device=device)
+    indices, values = given.get("indices"), given.get("values")
+    if not (isinstance(indices, TensorBase) and isinstance(values, TensorBase) and isinstance(given.get("size", ()), (tuple, list))):
+        kinds = ", ".join([type(a).__name__ for a in args] + [f"{name}={type(value).__name__}" for name, value in kwargs.items()])
+        raise TypeError(f"new() received an invalid combination of arguments - got ({kinds}), but {_SPARSE_FORMS}")
+    if indices.dim() == 2 and indices.dtype is not trt.int64:
+        raise RuntimeError(f"expected scalar type Long but found {trt._type_names[indices.dtype]}")
+    return trt.sparse_coo_tensor(indices, values, *([Size(given["size"])] if "size" in given else []), device=device)
+
+
 def construct(args: tuple, kwargs: dict, dtype: Any = None, device: str = "cpu") -> Any:
     """What `FloatTensor(...)` or, without a dtype, `Tensor(...)` makes of a tensor, a storage, a sequence or sizes.
 
     A tensor and a storage are shared, sizes give undefined contents. TypeError for other data and for a tensor of another dtype.
     """
-    place = kwargs.pop("device", None)
-    if place is not None and trt.device(place).type != device:
-        raise RuntimeError(f"legacy constructor expects device type: {device} but device type: {trt.device(place).type} was passed")
+    _check_place(kwargs.pop("device", None), device)
     if len(kwargs) == 1 and not args and next(iter(kwargs)) in ("data", "size", "other", "storage"):
         args = (Size(kwargs["size"]),) if "size" in kwargs else tuple(kwargs.values())
     elif kwargs:
@@ -64,10 +110,16 @@ class tensortype(type):  # noqa: N801 (PyTorch's name)
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls.is_cuda and not trt.cuda.is_available():
             raise TypeError(f"type {cls.__module__}.{cls.__name__} not available: there is no CUDA device.")
-        return construct(args, kwargs, cls.dtype, "cuda" if cls.is_cuda else "cpu")
+        make = construct_sparse if cls.is_sparse else construct
+        return make(args, kwargs, cls.dtype, "cuda" if cls.is_cuda else "cpu")
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, TensorBase) and instance.dtype == cls.dtype and instance.device.type == ("cuda" if cls.is_cuda else "cpu")
+        return (
+            isinstance(instance, TensorBase)
+            and instance.dtype == cls.dtype
+            and instance.layout is cls.layout
+            and instance.device.type == ("cuda" if cls.is_cuda else "cpu")
+        )
 
     def __subclasscheck__(cls, subclass: type) -> bool:
         return subclass is cls
@@ -77,23 +129,29 @@ def _not_a_base(cls: type, **kwargs: Any) -> None:
     raise TypeError("type 'torch.tensortype' is not an acceptable base type")
 
 
-def typed_class(name: str, cuda: bool = False) -> tensortype:
-    """The class of a name in NAMES."""
+def typed_class(name: str, cuda: bool = False, sparse: bool = False) -> tensortype:
+    """The class of a name in NAMES, or in SPARSE_NAMES."""
     place = "CUDA" if cuda else "the CPU"
-    said = f"""Tensors of {str(NAMES[name]).rpartition(".")[2]} on {place}: `isinstance` asks for them, `x.type()` converts to them.
+    makes = "sparse_coo tensor of indices, values and sizes" if sparse else "Tensor of a sequence, or one of undefined contents of sizes"
+    said = f"""{"Sparse tensors" if sparse else "Tensors"} of {str(NAMES[name]).rpartition(".")[2]} on {place}: `isinstance` asks for them, `x.type()` converts to them.
 
-    A call makes an ordinary Tensor of a sequence, or one of undefined contents of sizes. TypeError for other data.
+    A call makes an ordinary {makes}. TypeError for other data.
     """
-    body = {"__doc__": said, "dtype": NAMES[name], "is_cuda": cuda, "__module__": "torch.cuda" if cuda else "torch", "__init_subclass__": classmethod(_not_a_base)}
+    module = ".".join(["torch", *(["cuda"] if cuda else []), *(["sparse"] if sparse else [])])
+    body = {"__doc__": said, "dtype": NAMES[name], "is_cuda": cuda, "__module__": module, "__init_subclass__": classmethod(_not_a_base)}
+    if sparse:
+        body |= {"is_sparse": True, "layout": trt.sparse_coo}
     return tensortype(name, (), body)
 
 
 def class_named(name: str) -> tensortype | None:
-    """The class that a type's string ("torch.cuda.FloatTensor") names, None for what is no such string."""
+    """The class that a type's string ("torch.cuda.FloatTensor", "torch.sparse.FloatTensor") names, None for what is no such string."""
     package, _, last = name.rpartition(".")
-    if last not in NAMES or package not in ("torch", "torch.cuda", "tensorrt_lite", "tensorrt_lite.cuda"):
+    package = package.replace("tensorrt_lite", "torch", 1)
+    places = {"torch": trt, "torch.cuda": trt.cuda, "torch.sparse": trt.sparse, "torch.cuda.sparse": trt.cuda.sparse}
+    if package not in places or last not in (SPARSE_NAMES if package.endswith("sparse") else NAMES):
         return None
-    return getattr(trt.cuda if package.endswith("cuda") else trt, last)
+    return getattr(places[package], last)
 
 
 def type_string(t: Any) -> str:
@@ -123,6 +181,8 @@ def converted(t: Any, dtype: Any, non_blocking: bool) -> Any:
 def set_default_tensor_type(t: Any) -> None:
     """The default dtype and device of new tensors by a typed tensor class of floating-point numbers, or its string."""
     kind = class_named(t) if isinstance(t, str) else t
+    if isinstance(kind, tensortype) and kind.is_sparse:
+        raise TypeError("only dense types are supported as the default type")
     if not isinstance(kind, tensortype) or not kind.dtype.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type" if isinstance(kind, tensortype)
                         else f"invalid type object {t!r}: only floating-point types are supported as the default type")

@@ -117,6 +117,81 @@ def test_cuda_class_without_a_device():
         trt.cuda.FloatTensor(2)
 
 
+SPARSE_NAMES = [name for name in NAMES if name != "BoolTensor"]
+
+
+@pytest.mark.parametrize("name", SPARSE_NAMES)
+def test_sparse_class(name):
+    ours, theirs = getattr(trt.sparse, name), getattr(torch.sparse, name)
+    assert repr(ours) == repr(theirs) and [str(ours.dtype), str(ours.layout), ours.is_sparse, ours.is_cuda] == [str(theirs.dtype), str(theirs.layout), True, False]
+    assert repr(getattr(trt.cuda.sparse, name)) == repr(getattr(torch.cuda.sparse, name)) and getattr(trt.cuda.sparse, name).is_cuda
+    x = trt.ones(2, 2).to(ours.dtype).to_sparse()
+    assert isinstance(x, ours) and not isinstance(x.to_dense(), ours) and not isinstance(x.to_sparse_csr(), ours)
+    assert not isinstance(x, getattr(trt, name)) and x.type() == f"torch.sparse.{name}"
+    assert name in dir(trt.sparse)
+    assert [isinstance(x, getattr(trt.sparse, other)) for other in SPARSE_NAMES].count(True) == 1
+    converted = trt.eye(2).to_sparse().type(ours)
+    assert converted.dtype == ours.dtype == trt.eye(2).to_sparse().type(f"torch.sparse.{name}").dtype and converted.is_sparse
+
+
+def parts(m, dtype="float32"):
+    return m.tensor([[0, 1], [1, 0]]), m.tensor([1, 2]).to(getattr(m, dtype))
+
+
+SPARSE_CALLS = {
+    "nothing": lambda m: m.sparse.FloatTensor(),
+    "entries": lambda m: m.sparse.FloatTensor(*parts(m)),
+    "entries and Size": lambda m: m.sparse.FloatTensor(*parts(m), m.Size([2, 3])),
+    "entries and list": lambda m: m.sparse.FloatTensor(*parts(m), [3, 2]),
+    "by name": lambda m: m.sparse.FloatTensor(indices=parts(m)[0], values=parts(m)[1], size=(4, 4)),
+    "values of another dtype": lambda m: m.sparse.FloatTensor(*parts(m, "int16")),
+    "sizes": lambda m: m.sparse.LongTensor(2, 3),
+    "Size": lambda m: m.sparse.HalfTensor(m.Size([2, 3])),
+    "size=": lambda m: m.sparse.DoubleTensor(size=(2, 2)),
+    "device": lambda m: m.sparse.DoubleTensor(2, 3, device="cpu"),
+    "other device": lambda m: m.sparse.FloatTensor(2, 3, device="meta"),
+    "sequence": lambda m: m.sparse.FloatTensor([2, 3]),
+    "sizes apart": lambda m: m.sparse.FloatTensor(*parts(m), 2, 3),
+    "float indices": lambda m: m.sparse.FloatTensor(parts(m)[0].float(), parts(m)[1]),
+    "one dimension of indices": lambda m: m.sparse.FloatTensor(parts(m)[1], parts(m)[1]),
+    "a tensor": lambda m: m.sparse.FloatTensor(m.ones(2, 2)),
+    "number": lambda m: m.sparse.FloatTensor(2.5),
+    "str": lambda m: m.sparse.FloatTensor("a"),
+    "dtype": lambda m: m.sparse.FloatTensor(*parts(m), dtype=m.float64),
+    "twice": lambda m: m.sparse.FloatTensor(*parts(m), values=parts(m)[1]),
+    "negative size": lambda m: m.sparse.FloatTensor(-1),
+}
+
+
+@pytest.mark.parametrize("name", SPARSE_CALLS)
+@pytest.mark.filterwarnings("ignore")
+def test_sparse_construction(name):
+    def made(m):
+        try:
+            x = SPARSE_CALLS[name](m)
+        except Exception as error:
+            return type(error).__name__
+        return str(x.dtype).rpartition(".")[2], tuple(x.shape), x.is_coalesced(), x._indices().tolist(), x._values().tolist()
+
+    assert made(trt) == made(torch)
+
+
+def test_sparse_class_keeps_gradients():
+    values = trt.tensor([1.0, 2.0], requires_grad=True)
+    (trt.sparse.FloatTensor(parts(trt)[0], values, trt.Size([2, 2])) @ trt.tensor([[3.0], [5.0]])).sum().backward()
+    assert values.grad.tolist() == [5.0, 3.0]
+
+
+def test_sparse_classes_are_no_defaults():
+    for kind in (trt.sparse.FloatTensor, "torch.sparse.FloatTensor"):
+        with pytest.raises(TypeError, match="only dense types"):
+            trt.set_default_tensor_type(kind)
+    with pytest.raises(AttributeError, match="BoolTensor"):
+        trt.sparse.BoolTensor  # noqa: B018
+    with pytest.raises(TypeError, match="not an acceptable base type"):
+        type("Mine", (trt.sparse.FloatTensor,), {})
+
+
 def test_default_tensor_type():
     try:
         trt.set_default_tensor_type(trt.DoubleTensor)

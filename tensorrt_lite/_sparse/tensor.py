@@ -143,7 +143,9 @@ class SparseTensor(Tensor):
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
         if dtype is not None:
-            return self.to(dtype) if not isinstance(dtype, str) else self.to(_type_named(dtype))
+            from tensorrt_lite._typed_tensors import converted
+
+            return converted(self, dtype, non_blocking)
         dense = self.new_empty_dense().type()
         if number_of(self) != COO:
             raise RuntimeError(f"Unimplemented backend SparseCsr{self.device.type.upper()}")
@@ -176,12 +178,6 @@ class SparseTensor(Tensor):
 
     def __reduce_ex__(self, proto: Any) -> Any:
         return rebuild, (*state_of(self), self.requires_grad, dict(self.__dict__))
-
-
-def _type_named(name: str) -> Any:
-    from tensorrt_lite._typed_tensors import typed_class
-
-    return typed_class(name.rpartition(".")[2]).dtype
 
 
 def copy_of(t: Any) -> Any:

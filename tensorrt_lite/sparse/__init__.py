@@ -9,11 +9,29 @@ from typing import Any
 
 import tensorrt_lite as trt
 from tensorrt_lite import _sparse
+from tensorrt_lite.tensor import Tensor as Tensor
 
 __all__ = [
     "addmm", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "from_scipy", "log_softmax", "mm", "sampled_addmm", "softmax", "spdiags", "spsolve", "sum",
     "to_scipy", "to_sparse_semi_structured",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    from tensorrt_lite._typed_tensors import SPARSE_NAMES, typed_class
+
+    if name not in SPARSE_NAMES:
+        from tensorrt_lite._missing import error
+
+        raise error("sparse", name)
+    globals()[name] = typed_class(name, sparse=True)
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    from tensorrt_lite._typed_tensors import SPARSE_NAMES
+
+    return sorted({*globals(), *SPARSE_NAMES})
 
 
 def mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Any:
