@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from nn_compare import array, assert_same, copy_state, leaves, loss_of, ours, theirs
@@ -324,6 +326,19 @@ def test_conv_transpose_takes_an_output_size():
     assert_same(layer(ours(values), output_size=[12, 11]), reference(values, output_size=[12, 11]))
     with pytest.raises(ValueError, match="requested an output size"):
         layer(ours(values), output_size=[14, 11])
+
+
+def test_output_padding_of_conv_transpose_is_pytorch_s_function():
+    """unfoldNd and others call it with an object of their own in place of the layer."""
+    for shape, size in (((1, 3, 6, 5), [12, 11]), ((3, 6, 5), [3, 13, 11]), ((3, 6, 5), [12, 11]), ((1, 3, 6, 5), [14, 11]), ((1, 3, 6, 5), [12]), ((1, 3, 6, 5), None)):
+        found = []
+        for m in (trt, torch):
+            owner = SimpleNamespace(output_padding=(1, 0))
+            try:
+                found.append(list(m.nn.modules.conv._ConvTransposeNd._output_padding(owner, m.zeros(shape), size, (2, 2), (0, 0), (2, 3), 2, dilation=(1, 1))))
+            except ValueError as error:
+                found.append(str(error).replace("torch.Size", "").replace("tensorrt_lite.Size", ""))
+        assert found[0] == found[1], (shape, size)
 
 
 def test_batch_norm_needs_more_than_one_value_per_channel():

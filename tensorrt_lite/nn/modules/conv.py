@@ -233,34 +233,44 @@ class _ConvTransposeNd(_ConvNd):
             dtype,
         )
 
-    def _output_padding(self, input: Any, output_size: Any) -> Any:
-        """The output padding that yields `output_size`; ValueError when no output padding can."""
+    def _output_padding(
+        self,
+        input: Any,
+        output_size: Any,
+        stride: Any,
+        padding: Any,
+        kernel_size: Any,
+        num_spatial_dims: int,
+        dilation: Any = None,
+    ) -> Any:
+        """The output padding that yields `output_size`; ValueError when no output padding can.
+
+        The signature is PyTorch's: packages call this as a function, with an object of their own that has `output_padding` as `self`.
+        """
         if output_size is None:
-            return self.output_padding
-        n = self._dims
-        if len(output_size) == n + 2 and input.dim() == n + 2:
-            output_size = output_size[2:]
+            return ntuple(self.output_padding, num_spatial_dims)
+        n = num_spatial_dims
+        before = 2 if input.dim() == n + 2 else 1
+        if len(output_size) == before + n:
+            output_size = output_size[before:]
         if len(output_size) != n:
-            raise ValueError(
-                f"ConvTranspose{n}D: for {input.dim()}D input, output_size must have {n} or {n + 2} elements "
-                f"(got {len(output_size)})"
-            )
+            raise ValueError(f"ConvTranspose{n}D: for {input.dim()}D input, output_size must have {n} or {before + n} elements (got {len(output_size)})")
         low, high = [], []
         for d in range(n):
-            size = (
-                (input.size(d + input.dim() - n) - 1) * self.stride[d]
-                - 2 * self.padding[d]
-                + self.dilation[d] * (self.kernel_size[d] - 1)
-                + 1
-            )
+            reach = (1 if dilation is None else dilation[d]) * (kernel_size[d] - 1)
+            size = (input.size(d + before) - 1) * stride[d] - 2 * padding[d] + reach + 1
             low.append(size)
-            high.append(size + self.stride[d] - 1)
+            high.append(size + stride[d] - 1)
         if any(not lo <= size <= hi for size, lo, hi in zip(output_size, low, high, strict=True)):
             raise ValueError(
-                f"requested an output size of {output_size}, but valid sizes range from {low} to {high} (for an input "
-                f"of {input.size()[2:]})"
+                f"requested an output size of {output_size}, but valid sizes range from {low} to {high} (for an input of {input.size()[2:]})"
             )
         return [size - lo for size, lo in zip(output_size, low, strict=True)]
+
+    def _extra(self, input: Any, output_size: Any) -> Any:
+        if output_size is None:
+            return self.output_padding
+        return self._output_padding(input, output_size, self.stride, self.padding, self.kernel_size, self._dims, self.dilation)
 
 
 class ConvTranspose1d(_ConvTransposeNd):
@@ -269,7 +279,7 @@ class ConvTranspose1d(_ConvTransposeNd):
     _dims = 1
 
     def forward(self, input: Any, output_size: Any = None) -> Any:
-        extra = self._output_padding(input, output_size)
+        extra = self._extra(input, output_size)
         return F.conv_transpose1d(
             input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
         )
@@ -281,7 +291,7 @@ class ConvTranspose2d(_ConvTransposeNd):
     _dims = 2
 
     def forward(self, input: Any, output_size: Any = None) -> Any:
-        extra = self._output_padding(input, output_size)
+        extra = self._extra(input, output_size)
         return F.conv_transpose2d(
             input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
         )
@@ -293,7 +303,7 @@ class ConvTranspose3d(_ConvTransposeNd):
     _dims = 3
 
     def forward(self, input: Any, output_size: Any = None) -> Any:
-        extra = self._output_padding(input, output_size)
+        extra = self._extra(input, output_size)
         return F.conv_transpose3d(
             input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
         )
