@@ -13,6 +13,7 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import FunctionType
 from typing import IO, Any
 
 import tensorrt_lite as trt
@@ -142,6 +143,15 @@ def _reduce_module(module: Any, protocol: int) -> tuple[Any, ...]:
     return reduced
 
 
+def _table() -> dict[type, Any]:
+    """The Python pickler's own functions by type, whatever other packages have put in their place."""
+    plain = pickle._Pickler  # type: ignore[attr-defined]
+    names = {bool: "bool", int: "long", float: "float", bytes: "bytes", bytearray: "bytearray", str: "str", tuple: "tuple", list: "list", dict: "dict",
+             set: "set", frozenset: "frozenset", FunctionType: "global", type(None): "none"}  # fmt: skip
+    own = {kind: function for kind, function in plain.dispatch.items() if function.__module__ == pickle.__name__}
+    return {**own, **{kind: getattr(plain, f"save_{name}") for kind, name in names.items()}}
+
+
 # The pickler written in Python, since the C one cannot write the name of a module that does not exist here.
 class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
     def __init__(self, file: IO[bytes], protocol: int, layout: Layout) -> None:
@@ -211,8 +221,9 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
         self.write(b"c" + f"{module}\n{name}\n".encode())
         self.memoize(obj)
 
-    # The inherited table names the inherited functions: classes must come to the override above.
-    dispatch = dict(pickle._Pickler.dispatch)  # type: ignore[attr-defined]
+    # The inherited table names the inherited functions: classes must come to the override above. A package that pickles more (dill) replaces entries of
+    # that table, which PyTorch's pickler, the one in C, does not see: a file would need the package to be read.
+    dispatch = _table()
 
     def _save_type(self, obj: Any) -> None:
         if obj in (type(None), type(NotImplemented), type(...)):

@@ -690,3 +690,24 @@ def test_functions_of_map_location(legacy):
         load(raising)
     assert load(lambda storage, location: storage.clone().fill_(0)).tolist() == [0, 0, 0]
     assert load(lambda storage, location: None).tolist() == [0, 1, 2]
+
+
+def test_another_packages_pickling_does_not_reach_files():
+    """dill replaces entries of the Python pickler's table, by which functions without a name and classes of __main__ would be written."""
+    code = """
+import io, pickle
+from types import FunctionType
+def by_value(pickler, obj): pickler.save_reduce(print, ("taken",), obj=obj)
+by_value.__module__ = "dill"
+for kind in (FunctionType, type, dict): pickle._Pickler.dispatch[kind] = by_value
+import tensorrt_lite as trt
+file = io.BytesIO()
+trt.save({"a": [1, trt.ones(2)], "type": dict}, file)
+file.seek(0)
+read = trt.load(file, weights_only=False)
+assert read["a"][1].tolist() == [1.0, 1.0] and read["type"] is dict
+try: trt.save({"f": lambda: 1}, io.BytesIO())
+except pickle.PicklingError: print("refused")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "refused\n", done.stderr
