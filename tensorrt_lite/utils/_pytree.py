@@ -382,7 +382,11 @@ BUILTIN_TYPES: frozenset[Any] = frozenset({tuple, list, dict, namedtuple, Ordere
 def _get_node_type(tree: Any) -> Any:
     """The kind of node: a class, or `namedtuple` for those that nobody registered."""
     kind = type(tree)
-    return namedtuple if kind not in SUPPORTED_NODES and is_namedtuple_class(kind) else kind
+    if kind in SUPPORTED_NODES:
+        return kind
+    if getattr(kind, "_pytree_dict", False):  # a module's `_parameters`, a dict in PyTorch
+        return dict
+    return namedtuple if is_namedtuple_class(kind) else kind
 
 
 def tree_is_leaf(tree: PyTree, is_leaf: IsLeaf = None) -> bool:

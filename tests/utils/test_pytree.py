@@ -157,3 +157,13 @@ def test_structures_are_made_by_hand():
     leaf = pytree.treespec_leaf()
     assert pytree.treespec_tuple([leaf, leaf]) == pytree.tree_structure((1, 2)) and leaf.is_leaf()
     assert pytree.treespec_dict(a=leaf) == pytree.tree_structure({"a": 1}) and pytree.LeafSpec() is leaf
+
+
+def test_the_parameters_of_a_module_are_a_dict():
+    layer = trt.nn.Linear(2, 3)
+    leaves, spec = pytree.tree_flatten({"p": layer._parameters, "b": layer._buffers})
+    assert leaves == [layer.weight, layer.bias] and spec == pytree.tree_structure({"p": {"weight": 0, "bias": 0}, "b": {}})
+    shapes = pytree.tree_map(lambda p: tuple(p.shape), layer._parameters)
+    assert shapes == {"weight": (3, 2), "bias": (3,)} and type(shapes) is dict and isinstance(layer.weight, trt.nn.Parameter)
+    squares = trt.func.grad(lambda parameters: sum((p**2).sum() for p in parameters.values()))(layer._parameters)
+    assert squares["weight"].tolist() == (2 * layer.weight).tolist()

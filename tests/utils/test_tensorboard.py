@@ -118,6 +118,8 @@ def test_scalars(tmp_path):
         writer.add_scalars("both", {"a": 1.0, "b": 2.0}, 4)
         with pytest.raises(AssertionError, match="should contain one element"):
             writer.add_scalar("two", trt.ones(2))
+        with pytest.raises(NotImplementedError, match="Got <class 'list'>"):  # packages that log what they find suppress this error
+            writer.add_scalar("list", [1.0, 2.0])
     found = values(tmp_path)
     assert [(tag, step, struct.unpack("<f", v[2][0])[0]) for tag, step, v in found[:10]] == [("loss/train", i or 0, i / 4) for i in range(10)]
     assert struct.unpack("<d", events(tmp_path)[3][1][0])[0] == 103.0

@@ -36,6 +36,7 @@ class _Registry(dict):
     """
 
     __slots__ = ("_owner",)
+    _pytree_dict = True  # utils._pytree takes it for a dict
 
     def __init__(self, owner: Module, items: dict[str, Any] | None = None) -> None:
         super().__init__()

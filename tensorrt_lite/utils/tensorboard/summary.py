@@ -53,6 +53,8 @@ def _array(array: Any) -> bytes:
 
 def scalar(tag: str, value: Any, new_style: bool = False, double_precision: bool = False) -> bytes:
     """One number: in the old style a float, in the new one a tensor of no dimensions."""
+    if isinstance(value, (list, tuple)):  # PyTorch's error, which packages that log whatever they find suppress
+        raise NotImplementedError(f"Got {type(value)}, but numpy array or torch tensor are expected.")
     number = make_np(value).reshape(-1)
     if number.size != 1:
         raise AssertionError(f"Tensor should contain one element (0 dimensions). Was given size: {number.size} and {make_np(value).ndim} dimensions.")
