@@ -20,6 +20,12 @@ _SYMBOLS = {"__rsub__": "sub", "__rtruediv__": "div", "__rdiv__": "div", "__floo
             "__rpow__": "pow", "__rmod__": "remainder", "__rmatmul__": "matmul", "__invert__": "bitwise_not", "__and__": "bitwise_and", "__or__": "bitwise_or",
             "__xor__": "bitwise_xor", "__lshift__": "bitwise_left_shift", "__rshift__": "bitwise_right_shift", "__rlshift__": "bitwise_left_shift",
             "__rrshift__": "bitwise_right_shift", "__ipow__": "pow_"}  # fmt: skip
+_SYMBOLS_IN_PLACE = {"__iadd__", "__isub__", "__imul__", "__itruediv__", "__ifloordiv__", "__imod__", "__ipow__", "__iand__", "__ior__", "__ixor__"}
+
+
+def writes_in_place(name: str) -> bool:
+    """Whether an operator of this name writes to its first argument: `add_`, `__iadd__`."""
+    return name.endswith("_") and not name.endswith("__") or name in _SYMBOLS_IN_PLACE
 
 
 class CompositeTensor(trt.Tensor):

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 import tensorrt_lite as trt
-from tensorrt_lite._composite_tensor import _SYMBOLS, CompositeTensor, dense_part, name_of
+from tensorrt_lite._composite_tensor import _SYMBOLS, CompositeTensor, dense_part, name_of, writes_in_place
 
 _DTYPES = {"float16", "float32", "float64", "bool", "int8", "int16", "int32", "int64"}
 _LAYOUTS = ("torch.strided", "torch.sparse_coo", "torch.sparse_csr")
@@ -218,11 +218,10 @@ def _pointwise(func: Any, args: Any, kwargs: Any) -> Any:
     """On the data; the mask is that of the masked operands. ValueError where theirs differ."""
     masked = [a for a in (*args, *kwargs.values()) if isinstance(a, MaskedTensor)]
     _same_masks(masked)
-    name = name_of(func)
     if masked[0]._masked_data.layout != trt.strided:
         return _on_values(func, masked[0], args, kwargs)
     data = _on_data(func, args, kwargs)
-    if (name.endswith("_") and not name.endswith("__")) or name in ("__iadd__", "__isub__", "__imul__", "__itruediv__", "__ipow__"):
+    if writes_in_place(name_of(func)):
         return args[0]
     mask = masked[0]._masked_mask
     if isinstance(data, tuple):
@@ -236,7 +235,7 @@ def _on_values(func: Any, first: MaskedTensor, args: Any, kwargs: Any) -> Any:
 
     pattern = first._masked_data
     name = name_of(func)
-    in_place = (name.endswith("_") and not name.endswith("__")) or name in ("__iadd__", "__isub__", "__imul__", "__itruediv__", "__ipow__")
+    in_place = writes_in_place(name)
     if in_place and pattern.requires_grad:
         raise NotImplementedError(f"{name}(): writes to sparse masked tensors that require a gradient are not implemented (docs/gaps.md)")
 

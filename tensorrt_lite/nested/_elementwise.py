@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import tensorrt_lite as trt
-from tensorrt_lite._composite_tensor import name_of
+from tensorrt_lite._composite_tensor import name_of, writes_in_place
 from tensorrt_lite.masked._tensor import pointwise_names
 from tensorrt_lite.nested._tensor import NestedTensor, from_rows, operator
-
-_SYMBOLS_IN_PLACE = {"__iadd__", "__isub__", "__imul__", "__itruediv__", "__ifloordiv__", "__imod__", "__ipow__", "__iand__", "__ior__", "__ixor__"}
 
 
 def mismatch(func: Any, *tensors: Any) -> RuntimeError:
@@ -88,7 +86,7 @@ def pointwise(func: Any, args: Any, kwargs: Any) -> Any:
         return value
 
     name = name_of(func)
-    in_place = name.endswith("_") and not name.endswith("__") or name in _SYMBOLS_IN_PLACE
+    in_place = writes_in_place(name)
     if in_place and like is not nested[0]:
         raise mismatch(func, *nested)
     result = func(*map(dense, args), **{k: dense(v) for k, v in kwargs.items()})
