@@ -10,36 +10,25 @@ from __future__ import annotations
 from typing import Any
 
 import tensorrt_lite as trt
-from tensorrt_lite.masked._tensor import is_masked_tensor
+from tensorrt_lite.masked._tensor import LAYOUTS, is_masked_tensor, sparse_layouts
 
 _PROMOTED = ("torch.uint8", "torch.bool", "torch.int8", "torch.int16", "torch.int32")  # their sums are int64
 
 
-def _sparse() -> Any:
-    """What sparse layouts need; it imports their package."""
-    from tensorrt_lite.masked import _sparse
-
-    return _sparse
-
-
-def _is_strided(input: Any) -> bool:
-    return is_masked_tensor(input) or input.layout == trt.strided
-
-
 def _data_and_mask(input: Any, mask: Any) -> tuple[Any, Any]:
-    """The dense tensor and its mask; a masked tensor's own mask counts, whatever `mask` is."""
+    """The strided or sparse tensor and its mask; a masked tensor's own mask counts, whatever `mask` is."""
     return (input.get_data(), input.get_mask()) if is_masked_tensor(input) else (input, mask)
 
 
 def _input_mask(input: Any, *args: Any, mask: Any = None, **kwargs: Any) -> Any:
     """The mask as a bool tensor of the input's shape and layout. ValueError without a mask or for other layouts than strided, sparse_coo and sparse_csr,
     IndexError where the mask has more dimensions than the input."""
-    if str(input.layout) not in ("torch.strided", "torch.sparse_coo", "torch.sparse_csr"):
+    if input.layout not in LAYOUTS:
         raise ValueError(f"_input_mask expects strided or sparse COO or sparse CSR tensor but got {input.layout}")
     if mask is None:
         raise ValueError("_input_mask requires explicit mask")
     if input.layout != trt.strided:
-        return _sparse().mask_in_layout(input, mask)
+        return sparse_layouts().mask_in_layout(input, mask)
     if mask.layout != trt.strided:
         mask = mask.to_dense()
     if mask.shape != input.shape:
@@ -117,16 +106,18 @@ def _sum_dtype(input: Any, dtype: Any) -> Any:
 def sum(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None) -> Any:
     """The sum over dim (an int, several, or all for None) of the elements that count, 0 where none does. dtype: the result's; int64 for
     narrower integers and bool."""
-    if not _is_strided(input):
-        return _sparse().reduced("sum", input, _canonical_dim(dim, input.ndim), bool(keepdim), _sum_dtype(input, dtype), mask)
+    input, mask = _data_and_mask(input, mask)
+    if input.layout != trt.strided:
+        return sparse_layouts().reduced("sum", input, _canonical_dim(dim, input.ndim), bool(keepdim), _sum_dtype(input, dtype), mask)
     filled = _filled(input, mask, "sum", 0)
     return filled.sum(_canonical_dim(dim, input.ndim), bool(keepdim), dtype=_sum_dtype(input, dtype))
 
 
 def prod(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None) -> Any:
     """The product over dim of the elements that count, 1 where none does. dtype as for `sum`."""
-    if not _is_strided(input):
-        return _sparse().reduced("prod", input, _canonical_dim(dim, input.ndim), bool(keepdim), _sum_dtype(input, dtype), mask)
+    input, mask = _data_and_mask(input, mask)
+    if input.layout != trt.strided:
+        return sparse_layouts().reduced("prod", input, _canonical_dim(dim, input.ndim), bool(keepdim), _sum_dtype(input, dtype), mask)
     result = _filled(input, mask, "prod", 1).to(dtype=_sum_dtype(input, dtype))
     for d in reversed(_canonical_dim(dim, input.ndim)):
         result = result.prod(dim=d, keepdim=bool(keepdim))
@@ -135,16 +126,18 @@ def prod(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: An
 
 def amax(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None) -> Any:
     """The largest over dim of the elements that count; where none does, minus infinity or the integers' least. Equal ones share the gradient."""
-    if not _is_strided(input):
-        return _sparse().reduced("amax", input, _canonical_dim(dim, input.ndim), bool(keepdim), dtype or input.dtype, mask)
+    input, mask = _data_and_mask(input, mask)
+    if input.layout != trt.strided:
+        return sparse_layouts().reduced("amax", input, _canonical_dim(dim, input.ndim), bool(keepdim), dtype or input.dtype, mask)
     filled = _filled(input, mask, "amax", _lowest)
     return filled.amax(_canonical_dim(dim, input.ndim), bool(keepdim)).to(dtype=dtype or input.dtype)
 
 
 def amin(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None) -> Any:
     """The least over dim of the elements that count; where none does, infinity or the integers' largest. Equal ones share the gradient."""
-    if not _is_strided(input):
-        return _sparse().reduced("amin", input, _canonical_dim(dim, input.ndim), bool(keepdim), dtype or input.dtype, mask)
+    input, mask = _data_and_mask(input, mask)
+    if input.layout != trt.strided:
+        return sparse_layouts().reduced("amin", input, _canonical_dim(dim, input.ndim), bool(keepdim), dtype or input.dtype, mask)
     filled = _filled(input, mask, "amin", _highest)
     return filled.amin(_canonical_dim(dim, input.ndim), bool(keepdim)).to(dtype=dtype or input.dtype)
 
@@ -170,9 +163,9 @@ def mean(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: An
     source, kind = ("Input", input.dtype) if dtype is None else ("Optional", dtype)
     if not (kind.is_floating_point or kind.is_complex):
         raise ValueError(f"mean(): Could not infer output dtype. {source} dtype must be either a floating point or complex dtype. Got: {kind}")
-    if not _is_strided(input):
-        return _sparse().mean(input, _canonical_dim(dim, input.ndim), bool(keepdim), kind, mask)
     input, mask = _data_and_mask(input, mask)
+    if input.layout != trt.strided:
+        return sparse_layouts().mean(input, _canonical_dim(dim, input.ndim), bool(keepdim), kind, mask)
     return sum(input, dim, keepdim=keepdim, dtype=kind, mask=mask) / _count(input, dim, bool(keepdim), mask)
 
 

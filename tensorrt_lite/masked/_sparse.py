@@ -8,15 +8,6 @@ import tensorrt_lite as trt
 from tensorrt_lite._sparse.convert import sparse_mask
 from tensorrt_lite._sparse.parts import coalesce, coo_of, dense_at, grouped, is_sparse, linear_keys, parts, rebuilt, values_at, values_of, with_values
 
-_LAYOUTS = ("torch.sparse_coo", "torch.sparse_csr")
-_REDUCE = {"sum": "sum", "prod": "prod", "amax": "amax", "amin": "amin"}
-
-
-def check_layout(name: str, input: Any) -> None:
-    """ValueError unless a reduction has this layout."""
-    if str(input.layout) not in _LAYOUTS:
-        raise ValueError(f"masked {name} expects strided, sparse_coo or sparse_csr tensor (got {input.layout} tensor)")
-
 
 def mask_in_layout(input: Any, mask: Any) -> Any:
     """The mask in the sparse layout and shape of the input, its stored elements all True."""
@@ -25,7 +16,7 @@ def mask_in_layout(input: Any, mask: Any) -> Any:
         if mask.ndim > input.ndim:
             raise IndexError("_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)")
         mask = mask.to(trt.bool).expand(input.shape)
-        if str(input.layout) == "torch.sparse_coo":
+        if input.layout == trt.sparse_coo:
             return mask.to_sparse(input.sparse_dim())
         return mask.to_sparse_csr()
     mask = mask.to(trt.bool)
@@ -34,13 +25,15 @@ def mask_in_layout(input: Any, mask: Any) -> Any:
     if not bool(p.values.all()):
         kept = p.values.reshape(p.values.size(0), -1).any(1).nonzero().reshape(-1)
         mask = coo_of(p.indices.index_select(1, kept), p.values.index_select(0, kept), mask.shape, True)
-    return mask.to_sparse_csr() if str(input.layout) == "torch.sparse_csr" else mask
+    return mask.to_sparse_csr() if input.layout == trt.sparse_csr else mask
 
 
 def reduced(name: str, input: Any, dims: tuple[int, ...], keepdim: bool, dtype: Any, mask: Any) -> Any:
-    """A reduction of the elements at the mask's places; without a mask, of sums alone, of the stored ones. The result has the input's layout."""
-    check_layout(name, input)
-    rows = str(input.layout) == "torch.sparse_csr"
+    """A reduction (sum, prod, amax, amin) of the elements at the mask's places; without a mask, of sums alone, of the stored ones. The result has the input's layout.
+    ValueError: of other layouts, or without the mask. RuntimeError, AssertionError: of sparse_csr with keepdim=False, as in PyTorch."""
+    if input.layout not in (trt.sparse_coo, trt.sparse_csr):
+        raise ValueError(f"masked {name} expects strided, sparse_coo or sparse_csr tensor (got {input.layout} tensor)")
+    rows = input.layout == trt.sparse_csr
     if mask is None and name != "sum":
         raise ValueError(f"masked {name} expects explicit mask for {str(input.layout)[6:]} tensor input")
     if rows and not keepdim:
@@ -62,7 +55,7 @@ def reduced(name: str, input: Any, dims: tuple[int, ...], keepdim: bool, dtype: 
         group = trt.empty_like(order).index_copy(0, order, trt.arange(counts.size(0), device=order.device).repeat_interleave(counts))
         to = values.new_zeros((counts.size(0), *values.shape[1:]))
         places = group.reshape(-1, *(1,) * (values.dim() - 1)).expand(values.shape)
-        values = to.scatter_reduce(0, places, values, _REDUCE[name], include_self=False)
+        values = to.scatter_reduce(0, places, values, name, include_self=False)
         indices = indices.index_select(1, order.index_select(0, starts[:-1]))
     for d in reversed(within):
         values = values.prod(d, keepdim) if name == "prod" else getattr(values, name)([d], keepdim)
@@ -77,7 +70,7 @@ def reduced(name: str, input: Any, dims: tuple[int, ...], keepdim: bool, dtype: 
 
 def mean(input: Any, dims: tuple[int, ...], keepdim: bool, dtype: Any, mask: Any) -> Any:
     """Sums divided by how many places of the mask they have; of sparse_csr alone, as in PyTorch."""
-    if str(input.layout) != "torch.sparse_csr":
+    if input.layout != trt.sparse_csr:
         raise ValueError(f"masked mean expects strided or sparse_csr tensor (got {input.layout} tensor)")
     if mask is None:
         raise ValueError("masked mean expects explicit mask for sparse_csr tensor input")

@@ -10,11 +10,11 @@ import tensorrt_lite as trt
 from tensorrt_lite._composite_tensor import _SYMBOLS, CompositeTensor, dense_part, name_of, writes_in_place
 
 _DTYPES = {"float16", "float32", "float64", "bool", "int8", "int16", "int32", "int64"}
-_LAYOUTS = ("torch.strided", "torch.sparse_coo", "torch.sparse_csr")
+LAYOUTS = (trt.strided, trt.sparse_coo, trt.sparse_csr)
 
 
-def _sparse() -> Any:
-    """What sparse layouts need; it imports their package."""
+def sparse_layouts() -> Any:
+    """The functions of sparse layouts; strided masks never import them, nor the package of sparse tensors."""
     from tensorrt_lite.masked import _sparse
 
     return _sparse
@@ -36,7 +36,7 @@ def masked_tensor(data: Any, mask: Any, requires_grad: bool = False) -> MaskedTe
 def as_masked_tensor(data: Any, mask: Any) -> MaskedTensor:
     """A masked tensor over `data`, into which gradients flow back, and `mask`. Errors as for `masked_tensor`."""
     _check(data, mask)
-    return MaskedTensor._over(data, mask) if data.layout == trt.strided else MaskedTensor._over(*_sparse().fitted(data, mask))
+    return MaskedTensor._over(data, mask) if data.layout == trt.strided else MaskedTensor._over(*sparse_layouts().fitted(data, mask))
 
 
 def _check(data: Any, mask: Any) -> None:
@@ -45,7 +45,7 @@ def _check(data: Any, mask: Any) -> None:
             raise TypeError(f"{name} must be a Tensor")
     if data.layout != mask.layout:
         raise TypeError("data and mask must have the same layout.")
-    if str(data.layout) not in _LAYOUTS:
+    if data.layout not in LAYOUTS:
         raise TypeError(f"data layout of {data.layout} is not supported.")
     if mask.dtype != trt.bool:
         raise TypeError("mask must have dtype bool.")
@@ -78,7 +78,7 @@ class MaskedTensor(CompositeTensor):
                 stacklevel=2,
             )
         if data.layout != trt.strided:
-            data, mask = _sparse().fitted(data.detach(), mask)
+            data, mask = sparse_layouts().fitted(data.detach(), mask)
         return cls._over(data.detach().clone().requires_grad_(requires_grad), mask.clone())
 
     def __init__(self, data: Any, mask: Any, requires_grad: bool = False) -> None:
@@ -102,7 +102,7 @@ class MaskedTensor(CompositeTensor):
         """The data, masked-out elements included; gradients flow back through it."""
         data = self._masked_data
         if data.layout != trt.strided:
-            return _sparse().alias(data)
+            return sparse_layouts().alias(data)
         return data.view_as(data) if data.requires_grad else data.detach()
 
     def get_mask(self) -> Any:
@@ -201,7 +201,7 @@ def _on_data(func: Any, args: Any, kwargs: Any) -> Any:
 def _wrapped(data: Any, mask: Any) -> Any:
     if isinstance(data, (list, tuple)):
         return type(data)([_wrapped(d, m) for d, m in zip(data, mask, strict=True)])
-    if str(data.layout) not in _LAYOUTS:
+    if data.layout not in LAYOUTS:
         raise TypeError(f"data layout of {data.layout} is not supported.")
     return MaskedTensor._over(data, mask)
 
@@ -242,14 +242,14 @@ def _on_values(func: Any, first: MaskedTensor, args: Any, kwargs: Any) -> Any:
     def given(x: Any) -> Any:
         if isinstance(x, MaskedTensor):
             return parts(x._masked_data).values if in_place else values_of(x._masked_data)
-        return _sparse().operand(x, pattern)
+        return sparse_layouts().operand(x, pattern)
 
     values = func(*(given(a) for a in args), **{k: given(v) for k, v in kwargs.items()})
     if in_place:
         return args[0]
     if isinstance(values, tuple):
-        return tuple(MaskedTensor._over(_sparse().of_values(pattern, v), first._masked_mask) for v in values)
-    return MaskedTensor._over(_sparse().of_values(pattern, values), first._masked_mask)
+        return tuple(MaskedTensor._over(sparse_layouts().of_values(pattern, v), first._masked_mask) for v in values)
+    return MaskedTensor._over(sparse_layouts().of_values(pattern, values), first._masked_mask)
 
 
 def _on_both(func: Any, args: Any, kwargs: Any) -> Any:

@@ -150,3 +150,17 @@ def test_what_is_refused():
     with pytest.raises(NotImplementedError, match="require a gradient"):
         trt.masked.masked_tensor(data.to_sparse(), mask.to_sparse(), requires_grad=True).mul_(2)
     assert t.sqrt_() is t and t.get_data().to_dense()[0, 0].item() == 1.0
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", ["sum", "prod", "amax", "amin", "mean"])
+def test_functions_take_masked_tensors_of_sparse_data(layout, name):
+    """As their data with their mask; `mean` has no sparse_coo form, as in PyTorch."""
+    t = trt.masked.masked_tensor(getattr(trt.tensor(DATA), layout)(), getattr(trt.tensor(MASK), layout)())
+    function = getattr(trt.masked, name)
+    if name == "mean" and layout == "to_sparse":
+        with pytest.raises(ValueError, match="sparse_csr"):
+            function(t, 1, keepdim=True)
+        return
+    found, expected = function(t, 1, keepdim=True), function(t.get_data(), 1, keepdim=True, mask=t.get_mask())
+    assert found.layout == expected.layout and found.to_dense().tolist() == expected.to_dense().tolist()
