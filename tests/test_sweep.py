@@ -30,6 +30,7 @@ def test_everyday_call(text):
     for mine, theirs in zip(*results, strict=True):
         found = libraries[0].to_torch(mine)
         if not any(name in text for name in FREE):
+            # that it is the same call: float32 sums of up to 65,536 elements run in other orders
             torch.testing.assert_close(found, theirs.detach(), rtol=1e-3, atol=1e-3, equal_nan=True)
 
 

@@ -1,7 +1,8 @@
 """The everyday calls of tools/sweep.py: Python over `torch` and `F`, and what the names in it are.
 
 A tuple is a tensor of that shape in each dtype that is swept (normal numbers; integers from -9 to 8), a string an expression
-over `torch` and `dtype`. Sizes are those of programs: in the caches, in memory, and small enough that the call itself counts.
+over `torch` and `dtype`. A space at the end tells two calls of the same text apart. Sizes are those of programs: in the
+caches, in memory, and small enough that the call itself counts.
 """
 
 from __future__ import annotations
@@ -63,9 +64,7 @@ CALLS: dict[str, dict[str, Any]] = {
         "logcumsumexp(0)", "logcumsumexp(1)", "logsumexp(1)", "median(1)", "sort(1)", "sort(0)", "topk(10)", "nansum(1)", "count_nonzero(1)", "quantile(0.5, 1)", "unique()", "histc(20)",
         "nonzero()", "mode(1)", "kthvalue(5)", "msort()", "diff()",
     )},
-    "x.sum(0)": {"x": (8, 20000)},
-    "x.amax(0)": {"x": (8, 20000)},
-    "x.prod(0)": {"x": (8, 20000)},
+    **{f"x.{name} ": {"x": (8, 20000)} for name in ("sum(0)", "amax(0)", "prod(0)")},
     # selection and joining
     "x[i]": {"x": (1000, 64), "i": INDEX},
     "x[m]": {"x": (1000, 64), "m": "torch.rand(1000, 64) > 0.5"},
