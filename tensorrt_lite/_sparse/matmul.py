@@ -18,6 +18,7 @@ from tensorrt_lite._sparse.parts import (
     group_sums,
     int64,
     is_sparse,
+    linear_keys,
     make_compressed,
     nnz,
     number_of,
@@ -142,7 +143,7 @@ def _sparse_product(a: Any, b: Any) -> Any:
 
     values = recorded(lambda v, w: values, derive, v, w)
     size = (a.size(0), b.size(1))
-    if number_of(a) != COO and number_of(b) != COO and number_of(a) in (CSR, BSR):
+    if number_of(a) in (CSR, BSR) and number_of(b) != COO:
         return with_values(make_compressed(CSR, crow, col, values.detach(), size), values)
     found = coo_of(ops.stack([made.lines(), col]), values, size, True)
     return found if COO in (number_of(a), number_of(b)) else to_layout(found, "csc", None, None)
@@ -154,8 +155,9 @@ def meetings(left: Rows, right: Rows, made: Rows) -> tuple[Any, Any, Any]:
     which = ops.repeat_interleave(ops.arange(left.col.size(0), device=left.col.device), lengths)
     offset = ops.arange(which.size(0), device=which.device) - (lengths.cumsum(0) - lengths).index_select(0, which)
     at = right.crow.index_select(0, left.col.index_select(0, which)) + offset
-    keys = left.lines().index_select(0, which) * made.columns + right.col.index_select(0, at)
-    return which, at, ops.searchsorted(made.lines() * made.columns + made.col, keys)
+    size = (left.crow.size(0) - 1, made.columns)
+    keys = linear_keys((left.lines().index_select(0, which), right.col.index_select(0, at)), size)
+    return which, at, ops.searchsorted(linear_keys((made.lines(), made.col), size), keys)
 
 
 @operator("mv")

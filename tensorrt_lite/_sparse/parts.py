@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Callable, NamedTuple
 
 from tensorrt_lite._C.autograd.node import namespace
@@ -265,10 +266,7 @@ def group_sums(values: Any, order: Any, starts: Any) -> Any:
     """Sums of values (count, *) over groups: entry order[k] for k from starts[i] up to starts[i + 1]. -> (groups, *)"""
 
     def run(v: Any) -> Any:
-        width = 1
-        for n in v.shape[1:]:
-            width *= n
-        flat = v.detach().reshape(v.size(0), width)
+        flat = v.detach().reshape(v.size(0), math.prod(v.shape[1:]))  # -1 would be ambiguous of no values
         return ops._csr_mm(starts, order, None, flat).reshape(starts.size(0) - 1, *v.shape[1:])
 
     def derive(grad: Any, needs: Any, v: Any) -> Any:
@@ -406,12 +404,17 @@ class Written(Function):
         return ctx.zeros, grad, None
 
 
+def refuse_leaf(target: Any) -> None:
+    """RuntimeError where a recorded write would end a leaf."""
+    if target.requires_grad and target.is_leaf:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+
+
 def before_writing(target: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments of an operator in place, whose history shall know the target as it is now."""
     if not is_grad_enabled() or not any(isinstance(x, TensorBase) and x.requires_grad for x in arguments):
         return arguments
-    if target.requires_grad and target.is_leaf:
-        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    refuse_leaf(target)
     now = Aliased.apply(target) if target.requires_grad else rebuilt(target, parts(target).values)
     return tuple(now if x is target else x for x in arguments)
 
@@ -427,8 +430,7 @@ def assign(target: Any, result: Any, name: str, from_target: bool = True) -> Any
         result = with_values(result, values_of(result).to(target.dtype))
     if not (is_grad_enabled() and (target.requires_grad or result.requires_grad)):
         return _take_over(target, result)
-    if target.requires_grad and target.is_leaf:
-        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    refuse_leaf(target)
     zeros = None
     if target.requires_grad and not from_target:
         from tensorrt_lite._sparse.pointwise import empty_like

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from tensorrt_lite._C.core import sparse as _core
+from tensorrt_lite._C.core.dispatch import is_grad_enabled
 from tensorrt_lite._C.core.tensor import TensorBase
 
 is_sparse = _core.is_sparse
@@ -86,7 +87,7 @@ def run(name: str, arguments: tuple[Any, ...], target: Any, mode: int) -> Any:
 
 def write_to(name: str, target: Any, result: Any, mode: int) -> Any:
     """Hand a result over to the tensor that the caller gave."""
-    from tensorrt_lite._sparse.parts import assign, is_grad_enabled
+    from tensorrt_lite._sparse.parts import assign
 
     if isinstance(target, (list, tuple)):
         return [write_to(name, t, r, mode) for t, r in zip(target, result)]
