@@ -16,12 +16,11 @@ attach()
 cdef object _ops = ops_namespace()
 
 cdef enum:
-    VECTOR = 0
+    VECTOR = 0                # places in KERNELS
     COLUMNS = 1
     SAMPLED = 2
-    EXTREMES = 4
     FILL = 3
-    HASH = 0                  # of its own unit, which has no type
+    EXTREMES = 4
     THREADS = 256
     MAX_X = 1 << 20
     MAX_Y = 1 << 15
@@ -44,10 +43,11 @@ def unit(int dtype):
     return text
 
 
-cdef str HASH_UNIT = """#include "sparse.cuh"
-extern "C" __global__ void __launch_bounds__(256) hash(const sparse_product_call a, long long* table, const long long* starts, long long* counts, trt::Fault* fault, int code) {
+# of no type, so a unit of its own
+cdef str HASH_UNIT = f"""#include "sparse.cuh"
+extern "C" __global__ void __launch_bounds__({THREADS}) hash(const sparse_product_call a, long long* table, const long long* starts, long long* counts, trt::Fault* fault, int code) {{
     trt::sparse_hash(a, table, starts, counts, fault, code);
-}
+}}
 """
 
 
@@ -66,7 +66,7 @@ cdef FunctionHandle load(int which, int dtype, int index) except NULL:
 def _load_all(int index):
     """Ask for every kernel of the family on a device."""
     for dtype in (F16, BF16, F32, F64, C64, C128, I64):
-        load(0, dtype, index)
+        load(VECTOR, dtype, index)
     load_hash(index)
 
 
@@ -110,6 +110,17 @@ cdef int sparse_dtype(int dtype, int* code) except -1:
     return 0
 
 
+cdef object differences(object ends):
+    """(n + 1,) -> (n,): the lengths of lines from where they begin and end."""
+    cdef int64_t n = (<TensorBase>ends).numel - 1
+    return _ops.sub(_ops.narrow(ends, 0, 1, n), _ops.narrow(ends, 0, 0, n))
+
+
+cdef object line_starts(object lengths):
+    """(n,) -> (n + 1,): the inverse."""
+    return _ops.pad(_ops.cumsum(lengths, 0), (1, 0))
+
+
 cdef int sparse_count(sparse_product_call* call, TensorBase left_crow, TensorBase left_col, TensorBase right_crow, TensorBase right_col, TensorBase crow, list columns) except -1:
     """Every row has a hash table of twice as many places as it can have columns; what is in the tables is sorted by row and column."""
     cdef int index = crow.device_index, code = code_of("sparse matrix product")
@@ -118,11 +129,9 @@ cdef int sparse_count(sparse_product_call* call, TensorBase left_crow, TensorBas
     cdef void* arguments[6]
     cdef TensorBase table, starts, counts
     place = {"dtype": (<object>left_col).dtype, "device": (<object>left_col).device}
-    lengths = _ops.sub(_ops.narrow(right_crow, 0, 1, call.right_rows), _ops.narrow(right_crow, 0, 0, call.right_rows))
-    pairs = _ops.pad(_ops.cumsum(_ops.index_select(lengths, 0, left_col), 0), (1, 0))
-    ends = _ops.index_select(pairs, 0, left_crow)
-    most = _ops.clamp(_ops.sub(_ops.narrow(ends, 0, 1, call.rows), _ops.narrow(ends, 0, 0, call.rows)), 0, call.columns)
-    starts = contiguous_of(<TensorBase>_ops.pad(_ops.cumsum(_ops.add(_ops.mul(most, 2), 1), 0), (1, 0)))
+    pairs = line_starts(_ops.index_select(differences(right_crow), 0, left_col))
+    most = _ops.clamp(differences(_ops.index_select(pairs, 0, left_crow)), 0, call.columns)
+    starts = contiguous_of(<TensorBase>line_starts(_ops.add(_ops.mul(most, 2), 1)))
     table = <TensorBase>_ops.full((int(_ops.select(starts, 0, call.rows).item()),), -1, **place)
     counts = <TensorBase>_ops.zeros((call.rows,), **place)
     if call.rows:
@@ -131,7 +140,7 @@ cdef int sparse_count(sparse_product_call* call, TensorBase left_crow, TensorBas
         p[0], p[1], p[2] = data_of(table), data_of(starts), data_of(counts)
         arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5] = call, &p[0], &p[1], &p[2], &fault, &code
         run3(load_hash(index), index, min((call.rows + 7) // 8, MAX_X), 1, 1, 32, 8, 1, 0, arguments)
-    copy_elements(crow, <TensorBase>_ops.pad(_ops.cumsum(counts, 0), (1, 0)))
+    copy_elements(crow, <TensorBase>line_starts(counts))
     found = _ops.index_select(table, 0, _ops.reshape(_ops.nonzero(_ops.ge(table, 0)), (-1,)))
     row = _ops.mul(_ops.repeat_interleave(_ops.arange(call.rows, **place), counts), call.columns)
     call.count = found.size(0)
