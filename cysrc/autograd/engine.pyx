@@ -28,7 +28,7 @@ from tensorrt_lite._C.autograd.accumulate cimport accumulate, sum_gradients
 from tensorrt_lite._C.autograd.edges cimport edge_of, node_of, number_of
 from tensorrt_lite._C.autograd.hook_calls cimport call_post_hooks, call_pre_hooks, leaf_hooks, run_post_accumulate
 from tensorrt_lite._C.autograd.streams cimport current_streams, hand_over, join, keep_for, other_streams, use_streams
-from tensorrt_lite._C.autograd.node_run cimport answer_signals, run_node, run_node_recorded
+from tensorrt_lite._C.autograd.node_run cimport answer_signals, run_node
 from tensorrt_lite._C.autograd.wanted cimport Skipped, skip_edges
 from tensorrt_lite._C.autograd.thread_snapshot cimport ThreadSnapshot, single_threaded
 from tensorrt_lite._C.autograd.workers cimport (
@@ -583,7 +583,7 @@ cdef object run_partly(GraphTask run, Node n, object grad, int anomaly, trt_thre
             edges |= <uint64_t>1 << k
     before = skip_edges(<PyObject*>n if edges else NULL, edges)
     try:
-        return run_node(n, grad, anomaly, state) if not is_recorded() else run_node_recorded(n, grad, anomaly, state)
+        return run_node(n, grad, anomaly, state)
     finally:
         skip_edges(before.node, before.edges)
 
@@ -647,7 +647,7 @@ cdef int execute(GraphTask run, Lane lane) except -1:
         if run.partial and n.n_edges > 1:
             out = run_partly(run, n, grad, anomaly, state)
         else:
-            out = run_node(n, grad, anomaly, state) if not is_recorded() else run_node_recorded(n, grad, anomaly, state)
+            out = run_node(n, grad, anomaly, state)
         if grad is not None or n.kind == NODE_FUNCTION:
             if n.post_hooks is not None:
                 out = call_post_hooks(n, out, grad)
