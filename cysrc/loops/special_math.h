@@ -1,5 +1,6 @@
 /* The functions of special_functions.h under the names of expressions: special_<name>_f32, computed in double and rounded once, and special_<name>_f64,
- * computed with 64-bit mantissas (zeta, polygamma: in double): those that special_vector.h does not have. Scalar. Included by the loops of the family `special`; accuracy: tools/vmath_check. */
+ * computed with 64-bit mantissas (zeta, polygamma: in double). Scalar, and those alone that special_vector.h does not have. Included by the loops of the family
+ * `special`; accuracy: tools/vmath_check. */
 #ifndef TRT_SPECIAL_MATH_H
 #define TRT_SPECIAL_MATH_H
 

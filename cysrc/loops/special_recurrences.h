@@ -6,12 +6,6 @@
 
 enum { CHEBYSHEV, HERMITE, LAGUERRE, LEGENDRE, LANES_AT_ONCE = 32, HIGHEST_DEGREE = 512 };
 
-INL f64 sum_error(f64 a, f64 b, f64 sum)
-{
-    f64 part = sum - a;
-    return (a - (sum - part)) + (b - part);
-}
-
 /* The step from degrees k - 1 and k to k + 1, written over the former. `scale`: 2 for Hermite's H; `ratio` k / (k + 1), `inverse` 1 / (k + 1). */
 INL summed_f64 next_degree(int family, b8 careful, summed_f64 before, summed_f64 current, f64 x, f64 x_lo, f64 k, f64 scale, summed_f64 ratio, summed_f64 inverse)
 {

@@ -14,6 +14,13 @@
 #define EULER_f64 0.57721566490153286061
 #define LONG_OR_SHORT(name, x) (careful ? poly_##name(x) : poly_##name##_short(x))
 
+/* What the rounding of sum = a + b took (Knuth 4.2.2). */
+INL f64 sum_error(f64 a, f64 b, f64 sum)
+{
+    f64 part = sum - a;
+    return (a - (sum - part)) + (b - part);
+}
+
 /* c0 + x (c1 + x tail) */
 INL summed_f64 last_steps(f64 tail, f64 x, f64 c1, f64 c0, b8 careful)
 {
@@ -160,7 +167,7 @@ INL f64 ndtri_by(f64 y, b8 careful)
     summed_f64 near = LAST_STEPS(ndtri_centre, NDTRI_CENTRE, t), far = LAST_STEPS(ndtri_tail, NDTRI_TAIL, u);
     f64 slip = 0;
     if (careful) { /* what root and reciprocal lost; dx / ds lies between 1 and 1.3 */
-        f64 part = u - scaled, u_lo = (scaled - (u - part)) + (-NDTRI_SHIFT - part) + product_error_f64(NDTRI_SCALE, inverse, scaled);
+        f64 u_lo = sum_error(scaled, -NDTRI_SHIFT, u) + product_error_f64(NDTRI_SCALE, inverse, scaled);
         far.error = fma_f64(fma_f64(scaled, reciprocal_error_f64(s, 3, d, inverse), u_lo), poly_ndtri_slope(u), far.error);
         f64 s_square = (s * s);
         slip = ((w - s_square) - product_error_f64(s, s, s_square) - 2 * l.error) * 0.58 / s;
@@ -231,7 +238,7 @@ INL f64 bessel_k_by(f64 x, int order, b8 scaled, b8 careful)
 INL summed_f64 bessel_j_near(f64 a, f64 t, int order, b8 careful)
 {
     const f64 hi = order ? J1_SQUARE_HI : J0_SQUARE_HI, lo = order ? J1_SQUARE_LO : J0_SQUARE_LO;
-    f64 square = (a * a), distance = square - hi, part = distance - square, rest = careful ? product_error_f64(a, a, square) + ((square - (distance - part)) + (-hi - part)) : 0;
+    f64 square = (a * a), distance = square - hi, rest = careful ? product_error_f64(a, a, square) + sum_error(square, -hi, distance) : 0;
     summed_f64 p = order ? LAST_STEPS(j1_near, J1_NEAR, t) : LAST_STEPS(j0_near, J0_NEAR, t), y = times(p, distance, careful);
     y.error = fma_f64(p.value, rest - lo, y.error);
     return order ? times(y, a, careful) : y;
@@ -247,11 +254,10 @@ INL f64 bessel_far_by(f64 a, f64 s, f64 c, int order, int kind, b8 careful)
     f64 cosine = order ? s - c : c + s, sine = order ? -(s + c) : s - c, main = kind ? sine : cosine, other = kind ? cosine : -sine;
     summed_f64 y;
     if (careful) {
-        f64 first = order && kind ? -s : s, second = order || kind ? -c : c, part = main - first, lost = (first - (main - part)) + (second - part);
+        f64 first = order && kind ? -s : s, second = order || kind ? -c : c, lost = sum_error(first, second, main);
         f64 product = p.value * main, rest = q * other;
         y.value = product + rest;
-        part = y.value - product;
-        y.error = fma_f64(p.value, lost, fma_f64(p.error, main, product_error_f64(p.value, main, product))) + ((product - (y.value - part)) + (rest - part));
+        y.error = fma_f64(p.value, lost, fma_f64(p.error, main, product_error_f64(p.value, main, product))) + sum_error(product, rest, y.value);
     } else {
         y.value = fma_f64(p.value, main, q * other);
         y.error = 0;
@@ -278,16 +284,14 @@ INL f64 bessel_by(f64 x, int order, int kind, b8 careful)
         }
         if (order) {
             regular = times(regular, v, careful);
-            f64 pole = -TWO_OVER_PI / v, sum = regular.value + pole, part = sum - pole;
-            lost += careful ? (pole - (sum - part)) + (regular.value - part) : 0;
+            f64 pole = -TWO_OVER_PI / v, sum = regular.value + pole;
+            lost += careful ? sum_error(pole, regular.value, sum) : 0;
             regular.value = sum;
         }
         f64 product = factor * j.value;
         near = regular.value + product;
-        if (careful) {
-            f64 part = near - regular.value;
-            near += lost + regular.error + product_error_f64(factor, j.value, product) + ((regular.value - (near - part)) + (product - part));
-        }
+        if (careful)
+            near += lost + regular.error + product_error_f64(factor, j.value, product) + sum_error(regular.value, product, near);
     }
     f64 far_a = small ? 4 : a;
     quarter_turn turn = reduce_f64(far_a);
@@ -347,7 +351,6 @@ INL f64 trigamma_by(f64 x, b8 careful)
 }
 
 /* ---- loops ---------------------------------------------------------------------------------------------------------------------
-
  * One loop serves all operators of a function, and both scaled forms, to keep the library small: the code generator calls
  * special_<name>_block_<type> for an expression that is this function. Without vectors a function of its own takes the place of
  * a copy in each loop, and the careful one serves float32, too. */

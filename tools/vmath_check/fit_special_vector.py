@@ -155,8 +155,6 @@ FITS: list[tuple[str, Function, int, float]] = [
 ]  # fmt: skip
 
 
-
-
 def literal(v: mpf) -> str:
     return float(v).hex().replace("0x1.0000000000000p", "0x1p")
 
