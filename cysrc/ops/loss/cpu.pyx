@@ -131,18 +131,20 @@ cdef int nll_loss(class_loss* call, TensorBase x, TensorBase target, TensorBase 
     cdef int code = compute_code(x)
     cdef TensorBase contiguous = contiguous_of(cast_to(x, code)), each = None
     cdef double total = 0, weights = 0
+    cdef const int64_t* t = <const int64_t*>data_of(target)
     cdef int64_t bad
+    cdef bint total_alone = call.reduction != LOSS_NONE and weight is None and call.inner == 1
     if call.reduction == LOSS_NONE:
         each = loss if loss.dtype == code else empty_tensor(loss.ndim, loss.sizes, code, DEV_CPU)
-    if each is None and weight is None and call.inner == 1 and code == F32:
-        bad = nll_sum(<const float*>data_of(contiguous), <const int64_t*>data_of(target), call.rows, call.classes, call.ignore_index, &total, &weights)
-    elif each is None and weight is None and call.inner == 1 and code == F64:
-        bad = nll_sum(<const double*>data_of(contiguous), <const int64_t*>data_of(target), call.rows, call.classes, call.ignore_index, &total, &weights)
+    if total_alone and code == F32:
+        bad = nll_sum(<const float*>data_of(contiguous), t, call.rows, call.classes, call.ignore_index, &total, &weights)
+    elif total_alone and code == F64:
+        bad = nll_sum(<const double*>data_of(contiguous), t, call.rows, call.classes, call.ignore_index, &total, &weights)
     else:
-        bad = nll_rows(data_of(contiguous), <const int64_t*>data_of(target), memory_of(weight), <char*>memory_of(each), code, call.rows // call.inner if call.inner else 0,
+        bad = nll_rows(data_of(contiguous), t, memory_of(weight), <char*>memory_of(each), code, call.rows // call.inner if call.inner else 0,
                        call.classes, call.inner, call.ignore_index, &total, &weights)
     if bad >= 0:
-        raise hinted("class range", IndexError(f"Target {(<const int64_t*>data_of(target))[bad]} is out of bounds."))
+        raise hinted("class range", IndexError(f"Target {t[bad]} is out of bounds."))
     put_scalar(total_weight, code, weights)
     if each is None:
         return put_scalar(loss, code, total / weights if call.reduction == LOSS_MEAN else total)
@@ -282,18 +284,17 @@ cdef int run_ctc(task_fn task, ctc_args* a, TensorBase log_probs, TensorBase tar
     cdef int64_t i, j, size = a.batch * CTC_SCRATCH * (a.span + 2)
     cdef TensorBase scratch = empty_tensor(1, &size, log_probs.dtype, DEV_CPU), classes = empty_tensor(1, &targets.numel, I64, DEV_CPU)
     memcpy(data_of(classes), data_of(targets), targets.numel * sizeof(int64_t))
-    targets = classes
     if log_probs.numel >= 4096:
         log_probs = held(log_probs)
     a.log_probs, a.loss, a.log_alpha, a.scratch = data_of(log_probs), data_of(loss), data_of(log_alpha), data_of(scratch)
-    a.targets, a.input_lengths = <const int64_t*>data_of(targets), <const int64_t*>data_of(lengths)
+    a.targets, a.input_lengths = <const int64_t*>data_of(classes), <const int64_t*>data_of(lengths)
     a.target_lengths = a.input_lengths + a.batch
     a.offsets = a.target_lengths + a.batch
     for i in range(a.batch):
         for j in range(a.offsets[i], a.offsets[i] + a.target_lengths[i]):
             if a.targets[j] < 0 or a.targets[j] >= a.classes:
                 raise IndexError(f"ctc_loss: target {a.targets[j]} is out of bounds for {a.classes} classes")
-    return run_held(task, a, a.batch, a.batch * a.steps * (8 * a.span + a.classes), log_probs, loss, log_alpha, targets)
+    return run_held(task, a, a.batch, a.batch * a.steps * (8 * a.span + a.classes), log_probs, loss, log_alpha, classes)
 
 
 cdef int ctc_loss(ctc_args* a, TensorBase log_probs, TensorBase targets, TensorBase lengths, TensorBase loss, TensorBase log_alpha) except -1:
