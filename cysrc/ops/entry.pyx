@@ -283,17 +283,17 @@ cdef int bad_call(object e, int what, PyObject* keyword, Py_ssize_t given) excep
     raise TypeError(f"{name}() missing {len(missing)} required positional argument{'s' * (len(missing) != 1)}: " + ", ".join([f'"{m}"' for m in missing]))
 
 
-# `x.addcmul_(0.5, a, b)`, `torch.addmm(beta, m, alpha, a, b)`: deprecated signatures that PyTorch has, and older optimizers use, by the keywords that the numbers are today.
-cdef dict OLDER = {"add": ("alpha",), "sub": ("alpha",), "addcmul": ("value",), "addcdiv": ("value",)}
-OLDER.update(dict.fromkeys(("addmm", "addmv", "baddbmm"), ("beta", "alpha")))
-cdef set _warned = set()
+# Deprecated signatures that PyTorch has and older optimizers use, `x.addcmul_(0.5, a, b)`, `torch.addmm(beta, m, alpha, a, b)`: the numbers' keywords today.
+cdef dict DEPRECATED_NUMBERS = {
+    "add": ("alpha",), "sub": ("alpha",), "addcmul": ("value",), "addcdiv": ("value",), "addmm": ("beta", "alpha"), "addmv": ("beta", "alpha"), "baddbmm": ("beta", "alpha")}
+cdef set _warned = set()  # names of operators
 
 
 cdef object older_call(object e, object f, PyObject** args, Py_ssize_t n, PyObject* keywords):
     """A call with too many positional arguments: one of a deprecated signature, whose last arguments are tensors, or a TypeError."""
     cdef Entry entry = <Entry>e
     cdef str name = entry.spec.name.decode()
-    cdef tuple names = OLDER.get(name.rstrip("_"), ())
+    cdef tuple names = DEPRECATED_NUMBERS.get(name.rstrip("_"), ())
     cdef list given = [<object>args[i] for i in range(n)], tensors = [x for x in given if isinstance(x, TensorBase)]
     cdef list numbers = [x for x in given if not isinstance(x, TensorBase)]
     cdef dict named = {}

@@ -80,7 +80,7 @@ cdef int multiply(sparse_product_call* call, tuple tensors) except -1:
     cdef trt_block* blocks[9]
     cdef int n
     cdef bint valid
-    cdef int64_t i64
+    cdef int64_t row
     cdef sparse_call left, right
     cdef int64_t each = 1 + call.right_count // (call.right_rows + 1)
     # a thread has accumulators of its own, which its rows must be worth
@@ -98,8 +98,8 @@ cdef int multiply(sparse_product_call* call, tuple tensors) except -1:
             parallel_for(call.rows, grain, 1, product_task, call)
             if call.counting:
                 call.crow[0] = 0
-                for i64 in range(call.rows):
-                    call.crow[i64 + 1] += call.crow[i64]
+                for row in range(call.rows):
+                    call.crow[row + 1] += call.crow[row]
                 call.count = call.crow[call.rows]
             valid = not call.bad
     free(rows)
