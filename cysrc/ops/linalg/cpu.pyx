@@ -5,7 +5,7 @@ from libc.math cimport hypot, log
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
-from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_drop
+from tensorrt_lite._C.core.allocator cimport trt_block
 from tensorrt_lite._C.core.blas cimport blas_begin, blas_end
 from tensorrt_lite._C.core.blas import library as blas_library
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUSTOM, LAST_CUSTOM
@@ -13,6 +13,7 @@ from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.core.parallel cimport parallel_for
 from tensorrt_lite._C.core.iterator cimport on_host
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of
+from tensorrt_lite._C.ops.held_blocks cimport drop_blocks, hold_blocks
 from tensorrt_lite._C.ops.linalg.job cimport (
     BAD_PIVOTS, CHOLESKY, CHOLESKY_INVERSE, CHOLESKY_SOLVE, DETERMINANT, EIG, EIGH, GEQRF, HOUSEHOLDER, INVERSE, Job, LDL, LDL_SOLVE, LEAST_SQUARES, LU,
     LU_SOLVE, NO_MEMORY, NOT_FINITE, ORMQR, PERMUTATION, QR, SOLVE, SVD, TRIANGULAR, trt_stack)
@@ -554,15 +555,10 @@ cdef void run_items(void* context, int64_t begin, int64_t end) noexcept nogil:
 cdef int run_job(Job* w, int routine, TensorBase info, TensorBase a, TensorBase b, TensorBase c) except -1:
     cdef trt_block* held[3]
     cdef int64_t grain, i
-    cdef int j, n = 0
+    cdef int n
     if routine == LU and w.flag:
         raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
-    # another Python thread may resize an input while the GIL is released
-    for t in (a, b, c):
-        if t is not None:
-            held[n] = (<TensorBase>t).storage.block
-            trt_block_hold(held[n])
-            n += 1
+    n = hold_blocks((a, b, c), held)
     try:
         load_lapack()
         grain = <int64_t>(THREAD_WORK / (prepare(w, routine) + 1)) + 1
@@ -572,8 +568,7 @@ cdef int run_job(Job* w, int routine, TensorBase info, TensorBase a, TensorBase 
             parallel_for(w.count, grain, 1, run_items, w)
             blas_end()
     finally:
-        for j in range(n):
-            block_drop(held[j])
+        drop_blocks(held, n)
     for i in range(w.count):
         if w.info[i] == NO_MEMORY:
             raise MemoryError(f"linear algebra: {w.scratch} bytes to work in can't be had")

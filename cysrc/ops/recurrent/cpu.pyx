@@ -7,6 +7,7 @@ from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.core.dtype cimport F32, F64
 from tensorrt_lite._C.core.parallel cimport GRAIN, parallel_for, task_fn
 from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, data_of, empty_tensor
+from tensorrt_lite._C.ops.held_blocks cimport drop_blocks, hold_blocks
 from tensorrt_lite._C.ops.recurrent.products cimport add_hidden_product, gate_count, hidden_product, state_gradient
 from tensorrt_lite._C.steps.recurrent cimport (
     RECURRENT_COLUMNS, RECURRENT_GRU, RECURRENT_LSTM, recurrent_layer, recurrent_loops, set_recurrent_backward, set_recurrent_forward)
@@ -56,16 +57,10 @@ cdef TensorBase packed(task_fn task, const recurrent_kernels* kernels, TensorBas
 cdef int run(task_fn task, recurrent_run* r, int64_t sequences, int64_t work, tuple tensors) except -1:
     """All sequences without the GIL, the tensors' blocks held; work: multiplications of a sequence."""
     cdef trt_block* blocks[16]
-    cdef int i, n = 0
-    for t in tensors:
-        if t is not None:
-            blocks[n] = (<TensorBase>t).storage.block
-            trt_block_hold(blocks[n])
-            n += 1
+    cdef int n = hold_blocks(tensors, blocks)
     with nogil:
         parallel_for(sequences, 1 + 4 * GRAIN // (work + 1), 1, task, r)
-    for i in range(n):
-        block_drop(blocks[i])
+    drop_blocks(blocks, n)
     return 0
 
 

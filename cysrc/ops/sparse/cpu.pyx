@@ -1,12 +1,13 @@
 """Sparse matrices in compressed rows on the CPU (cysrc/loops/sparse.c), beneath the checks of sparse.pyx."""
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
-from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_drop
+from tensorrt_lite._C.core.allocator cimport trt_block
 from tensorrt_lite._C.core.device cimport DEV_CPU
 from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.core.dtype cimport CAT_COMPLEX, CAT_FLOAT, I64, category, compute_type
 from tensorrt_lite._C.core.parallel cimport GRAIN, parallel_for, task_fn
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of
+from tensorrt_lite._C.ops.held_blocks cimport drop_blocks, hold_blocks
 from tensorrt_lite._C.steps.sparse cimport sparse_call, set_sparse_count, set_sparse_dtype, set_sparse_fill, set_sparse_rows, sparse_product_call
 
 attach()
@@ -28,22 +29,6 @@ cdef extern from *:
 cdef task_fn rows_task = sparse_rows_loop()
 cdef task_fn product_task = sparse_product_loop()
 cdef take_fn take_rows = sparse_take_rows_loop()
-
-
-cdef int hold_blocks(tuple tensors, trt_block** blocks) noexcept:
-    """Their number. None has none."""
-    cdef int n = 0
-    for t in tensors:
-        if t is not None:
-            blocks[n] = (<TensorBase>t).storage.block
-            trt_block_hold(blocks[n])
-            n += 1
-    return n
-
-
-cdef void drop_blocks(trt_block** blocks, int n) noexcept:
-    for i in range(n):
-        block_drop(blocks[i])
 
 
 cdef int check_valid(bint valid) except -1:
