@@ -11,7 +11,7 @@
 #define WINO_B 1.5f
 #define WINO_A2 (WINO_A * WINO_A)
 #define WINO_B2 (WINO_B * WINO_B)
-enum { WINO_OUT = 4, WINO_IN = 6, WINO_POINTS = 36, WINO_DEPTH = 128, WINO_RUN = 32, WINO_CHANNELS = 64, WINO_TAKEN = 16, WINO_STREAMED = 16 << 20 /* bytes: half of a last-level cache */, WINO_SHARED = 12 << 20 };
+enum { WINO_OUT = 4, WINO_IN = 6, WINO_POINTS = 36, WINO_DEPTH = 128, WINO_RUN = 32, WINO_CHANNELS = 64, WINO_TAKEN = 16, WINO_STREAMED = 16 << 20 /* bytes: half of a last-level cache */, WINO_SHARED = 12 << 20, WINO_CHUNK = 3 << 20 };
 #define WINO_W (VECTOR_BYTES / 4)
 #define WINO_PANEL (2 * WINO_W)
 
@@ -314,7 +314,9 @@ KERNEL_FN void wino_run_narrow(const conv_work* work, int64_t phase, char* works
 KERNEL_FN void wino_plan_weight(conv_work* work) {
     const conv_problem* s = &work->s;
     int64_t tile_rows = s->samples * wino_tiles_h(s), channels = (wino_panels(s->c_in) + wino_panels(s->c_out)) * WINO_PANEL;
-    int64_t row_bytes = WINO_POINTS * 4 * channels * wino_tiles_w(s), chunks = conv_blocks(tile_rows * row_bytes, WINO_SHARED);
+    /* small ones, which other cores' work does not drive out of the cache; but no smaller than dU, which each of them reads and writes */
+    int64_t row_bytes = WINO_POINTS * 4 * channels * wino_tiles_w(s), du_bytes = WINO_POINTS * 4 * s->c_in * wino_panels(s->c_out) * WINO_PANEL;
+    int64_t chunks = conv_blocks(tile_rows * row_bytes, min_i64(max_i64(WINO_CHUNK, du_bytes), WINO_SHARED));
     work->chunk = conv_blocks(tile_rows, max_i64(min_i64(chunks, tile_rows), 1));
     work->phases = 2 * conv_blocks(tile_rows, work->chunk) + 1;
     work->shared_bytes = work->chunk * row_bytes + WINO_POINTS * (s->c_in * wino_panels(s->c_out) * WINO_PANEL + 64) * 4;
