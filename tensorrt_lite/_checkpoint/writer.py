@@ -68,6 +68,8 @@ def write_checkpoint(obj: object, f: Any, protocol: int, layout: Layout) -> None
             _write(obj, file, stem if stem and stem.isascii() else "archive", protocol, layout)
     elif hasattr(f, "write"):
         _write(obj, f, "archive", protocol, layout)
+        if callable(getattr(f, "flush", None)):
+            f.flush()  # as PyTorch: writers of one's own (skorch's uploads) take it for the end of the file
     else:
         raise AttributeError(
             f"expected 'f' to be string, path, or a file-like object with a 'write' attribute, got {f!r}"

@@ -711,3 +711,16 @@ except pickle.PicklingError: print("refused")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "refused\n", done.stderr
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_writers_are_flushed_once_the_file_is_whole(zipped):
+    class Upload(io.BytesIO):
+        sent = None
+
+        def flush(self):
+            self.sent = self.getvalue()
+
+    upload = Upload()
+    trt.save({"w": trt.ones(3)}, upload, _use_new_zipfile_serialization=zipped)
+    assert upload.sent == upload.getvalue() and trt.load(io.BytesIO(upload.sent))["w"].tolist() == [1.0] * 3
