@@ -39,14 +39,12 @@ class Suite:
 
 SUITES = [
     Suite("accelerate", "tests", ("-k", "not launch and not cli and not deepspeed and not fsdp")),
+    Suite("e3nn", "tests"),
     Suite("einops", "einops/tests"),
     Suite("ema-pytorch", "tests"),
     Suite("entmax", "entmax"),
     Suite("gpytorch", "test/kernels test/likelihoods test/distributions test/constraints test/priors test/means test/variational test/functions"),
-    Suite(
-        "linear-operator",
-        "test/functions test/utils test/operators/dense_linear_operator_test.py test/operators/diag_linear_operator_test.py test/operators/kronecker_product_linear_operator_test.py",
-    ),
+    Suite("linear-operator", "test"),
     Suite("nflows", "tests"),
     Suite("normflows", "normflows"),
     Suite("opt-einsum", "opt_einsum/tests"),
@@ -64,6 +62,7 @@ SUITES = [
     Suite("torchopt", "tests"),
     Suite("torchsde", "tests"),
     Suite("transformers", "tests"),
+    Suite("unfoldNd", "test"),
     Suite("zuko", "tests"),
 ]
 
