@@ -124,7 +124,7 @@ def _speaks_of_autocast(op: OpInfo, sample: SampleInput, case: Case) -> bool:
     reference = Library(torch)
     if case.run(reference).error is not None:
         return False
-    return op.supports_dtype(torch.bfloat16, "cpu") or _plain_result(op, sample, reference).error is not None
+    return op.supports_dtype(torch.bfloat16, "cpu") or plain_result(op, sample, reference).error is not None
 
 
 def _rounded(value: Any) -> Any:
@@ -210,7 +210,7 @@ def out(op: OpInfo) -> Iterator[Case]:
     reference = Library(torch)
     for dtype in opinfo.dtypes(op):
         for i, sample in enumerate(opinfo.samples(op, dtype)):
-            plain = _plain_result(op, sample, reference)
+            plain = plain_result(op, sample, reference)
             leaves = plain.result if isinstance(plain.result, list) else [plain.result]
             if plain.error is not None or not leaves or not all(isinstance(leaf, Leaf) for leaf in leaves):
                 continue
@@ -225,7 +225,7 @@ def out(op: OpInfo) -> Iterator[Case]:
                 yield _call_case(op, label, sample, lambda library: library.function(op), target)
 
 
-def _plain_result(op: OpInfo, sample: SampleInput, reference: Library) -> Observed:
+def plain_result(op: OpInfo, sample: SampleInput, reference: Library) -> Observed:
     """What PyTorch returns, vectors as they are."""
 
     def call() -> Observed:
@@ -235,21 +235,21 @@ def _plain_result(op: OpInfo, sample: SampleInput, reference: Library) -> Observ
     return _attempt(call)
 
 
-def _garbage(leaf: Leaf, dtype: torch.dtype | None = None, shape: tuple[int, ...] | None = None) -> torch.Tensor:
+def garbage(leaf: Leaf, dtype: torch.dtype | None = None, shape: tuple[int, ...] | None = None) -> torch.Tensor:
     dtype = dtype or leaf.dtype
     value: Any = float("nan") if dtype.is_floating_point or dtype.is_complex else 1
     return torch.full(leaf.shape if shape is None else shape, value, dtype=dtype)
 
 
 _OUT_MAKERS: dict[str, Callable[[Leaf], torch.Tensor | None]] = {
-    "garbage": _garbage,
+    "garbage": garbage,
     "empty": lambda leaf: torch.empty(0, dtype=leaf.dtype),
-    "strided": lambda leaf: noncontiguous_like(_garbage(leaf)),
-    "other shape": lambda leaf: _garbage(leaf, shape=(*leaf.shape, 2)),
-    "double": lambda leaf: _garbage(leaf, dtype=torch.float64),
-    "int": lambda leaf: _garbage(leaf, dtype=torch.int32),
-    "bool": lambda leaf: _garbage(leaf, dtype=torch.bool),
-    "requires grad": lambda leaf: _garbage(leaf).requires_grad_() if leaf.dtype.is_floating_point else None,
+    "strided": lambda leaf: noncontiguous_like(garbage(leaf)),
+    "other shape": lambda leaf: garbage(leaf, shape=(*leaf.shape, 2)),
+    "double": lambda leaf: garbage(leaf, dtype=torch.float64),
+    "int": lambda leaf: garbage(leaf, dtype=torch.int32),
+    "bool": lambda leaf: garbage(leaf, dtype=torch.bool),
+    "requires grad": lambda leaf: garbage(leaf).requires_grad_() if leaf.dtype.is_floating_point else None,
 }
 _UNUSUAL_OUT = {"other shape", "double", "int", "bool", "requires grad"}
 
