@@ -11,7 +11,7 @@ from ..modules import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ..modules.module import Module
 from ..parameter import Parameter, is_lazy
 
-__all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]
+__all__ = ["SpectralNorm", "SpectralNormLoadStateDictPreHook", "SpectralNormStateDictHook", "remove_spectral_norm", "spectral_norm"]
 
 
 class SpectralNorm:
@@ -84,7 +84,54 @@ class SpectralNorm:
         module.register_buffer(name + "_u", u)
         module.register_buffer(name + "_v", v)
         module.register_forward_pre_hook(made)
+        module._register_state_dict_hook(SpectralNormStateDictHook(made))
+        module._register_load_state_dict_pre_hook(SpectralNormLoadStateDictPreHook(made))
         return made
+
+    def _solve_v(self, matrix: Any, u: Any, sigma: Any) -> Any:
+        """The v for which u' matrix v is sigma, by least squares: state dicts of version 0 lack it."""
+        v = trt.mv(trt.linalg.pinv(matrix), u)
+        return v * (sigma / trt.dot(u, trt.mv(matrix, v)))
+
+
+class SpectralNormStateDictHook:
+    """Writes the version of the normalisation into a state dict's metadata. RuntimeError when it is there already."""
+
+    def __init__(self, fn: SpectralNorm) -> None:
+        self.fn = fn
+
+    def __call__(self, module: Module, state_dict: Any, prefix: str, local_metadata: dict[str, Any]) -> None:
+        versions = local_metadata.setdefault("spectral_norm", {})
+        key = self.fn.name + ".version"
+        if key in versions:
+            raise RuntimeError(f"Unexpected key in metadata['spectral_norm']: {key}")
+        versions[key] = self.fn._version
+
+
+class SpectralNormLoadStateDictPreHook:
+    """Brings state dicts of version 0, with the normalised weight and without the vector v, to version 1."""
+
+    def __init__(self, fn: SpectralNorm) -> None:
+        self.fn = fn
+
+    def __call__(
+        self, state_dict: Any, prefix: str, local_metadata: dict[str, Any], strict: bool, missing_keys: list[str], unexpected_keys: list[str], error_msgs: list[str]
+    ) -> None:
+        fn = self.fn
+        version = local_metadata.get("spectral_norm", {}).get(fn.name + ".version")
+        if version is not None and version >= 1:
+            return
+        key = prefix + fn.name
+        if version is None and key not in state_dict and all(key + suffix in state_dict for suffix in ("_orig", "_u", "_v")):
+            return  # of version 1, without metadata
+        missing = [key + suffix for suffix in ("_orig", "", "_u") if key + suffix not in state_dict]
+        if missing:
+            missing_keys.extend(missing if strict else ())
+            return
+        with trt.no_grad():
+            original, u = state_dict[key + "_orig"], state_dict[key + "_u"]
+            sigma = (original / state_dict.pop(key)).mean()
+            state_dict[key + "_v"] = fn._solve_v(fn.reshape_weight_to_matrix(original), u, sigma)
 
 
 def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None) -> Module:
@@ -101,5 +148,13 @@ def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
         if isinstance(hook, SpectralNorm) and hook.name == name:
             hook.remove(module)
             del module._forward_pre_hooks[key]
-            return module
-    raise ValueError(f"spectral_norm of '{name}' not found in {module}")
+            break
+    else:
+        raise ValueError(f"spectral_norm of '{name}' not found in {module}")
+    for table in (module._state_dict_hooks, module._load_state_dict_pre_hooks):
+        for key, hook in table.items():
+            made = getattr(getattr(hook, "hook", hook), "fn", None)  # PyTorch's files have the second one wrapped
+            if isinstance(made, SpectralNorm) and made.name == name:
+                del table[key]
+                break
+    return module
