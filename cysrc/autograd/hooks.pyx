@@ -69,7 +69,9 @@ cdef class RemovableHandle:
 
     def __setstate__(self, state):
         global _next_id
-        table, self.id, self.extra = state
+        # PyTorch's files have the tables of `extra` or not
+        table, self.id = state[0], state[1]
+        self.extra = tuple(state[2]) if len(state) > 2 and state[2] is not None else ()
         self.hooks_dict_ref = None if table is None else _ref(table)
         _next_id = max(_next_id, self.id + 1)
 

@@ -18,12 +18,14 @@ from typing import IO, Any
 
 import tensorrt_lite as trt
 
+from tensorrt_lite._C.autograd.hooks import RemovableHandle
 from tensorrt_lite._C.core.storage import exported
 from tensorrt_lite._names import alias_in_force, own_module
 
 from .archive import ALIGNMENT, ArchiveWriter, is_plain_file, write_whole
 from .replace import replacing
 from .names import LEGACY_MAGIC, LEGACY_PROTOCOL, STORAGE_OF_DTYPE, dtype_name
+from .pytorch_state import completed
 
 __all__ = ["Layout", "write_checkpoint"]
 
@@ -134,14 +136,11 @@ def _has_bit(tensor: Any, name: str) -> bool:
     return query is not None and query()
 
 
-def _reduce_module(module: Any, protocol: int) -> tuple[Any, ...]:
-    """How a module is pickled, with the tables of hooks that PyTorch's modules look into and ours make when the first hook comes."""
-    from tensorrt_lite.nn.modules._hooks import TABLES
-
-    reduced = module.__reduce_ex__(protocol)
-    if len(reduced) > 2 and isinstance(reduced[2], dict) and "_modules" in reduced[2]:
-        tables = {name: OrderedDict() for name in TABLES}
-        reduced = (*reduced[:2], {**tables, "_is_full_backward_hook": None, **reduced[2]}, *reduced[3:])
+def _reduce_for_pytorch(instance: Any, protocol: int) -> tuple[Any, ...]:
+    """How a module or optimizer is pickled, with the attributes that PyTorch's class of the same name looks into."""
+    reduced = instance.__reduce_ex__(protocol)
+    if len(reduced) > 2 and isinstance(reduced[2], dict) and ("_modules" in reduced[2] or "param_groups" in reduced[2]):
+        reduced = (*reduced[:2], completed(instance, reduced[2]), *reduced[3:])
     return reduced
 
 
@@ -203,8 +202,8 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
             return self._named("_codecs.encode"), ("", "latin1")
         if kind is trt.dtype:
             return "global"
-        if alias_in_force() and isinstance(obj, trt.nn.Module):
-            return _reduce_module(obj, self.proto)
+        if alias_in_force() and isinstance(obj, (trt.nn.Module, trt.optim.Optimizer)):
+            return _reduce_for_pytorch(obj, self.proto)
         return NotImplemented
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
@@ -214,6 +213,8 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
             module, name = obj.module, obj.name
         elif isinstance(obj, type) and issubclass(obj, trt.Tensor) and obj in (trt.Tensor, trt.nn.Parameter):
             module, name = ("torch", "Tensor") if obj is trt.Tensor else ("torch.nn.parameter", "Parameter")
+        elif isinstance(obj, type) and issubclass(obj, trt.Tensor) and obj in (trt.nn.UninitializedParameter, trt.nn.UninitializedBuffer):
+            module, name = "torch.nn.parameter", obj.__name__
         elif alias_in_force() and own_module(obj).startswith("tensorrt_lite."):
             # PyTorch's names: classes have them already
             module, name = obj.__module__ if isinstance(obj, type) else obj.__module__.replace("tensorrt_lite", "torch", 1), name or obj.__qualname__
@@ -234,6 +235,18 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
             self.save_global(obj)
 
     dispatch[type] = _save_type
+
+    def _save_handle(self, handle: RemovableHandle) -> None:
+        """A handle of a hook that a module keeps (lazy ones do), as an instance of PyTorch's class."""
+        self.save(self._named("torch.utils.hooks.RemovableHandle"))
+        self.write(b")\x81")
+        self.memoize(handle)
+        state = handle.__reduce__()[2]
+        self._alive.append(state)
+        self.save(state)
+        self.write(b"b")
+
+    dispatch[RemovableHandle] = _save_handle
 
     def _storage_id(self, storage: Any, dtype: str | None) -> _StorageId:
         """The persistent id of a storage: `(storage, class, key, device, count)`; new storages get the next key."""
@@ -299,7 +312,10 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
         if getattr(tensor, "layout", trt.strided) != trt.strided:
             return self._reduce_sparse(tensor)
         self._check_strided(tensor)
-        kind, state = type(tensor), dict(getattr(tensor, "__dict__", None) or {})
+        kind = type(tensor)
+        if trt.nn.parameter.is_lazy(tensor):
+            return tensor.__reduce_ex__(self.proto)  # a lazy module's, which answers nothing else
+        state = dict(getattr(tensor, "__dict__", None) or {})
         hooks: OrderedDict[Any, Any] = OrderedDict()
         if isinstance(tensor, trt.nn.Parameter):
             if kind is not trt.nn.Parameter:

@@ -7,7 +7,9 @@ The format is PyTorch's: an ordered mapping from dotted names to tensors, with t
 from __future__ import annotations
 
 from collections import OrderedDict, namedtuple
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 import tensorrt_lite as trt
 from tensorrt_lite._C.core.hints import hinted
@@ -272,7 +274,7 @@ class StateDictMixin:
     ) -> RemovableHandle:
         """Like the public method; without with_module the hook does not receive the module."""
         handle = RemovableHandle(self._load_state_dict_pre_hooks)
-        self._load_state_dict_pre_hooks[handle.id] = _BoundHook(hook, self) if with_module else hook
+        self._load_state_dict_pre_hooks[handle.id] = _WrappedHook(hook, self) if with_module else hook
         return handle
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -282,24 +284,36 @@ class StateDictMixin:
         return handle
 
 
-class _BoundHook:
-    """A load hook that gets its module as first argument, held weakly so that the table makes no cycle."""
+class _WrappedHook:
+    """A load hook; with a module, which it then gets as first argument, held weakly so that the table makes no cycle.
 
-    def __init__(self, hook: Callable[..., Any], module: Any) -> None:
-        from weakref import ref
+    PyTorch's name and state, since files of whole modules hold it.
+    """
 
-        self.hook = hook
-        self.module = ref(module)
+    __module__ = "tensorrt_lite.nn.modules.module"
+
+    def __init__(self, hook: Callable[..., Any], module: Any = None) -> None:
+        self.__setstate__({"hook": hook, "with_module": module is not None, "module": module})
 
     def __call__(self, *args: Any) -> Any:
-        return self.hook(self.module(), *args)
+        return self.hook(self.module(), *args) if self.with_module else self.hook(*args)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> _BoundHook:
+    def __deepcopy__(self, memo: dict[int, Any]) -> _WrappedHook:
         # The copied module is in `memo` by the time its tables are copied.
-        return _BoundHook(self.hook, memo.get(id(self.module()), self.module()))
+        if not self.with_module:
+            return _WrappedHook(deepcopy(self.hook, memo))
+        return _WrappedHook(self.hook, memo.get(id(self.module()), self.module()))
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _BoundHook, (self.hook, self.module())
+    def __getstate__(self) -> dict[str, Any]:
+        module = {"module": self.module()} if self.with_module else {}
+        return {"hook": self.hook, "with_module": self.with_module, **module}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.hook, self.with_module = state["hook"], state["with_module"]
+        if self.with_module:
+            if state["module"] is None:
+                raise RuntimeError("the module of this hook is gone")
+            self.module = ref(state["module"])
 
 
 def _explained(error: RuntimeError, module: Any, missing: list[str], unexpected: list[str], messages: list[str], state: Any) -> BaseException:

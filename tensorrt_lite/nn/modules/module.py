@@ -17,7 +17,7 @@ import tensorrt_lite as trt
 from ..parameter import Parameter
 from . import _hooks
 from ._hooks import RemovableHandle
-from ._state import StateDictMixin
+from ._state import StateDictMixin, _WrappedHook  # noqa: F401 (files of PyTorch's name it here)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -664,6 +664,8 @@ class Module(StateDictMixin):
             self.__dict__[registry] = _new_registry(self, self.__dict__.get(registry))
         self.__dict__.setdefault("_non_persistent_buffers_set", set())
         self.__dict__.setdefault("training", True)
+        if any(self.__dict__.get(table) for table in _hooks.CALL_TABLES):
+            self.__dict__["_has_hooks"] = True  # PyTorch's instances have no such mark
 
     def __copy__(self: T) -> T:
         # The copy has its own tables, so that registering on one does not show on the other; entries are shared.

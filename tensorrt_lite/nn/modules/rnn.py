@@ -102,6 +102,12 @@ class RNNBase(Module):
                 self._all_weights.append([name + suffix for name in shapes])
         self.reset_parameters()
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        # PyTorch's instances hold their weights twice
+        for name in ("_flat_weights", "_flat_weights_names"):
+            self.__dict__.pop(name, None)
+
     @property
     def _directions(self) -> int:
         return 2 if self.bidirectional else 1
