@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import runpy
 import sys
+import types
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,12 +44,28 @@ def _programs_part(trace: TracebackType | None) -> TracebackType | None:
     return trace
 
 
+def _run_text(text: str | bytes, name: str, file: str | None = None) -> None:
+    """Run source text as the module `__main__`, which stays, so that what the program leaves to atexit finds its globals."""
+    main = types.ModuleType("__main__")
+    main.__builtins__ = builtins
+    if file is not None:
+        main.__file__ = file
+    sys.modules["__main__"] = main
+    exec(compile(text, name, "exec", dont_inherit=True), main.__dict__)
+
+
 def run_program(words: list[str]) -> None:
-    """Run `program.py arguments` or `-m module arguments` as `__main__`. SystemExit where there is no such file."""
-    if words[0] == "-m":
+    """Run `program.py arguments`, `-m module arguments`, `-c text arguments` or `- arguments` (from the standard input) as `__main__`. SystemExit where there is
+    no such file."""
+    if words[0] in ("-c", "-"):
+        text, name = (words[1], "<string>") if words[0] == "-c" else (sys.stdin.read(), "<stdin>")
+        sys.argv = [words[0], *words[2 if words[0] == "-c" else 1 :]]
+        sys.path[0] = ""
+        run: Callable[[], object] = lambda: _run_text(text, name)
+    elif words[0] == "-m":
         sys.argv = words[1:]
         sys.path[0] = os.getcwd()
-        run: Callable[[], object] = lambda: runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+        run = lambda: runpy.run_module(words[1], run_name="__main__", alter_sys=True)
     else:
         path = Path(words[0])
         if not path.exists():
@@ -55,6 +74,8 @@ def run_program(words: list[str]) -> None:
             raise SystemExit(2)
         sys.argv = words
         sys.path[0] = str(path.resolve().parent)
-        run = lambda: runpy.run_path(words[0], run_name="__main__")
+        absolute = os.path.abspath(words[0])
+        # runpy would put the file's path into sys.argv, where Python leaves what was typed; it is for folders and archives
+        run = (lambda: _run_text(path.read_bytes(), absolute, absolute)) if path.is_file() and not zipfile.is_zipfile(path) else (lambda: runpy.run_path(absolute, run_name="__main__"))
     with program_tracebacks():
         run()

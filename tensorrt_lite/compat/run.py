@@ -11,6 +11,7 @@ from pathlib import Path
 _USAGE = """\
 usage: tensorrt-lite run [--report[=FILE]] [--children] program.py [arguments]
        tensorrt-lite run [--report[=FILE]] [--children] -m module [arguments]
+       tensorrt-lite run [--report[=FILE]] [--children] -c text [arguments], or - for the standard input
        tensorrt-lite run [--report[=FILE]] [--children] -- command [arguments]
 
 Runs a PyTorch program with tensorrt_lite answering to `import torch`. Processes that the program starts through multiprocessing run in the same way.
@@ -76,7 +77,7 @@ def main(arguments: list[str]) -> int:
             print(_USAGE, end="", file=sys.stdout if option == "--help" else sys.stderr)
             return 0 if option == "--help" else 2
         arguments = arguments[1:]
-    if not arguments or arguments[0] in ("-m", "--") and len(arguments) < 2 or arguments[0].startswith("-") and arguments[0] not in ("-m", "--", "-h"):
+    if not arguments or arguments[0] in ("-m", "-c", "--") and len(arguments) < 2 or arguments[0].startswith("-") and arguments[0] not in ("-m", "-c", "-", "--", "-h"):
         print(_USAGE, end="", file=sys.stderr)
         return 2
     if arguments[0] == "-h":

@@ -74,6 +74,20 @@ def test_a_program_gives_pytorchs_numbers(program, tmp_path):
     assert ours.startswith("['--lr', '1'] 0.")
 
 
+def test_a_text_runs_as_a_program(program, tmp_path):
+    text = "import sys, torch; print(torch.ones(2).sum().item(), sys.argv, __name__)"
+    assert run(*LITE, "-c", text, "--lr", "1", cwd=tmp_path).stdout == "2.0 ['-c', '--lr', '1'] __main__\n"
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    done = subprocess.run([sys.executable, *LITE, "-", "x"], cwd=tmp_path, input=text, capture_output=True, text=True, timeout=120, env={**os.environ, "PYTHONPATH": path})
+    assert done.stdout == "2.0 ['-', 'x'] __main__\n", done.stderr
+
+
+def test_a_program_finds_its_file_from_another_folder(program, tmp_path):
+    text = "import os, sys; os.chdir('/'); print(os.path.exists(__file__), os.path.isabs(__file__), sys.argv[0], f.__annotations__)"
+    program("def f(x: int): pass\n" + text)
+    assert run(*LITE, "program.py", cwd=tmp_path).stdout == "True True program.py {'x': <class 'int'>}\n" == run("program.py", cwd=tmp_path).stdout
+
+
 def test_the_programs_own_folder_comes_first(program, tmp_path):
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "helper.py").write_text("import torch\nname = torch.__version__\n")
