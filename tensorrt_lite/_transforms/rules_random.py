@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tensorrt_lite import Tensor
 
 _FILLS = ("bernoulli", "cauchy", "exponential", "geometric", "log_normal", "normal", "random", "uniform", "_bernoulli_tensor")
-_DRAWS = ("_sample_bernoulli", "_sample_normal", "binomial", "poisson", "rrelu_with_noise")
+_DRAWS = ("_sample_bernoulli", "_sample_normal", "binomial", "poisson", "rrelu_with_noise", "_keep_mask")
 transform.set_random_operators([*_FILLS, *_DRAWS])
 
 
@@ -85,6 +85,16 @@ def _sample_normal(call: Call) -> Any:
     shape = trt.broadcast_shapes(*(x.shape[1:] if d is not None else x.shape for x, d in zip(given, call.dims[:2]) if x is not None))
     noise = trt.empty(shape, dtype=shapes[0].dtype, device=shapes[0].device).normal_(generator=generator)
     return noise * (std_value if given[1] is None else given[1]) + (mean_value if given[0] is None else given[0])
+
+
+@rule("_keep_mask")
+def _keep_mask(call: Call) -> Any:
+    """A mask depends on the shape of its input alone, so all of the batch can have the same."""
+    check_randomness(call.level)
+    x = call.expanded(call.values[0], call.dims[0]).contiguous()
+    if call.level.randomness == "same" and call.size:
+        return Plain(call.run(x[0], *call.values[1:]))
+    return call.run(x, *call.values[1:])
 
 
 @rule("_masked_scale")

@@ -84,6 +84,8 @@ def _with_rule(t: Any) -> Any:
 V, W, M, N3, S = "v", "w", "m", "n", "s"  # vectors (4,), a matrix (4, 4), a batch (3, 4), a number
 # name: (program(module, *arguments), the arguments)
 PROGRAMS: dict[str, tuple[Any, str]] = {
+    "dropout, different": (lambda t, m: _dropped(t, m, "different"), M),
+    "dropout, same": (lambda t, m: _dropped(t, m, "same"), M),
     "grad": (lambda t, x: t.func.grad(lambda x: f(t, x))(x), V),
     "grad of grad": (lambda t, s: t.func.grad(t.func.grad(lambda x: x**4))(s), S),
     "third derivative": (lambda t, s: t.func.grad(t.func.grad(t.func.grad(lambda x: x.exp() * x)))(s), S),
@@ -186,6 +188,18 @@ def _under_no_grad(t: Any, x: Any) -> Any:
         g = t.func.grad(lambda x: f(t, x))(x.clone().requires_grad_())
     assert not g.requires_grad
     return g
+
+
+def _dropped(t: Any, x: Any, randomness: str) -> Any:
+    """Dropout in each of its forms, and what is drawn next."""
+    forms = (
+        lambda a: t.nn.functional.dropout(a, 0.3),
+        lambda a: t.nn.functional.dropout(a.clone(), 0.3, inplace=True),
+        lambda a: t.nn.functional.scaled_dot_product_attention(a[None, None], a[None, None], a[None, None], dropout_p=0.3),
+        lambda a: a + t.nn.functional.dropout(t.ones(x.shape[-1], dtype=t.float64), 0.3),
+    )
+    t.manual_seed(0)
+    return [t.func.vmap(form, randomness=randomness)(x) for form in forms] + [t.rand(2)]
 
 
 def _vjp(t: Any, function: Any, primals: Any, cotangent: Any) -> Any:

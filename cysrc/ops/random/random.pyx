@@ -647,9 +647,16 @@ cdef bint is_transformed(TensorBase x) noexcept:
     return (tls().included & K_TRANSFORM | x.keys & K_WRAPPED) != 0
 
 
+cdef TensorBase _keep_mask_kernel(TensorBase self, double p):
+    cdef TensorBase mask = empty_like_tensor(self, BOOL)
+    cdef double scale = 0
+    run_dropout_mask(self.device_type, self, 1 - p, True, mask, &scale)
+    return mask
+
+
 cdef TensorBase drawn_mask(TensorBase x, double p):
-    """Which elements dropout keeps, drawn by operators, so that vmap draws for its batch as it was told to."""
-    return <TensorBase>_ops.ge(_ops.rand_like(x.detach(), dtype=dtype_of(F32)), p)
+    """Which elements dropout keeps, drawn by an operator, so that vmap draws for its batch as it was told to."""
+    return op__keep_mask(<TensorBase>x.detach(), p)
 
 
 cdef TensorBase drop(TensorBase x, double p, int mode):
