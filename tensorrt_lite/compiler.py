@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 __all__ = [
     "allow_in_graph", "assume_constant_result", "cudagraph_mark_step_begin", "disable", "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "reset",
 ]  # fmt: skip
+
+_warned = False
+
+
+def warn_uncompiled(stacklevel: int) -> None:
+    """Say, once in a process, that nothing is compiled; `stacklevel` as that of warnings.warn in the caller."""
+    global _warned
+    if not _warned:
+        _warned = True
+        warnings.warn("torch.compile: there is no compiler, what was given runs as it is (docs/gaps.md)", stacklevel=stacklevel + 1)
 
 
 def is_compiling() -> bool:

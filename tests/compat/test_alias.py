@@ -192,9 +192,11 @@ def test_state_dicts_go_to_pytorch(torch):
 
 
 def test_compile_runs_what_it_is_given(torch):
-    with pytest.warns(UserWarning, match="there is no compiler") if not import_module("tensorrt_lite.compat.modules")._warned else nullcontext():
+    with pytest.warns(UserWarning, match="there is no compiler") if not import_module("tensorrt_lite.compiler")._warned else nullcontext():
         assert torch.compile(len) is len
     assert torch.compile(mode="max-autotune")(len) is len
+    layer = torch.nn.Linear(2, 1)
+    assert layer.compile(mode="max-autotune") is None and layer(torch.ones(3, 2)).shape == (3, 1)
     assert import_module("torch._dynamo").is_compiling() is False
 
 

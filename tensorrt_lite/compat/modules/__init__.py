@@ -6,27 +6,24 @@ supplements the package. tests/compat/package_names.tsv says which packages use 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import tensorrt_lite as torch
+from tensorrt_lite.compiler import warn_uncompiled
 
 _UNSAID = "Expected cond to be True, but got False. (Could this error message be improved? If so, please report an enhancement request to PyTorch.)"
-_warned = False
 
 
 def compile(model: Callable[..., Any] | None = None, **options: Any) -> Any:
     """The function itself, or an OptimizedModule around a module, with a warning once in a process: it runs as Python code calls it. As
     `@torch.compile(...)`, a decorator."""
-    global _warned
     if model is None:
         return lambda function: compile(function, **options)
     if not callable(model):
         raise TypeError(f"torch.compile expects a callable, but got {type(model).__name__}")
-    if not _warned and not options.get("disable"):
-        _warned = True
-        warnings.warn("torch.compile: there is no compiler, what was given runs as it is (docs/gaps.md)", stacklevel=2)
+    if not options.get("disable"):
+        warn_uncompiled(2)
     if not isinstance(model, torch.nn.Module):
         return model
     from tensorrt_lite.compat.modules._dynamo import OptimizedModule

@@ -569,6 +569,12 @@ class Module(StateDictMixin):
         """Moves to `device` without copying values."""
         return self._apply(lambda t: trt.empty_like(t, device=device), recurse)
 
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Nothing but a warning, once in a process: there is no compiler, calls run as they did. Arguments as those of `torch.compile`."""
+        from tensorrt_lite.compiler import warn_uncompiled
+
+        warn_uncompiled(2)
+
     def share_memory(self: T) -> T:
         """Move all parameters and buffers to memory that other processes can be given (`Tensor.share_memory_`)."""
         return self._apply(lambda t: t.share_memory_())
