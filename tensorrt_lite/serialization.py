@@ -329,8 +329,8 @@ def save(
 ) -> None:
     """Write an object to a path or binary file; PyTorch's `load` reads it, with `weights_only=True` when it is data.
 
-    Tensors that share storage keep sharing it. _use_new_zipfile_serialization=False writes PyTorch's format before 1.6. Raises TypeError for tensors without
-    strided storage, and what pickling raises for other objects.
+    Tensors that share storage keep sharing it. _use_new_zipfile_serialization=False writes PyTorch's format before 1.6. RuntimeError for a path in a folder that does not
+    exist, TypeError for tensors without strided storage, and what pickling raises for other objects.
     """
     from ._checkpoint.writer import Layout, write_checkpoint
 

@@ -63,8 +63,11 @@ class Layout:
 
 
 def write_checkpoint(obj: object, f: Any, protocol: int, layout: Layout) -> None:
-    """Write obj to a path or a binary file. Raises AttributeError for anything else."""
+    """Write obj to a path or a binary file. RuntimeError for a path in a folder that does not exist, AttributeError for anything else."""
     if isinstance(f, (str, os.PathLike)):
+        folder = os.path.dirname(os.fspath(f))
+        if folder and not os.path.isdir(folder):
+            raise RuntimeError(f"Parent directory {folder} does not exist.")
         stem = os.path.splitext(os.path.basename(os.fspath(f)))[0]
         with replacing(f) as file:
             _write(obj, file, stem if stem and stem.isascii() else "archive", protocol, layout)

@@ -89,3 +89,16 @@ def test_broadcasting_of_shapes_and_tensors():
         wide, narrow = library.ones(2, 3, requires_grad=True), library.ones(3)
         same, expanded = library.broadcast_tensors(wide, narrow)
         assert same is wide and expanded.shape == (2, 3) and expanded.data_ptr() == narrow.data_ptr()
+
+
+def test_numbers_of_tensors_that_have_none():
+    def outcome(library, call):
+        with pytest.raises(Exception) as caught:
+            call(library)
+        return caught.type, str(caught.value)
+
+    for call in (
+        lambda m: int(m.ones(2)), lambda m: float(m.ones(0)), lambda m: complex(m.ones(2)), lambda m: m.ones(2).__index__(), lambda m: m.ones(2).item(),
+        lambda m: bool(m.ones(0)), lambda m: m.ones(2, device="meta").tolist(), lambda m: m.ones((), device="meta").item(),
+    ):  # fmt: skip
+        assert outcome(trt, call) == outcome(torch, call)

@@ -411,6 +411,8 @@ def test_bad_targets(tmp_path):
         serialization.save([1], 3)
     with pytest.raises(AttributeError, match="path or a binary file"):
         serialization.load(3)
+    with pytest.raises(RuntimeError, match="Parent directory .*no such folder does not exist"):
+        serialization.save([1], tmp_path / "no such folder" / "model.pt")
     with pytest.raises(FileNotFoundError):
         serialization.load(tmp_path / "no such folder" / "model.pt")
 
@@ -580,9 +582,8 @@ def test_permissions_and_links_stay(tmp_path):
     (tmp_path / "dangling").symlink_to("new.pt")
     serialization.save([3], tmp_path / "dangling")
     assert serialization.load(tmp_path / "new.pt") == [3]
-    for missing in (tmp_path / "none" / "model.pt", tmp_path):
-        with pytest.raises(OSError, match="No such file|Is a directory"):
-            serialization.save([1], missing)
+    with pytest.raises(OSError, match="Is a directory"):
+        serialization.save([1], tmp_path)
 
 
 def test_pipes_are_written_to_directly(tmp_path):

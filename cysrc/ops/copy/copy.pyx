@@ -322,7 +322,7 @@ cdef TensorBase readable(TensorBase t, str op):
         from tensorrt_lite._C.core.transform import readable_value
         return readable(<TensorBase?>readable_value(t, op), op)
     if t.device_type == DEV_META:
-        raise RuntimeError(f"Tensor.{op}() cannot be called on meta tensors")
+        raise RuntimeError(f"Tensor.{op}() cannot be called on meta tensors") if op == "item" else NotImplementedError("Cannot copy out of meta tensor; no data!")
     if t.device_type != DEV_CPU:
         return cpu(t)
     return t
@@ -370,7 +370,7 @@ cdef object empty_list(TensorBase t, int dim):
 
 cdef TensorBase one_element(TensorBase self, str what):
     if self.numel != 1:
-        raise hinted("one element", RuntimeError(f"a Tensor with {self.numel} elements cannot be converted to Scalar"))
+        raise hinted("one element", ValueError("only one element tensors can be converted to Python scalars"))
     return readable(self, "item")
 
 
