@@ -14,7 +14,7 @@ commands:
   profile   run a program and tell what its time goes to: table, trace, flame graph (tensorrt-lite profile program.py)
   run       run a PyTorch program with tensorrt_lite answering to `import torch` (tensorrt-lite run program.py)
   alias     install or remove the hook that does it where TENSORRT_LITE_ALIAS=1 is set
-  missing   tell what of PyTorch is not here, or what is known of one name (tensorrt-lite missing stft)
+  missing   tell what of PyTorch is not here, or what is known of one name (tensorrt-lite missing torch.export)
 
 examples:
   tensorrt-lite run train.py --epochs 1            a PyTorch program, unchanged

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -54,8 +55,16 @@ def main(arguments: list[str]) -> int:
     if len(arguments) > 1 or arguments[:1] in (["-h"], ["--help"]):
         print(_USAGE, end="", file=sys.stderr if len(arguments) > 1 else sys.stdout)
         return 2 if len(arguments) > 1 else 0
+    try:
+        return _tell(arguments)
+    except BrokenPipeError:  # `| head` has read enough; the interpreter must not meet the closed pipe again when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _tell(arguments: list[str]) -> int:
     if not arguments:
-        print(text(), end="")
+        print(text(), end="", flush=True)
         return 0
     name = re.sub(r"^(torch|tensorrt_lite|trt)\.", "", arguments[0])
     known = missing_paths(name)
@@ -66,7 +75,7 @@ def main(arguments: list[str]) -> int:
         print(f"{path}: not implemented")
     said = paragraphs(name)
     if said:
-        print(*said, sep="\n")
+        print(*said, sep="\n", flush=True)
     if not (known or here or said):
         print(f"tensorrt-lite: nothing is known of {arguments[0]!r}", file=sys.stderr)
         return 1

@@ -7,7 +7,8 @@ from tensorrt_lite._C import DEBUG as debug
 
 __all__ = ["__version__", "cuda", "debug", "git_version", "hip", "xpu"]
 
-git_version = hip = xpu = None
+git_version = "Unknown"  # a str in PyTorch, this for builds outside of a checkout
+hip = xpu = None
 cuda: str | None
 
 

@@ -13,7 +13,8 @@ from typing import Any
 import tensorrt_lite as trt
 from tensorrt_lite.nested import _elementwise, _layers, _reductions, _shape  # noqa: F401 (they fill the table of operators)
 from tensorrt_lite.nested._structure import NestedInt, structure_of
-from tensorrt_lite.nested._tensor import NestedTensor, from_sequences
+from tensorrt_lite.nested import _tensor
+from tensorrt_lite.nested._tensor import NestedTensor
 
 __all__ = ["to_padded_tensor", "as_nested_tensor", "nested_tensor", "nested_tensor_from_jagged", "narrow", "masked_select"]
 
@@ -69,7 +70,7 @@ def as_nested_tensor(ts: Any, dtype: Any = None, device: Any = None, layout: Any
     place, kind = device or ts[0].device, dtype or ts[0].dtype
     if dtype is None and any(t.dtype != kind for t in ts):
         raise RuntimeError(f"as_nested_tensor(): the tensors must have one dtype, got {sorted({str(t.dtype) for t in ts})}")
-    return from_sequences([t.to(device=place, dtype=kind) for t in ts])
+    return _tensor.from_sequences([t.to(device=place, dtype=kind) for t in ts])
 
 
 def nested_tensor_from_jagged(

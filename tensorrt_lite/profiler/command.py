@@ -86,7 +86,8 @@ def _report(recorded: Any, options: argparse.Namespace) -> None:
 
     functions = {event.key for event in recorded.events() if is_call(event)}
     averages[:] = [average for average in averages if average.key not in functions]  # those are for the trace and the flame graph
-    print(averages.table(sort_by=options.sort_by, row_limit=options.rows) or "nothing was recorded")
+    nothing = "nothing was recorded" + ("" if options.as_torch or "torch" not in sys.modules else ": the program imported PyTorch itself; --as-torch puts tensorrt_lite in its place")
+    print(averages.table(sort_by=options.sort_by, row_limit=options.rows) or nothing)
     if options.trace:
         recorded.export_chrome_trace(options.trace)
         print(f"trace: {options.trace} (chrome://tracing, https://ui.perfetto.dev)")
