@@ -68,6 +68,7 @@ for threads in (True, False):
             x = leaf(f"npu:{place}", 1000)
             ran = []
             note = lambda name: lambda g: ran.append((name, npu.current_stream(place).stream_id, npu.current_device()))
+            first.wait_stream(npu.current_stream(place))  # which fills x
             with first:
                 y = x * 2
                 y.register_hook(note("first"))
