@@ -208,6 +208,7 @@ cdef object distinct_rows(TensorBase self, int d, bint ordered, bint inverse, bi
 
 
 cdef object unique(TensorBase self, object dim, bint ordered, bint inverse, bint counts):
+    self = held(self)          # the GIL is given up for any number of elements, and the sizes are read again afterwards
     return distinct_elements(self, ordered, inverse, counts) if dim is None else distinct_rows(self, dim, ordered, inverse, counts)
 
 
