@@ -106,7 +106,12 @@ def _movedim(func: Any, input: Any, source: Any, destination: Any) -> NestedTens
     return _permute(func, input, rest)
 
 
-def _sizes(size: Any) -> list[Any]:
+def _sizes(func: Any, size: Any, kwargs: Any, *names: str) -> list[Any]:
+    """Sizes given one by one, as one list, or by one of these names. TypeError without any."""
+    if not size:
+        size = tuple(kwargs[name] for name in names if name in kwargs)
+        if not size:
+            raise TypeError(f'{name_of(func)}() missing 1 required positional arguments: "{names[0]}"')
     return list(size[0]) if len(size) == 1 and isinstance(size[0], (list, tuple)) else list(size)
 
 
@@ -114,7 +119,7 @@ def _sizes(size: Any) -> list[Any]:
 def _view(func: Any, input: Any, *size: Any, **kwargs: Any) -> NestedTensor:
     if len(size) == 1 and isinstance(size[0], trt.dtype):
         return input._with_part(input._values.view(size[0]))  # type: ignore[no-any-return]
-    sizes = _sizes(size or (kwargs["shape"] if "shape" in kwargs else kwargs["size"],))
+    sizes = _sizes(func, size, kwargs, "shape", "size")
     shape, r = input.shape, input._ragged_idx
     refused = RuntimeError(f"{name_of(func)}(): cannot view shape {tuple(shape)} as {tuple(sizes)}: batch and ragged dimension must stay")
     if len(sizes) < 2 or sizes[0] not in (-1, shape[0]):
@@ -358,7 +363,7 @@ def _stack(func: Any, tensors: Any, dim: int = 0) -> NestedTensor:
 
 @operator("expand", "broadcast_to")
 def _expand(func: Any, input: Any, *size: Any, **kwargs: Any) -> Any:
-    sizes = _sizes(size or (kwargs.get("size"),))
+    sizes = _sizes(func, size, kwargs, "size")
     nested = [n for n in sizes if isinstance(n, NestedInt)]
     r = input._ragged_idx
     if len(sizes) != input.dim() or sizes[0] not in (-1, input.shape[0]) or sizes[r] not in (-1, input.shape[r]) or len(nested) > 1:

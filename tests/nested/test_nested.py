@@ -227,3 +227,13 @@ def test_what_sparse_tensors_alone_have_is_refused(name):
     x = trt.nested.nested_tensor([trt.ones(2, 3), trt.ones(1, 3)], layout=trt.jagged)
     with pytest.raises((RuntimeError, NotImplementedError)):
         getattr(_namespace, name)(x)
+
+
+def test_views_need_sizes():
+    for call in (lambda x: x.reshape(), lambda x: x.expand()):
+        found = []
+        for library in (trt, torch):
+            with pytest.raises(TypeError) as caught:
+                call(library.nested.nested_tensor([library.ones(2), library.ones(3)], layout=library.jagged))
+            found.append(str(caught.value))
+        assert found[0] == found[1]
